@@ -1,0 +1,97 @@
+#ifndef MESHC_LAYOUT_SHARDING_H
+#define MESHC_LAYOUT_SHARDING_H
+
+/// How one tensor lies on a mesh: the concept the whole compiler is about.
+///
+/// Take the 2x2 tensor [[1 2] [3 4]] with dimensions "row", "col" and a mesh of
+/// four devices with axes a = 2, b = 2 (device 0 is a0 b0, 1 is a0 b1, 2 is
+/// a1 b0, 3 is a1 b1). Each device holds one block:
+///
+///   sharding                 device 0   device 1   device 2   device 3
+///   <>                       [1 2;3 4]  the same   the same   the same
+///   <row@a>                  [1 2]      [1 2]      [3 4]      [3 4]
+///   <row@a, col@b>           [1]        [2]        [3]        [4]
+///   <row@(a, b)>             row 0      row 1      (empty)    (empty)
+///   <> partial sum over a    p          q          r          s
+///                            where p + r = q + s = [1 2;3 4]
+///
+/// - A dimension may be split over several axes, major to minor. Blocks nest:
+///   the first axis splits the dimension into ceil blocks, the next splits each
+///   block into ceil blocks, and so on. A device therefore owns one contiguous
+///   range of the dimension, a prefix of its local block; the rest of the block
+///   is padding whose content means nothing.
+/// - An axis not used by the sharding replicates the tensor: devices that differ
+///   only on it hold equal blocks.
+/// - A partial value has to be combined (sum, max, min) over `partialAxes` to
+///   become the tensor; each device holds one term.
+/// - An axis, or each part of it, serves at most one purpose in one sharding.
+
+#include "layout/Mesh.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace meshc::layout {
+
+enum class ReduceKind : uint8_t { None, Sum, Max, Min };
+
+/// Axes that split one dimension, major to minor; empty: not split.
+using DimSplit = std::vector<AxisRef>;
+
+/// A contiguous range of a dimension, in elements.
+struct Range {
+  int64_t offset = 0;
+  int64_t count = 0;
+
+  bool operator==(const Range &) const = default;
+};
+
+struct Sharding {
+  std::vector<DimSplit> dims; ///< one per dimension, in storage order
+  ReduceKind partialKind = ReduceKind::None;
+  std::vector<AxisRef> partialAxes; ///< sorted; empty iff kind is None
+
+  bool isPartial() const { return !partialAxes.empty(); }
+  bool isReplicated() const;
+  bool operator==(const Sharding &) const = default;
+};
+
+/// Elements of a dimension of `size` that one device's block holds, padding
+/// included: ceil(...ceil(ceil(size / n1) / n2)... / nk).
+int64_t getLocalSize(int64_t size, const DimSplit &split);
+
+/// The range of the dimension that a device with these coordinates owns:
+/// element i of its block is element offset + i of the dimension, for
+/// i < count. `count` is smaller than the block where padding begins, 0 where
+/// the block is padding alone (`offset` is then clamped to `size`).
+Range getOwnedRange(const Mesh &mesh, int64_t size, const DimSplit &split,
+                    std::span<const int64_t> coordinates);
+
+/// Whether every block is full: no device holds padding.
+bool dividesEvenly(int64_t size, const DimSplit &split);
+
+/// Local shape of a tensor with these global sizes.
+std::vector<int64_t> getLocalShape(std::span<const int64_t> sizes,
+                                   const Sharding &sharding);
+
+/// Joins neighbouring parts of one axis ({pre=1,size=2},{pre=2,size=4} of an
+/// axis of 8 become the whole), drops parts of size 1 and sorts the partial
+/// axes: equal shardings have one form.
+Sharding getCanonical(const Mesh &mesh, Sharding sharding);
+
+/// What is wrong with `sharding` for a tensor of `rank` dimensions on `mesh`:
+/// an axis out of range, a part that does not fit its axis, two uses of one
+/// position of an axis, a partial kind without axes. Empty if nothing is.
+std::string getViolation(const Mesh &mesh, const Sharding &sharding,
+                         size_t rank);
+
+/// "<batch@data, hidden@(model, x:(2)4)> partial sum over y"; "replicated" if
+/// nothing is split. The one spelling used in dumps, plans and messages.
+std::string toString(const Mesh &mesh, const Sharding &sharding,
+                     std::span<const std::string> dimNames);
+
+} // namespace meshc::layout
+
+#endif
