@@ -1,1 +1,142 @@
 #include "layout/LayoutRules.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+using namespace meshc;
+using namespace meshc::layout;
+
+/// Edit distance in which swapping two neighbours is one edit ("bacth").
+static size_t getEditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before, last, row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    before = std::exchange(last, row);
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min(
+          {last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
+std::string layout::findNearest(std::string_view name,
+                                std::span<const std::string> candidates) {
+  constexpr size_t maxLength = 256;
+  if (name.empty() || name.size() > maxLength)
+    return {};
+  size_t limit = std::max<size_t>(1, name.size() / 3);
+  std::string nearest;
+  for (const std::string &candidate : candidates) {
+    if (candidate.size() > name.size() + limit)
+      continue;
+    size_t distance = getEditDistance(name, candidate);
+    if (distance > limit || candidate.empty())
+      continue;
+    nearest = candidate;
+    if (distance == 0)
+      return nearest;
+    limit = distance - 1; // only a nearer one may replace it
+  }
+  return nearest;
+}
+
+static LayoutError makeError(LayoutError::Kind kind, size_t rule,
+                             const LayoutRule &source) {
+  LayoutError error;
+  error.kind = kind;
+  error.rule = error.otherRule = rule;
+  error.dim = source.dim;
+  return error;
+}
+
+std::variant<LayoutRules, std::vector<LayoutError>>
+LayoutRules::create(const Mesh &mesh, std::vector<LayoutRule> rules,
+                    std::span<const std::string> programDims) {
+  using Kind = LayoutError::Kind;
+  std::vector<std::string> axisNames;
+  for (const MeshAxis &axis : mesh.getAxes())
+    axisNames.push_back(axis.name);
+
+  LayoutRules result;
+  std::vector<LayoutError> errors;
+  std::map<std::string_view, size_t> firstRule;
+  const std::set<std::string_view> knownDims(programDims.begin(),
+                                             programDims.end());
+  for (size_t i = 0; i < rules.size(); ++i) {
+    const LayoutRule &rule = rules[i];
+    if (!knownDims.contains(rule.dim)) {
+      errors.push_back(makeError(Kind::UnknownDim, i, rule));
+      errors.back().suggestion = findNearest(rule.dim, programDims);
+    }
+    auto [first, isFirst] = firstRule.try_emplace(rule.dim, i);
+    if (!isFirst) {
+      errors.push_back(makeError(Kind::DuplicateRule, i, rule));
+      errors.back().otherRule = first->second;
+    }
+    DimSplit split;
+    std::set<std::string_view> seen, repeated;
+    for (const std::string &name : rule.axes) {
+      if (!seen.insert(name).second) {
+        if (!repeated.insert(name).second)
+          continue;
+        errors.push_back(makeError(Kind::RepeatedAxis, i, rule));
+        errors.back().axis = name;
+        continue;
+      }
+      std::optional<int32_t> axis = mesh.findAxis(name);
+      if (axis) {
+        split.push_back(mesh.getWholeAxis(*axis));
+        continue;
+      }
+      errors.push_back(makeError(Kind::UnknownAxis, i, rule));
+      errors.back().axis = name;
+      errors.back().suggestion = findNearest(name, axisNames);
+    }
+    if (isFirst)
+      result.entries.emplace(rule.dim, Entry{i, std::move(split)});
+  }
+  if (!errors.empty())
+    return errors;
+  result.mesh = mesh;
+  result.rules = std::move(rules);
+  return result;
+}
+
+const LayoutRule *LayoutRules::findRule(std::string_view dim) const {
+  auto entry = entries.find(dim);
+  return entry == entries.end() ? nullptr : &rules[entry->second.rule];
+}
+
+const DimSplit &LayoutRules::getSplit(std::string_view dim) const {
+  static const DimSplit notSplit;
+  auto entry = entries.find(dim);
+  return entry == entries.end() ? notSplit : entry->second.split;
+}
+
+std::variant<Sharding, LayoutError>
+LayoutRules::getSharding(std::span<const std::string> dims) const {
+  Sharding sharding;
+  std::map<int32_t, size_t> userOfAxis; // axis -> index in dims
+  for (size_t d = 0; d < dims.size(); ++d) {
+    sharding.dims.push_back(getSplit(dims[d]));
+    for (AxisRef part : sharding.dims.back()) {
+      auto [user, isFirst] = userOfAxis.try_emplace(part.axis, d);
+      if (isFirst)
+        continue;
+      const Entry &entry = entries.find(dims[d])->second;
+      LayoutError error = makeError(LayoutError::Kind::SharedAxis, entry.rule,
+                                    rules[entry.rule]);
+      error.otherDim = dims[user->second];
+      error.otherRule = entries.find(error.otherDim)->second.rule;
+      error.axis = mesh.getAxes()[part.axis].name;
+      return error;
+    }
+  }
+  return getCanonical(mesh, std::move(sharding));
+}

@@ -23,18 +23,18 @@ struct LayoutRule {
 /// findNearest accepts, or empty.
 struct LayoutError {
   enum class Kind {
-    UnknownDim,      ///< the rule names no dimension of the program
-    UnknownAxis,     ///< the rule names no axis of the mesh
-    DuplicateRule,   ///< two rules for one dimension
-    RepeatedAxis,    ///< one rule names an axis twice
-    SharedAxis,      ///< two dimensions of one tensor on one axis
+    UnknownDim,    ///< the rule names no dimension of the program
+    UnknownAxis,   ///< the rule names no axis of the mesh
+    DuplicateRule, ///< two rules for one dimension
+    RepeatedAxis,  ///< one rule names an axis twice
+    SharedAxis,    ///< two dimensions of one tensor on one axis
   };
   Kind kind;
-  size_t rule = 0;       ///< index of the offending rule
-  size_t otherRule = 0;  ///< SharedAxis, DuplicateRule: the other rule
+  size_t rule = 0;      ///< index of the offending rule
+  size_t otherRule = 0; ///< SharedAxis, DuplicateRule: the other rule
   std::string dim;
-  std::string otherDim;  ///< SharedAxis
-  std::string axis;      ///< UnknownAxis, RepeatedAxis, SharedAxis
+  std::string otherDim; ///< SharedAxis
+  std::string axis;     ///< UnknownAxis, RepeatedAxis, SharedAxis
   std::string suggestion;
 };
 
@@ -46,21 +46,35 @@ public:
   create(const Mesh &mesh, std::vector<LayoutRule> rules,
          std::span<const std::string> programDims);
 
-  /// Axes that split dimension `dim`; empty if no rule names it.
+  /// The rules as given to create.
+  std::span<const LayoutRule> getRules() const { return rules; }
+  /// The rule for `dim`, or null.
+  const LayoutRule *findRule(std::string_view dim) const;
+
+  /// Axes that split dimension `dim` as the rule lists them, axes of size 1
+  /// included; empty if no rule names it.
   const DimSplit &getSplit(std::string_view dim) const;
 
-  /// The sharding the table gives a tensor with these dimensions, or the
-  /// SharedAxis error.
+  /// The sharding the table gives a tensor with these dimensions, in canonical
+  /// form, or the SharedAxis error. Sharing an axis is an error whatever its
+  /// size, so that a layout's legality does not depend on the mesh's size.
   std::variant<Sharding, LayoutError>
   getSharding(std::span<const std::string> dims) const;
 
 private:
+  struct Entry {
+    size_t rule;
+    DimSplit split;
+  };
+  Mesh mesh;
   std::vector<LayoutRule> rules;
-  std::map<std::string, DimSplit, std::less<>> splits;
+  std::map<std::string, Entry, std::less<>> entries;
 };
 
 /// The candidate nearest to `name` by edit distance, if it is near enough to be
-/// a likely misspelling: distance at most max(1, length / 3). Empty otherwise.
+/// a likely misspelling: distance at most max(1, length / 3), where swapping
+/// two neighbouring letters counts once; the first of several equally near.
+/// Empty otherwise, and for names over 256 letters.
 std::string findNearest(std::string_view name,
                         std::span<const std::string> candidates);
 

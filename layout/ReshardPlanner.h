@@ -17,8 +17,8 @@ struct ReshardStep {
   CollectiveKind kind;
   Sharding source;
   Sharding target;
-  std::vector<AxisRef> axes;  ///< the axes it communicates over
-  int64_t groupSize = 1;      ///< devices that talk to one another
+  std::vector<AxisRef> axes;   ///< the axes it communicates over
+  int64_t groupSize = 1;       ///< devices that talk to one another
   int64_t payloadElements = 0; ///< what one device brings in
   int64_t wireElements = 0;    ///< what one device sends, at most
 };

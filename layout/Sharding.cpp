@@ -1,1 +1,176 @@
 #include "layout/Sharding.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+using namespace meshc;
+using namespace meshc::layout;
+
+static int64_t ceilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+/// Whether `minor` continues `major` on the same axis, so that both together
+/// are one part of it.
+static bool continues(AxisRef major, AxisRef minor) {
+  return major.axis == minor.axis && major.pre * major.size == minor.pre;
+}
+
+static std::vector<AxisRef> joinParts(std::span<const AxisRef> parts) {
+  std::vector<AxisRef> joined;
+  for (AxisRef part : parts) {
+    if (part.size == 1)
+      continue;
+    if (!joined.empty() && continues(joined.back(), part))
+      joined.back().size *= part.size;
+    else
+      joined.push_back(part);
+  }
+  return joined;
+}
+
+bool Sharding::isReplicated() const {
+  auto splits = [](AxisRef part) { return part.size > 1; };
+  for (const DimSplit &split : dims)
+    if (std::any_of(split.begin(), split.end(), splits))
+      return false;
+  return std::none_of(partialAxes.begin(), partialAxes.end(), splits);
+}
+
+int64_t layout::getLocalSize(int64_t size, const DimSplit &split) {
+  for (AxisRef part : split)
+    size = ceilDiv(size, part.size);
+  return size;
+}
+
+Range layout::getOwnedRange(const Mesh &mesh, int64_t size,
+                            const DimSplit &split,
+                            std::span<const int64_t> coordinates) {
+  int64_t begin = 0, end = size, block = size;
+  for (AxisRef part : joinParts(split)) {
+    block = ceilDiv(block, part.size);
+    begin += mesh.getCoordinate(part, coordinates) * block;
+    end = std::min(end, begin + block);
+  }
+  begin = std::min(begin, end);
+  return {begin, end - begin};
+}
+
+bool layout::dividesEvenly(int64_t size, const DimSplit &split) {
+  for (AxisRef part : split) {
+    if (size % part.size)
+      return false;
+    size /= part.size;
+  }
+  return true;
+}
+
+std::vector<int64_t> layout::getLocalShape(std::span<const int64_t> sizes,
+                                           const Sharding &sharding) {
+  std::vector<int64_t> shape(sizes.size());
+  for (size_t d = 0; d < sizes.size(); ++d)
+    shape[d] = getLocalSize(sizes[d], sharding.dims[d]);
+  return shape;
+}
+
+Sharding layout::getCanonical(const Mesh &mesh, Sharding sharding) {
+  for (DimSplit &split : sharding.dims)
+    split = joinParts(split);
+  std::sort(sharding.partialAxes.begin(), sharding.partialAxes.end());
+  sharding.partialAxes = joinParts(sharding.partialAxes);
+  if (sharding.partialAxes.empty())
+    sharding.partialKind = ReduceKind::None;
+  return sharding;
+}
+
+static std::string getPartViolation(const Mesh &mesh, AxisRef part) {
+  if (part.axis < 0 || part.axis >= mesh.getNumAxes())
+    return "axis " + std::to_string(part.axis) +
+           " is out of range; the mesh has " +
+           std::to_string(mesh.getNumAxes()) + " axes";
+  int64_t axisSize = mesh.getAxisSize(part.axis);
+  if (part.pre < 1 || part.size < 1 || axisSize % part.pre ||
+      axisSize / part.pre % part.size)
+    return "part (" + std::to_string(part.pre) + ")" +
+           std::to_string(part.size) + " does not fit axis '" +
+           mesh.getAxes()[part.axis].name + "' of size " +
+           std::to_string(axisSize);
+  return {};
+}
+
+std::string layout::getViolation(const Mesh &mesh, const Sharding &sharding,
+                                 size_t rank) {
+  if (sharding.dims.size() != rank)
+    return "sharding of " + std::to_string(sharding.dims.size()) +
+           " dimensions for a tensor of " + std::to_string(rank);
+
+  std::vector<AxisRef> used;
+  for (const DimSplit &split : sharding.dims)
+    used.insert(used.end(), split.begin(), split.end());
+  used.insert(used.end(), sharding.partialAxes.begin(),
+              sharding.partialAxes.end());
+  for (AxisRef part : used)
+    if (std::string text = getPartViolation(mesh, part); !text.empty())
+      return text;
+
+  std::erase_if(used, [](AxisRef part) { return part.size == 1; });
+  std::sort(used.begin(), used.end());
+  for (size_t i = 1; i < used.size(); ++i) {
+    AxisRef major = used[i - 1], minor = used[i];
+    // Parts are independent digits only if the minor one starts at a multiple
+    // of where the major one ends.
+    if (major.axis == minor.axis && minor.pre % (major.pre * major.size))
+      return "axis '" + mesh.getAxes()[major.axis].name +
+             "' serves two purposes at once";
+  }
+
+  if (sharding.partialKind == ReduceKind::None && sharding.isPartial())
+    return "partial axes without a kind of reduction";
+  if (sharding.partialKind != ReduceKind::None && !sharding.isPartial())
+    return "a partial kind without axes";
+  if (!std::is_sorted(sharding.partialAxes.begin(), sharding.partialAxes.end()))
+    return "partial axes are not sorted";
+  return {};
+}
+
+const char *layout::getName(ReduceKind kind) {
+  switch (kind) {
+  case ReduceKind::None:
+    return "none";
+  case ReduceKind::Sum:
+    return "sum";
+  case ReduceKind::Max:
+    return "max";
+  case ReduceKind::Min:
+    return "min";
+  }
+  std::abort();
+}
+
+std::string layout::toString(const Mesh &mesh, AxisRef part) {
+  const MeshAxis &axis = mesh.getAxes()[part.axis];
+  if (part == mesh.getWholeAxis(part.axis))
+    return axis.name;
+  return axis.name + ":(" + std::to_string(part.pre) + ")" +
+         std::to_string(part.size);
+}
+
+std::string layout::toString(const Mesh &mesh, std::span<const AxisRef> parts) {
+  if (parts.size() == 1)
+    return toString(mesh, parts.front());
+  std::string text = "(";
+  for (AxisRef part : parts)
+    text += (text.size() > 1 ? ", " : "") + toString(mesh, part);
+  return text + ")";
+}
+
+std::string layout::toString(const Mesh &mesh, const Sharding &sharding,
+                             std::span<const std::string> dimNames) {
+  std::string text;
+  for (size_t d = 0; d < sharding.dims.size(); ++d)
+    if (!sharding.dims[d].empty())
+      text += (text.empty() ? "" : ", ") + dimNames[d] + "@" +
+              toString(mesh, sharding.dims[d]);
+  if (sharding.isPartial())
+    return "<" + text + "> partial " + getName(sharding.partialKind) +
+           " over " + toString(mesh, sharding.partialAxes);
+  return text.empty() ? "replicated" : "<" + text + ">";
+}

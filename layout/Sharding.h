@@ -11,7 +11,7 @@
 ///   <>                       [1 2;3 4]  the same   the same   the same
 ///   <row@a>                  [1 2]      [1 2]      [3 4]      [3 4]
 ///   <row@a, col@b>           [1]        [2]        [3]        [4]
-///   <row@(a, b)>             row 0      row 1      (empty)    (empty)
+///   <row@(a, b)>             [1 2]      (empty)    [3 4]      (empty)
 ///   <> partial sum over a    p          q          r          s
 ///                            where p + r = q + s = [1 2;3 4]
 ///
@@ -19,8 +19,12 @@
 ///   the first axis splits the dimension into ceil blocks, the next splits each
 ///   block into ceil blocks, and so on. A device therefore owns one contiguous
 ///   range of the dimension, a prefix of its local block; the rest of the block
-///   is padding whose content means nothing.
-/// - An axis not used by the sharding replicates the tensor: devices that differ
+///   is padding whose content means nothing. Neighbouring parts of one axis
+///   that continue one another count as one axis: cutting 9 elements over an
+///   axis of 4 gives 3+3+3+0 however the axis is spelled, while an outer axis
+///   of 2 and another inner one of 2 give 3+2 and 3+1.
+/// - An axis not used by the sharding replicates the tensor: devices that
+/// differ
 ///   only on it hold equal blocks.
 /// - A partial value has to be combined (sum, max, min) over `partialAxes` to
 ///   become the tensor; each device holds one term.
@@ -36,6 +40,9 @@
 namespace meshc::layout {
 
 enum class ReduceKind : uint8_t { None, Sum, Max, Min };
+
+/// "none", "sum", "max", "min".
+const char *getName(ReduceKind kind);
 
 /// Axes that split one dimension, major to minor; empty: not split.
 using DimSplit = std::vector<AxisRef>;
@@ -65,7 +72,7 @@ int64_t getLocalSize(int64_t size, const DimSplit &split);
 /// The range of the dimension that a device with these coordinates owns:
 /// element i of its block is element offset + i of the dimension, for
 /// i < count. `count` is smaller than the block where padding begins, 0 where
-/// the block is padding alone (`offset` is then clamped to `size`).
+/// the block is padding alone (`offset` is then at most `size`).
 Range getOwnedRange(const Mesh &mesh, int64_t size, const DimSplit &split,
                     std::span<const int64_t> coordinates);
 
@@ -86,6 +93,11 @@ Sharding getCanonical(const Mesh &mesh, Sharding sharding);
 /// position of an axis, a partial kind without axes. Empty if nothing is.
 std::string getViolation(const Mesh &mesh, const Sharding &sharding,
                          size_t rank);
+
+/// "data" for a whole axis, "x:(2)4" for a part of one.
+std::string toString(const Mesh &mesh, AxisRef part);
+/// "data", or "(data, x:(2)4)" if there are several.
+std::string toString(const Mesh &mesh, std::span<const AxisRef> parts);
 
 /// "<batch@data, hidden@(model, x:(2)4)> partial sum over y"; "replicated" if
 /// nothing is split. The one spelling used in dumps, plans and messages.
