@@ -1,0 +1,93 @@
+#ifndef MESHC_DIALECT_ND_H
+#define MESHC_DIALECT_ND_H
+
+#include "layout/Mesh.h"
+#include "layout/Sharding.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/RegionKindInterface.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialect/NDDialect.h.inc"
+
+#include "dialect/NDEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialect/NDAttrs.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialect/NDTypes.h.inc"
+
+namespace meshc::nd {
+
+class PartitionBuilder;
+
+/// What partitioning may do with one dimension of an operation.
+struct DimUse {
+  enum class Kind : uint8_t { Pointwise, Reduced, Whole };
+  Kind kind = Kind::Pointwise;
+  ReduceKind reduce = ReduceKind::Sum; ///< Reduced only
+
+  static DimUse pointwise() { return {}; }
+  static DimUse reduced(ReduceKind kind) { return {Kind::Reduced, kind}; }
+  static DimUse whole() { return {Kind::Whole, ReduceKind::Sum}; }
+};
+
+/// Whether an operand may hold pending terms.
+enum class PartialUse : uint8_t {
+  Complete, ///< it may not
+  Joint,    ///< it may, if every Joint operand does, over the same axes
+  Alone,    ///< it may, if no other operand does over these axes
+};
+
+/// Dimensions of the results, then those of operands that results lack, in the
+/// order in which they first occur.
+llvm::SmallVector<DimAttr> getUnionOfDims(mlir::Operation *op);
+
+/// Type of an elementwise result: union of the operands' dimensions, element
+/// type of the last operand, no sharding.
+NamedTensorType getBroadcastType(mlir::ValueRange operands);
+
+/// The mesh of the module around `op`; a mesh without axes if it has none.
+layout::Mesh getMesh(mlir::Operation *op);
+
+/// `sharding` in the terms of layout/, for the dimensions of `type`. The type
+/// must have a sharding whose axes `mesh` has.
+layout::Sharding getSharding(NamedTensorType type, const layout::Mesh &mesh);
+
+/// The inverse, on the dimensions of `type`.
+ShardingAttr getShardingAttr(NamedTensorType type, const layout::Mesh &mesh,
+                             const layout::Sharding &sharding);
+
+/// The builtin tensor that one device holds of `type`.
+mlir::RankedTensorType getLocalType(NamedTensorType type,
+                                    const layout::Mesh &mesh);
+
+/// Checks the broadcasting rules of an elementwise operation: (C1), (C2), and
+/// that `typed` share one element type (C3).
+llvm::LogicalResult verifyElementwise(mlir::Operation *op,
+                                      mlir::ValueRange typed);
+/// The local form of an elementwise operation.
+mlir::FailureOr<mlir::Value> buildElementwise(mlir::Operation *op,
+                                              PartitionBuilder &builder,
+                                              mlir::ValueRange shards);
+
+layout::ReduceKind toLayout(ReduceKind kind);
+ReduceKind fromLayout(layout::ReduceKind kind); // not None
+
+} // namespace meshc::nd
+
+#include "dialect/NDInterfaces.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialect/NDOps.h.inc"
+
+#endif

@@ -1,0 +1,256 @@
+// The nd dialect: the whole computation on tensors with named dimensions.
+// Attributes and the type; operations are in NDOps.td and NDElementwise.td.
+
+#ifndef MESHC_DIALECT_NDBASE
+#define MESHC_DIALECT_NDBASE
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+
+def ND_Dialect : Dialect {
+  let name = "nd";
+  let cppNamespace = "::meshc::nd";
+  let summary = "Whole-program tensor computation with named dimensions";
+  let description = [{
+    A tensor is a set of named dimensions and an element type. Operations
+    broadcast by name; the order of dimensions is storage, never meaning. Once
+    shardings are assigned they are part of the type.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+  let hasConstantMaterializer = 1;
+}
+
+class ND_Attr<string name, string attrMnemonic> : AttrDef<ND_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+//===-- Enumerations ------------------------------------------------------===//
+
+class ND_Enum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::meshc::nd";
+  let genSpecializedAttr = 0;
+}
+
+def ND_ReduceKind : ND_Enum<"ReduceKind", "how terms are combined", [
+  I32EnumAttrCase<"Sum", 1, "sum">,
+  I32EnumAttrCase<"Max", 2, "max">,
+  I32EnumAttrCase<"Min", 3, "min">,
+]>;
+
+def ND_Reduction : ND_Enum<"Reduction", "a reduction over dimensions", [
+  I32EnumAttrCase<"Sum", 1, "sum">,
+  I32EnumAttrCase<"Max", 2, "max">,
+  I32EnumAttrCase<"Min", 3, "min">,
+  I32EnumAttrCase<"Mean", 4, "mean">,
+]>;
+def ND_ReductionAttr : EnumAttr<ND_Dialect, ND_Reduction, "reduction">;
+
+def ND_ArgKind : ND_Enum<"ArgKind", "which extreme's position", [
+  I32EnumAttrCase<"Max", 1, "max">,
+  I32EnumAttrCase<"Min", 2, "min">,
+]>;
+def ND_ArgKindAttr : EnumAttr<ND_Dialect, ND_ArgKind, "arg_kind">;
+
+def ND_Predicate : ND_Enum<"Predicate", "a comparison", [
+  I32EnumAttrCase<"Eq", 0, "eq">, I32EnumAttrCase<"Ne", 1, "ne">,
+  I32EnumAttrCase<"Lt", 2, "lt">, I32EnumAttrCase<"Le", 3, "le">,
+  I32EnumAttrCase<"Gt", 4, "gt">, I32EnumAttrCase<"Ge", 5, "ge">,
+]>;
+def ND_PredicateAttr : EnumAttr<ND_Dialect, ND_Predicate, "predicate">;
+
+def ND_Distribution : ND_Enum<"Distribution", "a random distribution", [
+  I32EnumAttrCase<"Uniform", 1, "uniform">,
+  I32EnumAttrCase<"Normal", 2, "normal">,
+]>;
+def ND_DistributionAttr : EnumAttr<ND_Dialect, ND_Distribution, "distribution">;
+
+def ND_VariableRole : ND_Enum<"VariableRole", "what a variable is for", [
+  I32EnumAttrCase<"Parameter", 1, "parameter">,
+  I32EnumAttrCase<"State", 2, "state">,
+]>;
+def ND_VariableRoleAttr
+    : EnumAttr<ND_Dialect, ND_VariableRole, "variable_role">;
+
+def ND_Phase : ND_Enum<"Phase", "part of a training step", [
+  I32EnumAttrCase<"Forward", 0, "forward">,
+  I32EnumAttrCase<"Backward", 1, "backward">,
+  I32EnumAttrCase<"Update", 2, "update">,
+]>;
+def ND_PhaseAttr : EnumAttr<ND_Dialect, ND_Phase, "phase"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+//===-- Attributes --------------------------------------------------------===//
+
+def ND_DimAttr : ND_Attr<"Dim", "dim"> {
+  let summary = "A named dimension and its global size";
+  let description = [{
+    **Constraints**
+    - (C1) the name is not empty.
+    - (C2) the size is at least 1.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size);
+  let assemblyFormat = "$name `=` $size";
+  let builders = [
+    AttrBuilderWithInferredContext<(ins "::mlir::StringAttr":$name,
+                                        "int64_t":$size), [{
+      return $_get(name.getContext(), name, size);
+    }]>
+  ];
+  let genVerifyDecl = 1;
+}
+
+def ND_AxisRefAttr : ND_Attr<"AxisRef", "axis"> {
+  let summary = "A mesh axis by name, or a part of it";
+  let description = [{
+    `size` 0 means the whole axis; otherwise the part of the axis below its
+    `pre` major-most positions, of `size` positions: printed `model:(2)4`.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$pre,
+                        "int64_t":$size);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def ND_DimSplitAttr : ND_Attr<"DimSplit", "split"> {
+  let summary = "A dimension and the axes that split it, major to minor";
+  let parameters = (ins "::mlir::StringAttr":$dim,
+                        ArrayRefParameter<"AxisRefAttr">:$axes);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def ND_ShardingAttr : ND_Attr<"Sharding", "sharding"> {
+  let summary = "How a tensor lies on the mesh";
+  let description = [{
+    Only split dimensions are listed, in the order of the type. A partial
+    tensor is one term per position of `partialAxes`, to be combined by
+    `partialKind`. layout/Sharding.h teaches the concept.
+
+    Printed `<"batch"@data, "hidden"@(model, x:(2)4)>`, followed by
+    ` partial sum over (y)` where terms are pending; `<>` is replicated.
+
+    The syntax is written by hand because the declarative format has no
+    optional groups over lists inside attributes.
+  }];
+  let parameters = (ins ArrayRefParameter<"DimSplitAttr">:$splits,
+                        "std::optional<ReduceKind>":$partialKind,
+                        ArrayRefParameter<"AxisRefAttr">:$partialAxes);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    bool isPartial() const { return !getPartialAxes().empty(); }
+    /// Axes that split `dim`; empty if it is whole.
+    ::llvm::ArrayRef<AxisRefAttr> getAxes(::llvm::StringRef dim) const;
+  }];
+}
+
+def ND_CauseAttr : ND_Attr<"Cause", "cause"> {
+  let summary = "Why a change of sharding is in the program";
+  let description = [{
+    Recorded where the decision is made and carried by every later pass: which
+    rule asked for it, the consumer and operand, the sharding needed and the
+    one the producer left, the spec positions that put both there, and the best
+    rejected alternative with both costs in microseconds under the cost model.
+  }];
+  let parameters = (ins
+    "::mlir::StringAttr":$rule, "::mlir::StringAttr":$consumer,
+    "::mlir::StringAttr":$operand, "::mlir::StringAttr":$needed,
+    "::mlir::StringAttr":$had, "::mlir::ArrayAttr":$spans,
+    OptionalParameter<"::mlir::StringAttr">:$alternative,
+    OptionalParameter<"::mlir::FloatAttr">:$alternativeUs,
+    OptionalParameter<"::mlir::FloatAttr">:$chosenUs);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+//===-- Initialisers of variables -----------------------------------------===//
+
+def ND_FillAttr : ND_Attr<"Fill", "fill"> {
+  let summary = "Every element starts as one value";
+  let parameters = (ins "::mlir::FloatAttr":$value);
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def ND_RandomAttr : ND_Attr<"Random", "random"> {
+  let summary = "Elements start as random numbers";
+  let description = [{
+    `first`, `second` are mean and standard deviation of `normal`, low and high
+    of `uniform`.
+  }];
+  let parameters = (ins EnumParameter<ND_Distribution>:$distribution,
+                        "::mlir::FloatAttr":$first,
+                        "::mlir::FloatAttr":$second);
+  let assemblyFormat = "`<` $distribution `,` $first `,` $second `>`";
+}
+
+//===-- The type ----------------------------------------------------------===//
+
+def ND_NamedTensorType : TypeDef<ND_Dialect, "NamedTensor"> {
+  let mnemonic = "tensor";
+  let summary = "A tensor whose dimensions have names";
+  let description = [{
+    `!nd.tensor<["batch"=256, "hidden"=1024], f32>`, and once shardings are
+    assigned `!nd.tensor<["batch"=256], f32, <"batch"@data>>`.
+
+    **Constraints**
+    - (C1) dimension names are distinct.
+    - (C2) the element type is f32, f64, f16, bf16, i32, i64 or i1.
+    - (C3) the number of elements fits a signed 64-bit integer.
+    - (C4) every dimension a sharding splits is a dimension of the type, listed
+      in the type's order.
+    - (C5) no axis, or part of one, serves two purposes in the sharding.
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"DimAttr">:$dims,
+                        "::mlir::Type":$elementType,
+                        OptionalParameter<"ShardingAttr">:$sharding);
+  let assemblyFormat =
+      "`<` `[` (`]`) : ($dims^ `]`)? `,` $elementType (`,` $sharding^)? `>`";
+  let builders = [
+    TypeBuilderWithInferredContext<(ins "::llvm::ArrayRef<DimAttr>":$dims,
+        "::mlir::Type":$elementType,
+        CArg<"ShardingAttr", "{}">:$sharding), [{
+      return $_get(elementType.getContext(), dims, elementType, sharding);
+    }]>
+  ];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getRank() const { return int64_t(getDims().size()); }
+    bool hasDim(::llvm::StringRef name) const { return findDim(name) >= 0; }
+    /// Position of the dimension in storage order; -1 if there is none.
+    int64_t findDim(::llvm::StringRef name) const;
+    /// Global sizes in storage order.
+    ::llvm::SmallVector<int64_t> getSizes() const;
+    /// Product of the global sizes; 1 for a scalar.
+    int64_t getNumElements() const;
+    bool isPartial() const { return getSharding() && getSharding().isPartial(); }
+    NamedTensorType withSharding(ShardingAttr sharding) const {
+      return get(getDims(), getElementType(), sharding);
+    }
+    NamedTensorType withoutSharding() const {
+      return get(getDims(), getElementType());
+    }
+    NamedTensorType withElementType(::mlir::Type elementType) const {
+      return get(getDims(), elementType, getSharding());
+    }
+  }];
+}
+
+def ND_Tensor : Type<CPred<"::llvm::isa<::meshc::nd::NamedTensorType>($_self)">,
+                     "tensor with named dimensions",
+                     "::meshc::nd::NamedTensorType">,
+                BuildableType<"">;
+class ND_TensorOf<string elements, string description> : Type<
+    And<[ND_Tensor.predicate,
+         CPred<"::llvm::isa<" # elements # ">(::llvm::cast<"
+               "::meshc::nd::NamedTensorType>($_self).getElementType())">]>,
+    description, "::meshc::nd::NamedTensorType">;
+def ND_FloatTensor : ND_TensorOf<"::mlir::FloatType", "tensor of floats">;
+def ND_IntTensor : ND_TensorOf<"::mlir::IntegerType", "tensor of integers">;
+def ND_BoolTensor : Type<
+    And<[ND_Tensor.predicate,
+         CPred<"::llvm::cast<::meshc::nd::NamedTensorType>($_self)"
+               ".getElementType().isInteger(1)">]>,
+    "tensor of booleans", "::meshc::nd::NamedTensorType">;
+
+#endif

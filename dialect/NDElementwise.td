@@ -1,0 +1,192 @@
+// Elementwise operations. To add one: declare it here, give its scalar form in
+// Elementwise.cpp, its gradient in Gradients.cpp.
+
+#ifndef MESHC_DIALECT_NDELEMENTWISE
+#define MESHC_DIALECT_NDELEMENTWISE
+
+include "dialect/NDBase.td"
+include "dialect/NDInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+// Operands broadcast by name: the result has the union of their dimensions, in
+// the order in which they first occur.
+// `typed` are the values that share one element type; `partial` says which
+// pending terms an operand may hold, in terms of `operand` and `kind`.
+class ND_Elementwise<string mnemonic, string typed, string partial>
+    : Op<ND_Dialect, mnemonic, [Pure,
+        DeclareOpInterfaceMethods<ElementwiseOpInterface>,
+        DeclareOpInterfaceMethods<PartitionOpInterface, ["getPartialUse"]>,
+        DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let results = (outs ND_Tensor:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::verify() {
+      return verifyElementwise(*this, }] # typed # [{);
+    }
+    DimUse $cppClass::getDimUse(::llvm::StringRef) {
+      return DimUse::pointwise();
+    }
+    PartialUse $cppClass::getPartialUse([[maybe_unused]] unsigned operand,
+                                        [[maybe_unused]] ReduceKind kind) {
+      return }] # partial # [{;
+    }
+    ::mlir::FailureOr<::mlir::Value>
+    $cppClass::buildLocal(PartitionBuilder &builder,
+                          ::mlir::ValueRange shards) {
+      return buildElementwise(*this, builder, shards);
+    }
+  }];
+}
+
+// Which operands may hold pending terms.
+class PartialWhen<string condition, string use> {
+  string expression = condition # " ? PartialUse::" # use # " : PartialUse::Complete";
+}
+defvar NoPartial = "PartialUse::Complete";
+defvar AnyPartial = "PartialUse::Joint";
+defvar SumPartial = PartialWhen<"kind == ReduceKind::Sum", "Joint">.expression;
+defvar ProductPartial = PartialWhen<"kind == ReduceKind::Sum", "Alone">.expression;
+
+class ND_Unary<string mnemonic, string what, Type type = ND_FloatTensor,
+               string partial = NoPartial>
+    : ND_Elementwise<mnemonic, "{getInput(), getResult()}", partial> {
+  let summary = what;
+  let description = [{
+    **Constraints**
+    - (C1) the result has the operand's dimensions.
+    - (C2) the result has the operand's element type.
+  }];
+  let arguments = (ins type:$input);
+  let builders = [OpBuilder<(ins "::mlir::Value":$input), [{
+    build($_builder, $_state, input.getType(), input);
+  }]>];
+}
+
+def ND_NegOp : ND_Unary<"neg", "Negates", ND_Tensor, SumPartial>;
+def ND_ExpOp : ND_Unary<"exp", "Raises e to the operand">;
+def ND_LogOp : ND_Unary<"log", "Takes the natural logarithm">;
+def ND_TanhOp : ND_Unary<"tanh", "Takes the hyperbolic tangent">;
+def ND_LogisticOp : ND_Unary<"logistic", "Computes 1 / (1 + exp(-x))">;
+def ND_ErfOp : ND_Unary<"erf", "Computes the error function">;
+def ND_SqrtOp : ND_Unary<"sqrt", "Takes the square root">;
+def ND_RsqrtOp : ND_Unary<"rsqrt", "Computes 1 / sqrt(x)">;
+def ND_AbsOp : ND_Unary<"abs", "Takes the absolute value", ND_Tensor>;
+def ND_SignOp : ND_Unary<"sign", "Computes -1, 0 or 1; 0 at 0", ND_Tensor>;
+def ND_NotOp : ND_Unary<"not", "Negates a condition", ND_BoolTensor>;
+def ND_StopGradientOp : ND_Unary<"stop_gradient",
+    "Passes its operand on; its gradient is zero", ND_Tensor, AnyPartial>;
+
+class ND_Binary<string mnemonic, string what, Type type = ND_Tensor,
+                string partial = NoPartial>
+    : ND_Elementwise<mnemonic, "{getLhs(), getRhs(), getResult()}", partial> {
+  let summary = what;
+  let description = [{
+    **Constraints**
+    - (C1) a dimension has the same size wherever it appears.
+    - (C2) the result has the union of the operands' dimensions.
+    - (C3) operands and result have one element type.
+  }];
+  let arguments = (ins type:$lhs, type:$rhs);
+  let builders = [OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs), [{
+    build($_builder, $_state, getBroadcastType({lhs, rhs}), lhs, rhs);
+  }]>];
+}
+
+def ND_AddOp : ND_Binary<"add", "Adds", ND_Tensor, SumPartial> { let hasFolder = 1; }
+def ND_SubOp : ND_Binary<"sub", "Subtracts", ND_Tensor, SumPartial> { let hasFolder = 1; }
+def ND_MulOp : ND_Binary<"mul", "Multiplies", ND_Tensor, ProductPartial> { let hasFolder = 1; }
+def ND_DivOp : ND_Binary<"div", "Divides; integers truncate toward zero",
+    ND_Tensor,
+    // Only a float division is linear in the dividend.
+    PartialWhen<"operand == 0 && kind == ReduceKind::Sum && "
+                "::llvm::isa<::mlir::FloatType>(getResult().getType()"
+                ".getElementType())", "Alone">.expression> {
+  let hasFolder = 1;
+}
+def ND_MinimumOp : ND_Binary<"minimum", "Takes the smaller; NaN if either is"> {
+  let description = [{
+    Where both are equal each gets half of the gradient.
+
+    **Constraints**
+    - (C1) a dimension has the same size wherever it appears.
+    - (C2) the result has the union of the operands' dimensions.
+    - (C3) operands and result have one element type.
+  }];
+}
+def ND_MaximumOp : ND_Binary<"maximum", "Takes the larger; NaN if either is"> {
+  let description = ND_MinimumOp.description;
+}
+def ND_PowOp : ND_Binary<"pow", "Raises to a power", ND_FloatTensor>;
+def ND_AndOp : ND_Binary<"and", "Holds where both hold", ND_BoolTensor>;
+def ND_OrOp : ND_Binary<"or", "Holds where either holds", ND_BoolTensor>;
+
+def ND_CompareOp
+    : ND_Elementwise<"compare", "{getLhs(), getRhs()}", NoPartial> {
+  let summary = "Compares; a comparison with NaN is false, except ne";
+  let description = [{
+    **Constraints**
+    - (C1) a dimension has the same size wherever it appears.
+    - (C2) the result has the union of the operands' dimensions.
+    - (C3) the operands have one element type; the result is boolean.
+  }];
+  let arguments = (ins ND_PredicateAttr:$predicate, ND_Tensor:$lhs,
+                       ND_Tensor:$rhs);
+  let assemblyFormat = [{
+    $predicate $lhs `,` $rhs attr-dict `:` functional-type(operands, results)
+  }];
+  let builders = [OpBuilder<(ins "Predicate":$predicate, "::mlir::Value":$lhs,
+                                 "::mlir::Value":$rhs), [{
+    build($_builder, $_state,
+          getBroadcastType({lhs, rhs}).withElementType($_builder.getI1Type()),
+          predicate, lhs, rhs);
+  }]>];
+}
+
+def ND_SelectOp
+    : ND_Elementwise<"select", "{getWhenTrue(), getWhenFalse(), getResult()}",
+        PartialWhen<"operand > 0 && kind == ReduceKind::Sum", "Joint">.expression> {
+  let summary = "Takes from the first where the condition holds, else the second";
+  let description = [{
+    What is not taken never matters: a NaN there stays out of the value and of
+    the gradient.
+
+    **Constraints**
+    - (C1) a dimension has the same size wherever it appears.
+    - (C2) the result has the union of the operands' dimensions.
+    - (C3) the two choices and the result have one element type.
+  }];
+  let arguments = (ins ND_BoolTensor:$condition, ND_Tensor:$whenTrue,
+                       ND_Tensor:$whenFalse);
+  let builders = [OpBuilder<(ins "::mlir::Value":$condition,
+                                 "::mlir::Value":$whenTrue,
+                                 "::mlir::Value":$whenFalse), [{
+    auto chosen = ::llvm::cast<NamedTensorType>(whenTrue.getType());
+    build($_builder, $_state,
+          getBroadcastType({condition, whenTrue, whenFalse})
+              .withElementType(chosen.getElementType()),
+          condition, whenTrue, whenFalse);
+  }]>];
+}
+
+def ND_CastOp : ND_Elementwise<"cast", "{}", NoPartial> {
+  let summary = "Converts the elements to another type";
+  let description = [{
+    Floats become integers by truncation toward zero; booleans become 0 or 1;
+    numbers become booleans by comparison with 0.
+
+    **Constraints**
+    - (C1) the result has the operand's dimensions.
+  }];
+  let arguments = (ins ND_Tensor:$input);
+  let hasFolder = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$input,
+                                 "::mlir::Type":$elementType), [{
+    build($_builder, $_state,
+          ::llvm::cast<NamedTensorType>(input.getType())
+              .withElementType(elementType), input);
+  }]>];
+}
+
+#endif

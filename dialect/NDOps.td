@@ -1,0 +1,344 @@
+// Operations that give a program its frame and those that change the set of
+// dimensions. Elementwise operations are in NDElementwise.td.
+
+#ifndef MESHC_DIALECT_NDOPS
+#define MESHC_DIALECT_NDOPS
+
+include "dialect/NDElementwise.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+//===-- Module level ------------------------------------------------------===//
+
+class ND_Declaration<string mnemonic, list<Trait> traits = []>
+    : Op<ND_Dialect, mnemonic,
+         !listconcat([HasParent<"::mlir::ModuleOp">], traits)>;
+
+def ND_MeshOp : ND_Declaration<"mesh"> {
+  let summary = "Declares the processor mesh of the module";
+  let description = [{
+    Axes are major to minor: device number d is the row-major index of its
+    coordinates. `device_order` gives the physical device of each number.
+
+    **Constraints**
+    - (C1) there is one mesh per module.
+    - (C2) axis names are distinct, sizes are at least 1, and there are at most
+      2^20 devices.
+    - (C3) a device order is a permutation of the device numbers.
+
+    ```mlir
+    nd.mesh ["data"=2, "model"=3]
+    ```
+  }];
+  let arguments = (ins TypedArrayAttrBase<ND_DimAttr, "axes">:$axes,
+                       OptionalAttr<DenseI64ArrayAttr>:$device_order);
+  let assemblyFormat = [{
+    custom<NamedSizes>($axes) (`device_order` $device_order^)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def ND_DimOp : ND_Declaration<"dim"> {
+  let summary = "Declares a dimension of the program, for the plan";
+  let arguments = (ins StrAttr:$name, I64Attr:$size);
+  let assemblyFormat = "$name `=` $size attr-dict";
+}
+
+def ND_RuleOp : ND_Declaration<"rule"> {
+  let summary = "One line of the layout: a dimension and the axes that split it";
+  let description = [{
+    **Constraints**
+    - (C1) every axis is an axis of the mesh, named once.
+    - (C2) no other rule names the dimension.
+  }];
+  let arguments = (ins StrAttr:$dim, StrArrayAttr:$axes);
+  let assemblyFormat = "$dim `->` $axes attr-dict";
+  let hasVerifier = 1;
+}
+
+def ND_VariableOp : ND_Declaration<"variable", [Symbol]> {
+  let summary = "A value that lives between programs: a parameter or state";
+  let description = [{
+    **Constraints**
+    - (C1) a parameter has a float element type.
+    - (C2) the initialiser is `#nd.fill` or `#nd.random`; random needs floats.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, ND_VariableRoleAttr:$role,
+                       TypeAttrOf<ND_Tensor>:$type, AnyAttr:$init);
+  let assemblyFormat = "$role $sym_name `:` $type `=` $init attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    NamedTensorType getTensorType() {
+      return ::llvm::cast<NamedTensorType>(getType());
+    }
+  }];
+}
+
+def ND_DataOp : ND_Declaration<"data"> {
+  let summary = "Binds an input to data files: `idx(train, test) divide 255`";
+  let arguments = (ins StrAttr:$input, StrAttr:$format, StrAttr:$train,
+                       StrAttr:$test, F64Attr:$divide);
+  let assemblyFormat = [{
+    $input `=` $format `(` $train `,` $test `)` `divide` $divide attr-dict
+  }];
+}
+
+def ND_TrainingOp : ND_Declaration<"training"> {
+  let summary = "The training recipe";
+  let description = [{
+    `hyper` holds the optimizer's hyper-parameters as floats, all of them, with
+    defaults filled in. `steps` 0 means that epochs decide.
+  }];
+  let arguments = (ins StrAttr:$minimize, StrAttr:$optimizer,
+                       DictionaryAttr:$hyper, I64Attr:$epochs, I64Attr:$steps);
+  let assemblyFormat = [{
+    `minimize` $minimize `by` $optimizer $hyper `epochs` $epochs `steps` $steps
+    attr-dict
+  }];
+}
+
+def ND_ProgramOp : ND_Declaration<"program",
+    [Symbol, SingleBlock, NoTerminator, NoRegionArguments,
+     IsolatedFromAbove]> {
+  let summary = "A straight-line program over the module's variables";
+  let description = [{
+    `forward` is what the user wrote; `init`, `step`, `eval` and `gradient` are
+    derived from it.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name)>];
+}
+
+//===-- Border of a program -----------------------------------------------===//
+
+class ND_Border<string mnemonic, list<Trait> traits = []>
+    : Op<ND_Dialect, mnemonic, traits>;
+
+def ND_InputOp : ND_Border<"input"> {
+  let summary = "A value given to the program from outside";
+  let description = [{
+    `index_bound` b says that integers lie in [0, b); 0 promises nothing. The
+    input "seed", a scalar i64, is filled by the runtime in the program `init`.
+  }];
+  let arguments = (ins StrAttr:$name,
+                       DefaultValuedAttr<I64Attr, "0">:$index_bound);
+  let results = (outs ND_Tensor:$result);
+  let assemblyFormat = "$name attr-dict `:` type($result)";
+}
+
+def ND_OutputOp : ND_Border<"output"> {
+  let summary = "Gives a value to the outside under a name";
+  let arguments = (ins StrAttr:$name, ND_Tensor:$value);
+  let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
+}
+
+def ND_ReadOp : ND_Border<"read",
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Reads a variable as it was when the program started";
+  let description = [{
+    **Constraints**
+    - (C1) the symbol is a variable of the result's type.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$variable);
+  let results = (outs ND_Tensor:$result);
+  let assemblyFormat = "$variable attr-dict `:` type($result)";
+}
+
+def ND_WriteOp : ND_Border<"write",
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Sets a variable at the end of the program";
+  let description = [{
+    **Constraints**
+    - (C1) the symbol is a variable of the value's type.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$variable, ND_Tensor:$value);
+  let assemblyFormat = "$variable `,` $value attr-dict `:` type($value)";
+}
+
+//===-- Sources -----------------------------------------------------------===//
+
+class ND_Op<string mnemonic, list<Trait> traits = []>
+    : Op<ND_Dialect, mnemonic, !listconcat([Pure,
+        DeclareOpInterfaceMethods<PartitionOpInterface>], traits)> {
+  let results = (outs ND_Tensor:$result);
+  let hasVerifier = 1;
+}
+
+def ND_ConstantOp : ND_Op<"constant", [ConstantLike]> {
+  let summary = "A tensor whose elements are all one value";
+  let description = [{
+    **Constraints**
+    - (C1) the value has the element type of the result.
+  }];
+  let arguments = (ins TypedAttrInterface:$value);
+  let assemblyFormat = "`(` $value `)` attr-dict `:` type($result)";
+  let hasFolder = 1;
+}
+
+def ND_IotaOp : ND_Op<"iota"> {
+  let summary = "The position along its one dimension: 0, 1, 2, ...";
+  let description = [{
+    **Constraints**
+    - (C1) the result has one dimension and integer or float elements.
+  }];
+  let arguments = (ins);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def ND_RandomOp : ND_Op<"random"> {
+  let summary = "Random numbers from a counter: equal on every mesh and layout";
+  let description = [{
+    Element with row-major global index i is a function of (seed, key, i) alone:
+    Philox4x32-10 with key (key, seed) and counter i. `key` is a hash of the
+    name the numbers are for. `normal` takes two uniform numbers through the
+    Box-Muller transform; the parameters are mean and standard deviation, or
+    low and high.
+
+    **Constraints**
+    - (C1) the seed is a scalar i64.
+    - (C2) the result has float elements.
+  }];
+  let arguments = (ins ND_DistributionAttr:$distribution, ND_IntTensor:$seed,
+                       I64Attr:$key, F64Attr:$first, F64Attr:$second);
+  let assemblyFormat = [{
+    $distribution `(` $first `,` $second `)` `key` $key `seed` $seed attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+//===-- Operations on the set of dimensions -------------------------------===//
+
+class ND_ShapeOp<string mnemonic, list<Trait> traits = []>
+    : ND_Op<mnemonic, !listconcat([
+        DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)>;
+
+def ND_EinsumOp : ND_ShapeOp<"einsum"> {
+  let summary = "Sums products over every dimension absent from the result";
+  let description = [{
+    **Constraints**
+    - (C1) a dimension has the same size wherever it appears.
+    - (C2) every result dimension appears in some input.
+    - (C3) inputs and result have one element type, a float.
+
+    ```mlir
+    %h = nd.einsum %x, %w : (!batch_by_pixel, !pixel_by_hidden)
+        -> !batch_by_hidden
+    ```
+  }];
+  let arguments = (ins Variadic<ND_FloatTensor>:$inputs);
+  let assemblyFormat =
+      "$inputs attr-dict `:` functional-type($inputs, $result)";
+  let hasCanonicalizeMethod = 1;
+}
+
+def ND_ReduceOp : ND_ShapeOp<"reduce"> {
+  let summary = "Reduces over the dimensions absent from the result";
+  let description = [{
+    Elements that share the maximum (minimum) share its gradient equally. The
+    maximum of a NaN is NaN.
+
+    **Constraints**
+    - (C1) every result dimension is a dimension of the input, of equal size.
+    - (C2) the result has the input's element type; a mean needs floats.
+  }];
+  let arguments = (ins ND_ReductionAttr:$kind, ND_Tensor:$input);
+  let assemblyFormat =
+      "$kind $input attr-dict `:` functional-type($input, $result)";
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
+}
+
+def ND_ArgReduceOp : Op<ND_Dialect, "arg_reduce", [Pure]> {
+  let summary = "Position of the largest or smallest element along a dimension";
+  let description = [{
+    Of equal elements the first counts; a NaN counts as the extreme. The
+    position has no gradient. Rewritten into reductions before shardings are
+    assigned (nd-decompose).
+
+    **Constraints**
+    - (C1) the result has the input's dimensions without `dim`.
+    - (C2) the result has i32 elements.
+  }];
+  let arguments = (ins ND_ArgKindAttr:$kind, StrAttr:$dim, ND_Tensor:$input);
+  let results = (outs ND_Tensor:$result);
+  let assemblyFormat = [{
+    $kind $input `over` $dim attr-dict `:` functional-type($input, $result)
+  }];
+  let hasVerifier = 1;
+}
+
+def ND_BroadcastOp : ND_ShapeOp<"broadcast"> {
+  let summary = "Repeats its operand along new dimensions";
+  let description = [{
+    **Constraints**
+    - (C1) the result has every dimension of the input, of equal size.
+    - (C2) the element type stays.
+  }];
+  let arguments = (ins ND_Tensor:$input);
+  let assemblyFormat = "$input attr-dict `:` functional-type($input, $result)";
+  let hasFolder = 1;
+}
+
+def ND_RenameOp : ND_ShapeOp<"rename"> {
+  let summary = "Gives a dimension another name";
+  let description = [{
+    **Constraints**
+    - (C1) the input has a dimension `from` and none called `to`.
+    - (C2) the result is the input's type with that one name changed.
+  }];
+  let arguments = (ins ND_Tensor:$input, StrAttr:$from, StrAttr:$to);
+  let assemblyFormat = [{
+    $input $from `->` $to attr-dict `:` functional-type($input, $result)
+  }];
+  let hasFolder = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$input,
+                                 "::llvm::StringRef":$from,
+                                 "::llvm::StringRef":$to)>];
+}
+
+def ND_GatherOp : ND_ShapeOp<"gather"> {
+  let summary = "Picks elements along a dimension by index";
+  let description = [{
+    result[i.., r..] = input[index[i.., r..], r..]: the input's dimension `dim`
+    is replaced by the dimensions of the index; dimensions both have are matched
+    by name. An index outside [0, size) gives 0.
+
+    **Constraints**
+    - (C1) the input has the dimension `dim`; the index has not.
+    - (C2) a dimension has the same size wherever it appears.
+    - (C3) the result has the input's dimensions without `dim`, united with the
+      index's, and the input's element type.
+  }];
+  let arguments = (ins ND_Tensor:$input, ND_IntTensor:$index, StrAttr:$dim);
+  let assemblyFormat = [{
+    $input `[` $index `]` `over` $dim attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def ND_ReshardOp : Op<ND_Dialect, "reshard", [Pure]> {
+  let summary = "Changes the sharding of a value, not the value";
+  let description = [{
+    Before shardings are assigned it is the user's constraint on one value: the
+    result type has a sharding, the operand has none yet.
+
+    **Constraints**
+    - (C1) operand and result differ at most in their sharding.
+    - (C2) the result has a sharding.
+  }];
+  let arguments = (ins ND_Tensor:$input,
+                       OptionalAttr<TypedArrayAttrBase<ND_CauseAttr,
+                                                       "causes">>:$causes);
+  let results = (outs ND_Tensor:$result);
+  let assemblyFormat = [{
+    $input attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+#endif

@@ -1,0 +1,364 @@
+// Verifiers, folds and builders of the operations that are not elementwise.
+
+#include "dialect/Locations.h"
+#include "dialect/ND.h"
+#include "dialect/PartitionBuilder.h"
+
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+//===-- Module level ------------------------------------------------------===//
+
+/// ["data"=2, "model"=3]
+static ParseResult parseNamedSizes(OpAsmParser &parser, ArrayAttr &sizes) {
+  SmallVector<Attribute> parsed;
+  auto parseOne = [&]() -> ParseResult {
+    std::string name;
+    int64_t size;
+    SMLoc where = parser.getCurrentLocation();
+    if (parser.parseString(&name) || parser.parseEqual() ||
+        parser.parseInteger(size))
+      return failure();
+    auto dim = DimAttr::getChecked(
+        [&] { return parser.emitError(where); }, parser.getContext(),
+        StringAttr::get(parser.getContext(), name), size);
+    parsed.push_back(dim);
+    return success(bool(dim));
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseOne))
+    return failure();
+  sizes = parser.getBuilder().getArrayAttr(parsed);
+  return success();
+}
+
+static void printNamedSizes(OpAsmPrinter &printer, Operation *,
+                            ArrayAttr sizes) {
+  printer << "[";
+  llvm::interleaveComma(sizes.getAsRange<DimAttr>(), printer, [&](DimAttr dim) {
+    printer << dim.getName() << "=" << dim.getSize();
+  });
+  printer << "]";
+}
+
+LogicalResult MeshOp::verify() {
+  auto module = (*this)->getParentOfType<ModuleOp>();
+  if (*module.getOps<MeshOp>().begin() != *this)
+    return emitOpError("(C1) the module has another mesh");
+  llvm::SmallSet<StringRef, 4> names;
+  int64_t devices = 1;
+  for (auto axis : getAxes().getAsRange<DimAttr>()) {
+    if (!names.insert(axis.getName().getValue()).second)
+      return emitOpError("(C2) axis ") << axis.getName() << " occurs twice";
+    if (llvm::MulOverflow(devices, axis.getSize(), devices) ||
+        devices > layout::Mesh::maxDevices)
+      return emitOpError("(C2) the mesh has more than 2^20 devices");
+  }
+  if (std::optional<ArrayRef<int64_t>> order = getDeviceOrder()) {
+    SmallVector<int64_t> sorted(*order);
+    llvm::sort(sorted);
+    for (auto [index, device] : llvm::enumerate(sorted))
+      if (device != int64_t(index) || int64_t(sorted.size()) != devices)
+        return emitOpError("(C3) the device order is no permutation of the ")
+               << devices << " device numbers";
+  }
+  return success();
+}
+
+LogicalResult RuleOp::verify() {
+  layout::Mesh mesh = getMesh(*this);
+  llvm::SmallSet<StringRef, 4> used;
+  for (auto axis : getAxes().getAsRange<StringAttr>()) {
+    if (!mesh.findAxis(axis.getValue()))
+      return emitOpError("(C1) the mesh has no axis ") << axis;
+    if (!used.insert(axis.getValue()).second)
+      return emitOpError("(C1) axis ") << axis << " is named twice";
+  }
+  for (auto other : (*this)->getParentOfType<ModuleOp>().getOps<RuleOp>())
+    if (other != *this && other.getDim() == getDim())
+      return emitOpError("(C2) dimension \"") << getDim()
+                                              << "\" has another rule";
+  return success();
+}
+
+LogicalResult VariableOp::verify() {
+  auto type = dyn_cast<NamedTensorType>(getType());
+  if (!type)
+    return emitOpError("needs a tensor type");
+  bool isFloat = isa<FloatType>(type.getElementType());
+  if (getRole() == VariableRole::Parameter && !isFloat)
+    return emitOpError("(C1) a parameter has float elements, found ")
+           << type.getElementType();
+  if (isa<FillAttr>(getInit()))
+    return success();
+  if (!isa<RandomAttr>(getInit()))
+    return emitOpError("(C2) the initialiser must be #nd.fill or #nd.random");
+  if (!isFloat)
+    return emitOpError("(C2) random initialisers need float elements");
+  return success();
+}
+
+void ProgramOp::build(OpBuilder &builder, OperationState &state,
+                      StringRef name) {
+  state.addAttribute(getSymNameAttrName(state.name),
+                     builder.getStringAttr(name));
+  state.addRegion()->emplaceBlock();
+}
+
+/// (C1) of read and write.
+static LogicalResult verifyVariable(Operation *op, FlatSymbolRefAttr symbol,
+                                    Type type,
+                                    SymbolTableCollection &tables) {
+  auto variable = tables.lookupNearestSymbolFrom<VariableOp>(
+      op->getParentOfType<ModuleOp>(), symbol);
+  if (!variable)
+    return op->emitOpError("(C1) there is no variable ") << symbol;
+  if (variable.getType() != type)
+    return op->emitOpError("(C1) variable ")
+           << symbol << " has type " << variable.getType() << ", found "
+           << type;
+  return success();
+}
+
+LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyVariable(*this, getVariableAttr(), getType(), tables);
+}
+
+LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyVariable(*this, getVariableAttr(), getValue().getType(), tables);
+}
+
+//===-- Sources -----------------------------------------------------------===//
+
+LogicalResult ConstantOp::verify() {
+  if (getValue().getType() != getType().getElementType())
+    return emitOpError("(C1) the value must have the element type ")
+           << getType().getElementType();
+  return success();
+}
+
+OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
+
+LogicalResult IotaOp::verify() {
+  if (getType().getRank() != 1 || getType().getElementType().isInteger(1))
+    return emitOpError(
+        "(C1) the result has one dimension and integer or float elements");
+  return success();
+}
+
+LogicalResult RandomOp::verify() {
+  NamedTensorType seed = getSeed().getType();
+  if (seed.getRank() != 0 || !seed.getElementType().isInteger(64))
+    return emitOpError("(C1) the seed is a scalar i64, found ") << seed;
+  if (!isa<FloatType>(getType().getElementType()))
+    return emitOpError("(C2) the result has float elements");
+  return success();
+}
+
+//===-- Operations on the set of dimensions -------------------------------===//
+
+/// Checks that every dimension of `type` occurs in `within` with equal size.
+static LogicalResult verifyContained(Operation *op, NamedTensorType type,
+                                     NamedTensorType within, StringRef label,
+                                     StringRef what) {
+  for (DimAttr dim : type.getDims())
+    if (!llvm::is_contained(within.getDims(), dim))
+      return op->emitOpError(label)
+             << " dimension " << dim.getName() << " of size " << dim.getSize()
+             << " is no dimension of the " << what;
+  return success();
+}
+
+LogicalResult EinsumOp::verify() {
+  if (getInputs().empty())
+    return emitOpError("needs an input");
+  llvm::SmallDenseMap<StringAttr, int64_t> sizes;
+  for (Value input : getInputs()) {
+    auto type = cast<NamedTensorType>(input.getType());
+    for (DimAttr dim : type.getDims()) {
+      auto [known, isFirst] = sizes.try_emplace(dim.getName(), dim.getSize());
+      if (!isFirst && known->second != dim.getSize())
+        return emitOpError("(C1) dimension ")
+               << dim.getName() << " has size " << known->second << " and "
+               << dim.getSize();
+    }
+    if (type.getElementType() != getType().getElementType())
+      return emitOpError("(C3) expected one element type, found ")
+             << type.getElementType() << " and "
+             << getType().getElementType();
+  }
+  for (DimAttr dim : getType().getDims()) {
+    auto known = sizes.find(dim.getName());
+    if (known == sizes.end())
+      return emitOpError("(C2) no input has the result's dimension ")
+             << dim.getName();
+    if (known->second != dim.getSize())
+      return emitOpError("(C1) dimension ")
+             << dim.getName() << " has size " << known->second << " and "
+             << dim.getSize();
+  }
+  return success();
+}
+
+LogicalResult EinsumOp::canonicalize(EinsumOp op, PatternRewriter &rewriter) {
+  if (op.getInputs().size() != 1)
+    return rewriter.notifyMatchFailure(op, "has several inputs");
+  Value input = op.getInputs().front();
+  if (input.getType() == op.getType()) {
+    rewriter.replaceOp(op, input);
+    return success();
+  }
+  rewriter.replaceOpWithNewOp<ReduceOp>(op, op.getType(), Reduction::Sum,
+                                        input);
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  NamedTensorType input = getInput().getType(), result = getType();
+  if (failed(verifyContained(*this, result, input, "(C1)", "input")))
+    return failure();
+  if (input.getElementType() != result.getElementType())
+    return emitOpError("(C2) the result has the input's element type ")
+           << input.getElementType() << ", found " << result.getElementType();
+  if (getKind() == Reduction::Mean &&
+      !isa<FloatType>(input.getElementType()))
+    return emitOpError("(C2) a mean needs floats");
+  return success();
+}
+
+OpFoldResult ReduceOp::fold(FoldAdaptor) {
+  return getInput().getType() == getType() ? OpFoldResult(getInput())
+                                           : OpFoldResult();
+}
+
+LogicalResult ReduceOp::canonicalize(ReduceOp op, PatternRewriter &rewriter) {
+  auto inner = op.getInput().getDefiningOp<ReduceOp>();
+  if (!inner || inner.getKind() != op.getKind() || !inner->hasOneUse())
+    return rewriter.notifyMatchFailure(op, "is not a reduction of its kind");
+  rewriter.modifyOpInPlace(
+      op, [&] { op.getInputMutable().assign(inner.getInput()); });
+  return success();
+}
+
+LogicalResult ArgReduceOp::verify() {
+  NamedTensorType input = getInput().getType(), result = getType();
+  if (!input.hasDim(getDim()))
+    return emitOpError("(C1) the input has no dimension \"") << getDim()
+                                                             << "\"";
+  if (result.hasDim(getDim()) || result.getRank() != input.getRank() - 1 ||
+      failed(verifyContained(*this, result, input, "(C1)", "input")))
+    return emitOpError("(C1) the result has the input's dimensions without \"")
+           << getDim() << "\"";
+  if (!result.getElementType().isInteger(32))
+    return emitOpError("(C2) the result has i32 elements, found ")
+           << result.getElementType();
+  return success();
+}
+
+LogicalResult BroadcastOp::verify() {
+  NamedTensorType input = getInput().getType();
+  if (failed(verifyContained(*this, input, getType(), "(C1)", "result")))
+    return failure();
+  if (input.getElementType() != getType().getElementType())
+    return emitOpError("(C2) the element type stays ")
+           << input.getElementType() << ", found "
+           << getType().getElementType();
+  return success();
+}
+
+OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
+  if (getInput().getType() == getType())
+    return getInput();
+  return adaptor.getInput(); // a splat stays that splat
+}
+
+static NamedTensorType getRenamed(NamedTensorType type, StringRef from,
+                                  StringRef to) {
+  SmallVector<DimAttr> dims(type.getDims());
+  int64_t position = type.findDim(from);
+  dims[position] = DimAttr::get(StringAttr::get(type.getContext(), to),
+                                dims[position].getSize());
+  return NamedTensorType::get(dims, type.getElementType());
+}
+
+void RenameOp::build(OpBuilder &builder, OperationState &state, Value input,
+                     StringRef from, StringRef to) {
+  build(builder, state,
+        getRenamed(cast<NamedTensorType>(input.getType()), from, to), input,
+        from, to);
+}
+
+LogicalResult RenameOp::verify() {
+  NamedTensorType input = getInput().getType();
+  if (!input.hasDim(getFrom()) || input.hasDim(getTo()))
+    return emitOpError("(C1) the input needs a dimension \"")
+           << getFrom() << "\" and none called \"" << getTo() << "\"";
+  if (getRenamed(input, getFrom(), getTo()) != getType().withoutSharding())
+    return emitOpError("(C2) the result is the input's type with one name "
+                       "changed, found ")
+           << getType();
+  return success();
+}
+
+OpFoldResult RenameOp::fold(FoldAdaptor adaptor) {
+  if (Attribute splat = adaptor.getInput())
+    return splat;
+  auto inner = getInput().getDefiningOp<RenameOp>();
+  if (!inner || inner.getTo() != getFrom())
+    return {};
+  if (inner.getInput().getType() == getType())
+    return inner.getInput();
+  if (inner.getInput().getType().hasDim(getTo()))
+    return {};
+  setOperand(inner.getInput());
+  setFrom(inner.getFrom());
+  return getResult();
+}
+
+LogicalResult GatherOp::verify() {
+  NamedTensorType input = getInput().getType(), index = getIndex().getType();
+  if (!input.hasDim(getDim()) || index.hasDim(getDim()))
+    return emitOpError("(C1) the input, and not the index, needs a dimension "
+                       "\"")
+           << getDim() << "\"";
+  for (DimAttr dim : index.getDims()) {
+    int64_t position = input.findDim(dim.getName());
+    if (position >= 0 && input.getDims()[position] != dim)
+      return emitOpError("(C2) dimension ")
+             << dim.getName() << " has two sizes";
+  }
+  size_t expected = 0;
+  for (DimAttr dim : getUnionOfDims(*this))
+    if (dim.getName() != getDimAttr()) {
+      ++expected;
+      if (!llvm::is_contained(getType().getDims(), dim))
+        return emitOpError("(C3) the result lacks dimension ")
+               << dim.getName();
+    }
+  if (expected != getType().getDims().size() ||
+      getType().getElementType() != input.getElementType())
+    return emitOpError("(C3) the result has the input's dimensions without \"")
+           << getDim()
+           << "\", united with the index's, and the input's element type";
+  return success();
+}
+
+LogicalResult ReshardOp::verify() {
+  NamedTensorType input = getInput().getType(), result = getType();
+  if (input.withoutSharding() != result.withoutSharding())
+    return emitOpError("(C1) operand and result differ in more than their "
+                       "sharding");
+  if (!result.getSharding())
+    return emitOpError("(C2) the result has no sharding");
+  return success();
+}
+
+OpFoldResult ReshardOp::fold(FoldAdaptor) {
+  return getInput().getType() == getType() ? OpFoldResult(getInput())
+                                           : OpFoldResult();
+}
+
+#define GET_OP_CLASSES
+#include "dialect/NDOps.cpp.inc"

@@ -1,0 +1,1 @@
+#include "dialect/PartitionBuilder.h"

@@ -1,0 +1,156 @@
+#include "dialect/SPMD.h"
+
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::spmd;
+
+#include "dialect/SPMDDialect.cpp.inc"
+
+#include "dialect/SPMDInterfaces.cpp.inc"
+
+void SPMDDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "dialect/SPMDOps.cpp.inc"
+      >();
+}
+
+void ProgramOp::build(OpBuilder &builder, OperationState &state,
+                      StringRef name) {
+  state.addAttribute(getSymNameAttrName(state.name),
+                     builder.getStringAttr(name));
+  state.addRegion()->emplaceBlock();
+}
+
+/// (C1) of the operations on the border of a program.
+static LogicalResult verifyLocal(Operation *op, Type global, Type local) {
+  auto named = dyn_cast<nd::NamedTensorType>(global);
+  if (!named || !named.getSharding())
+    return op->emitOpError("(C1) needs a sharded tensor type, found ")
+           << global;
+  RankedTensorType expected = nd::getLocalType(named, nd::getMesh(op));
+  if (expected != local)
+    return op->emitOpError("(C1) one device holds ")
+           << expected << " of " << global << ", found " << local;
+  return success();
+}
+
+LogicalResult InputOp::verify() {
+  return verifyLocal(*this, getGlobal(), getType());
+}
+
+LogicalResult OutputOp::verify() {
+  return verifyLocal(*this, getGlobal(), getValue().getType());
+}
+
+static LogicalResult verifyVariable(Operation *op, FlatSymbolRefAttr symbol,
+                                    Type local,
+                                    SymbolTableCollection &tables) {
+  auto variable = tables.lookupNearestSymbolFrom<nd::VariableOp>(
+      op->getParentOfType<ModuleOp>(), symbol);
+  if (!variable)
+    return op->emitOpError("(C1) there is no variable ") << symbol;
+  return verifyLocal(op, variable.getType(), local);
+}
+
+LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyVariable(*this, getVariableAttr(), getType(), tables);
+}
+
+LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyVariable(*this, getVariableAttr(), getValue().getType(), tables);
+}
+
+//===-- Collectives -------------------------------------------------------===//
+
+static bool isPrefix(const layout::DimSplit &prefix,
+                     const layout::DimSplit &whole) {
+  return prefix.size() <= whole.size() &&
+         std::equal(prefix.begin(), prefix.end(), whole.begin());
+}
+
+/// Whether `kind` can make this change of sharding; (C3).
+static bool makesChange(layout::CollectiveKind kind,
+                        const layout::Sharding &source,
+                        const layout::Sharding &target) {
+  bool grows = true, shrinks = true;
+  for (auto [before, after] : llvm::zip_equal(source.dims, target.dims)) {
+    grows &= isPrefix(before, after);
+    shrinks &= isPrefix(after, before);
+  }
+  bool completes =
+      source.partialAxes.size() > target.partialAxes.size() &&
+      llvm::all_of(target.partialAxes, [&](layout::AxisRef axis) {
+        return llvm::is_contained(source.partialAxes, axis);
+      });
+  bool samePartial = source.partialAxes == target.partialAxes;
+  switch (kind) {
+  case layout::CollectiveKind::AllReduce:
+    return completes && source.dims == target.dims;
+  case layout::CollectiveKind::ReduceScatter:
+    return completes && grows && source.dims != target.dims;
+  case layout::CollectiveKind::AllGather:
+    return samePartial && shrinks && source.dims != target.dims;
+  case layout::CollectiveKind::AllToAll:
+  case layout::CollectiveKind::Permute:
+    return samePartial && source.dims != target.dims;
+  case layout::CollectiveKind::Exchange:
+    return true;
+  case layout::CollectiveKind::Slice:
+    // Splitting further, or making a whole value partial: both keep a part.
+    return grows && !completes;
+  }
+  llvm_unreachable("not a collective kind");
+}
+
+static LogicalResult verifyCollective(CollectiveOpInterface op) {
+  nd::NamedTensorType source = op.getSourceType();
+  nd::NamedTensorType target = op.getTargetType();
+  if (!source.getSharding() || !target.getSharding() ||
+      source.withoutSharding() != target.withoutSharding())
+    return op->emitOpError(
+        "(C1) source and target must be one tensor under two shardings");
+  layout::Mesh mesh = nd::getMesh(op);
+  if (nd::getLocalType(source, mesh) != op.getInput().getType() ||
+      nd::getLocalType(target, mesh) != op.getResult().getType())
+    return op->emitOpError("(C2) expected local shapes ")
+           << nd::getLocalType(source, mesh) << " and "
+           << nd::getLocalType(target, mesh);
+  if (!makesChange(op.getKind(), nd::getSharding(source, mesh),
+                   nd::getSharding(target, mesh)))
+    return op->emitOpError("(C3) cannot take ")
+           << source.getSharding() << " to " << target.getSharding();
+  return success();
+}
+
+CollectiveOpInterface spmd::createCollective(
+    OpBuilder &builder, Location loc, layout::CollectiveKind kind, Value input,
+    nd::NamedTensorType source, nd::NamedTensorType target, ArrayAttr causes) {
+  Type type = nd::getLocalType(
+      target, nd::getMesh(builder.getInsertionBlock()->getParentOp()));
+  auto create = [&]<typename Op>() -> CollectiveOpInterface {
+    return Op::create(builder, loc, type, input, source, target, causes);
+  };
+  switch (kind) {
+  case layout::CollectiveKind::AllReduce:
+    return create.operator()<AllReduceOp>();
+  case layout::CollectiveKind::ReduceScatter:
+    return create.operator()<ReduceScatterOp>();
+  case layout::CollectiveKind::AllGather:
+    return create.operator()<AllGatherOp>();
+  case layout::CollectiveKind::AllToAll:
+    return create.operator()<AllToAllOp>();
+  case layout::CollectiveKind::Permute:
+    return create.operator()<PermuteOp>();
+  case layout::CollectiveKind::Exchange:
+    return create.operator()<ExchangeOp>();
+  case layout::CollectiveKind::Slice:
+    return create.operator()<SliceOp>();
+  }
+  llvm_unreachable("not a collective kind");
+}
+
+#define GET_OP_CLASSES
+#include "dialect/SPMDOps.cpp.inc"

@@ -1,0 +1,210 @@
+#include "dialect/ND.h"
+
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+/// Two uses of an axis clash unless both are parts that are disjoint: one ends
+/// before the other begins.
+static bool overlap(AxisRefAttr a, AxisRefAttr b) {
+  if (a.getName() != b.getName())
+    return false;
+  if (a.getSize() == 0 || b.getSize() == 0)
+    return true;
+  return !(a.getPre() * a.getSize() <= b.getPre() ||
+           b.getPre() * b.getSize() <= a.getPre());
+}
+
+LogicalResult
+NamedTensorType::verify(function_ref<InFlightDiagnostic()> emitError,
+                        ArrayRef<DimAttr> dims, Type elementType,
+                        ShardingAttr sharding) {
+  llvm::SmallSet<StringRef, 8> names;
+  int64_t elements = 1;
+  for (DimAttr dim : dims) {
+    if (!names.insert(dim.getName().getValue()).second)
+      return emitError() << "(C1) dimension " << dim.getName()
+                         << " occurs twice";
+    if (llvm::MulOverflow(elements, dim.getSize(), elements))
+      return emitError() << "(C3) the number of elements overflows";
+  }
+  if (!isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(elementType) &&
+      !elementType.isInteger(1) && !elementType.isInteger(32) &&
+      !elementType.isInteger(64))
+    return emitError() << "(C2) element type " << elementType
+                       << " is not one of f16, bf16, f32, f64, i1, i32, i64";
+  if (!sharding)
+    return success();
+
+  SmallVector<AxisRefAttr> used(sharding.getPartialAxes());
+  size_t next = 0;
+  for (DimSplitAttr split : sharding.getSplits()) {
+    while (next < dims.size() && dims[next].getName() != split.getDim())
+      ++next;
+    if (next == dims.size())
+      return emitError() << "(C4) the sharding splits " << split.getDim()
+                         << ", which is no dimension of the type or out of "
+                            "the type's order";
+    llvm::append_range(used, split.getAxes());
+  }
+  for (size_t i = 0; i < used.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (overlap(used[i], used[j]))
+        return emitError() << "(C5) axis " << used[i].getName()
+                           << " serves two purposes in one sharding";
+  return success();
+}
+
+int64_t NamedTensorType::findDim(StringRef name) const {
+  for (auto [index, dim] : llvm::enumerate(getDims()))
+    if (dim.getName().getValue() == name)
+      return int64_t(index);
+  return -1;
+}
+
+SmallVector<int64_t> NamedTensorType::getSizes() const {
+  return llvm::map_to_vector(getDims(),
+                             [](DimAttr dim) { return dim.getSize(); });
+}
+
+int64_t NamedTensorType::getNumElements() const {
+  int64_t elements = 1;
+  for (DimAttr dim : getDims())
+    elements *= dim.getSize();
+  return elements;
+}
+
+//===-- The mesh and the terms of layout/ ---------------------------------===//
+
+layout::Mesh nd::getMesh(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  std::vector<layout::MeshAxis> axes;
+  for (auto mesh : module.getOps<MeshOp>())
+    for (auto axis : mesh.getAxes().getAsRange<DimAttr>())
+      axes.push_back({axis.getName().str(), axis.getSize()});
+  return layout::Mesh(std::move(axes));
+}
+
+static layout::AxisRef resolve(AxisRefAttr ref, const layout::Mesh &mesh) {
+  std::optional<int32_t> axis = mesh.findAxis(ref.getName().getValue());
+  assert(axis && "the verifier checks axis names");
+  if (ref.getSize() == 0)
+    return mesh.getWholeAxis(*axis);
+  return {*axis, ref.getPre(), ref.getSize()};
+}
+
+static AxisRefAttr name(layout::AxisRef ref, const layout::Mesh &mesh,
+                        MLIRContext *context) {
+  const layout::MeshAxis &axis = mesh.getAxes()[ref.axis];
+  auto axisName = StringAttr::get(context, axis.name);
+  if (ref == mesh.getWholeAxis(ref.axis))
+    return AxisRefAttr::get(context, axisName, 1, 0);
+  return AxisRefAttr::get(context, axisName, ref.pre, ref.size);
+}
+
+layout::ReduceKind nd::toLayout(ReduceKind kind) {
+  switch (kind) {
+  case ReduceKind::Sum:
+    return layout::ReduceKind::Sum;
+  case ReduceKind::Max:
+    return layout::ReduceKind::Max;
+  case ReduceKind::Min:
+    return layout::ReduceKind::Min;
+  }
+  llvm_unreachable("not a reduce kind");
+}
+
+ReduceKind nd::fromLayout(layout::ReduceKind kind) {
+  switch (kind) {
+  case layout::ReduceKind::None:
+    break;
+  case layout::ReduceKind::Sum:
+    return ReduceKind::Sum;
+  case layout::ReduceKind::Max:
+    return ReduceKind::Max;
+  case layout::ReduceKind::Min:
+    return ReduceKind::Min;
+  }
+  llvm_unreachable("not the kind of a partial value");
+}
+
+layout::Sharding nd::getSharding(NamedTensorType type,
+                                 const layout::Mesh &mesh) {
+  ShardingAttr attr = type.getSharding();
+  assert(attr && "the type has no sharding");
+  layout::Sharding sharding;
+  for (DimAttr dim : type.getDims()) {
+    layout::DimSplit split;
+    for (AxisRefAttr axis : attr.getAxes(dim.getName()))
+      split.push_back(resolve(axis, mesh));
+    sharding.dims.push_back(std::move(split));
+  }
+  for (AxisRefAttr axis : attr.getPartialAxes())
+    sharding.partialAxes.push_back(resolve(axis, mesh));
+  llvm::sort(sharding.partialAxes);
+  if (attr.getPartialKind())
+    sharding.partialKind = toLayout(*attr.getPartialKind());
+  return sharding;
+}
+
+ShardingAttr nd::getShardingAttr(NamedTensorType type,
+                                 const layout::Mesh &mesh,
+                                 const layout::Sharding &sharding) {
+  MLIRContext *context = type.getContext();
+  auto nameAll = [&](const std::vector<layout::AxisRef> &axes) {
+    return llvm::map_to_vector(axes, [&](layout::AxisRef axis) {
+      return name(axis, mesh, context);
+    });
+  };
+  SmallVector<DimSplitAttr> splits;
+  for (auto [dim, split] : llvm::zip_equal(type.getDims(), sharding.dims))
+    if (!split.empty())
+      splits.push_back(DimSplitAttr::get(context, dim.getName(),
+                                         nameAll(split)));
+  std::optional<ReduceKind> kind;
+  if (sharding.isPartial())
+    kind = fromLayout(sharding.partialKind);
+  return ShardingAttr::get(context, splits, kind,
+                           nameAll(sharding.partialAxes));
+}
+
+RankedTensorType nd::getLocalType(NamedTensorType type,
+                                  const layout::Mesh &mesh) {
+  return RankedTensorType::get(
+      layout::getLocalShape(type.getSizes(), getSharding(type, mesh)),
+      type.getElementType());
+}
+
+SmallVector<DimAttr> nd::getUnionOfDims(Operation *op) {
+  SmallVector<DimAttr> dims;
+  auto add = [&](Type type) {
+    auto named = dyn_cast<NamedTensorType>(type);
+    if (!named)
+      return;
+    for (DimAttr dim : named.getDims())
+      if (llvm::none_of(dims, [&](DimAttr known) {
+            return known.getName() == dim.getName();
+          }))
+        dims.push_back(dim);
+  };
+  llvm::for_each(op->getResultTypes(), add);
+  llvm::for_each(op->getOperandTypes(), add);
+  return dims;
+}
+
+NamedTensorType nd::getBroadcastType(ValueRange operands) {
+  SmallVector<DimAttr> dims;
+  for (Value operand : operands)
+    for (DimAttr dim : cast<NamedTensorType>(operand.getType()).getDims())
+      if (llvm::none_of(dims, [&](DimAttr known) {
+            return known.getName() == dim.getName();
+          }))
+        dims.push_back(dim);
+  auto last = cast<NamedTensorType>(operands.back().getType());
+  return NamedTensorType::get(dims, last.getElementType());
+}

@@ -1,0 +1,28 @@
+#include "passes/Pipelines.h"
+
+#include "passes/Passes.h"
+
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void meshc::buildPartitionPipeline(OpPassManager &manager) {
+  manager.addPass(createBuildInit());     // variables' initial values
+  manager.addPass(createDifferentiate()); // forward -> forward and gradients
+  manager.addPass(createBuildStep());     // gradients -> updates
+  manager.addPass(createDecompose());     // arg_reduce, mean, n-ary einsum
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+  manager.addPass(createAssignShardings()); // each value: who holds which part
+  manager.addPass(createCSEPass());
+  manager.addPass(createPartition()); // nd -> spmd: local shapes
+  manager.addPass(createCSEPass());
+  manager.addPass(createOptimizeCollectives()); // fewer, larger messages
+}
+
+void meshc::registerPipelines() {
+  PassPipelineRegistration<>("meshc-partition",
+                             "from @forward to one device's programs",
+                             buildPartitionPipeline);
+}
