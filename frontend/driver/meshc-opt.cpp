@@ -1,0 +1,20 @@
+// mlir-opt for the passes of meshc.
+
+#include "passes/Passes.h"
+#include "passes/Pipelines.h"
+
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  registry.insert<meshc::nd::NDDialect, meshc::spmd::SPMDDialect,
+                  mlir::arith::ArithDialect, mlir::linalg::LinalgDialect,
+                  mlir::math::MathDialect, mlir::tensor::TensorDialect>();
+  meshc::registerMeshcPasses();
+  meshc::registerPipelines();
+  mlir::registerCanonicalizer();
+  mlir::registerCSE();
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "meshc optimizer driver\n", registry));
+}
