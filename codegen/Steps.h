@@ -1,0 +1,40 @@
+#ifndef MESHC_CODEGEN_STEPS_H
+#define MESHC_CODEGEN_STEPS_H
+
+#include "dialect/SPMD.h"
+
+#include <vector>
+
+namespace meshc::codegen {
+
+/// A piece of an spmd program that becomes one command: a fused kernel, a
+/// library matmul or a collective. Target-independent: the CPU and GPU emitters
+/// start from the same steps.
+struct Step {
+  enum class Kind : uint8_t {
+    Kernel,     ///< fused `linalg` operations, generated code
+    Matmul,     ///< one contraction and the operations its library call absorbs
+    Collective, ///< one CollectiveOpInterface operation
+  };
+  Kind kind;
+  /// The operations, in order. Operations that cost nothing to compute again
+  /// (splats, positions, broadcasts) may be in several steps.
+  std::vector<mlir::Operation *> ops;
+  /// Tensors of other steps (or inputs, variables) that this step reads; no
+  /// duplicates, in the order of the command's operands.
+  std::vector<mlir::Value> inputs;
+  /// Tensors that other steps, outputs or variables read; the command's last
+  /// operands.
+  std::vector<mlir::Value> outputs;
+  /// mayShare[o] lists the inputs whose memory output o may take: every element
+  /// is read before that element is written, and by no other iteration.
+  std::vector<std::vector<unsigned>> mayShare;
+};
+
+/// Divides a program into steps in an order that respects every dependency.
+/// Fails with a diagnostic at an operation no step can hold.
+mlir::FailureOr<std::vector<Step>> formSteps(spmd::ProgramOp program);
+
+} // namespace meshc::codegen
+
+#endif
