@@ -192,11 +192,18 @@ def ND_IotaOp : ND_Op<"iota"> {
 def ND_RandomOp : ND_Op<"random"> {
   let summary = "Random numbers from a counter: equal on every mesh and layout";
   let description = [{
-    Element with row-major global index i is a function of (seed, key, i) alone:
-    Philox4x32-10 with key (key, seed) and counter i. `key` is a hash of the
-    name the numbers are for. `normal` takes two uniform numbers through the
-    Box-Muller transform; the parameters are mean and standard deviation, or
-    low and high.
+    `key` is a hash of the name the numbers are for. The element with row-major
+    global index i, over the dimensions of the result type in storage order, is
+    a function of (seed, key, i) alone, through one block of Philox4x32-10
+    (Salmon et al. 2011), as 64-bit unsigned numbers K = key XOR seed and i:
+
+    - key words k0 = K mod 2^32, k1 = K / 2^32;
+    - counter words c0 = i mod 2^32, c1 = i / 2^32, c2 = c3 = 0;
+    - output words w0, w1 (w2, w3 are not used);
+    - uj = floor(wj / 2^8) * 2^-24 + 2^-25, which lies in (0, 1);
+    - `uniform`: first + (second - first) * u0, from low to high;
+    - `normal`: first + second * sqrt(-2 log u0) * cos(2 pi u1), of mean `first`
+      and standard deviation `second` (Box-Muller).
 
     **Constraints**
     - (C1) the seed is a scalar i64.
