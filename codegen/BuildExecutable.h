@@ -5,22 +5,17 @@
 
 #include "runtime/exec_generated.h"
 
-#include <memory>
 #include <string>
 
 namespace meshc::codegen {
 
-/// A partitioned module as commands over one arena. `kernels` holds the code of
-/// the kernel commands, not yet compiled.
-struct BuiltExecutable {
-  std::unique_ptr<exec::ExecutableT> executable;
-  mlir::OwningOpRef<mlir::ModuleOp> kernels;
-};
-
 /// Builds the command lists of every spmd program of `module`, plans memory and
-/// emits kernels. `executable` has everything but the fields only the driver
-/// knows (producer, model, spec_sha256, cpu, cpu_features).
-mlir::FailureOr<BuiltExecutable> buildExecutable(mlir::ModuleOp module);
+/// emits kernels into `kernels`. Fills everything of `executable` but `tensors`
+/// (collectTensors, before partitioning) and what only the driver knows:
+/// producer, model, spec_sha256, cpu, cpu_features. Fails with a diagnostic.
+mlir::LogicalResult buildExecutable(mlir::ModuleOp module,
+                                    exec::ExecutableT &executable,
+                                    mlir::ModuleOp kernels);
 
 /// The FlatBuffer of `executable`.
 std::string serialize(const exec::ExecutableT &executable);

@@ -19,15 +19,23 @@ struct CpuTarget {
   static std::optional<CpuTarget> get(llvm::StringRef name);
 };
 
-/// Emits the CPU code of a kernel step into `kernels` as function `name`,
+/// A kernel's function and how many independent iterations it has.
+struct EmittedKernel {
+  std::string symbol;
+  int64_t extent = 1;
+};
+
+/// Emits the CPU code of a kernel step into `kernels` as function `name`, or
+/// finds the function that was emitted for an equal step,
 ///   void(void *const *operands, const int64_t *coordinates,
 ///        int64_t begin, int64_t end)
 /// with operands = inputs then outputs of the step, dense row-major, 64-byte
 /// aligned, distinct unless the step says that they may share; `coordinates`
 /// the device's coordinate on each mesh axis; [begin, end) a part of [0,
-/// extent) of independent iterations. Returns the extent.
-mlir::FailureOr<int64_t> emitCpuKernel(const Step &step, llvm::StringRef name,
-                                       mlir::ModuleOp kernels);
+/// extent) of independent iterations. Fails with a diagnostic.
+mlir::FailureOr<EmittedKernel> emitCpuKernel(const Step &step,
+                                             llvm::StringRef name,
+                                             mlir::ModuleOp kernels);
 
 /// Optimises and compiles the emitted kernels into an object file (ELF) that
 /// also holds the symbols runtime/ expects: meshc_program_data,

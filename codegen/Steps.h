@@ -7,6 +7,9 @@
 
 namespace meshc::codegen {
 
+/// What a library matmul applies to its result.
+enum class MatmulActivation : uint8_t { None, Relu, GeluErf };
+
 /// A piece of an spmd program that becomes one command: a fused kernel, a
 /// library matmul or a collective. Target-independent: the CPU and GPU emitters
 /// start from the same steps.
@@ -26,6 +29,11 @@ struct Step {
   /// Tensors that other steps, outputs or variables read; the command's last
   /// operands.
   std::vector<mlir::Value> outputs;
+  /// Matmul only. ops.front() is the contraction; the rest is absorbed:
+  /// result = activation(a * b + addend + bias), the bias along the result's
+  /// last dimension. The result's memory is the addend's where mayShare says so.
+  mlir::Value addend, bias;
+  MatmulActivation activation = MatmulActivation::None;
   /// mayShare[o] lists the inputs whose memory output o may take: every element
   /// is read before that element is written, and by no other iteration.
   std::vector<std::vector<unsigned>> mayShare;

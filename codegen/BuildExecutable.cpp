@@ -1,0 +1,158 @@
+#include "codegen/BuildExecutable.h"
+
+#include "codegen/ProgramBuilder.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+
+/// Raised whenever a reader of the schema's previous version would misread a
+/// program.
+static constexpr int schemaVersion = 1;
+
+static void addMesh(ModuleOp module, ExecTypes &types,
+                    exec::ExecutableT &executable) {
+  executable.mesh = std::make_unique<exec::MeshT>();
+  for (auto mesh : module.getOps<nd::MeshOp>()) {
+    for (auto axis : mesh.getAxes().getAsRange<nd::DimAttr>()) {
+      auto entry = std::make_unique<exec::AxisT>();
+      entry->name = axis.getName().str();
+      entry->size = axis.getSize();
+      entry->span = std::make_unique<exec::Span>(types.getSpan(mesh.getLoc()));
+      executable.mesh->axes.push_back(std::move(entry));
+    }
+    if (std::optional<ArrayRef<int64_t>> order = mesh.getDeviceOrder())
+      executable.mesh->device_order.assign(order->begin(), order->end());
+  }
+}
+
+static void addDims(ModuleOp module, ExecTypes &types,
+                    exec::ExecutableT &executable) {
+  for (auto dim : module.getOps<nd::DimOp>()) {
+    auto entry = std::make_unique<exec::NamedDimT>();
+    entry->name = dim.getName().str();
+    entry->size = int64_t(dim.getSize());
+    entry->span = std::make_unique<exec::Span>(types.getSpan(dim.getLoc()));
+    for (auto rule : module.getOps<nd::RuleOp>()) {
+      if (rule.getDim() != dim.getName())
+        continue;
+      std::vector<layout::AxisRef> axes;
+      for (auto axis : rule.getAxes().getAsRange<StringAttr>())
+        if (auto index = types.getMesh().findAxis(axis.getValue()))
+          axes.push_back(types.getMesh().getWholeAxis(*index));
+      entry->axes = types.getAxes(axes);
+    }
+    executable.dims.push_back(std::move(entry));
+  }
+}
+
+/// Variables lie at the start of the arena, in every program at the same place.
+static uint64_t addVariables(ModuleOp module, ExecTypes &types,
+                             exec::ExecutableT &executable,
+                             ProgramBuilder::Variables &variables) {
+  uint64_t offset = 0;
+  for (auto variable : module.getOps<nd::VariableOp>()) {
+    bool isTrainable = variable.getRole() == nd::VariableRole::Parameter;
+    auto buffer = std::make_unique<exec::BufferT>();
+    buffer->name = variable.getSymName().str();
+    buffer->role = isTrainable ? exec::BufferRole::parameter
+                               : exec::BufferRole::state;
+    buffer->offset = offset;
+    buffer->bytes = uint64_t(getBytes(
+        nd::getLocalType(variable.getTensorType(), types.getMesh())));
+    offset += (buffer->bytes + bufferAlignment - 1) / bufferAlignment *
+              bufferAlignment;
+
+    auto entry = std::make_unique<exec::VariableT>();
+    entry->name = buffer->name;
+    entry->trainable = isTrainable;
+    entry->layout = types.getLayout(variable.getTensorType());
+    entry->buffer = int(executable.buffers.size());
+    entry->span =
+        std::make_unique<exec::Span>(types.getSpan(variable.getLoc()));
+    variables[variable.getSymName()] = entry->buffer;
+    executable.buffers.push_back(std::move(buffer));
+    executable.variables.push_back(std::move(entry));
+  }
+  return offset;
+}
+
+static LogicalResult addData(ModuleOp module, ExecTypes &types,
+                             exec::ExecutableT &executable) {
+  for (auto data : module.getOps<nd::DataOp>()) {
+    if (data.getFormat() != "idx")
+      return data.emitError("data format '") << data.getFormat()
+                                             << "' is not built yet";
+    auto entry = std::make_unique<exec::DataSourceT>();
+    entry->input = data.getInput().str();
+    entry->format = exec::DataFormat::idx;
+    entry->train = data.getTrain().str();
+    entry->test = data.getTest().str();
+    entry->divide = data.getDivide().convertToDouble();
+    entry->span = std::make_unique<exec::Span>(types.getSpan(data.getLoc()));
+    executable.data.push_back(std::move(entry));
+  }
+  return success();
+}
+
+/// "adam(lr = 0.001)", for messages.
+static std::string describeOptimizer(nd::TrainingOp training) {
+  std::string text = training.getOptimizer().str() + "(";
+  llvm::raw_string_ostream os(text);
+  llvm::interleaveComma(training.getHyper(), os, [&](NamedAttribute hyper) {
+    os << hyper.getName().getValue() << " = ";
+    if (auto value = dyn_cast<FloatAttr>(hyper.getValue()))
+      os << llvm::format("%g", value.getValueAsDouble());
+  });
+  os << ")";
+  return text;
+}
+
+static void addTraining(ModuleOp module, exec::ExecutableT &executable) {
+  for (auto training : module.getOps<nd::TrainingOp>()) {
+    executable.training = std::make_unique<exec::TrainingT>();
+    executable.training->minimize = training.getMinimize().str();
+    executable.training->epochs = int64_t(training.getEpochs());
+    executable.training->steps = int64_t(training.getSteps());
+    executable.training->optimizer = describeOptimizer(training);
+  }
+  if (!executable.training || executable.data.empty())
+    return;
+  for (auto &program : executable.programs)
+    for (auto &input : program->inputs)
+      if (input->name == executable.data.front()->input &&
+          !input->layout->dims.empty())
+        executable.training->batch_dim = input->layout->dims.front()->name;
+}
+
+LogicalResult
+meshc::codegen::buildExecutable(ModuleOp module, exec::ExecutableT &executable,
+                                ModuleOp kernels) {
+  ExecTypes types(nd::getMesh(module), executable);
+  executable.version = schemaVersion;
+  addMesh(module, types, executable);
+  addDims(module, types, executable);
+  ProgramBuilder::Variables variables;
+  uint64_t arenaStart = addVariables(module, types, executable, variables);
+  executable.arena_bytes = arenaStart;
+  if (failed(addData(module, types, executable)))
+    return failure();
+  for (auto program : module.getOps<spmd::ProgramOp>()) {
+    ProgramBuilder builder(program, types, executable, variables, kernels);
+    if (failed(builder.build(arenaStart)))
+      return failure();
+  }
+  addTraining(module, executable);
+  return success();
+}
+
+std::string meshc::codegen::serialize(const exec::ExecutableT &executable) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(exec::Executable::Pack(builder, &executable),
+                 exec::ExecutableIdentifier());
+  return {reinterpret_cast<const char *>(builder.GetBufferPointer()),
+          builder.GetSize()};
+}

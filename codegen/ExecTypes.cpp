@@ -1,0 +1,208 @@
+#include "codegen/ExecTypes.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+
+int64_t meshc::codegen::getElementBytes(Type type) {
+  return (type.getIntOrFloatBitWidth() + 7) / 8;
+}
+
+int64_t meshc::codegen::getBytes(RankedTensorType type) {
+  return type.getNumElements() * getElementBytes(type.getElementType());
+}
+
+exec::ElementType ExecTypes::getElementType(Type type) const {
+  if (type.isF32())
+    return exec::ElementType::f32;
+  if (type.isF64())
+    return exec::ElementType::f64;
+  if (type.isF16())
+    return exec::ElementType::f16;
+  if (type.isBF16())
+    return exec::ElementType::bf16;
+  if (type.isInteger(32))
+    return exec::ElementType::i32;
+  if (type.isInteger(64))
+    return exec::ElementType::i64;
+  if (type.isInteger(1))
+    return exec::ElementType::boolean;
+  llvm_unreachable("the verifier of !nd.tensor admits no other element type");
+}
+
+std::vector<exec::AxisRef>
+ExecTypes::getAxes(ArrayRef<layout::AxisRef> axes) const {
+  std::vector<exec::AxisRef> result;
+  for (layout::AxisRef axis : axes)
+    result.emplace_back(axis.axis, axis.pre, axis.size);
+  return result;
+}
+
+static exec::ReduceKind getReduceKind(layout::ReduceKind kind) {
+  switch (kind) {
+  case layout::ReduceKind::None:
+    return exec::ReduceKind::none;
+  case layout::ReduceKind::Sum:
+    return exec::ReduceKind::sum;
+  case layout::ReduceKind::Max:
+    return exec::ReduceKind::max;
+  case layout::ReduceKind::Min:
+    return exec::ReduceKind::min;
+  }
+  llvm_unreachable("not a reduce kind");
+}
+
+std::unique_ptr<exec::TensorLayoutT>
+ExecTypes::getLayout(nd::NamedTensorType type) const {
+  layout::Sharding sharding = nd::getSharding(type, mesh);
+  auto result = std::make_unique<exec::TensorLayoutT>();
+  result->element = getElementType(type.getElementType());
+  for (auto [dim, split] : llvm::zip_equal(type.getDims(), sharding.dims)) {
+    auto entry = std::make_unique<exec::DimShardingT>();
+    entry->name = dim.getName().str();
+    entry->size = dim.getSize();
+    entry->axes = getAxes(split);
+    result->dims.push_back(std::move(entry));
+  }
+  result->partial = getReduceKind(sharding.partialKind);
+  result->partial_axes = getAxes(sharding.partialAxes);
+  return result;
+}
+
+exec::Span ExecTypes::getSpan(Location loc) {
+  std::optional<SourceSpan> span = meshc::getSpan(loc);
+  if (!span)
+    return exec::Span(-1, 0, 0, 0, 0);
+  auto file = llvm::find(executable.files, span->file);
+  int index = int(file - executable.files.begin());
+  if (file == executable.files.end())
+    executable.files.push_back(span->file);
+  return exec::Span(index, int(span->line), int(span->column),
+                    int(span->endLine), int(span->endColumn));
+}
+
+exec::Phase ExecTypes::getPhase(Location loc) {
+  switch (meshc::getPhase(loc)) {
+  case nd::Phase::Forward:
+    return exec::Phase::forward;
+  case nd::Phase::Backward:
+    return exec::Phase::backward;
+  case nd::Phase::Update:
+    return exec::Phase::update;
+  }
+  llvm_unreachable("not a phase");
+}
+
+std::unique_ptr<exec::CauseT> ExecTypes::getCause(nd::CauseAttr cause) {
+  auto result = std::make_unique<exec::CauseT>();
+  result->rule = cause.getRule().str();
+  result->consumer = cause.getConsumer().str();
+  result->operand = cause.getOperand().str();
+  result->needed = cause.getNeeded().str();
+  result->had = cause.getHad().str();
+  for (Attribute span : cause.getSpans())
+    if (auto loc = dyn_cast<LocationAttr>(span)) {
+      exec::Span entry = getSpan(Location(loc));
+      bool isKnown = llvm::any_of(result->spans, [&](const exec::Span &known) {
+        return known.file() == entry.file() && known.line() == entry.line() &&
+               known.column() == entry.column() &&
+               known.end_line() == entry.end_line() &&
+               known.end_column() == entry.end_column();
+      });
+      if (entry.file() >= 0 && !isKnown)
+        result->spans.push_back(entry);
+    }
+  if (cause.getAlternative()) {
+    result->alternative = std::make_unique<exec::AlternativeT>();
+    result->alternative->description = cause.getAlternative().str();
+    if (cause.getAlternativeUs())
+      result->alternative->cost_us =
+          cause.getAlternativeUs().getValueAsDouble();
+    if (cause.getChosenUs())
+      result->alternative->chosen_cost_us =
+          cause.getChosenUs().getValueAsDouble();
+  }
+  return result;
+}
+
+//===-- Tensors of the plan -----------------------------------------------===//
+
+namespace {
+class TensorCollector {
+public:
+  TensorCollector(ModuleOp module, exec::ExecutableT &executable)
+      : module(module), types(nd::getMesh(module), executable),
+        executable(executable) {}
+
+  void collect(nd::ProgramOp program) {
+    for (Operation &op : *program.getBody().begin()) {
+      if (auto input = dyn_cast<nd::InputOp>(op))
+        add(input.getName(), exec::BufferRole::input, input.getType(),
+            input.getLoc());
+      else if (auto output = dyn_cast<nd::OutputOp>(op))
+        add(output.getName(), exec::BufferRole::output,
+            output.getValue().getType(), output.getLoc());
+      else if (auto read = dyn_cast<nd::ReadOp>(op))
+        addVariable(read);
+      else if (op.getNumResults() == 1 && !isa<nd::ReshardOp>(op))
+        addComputed(op);
+    }
+  }
+
+private:
+  void addVariable(nd::ReadOp read) {
+    auto variable = module.lookupSymbol<nd::VariableOp>(read.getVariable());
+    add(read.getVariable(),
+        variable.getRole() == nd::VariableRole::Parameter
+            ? exec::BufferRole::parameter
+            : exec::BufferRole::state,
+        read.getType(), variable.getLoc());
+  }
+
+  void addComputed(Operation &op) {
+    StringRef name = getValueName(op.getLoc());
+    auto type = dyn_cast<nd::NamedTensorType>(op.getResult(0).getType());
+    if (name.empty() || !type || getPhase(op.getLoc()) == nd::Phase::Update)
+      return;
+    add(name,
+        getPhase(op.getLoc()) == nd::Phase::Forward
+            ? exec::BufferRole::activation
+            : exec::BufferRole::gradient,
+        type, op.getLoc());
+  }
+
+  /// Of several operations that make up one named value the last one is the
+  /// value.
+  void add(StringRef name, exec::BufferRole role, nd::NamedTensorType type,
+           Location loc) {
+    auto tensor = std::make_unique<exec::TensorT>();
+    tensor->name = name.str();
+    tensor->role = role;
+    tensor->layout = types.getLayout(type);
+    tensor->span = std::make_unique<exec::Span>(types.getSpan(loc));
+    tensor->bytes_global =
+        type.getNumElements() * getElementBytes(type.getElementType());
+    tensor->bytes_per_device =
+        getBytes(nd::getLocalType(type, types.getMesh()));
+    auto [known, isFirst] = positions.try_emplace(
+        {tensor->name, role}, executable.tensors.size());
+    if (isFirst)
+      executable.tensors.push_back(std::move(tensor));
+    else
+      executable.tensors[known->second] = std::move(tensor);
+  }
+
+  ModuleOp module;
+  ExecTypes types;
+  exec::ExecutableT &executable;
+  std::map<std::pair<std::string, exec::BufferRole>, size_t> positions;
+};
+} // namespace
+
+void meshc::codegen::collectTensors(ModuleOp module, exec::ExecutableT &executable) {
+  auto program = module.lookupSymbol<nd::ProgramOp>("step");
+  if (!program)
+    program = module.lookupSymbol<nd::ProgramOp>("eval");
+  if (program)
+    TensorCollector(module, executable).collect(program);
+}

@@ -1,0 +1,50 @@
+#ifndef MESHC_CODEGEN_EXECTYPES_H
+#define MESHC_CODEGEN_EXECTYPES_H
+
+#include "dialect/Locations.h"
+#include "dialect/SPMD.h"
+
+#include "runtime/exec_generated.h"
+
+#include <map>
+#include <memory>
+
+namespace meshc::codegen {
+
+/// Puts what MLIR knows into the words of the exec schema.
+class ExecTypes {
+public:
+  ExecTypes(layout::Mesh mesh, exec::ExecutableT &executable)
+      : mesh(std::move(mesh)), executable(executable) {}
+
+  const layout::Mesh &getMesh() const { return mesh; }
+
+  exec::ElementType getElementType(mlir::Type type) const;
+  std::unique_ptr<exec::TensorLayoutT>
+  getLayout(nd::NamedTensorType type) const;
+  std::vector<exec::AxisRef>
+  getAxes(llvm::ArrayRef<layout::AxisRef> axes) const;
+  std::unique_ptr<exec::CauseT> getCause(nd::CauseAttr cause);
+  /// The span of `loc`; file -1 if it has none. Adds its file to the
+  /// executable's list.
+  exec::Span getSpan(mlir::Location loc);
+  static exec::Phase getPhase(mlir::Location loc);
+
+private:
+  layout::Mesh mesh;
+  exec::ExecutableT &executable;
+};
+
+/// Bytes of one element in memory; a boolean takes one.
+int64_t getElementBytes(mlir::Type type);
+/// Bytes of a dense tensor.
+int64_t getBytes(mlir::RankedTensorType type);
+
+/// Named values of the program that the plan is about (@step, or @eval where
+/// nothing is trained), with their shardings: to be called on a module after
+/// nd-assign-shardings, before nd-partition takes the names away.
+void collectTensors(mlir::ModuleOp module, exec::ExecutableT &executable);
+
+} // namespace meshc::codegen
+
+#endif

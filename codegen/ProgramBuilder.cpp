@@ -1,0 +1,510 @@
+#include "codegen/ProgramBuilder.h"
+
+#include "codegen/KernelEmitter.h"
+#include "codegen/MatmulForm.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+
+static uint64_t getValueBytes(Value value) {
+  return uint64_t(getBytes(cast<RankedTensorType>(value.getType())));
+}
+
+//===-- Slots -------------------------------------------------------------===//
+
+int ProgramBuilder::getVariableSlot(StringRef variable) {
+  auto [known, isFirst] = variableSlots.try_emplace(variable, slots.size());
+  if (isFirst) {
+    Slot slot;
+    slot.buffer = variables.lookup(variable);
+    slot.isReusable = false;
+    slots.push_back(std::move(slot));
+  }
+  return known->second;
+}
+
+int ProgramBuilder::addSlot(Value value, int64_t first, exec::BufferRole role) {
+  Slot slot;
+  slot.bytes = std::max<uint64_t>(getValueBytes(value), 1);
+  slot.first = first;
+  slot.last = std::max(first, lastUse.lookup(value));
+  slot.role = role;
+  slot.name = getValueName(value.getLoc()).str();
+  slots.push_back(std::move(slot));
+  slotOf[value] = int(slots.size()) - 1;
+  return slotOf[value];
+}
+
+void ProgramBuilder::assignBorderSlots() {
+  int64_t end = int64_t(steps.size());
+  for (auto [index, step] : llvm::enumerate(steps))
+    for (Value input : step.inputs)
+      lastUse[input] = int64_t(index);
+  for (auto output : source.getBody().getOps<spmd::OutputOp>())
+    lastUse[output.getValue()] = end;
+
+  for (auto read : source.getBody().getOps<spmd::ReadOp>()) {
+    slotOf[read] = getVariableSlot(read.getVariable());
+    auto [last, isFirst] = lastVariableRead.try_emplace(read.getVariable(), -1);
+    last->second = std::max(last->second, lastUse.lookup(read));
+  }
+  for (auto input : source.getBody().getOps<spmd::InputOp>()) {
+    // The caller fills it once and may run the program again.
+    lastUse[input] = end;
+    slots[addSlot(input, -1, exec::BufferRole::input)].isReusable = false;
+    slots.back().name = input.getName().str();
+  }
+}
+
+std::optional<int> ProgramBuilder::findWritableVariable(Value value,
+                                                        int64_t index) {
+  const Step &step = steps[index];
+  for (Operation *user : value.getUsers()) {
+    auto write = dyn_cast<spmd::WriteOp>(user);
+    if (!write)
+      continue;
+    auto lastRead = lastVariableRead.find(write.getVariable());
+    int64_t last =
+        lastRead == lastVariableRead.end() ? -1 : lastRead->second;
+    if (last > index)
+      continue;
+    auto position = llvm::find(step.outputs, value) - step.outputs.begin();
+    bool mayOverwrite =
+        llvm::all_of(llvm::enumerate(step.inputs), [&](auto input) {
+          auto read = input.value().template getDefiningOp<spmd::ReadOp>();
+          return !read || read.getVariable() != write.getVariable() ||
+                 llvm::is_contained(step.mayShare[position],
+                                    unsigned(input.index()));
+        });
+    if (mayOverwrite)
+      return getVariableSlot(write.getVariable());
+  }
+  return std::nullopt;
+}
+
+std::optional<int> ProgramBuilder::findTakeover(const Step &step,
+                                                unsigned output,
+                                                int64_t index) {
+  Value value = step.outputs[output];
+  for (unsigned candidate : step.mayShare[output]) {
+    Value input = step.inputs[candidate];
+    Slot &slot = slots[slotOf.at(input)];
+    if (slot.isReusable && slot.last == index &&
+        slot.bytes == getValueBytes(value)) {
+      slot.last = std::max(index, lastUse.lookup(value));
+      return slotOf.at(input);
+    }
+  }
+  return std::nullopt;
+}
+
+void ProgramBuilder::assignStepSlots(int64_t index) {
+  const Step &step = steps[index];
+  for (auto [position, value] : llvm::enumerate(step.outputs)) {
+    if (std::optional<int> variable = findWritableVariable(value, index)) {
+      slotOf[value] = *variable;
+      continue;
+    }
+    if (llvm::any_of(value.getUsers(), llvm::IsaPred<spmd::WriteOp>))
+      lastUse[value] = int64_t(steps.size()); // copied at the end
+    if (std::optional<int> taken = findTakeover(step, position, index)) {
+      slotOf[value] = *taken;
+      continue;
+    }
+    exec::BufferRole role = exec::BufferRole::activation;
+    if (step.kind == Step::Kind::Collective)
+      role = exec::BufferRole::communication;
+    else if (getPhase(value.getLoc()) != nd::Phase::Forward)
+      role = exec::BufferRole::gradient;
+    addSlot(value, index, role);
+  }
+}
+
+void ProgramBuilder::place(uint64_t arenaStart) {
+  std::vector<Lifetime> lifetimes;
+  std::vector<Slot *> placed;
+  for (Slot &slot : slots)
+    if (slot.buffer < 0) {
+      lifetimes.push_back({slot.bytes, slot.first, slot.last});
+      placed.push_back(&slot);
+    }
+  MemoryPlan plan = planMemory(lifetimes, arenaStart);
+  for (auto [slot, offset] : llvm::zip_equal(placed, plan.offsets)) {
+    auto buffer = std::make_unique<exec::BufferT>();
+    buffer->name = slot->name;
+    buffer->role = slot->role;
+    buffer->offset = offset;
+    buffer->bytes = slot->bytes;
+    slot->buffer = int(executable.buffers.size());
+    executable.buffers.push_back(std::move(buffer));
+  }
+  program->arena_bytes = plan.bytes;
+}
+
+//===-- Commands ----------------------------------------------------------===//
+
+static std::vector<int64_t> getDenseStrides(ArrayRef<int64_t> shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t dim = shape.size(); dim-- > 1;)
+    strides[dim - 1] = strides[dim] * shape[dim];
+  return strides;
+}
+
+std::unique_ptr<exec::OperandT> ProgramBuilder::getOperand(Value value) const {
+  auto type = cast<RankedTensorType>(value.getType());
+  auto operand = std::make_unique<exec::OperandT>();
+  operand->buffer = slots[slotOf.at(value)].buffer;
+  operand->element = types.getElementType(type.getElementType());
+  operand->shape.assign(type.getShape().begin(), type.getShape().end());
+  operand->strides = getDenseStrides(type.getShape());
+  return operand;
+}
+
+exec::CommandT &ProgramBuilder::addCommand(Operation *op,
+                                           ArrayRef<Value> operands,
+                                           unsigned results) {
+  auto command = std::make_unique<exec::CommandT>();
+  command->name = getValueName(op->getLoc()).str();
+  command->phase = ExecTypes::getPhase(op->getLoc());
+  command->span = std::make_unique<exec::Span>(types.getSpan(op->getLoc()));
+  command->results = int(results);
+  for (Value value : operands) {
+    command->operands.push_back(getOperand(value));
+    command->bytes += int64_t(getValueBytes(value));
+  }
+  program->commands.push_back(std::move(command));
+  return *program->commands.back();
+}
+
+/// Arithmetic of one element of a `linalg` body.
+static int64_t countScalarOps(linalg::LinalgOp op) {
+  return llvm::count_if(*op.getBlock(), [](Operation &inner) {
+    StringRef dialect = inner.getName().getDialectNamespace();
+    return (dialect == "arith" || dialect == "math") &&
+           !isa<arith::ConstantOp>(inner);
+  });
+}
+
+static int64_t getIterations(linalg::LinalgOp op) {
+  int64_t iterations = 1;
+  for (int64_t size : op.getStaticLoopRanges())
+    iterations *= size;
+  return iterations;
+}
+
+LogicalResult ProgramBuilder::emitKernel(const Step &step) {
+  std::string symbol =
+      (source.getSymName() + "_" + Twine(program->commands.size())).str();
+  FailureOr<EmittedKernel> kernel = emitCpuKernel(step, symbol, kernels);
+  if (failed(kernel))
+    return failure();
+  SmallVector<Value> operands = llvm::to_vector(
+      llvm::concat<const Value>(step.inputs, step.outputs));
+  // The last operation is what the others lead to.
+  exec::CommandT &command =
+      addCommand(step.ops.back(), operands, step.outputs.size());
+  for (Operation *op : step.ops)
+    if (auto structured = dyn_cast<linalg::LinalgOp>(op))
+      command.flops += countScalarOps(structured) * getIterations(structured);
+  exec::KernelT action;
+  action.symbol = kernel->symbol;
+  action.extent = kernel->extent;
+  command.action.Set(std::move(action));
+  return success();
+}
+
+static exec::Activation getActivation(MatmulActivation activation) {
+  switch (activation) {
+  case MatmulActivation::None:
+    return exec::Activation::none;
+  case MatmulActivation::Relu:
+    return exec::Activation::relu;
+  case MatmulActivation::GeluErf:
+    return exec::Activation::gelu_erf;
+  }
+  llvm_unreachable("not an activation");
+}
+
+LogicalResult ProgramBuilder::emitMatmul(const Step &step) {
+  auto contraction = cast<linalg::GenericOp>(step.ops.front());
+  MatmulForm form = getMatmulForm(contraction);
+  Value a = contraction.getDpsInputs()[form.swapped ? 1 : 0];
+  Value b = contraction.getDpsInputs()[form.swapped ? 0 : 1];
+  Value result = step.outputs.front();
+  SmallVector<Value> operands = {a, b};
+  if (step.bias)
+    operands.push_back(step.bias);
+  operands.push_back(result);
+  if (step.addend && slotOf.at(step.addend) != slotOf.at(result))
+    addCommand(step.ops.back(), {step.addend, result}, 1)
+        .action.Set(exec::CopyT());
+
+  // One call per position of the loops over k that the library does not take;
+  // all but the first accumulate, the last one applies bias and activation.
+  int64_t calls = 1;
+  for (const MatmulForm::Loop &loop : form.outerK)
+    calls *= loop.size;
+  if (calls > 1 && (step.bias || step.activation != MatmulActivation::None))
+    return step.ops.front()->emitError(
+        "a matmul over several strided contracted dimensions takes no bias or "
+        "activation in its library call");
+  int64_t elementBytes = getElementBytes(
+      cast<RankedTensorType>(a.getType()).getElementType());
+  for (int64_t call = 0; call < calls; ++call) {
+    exec::CommandT &command = addCommand(step.ops.back(), operands, 1);
+    int64_t rest = call, aOffset = 0, bOffset = 0;
+    for (const MatmulForm::Loop &loop : llvm::reverse(form.outerK)) {
+      aOffset += rest % loop.size * loop.a;
+      bOffset += rest % loop.size * loop.b;
+      rest /= loop.size;
+    }
+    command.operands[0]->offset = uint64_t(aOffset * elementBytes);
+    command.operands[1]->offset = uint64_t(bOffset * elementBytes);
+
+    exec::MatmulT action;
+    for (const MatmulForm::Loop &loop : form.batch) {
+      action.batch.push_back(loop.size);
+      action.a_strides.push_back(loop.a);
+      action.b_strides.push_back(loop.b);
+      action.c_strides.push_back(loop.c);
+    }
+    action.m = form.m.size;
+    action.n = form.n.size;
+    action.k = form.k.size;
+    for (auto [strides, rows, columns] :
+         {std::tuple(&action.a_strides, form.m.a, form.k.a),
+          std::tuple(&action.b_strides, form.k.b, form.n.b),
+          std::tuple(&action.c_strides, form.m.c, form.n.c)}) {
+      strides->push_back(rows);
+      strides->push_back(columns);
+    }
+    action.accumulate = call > 0 || step.addend;
+    action.has_bias = bool(step.bias);
+    action.activation = getActivation(step.activation);
+    command.flops = 2 * action.m * action.n * action.k;
+    for (int64_t size : action.batch)
+      command.flops *= size;
+    command.action.Set(std::move(action));
+  }
+  return success();
+}
+
+/// The axes whose use differs between two shardings: those the devices talk
+/// over.
+static std::vector<layout::AxisRef>
+getChangedAxes(const layout::Sharding &source, const layout::Sharding &target) {
+  std::vector<layout::AxisRef> changed;
+  auto addDifference = [&](const std::vector<layout::AxisRef> &from,
+                           const std::vector<layout::AxisRef> &without) {
+    for (layout::AxisRef axis : from)
+      if (!llvm::is_contained(without, axis) &&
+          !llvm::is_contained(changed, axis))
+        changed.push_back(axis);
+  };
+  addDifference(source.partialAxes, target.partialAxes);
+  for (auto [before, after] : llvm::zip_equal(source.dims, target.dims)) {
+    // Axes after the first difference hold other blocks than before.
+    auto [first, second] =
+        std::mismatch(before.begin(), before.end(), after.begin(), after.end());
+    addDifference({first, before.end()}, {});
+    addDifference({second, after.end()}, {});
+  }
+  llvm::sort(changed);
+  return changed;
+}
+
+static exec::CollectiveKind getCollectiveKind(layout::CollectiveKind kind) {
+  switch (kind) {
+  case layout::CollectiveKind::AllReduce:
+    return exec::CollectiveKind::all_reduce;
+  case layout::CollectiveKind::ReduceScatter:
+    return exec::CollectiveKind::reduce_scatter;
+  case layout::CollectiveKind::AllGather:
+    return exec::CollectiveKind::all_gather;
+  case layout::CollectiveKind::AllToAll:
+    return exec::CollectiveKind::all_to_all;
+  case layout::CollectiveKind::Permute:
+    return exec::CollectiveKind::permute;
+  case layout::CollectiveKind::Exchange:
+    return exec::CollectiveKind::exchange;
+  case layout::CollectiveKind::Slice:
+    return exec::CollectiveKind::slice;
+  }
+  llvm_unreachable("not a collective kind");
+}
+
+void ProgramBuilder::emitCollective(const Step &step) {
+  auto op = cast<spmd::CollectiveOpInterface>(step.ops.front());
+  exec::CommandT &command =
+      addCommand(op, {op.getInput(), Value(op.getResult())}, 1);
+  layout::Sharding before = nd::getSharding(op.getSourceType(),
+                                            types.getMesh());
+  layout::Sharding after = nd::getSharding(op.getTargetType(),
+                                           types.getMesh());
+  std::vector<layout::AxisRef> axes = getChangedAxes(before, after);
+
+  exec::CollectiveT action;
+  action.kind = getCollectiveKind(op.getKind());
+  action.source = types.getLayout(op.getSourceType());
+  action.target = types.getLayout(op.getTargetType());
+  action.axes = types.getAxes(axes);
+  action.group_size = 1;
+  action.tensor = -1;
+  for (auto [index, tensor] : llvm::enumerate(executable.tensors))
+    if (tensor->name == command.name)
+      action.tensor = int(index);
+  if (op.getKind() != layout::CollectiveKind::Slice) {
+    for (layout::AxisRef axis : axes)
+      action.group_size *= axis.size;
+    action.id = "c" + std::to_string(nextCollective++);
+    action.payload_elements = op.getInput().getType().getNumElements();
+    action.payload_bytes = getBytes(op.getInput().getType());
+    action.wire_bytes = layout::getWireBytes(op.getKind(), action.payload_bytes,
+                                             action.group_size);
+    command.queue = exec::Queue::communication;
+  }
+  if (ArrayAttr causes = op.getCausesAttr())
+    for (auto cause : causes.getAsRange<nd::CauseAttr>())
+      action.causes.push_back(types.getCause(cause));
+  command.action.Set(std::move(action));
+}
+
+LogicalResult ProgramBuilder::emitStep(const Step &step) {
+  switch (step.kind) {
+  case Step::Kind::Kernel:
+    return emitKernel(step);
+  case Step::Kind::Matmul:
+    return emitMatmul(step);
+  case Step::Kind::Collective:
+    emitCollective(step);
+    return success();
+  }
+  llvm_unreachable("not a kind of step");
+}
+
+/// Copies new values of variables that could not be computed in place. A value
+/// that lies in a variable's own memory could be overwritten by another copy,
+/// so the order is: copies out of variables first into fresh slots.
+void ProgramBuilder::emitCopies() {
+  for (const PendingCopy &copy : copies) {
+    exec::CommandT &command =
+        addCommand(copy.value.getDefiningOp(), {copy.value, copy.value}, 1);
+    command.name = copy.variable.str();
+    command.phase = exec::Phase::update;
+    command.operands[1]->buffer = variables.lookup(copy.variable);
+    command.action.Set(exec::CopyT());
+  }
+}
+
+//===-- Dependencies and ports --------------------------------------------===//
+
+/// Adds to every command the earlier ones it has to wait for: those that wrote
+/// what it reads or overwrites, and those that read what it overwrites. A wait
+/// that another wait implies is left out.
+void ProgramBuilder::addWaits() {
+  struct Access {
+    uint64_t begin, end;
+    bool isWrite;
+  };
+  auto &commands = program->commands;
+  std::vector<std::vector<Access>> accesses(commands.size());
+  std::vector<std::vector<bool>> implied(commands.size());
+  for (size_t index = 0; index < commands.size(); ++index) {
+    exec::CommandT &command = *commands[index];
+    for (auto [position, operand] : llvm::enumerate(command.operands)) {
+      const exec::BufferT &buffer = *executable.buffers[operand->buffer];
+      bool isWrite = position + command.results >= command.operands.size();
+      accesses[index].push_back(
+          {buffer.offset, buffer.offset + buffer.bytes, isWrite});
+    }
+    implied[index].resize(index);
+    for (size_t earlier = index; earlier-- > 0;) {
+      if (implied[index][earlier])
+        continue;
+      bool conflicts = llvm::any_of(accesses[index], [&](const Access &mine) {
+        return llvm::any_of(accesses[earlier], [&](const Access &other) {
+          return (mine.isWrite || other.isWrite) && mine.begin < other.end &&
+                 other.begin < mine.end;
+        });
+      });
+      if (!conflicts)
+        continue;
+      command.waits.push_back(int(earlier));
+      implied[index][earlier] = true;
+      for (size_t before = 0; before < earlier; ++before)
+        if (implied[earlier][before])
+          implied[index][before] = true;
+    }
+    std::reverse(command.waits.begin(), command.waits.end());
+  }
+}
+
+void ProgramBuilder::addPorts() {
+  auto makePort = [&](StringRef name, Type global, Value value) {
+    auto port = std::make_unique<exec::PortT>();
+    port->name = name.str();
+    port->layout = types.getLayout(cast<nd::NamedTensorType>(global));
+    port->buffer = slots[slotOf.at(value)].buffer;
+    return port;
+  };
+  for (auto input : source.getBody().getOps<spmd::InputOp>()) {
+    auto port = makePort(input.getName(), input.getGlobal(), input);
+    port->index_bound = input.getIndexBound();
+    program->inputs.push_back(std::move(port));
+  }
+  for (auto output : source.getBody().getOps<spmd::OutputOp>())
+    program->outputs.push_back(
+        makePort(output.getName(), output.getGlobal(), output.getValue()));
+}
+
+LogicalResult ProgramBuilder::build(uint64_t arenaStart) {
+  FailureOr<std::vector<Step>> formed = formSteps(source);
+  if (failed(formed))
+    return failure();
+  steps = std::move(*formed);
+  program = std::make_unique<exec::ProgramT>();
+  program->name = source.getSymName().str();
+
+  // A written value that no step computes is a variable's or an input's.
+  int64_t end = int64_t(steps.size());
+  for (auto write : source.getBody().getOps<spmd::WriteOp>())
+    if (isa_and_nonnull<spmd::ReadOp, spmd::InputOp>(
+            write.getValue().getDefiningOp()))
+      lastUse[write.getValue()] = end;
+  assignBorderSlots();
+  for (size_t index = 0; index < steps.size(); ++index)
+    assignStepSlots(int64_t(index));
+  for (auto write : source.getBody().getOps<spmd::WriteOp>()) {
+    auto slot = slotOf.find(write.getValue());
+    if (slot == slotOf.end())
+      return write.emitError("no step computes the new value of ")
+             << write.getVariableAttr();
+    if (slots[slot->second].buffer == variables.lookup(write.getVariable()))
+      continue;
+    if (write.getValue().getDefiningOp<spmd::ReadOp>())
+      return write.emitError("a variable set to another variable's old value "
+                             "needs a temporary, which is not built yet");
+    slots[slot->second].last = end;
+    copies.push_back({write.getValue(), write.getVariable()});
+  }
+  for (auto output : source.getBody().getOps<spmd::OutputOp>()) {
+    if (!slotOf.contains(output.getValue()))
+      return output.emitError("no step computes the output '")
+             << output.getName() << "'";
+  }
+  place(arenaStart);
+  for (const Step &step : steps)
+    if (failed(emitStep(step)))
+      return failure();
+  emitCopies();
+  addWaits();
+  addPorts();
+  executable.arena_bytes =
+      std::max(executable.arena_bytes, program->arena_bytes);
+  executable.programs.push_back(std::move(program));
+  return success();
+}

@@ -1,0 +1,89 @@
+#ifndef MESHC_CODEGEN_PROGRAMBUILDER_H
+#define MESHC_CODEGEN_PROGRAMBUILDER_H
+
+#include "codegen/ExecTypes.h"
+#include "codegen/MemoryPlan.h"
+#include "codegen/Steps.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace meshc::codegen {
+
+/// Turns one spmd program into a command list and gives every value its place
+/// in the arena.
+///
+/// A *slot* is a place that values occupy one after the other: an operation
+/// that may overwrite its operand takes over the operand's slot, and the new
+/// value of a variable is computed into the variable's own slot where nothing
+/// reads the old value any more. Otherwise it is copied there at the end.
+class ProgramBuilder {
+public:
+  /// Buffers of variables, by symbol; alive in every program.
+  using Variables = llvm::StringMap<int>;
+
+  ProgramBuilder(spmd::ProgramOp source, ExecTypes &types,
+                 exec::ExecutableT &executable, const Variables &variables,
+                 mlir::ModuleOp kernels)
+      : source(source), types(types), executable(executable),
+        variables(variables), kernels(kernels) {}
+
+  /// Adds the program; its buffers start at `arenaStart`. Fails with a
+  /// diagnostic.
+  mlir::LogicalResult build(uint64_t arenaStart);
+
+private:
+  struct Slot {
+    int buffer = -1;       ///< a variable's buffer; -1: still to be placed
+    uint64_t bytes = 0;
+    int64_t first = 0, last = 0;
+    exec::BufferRole role = exec::BufferRole::activation;
+    std::string name;
+    bool isReusable = true; ///< whether another value may take it over
+  };
+  struct PendingCopy {
+    mlir::Value value;
+    llvm::StringRef variable;
+  };
+
+  void assignBorderSlots();
+  void assignStepSlots(int64_t index);
+  int getVariableSlot(llvm::StringRef variable);
+  /// Slot of the variable that `value` may be computed into by step `index`.
+  std::optional<int> findWritableVariable(mlir::Value value, int64_t index);
+  std::optional<int> findTakeover(const Step &step, unsigned output,
+                                  int64_t index);
+  int addSlot(mlir::Value value, int64_t first, exec::BufferRole role);
+  void place(uint64_t arenaStart);
+
+  mlir::LogicalResult emitStep(const Step &step);
+  mlir::LogicalResult emitKernel(const Step &step);
+  mlir::LogicalResult emitMatmul(const Step &step);
+  void emitCollective(const Step &step);
+  void emitCopies();
+  exec::CommandT &addCommand(mlir::Operation *op,
+                             llvm::ArrayRef<mlir::Value> operands,
+                             unsigned results);
+  std::unique_ptr<exec::OperandT> getOperand(mlir::Value value) const;
+  void addWaits();
+  void addPorts();
+
+  spmd::ProgramOp source;
+  ExecTypes &types;
+  exec::ExecutableT &executable;
+  const Variables &variables;
+  mlir::ModuleOp kernels;
+
+  std::unique_ptr<exec::ProgramT> program;
+  std::vector<Step> steps;
+  std::vector<Slot> slots;
+  llvm::DenseMap<mlir::Value, int> slotOf;
+  llvm::StringMap<int> variableSlots;
+  llvm::DenseMap<mlir::Value, int64_t> lastUse;
+  llvm::StringMap<int64_t> lastVariableRead;
+  std::vector<PendingCopy> copies;
+  int nextCollective = 1;
+};
+
+} // namespace meshc::codegen
+
+#endif
