@@ -1,5 +1,7 @@
 #include "layout/Sharding.h"
 
+#include "layout/AxisParts.h"
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -7,25 +9,6 @@ using namespace meshc;
 using namespace meshc::layout;
 
 static int64_t ceilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-
-/// Whether `minor` continues `major` on the same axis, so that both together
-/// are one part of it.
-static bool continues(AxisRef major, AxisRef minor) {
-  return major.axis == minor.axis && major.pre * major.size == minor.pre;
-}
-
-static std::vector<AxisRef> joinParts(std::span<const AxisRef> parts) {
-  std::vector<AxisRef> joined;
-  for (AxisRef part : parts) {
-    if (part.size == 1)
-      continue;
-    if (!joined.empty() && continues(joined.back(), part))
-      joined.back().size *= part.size;
-    else
-      joined.push_back(part);
-  }
-  return joined;
-}
 
 bool Sharding::isReplicated() const {
   auto splits = [](AxisRef part) { return part.size > 1; };

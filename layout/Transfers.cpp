@@ -1,0 +1,262 @@
+#include "layout/Transfers.h"
+
+#include "layout/AxisParts.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+using namespace meshc;
+using namespace meshc::layout;
+
+namespace {
+
+/// A part of an axis as a digit of the device number.
+struct Digit {
+  int64_t size;
+  int64_t stride; ///< device number per step of the digit
+
+  Digit(const Mesh &mesh, AxisRef part) : size(part.size) {
+    stride = mesh.getAxisSize(part.axis) / (part.pre * part.size);
+    for (int32_t axis = part.axis + 1; axis < mesh.getNumAxes(); ++axis)
+      stride *= mesh.getAxisSize(axis);
+  }
+  int64_t get(int64_t device) const { return device / stride % size; }
+};
+
+/// What one block of the source holds of a dimension of a target block.
+struct Piece {
+  Range range;
+  int64_t blockOffset; ///< where the source block begins in the dimension
+  int64_t device;      ///< sum of the source's digits for this dimension
+};
+
+/// The source blocks of one dimension as a tree: each digit cuts the block of
+/// the one before it.
+class BlockTree {
+public:
+  BlockTree(const Mesh &mesh, int64_t size, const DimSplit &split)
+      : size(size) {
+    for (AxisRef part : joinParts(split))
+      digits.emplace_back(mesh, part);
+  }
+
+  int64_t clearDigits(int64_t device) const {
+    for (const Digit &digit : digits)
+      device -= digit.get(device) * digit.stride;
+    return device;
+  }
+
+  /// The pieces that together are `wanted`, in ascending order.
+  std::vector<Piece> cut(Range wanted) const {
+    std::vector<Piece> pieces;
+    descend(0, {0, size}, size, 0, wanted, pieces);
+    return pieces;
+  }
+
+private:
+  void descend(size_t level, Range owned, int64_t block, int64_t device,
+               Range wanted, std::vector<Piece> &pieces) const {
+    int64_t end =
+        std::min(owned.offset + owned.count, wanted.offset + wanted.count);
+    int64_t begin = std::max(owned.offset, wanted.offset);
+    if (begin >= end)
+      return;
+    if (level == digits.size()) {
+      pieces.push_back({{begin, end - begin}, owned.offset, device});
+      return;
+    }
+    const Digit &digit = digits[level];
+    block = (block + digit.size - 1) / digit.size;
+    int64_t first = (begin - owned.offset) / block;
+    int64_t last = (end - 1 - owned.offset) / block;
+    for (int64_t index = first; index <= last; ++index) {
+      int64_t offset = owned.offset + index * block;
+      int64_t count = std::min(block, owned.offset + owned.count - offset);
+      descend(level + 1, {offset, count}, block, device + index * digit.stride,
+              wanted, pieces);
+    }
+  }
+
+  int64_t size;
+  std::vector<Digit> digits;
+};
+
+/// What becomes of the partial axes; those that both shardings have stay.
+struct PartialChange {
+  std::vector<Digit> reduced; ///< of the source only
+  std::vector<Digit> added;   ///< of the target only
+};
+
+/// `parts` on `axis`, cut into `atoms` if there are any.
+std::vector<AxisRef>
+getPartsOn(int32_t axis, std::span<const AxisRef> parts,
+           const std::optional<std::vector<AxisRef>> &atoms) {
+  std::vector<AxisRef> found;
+  for (AxisRef part : parts) {
+    if (part.axis != axis || part.size == 1)
+      continue;
+    std::vector<AxisRef> run =
+        atoms ? getAtomsOf(part, *atoms) : std::vector<AxisRef>{part};
+    found.insert(found.end(), run.begin(), run.end());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+PartialChange getPartialChange(const Mesh &mesh, const Sharding &source,
+                               const Sharding &target) {
+  PartialChange change;
+  std::vector<AxisRef> all = source.partialAxes;
+  all.insert(all.end(), target.partialAxes.begin(), target.partialAxes.end());
+  for (int32_t axis = 0; axis < mesh.getNumAxes(); ++axis) {
+    auto atoms = cutAxis(axis, mesh.getAxisSize(axis), all);
+    std::vector<AxisRef> from = getPartsOn(axis, source.partialAxes, atoms);
+    std::vector<AxisRef> to = getPartsOn(axis, target.partialAxes, atoms);
+    // Without a common cut no term has a place in both: all are reduced.
+    auto add = [&](std::span<const AxisRef> parts,
+                   std::span<const AxisRef> others,
+                   std::vector<Digit> &digits) {
+      for (AxisRef part : parts)
+        if (!std::binary_search(others.begin(), others.end(), part))
+          digits.emplace_back(mesh, part);
+    };
+    add(from, atoms ? to : std::vector<AxisRef>{}, change.reduced);
+    add(to, atoms ? from : std::vector<AxisRef>{}, change.added);
+  }
+  return change;
+}
+
+/// Adds a transfer for every box of every target, joining equal boxes.
+class TransferList {
+public:
+  TransferList(const Mesh &mesh, std::span<const int64_t> sizes,
+               const Sharding &source, const Sharding &target)
+      : mesh(mesh), sizes(sizes), source(source), target(target),
+        partial(getPartialChange(mesh, source, target)) {
+    for (size_t d = 0; d < sizes.size(); ++d)
+      trees.emplace_back(mesh, sizes[d], source.dims[d]);
+  }
+
+  std::vector<Transfer> take() && {
+    for (int64_t device = 0; device < mesh.getNumDevices(); ++device)
+      addTarget(device);
+    return std::move(transfers);
+  }
+
+private:
+  /// Where a box lies in the tensor and who sends it.
+  using Key = std::pair<std::vector<int64_t>, std::vector<int64_t>>;
+
+  void addTarget(int64_t device) {
+    const std::vector<int64_t> coordinates = mesh.getCoordinates(device);
+    std::vector<Range> block;
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      block.push_back(
+          getOwnedRange(mesh, sizes[d], target.dims[d], coordinates));
+      if (block.back().count == 0)
+        return;
+    }
+    auto isFirst = [&](const Digit &digit) { return digit.get(device) == 0; };
+    if (!std::all_of(partial.added.begin(), partial.added.end(), isFirst)) {
+      addFill(device, block);
+      return;
+    }
+    int64_t base = device;
+    for (const BlockTree &tree : trees)
+      base = tree.clearDigits(base);
+    std::vector<Piece> box;
+    addBoxes(device, base, block, box);
+  }
+
+  /// One box for each combination of the pieces of the dimensions.
+  void addBoxes(int64_t device, int64_t base, std::span<const Range> block,
+                std::vector<Piece> &box) {
+    size_t d = box.size();
+    if (d == sizes.size()) {
+      addBox(device, base, block, box);
+      return;
+    }
+    for (const Piece &piece : trees[d].cut(block[d])) {
+      box.push_back(piece);
+      addBoxes(device, base, block, box);
+      box.pop_back();
+    }
+  }
+
+  void addBox(int64_t device, int64_t base, std::span<const Range> block,
+              std::span<const Piece> box) {
+    Key key;
+    TransferEnd from, to{device, {}};
+    std::vector<int64_t> shape;
+    from.device = base;
+    for (size_t d = 0; d < box.size(); ++d) {
+      from.device += box[d].device;
+      from.offset.push_back(box[d].range.offset - box[d].blockOffset);
+      to.offset.push_back(box[d].range.offset - block[d].offset);
+      shape.push_back(box[d].range.count);
+      key.first.push_back(box[d].range.offset);
+    }
+    key.second = getTerms(from.device);
+    auto [entry, isFirst] =
+        indices.try_emplace(std::move(key), transfers.size());
+    if (isFirst) {
+      Transfer &transfer = transfers.emplace_back();
+      transfer.shape = std::move(shape);
+      for (int64_t term : entry->first.second)
+        transfer.sources.push_back({term, from.offset});
+      if (transfer.sources.size() > 1)
+        transfer.reduce = source.partialKind;
+    }
+    transfers[entry->second].targets.push_back(std::move(to));
+  }
+
+  /// The devices that hold the terms of the value that `device` holds one of.
+  std::vector<int64_t> getTerms(int64_t device) const {
+    for (const Digit &digit : partial.reduced)
+      device -= digit.get(device) * digit.stride;
+    std::vector<int64_t> terms{device};
+    for (const Digit &digit : partial.reduced) {
+      const size_t count = terms.size();
+      for (int64_t index = 1; index < digit.size; ++index)
+        for (size_t i = 0; i < count; ++i)
+          terms.push_back(terms[i] + index * digit.stride);
+    }
+    std::sort(terms.begin(), terms.end());
+    return terms;
+  }
+
+  void addFill(int64_t device, std::span<const Range> block) {
+    Key key;
+    std::vector<int64_t> shape;
+    for (Range range : block)
+      shape.push_back(range.count);
+    // Keyed by its shape alone: without a source the place does not matter.
+    key.first = shape;
+    auto [entry, isFirst] =
+        indices.try_emplace(std::move(key), transfers.size());
+    if (isFirst)
+      transfers.push_back({{}, {}, std::move(shape), target.partialKind});
+    transfers[entry->second].targets.push_back(
+        {device, std::vector<int64_t>(block.size(), 0)});
+  }
+
+  const Mesh &mesh;
+  std::span<const int64_t> sizes;
+  const Sharding &source;
+  const Sharding &target;
+  const PartialChange partial;
+  std::vector<BlockTree> trees;
+  std::vector<Transfer> transfers;
+  std::map<Key, size_t> indices; ///< into transfers
+};
+
+} // namespace
+
+std::vector<Transfer> layout::getTransfers(const Mesh &mesh,
+                                           std::span<const int64_t> sizes,
+                                           const Sharding &source,
+                                           const Sharding &target) {
+  return TransferList(mesh, sizes, source, target).take();
+}

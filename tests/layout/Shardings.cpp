@@ -1,0 +1,55 @@
+#include "Shardings.h"
+
+#include <algorithm>
+
+using namespace meshc::layout;
+using namespace meshc::layout::testing;
+
+static void place(const Mesh &mesh, const std::vector<AxisRef> &parts,
+                  size_t next, ReduceKind kind, Sharding sharding,
+                  std::vector<Sharding> &found) {
+  if (next == parts.size()) {
+    if (sharding.isPartial())
+      sharding.partialKind = kind;
+    sharding = getCanonical(mesh, std::move(sharding));
+    if (std::find(found.begin(), found.end(), sharding) == found.end())
+      found.push_back(sharding);
+    return;
+  }
+  place(mesh, parts, next + 1, kind, sharding, found);
+  for (DimSplit &split : sharding.dims)
+    for (size_t at = 0; at <= split.size(); ++at) {
+      split.insert(split.begin() + at, parts[next]);
+      place(mesh, parts, next + 1, kind, sharding, found);
+      split.erase(split.begin() + at);
+    }
+  if (kind == ReduceKind::None)
+    return;
+  sharding.partialAxes.push_back(parts[next]);
+  place(mesh, parts, next + 1, kind, std::move(sharding), found);
+}
+
+std::vector<Sharding>
+meshc::layout::testing::getAllShardings(const Mesh &mesh,
+                                        const std::vector<AxisRef> &parts,
+                                        size_t rank, ReduceKind kind) {
+  std::vector<Sharding> found;
+  place(mesh, parts, 0, kind,
+        {std::vector<DimSplit>(rank), ReduceKind::None, {}}, found);
+  return found;
+}
+
+std::vector<AxisRef> meshc::layout::testing::getWholeAxes(const Mesh &mesh) {
+  std::vector<AxisRef> parts;
+  for (int32_t axis = 0; axis < mesh.getNumAxes(); ++axis)
+    parts.push_back(mesh.getWholeAxis(axis));
+  return parts;
+}
+
+std::string meshc::layout::testing::spell(const Mesh &mesh,
+                                          const Sharding &sharding) {
+  std::vector<std::string> names;
+  for (size_t d = 0; d < sharding.dims.size(); ++d)
+    names.push_back("d" + std::to_string(d));
+  return toString(mesh, sharding, names);
+}

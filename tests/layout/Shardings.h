@@ -1,0 +1,27 @@
+#ifndef MESHC_TESTS_LAYOUT_SHARDINGS_H
+#define MESHC_TESTS_LAYOUT_SHARDINGS_H
+
+/// Every sharding of a tensor on a mesh, for tests over all pairs.
+
+#include "layout/Sharding.h"
+
+#include <string>
+#include <vector>
+
+namespace meshc::layout::testing {
+
+/// Every assignment of `parts` to dimensions, in every order, to partial values
+/// of `kind` (none if it is None) and to nothing; in canonical form, each once.
+std::vector<Sharding> getAllShardings(const Mesh &mesh,
+                                      const std::vector<AxisRef> &parts,
+                                      size_t rank, ReduceKind kind);
+
+/// The whole axes of a mesh.
+std::vector<AxisRef> getWholeAxes(const Mesh &mesh);
+
+/// toString with dimensions d0, d1, ...
+std::string spell(const Mesh &mesh, const Sharding &sharding);
+
+} // namespace meshc::layout::testing
+
+#endif
