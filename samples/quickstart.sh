@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# From nothing to a trained network: installs what is missing, builds meshc,
+# shows the plan of samples/mlp.mesh and trains it on Fashion-MNIST over a 2x2
+# mesh of CPU devices.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+"$root/.ci/install-packages" build run
+
+cd "$root"
+# A build folder that exists keeps its choice about tests.
+[ -f build/CMakeCache.txt ] || fresh=-DMESHC_TESTS=OFF
+cmake --preset default ${fresh:-}
+cmake --build build --target meshc meshc-opt meshc_runtime_main
+
+meshc=build/bin/meshc
+plan=build/mlp.plan.json
+
+echo
+"$meshc" plan samples/mlp.mesh
+"$meshc" plan samples/mlp.mesh --emit json -o "$plan"
+echo
+"$meshc" run samples/mlp.mesh -- \
+  train --data-dir /usr/share/datasets/fashion-mnist
+echo "plan written to $root/$plan"
