@@ -16,6 +16,10 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace mlir {
+class PatternRewriter; // for the declarations of canonicalisations
+}
+
 #include "dialect/NDDialect.h.inc"
 
 #include "dialect/NDEnums.h.inc"

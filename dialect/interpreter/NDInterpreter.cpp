@@ -1,0 +1,372 @@
+#include "dialect/interpreter/NDInterpreter.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <Random123/philox.h>
+
+#include <numbers>
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::interpreter;
+
+std::pair<double, double>
+interpreter::getUniformNumbers(uint64_t key, uint64_t seed, uint64_t index) {
+  uint64_t mixed = key ^ seed;
+  r123::Philox4x32::key_type philoxKey = {
+      {uint32_t(mixed), uint32_t(mixed >> 32)}};
+  r123::Philox4x32::ctr_type counter = {
+      {uint32_t(index), uint32_t(index >> 32), 0, 0}};
+  r123::Philox4x32::ctr_type words = r123::Philox4x32()(counter, philoxKey);
+  auto toUniform = [](uint32_t word) {
+    return double(word >> 8) * 0x1p-24 + 0x1p-25;
+  };
+  return {toUniform(words[0]), toUniform(words[1])};
+}
+
+namespace {
+
+/// How a tensor of this type lies in a walk over `dims`, by name.
+Walked walk(nd::NamedTensorType type, ArrayRef<nd::DimAttr> dims) {
+  Sizes strides = getStrides(type.getSizes());
+  Walked walked;
+  for (nd::DimAttr dim : dims) {
+    int64_t d = type.findDim(dim.getName());
+    walked.strides.push_back(d < 0 ? 0 : strides[d]);
+  }
+  return walked;
+}
+
+Sizes getBox(ArrayRef<nd::DimAttr> dims) {
+  Sizes box;
+  for (nd::DimAttr dim : dims)
+    box.push_back(dim.getSize());
+  return box;
+}
+
+nd::NamedTensorType getType(Value value) {
+  return cast<nd::NamedTensorType>(value.getType());
+}
+
+ElementKind getKind(Value value) {
+  return getElementKind(getType(value).getElementType());
+}
+
+/// A literal of the program, as its element type can hold it.
+template <class Domain>
+Scalar<Domain> getConstant(double value, Type elementType) {
+  if (!isa<FloatType>(elementType))
+    return wrapInteger(int64_t(value), getElementKind(elementType).width);
+  llvm::APFloat rounded(value);
+  bool losesInfo;
+  rounded.convert(cast<FloatType>(elementType).getFloatSemantics(),
+                  llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+  return Domain::getConstant(rounded.convertToDouble());
+}
+
+template <class Domain> class NDInterpreter {
+public:
+  explicit NDInterpreter(ProgramState<Domain> &state) : state(state) {}
+
+  LogicalResult run(nd::ProgramOp program) {
+    std::map<std::string, Tensor<Domain>> written;
+    for (Operation &op : program.getBody().front()) {
+      if (auto output = dyn_cast<nd::OutputOp>(op)) {
+        state.outputs[output.getName().str()] = values.at(output.getValue());
+      } else if (auto write = dyn_cast<nd::WriteOp>(op)) {
+        written[write.getVariable().str()] = values.at(write.getValue());
+      } else {
+        FailureOr<Tensor<Domain>> result = evaluate(&op);
+        if (failed(result))
+          return failure();
+        values.insert({op.getResult(0), std::move(*result)});
+      }
+    }
+    for (auto &[name, value] : written)
+      state.variables[name] = std::move(value);
+    return success();
+  }
+
+private:
+  using T = Tensor<Domain>;
+  using S = Scalar<Domain>;
+
+  FailureOr<T> evaluate(Operation *op) {
+    return llvm::TypeSwitch<Operation *, FailureOr<T>>(op)
+        .Case([&](nd::InputOp op) {
+          return find(op, state.inputs, op.getName());
+        })
+        .Case([&](nd::ReadOp op) {
+          return find(op, state.variables, op.getVariable());
+        })
+        .template Case<nd::ReshardOp, nd::StopGradientOp, nd::RenameOp>(
+            [&](auto op) { return values.at(op.getInput()); })
+        .template Case<nd::ConstantOp, nd::IotaOp, nd::RandomOp, nd::EinsumOp,
+                       nd::ReduceOp, nd::ArgReduceOp, nd::BroadcastOp,
+                       nd::GatherOp, nd::CompareOp, nd::SelectOp, nd::CastOp>(
+            [&](auto op) { return compute(op); })
+        .template Case<nd::ElementwiseOpInterface>(
+            [&](auto op) { return computeElementwise(op); })
+        .Default([](Operation *op) {
+          return op->emitOpError("is unknown to the interpreter");
+        });
+  }
+
+  FailureOr<T> find(Operation *op, const std::map<std::string, T> &tensors,
+                    StringRef name) {
+    auto found = tensors.find(name.str());
+    if (found == tensors.end())
+      return op->emitOpError("was given no tensor '") << name << "'";
+    if (found->second.sizes != Sizes(getType(op->getResult(0)).getSizes()))
+      return op->emitOpError("was given a tensor of other sizes for '")
+             << name << "'";
+    return found->second;
+  }
+
+  //===-- Sources ---------------------------------------------------------===//
+
+  FailureOr<T> compute(nd::ConstantOp op) {
+    S value;
+    if (auto number = dyn_cast<FloatAttr>(op.getValue()))
+      value = Domain::getConstant(number.getValueAsDouble());
+    else if (auto integer = dyn_cast<IntegerAttr>(op.getValue()))
+      value = wrapInteger(integer.getValue().getSExtValue(),
+                          integer.getValue().getBitWidth());
+    else
+      return op.emitOpError("has a value unknown to the interpreter");
+    return T(op.getType().getSizes(), value);
+  }
+
+  FailureOr<T> compute(nd::IotaOp op) {
+    T result(op.getType().getSizes());
+    auto convert = getConversion<Domain>({/*isFloat=*/false, 64}, getKind(op));
+    for (auto [i, element] : llvm::enumerate(result.elements))
+      element = convert(S(int64_t(i)));
+    return result;
+  }
+
+  FailureOr<T> compute(nd::RandomOp op) {
+    const S &seed = values.at(op.getSeed()).elements[0];
+    if (isPoison<Domain>(seed))
+      return op.emitOpError("has a seed without meaning");
+    ElementKind kind = getKind(op);
+    auto number = [&](double value) {
+      return getConstant<Domain>(value, op.getType().getElementType());
+    };
+    auto call = [&](StringRef name, auto... x) {
+      return findFunction<Domain>(name, kind, sizeof...(x))({x...});
+    };
+    S first = number(op.getFirst().convertToDouble());
+    S second = number(op.getSecond().convertToDouble());
+    T result(op.getType().getSizes());
+    for (auto [i, element] : llvm::enumerate(result.elements)) {
+      auto [u0, u1] =
+          getUniformNumbers(op.getKey(), asInteger<Domain>(seed), i);
+      switch (op.getDistribution()) {
+      case nd::Distribution::Uniform:
+        element = call("add", first,
+                       call("mul", call("sub", second, first), number(u0)));
+        break;
+      case nd::Distribution::Normal:
+        S radius =
+            call("sqrt", call("mul", number(-2), call("log", number(u0))));
+        S angle = call("mul", number(2 * std::numbers::pi), number(u1));
+        element =
+            call("add", first,
+                 call("mul", second, call("mul", radius, call("cos", angle))));
+        break;
+      }
+    }
+    return result;
+  }
+
+  //===-- Elementwise -----------------------------------------------------===//
+
+  /// function(element of each operand) for every element of the result.
+  T mapByName(Operation *op, const ScalarFunction<Domain> &function) {
+    nd::NamedTensorType type = getType(op->getResult(0));
+    SmallVector<Walked> walked = {walk(type, type.getDims())};
+    SmallVector<const T *> operands;
+    for (Value operand : op->getOperands()) {
+      walked.push_back(walk(getType(operand), type.getDims()));
+      operands.push_back(&values.at(operand));
+    }
+    T result(type.getSizes());
+    SmallVector<S, 3> scalars(operands.size());
+    forEachPoint(result.sizes, walked,
+                 [&](ArrayRef<int64_t>, ArrayRef<int64_t> at) {
+                   for (size_t i = 0; i < operands.size(); ++i)
+                     scalars[i] = operands[i]->elements[at[i + 1]];
+                   result.elements[at[0]] = function(scalars);
+                 });
+    return result;
+  }
+
+  FailureOr<T> computeElementwise(Operation *op) {
+    auto function =
+        findFunction<Domain>(op->getName().stripDialect(),
+                             getKind(op->getOperand(0)), op->getNumOperands());
+    if (!function)
+      return op->emitOpError("is no function of these elements in the "
+                             "interpreter's domain");
+    return mapByName(op, function);
+  }
+
+  FailureOr<T> compute(nd::CompareOp op) {
+    // Booleans are 0 and 1: signed and unsigned order are one.
+    auto function = findComparison<Domain>(
+        stringifyPredicate(op.getPredicate()), getKind(op.getLhs()));
+    if (!function)
+      return op.emitOpError("is no comparison in the interpreter's domain");
+    return mapByName(op, function);
+  }
+
+  FailureOr<T> compute(nd::SelectOp op) {
+    return mapByName(op, [](ArrayRef<S> x) -> S {
+      if (isPoison<Domain>(x[0]))
+        return Poison();
+      return asInteger<Domain>(x[0]) ? x[1] : x[2];
+    });
+  }
+
+  FailureOr<T> compute(nd::CastOp op) {
+    return mapByName(
+        op, getConversion<Domain>(getKind(op.getInput()), getKind(op)));
+  }
+
+  //===-- The set of dimensions -------------------------------------------===//
+
+  FailureOr<T> compute(nd::BroadcastOp op) {
+    return mapByName(op, [](ArrayRef<S> x) { return x[0]; });
+  }
+
+  FailureOr<T> compute(nd::EinsumOp op) {
+    ElementKind kind = getKind(op);
+    auto add = findFunction<Domain>("add", kind, 2);
+    auto mul = findFunction<Domain>("mul", kind, 2);
+    SmallVector<nd::DimAttr> dims = nd::getUnionOfDims(op);
+    SmallVector<Walked> walked = {walk(op.getType(), dims)};
+    SmallVector<const T *> operands;
+    for (Value operand : op.getInputs()) {
+      walked.push_back(walk(getType(operand), dims));
+      operands.push_back(&values.at(operand));
+    }
+    T result(op.getType().getSizes(), Domain::getConstant(0));
+    forEachPoint(getBox(dims), walked,
+                 [&](ArrayRef<int64_t>, ArrayRef<int64_t> at) {
+                   S product = operands[0]->elements[at[1]];
+                   for (size_t i = 1; i < operands.size(); ++i)
+                     product = mul({product, operands[i]->elements[at[i + 1]]});
+                   S &sum = result.elements[at[0]];
+                   sum = add({sum, product});
+                 });
+    return result;
+  }
+
+  FailureOr<T> compute(nd::ReduceOp op) {
+    ElementKind kind = getKind(op);
+    const T &input = values.at(op.getInput());
+    StringRef name = op.getKind() == nd::Reduction::Max   ? "maximum"
+                     : op.getKind() == nd::Reduction::Min ? "minimum"
+                                                          : "add";
+    auto combine = findFunction<Domain>(name, kind, 2);
+    SmallVector<nd::DimAttr> dims = nd::getUnionOfDims(op);
+    T result(op.getType().getSizes());
+    std::vector<bool> started(result.elements.size());
+    forEachPoint(getBox(dims),
+                 {walk(op.getType(), dims), walk(getType(op.getInput()), dims)},
+                 [&](ArrayRef<int64_t>, ArrayRef<int64_t> at) {
+                   S &term = result.elements[at[0]];
+                   const S &element = input.elements[at[1]];
+                   term = started[at[0]] ? combine({term, element}) : element;
+                   started[at[0]] = true;
+                 });
+    if (op.getKind() == nd::Reduction::Mean) {
+      auto div = findFunction<Domain>("div", kind, 2);
+      int64_t count = input.elements.size() / result.elements.size();
+      for (S &element : result.elements)
+        element = div({element, Domain::fromInteger(count)});
+    }
+    return result;
+  }
+
+  FailureOr<T> compute(nd::ArgReduceOp op) {
+    ElementKind kind = getKind(op.getInput());
+    const T &input = values.at(op.getInput());
+    bool isMax = op.getKind() == nd::ArgKind::Max;
+    auto beats = findComparison<Domain>(isMax ? "gt" : "lt", kind);
+    auto differs = findComparison<Domain>("ne", kind);
+    auto holds = [](const S &x) { return asInteger<Domain>(x) != 0; };
+    // The result's dimensions, then `dim`: positions come in ascending order.
+    SmallVector<nd::DimAttr> dims = nd::getUnionOfDims(op);
+    T result(op.getType().getSizes());
+    std::vector<S> best(result.elements.size());
+    forEachPoint(
+        getBox(dims),
+        {walk(op.getType(), dims), walk(getType(op.getInput()), dims)},
+        [&](ArrayRef<int64_t> point, ArrayRef<int64_t> at) {
+          const S &element = input.elements[at[1]];
+          S &extreme = best[at[0]], &position = result.elements[at[0]];
+          bool isFirst = point.back() == 0;
+          if (isPoison<Domain>(element) ||
+              (!isFirst && isPoison<Domain>(extreme))) {
+            extreme = position = Poison();
+            return;
+          }
+          bool isNaN = holds(differs({element, element}));
+          bool wasNaN = !isFirst && holds(differs({extreme, extreme}));
+          if (isFirst ||
+              (!wasNaN && (isNaN || holds(beats({element, extreme}))))) {
+            extreme = element;
+            position = point.back();
+          }
+        });
+    return result;
+  }
+
+  FailureOr<T> compute(nd::GatherOp op) {
+    const T &input = values.at(op.getInput());
+    const T &index = values.at(op.getIndex());
+    nd::NamedTensorType inputType = getType(op.getInput());
+    int64_t dim = inputType.findDim(op.getDim());
+    int64_t stride = getStrides(input.sizes)[dim];
+    ArrayRef<nd::DimAttr> dims = op.getType().getDims();
+    S zero = getConstant<Domain>(0, op.getType().getElementType());
+    T result(op.getType().getSizes());
+    forEachPoint(
+        result.sizes,
+        {walk(op.getType(), dims), walk(inputType, dims),
+         walk(getType(op.getIndex()), dims)},
+        [&](ArrayRef<int64_t>, ArrayRef<int64_t> at) {
+          const S &i = index.elements[at[2]];
+          if (isPoison<Domain>(i))
+            return;
+          bool isInside = asInteger<Domain>(i) >= 0 &&
+                          asInteger<Domain>(i) < input.sizes[dim];
+          result.elements[at[0]] =
+              isInside ? input.elements[at[1] + asInteger<Domain>(i) * stride]
+                       : zero;
+        });
+    return result;
+  }
+
+  ProgramState<Domain> &state;
+  std::map<Value, Tensor<Domain>, bool (*)(Value, Value)> values{
+      [](Value a, Value b) {
+        return a.getAsOpaquePointer() < b.getAsOpaquePointer();
+      }};
+};
+
+} // namespace
+
+template <class Domain>
+LogicalResult interpreter::runProgram(nd::ProgramOp program,
+                                      ProgramState<Domain> &state) {
+  return NDInterpreter<Domain>(state).run(program);
+}
+
+#define INSTANTIATE(DOMAIN)                                                    \
+  template LogicalResult interpreter::runProgram<DOMAIN>(                      \
+      nd::ProgramOp, ProgramState<DOMAIN> &);
+
+INSTANTIATE(F64)

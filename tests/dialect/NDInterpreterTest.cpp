@@ -1,0 +1,333 @@
+#include "dialect/interpreter/NDInterpreter.h"
+
+#include "tests/dialect/Programs.h"
+
+#include "gmock/gmock.h"
+
+#include <cmath>
+
+using namespace meshc;
+using namespace meshc::interpreter;
+using meshc::testing::F64State;
+using meshc::testing::F64Tensor;
+using meshc::testing::floats;
+using meshc::testing::ints;
+
+namespace {
+
+const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+
+class NDInterpreterTest : public ::testing::Test {
+protected:
+  /// Runs a program of these lines; types of one letter per dimension: !ab.
+  F64Tensor run(llvm::StringRef lines) {
+    std::string text = R"(
+      !s = !nd.tensor<[], f64>
+      !l = !nd.tensor<[], i64>
+      !a = !nd.tensor<["a"=2], f64>
+      !b = !nd.tensor<["b"=3], f64>
+      !c = !nd.tensor<["c"=5], f64>
+      !ab = !nd.tensor<["a"=2, "b"=3], f64>
+      !ba = !nd.tensor<["b"=3, "a"=2], f64>
+      !cb = !nd.tensor<["c"=5, "b"=3], f64>
+      !ia = !nd.tensor<["a"=2], i32>
+      !ib = !nd.tensor<["b"=3], i32>
+      !iba = !nd.tensor<["b"=3, "a"=2], i32>
+      !pb = !nd.tensor<["b"=3], i1>
+      module {
+        nd.variable parameter @v : !b = #nd.fill<0.0 : f64>
+        nd.program @p {)" +
+                       lines.str() + "}}";
+    auto module = meshc::testing::parse(*context, text);
+    if (!module) {
+      ADD_FAILURE() << "the program does not parse";
+      return {};
+    }
+    auto program = module->lookupSymbol<nd::ProgramOp>("p");
+    EXPECT_TRUE(llvm::succeeded(runProgram(program, state)));
+    return state.outputs["y"];
+  }
+
+  std::unique_ptr<mlir::MLIRContext> context = meshc::testing::makeContext();
+  F64State state;
+};
+
+TEST_F(NDInterpreterTest, BroadcastsByName) {
+  state.inputs["x"] = floats({2}, {10, 20});
+  state.inputs["z"] = floats({3, 2}, {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !a
+    %z = nd.input "z" : !ba
+    %y = nd.sub %x, %z : (!a, !ba) -> !ab
+    nd.output "y", %y : !ab)"),
+            floats({2, 3}, {9, 7, 5, 18, 16, 14}));
+}
+
+TEST_F(NDInterpreterTest, EveryUnary) {
+  struct Case {
+    const char *name;
+    double (*expected)(double);
+  };
+  for (auto [name, expected] : {
+           Case{"neg", [](double x) { return -x; }},
+           Case{"exp", [](double x) { return std::exp(x); }},
+           Case{"log", [](double x) { return std::log(x); }},
+           Case{"tanh", [](double x) { return std::tanh(x); }},
+           Case{"logistic", [](double x) { return 1 / (1 + std::exp(-x)); }},
+           Case{"erf", [](double x) { return std::erf(x); }},
+           Case{"sqrt", [](double x) { return std::sqrt(x); }},
+           Case{"rsqrt", [](double x) { return 1 / std::sqrt(x); }},
+           Case{"abs", [](double x) { return std::fabs(x); }},
+           Case{"sign", [](double x) { return x == 0 ? 0 : x / x; }},
+           Case{"stop_gradient", [](double x) { return x; }},
+       }) {
+    state.inputs["x"] = floats({3}, {0.25, 1.5, 3});
+    EXPECT_EQ(run(std::string("%x = nd.input \"x\" : !b\n%y = nd.") + name +
+                  " %x : (!b) -> !b\n nd.output \"y\", %y : !b"),
+              floats({3}, {expected(0.25), expected(1.5), expected(3)}))
+        << name;
+  }
+}
+
+TEST_F(NDInterpreterTest, EveryBinary) {
+  state.inputs["x"] = floats({3}, {2, 3, -1});
+  state.inputs["z"] = floats({3}, {3, 2, 2});
+  auto binary = [&](const char *name) {
+    return run(
+        std::string("%x = nd.input \"x\" : !b\n%z = nd.input \"z\" : !b\n"
+                    "%y = nd.") +
+        name + " %x, %z : (!b, !b) -> !b\n nd.output \"y\", %y : !b");
+  };
+  EXPECT_EQ(binary("add"), floats({3}, {5, 5, 1}));
+  EXPECT_EQ(binary("sub"), floats({3}, {-1, 1, -3}));
+  EXPECT_EQ(binary("mul"), floats({3}, {6, 6, -2}));
+  EXPECT_EQ(binary("div"), floats({3}, {2.0 / 3, 1.5, -0.5}));
+  EXPECT_EQ(binary("minimum"), floats({3}, {2, 2, -1}));
+  EXPECT_EQ(binary("maximum"), floats({3}, {3, 3, 2}));
+  EXPECT_EQ(binary("pow"), floats({3}, {8, 9, 1}));
+}
+
+TEST_F(NDInterpreterTest, IntegersWrapAndTruncate) {
+  state.inputs["x"] = ints({3}, {2147483647, -7, 7});
+  state.inputs["z"] = ints({3}, {1, 2, -2});
+  auto binary = [&](const char *name) {
+    return run(
+        std::string("%x = nd.input \"x\" : !ib\n%z = nd.input \"z\" : !ib\n"
+                    "%y = nd.") +
+        name + " %x, %z : (!ib, !ib) -> !ib\n nd.output \"y\", %y : !ib");
+  };
+  EXPECT_EQ(binary("add"), ints({3}, {-2147483648, -5, 5}));
+  EXPECT_EQ(binary("div"), ints({3}, {2147483647, -3, -3}));
+  EXPECT_EQ(binary("maximum"), ints({3}, {2147483647, 2, 7}));
+}
+
+TEST_F(NDInterpreterTest, IntegerDivisionByZeroIsPoison) {
+  state.inputs["x"] = ints({3}, {1, 0, 4});
+  state.inputs["z"] = ints({3}, {0, 0, 2});
+  F64Tensor expected = ints({3}, {0, 0, 2});
+  expected.elements[0] = expected.elements[1] = Poison();
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !ib
+    %z = nd.input "z" : !ib
+    %y = nd.div %x, %z : (!ib, !ib) -> !ib
+    nd.output "y", %y : !ib)"),
+            expected);
+}
+
+TEST_F(NDInterpreterTest, ComparisonsWithNaN) {
+  state.inputs["x"] = floats({3}, {nan, 1, 2});
+  state.inputs["z"] = floats({3}, {1, nan, 2});
+  auto compare = [&](const char *predicate) {
+    return run(
+        std::string("%x = nd.input \"x\" : !b\n%z = nd.input \"z\" : !b\n"
+                    "%y = nd.compare ") +
+        predicate + " %x, %z : (!b, !b) -> !pb\n nd.output \"y\", %y : !pb");
+  };
+  EXPECT_EQ(compare("eq"), ints({3}, {0, 0, 1}));
+  EXPECT_EQ(compare("ne"), ints({3}, {1, 1, 0}));
+  EXPECT_EQ(compare("lt"), ints({3}, {0, 0, 0}));
+  EXPECT_EQ(compare("le"), ints({3}, {0, 0, 1}));
+  EXPECT_EQ(compare("gt"), ints({3}, {0, 0, 0}));
+  EXPECT_EQ(compare("ge"), ints({3}, {0, 0, 1}));
+}
+
+TEST_F(NDInterpreterTest, SelectIgnoresWhatIsNotTaken) {
+  state.inputs["c"] = ints({3}, {1, 0, 1});
+  state.inputs["x"] = floats({3}, {1, nan, 3});
+  F64Tensor other = floats({3}, {nan, 5, 0});
+  other.elements[2] = Poison();
+  state.inputs["z"] = other;
+  EXPECT_EQ(run(R"(
+    %c = nd.input "c" : !pb
+    %x = nd.input "x" : !b
+    %z = nd.input "z" : !b
+    %y = nd.select %c, %x, %z : (!pb, !b, !b) -> !b
+    nd.output "y", %y : !b)"),
+            floats({3}, {1, 5, 3}));
+}
+
+TEST_F(NDInterpreterTest, LogicIsNotStrictInPoison) {
+  state.inputs["x"] = ints({3}, {0, 1, 1});
+  F64Tensor other = ints({3}, {0, 0, 1});
+  other.elements[0] = Poison();
+  state.inputs["z"] = other;
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !pb
+    %z = nd.input "z" : !pb
+    %both = nd.and %x, %z : (!pb, !pb) -> !pb
+    %y = nd.not %both : (!pb) -> !pb
+    nd.output "y", %y : !pb)"),
+            ints({3}, {1, 1, 0}));
+}
+
+TEST_F(NDInterpreterTest, Casts) {
+  state.inputs["x"] = floats({3}, {-2.75, 3.5, nan});
+  F64Tensor expected = ints({3}, {-2, 3, 0});
+  expected.elements[2] = Poison();
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !b
+    %y = nd.cast %x : (!b) -> !ib
+    nd.output "y", %y : !ib)"),
+            expected);
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !b
+    %c = nd.cast %x : (!b) -> !pb
+    %y = nd.cast %c : (!pb) -> !b
+    nd.output "y", %y : !b)"),
+            floats({3}, {1, 1, 1}));
+}
+
+TEST_F(NDInterpreterTest, EinsumOfThree) {
+  state.inputs["x"] = floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  state.inputs["w"] = floats({5, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1, //
+                                      1, 1, 1, 2, 0, 0});
+  state.inputs["s"] = floats({2}, {1, 10});
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !ab
+    %w = nd.input "w" : !cb
+    %s = nd.input "s" : !a
+    %y = nd.einsum %x, %w, %s : (!ab, !cb, !a) -> !c
+    nd.output "y", %y : !c)"),
+            floats({5}, {41, 52, 63, 156, 82}));
+}
+
+TEST_F(NDInterpreterTest, EinsumOfOneSumsAndTransposes) {
+  state.inputs["x"] = floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !ab
+    %y = nd.einsum %x : (!ab) -> !ba
+    nd.output "y", %y : !ba)"),
+            floats({3, 2}, {1, 4, 2, 5, 3, 6}));
+}
+
+TEST_F(NDInterpreterTest, Reductions) {
+  state.inputs["x"] = floats({2, 3}, {3, -1, 1, 4, nan, 6});
+  auto reduce = [&](const char *kind, const char *type) {
+    return run(std::string("%x = nd.input \"x\" : !ab\n%y = nd.reduce ") +
+               kind + " %x : (!ab) -> " + type +
+               "\nnd.output \"y\", %y : " + type);
+  };
+  EXPECT_EQ(reduce("sum", "!a").elements[0], Scalar<F64>(3.0));
+  EXPECT_EQ(reduce("mean", "!a").elements[0], Scalar<F64>(1.0));
+  EXPECT_EQ(reduce("min", "!a").elements[0], Scalar<F64>(-1.0));
+  EXPECT_TRUE(std::isnan(asNumber<F64>(reduce("max", "!a").elements[1])));
+  EXPECT_EQ(reduce("max", "!b").elements[2], Scalar<F64>(6.0));
+}
+
+TEST_F(NDInterpreterTest, ArgReduceTakesTheFirstAndNaN) {
+  state.inputs["x"] = floats({2, 3}, {1, 7, 7, 2, nan, inf});
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !ab
+    %y = nd.arg_reduce max %x over "b" : (!ab) -> !ia
+    nd.output "y", %y : !ia)"),
+            ints({2}, {1, 1}));
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !ab
+    %y = nd.arg_reduce min %x over "b" : (!ab) -> !ia
+    nd.output "y", %y : !ia)"),
+            ints({2}, {0, 1}));
+}
+
+TEST_F(NDInterpreterTest, ShapesWithoutArithmetic) {
+  state.inputs["x"] = floats({2}, {1, 2});
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !a
+    %y = nd.broadcast %x : (!a) -> !ba
+    nd.output "y", %y : !ba)"),
+            floats({3, 2}, {1, 2, 1, 2, 1, 2}));
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !a
+    %z = nd.rename %x "a" -> "q" : (!a) -> !nd.tensor<["q"=2], f64>
+    %y = nd.add %x, %z
+      : (!a, !nd.tensor<["q"=2], f64>) -> !nd.tensor<["a"=2, "q"=2], f64>
+    nd.output "y", %y : !nd.tensor<["a"=2, "q"=2], f64>)"),
+            floats({2, 2}, {2, 3, 3, 4}));
+  EXPECT_EQ(run(R"(
+    %y = nd.iota : !ib
+    nd.output "y", %y : !ib)"),
+            ints({3}, {0, 1, 2}));
+}
+
+TEST_F(NDInterpreterTest, GatherMatchesByNameAndGivesZeroOutside) {
+  state.inputs["x"] =
+      floats({5, 3}, {0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32, 40, 41, 42});
+  state.inputs["i"] = ints({3, 2}, {4, 0, -1, 3, 5, 2});
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !cb
+    %i = nd.input "i" : !iba
+    %y = nd.gather %x[%i] over "c" : (!cb, !iba) -> !ba
+    nd.output "y", %y : !ba)"),
+            floats({3, 2}, {40, 0, 0, 31, 0, 22}));
+}
+
+TEST_F(NDInterpreterTest, RandomNumbersFollowTheDefinition) {
+  // Known answer of Philox4x32-10 for key and counter 0: 6627e8d5 e169c58d.
+  auto [u0, u1] = getUniformNumbers(5, 5, 0);
+  EXPECT_EQ(u0, 0x6627e8 * 0x1p-24 + 0x1p-25);
+  EXPECT_EQ(u1, 0xe169c5 * 0x1p-24 + 0x1p-25);
+  // Both words of key and counter matter.
+  EXPECT_NE(getUniformNumbers(1ull << 32, 0, 0).first, u0);
+  EXPECT_NE(getUniformNumbers(0, 0, 1ull << 32).first, u0);
+
+  state.inputs["seed"] = ints({}, {5});
+  F64Tensor uniform = run(R"(
+    %s = nd.input "seed" : !l
+    %y = nd.random uniform(-1.0, 3.0) key 5 seed %s : (!l) -> !ab
+    nd.output "y", %y : !ab)");
+  EXPECT_EQ(uniform.elements[0], Scalar<F64>(-1 + 4 * u0));
+  EXPECT_EQ(uniform.elements[4],
+            Scalar<F64>(-1 + 4 * getUniformNumbers(0, 0, 4).first));
+  F64Tensor normal = run(R"(
+    %s = nd.input "seed" : !l
+    %y = nd.random normal(1.0, 0.5) key 5 seed %s : (!l) -> !ab
+    nd.output "y", %y : !ab)");
+  EXPECT_NEAR(asNumber<F64>(normal.elements[0]),
+              1 + 0.5 * std::sqrt(-2 * std::log(u0)) * std::cos(2 * M_PI * u1),
+              1e-15);
+}
+
+TEST_F(NDInterpreterTest, ReadsSeeTheStart) {
+  state.variables["v"] = floats({3}, {1, 2, 3});
+  EXPECT_EQ(run(R"(
+    %v = nd.read @v : !b
+    %w = nd.add %v, %v : (!b, !b) -> !b
+    nd.write @v, %w : !b
+    %y = nd.read @v : !b
+    nd.output "y", %y : !b)"),
+            floats({3}, {1, 2, 3}));
+  EXPECT_EQ(state.variables["v"], floats({3}, {2, 4, 6}));
+}
+
+TEST_F(NDInterpreterTest, MissingInputIsAnError) {
+  auto module = meshc::testing::parse(*context, R"(module { nd.program @p {
+    %x = nd.input "image" : !nd.tensor<["a"=2], f32> } })");
+  std::string message;
+  mlir::ScopedDiagnosticHandler handler(
+      context.get(),
+      [&](mlir::Diagnostic &diagnostic) { message = diagnostic.str(); });
+  EXPECT_TRUE(llvm::failed(
+      runProgram(module->lookupSymbol<nd::ProgramOp>("p"), state)));
+  EXPECT_EQ(message, "'nd.input' op was given no tensor 'image'");
+}
+
+} // namespace
