@@ -7,22 +7,32 @@
 
 using namespace mlir;
 
-void meshc::buildPartitionPipeline(OpPassManager &manager) {
+void meshc::buildShardingPipeline(OpPassManager &manager) {
   manager.addPass(createBuildInit());     // variables' initial values
   manager.addPass(createDifferentiate()); // forward -> forward and gradients
   manager.addPass(createBuildStep());     // gradients -> updates
   manager.addPass(createDecompose());     // arg_reduce, mean, n-ary einsum
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
+  manager.addPass(createChooseOrders());    // storage order of values
   manager.addPass(createAssignShardings()); // each value: who holds which part
   manager.addPass(createCSEPass());
+}
+
+void meshc::buildPartitionPipeline(OpPassManager &manager) {
   manager.addPass(createPartition()); // nd -> spmd: local shapes
   manager.addPass(createCSEPass());
   manager.addPass(createOptimizeCollectives()); // fewer, larger messages
 }
 
 void meshc::registerPipelines() {
+  PassPipelineRegistration<>("meshc-shard",
+                             "from @forward to programs with shardings",
+                             buildShardingPipeline);
   PassPipelineRegistration<>("meshc-partition",
                              "from @forward to one device's programs",
-                             buildPartitionPipeline);
+                             [](OpPassManager &manager) {
+                               buildShardingPipeline(manager);
+                               buildPartitionPipeline(manager);
+                             });
 }

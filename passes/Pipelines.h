@@ -5,8 +5,12 @@
 
 namespace meshc {
 
-/// From a module with the program @forward to one device's programs. The same
-/// for `meshc` and, as pipeline "meshc-partition", for `meshc-opt`.
+/// From a module with the program @forward to its programs with a sharding on
+/// every value. `meshc-opt` has it as "meshc-shard".
+void buildShardingPipeline(mlir::OpPassManager &manager);
+
+/// From sharded programs to one device's programs. The two pipelines in
+/// sequence are "meshc-partition" in `meshc-opt`.
 void buildPartitionPipeline(mlir::OpPassManager &manager);
 
 void registerPipelines();

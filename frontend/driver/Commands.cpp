@@ -1,0 +1,296 @@
+#include "frontend/driver/Commands.h"
+
+#include "codegen/BuildExecutable.h"
+#include "frontend/driver/Cache.h"
+#include "frontend/driver/Session.h"
+#include "frontend/plan/Explain.h"
+#include "frontend/plan/PlanJson.h"
+#include "frontend/plan/PlanText.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+#include <fmt/format.h>
+#include <unistd.h>
+
+using namespace meshc;
+using namespace meshc::driver;
+
+static int fail(const std::string &message) {
+  fmt::print(stderr, "meshc: error: {}\n", message);
+  return exitWrongInput;
+}
+
+static std::string toText(llvm::Error error) {
+  return llvm::toString(std::move(error));
+}
+
+/// Writes `text` to `path`, or to standard output if that is empty.
+static int write(llvm::StringRef path, llvm::StringRef text) {
+  if (path.empty()) {
+    llvm::outs() << text;
+    llvm::outs().flush();
+    return exitSuccess;
+  }
+  std::error_code error;
+  llvm::raw_fd_ostream os(path, error);
+  if (!error) {
+    os << text;
+    os.close();
+    error = os.error();
+    os.clear_error();
+  }
+  if (error)
+    return fail(fmt::format("cannot write '{}': {}", path.str(),
+                            error.message()));
+  return exitSuccess;
+}
+
+//===-- check and plan ----------------------------------------------------===//
+
+int meshc::driver::runCheck(const SpecArguments &spec) {
+  Session session(spec);
+  // Sharding is the last step in which the spec can be wrong.
+  if (!session.elaborate() || !session.compile({}, Stage::Sharded))
+    return session.reportErrors();
+  return exitSuccess;
+}
+
+/// Where `explain` finds the plan that was shown last.
+static llvm::Expected<std::string> getLastPlanPath() {
+  llvm::Expected<std::string> folder = getCacheFolder();
+  if (!folder)
+    return folder;
+  return *folder + "/last-plan";
+}
+
+/// Remembers the plan for `explain`. A cache that cannot be written costs only
+/// that.
+static void rememberPlan(const exec::ExecutableT &executable) {
+  llvm::Expected<std::string> path = getLastPlanPath();
+  if (!path) {
+    llvm::consumeError(path.takeError());
+    return;
+  }
+  std::error_code error;
+  llvm::raw_fd_ostream os(*path, error);
+  if (!error)
+    os << codegen::serialize(executable);
+  os.clear_error();
+}
+
+static const CompileOptions planOptions = {
+    .programs = {"init", "step", "eval"}};
+
+int meshc::driver::runPlan(const SpecArguments &spec,
+                           const PlanArguments &plan) {
+  Session session(spec);
+  if (!session.elaborate() || !session.compile(planOptions, Stage::Exec))
+    return session.reportErrors();
+  const exec::ExecutableT &executable = session.getCompilation().executable;
+  rememberPlan(executable);
+  return write(plan.output, plan.emit == "json"
+                                ? plan::renderPlanJson(executable)
+                                : plan::renderPlanText(executable, {}));
+}
+
+//===-- explain -----------------------------------------------------------===//
+
+static std::optional<std::string> readSource(std::string_view path) {
+  auto text = llvm::MemoryBuffer::getFile(path);
+  if (!text)
+    return std::nullopt;
+  return (*text)->getBuffer().str();
+}
+
+static int printExplanation(const exec::ExecutableT &executable,
+                            const std::string &id) {
+  std::string message;
+  std::optional<std::string> text =
+      plan::explain(executable, id, readSource, message);
+  if (!text)
+    return fail(message);
+  return write("", *text);
+}
+
+int meshc::driver::runExplain(const SpecArguments &spec,
+                              const ExplainArguments &explain) {
+  if (!spec.path.empty()) {
+    Session session(spec);
+    if (!session.elaborate() || !session.compile(planOptions, Stage::Exec))
+      return session.reportErrors();
+    return printExplanation(session.getCompilation().executable, explain.id);
+  }
+  llvm::Expected<std::string> path = getLastPlanPath();
+  if (!path)
+    return fail(toText(path.takeError()));
+  auto text = llvm::MemoryBuffer::getFile(*path);
+  if (!text)
+    return fail("no plan was made yet; run 'meshc plan SPEC' first, or name "
+                "the spec: meshc explain " + explain.id + " SPEC");
+  auto *data =
+      reinterpret_cast<const uint8_t *>((*text)->getBufferStart());
+  flatbuffers::Verifier verifier(data, (*text)->getBufferSize());
+  if (!exec::VerifyExecutableBuffer(verifier)) {
+    fmt::print(stderr, "meshc: error: '{}' is damaged; run 'meshc plan' again\n",
+               *path);
+    return exitDamaged;
+  }
+  std::unique_ptr<exec::ExecutableT> executable = exec::UnPackExecutable(data);
+  return printExplanation(*executable, explain.id);
+}
+
+//===-- compile -----------------------------------------------------------===//
+
+static std::string print(mlir::ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os);
+  os << "\n";
+  return text;
+}
+
+static int checkTarget(const CompileArguments &compile) {
+  if (compile.target == "cuda")
+    return fail("target 'cuda' is not built yet; this version makes CPU "
+                "executables");
+  return exitSuccess;
+}
+
+int meshc::driver::runCompile(const SpecArguments &spec,
+                              const CompileArguments &compile) {
+  if (int code = checkTarget(compile))
+    return code;
+  Session session(spec);
+  CompileOptions options;
+  options.cpu = compile.cpu;
+  if (!session.elaborate())
+    return session.reportErrors();
+  Stage stage = compile.emit == "nd"        ? Stage::Nd
+                : compile.emit == "sharded" ? Stage::Sharded
+                : compile.emit == "spmd"    ? Stage::Spmd
+                                            : Stage::Exec;
+  if (!session.compile(options, stage))
+    return session.reportErrors();
+  if (stage != Stage::Exec)
+    return write(compile.output, print(session.getModule()));
+  if (compile.emit == "kernels")
+    return write(compile.output, print(*session.getCompilation().kernels));
+  if (!session.link(options, compile.output))
+    return session.reportErrors();
+  return exitSuccess;
+}
+
+//===-- run ---------------------------------------------------------------===//
+
+/// The names of `NAME=FILE` arguments.
+static std::vector<std::string>
+getNames(const std::vector<std::string> &bindings) {
+  std::vector<std::string> names;
+  for (const std::string &binding : bindings)
+    names.push_back(binding.substr(0, binding.find('=')));
+  return names;
+}
+
+/// The command line of the program for these arguments.
+static std::vector<std::string> getProgramArguments(const RunArguments &run,
+                                                    double compileSeconds) {
+  std::vector<std::string> arguments;
+  auto addAll = [&](const char *flag, const std::vector<std::string> &values) {
+    for (const std::string &value : values)
+      arguments.insert(arguments.end(), {flag, value});
+  };
+  if (run.eval) {
+    arguments.push_back("run-eval");
+    addAll("--in", run.in);
+    addAll("--param", run.param);
+    addAll("--out", run.out);
+    addAll("--grad", run.grad);
+  } else if (run.bench) {
+    arguments.insert(arguments.end(),
+                     {"bench", std::to_string(*run.bench), "--compile-seconds",
+                      fmt::format("{:.3f}", compileSeconds)});
+    if (run.profile)
+      arguments.push_back("--profile");
+  } else if (run.programArguments.empty()) {
+    arguments.push_back("train");
+  }
+  arguments.insert(arguments.end(), run.programArguments.begin(),
+                   run.programArguments.end());
+  if (run.seed)
+    addAll("--seed", {std::to_string(*run.seed)});
+  if (run.threads)
+    addAll("--threads", {std::to_string(*run.threads)});
+  return arguments;
+}
+
+static CompileOptions getRunOptions(const CompileArguments &compile,
+                                    const RunArguments &run) {
+  CompileOptions options;
+  options.cpu = compile.cpu;
+  if (run.bench)
+    options.programs = {"init", "step"};
+  if (run.eval) {
+    options.programs = {"init", run.grad.empty() ? "eval" : "gradient"};
+    options.gradients = getNames(run.grad);
+  }
+  return options;
+}
+
+/// What the program depends on; equal keys mean equal executables.
+static std::string getCacheKey(mlir::ModuleOp module,
+                               const CompileOptions &options) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  mlir::OpPrintingFlags flags;
+  flags.enableDebugInfo();
+  module.print(os, flags);
+  os << getBuildIdentity() << options.cpu << "\n"
+     << llvm::sys::getProcessTriple() << "\n"
+     << codegen::describeHost() << "\n";
+  for (const std::string &name : options.programs)
+    os << name << "\n";
+  for (const std::string &name : options.gradients)
+    os << "grad:" << name << "\n";
+  return getSha256(text);
+}
+
+int meshc::driver::runRun(const SpecArguments &spec,
+                          const CompileArguments &compile,
+                          const RunArguments &run) {
+  if (int code = checkTarget(compile))
+    return code;
+  llvm::Expected<std::string> folder = getCacheFolder();
+  if (!folder)
+    return fail(toText(folder.takeError()));
+
+  auto start = std::chrono::steady_clock::now();
+  Session session(spec);
+  if (!session.elaborate())
+    return session.reportErrors();
+  CompileOptions options = getRunOptions(compile, run);
+  std::string program =
+      *folder + "/" + getCacheKey(session.getModule(), options);
+  // A measurement says how long compiling takes, so it always compiles.
+  if (run.bench || !llvm::sys::fs::can_execute(program)) {
+    if (!session.compile(options, Stage::Exec) ||
+        !session.link(options, program))
+      return session.reportErrors();
+    rememberPlan(session.getCompilation().executable);
+  }
+  double seconds = std::chrono::duration<double>(
+                       std::chrono::steady_clock::now() - start)
+                       .count();
+
+  std::vector<std::string> arguments = getProgramArguments(run, seconds);
+  std::vector<char *> argv = {program.data()};
+  for (std::string &argument : arguments)
+    argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  execv(program.c_str(), argv.data());
+  return fail(fmt::format("cannot run '{}': {}", program, strerror(errno)));
+}

@@ -1,0 +1,62 @@
+#ifndef MESHC_FRONTEND_DRIVER_COMMANDS_H
+#define MESHC_FRONTEND_DRIVER_COMMANDS_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// What the commands of meshc do once the command line is read. Each returns
+/// the exit code of the process. No MLIR in this header.
+namespace meshc::driver {
+
+inline constexpr int exitSuccess = 0;
+inline constexpr int exitWrongInput = 1;
+inline constexpr int exitUsage = 2;
+inline constexpr int exitDamaged = 4;
+inline constexpr int exitInternal = 70;
+
+struct SpecArguments {
+  std::string path;
+  std::vector<std::string> defines;   ///< NAME=VALUE
+  std::optional<std::string> mesh;    ///< data=4,model=2
+  std::optional<std::string> layout;  ///< batch=data+model,hidden=...
+  std::string messageFormat = "text"; ///< text or json
+};
+
+struct PlanArguments {
+  std::string emit = "text"; ///< text or json
+  std::string output;        ///< empty: standard output
+};
+
+struct CompileArguments {
+  std::string target = "cpu";
+  std::string cpu = "native";
+  std::string emit = "exe"; ///< exe, nd, sharded, spmd or kernels
+  std::string output;
+};
+
+struct RunArguments {
+  bool eval = false;
+  std::vector<std::string> in, param, out, grad; ///< NAME=FILE.npy
+  std::optional<uint64_t> seed;
+  std::optional<int64_t> bench, threads;
+  bool profile = false;
+  std::vector<std::string> programArguments; ///< after --
+};
+
+struct ExplainArguments {
+  std::string id;
+};
+
+int runCheck(const SpecArguments &spec);
+int runPlan(const SpecArguments &spec, const PlanArguments &plan);
+int runCompile(const SpecArguments &spec, const CompileArguments &compile);
+/// Replaces the process by the program.
+int runRun(const SpecArguments &spec, const CompileArguments &compile,
+           const RunArguments &run);
+int runExplain(const SpecArguments &spec, const ExplainArguments &explain);
+
+} // namespace meshc::driver
+
+#endif

@@ -1,0 +1,79 @@
+#include "frontend/driver/Compiler.h"
+
+#include "codegen/BuildExecutable.h"
+#include "codegen/ExecTypes.h"
+#include "codegen/KernelEmitter.h"
+#include "codegen/Link.h"
+#include "passes/Passes.h"
+#include "passes/Pipelines.h"
+
+#include "mlir/Pass/PassManager.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::driver;
+
+static LogicalResult
+runPipeline(ModuleOp module, const CompileOptions &options,
+            llvm::function_ref<void(OpPassManager &)> build) {
+  PassManager manager(module.getContext());
+  manager.enableVerifier(options.verifyEach);
+  build(manager);
+  return manager.run(module);
+}
+
+LogicalResult meshc::driver::compile(ModuleOp module, const CompileOptions &options,
+                              Stage stage, Compilation &result) {
+  if (stage == Stage::Nd)
+    return success();
+  if (failed(runPipeline(module, options, [&](OpPassManager &manager) {
+        buildShardingPipeline(manager, options.gradients);
+      })))
+    return failure();
+  for (auto program :
+       llvm::make_early_inc_range(module.getOps<nd::ProgramOp>()))
+    if (!llvm::is_contained(options.programs, program.getSymName()))
+      program.erase();
+  if (stage == Stage::Sharded)
+    return success();
+
+  codegen::collectTensors(module, result.executable);
+  if (failed(runPipeline(module, options, buildPartitionPipeline)))
+    return failure();
+  if (stage == Stage::Spmd)
+    return success();
+
+  result.kernels = ModuleOp::create(module.getLoc());
+  return codegen::buildExecutable(module, result.executable, *result.kernels);
+}
+
+std::string meshc::driver::getLibraryFolder() {
+  SmallString<128> path(sys::fs::getMainExecutable(
+      nullptr, reinterpret_cast<void *>(&getLibraryFolder)));
+  sys::path::remove_filename(path);
+  sys::path::append(path, "..", "lib");
+  return std::string(path);
+}
+
+LogicalResult meshc::driver::link(ModuleOp module, const CompileOptions &options,
+                           Compilation &compilation, StringRef output) {
+  std::optional<codegen::CpuTarget> target =
+      codegen::CpuTarget::get(options.cpu);
+  if (!target)
+    return module.emitError("unknown processor '")
+           << options.cpu << "'; expected native, x86-64-v3 or x86-64-v4";
+  compilation.executable.cpu = target->cpu;
+  compilation.executable.cpu_features = target->features;
+  FailureOr<std::string> object = codegen::compileCpuObject(
+      *compilation.kernels, *target,
+      codegen::serialize(compilation.executable));
+  if (failed(object))
+    return failure();
+  if (Error error = codegen::linkExecutable(*object, output,
+                                            getLibraryFolder()))
+    return module.emitError(toString(std::move(error)));
+  return success();
+}

@@ -1,0 +1,51 @@
+#ifndef MESHC_FRONTEND_DRIVER_COMPILER_H
+#define MESHC_FRONTEND_DRIVER_COMPILER_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include "runtime/exec_generated.h"
+
+#include <string>
+#include <vector>
+
+namespace meshc::driver {
+
+struct CompileOptions {
+  std::string cpu = "native"; ///< native, x86-64-v3 or x86-64-v4
+  /// Programs to build, of init, step, eval, gradient; absent ones are skipped.
+  std::vector<std::string> programs = {"init", "step", "eval"};
+  /// Names whose gradients the program `gradient` gives.
+  std::vector<std::string> gradients;
+  bool verifyEach = false; ///< verify the module after every pass
+};
+
+/// The folder of the runtime's libraries: ../lib beside the folder of meshc.
+std::string getLibraryFolder();
+
+/// How far to go.
+enum class Stage : uint8_t {
+  Nd,      ///< the module as elaborated
+  Sharded, ///< every value has its sharding
+  Spmd,    ///< one device's programs
+  Exec,    ///< command lists
+};
+
+/// What a module becomes. `executable` is filled at stage Exec.
+struct Compilation {
+  exec::ExecutableT executable;
+  mlir::OwningOpRef<mlir::ModuleOp> kernels;
+};
+
+/// Takes `module` to `stage`, in place. Fails with diagnostics.
+mlir::LogicalResult compile(mlir::ModuleOp module,
+                            const CompileOptions &options, Stage stage,
+                            Compilation &result);
+
+/// Compiles the kernels and links the executable `output`. Fails with a
+/// diagnostic at the module.
+mlir::LogicalResult link(mlir::ModuleOp module, const CompileOptions &options,
+                         Compilation &compilation, llvm::StringRef output);
+
+} // namespace meshc::driver
+
+#endif

@@ -1,0 +1,63 @@
+#include "frontend/driver/Session.h"
+
+#include "frontend/driver/Cache.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+#include <fmt/format.h>
+
+using namespace meshc;
+using namespace meshc::driver;
+
+/// The context of a session: one thread, since a spec is small and the machine
+/// may be busy; no program text after an error.
+static mlir::MLIRContext::Threading threading =
+    mlir::MLIRContext::Threading::DISABLED;
+
+Session::Session(const SpecArguments &arguments)
+    : arguments(arguments), context(threading), diagnostics(sources),
+      passErrors(context, diagnostics) {
+  context.printOpOnDiagnostic(false);
+}
+
+bool Session::elaborate() {
+  frontend::SpecOptions options;
+  options.path = arguments.path;
+  options.defines = arguments.defines;
+  options.mesh = arguments.mesh;
+  options.layout = arguments.layout;
+  module = frontend::compileSpec(options, context, sources, diagnostics);
+  if (!module)
+    return false;
+  exec::ExecutableT &executable = compilation.executable;
+  executable.producer = "meshc 0.1.0";
+  executable.model = llvm::sys::path::stem(arguments.path).str();
+  auto text = llvm::MemoryBuffer::getFile(arguments.path);
+  if (text)
+    executable.spec_sha256 = getSha256((*text)->getBuffer());
+  executable.files.push_back(arguments.path);
+  return true;
+}
+
+bool Session::compile(const CompileOptions &options, Stage stage) {
+  return mlir::succeeded(
+      driver::compile(*module, options, stage, compilation));
+}
+
+bool Session::link(const CompileOptions &options, llvm::StringRef output) {
+  return mlir::succeeded(
+      driver::link(*module, options, compilation, output));
+}
+
+int Session::reportErrors() const {
+  auto format = arguments.messageFormat == "json"
+                    ? frontend::MessageFormat::Json
+                    : frontend::MessageFormat::Text;
+  fmt::print(stderr, "{}", frontend::render(diagnostics, format));
+  if (diagnostics.hasErrors())
+    return exitWrongInput;
+  fmt::print(stderr, "meshc: internal error: a pass failed without saying "
+                     "why\n");
+  return exitInternal;
+}

@@ -1,0 +1,41 @@
+#ifndef MESHC_FRONTEND_DRIVER_SESSION_H
+#define MESHC_FRONTEND_DRIVER_SESSION_H
+
+#include "frontend/Spec.h"
+#include "frontend/driver/Commands.h"
+#include "frontend/driver/Compiler.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+namespace meshc::driver {
+
+/// One spec on its way through the compiler, and the errors found on the way.
+class Session {
+public:
+  explicit Session(const SpecArguments &arguments);
+
+  /// Parses, checks and elaborates. False if there are errors.
+  bool elaborate();
+  /// Takes the module to `stage`. False if there are errors.
+  bool compile(const CompileOptions &options, Stage stage);
+  /// Compiles kernels and links. False if there are errors.
+  bool link(const CompileOptions &options, llvm::StringRef output);
+  /// Prints the errors on standard error; returns the exit code they mean.
+  int reportErrors() const;
+
+  mlir::ModuleOp getModule() { return *module; }
+  Compilation &getCompilation() { return compilation; }
+
+private:
+  SpecArguments arguments;
+  mlir::MLIRContext context;
+  frontend::SourceSet sources;
+  frontend::Diagnostics diagnostics;
+  frontend::PassErrors passErrors;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  Compilation compilation;
+};
+
+} // namespace meshc::driver
+
+#endif

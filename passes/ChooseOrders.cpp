@@ -1,0 +1,281 @@
+// The order of dimensions is storage, never meaning: this pass chooses it for
+// values between operations. Variables, inputs and outputs keep the order the
+// user wrote.
+//
+// A contraction is one library call when, in each of its three tensors, the
+// dimensions of one class (batch, rows m, columns n, contracted k) lie next to
+// each other in one order, and the innermost dimension of the result is not a
+// batch dimension. Each contraction's result order is chosen by what it costs
+// the contraction itself and the contractions that read it; everything else
+// follows its operands.
+
+#include "passes/Passes.h"
+
+namespace meshc {
+#define GEN_PASS_DEF_CHOOSEORDERS
+#include "passes/Passes.h.inc"
+} // namespace meshc
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+namespace {
+
+using Order = SmallVector<DimAttr>;
+
+/// How much worse than one plain call a choice is. The figures only rank
+/// choices: a contracted class in several pieces means one call per position of
+/// the outer piece; rows or columns in several pieces mean smaller products; a
+/// wrong innermost dimension makes the library reorder; a copy reads and writes
+/// the value once more.
+constexpr int splitContractedCost = 40;
+constexpr int splitFreeCost = 6;
+constexpr int innermostCost = 30;
+constexpr int copyCost = 10;
+
+enum class DimClass : uint8_t { Batch, M, N, K };
+
+/// Class of `dim` in a contraction of `lhs` and `rhs` to `result`.
+DimClass getClass(StringRef dim, NamedTensorType lhs, NamedTensorType rhs,
+                  NamedTensorType result) {
+  if (!result.hasDim(dim))
+    return DimClass::K;
+  if (lhs.hasDim(dim) && rhs.hasDim(dim))
+    return DimClass::Batch;
+  return lhs.hasDim(dim) ? DimClass::M : DimClass::N;
+}
+
+/// In how many pieces the dimensions for which `isMember` holds lie, when `b`
+/// gives the order they have in the other tensor: a piece is a run that is
+/// adjacent and in the same order in both.
+int countPieces(ArrayRef<DimAttr> a, ArrayRef<DimAttr> b,
+                llvm::function_ref<bool(DimAttr)> isMember) {
+  int pieces = 0;
+  std::optional<size_t> previousA, previousB;
+  for (auto [position, dim] : llvm::enumerate(a)) {
+    if (!isMember(dim) || dim.getSize() == 1)
+      continue;
+    size_t other = llvm::find(b, dim) - b.begin();
+    if (!previousA || position != *previousA + 1 || other != *previousB + 1)
+      ++pieces;
+    previousA = position;
+    previousB = other;
+  }
+  return pieces;
+}
+
+/// Names that a value's dimensions have further on.
+using Names = llvm::SmallDenseMap<StringAttr, StringAttr>;
+
+/// A contraction that reads a value, perhaps through operations that keep its
+/// order, and the names the value's dimensions have there.
+struct Reader {
+  EinsumOp einsum;
+  unsigned operand;
+  Names names; // the value's to the reader's
+};
+
+class Chooser {
+public:
+  explicit Chooser(ProgramOp program) : program(program) {}
+
+  void run() {
+    // What the outside sees stays as written.
+    for (auto output : program.getBody().getOps<OutputOp>())
+      required[output] = output.getValue().getType();
+    for (auto write : program.getBody().getOps<WriteOp>())
+      required[write] = write.getValue().getType();
+    for (Operation &op : *program.getBody().begin())
+      if (op.getNumResults() == 1)
+        setOrder(op);
+    for (auto [border, type] : required)
+      restore(border, type);
+  }
+
+private:
+  void setOrder(Operation &op) {
+    auto type = cast<NamedTensorType>(op.getResult(0).getType());
+    if (type.getRank() < 2 || isa<InputOp, ReadOp>(op))
+      return;
+    if (auto einsum = dyn_cast<EinsumOp>(op))
+      return reorder(op, choose(einsum));
+    if (auto rename = dyn_cast<RenameOp>(op)) {
+      Order order(rename.getInput().getType().getDims());
+      for (DimAttr &dim : order)
+        if (dim.getName() == rename.getFromAttr())
+          dim = DimAttr::get(rename.getToAttr(), dim.getSize());
+      return reorder(op, order);
+    }
+    if (isa<ElementwiseOpInterface, ReduceOp>(op))
+      reorder(op, follow(op, type));
+  }
+
+  /// The order of the operand with the most dimensions, then what it lacks.
+  static Order follow(Operation &op, NamedTensorType type) {
+    Value widest = op.getOperand(0);
+    auto rank = [](Value value) {
+      return cast<NamedTensorType>(value.getType()).getRank();
+    };
+    for (Value operand : op.getOperands())
+      if (rank(operand) > rank(widest))
+        widest = operand;
+    Order order;
+    for (DimAttr dim : cast<NamedTensorType>(widest.getType()).getDims())
+      if (type.hasDim(dim.getName()))
+        order.push_back(dim);
+    for (DimAttr dim : type.getDims())
+      if (!llvm::is_contained(order, dim))
+        order.push_back(dim);
+    return order;
+  }
+
+  static void reorder(Operation &op, ArrayRef<DimAttr> order) {
+    auto type = cast<NamedTensorType>(op.getResult(0).getType());
+    op.getResult(0).setType(
+        NamedTensorType::get(order, type.getElementType(), type.getSharding()));
+  }
+
+  Order choose(EinsumOp einsum) {
+    Order order(einsum.getType().getDims());
+    // Beyond five dimensions the 720 and more orders are not worth trying: such
+    // a result keeps its order.
+    if (einsum.getInputs().size() != 2 || order.size() > 5)
+      return order;
+    SmallVector<Reader> readers;
+    SmallVector<NamedTensorType> borders;
+    collectReaders(einsum, Names(), readers, borders);
+
+    Order best = order;
+    // The order as written wins when nothing is better.
+    int bestCost = getCost(einsum, order, readers, borders);
+    auto byName = [](DimAttr x, DimAttr y) {
+      return x.getName().getValue() < y.getName().getValue();
+    };
+    llvm::sort(order, byName);
+    do {
+      int cost = getCost(einsum, order, readers, borders);
+      if (cost < bestCost) {
+        bestCost = cost;
+        best = order;
+      }
+    } while (std::next_permutation(order.begin(), order.end(), byName));
+    return best;
+  }
+
+  /// The contractions that read `value` and the border types it reaches,
+  /// looking through operations that follow their operand.
+  void collectReaders(Value value, const Names &names,
+                      SmallVectorImpl<Reader> &readers,
+                      SmallVectorImpl<NamedTensorType> &borders) {
+    auto type = cast<NamedTensorType>(value.getType());
+    for (OpOperand &use : value.getUses()) {
+      Operation *user = use.getOwner();
+      if (auto einsum = dyn_cast<EinsumOp>(user)) {
+        if (einsum.getInputs().size() == 2)
+          readers.push_back({einsum, use.getOperandNumber(), names});
+        continue;
+      }
+      if (auto known = required.find(user); known != required.end()) {
+        if (names.empty())
+          borders.push_back(known->second);
+        continue;
+      }
+      if (user->getNumResults() != 1 || readers.size() > maxReaders)
+        continue;
+      auto result = cast<NamedTensorType>(user->getResult(0).getType());
+      Names following = names;
+      if (auto rename = dyn_cast<RenameOp>(user))
+        following[rename.getFromAttr()] = rename.getToAttr();
+      else if (!isa<ElementwiseOpInterface>(user) ||
+               result.getRank() != type.getRank())
+        continue;
+      collectReaders(user->getResult(0), following, readers, borders);
+    }
+  }
+
+  static int getCost(EinsumOp einsum, ArrayRef<DimAttr> order,
+                     ArrayRef<Reader> readers,
+                     ArrayRef<NamedTensorType> borders) {
+    auto lhs = cast<NamedTensorType>(einsum.getInputs()[0].getType());
+    auto rhs = cast<NamedTensorType>(einsum.getInputs()[1].getType());
+    NamedTensorType result = einsum.getType();
+    auto isOf = [&](DimClass wanted) {
+      return [&, wanted](DimAttr dim) {
+        return getClass(dim.getName(), lhs, rhs, result) == wanted;
+      };
+    };
+    int cost = 0;
+    if (!order.empty() && isOf(DimClass::Batch)(order.back()))
+      cost += innermostCost;
+    // A result that is contiguous along m is computed transposed.
+    if (!order.empty() && isOf(DimClass::M)(order.back()))
+      cost += 1;
+    cost += splitFreeCost *
+            std::max(0, countPieces(order, lhs.getDims(), isOf(DimClass::M)) -
+                            1);
+    cost += splitFreeCost *
+            std::max(0, countPieces(order, rhs.getDims(), isOf(DimClass::N)) -
+                            1);
+    for (const Reader &reader : readers)
+      cost += getReaderCost(reader, order);
+    for (NamedTensorType border : borders)
+      if (border.getDims() != order)
+        cost += copyCost;
+    return cost;
+  }
+
+  static int getReaderCost(Reader reader, ArrayRef<DimAttr> order) {
+    Order seen;
+    for (DimAttr dim : order) {
+      auto renamed = reader.names.find(dim.getName());
+      seen.push_back(renamed == reader.names.end()
+                         ? dim
+                         : DimAttr::get(renamed->second, dim.getSize()));
+    }
+    auto other = cast<NamedTensorType>(
+        reader.einsum.getInputs()[1 - reader.operand].getType());
+    NamedTensorType result = reader.einsum.getType();
+    auto isContracted = [&](DimAttr dim) {
+      return !result.hasDim(dim.getName());
+    };
+    auto isFree = [&](DimAttr dim) {
+      return !isContracted(dim) && !other.hasDim(dim.getName());
+    };
+    int cost = splitContractedCost *
+               std::max(0, countPieces(seen, other.getDims(), isContracted) - 1);
+    // The reader's own result is chosen later: only adjacency counts.
+    Order free;
+    llvm::copy_if(seen, std::back_inserter(free), isFree);
+    cost += splitFreeCost *
+            std::max(0, countPieces(seen, free, isFree) - 1);
+    bool isInnermost = !seen.empty() && (isContracted(seen.back()) ||
+                                         isFree(seen.back()));
+    return cost + (isInnermost ? 0 : innermostCost);
+  }
+
+  /// Gives the border its value in the order it was written in.
+  static void restore(Operation *border, NamedTensorType type) {
+    OpOperand &operand = border->getOpOperand(0);
+    if (operand.get().getType() == type)
+      return;
+    OpBuilder builder(border);
+    operand.set(ReduceOp::create(builder, operand.get().getLoc(), type,
+                                 Reduction::Sum, operand.get()));
+  }
+
+  /// A value read by more contractions than this is costed by the first ones.
+  static constexpr size_t maxReaders = 16;
+
+  ProgramOp program;
+  llvm::MapVector<Operation *, NamedTensorType> required;
+};
+
+struct ChooseOrders : meshc::impl::ChooseOrdersBase<ChooseOrders> {
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<ProgramOp>())
+      Chooser(program).run();
+  }
+};
+
+} // namespace
