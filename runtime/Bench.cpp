@@ -1,0 +1,149 @@
+#include "runtime/Bench.h"
+
+#include <Random123/philox.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+/// FNV-1a, 64 bits: the same on every machine, unlike std::hash.
+static uint64_t hashName(std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (unsigned char c : name)
+    hash = (hash ^ c) * 0x100000001b3;
+  return hash;
+}
+
+/// Two independent uniform numbers for each index.
+static std::array<uint64_t, 2> draw(uint64_t key, uint64_t stream,
+                                    uint64_t index) {
+  r123::Philox4x32 philox;
+  r123::Philox4x32::ctr_type counter = {
+      {uint32_t(index), uint32_t(index >> 32), uint32_t(stream),
+       uint32_t(stream >> 32)}};
+  r123::Philox4x32::key_type words = {{uint32_t(key), uint32_t(key >> 32)}};
+  r123::Philox4x32::ctr_type random = philox(counter, words);
+  return {random[0] | uint64_t(random[1]) << 32,
+          random[2] | uint64_t(random[3]) << 32};
+}
+
+HostArray runtime::makeRandomInput(const exec::PortT &port, int64_t seed) {
+  HostArray array{port.layout->element, getSizes(*port.layout), {}};
+  const int64_t count = array.getNumElements();
+  const int64_t bytes = getElementBytes(array.element);
+  array.data.resize(size_t(count * bytes));
+  const uint64_t stream = hashName(port.name);
+  auto fill = [&]<typename T>(auto &&makeValue) {
+    for (int64_t i = 0; i < count; ++i) {
+      const T value = T(makeValue(draw(uint64_t(seed), stream, uint64_t(i))));
+      std::memcpy(array.data.data() + i * bytes, &value, sizeof(T));
+    }
+  };
+  auto normal = [](std::array<uint64_t, 2> random) {
+    // Box, Muller 1958; the first number is in (0, 1].
+    const double u = (double(random[0] >> 11) + 1) * 0x1p-53;
+    const double v = double(random[1] >> 11) * 0x1p-53;
+    return std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * v);
+  };
+  // Integers without a bound stay small, so that sums of them do.
+  const uint64_t bound =
+      port.index_bound > 0 ? uint64_t(port.index_bound) : 1000;
+  auto integer = [&](std::array<uint64_t, 2> random) {
+    return random[0] % bound;
+  };
+  switch (array.element) {
+  case exec::ElementType::f32:
+    fill.template operator()<float>(normal);
+    return array;
+  case exec::ElementType::f64:
+    fill.template operator()<double>(normal);
+    return array;
+  case exec::ElementType::i32:
+    fill.template operator()<int32_t>(integer);
+    return array;
+  case exec::ElementType::i64:
+    fill.template operator()<int64_t>(integer);
+    return array;
+  case exec::ElementType::boolean:
+    fill.template operator()<uint8_t>(
+        [](std::array<uint64_t, 2> random) { return random[0] & 1; });
+    return array;
+  case exec::ElementType::bf16:
+  case exec::ElementType::f16:
+    break;
+  }
+  __builtin_unreachable(); // checkExecutable refuses ports of these types
+}
+
+Status runtime::runBench(Session &session, const BenchRequest &request) {
+  Result<const exec::ProgramT *> step = session.getProgram("step");
+  if (!step)
+    return step.getError();
+  const exec::ExecutableT &data = session.getExecutable().data;
+  const exec::PortT *loss =
+      data.training ? findPort((*step)->outputs, data.training->minimize)
+                    : nullptr;
+  if (!loss || getGlobalElements(*loss->layout) != 1)
+    return Error{ExitCode::WrongInput,
+                 "this executable minimises no output, so it has no loss to "
+                 "report",
+                 ""};
+  Status ready = session.initialise(request.seed);
+  for (const auto &input : (*step)->inputs)
+    if (ready)
+      ready = session.setInput(**step, input->name,
+                               makeRandomInput(*input, request.seed),
+                               "random data");
+  constexpr int64_t warmUpSteps = 2;
+  for (int64_t i = 0; i < warmUpSteps && ready; ++i)
+    ready = session.run(**step);
+  if (!ready)
+    return ready;
+
+  session.getExecutor().resetProfile();
+  std::vector<double> milliseconds;
+  for (int64_t i = 0; i < request.steps; ++i) {
+    auto start = std::chrono::steady_clock::now();
+    Status ran = session.run(**step);
+    if (!ran)
+      return ran;
+    milliseconds.push_back(std::chrono::duration<double, std::milli>(
+                               std::chrono::steady_clock::now() - start)
+                               .count());
+  }
+  std::sort(milliseconds.begin(), milliseconds.end());
+  const size_t middle = milliseconds.size() / 2;
+  const double median =
+      milliseconds.size() % 2 == 1
+          ? milliseconds[middle]
+          : (milliseconds[middle - 1] + milliseconds[middle]) / 2;
+  const double value = getScalar(session.read(*loss));
+  std::string line = fmt::format(
+      "{{\"step_ms_median\": {:.4f}, \"step_ms_min\": {:.4f}, \"compile_s\": "
+      "{:.3f}, \"peak_bytes_per_device\": {}, \"threads\": {}, \"devices\": "
+      "{}, \"loss\": {}",
+      median, milliseconds.front(), request.compileSeconds, data.arena_bytes,
+      session.getExecutor().getNumThreads(),
+      session.getExecutable().getNumDevices(),
+      // JSON has no spelling for the others.
+      std::isfinite(value) ? fmt::format("{:.9g}", value) : "null");
+  if (request.profile) {
+    // Worker milliseconds per step; they add up to step time times threads.
+    Profile profile = session.getExecutor().getProfile();
+    constexpr std::array<const char *, numTimeClasses> names = {
+        "matmul", "kernel", "collective", "copy", "idle"};
+    line += ", \"worker_ms\": {";
+    for (size_t i = 0; i < numTimeClasses; ++i)
+      line += fmt::format("{}\"{}\": {:.4f}", i == 0 ? "" : ", ", names[i],
+                          profile.seconds[i] * 1e3 / double(profile.runs));
+    line += "}";
+  }
+  fmt::print("{}}}\n", line);
+  return Status::success();
+}

@@ -1,0 +1,19 @@
+#ifndef MESHC_RUNTIME_COMMANDLINE_H
+#define MESHC_RUNTIME_COMMANDLINE_H
+
+#include "runtime/KernelTable.h"
+
+#include <cstdint>
+#include <span>
+
+namespace meshc::runtime {
+
+/// The command line of a compiled executable; returns its exit code.
+/// `program` is the serialised program, `kernels` what it calls.
+int runCommandLine(int argc, const char *const *argv,
+                   std::span<const uint8_t> program,
+                   std::span<const meshcKernelEntry> kernels);
+
+} // namespace meshc::runtime
+
+#endif

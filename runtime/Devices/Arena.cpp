@@ -1,0 +1,53 @@
+#include "runtime/Devices/Arena.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <sys/mman.h>
+
+using namespace meshc::runtime;
+
+static constexpr uint64_t hugePageBytes = uint64_t(2) << 20;
+
+Arena::Arena(Arena &&other) noexcept
+    : data(std::exchange(other.data, nullptr)),
+      bytes(std::exchange(other.bytes, 0)) {}
+
+Arena &Arena::operator=(Arena &&other) noexcept {
+  std::swap(data, other.data);
+  std::swap(bytes, other.bytes);
+  return *this;
+}
+
+Arena::~Arena() {
+  if (data)
+    munmap(data, bytes);
+}
+
+Result<Arena> Arena::create(uint64_t bytes) {
+  // A whole number of pages, and at least one so that an empty arena has an
+  // address.
+  bytes = (bytes / hugePageBytes + 1) * hugePageBytes;
+  void *raw = mmap(nullptr, bytes + hugePageBytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED)
+    return Error{ExitCode::DoesNotFit,
+                 fmt::format("cannot get {} bytes for one device: {}", bytes,
+                             std::strerror(errno)),
+                 ""};
+  // Gives back what lies before and behind the aligned part.
+  auto address = reinterpret_cast<uintptr_t>(raw);
+  uintptr_t aligned =
+      (address + hugePageBytes - 1) / hugePageBytes * hugePageBytes;
+  if (aligned != address)
+    munmap(raw, aligned - address);
+  if (uintptr_t rest = address + hugePageBytes - aligned)
+    munmap(reinterpret_cast<void *>(aligned + bytes), rest);
+  auto *data = reinterpret_cast<std::byte *>(aligned);
+  // A refusal costs speed only.
+  madvise(data, bytes, MADV_HUGEPAGE);
+  return Arena(data, bytes);
+}

@@ -1,0 +1,222 @@
+#include "runtime/Devices/Collective.h"
+
+#include "layout/Transfers.h"
+#include "runtime/Devices/Reduction.h"
+#include "runtime/Executable.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+/// Bytes read and written by one piece, about: some twenty microseconds, long
+/// beside handing it over and short beside a collective that is worth sharing.
+static constexpr int64_t pieceBytes = int64_t(1) << 19;
+
+static exec::ReduceKind getReduceKind(layout::ReduceKind kind) {
+  switch (kind) {
+  case layout::ReduceKind::None:
+    return exec::ReduceKind::none;
+  case layout::ReduceKind::Sum:
+    return exec::ReduceKind::sum;
+  case layout::ReduceKind::Max:
+    return exec::ReduceKind::max;
+  case layout::ReduceKind::Min:
+    return exec::ReduceKind::min;
+  }
+  __builtin_unreachable();
+}
+
+/// Representative of `device` in a forest of sets, with path halving.
+static int64_t findRoot(std::vector<int64_t> &parents, int64_t device) {
+  while (parents[device] != device) {
+    parents[device] = parents[parents[device]];
+    device = parents[device];
+  }
+  return device;
+}
+
+void Collective::cutIntoPieces(size_t number, Group &group) const {
+  const Move &move = moves[number];
+  int64_t rows = 1;
+  for (const MoveDim &dim : move.outer)
+    rows *= dim.size;
+  const int64_t bytesPerElement =
+      getElementBytes(element) *
+      int64_t(move.sources.size() + move.targets.size());
+  // A whole number of cache lines and of tiles.
+  constexpr int64_t grain = 1024;
+  const int64_t elements =
+      std::max(grain, pieceBytes / bytesPerElement / grain * grain);
+  if (move.inner.size > elements) {
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t begin = 0; begin < move.inner.size; begin += elements)
+        group.pieces.push_back(
+            {number, row, row + 1, begin,
+             std::min(begin + elements, move.inner.size)});
+    return;
+  }
+  const int64_t rowsPerPiece =
+      std::max<int64_t>(1, elements / move.inner.size);
+  for (int64_t row = 0; row < rows; row += rowsPerPiece)
+    group.pieces.push_back({number, row, std::min(row + rowsPerPiece, rows), 0,
+                            move.inner.size});
+}
+
+Collective Collective::create(const layout::Mesh &mesh,
+                              const exec::CollectiveT &collective,
+                              const exec::OperandT &from, uint64_t fromOffset,
+                              const exec::OperandT &to, uint64_t toOffset) {
+  Collective result;
+  result.element = from.element;
+  const int64_t bytes = getElementBytes(from.element);
+  const int64_t devices = mesh.getNumDevices();
+  std::vector<int64_t> parents(devices);
+  std::iota(parents.begin(), parents.end(), 0);
+  std::vector<bool> involved(devices, false);
+
+  for (const layout::Transfer &transfer : layout::getTransfers(
+           mesh, getSizes(*collective.source), getSharding(*collective.source),
+           getSharding(*collective.target))) {
+    Move move;
+    move.reduce = getReduceKind(transfer.reduce);
+    auto getEnd = [&](const layout::TransferEnd &block, uint64_t base,
+                      std::span<const int64_t> strides) {
+      uint64_t elements = 0;
+      for (size_t i = 0; i < strides.size(); ++i)
+        elements += uint64_t(block.offset[i] * strides[i]);
+      return End{block.device, base + elements * uint64_t(bytes)};
+    };
+    for (const layout::TransferEnd &block : transfer.sources)
+      move.sources.push_back(getEnd(block, fromOffset, from.strides));
+    for (const layout::TransferEnd &block : transfer.targets) {
+      End end = getEnd(block, toOffset, to.strides);
+      // In place, the data of a single source is there already.
+      const bool inPlace = move.sources.size() == 1 &&
+                           move.sources[0].device == end.device &&
+                           move.sources[0].offset == end.offset &&
+                           from.strides == to.strides;
+      if (!inPlace)
+        move.targets.push_back(end);
+    }
+    if (move.targets.empty())
+      continue;
+
+    std::vector<MoveDim> dims;
+    for (size_t i = 0; i < transfer.shape.size(); ++i) {
+      MoveDim dim{transfer.shape[i], from.strides[i], to.strides[i]};
+      if (dim.size == 1)
+        continue;
+      // Dimensions that are contiguous in both operands are one.
+      if (!dims.empty() &&
+          dims.back().fromStride == dim.size * dim.fromStride &&
+          dims.back().toStride == dim.size * dim.toStride)
+        dims.back() = {dims.back().size * dim.size, dim.fromStride,
+                       dim.toStride};
+      else
+        dims.push_back(dim);
+    }
+    move.inner = dims.empty() ? MoveDim{1, 1, 1} : dims.back();
+    if (!dims.empty())
+      dims.pop_back();
+    move.outer = std::move(dims);
+
+    const int64_t root = findRoot(parents, move.targets[0].device);
+    for (const std::vector<End> *ends : {&move.sources, &move.targets})
+      for (const End &end : *ends) {
+        involved[end.device] = true;
+        parents[findRoot(parents, end.device)] = root;
+      }
+    result.moves.push_back(std::move(move));
+  }
+
+  result.groupOf.assign(devices, -1);
+  std::map<int64_t, int64_t> groupOfRoot;
+  for (int64_t device = 0; device < devices; ++device) {
+    if (!involved[device])
+      continue;
+    auto [found, isFirst] = groupOfRoot.try_emplace(
+        findRoot(parents, device), int64_t(result.groups.size()));
+    if (isFirst)
+      result.groups.emplace_back();
+    result.groupOf[device] = found->second;
+    result.groups[found->second].devices.push_back(device);
+  }
+  for (size_t i = 0; i < result.moves.size(); ++i)
+    result.cutIntoPieces(
+        i, result.groups[result.groupOf[result.moves[i].targets[0].device]]);
+  return result;
+}
+
+void Collective::run(int64_t group, int64_t number,
+                     std::span<std::byte *const> arenas) const {
+  const Piece &piece = groups[group].pieces[number];
+  const Move &move = moves[piece.move];
+  const int64_t bytes = getElementBytes(element);
+  const MoveDim &inner = move.inner;
+  const bool contiguous = inner.fromStride == 1 && inner.toStride == 1;
+  // Ends of one row; on the stack for any mesh that fits into one machine.
+  constexpr size_t maxOnStack = 128;
+  std::array<const std::byte *, maxOnStack> fewSources;
+  std::array<std::byte *, maxOnStack> fewTargets;
+  std::vector<const std::byte *> manySources;
+  std::vector<std::byte *> manyTargets;
+  std::span<const std::byte *> sources(fewSources.data(),
+                                       std::min(move.sources.size(),
+                                                maxOnStack));
+  std::span<std::byte *> targets(fewTargets.data(),
+                                 std::min(move.targets.size(), maxOnStack));
+  if (move.sources.size() > maxOnStack) {
+    manySources.resize(move.sources.size());
+    sources = manySources;
+  }
+  if (move.targets.size() > maxOnStack) {
+    manyTargets.resize(move.targets.size());
+    targets = manyTargets;
+  }
+
+  for (int64_t row = piece.rowBegin; row < piece.rowEnd; ++row) {
+    int64_t from = piece.begin * inner.fromStride;
+    int64_t to = piece.begin * inner.toStride;
+    int64_t rest = row;
+    for (size_t i = move.outer.size(); i-- > 0;) {
+      const MoveDim &dim = move.outer[i];
+      from += rest % dim.size * dim.fromStride;
+      to += rest % dim.size * dim.toStride;
+      rest /= dim.size;
+    }
+    for (size_t i = 0; i < sources.size(); ++i)
+      sources[i] =
+          arenas[move.sources[i].device] + move.sources[i].offset + from * bytes;
+    for (size_t i = 0; i < targets.size(); ++i)
+      targets[i] =
+          arenas[move.targets[i].device] + move.targets[i].offset + to * bytes;
+    const int64_t count = piece.end - piece.begin;
+    if (contiguous) {
+      reduceRow(element, move.reduce, sources, targets, count);
+      continue;
+    }
+    // Strided rows go through a contiguous tile.
+    constexpr int64_t tileElements = 512;
+    alignas(64) std::array<std::byte, tileElements * 8> tile;
+    for (int64_t start = 0; start < count; start += tileElements) {
+      const int64_t length = std::min(tileElements, count - start);
+      if (sources.empty())
+        fillIdentity(element, move.reduce, tile.data(), 1, length);
+      for (size_t i = 0; i < sources.size(); ++i) {
+        const std::byte *source = sources[i] + start * inner.fromStride * bytes;
+        if (i == 0)
+          copyRow(bytes, source, inner.fromStride, tile.data(), 1, length);
+        else
+          combineInto(element, move.reduce, source, inner.fromStride,
+                      tile.data(), 1, length);
+      }
+      for (std::byte *target : targets)
+        copyRow(bytes, tile.data(), 1, target + start * inner.toStride * bytes,
+                inner.toStride, length);
+    }
+  }
+}

@@ -1,0 +1,310 @@
+#include "runtime/Devices/Executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+
+#include <unistd.h>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+using Clock = std::chrono::steady_clock;
+
+static double getSeconds(Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+/// Into how many pieces one product is cut. It depends on the number of devices
+/// alone, so that the bits of a result do not depend on the number of threads;
+/// only beyond this many threads is a single device cut finer.
+static int64_t getMatmulPieces(int64_t devices, int workers) {
+  constexpr int64_t usualThreads = 8;
+  const int64_t threads = std::max<int64_t>(usualThreads, workers);
+  return (threads + devices - 1) / devices;
+}
+
+Executor::Executor(const Executable &executable, int numWorkers)
+    : executable(executable), numDevices(executable.getNumDevices()),
+      numWorkers(numWorkers), workers(numWorkers), places(numDevices),
+      deviceJobs(numDevices) {
+  for (int64_t device = 0; device < numDevices; ++device)
+    coordinates.push_back(executable.mesh.getCoordinates(device));
+}
+
+Result<std::unique_ptr<Executor>>
+Executor::create(const Executable &executable,
+                 std::span<const meshcKernelEntry> kernels, int threads) {
+  if (threads == 0)
+    threads = int(std::max(1u, std::thread::hardware_concurrency()));
+  std::unique_ptr<Executor> executor(new Executor(executable, threads));
+
+  const int64_t devices = executor->numDevices;
+  const uint64_t arenaBytes = executable.data.arena_bytes;
+  const uint64_t memory =
+      uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
+  if (arenaBytes > memory / uint64_t(devices))
+    return Error{ExitCode::DoesNotFit,
+                 fmt::format("{} devices need {:.1f} MiB each, this machine has "
+                             "{:.1f} MiB in all",
+                             devices, double(arenaBytes) / (1 << 20),
+                             double(memory) / (1 << 20)),
+                 "use a smaller batch, or split more dimensions"};
+  for (int64_t device = 0; device < devices; ++device) {
+    Result<Arena> arena = Arena::create(arenaBytes);
+    if (!arena)
+      return arena.getError();
+    executor->ownedArenas.push_back(std::move(*arena));
+    executor->arenas.push_back(executor->ownedArenas.back().getData());
+  }
+
+  useOneMatmulThread();
+  executor->products = std::make_unique<MatmulCache>(
+      getMatmulPieces(devices, threads), threads);
+  size_t numGroups = 0;
+  for (const auto &program : executable.data.programs) {
+    Result<CommandList> list =
+        prepareProgram(executable, *program, kernels, executor->arenas, threads,
+                       *executor->products);
+    if (!list)
+      return list.getError();
+    numGroups = std::max(numGroups, list->numGroups);
+    executor->lists.push_back(std::move(*list));
+  }
+  executor->groupJobs.resize(numGroups);
+  executor->arrivals.resize(numGroups);
+  constexpr size_t alignment = 64;
+  for (Worker &worker : executor->workers) {
+    worker.scratchMemory.resize(executor->products->getScratchBytes() +
+                                alignment);
+    auto address = reinterpret_cast<uintptr_t>(worker.scratchMemory.data());
+    worker.scratch = worker.scratchMemory.data() +
+                     (alignment - address % alignment) % alignment;
+  }
+  for (int worker = 1; worker < threads; ++worker)
+    executor->threads.emplace_back(
+        [self = executor.get(), worker] { self->work(worker, false); });
+  return executor;
+}
+
+Executor::~Executor() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    stopping = true;
+  }
+  changed.notify_all();
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+void Executor::work(int worker, bool isCaller) {
+  useOneMatmulThread();
+  std::unique_lock<std::mutex> lock(mutex);
+  for (;;) {
+    if (stopping || (isCaller && unfinishedDevices == 0))
+      return;
+    // A collective holds up a whole group, a device only itself, and its job
+    // has its own worker: in this order.
+    if (!openJobs.empty() && (openJobs.front()->device < 0 || ready.empty())) {
+      runPieces(*openJobs.front(), worker, lock);
+    } else if (!ready.empty()) {
+      int64_t device = ready.front();
+      ready.pop_front();
+      lock.unlock();
+      advance(device, worker, lock);
+    } else {
+      ++sleepers;
+      changed.wait(lock);
+      --sleepers;
+    }
+  }
+}
+
+void Executor::wake(int64_t count) {
+  count = std::min(count, sleepers);
+  for (int64_t i = 0; i < count; ++i)
+    changed.notify_one();
+}
+
+void Executor::runPiece(const PreparedCommand &command, int64_t device,
+                        int64_t group, int64_t piece, int worker) {
+  void *const *operands =
+      device < 0 ? nullptr
+                 : command.operands.data() + device * command.numOperands;
+  switch (command.timeClass) {
+  case TimeClass::Kernel: {
+    const int64_t begin = piece * command.extentPerPiece;
+    command.kernel(operands, coordinates[device].data(), begin,
+                   std::min(begin + command.extentPerPiece, command.extent));
+    return;
+  }
+  case TimeClass::Matmul: {
+    const MatmulOperands matrices = {
+        operands[0], operands[1], operands[2],
+        command.numOperands > 3 ? operands[3] : nullptr};
+    Status status =
+        command.matmul->run(piece, matrices, worker, workers[worker].scratch);
+    if (!status) {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (!failure)
+        failure = status.getError();
+    }
+    return;
+  }
+  case TimeClass::Collective:
+    command.collective->run(group, piece, arenas);
+    return;
+  case TimeClass::Copy: {
+    const int64_t begin = piece * command.rowsPerPiece;
+    runCopy(*command.copy, static_cast<const std::byte *>(operands[0]),
+            static_cast<std::byte *>(operands[1]), begin,
+            std::min(begin + command.rowsPerPiece, command.rows));
+    return;
+  }
+  case TimeClass::Idle:
+    break;
+  }
+  __builtin_unreachable(); // no command is of class Idle
+}
+
+void Executor::runPieces(Job &job, int worker,
+                         std::unique_lock<std::mutex> &lock) {
+  // A job is alive as long as one of its pieces is unfinished; after the last
+  // one its device may start another job in the same place.
+  while (job.next < job.count) {
+    const PreparedCommand &command = *job.command;
+    const int64_t device = job.device;
+    const int64_t group = job.group;
+    const int64_t piece = job.next++;
+    if (job.next == job.count)
+      std::erase(openJobs, &job);
+    lock.unlock();
+    const Clock::time_point start = Clock::now();
+    runPiece(command, device, group, piece, worker);
+    workers[worker].times[size_t(command.timeClass)] +=
+        getSeconds(Clock::now() - start);
+    lock.lock();
+    if (--job.unfinished == 0) {
+      finishJob(job);
+      return;
+    }
+  }
+}
+
+void Executor::finishJob(Job &job) {
+  if (job.device >= 0) {
+    ++places[job.device];
+    ready.push_front(job.device);
+    return;
+  }
+  std::span<const int64_t> devices =
+      job.command->collective->getDevices(job.group);
+  for (int64_t device : devices)
+    ++places[device];
+  ready.insert(ready.end(), devices.begin(), devices.end());
+  // This worker takes one of them itself.
+  wake(int64_t(devices.size()) - 1);
+}
+
+void Executor::startJob(Job &job, int worker,
+                        std::unique_lock<std::mutex> &lock) {
+  job.next = 0;
+  job.unfinished = job.count;
+  if (job.count > 1) {
+    if (job.device < 0)
+      openJobs.push_front(&job);
+    else
+      openJobs.push_back(&job);
+    wake(job.count - 1);
+  }
+  runPieces(job, worker, lock);
+}
+
+void Executor::advance(int64_t device, int worker,
+                       std::unique_lock<std::mutex> &lock) {
+  size_t &place = places[device];
+  TimePerClass &times = workers[worker].times;
+  Clock::time_point start = Clock::now();
+  for (; place < current->commands.size(); ++place) {
+    const PreparedCommand &command = current->commands[place];
+    if (command.timeClass == TimeClass::Collective) {
+      const int64_t group = command.collective->getGroup(device);
+      if (group < 0)
+        continue;
+      const size_t slot = command.firstGroup + size_t(group);
+      lock.lock();
+      // From here the device belongs to whoever completes the group.
+      if (++arrivals[slot] <
+          int64_t(command.collective->getDevices(group).size()))
+        return;
+      arrivals[slot] = 0;
+      groupJobs[slot] = {&command, -1, group, 0, 0,
+                         command.collective->getNumPieces(group)};
+      startJob(groupJobs[slot], worker, lock);
+      return;
+    }
+    if (command.pieces > 1 && numWorkers > 1) {
+      lock.lock();
+      deviceJobs[device] = {&command, device, -1, 0, 0, command.pieces};
+      startJob(deviceJobs[device], worker, lock);
+      return;
+    }
+    for (int64_t piece = 0; piece < command.pieces; ++piece)
+      runPiece(command, device, -1, piece, worker);
+    const Clock::time_point end = Clock::now();
+    times[size_t(command.timeClass)] += getSeconds(end - start);
+    start = end;
+  }
+  lock.lock();
+  if (--unfinishedDevices == 0)
+    changed.notify_all();
+}
+
+Status Executor::run(const exec::ProgramT &program) {
+  size_t index = 0;
+  while (executable.data.programs[index].get() != &program)
+    ++index;
+  const Clock::time_point start = Clock::now();
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    current = &lists[index];
+    for (int64_t device = 0; device < numDevices; ++device) {
+      places[device] = 0;
+      ready.push_back(device);
+    }
+    unfinishedDevices = numDevices;
+    failure.reset();
+    wake(numDevices - 1);
+  }
+  work(0, true);
+  runSeconds += getSeconds(Clock::now() - start);
+  ++runs;
+  std::lock_guard<std::mutex> lock(mutex);
+  return failure ? Status(*failure) : Status::success();
+}
+
+Profile Executor::getProfile() {
+  // The lock orders this after what the workers wrote.
+  std::lock_guard<std::mutex> lock(mutex);
+  Profile profile;
+  profile.wallSeconds = runSeconds;
+  profile.runs = runs;
+  double idle = runSeconds * numWorkers;
+  for (const Worker &worker : workers)
+    for (size_t i = 0; i < numTimeClasses; ++i) {
+      profile.seconds[i] += worker.times[i];
+      idle -= worker.times[i];
+    }
+  profile.seconds[size_t(TimeClass::Idle)] = std::max(0.0, idle);
+  return profile;
+}
+
+void Executor::resetProfile() {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (Worker &worker : workers)
+    worker.times = {};
+  runSeconds = 0;
+  runs = 0;
+}

@@ -1,0 +1,140 @@
+#ifndef MESHC_RUNTIME_DEVICES_EXECUTOR_H
+#define MESHC_RUNTIME_DEVICES_EXECUTOR_H
+
+/// Runs the programs of an executable on a mesh of logical CPU devices.
+///
+/// Every device has its own arena and executes the same command list. Devices
+/// are tasks, not threads: a few worker threads take them in turn. Take four
+/// devices and two workers:
+///
+///   worker 0   device 0: kernel, matmul, arrives   device 2: kernel, ...
+///   worker 1   device 1: kernel, matmul, arrives   device 3: kernel, ...
+///                                       all_reduce of {0, 1, 2, 3} | goes on
+///
+/// A device that arrives at a collective is parked, and its worker takes another
+/// one. The last device of a group to arrive makes the collective a job: pieces
+/// that any worker may take. Large kernels, products and copies are jobs too, so
+/// a worker without a device of its own takes pieces of another's. Whoever ends
+/// the last piece of a job makes its devices runnable again. No thread waits for
+/// another one while anything is runnable; one with nothing to do sleeps.
+///
+/// The result does not depend on the number of threads: pieces compute the same
+/// elements the same way wherever they are cut (see commands in exec.fbs), and
+/// collectives combine in the order of device numbers.
+
+#include "runtime/Devices/Arena.h"
+#include "runtime/Devices/CommandList.h"
+#include "runtime/Devices/Profile.h"
+#include "runtime/Executable.h"
+#include "runtime/KernelTable.h"
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace meshc::runtime {
+
+class Executor {
+public:
+  /// Prepares every program: resolves kernels, creates products, lays out
+  /// collectives, reserves the arenas (zeroed). `executable` must outlive the
+  /// result. `threads` of 0: one per hardware thread.
+  /// Errors: Damaged where a kernel is missing from `kernels`; DoesNotFit where
+  /// the arenas are larger than the machine's memory.
+  static Result<std::unique_ptr<Executor>>
+  create(const Executable &executable,
+         std::span<const meshcKernelEntry> kernels, int threads);
+  ~Executor();
+
+  /// Runs a program of the executable on all devices; the calling thread is one
+  /// of the workers. Programs do not overlap.
+  Status run(const exec::ProgramT &program);
+
+  const Executable &getExecutable() const { return executable; }
+  int getNumThreads() const { return numWorkers; }
+  /// Start of a buffer in the memory of a device.
+  std::byte *getBlock(int64_t device, int buffer) const {
+    return arenas[device] + executable.data.buffers[buffer]->offset;
+  }
+  std::span<std::byte *const> getArenas() const { return arenas; }
+
+  /// Where the workers' time went in all runs since the last resetProfile().
+  Profile getProfile();
+  void resetProfile();
+
+private:
+  /// Pieces of one command that several workers may take. Everything in it is
+  /// guarded by `mutex`.
+  struct Job {
+    const PreparedCommand *command = nullptr;
+    int64_t device = -1; ///< whose command it is; -1 for a collective
+    int64_t group = -1;  ///< of the collective
+    int64_t next = 0;    ///< first piece that nobody has taken
+    int64_t unfinished = 0;
+    int64_t count = 0;
+  };
+
+  Executor(const Executable &executable, int numWorkers);
+
+  /// Takes devices and pieces until the executor stops, or as the caller's
+  /// worker until the run is over.
+  void work(int worker, bool isCaller);
+  /// Executes commands of a device, from its place on, until it is parked, its
+  /// next command is a job or it has come to its end. Returns locked.
+  void advance(int64_t device, int worker, std::unique_lock<std::mutex> &lock);
+  /// Opens a job, of which command, device or group and count are set, and takes
+  /// part in it.
+  void startJob(Job &job, int worker, std::unique_lock<std::mutex> &lock);
+  /// Takes pieces of a job until none is left.
+  void runPieces(Job &job, int worker, std::unique_lock<std::mutex> &lock);
+  /// Makes the devices of a finished job runnable.
+  void finishJob(Job &job);
+  /// Wakes up to `count` sleeping workers.
+  void wake(int64_t count);
+  void runPiece(const PreparedCommand &command, int64_t device, int64_t group,
+                int64_t piece, int worker);
+
+  struct alignas(64) Worker {
+    TimePerClass times{};
+    std::vector<std::byte> scratchMemory;
+    std::byte *scratch = nullptr;
+  };
+
+  const Executable &executable;
+  int64_t numDevices;
+  int numWorkers;
+  std::vector<Arena> ownedArenas;
+  std::vector<std::byte *> arenas;
+  std::vector<std::vector<int64_t>> coordinates; ///< per device
+  std::unique_ptr<MatmulCache> products;
+  std::vector<CommandList> lists; ///< per program
+  std::vector<Worker> workers;
+  std::vector<std::thread> threads;
+
+  // The run in progress. A device's place is its own while it is being
+  // executed; everything else is guarded by `mutex`.
+  const CommandList *current = nullptr;
+  std::vector<size_t> places; ///< per device: next command
+  std::vector<Job> deviceJobs;
+  std::vector<Job> groupJobs;    ///< per group of the program
+  std::vector<int64_t> arrivals; ///< per group of the program
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<int64_t> ready;   ///< devices to execute
+  std::deque<Job *> openJobs;  ///< jobs with pieces left; collectives first
+  int64_t unfinishedDevices = 0;
+  int64_t sleepers = 0;
+  bool stopping = false;
+  std::optional<Error> failure;
+  double runSeconds = 0; ///< of all runs, on the wall
+  int64_t runs = 0;
+};
+
+} // namespace meshc::runtime
+
+#endif

@@ -1,0 +1,224 @@
+#include "runtime/Devices/Reduction.h"
+
+#include "runtime/Executable.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+// The loops are memory-bound from the second-level cache on; wider registers
+// help where the rows are in the first.
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) &&                   \
+    !defined(MESHC_NO_CLONES)
+#define MESHC_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define MESHC_CLONES
+#endif
+
+namespace {
+
+template <exec::ReduceKind kind, typename T>
+[[gnu::always_inline]] inline T combine(T a, T b) {
+  if constexpr (kind == exec::ReduceKind::sum) {
+    if constexpr (std::is_integral_v<T>)
+      return T(std::make_unsigned_t<T>(a) + std::make_unsigned_t<T>(b));
+    else
+      return a + b;
+  } else if constexpr (kind == exec::ReduceKind::max) {
+    return a > b || a != a ? a : b;
+  } else {
+    static_assert(kind == exec::ReduceKind::min);
+    return a < b || a != a ? a : b;
+  }
+}
+
+template <exec::ReduceKind kind, typename T> T getIdentity() {
+  if constexpr (kind == exec::ReduceKind::sum)
+    return T(0);
+  else if constexpr (std::is_floating_point_v<T>)
+    return kind == exec::ReduceKind::max ? -std::numeric_limits<T>::infinity()
+                                         : std::numeric_limits<T>::infinity();
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return kind == exec::ReduceKind::max ? 0 : 1;
+  else
+    return kind == exec::ReduceKind::max ? std::numeric_limits<T>::min()
+                                         : std::numeric_limits<T>::max();
+}
+
+/// Calls `body.template operator()<kind, T>()` for the types the runtime has.
+template <typename Body>
+void dispatch(exec::ElementType element, exec::ReduceKind kind, Body &&body) {
+  using exec::ReduceKind;
+  auto withKind = [&]<typename T>() {
+    switch (kind) {
+    case ReduceKind::sum:
+      return body.template operator()<ReduceKind::sum, T>();
+    case ReduceKind::max:
+      return body.template operator()<ReduceKind::max, T>();
+    case ReduceKind::min:
+      return body.template operator()<ReduceKind::min, T>();
+    case ReduceKind::none:
+      break;
+    }
+    __builtin_unreachable(); // a move of several sources has a kind
+  };
+  switch (element) {
+  case exec::ElementType::f32:
+    return withKind.template operator()<float>();
+  case exec::ElementType::f64:
+    return withKind.template operator()<double>();
+  case exec::ElementType::i32:
+    return withKind.template operator()<int32_t>();
+  case exec::ElementType::i64:
+    return withKind.template operator()<int64_t>();
+  case exec::ElementType::boolean:
+    return withKind.template operator()<uint8_t>();
+  case exec::ElementType::bf16:
+  case exec::ElementType::f16:
+    break;
+  }
+  __builtin_unreachable(); // checkExecutable refuses other element types
+}
+
+template <exec::ReduceKind kind, typename T>
+[[gnu::always_inline]] inline void
+combineTwo(const T *a, const T *b, T *__restrict out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    out[i] = combine<kind>(a[i], b[i]);
+}
+
+template <exec::ReduceKind kind, typename T>
+[[gnu::always_inline]] inline void
+combineFour(const T *a, const T *b, const T *c, const T *d, T *__restrict out,
+            int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    out[i] = combine<kind>(
+        combine<kind>(combine<kind>(a[i], b[i]), c[i]), d[i]);
+}
+
+template <exec::ReduceKind kind, typename T>
+[[gnu::always_inline]] inline void
+addThree(const T *b, const T *c, const T *d, T *out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    out[i] = combine<kind>(
+        combine<kind>(combine<kind>(out[i], b[i]), c[i]), d[i]);
+}
+
+/// Through a tile in the first-level cache: a target may then be any source.
+/// Source: 25 ms through a tile of 4 KiB against 23 ms for loads, sums and
+/// stores without one, eight buffers of 80 MB on two threads of an AVX-512
+/// server; streaming stores take 43 ms.
+template <exec::ReduceKind kind, typename T>
+[[gnu::always_inline]] inline void
+reduceThroughTile(const std::byte *const *sources, size_t numSources,
+                  std::byte *const *targets, size_t numTargets,
+                  int64_t count) {
+  constexpr int64_t tileElements = 4096 / sizeof(T);
+  alignas(64) T tile[tileElements];
+  for (int64_t start = 0; start < count; start += tileElements) {
+    const int64_t length = std::min(tileElements, count - start);
+    auto from = [&](size_t i) {
+      return reinterpret_cast<const T *>(sources[i]) + start;
+    };
+    size_t next = 2;
+    if (numSources >= 4) {
+      combineFour<kind>(from(0), from(1), from(2), from(3), tile, length);
+      next = 4;
+    } else {
+      combineTwo<kind>(from(0), from(1), tile, length);
+    }
+    for (; next + 3 <= numSources; next += 3)
+      addThree<kind>(from(next), from(next + 1), from(next + 2), tile, length);
+    for (; next < numSources; ++next) {
+      const T *source = from(next);
+      for (int64_t i = 0; i < length; ++i)
+        tile[i] = combine<kind>(tile[i], source[i]);
+    }
+    for (size_t i = 0; i < numTargets; ++i)
+      std::memcpy(reinterpret_cast<T *>(targets[i]) + start, tile,
+                  size_t(length) * sizeof(T));
+  }
+}
+
+MESHC_CLONES void sumFloats(const std::byte *const *sources, size_t numSources,
+                            std::byte *const *targets, size_t numTargets,
+                            int64_t count) {
+  reduceThroughTile<exec::ReduceKind::sum, float>(sources, numSources, targets,
+                                                  numTargets, count);
+}
+
+} // namespace
+
+void runtime::fillIdentity(exec::ElementType element, exec::ReduceKind kind,
+                           std::byte *target, int64_t targetStride,
+                           int64_t count) {
+  dispatch(element, kind, [&]<exec::ReduceKind K, typename T>() {
+    T *out = reinterpret_cast<T *>(target);
+    for (int64_t i = 0; i < count; ++i)
+      out[i * targetStride] = getIdentity<K, T>();
+  });
+}
+
+void runtime::combineInto(exec::ElementType element, exec::ReduceKind kind,
+                          const std::byte *source, int64_t sourceStride,
+                          std::byte *target, int64_t targetStride,
+                          int64_t count) {
+  dispatch(element, kind, [&]<exec::ReduceKind K, typename T>() {
+    const T *in = reinterpret_cast<const T *>(source);
+    T *out = reinterpret_cast<T *>(target);
+    for (int64_t i = 0; i < count; ++i)
+      out[i * targetStride] =
+          combine<K>(out[i * targetStride], in[i * sourceStride]);
+  });
+}
+
+void runtime::copyRow(int64_t elementBytes, const std::byte *source,
+                      int64_t sourceStride, std::byte *target,
+                      int64_t targetStride, int64_t count) {
+  if (sourceStride == 1 && targetStride == 1) {
+    std::memmove(target, source, size_t(count * elementBytes));
+    return;
+  }
+  auto copy = [&]<typename T>() {
+    const T *in = reinterpret_cast<const T *>(source);
+    T *out = reinterpret_cast<T *>(target);
+    for (int64_t i = 0; i < count; ++i)
+      out[i * targetStride] = in[i * sourceStride];
+  };
+  switch (elementBytes) {
+  case 1:
+    return copy.template operator()<uint8_t>();
+  case 2:
+    return copy.template operator()<uint16_t>();
+  case 4:
+    return copy.template operator()<uint32_t>();
+  case 8:
+    return copy.template operator()<uint64_t>();
+  }
+  __builtin_unreachable(); // getElementBytes gives no other
+}
+
+void runtime::reduceRow(exec::ElementType element, exec::ReduceKind kind,
+                        std::span<const std::byte *const> sources,
+                        std::span<std::byte *const> targets, int64_t count) {
+  if (sources.size() > 1 && element == exec::ElementType::f32 &&
+      kind == exec::ReduceKind::sum)
+    return sumFloats(sources.data(), sources.size(), targets.data(),
+                     targets.size(), count);
+  if (sources.size() > 1)
+    return dispatch(element, kind, [&]<exec::ReduceKind K, typename T>() {
+      reduceThroughTile<K, T>(sources.data(), sources.size(), targets.data(),
+                              targets.size(), count);
+    });
+  for (std::byte *target : targets) {
+    if (sources.empty())
+      fillIdentity(element, kind, target, 1, count);
+    else if (target != sources[0])
+      std::memcpy(target, sources[0],
+                  size_t(count * getElementBytes(element)));
+  }
+}

@@ -1,0 +1,39 @@
+#ifndef MESHC_RUNTIME_DEVICES_REDUCTION_H
+#define MESHC_RUNTIME_DEVICES_REDUCTION_H
+
+#include "runtime/exec_generated.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace meshc::runtime {
+
+/// Combines `count` contiguous elements of the sources in their order, from left
+/// to right, and writes the result to every target. One source is copied; none
+/// writes the identity of `kind`. A target may be a source, but may not overlap
+/// one otherwise.
+///
+/// Integers wrap around; max and min of floats give NaN where a source is NaN;
+/// max and min of booleans are "or" and "and".
+void reduceRow(exec::ElementType element, exec::ReduceKind kind,
+               std::span<const std::byte *const> sources,
+               std::span<std::byte *const> targets, int64_t count);
+
+/// Combines two strided rows: target = combine(target, source).
+void combineInto(exec::ElementType element, exec::ReduceKind kind,
+                 const std::byte *source, int64_t sourceStride,
+                 std::byte *target, int64_t targetStride, int64_t count);
+
+/// Copies elements between two strided rows.
+void copyRow(int64_t elementBytes, const std::byte *source,
+             int64_t sourceStride, std::byte *target, int64_t targetStride,
+             int64_t count);
+
+/// Writes the identity of `kind` to a strided row.
+void fillIdentity(exec::ElementType element, exec::ReduceKind kind,
+                  std::byte *target, int64_t targetStride, int64_t count);
+
+} // namespace meshc::runtime
+
+#endif

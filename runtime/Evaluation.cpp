@@ -1,0 +1,120 @@
+#include "runtime/Evaluation.h"
+
+#include "runtime/Npy.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string_view>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+/// The gradient of NAME is the output with this before its name.
+static constexpr std::string_view gradientPrefix = "grad:";
+
+Result<std::vector<NamedFile>>
+runtime::parseNamedFiles(const std::vector<std::string> &texts) {
+  std::vector<NamedFile> files;
+  for (const std::string &text : texts) {
+    size_t split = text.find('=');
+    if (split == std::string::npos || split == 0 || split + 1 == text.size())
+      return Error{ExitCode::Usage,
+                   fmt::format("expected NAME=FILE, found '{}'", text), ""};
+    files.push_back({text.substr(0, split), text.substr(split + 1)});
+  }
+  return files;
+}
+
+/// Finds the output each file is for before anything is computed.
+static Result<std::vector<const exec::PortT *>>
+findOutputs(const exec::ProgramT &program, std::string_view kind,
+            std::string_view prefix, const std::vector<NamedFile> &files) {
+  std::vector<const exec::PortT *> ports;
+  for (const NamedFile &file : files) {
+    ports.push_back(
+        findPort(program.outputs, std::string(prefix) + file.name));
+    if (ports.back())
+      continue;
+    std::vector<std::string> names;
+    for (const auto &port : program.outputs)
+      if (port->name.starts_with(prefix) &&
+          (!prefix.empty() || !port->name.starts_with(gradientPrefix)))
+        names.push_back(port->name.substr(prefix.size()));
+    return Error{ExitCode::WrongInput,
+                 fmt::format("there is no {} '{}'", kind, file.name),
+                 listNames(names)};
+  }
+  return ports;
+}
+
+Status runtime::evaluateOnce(Session &session,
+                             const EvaluationRequest &request) {
+  Result<const exec::ProgramT *> program =
+      session.getProgram(request.gradients.empty() ? "eval" : "gradient");
+  if (!program)
+    return program.getError();
+  Result<std::vector<const exec::PortT *>> outputs =
+      findOutputs(**program, "output", "", request.outputs);
+  if (!outputs)
+    return outputs.getError();
+  Result<std::vector<const exec::PortT *>> gradients = findOutputs(
+      **program, "gradient of", gradientPrefix, request.gradients);
+  if (!gradients)
+    return gradients.getError();
+
+  std::set<std::string_view> given;
+  for (const NamedFile &file : request.inputs)
+    if (!given.insert(file.name).second)
+      return Error{ExitCode::WrongInput,
+                   fmt::format("input '{}' is given twice", file.name), ""};
+  for (const auto &input : (*program)->inputs)
+    if (!given.count(input->name))
+      return Error{ExitCode::WrongInput,
+                   fmt::format("input '{}' is missing: expected {}",
+                               input->name, toString(*input->layout)),
+                   fmt::format("give it as --in {}=FILE.npy", input->name)};
+
+  Status initialised = session.initialise(request.seed);
+  if (!initialised)
+    return initialised;
+  for (const NamedFile &file : request.parameters) {
+    Result<HostArray> array = readNpy(file.path);
+    if (!array)
+      return array.getError();
+    Status set = session.setParameter(file.name, *array, file.path);
+    if (!set)
+      return set;
+  }
+  for (const NamedFile &file : request.inputs) {
+    Result<HostArray> array = readNpy(file.path);
+    if (!array)
+      return array.getError();
+    Status set = session.setInput(**program, file.name, *array, file.path);
+    if (!set)
+      return set;
+  }
+  Status ran = session.run(**program);
+  if (!ran)
+    return ran;
+
+  auto write = [&](const std::vector<const exec::PortT *> &ports,
+                   const std::vector<NamedFile> &files) {
+    for (size_t i = 0; i < ports.size(); ++i) {
+      Status written = writeNpy(files[i].path, session.read(*ports[i]));
+      if (!written)
+        return written;
+    }
+    return Status::success();
+  };
+  Status written = write(*outputs, request.outputs);
+  if (!written)
+    return written;
+  written = write(*gradients, request.gradients);
+  if (!written || !request.outputs.empty() || !request.gradients.empty())
+    return written;
+  for (const auto &port : (*program)->outputs)
+    if (getGlobalElements(*port->layout) == 1)
+      fmt::print("{} {:.9g}\n", port->name, getScalar(session.read(*port)));
+  return Status::success();
+}

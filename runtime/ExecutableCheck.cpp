@@ -1,0 +1,494 @@
+#include "runtime/Executable.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+namespace {
+
+/// Largest number of elements or bytes that any size in a program may reach:
+/// far beyond any machine, and small enough that sums of two cannot overflow.
+constexpr int64_t maxExtent = int64_t(1) << 56;
+
+/// a * b, or -1 where an operand is negative or the product beyond maxExtent.
+int64_t multiply(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (a < 0 || b < 0 || __builtin_mul_overflow(a, b, &product) ||
+      product > maxExtent)
+    return -1;
+  return product;
+}
+
+template <typename Enum> bool isEnumerator(Enum value, Enum last) {
+  return int(value) >= 0 && int(value) <= int(last);
+}
+
+/// Looks at every part of an executable and keeps the first defect.
+class Checker {
+public:
+  explicit Checker(const exec::ExecutableT &data) : data(data) {}
+
+  std::string check();
+
+private:
+  bool fail(std::string text) {
+    if (defect.empty())
+      defect = where.empty() ? std::move(text) : where + ": " + text;
+    return false;
+  }
+
+  bool checkMesh();
+  bool checkSpan(const exec::Span &span);
+  bool checkLayout(const exec::TensorLayoutT *layout);
+  bool checkBufferHolds(int buffer, const exec::TensorLayoutT &layout);
+  bool checkOperand(size_t number, const exec::OperandT &operand);
+  /// Whether a view of this shape and strides at `operand` stays in its buffer.
+  bool checkReach(size_t number, const exec::OperandT &operand,
+                  std::span<const int64_t> shape,
+                  std::span<const int64_t> strides);
+  bool checkCommand(const exec::CommandT &command, size_t index);
+  bool checkMatmul(const exec::CommandT &command);
+  bool checkCollective(const exec::CommandT &command);
+  bool checkCopy(const exec::CommandT &command);
+  bool checkProgram(const exec::ProgramT &program);
+  bool checkPorts(const std::vector<std::unique_ptr<exec::PortT>> &ports,
+                  std::string_view kind);
+  bool checkData();
+
+  const exec::ExecutableT &data;
+  layout::Mesh mesh;
+  std::string where;
+  std::string defect;
+};
+
+bool Checker::checkMesh() {
+  if (!data.mesh)
+    return fail("it has no mesh");
+  int64_t devices = 1;
+  std::vector<layout::MeshAxis> axes;
+  std::set<std::string_view> names;
+  for (const auto &axis : data.mesh->axes) {
+    if (axis->size < 1)
+      return fail(
+          fmt::format("mesh axis '{}' has size {}", axis->name, axis->size));
+    if (!names.insert(axis->name).second)
+      return fail(fmt::format("two mesh axes are called '{}'", axis->name));
+    devices = multiply(devices, axis->size);
+    if (devices < 0 || devices > layout::Mesh::maxDevices)
+      return fail(fmt::format("its mesh has more than {} devices",
+                              layout::Mesh::maxDevices));
+    axes.push_back({axis->name, axis->size});
+  }
+  const std::vector<int> &order = data.mesh->device_order;
+  if (!order.empty()) {
+    if (int64_t(order.size()) != devices)
+      return fail(fmt::format("its device order names {} devices, expected {}",
+                              order.size(), devices));
+    std::vector<bool> seen(devices, false);
+    for (int device : order) {
+      if (device < 0 || device >= devices || seen[device])
+        return fail("its device order is not a permutation");
+      seen[device] = true;
+    }
+  }
+  mesh = layout::Mesh(std::move(axes));
+  return true;
+}
+
+bool Checker::checkSpan(const exec::Span &span) {
+  if (span.file() < -1 || span.file() >= int64_t(data.files.size()))
+    return fail(fmt::format("a source span names file {} of {}", span.file(),
+                            data.files.size()));
+  return true;
+}
+
+bool Checker::checkLayout(const exec::TensorLayoutT *layout) {
+  if (!layout)
+    return fail("a layout is missing");
+  if (!isEnumerator(layout->element, exec::ElementType::MAX))
+    return fail(fmt::format("unknown element type {}", int(layout->element)));
+  if (!isEnumerator(layout->partial, exec::ReduceKind::MAX))
+    return fail(fmt::format("unknown reduction {}", int(layout->partial)));
+  int64_t bytes = getElementBytes(layout->element);
+  for (const auto &dim : layout->dims) {
+    if (dim->size < 1)
+      return fail(
+          fmt::format("dimension '{}' has size {}", dim->name, dim->size));
+    bytes = multiply(bytes, dim->size);
+    if (bytes < 0)
+      return fail("a tensor is larger than any memory");
+  }
+  std::string violation = layout::getViolation(
+      mesh, getSharding(*layout), layout->dims.size());
+  if (!violation.empty())
+    return fail("impossible sharding: " + violation);
+  return true;
+}
+
+bool Checker::checkBufferHolds(int buffer, const exec::TensorLayoutT &layout) {
+  if (buffer < 0 || size_t(buffer) >= data.buffers.size())
+    return fail(
+        fmt::format("buffer {} of {}", buffer, data.buffers.size()));
+  uint64_t needed =
+      uint64_t(getLocalElements(layout) * getElementBytes(layout.element));
+  const exec::BufferT &found = *data.buffers[buffer];
+  if (found.bytes < needed)
+    return fail(fmt::format("buffer '{}' has {} bytes, its tensor needs {}",
+                            found.name, found.bytes, needed));
+  return true;
+}
+
+bool Checker::checkReach(size_t number, const exec::OperandT &operand,
+                         std::span<const int64_t> shape,
+                         std::span<const int64_t> strides) {
+  if (shape.size() != strides.size())
+    return fail(fmt::format("operand {} has {} sizes and {} strides", number,
+                            shape.size(), strides.size()));
+  int64_t elementBytes = getElementBytes(operand.element);
+  int64_t last = 0; // largest element index
+  bool empty = false;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] < 0 || strides[i] < 0)
+      return fail(fmt::format("operand {} has a negative size or stride",
+                              number));
+    if (shape[i] == 0) {
+      empty = true;
+      continue;
+    }
+    int64_t reach = multiply(shape[i] - 1, strides[i]);
+    if (reach < 0 || (last += reach) > maxExtent)
+      return fail(fmt::format("operand {} overflows", number));
+  }
+  const exec::BufferT &buffer = *data.buffers[operand.buffer];
+  int64_t bytes = empty ? 0 : multiply(last + 1, elementBytes);
+  if (bytes < 0 || operand.offset > uint64_t(maxExtent) ||
+      operand.offset + uint64_t(bytes) > buffer.bytes)
+    return fail(fmt::format("operand {} reaches byte {} of buffer '{}', which "
+                            "has {}",
+                            number, operand.offset + uint64_t(bytes),
+                            buffer.name, buffer.bytes));
+  return true;
+}
+
+bool Checker::checkOperand(size_t number, const exec::OperandT &operand) {
+  if (operand.buffer < 0 || size_t(operand.buffer) >= data.buffers.size())
+    return fail(fmt::format("operand {} names buffer {} of {}", number,
+                            operand.buffer, data.buffers.size()));
+  if (!isEnumerator(operand.element, exec::ElementType::MAX))
+    return fail(fmt::format("operand {} has unknown element type {}", number,
+                            int(operand.element)));
+  if (operand.offset % getElementBytes(operand.element) != 0)
+    return fail(fmt::format("operand {} is not aligned: offset {}", number,
+                            operand.offset));
+  return checkReach(number, operand, operand.shape, operand.strides);
+}
+
+bool Checker::checkMatmul(const exec::CommandT &command) {
+  const exec::MatmulT &matmul = *command.action.AsMatmul();
+  size_t expected = matmul.has_bias ? 4 : 3;
+  if (command.operands.size() != expected)
+    return fail(fmt::format("a matmul has {} operands, expected {}",
+                            command.operands.size(), expected));
+  if (!isEnumerator(matmul.activation, exec::Activation::MAX))
+    return fail(
+        fmt::format("unknown activation {}", int(matmul.activation)));
+  for (const auto &operand : command.operands)
+    if (operand->element != command.operands[0]->element)
+      return fail("a matmul's operands differ in element type");
+  switch (command.operands[0]->element) {
+  case exec::ElementType::f32:
+  case exec::ElementType::f64:
+  case exec::ElementType::i32:
+  case exec::ElementType::i64:
+    break;
+  case exec::ElementType::boolean:
+  case exec::ElementType::bf16:
+  case exec::ElementType::f16:
+    return fail(fmt::format("a matmul of element type {} is not supported",
+                            getName(command.operands[0]->element)));
+  }
+  auto getView = [&](int64_t rows, int64_t columns) {
+    std::vector<int64_t> shape = matmul.batch;
+    shape.push_back(rows);
+    shape.push_back(columns);
+    return shape;
+  };
+  std::vector<int64_t> cShape = getView(matmul.m, matmul.n);
+  if (!checkReach(0, *command.operands[0], getView(matmul.m, matmul.k),
+                  matmul.a_strides) ||
+      !checkReach(1, *command.operands[1], getView(matmul.k, matmul.n),
+                  matmul.b_strides) ||
+      !checkReach(2, *command.operands[2], cShape, matmul.c_strides))
+    return false;
+  for (size_t i = 0; i < cShape.size(); ++i)
+    if (cShape[i] > 1 && matmul.c_strides[i] == 0)
+      return fail("a matmul writes one element several times");
+  if (matmul.has_bias) {
+    const int64_t shape[] = {matmul.n};
+    const int64_t strides[] = {1};
+    return checkReach(3, *command.operands[3], shape, strides);
+  }
+  return true;
+}
+
+bool Checker::checkCollective(const exec::CommandT &command) {
+  const exec::CollectiveT &collective = *command.action.AsCollective();
+  if (command.operands.size() != 2)
+    return fail(fmt::format("a collective has {} operands, expected 2",
+                            command.operands.size()));
+  if (!isEnumerator(collective.kind, exec::CollectiveKind::MAX))
+    return fail(
+        fmt::format("unknown collective kind {}", int(collective.kind)));
+  if (collective.tensor < -1 ||
+      collective.tensor >= int64_t(data.tensors.size()))
+    return fail(fmt::format("a collective names tensor {} of {}",
+                            collective.tensor, data.tensors.size()));
+  for (const auto &cause : collective.causes)
+    for (const exec::Span &span : cause->spans)
+      if (!checkSpan(span))
+        return false;
+  if (!checkLayout(collective.source.get()) ||
+      !checkLayout(collective.target.get()))
+    return false;
+  if (getSizes(*collective.source) != getSizes(*collective.target))
+    return fail("a collective changes the sizes of its tensor");
+  const exec::TensorLayoutT *layouts[] = {collective.source.get(),
+                                          collective.target.get()};
+  for (size_t i = 0; i < 2; ++i) {
+    if (command.operands[i]->element != layouts[i]->element ||
+        layouts[i]->element != layouts[0]->element)
+      return fail("a collective changes the element type");
+    if (command.operands[i]->shape != getLocalShape(*layouts[i]))
+      return fail(fmt::format(
+          "operand {} of a collective has not the shape of its block", i));
+  }
+  const exec::OperandT &from = *command.operands[0];
+  const exec::OperandT &to = *command.operands[1];
+  for (size_t i = 0; i < to.shape.size(); ++i)
+    if (to.shape[i] > 1 && to.strides[i] == 0)
+      return fail("a collective writes one element several times");
+  if (collective.source->partial != exec::ReduceKind::none &&
+      collective.target->partial != exec::ReduceKind::none &&
+      collective.source->partial != collective.target->partial)
+    return fail("a collective changes the kind of a partial value");
+  switch (from.element) {
+  case exec::ElementType::f32:
+  case exec::ElementType::f64:
+  case exec::ElementType::i32:
+  case exec::ElementType::i64:
+    break;
+  case exec::ElementType::boolean:
+    if (collective.source->partial == exec::ReduceKind::sum ||
+        collective.target->partial == exec::ReduceKind::sum)
+      return fail("a collective sums booleans");
+    break;
+  case exec::ElementType::bf16:
+  case exec::ElementType::f16:
+    return fail(fmt::format("a collective of element type {} is not supported",
+                            getName(from.element)));
+  }
+  // Devices read one another's operand 0 while they write operand 1, so the
+  // two may share memory only where every element stays where it is.
+  auto getEnd = [&](const exec::OperandT &operand) {
+    uint64_t last = 0;
+    for (size_t i = 0; i < operand.shape.size(); ++i)
+      last += uint64_t(operand.shape[i] - 1) * uint64_t(operand.strides[i]);
+    return (last + 1) * uint64_t(getElementBytes(operand.element));
+  };
+  uint64_t fromStart = data.buffers[from.buffer]->offset + from.offset;
+  uint64_t toStart = data.buffers[to.buffer]->offset + to.offset;
+  bool overlap =
+      fromStart < toStart + getEnd(to) && toStart < fromStart + getEnd(from);
+  layout::Sharding source =
+      layout::getCanonical(mesh, getSharding(*collective.source));
+  layout::Sharding target =
+      layout::getCanonical(mesh, getSharding(*collective.target));
+  if (overlap && (fromStart != toStart || from.strides != to.strides ||
+                  source.dims != target.dims))
+    return fail("a collective reads the memory it writes");
+  return true;
+}
+
+bool Checker::checkCopy(const exec::CommandT &command) {
+  if (command.operands.size() != 2)
+    return fail(fmt::format("a copy has {} operands, expected 2",
+                            command.operands.size()));
+  const exec::OperandT &from = *command.operands[0];
+  const exec::OperandT &to = *command.operands[1];
+  if (from.shape != to.shape || from.element != to.element)
+    return fail("a copy's operands differ in shape or element type");
+  return true;
+}
+
+bool Checker::checkCommand(const exec::CommandT &command, size_t index) {
+  std::string outer = where;
+  where += fmt::format(", command {} ('{}')", index, command.name);
+  for (size_t i = 0; i < command.operands.size(); ++i)
+    if (!checkOperand(i, *command.operands[i]))
+      return false;
+  if (command.results < 0 || size_t(command.results) > command.operands.size())
+    return fail(fmt::format("{} results among {} operands", command.results,
+                            command.operands.size()));
+  if (!isEnumerator(command.queue, exec::Queue::MAX) ||
+      !isEnumerator(command.phase, exec::Phase::MAX))
+    return fail("unknown queue or phase");
+  // The list is executed in order, so it must be an order of its waits.
+  for (int wait : command.waits)
+    if (wait < 0 || size_t(wait) >= index)
+      return fail(fmt::format("it waits for command {}, which is not before it",
+                              wait));
+  if (command.span && !checkSpan(*command.span))
+    return false;
+  if (!command.action.value)
+    return fail("it has no action");
+  bool sound = false;
+  switch (command.action.type) {
+  case exec::Action::Kernel: {
+    const exec::KernelT &kernel = *command.action.AsKernel();
+    sound = kernel.extent >= 0 && kernel.extent <= maxExtent
+                ? true
+                : fail(fmt::format("its extent is {}", kernel.extent));
+    if (sound && kernel.symbol.empty())
+      sound = fail("its kernel has no symbol");
+    break;
+  }
+  case exec::Action::Matmul:
+    sound = checkMatmul(command);
+    break;
+  case exec::Action::Collective:
+    sound = checkCollective(command);
+    break;
+  case exec::Action::Copy:
+    sound = checkCopy(command);
+    break;
+  case exec::Action::NONE:
+    sound = fail("it has no action");
+    break;
+  }
+  where = std::move(outer);
+  return sound;
+}
+
+bool Checker::checkPorts(
+    const std::vector<std::unique_ptr<exec::PortT>> &ports,
+    std::string_view kind) {
+  std::string outer = where;
+  std::set<std::string_view> names;
+  for (const auto &port : ports) {
+    where = outer + fmt::format(", {} '{}'", kind, port->name);
+    if (!names.insert(port->name).second)
+      return fail("the name is given twice");
+    if (!checkLayout(port->layout.get()) ||
+        !checkBufferHolds(port->buffer, *port->layout))
+      return false;
+    if (port->index_bound < 0)
+      return fail(fmt::format("its index bound is {}", port->index_bound));
+  }
+  where = std::move(outer);
+  return true;
+}
+
+bool Checker::checkProgram(const exec::ProgramT &program) {
+  where = fmt::format("program '{}'", program.name);
+  if (program.arena_bytes > data.arena_bytes)
+    return fail(fmt::format("its arena has {} bytes, the executable's {}",
+                            program.arena_bytes, data.arena_bytes));
+  if (!checkPorts(program.inputs, "input") ||
+      !checkPorts(program.outputs, "output"))
+    return false;
+  for (size_t i = 0; i < program.commands.size(); ++i)
+    if (!checkCommand(*program.commands[i], i))
+      return false;
+  where.clear();
+  return true;
+}
+
+bool Checker::checkData() {
+  const exec::ProgramT *step = nullptr;
+  for (const auto &program : data.programs)
+    if (program->name == "step")
+      step = program.get();
+  std::set<std::string_view> fed;
+  for (const auto &source : data.data) {
+    where = fmt::format("data for '{}'", source->input);
+    if (!isEnumerator(source->format, exec::DataFormat::MAX))
+      return fail(fmt::format("unknown format {}", int(source->format)));
+    if (!fed.insert(source->input).second)
+      return fail("the input is fed twice");
+    if (source->span && !checkSpan(*source->span))
+      return false;
+  }
+  where.clear();
+  if (!data.training)
+    return true;
+  where = "training";
+  if (data.training->epochs < 0 || data.training->steps < 0)
+    return fail("a negative number of epochs or steps");
+  if (step && !findPort(step->outputs, data.training->minimize))
+    return fail(fmt::format("it minimises '{}', which program 'step' does not "
+                            "give",
+                            data.training->minimize));
+  where.clear();
+  return true;
+}
+
+std::string Checker::check() {
+  if (data.version != execVersion)
+    fail(fmt::format("version {}, expected {}", data.version, execVersion));
+  else if (data.arena_bytes > uint64_t(maxExtent))
+    fail(fmt::format("its arena has {} bytes", data.arena_bytes));
+  if (!defect.empty() || !checkMesh())
+    return defect;
+  for (const auto &buffer : data.buffers) {
+    if (!isEnumerator(buffer->role, exec::BufferRole::MAX))
+      fail(fmt::format("unknown buffer role {}", int(buffer->role)));
+    if (buffer->offset % 64 != 0)
+      fail(fmt::format("buffer '{}' is not aligned: offset {}", buffer->name,
+                       buffer->offset));
+    if (buffer->bytes > data.arena_bytes ||
+        buffer->offset > data.arena_bytes - buffer->bytes)
+      fail(fmt::format("buffer '{}' lies outside the arena of {} bytes",
+                       buffer->name, data.arena_bytes));
+  }
+  if (!defect.empty())
+    return defect;
+  std::set<std::string_view> names;
+  for (const auto &variable : data.variables) {
+    where = fmt::format("variable '{}'", variable->name);
+    if (!names.insert(variable->name).second)
+      fail("the name is given twice");
+    else if (checkLayout(variable->layout.get()) &&
+             checkBufferHolds(variable->buffer, *variable->layout) &&
+             variable->span)
+      checkSpan(*variable->span);
+    if (!defect.empty())
+      return defect;
+  }
+  for (const auto &tensor : data.tensors) {
+    where = fmt::format("tensor '{}'", tensor->name);
+    if (!isEnumerator(tensor->role, exec::BufferRole::MAX))
+      fail(fmt::format("unknown role {}", int(tensor->role)));
+    else if (checkLayout(tensor->layout.get()) && tensor->span)
+      checkSpan(*tensor->span);
+    if (!defect.empty())
+      return defect;
+  }
+  names.clear();
+  for (const auto &program : data.programs) {
+    if (!names.insert(program->name).second)
+      fail(fmt::format("two programs are called '{}'", program->name));
+    if (!defect.empty() || !checkProgram(*program))
+      return defect;
+  }
+  checkData();
+  return defect;
+}
+
+} // namespace
+
+std::string runtime::checkExecutable(const exec::ExecutableT &data) {
+  return Checker(data).check();
+}

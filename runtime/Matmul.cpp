@@ -1,0 +1,494 @@
+#include "runtime/Matmul.h"
+
+#include "runtime/BlockedMatmul.h"
+#include "runtime/Executable.h"
+
+#include <dnnl.hpp>
+#include <dnnl_debug.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include <dlfcn.h>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+void runtime::useOneMatmulThread() {
+  // The count is OpenMP's, kept per thread. It is looked up because the runtime
+  // is not itself an OpenMP program; a oneDNN built on other threads has no such
+  // symbol and nothing to set.
+  static auto *const setThreads = reinterpret_cast<void (*)(int)>(
+      dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  thread_local bool done = false;
+  if (done || !setThreads)
+    return;
+  setThreads(1);
+  done = true;
+}
+
+MatmulShape runtime::getMatmulShape(const exec::MatmulT &matmul,
+                                    exec::ElementType element) {
+  MatmulShape shape;
+  size_t rank = matmul.batch.size();
+  for (size_t i = 0; i < rank; ++i)
+    shape.batch.push_back({matmul.batch[i], matmul.a_strides[i],
+                           matmul.b_strides[i], matmul.c_strides[i]});
+  shape.m = {matmul.m, matmul.a_strides[rank], 0, matmul.c_strides[rank]};
+  shape.n = {matmul.n, 0, matmul.b_strides[rank + 1],
+             matmul.c_strides[rank + 1]};
+  shape.k = {matmul.k, matmul.a_strides[rank + 1], matmul.b_strides[rank], 0};
+  shape.element = element;
+  shape.accumulate = matmul.accumulate;
+  shape.hasBias = matmul.has_bias;
+  shape.activation = matmul.activation;
+  return shape;
+}
+
+/// Makes `from` and `into` one dimension if stepping over all of one is one step
+/// of the other in every operand.
+static bool mergeInto(const MatmulDim &from, MatmulDim &into) {
+  auto isOutside = [](const MatmulDim &outer, const MatmulDim &inner) {
+    return outer.a == inner.size * inner.a && outer.b == inner.size * inner.b &&
+           outer.c == inner.size * inner.c;
+  };
+  if (!isOutside(from, into)) {
+    if (!isOutside(into, from))
+      return false;
+    std::tie(into.a, into.b, into.c) = std::tie(from.a, from.b, from.c);
+  }
+  into.size *= from.size;
+  return true;
+}
+
+MatmulShape runtime::mergeDims(MatmulShape shape) {
+  // A dimension of one element has no stride worth keeping.
+  for (MatmulDim *dim : {&shape.m, &shape.n, &shape.k})
+    if (dim->size == 1)
+      *dim = MatmulDim();
+  std::vector<MatmulDim> &batch = shape.batch;
+  std::erase_if(batch, [](const MatmulDim &dim) { return dim.size == 1; });
+  // Merging into m, n or k of one element replaces it: any batch dimension that
+  // the other operand does not have will do.
+  auto mergeIntoMatrix = [&](const MatmulDim &dim) {
+    if (dim.b == 0 && shape.m.size == 1) {
+      shape.m = dim;
+      return true;
+    }
+    if (dim.a == 0 && shape.n.size == 1 && !shape.hasBias) {
+      shape.n = dim;
+      return true;
+    }
+    return (dim.b == 0 && mergeInto(dim, shape.m)) ||
+           (dim.a == 0 && !shape.hasBias && mergeInto(dim, shape.n));
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = 0; i < batch.size() && !changed; ++i) {
+      changed = mergeIntoMatrix(batch[i]);
+      for (size_t j = 0; j < batch.size() && !changed; ++j)
+        changed = i != j && mergeInto(batch[i], batch[j]);
+      if (changed)
+        batch.erase(batch.begin() + ptrdiff_t(i));
+    }
+  }
+  // The largest steps become the outer loops.
+  std::sort(batch.begin(), batch.end(),
+            [](const MatmulDim &x, const MatmulDim &y) {
+              return std::tie(x.c, x) > std::tie(y.c, y);
+            });
+  return shape;
+}
+
+namespace {
+
+int64_t multiplySizes(std::span<const MatmulDim> dims) {
+  int64_t product = 1;
+  for (const MatmulDim &dim : dims)
+    product *= dim.size;
+  return product;
+}
+
+/// Elements from the start of each operand to position `index` of `dims`,
+/// counted row-major.
+struct Offsets {
+  int64_t a = 0;
+  int64_t b = 0;
+  int64_t c = 0;
+  int64_t bias = 0;
+};
+
+Offsets getOffsets(std::span<const MatmulDim> dims, int64_t index) {
+  Offsets offsets;
+  for (size_t i = dims.size(); i-- > 0;) {
+    int64_t position = index % dims[i].size;
+    index /= dims[i].size;
+    offsets.a += position * dims[i].a;
+    offsets.b += position * dims[i].b;
+    offsets.c += position * dims[i].c;
+  }
+  return offsets;
+}
+
+MatmulOperands advance(const MatmulOperands &operands, const Offsets &offsets,
+                       int64_t elementBytes) {
+  auto step = [&](const void *pointer, int64_t elements) -> const void * {
+    return pointer ? static_cast<const std::byte *>(pointer) +
+                         elements * elementBytes
+                   : nullptr;
+  };
+  return {step(operands.a, offsets.a), step(operands.b, offsets.b),
+          static_cast<std::byte *>(operands.c) + offsets.c * elementBytes,
+          step(operands.bias, offsets.bias)};
+}
+
+/// Everything as a loop over the batch around the blocked loops; a piece is a
+/// range of rows of all products counted together.
+class BlockedLoops final : public Matmul {
+public:
+  BlockedLoops(const MatmulShape &shape, int64_t pieces)
+      : shape(shape), rows(multiplySizes(shape.batch) * shape.m.size) {
+    rowsPerPiece = std::max<int64_t>(1, (rows + pieces - 1) / pieces);
+    if (shape.n.size == 0)
+      rows = 0;
+  }
+
+  int64_t getNumPieces() const override {
+    return (rows + rowsPerPiece - 1) / rowsPerPiece;
+  }
+  uint64_t getScratchBytes() const override { return 0; }
+  const char *getImplementation() const override { return "blocked"; }
+
+  Status run(int64_t piece, const MatmulOperands &operands, int worker,
+             void *scratch) override {
+    int64_t row = piece * rowsPerPiece;
+    const int64_t end = std::min(rows, row + rowsPerPiece);
+    while (row < end) {
+      const int64_t index = row / shape.m.size;
+      const int64_t begin = row % shape.m.size;
+      const int64_t count = std::min(end - row, shape.m.size - begin);
+      runBlockedMatmul(shape,
+                       advance(operands, getOffsets(shape.batch, index),
+                               getElementBytes(shape.element)),
+                       begin, begin + count);
+      row += count;
+    }
+    return Status::success();
+  }
+
+private:
+  MatmulShape shape;
+  int64_t rows;
+  int64_t rowsPerPiece;
+};
+
+/// One oneDNN product with the memory objects of each worker.
+class Primitive {
+public:
+  /// Null where oneDNN has no fast implementation; throws dnnl::error where it
+  /// fails for another reason.
+  static std::unique_ptr<Primitive> create(const MatmulShape &shape,
+                                           int workers);
+
+  dnnl_status_t run(const MatmulOperands &operands, int worker, void *scratch);
+
+  uint64_t scratchBytes = 0;
+  std::string implementation;
+
+private:
+  struct Worker {
+    dnnl::stream stream;
+    dnnl::memory a, b, c, bias, scratch;
+  };
+
+  dnnl::matmul primitive;
+  std::vector<Worker> workers;
+  bool hasBias = false;
+};
+
+/// Descriptor of a matrix with strides. A dimension of one element gets the
+/// stride that makes the matrix dense along the other: oneDNN looks at it.
+dnnl::memory::desc getDescriptor(std::span<const int64_t> batchSizes,
+                                 std::span<const int64_t> batchStrides,
+                                 int64_t rows, int64_t rowStride,
+                                 int64_t columns, int64_t columnStride) {
+  dnnl::memory::dims sizes, strides;
+  for (size_t i = 0; i < batchSizes.size(); ++i) {
+    // Stride 0 repeats the matrix, which oneDNN spells as size 1.
+    sizes.push_back(batchStrides[i] == 0 ? 1 : batchSizes[i]);
+    strides.push_back(std::max<int64_t>(1, batchStrides[i]));
+  }
+  if (rows == 1)
+    rowStride = columnStride == 1 ? columns : 1;
+  if (columns == 1)
+    columnStride = rowStride == 1 ? rows : 1;
+  sizes.insert(sizes.end(), {rows, columns});
+  strides.insert(strides.end(), {rowStride, columnStride});
+  return {sizes, dnnl::memory::data_type::f32, strides};
+}
+
+std::unique_ptr<Primitive> Primitive::create(const MatmulShape &shape,
+                                             int workers) {
+  std::vector<int64_t> sizes, aStrides, bStrides, cStrides;
+  for (const MatmulDim &dim : shape.batch) {
+    if (dim.a == 0 && dim.b == 0)
+      return nullptr;
+    sizes.push_back(dim.size);
+    aStrides.push_back(dim.a);
+    bStrides.push_back(dim.b);
+    cStrides.push_back(dim.c);
+  }
+  dnnl::memory::desc a =
+      getDescriptor(sizes, aStrides, shape.m.size, shape.m.a, shape.k.size,
+                    shape.k.a);
+  dnnl::memory::desc b =
+      getDescriptor(sizes, bStrides, shape.k.size, shape.k.b, shape.n.size,
+                    shape.n.b);
+  dnnl::memory::desc c =
+      getDescriptor(sizes, cStrides, shape.m.size, shape.m.c, shape.n.size,
+                    shape.n.c);
+
+  dnnl::post_ops postOps;
+  switch (shape.activation) {
+  case exec::Activation::none:
+    break;
+  case exec::Activation::relu:
+    postOps.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+    break;
+  case exec::Activation::gelu_erf:
+    postOps.append_eltwise(1, dnnl::algorithm::eltwise_gelu_erf, 0, 0);
+    break;
+  case exec::Activation::gelu_tanh:
+    postOps.append_eltwise(1, dnnl::algorithm::eltwise_gelu_tanh, 0, 0);
+    break;
+  }
+  if (shape.accumulate)
+    postOps.append_sum(1);
+  dnnl::primitive_attr attributes;
+  // The library's own scratch memory belongs to the creating thread.
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attributes.set_post_ops(postOps);
+
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  dnnl::memory::desc bias;
+  if (shape.hasBias) {
+    std::vector<int64_t> biasSizes(sizes.size() + 2, 1);
+    std::vector<int64_t> biasStrides(sizes.size() + 2, shape.n.size);
+    biasSizes.back() = shape.n.size;
+    biasStrides.back() = 1;
+    bias = {biasSizes, dnnl::memory::data_type::f32, biasStrides};
+  }
+  dnnl::matmul::desc descriptor = shape.hasBias
+                                      ? dnnl::matmul::desc(a, b, bias, c)
+                                      : dnnl::matmul::desc(a, b, c);
+  dnnl::matmul::primitive_desc prepared(descriptor, attributes, engine,
+                                        /*allow_empty=*/true);
+  if (!prepared)
+    return nullptr;
+  auto result = std::make_unique<Primitive>();
+  result->implementation = prepared.impl_info_str();
+  // A hundred times slower than ours: "ref:any", "ref_int8:any".
+  if (std::string_view(result->implementation).starts_with("ref"))
+    return nullptr;
+  result->primitive = dnnl::matmul(prepared);
+  result->scratchBytes = prepared.scratchpad_desc().get_size();
+  result->hasBias = shape.hasBias;
+  for (int i = 0; i < workers; ++i) {
+    Worker worker;
+    worker.stream = dnnl::stream(engine);
+    worker.a = dnnl::memory(a, engine, nullptr);
+    worker.b = dnnl::memory(b, engine, nullptr);
+    worker.c = dnnl::memory(c, engine, nullptr);
+    if (shape.hasBias)
+      worker.bias = dnnl::memory(bias, engine, nullptr);
+    worker.scratch =
+        dnnl::memory(prepared.scratchpad_desc(), engine, nullptr);
+    result->workers.push_back(std::move(worker));
+  }
+  return result;
+}
+
+dnnl_status_t Primitive::run(const MatmulOperands &operands, int number,
+                             void *scratch) {
+  Worker &worker = workers[number];
+  dnnl_exec_arg_t arguments[5] = {{DNNL_ARG_SRC, worker.a.get()},
+                                  {DNNL_ARG_WEIGHTS, worker.b.get()},
+                                  {DNNL_ARG_DST, worker.c.get()},
+                                  {DNNL_ARG_SCRATCHPAD, worker.scratch.get()},
+                                  {DNNL_ARG_BIAS, worker.bias.get(true)}};
+  const void *data[5] = {operands.a, operands.b, operands.c, scratch,
+                         operands.bias};
+  const int count = hasBias ? 5 : 4;
+  for (int i = 0; i < count; ++i)
+    if (dnnl_status_t status = dnnl_memory_set_data_handle(
+            arguments[i].memory, const_cast<void *>(data[i]));
+        status != dnnl_success)
+      return status;
+  return dnnl_primitive_execute(primitive.get(), worker.stream.get(), count,
+                                arguments);
+}
+
+/// oneDNN products inside a loop over `outer`; one dimension is cut into pieces.
+class OneDnnLoops final : public Matmul {
+public:
+  /// Null where oneDNN has no fast implementation with this many batch
+  /// dimensions inside it.
+  static std::unique_ptr<OneDnnLoops> create(const MatmulShape &shape,
+                                             size_t innerBatch, int64_t pieces,
+                                             int workers, bool swapsOperands);
+
+  int64_t getNumPieces() const override {
+    return (cutTotal + cutSize - 1) / cutSize;
+  }
+  uint64_t getScratchBytes() const override {
+    return std::max(whole->scratchBytes, rest ? rest->scratchBytes : 0);
+  }
+  const char *getImplementation() const override {
+    return whole->implementation.c_str();
+  }
+  Status run(int64_t piece, const MatmulOperands &operands, int worker,
+             void *scratch) override;
+
+private:
+  std::vector<MatmulDim> outer; ///< looped over in every piece
+  MatmulDim cut;                ///< the dimension that is cut
+  int64_t cutTotal = 1;
+  int64_t cutSize = 1; ///< of each piece but the last
+  bool cutsColumns = false;
+  bool swapsOperands = false; ///< `shape` is that of the transposes
+  std::unique_ptr<Primitive> whole;
+  std::unique_ptr<Primitive> rest; ///< last piece, if it is smaller
+};
+
+std::unique_ptr<OneDnnLoops> OneDnnLoops::create(const MatmulShape &shape,
+                                                 size_t innerBatch,
+                                                 int64_t pieces, int workers,
+                                                 bool swapsOperands) {
+  auto result = std::make_unique<OneDnnLoops>();
+  result->swapsOperands = swapsOperands;
+  MatmulShape inner = shape;
+  size_t outerCount = shape.batch.size() - innerBatch;
+  result->outer.assign(shape.batch.begin(),
+                       shape.batch.begin() + ptrdiff_t(outerCount));
+  inner.batch.erase(inner.batch.begin(),
+                    inner.batch.begin() + ptrdiff_t(outerCount));
+
+  // Cuts the outermost dimension that has enough to give, else the longer side
+  // of the matrix: the other operand is packed again for every piece.
+  MatmulDim *cut = nullptr;
+  int64_t grain = 1;
+  if (!result->outer.empty() && result->outer[0].size >= pieces) {
+    cut = result->outer.data();
+  } else if (!inner.batch.empty() && inner.batch[0].size >= pieces) {
+    cut = inner.batch.data();
+  } else {
+    result->cutsColumns = inner.n.size > inner.m.size;
+    cut = result->cutsColumns ? &inner.n : &inner.m;
+    // A whole number of vector registers and of register tiles.
+    grain = 48;
+  }
+  result->cut = *cut;
+  result->cutTotal = cut->size;
+  int64_t perPiece = (cut->size + pieces - 1) / pieces;
+  result->cutSize =
+      std::min(cut->size, (perPiece + grain - 1) / grain * grain);
+  int64_t restSize = cut->size % result->cutSize;
+  if (!result->outer.empty() && cut == result->outer.data()) {
+    // A piece is a range of the first outer loop: every product has one shape.
+    cut->size = 1;
+    result->whole = Primitive::create(inner, workers);
+    return result->whole ? std::move(result) : nullptr;
+  }
+  cut->size = result->cutSize;
+  result->whole = Primitive::create(inner, workers);
+  if (!result->whole)
+    return nullptr;
+  if (restSize == 0)
+    return result;
+  cut->size = restSize;
+  result->rest = Primitive::create(inner, workers);
+  return result->rest ? std::move(result) : nullptr;
+}
+
+Status OneDnnLoops::run(int64_t piece, const MatmulOperands &given, int worker,
+                        void *scratch) {
+  MatmulOperands operands = given;
+  if (swapsOperands)
+    std::swap(operands.a, operands.b);
+  constexpr int64_t elementBytes = sizeof(float);
+  const int64_t begin = piece * cutSize;
+  const int64_t count = std::min(cutSize, cutTotal - begin);
+  // A cut of the first outer loop repeats the primitive `count` times.
+  const bool cutsOuter = !outer.empty() && outer[0].size == 1;
+  const int64_t repeats = cutsOuter ? count : 1;
+  Primitive &primitive = !cutsOuter && count < cutSize ? *rest : *whole;
+  const int64_t products = multiplySizes(outer);
+  for (int64_t i = 0; i < repeats; ++i) {
+    const int64_t position = begin + i;
+    Offsets start{position * cut.a, position * cut.b, position * cut.c,
+                  cutsColumns ? position : 0};
+    MatmulOperands here = advance(operands, start, elementBytes);
+    for (int64_t product = 0; product < products; ++product) {
+      dnnl_status_t status = primitive.run(
+          advance(here, getOffsets(outer, product), elementBytes), worker,
+          scratch);
+      if (status != dnnl_success)
+        return Error{ExitCode::Internal,
+                     fmt::format("a matrix product failed: {}",
+                                 dnnl_status2str(status)),
+                     ""};
+    }
+  }
+  return Status::success();
+}
+
+} // namespace
+
+Result<std::unique_ptr<Matmul>>
+Matmul::create(const MatmulShape &given, int64_t pieces, int workers) {
+  MatmulShape shape = mergeDims(given);
+  const int64_t products =
+      multiplySizes(shape.batch) * shape.m.size * shape.n.size;
+  // A piece of less than about half a millisecond is not worth handing over.
+  // Source: 100 to 160 GFLOP/s per core, measured with oneDNN 2.6.
+  constexpr double minPieceFlops = 5e7;
+  const double flops = 2.0 * double(products) * double(shape.k.size);
+  pieces = std::clamp<int64_t>(int64_t(flops / minPieceFlops), 1,
+                               std::max<int64_t>(1, pieces));
+  if (shape.element == exec::ElementType::f32 && products > 0 &&
+      shape.k.size > 0) {
+    MatmulShape oriented = shape;
+    // oneDNN wants rows; a result with columns is the product of the
+    // transposes.
+    const bool swapsOperands =
+        oriented.n.c != 1 && oriented.n.size > 1 &&
+        (oriented.m.c == 1 || oriented.m.size == 1) && !oriented.hasBias;
+    if (swapsOperands) {
+      auto transpose = [](MatmulDim &dim) { std::swap(dim.a, dim.b); };
+      std::swap(oriented.m, oriented.n);
+      for (MatmulDim *dim : {&oriented.m, &oriented.n, &oriented.k})
+        transpose(*dim);
+      std::for_each(oriented.batch.begin(), oriented.batch.end(), transpose);
+    }
+    useOneMatmulThread();
+    try {
+      // Rank 5 puts oneDNN on a slow path.
+      constexpr size_t maxInnerBatch = 2;
+      for (size_t inner = std::min(maxInnerBatch, oriented.batch.size()) + 1;
+           inner-- > 0;)
+        if (auto loops =
+                OneDnnLoops::create(oriented, inner, pieces, workers,
+                                swapsOperands))
+          return std::unique_ptr<Matmul>(std::move(loops));
+    } catch (const dnnl::error &error) {
+      return Error{ExitCode::Internal,
+                   fmt::format("cannot prepare a matrix product: {} ({})",
+                               error.what(), dnnl_status2str(error.status)),
+                   ""};
+    }
+  }
+  return std::unique_ptr<Matmul>(std::make_unique<BlockedLoops>(shape, pieces));
+}

@@ -1,0 +1,92 @@
+#ifndef MESHC_RUNTIME_MATMUL_H
+#define MESHC_RUNTIME_MATMUL_H
+
+/// Matrix products on strided views, prepared at load time.
+///
+/// A product c[batch.., m, n] (+)= activation(a b + bias) is first brought to
+/// few dimensions: batch dimensions that are contiguous with one another, with
+/// m or with n are merged. f32 then goes to oneDNN in place, through at most two
+/// batch dimensions; batch dimensions beyond those, or which push oneDNN off its
+/// fast paths, become a loop around it. What oneDNN has only its reference
+/// implementation for (f64, integers, views without a unit stride) goes to the
+/// blocked loops of BlockedMatmul.h.
+///
+/// A product is cut into pieces that different threads may run. The cut depends
+/// on the shape and on the number given as `pieces`, never on the number of
+/// threads that run, so results are the same bits on any number of threads.
+
+#include "runtime/Error.h"
+#include "runtime/exec_generated.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace meshc::runtime {
+
+/// One dimension of a product: its size and its stride (elements) in the three
+/// operands, 0 in the operand that does not have it.
+struct MatmulDim {
+  int64_t size = 1;
+  int64_t a = 0;
+  int64_t b = 0;
+  int64_t c = 0;
+
+  auto operator<=>(const MatmulDim &) const = default;
+};
+
+/// A product as its loops see it.
+struct MatmulShape {
+  std::vector<MatmulDim> batch;
+  MatmulDim m; ///< b = 0
+  MatmulDim n; ///< a = 0; bias has stride 1 here
+  MatmulDim k; ///< c = 0
+  exec::ElementType element = exec::ElementType::f32;
+  bool accumulate = false;
+  bool hasBias = false;
+  exec::Activation activation = exec::Activation::none;
+
+  auto operator<=>(const MatmulShape &) const = default;
+};
+
+MatmulShape getMatmulShape(const exec::MatmulT &matmul,
+                           exec::ElementType element);
+
+/// The same product with fewer and larger dimensions.
+MatmulShape mergeDims(MatmulShape shape);
+
+struct MatmulOperands {
+  const void *a = nullptr;
+  const void *b = nullptr;
+  void *c = nullptr;
+  const void *bias = nullptr; ///< null where the shape has none
+};
+
+/// A product ready to run.
+class Matmul {
+public:
+  virtual ~Matmul() = default;
+
+  /// Prepares a product for `workers` threads, cut into about `pieces` pieces.
+  /// Errors: ExitCode::Internal where oneDNN refuses a product it should have.
+  static Result<std::unique_ptr<Matmul>>
+  create(const MatmulShape &shape, int64_t pieces, int workers);
+
+  virtual int64_t getNumPieces() const = 0;
+  /// Bytes of scratch memory, 64-byte aligned, that run() needs.
+  virtual uint64_t getScratchBytes() const = 0;
+  /// Runs piece `piece` on the calling thread, which is number `worker`; no two
+  /// threads may use one number at once.
+  virtual Status run(int64_t piece, const MatmulOperands &operands, int worker,
+                     void *scratch) = 0;
+  /// Which implementation: "brg:avx512_core", "gemm:jit", "blocked", ...
+  virtual const char *getImplementation() const = 0;
+};
+
+/// Makes oneDNN use the calling thread alone for what this thread creates and
+/// runs: threads are the executor's business.
+void useOneMatmulThread();
+
+} // namespace meshc::runtime
+
+#endif

@@ -1,0 +1,144 @@
+#include "runtime/Session.h"
+
+#include "runtime/Processor.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+std::string runtime::listNames(const std::vector<std::string> &names) {
+  if (names.empty())
+    return "there is none";
+  return fmt::format("expected {}'{}'", names.size() > 1 ? "one of " : "",
+                     fmt::join(names, "', '"));
+}
+
+Result<std::unique_ptr<Session>>
+Session::create(std::span<const uint8_t> program,
+                std::span<const meshcKernelEntry> kernels, int threads) {
+  Result<Executable> executable = Executable::load(program);
+  if (!executable)
+    return executable.getError();
+  return create(std::move(*executable), kernels, threads);
+}
+
+Result<std::unique_ptr<Session>>
+Session::create(Executable executable,
+                std::span<const meshcKernelEntry> kernels, int threads) {
+  Status fits = checkProcessor(executable.data);
+  if (!fits)
+    return fits.getError();
+  std::unique_ptr<Session> session(new Session(std::move(executable)));
+  Result<std::unique_ptr<Executor>> executor =
+      Executor::create(session->executable, kernels, threads);
+  if (!executor)
+    return executor.getError();
+  session->executor = std::move(*executor);
+  return session;
+}
+
+Result<const exec::ProgramT *>
+Session::getProgram(std::string_view name) const {
+  if (const exec::ProgramT *program = executable.findProgram(name))
+    return program;
+  std::vector<std::string> names;
+  for (const auto &program : executable.data.programs)
+    names.push_back(program->name);
+  return Error{ExitCode::WrongInput,
+               fmt::format("this executable has no program '{}'", name),
+               listNames(names)};
+}
+
+/// Checks an array against the layout of the value it is for.
+static Status checkArray(std::string_view kind, std::string_view name,
+                         const exec::TensorLayoutT &layout,
+                         const HostArray &array, std::string_view source) {
+  if (array.element == layout.element && array.shape == getSizes(layout))
+    return Status::success();
+  return Error{ExitCode::WrongInput,
+               fmt::format("{} '{}': expected {}, found {} in '{}'", kind, name,
+                           toString(layout), toString(array.element, array.shape),
+                           source),
+               ""};
+}
+
+Status Session::setParameter(std::string_view name, const HostArray &array,
+                             std::string_view source) {
+  std::vector<std::string> names;
+  for (const auto &variable : executable.data.variables) {
+    if (variable->trainable)
+      names.push_back(variable->name);
+    if (variable->name != name || !variable->trainable)
+      continue;
+    Status fits =
+        checkArray("parameter", name, *variable->layout, array, source);
+    if (fits)
+      scatter(*executor, *variable->layout, variable->buffer, array.data);
+    return fits;
+  }
+  return Error{ExitCode::WrongInput,
+               fmt::format("there is no parameter '{}'", name),
+               listNames(names)};
+}
+
+/// The first integer of an array outside [0, bound), as text; empty if none.
+static std::string findOutOfRange(const HostArray &array, int64_t bound) {
+  auto find = [&]<typename T>() -> std::string {
+    for (size_t i = 0; i < array.data.size(); i += sizeof(T)) {
+      T value;
+      std::memcpy(&value, array.data.data() + i, sizeof(T));
+      if (value < 0 || value >= bound)
+        return fmt::format("element {} is {}", i / sizeof(T), value);
+    }
+    return "";
+  };
+  if (array.element == exec::ElementType::i32)
+    return find.template operator()<int32_t>();
+  if (array.element == exec::ElementType::i64)
+    return find.template operator()<int64_t>();
+  return "";
+}
+
+Status Session::setInput(const exec::ProgramT &program, std::string_view name,
+                         const HostArray &array, std::string_view source) {
+  const exec::PortT *port = findPort(program.inputs, name);
+  if (!port) {
+    std::vector<std::string> names;
+    for (const auto &input : program.inputs)
+      names.push_back(input->name);
+    return Error{ExitCode::WrongInput,
+                 fmt::format("there is no input '{}'", name), listNames(names)};
+  }
+  Status fits = checkArray("input", name, *port->layout, array, source);
+  if (!fits)
+    return fits;
+  if (port->index_bound > 0)
+    if (std::string found = findOutOfRange(array, port->index_bound);
+        !found.empty())
+      return Error{ExitCode::WrongInput,
+                   fmt::format("input '{}': {} in '{}', expected at least 0 "
+                               "and less than {}",
+                               name, found, source, port->index_bound),
+                   ""};
+  scatter(*executor, *port->layout, port->buffer, array.data);
+  return Status::success();
+}
+
+Status Session::initialise(int64_t seed) {
+  Result<const exec::ProgramT *> init = getProgram("init");
+  if (!init)
+    return init.getError();
+  // A model without random parameters needs no seed.
+  if (findPort((*init)->inputs, "seed")) {
+    HostArray array{exec::ElementType::i64, {}, {}};
+    array.data.resize(sizeof(seed));
+    std::memcpy(array.data.data(), &seed, sizeof(seed));
+    Status set = setInput(**init, "seed", array, "--seed");
+    if (!set)
+      return set;
+  }
+  return run(**init);
+}

@@ -1,0 +1,66 @@
+#ifndef MESHC_RUNTIME_SESSION_H
+#define MESHC_RUNTIME_SESSION_H
+
+#include "runtime/Devices/Executor.h"
+#include "runtime/Executable.h"
+#include "runtime/KernelTable.h"
+#include "runtime/Values.h"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshc::runtime {
+
+/// An executable on its devices, with its values by name: what every subcommand
+/// works with.
+class Session {
+public:
+  /// Loads the program, checks that this processor can run its kernels and
+  /// prepares the devices. `threads` of 0: one per hardware thread.
+  static Result<std::unique_ptr<Session>>
+  create(std::span<const uint8_t> program,
+         std::span<const meshcKernelEntry> kernels, int threads);
+  /// The same for a program built in memory.
+  static Result<std::unique_ptr<Session>>
+  create(Executable executable, std::span<const meshcKernelEntry> kernels,
+         int threads);
+
+  const Executable &getExecutable() const { return executable; }
+  Executor &getExecutor() { return *executor; }
+
+  /// The program called `name`. Errors: WrongInput, naming those there are.
+  Result<const exec::ProgramT *> getProgram(std::string_view name) const;
+
+  /// Sets every variable by running "init" with this seed.
+  Status initialise(int64_t seed);
+  /// Sets a parameter. Errors: WrongInput where there is none of this name or
+  /// `array` has another shape or type; `source` says where it came from.
+  Status setParameter(std::string_view name, const HostArray &array,
+                      std::string_view source);
+  /// Sets an input of a program, with the same errors and where an integer is
+  /// outside the input's range.
+  Status setInput(const exec::ProgramT &program, std::string_view name,
+                  const HostArray &array, std::string_view source);
+
+  Status run(const exec::ProgramT &program) { return executor->run(program); }
+  HostArray read(const exec::PortT &port) const {
+    return gather(*executor, *port.layout, port.buffer);
+  }
+
+private:
+  explicit Session(Executable executable)
+      : executable(std::move(executable)) {}
+
+  Executable executable;
+  std::unique_ptr<Executor> executor;
+};
+
+/// "expected one of 'a', 'b'", or "there is none".
+std::string listNames(const std::vector<std::string> &names);
+
+} // namespace meshc::runtime
+
+#endif

@@ -1,0 +1,156 @@
+#include "runtime/Values.h"
+
+#include "runtime/Devices/Reduction.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <set>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+int64_t HostArray::getNumElements() const {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return count;
+}
+
+std::string runtime::toString(exec::ElementType element,
+                              std::span<const int64_t> shape) {
+  return fmt::format("{}[{}]", getName(element), fmt::join(shape, ", "));
+}
+
+namespace {
+
+/// Where one device's part of a tensor lies in the whole and in its block.
+struct Placement {
+  std::vector<layout::Range> owned; ///< per dimension
+  std::vector<int64_t> block;       ///< shape of the block, padding included
+};
+
+Placement getPlacement(const layout::Mesh &mesh,
+                       std::span<const int64_t> sizes,
+                       const layout::Sharding &sharding, int64_t device) {
+  Placement placement;
+  placement.block = layout::getLocalShape(sizes, sharding);
+  std::vector<int64_t> coordinates = mesh.getCoordinates(device);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    placement.owned.push_back(layout::getOwnedRange(
+        mesh, sizes[i], sharding.dims[i], coordinates));
+  return placement;
+}
+
+/// Calls `visit(first element in the whole, first element in the block, count)`
+/// for every contiguous row of the part.
+template <typename Visitor>
+void forEachRow(std::span<const int64_t> sizes, const Placement &placement,
+                Visitor &&visit) {
+  const size_t rank = sizes.size();
+  int64_t rows = 1;
+  for (const layout::Range &range : placement.owned)
+    if (range.count == 0)
+      return;
+  for (size_t i = 0; i + 1 < rank; ++i)
+    rows *= placement.owned[i].count;
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t rest = row;
+    int64_t whole = rank == 0 ? 0 : placement.owned[rank - 1].offset;
+    int64_t block = 0;
+    int64_t wholeStride = rank == 0 ? 1 : sizes[rank - 1];
+    int64_t blockStride = rank == 0 ? 1 : placement.block[rank - 1];
+    for (size_t i = rank > 0 ? rank - 1 : 0; i-- > 0;) {
+      const int64_t position = rest % placement.owned[i].count;
+      rest /= placement.owned[i].count;
+      whole += (placement.owned[i].offset + position) * wholeStride;
+      block += position * blockStride;
+      wholeStride *= sizes[i];
+      blockStride *= placement.block[i];
+    }
+    visit(whole, block, rank == 0 ? 1 : placement.owned[rank - 1].count);
+  }
+}
+
+} // namespace
+
+void runtime::scatter(const Executor &executor,
+                      const exec::TensorLayoutT &layout, int buffer,
+                      std::span<const std::byte> data) {
+  const layout::Mesh &mesh = executor.getExecutable().mesh;
+  const std::vector<int64_t> sizes = getSizes(layout);
+  const layout::Sharding sharding = getSharding(layout);
+  const int64_t bytes = getElementBytes(layout.element);
+  for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
+    std::byte *target = executor.getBlock(device, buffer);
+    forEachRow(sizes, getPlacement(mesh, sizes, sharding, device),
+               [&](int64_t whole, int64_t block, int64_t count) {
+                 std::memcpy(target + block * bytes,
+                             data.data() + whole * bytes,
+                             size_t(count * bytes));
+               });
+  }
+}
+
+HostArray runtime::gather(const Executor &executor,
+                          const exec::TensorLayoutT &layout, int buffer) {
+  const layout::Mesh &mesh = executor.getExecutable().mesh;
+  HostArray result{layout.element, getSizes(layout), {}};
+  const layout::Sharding sharding = getSharding(layout);
+  const int64_t bytes = getElementBytes(layout.element);
+  result.data.resize(size_t(result.getNumElements() * bytes));
+
+  // Replicas are read once: a device gives its term if no earlier one had the
+  // same part and the same place among the partial values.
+  std::set<std::vector<int64_t>> termsSeen;
+  std::set<std::vector<int64_t>> partsSeen;
+  for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
+    const Placement placement =
+        getPlacement(mesh, result.shape, sharding, device);
+    std::vector<int64_t> key;
+    for (const layout::Range &range : placement.owned)
+      key.push_back(range.offset);
+    const bool isFirst = partsSeen.insert(key).second;
+    const std::vector<int64_t> coordinates = mesh.getCoordinates(device);
+    for (const layout::AxisRef &axis : sharding.partialAxes)
+      key.push_back(mesh.getCoordinate(axis, coordinates));
+    if (!termsSeen.insert(key).second)
+      continue;
+    const std::byte *source = executor.getBlock(device, buffer);
+    forEachRow(result.shape, placement,
+               [&](int64_t whole, int64_t block, int64_t count) {
+                 std::byte *to = result.data.data() + whole * bytes;
+                 const std::byte *from = source + block * bytes;
+                 if (isFirst)
+                   std::memcpy(to, from, size_t(count * bytes));
+                 else
+                   combineInto(layout.element, layout.partial, from, 1, to, 1,
+                               count);
+               });
+  }
+  return result;
+}
+
+double runtime::getScalar(const HostArray &array) {
+  auto read = [&]<typename T>() {
+    T value;
+    std::memcpy(&value, array.data.data(), sizeof(T));
+    return double(value);
+  };
+  switch (array.element) {
+  case exec::ElementType::f32:
+    return read.template operator()<float>();
+  case exec::ElementType::f64:
+    return read.template operator()<double>();
+  case exec::ElementType::i32:
+    return read.template operator()<int32_t>();
+  case exec::ElementType::i64:
+    return read.template operator()<int64_t>();
+  case exec::ElementType::boolean:
+    return read.template operator()<uint8_t>();
+  case exec::ElementType::bf16:
+  case exec::ElementType::f16:
+    break;
+  }
+  __builtin_unreachable(); // checkExecutable refuses ports of these types
+}

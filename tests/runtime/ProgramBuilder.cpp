@@ -1,0 +1,219 @@
+#include "tests/runtime/ProgramBuilder.h"
+
+#include <gtest/gtest.h>
+
+using namespace meshc;
+using namespace meshc::runtime;
+using namespace meshc::runtime::test;
+
+exec::TensorLayoutT test::makeLayout(exec::ElementType element,
+                                     std::vector<Dim> dims,
+                                     exec::ReduceKind partial,
+                                     std::vector<exec::AxisRef> partialAxes) {
+  exec::TensorLayoutT layout;
+  layout.element = element;
+  for (Dim &dim : dims) {
+    auto sharded = std::make_unique<exec::DimShardingT>();
+    sharded->name = dim.name;
+    sharded->size = dim.size;
+    sharded->axes = dim.axes;
+    layout.dims.push_back(std::move(sharded));
+  }
+  layout.partial = partial;
+  layout.partial_axes = std::move(partialAxes);
+  return layout;
+}
+
+exec::TensorLayoutT test::makeLayout(exec::ElementType element,
+                                     const std::vector<int64_t> &sizes,
+                                     const layout::Sharding &sharding) {
+  auto convert = [](const std::vector<layout::AxisRef> &axes) {
+    std::vector<exec::AxisRef> result;
+    for (const layout::AxisRef &ref : axes)
+      result.emplace_back(ref.axis, ref.pre, ref.size);
+    return result;
+  };
+  std::vector<Dim> dims;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    dims.push_back(
+        {"d" + std::to_string(i), sizes[i], convert(sharding.dims[i])});
+  // The enumerators of both kinds are in the same order.
+  return makeLayout(element, std::move(dims),
+                    exec::ReduceKind(int(sharding.partialKind)),
+                    convert(sharding.partialAxes));
+}
+
+std::vector<int64_t> test::getStrides(const std::vector<int64_t> &shape) {
+  std::vector<int64_t> strides(shape.size());
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= shape[i];
+  }
+  return strides;
+}
+
+ProgramBuilder::ProgramBuilder(
+    const std::vector<std::pair<std::string, int64_t>> &axes)
+    : data(std::make_unique<exec::ExecutableT>()) {
+  data->version = execVersion;
+  data->producer = "test";
+  data->model = "test";
+  data->mesh = std::make_unique<exec::MeshT>();
+  for (const auto &[name, size] : axes) {
+    auto axis = std::make_unique<exec::AxisT>();
+    axis->name = name;
+    axis->size = size;
+    data->mesh->axes.push_back(std::move(axis));
+  }
+}
+
+exec::AxisRef ProgramBuilder::axis(int32_t number) const {
+  return {number, 1, data->mesh->axes[number]->size};
+}
+
+int ProgramBuilder::addBuffer(const std::string &name, int64_t bytes) {
+  auto buffer = std::make_unique<exec::BufferT>();
+  buffer->name = name;
+  buffer->role = exec::BufferRole::activation;
+  buffer->offset = data->arena_bytes;
+  buffer->bytes = uint64_t(bytes);
+  data->arena_bytes += (uint64_t(bytes) + 63) / 64 * 64;
+  data->buffers.push_back(std::move(buffer));
+  return int(data->buffers.size()) - 1;
+}
+
+int ProgramBuilder::addBuffer(const std::string &name,
+                              const exec::TensorLayoutT &layout) {
+  return addBuffer(name,
+                   getLocalElements(layout) * getElementBytes(layout.element));
+}
+
+void ProgramBuilder::addVariable(const std::string &name,
+                                 const exec::TensorLayoutT &layout, int buffer,
+                                 bool trainable) {
+  auto variable = std::make_unique<exec::VariableT>();
+  variable->name = name;
+  variable->trainable = trainable;
+  variable->layout = std::make_unique<exec::TensorLayoutT>(layout);
+  variable->buffer = buffer;
+  data->variables.push_back(std::move(variable));
+}
+
+void ProgramBuilder::beginProgram(const std::string &name) {
+  data->programs.push_back(std::make_unique<exec::ProgramT>());
+  data->programs.back()->name = name;
+}
+
+static std::unique_ptr<exec::PortT> makePort(const std::string &name,
+                                             const exec::TensorLayoutT &layout,
+                                             int buffer) {
+  auto port = std::make_unique<exec::PortT>();
+  port->name = name;
+  port->layout = std::make_unique<exec::TensorLayoutT>(layout);
+  port->buffer = buffer;
+  return port;
+}
+
+void ProgramBuilder::addInput(const std::string &name,
+                              const exec::TensorLayoutT &layout, int buffer,
+                              int64_t indexBound) {
+  data->programs.back()->inputs.push_back(makePort(name, layout, buffer));
+  data->programs.back()->inputs.back()->index_bound = indexBound;
+}
+
+void ProgramBuilder::addOutput(const std::string &name,
+                               const exec::TensorLayoutT &layout, int buffer) {
+  data->programs.back()->outputs.push_back(makePort(name, layout, buffer));
+}
+
+std::unique_ptr<exec::OperandT>
+ProgramBuilder::view(int buffer, exec::ElementType element,
+                     std::vector<int64_t> shape, std::vector<int64_t> strides,
+                     uint64_t offset) const {
+  auto operand = std::make_unique<exec::OperandT>();
+  operand->buffer = buffer;
+  operand->offset = offset;
+  operand->element = element;
+  operand->strides = strides.empty() ? getStrides(shape) : std::move(strides);
+  operand->shape = std::move(shape);
+  return operand;
+}
+
+exec::CommandT &ProgramBuilder::addCommand(const std::string &name) {
+  data->programs.back()->commands.push_back(
+      std::make_unique<exec::CommandT>());
+  data->programs.back()->commands.back()->name = name;
+  return *data->programs.back()->commands.back();
+}
+
+exec::CommandT &ProgramBuilder::addKernel(
+    const std::string &symbol, int64_t extent,
+    std::vector<std::unique_ptr<exec::OperandT>> operands, int results,
+    int64_t bytes) {
+  exec::CommandT &command = addCommand(symbol);
+  exec::KernelT kernel;
+  kernel.symbol = symbol;
+  kernel.extent = extent;
+  command.action.Set(std::move(kernel));
+  command.operands = std::move(operands);
+  command.results = results;
+  command.bytes = bytes;
+  return command;
+}
+
+exec::CommandT &ProgramBuilder::addMatmul(
+    const exec::MatmulT &matmul,
+    std::vector<std::unique_ptr<exec::OperandT>> operands) {
+  exec::CommandT &command = addCommand("matmul");
+  command.action.Set(exec::MatmulT(matmul));
+  command.operands = std::move(operands);
+  command.results = 1;
+  return command;
+}
+
+exec::CommandT &ProgramBuilder::addCollective(exec::CollectiveKind kind,
+                                              const exec::TensorLayoutT &source,
+                                              int from,
+                                              const exec::TensorLayoutT &target,
+                                              int to) {
+  exec::CommandT &command = addCommand(exec::EnumNameCollectiveKind(kind));
+  exec::CollectiveT collective;
+  collective.id = "c" + std::to_string(data->programs.back()->commands.size());
+  collective.kind = kind;
+  collective.source = std::make_unique<exec::TensorLayoutT>(source);
+  collective.target = std::make_unique<exec::TensorLayoutT>(target);
+  collective.tensor = -1;
+  command.action.Set(std::move(collective));
+  command.operands.push_back(view(from, source.element, getLocalShape(source)));
+  command.operands.push_back(view(to, target.element, getLocalShape(target)));
+  command.results = 1;
+  return command;
+}
+
+exec::CommandT &ProgramBuilder::addCopy(std::unique_ptr<exec::OperandT> from,
+                                        std::unique_ptr<exec::OperandT> to,
+                                        int64_t bytes) {
+  exec::CommandT &command = addCommand("copy");
+  command.action.Set(exec::CopyT());
+  command.operands = list(std::move(from), std::move(to));
+  command.results = 1;
+  command.bytes = bytes;
+  return command;
+}
+
+std::vector<uint8_t> ProgramBuilder::serialize() const {
+  flatbuffers::FlatBufferBuilder builder;
+  exec::FinishExecutableBuffer(builder,
+                               exec::CreateExecutable(builder, data.get()));
+  return {builder.GetBufferPointer(),
+          builder.GetBufferPointer() + builder.GetSize()};
+}
+
+Executable ProgramBuilder::finish() {
+  // Through bytes, as a compiled program comes.
+  std::vector<uint8_t> bytes = serialize();
+  Result<Executable> executable = Executable::load(bytes);
+  EXPECT_TRUE(executable) << executable.getError().message;
+  return std::move(*executable);
+}
