@@ -24,13 +24,13 @@ static uint64_t hashName(std::string_view name) {
 static std::array<uint64_t, 2> draw(uint64_t key, uint64_t stream,
                                     uint64_t index) {
   r123::Philox4x32 philox;
-  r123::Philox4x32::ctr_type counter = {
-      {uint32_t(index), uint32_t(index >> 32), uint32_t(stream),
-       uint32_t(stream >> 32)}};
+  r123::Philox4x32::ctr_type counter = {{uint32_t(index), uint32_t(index >> 32),
+                                         uint32_t(stream),
+                                         uint32_t(stream >> 32)}};
   r123::Philox4x32::key_type words = {{uint32_t(key), uint32_t(key >> 32)}};
   r123::Philox4x32::ctr_type random = philox(counter, words);
-  return {random[0] | uint64_t(random[1]) << 32,
-          random[2] | uint64_t(random[3]) << 32};
+  return {random[0] | uint64_t(random[1]) << 32, random[2] | uint64_t(random[3])
+                                                                 << 32};
 }
 
 HostArray runtime::makeRandomInput(const exec::PortT &port, int64_t seed) {

@@ -17,7 +17,8 @@ struct BenchRequest {
 Status runBench(Session &session, const BenchRequest &request);
 
 /// Random contents for an input: normal floats (mean 0, deviation 1), integers
-/// uniform in [0, index_bound), a pure function of seed, name and element index.
+/// uniform in [0, index_bound), a pure function of seed, name and element
+/// index.
 HostArray makeRandomInput(const exec::PortT &port, int64_t seed);
 
 } // namespace meshc::runtime

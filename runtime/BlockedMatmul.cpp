@@ -60,8 +60,7 @@ void runBlocked(const MatmulShape &shape, const MatmulOperands &operands,
         const int64_t depth = std::min(depthBlock, shape.k.size - p0);
         for (int64_t i = 0; i < rows; ++i)
           for (int64_t p = 0; p < depth; ++p)
-            aTile[i][p] =
-                Sum(a[(i0 + i) * shape.m.a + (p0 + p) * shape.k.a]);
+            aTile[i][p] = Sum(a[(i0 + i) * shape.m.a + (p0 + p) * shape.k.a]);
         for (int64_t p = 0; p < depth; ++p)
           for (int64_t j = 0; j < columnBlock; ++j)
             bTile[p][j] =
@@ -82,8 +81,7 @@ void runBlocked(const MatmulShape &shape, const MatmulOperands &operands,
             sum += Sum(bias[j0 + j]);
           T &result = c[(i0 + i) * shape.m.c + (j0 + j) * shape.n.c];
           const T value = activate(T(sum), shape.activation);
-          result =
-              shape.accumulate ? T(Sum(result) + Sum(value)) : value;
+          result = shape.accumulate ? T(Sum(result) + Sum(value)) : value;
         }
     }
 }
@@ -91,8 +89,8 @@ void runBlocked(const MatmulShape &shape, const MatmulOperands &operands,
 } // namespace
 
 void runtime::runBlockedMatmul(const MatmulShape &shape,
-                               const MatmulOperands &operands,
-                               int64_t rowBegin, int64_t rowEnd) {
+                               const MatmulOperands &operands, int64_t rowBegin,
+                               int64_t rowEnd) {
   switch (shape.element) {
   case exec::ElementType::f32:
     return runBlocked<float, float>(shape, operands, rowBegin, rowEnd);

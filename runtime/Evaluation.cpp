@@ -32,8 +32,7 @@ findOutputs(const exec::ProgramT &program, std::string_view kind,
             std::string_view prefix, const std::vector<NamedFile> &files) {
   std::vector<const exec::PortT *> ports;
   for (const NamedFile &file : files) {
-    ports.push_back(
-        findPort(program.outputs, std::string(prefix) + file.name));
+    ports.push_back(findPort(program.outputs, std::string(prefix) + file.name));
     if (ports.back())
       continue;
     std::vector<std::string> names;
@@ -58,8 +57,8 @@ Status runtime::evaluateOnce(Session &session,
       findOutputs(**program, "output", "", request.outputs);
   if (!outputs)
     return outputs.getError();
-  Result<std::vector<const exec::PortT *>> gradients = findOutputs(
-      **program, "gradient of", gradientPrefix, request.gradients);
+  Result<std::vector<const exec::PortT *>> gradients =
+      findOutputs(**program, "gradient of", gradientPrefix, request.gradients);
   if (!gradients)
     return gradients.getError();
 

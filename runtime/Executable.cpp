@@ -146,9 +146,9 @@ Result<Executable> Executable::load(std::span<const uint8_t> bytes) {
   // Root offset and file identifier.
   constexpr size_t headerBytes = 8;
   if (bytes.size() < headerBytes || bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE)
-    return getDamage(fmt::format(
-        "it has {} bytes, expected {} to {}", bytes.size(), headerBytes,
-        uint64_t(FLATBUFFERS_MAX_BUFFER_SIZE)));
+    return getDamage(fmt::format("it has {} bytes, expected {} to {}",
+                                 bytes.size(), headerBytes,
+                                 uint64_t(FLATBUFFERS_MAX_BUFFER_SIZE)));
   if (!exec::ExecutableBufferHasIdentifier(bytes.data()))
     return getDamage(fmt::format("it does not carry the mark \"{}\"",
                                  exec::ExecutableIdentifier()));

@@ -57,9 +57,9 @@ struct Executable {
   const exec::VariableT *findVariable(std::string_view name) const;
 };
 
-const exec::PortT *findPort(
-    const std::vector<std::unique_ptr<exec::PortT>> &ports,
-    std::string_view name);
+const exec::PortT *
+findPort(const std::vector<std::unique_ptr<exec::PortT>> &ports,
+         std::string_view name);
 
 /// What is wrong with `data` beyond its encoding, the first defect found;
 /// empty if nothing is. Checks versions, enumerators, mesh size, indices,

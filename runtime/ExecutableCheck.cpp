@@ -121,8 +121,8 @@ bool Checker::checkLayout(const exec::TensorLayoutT *layout) {
     if (bytes < 0)
       return fail("a tensor is larger than any memory");
   }
-  std::string violation = layout::getViolation(
-      mesh, getSharding(*layout), layout->dims.size());
+  std::string violation =
+      layout::getViolation(mesh, getSharding(*layout), layout->dims.size());
   if (!violation.empty())
     return fail("impossible sharding: " + violation);
   return true;
@@ -130,8 +130,7 @@ bool Checker::checkLayout(const exec::TensorLayoutT *layout) {
 
 bool Checker::checkBufferHolds(int buffer, const exec::TensorLayoutT &layout) {
   if (buffer < 0 || size_t(buffer) >= data.buffers.size())
-    return fail(
-        fmt::format("buffer {} of {}", buffer, data.buffers.size()));
+    return fail(fmt::format("buffer {} of {}", buffer, data.buffers.size()));
   uint64_t needed =
       uint64_t(getLocalElements(layout) * getElementBytes(layout.element));
   const exec::BufferT &found = *data.buffers[buffer];
@@ -152,8 +151,8 @@ bool Checker::checkReach(size_t number, const exec::OperandT &operand,
   bool empty = false;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] < 0 || strides[i] < 0)
-      return fail(fmt::format("operand {} has a negative size or stride",
-                              number));
+      return fail(
+          fmt::format("operand {} has a negative size or stride", number));
     if (shape[i] == 0) {
       empty = true;
       continue;
@@ -193,8 +192,7 @@ bool Checker::checkMatmul(const exec::CommandT &command) {
     return fail(fmt::format("a matmul has {} operands, expected {}",
                             command.operands.size(), expected));
   if (!isEnumerator(matmul.activation, exec::Activation::MAX))
-    return fail(
-        fmt::format("unknown activation {}", int(matmul.activation)));
+    return fail(fmt::format("unknown activation {}", int(matmul.activation)));
   for (const auto &operand : command.operands)
     if (operand->element != command.operands[0]->element)
       return fail("a matmul's operands differ in element type");
@@ -338,8 +336,8 @@ bool Checker::checkCommand(const exec::CommandT &command, size_t index) {
   // The list is executed in order, so it must be an order of its waits.
   for (int wait : command.waits)
     if (wait < 0 || size_t(wait) >= index)
-      return fail(fmt::format("it waits for command {}, which is not before it",
-                              wait));
+      return fail(
+          fmt::format("it waits for command {}, which is not before it", wait));
   if (command.span && !checkSpan(*command.span))
     return false;
   if (!command.action.value)
@@ -372,9 +370,8 @@ bool Checker::checkCommand(const exec::CommandT &command, size_t index) {
   return sound;
 }
 
-bool Checker::checkPorts(
-    const std::vector<std::unique_ptr<exec::PortT>> &ports,
-    std::string_view kind) {
+bool Checker::checkPorts(const std::vector<std::unique_ptr<exec::PortT>> &ports,
+                         std::string_view kind) {
   std::string outer = where;
   std::set<std::string_view> names;
   for (const auto &port : ports) {

@@ -34,8 +34,7 @@ Result<std::vector<std::byte>> runtime::readFile(const std::string &path) {
   if (fstat(fileno(file.get()), &status) == 0 && S_ISREG(status.st_mode))
     bytes.reserve(size_t(status.st_size) + 1);
   std::vector<std::byte> chunk(size_t(1) << 20);
-  while (size_t count =
-             std::fread(chunk.data(), 1, chunk.size(), file.get()))
+  while (size_t count = std::fread(chunk.data(), 1, chunk.size(), file.get()))
     bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + ptrdiff_t(count));
   if (std::ferror(file.get()))
     return getFileError("read", path);

@@ -19,8 +19,8 @@ using namespace meshc::runtime;
 
 void runtime::useOneMatmulThread() {
   // The count is OpenMP's, kept per thread. It is looked up because the runtime
-  // is not itself an OpenMP program; a oneDNN built on other threads has no such
-  // symbol and nothing to set.
+  // is not itself an OpenMP program; a oneDNN built on other threads has no
+  // such symbol and nothing to set.
   static auto *const setThreads = reinterpret_cast<void (*)(int)>(
       dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
   thread_local bool done = false;
@@ -48,8 +48,8 @@ MatmulShape runtime::getMatmulShape(const exec::MatmulT &matmul,
   return shape;
 }
 
-/// Makes `from` and `into` one dimension if stepping over all of one is one step
-/// of the other in every operand.
+/// Makes `from` and `into` one dimension if stepping over all of one is one
+/// step of the other in every operand.
 static bool mergeInto(const MatmulDim &from, MatmulDim &into) {
   auto isOutside = [](const MatmulDim &outer, const MatmulDim &inner) {
     return outer.a == inner.size * inner.a && outer.b == inner.size * inner.b &&
@@ -241,15 +241,12 @@ std::unique_ptr<Primitive> Primitive::create(const MatmulShape &shape,
     bStrides.push_back(dim.b);
     cStrides.push_back(dim.c);
   }
-  dnnl::memory::desc a =
-      getDescriptor(sizes, aStrides, shape.m.size, shape.m.a, shape.k.size,
-                    shape.k.a);
-  dnnl::memory::desc b =
-      getDescriptor(sizes, bStrides, shape.k.size, shape.k.b, shape.n.size,
-                    shape.n.b);
-  dnnl::memory::desc c =
-      getDescriptor(sizes, cStrides, shape.m.size, shape.m.c, shape.n.size,
-                    shape.n.c);
+  dnnl::memory::desc a = getDescriptor(sizes, aStrides, shape.m.size, shape.m.a,
+                                       shape.k.size, shape.k.a);
+  dnnl::memory::desc b = getDescriptor(sizes, bStrides, shape.k.size, shape.k.b,
+                                       shape.n.size, shape.n.b);
+  dnnl::memory::desc c = getDescriptor(sizes, cStrides, shape.m.size, shape.m.c,
+                                       shape.n.size, shape.n.c);
 
   dnnl::post_ops postOps;
   switch (shape.activation) {
@@ -304,8 +301,7 @@ std::unique_ptr<Primitive> Primitive::create(const MatmulShape &shape,
     worker.c = dnnl::memory(c, engine, nullptr);
     if (shape.hasBias)
       worker.bias = dnnl::memory(bias, engine, nullptr);
-    worker.scratch =
-        dnnl::memory(prepared.scratchpad_desc(), engine, nullptr);
+    worker.scratch = dnnl::memory(prepared.scratchpad_desc(), engine, nullptr);
     result->workers.push_back(std::move(worker));
   }
   return result;
@@ -331,7 +327,8 @@ dnnl_status_t Primitive::run(const MatmulOperands &operands, int number,
                                 arguments);
 }
 
-/// oneDNN products inside a loop over `outer`; one dimension is cut into pieces.
+/// oneDNN products inside a loop over `outer`; one dimension is cut into
+/// pieces.
 class OneDnnLoops final : public Matmul {
 public:
   /// Null where oneDNN has no fast implementation with this many batch
@@ -393,8 +390,7 @@ std::unique_ptr<OneDnnLoops> OneDnnLoops::create(const MatmulShape &shape,
   result->cut = *cut;
   result->cutTotal = cut->size;
   int64_t perPiece = (cut->size + pieces - 1) / pieces;
-  result->cutSize =
-      std::min(cut->size, (perPiece + grain - 1) / grain * grain);
+  result->cutSize = std::min(cut->size, (perPiece + grain - 1) / grain * grain);
   int64_t restSize = cut->size % result->cutSize;
   if (!result->outer.empty() && cut == result->outer.data()) {
     // A piece is a range of the first outer loop: every product has one shape.
@@ -432,14 +428,14 @@ Status OneDnnLoops::run(int64_t piece, const MatmulOperands &given, int worker,
                   cutsColumns ? position : 0};
     MatmulOperands here = advance(operands, start, elementBytes);
     for (int64_t product = 0; product < products; ++product) {
-      dnnl_status_t status = primitive.run(
-          advance(here, getOffsets(outer, product), elementBytes), worker,
-          scratch);
+      dnnl_status_t status =
+          primitive.run(advance(here, getOffsets(outer, product), elementBytes),
+                        worker, scratch);
       if (status != dnnl_success)
-        return Error{ExitCode::Internal,
-                     fmt::format("a matrix product failed: {}",
-                                 dnnl_status2str(status)),
-                     ""};
+        return Error{
+            ExitCode::Internal,
+            fmt::format("a matrix product failed: {}", dnnl_status2str(status)),
+            ""};
     }
   }
   return Status::success();
@@ -447,8 +443,8 @@ Status OneDnnLoops::run(int64_t piece, const MatmulOperands &given, int worker,
 
 } // namespace
 
-Result<std::unique_ptr<Matmul>>
-Matmul::create(const MatmulShape &given, int64_t pieces, int workers) {
+Result<std::unique_ptr<Matmul>> Matmul::create(const MatmulShape &given,
+                                               int64_t pieces, int workers) {
   MatmulShape shape = mergeDims(given);
   const int64_t products =
       multiplySizes(shape.batch) * shape.m.size * shape.n.size;
@@ -463,9 +459,9 @@ Matmul::create(const MatmulShape &given, int64_t pieces, int workers) {
     MatmulShape oriented = shape;
     // oneDNN wants rows; a result with columns is the product of the
     // transposes.
-    const bool swapsOperands =
-        oriented.n.c != 1 && oriented.n.size > 1 &&
-        (oriented.m.c == 1 || oriented.m.size == 1) && !oriented.hasBias;
+    const bool swapsOperands = oriented.n.c != 1 && oriented.n.size > 1 &&
+                               (oriented.m.c == 1 || oriented.m.size == 1) &&
+                               !oriented.hasBias;
     if (swapsOperands) {
       auto transpose = [](MatmulDim &dim) { std::swap(dim.a, dim.b); };
       std::swap(oriented.m, oriented.n);
@@ -479,9 +475,8 @@ Matmul::create(const MatmulShape &given, int64_t pieces, int workers) {
       constexpr size_t maxInnerBatch = 2;
       for (size_t inner = std::min(maxInnerBatch, oriented.batch.size()) + 1;
            inner-- > 0;)
-        if (auto loops =
-                OneDnnLoops::create(oriented, inner, pieces, workers,
-                                swapsOperands))
+        if (auto loops = OneDnnLoops::create(oriented, inner, pieces, workers,
+                                             swapsOperands))
           return std::unique_ptr<Matmul>(std::move(loops));
     } catch (const dnnl::error &error) {
       return Error{ExitCode::Internal,

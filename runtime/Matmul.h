@@ -5,11 +5,11 @@
 ///
 /// A product c[batch.., m, n] (+)= activation(a b + bias) is first brought to
 /// few dimensions: batch dimensions that are contiguous with one another, with
-/// m or with n are merged. f32 then goes to oneDNN in place, through at most two
-/// batch dimensions; batch dimensions beyond those, or which push oneDNN off its
-/// fast paths, become a loop around it. What oneDNN has only its reference
-/// implementation for (f64, integers, views without a unit stride) goes to the
-/// blocked loops of BlockedMatmul.h.
+/// m or with n are merged. f32 then goes to oneDNN in place, through at most
+/// two batch dimensions; batch dimensions beyond those, or which push oneDNN
+/// off its fast paths, become a loop around it. What oneDNN has only its
+/// reference implementation for (f64, integers, views without a unit stride)
+/// goes to the blocked loops of BlockedMatmul.h.
 ///
 /// A product is cut into pieces that different threads may run. The cut depends
 /// on the shape and on the number given as `pieces`, never on the number of
@@ -69,8 +69,8 @@ public:
 
   /// Prepares a product for `workers` threads, cut into about `pieces` pieces.
   /// Errors: ExitCode::Internal where oneDNN refuses a product it should have.
-  static Result<std::unique_ptr<Matmul>>
-  create(const MatmulShape &shape, int64_t pieces, int workers);
+  static Result<std::unique_ptr<Matmul>> create(const MatmulShape &shape,
+                                                int64_t pieces, int workers);
 
   virtual int64_t getNumPieces() const = 0;
   /// Bytes of scratch memory, 64-byte aligned, that run() needs.

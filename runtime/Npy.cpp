@@ -147,8 +147,7 @@ Result<HostArray> runtime::parseNpy(std::span<const std::byte> bytes,
                  fmt::format("'{}' is damaged: {}", path, what), ""};
   };
   const auto *data = reinterpret_cast<const unsigned char *>(bytes.data());
-  if (bytes.size() < 10 ||
-      std::memcmp(data, magic.data(), magic.size()) != 0)
+  if (bytes.size() < 10 || std::memcmp(data, magic.data(), magic.size()) != 0)
     return damaged("it does not begin as a .npy file does");
   const int version = data[6];
   if (version < 1 || version > 3)
@@ -182,31 +181,32 @@ Result<HostArray> runtime::parseNpy(std::span<const std::byte> bytes,
                              path, header->type),
                  ""};
   if (header->isFortranOrder)
-    return Error{ExitCode::WrongInput,
-                 fmt::format("'{}' is in Fortran order, expected C order", path),
-                 "numpy.ascontiguousarray() gives C order"};
+    return Error{
+        ExitCode::WrongInput,
+        fmt::format("'{}' is in Fortran order, expected C order", path),
+        "numpy.ascontiguousarray() gives C order"};
   HostArray array{type->element, std::move(header->shape), {}};
   // Zero sizes first: they make any other size harmless.
-  const bool isEmpty = std::find(array.shape.begin(), array.shape.end(), 0) !=
-                       array.shape.end();
+  const bool isEmpty =
+      std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end();
   const size_t available = bytes.size() - start - length;
   size_t needed = isEmpty ? 0 : size_t(getElementBytes(array.element));
   for (size_t i = 0; i < array.shape.size() && !isEmpty; ++i)
     if (__builtin_mul_overflow(needed, size_t(array.shape[i]), &needed) ||
         needed > available)
-      return damaged(fmt::format(
-          "{} bytes of elements, its shape {} needs more", available,
-          toString(array.element, array.shape)));
+      return damaged(
+          fmt::format("{} bytes of elements, its shape {} needs more",
+                      available, toString(array.element, array.shape)));
   if (needed != available)
-    return damaged(fmt::format(
-        "{} bytes of elements, its shape {} needs {}", available,
-        toString(array.element, array.shape), needed));
+    return damaged(fmt::format("{} bytes of elements, its shape {} needs {}",
+                               available, toString(array.element, array.shape),
+                               needed));
   array.data.assign(bytes.begin() + ptrdiff_t(start + length), bytes.end());
   if (array.element == exec::ElementType::boolean)
     for (std::byte value : array.data)
       if (value > std::byte(1))
-        return damaged(fmt::format("a boolean is {}, expected 0 or 1",
-                                   int(value)));
+        return damaged(
+            fmt::format("a boolean is {}, expected 0 or 1", int(value)));
   return array;
 }
 
@@ -238,8 +238,8 @@ Status runtime::writeNpy(const std::string &path, const HostArray &array) {
   header.append(total - before - header.size() - 1, ' ');
   header += '\n';
   std::string text(magic);
-  text += {char(1), char(0), char(header.size() & 0xff),
-           char(header.size() >> 8)};
+  text +=
+      {char(1), char(0), char(header.size() & 0xff), char(header.size() >> 8)};
   text += header;
   text.append(reinterpret_cast<const char *>(array.data.data()),
               array.data.size());

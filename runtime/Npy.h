@@ -5,8 +5,8 @@
 /// and b1 in C order.
 ///
 /// Source: numpy/lib/format.py, "Format specification". The header is a literal
-/// of a Python dictionary; it is read by a parser of just that form, which never
-/// evaluates anything and has no recursion.
+/// of a Python dictionary; it is read by a parser of just that form, which
+/// never evaluates anything and has no recursion.
 
 #include "runtime/Values.h"
 
@@ -14,8 +14,8 @@
 
 namespace meshc::runtime {
 
-/// Reads a file. Errors: WrongInput where it cannot be opened or holds a type or
-/// order that is not supported; Damaged where it is not an array file, its
+/// Reads a file. Errors: WrongInput where it cannot be opened or holds a type
+/// or order that is not supported; Damaged where it is not an array file, its
 /// header is not well-formed or its length is not what the header says.
 Result<HostArray> readNpy(const std::string &path);
 

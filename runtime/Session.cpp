@@ -60,8 +60,8 @@ static Status checkArray(std::string_view kind, std::string_view name,
     return Status::success();
   return Error{ExitCode::WrongInput,
                fmt::format("{} '{}': expected {}, found {} in '{}'", kind, name,
-                           toString(layout), toString(array.element, array.shape),
-                           source),
+                           toString(layout),
+                           toString(array.element, array.shape), source),
                ""};
 }
 

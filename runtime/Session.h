@@ -51,8 +51,7 @@ public:
   }
 
 private:
-  explicit Session(Executable executable)
-      : executable(std::move(executable)) {}
+  explicit Session(Executable executable) : executable(std::move(executable)) {}
 
   Executable executable;
   std::unique_ptr<Executor> executor;

@@ -30,15 +30,14 @@ struct Placement {
   std::vector<int64_t> block;       ///< shape of the block, padding included
 };
 
-Placement getPlacement(const layout::Mesh &mesh,
-                       std::span<const int64_t> sizes,
+Placement getPlacement(const layout::Mesh &mesh, std::span<const int64_t> sizes,
                        const layout::Sharding &sharding, int64_t device) {
   Placement placement;
   placement.block = layout::getLocalShape(sizes, sharding);
   std::vector<int64_t> coordinates = mesh.getCoordinates(device);
   for (size_t i = 0; i < sizes.size(); ++i)
-    placement.owned.push_back(layout::getOwnedRange(
-        mesh, sizes[i], sharding.dims[i], coordinates));
+    placement.owned.push_back(
+        layout::getOwnedRange(mesh, sizes[i], sharding.dims[i], coordinates));
   return placement;
 }
 

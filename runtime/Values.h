@@ -22,16 +22,15 @@ struct HostArray {
 };
 
 /// "f32[3, 5]".
-std::string toString(exec::ElementType element,
-                     std::span<const int64_t> shape);
+std::string toString(exec::ElementType element, std::span<const int64_t> shape);
 
 /// Cuts a whole tensor into the devices' blocks in `buffer`; padding is left as
 /// it is. `data` has the elements of `layout` in C order.
 void scatter(const Executor &executor, const exec::TensorLayoutT &layout,
              int buffer, std::span<const std::byte> data);
 
-/// Puts the devices' blocks in `buffer` together. A partial value is combined in
-/// the order of device numbers.
+/// Puts the devices' blocks in `buffer` together. A partial value is combined
+/// in the order of device numbers.
 HostArray gather(const Executor &executor, const exec::TensorLayoutT &layout,
                  int buffer);
 

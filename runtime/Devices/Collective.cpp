@@ -54,16 +54,14 @@ void Collective::cutIntoPieces(size_t number, Group &group) const {
   if (move.inner.size > elements) {
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t begin = 0; begin < move.inner.size; begin += elements)
-        group.pieces.push_back(
-            {number, row, row + 1, begin,
-             std::min(begin + elements, move.inner.size)});
+        group.pieces.push_back({number, row, row + 1, begin,
+                                std::min(begin + elements, move.inner.size)});
     return;
   }
-  const int64_t rowsPerPiece =
-      std::max<int64_t>(1, elements / move.inner.size);
+  const int64_t rowsPerPiece = std::max<int64_t>(1, elements / move.inner.size);
   for (int64_t row = 0; row < rows; row += rowsPerPiece)
-    group.pieces.push_back({number, row, std::min(row + rowsPerPiece, rows), 0,
-                            move.inner.size});
+    group.pieces.push_back(
+        {number, row, std::min(row + rowsPerPiece, rows), 0, move.inner.size});
 }
 
 Collective Collective::create(const layout::Mesh &mesh,
@@ -95,10 +93,9 @@ Collective Collective::create(const layout::Mesh &mesh,
     for (const layout::TransferEnd &block : transfer.targets) {
       End end = getEnd(block, toOffset, to.strides);
       // In place, the data of a single source is there already.
-      const bool inPlace = move.sources.size() == 1 &&
-                           move.sources[0].device == end.device &&
-                           move.sources[0].offset == end.offset &&
-                           from.strides == to.strides;
+      const bool inPlace =
+          move.sources.size() == 1 && move.sources[0].device == end.device &&
+          move.sources[0].offset == end.offset && from.strides == to.strides;
       if (!inPlace)
         move.targets.push_back(end);
     }
@@ -164,9 +161,8 @@ void Collective::run(int64_t group, int64_t number,
   std::array<std::byte *, maxOnStack> fewTargets;
   std::vector<const std::byte *> manySources;
   std::vector<std::byte *> manyTargets;
-  std::span<const std::byte *> sources(fewSources.data(),
-                                       std::min(move.sources.size(),
-                                                maxOnStack));
+  std::span<const std::byte *> sources(
+      fewSources.data(), std::min(move.sources.size(), maxOnStack));
   std::span<std::byte *> targets(fewTargets.data(),
                                  std::min(move.targets.size(), maxOnStack));
   if (move.sources.size() > maxOnStack) {
@@ -189,8 +185,8 @@ void Collective::run(int64_t group, int64_t number,
       rest /= dim.size;
     }
     for (size_t i = 0; i < sources.size(); ++i)
-      sources[i] =
-          arenas[move.sources[i].device] + move.sources[i].offset + from * bytes;
+      sources[i] = arenas[move.sources[i].device] + move.sources[i].offset +
+                   from * bytes;
     for (size_t i = 0; i < targets.size(); ++i)
       targets[i] =
           arenas[move.targets[i].device] + move.targets[i].offset + to * bytes;

@@ -12,8 +12,8 @@
 ///
 /// Devices that share a move form a group: a group's moves run when all its
 /// devices have arrived, and it waits for no one else. The moves are cut into
-/// pieces that different threads may run in any order: no element is read in one
-/// piece and written in another.
+/// pieces that different threads may run in any order: no element is read in
+/// one piece and written in another.
 
 #include "layout/Mesh.h"
 #include "runtime/Error.h"

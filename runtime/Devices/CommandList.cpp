@@ -58,8 +58,8 @@ static void prepareKernel(const exec::CommandT &command, int workers,
   const int64_t pieces = getNumPieces(command, prepared.extent, workers);
   prepared.extentPerPiece =
       ((prepared.extent + pieces - 1) / pieces + grain - 1) / grain * grain;
-  prepared.pieces = (prepared.extent + prepared.extentPerPiece - 1) /
-                    prepared.extentPerPiece;
+  prepared.pieces =
+      (prepared.extent + prepared.extentPerPiece - 1) / prepared.extentPerPiece;
 }
 
 static void prepareCopy(const exec::CommandT &command, int workers,
@@ -103,12 +103,10 @@ void runtime::runCopy(const exec::CommandT &command, const std::byte *from,
   }
 }
 
-Result<CommandList>
-runtime::prepareProgram(const Executable &executable,
-                        const exec::ProgramT &program,
-                        std::span<const meshcKernelEntry> kernels,
-                        std::span<std::byte *const> arenas, int workers,
-                        MatmulCache &products) {
+Result<CommandList> runtime::prepareProgram(
+    const Executable &executable, const exec::ProgramT &program,
+    std::span<const meshcKernelEntry> kernels,
+    std::span<std::byte *const> arenas, int workers, MatmulCache &products) {
   CommandList list;
   std::map<std::string_view, meshcKernelFunction> functions;
   for (const meshcKernelEntry &entry : kernels)
@@ -128,20 +126,20 @@ runtime::prepareProgram(const Executable &executable,
       const std::string &symbol = command->action.AsKernel()->symbol;
       auto function = functions.find(symbol);
       if (function == functions.end())
-        return Error{ExitCode::Damaged,
-                     fmt::format("damaged program: it has no kernel '{}', which "
-                                 "command '{}' of program '{}' calls",
-                                 symbol, command->name, program.name),
-                     ""};
+        return Error{
+            ExitCode::Damaged,
+            fmt::format("damaged program: it has no kernel '{}', which "
+                        "command '{}' of program '{}' calls",
+                        symbol, command->name, program.name),
+            ""};
       prepared.kernel = function->second;
       prepareKernel(*command, workers, prepared);
       break;
     }
     case exec::Action::Matmul: {
       prepared.timeClass = TimeClass::Matmul;
-      Result<Matmul *> product =
-          products.get(getMatmulShape(*command->action.AsMatmul(),
-                                      command->operands[0]->element));
+      Result<Matmul *> product = products.get(getMatmulShape(
+          *command->action.AsMatmul(), command->operands[0]->element));
       if (!product)
         return product.getError();
       prepared.matmul = *product;

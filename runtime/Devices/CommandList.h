@@ -49,8 +49,7 @@ struct CommandList {
 /// The products of an executable; equal ones are created once.
 class MatmulCache {
 public:
-  MatmulCache(int64_t pieces, int workers)
-      : pieces(pieces), workers(workers) {}
+  MatmulCache(int64_t pieces, int workers) : pieces(pieces), workers(workers) {}
 
   Result<Matmul *> get(const MatmulShape &shape);
   uint64_t getScratchBytes() const { return scratchBytes; }

@@ -46,12 +46,13 @@ Executor::create(const Executable &executable,
   const uint64_t memory =
       uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
   if (arenaBytes > memory / uint64_t(devices))
-    return Error{ExitCode::DoesNotFit,
-                 fmt::format("{} devices need {:.1f} MiB each, this machine has "
-                             "{:.1f} MiB in all",
-                             devices, double(arenaBytes) / (1 << 20),
-                             double(memory) / (1 << 20)),
-                 "use a smaller batch, or split more dimensions"};
+    return Error{
+        ExitCode::DoesNotFit,
+        fmt::format("{} devices need {:.1f} MiB each, this machine has "
+                    "{:.1f} MiB in all",
+                    devices, double(arenaBytes) / (1 << 20),
+                    double(memory) / (1 << 20)),
+        "use a smaller batch, or split more dimensions"};
   for (int64_t device = 0; device < devices; ++device) {
     Result<Arena> arena = Arena::create(arenaBytes);
     if (!arena)
@@ -61,8 +62,8 @@ Executor::create(const Executable &executable,
   }
 
   useOneMatmulThread();
-  executor->products = std::make_unique<MatmulCache>(
-      getMatmulPieces(devices, threads), threads);
+  executor->products =
+      std::make_unique<MatmulCache>(getMatmulPieces(devices, threads), threads);
   size_t numGroups = 0;
   for (const auto &program : executable.data.programs) {
     Result<CommandList> list =
@@ -141,9 +142,9 @@ void Executor::runPiece(const PreparedCommand &command, int64_t device,
     return;
   }
   case TimeClass::Matmul: {
-    const MatmulOperands matrices = {
-        operands[0], operands[1], operands[2],
-        command.numOperands > 3 ? operands[3] : nullptr};
+    const MatmulOperands matrices = {operands[0], operands[1], operands[2],
+                                     command.numOperands > 3 ? operands[3]
+                                                             : nullptr};
     Status status =
         command.matmul->run(piece, matrices, worker, workers[worker].scratch);
     if (!status) {
@@ -240,8 +241,8 @@ void Executor::advance(int64_t device, int worker,
           int64_t(command.collective->getDevices(group).size()))
         return;
       arrivals[slot] = 0;
-      groupJobs[slot] = {&command, -1, group, 0, 0,
-                         command.collective->getNumPieces(group)};
+      groupJobs[slot] = {&command, -1, group,
+                         0,        0,  command.collective->getNumPieces(group)};
       startJob(groupJobs[slot], worker, lock);
       return;
     }

@@ -11,12 +11,13 @@
 ///   worker 1   device 1: kernel, matmul, arrives   device 3: kernel, ...
 ///                                       all_reduce of {0, 1, 2, 3} | goes on
 ///
-/// A device that arrives at a collective is parked, and its worker takes another
-/// one. The last device of a group to arrive makes the collective a job: pieces
-/// that any worker may take. Large kernels, products and copies are jobs too, so
-/// a worker without a device of its own takes pieces of another's. Whoever ends
-/// the last piece of a job makes its devices runnable again. No thread waits for
-/// another one while anything is runnable; one with nothing to do sleeps.
+/// A device that arrives at a collective is parked, and its worker takes
+/// another one. The last device of a group to arrive makes the collective a
+/// job: pieces that any worker may take. Large kernels, products and copies are
+/// jobs too, so a worker without a device of its own takes pieces of another's.
+/// Whoever ends the last piece of a job makes its devices runnable again. No
+/// thread waits for another one while anything is runnable; one with nothing to
+/// do sleeps.
 ///
 /// The result does not depend on the number of threads: pieces compute the same
 /// elements the same way wherever they are cut (see commands in exec.fbs), and
@@ -87,8 +88,8 @@ private:
   /// Executes commands of a device, from its place on, until it is parked, its
   /// next command is a job or it has come to its end. Returns locked.
   void advance(int64_t device, int worker, std::unique_lock<std::mutex> &lock);
-  /// Opens a job, of which command, device or group and count are set, and takes
-  /// part in it.
+  /// Opens a job, of which command, device or group and count are set, and
+  /// takes part in it.
   void startJob(Job &job, int worker, std::unique_lock<std::mutex> &lock);
   /// Takes pieces of a job until none is left.
   void runPieces(Job &job, int worker, std::unique_lock<std::mutex> &lock);
@@ -125,8 +126,8 @@ private:
   std::vector<int64_t> arrivals; ///< per group of the program
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<int64_t> ready;   ///< devices to execute
-  std::deque<Job *> openJobs;  ///< jobs with pieces left; collectives first
+  std::deque<int64_t> ready;  ///< devices to execute
+  std::deque<Job *> openJobs; ///< jobs with pieces left; collectives first
   int64_t unfinishedDevices = 0;
   int64_t sleepers = 0;
   bool stopping = false;

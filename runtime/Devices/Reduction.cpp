@@ -12,9 +12,10 @@ using namespace meshc::runtime;
 
 // The loops are memory-bound from the second-level cache on; wider registers
 // help where the rows are in the first.
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) &&                   \
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) &&                    \
     !defined(MESHC_NO_CLONES)
-#define MESHC_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#define MESHC_CLONES                                                           \
+  __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define MESHC_CLONES
 #endif
@@ -96,16 +97,16 @@ template <exec::ReduceKind kind, typename T>
 combineFour(const T *a, const T *b, const T *c, const T *d, T *__restrict out,
             int64_t count) {
   for (int64_t i = 0; i < count; ++i)
-    out[i] = combine<kind>(
-        combine<kind>(combine<kind>(a[i], b[i]), c[i]), d[i]);
+    out[i] =
+        combine<kind>(combine<kind>(combine<kind>(a[i], b[i]), c[i]), d[i]);
 }
 
 template <exec::ReduceKind kind, typename T>
-[[gnu::always_inline]] inline void
-addThree(const T *b, const T *c, const T *d, T *out, int64_t count) {
+[[gnu::always_inline]] inline void addThree(const T *b, const T *c, const T *d,
+                                            T *out, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
-    out[i] = combine<kind>(
-        combine<kind>(combine<kind>(out[i], b[i]), c[i]), d[i]);
+    out[i] =
+        combine<kind>(combine<kind>(combine<kind>(out[i], b[i]), c[i]), d[i]);
 }
 
 /// Through a tile in the first-level cache: a target may then be any source.
@@ -115,8 +116,7 @@ addThree(const T *b, const T *c, const T *d, T *out, int64_t count) {
 template <exec::ReduceKind kind, typename T>
 [[gnu::always_inline]] inline void
 reduceThroughTile(const std::byte *const *sources, size_t numSources,
-                  std::byte *const *targets, size_t numTargets,
-                  int64_t count) {
+                  std::byte *const *targets, size_t numTargets, int64_t count) {
   constexpr int64_t tileElements = 4096 / sizeof(T);
   alignas(64) T tile[tileElements];
   for (int64_t start = 0; start < count; start += tileElements) {
@@ -218,7 +218,6 @@ void runtime::reduceRow(exec::ElementType element, exec::ReduceKind kind,
     if (sources.empty())
       fillIdentity(element, kind, target, 1, count);
     else if (target != sources[0])
-      std::memcpy(target, sources[0],
-                  size_t(count * getElementBytes(element)));
+      std::memcpy(target, sources[0], size_t(count * getElementBytes(element)));
   }
 }

@@ -9,10 +9,10 @@
 
 namespace meshc::runtime {
 
-/// Combines `count` contiguous elements of the sources in their order, from left
-/// to right, and writes the result to every target. One source is copied; none
-/// writes the identity of `kind`. A target may be a source, but may not overlap
-/// one otherwise.
+/// Combines `count` contiguous elements of the sources in their order, from
+/// left to right, and writes the result to every target. One source is copied;
+/// none writes the identity of `kind`. A target may be a source, but may not
+/// overlap one otherwise.
 ///
 /// Integers wrap around; max and min of floats give NaN where a source is NaN;
 /// max and min of booleans are "or" and "and".

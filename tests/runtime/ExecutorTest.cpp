@@ -41,8 +41,8 @@ void mix(void *const *operands, const int64_t *coordinates, int64_t begin,
   const auto *in = static_cast<const float *>(operands[0]);
   auto *out = static_cast<float *>(operands[1]);
   for (int64_t i = begin; i < end; ++i)
-    out[i] = std::sin(in[i] * 1.7f + float(coordinates[0]) * 0.3f +
-                      float(i % 13));
+    out[i] =
+        std::sin(in[i] * 1.7f + float(coordinates[0]) * 0.3f + float(i % 13));
 }
 
 std::atomic<int> callsOfSlow;
@@ -190,11 +190,10 @@ Executable makeMixedProgram(int64_t x, int64_t y, bool hasMatmul) {
   builder.addVariable("a", whole, a);
   builder.beginProgram("p");
   auto addKernel = [&](int from, int to) {
-    builder.addKernel(
-        "mix", size * size,
-        list(builder.view(from, f32, {size, size}),
-             builder.view(to, f32, {size, size})),
-        1, int64_t(1) << 22);
+    builder.addKernel("mix", size * size,
+                      list(builder.view(from, f32, {size, size}),
+                           builder.view(to, f32, {size, size})),
+                      1, int64_t(1) << 22);
   };
   for (int round = 0; round < 4; ++round) {
     addKernel(a, b);
@@ -235,15 +234,21 @@ std::vector<std::byte> runMixedProgram(const Executable &executable,
   std::vector<std::byte> result;
   for (int64_t device = 0; device < executable.getNumDevices(); ++device) {
     const std::byte *arena = executor->getArenas()[device];
-    result.insert(result.end(), arena,
-                  arena + executable.data.arena_bytes);
+    result.insert(result.end(), arena, arena + executable.data.arena_bytes);
   }
   return result;
 }
 
 TEST(ExecutorTest, threads_change_no_bit) {
-  for (auto [x, y] : {std::pair{1, 1}, {1, 2}, {2, 1}, {3, 1}, {2, 2}, {1, 5},
-                      {2, 3}, {7, 1}, {4, 2}}) {
+  for (auto [x, y] : {std::pair{1, 1},
+                      {1, 2},
+                      {2, 1},
+                      {3, 1},
+                      {2, 2},
+                      {1, 5},
+                      {2, 3},
+                      {7, 1},
+                      {4, 2}}) {
     Executable executable = makeMixedProgram(x, y, false);
     std::vector<std::byte> expected = runMixedProgram(executable, 1);
     for (int threads = 2; threads <= 4; ++threads)

@@ -134,18 +134,17 @@ std::string check(const exec::MatmulT &matmul, exec::ElementType element,
       for (int64_t j = 0; j < matmul.n; ++j) {
         double sum = 0, magnitude = 0;
         for (int64_t p = 0; p < matmul.k; ++p) {
-          const double product =
-              double(a[aBase + i * matmul.a_strides[rank] +
-                       p * matmul.a_strides[rank + 1]]) *
-              double(b[bBase + p * matmul.b_strides[rank] +
-                       j * matmul.b_strides[rank + 1]]);
+          const double product = double(a[aBase + i * matmul.a_strides[rank] +
+                                          p * matmul.a_strides[rank + 1]]) *
+                                 double(b[bBase + p * matmul.b_strides[rank] +
+                                          j * matmul.b_strides[rank + 1]]);
           sum += product;
           magnitude += std::abs(product);
         }
         if (matmul.has_bias)
           sum += double(bias[j]);
-        const int64_t place = cBase + i * matmul.c_strides[rank] +
-                              j * matmul.c_strides[rank + 1];
+        const int64_t place =
+            cBase + i * matmul.c_strides[rank] + j * matmul.c_strides[rank + 1];
         double value = activate(sum, matmul.activation);
         if (matmul.accumulate)
           value += double(c[place]);
@@ -209,8 +208,8 @@ TEST(MatmulTest, degenerate_sizes) {
     for (int64_t n : {1, 7})
       for (int64_t k : {1, 3})
         for (bool isTransposed : {false, true}) {
-          std::vector<int> order = isTransposed ? std::vector<int>{1, 0}
-                                                : std::vector<int>{0, 1};
+          std::vector<int> order =
+              isTransposed ? std::vector<int>{1, 0} : std::vector<int>{0, 1};
           checkF32(makeMatmul({}, m, n, k, order, order));
           checkF32(makeMatmul({}, m, n, k, order, {}, order));
           checkF32(makeMatmul({2}, m, n, k));
@@ -288,8 +287,7 @@ TEST(MatmulTest, merging_batches_makes_them_rows_or_columns) {
   // x[b, p, d] w[d, f] is one product of b * p rows.
   exec::MatmulT matmul = makeMatmul({16, 8}, 1, 32, 64);
   matmul.b_strides = {0, 0, 32, 1};
-  MatmulShape shape =
-      mergeDims(getMatmulShape(matmul, exec::ElementType::f32));
+  MatmulShape shape = mergeDims(getMatmulShape(matmul, exec::ElementType::f32));
   EXPECT_TRUE(shape.batch.empty());
   EXPECT_EQ(shape.m.size, 128);
   checkF32(matmul);

@@ -141,16 +141,15 @@ ProgramBuilder::view(int buffer, exec::ElementType element,
 }
 
 exec::CommandT &ProgramBuilder::addCommand(const std::string &name) {
-  data->programs.back()->commands.push_back(
-      std::make_unique<exec::CommandT>());
+  data->programs.back()->commands.push_back(std::make_unique<exec::CommandT>());
   data->programs.back()->commands.back()->name = name;
   return *data->programs.back()->commands.back();
 }
 
-exec::CommandT &ProgramBuilder::addKernel(
-    const std::string &symbol, int64_t extent,
-    std::vector<std::unique_ptr<exec::OperandT>> operands, int results,
-    int64_t bytes) {
+exec::CommandT &
+ProgramBuilder::addKernel(const std::string &symbol, int64_t extent,
+                          std::vector<std::unique_ptr<exec::OperandT>> operands,
+                          int results, int64_t bytes) {
   exec::CommandT &command = addCommand(symbol);
   exec::KernelT kernel;
   kernel.symbol = symbol;

@@ -21,9 +21,10 @@ struct Dim {
 };
 
 /// A layout; `partial` with `partialAxes` for partial values.
-exec::TensorLayoutT makeLayout(exec::ElementType element, std::vector<Dim> dims,
-                               exec::ReduceKind partial = exec::ReduceKind::none,
-                               std::vector<exec::AxisRef> partialAxes = {});
+exec::TensorLayoutT
+makeLayout(exec::ElementType element, std::vector<Dim> dims,
+           exec::ReduceKind partial = exec::ReduceKind::none,
+           std::vector<exec::AxisRef> partialAxes = {});
 exec::TensorLayoutT makeLayout(exec::ElementType element,
                                const std::vector<int64_t> &sizes,
                                const layout::Sharding &sharding);
@@ -58,9 +59,10 @@ public:
                                        std::vector<int64_t> shape,
                                        std::vector<int64_t> strides = {},
                                        uint64_t offset = 0) const;
-  exec::CommandT &addKernel(const std::string &symbol, int64_t extent,
-                            std::vector<std::unique_ptr<exec::OperandT>> operands,
-                            int results, int64_t bytes = 0);
+  exec::CommandT &
+  addKernel(const std::string &symbol, int64_t extent,
+            std::vector<std::unique_ptr<exec::OperandT>> operands, int results,
+            int64_t bytes = 0);
   exec::CommandT &
   addMatmul(const exec::MatmulT &matmul,
             std::vector<std::unique_ptr<exec::OperandT>> operands);
