@@ -205,8 +205,9 @@ def ND_RandomOp : ND_Op<"random"> {
     - `normal`: first + second * sqrt(-2 log u0) * cos(2 pi u1), of mean `first`
       and standard deviation `second` (Box-Muller).
 
-    It is computed in the element type of the result: `first`, `second` and
-    2 pi are rounded to it.
+    It is computed in the element type of the result, in f32 if that is
+    narrower: the constants first, second, second - first and 2 pi are rounded
+    to it.
 
     **Constraints**
     - (C1) the seed is a scalar i64.

@@ -135,7 +135,8 @@ joinBlocks(const layout::Mesh &mesh, llvm::ArrayRef<int64_t> sizes,
           if (writer[at[0]] < 0) {
             writer[at[0]] = device;
             term.elements[at[0]] = element;
-          } else if (!isSameScalar<Domain>(term.elements[at[0]], element)) {
+          } else if (error.empty() &&
+                     !isSameScalar<Domain>(term.elements[at[0]], element)) {
             error = "devices " + std::to_string(writer[at[0]]) + " and " +
                     std::to_string(device) + " disagree about element " +
                     std::to_string(at[0]);

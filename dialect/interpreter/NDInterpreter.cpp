@@ -150,30 +150,35 @@ private:
     if (isPoison<Domain>(seed))
       return op.emitOpError("has a seed without meaning");
     ElementKind kind = getKind(op);
+    Type type = op.getType().getElementType();
+    if (kind.width < 32)
+      type = Float32Type::get(op.getContext());
     auto number = [&](double value) {
-      return getConstant<Domain>(value, op.getType().getElementType());
+      return getConstant<Domain>(value, type);
     };
     auto call = [&](StringRef name, auto... x) {
       return findFunction<Domain>(name, kind, sizeof...(x))({x...});
     };
-    S first = number(op.getFirst().convertToDouble());
-    S second = number(op.getSecond().convertToDouble());
+    double first = op.getFirst().convertToDouble();
+    double second = op.getSecond().convertToDouble();
     T result(op.getType().getSizes());
     for (auto [i, element] : llvm::enumerate(result.elements)) {
       auto [u0, u1] =
           getUniformNumbers(op.getKey(), asInteger<Domain>(seed), i);
       switch (op.getDistribution()) {
       case nd::Distribution::Uniform:
-        element = call("add", first,
-                       call("mul", call("sub", second, first), number(u0)));
+        element =
+            call("add", number(first),
+                 call("mul", number(second - first), Domain::getConstant(u0)));
         break;
       case nd::Distribution::Normal:
-        S radius =
-            call("sqrt", call("mul", number(-2), call("log", number(u0))));
-        S angle = call("mul", number(2 * std::numbers::pi), number(u1));
-        element =
-            call("add", first,
-                 call("mul", second, call("mul", radius, call("cos", angle))));
+        S radius = call("sqrt", call("mul", number(-2),
+                                     call("log", Domain::getConstant(u0))));
+        S angle =
+            call("mul", number(2 * std::numbers::pi), Domain::getConstant(u1));
+        element = call("add", number(first),
+                       call("mul", number(second),
+                            call("mul", radius, call("cos", angle))));
         break;
       }
     }
