@@ -3,14 +3,19 @@
 #include "runtime/Bench.h"
 #include "runtime/Evaluation.h"
 #include "runtime/Session.h"
+#include "runtime/Training.h"
+
+#include "layout/LayoutRules.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cstdio>
 #include <exception>
 #include <functional>
 #include <new>
+#include <optional>
 
 #include <malloc.h>
 
@@ -24,8 +29,7 @@ static int report(const Error &error) {
   return int(error.code);
 }
 
-static void printInfo(const Session &session) {
-  const Executable &executable = session.getExecutable();
+static void printInfo(const Executable &executable) {
   const exec::ExecutableT &data = executable.data;
   fmt::print("model     {}\n", data.model);
   fmt::print("producer  {}\n", data.producer);
@@ -69,6 +73,8 @@ struct Flags {
   int threads = 0;
   int64_t seed = 0;
   BenchRequest bench;
+  TrainingRequest training;
+  bool hasSeed = false;
   std::vector<std::string> inputs;
   std::vector<std::string> parameters;
   std::vector<std::string> outputs;
@@ -77,7 +83,7 @@ struct Flags {
 
 } // namespace
 
-static Status runEvaluation(Session &session, const Flags &flags) {
+static Status runOnArrays(Session &session, const Flags &flags) {
   EvaluationRequest request;
   request.seed = flags.seed;
   for (auto [texts, files] :
@@ -93,52 +99,136 @@ static Status runEvaluation(Session &session, const Flags &flags) {
   return evaluateOnce(session, request);
 }
 
-static int runSubcommand(int argc, const char *const *argv,
-                         std::span<const uint8_t> program,
-                         std::span<const meshcKernelEntry> kernels) {
+static Status runOnTestSplit(Session &session, const Flags &flags) {
+  if (flags.parameters.empty() && !flags.hasSeed)
+    return Error{ExitCode::Usage, "there are no parameters to evaluate",
+                 "give them as --param NAME=FILE.npy, or --seed N to evaluate "
+                 "freshly initialised ones"};
+  Result<std::vector<NamedFile>> files = parseNamedFiles(flags.parameters);
+  if (!files)
+    return files.getError();
+  Status ready = session.initialise(flags.seed);
+  if (ready)
+    ready = readParameters(session, *files);
+  return ready ? evaluateOnTestSplit(session, flags.training.dataFolder)
+               : ready;
+}
+
+namespace {
+
+/// The subcommands and flags; parsing sets `action`.
+class CommandLine {
+public:
+  CommandLine();
+
+  /// Parses; an exit code where there is nothing more to do.
+  std::optional<int> parse(int argc, const char *const *argv);
+
   Flags flags;
   std::function<Status(Session &)> action;
-  CLI::App app("A model compiled by meshc for a mesh of CPU devices.");
+  bool printsInfo = false; ///< instead of an action: needs no devices
+
+private:
+  CLI::App *addSubcommand(const std::string &name, const std::string &what,
+                          std::function<Status(Session &)> run);
+  void addSeed(CLI::App *subcommand);
+  void addDataFolder(CLI::App *subcommand);
+  void addParameters(CLI::App *subcommand);
+  int reportUsage(const CLI::ParseError &error);
+
+  CLI::App app{"A model compiled by meshc for a mesh of CPU devices."};
+};
+
+} // namespace
+
+CLI::App *CommandLine::addSubcommand(const std::string &name,
+                                     const std::string &what,
+                                     std::function<Status(Session &)> run) {
+  CLI::App *subcommand = app.add_subcommand(name, what);
+  subcommand->callback([this, run = std::move(run)] { action = run; });
+  return subcommand;
+}
+
+void CommandLine::addSeed(CLI::App *subcommand) {
+  subcommand->add_option_function<int64_t>(
+      "--seed",
+      [this](int64_t seed) {
+        flags.seed = seed;
+        flags.hasSeed = true;
+      },
+      "seed of parameters, sample order and random data (default 0)");
+}
+
+void CommandLine::addDataFolder(CLI::App *subcommand) {
+  subcommand
+      ->add_option("--data-dir", flags.training.dataFolder,
+                   "folder of the data files")
+      ->required();
+}
+
+void CommandLine::addParameters(CLI::App *subcommand) {
+  subcommand->add_option("--param", flags.parameters,
+                         "NAME=FILE.npy, a parameter");
+}
+
+CommandLine::CommandLine() {
   app.require_subcommand(1);
   app.footer("Exit codes: 0 success, 1 wrong input, 2 usage, 4 damaged file or "
              "other processor,\n5 does not fit, 70 internal error, 130 stopped "
-             "by SIGINT.");
-  auto addThreads = [&](CLI::App *subcommand) {
-    subcommand
-        ->add_option("--threads", flags.threads,
-                     "worker threads (default: one per hardware thread)")
-        ->check(CLI::Range(1, 4096));
-  };
-  auto addSeed = [&](CLI::App *subcommand) {
-    subcommand->add_option("--seed", flags.seed,
-                           "seed of parameters and sample order (default 0)");
-  };
+             "by SIGINT after a whole step.");
 
-  CLI::App *info = app.add_subcommand("info", "Print what is inside");
-  info->callback([&] {
-    action = [](Session &session) {
-      printInfo(session);
-      return Status::success();
-    };
-  });
+  CLI::App *train =
+      addSubcommand("train", "Train, then evaluate on the test split",
+                    [this](Session &session) {
+                      flags.training.seed = flags.seed;
+                      return runtime::train(session, flags.training);
+                    });
+  addDataFolder(train);
+  auto *epochs = train->add_option("--epochs", flags.training.epochs,
+                                   "epochs instead of the model's");
+  epochs->check(CLI::Range(int64_t(0), int64_t(1) << 31));
+  train
+      ->add_option("--steps", flags.training.steps,
+                   "steps instead of the model's epochs")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
+      ->excludes(epochs);
+  train->add_option("--metrics", flags.training.metricsPath,
+                    "file for one JSON object per step");
+  addSeed(train);
 
-  CLI::App *evaluation =
-      app.add_subcommand("run-eval", "Run the model once on .npy arrays");
-  evaluation->add_option("--in", flags.inputs, "NAME=FILE.npy, an input");
-  evaluation->add_option("--param", flags.parameters,
-                         "NAME=FILE.npy, a parameter");
-  evaluation->add_option("--out", flags.outputs,
-                         "NAME=FILE.npy, an output to write");
-  evaluation->add_option("--grad", flags.gradients,
-                         "NAME=FILE.npy, a gradient to write");
-  addSeed(evaluation);
-  addThreads(evaluation);
-  evaluation->callback([&] {
-    action = [&](Session &session) { return runEvaluation(session, flags); };
-  });
+  CLI::App *eval = addSubcommand(
+      "eval", "Evaluate parameters on the test split",
+      [this](Session &session) { return runOnTestSplit(session, flags); });
+  addDataFolder(eval);
+  addParameters(eval);
+  addSeed(eval);
+
+  addSubcommand(
+      "infer", "Not in this version: run the model on new inputs",
+      [](Session &session) {
+        Result<const exec::ProgramT *> program = session.getProgram("infer");
+        return program ? Error{ExitCode::WrongInput,
+                               "program 'infer' is of a later version", ""}
+                       : program.getError();
+      });
+
+  CLI::App *arrays = addSubcommand(
+      "run-eval", "Run the model once on .npy arrays",
+      [this](Session &session) { return runOnArrays(session, flags); });
+  arrays->add_option("--in", flags.inputs, "NAME=FILE.npy, an input");
+  addParameters(arrays);
+  arrays->add_option("--out", flags.outputs,
+                     "NAME=FILE.npy, an output to write");
+  arrays->add_option("--grad", flags.gradients,
+                     "NAME=FILE.npy, a gradient to write");
+  addSeed(arrays);
 
   CLI::App *bench =
-      app.add_subcommand("bench", "Time the training step on random data");
+      addSubcommand("bench", "Time the training step on random data",
+                    [this](Session &session) {
+                      flags.bench.seed = flags.seed;
+                      return runBench(session, flags.bench);
+                    });
   bench->add_option("steps", flags.bench.steps, "steps to time")
       ->required()
       ->check(CLI::Range(int64_t(1), int64_t(1000000000)));
@@ -147,29 +237,79 @@ static int runSubcommand(int argc, const char *const *argv,
   bench->add_flag("--profile", flags.bench.profile,
                   "report where the time goes");
   addSeed(bench);
-  addThreads(bench);
-  bench->callback([&] {
-    action = [&](Session &session) {
-      flags.bench.seed = flags.seed;
-      return runBench(session, flags.bench);
-    };
+
+  app.add_subcommand("info", "Print what is inside")->callback([this] {
+    printsInfo = true;
   });
 
+  for (CLI::App *subcommand : app.get_subcommands({}))
+    subcommand
+        ->add_option("--threads", flags.threads,
+                     "worker threads (default: one per hardware thread)")
+        ->check(CLI::Range(1, 4096));
+}
+
+int CommandLine::reportUsage(const CLI::ParseError &error) {
+  std::string message = error.what();
+  if (!message.empty())
+    message[0] = char(std::tolower(static_cast<unsigned char>(message[0])));
+  std::string note = "--help lists what there is";
+  if (const std::vector<std::string> rest = app.remaining(true);
+      error.get_exit_code() == int(CLI::ExitCodes::ExtrasError) &&
+      !rest.empty()) {
+    message = fmt::format("unknown argument '{}'", rest[0]);
+    std::vector<std::string> candidates;
+    for (CLI::App *subcommand : app.get_subcommands({})) {
+      if (!subcommand->parsed() && !app.get_subcommands().empty())
+        continue;
+      candidates.push_back(subcommand->get_name());
+      for (const CLI::Option *option : subcommand->get_options())
+        candidates.push_back(option->get_name());
+    }
+    if (std::string nearest = layout::findNearest(rest[0], candidates);
+        !nearest.empty())
+      note = fmt::format("did you mean '{}'?", nearest);
+  }
+  return report({ExitCode::Usage, std::move(message), std::move(note)});
+}
+
+std::optional<int> CommandLine::parse(int argc, const char *const *argv) {
   try {
     app.parse(argc, argv);
+    return std::nullopt;
   } catch (const CLI::ParseError &error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : int(ExitCode::Usage);
+    // --help is reported the same way.
+    if (error.get_exit_code() == int(CLI::ExitCodes::Success))
+      return app.exit(error);
+    return reportUsage(error);
+  }
+}
+
+static int runSubcommand(int argc, const char *const *argv,
+                         std::span<const uint8_t> program,
+                         std::span<const meshcKernelEntry> kernels) {
+  CommandLine commandLine;
+  if (std::optional<int> code = commandLine.parse(argc, argv))
+    return *code;
+  if (commandLine.printsInfo) {
+    Result<Executable> executable = Executable::load(program);
+    if (!executable)
+      return report(executable.getError());
+    printInfo(*executable);
+    return 0;
   }
   // oneDNN allocates packing buffers in every product: kept in the heap, they
   // are not mapped and zeroed anew each time.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   Result<std::unique_ptr<Session>> session =
-      Session::create(program, kernels, flags.threads);
+      Session::create(program, kernels, commandLine.flags.threads);
   if (!session)
     return report(session.getError());
-  Status status = action(**session);
+  Status status = commandLine.action(**session);
+  // What cannot be printed was asked for all the same.
+  if (status && std::fflush(stdout) != 0)
+    status = Error{ExitCode::WrongInput, "cannot write to standard output", ""};
   return status ? 0 : report(status.getError());
 }
 

@@ -26,6 +26,19 @@ runtime::parseNamedFiles(const std::vector<std::string> &texts) {
   return files;
 }
 
+Status runtime::readParameters(Session &session,
+                               const std::vector<NamedFile> &files) {
+  for (const NamedFile &file : files) {
+    Result<HostArray> array = readNpy(file.path);
+    if (!array)
+      return array.getError();
+    Status set = session.setParameter(file.name, *array, file.path);
+    if (!set)
+      return set;
+  }
+  return Status::success();
+}
+
 /// Finds the output each file is for before anything is computed.
 static Result<std::vector<const exec::PortT *>>
 findOutputs(const exec::ProgramT &program, std::string_view kind,
@@ -77,14 +90,9 @@ Status runtime::evaluateOnce(Session &session,
   Status initialised = session.initialise(request.seed);
   if (!initialised)
     return initialised;
-  for (const NamedFile &file : request.parameters) {
-    Result<HostArray> array = readNpy(file.path);
-    if (!array)
-      return array.getError();
-    Status set = session.setParameter(file.name, *array, file.path);
-    if (!set)
-      return set;
-  }
+  Status read = readParameters(session, request.parameters);
+  if (!read)
+    return read;
   for (const NamedFile &file : request.inputs) {
     Result<HostArray> array = readNpy(file.path);
     if (!array)

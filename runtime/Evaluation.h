@@ -18,6 +18,9 @@ struct NamedFile {
 Result<std::vector<NamedFile>>
 parseNamedFiles(const std::vector<std::string> &texts);
 
+/// Sets parameters from .npy files.
+Status readParameters(Session &session, const std::vector<NamedFile> &files);
+
 struct EvaluationRequest {
   std::vector<NamedFile> inputs;
   std::vector<NamedFile> parameters;

@@ -1,0 +1,243 @@
+#include "runtime/Training.h"
+
+#include "runtime/Data/SampleOrder.h"
+#include "runtime/Progress.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+volatile std::sig_atomic_t interruptRequested = 0;
+
+/// While it lives, the first SIGINT sets interruptRequested and the second has
+/// its usual effect.
+class InterruptGuard {
+public:
+  InterruptGuard() {
+    interruptRequested = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int) { interruptRequested = 1; };
+    action.sa_flags = SA_RESETHAND | SA_RESTART;
+    sigaction(SIGINT, &action, &previous);
+  }
+  ~InterruptGuard() { sigaction(SIGINT, &previous, nullptr); }
+  InterruptGuard(const InterruptGuard &) = delete;
+  InterruptGuard &operator=(const InterruptGuard &) = delete;
+
+private:
+  struct sigaction previous {};
+};
+
+struct CloseFile {
+  void operator()(std::FILE *file) const { std::fclose(file); }
+};
+
+/// One JSON object per step, on disk before the next step.
+class MetricsFile {
+public:
+  static Result<MetricsFile> open(const std::string &path) {
+    MetricsFile file;
+    if (path.empty())
+      return file;
+    file.path = path;
+    file.stream.reset(std::fopen(path.c_str(), "w"));
+    if (!file.stream)
+      return file.getError();
+    return file;
+  }
+
+  Status write(const std::string &line) {
+    if (stream && (std::fputs(line.c_str(), stream.get()) < 0 ||
+                   std::fflush(stream.get()) != 0))
+      return getError();
+    return Status::success();
+  }
+
+private:
+  Error getError() const {
+    return {ExitCode::WrongInput,
+            fmt::format("cannot write '{}': {}", path, std::strerror(errno)),
+            ""};
+  }
+
+  std::string path;
+  std::unique_ptr<std::FILE, CloseFile> stream;
+};
+
+struct NamedValue {
+  std::string name;
+  double value;
+};
+
+} // namespace
+
+static std::vector<NamedValue> readScalars(const Session &session,
+                                           const exec::ProgramT &program) {
+  std::vector<NamedValue> values;
+  for (const auto &port : program.outputs)
+    if (port->layout->dims.empty())
+      values.push_back({port->name, getScalar(session.read(*port))});
+  return values;
+}
+
+/// JSON has no spelling for infinities and NaN.
+static std::string toJson(double value) {
+  return std::isfinite(value) ? fmt::format("{:.9g}", value) : "null";
+}
+
+static std::string quote(std::string_view text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      result += '\\';
+    result += c;
+  }
+  return result + "\"";
+}
+
+Status runtime::evaluateOnTestSplit(Session &session,
+                                    const std::string &dataFolder) {
+  Result<const exec::ProgramT *> program = session.getProgram("eval");
+  if (!program)
+    return program.getError();
+  Result<Dataset> dataset = Dataset::load(session.getExecutable(), **program,
+                                          Dataset::Split::Test, dataFolder);
+  if (!dataset)
+    return dataset.getError();
+  std::vector<NamedValue> sums;
+  const int64_t batchSize = dataset->getBatchSize();
+  std::vector<int64_t> samples(batchSize);
+  for (int64_t batch = 0; batch < dataset->getNumBatches(); ++batch) {
+    for (int64_t i = 0; i < batchSize; ++i)
+      samples[i] = batch * batchSize + i;
+    dataset->feed(session.getExecutor(), samples);
+    Status ran = session.run(**program);
+    if (!ran)
+      return ran;
+    std::vector<NamedValue> values = readScalars(session, **program);
+    if (sums.empty())
+      sums = std::move(values);
+    else
+      for (size_t i = 0; i < sums.size(); ++i)
+        sums[i].value += values[i].value;
+  }
+  const int64_t used = dataset->getNumBatches() * batchSize;
+  fmt::print("evaluated {} of {} test samples, in batches of {}\n", used,
+             dataset->getNumSamples(), batchSize);
+  for (const NamedValue &sum : sums) {
+    const double mean = sum.value / double(dataset->getNumBatches());
+    if (sum.name == "accuracy")
+      fmt::print("test {} {:.1f} %\n", sum.name, mean * 100);
+    else
+      fmt::print("test {} {:.4g}\n", sum.name, mean);
+  }
+  std::fflush(stdout);
+  return Status::success();
+}
+
+Status runtime::train(Session &session, const TrainingRequest &request) {
+  Result<const exec::ProgramT *> program = session.getProgram("step");
+  if (!program)
+    return program.getError();
+  const exec::TrainingT *recipe = session.getExecutable().data.training.get();
+  if (!recipe)
+    return Error{ExitCode::WrongInput, "this model has no train section", ""};
+  Result<Dataset> dataset =
+      Dataset::load(session.getExecutable(), **program, Dataset::Split::Train,
+                    request.dataFolder);
+  if (!dataset)
+    return dataset.getError();
+  Result<MetricsFile> metrics = MetricsFile::open(request.metricsPath);
+  if (!metrics)
+    return metrics.getError();
+
+  const int64_t batchSize = dataset->getBatchSize();
+  const int64_t stepsPerEpoch = dataset->getNumBatches();
+  int64_t totalSteps = 0;
+  if (request.steps)
+    totalSteps = *request.steps;
+  else if (request.epochs)
+    totalSteps = *request.epochs * stepsPerEpoch;
+  else if (recipe->steps > 0)
+    totalSteps = recipe->steps;
+  else
+    totalSteps = recipe->epochs * stepsPerEpoch;
+  const int64_t totalEpochs = (totalSteps + stepsPerEpoch - 1) / stepsPerEpoch;
+
+  Status initialised = session.initialise(request.seed);
+  if (!initialised)
+    return initialised;
+  Progress progress;
+  InterruptGuard guard;
+  std::vector<int64_t> samples(batchSize);
+  const Clock::time_point start = Clock::now();
+  for (int64_t step = 0; step < totalSteps; ++step) {
+    const Clock::time_point stepStart = Clock::now();
+    const int64_t epoch = step / stepsPerEpoch;
+    const int64_t stepInEpoch = step % stepsPerEpoch;
+    const SampleOrder order(request.seed, epoch, dataset->getNumSamples());
+    for (int64_t i = 0; i < batchSize; ++i)
+      samples[i] = order.getSample(stepInEpoch * batchSize + i);
+    dataset->feed(session.getExecutor(), samples);
+    Status ran = session.run(**program);
+    if (!ran)
+      return ran;
+
+    std::vector<NamedValue> values = readScalars(session, **program);
+    const Clock::time_point now = Clock::now();
+    std::string line =
+        fmt::format("{{\"step\": {}, \"epoch\": {}", step + 1, epoch + 1);
+    double loss = std::nan("");
+    for (const NamedValue &value : values) {
+      line += fmt::format(", {}: {}", quote(value.name), toJson(value.value));
+      if (value.name == recipe->minimize)
+        loss = value.value;
+    }
+    auto getSeconds = [](Clock::duration duration) {
+      return std::chrono::duration<double>(duration).count();
+    };
+    line += fmt::format(", \"samples_per_s\": {:.1f}}}\n",
+                        double(batchSize) / getSeconds(now - stepStart));
+    Status written = metrics->write(line);
+    if (!written)
+      return written;
+
+    const bool endsEpoch =
+        stepInEpoch + 1 == stepsPerEpoch || step + 1 == totalSteps;
+    if (progress.isDue(now) || endsEpoch) {
+      const double rate = double(step + 1) / getSeconds(now - start);
+      progress.show(
+          fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  {:.0f} samples/s  "
+                      "{} left",
+                      epoch + 1, totalEpochs, stepInEpoch + 1, stepsPerEpoch,
+                      loss, rate * double(batchSize),
+                      formatDuration(double(totalSteps - step - 1) / rate)),
+          now, endsEpoch);
+    }
+    if (interruptRequested) {
+      progress.finish();
+      return Error{
+          ExitCode::Interrupted,
+          fmt::format("stopped by SIGINT after epoch {}, step {} of {} "
+                      "(step {} of {} in all)",
+                      epoch + 1, stepInEpoch + 1, stepsPerEpoch, step + 1,
+                      totalSteps),
+          ""};
+    }
+  }
+  progress.finish();
+  return evaluateOnTestSplit(session, request.dataFolder);
+}

@@ -1,0 +1,33 @@
+#ifndef MESHC_RUNTIME_TRAINING_H
+#define MESHC_RUNTIME_TRAINING_H
+
+#include "runtime/Data/Dataset.h"
+#include "runtime/Session.h"
+
+#include <optional>
+#include <string>
+
+namespace meshc::runtime {
+
+struct TrainingRequest {
+  std::string dataFolder;
+  int64_t seed = 0;
+  std::optional<int64_t> epochs; ///< instead of the model's
+  std::optional<int64_t> steps;  ///< instead of the epochs
+  std::string metricsPath;       ///< JSON lines, one per step; empty: none
+};
+
+/// Sets the variables from the seed, trains, and evaluates on the test split.
+/// Progress goes to standard error, the evaluation to standard output.
+///
+/// SIGINT ends training after the step in progress and is reported as an error
+/// of code Interrupted; a second one kills the process.
+Status train(Session &session, const TrainingRequest &request);
+
+/// Runs "eval" over the whole batches of the test split and prints the mean of
+/// every scalar output, as "test loss 0.3123" and "test accuracy 88.9 %".
+Status evaluateOnTestSplit(Session &session, const std::string &dataFolder);
+
+} // namespace meshc::runtime
+
+#endif

@@ -1,0 +1,248 @@
+/// IDX files, sound and damaged, and the order of samples.
+
+#include "runtime/Data/Dataset.h"
+#include "runtime/Data/SampleOrder.h"
+#include "tests/runtime/LinearModel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+using namespace meshc;
+using namespace meshc::runtime;
+using namespace meshc::runtime::test;
+using testing::HasSubstr;
+
+namespace {
+
+class IdxTest : public testing::Test {
+protected:
+  Result<IdxFile> read(const std::string &bytes) {
+    writeBytes(folder / "file", bytes);
+    return readIdx(folder / "file");
+  }
+  void expectDamage(const std::string &bytes, const std::string &message) {
+    Result<IdxFile> file = read(bytes);
+    ASSERT_FALSE(file) << message;
+    EXPECT_EQ(file.getError().code, ExitCode::Damaged);
+    EXPECT_THAT(file.getError().message, HasSubstr(message));
+    EXPECT_THAT(file.getError().message, HasSubstr(folder / "file"));
+  }
+
+  TemporaryFolder folder;
+};
+
+TEST_F(IdxTest, reads_plain_and_compressed) {
+  const std::string bytes = makeIdx({2, 3}, "abcdef");
+  for (const std::string &content : {bytes, compress(bytes)}) {
+    Result<IdxFile> file = read(content);
+    ASSERT_TRUE(file) << file.getError().message;
+    EXPECT_EQ(file->sizes, (std::vector<int64_t>{2, 3}));
+    EXPECT_EQ(file->getItemSize(), 3);
+    EXPECT_EQ(file->getElement(4), 'e');
+  }
+}
+
+TEST_F(IdxTest, reads_every_element_type) {
+  auto readOne = [&](char type, const std::string &element) {
+    std::string bytes = makeIdx({1}, element);
+    bytes[2] = type;
+    Result<IdxFile> file = read(bytes);
+    EXPECT_TRUE(file) << file.getError().message;
+    return file ? file->getElement(0) : -1;
+  };
+  EXPECT_EQ(readOne(0x08, "\xff"), 255);
+  EXPECT_EQ(readOne(0x09, "\xff"), -1);
+  EXPECT_EQ(readOne(0x0b, std::string("\x80\x01", 2)), -32767);
+  EXPECT_EQ(readOne(0x0c, std::string("\xff\xff\xff\xfe", 4)), -2);
+  EXPECT_EQ(readOne(0x0d, std::string("\xbf\xc0\x00\x00", 4)), -1.5);
+  EXPECT_EQ(readOne(0x0e, std::string("\x3f\xf8\0\0\0\0\0\0", 8)), 1.5);
+}
+
+TEST_F(IdxTest, a_missing_file) {
+  Result<IdxFile> file = readIdx(folder / "nothing");
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.getError().code, ExitCode::WrongInput);
+  EXPECT_THAT(file.getError().message,
+              HasSubstr("nothing': No such file or directory"));
+}
+
+TEST_F(IdxTest, a_folder_is_no_file) {
+  Result<IdxFile> file = readIdx(folder.path.string());
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.getError().code, ExitCode::WrongInput);
+}
+
+TEST_F(IdxTest, damaged_files) {
+  const std::string sound = makeIdx({2, 3}, "abcdef");
+  expectDamage("", "does not begin as an IDX file");
+  expectDamage("PK\3\4 something", "does not begin as an IDX file");
+  std::string wrongType = sound;
+  wrongType[2] = 0x0a;
+  expectDamage(wrongType, "element type 0x0a");
+  std::string noDims = sound;
+  noDims[3] = 0;
+  expectDamage(noDims, "no dimensions");
+  expectDamage(sound + "g", "7 bytes of elements, its sizes 2 x 3 need 6");
+  expectDamage(makeIdx({1 << 30, 1 << 30, 1 << 30, 1 << 30}, "abc"),
+               "need more");
+  expectDamage(makeIdx({0xffffffff}, "abc"), "need more");
+  // Every way of cutting it off.
+  for (size_t size = 0; size < sound.size(); ++size) {
+    Result<IdxFile> file = read(sound.substr(0, size));
+    ASSERT_FALSE(file);
+    EXPECT_EQ(file.getError().code, ExitCode::Damaged);
+  }
+}
+
+TEST_F(IdxTest, damaged_gzip) {
+  std::string elements;
+  for (int i = 0; i < 6000; ++i)
+    elements += char(i * 7919 >> 3);
+  const std::string sound = compress(makeIdx({2, 3000}, elements));
+  ASSERT_TRUE(read(sound));
+  expectDamage(sound + "x", "1 bytes follow the end of its gzip data");
+  // Cut off anywhere, or changed anywhere that matters.
+  for (size_t size = 2; size < sound.size(); size += 13)
+    expectDamage(sound.substr(0, size), "gzip");
+  int refused = 0;
+  for (size_t i = 0; i < sound.size(); i += 17) {
+    std::string damaged = sound;
+    damaged[i] = char(damaged[i] ^ 0x20);
+    Result<IdxFile> file = read(damaged);
+    // Flags, time and system of the header do not change what is read.
+    if (file) {
+      EXPECT_LT(i, 10u);
+      EXPECT_EQ(file->data.size(), elements.size());
+    } else {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, int(sound.size() / 17) - 3);
+}
+
+TEST_F(IdxTest, an_empty_set_of_samples_is_sound) {
+  Result<IdxFile> file = read(makeIdx({0, 0xffffffff, 0xffffffff}, ""));
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->getNumItems(), 0);
+}
+
+class DatasetTest : public testing::Test {
+protected:
+  DatasetTest() {
+    writeLinearData(folder);
+    Result<std::unique_ptr<Session>> created = Session::create(
+        LinearModel::makeProgram(3), LinearModel::getKernels(), 1);
+    EXPECT_TRUE(created);
+    session = std::move(*created);
+  }
+  Result<Dataset> load(Dataset::Split split = Dataset::Split::Train) {
+    return Dataset::load(session->getExecutable(),
+                         *session->getExecutable().findProgram("step"), split,
+                         folder.path.string());
+  }
+  void expectWrong(const std::string &message) {
+    Result<Dataset> dataset = load();
+    ASSERT_FALSE(dataset) << message;
+    EXPECT_EQ(dataset.getError().code, ExitCode::WrongInput);
+    EXPECT_THAT(dataset.getError().message, HasSubstr(message));
+  }
+
+  TemporaryFolder folder;
+  std::unique_ptr<Session> session;
+};
+
+TEST_F(DatasetTest, feeds_the_samples_that_were_asked_for) {
+  Result<Dataset> dataset = load();
+  ASSERT_TRUE(dataset) << dataset.getError().message;
+  EXPECT_EQ(dataset->getNumSamples(), 100);
+  EXPECT_EQ(dataset->getNumBatches(), 8);
+  std::vector<int64_t> samples;
+  for (int64_t i = 0; i < LinearModel::batch; ++i)
+    samples.push_back((i * 37 + 5) % 100);
+  dataset->feed(session->getExecutor(), samples);
+  const exec::ProgramT &step = *session->getExecutable().findProgram("step");
+  HostArray x = session->read(*findPort(step.inputs, "x"));
+  HostArray y = session->read(*findPort(step.inputs, "y"));
+  Result<IdxFile> xFile = readIdx(folder / "train-x");
+  Result<IdxFile> yFile = readIdx(folder / "train-y");
+  ASSERT_TRUE(xFile);
+  ASSERT_TRUE(yFile);
+  for (int64_t i = 0; i < LinearModel::batch; ++i) {
+    for (int64_t j = 0; j < 3; ++j)
+      EXPECT_EQ(reinterpret_cast<const float *>(x.data.data())[i * 3 + j],
+                float(xFile->getElement(samples[i] * 3 + j) / 255));
+    EXPECT_EQ(reinterpret_cast<const int32_t *>(y.data.data())[i],
+              yFile->getElement(samples[i]));
+  }
+}
+
+TEST_F(DatasetTest, files_that_do_not_fit) {
+  writeBytes(folder / "train-x", makeIdx({100, 4}, std::string(400, 'a')));
+  expectWrong("has 4 elements per sample (sizes 100 x 4), input 'x' expects 3: "
+              "f32[batch=12, feature=3]");
+  writeBytes(folder / "train-x", makeIdx({99, 3}, std::string(297, 'a')));
+  expectWrong("has 100 samples");
+  writeLinearData(folder);
+  std::string labels(100, '\1');
+  labels[42] = 9;
+  writeBytes(folder / "train-y", makeIdx({100}, labels));
+  expectWrong("sample 42 is 9, input 'y' expects at least 0 and less than 9");
+  std::string floats = makeIdx({100}, std::string(400, '\0'));
+  floats[2] = 0x0d;
+  writeBytes(folder / "train-y", floats);
+  expectWrong("floating-point elements, input 'y' expects i32[batch=12]");
+  std::filesystem::remove(folder / "train-y");
+  expectWrong("train-y': No such file or directory");
+}
+
+TEST_F(DatasetTest, a_negative_label) {
+  std::string labels = makeIdx({100}, std::string(100, '\xff'));
+  labels[2] = 0x09;
+  writeBytes(folder / "train-y", labels);
+  expectWrong("sample 0 is -1, input 'y' expects at least 0");
+}
+
+TEST(SampleOrderTest, is_a_permutation) {
+  for (int64_t count : {1, 2, 3, 5, 7, 64, 65, 1000, 60000}) {
+    SampleOrder order(1, 2, count);
+    std::vector<bool> seen(count, false);
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t sample = order.getSample(i);
+      ASSERT_GE(sample, 0);
+      ASSERT_LT(sample, count);
+      ASSERT_FALSE(seen[sample]);
+      seen[sample] = true;
+    }
+  }
+}
+
+TEST(SampleOrderTest, differs_by_epoch_and_seed) {
+  std::set<std::vector<int64_t>> orders;
+  for (int64_t seed : {int64_t(0), int64_t(1), int64_t(1) << 40})
+    for (int64_t epoch : {int64_t(0), int64_t(1), int64_t(1) << 40}) {
+      SampleOrder order(seed, epoch, 100);
+      std::vector<int64_t> samples;
+      for (int64_t i = 0; i < 100; ++i)
+        samples.push_back(order.getSample(i));
+      orders.insert(samples);
+    }
+  EXPECT_EQ(orders.size(), 9u);
+}
+
+TEST(SampleOrderTest, looks_random) {
+  // Over many orders of 10 samples, each sample is about equally often at each
+  // place: with 10000 orders a count has mean 1000 and deviation 30.
+  int counts[10][10] = {};
+  for (int64_t epoch = 0; epoch < 10000; ++epoch) {
+    SampleOrder order(5, epoch, 10);
+    for (int64_t i = 0; i < 10; ++i)
+      ++counts[i][order.getSample(i)];
+  }
+  for (auto &row : counts)
+    for (int count : row)
+      EXPECT_NEAR(count, 1000, 6 * 30);
+}
+
+} // namespace

@@ -1,0 +1,64 @@
+#ifndef MESHC_TESTS_RUNTIME_LINEARMODEL_H
+#define MESHC_TESTS_RUNTIME_LINEARMODEL_H
+
+/// A whole model by hand: linear regression, data-parallel.
+///
+///   x: f32[batch, feature], y: i32[batch]; w: f32[feature]
+///   loss = mean((x w - y)^2), accuracy = mean(|x w - y| < 1/2)
+///
+/// trained by gradient descent. The batch is split over the mesh, the gradient
+/// is summed over it, and loss and accuracy leave as partial sums.
+
+#include "runtime/Executable.h"
+#include "runtime/KernelTable.h"
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace meshc::runtime::test {
+
+struct LinearModel {
+  static constexpr int64_t batch = 12;
+  static constexpr int64_t features = 3;
+  static constexpr int64_t labels = 9; ///< y in [0, labels)
+
+  /// The program on `devices` devices (a divisor of the batch).
+  static std::vector<uint8_t> makeProgram(int64_t devices);
+  static std::span<const meshcKernelEntry> getKernels();
+};
+
+/// Steps until the model's step program raises SIGINT; 0: never.
+extern int stepsToInterrupt;
+
+/// A folder that lives as long as the object.
+class TemporaryFolder {
+public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  std::string operator/(const std::string &name) const {
+    return (path / name).string();
+  }
+
+  std::filesystem::path path;
+};
+
+void writeBytes(const std::string &path, const std::string &bytes);
+std::string readBytes(const std::string &path);
+
+/// The bytes of an IDX file with elements of one byte.
+std::string makeIdx(const std::vector<int64_t> &sizes,
+                    const std::string &elements);
+
+/// Compresses as gzip does.
+std::string compress(const std::string &bytes);
+
+/// Writes train-x, train-y, test-x and test-y: labels are 2 x0 + 4 x1 + 2 x2,
+/// rounded, for x in [0, 1].
+void writeLinearData(const TemporaryFolder &folder, int64_t trainSamples = 100,
+                     int64_t testSamples = 31);
+
+} // namespace meshc::runtime::test
+
+#endif

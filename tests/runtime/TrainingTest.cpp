@@ -1,0 +1,174 @@
+/// A whole training run of a model written by hand.
+
+#include "runtime/Training.h"
+
+#include "tests/runtime/LinearModel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <sstream>
+
+using namespace meshc;
+using namespace meshc::runtime;
+using namespace meshc::runtime::test;
+using testing::HasSubstr;
+
+namespace {
+
+std::unique_ptr<Session> makeSession(int64_t devices, int threads = 2) {
+  std::vector<uint8_t> program = LinearModel::makeProgram(devices);
+  Result<std::unique_ptr<Session>> session =
+      Session::create(program, LinearModel::getKernels(), threads);
+  EXPECT_TRUE(session) << session.getError().message;
+  return std::move(*session);
+}
+
+double getNumber(const std::string &line, const std::string &key) {
+  size_t place = line.find("\"" + key + "\": ");
+  EXPECT_NE(place, std::string::npos) << key << " in " << line;
+  return std::stod(line.substr(place + key.size() + 4));
+}
+
+struct Outcome {
+  Status status = Status::success();
+  std::string output;
+  std::string progress;
+  std::vector<std::string> metrics;
+};
+
+Outcome runTraining(Session &session, TrainingRequest request,
+                    const TemporaryFolder &folder) {
+  request.dataFolder = folder.path.string();
+  request.metricsPath = folder / "metrics.jsonl";
+  Outcome outcome;
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  outcome.status = train(session, request);
+  outcome.output = testing::internal::GetCapturedStdout();
+  outcome.progress = testing::internal::GetCapturedStderr();
+  std::istringstream lines(readBytes(request.metricsPath));
+  for (std::string line; std::getline(lines, line);)
+    outcome.metrics.push_back(line);
+  return outcome;
+}
+
+TEST(TrainingTest, learns_and_evaluates) {
+  TemporaryFolder folder;
+  writeLinearData(folder);
+  std::unique_ptr<Session> session = makeSession(2);
+  Outcome outcome = runTraining(*session, {}, folder);
+  ASSERT_TRUE(outcome.status) << outcome.status.getError().message;
+  // 100 samples make 8 whole batches of 12 in each of 30 epochs.
+  ASSERT_EQ(outcome.metrics.size(), 240u);
+  EXPECT_EQ(getNumber(outcome.metrics[0], "step"), 1);
+  EXPECT_EQ(getNumber(outcome.metrics[8], "epoch"), 2);
+  EXPECT_GT(getNumber(outcome.metrics[0], "loss"), 3);
+  // What is left is the rounding of the labels: variance 1/12.
+  EXPECT_LT(getNumber(outcome.metrics.back(), "loss"), 0.2);
+  EXPECT_GT(getNumber(outcome.metrics.back(), "samples_per_s"), 0);
+  EXPECT_THAT(outcome.output,
+              HasSubstr("evaluated 24 of 31 test samples, in batches of 12\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("test loss 0."));
+  EXPECT_TRUE(std::regex_search(outcome.output,
+                                std::regex("test accuracy \\d+\\.\\d %\n")))
+      << outcome.output;
+  EXPECT_THAT(outcome.progress, HasSubstr("epoch 30/30  step 8/8  loss "));
+}
+
+TEST(TrainingTest, every_mesh_trains_on_the_same_batches) {
+  TemporaryFolder folder;
+  writeLinearData(folder);
+  std::vector<std::string> expected;
+  for (int64_t devices : {1, 2, 3, 4}) {
+    std::unique_ptr<Session> session = makeSession(devices);
+    TrainingRequest request;
+    request.seed = 7;
+    Outcome outcome = runTraining(*session, request, folder);
+    ASSERT_TRUE(outcome.status);
+    if (devices == 1)
+      expected = outcome.metrics;
+    ASSERT_EQ(outcome.metrics.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      // Sums of twelve terms in another order, over 240 contracting steps.
+      EXPECT_NEAR(getNumber(outcome.metrics[i], "loss"),
+                  getNumber(expected[i], "loss"), 1e-4)
+          << devices << " devices, step " << i + 1;
+    }
+  }
+}
+
+TEST(TrainingTest, seeds_change_the_run_and_repeat_it) {
+  TemporaryFolder folder;
+  writeLinearData(folder);
+  auto run = [&](int64_t seed) {
+    TrainingRequest request;
+    request.seed = seed;
+    request.steps = 9;
+    std::vector<double> losses;
+    for (const std::string &line :
+         runTraining(*makeSession(2), request, folder).metrics)
+      losses.push_back(getNumber(line, "loss"));
+    return losses;
+  };
+  EXPECT_EQ(run(3), run(3));
+  EXPECT_NE(run(3), run(4));
+  // Parameters from seeds 3 and 13 are the same, the order of samples is not.
+  EXPECT_NE(run(3), run(13));
+}
+
+TEST(TrainingTest, steps_and_epochs) {
+  TemporaryFolder folder;
+  writeLinearData(folder);
+  TrainingRequest request;
+  request.steps = 11;
+  EXPECT_EQ(runTraining(*makeSession(1), request, folder).metrics.size(), 11u);
+  request.steps.reset();
+  request.epochs = 2;
+  EXPECT_EQ(runTraining(*makeSession(1), request, folder).metrics.size(), 16u);
+  request.epochs = 0;
+  Outcome none = runTraining(*makeSession(1), request, folder);
+  EXPECT_TRUE(none.status);
+  EXPECT_TRUE(none.metrics.empty());
+  EXPECT_THAT(none.output, HasSubstr("test loss"));
+}
+
+TEST(TrainingTest, an_interrupt_ends_after_the_step) {
+  TemporaryFolder folder;
+  writeLinearData(folder);
+  std::unique_ptr<Session> session = makeSession(2);
+  stepsToInterrupt = 13;
+  Outcome outcome = runTraining(*session, {}, folder);
+  ASSERT_FALSE(outcome.status);
+  EXPECT_EQ(outcome.status.getError().code, ExitCode::Interrupted);
+  EXPECT_EQ(outcome.status.getError().message,
+            "stopped by SIGINT after epoch 2, step 5 of 8 (step 13 of 240 in "
+            "all)");
+  EXPECT_EQ(outcome.metrics.size(), 13u);
+  EXPECT_EQ(outcome.output, "");
+}
+
+TEST(TrainingTest, too_few_samples_for_a_batch) {
+  TemporaryFolder folder;
+  writeLinearData(folder, 11);
+  Outcome outcome = runTraining(*makeSession(1), {}, folder);
+  ASSERT_FALSE(outcome.status);
+  EXPECT_EQ(outcome.status.getError().code, ExitCode::WrongInput);
+  EXPECT_THAT(outcome.status.getError().message,
+              HasSubstr("has 11 samples, one batch needs 12"));
+}
+
+TEST(TrainingTest, metrics_that_cannot_be_written) {
+  TemporaryFolder folder;
+  writeLinearData(folder);
+  TrainingRequest request;
+  request.dataFolder = folder.path.string();
+  request.metricsPath = folder / "missing/metrics.jsonl";
+  Status status = train(*makeSession(1), request);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.getError().code, ExitCode::WrongInput);
+  EXPECT_THAT(status.getError().message, HasSubstr("cannot write"));
+}
+
+} // namespace
