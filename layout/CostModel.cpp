@@ -1,5 +1,6 @@
 #include "layout/CostModel.h"
 
+#include <bit>
 #include <cstdlib>
 
 using namespace meshc;
@@ -48,17 +49,17 @@ int64_t layout::getWireBytes(CollectiveKind kind, int64_t payloadBytes,
   std::abort();
 }
 
-/// Message rounds of the ring and pairwise algorithms whose bytes getWireBytes
-/// counts.
 static int64_t getRounds(CollectiveKind kind, int64_t groupSize) {
+  const int64_t doublings = std::bit_width(uint64_t(groupSize - 1));
   switch (kind) {
   case CollectiveKind::AllReduce:
-    return 2 * (groupSize - 1);
+    return 2 * doublings;
   case CollectiveKind::ReduceScatter:
   case CollectiveKind::AllGather:
   case CollectiveKind::AllToAll:
+    return doublings;
   case CollectiveKind::Exchange:
-    return groupSize - 1;
+    return 2 * doublings + 1;
   case CollectiveKind::Permute:
     return 1;
   case CollectiveKind::Slice:
@@ -72,6 +73,9 @@ double CostModel::getCost(CollectiveKind kind, int64_t groupSize,
   double cost = double(localBytes) / copyBytesPerUs;
   if (kind == CollectiveKind::Slice || groupSize <= 1)
     return cost;
+  double wireUs = double(wireBytes) / wireBytesPerUs;
+  if (kind == CollectiveKind::Exchange)
+    wireUs *= exchangeFactor;
   return cost + launchUs + roundUs * double(getRounds(kind, groupSize)) +
-         double(wireBytes) / wireBytesPerUs;
+         wireUs;
 }

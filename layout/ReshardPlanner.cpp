@@ -1,1 +1,203 @@
 #include "layout/ReshardPlanner.h"
+
+#include "layout/ReshardMoves.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <queue>
+#include <tuple>
+
+using namespace meshc;
+using namespace meshc::layout;
+
+namespace {
+
+/// A sequence of steps from the source, by its last one.
+struct Path {
+  const AtomSharding *end;
+  double cost;
+  int32_t length;
+  int32_t before;      ///< index of the path without the last step; -1: none
+  CollectiveKind kind; ///< of the last step
+  uint64_t shape;      ///< kinds of all steps, four bits each, without slices
+};
+
+/// Shortest paths by Dijkstra's algorithm. Every sharding keeps its two
+/// cheapest paths of different shape. That is enough to find the two cheapest
+/// of different shape to the target: if a best path went through a third, one
+/// of the two could replace its first part.
+class PathFinder {
+public:
+  PathFinder(const AtomSpace &space, int64_t elementBytes,
+             const CostModel &model)
+      : space(space), elementBytes(elementBytes), model(model),
+        maxElements(std::max(space.getBlockElements(space.getSource()),
+                             space.getBlockElements(space.getTarget()))) {}
+
+  ReshardChoice find() {
+    push({nullptr, 0, 0, -1, CollectiveKind::Slice, 0}, space.getSource());
+    std::vector<ReshardPlan> plans;
+    int32_t expanded = 0;
+    while (!queue.empty() && plans.size() < 2) {
+      const int32_t index = queue.top();
+      queue.pop();
+      const Path path = paths[index];
+      if (!settle(path))
+        continue;
+      if (*path.end == space.getTarget()) {
+        plans.push_back(getPlan(index));
+        if (path.shape == 0)
+          break;
+      } else if (expanded < maxExpanded) {
+        ++expanded;
+        for (ReshardMove &move : getMoves(space, *path.end))
+          follow(index, move);
+      }
+    }
+    // The exchange from the source is always there.
+    ReshardChoice choice{std::move(plans.front()), std::nullopt};
+    if (plans.size() > 1)
+      choice.secondBest = std::move(plans[1]);
+    return choice;
+  }
+
+private:
+  /// Whether `path` is one of the two to keep for its end.
+  bool settle(const Path &path) {
+    std::vector<uint64_t> &shapes = settled[*path.end];
+    if (shapes.size() == 2 ||
+        std::find(shapes.begin(), shapes.end(), path.shape) != shapes.end())
+      return false;
+    shapes.push_back(path.shape);
+    return true;
+  }
+
+  void follow(int32_t index, const ReshardMove &move) {
+    const Path &path = paths[index];
+    const AtomSharding &from = *path.end;
+    const auto figures = space.getFigures(move.kind, from, move.to);
+    const int64_t before = space.getBlockElements(from);
+    const int64_t after = space.getBlockElements(move.to);
+    int64_t limit = maxElements;
+    if (move.kind == CollectiveKind::AllToAll)
+      limit += before / figures.groupSize + 1;
+    if (after > limit)
+      return;
+    Path next = path;
+    next.before = index;
+    next.kind = move.kind;
+    next.cost += model.getCost(move.kind, figures.groupSize,
+                               figures.wireElements * elementBytes,
+                               std::max(before, after) * elementBytes);
+    double rest = 0;
+    if (move.to != space.getTarget() &&
+        !space.fits(CollectiveKind::Slice, move.to, space.getTarget()))
+      rest = model.launchUs + model.roundUs;
+    if (next.cost + rest > bounds[1].cost || path.length == maxLength)
+      return;
+    ++next.length;
+    if (move.kind != CollectiveKind::Slice)
+      next.shape = next.shape << 4 | (uint64_t(move.kind) + 1);
+    if (move.to == space.getTarget())
+      lowerBounds(next);
+    push(next, move.to);
+  }
+
+  /// Records a way to the target: nothing dearer than the two cheapest of
+  /// different shape needs to be looked at.
+  void lowerBounds(const Path &path) {
+    Bound bound{path.cost, path.shape};
+    if (bound.shape == bounds[0].shape) {
+      bounds[0].cost = std::min(bounds[0].cost, bound.cost);
+      return;
+    }
+    if (bound.cost < bounds[0].cost)
+      std::swap(bound, bounds[0]);
+    if (bound.cost < bounds[1].cost)
+      bounds[1] = bound;
+  }
+
+  void push(Path path, const AtomSharding &end) {
+    path.end = &settled.try_emplace(end).first->first;
+    paths.push_back(path);
+    queue.push(int32_t(paths.size()) - 1);
+  }
+
+  ReshardPlan getPlan(int32_t index) const {
+    std::vector<const Path *> way;
+    for (; paths[index].before >= 0; index = paths[index].before)
+      way.insert(way.begin(), &paths[index]);
+    ReshardPlan plan;
+    const AtomSharding *from = &space.getSource();
+    for (size_t i = 0; i < way.size(); ++i) {
+      // Slices in a row are one, as long as they only split.
+      if (i + 1 < way.size() && way[i]->kind == CollectiveKind::Slice &&
+          way[i + 1]->kind == CollectiveKind::Slice &&
+          from->partial == way[i + 1]->end->partial)
+        continue;
+      addStep(plan, way[i]->kind, *from, *way[i]->end);
+      from = way[i]->end;
+    }
+    plan.extraElements -= maxElements;
+    return plan;
+  }
+
+  void addStep(ReshardPlan &plan, CollectiveKind kind, const AtomSharding &from,
+               const AtomSharding &to) const {
+    plan.steps.push_back(space.getStep(kind, from, to));
+    const ReshardStep &step = plan.steps.back();
+    const int64_t before = space.getBlockElements(from);
+    const int64_t after = space.getBlockElements(to);
+    plan.costUs +=
+        model.getCost(kind, step.groupSize, step.wireElements * elementBytes,
+                      std::max(before, after) * elementBytes);
+    plan.extraElements = std::max(plan.extraElements, before + after);
+  }
+
+  /// Cheaper first; of equal ones the shorter, then the one that needs no
+  /// exchange, then the one found first.
+  struct IsDearer {
+    const std::vector<Path> &paths;
+    auto getRank(int32_t index) const {
+      const Path &path = paths[index];
+      return std::tuple(path.cost, path.length,
+                        path.kind == CollectiveKind::Exchange, index);
+    }
+    bool operator()(int32_t a, int32_t b) const {
+      return getRank(a) > getRank(b);
+    }
+  };
+
+  struct Bound {
+    double cost = std::numeric_limits<double>::infinity();
+    uint64_t shape = ~uint64_t(0);
+  };
+
+  /// Bounds the time on meshes of many axes; the plan is then the best found.
+  static constexpr int32_t maxExpanded = 2000;
+  static constexpr int32_t maxLength = 15; ///< so that a shape fits 64 bits
+
+  const AtomSpace &space;
+  const int64_t elementBytes;
+  const CostModel &model;
+  const int64_t maxElements;
+  std::vector<Path> paths;
+  std::map<AtomSharding, std::vector<uint64_t>> settled;
+  std::priority_queue<int32_t, std::vector<int32_t>, IsDearer> queue{
+      IsDearer{paths}};
+  Bound bounds[2]; ///< of the two cheapest shapes, cheaper first
+};
+
+} // namespace
+
+ReshardChoice layout::planReshard(const Mesh &mesh,
+                                  std::span<const int64_t> sizes,
+                                  int64_t elementBytes, const Sharding &source,
+                                  const Sharding &target,
+                                  const CostModel &model) {
+  AtomSpace space(mesh, sizes, source, target);
+  if (space.getSource() == space.getTarget())
+    return {};
+  return PathFinder(space, elementBytes, model).find();
+}

@@ -1,8 +1,7 @@
 #ifndef MESHC_LAYOUT_RESHARDPLANNER_H
 #define MESHC_LAYOUT_RESHARDPLANNER_H
 
-#include "layout/CostModel.h"
-#include "layout/Sharding.h"
+#include "layout/ReshardStep.h"
 
 #include <cstdint>
 #include <optional>
@@ -10,18 +9,6 @@
 #include <vector>
 
 namespace meshc::layout {
-
-/// One collective (or local slice) of a reshard: takes every device's block
-/// under `source` to its block under `target`.
-struct ReshardStep {
-  CollectiveKind kind;
-  Sharding source;
-  Sharding target;
-  std::vector<AxisRef> axes;   ///< the axes it communicates over
-  int64_t groupSize = 1;       ///< devices that talk to one another
-  int64_t payloadElements = 0; ///< what one device brings in
-  int64_t wireElements = 0;    ///< what one device sends, at most
-};
 
 struct ReshardPlan {
   std::vector<ReshardStep> steps; ///< empty: the shardings are equal
@@ -33,19 +20,25 @@ struct ReshardPlan {
 
 struct ReshardChoice {
   ReshardPlan best;
-  std::optional<ReshardPlan> secondBest; ///< cheapest plan of another shape
+  /// The cheapest plan with another sequence of kinds, slices not counted; none
+  /// if the best does not communicate.
+  std::optional<ReshardPlan> secondBest;
 };
 
 /// The cheapest sequence of collectives between any two shardings of a tensor
 /// with these global sizes, a direct grouped exchange included. Source and
 /// target may be partial (a whole value becomes partial by keeping it on the
 /// first coordinate and the identity elsewhere, at no communication); uneven
-/// sizes are cut and trimmed.
+/// sizes are cut and trimmed. getTransfers gives each step's meaning.
 ///
-/// Memory: no intermediate block is larger than max(source, target) block plus
-/// one message.
-/// Requires: getViolation is empty for both; equal partial kinds if both are
-/// partial.
+/// Search: shortest path over shardings. Steps other than an exchange put axes
+/// where the target has them, complete them, drop them, or reorder the blocks;
+/// none parks an axis on a third dimension, for an exchange beats two such
+/// detours.
+/// Memory: no intermediate block is larger than the larger of the source and
+/// the target block, save that an all_to_all may round up by one message (what
+/// one device sends another). Requires: getViolation is empty for both; equal
+/// partial kinds if both are partial; the local sizes' product fits 63 bits.
 ReshardChoice planReshard(const Mesh &mesh, std::span<const int64_t> sizes,
                           int64_t elementBytes, const Sharding &source,
                           const Sharding &target, const CostModel &model = {});

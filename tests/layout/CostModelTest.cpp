@@ -39,14 +39,25 @@ TEST(CostModel, ReduceScatterAndAllGatherMakeAnAllReduce) {
 }
 
 TEST(CostModel, CostAddsLatencyAndBytes) {
-  CostModel model{7.0, 2.0, 10.0, 100.0};
-  EXPECT_DOUBLE_EQ(model.getCost(CollectiveKind::AllReduce, 3, 50, 200),
+  CostModel model;
+  model.launchUs = 7;
+  model.roundUs = 2;
+  model.exchangeFactor = 1.5;
+  model.wireBytesPerUs = 10;
+  model.copyBytesPerUs = 100;
+  auto cost = [&](CollectiveKind kind, int64_t groupSize, int64_t wire,
+                  int64_t local) {
+    return model.getCost(kind, groupSize, wire, local);
+  };
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::AllReduce, 3, 50, 200),
                    7 + 2 * 4 + 5 + 2);
-  EXPECT_DOUBLE_EQ(model.getCost(CollectiveKind::ReduceScatter, 3, 50, 200),
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::ReduceScatter, 4, 50, 200),
                    7 + 2 * 2 + 5 + 2);
-  EXPECT_DOUBLE_EQ(model.getCost(CollectiveKind::AllGather, 5, 50, 0),
-                   7 + 2 * 4 + 5);
-  EXPECT_DOUBLE_EQ(model.getCost(CollectiveKind::Permute, 5, 50, 0), 7 + 2 + 5);
-  EXPECT_DOUBLE_EQ(model.getCost(CollectiveKind::Slice, 5, 0, 200), 2);
-  EXPECT_DOUBLE_EQ(model.getCost(CollectiveKind::AllReduce, 1, 0, 200), 2);
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::AllGather, 5, 50, 0), 7 + 2 * 3 + 5);
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::AllGather, 8, 50, 0), 7 + 2 * 3 + 5);
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::AllToAll, 5, 50, 0), 7 + 2 * 3 + 5);
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::Exchange, 5, 50, 0), 7 + 2 * 7 + 7.5);
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::Permute, 5, 50, 0), 7 + 2 + 5);
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::Slice, 5, 0, 200), 2);
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::AllReduce, 1, 0, 200), 2);
 }

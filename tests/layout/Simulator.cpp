@@ -1,60 +1,12 @@
 #include "Simulator.h"
 
+#include "Positions.h"
+
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <limits>
-#include <map>
 
 using namespace meshc::layout;
 using namespace meshc::layout::testing;
-
-static constexpr double unset = std::numeric_limits<double>::quiet_NaN();
-
-static int64_t getCount(const Position &shape) {
-  int64_t count = 1;
-  for (int64_t size : shape)
-    count *= size;
-  return count;
-}
-
-static int64_t getIndex(const Position &shape, const Position &at) {
-  int64_t index = 0;
-  for (size_t d = 0; d < shape.size(); ++d)
-    index = index * shape[d] + at[d];
-  return index;
-}
-
-static bool isInside(const Position &at, const Position &shape) {
-  for (size_t d = 0; d < shape.size(); ++d)
-    if (at[d] < 0 || at[d] >= shape[d])
-      return false;
-  return true;
-}
-
-static Position plus(Position a, const Position &b) {
-  for (size_t d = 0; d < a.size(); ++d)
-    a[d] += b[d];
-  return a;
-}
-
-static void forEach(const Position &shape,
-                    const std::function<void(const Position &)> &visit) {
-  Position at(shape.size());
-  for (int64_t index = 0, count = getCount(shape); index < count; ++index) {
-    int64_t rest = index;
-    for (size_t d = shape.size(); d-- > 0; rest /= shape[d])
-      at[d] = rest % shape[d];
-    visit(at);
-  }
-}
-
-static double getIdentity(ReduceKind kind) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  return kind == ReduceKind::Sum   ? 0
-         : kind == ReduceKind::Max ? -infinity
-                                   : infinity;
-}
 
 double Simulator::combine(ReduceKind kind, double a, double b) const {
   if (std::isnan(a) || std::isnan(b))
@@ -103,6 +55,13 @@ Place Simulator::getPlace(const Sharding &sharding, int64_t device) const {
     place.count.push_back(std::max<int64_t>(0, end - start));
   }
   return place;
+}
+
+std::vector<Place> Simulator::getPlaces(const Sharding &sharding) const {
+  std::vector<Place> places;
+  for (int64_t device = 0; device < mesh.getNumDevices(); ++device)
+    places.push_back(getPlace(sharding, device));
+  return places;
 }
 
 /// Number of the term that a device holds of a partial value.
@@ -188,6 +147,7 @@ void Simulator::transfer(const Sharding &source, const Sharding &target,
   std::vector<std::vector<int>> writes(blocks.size());
   for (size_t i = 0; i < blocks.size(); ++i)
     writes[i].resize(blocks[i].size());
+  const std::vector<Place> from = getPlaces(source), to = getPlaces(target);
   for (const Transfer &move : getTransfers(mesh, sizes, source, target)) {
     if (getCount(move.shape) == 0 || move.targets.empty())
       why = "an empty transfer";
@@ -200,23 +160,23 @@ void Simulator::transfer(const Sharding &source, const Sharding &target,
       double value = getIdentity(move.reduce);
       for (size_t i = 0; i < move.sources.size(); ++i) {
         const TransferEnd &end = move.sources[i];
-        Place place = getPlace(source, end.device);
-        Position from = plus(end.offset, at);
-        if (!isInside(from, place.count)) {
+        const Place &place = from[end.device];
+        const Position position = plus(end.offset, at);
+        if (!isInside(position, place.count)) {
           why = "a read of padding";
           return;
         }
-        double term = before[end.device][getIndex(place.block, from)];
+        double term = before[end.device][getIndex(place.block, position)];
         value = i == 0 ? term : combine(move.reduce, value, term);
       }
       for (const TransferEnd &end : move.targets) {
-        Place place = getPlace(target, end.device);
-        Position to = plus(end.offset, at);
-        if (!isInside(to, place.count)) {
+        const Place &place = to[end.device];
+        const Position position = plus(end.offset, at);
+        if (!isInside(position, place.count)) {
           why = "a write to padding";
           return;
         }
-        int64_t index = getIndex(place.block, to);
+        int64_t index = getIndex(place.block, position);
         if (writes[end.device][index]++)
           why = "an element written twice";
         blocks[end.device][index] = value;
@@ -224,7 +184,7 @@ void Simulator::transfer(const Sharding &source, const Sharding &target,
     });
   }
   for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
-    Place place = getPlace(target, device);
+    const Place &place = to[device];
     forEach(place.count, [&](const Position &at) {
       if (!writes[device][getIndex(place.block, at)])
         why = "an element never written";

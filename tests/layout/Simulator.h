@@ -5,6 +5,7 @@
 /// transfers and reshard plans. It finds where blocks lie by its own reading of
 /// the definition in layout/Sharding.h, not by the code under test.
 
+#include "layout/ReshardStep.h"
 #include "layout/Transfers.h"
 
 #include <random>
@@ -30,6 +31,10 @@ public:
   /// of partial values are random as well; padding is NaN.
   void scatter(const Sharding &sharding);
 
+  /// Runs one step as its collective works on whole blocks within its groups;
+  /// `why` is set if the step is not such a collective.
+  void run(const ReshardStep &step, std::string &why);
+
   /// Runs getTransfers; `why` is set if an element is written twice, or a read
   /// or write is out of bounds.
   void transfer(const Sharding &source, const Sharding &target,
@@ -40,8 +45,19 @@ public:
 
 private:
   Place getPlace(const Sharding &sharding, int64_t device) const;
+  std::vector<Place> getPlaces(const Sharding &sharding) const;
   int64_t getTerm(const Sharding &sharding, int64_t device) const;
   void fill(const Sharding &sharding);
+  int64_t getFirstOf(int64_t device, const ReshardStep &step) const;
+  void runBlockwise(const ReshardStep &step,
+                    const std::vector<std::vector<double>> &before,
+                    std::string &why);
+  void runPermute(const ReshardStep &step,
+                  const std::vector<std::vector<double>> &before,
+                  std::string &why);
+  void runExchange(const ReshardStep &step,
+                   const std::vector<std::vector<double>> &before,
+                   std::string &why);
   double combine(ReduceKind kind, double a, double b) const;
 
   const Mesh &mesh;

@@ -1,0 +1,214 @@
+#include "layout/ReshardMoves.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+
+using namespace meshc;
+using namespace meshc::layout;
+
+namespace {
+
+using AtomList = std::vector<uint8_t>;
+
+bool contains(AtomSet set, uint8_t atom) { return set >> atom & 1; }
+
+class MoveFinder {
+public:
+  MoveFinder(const AtomSpace &space, const AtomSharding &from)
+      : space(space), from(from), target(space.getTarget()) {
+    for (size_t d = 0; d < from.dims.size(); ++d) {
+      const AtomList &list = from.dims[d], &goal = target.dims[d];
+      settled.push_back(
+          std::mismatch(list.begin(), list.end(), goal.begin(), goal.end())
+              .first -
+          list.begin());
+    }
+  }
+
+  std::vector<ReshardMove> find() && {
+    addAllReduces();
+    addReduceScatters();
+    addSlices();
+    addTails();
+    addPermutes();
+    add(CollectiveKind::Exchange, target);
+    return std::move(moves);
+  }
+
+private:
+  void add(CollectiveKind kind, AtomSharding to) {
+    auto isThis = [&](const ReshardMove &move) {
+      return move.kind == kind && move.to == to;
+    };
+    if (to != from && space.fits(kind, from, to) &&
+        std::none_of(moves.begin(), moves.end(), isThis))
+      moves.push_back({kind, std::move(to)});
+  }
+
+  bool isOnTheWay(size_t d) const { return settled[d] == from.dims[d].size(); }
+
+  /// The list of `d` with atoms of `available` appended that the target has
+  /// there: those that come next if the list is on the way, else all of them.
+  AtomList grow(size_t d, AtomSet available, size_t atMost = 64) const {
+    AtomList list = from.dims[d];
+    const AtomList &goal = target.dims[d];
+    for (size_t i = isOnTheWay(d) ? settled[d] : 0; i < goal.size(); ++i) {
+      if (list.size() - from.dims[d].size() == atMost)
+        break;
+      if (contains(available, goal[i]))
+        list.push_back(goal[i]);
+      else if (isOnTheWay(d))
+        break;
+    }
+    while (!space.isNestedPrefix(d, from.dims[d], list))
+      list.pop_back();
+    return list;
+  }
+
+  /// Completes every subset of the terms that must not stay; if there are many,
+  /// all of them, those that split nothing in the target, and single ones.
+  void addAllReduces() {
+    const AtomSet open = from.partial & ~target.partial;
+    auto complete = [&](AtomSet atoms) {
+      AtomSharding to = from;
+      to.partial &= ~atoms;
+      add(CollectiveKind::AllReduce, std::move(to));
+    };
+    if (std::popcount(open) <= 4) {
+      for (AtomSet atoms = open; atoms; atoms = (atoms - 1) & open)
+        complete(atoms);
+      return;
+    }
+    complete(open);
+    complete(open & ~target.getSplitAtoms());
+    for (AtomSet rest = open; rest; rest &= rest - 1)
+      complete(rest & -rest);
+  }
+
+  /// Completes terms by scattering those that the target has next. The others
+  /// that it wants whole are completed with them, or wait.
+  void addReduceScatters() {
+    const AtomSet open = from.partial & ~target.partial;
+    if (!open)
+      return;
+    auto scatter = [&](auto &&choose) {
+      AtomSharding to = from;
+      for (size_t d = 0; d < to.dims.size(); ++d)
+        if (size_t atMost = choose(d))
+          to.dims[d] = grow(d, open, atMost);
+      to.partial &= ~to.getSplitAtoms();
+      add(CollectiveKind::ReduceScatter, to);
+      to.partial &= target.partial | target.getSplitAtoms();
+      add(CollectiveKind::ReduceScatter, std::move(to));
+    };
+    scatter([](size_t) { return 64; });
+    scatter([&](size_t d) { return isOnTheWay(d) ? 64 : 0; });
+    for (size_t dim = 0; dim < from.dims.size(); ++dim)
+      for (size_t count = 1; count <= target.dims[dim].size(); ++count)
+        scatter([&](size_t d) { return d == dim ? count : 0; });
+  }
+
+  /// Slices are free, so they take all they can; a list that is not on the way
+  /// may do better to wait.
+  void addSlices() {
+    const AtomSet unused = ~from.getUsedAtoms() & ~space.getForeignAtoms();
+    AtomSharding some = from, all = from, partial = from;
+    for (size_t d = 0; d < from.dims.size(); ++d) {
+      all.dims[d] = grow(d, unused);
+      if (isOnTheWay(d))
+        some.dims[d] = all.dims[d];
+    }
+    if (some != all)
+      add(CollectiveKind::Slice, std::move(some));
+    add(CollectiveKind::Slice, std::move(all));
+    partial.partial |= target.partial;
+    add(CollectiveKind::Slice, std::move(partial));
+  }
+
+  /// Moves that begin by taking minor atoms off: they are dropped (all_gather)
+  /// or all go where the target has them (all_to_all).
+  void addTails() {
+    size_t combinations = 1;
+    for (size_t d = 0; d < from.dims.size(); ++d)
+      combinations *= from.dims[d].size() - settled[d] + 1;
+    constexpr size_t manyCombinations = 64;
+    if (combinations <= manyCombinations) {
+      AtomSharding cut = from;
+      cutTails(0, cut);
+      return;
+    }
+    AtomSharding cut = from;
+    for (size_t d = 0; d < from.dims.size(); ++d) {
+      AtomSharding single = from;
+      cut.dims[d].resize(settled[d]);
+      while (single.dims[d].size() > settled[d]) {
+        single.dims[d].pop_back();
+        addTail(single);
+      }
+    }
+    addTail(cut);
+  }
+
+  void cutTails(size_t d, AtomSharding &cut) {
+    if (d == from.dims.size()) {
+      addTail(cut);
+      return;
+    }
+    cut.dims[d] = from.dims[d];
+    cutTails(d + 1, cut);
+    while (cut.dims[d].size() > settled[d]) {
+      cut.dims[d].pop_back();
+      cutTails(d + 1, cut);
+    }
+    cut.dims[d] = from.dims[d];
+  }
+
+  void addTail(const AtomSharding &cut) {
+    const AtomSet taken = from.getSplitAtoms() & ~cut.getSplitAtoms();
+    if (!taken)
+      return;
+    add(CollectiveKind::AllGather, cut);
+    AtomSharding moved = cut;
+    for (size_t d = 0; d < moved.dims.size(); ++d)
+      for (uint8_t atom : target.dims[d])
+        if (contains(taken, atom))
+          moved.dims[d].push_back(atom);
+    if (moved.getSplitAtoms() == from.getSplitAtoms())
+      add(CollectiveKind::AllToAll, std::move(moved));
+  }
+
+  /// To the target, or to lists in which the target's atoms come first so that
+  /// the others can be taken off.
+  void addPermutes() {
+    add(CollectiveKind::Permute, target);
+    AtomSharding sorted = from;
+    for (size_t d = 0; d < from.dims.size(); ++d) {
+      const AtomList &list = from.dims[d], &goal = target.dims[d];
+      auto isIn = [](const AtomList &other) {
+        return [&](uint8_t atom) {
+          return std::find(other.begin(), other.end(), atom) != other.end();
+        };
+      };
+      sorted.dims[d].clear();
+      auto out = std::back_inserter(sorted.dims[d]);
+      std::copy_if(goal.begin(), goal.end(), out, isIn(list));
+      std::remove_copy_if(list.begin(), list.end(), out, isIn(goal));
+    }
+    if (sorted != target)
+      add(CollectiveKind::Permute, std::move(sorted));
+  }
+
+  const AtomSpace &space;
+  const AtomSharding &from;
+  const AtomSharding &target;
+  std::vector<size_t> settled; ///< per dim: atoms that stand as in the target
+  std::vector<ReshardMove> moves;
+};
+
+} // namespace
+
+std::vector<ReshardMove> layout::getMoves(const AtomSpace &space,
+                                          const AtomSharding &from) {
+  return MoveFinder(space, from).find();
+}

@@ -1,0 +1,65 @@
+#ifndef MESHC_LAYOUT_RESHARDSTEP_H
+#define MESHC_LAYOUT_RESHARDSTEP_H
+
+#include "layout/CostModel.h"
+#include "layout/Sharding.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace meshc::layout {
+
+/// One collective (or local slice) of a reshard: takes every device's block
+/// under `source` to its block under `target`.
+///
+/// What each kind may do, in a tensor whose blocks are d@(axes...) + partial:
+///
+///   all_reduce      completes partial axes
+///   reduce_scatter  completes partial axes, some of which become the minor
+///   axes
+///                   of dimensions: d@x partial (a, b) -> d@(x, a); the others
+///                   replicate, as if an all_gather over them followed
+///   all_gather      drops minor axes of dimensions: d@(x, a) -> d@x
+///   all_to_all      moves minor axes of dimensions to the minor end of others:
+///                   d@(x, a), e -> d@x, e@a
+///   permute         the same set of blocks on other devices: d@(x, a) -> d@(a,
+///   x) exchange        anything slice           unused axes become minor axes
+///   of dimensions, or partial
+///                   (all but the first coordinate then hold the identity)
+///
+/// Axes and sizes need not divide: where a block has padding, so have its
+/// parts. But a block must be a whole number of parts in the way of all
+/// collectives, which x:(1)2 -> x does not give for 9 elements on an axis of 4
+/// (5 + 4 holds no 3 + 3 + 3 + 0); only an exchange does that.
+struct ReshardStep {
+  CollectiveKind kind = CollectiveKind::Exchange;
+  Sharding source;
+  Sharding target;
+  /// The axes it communicates over, sorted; for a slice those it splits over.
+  std::vector<AxisRef> axes;
+  int64_t groupSize = 1; ///< devices that talk to one another; 1 for a slice
+  /// What one device brings in: its block under `source`; 0 for a slice.
+  int64_t payloadElements = 0;
+  /// What one device sends, at most: getWireBytes of the payload, and of the
+  /// all_gather that a reduce_scatter may hold. For an exchange it is what one
+  /// device takes from others, taking every device to be asked for as much as
+  /// it asks for.
+  int64_t wireElements = 0;
+};
+
+/// Whether a collective of this kind can make the change; what a step must
+/// fulfil. Sizes matter where blocks do not divide.
+bool isReshardStep(const Mesh &mesh, std::span<const int64_t> sizes,
+                   CollectiveKind kind, const Sharding &source,
+                   const Sharding &target);
+
+/// The step with its axes, group, payload and wire elements.
+/// Requires: isReshardStep.
+ReshardStep getReshardStep(const Mesh &mesh, std::span<const int64_t> sizes,
+                           CollectiveKind kind, const Sharding &source,
+                           const Sharding &target);
+
+} // namespace meshc::layout
+
+#endif

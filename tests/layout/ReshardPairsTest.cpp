@@ -1,0 +1,185 @@
+// All pairs of shardings: every plan is run on simulated devices and compared
+// with the tensor.
+
+#include "Positions.h"
+#include "Shardings.h"
+#include "Simulator.h"
+
+#include "layout/ReshardPlanner.h"
+
+#include <gtest/gtest.h>
+
+using namespace meshc::layout;
+using namespace meshc::layout::testing;
+
+namespace {
+
+int64_t getBlock(const std::vector<int64_t> &sizes, const Sharding &sharding) {
+  return getCount(getLocalShape(sizes, sharding));
+}
+
+/// Empty if the plan does what it promises.
+std::string check(const Mesh &mesh, const std::vector<int64_t> &sizes,
+                  const ReshardPlan &plan, const Sharding &source,
+                  const Sharding &target) {
+  Simulator collectives(mesh, sizes, 11), transfers(mesh, sizes, 12);
+  collectives.scatter(source);
+  transfers.scatter(source);
+  const int64_t limit =
+      std::max(getBlock(sizes, source), getBlock(sizes, target));
+  const Sharding *last = &source;
+  std::string why;
+  for (const ReshardStep &step : plan.steps) {
+    if (step.source != *last)
+      return "the steps do not follow one another";
+    if (!getViolation(mesh, step.target, sizes.size()).empty())
+      return "an illegal sharding on the way";
+    if (!isReshardStep(mesh, sizes, step.kind, step.source, step.target))
+      return "not a step of its kind";
+    int64_t message = 0;
+    if (step.kind == CollectiveKind::AllToAll)
+      message = getBlock(sizes, step.source) / step.groupSize + 1;
+    if (getBlock(sizes, step.target) > limit + message)
+      return "too large a block on the way";
+    if (step.kind != CollectiveKind::Slice &&
+        step.payloadElements != getBlock(sizes, step.source))
+      return "a wrong payload";
+    collectives.run(step, why);
+    transfers.transfer(step.source, step.target, why);
+    if (!why.empty())
+      return getName(step.kind) + (": " + why);
+    last = &step.target;
+  }
+  if (*last != target)
+    return "the plan ends elsewhere";
+  if (why = collectives.compare(target); !why.empty())
+    return "collectives: " + why;
+  if (why = transfers.compare(target); !why.empty())
+    return "transfers: " + why;
+  return {};
+}
+
+std::string getKinds(const ReshardPlan &plan) {
+  std::string kinds;
+  for (const ReshardStep &step : plan.steps)
+    if (step.kind != CollectiveKind::Slice)
+      kinds += getName(step.kind) + std::string(" ");
+  return kinds;
+}
+
+/// Whether an all_reduce and a slice stand where a reduce_scatter would do.
+bool wastesReduction(const Mesh &mesh, const std::vector<int64_t> &sizes,
+                     const ReshardPlan &plan) {
+  for (size_t i = 1; i < plan.steps.size(); ++i)
+    if (plan.steps[i - 1].kind == CollectiveKind::AllReduce &&
+        plan.steps[i].kind == CollectiveKind::Slice &&
+        isReshardStep(mesh, sizes, CollectiveKind::ReduceScatter,
+                      plan.steps[i - 1].source, plan.steps[i].target))
+      return true;
+  return false;
+}
+
+void checkPair(const Mesh &mesh, const std::vector<int64_t> &sizes,
+               const Sharding &source, const Sharding &target) {
+  ReshardChoice choice = planReshard(mesh, sizes, 4, source, target);
+  const std::string pair =
+      spell(mesh, source) + " to " + spell(mesh, target) + ": ";
+  ASSERT_EQ(choice.best.steps.empty(), source == target) << pair;
+  ASSERT_EQ(check(mesh, sizes, choice.best, source, target), "")
+      << pair << getKinds(choice.best);
+  ASSERT_FALSE(wastesReduction(mesh, sizes, choice.best)) << pair;
+  if (!choice.secondBest)
+    return;
+  ASSERT_LE(choice.best.costUs, choice.secondBest->costUs) << pair;
+  ASSERT_NE(getKinds(choice.best), getKinds(*choice.secondBest)) << pair;
+  ASSERT_EQ(check(mesh, sizes, *choice.secondBest, source, target), "")
+      << pair << getKinds(*choice.secondBest);
+}
+
+void checkAllPairs(const Mesh &mesh, const std::vector<AxisRef> &parts,
+                   const std::vector<int64_t> &sizes, ReduceKind kind) {
+  const auto shardings = getAllShardings(mesh, parts, sizes.size(), kind);
+  for (const Sharding &source : shardings)
+    for (const Sharding &target : shardings) {
+      checkPair(mesh, sizes, source, target);
+      if (::testing::Test::HasFatalFailure())
+        return;
+    }
+}
+
+const std::vector<std::vector<int64_t>> evenAndUneven{{8, 12}, {7, 5}, {10, 3},
+                                                      {1, 2},  {11},   {}};
+
+} // namespace
+
+TEST(ReshardPairs, OneAxis) {
+  for (int64_t size : {2, 3, 4})
+    for (const auto &sizes : evenAndUneven)
+      for (auto kind : {ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min})
+        checkAllPairs(Mesh({{"x", size}}), {{0, 1, size}}, sizes, kind);
+}
+
+TEST(ReshardPairs, TwoByTwo) {
+  Mesh mesh({{"x", 2}, {"y", 2}});
+  for (const auto &sizes : evenAndUneven)
+    for (auto kind : {ReduceKind::Sum, ReduceKind::Max})
+      checkAllPairs(mesh, getWholeAxes(mesh), sizes, kind);
+}
+
+TEST(ReshardPairs, TwoByThree) {
+  Mesh mesh({{"x", 2}, {"y", 3}});
+  for (const auto &sizes : evenAndUneven)
+    checkAllPairs(mesh, getWholeAxes(mesh), sizes, ReduceKind::Sum);
+}
+
+TEST(ReshardPairs, ThreeDimensions) {
+  Mesh mesh({{"x", 2}, {"y", 3}});
+  for (const std::vector<int64_t> &sizes :
+       std::vector<std::vector<int64_t>>{{6, 6, 6}, {5, 3, 2}})
+    checkAllPairs(mesh, getWholeAxes(mesh), sizes, ReduceKind::Sum);
+}
+
+TEST(ReshardPairs, TwoByTwoByTwo) {
+  Mesh mesh({{"x", 2}, {"y", 2}, {"z", 2}});
+  for (const std::vector<int64_t> &sizes :
+       std::vector<std::vector<int64_t>>{{8, 8}, {7, 5}, {10, 3}})
+    checkAllPairs(mesh, getWholeAxes(mesh), sizes, ReduceKind::Sum);
+}
+
+TEST(ReshardPairs, SubAxes) {
+  Mesh four({{"x", 4}}), twelve({{"x", 12}}), mixed({{"x", 2}, {"y", 4}});
+  for (const std::vector<int64_t> &sizes :
+       std::vector<std::vector<int64_t>>{{8, 12}, {7, 5}, {9}, {13}}) {
+    checkAllPairs(four, {{0, 1, 2}, {0, 2, 2}}, sizes, ReduceKind::Sum);
+    checkAllPairs(twelve, {{0, 1, 2}, {0, 2, 6}}, sizes, ReduceKind::Sum);
+    checkAllPairs(mixed, {{0, 1, 2}, {1, 1, 2}, {1, 2, 2}}, sizes,
+                  ReduceKind::None);
+  }
+}
+
+TEST(ReshardPairs, PartsWithoutACommonCut) {
+  Mesh mesh({{"x", 6}, {"y", 2}});
+  const AxisRef y = mesh.getWholeAxis(1);
+  std::vector<Sharding> shardings;
+  for (AxisRef part : {AxisRef{0, 1, 2}, AxisRef{0, 1, 3}, AxisRef{0, 2, 3},
+                       AxisRef{0, 3, 2}}) {
+    shardings.push_back({{{part}, {y}}, ReduceKind::None, {}});
+    shardings.push_back({{{y}, {part}}, ReduceKind::None, {}});
+    shardings.push_back({{{}, {part}}, ReduceKind::Sum, {y}});
+    shardings.push_back({{{y}, {}}, ReduceKind::Sum, {part}});
+  }
+  for (const Sharding &source : shardings)
+    for (const Sharding &target : shardings)
+      checkPair(mesh, {7, 5}, source, target);
+}
+
+TEST(ReshardPairs, FourAxes) {
+  // Too many pairs to take all; every 397th covers all kinds of change.
+  Mesh mesh({{"a", 2}, {"b", 3}, {"c", 2}, {"d", 2}});
+  const auto shardings =
+      getAllShardings(mesh, getWholeAxes(mesh), 2, ReduceKind::Sum);
+  const size_t count = shardings.size() * shardings.size();
+  for (size_t i = 0; i < count; i += 397)
+    checkPair(mesh, {9, 14}, shardings[i / shardings.size()],
+              shardings[i % shardings.size()]);
+}

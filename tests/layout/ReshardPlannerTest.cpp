@@ -1,0 +1,236 @@
+#include "layout/ReshardPlanner.h"
+
+#include "Shardings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace meshc::layout;
+using meshc::layout::testing::spell;
+using ::testing::ElementsAre;
+
+namespace {
+
+const Mesh mesh({{"x", 2}, {"y", 3}, {"z", 2}});
+const AxisRef x = mesh.getWholeAxis(0), y = mesh.getWholeAxis(1),
+              z = mesh.getWholeAxis(2);
+
+Sharding split(std::vector<DimSplit> dims) {
+  return {std::move(dims), ReduceKind::None, {}};
+}
+
+Sharding sum(std::vector<DimSplit> dims, std::vector<AxisRef> partial) {
+  return {std::move(dims), ReduceKind::Sum, std::move(partial)};
+}
+
+/// "reduce_scatter x 192" and so on: kind, axes, payload.
+std::vector<std::string> describe(const Mesh &mesh, const ReshardPlan &plan) {
+  std::vector<std::string> steps;
+  for (const ReshardStep &step : plan.steps)
+    steps.push_back(std::string(getName(step.kind)) + " " +
+                    toString(mesh, step.axes) + " " +
+                    std::to_string(step.payloadElements));
+  return steps;
+}
+
+std::vector<std::string> plan(const std::vector<int64_t> &sizes,
+                              const Sharding &source, const Sharding &target) {
+  return describe(mesh, planReshard(mesh, sizes, 4, source, target).best);
+}
+
+const std::vector<int64_t> sizes{12, 24};
+
+} // namespace
+
+TEST(ReshardPlanner, EqualShardingsNeedNothing) {
+  ReshardChoice choice =
+      planReshard(mesh, sizes, 4, sum({{x}, {y}}, {z}), sum({{x}, {y}}, {z}));
+  EXPECT_TRUE(choice.best.steps.empty());
+  EXPECT_EQ(choice.best.costUs, 0);
+  EXPECT_FALSE(choice.secondBest);
+  // One sharding in two spellings.
+  const AxisRef one{1, 3, 1};
+  EXPECT_THAT(plan(sizes, split({{x, one}, {}}), split({{x}, {}})),
+              ElementsAre());
+}
+
+TEST(ReshardPlanner, OneStepChanges) {
+  EXPECT_THAT(plan(sizes, split({{}, {}}), split({{x}, {y}})),
+              ElementsAre("slice (x, y) 0"));
+  EXPECT_THAT(plan(sizes, split({{}, {}}), sum({{}, {}}, {x})),
+              ElementsAre("slice x 0"));
+  EXPECT_THAT(plan(sizes, split({{x}, {}}), split({{}, {}})),
+              ElementsAre("all_gather x 144"));
+  EXPECT_THAT(plan(sizes, split({{x, y}, {}}), split({{x}, {}})),
+              ElementsAre("all_gather y 48"));
+  EXPECT_THAT(plan(sizes, sum({{y}, {}}, {x}), split({{y}, {}})),
+              ElementsAre("all_reduce x 96"));
+  EXPECT_THAT(plan(sizes, sum({{}, {}}, {x}), split({{x}, {}})),
+              ElementsAre("reduce_scatter x 288"));
+  EXPECT_THAT(plan(sizes, split({{x}, {}}), split({{}, {x}})),
+              ElementsAre("all_to_all x 144"));
+  EXPECT_THAT(plan(sizes, split({{x, y}, {}}), split({{y, x}, {}})),
+              ElementsAre("permute (x, y) 48"));
+  EXPECT_THAT(plan(sizes, split({{x}, {}}), split({{z}, {}})),
+              ElementsAre("permute (x, z) 144"));
+}
+
+TEST(ReshardPlanner, SeveralAxesAreOneCollective) {
+  EXPECT_THAT(plan(sizes, sum({{}, {}}, {x, y, z}), split({{}, {}})),
+              ElementsAre("all_reduce (x, y, z) 288"));
+  EXPECT_THAT(plan(sizes, split({{x}, {y, z}}), split({{}, {}})),
+              ElementsAre("all_gather (x, y, z) 24"));
+  EXPECT_THAT(plan(sizes, sum({{}, {}}, {x, y}), split({{x, y}, {}})),
+              ElementsAre("reduce_scatter (x, y) 288"));
+  EXPECT_THAT(plan(sizes, sum({{}, {}}, {x, y}), split({{x}, {y}})),
+              ElementsAre("reduce_scatter (x, y) 288"));
+  EXPECT_THAT(plan(sizes, split({{x, y, z}, {}}), split({{}, {z, y, x}})),
+              ElementsAre("all_to_all (x, y, z) 24"));
+}
+
+TEST(ReshardPlanner, SumOfAllElements) {
+  // Both axes in one all_reduce of one element.
+  EXPECT_THAT(plan({}, sum({}, {x, y}), split({})),
+              ElementsAre("all_reduce (x, y) 1"));
+}
+
+TEST(ReshardPlanner, SumNeededSplitIsScattered) {
+  EXPECT_THAT(plan({6}, sum({{}}, {x}), split({{x}})),
+              ElementsAre("reduce_scatter x 6"));
+  // Also where one of two axes splits the result.
+  EXPECT_THAT(plan(sizes, sum({{}, {}}, {x, y}), split({{x}, {}})),
+              ElementsAre("reduce_scatter (x, y) 288"));
+}
+
+TEST(ReshardPlanner, SlicesBeforeItCommunicates) {
+  EXPECT_THAT(plan(sizes, sum({{}, {}}, {x}), split({{y}, {}})),
+              ElementsAre("slice y 0", "all_reduce x 96"));
+  EXPECT_THAT(plan(sizes, split({{x}, {}}), split({{}, {x, y}})),
+              ElementsAre("all_to_all x 144", "slice y 0"));
+}
+
+TEST(ReshardPlanner, MovesFarApartAreOneExchange) {
+  EXPECT_THAT(plan(sizes, split({{x}, {y}}), split({{y}, {x}})),
+              ElementsAre("exchange (x, y) 48"));
+  // The major axis stays: only z and y talk.
+  EXPECT_THAT(plan(sizes, split({{x, z}, {}}), split({{x, y}, {}})),
+              ElementsAre("exchange (y, z) 72"));
+}
+
+TEST(ReshardPlanner, SubAxes) {
+  Mesh eight({{"x", 8}});
+  const AxisRef high{0, 1, 2}, low{0, 2, 4}, whole{0, 1, 8};
+  auto describePlan = [&](const Sharding &source, const Sharding &target,
+                          std::vector<int64_t> sizes) {
+    return describe(eight, planReshard(eight, sizes, 4, source, target).best);
+  };
+  EXPECT_THAT(describePlan(split({{whole}}), split({{high}}), {16}),
+              ElementsAre("all_gather x:(2)4 2"));
+  EXPECT_THAT(describePlan(split({{whole}}), split({{low}}), {16}),
+              ElementsAre("exchange x 2"));
+  EXPECT_THAT(describePlan(sum({{high}}, {low}), split({{whole}}), {16}),
+              ElementsAre("reduce_scatter x:(2)4 8"));
+  EXPECT_THAT(describePlan(sum({{}}, {whole}), sum({{}}, {low}), {16}),
+              ElementsAre("all_reduce x:(1)2 16"));
+  // 9 over x:(1)2 is 5 + 4, which no blocks of 2 fill.
+  EXPECT_THAT(describePlan(split({{whole}}), split({{high}}), {9}),
+              ElementsAre("exchange x 2"));
+  // 15 over x:(1)2 is 8 + 7: four blocks of 2 each.
+  EXPECT_THAT(describePlan(split({{whole}}), split({{high}}), {15}),
+              ElementsAre("all_gather x:(2)4 2"));
+}
+
+TEST(ReshardPlanner, UnevenBlocksKeepTheirCollectives) {
+  const std::vector<int64_t> uneven{7, 5};
+  EXPECT_THAT(plan(uneven, split({{x}, {}}), split({{}, {x}})),
+              ElementsAre("all_to_all x 20"));
+  EXPECT_THAT(plan(uneven, split({{x, y}, {}}), split({{x}, {}})),
+              ElementsAre("all_gather y 10"));
+  EXPECT_THAT(plan(uneven, sum({{}, {}}, {y}), split({{y}, {}})),
+              ElementsAre("reduce_scatter y 35"));
+  // 7 over (x, y) is 2 2 0 2 1 0, over (y, x) 2 1 2 1 1 0.
+  EXPECT_THAT(plan(uneven, split({{x, y}, {}}), split({{y, x}, {}})),
+              ElementsAre("exchange (x, y) 10"));
+  // 7 over (x, z) and (z, x): 2 2 2 1 on other devices.
+  EXPECT_THAT(plan(uneven, split({{x, z}, {}}), split({{z, x}, {}})),
+              ElementsAre("permute (x, z) 10"));
+}
+
+TEST(ReshardPlanner, WireElements) {
+  auto getWire = [&](const Sharding &source, const Sharding &target) {
+    ReshardPlan plan = planReshard(mesh, sizes, 4, source, target).best;
+    EXPECT_EQ(plan.steps.size(), 1u);
+    return plan.steps[0].wireElements;
+  };
+  EXPECT_EQ(getWire(sum({{}, {}}, {y}), split({{}, {}})), 2 * 192);
+  EXPECT_EQ(getWire(sum({{}, {}}, {y}), split({{y}, {}})), 192);
+  EXPECT_EQ(getWire(split({{y}, {}}), split({{}, {}})), 2 * 96);
+  EXPECT_EQ(getWire(split({{y}, {}}), split({{}, {y}})), 64);
+  EXPECT_EQ(getWire(split({{x}, {}}), split({{z}, {}})), 144);
+  // reduce_scatter over (x, y), 5/6 of 288, then an all_gather over y of 48.
+  EXPECT_EQ(getWire(sum({{}, {}}, {x, y}), split({{x}, {}})), 240 + 96);
+  EXPECT_EQ(getWire(split({{x}, {y}}), split({{y}, {x}})), 48);
+}
+
+TEST(ReshardPlanner, SecondBestHasAnotherShape) {
+  ReshardChoice choice =
+      planReshard(mesh, sizes, 4, sum({{}, {}}, {x}), split({{x}, {}}));
+  ASSERT_TRUE(choice.secondBest);
+  EXPECT_THAT(describe(mesh, *choice.secondBest),
+              ElementsAre("all_reduce x 288", "slice x 0"));
+  EXPECT_GT(choice.secondBest->costUs, choice.best.costUs);
+  // Nothing to weigh where nothing is sent.
+  EXPECT_FALSE(planReshard(mesh, sizes, 4, split({{}, {}}), split({{x}, {}}))
+                   .secondBest);
+}
+
+TEST(ReshardPlanner, CostDecides) {
+  // Many bytes: reduce on the way, then move; few: all at once.
+  const Sharding source = sum({{x}, {}}, {y}), target = split({{y}, {}});
+  EXPECT_THAT(plan({12, 24}, source, target),
+              ElementsAre("exchange (x, y) 144"));
+  EXPECT_THAT(plan({1200, 2400}, source, target).front(),
+              ::testing::StartsWith("reduce_scatter y 1440000"));
+  CostModel freeLaunch;
+  freeLaunch.launchUs = freeLaunch.roundUs = 0;
+  EXPECT_EQ(planReshard(mesh, sizes, 4, source, target, freeLaunch)
+                .best.steps[0]
+                .kind,
+            CollectiveKind::ReduceScatter);
+}
+
+TEST(ReshardPlanner, RefusesBlocksThatDoNotFit) {
+  // Gathering x to split it elsewhere would double the block.
+  ReshardPlan best =
+      planReshard(mesh, sizes, 4, split({{x}, {y}}), split({{y}, {x}})).best;
+  for (const ReshardStep &step : best.steps)
+    EXPECT_LE(step.payloadElements, 48);
+  EXPECT_EQ(best.extraElements, 48);
+}
+
+TEST(ReshardStep, TellsWhatACollectiveCanDo) {
+  auto check = [&](CollectiveKind kind, const Sharding &source,
+                   const Sharding &target, std::vector<int64_t> sizes) {
+    return isReshardStep(mesh, sizes, kind, source, target);
+  };
+  using Kind = CollectiveKind;
+  EXPECT_TRUE(check(Kind::AllReduce, sum({{}}, {x, y}), sum({{}}, {y}), {6}));
+  EXPECT_FALSE(check(Kind::AllReduce, sum({{}}, {x}), split({{x}}), {6}));
+  EXPECT_FALSE(check(Kind::AllReduce, sum({{}}, {x}), sum({{}}, {y}), {6}));
+  EXPECT_TRUE(
+      check(Kind::ReduceScatter, sum({{y}}, {x}), split({{y, x}}), {6}));
+  EXPECT_FALSE(
+      check(Kind::ReduceScatter, sum({{y}}, {x}), split({{x, y}}), {6}));
+  EXPECT_FALSE(check(Kind::ReduceScatter, sum({{}}, {x}), split({{y}}), {6}));
+  EXPECT_TRUE(check(Kind::AllGather, split({{y, x}}), split({{y}}), {7}));
+  EXPECT_FALSE(check(Kind::AllGather, split({{y, x}}), split({{x}}), {7}));
+  EXPECT_TRUE(
+      check(Kind::AllToAll, split({{x}, {}}), split({{}, {x}}), {7, 5}));
+  EXPECT_FALSE(
+      check(Kind::AllToAll, split({{x}, {y}}), split({{y}, {x}}), {7, 5}));
+  EXPECT_TRUE(check(Kind::Permute, split({{x, y}}), split({{y, x}}), {12}));
+  EXPECT_FALSE(check(Kind::Permute, split({{x, y}}), split({{y, x}}), {7}));
+  EXPECT_TRUE(check(Kind::Slice, split({{x}}), split({{x, y}}), {7}));
+  EXPECT_FALSE(check(Kind::Slice, sum({{}}, {x}), split({{x}}), {7}));
+  EXPECT_TRUE(check(Kind::Exchange, sum({{y}}, {x}), split({{x}}), {7}));
+}
