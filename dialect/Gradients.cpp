@@ -1,0 +1,326 @@
+// The gradient of every operation, as nd operations. What is undefined at a
+// point is stated in each operation's declaration: ties of extremes share the
+// gradient, abs and sign have none at 0.
+//
+// A zero that a choice left in a gradient stays zero: in the gradient of
+// select(x > 0, log(x), 0) the slope of log at 0 must not make it NaN. So where
+// a gradient comes from a choice, its product with a slope is a choice too.
+
+#include "dialect/Locations.h"
+#include "dialect/ND.h"
+
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+#include <numbers>
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+namespace {
+/// Builds the gradient with respect to one operand. Splat operands are scalars:
+/// they take the other operand's dimensions by broadcasting.
+class Terms {
+public:
+  Terms(OpBuilder &builder, Location loc, Type elementType)
+      : builder(builder), loc(loc), elementType(elementType) {}
+
+  Value splat(double value) {
+    auto type = NamedTensorType::get({}, elementType);
+    return ConstantOp::create(builder, loc, type,
+                              FloatAttr::get(elementType, value));
+  }
+  /// `gradient` times `slope`.
+  Value scale(Value gradient, Value slope) {
+    return guard(gradient, slope, mul(gradient, slope));
+  }
+  /// `gradient` over `divisor`.
+  Value divide(Value gradient, Value divisor) {
+    return guard(gradient, divisor, div(gradient, divisor));
+  }
+  Value neg(Value x) { return NegOp::create(builder, loc, plain(x), x); }
+  Value log(Value x) { return LogOp::create(builder, loc, plain(x), x); }
+  Value exp(Value x) { return ExpOp::create(builder, loc, plain(x), x); }
+  Value sign(Value x) { return SignOp::create(builder, loc, plain(x), x); }
+  Value sub(Value x, Value y) { return SubOp::create(builder, loc, x, y); }
+  Value mul(Value x, Value y) { return MulOp::create(builder, loc, x, y); }
+  Value div(Value x, Value y) { return DivOp::create(builder, loc, x, y); }
+  Value pow(Value x, Value y) { return PowOp::create(builder, loc, x, y); }
+  Value compare(Predicate predicate, Value x, Value y) {
+    return CompareOp::create(builder, loc, predicate, x, y);
+  }
+  Value select(Value condition, Value whenTrue, Value whenFalse) {
+    return SelectOp::create(builder, loc, condition, whenTrue, whenFalse);
+  }
+  /// A choice whose dimensions are stored in the order `dims`.
+  Value select(Value condition, Value whenTrue, Value whenFalse,
+               ArrayRef<DimAttr> dims) {
+    return SelectOp::create(builder, loc,
+                            NamedTensorType::get(dims, elementType), condition,
+                            whenTrue, whenFalse);
+  }
+  Value cast(Value x, Type type) {
+    return CastOp::create(builder, loc, plain(x).withElementType(type), x);
+  }
+  Value broadcast(Value x, NamedTensorType type) {
+    return BroadcastOp::create(builder, loc, type.withoutSharding(), x);
+  }
+  Value sum(Value x, NamedTensorType type) {
+    return ReduceOp::create(builder, loc, type.withoutSharding(),
+                            Reduction::Sum, x);
+  }
+  Value rename(Value x, StringRef from, StringRef to) {
+    return RenameOp::create(builder, loc, x, from, to);
+  }
+  Value iota(DimAttr dim, Type type) {
+    return IotaOp::create(builder, loc, NamedTensorType::get({dim}, type));
+  }
+  Value einsum(ValueRange inputs, ArrayRef<DimAttr> dims) {
+    return EinsumOp::create(builder, loc,
+                            NamedTensorType::get(dims, elementType), inputs);
+  }
+  /// `x` split as `sharding` says.
+  Value reshard(Value x, ShardingAttr sharding) {
+    SmallVector<DimSplitAttr> splits(sharding.getSplits());
+    llvm::sort(splits, [&](DimSplitAttr a, DimSplitAttr b) {
+      return plain(x).findDim(a.getDim()) < plain(x).findDim(b.getDim());
+    });
+    auto complete = ShardingAttr::get(x.getContext(), splits, std::nullopt, {});
+    return ReshardOp::create(builder, loc, plain(x).withSharding(complete), x,
+                             ArrayAttr());
+  }
+
+private:
+  /// `product` of `gradient` and a function of `factor`, but 0 where a choice
+  /// made the gradient 0.
+  Value guard(Value gradient, Value factor, Value product);
+
+  /// A user's constraint on an operand says nothing about its gradient.
+  static NamedTensorType plain(Value x) {
+    return llvm::cast<NamedTensorType>(x.getType()).withoutSharding();
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  Type elementType;
+};
+} // namespace
+
+/// Whether `gradient` is the result of a choice, up to sums and operations on
+/// one value. Products of gradients and slopes that keep zeros are choices
+/// themselves, so no others need to be followed.
+static bool comesFromChoice(Value gradient) {
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  SmallVector<Value> reached{gradient};
+  while (!reached.empty()) {
+    Operation *op = reached.pop_back_val().getDefiningOp();
+    if (isa<SelectOp>(op))
+      return true;
+    if (!seen.insert(op).second)
+      continue;
+    auto variable = llvm::make_filter_range(op->getOperands(), [](Value x) {
+      return !matchPattern(x, m_Constant());
+    });
+    if (isa<AddOp, SubOp>(op) || llvm::hasSingleElement(variable))
+      llvm::append_range(reached, variable);
+  }
+  return false;
+}
+
+Value Terms::guard(Value gradient, Value factor, Value product) {
+  FloatAttr constant;
+  bool isFinite = matchPattern(factor, m_Constant(&constant)) &&
+                  constant.getValue().isFiniteNonZero();
+  if (isFinite || !comesFromChoice(gradient))
+    return product;
+  return select(compare(Predicate::Eq, gradient, splat(0)), splat(0), product);
+}
+
+/// For each operand of `op` that has float elements, the value of `build` with
+/// the operand's number and terms located at its gradient; null for others.
+static SmallVector<Value>
+forFloats(Operation *op, OpBuilder &builder,
+          llvm::function_ref<Value(unsigned, Terms &)> build) {
+  SmallVector<Value> gradients;
+  for (auto [number, operand] : llvm::enumerate(op->getOperands())) {
+    Type type = cast<NamedTensorType>(operand.getType()).getElementType();
+    Terms terms(builder, getGradientLoc(op, operand), type);
+    gradients.push_back(isa<FloatType>(type) ? build(number, terms) : Value());
+  }
+  return gradients;
+}
+
+#define MESHC_NO_GRADIENT(OP)                                                  \
+  SmallVector<Value> OP::buildGradients(OpBuilder &, Value) {                  \
+    return SmallVector<Value>((*this)->getNumOperands());                      \
+  }
+
+/// `EXPRESSION` is the gradient of a unary operation y = f(x) in terms of x, y,
+/// the gradient g of y, and `t` to build with.
+#define MESHC_UNARY_GRADIENT(OP, EXPRESSION)                                   \
+  SmallVector<Value> OP::buildGradients(OpBuilder &builder, Value g) {         \
+    return forFloats(*this, builder, [&](unsigned, Terms &t) -> Value {        \
+      [[maybe_unused]] Value x = getInput(), y = getResult();                  \
+      return EXPRESSION;                                                       \
+    });                                                                        \
+  }
+
+/// The same for z = f(x, y), one expression per operand.
+#define MESHC_BINARY_GRADIENT(OP, OF_LHS, OF_RHS)                              \
+  SmallVector<Value> OP::buildGradients(OpBuilder &builder, Value g) {         \
+    return forFloats(*this, builder, [&](unsigned number, Terms &t) -> Value { \
+      [[maybe_unused]] Value x = getLhs(), y = getRhs(), z = getResult();      \
+      return number == 0 ? OF_LHS : OF_RHS;                                    \
+    });                                                                        \
+  }
+
+//===-- Elementwise -------------------------------------------------------===//
+
+MESHC_NO_GRADIENT(SignOp)
+MESHC_NO_GRADIENT(NotOp)
+MESHC_NO_GRADIENT(AndOp)
+MESHC_NO_GRADIENT(OrOp)
+MESHC_NO_GRADIENT(CompareOp)
+MESHC_NO_GRADIENT(StopGradientOp)
+
+MESHC_UNARY_GRADIENT(NegOp, t.neg(g))
+MESHC_UNARY_GRADIENT(ExpOp, t.scale(g, y))
+MESHC_UNARY_GRADIENT(LogOp, t.divide(g, x))
+MESHC_UNARY_GRADIENT(TanhOp, t.scale(g, t.sub(t.splat(1), t.mul(y, y))))
+// In terms of y, so that no exponential overflows.
+MESHC_UNARY_GRADIENT(LogisticOp, t.scale(g, t.mul(y, t.sub(t.splat(1), y))))
+MESHC_UNARY_GRADIENT(ErfOp,
+                     t.scale(g, t.mul(t.splat(2 * std::numbers::inv_sqrtpi),
+                                      t.exp(t.neg(t.mul(x, x))))))
+MESHC_UNARY_GRADIENT(SqrtOp, t.divide(t.scale(g, t.splat(0.5)), y))
+MESHC_UNARY_GRADIENT(RsqrtOp,
+                     t.scale(t.scale(g, t.splat(-0.5)), t.mul(y, t.mul(y, y))))
+MESHC_UNARY_GRADIENT(AbsOp, t.scale(g, t.sign(x)))
+
+MESHC_BINARY_GRADIENT(AddOp, g, g)
+MESHC_BINARY_GRADIENT(SubOp, g, t.neg(g))
+MESHC_BINARY_GRADIENT(MulOp, t.scale(g, y), t.scale(g, x))
+MESHC_BINARY_GRADIENT(DivOp, t.divide(g, y), t.neg(t.scale(t.divide(g, y), z)))
+
+/// The gradient of the operand `x` of an extreme with the other operand `y`.
+static Value shareOfExtreme(Terms &t, Predicate wins, Value x, Value y,
+                            Value g) {
+  Value shared = t.select(t.compare(Predicate::Eq, x, y),
+                          t.scale(g, t.splat(0.5)), t.splat(0));
+  return t.select(t.compare(wins, x, y), g, shared);
+}
+
+MESHC_BINARY_GRADIENT(MaximumOp, shareOfExtreme(t, Predicate::Gt, x, y, g),
+                      shareOfExtreme(t, Predicate::Gt, y, x, g))
+MESHC_BINARY_GRADIENT(MinimumOp, shareOfExtreme(t, Predicate::Lt, x, y, g),
+                      shareOfExtreme(t, Predicate::Lt, y, x, g))
+
+/// y x^(y - 1), but 0 where y is 0, at x = 0 too.
+static Value powGradientOfBase(Terms &t, Value x, Value y, Value g) {
+  Value slope = t.mul(y, t.pow(x, t.sub(y, t.splat(1))));
+  return t.select(t.compare(Predicate::Eq, y, t.splat(0)), t.splat(0),
+                  t.scale(g, slope));
+}
+
+/// x^y log(x), but 0 at x = 0, its limit for every y > 0.
+static Value powGradientOfExponent(Terms &t, Value x, Value z, Value g) {
+  Value isZero = t.compare(Predicate::Eq, x, t.splat(0));
+  Value slope = t.mul(z, t.log(t.select(isZero, t.splat(1), x)));
+  return t.select(isZero, t.splat(0), t.scale(g, slope));
+}
+
+MESHC_BINARY_GRADIENT(PowOp, powGradientOfBase(t, x, y, g),
+                      powGradientOfExponent(t, x, z, g))
+
+SmallVector<Value> SelectOp::buildGradients(OpBuilder &builder, Value g) {
+  return forFloats(*this, builder, [&](unsigned number, Terms &t) {
+    return number == 1 ? t.select(getCondition(), g, t.splat(0))
+                       : t.select(getCondition(), t.splat(0), g);
+  });
+}
+
+SmallVector<Value> CastOp::buildGradients(OpBuilder &builder, Value g) {
+  if (!isa<FloatType>(getType().getElementType()))
+    return {Value()};
+  return forFloats(*this, builder, [&](unsigned, Terms &t) {
+    return t.cast(g, getInput().getType().getElementType());
+  });
+}
+
+//===-- Operations on the set of dimensions -------------------------------===//
+
+SmallVector<Value> EinsumOp::buildGradients(OpBuilder &builder, Value g) {
+  return forFloats(*this, builder, [&](unsigned number, Terms &t) {
+    SmallVector<Value> factors{g};
+    for (auto [other, input] : llvm::enumerate(getInputs()))
+      if (other != number)
+        factors.push_back(input);
+    // A dimension that only this operand has was summed: the gradient is the
+    // same all along it.
+    auto type = cast<NamedTensorType>(getInputs()[number].getType());
+    SmallVector<DimAttr> dims;
+    for (DimAttr dim : type.getDims())
+      if (llvm::any_of(factors, [&](Value factor) {
+            return cast<NamedTensorType>(factor.getType())
+                .hasDim(dim.getName());
+          }))
+        dims.push_back(dim);
+    Value product = t.einsum(factors, dims);
+    return dims.size() == type.getDims().size() ? product
+                                                : t.broadcast(product, type);
+  });
+}
+
+SmallVector<Value> ReduceOp::buildGradients(OpBuilder &builder, Value g) {
+  return forFloats(*this, builder, [&](unsigned, Terms &t) {
+    NamedTensorType type = getInput().getType();
+    auto terms = double(type.getNumElements() / getType().getNumElements());
+    switch (getKind()) {
+    case Reduction::Sum:
+      return t.broadcast(g, type);
+    case Reduction::Mean:
+      return t.broadcast(t.scale(g, t.splat(1 / terms)), type);
+    case Reduction::Max:
+    case Reduction::Min: {
+      Value isExtreme = t.compare(Predicate::Eq, getInput(), getResult());
+      Value count = t.sum(t.cast(isExtreme, type.getElementType()), getType());
+      return t.select(isExtreme, t.div(g, count), t.splat(0));
+    }
+    }
+    llvm_unreachable("not a reduction");
+  });
+}
+
+SmallVector<Value> BroadcastOp::buildGradients(OpBuilder &, Value g) {
+  bool isFloat = isa<FloatType>(getType().getElementType());
+  return {isFloat ? g : Value()};
+}
+
+SmallVector<Value> RenameOp::buildGradients(OpBuilder &builder, Value g) {
+  return forFloats(*this, builder, [&](unsigned, Terms &t) {
+    return t.rename(g, getTo(), getFrom());
+  });
+}
+
+SmallVector<Value> GatherOp::buildGradients(OpBuilder &builder, Value g) {
+  return forFloats(*this, builder, [&](unsigned, Terms &t) {
+    NamedTensorType type = getInput().getType();
+    DimAttr dim = type.getDims()[type.findDim(getDim())];
+    // Every index that picked an element gives it its gradient; the dimensions
+    // of the index alone are summed by the caller.
+    SmallVector<DimAttr> dims(type.getDims());
+    for (DimAttr other : getIndex().getType().getDims())
+      if (!type.hasDim(other.getName()))
+        dims.push_back(other);
+    Value position = t.iota(dim, getIndex().getType().getElementType());
+    Value isPicked = t.compare(Predicate::Eq, position, getIndex());
+    return t.select(isPicked, g, t.splat(0), dims);
+  });
+}
+
+SmallVector<Value> ReshardOp::buildGradients(OpBuilder &builder, Value g) {
+  return forFloats(*this, builder, [&](unsigned, Terms &t) {
+    return t.reshard(g, getType().getSharding());
+  });
+}

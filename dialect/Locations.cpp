@@ -5,7 +5,8 @@ using namespace meshc;
 
 /// Calls `visit` on `loc` and every location inside it, outermost first, until
 /// it returns true.
-static bool visitNested(Location loc, llvm::function_ref<bool(Location)> visit) {
+static bool visitNested(Location loc,
+                        llvm::function_ref<bool(Location)> visit) {
   if (visit(loc))
     return true;
   if (auto fused = dyn_cast<FusedLoc>(loc))
@@ -74,8 +75,8 @@ Location meshc::withSpan(MLIRContext *context, const SourceSpan &span) {
 }
 
 Location meshc::withName(Location loc, const Twine &name) {
-  Location named = NameLoc::get(StringAttr::get(loc.getContext(), name),
-                                getPosition(loc));
+  Location named =
+      NameLoc::get(StringAttr::get(loc.getContext(), name), getPosition(loc));
   nd::Phase phase = getPhase(loc);
   return phase == nd::Phase::Forward ? named : withPhase(named, phase);
 }
@@ -87,4 +88,13 @@ Location meshc::withPhase(Location loc, nd::Phase phase) {
     inner = NameLoc::get(StringAttr::get(loc.getContext(), name), inner);
   return FusedLoc::get({inner}, nd::PhaseAttr::get(loc.getContext(), phase),
                        loc.getContext());
+}
+
+Location meshc::getGradientLoc(Operation *op, Value operand) {
+  Location loc = withPhase(op->getLoc(), nd::Phase::Backward);
+  StringRef ofOperand = getValueName(operand.getLoc());
+  if (!ofOperand.empty())
+    return withName(loc, "gradient of " + ofOperand);
+  StringRef ofResult = getValueName(op->getLoc());
+  return ofResult.empty() ? loc : withName(loc, "gradient inside " + ofResult);
 }

@@ -37,6 +37,12 @@ mlir::Location withName(mlir::Location loc, const llvm::Twine &name);
 /// `loc` in another phase; its position and name stay.
 mlir::Location withPhase(mlir::Location loc, nd::Phase phase);
 
+/// Where the gradient of `operand` through `op` comes from: the position of
+/// `op`, the backward phase, and the name "gradient of h" for the operand h. A
+/// gradient of a value without a name is called after the result of `op`:
+/// "gradient inside h".
+mlir::Location getGradientLoc(mlir::Operation *op, mlir::Value operand);
+
 } // namespace meshc
 
 #endif

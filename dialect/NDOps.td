@@ -331,11 +331,13 @@ def ND_GatherOp : ND_ShapeOp<"gather"> {
   }];
 }
 
-def ND_ReshardOp : Op<ND_Dialect, "reshard", [Pure]> {
+def ND_ReshardOp : Op<ND_Dialect, "reshard", [Pure,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "Changes the sharding of a value, not the value";
   let description = [{
     Before shardings are assigned it is the user's constraint on one value: the
-    result type has a sharding, the operand has none yet.
+    result type has a sharding, the operand has none yet. The gradient is
+    constrained alike, its terms complete.
 
     **Constraints**
     - (C1) operand and result differ at most in their sharding.

@@ -1,1 +1,71 @@
+#include "dialect/Locations.h"
+#include "passes/OptimizerBuilder.h"
 #include "passes/Passes.h"
+#include "passes/ReverseSweep.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+namespace meshc {
+#define GEN_PASS_DEF_BUILDSTEP
+#include "passes/Passes.h.inc"
+} // namespace meshc
+
+/// Appends gradients and updates to `program`, a copy of @forward.
+static LogicalResult appendUpdates(ProgramOp program, TrainingOp training) {
+  FailureOr<Value> minimized =
+      findMinimized(program, training.getMinimize(), training.getLoc());
+  if (failed(minimized))
+    return failure();
+  SmallVector<Source> parameters;
+  for (Source &source : findSources(program))
+    if (source.isParameter)
+      parameters.push_back(std::move(source));
+  FailureOr<SmallVector<Value>> gradients =
+      appendGradients(program, *minimized, parameters);
+  if (failed(gradients))
+    return failure();
+  FailureOr<OptimizerBuilder> optimizer =
+      OptimizerBuilder::create(training, program);
+  if (failed(optimizer))
+    return failure();
+
+  auto module = program->getParentOfType<ModuleOp>();
+  for (auto [parameter, gradient] : llvm::zip_equal(parameters, *gradients)) {
+    if (gradient) {
+      optimizer->update(module.lookupSymbol<VariableOp>(parameter.name),
+                        parameter.reads.front(), gradient);
+      continue;
+    }
+    // Every optimizer leaves a parameter alone whose gradient is always 0.
+    emitWarning(parameter.loc)
+        << "parameter \"" << parameter.name << "\" does not influence \""
+        << training.getMinimize() << "\": it stays as it starts";
+  }
+  return success();
+}
+
+namespace {
+struct BuildStep : meshc::impl::BuildStepBase<BuildStep> {
+  using BuildStepBase::BuildStepBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto forward = module.lookupSymbol<ProgramOp>("forward");
+    if (!forward) {
+      module.emitError() << "there is no program @forward to train";
+      return signalPassFailure();
+    }
+    auto trainings = module.getOps<TrainingOp>();
+    if (!trainings.empty()) {
+      OpBuilder builder(forward);
+      auto step = cast<ProgramOp>(builder.clone(*forward));
+      step.setSymName("step");
+      if (failed(appendUpdates(step, *trainings.begin())))
+        return signalPassFailure();
+    }
+    forward.setSymName("eval");
+  }
+};
+} // namespace

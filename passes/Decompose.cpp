@@ -1,1 +1,186 @@
+#include "passes/ContractionOrder.h"
 #include "passes/Passes.h"
+#include "passes/Simplifications.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+namespace meshc {
+#define GEN_PASS_DEF_DECOMPOSE
+#include "passes/Passes.h.inc"
+} // namespace meshc
+
+static NamedTensorType getType(Value value) {
+  return cast<NamedTensorType>(value.getType());
+}
+
+namespace {
+
+/// arg_max(x) -> min(where(x == max(x) or x != x, position, size)): the first
+/// of equal elements, a NaN counting as the extreme.
+struct DecomposeArgReduce : OpRewritePattern<ArgReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ArgReduceOp op,
+                                PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value input = op.getInput();
+    NamedTensorType inputType = op.getInput().getType().withoutSharding();
+    NamedTensorType positionType = op.getType();
+    Type integer = positionType.getElementType();
+    DimAttr dim = inputType.getDims()[inputType.findDim(op.getDim())];
+
+    Reduction kind =
+        op.getKind() == ArgKind::Max ? Reduction::Max : Reduction::Min;
+    Value extreme = ReduceOp::create(
+        rewriter, loc, positionType.withElementType(inputType.getElementType()),
+        kind, input);
+    Value isExtreme =
+        CompareOp::create(rewriter, loc, Predicate::Eq, input, extreme);
+    if (isa<FloatType>(inputType.getElementType())) {
+      Value isNan =
+          CompareOp::create(rewriter, loc, Predicate::Ne, input, input);
+      isExtreme = OrOp::create(rewriter, loc, isExtreme, isNan);
+    }
+    Value position =
+        IotaOp::create(rewriter, loc, NamedTensorType::get({dim}, integer));
+    Value none =
+        ConstantOp::create(rewriter, loc, NamedTensorType::get({}, integer),
+                           IntegerAttr::get(integer, dim.getSize()));
+    Value candidate =
+        SelectOp::create(rewriter, loc, isExtreme, position, none);
+    rewriter.replaceOpWithNewOp<ReduceOp>(op, positionType, Reduction::Min,
+                                          candidate);
+    return success();
+  }
+};
+
+/// mean(x) -> sum(x) (1 / n)
+struct DecomposeMean : OpRewritePattern<ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ReduceOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getKind() != Reduction::Mean)
+      return rewriter.notifyMatchFailure(op, "is no mean");
+    Type elementType = op.getType().getElementType();
+    double terms = double(op.getInput().getType().getNumElements()) /
+                   double(op.getType().getNumElements());
+    Value sum = ReduceOp::create(rewriter, op.getLoc(), op.getType(),
+                                 Reduction::Sum, op.getInput());
+    Value weight = ConstantOp::create(rewriter, op.getLoc(),
+                                      NamedTensorType::get({}, elementType),
+                                      FloatAttr::get(elementType, 1 / terms));
+    rewriter.replaceOpWithNewOp<MulOp>(op, op.getType(), sum, weight);
+    return success();
+  }
+};
+
+/// Sums an input over the dimensions that nothing else has.
+struct SumLoneDims : OpRewritePattern<EinsumOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(EinsumOp op,
+                                PatternRewriter &rewriter) const override {
+    SmallVector<Value> inputs;
+    bool anyLone = false;
+    for (OpOperand &input : op->getOpOperands()) {
+      NamedTensorType type = getType(input.get());
+      SmallVector<DimAttr> kept;
+      for (DimAttr dim : type.getDims())
+        if (op.getType().hasDim(dim.getName()) ||
+            llvm::any_of(op->getOpOperands(), [&](OpOperand &other) {
+              return other.getOperandNumber() != input.getOperandNumber() &&
+                     getType(other.get()).hasDim(dim.getName());
+            }))
+          kept.push_back(dim);
+      Value value = input.get();
+      if (kept.size() < type.getDims().size()) {
+        anyLone = true;
+        value =
+            ReduceOp::create(rewriter, op.getLoc(),
+                             NamedTensorType::get(kept, type.getElementType()),
+                             Reduction::Sum, value);
+      }
+      inputs.push_back(value);
+    }
+    if (!anyLone)
+      return rewriter.notifyMatchFailure(op, "no dimension is alone");
+    rewriter.modifyOpInPlace(op, [&] { op->setOperands(inputs); });
+    return success();
+  }
+};
+
+/// A contraction of many becomes contractions of two, in the cheapest order.
+struct DecomposeManyInputs : OpRewritePattern<EinsumOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(EinsumOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getInputs().size() < 3)
+      return rewriter.notifyMatchFailure(op, "has no more than two inputs");
+    SmallVector<NamedTensorType> types;
+    for (Value input : op.getInputs())
+      types.push_back(getType(input).withoutSharding());
+    SmallVector<Value> values(op.getInputs());
+    for (const Contraction &step : orderContractions(types, op.getType()))
+      values.push_back(
+          EinsumOp::create(rewriter, op.getLoc(), step.result,
+                           ValueRange{values[step.lhs], values[step.rhs]}));
+    rewriter.replaceOp(op, values.back());
+    return success();
+  }
+};
+
+/// A product in which one side has no dimension of its own needs no matrix
+/// multiplication: it is elementwise, followed by a sum if it contracts.
+struct DecomposeProduct : OpRewritePattern<EinsumOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(EinsumOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getInputs().size() != 2)
+      return rewriter.notifyMatchFailure(op, "is no product of two");
+    Value lhs = op.getInputs()[0], rhs = op.getInputs()[1];
+    bool contracts = llvm::any_of(getUnionOfDims(op), [&](DimAttr dim) {
+      return !op.getType().hasDim(dim.getName());
+    });
+    auto isWithin = [](Value inner, Value outer) {
+      return llvm::all_of(getType(inner).getDims(), [&](DimAttr dim) {
+        return getType(outer).hasDim(dim.getName());
+      });
+    };
+    if (contracts && !isWithin(lhs, rhs) && !isWithin(rhs, lhs))
+      return rewriter.notifyMatchFailure(op, "is a matrix product");
+    if (!contracts) {
+      rewriter.replaceOpWithNewOp<MulOp>(op, op.getType(), lhs, rhs);
+      return success();
+    }
+    if (isWithin(lhs, rhs)) // the order of storage of the larger one
+      std::swap(lhs, rhs);
+    Value product = MulOp::create(rewriter, op.getLoc(), lhs, rhs);
+    rewriter.replaceOpWithNewOp<ReduceOp>(op, op.getType(), Reduction::Sum,
+                                          product);
+    return success();
+  }
+};
+
+struct Decompose : meshc::impl::DecomposeBase<Decompose> {
+  using DecomposeBase::DecomposeBase;
+
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<DecomposeArgReduce, DecomposeManyInputs, DecomposeMean,
+                 DecomposeProduct, SumLoneDims>(&getContext());
+    EinsumOp::getCanonicalizationPatterns(patterns, &getContext());
+    ReduceOp::getCanonicalizationPatterns(patterns, &getContext());
+    addSimplifications(patterns);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,1 +1,112 @@
+#include "dialect/Locations.h"
+#include "layout/LayoutRules.h"
 #include "passes/Passes.h"
+#include "passes/ReverseSweep.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+namespace meshc {
+#define GEN_PASS_DEF_DIFFERENTIATE
+#include "passes/Passes.h.inc"
+} // namespace meshc
+
+/// Those of `sources` that are called one of `names`; all parameters if there
+/// are no names.
+static FailureOr<SmallVector<Source>>
+choose(ArrayRef<Source> sources, ArrayRef<std::string> names, Location loc) {
+  SmallVector<Source> chosen;
+  if (names.empty()) {
+    llvm::copy_if(sources, std::back_inserter(chosen),
+                  [](const Source &source) { return source.isParameter; });
+    return chosen;
+  }
+  llvm::StringSet<> known;
+  for (StringRef name : names) {
+    if (!known.insert(name).second)
+      continue;
+    size_t before = chosen.size();
+    llvm::copy_if(sources, std::back_inserter(chosen),
+                  [&](const Source &source) { return source.name == name; });
+    if (chosen.size() == before + 1)
+      continue;
+    InFlightDiagnostic error = emitError(loc);
+    if (chosen.size() > before)
+      return error << "\"" << name << "\" is a parameter and an input",
+             failure();
+    error << "there is no parameter and no float input \"" << name
+          << "\" to differentiate by";
+    std::vector<std::string> candidates;
+    for (const Source &source : sources)
+      candidates.push_back(source.name.str());
+    std::string nearest = layout::findNearest(name.str(), candidates);
+    if (!nearest.empty())
+      error << "; did you mean \"" << nearest << "\"?";
+    return failure();
+  }
+  return chosen;
+}
+
+namespace {
+struct Differentiate : meshc::impl::DifferentiateBase<Differentiate> {
+  using DifferentiateBase::DifferentiateBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto trainings = module.getOps<TrainingOp>();
+    std::string minimized = output;
+    Location loc = module.getLoc();
+    if (minimized.empty()) {
+      if (trainings.empty())
+        return markAllAnalysesPreserved();
+      minimized = (*trainings.begin()).getMinimize();
+      loc = (*trainings.begin()).getLoc();
+    }
+    auto forward = module.lookupSymbol<ProgramOp>("forward");
+    if (!forward) {
+      module.emitError() << "there is no program @forward to differentiate";
+      return signalPassFailure();
+    }
+    if (failed(differentiate(forward, minimized, loc)))
+      signalPassFailure();
+  }
+
+  LogicalResult differentiate(ProgramOp forward, StringRef minimized,
+                              Location loc) {
+    OpBuilder builder(forward->getContext());
+    builder.setInsertionPointAfter(forward);
+    auto program = cast<ProgramOp>(builder.clone(*forward));
+    program.setSymName("gradient");
+
+    FailureOr<Value> value = findMinimized(program, minimized, loc);
+    if (failed(value))
+      return failure();
+    FailureOr<SmallVector<Source>> sources =
+        choose(findSources(program), wanted, loc);
+    if (failed(sources))
+      return failure();
+    FailureOr<SmallVector<Value>> gradients =
+        appendGradients(program, *value, *sources);
+    if (failed(gradients))
+      return failure();
+
+    builder.setInsertionPointToEnd(&program.getBody().front());
+    for (auto [source, gradient] : llvm::zip_equal(*sources, *gradients)) {
+      Location at = withName(withPhase(source.loc, Phase::Backward),
+                             "gradient of " + source.name);
+      if (!gradient)
+        gradient = ConstantOp::create(
+            builder, at, source.type,
+            builder.getFloatAttr(source.type.getElementType(), 0));
+      if (gradient.getType() != source.type) // another order of storage
+        gradient = ReduceOp::create(builder, at, source.type, Reduction::Sum,
+                                    gradient);
+      OutputOp::create(builder, at, ("grad:" + source.name).str(), gradient);
+    }
+    return success();
+  }
+};
+} // namespace

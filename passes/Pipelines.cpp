@@ -8,9 +8,9 @@
 using namespace mlir;
 
 void meshc::buildShardingPipeline(OpPassManager &manager) {
-  manager.addPass(createBuildInit());     // variables' initial values
   manager.addPass(createDifferentiate()); // forward -> forward and gradients
-  manager.addPass(createBuildStep());     // gradients -> updates
+  manager.addPass(createBuildStep());     // forward -> eval, step with updates
+  manager.addPass(createBuildInit());     // variables' initial values
   manager.addPass(createDecompose());     // arg_reduce, mean, n-ary einsum
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());

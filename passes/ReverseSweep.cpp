@@ -1,0 +1,191 @@
+#include "passes/ReverseSweep.h"
+
+#include "dialect/Locations.h"
+#include "layout/LayoutRules.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+SmallVector<Source> meshc::findSources(ProgramOp program) {
+  SmallVector<Source> sources;
+  llvm::StringMap<size_t> parameters, inputs;
+  auto module = program->getParentOfType<ModuleOp>();
+  for (auto variable : module.getOps<VariableOp>()) {
+    if (variable.getRole() != VariableRole::Parameter)
+      continue;
+    parameters[variable.getSymName()] = sources.size();
+    sources.push_back({variable.getSymName(),
+                       /*isParameter=*/true,
+                       {},
+                       variable.getTensorType(),
+                       variable.getLoc()});
+  }
+  for (Operation &op : program.getBody().front()) {
+    if (auto read = dyn_cast<ReadOp>(op)) {
+      auto known = parameters.find(read.getVariable());
+      if (known != parameters.end())
+        sources[known->second].reads.push_back(read);
+    } else if (auto input = dyn_cast<InputOp>(op)) {
+      if (!isa<FloatType>(input.getType().getElementType()))
+        continue;
+      auto [known, isFirst] =
+          inputs.try_emplace(input.getName(), sources.size());
+      if (isFirst)
+        sources.push_back({input.getName(),
+                           /*isParameter=*/false,
+                           {},
+                           input.getType(),
+                           input.getLoc()});
+      sources[known->second].reads.push_back(input);
+    }
+  }
+  return sources;
+}
+
+FailureOr<Value> meshc::findMinimized(ProgramOp program, StringRef name,
+                                      Location loc) {
+  std::vector<std::string> known;
+  for (auto output : program.getOps<OutputOp>()) {
+    known.push_back(output.getName().str());
+    if (output.getName() != name)
+      continue;
+    NamedTensorType type = output.getValue().getType();
+    if (type.getRank() == 0 && isa<FloatType>(type.getElementType()))
+      return Value(output.getValue());
+    emitError(loc) << "only a scalar of floats can be minimized, and output \""
+                   << name << "\" is " << type.withoutSharding();
+    return failure();
+  }
+  InFlightDiagnostic error = emitError(loc) << "there is no output \"" << name
+                                            << "\" to minimize";
+  std::string nearest = layout::findNearest(name.str(), known);
+  if (!nearest.empty())
+    error << "; did you mean \"" << nearest << "\"?";
+  return failure();
+}
+
+namespace {
+/// One walk backwards over a program.
+class ReverseSweep {
+public:
+  ReverseSweep(ProgramOp program, ArrayRef<Source> sources);
+
+  LogicalResult run(Value output);
+  Value getGradient(const Source &source);
+  /// Erases what operations built for operands that need no gradient.
+  void eraseUnused(ArrayRef<Value> kept);
+
+private:
+  LogicalResult passOn(Operation *op);
+  void accumulate(Value value, Value contribution, Location loc);
+
+  /// `gradient` summed over the dimensions that broadcasting added to `type`.
+  Value fit(Value gradient, NamedTensorType type, Location loc);
+
+  OpBuilder builder;
+  SmallVector<Operation *> forward;
+  /// Values that some source influences.
+  DenseSet<Value> active;
+  DenseMap<Value, Value> gradients;
+};
+} // namespace
+
+ReverseSweep::ReverseSweep(ProgramOp program, ArrayRef<Source> sources)
+    : builder(OpBuilder::atBlockEnd(&program.getBody().front())) {
+  for (const Source &source : sources)
+    active.insert_range(source.reads);
+  for (Operation &op : program.getBody().front()) {
+    forward.push_back(&op);
+    if (llvm::any_of(op.getOperands(),
+                     [&](Value x) { return active.contains(x); }))
+      active.insert_range(op.getResults());
+  }
+}
+
+Value ReverseSweep::fit(Value gradient, NamedTensorType type, Location loc) {
+  if (cast<NamedTensorType>(gradient.getType()).getRank() == type.getRank())
+    return gradient;
+  return ReduceOp::create(builder, loc, type.withoutSharding(), Reduction::Sum,
+                          gradient);
+}
+
+void ReverseSweep::accumulate(Value value, Value contribution, Location loc) {
+  auto type = cast<NamedTensorType>(value.getType());
+  Value term = fit(contribution, type, loc);
+  Value &sum = gradients[value];
+  sum = sum ? AddOp::create(builder, loc, sum, term).getResult() : term;
+}
+
+LogicalResult ReverseSweep::passOn(Operation *op) {
+  Value gradient = gradients.lookup(op->getResult(0));
+  auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+  if (!differentiable)
+    return op->emitError() << "'" << op->getName() << "' has no gradient";
+  for (auto [operand, contribution] : llvm::zip_equal(
+           op->getOperands(), differentiable.buildGradients(builder, gradient)))
+    if (contribution && active.contains(operand))
+      accumulate(operand, contribution, getGradientLoc(op, operand));
+  return success();
+}
+
+LogicalResult ReverseSweep::run(Value output) {
+  Location loc = withPhase(output.getLoc(), Phase::Backward);
+  StringRef name = getValueName(loc);
+  if (!name.empty())
+    loc = withName(loc, "gradient of " + name);
+  if (active.contains(output)) {
+    auto type = cast<NamedTensorType>(output.getType()).withoutSharding();
+    gradients[output] = ConstantOp::create(
+        builder, loc, type, FloatAttr::get(type.getElementType(), 1));
+  }
+  for (Operation *op : llvm::reverse(forward))
+    if (op->getNumResults() == 1 && gradients.contains(op->getResult(0)) &&
+        llvm::any_of(op->getOperands(),
+                     [&](Value x) { return active.contains(x); }))
+      if (failed(passOn(op)))
+        return failure();
+  return success();
+}
+
+Value ReverseSweep::getGradient(const Source &source) {
+  Value sum;
+  for (Value read : source.reads) {
+    Value gradient = gradients.lookup(read);
+    if (gradient && sum)
+      sum = AddOp::create(builder, gradient.getLoc(), sum, gradient);
+    else if (gradient)
+      sum = gradient;
+  }
+  return sum;
+}
+
+void ReverseSweep::eraseUnused(ArrayRef<Value> kept) {
+  llvm::SmallPtrSet<Operation *, 16> keptOps;
+  for (Value value : kept)
+    if (value)
+      keptOps.insert(value.getDefiningOp());
+  Block &block = *builder.getInsertionBlock();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    if (&op == forward.back())
+      return;
+    if (!keptOps.contains(&op) && isOpTriviallyDead(&op))
+      op.erase();
+  }
+}
+
+FailureOr<SmallVector<Value>> meshc::appendGradients(ProgramOp program,
+                                                     Value output,
+                                                     ArrayRef<Source> sources) {
+  ReverseSweep sweep(program, sources);
+  if (failed(sweep.run(output)))
+    return failure();
+  SmallVector<Value> gradients;
+  for (const Source &source : sources)
+    gradients.push_back(sweep.getGradient(source));
+  sweep.eraseUnused(gradients);
+  return gradients;
+}

@@ -1,0 +1,43 @@
+#ifndef MESHC_PASSES_REVERSESWEEP_H
+#define MESHC_PASSES_REVERSESWEEP_H
+
+#include "dialect/ND.h"
+
+namespace meshc {
+
+/// Something a program can be differentiated by: a parameter or a float input.
+struct Source {
+  llvm::StringRef name;
+  bool isParameter;
+  /// Every value that reads it: gradients of all of them add up.
+  llvm::SmallVector<mlir::Value> reads;
+  nd::NamedTensorType type;
+  mlir::Location loc;
+};
+
+/// The parameters of the module, in its order, then the float inputs of
+/// `program` in the order of first use. A parameter that the program never
+/// reads has no reads.
+llvm::SmallVector<Source> findSources(nd::ProgramOp program);
+
+/// The value that `program` gives out as `name`, if it is a float scalar. An
+/// error at `loc` otherwise, with a suggestion for a name nobody knows.
+mlir::FailureOr<mlir::Value>
+findMinimized(nd::ProgramOp program, llvm::StringRef name, mlir::Location loc);
+
+/// Appends to `program` the gradient of `output`, a float scalar of it, with
+/// respect to each of `sources`, in reverse mode: one walk from the last
+/// operation to the first in which each operation passes the gradient of its
+/// result on to its operands (Griewank, Walther: Evaluating Derivatives, 2nd
+/// ed., 3.2). Operations between no source and the output are skipped.
+///
+/// A gradient has the dimensions of its source, in any order. It is null where
+/// the source does not influence the output. Fails, with an error at the
+/// operation, if one on the way has no gradient.
+mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+appendGradients(nd::ProgramOp program, mlir::Value output,
+                llvm::ArrayRef<Source> sources);
+
+} // namespace meshc
+
+#endif

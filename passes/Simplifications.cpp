@@ -1,0 +1,391 @@
+#include "passes/Simplifications.h"
+
+#include "dialect/ND.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+static NamedTensorType getType(Value value) {
+  return cast<NamedTensorType>(value.getType());
+}
+
+static Value makeConstant(PatternRewriter &rewriter, Location loc,
+                          TypedAttr value) {
+  return ConstantOp::create(rewriter, loc,
+                            NamedTensorType::get({}, value.getType()), value);
+}
+
+static Value makeConstant(PatternRewriter &rewriter, Location loc,
+                          Type elementType, double value) {
+  if (isa<FloatType>(elementType))
+    return makeConstant(rewriter, loc, FloatAttr::get(elementType, value));
+  return makeConstant(rewriter, loc,
+                      IntegerAttr::get(elementType, int64_t(value)));
+}
+
+/// Whether `value` only repeats another.
+static bool isRepeated(Value value) {
+  return value.getDefiningOp<BroadcastOp>() ||
+         (value.getDefiningOp<ConstantOp>() && getType(value).getRank() > 0);
+}
+
+/// What `value` repeats; itself if it does not.
+static Value getRepeated(Value value, PatternRewriter &rewriter) {
+  while (auto broadcast = value.getDefiningOp<BroadcastOp>())
+    value = broadcast.getInput();
+  auto constant = value.getDefiningOp<ConstantOp>();
+  if (constant && constant.getType().getRank() > 0)
+    return makeConstant(rewriter, constant.getLoc(),
+                        cast<TypedAttr>(constant.getValue()));
+  return value;
+}
+
+static bool anyHasDim(ValueRange values, DimAttr dim) {
+  return llvm::any_of(
+      values, [&](Value x) { return getType(x).hasDim(dim.getName()); });
+}
+
+/// Those of the dimensions of `type` that some of `values` has, in its order.
+static NamedTensorType keepDims(NamedTensorType type, ValueRange values) {
+  SmallVector<DimAttr> dims;
+  llvm::copy_if(type.getDims(), std::back_inserter(dims),
+                [&](DimAttr dim) { return anyHasDim(values, dim); });
+  return NamedTensorType::get(dims, type.getElementType());
+}
+
+static Value broadcastTo(PatternRewriter &rewriter, Location loc, Value value,
+                         NamedTensorType type) {
+  return rewriter.createOrFold<BroadcastOp>(loc, type, value);
+}
+
+namespace {
+
+/// add(broadcast(x), y) -> add(x, y), broadcast afterwards if y does not have
+/// all the dimensions. Every elementwise operation, every repeated operand.
+struct ElementwiseOfRepeated
+    : OpInterfaceRewritePattern<ElementwiseOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(ElementwiseOpInterface op,
+                                PatternRewriter &rewriter) const override {
+    if (llvm::none_of(op->getOperands(), isRepeated))
+      return rewriter.notifyMatchFailure(op, "no operand is repeated");
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(getRepeated(operand, rewriter));
+    NamedTensorType type = getType(op->getResult(0));
+    NamedTensorType kept = keepDims(type, operands);
+    if (kept == type) {
+      rewriter.modifyOpInPlace(op, [&] { op->setOperands(operands); });
+      return success();
+    }
+    OperationState state(op.getLoc(), op->getName(), operands, {kept},
+                         op->getAttrs());
+    Value small = rewriter.create(state)->getResult(0);
+    rewriter.replaceOp(op, broadcastTo(rewriter, op.getLoc(), small, type));
+    return success();
+  }
+};
+
+/// An elementwise operation on constants is a constant: its scalar form is
+/// folded.
+struct ElementwiseOfConstants
+    : OpInterfaceRewritePattern<ElementwiseOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(ElementwiseOpInterface op,
+                                PatternRewriter &rewriter) const override {
+    SmallVector<TypedAttr> values;
+    for (Value operand : op->getOperands()) {
+      auto constant = operand.getDefiningOp<ConstantOp>();
+      if (!constant)
+        return rewriter.notifyMatchFailure(op, "an operand is no constant");
+      values.push_back(cast<TypedAttr>(constant.getValue()));
+    }
+    TypedAttr folded = fold(op, values, rewriter.getContext());
+    if (!folded)
+      return rewriter.notifyMatchFailure(op, "its scalar form does not fold");
+    rewriter.replaceOpWithNewOp<ConstantOp>(op, getType(op->getResult(0)),
+                                            folded);
+    return success();
+  }
+
+private:
+  /// Builds the scalar form in a block of its own and folds it operation by
+  /// operation; null if one does not fold.
+  static TypedAttr fold(ElementwiseOpInterface op, ArrayRef<TypedAttr> values,
+                        MLIRContext *context) {
+    Block block;
+    OpBuilder builder(context);
+    builder.setInsertionPointToEnd(&block);
+    llvm::DenseMap<Value, Attribute> known;
+    SmallVector<Value> scalars;
+    for (TypedAttr value : values) {
+      scalars.push_back(block.addArgument(value.getType(), op.getLoc()));
+      known[scalars.back()] = value;
+    }
+    Value result = op.buildScalar(builder, op.getLoc(), scalars);
+    for (Operation &scalarOp : block) {
+      SmallVector<Attribute> operands;
+      for (Value operand : scalarOp.getOperands())
+        operands.push_back(known.lookup(operand));
+      SmallVector<OpFoldResult> results;
+      if (failed(scalarOp.fold(operands, results)) || results.size() != 1)
+        return {};
+      auto asValue = llvm::dyn_cast_if_present<Value>(results.front());
+      known[scalarOp.getResult(0)] =
+          asValue ? known.lookup(asValue)
+                  : llvm::cast<Attribute>(results.front());
+    }
+    return dyn_cast_or_null<TypedAttr>(known.lookup(result));
+  }
+};
+
+/// sum(broadcast(x)) -> n sum(x); the other reductions drop the repetition.
+struct ReduceOfRepeated : OpRewritePattern<ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ReduceOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isRepeated(op.getInput()))
+      return rewriter.notifyMatchFailure(op, "the input is not repeated");
+    Value input = getRepeated(op.getInput(), rewriter);
+    double times = 1;
+    for (DimAttr dim : op.getInput().getType().getDims())
+      if (!getType(input).hasDim(dim.getName()) &&
+          !op.getType().hasDim(dim.getName()))
+        times *= double(dim.getSize());
+    Value result = rewriter.createOrFold<ReduceOp>(
+        op.getLoc(), keepDims(op.getType(), input), op.getKindAttr(), input);
+    if (op.getKind() == Reduction::Sum && times != 1)
+      result = rewriter.createOrFold<MulOp>(
+          op.getLoc(), result,
+          makeConstant(rewriter, op.getLoc(), op.getType().getElementType(),
+                       times));
+    rewriter.replaceOp(
+        op, broadcastTo(rewriter, op.getLoc(), result, op.getType()));
+    return success();
+  }
+};
+
+/// einsum(x, broadcast(y)) -> einsum(x, y), times the number of repetitions
+/// that were summed.
+struct EinsumOfRepeated : OpRewritePattern<EinsumOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(EinsumOp op,
+                                PatternRewriter &rewriter) const override {
+    if (llvm::none_of(op.getInputs(), isRepeated))
+      return rewriter.notifyMatchFailure(op, "no input is repeated");
+    SmallVector<Value> inputs;
+    for (Value input : op.getInputs())
+      inputs.push_back(getRepeated(input, rewriter));
+    double times = 1;
+    for (DimAttr dim : getUnionOfDims(op))
+      if (!op.getType().hasDim(dim.getName()) && !anyHasDim(inputs, dim))
+        times *= double(dim.getSize());
+    if (times != 1)
+      inputs.push_back(makeConstant(rewriter, op.getLoc(),
+                                    op.getType().getElementType(), times));
+    Value result = EinsumOp::create(rewriter, op.getLoc(),
+                                    keepDims(op.getType(), inputs), inputs);
+    rewriter.replaceOp(
+        op, broadcastTo(rewriter, op.getLoc(), result, op.getType()));
+    return success();
+  }
+};
+
+/// einsum(x, y, scalar) -> einsum(x, y) scalar
+struct EinsumOfScalar : OpRewritePattern<EinsumOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(EinsumOp op,
+                                PatternRewriter &rewriter) const override {
+    auto isScalar = [](Value x) { return getType(x).getRank() == 0; };
+    auto scalar = llvm::find_if(op.getInputs(), isScalar);
+    if (op.getInputs().size() < 2 || scalar == op.getInputs().end())
+      return rewriter.notifyMatchFailure(op, "no input is a scalar factor");
+    SmallVector<Value> others;
+    for (Value input : op.getInputs())
+      if (input != *scalar)
+        others.push_back(input);
+    // A scalar that occurs twice stays as a factor.
+    others.append(llvm::count(op.getInputs(), *scalar) - 1, *scalar);
+    Value product =
+        EinsumOp::create(rewriter, op.getLoc(), op.getType(), others);
+    rewriter.replaceOpWithNewOp<MulOp>(op, op.getType(), product, *scalar);
+    return success();
+  }
+};
+
+/// broadcast(broadcast(x)) -> broadcast(x)
+struct BroadcastOfRepeated : OpRewritePattern<BroadcastOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(BroadcastOp op,
+                                PatternRewriter &rewriter) const override {
+    auto inner = op.getInput().getDefiningOp<BroadcastOp>();
+    if (!inner)
+      return rewriter.notifyMatchFailure(op, "the input is no broadcast");
+    rewriter.modifyOpInPlace(
+        op, [&] { op.getInputMutable().assign(inner.getInput()); });
+    return success();
+  }
+};
+
+/// rename(broadcast(x)) -> broadcast(rename(x))
+struct RenameOfRepeated : OpRewritePattern<RenameOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(RenameOp op,
+                                PatternRewriter &rewriter) const override {
+    auto inner = op.getInput().getDefiningOp<BroadcastOp>();
+    if (!inner)
+      return rewriter.notifyMatchFailure(op, "the input is no broadcast");
+    Value input = inner.getInput();
+    if (getType(input).hasDim(op.getFrom()))
+      input = RenameOp::create(rewriter, op.getLoc(), input, op.getFrom(),
+                               op.getTo());
+    rewriter.replaceOpWithNewOp<BroadcastOp>(op, op.getType(), input);
+    return success();
+  }
+};
+
+/// The factors of a product with a constant.
+struct ConstantFactor {
+  Value other;
+  ConstantOp constant;
+
+  static std::optional<ConstantFactor> find(MulOp op) {
+    if (!op)
+      return std::nullopt;
+    if (auto constant = op.getRhs().getDefiningOp<ConstantOp>())
+      return ConstantFactor{op.getLhs(), constant};
+    if (auto constant = op.getLhs().getDefiningOp<ConstantOp>())
+      return ConstantFactor{op.getRhs(), constant};
+    return std::nullopt;
+  }
+};
+
+/// (x c) d -> x (c d), for floats
+struct ReassociateConstants : OpRewritePattern<MulOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(MulOp op,
+                                PatternRewriter &rewriter) const override {
+    auto outer = ConstantFactor::find(op);
+    if (!outer || !isa<FloatType>(op.getType().getElementType()))
+      return rewriter.notifyMatchFailure(op, "has no constant float factor");
+    auto inner = ConstantFactor::find(outer->other.getDefiningOp<MulOp>());
+    if (!inner)
+      return rewriter.notifyMatchFailure(op, "is no product of a product");
+    Value constant =
+        MulOp::create(rewriter, op.getLoc(), inner->constant, outer->constant);
+    rewriter.replaceOpWithNewOp<MulOp>(op, op.getType(), inner->other,
+                                       constant);
+    return success();
+  }
+};
+
+/// -(x c) -> x (-c)
+struct NegateConstant : OpRewritePattern<NegOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(NegOp op,
+                                PatternRewriter &rewriter) const override {
+    auto factor = ConstantFactor::find(op.getInput().getDefiningOp<MulOp>());
+    if (!factor)
+      return rewriter.notifyMatchFailure(op, "has no constant factor");
+    Value constant = NegOp::create(rewriter, op.getLoc(), factor->constant);
+    rewriter.replaceOpWithNewOp<MulOp>(op, op.getType(), factor->other,
+                                       constant);
+    return success();
+  }
+};
+
+/// x + -y -> x - y
+struct AddOfNegated : OpRewritePattern<AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(AddOp op,
+                                PatternRewriter &rewriter) const override {
+    if (auto negated = op.getRhs().getDefiningOp<NegOp>())
+      rewriter.replaceOpWithNewOp<SubOp>(op, op.getType(), op.getLhs(),
+                                         negated.getInput());
+    else if (auto negated = op.getLhs().getDefiningOp<NegOp>())
+      rewriter.replaceOpWithNewOp<SubOp>(op, op.getType(), op.getRhs(),
+                                         negated.getInput());
+    else
+      return rewriter.notifyMatchFailure(op, "adds nothing negated");
+    return success();
+  }
+};
+
+/// A choice by a constant condition is what it chooses.
+struct SelectByConstant : OpRewritePattern<SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(SelectOp op,
+                                PatternRewriter &rewriter) const override {
+    IntegerAttr condition;
+    if (!matchPattern(op.getCondition(), m_Constant(&condition)))
+      return rewriter.notifyMatchFailure(op, "the condition varies");
+    Value chosen =
+        condition.getValue().isZero() ? op.getWhenFalse() : op.getWhenTrue();
+    rewriter.replaceOp(
+        op, broadcastTo(rewriter, op.getLoc(), chosen, op.getType()));
+    return success();
+  }
+};
+
+/// Once gradients are taken it only passes its operand on.
+struct DropStopGradient : OpRewritePattern<StopGradientOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(StopGradientOp op,
+                                PatternRewriter &rewriter) const override {
+    rewriter.replaceOp(
+        op, broadcastTo(rewriter, op.getLoc(), op.getInput(), op.getType()));
+    return success();
+  }
+};
+
+/// x^n as products, for the integers n with 1 <= |n| <= 3: at most three
+/// roundings instead of a logarithm and an exponential.
+struct PowOfInteger : OpRewritePattern<PowOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(PowOp op,
+                                PatternRewriter &rewriter) const override {
+    FloatAttr exponent;
+    if (!matchPattern(op.getRhs(), m_Constant(&exponent)))
+      return rewriter.notifyMatchFailure(op, "the exponent varies");
+    double n = exponent.getValueAsDouble();
+    if (std::abs(n) != 1 && std::abs(n) != 2 && std::abs(n) != 3)
+      return rewriter.notifyMatchFailure(op, "the exponent is not 1, 2 or 3");
+    Value product = op.getLhs();
+    for (int factor = 1; factor < std::abs(n); ++factor)
+      product = MulOp::create(rewriter, op.getLoc(), product, op.getLhs());
+    if (n < 0)
+      product = DivOp::create(
+          rewriter, op.getLoc(), getType(product),
+          makeConstant(rewriter, op.getLoc(), op.getType().getElementType(), 1),
+          product);
+    rewriter.replaceOp(
+        op, broadcastTo(rewriter, op.getLoc(), product, op.getType()));
+    return success();
+  }
+};
+
+} // namespace
+
+void meshc::addSimplifications(RewritePatternSet &patterns) {
+  patterns.add<AddOfNegated, BroadcastOfRepeated, DropStopGradient,
+               EinsumOfRepeated, EinsumOfScalar, ElementwiseOfConstants,
+               ElementwiseOfRepeated, NegateConstant, PowOfInteger,
+               ReassociateConstants, ReduceOfRepeated, RenameOfRepeated,
+               SelectByConstant>(patterns.getContext());
+}
