@@ -1,0 +1,444 @@
+// Declarations, the border of the program, scopes and names.
+
+#include "frontend/BuilderState.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace meshc::frontend {
+
+std::string_view getName(ElementType type) {
+  switch (type) {
+  case ElementType::F32:
+    return "f32";
+  case ElementType::F64:
+    return "f64";
+  case ElementType::I32:
+    return "i32";
+  case ElementType::I64:
+    return "i64";
+  case ElementType::Bool:
+    return "bool";
+  }
+  __builtin_unreachable();
+}
+
+bool isFloat(ElementType type) {
+  return type == ElementType::F32 || type == ElementType::F64;
+}
+
+int64_t getByteSize(ElementType type) {
+  switch (type) {
+  case ElementType::F64:
+  case ElementType::I64:
+    return 8;
+  case ElementType::F32:
+  case ElementType::I32:
+    return 4;
+  case ElementType::Bool:
+    return 1;
+  }
+  __builtin_unreachable();
+}
+
+std::string toString(ElementType element, std::span<const Dim> dims) {
+  std::string text(getName(element));
+  if (dims.empty())
+    return text;
+  text += '[';
+  for (const Dim &dim : dims)
+    text += (&dim == dims.data() ? "" : ", ") + dim.name;
+  return text + ']';
+}
+
+ElementType Tensor::getElementType() const { return node->element; }
+std::span<const Dim> Tensor::getDims() const { return node->dims; }
+bool Tensor::hasDim(std::string_view name) const {
+  return std::any_of(node->dims.begin(), node->dims.end(),
+                     [&](const Dim &dim) { return dim.name == name; });
+}
+
+/// beta1, beta2, epsilon: Kingma and Ba 2015, algorithm 1. momentum: Sutskever
+/// et al. 2013.
+std::span<const OptimizerInfo> getOptimizers() {
+  constexpr double required = std::numeric_limits<double>::quiet_NaN();
+  static const OptimizerInfo optimizers[] = {
+      {"sgd", {{"lr", required}}},
+      {"momentum", {{"lr", required}, {"momentum", 0.9}}},
+      {"adam",
+       {{"lr", 0.001}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}}},
+  };
+  return optimizers;
+}
+
+//===----------------------------------------------------------------------===//
+// State
+//===----------------------------------------------------------------------===//
+
+BuilderState::BuilderState(mlir::MLIRContext *given)
+    : ownContext(given ? nullptr : std::make_unique<mlir::MLIRContext>()),
+      context(given ? given : ownContext.get()), declarations(context),
+      operations(context) {
+  context->loadDialect<nd::NDDialect>();
+  auto unknown = mlir::UnknownLoc::get(context);
+  module = mlir::ModuleOp::create(unknown);
+  declarations.setInsertionPointToEnd(module->getBody());
+  auto program = nd::ProgramOp::create(declarations, unknown, "forward");
+  declarations.setInsertionPoint(program);
+  operations.setInsertionPointToEnd(&program.getBody().front());
+}
+
+BuildError &BuilderState::fail(Code code, const Where &where,
+                               std::string message, int operand) {
+  failed = true;
+  BuildError error;
+  error.code = code;
+  error.message = std::move(message);
+  error.where = where;
+  error.operand = operand;
+  errors.push_back(std::move(error));
+  return errors.back();
+}
+
+mlir::Location BuilderState::getLocation(const Where &where) const {
+  if (where.file.empty())
+    return mlir::UnknownLoc::get(context);
+  return withSpan(context, {where.file, where.line, where.column, where.endLine,
+                            where.endColumn});
+}
+
+mlir::Type BuilderState::getType(ElementType element) const {
+  switch (element) {
+  case ElementType::F32:
+    return mlir::Float32Type::get(context);
+  case ElementType::F64:
+    return mlir::Float64Type::get(context);
+  case ElementType::I32:
+    return mlir::IntegerType::get(context, 32);
+  case ElementType::I64:
+    return mlir::IntegerType::get(context, 64);
+  case ElementType::Bool:
+    return mlir::IntegerType::get(context, 1);
+  }
+  __builtin_unreachable();
+}
+
+nd::NamedTensorType BuilderState::getType(ElementType element,
+                                          std::span<const Dim> dims) const {
+  llvm::SmallVector<nd::DimAttr> attrs;
+  for (const Dim &dim : dims)
+    attrs.push_back(
+        nd::DimAttr::get(mlir::StringAttr::get(context, dim.name), dim.size));
+  return nd::NamedTensorType::get(attrs, getType(element));
+}
+
+bool BuilderState::checkDim(const Dim &dim, const Where &where) {
+  auto [entry, isFirst] = dims.try_emplace(dim.name, DimEntry{dim.size, where});
+  if (dim.size < 1) {
+    fail(Code::SizeNotPositive, where,
+         fmt::format("dimension \"{}\" has size {}; a size is at least 1",
+                     dim.name, dim.size));
+    return false;
+  }
+  if (isFirst || entry->second.size == dim.size)
+    return true;
+  fail(Code::ContradictingSizes, where,
+       fmt::format("dimension \"{}\" has size {} here and {} before", dim.name,
+                   dim.size, entry->second.size))
+      .related.push_back({entry->second.where, "the size before"});
+  return false;
+}
+
+bool BuilderState::checkType(ElementType element, std::span<const Dim> dims,
+                             const Where &where) {
+  if (nodes.size() >= Builder::maxOperations) {
+    fail(Code::ProgramTooLarge, where,
+         fmt::format("the program has more than {} operations",
+                     Builder::maxOperations));
+    return false;
+  }
+  if (dims.size() > Builder::maxDims) {
+    fail(Code::TooManyDims, where,
+         fmt::format("a tensor of {} dimensions; at most {}", dims.size(),
+                     Builder::maxDims));
+    return false;
+  }
+  // Room for the widest gradient or accumulator, whatever the element.
+  __int128 bytes = std::max<int64_t>(getByteSize(element), 4);
+  std::set<std::string_view> seen;
+  for (const Dim &dim : dims) {
+    if (!checkDim(dim, where))
+      return false;
+    if (!seen.insert(dim.name).second) {
+      fail(Code::RepeatedDim, where,
+           fmt::format("dimension \"{}\" occurs twice in one tensor", dim.name))
+          .notes.push_back("two roles of one size need two names, see rename");
+      return false;
+    }
+    bytes *= dim.size;
+    if (bytes > std::numeric_limits<int64_t>::max()) {
+      fail(Code::TensorTooLarge, where,
+           fmt::format("a tensor {} has more than 2^63 bytes",
+                       toString(element, dims)));
+      return false;
+    }
+  }
+  return true;
+}
+
+std::vector<Dim> BuilderState::unite(std::span<const Tensor> operands) {
+  std::vector<Dim> dims;
+  for (Tensor operand : operands)
+    for (const Dim &dim : operand.getDims())
+      if (std::none_of(dims.begin(), dims.end(), [&](const Dim &known) {
+            return known.name == dim.name;
+          }))
+        dims.push_back(dim);
+  return dims;
+}
+
+std::vector<Dim> BuilderState::uniteLargestFirst(std::vector<Tensor> operands) {
+  auto largest = std::max_element(
+      operands.begin(), operands.end(), [](Tensor a, Tensor b) {
+        return a.getDims().size() < b.getDims().size();
+      });
+  std::rotate(operands.begin(), largest, largest + 1);
+  return unite(operands);
+}
+
+Tensor BuilderState::addNode(mlir::Value value, ElementType element,
+                             std::vector<Dim> dims, const Where &where) {
+  std::vector<std::string> names;
+  for (const Dim &dim : dims)
+    names.push_back(dim.name);
+  shapes.try_emplace(std::move(names), where);
+  nodes.push_back({element, std::move(dims), value});
+  return Tensor(&nodes.back());
+}
+
+mlir::Value BuilderState::getValue(Tensor tensor) { return tensor.node->value; }
+
+//===----------------------------------------------------------------------===//
+// Declarations
+//===----------------------------------------------------------------------===//
+
+Builder::Builder() : state(std::make_unique<BuilderState>(nullptr)) {}
+Builder::Builder(mlir::MLIRContext &context)
+    : state(std::make_unique<BuilderState>(&context)) {}
+Builder::~Builder() = default;
+
+void Builder::markIncomplete() { state->failed = true; }
+bool Builder::hasErrors() const { return state->failed; }
+
+std::vector<BuildError> Builder::takeErrors() {
+  return std::exchange(state->errors, {});
+}
+
+void Builder::setMesh(std::vector<MeshAxisSpec> axes, const Where &where) {
+  std::vector<layout::MeshAxis> meshAxes;
+  llvm::SmallVector<mlir::Attribute> attrs;
+  int64_t devices = 1;
+  for (MeshAxisSpec &axis : axes) {
+    const Where &axisWhere = axis.where.file.empty() ? where : axis.where;
+    auto sameName = [&](const layout::MeshAxis &other) {
+      return other.name == axis.name;
+    };
+    if (std::any_of(meshAxes.begin(), meshAxes.end(), sameName)) {
+      state->fail(Code::DuplicateName, axisWhere,
+                  fmt::format("the mesh has two axes \"{}\"", axis.name));
+      continue;
+    }
+    if (axis.size < 1) {
+      state->fail(Code::SizeNotPositive, axisWhere,
+                  fmt::format("mesh axis \"{}\" has size {}; a size is at "
+                              "least 1",
+                              axis.name, axis.size));
+      continue;
+    }
+    if (axis.size > layout::Mesh::maxDevices / devices) {
+      state->fail(Code::MeshTooLarge, axisWhere,
+                  fmt::format("the mesh has more than {} devices",
+                              layout::Mesh::maxDevices));
+      return;
+    }
+    devices *= axis.size;
+    attrs.push_back(nd::DimAttr::get(
+        mlir::StringAttr::get(state->context, axis.name), axis.size));
+    meshAxes.push_back({axis.name, axis.size});
+  }
+  state->mesh = layout::Mesh(std::move(meshAxes));
+  nd::MeshOp::create(state->declarations, state->getLocation(where),
+                     state->declarations.getArrayAttr(attrs),
+                     mlir::DenseI64ArrayAttr());
+}
+
+Dim Builder::dim(const std::string &name, int64_t size, const Where &where) {
+  bool isNew = state->dims.find(name) == state->dims.end();
+  if (state->checkDim({name, size}, where) && isNew)
+    nd::DimOp::create(state->declarations, state->getLocation(where), name,
+                      uint64_t(size));
+  return {name, size};
+}
+
+void Builder::addRule(RuleSpec rule, const Where &where) {
+  if (rule.where.file.empty())
+    rule.where = where;
+  llvm::SmallVector<llvm::StringRef> axes(rule.axes.begin(), rule.axes.end());
+  nd::RuleOp::create(state->declarations, state->getLocation(rule.where),
+                     rule.dim, state->declarations.getStrArrayAttr(axes));
+  state->rules.push_back(std::move(rule));
+}
+
+void Builder::data(const std::string &input, const std::string &format,
+                   const std::string &train, const std::string &test,
+                   double divide, const Where &where) {
+  auto [first, isFirst] = state->boundInputs.try_emplace(input, where);
+  if (!isFirst) {
+    state
+        ->fail(Code::DuplicateName, where,
+               fmt::format("input \"{}\" is bound to data twice", input))
+        .related.push_back({first->second, "bound here before"});
+    return;
+  }
+  nd::DataOp::create(state->declarations, state->getLocation(where), input,
+                     format, train, test, llvm::APFloat(divide));
+}
+
+void Builder::training(TrainingSpec training, const Where &where) {
+  state->training = std::move(training);
+  state->trainingWhere = where;
+}
+
+//===----------------------------------------------------------------------===//
+// Border of the program
+//===----------------------------------------------------------------------===//
+
+Tensor Builder::input(const std::string &name, ElementType type,
+                      const std::vector<Dim> &dims, const Where &where) {
+  auto [entry, isFirst] =
+      state->inputs.try_emplace(name, BuilderState::Named{Tensor(), where});
+  if (!isFirst) {
+    state
+        ->fail(Code::DuplicateName, where,
+               fmt::format("the model has two inputs \"{}\"", name))
+        .related.push_back({entry->second.where, "the first"});
+    return {};
+  }
+  if (!state->checkType(type, dims, where))
+    return {};
+  mlir::Location location = withName(state->getLocation(where), name);
+  auto op = nd::InputOp::create(state->operations, location,
+                                mlir::Type(state->getType(type, dims)), name);
+  return entry->second.value =
+             state->addNode(op.getResult(), type, dims, where);
+}
+
+Tensor Builder::parameter(const std::string &name, ElementType type,
+                          const std::vector<Dim> &dims, Initializer initializer,
+                          const Where &where) {
+  std::string fullName = state->getFullName(name);
+  auto [entry, isFirst] = state->parameters.try_emplace(
+      fullName, BuilderState::Named{Tensor(), where});
+  if (!isFirst) {
+    state
+        ->fail(Code::DuplicateName, where,
+               fmt::format("two parameters are called \"{}\"", fullName))
+        .related.push_back({entry->second.where, "the first"});
+    return {};
+  }
+  if (!isFloat(type)) {
+    state->fail(
+        Code::WrongElementType, where,
+        fmt::format("a parameter has float elements, not {}", getName(type)));
+    return {};
+  }
+  if (!state->checkType(type, dims, where))
+    return {};
+  mlir::OpBuilder &declarations = state->declarations;
+  auto first = declarations.getF64FloatAttr(initializer.first);
+  auto second = declarations.getF64FloatAttr(initializer.second);
+  mlir::Attribute init;
+  switch (initializer.kind) {
+  case Initializer::Kind::Fill:
+    init = nd::FillAttr::get(state->context, first);
+    break;
+  case Initializer::Kind::Normal:
+    init = nd::RandomAttr::get(state->context, nd::Distribution::Normal, first,
+                               second);
+    break;
+  case Initializer::Kind::Uniform:
+    init = nd::RandomAttr::get(state->context, nd::Distribution::Uniform, first,
+                               second);
+    break;
+  }
+  mlir::Location location = withName(state->getLocation(where), fullName);
+  nd::NamedTensorType tensorType = state->getType(type, dims);
+  nd::VariableOp::create(declarations, location, fullName,
+                         nd::VariableRole::Parameter, tensorType, init);
+  auto read = nd::ReadOp::create(state->operations, location,
+                                 mlir::Type(tensorType), fullName);
+  return entry->second.value =
+             state->addNode(read.getResult(), type, dims, where);
+}
+
+void Builder::output(const std::string &name, Tensor value,
+                     const Where &where) {
+  // The name counts even if the value is in error, so that nobody misses it.
+  auto [entry, isFirst] =
+      state->outputs.try_emplace(name, BuilderState::Named{value, where});
+  if (!isFirst) {
+    state
+        ->fail(Code::DuplicateName, where,
+               fmt::format("the model has two outputs \"{}\"", name))
+        .related.push_back({entry->second.where, "the first"});
+    return;
+  }
+  if (!value)
+    return;
+  setName(value, name);
+  nd::OutputOp::create(state->operations,
+                       withName(state->getLocation(where), name), name,
+                       BuilderState::getValue(value));
+}
+
+//===----------------------------------------------------------------------===//
+// Scopes and names
+//===----------------------------------------------------------------------===//
+
+bool Builder::enterScope(const std::string &name, const Where &where) {
+  auto [entry, isFirst] =
+      state->scopes.back().children.try_emplace(name, where);
+  if (!isFirst)
+    state
+        ->fail(Code::DuplicateName, where,
+               fmt::format("scope \"{}\" is taken", state->getFullName(name)))
+        .related.push_back({entry->second, "by this call"});
+  state->scopes.push_back({state->getFullName(name) + "/", {}, {}});
+  return isFirst;
+}
+
+void Builder::enterNumberedScope(const std::string &stem, const Where &where) {
+  BuilderState::Scope &scope = state->scopes.back();
+  int &number = scope.lastNumbers[stem];
+  std::string name = stem;
+  do {
+    if (++number > 1)
+      name = fmt::format("{}_{}", stem, number);
+  } while (!scope.children.try_emplace(name, where).second);
+  state->scopes.push_back({state->getFullName(name) + "/", {}, {}});
+}
+
+void Builder::leaveScope() { state->scopes.pop_back(); }
+
+void Builder::setName(Tensor value, const std::string &name) {
+  if (!value)
+    return;
+  mlir::Operation *op = BuilderState::getValue(value).getDefiningOp();
+  if (getValueName(op->getLoc()).empty())
+    op->setLoc(withName(op->getLoc(), state->getFullName(name)));
+}
+
+} // namespace meshc::frontend

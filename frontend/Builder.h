@@ -1,0 +1,262 @@
+#ifndef MESHC_FRONTEND_BUILDER_H
+#define MESHC_FRONTEND_BUILDER_H
+
+/// Builds programs on tensors with named dimensions from C++. The spec language
+/// is elaborated through this; so there is one place that checks a program, and
+/// both kinds of user get the same errors.
+///
+///   Builder builder;
+///   builder.setMesh({{"data", 2}, {"model", 2}});
+///   Dim batch = builder.dim("batch", 6), in = builder.dim("in", 5),
+///       out = builder.dim("out", 3);
+///   builder.addRule({"batch", {"data"}});
+///   Tensor x = builder.input("x", ElementType::F32, {batch, in});
+///   Tensor w = builder.parameter("w", ElementType::F32, {in, out},
+///                                Initializer::normal(0, 0.05));
+///   builder.output("y", builder.einsum({x, w}, {batch, out}));
+///
+/// A method that finds its arguments wrong records an error and returns a null
+/// tensor; operations on null tensors return null without an error of their
+/// own, so one mistake is reported once. Every method takes the caller's file
+/// and line as the place of what it builds.
+///
+/// This header has no MLIR types; frontend/BuilderModule.h takes the module
+/// out.
+
+#include "frontend/syntax/Diagnostics.h"
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace mlir {
+class MLIRContext;
+}
+
+namespace meshc::frontend {
+
+enum class ElementType : uint8_t { F32, F64, I32, I64, Bool };
+
+/// "f32", "bool", as in specs.
+std::string_view getName(ElementType type);
+bool isFloat(ElementType type);
+int64_t getByteSize(ElementType type);
+
+struct Dim {
+  std::string name;
+  int64_t size = 1;
+
+  bool operator==(const Dim &) const = default;
+};
+
+/// A place in the user's program. Lines and columns count from 1, endColumn is
+/// one past the last character; column 0 means the whole line.
+struct Where {
+  std::string file;
+  uint32_t line = 0, column = 0, endLine = 0, endColumn = 0;
+  Span span; ///< the same place, when it is in a spec
+
+  static Where at(const char *file, int line) {
+    return {file, uint32_t(line), 0, uint32_t(line), 0, {}};
+  }
+};
+
+/// The default for the `where` of every method: the line of the caller.
+#define MESHC_HERE                                                             \
+  ::meshc::frontend::Where::at(__builtin_FILE(), __builtin_LINE())
+
+/// What is wrong with one use of the builder.
+struct BuildError {
+  Code code = Code::Refused;
+  std::string message;
+  Where where;
+  int operand = -1; ///< position of the operand at fault, or -1
+  std::string suggestion;
+  std::vector<std::pair<Where, std::string>> related;
+  std::vector<std::string> notes;
+  std::vector<std::string> helps;
+};
+
+/// A value of the program; a handle that is valid as long as its builder.
+class Tensor {
+public:
+  Tensor() = default;
+  explicit operator bool() const { return node != nullptr; }
+  ElementType getElementType() const;
+  std::span<const Dim> getDims() const;
+  bool hasDim(std::string_view name) const;
+  bool operator==(const Tensor &) const = default;
+
+private:
+  friend class Builder;
+  friend struct BuilderState;
+  struct Node;
+  explicit Tensor(const Node *node) : node(node) {}
+  const Node *node = nullptr;
+};
+
+/// "f32[batch, pixel]"
+std::string toString(ElementType element, std::span<const Dim> dims);
+
+/// How the elements of a parameter start.
+struct Initializer {
+  enum class Kind : uint8_t { Fill, Normal, Uniform };
+  Kind kind = Kind::Fill;
+  double first = 0;  ///< value; mean; low
+  double second = 0; ///< unused; standard deviation; high
+
+  static Initializer fill(double value) { return {Kind::Fill, value, 0}; }
+  static Initializer normal(double mean, double stddev) {
+    return {Kind::Normal, mean, stddev};
+  }
+  static Initializer uniform(double low, double high) {
+    return {Kind::Uniform, low, high};
+  }
+};
+
+enum class Comparison : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
+enum class Reduction : uint8_t { Sum, Max, Min, Mean };
+enum class Extreme : uint8_t { Max, Min };
+
+struct MeshAxisSpec {
+  std::string name;
+  int64_t size = 1;
+  Where where = {};
+};
+
+/// dim -> axes, major first. The places of the parts are empty from C++.
+struct RuleSpec {
+  std::string dim;
+  std::vector<std::string> axes;
+  Where where = {};
+  Where dimWhere = {};
+  std::vector<Where> axisWheres = {};
+};
+
+struct TrainingSpec {
+  std::string minimize;
+  std::string optimizer;
+  std::map<std::string, double> hyper; ///< by name; the rest have defaults
+  int64_t epochs = 0;
+  int64_t steps = 0; ///< 0: epochs decide
+  Where minimizeWhere = {};
+  Where optimizerWhere = {};
+  std::map<std::string, Where> hyperWheres = {};
+};
+
+/// The hyper-parameters of one optimizer and their defaults; NaN where the user
+/// has to give one.
+struct OptimizerInfo {
+  std::string name;
+  std::vector<std::pair<std::string, double>> hyper;
+};
+std::span<const OptimizerInfo> getOptimizers();
+
+class Builder {
+public:
+  /// At most this many operations in one program.
+  static constexpr size_t maxOperations = 1'000'000;
+  /// At most this many dimensions of one tensor.
+  static constexpr size_t maxDims = 64;
+
+  /// With a context of its own, or in the given one.
+  Builder();
+  explicit Builder(mlir::MLIRContext &context);
+  ~Builder();
+  Builder(const Builder &) = delete;
+  Builder &operator=(const Builder &) = delete;
+
+  // Declarations.
+  void setMesh(std::vector<MeshAxisSpec> axes, const Where &where = MESHC_HERE);
+  Dim dim(const std::string &name, int64_t size,
+          const Where &where = MESHC_HERE);
+  void addRule(RuleSpec rule, const Where &where = MESHC_HERE);
+  void data(const std::string &input, const std::string &format,
+            const std::string &train, const std::string &test, double divide,
+            const Where &where = MESHC_HERE);
+  void training(TrainingSpec training, const Where &where = MESHC_HERE);
+
+  // Border of the program.
+  Tensor input(const std::string &name, ElementType type,
+               const std::vector<Dim> &dims, const Where &where = MESHC_HERE);
+  Tensor parameter(const std::string &name, ElementType type,
+                   const std::vector<Dim> &dims, Initializer initializer,
+                   const Where &where = MESHC_HERE);
+  void output(const std::string &name, Tensor value,
+              const Where &where = MESHC_HERE);
+
+  // Scopes: parameters and named values inside are called scope/name.
+  /// Opens a scope called `name`; false and an error if it is taken.
+  bool enterScope(const std::string &name, const Where &where = MESHC_HERE);
+  /// Opens a scope called `stem`, or stem_2, stem_3 ... if that is taken.
+  void enterNumberedScope(const std::string &stem,
+                          const Where &where = MESHC_HERE);
+  void leaveScope();
+  /// Calls a value `name` in the current scope, unless it has a name already.
+  void setName(Tensor value, const std::string &name);
+
+  // Sources.
+  /// `value` must be representable in `type`.
+  Tensor constant(double value, ElementType type,
+                  const Where &where = MESHC_HERE);
+  Tensor constant(int64_t value, ElementType type,
+                  const Where &where = MESHC_HERE);
+  /// Positions 0, 1, 2 ... along `dim`, as i32.
+  Tensor iota(const Dim &dim, const Where &where = MESHC_HERE);
+
+  // Elementwise operations; operands broadcast by dimension name.
+#define MESHC_UNARY(NAME, OP, ELEMENTS)                                        \
+  Tensor NAME(Tensor x, const Where &where = MESHC_HERE);
+#define MESHC_BINARY(NAME, OP, ELEMENTS)                                       \
+  Tensor NAME(Tensor lhs, Tensor rhs, const Where &where = MESHC_HERE);
+#include "frontend/Elementwise.def"
+  Tensor compare(Comparison comparison, Tensor lhs, Tensor rhs,
+                 const Where &where = MESHC_HERE);
+  Tensor select(Tensor condition, Tensor whenTrue, Tensor whenFalse,
+                const Where &where = MESHC_HERE);
+  Tensor cast(Tensor x, ElementType type, const Where &where = MESHC_HERE);
+
+  // Operations on the set of dimensions.
+  Tensor einsum(const std::vector<Tensor> &inputs,
+                const std::vector<Dim> &result,
+                const Where &where = MESHC_HERE);
+  Tensor reduce(Reduction reduction, Tensor x, const std::vector<Dim> &over,
+                const Where &where = MESHC_HERE);
+  /// Position of the extreme along `over`, as i32.
+  Tensor argReduce(Extreme extreme, Tensor x, const Dim &over,
+                   const Where &where = MESHC_HERE);
+  /// Repeats x along `dims`, which come before its own.
+  Tensor broadcast(Tensor x, const std::vector<Dim> &dims,
+                   const Where &where = MESHC_HERE);
+  Tensor rename(Tensor x, const Dim &from, const Dim &to,
+                const Where &where = MESHC_HERE);
+  Tensor gather(Tensor x, Tensor index, const Dim &over,
+                const Where &where = MESHC_HERE);
+  /// Lays this one value out by `rules` where they name its dimensions, and by
+  /// the table elsewhere. A rule without axes keeps the dimension whole.
+  Tensor constrain(Tensor x, std::vector<RuleSpec> rules,
+                   const Where &where = MESHC_HERE);
+
+  /// Checks what only the whole program shows: that every layout rule matches
+  /// something and no tensor has two dimensions on one axis, that what is to be
+  /// minimized exists, and that there is data for every input. Call once, last.
+  void finish();
+
+  /// The user of the builder found an error of its own and left something out:
+  /// what seems unused or missing is not reported, and there is no module.
+  void markIncomplete();
+  bool hasErrors() const;
+  /// The errors since the last call.
+  std::vector<BuildError> takeErrors();
+
+private:
+  friend struct BuilderState;
+  std::unique_ptr<struct BuilderState> state;
+};
+
+} // namespace meshc::frontend
+
+#endif

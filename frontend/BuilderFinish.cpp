@@ -1,0 +1,226 @@
+// The checks that need the whole program.
+
+#include "frontend/BuilderModule.h"
+#include "frontend/BuilderState.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "mlir/IR/Verifier.h"
+
+namespace meshc::frontend {
+
+template <typename Map>
+static std::vector<std::string> getKeys(const Map &map) {
+  std::vector<std::string> keys;
+  for (const auto &[key, value] : map)
+    keys.push_back(key);
+  return keys;
+}
+
+/// Reports one error of the table where the user wrote it.
+static void report(BuilderState &state, const layout::LayoutError &error) {
+  using Kind = layout::LayoutError::Kind;
+  const RuleSpec &rule = state.rules[error.rule];
+  auto getAxisWhere = [&](bool last) -> const Where & {
+    size_t found = rule.axes.size();
+    for (size_t i = 0; i < rule.axes.size(); ++i)
+      if (rule.axes[i] == error.axis && (last || found == rule.axes.size()))
+        found = i;
+    return found < rule.axisWheres.size() ? rule.axisWheres[found] : rule.where;
+  };
+  const Where &dimWhere =
+      rule.dimWhere.file.empty() ? rule.where : rule.dimWhere;
+  switch (error.kind) {
+  case Kind::UnknownDim:
+    state
+        .fail(Code::RuleUnknownDim, dimWhere,
+              fmt::format("layout rule \"{}\" names no dimension of the "
+                          "program",
+                          error.dim))
+        .suggestion = error.suggestion;
+    return;
+  case Kind::UnknownAxis:
+    state
+        .fail(Code::UnknownAxis, getAxisWhere(false),
+              fmt::format("the mesh has no axis \"{}\"", error.axis))
+        .suggestion = error.suggestion;
+    return;
+  case Kind::DuplicateRule:
+    state
+        .fail(Code::DuplicateRule, dimWhere,
+              fmt::format("two layout rules for dimension \"{}\"", error.dim))
+        .related.push_back({state.rules[error.otherRule].where, "the first"});
+    return;
+  case Kind::RepeatedAxis:
+    state.fail(Code::RepeatedAxis, getAxisWhere(true),
+               fmt::format("the rule for \"{}\" names axis \"{}\" twice",
+                           error.dim, error.axis));
+    return;
+  case Kind::SharedAxis:
+    break; // depends on a tensor: reported by the caller
+  }
+  llvm_unreachable("a table cannot share an axis without a tensor");
+}
+
+void BuilderState::finishRules() {
+  std::set<std::string> used;
+  for (const auto &[names, where] : shapes)
+    used.insert(names.begin(), names.end());
+  std::vector<layout::LayoutRule> table;
+  for (const RuleSpec &rule : rules)
+    table.push_back({rule.dim, rule.axes});
+  std::vector<std::string> known = getKeys(dims);
+  auto result = layout::LayoutRules::create(mesh, std::move(table), known);
+  if (auto *found = std::get_if<std::vector<layout::LayoutError>>(&result)) {
+    for (const layout::LayoutError &error : *found)
+      report(*this, error);
+    return;
+  }
+  for (const RuleSpec &rule : rules)
+    // A program with errors is incomplete, so that more may be unused.
+    if (!failed && !used.contains(rule.dim))
+      fail(Code::RuleUnusedDim,
+           rule.dimWhere.file.empty() ? rule.where : rule.dimWhere,
+           fmt::format("layout rule \"{}\" matches nothing: no tensor of the "
+                       "program has this dimension",
+                       rule.dim));
+  auto &layoutRules = std::get<layout::LayoutRules>(result);
+  std::set<std::pair<size_t, size_t>> reported;
+  for (const auto &[names, where] : shapes) {
+    auto sharding = layoutRules.getSharding(names);
+    auto *error = std::get_if<layout::LayoutError>(&sharding);
+    if (!error)
+      continue;
+    auto [first, second] = std::minmax(error->rule, error->otherRule);
+    if (!reported.insert({first, second}).second)
+      continue;
+    BuildError &built = fail(
+        Code::SharedAxis, rules[second].where,
+        fmt::format("dimensions \"{}\" and \"{}\" of one tensor are split over "
+                    "one axis, \"{}\"",
+                    rules[first].dim, rules[second].dim, error->axis));
+    built.related.push_back(
+        {rules[first].where,
+         fmt::format("\"{}\" is split over it here", rules[first].dim)});
+    built.related.push_back({where, "this tensor has both"});
+    built.notes.push_back("an axis serves one dimension of a tensor: split one "
+                          "of them over another axis or not at all");
+  }
+}
+
+void BuilderState::finishTraining() {
+  mlir::Location location = getLocation(trainingWhere);
+  const Where &minimizeWhere = training->minimizeWhere.file.empty()
+                                   ? trainingWhere
+                                   : training->minimizeWhere;
+  const Where &optimizerWhere = training->optimizerWhere.file.empty()
+                                    ? trainingWhere
+                                    : training->optimizerWhere;
+  auto output = outputs.find(training->minimize);
+  if (training->minimize.empty()) {
+    fail(Code::MissingMinimize, trainingWhere,
+         "training without an output to minimize");
+  } else if (output == outputs.end()) {
+    fail(Code::UnknownOutput, minimizeWhere,
+         fmt::format("the model has no output \"{}\" to minimize",
+                     training->minimize))
+        .suggestion = layout::findNearest(training->minimize, getKeys(outputs));
+  } else if (Tensor value = output->second.value) {
+    std::string type = toString(value.getElementType(), value.getDims());
+    if (!value.getDims().empty())
+      fail(Code::OutputNotScalar, minimizeWhere,
+           fmt::format("the output to minimize is a scalar, \"{}\" is {}",
+                       training->minimize, type))
+          .related.push_back({output->second.where, "defined here"});
+    else if (!isFloat(value.getElementType()))
+      fail(Code::OutputNotFloat, minimizeWhere,
+           fmt::format("the output to minimize has float elements, \"{}\" is "
+                       "{}",
+                       training->minimize, type))
+          .related.push_back({output->second.where, "defined here"});
+  }
+  if (parameters.empty() && !failed)
+    fail(Code::NothingToOptimize, trainingWhere,
+         "the model to train has no parameters");
+
+  std::vector<std::string> names;
+  const OptimizerInfo *optimizer = nullptr;
+  for (const OptimizerInfo &info : getOptimizers()) {
+    names.push_back(info.name);
+    if (info.name == training->optimizer)
+      optimizer = &info;
+  }
+  if (!optimizer) {
+    fail(Code::UnknownOptimizer, optimizerWhere,
+         fmt::format("there is no optimizer \"{}\"", training->optimizer))
+        .suggestion = layout::findNearest(training->optimizer, names);
+    return;
+  }
+  std::map<std::string, double> hyper(optimizer->hyper.begin(),
+                                      optimizer->hyper.end());
+  for (const auto &[name, value] : training->hyper) {
+    auto where = training->hyperWheres.find(name);
+    const Where &hyperWhere =
+        where == training->hyperWheres.end() ? optimizerWhere : where->second;
+    auto known = hyper.find(name);
+    if (known == hyper.end()) {
+      fail(Code::UnknownArgument, hyperWhere,
+           fmt::format("optimizer \"{}\" has no hyper-parameter \"{}\"",
+                       optimizer->name, name))
+          .suggestion = layout::findNearest(name, getKeys(hyper));
+      continue;
+    }
+    if (!std::isfinite(value))
+      fail(Code::InvalidSetting, hyperWhere,
+           fmt::format("hyper-parameter \"{}\" is not a finite number", name));
+    known->second = value;
+  }
+  llvm::SmallVector<mlir::NamedAttribute> attrs;
+  for (const auto &[name, value] : hyper) {
+    if (std::isnan(value))
+      fail(Code::MissingArgument, optimizerWhere,
+           fmt::format("optimizer \"{}\" needs the hyper-parameter \"{}\"",
+                       optimizer->name, name))
+          .helps.push_back(
+              fmt::format("write {}({} = ...)", optimizer->name, name));
+    attrs.push_back(
+        declarations.getNamedAttr(name, declarations.getF64FloatAttr(value)));
+  }
+  nd::TrainingOp::create(declarations, location, training->minimize,
+                         optimizer->name, declarations.getDictionaryAttr(attrs),
+                         uint64_t(training->epochs), uint64_t(training->steps));
+}
+
+void Builder::finish() {
+  BuilderState &self = *state;
+  self.finishRules();
+  if (self.outputs.empty())
+    self.fail(Code::MissingOutput, Where(), "the model has no output");
+  if (self.training)
+    self.finishTraining();
+  for (const auto &[name, where] : self.boundInputs)
+    if (!self.inputs.contains(name))
+      self.fail(Code::UnknownInput, where,
+                fmt::format("the model has no input \"{}\"", name))
+          .suggestion = layout::findNearest(name, getKeys(self.inputs));
+  if (self.boundInputs.empty())
+    return;
+  for (const auto &[name, input] : self.inputs)
+    if (!self.boundInputs.contains(name))
+      self.fail(Code::MissingData, input.where,
+                fmt::format("no data for input \"{}\"", name))
+          .related.push_back(
+              {self.boundInputs.begin()->second, "data is bound here"});
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> takeModule(Builder &builder) {
+  BuilderState &state = BuilderState::of(builder);
+  if (state.failed || mlir::failed(mlir::verify(*state.module)))
+    return {};
+  return std::move(state.module);
+}
+
+} // namespace meshc::frontend

@@ -1,0 +1,519 @@
+// The operations: what each asks of its operands, and its result's type.
+
+#include "frontend/BuilderState.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace meshc::frontend {
+
+namespace {
+
+/// Which element types an operation takes.
+enum class Elements : uint8_t { Float, Numeric, Bool, Any };
+
+bool accepts(Elements elements, ElementType type) {
+  switch (elements) {
+  case Elements::Float:
+    return isFloat(type);
+  case Elements::Numeric:
+    return type != ElementType::Bool;
+  case Elements::Bool:
+    return type == ElementType::Bool;
+  case Elements::Any:
+    return true;
+  }
+  __builtin_unreachable();
+}
+
+std::string_view describe(Elements elements) {
+  switch (elements) {
+  case Elements::Float:
+    return "float elements";
+  case Elements::Numeric:
+    return "numbers";
+  case Elements::Bool:
+    return "bool elements";
+  case Elements::Any:
+    return "any elements";
+  }
+  __builtin_unreachable();
+}
+
+/// "and" for andOf: words that C++ reserves have a suffix in method names.
+std::string_view getSpelling(std::string_view method) {
+  return method.ends_with("Of") ? method.substr(0, method.size() - 2) : method;
+}
+
+std::string toString(Tensor tensor) {
+  return frontend::toString(tensor.getElementType(), tensor.getDims());
+}
+
+std::string quoteList(std::span<const Dim> dims) {
+  if (dims.empty())
+    return "no dimensions";
+  std::string text;
+  for (const Dim &dim : dims)
+    text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", dim.name);
+  return text;
+}
+
+std::vector<std::string> getNames(std::span<const Dim> dims) {
+  std::vector<std::string> names;
+  for (const Dim &dim : dims)
+    names.push_back(dim.name);
+  return names;
+}
+
+bool contains(std::span<const Dim> dims, const std::string &name) {
+  return std::any_of(dims.begin(), dims.end(),
+                     [&](const Dim &dim) { return dim.name == name; });
+}
+
+bool checkElements(BuilderState &state, std::string_view what,
+                   Elements elements, Tensor operand, int position,
+                   const Where &where) {
+  if (accepts(elements, operand.getElementType()))
+    return true;
+  BuildError &error =
+      state.fail(Code::WrongElementType, where,
+                 fmt::format("{} takes {}, not {}", what, describe(elements),
+                             getName(operand.getElementType())),
+                 position);
+  if (elements == Elements::Float)
+    error.helps.push_back("convert with f32(...)");
+  return false;
+}
+
+bool checkSameElements(BuilderState &state, std::string_view what, Tensor lhs,
+                       Tensor rhs, int position, const Where &where) {
+  ElementType first = lhs.getElementType(), second = rhs.getElementType();
+  if (first == second)
+    return true;
+  state
+      .fail(Code::ElementTypeMismatch, where,
+            fmt::format("{} of {} and {}", what, toString(lhs), toString(rhs)),
+            position)
+      .helps.push_back(fmt::format(
+          "nothing is converted silently; write {}(...) around one of them",
+          getName(isFloat(second) ? second : first)));
+  return false;
+}
+
+/// That `x` has a dimension which the user named.
+bool checkHasDim(BuilderState &state, std::string_view what, Tensor x,
+                 const std::string &name, int position, const Where &where) {
+  if (x.hasDim(name))
+    return true;
+  BuildError &error =
+      state.fail(Code::DimNotInTensor, where,
+                 fmt::format("{} over dimension \"{}\", which {} lacks", what,
+                             name, toString(x)),
+                 position);
+  error.suggestion = layout::findNearest(name, getNames(x.getDims()));
+  error.notes.push_back(fmt::format("it has {}", quoteList(x.getDims())));
+  return false;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Sources
+//===----------------------------------------------------------------------===//
+
+Tensor Builder::constant(double value, ElementType type, const Where &where) {
+  mlir::Type element = state->getType(type);
+  if (isFloat(type)) {
+    bool overflows = type == ElementType::F32 && std::isfinite(value) &&
+                     std::isinf(static_cast<float>(value));
+    if (!overflows)
+      return state->create<nd::ConstantOp>(
+          where, type, {},
+          mlir::cast<mlir::TypedAttr>(
+              mlir::Attribute(mlir::FloatAttr::get(element, value))));
+  } else if (std::trunc(value) == value && std::abs(value) < 0x1p63) {
+    return constant(static_cast<int64_t>(value), type, where);
+  }
+  state->fail(
+      Code::NotRepresentable, where,
+      fmt::format("{} is not a value of type {}", value, getName(type)));
+  return {};
+}
+
+Tensor Builder::constant(int64_t value, ElementType type, const Where &where) {
+  if (isFloat(type))
+    return constant(static_cast<double>(value), type, where);
+  bool fits = type == ElementType::I64 ||
+              (type == ElementType::I32 && value == int32_t(value)) ||
+              (type == ElementType::Bool && (value == 0 || value == 1));
+  if (!fits) {
+    state->fail(
+        Code::NotRepresentable, where,
+        fmt::format("{} is not a value of type {}", value, getName(type)));
+    return {};
+  }
+  return state->create<nd::ConstantOp>(
+      where, type, {},
+      mlir::cast<mlir::TypedAttr>(mlir::Attribute(
+          mlir::IntegerAttr::get(state->getType(type), value))));
+}
+
+Tensor Builder::iota(const Dim &dim, const Where &where) {
+  return state->create<nd::IotaOp>(where, ElementType::I32, {dim});
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise
+//===----------------------------------------------------------------------===//
+
+#define MESHC_UNARY(NAME, OP, ELEMENTS)                                        \
+  Tensor Builder::NAME(Tensor x, const Where &where) {                         \
+    if (!x || !checkElements(*state, getSpelling(#NAME), Elements::ELEMENTS,   \
+                             x, 0, where))                                     \
+      return {};                                                               \
+    std::span<const Dim> dims = x.getDims();                                   \
+    return state->create<nd::OP>(where, x.getElementType(),                    \
+                                 {dims.begin(), dims.end()},                   \
+                                 BuilderState::getValue(x));                   \
+  }
+#define MESHC_BINARY(NAME, OP, ELEMENTS)                                       \
+  Tensor Builder::NAME(Tensor lhs, Tensor rhs, const Where &where) {           \
+    std::string_view what = getSpelling(#NAME);                                \
+    if (!lhs || !rhs ||                                                        \
+        !checkSameElements(*state, what, lhs, rhs, 1, where) ||                \
+        !checkElements(*state, what, Elements::ELEMENTS, lhs, 0, where))       \
+      return {};                                                               \
+    return state->create<nd::OP>(where, lhs.getElementType(),                  \
+                                 BuilderState::uniteLargestFirst({lhs, rhs}),  \
+                                 BuilderState::getValue(lhs),                  \
+                                 BuilderState::getValue(rhs));                 \
+  }
+#include "frontend/Elementwise.def"
+
+Tensor Builder::compare(Comparison comparison, Tensor lhs, Tensor rhs,
+                        const Where &where) {
+  if (!lhs || !rhs ||
+      !checkSameElements(*state, "comparison", lhs, rhs, 1, where))
+    return {};
+  static constexpr nd::Predicate predicates[] = {
+      nd::Predicate::Eq, nd::Predicate::Ne, nd::Predicate::Lt,
+      nd::Predicate::Le, nd::Predicate::Gt, nd::Predicate::Ge};
+  return state->create<nd::CompareOp>(
+      where, ElementType::Bool, BuilderState::uniteLargestFirst({lhs, rhs}),
+      predicates[size_t(comparison)], BuilderState::getValue(lhs),
+      BuilderState::getValue(rhs));
+}
+
+Tensor Builder::select(Tensor condition, Tensor whenTrue, Tensor whenFalse,
+                       const Where &where) {
+  if (!condition || !whenTrue || !whenFalse ||
+      !checkElements(*state, "the condition of where", Elements::Bool,
+                     condition, 0, where) ||
+      !checkSameElements(*state, "where", whenTrue, whenFalse, 2, where))
+    return {};
+  return state->create<nd::SelectOp>(
+      where, whenTrue.getElementType(),
+      BuilderState::uniteLargestFirst({condition, whenTrue, whenFalse}),
+      BuilderState::getValue(condition), BuilderState::getValue(whenTrue),
+      BuilderState::getValue(whenFalse));
+}
+
+Tensor Builder::cast(Tensor x, ElementType type, const Where &where) {
+  if (!x || x.getElementType() == type)
+    return x;
+  std::span<const Dim> dims = x.getDims();
+  return state->create<nd::CastOp>(where, type, {dims.begin(), dims.end()},
+                                   BuilderState::getValue(x));
+}
+
+//===----------------------------------------------------------------------===//
+// The set of dimensions
+//===----------------------------------------------------------------------===//
+
+Tensor Builder::einsum(const std::vector<Tensor> &inputs,
+                       const std::vector<Dim> &result, const Where &where) {
+  llvm::SmallVector<mlir::Value> values;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i] ||
+        !checkElements(*state, "einsum", Elements::Float, inputs[i], int(i),
+                       where) ||
+        !checkSameElements(*state, "einsum", inputs[0], inputs[i], int(i),
+                           where))
+      return {};
+    values.push_back(BuilderState::getValue(inputs[i]));
+  }
+  if (inputs.empty()) {
+    state->fail(Code::MissingArgument, where, "einsum without inputs");
+    return {};
+  }
+  std::vector<Dim> all = BuilderState::unite(inputs);
+  int position = int(inputs.size());
+  for (const Dim &dim : result) {
+    if (!contains(all, dim.name)) {
+      BuildError &error = state->fail(
+          Code::DimFromNowhere, where,
+          fmt::format("result dimension \"{}\" is in no input of the einsum",
+                      dim.name),
+          position);
+      error.suggestion = layout::findNearest(dim.name, getNames(all));
+      error.notes.push_back(fmt::format("the inputs have {}", quoteList(all)));
+      error.helps.push_back("repeat the result along it with broadcast(...)");
+      return {};
+    }
+    ++position;
+  }
+  // The products are counted in 64 bits, as flops.
+  __int128 products = 1;
+  for (const Dim &dim : all) {
+    products *= dim.size;
+    if (products > std::numeric_limits<int64_t>::max()) {
+      state->fail(Code::TensorTooLarge, where,
+                  fmt::format("an einsum over {} has more than 2^63 products",
+                              quoteList(all)));
+      return {};
+    }
+  }
+  return state->create<nd::EinsumOp>(where, inputs[0].getElementType(), result,
+                                     values);
+}
+
+static std::string_view getName(Reduction reduction) {
+  switch (reduction) {
+  case Reduction::Sum:
+    return "sum";
+  case Reduction::Max:
+    return "max";
+  case Reduction::Min:
+    return "min";
+  case Reduction::Mean:
+    return "mean";
+  }
+  __builtin_unreachable();
+}
+
+static nd::Reduction toDialect(Reduction reduction) {
+  switch (reduction) {
+  case Reduction::Sum:
+    return nd::Reduction::Sum;
+  case Reduction::Max:
+    return nd::Reduction::Max;
+  case Reduction::Min:
+    return nd::Reduction::Min;
+  case Reduction::Mean:
+    return nd::Reduction::Mean;
+  }
+  __builtin_unreachable();
+}
+
+Tensor Builder::reduce(Reduction reduction, Tensor x,
+                       const std::vector<Dim> &over, const Where &where) {
+  std::string_view what = getName(reduction);
+  Elements elements =
+      reduction == Reduction::Mean ? Elements::Float : Elements::Numeric;
+  if (!x || !checkElements(*state, what, elements, x, 0, where))
+    return {};
+  for (size_t i = 0; i < over.size(); ++i) {
+    if (!checkHasDim(*state, what, x, over[i].name, int(i) + 1, where))
+      return {};
+    if (contains({over.data(), i}, over[i].name)) {
+      state->fail(
+          Code::RepeatedDim, where,
+          fmt::format("{} names dimension \"{}\" twice", what, over[i].name),
+          int(i) + 1);
+      return {};
+    }
+  }
+  if (over.empty())
+    return x;
+  std::vector<Dim> dims;
+  for (const Dim &dim : x.getDims())
+    if (!contains(over, dim.name))
+      dims.push_back(dim);
+  return state->create<nd::ReduceOp>(where, x.getElementType(), dims,
+                                     toDialect(reduction),
+                                     BuilderState::getValue(x));
+}
+
+Tensor Builder::argReduce(Extreme extreme, Tensor x, const Dim &over,
+                          const Where &where) {
+  std::string_view what = extreme == Extreme::Max ? "argmax" : "argmin";
+  if (!x || !checkElements(*state, what, Elements::Numeric, x, 0, where) ||
+      !checkHasDim(*state, what, x, over.name, 1, where))
+    return {};
+  std::vector<Dim> dims;
+  for (const Dim &dim : x.getDims())
+    if (dim.name != over.name)
+      dims.push_back(dim);
+  nd::ArgKind kind =
+      extreme == Extreme::Max ? nd::ArgKind::Max : nd::ArgKind::Min;
+  return state->create<nd::ArgReduceOp>(where, ElementType::I32, dims, kind,
+                                        over.name, BuilderState::getValue(x));
+}
+
+Tensor Builder::broadcast(Tensor x, const std::vector<Dim> &dims,
+                          const Where &where) {
+  if (!x)
+    return {};
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (x.hasDim(dims[i].name)) {
+      state
+          ->fail(Code::DimAlreadyPresent, where,
+                 fmt::format("{} has dimension \"{}\" already", toString(x),
+                             dims[i].name),
+                 int(i) + 1)
+          .notes.push_back("broadcast names the dimensions that are added");
+      return {};
+    }
+  if (dims.empty())
+    return x;
+  std::vector<Dim> all = dims;
+  all.insert(all.end(), x.getDims().begin(), x.getDims().end());
+  return state->create<nd::BroadcastOp>(where, x.getElementType(), all,
+                                        BuilderState::getValue(x));
+}
+
+Tensor Builder::rename(Tensor x, const Dim &from, const Dim &to,
+                       const Where &where) {
+  if (!x || !checkHasDim(*state, "rename", x, from.name, 1, where))
+    return {};
+  if (x.hasDim(to.name)) {
+    state->fail(
+        Code::DimAlreadyPresent, where,
+        fmt::format("{} has dimension \"{}\" already", toString(x), to.name),
+        2);
+    return {};
+  }
+  if (from.size != to.size) {
+    state
+        ->fail(Code::ContradictingSizes, where,
+               fmt::format("cannot rename \"{}\" of size {} to \"{}\" of "
+                           "size {}",
+                           from.name, from.size, to.name, to.size),
+               2)
+        .notes.push_back("a dimension under another name keeps its size");
+    return {};
+  }
+  std::vector<Dim> dims(x.getDims().begin(), x.getDims().end());
+  for (Dim &dim : dims)
+    if (dim.name == from.name)
+      dim = to;
+  return state->create<nd::RenameOp>(where, x.getElementType(), dims,
+                                     BuilderState::getValue(x), from.name,
+                                     to.name);
+}
+
+Tensor Builder::gather(Tensor x, Tensor index, const Dim &over,
+                       const Where &where) {
+  if (!x || !index ||
+      !checkElements(*state, "gather", Elements::Numeric, x, 0, where))
+    return {};
+  if (index.getElementType() != ElementType::I32 &&
+      index.getElementType() != ElementType::I64) {
+    state->fail(Code::WrongElementType, where,
+                fmt::format("the index of gather has integer elements, not {}",
+                            getName(index.getElementType())),
+                1);
+    return {};
+  }
+  if (!checkHasDim(*state, "gather", x, over.name, 2, where))
+    return {};
+  if (index.hasDim(over.name)) {
+    state->fail(Code::DimAlreadyPresent, where,
+                fmt::format("the index of a gather over \"{}\" has that "
+                            "dimension itself",
+                            over.name),
+                1);
+    return {};
+  }
+  std::vector<Dim> dims;
+  for (const Dim &dim : BuilderState::unite({{index, x}}))
+    if (dim.name != over.name)
+      dims.push_back(dim);
+  mlir::Value indexValue = BuilderState::getValue(index);
+  // What the file gives must be an index: the data reader checks it.
+  if (auto input = indexValue.getDefiningOp<nd::InputOp>()) {
+    int64_t bound = input.getIndexBound();
+    input.setIndexBound(bound ? std::min(bound, over.size) : over.size);
+  }
+  return state->create<nd::GatherOp>(where, x.getElementType(), dims,
+                                     BuilderState::getValue(x), indexValue,
+                                     over.name);
+}
+
+Tensor Builder::constrain(Tensor x, std::vector<RuleSpec> rules,
+                          const Where &where) {
+  if (!x)
+    return {};
+  std::map<std::string, const RuleSpec *, std::less<>> own, table;
+  for (const RuleSpec &rule : state->rules)
+    table.emplace(rule.dim, &rule);
+  for (const RuleSpec &rule : rules) {
+    const Where &dimWhere = rule.dimWhere.file.empty() ? where : rule.dimWhere;
+    if (!checkHasDim(*state, "constraint", x, rule.dim, -1, dimWhere))
+      return {};
+    if (!own.emplace(rule.dim, &rule).second) {
+      state->fail(Code::DuplicateRule, dimWhere,
+                  fmt::format("two rules for dimension \"{}\" in one "
+                              "constraint",
+                              rule.dim));
+      return {};
+    }
+  }
+  std::vector<std::string> axisNames;
+  for (const layout::MeshAxis &axis : state->mesh.getAxes())
+    axisNames.push_back(axis.name);
+
+  layout::Sharding sharding;
+  std::map<std::string, std::pair<std::string, const RuleSpec *>> users;
+  for (const Dim &dim : x.getDims()) {
+    sharding.dims.emplace_back();
+    auto rule = own.find(dim.name);
+    bool isOwn = rule != own.end();
+    if (!isOwn && (rule = table.find(dim.name)) == table.end())
+      continue;
+    const RuleSpec &spec = *rule->second;
+    for (size_t i = 0; i < spec.axes.size(); ++i) {
+      const Where &axisWhere =
+          isOwn && i < spec.axisWheres.size() ? spec.axisWheres[i] : where;
+      std::optional<int32_t> axis = state->mesh.findAxis(spec.axes[i]);
+      if (!axis) {
+        // An unknown axis of the table is reported with the table.
+        if (isOwn)
+          state
+              ->fail(Code::UnknownAxis, axisWhere,
+                     fmt::format("the mesh has no axis \"{}\"", spec.axes[i]))
+              .suggestion = layout::findNearest(spec.axes[i], axisNames);
+        return {};
+      }
+      auto [user, isFirst] = users.try_emplace(spec.axes[i], dim.name, &spec);
+      if (!isFirst) {
+        bool repeats = user->second.second == &spec;
+        BuildError &error = state->fail(
+            repeats ? Code::RepeatedAxis : Code::SharedAxis, axisWhere,
+            repeats ? fmt::format("the rule for \"{}\" names axis \"{}\" twice",
+                                  dim.name, spec.axes[i])
+                    : fmt::format("dimensions \"{}\" and \"{}\" of one tensor "
+                                  "are split over one axis, \"{}\"",
+                                  user->second.first, dim.name, spec.axes[i]));
+        if (!repeats)
+          error.related.push_back(
+              {user->second.second->where, "the other rule"});
+        return {};
+      }
+      sharding.dims.back().push_back(state->mesh.getWholeAxis(*axis));
+    }
+  }
+  nd::NamedTensorType type = state->getType(x.getElementType(), x.getDims());
+  nd::ShardingAttr attr = nd::getShardingAttr(
+      type, state->mesh, layout::getCanonical(state->mesh, sharding));
+  auto op = nd::ReshardOp::create(state->operations, state->getLocation(where),
+                                  mlir::Type(type.withSharding(attr)),
+                                  BuilderState::getValue(x), mlir::ArrayAttr());
+  return state->addNode(op.getResult(), x.getElementType(),
+                        {x.getDims().begin(), x.getDims().end()}, where);
+}
+
+} // namespace meshc::frontend

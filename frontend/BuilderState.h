@@ -1,0 +1,117 @@
+#ifndef MESHC_FRONTEND_BUILDERSTATE_H
+#define MESHC_FRONTEND_BUILDERSTATE_H
+
+// What a Builder holds; included by its own sources only.
+
+#include "frontend/Builder.h"
+
+#include "mlir/IR/PatternMatch.h"
+
+#include "dialect/Locations.h"
+#include "dialect/ND.h"
+#include "layout/LayoutRules.h"
+
+#include "mlir/IR/OwningOpRef.h"
+
+#include <deque>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+namespace meshc::frontend {
+
+struct Tensor::Node {
+  ElementType element;
+  std::vector<Dim> dims;
+  mlir::Value value;
+};
+
+struct BuilderState {
+  explicit BuilderState(mlir::MLIRContext *context);
+
+  std::unique_ptr<mlir::MLIRContext> ownContext;
+  mlir::MLIRContext *context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::OpBuilder declarations; ///< before the program
+  mlir::OpBuilder operations;   ///< at the end of the program
+
+  std::vector<BuildError> errors;
+  bool failed = false;
+  std::deque<Tensor::Node> nodes;
+
+  struct DimEntry {
+    int64_t size;
+    Where where;
+  };
+  std::map<std::string, DimEntry, std::less<>> dims;
+  layout::Mesh mesh;
+  std::vector<RuleSpec> rules;
+
+  /// The sets of dimensions that tensors have, and where each came first.
+  std::map<std::vector<std::string>, Where> shapes;
+
+  struct Named {
+    Tensor value;
+    Where where;
+  };
+  std::map<std::string, Named, std::less<>> inputs, outputs, parameters;
+  std::map<std::string, Where> boundInputs;
+  std::optional<TrainingSpec> training;
+  Where trainingWhere;
+
+  struct Scope {
+    std::string prefix; ///< "" or "b1/attn/"
+    std::map<std::string, Where, std::less<>> children;
+    std::map<std::string, int, std::less<>> lastNumbers; ///< by stem
+  };
+  std::vector<Scope> scopes{Scope{}};
+
+  BuildError &fail(Code code, const Where &where, std::string message,
+                   int operand = -1);
+
+  mlir::Location getLocation(const Where &where) const;
+  mlir::Type getType(ElementType element) const;
+  nd::NamedTensorType getType(ElementType element,
+                              std::span<const Dim> dims) const;
+  std::string getFullName(const std::string &name) const {
+    return scopes.back().prefix + name;
+  }
+
+  /// Whether a tensor of this type may be: distinct dimensions, not too many,
+  /// known sizes, bytes that fit 64 bits, and the program not too large.
+  bool checkType(ElementType element, std::span<const Dim> dims,
+                 const Where &where);
+  /// Registers a dimension that a tensor uses; false if it has another size.
+  bool checkDim(const Dim &dim, const Where &where);
+  /// The union of the operands' dimensions, in order of first occurrence.
+  static std::vector<Dim> unite(std::span<const Tensor> operands);
+  /// The same for an elementwise result, which is stored like its largest
+  /// operand: a mask or bias written first does not turn the tensor around.
+  static std::vector<Dim> uniteLargestFirst(std::vector<Tensor> operands);
+
+  Tensor addNode(mlir::Value value, ElementType element, std::vector<Dim> dims,
+                 const Where &where);
+
+  /// Creates an operation with one result after checking the result's type;
+  /// `arguments` are those of Op::create after the result type.
+  template <typename Op, typename... Arguments>
+  Tensor create(const Where &where, ElementType element, std::vector<Dim> dims,
+                Arguments &&...arguments) {
+    if (!checkType(element, dims, where))
+      return {};
+    auto op = Op::create(operations, getLocation(where),
+                         mlir::Type(getType(element, dims)),
+                         std::forward<Arguments>(arguments)...);
+    return addNode(op->getResult(0), element, std::move(dims), where);
+  }
+
+  static mlir::Value getValue(Tensor tensor);
+  static BuilderState &of(Builder &builder) { return *builder.state; }
+
+  void finishRules();
+  void finishTraining();
+};
+
+} // namespace meshc::frontend
+
+#endif

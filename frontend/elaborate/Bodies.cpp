@@ -1,0 +1,199 @@
+// The model and the statements of bodies.
+
+#include "frontend/elaborate/Elaborator.h"
+#include "layout/LayoutRules.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+using namespace meshc;
+using namespace meshc::frontend;
+
+void Elaborator::buildModel(const ast::Model &model) {
+  Frame top;
+  frame = &top;
+  for (const ast::Input &input : model.inputs) {
+    std::optional<ElementType> element = getElementType(input.type.element);
+    std::optional<Dims> dims = getTypeDims(input.type);
+    Tensor tensor;
+    if (element && dims)
+      tensor = checked(
+          builder.input(std::string(input.name.text), *element, *dims,
+                        getWhere(join(input.name.span, input.type.span))));
+    top.bindings[input.name.text] = {tensor ? Value(tensor) : Value(Poison()),
+                                     input.name.span};
+  }
+  execute(model.body);
+  frame = nullptr;
+}
+
+Value Elaborator::execute(const std::vector<ast::Statement> &body) {
+  for (const ast::Statement &statement : body) {
+    if (mustStop())
+      return Poison();
+    if (const auto *param = std::get_if<ast::ParamStatement>(&statement))
+      execute(*param);
+    else if (const auto *let = std::get_if<ast::LetStatement>(&statement))
+      execute(*let);
+    else if (const auto *output = std::get_if<ast::OutputStatement>(&statement))
+      execute(*output);
+    else
+      return evaluate(*std::get<ast::ReturnStatement>(statement).value);
+  }
+  return Poison();
+}
+
+std::optional<ElementType> Elaborator::getElementType(const ast::Name &name) {
+  std::vector<std::string> names;
+  for (ElementType type : {ElementType::F32, ElementType::F64, ElementType::I32,
+                           ElementType::I64, ElementType::Bool}) {
+    if (name.text == getName(type))
+      return type;
+    names.emplace_back(getName(type));
+  }
+  if (name.text == "f16" || name.text == "bf16") {
+    error(Code::NotSupported, name.span,
+          fmt::format("not supported yet: elements of type {}", name.text));
+    return std::nullopt;
+  }
+  error(Code::UnknownElementType, name.span,
+        fmt::format("there is no element type \"{}\"", name.text))
+      .didYouMean(layout::findNearest(name.text, names));
+  return std::nullopt;
+}
+
+/// The dims of a type; all of its errors are reported.
+std::optional<Dims> Elaborator::getTypeDims(const ast::TypeExpr &type) {
+  Dims all;
+  bool isValid = true;
+  for (const ast::Name &name : type.dims) {
+    std::optional<Dims> dims = lookUpDims(name.text, name.span);
+    if (dims)
+      all.insert(all.end(), dims->begin(), dims->end());
+    else
+      isValid = false;
+  }
+  return isValid ? std::optional(all) : std::nullopt;
+}
+
+void Elaborator::execute(const ast::ParamStatement &param) {
+  std::optional<ElementType> element = getElementType(param.type.element);
+  std::optional<Dims> dims = getTypeDims(param.type);
+  std::optional<Initializer> initializer = getInitializer(*param.initializer);
+  for (const ast::Name &name : param.names) {
+    Tensor tensor;
+    if (element && dims && initializer)
+      tensor =
+          checked(builder.parameter(std::string(name.text), *element, *dims,
+                                    *initializer, getWhere(name.span)));
+    frame->bindings[name.text] = {tensor ? Value(tensor) : Value(Poison()),
+                                  name.span};
+  }
+}
+
+std::optional<Initializer> Elaborator::getInitializer(const ast::Expr &expr) {
+  std::string_view name;
+  Arguments arguments;
+  const ast::CallExpr *call = nullptr;
+  if (expr.kind == ast::ExprKind::Name)
+    name = static_cast<const ast::NameExpr &>(expr).name;
+  if (expr.kind == ast::ExprKind::Call) {
+    call = static_cast<const ast::CallExpr *>(&expr);
+    name = call->callee.text;
+  }
+  if (!call && name == "zeros")
+    return Initializer::fill(0);
+  if (!call && name == "ones")
+    return Initializer::fill(1);
+
+  std::vector<std::string> parameters;
+  if (name == "constant")
+    parameters = {"value"};
+  else if (name == "normal")
+    parameters = {"mean", "stddev"};
+  else if (name == "uniform")
+    parameters = {"low", "high"};
+  if (parameters.empty() || !call) {
+    static const std::string names[] = {"zeros", "ones", "constant", "normal",
+                                        "uniform"};
+    Diagnostic &reported =
+        error(Code::UnknownInitializer, call ? call->callee.span : expr.span,
+              name.empty() ? std::string("expected an initializer")
+              : parameters.empty()
+                  ? fmt::format("there is no initializer \"{}\"", name)
+                  : fmt::format("initializer \"{}\" needs arguments", name));
+    reported.note("initializers are zeros, ones, constant(value), "
+                  "normal(mean, stddev) and uniform(low, high)");
+    if (parameters.empty())
+      reported.didYouMean(layout::findNearest(name, names));
+    return std::nullopt;
+  }
+  std::optional<Arguments> bound = bind(*call, parameters, 0);
+  if (!bound)
+    return std::nullopt;
+  double values[2] = {0, 0};
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const ast::Argument *argument = (*bound)[i];
+    if (!argument) {
+      // Only a mean has a default, 0.
+      if (parameters[i] == "mean")
+        continue;
+      error(Code::MissingArgument, call->span,
+            fmt::format("\"{}\" needs an argument for \"{}\"", name,
+                        parameters[i]));
+      return std::nullopt;
+    }
+    std::optional<Number> number =
+        evaluateNumber(*argument->value, parameters[i]);
+    if (!number)
+      return std::nullopt;
+    values[i] = number->toDouble();
+    if (!std::isfinite(values[i]) ||
+        (parameters[i] == "stddev" && values[i] < 0)) {
+      error(Code::InvalidSetting, argument->value->span,
+            fmt::format("{} of \"{}\" cannot be {}", parameters[i], name,
+                        values[i]));
+      return std::nullopt;
+    }
+  }
+  if (name == "constant")
+    return Initializer::fill(values[0]);
+  if (name == "normal")
+    return Initializer::normal(values[0], values[1]);
+  if (values[0] <= values[1])
+    return Initializer::uniform(values[0], values[1]);
+  error(Code::InvalidSetting, call->span,
+        fmt::format("the low end {} of \"uniform\" lies above the high end {}",
+                    values[0], values[1]));
+  return std::nullopt;
+}
+
+void Elaborator::execute(const ast::LetStatement &let) {
+  if (let.rebinds && !frame->bindings.contains(let.name.text)) {
+    std::vector<std::string> names;
+    for (const auto &[name, binding] : frame->bindings)
+      names.emplace_back(name);
+    error(Code::UnknownName, let.name.span,
+          fmt::format("\"{}\" is not defined here, so that it cannot be "
+                      "redefined",
+                      let.name.text))
+        .help("a first definition begins with \"let\"")
+        .didYouMean(layout::findNearest(let.name.text, names));
+  }
+  Value value = evaluate(*let.value);
+  if (const auto *tensor = std::get_if<Tensor>(&value))
+    builder.setName(*tensor, std::string(let.name.text));
+  frame->bindings[let.name.text] = {std::move(value), let.name.span};
+}
+
+void Elaborator::execute(const ast::OutputStatement &output) {
+  Value value = evaluate(*output.value);
+  Tensor tensor = toTensor(value, output.value->span, ElementType::F32);
+  builder.output(std::string(output.name.text), tensor,
+                 getWhere(join(output.name.span, output.value->span)));
+  reportBuildErrors({});
+  // Outputs can be used by what follows, as if bound by "let".
+  frame->bindings[output.name.text] = {tensor ? Value(tensor) : Value(Poison()),
+                                       output.name.span};
+}

@@ -1,0 +1,177 @@
+// Calls: which function, which argument for which parameter, and the body.
+
+#include "frontend/elaborate/Builtins.h"
+#include "layout/LayoutRules.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+using namespace meshc;
+using namespace meshc::frontend;
+
+/// A function sees what was there when it was written: one of the library only
+/// the library, one of the user its own functions first.
+const ast::Function *Elaborator::findFunction(std::string_view name) const {
+  bool isInLibrary = frame && frame->function &&
+                     sources.get(frame->function->name.span.source).isLibrary();
+  for (const auto *table : {&functions, &library}) {
+    if (isInLibrary && table == &functions)
+      continue;
+    auto found = table->find(name);
+    if (found != table->end())
+      return found->second;
+  }
+  return nullptr;
+}
+
+void Elaborator::reportUnknownFunction(const ast::Name &callee) {
+  std::vector<std::string> names{"einsum", "rename", "broadcast"};
+  for (const Builtin &builtin : getBuiltins())
+    names.push_back(builtin.name);
+  for (const auto *table : {&functions, &library})
+    for (const auto &[name, function] : *table)
+      names.emplace_back(name);
+  if (lookUp(callee.text)) {
+    error(Code::WrongKind, callee.span,
+          fmt::format("\"{}\" is {}, not a function", callee.text,
+                      describe(*lookUp(callee.text))));
+    return;
+  }
+  error(Code::UnknownFunction, callee.span,
+        fmt::format("there is no function \"{}\"", callee.text))
+      .didYouMean(layout::findNearest(callee.text, names));
+}
+
+std::optional<Elaborator::Arguments>
+Elaborator::bind(const ast::CallExpr &call,
+                 const std::vector<std::string> &parameters,
+                 size_t numRequired) {
+  Arguments arguments(parameters.size(), nullptr);
+  size_t numPositional = 0;
+  bool isValid = true;
+  for (const ast::Argument &argument : call.arguments) {
+    if (argument.arrow) {
+      error(Code::ExpectedToken, *argument.arrow,
+            fmt::format("\"{}\" takes no \"->\"", call.callee.text))
+          .note("\"->\" stands in einsum and rename");
+      return std::nullopt;
+    }
+    size_t position = 0;
+    if (argument.name) {
+      auto named =
+          std::find(parameters.begin(), parameters.end(), argument.name->text);
+      if (named == parameters.end()) {
+        error(Code::UnknownArgument, argument.name->span,
+              fmt::format("\"{}\" has no parameter \"{}\"", call.callee.text,
+                          argument.name->text))
+            .didYouMean(layout::findNearest(argument.name->text, parameters));
+        isValid = false;
+        continue;
+      }
+      position = size_t(named - parameters.begin());
+    } else {
+      position = numPositional++;
+      if (position >= parameters.size()) {
+        error(Code::TooManyArguments, argument.value->span,
+              fmt::format("\"{}\" takes {} argument{}, found {}",
+                          call.callee.text, parameters.size(),
+                          parameters.size() == 1 ? "" : "s",
+                          call.arguments.size()));
+        return std::nullopt;
+      }
+    }
+    if (arguments[position]) {
+      error(Code::DuplicateName, argument.value->span,
+            fmt::format("two arguments for parameter \"{}\" of \"{}\"",
+                        parameters[position], call.callee.text))
+          .alsoAt(arguments[position]->value->span, "the first");
+      isValid = false;
+      continue;
+    }
+    arguments[position] = &argument;
+  }
+  for (size_t i = 0; i < numRequired && isValid; ++i)
+    if (!arguments[i]) {
+      error(Code::MissingArgument, call.span,
+            fmt::format("\"{}\" needs an argument for \"{}\"", call.callee.text,
+                        parameters[i]));
+      isValid = false;
+    }
+  return isValid ? std::optional(arguments) : std::nullopt;
+}
+
+Value Elaborator::evaluateCall(const ast::CallExpr &call) {
+  std::string_view name = call.callee.text;
+  const Builtin *builtin = findBuiltin(name);
+  if (!builtin) {
+    if (const ast::Function *function = findFunction(name))
+      return callFunction(call, *function);
+    reportUnknownFunction(call.callee);
+    return Poison();
+  }
+  if (call.scope) {
+    error(Code::WrongKind, call.scope->span,
+          fmt::format("\"{}\" is built in and opens no scope to name", name));
+    return Poison();
+  }
+  if (!builtin->hasParameters)
+    return (this->*builtin->call)(call, {});
+  std::optional<Arguments> arguments =
+      bind(call, builtin->parameters, builtin->numRequired);
+  return arguments ? (this->*builtin->call)(call, *arguments) : Value(Poison());
+}
+
+Value Elaborator::callFunction(const ast::CallExpr &call,
+                               const ast::Function &function) {
+  for (const Frame *at = frame; at; at = at->caller)
+    if (at->function == &function) {
+      error(Code::RecursiveFunction, call.span,
+            fmt::format("function \"{}\" calls itself", function.name.text))
+          .note("functions are expanded where they are called, so that none "
+                "can call itself");
+      return Poison();
+    }
+  std::vector<std::string> parameters;
+  for (const ast::Parameter &parameter : function.parameters)
+    parameters.emplace_back(parameter.name.text);
+  // A parameter with a default may stand before one without.
+  std::optional<Arguments> arguments = bind(call, parameters, 0);
+  if (!arguments)
+    return Poison();
+
+  Frame callee{&function, call.span, frame};
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const ast::Parameter &parameter = function.parameters[i];
+    if (const ast::Argument *argument = (*arguments)[i]) {
+      Value value = evaluate(*argument->value);
+      callee.bindings[parameter.name.text] = {value, argument->value->span};
+    } else if (!parameter.defaultValue) {
+      error(Code::MissingArgument, call.span,
+            fmt::format("\"{}\" needs an argument for \"{}\"",
+                        function.name.text, parameter.name.text))
+          .alsoAt(getUserSpan(parameter.name.span), "this parameter");
+      return Poison();
+    }
+  }
+  Where where = getWhere(call.span);
+  if (call.scope)
+    builder.enterScope(std::string(call.scope->text),
+                       getWhere(call.scope->span));
+  else
+    builder.enterNumberedScope(std::string(function.name.text), where);
+  reportBuildErrors({});
+
+  Frame *caller = std::exchange(frame, &callee);
+  // Defaults may use the parameters before them.
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const ast::Parameter &parameter = function.parameters[i];
+    if (!(*arguments)[i])
+      callee.bindings[parameter.name.text] = {evaluate(*parameter.defaultValue),
+                                              parameter.name.span};
+  }
+  Value result = execute(function.body);
+  frame = caller;
+  builder.leaveScope();
+  return result;
+}

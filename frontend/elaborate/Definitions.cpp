@@ -1,0 +1,260 @@
+// What stands at the top level: dims, numbers, functions, mesh and layout, and
+// what replaces them from the command line.
+
+#include "frontend/elaborate/Elaborator.h"
+#include "layout/LayoutRules.h"
+
+#include <fmt/format.h>
+
+using namespace meshc;
+using namespace meshc::frontend;
+
+void Elaborator::declare() {
+  for (const ast::File &file : trees.files) {
+    auto add = [&](const ast::Definition &definition, bool isDim) {
+      Global global{&definition, isDim, Global::State::Unresolved, Poison()};
+      auto [known, isFirst] = globals.try_emplace(definition.name.text, global);
+      if (isFirst) {
+        globalOrder.push_back(definition.name.text);
+        return;
+      }
+      diagnostics
+          .report(Code::DuplicateName, definition.name.span,
+                  fmt::format("\"{}\" is defined twice", definition.name.text))
+          .alsoAt(known->second.definition->name.span, "the first definition");
+    };
+    for (const ast::Definition &number : file.numbers)
+      add(number, /*isDim=*/false);
+    for (const ast::Definition &dim : file.dims)
+      add(dim, /*isDim=*/true);
+  }
+  declareFunctions(trees.library, /*isLibrary=*/true);
+  declareFunctions(trees.files, /*isLibrary=*/false);
+}
+
+void Elaborator::declareFunctions(const std::vector<ast::File> &files,
+                                  bool isLibrary) {
+  auto &table = isLibrary ? library : functions;
+  for (const ast::File &file : files)
+    for (const ast::Function &function : file.functions) {
+      const ast::Name &name = function.name;
+      checkFunction(function);
+      if (findBuiltin(name.text)) {
+        diagnostics
+            .report(Code::DuplicateName, name.span,
+                    fmt::format("\"{}\" is a built-in function", name.text))
+            .note("functions of the standard library can be redefined, "
+                  "built-in ones cannot");
+        continue;
+      }
+      auto [known, isFirst] = table.try_emplace(name.text, &function);
+      if (!isFirst)
+        diagnostics
+            .report(Code::DuplicateName, name.span,
+                    fmt::format("function \"{}\" is defined twice", name.text))
+            .alsoAt(known->second->name.span, "the first definition");
+    }
+}
+
+/// What can be said of a function without a call: its parameters are distinct
+/// and its last statement, no other, returns.
+void Elaborator::checkFunction(const ast::Function &function) {
+  std::map<std::string_view, Span> seen;
+  for (const ast::Parameter &parameter : function.parameters) {
+    auto [first, isFirst] =
+        seen.try_emplace(parameter.name.text, parameter.name.span);
+    if (!isFirst)
+      diagnostics
+          .report(Code::DuplicateName, parameter.name.span,
+                  fmt::format("two parameters are called \"{}\"",
+                              parameter.name.text))
+          .alsoAt(first->second, "the first");
+  }
+  for (size_t i = 0; i + 1 < function.body.size(); ++i)
+    if (const auto *early =
+            std::get_if<ast::ReturnStatement>(&function.body[i])) {
+      diagnostics.report(Code::MissingReturn, early->keyword,
+                         fmt::format("statements follow the return of \"{}\"",
+                                     function.name.text));
+      return;
+    }
+  if (function.body.empty() ||
+      !std::holds_alternative<ast::ReturnStatement>(function.body.back()))
+    diagnostics
+        .report(
+            Code::MissingReturn, function.name.span,
+            fmt::format("function \"{}\" returns nothing", function.name.text))
+        .help("end it with \"return value\"");
+}
+
+void Elaborator::applyOverrides() {
+  std::vector<std::string> names(globalOrder.begin(), globalOrder.end());
+  for (const ast::Definition &definition : trees.overrides) {
+    const ast::Name &name = definition.name;
+    if (!globals.contains(name.text)) {
+      diagnostics
+          .report(Code::UnknownOverride, name.span,
+                  fmt::format("the spec defines no dimension or number \"{}\"",
+                              name.text))
+          .didYouMean(layout::findNearest(name.text, names));
+      continue;
+    }
+    auto [known, isFirst] = overrides.try_emplace(name.text, &definition);
+    if (!isFirst)
+      diagnostics
+          .report(Code::DuplicateName, name.span,
+                  fmt::format("\"{}\" is overridden twice", name.text))
+          .alsoAt(known->second->name.span, "the first override");
+    else
+      globals.at(name.text).definition = &definition;
+  }
+}
+
+void Elaborator::resolveDefinitions() {
+  for (std::string_view name : globalOrder) {
+    if (mustStop())
+      return;
+    resolve(name, globals.at(name));
+  }
+}
+
+Value Elaborator::resolve(std::string_view name, Global &global) {
+  if (global.state == Global::State::Resolved)
+    return global.value;
+  Span span = global.definition->name.span;
+  if (global.state == Global::State::Resolving) {
+    error(Code::CyclicDefinition, span,
+          fmt::format("\"{}\" is defined by itself", name));
+    return Poison();
+  }
+  global.state = Global::State::Resolving;
+  // Definitions stand outside any function.
+  Frame *suspended = std::exchange(frame, nullptr);
+  Value value = evaluate(*global.definition->value);
+  frame = suspended;
+  global.state = Global::State::Resolved;
+  if (global.isDim)
+    return global.value = resolveSize(*global.definition, value);
+  std::optional<Number> number = getNumber(value);
+  if (number)
+    return global.value = *number;
+  if (!isPoison(value))
+    error(
+        Code::WrongKind, global.definition->value->span,
+        fmt::format("\"{}\" is {}, expected a number", name, describe(value)));
+  return Poison();
+}
+
+/// The dimension of a definition, or poison if its size is none.
+Value Elaborator::resolveSize(const ast::Definition &definition, Value value) {
+  std::optional<Number> number = getNumber(value);
+  Span span = definition.value->span;
+  std::string name(definition.name.text);
+  if (isPoison(value))
+    return Poison();
+  if (!number) {
+    error(Code::SizeNotInteger, span,
+          fmt::format("the size of \"{}\" is {}, expected a number", name,
+                      describe(value)));
+    return Poison();
+  }
+  if (!number->isInteger) {
+    error(Code::SizeNotInteger, span,
+          fmt::format("dimension \"{}\" has size {}, which is not an integer",
+                      name, toString(*number)));
+    return Poison();
+  }
+  if (number->integer < 1) {
+    error(Code::SizeNotPositive, span,
+          fmt::format("dimension \"{}\" has size {}; a size is at least 1",
+                      name, number->integer));
+    return Poison();
+  }
+  Dim dim = builder.dim(name, number->integer, getWhere(definition.name.span));
+  return Dims{dim};
+}
+
+void Elaborator::buildMesh() {
+  const std::vector<ast::Definition> *definitions = nullptr;
+  Span span;
+  for (const ast::File &file : trees.files)
+    for (const ast::Mesh &mesh : file.meshes) {
+      if (definitions)
+        diagnostics
+            .report(Code::DuplicateName, mesh.keyword,
+                    "the spec has two meshes")
+            .alsoAt(span, "the first");
+      definitions = &mesh.axes;
+      span = mesh.keyword;
+    }
+  if (trees.mesh)
+    definitions = &*trees.mesh;
+  std::vector<MeshAxisSpec> axes;
+  if (!definitions) {
+    builder.setMesh({}, getWhere({trees.files.back().source, 0, 0}));
+    return;
+  }
+  for (const ast::Definition &axis : *definitions) {
+    span = axis.name.span;
+    std::optional<Number> size =
+        evaluateNumber(*axis.value, "the size of a mesh axis");
+    if (size && !size->isInteger)
+      error(Code::SizeNotInteger, axis.value->span,
+            fmt::format("mesh axis \"{}\" has size {}, which is not an integer",
+                        axis.name.text, toString(*size)));
+    else if (size)
+      axes.push_back({std::string(axis.name.text), size->integer,
+                      getWhere(join(axis.name.span, axis.value->span))});
+  }
+  if (axes.size() < definitions->size())
+    return;
+  if (!axes.empty())
+    span = join(axes.front().where.span, axes.back().where.span);
+  builder.setMesh(
+      std::move(axes),
+      getWhere(span.isValid() ? span : Span{trees.files.back().source, 0, 0}));
+}
+
+RuleSpec Elaborator::getRule(const ast::LayoutRule &rule) {
+  RuleSpec spec;
+  spec.dim = std::string(rule.dim.text);
+  spec.where = getWhere(rule.span);
+  spec.dimWhere = getWhere(rule.dim.span);
+  for (const ast::Name &axis : rule.axes) {
+    spec.axes.emplace_back(axis.text);
+    spec.axisWheres.push_back(getWhere(axis.span));
+  }
+  return spec;
+}
+
+void Elaborator::buildLayout() {
+  const std::vector<ast::LayoutRule> *rules = nullptr;
+  Span first;
+  for (const ast::File &file : trees.files)
+    for (const ast::Layout &layout : file.layouts) {
+      if (rules)
+        diagnostics
+            .report(Code::DuplicateName, layout.keyword,
+                    "the spec has two layouts")
+            .alsoAt(first, "the first");
+      rules = &layout.rules;
+      first = layout.keyword;
+    }
+  if (trees.layout)
+    rules = &*trees.layout;
+  if (!rules)
+    return;
+  for (const ast::LayoutRule &rule : *rules) {
+    RuleSpec spec = getRule(rule);
+    Where where = spec.where;
+    builder.addRule(std::move(spec), where);
+  }
+}
+
+std::vector<std::string> Elaborator::getDimNames() const {
+  std::vector<std::string> names;
+  for (const auto &[name, global] : globals)
+    if (global.isDim)
+      names.emplace_back(name);
+  return names;
+}

@@ -1,0 +1,206 @@
+#ifndef MESHC_FRONTEND_ELABORATE_ELABORATOR_H
+#define MESHC_FRONTEND_ELABORATE_ELABORATOR_H
+
+/// Runs a spec at compile time: definitions give sizes and numbers, the model's
+/// statements and the functions they call give operations, built through a
+/// Builder. Functions have no types of their own; each call is elaborated with
+/// the types of its arguments, and an error inside names the calls that led
+/// there.
+///
+/// A value that is in error is poison: whatever is computed from it is poison
+/// too, and silent, so that one mistake is reported once.
+
+#include "frontend/Builder.h"
+#include "frontend/elaborate/Numbers.h"
+#include "frontend/syntax/Ast.h"
+#include "frontend/syntax/Diagnostics.h"
+
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace meshc::frontend {
+
+/// What a name or expression stands for. Dims serve as their size where a
+/// number is needed, if there is one.
+struct Poison {};
+using Dims = std::vector<Dim>;
+using Value = std::variant<Poison, Number, bool, Dims, Tensor>;
+
+inline bool isPoison(const Value &value) {
+  return std::holds_alternative<Poison>(value);
+}
+/// "a number", "a tensor": for messages.
+std::string_view describe(const Value &value);
+
+/// A parsed spec with everything it imports, and what replaces parts of it.
+struct SpecTrees {
+  std::vector<ast::File> files;   ///< the spec itself last
+  std::vector<ast::File> library; ///< standard library
+  std::vector<ast::Definition> overrides;
+  std::optional<std::vector<ast::Definition>> mesh;
+  std::optional<std::vector<ast::LayoutRule>> layout;
+};
+
+/// Parses the embedded standard library.
+std::vector<ast::File> parseLibrary(SourceSet &sources,
+                                    Diagnostics &diagnostics);
+
+class Elaborator {
+public:
+  Elaborator(const SpecTrees &trees, Builder &builder,
+             Diagnostics &diagnostics);
+
+  /// Builds the whole program; errors are in the diagnostics.
+  void run();
+
+private:
+  struct Binding {
+    Value value;
+    Span span;
+  };
+  /// One call of a function, or the model.
+  struct Frame {
+    const ast::Function *function = nullptr; ///< null in the model
+    Span call;
+    Frame *caller = nullptr;
+    std::map<std::string_view, Binding> bindings = {};
+  };
+  /// A dim or number defined at the top level.
+  struct Global {
+    const ast::Definition *definition;
+    bool isDim;
+    enum class State : uint8_t { Unresolved, Resolving, Resolved } state;
+    Value value;
+  };
+  /// The arguments of a call by parameter; null where none is given.
+  using Arguments = std::vector<const ast::Argument *>;
+  struct Builtin;
+  /// An expression that an operation was applied to, for messages.
+  struct Operand {
+    Span span;
+    Tensor value = {};
+  };
+
+  // Errors and places (Elaborator.cpp).
+  Diagnostic &error(Code code, Span span, std::string message);
+  /// The place of a span, or of the user's call if it is in the library.
+  Span getUserSpan(Span span) const;
+  Where getWhere(Span span) const;
+  /// Passes on the errors that the builder found in its last operation.
+  Tensor checked(Tensor result, const std::vector<Operand> &operands = {});
+  void reportBuildErrors(const std::vector<Operand> &operands);
+  /// Counts one step of elaboration; false when the program is too large.
+  bool countStep(Span span);
+  bool mustStop() const { return aborted || diagnostics.isFull(); }
+
+  // Definitions (Definitions.cpp).
+  void declare();
+  void declareFunctions(const std::vector<ast::File> &files, bool isLibrary);
+  void applyOverrides();
+  void checkFunction(const ast::Function &function);
+  void resolveDefinitions();
+  Value resolve(std::string_view name, Global &global);
+  Value resolveSize(const ast::Definition &definition, Value value);
+  void buildMesh();
+  void buildLayout();
+  RuleSpec getRule(const ast::LayoutRule &rule);
+  std::vector<std::string> getDimNames() const;
+
+  // Bodies (Bodies.cpp).
+  void buildModel(const ast::Model &model);
+  /// Executes the statements; the value returned, if one is.
+  Value execute(const std::vector<ast::Statement> &body);
+  void execute(const ast::ParamStatement &param);
+  void execute(const ast::LetStatement &let);
+  void execute(const ast::OutputStatement &output);
+  std::optional<ElementType> getElementType(const ast::Name &name);
+  std::optional<Dims> getTypeDims(const ast::TypeExpr &type);
+  std::optional<Initializer> getInitializer(const ast::Expr &expr);
+
+  // Data and training (Training.cpp).
+  void buildData(const ast::Data &data);
+  void buildBinding(const ast::DataBinding &binding);
+  void buildTraining(const ast::Train &train);
+  void setOptimizer(TrainingSpec &spec, const ast::Expr &expr);
+  std::optional<int64_t> getCount(const ast::Setting &setting);
+
+  // Expressions (Expressions.cpp).
+  Value evaluate(const ast::Expr &expr);
+  Value evaluateKind(const ast::Expr &expr);
+  Value evaluateName(const ast::NameExpr &expr);
+  Value evaluateUnary(const ast::UnaryExpr &expr);
+  Value evaluateChain(const ast::ChainExpr &expr);
+  Value evaluateConstrain(const ast::ConstrainExpr &expr);
+  Value apply(ast::Operator op, const Value &lhs, Span lhsSpan,
+              const Value &rhs, Span rhsSpan);
+  Value applyToNumbers(ast::Operator op, Number lhs, Number rhs, Span span);
+  Value applyToTruths(ast::Operator op, bool lhs, bool rhs, Span span);
+  Tensor applyToTensors(ast::Operator op, Tensor lhs, Tensor rhs,
+                        const Where &where);
+  /// A binding in the frame, a definition, or null.
+  const Value *lookUp(std::string_view name, Span *definedAt = nullptr);
+  std::vector<std::string> getNamesInScope() const;
+
+  /// The number a value is, if it is one or a single dim.
+  static std::optional<Number> getNumber(const Value &value);
+  std::optional<Number> evaluateNumber(const ast::Expr &expr,
+                                       std::string_view what);
+  /// `value` as a tensor, numbers as constants of type `hint`. Null after an
+  /// error, or silently for poison.
+  Tensor toTensor(const Value &value, Span span, ElementType hint);
+  Tensor evaluateTensor(const ast::Expr &expr, std::string_view what);
+  /// The dims that an expression names; nothing after an error.
+  std::optional<Dims> evaluateDims(const ast::Expr &expr,
+                                   std::vector<Operand> *spans = nullptr);
+  std::optional<Dim> evaluateDim(const ast::Expr &expr);
+  std::optional<Dims> lookUpDims(std::string_view name, Span span);
+
+  // Calls (Calls.cpp).
+  Value evaluateCall(const ast::CallExpr &call);
+  Value callFunction(const ast::CallExpr &call, const ast::Function &function);
+  const ast::Function *findFunction(std::string_view name) const;
+  void reportUnknownFunction(const ast::Name &callee);
+  /// Assigns arguments to parameters by position and name; nothing after an
+  /// error. Parameters from `numRequired` on may be left out.
+  std::optional<Arguments> bind(const ast::CallExpr &call,
+                                const std::vector<std::string> &parameters,
+                                size_t numRequired);
+
+  // Functions that are not written in the language (Builtins.cpp).
+  static const std::vector<Builtin> &getBuiltins();
+  static const Builtin *findBuiltin(std::string_view name);
+  Value callEinsum(const ast::CallExpr &call, const Arguments &);
+  Value callRename(const ast::CallExpr &call, const Arguments &);
+  Value callBroadcast(const ast::CallExpr &call, const Arguments &);
+  Value callUnary(const ast::CallExpr &call, const Arguments &arguments);
+  Value callExtremum(const ast::CallExpr &call, const Arguments &arguments);
+  Value callRounding(const ast::CallExpr &call, const Arguments &arguments);
+  Value callReduce(const ast::CallExpr &call, const Arguments &arguments);
+  Value callArgReduce(const ast::CallExpr &call, const Arguments &arguments);
+  Value callGather(const ast::CallExpr &call, const Arguments &arguments);
+  Value callIota(const ast::CallExpr &call, const Arguments &arguments);
+  Value callWhere(const ast::CallExpr &call, const Arguments &arguments);
+  Value callCast(const ast::CallExpr &call, const Arguments &arguments);
+
+  const SpecTrees &trees;
+  Builder &builder;
+  Diagnostics &diagnostics;
+  const SourceSet &sources;
+
+  std::map<std::string_view, Global> globals;
+  std::vector<std::string_view> globalOrder;
+  std::map<std::string_view, const ast::Definition *> overrides;
+  std::map<std::string_view, const ast::Function *> functions, library;
+  Value infinity = Number::of(std::numeric_limits<double>::infinity());
+
+  bool hasMesh = false; ///< false after an error in it
+  Frame *frame = nullptr;
+  int depth = 0; ///< of nested evaluations
+  size_t numSteps = 0;
+  bool aborted = false;
+};
+
+} // namespace meshc::frontend
+
+#endif

@@ -1,0 +1,434 @@
+// Names, operators and what values can stand for.
+
+#include "frontend/elaborate/Elaborator.h"
+#include "layout/LayoutRules.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+using namespace meshc;
+using namespace meshc::frontend;
+using ast::ExprKind;
+using ast::Operator;
+
+/// Nested evaluations, through calls too: what the stack holds several times
+/// over, sanitizers included.
+static constexpr int maxDepth = 1000;
+
+Value Elaborator::evaluate(const ast::Expr &expr) {
+  if (!countStep(expr.span))
+    return Poison();
+  if (depth >= maxDepth) {
+    error(Code::ProgramTooLarge, expr.span,
+          fmt::format("expressions and calls are nested more than {} deep",
+                      maxDepth));
+    aborted = true;
+    return Poison();
+  }
+  ++depth;
+  Value value = evaluateKind(expr);
+  --depth;
+  return value;
+}
+
+Value Elaborator::evaluateKind(const ast::Expr &expr) {
+  switch (expr.kind) {
+  case ExprKind::Integer:
+    return Number::of(static_cast<const ast::IntegerExpr &>(expr).value);
+  case ExprKind::Float:
+    return Number::of(static_cast<const ast::FloatExpr &>(expr).value);
+  case ExprKind::String:
+    error(Code::WrongKind, expr.span,
+          "a string is not a value; strings name files in \"import\" and "
+          "\"data\"");
+    return Poison();
+  case ExprKind::Name:
+    return evaluateName(static_cast<const ast::NameExpr &>(expr));
+  case ExprKind::Tuple: {
+    std::optional<Dims> dims = evaluateDims(expr);
+    return dims ? Value(*dims) : Value(Poison());
+  }
+  case ExprKind::Unary:
+    return evaluateUnary(static_cast<const ast::UnaryExpr &>(expr));
+  case ExprKind::Chain:
+    return evaluateChain(static_cast<const ast::ChainExpr &>(expr));
+  case ExprKind::Call:
+    return evaluateCall(static_cast<const ast::CallExpr &>(expr));
+  case ExprKind::Constrain:
+    return evaluateConstrain(static_cast<const ast::ConstrainExpr &>(expr));
+  }
+  __builtin_unreachable();
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+const Value *Elaborator::lookUp(std::string_view name, Span *definedAt) {
+  if (frame) {
+    auto binding = frame->bindings.find(name);
+    if (binding != frame->bindings.end()) {
+      if (definedAt)
+        *definedAt = binding->second.span;
+      return &binding->second.value;
+    }
+  }
+  auto global = globals.find(name);
+  if (global != globals.end()) {
+    if (definedAt)
+      *definedAt = global->second.definition->name.span;
+    resolve(name, global->second);
+    return &global->second.value;
+  }
+  return name == "inf" ? &infinity : nullptr;
+}
+
+std::vector<std::string> Elaborator::getNamesInScope() const {
+  std::vector<std::string> names{"inf"};
+  if (frame)
+    for (const auto &[name, binding] : frame->bindings)
+      names.emplace_back(name);
+  for (const auto &[name, global] : globals)
+    names.emplace_back(name);
+  return names;
+}
+
+Value Elaborator::evaluateName(const ast::NameExpr &expr) {
+  if (const Value *value = lookUp(expr.name))
+    return *value;
+  bool isFunction = findFunction(expr.name) || findBuiltin(expr.name);
+  if (isFunction) {
+    error(
+        Code::WrongKind, expr.span,
+        fmt::format("\"{}\" is a function; a call has parentheses", expr.name));
+    return Poison();
+  }
+  error(Code::UnknownName, expr.span,
+        fmt::format("\"{}\" is not defined", expr.name))
+      .didYouMean(layout::findNearest(expr.name, getNamesInScope()));
+  return Poison();
+}
+
+std::optional<Dims> Elaborator::lookUpDims(std::string_view name, Span span) {
+  Span definedAt;
+  const Value *value = lookUp(name, &definedAt);
+  if (!value) {
+    std::vector<std::string> names = getDimNames();
+    if (frame)
+      for (const auto &[bound, binding] : frame->bindings)
+        if (std::holds_alternative<Dims>(binding.value))
+          names.emplace_back(bound);
+    error(Code::UnknownDim, span,
+          fmt::format("there is no dimension \"{}\"", name))
+        .didYouMean(layout::findNearest(name, names));
+    return std::nullopt;
+  }
+  if (const auto *dims = std::get_if<Dims>(value))
+    return *dims;
+  if (!isPoison(*value))
+    error(Code::WrongKind, span,
+          fmt::format("\"{}\" is {}, expected a dimension", name,
+                      describe(*value)))
+        .alsoAt(definedAt, "defined here");
+  return std::nullopt;
+}
+
+std::optional<Dims> Elaborator::evaluateDims(const ast::Expr &expr,
+                                             std::vector<Operand> *spans) {
+  if (expr.kind == ExprKind::Tuple) {
+    Dims all;
+    const auto &tuple = static_cast<const ast::TupleExpr &>(expr);
+    for (const ast::ExprPtr &element : tuple.elements) {
+      std::optional<Dims> dims = evaluateDims(*element, spans);
+      if (!dims)
+        return std::nullopt;
+      all.insert(all.end(), dims->begin(), dims->end());
+    }
+    return all;
+  }
+  if (!countStep(expr.span))
+    return std::nullopt;
+  if (expr.kind != ExprKind::Name) {
+    error(Code::WrongKind, expr.span, "expected the name of a dimension");
+    return std::nullopt;
+  }
+  std::optional<Dims> dims =
+      lookUpDims(static_cast<const ast::NameExpr &>(expr).name, expr.span);
+  if (dims && spans)
+    spans->insert(spans->end(), dims->size(), Operand{expr.span});
+  return dims;
+}
+
+std::optional<Dim> Elaborator::evaluateDim(const ast::Expr &expr) {
+  std::optional<Dims> dims = evaluateDims(expr);
+  if (!dims || dims->size() == 1)
+    return dims ? std::optional(dims->front()) : std::nullopt;
+  error(Code::WrongKind, expr.span,
+        fmt::format("expected one dimension, found {}", dims->size()));
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers and tensors
+//===----------------------------------------------------------------------===//
+
+std::optional<Number> Elaborator::getNumber(const Value &value) {
+  if (const auto *number = std::get_if<Number>(&value))
+    return *number;
+  const auto *dims = std::get_if<Dims>(&value);
+  if (dims && dims->size() == 1)
+    return Number::of(dims->front().size);
+  return std::nullopt;
+}
+
+std::optional<Number> Elaborator::evaluateNumber(const ast::Expr &expr,
+                                                 std::string_view what) {
+  Value value = evaluate(expr);
+  std::optional<Number> number = getNumber(value);
+  if (!number && !isPoison(value))
+    error(Code::WrongKind, expr.span,
+          fmt::format("{} is a number, found {}", what, describe(value)));
+  return number;
+}
+
+Tensor Elaborator::toTensor(const Value &value, Span span, ElementType hint) {
+  if (const auto *tensor = std::get_if<Tensor>(&value))
+    return *tensor;
+  if (const auto *truth = std::get_if<bool>(&value))
+    return checked(
+        builder.constant(int64_t(*truth), ElementType::Bool, getWhere(span)));
+  if (std::optional<Number> number = getNumber(value))
+    return checked(number->isInteger
+                       ? builder.constant(number->integer, hint, getWhere(span))
+                       : builder.constant(number->real, hint, getWhere(span)));
+  if (!isPoison(value))
+    error(Code::WrongKind, span,
+          fmt::format("expected a tensor or a number, found {}",
+                      describe(value)));
+  return {};
+}
+
+Tensor Elaborator::evaluateTensor(const ast::Expr &expr,
+                                  std::string_view what) {
+  Value value = evaluate(expr);
+  if (const auto *tensor = std::get_if<Tensor>(&value))
+    return *tensor;
+  if (!isPoison(value))
+    error(Code::WrongKind, expr.span,
+          fmt::format("{} is a tensor, found {}", what, describe(value)));
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Operators
+//===----------------------------------------------------------------------===//
+
+/// A null tensor is poison: its error has been reported.
+static Value orPoison(Tensor tensor) {
+  return tensor ? Value(tensor) : Value(Poison());
+}
+
+Value Elaborator::evaluateUnary(const ast::UnaryExpr &expr) {
+  Value value = evaluate(*expr.operand);
+  if (isPoison(value))
+    return value;
+  Where where = getWhere(expr.span);
+  std::vector<Operand> operands{{expr.operand->span}};
+  if (const auto *tensor = std::get_if<Tensor>(&value))
+    return orPoison(checked(expr.op == Operator::Not
+                                ? builder.notOf(*tensor, where)
+                                : builder.neg(*tensor, where),
+                            operands));
+  std::optional<Number> number = getNumber(value);
+  const auto *truth = std::get_if<bool>(&value);
+  if (expr.op == Operator::Not && truth)
+    return !*truth;
+  if (expr.op == Operator::Negate && number) {
+    std::string why;
+    std::optional<Number> result = negate(*number, why);
+    if (result)
+      return *result;
+    error(Code::NumberOverflow, expr.span, why);
+    return Poison();
+  }
+  error(Code::WrongKind, expr.operand->span,
+        fmt::format("\"{}\" does not apply to {}", getSpelling(expr.op),
+                    describe(value)));
+  return Poison();
+}
+
+Value Elaborator::evaluateChain(const ast::ChainExpr &chain) {
+  if (chain.ops.front() == Operator::Power) {
+    // Powers group to the right.
+    std::vector<Value> values;
+    for (const ast::ExprPtr &operand : chain.operands)
+      values.push_back(evaluate(*operand));
+    Value value = std::move(values.back());
+    Span span = chain.operands.back()->span;
+    for (size_t i = values.size() - 1; i-- > 0;) {
+      Span base = chain.operands[i]->span;
+      value = apply(Operator::Power, values[i], base, value, span);
+      span = join(base, span);
+    }
+    return value;
+  }
+  Value value = evaluate(*chain.operands[0]);
+  Span span = chain.operands[0]->span;
+  for (size_t i = 0; i < chain.ops.size(); ++i) {
+    const ast::Expr &operand = *chain.operands[i + 1];
+    value = apply(chain.ops[i], value, span, evaluate(operand), operand.span);
+    span = join(span, operand.span);
+  }
+  return value;
+}
+
+Value Elaborator::apply(Operator op, const Value &lhs, Span lhsSpan,
+                        const Value &rhs, Span rhsSpan) {
+  if (isPoison(lhs) || isPoison(rhs))
+    return Poison();
+  Span span = join(lhsSpan, rhsSpan);
+  const auto *left = std::get_if<Tensor>(&lhs);
+  const auto *right = std::get_if<Tensor>(&rhs);
+  if (!left && !right) {
+    std::optional<Number> a = getNumber(lhs), b = getNumber(rhs);
+    if (a && b)
+      return applyToNumbers(op, *a, *b, span);
+    const auto *p = std::get_if<bool>(&lhs), *q = std::get_if<bool>(&rhs);
+    if (p && q)
+      return applyToTruths(op, *p, *q, span);
+    error(Code::WrongKind, span,
+          fmt::format("\"{}\" does not apply to {} and {}", getSpelling(op),
+                      describe(lhs), describe(rhs)));
+    return Poison();
+  }
+  if (op == Operator::Remainder) {
+    error(Code::WrongKind, span, "\"%\" applies to numbers, not to tensors");
+    return Poison();
+  }
+  // x ^ 2 is x * x: exact, and cheap to differentiate.
+  std::optional<Number> exponent = getNumber(rhs);
+  if (op == Operator::Power && left && exponent && exponent->toDouble() == 2)
+    return orPoison(checked(builder.mul(*left, *left, getWhere(span)),
+                            {{lhsSpan, *left}, {lhsSpan, *left}}));
+  ElementType hint = (left ? *left : *right).getElementType();
+  Tensor a = toTensor(lhs, lhsSpan, hint), b = toTensor(rhs, rhsSpan, hint);
+  return orPoison(checked(applyToTensors(op, a, b, getWhere(span)),
+                          {{lhsSpan, a}, {rhsSpan, b}}));
+}
+
+static std::optional<Comparison> getComparison(Operator op) {
+  switch (op) {
+  case Operator::Equal:
+    return Comparison::Eq;
+  case Operator::NotEqual:
+    return Comparison::Ne;
+  case Operator::Less:
+    return Comparison::Lt;
+  case Operator::LessEqual:
+    return Comparison::Le;
+  case Operator::Greater:
+    return Comparison::Gt;
+  case Operator::GreaterEqual:
+    return Comparison::Ge;
+  default:
+    return std::nullopt;
+  }
+}
+
+Value Elaborator::applyToNumbers(Operator op, Number lhs, Number rhs,
+                                 Span span) {
+  if (std::optional<Comparison> comparison = getComparison(op)) {
+    std::optional<int> order = compareNumbers(lhs, rhs);
+    if (!order)
+      return *comparison == Comparison::Ne;
+    switch (*comparison) {
+    case Comparison::Eq:
+      return *order == 0;
+    case Comparison::Ne:
+      return *order != 0;
+    case Comparison::Lt:
+      return *order < 0;
+    case Comparison::Le:
+      return *order <= 0;
+    case Comparison::Gt:
+      return *order > 0;
+    case Comparison::Ge:
+      return *order >= 0;
+    }
+  }
+  if (op == Operator::And || op == Operator::Or) {
+    error(Code::WrongKind, span,
+          fmt::format("\"{}\" does not apply to numbers", getSpelling(op)));
+    return Poison();
+  }
+  std::string why;
+  std::optional<Number> result = compute(op, lhs, rhs, why);
+  if (result)
+    return *result;
+  error(Code::NumberOverflow, span,
+        fmt::format("{} {} {}: {}", toString(lhs), getSpelling(op),
+                    toString(rhs), why));
+  return Poison();
+}
+
+Value Elaborator::applyToTruths(Operator op, bool lhs, bool rhs, Span span) {
+  if (op == Operator::And)
+    return lhs && rhs;
+  if (op == Operator::Or)
+    return lhs || rhs;
+  if (op == Operator::Equal)
+    return lhs == rhs;
+  if (op == Operator::NotEqual)
+    return lhs != rhs;
+  error(Code::WrongKind, span,
+        fmt::format("\"{}\" does not apply to truth values", getSpelling(op)));
+  return Poison();
+}
+
+Tensor Elaborator::applyToTensors(Operator op, Tensor lhs, Tensor rhs,
+                                  const Where &where) {
+  if (std::optional<Comparison> comparison = getComparison(op))
+    return builder.compare(*comparison, lhs, rhs, where);
+  switch (op) {
+  case Operator::Or:
+    return builder.orOf(lhs, rhs, where);
+  case Operator::And:
+    return builder.andOf(lhs, rhs, where);
+  case Operator::Add:
+    return builder.add(lhs, rhs, where);
+  case Operator::Subtract:
+    return builder.sub(lhs, rhs, where);
+  case Operator::Multiply:
+    return builder.mul(lhs, rhs, where);
+  case Operator::Divide:
+    return builder.div(lhs, rhs, where);
+  case Operator::Power:
+    return builder.pow(lhs, rhs, where);
+  default:
+    break; // comparisons above; % is refused before; not and - are unary
+  }
+  __builtin_unreachable();
+}
+
+Value Elaborator::evaluateConstrain(const ast::ConstrainExpr &expr) {
+  Tensor operand = evaluateTensor(*expr.operand, "what \"@\" lays out");
+  if (!operand || !hasMesh)
+    return orPoison(operand);
+  std::vector<RuleSpec> rules;
+  for (const ast::LayoutRule &rule : expr.rules) {
+    std::optional<Dims> dims = lookUpDims(rule.dim.text, rule.dim.span);
+    if (!dims)
+      return Poison();
+    RuleSpec spec = getRule(rule);
+    if (dims->size() != 1) {
+      error(Code::WrongKind, rule.dim.span,
+            fmt::format("expected one dimension, found {}", dims->size()));
+      return Poison();
+    }
+    spec.dim = dims->front().name; // a function's parameter may stand for it
+    rules.push_back(std::move(spec));
+  }
+  return orPoison(checked(
+      builder.constrain(operand, std::move(rules), getWhere(expr.span))));
+}

@@ -1,0 +1,44 @@
+#ifndef MESHC_FRONTEND_ELABORATE_NUMBERS_H
+#define MESHC_FRONTEND_ELABORATE_NUMBERS_H
+
+#include "frontend/syntax/Ast.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace meshc::frontend {
+
+/// A number of a spec at compile time: a 64-bit integer as long as the
+/// computation stays exact, a double otherwise.
+struct Number {
+  bool isInteger = true;
+  int64_t integer = 0;
+  double real = 0;
+
+  static Number of(int64_t value) { return {true, value, 0}; }
+  static Number of(double value) { return {false, 0, value}; }
+  double toDouble() const {
+    return isInteger ? static_cast<double>(integer) : real;
+  }
+};
+
+std::string toString(Number number);
+
+/// lhs op rhs for + - * / % ^.
+///
+/// Integers stay integers: a quotient that does not come out even and a power
+/// with a negative exponent are doubles, % has the sign of the divisor. Nothing
+/// if the result overflows 64 bits, is not a number, or divides by zero; `why`
+/// then says which.
+std::optional<Number> compute(ast::Operator op, Number lhs, Number rhs,
+                              std::string &why);
+
+std::optional<Number> negate(Number number, std::string &why);
+
+/// -1, 0 or 1; nothing if one is not a number.
+std::optional<int> compareNumbers(Number lhs, Number rhs);
+
+} // namespace meshc::frontend
+
+#endif

@@ -1,0 +1,185 @@
+// The data and train blocks.
+
+#include "frontend/elaborate/Elaborator.h"
+#include "layout/LayoutRules.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+using namespace meshc;
+using namespace meshc::frontend;
+using ast::ExprKind;
+
+void Elaborator::buildData(const ast::Data &data) {
+  for (const ast::DataBinding &binding : data.bindings)
+    buildBinding(binding);
+  reportBuildErrors({});
+}
+
+/// input = idx("train file", "test file"), perhaps divided by a number.
+void Elaborator::buildBinding(const ast::DataBinding &binding) {
+  const ast::Expr *reader = binding.value.get();
+  double divisor = 1;
+  if (reader->kind == ExprKind::Chain) {
+    const auto &chain = static_cast<const ast::ChainExpr &>(*reader);
+    reader = chain.operands.front().get();
+    if (chain.ops.size() != 1 || chain.ops[0] != ast::Operator::Divide) {
+      error(Code::InvalidSetting, chain.opSpans.back(),
+            "data can be divided by one number, nothing else");
+      return;
+    }
+    std::optional<Number> number =
+        evaluateNumber(*chain.operands[1], "what data is divided by");
+    if (!number)
+      return;
+    divisor = number->toDouble();
+    if (!std::isfinite(divisor) || divisor == 0) {
+      error(Code::InvalidSetting, chain.operands[1]->span,
+            fmt::format("data cannot be divided by {}", divisor));
+      return;
+    }
+  }
+  if (reader->kind != ExprKind::Call) {
+    error(Code::UnknownReader, reader->span,
+          "expected a data reader such as idx(\"train file\", \"test file\")");
+    return;
+  }
+  const auto &call = static_cast<const ast::CallExpr &>(*reader);
+  if (call.callee.text != "idx") {
+    static const std::string readers[] = {"idx"};
+    error(Code::UnknownReader, call.callee.span,
+          fmt::format("there is no data reader \"{}\"", call.callee.text))
+        .didYouMean(layout::findNearest(call.callee.text, readers));
+    return;
+  }
+  std::optional<Arguments> arguments = bind(call, {"train", "test"}, 2);
+  if (!arguments)
+    return;
+  std::string files[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const ast::Expr &file = *(*arguments)[i]->value;
+    if (file.kind != ExprKind::String) {
+      error(Code::WrongKind, file.span, "expected a file name in quotes");
+      return;
+    }
+    files[i] = std::string(static_cast<const ast::StringExpr &>(file).value);
+  }
+  builder.data(std::string(binding.input.text), "idx", files[0], files[1],
+               divisor, getWhere(binding.input.span));
+}
+
+void Elaborator::buildTraining(const ast::Train &train) {
+  TrainingSpec spec;
+  std::map<std::string_view, Span> seen;
+  bool isValid = true;
+  for (const ast::Setting &setting : train.settings) {
+    std::string_view name = setting.name.text;
+    auto [first, isFirst] = seen.try_emplace(name, setting.name.span);
+    if (!isFirst) {
+      error(Code::DuplicateName, setting.name.span,
+            fmt::format("\"{}\" is set twice", name))
+          .alsoAt(first->second, "the first");
+      continue;
+    }
+    if (name == "minimize") {
+      spec.minimizeWhere = getWhere(setting.value->span);
+      if (setting.value->kind == ExprKind::Name) {
+        spec.minimize = std::string(
+            static_cast<const ast::NameExpr &>(*setting.value).name);
+        continue;
+      }
+      error(Code::WrongKind, setting.value->span,
+            "expected the name of an output");
+      isValid = false;
+    } else if (name == "optimizer") {
+      setOptimizer(spec, *setting.value);
+      isValid &= !spec.optimizer.empty();
+    } else if (name == "epochs" || name == "steps") {
+      std::optional<int64_t> count = getCount(setting);
+      isValid &= count.has_value();
+      (name == "epochs" ? spec.epochs : spec.steps) = count.value_or(0);
+    } else {
+      static const std::string names[] = {"minimize", "optimizer", "epochs",
+                                          "steps"};
+      error(Code::UnknownSetting, setting.name.span,
+            fmt::format("a train block has no setting \"{}\"", name))
+          .didYouMean(layout::findNearest(name, names));
+      isValid = false;
+    }
+  }
+  if (!seen.contains("minimize")) {
+    error(Code::MissingMinimize, train.keyword,
+          "the train block does not say what to minimize")
+        .help("add \"minimize\" and the name of an output");
+    isValid = false;
+  }
+  if (!seen.contains("optimizer")) {
+    error(Code::UnknownOptimizer, train.keyword,
+          "the train block does not name an optimizer")
+        .help("add \"optimizer sgd(lr = 0.1)\"");
+    isValid = false;
+  }
+  if (seen.contains("epochs") == seen.contains("steps")) {
+    error(Code::MissingDuration, train.keyword,
+          seen.contains("steps")
+              ? "epochs and steps exclude one another"
+              : "the train block does not say for how long to train")
+        .help("write either \"epochs 5\" or \"steps 1000\"");
+    isValid = false;
+  }
+  if (isValid)
+    builder.training(std::move(spec), getWhere(train.keyword));
+}
+
+/// adam, or adam(lr = 0.001): hyper-parameters are always named. The builder
+/// knows which there are.
+void Elaborator::setOptimizer(TrainingSpec &spec, const ast::Expr &expr) {
+  if (expr.kind == ExprKind::Name) {
+    spec.optimizer = std::string(static_cast<const ast::NameExpr &>(expr).name);
+    spec.optimizerWhere = getWhere(expr.span);
+    return;
+  }
+  if (expr.kind != ExprKind::Call) {
+    error(Code::UnknownOptimizer, expr.span,
+          "expected an optimizer such as sgd(lr = 0.1)");
+    return;
+  }
+  const auto &call = static_cast<const ast::CallExpr &>(expr);
+  for (const ast::Argument &argument : call.arguments) {
+    if (!argument.name || argument.arrow) {
+      error(Code::ExpectedToken, argument.value->span,
+            "hyper-parameters of an optimizer are named")
+          .help(fmt::format("write {}(lr = ...)", call.callee.text));
+      return;
+    }
+    std::string name(argument.name->text);
+    std::optional<Number> number =
+        evaluateNumber(*argument.value, "a hyper-parameter");
+    if (!number)
+      return;
+    if (!spec.hyper.emplace(name, number->toDouble()).second) {
+      error(Code::DuplicateName, argument.name->span,
+            fmt::format("hyper-parameter \"{}\" is given twice", name));
+      return;
+    }
+    spec.hyperWheres.emplace(name, getWhere(argument.name->span));
+  }
+  spec.optimizer = std::string(call.callee.text);
+  spec.optimizerWhere = getWhere(call.callee.span);
+}
+
+/// A number of epochs or steps.
+std::optional<int64_t> Elaborator::getCount(const ast::Setting &setting) {
+  std::optional<Number> number =
+      evaluateNumber(*setting.value, fmt::format("\"{}\"", setting.name.text));
+  if (!number)
+    return std::nullopt;
+  if (number->isInteger && number->integer > 0)
+    return number->integer;
+  error(Code::InvalidSetting, setting.value->span,
+        fmt::format("\"{}\" is a positive integer, found {}", setting.name.text,
+                    toString(*number)));
+  return std::nullopt;
+}

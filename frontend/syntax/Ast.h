@@ -1,0 +1,284 @@
+#ifndef MESHC_FRONTEND_SYNTAX_AST_H
+#define MESHC_FRONTEND_SYNTAX_AST_H
+
+/// The syntax tree of one spec file, as written: names are not resolved, and
+/// nothing is checked beyond the grammar in frontend/README.md.
+///
+/// Names view the text of the Source, which must outlive the tree. Operators of
+/// one precedence form one flat chain, so that a sum of a million terms is not
+/// a tree a million deep; all other nesting is bounded by Limits::nesting.
+
+#include "frontend/syntax/Source.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace meshc::frontend::ast {
+
+struct Name {
+  std::string_view text;
+  Span span;
+};
+
+enum class ExprKind : uint8_t {
+  Integer,
+  Float,
+  String,
+  Name,
+  Tuple,
+  Unary,
+  Chain,
+  Call,
+  Constrain,
+};
+
+struct Expr {
+  ExprKind kind;
+  Span span;
+
+  virtual ~Expr() = default;
+
+protected:
+  Expr(ExprKind kind, Span span) : kind(kind), span(span) {}
+};
+
+using ExprPtr = std::unique_ptr<Expr>;
+
+struct IntegerExpr : Expr {
+  int64_t value;
+
+  IntegerExpr(Span span, int64_t value)
+      : Expr(ExprKind::Integer, span), value(value) {}
+};
+
+struct FloatExpr : Expr {
+  double value;
+
+  FloatExpr(Span span, double value)
+      : Expr(ExprKind::Float, span), value(value) {}
+};
+
+struct StringExpr : Expr {
+  std::string_view value; ///< without the quotes
+
+  StringExpr(Span span, std::string_view value)
+      : Expr(ExprKind::String, span), value(value) {}
+};
+
+struct NameExpr : Expr {
+  std::string_view name;
+
+  NameExpr(Span span, std::string_view name)
+      : Expr(ExprKind::Name, span), name(name) {}
+};
+
+/// (pos, class): several dims.
+struct TupleExpr : Expr {
+  std::vector<ExprPtr> elements;
+
+  explicit TupleExpr(Span span) : Expr(ExprKind::Tuple, span) {}
+};
+
+enum class Operator : uint8_t {
+  Or,
+  And,
+  Not,
+  Equal,
+  NotEqual,
+  Less,
+  LessEqual,
+  Greater,
+  GreaterEqual,
+  Add,
+  Subtract,
+  Multiply,
+  Divide,
+  Remainder,
+  Negate,
+  Power,
+};
+
+/// As written: "or", "==", "^".
+std::string_view getSpelling(Operator op);
+
+struct UnaryExpr : Expr {
+  Operator op; ///< Not or Negate
+  ExprPtr operand;
+
+  UnaryExpr(Span span, Operator op, ExprPtr operand)
+      : Expr(ExprKind::Unary, span), op(op), operand(std::move(operand)) {}
+};
+
+/// operands[0] ops[0] operands[1] ops[1] ...: operators of one precedence.
+/// Powers group to the right, all others to the left; there is one comparison
+/// at most.
+struct ChainExpr : Expr {
+  std::vector<ExprPtr> operands;
+  std::vector<Operator> ops;
+  std::vector<Span> opSpans;
+
+  explicit ChainExpr(Span span) : Expr(ExprKind::Chain, span) {}
+};
+
+/// value, name = value, value -> target, or -> target.
+struct Argument {
+  std::optional<Name> name;
+  ExprPtr value; ///< null before an arrow that follows "("
+  std::optional<Span> arrow;
+  ExprPtr target; ///< null after an arrow that precedes ")"
+};
+
+struct CallExpr : Expr {
+  Name callee;
+  std::vector<Argument> arguments;
+  std::optional<Name> scope; ///< as NAME
+
+  CallExpr(Span span, Name callee)
+      : Expr(ExprKind::Call, span), callee(callee) {}
+};
+
+/// dim -> axis, dim -> (axis, axis).
+struct LayoutRule {
+  Name dim;
+  std::vector<Name> axes;
+  Span span;
+};
+
+/// operand @ [dim -> axis, ...]
+struct ConstrainExpr : Expr {
+  ExprPtr operand;
+  std::vector<LayoutRule> rules;
+
+  ConstrainExpr(Span span, ExprPtr operand)
+      : Expr(ExprKind::Constrain, span), operand(std::move(operand)) {}
+};
+
+/// f32[batch, pixel]
+struct TypeExpr {
+  Name element;
+  std::vector<Name> dims;
+  Span span;
+};
+
+/// param a, b: type = initializer
+struct ParamStatement {
+  std::vector<Name> names;
+  TypeExpr type;
+  ExprPtr initializer;
+};
+
+/// let name = value, or name = value for a name that is bound already.
+struct LetStatement {
+  Name name;
+  ExprPtr value;
+  bool rebinds;
+};
+
+struct OutputStatement {
+  Name name;
+  ExprPtr value;
+};
+
+struct ReturnStatement {
+  Span keyword;
+  ExprPtr value;
+};
+
+using Statement = std::variant<ParamStatement, LetStatement, OutputStatement,
+                               ReturnStatement>;
+
+/// import "path"
+struct Import {
+  Span span; ///< the string
+  std::string_view path;
+};
+
+/// One axis of a mesh, or a top-level `let` or `dim`.
+struct Definition {
+  Name name;
+  ExprPtr value;
+};
+
+struct Mesh {
+  Span keyword;
+  std::vector<Definition> axes;
+};
+
+struct Layout {
+  Span keyword;
+  std::vector<LayoutRule> rules;
+};
+
+struct Parameter {
+  Name name;
+  ExprPtr defaultValue; ///< may be null
+};
+
+struct Function {
+  Name name;
+  std::vector<Parameter> parameters;
+  std::vector<Statement> body;
+  Span end; ///< the closing brace
+};
+
+struct Input {
+  Name name;
+  TypeExpr type;
+};
+
+struct Model {
+  Name name;
+  std::vector<Input> inputs;
+  std::vector<Statement> body;
+  Span end;
+};
+
+/// input = reader("file", ...) optionally divided by a number.
+struct DataBinding {
+  Name input;
+  ExprPtr value;
+};
+
+struct Data {
+  Span keyword;
+  std::vector<DataBinding> bindings;
+};
+
+/// minimize NAME, optimizer CALL, epochs N, steps N.
+struct Setting {
+  Name name;
+  ExprPtr value;
+};
+
+struct Train {
+  Span keyword;
+  std::vector<Setting> settings;
+};
+
+/// Everything in one file; kinds apart, each in source order.
+struct File {
+  uint32_t source;
+  std::vector<Import> imports;
+  std::vector<Mesh> meshes;
+  std::vector<Definition> dims;
+  std::vector<Definition> numbers;
+  std::vector<Layout> layouts;
+  std::vector<Function> functions;
+  std::vector<Model> models;
+  std::vector<Data> datas;
+  std::vector<Train> trains;
+};
+
+/// The file in canonical form: one statement a line, two blanks of indent,
+/// parentheses only where precedence needs them. Parsing it gives the same
+/// tree.
+std::string print(const File &file);
+std::string print(const Expr &expr);
+
+} // namespace meshc::frontend::ast
+
+#endif

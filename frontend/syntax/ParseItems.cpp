@@ -1,0 +1,372 @@
+// Items of a file and statements of a body.
+
+#include "frontend/syntax/Parser.h"
+#include "layout/LayoutRules.h"
+
+#include <fmt/format.h>
+
+using namespace meshc::frontend;
+
+ast::File Parser::parseFile() {
+  ast::File file{};
+  file.source = source;
+  while (!is(TokenKind::End) && !diagnostics.isFull()) {
+    size_t before = position;
+    parseItem(file);
+    // An error may leave the position where it was; always make progress.
+    if (position == before)
+      ++position;
+  }
+  return file;
+}
+
+void Parser::parseItem(ast::File &file) {
+  size_t errorsBefore =
+      diagnostics.getErrors().size() + diagnostics.getNumSuppressed();
+  switch (peek().kind) {
+  case TokenKind::KwImport:
+    parseImport(file);
+    break;
+  case TokenKind::KwFn:
+    parseFunction(file);
+    break;
+  case TokenKind::KwDim:
+  case TokenKind::KwLet: {
+    bool isDim = is(TokenKind::KwDim);
+    ++position;
+    std::optional<ast::Definition> definition =
+        parseDefinition(isDim ? "a dimension" : "a name");
+    if (definition)
+      (isDim ? file.dims : file.numbers).push_back(std::move(*definition));
+    break;
+  }
+  default:
+    if (isWord("mesh"))
+      parseMesh(file);
+    else if (isWord("layout"))
+      parseLayout(file);
+    else if (isWord("model"))
+      parseModel(file);
+    else if (isWord("data"))
+      parseData(file);
+    else if (isWord("train"))
+      parseTrain(file);
+    else if (is(TokenKind::KwFor))
+      parseLoop();
+    else {
+      static const std::string words[] = {"import", "mesh",   "dim",
+                                          "let",    "layout", "fn",
+                                          "model",  "data",   "train"};
+      Diagnostic &error = diagnostics.report(
+          Code::ExpectedItem, getSpan(peek()),
+          fmt::format("expected an item such as \"dim\" or \"model\", found {}",
+                      describeToken()));
+      if (is(TokenKind::Name))
+        error.didYouMean(layout::findNearest(getText(peek()), words));
+      ++position;
+    }
+  }
+  size_t errorsAfter =
+      diagnostics.getErrors().size() + diagnostics.getNumSuppressed();
+  if (errorsAfter != errorsBefore)
+    skipToItem();
+}
+
+void Parser::parseImport(ast::File &file) {
+  ++position;
+  const Token &token = peek();
+  if (!expect(TokenKind::String, "\"import\""))
+    return;
+  std::string_view quoted = getText(token);
+  if (quoted.empty())
+    return;
+  file.imports.push_back({getSpan(token), quoted.substr(1, quoted.size() - 2)});
+}
+
+std::optional<ast::Definition> Parser::parseDefinition(std::string_view what) {
+  std::optional<ast::Name> name = expectName(what);
+  if (!name || !expect(TokenKind::Equal, "the name"))
+    return std::nullopt;
+  ast::ExprPtr value = parseExpression();
+  if (!value)
+    return std::nullopt;
+  return ast::Definition{*name, std::move(value)};
+}
+
+void Parser::parseMesh(ast::File &file) {
+  ast::Mesh mesh{getSpan(peek()), {}};
+  ++position;
+  do {
+    std::optional<ast::Definition> axis = parseDefinition("a mesh axis");
+    if (!axis)
+      return;
+    mesh.axes.push_back(std::move(*axis));
+  } while (accept(TokenKind::Comma));
+  file.meshes.push_back(std::move(mesh));
+}
+
+template <typename ParseEntry>
+Span Parser::parseBraces(std::string_view what, ParseEntry parseEntry) {
+  Span open = getSpan(peek());
+  if (!expect(TokenKind::LeftBrace, what))
+    return open;
+  while (!is(TokenKind::RightBrace)) {
+    if (is(TokenKind::End) || atItemStart(position)) {
+      diagnostics
+          .report(Code::ExpectedToken, getSpan(peek()),
+                  fmt::format("expected \"}}\" before {}", describeToken()))
+          .alsoAt(open, "this brace is not closed");
+      return getSpan(peek());
+    }
+    size_t before = position;
+    if (!parseEntry()) {
+      if (diagnostics.isFull()) {
+        position = tokens.size() - 1;
+        return getSpan(peek());
+      }
+      if (position == before)
+        ++position;
+      skipToStatement();
+    }
+  }
+  Span close = getSpan(peek());
+  ++position;
+  return close;
+}
+
+void Parser::parseLayout(ast::File &file) {
+  ast::Layout layout{getSpan(peek()), {}};
+  ++position;
+  parseBraces("\"layout\"", [&] {
+    std::optional<ast::LayoutRule> rule = parseRule();
+    if (!rule)
+      return false;
+    layout.rules.push_back(std::move(*rule));
+    accept(TokenKind::Comma);
+    return true;
+  });
+  file.layouts.push_back(std::move(layout));
+}
+
+void Parser::parseFunction(ast::File &file) {
+  ++position;
+  std::optional<ast::Name> name = expectName("a function name");
+  if (!name)
+    return;
+  ast::Function function{*name, {}, {}, {}};
+  if (!expect(TokenKind::LeftParen, "the function name") ||
+      !parseParameters(function.parameters))
+    return;
+  function.end = parseBody(function.body, /*isModel=*/false);
+  file.functions.push_back(std::move(function));
+}
+
+bool Parser::parseParameters(std::vector<ast::Parameter> &parameters) {
+  if (accept(TokenKind::RightParen))
+    return true;
+  do {
+    std::optional<ast::Name> name = expectName("a parameter name");
+    if (!name)
+      return false;
+    ast::Parameter parameter{*name, nullptr};
+    if (accept(TokenKind::Equal)) {
+      parameter.defaultValue = parseExpression();
+      if (!parameter.defaultValue)
+        return false;
+    }
+    parameters.push_back(std::move(parameter));
+  } while (accept(TokenKind::Comma));
+  return expect(TokenKind::RightParen, "the parameters");
+}
+
+void Parser::parseModel(ast::File &file) {
+  ++position;
+  std::optional<ast::Name> name = expectName("a model name");
+  if (!name)
+    return;
+  ast::Model model{*name, {}, {}, {}};
+  if (!expect(TokenKind::LeftParen, "the model name") ||
+      !parseInputs(model.inputs))
+    return;
+  model.end = parseBody(model.body, /*isModel=*/true);
+  file.models.push_back(std::move(model));
+}
+
+bool Parser::parseInputs(std::vector<ast::Input> &inputs) {
+  if (accept(TokenKind::RightParen))
+    return true;
+  do {
+    std::optional<ast::Name> name = expectName("an input name");
+    if (!name || !expect(TokenKind::Colon, "the input name"))
+      return false;
+    std::optional<ast::TypeExpr> type = parseType();
+    if (!type)
+      return false;
+    inputs.push_back({*name, std::move(*type)});
+  } while (accept(TokenKind::Comma));
+  return expect(TokenKind::RightParen, "the inputs");
+}
+
+/// f32[batch, pixel], or f32 for a scalar.
+std::optional<ast::TypeExpr> Parser::parseType() {
+  std::optional<ast::Name> element = expectName("an element type");
+  if (!element)
+    return std::nullopt;
+  ast::TypeExpr type{*element, {}, element->span};
+  if (!accept(TokenKind::LeftBracket))
+    return type;
+  if (!is(TokenKind::RightBracket)) {
+    do {
+      std::optional<ast::Name> dim = expectName("a dimension");
+      if (!dim)
+        return std::nullopt;
+      type.dims.push_back(*dim);
+    } while (accept(TokenKind::Comma));
+  }
+  if (!expect(TokenKind::RightBracket, "the dimensions"))
+    return std::nullopt;
+  type.span = getSpanFrom(element->span.begin);
+  return type;
+}
+
+Span Parser::parseBody(std::vector<ast::Statement> &body, bool isModel) {
+  return parseBraces(isModel ? "the inputs" : "the parameters",
+                     [&] { return parseStatement(body, isModel); });
+}
+
+bool Parser::parseStatement(std::vector<ast::Statement> &body, bool isModel) {
+  switch (peek().kind) {
+  case TokenKind::KwParam:
+    return parseParam(body);
+  case TokenKind::KwLet:
+    ++position;
+    return parseLet(body, /*rebinds=*/false);
+  case TokenKind::KwOutput:
+    return parseOutput(body, isModel);
+  case TokenKind::KwReturn:
+    return parseReturn(body, isModel);
+  case TokenKind::KwFor:
+    parseLoop();
+    return true;
+  case TokenKind::Name:
+    if (peek(1).kind == TokenKind::Equal)
+      return parseLet(body, /*rebinds=*/true);
+    break;
+  default:
+    break;
+  }
+  static const std::string words[] = {"param", "let", "output", "return"};
+  Diagnostic &error = diagnostics.report(
+      Code::ExpectedItem, getSpan(peek()),
+      fmt::format("expected a statement, which begins with \"param\", \"let\", "
+                  "\"{}\" or \"name =\", found {}",
+                  isModel ? "output" : "return", describeToken()));
+  if (is(TokenKind::Name))
+    error.didYouMean(layout::findNearest(getText(peek()), words));
+  return false;
+}
+
+bool Parser::parseParam(std::vector<ast::Statement> &body) {
+  ++position;
+  ast::ParamStatement param;
+  do {
+    std::optional<ast::Name> name = expectName("a parameter name");
+    if (!name)
+      return false;
+    param.names.push_back(*name);
+  } while (accept(TokenKind::Comma));
+  if (!expect(TokenKind::Colon, "the parameter name"))
+    return false;
+  std::optional<ast::TypeExpr> type = parseType();
+  if (!type || !expect(TokenKind::Equal, "the type"))
+    return false;
+  param.type = std::move(*type);
+  param.initializer = parseExpression();
+  if (!param.initializer)
+    return false;
+  body.push_back(std::move(param));
+  return true;
+}
+
+bool Parser::parseLet(std::vector<ast::Statement> &body, bool rebinds) {
+  std::optional<ast::Definition> definition = parseDefinition("a name");
+  if (!definition)
+    return false;
+  body.push_back(ast::LetStatement{definition->name,
+                                   std::move(definition->value), rebinds});
+  return true;
+}
+
+bool Parser::parseOutput(std::vector<ast::Statement> &body, bool isModel) {
+  Span keyword = getSpan(peek());
+  ++position;
+  if (!isModel) {
+    diagnostics.report(Code::ExpectedItem, keyword, "a function has no outputs")
+        .help("return the value and make it an output in the model");
+    return false;
+  }
+  std::optional<ast::Definition> definition = parseDefinition("an output name");
+  if (!definition)
+    return false;
+  body.push_back(
+      ast::OutputStatement{definition->name, std::move(definition->value)});
+  return true;
+}
+
+bool Parser::parseReturn(std::vector<ast::Statement> &body, bool isModel) {
+  Span keyword = getSpan(peek());
+  ++position;
+  if (isModel) {
+    diagnostics.report(Code::ExpectedItem, keyword, "a model does not return")
+        .help("write \"output name = value\"");
+    return false;
+  }
+  ast::ExprPtr value = parseExpression();
+  if (!value)
+    return false;
+  body.push_back(ast::ReturnStatement{keyword, std::move(value)});
+  return true;
+}
+
+void Parser::parseLoop() {
+  diagnostics
+      .report(Code::NotSupported, getSpan(peek()), "not supported yet: loops")
+      .help("write the iterations as calls, each with a scope name: "
+            "\"let x = block(x) as b1\"");
+  while (!is(TokenKind::End) && !is(TokenKind::LeftBrace) &&
+         !is(TokenKind::RightBrace))
+    ++position;
+  if (is(TokenKind::LeftBrace))
+    skipBalancedBraces();
+}
+
+void Parser::parseData(ast::File &file) {
+  ast::Data data{getSpan(peek()), {}};
+  ++position;
+  parseBraces("\"data\"", [&] {
+    std::optional<ast::Definition> binding = parseDefinition("an input name");
+    if (!binding)
+      return false;
+    data.bindings.push_back({binding->name, std::move(binding->value)});
+    accept(TokenKind::Comma);
+    return true;
+  });
+  file.datas.push_back(std::move(data));
+}
+
+void Parser::parseTrain(ast::File &file) {
+  ast::Train train{getSpan(peek()), {}};
+  ++position;
+  parseBraces("\"train\"", [&] {
+    std::optional<ast::Name> name = expectName("a setting");
+    if (!name)
+      return false;
+    ast::ExprPtr value = parseExpression();
+    if (!value)
+      return false;
+    train.settings.push_back({*name, std::move(value)});
+    accept(TokenKind::Comma);
+    return true;
+  });
+  file.trains.push_back(std::move(train));
+}

@@ -1,0 +1,205 @@
+// Tokens, recovery and the pieces of command-line options.
+
+#include "frontend/syntax/Parser.h"
+
+#include <fmt/format.h>
+
+using namespace meshc::frontend;
+
+Parser::Parser(const SourceSet &sources, uint32_t source,
+               Diagnostics &diagnostics)
+    : sources(sources), source(source), text(sources.get(source).getText()),
+      diagnostics(diagnostics), tokens(lex(sources, source, diagnostics)) {}
+
+const Token &Parser::peek(size_t distance) const {
+  return tokens[std::min(position + distance, tokens.size() - 1)];
+}
+
+Span Parser::getSpan(const Token &token) const {
+  return {source, token.begin, token.end};
+}
+
+std::string_view Parser::getText(const Token &token) const {
+  return text.substr(token.begin, token.end - token.begin);
+}
+
+/// From `begin` to the end of the last token consumed.
+Span Parser::getSpanFrom(uint32_t begin) const {
+  return {source, begin, position ? tokens[position - 1].end : begin};
+}
+
+bool Parser::isWord(std::string_view word, size_t distance) const {
+  const Token &token = peek(distance);
+  return token.kind == TokenKind::Name && getText(token) == word;
+}
+
+std::string Parser::describeToken() const {
+  const Token &token = peek();
+  if (token.kind == TokenKind::End)
+    return std::string(describe(token.kind));
+  if (token.kind == TokenKind::Name || token.kind == TokenKind::Integer ||
+      token.kind == TokenKind::Float)
+    return fmt::format("\"{}\"", getText(token).substr(0, 80));
+  return std::string(describe(token.kind));
+}
+
+bool Parser::accept(TokenKind kind) {
+  if (!is(kind))
+    return false;
+  ++position;
+  return true;
+}
+
+bool Parser::expect(TokenKind kind, std::string_view after) {
+  if (accept(kind))
+    return true;
+  Diagnostic &error =
+      diagnostics.report(Code::ExpectedToken, getSpan(peek()),
+                         fmt::format("expected {} after {}, found {}",
+                                     describe(kind), after, describeToken()));
+  if (kind == TokenKind::RightParen || kind == TokenKind::RightBracket)
+    error.fix({source, tokens[position - 1].end, tokens[position - 1].end},
+              kind == TokenKind::RightParen ? ")" : "]",
+              fmt::format("add {}", describe(kind)));
+  return false;
+}
+
+std::optional<ast::Name> Parser::expectName(std::string_view what) {
+  const Token &token = peek();
+  if (accept(TokenKind::Name))
+    return ast::Name{getText(token), getSpan(token)};
+  if (isKeyword(token.kind))
+    diagnostics.report(
+        Code::ReservedWord, getSpan(token),
+        fmt::format("expected {}, found the reserved word \"{}\"", what,
+                    getText(token)));
+  else
+    diagnostics.report(
+        Code::ExpectedToken, getSpan(token),
+        fmt::format("expected {}, found {}", what, describeToken()));
+  return std::nullopt;
+}
+
+void Parser::expectEnd() {
+  if (!is(TokenKind::End))
+    diagnostics.report(Code::ExpectedToken, getSpan(peek()),
+                       fmt::format("unexpected {}", describeToken()));
+}
+
+//===----------------------------------------------------------------------===//
+// Recovery
+//===----------------------------------------------------------------------===//
+
+bool Parser::startsLine(size_t index) const {
+  if (index == 0)
+    return true;
+  std::string_view between = text.substr(
+      tokens[index - 1].end, tokens[index].begin - tokens[index - 1].end);
+  return between.find('\n') != std::string_view::npos;
+}
+
+/// Whether an item, and no statement, plausibly begins at a token. Words such
+/// as "model" and "data" are names elsewhere, so these must begin a line.
+bool Parser::atItemStart(size_t index) const {
+  const Token &token = tokens[index];
+  if (token.kind == TokenKind::KwFn || token.kind == TokenKind::KwImport)
+    return true;
+  if (!startsLine(index))
+    return false;
+  if (token.kind == TokenKind::KwDim)
+    return true;
+  if (token.kind != TokenKind::Name || index + 1 >= tokens.size())
+    return false;
+  TokenKind next = tokens[index + 1].kind;
+  std::string_view word = getText(token);
+  if (word == "mesh" || word == "model")
+    return next == TokenKind::Name;
+  if (word == "layout" || word == "data" || word == "train")
+    return next == TokenKind::LeftBrace;
+  return false;
+}
+
+void Parser::skipToItem() {
+  auto isLetItem = [&] {
+    uint32_t begin = peek().begin;
+    return is(TokenKind::KwLet) && (begin == 0 || text[begin - 1] == '\n');
+  };
+  while (!is(TokenKind::End) && !atItemStart(position) && !isLetItem())
+    ++position;
+}
+
+/// To the next statement of the block, its closing brace, or where an item
+/// shows that the brace is missing.
+void Parser::skipToStatement() {
+  while (!is(TokenKind::End) && !is(TokenKind::RightBrace) &&
+         !atItemStart(position)) {
+    if (is(TokenKind::LeftBrace)) {
+      skipBalancedBraces();
+      continue;
+    }
+    TokenKind kind = peek().kind;
+    bool isStatement = kind == TokenKind::KwLet || kind == TokenKind::KwParam ||
+                       kind == TokenKind::KwOutput ||
+                       kind == TokenKind::KwReturn || kind == TokenKind::KwFor;
+    bool isRebinding = kind == TokenKind::Name &&
+                       peek(1).kind == TokenKind::Equal && startsLine(position);
+    if (isStatement || isRebinding)
+      return;
+    ++position;
+  }
+}
+
+void Parser::skipBalancedBraces() {
+  size_t depth = 0;
+  while (!is(TokenKind::End)) {
+    if (is(TokenKind::LeftBrace))
+      ++depth;
+    if (accept(TokenKind::RightBrace)) {
+      if (--depth == 0)
+        return;
+      continue;
+    }
+    ++position;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Command-line options
+//===----------------------------------------------------------------------===//
+
+std::vector<ast::Definition> Parser::parseDefinitions(std::string_view what) {
+  std::vector<ast::Definition> definitions;
+  if (is(TokenKind::End))
+    return definitions;
+  do {
+    std::optional<ast::Definition> definition = parseDefinition(what);
+    if (!definition)
+      return definitions;
+    definitions.push_back(std::move(*definition));
+  } while (accept(TokenKind::Comma));
+  expectEnd();
+  return definitions;
+}
+
+std::vector<ast::LayoutRule> Parser::parseLayoutOption() {
+  std::vector<ast::LayoutRule> rules;
+  if (is(TokenKind::End))
+    return rules;
+  do {
+    ast::LayoutRule rule;
+    std::optional<ast::Name> dim = expectName("a dimension");
+    if (!dim || !expect(TokenKind::Equal, "the dimension"))
+      return rules;
+    rule.dim = *dim;
+    do {
+      std::optional<ast::Name> axis = expectName("a mesh axis");
+      if (!axis)
+        return rules;
+      rule.axes.push_back(*axis);
+    } while (accept(TokenKind::Plus));
+    rule.span = getSpanFrom(dim->span.begin);
+    rules.push_back(std::move(rule));
+  } while (accept(TokenKind::Comma));
+  expectEnd();
+  return rules;
+}

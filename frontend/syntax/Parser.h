@@ -1,0 +1,99 @@
+#ifndef MESHC_FRONTEND_SYNTAX_PARSER_H
+#define MESHC_FRONTEND_SYNTAX_PARSER_H
+
+#include "frontend/syntax/Ast.h"
+#include "frontend/syntax/Lexer.h"
+
+namespace meshc::frontend {
+
+/// Recursive-descent parser of the grammar in frontend/README.md.
+///
+/// After an error it goes on with the next statement, so that one run reports
+/// several errors; a tree that comes with errors is incomplete and only good
+/// for finding more of them. Recursion is bounded by Limits::nesting.
+class Parser {
+public:
+  Parser(const SourceSet &sources, uint32_t source, Diagnostics &diagnostics);
+
+  ast::File parseFile();
+
+  /// The forms that command-line options have; each must be the whole source.
+  /// data=4,model=2; `what` says what is defined, for messages.
+  std::vector<ast::Definition> parseDefinitions(std::string_view what);
+  /// batch=data+model,hidden=model, or nothing
+  std::vector<ast::LayoutRule> parseLayoutOption();
+
+private:
+  // Tokens.
+  const Token &peek(size_t distance = 0) const;
+  bool is(TokenKind kind) const { return peek().kind == kind; }
+  bool isWord(std::string_view word, size_t distance = 0) const;
+  bool accept(TokenKind kind);
+  /// Consumes a token of this kind or reports that `what` was expected.
+  bool expect(TokenKind kind, std::string_view after);
+  std::optional<ast::Name> expectName(std::string_view what);
+  void expectEnd();
+  Span getSpan(const Token &token) const;
+  std::string_view getText(const Token &token) const;
+  Span getSpanFrom(uint32_t begin) const;
+  std::string describeToken() const;
+  bool startsLine(size_t index) const;
+
+  // Expressions.
+  ast::ExprPtr parseExpression();
+  ast::ExprPtr parseBinary(int level);
+  ast::ExprPtr parsePrefix(int level, ast::Operator op);
+  ast::ExprPtr parsePower();
+  ast::ExprPtr parsePostfix();
+  ast::ExprPtr parsePrimary();
+  ast::ExprPtr parseParenthesis();
+  ast::ExprPtr parseCall(ast::Name callee);
+  std::optional<ast::Argument> parseArgument();
+  ast::ExprPtr parseNumber();
+  ast::ExprPtr parseConstraint(ast::ExprPtr operand);
+  std::optional<ast::LayoutRule> parseRule();
+
+  // Statements and items.
+  void parseItem(ast::File &file);
+  void parseImport(ast::File &file);
+  void parseMesh(ast::File &file);
+  void parseLayout(ast::File &file);
+  void parseFunction(ast::File &file);
+  void parseModel(ast::File &file);
+  void parseData(ast::File &file);
+  void parseTrain(ast::File &file);
+  std::optional<ast::Definition> parseDefinition(std::string_view what);
+  std::optional<ast::TypeExpr> parseType();
+  bool parseParameters(std::vector<ast::Parameter> &parameters);
+  bool parseInputs(std::vector<ast::Input> &inputs);
+  /// The statements between braces; the span of the closing brace.
+  Span parseBody(std::vector<ast::Statement> &body, bool isModel);
+  bool parseStatement(std::vector<ast::Statement> &body, bool isModel);
+  bool parseParam(std::vector<ast::Statement> &body);
+  bool parseLet(std::vector<ast::Statement> &body, bool rebinds);
+  bool parseOutput(std::vector<ast::Statement> &body, bool isModel);
+  bool parseReturn(std::vector<ast::Statement> &body, bool isModel);
+  void parseLoop();
+  /// Parses entries up to the closing brace with `parseEntry`, which returns
+  /// false after an error; a comma between entries is optional.
+  template <typename ParseEntry>
+  Span parseBraces(std::string_view what, ParseEntry parseEntry);
+
+  // Recovery.
+  bool atItemStart(size_t index) const;
+  void skipToItem();
+  void skipToStatement();
+  void skipBalancedBraces();
+
+  const SourceSet &sources;
+  uint32_t source;
+  std::string_view text;
+  Diagnostics &diagnostics;
+  std::vector<Token> tokens;
+  size_t position = 0;
+  int nesting = 0;
+};
+
+} // namespace meshc::frontend
+
+#endif
