@@ -254,9 +254,11 @@ int CommandLine::reportUsage(const CLI::ParseError &error) {
   if (!message.empty())
     message[0] = char(std::tolower(static_cast<unsigned char>(message[0])));
   std::string note = "--help lists what there is";
+  // A misspelt name is also one that is missing: the former says more.
+  const int code = error.get_exit_code();
   if (const std::vector<std::string> rest = app.remaining(true);
-      error.get_exit_code() == int(CLI::ExitCodes::ExtrasError) &&
-      !rest.empty()) {
+      !rest.empty() && (code == int(CLI::ExitCodes::ExtrasError) ||
+                        code == int(CLI::ExitCodes::RequiredError))) {
     message = fmt::format("unknown argument '{}'", rest[0]);
     std::vector<std::string> candidates;
     for (CLI::App *subcommand : app.get_subcommands({})) {

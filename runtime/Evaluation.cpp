@@ -76,10 +76,14 @@ Status runtime::evaluateOnce(Session &session,
     return gradients.getError();
 
   std::set<std::string_view> given;
-  for (const NamedFile &file : request.inputs)
+  for (const NamedFile &file : request.inputs) {
+    Result<const exec::PortT *> input = session.getInput(**program, file.name);
+    if (!input)
+      return input.getError();
     if (!given.insert(file.name).second)
       return Error{ExitCode::WrongInput,
                    fmt::format("input '{}' is given twice", file.name), ""};
+  }
   for (const auto &input : (*program)->inputs)
     if (!given.count(input->name))
       return Error{ExitCode::WrongInput,

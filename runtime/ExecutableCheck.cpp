@@ -182,7 +182,7 @@ bool Checker::checkOperand(size_t number, const exec::OperandT &operand) {
   if (operand.offset % getElementBytes(operand.element) != 0)
     return fail(fmt::format("operand {} is not aligned: offset {}", number,
                             operand.offset));
-  return checkReach(number, operand, operand.shape, operand.strides);
+  return true;
 }
 
 bool Checker::checkMatmul(const exec::CommandT &command) {
@@ -208,6 +208,11 @@ bool Checker::checkMatmul(const exec::CommandT &command) {
     return fail(fmt::format("a matmul of element type {} is not supported",
                             getName(command.operands[0]->element)));
   }
+  const bool isGelu = matmul.activation == exec::Activation::gelu_erf ||
+                      matmul.activation == exec::Activation::gelu_tanh;
+  if (isGelu && command.operands[0]->element != exec::ElementType::f32 &&
+      command.operands[0]->element != exec::ElementType::f64)
+    return fail("a matmul of integers has a gelu");
   auto getView = [&](int64_t rows, int64_t columns) {
     std::vector<int64_t> shape = matmul.batch;
     shape.push_back(rows);
@@ -215,11 +220,12 @@ bool Checker::checkMatmul(const exec::CommandT &command) {
     return shape;
   };
   std::vector<int64_t> cShape = getView(matmul.m, matmul.n);
+  const size_t c = expected - 1;
   if (!checkReach(0, *command.operands[0], getView(matmul.m, matmul.k),
                   matmul.a_strides) ||
       !checkReach(1, *command.operands[1], getView(matmul.k, matmul.n),
                   matmul.b_strides) ||
-      !checkReach(2, *command.operands[2], cShape, matmul.c_strides))
+      !checkReach(c, *command.operands[c], cShape, matmul.c_strides))
     return false;
   for (size_t i = 0; i < cShape.size(); ++i)
     if (cShape[i] > 1 && matmul.c_strides[i] == 0)
@@ -227,7 +233,7 @@ bool Checker::checkMatmul(const exec::CommandT &command) {
   if (matmul.has_bias) {
     const int64_t shape[] = {matmul.n};
     const int64_t strides[] = {1};
-    return checkReach(3, *command.operands[3], shape, strides);
+    return checkReach(2, *command.operands[2], shape, strides);
   }
   return true;
 }
@@ -324,9 +330,14 @@ bool Checker::checkCopy(const exec::CommandT &command) {
 bool Checker::checkCommand(const exec::CommandT &command, size_t index) {
   std::string outer = where;
   where += fmt::format(", command {} ('{}')", index, command.name);
-  for (size_t i = 0; i < command.operands.size(); ++i)
-    if (!checkOperand(i, *command.operands[i]))
+  // A product has strides of its own, which start anywhere in its operands.
+  const bool isMatmul = command.action.type == exec::Action::Matmul;
+  for (size_t i = 0; i < command.operands.size(); ++i) {
+    const exec::OperandT &operand = *command.operands[i];
+    if (!checkOperand(i, operand) ||
+        (!isMatmul && !checkReach(i, operand, operand.shape, operand.strides)))
       return false;
+  }
   if (command.results < 0 || size_t(command.results) > command.operands.size())
     return fail(fmt::format("{} results among {} operands", command.results,
                             command.operands.size()));
@@ -381,6 +392,12 @@ bool Checker::checkPorts(const std::vector<std::unique_ptr<exec::PortT>> &ports,
     if (!checkLayout(port->layout.get()) ||
         !checkBufferHolds(port->buffer, *port->layout))
       return false;
+    if (port->layout->element == exec::ElementType::bf16 ||
+        port->layout->element == exec::ElementType::f16)
+      return fail(fmt::format("element type {} is not supported",
+                              getName(port->layout->element)));
+    if (kind == "input" && port->layout->partial != exec::ReduceKind::none)
+      return fail("its layout is partial");
     if (port->index_bound < 0)
       return fail(fmt::format("its index bound is {}", port->index_bound));
   }
@@ -458,9 +475,12 @@ std::string Checker::check() {
     if (!names.insert(variable->name).second)
       fail("the name is given twice");
     else if (checkLayout(variable->layout.get()) &&
-             checkBufferHolds(variable->buffer, *variable->layout) &&
-             variable->span)
-      checkSpan(*variable->span);
+             checkBufferHolds(variable->buffer, *variable->layout)) {
+      if (variable->layout->partial != exec::ReduceKind::none)
+        fail("its layout is partial");
+      else if (variable->span)
+        checkSpan(*variable->span);
+    }
     if (!defect.empty())
       return defect;
   }

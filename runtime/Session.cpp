@@ -102,26 +102,33 @@ static std::string findOutOfRange(const HostArray &array, int64_t bound) {
   return "";
 }
 
+Result<const exec::PortT *> Session::getInput(const exec::ProgramT &program,
+                                              std::string_view name) const {
+  if (const exec::PortT *port = findPort(program.inputs, name))
+    return port;
+  std::vector<std::string> names;
+  for (const auto &input : program.inputs)
+    names.push_back(input->name);
+  return Error{ExitCode::WrongInput,
+               fmt::format("there is no input '{}'", name), listNames(names)};
+}
+
 Status Session::setInput(const exec::ProgramT &program, std::string_view name,
                          const HostArray &array, std::string_view source) {
-  const exec::PortT *port = findPort(program.inputs, name);
-  if (!port) {
-    std::vector<std::string> names;
-    for (const auto &input : program.inputs)
-      names.push_back(input->name);
-    return Error{ExitCode::WrongInput,
-                 fmt::format("there is no input '{}'", name), listNames(names)};
-  }
+  Result<const exec::PortT *> found = getInput(program, name);
+  if (!found)
+    return found.getError();
+  const exec::PortT *port = *found;
   Status fits = checkArray("input", name, *port->layout, array, source);
   if (!fits)
     return fits;
   if (port->index_bound > 0)
-    if (std::string found = findOutOfRange(array, port->index_bound);
-        !found.empty())
+    if (std::string outside = findOutOfRange(array, port->index_bound);
+        !outside.empty())
       return Error{ExitCode::WrongInput,
                    fmt::format("input '{}': {} in '{}', expected at least 0 "
                                "and less than {}",
-                               name, found, source, port->index_bound),
+                               name, outside, source, port->index_bound),
                    ""};
   scatter(*executor, *port->layout, port->buffer, array.data);
   return Status::success();

@@ -34,6 +34,10 @@ public:
   /// The program called `name`. Errors: WrongInput, naming those there are.
   Result<const exec::ProgramT *> getProgram(std::string_view name) const;
 
+  /// The input `name` of a program, with the same errors.
+  Result<const exec::PortT *> getInput(const exec::ProgramT &program,
+                                       std::string_view name) const;
+
   /// Sets every variable by running "init" with this seed.
   Status initialise(int64_t seed);
   /// Sets a parameter. Errors: WrongInput where there is none of this name or

@@ -142,9 +142,11 @@ void Executor::runPiece(const PreparedCommand &command, int64_t device,
     return;
   }
   case TimeClass::Matmul: {
-    const MatmulOperands matrices = {operands[0], operands[1], operands[2],
-                                     command.numOperands > 3 ? operands[3]
-                                                             : nullptr};
+    // a, b, the bias if there is one, c.
+    const bool hasBias = command.numOperands == 4;
+    const MatmulOperands matrices = {operands[0], operands[1],
+                                     operands[command.numOperands - 1],
+                                     hasBias ? operands[2] : nullptr};
     Status status =
         command.matmul->run(piece, matrices, worker, workers[worker].scratch);
     if (!status) {

@@ -1,0 +1,280 @@
+/// The command line of an executable: what it computes, prints and exits with.
+
+#include "runtime/CommandLine.h"
+
+#include "runtime/Npy.h"
+#include "tests/runtime/LinearModel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+using namespace meshc;
+using namespace meshc::runtime;
+using namespace meshc::runtime::test;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+namespace {
+
+struct Outcome {
+  int code;
+  std::string output;
+  std::string messages;
+};
+
+class CommandLineTest : public testing::Test {
+protected:
+  Outcome run(std::vector<std::string> arguments, int64_t devices = 2) {
+    arguments.insert(arguments.begin(), "linear");
+    std::vector<const char *> argv;
+    for (const std::string &argument : arguments)
+      argv.push_back(argument.c_str());
+    std::vector<uint8_t> program = LinearModel::makeProgram(devices);
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    Outcome outcome;
+    outcome.code = runCommandLine(int(argv.size()), argv.data(), program,
+                                  LinearModel::getKernels());
+    outcome.output = testing::internal::GetCapturedStdout();
+    outcome.messages = testing::internal::GetCapturedStderr();
+    return outcome;
+  }
+
+  void expectFailure(const std::vector<std::string> &arguments, int code,
+                     const std::string &message) {
+    Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, code) << outcome.messages;
+    EXPECT_THAT(outcome.messages, StartsWith("meshc: error: "));
+    EXPECT_THAT(outcome.messages, HasSubstr(message));
+    EXPECT_EQ(outcome.output, "");
+  }
+
+  template <typename T>
+  std::string write(const std::string &name, exec::ElementType element,
+                    const std::vector<int64_t> &shape,
+                    const std::vector<T> &values) {
+    HostArray array{element, shape, {}};
+    array.data.resize(values.size() * sizeof(T));
+    std::memcpy(array.data.data(), values.data(), array.data.size());
+    EXPECT_TRUE(writeNpy(folder / name, array));
+    return folder / name;
+  }
+
+  /// x, y and w with values that are exact in f32, as arguments.
+  std::vector<std::string> writeInputs() {
+    for (int64_t i = 0; i < LinearModel::batch; ++i) {
+      for (int64_t j = 0; j < 3; ++j)
+        x.push_back(float((i * 5 + j * 3) % 7) / 4);
+      y.push_back(int32_t(i % 9));
+    }
+    return {"run-eval",
+            "--in",
+            "x=" + write("x.npy", exec::ElementType::f32, {12, 3}, x),
+            "--in",
+            "y=" + write("y.npy", exec::ElementType::i32, {12}, y),
+            "--param",
+            "w=" + write("w.npy", exec::ElementType::f32, {3}, w)};
+  }
+  double getExpectedLoss() const {
+    double loss = 0;
+    for (int64_t i = 0; i < 12; ++i)
+      loss += getResidual(i) * getResidual(i) / 12;
+    return loss;
+  }
+  double getResidual(int64_t i) const {
+    double residual = -y[i];
+    for (int64_t j = 0; j < 3; ++j)
+      residual += double(x[i * 3 + j]) * double(w[j]);
+    return residual;
+  }
+
+  TemporaryFolder folder;
+  std::vector<float> x;
+  std::vector<int32_t> y;
+  std::vector<float> w = {0.5f, -1.25f, 2};
+};
+
+TEST_F(CommandLineTest, run_eval_writes_outputs_and_gradients) {
+  std::vector<std::string> arguments = writeInputs();
+  arguments.insert(arguments.end(), {"--out", "loss=" + (folder / "loss.npy"),
+                                     "--grad", "w=" + (folder / "g.npy")});
+  for (int64_t devices : {1, 2, 3, 4}) {
+    Outcome outcome = run(arguments, devices);
+    ASSERT_EQ(outcome.code, 0) << outcome.messages;
+    EXPECT_EQ(outcome.output, "");
+    Result<HostArray> loss = readNpy(folder / "loss.npy");
+    ASSERT_TRUE(loss);
+    EXPECT_TRUE(loss->shape.empty());
+    EXPECT_NEAR(getScalar(*loss), getExpectedLoss(), 1e-4);
+    Result<HostArray> gradient = readNpy(folder / "g.npy");
+    ASSERT_TRUE(gradient);
+    ASSERT_EQ(gradient->shape, (std::vector<int64_t>{3}));
+    for (int64_t j = 0; j < 3; ++j) {
+      double expected = 0;
+      for (int64_t i = 0; i < 12; ++i)
+        expected += 2 * getResidual(i) * double(x[i * 3 + j]) / 12;
+      EXPECT_NEAR(reinterpret_cast<const float *>(gradient->data.data())[j],
+                  expected, 1e-4);
+    }
+  }
+}
+
+TEST_F(CommandLineTest, run_eval_prints_scalars_if_nothing_is_asked_for) {
+  Outcome outcome = run(writeInputs());
+  EXPECT_EQ(outcome.code, 0) << outcome.messages;
+  EXPECT_THAT(outcome.output, StartsWith("loss "));
+  EXPECT_NEAR(std::stod(outcome.output.substr(5)), getExpectedLoss(), 1e-4);
+  EXPECT_THAT(outcome.output, HasSubstr("\naccuracy "));
+}
+
+TEST_F(CommandLineTest, run_eval_refuses_wrong_arrays) {
+  const std::vector<std::string> sound = writeInputs();
+  auto with = [&](std::initializer_list<std::string> more) {
+    std::vector<std::string> arguments = sound;
+    arguments.insert(arguments.end(), more);
+    return arguments;
+  };
+  auto replaced = [&](size_t index, const std::string &argument) {
+    std::vector<std::string> arguments = sound;
+    arguments[index] = argument;
+    return arguments;
+  };
+  std::vector<std::string> missing(sound.begin(), sound.begin() + 3);
+  expectFailure(missing, 1, "input 'y' is missing: expected i32[batch=12]");
+  expectFailure(with({"--in", "z=x.npy"}), 1, "there is no input 'z'");
+  expectFailure(with({"--in", sound[2]}), 1, "input 'x' is given twice");
+  expectFailure(with({"--param", "v=" + (folder / "w.npy")}), 1,
+                "there is no parameter 'v'\nmeshc: note: expected 'w'");
+  expectFailure(with({"--out", "losss=a.npy"}), 1,
+                "there is no output 'losss'\nmeshc: note: expected one of "
+                "'loss', 'accuracy'");
+  expectFailure(with({"--grad", "x=a.npy"}), 1,
+                "there is no gradient of 'x'\nmeshc: note: expected 'w'");
+  write("wrong.npy", exec::ElementType::f32, {3, 12}, x);
+  expectFailure(replaced(2, "x=" + (folder / "wrong.npy")), 1,
+                "input 'x': expected f32[batch=12, feature=3], found "
+                "f32[3, 12]");
+  write("wrong.npy", exec::ElementType::f64, {12, 3},
+        std::vector<double>(36, 1.0));
+  expectFailure(replaced(2, "x=" + (folder / "wrong.npy")), 1,
+                "expected f32[batch=12, feature=3], found f64[12, 3]");
+  y[4] = 9;
+  write("wrong.npy", exec::ElementType::i32, {12}, y);
+  expectFailure(replaced(4, "y=" + (folder / "wrong.npy")), 1,
+                "input 'y': element 4 is 9 in ");
+  write("wrong.npy", exec::ElementType::f32, {4}, std::vector<float>(4, 1.0f));
+  expectFailure(replaced(6, "w=" + (folder / "wrong.npy")), 1,
+                "parameter 'w': expected f32[feature=3], found f32[4]");
+  writeBytes(folder / "wrong.npy", "\x93NUMPY garbage");
+  expectFailure(replaced(2, "x=" + (folder / "wrong.npy")), 4, "is damaged");
+  expectFailure(replaced(2, "x=" + (folder / "nowhere.npy")), 1,
+                "No such file or directory");
+  expectFailure(with({"--out", "loss=" + (folder / "no/loss.npy")}), 1,
+                "cannot write");
+  expectFailure(replaced(2, "x"), 2, "expected NAME=FILE, found 'x'");
+}
+
+TEST_F(CommandLineTest, bench_prints_the_contract) {
+  Outcome outcome =
+      run({"bench", "5", "--threads", "2", "--compile-seconds", "1.25"});
+  EXPECT_EQ(outcome.code, 0) << outcome.messages;
+  EXPECT_THAT(
+      outcome.output,
+      testing::MatchesRegex(
+          "\\{\"step_ms_median\": [0-9.]+, \"step_ms_min\": [0-9.]+, "
+          "\"compile_s\": 1.250, \"peak_bytes_per_device\": 640, \"threads\": "
+          "2, \"devices\": 2, \"loss\": [0-9.e+-]+\\}\n"));
+  Outcome profiled = run({"bench", "3", "--profile"});
+  EXPECT_THAT(profiled.output, HasSubstr("\"worker_ms\": {\"matmul\": "));
+  EXPECT_THAT(profiled.output, HasSubstr("\"idle\": "));
+}
+
+TEST_F(CommandLineTest, bench_is_repeatable) {
+  auto getLoss = [&](const std::string &seed, const std::string &threads) {
+    std::string output =
+        run({"bench", "5", "--seed", seed, "--threads", threads}).output;
+    return output.substr(output.find("\"loss\""));
+  };
+  EXPECT_EQ(getLoss("1", "1"), getLoss("1", "3"));
+  EXPECT_NE(getLoss("1", "1"), getLoss("2", "1"));
+}
+
+TEST_F(CommandLineTest, train_and_eval) {
+  writeLinearData(folder);
+  Outcome trained =
+      run({"train", "--data-dir", folder.path.string(), "--epochs", "2"});
+  EXPECT_EQ(trained.code, 0) << trained.messages;
+  EXPECT_THAT(trained.output, HasSubstr("test accuracy "));
+  // The best parameters, as the data was made.
+  write("best.npy", exec::ElementType::f32, {3}, std::vector<float>{2, 4, 2});
+  Outcome evaluated = run({"eval", "--data-dir", folder.path.string(),
+                           "--param", "w=" + (folder / "best.npy")});
+  EXPECT_EQ(evaluated.code, 0) << evaluated.messages;
+  EXPECT_THAT(evaluated.output, HasSubstr("test accuracy 100.0 %\n"));
+  EXPECT_EQ(
+      run({"eval", "--data-dir", folder.path.string(), "--seed", "1"}).code, 0);
+  expectFailure({"eval", "--data-dir", folder.path.string()}, 2,
+                "there are no parameters to evaluate");
+}
+
+TEST_F(CommandLineTest, an_interrupt_exits_with_130) {
+  writeLinearData(folder);
+  stepsToInterrupt = 3;
+  Outcome outcome = run({"train", "--data-dir", folder.path.string()});
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_THAT(outcome.messages, HasSubstr("stopped by SIGINT after epoch 1, "
+                                          "step 3 of 8"));
+}
+
+TEST_F(CommandLineTest, damaged_data_exits_with_4) {
+  writeLinearData(folder);
+  writeBytes(folder / "train-x", "nothing of the kind");
+  expectFailure({"train", "--data-dir", folder.path.string()}, 4,
+                "train-x' is damaged");
+  expectFailure({"train", "--data-dir", folder / "missing"}, 1,
+                "No such file or directory");
+}
+
+TEST_F(CommandLineTest, wrong_usage_exits_with_2) {
+  expectFailure({}, 2, "subcommand is required");
+  expectFailure({"trian"}, 2,
+                "unknown argument 'trian'\nmeshc: note: did you mean 'train'?");
+  expectFailure({"train", "--data-dir", ".", "--step", "3"}, 2,
+                "unknown argument '--step'\nmeshc: note: did you mean "
+                "'--steps'?");
+  expectFailure({"train"}, 2, "--data-dir is required");
+  expectFailure({"bench"}, 2, "steps is required");
+  expectFailure({"bench", "0"}, 2, "0");
+  expectFailure({"bench", "many"}, 2, "many");
+  expectFailure({"bench", "3", "--threads", "0"}, 2, "--threads");
+  expectFailure({"train", "--data-dir", ".", "--steps", "1", "--epochs", "1"},
+                2, "--epochs");
+  expectFailure({"infer"}, 1, "this executable has no program 'infer'");
+}
+
+TEST_F(CommandLineTest, help_and_info) {
+  Outcome help = run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.output, HasSubstr("run-eval"));
+  EXPECT_THAT(help.output, HasSubstr("Exit codes"));
+  Outcome info = run({"info"});
+  EXPECT_EQ(info.code, 0) << info.messages;
+  EXPECT_THAT(info.output, HasSubstr("mesh      data = 2"));
+  EXPECT_THAT(info.output, HasSubstr("w: f32[feature=3], replicated"));
+  EXPECT_THAT(info.output,
+              HasSubstr("in x: f32[batch=12, feature=3], <batch@data>"));
+}
+
+TEST(CommandLineProgramTest, a_damaged_program_exits_with_4) {
+  std::vector<uint8_t> program = LinearModel::makeProgram(2);
+  program.resize(program.size() / 2);
+  const char *argv[] = {"linear", "bench", "1"};
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(runCommandLine(3, argv, program, LinearModel::getKernels()), 4);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              StartsWith("meshc: error: damaged program: "));
+}
+
+} // namespace

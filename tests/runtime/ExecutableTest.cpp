@@ -1,0 +1,395 @@
+/// Programs that are damaged: cut off, with flipped bits, or sound FlatBuffers
+/// that mean nothing. Each is refused with exit code 4; none may crash.
+
+#include "runtime/Processor.h"
+#include "runtime/Session.h"
+#include "tests/runtime/LinearModel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+using namespace meshc;
+using namespace meshc::runtime;
+using namespace meshc::runtime::test;
+using testing::HasSubstr;
+
+namespace {
+
+exec::ExecutableT makeSound() {
+  exec::ExecutableT data;
+  std::vector<uint8_t> bytes = LinearModel::makeProgram(2);
+  exec::GetExecutable(bytes.data())->UnPackTo(&data);
+  return data;
+}
+
+TEST(ExecutableTest, a_sound_program) {
+  EXPECT_EQ(checkExecutable(makeSound()), "");
+  Result<Executable> executable = Executable::load(LinearModel::makeProgram(2));
+  ASSERT_TRUE(executable);
+  EXPECT_EQ(executable->getNumDevices(), 2);
+  EXPECT_NE(executable->findProgram("step"), nullptr);
+  EXPECT_EQ(executable->findProgram("infer"), nullptr);
+  EXPECT_NE(executable->findVariable("w"), nullptr);
+}
+
+TEST(ExecutableTest, cut_off_anywhere) {
+  const std::vector<uint8_t> sound = LinearModel::makeProgram(2);
+  int refused = 0;
+  for (size_t size = 0; size < sound.size(); ++size) {
+    std::vector<uint8_t> bytes(sound.begin(), sound.begin() + ptrdiff_t(size));
+    Result<Executable> executable = Executable::load(bytes);
+    if (executable)
+      continue; // only padding was lost
+    EXPECT_EQ(executable.getError().code, ExitCode::Damaged);
+    ++refused;
+  }
+  EXPECT_GT(refused, int(sound.size()) - 16);
+}
+
+TEST(ExecutableTest, flipped_bits_never_crash) {
+  const std::vector<uint8_t> sound = LinearModel::makeProgram(2);
+  int refused = 0;
+  auto tryLoad = [&](const std::vector<uint8_t> &bytes) {
+    Result<Executable> executable = Executable::load(bytes);
+    if (executable)
+      return;
+    EXPECT_EQ(executable.getError().code, ExitCode::Damaged);
+    EXPECT_NE(executable.getError().message, "");
+    ++refused;
+  };
+  for (size_t i = 0; i < sound.size(); ++i)
+    for (uint8_t mask : {0x01, 0x10, 0x80, 0xff}) {
+      std::vector<uint8_t> bytes = sound;
+      bytes[i] ^= mask;
+      tryLoad(bytes);
+    }
+  EXPECT_GT(refused, int(sound.size()));
+  std::mt19937 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<uint8_t> bytes = sound;
+    for (int change = 0; change < 4; ++change)
+      bytes[random() % bytes.size()] = uint8_t(random());
+    tryLoad(bytes);
+  }
+}
+
+TEST(ExecutableTest, what_passes_with_flipped_bits_can_be_prepared) {
+  const std::vector<uint8_t> sound = LinearModel::makeProgram(2);
+  std::mt19937 random(2);
+  int prepared = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<uint8_t> bytes = sound;
+    bytes[random() % bytes.size()] ^= uint8_t(1u << random() % 8);
+    Result<Executable> executable = Executable::load(bytes);
+    // Larger meshes and arenas are sound, but take their time.
+    if (!executable || executable->getNumDevices() > 64 ||
+        executable->data.arena_bytes > 1 << 20)
+      continue;
+    Result<std::unique_ptr<Executor>> executor =
+        Executor::create(*executable, LinearModel::getKernels(), 1);
+    prepared += executor ? 1 : 0;
+  }
+  EXPECT_GT(prepared, 100);
+}
+
+TEST(ExecutableTest, another_version) {
+  std::vector<uint8_t> bytes = LinearModel::makeProgram(2);
+  auto *root = flatbuffers::GetMutableRoot<flatbuffers::Table>(bytes.data());
+  ASSERT_TRUE(root->SetField<int32_t>(exec::Executable::VT_VERSION,
+                                      execVersion + 1, 0));
+  Result<Executable> executable = Executable::load(bytes);
+  ASSERT_FALSE(executable);
+  EXPECT_EQ(executable.getError().code, ExitCode::Damaged);
+  EXPECT_EQ(executable.getError().message,
+            "the program has version 2, expected 1");
+}
+
+TEST(ExecutableTest, another_kind_of_file) {
+  std::vector<uint8_t> bytes = LinearModel::makeProgram(2);
+  bytes[4] = 'X';
+  Result<Executable> executable = Executable::load(bytes);
+  ASSERT_FALSE(executable);
+  EXPECT_THAT(executable.getError().message,
+              HasSubstr("does not carry the mark \"MSHX\""));
+}
+
+struct Defect {
+  std::string message;
+  std::function<void(exec::ExecutableT &)> inflict;
+};
+
+exec::CommandT &getStepCommand(exec::ExecutableT &data, size_t index) {
+  return *data.programs[1]->commands[index];
+}
+
+// Commands of "step": matmul, subtract, measure, matmul, scale, all_reduce,
+// update.
+exec::MatmulT &getMatmul(exec::ExecutableT &data) {
+  return *getStepCommand(data, 0).action.AsMatmul();
+}
+exec::CollectiveT &getCollective(exec::ExecutableT &data) {
+  return *getStepCommand(data, 5).action.AsCollective();
+}
+
+const std::vector<Defect> defects = {
+    {"it has no mesh", [](auto &data) { data.mesh.reset(); }},
+    {"mesh axis 'data' has size 0",
+     [](auto &data) { data.mesh->axes[0]->size = 0; }},
+    {"mesh axis 'data' has size -1",
+     [](auto &data) { data.mesh->axes[0]->size = -1; }},
+    {"more than 1048576 devices",
+     [](auto &data) { data.mesh->axes[0]->size = (1 << 20) + 1; }},
+    {"more than 1048576 devices",
+     [](auto &data) { data.mesh->axes[0]->size = int64_t(1) << 62; }},
+    {"two mesh axes are called 'data'",
+     [](auto &data) {
+       data.mesh->axes.push_back(
+           std::make_unique<exec::AxisT>(*data.mesh->axes[0]));
+     }},
+    {"device order names 1 devices, expected 2",
+     [](auto &data) { data.mesh->device_order = {0}; }},
+    {"not a permutation",
+     [](auto &data) {
+       data.mesh->device_order = {1, 1};
+     }},
+    {"not a permutation",
+     [](auto &data) {
+       data.mesh->device_order = {0, -1};
+     }},
+    {"buffer 'x' is not aligned: offset 65",
+     [](auto &data) { data.buffers[1]->offset = 65; }},
+    {"buffer 'x' lies outside the arena",
+     [](auto &data) { data.buffers[1]->bytes = data.arena_bytes; }},
+    {"buffer 'x' lies outside the arena",
+     [](auto &data) { data.buffers[1]->offset = ~uint64_t(63); }},
+    {"unknown buffer role 42",
+     [](auto &data) { data.buffers[1]->role = exec::BufferRole(42); }},
+    {"its arena has 18446744073709551615 bytes",
+     [](auto &data) { data.arena_bytes = ~uint64_t(0); }},
+    {"variable 'w': buffer 99 of 9",
+     [](auto &data) { data.variables[0]->buffer = 99; }},
+    {"variable 'w': buffer -1 of 9",
+     [](auto &data) { data.variables[0]->buffer = -1; }},
+    {"variable 'w': buffer 'loss' has 4 bytes, its tensor needs 12",
+     [](auto &data) { data.variables[0]->buffer = 6; }},
+    {"variable 'w': a layout is missing",
+     [](auto &data) { data.variables[0]->layout.reset(); }},
+    {"variable 'w': unknown element type 99",
+     [](auto &data) {
+       data.variables[0]->layout->element = exec::ElementType(99);
+     }},
+    {"variable 'w': dimension 'feature' has size 0",
+     [](auto &data) { data.variables[0]->layout->dims[0]->size = 0; }},
+    {"larger than any memory",
+     [](auto &data) {
+       data.variables[0]->layout->dims[0]->size = int64_t(1) << 61;
+     }},
+    {"variable 'w': impossible sharding",
+     [](auto &data) {
+       data.variables[0]->layout->dims[0]->axes = {{7, 1, 2}};
+     }},
+    {"variable 'w': impossible sharding",
+     [](auto &data) {
+       data.variables[0]->layout->dims[0]->axes = {{-1, 1, 2}};
+     }},
+    {"variable 'w': impossible sharding",
+     [](auto &data) {
+       data.variables[0]->layout->dims[0]->axes = {
+           {0, int64_t(1) << 62, int64_t(1) << 62}};
+     }},
+    {"variable 'w': impossible sharding",
+     [](auto &data) {
+       data.variables[0]->layout->dims[0]->axes = {{0, 1, 0}};
+     }},
+    {"variable 'w': its layout is partial",
+     [](auto &data) {
+       data.variables[0]->layout->partial = exec::ReduceKind::sum;
+       data.variables[0]->layout->partial_axes = {{0, 1, 2}};
+     }},
+    {"variable 'w': the name is given twice",
+     [](auto &data) {
+       data.variables.push_back(
+           std::make_unique<exec::VariableT>(*data.variables[0]));
+     }},
+    {"two programs are called 'step'",
+     [](auto &data) { data.programs[0]->name = "step"; }},
+    {"program 'step', input 'y': its index bound is -5",
+     [](auto &data) { data.programs[1]->inputs[1]->index_bound = -5; }},
+    {"program 'step', output 'loss': the name is given twice",
+     [](auto &data) { data.programs[1]->outputs[1]->name = "loss"; }},
+    {"command 0 ('matmul'): operand 0 names buffer 100 of 9",
+     [](auto &data) { getStepCommand(data, 0).operands[0]->buffer = 100; }},
+    {"command 1 ('subtract'): operand 0 reaches byte",
+     [](auto &data) { getStepCommand(data, 1).operands[0]->offset = 64; }},
+    {"command 1 ('subtract'): operand 0 is not aligned: offset 2",
+     [](auto &data) { getStepCommand(data, 1).operands[0]->offset = 2; }},
+    {"operand 0 reaches byte",
+     [](auto &data) {
+       getStepCommand(data, 1).operands[0]->offset = ~uint64_t(3);
+     }},
+    {"operand 0 overflows",
+     [](auto &data) {
+       getStepCommand(data, 1).operands[0]->shape = {int64_t(1) << 60};
+     }},
+    {"operand 0 has a negative size or stride",
+     [](auto &data) { getStepCommand(data, 1).operands[0]->strides = {-1}; }},
+    {"operand 0 has 1 sizes and 2 strides",
+     [](auto &data) {
+       getStepCommand(data, 1).operands[0]->strides = {1, 1};
+     }},
+    {"9 results among 3 operands",
+     [](auto &data) { getStepCommand(data, 1).results = 9; }},
+    {"waits for command 1, which is not before it",
+     [](auto &data) {
+       getStepCommand(data, 1).waits = {0, 1};
+     }},
+    {"waits for command -1",
+     [](auto &data) { getStepCommand(data, 1).waits = {-1}; }},
+    {"it has no action",
+     [](auto &data) { getStepCommand(data, 1).action.Reset(); }},
+    {"unknown queue or phase",
+     [](auto &data) { getStepCommand(data, 1).queue = exec::Queue(9); }},
+    {"its extent is -1",
+     [](auto &data) {
+       getStepCommand(data, 1).action.AsKernel()->extent = -1;
+     }},
+    {"its kernel has no symbol",
+     [](auto &data) {
+       getStepCommand(data, 1).action.AsKernel()->symbol = "";
+     }},
+    {"a matmul has 2 operands, expected 3",
+     [](auto &data) { getStepCommand(data, 0).operands.pop_back(); }},
+    {"a matmul has 3 operands, expected 4",
+     [](auto &data) { getMatmul(data).has_bias = true; }},
+    {"operands differ in element type",
+     [](auto &data) {
+       getStepCommand(data, 0).operands[1]->element = exec::ElementType::i32;
+     }},
+    {"a matmul of element type bf16 is not supported",
+     [](auto &data) {
+       for (auto &operand : getStepCommand(data, 0).operands)
+         operand->element = exec::ElementType::bf16;
+     }},
+    {"a matmul of integers has a gelu",
+     [](auto &data) {
+       for (auto &operand : getStepCommand(data, 0).operands)
+         operand->element = exec::ElementType::i32;
+       getMatmul(data).activation = exec::Activation::gelu_erf;
+     }},
+    {"unknown activation 9",
+     [](auto &data) { getMatmul(data).activation = exec::Activation(9); }},
+    {"operand 0 has 2 sizes and 1 strides",
+     [](auto &data) { getMatmul(data).a_strides = {1}; }},
+    {"operand 0 reaches byte", [](auto &data) { getMatmul(data).m = 1000; }},
+    {"negative size or stride", [](auto &data) { getMatmul(data).k = -1; }},
+    {"operand 1 reaches byte",
+     [](auto &data) {
+       getMatmul(data).b_strides = {100, 1};
+     }},
+    {"a matmul writes one element several times",
+     [](auto &data) {
+       getMatmul(data).c_strides = {0, 1};
+     }},
+    {"a collective has 1 operands",
+     [](auto &data) { getStepCommand(data, 5).operands.pop_back(); }},
+    {"unknown collective kind 77",
+     [](auto &data) { getCollective(data).kind = exec::CollectiveKind(77); }},
+    {"a collective names tensor 3 of 0",
+     [](auto &data) { getCollective(data).tensor = 3; }},
+    {"a layout is missing",
+     [](auto &data) { getCollective(data).target.reset(); }},
+    {"a collective changes the sizes",
+     [](auto &data) { getCollective(data).target->dims[0]->size = 2; }},
+    {"operand 0 of a collective has not the shape of its block",
+     [](auto &data) {
+       getCollective(data).source->dims[0]->axes = {{0, 1, 2}};
+       getCollective(data).source->partial = exec::ReduceKind::none;
+       getCollective(data).source->partial_axes.clear();
+     }},
+    {"a collective changes the element type",
+     [](auto &data) {
+       getStepCommand(data, 5).operands[1]->element = exec::ElementType::i32;
+     }},
+    {"a collective reads the memory it writes",
+     [](auto &data) {
+       // The target one element further on in the same buffer.
+       data.buffers[8]->bytes = 16;
+       getStepCommand(data, 5).operands[1]->offset = 4;
+     }},
+    {"a collective writes one element several times",
+     [](auto &data) { getStepCommand(data, 5).operands[1]->strides = {0}; }},
+    {"data for 'x': the input is fed twice",
+     [](auto &data) { data.data[1]->input = "x"; }},
+    {"data for 'x': unknown format 5",
+     [](auto &data) { data.data[0]->format = exec::DataFormat(5); }},
+    {"training: it minimises 'nothing', which program 'step' does not give",
+     [](auto &data) { data.training->minimize = "nothing"; }},
+    {"training: a negative number of epochs or steps",
+     [](auto &data) { data.training->epochs = -1; }},
+    {"a source span names file 0 of 0",
+     [](auto &data) {
+       getStepCommand(data, 1).span =
+           std::make_unique<exec::Span>(0, 1, 1, 1, 2);
+     }},
+    {"its arena has 1000000 bytes, the executable's",
+     [](auto &data) { data.programs[1]->arena_bytes = 1000000; }},
+};
+
+TEST(ExecutableTest, every_defect_is_named) {
+  for (const Defect &defect : defects) {
+    exec::ExecutableT data = makeSound();
+    defect.inflict(data);
+    EXPECT_THAT(checkExecutable(data), HasSubstr(defect.message));
+    // The same from bytes, where they can be written.
+    if (!data.mesh)
+      continue;
+    flatbuffers::FlatBufferBuilder builder;
+    exec::FinishExecutableBuffer(builder,
+                                 exec::CreateExecutable(builder, &data));
+    Result<Executable> executable =
+        Executable::load({builder.GetBufferPointer(), builder.GetSize()});
+    ASSERT_FALSE(executable) << defect.message;
+    EXPECT_EQ(executable.getError().code, ExitCode::Damaged);
+  }
+}
+
+TEST(ProcessorTest, missing_features_are_named) {
+  exec::ExecutableT data;
+  data.cpu = "sapphirerapids";
+  EXPECT_TRUE(checkProcessor(data));
+  data.cpu_features = {"sse2", "64bit", "cmov"};
+  EXPECT_TRUE(checkProcessor(data));
+  data.cpu_features = {"sse2", "no-such-thing"};
+  Status status = checkProcessor(data);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.getError().code, ExitCode::Damaged);
+  EXPECT_THAT(status.getError().message, HasSubstr("'no-such-thing'"));
+}
+
+TEST(ProcessorTest, agrees_with_the_compiler_about_this_processor) {
+  EXPECT_EQ(hasProcessorFeature("sse4.2"),
+            bool(__builtin_cpu_supports("sse4.2")));
+  EXPECT_EQ(hasProcessorFeature("avx"), bool(__builtin_cpu_supports("avx")));
+  EXPECT_EQ(hasProcessorFeature("avx2"), bool(__builtin_cpu_supports("avx2")));
+  EXPECT_EQ(hasProcessorFeature("fma"), bool(__builtin_cpu_supports("fma")));
+  EXPECT_EQ(hasProcessorFeature("bmi2"), bool(__builtin_cpu_supports("bmi2")));
+  EXPECT_EQ(hasProcessorFeature("avx512f"),
+            bool(__builtin_cpu_supports("avx512f")));
+  EXPECT_EQ(hasProcessorFeature("avx512vl"),
+            bool(__builtin_cpu_supports("avx512vl")));
+  // One of them is absent from any processor: Intel's and AMD's own.
+  bool hasAll = true;
+  for (const char *name : {"sse4a", "clzero", "serialize", "avx512fp16"})
+    hasAll &= hasProcessorFeature(name).value();
+  ASSERT_FALSE(hasAll);
+  exec::ExecutableT data;
+  data.cpu_features = {"sse4a", "clzero", "serialize", "avx512fp16"};
+  Status status = checkProcessor(data);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.getError().message, HasSubstr("this processor lacks "));
+}
+
+} // namespace

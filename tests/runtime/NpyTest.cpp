@@ -1,0 +1,233 @@
+/// .npy files against bytes written by NumPy 1.24 and damaged ones.
+
+#include "runtime/Npy.h"
+
+#include "tests/runtime/LinearModel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+using namespace meshc;
+using namespace meshc::runtime;
+using namespace meshc::runtime::test;
+using testing::HasSubstr;
+
+namespace {
+
+Result<HostArray> parse(const std::string &bytes) {
+  return parseNpy(std::as_bytes(std::span(bytes)), "a.npy");
+}
+
+/// A file of the given version with this header text, padded as NumPy does.
+std::string makeNpy(const std::string &header, const std::string &elements,
+                    char version = 1) {
+  const size_t before = version == 1 ? 10 : 12;
+  std::string padded = header;
+  while ((before + padded.size() + 1) % 64 != 0)
+    padded += ' ';
+  padded += '\n';
+  std::string text = "\x93NUMPY";
+  text += version;
+  text += '\0';
+  for (size_t i = 0; i < before - 8; ++i)
+    text += char(padded.size() >> (8 * i));
+  return text + padded + elements;
+}
+
+std::string makeElements(std::initializer_list<float> values) {
+  std::string text;
+  for (float value : values)
+    text.append(reinterpret_cast<const char *>(&value), 4);
+  return text;
+}
+
+TEST(NpyTest, reads_what_numpy_writes) {
+  const std::string header =
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
+  for (char version : {1, 2, 3}) {
+    Result<HostArray> array =
+        parse(makeNpy(header, makeElements({1, 2, 3, 4, 5, 6.5}), version));
+    ASSERT_TRUE(array) << array.getError().message;
+    EXPECT_EQ(array->element, exec::ElementType::f32);
+    EXPECT_EQ(array->shape, (std::vector<int64_t>{2, 3}));
+    EXPECT_EQ(reinterpret_cast<const float *>(array->data.data())[5], 6.5f);
+  }
+  // Scalars and vectors have their own spelling.
+  Result<HostArray> scalar =
+      parse(makeNpy("{'descr': '<f4', 'fortran_order': False, 'shape': (), }",
+                    makeElements({7})));
+  ASSERT_TRUE(scalar);
+  EXPECT_TRUE(scalar->shape.empty());
+  EXPECT_EQ(getScalar(*scalar), 7);
+  Result<HostArray> vector = parse(
+      makeNpy("{\"shape\":(2,),\"fortran_order\":False,\"descr\":\"<f4\"}",
+              makeElements({7, 8})));
+  ASSERT_TRUE(vector);
+  EXPECT_EQ(vector->shape, (std::vector<int64_t>{2}));
+  // An empty array of a size that would overflow.
+  Result<HostArray> empty =
+      parse(makeNpy("{'descr': '<f4', 'fortran_order': False, 'shape': "
+                    "(0, 9000000000000000000), }",
+                    ""));
+  ASSERT_TRUE(empty) << empty.getError().message;
+}
+
+TEST(NpyTest, writes_what_it_reads) {
+  TemporaryFolder folder;
+  for (auto [element, type] : {std::pair{exec::ElementType::f32, "<f4"},
+                               {exec::ElementType::f64, "<f8"},
+                               {exec::ElementType::i32, "<i4"},
+                               {exec::ElementType::i64, "<i8"},
+                               {exec::ElementType::boolean, "|b1"}})
+    for (const std::vector<int64_t> &shape :
+         {std::vector<int64_t>{}, {5}, {2, 3}, {1, 2, 1, 7}}) {
+      HostArray array{element, shape, {}};
+      for (int64_t i = 0; i < array.getNumElements() * getElementBytes(element);
+           ++i)
+        array.data.push_back(std::byte(i % 2));
+      ASSERT_TRUE(writeNpy(folder / "a.npy", array));
+      const std::string bytes = readBytes(folder / "a.npy");
+      EXPECT_THAT(bytes, HasSubstr(type));
+      // Elements start at a multiple of 64.
+      EXPECT_EQ((bytes.size() - array.data.size()) % 64, 0u);
+      Result<HostArray> read = readNpy(folder / "a.npy");
+      ASSERT_TRUE(read) << read.getError().message;
+      EXPECT_EQ(read->element, element);
+      EXPECT_EQ(read->shape, shape);
+      EXPECT_EQ(read->data, array.data);
+    }
+}
+
+TEST(NpyTest, the_exact_bytes_of_a_vector) {
+  TemporaryFolder folder;
+  HostArray array{exec::ElementType::i32, {1}, std::vector<std::byte>(4)};
+  ASSERT_TRUE(writeNpy(folder / "a.npy", array));
+  std::string expected("\x93NUMPY\x01\x00\x76\x00", 10);
+  expected += "{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }";
+  expected += std::string(60, ' ') + '\n' + std::string(4, '\0');
+  EXPECT_EQ(readBytes(folder / "a.npy"), expected);
+}
+
+TEST(NpyTest, unsupported_types_and_orders) {
+  for (const char *type : {"<f2", ">f4", "<u1", "|O", "<U3", "f4"}) {
+    Result<HostArray> array =
+        parse(makeNpy(std::string("{'descr': '") + type +
+                          "', 'fortran_order': False, 'shape': (1,), }",
+                      "abcd"));
+    ASSERT_FALSE(array);
+    EXPECT_EQ(array.getError().code, ExitCode::WrongInput);
+    EXPECT_THAT(array.getError().message, HasSubstr(type));
+  }
+  Result<HostArray> fortran = parse(makeNpy(
+      "{'descr': '<f4', 'fortran_order': True, 'shape': (1,), }", "abcd"));
+  ASSERT_FALSE(fortran);
+  EXPECT_EQ(fortran.getError().code, ExitCode::WrongInput);
+  EXPECT_THAT(fortran.getError().message, HasSubstr("Fortran order"));
+}
+
+TEST(NpyTest, damaged_headers) {
+  auto expectDamage = [](const std::string &bytes, const std::string &message) {
+    Result<HostArray> array = parse(bytes);
+    ASSERT_FALSE(array) << bytes;
+    EXPECT_EQ(array.getError().code, ExitCode::Damaged) << bytes;
+    EXPECT_THAT(array.getError().message, HasSubstr(message));
+    EXPECT_THAT(array.getError().message, HasSubstr("'a.npy' is damaged"));
+  };
+  expectDamage("", "does not begin as a .npy file does");
+  expectDamage("PK\3\4 an archive", "does not begin as a .npy file does");
+  expectDamage(makeNpy("{}", "", 9), "format version 9");
+  for (const char *header : {
+           "",
+           "{",
+           "{}",
+           "{'descr': '<f4'}",
+           "{'descr': '<f4', 'fortran_order': False}",
+           "{'descr': '<f4', 'fortran_order': False, 'shape': (1)",
+           "{'descr': '<f4', 'fortran_order': False, 'shape': 1}",
+           "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
+           "{'descr': '<f4', 'fortran_order': False, 'shape': (1 2)}",
+           "{'descr': '<f4', 'fortran_order': False, 'shape': (,)}",
+           "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 1}",
+           "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': "
+           "(1,)}",
+           "{'descr': '<f4', 'fortran_order': 0, 'shape': (1,)}",
+           "{'descr': '<f4, 'fortran_order': False, 'shape': (1,)}",
+           "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}",
+           "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x",
+           "{'descr': '<f4', 'fortran_order': False, 'shape': "
+           "(99999999999999999999,)}",
+           "((((((((((((((((((((((((((((((",
+       })
+    expectDamage(makeNpy(header, "abcd"), "its header is not well-formed");
+  std::string deep = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
+  for (int i = 0; i < 33; ++i)
+    deep += "1,";
+  expectDamage(makeNpy(deep + ")}", "abcd"), "its header is not well-formed");
+  expectDamage(makeNpy(std::string(20000, ' '), "", 2),
+               "expected at most 10000");
+  expectDamage(std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12),
+               "4294967295 bytes, expected at most 10000");
+  expectDamage(std::string("\x93NUMPY\x01\x00\x80\x00{", 11), "cut off");
+}
+
+TEST(NpyTest, lengths_that_do_not_match) {
+  auto make = [](const std::string &shape, const std::string &elements) {
+    return parse(makeNpy(
+        "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }",
+        elements));
+  };
+  for (auto [shape, elements, message] :
+       {std::tuple{"(2,)", "abcd",
+                   "4 bytes of elements, its shape f32[2] "
+                   "needs more"},
+        {"(2,)", "abcdabcda", "9 bytes of elements, its shape f32[2] needs 8"},
+        {"(4611686018427387905,)", "abcd", "needs more"},
+        {"(2147483648, 2147483648, 2147483648)", "abcd", "needs more"}}) {
+    Result<HostArray> array = make(shape, elements);
+    ASSERT_FALSE(array);
+    EXPECT_EQ(array.getError().code, ExitCode::Damaged);
+    EXPECT_THAT(array.getError().message, HasSubstr(message));
+  }
+  Result<HostArray> boolean = parse(makeNpy(
+      "{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }", "\1\2"));
+  ASSERT_FALSE(boolean);
+  EXPECT_THAT(boolean.getError().message, HasSubstr("a boolean is 2"));
+}
+
+TEST(NpyTest, random_damage_never_crashes) {
+  const std::string sound =
+      makeNpy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
+              makeElements({1, 2, 3, 4, 5, 6}));
+  for (size_t size = 0; size < sound.size(); ++size)
+    EXPECT_FALSE(parse(sound.substr(0, size)));
+  std::mt19937 random(3);
+  int refused = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string damaged = sound;
+    for (int i = 0; i < 3; ++i)
+      damaged[random() % 80] = char(random());
+    refused += parse(damaged) ? 0 : 1;
+  }
+  EXPECT_GT(refused, 15000);
+}
+
+TEST(NpyTest, files_that_cannot_be_opened) {
+  TemporaryFolder folder;
+  Result<HostArray> missing = readNpy(folder / "missing.npy");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.getError().code, ExitCode::WrongInput);
+  HostArray array{exec::ElementType::i32, {1}, std::vector<std::byte>(4)};
+  Status written = writeNpy(folder / "no/a.npy", array);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.getError().code, ExitCode::WrongInput);
+  EXPECT_THAT(written.getError().message, HasSubstr("cannot write"));
+  if (FILE *full = std::fopen("/dev/full", "w")) {
+    std::fclose(full);
+    EXPECT_FALSE(writeNpy("/dev/full", array));
+  }
+}
+
+} // namespace
