@@ -1,0 +1,30 @@
+#ifndef MESHC_FRONTEND_PLAN_EXPLAIN_H
+#define MESHC_FRONTEND_PLAN_EXPLAIN_H
+
+#include "runtime/exec_generated.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace meshc::plan {
+
+/// Gives the text of a spec file, nothing if it cannot be read.
+using ReadSource =
+    std::function<std::optional<std::string>(std::string_view path)>;
+
+/// Says in sentences why a collective ("c17") is in the program, or what
+/// becomes of a named value ("h", "t4"): what needed what, the rule, the spec
+/// lines, payload and bytes sent, the best rejected alternative.
+///
+/// Errors: nothing for an unknown id; `message` then says so, with a
+/// suggestion.
+std::optional<std::string> explain(const exec::ExecutableT &executable,
+                                   std::string_view id,
+                                   const ReadSource &readSource,
+                                   std::string &message);
+
+} // namespace meshc::plan
+
+#endif

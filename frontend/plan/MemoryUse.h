@@ -1,0 +1,43 @@
+#ifndef MESHC_FRONTEND_PLAN_MEMORYUSE_H
+#define MESHC_FRONTEND_PLAN_MEMORYUSE_H
+
+#include "frontend/plan/Plan.h"
+
+#include <array>
+
+namespace meshc::plan {
+
+enum class MemoryCategory : uint8_t {
+  Params,
+  Gradients,
+  Optimizer,
+  Activations, ///< inputs and outputs are among them
+  Communication,
+  Workspace,
+};
+
+inline constexpr size_t numMemoryCategories = 6;
+
+/// "params", "gradients", ... as in the plan's JSON.
+const char *getName(MemoryCategory category);
+MemoryCategory getCategory(exec::BufferRole role);
+
+/// What one device's arena holds when the planned program holds most.
+struct MemoryUse {
+  explicit MemoryUse(const Plan &plan);
+
+  /// Bytes of the arena: what a device has to have.
+  int64_t peakBytes = 0;
+  /// Bytes of the live buffers of each category at the peak. Their sum is
+  /// `peakBytes` less `unusedBytes`.
+  std::array<int64_t, numMemoryCategories> bytes{};
+  /// The rest of the arena: alignment, gaps between buffers of different
+  /// lifetimes, and what only another program of the executable needs.
+  int64_t unusedBytes = 0;
+  std::vector<int> live; ///< buffers at the peak, largest first
+  int command = -1;      ///< the first command at the peak; -1: no commands
+};
+
+} // namespace meshc::plan
+
+#endif

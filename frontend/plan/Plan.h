@@ -1,0 +1,81 @@
+#ifndef MESHC_FRONTEND_PLAN_PLAN_H
+#define MESHC_FRONTEND_PLAN_PLAN_H
+
+/// What a command list says about itself, read once for every view of the plan.
+///
+/// A command list knows buffers and memory; a reader of the plan thinks in the
+/// named values of the spec. The two are brought together by following each
+/// value from the command that writes it to those that read it: a buffer stands
+/// for whatever was written to it last. A value without a name ("the product
+/// inside h = relu(x w + b)") belongs to the named value that it leads to.
+
+#include "layout/Mesh.h"
+#include "runtime/exec_generated.h"
+
+#include <string>
+#include <vector>
+
+namespace meshc::plan {
+
+/// Where an operand of a command comes from.
+struct ValueSource {
+  int tensor = -1;  ///< index into Executable.tensors, -1 for an unnamed value
+  int command = -1; ///< the command that wrote it; -1: there from the start
+};
+
+struct PlannedCommand {
+  const exec::CommandT *command = nullptr;
+  std::string id; ///< "c3" of a collective, "o12" of anything else
+  std::vector<ValueSource> inputs;
+  std::vector<ValueSource> outputs;
+  /// The named value it computes or helps to compute; -1 if there is none.
+  int tensor = -1;
+
+  /// Null unless it communicates.
+  const exec::CollectiveT *getCollective() const;
+};
+
+/// The plan of one training step, or of an evaluation where nothing is trained.
+struct Plan {
+  explicit Plan(const exec::ExecutableT &executable);
+  /// The plan refers to the executable.
+  explicit Plan(exec::ExecutableT &&) = delete;
+
+  const exec::ExecutableT &executable;
+  const exec::ProgramT *program; ///< null if there is neither step nor eval
+  layout::Mesh mesh;
+  std::vector<PlannedCommand> commands; ///< in program order
+
+  /// Id of a tensor, "t7".
+  static std::string getTensorId(int tensor);
+  /// The tensor called `name` that a value of this phase would be; -1 if none.
+  int findTensor(std::string_view name, exec::Phase phase) const;
+  const exec::TensorT &getTensor(int tensor) const {
+    return *executable.tensors[size_t(tensor)];
+  }
+
+private:
+  void followValues();
+  void assignOwners();
+};
+
+/// How often a command runs in one step. The schema has no loops, so once.
+inline constexpr int64_t repeatsPerStep = 1;
+
+layout::AxisRef getAxis(const exec::AxisRef &axis);
+std::vector<layout::AxisRef> getAxes(const std::vector<exec::AxisRef> &axes);
+/// Elements of `dim` that one device's block holds.
+int64_t getLocalSize(const exec::DimShardingT &dim);
+/// The spelling of dumps and messages, "<batch@data> partial sum over model".
+std::string getSharding(const layout::Mesh &mesh,
+                        const exec::TensorLayoutT &layout);
+
+/// "forward", "backward", "update".
+const char *getName(exec::Phase phase);
+const char *getName(exec::CollectiveKind kind);
+const char *getName(exec::ReduceKind kind);
+const char *getName(exec::ElementType element);
+
+} // namespace meshc::plan
+
+#endif

@@ -1,0 +1,25 @@
+#ifndef MESHC_FRONTEND_PLAN_PLANTEXT_H
+#define MESHC_FRONTEND_PLAN_PLANTEXT_H
+
+#include "runtime/exec_generated.h"
+
+#include <set>
+#include <string>
+
+namespace meshc::plan {
+
+struct PlanTextOptions {
+  /// The parts of a step to show.
+  std::set<exec::Phase> phases = {exec::Phase::forward, exec::Phase::backward,
+                                  exec::Phase::update};
+};
+
+/// The plan for reading: every named value with the block one device holds, how
+/// it is split and which communication it needs; totals; memory. At most 100
+/// columns as long as single names are shorter; plain text.
+std::string renderPlanText(const exec::ExecutableT &executable,
+                           const PlanTextOptions &options);
+
+} // namespace meshc::plan
+
+#endif

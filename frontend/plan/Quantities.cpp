@@ -1,0 +1,39 @@
+#include "frontend/plan/Quantities.h"
+
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <span>
+
+using namespace meshc;
+
+/// `value` in the largest unit that leaves at least 1, with three digits.
+static std::string scale(double value, double step,
+                         std::span<const char *const> units) {
+  size_t unit = 0;
+  // What rounds to a full step belongs to the next unit.
+  while (unit + 1 < units.size() && value >= step * 0.9995) {
+    value /= step;
+    ++unit;
+  }
+  // Shortest form of at most three significant digits; integers below a step
+  // (1023) keep all of theirs.
+  std::string text = value >= 100 ? fmt::format("{:.0f}", value)
+                                  : fmt::format("{:.3g}", value);
+  return text + " " + units[unit];
+}
+
+std::string plan::formatBytes(int64_t bytes) {
+  static constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  return scale(double(bytes), 1024, units);
+}
+
+std::string plan::formatFlops(int64_t flops) {
+  static constexpr std::array units = {"flop",  "kflop", "Mflop",
+                                       "Gflop", "Tflop", "Pflop"};
+  return scale(double(flops), 1000, units);
+}
+
+std::string plan::formatCount(int64_t count, const std::string &noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}

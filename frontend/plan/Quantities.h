@@ -1,0 +1,20 @@
+#ifndef MESHC_FRONTEND_PLAN_QUANTITIES_H
+#define MESHC_FRONTEND_PLAN_QUANTITIES_H
+
+#include <cstdint>
+#include <string>
+
+namespace meshc::plan {
+
+/// "40 B", "5 KiB", "1.53 MiB": three significant digits, fewer if exact.
+std::string formatBytes(int64_t bytes);
+
+/// "640 flop", "1.23 Gflop": three significant digits, powers of 1000.
+std::string formatFlops(int64_t flops);
+
+/// "1 collective", "3 collectives".
+std::string formatCount(int64_t count, const std::string &noun);
+
+} // namespace meshc::plan
+
+#endif

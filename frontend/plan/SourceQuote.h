@@ -1,0 +1,35 @@
+#ifndef MESHC_FRONTEND_PLAN_SOURCEQUOTE_H
+#define MESHC_FRONTEND_PLAN_SOURCEQUOTE_H
+
+#include "frontend/plan/Explain.h"
+
+#include <map>
+
+namespace meshc::plan {
+
+/// Quotes lines of the spec with what is meant underlined:
+///
+///   mlp.mesh:20:12
+///      20 |   let h = relu(einsum(image, w1 -> batch, hidden) + b1)
+///         |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+class SourceQuote {
+public:
+  SourceQuote(const exec::ExecutableT &executable, const ReadSource &readSource)
+      : executable(executable), readSource(readSource) {}
+
+  /// Empty for a span without a file; only the position where the text cannot
+  /// be read or has changed so that the line is not there.
+  std::string quote(const exec::Span &span);
+
+private:
+  /// The line's text; nothing if it is not there.
+  std::optional<std::string> getLine(int file, int line);
+
+  const exec::ExecutableT &executable;
+  const ReadSource &readSource;
+  std::map<int, std::optional<std::string>> texts;
+};
+
+} // namespace meshc::plan
+
+#endif

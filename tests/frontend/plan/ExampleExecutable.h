@@ -1,0 +1,31 @@
+#ifndef MESHC_TESTS_FRONTEND_PLAN_EXAMPLEEXECUTABLE_H
+#define MESHC_TESTS_FRONTEND_PLAN_EXAMPLEEXECUTABLE_H
+
+#include "runtime/exec_generated.h"
+
+namespace meshc::plan {
+
+/// The training step of y = relu(x w), loss = sum(y v) written by hand as a
+/// command list, batch 6 over data=2 and hidden 7 over model=3, so that hidden
+/// does not divide. In the order of its commands:
+///
+///   0 matmul      y    = relu(x w)
+///   1 matmul           the product y v, unnamed, a partial sum over model
+///   2 all_reduce       of it over model (c1), unnamed
+///   3 kernel      loss = the rest, in a buffer that was the product's
+///   4 kernel           gradient of y
+///   5 matmul           gradient of w, partial over data
+///   6 all_reduce       of it (c2), for two merged reasons
+///   7 kernel      w    = w - lr * gradient, and the count of steps
+///
+/// Buffers, bytes, lives: w 60 always; step 4 always; x 60 always;
+/// y 36 0-4; product 12 1-7; loss's sum 12 2-3; gradient of y 36 4-5; gradient
+/// of w 60 5-7.
+exec::ExecutableT makeExample();
+
+/// The text of the spec that the spans of the example point into.
+extern const char *const exampleSpec;
+
+} // namespace meshc::plan
+
+#endif

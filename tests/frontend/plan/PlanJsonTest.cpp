@@ -1,0 +1,224 @@
+#include "ExampleExecutable.h"
+#include "JsonSchema.h"
+
+#include "frontend/plan/PlanJson.h"
+
+#include <gtest/gtest.h>
+
+using namespace meshc;
+using nlohmann::json;
+
+namespace {
+class PlanJsonTest : public testing::Test {
+protected:
+  json plan = json::parse(plan::renderPlanJson(plan::makeExample()));
+
+  const json &find(const char *list, const char *field, const char *value) {
+    for (const json &entry : plan[list])
+      if (entry[field] == value)
+        return entry;
+    ADD_FAILURE() << "no " << value << " in " << list;
+    return plan;
+  }
+  std::string id(const char *tensor) {
+    return find("tensors", "name", tensor)["id"];
+  }
+};
+} // namespace
+
+// Written from the contract, not from the printer: every field, its type, and
+// no other.
+TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
+  const json span = {{"path", "string"},
+                     {"line", "integer"},
+                     {"column", "integer"},
+                     {"end_line", "integer"},
+                     {"end_column", "integer"}};
+  const json optionalSpan = {{"nullable", span}};
+  const json names = {{"list", "string"}};
+  const json cause = {{"rule", "string"},
+                      {"consumer", "string"},
+                      {"operand", "string"},
+                      {"needed", "string"},
+                      {"had", "string"},
+                      {"spans", {{"list", span}}},
+                      {"alternative?",
+                       {{"description", "string"},
+                        {"cost_us", "number"},
+                        {"chosen_cost_us", "number"}}}};
+  const json dim = {{"name", "string"},
+                    {"size", "integer"},
+                    {"axes", names},
+                    {"local_size", "integer"}};
+  const json schema = {
+      {"schema", "string"},
+      {"producer", "string"},
+      {"model", "string"},
+      {"program", "string"},
+      {"devices", "integer"},
+      {"mesh",
+       {{"axes", {{"list", {{"name", "string"}, {"size", "integer"}}}}}}},
+      {"dims",
+       {{"list",
+         {{"name", "string"},
+          {"size", "integer"},
+          {"axes", names},
+          {"span", optionalSpan}}}}},
+      {"spec", {{"path", "string"}, {"sha256", "string"}}},
+      {"tensors",
+       {{"list",
+         {{"id", "string"},
+          {"name", "string"},
+          {"role",
+           {{"one of",
+             {"input", "param", "state", "activation", "output", "gradient"}}}},
+          {"dtype", "string"},
+          {"dims", {{"list", dim}}},
+          {"partial?", {{"kind", "string"}, {"axes", names}}},
+          {"bytes_global", "integer"},
+          {"bytes_per_device", "integer"},
+          {"span", optionalSpan}}}}},
+      {"ops",
+       {{"list",
+         {{"id", "string"},
+          {"name", "string"},
+          {"kind", {{"one of", {"kernel", "matmul", "copy", "slice"}}}},
+          {"inputs", {{"list", {{"nullable", "string"}}}}},
+          {"outputs", {{"list", "string"}}},
+          {"phase", {{"one of", {"forward", "backward", "update"}}}},
+          {"repeat", "integer"},
+          {"flops_per_device", "integer"},
+          {"bytes_per_device", "integer"},
+          {"span", optionalSpan}}}}},
+      {"collectives",
+       {{"list",
+         {{"id", "string"},
+          {"kind",
+           {{"one of",
+             {"all_reduce", "reduce_scatter", "all_gather", "all_to_all",
+              "permute", "exchange"}}}},
+          {"axes", names},
+          {"group_size", "integer"},
+          {"phase", {{"one of", {"forward", "backward", "update"}}}},
+          {"repeat", "integer"},
+          {"payload_elements", "integer"},
+          {"payload_bytes", "integer"},
+          {"wire_bytes_per_device", "integer"},
+          {"tensor", {{"nullable", "string"}}},
+          {"span", optionalSpan},
+          {"cause", cause},
+          {"merged_causes?", {{"list", cause}}}}}}},
+      {"memory",
+       {{"peak_bytes_per_device", "integer"},
+        {"params", "integer"},
+        {"gradients", "integer"},
+        {"optimizer", "integer"},
+        {"activations", "integer"},
+        {"communication", "integer"},
+        {"workspace", "integer"},
+        {"at_peak",
+         {{"list",
+           {{"name", "string"},
+            {"category", "string"},
+            {"bytes", "integer"}}}}}}},
+      {"totals",
+       {{"flops_per_device", "integer"},
+        {"collective_payload_bytes", "integer"},
+        {"wire_bytes_per_device", "integer"}}}};
+  EXPECT_EQ(plan["schema"], "meshc.plan/1");
+  EXPECT_THAT(plan::findViolations(plan, schema), testing::IsEmpty());
+}
+
+TEST_F(PlanJsonTest, describes_mesh_dims_and_spec) {
+  EXPECT_EQ(plan["devices"], 6);
+  EXPECT_EQ(plan["mesh"]["axes"][1], json({{"name", "model"}, {"size", 3}}));
+  EXPECT_EQ(plan["spec"], json({{"path", "tiny.mesh"}, {"sha256", "0123"}}));
+  EXPECT_EQ(find("dims", "name", "hidden")["span"]["line"], 4);
+}
+
+TEST_F(PlanJsonTest, gives_the_block_of_a_dim_that_does_not_divide) {
+  const json &hidden = find("tensors", "name", "w")["dims"][1];
+  EXPECT_EQ(hidden, json({{"name", "hidden"},
+                          {"size", 7},
+                          {"axes", {"model"}},
+                          {"local_size", 3}}));
+}
+
+TEST_F(PlanJsonTest, says_which_values_are_partial) {
+  EXPECT_EQ(find("tensors", "name", "loss")["partial"],
+            json({{"kind", "sum"}, {"axes", {"data"}}}));
+  EXPECT_FALSE(find("tensors", "name", "y").contains("partial"));
+}
+
+TEST_F(PlanJsonTest, a_value_without_position_has_the_span_null) {
+  EXPECT_TRUE(find("tensors", "name", "sgd/step")["span"].is_null());
+}
+
+TEST_F(PlanJsonTest, ops_name_the_values_they_read) {
+  const json &matmul = find("ops", "id", "o0");
+  EXPECT_EQ(matmul["inputs"], json({id("x"), id("w")}));
+  EXPECT_EQ(matmul["outputs"], json({id("y")}));
+  // The loss reads what c1 made, which has no name, and lies in the buffer
+  // that the product had.
+  const json &loss = find("ops", "name", "loss");
+  EXPECT_EQ(loss["inputs"], json({"c1"}));
+  EXPECT_EQ(loss["outputs"], json({id("loss")}));
+}
+
+TEST_F(PlanJsonTest, an_update_writes_its_variables) {
+  const json &update = find("ops", "phase", "update");
+  EXPECT_EQ(update["inputs"],
+            json({id("w"), id("gradient of w"), id("sgd/step")}));
+  EXPECT_EQ(update["outputs"], json({id("w"), id("sgd/step")}));
+}
+
+TEST_F(PlanJsonTest, a_collective_inside_an_expression_belongs_to_its_value) {
+  const json &collective = find("collectives", "id", "c1");
+  EXPECT_EQ(collective["tensor"], id("loss"));
+  EXPECT_EQ(collective["payload_elements"], 3);
+  EXPECT_EQ(collective["payload_bytes"], 12);
+  EXPECT_EQ(collective["group_size"], 3);
+  EXPECT_EQ(collective["axes"], json({"model"}));
+  EXPECT_EQ(collective["cause"]["spans"][0]["column"], 24);
+}
+
+TEST_F(PlanJsonTest, merged_collectives_keep_every_cause) {
+  const json &collective = find("collectives", "id", "c2");
+  EXPECT_EQ(collective["cause"]["consumer"], "w");
+  ASSERT_EQ(collective["merged_causes"].size(), 1u);
+  EXPECT_EQ(collective["phase"], "backward");
+}
+
+// At command 5 live: w 60, step 4, x 60, loss 12, gradients of y 36 and of w
+// 60: 232, more than at any other command.
+TEST_F(PlanJsonTest, finds_the_peak) {
+  const json &memory = plan["memory"];
+  EXPECT_EQ(memory["peak_bytes_per_device"], 512);
+  EXPECT_EQ(memory["params"], 60);
+  EXPECT_EQ(memory["optimizer"], 4);
+  EXPECT_EQ(memory["gradients"], 96);
+  EXPECT_EQ(memory["activations"], 72);
+  EXPECT_EQ(memory["communication"], 0);
+  EXPECT_EQ(memory["workspace"], 512 - 232);
+  EXPECT_EQ(memory["at_peak"].size(), 6u);
+  EXPECT_EQ(memory["at_peak"][0]["bytes"], 60);
+  EXPECT_EQ(memory["at_peak"].back()["name"], "sgd/step");
+}
+
+TEST_F(PlanJsonTest, adds_up_a_step) {
+  EXPECT_EQ(plan["totals"]["flops_per_device"], 90 + 18 + 3 + 9 + 90 + 31);
+  EXPECT_EQ(plan["totals"]["collective_payload_bytes"], 12 + 60);
+  EXPECT_EQ(plan["totals"]["wire_bytes_per_device"], 16 + 60);
+}
+
+TEST_F(PlanJsonTest, a_path_that_is_no_utf8_still_gives_json) {
+  exec::ExecutableT executable = plan::makeExample();
+  executable.files[0] = "\xff.mesh";
+  EXPECT_TRUE(json::accept(plan::renderPlanJson(executable)));
+}
+
+TEST_F(PlanJsonTest, without_training_the_evaluation_is_planned) {
+  exec::ExecutableT executable = plan::makeExample();
+  executable.programs[0]->name = "eval";
+  EXPECT_EQ(json::parse(plan::renderPlanJson(executable))["program"], "eval");
+}

@@ -1,0 +1,107 @@
+#include "ExampleExecutable.h"
+
+#include "frontend/plan/PlanText.h"
+
+#include <gmock/gmock.h>
+#include <sstream>
+
+using namespace meshc;
+using testing::HasSubstr;
+using testing::Not;
+
+static std::string render(const exec::ExecutableT &executable) {
+  return plan::renderPlanText(executable, {});
+}
+
+TEST(PlanTextTest, reads_like_this) {
+  EXPECT_EQ(render(plan::makeExample()), R"(tiny on data=2 x model=3: 6 devices
+layout: batch -> data, hidden -> model
+
+'batch 3@data': a device holds 3 of the 6 positions of batch, which is split over data
+
+  value          on each device                        bytes  communication
+
+parameters
+  w              in 5, hidden 3@model                   60 B
+
+state of the optimizer
+  sgd/step       one number                              4 B
+
+forward
+  x              batch 3@data, in 5                     60 B
+  y              batch 3@data, hidden 3@model           36 B
+  loss           one number, partial sum over data       4 B  c1 all_reduce over model, 12 B
+
+backward
+  gradient of y  batch 3@data, hidden 3@model           36 B
+  gradient of w  in 5, hidden 3@model                   60 B  c2 all_reduce over data, 60 B
+
+each training step, on each device
+  computation    6 commands, 241 flop (198 flop in matmuls)
+  communication  2 collectives, payload 72 B, 76 B sent
+    over data    1 collective, payload 60 B, 60 B sent
+    over model   1 collective, payload 12 B, 16 B sent
+
+memory on each device: 512 B
+  params         60 B
+  gradients      96 B
+  optimizer      4 B
+  activations    72 B
+  unused         280 B
+  largest at the peak: w 60 B, x 60 B, gradient of w 60 B
+)");
+}
+
+TEST(PlanTextTest, shows_the_phases_asked_for) {
+  std::string text = plan::renderPlanText(plan::makeExample(),
+                                          {.phases = {exec::Phase::backward}});
+  EXPECT_THAT(text, HasSubstr("\nbackward\n"));
+  EXPECT_THAT(text, Not(HasSubstr("\nforward\n")));
+  EXPECT_THAT(text, Not(HasSubstr("c1")));
+}
+
+TEST(PlanTextTest, communication_that_does_not_fit_stands_below_its_value) {
+  exec::ExecutableT executable = plan::makeExample();
+  exec::TensorT &y = *executable.tensors[3];
+  y.name = "blocks/attention/scores_of_all_heads";
+  executable.programs[0]->commands[0]->name = y.name;
+  for (const char *dim : {"heads_of_a_group", "positions", "key_positions"}) {
+    y.layout->dims.push_back(std::make_unique<exec::DimShardingT>());
+    y.layout->dims.back()->name = dim;
+    y.layout->dims.back()->size = 1024;
+  }
+  executable.programs[0]->commands[2]->name = y.name;
+  std::string text = render(executable);
+  EXPECT_THAT(text, HasSubstr(R"(
+  blocks/attention/scores_of_all_heads
+                                      batch 3@data, hidden 3@model,                           36 B
+                                      heads_of_a_group 1024, positions 1024,
+                                      key_positions 1024
+                                      c1 all_reduce over model, 12 B
+)"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_LE(line.size(), 100u) << line;
+}
+
+// The parameter is gathered where the forward pass needs it.
+TEST(PlanTextTest, a_parameter_that_communicates_is_listed_in_that_phase) {
+  exec::ExecutableT executable = plan::makeExample();
+  exec::CommandT &collective = *executable.programs[0]->commands[2];
+  collective.name = "w";
+  collective.operands[0]->buffer = executable.variables[0]->buffer;
+  std::string text = render(executable);
+  size_t forward = text.find("\nforward\n");
+  EXPECT_NE(text.find("  w  ", forward), std::string::npos) << text;
+}
+
+TEST(PlanTextTest, nothing_split) {
+  exec::ExecutableT executable;
+  executable.model = "tiny";
+  executable.programs.push_back(std::make_unique<exec::ProgramT>());
+  executable.programs.back()->name = "eval";
+  std::string text = render(executable);
+  EXPECT_THAT(text, HasSubstr("tiny on 1 device\nlayout: nothing is split\n"));
+  EXPECT_THAT(text, HasSubstr("each evaluation, on each device"));
+  EXPECT_THAT(text, HasSubstr("0 collectives"));
+}
