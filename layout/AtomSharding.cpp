@@ -111,18 +111,25 @@ std::vector<AxisRef> AtomSpace::getParts(AtomSet set) const {
   return getRefs(list);
 }
 
-std::vector<AxisRef> AtomSpace::getGroupAxes(CollectiveKind kind,
-                                             AtomSet set) const {
-  // Foreign parts of one axis in both shardings make no product; the whole axis
-  // does. Other kinds have them on one side only.
-  if (!(set & foreign) ||
-      (kind != CollectiveKind::Permute && kind != CollectiveKind::Exchange))
-    return getParts(set);
+/// Whether the coordinates on two parts of one axis are independent.
+static bool areDigits(AxisRef a, AxisRef b) {
+  return b.pre % (a.pre * a.size) == 0 || a.pre % (b.pre * b.size) == 0;
+}
+
+std::vector<AxisRef> AtomSpace::getGroupAxes(AtomSet set) const {
   std::vector<AxisRef> axes = getParts(set & ~foreign);
-  for (AxisRef part : getParts(set & foreign)) {
-    AxisRef whole{part.axis, 1, axisSizes[part.axis]};
-    if (std::find(axes.begin(), axes.end(), whole) == axes.end())
-      axes.push_back(whole);
+  const std::vector<AxisRef> parts = getParts(set & foreign);
+  for (AxisRef part : parts) {
+    const AxisRef whole{part.axis, 1, axisSizes[part.axis]};
+    bool makeProduct = true;
+    for (size_t i = 0; i < parts.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        makeProduct &= parts[i].axis != part.axis ||
+                       parts[j].axis != part.axis ||
+                       areDigits(parts[i], parts[j]);
+    const AxisRef axis = makeProduct ? part : whole;
+    if (std::find(axes.begin(), axes.end(), axis) == axes.end())
+      axes.push_back(axis);
   }
   std::sort(axes.begin(), axes.end());
   return axes;
@@ -233,9 +240,10 @@ bool AtomSpace::fits(CollectiveKind kind, const AtomSharding &from,
   case CollectiveKind::AllToAll:
     return monotone && !sameDims && !pending && !completed && before == after;
   case CollectiveKind::Permute:
-    return sameBlocks && !sameDims && !pending && !completed;
+    return sameBlocks && !sameDims && !pending && !completed &&
+           !(after & ~before & foreign && to.partial & foreign);
   case CollectiveKind::Slice:
-    return grows && !completed && (!sameDims || pending) &&
+    return grows && !completed && sameDims == bool(pending) &&
            !(((after & ~before) | pending) & (from.getUsedAtoms() | foreign));
   case CollectiveKind::Exchange:
     break;
@@ -272,7 +280,9 @@ AtomSet AtomSpace::getCommunicating(CollectiveKind kind,
     moving |= ::getAtomSet(std::span(a).subspan(kept)) |
               ::getAtomSet(std::span(b).subspan(kept));
   }
-  return moving;
+  // In an exchange everybody takes from the replica it belongs to.
+  return kind == CollectiveKind::Exchange ? moving & from.getUsedAtoms()
+                                          : moving;
 }
 
 /// Elements that one device takes from others in an exchange, at most.
@@ -291,15 +301,14 @@ int64_t AtomSpace::getExchangedElements(const AtomSharding &from,
   return terms * getBlockElements(to) - own;
 }
 
-AtomSpace::Figures AtomSpace::getFigures(CollectiveKind kind,
-                                         const AtomSharding &from,
-                                         const AtomSharding &to) const {
+StepFigures AtomSpace::getFigures(CollectiveKind kind, const AtomSharding &from,
+                                  const AtomSharding &to) const {
+  StepFigures figures{kind};
   if (kind == CollectiveKind::Slice)
-    return {};
-  Figures figures;
+    return figures;
   const AtomSet moving = getCommunicating(kind, from, to);
   if (moving & foreign)
-    for (AxisRef part : getGroupAxes(kind, moving))
+    for (AxisRef part : getGroupAxes(moving))
       figures.groupSize *= part.size;
   else
     figures.groupSize = getGroupSize(moving);
@@ -310,22 +319,26 @@ AtomSpace::Figures AtomSpace::getFigures(CollectiveKind kind,
   }
   figures.wireElements =
       getWireBytes(kind, figures.payloadElements, figures.groupSize);
-  if (kind == CollectiveKind::ReduceScatter)
+  if (kind == CollectiveKind::ReduceScatter) {
     // Completed atoms that split nothing afterwards replicate.
-    figures.wireElements += getWireBytes(
-        CollectiveKind::AllGather, figures.payloadElements / figures.groupSize,
-        getGroupSize(moving & ~to.getSplitAtoms()));
+    figures.gatherSize = getGroupSize(moving & ~to.getSplitAtoms());
+    figures.wireElements +=
+        getWireBytes(CollectiveKind::AllGather,
+                     ceilDiv(figures.payloadElements, figures.groupSize),
+                     figures.gatherSize);
+  }
   return figures;
 }
 
 ReshardStep AtomSpace::getStep(CollectiveKind kind, const AtomSharding &from,
                                const AtomSharding &to) const {
-  Figures figures = getFigures(kind, from, to);
+  StepFigures figures = getFigures(kind, from, to);
   return {kind,
           getSharding(from),
           getSharding(to),
-          getGroupAxes(kind, getCommunicating(kind, from, to)),
+          getGroupAxes(getCommunicating(kind, from, to)),
           figures.groupSize,
+          figures.gatherSize,
           figures.payloadElements,
           figures.wireElements};
 }

@@ -33,6 +33,18 @@ struct AtomSharding {
   auto operator<=>(const AtomSharding &) const = default;
 };
 
+/// The figures of a ReshardStep without its shardings.
+struct StepFigures {
+  CollectiveKind kind = CollectiveKind::Exchange;
+  int64_t groupSize = 1, gatherSize = 1;
+  int64_t payloadElements = 0, wireElements = 0;
+};
+
+/// Microseconds of a step between blocks of so many elements.
+double getCost(const StepFigures &figures, int64_t elementsBefore,
+               int64_t elementsAfter, int64_t elementBytes,
+               const CostModel &model);
+
 /// The atoms of a pair of shardings, and questions about lists of them.
 class AtomSpace {
 public:
@@ -50,9 +62,9 @@ public:
   int64_t getGroupSize(AtomSet set) const;
   /// The atoms of `set` as parts of axes, sorted and joined.
   std::vector<AxisRef> getParts(AtomSet set) const;
-  /// The axes along which a collective of this kind that moves `set` forms
-  /// groups: its parts, or the whole axis where these are no digits of it.
-  std::vector<AxisRef> getGroupAxes(CollectiveKind kind, AtomSet set) const;
+  /// The axes along which devices that differ on `set` form groups: its parts,
+  /// or the whole axis where these are no digits of it.
+  std::vector<AxisRef> getGroupAxes(AtomSet set) const;
 
   /// Atoms of an axis that has no common cut (boundaries 2 and 3 on an axis of
   /// 6, say). No list may gain them; only an exchange crosses such a change.
@@ -64,12 +76,8 @@ public:
   bool fits(CollectiveKind kind, const AtomSharding &from,
             const AtomSharding &to) const;
 
-  /// What the step costs, without spelling out its shardings.
-  struct Figures {
-    int64_t groupSize = 1, payloadElements = 0, wireElements = 0;
-  };
-  Figures getFigures(CollectiveKind kind, const AtomSharding &from,
-                     const AtomSharding &to) const;
+  StepFigures getFigures(CollectiveKind kind, const AtomSharding &from,
+                         const AtomSharding &to) const;
   /// The step with all its figures.
   ReshardStep getStep(CollectiveKind kind, const AtomSharding &from,
                       const AtomSharding &to) const;

@@ -66,6 +66,12 @@ private:
     return list;
   }
 
+  static AtomSharding append(AtomSharding to, size_t d, AtomSet atoms) {
+    for (; atoms; atoms &= atoms - 1)
+      to.dims[d].push_back(uint8_t(std::countr_zero(atoms)));
+    return to;
+  }
+
   /// Completes every subset of the terms that must not stay; if there are many,
   /// all of them, those that split nothing in the target, and single ones.
   void addAllReduces() {
@@ -86,8 +92,8 @@ private:
       complete(rest & -rest);
   }
 
-  /// Completes terms by scattering those that the target has next. The others
-  /// that it wants whole are completed with them, or wait.
+  /// Completes terms by scattering those that the target has next. With them
+  /// are completed none of the others, those that it wants whole, or all.
   void addReduceScatters() {
     const AtomSet open = from.partial & ~target.partial;
     if (!open)
@@ -100,13 +106,26 @@ private:
       to.partial &= ~to.getSplitAtoms();
       add(CollectiveKind::ReduceScatter, to);
       to.partial &= target.partial | target.getSplitAtoms();
+      add(CollectiveKind::ReduceScatter, to);
+      to.partial &= target.partial;
       add(CollectiveKind::ReduceScatter, std::move(to));
     };
+    scatterAway(open & ~target.getSplitAtoms());
     scatter([](size_t) { return 64; });
     scatter([&](size_t d) { return isOnTheWay(d) ? 64 : 0; });
     for (size_t dim = 0; dim < from.dims.size(); ++dim)
       for (size_t count = 1; count <= target.dims[dim].size(); ++count)
         scatter([&](size_t d) { return d == dim ? count : 0; });
+  }
+
+  /// Scatters terms that the target wants whole onto some dimension: a later
+  /// step that moves more takes their all_gather with it.
+  void scatterAway(AtomSet open) {
+    for (size_t d = 0; d < from.dims.size() && open; ++d) {
+      AtomSharding to = append(from, d, open);
+      to.partial &= ~open;
+      add(CollectiveKind::ReduceScatter, std::move(to));
+    }
   }
 
   /// Slices are free, so they take all they can; a list that is not on the way
@@ -122,8 +141,16 @@ private:
     if (some != all)
       add(CollectiveKind::Slice, std::move(some));
     add(CollectiveKind::Slice, std::move(all));
-    partial.partial |= target.partial;
+    partial.partial |= target.partial & unused;
     add(CollectiveKind::Slice, std::move(partial));
+    sliceAway(unused & target.getSplitAtoms());
+  }
+
+  /// Unused atoms that the target splits over may join any dimension, for a
+  /// later step to bring them where they belong: it has less to move.
+  void sliceAway(AtomSet unused) {
+    for (size_t d = 0; d < from.dims.size() && unused; ++d)
+      add(CollectiveKind::Slice, append(from, d, unused));
   }
 
   /// Moves that begin by taking minor atoms off: they are dropped (all_gather)
@@ -178,11 +205,20 @@ private:
       add(CollectiveKind::AllToAll, std::move(moved));
   }
 
-  /// To the target, or to lists in which the target's atoms come first so that
-  /// the others can be taken off.
+  /// To the dimensions of the target or their major atoms, or to lists in which
+  /// the target's atoms come first so that the others can be taken off.
   void addPermutes() {
-    add(CollectiveKind::Permute, target);
-    AtomSharding sorted = from;
+    AtomSharding sorted = from, arrived = from;
+    for (size_t d = 0; d < from.dims.size(); ++d) {
+      arrived.dims[d] = target.dims[d];
+      if (arrived.dims[d].size() > from.dims[d].size())
+        arrived.dims[d].resize(from.dims[d].size());
+    }
+    if (!(arrived.getSplitAtoms() & from.partial))
+      add(CollectiveKind::Permute, std::move(arrived));
+    arrived.dims = target.dims;
+    if (!(arrived.getSplitAtoms() & from.partial))
+      add(CollectiveKind::Permute, std::move(arrived));
     for (size_t d = 0; d < from.dims.size(); ++d) {
       const AtomList &list = from.dims[d], &goal = target.dims[d];
       auto isIn = [](const AtomList &other) {
@@ -195,8 +231,7 @@ private:
       std::copy_if(goal.begin(), goal.end(), out, isIn(list));
       std::remove_copy_if(list.begin(), list.end(), out, isIn(goal));
     }
-    if (sorted != target)
-      add(CollectiveKind::Permute, std::move(sorted));
+    add(CollectiveKind::Permute, std::move(sorted));
   }
 
   const AtomSpace &space;

@@ -76,7 +76,7 @@ private:
   void follow(int32_t index, const ReshardMove &move) {
     const Path &path = paths[index];
     const AtomSharding &from = *path.end;
-    const auto figures = space.getFigures(move.kind, from, move.to);
+    const StepFigures figures = space.getFigures(move.kind, from, move.to);
     const int64_t before = space.getBlockElements(from);
     const int64_t after = space.getBlockElements(move.to);
     int64_t limit = maxElements;
@@ -87,9 +87,7 @@ private:
     Path next = path;
     next.before = index;
     next.kind = move.kind;
-    next.cost += model.getCost(move.kind, figures.groupSize,
-                               figures.wireElements * elementBytes,
-                               std::max(before, after) * elementBytes);
+    next.cost += getCost(figures, before, after, elementBytes, model);
     double rest = 0;
     if (move.to != space.getTarget() &&
         !space.fits(CollectiveKind::Slice, move.to, space.getTarget()))
@@ -131,7 +129,7 @@ private:
     ReshardPlan plan;
     const AtomSharding *from = &space.getSource();
     for (size_t i = 0; i < way.size(); ++i) {
-      // Slices in a row are one, as long as they only split.
+      // Slices that split are one if they stand in a row.
       if (i + 1 < way.size() && way[i]->kind == CollectiveKind::Slice &&
           way[i + 1]->kind == CollectiveKind::Slice &&
           from->partial == way[i + 1]->end->partial)
@@ -146,12 +144,10 @@ private:
   void addStep(ReshardPlan &plan, CollectiveKind kind, const AtomSharding &from,
                const AtomSharding &to) const {
     plan.steps.push_back(space.getStep(kind, from, to));
-    const ReshardStep &step = plan.steps.back();
     const int64_t before = space.getBlockElements(from);
     const int64_t after = space.getBlockElements(to);
-    plan.costUs +=
-        model.getCost(kind, step.groupSize, step.wireElements * elementBytes,
-                      std::max(before, after) * elementBytes);
+    plan.costUs += getCost(space.getFigures(kind, from, to), before, after,
+                           elementBytes, model);
     plan.extraElements = std::max(plan.extraElements, before + after);
   }
 

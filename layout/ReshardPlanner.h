@@ -31,10 +31,10 @@ struct ReshardChoice {
 /// first coordinate and the identity elsewhere, at no communication); uneven
 /// sizes are cut and trimmed. getTransfers gives each step's meaning.
 ///
-/// Search: shortest path over shardings. Steps other than an exchange put axes
-/// where the target has them, complete them, drop them, or reorder the blocks;
-/// none parks an axis on a third dimension, for an exchange beats two such
-/// detours.
+/// Search: shortest path over shardings, by moves towards the target: axes go
+/// where it has them, are completed, dropped, reordered, or parked on any
+/// dimension if that costs nothing. Up to two axes no two steps of any kind are
+/// cheaper by more than 3 %, on three axes 12 % (tests/layout compares all).
 /// Memory: no intermediate block is larger than the larger of the source and
 /// the target block, save that an all_to_all may round up by one message (what
 /// one device sends another). Requires: getViolation is empty for both; equal

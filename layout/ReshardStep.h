@@ -36,9 +36,14 @@ struct ReshardStep {
   CollectiveKind kind = CollectiveKind::Exchange;
   Sharding source;
   Sharding target;
-  /// The axes it communicates over, sorted; for a slice those it splits over.
+  /// The axes it communicates over, sorted: every device takes what it needs
+  /// from devices that differ from it on these only. For a slice those it
+  /// splits over, or makes partial.
   std::vector<AxisRef> axes;
   int64_t groupSize = 1; ///< devices that talk to one another; 1 for a slice
+  /// reduce_scatter: devices that end with the same part, 1 if each has its
+  /// own.
+  int64_t gatherSize = 1;
   /// What one device brings in: its block under `source`; 0 for a slice.
   int64_t payloadElements = 0;
   /// What one device sends, at most: getWireBytes of the payload, and of the
@@ -59,6 +64,10 @@ bool isReshardStep(const Mesh &mesh, std::span<const int64_t> sizes,
 ReshardStep getReshardStep(const Mesh &mesh, std::span<const int64_t> sizes,
                            CollectiveKind kind, const Sharding &source,
                            const Sharding &target);
+
+/// Microseconds that the step takes for a tensor of these sizes.
+double getCost(const ReshardStep &step, std::span<const int64_t> sizes,
+               int64_t elementBytes, const CostModel &model);
 
 } // namespace meshc::layout
 

@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 using namespace meshc::layout;
 using namespace meshc::layout::testing;
 
@@ -87,7 +89,8 @@ void checkPair(const Mesh &mesh, const std::vector<int64_t> &sizes,
   ASSERT_EQ(choice.best.steps.empty(), source == target) << pair;
   ASSERT_EQ(check(mesh, sizes, choice.best, source, target), "")
       << pair << getKinds(choice.best);
-  ASSERT_FALSE(wastesReduction(mesh, sizes, choice.best)) << pair;
+  ASSERT_FALSE(wastesReduction(mesh, sizes, choice.best))
+      << pair << getKinds(choice.best);
   if (!choice.secondBest)
     return;
   ASSERT_LE(choice.best.costUs, choice.secondBest->costUs) << pair;
@@ -104,6 +107,55 @@ void checkAllPairs(const Mesh &mesh, const std::vector<AxisRef> &parts,
       checkPair(mesh, sizes, source, target);
       if (::testing::Test::HasFatalFailure())
         return;
+    }
+}
+
+constexpr CollectiveKind allKinds[] = {
+    CollectiveKind::AllReduce, CollectiveKind::ReduceScatter,
+    CollectiveKind::AllGather, CollectiveKind::AllToAll,
+    CollectiveKind::Permute,   CollectiveKind::Exchange,
+    CollectiveKind::Slice};
+
+/// Cost of the cheapest single step, infinite if there is none.
+double getStepCost(const Mesh &mesh, const std::vector<int64_t> &sizes,
+                   const Sharding &source, const Sharding &target) {
+  double cheapest = std::numeric_limits<double>::infinity();
+  for (CollectiveKind kind : allKinds) {
+    if (!isReshardStep(mesh, sizes, kind, source, target))
+      continue;
+    cheapest = std::min(
+        cheapest, getCost(getReshardStep(mesh, sizes, kind, source, target),
+                          sizes, 4, CostModel()));
+  }
+  return cheapest;
+}
+
+/// No one or two steps through any sharding whatever are cheaper than the plan
+/// by more than `slack`: what looking only at moves towards the target costs.
+void checkAgainstAllDetours(const Mesh &mesh, const std::vector<int64_t> &sizes,
+                            double slack) {
+  const auto shardings =
+      getAllShardings(mesh, getWholeAxes(mesh), sizes.size(), ReduceKind::Sum);
+  const size_t count = shardings.size();
+  std::vector<std::vector<double>> costs(count, std::vector<double>(count));
+  for (size_t i = 0; i < count; ++i)
+    for (size_t j = 0; j < count; ++j)
+      if (i != j)
+        costs[i][j] = getStepCost(mesh, sizes, shardings[i], shardings[j]);
+  for (size_t i = 0; i < count; ++i)
+    for (size_t j = 0; j < count; ++j) {
+      if (i == j)
+        continue;
+      const double cost =
+          planReshard(mesh, sizes, 4, shardings[i], shardings[j]).best.costUs;
+      const int64_t limit = std::max(getBlock(sizes, shardings[i]),
+                                     getBlock(sizes, shardings[j]));
+      for (size_t k = 0; k < count; ++k)
+        if (getBlock(sizes, shardings[k]) <= limit)
+          ASSERT_LE(cost, slack * (costs[i][k] + costs[k][j]))
+              << spell(mesh, shardings[i]) << " to "
+              << spell(mesh, shardings[j]) << " by way of "
+              << spell(mesh, shardings[k]);
     }
 }
 
@@ -182,4 +234,15 @@ TEST(ReshardPairs, FourAxes) {
   for (size_t i = 0; i < count; i += 397)
     checkPair(mesh, {9, 14}, shardings[i / shardings.size()],
               shardings[i % shardings.size()]);
+}
+
+TEST(ReshardPairs, NoDetourIsCheaper) {
+  for (const Mesh &mesh :
+       {Mesh({{"x", 2}, {"y", 2}}), Mesh({{"x", 2}, {"y", 3}})})
+    for (const std::vector<int64_t> &sizes : std::vector<std::vector<int64_t>>{
+             {8, 12}, {7, 5}, {768, 1200}, {701, 97}, {12, 18, 6}})
+      checkAgainstAllDetours(mesh, sizes, 1.03);
+  checkAgainstAllDetours(Mesh({{"x", 2}, {"y", 2}, {"z", 2}}), {8, 16}, 1.12);
+  checkAgainstAllDetours(Mesh({{"x", 2}, {"y", 2}, {"z", 2}}), {800, 1600},
+                         1.12);
 }

@@ -48,7 +48,8 @@ private:
   std::vector<Place> getPlaces(const Sharding &sharding) const;
   int64_t getTerm(const Sharding &sharding, int64_t device) const;
   void fill(const Sharding &sharding);
-  int64_t getFirstOf(int64_t device, const ReshardStep &step) const;
+  std::vector<int64_t> getPeers(const ReshardStep &step, int64_t device) const;
+  bool holdsTerm(const ReshardStep &step, int64_t device) const;
   void runBlockwise(const ReshardStep &step,
                     const std::vector<std::vector<double>> &before,
                     std::string &why);

@@ -33,9 +33,7 @@ void Simulator::runBlockwise(const ReshardStep &step, const Blocks &before,
   const bool reduces = step.kind == CollectiveKind::AllReduce ||
                        step.kind == CollectiveKind::ReduceScatter;
   for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
-    std::vector<int64_t> group{device};
-    if (step.kind != CollectiveKind::Slice)
-      group = mesh.getGroup(device, step.axes);
+    const std::vector<int64_t> group = getPeers(step, device);
     if (int64_t(group.size()) != step.groupSize)
       why = "a wrong group size";
     const Place place = getPlace(step.target, device);
@@ -45,9 +43,7 @@ void Simulator::runBlockwise(const ReshardStep &step, const Blocks &before,
     for (const Place &source : sources)
       if (reduces && source.start != sources[0].start)
         why = "terms of different blocks";
-    const bool isFirstTerm = step.kind != CollectiveKind::Slice ||
-                             getTerm(step.target, device) ==
-                                 getTerm(step.target, getFirstOf(device, step));
+    const bool isTerm = holdsTerm(step, device);
     forEach(place.block, [&](const Position &at) {
       const Position whole = plus(place.start, at);
       double &value = blocks[device][getIndex(place.block, at)];
@@ -63,7 +59,7 @@ void Simulator::runBlockwise(const ReshardStep &step, const Blocks &before,
       }
       if (found > 1 && !reduces)
         why = "parts that overlap";
-      if (found == 1 && !isFirstTerm)
+      if (found == 1 && !isTerm)
         value = getIdentity(step.target.partialKind);
     });
   }
@@ -100,10 +96,9 @@ void Simulator::runExchange(const ReshardStep &step, const Blocks &before,
                             std::string &why) {
   const std::vector<Place> places = getPlaces(step.source);
   for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
-    const std::vector<int64_t> group = mesh.getGroup(device, step.axes);
+    const std::vector<int64_t> group = getPeers(step, device);
     const Place place = getPlace(step.target, device);
-    const bool isFirstTerm = getTerm(step.target, device) ==
-                             getTerm(step.target, getFirstOf(device, step));
+    const bool isTerm = holdsTerm(step, device);
     forEach(place.count, [&](const Position &at) {
       const Position whole = plus(place.start, at);
       std::map<int64_t, double> terms;
@@ -121,13 +116,37 @@ void Simulator::runExchange(const ReshardStep &step, const Blocks &before,
       double value = terms.begin()->second;
       for (auto term = std::next(terms.begin()); term != terms.end(); ++term)
         value = combine(step.source.partialKind, value, term->second);
-      if (!isFirstTerm)
+      if (!isTerm)
         value = getIdentity(step.target.partialKind);
       blocks[device][getIndex(place.block, at)] = value;
     });
   }
 }
 
-int64_t Simulator::getFirstOf(int64_t device, const ReshardStep &step) const {
-  return mesh.getGroup(device, step.axes).front();
+/// The devices from which one device may take.
+std::vector<int64_t> Simulator::getPeers(const ReshardStep &step,
+                                         int64_t device) const {
+  if (step.kind == CollectiveKind::Slice)
+    return {device};
+  return mesh.getGroup(device, step.axes);
+}
+
+/// Whether a device of a partial target gets a value rather than the identity:
+/// the first of those that can find the same terms of the source does.
+bool Simulator::holdsTerm(const ReshardStep &step, int64_t device) const {
+  auto getTerms = [&](int64_t at) {
+    std::set<int64_t> terms;
+    for (int64_t peer : getPeers(step, at))
+      terms.insert(getTerm(step.source, peer));
+    return terms;
+  };
+  const std::set<int64_t> own = getTerms(device);
+  for (int64_t other : mesh.getGroup(device, step.target.partialAxes)) {
+    if (other == device)
+      return true;
+    for (int64_t term : getTerms(other))
+      if (own.contains(term))
+        return false;
+  }
+  return true;
 }
