@@ -1,0 +1,172 @@
+"""Measures meshc beside JAX and writes a report.
+
+Both are measured in turns, round by round, so that what else the machine does
+falls on both. The figure of a side is the median over the rounds of the median
+step. JAX stays in one process per layout and waits while meshc runs.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+import report
+from cases import LAYOUTS, PROGRAMS
+
+BENCH = pathlib.Path(__file__).resolve().parent
+ROOT = BENCH.parent
+BIN = ROOT / "build" / "bin"
+
+
+def run_json(command, **options):
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                            cwd=ROOT, **options)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\nfailed with exit code "
+                 f"{result.returncode}:\n{result.stderr}")
+    return json.loads(result.stdout)
+
+
+def spec_arguments(program, layout):
+    return [program.spec, "--mesh", layout.mesh_option,
+            "--layout", program.layout_option(layout)]
+
+
+def run_meshc(program, layout, steps):
+    return run_json([BIN / "meshc", "run", *spec_arguments(program, layout),
+                     "--bench", steps, "--profile"])
+
+
+class JaxWorker:
+    """The process that holds one program under one layout in JAX."""
+
+    def __init__(self, program, layout):
+        self.process = subprocess.Popen(
+            [sys.executable, BENCH / "jax_worker.py", program.name,
+             str(layout.mesh["data"]), str(layout.mesh["model"])],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.compiled = self.read()
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"JAX ended with exit code {self.process.wait()}")
+        return json.loads(line)
+
+    def run(self, steps):
+        self.process.stdin.write(f"{steps}\n")
+        self.process.stdin.flush()
+        return self.read()
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def median_of(rounds, field):
+    return statistics.median(entry[field] for entry in rounds)
+
+
+def get_limit(plan, rates):
+    """Milliseconds that no implementation of this plan can beat.
+
+    Matmuls at the machine's best rate, and at the copy rate what has to go
+    through memory: SGD reads each parameter and its gradient and writes the
+    parameter; a collective reads what each device brings in and writes as much.
+    """
+    devices = plan["devices"]
+    flops = devices * sum(op["flops_per_device"] * op["repeat"] for op in plan["ops"]
+                          if op["kind"] == "matmul")
+    params = devices * sum(tensor["bytes_per_device"] for tensor in plan["tensors"]
+                           if tensor["role"] == "param")
+    payload = devices * plan["totals"]["collective_payload_bytes"]
+    return {"matmul_ms": flops / rates["flops"] * 1e3,
+            "memory_ms": (3 * params + 2 * payload) / rates["bytes"] * 1e3}
+
+
+def measure(program, layout, steps, rounds, rates):
+    plan = run_json([BIN / "meshc", "plan", *spec_arguments(program, layout),
+                     "--emit", "json"])
+    ours, theirs = [], []
+    worker = JaxWorker(program, layout)
+    for number in range(rounds):
+        ours.append(run_meshc(program, layout, steps))
+        theirs.append(worker.run(steps))
+        print(f"{program.name} {layout.name} round {number + 1}: meshc "
+              f"{ours[-1]['step_ms_median']:.0f} ms, JAX "
+              f"{theirs[-1]['step_ms_median']:.0f} ms", file=sys.stderr)
+    worker.stop()
+    return {
+        "program": program.name,
+        "layout": layout.name,
+        "goal": program.goals[layout.name],
+        "meshc": {
+            "step_ms": median_of(ours, "step_ms_median"),
+            "step_ms_min": min(entry["step_ms_min"] for entry in ours),
+            "compile_s": median_of(ours, "compile_s"),
+            "peak_bytes_per_device": ours[0]["peak_bytes_per_device"],
+            "threads": ours[0]["threads"],
+            "worker_ms": {name: statistics.median(entry["worker_ms"][name] for entry in ours)
+                          for name in ours[0]["worker_ms"]},
+            "collective_payload_bytes": plan["totals"]["collective_payload_bytes"],
+            "rounds": ours,
+        },
+        "jax": {
+            "version": worker.compiled["jax"],
+            "step_ms": median_of(theirs, "step_ms_median"),
+            "step_ms_min": min(entry["step_ms_min"] for entry in theirs),
+            "compile_s": worker.compiled["compile_s"],
+            "peak_bytes_per_device": worker.compiled["peak_bytes_per_device"],
+            "rounds": theirs,
+        },
+        "limit": get_limit(plan, rates),
+    }
+
+
+def measure_rates():
+    """The best matmul and copy rates of the machine, in flop/s and byte/s."""
+    results = run_json([BIN / "meshc-rates", "--benchmark_format=json"],
+                       env={**os.environ, "OMP_NUM_THREADS": "1"})["benchmarks"]
+    return {unit: max(entry[unit] for entry in results if unit in entry)
+            for unit in ("flops", "bytes")}
+
+
+def read_processor():
+    with open("/proc/cpuinfo", encoding="utf-8") as info:
+        for line in info:
+            if line.startswith("model name"):
+                return " ".join(line.split(":", 1)[1].split())
+    sys.exit("/proc/cpuinfo names no processor")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, help="of one measurement; by program if not given")
+    parser.add_argument("--program", choices=[program.name for program in PROGRAMS])
+    parser.add_argument("--layout", choices=[layout.name for layout in LAYOUTS])
+    parser.add_argument("--output", type=pathlib.Path, default=BENCH / "results",
+                        help="folder for the report")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    rates = measure_rates()
+    cases = [measure(program, layout, arguments.steps or program.steps,
+                     arguments.rounds, rates)
+             for program in PROGRAMS for layout in LAYOUTS
+             if arguments.program in (None, program.name)
+             and arguments.layout in (None, layout.name)]
+    result = {"date": datetime.date.today().isoformat(), "processor": read_processor(),
+              "cores": os.cpu_count(), "rates": rates, "cases": cases}
+    path = report.write(result, arguments.output)
+    print(path.read_text(encoding="utf-8"))
+    print(f"written to {path}")
+
+
+main()

@@ -1,0 +1,116 @@
+"""The measured programs in JAX: the same mathematics as their .mesh files.
+
+Each gives its parameters, its inputs, how both lie on the mesh and the loss.
+The sizes are those of the .mesh files.
+"""
+
+import dataclasses
+import math
+from typing import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+
+@dataclasses.dataclass
+class Model:
+    params: dict  # name -> (array, PartitionSpec)
+    inputs: dict
+    loss: Callable
+    learning_rate: float
+
+
+def normal(rng, shape, stddev=1.0):
+    return (rng.standard_normal(shape) * stddev).astype(np.float32)
+
+
+def make_mlp():
+    batch, pixel, hidden1, hidden2, classes = 512, 784, 4096, 4096, 10
+    rng = np.random.default_rng(0)
+    params = {
+        "w1": (normal(rng, (pixel, hidden1), 0.02), P(None, "model")),
+        "b1": (np.zeros(hidden1, np.float32), P("model")),
+        "w2": (normal(rng, (hidden1, hidden2), 0.02), P("model", None)),
+        "b2": (np.zeros(hidden2, np.float32), P()),
+        "w3": (normal(rng, (hidden2, classes), 0.02), P()),
+        "b3": (np.zeros(classes, np.float32), P()),
+    }
+    inputs = {
+        "image": (normal(rng, (batch, pixel)), P("data", None)),
+        "label": (rng.integers(0, classes, batch).astype(np.int32), P("data")),
+    }
+
+    def loss(params, image, label):
+        h1 = jax.nn.relu(image @ params["w1"] + params["b1"])
+        h2 = jax.nn.relu(h1 @ params["w2"] + params["b2"])
+        logits = h2 @ params["w3"] + params["b3"]
+        total = jax.nn.logsumexp(logits, axis=-1)
+        picked = jnp.take_along_axis(logits, label[:, None], axis=-1)[:, 0]
+        return jnp.mean(total - picked)
+
+    return Model(params, inputs, loss, 0.01)
+
+
+def layer_norm(x, gain, bias):
+    centred = x - jnp.mean(x, axis=-1, keepdims=True)
+    variance = jnp.mean(centred * centred, axis=-1, keepdims=True)
+    return centred * jax.lax.rsqrt(variance + 1e-5) * gain + bias
+
+
+def attention(p, x, d_head):
+    q = jnp.einsum("bpm,mhe->bhpe", x, p["wq"])
+    k = jnp.einsum("bkm,mhe->bhke", x, p["wk"])
+    v = jnp.einsum("bkm,mhe->bhke", x, p["wv"])
+    scores = jnp.einsum("bhpe,bhke->bhpk", q, k) * d_head ** -0.5
+    pos = x.shape[1]
+    seen = jnp.where(jnp.tril(jnp.ones((pos, pos), bool)), scores, -jnp.inf)
+    read = jnp.einsum("bhpk,bhke->bhpe", jax.nn.softmax(seen, axis=-1), v)
+    return jnp.einsum("bhpe,hem->bpm", read, p["wo"])
+
+
+def feed_forward(p, x):
+    h = jax.nn.gelu(x @ p["w1"] + p["b1"], approximate=False)
+    return h @ p["w2"] + p["b2"]
+
+
+def make_blocks():
+    batch, pos, d_model, heads, d_head, d_ff, layers = 16, 128, 512, 8, 64, 2048, 4
+    rng = np.random.default_rng(0)
+    params = {}
+    for layer in range(layers):
+        scope = f"b{layer + 1}/"
+        stddev = 1 / math.sqrt(d_model)
+        for name in ("wq", "wk", "wv"):
+            params[scope + name] = (normal(rng, (d_model, heads, d_head), stddev),
+                                    P(None, "model", None))
+        params[scope + "wo"] = (normal(rng, (heads, d_head, d_model), stddev),
+                                P("model", None, None))
+        for norm in ("norm1", "norm2"):
+            params[f"{scope}{norm}/gain"] = (np.ones(d_model, np.float32), P())
+            params[f"{scope}{norm}/bias"] = (np.zeros(d_model, np.float32), P())
+        params[scope + "w1"] = (normal(rng, (d_model, d_ff), stddev), P(None, "model"))
+        params[scope + "b1"] = (np.zeros(d_ff, np.float32), P("model"))
+        params[scope + "w2"] = (normal(rng, (d_ff, d_model), 1 / math.sqrt(d_ff)),
+                                P("model", None))
+        params[scope + "b2"] = (np.zeros(d_model, np.float32), P())
+    inputs = {name: (normal(rng, (batch, pos, d_model)), P("data", None, None))
+              for name in ("x", "target")}
+
+    def block(p, x):
+        x = x + attention(p, layer_norm(x, p["norm1/gain"], p["norm1/bias"]), d_head)
+        return x + feed_forward(p, layer_norm(x, p["norm2/gain"], p["norm2/bias"]))
+
+    def loss(params, x, target):
+        for layer in range(layers):
+            scope = f"b{layer + 1}/"
+            x = block({name.removeprefix(scope): value for name, value in params.items()
+                       if name.startswith(scope)}, x)
+        difference = x - target
+        return jnp.mean(difference * difference)
+
+    return Model(params, inputs, loss, 0.01)
+
+
+MODELS = {"mlp": make_mlp, "blocks": make_blocks}
