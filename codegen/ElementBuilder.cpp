@@ -1,0 +1,259 @@
+#include "codegen/ElementBuilder.h"
+
+#include "codegen/ExecTypes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+
+ElementBuilder::ElementBuilder(const Step &step, const Cluster &cluster,
+                               const Schedule &schedule, Location loc,
+                               OpBuilder entry, Value operands,
+                               Value coordinates)
+    : step(step), cluster(cluster), schedule(schedule), loc(loc), entry(entry),
+      operands(operands),
+      coordinates(coordinates), row{entry, {}, {}}, chunk{entry, {}, {}} {}
+
+Value ElementBuilder::getConstant(TypedAttr value) {
+  Value &constant = constants[value];
+  if (!constant)
+    constant = arith::ConstantOp::create(entry, loc, value);
+  return constant;
+}
+
+Value ElementBuilder::getConstant(int64_t value) {
+  return getConstant(entry.getI64IntegerAttr(value));
+}
+
+void ElementBuilder::beginRow(OpBuilder builder) {
+  row = {builder, {}, {}};
+  reduced.clear();
+}
+
+void ElementBuilder::beginChunk(OpBuilder builder, int64_t chunkLanes,
+                                unsigned chunkStage) {
+  chunk = {builder, {}, {}};
+  lanes = chunkLanes;
+  stage = chunkStage;
+}
+
+bool ElementBuilder::hasColumns(ArrayRef<unsigned> dims) const {
+  return llvm::any_of(dims, [&](unsigned dim) {
+    return llvm::is_contained(schedule.getColumns(), dim);
+  });
+}
+
+Value ElementBuilder::broadcast(Value value) {
+  if (isa<VectorType>(value.getType()))
+    return value;
+  return vector::BroadcastOp::create(
+      chunk.builder, loc, VectorType::get({lanes}, value.getType()), value);
+}
+
+//===-- Elements ----------------------------------------------------------===//
+
+Value ElementBuilder::getScalar(OpFoldResult splat) {
+  if (auto attr = dyn_cast<Attribute>(splat))
+    return getConstant(cast<TypedAttr>(attr));
+  return getCaptured(cast<Value>(splat));
+}
+
+Value ElementBuilder::getElement(Value tensor, ArrayRef<unsigned> dims) {
+  if (OpFoldResult splat = getSplat(tensor))
+    return getScalar(splat);
+  bool inColumns = hasColumns(dims);
+  Scope &scope = inColumns ? chunk : row;
+  Key key(tensor.getAsOpaquePointer(), Cluster::Dims(dims));
+  if (auto known = scope.elements.find(key); known != scope.elements.end())
+    return known->second;
+
+  Operation *op = tensor.getDefiningOp();
+  Value element;
+  if (const Cluster::Member *producer = cluster.getProducer(tensor)) {
+    const Schedule::Buffer *buffer = schedule.getBuffer(tensor);
+    std::optional<unsigned> reload = schedule.getReloadStage(tensor);
+    Type type = cast<RankedTensorType>(tensor.getType()).getElementType();
+    if (reduced.contains(op)) {
+      element = reduced.lookup(op);
+    } else if (inColumns && buffer && stage > buffer->stage) {
+      element =
+          loadFrom(chunk.builder, getBufferPlace(tensor, buffer->offset), type);
+    } else if (inColumns && reload && stage > *reload) {
+      element = load(tensor, dims);
+    } else {
+      element = compute(op, producer->loops, scope);
+      if (inColumns && buffer)
+        storeTo(chunk.builder, broadcast(element),
+                getBufferPlace(tensor, buffer->offset));
+    }
+  } else if (op && isRecomputed(op)) {
+    element = compute(op, getLoopsAt(op, dims), scope);
+  } else {
+    element = load(tensor, dims);
+  }
+  scope.elements[key] = element;
+  return element;
+}
+
+Value ElementBuilder::compute(Operation *op, ArrayRef<unsigned> loops,
+                              Scope &scope) {
+  if (OpFoldResult splat = getSplat(op->getResult(0)))
+    return getScalar(splat);
+  auto generic = cast<linalg::GenericOp>(op);
+  Operation *yield = generic.getBody()->getTerminator();
+  Values values = computeBody(generic, loops, scope, yield);
+  Value result = yield->getOperand(0);
+  auto known = values.find(result);
+  return known != values.end() ? known->second : getCaptured(result);
+}
+
+Value ElementBuilder::getTerm(const Cluster::Member &member) {
+  auto generic = cast<linalg::GenericOp>(member.op);
+  Operation *combiner = getCombiner(generic);
+  Scope &scope = hasColumns(member.loops) ? chunk : row;
+  Values values = computeBody(generic, member.loops, scope, combiner);
+  Value term = codegen::getTerm(generic, combiner);
+  auto known = values.find(term);
+  return known != values.end() ? known->second : getCaptured(term);
+}
+
+Value ElementBuilder::getInit(const Cluster::Member &member) {
+  auto generic = cast<linalg::GenericOp>(member.op);
+  return getElement(generic.getDpsInitOperand(0)->get(),
+                    cluster.getResultDims(member));
+}
+
+void ElementBuilder::setReduced(const Cluster::Member &member, Value result) {
+  reduced[member.op] = result;
+}
+
+/// Computes the body up to `end`. Of the accumulator only a body without
+/// iterations to reduce sees the value.
+ElementBuilder::Values ElementBuilder::computeBody(linalg::GenericOp op,
+                                                   ArrayRef<unsigned> loops,
+                                                   Scope &scope,
+                                                   Operation *end) {
+  Values values;
+  bool reduces = !isa<linalg::YieldOp>(end);
+  SmallVector<ReadOperand> reads = getReads(op);
+  auto read = reads.begin();
+  for (OpOperand &operand : op->getOpOperands()) {
+    BlockArgument argument = op.getMatchingBlockArgument(&operand);
+    if (!op.payloadUsesValueFromOperand(&operand))
+      continue;
+    if (!isa<RankedTensorType>(operand.get().getType())) {
+      values[argument] = getCaptured(operand.get());
+      continue;
+    }
+    if (!(reduces && op.isDpsInit(&operand)))
+      values[argument] = getElement(read->tensor, getDimsOf(*read, loops));
+    ++read;
+  }
+  for (Operation &inner : op.getBody()->without_terminator()) {
+    if (&inner == end)
+      break;
+    computeScalar(inner, loops, scope, values);
+  }
+  return values;
+}
+
+void ElementBuilder::computeScalar(Operation &op, ArrayRef<unsigned> loops,
+                                   Scope &scope, Values &values) {
+  OpBuilder &builder = scope.builder;
+  auto lookUp = [&](Value value) {
+    auto known = values.find(value);
+    return known != values.end() ? known->second : getCaptured(value);
+  };
+  if (auto index = dyn_cast<linalg::IndexOp>(op)) {
+    values[index] = getPosition(loops[index.getDim()], scope);
+    return;
+  }
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    values[constant] = getConstant(constant.getValue());
+    return;
+  }
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+    values[extract] =
+        gather(extract.getTensor(),
+               llvm::map_to_vector(extract.getIndices(), lookUp), scope);
+    return;
+  }
+  SmallVector<Value> arguments = llvm::map_to_vector(op.getOperands(), lookUp);
+  bool isVector = llvm::any_of(
+      arguments, [](Value value) { return isa<VectorType>(value.getType()); });
+  IRMapping mapping;
+  for (auto [operand, argument] : llvm::zip_equal(op.getOperands(), arguments))
+    mapping.map(operand, isVector ? broadcast(argument) : argument);
+  Operation *copy = builder.clone(op, mapping);
+  copy->setLoc(loc);
+  for (auto [result, built] :
+       llvm::zip_equal(op.getResults(), copy->getResults())) {
+    if (isVector)
+      built.setType(VectorType::get({lanes}, built.getType()));
+    values[result] = built;
+  }
+}
+
+//===-- Values from outside the body --------------------------------------===//
+
+Value ElementBuilder::getCaptured(Value value) {
+  if (Value known = captured.lookup(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  if (isa<spmd::AxisIndexOp>(op)) {
+    Value coordinate = getCoordinate(op);
+    captured[value] = coordinate;
+    return coordinate;
+  }
+  IRMapping mapping;
+  for (Value operand : op->getOperands())
+    mapping.map(operand, getCaptured(operand));
+  Operation *copy = entry.clone(*op, mapping);
+  copy->setLoc(loc);
+  for (auto [result, built] :
+       llvm::zip_equal(op->getResults(), copy->getResults()))
+    captured[result] = built;
+  return captured[value];
+}
+
+/// The coordinate on part {pre, size} of an axis of size n, with coordinate c
+/// on the whole axis, is (c / (n / (pre * size))) mod size (layout/Mesh.h).
+Value ElementBuilder::getCoordinate(Operation *op) {
+  nd::AxisRefAttr part = cast<spmd::AxisIndexOp>(op).getAxis();
+  layout::Mesh mesh = nd::getMesh(op);
+  int32_t axis = *mesh.findAxis(part.getName().getValue());
+  Value pointer =
+      offsetPointer(entry, coordinates, entry.getI64Type(), getConstant(axis));
+  Value coordinate =
+      LLVM::LoadOp::create(entry, loc, entry.getI64Type(), pointer, 8);
+  if (part.getSize() != 0) {
+    int64_t inner = mesh.getAxisSize(axis) / (part.getPre() * part.getSize());
+    coordinate = arith::RemUIOp::create(
+        entry, loc,
+        arith::DivUIOp::create(entry, loc, coordinate, getConstant(inner)),
+        getConstant(part.getSize()));
+  }
+  return arith::IndexCastOp::create(entry, loc, entry.getIndexType(),
+                                    coordinate);
+}
+
+/// Position along `dim` as index, one per lane along the last column dimension.
+Value ElementBuilder::getPosition(unsigned dim, Scope &scope) {
+  if (dim == Cluster::unit)
+    return getConstant(entry.getIndexAttr(0));
+  OpBuilder &builder = llvm::is_contained(schedule.getColumns(), dim)
+                           ? chunk.builder
+                           : scope.builder;
+  Value position = arith::IndexCastOp::create(
+      builder, loc, builder.getIndexType(), positions.at(dim));
+  if (schedule.getColumns().empty() || dim != schedule.getColumns().back())
+    return position;
+  Value steps = vector::StepOp::create(
+      builder, loc, VectorType::get({lanes}, builder.getIndexType()));
+  return arith::AddIOp::create(builder, loc, broadcast(position), steps);
+}

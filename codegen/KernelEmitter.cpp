@@ -1,0 +1,413 @@
+// The loops of a kernel, as Schedule.h describes them.
+
+#include "codegen/KernelEmitter.h"
+
+#include "codegen/ElementBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace meshc::codegen;
+
+/// Columns computed at once: 16 32-bit lanes are one 512-bit register or two
+/// 256-bit ones. Light bodies take two such groups, so that four additions are
+/// on their way in a reduction with 256-bit registers; heavier ones would run
+/// out of registers. Source: measured, bench/KernelBench.cpp.
+static constexpr int64_t heavyLanes = 16;
+static constexpr int64_t lightLanes = 32;
+/// A body heavier than three exponentials or divisions.
+static constexpr unsigned heavyWork = 3 * costlyWork;
+
+namespace {
+class KernelBuilder {
+public:
+  KernelBuilder(const Step &step, const Cluster &cluster,
+                const Schedule &schedule, StringRef name, ModuleOp kernels);
+
+private:
+  /// A number of columns from one position on, in chunks of equal width. Sizes
+  /// are static, so what is left of a row is a narrower vector, not a mask.
+  struct Segment {
+    int64_t start, lanes, chunks;
+  };
+  /// Vector accumulators of the reductions of one stage, by segment.
+  using Accumulators = SmallVector<Value>;
+  using ChunkBody = llvm::function_ref<SmallVector<Value>(
+      OpBuilder &, int64_t lanes, ArrayRef<Value> accumulators)>;
+
+  ArrayRef<Cluster::Member> members() const { return cluster.getMembers(); }
+  Value constant(int64_t value) { return elements.getConstant(value); }
+  void setParallelPositions(OpBuilder &builder, Value iteration);
+  void emitInits(OpBuilder builder);
+  void emitRow(OpBuilder builder);
+  void emitStage(OpBuilder &builder, unsigned stage);
+  void emitRowResults(OpBuilder &builder);
+  Accumulators emitColumns(OpBuilder &builder, unsigned level,
+                           ArrayRef<Value> accumulators, size_t perSegment,
+                           ChunkBody body);
+  Accumulators emitLastColumns(OpBuilder &builder, ArrayRef<Value> accumulators,
+                               size_t perSegment, ChunkBody body);
+  SmallVector<Value> emitSegment(OpBuilder &builder, const Segment &segment,
+                                 ArrayRef<Value> accumulators, ChunkBody body);
+  SmallVector<Value> emitStageChunk(OpBuilder &builder, unsigned stage,
+                                    int64_t lanes,
+                                    ArrayRef<Value> accumulators);
+  void finishReductions(OpBuilder &builder, unsigned stage,
+                        ArrayRef<Value> accumulators);
+  Value combine(OpBuilder &builder, unsigned member, Value lhs, Value rhs);
+  void accumulate(OpBuilder &builder, unsigned member, Value term);
+  void setSegments();
+
+  const Cluster &cluster;
+  const Schedule &schedule;
+  Location loc;
+  LLVM::LLVMFuncOp function;
+  ElementBuilder elements;
+  SmallVector<Segment> segments;
+  Value blockStart, blockEnd; ///< of the last column dimension, if cut
+};
+} // namespace
+
+static LLVM::LLVMFuncOp createFunction(Location loc, StringRef name,
+                                       ModuleOp kernels) {
+  MLIRContext *context = kernels.getContext();
+  OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
+  Type pointer = LLVM::LLVMPointerType::get(context);
+  Type integer = builder.getI64Type();
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
+                                          {pointer, pointer, integer, integer});
+  auto function = LLVM::LLVMFuncOp::create(builder, loc, name, type);
+  Block *block = function.addEntryBlock(builder);
+  builder.setInsertionPointToEnd(block);
+  LLVM::ReturnOp::create(builder, loc, ValueRange());
+  return function;
+}
+
+/// Where the entry's code goes: before the return.
+static OpBuilder atEnd(LLVM::LLVMFuncOp function) {
+  return OpBuilder(function.getBody().front().getTerminator());
+}
+
+/// An operation that keeps a place in a block until it is erased.
+static Operation *createAnchor(OpBuilder &builder, Location loc) {
+  return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(0));
+}
+
+KernelBuilder::KernelBuilder(const Step &step, const Cluster &cluster,
+                             const Schedule &schedule, StringRef name,
+                             ModuleOp kernels)
+    : cluster(cluster), schedule(schedule),
+      loc(NameLoc::get(StringAttr::get(kernels.getContext(), name))),
+      function(createFunction(loc, name, kernels)),
+      elements(step, cluster, schedule, loc, atEnd(function),
+               function.getArgument(0), function.getArgument(1)) {
+  setSegments();
+  OpBuilder builder = atEnd(function);
+  auto loop = scf::ForOp::create(builder, loc, function.getArgument(2),
+                                 function.getArgument(3), constant(1));
+  elements.setEntryPoint(loop);
+  OpBuilder body = OpBuilder(loop.getBody()->getTerminator());
+  setParallelPositions(body, loop.getInductionVar());
+  emitInits(body);
+  for (unsigned dim : schedule.getSummed()) {
+    auto sum = scf::ForOp::create(
+        body, loc, constant(0), constant(cluster.getSizes()[dim]), constant(1));
+    elements.setPosition(dim, sum.getInductionVar());
+    body = OpBuilder(sum.getBody()->getTerminator());
+  }
+  emitRow(body);
+}
+
+void KernelBuilder::setSegments() {
+  unsigned work = 0;
+  for (const Cluster::Member &member : members())
+    work += getWork(member.op);
+  int64_t wide = work > heavyWork ? heavyLanes : lightLanes;
+  if (schedule.getColumns().empty())
+    return;
+  int64_t size = cluster.getSizes()[schedule.getColumns().back()];
+  int64_t start = 0;
+  for (int64_t lanes : {wide, heavyLanes, size % heavyLanes}) {
+    if (lanes == 0 || size - start < lanes)
+      continue;
+    int64_t chunks = (size - start) / lanes;
+    segments.push_back({start, lanes, chunks});
+    start += chunks * lanes;
+  }
+}
+
+void KernelBuilder::setParallelPositions(OpBuilder &builder, Value iteration) {
+  auto take = [&](int64_t size) {
+    Value position =
+        arith::RemUIOp::create(builder, loc, iteration, constant(size));
+    iteration = arith::DivUIOp::create(builder, loc, iteration, constant(size));
+    return position;
+  };
+  if (int64_t block = schedule.getColumnBlock()) {
+    int64_t size = cluster.getSizes()[schedule.getColumns().back()];
+    bool isOnly = schedule.getParallel().empty();
+    Value index = isOnly ? iteration : take((size + block - 1) / block);
+    blockStart = arith::MulIOp::create(builder, loc, index, constant(block));
+    blockEnd = arith::MinUIOp::create(
+        builder, loc,
+        arith::AddIOp::create(builder, loc, blockStart, constant(block)),
+        constant(size));
+  }
+  ArrayRef<unsigned> dims = schedule.getParallel();
+  for (size_t i = dims.size(); i-- > 0;)
+    elements.setPosition(dims[i], i == 0 ? iteration
+                                         : take(cluster.getSizes()[dims[i]]));
+}
+
+//===-- Columns -----------------------------------------------------------===//
+
+SmallVector<Value> KernelBuilder::emitSegment(OpBuilder &builder,
+                                              const Segment &segment,
+                                              ArrayRef<Value> accumulators,
+                                              ChunkBody body) {
+  unsigned dim = schedule.getColumns().back();
+  bool isCut = blockStart && segment.start == 0;
+  if (segment.chunks == 1 && !isCut) {
+    elements.setPosition(dim, constant(segment.start));
+    return body(builder, segment.lanes, accumulators);
+  }
+  int64_t end = segment.start + segment.chunks * segment.lanes;
+  Value first = constant(segment.start), last = constant(end);
+  if (isCut) {
+    first = blockStart;
+    last = arith::MinUIOp::create(builder, loc, blockEnd, last);
+  }
+  auto loop = scf::ForOp::create(
+      builder, loc, first, last, constant(segment.lanes), accumulators,
+      [](OpBuilder &, Location, Value, ValueRange) {});
+  OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
+  elements.setPosition(dim, loop.getInductionVar());
+  SmallVector<Value> results =
+      body(inner, segment.lanes,
+           llvm::to_vector_of<Value>(loop.getRegionIterArgs()));
+  scf::YieldOp::create(inner, loc, results);
+  return llvm::to_vector_of<Value>(loop.getResults());
+}
+
+KernelBuilder::Accumulators
+KernelBuilder::emitLastColumns(OpBuilder &builder, ArrayRef<Value> accumulators,
+                               size_t perSegment, ChunkBody body) {
+  Accumulators results;
+  OpBuilder at = builder;
+  for (auto [index, segment] : llvm::enumerate(segments)) {
+    if (blockStart && segment.start > 0 && index == 1) {
+      // The columns after the last whole chunk belong to the last block.
+      int64_t size = cluster.getSizes()[schedule.getColumns().back()];
+      Value isLast = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq,
+                                           blockEnd, constant(size));
+      auto last = scf::IfOp::create(at, loc, isLast, /*withElse=*/false);
+      at = OpBuilder(last.thenBlock()->getTerminator());
+    }
+    llvm::append_range(
+        results,
+        emitSegment(at, segment,
+                    accumulators.slice(index * perSegment, perSegment), body));
+  }
+  return results;
+}
+
+KernelBuilder::Accumulators
+KernelBuilder::emitColumns(OpBuilder &builder, unsigned level,
+                           ArrayRef<Value> accumulators, size_t perSegment,
+                           ChunkBody body) {
+  ArrayRef<unsigned> columns = schedule.getColumns();
+  if (level + 1 == columns.size())
+    return emitLastColumns(builder, accumulators, perSegment, body);
+  unsigned dim = columns[level];
+  auto loop = scf::ForOp::create(
+      builder, loc, constant(0), constant(cluster.getSizes()[dim]), constant(1),
+      accumulators, [](OpBuilder &, Location, Value, ValueRange) {});
+  OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
+  elements.setPosition(dim, loop.getInductionVar());
+  Accumulators results = emitColumns(
+      inner, level + 1, llvm::to_vector_of<Value>(loop.getRegionIterArgs()),
+      perSegment, body);
+  scf::YieldOp::create(inner, loc, results);
+  return llvm::to_vector_of<Value>(loop.getResults());
+}
+
+//===-- Rows --------------------------------------------------------------===//
+
+Value KernelBuilder::combine(OpBuilder &builder, unsigned member, Value lhs,
+                             Value rhs) {
+  Operation *combiner =
+      getCombiner(cast<linalg::GenericOp>(members()[member].op));
+  IRMapping mapping;
+  mapping.map(combiner->getOperand(0), lhs);
+  mapping.map(combiner->getOperand(1), rhs);
+  Operation *copy = builder.clone(*combiner, mapping);
+  copy->setLoc(loc);
+  copy->getResult(0).setType(lhs.getType());
+  return copy->getResult(0);
+}
+
+/// Combines `term` with the element of the accumulator at the positions.
+void KernelBuilder::accumulate(OpBuilder &builder, unsigned member,
+                               Value term) {
+  Value tensor = members()[member].op->getResult(0);
+  Cluster::Dims dims = cluster.getResultDims(members()[member]);
+  Value old = elements.load(tensor, dims);
+  if (isa<VectorType>(old.getType()))
+    term = elements.broadcast(term);
+  elements.store(combine(builder, member, old, term), tensor, dims);
+}
+
+/// Sets the accumulators of the parallel position.
+void KernelBuilder::emitInits(OpBuilder builder) {
+  SmallVector<unsigned> scalars, vectors;
+  for (auto [index, member] : llvm::enumerate(members()))
+    if (schedule.getRole(index) == Schedule::Role::Accumulator) {
+      bool hasColumns =
+          llvm::any_of(cluster.getResultDims(member), [&](unsigned dim) {
+            return llvm::is_contained(schedule.getColumns(), dim);
+          });
+      (hasColumns ? vectors : scalars).push_back(index);
+    }
+  if (scalars.empty() && vectors.empty())
+    return;
+  auto setInit = [&](unsigned index) {
+    const Cluster::Member &member = members()[index];
+    elements.store(elements.getInit(member), member.op->getResult(0),
+                   cluster.getResultDims(member));
+  };
+  Operation *anchor = createAnchor(builder, loc);
+  elements.beginRow(OpBuilder(anchor));
+  if (!vectors.empty())
+    emitColumns(builder, 0, {}, 0,
+                [&](OpBuilder &inner, int64_t lanes, ArrayRef<Value>) {
+                  elements.beginChunk(inner, lanes, 0);
+                  llvm::for_each(vectors, setInit);
+                  return SmallVector<Value>();
+                });
+  llvm::for_each(scalars, setInit);
+  anchor->erase();
+}
+
+SmallVector<Value> KernelBuilder::emitStageChunk(OpBuilder &builder,
+                                                 unsigned stageIndex,
+                                                 int64_t lanes,
+                                                 ArrayRef<Value> accumulators) {
+  const Schedule::Stage &stage = schedule.getStages()[stageIndex];
+  elements.beginChunk(builder, lanes, stageIndex);
+  SmallVector<Value> results;
+  for (auto [index, accumulator] :
+       llvm::zip_equal(stage.reductions, accumulators)) {
+    Value term = elements.broadcast(elements.getTerm(members()[index]));
+    results.push_back(
+        combine(elements.getChunkBuilder(), index, accumulator, term));
+  }
+  // Everything is read before anything is written: outputs may lie where
+  // inputs do.
+  SmallVector<Value> terms, values;
+  for (unsigned index : stage.updates)
+    terms.push_back(elements.getTerm(members()[index]));
+  for (unsigned index : stage.stores)
+    values.push_back(
+        elements.getElement(members()[index].op->getResult(0),
+                            cluster.getResultDims(members()[index])));
+  for (auto [index, term] : llvm::zip_equal(stage.updates, terms))
+    accumulate(elements.getChunkBuilder(), index, term);
+  for (auto [index, value] : llvm::zip_equal(stage.stores, values))
+    elements.store(value, members()[index].op->getResult(0),
+                   cluster.getResultDims(members()[index]));
+  return results;
+}
+
+void KernelBuilder::emitStage(OpBuilder &builder, unsigned stageIndex) {
+  const Schedule::Stage &stage = schedule.getStages()[stageIndex];
+  if (stage.reductions.empty() && stage.updates.empty() && stage.stores.empty())
+    return;
+  Operation *anchor = createAnchor(builder, loc);
+  elements.setRowPoint(anchor);
+  SmallVector<Value> accumulators;
+  for (const Segment &segment : segments)
+    for (unsigned index : stage.reductions) {
+      TypedAttr neutral = *arith::getNeutralElement(
+          getCombiner(cast<linalg::GenericOp>(members()[index].op)));
+      auto type = VectorType::get({segment.lanes}, neutral.getType());
+      accumulators.push_back(arith::ConstantOp::create(
+          builder, loc, DenseElementsAttr::get(type, Attribute(neutral))));
+    }
+  accumulators =
+      emitColumns(builder, 0, accumulators, stage.reductions.size(),
+                  [&](OpBuilder &inner, int64_t lanes, ArrayRef<Value> values) {
+                    return emitStageChunk(inner, stageIndex, lanes, values);
+                  });
+  finishReductions(builder, stageIndex, accumulators);
+  anchor->erase();
+}
+
+/// Adds up the lanes of the stage's reductions, segments in order.
+void KernelBuilder::finishReductions(OpBuilder &builder, unsigned stageIndex,
+                                     ArrayRef<Value> accumulators) {
+  ArrayRef<unsigned> reductions = schedule.getStages()[stageIndex].reductions;
+  elements.getRowBuilder() = builder;
+  for (auto [position, index] : llvm::enumerate(reductions)) {
+    const Cluster::Member &member = members()[index];
+    Operation *combiner = getCombiner(cast<linalg::GenericOp>(member.op));
+    vector::CombiningKind kind = *linalg::getCombinerOpKind(combiner);
+    // The order of the lanes is ours to choose: pairwise.
+    arith::FastMathFlags flags = arith::FastMathFlags::reassoc;
+    Value total;
+    for (size_t segment = 0; segment < segments.size(); ++segment) {
+      Value lanes = accumulators[segment * reductions.size() + position];
+      Value sum = vector::ReductionOp::create(builder, loc, kind, lanes, flags);
+      total = total ? combine(builder, index, total, sum) : sum;
+    }
+    if (schedule.getRole(index) == Schedule::Role::Accumulator) {
+      accumulate(builder, index, total);
+      continue;
+    }
+    Value init = elements.getInit(member);
+    elements.setReduced(member, combine(builder, index, init, total));
+  }
+}
+
+void KernelBuilder::emitRowResults(OpBuilder &builder) {
+  elements.getRowBuilder() = builder;
+  SmallVector<Value> terms, values;
+  for (unsigned index : schedule.getRowUpdates())
+    terms.push_back(elements.getTerm(members()[index]));
+  for (unsigned index : schedule.getRowStores())
+    values.push_back(
+        elements.getElement(members()[index].op->getResult(0),
+                            cluster.getResultDims(members()[index])));
+  for (auto [index, term] : llvm::zip_equal(schedule.getRowUpdates(), terms))
+    accumulate(builder, index, term);
+  for (auto [index, value] : llvm::zip_equal(schedule.getRowStores(), values))
+    elements.store(value, members()[index].op->getResult(0),
+                   cluster.getResultDims(members()[index]));
+}
+
+void KernelBuilder::emitRow(OpBuilder builder) {
+  elements.beginRow(builder);
+  for (unsigned stage = 0; stage < schedule.getStages().size(); ++stage)
+    emitStage(builder, stage);
+  emitRowResults(builder);
+}
+
+FailureOr<EmittedKernel> meshc::codegen::emitCpuKernel(const Step &step,
+                                                       StringRef name,
+                                                       ModuleOp kernels) {
+  kernels.getContext()
+      ->loadDialect<LLVM::LLVMDialect, arith::ArithDialect, scf::SCFDialect,
+                    vector::VectorDialect>();
+  std::optional<Cluster> cluster = Cluster::build(step.ops, step.outputs);
+  std::optional<Schedule> schedule;
+  if (cluster)
+    schedule = Schedule::build(*cluster);
+  if (!schedule)
+    return step.ops.front()->emitError(
+        "the operations of a kernel do not fit one loop nest");
+  KernelBuilder(step, *cluster, *schedule, name, kernels);
+  return EmittedKernel{name.str(), schedule->getExtent(*cluster)};
+}

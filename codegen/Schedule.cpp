@@ -1,0 +1,367 @@
+#include "codegen/Schedule.h"
+
+#include "codegen/ExecTypes.h"
+
+using namespace mlir;
+using namespace meshc::codegen;
+
+using Dims = Cluster::Dims;
+
+/// Columns of one iteration where rows are cut: long enough that a call costs
+/// nothing beside it, short enough that many threads find work; with
+/// accumulators, what stays in the first-level cache beside a row of input.
+/// Source: measured, bench/KernelBench.cpp.
+static constexpr int64_t elementwiseBlock = 4096;
+static constexpr int64_t accumulatorBlock = 1024;
+
+/// Row buffers of one kernel: half of a second-level cache of 128 KiB, the
+/// smallest of the processors of x86-64-v3, and far below a thread's stack.
+/// Source: Intel 64 and IA-32 Optimization Manual, 2.5 (256 KiB, shared by two
+/// threads).
+static constexpr int64_t maxScratchBytes = 64 * 1024;
+
+static bool contains(ArrayRef<unsigned> set, unsigned dim) {
+  return llvm::is_contained(set, dim);
+}
+static bool containsAll(ArrayRef<unsigned> set, ArrayRef<unsigned> part) {
+  return llvm::all_of(part, [&](unsigned dim) { return contains(set, dim); });
+}
+static bool intersects(ArrayRef<unsigned> a, ArrayRef<unsigned> b) {
+  return llvm::any_of(a, [&](unsigned dim) { return contains(b, dim); });
+}
+/// Whether `set` has all of `part` or nothing of it.
+static bool hasAllOrNone(ArrayRef<unsigned> set, ArrayRef<unsigned> part) {
+  return containsAll(set, part) || !intersects(set, part);
+}
+
+static int64_t getProduct(const Cluster &cluster, ArrayRef<unsigned> dims) {
+  int64_t product = 1;
+  for (unsigned dim : dims)
+    product *= cluster.getSizes()[dim];
+  return product;
+}
+
+static int64_t getTensorBytes(Value tensor) {
+  return getBytes(cast<RankedTensorType>(tensor.getType()));
+}
+
+/// Whether another member reads the result of `member`.
+static bool isReadInside(const Cluster &cluster, unsigned member) {
+  Value result = cluster.getMembers()[member].op->getResult(0);
+  bool isRead = false;
+  for (const Cluster::Member &other : cluster.getMembers())
+    cluster.walkReads(
+        other.op, other.loops, [&](Value tensor, ArrayRef<unsigned>) {
+          isRead |= tensor == result && cluster.getProducer(tensor) != nullptr;
+        });
+  return isRead;
+}
+
+//===-- Rows and columns --------------------------------------------------===//
+
+/// Dimension along which most bytes are contiguous; `unit` if there is none.
+static unsigned getContiguousDim(const Cluster &cluster) {
+  SmallVector<int64_t> votes(cluster.getNumDims(), 0);
+  for (const Cluster::Access &access : cluster.getAccesses())
+    for (unsigned dim : llvm::reverse(access.dims))
+      if (dim != Cluster::unit) {
+        votes[dim] += getTensorBytes(access.tensor);
+        break;
+      }
+  if (votes.empty())
+    return Cluster::unit;
+  return unsigned(llvm::max_element(votes) - votes.begin());
+}
+
+/// Sets of dimensions to try as columns, best first.
+static SmallVector<Dims> getColumnChoices(const Cluster &cluster) {
+  unsigned contiguous = getContiguousDim(cluster);
+  if (contiguous == Cluster::unit)
+    return {Dims()};
+  SmallVector<Dims> choices;
+  for (auto [index, member] : llvm::enumerate(cluster.getMembers())) {
+    Dims reduced = cluster.getReducedDims(member);
+    if (reduced.empty())
+      continue;
+    if (isReadInside(cluster, index)) {
+      // Rows against the grain of memory would be slower than two kernels.
+      if (!contains(reduced, contiguous))
+        return {};
+      return {reduced};
+    }
+    if (contains(reduced, contiguous))
+      choices.push_back(reduced);
+  }
+  choices.push_back({contiguous});
+  return choices;
+}
+
+/// Puts dimensions in the order in which the largest tensor stores them.
+static void sortByStorage(const Cluster &cluster, Dims &dims) {
+  const Cluster::Access *largest = nullptr;
+  for (const Cluster::Access &access : cluster.getAccesses())
+    if (!largest ||
+        getTensorBytes(access.tensor) * (access.dims.size() + 1) >
+            getTensorBytes(largest->tensor) * (largest->dims.size() + 1))
+      largest = &access;
+  if (!largest)
+    return;
+  auto position = [&](unsigned dim) {
+    auto found = llvm::find(largest->dims, dim);
+    return found == largest->dims.end()
+               ? ptrdiff_t(-1)
+               : ptrdiff_t(found - largest->dims.begin());
+  };
+  llvm::sort(dims, [&](unsigned a, unsigned b) {
+    return std::pair(position(a), a) < std::pair(position(b), b);
+  });
+}
+
+bool Schedule::divide(const Cluster &cluster, ArrayRef<unsigned> chosen) {
+  columns.assign(chosen.begin(), chosen.end());
+  summed.clear();
+  parallel.clear();
+  bool isFirst = true;
+  for (const Cluster::Member &member : cluster.getMembers()) {
+    Dims reduced = cluster.getReducedDims(member);
+    if (!hasAllOrNone(reduced, columns))
+      return false;
+    llvm::erase_if(reduced,
+                   [&](unsigned dim) { return contains(columns, dim); });
+    if (reduced.empty())
+      continue;
+    if (isFirst)
+      summed = reduced;
+    else if (summed.size() != reduced.size() || !containsAll(summed, reduced))
+      return false;
+    isFirst = false;
+  }
+  for (unsigned dim = 0; dim < cluster.getNumDims(); ++dim)
+    if (!contains(columns, dim) && !contains(summed, dim))
+      parallel.push_back(dim);
+  for (Dims *dims : {&parallel, &summed, &columns})
+    sortByStorage(cluster, *dims);
+  return assignRoles(cluster);
+}
+
+bool Schedule::assignRoles(const Cluster &cluster) {
+  roles.clear();
+  for (const Cluster::Member &member : cluster.getMembers()) {
+    Dims reduced = cluster.getReducedDims(member);
+    if (intersects(reduced, summed))
+      roles.push_back(Role::Accumulator);
+    else if (!reduced.empty())
+      roles.push_back(Role::Reduction);
+    else
+      roles.push_back(intersects(member.loops, columns) ? Role::Column
+                                                        : Role::Row);
+  }
+  for (unsigned member = 0; member < roles.size(); ++member)
+    if (!isSound(cluster, member))
+      return false;
+  return true;
+}
+
+bool Schedule::isSound(const Cluster &cluster, unsigned member) const {
+  const Cluster::Member &info = cluster.getMembers()[member];
+  bool hasEveryRow =
+      containsAll(info.loops, parallel) && containsAll(info.loops, summed);
+  switch (roles[member]) {
+  case Role::Accumulator:
+    return hasEveryRow && hasAllOrNone(info.loops, columns) &&
+           !isReadInside(cluster, member);
+  case Role::Reduction:
+    // Without some row dimension it would be computed again for each position.
+    return hasEveryRow;
+  case Role::Column:
+  case Role::Row:
+    if (cluster.isOutput(info.op->getResult(0)))
+      return hasEveryRow && hasAllOrNone(info.loops, columns);
+    return hasEveryRow || getWork(info.op) < costlyWork;
+  }
+  llvm_unreachable("not a role");
+}
+
+int64_t Schedule::getExtent(const Cluster &cluster) const {
+  int64_t blocks = 1;
+  if (columnBlock != 0)
+    blocks = (getProduct(cluster, columns) + columnBlock - 1) / columnBlock;
+  return getProduct(cluster, parallel) * blocks;
+}
+
+//===-- Stages ------------------------------------------------------------===//
+
+const Schedule::Buffer *Schedule::getBuffer(Value value) const {
+  auto found = buffers.find(value);
+  return found == buffers.end() ? nullptr : &found->second;
+}
+
+std::optional<unsigned> Schedule::getReloadStage(Value value) const {
+  auto found = reloads.find(value);
+  if (found == reloads.end())
+    return std::nullopt;
+  return found->second;
+}
+
+/// Work to compute a column of `member` again, memory accesses included.
+unsigned Schedule::getWorkAgain(const Cluster &cluster, unsigned member) const {
+  const Cluster::Member &info = cluster.getMembers()[member];
+  unsigned work = getWork(info.op);
+  cluster.walkReads(
+      info.op, info.loops, [&](Value tensor, ArrayRef<unsigned> dims) {
+        if (!intersects(dims, columns))
+          return;
+        const Cluster::Member *producer = cluster.getProducer(tensor);
+        work += producer ? getWorkAgain(cluster,
+                                        unsigned(producer -
+                                                 cluster.getMembers().begin()))
+                         : 1;
+      });
+  return work;
+}
+
+/// Notes everything that `member`'s body needs evaluated in `stage`.
+void Schedule::visitReads(const Cluster &cluster, unsigned member,
+                          unsigned stage) {
+  const Cluster::Member &info = cluster.getMembers()[member];
+  cluster.walkReads(info.op, info.loops, [&](Value tensor, ArrayRef<unsigned>) {
+    const Cluster::Member *producer = cluster.getProducer(tensor);
+    if (producer)
+      evaluate(cluster, unsigned(producer - cluster.getMembers().begin()),
+               stage);
+    else
+      lastRead[tensor] = std::max(lastRead.lookup(tensor), stage);
+  });
+}
+
+/// Notes that the result of `member` is needed in `stage`: computed, or kept
+/// from the stage that computed it first.
+void Schedule::evaluate(const Cluster &cluster, unsigned member,
+                        unsigned stage) {
+  if (roles[member] == Role::Reduction)
+    return; // an earlier stage left it
+  Value result = cluster.getMembers()[member].op->getResult(0);
+  auto [first, isFirst] = firstEvaluation.try_emplace(member, stage);
+  if (isFirst) {
+    visitReads(cluster, member, stage);
+    return;
+  }
+  if (first->second == stage || buffers.contains(result) ||
+      reloads.contains(result))
+    return;
+  if (roles[member] == Role::Column) {
+    unsigned work = getWorkAgain(cluster, member);
+    if (cluster.isOutput(result) && work > 2) {
+      reloads[result] = depths[member];
+      return;
+    }
+    auto element = cast<RankedTensorType>(result.getType()).getElementType();
+    int64_t bytes =
+        (getProduct(cluster, columns) * getElementBytes(element) + 63) / 64 *
+        64;
+    if (work >= costlyWork && scratchBytes + bytes <= maxScratchBytes) {
+      buffers[result] = {first->second, scratchBytes};
+      scratchBytes += bytes;
+      return;
+    }
+  }
+  visitReads(cluster, member, stage);
+}
+
+void Schedule::assignStages(const Cluster &cluster) {
+  ArrayRef<Cluster::Member> members = cluster.getMembers();
+  depths.assign(members.size(), 0);
+  unsigned deepest = 0;
+  for (auto [index, member] : llvm::enumerate(members)) {
+    cluster.walkReads(
+        member.op, member.loops,
+        [&, index = index](Value tensor, ArrayRef<unsigned>) {
+          const Cluster::Member *producer = cluster.getProducer(tensor);
+          if (!producer)
+            return;
+          unsigned from = unsigned(producer - members.begin());
+          depths[index] =
+              std::max(depths[index],
+                       depths[from] + (roles[from] == Role::Reduction ? 1 : 0));
+        });
+    deepest = std::max(deepest, depths[index]);
+  }
+
+  stages.resize(deepest + 1);
+  for (auto [index, member] : llvm::enumerate(members)) {
+    Stage &stage = stages[depths[index]];
+    bool isOutput = cluster.isOutput(member.op->getResult(0));
+    Dims result = cluster.getResultDims(member);
+    switch (roles[index]) {
+    case Role::Reduction:
+      stage.reductions.push_back(index);
+      if (isOutput)
+        rowStores.push_back(index);
+      break;
+    case Role::Accumulator:
+      if (intersects(cluster.getReducedDims(member), columns))
+        stage.reductions.push_back(index);
+      else if (intersects(result, columns))
+        stage.updates.push_back(index);
+      else
+        rowUpdates.push_back(index);
+      break;
+    case Role::Column:
+      if (isOutput)
+        stage.stores.push_back(index);
+      break;
+    case Role::Row:
+      if (isOutput)
+        rowStores.push_back(index);
+      break;
+    }
+  }
+
+  for (auto [index, stage] : llvm::enumerate(stages)) {
+    for (unsigned root :
+         llvm::concat<unsigned>(stage.reductions, stage.updates))
+      visitReads(cluster, root, index);
+    for (unsigned root : stage.stores)
+      evaluate(cluster, root, index);
+  }
+  for (unsigned root : rowUpdates)
+    visitReads(cluster, root, deepest);
+  for (unsigned root : rowStores)
+    evaluate(cluster, root, deepest);
+}
+
+bool Schedule::mayShare(const Cluster &cluster, unsigned member,
+                        Value input) const {
+  const Cluster::Member &info = cluster.getMembers()[member];
+  Value output = info.op->getResult(0);
+  if (roles[member] == Role::Accumulator || output.getType() != input.getType())
+    return false;
+  Dims dims = cluster.getResultDims(info);
+  for (const Cluster::Access &access : cluster.getAccesses())
+    if (access.tensor == input && ArrayRef(access.dims) != ArrayRef(dims))
+      return false;
+  for (const Cluster::Member &other : cluster.getMembers())
+    if (llvm::is_contained(getGatheredTensors(other.op), input))
+      return false;
+  return roles[member] != Role::Column ||
+         lastRead.lookup(input) <= depths[member];
+}
+
+std::optional<Schedule> Schedule::build(const Cluster &cluster) {
+  for (ArrayRef<unsigned> choice : getColumnChoices(cluster)) {
+    Schedule schedule;
+    if (!schedule.divide(cluster, choice))
+      continue;
+    schedule.assignStages(cluster);
+    bool reducesRows = llvm::any_of(schedule.stages, [](const Stage &stage) {
+      return !stage.reductions.empty();
+    });
+    int64_t block =
+        schedule.summed.empty() ? elementwiseBlock : accumulatorBlock;
+    if (!reducesRows && schedule.columns.size() == 1 &&
+        getProduct(cluster, schedule.columns) >= 2 * block)
+      schedule.columnBlock = block;
+    return schedule;
+  }
+  return std::nullopt;
+}

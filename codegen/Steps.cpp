@@ -1,0 +1,289 @@
+#include "codegen/Steps.h"
+
+#include "codegen/Fusion.h"
+#include "codegen/MatmulForm.h"
+#include "codegen/Schedule.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+
+namespace {
+/// Turns a program's operations into the nodes of a fusion graph.
+class GraphBuilder {
+public:
+  explicit GraphBuilder(spmd::ProgramOp program) : program(program) {}
+
+  FailureOr<FusionGraph> build();
+
+private:
+  LogicalResult visit(Operation &op);
+  void addMatmul(linalg::GenericOp contraction);
+  void addKernel(Operation *op);
+  bool isNeededInMemory(Value value) const;
+  linalg::GenericOp absorbAddition(FusionGraph::Node &node,
+                                   linalg::GenericOp last);
+
+  spmd::ProgramOp program;
+  FusionGraph graph;
+  llvm::DenseSet<Operation *> absorbed;
+  unsigned position = 0;
+};
+} // namespace
+
+/// Adds to `reads` what `op` reads from memory, through what it computes again.
+static void collectReads(Operation *op, llvm::SmallSetVector<Value, 8> &reads) {
+  for (const ReadOperand &read : getReads(op)) {
+    Operation *producer = read.tensor.getDefiningOp();
+    if (producer && isRecomputed(producer))
+      collectReads(producer, reads);
+    else
+      reads.insert(read.tensor);
+  }
+}
+
+/// Whether something other than a kernel's elementwise read uses `value`.
+bool GraphBuilder::isNeededInMemory(Value value) const {
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isa<spmd::OutputOp, spmd::WriteOp, spmd::CollectiveOpInterface,
+            tensor::ExtractOp>(user))
+      return true;
+    if (!isLibraryMatmul(user))
+      return false;
+    auto contraction = cast<linalg::GenericOp>(user);
+    return !contraction.isDpsInit(&use) || !getSplat(value);
+  });
+}
+
+//===-- Matmuls -----------------------------------------------------------===//
+
+/// Whether `tensor` is filled with zeros.
+static bool isZero(Value tensor) {
+  OpFoldResult splat = getSplat(tensor);
+  auto attr = dyn_cast_if_present<Attribute>(splat);
+  if (auto scalar = dyn_cast_if_present<Value>(splat))
+    matchPattern(scalar, m_Constant(&attr));
+  auto number = dyn_cast_if_present<FloatAttr>(attr);
+  return number && number.getValue().isZero();
+}
+
+/// The other operand of `op`, if it adds one value to `value` and does nothing
+/// else. `isBias`: the other one has the result's last dimension alone.
+static Value getAddend(linalg::GenericOp op, Value value, bool isBias) {
+  if (!op || op.getNumDpsInputs() != 2 || op.getNumReductionLoops() != 0 ||
+      op.getBody()->getOperations().size() != 2)
+    return {};
+  auto add = dyn_cast<arith::AddFOp>(op.getBody()->front());
+  if (!add || op.getBody()->getTerminator()->getOperand(0) != add ||
+      add.getLhs() == add.getRhs())
+    return {};
+  for (Value side : {add.getLhs(), add.getRhs()})
+    if (!llvm::is_contained(op.getRegionInputArgs(), side))
+      return {};
+  unsigned mine = op.getDpsInputs()[0] == value ? 0 : 1;
+  auto maps = op.getIndexingMapsArray();
+  AffineMap other = maps[1 - mine];
+  if (op.getDpsInputs()[mine] != value ||
+      op.getDpsInputs()[1 - mine] == value || !maps[mine].isIdentity() ||
+      !maps[2].isIdentity())
+    return {};
+  bool fits = isBias ? other.getNumResults() == 1 && other.getNumDims() > 1 &&
+                           other.getDimPosition(0) == other.getNumDims() - 1
+                     : other.isIdentity();
+  return fits ? op.getDpsInputs()[1 - mine] : Value();
+}
+
+/// Takes an addition to the matmul's result into the library call: of a bias
+/// along the last dimension, or of a tensor that is not needed afterwards and
+/// whose memory the result then takes. Returns the addition; null if there is
+/// none.
+linalg::GenericOp GraphBuilder::absorbAddition(FusionGraph::Node &node,
+                                               linalg::GenericOp last) {
+  Value result = last->getResult(0);
+  if (!result.hasOneUse())
+    return {};
+  auto user = dyn_cast<linalg::GenericOp>(*result.user_begin());
+  MatmulForm form = getMatmulForm(cast<linalg::GenericOp>(node.ops.front()));
+  Value bias = getAddend(user, result, /*isBias=*/true);
+  if (bias && !node.bias && form.outerK.empty() && form.n.c == 1 &&
+      form.n.size == cast<RankedTensorType>(bias.getType()).getDimSize(0) &&
+      bias.getDefiningOp() && !isRecomputed(bias.getDefiningOp()) &&
+      (bias.getDefiningOp()->isBeforeInBlock(last))) {
+    node.bias = bias;
+    node.reads.push_back(bias);
+    return user;
+  }
+  Value addend = getAddend(user, result, /*isBias=*/false);
+  if (addend && !node.addend && !node.bias && addend.hasOneUse() &&
+      addend.getDefiningOp() && addend.getDefiningOp()->isBeforeInBlock(last) &&
+      !isa<spmd::InputOp, spmd::ReadOp>(addend.getDefiningOp()) &&
+      !isRecomputed(addend.getDefiningOp()) &&
+      !llvm::is_contained(node.reads, addend)) {
+    node.addend = addend;
+    node.reads.push_back(addend);
+    return user;
+  }
+  return {};
+}
+
+void GraphBuilder::addMatmul(linalg::GenericOp contraction) {
+  FusionGraph::Node node{Step::Kind::Matmul, {contraction}, {}, {}, {}, {}, {}};
+  for (Value operand : contraction.getDpsInputs())
+    if (!llvm::is_contained(node.reads, operand))
+      node.reads.push_back(operand);
+  Value init = contraction.getDpsInitOperand(0)->get();
+  if (!isZero(init)) {
+    node.addend = init;
+    if (!llvm::is_contained(node.reads, init))
+      node.reads.push_back(init);
+  }
+  linalg::GenericOp last = contraction;
+  while (linalg::GenericOp addition = absorbAddition(node, last)) {
+    absorbed.insert(addition);
+    node.ops.push_back(addition);
+    last = addition;
+  }
+  node.results = {last->getResult(0)};
+  node.position = position;
+  graph.addNode(std::move(node));
+}
+
+//===-- Nodes -------------------------------------------------------------===//
+
+void GraphBuilder::addKernel(Operation *op) {
+  FusionGraph::Node node{Step::Kind::Kernel, {op}, {}, {}, {}, {}, {}};
+  llvm::SmallSetVector<Value, 8> reads;
+  collectReads(op, reads);
+  node.gathered = getGatheredTensors(op);
+  reads.insert(node.gathered.begin(), node.gathered.end());
+  node.reads.assign(reads.begin(), reads.end());
+  node.results = {op->getResult(0)};
+  node.position = position;
+  graph.addNode(std::move(node));
+}
+
+LogicalResult GraphBuilder::visit(Operation &op) {
+  ++position;
+  if (isa<spmd::InputOp, spmd::ReadOp, spmd::AxisIndexOp, tensor::EmptyOp>(op))
+    return success();
+  if (auto output = dyn_cast<spmd::OutputOp>(op)) {
+    graph.addEscape(output.getValue());
+    return success();
+  }
+  if (auto write = dyn_cast<spmd::WriteOp>(op)) {
+    graph.addEscape(write.getValue());
+    return success();
+  }
+  if (isa<spmd::CollectiveOpInterface>(op)) {
+    FusionGraph::Node node{Step::Kind::Collective, {&op}, {}, {}, {}, {}, {}};
+    node.reads = {op.getOperand(0)};
+    node.results = {op.getResult(0)};
+    node.position = position;
+    graph.addNode(std::move(node));
+    return success();
+  }
+  bool isScalar = llvm::none_of(op.getResultTypes(), llvm::IsaPred<ShapedType>);
+  if (isScalar && isPure(&op))
+    return success(); // kernels that use it compute it
+  if (absorbed.contains(&op))
+    return success();
+  if (failed(checkComputation(&op)))
+    return failure();
+  if (isLibraryMatmul(&op))
+    addMatmul(cast<linalg::GenericOp>(op));
+  else if (!isRecomputed(&op) || isNeededInMemory(op.getResult(0)))
+    addKernel(&op);
+  return success();
+}
+
+FailureOr<FusionGraph> GraphBuilder::build() {
+  for (Operation &op : *program.getBody().begin())
+    if (failed(visit(op)))
+      return failure();
+  return std::move(graph);
+}
+
+//===-- Steps -------------------------------------------------------------===//
+
+/// The operations of a kernel and what it computes again, in program order.
+static std::vector<Operation *> getKernelOps(ArrayRef<Operation *> members) {
+  llvm::SmallSetVector<Operation *, 16> ops;
+  SmallVector<Operation *> pending(members);
+  while (!pending.empty()) {
+    Operation *op = pending.pop_back_val();
+    if (!ops.insert(op))
+      continue;
+    for (const ReadOperand &read : getReads(op))
+      if (Operation *producer = read.tensor.getDefiningOp();
+          producer && isRecomputed(producer))
+        pending.push_back(producer);
+  }
+  std::vector<Operation *> sorted(ops.begin(), ops.end());
+  llvm::sort(sorted,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return sorted;
+}
+
+static std::vector<std::vector<unsigned>> getKernelSharing(const Step &step) {
+  std::optional<Cluster> cluster = Cluster::build(step.ops, step.outputs);
+  std::optional<Schedule> schedule = Schedule::build(*cluster);
+  std::vector<std::vector<unsigned>> sharing;
+  for (Value output : step.outputs) {
+    sharing.emplace_back();
+    for (auto [index, member] : llvm::enumerate(cluster->getMembers())) {
+      if (member.op->getResult(0) != output)
+        continue;
+      for (auto [position, input] : llvm::enumerate(step.inputs))
+        if (schedule->mayShare(*cluster, index, input))
+          sharing.back().push_back(position);
+    }
+  }
+  return sharing;
+}
+
+static Step createStep(const FusionGraph &graph,
+                       const FusionGraph::Node &node) {
+  Step step;
+  step.kind = node.kind;
+  step.inputs.assign(node.reads.begin(), node.reads.end());
+  if (node.kind == Step::Kind::Kernel) {
+    step.ops = getKernelOps(node.ops);
+    SmallVector<Value> outputs = graph.getOutputs(node);
+    step.outputs.assign(outputs.begin(), outputs.end());
+    step.mayShare = getKernelSharing(step);
+    return step;
+  }
+  step.ops = node.ops;
+  step.outputs.assign(node.results.begin(), node.results.end());
+  step.addend = node.addend;
+  step.bias = node.bias;
+  step.mayShare.emplace_back();
+  // A result that takes the place of its addend: the library adds in place.
+  bool isOperand = node.addend &&
+                   llvm::is_contained(
+                       cast<linalg::GenericOp>(node.ops.front()).getDpsInputs(),
+                       node.addend);
+  if (node.addend && !isOperand)
+    step.mayShare[0].push_back(
+        unsigned(llvm::find(step.inputs, node.addend) - step.inputs.begin()));
+  return step;
+}
+
+FailureOr<std::vector<Step>>
+meshc::codegen::formSteps(spmd::ProgramOp program) {
+  FailureOr<FusionGraph> graph = GraphBuilder(program).build();
+  if (failed(graph))
+    return failure();
+  graph->fuse();
+  std::vector<Step> steps;
+  for (unsigned node : graph->getOrder())
+    if (graph->getNode(node).kind != Step::Kind::Kernel ||
+        !graph->getOutputs(graph->getNode(node)).empty())
+      steps.push_back(createStep(*graph, graph->getNode(node)));
+  return steps;
+}

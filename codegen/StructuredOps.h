@@ -1,0 +1,67 @@
+#ifndef MESHC_CODEGEN_STRUCTUREDOPS_H
+#define MESHC_CODEGEN_STRUCTUREDOPS_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+#include <optional>
+
+/// What fusion and emission ask about one tensor operation of an spmd program.
+namespace meshc::codegen {
+
+/// `linalg` on tensors, or a splat constant: what kernels are made of.
+bool isComputation(mlir::Operation *op);
+
+/// The scalar that fills `tensor`: an element attribute of a constant, or the
+/// operand of a fill. Null if `tensor` is no splat.
+mlir::OpFoldResult getSplat(mlir::Value tensor);
+
+/// Sizes of the loops of `op`: of the result's dimensions, then the reduced.
+llvm::SmallVector<int64_t> getLoopSizes(mlir::Operation *op);
+/// The loop of each dimension of the tensor `op` computes.
+llvm::SmallVector<unsigned> getResultLoops(mlir::Operation *op);
+
+/// A tensor that the body of an operation reads at an element its loops give.
+struct ReadOperand {
+  mlir::Value tensor;
+  llvm::SmallVector<unsigned> loops; ///< one per dimension of the tensor
+};
+/// Every read through an indexing map; tensors that the body indexes itself are
+/// in getGatheredTensors.
+llvm::SmallVector<ReadOperand> getReads(mlir::Operation *op);
+/// Tensors read by `tensor.extract` inside the body, each once.
+llvm::SmallVector<mlir::Value> getGatheredTensors(mlir::Operation *op);
+/// Whether the body asks for the position along `loop`.
+bool usesIndex(mlir::Operation *op, unsigned loop);
+
+/// The reduced loops of `op` that have more than one iteration; empty for an
+/// elementwise operation.
+llvm::SmallVector<unsigned> getReducedLoops(mlir::Operation *op);
+/// The operation in the body of a reduction that combines the accumulator with
+/// a term; null if the body has another form.
+mlir::Operation *getCombiner(mlir::linalg::GenericOp op);
+/// What `combiner` combines with the accumulator.
+mlir::Value getTerm(mlir::linalg::GenericOp op, mlir::Operation *combiner);
+
+/// Sum of products of two tensors, nothing else in the body.
+bool isContraction(mlir::Operation *op);
+/// Whether a library call is better than a generated loop: an f32 contraction
+/// that uses each element of both operands more than once.
+bool isLibraryMatmul(mlir::Operation *op);
+
+/// Work of one iteration, in units of one addition; transcendental functions
+/// and divisions count `costlyWork` each.
+unsigned getWork(mlir::Operation *op);
+/// About what an exponential or a division costs per element beside an
+/// addition. Source: measured, bench/KernelBench.cpp.
+inline constexpr unsigned costlyWork = 8;
+
+/// Whether consumers compute the result again rather than read it from memory:
+/// splats, positions, and copies along more dimensions than are read.
+bool isRecomputed(mlir::Operation *op);
+
+/// Fails with a diagnostic at `op` if no kernel can compute it.
+llvm::LogicalResult checkComputation(mlir::Operation *op);
+
+} // namespace meshc::codegen
+
+#endif

@@ -1,0 +1,74 @@
+#ifndef MESHC_TESTS_CODEGEN_KERNELRUNNER_H
+#define MESHC_TESTS_CODEGEN_KERNELRUNNER_H
+
+#include "codegen/KernelEmitter.h"
+#include "codegen/Steps.h"
+#include "tests/codegen/ProgramText.h"
+#include "tests/dialect/Programs.h"
+
+#include <memory>
+
+namespace meshc::testing {
+
+/// An spmd program whose kernels were compiled to machine code and loaded.
+///
+/// Runs the steps of one device: kernels as compiled, matmuls as plain loops,
+/// collectives not at all. Outputs take the memory of dead inputs wherever a
+/// step says that they may, and the iterations of a kernel run in pieces from
+/// the last to the first, so that a wrong promise shows in the numbers.
+class KernelRunner {
+public:
+  /// Compiles the program @p of `text`; null, with a test failure, if that
+  /// fails.
+  static std::unique_ptr<KernelRunner> create(const std::string &text,
+                                              llvm::StringRef cpu = "native");
+  ~KernelRunner();
+
+  /// Sets state.outputs from state.inputs. Tensors are one device's blocks.
+  void run(F64State &state, std::vector<int64_t> coordinates = {0});
+
+  const std::vector<codegen::Step> &getSteps() const { return steps; }
+  unsigned countKernels() const;
+  mlir::ModuleOp getModule() { return *module; }
+  /// The object file.
+  const std::string &getObject() const { return object; }
+  /// How many different functions the kernels have.
+  size_t countFunctions() const;
+
+  /// Memory of a tensor as kernels see it.
+  struct Block {
+    std::shared_ptr<char[]> bytes;
+    char *data = nullptr;
+  };
+  using Function = void (*)(void *const *, const int64_t *, int64_t, int64_t);
+  Function getFunction(unsigned step) const { return functions[step]; }
+  int64_t getExtent(unsigned step) const { return extents[step]; }
+
+private:
+  KernelRunner() = default;
+  bool link();
+  void runKernel(unsigned step, llvm::ArrayRef<int64_t> coordinates);
+  void runMatmul(const codegen::Step &step);
+  void allocate(unsigned step);
+
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  spmd::ProgramOp program;
+  std::vector<codegen::Step> steps;
+  std::vector<int64_t> extents;
+  std::vector<Function> functions;
+  std::string object;
+  void *library = nullptr;
+  llvm::DenseMap<mlir::Value, Block> blocks;
+};
+
+/// Expects that what the kernels compute is what the interpreter computes in
+/// f64, elements differing by at most `tolerance` of the largest of the tensor.
+/// Inputs that `state` lacks are drawn from `seed`: normal floats, integers
+/// from [0, 3).
+void expectAgreement(const ProgramText &text, F64State state = {},
+                     double tolerance = 2e-6, unsigned seed = 1);
+
+} // namespace meshc::testing
+
+#endif

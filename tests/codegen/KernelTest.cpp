@@ -1,0 +1,89 @@
+#include "tests/codegen/KernelRunner.h"
+
+#include "gtest/gtest.h"
+
+using namespace meshc;
+using namespace meshc::testing;
+
+namespace {
+
+const std::string lowest = "0xFF800000";
+
+/// Every kernel runs with row lengths around the vector widths.
+class KernelSizes : public ::testing::TestWithParam<int64_t> {};
+
+TEST_P(KernelSizes, AddsAndBroadcasts) {
+  ProgramText text;
+  text.dim("b", 3);
+  text.dim("d", GetParam());
+  text.input("x", "b d");
+  text.input("bias", "d");
+  text.input("scale", "b");
+  text.pointwise("y", "b d", {"x", "bias", "scale"},
+                 "%s = arith.addf %a0, %a1 : f32\n"
+                 "%r = arith.mulf %s, %a2 : f32");
+  text.output("y");
+  expectAgreement(text);
+}
+
+TEST_P(KernelSizes, Flattens) {
+  ProgramText text;
+  text.dim("a", 2);
+  text.dim("b", 3);
+  text.dim("d", GetParam());
+  text.input("x", "a b d");
+  text.input("y", "a b d");
+  text.pointwise("z", "a b d", {"x", "y"}, "%r = arith.subf %a0, %a1 : f32");
+  text.output("z");
+  expectAgreement(text);
+}
+
+TEST_P(KernelSizes, Transposes) {
+  ProgramText text;
+  text.dim("b", 2);
+  text.dim("h", 3);
+  text.dim("p", 5);
+  text.dim("e", GetParam());
+  text.input("x", "b h p e");
+  text.input("w", "e h");
+  text.pointwise("y", "b p h e", {"x", "w"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.output("y");
+  expectAgreement(text);
+}
+
+TEST_P(KernelSizes, Softmax) {
+  ProgramText text;
+  text.dim("b", 3);
+  text.dim("d", GetParam());
+  text.input("x", "b d");
+  text.reduce("m", "b", {"x"}, "arith.maximumf", lowest);
+  text.pointwise("c", "b d", {"x", "m"}, "%r = arith.subf %a0, %a1 : f32");
+  text.pointwise("e", "b d", {"c"}, "%r = math.exp %a0 : f32");
+  text.reduce("s", "b", {"e"}, "arith.addf", "0.0");
+  text.pointwise("y", "b d", {"e", "s"}, "%r = arith.divf %a0, %a1 : f32");
+  text.output("y");
+  expectAgreement(text);
+}
+
+TEST_P(KernelSizes, ColumnSums) {
+  ProgramText text;
+  text.dim("b", 5);
+  text.dim("p", 2);
+  text.dim("d", GetParam());
+  text.input("x", "b p d");
+  text.input("y", "b p d");
+  text.pointwise("z", "b p d", {"x", "y"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.reduce("s", "d", {"z"}, "arith.addf", "0.0");
+  text.reduce("t", "", {"z"}, "arith.addf", "1.5");
+  text.output("z");
+  text.output("s");
+  text.output("t");
+  // Up to 90000 terms of either sign: their rounding errors do not cancel.
+  expectAgreement(text, {}, 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, KernelSizes,
+                         ::testing::Values(1, 2, 3, 5, 7, 16, 17, 33, 48, 50,
+                                           1000, 9000));
+
+} // namespace
