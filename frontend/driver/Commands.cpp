@@ -10,7 +10,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Program.h"
+#include "llvm/TargetParser/Host.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
@@ -250,8 +250,8 @@ static std::string getCacheKey(mlir::ModuleOp module,
   flags.enableDebugInfo();
   module.print(os, flags);
   os << getBuildIdentity() << options.cpu << "\n"
-     << llvm::sys::getProcessTriple() << "\n"
-     << codegen::describeHost() << "\n";
+     << llvm::sys::getProcessTriple() << " " << llvm::sys::getHostCPUName()
+     << "\n"
   for (const std::string &name : options.programs)
     os << name << "\n";
   for (const std::string &name : options.gradients)

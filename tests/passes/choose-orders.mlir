@@ -1,0 +1,47 @@
+// RUN: meshc-opt %s -nd-choose-orders -split-input-file | FileCheck %s
+
+// Rows (b, p) and columns (h, e) each lie together in the result, and (h, e) lie
+// together for the contraction that reads it.
+// CHECK-LABEL: nd.program @projection
+nd.program @projection {
+  %x = nd.input "x" : !nd.tensor<["b"=2, "p"=3, "d"=5], f32>
+  %w = nd.input "w" : !nd.tensor<["d"=5, "h"=7, "e"=11], f32>
+  %o = nd.input "o" : !nd.tensor<["h"=7, "e"=11, "d"=5], f32>
+  // CHECK: %[[Q:.*]] = nd.einsum {{.*}} -> !b_by_p_by_h_by_e
+  %q = nd.einsum %x, %w : (!nd.tensor<["b"=2, "p"=3, "d"=5], f32>, !nd.tensor<["d"=5, "h"=7, "e"=11], f32>) -> !nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32>
+  // CHECK: nd.exp %[[Q]] : (!b_by_p_by_h_by_e) -> !b_by_p_by_h_by_e
+  %r = nd.exp %q : (!nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32>) -> !nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32>
+  %y = nd.einsum %r, %o : (!nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32>, !nd.tensor<["h"=7, "e"=11, "d"=5], f32>) -> !nd.tensor<["b"=2, "p"=3, "d"=5], f32>
+  nd.output "y", %y : !nd.tensor<["b"=2, "p"=3, "d"=5], f32>
+}
+
+// -----
+
+// Attention: scores keep batch dimensions outside, what is read from the values
+// is stored as the output projection contracts it.
+// CHECK-LABEL: nd.program @attention
+nd.program @attention {
+  %q = nd.input "q" : !nd.tensor<["b"=2, "p"=3, "h"=7, "e"=11], f32>
+  %k = nd.input "k" : !nd.tensor<["b"=2, "s"=5, "h"=7, "e"=11], f32>
+  %o = nd.input "o" : !nd.tensor<["h"=7, "e"=11, "d"=13], f32>
+  // CHECK: %[[SCORES:.*]] = nd.einsum {{.*}} -> !b_by_h_by_p_by_s
+  %scores = nd.einsum %q, %k : (!nd.tensor<["b"=2, "p"=3, "h"=7, "e"=11], f32>, !nd.tensor<["b"=2, "s"=5, "h"=7, "e"=11], f32>) -> !nd.tensor<["b"=2, "h"=7, "p"=3, "s"=5], f32>
+  // CHECK: nd.einsum %[[SCORES]], {{.*}} -> !b_by_p_by_h_by_e
+  %read = nd.einsum %scores, %k : (!nd.tensor<["b"=2, "h"=7, "p"=3, "s"=5], f32>, !nd.tensor<["b"=2, "s"=5, "h"=7, "e"=11], f32>) -> !nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32>
+  %y = nd.einsum %read, %o : (!nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32>, !nd.tensor<["h"=7, "e"=11, "d"=13], f32>) -> !nd.tensor<["b"=2, "p"=3, "d"=13], f32>
+  nd.output "y", %y : !nd.tensor<["b"=2, "p"=3, "d"=13], f32>
+}
+
+// -----
+
+// An output keeps the order it was written in, through a copy if need be.
+// CHECK-LABEL: nd.program @output_keeps_its_order
+nd.program @output_keeps_its_order {
+  %a = nd.input "a" : !nd.tensor<["b"=2, "m"=3, "k"=5], f32>
+  %c = nd.input "c" : !nd.tensor<["b"=2, "k"=5, "n"=7], f32>
+  // CHECK: %[[PRODUCT:.*]] = nd.einsum {{.*}} -> !b_by_m_by_n
+  // CHECK: %[[WRITTEN:.*]] = nd.reduce sum %[[PRODUCT]] : {{.*}} -> !m_by_n_by_b
+  // CHECK: nd.output "y", %[[WRITTEN]] : !m_by_n_by_b
+  %y = nd.einsum %a, %c : (!nd.tensor<["b"=2, "m"=3, "k"=5], f32>, !nd.tensor<["b"=2, "k"=5, "n"=7], f32>) -> !nd.tensor<["m"=3, "n"=7, "b"=2], f32>
+  nd.output "y", %y : !nd.tensor<["m"=3, "n"=7, "b"=2], f32>
+}
