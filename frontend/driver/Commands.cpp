@@ -251,7 +251,7 @@ static std::string getCacheKey(mlir::ModuleOp module,
   module.print(os, flags);
   os << getBuildIdentity() << options.cpu << "\n"
      << llvm::sys::getProcessTriple() << " " << llvm::sys::getHostCPUName()
-     << "\n"
+     << "\n";
   for (const std::string &name : options.programs)
     os << name << "\n";
   for (const std::string &name : options.gradients)
