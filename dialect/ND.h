@@ -71,6 +71,12 @@ layout::Sharding getSharding(NamedTensorType type, const layout::Mesh &mesh);
 ShardingAttr getShardingAttr(NamedTensorType type, const layout::Mesh &mesh,
                              const layout::Sharding &sharding);
 
+/// `ref` in the terms of layout/; `mesh` must have its axis.
+layout::AxisRef getAxisRef(AxisRefAttr ref, const layout::Mesh &mesh);
+/// `ref` by the name of its axis.
+AxisRefAttr getAxisRefAttr(mlir::MLIRContext *context, layout::AxisRef ref,
+                           const layout::Mesh &mesh);
+
 /// The builtin tensor that one device holds of `type`.
 mlir::RankedTensorType getLocalType(NamedTensorType type,
                                     const layout::Mesh &mesh);
@@ -93,5 +99,14 @@ ReduceKind fromLayout(layout::ReduceKind kind); // not None
 
 #define GET_OP_CLASSES
 #include "dialect/NDOps.h.inc"
+
+namespace meshc::nd {
+
+/// Checks that every value of the program has a sharding and that the shardings
+/// of each operation's operands and result are what PartitionOpInterface says
+/// they may be together. One error per operation.
+llvm::LogicalResult verifyShardings(ProgramOp program);
+
+} // namespace meshc::nd
 
 #endif

@@ -161,9 +161,12 @@ def ND_WriteOp : ND_Border<"write",
 
 //===-- Sources -----------------------------------------------------------===//
 
-class ND_Op<string mnemonic, list<Trait> traits = []>
+// `partition` lists the methods of PartitionOpInterface whose default does not
+// serve the operation.
+class ND_Op<string mnemonic, list<Trait> traits = [],
+            list<string> partition = []>
     : Op<ND_Dialect, mnemonic, !listconcat([Pure,
-        DeclareOpInterfaceMethods<PartitionOpInterface>], traits)> {
+        DeclareOpInterfaceMethods<PartitionOpInterface, partition>], traits)> {
   let results = (outs ND_Tensor:$result);
   let hasVerifier = 1;
 }
@@ -223,11 +226,11 @@ def ND_RandomOp : ND_Op<"random"> {
 
 //===-- Operations on the set of dimensions -------------------------------===//
 
-class ND_ShapeOp<string mnemonic, list<Trait> traits = []>
-    : ND_Op<mnemonic, !listconcat([
-        DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)>;
+class ND_ShapeOp<string mnemonic, list<string> partition>
+    : ND_Op<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
+            partition>;
 
-def ND_EinsumOp : ND_ShapeOp<"einsum"> {
+def ND_EinsumOp : ND_ShapeOp<"einsum", ["getPartialUse"]> {
   let summary = "Sums products over every dimension absent from the result";
   let description = [{
     **Constraints**
@@ -246,7 +249,7 @@ def ND_EinsumOp : ND_ShapeOp<"einsum"> {
   let hasCanonicalizeMethod = 1;
 }
 
-def ND_ReduceOp : ND_ShapeOp<"reduce"> {
+def ND_ReduceOp : ND_ShapeOp<"reduce", ["getPartialUse"]> {
   let summary = "Reduces over the dimensions absent from the result";
   let description = [{
     Elements that share the maximum (minimum) share its gradient equally. The
@@ -282,7 +285,7 @@ def ND_ArgReduceOp : Op<ND_Dialect, "arg_reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
-def ND_BroadcastOp : ND_ShapeOp<"broadcast"> {
+def ND_BroadcastOp : ND_ShapeOp<"broadcast", ["getPartialUse"]> {
   let summary = "Repeats its operand along new dimensions";
   let description = [{
     **Constraints**
@@ -294,7 +297,8 @@ def ND_BroadcastOp : ND_ShapeOp<"broadcast"> {
   let hasFolder = 1;
 }
 
-def ND_RenameOp : ND_ShapeOp<"rename"> {
+def ND_RenameOp : ND_ShapeOp<"rename",
+    ["getIterationDims", "getOperandDim", "getPartialUse"]> {
   let summary = "Gives a dimension another name";
   let description = [{
     **Constraints**
@@ -311,7 +315,7 @@ def ND_RenameOp : ND_ShapeOp<"rename"> {
                                  "::llvm::StringRef":$to)>];
 }
 
-def ND_GatherOp : ND_ShapeOp<"gather"> {
+def ND_GatherOp : ND_ShapeOp<"gather", ["getPartialUse"]> {
   let summary = "Picks elements along a dimension by index";
   let description = [{
     result[i.., r..] = input[index[i.., r..], r..]: the input's dimension `dim`

@@ -12,6 +12,12 @@ namespace meshc::nd {
 /// A value's dimensions are found by name in its sharded type; the builder
 /// derives indexing maps, local shapes, the global position of a local element
 /// and the mask that keeps padding out of reductions.
+///
+/// With "batch"=5 split over an axis of 2, a device holds a block of 3. Its
+/// element i is element `axis_index * 3 + i` of the dimension, and means
+/// something only if that is below 5: the second device has two elements and
+/// one of padding. Pointwise operations compute on padding like on anything
+/// else; reductions see the identity there.
 class PartitionBuilder {
 public:
   /// A local value and the sharded tensor it is a block of.
@@ -19,16 +25,15 @@ public:
     mlir::Value shard;
     NamedTensorType type;
     /// Iteration dimension of each dimension of `type`; empty: its own names.
-    llvm::SmallVector<llvm::StringRef> dims;
+    llvm::SmallVector<llvm::StringRef> dims = {};
   };
 
   /// Gives the global position along an iteration dimension, as index.
   using GlobalIndex = llvm::function_ref<mlir::Value(llvm::StringRef dim)>;
-  /// Builds the body from one scalar per operand (and the accumulator last, for
-  /// reductions); returns the scalar result.
-  using Body = llvm::function_ref<mlir::Value(
-      mlir::OpBuilder &, mlir::Location, mlir::ValueRange scalars,
-      GlobalIndex globalIndex)>;
+  /// Builds the body from one scalar per operand; returns the scalar result.
+  using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location,
+                                              mlir::ValueRange scalars,
+                                              GlobalIndex globalIndex)>;
 
   PartitionBuilder(mlir::OpBuilder &builder, mlir::Location loc,
                    const layout::Mesh &mesh)
@@ -37,6 +42,20 @@ public:
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::Location getLoc() const { return loc; }
   const layout::Mesh &getMesh() const { return mesh; }
+
+  /// What this device owns of one dimension, as index values. Whatever is known
+  /// at compile time is constant; nothing is computed for a dimension that is
+  /// not split.
+  struct OwnedRange {
+    /// Where the block begins in the dimension; null: at 0.
+    mlir::Value offset;
+    /// One past the last position owned; null where no block has padding.
+    mlir::Value end;
+    /// Elements of the block, padding included.
+    int64_t blockSize = 0;
+  };
+  /// The range of dimension `dim` of `type` that this device owns.
+  OwnedRange buildOwnedRange(NamedTensorType type, llvm::StringRef dim);
 
   /// One result element per element of the operands; broadcasts by name.
   mlir::Value buildPointwise(NamedTensorType result,
@@ -55,13 +74,20 @@ public:
   mlir::Value buildContraction(NamedTensorType result, const Operand &lhs,
                                const Operand &rhs);
 
-  /// Identity of `kind` on `elementType`: 0, lowest, highest.
+  /// Identity of `kind` on `elementType`: 0, lowest, highest. Booleans are
+  /// ordered false, true.
   static mlir::TypedAttr getIdentity(ReduceKind kind, mlir::Type elementType);
-  /// Combines two scalars by `kind`.
+  /// Combines two scalars by `kind`. The maximum or minimum of a NaN is NaN.
   static mlir::Value combine(mlir::OpBuilder &builder, mlir::Location loc,
                              ReduceKind kind, mlir::Value lhs, mlir::Value rhs);
 
 private:
+  /// A reduction if there is a `kind`, else pointwise.
+  mlir::Value buildGeneric(NamedTensorType result,
+                           llvm::ArrayRef<Operand> operands,
+                           std::optional<ReduceKind> kind, mlir::Value init,
+                           Body body);
+
   mlir::OpBuilder &builder;
   mlir::Location loc;
   const layout::Mesh &mesh;

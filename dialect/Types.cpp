@@ -90,7 +90,7 @@ layout::Mesh nd::getMesh(Operation *op) {
   return layout::Mesh(std::move(axes));
 }
 
-static layout::AxisRef resolve(AxisRefAttr ref, const layout::Mesh &mesh) {
+layout::AxisRef nd::getAxisRef(AxisRefAttr ref, const layout::Mesh &mesh) {
   std::optional<int32_t> axis = mesh.findAxis(ref.getName().getValue());
   assert(axis && "the verifier checks axis names");
   if (ref.getSize() == 0)
@@ -98,8 +98,8 @@ static layout::AxisRef resolve(AxisRefAttr ref, const layout::Mesh &mesh) {
   return {*axis, ref.getPre(), ref.getSize()};
 }
 
-static AxisRefAttr name(layout::AxisRef ref, const layout::Mesh &mesh,
-                        MLIRContext *context) {
+AxisRefAttr nd::getAxisRefAttr(MLIRContext *context, layout::AxisRef ref,
+                               const layout::Mesh &mesh) {
   const layout::MeshAxis &axis = mesh.getAxes()[ref.axis];
   auto axisName = StringAttr::get(context, axis.name);
   if (ref == mesh.getWholeAxis(ref.axis))
@@ -141,11 +141,11 @@ layout::Sharding nd::getSharding(NamedTensorType type,
   for (DimAttr dim : type.getDims()) {
     layout::DimSplit split;
     for (AxisRefAttr axis : attr.getAxes(dim.getName()))
-      split.push_back(resolve(axis, mesh));
+      split.push_back(getAxisRef(axis, mesh));
     sharding.dims.push_back(std::move(split));
   }
   for (AxisRefAttr axis : attr.getPartialAxes())
-    sharding.partialAxes.push_back(resolve(axis, mesh));
+    sharding.partialAxes.push_back(getAxisRef(axis, mesh));
   llvm::sort(sharding.partialAxes);
   if (attr.getPartialKind())
     sharding.partialKind = toLayout(*attr.getPartialKind());
@@ -158,7 +158,7 @@ ShardingAttr nd::getShardingAttr(NamedTensorType type,
   MLIRContext *context = type.getContext();
   auto nameAll = [&](const std::vector<layout::AxisRef> &axes) {
     return llvm::map_to_vector(axes, [&](layout::AxisRef axis) {
-      return name(axis, mesh, context);
+      return getAxisRefAttr(context, axis, mesh);
     });
   };
   SmallVector<DimSplitAttr> splits;

@@ -1,1 +1,282 @@
+// Decides how every value lies on the mesh. The decision has three parts: how
+// each operation splits its dimensions (IterationSplit), where pending terms
+// move and where they are completed (TermFlow, RegroupAdditions), and what this
+// file does with both: types, and a reshard wherever a reader needs a value
+// otherwise than its producer leaves it.
+
+#include "dialect/Locations.h"
+#include "passes/Causes.h"
 #include "passes/Passes.h"
+#include "passes/RegroupAdditions.h"
+
+namespace meshc {
+#define GEN_PASS_DEF_ASSIGNSHARDINGS
+#include "passes/Passes.h.inc"
+} // namespace meshc
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+static FailureOr<SplitMap> chooseSplits(ProgramOp program,
+                                        ModuleLayout &layout) {
+  SplitMap splits;
+  bool failedAny = false;
+  for (Operation &op : program.getBody().front()) {
+    auto partitioned = dyn_cast<PartitionOpInterface>(op);
+    if (!partitioned) {
+      if (isa<InputOp, OutputOp, ReadOp, WriteOp, ReshardOp>(op))
+        continue;
+      op.emitError() << "'" << op.getName()
+                     << "' cannot be partitioned: it has no "
+                        "PartitionOpInterface (nd-decompose rewrites "
+                        "operations without one)";
+      failedAny = true;
+      continue;
+    }
+    FailureOr<IterationSplit> split = chooseIterationSplit(partitioned, layout);
+    failedAny |= failed(split);
+    if (succeeded(split))
+      splits[&op] = std::move(*split);
+  }
+  if (failedAny)
+    return failure();
+  return splits;
+}
+
+namespace {
+
+/// Gives one program its types and reshards, from the decisions.
+class ProgramRewriter {
+public:
+  ProgramRewriter(ProgramOp program, ModuleLayout &layout,
+                  const SplitMap &splits, const TermFlow &flow)
+      : program(program), layout(layout), splits(splits), flow(flow),
+        causes(layout, splits, flow) {}
+
+  LogicalResult run();
+
+private:
+  /// Sharding in which a value leaves its producer.
+  FailureOr<layout::Sharding> getProduced(Value value);
+  /// Sharding in which `use` reads its value.
+  FailureOr<layout::Sharding> getNeeded(OpOperand &use);
+
+  LogicalResult decide();
+  bool isReadInOneSharding(Value value);
+  void rewrite(Operation *op);
+  Value getResharded(OpOperand &use);
+  Value getResharded(Value value, const layout::Sharding &had,
+                     const layout::Sharding &needed, OpOperand &use);
+
+  ProgramOp program;
+  ModuleLayout &layout;
+  const SplitMap &splits;
+  const TermFlow &flow;
+  CauseBuilder causes;
+  llvm::DenseMap<Value, layout::Sharding> produced;
+  llvm::DenseMap<OpOperand *, layout::Sharding> needed;
+  /// Partial values that readers need in several complete shardings.
+  llvm::DenseSet<Value> completedFirst;
+  llvm::DenseMap<std::pair<Value, ShardingAttr>, ReshardOp> reshards;
+};
+
+} // namespace
+
+FailureOr<layout::Sharding> ProgramRewriter::getProduced(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto type = cast<NamedTensorType>(value.getType());
+  if (isa<InputOp, ReadOp>(op))
+    return layout.getSharding(type, op);
+  if (isa<ReshardOp>(op))
+    return layout::getCanonical(layout.getMesh(),
+                                getSharding(type, layout.getMesh()));
+  layout::Sharding sharding = getResultSharding(cast<PartitionOpInterface>(op),
+                                                splits.find(op)->second);
+  Terms terms = flow.getTerms(value);
+  sharding.partialKind = terms.kind;
+  sharding.partialAxes = terms.axes;
+  return sharding;
+}
+
+FailureOr<layout::Sharding> ProgramRewriter::getNeeded(OpOperand &use) {
+  Operation *op = use.getOwner();
+  auto type = cast<NamedTensorType>(use.get().getType());
+  if (isa<ReshardOp>(op))
+    return produced.find(op->getResult(0))->second;
+  if (isa<OutputOp>(op) && type.getRank() == 0)
+    return produced.find(use.get())->second;
+  if (isa<OutputOp, WriteOp>(op))
+    return layout.getSharding(type, op);
+  layout::Sharding sharding =
+      getOperandSharding(cast<PartitionOpInterface>(op), use.getOperandNumber(),
+                         splits.find(op)->second);
+  Terms kept = flow.getKept(use);
+  sharding.partialKind = kept.kind;
+  sharding.partialAxes = kept.axes;
+  return sharding;
+}
+
+LogicalResult ProgramRewriter::decide() {
+  for (Operation &op : program.getBody().front()) {
+    for (Value result : op.getResults()) {
+      FailureOr<layout::Sharding> sharding = getProduced(result);
+      if (failed(sharding))
+        return failure();
+      produced[result] = std::move(*sharding);
+    }
+    for (OpOperand &use : op.getOpOperands()) {
+      FailureOr<layout::Sharding> sharding = getNeeded(use);
+      if (failed(sharding))
+        return failure();
+      needed[&use] = std::move(*sharding);
+    }
+  }
+  for (auto &[value, had] : produced)
+    if (had.isPartial() && !isReadInOneSharding(value))
+      completedFirst.insert(value);
+  return success();
+}
+
+bool ProgramRewriter::isReadInOneSharding(Value value) {
+  const layout::Sharding *first = nullptr;
+  for (OpOperand &use : value.getUses()) {
+    const layout::Sharding &wanted = needed.find(&use)->second;
+    if (first && wanted != *first)
+      return false;
+    first = &wanted;
+  }
+  return true;
+}
+
+LogicalResult ProgramRewriter::run() {
+  if (failed(decide()))
+    return failure();
+  SmallVector<Operation *> ops;
+  for (Operation &op : program.getBody().front())
+    ops.push_back(&op);
+  llvm::for_each(ops, [&](Operation *op) { rewrite(op); });
+  return success();
+}
+
+void ProgramRewriter::rewrite(Operation *op) {
+  if (auto constraint = dyn_cast<ReshardOp>(op)) {
+    OpOperand &use = constraint->getOpOperand(0);
+    Value value = getResharded(use);
+    // What it gives is remembered under its own result.
+    constraint.getResult().replaceAllUsesWith(value);
+    produced[value] = needed.find(&use)->second;
+    op->erase();
+    return;
+  }
+  for (OpOperand &use : op->getOpOperands())
+    use.set(getResharded(use));
+  for (Value result : op->getResults()) {
+    auto type = cast<NamedTensorType>(result.getType());
+    result.setType(type.withSharding(getShardingAttr(
+        type, layout.getMesh(), produced.find(result)->second)));
+  }
+}
+
+Value ProgramRewriter::getResharded(OpOperand &use) {
+  Value value = use.get();
+  layout::Sharding had = produced.find(value)->second;
+  const layout::Sharding &wanted = needed.find(&use)->second;
+  if (had == wanted)
+    return value;
+  // Readers that need it complete in different shardings share the completion.
+  if (!wanted.isPartial() && completedFirst.contains(value)) {
+    layout::Sharding complete = had;
+    complete.partialKind = layout::ReduceKind::None;
+    complete.partialAxes.clear();
+    value = getResharded(value, had, complete, use);
+    had = std::move(complete);
+    if (had == wanted)
+      return value;
+  }
+  return getResharded(value, had, wanted, use);
+}
+
+/// Elements one device holds of `type` under `sharding`.
+static int64_t getLocalElements(NamedTensorType type,
+                                const layout::Sharding &sharding) {
+  int64_t elements = 1;
+  for (int64_t size : layout::getLocalShape(type.getSizes(), sharding))
+    elements *= size;
+  return elements;
+}
+
+Value ProgramRewriter::getResharded(Value value, const layout::Sharding &had,
+                                    const layout::Sharding &wanted,
+                                    OpOperand &use) {
+  auto type = cast<NamedTensorType>(value.getType());
+  const layout::Mesh &mesh = layout.getMesh();
+  ShardingAttr attr = getShardingAttr(type, mesh, wanted);
+  CauseAttr cause =
+      causes.build(use, had, wanted,
+                   layout::planReshard(mesh, type.getSizes(),
+                                       getElementBytes(type), had, wanted));
+  ReshardOp &reshard = reshards[{value, attr}];
+  if (reshard) {
+    SmallVector<Attribute> all(reshard.getCausesAttr().getValue());
+    all.push_back(cause);
+    reshard.setCausesAttr(ArrayAttr::get(type.getContext(), all));
+    return reshard;
+  }
+  // What takes memory is made late, the rest at once.
+  OpBuilder builder(program.getContext());
+  Location loc = value.getLoc();
+  if (getLocalElements(type, wanted) > getLocalElements(type, had)) {
+    builder.setInsertionPoint(use.getOwner());
+    loc = withPhase(loc, getPhase(use.getOwner()->getLoc()));
+  } else {
+    builder.setInsertionPointAfterValue(value);
+  }
+  reshard = ReshardOp::create(builder, loc, type.withSharding(attr), value,
+                              builder.getArrayAttr(cause));
+  return reshard;
+}
+
+/// Sharding of a value that lives between programs, or comes from outside.
+static LogicalResult assignVariables(ModuleOp module, ModuleLayout &layout) {
+  bool failedAny = false;
+  for (auto variable : module.getOps<VariableOp>()) {
+    NamedTensorType type = variable.getTensorType();
+    FailureOr<layout::Sharding> sharding = layout.getSharding(type, variable);
+    failedAny |= failed(sharding);
+    if (succeeded(sharding))
+      variable.setType(type.withSharding(
+          getShardingAttr(type, layout.getMesh(), *sharding)));
+  }
+  return failure(failedAny);
+}
+
+static LogicalResult assignProgram(ProgramOp program, ModuleLayout &layout) {
+  FailureOr<SplitMap> splits = chooseSplits(program, layout);
+  if (failed(splits))
+    return failure();
+  if (regroupAdditions(program, TermFlow(program, *splits))) {
+    splits = chooseSplits(program, layout);
+    if (failed(splits))
+      return failure();
+  }
+  TermFlow flow(program, *splits);
+  if (failed(ProgramRewriter(program, layout, *splits, flow).run()))
+    return failure();
+  return verifyShardings(program);
+}
+
+namespace {
+struct AssignShardings : meshc::impl::AssignShardingsBase<AssignShardings> {
+  void runOnOperation() override {
+    FailureOr<ModuleLayout> layout = ModuleLayout::create(getOperation());
+    if (failed(layout))
+      return signalPassFailure();
+    bool failedAny = failed(assignVariables(getOperation(), *layout));
+    for (auto program : getOperation().getOps<ProgramOp>())
+      failedAny |= failed(assignProgram(program, *layout));
+    if (failedAny)
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,1 +1,139 @@
+// Turns each program on whole tensors into the program of one device.
+
 #include "passes/Passes.h"
+
+#include "dialect/PartitionBuilder.h"
+#include "layout/ReshardPlanner.h"
+#include "passes/ModuleLayout.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace meshc {
+#define GEN_PASS_DEF_PARTITION
+#include "passes/Passes.h.inc"
+} // namespace meshc
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+namespace {
+
+/// Builds the program of one device beside the program it comes from.
+class ProgramPartition {
+public:
+  ProgramPartition(ProgramOp source)
+      : source(source), mesh(nd::getMesh(source)),
+        builder(source.getContext()) {}
+
+  LogicalResult run() {
+    if (failed(verifyShardings(source)))
+      return failure();
+    builder.setInsertionPoint(source);
+    auto target =
+        spmd::ProgramOp::create(builder, source.getLoc(), source.getSymName());
+    builder.setInsertionPointToStart(&target.getBody().front());
+    for (Operation &op : source.getBody().front())
+      if (failed(translate(op)))
+        return failure();
+    source.erase();
+    return success();
+  }
+
+private:
+  LogicalResult translate(Operation &op) {
+    Location loc = op.getLoc();
+    if (auto input = dyn_cast<InputOp>(op)) {
+      values.map(input.getResult(),
+                 spmd::InputOp::create(
+                     builder, loc, getLocalType(input.getType(), mesh),
+                     input.getName(), input.getType(), input.getIndexBound()));
+      return success();
+    }
+    if (auto output = dyn_cast<OutputOp>(op)) {
+      spmd::OutputOp::create(builder, loc, output.getName(),
+                             output.getValue().getType(),
+                             values.lookup(output.getValue()));
+      return success();
+    }
+    if (auto read = dyn_cast<ReadOp>(op)) {
+      values.map(read.getResult(),
+                 spmd::ReadOp::create(builder, loc,
+                                      getLocalType(read.getType(), mesh),
+                                      read.getVariable()));
+      return success();
+    }
+    if (auto write = dyn_cast<WriteOp>(op)) {
+      spmd::WriteOp::create(builder, loc, write.getVariable(),
+                            values.lookup(write.getValue()));
+      return success();
+    }
+    if (auto reshard = dyn_cast<ReshardOp>(op))
+      return translateReshard(reshard);
+    if (auto partitioned = dyn_cast<PartitionOpInterface>(op))
+      return translateOperation(partitioned);
+    return op.emitError() << "'" << op.getName()
+                          << "' cannot be partitioned: it has no "
+                             "PartitionOpInterface";
+  }
+
+  LogicalResult translateReshard(ReshardOp op) {
+    NamedTensorType type = op.getInput().getType();
+    layout::ReshardPlan plan =
+        layout::planReshard(mesh, type.getSizes(), getElementBytes(type),
+                            getSharding(type, mesh),
+                            getSharding(op.getType(), mesh))
+            .best;
+    Value value = values.lookup(op.getInput());
+    for (const layout::ReshardStep &step : plan.steps) {
+      auto get = [&](const layout::Sharding &sharding) {
+        return type.withSharding(getShardingAttr(type, mesh, sharding));
+      };
+      value = spmd::createCollective(builder, op.getLoc(), step.kind, value,
+                                     get(step.source), get(step.target),
+                                     op.getCausesAttr())
+                  .getResult();
+    }
+    values.map(op.getResult(), value);
+    return success();
+  }
+
+  LogicalResult translateOperation(PartitionOpInterface op) {
+    SmallVector<Value> shards;
+    for (Value operand : op->getOperands())
+      shards.push_back(values.lookup(operand));
+    PartitionBuilder local(builder, op.getLoc(), mesh);
+    FailureOr<Value> result = op.buildLocal(local, shards);
+    if (failed(result))
+      return failure();
+    Type expected =
+        getLocalType(cast<NamedTensorType>(op->getResult(0).getType()), mesh);
+    if (result->getType() != expected)
+      return op->emitOpError("was partitioned into ")
+             << result->getType() << ", expected " << expected;
+    values.map(op->getResult(0), *result);
+    return success();
+  }
+
+  ProgramOp source;
+  layout::Mesh mesh;
+  OpBuilder builder;
+  IRMapping values; ///< whole tensors to this device's blocks
+};
+
+struct Partition : meshc::impl::PartitionBase<Partition> {
+  void runOnOperation() override {
+    for (auto variable : getOperation().getOps<VariableOp>())
+      if (!variable.getTensorType().getSharding()) {
+        variable.emitOpError("has no sharding (nd-assign-shardings gives it "
+                             "one)");
+        return signalPassFailure();
+      }
+    SmallVector<ProgramOp> programs(getOperation().getOps<ProgramOp>());
+    for (ProgramOp program : programs)
+      if (failed(ProgramPartition(program).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

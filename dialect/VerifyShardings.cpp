@@ -1,0 +1,265 @@
+// Whether the shardings of a program agree with what its operations do.
+
+#include "dialect/ND.h"
+
+#include "layout/AxisParts.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+namespace {
+
+/// Checks one operation that has a PartitionOpInterface.
+class OperationCheck {
+public:
+  OperationCheck(PartitionOpInterface op, const layout::Mesh &mesh)
+      : op(op), mesh(mesh),
+        result(cast<NamedTensorType>(op->getResult(0).getType())) {}
+
+  LogicalResult run() {
+    for (DimAttr dim : op.getIterationDims())
+      if (failed(checkDim(dim.getName())))
+        return failure();
+    if (failed(checkAxes()) || failed(checkOperandTerms()))
+      return failure();
+    return checkResultTerms();
+  }
+
+private:
+  NamedTensorType getOperandType(unsigned operand) {
+    return cast<NamedTensorType>(op->getOperand(operand).getType());
+  }
+
+  /// Operands and result split an iteration dimension alike.
+  LogicalResult checkDim(StringRef dim) {
+    std::optional<ArrayRef<AxisRefAttr>> split;
+    auto join = [&](NamedTensorType type, StringRef name) -> LogicalResult {
+      ArrayRef<AxisRefAttr> here = type.getSharding().getAxes(name);
+      if (!split)
+        split = here;
+      if (*split == here)
+        return success();
+      return op->emitOpError("splits dimension \"")
+             << dim << "\" in two ways: operands and result must agree";
+    };
+    if (result.hasDim(dim) && failed(join(result, dim)))
+      return failure();
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      StringRef name = op.getOperandDim(i, dim);
+      if (!name.empty() && failed(join(getOperandType(i), name)))
+        return failure();
+    }
+    if (!split || split->empty())
+      return success();
+    DimUse use = op.getDimUse(dim);
+    switch (use.kind) {
+    case DimUse::Kind::Pointwise:
+      break;
+    case DimUse::Kind::Reduced:
+      if (failed(addReduced(use.reduce, *split)))
+        return failure();
+      break;
+    case DimUse::Kind::Whole:
+      return op->emitOpError("needs dimension \"")
+             << dim << "\" whole, found it split over "
+             << split->front().getName();
+    }
+    llvm::append_range(used, *split);
+    return success();
+  }
+
+  LogicalResult addReduced(ReduceKind kind, ArrayRef<AxisRefAttr> axes) {
+    llvm::append_range(pending, axes);
+    if (!pendingKind)
+      pendingKind = kind;
+    if (*pendingKind == kind)
+      return success();
+    return op->emitOpError("mixes pending terms of ")
+           << stringifyReduceKind(*pendingKind) << " and "
+           << stringifyReduceKind(kind);
+  }
+
+  /// No axis splits two dimensions of the iteration space.
+  LogicalResult checkAxes() {
+    if (!overlap(used))
+      return success();
+    InFlightDiagnostic error =
+        op->emitOpError("splits two dimensions over one axis:");
+    for (AxisRefAttr axis : used)
+      error << " " << axis.getName();
+    return error;
+  }
+
+  std::vector<layout::AxisRef> getSorted(ArrayRef<AxisRefAttr> axes) {
+    std::vector<layout::AxisRef> sorted;
+    for (AxisRefAttr axis : axes)
+      sorted.push_back(getAxisRef(axis, mesh));
+    llvm::sort(sorted);
+    return sorted;
+  }
+
+  /// Whether a position of some axis is in `axes` twice.
+  bool overlap(ArrayRef<AxisRefAttr> axes) {
+    layout::Sharding sharding;
+    sharding.partialAxes = getSorted(axes);
+    sharding.partialKind =
+        axes.empty() ? layout::ReduceKind::None : layout::ReduceKind::Sum;
+    return !layout::getViolation(mesh, sharding, 0).empty();
+  }
+
+  LogicalResult checkOperandTerms() {
+    std::optional<ShardingAttr> joint;
+    bool anyPartial = false;
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      anyPartial |= getOperandType(i).isPartial();
+    if (!anyPartial)
+      return success();
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      ShardingAttr sharding = getOperandType(i).getSharding();
+      if (!sharding.isPartial()) {
+        if (failed(checkComplete(i)))
+          return failure();
+        continue;
+      }
+      ReduceKind kind = *sharding.getPartialKind();
+      switch (op.getPartialUse(i, kind)) {
+      case PartialUse::Complete:
+        return op->emitOpError("operand ")
+               << i << " must be complete, found " << sharding;
+      case PartialUse::Joint:
+        if (joint && (joint->getPartialKind() != sharding.getPartialKind() ||
+                      joint->getPartialAxes() != sharding.getPartialAxes()))
+          return op->emitOpError("operands must be partial alike, found ")
+                 << *joint << " and " << sharding;
+        if (!joint && failed(addReduced(kind, sharding.getPartialAxes())))
+          return failure();
+        joint = sharding;
+        break;
+      case PartialUse::Alone:
+        if (failed(addReduced(kind, sharding.getPartialAxes())))
+          return failure();
+        break;
+      }
+      SmallVector<AxisRefAttr> all(used);
+      llvm::append_range(all, sharding.getPartialAxes());
+      if (overlap(all))
+        return op->emitOpError("operand ")
+               << i << " is " << sharding << ", but one of these axes splits a "
+               << "dimension";
+    }
+    if (overlap(pending))
+      return op->emitOpError("several operands are partial over one axis");
+    return success();
+  }
+
+  /// A complete operand may not stand beside one that is partial jointly.
+  LogicalResult checkComplete(unsigned operand) {
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      ShardingAttr sharding = getOperandType(i).getSharding();
+      if (!sharding.isPartial())
+        continue;
+      ReduceKind kind = *sharding.getPartialKind();
+      if (op.getPartialUse(i, kind) == PartialUse::Joint &&
+          op.getPartialUse(operand, kind) == PartialUse::Joint)
+        return op->emitOpError("operand ")
+               << operand << " is complete where operand " << i << " is "
+               << sharding;
+    }
+    return success();
+  }
+
+  /// The result is partial over exactly the axes that are pending.
+  LogicalResult checkResultTerms() {
+    ShardingAttr sharding = result.getSharding();
+    if (layout::joinParts(getSorted(sharding.getPartialAxes())) ==
+            layout::joinParts(getSorted(pending)) &&
+        (pending.empty() || sharding.getPartialKind() == pendingKind))
+      return success();
+    InFlightDiagnostic error = op->emitOpError("result must be ");
+    if (pending.empty())
+      error << "complete";
+    else
+      error << "partial "
+            << ShardingAttr::get(op->getContext(), {}, pendingKind, pending);
+    return error << ", found " << sharding;
+  }
+
+  PartitionOpInterface op;
+  const layout::Mesh &mesh;
+  NamedTensorType result;
+  SmallVector<AxisRefAttr> used;    ///< by dimensions of the iteration space
+  SmallVector<AxisRefAttr> pending; ///< over which the result has terms
+  std::optional<ReduceKind> pendingKind;
+};
+
+} // namespace
+
+/// Checks that `type` has a sharding whose axes fit the mesh.
+static LogicalResult checkType(Operation *op, Type type,
+                               const layout::Mesh &mesh) {
+  auto named = dyn_cast<NamedTensorType>(type);
+  if (!named)
+    return success();
+  ShardingAttr sharding = named.getSharding();
+  if (!sharding)
+    return op->emitOpError("has a value without a sharding: ")
+           << type << " (nd-assign-shardings gives it one)";
+  auto checkAxis = [&](AxisRefAttr axis) -> LogicalResult {
+    if (mesh.findAxis(axis.getName().getValue()))
+      return success();
+    return op->emitOpError("has a sharding over ")
+           << axis.getName() << ", which is no axis of the mesh";
+  };
+  for (DimSplitAttr split : sharding.getSplits())
+    for (AxisRefAttr axis : split.getAxes())
+      if (failed(checkAxis(axis)))
+        return failure();
+  for (AxisRefAttr axis : sharding.getPartialAxes())
+    if (failed(checkAxis(axis)))
+      return failure();
+  std::string violation = layout::getViolation(mesh, getSharding(named, mesh),
+                                               size_t(named.getRank()));
+  if (!violation.empty())
+    return op->emitOpError("has a sharding that does not fit the mesh: ")
+           << violation;
+  return success();
+}
+
+/// Checks one operation of a program.
+static LogicalResult check(Operation *op, const layout::Mesh &mesh) {
+  for (Type type : op->getOperandTypes())
+    if (failed(checkType(op, type, mesh)))
+      return failure();
+  for (Type type : op->getResultTypes())
+    if (failed(checkType(op, type, mesh)))
+      return failure();
+  if (auto partitioned = dyn_cast<PartitionOpInterface>(op))
+    return OperationCheck(partitioned, mesh).run();
+  if (auto input = dyn_cast<InputOp>(op))
+    if (input.getType().isPartial())
+      return input.emitOpError("cannot be partial, found ")
+             << input.getType().getSharding();
+  if (auto read = dyn_cast<ReadOp>(op))
+    if (read.getType().isPartial())
+      return read.emitOpError("cannot be partial, found ")
+             << read.getType().getSharding();
+  if (auto reshard = dyn_cast<ReshardOp>(op)) {
+    ShardingAttr source = reshard.getInput().getType().getSharding();
+    ShardingAttr target = reshard.getType().getSharding();
+    if (source.isPartial() && target.isPartial() &&
+        source.getPartialKind() != target.getPartialKind())
+      return reshard.emitOpError("cannot turn ")
+             << source << " into " << target;
+  }
+  return success();
+}
+
+LogicalResult nd::verifyShardings(ProgramOp program) {
+  layout::Mesh mesh = getMesh(program);
+  LogicalResult result = success();
+  for (Operation &op : program.getBody().front())
+    if (failed(check(&op, mesh)))
+      result = failure();
+  return result;
+}

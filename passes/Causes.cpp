@@ -1,0 +1,189 @@
+#include "passes/Causes.h"
+
+#include "dialect/Locations.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+/// Name of a value, or of the operation that makes it.
+static std::string getName(Value value) {
+  StringRef name = getValueName(value.getLoc());
+  if (!name.empty())
+    return name.str();
+  return value.getDefiningOp()->getName().getStringRef().str();
+}
+
+/// Name of what reads a value.
+static std::string getReaderName(Operation *op) {
+  if (auto output = dyn_cast<OutputOp>(op))
+    return output.getName().str();
+  if (auto write = dyn_cast<WriteOp>(op))
+    return write.getVariable().str();
+  StringRef name = getValueName(op->getLoc());
+  return name.empty() ? op->getName().getStringRef().str() : name.str();
+}
+
+static std::string quote(StringRef text) { return "\"" + text.str() + "\""; }
+
+/// `"x"`, or `s "x", "y"` behind the word "dimension".
+static std::string listDims(ArrayRef<std::string> dims) {
+  std::string text = dims.size() > 1 ? "s " : " ";
+  llvm::raw_string_ostream os(text);
+  llvm::interleaveComma(dims, os,
+                        [&](const std::string &dim) { os << quote(dim); });
+  return text;
+}
+
+void CauseBuilder::addRule(StringRef dim, Reason &reason) const {
+  if (RuleOp rule = layout.findRule(dim))
+    reason.spans.push_back(rule.getLoc());
+}
+
+CauseBuilder::Reason
+CauseBuilder::getReasonOfTerms(Value value,
+                               ArrayRef<layout::AxisRef> completed) const {
+  // Follow the terms to the operations that made them.
+  Reason reason;
+  SmallVector<std::string> dims;
+  bool isContraction = false;
+  SmallVector<Value> worklist{value};
+  llvm::DenseSet<Value> seen;
+  while (!worklist.empty()) {
+    auto op = worklist.pop_back_val().getDefiningOp<PartitionOpInterface>();
+    if (!op || !seen.insert(op->getResult(0)).second)
+      continue;
+    const IterationSplit &split = splits.find(op)->second;
+    for (auto [dim, axes] : llvm::zip_equal(split.dims, split.splits)) {
+      bool isCompleted = llvm::any_of(axes, [&](layout::AxisRef axis) {
+        return llvm::is_contained(completed, axis);
+      });
+      std::string name = dim.getName().str();
+      if (op.getDimUse(name).kind != DimUse::Kind::Reduced || !isCompleted)
+        continue;
+      isContraction |= isa<EinsumOp>(op);
+      reason.spans.push_back(op.getLoc());
+      if (llvm::is_contained(dims, name))
+        continue;
+      dims.push_back(name);
+      addRule(name, reason);
+    }
+    for (OpOperand &operand : op->getOpOperands())
+      if (!flow.getKept(operand).empty())
+        worklist.push_back(operand.get());
+  }
+  if (dims.empty())
+    // Terms that a constraint asked for.
+    reason.rule = "constraint on " + quote(getName(value));
+  else
+    reason.rule = (isContraction ? "contraction" : "reduction") +
+                  std::string(" over split dimension") + listDims(dims);
+  if (getPhase(value.getLoc()) == Phase::Backward)
+    reason.rule = getName(value) + ": " + reason.rule;
+  return reason;
+}
+
+CauseBuilder::Reason
+CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
+                        const layout::Sharding &needed) const {
+  Operation *reader = use.getOwner();
+  std::vector<layout::AxisRef> completed;
+  for (layout::AxisRef axis : had.partialAxes)
+    if (!llvm::is_contained(needed.partialAxes, axis))
+      completed.push_back(axis);
+  if (!completed.empty())
+    return getReasonOfTerms(use.get(), completed);
+
+  Reason reason;
+  if (isa<ReshardOp>(reader)) {
+    reason.rule = "constraint on " + quote(getReaderName(reader));
+    return reason;
+  }
+  auto known = splits.find(reader);
+  if (known != splits.end() && known->second.conflict) {
+    reason.conflict = &*known->second.conflict;
+    reason.rule = "dimensions " + quote(reason.conflict->dim) + " and " +
+                  quote(reason.conflict->otherDim) + " share axis " +
+                  quote(reason.conflict->axis);
+    addRule(reason.conflict->dim, reason);
+    addRule(reason.conflict->otherDim, reason);
+    return reason;
+  }
+  auto type = cast<NamedTensorType>(use.get().getType());
+  for (auto [dim, before, after] :
+       llvm::zip_equal(type.getDims(), had.dims, needed.dims)) {
+    if (before == after)
+      continue;
+    StringRef name = dim.getName();
+    if (auto op = dyn_cast<PartitionOpInterface>(reader))
+      for (DimAttr iterated : known->second.dims)
+        if (op.getOperandDim(use.getOperandNumber(), iterated.getName()) ==
+            dim.getName().getValue())
+          name = iterated.getName();
+    if (RuleOp rule = layout.findRule(name)) {
+      reason.rule = "layout rule " + quote(name) + " -> ";
+      llvm::raw_string_ostream os(reason.rule);
+      llvm::interleaveComma(rule.getAxes().getAsRange<StringAttr>(), os,
+                            [&](StringAttr axis) { os << axis; });
+      reason.spans.push_back(rule.getLoc());
+    } else {
+      reason.rule = "no layout rule for " + quote(name);
+      addRule(dim.getName(), reason);
+    }
+    return reason;
+  }
+  reason.rule = "constraint on " + quote(getName(use.get()));
+  return reason;
+}
+
+/// "reduce_scatter + all_gather"
+static std::string describe(const layout::ReshardPlan &plan) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::interleave(
+      plan.steps, os,
+      [&](const layout::ReshardStep &step) {
+        os << layout::getName(step.kind);
+      },
+      " + ");
+  return text;
+}
+
+CauseAttr CauseBuilder::build(OpOperand &use, const layout::Sharding &had,
+                              const layout::Sharding &needed,
+                              const layout::ReshardChoice &choice) const {
+  MLIRContext *context = use.get().getContext();
+  Builder builder(context);
+  Operation *reader = use.getOwner();
+  Reason reason = getReason(use, had, needed);
+  SmallVector<Attribute> spans;
+  auto addSpan = [&](Location loc) {
+    if (!llvm::is_contained(spans, Attribute(LocationAttr(loc))))
+      spans.push_back(LocationAttr(loc));
+  };
+  addSpan(reader->getLoc());
+  addSpan(use.get().getLoc());
+  llvm::for_each(reason.spans, addSpan);
+
+  StringAttr alternative;
+  FloatAttr alternativeUs, chosenUs;
+  if (reason.conflict) {
+    alternative = builder.getStringAttr(reason.conflict->rejected);
+    alternativeUs = builder.getF64FloatAttr(reason.conflict->rejectedUs);
+    chosenUs = builder.getF64FloatAttr(reason.conflict->chosenUs);
+  } else if (choice.secondBest) {
+    alternative = builder.getStringAttr(describe(*choice.secondBest));
+    alternativeUs = builder.getF64FloatAttr(choice.secondBest->costUs);
+    chosenUs = builder.getF64FloatAttr(choice.best.costUs);
+  }
+  std::vector<std::string> names =
+      getDimNames(cast<NamedTensorType>(use.get().getType()));
+  const layout::Mesh &mesh = layout.getMesh();
+  return CauseAttr::get(
+      context, builder.getStringAttr(reason.rule),
+      builder.getStringAttr(getReaderName(reader)),
+      builder.getStringAttr(getName(use.get())),
+      builder.getStringAttr(layout::toString(mesh, needed, names)),
+      builder.getStringAttr(layout::toString(mesh, had, names)),
+      builder.getArrayAttr(spans), alternative, alternativeUs, chosenUs);
+}

@@ -1,0 +1,52 @@
+#ifndef MESHC_PASSES_CAUSES_H
+#define MESHC_PASSES_CAUSES_H
+
+#include "layout/ReshardPlanner.h"
+#include "passes/TermFlow.h"
+
+namespace meshc {
+
+/// Says why `use` needs its value in another sharding than it has.
+///
+/// The rule is one of these sentences, behind the name of the value and ": " in
+/// the backward pass:
+///
+/// - `contraction over split dimension "x"`: a summed dimension is split, and
+///   the reader needs the whole sum;
+/// - `reduction over split dimension "x"`: the same for nd.reduce and
+/// nd.gather;
+/// - `constraint on "v"`: the user's sharding for one value;
+/// - `dimensions "x" and "y" share axis "a"`: the reader could keep only one of
+///   them split;
+/// - `layout rule "x" -> "a"` or `no layout rule for "x"`: what the table says
+///   about a dimension that the value has split otherwise.
+class CauseBuilder {
+public:
+  CauseBuilder(const ModuleLayout &layout, const SplitMap &splits,
+               const TermFlow &flow)
+      : layout(layout), splits(splits), flow(flow) {}
+
+  nd::CauseAttr build(mlir::OpOperand &use, const layout::Sharding &had,
+                      const layout::Sharding &needed,
+                      const layout::ReshardChoice &choice) const;
+
+private:
+  struct Reason {
+    std::string rule;
+    llvm::SmallVector<mlir::Location> spans;
+    const AxisConflict *conflict = nullptr;
+  };
+  Reason getReason(mlir::OpOperand &use, const layout::Sharding &had,
+                   const layout::Sharding &needed) const;
+  Reason getReasonOfTerms(mlir::Value value,
+                          llvm::ArrayRef<layout::AxisRef> completed) const;
+  void addRule(llvm::StringRef dim, Reason &reason) const;
+
+  const ModuleLayout &layout;
+  const SplitMap &splits;
+  const TermFlow &flow;
+};
+
+} // namespace meshc
+
+#endif

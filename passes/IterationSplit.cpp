@@ -1,0 +1,210 @@
+#include "passes/IterationSplit.h"
+
+#include "layout/ReshardPlanner.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+const layout::DimSplit &IterationSplit::get(StringRef dim) const {
+  for (auto [attr, split] : llvm::zip_equal(dims, splits))
+    if (attr.getName().getValue() == dim)
+      return split;
+  llvm_unreachable("not a dimension of the iteration space");
+}
+
+bool IterationSplit::uses(ArrayRef<layout::AxisRef> axes) const {
+  return llvm::any_of(splits, [&](const layout::DimSplit &split) {
+    return llvm::any_of(split, [&](layout::AxisRef used) {
+      return llvm::any_of(
+          axes, [&](layout::AxisRef axis) { return axis.axis == used.axis; });
+    });
+  });
+}
+
+layout::Sharding meshc::getOperandSharding(PartitionOpInterface op,
+                                           unsigned operand,
+                                           const IterationSplit &split) {
+  auto type = cast<NamedTensorType>(op->getOperand(operand).getType());
+  layout::Sharding sharding;
+  sharding.dims.resize(type.getRank());
+  for (auto [dim, axes] : llvm::zip_equal(split.dims, split.splits)) {
+    StringRef name = op.getOperandDim(operand, dim.getName());
+    if (!name.empty())
+      sharding.dims[type.findDim(name)] = axes;
+  }
+  return sharding;
+}
+
+layout::Sharding meshc::getResultSharding(PartitionOpInterface op,
+                                          const IterationSplit &split) {
+  auto type = cast<NamedTensorType>(op->getResult(0).getType());
+  layout::Sharding sharding;
+  for (DimAttr dim : type.getDims())
+    sharding.dims.push_back(split.get(dim.getName()));
+  return sharding;
+}
+
+Terms meshc::getOwnTerms(PartitionOpInterface op, const IterationSplit &split) {
+  Terms terms;
+  for (auto [dim, axes] : llvm::zip_equal(split.dims, split.splits)) {
+    DimUse use = op.getDimUse(dim.getName());
+    if (use.kind != DimUse::Kind::Reduced || axes.empty())
+      continue;
+    terms.kind = toLayout(use.reduce);
+    terms.axes.insert(terms.axes.end(), axes.begin(), axes.end());
+  }
+  llvm::sort(terms.axes);
+  return terms;
+}
+
+namespace {
+
+/// An axis and the dimensions (by index) that claim it.
+struct Claim {
+  int32_t axis;
+  SmallVector<size_t> dims;
+};
+
+class Chooser {
+public:
+  Chooser(PartitionOpInterface op, ModuleLayout &layout)
+      : op(op), layout(layout) {}
+
+  FailureOr<IterationSplit> run() {
+    // Every tensor must be legal under the table by itself.
+    for (Type type : op->getOperandTypes())
+      if (failed(addTableSharding(type)))
+        return failure();
+    if (failed(addTableSharding(op->getResult(0).getType())))
+      return failure();
+
+    IterationSplit split;
+    split.dims = op.getIterationDims();
+    for (DimAttr dim : split.dims)
+      split.splits.push_back(op.getDimUse(dim.getName()).kind ==
+                                     DimUse::Kind::Whole
+                                 ? layout::DimSplit()
+                                 : layout.getSplit(dim.getName()));
+    SmallVector<Claim> contested = getContested(split);
+    if (contested.empty())
+      return split;
+    return settle(split, contested);
+  }
+
+private:
+  LogicalResult addTableSharding(Type type) {
+    FailureOr<layout::Sharding> sharding =
+        layout.getSharding(cast<NamedTensorType>(type), op);
+    if (failed(sharding))
+      return failure();
+    tableShardings.push_back(std::move(*sharding));
+    return success();
+  }
+
+  static SmallVector<Claim> getContested(const IterationSplit &split) {
+    SmallVector<Claim> claims;
+    for (auto [index, axes] : llvm::enumerate(split.splits))
+      for (layout::AxisRef axis : axes) {
+        auto known = llvm::find_if(claims, [&](const Claim &claim) {
+          return claim.axis == axis.axis;
+        });
+        if (known == claims.end())
+          claims.push_back({axis.axis, {index}});
+        else if (known->dims.back() != index)
+          known->dims.push_back(index);
+      }
+    llvm::erase_if(claims,
+                   [](const Claim &claim) { return claim.dims.size() < 2; });
+    return claims;
+  }
+
+  /// Tries every way to give each contested axis to one of its claimants.
+  IterationSplit settle(const IterationSplit &wanted,
+                        ArrayRef<Claim> contested) {
+    struct Choice {
+      IterationSplit split;
+      SmallVector<size_t> winners; ///< one dimension per contested axis
+      double costUs;
+    };
+    std::vector<Choice> choices{{wanted, {}, 0}};
+    for (const Claim &claim : contested) {
+      std::vector<Choice> extended;
+      for (const Choice &choice : choices)
+        for (size_t winner : claim.dims) {
+          Choice next = choice;
+          next.winners.push_back(winner);
+          for (size_t loser : claim.dims)
+            if (loser != winner)
+              llvm::erase_if(next.split.splits[loser],
+                             [&](layout::AxisRef axis) {
+                               return axis.axis == claim.axis;
+                             });
+          extended.push_back(std::move(next));
+        }
+      choices = std::move(extended);
+    }
+    for (Choice &choice : choices)
+      choice.costUs = getCostUs(choice.split);
+    // Equal costs: the dimension that comes first in the result.
+    auto isCheaper = [](const Choice &a, const Choice &b) {
+      return a.costUs < b.costUs;
+    };
+    auto cheapest = llvm::min_element(choices, isCheaper);
+    std::iter_swap(choices.begin(), cheapest);
+    auto next =
+        std::min_element(std::next(choices.begin()), choices.end(), isCheaper);
+    const Choice &best = choices.front(), &second = *next;
+    IterationSplit split = best.split;
+    AxisConflict conflict;
+    conflict.chosenUs = best.costUs;
+    conflict.rejectedUs = second.costUs;
+    for (auto [index, claim] : llvm::enumerate(contested)) {
+      if (best.winners[index] == second.winners[index])
+        continue;
+      auto getName = [&](size_t dim) {
+        return wanted.dims[dim].getName().str();
+      };
+      conflict.dim = getName(best.winners[index]);
+      conflict.otherDim = getName(second.winners[index]);
+      conflict.axis = layout.getMesh().getAxes()[claim.axis].name;
+      break;
+    }
+    conflict.rejected =
+        "\"" + conflict.otherDim + "\" keeps axis \"" + conflict.axis + "\"";
+    split.conflict = std::move(conflict);
+    return split;
+  }
+
+  double getCostUs(const IterationSplit &split) {
+    double costUs = 0;
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      costUs += getReshardUs(op->getOperand(i).getType(), tableShardings[i],
+                             getOperandSharding(op, i, split));
+    layout::Sharding result = getResultSharding(op, split);
+    Terms terms = getOwnTerms(op, split);
+    result.partialKind = terms.kind;
+    result.partialAxes = terms.axes;
+    return costUs + getReshardUs(op->getResult(0).getType(), result,
+                                 tableShardings.back());
+  }
+
+  double getReshardUs(Type type, const layout::Sharding &source,
+                      const layout::Sharding &target) {
+    auto named = cast<NamedTensorType>(type);
+    return layout::planReshard(layout.getMesh(), named.getSizes(),
+                               getElementBytes(named), source, target)
+        .best.costUs;
+  }
+
+  PartitionOpInterface op;
+  ModuleLayout &layout;
+  SmallVector<layout::Sharding> tableShardings; ///< operands, then the result
+};
+
+} // namespace
+
+FailureOr<IterationSplit> meshc::chooseIterationSplit(PartitionOpInterface op,
+                                                      ModuleLayout &layout) {
+  return Chooser(op, layout).run();
+}

@@ -1,0 +1,59 @@
+#ifndef MESHC_PASSES_ITERATIONSPLIT_H
+#define MESHC_PASSES_ITERATIONSPLIT_H
+
+#include "passes/ModuleLayout.h"
+
+namespace meshc {
+
+/// Two dimensions of an iteration space on one axis, though no tensor has both:
+/// one of them keeps the axis.
+struct AxisConflict {
+  std::string dim; ///< keeps the axis
+  std::string otherDim;
+  std::string axis;
+  double chosenUs = 0;   ///< resharding with this choice, under the cost model
+  double rejectedUs = 0; ///< with the best other choice
+  std::string rejected;  ///< what that is
+};
+
+/// Pending terms of a value; `axes` are sorted and empty iff `kind` is None.
+struct Terms {
+  layout::ReduceKind kind = layout::ReduceKind::None;
+  std::vector<layout::AxisRef> axes;
+
+  bool empty() const { return axes.empty(); }
+  bool operator==(const Terms &) const = default;
+};
+
+/// How the dimensions of one operation are split.
+struct IterationSplit {
+  llvm::SmallVector<nd::DimAttr> dims;
+  std::vector<layout::DimSplit> splits; ///< one per dimension
+  std::optional<AxisConflict> conflict;
+
+  const layout::DimSplit &get(llvm::StringRef dim) const;
+  /// Whether one of these axes splits a dimension.
+  bool uses(llvm::ArrayRef<layout::AxisRef> axes) const;
+};
+
+/// Splits the dimensions of `op` as the layout table says. Where two of them
+/// claim one axis, every choice is priced by what it takes to reshard operands
+/// and result from and to the table's shardings, and the cheapest is taken.
+/// Errors: a tensor with two dimensions on one axis; terms that combine in two
+/// ways.
+llvm::FailureOr<IterationSplit>
+chooseIterationSplit(nd::PartitionOpInterface op, ModuleLayout &layout);
+
+/// The sharding in which `op` reads operand `operand`, complete.
+layout::Sharding getOperandSharding(nd::PartitionOpInterface op,
+                                    unsigned operand,
+                                    const IterationSplit &split);
+/// The sharding of the result of `op` without its terms.
+layout::Sharding getResultSharding(nd::PartitionOpInterface op,
+                                   const IterationSplit &split);
+/// The terms `op` makes itself: over the axes of its reduced dimensions.
+Terms getOwnTerms(nd::PartitionOpInterface op, const IterationSplit &split);
+
+} // namespace meshc
+
+#endif

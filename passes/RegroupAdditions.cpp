@@ -1,0 +1,157 @@
+#include "passes/RegroupAdditions.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+namespace {
+
+/// A float addition of two values of the result's type.
+AddOp asPlainAddition(Operation *op) {
+  auto add = dyn_cast_or_null<AddOp>(op);
+  if (!add || !isa<FloatType>(add.getType().getElementType()) ||
+      add.getLhs().getType() != add.getType() ||
+      add.getRhs().getType() != add.getType())
+    return {};
+  return add;
+}
+
+/// The addition that makes `value` if nothing but its one reader sees it.
+AddOp getInnerAddition(Value value) {
+  AddOp add = asPlainAddition(value.getDefiningOp());
+  return add && value.hasOneUse() ? add : AddOp();
+}
+
+/// A tree of additions with its leaves from left to right.
+class AdditionTree {
+public:
+  AdditionTree(AddOp root, const TermFlow &flow) : root(root), flow(flow) {
+    Summary whole = descend(root);
+    completions = whole.completions + !whole.terms.empty();
+  }
+
+  bool regroup() {
+    SmallVector<Group> groups = getGroups();
+    if (countCompletions(groups) >= completions)
+      return false;
+    rebuild(groups);
+    return true;
+  }
+
+private:
+  struct Group {
+    Terms terms;
+    SmallVector<Value> leaves;
+  };
+  struct Summary {
+    Terms terms;
+    int completions; ///< inside the tree
+  };
+
+  Terms getTerms(Value leaf) const {
+    return flow.isMoving(leaf) ? flow.getTerms(leaf) : Terms();
+  }
+
+  /// Of two terms under an addition, what the sum still has and what had to be
+  /// completed.
+  static Summary join(const Summary &lhs, const Summary &rhs) {
+    Summary sum{lhs.terms, lhs.completions + rhs.completions};
+    if (lhs.terms.kind != rhs.terms.kind)
+      sum.terms.axes.clear();
+    llvm::erase_if(sum.terms.axes, [&](layout::AxisRef axis) {
+      return !llvm::is_contained(rhs.terms.axes, axis);
+    });
+    if (sum.terms.empty())
+      sum.terms.kind = layout::ReduceKind::None;
+    sum.completions += sum.terms != lhs.terms;
+    sum.completions += sum.terms != rhs.terms;
+    return sum;
+  }
+
+  Summary descend(AddOp add) {
+    additions.push_back(add);
+    Summary sides[2];
+    for (auto [side, operand] : llvm::zip(sides, add->getOperands())) {
+      if (AddOp inner = getInnerAddition(operand)) {
+        side = descend(inner);
+        continue;
+      }
+      leaves.push_back(operand);
+      side = {getTerms(operand), 0};
+    }
+    return join(sides[0], sides[1]);
+  }
+
+  /// Leaves by their terms: most axes first, complete ones last.
+  SmallVector<Group> getGroups() const {
+    SmallVector<Group> groups;
+    for (Value leaf : leaves) {
+      Terms terms = getTerms(leaf);
+      auto known = llvm::find_if(
+          groups, [&](const Group &group) { return group.terms == terms; });
+      if (known == groups.end())
+        groups.push_back({terms, {leaf}});
+      else
+        known->leaves.push_back(leaf);
+    }
+    // An insertion sort keeps groups of equally many axes in their order.
+    SmallVector<Group> sorted;
+    for (Group &group : groups) {
+      auto place = llvm::find_if(sorted, [&](const Group &other) {
+        return other.terms.axes.size() < group.terms.axes.size();
+      });
+      sorted.insert(place, std::move(group));
+    }
+    return sorted;
+  }
+
+  static int countCompletions(ArrayRef<Group> groups) {
+    Summary sum{groups.front().terms, 0};
+    for (const Group &group : groups.drop_front())
+      sum = join(sum, {group.terms, 0});
+    return sum.completions + !sum.terms.empty();
+  }
+
+  void rebuild(ArrayRef<Group> groups) {
+    OpBuilder builder(root);
+    // Inner sums take the places of the old ones, innermost first.
+    SmallVector<AddOp> places(llvm::reverse(additions));
+    size_t next = 0;
+    auto add = [&](Value lhs, Value rhs) -> Value {
+      return AddOp::create(builder, places[next++].getLoc(), lhs, rhs);
+    };
+    Value sum;
+    for (const Group &group : groups) {
+      Value part = group.leaves.front();
+      for (Value leaf : ArrayRef(group.leaves).drop_front())
+        part = add(part, leaf);
+      sum = sum ? add(part, sum) : part;
+    }
+    root.replaceAllUsesWith(sum);
+    for (AddOp old : additions) // outermost first
+      old.erase();
+  }
+
+  AddOp root;
+  const TermFlow &flow;
+  SmallVector<AddOp> additions; ///< each before those inside it
+  SmallVector<Value> leaves;
+  int completions = 0;
+};
+
+} // namespace
+
+bool meshc::regroupAdditions(ProgramOp program, const TermFlow &flow) {
+  SmallVector<AddOp> roots;
+  for (Operation &op : program.getBody().front())
+    if (AddOp add = asPlainAddition(&op)) {
+      bool isInner =
+          add->hasOneUse() && asPlainAddition(*add->getUsers().begin());
+      if (!isInner)
+        roots.push_back(add);
+    }
+  bool changed = false;
+  for (AddOp root : roots)
+    changed |= AdditionTree(root, flow).regroup();
+  return changed;
+}

@@ -1,0 +1,184 @@
+#include "passes/TermFlow.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+/// Whether the output of a program takes a value as it is: only a scalar, which
+/// costs its reader nothing to complete.
+static bool takesAnything(OpOperand &use) {
+  return isa<OutputOp>(use.getOwner()) &&
+         cast<NamedTensorType>(use.get().getType()).getRank() == 0;
+}
+
+static SmallVector<OpOperand *> getReaders(Value value) {
+  SmallVector<OpOperand *> readers;
+  for (OpOperand &use : value.getUses())
+    if (!takesAnything(use))
+      readers.push_back(&use);
+  return readers;
+}
+
+/// How many operands of `op` must be partial alike for any of them to be.
+static size_t countJointOperands(PartitionOpInterface op,
+                                 layout::ReduceKind kind) {
+  size_t count = 0;
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    count += op.getPartialUse(i, fromLayout(kind)) == PartialUse::Joint;
+  return count;
+}
+
+/// Whether `use` is an operand of an addition of several values.
+static bool isAdded(OpOperand &use, const Terms &terms) {
+  auto op = dyn_cast<PartitionOpInterface>(use.getOwner());
+  return op && countJointOperands(op, terms.kind) > 1;
+}
+
+TermFlow::TermFlow(ProgramOp program, const SplitMap &splits) : splits(splits) {
+  // Start with every value moving. A value stops where one of several readers
+  // needs it complete, which may stop others; none ever starts again.
+  for (bool changed = true; changed;) {
+    changed = false;
+    terms.clear();
+    kept.clear();
+    for (Operation &op : program.getBody().front())
+      if (auto partitioned = dyn_cast<PartitionOpInterface>(op))
+        visit(partitioned);
+      else if (auto reshard = dyn_cast<ReshardOp>(op))
+        if (ShardingAttr given = reshard.getType().getSharding();
+            given.isPartial()) {
+          layout::Sharding sharding =
+              getSharding(reshard.getType(), nd::getMesh(program));
+          terms[reshard.getResult()] = {sharding.partialKind,
+                                        sharding.partialAxes};
+        }
+    for (auto &[value, pending] : terms) {
+      if (stopped.contains(value))
+        continue;
+      SmallVector<OpOperand *> readers = getReaders(value);
+      bool everyReaderMoves = llvm::all_of(readers, [&](OpOperand *use) {
+        return kept.lookup(use) == pending && isAdded(*use, pending);
+      });
+      if (readers.size() > 1 && !everyReaderMoves) {
+        stopped.insert(value);
+        changed = true;
+      }
+    }
+  }
+}
+
+Terms TermFlow::getTerms(Value value) const { return terms.lookup(value); }
+
+Terms TermFlow::getKept(OpOperand &use) const {
+  return takesAnything(use) ? getTerms(use.get()) : kept.lookup(&use);
+}
+
+bool TermFlow::isMoving(Value value) const {
+  return !getTerms(value).empty() && !stopped.contains(value);
+}
+
+int64_t TermFlow::getLocalElements(Value value) const {
+  auto type = cast<NamedTensorType>(value.getType());
+  layout::Sharding sharding;
+  if (auto op = value.getDefiningOp<PartitionOpInterface>())
+    sharding = getResultSharding(op, splits.find(op)->second);
+  else
+    sharding.dims.resize(type.getRank());
+  int64_t elements = 1;
+  for (int64_t size : layout::getLocalShape(type.getSizes(), sharding))
+    elements *= size;
+  return elements;
+}
+
+void TermFlow::visit(PartitionOpInterface op) {
+  const IterationSplit &split = splits.find(op)->second;
+  Terms own = getOwnTerms(op, split);
+  SmallVector<OpOperand *> joint, alone;
+  for (OpOperand &operand : op->getOpOperands()) {
+    Terms pending = getTerms(operand.get());
+    if (pending.empty() || stopped.contains(operand.get()) ||
+        split.uses(pending.axes) || (!own.empty() && own.kind != pending.kind))
+      continue;
+    switch (op.getPartialUse(operand.getOperandNumber(),
+                             fromLayout(pending.kind))) {
+    case PartialUse::Complete:
+      break;
+    case PartialUse::Joint:
+      joint.push_back(&operand);
+      break;
+    case PartialUse::Alone:
+      alone.push_back(&operand);
+      break;
+    }
+  }
+  keepJointly(op, joint);
+  keepAlone(op, alone, own);
+
+  Terms result = own;
+  for (OpOperand &operand : op->getOpOperands()) {
+    Terms moved = kept.lookup(&operand);
+    if (moved.empty())
+      continue;
+    result.kind = moved.kind;
+    for (layout::AxisRef axis : moved.axes)
+      if (!llvm::is_contained(result.axes, axis))
+        result.axes.push_back(axis);
+  }
+  llvm::sort(result.axes);
+  if (!result.empty())
+    terms[op->getResult(0)] = std::move(result);
+}
+
+void TermFlow::keepJointly(PartitionOpInterface op,
+                           ArrayRef<OpOperand *> operands) {
+  if (operands.empty())
+    return;
+  // Every operand that would have to be partial too must be among them.
+  Terms shared = getTerms(operands.front()->get());
+  if (countJointOperands(op, shared.kind) != operands.size())
+    return;
+  int64_t largest = 0;
+  for (OpOperand *operand : operands) {
+    Terms pending = getTerms(operand->get());
+    if (pending.kind != shared.kind)
+      return;
+    llvm::erase_if(shared.axes, [&](layout::AxisRef axis) {
+      return !llvm::is_contained(pending.axes, axis);
+    });
+    largest = std::max(largest, getLocalElements(operand->get()));
+  }
+  if (shared.axes.empty() || getLocalElements(op->getResult(0)) > largest)
+    return;
+  for (OpOperand *operand : operands)
+    kept[operand] = shared;
+}
+
+void TermFlow::keepAlone(PartitionOpInterface op,
+                         ArrayRef<OpOperand *> operands, Terms own) {
+  // The largest first: of two partial over one axis it is the one to complete
+  // later.
+  SmallVector<OpOperand *> sorted(operands);
+  llvm::sort(sorted, [&](OpOperand *a, OpOperand *b) {
+    int64_t sizeA = getLocalElements(a->get());
+    int64_t sizeB = getLocalElements(b->get());
+    return std::tuple(-sizeA, a->getOperandNumber()) <
+           std::tuple(-sizeB, b->getOperandNumber());
+  });
+  std::vector<layout::AxisRef> taken = own.axes;
+  layout::ReduceKind kind = own.kind;
+  int64_t resultElements = getLocalElements(op->getResult(0));
+  for (OpOperand *operand : sorted) {
+    Terms pending = getTerms(operand->get());
+    bool overlaps = llvm::any_of(pending.axes, [&](layout::AxisRef axis) {
+      return llvm::any_of(taken, [&](layout::AxisRef other) {
+        return other.axis == axis.axis;
+      });
+    });
+    if (overlaps || resultElements > getLocalElements(operand->get()) ||
+        (kind != layout::ReduceKind::None && kind != pending.kind))
+      continue;
+    kind = pending.kind;
+    taken.insert(taken.end(), pending.axes.begin(), pending.axes.end());
+    kept[operand] = std::move(pending);
+  }
+}

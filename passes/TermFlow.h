@@ -1,0 +1,55 @@
+#ifndef MESHC_PASSES_TERMFLOW_H
+#define MESHC_PASSES_TERMFLOW_H
+
+#include "passes/IterationSplit.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+namespace meshc {
+
+/// How the operations of a program split their dimensions.
+using SplitMap = llvm::DenseMap<mlir::Operation *, IterationSplit>;
+
+/// Where pending terms move and where they are completed.
+///
+/// With dp = einsum(dq, wq) partial over "model" and dk likewise, dp + dk is
+/// the sum of all terms: completing it once serves both. Terms therefore move
+/// on through an operation that is linear in them (getPartialUse), unless
+///
+/// - the operation splits one of its dimensions over one of their axes,
+/// - its result has more elements than the operand (of an addition: than the
+///   largest of them), so that completing it later would cost more,
+/// - the value has several readers: it is completed once for all of them. The
+///   exception is a value all of whose readers add it to others partial over
+///   the same axes.
+///
+/// Operands of an addition that are partial over different axes keep those they
+/// share; the rest is completed first.
+class TermFlow {
+public:
+  TermFlow(nd::ProgramOp program, const SplitMap &splits);
+
+  /// The terms with which `value` leaves its producer.
+  Terms getTerms(mlir::Value value) const;
+  /// Those of them that the operand `use` still has when it is read.
+  Terms getKept(mlir::OpOperand &use) const;
+  /// Whether the readers of `value` may take it with its terms.
+  bool isMoving(mlir::Value value) const;
+
+private:
+  void visit(nd::PartitionOpInterface op);
+  void keepJointly(nd::PartitionOpInterface op,
+                   llvm::ArrayRef<mlir::OpOperand *> operands);
+  void keepAlone(nd::PartitionOpInterface op,
+                 llvm::ArrayRef<mlir::OpOperand *> operands, Terms own);
+  int64_t getLocalElements(mlir::Value value) const;
+
+  const SplitMap &splits;
+  llvm::DenseMap<mlir::Value, Terms> terms;
+  llvm::DenseMap<mlir::OpOperand *, Terms> kept;
+  llvm::DenseSet<mlir::Value> stopped; ///< completed for all their readers
+};
+
+} // namespace meshc
+
+#endif
