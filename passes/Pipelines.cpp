@@ -7,8 +7,11 @@
 
 using namespace mlir;
 
-void meshc::buildShardingPipeline(OpPassManager &manager) {
-  manager.addPass(createDifferentiate()); // forward -> forward and gradients
+void meshc::buildShardingPipeline(OpPassManager &manager,
+                                  ArrayRef<std::string> gradients) {
+  DifferentiateOptions differentiate;
+  differentiate.wanted = SmallVector<std::string>(gradients);
+  manager.addPass(createDifferentiate(differentiate)); // -> and gradients
   manager.addPass(createBuildStep());     // forward -> eval, step with updates
   manager.addPass(createBuildInit());     // variables' initial values
   manager.addPass(createDecompose());     // arg_reduce, mean, n-ary einsum
@@ -28,7 +31,9 @@ void meshc::buildPartitionPipeline(OpPassManager &manager) {
 void meshc::registerPipelines() {
   PassPipelineRegistration<>("meshc-shard",
                              "from @forward to programs with shardings",
-                             buildShardingPipeline);
+                             [](OpPassManager &manager) {
+                               buildShardingPipeline(manager);
+                             });
   PassPipelineRegistration<>("meshc-partition",
                              "from @forward to one device's programs",
                              [](OpPassManager &manager) {
