@@ -83,13 +83,10 @@ static void rememberPlan(const exec::ExecutableT &executable) {
   os.clear_error();
 }
 
-static const CompileOptions planOptions = {
-    .programs = {"init", "step", "eval"}};
-
 int meshc::driver::runPlan(const SpecArguments &spec,
                            const PlanArguments &plan) {
   Session session(spec);
-  if (!session.elaborate() || !session.compile(planOptions, Stage::Exec))
+  if (!session.elaborate() || !session.compile({}, Stage::Exec))
     return session.reportErrors();
   const exec::ExecutableT &executable = session.getCompilation().executable;
   rememberPlan(executable);
@@ -121,7 +118,7 @@ int meshc::driver::runExplain(const SpecArguments &spec,
                               const ExplainArguments &explain) {
   if (!spec.path.empty()) {
     Session session(spec);
-    if (!session.elaborate() || !session.compile(planOptions, Stage::Exec))
+    if (!session.elaborate() || !session.compile({}, Stage::Exec))
       return session.reportErrors();
     return printExplanation(session.getCompilation().executable, explain.id);
   }

@@ -51,10 +51,10 @@ LogicalResult meshc::driver::compile(ModuleOp module, const CompileOptions &opti
 }
 
 std::string meshc::driver::getLibraryFolder() {
-  SmallString<128> path(sys::fs::getMainExecutable(
+  llvm::SmallString<128> path(llvm::sys::fs::getMainExecutable(
       nullptr, reinterpret_cast<void *>(&getLibraryFolder)));
-  sys::path::remove_filename(path);
-  sys::path::append(path, "..", "lib");
+  llvm::sys::path::remove_filename(path);
+  llvm::sys::path::append(path, "..", "lib");
   return std::string(path);
 }
 
@@ -72,8 +72,8 @@ LogicalResult meshc::driver::link(ModuleOp module, const CompileOptions &options
       codegen::serialize(compilation.executable));
   if (failed(object))
     return failure();
-  if (Error error = codegen::linkExecutable(*object, output,
+  if (llvm::Error error = codegen::linkExecutable(*object, output,
                                             getLibraryFolder()))
-    return module.emitError(toString(std::move(error)));
+    return module.emitError(llvm::toString(std::move(error)));
   return success();
 }
