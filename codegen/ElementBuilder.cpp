@@ -253,7 +253,11 @@ Value ElementBuilder::getPosition(unsigned dim, Scope &scope) {
       builder, loc, builder.getIndexType(), positions.at(dim));
   if (schedule.getColumns().empty() || dim != schedule.getColumns().back())
     return position;
-  Value steps = vector::StepOp::create(
-      builder, loc, VectorType::get({lanes}, builder.getIndexType()));
+  auto type = VectorType::get({lanes}, builder.getIndexType());
+  SmallVector<APInt> lanePositions;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    lanePositions.emplace_back(64, uint64_t(lane));
+  Value steps = arith::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, lanePositions));
   return arith::AddIOp::create(builder, loc, broadcast(position), steps);
 }

@@ -347,20 +347,29 @@ bool Schedule::mayShare(const Cluster &cluster, unsigned member,
          lastRead.lookup(input) <= depths[member];
 }
 
+/// Whether columns are independent of one another.
+bool Schedule::canCutRows() const {
+  return columns.size() == 1 && llvm::all_of(stages, [](const Stage &stage) {
+           return stage.reductions.empty();
+         });
+}
+
 std::optional<Schedule> Schedule::build(const Cluster &cluster) {
   for (ArrayRef<unsigned> choice : getColumnChoices(cluster)) {
     Schedule schedule;
     if (!schedule.divide(cluster, choice))
       continue;
     schedule.assignStages(cluster);
-    bool reducesRows = llvm::any_of(schedule.stages, [](const Stage &stage) {
-      return !stage.reductions.empty();
-    });
-    int64_t block =
-        schedule.summed.empty() ? elementwiseBlock : accumulatorBlock;
-    if (!reducesRows && schedule.columns.size() == 1 &&
-        getProduct(cluster, schedule.columns) >= 2 * block)
-      schedule.columnBlock = block;
+    if (schedule.canCutRows()) {
+      int64_t block =
+          schedule.summed.empty() ? elementwiseBlock : accumulatorBlock;
+      if (getProduct(cluster, schedule.columns) >= 2 * block)
+        schedule.columnBlock = block;
+      // What is done once per row would be done once per block.
+      if (schedule.columnBlock != 0 &&
+          !(schedule.rowStores.empty() && schedule.rowUpdates.empty()))
+        continue;
+    }
     return schedule;
   }
   return std::nullopt;

@@ -81,6 +81,7 @@ private:
   bool divide(const Cluster &cluster, llvm::ArrayRef<unsigned> columns);
   bool assignRoles(const Cluster &cluster);
   bool isSound(const Cluster &cluster, unsigned member) const;
+  bool canCutRows() const;
   void assignStages(const Cluster &cluster);
   void visitReads(const Cluster &cluster, unsigned member, unsigned stage);
   void evaluate(const Cluster &cluster, unsigned member, unsigned stage);

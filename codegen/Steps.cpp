@@ -201,9 +201,23 @@ LogicalResult GraphBuilder::visit(Operation &op) {
   return success();
 }
 
+/// Operations that what leaves the program depends on.
+static llvm::DenseSet<Operation *> getLiveOps(Block &block) {
+  llvm::DenseSet<Operation *> live;
+  for (Operation &op : llvm::reverse(block))
+    if (isa<spmd::OutputOp, spmd::WriteOp>(op) ||
+        llvm::any_of(op.getUsers(), [&](Operation *user) {
+          return live.contains(block.findAncestorOpInBlock(*user));
+        }))
+      live.insert(&op);
+  return live;
+}
+
 FailureOr<FusionGraph> GraphBuilder::build() {
-  for (Operation &op : *program.getBody().begin())
-    if (failed(visit(op)))
+  Block &block = program.getBody().front();
+  llvm::DenseSet<Operation *> live = getLiveOps(block);
+  for (Operation &op : block)
+    if (live.contains(&op) && failed(visit(op)))
       return failure();
   return std::move(graph);
 }
@@ -282,8 +296,6 @@ meshc::codegen::formSteps(spmd::ProgramOp program) {
   graph->fuse();
   std::vector<Step> steps;
   for (unsigned node : graph->getOrder())
-    if (graph->getNode(node).kind != Step::Kind::Kernel ||
-        !graph->getOutputs(graph->getNode(node)).empty())
-      steps.push_back(createStep(*graph, graph->getNode(node)));
+    steps.push_back(createStep(*graph, graph->getNode(node)));
   return steps;
 }

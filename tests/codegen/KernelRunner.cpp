@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 
+#include <cfloat>
 #include <cmath>
 #include <dlfcn.h>
 #include <random>
@@ -334,7 +335,8 @@ static void expectClose(const std::string &name, const F64Tensor &actual,
     } else if (std::isinf(want)) {
       ASSERT_EQ(got, want) << name << " at " << i;
     } else {
-      ASSERT_NEAR(got, want, tolerance * largest) << name << " at " << i;
+      ASSERT_NEAR(got, want, tolerance * largest + FLT_MIN)
+          << name << " at " << i;
     }
   }
 }
