@@ -39,8 +39,9 @@ createTargetMachine(Location loc, const CpuTarget &target) {
   llvm::TargetOptions options;
   // a * b + c is rounded once, as a matmul does.
   options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
+  // The base processor plus what is recorded: kernels cannot use more.
   return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
-      triple, target.cpu, features, options, llvm::Reloc::PIC_, std::nullopt,
+      triple, "x86-64", features, options, llvm::Reloc::PIC_, std::nullopt,
       llvm::CodeGenOptLevel::Default));
 }
 
@@ -180,6 +181,7 @@ meshc::codegen::compileCpuObject(ModuleOp kernels, const CpuTarget &target,
     if (function.isDeclaration())
       continue;
     function.addFnAttr("target-cpu", machine->getTargetCPU());
+    function.addFnAttr("tune-cpu", target.cpu);
     function.addFnAttr("target-features", machine->getTargetFeatureString());
     function.addFnAttr(llvm::Attribute::NoUnwind);
   }

@@ -1,5 +1,6 @@
 #include "codegen/CpuTarget.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
@@ -8,11 +9,20 @@
 
 using namespace meshc::codegen;
 
-/// Instruction sets beside the base of x86-64 that kernels may use.
+/// Whether kernels may use the instruction set: arithmetic, on scalars, bits or
+/// vectors. What they may not use, a processor need not have.
+static bool isForKernels(llvm::StringRef feature) {
+  static constexpr llvm::StringLiteral scalar[] = {
+      "sse3", "ssse3", "sse4.1", "sse4.2", "avx",   "avx2", "fma",
+      "f16c", "bmi",   "bmi2",   "lzcnt",  "movbe", "popcnt"};
+  return llvm::is_contained(scalar, feature) || feature.starts_with("avx512");
+}
+
+/// Instruction sets of this machine beside the base of x86-64.
 static std::vector<std::string> getHostFeatures() {
   std::vector<std::string> features;
   for (const auto &[name, isPresent] : llvm::sys::getHostCPUFeatures())
-    if (isPresent)
+    if (isPresent && isForKernels(name))
       features.push_back(name.str());
   llvm::sort(features);
   return features;
@@ -22,7 +32,10 @@ static std::vector<std::string> getHostFeatures() {
 static std::vector<std::string> getFeatures(llvm::StringRef cpu) {
   llvm::SmallVector<llvm::StringRef> names;
   llvm::X86::getFeaturesForCPU(cpu, names);
-  std::vector<std::string> features(names.begin(), names.end());
+  std::vector<std::string> features;
+  for (llvm::StringRef name : names)
+    if (isForKernels(name))
+      features.push_back(name.str());
   llvm::sort(features);
   return features;
 }
