@@ -1,0 +1,412 @@
+// Every diagnostic: a spec that causes it, with the primary span between << and
+// >>, and what the message and its help must say.
+
+#include "SpecTesting.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+using namespace meshc::frontend;
+using testing::HasSubstr;
+
+namespace {
+
+struct Case {
+  Code code;
+  std::string text;    ///< with << >> around the expected primary span
+  std::string message; ///< part of the message
+  std::string advice;  ///< part of a note, help or fix-it; empty: not checked
+};
+
+const std::string head = "mesh data = 2, model = 3\n"
+                         "dim batch = 6\ndim in = 5\ndim out = 7\n"
+                         "let half = 0.5\n";
+
+/// A whole spec around the statements of a model.
+std::string model(const std::string &body) {
+  return head +
+         "model m(x: f32[batch, in], y: i32[batch]) {\n"
+         "  param w: f32[in, out] = zeros\n" +
+         body + "\n}\n";
+}
+
+/// A whole spec around expressions on x, y and w.
+std::string value(const std::string &expression) {
+  return model("  let v = " + expression + "\n  output o = sum(x)");
+}
+
+std::string layout(const std::string &rules) {
+  return "layout { " + rules + " }\n" +
+         model("  output o = sum(einsum(x, w -> batch, out))");
+}
+
+std::string train(const std::string &settings) {
+  return model("  output loss = sum(einsum(x, w -> batch, out))\n"
+               "  output wide = x\n  output count = sum(y)") +
+         settings;
+}
+
+const std::vector<Case> &getCases() {
+  static const std::vector<Case> cases = {
+      // Text.
+      {Code::InvalidUtf8, "dim a = 1 // <<\xC3>>\x28", "0xc3 at offset 13",
+       "UTF-8"},
+      {Code::InvalidUtf8, "// <<\xED>>\xA0\x80", "0xed", ""},
+      {Code::InvalidUtf8, "// <<\xC0>>\xAF", "0xc0", ""},
+      {Code::NulCharacter, std::string("dim a = <<") + '\0' + ">>1",
+       "NUL character at offset 8", ""},
+      {Code::UnexpectedCharacter, "dim a = 1 <<$>>", "unexpected \"$\"", ""},
+      {Code::UnexpectedCharacter, "dim <<\xC3\xA4>> = 1", "U+00E4", "ASCII"},
+      {Code::UnexpectedCharacter, "dim a = 1<<\r>>dim b = 2", "U+000D", "CRLF"},
+      {Code::UnexpectedCharacter, "// <<\xE2\x80\xAE>>", "U+202E", ""},
+      {Code::InvalidNumber, "dim a = <<9223372036854775808>>",
+       "9223372036854775808", "64 bits"},
+      {Code::InvalidNumber, "let a = <<1e400>>", "1e400", ""},
+      {Code::InvalidNumber, "dim a = <<12abc>>", "12abc", ""},
+      {Code::InvalidNumber, "let a = <<1.2.3>>", "1.2.3", ""},
+      {Code::UnterminatedString, "import <<\">>abc\ndim a = 1", "string", ""},
+      {Code::NameTooLong, "dim <<" + std::string(255, 'a') + ">>bcd = 1",
+       "258 characters", ""},
+      // Syntax.
+      {Code::ExpectedToken, "dim a <<->>> 1", "expected \"=\" after the name",
+       ""},
+      {Code::ExpectedToken, value("sum(x<<;>>)"), "", ""},
+      {Code::ExpectedToken, value("exp(x\n  <<let>> z = y"),
+       "expected \")\" after the arguments", "add \")\""},
+      {Code::ExpectedToken, value("exp(x <<->>> batch)"),
+       "\"exp\" takes no \"->\"", "einsum"},
+      {Code::ExpectedToken, value("<<einsum(x, w)>>"), "-> dims",
+       "einsum(a, b -> "},
+      {Code::ExpectedToken, value("x @ [batch -> data] <<@>> [in -> data]"),
+       "one \"@\"", "one pair of brackets"},
+      {Code::ExpectedToken,
+       train("train { minimize loss optimizer sgd(<<0.1>>) steps 1 }"), "named",
+       "sgd(lr = ...)"},
+      {Code::ExpectedExpression, value("x + <<*>> y"), "found \"*\"", ""},
+      {Code::ExpectedItem, "<<dimm>> a = 1\n", "found \"dimm\"", "\"dim\""},
+      {Code::ExpectedItem, model("  <<ouput>> o = x"), "\"output\"",
+       "did you mean \"output\""},
+      {Code::ExpectedItem, "fn f(x) {\n  <<output>> o = x\n}\n",
+       "a function has no outputs", ""},
+      {Code::ExpectedItem, model("  <<return>> x"), "does not return",
+       "output name"},
+      {Code::ChainedComparison, value("1 < 2 <<<>> 3"), "do not chain",
+       "\"and\""},
+      {Code::NotSupported,
+       model("  <<for>> layer in layers {\n"
+             "    x = exp(x)\n  }\n  output o = sum(x)"),
+       "not supported yet: loops", "as b1"},
+      {Code::NotSupported,
+       head + "model m(x: <<bf16>>[batch]) { output o = x }",
+       "not supported yet: elements of type bf16", ""},
+      {Code::ReservedWord, "dim <<let>> = 1", "reserved word \"let\"", ""},
+      // Names.
+      {Code::UnknownName, value("x + <<hlf>>"), "\"hlf\" is not defined",
+       "did you mean \"half\""},
+      {Code::UnknownName, model("  <<z>> = exp(x)\n  output o = sum(x)"),
+       "cannot be redefined", "\"let\""},
+      {Code::UnknownDim,
+       head + "model m(x: f32[<<bacth>>, in]) { output o = x }",
+       "no dimension \"bacth\"", "did you mean \"batch\""},
+      {Code::UnknownDim, value("sum(x, over = (batch, <<inn>>))"),
+       "no dimension \"inn\"", "did you mean \"in\""},
+      {Code::UnknownFunction, value("<<sofmax>>(x, over = in)"),
+       "no function \"sofmax\"", "did you mean \"softmax\""},
+      {Code::UnknownFunction, value("<<einsm>>(x, w -> batch)"), "einsm",
+       "did you mean \"einsum\""},
+      {Code::UnknownArgument, value("softmax(x, <<ovr>> = in)"),
+       "no parameter \"ovr\"", "did you mean \"over\""},
+      {Code::UnknownArgument,
+       train("train { minimize loss optimizer adam(<<beta>> = 0.1) steps 1 }"),
+       "no hyper-parameter \"beta\"", "did you mean \"beta1\""},
+      {Code::UnknownElementType,
+       head + "model m(x: <<f23>>[batch]) { output o = x }", "\"f23\"",
+       "did you mean \"f32\""},
+      {Code::UnknownInitializer,
+       model("  param v: f32[in] = <<zeroes>>\n  output o = sum(x)"),
+       "\"zeroes\"", "did you mean \"zeros\""},
+      {Code::UnknownInitializer,
+       model("  param v: f32[in] = <<normal>>\n  output o = sum(x)"),
+       "needs arguments", "normal(mean, stddev)"},
+      {Code::DuplicateName, "dim a = 1\ndim <<a>> = 2\n", "defined twice", ""},
+      {Code::DuplicateName, "dim a = 1\nlet <<a>> = 2\n", "defined twice", ""},
+      {Code::DuplicateName, "mesh a = 2, <<a = 3>>\n", "two axes \"a\"", ""},
+      {Code::DuplicateName, "mesh a = 2\n<<mesh>> b = 3\n", "two meshes", ""},
+      {Code::DuplicateName, "fn f(a, <<a>>) { return a }", "two parameters",
+       ""},
+      {Code::DuplicateName, "fn f(a) { return a }\nfn <<f>>(b) { return b }",
+       "\"f\" is defined twice", ""},
+      {Code::DuplicateName, "fn <<exp>>(a) { return a }", "built-in", ""},
+      {Code::DuplicateName,
+       model("  param <<w>>: f32[in] = zeros\n  output o = sum(x)"),
+       "two parameters are called \"w\"", ""},
+      {Code::DuplicateName,
+       model("  let a = relu(x) as r\n  let b = relu(x) as <<r>>\n"
+             "  output o = sum(x)"),
+       "scope \"r\" is taken", ""},
+      {Code::DuplicateName, model("  output o = x\n  output <<o = x>>"),
+       "two outputs \"o\"", ""},
+      {Code::DuplicateName,
+       head + "model m(x: f32[batch], <<x: f32[in]>>) { output o = x }",
+       "two inputs \"x\"", ""},
+      {Code::DuplicateName, value("sum(x, in, over = <<batch>>)"),
+       "two arguments for parameter \"over\"", ""},
+      {Code::MissingArgument, value("<<softmax(x)>>"),
+       "needs an argument for \"over\"", ""},
+      {Code::MissingArgument, value("<<argmax(x)>>"), "\"over\"", ""},
+      {Code::MissingArgument,
+       train("train { minimize loss optimizer <<sgd>> steps 1 }"), "\"lr\"",
+       "sgd(lr = ...)"},
+      {Code::TooManyArguments, value("exp(x, <<x>>)"), "takes 1 argument", ""},
+      {Code::RecursiveFunction, "fn f(a) { return <<f(a)>> }\n" + value("f(x)"),
+       "calls itself", "expanded"},
+      {Code::RecursiveFunction,
+       "fn f(a) { return g(a) }\nfn g(a) { return <<f(a)>> }\n" + value("f(x)"),
+       "\"f\" calls itself", ""},
+      {Code::WrongKind, value("<<batch>>(x)"), "a dimension, not a function",
+       ""},
+      {Code::WrongKind, value("<<relu>>"), "is a function", ""},
+      {Code::WrongKind, value("sum(x, over = <<half>>)"),
+       "\"half\" is a number, expected a dimension", ""},
+      {Code::WrongKind, value("<<x % 2>>"), "\"%\"", ""},
+      {Code::WrongKind, value("exp(<<(batch, in)>>)"), "list of dimensions",
+       ""},
+      {Code::WrongKind, value("<<\"text\">>"), "string is not a value", ""},
+      {Code::WrongKind, value("exp(x) as <<e>>"), "opens no scope", ""},
+      {Code::MissingReturn, "fn <<f>>(a) { let b = a }", "returns nothing",
+       "return value"},
+      {Code::MissingReturn, "fn f(a) { <<return>> a let b = a return b }",
+       "follow the return", ""},
+      // Sizes.
+      {Code::SizeNotPositive, "dim a = <<0>>", "size 0", ""},
+      {Code::SizeNotPositive, "dim a = <<3 - 5>>", "size -2", ""},
+      {Code::SizeNotPositive, "mesh a = 2, <<b = 0>>", "size 0", ""},
+      {Code::SizeNotInteger, "dim a = 7\ndim b = <<a / 2>>", "3.5", ""},
+      {Code::SizeNotInteger, "mesh a = <<1.5>>", "1.5", ""},
+      {Code::NumberOverflow, "dim a = <<9223372036854775807 + 1>>", "64 bits",
+       ""},
+      {Code::NumberOverflow, "dim a = <<2 ^ 63>>", "64 bits", ""},
+      {Code::NumberOverflow, "dim a = 3\nlet b = <<1 / (a - 3)>>",
+       "division by zero", ""},
+      {Code::NumberOverflow, "let a = <<sqrt(-1)>>", "not a number", ""},
+      {Code::CyclicDefinition, "dim <<a>> = b\ndim b = c + 1\ndim c = a\n",
+       "\"a\" is defined by itself", ""},
+      {Code::ContradictingSizes, value("rename(x, in -> <<out>>)"),
+       "size 5 to \"out\" of size 7", "keeps its size"},
+      {Code::TensorTooLarge,
+       "dim a = 2 ^ 40\ndim b = 2 ^ 22\n"
+       "model m(<<x: f32[a, b]>>) { output o = x }",
+       "f32[a, b]", ""},
+      {Code::TensorTooLarge,
+       "dim a = 2 ^ 31\ndim b = 2 ^ 29\n"
+       "model m(x: f32[a], y: f32[b]) { output o = sum(<<x * y>>) }",
+       "f32[a, b]", ""},
+      {Code::TensorTooLarge,
+       "dim a = 2 ^ 40\ndim b = 2 ^ 12\ndim c = 2 ^ 12\n"
+       "model m(x: f32[a, b], y: f32[b, c]) {\n"
+       "  output o = sum(<<einsum(x, y -> b, c)>>)\n}\n",
+       "products", ""},
+      // Types.
+      {Code::ElementTypeMismatch, value("<<x + y>>"),
+       "f32[batch, in] and i32[batch]", "f32(...)"},
+      {Code::WrongElementType, value("exp(<<y>>)"), "not i32", "f32(...)"},
+      {Code::WrongElementType, value("mean(<<y>>)"), "float elements", ""},
+      {Code::WrongElementType, value("where(<<x>>, x, x)"), "bool elements",
+       ""},
+      {Code::WrongElementType, value("not <<y>>"), "bool elements", ""},
+      {Code::WrongElementType, value("gather(x, <<x>>, over = in)"),
+       "integer elements", ""},
+      {Code::WrongElementType,
+       model("  param <<v>>: i32[in] = zeros\n  output o = sum(x)"),
+       "float elements, not i32", ""},
+      {Code::DimNotInTensor, value("sum(x, over = <<out>>)"),
+       "\"out\", which f32[batch, in] lacks", "\"batch\", \"in\""},
+      {Code::DimNotInTensor, value("<<softmax(x, over = out)>>"),
+       "max over dimension \"out\"", "found in \"softmax\""},
+      {Code::DimNotInTensor, value("x @ [<<out>> -> data]"), "\"out\"", ""},
+      {Code::DimNotInTensor, value("einsum(x, w, over = <<batchs>>)"), "", ""},
+      {Code::RepeatedDim,
+       head + "model m(<<x: f32[batch, batch]>>) { output o = x }",
+       "\"batch\" occurs twice", "rename"},
+      {Code::RepeatedDim, value("sum(x, over = (in, <<in>>))"), "twice", ""},
+      {Code::DimFromNowhere, value("einsum(x -> batch, <<out>>)"),
+       "\"out\" is in no input", "broadcast"},
+      {Code::DimAlreadyPresent, value("broadcast(x, <<in>>)"),
+       "has dimension \"in\" already", "added"},
+      {Code::DimAlreadyPresent, value("rename(x, batch -> <<in>>)"), "already",
+       ""},
+      {Code::DimAlreadyPresent, value("gather(w, <<i32(x)>>, over = in)"),
+       "has that dimension", ""},
+      {Code::NotRepresentable, value("y + <<0.5>>"), "0.5", ""},
+      {Code::NotRepresentable, value("y + <<2 ^ 40>>"), "i32", ""},
+      {Code::NotRepresentable, value("x * <<1e300>>"), "f32", ""},
+      // Layout.
+      {Code::UnknownAxis, layout("batch -> <<dat>>"), "no axis \"dat\"",
+       "did you mean \"data\""},
+      {Code::UnknownAxis, value("x @ [batch -> <<modl>>]"), "\"modl\"",
+       "did you mean \"model\""},
+      {Code::MeshTooLarge, "mesh a = 1024, <<b = 1025>>", "1048576 devices",
+       ""},
+      {Code::MeshTooLarge, "mesh a = 2 ^ 62, <<b = 2>>", "1048576", ""},
+      {Code::RuleUnknownDim, layout("<<bach>> -> data"), "\"bach\"",
+       "did you mean \"batch\""},
+      {Code::RuleUnusedDim, "dim spare = 3\n" + layout("<<spare>> -> data"),
+       "matches nothing", ""},
+      {Code::DuplicateRule, layout("batch -> data <<batch>> -> model"),
+       "two layout rules for dimension \"batch\"", ""},
+      {Code::RepeatedAxis, layout("batch -> (data, <<data>>)"),
+       "\"data\" twice", ""},
+      {Code::SharedAxis, layout("batch -> data <<in -> data>>"),
+       "\"batch\" and \"in\"", "another axis"},
+      {Code::SharedAxis,
+       "layout { batch -> data }\n" + value("x @ [in -> <<data>>]"),
+       "\"batch\" and \"in\"", ""},
+      // Model and training.
+      {Code::MissingModel, "<<>>dim a = 1\n", "no model", ""},
+      {Code::MissingOutput, head + "model <<m>>(x: f32[batch]) { let a = x }",
+       "no output", ""},
+      {Code::MissingMinimize, train("<<train>> { optimizer adam steps 1 }"),
+       "what to minimize", "minimize"},
+      {Code::UnknownOutput,
+       train("train { minimize <<los>> optimizer adam steps 1 }"),
+       "no output \"los\"", "did you mean \"loss\""},
+      {Code::OutputNotScalar,
+       train("train { minimize <<wide>> optimizer adam steps 1 }"),
+       "\"wide\" is f32[batch, in]", ""},
+      {Code::OutputNotFloat,
+       train("train { minimize <<count>> optimizer adam steps 1 }"),
+       "\"count\" is i32", ""},
+      {Code::UnknownOptimizer,
+       train("train { minimize loss optimizer <<adm>>(lr = 0.1) steps 1 }"),
+       "no optimizer \"adm\"", "did you mean \"adam\""},
+      {Code::UnknownOptimizer, train("<<train>> { minimize loss steps 1 }"),
+       "does not name an optimizer", ""},
+      {Code::UnknownInput,
+       train("data { <<z>> = idx(\"a\", \"b\") x = idx(\"a\", \"b\")\n"
+             "y = idx(\"a\", \"b\") }"),
+       "no input \"z\"", ""},
+      {Code::UnknownSetting,
+       train("train { minimize loss optimizer adam <<epoch>> 1 steps 2 }"),
+       "no setting \"epoch\"", "did you mean \"epochs\""},
+      {Code::InvalidSetting,
+       train("train { minimize loss optimizer adam steps <<0>> }"),
+       "positive integer, found 0", ""},
+      {Code::InvalidSetting, train("data { x = idx(\"a\", \"b\") / <<0>> }"),
+       "divided by 0", ""},
+      {Code::InvalidSetting,
+       model("  param v: f32[in] = normal(stddev = <<-1>>)\n"
+             "  output o = sum(x)"),
+       "stddev", ""},
+      {Code::UnknownReader, train("data { x = <<csv>>(\"a\", \"b\") }"),
+       "no data reader \"csv\"", ""},
+      {Code::MissingData,
+       head + "model m(x: f32[batch], <<y: i32[batch]>>) { output o = x }\n"
+              "data { x = idx(\"a\", \"b\") }\n",
+       "no data for input \"y\"", ""},
+      {Code::NothingToOptimize,
+       head + "model m(x: f32[batch]) { output loss = sum(x) }\n"
+              "<<train>> { minimize loss optimizer adam steps 1 }",
+       "no parameters", ""},
+      {Code::MissingDuration,
+       train("<<train>> { minimize loss optimizer adam }"), "for how long",
+       "epochs 5"},
+      {Code::MissingDuration,
+       train("<<train>> { minimize loss optimizer adam steps 1 epochs 1 }"),
+       "exclude", ""},
+  };
+  return cases;
+}
+
+/// Takes the marks out of a text; the range between them.
+std::pair<size_t, size_t> takeMarks(std::string &text) {
+  size_t begin = text.find("<<");
+  text.erase(begin, 2);
+  // Of three marks in a row the first is the operator that is marked.
+  size_t end = text.find(">>", begin);
+  while (end != std::string::npos && end + 2 < text.size() &&
+         text[end + 2] == '>')
+    ++end;
+  text.erase(end, 2);
+  return {begin, end};
+}
+
+class CodesTest : public testing::TestWithParam<size_t> {};
+
+} // namespace
+
+TEST_P(CodesTest, IsReportedAtItsSpan) {
+  const Case &test = getCases()[GetParam()];
+  std::string text = test.text;
+  auto [begin, end] = takeMarks(text);
+  SpecRun run(text);
+  ASSERT_FALSE(run.module) << text;
+  ASSERT_TRUE(run.diagnostics.hasErrors());
+  const Diagnostic *found = nullptr;
+  for (const Diagnostic &error : run.diagnostics.getErrors())
+    if (error.code == test.code && !found)
+      found = &error;
+  ASSERT_NE(found, nullptr) << getInfo(test.code).id << "\n" << run.getText();
+  EXPECT_THAT(found->message, HasSubstr(test.message)) << run.getText();
+  ASSERT_TRUE(found->primary.isValid());
+  EXPECT_EQ(run.sources.get(found->primary.source).getName(), "test.mesh");
+  EXPECT_EQ(found->primary.begin, begin) << run.getText();
+  EXPECT_EQ(found->primary.end, end) << run.getText();
+  std::string advice;
+  for (const std::string &note : found->notes)
+    advice += note + "\n";
+  for (const std::string &help : found->helps)
+    advice += help + "\n";
+  for (const FixIt &fixIt : found->fixIts)
+    advice += fixIt.message + "\n";
+  EXPECT_THAT(advice, HasSubstr(test.advice)) << run.getText();
+}
+
+/// One mistake, one error: nothing follows from it.
+TEST_P(CodesTest, HasNoCascade) {
+  const Case &test = getCases()[GetParam()];
+  std::string text = test.text;
+  takeMarks(text);
+  SpecRun run(text);
+  for (const Diagnostic &error : run.diagnostics.getErrors())
+    // Texts that hold no model, to be short, say so; so do those of a train
+    // block that is no longer complete.
+    EXPECT_TRUE(error.code == test.code || error.code == Code::MissingModel ||
+                error.code == Code::MissingData)
+        << text << "\n"
+        << run.getText();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CodesTest,
+                         testing::Range(size_t(0), getCases().size()),
+                         [](const auto &info) {
+                           return std::string(
+                                      getInfo(getCases()[info.param].code).id) +
+                                  "_" + std::to_string(info.param);
+                         });
+
+TEST(CodeTable, EveryCodeHasATest) {
+  // These need files, sizes or programs that do not fit a table; LimitsTest,
+  // SourcesTest and LayoutTest cause each.
+  std::set<Code> tested = {
+      Code::CannotRead,      Code::FileTooLarge,    Code::TooManyTokens,
+      Code::ImportCycle,     Code::TooManyImports,  Code::NestingTooDeep,
+      Code::TooManyDims,     Code::ProgramTooLarge, Code::UnknownOverride,
+      Code::InvalidOverride, Code::Refused,
+  };
+  for (const Case &test : getCases())
+    tested.insert(test.code);
+  for (const CodeInfo &info : getAllCodes())
+    EXPECT_TRUE(tested.contains(info.code)) << info.id;
+}
+
+TEST(CodeTable, HasStableUniqueNumbers) {
+  std::set<std::string> ids;
+  for (const CodeInfo &info : getAllCodes()) {
+    EXPECT_TRUE(ids.insert(info.id).second) << info.id;
+    EXPECT_EQ(std::string(info.id),
+              "MC0" + std::to_string(static_cast<int>(info.code)));
+    EXPECT_NE(std::string(info.explanation), "");
+  }
+}

@@ -1,0 +1,278 @@
+// The module that a spec becomes: names, places, declarations, order of dims.
+
+#include "SpecTesting.h"
+
+#include "dialect/Locations.h"
+#include "mlir/IR/PatternMatch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+using namespace meshc;
+using namespace meshc::frontend;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+namespace {
+
+std::vector<std::string> getParameterNames(SpecRun &run) {
+  std::vector<std::string> names;
+  run.module->walk(
+      [&](nd::VariableOp op) { names.push_back(op.getSymName().str()); });
+  return names;
+}
+
+std::vector<std::string> getValueNames(SpecRun &run) {
+  std::vector<std::string> names;
+  run.module->walk([&](mlir::Operation *op) {
+    if (op->getNumResults() && !getValueName(op->getLoc()).empty())
+      names.push_back(getValueName(op->getLoc()).str());
+  });
+  return names;
+}
+
+/// The text that an operation's location covers.
+std::string getCoveredText(SpecRun &run, mlir::Operation *op) {
+  std::optional<SourceSpan> span = getSpan(op->getLoc());
+  EXPECT_TRUE(span);
+  EXPECT_EQ(span->file, "test.mesh");
+  const Source &source = run.sources.get(0);
+  uint32_t begin = source.getOffset({span->line, span->column});
+  uint32_t end = source.getOffset({span->endLine, span->endColumn});
+  return std::string(source.getText().substr(begin, end - begin));
+}
+
+template <typename Op> Op getOnly(SpecRun &run) {
+  Op found;
+  run.module->walk([&](Op op) {
+    EXPECT_FALSE(found);
+    found = op;
+  });
+  return found;
+}
+
+std::vector<std::string> getDims(mlir::Value value) {
+  std::vector<std::string> names;
+  for (nd::DimAttr dim :
+       mlir::cast<nd::NamedTensorType>(value.getType()).getDims())
+    names.push_back(dim.getName().str());
+  return names;
+}
+
+const std::string head = "mesh data = 2, model = 3\ndim batch = 6\n"
+                         "dim in = 5\ndim out = 7\n";
+
+} // namespace
+
+TEST(Elaborate, CallsOpenScopes) {
+  SpecRun run(head + "fn inner(x) {\n"
+                     "  param p: f32[in] = ones\n"
+                     "  return x * p\n}\n"
+                     "fn outer(x, shared) {\n"
+                     "  param q: f32[in] = ones\n"
+                     "  return inner(inner(x * q) as first) * shared\n}\n"
+                     "model m(x: f32[batch, in]) {\n"
+                     "  param s: f32[in] = ones\n"
+                     "  let h = outer(x, s)\n"
+                     "  let h = outer(h, s)\n"
+                     "  let h = outer(h, s) as last\n"
+                     "  let h = outer(h, s)\n"
+                     "  output o = h\n}\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(getParameterNames(run),
+              ElementsAre("s", "outer/q", "outer/first/p", "outer/inner/p",
+                          "outer_2/q", "outer_2/first/p", "outer_2/inner/p",
+                          "last/q", "last/first/p", "last/inner/p", "outer_3/q",
+                          "outer_3/first/p", "outer_3/inner/p"));
+}
+
+TEST(Elaborate, ValuesHaveNamesAndPlaces) {
+  SpecRun run(head + "fn double(x) {\n"
+                     "  let twice = x + x\n"
+                     "  return -twice\n}\n"
+                     "model m(x: f32[batch, in]) {\n"
+                     "  param w: f32[in, out] = zeros\n"
+                     "  let h = einsum(x, w\n -> batch, out)\n"
+                     "  let same = h\n"
+                     "  output o = double(h) as d\n}\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(getValueNames(run), ElementsAre("x", "w", "h", "d/twice", "o"));
+  EXPECT_EQ(getCoveredText(run, getOnly<nd::EinsumOp>(run)),
+            "einsum(x, w\n -> batch, out)");
+  EXPECT_EQ(getCoveredText(run, getOnly<nd::NegOp>(run)), "-twice");
+  EXPECT_EQ(getCoveredText(run, getOnly<nd::VariableOp>(run)), "w");
+  EXPECT_EQ(getCoveredText(run, getOnly<nd::InputOp>(run)),
+            "x: f32[batch, in]");
+  EXPECT_EQ(getCoveredText(run, getOnly<nd::OutputOp>(run)),
+            "o = double(h) as d");
+}
+
+TEST(Elaborate, OperationsOfTheLibraryAreAtTheUsersCall) {
+  SpecRun run(head + "model m(x: f32[batch, in]) {\n"
+                     "  output o = sum(softmax(x * 2, over = in))\n}\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_EQ(getCoveredText(run, getOnly<nd::ExpOp>(run)),
+            "softmax(x * 2, over = in)");
+  EXPECT_EQ(getCoveredText(run, getOnly<nd::MulOp>(run)), "x * 2");
+}
+
+TEST(Elaborate, DeclarationsInTheModule) {
+  SpecRun run(head + "dim hidden = 4 * in\n"
+                     "layout { batch -> (data, model) }\n"
+                     "model m(x: f32[batch, in], y: i32[batch]) {\n"
+                     "  param a: f32[in, hidden] = uniform(-1, high = 2)\n"
+                     "  param b: f32[in] = constant(3)\n"
+                     "  let h = gather(x, y, over = in)\n"
+                     "  output loss = sum(h) + sum(a) + sum(b)\n}\n"
+                     "data { x = idx(\"p\", \"q\") / 255\n"
+                     "       y = idx(\"r\", \"s\") }\n"
+                     "train { minimize loss optimizer momentum(lr = 1 / 4) "
+                     "steps 30 }\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  std::string text = run.printModule();
+  for (const char *line :
+       {"nd.mesh [\"data\"=2, \"model\"=3]\n", "nd.dim \"hidden\" = 20\n",
+        "nd.rule \"batch\" -> [\"data\", \"model\"]\n",
+        "#nd.random<uniform, -1.000000e+00 : f64, 2.000000e+00 : f64>\n",
+        "#nd.fill<3.000000e+00 : f64>\n",
+        "nd.data \"x\" = \"idx\"(\"p\", \"q\") divide 2.550000e+02\n",
+        "nd.data \"y\" = \"idx\"(\"r\", \"s\") divide 1.000000e+00\n",
+        "nd.training minimize \"loss\" by \"momentum\" {lr = 2.500000e-01 : "
+        "f64, momentum = 9.000000e-01 : f64} epochs 0 steps 30\n",
+        // Labels are checked where they are read.
+        "nd.input \"y\" {index_bound = 5 : i64} : !batch_i32\n"})
+    EXPECT_THAT(text, HasSubstr(line));
+}
+
+TEST(Elaborate, ElementwiseResultsAreStoredLikeTheLargestOperand) {
+  SpecRun run(head + "model m(x: f32[batch, in, out], v: f32[in]) {\n"
+                     "  let a = v + x\n"
+                     "  let b = where(iota(out) >= iota(in), x, 0)\n"
+                     "  let c = v * rename(v, in -> batch2)\n"
+                     "  output o = a + b\n}\ndim batch2 = 5\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  run.module->walk([](nd::AddOp op) {
+    EXPECT_THAT(getDims(op.getResult()), ElementsAre("batch", "in", "out"));
+  });
+  EXPECT_THAT(getDims(getOnly<nd::SelectOp>(run).getResult()),
+              ElementsAre("batch", "in", "out"));
+  EXPECT_THAT(getDims(getOnly<nd::MulOp>(run).getResult()),
+              ElementsAre("in", "batch2"));
+}
+
+TEST(Elaborate, DimsPassThroughFunctions) {
+  SpecRun run(head + "fn pool(x, over, by) {\n"
+                     "  param w: f32[over, by] = zeros\n"
+                     "  return einsum(x, w, over = over)\n}\n"
+                     "model m(x: f32[batch, in]) {\n"
+                     "  let group = (in, batch)\n"
+                     "  let a = pool(x, over = in, by = out) as a\n"
+                     "  let b = pool(x, group, out) as b\n"
+                     "  output o = sum(a) + sum(b)\n}\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  std::vector<std::vector<std::string>> dims;
+  run.module->walk(
+      [&](nd::EinsumOp op) { dims.push_back(getDims(op.getResult())); });
+  EXPECT_THAT(dims,
+              ElementsAre(ElementsAre("batch", "out"), ElementsAre("out")));
+  std::vector<std::vector<std::string>> weights;
+  run.module->walk(
+      [&](nd::ReadOp op) { weights.push_back(getDims(op.getResult())); });
+  EXPECT_THAT(weights, ElementsAre(ElementsAre("in", "out"),
+                                   ElementsAre("in", "batch", "out")));
+}
+
+TEST(Elaborate, DefaultsMayUseOtherParameters) {
+  SpecRun run("fn f(x, n = 2, m = n * n) { return x * m }\n"
+              "model m(x: f32) {\n"
+              "  output o = f(x)\n  output p = f(x, 3)\n"
+              "  output q = f(x, m = 5)\n}\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  std::vector<double> factors;
+  run.module->walk([&](nd::ConstantOp op) {
+    factors.push_back(
+        mlir::cast<mlir::FloatAttr>(op.getValue()).getValueAsDouble());
+  });
+  EXPECT_THAT(factors, ElementsAre(4, 9, 5));
+}
+
+TEST(Elaborate, ConstraintsOverrideTheTable) {
+  SpecRun run(head + "layout { batch -> data }\n"
+                     "model m(x: f32[batch, in]) {\n"
+                     "  let a = x @ [in -> model]\n"
+                     "  let b = x @ [batch -> (model, data)]\n"
+                     "  let c = x @ [batch -> ()]\n"
+                     "  output o = a + b + c\n}\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  std::vector<std::string> types;
+  run.module->walk([&](nd::ReshardOp op) {
+    std::string text;
+    llvm::raw_string_ostream(text)
+        << mlir::cast<nd::NamedTensorType>(op.getType()).getSharding();
+    types.push_back(text);
+    EXPECT_FALSE(op.getInput().getType().getSharding());
+  });
+  ASSERT_EQ(types.size(), 3u);
+  EXPECT_THAT(types[0], HasSubstr("\"batch\"@data"));
+  EXPECT_THAT(types[0], HasSubstr("\"in\"@model"));
+  EXPECT_THAT(types[1], HasSubstr("\"batch\"@model@data"));
+  EXPECT_THAT(types[2], ::testing::Not(HasSubstr("@")));
+  // What follows has no sharding of its own.
+  run.module->walk([](nd::AddOp op) {
+    EXPECT_FALSE(op.getResult().getType().getSharding());
+  });
+}
+
+TEST(Elaborate, UserFunctionsReplaceThoseOfTheLibraryForTheUserOnly) {
+  SpecRun run(head + "fn relu(x) { return tanh(x) }\n"
+                     "fn max_of(x) { return relu(x) }\n"
+                     "model m(x: f32[batch, in]) { output o = max_of(x) }\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(run.printModule(), HasSubstr("nd.tanh"));
+  EXPECT_THAT(run.printModule(), ::testing::Not(HasSubstr("nd.maximum")));
+}
+
+TEST(Elaborate, WithoutAMeshThereIsOneDevice) {
+  SpecRun run("model m(x: f32) { output o = x }");
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(run.printModule(), HasSubstr("nd.mesh []"));
+}
+
+TEST(Samples, Mlp) {
+  SpecRun run(SpecOptions{SAMPLES_DIRECTORY "/mlp.mesh"});
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(getParameterNames(run), ElementsAre("w1", "b1", "w2", "b2"));
+  EXPECT_THAT(getValueNames(run), Contains("h"));
+  EXPECT_THAT(getValueNames(run), Contains("logits"));
+}
+
+TEST(Samples, TransformerBlock) {
+  SpecRun run(SpecOptions{SAMPLES_DIRECTORY "/transformer_block.mesh"});
+  ASSERT_TRUE(run.module) << run.getText();
+  std::vector<std::string> names = getParameterNames(run);
+  EXPECT_EQ(names.size(), 4u * 12u);
+  for (const char *name : {"b1/attn/wq", "b2/attn/wo", "b3/ff/w1",
+                           "b4/norm2/gain", "b4/ff/b2", "b1/norm1/bias"})
+    EXPECT_THAT(names, Contains(name));
+  EXPECT_THAT(getValueNames(run), Contains("b4/attn/scores"));
+}
+
+/// The sizes and layouts that the end-to-end tests use.
+TEST(Samples, TransformerBlockUnderEveryLayout) {
+  for (const char *layout :
+       {"", "batch=data", "batch=data+model", "batch=data,heads=model",
+        "pos=model,batch=data", "key_pos=model", "d_head=model",
+        "d_model=model", "d_ff=model+data", "pos=data,key_pos=model",
+        "batch=data,heads=model,d_ff=model"}) {
+    SpecOptions options{SAMPLES_DIRECTORY "/transformer_block.mesh"};
+    options.defines = {"batch=6", "pos=5",    "d_model=9",
+                       "heads=3", "d_head=4", "d_ff=7"};
+    options.mesh = "data=2,model=3";
+    options.layout = layout;
+    SpecRun run(options);
+    EXPECT_TRUE(run.module) << layout << "\n" << run.getText();
+  }
+}

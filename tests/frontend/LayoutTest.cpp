@@ -1,0 +1,168 @@
+// What the command line replaces: -D, --mesh, --layout; and errors of passes.
+
+#include "SpecTesting.h"
+
+#include "dialect/Locations.h"
+#include "mlir/IR/PatternMatch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace meshc::frontend;
+using testing::HasSubstr;
+using testing::Not;
+
+static const char *const spec =
+    "mesh data = 2, model = 3\n"
+    "let lr = 0.5\n"
+    "dim batch = 6\n"
+    "dim in = 5\n"
+    "dim out = 2 * in\n"
+    "layout { batch -> data  out -> model }\n"
+    "model m(x: f32[batch, in]) {\n"
+    "  param w: f32[in, out] = normal(stddev = out ^ -0.5)\n"
+    "  let y = einsum(x, w -> batch, out)\n"
+    "  output loss = mean(y * y)\n"
+    "}\n"
+    "train { minimize loss optimizer sgd(lr = lr) epochs 2 }\n";
+
+static SpecOptions with(std::vector<std::string> defines) {
+  SpecOptions options{"test.mesh"};
+  options.defines = std::move(defines);
+  return options;
+}
+
+static Code getOnlyCode(const SpecRun &run) {
+  EXPECT_EQ(run.diagnostics.getErrors().size(), 1u) << run.getText();
+  return run.diagnostics.getErrors().at(0).code;
+}
+
+TEST(Overrides, DerivedSizesFollow) {
+  SpecRun run(spec, with({"in=8", "lr=1/8"}));
+  ASSERT_TRUE(run.module) << run.getText();
+  std::string text = run.printModule();
+  EXPECT_THAT(text, HasSubstr("nd.dim \"in\" = 8\n"));
+  EXPECT_THAT(text, HasSubstr("nd.dim \"out\" = 16\n"));
+  EXPECT_THAT(text, HasSubstr("lr = 1.250000e-01"));
+  // 16 ^ -0.5
+  EXPECT_THAT(text, HasSubstr("#nd.random<normal, 0.000000e+00 : f64, "
+                              "2.500000e-01 : f64>"));
+}
+
+TEST(Overrides, MayUseOtherDefinitions) {
+  SpecRun run(spec, with({"batch=in+out,in=3"}));
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(run.printModule(), HasSubstr("nd.dim \"batch\" = 9\n"));
+}
+
+TEST(Overrides, Errors) {
+  SpecRun unknown(spec, with({"bacth=3"}));
+  EXPECT_EQ(getOnlyCode(unknown), Code::UnknownOverride);
+  EXPECT_THAT(unknown.getText(), HasSubstr("-D:1:1: error"));
+  EXPECT_THAT(unknown.getText(), HasSubstr("did you mean \"batch\""));
+  EXPECT_EQ(getOnlyCode(SpecRun(spec, with({"in=0"}))), Code::SizeNotPositive);
+  EXPECT_EQ(getOnlyCode(SpecRun(spec, with({"in=-4"}))), Code::SizeNotPositive);
+  EXPECT_EQ(getOnlyCode(SpecRun(spec, with({"in=out"}))),
+            Code::CyclicDefinition);
+  EXPECT_EQ(getOnlyCode(SpecRun(spec, with({"in"}))), Code::ExpectedToken);
+  EXPECT_EQ(getOnlyCode(SpecRun(spec, with({""}))), Code::InvalidOverride);
+  EXPECT_EQ(getOnlyCode(SpecRun(spec, with({"in=2 3"}))), Code::ExpectedToken);
+  EXPECT_EQ(getOnlyCode(SpecRun(spec, with({"in=2", "in=3"}))),
+            Code::DuplicateName);
+  EXPECT_EQ(getOnlyCode(SpecRun(spec, with({"in=\xFF"}))), Code::InvalidUtf8);
+  EXPECT_EQ(getOnlyCode(SpecRun(spec, with({"in=9223372036854775807"}))),
+            Code::NumberOverflow);
+}
+
+TEST(Overrides, MeshAndLayoutReplaceThoseOfTheSpec) {
+  SpecOptions options{"test.mesh"};
+  options.mesh = "data=4,model=2";
+  options.layout = "batch=data+model";
+  SpecRun run(spec, options);
+  ASSERT_TRUE(run.module) << run.getText();
+  std::string text = run.printModule();
+  EXPECT_THAT(text, HasSubstr("nd.mesh [\"data\"=4, \"model\"=2]\n"));
+  EXPECT_THAT(text, HasSubstr("nd.rule \"batch\" -> [\"data\", \"model\"]\n"));
+  EXPECT_THAT(text, Not(HasSubstr("nd.rule \"out\"")));
+}
+
+TEST(Overrides, EmptyLayoutSplitsNothing) {
+  SpecOptions options{"test.mesh"};
+  options.layout = "";
+  SpecRun run(spec, options);
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(run.printModule(), Not(HasSubstr("nd.rule")));
+}
+
+TEST(Overrides, EmptyMeshIsOneDevice) {
+  SpecOptions options{"test.mesh"};
+  options.mesh = "";
+  options.layout = "";
+  SpecRun run(spec, options);
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(run.printModule(), HasSubstr("nd.mesh []"));
+}
+
+TEST(Overrides, ASmallerMeshLacksAxesThatTheLayoutUses) {
+  SpecOptions options{"test.mesh"};
+  options.mesh = "data=4";
+  SpecRun run(spec, options);
+  EXPECT_EQ(getOnlyCode(run), Code::UnknownAxis);
+  EXPECT_THAT(run.getText(), HasSubstr("test.mesh:6:32: error"));
+}
+
+TEST(Overrides, LayoutErrorsPointIntoTheOption) {
+  SpecOptions options{"test.mesh"};
+  options.layout = "batch=data,in=dat";
+  SpecRun unknown(spec, options);
+  EXPECT_EQ(getOnlyCode(unknown), Code::UnknownAxis);
+  EXPECT_THAT(unknown.getText(), HasSubstr("--layout:1:15: error"));
+  options.layout = "batch=model,out=model";
+  SpecRun shared(spec, options);
+  EXPECT_EQ(getOnlyCode(shared), Code::SharedAxis);
+  EXPECT_THAT(shared.getText(), HasSubstr("--layout:1:13: error[MC0607]"));
+  EXPECT_THAT(shared.getText(), HasSubstr("test.mesh:9:11"));
+  options.layout = "batch->data";
+  EXPECT_EQ(getOnlyCode(SpecRun(spec, options)), Code::ExpectedToken);
+}
+
+TEST(Overrides, MeshErrors) {
+  SpecOptions options{"test.mesh"};
+  for (auto [mesh, code] : std::initializer_list<std::pair<const char *, Code>>{
+           {"data=0,model=2", Code::SizeNotPositive},
+           {"data=1048577,model=1", Code::MeshTooLarge},
+           {"data=9223372036854775807,model=2", Code::MeshTooLarge},
+           {"data=2,data=2,model=2", Code::DuplicateName},
+           {"data", Code::ExpectedToken},
+           {"data=2;model=2", Code::UnexpectedCharacter}}) {
+    options.mesh = mesh;
+    SpecRun run(spec, options);
+    ASSERT_TRUE(run.diagnostics.hasErrors()) << mesh;
+    EXPECT_EQ(run.diagnostics.getErrors()[0].code, code) << mesh;
+    EXPECT_THAT(run.getText(), HasSubstr("--mesh:1:")) << mesh;
+  }
+}
+
+TEST(PassErrors, PointIntoTheSpec) {
+  SourceSet sources;
+  Diagnostics diagnostics(sources);
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  PassErrors errors(context, diagnostics);
+  SpecOptions options{"test.mesh"};
+  options.text = spec;
+  auto module = compileSpec(options, context, sources, diagnostics);
+  ASSERT_TRUE(module);
+  module->walk([](meshc::nd::EinsumOp op) {
+    auto error = op->emitError("too clever");
+    error.attachNote(op.getInputs()[1].getLoc()) << "with these weights";
+  });
+  ASSERT_EQ(diagnostics.getErrors().size(), 1u);
+  const Diagnostic &error = diagnostics.getErrors()[0];
+  EXPECT_EQ(error.code, Code::Refused);
+  EXPECT_EQ(error.message, "too clever");
+  EXPECT_EQ(sources.getText(error.primary), "einsum(x, w -> batch, out)");
+  ASSERT_EQ(error.labels.size(), 1u);
+  EXPECT_EQ(sources.getText(error.labels[0].span), "w");
+  EXPECT_EQ(error.labels[0].text, "with these weights");
+}

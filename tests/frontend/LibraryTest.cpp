@@ -1,0 +1,245 @@
+// What the operators, built-in functions and the standard library compute:
+// specs run through the f64 interpreter against formulas written here.
+
+#include "SpecTesting.h"
+
+#include "tests/dialect/Programs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+using namespace meshc;
+using namespace meshc::frontend;
+using meshc::testing::F64State;
+using meshc::testing::F64Tensor;
+
+namespace {
+
+constexpr int a = 3, b = 5;
+
+/// A 3 x 5 matrix x, a vector v of 3, and labels in [0, 5).
+class LibraryTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    std::mt19937 generator(7);
+    std::normal_distribution<double> normal(0, 2);
+    for (int i = 0; i < a; ++i) {
+      for (int j = 0; j < b; ++j)
+        x[i][j] = normal(generator);
+      v[i] = normal(generator);
+      label[i] = int(generator() % b);
+    }
+  }
+
+  /// The output of an expression on x, v and label.
+  F64Tensor evaluate(const std::string &expression) {
+    SpecRun run("dim a = 3\ndim b = 5\ndim k = b\nlet half = 1 / 2\n"
+                "model m(x: f32[a, b], v: f32[a], label: i32[a]) {\n"
+                "  output y = " +
+                expression + "\n}\n");
+    if (!run.module) {
+      ADD_FAILURE() << run.getText();
+      return {};
+    }
+    F64State state;
+    F64Tensor matrix(llvm::ArrayRef<int64_t>{a, b}),
+        vector(llvm::ArrayRef<int64_t>{a}), labels(llvm::ArrayRef<int64_t>{a});
+    for (int i = 0; i < a; ++i) {
+      for (int j = 0; j < b; ++j)
+        matrix.elements[size_t(i * b + j)] = x[i][j];
+      vector.elements[size_t(i)] = v[i];
+      labels.elements[size_t(i)] = int64_t(label[i]);
+    }
+    state.inputs = {{"x", matrix}, {"v", vector}, {"label", labels}};
+    state.variables = parameters;
+    auto program = run.module->lookupSymbol<nd::ProgramOp>("forward");
+    EXPECT_TRUE(llvm::succeeded(interpreter::runProgram(program, state)));
+    return state.outputs["y"];
+  }
+
+  /// That an expression of dims a, b is f(i, j) everywhere.
+  template <typename Function>
+  void expectMatrix(const std::string &expression, Function expected) {
+    F64Tensor y = evaluate(expression);
+    ASSERT_EQ(y.sizes, (interpreter::Sizes{a, b})) << expression;
+    for (int i = 0; i < a; ++i)
+      for (int j = 0; j < b; ++j)
+        // Relative to the largest intermediate, some ten units in size.
+        EXPECT_NEAR(interpreter::asNumber<interpreter::F64>(
+                        y.elements[size_t(i * b + j)]),
+                    expected(i, j), 1e-12)
+            << expression << " at " << i << ", " << j;
+  }
+  template <typename Function>
+  void expectVector(const std::string &expression, Function expected) {
+    F64Tensor y = evaluate(expression);
+    ASSERT_EQ(y.sizes, (interpreter::Sizes{a})) << expression;
+    for (int i = 0; i < a; ++i)
+      EXPECT_NEAR(
+          interpreter::asNumber<interpreter::F64>(y.elements[size_t(i)]),
+          expected(i), 1e-12)
+          << expression << " at " << i;
+  }
+
+  /// sum over j of f(x[i][j]).
+  template <typename Function> double sumRow(int i, Function function) {
+    double sum = 0;
+    for (int j = 0; j < b; ++j)
+      sum += function(x[i][j]);
+    return sum;
+  }
+
+  double x[a][b], v[a];
+  int label[a];
+  std::map<std::string, F64Tensor> parameters;
+};
+
+} // namespace
+
+TEST_F(LibraryTest, Operators) {
+  expectMatrix("x + v * 2 - x / 4",
+               [&](int i, int j) { return x[i][j] * 0.75 + 2 * v[i]; });
+  expectMatrix("-x ^ 2", [&](int i, int j) { return -x[i][j] * x[i][j]; });
+  expectMatrix("exp(x) ^ -half",
+               [&](int i, int j) { return std::exp(-x[i][j] / 2); });
+  expectMatrix("2 ^ x", [&](int i, int j) { return std::pow(2, x[i][j]); });
+  expectMatrix("1 - x / b", [&](int i, int j) { return 1 - x[i][j] / b; });
+  expectMatrix("where(x > v and not (x < 1), x, -1)", [&](int i, int j) {
+    return x[i][j] > v[i] && x[i][j] >= 1 ? x[i][j] : -1;
+  });
+  expectMatrix("where(x <= v or x != x, f32(x >= 0), f32(1 == 2))",
+               [&](int i, int j) { return x[i][j] <= v[i] && x[i][j] >= 0; });
+  expectMatrix("minimum(maximum(x, v), 1)", [&](int i, int j) {
+    return std::min(std::max(x[i][j], v[i]), 1.0);
+  });
+}
+
+TEST_F(LibraryTest, NumbersAndDims) {
+  expectMatrix("x * 0 + a ^ 2 + b % 3 + floor(b / 2) + ceil(b / 2)",
+               [](int, int) { return 9 + 2 + 2 + 3; });
+  expectMatrix("x * 0 + sqrt(4) * exp(0) + maximum(a, b)",
+               [](int, int) { return 2 + 5; });
+  expectMatrix("x * 0 + where(a < b, 1, 2)", [](int, int) { return 1; });
+}
+
+TEST_F(LibraryTest, Reductions) {
+  expectVector("sum(x, over = b)",
+               [&](int i) { return sumRow(i, [](double t) { return t; }); });
+  expectVector("mean(x, b)", [&](int i) {
+    return sumRow(i, [](double t) { return t; }) / b;
+  });
+  expectVector("max(x, b) - min(x, b)", [&](int i) {
+    return *std::max_element(x[i], x[i] + b) -
+           *std::min_element(x[i], x[i] + b);
+  });
+  expectVector("f32(argmax(x, over = b)) - f32(argmin(x, over = b))",
+               [&](int i) {
+                 return double(std::max_element(x[i], x[i] + b) -
+                               std::min_element(x[i], x[i] + b));
+               });
+  expectVector("v * 0 + mean(x)", [&](int) {
+    double sum = 0;
+    for (int i = 0; i < a; ++i)
+      sum += sumRow(i, [](double t) { return t; });
+    return sum / (a * b);
+  });
+  expectVector("v * 0 + sum(x, over = (a, b))", [&](int) {
+    double sum = 0;
+    for (int i = 0; i < a; ++i)
+      sum += sumRow(i, [](double t) { return t; });
+    return sum;
+  });
+}
+
+TEST_F(LibraryTest, Dimensions) {
+  expectVector("einsum(x, x, v -> a)", [&](int i) {
+    return v[i] * sumRow(i, [](double t) { return t * t; });
+  });
+  expectVector("einsum(x, v, over = b)", [&](int i) {
+    return v[i] * sumRow(i, [](double t) { return t; });
+  });
+  expectVector("v * 0 + einsum(v, v ->)",
+               [&](int) { return v[0] * v[0] + v[1] * v[1] + v[2] * v[2]; });
+  // Sum over k of x[i][k] minus b times x[i][j].
+  expectMatrix("sum(rename(x, b -> k) - x, over = k)", [&](int i, int j) {
+    return sumRow(i, [](double t) { return t; }) - b * x[i][j];
+  });
+  expectMatrix("0 * x + broadcast(v, b)", [&](int i, int) { return v[i]; });
+  expectVector("gather(x, label, over = b)",
+               [&](int i) { return x[i][label[i]]; });
+  expectMatrix("f32(iota(a) - iota(b)) + 0 * x",
+               [](int i, int j) { return i - j; });
+}
+
+TEST_F(LibraryTest, Activations) {
+  expectMatrix("relu(x)", [&](int i, int j) { return std::max(x[i][j], 0.0); });
+  // 2 Phi(t) = erfc(-t / sqrt 2): another function than the library's erf.
+  expectMatrix("gelu(x)", [&](int i, int j) {
+    return x[i][j] * std::erfc(-x[i][j] / std::sqrt(2)) / 2;
+  });
+  expectMatrix("gelu_tanh(x)", [&](int i, int j) {
+    double t = x[i][j], pi = std::acos(-1);
+    return t / 2 *
+           (1 + std::tanh(std::sqrt(2 / pi) * (t + 0.044715 * t * t * t)));
+  });
+  expectMatrix("silu(x)", [&](int i, int j) {
+    return x[i][j] / (1 + std::exp(-x[i][j]));
+  });
+}
+
+TEST_F(LibraryTest, Softmax) {
+  auto total = [&](int i) {
+    return sumRow(i, [](double t) { return std::exp(t); });
+  };
+  expectMatrix("softmax(x, over = b)",
+               [&](int i, int j) { return std::exp(x[i][j]) / total(i); });
+  expectMatrix("log_softmax(x, over = b)",
+               [&](int i, int j) { return x[i][j] - std::log(total(i)); });
+  expectVector("cross_entropy(x, label, over = b)",
+               [&](int i) { return std::log(total(i)) - x[i][label[i]]; });
+  expectMatrix("softmax(x, over = (a, b))", [&](int i, int j) {
+    return std::exp(x[i][j]) / (total(0) + total(1) + total(2));
+  });
+  // Large numbers neither overflow nor underflow.
+  expectMatrix("softmax(x + 5000, over = b) + softmax(x - 5000, over = b)",
+               [&](int i, int j) { return 2 * std::exp(x[i][j]) / total(i); });
+}
+
+TEST_F(LibraryTest, LayerNorm) {
+  F64Tensor gain(llvm::ArrayRef<int64_t>{b}), bias(llvm::ArrayRef<int64_t>{b});
+  for (int j = 0; j < b; ++j) {
+    gain.elements[size_t(j)] = 1.5 + j;
+    bias.elements[size_t(j)] = 0.25 * j - 1;
+  }
+  parameters = {{"norm/gain", gain}, {"norm/bias", bias}};
+  auto expected = [&](int i, int j, double epsilon) {
+    double mean = sumRow(i, [](double t) { return t; }) / b;
+    double square = sumRow(i, [](double t) { return t * t; }) / b;
+    return (x[i][j] - mean) / std::sqrt(square - mean * mean + epsilon) *
+               (1.5 + j) +
+           (0.25 * j - 1);
+  };
+  expectMatrix("layer_norm(x, over = b) as norm",
+               [&](int i, int j) { return expected(i, j, 1e-5); });
+  expectMatrix("layer_norm(x, b, epsilon = 0.5) as norm",
+               [&](int i, int j) { return expected(i, j, 0.5); });
+}
+
+TEST_F(LibraryTest, Dense) {
+  F64Tensor weight(llvm::ArrayRef<int64_t>{a, b}),
+      bias(llvm::ArrayRef<int64_t>{b});
+  for (int k = 0; k < a * b; ++k)
+    weight.elements[size_t(k)] = 0.5 * k - 2;
+  for (int j = 0; j < b; ++j)
+    bias.elements[size_t(j)] = 10.0 + j;
+  parameters = {{"dense/weight", weight}, {"dense/bias", bias}};
+  expectMatrix("0 * x + dense(v, from = a, to = b)", [&](int, int j) {
+    double sum = 10.0 + j;
+    for (int i = 0; i < a; ++i)
+      sum += v[i] * (0.5 * (i * b + j) - 2);
+    return sum;
+  });
+}
