@@ -19,7 +19,7 @@ using namespace meshc;
 using namespace meshc::nd;
 
 static FailureOr<SplitMap> chooseSplits(ProgramOp program,
-                                        ModuleLayout &layout) {
+                                        const ModuleLayout &layout) {
   SplitMap splits;
   bool failedAny = false;
   for (Operation &op : program.getBody().front()) {
@@ -34,10 +34,7 @@ static FailureOr<SplitMap> chooseSplits(ProgramOp program,
       failedAny = true;
       continue;
     }
-    FailureOr<IterationSplit> split = chooseIterationSplit(partitioned, layout);
-    failedAny |= failed(split);
-    if (succeeded(split))
-      splits[&op] = std::move(*split);
+    splits[&op] = chooseIterationSplit(partitioned, layout);
   }
   if (failedAny)
     return failure();

@@ -68,16 +68,13 @@ struct Claim {
 
 class Chooser {
 public:
-  Chooser(PartitionOpInterface op, ModuleLayout &layout)
+  Chooser(PartitionOpInterface op, const ModuleLayout &layout)
       : op(op), layout(layout) {}
 
-  FailureOr<IterationSplit> run() {
-    // Every tensor must be legal under the table by itself.
+  IterationSplit run() {
     for (Type type : op->getOperandTypes())
-      if (failed(addTableSharding(type)))
-        return failure();
-    if (failed(addTableSharding(op->getResult(0).getType())))
-      return failure();
+      addTableSharding(type);
+    addTableSharding(op->getResult(0).getType());
 
     IterationSplit split;
     split.dims = op.getIterationDims();
@@ -93,13 +90,9 @@ public:
   }
 
 private:
-  LogicalResult addTableSharding(Type type) {
-    FailureOr<layout::Sharding> sharding =
-        layout.getSharding(cast<NamedTensorType>(type), op);
-    if (failed(sharding))
-      return failure();
-    tableShardings.push_back(std::move(*sharding));
-    return success();
+  void addTableSharding(Type type) {
+    tableShardings.push_back(
+        layout.getLegalSharding(cast<NamedTensorType>(type)));
   }
 
   static SmallVector<Claim> getContested(const IterationSplit &split) {
@@ -198,13 +191,13 @@ private:
   }
 
   PartitionOpInterface op;
-  ModuleLayout &layout;
+  const ModuleLayout &layout;
   SmallVector<layout::Sharding> tableShardings; ///< operands, then the result
 };
 
 } // namespace
 
-FailureOr<IterationSplit> meshc::chooseIterationSplit(PartitionOpInterface op,
-                                                      ModuleLayout &layout) {
+IterationSplit meshc::chooseIterationSplit(PartitionOpInterface op,
+                                           const ModuleLayout &layout) {
   return Chooser(op, layout).run();
 }

@@ -39,10 +39,8 @@ struct IterationSplit {
 /// Splits the dimensions of `op` as the layout table says. Where two of them
 /// claim one axis, every choice is priced by what it takes to reshard operands
 /// and result from and to the table's shardings, and the cheapest is taken.
-/// Errors: a tensor with two dimensions on one axis; terms that combine in two
-/// ways.
-llvm::FailureOr<IterationSplit>
-chooseIterationSplit(nd::PartitionOpInterface op, ModuleLayout &layout);
+IterationSplit chooseIterationSplit(nd::PartitionOpInterface op,
+                                    const ModuleLayout &layout);
 
 /// The sharding in which `op` reads operand `operand`, complete.
 layout::Sharding getOperandSharding(nd::PartitionOpInterface op,

@@ -86,6 +86,19 @@ FailureOr<layout::Sharding> ModuleLayout::getSharding(NamedTensorType type,
   return failure();
 }
 
+layout::Sharding ModuleLayout::getLegalSharding(NamedTensorType type) const {
+  layout::Sharding sharding;
+  std::set<int32_t> taken;
+  for (DimAttr dim : type.getDims()) {
+    layout::DimSplit split = getSplit(dim.getName().getValue());
+    llvm::erase_if(split, [&](layout::AxisRef axis) {
+      return !taken.insert(axis.axis).second;
+    });
+    sharding.dims.push_back(std::move(split));
+  }
+  return sharding;
+}
+
 std::vector<std::string> meshc::getDimNames(NamedTensorType type) {
   std::vector<std::string> names;
   for (DimAttr dim : type.getDims())

@@ -27,6 +27,11 @@ public:
   /// one axis are an error at `op`, reported once for each pair.
   llvm::FailureOr<layout::Sharding> getSharding(nd::NamedTensorType type,
                                                 mlir::Operation *op);
+  /// The same for a value between two operations, which is never illegal: of
+  /// two dimensions on one axis the first in storage order keeps it. The
+  /// compiler makes such values where the user's tensors are all legal, for
+  /// example inside a product of three tensors.
+  layout::Sharding getLegalSharding(nd::NamedTensorType type) const;
 
 private:
   layout::Mesh mesh;

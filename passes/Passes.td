@@ -6,6 +6,32 @@
 
 include "mlir/Pass/PassBase.td"
 
+def CheckLayout : Pass<"nd-check-layout", "::mlir::ModuleOp"> {
+  let summary = "Checks that the layout is legal for every tensor";
+  let description = [{
+    An axis serves one dimension of a tensor: a layout that puts two of them on
+    one axis is refused here, before differentiation and decomposition make
+    values of their own. Those may have dimensions together that no tensor of the
+    user has; for them the cheapest legal sharding is chosen later.
+
+    Needs:  rules that name axes of the mesh (the verifier of nd.rule).
+    Leaves: the module as it was.
+
+    Before and after:
+    ```mlir
+    module {
+      nd.mesh ["data"=2]
+      nd.rule "batch" -> ["data"]
+      nd.program @forward {
+        %x = nd.input "x" : !nd.tensor<["batch"=4, "in"=3], f32>
+        nd.output "y", %x : !nd.tensor<["batch"=4, "in"=3], f32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::meshc::nd::NDDialect"];
+}
+
 def Differentiate : Pass<"nd-differentiate", "::mlir::ModuleOp"> {
   let summary = "Makes the program that computes outputs and gradients";
   let description = [{

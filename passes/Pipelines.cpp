@@ -9,6 +9,7 @@ using namespace mlir;
 
 void meshc::buildShardingPipeline(OpPassManager &manager,
                                   ArrayRef<std::string> gradients) {
+  manager.addPass(createCheckLayout()); // two dimensions of one tensor?
   DifferentiateOptions differentiate;
   differentiate.wanted = SmallVector<std::string>(gradients);
   manager.addPass(createDifferentiate(differentiate)); // -> and gradients

@@ -68,9 +68,15 @@ HostArray runtime::gather(const Executor &executor,
   for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
     const Placement placement =
         getPlacement(mesh, result.shape, sharding, device);
+    // A device whose block is padding alone has the offset of another's part.
     std::vector<int64_t> key;
-    for (const layout::Range &range : placement.owned)
+    bool ownsNothing = false;
+    for (const layout::Range &range : placement.owned) {
       key.push_back(range.offset);
+      ownsNothing |= range.count == 0;
+    }
+    if (ownsNothing)
+      continue;
     const bool isFirst = partsSeen.insert(key).second;
     const std::vector<int64_t> coordinates = mesh.getCoordinates(device);
     for (const layout::AxisRef &axis : sharding.partialAxes)

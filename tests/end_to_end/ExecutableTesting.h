@@ -1,0 +1,57 @@
+#ifndef MESHC_TESTS_END_TO_END_EXECUTABLETESTING_H
+#define MESHC_TESTS_END_TO_END_EXECUTABLETESTING_H
+
+#include "dialect/interpreter/NDInterpreter.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace meshc::testing {
+
+/// A spec with fixed sizes, random inputs and parameters, and what the
+/// un-partitioned program computes from them in f64: outputs by name and
+/// gradients as "grad:NAME" for every parameter and float input.
+class Reference {
+public:
+  /// `spec` is a path; `defines` as after -D. `reductionLength` is the number of
+  /// terms along the longest chain of sums of the program.
+  Reference(std::string spec, std::vector<std::string> defines,
+            int64_t reductionLength, unsigned seed = 1);
+
+  /// Runs `meshc run SPEC --eval` on this mesh and layout and compares every
+  /// output and gradient. Empty if all agree, else what does not.
+  ///
+  /// The bound on an element's error is
+  ///   4 * reductionLength * 2^-24 * (largest element of the tensor):
+  /// a sum of n terms in f32 is wrong by at most n * 2^-24 times the sum of the
+  /// terms' magnitudes (Higham 2002, 4.2); 4 covers the functions in between and
+  /// the magnitude of terms that cancel.
+  std::string compare(const std::string &mesh, const std::string &layout) const;
+
+private:
+  using Tensor = interpreter::Tensor<interpreter::F64>;
+  void fill(mlir::ModuleOp module, unsigned seed);
+  std::string getCommand(const std::string &folder, const std::string &mesh,
+                         const std::string &layout) const;
+
+  std::string spec;
+  std::vector<std::string> defines;
+  int64_t reductionLength;
+  std::map<std::string, Tensor> inputs, parameters, expected;
+};
+
+/// A folder that is removed at the end of the scope.
+class TemporaryFolder {
+public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  const std::string &getPath() const { return path; }
+
+private:
+  std::string path;
+};
+
+} // namespace meshc::testing
+
+#endif

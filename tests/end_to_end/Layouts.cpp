@@ -1,0 +1,124 @@
+#include "tests/end_to_end/Harness.h"
+
+#include <random>
+#include <set>
+
+using namespace meshc;
+using namespace meshc::testing;
+
+static std::vector<std::string> splitText(llvm::StringRef text,
+                                          char separator) {
+  std::vector<std::string> parts;
+  llvm::SmallVector<llvm::StringRef> pieces;
+  text.split(pieces, separator, -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef piece : pieces)
+    parts.push_back(piece.str());
+  return parts;
+}
+
+std::vector<layout::MeshAxis> Layout::getAxes() const {
+  std::vector<layout::MeshAxis> axes;
+  for (const std::string &axis : splitText(mesh, ',')) {
+    auto [name, size] = llvm::StringRef(axis).split('=');
+    axes.push_back({name.str(), std::stoll(size.str())});
+  }
+  return axes;
+}
+
+std::vector<layout::LayoutRule> Layout::getRules() const {
+  std::vector<layout::LayoutRule> parsed;
+  for (const std::string &rule : splitText(rules, ',')) {
+    auto [dim, axes] = llvm::StringRef(rule).split('=');
+    parsed.push_back({dim.str(), splitText(axes, '+')});
+  }
+  return parsed;
+}
+
+void meshc::testing::PrintTo(const Layout &layout, std::ostream *out) {
+  *out << "--mesh " << layout.mesh << " --layout '" << layout.rules << "'";
+}
+
+/// The right-hand sides a rule may have: "", "a", "b", "a+b", "b+a", ...
+static std::vector<std::string> getChoices(llvm::StringRef mesh,
+                                           unsigned maxAxes) {
+  std::vector<std::string> choices = {""};
+  auto axes = Layout{mesh.str(), ""}.getAxes();
+  for (const auto &major : axes) {
+    choices.push_back(major.name);
+    for (const auto &minor : axes)
+      if (maxAxes > 1 && minor.name != major.name)
+        choices.push_back(major.name + "+" + minor.name);
+  }
+  return choices;
+}
+
+/// The table number `number`, counting with one digit per dimension.
+static Layout getLayout(llvm::StringRef mesh, llvm::ArrayRef<std::string> dims,
+                        const std::vector<std::string> &choices,
+                        uint64_t number) {
+  Layout layout{mesh.str(), ""};
+  for (const std::string &dim : dims) {
+    const std::string &axes = choices[number % choices.size()];
+    number /= choices.size();
+    if (!axes.empty())
+      layout.rules += (layout.rules.empty() ? "" : ",") + dim + "=" + axes;
+  }
+  return layout;
+}
+
+static uint64_t countLayouts(llvm::ArrayRef<std::string> dims,
+                             const std::vector<std::string> &choices) {
+  uint64_t count = 1;
+  for (size_t i = 0; i < dims.size(); ++i)
+    count *= choices.size();
+  return count;
+}
+
+std::vector<Layout> meshc::testing::enumerateLayouts(
+    llvm::StringRef mesh, llvm::ArrayRef<std::string> dims, unsigned maxAxes) {
+  std::vector<std::string> choices = getChoices(mesh, maxAxes);
+  std::vector<Layout> layouts;
+  for (uint64_t i = 0; i < countLayouts(dims, choices); ++i)
+    layouts.push_back(getLayout(mesh, dims, choices, i));
+  return layouts;
+}
+
+std::vector<Layout>
+meshc::testing::sampleLayouts(llvm::StringRef mesh,
+                              llvm::ArrayRef<std::string> dims,
+                              unsigned maxAxes, size_t count, uint64_t seed) {
+  std::vector<std::string> choices = getChoices(mesh, maxAxes);
+  uint64_t total = countLayouts(dims, choices);
+  if (total <= count)
+    return enumerateLayouts(mesh, dims, maxAxes);
+  std::mt19937_64 random(seed);
+  std::set<uint64_t> numbers;
+  while (numbers.size() < count)
+    numbers.insert(random() % total);
+  std::vector<Layout> layouts;
+  for (uint64_t number : numbers)
+    layouts.push_back(getLayout(mesh, dims, choices, number));
+  return layouts;
+}
+
+bool meshc::testing::isLegal(mlir::ModuleOp model, const Layout &layout) {
+  std::vector<std::string> names;
+  for (auto dim : model.getOps<nd::DimOp>())
+    names.push_back(dim.getName().str());
+  auto created = layout::LayoutRules::create(layout::Mesh(layout.getAxes()),
+                                             layout.getRules(), names);
+  auto *rules = std::get_if<layout::LayoutRules>(&created);
+  if (!rules)
+    return false;
+  bool legal = true;
+  model.walk([&](mlir::Operation *op) {
+    for (mlir::Type type : op->getResultTypes())
+      if (auto named = mlir::dyn_cast<nd::NamedTensorType>(type)) {
+        std::vector<std::string> dims;
+        for (nd::DimAttr dim : named.getDims())
+          dims.push_back(dim.getName().str());
+        legal &= rules->getSharding(dims).index() == 0;
+      }
+  });
+  return legal;
+}
