@@ -58,11 +58,11 @@ static uint64_t addVariables(ModuleOp module, ExecTypes &types,
     bool isTrainable = variable.getRole() == nd::VariableRole::Parameter;
     auto buffer = std::make_unique<exec::BufferT>();
     buffer->name = variable.getSymName().str();
-    buffer->role = isTrainable ? exec::BufferRole::parameter
-                               : exec::BufferRole::state;
+    buffer->role =
+        isTrainable ? exec::BufferRole::parameter : exec::BufferRole::state;
     buffer->offset = offset;
-    buffer->bytes = uint64_t(getBytes(
-        nd::getLocalType(variable.getTensorType(), types.getMesh())));
+    buffer->bytes = uint64_t(
+        getBytes(nd::getLocalType(variable.getTensorType(), types.getMesh())));
     offset += (buffer->bytes + bufferAlignment - 1) / bufferAlignment *
               bufferAlignment;
 
@@ -84,8 +84,8 @@ static LogicalResult addData(ModuleOp module, ExecTypes &types,
                              exec::ExecutableT &executable) {
   for (auto data : module.getOps<nd::DataOp>()) {
     if (data.getFormat() != "idx")
-      return data.emitError("data format '") << data.getFormat()
-                                             << "' is not built yet";
+      return data.emitError("data format '")
+             << data.getFormat() << "' is not built yet";
     auto entry = std::make_unique<exec::DataSourceT>();
     entry->input = data.getInput().str();
     entry->format = exec::DataFormat::idx;
@@ -128,9 +128,9 @@ static void addTraining(ModuleOp module, exec::ExecutableT &executable) {
         executable.training->batch_dim = input->layout->dims.front()->name;
 }
 
-LogicalResult
-meshc::codegen::buildExecutable(ModuleOp module, exec::ExecutableT &executable,
-                                ModuleOp kernels) {
+LogicalResult meshc::codegen::buildExecutable(ModuleOp module,
+                                              exec::ExecutableT &executable,
+                                              ModuleOp kernels) {
   ExecTypes types(nd::getMesh(module), executable);
   executable.version = schemaVersion;
   addMesh(module, types, executable);

@@ -13,7 +13,7 @@ using namespace meshc::codegen;
 /// vectors. What they may not use, a processor need not have.
 static bool isForKernels(llvm::StringRef feature) {
   static constexpr llvm::StringLiteral scalar[] = {
-      "sse3", "ssse3", "sse4.1", "sse4.2", "avx",   "avx2", "fma",
+      "sse3", "ssse3", "sse4.1", "sse4.2", "avx",   "avx2",  "fma",
       "f16c", "bmi",   "bmi2",   "lzcnt",  "movbe", "popcnt"};
   return llvm::is_contained(scalar, feature) || feature.starts_with("avx512");
 }

@@ -184,8 +184,8 @@ private:
         type.getNumElements() * getElementBytes(type.getElementType());
     tensor->bytes_per_device =
         getBytes(nd::getLocalType(type, types.getMesh()));
-    auto [known, isFirst] = positions.try_emplace(
-        {tensor->name, role}, executable.tensors.size());
+    auto [known, isFirst] =
+        positions.try_emplace({tensor->name, role}, executable.tensors.size());
     if (isFirst)
       executable.tensors.push_back(std::move(tensor));
     else
@@ -199,7 +199,8 @@ private:
 };
 } // namespace
 
-void meshc::codegen::collectTensors(ModuleOp module, exec::ExecutableT &executable) {
+void meshc::codegen::collectTensors(ModuleOp module,
+                                    exec::ExecutableT &executable) {
   auto program = module.lookupSymbol<nd::ProgramOp>("step");
   if (!program)
     program = module.lookupSymbol<nd::ProgramOp>("eval");

@@ -43,8 +43,8 @@ static Error writeFile(StringRef path, StringRef contents) {
     os.clear_error();
   }
   if (error)
-    return createStringError(error, "cannot write '%s': %s",
-                             path.str().c_str(), error.message().c_str());
+    return createStringError(error, "cannot write '%s': %s", path.str().c_str(),
+                             error.message().c_str());
   return Error::success();
 }
 
@@ -59,7 +59,7 @@ static Expected<std::string> findLinker() {
 }
 
 Error meshc::codegen::linkExecutable(StringRef object, StringRef output,
-                              StringRef libraryFolder) {
+                                     StringRef libraryFolder) {
   Expected<std::string> linker = findLinker();
   if (!linker)
     return linker.takeError();

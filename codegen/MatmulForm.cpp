@@ -100,7 +100,9 @@ MatmulForm meshc::codegen::getMatmulForm(linalg::GenericOp contraction) {
   });
   form.swapped = form.n.c != 1 && form.m.c == 1 && form.m.size > 1;
   if (form.swapped) {
-    auto swapOperands = [](MatmulForm::Loop &loop) { std::swap(loop.a, loop.b); };
+    auto swapOperands = [](MatmulForm::Loop &loop) {
+      std::swap(loop.a, loop.b);
+    };
     std::swap(form.m, form.n);
     llvm::for_each(form.batch, swapOperands);
     llvm::for_each(form.outerK, swapOperands);

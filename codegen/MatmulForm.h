@@ -14,7 +14,8 @@ namespace meshc::codegen {
 /// (first operand and result), n (second and result) or k (both operands).
 /// Loops of one class that step through memory as one are merged. What remains
 /// of m and n beyond one loop each becomes batch, with stride 0 in the operand
-/// that lacks it; what remains of k becomes a sequence of calls that accumulate.
+/// that lacks it; what remains of k becomes a sequence of calls that
+/// accumulate.
 struct MatmulForm {
   /// One merged loop: its size and its stride, in elements, in each tensor.
   struct Loop {

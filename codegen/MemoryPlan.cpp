@@ -31,8 +31,8 @@ MemoryPlan meshc::codegen::planMemory(std::span<const Lifetime> lifetimes,
         continue;
       if (offset + lifetime.bytes <= plan.offsets[other])
         break; // fits into the gap before `other`
-      offset = std::max(
-          offset, alignUp(plan.offsets[other] + lifetimes[other].bytes));
+      offset = std::max(offset,
+                        alignUp(plan.offsets[other] + lifetimes[other].bytes));
     }
     plan.offsets[index] = offset;
     plan.bytes = std::max(plan.bytes, offset + lifetime.bytes);

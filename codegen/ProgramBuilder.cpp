@@ -68,8 +68,7 @@ std::optional<int> ProgramBuilder::findWritableVariable(Value value,
     if (!write)
       continue;
     auto lastRead = lastVariableRead.find(write.getVariable());
-    int64_t last =
-        lastRead == lastVariableRead.end() ? -1 : lastRead->second;
+    int64_t last = lastRead == lastVariableRead.end() ? -1 : lastRead->second;
     if (last > index)
       continue;
     auto position = llvm::find(step.outputs, value) - step.outputs.begin();
@@ -86,9 +85,8 @@ std::optional<int> ProgramBuilder::findWritableVariable(Value value,
   return std::nullopt;
 }
 
-std::optional<int> ProgramBuilder::findTakeover(const Step &step,
-                                                unsigned output,
-                                                int64_t index) {
+std::optional<int>
+ProgramBuilder::findTakeover(const Step &step, unsigned output, int64_t index) {
   Value value = step.outputs[output];
   for (unsigned candidate : step.mayShare[output]) {
     Value input = step.inputs[candidate];
@@ -202,8 +200,8 @@ LogicalResult ProgramBuilder::emitKernel(const Step &step) {
   FailureOr<EmittedKernel> kernel = emitCpuKernel(step, symbol, kernels);
   if (failed(kernel))
     return failure();
-  SmallVector<Value> operands = llvm::to_vector(
-      llvm::concat<const Value>(step.inputs, step.outputs));
+  SmallVector<Value> operands =
+      llvm::to_vector(llvm::concat<const Value>(step.inputs, step.outputs));
   // The last operation is what the others lead to.
   exec::CommandT &command =
       addCommand(step.ops.back(), operands, step.outputs.size());
@@ -252,8 +250,8 @@ LogicalResult ProgramBuilder::emitMatmul(const Step &step) {
     return step.ops.front()->emitError(
         "a matmul over several strided contracted dimensions takes no bias or "
         "activation in its library call");
-  int64_t elementBytes = getElementBytes(
-      cast<RankedTensorType>(a.getType()).getElementType());
+  int64_t elementBytes =
+      getElementBytes(cast<RankedTensorType>(a.getType()).getElementType());
   for (int64_t call = 0; call < calls; ++call) {
     exec::CommandT &command = addCommand(step.ops.back(), operands, 1);
     int64_t rest = call, aOffset = 0, bOffset = 0;
@@ -341,10 +339,9 @@ void ProgramBuilder::emitCollective(const Step &step) {
   auto op = cast<spmd::CollectiveOpInterface>(step.ops.front());
   exec::CommandT &command =
       addCommand(op, {op.getInput(), Value(op.getResult())}, 1);
-  layout::Sharding before = nd::getSharding(op.getSourceType(),
-                                            types.getMesh());
-  layout::Sharding after = nd::getSharding(op.getTargetType(),
-                                           types.getMesh());
+  layout::Sharding before =
+      nd::getSharding(op.getSourceType(), types.getMesh());
+  layout::Sharding after = nd::getSharding(op.getTargetType(), types.getMesh());
   std::vector<layout::AxisRef> axes = getChangedAxes(before, after);
 
   exec::CollectiveT action;

@@ -33,7 +33,7 @@ public:
 
 private:
   struct Slot {
-    int buffer = -1;       ///< a variable's buffer; -1: still to be placed
+    int buffer = -1; ///< a variable's buffer; -1: still to be placed
     uint64_t bytes = 0;
     int64_t first = 0, last = 0;
     exec::BufferRole role = exec::BufferRole::activation;

@@ -31,7 +31,8 @@ struct Step {
   std::vector<mlir::Value> outputs;
   /// Matmul only. ops.front() is the contraction; the rest is absorbed:
   /// result = activation(a * b + addend + bias), the bias along the result's
-  /// last dimension. The result's memory is the addend's where mayShare says so.
+  /// last dimension. The result's memory is the addend's where mayShare says
+  /// so.
   mlir::Value addend, bias;
   MatmulActivation activation = MatmulActivation::None;
   /// mayShare[o] lists the inputs whose memory output o may take: every element

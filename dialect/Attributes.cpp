@@ -10,8 +10,8 @@ LogicalResult DimAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (name.empty())
     return emitError() << "(C1) a dimension needs a name";
   if (size < 1)
-    return emitError() << "(C2) dimension '" << name.getValue()
-                       << "' has size " << size << ", expected at least 1";
+    return emitError() << "(C2) dimension '" << name.getValue() << "' has size "
+                       << size << ", expected at least 1";
   return success();
 }
 
@@ -94,11 +94,10 @@ void DimSplitAttr::print(AsmPrinter &printer) const {
 
 //===-- ShardingAttr ------------------------------------------------------===//
 
-LogicalResult
-ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                     ArrayRef<DimSplitAttr> splits,
-                     std::optional<ReduceKind> partialKind,
-                     ArrayRef<AxisRefAttr> partialAxes) {
+LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<DimSplitAttr> splits,
+                                   std::optional<ReduceKind> partialKind,
+                                   ArrayRef<AxisRefAttr> partialAxes) {
   if (partialKind.has_value() != !partialAxes.empty())
     return emitError() << "a partial sharding needs a kind and axes";
   llvm::SmallSet<StringRef, 8> dims;

@@ -28,7 +28,8 @@ LogicalResult meshc::nd::verifyElementwise(Operation *op, ValueRange typed) {
     return op->emitOpError(
         "(C2) the result must have the union of the operands' dimensions");
   for (Value value : typed) {
-    Type first = cast<NamedTensorType>(typed.front().getType()).getElementType();
+    Type first =
+        cast<NamedTensorType>(typed.front().getType()).getElementType();
     Type other = cast<NamedTensorType>(value.getType()).getElementType();
     if (first != other)
       return op->emitOpError("(C3) expected one element type, found ")
@@ -85,8 +86,7 @@ MESHC_SCALAR(LogOp) { return math::LogOp::create(b, loc, x[0]); }
 MESHC_SCALAR(TanhOp) { return math::TanhOp::create(b, loc, x[0]); }
 MESHC_SCALAR(LogisticOp) {
   Value one = constant(b, loc, x[0].getType(), 1);
-  Value exp =
-      math::ExpOp::create(b, loc, arith::NegFOp::create(b, loc, x[0]));
+  Value exp = math::ExpOp::create(b, loc, arith::NegFOp::create(b, loc, x[0]));
   return arith::DivFOp::create(b, loc, one,
                                arith::AddFOp::create(b, loc, one, exp));
 }
@@ -102,19 +102,24 @@ MESHC_SCALAR(SignOp) {
   Value zero = constant(b, loc, type, 0);
   Value above, below;
   if (isa<FloatType>(type)) {
-    above = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, x[0], zero);
-    below = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x[0], zero);
+    above =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, x[0], zero);
+    below =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x[0], zero);
   } else {
-    above = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, x[0], zero);
-    below = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x[0], zero);
+    above =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, x[0], zero);
+    below =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x[0], zero);
   }
-  Value minus = arith::SelectOp::create(b, loc, below,
-                                        constant(b, loc, type, -1), zero);
+  Value minus =
+      arith::SelectOp::create(b, loc, below, constant(b, loc, type, -1), zero);
   return arith::SelectOp::create(b, loc, above, constant(b, loc, type, 1),
                                  minus);
 }
 MESHC_SCALAR(NotOp) {
-  return arith::XOrIOp::create(b, loc, x[0], constant(b, loc, b.getI1Type(), 1));
+  return arith::XOrIOp::create(b, loc, x[0],
+                               constant(b, loc, b.getI1Type(), 1));
 }
 MESHC_SCALAR(StopGradientOp) { return x[0]; }
 MESHC_SCALAR(AddOp) { return byType<arith::AddFOp, arith::AddIOp>(b, loc, x); }

@@ -203,18 +203,21 @@ MESHC_BINARY_GRADIENT(SubOp, g, t.neg(g))
 MESHC_BINARY_GRADIENT(MulOp, t.scale(g, y), t.scale(g, x))
 MESHC_BINARY_GRADIENT(DivOp, t.divide(g, y), t.neg(t.scale(t.divide(g, y), z)))
 
-/// The gradient of the operand `x` of an extreme with the other operand `y`.
-static Value shareOfExtreme(Terms &t, Predicate wins, Value x, Value y,
+/// The gradient of the operand `x` of the extreme `z` of x and y. In terms of z
+/// where that is enough, so that relu(x) need not keep x.
+static Value shareOfExtreme(Terms &t, Predicate wins, Value x, Value y, Value z,
                             Value g) {
+  if (matchPattern(y, m_Constant()))
+    return t.select(t.compare(wins, z, y), g, t.splat(0));
   Value shared = t.select(t.compare(Predicate::Eq, x, y),
-                          t.scale(g, t.splat(0.5)), t.splat(0));
+                          t.mul(g, t.splat(0.5)), t.splat(0));
   return t.select(t.compare(wins, x, y), g, shared);
 }
 
-MESHC_BINARY_GRADIENT(MaximumOp, shareOfExtreme(t, Predicate::Gt, x, y, g),
-                      shareOfExtreme(t, Predicate::Gt, y, x, g))
-MESHC_BINARY_GRADIENT(MinimumOp, shareOfExtreme(t, Predicate::Lt, x, y, g),
-                      shareOfExtreme(t, Predicate::Lt, y, x, g))
+MESHC_BINARY_GRADIENT(MaximumOp, shareOfExtreme(t, Predicate::Gt, x, y, z, g),
+                      shareOfExtreme(t, Predicate::Gt, y, x, z, g))
+MESHC_BINARY_GRADIENT(MinimumOp, shareOfExtreme(t, Predicate::Lt, x, y, z, g),
+                      shareOfExtreme(t, Predicate::Lt, y, x, z, g))
 
 /// y x^(y - 1), but 0 where y is 0, at x = 0 too.
 static Value powGradientOfBase(Terms &t, Value x, Value y, Value g) {

@@ -107,7 +107,8 @@ def ND_DivOp : ND_Binary<"div", "Divides; integers truncate toward zero",
 }
 def ND_MinimumOp : ND_Binary<"minimum", "Takes the smaller; NaN if either is"> {
   let description = [{
-    Where both are equal each gets half of the gradient.
+    Where both are equal each gets half of the gradient; an operand that equals
+    a constant gets none, so that relu, maximum(x, 0), has the slope 0 at 0.
 
     **Constraints**
     - (C1) a dimension has the same size wherever it appears.

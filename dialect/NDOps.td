@@ -63,6 +63,7 @@ def ND_VariableOp : ND_Declaration<"variable", [Symbol]> {
     **Constraints**
     - (C1) a parameter has a float element type.
     - (C2) the initialiser is `#nd.fill` or `#nd.random`; random needs floats.
+    - (C3) the fill value of integers is an integer of at most 53 bits.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, ND_VariableRoleAttr:$role,
                        TypeAttrOf<ND_Tensor>:$type, AnyAttr:$init);

@@ -6,6 +6,8 @@
 
 #include "llvm/ADT/SmallSet.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
@@ -78,8 +80,8 @@ LogicalResult RuleOp::verify() {
   }
   for (auto other : (*this)->getParentOfType<ModuleOp>().getOps<RuleOp>())
     if (other != *this && other.getDim() == getDim())
-      return emitOpError("(C2) dimension \"") << getDim()
-                                              << "\" has another rule";
+      return emitOpError("(C2) dimension \"")
+             << getDim() << "\" has another rule";
   return success();
 }
 
@@ -91,8 +93,14 @@ LogicalResult VariableOp::verify() {
   if (getRole() == VariableRole::Parameter && !isFloat)
     return emitOpError("(C1) a parameter has float elements, found ")
            << type.getElementType();
-  if (isa<FillAttr>(getInit()))
+  if (auto fill = dyn_cast<FillAttr>(getInit())) {
+    double value = fill.getValue().getValueAsDouble();
+    // Integers up to 2^53 are exact as f64.
+    if (!isFloat && !(std::trunc(value) == value && std::abs(value) <= 0x1p53))
+      return emitOpError("(C3) integers are filled with an integer, found ")
+             << fill.getValue();
     return success();
+  }
   if (!isa<RandomAttr>(getInit()))
     return emitOpError("(C2) the initialiser must be #nd.fill or #nd.random");
   if (!isFloat)
@@ -109,8 +117,7 @@ void ProgramOp::build(OpBuilder &builder, OperationState &state,
 
 /// (C1) of read and write.
 static LogicalResult verifyVariable(Operation *op, FlatSymbolRefAttr symbol,
-                                    Type type,
-                                    SymbolTableCollection &tables) {
+                                    Type type, SymbolTableCollection &tables) {
   auto variable = tables.lookupNearestSymbolFrom<VariableOp>(
       op->getParentOfType<ModuleOp>(), symbol);
   if (!variable)
@@ -186,8 +193,7 @@ LogicalResult EinsumOp::verify() {
     }
     if (type.getElementType() != getType().getElementType())
       return emitOpError("(C3) expected one element type, found ")
-             << type.getElementType() << " and "
-             << getType().getElementType();
+             << type.getElementType() << " and " << getType().getElementType();
   }
   for (DimAttr dim : getType().getDims()) {
     auto known = sizes.find(dim.getName());
@@ -222,8 +228,7 @@ LogicalResult ReduceOp::verify() {
   if (input.getElementType() != result.getElementType())
     return emitOpError("(C2) the result has the input's element type ")
            << input.getElementType() << ", found " << result.getElementType();
-  if (getKind() == Reduction::Mean &&
-      !isa<FloatType>(input.getElementType()))
+  if (getKind() == Reduction::Mean && !isa<FloatType>(input.getElementType()))
     return emitOpError("(C2) a mean needs floats");
   return success();
 }
@@ -245,8 +250,8 @@ LogicalResult ReduceOp::canonicalize(ReduceOp op, PatternRewriter &rewriter) {
 LogicalResult ArgReduceOp::verify() {
   NamedTensorType input = getInput().getType(), result = getType();
   if (!input.hasDim(getDim()))
-    return emitOpError("(C1) the input has no dimension \"") << getDim()
-                                                             << "\"";
+    return emitOpError("(C1) the input has no dimension \"")
+           << getDim() << "\"";
   if (result.hasDim(getDim()) || result.getRank() != input.getRank() - 1 ||
       failed(verifyContained(*this, result, input, "(C1)", "input")))
     return emitOpError("(C1) the result has the input's dimensions without \"")
@@ -334,8 +339,7 @@ LogicalResult GatherOp::verify() {
     if (dim.getName() != getDimAttr()) {
       ++expected;
       if (!llvm::is_contained(getType().getDims(), dim))
-        return emitOpError("(C3) the result lacks dimension ")
-               << dim.getName();
+        return emitOpError("(C3) the result lacks dimension ") << dim.getName();
     }
   if (expected != getType().getDims().size() ||
       getType().getElementType() != input.getElementType())

@@ -1,5 +1,7 @@
 #include "dialect/SPMD.h"
 
+#include "layout/ReshardStep.h"
+
 #include "mlir/IR/DialectImplementation.h"
 
 using namespace mlir;
@@ -46,8 +48,7 @@ LogicalResult OutputOp::verify() {
 }
 
 static LogicalResult verifyVariable(Operation *op, FlatSymbolRefAttr symbol,
-                                    Type local,
-                                    SymbolTableCollection &tables) {
+                                    Type local, SymbolTableCollection &tables) {
   auto variable = tables.lookupNearestSymbolFrom<nd::VariableOp>(
       op->getParentOfType<ModuleOp>(), symbol);
   if (!variable)
@@ -65,46 +66,6 @@ LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 //===-- Collectives -------------------------------------------------------===//
 
-static bool isPrefix(const layout::DimSplit &prefix,
-                     const layout::DimSplit &whole) {
-  return prefix.size() <= whole.size() &&
-         std::equal(prefix.begin(), prefix.end(), whole.begin());
-}
-
-/// Whether `kind` can make this change of sharding; (C3).
-static bool makesChange(layout::CollectiveKind kind,
-                        const layout::Sharding &source,
-                        const layout::Sharding &target) {
-  bool grows = true, shrinks = true;
-  for (auto [before, after] : llvm::zip_equal(source.dims, target.dims)) {
-    grows &= isPrefix(before, after);
-    shrinks &= isPrefix(after, before);
-  }
-  bool completes =
-      source.partialAxes.size() > target.partialAxes.size() &&
-      llvm::all_of(target.partialAxes, [&](layout::AxisRef axis) {
-        return llvm::is_contained(source.partialAxes, axis);
-      });
-  bool samePartial = source.partialAxes == target.partialAxes;
-  switch (kind) {
-  case layout::CollectiveKind::AllReduce:
-    return completes && source.dims == target.dims;
-  case layout::CollectiveKind::ReduceScatter:
-    return completes && grows && source.dims != target.dims;
-  case layout::CollectiveKind::AllGather:
-    return samePartial && shrinks && source.dims != target.dims;
-  case layout::CollectiveKind::AllToAll:
-  case layout::CollectiveKind::Permute:
-    return samePartial && source.dims != target.dims;
-  case layout::CollectiveKind::Exchange:
-    return true;
-  case layout::CollectiveKind::Slice:
-    // Splitting further, or making a whole value partial: both keep a part.
-    return grows && !completes;
-  }
-  llvm_unreachable("not a collective kind");
-}
-
 static LogicalResult verifyCollective(CollectiveOpInterface op) {
   nd::NamedTensorType source = op.getSourceType();
   nd::NamedTensorType target = op.getTargetType();
@@ -118,8 +79,9 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
     return op->emitOpError("(C2) expected local shapes ")
            << nd::getLocalType(source, mesh) << " and "
            << nd::getLocalType(target, mesh);
-  if (!makesChange(op.getKind(), nd::getSharding(source, mesh),
-                   nd::getSharding(target, mesh)))
+  if (!layout::isReshardStep(mesh, source.getSizes(), op.getKind(),
+                             nd::getSharding(source, mesh),
+                             nd::getSharding(target, mesh)))
     return op->emitOpError("(C3) cannot take ")
            << source.getSharding() << " to " << target.getSharding();
   return success();

@@ -152,8 +152,7 @@ layout::Sharding nd::getSharding(NamedTensorType type,
   return sharding;
 }
 
-ShardingAttr nd::getShardingAttr(NamedTensorType type,
-                                 const layout::Mesh &mesh,
+ShardingAttr nd::getShardingAttr(NamedTensorType type, const layout::Mesh &mesh,
                                  const layout::Sharding &sharding) {
   MLIRContext *context = type.getContext();
   auto nameAll = [&](const std::vector<layout::AxisRef> &axes) {
@@ -164,8 +163,8 @@ ShardingAttr nd::getShardingAttr(NamedTensorType type,
   SmallVector<DimSplitAttr> splits;
   for (auto [dim, split] : llvm::zip_equal(type.getDims(), sharding.dims))
     if (!split.empty())
-      splits.push_back(DimSplitAttr::get(context, dim.getName(),
-                                         nameAll(split)));
+      splits.push_back(
+          DimSplitAttr::get(context, dim.getName(), nameAll(split)));
   std::optional<ReduceKind> kind;
   if (sharding.isPartial())
     kind = fromLayout(sharding.partialKind);

@@ -2,8 +2,9 @@
 
 #include "frontend/BuilderState.h"
 
+#include "passes/Optimizers.h"
+
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -59,19 +60,6 @@ std::span<const Dim> Tensor::getDims() const { return node->dims; }
 bool Tensor::hasDim(std::string_view name) const {
   return std::any_of(node->dims.begin(), node->dims.end(),
                      [&](const Dim &dim) { return dim.name == name; });
-}
-
-/// beta1, beta2, epsilon: Kingma and Ba 2015, algorithm 1. momentum: Sutskever
-/// et al. 2013.
-std::span<const OptimizerInfo> getOptimizers() {
-  constexpr double required = std::numeric_limits<double>::quiet_NaN();
-  static const OptimizerInfo optimizers[] = {
-      {"sgd", {{"lr", required}}},
-      {"momentum", {{"lr", required}, {"momentum", 0.9}}},
-      {"adam",
-       {{"lr", 0.001}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}}},
-  };
-  return optimizers;
 }
 
 //===----------------------------------------------------------------------===//
@@ -336,6 +324,19 @@ Tensor Builder::input(const std::string &name, ElementType type,
              state->addNode(op.getResult(), type, dims, where);
 }
 
+/// Whether the module has or will have a symbol of this name besides the
+/// parameter: a program, or the state of an optimizer.
+static bool isReserved(std::string_view name) {
+  for (std::string_view program :
+       {"forward", "init", "step", "eval", "gradient"})
+    if (name == program)
+      return true;
+  for (const Optimizer &optimizer : getOptimizers())
+    if (name.starts_with(std::string(optimizer.name) + "/"))
+      return true;
+  return false;
+}
+
 Tensor Builder::parameter(const std::string &name, ElementType type,
                           const std::vector<Dim> &dims, Initializer initializer,
                           const Where &where) {
@@ -347,6 +348,13 @@ Tensor Builder::parameter(const std::string &name, ElementType type,
         ->fail(Code::DuplicateName, where,
                fmt::format("two parameters are called \"{}\"", fullName))
         .related.push_back({entry->second.where, "the first"});
+    return {};
+  }
+  if (isReserved(fullName)) {
+    state->fail(Code::DuplicateName, where,
+                fmt::format("\"{}\" is the name of a program or of an "
+                            "optimizer's state; call the parameter otherwise",
+                            fullName));
     return {};
   }
   if (!isFloat(type)) {
@@ -408,16 +416,19 @@ void Builder::output(const std::string &name, Tensor value,
 // Scopes and names
 //===----------------------------------------------------------------------===//
 
-bool Builder::enterScope(const std::string &name, const Where &where) {
+void Builder::enterScope(const std::string &name, const Where &where) {
   auto [entry, isFirst] =
       state->scopes.back().children.try_emplace(name, where);
-  if (!isFirst)
+  if (!isFirst) {
     state
         ->fail(Code::DuplicateName, where,
                fmt::format("scope \"{}\" is taken", state->getFullName(name)))
         .related.push_back({entry->second, "by this call"});
+    // What follows gets names of its own, so that it does not clash as well.
+    enterNumberedScope(name, where);
+    return;
+  }
   state->scopes.push_back({state->getFullName(name) + "/", {}, {}});
-  return isFirst;
 }
 
 void Builder::enterNumberedScope(const std::string &stem, const Where &where) {

@@ -136,6 +136,7 @@ struct RuleSpec {
   std::vector<Where> axisWheres = {};
 };
 
+/// What passes/Optimizers.h lists can be used.
 struct TrainingSpec {
   std::string minimize;
   std::string optimizer;
@@ -146,14 +147,6 @@ struct TrainingSpec {
   Where optimizerWhere = {};
   std::map<std::string, Where> hyperWheres = {};
 };
-
-/// The hyper-parameters of one optimizer and their defaults; NaN where the user
-/// has to give one.
-struct OptimizerInfo {
-  std::string name;
-  std::vector<std::pair<std::string, double>> hyper;
-};
-std::span<const OptimizerInfo> getOptimizers();
 
 class Builder {
 public:
@@ -182,6 +175,7 @@ public:
   // Border of the program.
   Tensor input(const std::string &name, ElementType type,
                const std::vector<Dim> &dims, const Where &where = MESHC_HERE);
+  /// A few names belong to the programs and states of the module.
   Tensor parameter(const std::string &name, ElementType type,
                    const std::vector<Dim> &dims, Initializer initializer,
                    const Where &where = MESHC_HERE);
@@ -189,8 +183,8 @@ public:
               const Where &where = MESHC_HERE);
 
   // Scopes: parameters and named values inside are called scope/name.
-  /// Opens a scope called `name`; false and an error if it is taken.
-  bool enterScope(const std::string &name, const Where &where = MESHC_HERE);
+  /// Opens a scope called `name`; an error if it is taken.
+  void enterScope(const std::string &name, const Where &where = MESHC_HERE);
   /// Opens a scope called `stem`, or stem_2, stem_3 ... if that is taken.
   void enterNumberedScope(const std::string &stem,
                           const Where &where = MESHC_HERE);

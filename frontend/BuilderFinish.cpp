@@ -3,8 +3,9 @@
 #include "frontend/BuilderModule.h"
 #include "frontend/BuilderState.h"
 
+#include "passes/Optimizers.h"
+
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -111,6 +112,52 @@ void BuilderState::finishRules() {
   }
 }
 
+template <typename Row>
+static std::vector<std::string> getNamesOf(std::span<const Row> rows) {
+  std::vector<std::string> names;
+  for (const Row &row : rows)
+    names.emplace_back(row.name);
+  return names;
+}
+
+/// All hyper-parameters of the optimizer: those given, checked, and defaults.
+llvm::SmallVector<mlir::NamedAttribute>
+BuilderState::finishHyperParameters(const Optimizer &optimizer,
+                                    const Where &optimizerWhere) {
+  for (const auto &[name, value] : training->hyper) {
+    auto given = training->hyperWheres.find(name);
+    const Where &where =
+        given == training->hyperWheres.end() ? optimizerWhere : given->second;
+    const HyperParameter *known = optimizer.findHyper(name);
+    if (!known)
+      fail(Code::UnknownArgument, where,
+           fmt::format("optimizer \"{}\" has no hyper-parameter \"{}\"",
+                       optimizer.name, name))
+          .suggestion = layout::findNearest(name, getNamesOf(optimizer.hyper));
+    else if (!known->accepts(value))
+      fail(Code::InvalidSetting, where,
+           fmt::format("hyper-parameter \"{}\" lies in [{}, {}), found {}",
+                       name, known->low, known->high, value));
+  }
+  llvm::SmallVector<mlir::NamedAttribute> attrs;
+  for (const HyperParameter &hyper : optimizer.hyper) {
+    std::string name(hyper.name);
+    auto given = training->hyper.find(name);
+    std::optional<double> value =
+        given == training->hyper.end() ? hyper.fallback : given->second;
+    if (value)
+      attrs.push_back(declarations.getNamedAttr(
+          name, declarations.getF64FloatAttr(*value)));
+    else
+      fail(Code::MissingArgument, optimizerWhere,
+           fmt::format("optimizer \"{}\" needs the hyper-parameter \"{}\"",
+                       optimizer.name, name))
+          .helps.push_back(
+              fmt::format("write {}({} = ...)", optimizer.name, name));
+  }
+  return attrs;
+}
+
 void BuilderState::finishTraining() {
   mlir::Location location = getLocation(trainingWhere);
   const Where &minimizeWhere = training->minimizeWhere.file.empty()
@@ -146,49 +193,16 @@ void BuilderState::finishTraining() {
     fail(Code::NothingToOptimize, trainingWhere,
          "the model to train has no parameters");
 
-  std::vector<std::string> names;
-  const OptimizerInfo *optimizer = nullptr;
-  for (const OptimizerInfo &info : getOptimizers()) {
-    names.push_back(info.name);
-    if (info.name == training->optimizer)
-      optimizer = &info;
-  }
+  const Optimizer *optimizer = findOptimizer(training->optimizer);
   if (!optimizer) {
     fail(Code::UnknownOptimizer, optimizerWhere,
          fmt::format("there is no optimizer \"{}\"", training->optimizer))
-        .suggestion = layout::findNearest(training->optimizer, names);
+        .suggestion =
+        layout::findNearest(training->optimizer, getNamesOf(getOptimizers()));
     return;
   }
-  std::map<std::string, double> hyper(optimizer->hyper.begin(),
-                                      optimizer->hyper.end());
-  for (const auto &[name, value] : training->hyper) {
-    auto where = training->hyperWheres.find(name);
-    const Where &hyperWhere =
-        where == training->hyperWheres.end() ? optimizerWhere : where->second;
-    auto known = hyper.find(name);
-    if (known == hyper.end()) {
-      fail(Code::UnknownArgument, hyperWhere,
-           fmt::format("optimizer \"{}\" has no hyper-parameter \"{}\"",
-                       optimizer->name, name))
-          .suggestion = layout::findNearest(name, getKeys(hyper));
-      continue;
-    }
-    if (!std::isfinite(value))
-      fail(Code::InvalidSetting, hyperWhere,
-           fmt::format("hyper-parameter \"{}\" is not a finite number", name));
-    known->second = value;
-  }
-  llvm::SmallVector<mlir::NamedAttribute> attrs;
-  for (const auto &[name, value] : hyper) {
-    if (std::isnan(value))
-      fail(Code::MissingArgument, optimizerWhere,
-           fmt::format("optimizer \"{}\" needs the hyper-parameter \"{}\"",
-                       optimizer->name, name))
-          .helps.push_back(
-              fmt::format("write {}({} = ...)", optimizer->name, name));
-    attrs.push_back(
-        declarations.getNamedAttr(name, declarations.getF64FloatAttr(value)));
-  }
+  llvm::SmallVector<mlir::NamedAttribute> attrs =
+      finishHyperParameters(*optimizer, optimizerWhere);
   nd::TrainingOp::create(declarations, location, training->minimize,
                          optimizer->name, declarations.getDictionaryAttr(attrs),
                          uint64_t(training->epochs), uint64_t(training->steps));

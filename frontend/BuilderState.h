@@ -18,6 +18,10 @@
 #include <set>
 #include <unordered_map>
 
+namespace meshc {
+struct Optimizer;
+}
+
 namespace meshc::frontend {
 
 struct Tensor::Node {
@@ -110,6 +114,9 @@ struct BuilderState {
 
   void finishRules();
   void finishTraining();
+  llvm::SmallVector<mlir::NamedAttribute>
+  finishHyperParameters(const Optimizer &optimizer,
+                        const Where &optimizerWhere);
 };
 
 } // namespace meshc::frontend

@@ -211,12 +211,12 @@ private:
     // A result that is contiguous along m is computed transposed.
     if (!order.empty() && isOf(DimClass::M)(order.back()))
       cost += 1;
-    cost += splitFreeCost *
-            std::max(0, countPieces(order, lhs.getDims(), isOf(DimClass::M)) -
-                            1);
-    cost += splitFreeCost *
-            std::max(0, countPieces(order, rhs.getDims(), isOf(DimClass::N)) -
-                            1);
+    cost +=
+        splitFreeCost *
+        std::max(0, countPieces(order, lhs.getDims(), isOf(DimClass::M)) - 1);
+    cost +=
+        splitFreeCost *
+        std::max(0, countPieces(order, rhs.getDims(), isOf(DimClass::N)) - 1);
     for (const Reader &reader : readers)
       cost += getReaderCost(reader, order);
     for (NamedTensorType border : borders)
@@ -242,15 +242,15 @@ private:
     auto isFree = [&](DimAttr dim) {
       return !isContracted(dim) && !other.hasDim(dim.getName());
     };
-    int cost = splitContractedCost *
-               std::max(0, countPieces(seen, other.getDims(), isContracted) - 1);
+    int cost =
+        splitContractedCost *
+        std::max(0, countPieces(seen, other.getDims(), isContracted) - 1);
     // The reader's own result is chosen later: only adjacency counts.
     Order free;
     llvm::copy_if(seen, std::back_inserter(free), isFree);
-    cost += splitFreeCost *
-            std::max(0, countPieces(seen, free, isFree) - 1);
-    bool isInnermost = !seen.empty() && (isContracted(seen.back()) ||
-                                         isFree(seen.back()));
+    cost += splitFreeCost * std::max(0, countPieces(seen, free, isFree) - 1);
+    bool isInnermost =
+        !seen.empty() && (isContracted(seen.back()) || isFree(seen.back()));
     return cost + (isInnermost ? 0 : innermostCost);
   }
 

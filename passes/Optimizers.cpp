@@ -17,7 +17,7 @@ static constexpr HyperParameter momentum[] = {learningRate,
 // The smallest normal f32: below it epsilon would be 0 in the program, and
 // parameters whose gradient is 0 would become NaN.
 static constexpr HyperParameter adam[] = {
-    learningRate,
+    {"lr", 0.001, 0, infinity},
     {"beta1", 0.9, 0, 1},
     {"beta2", 0.999, 0, 1},
     {"epsilon", 1e-8, std::numeric_limits<float>::min(), infinity}};

@@ -13,9 +13,9 @@ void meshc::buildShardingPipeline(OpPassManager &manager,
   DifferentiateOptions differentiate;
   differentiate.wanted = SmallVector<std::string>(gradients);
   manager.addPass(createDifferentiate(differentiate)); // -> and gradients
-  manager.addPass(createBuildStep());     // forward -> eval, step with updates
-  manager.addPass(createBuildInit());     // variables' initial values
-  manager.addPass(createDecompose());     // arg_reduce, mean, n-ary einsum
+  manager.addPass(createBuildStep()); // forward -> eval, step with updates
+  manager.addPass(createBuildInit()); // variables' initial values
+  manager.addPass(createDecompose()); // arg_reduce, mean, n-ary einsum
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   manager.addPass(createChooseOrders());    // storage order of values
@@ -26,15 +26,12 @@ void meshc::buildShardingPipeline(OpPassManager &manager,
 void meshc::buildPartitionPipeline(OpPassManager &manager) {
   manager.addPass(createPartition()); // nd -> spmd: local shapes
   manager.addPass(createCSEPass());
-  manager.addPass(createOptimizeCollectives()); // fewer, larger messages
 }
 
 void meshc::registerPipelines() {
-  PassPipelineRegistration<>("meshc-shard",
-                             "from @forward to programs with shardings",
-                             [](OpPassManager &manager) {
-                               buildShardingPipeline(manager);
-                             });
+  PassPipelineRegistration<>(
+      "meshc-shard", "from @forward to programs with shardings",
+      [](OpPassManager &manager) { buildShardingPipeline(manager); });
   PassPipelineRegistration<>("meshc-partition",
                              "from @forward to one device's programs",
                              [](OpPassManager &manager) {

@@ -186,7 +186,7 @@ CommandLine::CommandLine() {
   addDataFolder(train);
   auto *epochs = train->add_option("--epochs", flags.training.epochs,
                                    "epochs instead of the model's");
-  epochs->check(CLI::Range(int64_t(0), int64_t(1) << 31));
+  epochs->check(CLI::Range(int64_t(0), int64_t(1) << 30));
   train
       ->add_option("--steps", flags.training.steps,
                    "steps instead of the model's epochs")

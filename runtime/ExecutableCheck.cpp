@@ -439,8 +439,12 @@ bool Checker::checkData() {
   if (!data.training)
     return true;
   where = "training";
-  if (data.training->epochs < 0 || data.training->steps < 0)
-    return fail("a negative number of epochs or steps");
+  // Small enough that steps of all epochs can be counted.
+  constexpr int64_t maxEpochs = int64_t(1) << 30;
+  if (data.training->epochs < 0 || data.training->epochs > maxEpochs ||
+      data.training->steps < 0 || data.training->steps > maxExtent)
+    return fail(fmt::format("{} epochs, {} steps", data.training->epochs,
+                            data.training->steps));
   if (step && !findPort(step->outputs, data.training->minimize))
     return fail(fmt::format("it minimises '{}', which program 'step' does not "
                             "give",

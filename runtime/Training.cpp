@@ -148,70 +148,57 @@ Status runtime::evaluateOnTestSplit(Session &session,
   return Status::success();
 }
 
-Status runtime::train(Session &session, const TrainingRequest &request) {
-  Result<const exec::ProgramT *> program = session.getProgram("step");
-  if (!program)
-    return program.getError();
-  const exec::TrainingT *recipe = session.getExecutable().data.training.get();
-  if (!recipe)
-    return Error{ExitCode::WrongInput, "this model has no train section", ""};
-  Result<Dataset> dataset =
-      Dataset::load(session.getExecutable(), **program, Dataset::Split::Train,
-                    request.dataFolder);
-  if (!dataset)
-    return dataset.getError();
-  Result<MetricsFile> metrics = MetricsFile::open(request.metricsPath);
-  if (!metrics)
-    return metrics.getError();
+static double getSeconds(Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
-  const int64_t batchSize = dataset->getBatchSize();
-  const int64_t stepsPerEpoch = dataset->getNumBatches();
-  int64_t totalSteps = 0;
+static int64_t getTotalSteps(const TrainingRequest &request,
+                             const exec::TrainingT &recipe,
+                             int64_t stepsPerEpoch) {
   if (request.steps)
-    totalSteps = *request.steps;
-  else if (request.epochs)
-    totalSteps = *request.epochs * stepsPerEpoch;
-  else if (recipe->steps > 0)
-    totalSteps = recipe->steps;
-  else
-    totalSteps = recipe->epochs * stepsPerEpoch;
-  const int64_t totalEpochs = (totalSteps + stepsPerEpoch - 1) / stepsPerEpoch;
+    return *request.steps;
+  if (request.epochs)
+    return *request.epochs * stepsPerEpoch;
+  return recipe.steps > 0 ? recipe.steps : recipe.epochs * stepsPerEpoch;
+}
 
-  Status initialised = session.initialise(request.seed);
-  if (!initialised)
-    return initialised;
+/// Runs the steps; the variables are set, the files open.
+static Status runSteps(Session &session, const exec::ProgramT &program,
+                       const exec::TrainingT &recipe, const Dataset &dataset,
+                       const TrainingRequest &request, MetricsFile &metrics) {
+  const int64_t batchSize = dataset.getBatchSize();
+  const int64_t stepsPerEpoch = dataset.getNumBatches();
+  const int64_t totalSteps = getTotalSteps(request, recipe, stepsPerEpoch);
+  const int64_t totalEpochs = (totalSteps + stepsPerEpoch - 1) / stepsPerEpoch;
+  std::vector<int64_t> samples(batchSize);
   Progress progress;
   InterruptGuard guard;
-  std::vector<int64_t> samples(batchSize);
   const Clock::time_point start = Clock::now();
   for (int64_t step = 0; step < totalSteps; ++step) {
     const Clock::time_point stepStart = Clock::now();
     const int64_t epoch = step / stepsPerEpoch;
     const int64_t stepInEpoch = step % stepsPerEpoch;
-    const SampleOrder order(request.seed, epoch, dataset->getNumSamples());
+    const SampleOrder order(request.seed, epoch, dataset.getNumSamples());
     for (int64_t i = 0; i < batchSize; ++i)
       samples[i] = order.getSample(stepInEpoch * batchSize + i);
-    dataset->feed(session.getExecutor(), samples);
-    Status ran = session.run(**program);
+    dataset.feed(session.getExecutor(), samples);
+    Status ran = session.run(program);
     if (!ran)
       return ran;
 
-    std::vector<NamedValue> values = readScalars(session, **program);
+    const std::vector<NamedValue> values = readScalars(session, program);
     const Clock::time_point now = Clock::now();
     std::string line =
         fmt::format("{{\"step\": {}, \"epoch\": {}", step + 1, epoch + 1);
     double loss = std::nan("");
     for (const NamedValue &value : values) {
       line += fmt::format(", {}: {}", quote(value.name), toJson(value.value));
-      if (value.name == recipe->minimize)
+      if (value.name == recipe.minimize)
         loss = value.value;
     }
-    auto getSeconds = [](Clock::duration duration) {
-      return std::chrono::duration<double>(duration).count();
-    };
     line += fmt::format(", \"samples_per_s\": {:.1f}}}\n",
                         double(batchSize) / getSeconds(now - stepStart));
-    Status written = metrics->write(line);
+    Status written = metrics.write(line);
     if (!written)
       return written;
 
@@ -231,13 +218,36 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
       progress.finish();
       return Error{
           ExitCode::Interrupted,
-          fmt::format("stopped by SIGINT after epoch {}, step {} of {} "
-                      "(step {} of {} in all)",
+          fmt::format("stopped by SIGINT after epoch {}, step {} of {} (step "
+                      "{} of {} in all)",
                       epoch + 1, stepInEpoch + 1, stepsPerEpoch, step + 1,
                       totalSteps),
           ""};
     }
   }
   progress.finish();
-  return evaluateOnTestSplit(session, request.dataFolder);
+  return Status::success();
+}
+
+Status runtime::train(Session &session, const TrainingRequest &request) {
+  Result<const exec::ProgramT *> program = session.getProgram("step");
+  if (!program)
+    return program.getError();
+  const exec::TrainingT *recipe = session.getExecutable().data.training.get();
+  if (!recipe)
+    return Error{ExitCode::WrongInput, "this model has no train section", ""};
+  Result<Dataset> dataset =
+      Dataset::load(session.getExecutable(), **program, Dataset::Split::Train,
+                    request.dataFolder);
+  if (!dataset)
+    return dataset.getError();
+  Result<MetricsFile> metrics = MetricsFile::open(request.metricsPath);
+  if (!metrics)
+    return metrics.getError();
+  Status initialised = session.initialise(request.seed);
+  if (!initialised)
+    return initialised;
+  Status trained =
+      runSteps(session, **program, *recipe, *dataset, request, *metrics);
+  return trained ? evaluateOnTestSplit(session, request.dataFolder) : trained;
 }

@@ -43,8 +43,7 @@ std::string meshc::driver::getBuildIdentity() {
     sys::fs::file_status status;
     if (!sys::fs::status(path, status))
       os << path << " " << status.getSize() << " "
-         << status.getLastModificationTime().time_since_epoch().count()
-         << "\n";
+         << status.getLastModificationTime().time_since_epoch().count() << "\n";
   };
   addFile(sys::fs::getMainExecutable(
       nullptr, reinterpret_cast<void *>(&getBuildIdentity)));

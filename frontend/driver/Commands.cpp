@@ -10,8 +10,8 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/TargetParser/Host.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/TargetParser/Host.h"
 
 #include <chrono>
 #include <fmt/format.h>
@@ -45,8 +45,8 @@ static int write(llvm::StringRef path, llvm::StringRef text) {
     os.clear_error();
   }
   if (error)
-    return fail(fmt::format("cannot write '{}': {}", path.str(),
-                            error.message()));
+    return fail(
+        fmt::format("cannot write '{}': {}", path.str(), error.message()));
   return exitSuccess;
 }
 
@@ -128,12 +128,13 @@ int meshc::driver::runExplain(const SpecArguments &spec,
   auto text = llvm::MemoryBuffer::getFile(*path);
   if (!text)
     return fail("no plan was made yet; run 'meshc plan SPEC' first, or name "
-                "the spec: meshc explain " + explain.id + " SPEC");
-  auto *data =
-      reinterpret_cast<const uint8_t *>((*text)->getBufferStart());
+                "the spec: meshc explain " +
+                explain.id + " SPEC");
+  auto *data = reinterpret_cast<const uint8_t *>((*text)->getBufferStart());
   flatbuffers::Verifier verifier(data, (*text)->getBufferSize());
   if (!exec::VerifyExecutableBuffer(verifier)) {
-    fmt::print(stderr, "meshc: error: '{}' is damaged; run 'meshc plan' again\n",
+    fmt::print(stderr,
+               "meshc: error: '{}' is damaged; run 'meshc plan' again\n",
                *path);
     return exitDamaged;
   }
@@ -279,9 +280,9 @@ int meshc::driver::runRun(const SpecArguments &spec,
       return session.reportErrors();
     rememberPlan(session.getCompilation().executable);
   }
-  double seconds = std::chrono::duration<double>(
-                       std::chrono::steady_clock::now() - start)
-                       .count();
+  double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
 
   std::vector<std::string> arguments = getProgramArguments(run, seconds);
   std::vector<char *> argv = {program.data()};

@@ -25,8 +25,9 @@ runPipeline(ModuleOp module, const CompileOptions &options,
   return manager.run(module);
 }
 
-LogicalResult meshc::driver::compile(ModuleOp module, const CompileOptions &options,
-                              Stage stage, Compilation &result) {
+LogicalResult meshc::driver::compile(ModuleOp module,
+                                     const CompileOptions &options, Stage stage,
+                                     Compilation &result) {
   if (stage == Stage::Nd)
     return success();
   if (failed(runPipeline(module, options, [&](OpPassManager &manager) {
@@ -58,8 +59,9 @@ std::string meshc::driver::getLibraryFolder() {
   return std::string(path);
 }
 
-LogicalResult meshc::driver::link(ModuleOp module, const CompileOptions &options,
-                           Compilation &compilation, StringRef output) {
+LogicalResult meshc::driver::link(ModuleOp module,
+                                  const CompileOptions &options,
+                                  Compilation &compilation, StringRef output) {
   std::optional<codegen::CpuTarget> target =
       codegen::CpuTarget::get(options.cpu);
   if (!target)
@@ -67,13 +69,13 @@ LogicalResult meshc::driver::link(ModuleOp module, const CompileOptions &options
            << options.cpu << "'; expected native, x86-64-v3 or x86-64-v4";
   compilation.executable.cpu = target->cpu;
   compilation.executable.cpu_features = target->features;
-  FailureOr<std::string> object = codegen::compileCpuObject(
-      *compilation.kernels, *target,
-      codegen::serialize(compilation.executable));
+  FailureOr<std::string> object =
+      codegen::compileCpuObject(*compilation.kernels, *target,
+                                codegen::serialize(compilation.executable));
   if (failed(object))
     return failure();
-  if (llvm::Error error = codegen::linkExecutable(*object, output,
-                                            getLibraryFolder()))
+  if (llvm::Error error =
+          codegen::linkExecutable(*object, output, getLibraryFolder()))
     return module.emitError(llvm::toString(std::move(error)));
   return success();
 }

@@ -41,13 +41,11 @@ bool Session::elaborate() {
 }
 
 bool Session::compile(const CompileOptions &options, Stage stage) {
-  return mlir::succeeded(
-      driver::compile(*module, options, stage, compilation));
+  return mlir::succeeded(driver::compile(*module, options, stage, compilation));
 }
 
 bool Session::link(const CompileOptions &options, llvm::StringRef output) {
-  return mlir::succeeded(
-      driver::link(*module, options, compilation, output));
+  return mlir::succeeded(driver::link(*module, options, compilation, output));
 }
 
 int Session::reportErrors() const {

@@ -18,21 +18,24 @@ static void addSpecOptions(CLI::App *command, SpecArguments &spec) {
   command->add_option("--layout", spec.layout,
                       "layout instead of the spec's: batch=data,hidden=model; "
                       "several axes as batch=data+model; '' splits nothing");
-  command->add_option("-D", spec.defines,
-                      "dimension or number instead of the spec's: -D hidden=64")
+  command
+      ->add_option("-D", spec.defines,
+                   "dimension or number instead of the spec's: -D hidden=64")
       ->type_name("NAME=VALUE")
       ->take_all()
       ->expected(1);
-  command->add_option("--message-format", spec.messageFormat,
-                      "text or json (one object per line)")
+  command
+      ->add_option("--message-format", spec.messageFormat,
+                   "text or json (one object per line)")
       ->check(CLI::IsMember({"text", "json"}));
 }
 
 static void addCompileOptions(CLI::App *command, CompileArguments &compile) {
   command->add_option("--target", compile.target, "cpu")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  command->add_option("--cpu", compile.cpu,
-                      "processor to compile for: native, x86-64-v3, x86-64-v4")
+  command
+      ->add_option("--cpu", compile.cpu,
+                   "processor to compile for: native, x86-64-v3, x86-64-v4")
       ->check(CLI::IsMember({"native", "x86-64-v3", "x86-64-v4"}));
 }
 
@@ -101,7 +104,8 @@ int main(int argc, char **argv) {
   runCommand->add_option("--bench", run.bench,
                          "measure this many training steps on random data");
   runCommand->add_option("--threads", run.threads, "worker threads");
-  runCommand->add_flag("--profile", run.profile, "with --bench: where time goes");
+  runCommand->add_flag("--profile", run.profile,
+                       "with --bench: where time goes");
   runCommand->prefix_command(false);
   runCommand->add_option("arguments", run.programArguments)
       ->group("")
@@ -110,7 +114,8 @@ int main(int argc, char **argv) {
   CLI::App *explainCommand = app.add_subcommand(
       "explain", "why is this collective (c17) or tensor (h) as it is");
   explainCommand
-      ->add_option("id", explain.id, "a collective or a tensor of the last plan")
+      ->add_option("id", explain.id,
+                   "a collective or a tensor of the last plan")
       ->required();
   explainCommand->add_option("spec", spec.path,
                              "plan this spec instead of taking the last plan");

@@ -213,6 +213,8 @@ Value Elaborator::callCast(const ast::CallExpr &call,
   if (const auto *tensor = std::get_if<Tensor>(&value))
     return orPoison(checked(builder.cast(*tensor, type, getWhere(call.span)),
                             {{argument.span, *tensor}}));
+  if (const auto *truth = std::get_if<bool>(&value))
+    value = Number::of(int64_t(*truth));
   return orPoison(toTensor(value, argument.span, type));
 }
 

@@ -141,12 +141,17 @@ Value Elaborator::callFunction(const ast::CallExpr &call,
     return Poison();
 
   Frame callee{&function, call.span, frame};
+  // In the order in which they are written, so that the scopes which calls
+  // among them open are numbered in that order.
+  for (const ast::Argument &argument : call.arguments) {
+    auto position = std::find(arguments->begin(), arguments->end(), &argument) -
+                    arguments->begin();
+    std::string_view name = function.parameters[size_t(position)].name.text;
+    callee.bindings[name] = {evaluate(*argument.value), argument.value->span};
+  }
   for (size_t i = 0; i < parameters.size(); ++i) {
     const ast::Parameter &parameter = function.parameters[i];
-    if (const ast::Argument *argument = (*arguments)[i]) {
-      Value value = evaluate(*argument->value);
-      callee.bindings[parameter.name.text] = {value, argument->value->span};
-    } else if (!parameter.defaultValue) {
+    if (!(*arguments)[i] && !parameter.defaultValue) {
       error(Code::MissingArgument, call.span,
             fmt::format("\"{}\" needs an argument for \"{}\"",
                         function.name.text, parameter.name.text))

@@ -93,11 +93,19 @@ Explainer::explainAlternative(const exec::AlternativeT &alternative) const {
                      alternative.chosen_cost_us);
 }
 
+/// "'loss'"; "an inner einsum" for an operation without a name in the spec.
+static std::string describeValue(std::string_view name) {
+  constexpr std::string_view dialect = "nd.";
+  if (name.starts_with(dialect))
+    return fmt::format("an inner {}", name.substr(dialect.size()));
+  return fmt::format("'{}'", name);
+}
+
 std::string Explainer::explainCause(const exec::CauseT &cause) {
-  std::string text = fmt::format(
-      "  {} needs '{}' as {}, but it is {} where it is computed.\n",
-      cause.consumer.empty() ? "Its user" : "'" + cause.consumer + "'",
-      cause.operand, cause.needed, cause.had);
+  std::string text =
+      fmt::format("  The reader, {}, needs {} as {}; it is computed as {}.\n",
+                  describeValue(cause.consumer), describeValue(cause.operand),
+                  cause.needed, cause.had);
   text += fmt::format("  Rule: {}.\n", cause.rule);
   if (cause.alternative)
     text += explainAlternative(*cause.alternative);

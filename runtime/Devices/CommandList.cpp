@@ -49,13 +49,14 @@ static void prepareKernel(const exec::CommandT &command, int workers,
     return;
   }
   // A cut inside a vector would compute an element in a loop's scalar tail that
-  // another cut computes in its vector body, with other rounding. Iterations
-  // that move much are rows, which have their own loop.
+  // another cut computes in its vector body, with other rounding. Few
+  // iterations that move much are rows, which have a loop of their own.
   constexpr int64_t vectorGrain = 64;
   constexpr int64_t rowBytes = 1024;
-  const int64_t grain =
-      command.bytes / prepared.extent >= rowBytes ? 1 : vectorGrain;
   const int64_t pieces = getNumPieces(command, prepared.extent, workers);
+  const bool isFewRows = prepared.extent / pieces < vectorGrain &&
+                         command.bytes / prepared.extent >= rowBytes;
+  const int64_t grain = isFewRows ? 1 : vectorGrain;
   prepared.extentPerPiece =
       ((prepared.extent + pieces - 1) / pieces + grain - 1) / grain * grain;
   prepared.pieces =

@@ -267,8 +267,10 @@ void Executor::advance(int64_t device, int worker,
 
 Status Executor::run(const exec::ProgramT &program) {
   size_t index = 0;
-  while (executable.data.programs[index].get() != &program)
+  while (index < lists.size() &&
+         executable.data.programs[index].get() != &program)
     ++index;
+  assert(index < lists.size() && "a program of another executable");
   const Clock::time_point start = Clock::now();
   {
     std::lock_guard<std::mutex> lock(mutex);

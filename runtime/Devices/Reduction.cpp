@@ -12,12 +12,15 @@ using namespace meshc::runtime;
 
 // The loops are memory-bound from the second-level cache on; wider registers
 // help where the rows are in the first.
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) &&                    \
-    !defined(MESHC_NO_CLONES)
+// Clones are chosen before a sanitizer has started, so they are left out there.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define MESHC_CLONES
+#endif
+#endif
+#ifndef MESHC_CLONES
 #define MESHC_CLONES                                                           \
   __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define MESHC_CLONES
 #endif
 
 namespace {

@@ -39,9 +39,8 @@ public:
     loops.insert(loops.end(), form.outerK.begin(), form.outerK.end());
     loops.insert(loops.end(), {form.m, form.n, form.k});
     const auto &x = form.swapped ? b : a, &y = form.swapped ? a : b;
-    walk(loops, 0, 0, 0, 0, [&](int64_t ia, int64_t ib, int64_t ic) {
-      c[ic] += x[ia] * y[ib];
-    });
+    walk(loops, 0, 0, 0, 0,
+         [&](int64_t ia, int64_t ib, int64_t ic) { c[ic] += x[ia] * y[ib]; });
     return c;
   }
 
@@ -53,9 +52,8 @@ public:
     for (char letter : letters)
       loops.push_back({sizes.at(letter), getStride(0, letter),
                        getStride(1, letter), getStride(2, letter)});
-    walk(loops, 0, 0, 0, 0, [&](int64_t ia, int64_t ib, int64_t ic) {
-      c[ic] += a[ia] * b[ib];
-    });
+    walk(loops, 0, 0, 0, 0,
+         [&](int64_t ia, int64_t ib, int64_t ic) { c[ic] += a[ia] * b[ib]; });
     return c;
   }
 
@@ -106,8 +104,8 @@ private:
         shape.push_back(sizes.at(letter));
         dims.push_back(builder.getAffineDimExpr(letters.find(letter)));
       }
-      tensors.push_back(tensor::EmptyOp::create(builder, loc, shape,
-                                                builder.getF32Type()));
+      tensors.push_back(
+          tensor::EmptyOp::create(builder, loc, shape, builder.getF32Type()));
       maps.push_back(AffineMap::get(letters.size(), 0, dims, &context));
     }
     SmallVector<utils::IteratorType> iterators;
@@ -164,7 +162,8 @@ TEST(MatmulForm, takes_batches_with_strides) {
 
 TEST(MatmulForm, makes_a_batch_of_rows_that_do_not_merge) {
   MatmulForm form = Contraction("bpd,dhe->bhpe", sizes).getForm();
-  EXPECT_EQ(form.batch.size(), 2u); // b has stride 0 in the second, h in the first
+  EXPECT_EQ(form.batch.size(),
+            2u); // b has stride 0 in the second, h in the first
   EXPECT_EQ(form.m.size, 3);
   EXPECT_EQ(form.n.size, 6);
 }

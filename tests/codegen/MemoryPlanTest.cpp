@@ -43,8 +43,7 @@ TEST(MemoryPlan, never_overlaps_what_is_alive_together) {
       EXPECT_LE(plan.offsets[i] + lifetimes[i].bytes, plan.bytes);
       for (size_t j = 0; j < i; ++j)
         if (areTogether(lifetimes[i], lifetimes[j]))
-          EXPECT_TRUE(plan.offsets[i] + lifetimes[i].bytes <=
-                          plan.offsets[j] ||
+          EXPECT_TRUE(plan.offsets[i] + lifetimes[i].bytes <= plan.offsets[j] ||
                       plan.offsets[j] + lifetimes[j].bytes <= plan.offsets[i])
               << i << " and " << j << " in round " << round;
     }

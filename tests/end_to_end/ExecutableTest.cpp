@@ -23,15 +23,14 @@ void compareAll(const Reference &reference, const std::vector<Split> &splits) {
 
 const std::vector<Split> mlpSplits = {
     {"", {""}},
-    {"a=4",
-     {"", "batch=a", "hidden=a", "pixel=a", "class=a"}},
+    {"a=4", {"", "batch=a", "hidden=a", "pixel=a", "class=a"}},
     {"a=2,b=2",
      {"batch=a,hidden=b", "batch=b,hidden=a", "batch=a,pixel=b",
       "hidden=a,pixel=b", "hidden=a+b", "batch=a+b", "batch=b+a",
       "class=a,pixel=b", "batch=a,class=b"}},
     {"a=2,b=3",
-     {"batch=a,hidden=b", "batch=b,hidden=a", "pixel=a,hidden=b",
-      "batch=b+a", "hidden=a+b"}},
+     {"batch=a,hidden=b", "batch=b,hidden=a", "pixel=a,hidden=b", "batch=b+a",
+      "hidden=a+b"}},
     {"a=8", {"batch=a", "hidden=a", "pixel=a"}},
     {"a=2,b=2,c=2",
      {"batch=a,hidden=b,pixel=c", "batch=a+b,hidden=c", "hidden=a+b+c",
@@ -54,17 +53,16 @@ TEST(Executable, mlp_with_sizes_that_do_not_divide) {
 
 TEST(Executable, transformer_block_with_every_dimension_split) {
   compareAll(
-      Reference(MESHC_SOURCE_DIR "/samples/transformer_block.mesh",
-                {"batch=6", "pos=5", "d_model=9", "heads=3", "d_head=4",
-                 "d_ff=7"},
-                4 * (4 * 9 + 4 + 2 * 5 + 7) + 6 * 5 * 9),
+      Reference(
+          MESHC_SOURCE_DIR "/samples/transformer_block.mesh",
+          {"batch=6", "pos=5", "d_model=9", "heads=3", "d_head=4", "d_ff=7"},
+          4 * (4 * 9 + 4 + 2 * 5 + 7) + 6 * 5 * 9),
       {{"a=2",
         {"", "batch=a", "pos=a", "key_pos=a", "heads=a", "d_head=a",
          "d_model=a", "d_ff=a"}},
        {"a=2,b=3",
         {"batch=a,heads=b,d_ff=b", "batch=b,d_model=a", "pos=a,heads=b",
-         "batch=a+b", "d_ff=a+b,heads=b", "key_pos=b,d_head=a",
-         "d_model=b+a"}},
+         "batch=a+b", "d_ff=a+b,heads=b", "key_pos=b,d_head=a", "d_model=b+a"}},
        {"a=4,b=2", {"batch=a,heads=b,d_ff=b"}}});
 }
 

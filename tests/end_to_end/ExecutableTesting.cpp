@@ -99,8 +99,7 @@ static runtime::HostArray toArray(const interpreter::Tensor<F64> &tensor) {
   array.shape.assign(tensor.sizes.begin(), tensor.sizes.end());
   bool isInteger = !tensor.elements.empty() &&
                    std::holds_alternative<int64_t>(tensor.elements.front());
-  array.element =
-      isInteger ? exec::ElementType::i32 : exec::ElementType::f32;
+  array.element = isInteger ? exec::ElementType::i32 : exec::ElementType::f32;
   for (const auto &element : tensor.elements) {
     float number = isInteger ? 0 : float(std::get<double>(element));
     int32_t integer = isInteger ? int32_t(std::get<int64_t>(element)) : 0;
@@ -186,9 +185,10 @@ std::string Reference::compare(const std::string &mesh,
   std::string differences;
   for (const auto &[name, tensor] : expected) {
     auto found = runtime::readNpy(getFile(folder.getPath(), "result_" + name));
-    differences += found ? compareTensor(name, tensor, *found,
-                                         4.0 * double(reductionLength) * 0x1p-24)
-                         : "no result " + name + "\n";
+    differences += found
+                       ? compareTensor(name, tensor, *found,
+                                       4.0 * double(reductionLength) * 0x1p-24)
+                       : "no result " + name + "\n";
   }
   return differences;
 }

@@ -14,8 +14,8 @@ namespace meshc::testing {
 /// gradients as "grad:NAME" for every parameter and float input.
 class Reference {
 public:
-  /// `spec` is a path; `defines` as after -D. `reductionLength` is the number of
-  /// terms along the longest chain of sums of the program.
+  /// `spec` is a path; `defines` as after -D. `reductionLength` is the number
+  /// of terms along the longest chain of sums of the program.
   Reference(std::string spec, std::vector<std::string> defines,
             int64_t reductionLength, unsigned seed = 1);
 
@@ -25,8 +25,8 @@ public:
   /// The bound on an element's error is
   ///   4 * reductionLength * 2^-24 * (largest element of the tensor):
   /// a sum of n terms in f32 is wrong by at most n * 2^-24 times the sum of the
-  /// terms' magnitudes (Higham 2002, 4.2); 4 covers the functions in between and
-  /// the magnitude of terms that cancel.
+  /// terms' magnitudes (Higham 2002, 4.2); 4 covers the functions in between
+  /// and the magnitude of terms that cancel.
   std::string compare(const std::string &mesh, const std::string &layout) const;
 
 private:

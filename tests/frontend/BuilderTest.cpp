@@ -115,14 +115,24 @@ TEST_F(BuilderTest, OptimizersHaveDefaults) {
   Tensor w =
       builder.parameter("w", ElementType::F32, {in}, Initializer::fill(1));
   builder.output("o", builder.reduce(Reduction::Sum, w, {in}));
-  builder.training({"o", "adam", {{"beta1", 0.8}}, 0, 7});
+  builder.training({"o", "adam", {{"beta1", 0.75}, {"lr", 0.5}}, 0, 7});
   builder.finish();
   auto module = takeModule(builder);
   ASSERT_TRUE(module);
-  EXPECT_THAT(print(*module),
-              HasSubstr("by \"adam\" {beta1 = 8.000000e-01 : f64, beta2 = "
-                        "9.990000e-01 : f64, epsilon = 1.000000e-08 : f64, "
-                        "lr = 1.000000e-03 : f64} epochs 0 steps 7"));
+  module->walk([](meshc::nd::TrainingOp op) {
+    auto get = [&](llvm::StringRef name) {
+      return mlir::cast<mlir::FloatAttr>(op.getHyper().get(name))
+          .getValueAsDouble();
+    };
+    EXPECT_EQ(op.getOptimizer(), "adam");
+    EXPECT_EQ(op.getHyper().size(), 4u);
+    EXPECT_EQ(get("lr"), 0.5);
+    EXPECT_EQ(get("beta1"), 0.75);
+    EXPECT_EQ(get("beta2"), 0.999);
+    EXPECT_EQ(get("epsilon"), 1e-8);
+    EXPECT_EQ(op.getEpochs(), 0u);
+    EXPECT_EQ(op.getSteps(), 7u);
+  });
 }
 
 TEST_F(BuilderTest, ConstantsThatDoNotFit) {

@@ -140,8 +140,8 @@ TEST(Elaborate, DeclarationsInTheModule) {
         "#nd.fill<3.000000e+00 : f64>\n",
         "nd.data \"x\" = \"idx\"(\"p\", \"q\") divide 2.550000e+02\n",
         "nd.data \"y\" = \"idx\"(\"r\", \"s\") divide 1.000000e+00\n",
-        "nd.training minimize \"loss\" by \"momentum\" {lr = 2.500000e-01 : "
-        "f64, momentum = 9.000000e-01 : f64} epochs 0 steps 30\n",
+        "nd.training minimize \"loss\" by \"momentum\" {beta = "
+        "9.000000e-01 : f64, lr = 2.500000e-01 : f64} epochs 0 steps 30\n",
         // Labels are checked where they are read.
         "nd.input \"y\" {index_bound = 5 : i64} : !batch_i32\n"})
     EXPECT_THAT(text, HasSubstr(line));

@@ -45,7 +45,7 @@ TEST(Limits, NestingTenThousandDeep) {
              Code::NestingTooDeep);
   expectCode(model(repeat("(", depth)), Code::NestingTooDeep);
   expectCode(model("x " + repeat("@ [n -> ", depth)), Code::ExpectedToken);
-  expectCode(repeat("model m(x: f32) { ", depth), Code::ExpectedToken);
+  expectCode(repeat("model m(x: f32) { ", depth), Code::ExpectedItem);
   expectCode("model m(x: f32) { " + repeat("{ ", depth) + repeat("} ", depth) +
                  "}",
              Code::ExpectedItem);

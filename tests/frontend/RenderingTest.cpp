@@ -105,7 +105,7 @@ TEST(Rendering, LongLinesAreCutAroundTheSpan) {
   SpecRun run(text + "yy }");
   ASSERT_EQ(run.diagnostics.getErrors().size(), 1u);
   EXPECT_THAT(run.getText(), HasSubstr("\"yy\" is not defined"));
-  EXPECT_THAT(run.getText(), HasSubstr("... x + "));
+  EXPECT_THAT(run.getText(), HasSubstr("...x + x"));
   EXPECT_THAT(run.getText(), HasSubstr("x + yy }"));
   EXPECT_LT(run.getText().size(), 1000u);
   size_t line = run.getText().find(" 1 | "), mark = run.getText().find("   | ");

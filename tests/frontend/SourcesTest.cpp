@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <unistd.h>
+
 using namespace meshc::frontend;
 using testing::HasSubstr;
 

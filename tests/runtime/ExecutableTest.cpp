@@ -327,7 +327,7 @@ const std::vector<Defect> defects = {
      [](auto &data) { data.data[0]->format = exec::DataFormat(5); }},
     {"training: it minimises 'nothing', which program 'step' does not give",
      [](auto &data) { data.training->minimize = "nothing"; }},
-    {"training: a negative number of epochs or steps",
+    {"training: -1 epochs, 0 steps",
      [](auto &data) { data.training->epochs = -1; }},
     {"a source span names file 0 of 0",
      [](auto &data) {

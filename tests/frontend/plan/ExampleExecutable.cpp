@@ -222,7 +222,7 @@ void ExampleBuilder::addPrograms() {
   CollectiveT backward = makeAllReduce("c2", axes({0}), 15, 60);
   backward.source = layout({{"in", 5, {}}, {"hidden", 7, {1}}}, {0});
   backward.target = layout({{"in", 5, {}}, {"hidden", 7, {1}}});
-  for (const char *consumer : {"w", ""})
+  for (const char *consumer : {"w", "nd.mul"})
     backward.causes.push_back(cause("contraction over split dimension 'batch'",
                                     consumer, "gradient of w", "<hidden@model>",
                                     "<hidden@model> partial sum over data",

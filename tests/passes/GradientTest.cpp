@@ -1,0 +1,273 @@
+// The gradient of every operation against differences. Dimensions broadcast in
+// both directions; sizes are all different.
+
+#include "GradientCheck.h"
+
+#include <gtest/gtest.h>
+
+using namespace meshc::testing;
+
+namespace {
+
+class Gradient : public ::testing::TestWithParam<Function> {};
+
+TEST_P(Gradient, MatchesDifferences) { checkGradients(GetParam()); }
+
+/// y = op(x)
+Function unary(const std::string &op, double low, double high) {
+  return {op,
+          {{"x", "ab", low, high}},
+          "%y = nd." + op + " %x : (!ab) -> !ab",
+          "ab"};
+}
+
+/// z = op(x, y) for every way in which the dimensions can overlap.
+std::vector<Function> binary(const std::string &op, double low = -1,
+                             double high = 1) {
+  std::vector<Function> functions;
+  const char *shapes[][3] = {
+      {"ab", "ab", "ab"}, {"ab", "ba", "ab"}, {"ab", "b", "ab"},
+      {"b", "ab", "ba"},  {"a", "c", "ac"},   {"ab", "bc", "abc"},
+      {"s", "ab", "ab"},  {"ab", "s", "ab"},  {"s", "s", "s"}};
+  for (auto [x, y, z] : shapes)
+    functions.push_back(
+        {op + "_" + x + "_" + y,
+         {{"u", x, low, high}, {"v", y, low, high}},
+         "%y = nd." + op + " %u, %v : (!" + x + ", !" + y + ") -> !" + z,
+         z});
+  return functions;
+}
+
+/// y = einsum(inputs of these types)
+Function einsum(const std::string &name, std::vector<std::string> types,
+                const std::string &result) {
+  Function function{"einsum_" + name, {}, "%y = nd.einsum ", result};
+  std::string signature;
+  for (auto [number, type] : llvm::enumerate(types)) {
+    std::string input = "x" + std::to_string(number);
+    function.inputs.push_back({input, type});
+    function.body += (number ? ", %" : "%") + input;
+    signature += (number ? ", !" : "!") + type;
+  }
+  function.body += " : (" + signature + ") -> !" + result;
+  return function;
+}
+
+Function reduce(const std::string &kind, const std::string &type,
+                const std::string &result) {
+  return {"reduce_" + kind + "_" + type + "_" + result,
+          {{"x", type}},
+          "%y = nd.reduce " + kind + " %x : (!" + type + ") -> !" + result,
+          result};
+}
+
+std::vector<Function> getFunctions() {
+  std::vector<Function> functions = {
+      unary("neg", -2, 2),
+      unary("exp", -2, 2),
+      unary("log", 0.5, 3),
+      unary("tanh", -2, 2),
+      unary("logistic", -4, 4),
+      unary("erf", -2, 2),
+      unary("sqrt", 0.5, 3),
+      unary("rsqrt", 0.5, 3),
+      unary("abs", -2, 2),
+      {"select",
+       {{"x", "a"}, {"u", "b"}, {"v", "cb"}},
+       R"(%zero = nd.constant(0.0 : f64) : !s
+          %w = nd.add %x, %u : (!a, !b) -> !ab
+          %c = nd.compare lt %w, %zero : (!ab, !s) -> !tab
+          %y = nd.select %c, %u, %v : (!tab, !b, !cb) -> !abc)",
+       "abc"},
+      {"cast",
+       {{"x", "ab"}},
+       R"(%h = nd.cast %x : (!ab) -> !hab
+          %y = nd.cast %h : (!hab) -> !ab)",
+       "ab"},
+      einsum("product", {"ab", "bc"}, "ac"),
+      einsum("product_in_other_order", {"ba", "cb"}, "ca"),
+      einsum("batched", {"abc", "acd"}, "abd"),
+      einsum("outer", {"a", "b"}, "ba"),
+      einsum("dot", {"ab", "ba"}, "s"),
+      einsum("row_dot", {"ab", "ab"}, "a"),
+      einsum("elementwise", {"ab", "b"}, "ab"),
+      einsum("lone_dim", {"abc", "bd"}, "ad"),
+      einsum("lone_dims_on_both_sides", {"ab", "cb"}, "b"),
+      einsum("one", {"abc"}, "ca"),
+      einsum("three", {"ab", "bc", "cd"}, "ad"),
+      einsum("three_share_a_dim", {"ab", "ac", "ad"}, "bcd"),
+      einsum("with_scalar", {"ab", "s", "bc"}, "ca"),
+      {"einsum_of_one_with_itself",
+       {{"x", "ab"}},
+       "%y = nd.einsum %x, %x : (!ab, !ab) -> !b",
+       "b"},
+      {"broadcast", {{"x", "b"}}, "%y = nd.broadcast %x : (!b) -> !abc", "abc"},
+      {"broadcast_permutes",
+       {{"x", "ab"}},
+       "%y = nd.broadcast %x : (!ab) -> !bca",
+       "bca"},
+      {"rename",
+       {{"x", "cb"}},
+       R"(%z = nd.rename %x "c" -> "p" : (!cb) -> !pb
+          %y = nd.mul %x, %z : (!cb, !pb) -> !cbp)",
+       "cbp"},
+      {"reshard",
+       {{"x", "ab"}},
+       R"(%z = nd.reshard %x
+              : !ab -> !nd.tensor<["a"=2, "b"=3], f64, <"b"@x>>
+          %y = nd.exp %z
+              : (!nd.tensor<["a"=2, "b"=3], f64, <"b"@x>>) -> !ab)",
+       "ab"},
+      {"gather",
+       {{"x", "cb"}, {"i", "ia", 0, 5}},
+       R"(%y = nd.gather %x[%i] over "c" : (!cb, !ia) -> !ba)",
+       "ba"},
+      {"gather_by_a_shared_dim",
+       {{"x", "cb"}, {"i", "iba", 0, 5}},
+       R"(%y = nd.gather %x[%i] over "c" : (!cb, !iba) -> !ab)",
+       "ab"},
+      {"gather_picks_twice_and_outside",
+       {{"x", "bc"}, {"i", "id", -2, 5}},
+       R"(%y = nd.gather %x[%i] over "b" : (!bc, !id) -> !dc)",
+       "dc"},
+      {"gather_from_a_vector",
+       {{"x", "c"}, {"i", "id", 0, 5}},
+       R"(%y = nd.gather %x[%i] over "c" : (!c, !id) -> !d)",
+       "d"},
+  };
+  for (const char *kind : {"sum", "mean", "max", "min"})
+    for (auto [type, result] :
+         {std::pair("abc", "b"), {"abc", "ca"}, {"ab", "s"}, {"ab", "ba"}})
+      functions.push_back(reduce(kind, type, result));
+  for (const char *op : {"add", "sub", "mul", "maximum", "minimum"})
+    llvm::append_range(functions, binary(op));
+  llvm::append_range(functions, binary("div", 0.5, 2));
+  llvm::append_range(functions, binary("pow", 0.5, 2));
+  for (const char *power : {"-3.0", "-2.0", "-1.0", "0.5", "1.0", "2.0", "3.0"})
+    functions.push_back(
+        {"pow_to_" + std::string(power),
+         {{"x", "ab", 0.5, 2}},
+         "%n = nd.constant(" + std::string(power) + R"( : f64) : !s
+          %y = nd.pow %x, %n : (!ab, !s) -> !ab)",
+         "ab"});
+  return functions;
+}
+
+std::string getName(const ::testing::TestParamInfo<Function> &info) {
+  std::string name = info.param.name;
+  for (char &letter : name)
+    if (!std::isalnum(static_cast<unsigned char>(letter)))
+      letter = letter == '-' ? 'm' : '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryOperation, Gradient,
+                         ::testing::ValuesIn(getFunctions()), getName);
+
+//===-- Compositions ------------------------------------------------------===//
+
+std::vector<Function> getCompositions() {
+  return {
+      {"softmax",
+       {{"x", "bc", -3, 3}},
+       R"(%m = nd.reduce max %x : (!bc) -> !b
+          %k = nd.stop_gradient %m : (!b) -> !b
+          %z = nd.sub %x, %k : (!bc, !b) -> !bc
+          %e = nd.exp %z : (!bc) -> !bc
+          %n = nd.reduce sum %e : (!bc) -> !b
+          %y = nd.div %e, %n : (!bc, !b) -> !bc)",
+       "bc"},
+      {"softmax_whose_shift_has_a_gradient",
+       {{"x", "bc", -3, 3}},
+       R"(%m = nd.reduce max %x : (!bc) -> !b
+          %z = nd.sub %x, %m : (!bc, !b) -> !bc
+          %e = nd.exp %z : (!bc) -> !bc
+          %n = nd.reduce sum %e : (!bc) -> !b
+          %y = nd.div %e, %n : (!bc, !b) -> !bc)",
+       "bc"},
+      {"cross_entropy",
+       {{"x", "bc", -3, 3}, {"label", "ib", 0, 5}},
+       R"(%e = nd.exp %x : (!bc) -> !bc
+          %n = nd.reduce sum %e : (!bc) -> !b
+          %l = nd.log %n : (!b) -> !b
+          %p = nd.gather %x[%label] over "c" : (!bc, !ib) -> !b
+          %d = nd.sub %l, %p : (!b, !b) -> !b
+          %y = nd.reduce mean %d : (!b) -> !s)",
+       "s"},
+      {"layer_norm",
+       {{"x", "ad"}, {"gain", "d", 0.5, 2}, {"bias", "d"}},
+       R"(%m = nd.reduce mean %x : (!ad) -> !a
+          %z = nd.sub %x, %m : (!ad, !a) -> !ad
+          %q = nd.mul %z, %z : (!ad, !ad) -> !ad
+          %v = nd.reduce mean %q : (!ad) -> !a
+          %epsilon = nd.constant(1.0e-5 : f64) : !s
+          %w = nd.add %v, %epsilon : (!a, !s) -> !a
+          %r = nd.rsqrt %w : (!a) -> !a
+          %n = nd.mul %z, %r : (!ad, !a) -> !ad
+          %g = nd.mul %n, %gain : (!ad, !d) -> !ad
+          %y = nd.add %g, %bias : (!ad, !d) -> !ad)",
+       "ad"},
+      {"gelu",
+       {{"x", "ab", -3, 3}},
+       R"(%h = nd.constant(0.5 : f64) : !s
+          %r = nd.constant(0.7071067811865476 : f64) : !s
+          %one = nd.constant(1.0 : f64) : !s
+          %z = nd.mul %x, %r : (!ab, !s) -> !ab
+          %e = nd.erf %z : (!ab) -> !ab
+          %c = nd.add %e, %one : (!ab, !s) -> !ab
+          %d = nd.mul %c, %h : (!ab, !s) -> !ab
+          %y = nd.mul %x, %d : (!ab, !ab) -> !ab)",
+       "ab"},
+      // Position c looks at the positions p up to its own.
+      {"causal_attention",
+       {{"x", "cd"}, {"wq", "db"}, {"wk", "db"}, {"wv", "dq"}},
+       R"(%q = nd.einsum %x, %wq : (!cd, !db) -> !cb
+          %z = nd.rename %x "c" -> "p" : (!cd) -> !pd
+          %k = nd.einsum %z, %wk : (!pd, !db) -> !pb
+          %v = nd.einsum %z, %wv : (!pd, !dq) -> !pq
+          %r = nd.einsum %q, %k : (!cb, !pb) -> !cp
+          %i = nd.iota : !ic
+          %j = nd.iota : !ip
+          %c = nd.compare ge %i, %j : (!ic, !ip) -> !tcp
+          %inf = nd.constant(0xFFF0000000000000 : f64) : !s
+          %w = nd.select %c, %r, %inf : (!tcp, !cp, !s) -> !cp
+          %m = nd.reduce max %w : (!cp) -> !c
+          %t = nd.stop_gradient %m : (!c) -> !c
+          %f = nd.sub %w, %t : (!cp, !c) -> !cp
+          %e = nd.exp %f : (!cp) -> !cp
+          %n = nd.reduce sum %e : (!cp) -> !c
+          %a = nd.div %e, %n : (!cp, !c) -> !cp
+          %y = nd.einsum %a, %v : (!cp, !pq) -> !cq)",
+       "cq"},
+      {"two_layers_with_a_residual",
+       {{"x", "ab"}, {"w1", "bd"}, {"b1", "d"}, {"w2", "db"}},
+       R"(%u = nd.einsum %x, %w1 : (!ab, !bd) -> !ad
+          %v = nd.add %u, %b1 : (!ad, !d) -> !ad
+          %zero = nd.constant(0.0 : f64) : !s
+          %h = nd.maximum %v, %zero : (!ad, !s) -> !ad
+          %z = nd.einsum %h, %w2 : (!ad, !db) -> !ab
+          %y = nd.add %z, %x : (!ab, !ab) -> !ab)",
+       "ab"},
+      // The gradient of a choice flows on through a product and a sum.
+      {"guarded_products",
+       {{"x", "ab"}, {"u", "b"}},
+       R"(%zero = nd.constant(0.0 : f64) : !s
+          %c = nd.compare gt %x, %zero : (!ab, !s) -> !tab
+          %e = nd.exp %x : (!ab) -> !ab
+          %t = nd.tanh %e : (!ab) -> !ab
+          %v = nd.mul %t, %u : (!ab, !b) -> !ab
+          %d = nd.div %v, %e : (!ab, !ab) -> !ab
+          %y = nd.select %c, %d, %x : (!tab, !ab, !ab) -> !ab)",
+       "ab"},
+      {"mean_of_a_product",
+       {{"x", "ab"}, {"w", "bc"}},
+       R"(%p = nd.einsum %x, %w : (!ab, !bc) -> !ac
+          %y = nd.reduce mean %p : (!ac) -> !s)",
+       "s"},
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(Compositions, Gradient,
+                         ::testing::ValuesIn(getCompositions()), getName);
+
+} // namespace

@@ -1,0 +1,180 @@
+// RUN: meshc-opt %s -nd-decompose -split-input-file | FileCheck %s
+
+!a = !nd.tensor<["a"=2], f32>
+!b = !nd.tensor<["b"=3], f32>
+!ab = !nd.tensor<["a"=2, "b"=3], f32>
+!bc = !nd.tensor<["b"=3, "c"=5], f32>
+!ac = !nd.tensor<["a"=2, "c"=5], f32>
+!cd = !nd.tensor<["c"=5, "d"=7], f32>
+!ad = !nd.tensor<["a"=2, "d"=7], f32>
+!d = !nd.tensor<["d"=7], f32>
+!s = !nd.tensor<[], f32>
+
+// CHECK-LABEL: nd.program @position_of_an_extreme
+// CHECK-DAG:     %[[NONE:.*]] = nd.constant(3 : i32) : !scalar_i32
+// CHECK-DAG:     %[[X:.*]] = nd.input "x"
+// CHECK:         %[[MAX:.*]] = nd.reduce max %[[X]] : (!a_by_b) -> !a
+// CHECK:         %[[EQ:.*]] = nd.compare eq %[[X]], %[[MAX]]
+// CHECK:         %[[NAN:.*]] = nd.compare ne %[[X]], %[[X]]
+// CHECK:         %[[HIT:.*]] = nd.or %[[EQ]], %[[NAN]]
+// CHECK:         %[[AT:.*]] = nd.iota : !b_i32
+// CHECK:         %[[CANDIDATE:.*]] = nd.select %[[HIT]], %[[AT]], %[[NONE]]
+// CHECK:         %[[FIRST:.*]] = nd.reduce min %[[CANDIDATE]] : (!a_by_b_i32) -> !a_i32
+// CHECK:         nd.output "y", %[[FIRST]]
+// Integers are never NaN.
+// CHECK:         nd.reduce min
+// CHECK-NOT:     nd.or
+nd.program @position_of_an_extreme {
+  %x = nd.input "x" : !ab
+  %y = nd.arg_reduce max %x over "b" : (!ab) -> !nd.tensor<["a"=2], i32>
+  nd.output "y", %y : !nd.tensor<["a"=2], i32>
+  %i = nd.input "i" : !nd.tensor<["a"=2], i32>
+  %z = nd.arg_reduce min %i over "a" : (!nd.tensor<["a"=2], i32>) -> !nd.tensor<[], i32>
+  nd.output "z", %z : !nd.tensor<[], i32>
+}
+
+// CHECK-LABEL: nd.program @mean
+// CHECK-DAG:     %[[SIXTH:.*]] = nd.constant(0.166666672 : f32)
+// CHECK-DAG:     %[[X:.*]] = nd.input "x"
+// CHECK:         %[[SUM:.*]] = nd.reduce sum %[[X]]
+// CHECK:         nd.mul %[[SUM]], %[[SIXTH]]
+nd.program @mean {
+  %x = nd.input "x" : !ab
+  %y = nd.reduce mean %x : (!ab) -> !s
+  nd.output "y", %y : !s
+}
+
+// A vector on the right makes right to left the cheapest order: no product of
+// matrices is left.
+// CHECK-LABEL: nd.program @chain_with_a_vector
+// CHECK-NOT:     -> !a_by_c
+// CHECK:         nd.mul %{{.*}}, %{{.*}} : (!c_by_d, !d) -> !c_by_d
+// CHECK:         nd.reduce sum %{{.*}} : (!c_by_d) -> !c
+// CHECK:         nd.reduce sum %{{.*}} : (!b_by_c) -> !b
+// CHECK:         nd.reduce sum %{{.*}} : (!a_by_b) -> !a
+nd.program @chain_with_a_vector {
+  %x = nd.input "x" : !ab
+  %u = nd.input "u" : !bc
+  %v = nd.input "v" : !cd
+  %w = nd.input "w" : !d
+  %y = nd.einsum %x, %u, %v, %w : (!ab, !bc, !cd, !d) -> !a
+  nd.output "y", %y : !a
+}
+
+// CHECK-LABEL: nd.program @lone_dimension
+// CHECK:         %[[X:.*]] = nd.input "x"
+// CHECK:         %[[W:.*]] = nd.input "w"
+// CHECK:         %[[SUM:.*]] = nd.reduce sum %[[X]] : (!a_by_b) -> !a
+// CHECK:         nd.mul %[[SUM]], %[[W]] : (!a, !c_by_d) -> !nd.tensor<["a"=2, "c"=5, "d"=7], f32>
+// CHECK-NOT:     nd.einsum
+nd.program @lone_dimension {
+  %x = nd.input "x" : !ab
+  %w = nd.input "w" : !cd
+  %y = nd.einsum %x, %w : (!ab, !cd) -> !nd.tensor<["a"=2, "c"=5, "d"=7], f32>
+  nd.output "y", %y : !nd.tensor<["a"=2, "c"=5, "d"=7], f32>
+}
+
+// A matrix product stays what it is.
+// CHECK-LABEL: nd.program @matrix_product
+// CHECK:         nd.einsum %{{.*}}, %{{.*}} : (!a_by_b, !b_by_c) -> !a_by_c
+nd.program @matrix_product {
+  %x = nd.input "x" : !ab
+  %w = nd.input "w" : !bc
+  %y = nd.einsum %x, %w : (!ab, !bc) -> !ac
+  nd.output "y", %y : !ac
+}
+
+// The gradient of a mean: a splat times a sum, nothing of the size of w.
+// CHECK-LABEL: nd.program @contraction_with_a_splat
+// CHECK-DAG:     %[[TENTH:.*]] = nd.constant(1.000000e-01 : f32) : !scalar
+// CHECK-DAG:     %[[X:.*]] = nd.input "x"
+// CHECK:         %[[SUM:.*]] = nd.reduce sum %[[X]] : (!a_by_b) -> !b
+// CHECK:         %[[SCALED:.*]] = nd.mul %[[SUM]], %[[TENTH]] : (!b, !scalar) -> !b
+// CHECK:         nd.broadcast %[[SCALED]] : (!b) -> !b_by_c
+// CHECK-NOT:     nd.einsum
+nd.program @contraction_with_a_splat {
+  %x = nd.input "x" : !ab
+  %g = nd.constant(0.1 : f32) : !ac
+  %y = nd.einsum %x, %g : (!ab, !ac) -> !bc
+  nd.output "y", %y : !bc
+}
+
+// CHECK-LABEL: nd.program @repeated_operands
+// CHECK:         %[[U:.*]] = nd.input "u"
+// CHECK:         %[[V:.*]] = nd.input "v"
+// CHECK:         %[[E:.*]] = nd.exp %[[U]] : (!a) -> !a
+// CHECK:         nd.mul %[[E]], %[[V]] : (!a, !a_by_b) -> !a_by_b
+// CHECK-NOT:     nd.broadcast
+nd.program @repeated_operands {
+  %u = nd.input "u" : !a
+  %v = nd.input "v" : !ab
+  %r = nd.broadcast %u : (!a) -> !ab
+  %e = nd.exp %r : (!ab) -> !ab
+  %y = nd.mul %e, %v : (!ab, !ab) -> !ab
+  nd.output "y", %y : !ab
+}
+
+// Three of the five dimensions' repetitions are summed, by a factor.
+// CHECK-LABEL: nd.program @sum_of_repeated
+// CHECK-DAG:     %[[FIVE:.*]] = nd.constant(5.000000e+00 : f32)
+// CHECK-DAG:     %[[X:.*]] = nd.input "x"
+// CHECK:         %[[SUM:.*]] = nd.reduce sum %[[X]] : (!a_by_b) -> !b
+// CHECK:         %[[Y:.*]] = nd.mul %[[SUM]], %[[FIVE]]
+// CHECK:         nd.output "y", %[[Y]]
+// CHECK:         %[[Z:.*]] = nd.reduce max %[[X]] : (!a_by_b) -> !b
+// CHECK:         nd.output "z", %[[Z]]
+nd.program @sum_of_repeated {
+  %x = nd.input "x" : !ab
+  %r = nd.broadcast %x : (!ab) -> !nd.tensor<["a"=2, "b"=3, "c"=5], f32>
+  %y = nd.reduce sum %r : (!nd.tensor<["a"=2, "b"=3, "c"=5], f32>) -> !b
+  nd.output "y", %y : !b
+  %z = nd.reduce max %r : (!nd.tensor<["a"=2, "b"=3, "c"=5], f32>) -> !b
+  nd.output "z", %z : !b
+}
+
+// CHECK-LABEL: nd.program @constants
+// CHECK-DAG:     %[[SIX:.*]] = nd.constant(-6.000000e+00 : f32)
+// CHECK-DAG:     %[[ROOT:.*]] = nd.constant(3.000000e+00 : f32)
+// CHECK-DAG:     %[[X:.*]] = nd.input "x"
+// CHECK:         %[[Y:.*]] = nd.mul %[[X]], %[[SIX]]
+// CHECK:         nd.output "y", %[[Y]]
+// CHECK:         nd.output "root", %[[ROOT]]
+// CHECK:         nd.output "x", %[[X]]
+nd.program @constants {
+  %x = nd.input "x" : !ab
+  %two = nd.constant(2.0 : f32) : !s
+  %three = nd.constant(3.0 : f32) : !s
+  %nine = nd.constant(9.0 : f32) : !s
+  %u = nd.mul %two, %x : (!s, !ab) -> !ab
+  %v = nd.mul %u, %three : (!ab, !s) -> !ab
+  %y = nd.neg %v : (!ab) -> !ab
+  nd.output "y", %y : !ab
+  %root = nd.sqrt %nine : (!s) -> !s
+  nd.output "root", %root : !s
+  %c = nd.compare lt %two, %three : (!s, !s) -> !nd.tensor<[], i1>
+  %k = nd.stop_gradient %x : (!ab) -> !ab
+  %z = nd.select %c, %k, %v : (!nd.tensor<[], i1>, !ab, !ab) -> !ab
+  nd.output "x", %z : !ab
+}
+
+// CHECK-LABEL: nd.program @powers
+// CHECK:         %[[X:.*]] = nd.input "x"
+// CHECK:         %[[SQUARE:.*]] = nd.mul %[[X]], %[[X]]
+// CHECK:         %[[CUBE:.*]] = nd.mul %[[SQUARE]], %[[X]]
+// CHECK:         nd.div %{{.*}}, %[[CUBE]]
+// CHECK-NOT:     nd.pow
+nd.program @powers {
+  %x = nd.input "x" : !ab
+  %n = nd.constant(-3.0 : f32) : !s
+  %y = nd.pow %x, %n : (!ab, !s) -> !ab
+  nd.output "y", %y : !ab
+}
+
+// A value that returns to its order of storage is kept.
+// CHECK-LABEL: nd.program @permuted
+// CHECK:         nd.reduce sum %{{.*}} : (!a_by_b) -> !b_by_a
+nd.program @permuted {
+  %x = nd.input "x" : !ab
+  %y = nd.reduce sum %x : (!ab) -> !nd.tensor<["b"=3, "a"=2], f32>
+  nd.output "y", %y : !nd.tensor<["b"=3, "a"=2], f32>
+}

@@ -1,0 +1,28 @@
+// RUN: meshc-opt %s -nd-differentiate="wanted=x,w" | FileCheck %s
+// RUN: meshc-opt %s -nd-differentiate="output=z wanted=x" | FileCheck %s --check-prefix=OTHER
+
+// CHECK-LABEL: nd.program @gradient
+// CHECK:         nd.output "grad:w",
+// CHECK-NOT:     "grad:v"
+// CHECK:         nd.output "grad:x",
+
+// OTHER-LABEL: nd.program @gradient
+// OTHER:         %[[X:.*]] = nd.input "x"
+// OTHER-NOT:     "grad:w"
+// OTHER:         %[[DX:.*]] = nd.mul %{{.*}}, %{{.*}}
+// OTHER:         nd.output "grad:x", %[[DX]]
+module {
+  nd.variable parameter @w : !nd.tensor<[], f64> = #nd.fill<1.0>
+  nd.variable parameter @v : !nd.tensor<[], f64> = #nd.fill<1.0>
+  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.program @forward {
+    %x = nd.input "x" : !nd.tensor<[], f64>
+    %w = nd.read @w : !nd.tensor<[], f64>
+    %v = nd.read @v : !nd.tensor<[], f64>
+    %z = nd.tanh %x : (!nd.tensor<[], f64>) -> !nd.tensor<[], f64>
+    %p = nd.mul %x, %w : (!nd.tensor<[], f64>, !nd.tensor<[], f64>) -> !nd.tensor<[], f64>
+    %y = nd.mul %p, %v : (!nd.tensor<[], f64>, !nd.tensor<[], f64>) -> !nd.tensor<[], f64>
+    nd.output "y", %y : !nd.tensor<[], f64>
+    nd.output "z", %z : !nd.tensor<[], f64>
+  }
+}

@@ -1,0 +1,138 @@
+// RUN: meshc-opt %s -nd-differentiate -split-input-file | FileCheck %s
+// RUN: meshc-opt %s -nd-differentiate -split-input-file -mlir-print-debuginfo | FileCheck %s --check-prefix=LOC
+
+// A contraction's gradients are contractions; @forward stays; parameters only.
+// CHECK-LABEL: nd.program @forward
+// CHECK-NOT:     grad:
+// CHECK-LABEL: nd.program @gradient
+// CHECK:         %[[X:.*]] = nd.input "x"
+// CHECK:         %[[W:.*]] = nd.read @w
+// CHECK:         nd.output "y",
+// CHECK:         %[[ONE:.*]] = nd.constant(1.000000e+00 : f64)
+// CHECK:         %[[DY:.*]] = nd.broadcast %[[ONE]] : (!{{.*}}) -> !batch_by_out
+// CHECK:         %[[DW:.*]] = nd.einsum %[[DY]], %[[X]] : (!batch_by_out{{.*}}, !batch_by_in{{.*}}) -> !in_by_out
+// CHECK-NOT:     nd.einsum
+// CHECK-NOT:     "grad:x"
+// CHECK:         nd.output "grad:w", %[[DW]]
+// CHECK:         nd.output "grad:unused",
+
+
+// LOC-LABEL: nd.program @gradient
+// LOC:         nd.einsum {{.*}} loc(#[[$DW:.*]])
+// LOC-DAG:   #[[$DW]] = loc(fused<#nd.phase<backward>>[#[[$NAMED:.*]]])
+// LOC-DAG:   #[[$NAMED]] = loc("gradient of w"(#[[$SPAN:.*]]))
+// LOC-DAG:   #[[$SPAN]] = loc("net.mesh":7:8)
+module {
+  nd.variable parameter @w : !nd.tensor<["in"=3, "out"=5], f64> = #nd.fill<1.0>
+  nd.variable parameter @unused : !nd.tensor<["in"=3], f64> = #nd.fill<1.0>
+  nd.variable state @count : !nd.tensor<[], f64> = #nd.fill<1.0>
+  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.program @forward {
+    %x = nd.input "x" : !nd.tensor<["batch"=2, "in"=3], f64>
+    %w = nd.read @w : !nd.tensor<["in"=3, "out"=5], f64> loc("w"("net.mesh":2:3))
+    %z = nd.einsum %x, %w : (!nd.tensor<["batch"=2, "in"=3], f64>, !nd.tensor<["in"=3, "out"=5], f64>) -> !nd.tensor<["batch"=2, "out"=5], f64> loc("z"("net.mesh":7:8))
+    %y = nd.reduce sum %z : (!nd.tensor<["batch"=2, "out"=5], f64>) -> !nd.tensor<[], f64>
+    nd.output "y", %y : !nd.tensor<[], f64>
+  }
+}
+
+// -----
+
+// Without a recipe there is nothing to differentiate.
+// CHECK-LABEL: nd.program @forward
+// CHECK-NOT:   nd.program @gradient
+module {
+  nd.program @forward {
+    %x = nd.input "x" : !nd.tensor<["a"=2], f64>
+    nd.output "y", %x : !nd.tensor<["a"=2], f64>
+  }
+}
+
+// -----
+
+// Two reads of one parameter add up; what it was broadcast along is summed.
+// CHECK-LABEL: nd.program @gradient
+// CHECK:         %[[X:.*]] = nd.input "x"
+// CHECK:         %[[FIRST:.*]] = nd.read @b
+// CHECK:         %[[SECOND:.*]] = nd.read @b
+// CHECK:         %[[ONE:.*]] = nd.constant(1.000000e+00 : f64)
+// CHECK:         %[[DY:.*]] = nd.broadcast %[[ONE]]
+// CHECK:         %[[TERM:.*]] = nd.mul %[[DY]], {{.*}} -> !a_by_b
+// CHECK:         %[[OF_SECOND:.*]] = nd.reduce sum %[[TERM]] : {{.*}} -> !b
+// CHECK:         %[[OTHER:.*]] = nd.mul %[[DY]], %[[SECOND]] : {{.*}} -> !a_by_b
+// CHECK:         %[[OF_FIRST:.*]] = nd.reduce sum %{{.*}} : {{.*}} -> !b
+// CHECK:         %[[SUM:.*]] = nd.add %[[OF_FIRST]], %[[OF_SECOND]]
+// CHECK:         nd.output "grad:b", %[[SUM]]
+module {
+  nd.variable parameter @b : !nd.tensor<["b"=3], f64> = #nd.fill<1.0>
+  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.program @forward {
+    %x = nd.input "x" : !nd.tensor<["a"=2, "b"=3], f64>
+    %0 = nd.read @b : !nd.tensor<["b"=3], f64>
+    %1 = nd.read @b : !nd.tensor<["b"=3], f64>
+    %u = nd.sub %x, %0 : (!nd.tensor<["a"=2, "b"=3], f64>, !nd.tensor<["b"=3], f64>) -> !nd.tensor<["a"=2, "b"=3], f64>
+    %v = nd.mul %u, %1 : (!nd.tensor<["a"=2, "b"=3], f64>, !nd.tensor<["b"=3], f64>) -> !nd.tensor<["a"=2, "b"=3], f64>
+    %y = nd.reduce sum %v : (!nd.tensor<["a"=2, "b"=3], f64>) -> !nd.tensor<[], f64>
+    nd.output "y", %y : !nd.tensor<[], f64>
+  }
+}
+
+// -----
+
+// Nothing is built for what does not influence the output, and nothing for the
+// integers and the position on the way.
+// CHECK-LABEL: nd.program @gradient
+// CHECK:         nd.output "accuracy"
+// CHECK:         %[[ONE:.*]] = nd.constant(1.000000e+00 : f64)
+// CHECK-NEXT:    %[[DX:.*]] = nd.broadcast %[[ONE]]
+// CHECK-NEXT:    nd.output "grad:w", %[[DX]]
+module {
+  nd.variable parameter @w : !nd.tensor<["a"=2, "b"=3], f64> = #nd.fill<1.0>
+  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.program @forward {
+    %w = nd.read @w : !nd.tensor<["a"=2, "b"=3], f64>
+    %y = nd.reduce sum %w : (!nd.tensor<["a"=2, "b"=3], f64>) -> !nd.tensor<[], f64>
+    %i = nd.arg_reduce max %w over "b" : (!nd.tensor<["a"=2, "b"=3], f64>) -> !nd.tensor<["a"=2], i32>
+    %f = nd.cast %i : (!nd.tensor<["a"=2], i32>) -> !nd.tensor<["a"=2], f64>
+    nd.output "y", %y : !nd.tensor<[], f64>
+    nd.output "accuracy", %f : !nd.tensor<["a"=2], f64>
+  }
+}
+
+// -----
+
+// relu's gradient is in terms of its result: nothing else has to be kept.
+// CHECK-LABEL: nd.program @gradient
+// CHECK:         %[[H:.*]] = nd.maximum
+// CHECK:         %[[ON:.*]] = nd.compare gt %[[H]], %{{.*}} :
+// CHECK:         nd.select %[[ON]],
+// CHECK-NOT:     nd.compare
+module {
+  nd.variable parameter @w : !nd.tensor<["a"=2], f64> = #nd.fill<1.0>
+  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.program @forward {
+    %w = nd.read @w : !nd.tensor<["a"=2], f64>
+    %zero = nd.constant(0.0 : f64) : !nd.tensor<[], f64>
+    %h = nd.maximum %w, %zero : (!nd.tensor<["a"=2], f64>, !nd.tensor<[], f64>) -> !nd.tensor<["a"=2], f64>
+    %y = nd.reduce sum %h : (!nd.tensor<["a"=2], f64>) -> !nd.tensor<[], f64>
+    nd.output "y", %y : !nd.tensor<[], f64>
+  }
+}
+
+// -----
+
+// A user's constraint holds for the gradient too.
+// CHECK-LABEL: nd.program @gradient
+// CHECK:         %[[DX:.*]] = nd.broadcast
+// CHECK:         nd.reshard %[[DX]] : !{{.*}} -> !nd.tensor<["a"=2, "b"=3], f64, <"b"@x>>
+module {
+  nd.mesh ["x"=3]
+  nd.variable parameter @w : !nd.tensor<["a"=2, "b"=3], f64> = #nd.fill<1.0>
+  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.program @forward {
+    %w = nd.read @w : !nd.tensor<["a"=2, "b"=3], f64>
+    %r = nd.reshard %w : !nd.tensor<["a"=2, "b"=3], f64> -> !nd.tensor<["a"=2, "b"=3], f64, <"b"@x>>
+    %y = nd.reduce sum %r : (!nd.tensor<["a"=2, "b"=3], f64, <"b"@x>>) -> !nd.tensor<[], f64>
+    nd.output "y", %y : !nd.tensor<[], f64>
+  }
+}
