@@ -41,7 +41,11 @@ LogicalResult meshc::codegen::lowerKernels(ModuleOp kernels) {
   populateSCFToControlFlowConversionPatterns(patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
-  populateMathToLLVMConversionPatterns(converter, patterns);
+  // Where LLVM has an intrinsic it comes before libm: libm's form of a fused
+  // multiply-add on a vector is a call per lane.
+  populateMathToLLVMConversionPatterns(converter, patterns,
+                                       /*approximateLog1p=*/false,
+                                       /*benefit=*/2);
   populateMathToLibmConversionPatterns(patterns);
   populateFuncToLLVMConversionPatterns(converter, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
