@@ -19,10 +19,10 @@ struct EmittedKernel {
 /// Emits the CPU code of a kernel step into `kernels` as function `name`,
 ///   void(void *const *operands, const int64_t *coordinates,
 ///        int64_t begin, int64_t end)
-/// with operands = inputs then outputs of the step, dense row-major, 64-byte
-/// aligned, distinct unless the step says that they may share; `coordinates`
-/// the device's coordinate on each mesh axis; [begin, end) a part of [0,
-/// extent) of independent iterations. Fails with a diagnostic.
+/// with operands = inputs then outputs of the step, dense row-major, aligned to
+/// their element, distinct unless the step says that they may share;
+/// `coordinates` the device's coordinate on each mesh axis; [begin, end) a part
+/// of [0, extent) of independent iterations. Fails with a diagnostic.
 mlir::FailureOr<EmittedKernel>
 emitCpuKernel(const Step &step, llvm::StringRef name, mlir::ModuleOp kernels);
 

@@ -30,6 +30,12 @@ void runtime::useOneMatmulThread() {
   done = true;
 }
 
+uint64_t runtime::getMatmulSkew() {
+  const auto isa = unsigned(dnnl::get_effective_cpu_isa());
+  const auto avx512 = unsigned(dnnl::cpu_isa::avx512_core);
+  return (isa & avx512) == avx512 ? 0 : 16;
+}
+
 MatmulShape runtime::getMatmulShape(const exec::MatmulT &matmul,
                                     exec::ElementType element) {
   MatmulShape shape;
@@ -332,7 +338,8 @@ dnnl_status_t Primitive::run(const MatmulOperands &operands, int number,
 class OneDnnLoops final : public Matmul {
 public:
   /// Null where oneDNN has no fast implementation with this many batch
-  /// dimensions inside it.
+  /// dimensions inside it. Fewer pieces than asked for where smaller ones would
+  /// be slow.
   static std::unique_ptr<OneDnnLoops> create(const MatmulShape &shape,
                                              size_t innerBatch, int64_t pieces,
                                              int workers, bool swapsOperands);
@@ -350,20 +357,56 @@ public:
              void *scratch) override;
 
 private:
+  static std::unique_ptr<OneDnnLoops> cutInto(const MatmulShape &shape,
+                                              size_t innerBatch, int64_t pieces,
+                                              int workers, bool swapsOperands);
+
   std::vector<MatmulDim> outer; ///< looped over in every piece
   MatmulDim cut;                ///< the dimension that is cut
   int64_t cutTotal = 1;
   int64_t cutSize = 1; ///< of each piece but the last
+  bool cutsRows = false;
   bool cutsColumns = false;
   bool swapsOperands = false; ///< `shape` is that of the transposes
   std::unique_ptr<Primitive> whole;
   std::unique_ptr<Primitive> rest; ///< last piece, if it is smaller
 };
 
+/// Whether oneDNN multiplies matrices of this size without packing them first,
+/// which is slower unless one of them is small anyway. Only its kernels without
+/// AVX-512 do.
+/// Source: the sum 1/rows + 1/columns from which on the rate falls, measured
+/// with oneDNN 2.6.3 on Zen 3; 512x512x2048, left operand transposed: 56
+/// GFLOP/s, 1024x512x2048: 86.
+bool skipsPacking(std::string_view implementation, int64_t rows,
+                  int64_t columns) {
+  constexpr double limit = 0.0038;
+  return implementation == "gemm:jit" &&
+         1.0 / double(rows) + 1.0 / double(columns) >= limit;
+}
+
 std::unique_ptr<OneDnnLoops> OneDnnLoops::create(const MatmulShape &shape,
                                                  size_t innerBatch,
                                                  int64_t pieces, int workers,
                                                  bool swapsOperands) {
+  for (;; pieces /= 2) {
+    auto result = cutInto(shape, innerBatch, pieces, workers, swapsOperands);
+    if (!result || pieces <= 1)
+      return result;
+    const std::string_view implementation = result->getImplementation();
+    const int64_t rows = result->cutsRows ? result->cutSize : shape.m.size;
+    const int64_t columns =
+        result->cutsColumns ? result->cutSize : shape.n.size;
+    if (!skipsPacking(implementation, rows, columns) ||
+        skipsPacking(implementation, shape.m.size, shape.n.size))
+      return result;
+  }
+}
+
+std::unique_ptr<OneDnnLoops> OneDnnLoops::cutInto(const MatmulShape &shape,
+                                                  size_t innerBatch,
+                                                  int64_t pieces, int workers,
+                                                  bool swapsOperands) {
   auto result = std::make_unique<OneDnnLoops>();
   result->swapsOperands = swapsOperands;
   MatmulShape inner = shape;
@@ -383,6 +426,7 @@ std::unique_ptr<OneDnnLoops> OneDnnLoops::create(const MatmulShape &shape,
     cut = inner.batch.data();
   } else {
     result->cutsColumns = inner.n.size > inner.m.size;
+    result->cutsRows = !result->cutsColumns;
     cut = result->cutsColumns ? &inner.n : &inner.m;
     // A whole number of vector registers and of register tiles.
     grain = 48;

@@ -13,24 +13,25 @@ using namespace meshc::runtime;
 static constexpr uint64_t hugePageBytes = uint64_t(2) << 20;
 
 Arena::Arena(Arena &&other) noexcept
-    : data(std::exchange(other.data, nullptr)),
-      bytes(std::exchange(other.bytes, 0)) {}
+    : pages(std::exchange(other.pages, nullptr)),
+      bytes(std::exchange(other.bytes, 0)), skew(other.skew) {}
 
 Arena &Arena::operator=(Arena &&other) noexcept {
-  std::swap(data, other.data);
+  std::swap(pages, other.pages);
   std::swap(bytes, other.bytes);
+  std::swap(skew, other.skew);
   return *this;
 }
 
 Arena::~Arena() {
-  if (data)
-    munmap(data, bytes);
+  if (pages)
+    munmap(pages, bytes);
 }
 
-Result<Arena> Arena::create(uint64_t bytes) {
+Result<Arena> Arena::create(uint64_t bytes, uint64_t skew) {
   // A whole number of pages, and at least one so that an empty arena has an
   // address.
-  bytes = (bytes / hugePageBytes + 1) * hugePageBytes;
+  bytes = ((bytes + skew) / hugePageBytes + 1) * hugePageBytes;
   void *raw = mmap(nullptr, bytes + hugePageBytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED)
@@ -46,8 +47,8 @@ Result<Arena> Arena::create(uint64_t bytes) {
     munmap(raw, aligned - address);
   if (uintptr_t rest = address + hugePageBytes - aligned)
     munmap(reinterpret_cast<void *>(aligned + bytes), rest);
-  auto *data = reinterpret_cast<std::byte *>(aligned);
+  auto *pages = reinterpret_cast<std::byte *>(aligned);
   // A refusal costs speed only.
-  madvise(data, bytes, MADV_HUGEPAGE);
-  return Arena(data, bytes);
+  madvise(pages, bytes, MADV_HUGEPAGE);
+  return Arena(pages, bytes, skew);
 }

@@ -54,7 +54,7 @@ Executor::create(const Executable &executable,
                     double(memory) / (1 << 20)),
         "use a smaller batch, or split more dimensions"};
   for (int64_t device = 0; device < devices; ++device) {
-    Result<Arena> arena = Arena::create(arenaBytes);
+    Result<Arena> arena = Arena::create(arenaBytes, getMatmulSkew());
     if (!arena)
       return arena.getError();
     executor->ownedArenas.push_back(std::move(*arena));

@@ -356,8 +356,11 @@ TEST(MatmulTest, every_piece_is_used) {
       getMatmulShape(makeMatmul({}, 512, 4096, 1024), exec::ElementType::f32),
       8, 1);
   ASSERT_TRUE(product);
-  EXPECT_GE((*product)->getNumPieces(), 6);
-  EXPECT_LE((*product)->getNumPieces(), 8);
+  // Pieces of 512 columns and fewer are slow without AVX-512.
+  const bool isGemm =
+      (*product)->getImplementation() == std::string_view("gemm:jit");
+  EXPECT_GE((*product)->getNumPieces(), isGemm ? 4 : 6);
+  EXPECT_LE((*product)->getNumPieces(), isGemm ? 4 : 8);
 }
 
 } // namespace
