@@ -24,6 +24,7 @@ public:
     /// Results.
     llvm::SmallVector<mlir::Value> results;
     mlir::Value addend, bias;
+    MatmulActivation activation = MatmulActivation::None;
     unsigned position = 0; ///< of its last operation in the program
     unsigned level = 0;    ///< matmuls and collectives it has to wait for
     bool isMerged = false; ///< into another one

@@ -219,8 +219,6 @@ static exec::Activation getActivation(MatmulActivation activation) {
   switch (activation) {
   case MatmulActivation::None:
     return exec::Activation::none;
-  case MatmulActivation::Relu:
-    return exec::Activation::relu;
   case MatmulActivation::GeluErf:
     return exec::Activation::gelu_erf;
   }

@@ -1,12 +1,11 @@
 #include "codegen/Steps.h"
 
 #include "codegen/Fusion.h"
+#include "codegen/MatmulEpilogue.h"
 #include "codegen/MatmulForm.h"
 #include "codegen/Schedule.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -27,6 +26,8 @@ private:
   bool isNeededInMemory(Value value) const;
   linalg::GenericOp absorbAddition(FusionGraph::Node &node,
                                    linalg::GenericOp last);
+  linalg::GenericOp absorbActivation(FusionGraph::Node &node,
+                                     linalg::GenericOp last);
 
   spmd::ProgramOp program;
   FusionGraph graph;
@@ -62,42 +63,6 @@ bool GraphBuilder::isNeededInMemory(Value value) const {
 
 //===-- Matmuls -----------------------------------------------------------===//
 
-/// Whether `tensor` is filled with zeros.
-static bool isZero(Value tensor) {
-  OpFoldResult splat = getSplat(tensor);
-  auto attr = dyn_cast_if_present<Attribute>(splat);
-  if (auto scalar = dyn_cast_if_present<Value>(splat))
-    matchPattern(scalar, m_Constant(&attr));
-  auto number = dyn_cast_if_present<FloatAttr>(attr);
-  return number && number.getValue().isZero();
-}
-
-/// The other operand of `op`, if it adds one value to `value` and does nothing
-/// else. `isBias`: the other one has the result's last dimension alone.
-static Value getAddend(linalg::GenericOp op, Value value, bool isBias) {
-  if (!op || op.getNumDpsInputs() != 2 || op.getNumReductionLoops() != 0 ||
-      op.getBody()->getOperations().size() != 2)
-    return {};
-  auto add = dyn_cast<arith::AddFOp>(op.getBody()->front());
-  if (!add || op.getBody()->getTerminator()->getOperand(0) != add ||
-      add.getLhs() == add.getRhs())
-    return {};
-  for (Value side : {add.getLhs(), add.getRhs()})
-    if (!llvm::is_contained(op.getRegionInputArgs(), side))
-      return {};
-  unsigned mine = op.getDpsInputs()[0] == value ? 0 : 1;
-  auto maps = op.getIndexingMapsArray();
-  AffineMap other = maps[1 - mine];
-  if (op.getDpsInputs()[mine] != value ||
-      op.getDpsInputs()[1 - mine] == value || !maps[mine].isIdentity() ||
-      !maps[2].isIdentity())
-    return {};
-  bool fits = isBias ? other.getNumResults() == 1 && other.getNumDims() > 1 &&
-                           other.getDimPosition(0) == other.getNumDims() - 1
-                     : other.isIdentity();
-  return fits ? op.getDpsInputs()[1 - mine] : Value();
-}
-
 /// Takes an addition to the matmul's result into the library call: of a bias
 /// along the last dimension, or of a tensor that is not needed afterwards and
 /// whose memory the result then takes. Returns the addition; null if there is
@@ -131,13 +96,31 @@ linalg::GenericOp GraphBuilder::absorbAddition(FusionGraph::Node &node,
   return {};
 }
 
+/// Takes a gelu of the matmul's result, which nothing else needs, into the
+/// library call. Returns its last operation; null if there is none.
+linalg::GenericOp GraphBuilder::absorbActivation(FusionGraph::Node &node,
+                                                 linalg::GenericOp last) {
+  // The library adds an addend after the activation, and several calls that
+  // accumulate would each apply it.
+  auto contraction = cast<linalg::GenericOp>(node.ops.front());
+  if (node.addend || !getMatmulForm(contraction).outerK.empty())
+    return {};
+  SmallVector<linalg::GenericOp> gelu = matchGelu(last->getResult(0));
+  if (gelu.empty())
+    return {};
+  node.activation = MatmulActivation::GeluErf;
+  absorbed.insert(gelu.begin(), gelu.end());
+  node.ops.insert(node.ops.end(), gelu.begin(), gelu.end());
+  return gelu.back();
+}
+
 void GraphBuilder::addMatmul(linalg::GenericOp contraction) {
   FusionGraph::Node node{Step::Kind::Matmul, {contraction}, {}, {}, {}, {}, {}};
   for (Value operand : contraction.getDpsInputs())
     if (!llvm::is_contained(node.reads, operand))
       node.reads.push_back(operand);
   Value init = contraction.getDpsInitOperand(0)->get();
-  if (!isZero(init)) {
+  if (!isZeroFilled(init)) {
     node.addend = init;
     if (!llvm::is_contained(node.reads, init))
       node.reads.push_back(init);
@@ -148,6 +131,8 @@ void GraphBuilder::addMatmul(linalg::GenericOp contraction) {
     node.ops.push_back(addition);
     last = addition;
   }
+  if (linalg::GenericOp activation = absorbActivation(node, last))
+    last = activation;
   node.results = {last->getResult(0)};
   node.position = position;
   graph.addNode(std::move(node));
@@ -276,6 +261,7 @@ static Step createStep(const FusionGraph &graph,
   step.outputs.assign(node.results.begin(), node.results.end());
   step.addend = node.addend;
   step.bias = node.bias;
+  step.activation = node.activation;
   step.mayShare.emplace_back();
   // A result that takes the place of its addend: the library adds in place.
   bool isOperand = node.addend &&

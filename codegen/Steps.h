@@ -8,7 +8,7 @@
 namespace meshc::codegen {
 
 /// What a library matmul applies to its result.
-enum class MatmulActivation : uint8_t { None, Relu, GeluErf };
+enum class MatmulActivation : uint8_t { None, GeluErf };
 
 /// A piece of an spmd program that becomes one command: a fused kernel, a
 /// library matmul or a collective. Target-independent: the CPU and GPU emitters
@@ -31,8 +31,8 @@ struct Step {
   std::vector<mlir::Value> outputs;
   /// Matmul only. ops.front() is the contraction; the rest is absorbed:
   /// result = activation(a * b + addend + bias), the bias along the result's
-  /// last dimension. The result's memory is the addend's where mayShare says
-  /// so.
+  /// last dimension, an activation only where there is no addend. The result's
+  /// memory is the addend's where mayShare says so.
   mlir::Value addend, bias;
   MatmulActivation activation = MatmulActivation::None;
   /// mayShare[o] lists the inputs whose memory output o may take: every element

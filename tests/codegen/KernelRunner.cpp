@@ -225,7 +225,7 @@ void KernelRunner::runKernel(unsigned index, ArrayRef<int64_t> coordinates) {
   }
 }
 
-/// result = a * b + addend + bias in f64, rounded once.
+/// result = activation(a * b + addend + bias) in f64, rounded once.
 void KernelRunner::runMatmul(const Step &step) {
   auto contraction = cast<linalg::GenericOp>(step.ops.front());
   Value result = step.outputs.front();
@@ -250,13 +250,14 @@ void KernelRunner::runMatmul(const Step &step) {
       [&](ArrayRef<int64_t>, ArrayRef<int64_t> at) {
         sums[size_t(at[2])] += double(data(a)[at[0]]) * double(data(b)[at[1]]);
       });
-  ASSERT_EQ(step.activation, codegen::MatmulActivation::None);
   int64_t last = type.getRank() == 0 ? 1 : type.getShape().back();
   for (int64_t i = 0; i < type.getNumElements(); ++i) {
     if (step.addend)
       sums[size_t(i)] += data(step.addend)[i];
     if (step.bias)
       sums[size_t(i)] += data(step.bias)[i % last];
+    if (step.activation == codegen::MatmulActivation::GeluErf)
+      sums[size_t(i)] *= 0.5 * (1 + std::erf(sums[size_t(i)] * M_SQRT1_2));
   }
   auto *out = reinterpret_cast<float *>(blocks.at(result).data);
   for (size_t i = 0; i < sums.size(); ++i)

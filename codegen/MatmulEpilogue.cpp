@@ -1,0 +1,116 @@
+#include "codegen/MatmulEpilogue.h"
+
+#include "codegen/StructuredOps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+
+/// The number that fills `tensor`, if it is known.
+static std::optional<APFloat> getFill(Value tensor) {
+  OpFoldResult splat = getSplat(tensor);
+  auto attr = dyn_cast_if_present<Attribute>(splat);
+  if (auto scalar = dyn_cast_if_present<Value>(splat))
+    matchPattern(scalar, m_Constant(&attr));
+  if (auto number = dyn_cast_if_present<FloatAttr>(attr))
+    return number.getValue();
+  return std::nullopt;
+}
+
+bool codegen::isZeroFilled(Value tensor) {
+  std::optional<APFloat> number = getFill(tensor);
+  return number && number->isZero();
+}
+
+/// `op` if it applies one `Scalar` to elements of its inputs and does nothing
+/// else, to `value` at the result's own position.
+template <typename Scalar>
+static linalg::GenericOp getElementwise(Operation *op, Value value) {
+  auto generic = dyn_cast_if_present<linalg::GenericOp>(op);
+  if (!generic || generic.getNumReductionLoops() != 0 ||
+      generic.getBody()->getOperations().size() != 2)
+    return {};
+  Operation &scalar = generic.getBody()->front();
+  if (!isa<Scalar>(scalar) ||
+      generic.getBody()->getTerminator()->getOperand(0) !=
+          scalar.getResult(0) ||
+      !llvm::equal(scalar.getOperands(), generic.getRegionInputArgs()))
+    return {};
+  for (OpOperand *input : generic.getDpsInputOperands())
+    if (input->get() == value &&
+        !generic.getMatchingIndexingMap(input).isIdentity())
+      return {};
+  OpOperand *result = generic.getDpsInitOperand(0);
+  return generic.getMatchingIndexingMap(result).isIdentity()
+             ? generic
+             : linalg::GenericOp();
+}
+
+/// The input of a commutative `op` beside `value`; null if it has `value`
+/// twice.
+static OpOperand *getOther(linalg::GenericOp op, Value value) {
+  OpOperand *other = nullptr;
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    if (input->get() == value)
+      continue;
+    if (other)
+      return nullptr;
+    other = input;
+  }
+  return other;
+}
+
+Value codegen::getAddend(linalg::GenericOp op, Value value, bool isBias) {
+  auto add = getElementwise<arith::AddFOp>(op, value);
+  OpOperand *other = add ? getOther(add, value) : nullptr;
+  if (!other)
+    return {};
+  AffineMap map = add.getMatchingIndexingMap(other);
+  bool fits = isBias ? map.getNumResults() == 1 && map.getNumDims() > 1 &&
+                           map.getDimPosition(0) == map.getNumDims() - 1
+                     : map.isIdentity();
+  return fits ? other->get() : Value();
+}
+
+/// The one use of the result of `op`, if it is in a `Scalar` of it and a tensor
+/// filled with `number`.
+template <typename Scalar>
+static linalg::GenericOp getUserWith(Value value, float number) {
+  for (Operation *user : value.getUsers()) {
+    auto generic = getElementwise<Scalar>(user, value);
+    OpOperand *other = generic ? getOther(generic, value) : nullptr;
+    std::optional<APFloat> fill =
+        other ? getFill(other->get()) : std::optional<APFloat>();
+    if (fill && fill->bitwiseIsEqual(APFloat(number)))
+      return generic;
+  }
+  return {};
+}
+
+SmallVector<linalg::GenericOp> codegen::matchGelu(Value x) {
+  if (!x.hasNUses(2))
+    return {};
+  auto half = getUserWith<arith::MulFOp>(x, 0.5f);
+  auto scaled = getUserWith<arith::MulFOp>(x, float(M_SQRT1_2));
+  if (!half || !scaled || !half->hasOneUse() || !scaled->hasOneUse())
+    return {};
+  auto erf =
+      getElementwise<math::ErfOp>(*scaled->user_begin(), scaled->getResult(0));
+  if (!erf || !erf->hasOneUse())
+    return {};
+  auto plusOne = getUserWith<arith::AddFOp>(erf->getResult(0), 1.0f);
+  if (!plusOne || !plusOne->hasOneUse())
+    return {};
+  auto product = getElementwise<arith::MulFOp>(*plusOne->user_begin(),
+                                               plusOne->getResult(0));
+  OpOperand *other =
+      product ? getOther(product, plusOne->getResult(0)) : nullptr;
+  if (!other || other->get() != half->getResult(0) ||
+      !product.getMatchingIndexingMap(other).isIdentity())
+    return {};
+  return {half, scaled, erf, plusOne, product};
+}

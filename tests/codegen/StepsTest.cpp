@@ -1,0 +1,202 @@
+// Which operations become one step, and what a library call takes along.
+
+#include "tests/codegen/KernelRunner.h"
+
+#include "llvm/Object/ObjectFile.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include "gtest/gtest.h"
+
+using namespace meshc;
+using namespace meshc::codegen;
+using namespace meshc::testing;
+
+namespace {
+
+const std::string lowest = "0xFF800000";
+
+/// y = x w + b with sizes that no vector width divides.
+ProgramText makeLinear() {
+  ProgramText text;
+  text.dim("r", 5);
+  text.dim("k", 7);
+  text.dim("n", 37);
+  text.input("x", "r k");
+  text.input("w", "k n");
+  text.input("b", "n");
+  text.contraction("product", "r n", "x", "w");
+  text.pointwise("y", "r n", {"product", "b"},
+                 "%r = arith.addf %a0, %a1 : f32");
+  return text;
+}
+
+void addGelu(ProgramText &text) {
+  text.constant("scale", "", "0.707106769");
+  text.constant("one", "", "1.0");
+  text.constant("middle", "", "0.5");
+  text.pointwise("h", "r n", {"middle", "y"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.pointwise("s", "r n", {"y", "scale"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.pointwise("e", "r n", {"s"}, "%r = math.erf %a0 : f32");
+  text.pointwise("p", "r n", {"one", "e"}, "%r = arith.addf %a0, %a1 : f32");
+  text.pointwise("g", "r n", {"h", "p"}, "%r = arith.mulf %a0, %a1 : f32");
+}
+
+std::vector<Step::Kind> getKinds(const KernelRunner &runner) {
+  std::vector<Step::Kind> kinds;
+  for (const Step &step : runner.getSteps())
+    kinds.push_back(step.kind);
+  return kinds;
+}
+
+using enum Step::Kind;
+
+TEST(Steps, BiasAndGeluGoIntoTheLibraryCall) {
+  ProgramText text = makeLinear();
+  addGelu(text);
+  text.output("g");
+  auto runner = KernelRunner::create(text.str());
+  ASSERT_TRUE(runner);
+  ASSERT_EQ(getKinds(*runner), std::vector{Matmul});
+  EXPECT_TRUE(runner->getSteps()[0].bias);
+  EXPECT_EQ(runner->getSteps()[0].activation, MatmulActivation::GeluErf);
+  expectAgreement(text);
+}
+
+TEST(Steps, GeluStaysAKernelWhereItsArgumentIsNeeded) {
+  ProgramText text = makeLinear();
+  addGelu(text);
+  text.output("y");
+  text.output("g");
+  auto runner = KernelRunner::create(text.str());
+  ASSERT_TRUE(runner);
+  ASSERT_EQ(getKinds(*runner), (std::vector{Matmul, Kernel}));
+  EXPECT_TRUE(runner->getSteps()[0].bias);
+  EXPECT_EQ(runner->getSteps()[0].activation, MatmulActivation::None);
+  expectAgreement(text);
+}
+
+TEST(Steps, OtherMultiplesOfTheErrorFunctionAreNoGelu) {
+  ProgramText text = makeLinear();
+  text.constant("scale", "", "0.70");
+  text.constant("one", "", "1.0");
+  text.constant("middle", "", "0.5");
+  text.pointwise("h", "r n", {"middle", "y"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.pointwise("s", "r n", {"y", "scale"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.pointwise("e", "r n", {"s"}, "%r = math.erf %a0 : f32");
+  text.pointwise("p", "r n", {"one", "e"}, "%r = arith.addf %a0, %a1 : f32");
+  text.pointwise("g", "r n", {"h", "p"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.output("g");
+  auto runner = KernelRunner::create(text.str());
+  ASSERT_TRUE(runner);
+  EXPECT_EQ(getKinds(*runner), (std::vector{Matmul, Kernel}));
+  expectAgreement(text);
+}
+
+TEST(Steps, ReluPassesNaNOn) {
+  ProgramText text = makeLinear();
+  text.constant("zero", "", "0.0");
+  text.pointwise("z", "r n", {"y", "zero"},
+                 "%r = arith.maximumf %a0, %a1 : f32");
+  text.output("z");
+  auto runner = KernelRunner::create(text.str());
+  ASSERT_TRUE(runner);
+  F64State state;
+  using Block = interpreter::Tensor<interpreter::F64>;
+  state.inputs["x"] = Block({5, 7}, std::nan(""));
+  state.inputs["w"] = Block({7, 37}, 1.0);
+  state.inputs["b"] = Block({37}, 0.0);
+  runner->run(state);
+  for (const auto &value : state.outputs["z"].elements)
+    EXPECT_TRUE(std::isnan(std::get<double>(value)));
+}
+
+TEST(Steps, AnAddendThatDiesGivesItsMemory) {
+  ProgramText text = makeLinear();
+  text.input("z", "r n");
+  text.pointwise("old", "r n", {"z"}, "%r = arith.mulf %a0, %a0 : f32");
+  text.contraction("second", "r n", "x", "w");
+  text.pointwise("sum", "r n", {"second", "old"},
+                 "%r = arith.addf %a0, %a1 : f32");
+  text.output("sum");
+  auto runner = KernelRunner::create(text.str());
+  ASSERT_TRUE(runner);
+  ASSERT_EQ(getKinds(*runner), (std::vector{Kernel, Matmul}));
+  const Step &matmul = runner->getSteps()[1];
+  ASSERT_TRUE(matmul.addend);
+  ASSERT_EQ(matmul.mayShare[0].size(), 1u);
+  EXPECT_EQ(matmul.inputs[matmul.mayShare[0][0]], matmul.addend);
+  expectAgreement(text);
+}
+
+TEST(Steps, LayerNormalisationIsOneKernel) {
+  ProgramText text;
+  text.dim("b", 3);
+  text.dim("d", 41);
+  text.input("x", "b d");
+  text.input("gain", "d");
+  text.reduce("s", "b", {"x"}, "arith.addf", "0.0");
+  text.pointwise("c", "b d", {"x", "s"},
+                 "%n = arith.constant 41.0 : f32\n"
+                 "%m = arith.divf %a1, %n : f32\n"
+                 "%r = arith.subf %a0, %m : f32");
+  text.reduce("v", "b", {"c", "c"}, "arith.addf", "0.0",
+              "%r = arith.mulf %a0, %a1 : f32");
+  text.pointwise("y", "b d", {"c", "v", "gain"},
+                 "%e = arith.constant 1.0e-5 : f32\n"
+                 "%t = arith.addf %a1, %e : f32\n"
+                 "%q = math.rsqrt %t : f32\n"
+                 "%u = arith.mulf %a0, %q : f32\n"
+                 "%r = arith.mulf %u, %a2 : f32");
+  text.output("y");
+  auto runner = KernelRunner::create(text.str());
+  ASSERT_TRUE(runner);
+  EXPECT_EQ(getKinds(*runner), std::vector{Kernel});
+  expectAgreement(text);
+}
+
+/// Symbols that the object takes from elsewhere.
+std::vector<std::string> getUndefinedSymbols(const std::string &object) {
+  auto buffer = llvm::MemoryBuffer::getMemBuffer(object, "", false);
+  auto file = llvm::object::ObjectFile::createObjectFile(*buffer);
+  if (!file)
+    return {"not an object: " + llvm::toString(file.takeError())};
+  std::vector<std::string> names;
+  for (llvm::object::SymbolRef symbol : (*file)->symbols()) {
+    llvm::Expected<uint32_t> flags = symbol.getFlags();
+    llvm::Expected<llvm::StringRef> name = symbol.getName();
+    if (!flags || !name)
+      return {"a damaged symbol"};
+    if (*flags & llvm::object::SymbolRef::SF_Undefined && !name->empty())
+      names.push_back(name->str());
+  }
+  return names;
+}
+
+TEST(Steps, KernelsOfFloatsCallNothing) {
+  ProgramText text;
+  text.dim("b", 3);
+  text.dim("d", 41);
+  text.input("x", "b d");
+  text.input("z", "b d");
+  text.reduce("m", "b", {"x"}, "arith.maximumf", lowest);
+  text.pointwise("y", "b d", {"x", "m", "z"},
+                 "%c = arith.subf %a0, %a1 : f32\n"
+                 "%e = math.exp %c : f32\n"
+                 "%t = math.tanh %a2 : f32\n"
+                 "%f = math.erf %a2 : f32\n"
+                 "%q = math.absf %a2 : f32\n"
+                 "%l = math.log %q : f32\n"
+                 "%g = math.fma %e, %t, %f : f32\n"
+                 "%s = math.sqrt %q : f32\n"
+                 "%u = arith.addf %g, %l : f32\n"
+                 "%r = arith.mulf %u, %s : f32");
+  text.output("y");
+  for (const char *cpu : {"x86-64-v3", "x86-64-v4", "native"}) {
+    auto runner = KernelRunner::create(text.str(), cpu);
+    ASSERT_TRUE(runner) << cpu;
+    EXPECT_EQ(getUndefinedSymbols(runner->getObject()),
+              std::vector<std::string>());
+  }
+}
+
+} // namespace
