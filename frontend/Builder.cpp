@@ -351,10 +351,11 @@ Tensor Builder::parameter(const std::string &name, ElementType type,
     return {};
   }
   if (isReserved(fullName)) {
-    state->fail(Code::DuplicateName, where,
-                fmt::format("\"{}\" is the name of a program or of an "
-                            "optimizer's state; call the parameter otherwise",
-                            fullName));
+    state
+        ->fail(Code::ReservedWord, where,
+               fmt::format("no parameter can be called \"{}\"", fullName))
+        .notes.push_back("the compiler's programs and the states of its "
+                         "optimizers have such names");
     return {};
   }
   if (!isFloat(type)) {

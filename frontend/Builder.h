@@ -151,7 +151,7 @@ struct TrainingSpec {
 class Builder {
 public:
   /// At most this many operations in one program.
-  static constexpr size_t maxOperations = 1'000'000;
+  static constexpr size_t maxOperations = 100'000;
   /// At most this many dimensions of one tensor.
   static constexpr size_t maxDims = 64;
 

@@ -4,6 +4,8 @@
 #include "frontend/elaborate/Elaborator.h"
 #include "layout/LayoutRules.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 using namespace meshc;
@@ -11,22 +13,30 @@ using namespace meshc::frontend;
 
 void Elaborator::declare() {
   for (const ast::File &file : trees.files) {
-    auto add = [&](const ast::Definition &definition, bool isDim) {
-      Global global{&definition, isDim, Global::State::Unresolved, Poison()};
-      auto [known, isFirst] = globals.try_emplace(definition.name.text, global);
-      if (isFirst) {
-        globalOrder.push_back(definition.name.text);
-        return;
-      }
-      diagnostics
-          .report(Code::DuplicateName, definition.name.span,
-                  fmt::format("\"{}\" is defined twice", definition.name.text))
-          .alsoAt(known->second.definition->name.span, "the first definition");
-    };
+    std::vector<Global> inOrder;
     for (const ast::Definition &number : file.numbers)
-      add(number, /*isDim=*/false);
+      inOrder.push_back(
+          {&number, /*isDim=*/false, Global::State::Unresolved, Poison()});
     for (const ast::Definition &dim : file.dims)
-      add(dim, /*isDim=*/true);
+      inOrder.push_back(
+          {&dim, /*isDim=*/true, Global::State::Unresolved, Poison()});
+    // Of two definitions the later one is in error.
+    auto getPlace = [](const Global &global) {
+      return global.definition->name.span.begin;
+    };
+    std::ranges::sort(inOrder, {}, getPlace);
+    for (Global &global : inOrder) {
+      const ast::Name &name = global.definition->name;
+      auto [known, isFirst] = globals.try_emplace(name.text, global);
+      if (isFirst)
+        globalOrder.push_back(name.text);
+      else
+        diagnostics
+            .report(Code::DuplicateName, name.span,
+                    fmt::format("\"{}\" is defined twice", name.text))
+            .alsoAt(known->second.definition->name.span,
+                    "the first definition");
+    }
   }
   declareFunctions(trees.library, /*isLibrary=*/true);
   declareFunctions(trees.files, /*isLibrary=*/false);
@@ -245,6 +255,11 @@ void Elaborator::buildLayout() {
   if (!rules)
     return;
   for (const ast::LayoutRule &rule : *rules) {
+    // A dimension whose definition is in error has no size, but is no unknown.
+    auto global = globals.find(rule.dim.text);
+    if (global != globals.end() && global->second.isDim &&
+        isPoison(global->second.value))
+      continue;
     RuleSpec spec = getRule(rule);
     Where where = spec.where;
     builder.addRule(std::move(spec), where);

@@ -7,9 +7,10 @@
 using namespace meshc;
 using namespace meshc::frontend;
 
-/// More than a program of Builder::maxOperations operations needs; functions
-/// that call each other twice would otherwise run for ever.
-static constexpr size_t maxSteps = 10'000'000;
+/// Expressions evaluated: more than a program of Builder::maxOperations
+/// operations needs, and less than half a second. Functions that call each
+/// other twice would otherwise run for ever.
+static constexpr size_t maxSteps = 1'000'000;
 
 std::string_view meshc::frontend::describe(const Value &value) {
   if (std::holds_alternative<Poison>(value))

@@ -109,6 +109,8 @@ std::string_view meshc::frontend::describe(TokenKind kind) {
     return "a number";
   case TokenKind::String:
     return "a string";
+  case TokenKind::Malformed:
+    return "an unexpected character";
   case TokenKind::End:
     return "the end of the file";
 #define MESHC_PUNCTUATION(NAME, TEXT)                                          \
@@ -337,8 +339,7 @@ void Lexer::lexString() {
   push(TokenKind::String, begin, at);
 }
 
-/// A character that begins no token: reported, with its neighbours of the kind,
-/// and skipped.
+/// A character that begins no token: reported, with its neighbours of the kind.
 void Lexer::lexOther() {
   size_t begin = at;
   uint32_t first = 0;
@@ -357,4 +358,5 @@ void Lexer::lexOther() {
     error.note("a line ends with LF or CRLF; a CR alone does not end a line");
   else if (first >= 0x80)
     error.note("names are made of ASCII letters, digits and \"_\"");
+  push(TokenKind::Malformed, begin, at);
 }

@@ -23,6 +23,7 @@ enum class TokenKind : uint8_t {
   Integer,
   Float,
   String,
+  Malformed, ///< characters that mean nothing; the lexer has said so
 #define MESHC_PUNCTUATION(NAME, TEXT) NAME,
 #define MESHC_KEYWORD(NAME, TEXT) NAME,
 #include "frontend/syntax/Tokens.def"
@@ -49,9 +50,9 @@ std::optional<uint32_t> readSource(SourceSet &sources, const std::string &path,
 bool checkText(const SourceSet &sources, uint32_t source,
                Diagnostics &diagnostics);
 
-/// Splits a source into tokens, the last of kind End. Malformed tokens are
-/// reported and left out or replaced by the nearest valid one, so that parsing
-/// can go on.
+/// Splits a source into tokens, the last of kind End. Malformed text is
+/// reported and replaced by the nearest valid token, or by one of kind
+/// Malformed, so that parsing can go on.
 std::vector<Token> lex(const SourceSet &sources, uint32_t source,
                        Diagnostics &diagnostics);
 

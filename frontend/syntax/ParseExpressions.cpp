@@ -61,9 +61,8 @@ private:
 ast::ExprPtr Parser::parseExpression() {
   NestingGuard guard(nesting);
   if (guard.isTooDeep()) {
-    diagnostics.report(
-        Code::NestingTooDeep, getSpan(peek()),
-        fmt::format("expression nested more than {} deep", Limits::nesting));
+    report(Code::NestingTooDeep,
+           fmt::format("expression nested more than {} deep", Limits::nesting));
     return nullptr;
   }
   return parseBinary(0);
@@ -84,9 +83,7 @@ ast::ExprPtr Parser::parseBinary(int level) {
   chain->operands.push_back(std::move(first));
   while (const BinaryOperator *found = findOperator(peek().kind, level)) {
     if (level == comparisonLevel && !chain->ops.empty()) {
-      diagnostics
-          .report(Code::ChainedComparison, getSpan(peek()),
-                  "comparisons do not chain")
+      report(Code::ChainedComparison, "comparisons do not chain")
           .help("join two comparisons with \"and\"");
       return nullptr;
     }
@@ -111,9 +108,8 @@ ast::ExprPtr Parser::parsePrefix(int level, Operator op) {
   uint32_t begin = peek().begin;
   ++position;
   if (guard.isTooDeep()) {
-    diagnostics.report(
-        Code::NestingTooDeep, getSpan(peek()),
-        fmt::format("expression nested more than {} deep", Limits::nesting));
+    report(Code::NestingTooDeep,
+           fmt::format("expression nested more than {} deep", Limits::nesting));
     return nullptr;
   }
   ast::ExprPtr operand = parseBinary(level);
@@ -153,9 +149,7 @@ ast::ExprPtr Parser::parsePostfix() {
     return expr;
   expr = parseConstraint(std::move(expr));
   if (expr && is(TokenKind::At)) {
-    diagnostics
-        .report(Code::ExpectedToken, getSpan(peek()),
-                "a value has one \"@\" constraint at most")
+    report(Code::ExpectedToken, "a value has one \"@\" constraint at most")
         .help("write all rules in one pair of brackets");
     return nullptr;
   }
@@ -186,9 +180,8 @@ ast::ExprPtr Parser::parsePrimary() {
   case TokenKind::LeftParen:
     return parseParenthesis();
   default:
-    diagnostics.report(
-        Code::ExpectedExpression, getSpan(token),
-        fmt::format("expected an expression, found {}", describeToken()));
+    report(Code::ExpectedExpression,
+           fmt::format("expected an expression, found {}", describeToken()));
     return nullptr;
   }
 }
@@ -209,7 +202,7 @@ ast::ExprPtr Parser::parseNumber() {
   return std::make_unique<ast::IntegerExpr>(getSpan(token), value);
 }
 
-/// (a) is a; (a, b) a tuple.
+/// (a) is a, and what is said of it marks the parentheses too; (a, b) a tuple.
 ast::ExprPtr Parser::parseParenthesis() {
   uint32_t begin = peek().begin;
   ++position;
@@ -219,6 +212,7 @@ ast::ExprPtr Parser::parseParenthesis() {
   if (!is(TokenKind::Comma)) {
     if (!expect(TokenKind::RightParen, "the expression"))
       return nullptr;
+    first->span = getSpanFrom(begin);
     return first;
   }
   auto tuple = std::make_unique<ast::TupleExpr>(Span{source, begin, begin});

@@ -3,6 +3,8 @@
 #include "frontend/syntax/Parser.h"
 #include "layout/LayoutRules.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 using namespace meshc::frontend;
@@ -21,8 +23,6 @@ ast::File Parser::parseFile() {
 }
 
 void Parser::parseItem(ast::File &file) {
-  size_t errorsBefore =
-      diagnostics.getErrors().size() + diagnostics.getNumSuppressed();
   switch (peek().kind) {
   case TokenKind::KwImport:
     parseImport(file);
@@ -57,8 +57,8 @@ void Parser::parseItem(ast::File &file) {
       static const std::string words[] = {"import", "mesh",   "dim",
                                           "let",    "layout", "fn",
                                           "model",  "data",   "train"};
-      Diagnostic &error = diagnostics.report(
-          Code::ExpectedItem, getSpan(peek()),
+      Diagnostic &error = report(
+          Code::ExpectedItem,
           fmt::format("expected an item such as \"dim\" or \"model\", found {}",
                       describeToken()));
       if (is(TokenKind::Name))
@@ -66,9 +66,7 @@ void Parser::parseItem(ast::File &file) {
       ++position;
     }
   }
-  size_t errorsAfter =
-      diagnostics.getErrors().size() + diagnostics.getNumSuppressed();
-  if (errorsAfter != errorsBefore)
+  if (std::exchange(mustRecover, false))
     skipToItem();
 }
 
@@ -112,10 +110,10 @@ Span Parser::parseBraces(std::string_view what, ParseEntry parseEntry) {
     return open;
   while (!is(TokenKind::RightBrace)) {
     if (is(TokenKind::End) || atItemStart(position)) {
-      diagnostics
-          .report(Code::ExpectedToken, getSpan(peek()),
-                  fmt::format("expected \"}}\" before {}", describeToken()))
+      report(Code::ExpectedToken,
+             fmt::format("expected \"}}\" before {}", describeToken()))
           .alsoAt(open, "this brace is not closed");
+      mustRecover = false;
       return getSpan(peek());
     }
     size_t before = position;
@@ -131,6 +129,7 @@ Span Parser::parseBraces(std::string_view what, ParseEntry parseEntry) {
   }
   Span close = getSpan(peek());
   ++position;
+  mustRecover = false;
   return close;
 }
 
@@ -256,8 +255,8 @@ bool Parser::parseStatement(std::vector<ast::Statement> &body, bool isModel) {
     break;
   }
   static const std::string words[] = {"param", "let", "output", "return"};
-  Diagnostic &error = diagnostics.report(
-      Code::ExpectedItem, getSpan(peek()),
+  Diagnostic &error = report(
+      Code::ExpectedItem,
       fmt::format("expected a statement, which begins with \"param\", \"let\", "
                   "\"{}\" or \"name =\", found {}",
                   isModel ? "output" : "return", describeToken()));
@@ -301,7 +300,7 @@ bool Parser::parseOutput(std::vector<ast::Statement> &body, bool isModel) {
   Span keyword = getSpan(peek());
   ++position;
   if (!isModel) {
-    diagnostics.report(Code::ExpectedItem, keyword, "a function has no outputs")
+    report(Code::ExpectedItem, keyword, "a function has no outputs")
         .help("return the value and make it an output in the model");
     return false;
   }
@@ -317,7 +316,7 @@ bool Parser::parseReturn(std::vector<ast::Statement> &body, bool isModel) {
   Span keyword = getSpan(peek());
   ++position;
   if (isModel) {
-    diagnostics.report(Code::ExpectedItem, keyword, "a model does not return")
+    report(Code::ExpectedItem, keyword, "a model does not return")
         .help("write \"output name = value\"");
     return false;
   }
@@ -329,15 +328,16 @@ bool Parser::parseReturn(std::vector<ast::Statement> &body, bool isModel) {
 }
 
 void Parser::parseLoop() {
-  diagnostics
-      .report(Code::NotSupported, getSpan(peek()), "not supported yet: loops")
+  report(Code::NotSupported, "not supported yet: loops")
       .help("write the iterations as calls, each with a scope name: "
             "\"let x = block(x) as b1\"");
   while (!is(TokenKind::End) && !is(TokenKind::LeftBrace) &&
          !is(TokenKind::RightBrace))
     ++position;
-  if (is(TokenKind::LeftBrace))
-    skipBalancedBraces();
+  if (!is(TokenKind::LeftBrace))
+    return;
+  skipBalancedBraces();
+  mustRecover = false;
 }
 
 void Parser::parseData(ast::File &file) {

@@ -43,6 +43,18 @@ std::string Parser::describeToken() const {
   return std::string(describe(token.kind));
 }
 
+Diagnostic &Parser::report(Code code, std::string message) {
+  if (!is(TokenKind::Malformed))
+    return report(code, getSpan(peek()), std::move(message));
+  mustRecover = true;
+  return ignored = Diagnostic{};
+}
+
+Diagnostic &Parser::report(Code code, Span span, std::string message) {
+  mustRecover = true;
+  return diagnostics.report(code, span, std::move(message));
+}
+
 bool Parser::accept(TokenKind kind) {
   if (!is(kind))
     return false;
@@ -53,10 +65,9 @@ bool Parser::accept(TokenKind kind) {
 bool Parser::expect(TokenKind kind, std::string_view after) {
   if (accept(kind))
     return true;
-  Diagnostic &error =
-      diagnostics.report(Code::ExpectedToken, getSpan(peek()),
-                         fmt::format("expected {} after {}, found {}",
-                                     describe(kind), after, describeToken()));
+  Diagnostic &error = report(
+      Code::ExpectedToken, fmt::format("expected {} after {}, found {}",
+                                       describe(kind), after, describeToken()));
   if (kind == TokenKind::RightParen || kind == TokenKind::RightBracket)
     error.fix({source, tokens[position - 1].end, tokens[position - 1].end},
               kind == TokenKind::RightParen ? ")" : "]",
@@ -69,21 +80,18 @@ std::optional<ast::Name> Parser::expectName(std::string_view what) {
   if (accept(TokenKind::Name))
     return ast::Name{getText(token), getSpan(token)};
   if (isKeyword(token.kind))
-    diagnostics.report(
-        Code::ReservedWord, getSpan(token),
-        fmt::format("expected {}, found the reserved word \"{}\"", what,
-                    getText(token)));
+    report(Code::ReservedWord,
+           fmt::format("expected {}, found the reserved word \"{}\"", what,
+                       getText(token)));
   else
-    diagnostics.report(
-        Code::ExpectedToken, getSpan(token),
-        fmt::format("expected {}, found {}", what, describeToken()));
+    report(Code::ExpectedToken,
+           fmt::format("expected {}, found {}", what, describeToken()));
   return std::nullopt;
 }
 
 void Parser::expectEnd() {
   if (!is(TokenKind::End))
-    diagnostics.report(Code::ExpectedToken, getSpan(peek()),
-                       fmt::format("unexpected {}", describeToken()));
+    report(Code::ExpectedToken, fmt::format("unexpected {}", describeToken()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -119,12 +127,22 @@ bool Parser::atItemStart(size_t index) const {
   return false;
 }
 
+/// Whether a token is one of the words that begin an item, and begins its line
+/// without indent. In a body that is not enough: "model = 2" may be a
+/// statement.
+bool Parser::atItemWord(size_t index) const {
+  const Token &token = tokens[index];
+  if (token.begin > 0 && text[token.begin - 1] != '\n')
+    return false;
+  if (token.kind == TokenKind::KwLet)
+    return true;
+  std::string_view word = getText(token);
+  return word == "mesh" || word == "layout" || word == "model" ||
+         word == "data" || word == "train";
+}
+
 void Parser::skipToItem() {
-  auto isLetItem = [&] {
-    uint32_t begin = peek().begin;
-    return is(TokenKind::KwLet) && (begin == 0 || text[begin - 1] == '\n');
-  };
-  while (!is(TokenKind::End) && !atItemStart(position) && !isLetItem())
+  while (!is(TokenKind::End) && !atItemStart(position) && !atItemWord(position))
     ++position;
 }
 

@@ -8,9 +8,9 @@ namespace meshc::frontend {
 
 /// Recursive-descent parser of the grammar in frontend/README.md.
 ///
-/// After an error it goes on with the next statement, so that one run reports
-/// several errors; a tree that comes with errors is incomplete and only good
-/// for finding more of them. Recursion is bounded by Limits::nesting.
+/// After an error it goes on with the next statement or item, so that one run
+/// reports several errors; a tree that comes with errors is incomplete and only
+/// good for finding more of them. Recursion is bounded by Limits::nesting.
 class Parser {
 public:
   Parser(const SourceSet &sources, uint32_t source, Diagnostics &diagnostics);
@@ -29,6 +29,10 @@ private:
   bool is(TokenKind kind) const { return peek().kind == kind; }
   bool isWord(std::string_view word, size_t distance = 0) const;
   bool accept(TokenKind kind);
+  /// Reports an error at a place, by default the next token. What the lexer has
+  /// said of that token is enough: of a malformed one nothing is kept.
+  Diagnostic &report(Code code, std::string message);
+  Diagnostic &report(Code code, Span span, std::string message);
   /// Consumes a token of this kind or reports that `what` was expected.
   bool expect(TokenKind kind, std::string_view after);
   std::optional<ast::Name> expectName(std::string_view what);
@@ -80,6 +84,7 @@ private:
   Span parseBraces(std::string_view what, ParseEntry parseEntry);
 
   // Recovery.
+  bool atItemWord(size_t index) const;
   bool atItemStart(size_t index) const;
   void skipToItem();
   void skipToStatement();
@@ -92,6 +97,9 @@ private:
   std::vector<Token> tokens;
   size_t position = 0;
   int nesting = 0;
+  /// After an error, until parsing is back at a place where it can go on.
+  bool mustRecover = false;
+  Diagnostic ignored{};
 };
 
 } // namespace meshc::frontend

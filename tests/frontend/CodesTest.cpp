@@ -72,7 +72,12 @@ const std::vector<Case> &getCases() {
       // Syntax.
       {Code::ExpectedToken, "dim a <<->>> 1", "expected \"=\" after the name",
        ""},
-      {Code::ExpectedToken, value("sum(x<<;>>)"), "", ""},
+      {Code::UnexpectedCharacter, value("sum(x<<;>>)"), "unexpected \";\"", ""},
+      {Code::UnexpectedCharacter, value("sum(x <<$>> y)"), "unexpected \"$\"",
+       ""},
+      {Code::UnexpectedCharacter, "<<?>>\ndim a = 1", "unexpected \"?\"", ""},
+      {Code::UnexpectedCharacter, model("  <<#>> a comment"),
+       "unexpected \"#\"", ""},
       {Code::ExpectedToken, value("exp(x\n  <<let>> z = y"),
        "expected \")\" after the arguments", "add \")\""},
       {Code::ExpectedToken, value("exp(x <<->>> batch)"),
@@ -108,7 +113,7 @@ const std::vector<Case> &getCases() {
       {Code::ReservedWord,
        "fn f(x) {\n  param <<m>>: f32 = zeros\n  return x * m\n}\n" +
            value("f(x) as adam"),
-       "\"adam/m\"", "states"},
+       "\"adam/m\"", "optimizers"},
       // Names.
       {Code::UnknownName, value("x + <<hlf>>"), "\"hlf\" is not defined",
        "did you mean \"half\""},
@@ -208,8 +213,9 @@ const std::vector<Case> &getCases() {
        "dim a = 2 ^ 40\ndim b = 2 ^ 22\n"
        "model m(<<x: f32[a, b]>>) { output o = x }",
        "f32[a, b]", ""},
+      // 2^61 elements of 4 bytes.
       {Code::TensorTooLarge,
-       "dim a = 2 ^ 31\ndim b = 2 ^ 29\n"
+       "dim a = 2 ^ 31\ndim b = 2 ^ 30\n"
        "model m(x: f32[a], y: f32[b]) { output o = sum(<<x * y>>) }",
        "f32[a, b]", ""},
       {Code::TensorTooLarge,
@@ -235,7 +241,8 @@ const std::vector<Case> &getCases() {
       {Code::DimNotInTensor, value("<<softmax(x, over = out)>>"),
        "max over dimension \"out\"", "found in \"softmax\""},
       {Code::DimNotInTensor, value("x @ [<<out>> -> data]"), "\"out\"", ""},
-      {Code::DimNotInTensor, value("einsum(x, w, over = <<batchs>>)"), "", ""},
+      {Code::DimNotInTensor, value("einsum(x, x, over = (in, <<out>>))"),
+       "no input of the einsum has dimension \"out\"", ""},
       {Code::RepeatedDim,
        head + "model m(<<x: f32[batch, batch]>>) { output o = x }",
        "\"batch\" occurs twice", "rename"},
@@ -258,7 +265,8 @@ const std::vector<Case> &getCases() {
        "did you mean \"model\""},
       {Code::MeshTooLarge, "mesh a = 1024, <<b = 1025>>", "1048576 devices",
        ""},
-      {Code::MeshTooLarge, "mesh a = 2 ^ 62, <<b = 2>>", "1048576", ""},
+      {Code::MeshTooLarge, "mesh <<a = 2 ^ 62>>, b = 2", "1048576", ""},
+      {Code::MeshTooLarge, "mesh a = 2, <<b = 2 ^ 62>>, c = 2", "1048576", ""},
       {Code::RuleUnknownDim, layout("<<bach>> -> data"), "\"bach\"",
        "did you mean \"batch\""},
       {Code::RuleUnusedDim, "dim spare = 3\n" + layout("<<spare>> -> data"),

@@ -38,9 +38,9 @@ protected:
   /// The output of an expression on x, v and label.
   F64Tensor evaluate(const std::string &expression) {
     SpecRun run("dim a = 3\ndim b = 5\ndim k = b\nlet half = 1 / 2\n"
-                "model m(x: f32[a, b], v: f32[a], label: i32[a]) {\n"
-                "  output y = " +
-                expression + "\n}\n");
+                "model m(x: " +
+                element + "[a, b], v: " + element +
+                "[a], label: i32[a]) {\n  output y = " + expression + "\n}\n");
     if (!run.module) {
       ADD_FAILURE() << run.getText();
       return {};
@@ -93,6 +93,8 @@ protected:
     return sum;
   }
 
+  /// Of x and v, and so of the numbers that meet them.
+  std::string element = "f32";
   double x[a][b], v[a];
   int label[a];
   std::map<std::string, F64Tensor> parameters;
@@ -176,6 +178,8 @@ TEST_F(LibraryTest, Dimensions) {
 }
 
 TEST_F(LibraryTest, Activations) {
+  // Numbers in the library that f32 would round.
+  element = "f64";
   expectMatrix("relu(x)", [&](int i, int j) { return std::max(x[i][j], 0.0); });
   // 2 Phi(t) = erfc(-t / sqrt 2): another function than the library's erf.
   expectMatrix("gelu(x)", [&](int i, int j) {

@@ -134,7 +134,7 @@ TEST(Parser, LineEndsAndByteOrderMark) {
 }
 
 TEST(Parser, GoesOnAfterErrors) {
-  // A mistake in each of five statements and items: five errors.
+  // A mistake in each of three items and three statements: six errors.
   EXPECT_THAT(getCodes("dim a 5\n"
                        "mesh = 2\n"
                        "model m(x: f32[a]) {\n"
