@@ -19,8 +19,20 @@ using namespace meshc::nd;
 
 #include "dialect/NDInterfaces.cpp.inc"
 
+static void printAxes(ArrayRef<AxisRefAttr> axes, raw_ostream &os) {
+  llvm::interleave(
+      axes, os,
+      [&](AxisRefAttr axis) {
+        os << axis.getName().getValue();
+        if (axis.getSize())
+          os << axis.getPre() << "x" << axis.getSize();
+      },
+      "_");
+}
+
 namespace {
-/// Names tensor types by their dimensions: `!batch_by_hidden`.
+/// Names tensor types by their dimensions, `!batch_by_hidden`, and by what the
+/// sharding adds to them: `!batch_at_data_by_hidden_sum_over_model`.
 struct TypeAliases : OpAsmDialectInterface {
   using OpAsmDialectInterface::OpAsmDialectInterface;
 
@@ -28,13 +40,25 @@ struct TypeAliases : OpAsmDialectInterface {
     auto tensor = dyn_cast<NamedTensorType>(type);
     if (!tensor)
       return AliasResult::NoAlias;
+    ShardingAttr sharding = tensor.getSharding();
     if (tensor.getDims().empty())
       os << "scalar";
     llvm::interleave(
         tensor.getDims(), os,
-        [&](DimAttr dim) { os << dim.getName().getValue(); }, "_by_");
+        [&](DimAttr dim) {
+          os << dim.getName().getValue();
+          if (!sharding || sharding.getAxes(dim.getName()).empty())
+            return;
+          os << "_at_";
+          printAxes(sharding.getAxes(dim.getName()), os);
+        },
+        "_by_");
     if (!tensor.getElementType().isF32())
       os << "_" << tensor.getElementType();
+    if (tensor.isPartial()) {
+      os << "_" << stringifyReduceKind(*sharding.getPartialKind()) << "_over_";
+      printAxes(sharding.getPartialAxes(), os);
+    }
     return AliasResult::OverridableAlias;
   }
 };

@@ -93,7 +93,7 @@ def ND_DimAttr : ND_Attr<"Dim", "dim"> {
     - (C2) the size is at least 1.
   }];
   let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size);
-  let assemblyFormat = "$name `=` $size";
+  let assemblyFormat = "`` $name `` `=` `` $size";
   let builders = [
     AttrBuilderWithInferredContext<(ins "::mlir::StringAttr":$name,
                                         "int64_t":$size), [{
@@ -128,7 +128,7 @@ def ND_ShardingAttr : ND_Attr<"Sharding", "sharding"> {
     tensor is one term per position of `partialAxes`, to be combined by
     `partialKind`. layout/Sharding.h teaches the concept.
 
-    Printed `<"batch"@data, "hidden"@(model, x:(2)4)>`, followed by
+    Printed `<"batch"@data, "hidden"@model@x:(2)4>`, followed by
     ` partial sum over (y)` where terms are pending; `<>` is replicated.
 
     The syntax is written by hand because the declarative format has no

@@ -135,7 +135,7 @@ def ND_CompareOp
   let arguments = (ins ND_PredicateAttr:$predicate, ND_Tensor:$lhs,
                        ND_Tensor:$rhs);
   let assemblyFormat = [{
-    $predicate $lhs `,` $rhs attr-dict `:` functional-type(operands, results)
+    `` $predicate $lhs `,` $rhs attr-dict `:` functional-type(operands, results)
   }];
   let builders = [OpBuilder<(ins "Predicate":$predicate, "::mlir::Value":$lhs,
                                  "::mlir::Value":$rhs), [{

@@ -9,6 +9,9 @@ include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/SymbolInterfaces.td"
 
+// An enumeration prints a space before itself; where it comes first, `` takes
+// away the one after the operation's name.
+
 //===-- Module level ------------------------------------------------------===//
 
 class ND_Declaration<string mnemonic, list<Trait> traits = []>
@@ -67,7 +70,7 @@ def ND_VariableOp : ND_Declaration<"variable", [Symbol]> {
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, ND_VariableRoleAttr:$role,
                        TypeAttrOf<ND_Tensor>:$type, AnyAttr:$init);
-  let assemblyFormat = "$role $sym_name `:` $type `=` $init attr-dict";
+  let assemblyFormat = "`` $role $sym_name `:` $type `=` $init attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     NamedTensorType getTensorType() {
@@ -220,7 +223,7 @@ def ND_RandomOp : ND_Op<"random"> {
   let arguments = (ins ND_DistributionAttr:$distribution, ND_IntTensor:$seed,
                        I64Attr:$key, F64Attr:$first, F64Attr:$second);
   let assemblyFormat = [{
-    $distribution `(` $first `,` $second `)` `key` $key `seed` $seed attr-dict
+    `` $distribution `(` $first `,` $second `)` `key` $key `seed` $seed attr-dict
     `:` functional-type(operands, results)
   }];
 }
@@ -262,7 +265,7 @@ def ND_ReduceOp : ND_ShapeOp<"reduce", ["getPartialUse"]> {
   }];
   let arguments = (ins ND_ReductionAttr:$kind, ND_Tensor:$input);
   let assemblyFormat =
-      "$kind $input attr-dict `:` functional-type($input, $result)";
+      "`` $kind $input attr-dict `:` functional-type($input, $result)";
   let hasFolder = 1;
   let hasCanonicalizeMethod = 1;
 }
@@ -281,7 +284,7 @@ def ND_ArgReduceOp : Op<ND_Dialect, "arg_reduce", [Pure]> {
   let arguments = (ins ND_ArgKindAttr:$kind, StrAttr:$dim, ND_Tensor:$input);
   let results = (outs ND_Tensor:$result);
   let assemblyFormat = [{
-    $kind $input `over` $dim attr-dict `:` functional-type($input, $result)
+    `` $kind $input `over` $dim attr-dict `:` functional-type($input, $result)
   }];
   let hasVerifier = 1;
 }

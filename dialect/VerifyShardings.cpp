@@ -8,6 +8,14 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
 
+/// "sharding<"a"@x> partial sum over y", for messages.
+static std::string toString(ShardingAttr sharding) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  sharding.printStripped(os);
+  return text;
+}
+
 namespace {
 
 /// Checks one operation that has a PartitionOpInterface.
@@ -126,12 +134,12 @@ private:
       switch (op.getPartialUse(i, kind)) {
       case PartialUse::Complete:
         return op->emitOpError("operand ")
-               << i << " must be complete, found " << sharding;
+               << i << " must be complete, found " << toString(sharding);
       case PartialUse::Joint:
         if (joint && (joint->getPartialKind() != sharding.getPartialKind() ||
                       joint->getPartialAxes() != sharding.getPartialAxes()))
           return op->emitOpError("operands must be partial alike, found ")
-                 << *joint << " and " << sharding;
+                 << toString(*joint) << " and " << toString(sharding);
         if (!joint && failed(addReduced(kind, sharding.getPartialAxes())))
           return failure();
         joint = sharding;
@@ -145,7 +153,8 @@ private:
       llvm::append_range(all, sharding.getPartialAxes());
       if (overlap(all))
         return op->emitOpError("operand ")
-               << i << " is " << sharding << ", but one of these axes splits a "
+               << i << " is " << toString(sharding)
+               << ", but one of these axes splits a "
                << "dimension";
     }
     if (overlap(pending))
@@ -164,7 +173,7 @@ private:
           op.getPartialUse(operand, kind) == PartialUse::Joint)
         return op->emitOpError("operand ")
                << operand << " is complete where operand " << i << " is "
-               << sharding;
+               << toString(sharding);
     }
     return success();
   }
@@ -180,9 +189,9 @@ private:
     if (pending.empty())
       error << "complete";
     else
-      error << "partial "
-            << ShardingAttr::get(op->getContext(), {}, pendingKind, pending);
-    return error << ", found " << sharding;
+      error << toString(
+          ShardingAttr::get(op->getContext(), {}, pendingKind, pending));
+    return error << ", found " << toString(sharding);
   }
 
   PartitionOpInterface op;
@@ -239,18 +248,18 @@ static LogicalResult check(Operation *op, const layout::Mesh &mesh) {
   if (auto input = dyn_cast<InputOp>(op))
     if (input.getType().isPartial())
       return input.emitOpError("cannot be partial, found ")
-             << input.getType().getSharding();
+             << toString(input.getType().getSharding());
   if (auto read = dyn_cast<ReadOp>(op))
     if (read.getType().isPartial())
       return read.emitOpError("cannot be partial, found ")
-             << read.getType().getSharding();
+             << toString(read.getType().getSharding());
   if (auto reshard = dyn_cast<ReshardOp>(op)) {
     ShardingAttr source = reshard.getInput().getType().getSharding();
     ShardingAttr target = reshard.getType().getSharding();
     if (source.isPartial() && target.isPartial() &&
         source.getPartialKind() != target.getPartialKind())
       return reshard.emitOpError("cannot turn ")
-             << source << " into " << target;
+             << toString(source) << " into " << toString(target);
   }
   return success();
 }

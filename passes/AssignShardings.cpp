@@ -222,7 +222,9 @@ Value ProgramRewriter::getResharded(Value value, const layout::Sharding &had,
   }
   // What takes memory is made late, the rest at once.
   OpBuilder builder(program.getContext());
-  Location loc = value.getLoc();
+  // What a constraint gives has the constraint's name and place.
+  Location loc = isa<ReshardOp>(use.getOwner()) ? use.getOwner()->getLoc()
+                                                : value.getLoc();
   if (getLocalElements(type, wanted) > getLocalElements(type, had)) {
     builder.setInsertionPoint(use.getOwner());
     loc = withPhase(loc, getPhase(use.getOwner()->getLoc()));

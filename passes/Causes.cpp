@@ -68,7 +68,8 @@ CauseBuilder::getReasonOfTerms(Value value,
       dims.push_back(name);
       addRule(name, reason);
     }
-    for (OpOperand &operand : op->getOpOperands())
+    // The last is looked at first.
+    for (OpOperand &operand : llvm::reverse(op->getOpOperands()))
       if (!flow.getKept(operand).empty())
         worklist.push_back(operand.get());
   }

@@ -174,7 +174,9 @@ struct Decompose : meshc::impl::DecomposeBase<Decompose> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<DecomposeArgReduce, DecomposeManyInputs, DecomposeMean,
-                 DecomposeProduct, SumLoneDims>(&getContext());
+                 SumLoneDims>(&getContext());
+    // Last, so that what can be summed before the product is.
+    patterns.add<DecomposeProduct>(&getContext(), /*benefit=*/0);
     EinsumOp::getCanonicalizationPatterns(patterns, &getContext());
     ReduceOp::getCanonicalizationPatterns(patterns, &getContext());
     addSimplifications(patterns);

@@ -17,15 +17,23 @@ def CheckLayout : Pass<"nd-check-layout", "::mlir::ModuleOp"> {
     Needs:  rules that name axes of the mesh (the verifier of nd.rule).
     Leaves: the module as it was.
 
-    Before and after:
+    Before:
     ```mlir
-    module {
-      nd.mesh ["data"=2]
-      nd.rule "batch" -> ["data"]
-      nd.program @forward {
-        %x = nd.input "x" : !nd.tensor<["batch"=4, "in"=3], f32>
-        nd.output "y", %x : !nd.tensor<["batch"=4, "in"=3], f32>
-      }
+    nd.mesh ["data"=2]
+    nd.rule "batch" -> ["data"]
+    nd.program @forward {
+      %x = nd.input "x" : !nd.tensor<["batch"=4, "in"=3], f32>
+      nd.output "y", %x : !nd.tensor<["batch"=4, "in"=3], f32>
+    }
+    ```
+    After, the same: with `nd.rule "in" -> ["data"]` beside it there would be an
+    error at `%x`, with notes at the two rules.
+    ```mlir
+    nd.mesh ["data"=2]
+    nd.rule "batch" -> ["data"]
+    nd.program @forward {
+      %x = nd.input "x" : !batch_by_in
+      nd.output "y", %x : !batch_by_in
     }
     ```
   }];
@@ -219,41 +227,169 @@ def ChooseOrders : Pass<"nd-choose-orders", "::mlir::ModuleOp"> {
     permutes the dimensions of intermediate values to that end. It runs before
     shardings are assigned because local shapes follow the order.
 
-    Needs: binary contractions (nd-decompose).
+    Needs:  binary contractions (nd-decompose).
     Leaves: variables, inputs and outputs in the order they were written in; a
-    permuting `nd.reduce sum` where a value has to return to it.
+            permuting `nd.reduce sum` where a value has to return to it.
 
     Before:
     ```mlir
-    module {
-      nd.program @eval {
-        %x = nd.input "x" : !nd.tensor<["b"=2, "p"=3, "d"=5], f32>
-        %w = nd.input "w" : !nd.tensor<["d"=5, "h"=7, "e"=11], f32>
-        %o = nd.input "o" : !nd.tensor<["h"=7, "e"=11, "d"=5], f32>
-        %q = nd.einsum %x, %w
-            : (!nd.tensor<["b"=2, "p"=3, "d"=5], f32>,
-               !nd.tensor<["d"=5, "h"=7, "e"=11], f32>)
-            -> !nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32>
-        %y = nd.einsum %q, %o
-            : (!nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32>,
-               !nd.tensor<["h"=7, "e"=11, "d"=5], f32>)
-            -> !nd.tensor<["b"=2, "p"=3, "d"=5], f32>
-        nd.output "y", %y : !nd.tensor<["b"=2, "p"=3, "d"=5], f32>
-      }
+    nd.program @eval {
+      %x = nd.input "x" : !nd.tensor<["b"=2, "p"=3, "d"=5], f32>
+      %w = nd.input "w" : !nd.tensor<["d"=5, "h"=7, "e"=11], f32>
+      %o = nd.input "o" : !nd.tensor<["h"=7, "e"=11, "d"=5], f32>
+      %q = nd.einsum %x, %w
+          : (!nd.tensor<["b"=2, "p"=3, "d"=5], f32>,
+             !nd.tensor<["d"=5, "h"=7, "e"=11], f32>)
+          -> !nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32>
+      %y = nd.einsum %q, %o
+          : (!nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32>,
+             !nd.tensor<["h"=7, "e"=11, "d"=5], f32>)
+          -> !nd.tensor<["b"=2, "p"=3, "d"=5], f32>
+      nd.output "y", %y : !nd.tensor<["b"=2, "p"=3, "d"=5], f32>
     }
     ```
-    After, `%q` is stored as `["b"=2, "p"=3, "h"=7, "e"=11]`.
+    After, `%q` has its rows (b, p) and its columns (h, e) together:
+    ```mlir
+    nd.program @eval {
+      %x = nd.input "x" : !b_by_p_by_d
+      %w = nd.input "w" : !d_by_h_by_e
+      %o = nd.input "o" : !h_by_e_by_d
+      %q = nd.einsum %x, %w
+          : (!b_by_p_by_d, !d_by_h_by_e) -> !b_by_p_by_h_by_e
+      %y = nd.einsum %q, %o
+          : (!b_by_p_by_h_by_e, !h_by_e_by_d) -> !b_by_p_by_d
+      nd.output "y", %y : !b_by_p_by_d
+    }
+    ```
   }];
   let dependentDialects = ["::meshc::nd::NDDialect"];
 }
 
 def AssignShardings : Pass<"nd-assign-shardings", "::mlir::ModuleOp"> {
   let summary = "Decides how every value lies on the mesh";
+  let description = [{
+    Writes a sharding into every type, and an `nd.reshard` wherever a reader
+    needs a value otherwise than its producer leaves it. From here on no rewrite
+    can lose where a value lies, and every movement of data is in sight.
+
+    A sharding is found in one of four ways:
+
+    - inputs, variables and outputs lie as the layout table says;
+    - an `nd.reshard` that is there already is the user's constraint on one
+      value;
+    - an operation splits the dimensions it iterates over as the table says, its
+      operands and result alike. Where two of them claim one axis, the choice
+      that costs least to reshard is taken (passes/IterationSplit.h);
+    - a sum over a split dimension leaves one term per device, which moves on
+      through linear operations as long as that costs nothing, and is completed
+      where it is needed whole (passes/TermFlow.h). Sums of such terms are
+      regrouped so that one completion does for all.
+
+    Sizes need not divide. Readers of one value in one sharding share its
+    reshard. Each reshard carries its causes (passes/Causes.h): who needed it,
+    by which rule of the spec, and the best other way with its cost.
+
+    Needs:  a legal layout (nd-check-layout); operations that partition
+            (nd-decompose); the order of storage (nd-choose-orders).
+    Leaves: a sharding in every type, such that operands and results of each
+            operation agree (verifyShardings); causes on every reshard.
+
+    Before:
+    ```mlir
+    nd.mesh ["data"=2, "model"=3]
+    nd.rule "batch" -> ["data"]
+    nd.rule "hidden" -> ["model"]
+    nd.program @eval {
+      %h = nd.input "h" : !nd.tensor<["batch"=4, "hidden"=7], f32>
+      %w = nd.input "w" : !nd.tensor<["hidden"=7, "out"=5], f32>
+      %p = nd.einsum %h, %w : (!nd.tensor<["batch"=4, "hidden"=7], f32>,
+          !nd.tensor<["hidden"=7, "out"=5], f32>)
+          -> !nd.tensor<["batch"=4, "out"=5], f32>
+      %n = nd.neg %p : (!nd.tensor<["batch"=4, "out"=5], f32>)
+          -> !nd.tensor<["batch"=4, "out"=5], f32>
+      %y = nd.exp %n : (!nd.tensor<["batch"=4, "out"=5], f32>)
+          -> !nd.tensor<["batch"=4, "out"=5], f32>
+      nd.output "y", %y : !nd.tensor<["batch"=4, "out"=5], f32>
+    }
+    ```
+    After, with the causes left out:
+    ```mlir
+    !batch_at_data_by_out_sum_over_model = !nd.tensor<["batch"=4, "out"=5], f32,
+        <"batch"@data> partial sum over model>
+
+    nd.program @eval {
+      %h = nd.input "h" : !batch_at_data_by_hidden_at_model
+      %w = nd.input "w" : !hidden_at_model_by_out
+      %p = nd.einsum %h, %w
+          : (!batch_at_data_by_hidden_at_model, !hidden_at_model_by_out)
+          -> !batch_at_data_by_out_sum_over_model
+      %n = nd.neg %p : (!batch_at_data_by_out_sum_over_model)
+          -> !batch_at_data_by_out_sum_over_model
+      %whole = nd.reshard %n
+          : !batch_at_data_by_out_sum_over_model -> !batch_at_data_by_out
+      %y = nd.exp %whole : (!batch_at_data_by_out) -> !batch_at_data_by_out
+      nd.output "y", %y : !batch_at_data_by_out
+    }
+    ```
+  }];
   let dependentDialects = ["::meshc::nd::NDDialect"];
 }
 
 def Partition : Pass<"nd-partition", "::mlir::ModuleOp"> {
   let summary = "Turns the whole program into the program of one device";
+  let description = [{
+    Names have done their work: a value becomes the block that one device has of
+    it, a builtin tensor of the local shape. Each operation builds itself on
+    blocks through PartitionOpInterface, as `linalg` on what is local; each
+    `nd.reshard` becomes the cheapest sequence of collectives between its two
+    shardings (layout/ReshardPlanner.h), which carry its causes.
+
+    All blocks have one shape. That of a dimension which the axes do not divide
+    is rounded up, and what lies beyond the end is padding of any value: it is
+    masked, with the identity of the reduction, where an operation reduces over
+    it, and nowhere else. Positions (`nd.iota`, `nd.random`, masks) are global:
+    they add the coordinates of the device.
+
+    Needs:  shardings in all types, in agreement (nd-assign-shardings).
+    Leaves: spmd.program in place of every nd.program; mesh, rules and
+            variables as they were.
+
+    Before:
+    ```mlir
+    nd.mesh ["model"=3]
+    nd.program @eval {
+      %x = nd.input "x" : !nd.tensor<["batch"=2, "in"=9], f32, <"in"@model>>
+      %s = nd.reduce sum %x
+          : (!nd.tensor<["batch"=2, "in"=9], f32, <"in"@model>>)
+          -> !nd.tensor<["batch"=2], f32, <> partial sum over model>
+      %y = nd.reshard %s
+          : !nd.tensor<["batch"=2], f32, <> partial sum over model>
+          -> !nd.tensor<["batch"=2], f32, <>>
+      nd.output "y", %y : !nd.tensor<["batch"=2], f32, <>>
+    }
+    ```
+    After:
+    ```mlir
+    nd.mesh ["model"=3]
+    spmd.program @eval {
+      %x = spmd.input "x" of !batch_by_in_at_model : tensor<2x3xf32>
+      %empty = tensor.empty() : tensor<2xf32>
+      %zero = arith.constant 0.0 : f32
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<2xf32>)
+          -> tensor<2xf32>
+      %s = linalg.generic {indexing_maps = [#rows_columns, #rows],
+          iterator_types = ["parallel", "reduction"]}
+          ins(%x : tensor<2x3xf32>) outs(%init : tensor<2xf32>) {
+      ^bb0(%element: f32, %sum: f32):
+        %next = arith.addf %sum, %element : f32
+        linalg.yield %next : f32
+      } -> tensor<2xf32>
+      %y = spmd.all_reduce %s from !batch_sum_over_model to !batch
+          : tensor<2xf32> -> tensor<2xf32>
+      spmd.output "y" of !batch, %y : tensor<2xf32>
+    }
+    ```
+  }];
   let dependentDialects = [
     "::meshc::nd::NDDialect", "::meshc::spmd::SPMDDialect",
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",

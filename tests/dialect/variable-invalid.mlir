@@ -1,5 +1,3 @@
-// The checks are ahead of the printed form of the operations.
-// XFAIL: *
 // RUN: meshc-opt %s -split-input-file -verify-diagnostics
 
 // expected-error @below {{(C1) a parameter has float elements, found 'i32'}}
@@ -23,4 +21,4 @@ nd.variable state @c3_fraction : !nd.tensor<["a"=2], i64> = #nd.fill<0.5>
 // -----
 
 // expected-error @below {{(C3) integers are filled with an integer, found 0x7FF8000000000000 : f64}}
-nd.variable state @c3_nan : !nd.tensor<["a"=2], i64> = #nd.fill<0x7FF8000000000000>
+nd.variable state @c3_nan : !nd.tensor<["a"=2], i64> = #nd.fill<0x7FF8000000000000 : f64>

@@ -1,5 +1,3 @@
-// The checks are ahead of the printed form of the operations.
-// XFAIL: *
 // RUN: meshc-opt %s -nd-build-step -split-input-file | FileCheck %s
 // RUN: meshc-opt %s -nd-build-step -split-input-file -mlir-print-debuginfo | FileCheck %s --check-prefix=LOC
 // RUN: meshc-opt %s -nd-build-step -nd-build-init -nd-decompose -canonicalize -cse -split-input-file | FileCheck %s --check-prefix=SIMPLE
@@ -66,10 +64,11 @@ module {
 // CHECK:         nd.variable state @"adam/m/u" : !b
 // CHECK:         nd.variable state @"adam/v/u" : !b
 
-// SIMPLE-LABEL: nd.program @init
+// SIMPLE-LABEL: nd.variable state @"adam/v/u"
+// SIMPLE:       nd.program @init
 // SIMPLE-DAG:     nd.write @"adam/step", %{{.*}} : !scalar
 // SIMPLE-DAG:     nd.write @"adam/v/u", %{{.*}} : !b
-// SIMPLE-LABEL: nd.program @step
+// SIMPLE:       nd.program @step
 // SIMPLE:         nd.read @"adam/step"
 // SIMPLE-COUNT-2: nd.exp %{{.*}} : (!scalar) -> !scalar
 // SIMPLE-NOT:     nd.exp
@@ -77,7 +76,7 @@ module {
 // SIMPLE:         nd.write @u
 // SIMPLE-NOT:     nd.exp
 // SIMPLE-NOT:     nd.broadcast
-// SIMPLE-LABEL: nd.program @eval
+// SIMPLE:       nd.program @eval
 module {
   nd.variable parameter @w : !nd.tensor<["a"=2], f32> = #nd.fill<1.0>
   nd.variable parameter @u : !nd.tensor<["b"=3], f32> = #nd.fill<1.0>

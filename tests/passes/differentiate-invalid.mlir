@@ -1,5 +1,3 @@
-// The checks are ahead of the printed form of the operations.
-// XFAIL: *
 // RUN: meshc-opt %s -nd-differentiate="wanted=weights" -split-input-file -verify-diagnostics
 
 // expected-error @below {{there is no program @forward to differentiate}}
