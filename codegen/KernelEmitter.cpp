@@ -16,7 +16,7 @@ using namespace meshc::codegen;
 /// Columns computed at once: 16 32-bit lanes are one 512-bit register or two
 /// 256-bit ones. Light bodies take two such groups, so that four additions are
 /// on their way in a reduction with 256-bit registers; heavier ones would run
-/// out of registers. Source: measured, bench/KernelBench.cpp.
+/// out of registers. Source: measured with bench/KernelBench.cpp.
 static constexpr int64_t heavyLanes = 16;
 static constexpr int64_t lightLanes = 32;
 /// A body heavier than three exponentials or divisions.

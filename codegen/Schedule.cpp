@@ -10,7 +10,7 @@ using Dims = Cluster::Dims;
 /// Columns of one iteration where rows are cut: long enough that a call costs
 /// nothing beside it, short enough that many threads find work; with
 /// accumulators, what stays in the first-level cache beside a row of input.
-/// Source: measured, bench/KernelBench.cpp.
+/// Source: measured with bench/KernelBench.cpp.
 static constexpr int64_t elementwiseBlock = 4096;
 static constexpr int64_t accumulatorBlock = 1024;
 

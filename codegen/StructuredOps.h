@@ -52,7 +52,7 @@ bool isLibraryMatmul(mlir::Operation *op);
 /// and divisions count `costlyWork` each.
 unsigned getWork(mlir::Operation *op);
 /// About what an exponential or a division costs per element beside an
-/// addition. Source: measured, bench/KernelBench.cpp.
+/// addition. Source: measured with bench/KernelBench.cpp.
 inline constexpr unsigned costlyWork = 8;
 
 /// Whether consumers compute the result again rather than read it from memory:
