@@ -147,20 +147,27 @@ void KernelBuilder::setParallelPositions(OpBuilder &builder, Value iteration) {
     iteration = arith::DivUIOp::create(builder, loc, iteration, constant(size));
     return position;
   };
-  if (int64_t block = schedule.getColumnBlock()) {
+  const int64_t block = schedule.getColumnBlock();
+  ArrayRef<unsigned> dims = schedule.getParallel();
+  // The last one taken has what is left of the iteration.
+  auto takeBlock = [&](bool isLast) {
     int64_t size = cluster.getSizes()[schedule.getColumns().back()];
-    bool isOnly = schedule.getParallel().empty();
-    Value index = isOnly ? iteration : take((size + block - 1) / block);
+    Value index = isLast ? iteration : take((size + block - 1) / block);
     blockStart = arith::MulIOp::create(builder, loc, index, constant(block));
     blockEnd = arith::MinUIOp::create(
         builder, loc,
         arith::AddIOp::create(builder, loc, blockStart, constant(block)),
         constant(size));
-  }
-  ArrayRef<unsigned> dims = schedule.getParallel();
+  };
+  const bool endsWithBlock = block != 0 && schedule.areBlocksOutermost();
+  if (block != 0 && !endsWithBlock)
+    takeBlock(dims.empty());
   for (size_t i = dims.size(); i-- > 0;)
-    elements.setPosition(dims[i], i == 0 ? iteration
-                                         : take(cluster.getSizes()[dims[i]]));
+    elements.setPosition(dims[i], i == 0 && !endsWithBlock
+                                      ? iteration
+                                      : take(cluster.getSizes()[dims[i]]));
+  if (endsWithBlock)
+    takeBlock(true);
 }
 
 //===-- Columns -----------------------------------------------------------===//

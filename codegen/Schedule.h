@@ -57,6 +57,8 @@ public:
   llvm::ArrayRef<unsigned> getColumns() const { return columns; }
   /// Columns per iteration of the kernel; 0: all of them.
   int64_t getColumnBlock() const { return columnBlock; }
+  /// Whether all rows do one block of columns before any does the next.
+  bool areBlocksOutermost() const { return blocksAreOutermost; }
   /// Independent iterations.
   int64_t getExtent(const Cluster &cluster) const;
 
@@ -82,6 +84,7 @@ private:
   bool assignRoles(const Cluster &cluster);
   bool isSound(const Cluster &cluster, unsigned member) const;
   bool canCutRows() const;
+  bool cutAcross(const Cluster &cluster);
   void assignStages(const Cluster &cluster);
   void visitReads(const Cluster &cluster, unsigned member, unsigned stage);
   void evaluate(const Cluster &cluster, unsigned member, unsigned stage);
@@ -89,6 +92,7 @@ private:
 
   Cluster::Dims parallel, summed, columns;
   int64_t columnBlock = 0;
+  bool blocksAreOutermost = false;
   llvm::SmallVector<Role> roles;
   llvm::SmallVector<unsigned> depths; ///< stages that must be over before
   llvm::SmallVector<Stage> stages;

@@ -51,6 +51,18 @@ TEST_P(KernelSizes, Transposes) {
   expectAgreement(text);
 }
 
+TEST_P(KernelSizes, TransposesTheLastDimension) {
+  ProgramText text;
+  text.dim("b", 3);
+  text.dim("p", 19);
+  text.dim("e", GetParam());
+  text.input("x", "b e p");
+  text.input("w", "p b");
+  text.pointwise("y", "b p e", {"x", "w"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.output("y");
+  expectAgreement(text);
+}
+
 TEST_P(KernelSizes, Softmax) {
   ProgramText text;
   text.dim("b", 3);
