@@ -30,8 +30,9 @@ ProgramText makeLinear() {
   return text;
 }
 
-void addGelu(ProgramText &text) {
-  text.constant("scale", "", "0.707106769");
+/// g = 0.5 y (1 + erf(scale y)): gelu, if `scale` is the root of 1/2.
+void addGelu(ProgramText &text, const std::string &scale = "0.707106769") {
+  text.constant("scale", "", scale);
   text.constant("one", "", "1.0");
   text.constant("middle", "", "0.5");
   text.pointwise("h", "r n", {"middle", "y"}, "%r = arith.mulf %a0, %a1 : f32");
@@ -77,14 +78,7 @@ TEST(Steps, GeluStaysAKernelWhereItsArgumentIsNeeded) {
 
 TEST(Steps, OtherMultiplesOfTheErrorFunctionAreNoGelu) {
   ProgramText text = makeLinear();
-  text.constant("scale", "", "0.70");
-  text.constant("one", "", "1.0");
-  text.constant("middle", "", "0.5");
-  text.pointwise("h", "r n", {"middle", "y"}, "%r = arith.mulf %a0, %a1 : f32");
-  text.pointwise("s", "r n", {"y", "scale"}, "%r = arith.mulf %a0, %a1 : f32");
-  text.pointwise("e", "r n", {"s"}, "%r = math.erf %a0 : f32");
-  text.pointwise("p", "r n", {"one", "e"}, "%r = arith.addf %a0, %a1 : f32");
-  text.pointwise("g", "r n", {"h", "p"}, "%r = arith.mulf %a0, %a1 : f32");
+  addGelu(text, "0.70");
   text.output("g");
   auto runner = KernelRunner::create(text.str());
   ASSERT_TRUE(runner);
