@@ -1,5 +1,7 @@
 #include "runtime/Bench.h"
 
+#include "runtime/Json.h"
+
 #include <Random123/philox.h>
 #include <fmt/format.h>
 
@@ -81,6 +83,36 @@ HostArray runtime::makeRandomInput(const exec::PortT &port, int64_t seed) {
   __builtin_unreachable(); // checkExecutable refuses ports of these types
 }
 
+static constexpr std::array<const char *, numTimeClasses> classNames = {
+    "matmul", "kernel", "collective", "copy", "idle"};
+
+/// Members of a JSON object: where the workers' time goes, in milliseconds of a
+/// step that add up to its time times the threads, and the costliest commands.
+static std::string describeProfile(const Profile &profile, int64_t numDevices) {
+  constexpr size_t maxCommands = 10;
+  auto perRun = [&](double seconds) {
+    return seconds * 1e3 / double(profile.runs);
+  };
+  std::string text = ", \"worker_ms\": {";
+  for (size_t i = 0; i < numTimeClasses; ++i)
+    text += fmt::format("{}\"{}\": {:.4f}", i == 0 ? "" : ", ", classNames[i],
+                        perRun(profile.seconds[i]));
+  text += "}, \"costliest\": [";
+  for (size_t i = 0; i < std::min(maxCommands, profile.commands.size()); ++i) {
+    const CommandTime &time = profile.commands[i];
+    text +=
+        fmt::format("{}{{\"name\": {}, \"kind\": \"{}\", \"line\": {}, "
+                    "\"worker_ms\": {:.4f}, \"gflops_per_thread\": {:.1f}}}",
+                    i == 0 ? "" : ", ", toJson(time.command->name),
+                    classNames[size_t(time.timeClass)],
+                    time.command->span ? time.command->span->line() : 0,
+                    perRun(time.seconds),
+                    double(time.command->flops * numDevices) *
+                        double(profile.runs) / time.seconds / 1e9);
+  }
+  return text + "]";
+}
+
 Status runtime::runBench(Session &session, const BenchRequest &request) {
   Result<const exec::ProgramT *> step = session.getProgram("step");
   if (!step)
@@ -130,20 +162,10 @@ Status runtime::runBench(Session &session, const BenchRequest &request) {
       "{}, \"loss\": {}",
       median, milliseconds.front(), request.compileSeconds, data.arena_bytes,
       session.getExecutor().getNumThreads(),
-      session.getExecutable().getNumDevices(),
-      // JSON has no spelling for the others.
-      std::isfinite(value) ? fmt::format("{:.9g}", value) : "null");
-  if (request.profile) {
-    // Worker milliseconds per step; they add up to step time times threads.
-    Profile profile = session.getExecutor().getProfile();
-    constexpr std::array<const char *, numTimeClasses> names = {
-        "matmul", "kernel", "collective", "copy", "idle"};
-    line += ", \"worker_ms\": {";
-    for (size_t i = 0; i < numTimeClasses; ++i)
-      line += fmt::format("{}\"{}\": {:.4f}", i == 0 ? "" : ", ", names[i],
-                          profile.seconds[i] * 1e3 / double(profile.runs));
-    line += "}";
-  }
+      session.getExecutable().getNumDevices(), toJson(value));
+  if (request.profile)
+    line += describeProfile(session.getExecutor().getProfile(),
+                            session.getExecutable().getNumDevices());
   fmt::print("{}}}\n", line);
   return Status::success();
 }

@@ -1,6 +1,7 @@
 #include "runtime/Training.h"
 
 #include "runtime/Data/SampleOrder.h"
+#include "runtime/Json.h"
 #include "runtime/Progress.h"
 
 #include <fmt/format.h>
@@ -93,21 +94,6 @@ static std::vector<NamedValue> readScalars(const Session &session,
   return values;
 }
 
-/// JSON has no spelling for infinities and NaN.
-static std::string toJson(double value) {
-  return std::isfinite(value) ? fmt::format("{:.9g}", value) : "null";
-}
-
-static std::string quote(std::string_view text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\')
-      result += '\\';
-    result += c;
-  }
-  return result + "\"";
-}
-
 Status runtime::evaluateOnTestSplit(Session &session,
                                     const std::string &dataFolder) {
   Result<const exec::ProgramT *> program = session.getProgram("eval");
@@ -192,7 +178,7 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
         fmt::format("{{\"step\": {}, \"epoch\": {}", step + 1, epoch + 1);
     double loss = std::nan("");
     for (const NamedValue &value : values) {
-      line += fmt::format(", {}: {}", quote(value.name), toJson(value.value));
+      line += fmt::format(", {}: {}", toJson(value.name), toJson(value.value));
       if (value.name == recipe.minimize)
         loss = value.value;
     }

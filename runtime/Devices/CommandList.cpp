@@ -66,7 +66,6 @@ static void prepareKernel(const exec::CommandT &command, int workers,
 static void prepareCopy(const exec::CommandT &command, int workers,
                         PreparedCommand &prepared) {
   prepared.timeClass = TimeClass::Copy;
-  prepared.copy = &command;
   const exec::OperandT &from = *command.operands[0];
   prepared.rows = 1;
   for (size_t i = 0; i < from.shape.size(); ++i)
@@ -104,10 +103,12 @@ void runtime::runCopy(const exec::CommandT &command, const std::byte *from,
   }
 }
 
-Result<CommandList> runtime::prepareProgram(
-    const Executable &executable, const exec::ProgramT &program,
-    std::span<const meshcKernelEntry> kernels,
-    std::span<std::byte *const> arenas, int workers, MatmulCache &products) {
+Result<CommandList>
+runtime::prepareProgram(const Executable &executable,
+                        const exec::ProgramT &program,
+                        std::span<const meshcKernelEntry> kernels,
+                        std::span<std::byte *const> arenas, int workers,
+                        size_t firstNumber, MatmulCache &products) {
   CommandList list;
   std::map<std::string_view, meshcKernelFunction> functions;
   for (const meshcKernelEntry &entry : kernels)
@@ -118,6 +119,8 @@ Result<CommandList> runtime::prepareProgram(
 
   for (const auto &command : program.commands) {
     PreparedCommand prepared;
+    prepared.source = command.get();
+    prepared.number = firstNumber + list.commands.size();
     prepared.numOperands = command->operands.size();
     for (std::byte *arena : arenas)
       for (const auto &operand : command->operands)

@@ -17,6 +17,8 @@ namespace meshc::runtime {
 
 /// A command with everything looked up, so that executing it reads no tables.
 struct PreparedCommand {
+  const exec::CommandT *source = nullptr;
+  size_t number = 0; ///< among the commands of all programs
   TimeClass timeClass = TimeClass::Kernel;
   int64_t pieces = 1; ///< of one device's part; 0: nothing to do
   /// operands[device * numOperands + i] is operand i of a device.
@@ -36,7 +38,6 @@ struct PreparedCommand {
   size_t firstGroup = 0; ///< number of its first group within the program
 
   // TimeClass::Copy
-  const exec::CommandT *copy = nullptr;
   int64_t rows = 0;
   int64_t rowsPerPiece = 0;
 };
@@ -62,13 +63,14 @@ private:
 };
 
 /// Prepares a program for `workers` threads. `arenas` has the memory of every
-/// device.
+/// device; `firstNumber` is the number of its first command.
 /// Errors: Damaged where a kernel is not in `kernels`; see Matmul::create.
 Result<CommandList> prepareProgram(const Executable &executable,
                                    const exec::ProgramT &program,
                                    std::span<const meshcKernelEntry> kernels,
                                    std::span<std::byte *const> arenas,
-                                   int workers, MatmulCache &products);
+                                   int workers, size_t firstNumber,
+                                   MatmulCache &products);
 
 /// Copies rows [begin, end) of operand 0 to operand 1; the rows of a command
 /// are the positions of all its dimensions but the last, counted row-major.

@@ -65,12 +65,14 @@ Executor::create(const Executable &executable,
   executor->products =
       std::make_unique<MatmulCache>(getMatmulPieces(devices, threads), threads);
   size_t numGroups = 0;
+  size_t numCommands = 0;
   for (const auto &program : executable.data.programs) {
     Result<CommandList> list =
         prepareProgram(executable, *program, kernels, executor->arenas, threads,
-                       *executor->products);
+                       numCommands, *executor->products);
     if (!list)
       return list.getError();
+    numCommands += list->commands.size();
     numGroups = std::max(numGroups, list->numGroups);
     executor->lists.push_back(std::move(*list));
   }
@@ -78,6 +80,7 @@ Executor::create(const Executable &executable,
   executor->arrivals.resize(numGroups);
   constexpr size_t alignment = 64;
   for (Worker &worker : executor->workers) {
+    worker.commandSeconds.resize(numCommands);
     worker.scratchMemory.resize(executor->products->getScratchBytes() +
                                 alignment);
     auto address = reinterpret_cast<uintptr_t>(worker.scratchMemory.data());
@@ -161,7 +164,7 @@ void Executor::runPiece(const PreparedCommand &command, int64_t device,
     return;
   case TimeClass::Copy: {
     const int64_t begin = piece * command.rowsPerPiece;
-    runCopy(*command.copy, static_cast<const std::byte *>(operands[0]),
+    runCopy(*command.source, static_cast<const std::byte *>(operands[0]),
             static_cast<std::byte *>(operands[1]), begin,
             std::min(begin + command.rowsPerPiece, command.rows));
     return;
@@ -186,8 +189,7 @@ void Executor::runPieces(Job &job, int worker,
     lock.unlock();
     const Clock::time_point start = Clock::now();
     runPiece(command, device, group, piece, worker);
-    workers[worker].times[size_t(command.timeClass)] +=
-        getSeconds(Clock::now() - start);
+    workers[worker].add(command, getSeconds(Clock::now() - start));
     lock.lock();
     if (--job.unfinished == 0) {
       finishJob(job);
@@ -228,7 +230,6 @@ void Executor::startJob(Job &job, int worker,
 void Executor::advance(int64_t device, int worker,
                        std::unique_lock<std::mutex> &lock) {
   size_t &place = places[device];
-  TimePerClass &times = workers[worker].times;
   Clock::time_point start = Clock::now();
   for (; place < current->commands.size(); ++place) {
     const PreparedCommand &command = current->commands[place];
@@ -257,7 +258,7 @@ void Executor::advance(int64_t device, int worker,
     for (int64_t piece = 0; piece < command.pieces; ++piece)
       runPiece(command, device, -1, piece, worker);
     const Clock::time_point end = Clock::now();
-    times[size_t(command.timeClass)] += getSeconds(end - start);
+    workers[worker].add(command, getSeconds(end - start));
     start = end;
   }
   lock.lock();
@@ -303,13 +304,27 @@ Profile Executor::getProfile() {
       idle -= worker.times[i];
     }
   profile.seconds[size_t(TimeClass::Idle)] = std::max(0.0, idle);
+  for (const CommandList &list : lists)
+    for (const PreparedCommand &command : list.commands) {
+      CommandTime time{command.source, command.timeClass, 0};
+      for (const Worker &worker : workers)
+        time.seconds += worker.commandSeconds[command.number];
+      if (time.seconds > 0)
+        profile.commands.push_back(time);
+    }
+  std::sort(profile.commands.begin(), profile.commands.end(),
+            [](const CommandTime &x, const CommandTime &y) {
+              return x.seconds > y.seconds;
+            });
   return profile;
 }
 
 void Executor::resetProfile() {
   std::lock_guard<std::mutex> lock(mutex);
-  for (Worker &worker : workers)
+  for (Worker &worker : workers) {
     worker.times = {};
+    std::fill(worker.commandSeconds.begin(), worker.commandSeconds.end(), 0.0);
+  }
   runSeconds = 0;
   runs = 0;
 }

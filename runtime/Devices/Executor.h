@@ -101,7 +101,13 @@ private:
                 int64_t piece, int worker);
 
   struct alignas(64) Worker {
+    void add(const PreparedCommand &command, double seconds) {
+      times[size_t(command.timeClass)] += seconds;
+      commandSeconds[command.number] += seconds;
+    }
+
     TimePerClass times{};
+    std::vector<double> commandSeconds; ///< by number of the command
     std::vector<std::byte> scratchMemory;
     std::byte *scratch = nullptr;
   };

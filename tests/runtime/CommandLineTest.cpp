@@ -189,6 +189,7 @@ TEST_F(CommandLineTest, bench_prints_the_contract) {
   Outcome profiled = run({"bench", "3", "--profile"});
   EXPECT_THAT(profiled.output, HasSubstr("\"worker_ms\": {\"matmul\": "));
   EXPECT_THAT(profiled.output, HasSubstr("\"idle\": "));
+  EXPECT_THAT(profiled.output, HasSubstr("\"costliest\": [{\"name\": \""));
 }
 
 TEST_F(CommandLineTest, bench_is_repeatable) {

@@ -321,6 +321,13 @@ TEST(ExecutorTest, idle_threads_take_part_of_a_kernel) {
   for (double seconds : profile.seconds)
     sum += seconds;
   EXPECT_NEAR(sum, 2 * profile.wallSeconds, 0.05 * profile.wallSeconds + 1e-3);
+  ASSERT_FALSE(profile.commands.empty());
+  double ofCommands = 0;
+  for (size_t n = 0; n < profile.commands.size(); ++n) {
+    ofCommands += profile.commands[n].seconds;
+    EXPECT_LE(profile.commands[n].seconds, profile.commands[0].seconds);
+  }
+  EXPECT_NEAR(ofCommands + profile.seconds[size_t(TimeClass::Idle)], sum, 1e-6);
   EXPECT_GT(profile.seconds[size_t(TimeClass::Kernel)],
             profile.wallSeconds * 0.5);
   executor->resetProfile();
