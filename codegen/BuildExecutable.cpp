@@ -11,7 +11,7 @@ using namespace meshc::codegen;
 
 /// Raised whenever a reader of the schema's previous version would misread a
 /// program.
-static constexpr int schemaVersion = 1;
+static constexpr int schemaVersion = 2;
 
 static void addMesh(ModuleOp module, ExecTypes &types,
                     exec::ExecutableT &executable) {
@@ -44,6 +44,8 @@ static void addDims(ModuleOp module, ExecTypes &types,
         if (auto index = types.getMesh().findAxis(axis.getValue()))
           axes.push_back(types.getMesh().getWholeAxis(*index));
       entry->axes = types.getAxes(axes);
+      entry->rule_span =
+          std::make_unique<exec::Span>(types.getSpan(rule.getLoc()));
     }
     executable.dims.push_back(std::move(entry));
   }

@@ -147,6 +147,7 @@ public:
       else if (op.getNumResults() == 1 && !isa<nd::ReshardOp>(op))
         addComputed(op);
     }
+    llvm::erase(executable.tensors, nullptr);
   }
 
 private:
@@ -172,30 +173,34 @@ private:
   }
 
   /// Of several operations that make up one named value the last one is the
-  /// value.
+  /// value, one inside it only as long as there is no other.
   void add(StringRef name, exec::BufferRole role, nd::NamedTensorType type,
            Location loc) {
+    auto &known = positions[{name.str(), role}];
+    if (known && isInside(loc) && !executable.tensors[*known]->inside)
+      return;
+    // It stands where its last operation does; collect() closes the gap.
+    if (known)
+      executable.tensors[*known] = nullptr;
+    known = executable.tensors.size();
     auto tensor = std::make_unique<exec::TensorT>();
     tensor->name = name.str();
     tensor->role = role;
+    tensor->inside = isInside(loc);
     tensor->layout = types.getLayout(type);
     tensor->span = std::make_unique<exec::Span>(types.getSpan(loc));
     tensor->bytes_global =
         type.getNumElements() * getElementBytes(type.getElementType());
     tensor->bytes_per_device =
         getBytes(nd::getLocalType(type, types.getMesh()));
-    auto [known, isFirst] =
-        positions.try_emplace({tensor->name, role}, executable.tensors.size());
-    if (isFirst)
-      executable.tensors.push_back(std::move(tensor));
-    else
-      executable.tensors[known->second] = std::move(tensor);
+    executable.tensors.push_back(std::move(tensor));
   }
 
   ModuleOp module;
   ExecTypes types;
   exec::ExecutableT &executable;
-  std::map<std::pair<std::string, exec::BufferRole>, size_t> positions;
+  std::map<std::pair<std::string, exec::BufferRole>, std::optional<size_t>>
+      positions;
 };
 } // namespace
 
@@ -206,4 +211,38 @@ void meshc::codegen::collectTensors(ModuleOp module,
     program = module.lookupSymbol<nd::ProgramOp>("eval");
   if (program)
     TensorCollector(module, executable).collect(program);
+}
+
+TensorIndex::TensorIndex(const exec::ExecutableT &executable) {
+  for (auto [position, tensor] : llvm::enumerate(executable.tensors))
+    positions.try_emplace({tensor->name, tensor->role}, int(position));
+}
+
+int TensorIndex::find(StringRef name, ArrayRef<exec::BufferRole> roles) const {
+  for (exec::BufferRole role : roles)
+    if (auto known = positions.find({name.str(), role});
+        known != positions.end())
+      return known->second;
+  return -1;
+}
+
+int TensorIndex::find(Value value) const {
+  using Role = exec::BufferRole;
+  if (auto read = value.getDefiningOp<spmd::ReadOp>())
+    return find(read.getVariable(), {Role::parameter, Role::state});
+  if (auto input = value.getDefiningOp<spmd::InputOp>())
+    return find(input.getName(), {Role::input});
+  StringRef name = getValueName(value.getLoc());
+  switch (getPhase(value.getLoc())) {
+  case nd::Phase::Forward:
+    return find(name, {Role::activation});
+  case nd::Phase::Backward:
+    return find(name, {Role::gradient});
+  case nd::Phase::Update:
+    for (Operation *user : value.getUsers())
+      if (auto write = dyn_cast<spmd::WriteOp>(user))
+        return find(write.getVariable(), {Role::parameter, Role::state});
+    return find(name, {Role::parameter, Role::state});
+  }
+  llvm_unreachable("not a phase");
 }

@@ -42,8 +42,23 @@ int64_t getBytes(mlir::RankedTensorType type);
 
 /// Named values of the program that the plan is about (@step, or @eval where
 /// nothing is trained), with their shardings: to be called on a module after
-/// nd-assign-shardings, before nd-partition takes the names away.
+/// nd-assign-shardings, before nd-partition takes the dimensions' names away.
 void collectTensors(mlir::ModuleOp module, exec::ExecutableT &executable);
+
+/// Finds the collected tensor that a value of an spmd program is.
+class TensorIndex {
+public:
+  explicit TensorIndex(const exec::ExecutableT &executable);
+
+  /// Position in Executable.tensors of the tensor that `value` is or is inside
+  /// of; -1 if it belongs to none.
+  int find(mlir::Value value) const;
+
+private:
+  int find(llvm::StringRef name, llvm::ArrayRef<exec::BufferRole> roles) const;
+
+  std::map<std::pair<std::string, exec::BufferRole>, int> positions;
+};
 
 } // namespace meshc::codegen
 

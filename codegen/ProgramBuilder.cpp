@@ -14,6 +14,12 @@ static uint64_t getValueBytes(Value value) {
   return uint64_t(getBytes(cast<RankedTensorType>(value.getType())));
 }
 
+/// What the plan calls the memory of a value.
+static std::string getBufferName(Value value) {
+  std::string name = getValueName(value.getLoc()).str();
+  return isInside(value.getLoc()) ? "inside " + name : name;
+}
+
 //===-- Slots -------------------------------------------------------------===//
 
 int ProgramBuilder::getVariableSlot(StringRef variable) {
@@ -33,7 +39,7 @@ int ProgramBuilder::addSlot(Value value, int64_t first, exec::BufferRole role) {
   slot.first = first;
   slot.last = std::max(first, lastUse.lookup(value));
   slot.role = role;
-  slot.name = getValueName(value.getLoc()).str();
+  slot.name = getBufferName(value);
   slots.push_back(std::move(slot));
   slotOf[value] = int(slots.size()) - 1;
   return slotOf[value];
@@ -159,6 +165,8 @@ std::unique_ptr<exec::OperandT> ProgramBuilder::getOperand(Value value) const {
   operand->element = types.getElementType(type.getElementType());
   operand->shape.assign(type.getShape().begin(), type.getShape().end());
   operand->strides = getDenseStrides(type.getShape());
+  operand->tensor = tensors.find(value);
+  operand->inside = isInside(value.getLoc());
   return operand;
 }
 
@@ -348,10 +356,6 @@ void ProgramBuilder::emitCollective(const Step &step) {
   action.target = types.getLayout(op.getTargetType());
   action.axes = types.getAxes(axes);
   action.group_size = 1;
-  action.tensor = -1;
-  for (auto [index, tensor] : llvm::enumerate(executable.tensors))
-    if (tensor->name == command.name)
-      action.tensor = int(index);
   if (op.getKind() != layout::CollectiveKind::Slice) {
     for (layout::AxisRef axis : axes)
       action.group_size *= axis.size;

@@ -25,7 +25,7 @@ public:
                  exec::ExecutableT &executable, const Variables &variables,
                  mlir::ModuleOp kernels)
       : source(source), types(types), executable(executable),
-        variables(variables), kernels(kernels) {}
+        tensors(executable), variables(variables), kernels(kernels) {}
 
   /// Adds the program; its buffers start at `arenaStart`. Fails with a
   /// diagnostic.
@@ -70,6 +70,7 @@ private:
   spmd::ProgramOp source;
   ExecTypes &types;
   exec::ExecutableT &executable;
+  TensorIndex tensors;
   const Variables &variables;
   mlir::ModuleOp kernels;
 

@@ -58,10 +58,23 @@ nd::Phase meshc::getPhase(Location loc) {
   return phase;
 }
 
+/// Marks what is inside a value, as the metadata of a fused location.
+static constexpr llvm::StringLiteral insideMark = "inside";
+
+static bool hasInsideMark(Location loc) {
+  auto fused = dyn_cast<FusedLoc>(loc);
+  auto mark =
+      fused ? dyn_cast_or_null<StringAttr>(fused.getMetadata()) : nullptr;
+  return mark && mark.getValue() == insideMark;
+}
+
+bool meshc::isInside(Location loc) { return visitNested(loc, hasInsideMark); }
+
 /// `loc` without the layers that this file adds.
 static Location getPosition(Location loc) {
   if (auto fused = dyn_cast<FusedLoc>(loc))
-    if (isa_and_nonnull<nd::PhaseAttr>(fused.getMetadata()) &&
+    if ((isa_and_nonnull<nd::PhaseAttr>(fused.getMetadata()) ||
+         hasInsideMark(loc)) &&
         fused.getLocations().size() == 1)
       return getPosition(fused.getLocations().front());
   if (auto named = dyn_cast<NameLoc>(loc))
@@ -74,27 +87,41 @@ Location meshc::withSpan(MLIRContext *context, const SourceSpan &span) {
                                span.column, span.endLine, span.endColumn);
 }
 
+/// Puts the layers of this file around a position, innermost first.
+static Location build(Location position, StringAttr name, bool isInside,
+                      nd::Phase phase) {
+  MLIRContext *context = position.getContext();
+  Location loc = position;
+  if (!name.empty())
+    loc = NameLoc::get(name, loc);
+  if (isInside)
+    loc = FusedLoc::get({loc}, StringAttr::get(context, insideMark), context);
+  if (phase != nd::Phase::Forward)
+    loc = FusedLoc::get({loc}, nd::PhaseAttr::get(context, phase), context);
+  return loc;
+}
+
 Location meshc::withName(Location loc, const Twine &name) {
-  Location named =
-      NameLoc::get(StringAttr::get(loc.getContext(), name), getPosition(loc));
-  nd::Phase phase = getPhase(loc);
-  return phase == nd::Phase::Forward ? named : withPhase(named, phase);
+  return build(getPosition(loc), StringAttr::get(loc.getContext(), name),
+               /*isInside=*/false, getPhase(loc));
+}
+
+Location meshc::withNameInside(Location loc, const Twine &name) {
+  return build(getPosition(loc), StringAttr::get(loc.getContext(), name),
+               /*isInside=*/true, getPhase(loc));
 }
 
 Location meshc::withPhase(Location loc, nd::Phase phase) {
-  StringRef name = getValueName(loc);
-  Location inner = getPosition(loc);
-  if (!name.empty())
-    inner = NameLoc::get(StringAttr::get(loc.getContext(), name), inner);
-  return FusedLoc::get({inner}, nd::PhaseAttr::get(loc.getContext(), phase),
-                       loc.getContext());
+  return build(getPosition(loc),
+               StringAttr::get(loc.getContext(), getValueName(loc)),
+               isInside(loc), phase);
 }
 
 Location meshc::getGradientLoc(Operation *op, Value operand) {
   Location loc = withPhase(op->getLoc(), nd::Phase::Backward);
   StringRef ofOperand = getValueName(operand.getLoc());
-  if (!ofOperand.empty())
+  if (!ofOperand.empty() && !isInside(operand.getLoc()))
     return withName(loc, "gradient of " + ofOperand);
-  StringRef ofResult = getValueName(op->getLoc());
-  return ofResult.empty() ? loc : withName(loc, "gradient inside " + ofResult);
+  StringRef outer = ofOperand.empty() ? getValueName(op->getLoc()) : ofOperand;
+  return outer.empty() ? loc : withNameInside(loc, "gradient of " + outer);
 }

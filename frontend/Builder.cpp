@@ -318,6 +318,7 @@ Tensor Builder::input(const std::string &name, ElementType type,
   if (!state->checkType(type, dims, where))
     return {};
   mlir::Location location = withName(state->getLocation(where), name);
+  state->valueNames.insert(name);
   auto op = nd::InputOp::create(state->operations, location,
                                 mlir::Type(state->getType(type, dims)), name);
   return entry->second.value =
@@ -384,6 +385,7 @@ Tensor Builder::parameter(const std::string &name, ElementType type,
     break;
   }
   mlir::Location location = withName(state->getLocation(where), fullName);
+  state->valueNames.insert(fullName);
   nd::NamedTensorType tensorType = state->getType(type, dims);
   nd::VariableOp::create(declarations, location, fullName,
                          nd::VariableRole::Parameter, tensorType, init);
@@ -445,12 +447,43 @@ void Builder::enterNumberedScope(const std::string &stem, const Where &where) {
 
 void Builder::leaveScope() { state->scopes.pop_back(); }
 
+std::string BuilderState::getUniqueName(const std::string &name) {
+  std::string unique = name;
+  for (int number = 2; !valueNames.insert(unique).second; ++number)
+    unique = fmt::format("{}_{}", name, number);
+  return unique;
+}
+
+/// Gives `value` its name, and what leads to it and has none a place inside it.
+static void setFullName(mlir::Value value, const std::string &name) {
+  mlir::Operation *op = value.getDefiningOp();
+  op->setLoc(withName(op->getLoc(), name));
+  llvm::SmallVector<mlir::Value> inner(op->getOperands());
+  while (!inner.empty()) {
+    mlir::Operation *leading = inner.pop_back_val().getDefiningOp();
+    if (!getValueName(leading->getLoc()).empty())
+      continue;
+    leading->setLoc(withNameInside(leading->getLoc(), name));
+    llvm::append_range(inner, leading->getOperands());
+  }
+}
+
+static bool hasName(mlir::Value value) {
+  return !getValueName(value.getLoc()).empty() && !isInside(value.getLoc());
+}
+
 void Builder::setName(Tensor value, const std::string &name) {
-  if (!value)
+  if (value && !hasName(BuilderState::getValue(value)))
+    setFullName(BuilderState::getValue(value),
+                state->getUniqueName(state->getFullName(name)));
+}
+
+void Builder::setNameOfScope(Tensor value) {
+  std::string name = state->scopes.back().prefix;
+  if (!value || name.empty() || hasName(BuilderState::getValue(value)))
     return;
-  mlir::Operation *op = BuilderState::getValue(value).getDefiningOp();
-  if (getValueName(op->getLoc()).empty())
-    op->setLoc(withName(op->getLoc(), state->getFullName(name)));
+  name.pop_back(); // the separator
+  setFullName(BuilderState::getValue(value), state->getUniqueName(name));
 }
 
 } // namespace meshc::frontend

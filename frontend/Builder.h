@@ -189,8 +189,12 @@ public:
   void enterNumberedScope(const std::string &stem,
                           const Where &where = MESHC_HERE);
   void leaveScope();
-  /// Calls a value `name` in the current scope, unless it has a name already.
+  /// Calls a value `name` in the current scope, unless it has a name already;
+  /// name_2 and so on if another value is called that. Values without a name
+  /// that lead to it belong to it from then on.
   void setName(Tensor value, const std::string &name);
+  /// Calls a value like the current scope, the same way.
+  void setNameOfScope(Tensor value);
 
   // Sources.
   /// `value` must be representable in `type`.

@@ -69,6 +69,8 @@ struct BuilderState {
     std::map<std::string, int, std::less<>> lastNumbers; ///< by stem
   };
   std::vector<Scope> scopes{Scope{}};
+  /// Names that values have, so that no two have the same.
+  std::set<std::string, std::less<>> valueNames;
 
   BuildError &fail(Code code, const Where &where, std::string message,
                    int operand = -1);
@@ -80,6 +82,9 @@ struct BuilderState {
   std::string getFullName(const std::string &name) const {
     return scopes.back().prefix + name;
   }
+
+  /// `name`, or "name_2" and so on where another value has it.
+  std::string getUniqueName(const std::string &name);
 
   /// Whether a tensor of this type may be: distinct dimensions, not too many,
   /// known sizes, bytes that fit 64 bits, and the program not too large.

@@ -14,6 +14,15 @@ static std::string getName(Value value) {
   return value.getDefiningOp()->getName().getStringRef().str();
 }
 
+/// The same, told apart from the named value that it is inside:
+/// "nd.einsum inside logits".
+static std::string describeOperand(Value value) {
+  if (!isInside(value.getLoc()))
+    return getName(value);
+  return value.getDefiningOp()->getName().getStringRef().str() + " inside " +
+         getName(value);
+}
+
 /// Name of what reads a value.
 static std::string getReaderName(Operation *op) {
   if (auto output = dyn_cast<OutputOp>(op))
@@ -183,7 +192,7 @@ CauseAttr CauseBuilder::build(OpOperand &use, const layout::Sharding &had,
   return CauseAttr::get(
       context, builder.getStringAttr(reason.rule),
       builder.getStringAttr(getReaderName(reader)),
-      builder.getStringAttr(getName(use.get())),
+      builder.getStringAttr(describeOperand(use.get())),
       builder.getStringAttr(layout::toString(mesh, needed, names)),
       builder.getStringAttr(layout::toString(mesh, had, names)),
       builder.getArrayAttr(spans), alternative, alternativeUs, chosenUs);

@@ -1,5 +1,7 @@
 #include "passes/TermFlow.h"
 
+#include "dialect/Locations.h"
+
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
@@ -32,6 +34,12 @@ static size_t countJointOperands(PartitionOpInterface op,
 static bool isAdded(OpOperand &use, const Terms &terms) {
   auto op = dyn_cast<PartitionOpInterface>(use.getOwner());
   return op && countJointOperands(op, terms.kind) > 1;
+}
+
+/// Whether a gradient goes into the update of a variable.
+static bool entersUpdate(OpOperand &use) {
+  return getPhase(use.getOwner()->getLoc()) == Phase::Update &&
+         getPhase(use.get().getLoc()) != Phase::Update;
 }
 
 TermFlow::TermFlow(ProgramOp program, const SplitMap &splits) : splits(splits) {
@@ -97,7 +105,8 @@ void TermFlow::visit(PartitionOpInterface op) {
   for (OpOperand &operand : op->getOpOperands()) {
     Terms pending = getTerms(operand.get());
     if (pending.empty() || stopped.contains(operand.get()) ||
-        split.uses(pending.axes) || (!own.empty() && own.kind != pending.kind))
+        split.uses(pending.axes) || entersUpdate(operand) ||
+        (!own.empty() && own.kind != pending.kind))
       continue;
     switch (op.getPartialUse(operand.getOperandNumber(),
                              fromLayout(pending.kind))) {

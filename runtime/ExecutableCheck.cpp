@@ -182,6 +182,9 @@ bool Checker::checkOperand(size_t number, const exec::OperandT &operand) {
   if (operand.offset % getElementBytes(operand.element) != 0)
     return fail(fmt::format("operand {} is not aligned: offset {}", number,
                             operand.offset));
+  if (operand.tensor < -1 || operand.tensor >= int64_t(data.tensors.size()))
+    return fail(fmt::format("operand {} names tensor {} of {}", number,
+                            operand.tensor, data.tensors.size()));
   return true;
 }
 
@@ -246,10 +249,6 @@ bool Checker::checkCollective(const exec::CommandT &command) {
   if (!isEnumerator(collective.kind, exec::CollectiveKind::MAX))
     return fail(
         fmt::format("unknown collective kind {}", int(collective.kind)));
-  if (collective.tensor < -1 ||
-      collective.tensor >= int64_t(data.tensors.size()))
-    return fail(fmt::format("a collective names tensor {} of {}",
-                            collective.tensor, data.tensors.size()));
   for (const auto &cause : collective.causes)
     for (const exec::Span &span : cause->spans)
       if (!checkSpan(span))
@@ -485,6 +484,21 @@ std::string Checker::check() {
       else if (variable->span)
         checkSpan(*variable->span);
     }
+    if (!defect.empty())
+      return defect;
+  }
+  for (const auto &dim : data.dims) {
+    where = fmt::format("dimension '{}'", dim->name);
+    layout::Sharding split;
+    split.dims.emplace_back();
+    for (const exec::AxisRef &axis : dim->axes)
+      split.dims.back().push_back(getAxisRef(axis));
+    std::string violation = layout::getViolation(mesh, split, 1);
+    if (!violation.empty())
+      fail("impossible rule: " + violation);
+    for (const auto *span : {&dim->span, &dim->rule_span})
+      if (*span)
+        checkSpan(**span);
     if (!defect.empty())
       return defect;
   }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # From nothing to a trained network: installs what is missing, builds meshc,
 # shows the plan of samples/mlp.mesh and trains it on Fashion-MNIST over a 2x2
-# mesh of CPU devices.
+# mesh of CPU devices. Arguments go to the training: --steps 20 to only look.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 "$root/.ci/install-packages" build run
@@ -20,5 +20,5 @@ echo
 "$meshc" plan samples/mlp.mesh --emit json -o "$plan"
 echo
 "$meshc" run samples/mlp.mesh -- \
-  train --data-dir /usr/share/datasets/fashion-mnist --seed 1
+  train --data-dir /usr/share/datasets/fashion-mnist --seed 1 "$@"
 echo "plan written to $root/$plan"

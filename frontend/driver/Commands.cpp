@@ -6,6 +6,7 @@
 #include "frontend/plan/Explain.h"
 #include "frontend/plan/PlanJson.h"
 #include "frontend/plan/PlanText.h"
+#include "runtime/Executable.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -131,15 +132,13 @@ int meshc::driver::runExplain(const SpecArguments &spec,
                 "the spec: meshc explain " +
                 explain.id + " SPEC");
   auto *data = reinterpret_cast<const uint8_t *>((*text)->getBufferStart());
-  flatbuffers::Verifier verifier(data, (*text)->getBufferSize());
-  if (!exec::VerifyExecutableBuffer(verifier)) {
-    fmt::print(stderr,
-               "meshc: error: '{}' is damaged; run 'meshc plan' again\n",
-               *path);
+  auto executable = runtime::Executable::load({data, (*text)->getBufferSize()});
+  if (!executable) {
+    fmt::print(stderr, "meshc: error: '{}': {}; run 'meshc plan SPEC' again\n",
+               *path, executable.getError().message);
     return exitDamaged;
   }
-  std::unique_ptr<exec::ExecutableT> executable = exec::UnPackExecutable(data);
-  return printExplanation(*executable, explain.id);
+  return printExplanation(executable->data, explain.id);
 }
 
 //===-- compile -----------------------------------------------------------===//

@@ -39,7 +39,7 @@ Value Elaborator::execute(const std::vector<ast::Statement> &body) {
     else if (const auto *output = std::get_if<ast::OutputStatement>(&statement))
       execute(*output);
     else
-      return evaluate(*std::get<ast::ReturnStatement>(statement).value);
+      return evaluateBound(*std::get<ast::ReturnStatement>(statement).value);
   }
   return Poison();
 }
@@ -169,6 +169,22 @@ std::optional<Initializer> Elaborator::getInitializer(const ast::Expr &expr) {
   return std::nullopt;
 }
 
+Value Elaborator::evaluateBound(const ast::Expr &expr) {
+  bound = &expr;
+  return evaluate(expr);
+}
+
+/// What a value is called. A call with a scope of its own is told by it: the
+/// two values of `let h = block(h) as b1` and `let h = block(h) as b2` are b1/h
+/// and b2/h.
+static std::string getBoundName(const ast::LetStatement &let) {
+  std::string name(let.name.text);
+  if (let.value->kind != ast::ExprKind::Call)
+    return name;
+  const auto &call = static_cast<const ast::CallExpr &>(*let.value);
+  return call.scope ? fmt::format("{}/{}", call.scope->text, name) : name;
+}
+
 void Elaborator::execute(const ast::LetStatement &let) {
   if (let.rebinds && !frame->bindings.contains(let.name.text)) {
     std::vector<std::string> names;
@@ -181,14 +197,14 @@ void Elaborator::execute(const ast::LetStatement &let) {
         .help("a first definition begins with \"let\"")
         .didYouMean(layout::findNearest(let.name.text, names));
   }
-  Value value = evaluate(*let.value);
+  Value value = evaluateBound(*let.value);
   if (const auto *tensor = std::get_if<Tensor>(&value))
-    builder.setName(*tensor, std::string(let.name.text));
+    builder.setName(*tensor, getBoundName(let));
   frame->bindings[let.name.text] = {std::move(value), let.name.span};
 }
 
 void Elaborator::execute(const ast::OutputStatement &output) {
-  Value value = evaluate(*output.value);
+  Value value = evaluateBound(*output.value);
   Tensor tensor = toTensor(value, output.value->span, ElementType::F32);
   builder.output(std::string(output.name.text), tensor,
                  getWhere(join(output.name.span, output.value->span)));

@@ -124,6 +124,7 @@ Value Elaborator::evaluateCall(const ast::CallExpr &call) {
 
 Value Elaborator::callFunction(const ast::CallExpr &call,
                                const ast::Function &function) {
+  bool isBound = bound == &call;
   for (const Frame *at = frame; at; at = at->caller)
     if (at->function == &function) {
       error(Code::RecursiveFunction, call.span,
@@ -177,6 +178,9 @@ Value Elaborator::callFunction(const ast::CallExpr &call,
   }
   Value result = execute(function.body);
   frame = caller;
+  // Inside an expression nothing else names it.
+  if (const auto *tensor = std::get_if<Tensor>(&result); tensor && !isBound)
+    builder.setNameOfScope(*tensor);
   builder.leaveScope();
   return result;
 }

@@ -113,6 +113,8 @@ private:
   Value execute(const std::vector<ast::Statement> &body);
   void execute(const ast::ParamStatement &param);
   void execute(const ast::LetStatement &let);
+  /// Evaluates an expression whose value the statement names.
+  Value evaluateBound(const ast::Expr &expr);
   void execute(const ast::OutputStatement &output);
   std::optional<ElementType> getElementType(const ast::Name &name);
   std::optional<Dims> getTypeDims(const ast::TypeExpr &type);
@@ -196,6 +198,8 @@ private:
 
   bool hasMesh = false; ///< false after an error in it
   Frame *frame = nullptr;
+  /// The expression whose value gets a name from the statement it stands in.
+  const ast::Expr *bound = nullptr;
   int depth = 0; ///< of nested evaluations
   size_t numSteps = 0;
   bool aborted = false;

@@ -6,10 +6,24 @@
 #include "layout/LayoutRules.h"
 #include "layout/Sharding.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <fmt/format.h>
 
 using namespace meshc;
 using namespace meshc::plan;
+
+static const char *describePhase(exec::Phase phase) {
+  switch (phase) {
+  case exec::Phase::forward:
+    return "forward pass";
+  case exec::Phase::backward:
+    return "backward pass";
+  case exec::Phase::update:
+    return "update of the parameters";
+  }
+  std::abort();
+}
 
 namespace {
 class Explainer {
@@ -19,14 +33,22 @@ public:
         source(executable, readSource) {}
 
   std::string explainCollective(const PlannedCommand &planned);
+  std::string explainOp(const PlannedCommand &planned);
   std::string explainTensor(int tensor);
-  const PlannedCommand *findCollective(std::string_view id) const;
-  /// The tensors that `id` names: one by its id, or all of one name.
+  const PlannedCommand *findCommand(std::string_view id) const;
+  /// The tensors that `id` names: one by its id, all of one name, or, if there
+  /// are none, the one whose name ends so ("scores" for "attn/scores").
   std::vector<int> findTensors(std::string_view id) const;
   std::string getUnknownMessage(std::string_view id) const;
 
 private:
   std::string getSummary(const PlannedCommand &planned) const;
+  /// "'h'", "the values inside 'h'", or the id of a command.
+  std::string describe(const ValueSource &source) const;
+  std::string describeAll(const std::vector<ValueSource> &sources) const;
+  std::string explainSplits(const exec::TensorLayoutT &layout);
+  std::string explainPartial(int tensor) const;
+  std::string explainUse(int tensor) const;
   std::string explainCause(const exec::CauseT &cause);
   std::string explainAlternative(const exec::AlternativeT &alternative) const;
 
@@ -36,22 +58,28 @@ private:
 };
 } // namespace
 
-const PlannedCommand *Explainer::findCollective(std::string_view id) const {
+const PlannedCommand *Explainer::findCommand(std::string_view id) const {
   for (const PlannedCommand &planned : plan.commands)
-    if (planned.getCollective() && planned.id == id)
+    if (planned.id == id)
       return &planned;
   return nullptr;
 }
 
 std::vector<int> Explainer::findTensors(std::string_view id) const {
-  std::vector<int> found;
+  std::vector<int> found, ending;
   for (int tensor = 0; tensor < int(executable.tensors.size()); ++tensor) {
     if (Plan::getTensorId(tensor) == id)
       return {tensor};
-    if (plan.getTensor(tensor).name == id)
+    std::string name = plan.getName(tensor);
+    // An output of this name is that value, seen from outside.
+    bool isKnown = !found.empty() &&
+                   plan.getTensor(tensor).role == exec::BufferRole::output;
+    if (name == id && !isKnown)
       found.push_back(tensor);
+    else if (name.ends_with("/" + std::string(id)))
+      ending.push_back(tensor);
   }
-  return found;
+  return found.empty() && ending.size() == 1 ? ending : found;
 }
 
 std::string Explainer::getUnknownMessage(std::string_view id) const {
@@ -63,7 +91,14 @@ std::string Explainer::getUnknownMessage(std::string_view id) const {
   for (const auto &tensor : executable.tensors)
     known.push_back(tensor->name);
   std::string message =
-      fmt::format("the plan has no collective or value '{}'", id);
+      fmt::format("the plan has no collective, value or operation '{}'", id);
+  std::vector<std::string> ending;
+  for (size_t index = collectives; index < known.size(); ++index)
+    if (known[index].ends_with("/" + std::string(id)))
+      ending.push_back("'" + known[index] + "'");
+  if (!ending.empty())
+    return fmt::format("{}; several end so: {}", message,
+                       fmt::join(ending, ", "));
   std::string nearest = layout::findNearest(id, known);
   if (!nearest.empty())
     return fmt::format("{}; did you mean '{}'?", message, nearest);
@@ -75,14 +110,14 @@ std::string Explainer::getUnknownMessage(std::string_view id) const {
 
 //===-- Collectives -------------------------------------------------------===//
 
-/// "c3: all_reduce over model (2 devices), forward, once per step".
+/// "c3: all_reduce over model in groups of 2 devices, forward pass".
 std::string Explainer::getSummary(const PlannedCommand &planned) const {
   const exec::CollectiveT &collective = *planned.getCollective();
   std::string axes = layout::toString(plan.mesh, getAxes(collective.axes));
-  return fmt::format("{}: {} over {} in groups of {}, {} pass", planned.id,
+  return fmt::format("{}: {} over {} in groups of {}, {}", planned.id,
                      getName(collective.kind), axes,
                      formatCount(collective.group_size, "device"),
-                     getName(planned.command->phase));
+                     describePhase(planned.command->phase));
 }
 
 std::string
@@ -93,18 +128,25 @@ Explainer::explainAlternative(const exec::AlternativeT &alternative) const {
                      alternative.chosen_cost_us);
 }
 
-/// "'loss'"; "an inner einsum" for an operation without a name in the spec.
-static std::string describeValue(std::string_view name) {
-  constexpr std::string_view dialect = "nd.";
-  if (name.starts_with(dialect))
-    return fmt::format("an inner {}", name.substr(dialect.size()));
-  return fmt::format("'{}'", name);
+/// What a cause names: "'loss'"; "the einsum inside 'loss'"; "an inner einsum"
+/// for an operation without a name in the spec.
+static std::string describeCaused(std::string_view name) {
+  constexpr std::string_view dialect = "nd.", inside = " inside ";
+  if (!name.starts_with(dialect))
+    return fmt::format("'{}'", name);
+  name.remove_prefix(dialect.size());
+  size_t end = name.find(inside);
+  if (end == std::string_view::npos)
+    return fmt::format("an inner {}", name);
+  return fmt::format("the {} inside '{}'", name.substr(0, end),
+                     name.substr(end + inside.size()));
 }
 
 std::string Explainer::explainCause(const exec::CauseT &cause) {
   std::string text =
-      fmt::format("  The reader, {}, needs {} as {}; it is computed as {}.\n",
-                  describeValue(cause.consumer), describeValue(cause.operand),
+      fmt::format("  It is there because {} needs {} as {}, "
+                  "which is computed as {}.\n",
+                  describeCaused(cause.consumer), describeCaused(cause.operand),
                   cause.needed, cause.had);
   text += fmt::format("  Rule: {}.\n", cause.rule);
   if (cause.alternative)
@@ -121,8 +163,8 @@ std::string Explainer::explainCollective(const PlannedCommand &planned) {
   const exec::CollectiveT &collective = *planned.getCollective();
   std::string text = getSummary(planned) + "\n";
   if (planned.tensor >= 0)
-    text += fmt::format("  It is part of '{}': {} before, {} after.\n",
-                        plan.getTensor(planned.tensor).name,
+    text += fmt::format("  It belongs to {}: {} before, {} after.\n",
+                        describe({planned.tensor, -1}),
                         getSharding(plan.mesh, *collective.source),
                         getSharding(plan.mesh, *collective.target));
   text += fmt::format("  Each device brings in {} ({}) and sends {}.\n",
@@ -142,7 +184,105 @@ std::string Explainer::explainCollective(const PlannedCommand &planned) {
   return text;
 }
 
-//===-- Values ------------------------------------------------------------===//
+//===-- Values and operations ---------------------------------------------===//
+
+std::string Explainer::describe(const ValueSource &source) const {
+  if (source.tensor >= 0)
+    return fmt::format("'{}'", plan.getName(source.tensor));
+  if (source.command < 0)
+    return "an unnamed value";
+  const PlannedCommand &writer = plan.commands[size_t(source.command)];
+  if (writer.tensor < 0)
+    return "the result of " + writer.id;
+  return fmt::format("the result of {} inside '{}'", writer.id,
+                     plan.getTensor(writer.tensor).name);
+}
+
+std::string
+Explainer::describeAll(const std::vector<ValueSource> &sources) const {
+  std::vector<std::string> parts;
+  for (const ValueSource &source : sources) {
+    std::string part = describe(source);
+    if (std::find(parts.begin(), parts.end(), part) == parts.end())
+      parts.push_back(std::move(part));
+  }
+  return parts.empty() ? "nothing" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// Which rule, or its absence, gives each dimension its split.
+std::string Explainer::explainSplits(const exec::TensorLayoutT &layout) {
+  std::string text;
+  for (const auto &dim : layout.dims) {
+    const exec::NamedDimT *known = nullptr;
+    for (const auto &named : executable.dims)
+      if (named->name == dim->name)
+        known = named.get();
+    std::string axes = layout::toString(plan.mesh, getAxes(dim->axes));
+    bool hasRule = known && !known->axes.empty();
+    bool follows = hasRule && getAxes(known->axes) == getAxes(dim->axes);
+    if (follows)
+      text += fmt::format("\n  '{}' is split over {} by this rule:\n",
+                          dim->name, axes);
+    else if (hasRule)
+      text += fmt::format(
+          "\n  '{}' is {} here, although a rule splits it over {}: an axis "
+          "splits one dimension of an operation, or the value has a layout of "
+          "its own. The rule:\n",
+          dim->name, dim->axes.empty() ? "whole" : "split over " + axes,
+          layout::toString(plan.mesh, getAxes(known->axes)));
+    else if (dim->axes.empty())
+      text += fmt::format("\n  '{}' is whole: no rule splits it.\n", dim->name);
+    else
+      text += fmt::format("\n  '{}' is split over {}, which no rule says: the "
+                          "value has a layout of its own.\n",
+                          dim->name, axes);
+    if (hasRule && known->rule_span)
+      text += source.quote(*known->rule_span);
+  }
+  return text;
+}
+
+std::string Explainer::explainPartial(int tensor) const {
+  const exec::TensorLayoutT &layout = *plan.getTensor(tensor).layout;
+  if (layout.partial == exec::ReduceKind::none)
+    return "";
+  std::string axes = layout::toString(plan.mesh, getAxes(layout.partial_axes));
+  std::string text = fmt::format("\n  It leaves its operation as a partial {0} "
+                                 "over {1}: each device along "
+                                 "{1} has the {0} of its own terms.\n",
+                                 getName(layout.partial), axes);
+  for (const PlannedCommand &planned : plan.commands)
+    if (planned.getCollective() && planned.tensor == tensor)
+      return text + fmt::format("  {} completes it.\n", planned.id);
+  if (layout.dims.empty())
+    return text + "  Whoever reads the output completes it.\n";
+  return text + "  What is computed from it is completed later.\n";
+}
+
+/// Which operations make the value and read it.
+std::string Explainer::explainUse(int tensor) const {
+  std::vector<std::string> makers, readers;
+  for (const PlannedCommand &planned : plan.commands) {
+    auto isIt = [&](const ValueSource &value) {
+      return value.tensor == tensor;
+    };
+    if (std::any_of(planned.outputs.begin(), planned.outputs.end(), isIt))
+      makers.push_back(planned.id);
+    if (std::any_of(planned.inputs.begin(), planned.inputs.end(), isIt))
+      readers.push_back(planned.id);
+  }
+  std::string text;
+  if (!makers.empty())
+    text += fmt::format("\n  Written by {}", fmt::join(makers, ", "));
+  else
+    text += fmt::format("\n  {}", readers.empty()
+                                      ? "Computed within a fused operation, "
+                                        "nothing of it is kept"
+                                      : "There when the step begins");
+  if (!readers.empty())
+    text += fmt::format("; read by {}", fmt::join(readers, ", "));
+  return text + ".\n";
+}
 
 std::string Explainer::explainTensor(int tensor) {
   const exec::TensorT &value = plan.getTensor(tensor);
@@ -151,22 +291,21 @@ std::string Explainer::explainTensor(int tensor) {
     global.push_back(fmt::format("{} {}", dim->name, dim->size));
     local.push_back(fmt::format("{} {}", dim->name, getLocalSize(*dim)));
   }
+  auto listDims = [](const std::vector<std::string> &dims) {
+    return dims.empty() ? std::string("one number")
+                        : fmt::format("[{}]", fmt::join(dims, ", "));
+  };
   std::string text = fmt::format(
-      "'{}': {}, {} [{}], {}\n", value.name,
+      "'{}': {}, {} {}, {}\n", plan.getName(tensor),
       exec::EnumNameBufferRole(value.role), getName(value.layout->element),
-      fmt::join(global, ", "), formatBytes(value.bytes_global));
-  text +=
-      fmt::format("  Each device holds [{}], {}; layout {}.\n",
-                  fmt::join(local, ", "), formatBytes(value.bytes_per_device),
-                  getSharding(plan.mesh, *value.layout));
-  for (const auto &dim : value.layout->dims)
-    for (const auto &named : executable.dims)
-      if (named->name == dim->name && !dim->axes.empty() && named->span)
-        text += fmt::format("\n  '{}' is split over {}:\n{}", dim->name,
-                            layout::toString(plan.mesh, getAxes(dim->axes)),
-                            source.quote(*named->span));
+      listDims(global), formatBytes(value.bytes_global));
+  text += fmt::format("  Each device holds {}, {}; layout {}.\n",
+                      listDims(local), formatBytes(value.bytes_per_device),
+                      getSharding(plan.mesh, *value.layout));
+  text += explainSplits(*value.layout) + explainPartial(tensor);
   if (value.span && value.span->file() >= 0)
     text += "\n  It comes from:\n" + source.quote(*value.span);
+  text += explainUse(tensor);
 
   bool communicates = false;
   for (const PlannedCommand &planned : plan.commands) {
@@ -178,13 +317,48 @@ std::string Explainer::explainTensor(int tensor) {
   return communicates ? text : text + "\n  It needs no communication.\n";
 }
 
+static const char *describeKind(const exec::CommandT &command) {
+  switch (command.action.type) {
+  case exec::Action::Kernel:
+    return "a generated kernel";
+  case exec::Action::Matmul:
+    return "a library matmul";
+  case exec::Action::Copy:
+    return "a copy";
+  case exec::Action::Collective:
+    return "a slice of the own block, nothing is sent";
+  case exec::Action::NONE:
+    break;
+  }
+  std::abort();
+}
+
+std::string Explainer::explainOp(const PlannedCommand &planned) {
+  const exec::CommandT &command = *planned.command;
+  std::string text =
+      fmt::format("{}: {}, {}\n", planned.id, describeKind(command),
+                  describePhase(command.phase));
+  std::string computed = describeAll(planned.outputs);
+  if (planned.isInside && planned.tensor >= 0 && planned.outputs.size() == 1)
+    computed = fmt::format("something inside '{}'",
+                           plan.getTensor(planned.tensor).name);
+  text += fmt::format("  It computes {} from {}.\n", computed,
+                      describeAll(planned.inputs));
+  text += fmt::format("  On each device: {}, {} read and written.\n",
+                      formatFlops(command.flops), formatBytes(command.bytes));
+  if (command.span && command.span->file() >= 0)
+    text += "\n  It comes from:\n" + source.quote(*command.span);
+  return text;
+}
+
 std::optional<std::string> plan::explain(const exec::ExecutableT &executable,
                                          std::string_view id,
                                          const ReadSource &readSource,
                                          std::string &message) {
   Explainer explainer(executable, readSource);
-  if (const PlannedCommand *planned = explainer.findCollective(id))
-    return explainer.explainCollective(*planned);
+  if (const PlannedCommand *planned = explainer.findCommand(id))
+    return planned->getCollective() ? explainer.explainCollective(*planned)
+                                    : explainer.explainOp(*planned);
   std::string text;
   for (int tensor : explainer.findTensors(id))
     text += (text.empty() ? "" : "\n") + explainer.explainTensor(tensor);

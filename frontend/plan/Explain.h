@@ -14,9 +14,11 @@ namespace meshc::plan {
 using ReadSource =
     std::function<std::optional<std::string>(std::string_view path)>;
 
-/// Says in sentences why a collective ("c17") is in the program, or what
-/// becomes of a named value ("h", "t4"): what needed what, the rule, the spec
-/// lines, payload and bytes sent, the best rejected alternative.
+/// Says in sentences why a collective ("c17") is in the program, why a named
+/// value ("h", "t4") lies as it does, or what an operation ("o3") computes:
+/// what needed what, the rules, the spec lines, payload and bytes sent, the
+/// best rejected alternative. Of a name with scopes the end is enough where
+/// only one value has it.
 ///
 /// Errors: nothing for an unknown id; `message` then says so, with a
 /// suggestion.

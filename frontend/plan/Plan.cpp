@@ -2,8 +2,6 @@
 
 #include "layout/Sharding.h"
 
-#include <algorithm>
-#include <cassert>
 #include <cstdlib>
 
 using namespace meshc;
@@ -100,31 +98,40 @@ Plan::Plan(const exec::ExecutableT &executable)
   if (!program)
     return;
   followValues();
-  assignOwners();
 }
 
 std::string Plan::getTensorId(int tensor) {
   return "t" + std::to_string(tensor);
 }
 
-/// Values of one name differ in their role; the first of these that a phase
-/// computes is meant.
-static std::vector<exec::BufferRole> getRolesOf(exec::Phase phase) {
-  using Role = exec::BufferRole;
-  switch (phase) {
-  case exec::Phase::forward:
-    return {Role::activation, Role::output, Role::input, Role::parameter,
-            Role::state};
-  case exec::Phase::backward:
-    return {Role::gradient, Role::output};
-  case exec::Phase::update:
-    return {Role::parameter, Role::state, Role::gradient, Role::output};
-  }
-  std::abort();
+std::string Plan::getName(int tensor) const {
+  const exec::TensorT &value = getTensor(tensor);
+  return value.inside ? "inside " + value.name : value.name;
 }
 
-int Plan::findTensor(std::string_view name, exec::Phase phase) const {
-  for (exec::BufferRole role : getRolesOf(phase))
+bool Plan::isStored(int tensor) const {
+  switch (getTensor(tensor).role) {
+  case exec::BufferRole::parameter:
+  case exec::BufferRole::state:
+  case exec::BufferRole::input:
+  case exec::BufferRole::output:
+    return true;
+  case exec::BufferRole::activation:
+  case exec::BufferRole::gradient:
+  case exec::BufferRole::communication:
+  case exec::BufferRole::workspace:
+    break;
+  }
+  for (const PlannedCommand &planned : commands)
+    for (const ValueSource &output : planned.outputs)
+      if (output.tensor == tensor)
+        return true;
+  return false;
+}
+
+int Plan::findTensor(std::string_view name,
+                     std::initializer_list<exec::BufferRole> roles) const {
+  for (exec::BufferRole role : roles)
     for (size_t tensor = 0; tensor < executable.tensors.size(); ++tensor)
       if (executable.tensors[tensor]->role == role &&
           executable.tensors[tensor]->name == name)
@@ -133,20 +140,13 @@ int Plan::findTensor(std::string_view name, exec::Phase phase) const {
 }
 
 void Plan::followValues() {
+  using Role = exec::BufferRole;
   std::vector<ValueSource> held(executable.buffers.size());
-  std::vector<bool> isUsed(executable.buffers.size());
-  auto start = [&](int buffer, int tensor) {
-    held[size_t(buffer)] = {tensor, -1};
-    isUsed[size_t(buffer)] = true;
-  };
-  std::vector<int> variableOf(executable.buffers.size(), -1);
-  for (const auto &variable : executable.variables) {
-    int tensor = findTensor(variable->name, exec::Phase::update);
-    variableOf[size_t(variable->buffer)] = tensor;
-    start(variable->buffer, tensor);
-  }
+  for (const auto &variable : executable.variables)
+    held[size_t(variable->buffer)] = {
+        findTensor(variable->name, {Role::parameter, Role::state}), -1};
   for (const auto &input : program->inputs)
-    start(input->buffer, findTensor(input->name, exec::Phase::forward));
+    held[size_t(input->buffer)] = {findTensor(input->name, {Role::input}), -1};
 
   for (const auto &source : program->commands) {
     PlannedCommand planned;
@@ -157,45 +157,17 @@ void Plan::followValues() {
     size_t firstResult = source->operands.size() - size_t(source->results);
     for (size_t operand = 0; operand < firstResult; ++operand)
       planned.inputs.push_back(held[size_t(source->operands[operand]->buffer)]);
-
-    planned.tensor = findTensor(source->name, source->phase);
-    // With several results the command is called by one of them. A result in a
-    // buffer of its own has that buffer's name; the one that took over another
-    // value's buffer is the one the command is called by.
-    bool isNameTaken = false;
-    for (size_t operand = firstResult; operand < source->operands.size();
-         ++operand) {
-      auto buffer = size_t(source->operands[operand]->buffer);
-      int tensor = planned.tensor;
-      if (variableOf[buffer] >= 0)
-        tensor = variableOf[buffer];
-      else if (source->results > 1 && !isUsed[buffer])
-        tensor = findTensor(executable.buffers[buffer]->name, source->phase);
-      else if (isNameTaken)
-        tensor = -1;
-      isNameTaken |= tensor == planned.tensor;
-      held[buffer] = {tensor, index};
-      isUsed[buffer] = true;
-      planned.outputs.push_back(held[buffer]);
+    for (size_t position = firstResult; position < source->operands.size();
+         ++position) {
+      const exec::OperandT &operand = *source->operands[position];
+      ValueSource output{operand.inside ? -1 : operand.tensor, index};
+      planned.tensor = operand.tensor;
+      planned.isInside = operand.inside;
+      planned.outputs.push_back(output);
     }
-    if (planned.tensor < 0 && !planned.outputs.empty())
-      planned.tensor = planned.outputs.back().tensor;
+    for (size_t output = 0; output < planned.outputs.size(); ++output)
+      held[size_t(source->operands[firstResult + output]->buffer)] =
+          planned.outputs[output];
     commands.push_back(std::move(planned));
   }
-}
-
-void Plan::assignOwners() {
-  for (size_t index = commands.size(); index-- > 0;)
-    for (const ValueSource &input : commands[index].inputs) {
-      if (input.command < 0)
-        continue;
-      PlannedCommand &writer = commands[size_t(input.command)];
-      assert(size_t(input.command) < index && "written after it is read");
-      // Going backwards, the first reader in program order has the last word.
-      bool isNamed = std::any_of(
-          writer.outputs.begin(), writer.outputs.end(),
-          [](const ValueSource &output) { return output.tensor >= 0; });
-      if (!isNamed && commands[index].tensor >= 0)
-        writer.tensor = commands[index].tensor;
-    }
 }

@@ -4,10 +4,11 @@
 /// What a command list says about itself, read once for every view of the plan.
 ///
 /// A command list knows buffers and memory; a reader of the plan thinks in the
-/// named values of the spec. The two are brought together by following each
-/// value from the command that writes it to those that read it: a buffer stands
-/// for whatever was written to it last. A value without a name ("the product
-/// inside h = relu(x w + b)") belongs to the named value that it leads to.
+/// named values of the spec. Operands say which named value they are; what has
+/// none is followed from the command that writes it to those that read it: a
+/// buffer stands for whatever was written to it last. A value without a name
+/// ("the product inside h = relu(x w + b)") belongs to the named value that it
+/// leads to.
 
 #include "layout/Mesh.h"
 #include "runtime/exec_generated.h"
@@ -30,6 +31,8 @@ struct PlannedCommand {
   std::vector<ValueSource> outputs;
   /// The named value it computes or helps to compute; -1 if there is none.
   int tensor = -1;
+  /// Whether it only helps to compute it.
+  bool isInside = false;
 
   /// Null unless it communicates.
   const exec::CollectiveT *getCollective() const;
@@ -48,15 +51,21 @@ struct Plan {
 
   /// Id of a tensor, "t7".
   static std::string getTensorId(int tensor);
-  /// The tensor called `name` that a value of this phase would be; -1 if none.
-  int findTensor(std::string_view name, exec::Phase phase) const;
+  /// The tensor called `name` with one of `roles`, the first of them that there
+  /// is; -1 if none.
+  int findTensor(std::string_view name,
+                 std::initializer_list<exec::BufferRole> roles) const;
   const exec::TensorT &getTensor(int tensor) const {
     return *executable.tensors[size_t(tensor)];
   }
+  /// The name of a tensor; "inside h" where only something inside is computed.
+  std::string getName(int tensor) const;
+  /// Whether the value is ever in memory as a whole: what is computed and read
+  /// within one fused operation is not.
+  bool isStored(int tensor) const;
 
 private:
   void followValues();
-  void assignOwners();
 };
 
 /// How often a command runs in one step. The schema has no loops, so once.

@@ -84,7 +84,7 @@ Json PlanWriter::getTensor(size_t index) const {
                     {"axes", getAxisNames(dim->axes)},
                     {"local_size", getLocalSize(*dim)}});
   Json json = {{"id", Plan::getTensorId(int(index))},
-               {"name", tensor.name},
+               {"name", plan.getName(int(index))},
                {"role", getRoleName(tensor.role)},
                {"dtype", getName(tensor.layout->element)},
                {"dims", std::move(dims)}};

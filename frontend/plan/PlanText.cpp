@@ -1,123 +1,18 @@
 #include "frontend/plan/PlanText.h"
 
+#include "frontend/plan/FoldScopes.h"
 #include "frontend/plan/MemoryUse.h"
 #include "frontend/plan/Plan.h"
 #include "frontend/plan/Quantities.h"
+#include "frontend/plan/ValueTable.h"
 #include "layout/Sharding.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <map>
-#include <optional>
 
 using namespace meshc;
 using namespace meshc::plan;
-
-//===-- Table -------------------------------------------------------------===//
-
-/// Columns of a page. The caps and the gaps of two blanks make up the width.
-static constexpr size_t pageWidth = 100, indent = 2, gap = 2, nameCap = 34,
-                        shapeCap = 50, bytesWidth = 8;
-static_assert(indent + nameCap + gap + shapeCap + gap + bytesWidth <=
-              pageWidth);
-
-namespace {
-/// Values under headings, aligned over the whole table.
-class ValueTable {
-public:
-  struct Row {
-    std::string name;
-    std::vector<std::string> shape; ///< pieces, joined by ", "
-    std::string bytes;
-    std::vector<std::string> communication;
-  };
-
-  void addHeading(std::string heading) {
-    entries.push_back({std::move(heading), std::nullopt});
-  }
-  void addRow(Row row) {
-    nameWidth = std::max(nameWidth, std::min(row.name.size(), nameCap));
-    shapeWidth =
-        std::max(shapeWidth, std::min(join(row.shape).size(), shapeCap));
-    entries.push_back({"", std::move(row)});
-  }
-  std::string render() const;
-
-private:
-  struct Entry {
-    std::string heading;
-    std::optional<Row> row;
-  };
-
-  static std::string join(const std::vector<std::string> &pieces) {
-    return fmt::format("{}", fmt::join(pieces, ", "));
-  }
-  std::vector<std::string> wrap(const std::vector<std::string> &pieces) const;
-  void renderRow(const Row &row, std::string &text) const;
-
-  std::vector<Entry> entries;
-  // The titles of the columns need as much.
-  size_t nameWidth = 5, shapeWidth = 14;
-};
-} // namespace
-
-std::vector<std::string>
-ValueTable::wrap(const std::vector<std::string> &pieces) const {
-  std::vector<std::string> lines(1);
-  for (size_t index = 0; index < pieces.size(); ++index) {
-    std::string piece = pieces[index] + (index + 1 < pieces.size() ? "," : "");
-    std::string &line = lines.back();
-    if (line.empty())
-      line = piece;
-    else if (line.size() + 1 + piece.size() <= shapeWidth)
-      line += " " + piece;
-    else
-      lines.push_back(piece);
-  }
-  return lines;
-}
-
-void ValueTable::renderRow(const Row &row, std::string &text) const {
-  bool isLong = row.name.size() > nameWidth;
-  if (isLong)
-    text += fmt::format("{:{}}{}\n", "", indent, row.name);
-  std::vector<std::string> shape = wrap(row.shape);
-  size_t communication = 0;
-  for (size_t index = 0; index < shape.size(); ++index) {
-    bool isFirst = index == 0;
-    std::string line = fmt::format(
-        "{:{}}{:{}}{:{}}{:{}}{:{}}{:>{}}", "", indent,
-        isFirst && !isLong ? row.name : "", nameWidth, "", gap, shape[index],
-        shapeWidth, "", gap, isFirst ? row.bytes : "", bytesWidth);
-    if (communication < row.communication.size() &&
-        line.size() + gap + row.communication[communication].size() <=
-            pageWidth)
-      line +=
-          fmt::format("{:{}}{}", "", gap, row.communication[communication++]);
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  // What does not fit beside the value stands below it.
-  size_t beside =
-      indent + nameWidth + gap + shapeWidth + gap + bytesWidth + gap;
-  for (; communication < row.communication.size(); ++communication) {
-    const std::string &entry = row.communication[communication];
-    bool fits = beside + entry.size() <= pageWidth;
-    text += fmt::format("{:{}}{}\n", "",
-                        fits ? beside : indent + nameWidth + gap, entry);
-  }
-}
-
-std::string ValueTable::render() const {
-  std::string text = "\n";
-  renderRow({"value", {"on each device"}, "bytes", {"communication"}}, text);
-  for (const Entry &entry : entries)
-    if (entry.row)
-      renderRow(*entry.row, text);
-    else
-      text += "\n" + entry.heading + "\n";
-  return text;
-}
 
 //===-- Sections ----------------------------------------------------------===//
 
@@ -126,7 +21,8 @@ class PlanPrinter {
 public:
   PlanPrinter(const exec::ExecutableT &executable,
               const PlanTextOptions &options)
-      : plan(executable), executable(executable), options(options) {}
+      : plan(executable), executable(executable), options(options),
+        scopes(findScopes(executable)) {}
 
   std::string print();
 
@@ -134,8 +30,11 @@ private:
   std::string getTitle() const;
   std::string getSplits() const;
   std::string getLegend() const;
+  std::string getSplitLegend() const;
   std::vector<std::string> getShape(const exec::TensorLayoutT &layout) const;
-  std::string getCommunication(const PlannedCommand &planned) const;
+  ValueRow getRow(int tensor) const;
+  void addSection(ValueTable &table, std::string heading,
+                  std::vector<ValueRow> rows) const;
   void addVariables(ValueTable &table) const;
   void addPhase(ValueTable &table, exec::Phase phase) const;
   std::string getTotals() const;
@@ -144,6 +43,7 @@ private:
   Plan plan;
   const exec::ExecutableT &executable;
   const PlanTextOptions &options;
+  std::set<std::string> scopes;
 };
 } // namespace
 
@@ -171,13 +71,26 @@ std::string PlanPrinter::getSplits() const {
   return fmt::format("layout: {}\n", fmt::join(rules, ", "));
 }
 
-/// What the first split dimension in the table means; empty without any.
+/// What the table's notation means, by the first of its values that use it.
 std::string PlanPrinter::getLegend() const {
+  std::string text = getSplitLegend();
+  for (int tensor = 0; tensor < int(executable.tensors.size()); ++tensor)
+    if (!plan.getTensor(tensor).inside && !plan.isStored(tensor)) {
+      text += fmt::format("'({})': computed and used within one fused "
+                          "operation, never stored as a whole\n",
+                          formatBytes(plan.getTensor(tensor).bytes_per_device));
+      break;
+    }
+  return text.empty() ? text : "\n" + text;
+}
+
+/// What the first split dimension in the table means; empty without any.
+std::string PlanPrinter::getSplitLegend() const {
   for (const auto &tensor : executable.tensors)
     for (const auto &dim : tensor->layout->dims)
       if (!dim->axes.empty()) {
         std::string axes = layout::toString(plan.mesh, getAxes(dim->axes));
-        return fmt::format("\n'{0} {1}@{2}': a device holds {1} of the {3} "
+        return fmt::format("'{0} {1}@{2}': a device holds {1} of the {3} "
                            "positions of {0}, which is split over {2}\n",
                            dim->name, getLocalSize(*dim), axes, dim->size);
       }
@@ -203,30 +116,33 @@ PlanPrinter::getShape(const exec::TensorLayoutT &layout) const {
   return pieces;
 }
 
-/// "c3 all_reduce over model, 5 KiB".
-std::string PlanPrinter::getCommunication(const PlannedCommand &planned) const {
-  const exec::CollectiveT &collective = *planned.getCollective();
-  return fmt::format("{} {} over {}, {}", planned.id, getName(collective.kind),
-                     layout::toString(plan.mesh, getAxes(collective.axes)),
-                     formatBytes(collective.payload_bytes));
+ValueRow PlanPrinter::getRow(int tensor) const {
+  const exec::TensorT &value = plan.getTensor(tensor);
+  return {plan.getName(tensor),
+          getShape(*value.layout),
+          value.bytes_per_device,
+          plan.isStored(tensor),
+          {}};
+}
+
+void PlanPrinter::addSection(ValueTable &table, std::string heading,
+                             std::vector<ValueRow> rows) const {
+  if (rows.empty())
+    return;
+  table.addHeading(std::move(heading));
+  for (ValueRow &row : foldScopes(std::move(rows), scopes))
+    table.addRow(std::move(row));
 }
 
 void PlanPrinter::addVariables(ValueTable &table) const {
   for (auto [role, heading] :
        {std::pair(exec::BufferRole::parameter, "parameters"),
         std::pair(exec::BufferRole::state, "state of the optimizer")}) {
-    bool isFirst = true;
-    for (const auto &tensor : executable.tensors) {
-      if (tensor->role != role)
-        continue;
-      if (isFirst)
-        table.addHeading(heading);
-      isFirst = false;
-      table.addRow({tensor->name,
-                    getShape(*tensor->layout),
-                    formatBytes(tensor->bytes_per_device),
-                    {}});
-    }
+    std::vector<ValueRow> rows;
+    for (int tensor = 0; tensor < int(executable.tensors.size()); ++tensor)
+      if (plan.getTensor(tensor).role == role)
+        rows.push_back(getRow(tensor));
+    addSection(table, heading, std::move(rows));
   }
 }
 
@@ -250,35 +166,37 @@ static bool belongsTo(const exec::TensorT &tensor, exec::Phase phase) {
 }
 
 void PlanPrinter::addPhase(ValueTable &table, exec::Phase phase) const {
-  std::map<int, std::vector<std::string>> communication;
+  std::map<int, std::vector<Communication>> communication;
   for (const PlannedCommand &planned : plan.commands)
-    if (planned.getCollective() && planned.command->phase == phase)
-      communication[planned.tensor].push_back(getCommunication(planned));
+    if (const exec::CollectiveT *collective = planned.getCollective();
+        collective && planned.command->phase == phase)
+      communication[planned.tensor].push_back(
+          {planned.id,
+           fmt::format("{} over {}, {}", getName(collective->kind),
+                       layout::toString(plan.mesh, getAxes(collective->axes)),
+                       formatBytes(collective->payload_bytes))});
 
-  std::vector<ValueTable::Row> rows;
+  std::vector<ValueRow> rows;
   for (size_t index = 0; index < executable.tensors.size(); ++index) {
     const exec::TensorT &tensor = *executable.tensors[index];
     auto sent = communication.find(int(index));
     bool communicates = sent != communication.end();
     // An output that is a named value as well is that value.
     if (!communicates && tensor.role == exec::BufferRole::output &&
-        plan.findTensor(tensor.name, exec::Phase::forward) != int(index))
+        plan.findTensor(tensor.name,
+                        {exec::BufferRole::activation, exec::BufferRole::input,
+                         exec::BufferRole::parameter}) >= 0)
       continue;
-    if (communicates || belongsTo(tensor, phase))
-      rows.push_back(
-          {tensor.name, getShape(*tensor.layout),
-           formatBytes(tensor.bytes_per_device),
-           communicates ? sent->second : std::vector<std::string>()});
+    if (!communicates && (tensor.inside || !belongsTo(tensor, phase)))
+      continue;
+    rows.push_back(getRow(int(index)));
+    if (communicates)
+      rows.back().communication = sent->second;
   }
   // A value without a name that leads to none either.
-  for (std::string &entry : communication[-1])
-    rows.push_back({"(unnamed)", {}, "", {entry}});
-
-  if (rows.empty())
-    return;
-  table.addHeading(getName(phase));
-  for (ValueTable::Row &row : rows)
-    table.addRow(std::move(row));
+  for (Communication &entry : communication[-1])
+    rows.push_back({"(unnamed)", {}, 0, true, {std::move(entry)}});
+  addSection(table, getName(phase), std::move(rows));
 }
 
 //===-- Totals ------------------------------------------------------------===//

@@ -35,9 +35,13 @@ static int countCodePoints(std::string_view text) {
 std::string SourceQuote::quote(const exec::Span &span) {
   if (span.file() < 0)
     return "";
+  const std::string &file = executable.files[size_t(span.file())];
+  // An option stands in for a file; its text is not kept.
+  if (file.starts_with("-"))
+    return fmt::format("  {} on the command line, column {}\n", file,
+                       span.column());
   std::string text =
-      fmt::format("  {}:{}:{}\n", executable.files[size_t(span.file())],
-                  span.line(), span.column());
+      fmt::format("  {}:{}:{}\n", file, span.line(), span.column());
   std::optional<std::string> line = getLine(span.file(), span.line());
   if (!line)
     return text;

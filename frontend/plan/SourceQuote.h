@@ -18,7 +18,8 @@ public:
       : executable(executable), readSource(readSource) {}
 
   /// Empty for a span without a file; only the position where the text cannot
-  /// be read or has changed so that the line is not there.
+  /// be read or has changed so that the line is not there, or where it was an
+  /// option of the command line ("--layout").
   std::string quote(const exec::Span &span);
 
 private:

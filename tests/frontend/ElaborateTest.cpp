@@ -34,6 +34,17 @@ std::vector<std::string> getValueNames(SpecRun &run) {
   return names;
 }
 
+/// The names of values that are more than something inside a value.
+std::vector<std::string> getOwnNames(SpecRun &run) {
+  std::vector<std::string> names;
+  run.module->lookupSymbol<nd::ProgramOp>("forward").walk(
+      [&](mlir::Operation *op) {
+        if (op->getNumResults() && !isInside(op->getLoc()))
+          names.push_back(getValueName(op->getLoc()).str());
+      });
+  return names;
+}
+
 /// The text that an operation's location covers.
 std::string getCoveredText(SpecRun &run, mlir::Operation *op) {
   std::optional<SourceSpan> span = getSpan(op->getLoc());
@@ -108,6 +119,38 @@ TEST(Elaborate, ValuesHaveNamesAndPlaces) {
             "x: f32[batch, in]");
   EXPECT_EQ(getCoveredText(run, getOnly<nd::OutputOp>(run)),
             "o = double(h) as d");
+}
+
+TEST(Elaborate, ValuesOfCallsHaveTheNamesOfTheirScopes) {
+  SpecRun run(head + "fn f(x) {\n"
+                     "  let y = -x\n"
+                     "  return exp(y) }\n"
+                     "fn g(x) { return f(x) }\n"
+                     "model m(x: f32[batch, in]) {\n"
+                     "  let h = f(x) as a\n"
+                     "  let h = f(h) as b\n"
+                     "  let h = g(h)\n"
+                     "  let h = h + tanh(f(h) as c)\n"
+                     "  let h = abs(f(h))\n"
+                     "  output o = sum(h)\n}\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(getOwnNames(run),
+              ElementsAre("x", "a/y", "a/h", "b/y", "b/h", "g/f/y", "h", "c/y",
+                          "c", "h_2", "f/y", "f", "h_3", "o"));
+}
+
+TEST(Elaborate, WhatLeadsToAValueIsInsideIt) {
+  SpecRun run(head + "model m(x: f32[batch, in]) {\n"
+                     "  param w: f32[in, out] = zeros\n"
+                     "  let h = tanh(einsum(x, w -> batch, out) + 1)\n"
+                     "  let z = exp(h)\n"
+                     "  output o = sum(z * z)\n}\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(getOwnNames(run), ElementsAre("x", "w", "h", "z", "o"));
+  mlir::Location product = getOnly<nd::EinsumOp>(run)->getLoc();
+  EXPECT_TRUE(isInside(product));
+  EXPECT_EQ(getValueName(product), "h");
+  EXPECT_EQ(getValueName(getOnly<nd::MulOp>(run)->getLoc()), "o");
 }
 
 TEST(Elaborate, OperationsOfTheLibraryAreAtTheUsersCall) {
@@ -257,7 +300,9 @@ TEST(Samples, TransformerBlock) {
   for (const char *name : {"b1/attn/wq", "b2/attn/wo", "b3/ff/w1",
                            "b4/norm2/gain", "b4/ff/b2", "b1/norm1/bias"})
     EXPECT_THAT(names, Contains(name));
-  EXPECT_THAT(getValueNames(run), Contains("b4/attn/scores"));
+  for (const char *name : {"b4/attn/scores", "b1/h", "b4/h", "b2/attn", "b3/ff",
+                           "b1/norm1", "b4/attn/softmax"})
+    EXPECT_THAT(getOwnNames(run), Contains(name));
 }
 
 /// The sizes and layouts that the end-to-end tests use.

@@ -5,6 +5,7 @@
 #include "runtime/Session.h"
 #include "tests/runtime/LinearModel.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -104,7 +105,8 @@ TEST(ExecutableTest, another_version) {
   ASSERT_FALSE(executable);
   EXPECT_EQ(executable.getError().code, ExitCode::Damaged);
   EXPECT_EQ(executable.getError().message,
-            "the program has version 2, expected 1");
+            fmt::format("the program has version {}, expected {}",
+                        execVersion + 1, execVersion));
 }
 
 TEST(ExecutableTest, another_kind_of_file) {
@@ -297,8 +299,20 @@ const std::vector<Defect> defects = {
      [](auto &data) { getStepCommand(data, 5).operands.pop_back(); }},
     {"unknown collective kind 77",
      [](auto &data) { getCollective(data).kind = exec::CollectiveKind(77); }},
-    {"a collective names tensor 3 of 0",
-     [](auto &data) { getCollective(data).tensor = 3; }},
+    {"operand 0 names tensor 3 of 0",
+     [](auto &data) { getStepCommand(data, 5).operands[0]->tensor = 3; }},
+    {"dimension 'd': impossible rule",
+     [](auto &data) {
+       data.dims.push_back(std::make_unique<exec::NamedDimT>());
+       data.dims.back()->name = "d";
+       data.dims.back()->axes = {{9, 1, 2}};
+     }},
+    {"a source span names file 7 of",
+     [](auto &data) {
+       data.dims.push_back(std::make_unique<exec::NamedDimT>());
+       data.dims.back()->rule_span =
+           std::make_unique<exec::Span>(7, 1, 1, 1, 2);
+     }},
     {"a layout is missing",
      [](auto &data) { getCollective(data).target.reset(); }},
     {"a collective changes the sizes",

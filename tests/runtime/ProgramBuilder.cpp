@@ -182,7 +182,6 @@ exec::CommandT &ProgramBuilder::addCollective(exec::CollectiveKind kind,
   collective.kind = kind;
   collective.source = std::make_unique<exec::TensorLayoutT>(source);
   collective.target = std::make_unique<exec::TensorLayoutT>(target);
-  collective.tensor = -1;
   command.action.Set(std::move(collective));
   command.operands.push_back(view(from, source.element, getLocalShape(source)));
   command.operands.push_back(view(to, target.element, getLocalShape(target)));

@@ -24,6 +24,25 @@ struct Dim {
 
 constexpr int64_t axisSizes[] = {2, 3};
 
+/// A result of a command: its buffer, and its place among the tensors.
+struct Result {
+  int buffer;
+  int tensor;
+  bool inside = false;
+};
+
+/// Tensors in the order in which build() adds them.
+enum {
+  tensorX,
+  tensorW,
+  tensorStep,
+  tensorY,
+  tensorLoss,
+  outputLoss,
+  tensorDy,
+  tensorDw
+};
+
 class ExampleBuilder {
 public:
   ExecutableT build();
@@ -51,7 +70,7 @@ private:
   int addBuffer(const char *name, BufferRole role, uint64_t offset,
                 uint64_t bytes);
   CommandT &addCommand(const char *name, Phase phase, std::vector<int> inputs,
-                       std::vector<int> outputs, int64_t flops, Span span);
+                       std::vector<Result> outputs, int64_t flops, Span span);
   static std::unique_ptr<CauseT> cause(const char *rule, const char *consumer,
                                        const char *operand, const char *needed,
                                        const char *had,
@@ -96,6 +115,9 @@ void ExampleBuilder::addMesh() {
     entry->size = dim.size;
     entry->axes = axes(dim.axes);
     entry->span = own(span(line, 5, 5 + int(entry->name.size())));
+    if (!dim.axes.empty())
+      entry->rule_span =
+          own(dim.axes[0] == 0 ? span(5, 10, 23) : span(5, 24, 39));
     executable.dims.push_back(std::move(entry));
   }
 }
@@ -126,7 +148,7 @@ int ExampleBuilder::addBuffer(const char *name, BufferRole role,
 
 CommandT &ExampleBuilder::addCommand(const char *name, Phase phase,
                                      std::vector<int> inputs,
-                                     std::vector<int> outputs, int64_t flops,
+                                     std::vector<Result> outputs, int64_t flops,
                                      Span span) {
   auto command = std::make_unique<CommandT>();
   command->name = name;
@@ -135,12 +157,17 @@ CommandT &ExampleBuilder::addCommand(const char *name, Phase phase,
   command->bytes = 10 * flops;
   command->results = int(outputs.size());
   command->span = own(span);
-  for (std::vector<int> *side : {&inputs, &outputs})
-    for (int buffer : *side) {
-      auto operand = std::make_unique<OperandT>();
-      operand->buffer = buffer;
-      command->operands.push_back(std::move(operand));
-    }
+  auto add = [&](Result value) {
+    auto operand = std::make_unique<OperandT>();
+    operand->buffer = value.buffer;
+    operand->tensor = value.tensor;
+    operand->inside = value.inside;
+    command->operands.push_back(std::move(operand));
+  };
+  for (int buffer : inputs)
+    add({buffer, -1});
+  for (Result output : outputs)
+    add(output);
   step->commands.push_back(std::move(command));
   return *step->commands.back();
 }
@@ -169,7 +196,6 @@ static CollectiveT makeAllReduce(const char *id, std::vector<AxisRef> axes,
   collective.payload_elements = elements;
   collective.payload_bytes = 4 * elements;
   collective.wire_bytes = wireBytes;
-  collective.tensor = -1;
   return collective;
 }
 
@@ -195,9 +221,9 @@ void ExampleBuilder::addPrograms() {
   variable->buffer = count;
   executable.variables.push_back(std::move(variable));
 
-  addCommand("y", Phase::forward, {x, w}, {y}, 90, product)
+  addCommand("y", Phase::forward, {x, w}, {{y, tensorY}}, 90, product)
       .action.Set(MatmulT());
-  addCommand("", Phase::forward, {y}, {partial}, 18, loss)
+  addCommand("", Phase::forward, {y}, {{partial, tensorLoss, true}}, 18, loss)
       .action.Set(MatmulT());
   CollectiveT forward = makeAllReduce("c1", axes({1}), 3, 16);
   forward.source = layout({{"batch", 6, {0}}}, {1});
@@ -210,14 +236,16 @@ void ExampleBuilder::addPrograms() {
       "an all_gather of 'y' over model";
   forward.causes.back()->alternative->cost_us = 12.5;
   forward.causes.back()->alternative->chosen_cost_us = 7.25;
-  addCommand("", Phase::forward, {partial}, {sum}, 0, loss)
+  addCommand("", Phase::forward, {partial}, {{sum, tensorLoss, true}}, 0, loss)
       .action.Set(std::move(forward));
   // The loss takes over the memory of the product it no longer needs.
-  addCommand("loss", Phase::forward, {sum}, {partial}, 3, loss)
+  addCommand("loss", Phase::forward, {sum}, {{partial, tensorLoss}}, 3, loss)
       .action.Set(KernelT());
-  addCommand("gradient of y", Phase::backward, {y}, {dy}, 9, product)
+  addCommand("gradient of y", Phase::backward, {y}, {{dy, tensorDy}}, 9,
+             product)
       .action.Set(KernelT());
-  addCommand("gradient of w", Phase::backward, {x, dy}, {dw}, 90, product)
+  addCommand("gradient of w", Phase::backward, {x, dy}, {{dw, tensorDw}}, 90,
+             product)
       .action.Set(MatmulT());
   CollectiveT backward = makeAllReduce("c2", axes({0}), 15, 60);
   backward.source = layout({{"in", 5, {}}, {"hidden", 7, {1}}}, {0});
@@ -227,9 +255,11 @@ void ExampleBuilder::addPrograms() {
                                     consumer, "gradient of w", "<hidden@model>",
                                     "<hidden@model> partial sum over data",
                                     {span(5, 10, 23)}));
-  addCommand("gradient of w", Phase::backward, {dw}, {dw}, 0, nowhere)
+  addCommand("gradient of w", Phase::backward, {dw}, {{dw, tensorDw}}, 0,
+             nowhere)
       .action.Set(std::move(backward));
-  addCommand("w", Phase::update, {w, dw, count}, {w, count}, 31, nowhere)
+  addCommand("w", Phase::update, {w, dw, count},
+             {{w, tensorW}, {count, tensorStep}}, 31, nowhere)
       .action.Set(KernelT());
 
   step->name = "step";

@@ -19,22 +19,22 @@ layout: batch -> data, hidden -> model
 
 'batch 3@data': a device holds 3 of the 6 positions of batch, which is split over data
 
-  value          on each device                        bytes  communication
+  value          on each device                         bytes   communication
 
 parameters
-  w              in 5, hidden 3@model                   60 B
+  w              in 5, hidden 3@model                    60 B
 
 state of the optimizer
-  sgd/step       one number                              4 B
+  sgd/step       one number                               4 B
 
 forward
-  x              batch 3@data, in 5                     60 B
-  y              batch 3@data, hidden 3@model           36 B
-  loss           one number, partial sum over data       4 B  c1 all_reduce over model, 12 B
+  x              batch 3@data, in 5                      60 B
+  y              batch 3@data, hidden 3@model            36 B
+  loss           one number, partial sum over data        4 B   c1 all_reduce over model, 12 B
 
 backward
-  gradient of y  batch 3@data, hidden 3@model           36 B
-  gradient of w  in 5, hidden 3@model                   60 B  c2 all_reduce over data, 60 B
+  gradient of y  batch 3@data, hidden 3@model            36 B
+  gradient of w  in 5, hidden 3@model                    60 B   c2 all_reduce over data, 60 B
 
 each training step, on each device
   computation    6 commands, 241 flop (198 flop in matmuls)
@@ -52,6 +52,16 @@ memory on each device: 512 B
 )");
 }
 
+TEST(PlanTextTest, what_is_never_stored_stands_in_parentheses) {
+  exec::ExecutableT executable = plan::makeExample();
+  executable.programs[0]->commands[0]->operands.back()->inside = true;
+  std::string text = render(executable);
+  EXPECT_THAT(text, HasSubstr("\n  y              batch 3@data, hidden 3@model"
+                              "           (36 B)\n"));
+  EXPECT_THAT(text, HasSubstr("\n'(36 B)': computed and used within one fused "
+                              "operation, never stored as a whole\n"));
+}
+
 TEST(PlanTextTest, shows_the_phases_asked_for) {
   std::string text = plan::renderPlanText(plan::makeExample(),
                                           {.phases = {exec::Phase::backward}});
@@ -64,17 +74,16 @@ TEST(PlanTextTest, communication_that_does_not_fit_stands_below_its_value) {
   exec::ExecutableT executable = plan::makeExample();
   exec::TensorT &y = *executable.tensors[3];
   y.name = "blocks/attention/scores_of_all_heads";
-  executable.programs[0]->commands[0]->name = y.name;
   for (const char *dim : {"heads_of_a_group", "positions", "key_positions"}) {
     y.layout->dims.push_back(std::make_unique<exec::DimShardingT>());
     y.layout->dims.back()->name = dim;
     y.layout->dims.back()->size = 1024;
   }
-  executable.programs[0]->commands[2]->name = y.name;
+  executable.programs[0]->commands[2]->operands.back()->tensor = 3;
   std::string text = render(executable);
   EXPECT_THAT(text, HasSubstr(R"(
   blocks/attention/scores_of_all_heads
-                                      batch 3@data, hidden 3@model,                           36 B
+                                      batch 3@data, hidden 3@model,                            36 B
                                       heads_of_a_group 1024, positions 1024,
                                       key_positions 1024
                                       c1 all_reduce over model, 12 B
@@ -88,8 +97,7 @@ TEST(PlanTextTest, communication_that_does_not_fit_stands_below_its_value) {
 TEST(PlanTextTest, a_parameter_that_communicates_is_listed_in_that_phase) {
   exec::ExecutableT executable = plan::makeExample();
   exec::CommandT &collective = *executable.programs[0]->commands[2];
-  collective.name = "w";
-  collective.operands[0]->buffer = executable.variables[0]->buffer;
+  collective.operands.back()->tensor = 1; // w
   std::string text = render(executable);
   size_t forward = text.find("\nforward\n");
   EXPECT_NE(text.find("  w  ", forward), std::string::npos) << text;

@@ -1,0 +1,49 @@
+#ifndef MESHC_FRONTEND_PLAN_VALUETABLE_H
+#define MESHC_FRONTEND_PLAN_VALUETABLE_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace meshc::plan {
+
+struct Communication {
+  std::string id;   ///< "c3"
+  std::string what; ///< "all_reduce over model, 5 KiB"
+};
+
+/// A line of the plan: a value, the block that a device holds, and what is sent
+/// to complete it.
+struct ValueRow {
+  std::string name;
+  std::vector<std::string> shape; ///< pieces, joined by ", "
+  int64_t bytes = 0;              ///< on each device; 0: not shown
+  bool isStored = true;           ///< else the bytes stand in parentheses
+  std::vector<Communication> communication;
+};
+
+/// Values under headings, aligned over the whole table.
+class ValueTable {
+public:
+  void addHeading(std::string heading);
+  void addRow(ValueRow row);
+  std::string render() const;
+
+private:
+  struct Entry {
+    std::string heading;
+    std::optional<ValueRow> row;
+  };
+  std::vector<std::string> wrap(const std::vector<std::string> &pieces) const;
+  void renderRow(const ValueRow &row, const std::string &bytes,
+                 std::string &text) const;
+
+  std::vector<Entry> entries;
+  // The titles of the columns need as much.
+  size_t nameWidth = 5, shapeWidth = 14;
+};
+
+} // namespace meshc::plan
+
+#endif

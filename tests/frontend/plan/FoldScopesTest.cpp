@@ -1,0 +1,80 @@
+#include "frontend/plan/FoldScopes.h"
+
+#include <gmock/gmock.h>
+
+using namespace meshc;
+using plan::ValueRow;
+using testing::ElementsAre;
+
+/// Name, shape and communication of each row, for comparison.
+static std::vector<std::string> fold(std::vector<ValueRow> rows) {
+  std::vector<std::string> texts;
+  for (const ValueRow &row :
+       plan::foldScopes(std::move(rows), {"b1", "b2", "b3"})) {
+    std::string text = row.name;
+    for (const std::string &piece : row.shape)
+      text += ", " + piece;
+    text += ": " + std::to_string(row.bytes);
+    for (const plan::Communication &entry : row.communication)
+      text += "; " + entry.id + entry.what;
+    texts.push_back(text);
+  }
+  return texts;
+}
+
+static ValueRow makeRow(const std::string &name, int64_t bytes = 8,
+                        std::vector<plan::Communication> communication = {}) {
+  return {name, {"batch 2"}, bytes, true, std::move(communication)};
+}
+
+TEST(FoldScopes, equal_scopes_become_one_row) {
+  EXPECT_THAT(fold({makeRow("x"), makeRow("b1/h"),
+                    makeRow("b1/y", 4, {{"c1", "sum"}}), makeRow("b2/h"),
+                    makeRow("b2/y", 4, {{"c2", "sum"}}), makeRow("b3/h"),
+                    makeRow("b3/y", 4, {{"c3", "sum"}}), makeRow("loss")}),
+              ElementsAre("x, batch 2: 8", "b1/h, batch 2: 8",
+                          "b1/y, batch 2: 4; c1sum",
+                          "b2, b3, each as b1: 24; c2, c3",
+                          "loss, batch 2: 8"));
+}
+
+TEST(FoldScopes, scopes_stand_behind_what_a_name_begins_with) {
+  EXPECT_THAT(fold({makeRow("gradient of b3/h"), makeRow("gradient of b2/h"),
+                    makeRow("adam/m/b1/w"), makeRow("adam/m/b2/w")}),
+              ElementsAre("gradient of b3/h, batch 2: 8", "b2, as b3: 8",
+                          "adam/m/b1/w, batch 2: 8", "b2, as b1: 8"));
+}
+
+TEST(FoldScopes, what_differs_is_not_folded) {
+  // Another size, another collective, another place.
+  EXPECT_EQ(fold({makeRow("b1/h", 8), makeRow("b2/h", 9)}).size(), 2u);
+  EXPECT_EQ(fold({makeRow("b1/h"), makeRow("b2/h", 8, {{"c1", "sum"}})}).size(),
+            2u);
+  EXPECT_EQ(fold({makeRow("b1/h"), makeRow("x"), makeRow("b2/h")}).size(), 3u);
+}
+
+TEST(FoldScopes, a_few_rows_more_or_less_are_named) {
+  std::vector<ValueRow> rows;
+  for (const char *scope : {"b1", "b2", "b3"})
+    for (const char *name : {"a", "b", "c", "d", "e", "f", "g", "h"}) {
+      if (scope == std::string("b3") && name == std::string("c"))
+        continue;
+      rows.push_back(makeRow(std::string(scope) + "/" + name));
+      if (scope == std::string("b3") && name == std::string("e"))
+        rows.push_back(makeRow("b3/new"));
+    }
+  std::vector<std::string> folded = fold(std::move(rows));
+  ASSERT_EQ(folded.size(), 8u + 3u);
+  EXPECT_EQ(folded[8], "b2, as b1: 64");
+  EXPECT_EQ(folded[9], "b3, as b1, without c, and these:: 64");
+  EXPECT_EQ(folded[10], "b3/new, batch 2: 8");
+}
+
+TEST(FoldScopes, bytes_are_those_that_are_stored) {
+  ValueRow fused = makeRow("b2/h");
+  fused.isStored = false;
+  ValueRow first = makeRow("b1/h");
+  first.isStored = false;
+  EXPECT_EQ(fold({first, makeRow("b1/y"), fused, makeRow("b2/y")}).back(),
+            "b2, as b1: 8");
+}

@@ -1,0 +1,22 @@
+"""The plans that are looked at: a sample under a mesh, a layout and sizes."""
+
+MLP = "samples/mlp.mesh"
+BLOCKS = "samples/transformer_block.mesh"
+
+SMALL_BLOCKS = [f"-D{name}={size}" for name, size in {
+    "batch": 6, "pos": 5, "d_model": 9, "heads": 3, "d_head": 4, "d_ff": 7}.items()]
+
+CASES = {
+    "mlp": [MLP],
+    "mlp-data": [MLP, "--mesh", "data=4", "--layout", "batch=data"],
+    "mlp-pixel": [MLP, "--layout", "batch=data,pixel=model"],
+    "mlp-uneven": [MLP, "-Dbatch=10", "-Dhidden=7", "--mesh", "data=2,model=3",
+                   "--layout", "batch=model,hidden=data"],
+    "mlp-two-axes": [MLP, "--mesh", "a=2,b=2,c=2", "--layout", "batch=c,hidden=a+b"],
+    "blocks": [BLOCKS],
+    "blocks-data": [BLOCKS, "--mesh", "data=8", "--layout", "batch=data"],
+    "blocks-d-model": [BLOCKS, *SMALL_BLOCKS, "--mesh", "a=2,b=3",
+                       "--layout", "batch=a,d_model=b"],
+    "blocks-key-pos": [BLOCKS, *SMALL_BLOCKS, "--mesh", "a=2,b=3",
+                       "--layout", "key_pos=a,heads=b,d_ff=b"],
+}

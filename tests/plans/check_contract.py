@@ -1,0 +1,148 @@
+"""Holds the JSON of every case against the contract of the plan: which fields
+there are, their types, and what has to agree with what."""
+
+import hashlib
+import math
+import sys
+
+import cases
+import compiler
+
+SPAN = {"path": str, "line": int, "column": int, "end_line": int, "end_column": int}
+CAUSE = {
+    "rule": str, "consumer": str, "operand": str, "needed": str, "had": str, "spans": [SPAN],
+    "alternative?": {"description": str, "cost_us": (int, float),
+                     "chosen_cost_us": (int, float)},
+}
+PHASES = {"forward", "backward", "update"}
+CONTRACT = {
+    "schema": {"meshc.plan/1"}, "producer": str, "model": str, "program": {"step", "eval"},
+    "devices": int,
+    "mesh": {"axes": [{"name": str, "size": int}]},
+    "dims": [{"name": str, "size": int, "axes": [str], "span": SPAN}],
+    "spec": {"path": str, "sha256": str},
+    "tensors": [{
+        "id": str, "name": str,
+        "role": {"input", "param", "state", "activation", "output", "gradient"},
+        "dtype": {"f32", "i32"},
+        "dims": [{"name": str, "size": int, "axes": [str], "local_size": int}],
+        "partial?": {"kind": {"sum", "max", "min"}, "axes": [str]},
+        "bytes_global": int, "bytes_per_device": int, "span": SPAN}],
+    "ops": [{
+        "id": str, "name": str, "kind": {"kernel", "matmul", "copy", "slice"},
+        "inputs": [str], "outputs": [str], "phase": PHASES, "repeat": int,
+        "flops_per_device": int, "bytes_per_device": int, "span": SPAN}],
+    "collectives": [{
+        "id": str,
+        "kind": {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "permute",
+                 "exchange"},
+        "axes": [str], "group_size": int, "phase": PHASES, "repeat": int,
+        "payload_elements": int, "payload_bytes": int, "wire_bytes_per_device": int,
+        "tensor": str, "span": SPAN, "cause": CAUSE, "merged_causes?": [CAUSE]}],
+    "memory": {
+        "peak_bytes_per_device": int, "params": int, "gradients": int, "optimizer": int,
+        "activations": int, "communication": int, "workspace": int,
+        "at_peak": [{"name": str, "category": str, "bytes": int}]},
+    "totals": {"flops_per_device": int, "collective_payload_bytes": int,
+               "wire_bytes_per_device": int},
+}
+
+
+def violations(value, contract, place):
+    if isinstance(contract, dict):
+        if not isinstance(value, dict):
+            return [f"{place} is no object"]
+        names = {name.rstrip("?") for name in contract}
+        found = [f"{place} has {name}" for name in value.keys() - names]
+        for name, inner in contract.items():
+            if name.rstrip("?") in value:
+                found += violations(value[name.rstrip("?")], inner,
+                                    f"{place}.{name.rstrip('?')}")
+            elif not name.endswith("?"):
+                found.append(f"{place} has no {name}")
+        return found
+    if isinstance(contract, list):
+        if not isinstance(value, list):
+            return [f"{place} is no list"]
+        return [text for index, entry in enumerate(value)
+                for text in violations(entry, contract[0], f"{place}[{index}]")]
+    if isinstance(contract, set):
+        return [] if value in contract else [f"{place} is {value!r}"]
+    if not isinstance(value, contract) or isinstance(value, bool):
+        return [f"{place} is {value!r}"]
+    return []
+
+
+def disagreements(plan, spec_bytes):
+    """What two places of a plan say differently."""
+    def check(condition, text):
+        if not condition:
+            found.append(text)
+
+    found = []
+    sizes = {axis["name"]: axis["size"] for axis in plan["mesh"]["axes"]}
+    check(plan["devices"] == math.prod(sizes.values()), "devices and mesh")
+    check(plan["spec"]["sha256"] == hashlib.sha256(spec_bytes).hexdigest(), "sha256")
+    tensors = {tensor["id"]: tensor for tensor in plan["tensors"]}
+    commands = {entry["id"] for entry in plan["ops"] + plan["collectives"]}
+    check(len(tensors) == len(plan["tensors"]), "ids of tensors")
+    check(len(commands) == len(plan["ops"] + plan["collectives"]), "ids of commands")
+    names = [(tensor["name"], tensor["role"] == "output") for tensor in plan["tensors"]]
+    check(len(set(names)) == len(names), "names of tensors")
+
+    for tensor in plan["tensors"]:
+        element_bytes = 4
+        elements = local = 1
+        for dim in tensor["dims"]:
+            expected = dim["size"]
+            for axis in dim["axes"]:
+                expected = -(-expected // sizes[axis])
+            check(dim["local_size"] == expected, f"{tensor['name']}: block of {dim['name']}")
+            elements *= dim["size"]
+            local *= dim["local_size"]
+        check(tensor["bytes_global"] == element_bytes * elements, tensor["name"] + ": bytes")
+        check(tensor["bytes_per_device"] == element_bytes * local,
+              tensor["name"] + ": bytes on a device")
+    for op in plan["ops"]:
+        for value in op["inputs"] + op["outputs"]:
+            check(value in tensors or value in commands, f"{op['id']} names {value}")
+    for collective in plan["collectives"]:
+        check(collective["tensor"] in tensors, f"{collective['id']}: its tensor")
+        check(collective["group_size"] == math.prod(sizes[axis] for axis in collective["axes"]),
+              f"{collective['id']}: its group")
+        check(collective["payload_bytes"] == 4 * collective["payload_elements"],
+              f"{collective['id']}: its payload")
+        check(collective["cause"]["spans"], f"{collective['id']}: no line caused it")
+    memory = plan["memory"]
+    parts = ["params", "gradients", "optimizer", "activations", "communication", "workspace"]
+    check(memory["peak_bytes_per_device"] == sum(memory[part] for part in parts), "memory")
+    totals = plan["totals"]
+    check(totals["collective_payload_bytes"] ==
+          sum(entry["repeat"] * entry["payload_bytes"] for entry in plan["collectives"]),
+          "total payload")
+    check(totals["flops_per_device"] ==
+          sum(entry["repeat"] * entry["flops_per_device"] for entry in plan["ops"]),
+          "total flops")
+    return found
+
+
+def main():
+    meshc = compiler.Compiler(sys.argv[1], sys.argv[2])
+    problems = []
+    for name, arguments in cases.CASES.items():
+        plan = meshc.plan(*arguments)
+        with open(f"{sys.argv[2]}/{arguments[0]}", "rb") as spec:
+            found = violations(plan, CONTRACT, "plan") + disagreements(plan, spec.read())
+        problems += [f"{name}: {text}" for text in found]
+        # Of a long plan about twenty of each kind.
+        asked = [entry for kind in ("collectives", "ops", "tensors")
+                 for entry in plan[kind][::max(1, len(plan[kind]) // 20)]]
+        for entry in asked:
+            text = meshc.run("explain", entry["id"])
+            if "no reason" in text or not text:
+                problems.append(f"{name}: explain {entry['id']}: {text}")
+    if problems:
+        sys.exit("\n".join(problems))
+
+
+main()

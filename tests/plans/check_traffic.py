@@ -1,0 +1,184 @@
+"""What one device communicates, read from the plan's JSON, against closed formulas.
+
+Source of the formulas: Shazeer et al., "Mesh-TensorFlow: Deep Learning for
+Supercomputers", NeurIPS 2018, section 8, with the gradients of the bias and of
+the input added. All are elements that one device brings into an all_reduce.
+"""
+
+import collections
+import sys
+
+import compiler
+
+PLAIN = "tests/plans/plain_mlp.mesh"
+BLOCKS = "samples/transformer_block.mesh"
+
+
+def elements(plan, *phases):
+    """Payload elements by axis over the collectives of `phases`; anything but an
+    all_reduce stands under its own name."""
+    total = collections.Counter()
+    for entry in plan["collectives"]:
+        if entry["phase"] in phases:
+            axes = "+".join(entry["axes"])
+            key = axes if entry["kind"] == "all_reduce" else f"{entry['kind']} {axes}"
+            total[key] += entry["repeat"] * entry["payload_elements"]
+    return dict(total)
+
+
+def mlp_table(b, io, h):
+    """Layout: mesh, rules, elements of the forward pass, those the backward pass
+    adds. Axes: rows r = 2, cols c = 2, planes p = 2; all n = 4."""
+    r = c = p = 2
+    return {
+        "none": ("all=4", "", {}, {}),
+        "batch": ("all=4", "batch=all", {}, {"all": 2 * io * h + h}),
+        "hidden": ("all=4", "hidden=all", {"all": b * io}, {"all": b * io}),
+        "batch, hidden": ("rows=2,cols=2", "batch=rows,hidden=cols",
+                          {"cols": b // r * io},
+                          {"cols": b // r * io, "rows": 2 * io * h // c + h // c}),
+        "io": ("all=4", "io=all", {"all": b * h}, {"all": b * h}),
+        "batch, io": ("rows=2,cols=2", "batch=rows,io=cols",
+                      {"cols": b // r * h},
+                      {"cols": b // r * h, "rows": 2 * io * h // c + h}),
+        "hidden, io": ("rows=2,cols=2", "hidden=rows,io=cols",
+                       {"cols": b * h // r, "rows": b * io // c},
+                       {"cols": b * h // r, "rows": b * io // c}),
+        "batch, hidden, io": ("rows=2,cols=2,planes=2", "batch=rows,hidden=cols,io=planes",
+                              {"planes": b * h // (r * c), "cols": b * io // (r * p)},
+                              {"planes": b * h // (r * c), "cols": b * io // (r * p),
+                               "rows": 2 * io * h // (c * p) + h // c}),
+    }
+
+
+# The same for b = 8, io = 16, h = 32 in numbers: forward, whole step.
+NUMBERS = {
+    "none": ({}, {}),
+    "batch": ({}, {"all": 1024 + 32}),
+    "hidden": ({"all": 128}, {"all": 256}),
+    "batch, hidden": ({"cols": 64}, {"cols": 128, "rows": 512 + 16}),
+    "io": ({"all": 256}, {"all": 512}),
+    "batch, io": ({"cols": 128}, {"cols": 256, "rows": 512 + 32}),
+    "hidden, io": ({"cols": 128, "rows": 64}, {"cols": 256, "rows": 128}),
+    "batch, hidden, io": ({"planes": 64, "cols": 32},
+                          {"planes": 128, "cols": 64, "rows": 256 + 16}),
+}
+
+
+# Small programs with what their evaluation may communicate: kind, axes and
+# payload of each collective.
+SPECS = {
+    "two sums over one axis are added before they are completed": ("""
+mesh m = 2
+dim b = 4  dim c = 6  dim d = 3
+layout { b -> m }
+model f(x: f32[b, c], y: f32[b, c], u: f32[b, d], v: f32[b, d]) {
+  output z = einsum(x, u -> c, d) + einsum(y, v -> c, d)
+}""", [("all_reduce", "m", 6 * 3)]),
+    "scaled sums too": ("""
+mesh m = 2
+dim b = 4  dim c = 6  dim d = 3
+layout { b -> m }
+model f(x: f32[b, c], y: f32[b, c], u: f32[b, d], v: f32[b, d]) {
+  output z = 0.5 * einsum(x, u -> c, d) + 0.25 * einsum(y, v -> c, d)
+}""", [("all_reduce", "m", 6 * 3)]),
+    "a sum that is needed split is not completed everywhere": ("""
+mesh m = 2
+dim b = 4  dim c = 6  dim d = c
+layout { b -> m  d -> m }
+model f(x: f32[b, c]) {
+  output z = rename(sum(x, over = b), c -> d)
+}""", [("reduce_scatter", "m", 6)]),
+    "a sum over two axes is one": ("""
+mesh m = 2, n = 2
+dim b = 4  dim c = 8
+layout { b -> m  c -> n }
+model f(x: f32[b, c]) {
+  output z = exp(sum(x))
+}""", [("all_reduce", "m+n", 1)]),
+}
+
+
+class Checker:
+    def __init__(self, meshc):
+        self.meshc = meshc
+        self.problems = []
+
+    def expect(self, found, expected, place):
+        if found != expected:
+            self.problems.append(f"{place}: {found}, expected {expected}")
+
+    def check_mlp(self, b, io, h):
+        for name, (mesh, rules, forward, backward) in mlp_table(b, io, h).items():
+            plan = self.meshc.plan(PLAIN, "--mesh", mesh, "--layout", rules,
+                                   f"-Dbatch={b}", f"-Dio={io}", f"-Dhidden={h}")
+            place = f"plain MLP {b}, {io}, {h}, split {name}"
+            step = dict(collections.Counter(forward) + collections.Counter(backward))
+            self.expect(elements(plan, "forward"), forward, place + ", forward")
+            self.expect(elements(plan, "backward"), backward, place + ", backward")
+            self.expect(elements(plan, "forward", "backward", "update"), step, place + ", step")
+            if (b, io, h) == (8, 16, 32):
+                self.expect((forward, step), NUMBERS[name], place + ": the formula")
+
+    def check_blocks(self, mesh, rules, sizes):
+        """heads and d_ff over `model`: two all_reduces of the activations in each
+        block and pass. batch over `data`: the gradients of the parameters."""
+        plan = self.meshc.plan(BLOCKS, "--mesh", mesh, "--layout", rules,
+                               *[f"-D{name}={size}" for name, size in sizes.items()])
+        place = f"blocks on {mesh}"
+        axes = dict(axis.split("=") for axis in mesh.split(","))
+        activation = (-(-sizes["batch"] // int(axes.get("data", 1)))
+                      * sizes["pos"] * sizes["d_model"])
+        over = collections.defaultdict(list)
+        tensors = {tensor["id"]: tensor for tensor in plan["tensors"]}
+        for entry in plan["collectives"]:
+            over["+".join(entry["axes"]), entry["phase"]].append(entry)
+            self.expect(entry["kind"], "all_reduce", f"{place}, {entry['id']}")
+        if "model" in axes:
+            for phase in ("forward", "backward"):
+                found = over.pop(("model", phase), [])
+                self.expect([entry["payload_elements"] for entry in found],
+                            [activation] * 8, f"{place}, over model, {phase}")
+                blocks = collections.Counter(
+                    tensors[entry["tensor"]]["name"].removeprefix("gradient of ").split("/")[0]
+                    for entry in found)
+                self.expect(blocks, {f"b{number}": 2 for number in range(1, 5)},
+                            f"{place}, over model, {phase}, by block")
+        if "data" in axes:
+            summed = sorted(tensors[entry["tensor"]]["name"]
+                            for entry in over.pop(("data", "backward"), []))
+            parameters = sorted("gradient of " + tensor["name"]
+                                for tensor in plan["tensors"] if tensor["role"] == "param")
+            self.expect(summed, parameters, f"{place}, over data")
+        self.expect(dict(over), {}, f"{place}, anything else")
+
+
+    def check_specs(self):
+        for name, (text, expected) in SPECS.items():
+            path = f"{self.meshc.folder.name}/small.mesh"
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            found = [(entry["kind"], "+".join(sorted(entry["axes"])), entry["payload_elements"])
+                     for entry in self.meshc.plan(path)["collectives"]]
+            self.expect(found, expected, name)
+
+
+def main():
+    checker = Checker(compiler.Compiler(sys.argv[1], sys.argv[2]))
+    checker.check_mlp(8, 16, 32)
+    checker.check_mlp(24, 48, 96)
+    checker.check_specs()
+    sizes = {"batch": 8, "pos": 5, "d_model": 12, "heads": 6, "d_head": 3, "d_ff": 10}
+    rules = "batch=data,heads=model,d_ff=model"
+    checker.check_blocks("data=2,model=2", rules, sizes)
+    checker.check_blocks("data=4,model=2", rules,
+                         {"batch": 16, "pos": 128, "d_model": 512, "heads": 8,
+                          "d_head": 64, "d_ff": 2048})
+    checker.check_blocks("data=2,model=3", rules, {**sizes, "batch": 7, "d_ff": 11})
+    checker.check_blocks("data=4", "batch=data", sizes)
+    checker.check_blocks("model=2", "heads=model,d_ff=model", sizes)
+    if checker.problems:
+        sys.exit("\n".join(checker.problems))
+
+
+main()
