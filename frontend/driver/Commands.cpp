@@ -6,6 +6,7 @@
 #include "frontend/plan/Explain.h"
 #include "frontend/plan/PlanJson.h"
 #include "frontend/plan/PlanText.h"
+#include "frontend/syntax/Diagnostics.h"
 #include "runtime/Executable.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -115,8 +116,18 @@ static int printExplanation(const exec::ExecutableT &executable,
   return write("", *text);
 }
 
+/// What a code of an error message means.
+static std::optional<std::string> explainCode(const std::string &id) {
+  for (const frontend::CodeInfo &info : frontend::getAllCodes())
+    if (id == info.id)
+      return fmt::format("{}: {}\n", info.id, info.explanation);
+  return std::nullopt;
+}
+
 int meshc::driver::runExplain(const SpecArguments &spec,
                               const ExplainArguments &explain) {
+  if (std::optional<std::string> text = explainCode(explain.id))
+    return write("", *text);
   if (!spec.path.empty()) {
     Session session(spec);
     if (!session.elaborate() || !session.compile({}, Stage::Exec))

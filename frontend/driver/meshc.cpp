@@ -112,10 +112,12 @@ int main(int argc, char **argv) {
       ->type_name("ARGUMENTS");
 
   CLI::App *explainCommand = app.add_subcommand(
-      "explain", "why is this collective (c17) or tensor (h) as it is");
+      "explain", "why is this collective (c17), value (h) or operation (o3) as "
+                 "it is; what does an error code (MC0603) mean");
   explainCommand
       ->add_option("id", explain.id,
-                   "a collective or a tensor of the last plan")
+                   "a collective, value or operation of the last plan, or a "
+                   "code")
       ->required();
   explainCommand->add_option("spec", spec.path,
                              "plan this spec instead of taking the last plan");
