@@ -30,10 +30,16 @@ Attribute AxisRefAttr::parse(AsmParser &parser, Type) {
              pre, size);
 }
 
+static void printAxis(AsmPrinter &printer, AxisRefAttr axis) {
+  printer.printKeywordOrString(axis.getName().getValue());
+  if (axis.getSize() != 0)
+    printer << ":(" << axis.getPre() << ")" << axis.getSize();
+}
+
 void AxisRefAttr::print(AsmPrinter &printer) const {
-  printer.printKeywordOrString(getName().getValue());
-  if (getSize() != 0)
-    printer << ":(" << getPre() << ")" << getSize();
+  // Behind the mnemonic: #nd<axis model>.
+  printer << " ";
+  printAxis(printer, *this);
 }
 
 //===-- Lists of axes: model, or (data, model) ----------------------------===//
@@ -52,7 +58,7 @@ static ParseResult parseAxes(AsmParser &parser,
 }
 
 static void printAxes(AsmPrinter &printer, ArrayRef<AxisRefAttr> axes) {
-  auto printOne = [&](AxisRefAttr axis) { axis.print(printer); };
+  auto printOne = [&](AxisRefAttr axis) { printAxis(printer, axis); };
   if (axes.size() == 1)
     return printOne(axes.front());
   printer << "(";

@@ -10,6 +10,10 @@ using namespace mlir;
 using namespace meshc::nd;
 
 LogicalResult meshc::nd::verifyElementwise(Operation *op, ValueRange typed) {
+  // One operand agrees with itself: its constraints begin one further on.
+  bool isUnary = op->getNumOperands() == 1;
+  StringRef dimsLabel = isUnary ? "(C1)" : "(C2)";
+  StringRef elementsLabel = isUnary ? "(C2)" : "(C3)";
   llvm::SmallDenseMap<StringAttr, int64_t> sizes;
   for (Value operand : op->getOperands())
     for (DimAttr dim : cast<NamedTensorType>(operand.getType()).getDims()) {
@@ -25,15 +29,18 @@ LogicalResult meshc::nd::verifyElementwise(Operation *op, ValueRange typed) {
         auto known = sizes.find(dim.getName());
         return known == sizes.end() || known->second != dim.getSize();
       }))
-    return op->emitOpError(
-        "(C2) the result must have the union of the operands' dimensions");
+    return op->emitOpError(dimsLabel)
+           << " the result must have the "
+           << (isUnary ? "operand's dimensions"
+                       : "union of the operands' dimensions");
   for (Value value : typed) {
     Type first =
         cast<NamedTensorType>(typed.front().getType()).getElementType();
     Type other = cast<NamedTensorType>(value.getType()).getElementType();
     if (first != other)
-      return op->emitOpError("(C3) expected one element type, found ")
-             << first << " and " << other;
+      return op->emitOpError(elementsLabel)
+             << " expected one element type, found " << first << " and "
+             << other;
   }
   if (isa<CompareOp>(op) && !result.getElementType().isInteger(1))
     return op->emitOpError("(C3) the result of a comparison is boolean");

@@ -102,6 +102,13 @@ ReduceKind fromLayout(layout::ReduceKind kind); // not None
 
 namespace meshc::nd {
 
+/// "sharding<"a"@x> partial sum over y", for messages.
+std::string toString(ShardingAttr sharding);
+/// Checks that `type` has a sharding and that its axes are axes of the mesh, or
+/// parts of them that go together. An error stands at `op`, behind `label`.
+llvm::LogicalResult verifySharding(mlir::Operation *op, NamedTensorType type,
+                                   const layout::Mesh &mesh,
+                                   llvm::StringRef label = "");
 /// Checks that every value of the program has a sharding and that the shardings
 /// of each operation's operands and result are what PartitionOpInterface says
 /// they may be together. One error per operation.

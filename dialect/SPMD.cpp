@@ -32,7 +32,10 @@ static LogicalResult verifyLocal(Operation *op, Type global, Type local) {
   if (!named || !named.getSharding())
     return op->emitOpError("(C1) needs a sharded tensor type, found ")
            << global;
-  RankedTensorType expected = nd::getLocalType(named, nd::getMesh(op));
+  layout::Mesh mesh = nd::getMesh(op);
+  if (failed(nd::verifySharding(op, named, mesh, "(C1) ")))
+    return failure();
+  RankedTensorType expected = nd::getLocalType(named, mesh);
   if (expected != local)
     return op->emitOpError("(C1) one device holds ")
            << expected << " of " << global << ", found " << local;
@@ -64,6 +67,21 @@ LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifyVariable(*this, getVariableAttr(), getValue().getType(), tables);
 }
 
+LogicalResult AxisIndexOp::verify() {
+  layout::Mesh mesh = nd::getMesh(*this);
+  std::optional<int32_t> axis = mesh.findAxis(getAxis().getName().getValue());
+  if (!axis)
+    return emitOpError("(C1) the mesh has no axis ") << getAxis().getName();
+  layout::Sharding sharding;
+  sharding.dims = {{nd::getAxisRef(getAxis(), mesh)}};
+  if (!layout::getViolation(mesh, sharding, 1).empty())
+    return emitOpError("(C1) axis ")
+           << getAxis().getName() << " of size " << mesh.getAxisSize(*axis)
+           << " has no part (" << getAxis().getPre() << ")"
+           << getAxis().getSize();
+  return success();
+}
+
 //===-- Collectives -------------------------------------------------------===//
 
 static LogicalResult verifyCollective(CollectiveOpInterface op) {
@@ -74,16 +92,25 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
     return op->emitOpError(
         "(C1) source and target must be one tensor under two shardings");
   layout::Mesh mesh = nd::getMesh(op);
+  for (nd::NamedTensorType type : {source, target})
+    if (failed(nd::verifySharding(op, type, mesh, "(C1) ")))
+      return failure();
   if (nd::getLocalType(source, mesh) != op.getInput().getType() ||
       nd::getLocalType(target, mesh) != op.getResult().getType())
     return op->emitOpError("(C2) expected local shapes ")
            << nd::getLocalType(source, mesh) << " and "
            << nd::getLocalType(target, mesh);
-  if (!layout::isReshardStep(mesh, source.getSizes(), op.getKind(),
+  // Terms of one kind say nothing about those of another.
+  bool changesKind = source.isPartial() && target.isPartial() &&
+                     source.getSharding().getPartialKind() !=
+                         target.getSharding().getPartialKind();
+  if (changesKind ||
+      !layout::isReshardStep(mesh, source.getSizes(), op.getKind(),
                              nd::getSharding(source, mesh),
                              nd::getSharding(target, mesh)))
     return op->emitOpError("(C3) cannot take ")
-           << source.getSharding() << " to " << target.getSharding();
+           << nd::toString(source.getSharding()) << " to "
+           << nd::toString(target.getSharding());
   return success();
 }
 

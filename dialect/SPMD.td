@@ -33,11 +33,15 @@ def SPMD_ProgramOp : SPMD_Op<"program",
 
 //===-- Border of a program -----------------------------------------------===//
 
-// `global` is the sharded tensor of which the value is this device's block.
-// (C1) the value has the local shape and element type of `global`.
-
 def SPMD_InputOp : SPMD_Op<"input"> {
   let summary = "This device's block of a value given from outside";
+  let description = [{
+    `global` is the sharded tensor of which the value is this device's block.
+    `index_bound` is that of nd.input.
+
+    **Constraints**
+    - (C1) the value has the local shape and the element type of `global`.
+  }];
   let arguments = (ins StrAttr:$name, TypeAttrOf<ND_Tensor>:$global,
                        DefaultValuedAttr<I64Attr, "0">:$index_bound);
   let results = (outs AnyRankedTensor:$result);
@@ -47,6 +51,10 @@ def SPMD_InputOp : SPMD_Op<"input"> {
 
 def SPMD_OutputOp : SPMD_Op<"output"> {
   let summary = "Gives this device's block of a value to the outside";
+  let description = [{
+    **Constraints**
+    - (C1) the value has the local shape and the element type of `global`.
+  }];
   let arguments = (ins StrAttr:$name, TypeAttrOf<ND_Tensor>:$global,
                        AnyRankedTensor:$value);
   let assemblyFormat = "$name `of` $global `,` $value attr-dict `:` type($value)";
@@ -56,6 +64,11 @@ def SPMD_OutputOp : SPMD_Op<"output"> {
 def SPMD_ReadOp : SPMD_Op<"read",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "This device's block of a variable, as it was at the start";
+  let description = [{
+    **Constraints**
+    - (C1) the symbol is a variable with a sharding; the value has its local
+      shape and its element type.
+  }];
   let arguments = (ins FlatSymbolRefAttr:$variable);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$variable attr-dict `:` type($result)";
@@ -64,15 +77,25 @@ def SPMD_ReadOp : SPMD_Op<"read",
 def SPMD_WriteOp : SPMD_Op<"write",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Sets this device's block of a variable at the end";
+  let description = [{
+    **Constraints**
+    - (C1) the symbol is a variable with a sharding; the value has its local
+      shape and its element type.
+  }];
   let arguments = (ins FlatSymbolRefAttr:$variable, AnyRankedTensor:$value);
   let assemblyFormat = "$variable `,` $value attr-dict `:` type($value)";
 }
 
 def SPMD_AxisIndexOp : SPMD_Op<"axis_index", [Pure]> {
   let summary = "This device's coordinate on an axis, or on a part of it";
+  let description = [{
+    **Constraints**
+    - (C1) the axis is one of the mesh, or a part that it has.
+  }];
   let arguments = (ins ND_AxisRefAttr:$axis);
   let results = (outs Index:$result);
-  let assemblyFormat = "$axis attr-dict";
+  let assemblyFormat = "`` $axis attr-dict";
+  let hasVerifier = 1;
 }
 
 //===-- Collectives -------------------------------------------------------===//

@@ -8,8 +8,7 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
 
-/// "sharding<"a"@x> partial sum over y", for messages.
-static std::string toString(ShardingAttr sharding) {
+std::string nd::toString(ShardingAttr sharding) {
   std::string text;
   llvm::raw_string_ostream os(text);
   sharding.printStripped(os);
@@ -204,21 +203,17 @@ private:
 
 } // namespace
 
-/// Checks that `type` has a sharding whose axes fit the mesh.
-static LogicalResult checkType(Operation *op, Type type,
-                               const layout::Mesh &mesh) {
-  auto named = dyn_cast<NamedTensorType>(type);
-  if (!named)
-    return success();
-  ShardingAttr sharding = named.getSharding();
+LogicalResult nd::verifySharding(Operation *op, NamedTensorType type,
+                                 const layout::Mesh &mesh, StringRef label) {
+  ShardingAttr sharding = type.getSharding();
   if (!sharding)
-    return op->emitOpError("has a value without a sharding: ")
-           << type << " (nd-assign-shardings gives it one)";
+    return op->emitOpError(label) << "has a value without a sharding: " << type
+                                  << " (nd-assign-shardings gives it one)";
   auto checkAxis = [&](AxisRefAttr axis) -> LogicalResult {
     if (mesh.findAxis(axis.getName().getValue()))
       return success();
-    return op->emitOpError("has a sharding over ")
-           << axis.getName() << ", which is no axis of the mesh";
+    return op->emitOpError(label) << "has a sharding over " << axis.getName()
+                                  << ", which is no axis of the mesh";
   };
   for (DimSplitAttr split : sharding.getSplits())
     for (AxisRefAttr axis : split.getAxes())
@@ -227,21 +222,25 @@ static LogicalResult checkType(Operation *op, Type type,
   for (AxisRefAttr axis : sharding.getPartialAxes())
     if (failed(checkAxis(axis)))
       return failure();
-  std::string violation = layout::getViolation(mesh, getSharding(named, mesh),
-                                               size_t(named.getRank()));
+  std::string violation = layout::getViolation(mesh, getSharding(type, mesh),
+                                               size_t(type.getRank()));
   if (!violation.empty())
-    return op->emitOpError("has a sharding that does not fit the mesh: ")
-           << violation;
+    return op->emitOpError(label)
+           << "has a sharding that does not fit the mesh: " << violation;
   return success();
 }
 
 /// Checks one operation of a program.
 static LogicalResult check(Operation *op, const layout::Mesh &mesh) {
+  auto checkType = [&](Type type) -> LogicalResult {
+    auto named = dyn_cast<NamedTensorType>(type);
+    return named ? verifySharding(op, named, mesh) : success();
+  };
   for (Type type : op->getOperandTypes())
-    if (failed(checkType(op, type, mesh)))
+    if (failed(checkType(type)))
       return failure();
   for (Type type : op->getResultTypes())
-    if (failed(checkType(op, type, mesh)))
+    if (failed(checkType(type)))
       return failure();
   if (auto partitioned = dyn_cast<PartitionOpInterface>(op))
     return OperationCheck(partitioned, mesh).run();

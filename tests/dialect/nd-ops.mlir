@@ -1,0 +1,171 @@
+// Every operation is printed as it is parsed, in its own form and the generic one.
+// RUN: meshc-opt %s | meshc-opt | FileCheck %s
+// RUN: meshc-opt %s -mlir-print-op-generic | meshc-opt | FileCheck %s
+
+!s = !nd.tensor<[], f32>
+!a = !nd.tensor<["a"=2], f32>
+!b = !nd.tensor<["b"=3], f32>
+!ab = !nd.tensor<["a"=2, "b"=3], f32>
+
+// CHECK:      nd.mesh ["x"=2, "y"=3] device_order [5, 4, 3, 2, 1, 0]
+// CHECK-NEXT: nd.dim "a" = 2
+// CHECK-NEXT: nd.rule "a" -> ["y", "x"]
+// CHECK-NEXT: nd.rule "b" -> []
+nd.mesh ["x"=2, "y"=3] device_order [5, 4, 3, 2, 1, 0]
+nd.dim "a" = 2
+nd.rule "a" -> ["y", "x"]
+nd.rule "b" -> []
+
+// CHECK-NEXT: nd.variable parameter @w : !a = #nd.fill<1.500000e+00 : f64>
+// CHECK-NEXT: nd.variable parameter @normal : !a = #nd.random<normal, 0.000000e+00 : f64, 5.000000e-01 : f64>
+// CHECK-NEXT: nd.variable parameter @"block/uniform" : !a = #nd.random<uniform, -1.000000e+00 : f64, 1.000000e+00 : f64>
+// CHECK-NEXT: nd.variable state @count : !scalar_i64 = #nd.fill<7.000000e+00 : f64>
+// CHECK-NEXT: nd.data "x" = "idx"("train.gz", "test.gz") divide 2.550000e+02
+// CHECK-NEXT: nd.training minimize "loss" by "sgd" {lr = 1.000000e-01 : f64} epochs 5 steps 0
+nd.variable parameter @w : !a = #nd.fill<1.5>
+nd.variable parameter @normal : !a = #nd.random<normal, 0.0, 0.5>
+nd.variable parameter @"block/uniform" : !a = #nd.random<uniform, -1.0, 1.0>
+nd.variable state @count : !nd.tensor<[], i64> = #nd.fill<7.0>
+nd.data "x" = "idx"("train.gz", "test.gz") divide 255.0
+nd.training minimize "loss" by "sgd" {lr = 0.1} epochs 5 steps 0
+
+// CHECK-LABEL: nd.program @border attributes {note = "kept"} {
+// CHECK-NEXT:    %[[X:.*]] = nd.input "x" : !a
+// CHECK-NEXT:    %[[I:.*]] = nd.input "i" {index_bound = 10 : i64} : !a_i32
+// CHECK-NEXT:    %[[W:.*]] = nd.read @w : !a
+// CHECK-NEXT:    %[[U:.*]] = nd.read @"block/uniform" : !a
+// CHECK-NEXT:    nd.output "x", %[[X]] : !a
+// CHECK-NEXT:    nd.write @w, %[[U]] : !a
+nd.program @border attributes {note = "kept"} {
+  %x = nd.input "x" : !a
+  %i = nd.input "i" {index_bound = 10 : i64} : !nd.tensor<["a"=2], i32>
+  %w = nd.read @w : !a
+  %u = nd.read @"block/uniform" : !a
+  nd.output "x", %x : !a
+  nd.write @w, %u : !a
+}
+
+// CHECK-LABEL: nd.program @sources
+// CHECK-NEXT:    nd.constant(1.000000e+00 : f32) : !a_by_b
+// CHECK-NEXT:    nd.constant(-3 : i32) : !scalar_i32
+// CHECK-NEXT:    nd.constant(true) : !scalar_i1
+// CHECK-NEXT:    nd.constant(0x7FC00000 : f32) : !scalar
+// CHECK-NEXT:    nd.iota : !a_i32
+// CHECK-NEXT:    %[[SEED:.*]] = nd.input "seed" : !scalar_i64
+// CHECK-NEXT:    nd.random normal(0.000000e+00, 5.000000e-01) key -7 seed %[[SEED]] : (!scalar_i64) -> !a
+// CHECK-NEXT:    nd.random uniform(-1.000000e+00, 1.000000e+00) key 8 seed %[[SEED]] : (!scalar_i64) -> !a_f64
+nd.program @sources {
+  %one = nd.constant(1.0 : f32) : !ab
+  %three = nd.constant(-3 : i32) : !nd.tensor<[], i32>
+  %true = nd.constant(true) : !nd.tensor<[], i1>
+  %nan = nd.constant(0x7FC00000 : f32) : !s
+  %i = nd.iota : !nd.tensor<["a"=2], i32>
+  %seed = nd.input "seed" : !nd.tensor<[], i64>
+  %n = nd.random normal(0.0, 0.5) key -7 seed %seed : (!nd.tensor<[], i64>) -> !a
+  %u = nd.random uniform(-1.0, 1.0) key 8 seed %seed : (!nd.tensor<[], i64>) -> !nd.tensor<["a"=2], f64>
+}
+
+// CHECK-LABEL: nd.program @dimensions
+// CHECK:         nd.einsum %[[AB:.*]], %[[A:.*]], %[[B:.*]] : (!a_by_b, !a, !b) -> !scalar
+// CHECK-NEXT:    nd.reduce sum %[[AB]] : (!a_by_b) -> !a
+// CHECK-NEXT:    nd.reduce max %[[AB]] : (!a_by_b) -> !b
+// CHECK-NEXT:    nd.reduce min %[[AB]] : (!a_by_b) -> !scalar
+// CHECK-NEXT:    nd.reduce mean %[[AB]] : (!a_by_b) -> !a
+// CHECK-NEXT:    nd.arg_reduce max %[[AB]] over "b" : (!a_by_b) -> !a_i32
+// CHECK-NEXT:    nd.arg_reduce min %[[A]] over "a" : (!a) -> !scalar_i32
+// CHECK-NEXT:    nd.broadcast %[[A]] : (!a) -> !b_by_a
+// CHECK-NEXT:    nd.rename %[[AB]] "a" -> "c" : (!a_by_b) -> !c_by_b
+// CHECK-NEXT:    nd.gather %[[AB]][%[[I:.*]]] over "b" : (!a_by_b, !c_i32) -> !a_by_c
+nd.program @dimensions {
+  %a = nd.input "a" : !a
+  %b = nd.input "b" : !b
+  %ab = nd.input "ab" : !ab
+  %i = nd.input "i" : !nd.tensor<["c"=5], i32>
+  %0 = nd.einsum %ab, %a, %b : (!ab, !a, !b) -> !s
+  %1 = nd.reduce sum %ab : (!ab) -> !a
+  %2 = nd.reduce max %ab : (!ab) -> !b
+  %3 = nd.reduce min %ab : (!ab) -> !s
+  %4 = nd.reduce mean %ab : (!ab) -> !a
+  %5 = nd.arg_reduce max %ab over "b" : (!ab) -> !nd.tensor<["a"=2], i32>
+  %6 = nd.arg_reduce min %a over "a" : (!a) -> !nd.tensor<[], i32>
+  %7 = nd.broadcast %a : (!a) -> !nd.tensor<["b"=3, "a"=2], f32>
+  %8 = nd.rename %ab "a" -> "c" : (!ab) -> !nd.tensor<["c"=2, "b"=3], f32>
+  %9 = nd.gather %ab[%i] over "b" : (!ab, !nd.tensor<["c"=5], i32>) -> !nd.tensor<["a"=2, "c"=5], f32>
+}
+
+// CHECK-LABEL: nd.program @elementwise
+// CHECK:         %[[A:.*]] = nd.input "a" : !a
+// CHECK:         %[[B:.*]] = nd.input "b" : !b
+// CHECK:         %[[P:.*]] = nd.input "p" : !a_i1
+// CHECK-NEXT:    nd.neg %[[A]] : (!a) -> !a
+// CHECK-NEXT:    nd.exp %[[A]] : (!a) -> !a
+// CHECK-NEXT:    nd.log %[[A]] : (!a) -> !a
+// CHECK-NEXT:    nd.tanh %[[A]] : (!a) -> !a
+// CHECK-NEXT:    nd.logistic %[[A]] : (!a) -> !a
+// CHECK-NEXT:    nd.erf %[[A]] : (!a) -> !a
+// CHECK-NEXT:    nd.sqrt %[[A]] : (!a) -> !a
+// CHECK-NEXT:    nd.rsqrt %[[A]] : (!a) -> !a
+// CHECK-NEXT:    nd.abs %[[A]] : (!a) -> !a
+// CHECK-NEXT:    nd.sign %[[A]] : (!a) -> !a
+// CHECK-NEXT:    nd.stop_gradient %[[A]] : (!a) -> !a
+// CHECK-NEXT:    nd.not %[[P]] : (!a_i1) -> !a_i1
+// CHECK-NEXT:    nd.add %[[A]], %[[B]] : (!a, !b) -> !a_by_b
+// CHECK-NEXT:    nd.sub %[[A]], %[[B]] : (!a, !b) -> !a_by_b
+// CHECK-NEXT:    nd.mul %[[A]], %[[B]] : (!a, !b) -> !a_by_b
+// CHECK-NEXT:    nd.div %[[A]], %[[B]] : (!a, !b) -> !a_by_b
+// CHECK-NEXT:    nd.minimum %[[A]], %[[B]] : (!a, !b) -> !a_by_b
+// CHECK-NEXT:    nd.maximum %[[A]], %[[B]] : (!a, !b) -> !a_by_b
+// CHECK-NEXT:    nd.pow %[[A]], %[[B]] : (!a, !b) -> !a_by_b
+// CHECK-NEXT:    nd.and %[[P]], %[[P]] : (!a_i1, !a_i1) -> !a_i1
+// CHECK-NEXT:    nd.or %[[P]], %[[P]] : (!a_i1, !a_i1) -> !a_i1
+// CHECK-NEXT:    nd.compare eq %[[A]], %[[B]] : (!a, !b) -> !a_by_b_i1
+// CHECK-NEXT:    nd.compare ne %[[A]], %[[A]] : (!a, !a) -> !a_i1
+// CHECK-NEXT:    nd.compare lt %[[A]], %[[A]] : (!a, !a) -> !a_i1
+// CHECK-NEXT:    nd.compare le %[[A]], %[[A]] : (!a, !a) -> !a_i1
+// CHECK-NEXT:    nd.compare gt %[[A]], %[[A]] : (!a, !a) -> !a_i1
+// CHECK-NEXT:    nd.compare ge %[[A]], %[[A]] : (!a, !a) -> !a_i1
+// CHECK-NEXT:    nd.select %[[P]], %[[A]], %[[B]] : (!a_i1, !a, !b) -> !a_by_b
+// CHECK-NEXT:    nd.cast %[[A]] : (!a) -> !a_bf16
+nd.program @elementwise {
+  %a = nd.input "a" : !a
+  %b = nd.input "b" : !b
+  %p = nd.input "p" : !nd.tensor<["a"=2], i1>
+  %0 = nd.neg %a : (!a) -> !a
+  %1 = nd.exp %a : (!a) -> !a
+  %2 = nd.log %a : (!a) -> !a
+  %3 = nd.tanh %a : (!a) -> !a
+  %4 = nd.logistic %a : (!a) -> !a
+  %5 = nd.erf %a : (!a) -> !a
+  %6 = nd.sqrt %a : (!a) -> !a
+  %7 = nd.rsqrt %a : (!a) -> !a
+  %8 = nd.abs %a : (!a) -> !a
+  %9 = nd.sign %a : (!a) -> !a
+  %10 = nd.stop_gradient %a : (!a) -> !a
+  %11 = nd.not %p : (!nd.tensor<["a"=2], i1>) -> !nd.tensor<["a"=2], i1>
+  %12 = nd.add %a, %b : (!a, !b) -> !ab
+  %13 = nd.sub %a, %b : (!a, !b) -> !ab
+  %14 = nd.mul %a, %b : (!a, !b) -> !ab
+  %15 = nd.div %a, %b : (!a, !b) -> !ab
+  %16 = nd.minimum %a, %b : (!a, !b) -> !ab
+  %17 = nd.maximum %a, %b : (!a, !b) -> !ab
+  %18 = nd.pow %a, %b : (!a, !b) -> !ab
+  %19 = nd.and %p, %p : (!nd.tensor<["a"=2], i1>, !nd.tensor<["a"=2], i1>) -> !nd.tensor<["a"=2], i1>
+  %20 = nd.or %p, %p : (!nd.tensor<["a"=2], i1>, !nd.tensor<["a"=2], i1>) -> !nd.tensor<["a"=2], i1>
+  %21 = nd.compare eq %a, %b : (!a, !b) -> !nd.tensor<["a"=2, "b"=3], i1>
+  %22 = nd.compare ne %a, %a : (!a, !a) -> !nd.tensor<["a"=2], i1>
+  %23 = nd.compare lt %a, %a : (!a, !a) -> !nd.tensor<["a"=2], i1>
+  %24 = nd.compare le %a, %a : (!a, !a) -> !nd.tensor<["a"=2], i1>
+  %25 = nd.compare gt %a, %a : (!a, !a) -> !nd.tensor<["a"=2], i1>
+  %26 = nd.compare ge %a, %a : (!a, !a) -> !nd.tensor<["a"=2], i1>
+  %27 = nd.select %p, %a, %b : (!nd.tensor<["a"=2], i1>, !a, !b) -> !ab
+  %28 = nd.cast %a : (!a) -> !nd.tensor<["a"=2], bf16>
+}
+
+// CHECK-LABEL: nd.program @reshards
+// CHECK:         %[[R:.*]] = nd.reshard %{{.*}} : !a_by_b -> !a_at_x_by_b
+// CHECK-NEXT:    nd.reshard %[[R]] {causes = [#nd.cause<rule = "r", consumer = "c", operand = "o", needed = "n", had = "h", spans = [], alternative = "exchange", alternativeUs = 2.000000e+00 : f64, chosenUs = 1.000000e+00 : f64>, #nd.cause<rule = "q", consumer = "c", operand = "o", needed = "n", had = "h", spans = []>]} : !a_at_x_by_b -> !a_by_b_at_x
+nd.program @reshards {
+  %a = nd.input "a" : !ab
+  %r = nd.reshard %a : !ab -> !nd.tensor<["a"=2, "b"=3], f32, <"a"@x>>
+  %q = nd.reshard %r {causes = [#nd.cause<rule = "r", consumer = "c", operand = "o", needed = "n", had = "h", spans = [], alternative = "exchange", alternativeUs = 2.0, chosenUs = 1.0>, #nd.cause<rule = "q", consumer = "c", operand = "o", needed = "n", had = "h", spans = []>]} : !nd.tensor<["a"=2, "b"=3], f32, <"a"@x>> -> !nd.tensor<["a"=2, "b"=3], f32, <"b"@x>>
+}

@@ -1,0 +1,192 @@
+// RUN: meshc-opt %s -split-input-file -verify-diagnostics
+
+// The numbered constraints.
+
+nd.mesh ["x"=2]
+spmd.program @c1_input_without_sharding {
+  // expected-error @below {{'spmd.input' op (C1) needs a sharded tensor type, found '!nd.tensor<["a"=6], f32>'}}
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32> : tensor<6xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c1_input_of_global_shape {
+  // expected-error @below {{'spmd.input' op (C1) one device holds 'tensor<3xf32>' of '!nd.tensor<["a"=6], f32, <"a"@x>>', found 'tensor<6xf32>'}}
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <"a"@x>> : tensor<6xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c1_input_of_other_elements {
+  // expected-error @below {{'spmd.input' op (C1) one device holds 'tensor<3xf32>' of '!nd.tensor<["a"=6], f32, <"a"@x>>', found 'tensor<3xf64>'}}
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <"a"@x>> : tensor<3xf64>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c1_input_over_an_axis_that_is_none {
+  // expected-error @below {{'spmd.input' op (C1) has a sharding over "z", which is no axis of the mesh}}
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <"a"@z>> : tensor<3xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c1_input_over_a_part_that_does_not_fit {
+  // expected-error @below {{'spmd.input' op (C1) has a sharding that does not fit the mesh}}
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <"a"@x:(1)3>> : tensor<2xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c1_output_of_global_shape {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <"a"@x>> : tensor<3xf32>
+  // expected-error @below {{'spmd.output' op (C1) one device holds 'tensor<6xf32>' of '!nd.tensor<["a"=6], f32, <>>', found 'tensor<3xf32>'}}
+  spmd.output "x" of !nd.tensor<["a"=6], f32, <>>, %0 : tensor<3xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c1_read_of_nothing {
+  // expected-error @below {{'spmd.read' op (C1) there is no variable @w}}
+  %0 = spmd.read @w : tensor<3xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+nd.variable parameter @w : !nd.tensor<["a"=5], f32, <"a"@x>> = #nd.fill<1.0>
+spmd.program @c1_read_of_other_shape {
+  // expected-error @below {{'spmd.read' op (C1) one device holds 'tensor<3xf32>' of '!nd.tensor<["a"=5], f32, <"a"@x>>', found 'tensor<2xf32>'}}
+  %0 = spmd.read @w : tensor<2xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+nd.variable parameter @w : !nd.tensor<["a"=5], f32> = #nd.fill<1.0>
+spmd.program @c1_write_without_sharding {
+  %0 = spmd.input "x" of !nd.tensor<["a"=5], f32, <>> : tensor<5xf32>
+  // expected-error @below {{'spmd.write' op (C1) needs a sharded tensor type, found '!nd.tensor<["a"=5], f32>'}}
+  spmd.write @w, %0 : tensor<5xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c1_index_on_no_axis {
+  // expected-error @below {{'spmd.axis_index' op (C1) the mesh has no axis "z"}}
+  %0 = spmd.axis_index z
+}
+
+// -----
+
+nd.mesh ["x"=6]
+spmd.program @c1_index_on_no_part {
+  // expected-error @below {{'spmd.axis_index' op (C1) axis "x" of size 6 has no part (2)4}}
+  %0 = spmd.axis_index x:(2)4
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c1_two_tensors {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <"a"@x>> : tensor<3xf32>
+  // expected-error @below {{'spmd.all_gather' op (C1) source and target must be one tensor under two shardings}}
+  %1 = spmd.all_gather %0 from !nd.tensor<["a"=6], f32, <"a"@x>> to !nd.tensor<["b"=6], f32, <>> : tensor<3xf32> -> tensor<6xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c1_without_sharding {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <"a"@x>> : tensor<3xf32>
+  // expected-error @below {{'spmd.all_gather' op (C1) source and target must be one tensor under two shardings}}
+  %1 = spmd.all_gather %0 from !nd.tensor<["a"=6], f32, <"a"@x>> to !nd.tensor<["a"=6], f32> : tensor<3xf32> -> tensor<6xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c1_over_an_axis_that_is_none {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+  // expected-error @below {{'spmd.slice' op (C1) has a sharding over "z", which is no axis of the mesh}}
+  %1 = spmd.slice %0 from !nd.tensor<["a"=6], f32, <>> to !nd.tensor<["a"=6], f32, <"a"@z>> : tensor<6xf32> -> tensor<3xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c2_local_shapes {
+  %0 = spmd.input "x" of !nd.tensor<["a"=5], f32, <"a"@x>> : tensor<3xf32>
+  // expected-error @below {{'spmd.all_gather' op (C2) expected local shapes 'tensor<3xf32>' and 'tensor<5xf32>'}}
+  %1 = spmd.all_gather %0 from !nd.tensor<["a"=5], f32, <"a"@x>> to !nd.tensor<["a"=5], f32, <>> : tensor<3xf32> -> tensor<6xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c3_reduces_nothing {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <"a"@x>> : tensor<3xf32>
+  // expected-error @below {{'spmd.all_reduce' op (C3) cannot take sharding<"a"@x> to sharding<>}}
+  %1 = spmd.all_reduce %0 from !nd.tensor<["a"=6], f32, <"a"@x>> to !nd.tensor<["a"=6], f32, <>> : tensor<3xf32> -> tensor<6xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c3_scatters_to_the_wrong_place {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <> partial sum over x> : tensor<6xf32>
+  // expected-error @below {{'spmd.reduce_scatter' op (C3) cannot take sharding<> partial sum over x to sharding<>}}
+  %1 = spmd.reduce_scatter %0 from !nd.tensor<["a"=6], f32, <> partial sum over x> to !nd.tensor<["a"=6], f32, <>> : tensor<6xf32> -> tensor<6xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2, "y"=3]
+spmd.program @c3_drops_the_major_axis {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <"a"@x@y>> : tensor<1xf32>
+  // expected-error @below {{'spmd.all_gather' op (C3) cannot take sharding<"a"@x@y> to sharding<"a"@y>}}
+  %1 = spmd.all_gather %0 from !nd.tensor<["a"=6], f32, <"a"@x@y>> to !nd.tensor<["a"=6], f32, <"a"@y>> : tensor<1xf32> -> tensor<2xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c3_moves_nothing_between_dimensions {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6, "b"=4], f32, <"a"@x>> : tensor<3x4xf32>
+  // expected-error @below {{'spmd.all_to_all' op (C3) cannot take sharding<"a"@x> to sharding<>}}
+  %1 = spmd.all_to_all %0 from !nd.tensor<["a"=6, "b"=4], f32, <"a"@x>> to !nd.tensor<["a"=6, "b"=4], f32, <>> : tensor<3x4xf32> -> tensor<6x4xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2, "y"=3]
+spmd.program @c3_permutes_to_another_shape {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <"a"@x>> : tensor<3xf32>
+  // expected-error @below {{'spmd.permute' op (C3) cannot take sharding<"a"@x> to sharding<"a"@y>}}
+  %1 = spmd.permute %0 from !nd.tensor<["a"=6], f32, <"a"@x>> to !nd.tensor<["a"=6], f32, <"a"@y>> : tensor<3xf32> -> tensor<2xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2, "y"=3]
+spmd.program @c3_slices_what_another_device_has {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <"a"@x>> : tensor<3xf32>
+  // expected-error @below {{'spmd.slice' op (C3) cannot take sharding<"a"@x> to sharding<"a"@y>}}
+  %1 = spmd.slice %0 from !nd.tensor<["a"=6], f32, <"a"@x>> to !nd.tensor<["a"=6], f32, <"a"@y>> : tensor<3xf32> -> tensor<2xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c3_exchanges_sums_for_maxima {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <> partial sum over x> : tensor<6xf32>
+  // expected-error @below {{'spmd.exchange' op (C3) cannot take sharding<> partial sum over x to sharding<> partial max over x}}
+  %1 = spmd.exchange %0 from !nd.tensor<["a"=6], f32, <> partial sum over x> to !nd.tensor<["a"=6], f32, <> partial max over x> : tensor<6xf32> -> tensor<6xf32>
+}
