@@ -122,7 +122,7 @@ Status runtime::runBench(Session &session, const BenchRequest &request) {
       data.training ? findPort((*step)->outputs, data.training->minimize)
                     : nullptr;
   if (!loss || getGlobalElements(*loss->layout) != 1)
-    return Error{ExitCode::WrongInput,
+    return Error{ErrorCode::NothingToDo,
                  "this executable minimises no output, so it has no loss to "
                  "report",
                  ""};

@@ -23,10 +23,11 @@ using namespace meshc;
 using namespace meshc::runtime;
 
 static int report(const Error &error) {
-  fmt::print(stderr, "meshc: error: {}\n", error.message);
+  fmt::print(stderr, "meshc: error[MR{:04}]: {}\n", int(error.code),
+             error.message);
   if (!error.note.empty())
     fmt::print(stderr, "meshc: note: {}\n", error.note);
-  return int(error.code);
+  return int(getExitCode(error.code));
 }
 
 static void printInfo(const Executable &executable) {
@@ -101,7 +102,7 @@ static Status runOnArrays(Session &session, const Flags &flags) {
 
 static Status runOnTestSplit(Session &session, const Flags &flags) {
   if (flags.parameters.empty() && !flags.hasSeed)
-    return Error{ExitCode::Usage, "there are no parameters to evaluate",
+    return Error{ErrorCode::Usage, "there are no parameters to evaluate",
                  "give them as --param NAME=FILE.npy, or --seed N to evaluate "
                  "freshly initialised ones"};
   Result<std::vector<NamedFile>> files = parseNamedFiles(flags.parameters);
@@ -207,7 +208,7 @@ CommandLine::CommandLine() {
       "infer", "Not in this version: run the model on new inputs",
       [](Session &session) {
         Result<const exec::ProgramT *> program = session.getProgram("infer");
-        return program ? Error{ExitCode::WrongInput,
+        return program ? Error{ErrorCode::UnknownProgram,
                                "program 'infer' is of a later version", ""}
                        : program.getError();
       });
@@ -272,7 +273,7 @@ int CommandLine::reportUsage(const CLI::ParseError &error) {
         !nearest.empty())
       note = fmt::format("did you mean '{}'?", nearest);
   }
-  return report({ExitCode::Usage, std::move(message), std::move(note)});
+  return report({ErrorCode::Usage, std::move(message), std::move(note)});
 }
 
 std::optional<int> CommandLine::parse(int argc, const char *const *argv) {
@@ -310,8 +311,9 @@ static int runSubcommand(int argc, const char *const *argv,
     return report(session.getError());
   Status status = commandLine.action(**session);
   // What cannot be printed was asked for all the same.
-  if (status && std::fflush(stdout) != 0)
-    status = Error{ExitCode::WrongInput, "cannot write to standard output", ""};
+  if (status && (std::fflush(stdout) != 0 || std::ferror(stdout)))
+    status =
+        Error{ErrorCode::CannotWrite, "cannot write to standard output", ""};
   return status ? 0 : report(status.getError());
 }
 
@@ -321,9 +323,9 @@ int runtime::runCommandLine(int argc, const char *const *argv,
   try {
     return runSubcommand(argc, argv, program, kernels);
   } catch (const std::bad_alloc &) {
-    return report({ExitCode::DoesNotFit, "out of memory", ""});
+    return report({ErrorCode::DoesNotFit, "out of memory", ""});
   } catch (const std::exception &error) {
-    return report({ExitCode::Internal,
+    return report({ErrorCode::Internal,
                    fmt::format("internal error: {}", error.what()), ""});
   }
 }

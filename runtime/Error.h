@@ -1,6 +1,7 @@
 #ifndef MESHC_RUNTIME_ERROR_H
 #define MESHC_RUNTIME_ERROR_H
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <variant>
@@ -18,10 +19,27 @@ enum class ExitCode : int {
   Interrupted = 130, ///< stopped by SIGINT after a whole step
 };
 
+/// Every kind of error; ErrorCodes.def says what each is for. A message begins
+/// with the number, `error[MR0203]`, so that scripts can tell them apart.
+enum class ErrorCode : uint16_t {
+#define MESHC_ERROR(NAME, NUMBER, EXIT, EXPLANATION) NAME = NUMBER,
+#include "runtime/ErrorCodes.def"
+};
+
+constexpr ExitCode getExitCode(ErrorCode code) {
+  switch (code) {
+#define MESHC_ERROR(NAME, NUMBER, EXIT, EXPLANATION)                           \
+  case ErrorCode::NAME:                                                        \
+    return ExitCode::EXIT;
+#include "runtime/ErrorCodes.def"
+  }
+  __builtin_unreachable();
+}
+
 /// What went wrong: one line, lower case, no final period, naming what was
 /// expected and what was found; `note` says what to do or why, or is empty.
 struct Error {
-  ExitCode code = ExitCode::Internal;
+  ErrorCode code = ErrorCode::Internal;
   std::string message;
   std::string note;
 };

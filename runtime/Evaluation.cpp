@@ -19,7 +19,7 @@ runtime::parseNamedFiles(const std::vector<std::string> &texts) {
   for (const std::string &text : texts) {
     size_t split = text.find('=');
     if (split == std::string::npos || split == 0 || split + 1 == text.size())
-      return Error{ExitCode::Usage,
+      return Error{ErrorCode::Usage,
                    fmt::format("expected NAME=FILE, found '{}'", text), ""};
     files.push_back({text.substr(0, split), text.substr(split + 1)});
   }
@@ -53,7 +53,7 @@ findOutputs(const exec::ProgramT &program, std::string_view kind,
       if (port->name.starts_with(prefix) &&
           (!prefix.empty() || !port->name.starts_with(gradientPrefix)))
         names.push_back(port->name.substr(prefix.size()));
-    return Error{ExitCode::WrongInput,
+    return Error{ErrorCode::UnknownName,
                  fmt::format("there is no {} '{}'", kind, file.name),
                  listNames(names)};
   }
@@ -81,12 +81,12 @@ Status runtime::evaluateOnce(Session &session,
     if (!input)
       return input.getError();
     if (!given.insert(file.name).second)
-      return Error{ExitCode::WrongInput,
+      return Error{ErrorCode::RepeatedInput,
                    fmt::format("input '{}' is given twice", file.name), ""};
   }
   for (const auto &input : (*program)->inputs)
     if (!given.count(input->name))
-      return Error{ExitCode::WrongInput,
+      return Error{ErrorCode::MissingInput,
                    fmt::format("input '{}' is missing: expected {}",
                                input->name, toString(*input->layout)),
                    fmt::format("give it as --in {}=FILE.npy", input->name)};

@@ -130,7 +130,8 @@ const exec::VariableT *Executable::findVariable(std::string_view name) const {
 }
 
 static Error getDamage(std::string message) {
-  return {ExitCode::Damaged, "damaged program: " + std::move(message), ""};
+  return {ErrorCode::DamagedProgram, "damaged program: " + std::move(message),
+          ""};
 }
 
 Result<Executable> Executable::create(exec::ExecutableT data) {
@@ -162,7 +163,7 @@ Result<Executable> Executable::load(std::span<const uint8_t> bytes) {
   // Asked before anything else is read: another version may mean other things.
   const exec::Executable *root = exec::GetExecutable(bytes.data());
   if (root->version() != execVersion)
-    return Error{ExitCode::Damaged,
+    return Error{ErrorCode::DamagedProgram,
                  fmt::format("the program has version {}, expected {}",
                              root->version(), execVersion),
                  "compile the model again with this version of meshc"};

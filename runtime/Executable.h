@@ -46,7 +46,7 @@ struct Executable {
   exec::ExecutableT data;
   layout::Mesh mesh;
 
-  /// Reads and verifies. Errors are ExitCode::Damaged.
+  /// Reads and verifies. Errors are ErrorCode::DamagedProgram.
   static Result<Executable> load(std::span<const uint8_t> bytes);
   /// Verifies a program that was built in memory.
   static Result<Executable> create(exec::ExecutableT data);

@@ -18,16 +18,20 @@ struct CloseFile {
 };
 } // namespace
 
-static Error getFileError(const char *verb, const std::string &path) {
-  return {ExitCode::WrongInput,
-          fmt::format("cannot {} '{}': {}", verb, path, std::strerror(errno)),
-          ""};
+static Error getReadError(const std::string &path) {
+  return {ErrorCode::CannotRead,
+          fmt::format("cannot read '{}': {}", path, std::strerror(errno)), ""};
+}
+
+static Error getWriteError(const std::string &path) {
+  return {ErrorCode::CannotWrite,
+          fmt::format("cannot write '{}': {}", path, std::strerror(errno)), ""};
 }
 
 Result<std::vector<std::byte>> runtime::readFile(const std::string &path) {
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
   if (!file)
-    return getFileError("read", path);
+    return getReadError(path);
   std::vector<std::byte> bytes;
   // The size is a hint: pipes have none.
   struct stat status;
@@ -37,17 +41,17 @@ Result<std::vector<std::byte>> runtime::readFile(const std::string &path) {
   while (size_t count = std::fread(chunk.data(), 1, chunk.size(), file.get()))
     bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + ptrdiff_t(count));
   if (std::ferror(file.get()))
-    return getFileError("read", path);
+    return getReadError(path);
   return bytes;
 }
 
 Status runtime::writeFile(const std::string &path, std::string_view text) {
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "wb"));
   if (!file)
-    return getFileError("write", path);
+    return getWriteError(path);
   // What a full disk refuses may show only when the buffer is emptied.
   if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
       std::fflush(file.get()) != 0)
-    return getFileError("write", path);
+    return getWriteError(path);
   return Status::success();
 }

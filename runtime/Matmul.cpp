@@ -477,7 +477,7 @@ Status OneDnnLoops::run(int64_t piece, const MatmulOperands &given, int worker,
                         worker, scratch);
       if (status != dnnl_success)
         return Error{
-            ExitCode::Internal,
+            ErrorCode::Internal,
             fmt::format("a matrix product failed: {}", dnnl_status2str(status)),
             ""};
     }
@@ -523,7 +523,7 @@ Result<std::unique_ptr<Matmul>> Matmul::create(const MatmulShape &given,
                                              swapsOperands))
           return std::unique_ptr<Matmul>(std::move(loops));
     } catch (const dnnl::error &error) {
-      return Error{ExitCode::Internal,
+      return Error{ErrorCode::Internal,
                    fmt::format("cannot prepare a matrix product: {} ({})",
                                error.what(), dnnl_status2str(error.status)),
                    ""};

@@ -68,7 +68,7 @@ public:
   virtual ~Matmul() = default;
 
   /// Prepares a product for `workers` threads, cut into about `pieces` pieces.
-  /// Errors: ExitCode::Internal where oneDNN refuses a product it should have.
+  /// Errors: ErrorCode::Internal where oneDNN refuses a product it should have.
   static Result<std::unique_ptr<Matmul>> create(const MatmulShape &shape,
                                                 int64_t pieces, int workers);
 

@@ -143,7 +143,7 @@ private:
 Result<HostArray> runtime::parseNpy(std::span<const std::byte> bytes,
                                     const std::string &path) {
   auto damaged = [&](std::string what) {
-    return Error{ExitCode::Damaged,
+    return Error{ErrorCode::DamagedFile,
                  fmt::format("'{}' is damaged: {}", path, what), ""};
   };
   const auto *data = reinterpret_cast<const unsigned char *>(bytes.data());
@@ -175,14 +175,14 @@ Result<HostArray> runtime::parseNpy(std::span<const std::byte> bytes,
       typeNames.begin(), typeNames.end(),
       [&](const TypeName &name) { return name.text == header->type; });
   if (type == typeNames.end())
-    return Error{ExitCode::WrongInput,
+    return Error{ErrorCode::UnsupportedArray,
                  fmt::format("'{}' has elements of type \"{}\", expected <f4, "
                              "<f8, <i4, <i8 or |b1",
                              path, header->type),
                  ""};
   if (header->isFortranOrder)
     return Error{
-        ExitCode::WrongInput,
+        ErrorCode::UnsupportedArray,
         fmt::format("'{}' is in Fortran order, expected C order", path),
         "numpy.ascontiguousarray() gives C order"};
   HostArray array{type->element, std::move(header->shape), {}};
@@ -222,7 +222,7 @@ Status runtime::writeNpy(const std::string &path, const HostArray &array) {
       typeNames.begin(), typeNames.end(),
       [&](const TypeName &name) { return name.element == array.element; });
   if (type == typeNames.end())
-    return Error{ExitCode::WrongInput,
+    return Error{ErrorCode::UnsupportedArray,
                  fmt::format("cannot write '{}': .npy has no element type {}",
                              path, getName(array.element)),
                  ""};

@@ -150,7 +150,7 @@ Status runtime::checkProcessor(const exec::ExecutableT &program) {
   for (const std::string &name : program.cpu_features) {
     std::optional<bool> has = hasProcessorFeature(name);
     if (!has)
-      return Error{ExitCode::Damaged,
+      return Error{ErrorCode::OtherProcessor,
                    fmt::format("the program needs the processor feature '{}', "
                                "which this runtime cannot check for",
                                name),
@@ -160,7 +160,7 @@ Status runtime::checkProcessor(const exec::ExecutableT &program) {
   }
   if (missing.empty())
     return Status::success();
-  return Error{ExitCode::Damaged,
+  return Error{ErrorCode::OtherProcessor,
                fmt::format("the program was compiled for '{}'; this processor "
                            "lacks {}",
                            program.cpu, fmt::join(missing, ", ")),

@@ -47,7 +47,7 @@ Session::getProgram(std::string_view name) const {
   std::vector<std::string> names;
   for (const auto &program : executable.data.programs)
     names.push_back(program->name);
-  return Error{ExitCode::WrongInput,
+  return Error{ErrorCode::UnknownProgram,
                fmt::format("this executable has no program '{}'", name),
                listNames(names)};
 }
@@ -58,7 +58,7 @@ static Status checkArray(std::string_view kind, std::string_view name,
                          const HostArray &array, std::string_view source) {
   if (array.element == layout.element && array.shape == getSizes(layout))
     return Status::success();
-  return Error{ExitCode::WrongInput,
+  return Error{ErrorCode::WrongArray,
                fmt::format("{} '{}': expected {}, found {} in '{}'", kind, name,
                            toString(layout),
                            toString(array.element, array.shape), source),
@@ -79,7 +79,7 @@ Status Session::setParameter(std::string_view name, const HostArray &array,
       scatter(*executor, *variable->layout, variable->buffer, array.data);
     return fits;
   }
-  return Error{ExitCode::WrongInput,
+  return Error{ErrorCode::UnknownName,
                fmt::format("there is no parameter '{}'", name),
                listNames(names)};
 }
@@ -109,7 +109,7 @@ Result<const exec::PortT *> Session::getInput(const exec::ProgramT &program,
   std::vector<std::string> names;
   for (const auto &input : program.inputs)
     names.push_back(input->name);
-  return Error{ExitCode::WrongInput,
+  return Error{ErrorCode::UnknownName,
                fmt::format("there is no input '{}'", name), listNames(names)};
 }
 
@@ -125,7 +125,7 @@ Status Session::setInput(const exec::ProgramT &program, std::string_view name,
   if (port->index_bound > 0)
     if (std::string outside = findOutOfRange(array, port->index_bound);
         !outside.empty())
-      return Error{ExitCode::WrongInput,
+      return Error{ErrorCode::ValueOutOfRange,
                    fmt::format("input '{}': {} in '{}', expected at least 0 "
                                "and less than {}",
                                name, outside, source, port->index_bound),

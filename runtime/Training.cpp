@@ -69,7 +69,7 @@ public:
 
 private:
   Error getError() const {
-    return {ExitCode::WrongInput,
+    return {ErrorCode::CannotWrite,
             fmt::format("cannot write '{}': {}", path, std::strerror(errno)),
             ""};
   }
@@ -203,7 +203,7 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
     if (interruptRequested) {
       progress.finish();
       return Error{
-          ExitCode::Interrupted,
+          ErrorCode::Interrupted,
           fmt::format("stopped by SIGINT after epoch {}, step {} of {} (step "
                       "{} of {} in all)",
                       epoch + 1, stepInEpoch + 1, stepsPerEpoch, step + 1,
@@ -221,7 +221,7 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
     return program.getError();
   const exec::TrainingT *recipe = session.getExecutable().data.training.get();
   if (!recipe)
-    return Error{ExitCode::WrongInput, "this model has no train section", ""};
+    return Error{ErrorCode::NothingToDo, "this model has no train section", ""};
   Result<Dataset> dataset =
       Dataset::load(session.getExecutable(), **program, Dataset::Split::Train,
                     request.dataFolder);

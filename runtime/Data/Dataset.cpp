@@ -20,7 +20,7 @@ static Status checkFile(const IdxFile &file, const exec::PortT &port) {
     expected *= sizes[i];
   if (file.getItemSize() != expected)
     return Error{
-        ExitCode::WrongInput,
+        ErrorCode::WrongData,
         fmt::format("'{}' has {} elements per sample (sizes {}), input "
                     "'{}' expects {}: {}",
                     file.path, file.getItemSize(), fmt::join(file.sizes, " x "),
@@ -29,7 +29,7 @@ static Status checkFile(const IdxFile &file, const exec::PortT &port) {
   if (isFloat(port.layout->element))
     return Status::success();
   if (!file.isInteger())
-    return Error{ExitCode::WrongInput,
+    return Error{ErrorCode::WrongData,
                  fmt::format("'{}' has floating-point elements, input '{}' "
                              "expects {}",
                              file.path, port.name, toString(*port.layout)),
@@ -41,7 +41,7 @@ static Status checkFile(const IdxFile &file, const exec::PortT &port) {
   for (int64_t i = 0; i < count; ++i)
     if (const double value = file.getElement(i);
         value < 0 || value >= double(port.index_bound))
-      return Error{ExitCode::WrongInput,
+      return Error{ErrorCode::ValueOutOfRange,
                    fmt::format("'{}': sample {} is {}, input '{}' expects at "
                                "least 0 and less than {}",
                                file.path, i / file.getItemSize(), value,
@@ -60,7 +60,7 @@ Result<Dataset> Dataset::load(const Executable &executable,
   for (const auto &input : program.inputs)
     if (!fed.count(input->name))
       return Error{
-          ExitCode::WrongInput,
+          ErrorCode::NothingToDo,
           fmt::format("the model reads no data for input '{}'", input->name),
           "name a file for it in the data section of the model"};
   Dataset dataset;
@@ -74,13 +74,13 @@ Result<Dataset> Dataset::load(const Executable &executable,
     if (port->layout->dims.empty() ||
         (data.training &&
          port->layout->dims[0]->name != data.training->batch_dim))
-      return Error{ExitCode::WrongInput,
+      return Error{ErrorCode::WrongData,
                    fmt::format("input '{}' is {}: samples need a leading batch "
                                "dimension",
                                port->name, toString(*port->layout)),
                    ""};
     if (port->layout->element == exec::ElementType::boolean)
-      return Error{ExitCode::WrongInput,
+      return Error{ErrorCode::WrongData,
                    fmt::format("input '{}' is {}: data for booleans is not "
                                "supported",
                                port->name, toString(*port->layout)),
@@ -88,7 +88,7 @@ Result<Dataset> Dataset::load(const Executable &executable,
     // 0 is a field that was not written.
     const double divide = source->divide == 0 ? 1 : source->divide;
     if (divide != 1 && !isFloat(port->layout->element))
-      return Error{ExitCode::WrongInput,
+      return Error{ErrorCode::WrongData,
                    fmt::format("input '{}' is {}: only floats can be divided",
                                port->name, toString(*port->layout)),
                    ""};
@@ -100,7 +100,7 @@ Result<Dataset> Dataset::load(const Executable &executable,
     if (!fits)
       return fits.getError();
     if (!dataset.sources.empty() && file->getNumItems() != dataset.numSamples)
-      return Error{ExitCode::WrongInput,
+      return Error{ErrorCode::WrongData,
                    fmt::format("'{}' has {} samples, '{}' has {}", file->path,
                                file->getNumItems(),
                                dataset.sources[0].file.path,
@@ -116,9 +116,9 @@ Result<Dataset> Dataset::load(const Executable &executable,
     dataset.sources.push_back(std::move(loaded));
   }
   if (dataset.sources.empty())
-    return Error{ExitCode::WrongInput, "this model has no data section", ""};
+    return Error{ErrorCode::NothingToDo, "this model has no data section", ""};
   if (dataset.numSamples < dataset.batchSize)
-    return Error{ExitCode::WrongInput,
+    return Error{ErrorCode::WrongData,
                  fmt::format("'{}' has {} samples, one batch needs {}",
                              dataset.sources[0].file.path, dataset.numSamples,
                              dataset.batchSize),

@@ -13,8 +13,8 @@ using namespace meshc;
 using namespace meshc::runtime;
 
 static Error getDamage(const std::string &path, const std::string &what) {
-  return {ExitCode::Damaged, fmt::format("'{}' is damaged: {}", path, what),
-          ""};
+  return {ErrorCode::DamagedFile,
+          fmt::format("'{}' is damaged: {}", path, what), ""};
 }
 
 Result<std::vector<std::byte>>
@@ -26,7 +26,7 @@ runtime::decompress(std::span<const std::byte> bytes, const std::string &path) {
   z_stream stream{};
   // 16: gzip with its checksum, rather than zlib's own format.
   if (inflateInit2(&stream, 15 + 16) != Z_OK)
-    return Error{ExitCode::DoesNotFit, "out of memory", ""};
+    return Error{ErrorCode::DoesNotFit, "out of memory", ""};
   std::vector<std::byte> result;
   std::vector<std::byte> chunk(size_t(1) << 20);
   size_t consumed = 0;
@@ -50,7 +50,7 @@ runtime::decompress(std::span<const std::byte> bytes, const std::string &path) {
     return getDamage(
         path, fmt::format("gzip: it is cut off after {} bytes", bytes.size()));
   if (status == Z_MEM_ERROR)
-    return Error{ExitCode::DoesNotFit, "out of memory", ""};
+    return Error{ErrorCode::DoesNotFit, "out of memory", ""};
   if (status != Z_STREAM_END)
     return getDamage(path, "gzip: " + reason);
   if (consumed != bytes.size())

@@ -35,7 +35,7 @@ Result<Arena> Arena::create(uint64_t bytes, uint64_t skew) {
   void *raw = mmap(nullptr, bytes + hugePageBytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED)
-    return Error{ExitCode::DoesNotFit,
+    return Error{ErrorCode::DoesNotFit,
                  fmt::format("cannot get {} bytes for one device: {}", bytes,
                              std::strerror(errno)),
                  ""};

@@ -21,7 +21,7 @@ public:
 
   /// `skew`: bytes from the 2 MiB boundary to the first byte of data, less than
   /// a page; see getMatmulSkew().
-  /// Errors: ExitCode::DoesNotFit where the system has not as much.
+  /// Errors: ErrorCode::DoesNotFit where the system has not as much.
   static Result<Arena> create(uint64_t bytes, uint64_t skew);
 
   std::byte *getData() const { return pages + skew; }

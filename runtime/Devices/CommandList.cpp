@@ -131,7 +131,7 @@ runtime::prepareProgram(const Executable &executable,
       auto function = functions.find(symbol);
       if (function == functions.end())
         return Error{
-            ExitCode::Damaged,
+            ErrorCode::DamagedProgram,
             fmt::format("damaged program: it has no kernel '{}', which "
                         "command '{}' of program '{}' calls",
                         symbol, command->name, program.name),

@@ -47,7 +47,7 @@ Executor::create(const Executable &executable,
       uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
   if (arenaBytes > memory / uint64_t(devices))
     return Error{
-        ExitCode::DoesNotFit,
+        ErrorCode::DoesNotFit,
         fmt::format("{} devices need {:.1f} MiB each, this machine has "
                     "{:.1f} MiB in all",
                     devices, double(arenaBytes) / (1 << 20),

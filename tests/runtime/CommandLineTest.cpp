@@ -24,6 +24,16 @@ struct Outcome {
   std::string messages;
 };
 
+TEST(ErrorCodeTest, exit_codes_are_those_of_the_contract) {
+  EXPECT_EQ(int(getExitCode(ErrorCode::Usage)), 2);
+  EXPECT_EQ(int(getExitCode(ErrorCode::WrongArray)), 1);
+  EXPECT_EQ(int(getExitCode(ErrorCode::DamagedFile)), 4);
+  EXPECT_EQ(int(getExitCode(ErrorCode::OtherProcessor)), 4);
+  EXPECT_EQ(int(getExitCode(ErrorCode::DoesNotFit)), 5);
+  EXPECT_EQ(int(getExitCode(ErrorCode::Internal)), 70);
+  EXPECT_EQ(int(getExitCode(ErrorCode::Interrupted)), 130);
+}
+
 class CommandLineTest : public testing::Test {
 protected:
   Outcome run(std::vector<std::string> arguments, int64_t devices = 2) {
@@ -46,7 +56,7 @@ protected:
                      const std::string &message) {
     Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, code) << outcome.messages;
-    EXPECT_THAT(outcome.messages, StartsWith("meshc: error: "));
+    EXPECT_THAT(outcome.messages, StartsWith("meshc: error[MR0"));
     EXPECT_THAT(outcome.messages, HasSubstr(message));
     EXPECT_EQ(outcome.output, "");
   }
@@ -275,7 +285,7 @@ TEST(CommandLineProgramTest, a_damaged_program_exits_with_4) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(runCommandLine(3, argv, program, LinearModel::getKernels()), 4);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              StartsWith("meshc: error: damaged program: "));
+              StartsWith("meshc: error[MR0301]: damaged program: "));
 }
 
 } // namespace

@@ -25,7 +25,7 @@ protected:
   void expectDamage(const std::string &bytes, const std::string &message) {
     Result<IdxFile> file = read(bytes);
     ASSERT_FALSE(file) << message;
-    EXPECT_EQ(file.getError().code, ExitCode::Damaged);
+    EXPECT_EQ(file.getError().code, ErrorCode::DamagedFile);
     EXPECT_THAT(file.getError().message, HasSubstr(message));
     EXPECT_THAT(file.getError().message, HasSubstr(folder / "file"));
   }
@@ -63,7 +63,7 @@ TEST_F(IdxTest, reads_every_element_type) {
 TEST_F(IdxTest, a_missing_file) {
   Result<IdxFile> file = readIdx(folder / "nothing");
   ASSERT_FALSE(file);
-  EXPECT_EQ(file.getError().code, ExitCode::WrongInput);
+  EXPECT_EQ(file.getError().code, ErrorCode::CannotRead);
   EXPECT_THAT(file.getError().message,
               HasSubstr("nothing': No such file or directory"));
 }
@@ -71,7 +71,7 @@ TEST_F(IdxTest, a_missing_file) {
 TEST_F(IdxTest, a_folder_is_no_file) {
   Result<IdxFile> file = readIdx(folder.path.string());
   ASSERT_FALSE(file);
-  EXPECT_EQ(file.getError().code, ExitCode::WrongInput);
+  EXPECT_EQ(file.getError().code, ErrorCode::CannotRead);
 }
 
 TEST_F(IdxTest, damaged_files) {
@@ -92,7 +92,7 @@ TEST_F(IdxTest, damaged_files) {
   for (size_t size = 0; size < sound.size(); ++size) {
     Result<IdxFile> file = read(sound.substr(0, size));
     ASSERT_FALSE(file);
-    EXPECT_EQ(file.getError().code, ExitCode::Damaged);
+    EXPECT_EQ(file.getError().code, ErrorCode::DamagedFile);
   }
 }
 
@@ -145,7 +145,7 @@ protected:
   void expectWrong(const std::string &message) {
     Result<Dataset> dataset = load();
     ASSERT_FALSE(dataset) << message;
-    EXPECT_EQ(dataset.getError().code, ExitCode::WrongInput);
+    EXPECT_EQ(getExitCode(dataset.getError().code), ExitCode::WrongInput);
     EXPECT_THAT(dataset.getError().message, HasSubstr(message));
   }
 

@@ -44,7 +44,7 @@ TEST(ExecutableTest, cut_off_anywhere) {
     Result<Executable> executable = Executable::load(bytes);
     if (executable)
       continue; // only padding was lost
-    EXPECT_EQ(executable.getError().code, ExitCode::Damaged);
+    EXPECT_EQ(executable.getError().code, ErrorCode::DamagedProgram);
     ++refused;
   }
   EXPECT_GT(refused, int(sound.size()) - 16);
@@ -57,7 +57,7 @@ TEST(ExecutableTest, flipped_bits_never_crash) {
     Result<Executable> executable = Executable::load(bytes);
     if (executable)
       return;
-    EXPECT_EQ(executable.getError().code, ExitCode::Damaged);
+    EXPECT_EQ(executable.getError().code, ErrorCode::DamagedProgram);
     EXPECT_NE(executable.getError().message, "");
     ++refused;
   };
@@ -103,7 +103,7 @@ TEST(ExecutableTest, another_version) {
                                       execVersion + 1, 0));
   Result<Executable> executable = Executable::load(bytes);
   ASSERT_FALSE(executable);
-  EXPECT_EQ(executable.getError().code, ExitCode::Damaged);
+  EXPECT_EQ(executable.getError().code, ErrorCode::DamagedProgram);
   EXPECT_EQ(executable.getError().message,
             fmt::format("the program has version {}, expected {}",
                         execVersion + 1, execVersion));
@@ -366,7 +366,7 @@ TEST(ExecutableTest, every_defect_is_named) {
     Result<Executable> executable =
         Executable::load({builder.GetBufferPointer(), builder.GetSize()});
     ASSERT_FALSE(executable) << defect.message;
-    EXPECT_EQ(executable.getError().code, ExitCode::Damaged);
+    EXPECT_EQ(executable.getError().code, ErrorCode::DamagedProgram);
   }
 }
 
@@ -379,7 +379,7 @@ TEST(ProcessorTest, missing_features_are_named) {
   data.cpu_features = {"sse2", "no-such-thing"};
   Status status = checkProcessor(data);
   ASSERT_FALSE(status);
-  EXPECT_EQ(status.getError().code, ExitCode::Damaged);
+  EXPECT_EQ(status.getError().code, ErrorCode::OtherProcessor);
   EXPECT_THAT(status.getError().message, HasSubstr("'no-such-thing'"));
 }
 

@@ -128,7 +128,7 @@ TEST(ExecutorTest, a_missing_kernel_is_an_error) {
   Result<std::unique_ptr<Executor>> executor =
       Executor::create(executable, kernels, 1);
   ASSERT_FALSE(executor);
-  EXPECT_EQ(executor.getError().code, ExitCode::Damaged);
+  EXPECT_EQ(executor.getError().code, ErrorCode::DamagedProgram);
   EXPECT_EQ(executor.getError().message,
             "damaged program: it has no kernel 'nowhere', which command "
             "'nowhere' of program 'p' calls");
@@ -142,7 +142,7 @@ TEST(ExecutorTest, arenas_larger_than_memory_are_refused) {
   Result<std::unique_ptr<Executor>> executor =
       Executor::create(executable, kernels, 1);
   ASSERT_FALSE(executor);
-  EXPECT_EQ(executor.getError().code, ExitCode::DoesNotFit);
+  EXPECT_EQ(executor.getError().code, ErrorCode::DoesNotFit);
 }
 
 TEST(ExecutorTest, copies_between_strides) {

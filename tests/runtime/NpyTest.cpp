@@ -118,13 +118,13 @@ TEST(NpyTest, unsupported_types_and_orders) {
                           "', 'fortran_order': False, 'shape': (1,), }",
                       "abcd"));
     ASSERT_FALSE(array);
-    EXPECT_EQ(array.getError().code, ExitCode::WrongInput);
+    EXPECT_EQ(array.getError().code, ErrorCode::UnsupportedArray);
     EXPECT_THAT(array.getError().message, HasSubstr(type));
   }
   Result<HostArray> fortran = parse(makeNpy(
       "{'descr': '<f4', 'fortran_order': True, 'shape': (1,), }", "abcd"));
   ASSERT_FALSE(fortran);
-  EXPECT_EQ(fortran.getError().code, ExitCode::WrongInput);
+  EXPECT_EQ(fortran.getError().code, ErrorCode::UnsupportedArray);
   EXPECT_THAT(fortran.getError().message, HasSubstr("Fortran order"));
 }
 
@@ -132,7 +132,7 @@ TEST(NpyTest, damaged_headers) {
   auto expectDamage = [](const std::string &bytes, const std::string &message) {
     Result<HostArray> array = parse(bytes);
     ASSERT_FALSE(array) << bytes;
-    EXPECT_EQ(array.getError().code, ExitCode::Damaged) << bytes;
+    EXPECT_EQ(array.getError().code, ErrorCode::DamagedFile) << bytes;
     EXPECT_THAT(array.getError().message, HasSubstr(message));
     EXPECT_THAT(array.getError().message, HasSubstr("'a.npy' is damaged"));
   };
@@ -188,7 +188,7 @@ TEST(NpyTest, lengths_that_do_not_match) {
         {"(2147483648, 2147483648, 2147483648)", "abcd", "needs more"}}) {
     Result<HostArray> array = make(shape, elements);
     ASSERT_FALSE(array);
-    EXPECT_EQ(array.getError().code, ExitCode::Damaged);
+    EXPECT_EQ(array.getError().code, ErrorCode::DamagedFile);
     EXPECT_THAT(array.getError().message, HasSubstr(message));
   }
   Result<HostArray> boolean = parse(makeNpy(
@@ -218,11 +218,11 @@ TEST(NpyTest, files_that_cannot_be_opened) {
   TemporaryFolder folder;
   Result<HostArray> missing = readNpy(folder / "missing.npy");
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.getError().code, ExitCode::WrongInput);
+  EXPECT_EQ(missing.getError().code, ErrorCode::CannotRead);
   HostArray array{exec::ElementType::i32, {1}, std::vector<std::byte>(4)};
   Status written = writeNpy(folder / "no/a.npy", array);
   ASSERT_FALSE(written);
-  EXPECT_EQ(written.getError().code, ExitCode::WrongInput);
+  EXPECT_EQ(written.getError().code, ErrorCode::CannotWrite);
   EXPECT_THAT(written.getError().message, HasSubstr("cannot write"));
   if (FILE *full = std::fopen("/dev/full", "w")) {
     std::fclose(full);

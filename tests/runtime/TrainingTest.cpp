@@ -141,7 +141,7 @@ TEST(TrainingTest, an_interrupt_ends_after_the_step) {
   stepsToInterrupt = 13;
   Outcome outcome = runTraining(*session, {}, folder);
   ASSERT_FALSE(outcome.status);
-  EXPECT_EQ(outcome.status.getError().code, ExitCode::Interrupted);
+  EXPECT_EQ(outcome.status.getError().code, ErrorCode::Interrupted);
   EXPECT_EQ(outcome.status.getError().message,
             "stopped by SIGINT after epoch 2, step 5 of 8 (step 13 of 240 in "
             "all)");
@@ -154,7 +154,7 @@ TEST(TrainingTest, too_few_samples_for_a_batch) {
   writeLinearData(folder, 11);
   Outcome outcome = runTraining(*makeSession(1), {}, folder);
   ASSERT_FALSE(outcome.status);
-  EXPECT_EQ(outcome.status.getError().code, ExitCode::WrongInput);
+  EXPECT_EQ(outcome.status.getError().code, ErrorCode::WrongData);
   EXPECT_THAT(outcome.status.getError().message,
               HasSubstr("has 11 samples, one batch needs 12"));
 }
@@ -167,7 +167,7 @@ TEST(TrainingTest, metrics_that_cannot_be_written) {
   request.metricsPath = folder / "missing/metrics.jsonl";
   Status status = train(*makeSession(1), request);
   ASSERT_FALSE(status);
-  EXPECT_EQ(status.getError().code, ExitCode::WrongInput);
+  EXPECT_EQ(status.getError().code, ErrorCode::CannotWrite);
   EXPECT_THAT(status.getError().message, HasSubstr("cannot write"));
 }
 
