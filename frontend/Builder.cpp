@@ -325,6 +325,10 @@ Tensor Builder::input(const std::string &name, ElementType type,
              state->addNode(op.getResult(), type, dims, where);
 }
 
+void Builder::declareInput(const std::string &name, const Where &where) {
+  state->inputs.try_emplace(name, BuilderState::Named{Tensor(), where});
+}
+
 /// Whether the module has or will have a symbol of this name besides the
 /// parameter: a program, or the state of an optimizer.
 static bool isReserved(std::string_view name) {

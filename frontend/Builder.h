@@ -175,6 +175,9 @@ public:
   // Border of the program.
   Tensor input(const std::string &name, ElementType type,
                const std::vector<Dim> &dims, const Where &where = MESHC_HERE);
+  /// Says that there is an input of this name, though its type is in error:
+  /// what refers to it is not.
+  void declareInput(const std::string &name, const Where &where = MESHC_HERE);
   /// A few names belong to the programs and states of the module.
   Tensor parameter(const std::string &name, ElementType type,
                    const std::vector<Dim> &dims, Initializer initializer,

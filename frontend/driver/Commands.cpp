@@ -22,9 +22,23 @@
 using namespace meshc;
 using namespace meshc::driver;
 
-static int fail(const std::string &message) {
-  fmt::print(stderr, "meshc: error: {}\n", message);
-  return exitWrongInput;
+/// Reports an error that has no place in a spec.
+static int fail(const SpecArguments &spec, frontend::Code code,
+                std::string message) {
+  frontend::SourceSet sources;
+  frontend::Diagnostics diagnostics(sources);
+  diagnostics.report(code, {}, std::move(message));
+  auto format = spec.messageFormat == "json" ? frontend::MessageFormat::Json
+                                             : frontend::MessageFormat::Text;
+  fmt::print(stderr, "{}", frontend::render(diagnostics, format));
+  return code == frontend::Code::DamagedPlan ? exitDamaged : exitWrongInput;
+}
+
+static int failToWrite(const SpecArguments &spec, llvm::StringRef path,
+                       std::error_code error) {
+  return fail(
+      spec, frontend::Code::CannotWrite,
+      fmt::format("cannot write \"{}\": {}", path.str(), error.message()));
 }
 
 static std::string toText(llvm::Error error) {
@@ -32,11 +46,14 @@ static std::string toText(llvm::Error error) {
 }
 
 /// Writes `text` to `path`, or to standard output if that is empty.
-static int write(llvm::StringRef path, llvm::StringRef text) {
+static int write(const SpecArguments &spec, llvm::StringRef path,
+                 llvm::StringRef text) {
   if (path.empty()) {
     llvm::outs() << text;
     llvm::outs().flush();
-    return exitSuccess;
+    std::error_code error = llvm::outs().error();
+    llvm::outs().clear_error();
+    return error ? failToWrite(spec, "standard output", error) : exitSuccess;
   }
   std::error_code error;
   llvm::raw_fd_ostream os(path, error);
@@ -46,10 +63,16 @@ static int write(llvm::StringRef path, llvm::StringRef text) {
     error = os.error();
     os.clear_error();
   }
-  if (error)
-    return fail(
-        fmt::format("cannot write '{}': {}", path.str(), error.message()));
-  return exitSuccess;
+  return error ? failToWrite(spec, path, error) : exitSuccess;
+}
+
+/// Why no file can be made at `path`, as far as that shows before it is tried.
+static std::error_code checkWritable(llvm::StringRef path) {
+  namespace fs = llvm::sys::fs;
+  if (fs::is_directory(path))
+    return std::make_error_code(std::errc::is_a_directory);
+  llvm::StringRef folder = llvm::sys::path::parent_path(path);
+  return fs::access(folder.empty() ? "." : folder, fs::AccessMode::Write);
 }
 
 //===-- check and plan ----------------------------------------------------===//
@@ -92,9 +115,9 @@ int meshc::driver::runPlan(const SpecArguments &spec,
     return session.reportErrors();
   const exec::ExecutableT &executable = session.getCompilation().executable;
   rememberPlan(executable);
-  return write(plan.output, plan.emit == "json"
-                                ? plan::renderPlanJson(executable)
-                                : plan::renderPlanText(executable, {}));
+  return write(spec, plan.output,
+               plan.emit == "json" ? plan::renderPlanJson(executable)
+                                   : plan::renderPlanText(executable, {}));
 }
 
 //===-- explain -----------------------------------------------------------===//
@@ -106,14 +129,15 @@ static std::optional<std::string> readSource(std::string_view path) {
   return (*text)->getBuffer().str();
 }
 
-static int printExplanation(const exec::ExecutableT &executable,
+static int printExplanation(const SpecArguments &spec,
+                            const exec::ExecutableT &executable,
                             const std::string &id) {
   std::string message;
   std::optional<std::string> text =
       plan::explain(executable, id, readSource, message);
   if (!text)
-    return fail(message);
-  return write("", *text);
+    return fail(spec, frontend::Code::UnknownId, message);
+  return write(spec, "", *text);
 }
 
 /// What a code of an error message means.
@@ -127,29 +151,30 @@ static std::optional<std::string> explainCode(const std::string &id) {
 int meshc::driver::runExplain(const SpecArguments &spec,
                               const ExplainArguments &explain) {
   if (std::optional<std::string> text = explainCode(explain.id))
-    return write("", *text);
+    return write(spec, "", *text);
   if (!spec.path.empty()) {
     Session session(spec);
     if (!session.elaborate() || !session.compile({}, Stage::Exec))
       return session.reportErrors();
-    return printExplanation(session.getCompilation().executable, explain.id);
+    return printExplanation(spec, session.getCompilation().executable,
+                            explain.id);
   }
   llvm::Expected<std::string> path = getLastPlanPath();
   if (!path)
-    return fail(toText(path.takeError()));
+    return fail(spec, frontend::Code::MissingPlan, toText(path.takeError()));
   auto text = llvm::MemoryBuffer::getFile(*path);
   if (!text)
-    return fail("no plan was made yet; run 'meshc plan SPEC' first, or name "
-                "the spec: meshc explain " +
-                explain.id + " SPEC");
+    return fail(spec, frontend::Code::MissingPlan,
+                "no plan was made yet; run \"meshc plan SPEC\" first, or name "
+                "the spec: \"meshc explain " +
+                    explain.id + " SPEC\"");
   auto *data = reinterpret_cast<const uint8_t *>((*text)->getBufferStart());
   auto executable = runtime::Executable::load({data, (*text)->getBufferSize()});
-  if (!executable) {
-    fmt::print(stderr, "meshc: error: '{}': {}; run 'meshc plan SPEC' again\n",
-               *path, executable.getError().message);
-    return exitDamaged;
-  }
-  return printExplanation(executable->data, explain.id);
+  if (!executable)
+    return fail(spec, frontend::Code::DamagedPlan,
+                fmt::format("\"{}\": {}; run \"meshc plan SPEC\" again", *path,
+                            executable.getError().message));
+  return printExplanation(spec, executable->data, explain.id);
 }
 
 //===-- compile -----------------------------------------------------------===//
@@ -162,17 +187,21 @@ static std::string print(mlir::ModuleOp module) {
   return text;
 }
 
-static int checkTarget(const CompileArguments &compile) {
+static int checkTarget(const SpecArguments &spec,
+                       const CompileArguments &compile) {
   if (compile.target == "cuda")
-    return fail("target 'cuda' is not built yet; this version makes CPU "
+    return fail(spec, frontend::Code::NotSupported,
+                "not supported yet: target \"cuda\"; this version makes CPU "
                 "executables");
   return exitSuccess;
 }
 
 int meshc::driver::runCompile(const SpecArguments &spec,
                               const CompileArguments &compile) {
-  if (int code = checkTarget(compile))
+  if (int code = checkTarget(spec, compile))
     return code;
+  if (std::error_code error = checkWritable(compile.output))
+    return failToWrite(spec, compile.output, error);
   Session session(spec);
   CompileOptions options;
   options.cpu = compile.cpu;
@@ -185,9 +214,10 @@ int meshc::driver::runCompile(const SpecArguments &spec,
   if (!session.compile(options, stage))
     return session.reportErrors();
   if (stage != Stage::Exec)
-    return write(compile.output, print(session.getModule()));
+    return write(spec, compile.output, print(session.getModule()));
   if (compile.emit == "kernels")
-    return write(compile.output, print(*session.getCompilation().kernels));
+    return write(spec, compile.output,
+                 print(*session.getCompilation().kernels));
   if (!session.link(options, compile.output))
     return session.reportErrors();
   return exitSuccess;
@@ -270,11 +300,11 @@ static std::string getCacheKey(mlir::ModuleOp module,
 int meshc::driver::runRun(const SpecArguments &spec,
                           const CompileArguments &compile,
                           const RunArguments &run) {
-  if (int code = checkTarget(compile))
+  if (int code = checkTarget(spec, compile))
     return code;
   llvm::Expected<std::string> folder = getCacheFolder();
   if (!folder)
-    return fail(toText(folder.takeError()));
+    return fail(spec, frontend::Code::CannotWrite, toText(folder.takeError()));
 
   auto start = std::chrono::steady_clock::now();
   Session session(spec);
@@ -300,5 +330,6 @@ int meshc::driver::runRun(const SpecArguments &spec,
     argv.push_back(argument.data());
   argv.push_back(nullptr);
   execv(program.c_str(), argv.data());
-  return fail(fmt::format("cannot run '{}': {}", program, strerror(errno)));
+  return fail(spec, frontend::Code::CannotRead,
+              fmt::format("cannot run \"{}\": {}", program, strerror(errno)));
 }

@@ -3,6 +3,10 @@
 #include "frontend/driver/Commands.h"
 #include "layout/LayoutRules.h"
 
+#include "llvm/ADT/StringExtras.h"
+
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -40,7 +44,8 @@ static void addCompileOptions(CLI::App *command, CompileArguments &compile) {
 }
 
 /// The option or command of `app` and its commands nearest to `word`.
-static std::string suggest(const CLI::App &app, const std::string &word) {
+static std::string suggest(const CLI::App &app, std::string word) {
+  word = word.substr(0, word.find('='));
   std::vector<std::string> known;
   auto collect = [&](const CLI::App *command) {
     for (const CLI::Option *option : command->get_options())
@@ -52,6 +57,29 @@ static std::string suggest(const CLI::App &app, const std::string &word) {
   for (const CLI::App *command : app.get_subcommands({}))
     collect(command);
   return meshc::layout::findNearest(word, known);
+}
+
+/// What is wrong with the command line, and what was meant.
+static int reportUsage(const CLI::App &app, const CLI::ParseError &error) {
+  std::string message = error.what();
+  if (!message.empty())
+    message[0] = llvm::toLower(message[0]);
+  std::string help = "'meshc --help' lists the commands";
+  // A misspelt word is also one that is missing: the former says more.
+  std::vector<std::string> rest = app.remaining(/*recurse=*/true);
+  // CLI11 lists values before the options that they were meant for.
+  auto unknown = std::find_if(rest.begin(), rest.end(),
+                              [](auto &word) { return word.starts_with("-"); });
+  if (unknown == rest.end())
+    unknown = rest.begin();
+  if (unknown != rest.end()) {
+    message = fmt::format("unknown argument '{}'", *unknown);
+    std::string near = suggest(app, *unknown);
+    if (!near.empty() && near != *unknown)
+      help = fmt::format("did you mean '{}'?", near);
+  }
+  fmt::print(stderr, "meshc: error: {}\n{}\n", message, help);
+  return exitUsage;
 }
 
 int main(int argc, char **argv) {
@@ -130,16 +158,7 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0)
       return app.exit(error);
-    fmt::print(stderr, "meshc: error: {}\n", error.what());
-    for (int index = 1; index < argc; ++index) {
-      std::string word(argv[index]);
-      word = word.substr(0, word.find('='));
-      std::string near = suggest(app, word);
-      if (!near.empty() && near != word)
-        fmt::print(stderr, "did you mean '{}'?\n", near);
-    }
-    fmt::print(stderr, "'meshc --help' lists the commands\n");
-    return exitUsage;
+    return reportUsage(app, error);
   }
 
   if (checkCommand->parsed())

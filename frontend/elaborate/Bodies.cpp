@@ -16,11 +16,13 @@ void Elaborator::buildModel(const ast::Model &model) {
   for (const ast::Input &input : model.inputs) {
     std::optional<ElementType> element = getElementType(input.type.element);
     std::optional<Dims> dims = getTypeDims(input.type);
+    std::string name(input.name.text);
+    Where where = getWhere(join(input.name.span, input.type.span));
     Tensor tensor;
     if (element && dims)
-      tensor = checked(
-          builder.input(std::string(input.name.text), *element, *dims,
-                        getWhere(join(input.name.span, input.type.span))));
+      tensor = checked(builder.input(name, *element, *dims, where));
+    else
+      builder.declareInput(name, where);
     top.bindings[input.name.text] = {tensor ? Value(tensor) : Value(Poison()),
                                      input.name.span};
   }

@@ -410,13 +410,14 @@ INSTANTIATE_TEST_SUITE_P(All, CodesTest,
                          });
 
 TEST(CodeTable, EveryCodeHasATest) {
-  // These need files, sizes or programs that do not fit a table; LimitsTest,
-  // SourcesTest and LayoutTest cause each.
+  // These need files, sizes, programs or commands that do not fit a table;
+  // LimitsTest, SourcesTest, LayoutTest and tests/driver cause each.
   std::set<Code> tested = {
       Code::CannotRead,      Code::FileTooLarge,    Code::TooManyTokens,
       Code::ImportCycle,     Code::TooManyImports,  Code::NestingTooDeep,
       Code::TooManyDims,     Code::ProgramTooLarge, Code::UnknownOverride,
-      Code::InvalidOverride, Code::Refused,
+      Code::InvalidOverride, Code::Refused,         Code::CannotWrite,
+      Code::UnknownId,       Code::MissingPlan,     Code::DamagedPlan,
   };
   for (const Case &test : getCases())
     tested.insert(test.code);
