@@ -65,6 +65,14 @@ const PlannedCommand *Explainer::findCommand(std::string_view id) const {
   return nullptr;
 }
 
+/// Whether `name` is `id` behind some scopes: "b1/attn/scores" for "scores",
+/// "gradient of b1/attn/scores" for "gradient of scores".
+static bool isInScope(std::string_view name, std::string_view id) {
+  size_t inName = name.rfind(' ') + 1, inId = id.rfind(' ') + 1;
+  return name.substr(0, inName) == id.substr(0, inId) &&
+         name.ends_with("/" + std::string(id.substr(inId)));
+}
+
 std::vector<int> Explainer::findTensors(std::string_view id) const {
   std::vector<int> found, ending;
   for (int tensor = 0; tensor < int(executable.tensors.size()); ++tensor) {
@@ -76,7 +84,7 @@ std::vector<int> Explainer::findTensors(std::string_view id) const {
                    plan.getTensor(tensor).role == exec::BufferRole::output;
     if (name == id && !isKnown)
       found.push_back(tensor);
-    else if (name.ends_with("/" + std::string(id)))
+    else if (isInScope(name, id))
       ending.push_back(tensor);
   }
   return found.empty() && ending.size() == 1 ? ending : found;
@@ -94,7 +102,7 @@ std::string Explainer::getUnknownMessage(std::string_view id) const {
       fmt::format("the plan has no collective, value or operation '{}'", id);
   std::vector<std::string> ending;
   for (size_t index = collectives; index < known.size(); ++index)
-    if (known[index].ends_with("/" + std::string(id)))
+    if (isInScope(known[index], id))
       ending.push_back("'" + known[index] + "'");
   if (!ending.empty())
     return fmt::format("{}; several end so: {}", message,

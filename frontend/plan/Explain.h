@@ -17,8 +17,8 @@ using ReadSource =
 /// Says in sentences why a collective ("c17") is in the program, why a named
 /// value ("h", "t4") lies as it does, or what an operation ("o3") computes:
 /// what needed what, the rules, the spec lines, payload and bytes sent, the
-/// best rejected alternative. Of a name with scopes the end is enough where
-/// only one value has it.
+/// best rejected alternative. Scopes may be left out where only one value is
+/// meant: "scores", "gradient of scores".
 ///
 /// Errors: nothing for an unknown id; `message` then says so, with a
 /// suggestion.

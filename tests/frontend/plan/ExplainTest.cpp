@@ -111,6 +111,9 @@ TEST_F(ExplainTest, the_end_of_a_name_is_enough_if_it_is_the_only_one) {
   executable.tensors[3]->name = "block/ff/y";
   EXPECT_THAT(explain("y"), HasSubstr("'block/ff/y': activation"));
   EXPECT_THAT(explain("ff/y"), HasSubstr("'block/ff/y': activation"));
+  executable.tensors[6]->name = "gradient of block/ff/y";
+  EXPECT_THAT(explain("y"), HasSubstr("'block/ff/y': activation"));
+  EXPECT_THAT(explain("gradient of y"), HasSubstr("'gradient of block/ff/y'"));
   executable.tensors[1]->name = "block/y";
   EXPECT_EQ(explain("y"), "");
   EXPECT_EQ(message, "the plan has no collective, value or operation 'y'; "
