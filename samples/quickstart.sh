@@ -20,5 +20,5 @@ echo
 "$meshc" plan samples/mlp.mesh --emit json -o "$plan"
 echo
 "$meshc" run samples/mlp.mesh -- \
-  train --data-dir /usr/share/datasets/fashion-mnist --seed 1 "$@"
+  train --data-dir /usr/share/datasets/fashion-mnist --seed 20 "$@"
 echo "plan written to $root/$plan"
