@@ -90,7 +90,6 @@ Error meshc::codegen::linkExecutable(StringRef object, StringRef output,
   llvm::append_range(arguments, std::initializer_list<StringRef>{
                                     "-ldnnl", "-lgomp", "-lfmt", "-lz", "-lm",
                                     "-pthread", MESHC_LINK_FLAGS});
-  llvm::erase(arguments, "");
   std::string failure;
   std::optional<StringRef> redirects[] = {StringRef(""), messages->getPath(),
                                           messages->getPath()};
