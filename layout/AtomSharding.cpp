@@ -76,11 +76,11 @@ AtomSharding AtomSpace::getAtoms(const Sharding &sharding) const {
   auto append = [&](AxisRef part, AtomList &list) {
     if (part.size == 1)
       return;
-    for (uint8_t atom = 0; atom < atoms.size(); ++atom) {
+    for (size_t atom = 0; atom < atoms.size(); ++atom) {
       bool isForeign = foreign >> atom & 1;
       if (isForeign ? atoms[atom] == part
                     : !getAtomsOf(part, std::span(&atoms[atom], 1)).empty())
-        list.push_back(atom);
+        list.push_back(uint8_t(atom));
     }
   };
   AtomSharding result;
@@ -105,9 +105,9 @@ std::vector<AxisRef> AtomSpace::getRefs(std::span<const uint8_t> list) const {
 
 std::vector<AxisRef> AtomSpace::getParts(AtomSet set) const {
   AtomList list;
-  for (uint8_t atom = 0; atom < atoms.size(); ++atom)
+  for (size_t atom = 0; atom < atoms.size(); ++atom)
     if (set >> atom & 1)
-      list.push_back(atom); // atoms are numbered in sorted order
+      list.push_back(uint8_t(atom)); // atoms are numbered in sorted order
   return getRefs(list);
 }
 

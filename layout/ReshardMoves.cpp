@@ -215,7 +215,7 @@ private:
         arrived.dims[d].resize(from.dims[d].size());
     }
     if (!(arrived.getSplitAtoms() & from.partial))
-      add(CollectiveKind::Permute, std::move(arrived));
+      add(CollectiveKind::Permute, arrived);
     arrived.dims = target.dims;
     if (!(arrived.getSplitAtoms() & from.partial))
       add(CollectiveKind::Permute, std::move(arrived));
