@@ -155,7 +155,7 @@ bool BuilderState::checkType(ElementType element, std::span<const Dim> dims,
     return false;
   }
   // Room for the widest gradient or accumulator, whatever the element.
-  __int128 bytes = std::max<int64_t>(getByteSize(element), 4);
+  __int128 size = std::max<int64_t>(getByteSize(element), 4);
   std::set<std::string_view> seen;
   for (const Dim &dim : dims) {
     if (!checkDim(dim, where))
@@ -166,15 +166,25 @@ bool BuilderState::checkType(ElementType element, std::span<const Dim> dims,
           .notes.push_back("two roles of one size need two names, see rename");
       return false;
     }
-    bytes *= dim.size;
-    if (bytes > std::numeric_limits<int64_t>::max()) {
+    size *= dim.size;
+    if (size > std::numeric_limits<int64_t>::max()) {
       fail(Code::TensorTooLarge, where,
            fmt::format("a tensor {} has more than 2^63 bytes",
                        toString(element, dims)));
       return false;
     }
   }
-  return true;
+  bool wasTooMuch = bytes > Builder::maxBytes;
+  bytes += size;
+  if (bytes <= Builder::maxBytes)
+    return true;
+  if (wasTooMuch) // and was said
+    return false;
+  fail(Code::TensorTooLarge, where,
+       fmt::format("the tensors of the program have more than 2^52 bytes in "
+                   "all; with this {} it is too much",
+                   toString(element, dims)));
+  return false;
 }
 
 std::vector<Dim> BuilderState::unite(std::span<const Tensor> operands) {

@@ -152,6 +152,10 @@ class Builder {
 public:
   /// At most this many operations in one program.
   static constexpr size_t maxOperations = 100'000;
+  /// At most this many bytes in all tensors of a program, unsplit: with
+  /// gradients and the optimizer's state, an executable can hold them (at most
+  /// 2^56 bytes per device).
+  static constexpr int64_t maxBytes = int64_t(1) << 52;
   /// At most this many dimensions of one tensor.
   static constexpr size_t maxDims = 64;
 

@@ -87,7 +87,8 @@ struct BuilderState {
   std::string getUniqueName(const std::string &name);
 
   /// Whether a tensor of this type may be: distinct dimensions, not too many,
-  /// known sizes, bytes that fit 64 bits, and the program not too large.
+  /// known sizes, bytes that fit 64 bits, and the program not too large. Counts
+  /// its bytes.
   bool checkType(ElementType element, std::span<const Dim> dims,
                  const Where &where);
   /// Registers a dimension that a tensor uses; false if it has another size.
@@ -97,6 +98,8 @@ struct BuilderState {
   /// The same for an elementwise result, which is stored like its largest
   /// operand: a mask or bias written first does not turn the tensor around.
   static std::vector<Dim> uniteLargestFirst(std::vector<Tensor> operands);
+
+  __int128 bytes = 0; ///< of all tensors
 
   Tensor addNode(mlir::Value value, ElementType element, std::vector<Dim> dims,
                  const Where &where);

@@ -218,8 +218,13 @@ const std::vector<Case> &getCases() {
        "dim a = 2 ^ 31\ndim b = 2 ^ 30\n"
        "model m(x: f32[a], y: f32[b]) { output o = sum(<<x * y>>) }",
        "f32[a, b]", ""},
+      // 2^51 bytes each, and one scalar.
       {Code::TensorTooLarge,
-       "dim a = 2 ^ 40\ndim b = 2 ^ 12\ndim c = 2 ^ 12\n"
+       "dim a = 2 ^ 49\n"
+       "model m(x: f32[a], y: f32[a], <<s: f32>>) { output o = x }",
+       "more than 2^52 bytes in all", ""},
+      {Code::TensorTooLarge,
+       "dim a = 2 ^ 36\ndim b = 2 ^ 12\ndim c = 2 ^ 16\n"
        "model m(x: f32[a, b], y: f32[b, c]) {\n"
        "  output o = sum(<<einsum(x, y -> b, c)>>)\n}\n",
        "products", ""},
