@@ -67,15 +67,16 @@ public:
     return parents.back();
   }
   unsigned find(unsigned loop) const {
+    // Halves the path, so that long chains of operations stay cheap.
     while (parents[loop] != loop)
-      loop = parents[loop];
+      loop = parents[loop] = parents[parents[loop]];
     return loop;
   }
   int64_t getSize(unsigned loop) const { return sizes[loop]; }
   void unite(unsigned a, unsigned b) { parents[find(b)] = find(a); }
 
 private:
-  SmallVector<unsigned> parents;
+  mutable SmallVector<unsigned> parents;
   SmallVector<int64_t> sizes;
 };
 } // namespace
@@ -95,6 +96,12 @@ static bool isConsistent(const LoopClasses &classes,
 /// Makes the loops of `a` those of `b` where no member objects.
 static void tryUnite(LoopClasses &classes, ArrayRef<Cluster::Member> members,
                      ArrayRef<unsigned> a, ArrayRef<unsigned> b) {
+  if (llvm::all_of(llvm::zip_equal(a, b), [&](auto pair) {
+        auto [x, y] = pair;
+        return x == Cluster::unit || y == Cluster::unit ||
+               classes.find(x) == classes.find(y);
+      }))
+    return;
   LoopClasses united = classes;
   for (auto [x, y] : llvm::zip_equal(a, b))
     if (x != Cluster::unit && y != Cluster::unit)
@@ -136,15 +143,14 @@ bool Cluster::unify() {
         });
 
   // Loops of one size may run together.
-  SmallVector<unsigned> loops;
+  llvm::SmallSetVector<unsigned, 8> loops;
   for (const Member &member : members)
     for (unsigned loop : member.loops)
       if (loop != unit)
-        loops.push_back(loop);
+        loops.insert(classes.find(loop));
   for (size_t i = 0; i < loops.size(); ++i)
     for (size_t j = i + 1; j < loops.size(); ++j)
-      if (classes.getSize(loops[i]) == classes.getSize(loops[j]) &&
-          classes.find(loops[i]) != classes.find(loops[j]))
+      if (classes.getSize(loops[i]) == classes.getSize(loops[j]))
         tryUnite(classes, members, loops[i], loops[j]);
 
   llvm::SmallDenseMap<unsigned, unsigned> dimOf;

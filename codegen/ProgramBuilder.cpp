@@ -6,6 +6,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
@@ -195,11 +197,38 @@ static int64_t countScalarOps(linalg::LinalgOp op) {
   });
 }
 
-static int64_t getIterations(linalg::LinalgOp op) {
-  int64_t iterations = 1;
-  for (int64_t size : op.getStaticLoopRanges())
-    iterations *= size;
-  return iterations;
+/// Sets what `command` computes: the sum over `parts` of the products of their
+/// factors. The bound leaves room for sums
+/// over a program.
+static LogicalResult setFlops(Operation *op, exec::CommandT &command,
+                              ArrayRef<SmallVector<int64_t>> parts) {
+  constexpr int64_t maxFlops = int64_t(1) << 56;
+  for (ArrayRef<int64_t> factors : parts) {
+    int64_t product = 1;
+    for (int64_t factor : factors)
+      if (llvm::MulOverflow(product, factor, product))
+        product = maxFlops;
+    command.flops += std::min(product, maxFlops);
+    if (command.flops >= maxFlops)
+      return op->emitError("this takes 2^56 operations or more on each device "
+                           "in each step, which is more than meshc plans for");
+  }
+  return success();
+}
+
+/// The operation that a kernel is called after: of what others read, the last
+/// result of the earliest phase.
+static Operation *getNamingOp(const Step &step) {
+  Operation *naming = step.ops.back();
+  std::optional<exec::Phase> earliest;
+  for (Value output : step.outputs) {
+    exec::Phase phase = ExecTypes::getPhase(output.getLoc());
+    if (earliest && phase > *earliest)
+      continue;
+    earliest = phase;
+    naming = output.getDefiningOp();
+  }
+  return naming;
 }
 
 LogicalResult ProgramBuilder::emitKernel(const Step &step) {
@@ -210,12 +239,16 @@ LogicalResult ProgramBuilder::emitKernel(const Step &step) {
     return failure();
   SmallVector<Value> operands =
       llvm::to_vector(llvm::concat<const Value>(step.inputs, step.outputs));
-  // The last operation is what the others lead to.
   exec::CommandT &command =
-      addCommand(step.ops.back(), operands, step.outputs.size());
+      addCommand(getNamingOp(step), operands, step.outputs.size());
+  std::vector<SmallVector<int64_t>> work;
   for (Operation *op : step.ops)
-    if (auto structured = dyn_cast<linalg::LinalgOp>(op))
-      command.flops += countScalarOps(structured) * getIterations(structured);
+    if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
+      work.push_back(structured.getStaticLoopRanges());
+      work.back().push_back(countScalarOps(structured));
+    }
+  if (failed(setFlops(step.ops.back(), command, work)))
+    return failure();
   exec::KernelT action;
   action.symbol = kernel->symbol;
   action.extent = kernel->extent;
@@ -289,9 +322,10 @@ LogicalResult ProgramBuilder::emitMatmul(const Step &step) {
     action.accumulate = call > 0 || step.addend;
     action.has_bias = bool(step.bias);
     action.activation = getActivation(step.activation);
-    command.flops = 2 * action.m * action.n * action.k;
-    for (int64_t size : action.batch)
-      command.flops *= size;
+    SmallVector<int64_t> factors = {2, action.m, action.n, action.k};
+    factors.append(action.batch.begin(), action.batch.end());
+    if (failed(setFlops(step.ops.back(), command, factors)))
+      return failure();
     command.action.Set(std::move(action));
   }
   return success();

@@ -94,8 +94,16 @@ static std::vector<NamedValue> readScalars(const Session &session,
   return values;
 }
 
-Status runtime::evaluateOnTestSplit(Session &session,
-                                    const std::string &dataFolder) {
+namespace {
+/// The evaluation program with the files it runs on.
+struct TestSplit {
+  const exec::ProgramT *program;
+  Dataset dataset;
+};
+} // namespace
+
+static Result<TestSplit> loadTestSplit(const Session &session,
+                                       const std::string &dataFolder) {
   Result<const exec::ProgramT *> program = session.getProgram("eval");
   if (!program)
     return program.getError();
@@ -103,28 +111,34 @@ Status runtime::evaluateOnTestSplit(Session &session,
                                           Dataset::Split::Test, dataFolder);
   if (!dataset)
     return dataset.getError();
+  return TestSplit{*program, std::move(*dataset)};
+}
+
+/// Runs all whole batches and prints the mean of every scalar output.
+static Status evaluate(Session &session, const TestSplit &split) {
   std::vector<NamedValue> sums;
-  const int64_t batchSize = dataset->getBatchSize();
+  const Dataset &dataset = split.dataset;
+  const int64_t batchSize = dataset.getBatchSize();
   std::vector<int64_t> samples(batchSize);
-  for (int64_t batch = 0; batch < dataset->getNumBatches(); ++batch) {
+  for (int64_t batch = 0; batch < dataset.getNumBatches(); ++batch) {
     for (int64_t i = 0; i < batchSize; ++i)
       samples[i] = batch * batchSize + i;
-    dataset->feed(session.getExecutor(), samples);
-    Status ran = session.run(**program);
+    dataset.feed(session.getExecutor(), samples);
+    Status ran = session.run(*split.program);
     if (!ran)
       return ran;
-    std::vector<NamedValue> values = readScalars(session, **program);
+    std::vector<NamedValue> values = readScalars(session, *split.program);
     if (sums.empty())
       sums = std::move(values);
     else
       for (size_t i = 0; i < sums.size(); ++i)
         sums[i].value += values[i].value;
   }
-  const int64_t used = dataset->getNumBatches() * batchSize;
+  const int64_t used = dataset.getNumBatches() * batchSize;
   fmt::print("evaluated {} of {} test samples, in batches of {}\n", used,
-             dataset->getNumSamples(), batchSize);
+             dataset.getNumSamples(), batchSize);
   for (const NamedValue &sum : sums) {
-    const double mean = sum.value / double(dataset->getNumBatches());
+    const double mean = sum.value / double(dataset.getNumBatches());
     if (sum.name == "accuracy")
       fmt::print("test {} {:.1f} %\n", sum.name, mean * 100);
     else
@@ -132,6 +146,12 @@ Status runtime::evaluateOnTestSplit(Session &session,
   }
   std::fflush(stdout);
   return Status::success();
+}
+
+Status runtime::evaluateOnTestSplit(Session &session,
+                                    const std::string &dataFolder) {
+  Result<TestSplit> split = loadTestSplit(session, dataFolder);
+  return split ? evaluate(session, *split) : split.getError();
 }
 
 static double getSeconds(Clock::duration duration) {
@@ -227,6 +247,10 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
                     request.dataFolder);
   if (!dataset)
     return dataset.getError();
+  // Opened first: what is wrong with it should not cost a training.
+  Result<TestSplit> split = loadTestSplit(session, request.dataFolder);
+  if (!split)
+    return split.getError();
   Result<MetricsFile> metrics = MetricsFile::open(request.metricsPath);
   if (!metrics)
     return metrics.getError();
@@ -235,5 +259,5 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
     return initialised;
   Status trained =
       runSteps(session, **program, *recipe, *dataset, request, *metrics);
-  return trained ? evaluateOnTestSplit(session, request.dataFolder) : trained;
+  return trained ? evaluate(session, *split) : trained;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 using namespace meshc::runtime;
 
@@ -28,10 +29,17 @@ Arena::~Arena() {
     munmap(pages, bytes);
 }
 
-Result<Arena> Arena::create(uint64_t bytes, uint64_t skew) {
+uint64_t Arena::getReservedBytes(uint64_t bytes, uint64_t skew) {
   // A whole number of pages, and at least one so that an empty arena has an
-  // address.
-  bytes = ((bytes + skew) / hugePageBytes + 1) * hugePageBytes;
+  // address. Many small devices take small pages.
+  const uint64_t page = bytes + skew < hugePageBytes
+                            ? uint64_t(sysconf(_SC_PAGESIZE))
+                            : hugePageBytes;
+  return ((bytes + skew) / page + 1) * page;
+}
+
+Result<Arena> Arena::create(uint64_t bytes, uint64_t skew) {
+  bytes = getReservedBytes(bytes, skew);
   void *raw = mmap(nullptr, bytes + hugePageBytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED)
@@ -49,6 +57,7 @@ Result<Arena> Arena::create(uint64_t bytes, uint64_t skew) {
     munmap(reinterpret_cast<void *>(aligned + bytes), rest);
   auto *pages = reinterpret_cast<std::byte *>(aligned);
   // A refusal costs speed only.
-  madvise(pages, bytes, MADV_HUGEPAGE);
+  if (bytes >= hugePageBytes)
+    madvise(pages, bytes, MADV_HUGEPAGE);
   return Arena(pages, bytes, skew);
 }

@@ -19,6 +19,9 @@ public:
   Arena &operator=(Arena &&other) noexcept;
   ~Arena();
 
+  /// The memory that an arena of `bytes` takes.
+  static uint64_t getReservedBytes(uint64_t bytes, uint64_t skew);
+
   /// `skew`: bytes from the 2 MiB boundary to the first byte of data, less than
   /// a page; see getMatmulSkew().
   /// Errors: ErrorCode::DoesNotFit where the system has not as much.

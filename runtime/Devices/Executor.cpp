@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <system_error>
 
 #include <unistd.h>
 
@@ -43,14 +44,16 @@ Executor::create(const Executable &executable,
 
   const int64_t devices = executor->numDevices;
   const uint64_t arenaBytes = executable.data.arena_bytes;
+  const uint64_t reservedBytes =
+      Arena::getReservedBytes(arenaBytes, getMatmulSkew());
   const uint64_t memory =
       uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
-  if (arenaBytes > memory / uint64_t(devices))
+  if (reservedBytes > memory / uint64_t(devices))
     return Error{
         ErrorCode::DoesNotFit,
         fmt::format("{} devices need {:.1f} MiB each, this machine has "
                     "{:.1f} MiB in all",
-                    devices, double(arenaBytes) / (1 << 20),
+                    devices, double(reservedBytes) / (1 << 20),
                     double(memory) / (1 << 20)),
         "use a smaller batch, or split more dimensions"};
   for (int64_t device = 0; device < devices; ++device) {
@@ -87,9 +90,16 @@ Executor::create(const Executable &executable,
     worker.scratch = worker.scratchMemory.data() +
                      (alignment - address % alignment) % alignment;
   }
-  for (int worker = 1; worker < threads; ++worker)
-    executor->threads.emplace_back(
-        [self = executor.get(), worker] { self->work(worker, false); });
+  try {
+    for (int worker = 1; worker < threads; ++worker)
+      executor->threads.emplace_back(
+          [self = executor.get(), worker] { self->work(worker, false); });
+  } catch (const std::system_error &error) {
+    return Error{
+        ErrorCode::DoesNotFit,
+        fmt::format("cannot start {} threads: {}", threads, error.what()),
+        "use fewer with --threads"};
+  }
   return executor;
 }
 
