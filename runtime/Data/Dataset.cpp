@@ -50,6 +50,59 @@ static Status checkFile(const IdxFile &file, const exec::PortT &port) {
   return Status::success();
 }
 
+Result<Dataset::Source> Dataset::loadSource(const exec::ExecutableT &data,
+                                            const exec::DataSourceT &source,
+                                            const exec::PortT &port,
+                                            Split split,
+                                            const std::string &folder) {
+  const std::string &name = split == Split::Train ? source.train : source.test;
+  if (port.layout->dims.empty() ||
+      (data.training && port.layout->dims[0]->name != data.training->batch_dim))
+    return Error{ErrorCode::WrongData,
+                 fmt::format("input '{}' is {}: samples need a leading batch "
+                             "dimension",
+                             port.name, toString(*port.layout)),
+                 ""};
+  if (port.layout->element == exec::ElementType::boolean)
+    return Error{ErrorCode::WrongData,
+                 fmt::format("input '{}' is {}: data for booleans is not "
+                             "supported",
+                             port.name, toString(*port.layout)),
+                 ""};
+  // 0 is a field that was not written.
+  const double divide = source.divide == 0 ? 1 : source.divide;
+  if (divide != 1 && !isFloat(port.layout->element))
+    return Error{ErrorCode::WrongData,
+                 fmt::format("input '{}' is {}: only floats can be divided",
+                             port.name, toString(*port.layout)),
+                 ""};
+  Result<IdxFile> file = readIdx(
+      folder.empty() || name.starts_with('/') ? name : folder + "/" + name);
+  if (!file)
+    return file.getError();
+  Status fits = checkFile(*file, port);
+  if (!fits)
+    return fits.getError();
+  Source loaded{&port, std::move(*file), divide, {}};
+  if (port.layout->element == exec::ElementType::f32 &&
+      loaded.file.type == IdxType::U8)
+    for (int value = 0; value < 256; ++value)
+      loaded.scaled.push_back(float(value / divide));
+  return loaded;
+}
+
+/// `error` with the place in the spec that asks for the data.
+static Error locate(Error error, const exec::ExecutableT &data,
+                    const exec::DataSourceT &source) {
+  const exec::Span *span = source.span.get();
+  if (!error.note.empty() || !span || span->file() < 0)
+    return error;
+  error.note = fmt::format("input '{}' reads it: {}:{}:{}", source.input,
+                           data.files[size_t(span->file())], span->line(),
+                           span->column());
+  return error;
+}
+
 Result<Dataset> Dataset::load(const Executable &executable,
                               const exec::ProgramT &program, Split split,
                               const std::string &folder) {
@@ -69,51 +122,21 @@ Result<Dataset> Dataset::load(const Executable &executable,
     // A program may do without an input of another one.
     if (!port)
       continue;
-    const std::string &name =
-        split == Split::Train ? source->train : source->test;
-    if (port->layout->dims.empty() ||
-        (data.training &&
-         port->layout->dims[0]->name != data.training->batch_dim))
-      return Error{ErrorCode::WrongData,
-                   fmt::format("input '{}' is {}: samples need a leading batch "
-                               "dimension",
-                               port->name, toString(*port->layout)),
-                   ""};
-    if (port->layout->element == exec::ElementType::boolean)
-      return Error{ErrorCode::WrongData,
-                   fmt::format("input '{}' is {}: data for booleans is not "
-                               "supported",
-                               port->name, toString(*port->layout)),
-                   ""};
-    // 0 is a field that was not written.
-    const double divide = source->divide == 0 ? 1 : source->divide;
-    if (divide != 1 && !isFloat(port->layout->element))
-      return Error{ErrorCode::WrongData,
-                   fmt::format("input '{}' is {}: only floats can be divided",
-                               port->name, toString(*port->layout)),
-                   ""};
-    Result<IdxFile> file = readIdx(
-        folder.empty() || name.starts_with('/') ? name : folder + "/" + name);
-    if (!file)
-      return file.getError();
-    Status fits = checkFile(*file, *port);
-    if (!fits)
-      return fits.getError();
-    if (!dataset.sources.empty() && file->getNumItems() != dataset.numSamples)
-      return Error{ErrorCode::WrongData,
-                   fmt::format("'{}' has {} samples, '{}' has {}", file->path,
-                               file->getNumItems(),
-                               dataset.sources[0].file.path,
-                               dataset.numSamples),
-                   ""};
-    dataset.numSamples = file->getNumItems();
+    Result<Source> loaded = loadSource(data, *source, *port, split, folder);
+    if (!loaded)
+      return locate(loaded.getError(), data, *source);
+    const IdxFile &file = loaded->file;
+    if (!dataset.sources.empty() && file.getNumItems() != dataset.numSamples)
+      return locate(
+          {ErrorCode::WrongData,
+           fmt::format("'{}' has {} samples, '{}' has {}", file.path,
+                       file.getNumItems(), dataset.sources[0].file.path,
+                       dataset.numSamples),
+           ""},
+          data, *source);
+    dataset.numSamples = file.getNumItems();
     dataset.batchSize = port->layout->dims[0]->size;
-    Source loaded{port, std::move(*file), divide, {}};
-    if (port->layout->element == exec::ElementType::f32 &&
-        loaded.file.type == IdxType::U8)
-      for (int value = 0; value < 256; ++value)
-        loaded.scaled.push_back(float(value / divide));
-    dataset.sources.push_back(std::move(loaded));
+    dataset.sources.push_back(std::move(*loaded));
   }
   if (dataset.sources.empty())
     return Error{ErrorCode::NothingToDo, "this model has no data section", ""};

@@ -21,7 +21,8 @@ public:
   /// against the inputs of `program`: items have as many elements as the input
   /// has behind its batch dimension, integer inputs get integers in range, and
   /// all files have equally many samples, a batch at least.
-  /// Errors: WrongInput where the files do not fit the program; see readIdx.
+  /// Errors, with the place of the data source in the spec: WrongData where the
+  /// files do not fit the program, ValueOutOfRange; see readIdx.
   static Result<Dataset> load(const Executable &executable,
                               const exec::ProgramT &program, Split split,
                               const std::string &folder);
@@ -43,6 +44,10 @@ private:
     std::vector<float> scaled; ///< of each byte, for f32 from bytes
   };
 
+  static Result<Source> loadSource(const exec::ExecutableT &data,
+                                   const exec::DataSourceT &source,
+                                   const exec::PortT &port, Split split,
+                                   const std::string &folder);
   void feedDevice(const Executor &executor, const Source &source,
                   int64_t device, std::span<const int64_t> samples) const;
 
