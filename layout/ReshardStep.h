@@ -16,16 +16,16 @@ namespace meshc::layout {
 /// What each kind may do, in a tensor whose blocks are d@(axes...) + partial:
 ///
 ///   all_reduce      completes partial axes
-///   reduce_scatter  completes partial axes, some of which become the minor
-///   axes
-///                   of dimensions: d@x partial (a, b) -> d@(x, a); the others
+///   reduce_scatter  completes partial axes; some become minor axes of
+///                   dimensions: d@x partial (a, b) -> d@(x, a); the others
 ///                   replicate, as if an all_gather over them followed
 ///   all_gather      drops minor axes of dimensions: d@(x, a) -> d@x
 ///   all_to_all      moves minor axes of dimensions to the minor end of others:
 ///                   d@(x, a), e -> d@x, e@a
-///   permute         the same set of blocks on other devices: d@(x, a) -> d@(a,
-///   x) exchange        anything slice           unused axes become minor axes
-///   of dimensions, or partial
+///   permute         the same set of blocks on other devices:
+///                   d@(x, a) -> d@(a, x)
+///   exchange        anything
+///   slice           unused axes become minor axes of dimensions, or partial
 ///                   (all but the first coordinate then hold the identity)
 ///
 /// Axes and sizes need not divide: where a block has padding, so have its

@@ -24,8 +24,7 @@
 ///   axis of 4 gives 3+3+3+0 however the axis is spelled, while an outer axis
 ///   of 2 and another inner one of 2 give 3+2 and 3+1.
 /// - An axis not used by the sharding replicates the tensor: devices that
-/// differ
-///   only on it hold equal blocks.
+///   differ only on it hold equal blocks.
 /// - A partial value has to be combined (sum, max, min) over `partialAxes` to
 ///   become the tensor; each device holds one term.
 /// - An axis, or each part of it, serves at most one purpose in one sharding.

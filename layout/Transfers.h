@@ -21,8 +21,7 @@ struct TransferEnd {
 /// source, combined in the order of the list, written to every target.
 ///
 /// - one source: a copy; `reduce` is None.
-/// - several sources: terms of a partial value, in ascending device order, to
-/// be
+/// - several sources: terms of a partial value, in ascending device order,
 ///   combined by `reduce`.
 /// - no source: the targets are filled with the identity of `reduce` (a whole
 ///   value made partial keeps the value on one device only).

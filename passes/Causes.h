@@ -13,8 +13,7 @@ namespace meshc {
 ///
 /// - `contraction over split dimension "x"`: a summed dimension is split, and
 ///   the reader needs the whole sum;
-/// - `reduction over split dimension "x"`: the same for nd.reduce and
-/// nd.gather;
+/// - `reduction over split dimension "x"`: the same of a reduce or a gather;
 /// - `constraint on "v"`: the user's sharding for one value;
 /// - `dimensions "x" and "y" share axis "a"`: the reader could keep only one of
 ///   them split;

@@ -18,8 +18,8 @@
 ///             (1)-(2), with the learning rate outside of v.
 /// - adam:     m <- beta1 m + (1 - beta1) g
 ///             v <- beta2 v + (1 - beta2) g^2
-///             w <- w - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) +
-///             epsilon)
+///             w <- w - lr a / (sqrt(b) + epsilon)
+///             with a = m / (1 - beta1^t) and b = v / (1 - beta2^t)
 ///             Source: Kingma, Ba 2015, algorithm 1, and its defaults.
 namespace meshc {
 
