@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -419,9 +420,8 @@ LogicalResult ProgramBuilder::emitStep(const Step &step) {
   llvm_unreachable("not a kind of step");
 }
 
-/// Copies new values of variables that could not be computed in place. A value
-/// that lies in a variable's own memory could be overwritten by another copy,
-/// so the order is: copies out of variables first into fresh slots.
+/// Copies new values of variables that could not be computed in place. None of
+/// them lies in another variable's memory, so their order does not matter.
 void ProgramBuilder::emitCopies() {
   for (const PendingCopy &copy : copies) {
     exec::CommandT &command =
@@ -445,7 +445,7 @@ void ProgramBuilder::addWaits() {
   };
   auto &commands = program->commands;
   std::vector<std::vector<Access>> accesses(commands.size());
-  std::vector<std::vector<bool>> implied(commands.size());
+  std::vector<llvm::BitVector> implied(commands.size());
   for (size_t index = 0; index < commands.size(); ++index) {
     exec::CommandT &command = *commands[index];
     for (auto [position, operand] : llvm::enumerate(command.operands)) {
@@ -454,9 +454,9 @@ void ProgramBuilder::addWaits() {
       accesses[index].push_back(
           {buffer.offset, buffer.offset + buffer.bytes, isWrite});
     }
-    implied[index].resize(index);
+    implied[index].resize(unsigned(index));
     for (size_t earlier = index; earlier-- > 0;) {
-      if (implied[index][earlier])
+      if (implied[index].test(unsigned(earlier)))
         continue;
       bool conflicts = llvm::any_of(accesses[index], [&](const Access &mine) {
         return llvm::any_of(accesses[earlier], [&](const Access &other) {
@@ -467,10 +467,8 @@ void ProgramBuilder::addWaits() {
       if (!conflicts)
         continue;
       command.waits.push_back(int(earlier));
-      implied[index][earlier] = true;
-      for (size_t before = 0; before < earlier; ++before)
-        if (implied[earlier][before])
-          implied[index][before] = true;
+      implied[index] |= implied[earlier];
+      implied[index].set(unsigned(earlier));
     }
     std::reverse(command.waits.begin(), command.waits.end());
   }
