@@ -83,9 +83,9 @@ public:
   void run() {
     // What the outside sees stays as written.
     for (auto output : program.getBody().getOps<OutputOp>())
-      required[output] = output.getValue().getType();
+      required[output] = output.getValue().getType().withoutSharding();
     for (auto write : program.getBody().getOps<WriteOp>())
-      required[write] = write.getValue().getType();
+      required[write] = write.getValue().getType().withoutSharding();
     for (Operation &op : *program.getBody().begin())
       if (op.getNumResults() == 1)
         setOrder(op);
@@ -107,7 +107,7 @@ private:
           dim = DimAttr::get(rename.getToAttr(), dim.getSize());
       return reorder(op, order);
     }
-    if (isa<ElementwiseOpInterface, ReduceOp>(op))
+    if (isa<ElementwiseOpInterface, ReduceOp, ReshardOp>(op))
       reorder(op, follow(op, type));
   }
 
@@ -132,8 +132,22 @@ private:
 
   static void reorder(Operation &op, ArrayRef<DimAttr> order) {
     auto type = cast<NamedTensorType>(op.getResult(0).getType());
-    op.getResult(0).setType(
-        NamedTensorType::get(order, type.getElementType(), type.getSharding()));
+    auto reordered = NamedTensorType::get(order, type.getElementType());
+    if (ShardingAttr sharding = type.getSharding())
+      reordered = reordered.withSharding(follow(sharding, reordered));
+    op.getResult(0).setType(reordered);
+  }
+
+  /// `sharding` with the split dimensions in the order of `type`, as a
+  /// sharding lists them.
+  static ShardingAttr follow(ShardingAttr sharding, NamedTensorType type) {
+    SmallVector<DimSplitAttr> splits(sharding.getSplits());
+    llvm::sort(splits, [&](DimSplitAttr a, DimSplitAttr b) {
+      return type.findDim(a.getDim()) < type.findDim(b.getDim());
+    });
+    return ShardingAttr::get(type.getContext(), splits,
+                             sharding.getPartialKind(),
+                             sharding.getPartialAxes());
   }
 
   Order choose(EinsumOp einsum) {
@@ -187,7 +201,7 @@ private:
       Names following = names;
       if (auto rename = dyn_cast<RenameOp>(user))
         following[rename.getFromAttr()] = rename.getToAttr();
-      else if (!isa<ElementwiseOpInterface>(user) ||
+      else if (!isa<ElementwiseOpInterface, ReshardOp>(user) ||
                result.getRank() != type.getRank())
         continue;
       collectReaders(user->getResult(0), following, readers, borders);
@@ -257,7 +271,8 @@ private:
   /// Gives the border its value in the order it was written in.
   static void restore(Operation *border, NamedTensorType type) {
     OpOperand &operand = border->getOpOperand(0);
-    if (operand.get().getType() == type)
+    auto found = cast<NamedTensorType>(operand.get().getType());
+    if (found.withoutSharding() == type)
       return;
     OpBuilder builder(border);
     operand.set(ReduceOp::create(builder, operand.get().getLoc(), type,

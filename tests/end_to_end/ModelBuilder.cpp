@@ -131,6 +131,20 @@ Value ModelBuilder::rename(Value x, StringRef from, StringRef to) {
   return nd::RenameOp::create(builder, builder.getUnknownLoc(), x, from, to);
 }
 
+Value ModelBuilder::constrain(Value x, StringRef dim, StringRef axis) {
+  MLIRContext *context = builder.getContext();
+  SmallVector<nd::DimSplitAttr> splits;
+  if (!dim.empty())
+    splits.push_back(nd::DimSplitAttr::get(
+        context, builder.getStringAttr(dim),
+        nd::AxisRefAttr::get(context, builder.getStringAttr(axis), 0, 0)));
+  nd::NamedTensorType type = typeOf(x).withoutSharding();
+  return nd::ReshardOp::create(builder, builder.getUnknownLoc(),
+                               Type(type.withSharding(nd::ShardingAttr::get(
+                                   context, splits, std::nullopt, {}))),
+                               x, ArrayAttr());
+}
+
 Value ModelBuilder::gather(Value x, Value index, StringRef dim) {
   SmallVector<StringRef> dims = getOthers(index, dim);
   for (StringRef other : getOthers(x, dim))

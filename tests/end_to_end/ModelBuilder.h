@@ -56,6 +56,10 @@ public:
   mlir::Value argReduce(nd::ArgKind kind, mlir::Value x, llvm::StringRef dim);
   mlir::Value broadcast(mlir::Value x, Dims dims);
   mlir::Value rename(mlir::Value x, llvm::StringRef from, llvm::StringRef to);
+  /// `x` on the whole mesh but for `dim`, which is split over `axis`; an empty
+  /// `dim` splits nothing.
+  mlir::Value constrain(mlir::Value x, llvm::StringRef dim,
+                        llvm::StringRef axis);
   mlir::Value gather(mlir::Value x, mlir::Value index, llvm::StringRef dim);
 
   /// Over `dim`, with the maximum taken out as a library would.

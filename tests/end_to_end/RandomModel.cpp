@@ -86,7 +86,7 @@ private:
 
   void addOperation() {
     Value x = pickFrom(floats), y = pickFrom(floats);
-    switch (pick(14)) {
+    switch (pick(15)) {
     case 0:
       return addUnary(x);
     case 1:
@@ -119,8 +119,10 @@ private:
         floats.push_back(
             b.softmax(bounded(x), getDims(x)[pick(getDims(x).size())]));
       return;
+    case 14:
+      return addConstraint(x);
     }
-    llvm_unreachable("there are 14 choices");
+    llvm_unreachable("there are 15 choices");
   }
 
   /// In (-1, 1).
@@ -246,6 +248,14 @@ private:
         return;
       }
     }
+  }
+
+  /// Every mesh that a random layout has names an axis "a".
+  void addConstraint(Value x) {
+    Names dims = getDims(x);
+    if (dims.empty() || pick(4) == 0)
+      return floats.push_back(b.constrain(x, {}, {}));
+    floats.push_back(b.constrain(x, dims[pick(dims.size())], "a"));
   }
 
   void finish() {

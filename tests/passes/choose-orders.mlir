@@ -45,3 +45,25 @@ nd.program @output_keeps_its_order {
   %y = nd.einsum %a, %c : (!nd.tensor<["b"=2, "m"=3, "k"=5], f32>, !nd.tensor<["b"=2, "k"=5, "n"=7], f32>) -> !nd.tensor<["m"=3, "n"=7, "b"=2], f32>
   nd.output "y", %y : !nd.tensor<["m"=3, "n"=7, "b"=2], f32>
 }
+
+// -----
+
+// A constraint has the order of the value it constrains, its sharding lists
+// dimensions in that order, and the contraction sees the reader behind it.
+// CHECK: !b_by_p_at_b_by_h_at_a_by_e = !nd.tensor<["b"=2, "p"=3, "h"=7, "e"=11], f32, <"p"@b, "h"@a>>
+// CHECK-LABEL: nd.program @constraint
+nd.mesh ["a"=2, "b"=3]
+nd.program @constraint {
+  %x = nd.input "x" : !nd.tensor<["b"=2, "p"=3, "d"=5], f32>
+  %w = nd.input "w" : !nd.tensor<["d"=5, "h"=7, "e"=11], f32>
+  %o = nd.input "o" : !nd.tensor<["h"=7, "e"=11, "d"=5], f32>
+  // CHECK: %[[Q:.*]] = nd.einsum {{.*}} -> !b_by_p_by_h_by_e
+  %q = nd.einsum %x, %w : (!nd.tensor<["b"=2, "p"=3, "d"=5], f32>, !nd.tensor<["d"=5, "h"=7, "e"=11], f32>) -> !nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32>
+  // CHECK: %[[R:.*]] = nd.reshard %[[Q]] : {{.*}} -> !b_by_p_at_b_by_h_at_a_by_e
+  %r = nd.reshard %q : !nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32> -> !nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32, <"h"@a, "p"@b>>
+  // CHECK: %[[WRITTEN:.*]] = nd.reduce sum %[[R]] : {{.*}} -> !b_by_h_by_p_by_e
+  // CHECK: nd.output "r", %[[WRITTEN]]
+  nd.output "r", %r : !nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32, <"h"@a, "p"@b>>
+  %y = nd.einsum %r, %o : (!nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32, <"h"@a, "p"@b>>, !nd.tensor<["h"=7, "e"=11, "d"=5], f32>) -> !nd.tensor<["b"=2, "p"=3, "d"=5], f32>
+  nd.output "y", %y : !nd.tensor<["b"=2, "p"=3, "d"=5], f32>
+}
