@@ -7,6 +7,7 @@
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
 
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -25,14 +26,32 @@ runPipeline(ModuleOp module, const CompileOptions &options,
   return manager.run(module);
 }
 
+/// Verifies what `stage` left. The user can do nothing about an error, so it is
+/// kept apart from the diagnostics.
+static LogicalResult verifyStage(ModuleOp module, StringRef stage,
+                                 std::string &internalError) {
+  std::string errors;
+  ScopedDiagnosticHandler handler(
+      module.getContext(), [&](Diagnostic &diagnostic) {
+        errors += (errors.empty() ? "" : "; ") + diagnostic.str();
+        return success();
+      });
+  if (succeeded(verify(module)))
+    return success();
+  internalError = (stage + " left a wrong program: " + errors).str();
+  return failure();
+}
+
 LogicalResult meshc::driver::compile(ModuleOp module,
                                      const CompileOptions &options, Stage stage,
                                      Compilation &result) {
   if (stage == Stage::Nd)
     return success();
-  if (failed(runPipeline(module, options, [&](OpPassManager &manager) {
-        buildShardingPipeline(manager, options.gradients);
-      })))
+  if (failed(runPipeline(module, options,
+                         [&](OpPassManager &manager) {
+                           buildShardingPipeline(manager, options.gradients);
+                         })) ||
+      failed(verifyStage(module, "sharding", result.internalError)))
     return failure();
   for (auto program :
        llvm::make_early_inc_range(module.getOps<nd::ProgramOp>()))
@@ -42,7 +61,8 @@ LogicalResult meshc::driver::compile(ModuleOp module,
     return success();
 
   codegen::collectTensors(module, result.executable);
-  if (failed(runPipeline(module, options, buildPartitionPipeline)))
+  if (failed(runPipeline(module, options, buildPartitionPipeline)) ||
+      failed(verifyStage(module, "partitioning", result.internalError)))
     return failure();
   if (stage == Stage::Spmd)
     return success();

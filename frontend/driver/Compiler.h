@@ -34,9 +34,12 @@ enum class Stage : uint8_t {
 struct Compilation {
   exec::ExecutableT executable;
   mlir::OwningOpRef<mlir::ModuleOp> kernels;
+  /// What is wrong with a module that the compiler itself got wrong.
+  std::string internalError;
 };
 
-/// Takes `module` to `stage`, in place. Fails with diagnostics.
+/// Takes `module` to `stage`, in place. Fails with diagnostics, or with
+/// `result.internalError` if a stage left IR that does not verify.
 mlir::LogicalResult compile(mlir::ModuleOp module,
                             const CompileOptions &options, Stage stage,
                             Compilation &result);

@@ -55,7 +55,9 @@ int Session::reportErrors() const {
   fmt::print(stderr, "{}", frontend::render(diagnostics, format));
   if (diagnostics.hasErrors())
     return exitWrongInput;
-  fmt::print(stderr, "meshc: internal error: a pass failed without saying "
-                     "why\n");
+  const std::string &error = compilation.internalError;
+  fmt::print(stderr, "meshc: internal error: {}\n",
+             error.empty() ? "a pass failed without saying why"
+                           : error.c_str());
   return exitInternal;
 }
