@@ -132,7 +132,30 @@ MESHC_SCALAR(StopGradientOp) { return x[0]; }
 MESHC_SCALAR(AddOp) { return byType<arith::AddFOp, arith::AddIOp>(b, loc, x); }
 MESHC_SCALAR(SubOp) { return byType<arith::SubFOp, arith::SubIOp>(b, loc, x); }
 MESHC_SCALAR(MulOp) { return byType<arith::MulFOp, arith::MulIOp>(b, loc, x); }
-MESHC_SCALAR(DivOp) { return byType<arith::DivFOp, arith::DivSIOp>(b, loc, x); }
+MESHC_SCALAR(DivOp) {
+  if (isa<FloatType>(x[0].getType()))
+    return arith::DivFOp::create(b, loc, x);
+  // Where the quotient is undefined, and the processor traps, the divisor is 1:
+  // x / 0 = x, and the lowest integer over -1 is itself, as negation wraps.
+  // Padding is divided too: a program whose tensors have no zeros meets some.
+  auto type = cast<IntegerType>(x[0].getType());
+  if (type.getWidth() == 1)
+    return x[0];
+  auto isEqual = [&](Value value, Value other) -> Value {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, value,
+                                 other);
+  };
+  Value lowest = arith::ConstantOp::create(
+      b, loc,
+      b.getIntegerAttr(type, llvm::APInt::getSignedMinValue(type.getWidth())));
+  Value overflows = arith::AndIOp::create(
+      b, loc, isEqual(x[0], lowest), isEqual(x[1], constant(b, loc, type, -1)));
+  Value isUndefined = arith::OrIOp::create(
+      b, loc, isEqual(x[1], constant(b, loc, type, 0)), overflows);
+  Value divisor = arith::SelectOp::create(b, loc, isUndefined,
+                                          constant(b, loc, type, 1), x[1]);
+  return arith::DivSIOp::create(b, loc, x[0], divisor);
+}
 MESHC_SCALAR(MinimumOp) {
   return byType<arith::MinimumFOp, arith::MinSIOp>(b, loc, x);
 }

@@ -96,6 +96,7 @@ static std::optional<int64_t> modular(int64_t x, int64_t y, Operation op) {
 }
 
 /// x / y toward zero; undefined for y = 0 and where the quotient overflows.
+/// nd.div gives x there.
 static std::optional<int64_t> divide(int64_t x, int64_t y, unsigned width) {
   bool isLowest =
       width > 1 && x == wrapInteger(int64_t(1) << (width - 1), width);
@@ -119,7 +120,11 @@ IntegerBinary meshc::interpreter::findIntegerBinary(llvm::StringRef name) {
             [](int64_t x, int64_t y, unsigned) {
               return modular(x, y, std::multiplies<uint64_t>());
             })
-      .Case("div", divide)
+      .Case("sdiv", divide)
+      .Case("div",
+            [](int64_t x, int64_t y, unsigned width) {
+              return Result(divide(x, y, width).value_or(x));
+            })
       .Case("rem",
             [](int64_t x, int64_t y, unsigned width) {
               Result quotient = divide(x, y, width);

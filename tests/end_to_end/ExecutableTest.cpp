@@ -51,6 +51,16 @@ TEST(Executable, mlp_with_sizes_that_do_not_divide) {
              mlpSplits);
 }
 
+TEST(Executable, outputs_of_every_element_type) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/element_types.mesh",
+                       {}, 7 * 3 * 2),
+             {{"", {""}},
+              {"a=2", {"batch=a", "pos=a", "class=a"}},
+              {"a=4", {"batch=a", "pos=a"}},
+              {"a=2,b=3", {"batch=a,pos=b", "batch=b,class=a", "batch=a+b"}},
+              {"a=8", {"batch=a", "pos=a"}}});
+}
+
 TEST(Executable, transformer_block_with_every_dimension_split) {
   compareAll(
       Reference(

@@ -31,7 +31,23 @@ static bool isFloat(nd::NamedTensorType type) {
   return llvm::isa<mlir::FloatType>(type.getElementType());
 }
 
-/// Random elements that f32 holds exactly, or integers in [0, bound).
+static exec::ElementType getElement(nd::NamedTensorType type) {
+  mlir::Type element = type.getElementType();
+  if (element.isF32())
+    return exec::ElementType::f32;
+  if (element.isF64())
+    return exec::ElementType::f64;
+  if (element.isInteger(32))
+    return exec::ElementType::i32;
+  if (element.isInteger(64))
+    return exec::ElementType::i64;
+  if (element.isInteger(1))
+    return exec::ElementType::boolean;
+  llvm::report_fatal_error("a test model has elements of another type");
+}
+
+/// Random elements that f32 holds exactly, booleans, or integers: in [0,
+/// bound), in [-9, 9] if `bound` is 0.
 static interpreter::Tensor<F64> makeRandom(nd::NamedTensorType type,
                                            int64_t bound, double scale,
                                            std::mt19937 &random) {
@@ -40,8 +56,12 @@ static interpreter::Tensor<F64> makeRandom(nd::NamedTensorType type,
   for (auto &element : tensor.elements) {
     if (isFloat(type))
       element = double(normal(random));
-    else
+    else if (type.getElementType().isInteger(1))
+      element = int64_t(random() % 2);
+    else if (bound)
       element = int64_t(random() % uint64_t(bound));
+    else
+      element = int64_t(random() % 19) - 9;
   }
   return tensor;
 }
@@ -50,18 +70,28 @@ void Reference::fill(mlir::ModuleOp module, unsigned seed) {
   std::mt19937 random(seed);
   auto program = module.lookupSymbol<nd::ProgramOp>("gradient");
   interpreter::ProgramState<F64> state;
-  for (auto input : program.getBody().getOps<nd::InputOp>())
-    inputs[input.getName().str()] = state.inputs[input.getName().str()] =
-        makeRandom(input.getType(), int64_t(input.getIndexBound()), 1, random);
+  for (auto input : program.getBody().getOps<nd::InputOp>()) {
+    std::string name = input.getName().str();
+    state.inputs[name] =
+        makeRandom(input.getType(), input.getIndexBound(), 1, random);
+    inputs[name] = {state.inputs[name], getElement(input.getType())};
+  }
   // Never the values that parameters start with: a bias of 0 hides a bias that
   // is added too often.
-  for (auto variable : module.getOps<nd::VariableOp>())
-    parameters[variable.getSymName().str()] =
-        state.variables[variable.getSymName().str()] =
-            makeRandom(variable.getTensorType(), 0, 0.4, random);
+  for (auto variable : module.getOps<nd::VariableOp>()) {
+    std::string name = variable.getSymName().str();
+    state.variables[name] =
+        makeRandom(variable.getTensorType(), 0, 0.4, random);
+    parameters[name] = {state.variables[name],
+                        getElement(variable.getTensorType())};
+  }
   if (failed(interpreter::runProgram<F64>(program, state)))
     llvm::report_fatal_error("the reference program does not run");
-  expected = state.outputs;
+  for (auto output : program.getBody().getOps<nd::OutputOp>()) {
+    std::string name = output.getName().str();
+    expected[name] = {state.outputs.at(name),
+                      getElement(output.getValue().getType())};
+  }
 }
 
 Reference::Reference(std::string spec, std::vector<std::string> defines,
@@ -94,20 +124,44 @@ Reference::Reference(std::string spec, std::vector<std::string> defines,
   fill(*module, seed);
 }
 
-static runtime::HostArray toArray(const interpreter::Tensor<F64> &tensor) {
+/// Calls `visit` with a null pointer to the type that holds `element` on the
+/// host.
+template <class Visit>
+static auto withHostType(exec::ElementType element, Visit visit) {
+  switch (element) {
+  case exec::ElementType::f32:
+    return visit(static_cast<float *>(nullptr));
+  case exec::ElementType::f64:
+    return visit(static_cast<double *>(nullptr));
+  case exec::ElementType::i32:
+    return visit(static_cast<int32_t *>(nullptr));
+  case exec::ElementType::i64:
+    return visit(static_cast<int64_t *>(nullptr));
+  case exec::ElementType::boolean:
+    return visit(static_cast<uint8_t *>(nullptr));
+  case exec::ElementType::bf16:
+  case exec::ElementType::f16:
+    break;
+  }
+  llvm::report_fatal_error("no test model has elements of 16 bits");
+}
+
+static runtime::HostArray toArray(const interpreter::Tensor<F64> &tensor,
+                                  exec::ElementType type) {
   runtime::HostArray array;
   array.shape.assign(tensor.sizes.begin(), tensor.sizes.end());
-  bool isInteger = !tensor.elements.empty() &&
-                   std::holds_alternative<int64_t>(tensor.elements.front());
-  array.element = isInteger ? exec::ElementType::i32 : exec::ElementType::f32;
-  for (const auto &element : tensor.elements) {
-    float number = isInteger ? 0 : float(std::get<double>(element));
-    int32_t integer = isInteger ? int32_t(std::get<int64_t>(element)) : 0;
-    const void *from = isInteger ? static_cast<const void *>(&integer)
-                                 : static_cast<const void *>(&number);
-    auto *bytes = static_cast<const std::byte *>(from);
-    array.data.insert(array.data.end(), bytes, bytes + 4);
-  }
+  array.element = type;
+  withHostType(type, [&]<class Host>(Host *) {
+    for (const auto &element : tensor.elements) {
+      Host number;
+      if constexpr (std::is_floating_point_v<Host>)
+        number = Host(std::get<double>(element));
+      else
+        number = Host(std::get<int64_t>(element));
+      auto *bytes = reinterpret_cast<const std::byte *>(&number);
+      array.data.insert(array.data.end(), bytes, bytes + sizeof(Host));
+    }
+  });
   return array;
 }
 
@@ -142,30 +196,59 @@ std::string Reference::getCommand(const std::string &folder,
   return command + " > " + folder + "/log 2>&1";
 }
 
-static std::string compareTensor(const std::string &name,
+/// Compares floats; `bound` is relative to the largest element.
+template <class Host>
+static std::string compareFloats(const std::string &name,
                                  const interpreter::Tensor<F64> &expected,
-                                 const runtime::HostArray &found,
-                                 double relativeBound) {
-  if (found.shape.size() != expected.sizes.size() ||
-      !std::equal(found.shape.begin(), found.shape.end(),
-                  expected.sizes.begin()) ||
-      found.element != exec::ElementType::f32)
-    return fmt::format("{}: found {}\n", name,
-                       runtime::toString(found.element, found.shape));
-  auto *values = reinterpret_cast<const float *>(found.data.data());
+                                 const Host *found, double bound) {
   double largest = 0, worst = 0;
   for (const auto &element : expected.elements)
     largest = std::max(largest, std::abs(std::get<double>(element)));
   for (size_t i = 0; i < expected.elements.size(); ++i) {
-    double error = std::abs(std::get<double>(expected.elements[i]) - values[i]);
+    double error =
+        std::abs(std::get<double>(expected.elements[i]) - double(found[i]));
     // A NaN compares false: it has to count as the worst.
     worst = error >= 0 ? std::max(worst, error) : HUGE_VAL;
   }
-  double bound = relativeBound * largest;
+  bound *= largest;
   if (worst <= bound)
     return "";
   return fmt::format("{}: error {:.3g}, allowed {:.3g}, largest {:.3g}\n", name,
                      worst, bound, largest);
+}
+
+template <class Host>
+static std::string compareIntegers(const std::string &name,
+                                   const interpreter::Tensor<F64> &expected,
+                                   const Host *found) {
+  for (size_t i = 0; i < expected.elements.size(); ++i)
+    if (std::get<int64_t>(expected.elements[i]) != int64_t(found[i]))
+      return fmt::format("{}: element {} is {}, expected {}\n", name, i,
+                         int64_t(found[i]),
+                         std::get<int64_t>(expected.elements[i]));
+  return "";
+}
+
+static std::string compareTensor(const std::string &name,
+                                 const interpreter::Tensor<F64> &expected,
+                                 exec::ElementType type,
+                                 const runtime::HostArray &found,
+                                 double roundings) {
+  if (found.shape.size() != expected.sizes.size() ||
+      !std::equal(found.shape.begin(), found.shape.end(),
+                  expected.sizes.begin()) ||
+      found.element != type)
+    return fmt::format("{}: found {}\n", name,
+                       runtime::toString(found.element, found.shape));
+  return withHostType(type, [&]<class Host>(Host *) {
+    auto *values = reinterpret_cast<const Host *>(found.data.data());
+    if constexpr (std::is_floating_point_v<Host>)
+      return compareFloats(
+          name, expected, values,
+          roundings * double(std::numeric_limits<Host>::epsilon()) / 2);
+    else
+      return compareIntegers(name, expected, values);
+  });
 }
 
 std::string Reference::compare(const std::string &mesh,
@@ -173,7 +256,8 @@ std::string Reference::compare(const std::string &mesh,
   TemporaryFolder folder;
   for (const auto *tensors : {&inputs, &parameters})
     for (const auto &[name, tensor] : *tensors)
-      if (!runtime::writeNpy(getFile(folder.getPath(), name), toArray(tensor)))
+      if (!runtime::writeNpy(getFile(folder.getPath(), name),
+                             toArray(tensor.values, tensor.element)))
         return "cannot write " + name;
   std::string command = getCommand(folder.getPath(), mesh, layout);
   if (int status = std::system(command.c_str())) {
@@ -185,10 +269,9 @@ std::string Reference::compare(const std::string &mesh,
   std::string differences;
   for (const auto &[name, tensor] : expected) {
     auto found = runtime::readNpy(getFile(folder.getPath(), "result_" + name));
-    differences += found
-                       ? compareTensor(name, tensor, *found,
-                                       4.0 * double(reductionLength) * 0x1p-24)
-                       : "no result " + name + "\n";
+    differences += found ? compareTensor(name, tensor.values, tensor.element,
+                                         *found, 4.0 * double(reductionLength))
+                         : "no result " + name + "\n";
   }
   return differences;
 }

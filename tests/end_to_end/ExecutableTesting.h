@@ -2,6 +2,7 @@
 #define MESHC_TESTS_END_TO_END_EXECUTABLETESTING_H
 
 #include "dialect/interpreter/NDInterpreter.h"
+#include "runtime/exec_generated.h"
 
 #include <map>
 #include <string>
@@ -26,11 +27,16 @@ public:
   ///   4 * reductionLength * 2^-24 * (largest element of the tensor):
   /// a sum of n terms in f32 is wrong by at most n * 2^-24 times the sum of the
   /// terms' magnitudes (Higham 2002, 4.2); 4 covers the functions in between
-  /// and the magnitude of terms that cancel.
+  /// and the magnitude of terms that cancel. For an f64 tensor 2^-53 takes the
+  /// place of 2^-24: such a one must not depend on results in f32. Integers and
+  /// booleans are equal.
   std::string compare(const std::string &mesh, const std::string &layout) const;
 
 private:
-  using Tensor = interpreter::Tensor<interpreter::F64>;
+  struct Tensor {
+    interpreter::Tensor<interpreter::F64> values;
+    exec::ElementType element; ///< of the array it stands for
+  };
   void fill(mlir::ModuleOp module, unsigned seed);
   std::string getCommand(const std::string &folder, const std::string &mesh,
                          const std::string &layout) const;
