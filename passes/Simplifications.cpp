@@ -270,7 +270,8 @@ struct ConstantFactor {
   }
 };
 
-/// (x c) d -> x (c d), for floats
+/// (x c) d -> x (c d), for floats, if c d neither overflows nor underflows:
+/// (x 1e30) 1e30 1e-30 keeps its value.
 struct ReassociateConstants : OpRewritePattern<MulOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -282,11 +283,21 @@ struct ReassociateConstants : OpRewritePattern<MulOp> {
     auto inner = ConstantFactor::find(outer->other.getDefiningOp<MulOp>());
     if (!inner)
       return rewriter.notifyMatchFailure(op, "is no product of a product");
+    llvm::APFloat product = getFloat(inner->constant);
+    product.multiply(getFloat(outer->constant),
+                     llvm::APFloat::rmNearestTiesToEven);
+    if (!product.isNormal())
+      return rewriter.notifyMatchFailure(op, "the product leaves the range");
     Value constant =
         MulOp::create(rewriter, op.getLoc(), inner->constant, outer->constant);
     rewriter.replaceOpWithNewOp<MulOp>(op, op.getType(), inner->other,
                                        constant);
     return success();
+  }
+
+private:
+  static llvm::APFloat getFloat(ConstantOp constant) {
+    return cast<FloatAttr>(constant.getValue()).getValue();
   }
 };
 

@@ -178,3 +178,34 @@ nd.program @permuted {
   %y = nd.reduce sum %x : (!ab) -> !nd.tensor<["b"=3, "a"=2], f32>
   nd.output "y", %y : !nd.tensor<["b"=3, "a"=2], f32>
 }
+
+// Constants are multiplied first only where the element type holds the product:
+// 1e30 1e30 overflows in f32, 1e-30 1e-30 underflows.
+// CHECK-LABEL: nd.program @products_of_constants
+// CHECK-DAG:     %[[LARGE:.*]] = nd.constant(1.000000e+30 : f32)
+// CHECK-DAG:     %[[TINY:.*]] = nd.constant(1.000000e-30 : f32)
+// CHECK-DAG:     %[[SIX:.*]] = nd.constant(6.000000e+00 : f32)
+// CHECK:         %[[L:.*]] = nd.mul %{{.*}}, %[[LARGE]]
+// CHECK-NEXT:    %[[LL:.*]] = nd.mul %[[L]], %[[LARGE]]
+// CHECK-NEXT:    nd.output "overflow", %[[LL]]
+// CHECK-NEXT:    %[[T:.*]] = nd.mul %{{.*}}, %[[TINY]]
+// CHECK-NEXT:    %[[TT:.*]] = nd.mul %[[T]], %[[TINY]]
+// CHECK-NEXT:    nd.output "underflow", %[[TT]]
+// CHECK-NEXT:    %[[PRODUCT:.*]] = nd.mul %{{.*}}, %[[SIX]]
+// CHECK-NEXT:    nd.output "product", %[[PRODUCT]]
+nd.program @products_of_constants {
+  %x = nd.input "x" : !ab
+  %large = nd.constant(1.0e30 : f32) : !s
+  %tiny = nd.constant(1.0e-30 : f32) : !s
+  %two = nd.constant(2.0 : f32) : !s
+  %three = nd.constant(3.0 : f32) : !s
+  %0 = nd.mul %x, %large : (!ab, !s) -> !ab
+  %1 = nd.mul %0, %large : (!ab, !s) -> !ab
+  nd.output "overflow", %1 : !ab
+  %2 = nd.mul %x, %tiny : (!ab, !s) -> !ab
+  %3 = nd.mul %2, %tiny : (!ab, !s) -> !ab
+  nd.output "underflow", %3 : !ab
+  %4 = nd.mul %x, %two : (!ab, !s) -> !ab
+  %5 = nd.mul %4, %three : (!ab, !s) -> !ab
+  nd.output "product", %5 : !ab
+}
