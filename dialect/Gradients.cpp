@@ -316,8 +316,14 @@ SmallVector<Value> GatherOp::buildGradients(OpBuilder &builder, Value g) {
     for (DimAttr other : getIndex().getType().getDims())
       if (!type.hasDim(other.getName()))
         dims.push_back(other);
-    Value position = t.iota(dim, getIndex().getType().getElementType());
-    Value isPicked = t.compare(Predicate::Eq, position, getIndex());
+    Value index = getIndex();
+    // There may be more positions than the index can name.
+    if (getIndex().getType().getElementType().isInteger(32) &&
+        !llvm::isInt<32>(dim.getSize() - 1))
+      index = CastOp::create(builder, getLoc(), index, builder.getI64Type());
+    Value position =
+        t.iota(dim, cast<NamedTensorType>(index.getType()).getElementType());
+    Value isPicked = t.compare(Predicate::Eq, position, index);
     return t.select(isPicked, g, t.splat(0), dims);
   });
 }

@@ -61,10 +61,12 @@ LogicalResult MeshOp::verify() {
   if (std::optional<ArrayRef<int64_t>> order = getDeviceOrder()) {
     SmallVector<int64_t> sorted(*order);
     llvm::sort(sorted);
+    bool isPermutation = int64_t(sorted.size()) == devices;
     for (auto [index, device] : llvm::enumerate(sorted))
-      if (device != int64_t(index) || int64_t(sorted.size()) != devices)
-        return emitOpError("(C3) the device order is no permutation of the ")
-               << devices << " device numbers";
+      isPermutation &= device == int64_t(index);
+    if (!isPermutation)
+      return emitOpError("(C3) the device order is no permutation of the ")
+             << devices << " device numbers";
   }
   return success();
 }
@@ -148,11 +150,24 @@ LogicalResult ConstantOp::verify() {
 
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
+/// Checks that integers of type `elementType` hold `largest`, the largest
+/// number that is made of the positions along `dim`.
+static LogicalResult verifyPositions(Operation *op, Type elementType,
+                                     DimAttr dim, int64_t largest) {
+  if (!elementType.isInteger(32) || llvm::isInt<32>(largest))
+    return success();
+  return op->emitOpError("positions along ")
+         << dim.getName() << " of size " << dim.getSize() << " do not fit "
+         << elementType;
+}
+
 LogicalResult IotaOp::verify() {
-  if (getType().getRank() != 1 || getType().getElementType().isInteger(1))
+  Type elementType = getType().getElementType();
+  if (getType().getRank() != 1 || elementType.isInteger(1))
     return emitOpError(
         "(C1) the result has one dimension and integer or float elements");
-  return success();
+  DimAttr dim = getType().getDims().front();
+  return verifyPositions(*this, elementType, dim, dim.getSize() - 1);
 }
 
 LogicalResult RandomOp::verify() {
@@ -259,7 +274,9 @@ LogicalResult ArgReduceOp::verify() {
   if (!result.getElementType().isInteger(32))
     return emitOpError("(C2) the result has i32 elements, found ")
            << result.getElementType();
-  return success();
+  // nd-decompose counts one more: the position of nothing.
+  DimAttr dim = input.getDims()[input.findDim(getDim())];
+  return verifyPositions(*this, result.getElementType(), dim, dim.getSize());
 }
 
 LogicalResult BroadcastOp::verify() {

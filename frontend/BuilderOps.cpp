@@ -161,7 +161,21 @@ Tensor Builder::constant(int64_t value, ElementType type, const Where &where) {
           mlir::IntegerAttr::get(state->getType(type), value))));
 }
 
+/// Checks that i32 holds `largest`, made of the positions along `dim`.
+static bool checkPositions(BuilderState &state, std::string_view what,
+                           const Dim &dim, int64_t largest,
+                           const Where &where) {
+  if (llvm::isInt<32>(largest))
+    return true;
+  state.fail(Code::NotRepresentable, where,
+             fmt::format("{} counts along \"{}\" in i32, but its size is {}",
+                         what, dim.name, dim.size));
+  return false;
+}
+
 Tensor Builder::iota(const Dim &dim, const Where &where) {
+  if (!checkPositions(*state, "iota", dim, dim.size - 1, where))
+    return {};
   return state->create<nd::IotaOp>(where, ElementType::I32, {dim});
 }
 
@@ -347,6 +361,8 @@ Tensor Builder::argReduce(Extreme extreme, Tensor x, const Dim &over,
   for (const Dim &dim : x.getDims())
     if (dim.name != over.name)
       dims.push_back(dim);
+    else if (!checkPositions(*state, what, dim, dim.size, where))
+      return {};
   nd::ArgKind kind =
       extreme == Extreme::Max ? nd::ArgKind::Max : nd::ArgKind::Min;
   return state->create<nd::ArgReduceOp>(where, ElementType::I32, dims, kind,

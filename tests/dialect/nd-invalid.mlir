@@ -38,6 +38,11 @@ nd.mesh ["x"=2, "y"=3] device_order [0, 1, 2, 3, 4]
 
 // -----
 
+// expected-error @below {{'nd.mesh' op (C3) the device order is no permutation of the 6 device numbers}}
+nd.mesh ["x"=2, "y"=3] device_order []
+
+// -----
+
 nd.mesh ["x"=2]
 // expected-error @below {{'nd.rule' op (C1) the mesh has no axis "z"}}
 nd.rule "a" -> ["x", "z"]
@@ -479,4 +484,22 @@ nd.program @select_by_numbers {
   %a = nd.input "a" : !nd.tensor<["m"=2], f32>
   // expected-error @below {{'nd.select' op operand #0 must be tensor of booleans}}
   %0 = nd.select %a, %a, %a : (!nd.tensor<["m"=2], f32>, !nd.tensor<["m"=2], f32>, !nd.tensor<["m"=2], f32>) -> !nd.tensor<["m"=2], f32>
+}
+
+// -----
+
+nd.program @iota_beyond_i32 {
+  %fits = nd.iota : !nd.tensor<["m"=2147483648], i32>
+  // expected-error @below {{'nd.iota' op positions along "m" of size 2147483649 do not fit 'i32'}}
+  %0 = nd.iota : !nd.tensor<["m"=2147483649], i32>
+}
+
+// -----
+
+nd.program @arg_reduce_beyond_i32 {
+  %x = nd.input "x" : !nd.tensor<["m"=2147483647], f32>
+  %y = nd.input "y" : !nd.tensor<["m"=2147483648], f32>
+  %fits = nd.arg_reduce max %x over "m" : (!nd.tensor<["m"=2147483647], f32>) -> !nd.tensor<[], i32>
+  // expected-error @below {{'nd.arg_reduce' op positions along "m" of size 2147483648 do not fit 'i32'}}
+  %0 = nd.arg_reduce max %y over "m" : (!nd.tensor<["m"=2147483648], f32>) -> !nd.tensor<[], i32>
 }

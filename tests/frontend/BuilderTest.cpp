@@ -135,6 +135,20 @@ TEST_F(BuilderTest, OptimizersHaveDefaults) {
   });
 }
 
+TEST_F(BuilderTest, PositionsThatDoNotFit) {
+  Dim most = builder.dim("most", (int64_t(1) << 31) - 1),
+      more = builder.dim("more", int64_t(1) << 31),
+      beyond = builder.dim("beyond", (int64_t(1) << 31) + 1);
+  EXPECT_TRUE(builder.iota(more));
+  EXPECT_FALSE(builder.iota(beyond));
+  EXPECT_EQ(getOnlyError(builder).code, Code::NotRepresentable);
+  Tensor x = builder.input("x", ElementType::F32, {most}),
+         y = builder.input("y", ElementType::F32, {more});
+  EXPECT_TRUE(builder.argReduce(Extreme::Max, x, most));
+  EXPECT_FALSE(builder.argReduce(Extreme::Max, y, more));
+  EXPECT_EQ(getOnlyError(builder).code, Code::NotRepresentable);
+}
+
 TEST_F(BuilderTest, ConstantsThatDoNotFit) {
   EXPECT_TRUE(builder.constant(int64_t(-1) << 31, ElementType::I32));
   EXPECT_FALSE(builder.constant(int64_t(1) << 31, ElementType::I32));

@@ -139,3 +139,23 @@ module {
     nd.output "y", %y : !nd.tensor<[], f64>
   }
 }
+
+// -----
+
+// More positions than an i32 index can name: they are counted in i64.
+// CHECK-LABEL: nd.program @gradient
+// CHECK:         %[[I:.*]] = nd.input "i"
+// CHECK-DAG:     %[[WIDE:.*]] = nd.cast %[[I]] : {{.*}} -> !b_i64
+// CHECK-DAG:     %[[POSITION:.*]] = nd.iota : !v_i64
+// CHECK:         nd.compare eq %[[POSITION]], %[[WIDE]]
+module {
+  nd.variable parameter @w : !nd.tensor<["v"=2147483649], f64> = #nd.fill<1.0>
+  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.program @forward {
+    %w = nd.read @w : !nd.tensor<["v"=2147483649], f64>
+    %i = nd.input "i" : !nd.tensor<["b"=3], i32>
+    %g = nd.gather %w[%i] over "v" : (!nd.tensor<["v"=2147483649], f64>, !nd.tensor<["b"=3], i32>) -> !nd.tensor<["b"=3], f64>
+    %y = nd.reduce sum %g : (!nd.tensor<["b"=3], f64>) -> !nd.tensor<[], f64>
+    nd.output "y", %y : !nd.tensor<[], f64>
+  }
+}
