@@ -190,3 +190,20 @@ spmd.program @c3_exchanges_sums_for_maxima {
   // expected-error @below {{'spmd.exchange' op (C3) cannot take sharding<> partial sum over x to sharding<> partial max over x}}
   %1 = spmd.exchange %0 from !nd.tensor<["a"=6], f32, <> partial sum over x> to !nd.tensor<["a"=6], f32, <> partial max over x> : tensor<6xf32> -> tensor<6xf32>
 }
+
+// -----
+
+nd.mesh ["x"=2, "y"=2]
+spmd.program @c3_gathers_sums_as_maxima {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <"a"@y> partial sum over x> : tensor<3xf32>
+  // expected-error @below {{'spmd.all_gather' op (C3) cannot take sharding<"a"@y> partial sum over x to sharding<> partial max over x}}
+  %1 = spmd.all_gather %0 from !nd.tensor<["a"=6], f32, <"a"@y> partial sum over x> to !nd.tensor<["a"=6], f32, <> partial max over x> : tensor<3xf32> -> tensor<6xf32>
+}
+
+// -----
+
+nd.mesh ["x"=6]
+spmd.program @c1_input_over_a_part_that_does_not_divide {
+  // expected-error @below {{'spmd.input' op (C1) has a sharding that does not fit the mesh}}
+  %0 = spmd.input "x" of !nd.tensor<["a"=4], f32, <"a"@x:(0)4>> : tensor<1xf32>
+}
