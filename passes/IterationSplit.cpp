@@ -112,33 +112,86 @@ private:
     return claims;
   }
 
-  /// Tries every way to give each contested axis to one of its claimants.
+  /// One way to settle every contest.
+  struct Choice {
+    IterationSplit split;
+    SmallVector<size_t> winners; ///< one dimension per contested axis
+    double costUs;
+  };
+
+  Choice makeChoice(const IterationSplit &wanted, ArrayRef<Claim> contested,
+                    ArrayRef<size_t> winners) {
+    Choice choice{wanted, SmallVector<size_t>(winners), 0};
+    for (auto [claim, winner] : llvm::zip_equal(contested, winners))
+      for (size_t loser : claim.dims)
+        if (loser != winner)
+          llvm::erase_if(choice.split.splits[loser], [&](layout::AxisRef axis) {
+            return axis.axis == claim.axis;
+          });
+    choice.costUs = getCostUs(choice.split);
+    return choice;
+  }
+
+  /// Every way to give each contested axis to one of its claimants.
+  std::vector<Choice> enumerateChoices(const IterationSplit &wanted,
+                                       ArrayRef<Claim> contested) {
+    std::vector<SmallVector<size_t>> all{{}};
+    for (const Claim &claim : contested) {
+      std::vector<SmallVector<size_t>> extended;
+      for (const SmallVector<size_t> &winners : all)
+        for (size_t winner : claim.dims) {
+          extended.push_back(winners);
+          extended.back().push_back(winner);
+        }
+      all = std::move(extended);
+    }
+    std::vector<Choice> choices;
+    for (const SmallVector<size_t> &winners : all)
+      choices.push_back(makeChoice(wanted, contested, winners));
+    return choices;
+  }
+
+  /// Settles axis by axis, the others lying with the claimants that won them or
+  /// that come first. Gives the outcome and what differs from it in one axis.
+  std::vector<Choice> settleInTurn(const IterationSplit &wanted,
+                                   ArrayRef<Claim> contested) {
+    SmallVector<size_t> winners;
+    for (const Claim &claim : contested)
+      winners.push_back(claim.dims.front());
+    Choice best = makeChoice(wanted, contested, winners);
+    auto tryOthers = [&](size_t index, llvm::function_ref<void(Choice)> visit) {
+      size_t kept = best.winners[index];
+      for (size_t winner : contested[index].dims)
+        if (winner != kept) {
+          winners = best.winners;
+          winners[index] = winner;
+          visit(makeChoice(wanted, contested, winners));
+        }
+    };
+    for (size_t index = 0; index < contested.size(); ++index) {
+      Choice cheapest = best;
+      tryOthers(index, [&](Choice choice) {
+        if (choice.costUs < cheapest.costUs)
+          cheapest = std::move(choice);
+      });
+      best = std::move(cheapest);
+    }
+    std::vector<Choice> choices{best};
+    for (size_t index = 0; index < contested.size(); ++index)
+      tryOthers(index,
+                [&](Choice choice) { choices.push_back(std::move(choice)); });
+    return choices;
+  }
+
+  /// Tries every way to settle the contests if there are few.
   IterationSplit settle(const IterationSplit &wanted,
                         ArrayRef<Claim> contested) {
-    struct Choice {
-      IterationSplit split;
-      SmallVector<size_t> winners; ///< one dimension per contested axis
-      double costUs;
-    };
-    std::vector<Choice> choices{{wanted, {}, 0}};
-    for (const Claim &claim : contested) {
-      std::vector<Choice> extended;
-      for (const Choice &choice : choices)
-        for (size_t winner : claim.dims) {
-          Choice next = choice;
-          next.winners.push_back(winner);
-          for (size_t loser : claim.dims)
-            if (loser != winner)
-              llvm::erase_if(next.split.splits[loser],
-                             [&](layout::AxisRef axis) {
-                               return axis.axis == claim.axis;
-                             });
-          extended.push_back(std::move(next));
-        }
-      choices = std::move(extended);
-    }
-    for (Choice &choice : choices)
-      choice.costUs = getCostUs(choice.split);
+    size_t ways = 1;
+    for (const Claim &claim : contested)
+      ways = std::min(ways * claim.dims.size(), maxEnumerated + 1);
+    std::vector<Choice> choices = ways <= maxEnumerated
+                                      ? enumerateChoices(wanted, contested)
+                                      : settleInTurn(wanted, contested);
     // Equal costs: the dimension that comes first in the result.
     auto isCheaper = [](const Choice &a, const Choice &b) {
       return a.costUs < b.costUs;
@@ -189,6 +242,10 @@ private:
                                getElementBytes(named), source, target)
         .best.costUs;
   }
+
+  /// Beyond as many ways to settle the contests, as six axes with two claimants
+  /// each have, not all are priced: their number is exponential in the axes.
+  static constexpr size_t maxEnumerated = 64;
 
   PartitionOpInterface op;
   const ModuleLayout &layout;

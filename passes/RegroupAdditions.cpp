@@ -27,21 +27,23 @@ class AdditionTree {
 public:
   AdditionTree(AddOp root, const TermFlow &flow) : root(root), flow(flow) {
     Summary whole = descend(root);
-    completions = whole.completions + !whole.terms.empty();
+    groups = getGroups();
+    isBetterGrouped =
+        countCompletions() < whole.completions + !whole.terms.empty();
   }
 
+  /// A tree that was regrouped may have given this one a new leaf, of which
+  /// `flow` knows nothing: every tree is made before the first is regrouped.
   bool regroup() {
-    SmallVector<Group> groups = getGroups();
-    if (countCompletions(groups) >= completions)
-      return false;
-    rebuild(groups);
-    return true;
+    if (isBetterGrouped)
+      rebuild();
+    return isBetterGrouped;
   }
 
 private:
   struct Group {
     Terms terms;
-    SmallVector<Value> leaves;
+    SmallVector<OpOperand *> leaves; ///< as operands of the old additions
   };
   struct Summary {
     Terms terms;
@@ -71,13 +73,13 @@ private:
   Summary descend(AddOp add) {
     additions.push_back(add);
     Summary sides[2];
-    for (auto [side, operand] : llvm::zip(sides, add->getOperands())) {
-      if (AddOp inner = getInnerAddition(operand)) {
+    for (auto [side, operand] : llvm::zip(sides, add->getOpOperands())) {
+      if (AddOp inner = getInnerAddition(operand.get())) {
         side = descend(inner);
         continue;
       }
-      leaves.push_back(operand);
-      side = {getTerms(operand), 0};
+      leaves.push_back(&operand);
+      side = {getTerms(operand.get()), 0};
     }
     return join(sides[0], sides[1]);
   }
@@ -85,8 +87,8 @@ private:
   /// Leaves by their terms: most axes first, complete ones last.
   SmallVector<Group> getGroups() const {
     SmallVector<Group> groups;
-    for (Value leaf : leaves) {
-      Terms terms = getTerms(leaf);
+    for (OpOperand *leaf : leaves) {
+      Terms terms = getTerms(leaf->get());
       auto known = llvm::find_if(
           groups, [&](const Group &group) { return group.terms == terms; });
       if (known == groups.end())
@@ -105,14 +107,14 @@ private:
     return sorted;
   }
 
-  static int countCompletions(ArrayRef<Group> groups) {
+  int countCompletions() const {
     Summary sum{groups.front().terms, 0};
-    for (const Group &group : groups.drop_front())
+    for (const Group &group : ArrayRef(groups).drop_front())
       sum = join(sum, {group.terms, 0});
     return sum.completions + !sum.terms.empty();
   }
 
-  void rebuild(ArrayRef<Group> groups) {
+  void rebuild() {
     OpBuilder builder(root);
     // Inner sums take the places of the old ones, innermost first.
     SmallVector<AddOp> places(llvm::reverse(additions));
@@ -122,9 +124,9 @@ private:
     };
     Value sum;
     for (const Group &group : groups) {
-      Value part = group.leaves.front();
-      for (Value leaf : ArrayRef(group.leaves).drop_front())
-        part = add(part, leaf);
+      Value part = group.leaves.front()->get();
+      for (OpOperand *leaf : ArrayRef(group.leaves).drop_front())
+        part = add(part, leaf->get());
       sum = sum ? add(part, sum) : part;
     }
     root.replaceAllUsesWith(sum);
@@ -135,8 +137,9 @@ private:
   AddOp root;
   const TermFlow &flow;
   SmallVector<AddOp> additions; ///< each before those inside it
-  SmallVector<Value> leaves;
-  int completions = 0;
+  SmallVector<OpOperand *> leaves;
+  SmallVector<Group> groups;
+  bool isBetterGrouped = false;
 };
 
 } // namespace
@@ -150,8 +153,11 @@ bool meshc::regroupAdditions(ProgramOp program, const TermFlow &flow) {
       if (!isInner)
         roots.push_back(add);
     }
-  bool changed = false;
+  std::vector<AdditionTree> trees;
   for (AddOp root : roots)
-    changed |= AdditionTree(root, flow).regroup();
+    trees.emplace_back(root, flow);
+  bool changed = false;
+  for (AdditionTree &tree : trees)
+    changed |= tree.regroup();
   return changed;
 }

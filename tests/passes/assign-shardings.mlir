@@ -311,3 +311,43 @@ nd.program @causes {
   %e = nd.exp %h : (!nd.tensor<["m"=3, "n"=5], f32>) -> !nd.tensor<["m"=3, "n"=5], f32> loc("e"("c.mesh":7:5))
   nd.output "y", %e : !nd.tensor<["m"=3, "n"=5], f32>
 }
+
+// -----
+
+// Ten axes that three dimensions claim: 3^10 ways to settle are not all tried.
+// The largest operand keeps its split, by which it needs not be gathered.
+// CHECK-LABEL: nd.program @many_contested_axes
+// CHECK:         nd.einsum {{.*}} : (!m, !n_at_a0_a1_a2_a3_a4_a5_a6_a7_a8_a9, !k)
+nd.mesh ["a0"=2, "a1"=2, "a2"=2, "a3"=2, "a4"=2, "a5"=2, "a6"=2, "a7"=2, "a8"=2, "a9"=2]
+nd.rule "m" -> ["a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9"]
+nd.rule "n" -> ["a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9"]
+nd.rule "k" -> ["a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9"]
+nd.program @many_contested_axes {
+  %x = nd.input "x" : !nd.tensor<["m"=2048], f32>
+  %y = nd.input "y" : !nd.tensor<["n"=4194304], f32>
+  %z = nd.input "z" : !nd.tensor<["k"=4096], f32>
+  %s = nd.einsum %x, %y, %z : (!nd.tensor<["m"=2048], f32>, !nd.tensor<["n"=4194304], f32>, !nd.tensor<["k"=4096], f32>) -> !nd.tensor<[], f32>
+  nd.output "s", %s : !nd.tensor<[], f32>
+}
+
+// -----
+
+// A sum that is regrouped and is a term of two others, of which one is
+// regrouped in turn: the inner sum's terms stay pending until there.
+// CHECK-LABEL: nd.program @sum_in_sums
+nd.mesh ["x"=2]
+nd.rule "k" -> ["x"]
+nd.program @sum_in_sums {
+  %r = nd.input "r" : !nd.tensor<["m"=3], f32>
+  %a = nd.input "a" : !nd.tensor<["m"=3, "k"=5], f32>
+  %p = nd.reduce sum %a : (!nd.tensor<["m"=3, "k"=5], f32>) -> !nd.tensor<["m"=3], f32>
+  %q = nd.reduce max %a : (!nd.tensor<["m"=3, "k"=5], f32>) -> !nd.tensor<["m"=3], f32>
+  %e = nd.mul %a, %a : (!nd.tensor<["m"=3, "k"=5], f32>, !nd.tensor<["m"=3, "k"=5], f32>) -> !nd.tensor<["m"=3, "k"=5], f32>
+  %t = nd.reduce sum %e : (!nd.tensor<["m"=3, "k"=5], f32>) -> !nd.tensor<["m"=3], f32>
+  %1 = nd.add %r, %p : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["m"=3], f32>
+  %2 = nd.add %1, %t : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["m"=3], f32>
+  nd.output "inner", %2 : !nd.tensor<["m"=3], f32>
+  %3 = nd.add %2, %p : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["m"=3], f32>
+  %4 = nd.add %3, %t : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["m"=3], f32>
+  nd.output "outer", %4 : !nd.tensor<["m"=3], f32>
+}
