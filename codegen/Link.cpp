@@ -2,36 +2,117 @@
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Errc.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <filesystem>
 
 using namespace llvm;
 using namespace meshc;
 
 namespace {
-/// A file that is gone when the object is.
+/// A file that is gone when the object is, or when a signal ends the process,
+/// unless it was moved to where it belongs.
 class TemporaryFile {
 public:
-  static Expected<TemporaryFile> create(StringRef prefix, StringRef suffix) {
-    TemporaryFile file;
-    if (std::error_code error =
-            sys::fs::createTemporaryFile(prefix, suffix, file.path))
-      return createStringError(error, "cannot create a temporary file: %s",
-                               error.message().c_str());
-    file.remover = std::make_unique<FileRemover>(file.path);
-    return file;
+  /// In the folder for temporary files.
+  static Expected<TemporaryFile> create(StringRef name) {
+    SmallString<128> path;
+    sys::path::system_temp_directory(/*ErasedOnReboot=*/true, path);
+    sys::path::append(path, name);
+    return createUnique(path);
   }
+  /// Beside `path`, so that it can be moved there in one step.
+  static Expected<TemporaryFile> createBeside(StringRef path) {
+    return createUnique(path.str() + ".%%%%%%");
+  }
+  TemporaryFile(TemporaryFile &&other) : path(std::move(other.path)) {
+    other.path.clear();
+  }
+  ~TemporaryFile() {
+    if (path.empty())
+      return;
+    sys::fs::remove(path);
+    sys::DontRemoveFileOnSignal(path);
+  }
+
   StringRef getPath() const { return path; }
+  std::error_code moveTo(StringRef target) {
+    if (std::error_code error = sys::fs::rename(path, target))
+      return error;
+    sys::DontRemoveFileOnSignal(path);
+    path.clear();
+    return {};
+  }
 
 private:
+  TemporaryFile() = default;
+
+  /// At a path like `model`, with random digits for every %.
+  static Expected<TemporaryFile> createUnique(const Twine &model) {
+    // As often as LLVM tries.
+    for (int attempt = 0; attempt < 128; ++attempt) {
+      SmallString<128> path;
+      sys::fs::createUniquePath(model, path, /*MakeAbsolute=*/false);
+      // Before it is there: a signal in between would leave it.
+      sys::RemoveFileOnSignal(path);
+      int descriptor;
+      std::error_code error = sys::fs::openFileForWrite(
+          path, descriptor, sys::fs::CD_CreateNew, sys::fs::OF_None,
+          sys::fs::owner_read | sys::fs::owner_write);
+      if (!error) {
+        sys::Process::SafelyCloseFileDescriptor(descriptor);
+        TemporaryFile file;
+        file.path = path;
+        return file;
+      }
+      sys::DontRemoveFileOnSignal(path);
+      if (error != errc::file_exists)
+        return createStringError(error, "cannot write '%s': %s", path.c_str(),
+                                 error.message().c_str());
+    }
+    return createStringError("cannot write '%s': there are files of all names",
+                             model.str().c_str());
+  }
+
   SmallString<128> path;
-  std::unique_ptr<FileRemover> remover;
 };
 } // namespace
+
+ErrorOr<codegen::OutputPlace> meshc::codegen::findOutputPlace(StringRef path) {
+  if (path.empty())
+    return make_error_code(errc::no_such_file_or_directory);
+  std::string place = path.str();
+  // As many links as Linux follows.
+  for (int numLinks = 0; numLinks < 40; ++numLinks) {
+    sys::fs::file_status status;
+    std::error_code error = sys::fs::status(place, status);
+    if (!error && (status.type() == sys::fs::file_type::character_file ||
+                   status.type() == sys::fs::file_type::fifo_file))
+      return OutputPlace{place, /*isStream=*/true};
+    if (!error && status.type() == sys::fs::file_type::directory_file)
+      return make_error_code(errc::is_a_directory);
+    if (!error && status.type() != sys::fs::file_type::regular_file)
+      return make_error_code(errc::not_supported);
+    if (error && error != errc::no_such_file_or_directory)
+      return error;
+    // A file, or nothing yet: what a link names is what changes.
+    std::error_code notLink;
+    std::filesystem::path target =
+        std::filesystem::read_symlink(place, notLink);
+    if (notLink)
+      return OutputPlace{place, /*isStream=*/false};
+    // An absolute target replaces the folder.
+    place = (std::filesystem::path(place).parent_path() / target).string();
+  }
+  return std::make_error_code(std::errc::too_many_symbolic_link_levels);
+}
 
 static Error writeFile(StringRef path, StringRef contents) {
   std::error_code error;
@@ -63,28 +144,29 @@ Error meshc::codegen::linkExecutable(StringRef object, StringRef output,
   Expected<std::string> linker = findLinker();
   if (!linker)
     return linker.takeError();
-  Expected<TemporaryFile> objectFile = TemporaryFile::create("meshc", "o");
+  Expected<TemporaryFile> objectFile = TemporaryFile::create("meshc-%%%%%%.o");
   if (!objectFile)
     return objectFile.takeError();
-  Expected<TemporaryFile> messages = TemporaryFile::create("meshc", "log");
+  Expected<TemporaryFile> messages = TemporaryFile::create("meshc-%%%%%%.log");
   if (!messages)
     return messages.takeError();
   if (Error error = writeFile(objectFile->getPath(), object))
     return error;
 
-  // A sibling, so that the rename that makes it visible stays on one file
-  // system.
-  SmallString<128> linked;
-  if (std::error_code error =
-          sys::fs::createUniqueFile(output + ".%%%%%%", linked))
+  ErrorOr<OutputPlace> place = findOutputPlace(output);
+  if (std::error_code error = place.getError())
     return createStringError(error, "cannot write '%s': %s",
                              output.str().c_str(), error.message().c_str());
-  FileRemover removeLinked(linked);
+  Expected<TemporaryFile> linked =
+      place->isStream ? TemporaryFile::create("meshc-%%%%%%.out")
+                      : TemporaryFile::createBeside(place->path);
+  if (!linked)
+    return linked.takeError();
 
   SmallVector<std::string> libraries;
   for (StringRef name : {"meshc_runtime_main", "meshc_runtime", "meshc_layout"})
     libraries.push_back((libraryFolder + "/lib" + name + ".a").str());
-  SmallVector<StringRef> arguments = {*linker, "-o", linked,
+  SmallVector<StringRef> arguments = {*linker, "-o", linked->getPath(),
                                       objectFile->getPath()};
   llvm::append_range(arguments, libraries);
   llvm::append_range(arguments, std::initializer_list<StringRef>{
@@ -102,9 +184,17 @@ Error meshc::codegen::linkExecutable(StringRef object, StringRef output,
                              failure.c_str(),
                              log ? (*log)->getBuffer().str().c_str() : "");
   }
-  if (std::error_code error = sys::fs::rename(linked, output))
+  if (place->isStream) {
+    ErrorOr<std::unique_ptr<MemoryBuffer>> program =
+        MemoryBuffer::getFile(linked->getPath());
+    if (std::error_code error = program.getError())
+      return createStringError(error, "cannot read '%s': %s",
+                               linked->getPath().str().c_str(),
+                               error.message().c_str());
+    return writeFile(place->path, (*program)->getBuffer());
+  }
+  if (std::error_code error = linked->moveTo(place->path))
     return createStringError(error, "cannot write '%s': %s",
                              output.str().c_str(), error.message().c_str());
-  removeLinked.releaseFile();
   return Error::success();
 }
