@@ -26,8 +26,22 @@ runtime::parseNamedFiles(const std::vector<std::string> &texts) {
   return files;
 }
 
+/// An error if two of `files` are for one thing.
+static Status checkUnique(std::string_view kind,
+                          const std::vector<NamedFile> &files) {
+  std::set<std::string_view> given;
+  for (const NamedFile &file : files)
+    if (!given.insert(file.name).second)
+      return Error{ErrorCode::RepeatedInput,
+                   fmt::format("{} '{}' is given twice", kind, file.name), ""};
+  return Status::success();
+}
+
 Status runtime::readParameters(Session &session,
                                const std::vector<NamedFile> &files) {
+  Status unique = checkUnique("parameter", files);
+  if (!unique)
+    return unique;
   for (const NamedFile &file : files) {
     Result<HostArray> array = readNpy(file.path);
     if (!array)
@@ -75,14 +89,20 @@ Status runtime::evaluateOnce(Session &session,
   if (!gradients)
     return gradients.getError();
 
+  for (auto [kind, files] : {std::pair{"output", &request.outputs},
+                             std::pair{"gradient of", &request.gradients},
+                             std::pair{"input", &request.inputs}}) {
+    Status unique = checkUnique(kind, *files);
+    if (!unique)
+      return unique;
+  }
+
   std::set<std::string_view> given;
   for (const NamedFile &file : request.inputs) {
     Result<const exec::PortT *> input = session.getInput(**program, file.name);
     if (!input)
       return input.getError();
-    if (!given.insert(file.name).second)
-      return Error{ErrorCode::RepeatedInput,
-                   fmt::format("input '{}' is given twice", file.name), ""};
+    given.insert(file.name);
   }
   for (const auto &input : (*program)->inputs)
     if (!given.count(input->name))
