@@ -9,6 +9,9 @@
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <pwd.h>
+#include <unistd.h>
+
 using namespace llvm;
 using namespace meshc;
 
@@ -17,21 +20,39 @@ std::string meshc::driver::getSha256(StringRef text) {
   return toHex(hash, /*LowerCase=*/true);
 }
 
+/// A variable of the environment; one that is set to nothing is not set.
+static StringRef getVariable(const char *name) {
+  const char *value = getenv(name);
+  return value ? value : "";
+}
+
+/// The home folder, empty if there is none.
+static StringRef getHome() {
+  if (StringRef home = getVariable("HOME"); !home.empty())
+    return home;
+  const passwd *user = getpwuid(getuid());
+  return user && user->pw_dir ? user->pw_dir : "";
+}
+
 Expected<std::string> meshc::driver::getCacheFolder() {
-  SmallString<128> folder;
-  if (const char *own = getenv("MESHC_CACHE_DIR")) {
-    folder = own;
-  } else if (const char *xdg = getenv("XDG_CACHE_HOME")) {
+  SmallString<128> folder(getVariable("MESHC_CACHE_DIR"));
+  // The XDG base directory specification has relative paths ignored.
+  if (StringRef xdg = getVariable("XDG_CACHE_HOME");
+      folder.empty() && sys::path::is_absolute(xdg)) {
     folder = xdg;
     sys::path::append(folder, "meshc");
-  } else {
-    if (!sys::path::home_directory(folder))
+  }
+  if (folder.empty()) {
+    folder = getHome();
+    if (folder.empty())
       return createStringError(
           "no cache folder: set MESHC_CACHE_DIR, XDG_CACHE_HOME or HOME");
     sys::path::append(folder, ".cache", "meshc");
   }
   if (std::error_code error = sys::fs::create_directories(folder))
-    return createStringError(error, "cannot make the cache folder '%s': %s",
+    return createStringError(error,
+                             "cannot make the cache folder '%s': %s; set "
+                             "MESHC_CACHE_DIR to a folder that can be written",
                              folder.c_str(), error.message().c_str());
   return std::string(folder);
 }

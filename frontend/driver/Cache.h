@@ -12,7 +12,8 @@ namespace meshc::driver {
 std::string getSha256(llvm::StringRef text);
 
 /// The folder for compiled programs and the last plan: $MESHC_CACHE_DIR, else
-/// $XDG_CACHE_HOME/meshc, else ~/.cache/meshc. Made if it does not exist.
+/// $XDG_CACHE_HOME/meshc if that is absolute, else ~/.cache/meshc. Variables
+/// that are empty are not set. Made if it does not exist.
 llvm::Expected<std::string> getCacheFolder();
 
 /// Identifies this build of meshc and the libraries it links into programs, so

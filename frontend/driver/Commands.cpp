@@ -1,6 +1,7 @@
 #include "frontend/driver/Commands.h"
 
 #include "codegen/BuildExecutable.h"
+#include "codegen/Link.h"
 #include "frontend/driver/Cache.h"
 #include "frontend/driver/Session.h"
 #include "frontend/plan/Explain.h"
@@ -9,18 +10,28 @@
 #include "frontend/syntax/Diagnostics.h"
 #include "runtime/Executable.h"
 
+#include "llvm/BinaryFormat/ELF.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
 
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <cstring>
 #include <fmt/format.h>
 #include <unistd.h>
 
 using namespace meshc;
 using namespace meshc::driver;
+
+void meshc::driver::printError(const std::string &text) {
+  std::fputs(text.c_str(), stderr);
+}
 
 /// Reports an error that has no place in a spec.
 static int fail(const SpecArguments &spec, frontend::Code code,
@@ -30,7 +41,7 @@ static int fail(const SpecArguments &spec, frontend::Code code,
   diagnostics.report(code, {}, std::move(message));
   auto format = spec.messageFormat == "json" ? frontend::MessageFormat::Json
                                              : frontend::MessageFormat::Text;
-  fmt::print(stderr, "{}", frontend::render(diagnostics, format));
+  printError(frontend::render(diagnostics, format));
   return code == frontend::Code::DamagedPlan ? exitDamaged : exitWrongInput;
 }
 
@@ -69,9 +80,12 @@ static int write(const SpecArguments &spec, llvm::StringRef path,
 /// Why no file can be made at `path`, as far as that shows before it is tried.
 static std::error_code checkWritable(llvm::StringRef path) {
   namespace fs = llvm::sys::fs;
-  if (fs::is_directory(path))
-    return std::make_error_code(std::errc::is_a_directory);
-  llvm::StringRef folder = llvm::sys::path::parent_path(path);
+  llvm::ErrorOr<codegen::OutputPlace> place = codegen::findOutputPlace(path);
+  if (std::error_code error = place.getError())
+    return error;
+  if (place->isStream)
+    return fs::access(place->path, fs::AccessMode::Write);
+  llvm::StringRef folder = llvm::sys::path::parent_path(place->path);
   return fs::access(folder.empty() ? "." : folder, fs::AccessMode::Write);
 }
 
@@ -93,19 +107,37 @@ static llvm::Expected<std::string> getLastPlanPath() {
   return *folder + "/last-plan";
 }
 
-/// Remembers the plan for `explain`. A cache that cannot be written costs only
-/// that.
-static void rememberPlan(const exec::ExecutableT &executable) {
+/// Remembers the plan for `explain`, the whole or none of it.
+static llvm::Error rememberPlan(const exec::ExecutableT &executable) {
   llvm::Expected<std::string> path = getLastPlanPath();
-  if (!path) {
-    llvm::consumeError(path.takeError());
-    return;
-  }
-  std::error_code error;
-  llvm::raw_fd_ostream os(*path, error);
-  if (!error)
-    os << codegen::serialize(executable);
+  if (!path)
+    return path.takeError();
+  llvm::Expected<llvm::sys::fs::TempFile> file =
+      llvm::sys::fs::TempFile::create(*path + ".%%%%%%");
+  if (!file)
+    return file.takeError();
+  llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
+  os << codegen::serialize(executable);
+  os.flush();
+  std::error_code error = os.error();
   os.clear_error();
+  if (error)
+    return llvm::joinErrors(llvm::errorCodeToError(error), file->discard());
+  return file->keep(*path);
+}
+
+/// Says what was not done although the command succeeded.
+static void warn(const SpecArguments &spec, const std::string &message) {
+  if (spec.messageFormat == "text")
+    return printError("meshc: warning: " + message + "\n");
+  llvm::json::Object object{{"$message_type", "diagnostic"},
+                            {"message", message},
+                            {"code", nullptr},
+                            {"level", "warning"},
+                            {"spans", llvm::json::Array()},
+                            {"children", llvm::json::Array()},
+                            {"rendered", "warning: " + message + "\n"}};
+  printError(llvm::formatv("{0}\n", llvm::json::Value(std::move(object))));
 }
 
 int meshc::driver::runPlan(const SpecArguments &spec,
@@ -114,7 +146,9 @@ int meshc::driver::runPlan(const SpecArguments &spec,
   if (!session.elaborate() || !session.compile({}, Stage::Exec))
     return session.reportErrors();
   const exec::ExecutableT &executable = session.getCompilation().executable;
-  rememberPlan(executable);
+  if (llvm::Error error = rememberPlan(executable))
+    warn(spec, "\"meshc explain\" will not know this plan: " +
+                   toText(std::move(error)));
   return write(spec, plan.output,
                plan.emit == "json" ? plan::renderPlanJson(executable)
                                    : plan::renderPlanText(executable, {}));
@@ -137,7 +171,7 @@ static int printExplanation(const SpecArguments &spec,
       plan::explain(executable, id, readSource, message);
   if (!text)
     return fail(spec, frontend::Code::UnknownId, message);
-  return write(spec, "", *text);
+  return write(spec, "", plan::describeSubject(executable) + "\n" + *text);
 }
 
 /// What a code of an error message means.
@@ -297,6 +331,41 @@ static std::string getCacheKey(mlir::ModuleOp module,
   return getSha256(text);
 }
 
+/// Whether `path` is an executable that was not cut off: the linker ends an
+/// ELF file with the table of its sections.
+static bool isWholeProgram(const std::string &path) {
+  if (!llvm::sys::fs::can_execute(path))
+    return false;
+  auto text = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                          /*RequiresNullTerminator=*/false);
+  llvm::ELF::Elf64_Ehdr header;
+  if (!text || (*text)->getBufferSize() < sizeof(header))
+    return false;
+  std::memcpy(&header, (*text)->getBufferStart(), sizeof(header));
+  uint64_t size = (*text)->getBufferSize();
+  uint64_t sections = uint64_t(header.e_shentsize) * header.e_shnum;
+  return header.checkMagic() && sections > 0 && sections <= size &&
+         header.e_shoff <= size - sections;
+}
+
+/// Replaces the process by the program; returns the error number if it cannot.
+static int execute(const std::string &program,
+                   std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), program);
+  std::vector<char *> argv;
+  for (std::string &argument : arguments)
+    argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  execv(program.c_str(), argv.data());
+  return errno;
+}
+
+static int failToRun(const SpecArguments &spec, const std::string &program,
+                     int error) {
+  return fail(spec, frontend::Code::CannotRead,
+              fmt::format("cannot run \"{}\": {}", program, strerror(error)));
+}
+
 int meshc::driver::runRun(const SpecArguments &spec,
                           const CompileArguments &compile,
                           const RunArguments &run) {
@@ -310,26 +379,26 @@ int meshc::driver::runRun(const SpecArguments &spec,
   Session session(spec);
   if (!session.elaborate())
     return session.reportErrors();
+  if (!session.checkGradients(run.grad))
+    return session.reportErrors();
   CompileOptions options = getRunOptions(compile, run);
   std::string program =
       *folder + "/" + getCacheKey(session.getModule(), options);
   // A measurement says how long compiling takes, so it always compiles.
-  if (run.bench || !llvm::sys::fs::can_execute(program)) {
-    if (!session.compile(options, Stage::Exec) ||
-        !session.link(options, program))
-      return session.reportErrors();
-    rememberPlan(session.getCompilation().executable);
+  bool isCached = !run.bench && isWholeProgram(program);
+  if (isCached) {
+    // Damage that does not show from outside: compiled again below.
+    int error = execute(program, getProgramArguments(run, 0));
+    if (error != ENOEXEC && error != ENOENT)
+      return failToRun(spec, program, error);
   }
+  if (std::error_code error = checkWritable(program))
+    return failToWrite(spec, program, error);
+  if (!session.compile(options, Stage::Exec) || !session.link(options, program))
+    return session.reportErrors();
   double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
-
-  std::vector<std::string> arguments = getProgramArguments(run, seconds);
-  std::vector<char *> argv = {program.data()};
-  for (std::string &argument : arguments)
-    argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  execv(program.c_str(), argv.data());
-  return fail(spec, frontend::Code::CannotRead,
-              fmt::format("cannot run \"{}\": {}", program, strerror(errno)));
+  int error = execute(program, getProgramArguments(run, seconds));
+  return failToRun(spec, program, error);
 }

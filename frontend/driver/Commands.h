@@ -39,8 +39,7 @@ struct CompileArguments {
 struct RunArguments {
   bool eval = false;
   std::vector<std::string> in, param, out, grad; ///< NAME=FILE.npy
-  std::optional<uint64_t> seed;
-  std::optional<int64_t> bench, threads;
+  std::optional<int64_t> seed, bench, threads;
   bool profile = false;
   std::vector<std::string> programArguments; ///< after --
 };
@@ -48,6 +47,9 @@ struct RunArguments {
 struct ExplainArguments {
   std::string id;
 };
+
+/// Prints on standard error, where nothing can be done about a failure.
+void printError(const std::string &text);
 
 int runCheck(const SpecArguments &spec);
 int runPlan(const SpecArguments &spec, const PlanArguments &plan);

@@ -1,6 +1,8 @@
 #include "frontend/driver/Session.h"
 
 #include "frontend/driver/Cache.h"
+#include "layout/LayoutRules.h"
+#include "passes/ReverseSweep.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -40,11 +42,40 @@ bool Session::elaborate() {
   return true;
 }
 
+bool Session::checkGradients(const std::vector<std::string> &bindings) {
+  auto forward = module->lookupSymbol<nd::ProgramOp>("forward");
+  std::vector<std::string> known;
+  for (const Source &source : findSources(forward))
+    known.push_back(source.name.str());
+  for (const std::string &binding : bindings) {
+    std::string name = binding.substr(0, binding.find('='));
+    if (llvm::is_contained(known, name))
+      continue;
+    frontend::Span span = {sources.add("--grad", binding), 0,
+                           uint32_t(name.size())};
+    diagnostics
+        .report(frontend::Code::UnknownGradient, span,
+                fmt::format("there is no parameter and no float input \"{}\" "
+                            "to differentiate by",
+                            name))
+        .didYouMean(layout::findNearest(name, known));
+  }
+  return !diagnostics.hasErrors();
+}
+
 bool Session::compile(const CompileOptions &options, Stage stage) {
   return mlir::succeeded(driver::compile(*module, options, stage, compilation));
 }
 
 bool Session::link(const CompileOptions &options, llvm::StringRef output) {
+  // What goes wrong here has no place in the spec.
+  mlir::ScopedDiagnosticHandler handler(
+      &context, [&](mlir::Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
+          return mlir::failure();
+        diagnostics.report(frontend::Code::CannotLink, {}, diagnostic.str());
+        return mlir::success();
+      });
   return mlir::succeeded(driver::link(*module, options, compilation, output));
 }
 
@@ -52,12 +83,12 @@ int Session::reportErrors() const {
   auto format = arguments.messageFormat == "json"
                     ? frontend::MessageFormat::Json
                     : frontend::MessageFormat::Text;
-  fmt::print(stderr, "{}", frontend::render(diagnostics, format));
+  printError(frontend::render(diagnostics, format));
   if (diagnostics.hasErrors())
     return exitWrongInput;
   const std::string &error = compilation.internalError;
-  fmt::print(stderr, "meshc: internal error: {}\n",
-             error.empty() ? "a pass failed without saying why"
-                           : error.c_str());
+  printError(
+      fmt::format("meshc: internal error: {}\n",
+                  error.empty() ? "a pass failed without saying why" : error));
   return exitInternal;
 }

@@ -16,6 +16,9 @@ public:
 
   /// Parses, checks and elaborates. False if there are errors.
   bool elaborate();
+  /// Checks the NAME=FILE arguments of --grad against the elaborated spec.
+  /// False if there are errors.
+  bool checkGradients(const std::vector<std::string> &bindings);
   /// Takes the module to `stage`. False if there are errors.
   bool compile(const CompileOptions &options, Stage stage);
   /// Compiles kernels and links. False if there are errors.

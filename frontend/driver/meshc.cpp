@@ -4,34 +4,50 @@
 #include "layout/LayoutRules.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <algorithm>
+#include <iostream>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 using namespace meshc::driver;
 
-/// Options of every command that reads a spec.
-static void addSpecOptions(CLI::App *command, SpecArguments &spec) {
-  command->add_option("spec", spec.path, "the model, a .mesh file")
-      ->required()
-      ->type_name("SPEC");
-  command->add_option("--mesh", spec.mesh,
-                      "mesh instead of the spec's: data=4,model=2");
-  command->add_option("--layout", spec.layout,
-                      "layout instead of the spec's: batch=data,hidden=model; "
-                      "several axes as batch=data+model; '' splits nothing");
+/// An option with one value that may be given several times.
+static CLI::Option *addRepeated(CLI::App *command, const std::string &name,
+                                std::vector<std::string> &values,
+                                const std::string &what) {
+  // Otherwise it takes every word up to the next option, and "--" with them.
+  return command->add_option(name, values, what)->allow_extra_args(false);
+}
+
+/// Options of every command that reads a spec. Returns that of the spec.
+static CLI::Option *addSpecOptions(CLI::App *command, SpecArguments &spec) {
+  CLI::Option *path =
+      command->add_option("spec", spec.path, "the model, a .mesh file")
+          ->type_name("SPEC");
   command
-      ->add_option("-D", spec.defines,
-                   "dimension or number instead of the spec's: -D hidden=64")
+      ->add_option("--mesh", spec.mesh,
+                   "mesh instead of the spec's: data=4,model=2")
+      ->needs(path);
+  command
+      ->add_option("--layout", spec.layout,
+                   "layout instead of the spec's: batch=data,hidden=model; "
+                   "several axes as batch=data+model; '' splits nothing")
+      ->needs(path);
+  addRepeated(command, "-D", spec.defines,
+              "dimension or number instead of the spec's: -D hidden=64")
       ->type_name("NAME=VALUE")
-      ->take_all()
-      ->expected(1);
+      ->needs(path);
   command
       ->add_option("--message-format", spec.messageFormat,
                    "text or json (one object per line)")
       ->check(CLI::IsMember({"text", "json"}));
+  return path;
 }
 
 static void addCompileOptions(CLI::App *command, CompileArguments &compile) {
@@ -41,6 +57,59 @@ static void addCompileOptions(CLI::App *command, CompileArguments &compile) {
       ->add_option("--cpu", compile.cpu,
                    "processor to compile for: native, x86-64-v3, x86-64-v4")
       ->check(CLI::IsMember({"native", "x86-64-v3", "x86-64-v4"}));
+}
+
+/// What `run` does with the compiled program.
+static void addRunOptions(CLI::App *command, RunArguments &run) {
+  CLI::Option *arguments =
+      command
+          ->add_option("arguments", run.programArguments,
+                       "after --: the program's command and its options")
+          ->type_name("ARGUMENTS");
+  CLI::Option *eval =
+      command->add_flag("--eval", run.eval, "one evaluation on given arrays")
+          ->excludes(arguments);
+  auto addFiles = [&](const char *name, std::vector<std::string> &files,
+                      const char *what) {
+    addRepeated(command, name, files, what)
+        ->type_name("NAME=FILE")
+        ->needs(eval)
+        ->check([](const std::string &text) {
+          size_t split = text.find('=');
+          bool isPair = split != std::string::npos && split != 0 &&
+                        split + 1 != text.size();
+          return isPair ? ""
+                        : fmt::format("expected NAME=FILE, found '{}'", text);
+        });
+  };
+  addFiles("--in", run.in, "NAME=FILE.npy, an input of --eval");
+  addFiles("--param", run.param, "NAME=FILE.npy, a parameter of --eval");
+  addFiles("--out", run.out, "NAME=FILE.npy, an output of --eval");
+  addFiles("--grad", run.grad,
+           "NAME=FILE.npy, the gradient of a parameter or input of --eval");
+  CLI::Option *bench =
+      command
+          ->add_option("--bench", run.bench,
+                       "measure this many training steps on random data")
+          ->check(CLI::Range(int64_t(1), int64_t(1000000000)))
+          ->excludes(arguments)
+          ->excludes(eval);
+  command->add_flag("--profile", run.profile, "with --bench: where time goes")
+      ->needs(bench);
+  command
+      ->add_option("--seed", run.seed, "seed of the random numbers")
+      // CLI11 takes the nearest number that there is.
+      ->check([](const std::string &text) {
+        int64_t seed;
+        return llvm::StringRef(text).getAsInteger(0, seed)
+                   ? fmt::format("expected an integer of 64 bits, found '{}'",
+                                 text)
+                   : "";
+      })
+      ->excludes(arguments);
+  command->add_option("--threads", run.threads, "worker threads")
+      ->check(CLI::Range(int64_t(1), int64_t(4096)))
+      ->excludes(arguments);
 }
 
 /// The option or command of `app` and its commands nearest to `word`.
@@ -66,7 +135,11 @@ static int reportUsage(const CLI::App &app, const CLI::ParseError &error) {
     message[0] = llvm::toLower(message[0]);
   std::string help = "'meshc --help' lists the commands";
   // A misspelt word is also one that is missing: the former says more.
-  std::vector<std::string> rest = app.remaining(/*recurse=*/true);
+  std::vector<std::string> rest;
+  if (error.get_exit_code() == int(CLI::ExitCodes::ExtrasError) ||
+      error.get_exit_code() == int(CLI::ExitCodes::RequiredError))
+    rest = app.remaining(/*recurse=*/true);
+  std::erase(rest, "--");
   // CLI11 lists values before the options that they were meant for.
   auto unknown = std::find_if(rest.begin(), rest.end(),
                               [](auto &word) { return word.starts_with("-"); });
@@ -78,11 +151,33 @@ static int reportUsage(const CLI::App &app, const CLI::ParseError &error) {
     if (!near.empty() && near != *unknown)
       help = fmt::format("did you mean '{}'?", near);
   }
-  fmt::print(stderr, "meshc: error: {}\n{}\n", message, help);
+  printError(fmt::format("meshc: error: {}\n{}\n", message, help));
   return exitUsage;
 }
 
+/// Opens closed standard streams for reading, so that no file that is opened
+/// later takes their place and writing to them is an error.
+static void openStandardStreams() {
+  int descriptor;
+  do
+    descriptor = open("/dev/null", O_RDONLY);
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO);
+  if (descriptor >= 0)
+    close(descriptor);
+}
+
+/// Prints the help or the version.
+static int printHelp(const CLI::App &app, const CLI::ParseError &asked) {
+  app.exit(asked);
+  std::cout.flush();
+  if (std::cout)
+    return exitSuccess;
+  printError("meshc: error: cannot write \"standard output\"\n");
+  return exitWrongInput;
+}
+
 int main(int argc, char **argv) {
+  openStandardStreams();
   CLI::App app{"meshc: a mesh-parallel tensor compiler"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "meshc 0.1.0");
@@ -97,18 +192,18 @@ int main(int argc, char **argv) {
 
   CLI::App *checkCommand =
       app.add_subcommand("check", "check a spec: names, types, layout");
-  addSpecOptions(checkCommand, spec);
+  addSpecOptions(checkCommand, spec)->required();
 
   CLI::App *planCommand = app.add_subcommand(
       "plan", "show who holds what and every collective, with its cause");
-  addSpecOptions(planCommand, spec);
+  addSpecOptions(planCommand, spec)->required();
   planCommand->add_option("--emit", plan.emit, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   planCommand->add_option("-o", plan.output, "file instead of standard output");
 
   CLI::App *compileCommand =
       app.add_subcommand("compile", "make an executable");
-  addSpecOptions(compileCommand, spec);
+  addSpecOptions(compileCommand, spec)->required();
   addCompileOptions(compileCommand, compile);
   compileCommand->add_option("-o", compile.output, "the executable (or dump)")
       ->required();
@@ -120,24 +215,9 @@ int main(int argc, char **argv) {
   CLI::App *runCommand = app.add_subcommand(
       "run", "compile to the cache and run; arguments after -- go to the "
              "program (train, eval, info)");
-  addSpecOptions(runCommand, spec);
+  addSpecOptions(runCommand, spec)->required();
   addCompileOptions(runCommand, compile);
-  runCommand->add_flag("--eval", run.eval, "one evaluation on given arrays");
-  runCommand->add_option("--in", run.in, "NAME=FILE.npy, an input of --eval");
-  runCommand->add_option("--param", run.param, "NAME=FILE.npy, a parameter");
-  runCommand->add_option("--out", run.out, "NAME=FILE.npy, an output");
-  runCommand->add_option("--grad", run.grad,
-                         "NAME=FILE.npy, the gradient of a parameter or input");
-  runCommand->add_option("--seed", run.seed, "seed of the random numbers");
-  runCommand->add_option("--bench", run.bench,
-                         "measure this many training steps on random data");
-  runCommand->add_option("--threads", run.threads, "worker threads");
-  runCommand->add_flag("--profile", run.profile,
-                       "with --bench: where time goes");
-  runCommand->prefix_command(false);
-  runCommand->add_option("arguments", run.programArguments)
-      ->group("")
-      ->type_name("ARGUMENTS");
+  addRunOptions(runCommand, run);
 
   CLI::App *explainCommand = app.add_subcommand(
       "explain", "why is this collective (c17), value (h) or operation (o3) as "
@@ -147,17 +227,14 @@ int main(int argc, char **argv) {
                    "a collective, value or operation of the last plan, or a "
                    "code")
       ->required();
-  explainCommand->add_option("spec", spec.path,
-                             "plan this spec instead of taking the last plan");
-  explainCommand->add_option("--mesh", spec.mesh, "as in plan");
-  explainCommand->add_option("--layout", spec.layout, "as in plan");
-  explainCommand->add_option("-D", spec.defines, "as in plan")->expected(1);
+  addSpecOptions(explainCommand, spec)
+      ->description("plan this .mesh file instead of taking the last plan");
 
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0)
-      return app.exit(error);
+      return printHelp(app, error);
     return reportUsage(app, error);
   }
 

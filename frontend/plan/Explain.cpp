@@ -359,6 +359,14 @@ std::string Explainer::explainOp(const PlannedCommand &planned) {
   return text;
 }
 
+std::string plan::describeSubject(const exec::ExecutableT &executable) {
+  Plan plan(executable);
+  const std::string &name =
+      executable.files.empty() ? executable.model : executable.files.front();
+  return fmt::format("{} on {}; layout: {}\n", name, plan.describeMesh(),
+                     plan.describeLayout());
+}
+
 std::optional<std::string> plan::explain(const exec::ExecutableT &executable,
                                          std::string_view id,
                                          const ReadSource &readSource,

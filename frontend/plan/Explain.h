@@ -14,6 +14,10 @@ namespace meshc::plan {
 using ReadSource =
     std::function<std::optional<std::string>(std::string_view path)>;
 
+/// What `explain` speaks of, one line: "mlp.mesh on data=2: 2 devices; layout:
+/// batch -> data".
+std::string describeSubject(const exec::ExecutableT &executable);
+
 /// Says in sentences why a collective ("c17") is in the program, why a named
 /// value ("h", "t4") lies as it does, or what an operation ("o3") computes:
 /// what needed what, the rules, the spec lines, payload and bytes sent, the

@@ -1,8 +1,10 @@
 #include "frontend/plan/Plan.h"
 
+#include "frontend/plan/Quantities.h"
 #include "layout/Sharding.h"
 
 #include <cstdlib>
+#include <fmt/format.h>
 
 using namespace meshc;
 using namespace meshc::plan;
@@ -102,6 +104,27 @@ Plan::Plan(const exec::ExecutableT &executable)
 
 std::string Plan::getTensorId(int tensor) {
   return "t" + std::to_string(tensor);
+}
+
+std::string Plan::describeMesh() const {
+  std::vector<std::string> axes;
+  for (const layout::MeshAxis &axis : mesh.getAxes())
+    axes.push_back(fmt::format("{}={}", axis.name, axis.size));
+  std::string devices = formatCount(mesh.getNumDevices(), "device");
+  if (axes.empty())
+    return devices;
+  return fmt::format("{}: {}", fmt::join(axes, " x "), devices);
+}
+
+std::string Plan::describeLayout() const {
+  std::vector<std::string> rules;
+  for (const auto &dim : executable.dims)
+    if (!dim->axes.empty())
+      rules.push_back(dim->name + " -> " +
+                      layout::toString(mesh, getAxes(dim->axes)));
+  if (rules.empty())
+    return "nothing is split";
+  return fmt::format("{}", fmt::join(rules, ", "));
 }
 
 std::string Plan::getName(int tensor) const {

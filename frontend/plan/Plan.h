@@ -58,6 +58,10 @@ struct Plan {
   const exec::TensorT &getTensor(int tensor) const {
     return *executable.tensors[size_t(tensor)];
   }
+  /// "data=2 x model=2: 4 devices", "1 device" without a mesh.
+  std::string describeMesh() const;
+  /// "batch -> data, hidden -> model", "nothing is split".
+  std::string describeLayout() const;
   /// The name of a tensor; "inside h" where only something inside is computed.
   std::string getName(int tensor) const;
   /// Whether the value is ever in memory as a whole: what is computed and read

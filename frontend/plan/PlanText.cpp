@@ -27,8 +27,6 @@ public:
   std::string print();
 
 private:
-  std::string getTitle() const;
-  std::string getSplits() const;
   std::string getLegend() const;
   std::string getSplitLegend() const;
   std::vector<std::string> getShape(const exec::TensorLayoutT &layout) const;
@@ -46,30 +44,6 @@ private:
   std::set<std::string> scopes;
 };
 } // namespace
-
-/// "mlp on data=2 x model=2: 4 devices".
-std::string PlanPrinter::getTitle() const {
-  std::vector<std::string> axes;
-  for (const layout::MeshAxis &axis : plan.mesh.getAxes())
-    axes.push_back(fmt::format("{}={}", axis.name, axis.size));
-  std::string devices = formatCount(plan.mesh.getNumDevices(), "device");
-  if (axes.empty())
-    return fmt::format("{} on {}\n", executable.model, devices);
-  return fmt::format("{} on {}: {}\n", executable.model, fmt::join(axes, " x "),
-                     devices);
-}
-
-/// "batch -> data, hidden -> model".
-std::string PlanPrinter::getSplits() const {
-  std::vector<std::string> rules;
-  for (const auto &dim : executable.dims)
-    if (!dim->axes.empty())
-      rules.push_back(dim->name + " -> " +
-                      layout::toString(plan.mesh, getAxes(dim->axes)));
-  if (rules.empty())
-    return "layout: nothing is split\n";
-  return fmt::format("layout: {}\n", fmt::join(rules, ", "));
-}
 
 /// What the table's notation means, by the first of its values that use it.
 std::string PlanPrinter::getLegend() const {
@@ -274,7 +248,8 @@ std::string PlanPrinter::getMemory() const {
 }
 
 std::string PlanPrinter::print() {
-  std::string text = getTitle() + getSplits();
+  std::string text = fmt::format("{} on {}\nlayout: {}\n", executable.model,
+                                 plan.describeMesh(), plan.describeLayout());
   if (!plan.program)
     return text + "\nthe executable has neither a training step nor an "
                   "evaluation\n";
