@@ -22,15 +22,15 @@ namespace {
 class TemporaryFile {
 public:
   /// In the folder for temporary files.
-  static Expected<TemporaryFile> create(StringRef name) {
-    SmallString<128> path;
-    sys::path::system_temp_directory(/*ErasedOnReboot=*/true, path);
-    sys::path::append(path, name);
-    return createUnique(path);
+  static Expected<TemporaryFile> create(StringRef suffix) {
+    SmallString<128> prefix;
+    sys::path::system_temp_directory(/*ErasedOnReboot=*/true, prefix);
+    sys::path::append(prefix, "meshc-");
+    return createUnique(prefix, suffix);
   }
   /// Beside `path`, so that it can be moved there in one step.
   static Expected<TemporaryFile> createBeside(StringRef path) {
-    return createUnique(path.str() + ".%%%%%%");
+    return createUnique((path + ".").str(), "");
   }
   TemporaryFile(TemporaryFile &&other) : path(std::move(other.path)) {
     other.path.clear();
@@ -54,12 +54,15 @@ public:
 private:
   TemporaryFile() = default;
 
-  /// At a path like `model`, with random digits for every %.
-  static Expected<TemporaryFile> createUnique(const Twine &model) {
+  /// At `prefix` with random digits and `suffix`.
+  static Expected<TemporaryFile> createUnique(StringRef prefix,
+                                              StringRef suffix) {
     // As often as LLVM tries.
     for (int attempt = 0; attempt < 128; ++attempt) {
-      SmallString<128> path;
-      sys::fs::createUniquePath(model, path, /*MakeAbsolute=*/false);
+      SmallString<128> digits;
+      // Without the prefix, in which % would be replaced too.
+      sys::fs::createUniquePath("%%%%%%", digits, /*MakeAbsolute=*/false);
+      SmallString<128> path = {prefix, digits, suffix};
       // Before it is there: a signal in between would leave it.
       sys::RemoveFileOnSignal(path);
       int descriptor;
@@ -77,8 +80,9 @@ private:
         return createStringError(error, "cannot write '%s': %s", path.c_str(),
                                  error.message().c_str());
     }
-    return createStringError("cannot write '%s': there are files of all names",
-                             model.str().c_str());
+    return createStringError(
+        "cannot write '%s': there are files of all such names",
+        prefix.str().c_str());
   }
 
   SmallString<128> path;
@@ -144,10 +148,10 @@ Error meshc::codegen::linkExecutable(StringRef object, StringRef output,
   Expected<std::string> linker = findLinker();
   if (!linker)
     return linker.takeError();
-  Expected<TemporaryFile> objectFile = TemporaryFile::create("meshc-%%%%%%.o");
+  Expected<TemporaryFile> objectFile = TemporaryFile::create(".o");
   if (!objectFile)
     return objectFile.takeError();
-  Expected<TemporaryFile> messages = TemporaryFile::create("meshc-%%%%%%.log");
+  Expected<TemporaryFile> messages = TemporaryFile::create(".log");
   if (!messages)
     return messages.takeError();
   if (Error error = writeFile(objectFile->getPath(), object))
@@ -158,7 +162,7 @@ Error meshc::codegen::linkExecutable(StringRef object, StringRef output,
     return createStringError(error, "cannot write '%s': %s",
                              output.str().c_str(), error.message().c_str());
   Expected<TemporaryFile> linked =
-      place->isStream ? TemporaryFile::create("meshc-%%%%%%.out")
+      place->isStream ? TemporaryFile::create(".out")
                       : TemporaryFile::createBeside(place->path);
   if (!linked)
     return linked.takeError();
