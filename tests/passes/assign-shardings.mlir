@@ -332,22 +332,44 @@ nd.program @many_contested_axes {
 
 // -----
 
-// A sum that is regrouped and is a term of two others, of which one is
-// regrouped in turn: the inner sum's terms stay pending until there.
+// A sum that is regrouped is a term of two others that are regrouped too: terms
+// over both axes are added first in each of the three.
 // CHECK-LABEL: nd.program @sum_in_sums
-nd.mesh ["x"=2]
-nd.rule "k" -> ["x"]
+// CHECK:         %[[PT:.*]] = nd.add {{.*}} -> !m_sum_over_x_y
+// CHECK:         %[[PTX:.*]] = nd.reshard %[[PT]] {{.*}} -> !m_sum_over_x
+// CHECK:         %[[INNER:.*]] = nd.add %{{.*}}, %[[PTX]]
+// CHECK:         %[[UV3:.*]] = nd.add {{.*}} -> !m_sum_over_x_y
+// CHECK:         %[[UVX3:.*]] = nd.reshard %[[UV3]] {{.*}} -> !m_sum_over_x
+// CHECK:         %[[Y3:.*]] = nd.add %[[INNER]], %[[UVX3]]
+// CHECK:         nd.reshard %[[Y3]] {{.*}} -> !m{{$}}
+// CHECK:         %[[UV5:.*]] = nd.add {{.*}} -> !m_sum_over_x_y
+// CHECK:         %[[UVX5:.*]] = nd.reshard %[[UV5]] {{.*}} -> !m_sum_over_x
+// CHECK:         %[[Y5:.*]] = nd.add %[[INNER]], %[[UVX5]]
+// CHECK:         nd.reshard %[[Y5]] {{.*}} -> !m{{$}}
+nd.mesh ["x"=2, "y"=3]
+nd.rule "k" -> ["x", "y"]
+nd.rule "l" -> ["x"]
 nd.program @sum_in_sums {
-  %r = nd.input "r" : !nd.tensor<["m"=3], f32>
-  %a = nd.input "a" : !nd.tensor<["m"=3, "k"=5], f32>
-  %p = nd.reduce sum %a : (!nd.tensor<["m"=3, "k"=5], f32>) -> !nd.tensor<["m"=3], f32>
-  %q = nd.reduce max %a : (!nd.tensor<["m"=3, "k"=5], f32>) -> !nd.tensor<["m"=3], f32>
-  %e = nd.mul %a, %a : (!nd.tensor<["m"=3, "k"=5], f32>, !nd.tensor<["m"=3, "k"=5], f32>) -> !nd.tensor<["m"=3, "k"=5], f32>
-  %t = nd.reduce sum %e : (!nd.tensor<["m"=3, "k"=5], f32>) -> !nd.tensor<["m"=3], f32>
-  %1 = nd.add %r, %p : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["m"=3], f32>
+  %a = nd.input "a" : !nd.tensor<["m"=3, "k"=7], f32>
+  %p = nd.reduce sum %a : (!nd.tensor<["m"=3, "k"=7], f32>) -> !nd.tensor<["m"=3], f32>
+  %b = nd.input "b" : !nd.tensor<["m"=3, "l"=5], f32>
+  %q = nd.reduce sum %b : (!nd.tensor<["m"=3, "l"=5], f32>) -> !nd.tensor<["m"=3], f32>
+  %c = nd.input "c" : !nd.tensor<["m"=3, "k"=7], f32>
+  %t = nd.reduce sum %c : (!nd.tensor<["m"=3, "k"=7], f32>) -> !nd.tensor<["m"=3], f32>
+  %1 = nd.add %p, %q : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["m"=3], f32>
   %2 = nd.add %1, %t : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["m"=3], f32>
-  nd.output "inner", %2 : !nd.tensor<["m"=3], f32>
-  %3 = nd.add %2, %p : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["m"=3], f32>
-  %4 = nd.add %3, %t : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["m"=3], f32>
-  nd.output "outer", %4 : !nd.tensor<["m"=3], f32>
+  %d3 = nd.input "d3" : !nd.tensor<["m"=3, "k"=7], f32>
+  %u3 = nd.reduce sum %d3 : (!nd.tensor<["m"=3, "k"=7], f32>) -> !nd.tensor<["m"=3], f32>
+  %e3 = nd.input "e3" : !nd.tensor<["m"=3, "k"=7], f32>
+  %v3 = nd.reduce sum %e3 : (!nd.tensor<["m"=3, "k"=7], f32>) -> !nd.tensor<["m"=3], f32>
+  %3 = nd.add %2, %u3 : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["m"=3], f32>
+  %4 = nd.add %3, %v3 : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["m"=3], f32>
+  nd.output "y3", %4 : !nd.tensor<["m"=3], f32>
+  %d5 = nd.input "d5" : !nd.tensor<["m"=3, "k"=7], f32>
+  %u5 = nd.reduce sum %d5 : (!nd.tensor<["m"=3, "k"=7], f32>) -> !nd.tensor<["m"=3], f32>
+  %e5 = nd.input "e5" : !nd.tensor<["m"=3, "k"=7], f32>
+  %v5 = nd.reduce sum %e5 : (!nd.tensor<["m"=3, "k"=7], f32>) -> !nd.tensor<["m"=3], f32>
+  %5 = nd.add %2, %u5 : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["m"=3], f32>
+  %6 = nd.add %5, %v5 : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["m"=3], f32>
+  nd.output "y5", %6 : !nd.tensor<["m"=3], f32>
 }
