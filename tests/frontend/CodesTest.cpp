@@ -423,6 +423,7 @@ TEST(CodeTable, EveryCodeHasATest) {
       Code::TooManyDims,     Code::ProgramTooLarge, Code::UnknownOverride,
       Code::InvalidOverride, Code::Refused,         Code::CannotWrite,
       Code::UnknownId,       Code::MissingPlan,     Code::DamagedPlan,
+      Code::UnknownGradient, Code::CannotLink,
   };
   for (const Case &test : getCases())
     tested.insert(test.code);
