@@ -126,10 +126,11 @@ addTables(llvm::Module &module, ArrayRef<char> program,
 
 //===-- Machine code ------------------------------------------------------===//
 
-/// What kernels need of LLVM's passes: their vectors are explicit, they call
-/// nothing, and their loops are already the ones that will run. LLVM's own O2
-/// takes more than twice as long for the same loops.
-constexpr const char *pipeline =
+/// What kernels need of LLVM's passes: their vectors are explicit, there is
+/// nothing to inline, and their loops are already the ones that will run.
+/// Source: samples/transformer_block.mesh compiles in 1.5 s so, in 2.1 s with
+/// LLVM's O2; its kernels run equally fast but for noise.
+static constexpr const char *pipeline =
     "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,"
     "simplifycfg,loop-mssa(loop-rotate,licm),early-cse<memssa>,"
     "instcombine<no-verify-fixpoint>,simplifycfg)";

@@ -76,8 +76,8 @@ Value codegen::getAddend(linalg::GenericOp op, Value value, bool isBias) {
   return fits ? other->get() : Value();
 }
 
-/// The one use of the result of `op`, if it is in a `Scalar` of it and a tensor
-/// filled with `number`.
+/// A user of `value` that applies `Scalar` to it and a tensor filled with
+/// `number`; null if there is none.
 template <typename Scalar>
 static linalg::GenericOp getUserWith(Value value, float number) {
   for (Operation *user : value.getUsers()) {
