@@ -21,7 +21,7 @@
 namespace meshc::runtime {
 
 /// The version of exec.fbs that this runtime reads and codegen writes.
-inline constexpr int32_t execVersion = 2;
+inline constexpr int32_t execVersion = 3;
 
 /// Bytes of one element of a type.
 int64_t getElementBytes(exec::ElementType type);

@@ -13,6 +13,12 @@ namespace {
 /// far beyond any machine, and small enough that sums of two cannot overflow.
 constexpr int64_t maxExtent = int64_t(1) << 56;
 
+/// What CUDA lets a launch have, whatever the device; shared memory without the
+/// reserved KiB of sm_90. Source: CUDA C++ Programming Guide 13.0, 20.1.
+constexpr int64_t maxGrid = (int64_t(1) << 31) - 1;
+constexpr int maxBlock = 1024;
+constexpr int maxSharedBytes = 227 * 1024;
+
 /// a * b, or -1 where an operand is negative or the product beyond maxExtent.
 int64_t multiply(int64_t a, int64_t b) {
   int64_t product = 0;
@@ -50,6 +56,7 @@ private:
                   std::span<const int64_t> shape,
                   std::span<const int64_t> strides);
   bool checkCommand(const exec::CommandT &command, size_t index);
+  bool checkKernel(const exec::KernelT &kernel);
   bool checkMatmul(const exec::CommandT &command);
   bool checkCollective(const exec::CommandT &command);
   bool checkCopy(const exec::CommandT &command);
@@ -185,6 +192,25 @@ bool Checker::checkOperand(size_t number, const exec::OperandT &operand) {
   if (operand.tensor < -1 || operand.tensor >= int64_t(data.tensors.size()))
     return fail(fmt::format("operand {} names tensor {} of {}", number,
                             operand.tensor, data.tensors.size()));
+  return true;
+}
+
+bool Checker::checkKernel(const exec::KernelT &kernel) {
+  if (kernel.extent < 0 || kernel.extent > maxExtent)
+    return fail(fmt::format("its extent is {}", kernel.extent));
+  if (kernel.symbol.empty())
+    return fail("its kernel has no symbol");
+  if ((data.target == exec::Target::cuda) == kernel.launches.empty())
+    return fail(
+        fmt::format("its kernel has {} launches", kernel.launches.size()));
+  for (const auto &launch : kernel.launches)
+    if (launch->symbol.empty() || launch->grid < 1 || launch->grid > maxGrid ||
+        launch->block < 1 || launch->block > maxBlock ||
+        launch->shared_bytes < 0 || launch->shared_bytes > maxSharedBytes)
+      return fail(fmt::format("it launches '{}' with {} blocks of {} threads "
+                              "and {} bytes of shared memory",
+                              launch->symbol, launch->grid, launch->block,
+                              launch->shared_bytes));
   return true;
 }
 
@@ -354,15 +380,9 @@ bool Checker::checkCommand(const exec::CommandT &command, size_t index) {
     return fail("it has no action");
   bool sound = false;
   switch (command.action.type) {
-  case exec::Action::Kernel: {
-    const exec::KernelT &kernel = *command.action.AsKernel();
-    sound = kernel.extent >= 0 && kernel.extent <= maxExtent
-                ? true
-                : fail(fmt::format("its extent is {}", kernel.extent));
-    if (sound && kernel.symbol.empty())
-      sound = fail("its kernel has no symbol");
+  case exec::Action::Kernel:
+    sound = checkKernel(*command.action.AsKernel());
     break;
-  }
   case exec::Action::Matmul:
     sound = checkMatmul(command);
     break;
@@ -457,6 +477,13 @@ std::string Checker::check() {
     fail(fmt::format("version {}, expected {}", data.version, execVersion));
   else if (data.arena_bytes > uint64_t(maxExtent))
     fail(fmt::format("its arena has {} bytes", data.arena_bytes));
+  if (!isEnumerator(data.target, exec::Target::MAX))
+    fail(fmt::format("unknown target {}", int(data.target)));
+  else if ((data.target == exec::Target::cuda) == data.images.empty())
+    fail(fmt::format("it has {} images of GPU kernels", data.images.size()));
+  for (const auto &image : data.images)
+    if (!isEnumerator(image->kind, exec::ImageKind::MAX))
+      fail(fmt::format("unknown kind of image {}", int(image->kind)));
   if (!defect.empty() || !checkMesh())
     return defect;
   for (const auto &buffer : data.buffers) {

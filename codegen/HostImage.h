@@ -1,0 +1,28 @@
+#ifndef MESHC_CODEGEN_HOSTIMAGE_H
+#define MESHC_CODEGEN_HOSTIMAGE_H
+
+/// Images of kind `host`: GPU kernels as an x86-64 shared object that runs a
+/// thread at a time, for tests without a GPU.
+///
+/// The object defines `void SYMBOL(void **parameters)` for each kernel, which
+/// one thread of a block runs from beginning to end; `parameters` are pointers
+/// to the arguments, as for cuLaunchKernel. What it needs of its executor are
+/// the functions below, which are about the thread that calls them, and the
+/// block's shared memory.
+
+#include <cstdint>
+
+extern "C" {
+
+int32_t meshc_fiber_thread_id(void);
+int32_t meshc_fiber_block_id(void);
+/// Returns when all threads of the block have called it.
+void meshc_fiber_barrier(void);
+/// `bits` of the thread of the same warp (32 threads) whose number differs in
+/// the bits of `mask`; all threads of the warp call it together.
+int64_t meshc_fiber_shuffle_xor(int64_t bits, int32_t mask);
+extern char meshc_fiber_shared[];
+
+} // extern "C"
+
+#endif
