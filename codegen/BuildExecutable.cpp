@@ -132,9 +132,10 @@ static void addTraining(ModuleOp module, exec::ExecutableT &executable) {
 
 LogicalResult meshc::codegen::buildExecutable(ModuleOp module,
                                               exec::ExecutableT &executable,
-                                              ModuleOp kernels) {
+                                              KernelTarget &target) {
   ExecTypes types(nd::getMesh(module), executable);
   executable.version = schemaVersion;
+  executable.target = target.getKind();
   addMesh(module, types, executable);
   addDims(module, types, executable);
   ProgramBuilder::Variables variables;
@@ -143,11 +144,12 @@ LogicalResult meshc::codegen::buildExecutable(ModuleOp module,
   if (failed(addData(module, types, executable)))
     return failure();
   for (auto program : module.getOps<spmd::ProgramOp>()) {
-    ProgramBuilder builder(program, types, executable, variables, kernels);
+    ProgramBuilder builder(program, types, executable, variables, target);
     if (failed(builder.build(arenaStart)))
       return failure();
   }
   addTraining(module, executable);
+  target.finish(executable);
   return success();
 }
 

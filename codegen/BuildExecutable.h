@@ -1,21 +1,20 @@
 #ifndef MESHC_CODEGEN_BUILDEXECUTABLE_H
 #define MESHC_CODEGEN_BUILDEXECUTABLE_H
 
-#include "mlir/IR/BuiltinOps.h"
-
-#include "runtime/exec_generated.h"
+#include "codegen/KernelTarget.h"
 
 #include <string>
 
 namespace meshc::codegen {
 
 /// Builds the command lists of every spmd program of `module`, plans memory and
-/// emits kernels into `kernels`. Fills everything of `executable` but `tensors`
+/// emits kernels with `target`. Fills everything of `executable` but `tensors`
 /// (collectTensors, before partitioning) and what only the driver knows:
-/// producer, model, spec_sha256, cpu, cpu_features. Fails with a diagnostic.
+/// producer, model, spec_sha256, cpu, cpu_features, images. Fails with a
+/// diagnostic.
 mlir::LogicalResult buildExecutable(mlir::ModuleOp module,
                                     exec::ExecutableT &executable,
-                                    mlir::ModuleOp kernels);
+                                    KernelTarget &target);
 
 /// The FlatBuffer of `executable`.
 std::string serialize(const exec::ExecutableT &executable);

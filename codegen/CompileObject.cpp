@@ -3,47 +3,14 @@
 #include "codegen/CompileObject.h"
 
 #include "codegen/LowerKernels.h"
+#include "codegen/MachineCode.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
 
-#include "llvm/IR/LegacyPassManager.h"
-#include "llvm/IR/Module.h"
-#include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
+#include "llvm/IR/Constants.h"
 
 using namespace mlir;
 using namespace meshc::codegen;
-
-static std::unique_ptr<llvm::TargetMachine>
-createTargetMachine(Location loc, const CpuTarget &target) {
-  LLVMInitializeX86Target();
-  LLVMInitializeX86TargetInfo();
-  LLVMInitializeX86TargetMC();
-  LLVMInitializeX86AsmPrinter();
-  llvm::Triple triple("x86_64-unknown-linux-gnu");
-  std::string error;
-  const llvm::Target *backend =
-      llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!backend) {
-    emitError(loc, "LLVM has no x86-64 code generator: ") << error;
-    return nullptr;
-  }
-  std::string features;
-  for (const std::string &feature : target.features)
-    features += "+" + feature + ",";
-  llvm::TargetOptions options;
-  // a * b + c is rounded once, as a matmul does.
-  options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
-  // The base processor plus what is recorded: kernels cannot use more.
-  return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
-      triple, "x86-64", features, options, llvm::Reloc::PIC_, std::nullopt,
-      llvm::CodeGenOptLevel::Default));
-}
 
 //===-- Equal kernels -----------------------------------------------------===//
 
@@ -124,68 +91,25 @@ addTables(llvm::Module &module, ArrayRef<char> program,
             llvm::ConstantInt::get(integer, program.size()), 8);
 }
 
-//===-- Machine code ------------------------------------------------------===//
-
-/// What kernels need of LLVM's passes: their vectors are explicit, there is
-/// nothing to inline, and their loops are already the ones that will run.
-/// Source: samples/transformer_block.mesh compiles in 1.5 s so, in 2.1 s with
-/// LLVM's O2; its kernels run equally fast but for noise.
-static constexpr const char *pipeline =
-    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,"
-    "simplifycfg,loop-mssa(loop-rotate,licm),early-cse<memssa>,"
-    "instcombine<no-verify-fixpoint>,simplifycfg)";
-
-static LogicalResult optimize(Location loc, llvm::Module &module,
-                              llvm::TargetMachine &machine) {
-  llvm::PassBuilder builder(&machine);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager cgscc;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(cgscc);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, cgscc, modules);
-  llvm::ModulePassManager passes;
-  if (llvm::Error error = builder.parsePassPipeline(passes, pipeline))
-    return emitError(loc, "LLVM does not know the passes of kernels: ")
-           << llvm::toString(std::move(error));
-  passes.run(module, modules);
-  return success();
-}
-
-static FailureOr<std::string> emitObject(Location loc, llvm::Module &module,
-                                         llvm::TargetMachine &machine) {
-  SmallString<0> object;
-  llvm::raw_svector_ostream stream(object);
-  llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr,
-                                  llvm::CodeGenFileType::ObjectFile))
-    return emitError(loc, "LLVM's x86-64 code generator writes no objects");
-  passes.run(module);
-  return std::string(object.begin(), object.end());
-}
-
 FailureOr<std::string>
 meshc::codegen::compileCpuObject(ModuleOp kernels, const CpuTarget &target,
                                  ArrayRef<char> program) {
-  std::unique_ptr<llvm::TargetMachine> machine =
-      createTargetMachine(kernels.getLoc(), target);
+  std::string features;
+  for (const std::string &feature : target.features)
+    features += "+" + feature + ",";
+  // The base processor plus what is recorded: kernels cannot use more.
+  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(
+      kernels.getLoc(), "x86_64-unknown-linux-gnu", "x86-64", features);
   if (!machine)
     return failure();
   auto functionOf = mergeEqualKernels(kernels);
   if (failed(lowerKernels(kernels)))
     return failure();
-  registerBuiltinDialectTranslation(*kernels.getContext());
-  registerLLVMDialectTranslation(*kernels.getContext());
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module =
-      translateModuleToLLVMIR(kernels, context, "kernels");
+      translateKernels(kernels, context, *machine);
   if (!module)
-    return emitError(kernels.getLoc(), "kernels do not translate to LLVM IR");
-  module->setTargetTriple(machine->getTargetTriple());
-  module->setDataLayout(machine->createDataLayout());
+    return failure();
   for (llvm::Function &function : *module) {
     if (function.isDeclaration())
       continue;
@@ -195,7 +119,6 @@ meshc::codegen::compileCpuObject(ModuleOp kernels, const CpuTarget &target,
     function.addFnAttr(llvm::Attribute::NoUnwind);
   }
   addTables(*module, program, functionOf);
-  if (failed(optimize(kernels.getLoc(), *module, *machine)))
-    return failure();
-  return emitObject(kernels.getLoc(), *module, *machine);
+  return emitMachineCode(kernels.getLoc(), *module, *machine,
+                         llvm::CodeGenFileType::ObjectFile);
 }

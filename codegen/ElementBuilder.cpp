@@ -11,13 +11,15 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
 
+KernelFrame::~KernelFrame() = default;
+
 ElementBuilder::ElementBuilder(const Step &step, const Cluster &cluster,
                                const Schedule &schedule, Location loc,
-                               OpBuilder entry, Value operands,
-                               Value coordinates)
+                               OpBuilder entry, KernelFrame &frame,
+                               ElementOptions options)
     : step(step), cluster(cluster), schedule(schedule), loc(loc), entry(entry),
-      operands(operands),
-      coordinates(coordinates), row{entry, {}, {}}, chunk{entry, {}, {}} {}
+      frame(frame), options(options), row{entry, {}, {}}, chunk{entry, {}, {}} {
+}
 
 Value ElementBuilder::getConstant(TypedAttr value) {
   Value &constant = constants[value];
@@ -27,7 +29,7 @@ Value ElementBuilder::getConstant(TypedAttr value) {
 }
 
 Value ElementBuilder::getConstant(int64_t value) {
-  return getConstant(entry.getI64IntegerAttr(value));
+  return getConstant(entry.getIntegerAttr(getPositionType(), value));
 }
 
 void ElementBuilder::beginRow(OpBuilder builder) {
@@ -38,6 +40,14 @@ void ElementBuilder::beginRow(OpBuilder builder) {
 void ElementBuilder::beginChunk(OpBuilder builder, int64_t chunkLanes,
                                 unsigned chunkStage) {
   chunk = {builder, {}, {}};
+  lanes = chunkLanes;
+  stage = chunkStage;
+}
+
+void ElementBuilder::resumeChunk(Scope left, OpBuilder builder,
+                                 int64_t chunkLanes, unsigned chunkStage) {
+  chunk = std::move(left);
+  chunk.builder = builder;
   lanes = chunkLanes;
   stage = chunkStage;
 }
@@ -75,7 +85,8 @@ Value ElementBuilder::getElement(Value tensor, ArrayRef<unsigned> dims) {
   Operation *op = tensor.getDefiningOp();
   Value element;
   if (const Cluster::Member *producer = cluster.getProducer(tensor)) {
-    const Schedule::Buffer *buffer = schedule.getBuffer(tensor);
+    const Schedule::Buffer *buffer =
+        options.hasRowBuffers ? schedule.getBuffer(tensor) : nullptr;
     std::optional<unsigned> reload = schedule.getReloadStage(tensor);
     Type type = cast<RankedTensorType>(tensor.getType()).getElementType();
     if (reduced.contains(op)) {
@@ -227,16 +238,16 @@ Value ElementBuilder::getCoordinate(Operation *op) {
   nd::AxisRefAttr part = cast<spmd::AxisIndexOp>(op).getAxis();
   layout::Mesh mesh = nd::getMesh(op);
   int32_t axis = *mesh.findAxis(part.getName().getValue());
-  Value pointer =
-      offsetPointer(entry, coordinates, entry.getI64Type(), getConstant(axis));
-  Value coordinate =
-      LLVM::LoadOp::create(entry, loc, entry.getI64Type(), pointer, 8);
+  Value coordinate = frame.getCoordinate(entry, unsigned(axis));
+  auto getI64 = [&](int64_t value) {
+    return getConstant(entry.getI64IntegerAttr(value));
+  };
   if (part.getSize() != 0) {
     int64_t inner = mesh.getAxisSize(axis) / (part.getPre() * part.getSize());
     coordinate = arith::RemUIOp::create(
         entry, loc,
-        arith::DivUIOp::create(entry, loc, coordinate, getConstant(inner)),
-        getConstant(part.getSize()));
+        arith::DivUIOp::create(entry, loc, coordinate, getI64(inner)),
+        getI64(part.getSize()));
   }
   return arith::IndexCastOp::create(entry, loc, entry.getIndexType(),
                                     coordinate);

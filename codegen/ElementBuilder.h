@@ -10,6 +10,29 @@
 
 namespace meshc::codegen {
 
+/// How the code of a kernel reaches what the runtime hands over.
+class KernelFrame {
+public:
+  virtual ~KernelFrame();
+  /// Address of the first element of an operand: inputs, then outputs.
+  virtual mlir::Value getOperand(mlir::OpBuilder &builder, unsigned index) = 0;
+  /// The device's coordinate (i64) on a mesh axis.
+  virtual mlir::Value getCoordinate(mlir::OpBuilder &builder,
+                                    unsigned axis) = 0;
+};
+
+/// What the code of elements depends on the target for.
+struct ElementOptions {
+  /// Width of positions and of offsets into tensors.
+  unsigned positionBits = 64;
+  /// Vectors are aligned to as many bytes where positions allow it; 0: to an
+  /// element.
+  int64_t vectorBytes = 0;
+  /// Whether what passes between stages lies in row buffers. If not, it is in
+  /// chunks that are left and resumed, or computed again.
+  bool hasRowBuffers = true;
+};
+
 /// Builds the values of a kernel's tensors at one position of its loops.
 ///
 /// Three scopes nest: the kernel's entry, a row, a chunk of consecutive
@@ -23,16 +46,17 @@ class ElementBuilder {
 public:
   ElementBuilder(const Step &step, const Cluster &cluster,
                  const Schedule &schedule, mlir::Location loc,
-                 mlir::OpBuilder entry, mlir::Value operands,
-                 mlir::Value coordinates);
+                 mlir::OpBuilder entry, KernelFrame &frame,
+                 ElementOptions options = {});
 
   mlir::Location getLoc() const { return loc; }
-  /// An i64 constant, in the entry.
+  /// A constant of the type of positions, in the entry.
   mlir::Value getConstant(int64_t value);
+  mlir::Type getPositionType() { return entry.getIntegerType(positionBits()); }
   /// A constant of any scalar type, in the entry.
   mlir::Value getConstant(mlir::TypedAttr value);
 
-  /// Sets the position (i64) along a dimension.
+  /// Sets the position along a dimension.
   void setPosition(unsigned dim, mlir::Value position) {
     positions[dim] = position;
   }
@@ -51,6 +75,25 @@ public:
   void beginChunk(mlir::OpBuilder builder, int64_t lanes, unsigned stage);
   mlir::OpBuilder &getChunkBuilder() { return chunk.builder; }
 
+  using Key = std::pair<void *, Cluster::Dims>;
+  /// What has been built at one place.
+  struct Scope {
+    mlir::OpBuilder builder;
+    std::map<Key, mlir::Value> elements;
+    std::map<Key, mlir::Value> pointers;
+  };
+  /// The chunk as it is, to be resumed where it dominates: on the same
+  /// positions, in a later stage.
+  Scope leaveChunk() { return std::move(chunk); }
+  void resumeChunk(Scope left, mlir::OpBuilder builder, int64_t lanes,
+                   unsigned stage);
+  /// Columns start at multiples of `grain`, which aligns their vectors.
+  void setGrain(int64_t newGrain) { grain = newGrain; }
+  /// Memory of `tensor` from now on.
+  void setBase(mlir::Value tensor, mlir::Value pointer) {
+    bases[tensor] = pointer;
+  }
+
   /// Element of `tensor` at `dims`.
   mlir::Value getElement(mlir::Value tensor, llvm::ArrayRef<unsigned> dims);
   /// What the reduction `member` combines with its accumulator.
@@ -67,16 +110,12 @@ public:
   /// `value` as a vector of the chunk's lanes.
   mlir::Value broadcast(mlir::Value value);
 
+  /// Whether elements at `dims` differ between the columns of a row.
+  bool hasColumns(llvm::ArrayRef<unsigned> dims) const;
+
 private:
-  using Key = std::pair<void *, Cluster::Dims>;
-  struct Scope {
-    mlir::OpBuilder builder;
-    std::map<Key, mlir::Value> elements;
-    std::map<Key, mlir::Value> pointers;
-  };
   using Values = llvm::DenseMap<mlir::Value, mlir::Value>;
 
-  bool hasColumns(llvm::ArrayRef<unsigned> dims) const;
   mlir::Value compute(mlir::Operation *op, llvm::ArrayRef<unsigned> loops,
                       Scope &scope);
   Values computeBody(mlir::linalg::GenericOp op, llvm::ArrayRef<unsigned> loops,
@@ -93,7 +132,11 @@ private:
   struct Place {
     mlir::Value pointer;
     int64_t stride = 0; ///< along the lanes, in elements; 0: one scalar
+    unsigned alignment; ///< bytes
   };
+  unsigned positionBits() const { return options.positionBits; }
+  unsigned getVectorAlignment(mlir::Value tensor,
+                              llvm::ArrayRef<unsigned> dims) const;
   Place getPlace(mlir::Value tensor, llvm::ArrayRef<unsigned> dims);
   Place getBufferPlace(mlir::Value tensor, int64_t offset);
   mlir::Value loadFrom(mlir::OpBuilder &builder, Place place,
@@ -107,7 +150,9 @@ private:
   const Schedule &schedule;
   mlir::Location loc;
   mlir::OpBuilder entry;
-  mlir::Value operands, coordinates, scratch;
+  KernelFrame &frame;
+  ElementOptions options;
+  mlir::Value scratch;
   llvm::DenseMap<mlir::Value, mlir::Value> bases;
   llvm::DenseMap<mlir::Value, mlir::Value> captured;
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
@@ -115,6 +160,7 @@ private:
   llvm::DenseMap<mlir::Operation *, mlir::Value> reduced;
   Scope row, chunk;
   int64_t lanes = 0;
+  int64_t grain = 1;
   unsigned stage = 0;
 };
 

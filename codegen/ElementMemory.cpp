@@ -8,6 +8,8 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace meshc::codegen;
 
@@ -68,11 +70,7 @@ ElementBuilder::Place ElementBuilder::getPlace(Value tensor,
     auto position = llvm::find(step.inputs, tensor) - step.inputs.begin();
     if (position == ptrdiff_t(step.inputs.size()))
       position += llvm::find(step.outputs, tensor) - step.outputs.begin();
-    auto pointerType = LLVM::LLVMPointerType::get(loc.getContext());
-    Value entryPointer =
-        LLVM::GEPOp::create(entry, loc, pointerType, pointerType, operands,
-                            ArrayRef<LLVM::GEPArg>{int32_t(position)});
-    base = LLVM::LoadOp::create(entry, loc, pointerType, entryPointer, 8);
+    base = frame.getOperand(entry, unsigned(position));
   }
 
   SmallVector<int64_t> strides = getDenseStrides(tensor);
@@ -98,7 +96,7 @@ ElementBuilder::Place ElementBuilder::getPlace(Value tensor,
                                  scaled(row.builder)))
       rowPointer = offsetPointer(row.builder, base, element, offset);
   }
-  Place place{rowPointer, 0};
+  Place place{rowPointer, 0, getAlignment(element)};
   if (!hasColumns(dims))
     return place;
   if (Value offset = getOffset(chunk.builder, loc, dims, strides, isColumn,
@@ -107,7 +105,27 @@ ElementBuilder::Place ElementBuilder::getPlace(Value tensor,
   for (auto [dim, stride] : llvm::zip_equal(dims, strides))
     if (dim == columns.back())
       place.stride = stride;
+  place.alignment = getVectorAlignment(tensor, dims);
   return place;
+}
+
+/// The largest power of two, up to the target's vectors, that divides every
+/// offset of a chunk's first element.
+unsigned ElementBuilder::getVectorAlignment(Value tensor,
+                                            ArrayRef<unsigned> dims) const {
+  Type element = getElementType(tensor);
+  if (options.vectorBytes == 0)
+    return getAlignment(element);
+  uint64_t common = uint64_t(options.vectorBytes);
+  for (auto [dim, stride] : llvm::zip_equal(dims, getDenseStrides(tensor))) {
+    if (dim == Cluster::unit)
+      continue;
+    uint64_t step = uint64_t(stride) * uint64_t(getElementBytes(element));
+    if (dim == schedule.getColumns().back())
+      step *= uint64_t(grain);
+    common = std::gcd(common, step);
+  }
+  return std::max<unsigned>(unsigned(common & -common), getAlignment(element));
 }
 
 /// The chunk's columns in a row buffer, which is dense over the columns.
@@ -133,17 +151,19 @@ ElementBuilder::Place ElementBuilder::getBufferPlace(Value tensor,
         return arith::MulIOp::create(chunk.builder, loc, positions.at(dim),
                                      getConstant(dimStride));
       });
-  return {offsetPointer(chunk.builder, buffer, element, position), 1};
+  return {offsetPointer(chunk.builder, buffer, element, position), 1,
+          getAlignment(element)};
 }
 
 /// Constant offsets of the lanes from the first one.
-static Value getLaneOffsets(OpBuilder &builder, Location loc, int64_t lanes,
-                            int64_t stride) {
-  SmallVector<int64_t> offsets;
+static Value getLaneOffsets(OpBuilder &builder, Location loc, Type position,
+                            int64_t lanes, int64_t stride) {
+  SmallVector<Attribute> offsets;
   for (int64_t lane = 0; lane < lanes; ++lane)
-    offsets.push_back(lane * stride);
+    offsets.push_back(builder.getIntegerAttr(position, lane * stride));
+  auto type = VectorType::get({lanes}, position);
   return arith::ConstantOp::create(builder, loc,
-                                   builder.getI64VectorAttr(offsets));
+                                   DenseElementsAttr::get(type, offsets));
 }
 
 static Value getFullMask(OpBuilder &builder, Location loc, int64_t lanes) {
@@ -173,19 +193,19 @@ static Value toMemory(OpBuilder &builder, Location loc, Value value) {
 
 Value ElementBuilder::loadFrom(OpBuilder &builder, Place place, Type element) {
   Type type = getMemoryType(element);
-  unsigned alignment = getAlignment(element);
+  const unsigned alignment = getAlignment(element);
   Value value;
   if (place.stride == 0) {
     value = LLVM::LoadOp::create(builder, loc, type, place.pointer, alignment);
   } else {
     auto vector = VectorType::get({lanes}, type);
     if (place.stride == 1) {
-      value =
-          LLVM::LoadOp::create(builder, loc, vector, place.pointer, alignment);
+      value = LLVM::LoadOp::create(builder, loc, vector, place.pointer,
+                                   place.alignment);
     } else {
-      Value pointers =
-          offsetPointer(builder, place.pointer, element,
-                        getLaneOffsets(builder, loc, lanes, place.stride));
+      Value pointers = offsetPointer(
+          builder, place.pointer, element,
+          getLaneOffsets(builder, loc, getPositionType(), lanes, place.stride));
       value = LLVM::masked_gather::create(
           builder, loc, vector, pointers, getFullMask(builder, loc, lanes),
           ValueRange(), builder.getI32IntegerAttr(alignment));
@@ -196,18 +216,17 @@ Value ElementBuilder::loadFrom(OpBuilder &builder, Place place, Type element) {
 
 void ElementBuilder::storeTo(OpBuilder &builder, Value value, Place place) {
   Type element = getElementTypeOrSelf(value);
-  unsigned alignment = getAlignment(element);
   value = toMemory(builder, loc, value);
   if (place.stride < 2) {
-    LLVM::StoreOp::create(builder, loc, value, place.pointer, alignment);
+    LLVM::StoreOp::create(builder, loc, value, place.pointer, place.alignment);
     return;
   }
-  Value pointers =
-      offsetPointer(builder, place.pointer, element,
-                    getLaneOffsets(builder, loc, lanes, place.stride));
+  Value pointers = offsetPointer(
+      builder, place.pointer, element,
+      getLaneOffsets(builder, loc, getPositionType(), lanes, place.stride));
   LLVM::masked_scatter::create(builder, loc, value, pointers,
                                getFullMask(builder, loc, lanes),
-                               builder.getI32IntegerAttr(alignment));
+                               builder.getI32IntegerAttr(place.alignment));
 }
 
 Value ElementBuilder::load(Value tensor, ArrayRef<unsigned> dims) {
@@ -239,7 +258,7 @@ Value ElementBuilder::gather(Value tensor, ArrayRef<Value> indices,
   for (auto [index, stride] :
        llvm::zip_equal(indices, getDenseStrides(tensor))) {
     Value position = isVector ? broadcast(index) : index;
-    Type type = builder.getI64Type();
+    Type type = getPositionType();
     Type same = type;
     if (isVector)
       same = VectorType::get({lanes}, type);
@@ -250,10 +269,10 @@ Value ElementBuilder::gather(Value tensor, ArrayRef<Value> indices,
     offset = offset ? arith::AddIOp::create(builder, loc, offset, term) : term;
   }
   if (!offset)
-    return loadFrom(builder, {pointer, 0}, element);
+    return loadFrom(builder, {pointer, 0, getAlignment(element)}, element);
   Value pointers = offsetPointer(builder, pointer, element, offset);
   if (!isVector)
-    return loadFrom(builder, {pointers, 0}, element);
+    return loadFrom(builder, {pointers, 0, getAlignment(element)}, element);
   Value loaded = LLVM::masked_gather::create(
       builder, loc, VectorType::get({lanes}, getMemoryType(element)), pointers,
       getFullMask(builder, loc, lanes), ValueRange(),

@@ -23,6 +23,31 @@ static constexpr int64_t lightLanes = 32;
 static constexpr unsigned heavyWork = 3 * costlyWork;
 
 namespace {
+/// Addresses and coordinates as the arrays that the runtime hands over.
+class ArrayFrame : public KernelFrame {
+public:
+  ArrayFrame(Location loc, Value operands, Value coordinates)
+      : loc(loc), operands(operands), coordinates(coordinates) {}
+
+  Value getOperand(OpBuilder &builder, unsigned index) override {
+    return load(builder, operands.getType(), operands, index);
+  }
+  Value getCoordinate(OpBuilder &builder, unsigned axis) override {
+    return load(builder, builder.getI64Type(), coordinates, axis);
+  }
+
+private:
+  Value load(OpBuilder &builder, Type type, Value array, unsigned index) {
+    Value place =
+        LLVM::GEPOp::create(builder, loc, array.getType(), type, array,
+                            ArrayRef<LLVM::GEPArg>{int32_t(index)});
+    return LLVM::LoadOp::create(builder, loc, type, place, 8);
+  }
+
+  Location loc;
+  Value operands, coordinates;
+};
+
 class KernelBuilder {
 public:
   KernelBuilder(const Step &step, const Cluster &cluster,
@@ -66,6 +91,7 @@ private:
   const Schedule &schedule;
   Location loc;
   LLVM::LLVMFuncOp function;
+  ArrayFrame frame;
   ElementBuilder elements;
   SmallVector<Segment> segments;
   Value blockStart, blockEnd; ///< of the last column dimension, if cut
@@ -103,8 +129,8 @@ KernelBuilder::KernelBuilder(const Step &step, const Cluster &cluster,
     : cluster(cluster), schedule(schedule),
       loc(NameLoc::get(StringAttr::get(kernels.getContext(), name))),
       function(createFunction(loc, name, kernels)),
-      elements(step, cluster, schedule, loc, atEnd(function),
-               function.getArgument(0), function.getArgument(1)) {
+      frame(loc, function.getArgument(0), function.getArgument(1)),
+      elements(step, cluster, schedule, loc, atEnd(function), frame) {
   setSegments();
   OpBuilder builder = atEnd(function);
   auto loop = scf::ForOp::create(builder, loc, function.getArgument(2),
@@ -416,5 +442,5 @@ FailureOr<EmittedKernel> meshc::codegen::emitCpuKernel(const Step &step,
     return step.ops.front()->emitError(
         "the operations of a kernel do not fit one loop nest");
   KernelBuilder(step, *cluster, *schedule, name, kernels);
-  return EmittedKernel{name.str(), schedule->getExtent(*cluster)};
+  return EmittedKernel{name.str(), schedule->getExtent(*cluster), {}, 0};
 }

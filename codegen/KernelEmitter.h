@@ -10,10 +10,20 @@
 
 namespace meshc::codegen {
 
+/// One launch of a GPU kernel; see exec::Launch.
+struct KernelLaunch {
+  std::string symbol;
+  int64_t grid;
+  int64_t block;
+  int64_t sharedBytes = 0;
+};
+
 /// A kernel's function and how many independent iterations it has.
 struct EmittedKernel {
   std::string symbol;
   int64_t extent = 1;
+  std::vector<KernelLaunch> launches; ///< on a GPU
+  uint64_t workspaceBytes = 0;        ///< on a GPU
 };
 
 /// Emits the CPU code of a kernel step into `kernels` as function `name`,

@@ -143,6 +143,49 @@ static Expected<std::string> findLinker() {
       "no compiler driver to link with; install clang-22 or g++");
 }
 
+/// Runs a linker that writes what it has to say about `output` to `log`.
+static Error runLinker(ArrayRef<StringRef> arguments, StringRef output,
+                       StringRef log) {
+  std::string failure;
+  std::optional<StringRef> redirects[] = {StringRef(""), log, log};
+  int status = sys::ExecuteAndWait(arguments.front(), arguments, std::nullopt,
+                                   redirects, 0, 0, &failure);
+  if (status == 0)
+    return Error::success();
+  ErrorOr<std::unique_ptr<MemoryBuffer>> words = MemoryBuffer::getFile(log);
+  return createStringError("cannot link '%s': %s%s", output.str().c_str(),
+                           failure.c_str(),
+                           words ? (*words)->getBuffer().str().c_str() : "");
+}
+
+Expected<std::string> meshc::codegen::linkSharedObject(StringRef object) {
+  Expected<std::string> linker = findLinker();
+  if (!linker)
+    return linker.takeError();
+  Expected<TemporaryFile> objectFile = TemporaryFile::create(".o");
+  if (!objectFile)
+    return objectFile.takeError();
+  Expected<TemporaryFile> linked = TemporaryFile::create(".so");
+  if (!linked)
+    return linked.takeError();
+  Expected<TemporaryFile> messages = TemporaryFile::create(".log");
+  if (!messages)
+    return messages.takeError();
+  if (Error error = writeFile(objectFile->getPath(), object))
+    return error;
+  if (Error error =
+          runLinker({*linker, "-shared", "-nostdlib", "-fuse-ld=lld", "-o",
+                     linked->getPath(), objectFile->getPath(), "-lm", "-lc"},
+                    "the kernels", messages->getPath()))
+    return error;
+  ErrorOr<std::unique_ptr<MemoryBuffer>> shared =
+      MemoryBuffer::getFile(linked->getPath());
+  if (std::error_code error = shared.getError())
+    return createStringError(error, "cannot read the linked kernels: %s",
+                             error.message().c_str());
+  return (*shared)->getBuffer().str();
+}
+
 Error meshc::codegen::linkExecutable(StringRef object, StringRef output,
                                      StringRef libraryFolder) {
   Expected<std::string> linker = findLinker();
@@ -176,18 +219,8 @@ Error meshc::codegen::linkExecutable(StringRef object, StringRef output,
   llvm::append_range(arguments, std::initializer_list<StringRef>{
                                     "-ldnnl", "-lgomp", "-lfmt", "-lz", "-lm",
                                     "-pthread", MESHC_LINK_FLAGS});
-  std::string failure;
-  std::optional<StringRef> redirects[] = {StringRef(""), messages->getPath(),
-                                          messages->getPath()};
-  int status = sys::ExecuteAndWait(*linker, arguments, std::nullopt, redirects,
-                                   0, 0, &failure);
-  if (status != 0) {
-    ErrorOr<std::unique_ptr<MemoryBuffer>> log =
-        MemoryBuffer::getFile(messages->getPath());
-    return createStringError("cannot link '%s': %s%s", output.str().c_str(),
-                             failure.c_str(),
-                             log ? (*log)->getBuffer().str().c_str() : "");
-  }
+  if (Error error = runLinker(arguments, output, messages->getPath()))
+    return error;
   if (place->isStream) {
     ErrorOr<std::unique_ptr<MemoryBuffer>> program =
         MemoryBuffer::getFile(linked->getPath());

@@ -26,6 +26,10 @@ llvm::ErrorOr<OutputPlace> findOutputPlace(llvm::StringRef path);
 llvm::Error linkExecutable(llvm::StringRef object, llvm::StringRef output,
                            llvm::StringRef libraryFolder);
 
+/// Makes a shared object of an object; symbols it lacks are looked up when it
+/// is loaded. The error has the linker's own words.
+llvm::Expected<std::string> linkSharedObject(llvm::StringRef object);
+
 } // namespace meshc::codegen
 
 #endif

@@ -5,6 +5,7 @@
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
@@ -15,6 +16,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -24,32 +26,177 @@
 
 using namespace mlir;
 
-LogicalResult meshc::codegen::lowerKernels(ModuleOp kernels) {
-  MLIRContext *context = kernels.getContext();
+/// Math functions as arithmetic.
+static void expandMath(Operation *kernels) {
+  MLIRContext *context = kernels->getContext();
   context->loadDialect<cf::ControlFlowDialect, func::FuncDialect,
                        math::MathDialect>();
   RewritePatternSet functions(context);
-  populateMathFunctionPatterns(functions);
+  meshc::codegen::populateMathFunctionPatterns(functions);
   populateMathPolynomialApproximationPatterns(functions, [](StringRef name) {
     return name == math::SinOp::getOperationName() ||
            name == math::CosOp::getOperationName();
   });
   walkAndApplyPatterns(kernels, std::move(functions));
+}
 
-  LLVMTypeConverter converter(context);
-  RewritePatternSet patterns(context);
+/// What kernels of every target consist of.
+static void populateKernelPatterns(LLVMTypeConverter &converter,
+                                   RewritePatternSet &patterns) {
   populateSCFToControlFlowConversionPatterns(patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
-  // Where LLVM has an intrinsic it comes before libm: libm's form of a fused
+  // Where LLVM has an intrinsic it comes before a library: its form of a fused
   // multiply-add on a vector is a call per lane.
   populateMathToLLVMConversionPatterns(converter, patterns,
                                        /*approximateLog1p=*/false,
                                        /*benefit=*/2);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+}
+
+LogicalResult meshc::codegen::lowerKernels(ModuleOp kernels) {
+  MLIRContext *context = kernels.getContext();
+  expandMath(kernels);
+  LLVMTypeConverter converter(context);
+  RewritePatternSet patterns(context);
+  populateKernelPatterns(converter, patterns);
   populateMathToLibmConversionPatterns(patterns);
   populateFuncToLLVMConversionPatterns(converter, patterns);
-  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   LLVMConversionTarget target(*context);
   target.addLegalOp<ModuleOp>();
   return applyFullConversion(kernels, target, std::move(patterns));
+}
+
+LogicalResult meshc::codegen::lowerGpuKernels(gpu::GPUModuleOp kernels) {
+  MLIRContext *context = kernels.getContext();
+  context->loadDialect<NVVM::NVVMDialect>();
+  expandMath(kernels);
+  LLVMTypeConverter converter(context);
+  configureGpuToNVVMTypeConverter(converter);
+  RewritePatternSet patterns(context);
+  populateKernelPatterns(converter, patterns);
+  populateGpuToNVVMConversionPatterns(converter, patterns);
+  LLVMConversionTarget target(*context);
+  target.addLegalOp<gpu::GPUModuleOp>();
+  target.addIllegalDialect<gpu::GPUDialect>();
+  target.addLegalDialect<NVVM::NVVMDialect>();
+  WalkResult found = kernels.walk([](Operation *op) {
+    if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
+        !getElementTypeOrSelf(op->getResult(0)).isF64() ||
+        isa<math::AbsFOp, math::SqrtOp, math::FmaOp, math::CopySignOp,
+            math::FloorOp, math::CeilOp, math::RoundEvenOp>(op))
+      return WalkResult::advance();
+    op->emitError("'") << op->getName()
+                       << "' of 64-bit floats is not built for GPUs yet";
+    return WalkResult::interrupt();
+  });
+  if (found.wasInterrupted())
+    return failure();
+  return applyFullConversion(kernels, target, std::move(patterns));
+}
+
+//===-- GPU kernels on the host -------------------------------------------===//
+
+namespace {
+/// Calls of the functions that HostImage.h names, from one module.
+class FiberCalls {
+public:
+  explicit FiberCalls(ModuleOp module) : module(module) {}
+
+  Value call(OpBuilder &builder, Location loc, StringRef name, Type result,
+             ValueRange arguments) {
+    auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
+    if (!function) {
+      OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
+      function = LLVM::LLVMFuncOp::create(
+          top, loc, name,
+          LLVM::LLVMFunctionType::get(
+              result ? result : LLVM::LLVMVoidType::get(builder.getContext()),
+              llvm::to_vector(arguments.getTypes())));
+    }
+    auto made = LLVM::CallOp::create(builder, loc, function, arguments);
+    return result ? made.getResult() : Value();
+  }
+
+private:
+  ModuleOp module;
+};
+} // namespace
+
+/// Replaces what `op` asks of the GPU by calls.
+static void replaceGpuOperation(Operation *op, FiberCalls &calls) {
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  Type word = builder.getI32Type();
+  auto replaceId = [&](StringRef name) {
+    Value id = calls.call(builder, loc, name, word, {});
+    op->getResult(0).replaceAllUsesWith(
+        arith::IndexCastOp::create(builder, loc, builder.getIndexType(), id));
+    op->erase();
+  };
+  if (isa<gpu::ThreadIdOp>(op))
+    return replaceId("meshc_fiber_thread_id");
+  if (isa<gpu::BlockIdOp>(op))
+    return replaceId("meshc_fiber_block_id");
+  if (isa<gpu::BarrierOp>(op)) {
+    calls.call(builder, loc, "meshc_fiber_barrier", {}, {});
+    op->erase();
+  } else if (auto shuffle = dyn_cast<gpu::ShuffleOp>(op)) {
+    Value bits = arith::ExtUIOp::create(builder, loc, builder.getI64Type(),
+                                        shuffle.getValue());
+    Value other = calls.call(builder, loc, "meshc_fiber_shuffle_xor",
+                             builder.getI64Type(), {bits, shuffle.getOffset()});
+    shuffle.getShuffleResult().replaceAllUsesWith(
+        arith::TruncIOp::create(builder, loc, word, other));
+    op->erase();
+  } else if (isa<gpu::ReturnOp>(op)) {
+    LLVM::ReturnOp::create(builder, loc, ValueRange());
+    op->erase();
+  }
+}
+
+/// Moves the body of `kernel` into a function whose only parameter points to
+/// pointers to the arguments.
+static void addHostFunction(gpu::GPUFuncOp kernel, ModuleOp module) {
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  Location loc = kernel.getLoc();
+  Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  auto function = LLVM::LLVMFuncOp::create(
+      builder, loc, kernel.getName(),
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
+                                  {pointer}));
+  function.getBody().takeBody(kernel.getBody());
+  Block &entry = function.getBody().front();
+  const unsigned numArguments = entry.getNumArguments();
+  Value parameters = entry.addArgument(pointer, loc);
+  builder.setInsertionPointToStart(&entry);
+  for (unsigned i = 0; i < numArguments; ++i) {
+    Value place =
+        LLVM::GEPOp::create(builder, loc, pointer, pointer, parameters,
+                            ArrayRef<LLVM::GEPArg>{int32_t(i)});
+    Value address = LLVM::LoadOp::create(builder, loc, pointer, place, 8);
+    Value argument = LLVM::LoadOp::create(
+        builder, loc, entry.getArgument(i).getType(), address, 8);
+    entry.getArgument(i).replaceAllUsesWith(argument);
+  }
+  entry.eraseArguments(0, numArguments);
+}
+
+FailureOr<OwningOpRef<ModuleOp>>
+meshc::codegen::lowerGpuKernelsForHost(gpu::GPUModuleOp kernels) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(kernels.getLoc());
+  gpu::GPUModuleOp copy = cast<gpu::GPUModuleOp>(kernels->clone());
+  module->getBody()->push_back(copy);
+  FiberCalls calls(*module);
+  copy.walk([&](Operation *op) { replaceGpuOperation(op, calls); });
+  for (Operation &op : llvm::make_early_inc_range(*copy.getBody())) {
+    if (auto kernel = dyn_cast<gpu::GPUFuncOp>(op))
+      addHostFunction(kernel, *module);
+    else if (isa<LLVM::GlobalOp>(op))
+      op.moveBefore(module->getBody(), module->getBody()->begin());
+  }
+  copy.erase();
+  if (failed(lowerKernels(*module)))
+    return failure();
+  return module;
 }

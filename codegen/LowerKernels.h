@@ -1,6 +1,7 @@
 #ifndef MESHC_CODEGEN_LOWERKERNELS_H
 #define MESHC_CODEGEN_LOWERKERNELS_H
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace meshc::codegen {
@@ -9,6 +10,15 @@ namespace meshc::codegen {
 /// `vector` and `llvm`) to the LLVM dialect alone. Fails with a diagnostic at
 /// an operation that has no such form.
 mlir::LogicalResult lowerKernels(mlir::ModuleOp kernels);
+
+/// Rewrites kernels as GpuKernelEmitter.h makes them to the LLVM and NVVM
+/// dialects. Fails with a diagnostic.
+mlir::LogicalResult lowerGpuKernels(mlir::gpu::GPUModuleOp kernels);
+
+/// The same kernels as functions of the LLVM dialect that HostImage.h
+/// describes. Fails with a diagnostic.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+lowerGpuKernelsForHost(mlir::gpu::GPUModuleOp kernels);
 
 } // namespace meshc::codegen
 

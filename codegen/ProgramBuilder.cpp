@@ -1,6 +1,5 @@
 #include "codegen/ProgramBuilder.h"
 
-#include "codegen/KernelEmitter.h"
 #include "codegen/MatmulForm.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -232,12 +231,40 @@ static Operation *getNamingOp(const Step &step) {
   return naming;
 }
 
-LogicalResult ProgramBuilder::emitKernel(const Step &step) {
-  std::string symbol =
-      (source.getSymName() + "_" + Twine(program->commands.size())).str();
-  FailureOr<EmittedKernel> kernel = emitCpuKernel(step, symbol, kernels);
-  if (failed(kernel))
-    return failure();
+/// Emits the kernels, which tells what workspace they need.
+LogicalResult ProgramBuilder::emitKernels() {
+  stepKernels.resize(steps.size());
+  for (auto [index, step] : llvm::enumerate(steps)) {
+    if (step.kind != Step::Kind::Kernel)
+      continue;
+    std::string symbol = (source.getSymName() + "_" + Twine(index)).str();
+    auto operands = llvm::concat<const Value>(step.inputs, step.outputs);
+    SmallVector<bool> isShared;
+    for (Value operand : operands)
+      isShared.push_back(llvm::count_if(operands, [&](Value other) {
+                           return slotOf.at(other) == slotOf.at(operand);
+                         }) > 1);
+    FailureOr<EmittedKernel> kernel = target.emitKernel(step, symbol, isShared);
+    if (failed(kernel))
+      return failure();
+    stepKernels[index].code = std::move(*kernel);
+    uint64_t bytes = stepKernels[index].code.workspaceBytes;
+    if (bytes == 0)
+      continue;
+    Slot slot;
+    slot.bytes = bytes;
+    slot.first = slot.last = int64_t(index);
+    slot.role = exec::BufferRole::workspace;
+    slot.name = "parts of " + getBufferName(step.outputs.back());
+    stepKernels[index].workspace = int(slots.size());
+    slots.push_back(std::move(slot));
+  }
+  return success();
+}
+
+LogicalResult ProgramBuilder::addKernel(size_t index) {
+  const Step &step = steps[index];
+  const StepKernel &kernel = stepKernels[index];
   SmallVector<Value> operands =
       llvm::to_vector(llvm::concat<const Value>(step.inputs, step.outputs));
   exec::CommandT &command =
@@ -250,9 +277,28 @@ LogicalResult ProgramBuilder::emitKernel(const Step &step) {
     }
   if (failed(setFlops(step.ops.back(), command, work)))
     return failure();
+  if (kernel.workspace >= 0) {
+    const Slot &slot = slots[kernel.workspace];
+    auto operand = std::make_unique<exec::OperandT>();
+    operand->buffer = slot.buffer;
+    operand->element = exec::ElementType::f32;
+    operand->shape = {int64_t(slot.bytes / sizeof(float))};
+    operand->strides = {1};
+    command.operands.push_back(std::move(operand));
+    ++command.results;
+    command.bytes += 2 * int64_t(slot.bytes); // written, then read
+  }
   exec::KernelT action;
-  action.symbol = kernel->symbol;
-  action.extent = kernel->extent;
+  action.symbol = kernel.code.symbol;
+  action.extent = kernel.code.extent;
+  for (const KernelLaunch &launch : kernel.code.launches) {
+    auto entry = std::make_unique<exec::LaunchT>();
+    entry->symbol = launch.symbol;
+    entry->grid = launch.grid;
+    entry->block = int32_t(launch.block);
+    entry->shared_bytes = int32_t(launch.sharedBytes);
+    action.launches.push_back(std::move(entry));
+  }
   command.action.Set(std::move(action));
   return success();
 }
@@ -407,10 +453,11 @@ void ProgramBuilder::emitCollective(const Step &step) {
   command.action.Set(std::move(action));
 }
 
-LogicalResult ProgramBuilder::emitStep(const Step &step) {
+LogicalResult ProgramBuilder::emitStep(size_t index) {
+  const Step &step = steps[index];
   switch (step.kind) {
   case Step::Kind::Kernel:
-    return emitKernel(step);
+    return addKernel(index);
   case Step::Kind::Matmul:
     return emitMatmul(step);
   case Step::Kind::Collective:
@@ -493,7 +540,8 @@ void ProgramBuilder::addPorts() {
 }
 
 LogicalResult ProgramBuilder::build(uint64_t arenaStart) {
-  FailureOr<std::vector<Step>> formed = formSteps(source);
+  FailureOr<std::vector<Step>> formed =
+      formSteps(source, target.hasGeluEpilogue());
   if (failed(formed))
     return failure();
   steps = std::move(*formed);
@@ -527,9 +575,11 @@ LogicalResult ProgramBuilder::build(uint64_t arenaStart) {
       return output.emitError("no step computes the output '")
              << output.getName() << "'";
   }
+  if (failed(emitKernels()))
+    return failure();
   place(arenaStart);
-  for (const Step &step : steps)
-    if (failed(emitStep(step)))
+  for (size_t index = 0; index < steps.size(); ++index)
+    if (failed(emitStep(index)))
       return failure();
   emitCopies();
   addWaits();

@@ -2,6 +2,7 @@
 #define MESHC_CODEGEN_PROGRAMBUILDER_H
 
 #include "codegen/ExecTypes.h"
+#include "codegen/KernelTarget.h"
 #include "codegen/MemoryPlan.h"
 #include "codegen/Steps.h"
 
@@ -23,9 +24,9 @@ public:
 
   ProgramBuilder(spmd::ProgramOp source, ExecTypes &types,
                  exec::ExecutableT &executable, const Variables &variables,
-                 mlir::ModuleOp kernels)
+                 KernelTarget &target)
       : source(source), types(types), executable(executable),
-        tensors(executable), variables(variables), kernels(kernels) {}
+        tensors(executable), variables(variables), target(target) {}
 
   /// Adds the program; its buffers start at `arenaStart`. Fails with a
   /// diagnostic.
@@ -55,8 +56,9 @@ private:
   int addSlot(mlir::Value value, int64_t first, exec::BufferRole role);
   void place(uint64_t arenaStart);
 
-  mlir::LogicalResult emitStep(const Step &step);
-  mlir::LogicalResult emitKernel(const Step &step);
+  mlir::LogicalResult emitKernels();
+  mlir::LogicalResult emitStep(size_t index);
+  mlir::LogicalResult addKernel(size_t index);
   mlir::LogicalResult emitMatmul(const Step &step);
   void emitCollective(const Step &step);
   void emitCopies();
@@ -72,10 +74,17 @@ private:
   exec::ExecutableT &executable;
   TensorIndex tensors;
   const Variables &variables;
-  mlir::ModuleOp kernels;
+  KernelTarget &target;
 
   std::unique_ptr<exec::ProgramT> program;
+  /// A kernel and the slot of its workspace; -1: none.
+  struct StepKernel {
+    EmittedKernel code;
+    int workspace = -1;
+  };
+
   std::vector<Step> steps;
+  std::vector<StepKernel> stepKernels; ///< by step
   std::vector<Slot> slots;
   llvm::DenseMap<mlir::Value, int> slotOf;
   llvm::StringMap<int> variableSlots;

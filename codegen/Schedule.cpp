@@ -357,10 +357,14 @@ bool Schedule::mayShare(const Cluster &cluster, unsigned member,
 }
 
 /// Whether columns are independent of one another.
-bool Schedule::canCutRows() const {
+bool Schedule::areColumnsIndependent() const {
   return columns.size() == 1 && llvm::all_of(stages, [](const Stage &stage) {
            return stage.reductions.empty();
          });
+}
+
+bool Schedule::canCutRows() const {
+  return areColumnsIndependent() && rowStores.empty() && rowUpdates.empty();
 }
 
 /// Where a tensor's consecutive elements lie along a parallel dimension, makes
@@ -390,15 +394,14 @@ std::optional<Schedule> Schedule::build(const Cluster &cluster) {
     if (!schedule.divide(cluster, choice))
       continue;
     schedule.assignStages(cluster);
-    if (schedule.canCutRows()) {
+    if (schedule.areColumnsIndependent()) {
       int64_t block =
           schedule.summed.empty() ? elementwiseBlock : accumulatorBlock;
       if (!schedule.cutAcross(cluster) &&
           getProduct(cluster, schedule.columns) >= 2 * block)
         schedule.columnBlock = block;
       // What is done once per row would be done once per block.
-      if (schedule.columnBlock != 0 &&
-          !(schedule.rowStores.empty() && schedule.rowUpdates.empty()))
+      if (schedule.columnBlock != 0 && !schedule.canCutRows())
         continue;
     }
     return schedule;

@@ -55,6 +55,9 @@ public:
   llvm::ArrayRef<unsigned> getParallel() const { return parallel; }
   llvm::ArrayRef<unsigned> getSummed() const { return summed; }
   llvm::ArrayRef<unsigned> getColumns() const { return columns; }
+  /// Whether columns are independent of one another and of what is stored once
+  /// per row.
+  bool canCutRows() const;
   /// Columns per iteration of the kernel; 0: all of them.
   int64_t getColumnBlock() const { return columnBlock; }
   /// Whether all rows do one block of columns before any does the next.
@@ -83,7 +86,7 @@ private:
   bool divide(const Cluster &cluster, llvm::ArrayRef<unsigned> columns);
   bool assignRoles(const Cluster &cluster);
   bool isSound(const Cluster &cluster, unsigned member) const;
-  bool canCutRows() const;
+  bool areColumnsIndependent() const;
   bool cutAcross(const Cluster &cluster);
   void assignStages(const Cluster &cluster);
   void visitReads(const Cluster &cluster, unsigned member, unsigned stage);

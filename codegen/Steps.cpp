@@ -15,7 +15,8 @@ namespace {
 /// Turns a program's operations into the nodes of a fusion graph.
 class GraphBuilder {
 public:
-  explicit GraphBuilder(spmd::ProgramOp program) : program(program) {}
+  GraphBuilder(spmd::ProgramOp program, bool hasGeluEpilogue)
+      : program(program), hasGeluEpilogue(hasGeluEpilogue) {}
 
   FailureOr<FusionGraph> build();
 
@@ -30,6 +31,7 @@ private:
                                      linalg::GenericOp last);
 
   spmd::ProgramOp program;
+  bool hasGeluEpilogue;
   FusionGraph graph;
   llvm::DenseSet<Operation *> absorbed;
   unsigned position = 0;
@@ -103,7 +105,8 @@ linalg::GenericOp GraphBuilder::absorbActivation(FusionGraph::Node &node,
   // The library adds an addend after the activation, and several calls that
   // accumulate would each apply it.
   auto contraction = cast<linalg::GenericOp>(node.ops.front());
-  if (node.addend || !getMatmulForm(contraction).outerK.empty())
+  if (!hasGeluEpilogue || node.addend ||
+      !getMatmulForm(contraction).outerK.empty())
     return {};
   SmallVector<linalg::GenericOp> gelu = matchGelu(last->getResult(0));
   if (gelu.empty())
@@ -274,9 +277,9 @@ static Step createStep(const FusionGraph &graph,
   return step;
 }
 
-FailureOr<std::vector<Step>>
-meshc::codegen::formSteps(spmd::ProgramOp program) {
-  FailureOr<FusionGraph> graph = GraphBuilder(program).build();
+FailureOr<std::vector<Step>> meshc::codegen::formSteps(spmd::ProgramOp program,
+                                                       bool hasGeluEpilogue) {
+  FailureOr<FusionGraph> graph = GraphBuilder(program, hasGeluEpilogue).build();
   if (failed(graph))
     return failure();
   graph->fuse();

@@ -41,8 +41,10 @@ struct Step {
 };
 
 /// Divides a program into steps in an order that respects every dependency.
-/// Fails with a diagnostic at an operation no step can hold.
-mlir::FailureOr<std::vector<Step>> formSteps(spmd::ProgramOp program);
+/// `hasGeluEpilogue`: whether matmuls absorb an exact gelu. Fails with a
+/// diagnostic at an operation no step can hold.
+mlir::FailureOr<std::vector<Step>> formSteps(spmd::ProgramOp program,
+                                             bool hasGeluEpilogue);
 
 } // namespace meshc::codegen
 

@@ -1,6 +1,7 @@
 #include "frontend/driver/Commands.h"
 
 #include "codegen/BuildExecutable.h"
+#include "codegen/GpuImages.h"
 #include "codegen/Link.h"
 #include "frontend/driver/Cache.h"
 #include "frontend/driver/Session.h"
@@ -221,24 +222,28 @@ static std::string print(mlir::ModuleOp module) {
   return text;
 }
 
-static int checkTarget(const SpecArguments &spec,
-                       const CompileArguments &compile) {
-  if (compile.target == "cuda")
-    return fail(spec, frontend::Code::NotSupported,
-                "not supported yet: target \"cuda\"; this version makes CPU "
-                "executables");
-  return exitSuccess;
+std::string meshc::driver::checkGpu(const std::string &text) {
+  return codegen::checkGpuArchitecture(text);
+}
+
+static CompileOptions getCompileOptions(const CompileArguments &compile) {
+  CompileOptions options;
+  options.cpu = compile.cpu;
+  if (compile.target == "cuda") {
+    options.target = exec::Target::cuda;
+    options.gpus = compile.gpus;
+    if (options.gpus.empty())
+      options.gpus = {"sm_80", "sm_90"};
+  }
+  return options;
 }
 
 int meshc::driver::runCompile(const SpecArguments &spec,
                               const CompileArguments &compile) {
-  if (int code = checkTarget(spec, compile))
-    return code;
   if (std::error_code error = checkWritable(compile.output))
     return failToWrite(spec, compile.output, error);
   Session session(spec);
-  CompileOptions options;
-  options.cpu = compile.cpu;
+  CompileOptions options = getCompileOptions(compile);
   if (!session.elaborate())
     return session.reportErrors();
   Stage stage = compile.emit == "nd"        ? Stage::Nd
@@ -302,8 +307,7 @@ static std::vector<std::string> getProgramArguments(const RunArguments &run,
 
 static CompileOptions getRunOptions(const CompileArguments &compile,
                                     const RunArguments &run) {
-  CompileOptions options;
-  options.cpu = compile.cpu;
+  CompileOptions options = getCompileOptions(compile);
   if (run.bench)
     options.programs = {"init", "step"};
   if (run.eval) {
@@ -324,6 +328,10 @@ static std::string getCacheKey(mlir::ModuleOp module,
   os << getBuildIdentity() << options.cpu << "\n"
      << llvm::sys::getProcessTriple() << " " << llvm::sys::getHostCPUName()
      << "\n";
+  if (options.target == exec::Target::cuda)
+    os << "cuda " << codegen::findAssembler() << "\n";
+  for (const std::string &name : options.gpus)
+    os << "gpu:" << name << "\n";
   for (const std::string &name : options.programs)
     os << name << "\n";
   for (const std::string &name : options.gradients)
@@ -369,8 +377,6 @@ static int failToRun(const SpecArguments &spec, const std::string &program,
 int meshc::driver::runRun(const SpecArguments &spec,
                           const CompileArguments &compile,
                           const RunArguments &run) {
-  if (int code = checkTarget(spec, compile))
-    return code;
   llvm::Expected<std::string> folder = getCacheFolder();
   if (!folder)
     return fail(spec, frontend::Code::CannotWrite, toText(folder.takeError()));

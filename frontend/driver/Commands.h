@@ -30,7 +30,8 @@ struct PlanArguments {
 };
 
 struct CompileArguments {
-  std::string target = "cpu";
+  std::string target = "cpu";    ///< cpu or cuda
+  std::vector<std::string> gpus; ///< architectures; empty: the default's
   std::string cpu = "native";
   std::string emit = "exe"; ///< exe, nd, sharded, spmd or kernels
   std::string output;
@@ -57,6 +58,9 @@ int runCompile(const SpecArguments &spec, const CompileArguments &compile);
 /// Replaces the process by the program.
 int runRun(const SpecArguments &spec, const CompileArguments &compile,
            const RunArguments &run);
+/// Why `text` is no architecture of GPUs, or empty.
+std::string checkGpu(const std::string &text);
+
 int runExplain(const SpecArguments &spec, const ExplainArguments &explain);
 
 } // namespace meshc::driver

@@ -2,6 +2,7 @@
 
 #include "codegen/BuildExecutable.h"
 #include "codegen/ExecTypes.h"
+#include "codegen/GpuImages.h"
 #include "codegen/KernelEmitter.h"
 #include "codegen/Link.h"
 #include "passes/Passes.h"
@@ -68,7 +69,12 @@ LogicalResult meshc::driver::compile(ModuleOp module,
     return success();
 
   result.kernels = ModuleOp::create(module.getLoc());
-  return codegen::buildExecutable(module, result.executable, *result.kernels);
+  if (options.target == exec::Target::cuda) {
+    codegen::GpuKernels target(*result.kernels);
+    return codegen::buildExecutable(module, result.executable, target);
+  }
+  codegen::CpuKernels target(*result.kernels);
+  return codegen::buildExecutable(module, result.executable, target);
 }
 
 std::string meshc::driver::getLibraryFolder() {
@@ -89,9 +95,22 @@ LogicalResult meshc::driver::link(ModuleOp module,
            << options.cpu << "'; expected native, x86-64-v3 or x86-64-v4";
   compilation.executable.cpu = target->cpu;
   compilation.executable.cpu_features = target->features;
-  FailureOr<std::string> object =
-      codegen::compileCpuObject(*compilation.kernels, *target,
-                                codegen::serialize(compilation.executable));
+  OwningOpRef<ModuleOp> empty;
+  ModuleOp kernels = *compilation.kernels;
+  if (options.target == exec::Target::cuda) {
+    FailureOr<std::vector<exec::GpuImageT>> images = codegen::compileGpuImages(
+        *kernels.getOps<gpu::GPUModuleOp>().begin(), options.gpus);
+    if (failed(images))
+      return failure();
+    for (exec::GpuImageT &image : *images)
+      compilation.executable.images.push_back(
+          std::make_unique<exec::GpuImageT>(std::move(image)));
+    // The host has none.
+    empty = ModuleOp::create(module.getLoc());
+    kernels = *empty;
+  }
+  FailureOr<std::string> object = codegen::compileCpuObject(
+      kernels, *target, codegen::serialize(compilation.executable));
   if (failed(object))
     return failure();
   if (llvm::Error error =

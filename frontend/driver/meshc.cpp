@@ -51,8 +51,14 @@ static CLI::Option *addSpecOptions(CLI::App *command, SpecArguments &spec) {
 }
 
 static void addCompileOptions(CLI::App *command, CompileArguments &compile) {
-  command->add_option("--target", compile.target, "cpu")
+  command->add_option("--target", compile.target, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}));
+  command
+      ->add_option("--gpu", compile.gpus,
+                   "architectures for target cuda: sm_80,sm_90")
+      ->delimiter(',')
+      ->type_name("ARCHITECTURE")
+      ->check(checkGpu);
   command
       ->add_option("--cpu", compile.cpu,
                    "processor to compile for: native, x86-64-v3, x86-64-v4")

@@ -38,7 +38,8 @@ std::unique_ptr<KernelRunner> KernelRunner::create(const std::string &text,
     return nullptr;
   }
   runner->program = runner->module->lookupSymbol<spmd::ProgramOp>("p");
-  FailureOr<std::vector<Step>> steps = codegen::formSteps(runner->program);
+  FailureOr<std::vector<Step>> steps = codegen::formSteps(
+      runner->program, /*hasGeluEpilogue=*/true);
   if (failed(steps)) {
     ADD_FAILURE() << "no steps for\n" << text;
     return nullptr;

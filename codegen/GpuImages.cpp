@@ -1,0 +1,179 @@
+#include "codegen/GpuImages.h"
+
+#include "codegen/Link.h"
+#include "codegen/LowerKernels.h"
+#include "codegen/MachineCode.h"
+
+#include "mlir/IR/Verifier.h"
+
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Program.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+
+static constexpr StringLiteral gpuTriple = "nvptx64-nvidia-cuda";
+/// The first architecture whose threads a warp-wide shuffle names, which
+/// reductions rely on.
+static constexpr unsigned firstArchitecture = 70;
+
+std::string meshc::codegen::checkGpuArchitecture(StringRef architecture) {
+  if (architecture == "host")
+    return "";
+  StringRef digits = architecture;
+  unsigned number = 0;
+  if (!digits.consume_front("sm_") ||
+      digits.take_while(llvm::isDigit).getAsInteger(10, number))
+    return "expected sm_ and a number, such as sm_90";
+  if (number < firstArchitecture)
+    return "expected sm_" + std::to_string(firstArchitecture) + " or later";
+  MLIRContext context;
+  std::unique_ptr<llvm::TargetMachine> machine =
+      createTargetMachine(UnknownLoc::get(&context), gpuTriple, "", "");
+  if (machine && machine->getMCSubtargetInfo()->isCPUStringValid(architecture))
+    return "";
+  return "LLVM does not know it";
+}
+
+//===-- PTX and machine code ----------------------------------------------===//
+
+std::string meshc::codegen::findAssembler() {
+  SmallVector<std::string> folders;
+  for (StringRef variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (std::optional<std::string> home = llvm::sys::Process::GetEnv(variable))
+      folders.push_back(*home + "/bin");
+  for (const std::string &folder : folders)
+    if (auto path = llvm::sys::findProgramByName("ptxas", {folder}))
+      return *path;
+  if (auto path = llvm::sys::findProgramByName("ptxas"))
+    return *path;
+  if (auto path =
+          llvm::sys::findProgramByName("ptxas", {"/usr/local/cuda/bin"}))
+    return *path;
+  return "";
+}
+
+static FailureOr<std::string> emitPtx(gpu::GPUModuleOp lowered,
+                                      StringRef architecture) {
+  std::unique_ptr<llvm::TargetMachine> machine =
+      createTargetMachine(lowered.getLoc(), gpuTriple, architecture, "");
+  if (!machine)
+    return failure();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module =
+      translateKernels(lowered, context, *machine);
+  if (!module)
+    return failure();
+  return emitMachineCode(lowered.getLoc(), *module, *machine,
+                         llvm::CodeGenFileType::AssemblyFile);
+}
+
+/// Reads and removes a file.
+static std::string takeFile(StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  llvm::sys::fs::remove(path);
+  return buffer ? (*buffer)->getBuffer().str() : "";
+}
+
+static FailureOr<std::string> assemble(Location loc, StringRef assembler,
+                                       StringRef architecture, StringRef ptx) {
+  SmallString<128> source, target, log;
+  for (auto [path, suffix] :
+       {std::pair(&source, "ptx"), std::pair(&target, "cubin"),
+        std::pair(&log, "log")})
+    if (std::error_code error =
+            llvm::sys::fs::createTemporaryFile("meshc", suffix, *path))
+      return emitError(loc, "cannot make a temporary file: ")
+             << error.message();
+  llvm::FileRemover removeSource(source), removeTarget(target), removeLog(log);
+  {
+    std::error_code error;
+    llvm::raw_fd_ostream os(source, error);
+    os << ptx;
+  }
+  std::optional<StringRef> redirects[] = {StringRef(""), log.str(), log.str()};
+  std::string message;
+  int status = llvm::sys::ExecuteAndWait(
+      assembler,
+      {assembler, "-arch", architecture, "-O3", source, "-o", target},
+      std::nullopt, redirects, 0, 0, &message);
+  if (status != 0)
+    return emitError(loc, "")
+           << assembler << " refuses kernels: " << message << takeFile(log);
+  return takeFile(target);
+}
+
+//===-- Host --------------------------------------------------------------===//
+
+static FailureOr<std::string> emitHostObject(gpu::GPUModuleOp kernels) {
+  FailureOr<OwningOpRef<ModuleOp>> lowered = lowerGpuKernelsForHost(kernels);
+  if (failed(lowered))
+    return failure();
+  // The base of what kernels for the CPU may use: emulation need not be fast.
+  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(
+      kernels.getLoc(), "x86_64-unknown-linux-gnu", "x86-64-v3", "");
+  if (!machine)
+    return failure();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module =
+      translateKernels(**lowered, context, *machine);
+  if (!module)
+    return failure();
+  FailureOr<std::string> object = emitMachineCode(
+      kernels.getLoc(), *module, *machine, llvm::CodeGenFileType::ObjectFile);
+  if (failed(object))
+    return failure();
+  llvm::Expected<std::string> shared = linkSharedObject(*object);
+  if (!shared)
+    return emitError(kernels.getLoc(), llvm::toString(shared.takeError()));
+  return *shared;
+}
+
+//===-- All ---------------------------------------------------------------===//
+
+static exec::GpuImageT makeImage(StringRef architecture, exec::ImageKind kind,
+                                 StringRef data) {
+  exec::GpuImageT image;
+  image.architecture = architecture.str();
+  image.kind = kind;
+  image.data.assign(data.bytes_begin(), data.bytes_end());
+  return image;
+}
+
+FailureOr<std::vector<exec::GpuImageT>>
+meshc::codegen::compileGpuImages(gpu::GPUModuleOp kernels,
+                                 ArrayRef<std::string> architectures) {
+  std::vector<exec::GpuImageT> images;
+  if (llvm::is_contained(architectures, "host")) {
+    FailureOr<std::string> object = emitHostObject(kernels);
+    if (failed(object))
+      return failure();
+    images.push_back(makeImage("host", exec::ImageKind::host, *object));
+  }
+  if (images.size() == architectures.size())
+    return images;
+  if (failed(lowerGpuKernels(kernels)))
+    return failure();
+  const std::string assembler = findAssembler();
+  for (const std::string &architecture : architectures) {
+    if (architecture == "host")
+      continue;
+    FailureOr<std::string> ptx = emitPtx(kernels, architecture);
+    if (failed(ptx))
+      return failure();
+    if (!assembler.empty()) {
+      FailureOr<std::string> cubin =
+          assemble(kernels.getLoc(), assembler, architecture, *ptx);
+      if (failed(cubin))
+        return failure();
+      images.push_back(makeImage(architecture, exec::ImageKind::cubin, *cubin));
+    }
+    images.push_back(makeImage(architecture, exec::ImageKind::ptx, *ptx));
+  }
+  return images;
+}

@@ -1,0 +1,30 @@
+#ifndef MESHC_CODEGEN_GPUIMAGES_H
+#define MESHC_CODEGEN_GPUIMAGES_H
+
+#include "runtime/exec_generated.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+#include <string>
+#include <vector>
+
+namespace meshc::codegen {
+
+/// Why `architecture` is none that kernels can be compiled for; empty if it is
+/// one: "sm_70" or later, as far as LLVM knows them, or "host".
+std::string checkGpuArchitecture(llvm::StringRef architecture);
+
+/// Compiles kernels for every architecture: PTX and, where the CUDA toolkit's
+/// assembler is found, machine code; a shared object for "host". Changes
+/// `kernels`. Fails with a diagnostic.
+mlir::FailureOr<std::vector<exec::GpuImageT>>
+compileGpuImages(mlir::gpu::GPUModuleOp kernels,
+                 llvm::ArrayRef<std::string> architectures);
+
+/// The CUDA toolkit's assembler: below CUDA_HOME or CUDA_PATH, on the search
+/// path, below /usr/local/cuda. Empty if there is none.
+std::string findAssembler();
+
+} // namespace meshc::codegen
+
+#endif

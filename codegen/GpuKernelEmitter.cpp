@@ -1,0 +1,1135 @@
+// The threads of a GPU kernel.
+//
+// A *group* of threads runs one iteration: a position of the parallel
+// dimensions, a block of columns where rows are cut, a part of the summed
+// positions where these are split. Threads of a group take chunks of columns in
+// turn, so that neighbours access neighbouring memory:
+//
+//   thread        0     1     2     3     0     1     2     3
+//   columns     0..3  4..7  8..11 12..15 16..19 ...
+//
+// A thread has the same columns in every stage and every row. As long as a row
+// is short enough for its threads' registers, what a stage has loaded or
+// computed is still there in the next one: memory is read once and written
+// once.
+
+#include "codegen/GpuKernelEmitter.h"
+
+#include "codegen/ElementBuilder.h"
+#include "codegen/ExecTypes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+
+static constexpr int64_t warpThreads = 32;
+static constexpr int64_t maxBlockThreads = 1024;
+/// Threads of a block whose groups are smaller. Source: XLA's emitters and
+/// PyTorch's elementwise kernels use 128 to 256.
+static constexpr int64_t blockThreads = 256;
+/// The widest access of a thread, in bytes.
+static constexpr int64_t accessBytes = 16;
+/// Chunks of one thread that stay in registers: 8 of four 32-bit lanes take 32
+/// of the 64 registers that each of 1024 threads has.
+static constexpr int64_t maxKeptChunks = 8;
+/// Chunks of one warp before a row gets several warps.
+static constexpr int64_t maxWarpChunks = 8 * warpThreads;
+/// Accesses on their way at once in an elementwise kernel.
+static constexpr int64_t elementwiseChunks = 2;
+/// Groups that fill a large GPU: 132 multiprocessors with 2048 threads each
+/// have room for 1056 blocks of 256.
+static constexpr int64_t wantedBlocks = 1056;
+static constexpr int64_t maxSplits = 256;
+static constexpr int64_t maxWorkspaceBytes = int64_t(16) << 20;
+/// Below so many accumulated elements a warp adds the parts of each.
+static constexpr int64_t fewElements = 16384;
+
+namespace {
+/// How the iterations of a schedule fall to threads.
+struct LaunchShape {
+  int64_t lanes = 1;         ///< columns of a chunk
+  int64_t tailLanes = 0;     ///< columns after the last chunk
+  int64_t chunksPerRow = 0;  ///< 0: no columns
+  int64_t lastDimChunks = 1; ///< of these along the last column dimension
+  int64_t groupThreads = 1;  ///< a power of two
+  int64_t groupsPerBlock = 1;
+  int64_t chunksPerThread = 0; ///< if they are kept
+  bool keepsChunks = true;
+  int64_t columnBlocks = 1;
+  int64_t summedRows = 1, rowsPerSplit = 1, splits = 1;
+  int64_t iterations = 1;
+
+  static LaunchShape get(const Cluster &cluster, const Schedule &schedule,
+                         ArrayRef<unsigned> accumulators);
+
+  int64_t getBlockThreads() const { return groupThreads * groupsPerBlock; }
+  int64_t getGrid() const {
+    return llvm::divideCeil(iterations, groupsPerBlock);
+  }
+};
+
+/// Operands and coordinates as parameters of the function.
+class ParameterFrame : public KernelFrame {
+public:
+  ParameterFrame(gpu::GPUFuncOp function, unsigned numOperands)
+      : function(function), numOperands(numOperands) {}
+
+  Value getOperand(OpBuilder &, unsigned index) override {
+    return function.getArgument(index);
+  }
+  Value getCoordinate(OpBuilder &, unsigned axis) override {
+    return function.getArgument(numOperands + axis);
+  }
+
+private:
+  gpu::GPUFuncOp function;
+  unsigned numOperands; ///< with the workspace
+};
+} // namespace
+
+static int64_t getProduct(const Cluster &cluster, ArrayRef<unsigned> dims) {
+  int64_t product = 1;
+  for (unsigned dim : dims)
+    product *= cluster.getSizes()[dim];
+  return product;
+}
+
+static RankedTensorType getResultType(const Cluster::Member &member) {
+  return cast<RankedTensorType>(member.op->getResult(0).getType());
+}
+
+static int64_t powerOfTwoCeil(int64_t value) {
+  return int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(value, 1))));
+}
+
+/// Lanes of the widest access to the widest elements.
+static int64_t getAccessLanes(const Cluster &cluster) {
+  int64_t bytes = 1;
+  for (const Cluster::Access &access : cluster.getAccesses())
+    bytes = std::max(
+        bytes,
+        getElementBytes(
+            cast<RankedTensorType>(access.tensor.getType()).getElementType()));
+  return accessBytes / bytes;
+}
+
+LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
+                             ArrayRef<unsigned> accumulators) {
+  LaunchShape shape;
+  const bool isCut = schedule.canCutRows();
+  if (ArrayRef<unsigned> columns = schedule.getColumns(); !columns.empty()) {
+    const int64_t size = cluster.getSizes()[columns.back()];
+    // Rows start aligned only if their length is a multiple of the lanes; a
+    // single row has a tail.
+    const bool isOneRow =
+        isCut && schedule.getParallel().empty() && schedule.getSummed().empty();
+    shape.lanes = getAccessLanes(cluster);
+    while (isOneRow ? shape.lanes > size : size % shape.lanes != 0)
+      shape.lanes /= 2;
+    shape.lastDimChunks = size / shape.lanes;
+    shape.tailLanes = size % shape.lanes;
+    shape.chunksPerRow =
+        getProduct(cluster, columns.drop_back()) * shape.lastDimChunks;
+  }
+
+  const int64_t chunks = shape.chunksPerRow;
+  if (isCut && !accumulators.empty()) {
+    // A warp reads 512 bytes of a row; more warps take other rows.
+    shape.groupThreads = std::min(powerOfTwoCeil(chunks), warpThreads);
+    shape.chunksPerThread = 1;
+  } else if (isCut) {
+    shape.groupThreads = std::min(powerOfTwoCeil(chunks), blockThreads);
+    shape.chunksPerThread =
+        std::min(elementwiseChunks,
+                 int64_t(llvm::divideCeil(chunks, shape.groupThreads)));
+  } else {
+    if (chunks <= maxWarpChunks)
+      shape.groupThreads = std::min(powerOfTwoCeil(chunks), warpThreads);
+    else
+      shape.groupThreads =
+          std::min(powerOfTwoCeil(chunks / 4), maxBlockThreads);
+    shape.chunksPerThread = llvm::divideCeil(chunks, shape.groupThreads);
+    shape.keepsChunks = shape.chunksPerThread <= maxKeptChunks;
+  }
+  if (isCut)
+    shape.columnBlocks =
+        llvm::divideCeil(chunks, shape.groupThreads * shape.chunksPerThread);
+  // Groups of several warps meet at barriers, which are the block's.
+  shape.groupsPerBlock =
+      isCut || shape.groupThreads <= warpThreads
+          ? std::max<int64_t>(blockThreads / shape.groupThreads, 1)
+          : 1;
+
+  shape.iterations =
+      getProduct(cluster, schedule.getParallel()) * shape.columnBlocks;
+  shape.summedRows = getProduct(cluster, schedule.getSummed());
+  int64_t bytes = 0;
+  for (unsigned member : accumulators)
+    bytes += getBytes(getResultType(cluster.getMembers()[member]));
+  int64_t splits = wantedBlocks * shape.groupsPerBlock / shape.iterations;
+  splits = std::min({splits, maxSplits, shape.summedRows / 4,
+                     maxWorkspaceBytes / std::max<int64_t>(bytes, 1)});
+  shape.rowsPerSplit =
+      llvm::divideCeil(shape.summedRows, std::max<int64_t>(splits, 1));
+  shape.splits = llvm::divideCeil(shape.summedRows, shape.rowsPerSplit);
+  shape.iterations *= shape.splits;
+  return shape;
+}
+
+namespace {
+class GpuKernelBuilder {
+public:
+  GpuKernelBuilder(const Step &step, const Cluster &cluster,
+                   const Schedule &schedule, StringRef name,
+                   ArrayRef<bool> isShared, gpu::GPUModuleOp kernels);
+
+  LogicalResult build(EmittedKernel &result);
+
+private:
+  /// Some consecutive columns of one thread.
+  struct Chunk {
+    SmallVector<Value> positions; ///< by column dimension
+    Value isValid;                ///< null: always
+    std::optional<ElementBuilder::Scope> scope;
+  };
+  /// What a reduction has so far, by thread: a vector of lanes, or a scalar
+  /// where the terms have no columns.
+  using Partials = SmallVector<Value>;
+
+  ArrayRef<Cluster::Member> members() const { return cluster.getMembers(); }
+  Value constant(int64_t value) { return elements->getConstant(value); }
+  Type positionType() { return elements->getPositionType(); }
+  bool isAccumulator(unsigned member) const {
+    return schedule.getRole(member) == Schedule::Role::Accumulator;
+  }
+
+  gpu::GPUFuncOp createFunction(StringRef symbol, int64_t threads);
+  Value getId(OpBuilder &builder, bool isBlock);
+  std::pair<Value, Value> divide(OpBuilder &builder, Value value,
+                                 int64_t divisor);
+  void emitMain();
+  void setIteration(OpBuilder &builder);
+  void setChunks(OpBuilder &builder);
+  Value both(OpBuilder &builder, Value a, Value b);
+  void ifAll(OpBuilder &builder, Value condition,
+             llvm::function_ref<void(OpBuilder &)> body);
+
+  Partials getNeutralAccumulators(OpBuilder &builder);
+  Partials emitRow(OpBuilder &builder, Partials accumulators);
+  void emitStage(OpBuilder &builder, unsigned stage, Partials &accumulators);
+  void emitKeptStage(OpBuilder &builder, unsigned stage, Partials &partials,
+                     Partials &accumulators);
+  void emitLoopedStage(OpBuilder &builder, unsigned stage, Partials &partials);
+  void emitTail(OpBuilder &builder);
+  void addTerms(OpBuilder &builder, unsigned stage, const Chunk &chunk,
+                Partials &partials);
+  SmallVector<Value> getStored(unsigned stage);
+  void store(unsigned stage, ArrayRef<Value> values);
+  void emitRowResults(OpBuilder &builder, Partials &accumulators);
+  void storeAccumulators(OpBuilder &builder, ArrayRef<Value> accumulators);
+  void emitSum(const LaunchShape &shape, EmittedKernel &result);
+
+  Value getNeutral(OpBuilder &builder, unsigned member, int64_t lanes);
+  Value combine(OpBuilder &builder, unsigned member, Value lhs, Value rhs);
+  Value reduceLanes(OpBuilder &builder, unsigned member, Value value);
+  Value shuffle(OpBuilder &builder, Value value, int64_t mask);
+  Value reduceWarp(OpBuilder &builder, unsigned member, Value value,
+                   int64_t width);
+  Partials reduceGroup(OpBuilder &builder, ArrayRef<unsigned> reductions,
+                       Partials values);
+  Value getSharedPlace(OpBuilder &builder, int64_t slot, Value warp);
+
+  const Step &step;
+  const Cluster &cluster;
+  const Schedule &schedule;
+  ArrayRef<bool> isShared;
+  gpu::GPUModuleOp kernels;
+  Location loc;
+  std::string name;
+  LaunchShape shape;
+  unsigned positionBits = 32;
+
+  SmallVector<unsigned> accumulators;      ///< members
+  SmallVector<int64_t> accumulatorOffsets; ///< in the workspace, bytes
+  int64_t workspaceBytes = 0;
+  bool hasWorkspace() const { return shape.splits > 1; }
+
+  gpu::GPUFuncOp function;
+  std::optional<ParameterFrame> frame;
+  std::optional<ElementBuilder> elements;
+  Value thread;      ///< in its group
+  Value split;       ///< null if there is one
+  Value isActive;    ///< whether the group has an iteration; null: always
+  Value columnBlock; ///< null if there is one
+  SmallVector<Chunk> chunks;
+  int64_t numSlots = 0; ///< of shared memory, one value per warp each
+};
+} // namespace
+
+GpuKernelBuilder::GpuKernelBuilder(const Step &step, const Cluster &cluster,
+                                   const Schedule &schedule, StringRef name,
+                                   ArrayRef<bool> isShared,
+                                   gpu::GPUModuleOp kernels)
+    : step(step), cluster(cluster), schedule(schedule), isShared(isShared),
+      kernels(kernels),
+      loc(NameLoc::get(StringAttr::get(kernels.getContext(), name))),
+      name(name) {
+  for (unsigned member = 0; member < members().size(); ++member)
+    if (isAccumulator(member))
+      accumulators.push_back(member);
+  shape = LaunchShape::get(cluster, schedule, accumulators);
+
+  int64_t largest = shape.iterations * shape.groupThreads;
+  for (Value tensor : llvm::concat<const Value>(step.inputs, step.outputs))
+    largest = std::max(
+        largest, cast<RankedTensorType>(tensor.getType()).getNumElements());
+  if (largest >= (int64_t(1) << 31))
+    positionBits = 64;
+  if (hasWorkspace())
+    for (unsigned member : accumulators) {
+      accumulatorOffsets.push_back(workspaceBytes);
+      workspaceBytes +=
+          llvm::alignTo(getBytes(getResultType(members()[member])),
+                        uint64_t(accessBytes)) *
+          shape.splits;
+    }
+}
+
+//===-- Functions ---------------------------------------------------------===//
+
+gpu::GPUFuncOp GpuKernelBuilder::createFunction(StringRef symbol,
+                                                int64_t threads) {
+  MLIRContext *context = kernels.getContext();
+  OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
+  Type pointer = LLVM::LLVMPointerType::get(context, 1);
+  const size_t numOperands =
+      step.inputs.size() + step.outputs.size() + hasWorkspace();
+  SmallVector<Type> types(numOperands, pointer);
+  types.append(nd::getMesh(step.ops.front()).getAxes().size(),
+               builder.getI64Type());
+  auto created = gpu::GPUFuncOp::create(builder, loc, symbol,
+                                        builder.getFunctionType(types, {}));
+  created->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
+                   builder.getUnitAttr());
+  created.setKnownBlockSize(ArrayRef<int32_t>{int32_t(threads), 1, 1});
+  for (unsigned i = 0; i < numOperands; ++i) {
+    created.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
+                       builder.getI64IntegerAttr(accessBytes));
+    if (i < isShared.size() && isShared[i])
+      continue;
+    created.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(),
+                       builder.getUnitAttr());
+    if (i < step.inputs.size())
+      created.setArgAttr(i, LLVM::LLVMDialect::getReadonlyAttrName(),
+                         builder.getUnitAttr());
+  }
+  builder.setInsertionPointToEnd(&created.getBody().front());
+  // What the entry needs again and again goes before this.
+  Operation *anchor =
+      arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
+  gpu::ReturnOp::create(builder, loc);
+
+  function = created;
+  frame.emplace(created, numOperands);
+  elements.emplace(step, cluster, schedule, loc, OpBuilder(anchor), *frame,
+                   ElementOptions{positionBits, accessBytes,
+                                  /*hasRowBuffers=*/false});
+  elements->setGrain(shape.lanes);
+  return created;
+}
+
+static OpBuilder atEnd(gpu::GPUFuncOp function) {
+  return OpBuilder(function.getBody().front().getTerminator());
+}
+
+Value GpuKernelBuilder::getId(OpBuilder &builder, bool isBlock) {
+  Value id;
+  if (isBlock)
+    id = gpu::BlockIdOp::create(builder, loc, gpu::Dimension::x);
+  else
+    id = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
+  return arith::IndexCastOp::create(builder, loc, positionType(), id);
+}
+
+/// Quotient and remainder.
+std::pair<Value, Value> GpuKernelBuilder::divide(OpBuilder &builder,
+                                                 Value value, int64_t divisor) {
+  if (divisor == 1)
+    return {value, constant(0)};
+  return {arith::DivUIOp::create(builder, loc, value, constant(divisor)),
+          arith::RemUIOp::create(builder, loc, value, constant(divisor))};
+}
+
+Value GpuKernelBuilder::both(OpBuilder &builder, Value a, Value b) {
+  if (!a || !b)
+    return a ? a : b;
+  return arith::AndIOp::create(builder, loc, a, b);
+}
+
+/// Runs `body` where `condition` holds, which is null if it always does.
+void GpuKernelBuilder::ifAll(OpBuilder &builder, Value condition,
+                             llvm::function_ref<void(OpBuilder &)> body) {
+  if (!condition) {
+    body(builder);
+    return;
+  }
+  auto branch = scf::IfOp::create(builder, loc, condition, /*withElse=*/false);
+  OpBuilder outer = elements->getRowBuilder();
+  elements->setRowPoint(branch);
+  OpBuilder inner(branch.thenBlock()->getTerminator());
+  body(inner);
+  elements->getRowBuilder() = outer;
+}
+
+//===-- Iterations --------------------------------------------------------===//
+
+void GpuKernelBuilder::setIteration(OpBuilder &builder) {
+  auto [group, inGroup] =
+      divide(builder, getId(builder, /*isBlock=*/false), shape.groupThreads);
+  thread = inGroup;
+  if (shape.groupThreads == shape.getBlockThreads())
+    thread = getId(builder, /*isBlock=*/false);
+  Value iteration = getId(builder, /*isBlock=*/true);
+  if (shape.groupsPerBlock > 1) {
+    iteration = arith::MulIOp::create(builder, loc, iteration,
+                                      constant(shape.groupsPerBlock));
+    iteration = arith::AddIOp::create(builder, loc, iteration, group);
+  }
+  if (shape.iterations % shape.groupsPerBlock != 0) {
+    // Its threads take part in what a warp does together.
+    isActive = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
+                                     iteration, constant(shape.iterations));
+    iteration =
+        arith::SelectOp::create(builder, loc, isActive, iteration, constant(0));
+  }
+  auto take = [&](int64_t size) {
+    auto [rest, position] = divide(builder, iteration, size);
+    iteration = rest;
+    return position;
+  };
+  if (shape.columnBlocks > 1)
+    columnBlock = take(shape.columnBlocks);
+  for (unsigned dim : llvm::reverse(schedule.getParallel()))
+    elements->setPosition(dim, take(cluster.getSizes()[dim]));
+  if (shape.splits > 1)
+    split = iteration;
+}
+
+/// The chunks that the thread keeps.
+void GpuKernelBuilder::setChunks(OpBuilder &builder) {
+  if (shape.chunksPerRow == 0 || !shape.keepsChunks)
+    return;
+  const int64_t blockChunks = shape.groupThreads * shape.chunksPerThread;
+  Value first = thread;
+  if (columnBlock)
+    first =
+        arith::AddIOp::create(builder, loc, thread,
+                              arith::MulIOp::create(builder, loc, columnBlock,
+                                                    constant(blockChunks)));
+  for (int64_t i = 0; i < shape.chunksPerThread; ++i) {
+    Chunk chunk;
+    Value number = first;
+    if (i > 0)
+      number = arith::AddIOp::create(builder, loc, first,
+                                     constant(i * shape.groupThreads));
+    const int64_t end =
+        (shape.columnBlocks - 1) * blockChunks + (i + 1) * shape.groupThreads;
+    if (end > shape.chunksPerRow) {
+      chunk.isValid =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, number,
+                                constant(shape.chunksPerRow));
+      number = arith::SelectOp::create(builder, loc, chunk.isValid, number,
+                                       constant(0));
+    }
+    for (unsigned dim : llvm::reverse(schedule.getColumns())) {
+      const bool isLast = dim == schedule.getColumns().back();
+      auto [rest, position] =
+          divide(builder, number,
+                 isLast ? shape.lastDimChunks : cluster.getSizes()[dim]);
+      if (dim == schedule.getColumns().front())
+        position = number;
+      number = rest;
+      if (isLast)
+        position = arith::MulIOp::create(builder, loc, position,
+                                         constant(shape.lanes));
+      chunk.positions.push_back(position);
+    }
+    std::reverse(chunk.positions.begin(), chunk.positions.end());
+    chunks.push_back(std::move(chunk));
+  }
+}
+
+//===-- Reductions --------------------------------------------------------===//
+
+static Operation *getCombinerOf(const Cluster::Member &member) {
+  return getCombiner(cast<linalg::GenericOp>(member.op));
+}
+
+/// `lanes` of 0: a scalar.
+Value GpuKernelBuilder::getNeutral(OpBuilder &builder, unsigned member,
+                                   int64_t lanes) {
+  TypedAttr neutral =
+      *arith::getNeutralElement(getCombinerOf(members()[member]));
+  if (lanes == 0)
+    return arith::ConstantOp::create(builder, loc, neutral);
+  auto type = VectorType::get({lanes}, neutral.getType());
+  return arith::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, Attribute(neutral)));
+}
+
+Value GpuKernelBuilder::combine(OpBuilder &builder, unsigned member, Value lhs,
+                                Value rhs) {
+  Operation *combiner = getCombinerOf(members()[member]);
+  IRMapping mapping;
+  mapping.map(combiner->getOperand(0), lhs);
+  mapping.map(combiner->getOperand(1), rhs);
+  Operation *copy = builder.clone(*combiner, mapping);
+  copy->setLoc(loc);
+  copy->getResult(0).setType(lhs.getType());
+  return copy->getResult(0);
+}
+
+Value GpuKernelBuilder::reduceLanes(OpBuilder &builder, unsigned member,
+                                    Value value) {
+  if (!isa<VectorType>(value.getType()))
+    return value;
+  return vector::ReductionOp::create(
+      builder, loc,
+      *linalg::getCombinerOpKind(getCombinerOf(members()[member])), value,
+      arith::FastMathFlags::reassoc);
+}
+
+/// `value` of the thread whose number differs in `mask`.
+Value GpuKernelBuilder::shuffle(OpBuilder &builder, Value value, int64_t mask) {
+  Type type = value.getType();
+  const unsigned bits = type.getIntOrFloatBitWidth();
+  Type integer = builder.getIntegerType(bits);
+  Type word = builder.getI32Type();
+  auto exchange = [&](Value bitsOf) -> Value {
+    return gpu::ShuffleOp::create(builder, loc, bitsOf, int32_t(mask),
+                                  int32_t(warpThreads), gpu::ShuffleMode::XOR)
+        .getShuffleResult();
+  };
+  Value raw = value;
+  if (type != integer)
+    raw = arith::BitcastOp::create(builder, loc, integer, raw);
+  if (bits < 32) {
+    raw = exchange(arith::ExtUIOp::create(builder, loc, word, raw));
+    raw = arith::TruncIOp::create(builder, loc, integer, raw);
+  } else if (bits == 32) {
+    raw = exchange(raw);
+  } else {
+    Value half = arith::ConstantOp::create(builder, loc,
+                                           builder.getIntegerAttr(integer, 32));
+    Value high = arith::ShRUIOp::create(builder, loc, raw, half);
+    Value low = exchange(arith::TruncIOp::create(builder, loc, word, raw));
+    high = exchange(arith::TruncIOp::create(builder, loc, word, high));
+    raw = arith::OrIOp::create(
+        builder, loc, arith::ExtUIOp::create(builder, loc, integer, low),
+        arith::ShLIOp::create(
+            builder, loc, arith::ExtUIOp::create(builder, loc, integer, high),
+            half));
+  }
+  return type == integer ? raw
+                         : arith::BitcastOp::create(builder, loc, type, raw);
+}
+
+/// Combines the values of `width` neighbouring threads; all get the same bits,
+/// since every step combines two values in both threads.
+Value GpuKernelBuilder::reduceWarp(OpBuilder &builder, unsigned member,
+                                   Value value, int64_t width) {
+  for (int64_t mask = width / 2; mask > 0; mask /= 2)
+    value = combine(builder, member, value, shuffle(builder, value, mask));
+  return value;
+}
+
+/// A place for one value of `warp` in the block's shared memory.
+Value GpuKernelBuilder::getSharedPlace(OpBuilder &builder, int64_t slot,
+                                       Value warp) {
+  constexpr StringRef symbol = "meshc_fiber_shared";
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext(), 3);
+  if (!kernels.lookupSymbol(symbol)) {
+    OpBuilder top = OpBuilder::atBlockBegin(kernels.getBody());
+    auto global = LLVM::GlobalOp::create(
+        top, kernels.getLoc(), LLVM::LLVMArrayType::get(builder.getI8Type(), 0),
+        /*isConstant=*/false, LLVM::Linkage::External, symbol, Attribute(),
+        /*alignment=*/accessBytes, /*addrSpace=*/3);
+    (void)global;
+  }
+  Value base = LLVM::AddressOfOp::create(builder, loc, pointer, symbol);
+  const int64_t numWarps = shape.groupThreads / warpThreads;
+  Value index =
+      arith::AddIOp::create(builder, loc, warp, constant(slot * numWarps));
+  return LLVM::GEPOp::create(builder, loc, pointer, builder.getI64Type(), base,
+                             ArrayRef<LLVM::GEPArg>{index});
+}
+
+/// Combines scalars over the threads of the group.
+GpuKernelBuilder::Partials
+GpuKernelBuilder::reduceGroup(OpBuilder &builder, ArrayRef<unsigned> reductions,
+                              Partials values) {
+  const int64_t width = std::min(shape.groupThreads, warpThreads);
+  for (auto [member, value] : llvm::zip_equal(reductions, values))
+    value = reduceWarp(builder, member, value, width);
+  const int64_t numWarps = shape.groupThreads / warpThreads;
+  if (numWarps <= 1 || reductions.empty())
+    return values;
+  auto [warp, lane] = divide(builder, thread, warpThreads);
+  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                        lane, constant(0));
+  const int64_t firstSlot = numSlots;
+  numSlots += int64_t(reductions.size());
+  auto branch = scf::IfOp::create(builder, loc, isFirst, /*withElse=*/false);
+  OpBuilder inner(branch.thenBlock()->getTerminator());
+  for (auto [index, value] : llvm::enumerate(values))
+    LLVM::StoreOp::create(
+        inner, loc, value,
+        getSharedPlace(inner, firstSlot + int64_t(index), warp), 8);
+  gpu::BarrierOp::create(builder, loc);
+  Value other = arith::RemUIOp::create(builder, loc, lane, constant(numWarps));
+  for (auto [index, member, value] : llvm::enumerate(reductions, values)) {
+    Value loaded = LLVM::LoadOp::create(
+        builder, loc, value.getType(),
+        getSharedPlace(builder, firstSlot + int64_t(index), other), 8);
+    value = reduceWarp(builder, member, loaded, numWarps);
+  }
+  return values;
+}
+
+//===-- Rows --------------------------------------------------------------===//
+
+/// Adds the stage's terms of one chunk to `partials`: of reductions, or of
+/// updates.
+void GpuKernelBuilder::addTerms(OpBuilder &builder, unsigned stage,
+                                const Chunk &chunk, Partials &partials) {
+  ArrayRef<unsigned> reductions = schedule.getStages()[stage].reductions;
+  for (auto [member, partial] : llvm::zip_equal(reductions, partials)) {
+    Value term = elements->broadcast(elements->getTerm(members()[member]));
+    if (chunk.isValid)
+      term = arith::SelectOp::create(builder, loc, chunk.isValid, term,
+                                     getNeutral(builder, member, shape.lanes));
+    partial = combine(builder, member, partial, term);
+  }
+}
+
+SmallVector<Value> GpuKernelBuilder::getStored(unsigned stage) {
+  SmallVector<Value> values;
+  for (unsigned index : schedule.getStages()[stage].stores)
+    values.push_back(
+        elements->getElement(members()[index].op->getResult(0),
+                             cluster.getResultDims(members()[index])));
+  return values;
+}
+
+void GpuKernelBuilder::store(unsigned stage, ArrayRef<Value> values) {
+  for (auto [index, value] :
+       llvm::zip_equal(schedule.getStages()[stage].stores, values))
+    elements->store(value, members()[index].op->getResult(0),
+                    cluster.getResultDims(members()[index]));
+}
+
+/// A stage whose chunks stay in registers. Everything is read before anything
+/// is written: outputs may lie where inputs do.
+void GpuKernelBuilder::emitKeptStage(OpBuilder &builder, unsigned stageIndex,
+                                     Partials &partials,
+                                     Partials &accumulated) {
+  const Schedule::Stage &stage = schedule.getStages()[stageIndex];
+  SmallVector<SmallVector<Value>> stored;
+  for (auto [number, chunk] : llvm::enumerate(chunks)) {
+    for (auto [dim, position] :
+         llvm::zip_equal(schedule.getColumns(), chunk.positions))
+      elements->setPosition(dim, position);
+    if (chunk.scope)
+      elements->resumeChunk(std::move(*chunk.scope), builder, shape.lanes,
+                            stageIndex);
+    else
+      elements->beginChunk(builder, shape.lanes, stageIndex);
+    addTerms(builder, stageIndex, chunk, partials);
+    for (unsigned member : stage.updates) {
+      // One accumulator per chunk, in the order of getNeutralAccumulators.
+      const size_t place =
+          size_t(llvm::find(accumulators, member) - accumulators.begin());
+      Value &accumulator = accumulated[place * chunks.size() + number];
+      accumulator =
+          combine(builder, member, accumulator,
+                  elements->broadcast(elements->getTerm(members()[member])));
+    }
+    stored.push_back(getStored(stageIndex));
+    chunk.scope = elements->leaveChunk();
+  }
+  if (stage.stores.empty())
+    return;
+  for (auto [chunk, values] : llvm::zip_equal(chunks, stored)) {
+    for (auto [dim, position] :
+         llvm::zip_equal(schedule.getColumns(), chunk.positions))
+      elements->setPosition(dim, position);
+    ifAll(builder, both(builder, chunk.isValid, isActive),
+          [&, &chunk = chunk, &values = values](OpBuilder &inner) {
+            elements->resumeChunk(std::move(*chunk.scope), inner, shape.lanes,
+                                  stageIndex);
+            store(stageIndex, values);
+            chunk.scope = elements->leaveChunk();
+          });
+  }
+}
+
+/// A stage of rows too long for registers: chunk after chunk, each computed
+/// again in the next stage.
+void GpuKernelBuilder::emitLoopedStage(OpBuilder &builder, unsigned stageIndex,
+                                       Partials &partials) {
+  auto loop =
+      scf::ForOp::create(builder, loc, thread, constant(shape.chunksPerRow),
+                         constant(shape.groupThreads), partials,
+                         [](OpBuilder &, Location, Value, ValueRange) {});
+  OpBuilder outer = elements->getRowBuilder();
+  elements->setRowPoint(loop);
+  OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
+  Value number = loop.getInductionVar();
+  for (unsigned dim : llvm::reverse(schedule.getColumns())) {
+    const bool isLast = dim == schedule.getColumns().back();
+    auto [rest, position] = divide(
+        inner, number, isLast ? shape.lastDimChunks : cluster.getSizes()[dim]);
+    if (dim == schedule.getColumns().front())
+      position = number;
+    number = rest;
+    if (isLast)
+      position =
+          arith::MulIOp::create(inner, loc, position, constant(shape.lanes));
+    elements->setPosition(dim, position);
+  }
+  elements->beginChunk(inner, shape.lanes, stageIndex);
+  Partials results = llvm::to_vector_of<Value>(loop.getRegionIterArgs());
+  addTerms(inner, stageIndex, Chunk(), results);
+  SmallVector<Value> values = getStored(stageIndex);
+  // No chunk begins in the branch, so the builder of this one serves.
+  if (!values.empty()) {
+    ElementBuilder::Scope scope = elements->leaveChunk();
+    if (isActive) {
+      auto branch = scf::IfOp::create(inner, loc, isActive, /*withElse=*/false);
+      elements->resumeChunk(std::move(scope),
+                            OpBuilder(branch.thenBlock()->getTerminator()),
+                            shape.lanes, stageIndex);
+    } else {
+      elements->resumeChunk(std::move(scope), inner, shape.lanes, stageIndex);
+    }
+    store(stageIndex, values);
+  }
+  scf::YieldOp::create(inner, loc, results);
+  partials = llvm::to_vector_of<Value>(loop.getResults());
+  elements->getRowBuilder() = outer;
+}
+
+void GpuKernelBuilder::emitStage(OpBuilder &builder, unsigned stageIndex,
+                                 Partials &accumulated) {
+  const Schedule::Stage &stage = schedule.getStages()[stageIndex];
+  if (stage.reductions.empty() && stage.updates.empty() && stage.stores.empty())
+    return;
+  Partials partials;
+  for (unsigned member : stage.reductions)
+    partials.push_back(getNeutral(builder, member, shape.lanes));
+  if (shape.keepsChunks)
+    emitKeptStage(builder, stageIndex, partials, accumulated);
+  else
+    emitLoopedStage(builder, stageIndex, partials);
+
+  SmallVector<unsigned> finished;
+  Partials totals;
+  for (auto [member, partial] : llvm::zip_equal(stage.reductions, partials)) {
+    Value total = reduceLanes(builder, member, partial);
+    if (isAccumulator(member)) {
+      // Threads are combined once, after all rows.
+      const size_t place =
+          size_t(llvm::find(accumulators, member) - accumulators.begin());
+      Value &accumulator =
+          accumulated[place * std::max<size_t>(chunks.size(), 1)];
+      accumulator = combine(builder, member, accumulator, total);
+      continue;
+    }
+    finished.push_back(member);
+    totals.push_back(total);
+  }
+  totals = reduceGroup(builder, finished, totals);
+  for (auto [member, total] : llvm::zip_equal(finished, totals))
+    elements->setReduced(
+        members()[member],
+        combine(builder, member, elements->getInit(members()[member]), total));
+}
+
+void GpuKernelBuilder::emitRowResults(OpBuilder &builder,
+                                      Partials &accumulated) {
+  for (unsigned member : schedule.getRowUpdates()) {
+    const size_t place =
+        size_t(llvm::find(accumulators, member) - accumulators.begin());
+    Value &accumulator =
+        accumulated[place * std::max<size_t>(chunks.size(), 1)];
+    accumulator = combine(builder, member, accumulator,
+                          elements->getTerm(members()[member]));
+  }
+  if (schedule.getRowStores().empty())
+    return;
+  SmallVector<Value> values;
+  for (unsigned index : schedule.getRowStores())
+    values.push_back(
+        elements->getElement(members()[index].op->getResult(0),
+                             cluster.getResultDims(members()[index])));
+  Value isFirst;
+  if (shape.groupThreads > 1)
+    isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                    thread, constant(0));
+  ifAll(builder, both(builder, isFirst, isActive), [&](OpBuilder &inner) {
+    OpBuilder outer = elements->getRowBuilder();
+    elements->getRowBuilder() = inner;
+    for (auto [index, value] : llvm::zip_equal(schedule.getRowStores(), values))
+      elements->store(value, members()[index].op->getResult(0),
+                      cluster.getResultDims(members()[index]));
+    elements->getRowBuilder() = outer;
+  });
+}
+
+/// By accumulator, one per chunk: a vector where the result has columns, else a
+/// scalar, of which only the first counts.
+GpuKernelBuilder::Partials
+GpuKernelBuilder::getNeutralAccumulators(OpBuilder &builder) {
+  Partials neutral;
+  for (unsigned member : accumulators) {
+    const bool hasColumns =
+        elements->hasColumns(cluster.getResultDims(members()[member]));
+    for (size_t i = 0; i < std::max<size_t>(chunks.size(), 1); ++i)
+      neutral.push_back(
+          getNeutral(builder, member, hasColumns ? shape.lanes : 0));
+  }
+  return neutral;
+}
+
+GpuKernelBuilder::Partials GpuKernelBuilder::emitRow(OpBuilder &builder,
+                                                     Partials accumulated) {
+  elements->beginRow(builder);
+  for (Chunk &chunk : chunks)
+    chunk.scope.reset();
+  for (unsigned stage = 0; stage < schedule.getStages().size(); ++stage)
+    emitStage(builder, stage, accumulated);
+  emitRowResults(builder, accumulated);
+  return accumulated;
+}
+
+/// Columns after the last whole chunk of the only row, by the first thread.
+void GpuKernelBuilder::emitTail(OpBuilder &builder) {
+  if (shape.tailLanes == 0)
+    return;
+  Value zero = constant(0);
+  Value isFirst =
+      both(builder,
+           arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                 getId(builder, /*isBlock=*/true), zero),
+           arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                 getId(builder, /*isBlock=*/false), zero));
+  ifAll(builder, isFirst, [&](OpBuilder &inner) {
+    elements->setPosition(schedule.getColumns().back(),
+                          constant(shape.lastDimChunks * shape.lanes));
+    for (unsigned stage = 0; stage < schedule.getStages().size(); ++stage) {
+      elements->beginChunk(inner, shape.tailLanes, stage);
+      store(stage, getStored(stage));
+    }
+  });
+}
+
+//===-- Accumulators ------------------------------------------------------===//
+
+/// Stores what the group has accumulated: the results, or its part of them in
+/// the workspace.
+void GpuKernelBuilder::storeAccumulators(OpBuilder &builder,
+                                         ArrayRef<Value> accumulated) {
+  const size_t perMember = std::max<size_t>(chunks.size(), 1);
+  SmallVector<unsigned> scalars;
+  Partials totals;
+  elements->beginRow(builder);
+  for (auto [place, member] : llvm::enumerate(accumulators))
+    if (!elements->hasColumns(cluster.getResultDims(members()[member]))) {
+      scalars.push_back(member);
+      totals.push_back(accumulated[place * perMember]);
+    }
+  // Sums over columns differ by thread, those of whole rows do not.
+  SmallVector<unsigned> differing;
+  Partials parts;
+  for (auto [member, total] : llvm::zip_equal(scalars, totals))
+    if (!llvm::is_contained(schedule.getRowUpdates(), member)) {
+      differing.push_back(member);
+      parts.push_back(total);
+    }
+  parts = reduceGroup(builder, differing, parts);
+  for (auto [member, part] : llvm::zip_equal(differing, parts))
+    totals[size_t(llvm::find(scalars, member) - scalars.begin())] = part;
+
+  auto setPlace = [&](OpBuilder &inner, size_t place) {
+    if (!hasWorkspace())
+      return;
+    const unsigned member = accumulators[place];
+    const unsigned workspace =
+        unsigned(step.inputs.size() + step.outputs.size());
+    Type i64 = inner.getI64Type();
+    const int64_t bytes = int64_t(llvm::alignTo(
+        getBytes(getResultType(members()[member])), uint64_t(accessBytes)));
+    auto getI64 = [&](int64_t value) {
+      return elements->getConstant(inner.getI64IntegerAttr(value));
+    };
+    Value wide = split;
+    if (split.getType() != i64)
+      wide = arith::ExtUIOp::create(inner, loc, i64, split);
+    Value offset = arith::AddIOp::create(
+        inner, loc, arith::MulIOp::create(inner, loc, wide, getI64(bytes)),
+        getI64(accumulatorOffsets[place]));
+    elements->setBase(members()[member].op->getResult(0),
+                      LLVM::GEPOp::create(
+                          inner, loc, function.getArgument(workspace).getType(),
+                          inner.getI8Type(), function.getArgument(workspace),
+                          ArrayRef<LLVM::GEPArg>{offset}));
+  };
+  auto finish = [&](OpBuilder &inner, unsigned member, Value value) {
+    if (hasWorkspace())
+      return value;
+    Value init = elements->getInit(members()[member]);
+    if (isa<VectorType>(value.getType()))
+      init = elements->broadcast(init);
+    return combine(inner, member, init, value);
+  };
+
+  for (size_t place = 0; place < accumulators.size(); ++place)
+    setPlace(builder, place);
+  // Nothing has been built for the places since they were set.
+  elements->beginRow(builder);
+  for (auto [number, chunk] : llvm::enumerate(chunks)) {
+    for (auto [dim, position] :
+         llvm::zip_equal(schedule.getColumns(), chunk.positions))
+      elements->setPosition(dim, position);
+    ifAll(builder, both(builder, chunk.isValid, isActive),
+          [&, number = number](OpBuilder &inner) {
+            elements->beginChunk(inner, shape.lanes, 0);
+            for (auto [place, member] : llvm::enumerate(accumulators)) {
+              Cluster::Dims dims = cluster.getResultDims(members()[member]);
+              if (!elements->hasColumns(dims))
+                continue;
+              Value value = accumulated[place * perMember + number];
+              elements->store(finish(inner, member, value),
+                              members()[member].op->getResult(0), dims);
+            }
+          });
+  }
+  if (scalars.empty())
+    return;
+  Value isFirst;
+  if (shape.groupThreads > 1)
+    isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                    thread, constant(0));
+  ifAll(builder, both(builder, isFirst, isActive), [&](OpBuilder &inner) {
+    OpBuilder outer = elements->getRowBuilder();
+    elements->getRowBuilder() = inner;
+    for (auto [member, total] : llvm::zip_equal(scalars, totals))
+      elements->store(finish(inner, member, total),
+                      members()[member].op->getResult(0),
+                      cluster.getResultDims(members()[member]));
+    elements->getRowBuilder() = outer;
+  });
+}
+
+/// A second kernel that adds up the parts, in their order.
+void GpuKernelBuilder::emitSum(const LaunchShape &mainShape,
+                               EmittedKernel &result) {
+  const int64_t splits = mainShape.splits;
+  const unsigned workspace = unsigned(step.inputs.size() + step.outputs.size());
+  std::string symbol = name + "_sum";
+  createFunction(symbol, blockThreads);
+  elements->setGrain(1);
+  OpBuilder builder = atEnd(function);
+  Value block = getId(builder, /*isBlock=*/true);
+  Value threadInBlock = getId(builder, /*isBlock=*/false);
+  int64_t firstBlock = 0;
+  for (auto [place, member] : llvm::enumerate(accumulators)) {
+    const Cluster::Member &info = members()[member];
+    RankedTensorType type = getResultType(info);
+    const int64_t numElements = type.getNumElements();
+    // A warp for each of few elements, a thread for each of many.
+    const int64_t width = numElements < fewElements ? warpThreads : 1;
+    const int64_t perBlock = blockThreads / width;
+    const int64_t numBlocks = llvm::divideCeil(numElements, perBlock);
+    Value first = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge,
+                                        block, constant(firstBlock));
+    Value last = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
+                                       block, constant(firstBlock + numBlocks));
+    auto branch = scf::IfOp::create(builder, loc, both(builder, first, last),
+                                    /*withElse=*/false);
+    OpBuilder body(branch.thenBlock()->getTerminator());
+    Value number = arith::MulIOp::create(
+        body, loc,
+        arith::SubIOp::create(body, loc, block, constant(firstBlock)),
+        constant(perBlock));
+    auto [inBlock, lane] = divide(body, threadInBlock, width);
+    number = arith::AddIOp::create(body, loc, number, inBlock);
+    Value isValid = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::ult,
+                                          number, constant(numElements));
+    Value rest =
+        arith::SelectOp::create(body, loc, isValid, number, constant(0));
+    Cluster::Dims dims = cluster.getResultDims(info);
+    for (size_t i = dims.size(); i-- > 0;) {
+      auto [quotient, position] = divide(body, rest, type.getDimSize(i));
+      rest = quotient;
+      if (dims[i] != Cluster::unit)
+        elements->setPosition(dims[i], position);
+    }
+
+    const bool hasColumns = elements->hasColumns(dims);
+    Value tensor = info.op->getResult(0);
+    const int64_t bytes =
+        int64_t(llvm::alignTo(getBytes(type), uint64_t(accessBytes)));
+    auto loop = scf::ForOp::create(
+        body, loc, lane, constant(splits), constant(width),
+        ValueRange{getNeutral(body, member, hasColumns ? 1 : 0)},
+        [](OpBuilder &, Location, Value, ValueRange) {});
+    OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
+    Type i64 = inner.getI64Type();
+    auto getI64 = [&](int64_t value) {
+      return elements->getConstant(inner.getI64IntegerAttr(value));
+    };
+    Value part = loop.getInductionVar();
+    if (part.getType() != i64)
+      part = arith::ExtUIOp::create(inner, loc, i64, part);
+    Value offset = arith::AddIOp::create(
+        inner, loc, arith::MulIOp::create(inner, loc, part, getI64(bytes)),
+        getI64(accumulatorOffsets[place]));
+    elements->setBase(tensor,
+                      LLVM::GEPOp::create(
+                          inner, loc, function.getArgument(workspace).getType(),
+                          inner.getI8Type(), function.getArgument(workspace),
+                          ArrayRef<LLVM::GEPArg>{offset}));
+    elements->beginRow(inner);
+    elements->beginChunk(inner, 1, 0);
+    Value loaded = elements->load(tensor, dims);
+    scf::YieldOp::create(
+        inner, loc,
+        ValueRange{
+            combine(inner, member, loop.getRegionIterArgs()[0], loaded)});
+
+    Value total = loop.getResult(0);
+    if (width > 1) {
+      total = reduceLanes(body, member, total);
+      total = reduceWarp(body, member, total, width);
+      Value isFirst = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::eq,
+                                            lane, constant(0));
+      isValid = both(body, isValid, isFirst);
+    }
+    elements->setBase(
+        tensor,
+        frame->getOperand(body, unsigned(step.inputs.size() +
+                                         (llvm::find(step.outputs, tensor) -
+                                          step.outputs.begin()))));
+    auto guarded = scf::IfOp::create(body, loc, isValid, /*withElse=*/false);
+    OpBuilder storing(guarded.thenBlock()->getTerminator());
+    elements->beginRow(storing);
+    elements->beginChunk(storing, 1, 0);
+    Value init = elements->getInit(info);
+    if (hasColumns) {
+      init = elements->broadcast(init);
+      total = elements->broadcast(total);
+    }
+    elements->store(combine(storing, member, init, total), tensor, dims);
+    firstBlock += numBlocks;
+  }
+  result.launches.push_back({symbol, firstBlock, blockThreads, 0});
+}
+
+//===-- The whole ---------------------------------------------------------===//
+
+void GpuKernelBuilder::emitMain() {
+  createFunction(name, shape.getBlockThreads());
+  OpBuilder builder = atEnd(function);
+  setIteration(builder);
+  setChunks(builder);
+  Partials accumulated = getNeutralAccumulators(builder);
+  if (shape.summedRows == 1) {
+    accumulated = emitRow(builder, accumulated);
+  } else {
+    Value first = constant(0), last = constant(shape.summedRows);
+    if (split) {
+      first = arith::MulIOp::create(builder, loc, split,
+                                    constant(shape.rowsPerSplit));
+      last = arith::MinUIOp::create(
+          builder, loc, last,
+          arith::AddIOp::create(builder, loc, first,
+                                constant(shape.rowsPerSplit)));
+    }
+    auto loop =
+        scf::ForOp::create(builder, loc, first, last, constant(1), accumulated,
+                           [](OpBuilder &, Location, Value, ValueRange) {});
+    OpBuilder body = OpBuilder::atBlockEnd(loop.getBody());
+    Value yielded =
+        arith::ConstantOp::create(body, loc, body.getI32IntegerAttr(0));
+    Operation *end = yielded.getDefiningOp();
+    body.setInsertionPoint(end);
+    Value rest = loop.getInductionVar();
+    ArrayRef<unsigned> summed = schedule.getSummed();
+    for (unsigned dim : llvm::reverse(summed)) {
+      auto [quotient, position] = divide(body, rest, cluster.getSizes()[dim]);
+      elements->setPosition(dim, dim == summed.front() ? rest : position);
+      rest = quotient;
+    }
+    const int64_t slotsBefore = numSlots;
+    Partials results =
+        emitRow(body, llvm::to_vector_of<Value>(loop.getRegionIterArgs()));
+    // The next row writes where slower warps may still be reading.
+    if (numSlots > slotsBefore)
+      gpu::BarrierOp::create(body, loc);
+    scf::YieldOp::create(body, loc, results);
+    end->erase();
+    accumulated = llvm::to_vector_of<Value>(loop.getResults());
+  }
+  emitTail(builder);
+  if (!accumulators.empty())
+    storeAccumulators(builder, accumulated);
+}
+
+LogicalResult GpuKernelBuilder::build(EmittedKernel &result) {
+  if (!shape.keepsChunks && !accumulators.empty())
+    return step.ops.front()->emitError("sums across rows of more than ")
+           << maxKeptChunks * maxBlockThreads * shape.lanes
+           << " columns are not built for GPUs yet";
+  emitMain();
+  const int64_t numWarps = shape.groupThreads / warpThreads;
+  result.symbol = name;
+  result.extent = shape.iterations;
+  result.launches.push_back({name, shape.getGrid(), shape.getBlockThreads(),
+                             numSlots * numWarps * 8});
+  if (hasWorkspace()) {
+    result.workspaceBytes = uint64_t(workspaceBytes);
+    emitSum(shape, result);
+  }
+  return success();
+}
+
+FailureOr<EmittedKernel>
+meshc::codegen::emitGpuKernel(const Step &step, StringRef name,
+                              ArrayRef<bool> isShared,
+                              gpu::GPUModuleOp kernels) {
+  kernels.getContext()
+      ->loadDialect<LLVM::LLVMDialect, arith::ArithDialect, gpu::GPUDialect,
+                    scf::SCFDialect, vector::VectorDialect>();
+  std::optional<Cluster> cluster = Cluster::build(step.ops, step.outputs);
+  std::optional<Schedule> schedule;
+  if (cluster)
+    schedule = Schedule::build(*cluster);
+  if (!schedule)
+    return step.ops.front()->emitError(
+        "the operations of a kernel do not fit one loop nest");
+  EmittedKernel result;
+  if (failed(
+          GpuKernelBuilder(step, *cluster, *schedule, name, isShared, kernels)
+              .build(result)))
+    return failure();
+  return result;
+}

@@ -1,0 +1,62 @@
+#ifndef MESHC_CODEGEN_KERNELTARGET_H
+#define MESHC_CODEGEN_KERNELTARGET_H
+
+#include "codegen/KernelEmitter.h"
+
+#include "runtime/exec_generated.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace meshc::codegen {
+
+/// What building a program asks of its target.
+class KernelTarget {
+public:
+  virtual ~KernelTarget();
+  virtual exec::Target getKind() const = 0;
+  /// Whether the library applies an exact gelu to a product.
+  virtual bool hasGeluEpilogue() const = 0;
+  /// Emits a kernel; see emitCpuKernel and emitGpuKernel.
+  virtual mlir::FailureOr<EmittedKernel>
+  emitKernel(const Step &step, llvm::StringRef name,
+             llvm::ArrayRef<bool> isShared) = 0;
+  /// Emits what the commands of `executable` need beside their own kernels.
+  virtual void finish(const exec::ExecutableT &executable) = 0;
+};
+
+/// Kernels for the processor, matmuls by oneDNN.
+class CpuKernels : public KernelTarget {
+public:
+  explicit CpuKernels(mlir::ModuleOp kernels) : kernels(kernels) {}
+
+  exec::Target getKind() const override { return exec::Target::cpu; }
+  bool hasGeluEpilogue() const override { return true; }
+  mlir::FailureOr<EmittedKernel>
+  emitKernel(const Step &step, llvm::StringRef name,
+             llvm::ArrayRef<bool> isShared) override;
+  void finish(const exec::ExecutableT &executable) override;
+
+private:
+  mlir::ModuleOp kernels;
+};
+
+/// Kernels for NVIDIA GPUs, matmuls by cuBLASLt, whose gelu is the tanh form.
+class GpuKernels : public KernelTarget {
+public:
+  /// Adds a gpu.module to `kernels`.
+  explicit GpuKernels(mlir::ModuleOp kernels);
+
+  exec::Target getKind() const override { return exec::Target::cuda; }
+  bool hasGeluEpilogue() const override { return false; }
+  mlir::FailureOr<EmittedKernel>
+  emitKernel(const Step &step, llvm::StringRef name,
+             llvm::ArrayRef<bool> isShared) override;
+  void finish(const exec::ExecutableT &executable) override;
+
+private:
+  mlir::gpu::GPUModuleOp kernels;
+};
+
+} // namespace meshc::codegen
+
+#endif

@@ -1,0 +1,21 @@
+#ifndef MESHC_CODEGEN_MOVEKERNELS_H
+#define MESHC_CODEGEN_MOVEKERNELS_H
+
+#include "runtime/exec_generated.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace meshc::codegen {
+
+/// Emits the kernels of runtime/GpuKernels.h that the collectives and copies of
+/// the programs need.
+void emitMoveKernels(const exec::ExecutableT &executable,
+                     mlir::gpu::GPUModuleOp kernels);
+
+/// Emits the one for `kind` and `element`, if it is not there.
+void emitMoveKernel(exec::ReduceKind kind, exec::ElementType element,
+                    mlir::gpu::GPUModuleOp kernels);
+
+} // namespace meshc::codegen
+
+#endif
