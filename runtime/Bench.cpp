@@ -138,7 +138,7 @@ Status runtime::runBench(Session &session, const BenchRequest &request) {
   if (!ready)
     return ready;
 
-  session.getExecutor().resetProfile();
+  session.getDevices().resetProfile();
   std::vector<double> milliseconds;
   for (int64_t i = 0; i < request.steps; ++i) {
     auto start = std::chrono::steady_clock::now();
@@ -155,16 +155,18 @@ Status runtime::runBench(Session &session, const BenchRequest &request) {
       milliseconds.size() % 2 == 1
           ? milliseconds[middle]
           : (milliseconds[middle - 1] + milliseconds[middle]) / 2;
-  const double value = getScalar(session.read(*loss));
+  Result<HostArray> value = session.read(*loss);
+  if (!value)
+    return value.getError();
   std::string line = fmt::format(
       "{{\"step_ms_median\": {:.4f}, \"step_ms_min\": {:.4f}, \"compile_s\": "
       "{:.3f}, \"peak_bytes_per_device\": {}, \"threads\": {}, \"devices\": "
       "{}, \"loss\": {}",
       median, milliseconds.front(), request.compileSeconds, data.arena_bytes,
-      session.getExecutor().getNumThreads(),
-      session.getExecutable().getNumDevices(), toJson(value));
+      session.getDevices().getNumThreads(),
+      session.getExecutable().getNumDevices(), toJson(getScalar(*value)));
   if (request.profile)
-    line += describeProfile(session.getExecutor().getProfile(),
+    line += describeProfile(session.getDevices().getProfile(),
                             session.getExecutable().getNumDevices());
   fmt::print("{}}}\n", line);
   return Status::success();

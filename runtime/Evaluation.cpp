@@ -132,7 +132,10 @@ Status runtime::evaluateOnce(Session &session,
   auto write = [&](const std::vector<const exec::PortT *> &ports,
                    const std::vector<NamedFile> &files) {
     for (size_t i = 0; i < ports.size(); ++i) {
-      Status written = writeNpy(files[i].path, session.read(*ports[i]));
+      Result<HostArray> array = session.read(*ports[i]);
+      if (!array)
+        return Status(array.getError());
+      Status written = writeNpy(files[i].path, *array);
       if (!written)
         return written;
     }
@@ -144,8 +147,13 @@ Status runtime::evaluateOnce(Session &session,
   written = write(*gradients, request.gradients);
   if (!written || !request.outputs.empty() || !request.gradients.empty())
     return written;
-  for (const auto &port : (*program)->outputs)
-    if (getGlobalElements(*port->layout) == 1)
-      fmt::print("{} {:.9g}\n", port->name, getScalar(session.read(*port)));
+  for (const auto &port : (*program)->outputs) {
+    if (getGlobalElements(*port->layout) != 1)
+      continue;
+    Result<HostArray> array = session.read(*port);
+    if (!array)
+      return array.getError();
+    fmt::print("{} {:.9g}\n", port->name, getScalar(*array));
+  }
   return Status::success();
 }

@@ -1,5 +1,6 @@
 #include "runtime/Session.h"
 
+#include "runtime/Devices/Executor.h"
 #include "runtime/Processor.h"
 
 #include <fmt/format.h>
@@ -36,7 +37,7 @@ Session::create(Executable executable,
       Executor::create(session->executable, kernels, threads);
   if (!executor)
     return executor.getError();
-  session->executor = std::move(*executor);
+  session->devices = std::move(*executor);
   return session;
 }
 
@@ -75,9 +76,9 @@ Status Session::setParameter(std::string_view name, const HostArray &array,
       continue;
     Status fits =
         checkArray("parameter", name, *variable->layout, array, source);
-    if (fits)
-      scatter(*executor, *variable->layout, variable->buffer, array.data);
-    return fits;
+    return fits ? scatter(*devices, *variable->layout, variable->buffer,
+                          array.data)
+                : fits;
   }
   return Error{ErrorCode::UnknownName,
                fmt::format("there is no parameter '{}'", name),
@@ -130,8 +131,7 @@ Status Session::setInput(const exec::ProgramT &program, std::string_view name,
                                "and less than {}",
                                name, outside, source, port->index_bound),
                    ""};
-  scatter(*executor, *port->layout, port->buffer, array.data);
-  return Status::success();
+  return scatter(*devices, *port->layout, port->buffer, array.data);
 }
 
 Status Session::initialise(int64_t seed) {

@@ -1,7 +1,7 @@
 #ifndef MESHC_RUNTIME_SESSION_H
 #define MESHC_RUNTIME_SESSION_H
 
-#include "runtime/Devices/Executor.h"
+#include "runtime/Devices/DeviceSet.h"
 #include "runtime/Executable.h"
 #include "runtime/KernelTable.h"
 #include "runtime/Values.h"
@@ -29,7 +29,7 @@ public:
          int threads);
 
   const Executable &getExecutable() const { return executable; }
-  Executor &getExecutor() { return *executor; }
+  DeviceSet &getDevices() { return *devices; }
 
   /// The program called `name`. Errors: WrongInput, naming those there are.
   Result<const exec::ProgramT *> getProgram(std::string_view name) const;
@@ -49,16 +49,16 @@ public:
   Status setInput(const exec::ProgramT &program, std::string_view name,
                   const HostArray &array, std::string_view source);
 
-  Status run(const exec::ProgramT &program) { return executor->run(program); }
-  HostArray read(const exec::PortT &port) const {
-    return gather(*executor, *port.layout, port.buffer);
+  Status run(const exec::ProgramT &program) { return devices->run(program); }
+  Result<HostArray> read(const exec::PortT &port) {
+    return gather(*devices, *port.layout, port.buffer);
   }
 
 private:
   explicit Session(Executable executable) : executable(std::move(executable)) {}
 
   Executable executable;
-  std::unique_ptr<Executor> executor;
+  std::unique_ptr<DeviceSet> devices;
 };
 
 /// "expected one of 'a', 'b'", or "there is none".

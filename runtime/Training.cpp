@@ -85,12 +85,17 @@ struct NamedValue {
 
 } // namespace
 
-static std::vector<NamedValue> readScalars(const Session &session,
-                                           const exec::ProgramT &program) {
+static Result<std::vector<NamedValue>>
+readScalars(Session &session, const exec::ProgramT &program) {
   std::vector<NamedValue> values;
-  for (const auto &port : program.outputs)
-    if (port->layout->dims.empty())
-      values.push_back({port->name, getScalar(session.read(*port))});
+  for (const auto &port : program.outputs) {
+    if (!port->layout->dims.empty())
+      continue;
+    Result<HostArray> array = session.read(*port);
+    if (!array)
+      return array.getError();
+    values.push_back({port->name, getScalar(*array)});
+  }
   return values;
 }
 
@@ -123,16 +128,20 @@ static Status evaluate(Session &session, const TestSplit &split) {
   for (int64_t batch = 0; batch < dataset.getNumBatches(); ++batch) {
     for (int64_t i = 0; i < batchSize; ++i)
       samples[i] = batch * batchSize + i;
-    dataset.feed(session.getExecutor(), samples);
-    Status ran = session.run(*split.program);
+    Status ran = dataset.feed(session.getDevices(), samples);
+    if (ran)
+      ran = session.run(*split.program);
     if (!ran)
       return ran;
-    std::vector<NamedValue> values = readScalars(session, *split.program);
+    Result<std::vector<NamedValue>> values =
+        readScalars(session, *split.program);
+    if (!values)
+      return values.getError();
     if (sums.empty())
-      sums = std::move(values);
+      sums = std::move(*values);
     else
       for (size_t i = 0; i < sums.size(); ++i)
-        sums[i].value += values[i].value;
+        sums[i].value += (*values)[i].value;
   }
   const int64_t used = dataset.getNumBatches() * batchSize;
   fmt::print("evaluated {} of {} test samples, in batches of {}\n", used,
@@ -187,17 +196,21 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
     const SampleOrder order(request.seed, epoch, dataset.getNumSamples());
     for (int64_t i = 0; i < batchSize; ++i)
       samples[i] = order.getSample(stepInEpoch * batchSize + i);
-    dataset.feed(session.getExecutor(), samples);
-    Status ran = session.run(program);
+    Status ran = dataset.feed(session.getDevices(), samples);
+    if (ran)
+      ran = session.run(program);
     if (!ran)
       return ran;
 
-    const std::vector<NamedValue> values = readScalars(session, program);
+    const Result<std::vector<NamedValue>> values =
+        readScalars(session, program);
+    if (!values)
+      return values.getError();
     const Clock::time_point now = Clock::now();
     std::string line =
         fmt::format("{{\"step\": {}, \"epoch\": {}", step + 1, epoch + 1);
     double loss = std::nan("");
-    for (const NamedValue &value : values) {
+    for (const NamedValue &value : *values) {
       line += fmt::format(", {}: {}", toJson(value.name), toJson(value.value));
       if (value.name == recipe.minimize)
         loss = value.value;

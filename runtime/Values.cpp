@@ -35,27 +35,37 @@ Placement runtime::getPlacement(const layout::Mesh &mesh,
   return placement;
 }
 
-void runtime::scatter(const Executor &executor,
-                      const exec::TensorLayoutT &layout, int buffer,
-                      std::span<const std::byte> data) {
-  const layout::Mesh &mesh = executor.getExecutable().mesh;
+/// Bytes of one device's block.
+static uint64_t getBlockBytes(const exec::TensorLayoutT &layout) {
+  return uint64_t(getLocalElements(layout) * getElementBytes(layout.element));
+}
+
+Status runtime::scatter(DeviceSet &devices, const exec::TensorLayoutT &layout,
+                        int buffer, std::span<const std::byte> data) {
+  const layout::Mesh &mesh = devices.getExecutable().mesh;
   const std::vector<int64_t> sizes = getSizes(layout);
   const layout::Sharding sharding = getSharding(layout);
   const int64_t bytes = getElementBytes(layout.element);
   for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
-    std::byte *target = executor.getBlock(device, buffer);
-    forEachRow(sizes, getPlacement(mesh, sizes, sharding, device),
-               [&](int64_t whole, int64_t block, int64_t count) {
-                 std::memcpy(target + block * bytes,
-                             data.data() + whole * bytes,
-                             size_t(count * bytes));
-               });
+    auto fill = [&](std::byte *target) {
+      forEachRow(sizes, getPlacement(mesh, sizes, sharding, device),
+                 [&](int64_t whole, int64_t block, int64_t count) {
+                   std::memcpy(target + block * bytes,
+                               data.data() + whole * bytes,
+                               size_t(count * bytes));
+                 });
+    };
+    Status written = devices.write(device, buffer, getBlockBytes(layout), fill);
+    if (!written)
+      return written;
   }
+  return Status::success();
 }
 
-HostArray runtime::gather(const Executor &executor,
-                          const exec::TensorLayoutT &layout, int buffer) {
-  const layout::Mesh &mesh = executor.getExecutable().mesh;
+Result<HostArray> runtime::gather(DeviceSet &devices,
+                                  const exec::TensorLayoutT &layout,
+                                  int buffer) {
+  const layout::Mesh &mesh = devices.getExecutable().mesh;
   HostArray result{layout.element, getSizes(layout), {}};
   const layout::Sharding sharding = getSharding(layout);
   const int64_t bytes = getElementBytes(layout.element);
@@ -83,11 +93,14 @@ HostArray runtime::gather(const Executor &executor,
       key.push_back(mesh.getCoordinate(axis, coordinates));
     if (!termsSeen.insert(key).second)
       continue;
-    const std::byte *source = executor.getBlock(device, buffer);
+    Result<const std::byte *> source =
+        devices.read(device, buffer, getBlockBytes(layout));
+    if (!source)
+      return source.getError();
     forEachRow(result.shape, placement,
                [&](int64_t whole, int64_t block, int64_t count) {
                  std::byte *to = result.data.data() + whole * bytes;
-                 const std::byte *from = source + block * bytes;
+                 const std::byte *from = *source + block * bytes;
                  if (isFirst)
                    std::memcpy(to, from, size_t(count * bytes));
                  else

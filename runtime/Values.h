@@ -1,7 +1,7 @@
 #ifndef MESHC_RUNTIME_VALUES_H
 #define MESHC_RUNTIME_VALUES_H
 
-#include "runtime/Devices/Executor.h"
+#include "runtime/Devices/DeviceSet.h"
 #include "runtime/exec_generated.h"
 
 #include <cstddef>
@@ -63,15 +63,15 @@ void forEachRow(std::span<const int64_t> sizes, const Placement &placement,
   }
 }
 
-/// Cuts a whole tensor into the devices' blocks in `buffer`; padding is left as
-/// it is. `data` has the elements of `layout` in C order.
-void scatter(const Executor &executor, const exec::TensorLayoutT &layout,
-             int buffer, std::span<const std::byte> data);
+/// Cuts a whole tensor into the devices' blocks in `buffer`; padding is
+/// undefined afterwards. `data` has the elements of `layout` in C order.
+Status scatter(DeviceSet &devices, const exec::TensorLayoutT &layout,
+               int buffer, std::span<const std::byte> data);
 
 /// Puts the devices' blocks in `buffer` together. A partial value is combined
 /// in the order of device numbers.
-HostArray gather(const Executor &executor, const exec::TensorLayoutT &layout,
-                 int buffer);
+Result<HostArray> gather(DeviceSet &devices, const exec::TensorLayoutT &layout,
+                         int buffer);
 
 /// The only element of an array as a double.
 double getScalar(const HostArray &array);

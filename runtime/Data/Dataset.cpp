@@ -149,16 +149,11 @@ Result<Dataset> Dataset::load(const Executable &executable,
   return dataset;
 }
 
-void Dataset::feedDevice(const Executor &executor, const Source &source,
-                         int64_t device,
-                         std::span<const int64_t> samples) const {
-  const layout::Mesh &mesh = executor.getExecutable().mesh;
+void Dataset::fillBlock(const Source &source, const Placement &placement,
+                        std::span<const int64_t> samples, std::byte *target) {
   const exec::TensorLayoutT &layout = *source.port->layout;
   const std::vector<int64_t> sizes = getSizes(layout);
-  const Placement placement =
-      getPlacement(mesh, sizes, getSharding(layout), device);
   const int64_t itemSize = source.file.getItemSize();
-  std::byte *target = executor.getBlock(device, source.port->buffer);
   auto write = [&]<typename T>() {
     T *block = reinterpret_cast<T *>(target);
     forEachRow(
@@ -200,10 +195,24 @@ void Dataset::feedDevice(const Executor &executor, const Source &source,
   __builtin_unreachable(); // load() and checkExecutable refuse the others
 }
 
-void Dataset::feed(const Executor &executor,
-                   std::span<const int64_t> samples) const {
-  const int64_t devices = executor.getExecutable().getNumDevices();
-  for (const Source &source : sources)
-    for (int64_t device = 0; device < devices; ++device)
-      feedDevice(executor, source, device, samples);
+Status Dataset::feed(DeviceSet &devices,
+                     std::span<const int64_t> samples) const {
+  const layout::Mesh &mesh = devices.getExecutable().mesh;
+  for (const Source &source : sources) {
+    const exec::TensorLayoutT &layout = *source.port->layout;
+    const uint64_t bytes =
+        uint64_t(getLocalElements(layout) * getElementBytes(layout.element));
+    for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
+      auto fill = [&](std::byte *target) {
+        fillBlock(
+            source,
+            getPlacement(mesh, getSizes(layout), getSharding(layout), device),
+            samples, target);
+      };
+      Status written = devices.write(device, source.port->buffer, bytes, fill);
+      if (!written)
+        return written;
+    }
+  }
+  return Status::success();
 }

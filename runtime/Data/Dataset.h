@@ -34,7 +34,7 @@ public:
 
   /// Writes one batch into the inputs' blocks on every device; `samples` has
   /// getBatchSize() sample numbers.
-  void feed(const Executor &executor, std::span<const int64_t> samples) const;
+  Status feed(DeviceSet &devices, std::span<const int64_t> samples) const;
 
 private:
   struct Source {
@@ -48,8 +48,9 @@ private:
                                    const exec::DataSourceT &source,
                                    const exec::PortT &port, Split split,
                                    const std::string &folder);
-  void feedDevice(const Executor &executor, const Source &source,
-                  int64_t device, std::span<const int64_t> samples) const;
+  /// Writes a device's part of a batch into its block at `target`.
+  static void fillBlock(const Source &source, const Placement &placement,
+                        std::span<const int64_t> samples, std::byte *target);
 
   std::vector<Source> sources;
   int64_t numSamples = 0;

@@ -28,7 +28,7 @@ static int64_t getMatmulPieces(int64_t devices, int workers) {
 }
 
 Executor::Executor(const Executable &executable, int numWorkers)
-    : executable(executable), numDevices(executable.getNumDevices()),
+    : DeviceSet(executable), numDevices(executable.getNumDevices()),
       numWorkers(numWorkers), workers(numWorkers), places(numDevices),
       deviceJobs(numDevices) {
   for (int64_t device = 0; device < numDevices; ++device)
@@ -299,6 +299,16 @@ Status Executor::run(const exec::ProgramT &program) {
   ++runs;
   std::lock_guard<std::mutex> lock(mutex);
   return failure ? Status(*failure) : Status::success();
+}
+
+Status Executor::write(int64_t device, int buffer, uint64_t,
+                       const std::function<void(std::byte *)> &fill) {
+  fill(getBlock(device, buffer));
+  return Status::success();
+}
+
+Result<const std::byte *> Executor::read(int64_t device, int buffer, uint64_t) {
+  return getBlock(device, buffer);
 }
 
 Profile Executor::getProfile() {

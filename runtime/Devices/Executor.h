@@ -25,6 +25,7 @@
 
 #include "runtime/Devices/Arena.h"
 #include "runtime/Devices/CommandList.h"
+#include "runtime/Devices/DeviceSet.h"
 #include "runtime/Devices/Profile.h"
 #include "runtime/Executable.h"
 #include "runtime/KernelTable.h"
@@ -40,7 +41,7 @@
 
 namespace meshc::runtime {
 
-class Executor {
+class Executor : public DeviceSet {
 public:
   /// Prepares every program: resolves kernels, creates products, lays out
   /// collectives, reserves the arenas (zeroed). `executable` must outlive the
@@ -50,23 +51,25 @@ public:
   static Result<std::unique_ptr<Executor>>
   create(const Executable &executable,
          std::span<const meshcKernelEntry> kernels, int threads);
-  ~Executor();
+  ~Executor() override;
 
-  /// Runs a program of the executable on all devices; the calling thread is one
-  /// of the workers. Programs do not overlap.
-  Status run(const exec::ProgramT &program);
+  bool isLocal(int64_t) const override { return true; }
+  /// The calling thread is one of the workers. Programs do not overlap.
+  Status run(const exec::ProgramT &program) override;
+  Status write(int64_t device, int buffer, uint64_t bytes,
+               const std::function<void(std::byte *)> &fill) override;
+  Result<const std::byte *> read(int64_t device, int buffer,
+                                 uint64_t bytes) override;
 
-  const Executable &getExecutable() const { return executable; }
-  int getNumThreads() const { return numWorkers; }
+  int getNumThreads() const override { return numWorkers; }
   /// Start of a buffer in the memory of a device.
   std::byte *getBlock(int64_t device, int buffer) const {
     return arenas[device] + executable.data.buffers[buffer]->offset;
   }
   std::span<std::byte *const> getArenas() const { return arenas; }
 
-  /// Where the workers' time went in all runs since the last resetProfile().
-  Profile getProfile();
-  void resetProfile();
+  Profile getProfile() override;
+  void resetProfile() override;
 
 private:
   /// Pieces of one command that several workers may take. Everything in it is
@@ -112,7 +115,6 @@ private:
     std::byte *scratch = nullptr;
   };
 
-  const Executable &executable;
   int64_t numDevices;
   int numWorkers;
   std::vector<Arena> ownedArenas;

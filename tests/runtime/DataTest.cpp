@@ -161,10 +161,10 @@ TEST_F(DatasetTest, feeds_the_samples_that_were_asked_for) {
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < LinearModel::batch; ++i)
     samples.push_back((i * 37 + 5) % 100);
-  dataset->feed(session->getExecutor(), samples);
+  ASSERT_TRUE(dataset->feed(session->getDevices(), samples));
   const exec::ProgramT &step = *session->getExecutable().findProgram("step");
-  HostArray x = session->read(*findPort(step.inputs, "x"));
-  HostArray y = session->read(*findPort(step.inputs, "y"));
+  HostArray x = *session->read(*findPort(step.inputs, "x"));
+  HostArray y = *session->read(*findPort(step.inputs, "y"));
   Result<IdxFile> xFile = readIdx(folder / "train-x");
   Result<IdxFile> yFile = readIdx(folder / "train-y");
   ASSERT_TRUE(xFile);

@@ -1,6 +1,7 @@
 /// Programs that are damaged: cut off, with flipped bits, or sound FlatBuffers
 /// that mean nothing. Each is refused with exit code 4; none may crash.
 
+#include "runtime/Devices/Executor.h"
 #include "runtime/Processor.h"
 #include "runtime/Session.h"
 #include "tests/runtime/LinearModel.h"
