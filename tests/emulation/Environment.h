@@ -1,0 +1,48 @@
+#ifndef MESHC_TESTS_EMULATION_ENVIRONMENT_H
+#define MESHC_TESTS_EMULATION_ENVIRONMENT_H
+
+/// What a test asks of the emulation: the variables MESHC_EMULATION_*, which
+/// README.md explains. Counts begin with 1; 0 means never.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace meshc::emulation {
+
+/// The `call`-th call of `function` gives `code`.
+struct Failure {
+  std::string function;
+  int64_t call = 0;
+  int code = 0;
+};
+
+/// The `call`-th collective of `rank`.
+struct RankCall {
+  int rank = -1;
+  int64_t call = 0;
+};
+
+struct Environment {
+  int devices = 1;
+  size_t memoryBytes = size_t(8) << 30;
+  int driverVersion = 13000;
+  int major = 9, minor = 0;
+  std::string name = "meshc emulated GPU";
+  uint64_t seed = 0;
+  std::string log;
+  int64_t dropWait = 0;
+  int64_t shiftOffset = 0;
+  std::vector<Failure> failures;
+  RankCall swapCollectives;
+  RankCall kill;
+};
+
+/// Reads the variables at the first call. Ends the process with a message and
+/// code 2 where one says something that has no meaning.
+const Environment &getEnvironment();
+
+} // namespace meshc::emulation
+
+#endif
