@@ -15,6 +15,7 @@ enum class ExitCode : int {
   Usage = 2,         ///< wrong flags
   Damaged = 4,       ///< a file is damaged, or needs another processor
   DoesNotFit = 5,    ///< not enough memory
+  RankLost = 6,      ///< another process of the run is missing or has ended
   Internal = 70,     ///< a defect of meshc
   Interrupted = 130, ///< stopped by SIGINT after a whole step
 };

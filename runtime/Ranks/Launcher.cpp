@@ -1,0 +1,220 @@
+#include "runtime/Ranks/Launcher.h"
+
+#include "runtime/Ranks/Ranks.h"
+#include "runtime/Ranks/Socket.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+/// For the other ranks to notice and report the end of one.
+static constexpr double graceSeconds = 8;
+
+/// What goes on to the ranks.
+static constexpr int forwardedSignals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                           SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+
+namespace {
+
+class Launcher {
+public:
+  int run(int64_t processes, const char *const *arguments);
+
+private:
+  struct Rank {
+    pid_t process = -1;
+    std::optional<int> status; ///< of waitpid, once it has ended
+    bool isKilled = false;     ///< by the launcher
+  };
+
+  bool start(int64_t rank, int64_t processes, const char *const *arguments,
+             const Socket &listener, const sigset_t &mask);
+  void collect();
+  void forward(int signal);
+  void sendToAll(int signal);
+  int getExitCode() const;
+  void reportCulprit(int code) const;
+
+  std::vector<Rank> ranks;
+  std::string job;
+  size_t numEnded = 0;
+  std::optional<size_t> firstBad;   ///< that did not end well
+  std::optional<Deadline> patience; ///< after which the rest is killed
+  int lastSignal = 0;               ///< forwarded
+};
+
+} // namespace
+
+bool Launcher::start(int64_t rank, int64_t processes,
+                     const char *const *arguments, const Socket &listener,
+                     const sigset_t &mask) {
+  const pid_t launcher = getpid();
+  const pid_t process = fork();
+  if (process != 0) {
+    if (process > 0)
+      ranks.emplace_back().process = process;
+    return process > 0;
+  }
+  // No rank survives the launcher, even where it is killed in between.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher)
+    _exit(int(ExitCode::RankLost));
+  // The terminal's signals come through the launcher, once.
+  setpgid(0, 0);
+  setenv("MESHC_RANK", std::to_string(rank).c_str(), 1);
+  setenv("MESHC_RANKS", std::to_string(processes).c_str(), 1);
+  setenv("MESHC_JOB", job.c_str(), 1);
+  setenv("MESHC_STORE", toString(getLocalAddress(listener)).c_str(), 1);
+  if (rank == 0) {
+    setenv("MESHC_STORE_LISTENER", std::to_string(listener.get()).c_str(), 1);
+    fcntl(listener.get(), F_SETFD, 0);
+  } else {
+    // What is typed is for rank 0.
+    const int nothing = open("/dev/null", O_RDONLY);
+    if (nothing >= 0)
+      dup2(nothing, STDIN_FILENO);
+  }
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  execv("/proc/self/exe", const_cast<char *const *>(arguments));
+  printError(
+      {ErrorCode::Internal,
+       fmt::format("cannot start rank {}: {}", rank, std::strerror(errno)),
+       ""});
+  _exit(int(ExitCode::Internal));
+}
+
+void Launcher::collect() {
+  int status;
+  pid_t process;
+  while ((process = waitpid(-1, &status, WNOHANG)) > 0)
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      if (ranks[rank].process != process)
+        continue;
+      ranks[rank].status = status;
+      ++numEnded;
+      const bool endedWell = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+      if (endedWell)
+        continue;
+      if (!firstBad)
+        firstBad = rank;
+      if (!patience)
+        patience = getDeadline(graceSeconds);
+    }
+}
+
+void Launcher::sendToAll(int signal) {
+  for (Rank &rank : ranks)
+    if (!rank.status) {
+      kill(rank.process, signal);
+      rank.isKilled |= signal == SIGKILL;
+    }
+}
+
+void Launcher::forward(int signal) {
+  sendToAll(signal);
+  if (signal == SIGTSTP)
+    raise(SIGSTOP);
+  else if (signal != SIGCONT)
+    lastSignal = signal;
+}
+
+int Launcher::getExitCode() const {
+  // Rank 0 speaks for all where it could.
+  for (const Rank &rank : ranks)
+    if (WIFEXITED(*rank.status) && WEXITSTATUS(*rank.status) != 0)
+      return WEXITSTATUS(*rank.status);
+  return firstBad ? int(ExitCode::RankLost) : 0;
+}
+
+void Launcher::reportCulprit(int code) const {
+  if (code != int(ExitCode::RankLost))
+    return;
+  // Whoever was killed, else whoever ended first.
+  size_t culprit = *firstBad;
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    if (WIFSIGNALED(*ranks[rank].status) && !ranks[rank].isKilled)
+      culprit = rank;
+  const int status = *ranks[culprit].status;
+  std::string how;
+  if (WIFSIGNALED(status))
+    how = fmt::format("was killed by signal {} ({})", WTERMSIG(status),
+                      strsignal(WTERMSIG(status)));
+  else if (WEXITSTATUS(status) != code)
+    how = fmt::format("ended with exit code {}", WEXITSTATUS(status));
+  else
+    return;
+  // Otherwise rank 0 has said that it was lost.
+  if (culprit == 0)
+    printError({ErrorCode::RankLost, "rank 0 ended before the others",
+                fmt::format("rank 0 {}", how)});
+  else
+    fmt::print(stderr, "meshc: note: rank {} {}\n", culprit, how);
+}
+
+int Launcher::run(int64_t processes, const char *const *arguments) {
+  Result<Socket> listener = listenOn({"127.0.0.1", 0});
+  if (!listener) {
+    printError(listener.getError());
+    return int(runtime::getExitCode(listener.getError().code));
+  }
+  job = getRandomDigits(24);
+
+  sigset_t watched;
+  sigset_t before;
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGCHLD);
+  for (int signal : forwardedSignals)
+    sigaddset(&watched, signal);
+  sigprocmask(SIG_BLOCK, &watched, &before);
+  std::fflush(nullptr);
+  for (int64_t rank = 0; rank < processes; ++rank)
+    if (!start(rank, processes, arguments, *listener, before)) {
+      printError({ErrorCode::DoesNotFit,
+                  fmt::format("cannot start rank {} of {}: {}", rank, processes,
+                              std::strerror(errno)),
+                  ""});
+      sendToAll(SIGKILL);
+      return int(ExitCode::DoesNotFit);
+    }
+  listener->close();
+
+  while (numEnded < ranks.size()) {
+    const timespec tick = {0, 100'000'000};
+    const int signal = sigtimedwait(&watched, nullptr, &tick);
+    if (signal > 0 && signal != SIGCHLD)
+      forward(signal);
+    collect();
+    if (patience && getSecondsUntil(*patience) <= 0)
+      sendToAll(SIGKILL);
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+
+  // A signal that has ended the ranks ends the launcher in the same way.
+  if (lastSignal != 0 && firstBad && WIFSIGNALED(*ranks[*firstBad].status) &&
+      WTERMSIG(*ranks[*firstBad].status) == lastSignal) {
+    signal(lastSignal, SIG_DFL);
+    raise(lastSignal);
+  }
+  const int code = getExitCode();
+  if (firstBad)
+    reportCulprit(code);
+  return code;
+}
+
+int runtime::launchRanks(int64_t processes, const char *const *arguments) {
+  return Launcher().run(processes, arguments);
+}

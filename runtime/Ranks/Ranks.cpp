@@ -1,0 +1,255 @@
+#include "runtime/Ranks/Ranks.h"
+
+#include "runtime/Ranks/StoreClient.h"
+#include "runtime/Ranks/StoreMessage.h"
+#include "runtime/Ranks/StoreServer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <random>
+#include <thread>
+
+#include <unistd.h>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+/// Rank 0 may be about to find the same error by itself.
+static constexpr auto ownErrorTime = std::chrono::milliseconds(300);
+/// For rank 0 to report before a launcher that has seen another rank end kills
+/// it.
+static constexpr double reportSeconds = 5;
+/// For the others to come to the same place: they may load data, or compute.
+static constexpr double agreeSeconds = 600;
+
+void runtime::printError(const Error &error) {
+  std::string text = fmt::format("meshc: error[MR{:04}]: {}\n", int(error.code),
+                                 error.message);
+  if (!error.note.empty())
+    text += fmt::format("meshc: note: {}\n", error.note);
+  // One call, so that the lines of several processes do not mix.
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+std::string runtime::getRandomDigits(size_t count) {
+  std::random_device random;
+  std::string digits;
+  while (digits.size() < count)
+    digits += fmt::format("{:08x}", random());
+  digits.resize(count);
+  return digits;
+}
+
+std::string runtime::getDigest(std::span<const std::byte> bytes) {
+  constexpr uint64_t prime = 0x100000001b3;
+  uint64_t hash = 0xcbf29ce484222325;
+  for (std::byte byte : bytes)
+    hash = (hash ^ uint64_t(byte)) * prime;
+  for (size_t rest = bytes.size(); rest > 0; rest >>= 8)
+    hash = (hash ^ (rest & 0xff)) * prime;
+  return fmt::format("{:016x}", hash);
+}
+
+Ranks::Ranks(RankIdentity identity, RanksOptions options)
+    : identity(std::move(identity)), joinSeconds(options.joinSeconds),
+      failureCallback(std::move(options.onFailure)) {}
+
+Ranks::~Ranks() = default;
+
+std::string Ranks::getHost() const {
+  return client ? client->getLocalAddress().host : "127.0.0.1";
+}
+
+Result<std::unique_ptr<Ranks>> Ranks::connect(RankIdentity identity,
+                                              RanksOptions options) {
+  const double silenceSeconds = options.silenceSeconds;
+  std::unique_ptr<Ranks> ranks(
+      new Ranks(std::move(identity), std::move(options)));
+  const RankIdentity &self = ranks->identity;
+  if (self.ranks == 1)
+    return ranks;
+  if (self.store.host.empty())
+    return Error{
+        ErrorCode::WrongRanks,
+        fmt::format("{} does not tell where rank 0 is", getName(self.source)),
+        "set MASTER_ADDR and MASTER_PORT, or give --rank, --ranks and --store"};
+  if (self.rank == 0) {
+    Socket listener(self.listener);
+    if (!listener.isOpen()) {
+      Result<Socket> opened = listenOn(self.store);
+      if (!opened)
+        return opened.getError();
+      listener = std::move(*opened);
+    }
+    ranks->server = std::make_unique<StoreServer>(
+        std::move(listener),
+        StoreServer::Options{self.ranks, self.job, silenceSeconds});
+  }
+  Result<std::unique_ptr<StoreClient>> client = StoreClient::connect(
+      self, getDeadline(ranks->joinSeconds), silenceSeconds,
+      [ranks = ranks.get()](const Error &error, bool isOver) {
+        ranks->onFailure(error, isOver);
+      });
+  if (!client)
+    return client.getError();
+  ranks->client = std::move(*client);
+  ranks->store = ranks->client.get();
+  return ranks;
+}
+
+Status Ranks::start() {
+  Status all = store->barrier("start", joinSeconds);
+  return all && identity.localRank < 0 ? findLocalRank() : all;
+}
+
+Status Ranks::findLocalRank() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  const std::string host = name.data();
+  auto getKey = [](int64_t rank) { return fmt::format("host/{}", rank); };
+  Status set = store->set(getKey(identity.rank), host);
+  identity.localRank = identity.localRanks = 0;
+  for (int64_t rank = 0; rank < identity.ranks && set; ++rank) {
+    Result<std::string> other = store->get(getKey(rank), joinSeconds);
+    if (!other)
+      return other.getError();
+    if (*other != host)
+      continue;
+    identity.localRank += rank < identity.rank;
+    ++identity.localRanks;
+  }
+  return set;
+}
+
+Status Ranks::agree(const Agreements &items) {
+  if (!client)
+    return Status::success();
+  const std::string stage = fmt::format("agree/{}", numAgreements++);
+  auto getKey = [&](int64_t rank) { return fmt::format("{}/{}", stage, rank); };
+  auto write = [](const Agreements &list) {
+    MessageWriter writer(StoreMessage::Set, 0);
+    writer.number(list.size());
+    for (const auto &[name, value] : list)
+      writer.text(name).text(value);
+    return writer.finish().substr(4);
+  };
+  Status set = store->set(getKey(identity.rank), write(items));
+  if (!set)
+    return set;
+  const std::string verdictKey = stage + "/verdict";
+  if (!isFirst()) {
+    Result<std::string> verdict = store->get(verdictKey, agreeSeconds);
+    if (!verdict)
+      return verdict.getError();
+    MessageReader reader(*verdict);
+    Error error = reader.error();
+    return error.message.empty() ? Status::success() : Status(error);
+  }
+
+  // By item, and by what the ranks have instead.
+  std::vector<std::vector<int64_t>> differing(items.size());
+  std::vector<std::string> found(items.size());
+  for (int64_t rank = 1; rank < identity.ranks; ++rank) {
+    Result<std::string> text = store->get(getKey(rank), agreeSeconds);
+    if (!text)
+      return text.getError();
+    MessageReader reader(*text);
+    std::map<std::string, std::string> others;
+    for (uint64_t count = reader.number(); count > 0 && reader.isValid();
+         --count) {
+      std::string name = reader.text();
+      others[std::move(name)] = reader.text();
+    }
+    for (size_t i = 0; i < items.size(); ++i) {
+      auto other = others.find(items[i].first);
+      const std::string value = other == others.end() ? "" : other->second;
+      if (value == items[i].second)
+        continue;
+      if (differing[i].empty())
+        found[i] = value;
+      differing[i].push_back(rank);
+    }
+  }
+  Error error;
+  for (size_t i = 0; i < items.size() && error.message.empty(); ++i) {
+    if (differing[i].empty())
+      continue;
+    const bool isOne = differing[i].size() == 1;
+    error = {ErrorCode::RanksDiffer,
+             fmt::format("{} and rank 0 differ in {}", listRanks(differing[i]),
+                         items[i].first),
+             fmt::format("rank 0 has '{}', {} '{}'", items[i].second,
+                         isOne ? listRanks(differing[i])
+                               : listRanks({differing[i][0]}),
+                         found[i])};
+  }
+  Status told = store->set(
+      verdictKey,
+      MessageWriter(StoreMessage::Error, 0).error(error).finish().substr(4));
+  if (!told)
+    return told;
+  return error.message.empty() ? Status::success() : Status(error);
+}
+
+Status Ranks::finish() {
+  if (!client)
+    return Status::success();
+  Status all = store->barrier("end", agreeSeconds);
+  if (!all)
+    return all;
+  client->leave();
+  client.reset();
+  store = &localStore;
+  // The others have arrived, and have only to leave.
+  if (server)
+    server->waitForEnd(getDeadline(reportSeconds));
+  server.reset();
+  return Status::success();
+}
+
+bool Ranks::prints(bool isOver) const {
+  // The launcher sees rank 0 end, and why.
+  return isFirst() || (isOver && identity.source != RankSource::Launcher);
+}
+
+void Ranks::onFailure(const Error &error, bool isOver) {
+  if (failureCallback)
+    return failureCallback(error);
+  if (isFirst())
+    std::this_thread::sleep_for(ownErrorTime);
+  if (isEnding.exchange(true))
+    return;
+  if (prints(isOver))
+    printError(error);
+  if (!isFirst())
+    client->waitForServer(getDeadline(reportSeconds));
+  _exit(int(getExitCode(error.code)));
+}
+
+int Ranks::end(const Error &error,
+               const std::function<void(const Error &)> &print) {
+  if (!client) {
+    print(error);
+    return int(getExitCode(error.code));
+  }
+  if (isEnding.exchange(true))
+    for (;;)
+      pause();
+  if (prints(/*isOver=*/false))
+    print(error);
+  Error told = error;
+  if (!isFirst() && error.code != ErrorCode::RankLost &&
+      error.code != ErrorCode::RanksDiffer &&
+      error.code != ErrorCode::Interrupted)
+    told.message = fmt::format("rank {}: {}", identity.rank, error.message);
+  client->fail(told);
+  if (!isFirst())
+    client->waitForServer(getDeadline(reportSeconds));
+  return int(getExitCode(error.code));
+}

@@ -1,0 +1,119 @@
+#ifndef MESHC_RUNTIME_RANKS_RANKS_H
+#define MESHC_RUNTIME_RANKS_RANKS_H
+
+/// The processes that run one program together, seen from one of them.
+///
+/// They find each other through the store that rank 0 keeps. Whatever ends one
+/// of them ends all, within a second or two and with one message:
+///
+///   rank 2 is killed        its connection to the store ends, rank 0 reports
+///                           "rank 2 ended before the others"
+///   rank 2 reports an error it hands it to rank 0, which reports it
+///   rank 0 is killed        the others notice by themselves and report it, or
+///                           leave it to the launcher of Launcher.h
+///
+/// Only rank 0 prints, so that an error that all of them have is read once.
+
+#include "runtime/Error.h"
+#include "runtime/Ranks/RankIdentity.h"
+#include "runtime/Ranks/Store.h"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace meshc::runtime {
+
+class StoreClient;
+class StoreServer;
+
+struct RanksOptions {
+  /// Until all ranks have to be there.
+  double joinSeconds = 120;
+  /// A machine that has not answered for so long counts as lost. (The end of a
+  /// process is noticed at once.)
+  double silenceSeconds = 10;
+  /// Called from another thread when the run has failed elsewhere, instead of
+  /// ending this process; for tests.
+  std::function<void(const Error &)> onFailure;
+};
+
+/// What two processes may have to be equal in, by name: "the program",
+/// "--seed".
+using Agreements = std::vector<std::pair<std::string, std::string>>;
+
+class Ranks {
+public:
+  /// Opens the store on rank 0 and connects to it. With one rank, nothing is
+  /// listened on.
+  /// Errors: CannotConnect, WrongRanks; each rank has to report its own.
+  static Result<std::unique_ptr<Ranks>> connect(RankIdentity identity,
+                                                RanksOptions options = {});
+  ~Ranks();
+
+  /// Waits until all ranks are there. Errors: MissingRank, naming those that
+  /// did not come in time.
+  Status start();
+
+  const RankIdentity &getIdentity() const { return identity; }
+  int64_t getRank() const { return identity.rank; }
+  int64_t getNumRanks() const { return identity.ranks; }
+  /// Among the processes on this machine.
+  int64_t getLocalRank() const { return identity.localRank; }
+  int64_t getNumLocalRanks() const { return identity.localRanks; }
+  /// Whether this one prints and writes for all.
+  bool isFirst() const { return identity.rank == 0; }
+  Store &getStore() { return *store; }
+  /// The address under which other ranks reach this machine.
+  std::string getHost() const;
+
+  /// Compares the same items on all ranks, and returns the same on all of them.
+  /// Errors: RanksDiffer, naming the first item in which ranks differ from
+  /// rank 0, and the ranks.
+  Status agree(const Agreements &items);
+
+  /// Ends the run in good order: waits for all ranks.
+  Status finish();
+
+  /// Ends the run because of an error: tells the others and, on rank 0, calls
+  /// `print`. Returns the exit code. Does not return where the end is already
+  /// under way in another thread.
+  int end(const Error &error, const std::function<void(const Error &)> &print);
+
+private:
+  Ranks(RankIdentity identity, RanksOptions options);
+
+  Status findLocalRank();
+  void onFailure(const Error &error, bool isOver);
+  /// Whether this rank has to print an error that ends the run.
+  bool prints(bool isOver) const;
+
+  RankIdentity identity;
+  double joinSeconds;
+  std::unique_ptr<StoreServer> server; ///< on rank 0
+  std::unique_ptr<StoreClient> client; ///< with more than one rank
+  LocalStore localStore;
+  Store *store = &localStore;
+  std::function<void(const Error &)> failureCallback;
+  std::atomic<bool> isEnding = false;
+  int64_t numAgreements = 0;
+};
+
+/// Prints an error as "meshc: error[MR0501]: ..." with its note.
+void printError(const Error &error);
+
+/// Random hexadecimal digits that nobody can guess.
+std::string getRandomDigits(size_t count);
+
+/// FNV-1a over 64 bits, of bytes and their number, as hexadecimal digits.
+std::string getDigest(std::span<const std::byte> bytes);
+
+} // namespace meshc::runtime
+
+#endif

@@ -1,0 +1,80 @@
+#ifndef MESHC_RUNTIME_RANKS_STORECLIENT_H
+#define MESHC_RUNTIME_RANKS_STORECLIENT_H
+
+#include "runtime/Ranks/RankIdentity.h"
+#include "runtime/Ranks/Socket.h"
+#include "runtime/Ranks/Store.h"
+#include "runtime/Ranks/StoreMessage.h"
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace meshc::runtime {
+
+/// One rank's connection to the store of rank 0. A thread reads it, so that the
+/// end of the run is noticed whatever the other threads do.
+class StoreClient : public Store {
+public:
+  /// Called once, from the thread that reads, when the run has failed; `isOver`
+  /// is set where the server is gone and everybody else notices by themselves.
+  using FailureCallback = std::function<void(const Error &, bool isOver)>;
+
+  /// Connects and says who this is; where nobody answers yet, or another run
+  /// does, it tries again until the deadline.
+  /// Errors: CannotConnect; WrongRanks where the server was told of other
+  /// ranks.
+  static Result<std::unique_ptr<StoreClient>>
+  connect(const RankIdentity &identity, Deadline deadline,
+          double silenceSeconds, FailureCallback onFailure);
+  ~StoreClient() override;
+
+  Status set(std::string_view key, std::string_view value) override;
+  Result<std::string> get(std::string_view key, double seconds) override;
+  Result<int64_t> add(std::string_view key, int64_t increment) override;
+  Status barrier(std::string_view name, double seconds) override;
+
+  /// Ends the run for everyone; returns when the server has told them, or is
+  /// gone.
+  void fail(const Error &error);
+  /// Leaves in good order; no other call follows.
+  void leave();
+  /// Waits until the server is gone.
+  void waitForServer(Deadline deadline);
+  /// This machine's end of the connection.
+  Address getLocalAddress() const { return runtime::getLocalAddress(socket); }
+
+private:
+  StoreClient(Socket socket, double silenceSeconds, FailureCallback onFailure);
+
+  void read();
+  /// Handles one message; false if it makes no sense.
+  bool handle(MessageReader &message);
+  void loseServer(const Error &error);
+  Result<std::string> request(MessageWriter &writer, uint32_t number);
+  uint32_t getNumber();
+  bool sendFrame(const std::string &frame);
+
+  Socket socket;
+  const double silenceSeconds;
+  FailureCallback onFailure;
+  std::mutex sending;
+  std::mutex mutex;
+  std::condition_variable changed;
+  uint32_t nextNumber = 1;
+  /// Requests under way; with their answer once it is there.
+  std::map<uint32_t, std::optional<Result<std::string>>> requests;
+  std::optional<Error> failure; ///< of the run
+  bool isLeaving = false;
+  bool isServerGone = false;
+  Socket wakeUp;
+  std::thread thread;
+};
+
+} // namespace meshc::runtime
+
+#endif

@@ -1,0 +1,419 @@
+#include "runtime/Ranks/StoreServer.h"
+
+#include "runtime/Ranks/Store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+using Clock = std::chrono::steady_clock;
+
+/// For a stranger to say Hello.
+static constexpr double helloSeconds = 5;
+/// Between looks at the clock.
+static constexpr int tickMilliseconds = 100;
+
+std::string runtime::listRanks(const std::vector<int64_t> &ranks) {
+  constexpr size_t maxListed = 8;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  const size_t listed = std::min(ranks.size(), maxListed);
+  for (size_t i = 0; i < listed; ++i)
+    text += fmt::format("{}{}",
+                        i == 0                  ? ""
+                        : i + 1 == ranks.size() ? " and "
+                                                : ", ",
+                        ranks[i]);
+  if (listed < ranks.size())
+    text += fmt::format(" and {} more", ranks.size() - listed);
+  return text;
+}
+
+StoreServer::StoreServer(Socket listener, Options options)
+    : listener(std::move(listener)), options(std::move(options)),
+      wakeUp(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  setNonBlocking(this->listener);
+  thread = std::thread([this] { serve(); });
+}
+
+StoreServer::~StoreServer() {
+  const uint64_t one = 1;
+  // An eventfd takes this write unless its counter is full.
+  [[maybe_unused]] ssize_t written = write(wakeUp.get(), &one, sizeof(one));
+  thread.join();
+}
+
+bool StoreServer::waitForEnd(Deadline deadline) {
+  while (numClients > 0 && getSecondsUntil(deadline) > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return numClients == 0;
+}
+
+void StoreServer::serve() {
+  for (;;) {
+    std::vector<pollfd> polls = {{wakeUp.get(), POLLIN, 0},
+                                 {listener.get(), POLLIN, 0}};
+    std::vector<Connection *> polled;
+    for (Connection &connection : connections) {
+      const bool hasUnsent = !connection.unsent.empty();
+      polls.push_back({connection.socket.get(),
+                       short(POLLIN | (hasUnsent ? POLLOUT : 0)), 0});
+      polled.push_back(&connection);
+    }
+    if (poll(polls.data(), polls.size(), tickMilliseconds) < 0)
+      continue; // interrupted
+    if (polls[0].revents)
+      return;
+    for (size_t i = 0; i < polled.size(); ++i) {
+      const short events = polls[i + 2].revents;
+      if (events & POLLOUT)
+        flush(*polled[i]);
+      if (events & (POLLIN | POLLHUP | POLLERR))
+        receive(*polled[i]);
+    }
+    if (polls[1].revents)
+      accept();
+    checkTimes(Clock::now());
+    closeBroken();
+  }
+}
+
+void StoreServer::accept() {
+  for (;;) {
+    Socket socket(::accept4(listener.get(), nullptr, nullptr,
+                            SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.isOpen())
+      return;
+    // Strangers may not keep the ranks out: the oldest of too many goes.
+    constexpr int64_t maxStrangers = 256;
+    int64_t strangers = 0;
+    for (Connection &connection : connections)
+      strangers += connection.rank < 0;
+    if (strangers >= maxStrangers)
+      std::find_if(connections.begin(), connections.end(),
+                   [](const Connection &connection) {
+                     return connection.rank < 0 && !connection.isBroken;
+                   })
+          ->isBroken = true;
+    connections.emplace_back();
+    connections.back().socket = std::move(socket);
+    connections.back().lastHeard = Clock::now();
+    closeBroken();
+  }
+}
+
+void StoreServer::receive(Connection &connection) {
+  std::array<char, 65536> bytes;
+  for (;;) {
+    const ssize_t got =
+        recv(connection.socket.get(), bytes.data(), bytes.size(), 0);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+      break;
+    if (got <= 0) {
+      connection.isBroken = true;
+      break;
+    }
+    connection.received.append(bytes.data(), size_t(got));
+    connection.lastHeard = Clock::now();
+    if (size_t(got) < bytes.size())
+      break;
+  }
+  bool tooLong = false;
+  while (std::optional<std::string> body = takeFrame(
+             connection.received,
+             connection.rank < 0 ? maxHelloBytes : maxStoreMessageBytes,
+             tooLong)) {
+    MessageReader message(*body);
+    handle(connection, message);
+    if (!message.isComplete()) {
+      connection.isBroken = true;
+      return;
+    }
+  }
+  connection.isBroken |= tooLong;
+}
+
+void StoreServer::greet(Connection &connection, MessageReader &message) {
+  const std::string magic = message.text();
+  const std::string job = message.text();
+  const uint64_t rank = message.number();
+  const uint64_t ranks = message.number();
+  std::string name = message.text();
+  if (!message.isComplete() || magic != storeMagic || rank >= ranks) {
+    connection.isBroken = true;
+    return;
+  }
+  auto turnAway = [&](ErrorCode code, std::string text) {
+    refuse(connection, message.getRequest(), {code, std::move(text), ""});
+    connection.isBroken = true;
+  };
+  if (job != options.job)
+    return turnAway(ErrorCode::CannotConnect,
+                    "the store there belongs to another run");
+  if (int64_t(ranks) != options.ranks)
+    return turnAway(ErrorCode::WrongRanks,
+                    fmt::format("rank {} was told of {} ranks, rank 0 of {}",
+                                rank, ranks, options.ranks));
+  if (!ranksSeen.insert(int64_t(rank)).second)
+    return turnAway(ErrorCode::WrongRanks,
+                    fmt::format("two processes were told rank {}", rank));
+  connection.rank = int64_t(rank);
+  connection.name = std::move(name);
+  ++numClients;
+  answer(connection, message.getRequest(), "");
+  // Whoever comes late learns that it is over.
+  if (failure)
+    sendTo(connection,
+           MessageWriter(StoreMessage::Notice, 0).error(*failure).finish());
+}
+
+void StoreServer::handle(Connection &connection, MessageReader &message) {
+  if (!message.isValid())
+    return;
+  const uint32_t request = message.getRequest();
+  if (connection.rank < 0) {
+    if (message.getKind() == StoreMessage::Hello)
+      greet(connection, message);
+    else
+      connection.isBroken = true;
+    return;
+  }
+  auto getSeconds = [&] { return double(message.number()) / 1e3; };
+  switch (message.getKind()) {
+  case StoreMessage::Set: {
+    const std::string key = message.text();
+    std::string value = message.text();
+    if (!message.isComplete())
+      return;
+    values[key] = std::move(value);
+    answer(connection, request, "");
+    wakeWaiters(key);
+    return;
+  }
+  case StoreMessage::Get: {
+    const std::string key = message.text();
+    const double seconds = getSeconds();
+    if (!message.isComplete())
+      return;
+    if (auto found = values.find(key); found != values.end())
+      answer(connection, request, found->second);
+    else if (failure)
+      refuse(connection, request, *failure);
+    else
+      waiters.push_back(
+          {&connection, request, false, key, getDeadline(seconds), seconds});
+    return;
+  }
+  case StoreMessage::Add: {
+    const std::string key = message.text();
+    const auto increment = int64_t(message.number());
+    if (!message.isComplete())
+      return;
+    int64_t sum = 0;
+    if (!addToNumber(values[key], increment, sum)) {
+      refuse(connection, request,
+             {ErrorCode::Internal,
+              fmt::format("'{}' of the store is no integer", key), ""});
+      return;
+    }
+    answer(connection, request, std::to_string(sum));
+    wakeWaiters(key);
+    return;
+  }
+  case StoreMessage::Barrier: {
+    const std::string name = message.text();
+    const double seconds = getSeconds();
+    if (message.isComplete())
+      arrive(connection, request, name, seconds);
+    return;
+  }
+  case StoreMessage::Ping:
+    sendTo(connection, MessageWriter(StoreMessage::Pong, request).finish());
+    return;
+  case StoreMessage::Fail: {
+    const Error error = message.error();
+    if (!message.isComplete())
+      return;
+    fail(error);
+    answer(connection, request, "");
+    return;
+  }
+  case StoreMessage::Bye:
+    connection.saidBye = true;
+    answer(connection, request, "");
+    return;
+  case StoreMessage::Hello:
+  case StoreMessage::Value:
+  case StoreMessage::Error:
+  case StoreMessage::Notice:
+  case StoreMessage::Pong:
+    connection.isBroken = true;
+    return;
+  }
+}
+
+void StoreServer::arrive(Connection &connection, uint32_t request,
+                         const std::string &name, double seconds) {
+  if (failure)
+    return refuse(connection, request, *failure);
+  std::set<int64_t> &arrived = barriers[name];
+  arrived.insert(connection.rank);
+  if (int64_t(arrived.size()) < options.ranks) {
+    waiters.push_back(
+        {&connection, request, true, name, getDeadline(seconds), seconds});
+    return;
+  }
+  // Complete: the name is free again.
+  barriers.erase(name);
+  answer(connection, request, "");
+  std::erase_if(waiters, [&](const Waiter &waiter) {
+    if (!waiter.isBarrier || waiter.key != name)
+      return false;
+    answer(*waiter.connection, waiter.request, "");
+    return true;
+  });
+}
+
+void StoreServer::answer(Connection &connection, uint32_t request,
+                         std::string_view value) {
+  sendTo(connection,
+         MessageWriter(StoreMessage::Value, request).text(value).finish());
+}
+
+void StoreServer::refuse(Connection &connection, uint32_t request,
+                         const Error &error) {
+  sendTo(connection,
+         MessageWriter(StoreMessage::Error, request).error(error).finish());
+}
+
+void StoreServer::sendTo(Connection &connection, std::string frame) {
+  connection.unsent += frame;
+  flush(connection);
+}
+
+void StoreServer::flush(Connection &connection) {
+  while (!connection.unsent.empty()) {
+    const ssize_t sent =
+        send(connection.socket.get(), connection.unsent.data(),
+             connection.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR)
+      continue;
+    if (sent < 0) {
+      connection.isBroken |= errno != EAGAIN && errno != EWOULDBLOCK;
+      return;
+    }
+    connection.unsent.erase(0, size_t(sent));
+  }
+}
+
+void StoreServer::wakeWaiters(const std::string &key) {
+  std::erase_if(waiters, [&](const Waiter &waiter) {
+    if (waiter.isBarrier || waiter.key != key)
+      return false;
+    answer(*waiter.connection, waiter.request, values[key]);
+    return true;
+  });
+}
+
+Error StoreServer::getMissing(const Waiter &waiter) const {
+  if (!waiter.isBarrier)
+    return {ErrorCode::MissingRank,
+            fmt::format("no rank has set '{}' within {:g} s", waiter.key,
+                        waiter.seconds),
+            ""};
+  const std::set<int64_t> &arrived = barriers.at(waiter.key);
+  std::vector<int64_t> missing;
+  bool neverCame = true;
+  for (int64_t rank = 0; rank < options.ranks; ++rank)
+    if (!arrived.count(rank)) {
+      missing.push_back(rank);
+      neverCame &= !ranksSeen.count(rank);
+    }
+  return {ErrorCode::MissingRank,
+          fmt::format("{} of {} did not {} within {:g} s", listRanks(missing),
+                      options.ranks,
+                      neverCame ? "start"
+                                : fmt::format("arrive at '{}'", waiter.key),
+                      waiter.seconds),
+          ""};
+}
+
+void StoreServer::checkTimes(Clock::time_point now) {
+  // A time in which this process was stopped says nothing about the others.
+  constexpr auto longestTick = std::chrono::seconds(1);
+  if (now - lastCheck > longestTick)
+    for (Connection &connection : connections)
+      connection.lastHeard += now - lastCheck;
+  lastCheck = now;
+  std::erase_if(waiters, [&](const Waiter &waiter) {
+    if (waiter.deadline > now)
+      return false;
+    refuse(*waiter.connection, waiter.request, getMissing(waiter));
+    return true;
+  });
+  for (Connection &connection : connections) {
+    const double silent =
+        std::chrono::duration<double>(now - connection.lastHeard).count();
+    if (connection.rank < 0) {
+      connection.isBroken |= silent > helloSeconds;
+    } else if (silent > options.silenceSeconds && !connection.isBroken) {
+      connection.isBroken = connection.saidBye = true;
+      fail({ErrorCode::RankLost,
+            fmt::format("rank {} has not answered for {:g} s", connection.rank,
+                        options.silenceSeconds),
+            connection.name});
+    }
+  }
+}
+
+void StoreServer::closeBroken() {
+  for (auto next = connections.begin(); next != connections.end();) {
+    auto connection = next++;
+    if (!connection->isBroken)
+      continue;
+    std::erase_if(waiters, [&](const Waiter &waiter) {
+      return waiter.connection == &*connection;
+    });
+    if (connection->rank >= 0 && !connection->saidBye) {
+      // fail() must not find it.
+      connection->saidBye = true;
+      fail({ErrorCode::RankLost,
+            fmt::format("rank {} ended before the others", connection->rank),
+            connection->name});
+    }
+    numClients -= connection->rank >= 0;
+    connections.erase(connection);
+  }
+}
+
+void StoreServer::fail(const Error &error) {
+  if (failure)
+    return;
+  failure = error;
+  const std::string notice =
+      MessageWriter(StoreMessage::Notice, 0).error(error).finish();
+  auto tell = [&](bool isFirst) {
+    for (Connection &connection : connections)
+      if (connection.rank >= 0 && (connection.rank == 0) == isFirst &&
+          !connection.isBroken)
+        sendTo(connection, notice);
+  };
+  tell(/*isFirst=*/false);
+  tell(/*isFirst=*/true);
+  for (const Waiter &waiter : waiters)
+    if (!waiter.connection->isBroken)
+      refuse(*waiter.connection, waiter.request, error);
+  waiters.clear();
+}

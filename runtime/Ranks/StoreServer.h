@@ -1,0 +1,104 @@
+#ifndef MESHC_RUNTIME_RANKS_STORESERVER_H
+#define MESHC_RUNTIME_RANKS_STORESERVER_H
+
+#include "runtime/Error.h"
+#include "runtime/Ranks/Socket.h"
+#include "runtime/Ranks/StoreMessage.h"
+
+#include <atomic>
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace meshc::runtime {
+
+/// The store of a run, kept by a thread of rank 0.
+///
+/// It also notices failures: a rank whose connection ends without a word, that
+/// stays silent for too long, or that says that it has failed, ends the run.
+/// Everyone is told then, rank 0 last, because the store ends with it, and
+/// every request from then on is answered with the same error.
+///
+/// What does not speak the protocol, belongs to another run or claims a rank
+/// that is taken is turned away and disturbs nobody.
+class StoreServer {
+public:
+  struct Options {
+    int64_t ranks = 1;
+    std::string job;
+    double silenceSeconds = 10; ///< of a rank before it counts as lost
+  };
+
+  /// Serves whoever connects to `listener` from now on.
+  StoreServer(Socket listener, Options options);
+  /// Tells nobody; see waitForEnd.
+  ~StoreServer();
+
+  /// Waits until all clients have gone; false if some are left in the end.
+  bool waitForEnd(Deadline deadline);
+
+private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Connection {
+    Socket socket;
+    int64_t rank = -1; ///< before Hello
+    std::string name;  ///< "process 123 on node1"
+    std::string received;
+    std::string unsent;
+    Clock::time_point lastHeard;
+    bool saidBye = false;
+    bool isBroken = false; ///< to be closed
+  };
+  /// A request that waits for a value or for others at a barrier.
+  struct Waiter {
+    Connection *connection;
+    uint32_t request;
+    bool isBarrier;
+    std::string key;
+    Clock::time_point deadline;
+    double seconds;
+  };
+
+  void serve();
+  void accept();
+  void receive(Connection &connection);
+  void handle(Connection &connection, MessageReader &message);
+  void greet(Connection &connection, MessageReader &message);
+  void arrive(Connection &connection, uint32_t request, const std::string &name,
+              double seconds);
+  void answer(Connection &connection, uint32_t request, std::string_view value);
+  void refuse(Connection &connection, uint32_t request, const Error &error);
+  void sendTo(Connection &connection, std::string frame);
+  void flush(Connection &connection);
+  void wakeWaiters(const std::string &key);
+  void checkTimes(Clock::time_point now);
+  void closeBroken();
+  /// Ends the run for everyone.
+  void fail(const Error &error);
+  Error getMissing(const Waiter &waiter) const;
+
+  Socket listener;
+  const Options options;
+  Socket wakeUp; ///< readable when the thread is to stop
+  std::list<Connection> connections;
+  std::map<std::string, std::string, std::less<>> values;
+  std::list<Waiter> waiters;
+  std::map<std::string, std::set<int64_t>, std::less<>> barriers;
+  std::set<int64_t> ranksSeen;
+  std::optional<Error> failure;
+  Clock::time_point lastCheck = Clock::now();
+  std::atomic<int64_t> numClients = 0; ///< that have said Hello
+  std::thread thread;
+};
+
+/// "rank 2", "ranks 1 and 3", "ranks 0, 1 and 5"; long lists are cut short.
+std::string listRanks(const std::vector<int64_t> &ranks);
+
+} // namespace meshc::runtime
+
+#endif
