@@ -219,6 +219,11 @@ private:
   void setIteration(OpBuilder &builder);
   void setChunks(OpBuilder &builder);
   Value both(OpBuilder &builder, Value a, Value b);
+  Value mayStore(OpBuilder &builder, Value condition) {
+    return both(builder, condition, both(builder, isActive, isRow));
+  }
+  void accumulate(OpBuilder &builder, unsigned member, size_t chunk, Value term,
+                  Partials &accumulated);
   void ifAll(OpBuilder &builder, Value condition,
              llvm::function_ref<void(OpBuilder &)> body);
 
@@ -268,6 +273,7 @@ private:
   Value thread;      ///< in its group
   Value split;       ///< null if there is one
   Value isActive;    ///< whether the group has an iteration; null: always
+  Value isRow;       ///< whether it has the row; null: always
   Value columnBlock; ///< null if there is one
   SmallVector<Chunk> chunks;
   int64_t numSlots = 0; ///< of shared memory, one value per warp each
@@ -654,13 +660,8 @@ void GpuKernelBuilder::emitKeptStage(OpBuilder &builder, unsigned stageIndex,
       elements->beginChunk(builder, shape.lanes, stageIndex);
     addTerms(builder, stageIndex, chunk, partials);
     for (unsigned member : stage.updates) {
-      // One accumulator per chunk, in the order of getNeutralAccumulators.
-      const size_t place =
-          size_t(llvm::find(accumulators, member) - accumulators.begin());
-      Value &accumulator = accumulated[place * chunks.size() + number];
-      accumulator =
-          combine(builder, member, accumulator,
-                  elements->broadcast(elements->getTerm(members()[member])));
+      Value term = elements->broadcast(elements->getTerm(members()[member]));
+      accumulate(builder, member, number, term, accumulated);
     }
     stored.push_back(getStored(stageIndex));
     chunk.scope = elements->leaveChunk();
@@ -671,7 +672,7 @@ void GpuKernelBuilder::emitKeptStage(OpBuilder &builder, unsigned stageIndex,
     for (auto [dim, position] :
          llvm::zip_equal(schedule.getColumns(), chunk.positions))
       elements->setPosition(dim, position);
-    ifAll(builder, both(builder, chunk.isValid, isActive),
+    ifAll(builder, mayStore(builder, chunk.isValid),
           [&, &chunk = chunk, &values = values](OpBuilder &inner) {
             elements->resumeChunk(std::move(*chunk.scope), inner, shape.lanes,
                                   stageIndex);
@@ -712,8 +713,9 @@ void GpuKernelBuilder::emitLoopedStage(OpBuilder &builder, unsigned stageIndex,
   // No chunk begins in the branch, so the builder of this one serves.
   if (!values.empty()) {
     ElementBuilder::Scope scope = elements->leaveChunk();
-    if (isActive) {
-      auto branch = scf::IfOp::create(inner, loc, isActive, /*withElse=*/false);
+    if (Value condition = mayStore(inner, {})) {
+      auto branch =
+          scf::IfOp::create(inner, loc, condition, /*withElse=*/false);
       elements->resumeChunk(std::move(scope),
                             OpBuilder(branch.thenBlock()->getTerminator()),
                             shape.lanes, stageIndex);
@@ -746,11 +748,7 @@ void GpuKernelBuilder::emitStage(OpBuilder &builder, unsigned stageIndex,
     Value total = reduceLanes(builder, member, partial);
     if (isAccumulator(member)) {
       // Threads are combined once, after all rows.
-      const size_t place =
-          size_t(llvm::find(accumulators, member) - accumulators.begin());
-      Value &accumulator =
-          accumulated[place * std::max<size_t>(chunks.size(), 1)];
-      accumulator = combine(builder, member, accumulator, total);
+      accumulate(builder, member, 0, total, accumulated);
       continue;
     }
     finished.push_back(member);
@@ -763,16 +761,26 @@ void GpuKernelBuilder::emitStage(OpBuilder &builder, unsigned stageIndex,
         combine(builder, member, elements->getInit(members()[member]), total));
 }
 
+/// Adds `term` to an accumulator: one per chunk, in the order of
+/// getNeutralAccumulators.
+void GpuKernelBuilder::accumulate(OpBuilder &builder, unsigned member,
+                                  size_t chunk, Value term,
+                                  Partials &accumulated) {
+  const size_t place =
+      size_t(llvm::find(accumulators, member) - accumulators.begin());
+  Value &accumulator =
+      accumulated[place * std::max<size_t>(chunks.size(), 1) + chunk];
+  Value sum = combine(builder, member, accumulator, term);
+  accumulator = isRow ? Value(arith::SelectOp::create(builder, loc, isRow, sum,
+                                                      accumulator))
+                      : sum;
+}
+
 void GpuKernelBuilder::emitRowResults(OpBuilder &builder,
                                       Partials &accumulated) {
-  for (unsigned member : schedule.getRowUpdates()) {
-    const size_t place =
-        size_t(llvm::find(accumulators, member) - accumulators.begin());
-    Value &accumulator =
-        accumulated[place * std::max<size_t>(chunks.size(), 1)];
-    accumulator = combine(builder, member, accumulator,
-                          elements->getTerm(members()[member]));
-  }
+  for (unsigned member : schedule.getRowUpdates())
+    accumulate(builder, member, 0, elements->getTerm(members()[member]),
+               accumulated);
   if (schedule.getRowStores().empty())
     return;
   SmallVector<Value> values;
@@ -784,7 +792,7 @@ void GpuKernelBuilder::emitRowResults(OpBuilder &builder,
   if (shape.groupThreads > 1)
     isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
                                     thread, constant(0));
-  ifAll(builder, both(builder, isFirst, isActive), [&](OpBuilder &inner) {
+  ifAll(builder, mayStore(builder, isFirst), [&](OpBuilder &inner) {
     OpBuilder outer = elements->getRowBuilder();
     elements->getRowBuilder() = inner;
     for (auto [index, value] : llvm::zip_equal(schedule.getRowStores(), values))
@@ -977,11 +985,13 @@ void GpuKernelBuilder::emitSum(const LaunchShape &mainShape,
     Value rest =
         arith::SelectOp::create(body, loc, isValid, number, constant(0));
     Cluster::Dims dims = cluster.getResultDims(info);
-    for (size_t i = dims.size(); i-- > 0;) {
-      auto [quotient, position] = divide(body, rest, type.getDimSize(i));
+    // Dimensions that are one have one position.
+    for (unsigned dim : llvm::reverse(dims)) {
+      if (dim == Cluster::unit)
+        continue;
+      auto [quotient, position] = divide(body, rest, cluster.getSizes()[dim]);
+      elements->setPosition(dim, position);
       rest = quotient;
-      if (dims[i] != Cluster::unit)
-        elements->setPosition(dims[i], position);
     }
 
     const bool hasColumns = elements->hasColumns(dims);
@@ -1056,13 +1066,19 @@ void GpuKernelBuilder::emitMain() {
     accumulated = emitRow(builder, accumulated);
   } else {
     Value first = constant(0), last = constant(shape.summedRows);
+    // What threads of a warp do together all of them have to reach, so that
+    // groups of the same warp go through as many rows, the last one also
+    // through some that are not there.
+    const bool isEven = shape.summedRows % shape.rowsPerSplit == 0;
+    const bool masksRows = !isEven && shape.groupThreads < warpThreads;
     if (split) {
       first = arith::MulIOp::create(builder, loc, split,
                                     constant(shape.rowsPerSplit));
-      last = arith::MinUIOp::create(
-          builder, loc, last,
-          arith::AddIOp::create(builder, loc, first,
-                                constant(shape.rowsPerSplit)));
+      last = arith::AddIOp::create(builder, loc, first,
+                                   constant(shape.rowsPerSplit));
+      if (!isEven && !masksRows)
+        last = arith::MinUIOp::create(builder, loc, last,
+                                      constant(shape.summedRows));
     }
     auto loop =
         scf::ForOp::create(builder, loc, first, last, constant(1), accumulated,
@@ -1073,6 +1089,11 @@ void GpuKernelBuilder::emitMain() {
     Operation *end = yielded.getDefiningOp();
     body.setInsertionPoint(end);
     Value rest = loop.getInductionVar();
+    if (masksRows) {
+      isRow = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::ult, rest,
+                                    constant(shape.summedRows));
+      rest = arith::SelectOp::create(body, loc, isRow, rest, constant(0));
+    }
     ArrayRef<unsigned> summed = schedule.getSummed();
     for (unsigned dim : llvm::reverse(summed)) {
       auto [quotient, position] = divide(body, rest, cluster.getSizes()[dim]);
@@ -1087,6 +1108,7 @@ void GpuKernelBuilder::emitMain() {
       gpu::BarrierOp::create(body, loc);
     scf::YieldOp::create(body, loc, results);
     end->erase();
+    isRow = {};
     accumulated = llvm::to_vector_of<Value>(loop.getResults());
   }
   emitTail(builder);

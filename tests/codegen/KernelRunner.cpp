@@ -1,6 +1,8 @@
 #include "tests/codegen/KernelRunner.h"
 
 #include "codegen/ExecTypes.h"
+#include "codegen/GpuImages.h"
+#include "codegen/KernelTarget.h"
 #include "dialect/interpreter/SPMDInterpreter.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -28,23 +30,29 @@ struct TableEntry {
 };
 } // namespace
 
+bool KernelRunner::parse(const std::string &text, bool hasGeluEpilogue) {
+  context = makeContext();
+  module = testing::parse(*context, text);
+  if (!module) {
+    ADD_FAILURE() << "does not parse:\n" << text;
+    return false;
+  }
+  program = module->lookupSymbol<spmd::ProgramOp>("p");
+  FailureOr<std::vector<Step>> formed =
+      codegen::formSteps(program, hasGeluEpilogue);
+  if (failed(formed)) {
+    ADD_FAILURE() << "no steps for\n" << text;
+    return false;
+  }
+  steps = std::move(*formed);
+  return true;
+}
+
 std::unique_ptr<KernelRunner> KernelRunner::create(const std::string &text,
                                                    llvm::StringRef cpu) {
   std::unique_ptr<KernelRunner> runner(new KernelRunner);
-  runner->context = makeContext();
-  runner->module = parse(*runner->context, text);
-  if (!runner->module) {
-    ADD_FAILURE() << "does not parse:\n" << text;
+  if (!runner->parse(text, /*hasGeluEpilogue=*/true))
     return nullptr;
-  }
-  runner->program = runner->module->lookupSymbol<spmd::ProgramOp>("p");
-  FailureOr<std::vector<Step>> steps = codegen::formSteps(
-      runner->program, /*hasGeluEpilogue=*/true);
-  if (failed(steps)) {
-    ADD_FAILURE() << "no steps for\n" << text;
-    return nullptr;
-  }
-  runner->steps = std::move(*steps);
   OwningOpRef<ModuleOp> kernels =
       ModuleOp::create(UnknownLoc::get(runner->context.get()));
   for (auto [index, step] : llvm::enumerate(runner->steps)) {
@@ -67,6 +75,51 @@ std::unique_ptr<KernelRunner> KernelRunner::create(const std::string &text,
   }
   runner->object = *object;
   return runner->link() ? std::move(runner) : nullptr;
+}
+
+/// Whether each operand of a kernel may lie where another one does.
+static SmallVector<bool> getSharing(const Step &step) {
+  SmallVector<bool> isShared(step.inputs.size() + step.outputs.size(), false);
+  for (auto [output, inputs] : llvm::enumerate(step.mayShare))
+    for (unsigned input : inputs)
+      isShared[input] = isShared[step.inputs.size() + output] = true;
+  return isShared;
+}
+
+std::unique_ptr<KernelRunner> KernelRunner::createGpu(const std::string &text) {
+  std::unique_ptr<KernelRunner> runner(new KernelRunner);
+  if (!runner->parse(text, /*hasGeluEpilogue=*/false))
+    return nullptr;
+  OwningOpRef<ModuleOp> kernels =
+      ModuleOp::create(UnknownLoc::get(runner->context.get()));
+  codegen::GpuKernels target(*kernels);
+  runner->gpuKernels.resize(runner->steps.size());
+  for (auto [index, step] : llvm::enumerate(runner->steps)) {
+    if (step.kind != Step::Kind::Kernel)
+      continue;
+    auto kernel = target.emitKernel(step, "kernel_" + std::to_string(index),
+                                    getSharing(step));
+    if (failed(kernel) || failed(verify(*kernels))) {
+      ADD_FAILURE() << "no GPU kernel for step " << index << " of\n" << text;
+      return nullptr;
+    }
+    runner->gpuKernels[index] = *kernel;
+  }
+  auto images = codegen::compileGpuImages(
+      *kernels->getOps<gpu::GPUModuleOp>().begin(), {"host"});
+  if (failed(images)) {
+    ADD_FAILURE() << "GPU kernels do not compile\n" << text;
+    return nullptr;
+  }
+  const std::vector<uint8_t> &data = images->front().data;
+  std::string error;
+  runner->image = emulation::HostImage::load(
+      {reinterpret_cast<const char *>(data.data()), data.size()}, error);
+  if (!runner->image) {
+    ADD_FAILURE() << error;
+    return nullptr;
+  }
+  return runner;
 }
 
 KernelRunner::~KernelRunner() {
@@ -124,14 +177,27 @@ size_t KernelRunner::countFunctions() const {
 
 //===-- Memory ------------------------------------------------------------===//
 
+/// What lies around every tensor, and in it before it is written.
+static constexpr char filling = 0x5a;
+static constexpr size_t guardBytes = 64;
+
 static KernelRunner::Block makeBlock(RankedTensorType type) {
-  size_t bytes = size_t(codegen::getBytes(type));
   KernelRunner::Block block;
-  block.bytes.reset(new char[bytes + 128]);
-  block.data = block.bytes.get() +
-               (64 - reinterpret_cast<uintptr_t>(block.bytes.get()) % 64) % 64;
-  std::fill_n(block.data, bytes, char(0x5a));
+  block.size = size_t(codegen::getBytes(type));
+  const size_t bytes = block.size + 3 * guardBytes;
+  block.bytes.reset(new char[bytes]);
+  std::fill_n(block.bytes.get(), bytes, filling);
+  const auto start = reinterpret_cast<uintptr_t>(block.bytes.get());
+  block.data = block.bytes.get() + guardBytes + (64 - start % 64) % 64;
   return block;
+}
+
+bool KernelRunner::Block::isIntact() const {
+  auto isFilled = [](const char *begin) {
+    return std::all_of(begin, begin + guardBytes,
+                       [](char byte) { return byte == filling; });
+  };
+  return isFilled(data - guardBytes) && isFilled(data + size);
 }
 
 using Element = interpreter::Scalar<interpreter::F64>;
@@ -226,6 +292,39 @@ void KernelRunner::runKernel(unsigned index, ArrayRef<int64_t> coordinates) {
   }
 }
 
+void KernelRunner::runGpuKernel(unsigned index, ArrayRef<int64_t> coordinates) {
+  const Step &step = steps[index];
+  const codegen::EmittedKernel &kernel = gpuKernels[index];
+  std::vector<void *> operands;
+  for (Value value : llvm::concat<const Value>(step.inputs, step.outputs))
+    operands.push_back(blocks.at(value).data);
+  Block workspace;
+  if (kernel.workspaceBytes > 0) {
+    workspace = makeBlock(RankedTensorType::get(
+        {int64_t(kernel.workspaceBytes)}, IntegerType::get(context.get(), 8)));
+    operands.push_back(workspace.data);
+  }
+  std::vector<int64_t> places(coordinates.begin(), coordinates.end());
+  std::vector<void *> parameters;
+  for (void *&operand : operands)
+    parameters.push_back(&operand);
+  for (int64_t &place : places)
+    parameters.push_back(&place);
+  for (const codegen::KernelLaunch &launch : kernel.launches) {
+    emulation::KernelFunction function = image->find(launch.symbol);
+    ASSERT_TRUE(function) << launch.symbol;
+    ASSERT_EQ(emulation::launch(
+                  function, launch.symbol, launch.grid, int32_t(launch.block),
+                  int32_t(launch.sharedBytes), parameters.data(), order),
+              "");
+  }
+  EXPECT_TRUE(!workspace.data || workspace.isIntact())
+      << kernel.symbol << " writes beside its workspace";
+  for (Value value : llvm::concat<const Value>(step.inputs, step.outputs))
+    EXPECT_TRUE(blocks.at(value).isIntact())
+        << kernel.symbol << " writes beside an operand";
+}
+
 /// result = activation(a * b + addend + bias) in f64, rounded once.
 void KernelRunner::runMatmul(const Step &step) {
   auto contraction = cast<linalg::GenericOp>(step.ops.front());
@@ -279,7 +378,9 @@ void KernelRunner::run(F64State &state, std::vector<int64_t> coordinates) {
           << "a step reads what no earlier step "
              "computes";
     allocate(unsigned(index));
-    if (step.kind == Step::Kind::Kernel)
+    if (step.kind == Step::Kind::Kernel && image)
+      runGpuKernel(unsigned(index), coordinates);
+    else if (step.kind == Step::Kind::Kernel)
       runKernel(unsigned(index), coordinates);
     else if (step.kind == Step::Kind::Matmul)
       runMatmul(step);
@@ -345,15 +446,29 @@ static void expectClose(const std::string &name, const F64Tensor &actual,
 
 void meshc::testing::expectAgreement(const ProgramText &text, F64State state,
                                      double tolerance, unsigned seed) {
-  std::unique_ptr<KernelRunner> runner = KernelRunner::create(text.str());
-  ASSERT_TRUE(runner);
-  auto program = runner->getModule().lookupSymbol<spmd::ProgramOp>("p");
+  std::unique_ptr<KernelRunner> cpu = KernelRunner::create(text.str());
+  ASSERT_TRUE(cpu);
+  auto program = cpu->getModule().lookupSymbol<spmd::ProgramOp>("p");
   fillInputs(program, state, seed);
   F64State expected = state;
   ASSERT_TRUE(succeeded(interpreter::runProgram(program, expected)));
-  runner->run(state);
-  for (const auto &[name, tensor] : expected.outputs)
-    expectClose(name, state.outputs.at(name), tensor, tolerance);
+  auto expectOutputs = [&](KernelRunner &runner) {
+    F64State actual = state;
+    runner.run(actual);
+    for (const auto &[name, tensor] : expected.outputs)
+      expectClose(name, actual.outputs.at(name), tensor, tolerance);
+  };
+  expectOutputs(*cpu);
+  std::unique_ptr<KernelRunner> gpu = KernelRunner::createGpu(text.str());
+  ASSERT_TRUE(gpu);
+  using emulation::FiberOrder;
+  for (FiberOrder order :
+       {FiberOrder{FiberOrder::forward}, FiberOrder{FiberOrder::backward},
+        FiberOrder{FiberOrder::random, seed}}) {
+    SCOPED_TRACE("GPU kernels, order " + std::to_string(order.kind));
+    gpu->setOrder(order);
+    expectOutputs(*gpu);
+  }
   if (::testing::Test::HasFailure())
     std::cerr << text.str();
 }

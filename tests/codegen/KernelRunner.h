@@ -5,6 +5,7 @@
 #include "codegen/Steps.h"
 #include "tests/codegen/ProgramText.h"
 #include "tests/dialect/Programs.h"
+#include "tests/emulation/Fibers.h"
 
 #include <memory>
 
@@ -22,7 +23,12 @@ public:
   /// fails.
   static std::unique_ptr<KernelRunner> create(const std::string &text,
                                               llvm::StringRef cpu = "native");
+  /// The same for kernels for GPUs, whose threads run as fibers.
+  static std::unique_ptr<KernelRunner> createGpu(const std::string &text);
   ~KernelRunner();
+
+  /// In which order the threads of GPU kernels take their turns.
+  void setOrder(emulation::FiberOrder newOrder) { order = newOrder; }
 
   /// Sets state.outputs from state.inputs. Tensors are one device's blocks.
   void run(F64State &state, std::vector<int64_t> coordinates = {0});
@@ -39,6 +45,9 @@ public:
   struct Block {
     std::shared_ptr<char[]> bytes;
     char *data = nullptr;
+    size_t size = 0;
+    /// Whether nothing was written in front of it or behind it.
+    bool isIntact() const;
   };
   using Function = void (*)(void *const *, const int64_t *, int64_t, int64_t);
   Function getFunction(unsigned step) const { return functions[step]; }
@@ -46,7 +55,9 @@ public:
 
 private:
   KernelRunner() = default;
+  bool parse(const std::string &text, bool hasGeluEpilogue);
   bool link();
+  void runGpuKernel(unsigned step, llvm::ArrayRef<int64_t> coordinates);
   void runKernel(unsigned step, llvm::ArrayRef<int64_t> coordinates);
   void runMatmul(const codegen::Step &step);
   void allocate(unsigned step);
@@ -57,13 +68,17 @@ private:
   std::vector<codegen::Step> steps;
   std::vector<int64_t> extents;
   std::vector<Function> functions;
+  std::vector<codegen::EmittedKernel> gpuKernels; ///< by step
+  std::optional<emulation::HostImage> image;
+  emulation::FiberOrder order;
   std::string object;
   void *library = nullptr;
   llvm::DenseMap<mlir::Value, Block> blocks;
 };
 
-/// Expects that what the kernels compute is what the interpreter computes in
-/// f64, elements differing by at most `tolerance` of the largest of the tensor.
+/// Expects that what the kernels compute, on the processor and as GPU kernels
+/// under several orders of threads, is what the interpreter computes in f64,
+/// elements differing by at most `tolerance` of the largest of the tensor.
 /// Inputs that `state` lacks are drawn from `seed`: normal floats, integers
 /// from [0, 3).
 void expectAgreement(const ProgramText &text, F64State state = {},

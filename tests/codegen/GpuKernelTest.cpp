@@ -1,0 +1,468 @@
+// What only GPU kernels do: several warps per row, rows that do not fit into
+// registers, sums in two launches, tails, types that shuffles do not know, and
+// what PTX looks like. Sizes as of real models are in the range of fibers.
+
+#include "codegen/GpuImages.h"
+#include "codegen/KernelTarget.h"
+#include "codegen/MoveKernels.h"
+#include "runtime/Executable.h"
+#include "runtime/GpuKernels.h"
+#include "tests/codegen/KernelRunner.h"
+
+#include "mlir/IR/Verifier.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include "gmock/gmock.h"
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <regex>
+
+using namespace meshc;
+using namespace meshc::testing;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+namespace {
+
+const std::string lowest = "0xFF800000";
+
+ProgramText getSoftmax(int64_t rows, int64_t columns) {
+  ProgramText text;
+  text.dim("b", rows);
+  text.dim("d", columns);
+  text.input("x", "b d");
+  text.reduce("m", "b", {"x"}, "arith.maximumf", lowest);
+  text.pointwise("c", "b d", {"x", "m"}, "%r = arith.subf %a0, %a1 : f32");
+  text.pointwise("e", "b d", {"c"}, "%r = math.exp %a0 : f32");
+  text.reduce("s", "b", {"e"}, "arith.addf", "0.0");
+  text.pointwise("y", "b d", {"e", "s"}, "%r = arith.divf %a0, %a1 : f32");
+  text.output("y");
+  return text;
+}
+
+/// The shape of a normalisation's backward pass: a row's sum goes into its
+/// columns, and columns are summed over all rows.
+ProgramText getNormGradient(int64_t rows, int64_t columns) {
+  ProgramText text;
+  text.dim("b", rows);
+  text.dim("d", columns);
+  text.input("x", "b d");
+  text.input("g", "b d");
+  text.input("w", "d");
+  text.pointwise("gw", "b d", {"g", "w"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.reduce("s", "b", {"gw"}, "arith.addf", "0.0");
+  text.pointwise("dx", "b d", {"gw", "s", "x"},
+                 "%t = arith.mulf %a1, %a2 : f32\n"
+                 "%r = arith.subf %a0, %t : f32");
+  text.pointwise("gx", "b d", {"g", "x"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.reduce("dw", "d", {"gx"}, "arith.addf", "0.0");
+  text.reduce("db", "d", {"g"}, "arith.addf", "0.0");
+  text.output("dx");
+  text.output("dw");
+  text.output("db");
+  return text;
+}
+
+class GpuRows : public ::testing::TestWithParam<std::pair<int64_t, int64_t>> {};
+
+// A warp per row; several warps; with a remainder; too long for registers.
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, GpuRows,
+    ::testing::Values(std::pair(3, 1024), std::pair(5, 1028),
+                      std::pair(2, 4096), std::pair(2, 4100),
+                      std::pair(3, 5001), std::pair(1, 16384),
+                      std::pair(1, 33000), std::pair(2, 40004)));
+
+TEST_P(GpuRows, Softmax) {
+  expectAgreement(getSoftmax(GetParam().first, GetParam().second));
+}
+
+TEST_P(GpuRows, SumsOfWholeTensors) {
+  ProgramText text;
+  text.dim("b", GetParam().first);
+  text.dim("d", GetParam().second);
+  text.input("x", "b d");
+  text.reduce("s", "", {"x"}, "arith.addf", "0.25");
+  text.output("s");
+  expectAgreement(text, {}, 1e-4);
+}
+
+class GpuColumns
+    : public ::testing::TestWithParam<std::pair<int64_t, int64_t>> {};
+
+// One part; several; of unequal length in one warp, and in several.
+INSTANTIATE_TEST_SUITE_P(Sizes, GpuColumns,
+                         ::testing::Values(std::pair(3, 512), std::pair(8, 64),
+                                           std::pair(37, 7), std::pair(101, 10),
+                                           std::pair(67, 256),
+                                           std::pair(41, 1500),
+                                           std::pair(19, 4096)));
+
+TEST_P(GpuColumns, NormGradient) {
+  expectAgreement(getNormGradient(GetParam().first, GetParam().second), {},
+                  1e-5);
+}
+
+TEST_P(GpuColumns, Sums) {
+  ProgramText text;
+  text.dim("b", GetParam().first);
+  text.dim("d", GetParam().second);
+  text.input("x", "b d");
+  text.reduce("s", "d", {"x"}, "arith.addf", "0.5");
+  text.reduce("m", "d", {"x"}, "arith.maximumf", "-1.0");
+  text.output("s");
+  text.output("m");
+  expectAgreement(text, {}, 1e-5);
+}
+
+TEST_P(GpuColumns, Transposes) {
+  ProgramText text;
+  text.dim("b", GetParam().first);
+  text.dim("d", GetParam().second);
+  text.input("x", "b d");
+  text.input("w", "d");
+  text.pointwise("y", "d b", {"x", "w"}, "%r = arith.addf %a0, %a1 : f32");
+  text.output("y");
+  expectAgreement(text);
+}
+
+TEST(GpuKernels, sums_across_rows_longer_than_registers_are_an_error) {
+  const std::string text = getNormGradient(2, 40000).str();
+  auto context = makeContext();
+  auto module = parse(*context, text);
+  auto steps = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
+                                  /*hasGeluEpilogue=*/false);
+  ASSERT_TRUE(mlir::succeeded(steps));
+  auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
+  codegen::GpuKernels target(*kernels);
+  std::string message;
+  mlir::ScopedDiagnosticHandler handler(context.get(),
+                                        [&](mlir::Diagnostic &diagnostic) {
+                                          message += diagnostic.str();
+                                          return mlir::success();
+                                        });
+  bool failed = false;
+  for (const codegen::Step &step : *steps)
+    failed |= mlir::failed(target.emitKernel(
+        step, "k",
+        llvm::SmallVector<bool>(step.inputs.size() + step.outputs.size(),
+                                false)));
+  EXPECT_TRUE(failed);
+  EXPECT_THAT(message, HasSubstr("sums across rows of more than 32768 columns "
+                                 "are not built for GPUs yet"));
+}
+
+//===-- Types -------------------------------------------------------------===//
+
+struct TypeCase {
+  const char *type, *add, *zero, *combine;
+};
+
+class GpuTypes : public ::testing::TestWithParam<TypeCase> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, GpuTypes,
+    ::testing::Values(TypeCase{"f64", "arith.addf", "0.0", "arith.mulf"},
+                      TypeCase{"i32", "arith.addi", "0", "arith.muli"},
+                      TypeCase{"i64", "arith.addi", "0", "arith.muli"}),
+    [](const auto &info) { return std::string(info.param.type); });
+
+TEST_P(GpuTypes, RowsColumnsAndTails) {
+  const auto [type, add, zero, combine] = GetParam();
+  for (int64_t columns : {7, 130, 4098}) {
+    ProgramText text;
+    text.dim("b", 13);
+    text.dim("d", columns);
+    text.input("x", "b d", type);
+    text.reduce("s", "b", {"x"}, add, zero, "", type);
+    text.pointwise("y", "b d", {"x", "s"},
+                   std::string("%r = ") + combine + " %a0, %a1 : " + type,
+                   type);
+    text.reduce("t", "d", {"x"}, add, zero, "", type);
+    text.output("y");
+    text.output("t");
+    SCOPED_TRACE(columns);
+    expectAgreement(text, {}, 1e-6);
+  }
+}
+
+TEST(GpuKernels, TailsOfOneRow) {
+  for (int64_t size : {1, 2, 3, 5, 6, 1025, 2050, 4099}) {
+    ProgramText text;
+    text.dim("d", size);
+    text.input("x", "d");
+    text.input("y", "d");
+    text.pointwise("z", "d", {"x", "y"},
+                   "%i = arith.index_cast $d : index to i32\n"
+                   "%f = arith.sitofp %i : i32 to f32\n"
+                   "%t = arith.mulf %a0, %a1 : f32\n"
+                   "%r = arith.addf %t, %f : f32");
+    text.output("z");
+    SCOPED_TRACE(size);
+    expectAgreement(text);
+  }
+}
+
+//===-- Moves between devices ---------------------------------------------===//
+
+/// The host image of the kernels that move data.
+class MoveKernels : public ::testing::Test {
+protected:
+  emulation::KernelFunction compile(exec::ReduceKind kind,
+                                    exec::ElementType element) {
+    context = makeContext();
+    mlir::OwningOpRef<mlir::ModuleOp> module =
+        mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
+    codegen::GpuKernels target(*module);
+    auto kernels = *module->getOps<mlir::gpu::GPUModuleOp>().begin();
+    codegen::emitMoveKernel(kind, element, kernels);
+    EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+    auto images = codegen::compileGpuImages(kernels, {"host"});
+    if (mlir::failed(images))
+      return nullptr;
+    std::string error;
+    const std::vector<uint8_t> &data = images->front().data;
+    auto image = emulation::HostImage::load(
+        {reinterpret_cast<const char *>(data.data()), data.size()}, error);
+    EXPECT_TRUE(image) << error;
+    return image ? image->find(runtime::getMoveKernelName(kind, element))
+                 : nullptr;
+  }
+
+  void run(emulation::KernelFunction kernel, runtime::MovePiece &piece,
+           const std::vector<uint64_t> &sources,
+           const std::vector<uint64_t> &targets) {
+    piece.numSources = int64_t(sources.size());
+    piece.numTargets = int64_t(targets.size());
+    piece.sources = reinterpret_cast<uint64_t>(sources.data());
+    piece.targets = reinterpret_cast<uint64_t>(targets.data());
+    void *address = &piece;
+    void *parameters[] = {&address};
+    ASSERT_EQ(emulation::launch(kernel, "move", 1, runtime::moveKernelThreads,
+                                0, parameters),
+              "");
+  }
+
+  std::unique_ptr<mlir::MLIRContext> context;
+};
+
+template <class T> uint64_t addressOf(T *pointer) {
+  return reinterpret_cast<uint64_t>(pointer);
+}
+
+TEST_F(MoveKernels, SumsRunsInOrder) {
+  auto kernel = compile(exec::ReduceKind::sum, exec::ElementType::f32);
+  ASSERT_TRUE(kernel);
+  // 1e8 + 1 - 1e8 is 0 in this order and 1 in another one.
+  for (int64_t shift : {0, 1, 3}) {
+    constexpr int64_t size = 1031;
+    std::vector<std::vector<float>> sources(3, std::vector<float>(size + 8));
+    for (int64_t i = 0; i < size; ++i) {
+      sources[0][i + shift] = 1e8f;
+      sources[1][i + shift] = float(i % 7);
+      sources[2][i + shift] = -1e8f;
+    }
+    std::vector<float> target(size + 8, 77);
+    runtime::MovePiece piece{};
+    piece.end = size - 2;
+    piece.begin = 1;
+    piece.rank = 1;
+    piece.sizes[0] = size;
+    piece.fromStrides[0] = piece.toStrides[0] = 1;
+    run(kernel, piece,
+        {addressOf(&sources[0][shift]), addressOf(&sources[1][shift]),
+         addressOf(&sources[2][shift])},
+        {addressOf(&target[shift])});
+    for (int64_t i = 1; i < size - 2; ++i)
+      ASSERT_EQ(target[i + shift], (1e8f + float(i % 7)) + -1e8f) << i;
+    EXPECT_EQ(target[shift], 77);
+    EXPECT_EQ(target[size - 2 + shift], 77);
+  }
+}
+
+TEST_F(MoveKernels, CopiesBoxesToSeveralTargets) {
+  auto kernel = compile(exec::ReduceKind::none, exec::ElementType::bf16);
+  ASSERT_TRUE(kernel);
+  std::vector<uint16_t> source(2 * 3 * 5), first(60, 9), second(60, 9);
+  std::iota(source.begin(), source.end(), uint16_t(100));
+  runtime::MovePiece piece{};
+  piece.end = 30;
+  piece.rank = 3;
+  const int64_t sizes[] = {2, 3, 5}, to[] = {1, 20, 2};
+  std::copy_n(sizes, 3, piece.sizes);
+  std::copy_n(to, 3, piece.toStrides);
+  const int64_t from[] = {15, 5, 1};
+  std::copy_n(from, 3, piece.fromStrides);
+  run(kernel, piece, {addressOf(source.data())},
+      {addressOf(first.data()), addressOf(second.data())});
+  std::vector<uint16_t> expected(60, 9);
+  for (int64_t i = 0; i < 2; ++i)
+    for (int64_t j = 0; j < 3; ++j)
+      for (int64_t k = 0; k < 5; ++k)
+        expected[i + 20 * j + 2 * k] = source[15 * i + 5 * j + k];
+  EXPECT_EQ(first, expected);
+  EXPECT_EQ(second, expected);
+}
+
+TEST_F(MoveKernels, SixteenBitFloatsAreSummedInThirtyTwo) {
+  auto kernel = compile(exec::ReduceKind::sum, exec::ElementType::bf16);
+  ASSERT_TRUE(kernel);
+  auto toBf16 = [](float value) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, 4);
+    return uint16_t(bits >> 16);
+  };
+  // 256 + 1 + 1 is 258; rounded after each addition it would stay 256.
+  std::vector<uint16_t> big(16, toBf16(256)), one(16, toBf16(1)), target(16);
+  runtime::MovePiece piece{};
+  piece.end = 16;
+  piece.rank = 1;
+  piece.sizes[0] = 16;
+  piece.fromStrides[0] = piece.toStrides[0] = 1;
+  run(kernel, piece,
+      {addressOf(big.data()), addressOf(one.data()), addressOf(one.data())},
+      {addressOf(target.data())});
+  EXPECT_EQ(target, std::vector<uint16_t>(16, toBf16(258)));
+}
+
+TEST_F(MoveKernels, WithoutSourcesTheIdentityIsWritten) {
+  auto kernel = compile(exec::ReduceKind::max, exec::ElementType::f32);
+  ASSERT_TRUE(kernel);
+  std::vector<float> target(5, 1);
+  runtime::MovePiece piece{};
+  piece.end = 5;
+  piece.rank = 1;
+  piece.sizes[0] = 5;
+  piece.fromStrides[0] = piece.toStrides[0] = 1;
+  run(kernel, piece, {}, {addressOf(target.data())});
+  EXPECT_EQ(target, std::vector<float>(5, -INFINITY));
+}
+
+//===-- PTX ---------------------------------------------------------------===//
+
+/// The PTX of a program's kernels, and what the assembler says about it, if
+/// there is one.
+struct Assembly {
+  std::string ptx;
+  std::string resources;
+};
+
+Assembly assemble(const ProgramText &text) {
+  auto context = makeContext();
+  auto module = parse(*context, text.str());
+  auto steps = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
+                                  /*hasGeluEpilogue=*/false);
+  auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
+  codegen::GpuKernels target(*kernels);
+  for (auto [index, step] : llvm::enumerate(*steps))
+    EXPECT_TRUE(mlir::succeeded(target.emitKernel(
+        step, "kernel_" + std::to_string(index),
+        llvm::SmallVector<bool>(step.inputs.size() + step.outputs.size(),
+                                false))));
+  auto images = codegen::compileGpuImages(
+      *kernels->getOps<mlir::gpu::GPUModuleOp>().begin(), {"sm_90"});
+  Assembly result;
+  if (mlir::failed(images)) {
+    ADD_FAILURE() << "does not compile";
+    return result;
+  }
+  for (const exec::GpuImageT &image : *images)
+    if (image.kind == exec::ImageKind::ptx)
+      result.ptx.assign(image.data.begin(), image.data.end());
+  const std::string assembler = codegen::findAssembler();
+  if (assembler.empty())
+    return result;
+  llvm::SmallString<128> source, log;
+  llvm::sys::fs::createTemporaryFile("meshc", "ptx", source);
+  llvm::sys::fs::createTemporaryFile("meshc", "log", log);
+  {
+    std::error_code error;
+    llvm::raw_fd_ostream(source, error) << result.ptx;
+  }
+  std::optional<llvm::StringRef> redirects[] = {"", log.str(), log.str()};
+  EXPECT_EQ(llvm::sys::ExecuteAndWait(
+                assembler,
+                {assembler, "-v", "-arch", "sm_90", source, "-o", "/dev/null"},
+                std::nullopt, redirects),
+            0);
+  if (auto buffer = llvm::MemoryBuffer::getFile(log))
+    result.resources = (*buffer)->getBuffer().str();
+  llvm::sys::fs::remove(source);
+  llvm::sys::fs::remove(log);
+  return result;
+}
+
+int count(const std::string &text, const std::string &pattern) {
+  std::regex regex(pattern);
+  return int(
+      std::distance(std::sregex_iterator(text.begin(), text.end(), regex), {}));
+}
+
+/// No register spills; at most so many registers per thread.
+void expectResources(const Assembly &assembly, int registers) {
+  EXPECT_THAT(assembly.ptx, Not(HasSubstr(".local")));
+  if (assembly.resources.empty())
+    GTEST_SKIP() << "the CUDA toolkit's ptxas is not here";
+  EXPECT_THAT(assembly.resources, HasSubstr("0 bytes spill stores, 0 bytes "
+                                            "spill loads"));
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(assembly.resources, match,
+                                std::regex("Used ([0-9]+) registers")));
+  EXPECT_LE(std::stoi(match[1]), registers) << assembly.resources;
+}
+
+TEST(Ptx, ElementwiseIsWide) {
+  ProgramText text;
+  text.dim("d", 1 << 20);
+  text.input("x", "d");
+  text.input("y", "d");
+  text.pointwise("z", "d", {"x", "y"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.output("z");
+  Assembly assembly = assemble(text);
+  // Two chunks of two operands, and of the result.
+  EXPECT_EQ(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), 4);
+  EXPECT_EQ(count(assembly.ptx, "st\\.global\\.v4"), 2);
+  EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 6);
+  EXPECT_THAT(assembly.ptx, HasSubstr(".maxntid 256"));
+  expectResources(assembly, 32);
+}
+
+TEST(Ptx, SoftmaxReadsAndWritesOnce) {
+  Assembly assembly = assemble(getSoftmax(64, 4096));
+  EXPECT_EQ(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), 4);
+  EXPECT_EQ(count(assembly.ptx, "st\\.global\\.v4"), 4);
+  EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 8);
+  // Two reductions: within warps, over the eight warps.
+  EXPECT_EQ(count(assembly.ptx, "shfl\\.sync"), 2 * (5 + 3));
+  EXPECT_EQ(count(assembly.ptx, "bar\\.sync|barrier"), 2);
+  expectResources(assembly, 48);
+}
+
+TEST(Ptx, AWarpPerShortRow) {
+  Assembly assembly = assemble(getSoftmax(64, 512));
+  EXPECT_EQ(count(assembly.ptx, "bar\\.sync|barrier"), 0);
+  EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 8);
+  EXPECT_EQ(count(assembly.ptx, "\\.shared"), 0);
+  expectResources(assembly, 48);
+}
+
+TEST(Ptx, ColumnSumsHaveWideAccesses) {
+  ProgramText text;
+  text.dim("b", 4096);
+  text.dim("d", 1024);
+  text.input("x", "b d");
+  text.reduce("s", "d", {"x"}, "arith.addf", "0.0");
+  text.output("s");
+  Assembly assembly = assemble(text);
+  EXPECT_GE(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), 1);
+  EXPECT_THAT(assembly.ptx, HasSubstr("kernel_0_sum"));
+  expectResources(assembly, 40);
+}
+
+} // namespace
