@@ -52,7 +52,7 @@ void meshc::emulation::record(const std::string &line) {
         open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (opened < 0) {
       std::perror(("meshc emulation: " + path).c_str());
-      std::exit(2);
+      std::_Exit(2);
     }
     return opened;
   }();
@@ -63,7 +63,7 @@ void meshc::emulation::record(const std::string &line) {
   if (write(file, text.data(), text.size()) !=
       static_cast<ssize_t>(text.size())) {
     std::perror("meshc emulation: the record");
-    std::exit(2);
+    std::_Exit(2);
   }
 }
 

@@ -13,7 +13,7 @@ namespace {
                          const char *expected) {
   std::fprintf(stderr, "meshc emulation: %s is '%.*s', expected %s\n", variable,
                static_cast<int>(text.size()), text.data(), expected);
-  std::exit(2);
+  std::_Exit(2);
 }
 
 template <class Number> bool parse(std::string_view text, Number &number) {

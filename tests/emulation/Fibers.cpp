@@ -532,7 +532,7 @@ FiberOrder meshc::emulation::getFiberOrder() {
                  "meshc emulation: MESHC_EMULATION_ORDER is '%s', expected "
                  "'forward', 'backward' or 'random:SEED'\n",
                  text);
-    std::exit(2);
+    std::_Exit(2);
   }
   return *order;
 }
