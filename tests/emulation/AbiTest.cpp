@@ -11,3 +11,11 @@ TEST(Abi, TheDriversIsNvidias) {
   GTEST_SKIP() << "there is no cuda.h of CUDA 13";
 #endif
 }
+
+TEST(Abi, CuBlasLtsIsNvidias) {
+#ifdef MESHC_CUDA_HEADERS
+  EXPECT_EQ(getBlasLtShapes(), getRealBlasLtShapes());
+#else
+  GTEST_SKIP() << "there is no cublasLt.h of CUDA 13";
+#endif
+}
