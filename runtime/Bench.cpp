@@ -138,7 +138,7 @@ Status runtime::runBench(Session &session, const BenchRequest &request) {
   if (!ready)
     return ready;
 
-  session.getDevices().resetProfile();
+  session.getDevices().resetProfile(request.profile);
   std::vector<double> milliseconds;
   for (int64_t i = 0; i < request.steps; ++i) {
     auto start = std::chrono::steady_clock::now();

@@ -28,27 +28,6 @@ namespace meshc::runtime {
 
 class Collective {
 public:
-  /// `from` and `to` are the command's operands, `fromOffset` and `toOffset`
-  /// their places in the arena (bytes).
-  static Collective create(const layout::Mesh &mesh,
-                           const exec::CollectiveT &collective,
-                           const exec::OperandT &from, uint64_t fromOffset,
-                           const exec::OperandT &to, uint64_t toOffset);
-
-  int64_t getNumGroups() const { return int64_t(groups.size()); }
-  /// The group of a device; -1 if it neither gives nor takes.
-  int64_t getGroup(int64_t device) const { return groupOf[device]; }
-  std::span<const int64_t> getDevices(int64_t group) const {
-    return groups[group].devices;
-  }
-  int64_t getNumPieces(int64_t group) const {
-    return int64_t(groups[group].pieces.size());
-  }
-  /// Runs one piece; `arenas` has the memory of every device.
-  void run(int64_t group, int64_t piece,
-           std::span<std::byte *const> arenas) const;
-
-private:
   /// One dimension of a box and its steps in both operands (elements).
   struct MoveDim {
     int64_t size;
@@ -67,6 +46,31 @@ private:
     MoveDim inner;
     exec::ReduceKind reduce;
   };
+
+  /// `from` and `to` are the command's operands, `fromOffset` and `toOffset`
+  /// their places in the arena (bytes).
+  static Collective create(const layout::Mesh &mesh,
+                           const exec::CollectiveT &collective,
+                           const exec::OperandT &from, uint64_t fromOffset,
+                           const exec::OperandT &to, uint64_t toOffset);
+
+  int64_t getNumGroups() const { return int64_t(groups.size()); }
+  /// The group of a device; -1 if it neither gives nor takes.
+  int64_t getGroup(int64_t device) const { return groupOf[device]; }
+  std::span<const int64_t> getDevices(int64_t group) const {
+    return groups[group].devices;
+  }
+  exec::ElementType getElement() const { return element; }
+  /// Of all groups; a move belongs to the group of its targets.
+  std::span<const Move> getMoves() const { return moves; }
+  int64_t getNumPieces(int64_t group) const {
+    return int64_t(groups[group].pieces.size());
+  }
+  /// Runs one piece; `arenas` has the memory of every device.
+  void run(int64_t group, int64_t piece,
+           std::span<std::byte *const> arenas) const;
+
+private:
   /// Rows [rowBegin, rowEnd) of a move, elements [begin, end) of each.
   struct Piece {
     size_t move;

@@ -45,7 +45,9 @@ public:
   virtual int getNumThreads() const = 0;
   /// Where the time went in all runs since the last resetProfile().
   virtual Profile getProfile() = 0;
-  virtual void resetProfile() = 0;
+  /// With `timesCommands`, following runs are timed command by command, which
+  /// slows GPUs down; without, only those report commands that do so anyway.
+  virtual void resetProfile(bool timesCommands) = 0;
 
 protected:
   explicit DeviceSet(const Executable &executable) : executable(executable) {}

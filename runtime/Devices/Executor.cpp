@@ -339,7 +339,7 @@ Profile Executor::getProfile() {
   return profile;
 }
 
-void Executor::resetProfile() {
+void Executor::resetProfile(bool) {
   std::lock_guard<std::mutex> lock(mutex);
   for (Worker &worker : workers) {
     worker.times = {};

@@ -69,7 +69,7 @@ public:
   std::span<std::byte *const> getArenas() const { return arenas; }
 
   Profile getProfile() override;
-  void resetProfile() override;
+  void resetProfile(bool timesCommands) override;
 
 private:
   /// Pieces of one command that several workers may take. Everything in it is

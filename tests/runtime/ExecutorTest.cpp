@@ -330,7 +330,7 @@ TEST(ExecutorTest, idle_threads_take_part_of_a_kernel) {
   EXPECT_NEAR(ofCommands + profile.seconds[size_t(TimeClass::Idle)], sum, 1e-6);
   EXPECT_GT(profile.seconds[size_t(TimeClass::Kernel)],
             profile.wallSeconds * 0.5);
-  executor->resetProfile();
+  executor->resetProfile(false);
   EXPECT_EQ(executor->getProfile().runs, 0);
 }
 

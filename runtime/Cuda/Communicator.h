@@ -1,0 +1,46 @@
+#ifndef MESHC_RUNTIME_CUDA_COMMUNICATOR_H
+#define MESHC_RUNTIME_CUDA_COMMUNICATOR_H
+
+/// How devices exchange data. A collective is added while a program is read,
+/// built when the addresses of all memory are known, and then issued as often
+/// as the program runs.
+
+#include "runtime/Cuda/MoveTable.h"
+#include "runtime/Devices/Collective.h"
+
+#include <memory>
+#include <span>
+
+namespace meshc::runtime::cuda {
+
+class Communicator {
+public:
+  virtual ~Communicator() = default;
+
+  /// Adds a collective; returns its number. Every process adds the same ones in
+  /// the same order.
+  virtual Result<size_t> add(Collective collective) = 0;
+  /// Memory that collectives pass data through, beside the arenas.
+  virtual uint64_t getStagingBytes() const = 0;
+  /// Builds everything that was added. `arenas` has the memory of each device
+  /// of this process, `staging` getStagingBytes() of memory.
+  virtual Status build(MoveTable &table, std::span<const DevicePointer> arenas,
+                       DevicePointer staging) = 0;
+  /// Enqueues a collective; `streams` has a stream for each device of this
+  /// process, on which everything it waits for has been enqueued. What is
+  /// enqueued on them later comes after the collective.
+  virtual Status issue(size_t number, std::span<const Stream> streams) = 0;
+
+  /// Brings `bytes` of memory of device `device` into all processes: `source`
+  /// is its address where it is local, `target` memory of this process's
+  /// device, which is left alone there.
+  virtual Status broadcast(int64_t device, DevicePointer source,
+                           DevicePointer target, uint64_t bytes,
+                           Stream stream) = 0;
+  /// Waits until a stream has done all it was given.
+  virtual Status wait(Stream stream) = 0;
+};
+
+} // namespace meshc::runtime::cuda
+
+#endif

@@ -1,0 +1,317 @@
+#include "runtime/Cuda/CudaDevices.h"
+
+#include "runtime/Cuda/LocalCommunicator.h"
+#include "runtime/Cuda/MemoryNeed.h"
+#include "runtime/Cuda/NcclCommunicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+using namespace meshc::runtime;
+using namespace meshc::runtime::cuda;
+namespace exec = meshc::exec;
+
+using Clock = std::chrono::steady_clock;
+
+/// Blocks of other processes are read in pieces of this size.
+static constexpr uint64_t receivedBytes = uint64_t(16) << 20;
+
+/// Whether the mesh's devices, `perGpu` on each of `gpus` GPUs, can be driven
+/// by the processes that there are.
+static Status checkPlacement(int64_t devices, int64_t perGpu, int gpus,
+                             int64_t ranks) {
+  if (gpus == 0)
+    return Error{ErrorCode::TooFewGpus,
+                 fmt::format("this machine has no GPU, the mesh has {} devices",
+                             devices),
+                 "the driver sees none; CUDA_VISIBLE_DEVICES may hide them"};
+  if (ranks > 1) {
+    if (perGpu != 1)
+      return Error{ErrorCode::Usage,
+                   fmt::format("{} devices on each GPU need one process, found "
+                               "{}",
+                               perGpu, ranks),
+                   "several devices of a GPU cannot communicate with those of "
+                   "other processes"};
+    if (ranks != devices)
+      return Error{ErrorCode::TooFewGpus,
+                   fmt::format("the mesh has {} devices, the run {} processes "
+                               "with one GPU each",
+                               devices, ranks),
+                   ""};
+    return Status::success();
+  }
+  if (devices <= perGpu)
+    return Status::success();
+  return Error{
+      ErrorCode::TooFewGpus,
+      fmt::format("the mesh has {} devices, this process has one GPU for {}",
+                  devices, perGpu),
+      fmt::format("start {} processes, or put all devices on one GPU with "
+                  "--devices-per-gpu {}",
+                  devices, devices)};
+}
+
+Status CudaDevices::openGpu() {
+  Result<const Driver *> driver = Driver::get();
+  if (!driver)
+    return driver.getError();
+  Result<int> gpus = countGpus(**driver);
+  if (!gpus)
+    return gpus.getError();
+  const int64_t ranks = options.peers ? options.peers->getNumRanks() : 1;
+  MESHC_RETURN_IF_ERROR(checkPlacement(executable.getNumDevices(),
+                                       options.devicesPerGpu, *gpus, ranks));
+  // A launcher that shows each process its own GPU leaves it with number 0.
+  const int64_t ordinal = *gpus == 1 ? 0 : options.localRank;
+  if (ordinal >= *gpus)
+    return Error{ErrorCode::TooFewGpus,
+                 fmt::format("process {} of this machine has no GPU, there are "
+                             "{}",
+                             options.localRank, *gpus),
+                 "start as many processes on a machine as it has GPUs"};
+  Result<std::unique_ptr<Gpu>> opened = Gpu::open(**driver, int(ordinal));
+  if (!opened)
+    return opened.getError();
+  gpu = std::move(*opened);
+  return gpu->load(executable.data);
+}
+
+Status CudaDevices::allocateMemory() {
+  const Driver &driver = gpu->getDriver();
+  MemoryNeed need = getArenaNeed(executable.data);
+  need.products = session.products ? matmulWorkspaceBytes : 0;
+  need.staging = session.communicator->getStagingBytes();
+  if (options.peers)
+    need.staging += receivedBytes;
+  size_t freeBytes = 0;
+  size_t totalBytes = 0;
+  MESHC_RETURN_IF_ERROR(driver.memGetInfo(&freeBytes, &totalBytes));
+  MESHC_RETURN_IF_ERROR(checkMemory(need, int64_t(session.devices.size()),
+                                    freeBytes,
+                                    gpu->getProperties().toString()));
+  auto get = [&](DeviceMemory &memory, uint64_t bytes) -> Status {
+    if (bytes == 0)
+      return Status::success();
+    Result<DeviceMemory> allocated = allocate(driver, bytes);
+    if (!allocated)
+      return allocated.getError();
+    memory = std::move(*allocated);
+    return Status::success();
+  };
+  for (LogicalDevice &device : session.devices) {
+    // An empty arena has an address too.
+    const uint64_t bytes = std::max<uint64_t>(executable.data.arena_bytes, 1);
+    MESHC_RETURN_IF_ERROR(get(device.arena, bytes));
+    MESHC_RETURN_IF_ERROR(driver.memsetD8Async(device.arena.get(), 0, bytes,
+                                               device.compute.get()));
+    MESHC_RETURN_IF_ERROR(get(device.matmulWorkspace, need.products));
+  }
+  MESHC_RETURN_IF_ERROR(
+      get(communicationStaging, session.communicator->getStagingBytes()));
+  return get(received, options.peers ? receivedBytes : 0);
+}
+
+Status CudaDevices::prepare() {
+  const Driver &driver = gpu->getDriver();
+  session.gpu = gpu.get();
+  session.executable = &executable;
+  session.moves = std::make_unique<MoveTable>(*gpu);
+  int lowest = 0;
+  int highest = 0;
+  MESHC_RETURN_IF_ERROR(
+      driver.contextGetStreamPriorityRange(&lowest, &highest));
+  const int64_t first = options.peers ? options.peers->getRank() : 0;
+  const int64_t count = options.peers ? 1 : executable.getNumDevices();
+  for (int64_t number = first; number < first + count; ++number) {
+    LogicalDevice device;
+    device.number = number;
+    Result<OwnedStream> compute = makeStream(driver, lowest);
+    if (!compute)
+      return compute.getError();
+    device.compute = std::move(*compute);
+    // What others wait for goes first where both could run.
+    Result<OwnedStream> communication = makeStream(driver, highest);
+    if (!communication)
+      return communication.getError();
+    device.communication = std::move(*communication);
+    session.devices.push_back(std::move(device));
+  }
+  if (options.peers) {
+    Result<std::unique_ptr<NcclCommunicator>> communicator =
+        NcclCommunicator::create(*gpu, *options.peers, options.deadline);
+    if (!communicator)
+      return communicator.getError();
+    session.communicator = std::move(*communicator);
+  } else {
+    Result<std::unique_ptr<LocalCommunicator>> communicator =
+        LocalCommunicator::create(*gpu, count);
+    if (!communicator)
+      return communicator.getError();
+    session.communicator = std::move(*communicator);
+  }
+
+  for (const auto &program : executable.data.programs) {
+    Result<std::unique_ptr<GpuProgram>> prepared =
+        GpuProgram::create(session, *program);
+    if (!prepared)
+      return prepared.getError();
+    commandSeconds.emplace_back((*prepared)->getNumCommands());
+    programs.push_back(std::move(*prepared));
+  }
+  MESHC_RETURN_IF_ERROR(allocateMemory());
+  std::vector<DevicePointer> arenas;
+  for (const LogicalDevice &device : session.devices)
+    arenas.push_back(device.arena.get());
+  MESHC_RETURN_IF_ERROR(session.communicator->build(
+      *session.moves, arenas, communicationStaging.get()));
+  for (const std::unique_ptr<GpuProgram> &program : programs)
+    MESHC_RETURN_IF_ERROR(program->build());
+  MESHC_RETURN_IF_ERROR(
+      session.moves->upload(session.devices[0].compute.get()));
+  for (const LogicalDevice &device : session.devices)
+    MESHC_RETURN_IF_ERROR(driver.streamSynchronize(device.compute.get()));
+
+  for (Staging *staging :
+       {&writes[0], &writes[1], &writes[2], &writes[3], &reads}) {
+    Result<OwnedEvent> end = makeEvent(driver);
+    if (!end)
+      return end.getError();
+    staging->end = std::move(*end);
+  }
+  return Status::success();
+}
+
+Result<std::unique_ptr<CudaDevices>>
+CudaDevices::create(const Executable &executable, const CudaOptions &options) {
+  std::unique_ptr<CudaDevices> devices(new CudaDevices(executable, options));
+  MESHC_RETURN_IF_ERROR(devices->openGpu());
+  MESHC_RETURN_IF_ERROR(devices->prepare());
+  return devices;
+}
+
+CudaDevices::~CudaDevices() = default;
+
+bool CudaDevices::isLocal(int64_t device) const {
+  return !options.peers || device == options.peers->getRank();
+}
+
+size_t CudaDevices::getIndex(int64_t device) const {
+  return size_t(device - session.devices[0].number);
+}
+
+Status CudaDevices::run(const exec::ProgramT &program) {
+  const auto found =
+      std::find_if(programs.begin(), programs.end(), [&](const auto &prepared) {
+        return &prepared->getSource() == &program;
+      });
+  assert(found != programs.end() && "a program of another executable");
+  GpuProgram &prepared = **found;
+  const Clock::time_point start = Clock::now();
+  if (timesCommands) {
+    MESHC_RETURN_IF_ERROR(prepared.runTimed(
+        commandSeconds[size_t(found - programs.begin())], classSeconds));
+  } else {
+    MESHC_RETURN_IF_ERROR(prepared.start(options.usesGraphs));
+    Status ended = session.communicator->wait(session.devices[0].compute.get());
+    if (!ended) {
+      Error error = ended.getError();
+      error.message += fmt::format(", in program '{}'", program.name);
+      return error;
+    }
+  }
+  runSeconds += std::chrono::duration<double>(Clock::now() - start).count();
+  ++runs;
+  return Status::success();
+}
+
+Status CudaDevices::reserve(Staging &staging, uint64_t bytes) {
+  const Driver &driver = gpu->getDriver();
+  if (staging.isBusy)
+    MESHC_RETURN_IF_ERROR(driver.eventSynchronize(staging.end.get()));
+  staging.isBusy = false;
+  if (bytes <= staging.bytes)
+    return Status::success();
+  staging.memory = PinnedMemory();
+  staging.bytes = 0;
+  Result<PinnedMemory> memory = allocatePinned(driver, bytes);
+  if (!memory)
+    return memory.getError();
+  staging.memory = std::move(*memory);
+  staging.bytes = bytes;
+  return Status::success();
+}
+
+Status CudaDevices::write(int64_t device, int buffer, uint64_t bytes,
+                          const std::function<void(std::byte *)> &fill) {
+  if (!isLocal(device) || bytes == 0)
+    return Status::success();
+  const Driver &driver = gpu->getDriver();
+  // Runs begin on this stream, so they see what it copies.
+  const Stream stream = session.devices[0].compute.get();
+  Staging &staging = writes[nextWrite++ % writes.size()];
+  MESHC_RETURN_IF_ERROR(reserve(staging, bytes));
+  fill(static_cast<std::byte *>(staging.memory.get()));
+  MESHC_RETURN_IF_ERROR(driver.memcpyHtoDAsync(
+      session.devices[getIndex(device)].arena.get() +
+          executable.data.buffers[size_t(buffer)]->offset,
+      staging.memory.get(), bytes, stream));
+  staging.isBusy = true;
+  return driver.eventRecord(staging.end.get(), stream);
+}
+
+Result<const std::byte *> CudaDevices::read(int64_t device, int buffer,
+                                            uint64_t bytes) {
+  const Driver &driver = gpu->getDriver();
+  const Stream stream = session.devices[0].compute.get();
+  MESHC_RETURN_IF_ERROR(reserve(reads, bytes));
+  std::byte *target = static_cast<std::byte *>(reads.memory.get());
+  const DevicePointer source =
+      isLocal(device) ? session.devices[getIndex(device)].arena.get() +
+                            executable.data.buffers[size_t(buffer)]->offset
+                      : 0;
+  const uint64_t pieceBytes = options.peers ? receivedBytes : bytes;
+  for (uint64_t begin = 0; begin < bytes; begin += pieceBytes) {
+    const uint64_t length = std::min(pieceBytes, bytes - begin);
+    MESHC_RETURN_IF_ERROR(session.communicator->broadcast(
+        device, source + begin, received.get(), length, stream));
+    MESHC_RETURN_IF_ERROR(driver.memcpyDtoHAsync(
+        target + begin, isLocal(device) ? source + begin : received.get(),
+        length, stream));
+  }
+  MESHC_RETURN_IF_ERROR(session.communicator->wait(stream));
+  return static_cast<const std::byte *>(target);
+}
+
+void CudaDevices::resetProfile(bool timed) {
+  timesCommands = timed;
+  runSeconds = 0;
+  runs = 0;
+  classSeconds = {};
+  for (std::vector<double> &seconds : commandSeconds)
+    std::fill(seconds.begin(), seconds.end(), 0.0);
+}
+
+Profile CudaDevices::getProfile() {
+  Profile profile;
+  profile.wallSeconds = runSeconds;
+  profile.runs = runs;
+  profile.seconds = classSeconds;
+  double idle = runSeconds * double(session.devices.size());
+  for (double seconds : classSeconds)
+    idle -= seconds;
+  profile.seconds[size_t(TimeClass::Idle)] = std::max(0.0, idle);
+  for (size_t i = 0; i < programs.size(); ++i)
+    for (size_t command = 0; command < programs[i]->getNumCommands(); ++command)
+      if (commandSeconds[i][command] > 0)
+        profile.commands.push_back(
+            {programs[i]->getSource().commands[command].get(),
+             programs[i]->getTimeClass(command), commandSeconds[i][command]});
+  std::sort(profile.commands.begin(), profile.commands.end(),
+            [](const CommandTime &x, const CommandTime &y) {
+              return x.seconds > y.seconds;
+            });
+  return profile;
+}

@@ -1,0 +1,93 @@
+#ifndef MESHC_RUNTIME_CUDA_CUDADEVICES_H
+#define MESHC_RUNTIME_CUDA_CUDADEVICES_H
+
+#include "runtime/Cuda/GpuProgram.h"
+#include "runtime/Cuda/Peers.h"
+#include "runtime/Devices/DeviceSet.h"
+
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace meshc::runtime::cuda {
+
+struct CudaOptions {
+  /// Logical devices that share a GPU; one process drives them all.
+  int64_t devicesPerGpu = 1;
+  /// Whether programs are recorded as graphs, or issued command by command.
+  bool usesGraphs = true;
+  /// This process among those of its machine: it takes the GPU of this number.
+  int64_t localRank = 0;
+  /// The other processes, each with one device; null: none.
+  Peers *peers = nullptr;
+  /// How long the devices may take for a program, or a process for a
+  /// collective, before they count as stuck.
+  std::chrono::seconds deadline{600};
+};
+
+/// Devices on NVIDIA GPUs. A process drives one GPU: with one logical device
+/// of its own, as one of as many processes as the mesh has devices, or with all
+/// devices of the mesh, which then share the GPU.
+class CudaDevices : public DeviceSet {
+public:
+  /// Finds the GPU and the libraries, checks memory, loads the kernels and
+  /// prepares every program. Arenas are zeroed. `executable` must outlive the
+  /// result.
+  /// Errors: MissingGpuLibrary, OldGpuLibrary, TooFewGpus, OtherGpu,
+  /// DoesNotFit, UnsupportedOnGpu, DamagedProgram, GpuCallFailed,
+  /// CommunicationFailed.
+  static Result<std::unique_ptr<CudaDevices>>
+  create(const Executable &executable, const CudaOptions &options);
+  ~CudaDevices() override;
+
+  bool isLocal(int64_t device) const override;
+  Status run(const exec::ProgramT &program) override;
+  Status write(int64_t device, int buffer, uint64_t bytes,
+               const std::function<void(std::byte *)> &fill) override;
+  Result<const std::byte *> read(int64_t device, int buffer,
+                                 uint64_t bytes) override;
+
+  int getNumThreads() const override { return 0; }
+  Profile getProfile() override;
+  void resetProfile(bool timesCommands) override;
+
+private:
+  CudaDevices(const Executable &executable, const CudaOptions &options)
+      : DeviceSet(executable), options(options) {}
+
+  /// Memory of the host on its way to a device.
+  struct Staging {
+    PinnedMemory memory;
+    uint64_t bytes = 0;
+    OwnedEvent end; ///< of the copy
+    bool isBusy = false;
+  };
+
+  Status openGpu();
+  Status prepare();
+  /// Gets memory for every device; all of it is there before the first run.
+  Status allocateMemory();
+  Status reserve(Staging &staging, uint64_t bytes);
+  /// Number of a device of the mesh among those of this process.
+  size_t getIndex(int64_t device) const;
+
+  CudaOptions options;
+  std::unique_ptr<Gpu> gpu;
+  GpuSession session;
+  std::vector<std::unique_ptr<GpuProgram>> programs;
+  DeviceMemory communicationStaging;
+  DeviceMemory received;         ///< a piece of another process's block
+  std::array<Staging, 4> writes; ///< in turn
+  size_t nextWrite = 0;
+  Staging reads;
+
+  bool timesCommands = false;
+  double runSeconds = 0;
+  int64_t runs = 0;
+  TimePerClass classSeconds{};
+  std::vector<std::vector<double>> commandSeconds; ///< per program
+};
+
+} // namespace meshc::runtime::cuda
+
+#endif

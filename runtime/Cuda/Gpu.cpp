@@ -1,0 +1,197 @@
+#include "runtime/Cuda/Gpu.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+using namespace meshc::runtime;
+using namespace meshc::runtime::cuda;
+namespace exec = meshc::exec;
+
+bool GpuProperties::isEmulated() const {
+  return name.starts_with("meshc emulated GPU");
+}
+
+std::string GpuProperties::toString() const {
+  return fmt::format("GPU {} ({}, sm_{}{})", ordinal, name, major, minor);
+}
+
+Result<int> cuda::countGpus(const Driver &driver) {
+  int count = 0;
+  const int status = driver.deviceGetCount.call(&count);
+  // A driver that found none refuses to count them.
+  if (status != 0 && status != errorNoDevice)
+    return Driver::describe(driver.deviceGetCount.symbol, status);
+  return status == errorNoDevice ? 0 : count;
+}
+
+Result<GpuProperties> cuda::getProperties(const Driver &driver, int ordinal) {
+  GpuProperties properties;
+  properties.ordinal = ordinal;
+  DeviceHandle handle = 0;
+  MESHC_RETURN_IF_ERROR(driver.deviceGet(&handle, ordinal));
+  std::array<char, 256> name{};
+  MESHC_RETURN_IF_ERROR(
+      driver.deviceGetName(name.data(), int(name.size()) - 1, handle));
+  properties.name = name.data();
+  int maxPitch = 0;
+  for (auto [target, attribute] :
+       {std::pair{&properties.major, attributeArchitectureMajor},
+        std::pair{&properties.minor, attributeArchitectureMinor},
+        std::pair{&properties.multiprocessors, attributeMultiprocessors},
+        std::pair{&properties.maxSharedBytes, attributeMaxSharedBytes},
+        std::pair{&maxPitch, attributeMaxPitch}})
+    MESHC_RETURN_IF_ERROR(driver.deviceGetAttribute(target, attribute, handle));
+  properties.maxPitchBytes = maxPitch;
+  size_t bytes = 0;
+  MESHC_RETURN_IF_ERROR(driver.deviceTotalMem(&bytes, handle));
+  properties.memoryBytes = bytes;
+  return properties;
+}
+
+namespace {
+/// "sm_90a" is {9, 0, 'a'}.
+struct Architecture {
+  int major, minor;
+  char suffix; ///< 0: none
+};
+} // namespace
+
+static std::optional<Architecture> parseArchitecture(std::string_view text) {
+  constexpr std::string_view prefix = "sm_";
+  if (!text.starts_with(prefix))
+    return std::nullopt;
+  int number = 0;
+  const char *end = text.data() + text.size();
+  auto [rest, error] =
+      std::from_chars(text.data() + prefix.size(), end, number);
+  if (error != std::errc() || number < 10 || end - rest > 1)
+    return std::nullopt;
+  return Architecture{number / 10, number % 10, rest == end ? '\0' : *rest};
+}
+
+std::string
+cuda::listImages(const std::vector<std::unique_ptr<exec::GpuImageT>> &images) {
+  std::vector<std::string> names;
+  for (const auto &image : images)
+    names.push_back(fmt::format("{} ({})", image->architecture,
+                                exec::EnumNameImageKind(image->kind)));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Result<const exec::GpuImageT *>
+cuda::chooseImage(const std::vector<std::unique_ptr<exec::GpuImageT>> &images,
+                  const GpuProperties &gpu) {
+  const exec::GpuImageT *chosen = nullptr;
+  int best = -1; // cubins before PTX, then the architecture's number
+  for (const auto &image : images) {
+    if (image->kind == exec::ImageKind::host) {
+      if (gpu.isEmulated())
+        return image.get();
+      continue;
+    }
+    const std::optional<Architecture> architecture =
+        parseArchitecture(image->architecture);
+    if (!architecture || gpu.isEmulated())
+      continue;
+    const auto [major, minor, suffix] = *architecture;
+    const bool isCubin = image->kind == exec::ImageKind::cubin;
+    const bool isSame = major == gpu.major && minor == gpu.minor;
+    const bool isEarlier = isCubin ? major == gpu.major && minor < gpu.minor
+                                   : major < gpu.major || (major == gpu.major &&
+                                                           minor < gpu.minor);
+    if (!isSame && (suffix || !isEarlier))
+      continue;
+    // One that is for this GPU alone knows more of it.
+    const int value =
+        isCubin * 10000 + major * 100 + minor * 10 + (suffix != 0);
+    if (value > best) {
+      best = value;
+      chosen = image.get();
+    }
+  }
+  if (chosen)
+    return chosen;
+  return Error{ErrorCode::OtherGpu,
+               fmt::format("{} cannot run this executable, which has code for "
+                           "{}",
+                           gpu.toString(), listImages(images)),
+               gpu.isEmulated()
+                   ? ""
+                   : fmt::format("compile the model with --gpu sm_{}{}",
+                                 gpu.major, gpu.minor)};
+}
+
+Result<std::unique_ptr<Gpu>> Gpu::open(const Driver &driver, int ordinal) {
+  Result<GpuProperties> properties = cuda::getProperties(driver, ordinal);
+  if (!properties)
+    return properties.getError();
+  DeviceHandle handle = 0;
+  MESHC_RETURN_IF_ERROR(driver.deviceGet(&handle, ordinal));
+  std::unique_ptr<Gpu> gpu(new Gpu(driver, handle, std::move(*properties)));
+  MESHC_RETURN_IF_ERROR(driver.primaryContextRetain(&gpu->context, handle));
+  MESHC_RETURN_IF_ERROR(driver.contextSetCurrent(gpu->context));
+  return gpu;
+}
+
+Gpu::~Gpu() {
+  module = OwnedModule();
+  if (context)
+    driver.primaryContextRelease.call(handle);
+}
+
+Status Gpu::load(const exec::ExecutableT &executable) {
+  Result<const exec::GpuImageT *> image =
+      chooseImage(executable.images, properties);
+  if (!image)
+    return image.getError();
+  // PTX ends where its text does.
+  std::vector<uint8_t> bytes = (*image)->data;
+  bytes.push_back(0);
+  Module loaded = nullptr;
+  Status status = driver.moduleLoadData(&loaded, bytes.data());
+  if (!status) {
+    Error error = status.getError();
+    error.message += fmt::format(", while {} loaded the code for {}",
+                                 properties.toString(), (*image)->architecture);
+    return error;
+  }
+  module = OwnedModule(driver, loaded);
+  return Status::success();
+}
+
+Result<KernelHandle> Gpu::getKernel(const std::string &symbol,
+                                    int sharedBytes) {
+  auto [entry, isAbsent] = kernels.try_emplace(symbol);
+  Kernel &kernel = entry->second;
+  if (isAbsent) {
+    constexpr int errorNotFound = 500;
+    const int status = driver.moduleGetFunction.call(
+        &kernel.handle, module.get(), symbol.c_str());
+    if (status == errorNotFound)
+      return Error{ErrorCode::DamagedProgram,
+                   fmt::format("damaged program: its code for the GPU has no "
+                               "kernel '{}'",
+                               symbol),
+                   ""};
+    if (status != 0)
+      return Driver::describe(driver.moduleGetFunction.symbol, status);
+  }
+  if (sharedBytes > kernel.sharedBytes) {
+    if (sharedBytes > properties.maxSharedBytes)
+      return Error{
+          ErrorCode::OtherGpu,
+          fmt::format("kernel '{}' needs {} bytes of shared memory, {} "
+                      "has {}",
+                      symbol, sharedBytes, properties.toString(),
+                      properties.maxSharedBytes),
+          ""};
+    MESHC_RETURN_IF_ERROR(driver.functionSetAttribute(
+        kernel.handle, functionMaxDynamicSharedBytes, sharedBytes));
+    kernel.sharedBytes = sharedBytes;
+  }
+  return kernel.handle;
+}

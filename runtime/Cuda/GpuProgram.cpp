@@ -1,0 +1,423 @@
+#include "runtime/Cuda/GpuProgram.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+using namespace meshc::runtime;
+using namespace meshc::runtime::cuda;
+namespace exec = meshc::exec;
+
+Error GpuProgram::locate(Error error, const exec::CommandT &command) const {
+  error.message += fmt::format(", in command '{}' of program '{}'",
+                               command.name, source.name);
+  const exec::Span *span = command.span.get();
+  if (error.note.empty() && span && span->file() >= 0)
+    error.note =
+        fmt::format("it computes {}:{}:{}",
+                    session.executable->data.files[size_t(span->file())],
+                    span->line(), span->column());
+  return error;
+}
+
+DevicePointer GpuProgram::getAddress(const LogicalDevice &device,
+                                     const exec::OperandT &operand) const {
+  return device.arena.get() +
+         session.executable->data.buffers[size_t(operand.buffer)]->offset +
+         operand.offset;
+}
+
+//===----------------------------------------------------------------------===//
+// Preparing
+//===----------------------------------------------------------------------===//
+
+Status GpuProgram::prepareKernel(const exec::KernelT &kernel,
+                                 Command &command) {
+  command.timeClass = TimeClass::Kernel;
+  if (kernel.extent == 0)
+    return Status::success();
+  for (const auto &launch : kernel.launches) {
+    Result<KernelHandle> handle =
+        session.gpu->getKernel(launch->symbol, launch->shared_bytes);
+    if (!handle)
+      return handle.getError();
+    command.launches.push_back({*handle, unsigned(launch->grid),
+                                unsigned(launch->block),
+                                unsigned(launch->shared_bytes)});
+  }
+  return Status::success();
+}
+
+Status GpuProgram::prepareCopy(Command &command) {
+  command.timeClass = TimeClass::Copy;
+  const exec::OperandT &from = *command.source->operands[0];
+  const exec::OperandT &to = *command.source->operands[1];
+  const uint64_t bytes = uint64_t(getElementBytes(from.element));
+  std::vector<Collective::MoveDim> dims;
+  for (size_t i = 0; i < from.shape.size(); ++i) {
+    if (from.shape[i] == 0)
+      return Status::success();
+    dims.push_back({from.shape[i], from.strides[i], to.strides[i]});
+  }
+  dims = mergeMoveDims(dims);
+  const bool hasRows = dims.empty() || (dims.back().fromStride == 1 &&
+                                        dims.back().toStride == 1);
+  if (!hasRows || dims.size() > 2) {
+    command.copyForm = CopyForm::Boxes;
+    return Status::success();
+  }
+  command.widthBytes = (dims.empty() ? 1 : uint64_t(dims.back().size)) * bytes;
+  command.copyForm = CopyForm::Linear;
+  if (dims.size() < 2)
+    return Status::success();
+  command.height = uint64_t(dims[0].size);
+  command.fromPitch = uint64_t(dims[0].fromStride) * bytes;
+  command.toPitch = uint64_t(dims[0].toStride) * bytes;
+  const uint64_t longest = uint64_t(session.gpu->getProperties().maxPitchBytes);
+  const bool fits =
+      std::min(command.fromPitch, command.toPitch) >= command.widthBytes &&
+      std::max(command.fromPitch, command.toPitch) <= longest;
+  command.copyForm = fits ? CopyForm::Rows : CopyForm::Boxes;
+  return Status::success();
+}
+
+void GpuProgram::findWaits() {
+  // What the last commands of each queue have waited for in the other one.
+  int64_t seen[2] = {-1, -1};
+  std::vector<bool> isAwaited(commands.size(), false);
+  for (size_t i = 0; i < commands.size(); ++i) {
+    Command &command = commands[i];
+    int64_t last = -1;
+    for (int wait : command.source->waits)
+      if (commands[size_t(wait)].queue != command.queue)
+        last = std::max<int64_t>(last, wait);
+    int64_t &known = seen[size_t(command.queue)];
+    if (last <= known)
+      continue;
+    known = last;
+    command.waitsFor = last;
+    isAwaited[size_t(last)] = true;
+  }
+  for (size_t i = 0; i < commands.size(); ++i)
+    commands[i].ends.resize(isAwaited[i] ? session.devices.size() : 0);
+}
+
+Result<std::unique_ptr<GpuProgram>>
+GpuProgram::create(GpuSession &session, const exec::ProgramT &program) {
+  const Driver &driver = session.gpu->getDriver();
+  std::unique_ptr<GpuProgram> result(new GpuProgram(session, program));
+  const exec::ExecutableT &data = session.executable->data;
+  auto getArenaOffset = [&](const exec::OperandT &operand) {
+    return data.buffers[size_t(operand.buffer)]->offset + operand.offset;
+  };
+  for (const auto &source : program.commands) {
+    Command command;
+    command.source = source.get();
+    command.queue = source->queue;
+    Status prepared = Status::success();
+    switch (source->action.type) {
+    case exec::Action::Kernel:
+      prepared = result->prepareKernel(*source->action.AsKernel(), command);
+      break;
+    case exec::Action::Matmul: {
+      command.timeClass = TimeClass::Matmul;
+      // All products of a device share a workspace, so they are in one queue.
+      command.queue = exec::Queue::compute;
+      Result<MatmulPlan> plan = planMatmul(*source);
+      if (!plan) {
+        prepared = plan.getError();
+        break;
+      }
+      command.plan = std::move(*plan);
+      if (session.products)
+        break;
+      Result<std::unique_ptr<MatmulCalls>> products =
+          MatmulCalls::create(driver);
+      if (products)
+        session.products = std::move(*products);
+      else
+        return products.getError();
+      break;
+    }
+    case exec::Action::Collective: {
+      command.timeClass = TimeClass::Collective;
+      Result<size_t> number = session.communicator->add(Collective::create(
+          session.executable->mesh, *source->action.AsCollective(),
+          *source->operands[0], getArenaOffset(*source->operands[0]),
+          *source->operands[1], getArenaOffset(*source->operands[1])));
+      if (number)
+        command.collective = *number;
+      else
+        prepared = number.getError();
+      break;
+    }
+    case exec::Action::Copy:
+      prepared = result->prepareCopy(command);
+      break;
+    case exec::Action::NONE:
+      __builtin_unreachable(); // checkExecutable refuses it
+    }
+    if (!prepared)
+      return result->locate(prepared.getError(), *source);
+    result->commands.push_back(std::move(command));
+  }
+  result->findWaits();
+  auto make = [&](OwnedEvent &event) {
+    Result<OwnedEvent> made = makeEvent(driver);
+    if (!made)
+      return Status(made.getError());
+    event = std::move(*made);
+    return Status::success();
+  };
+  for (Command &command : result->commands)
+    for (OwnedEvent &end : command.ends)
+      MESHC_RETURN_IF_ERROR(make(end));
+  MESHC_RETURN_IF_ERROR(make(result->begin));
+  result->queueEnds.resize(session.devices.size() * 2 - 1);
+  for (OwnedEvent &end : result->queueEnds)
+    MESHC_RETURN_IF_ERROR(make(end));
+  return result;
+}
+
+MatmulPointers
+GpuProgram::getMatmulPointers(const Command &command,
+                              const LogicalDevice &device) const {
+  const auto &operands = command.source->operands;
+  return {getAddress(device, *operands[0]), getAddress(device, *operands[1]),
+          getAddress(device, *operands.back()),
+          command.plan.hasBias ? getAddress(device, *operands[2]) : 0};
+}
+
+Status GpuProgram::buildMatmul(Command &command) {
+  if (command.plan.calls.empty())
+    return Status::success();
+  // Arenas are aligned alike, so the first device stands for all.
+  Result<MatmulCall *> product = session.products->prepare(
+      command.plan, getMatmulPointers(command, session.devices[0]));
+  if (!product)
+    return product.getError();
+  command.product = *product;
+  return Status::success();
+}
+
+Status GpuProgram::buildBoxes(Command &command) {
+  const exec::OperandT &from = *command.source->operands[0];
+  const exec::OperandT &to = *command.source->operands[1];
+  std::vector<Collective::MoveDim> dims;
+  for (size_t i = 0; i < from.shape.size(); ++i)
+    dims.push_back({from.shape[i], from.strides[i], to.strides[i]});
+  for (const LogicalDevice &device : session.devices) {
+    const MoveTable::Box box{
+        {getAddress(device, from)}, {getAddress(device, to)}, dims};
+    Result<MoveLaunch> launch =
+        session.moves->add(exec::ReduceKind::none, from.element, {&box, 1});
+    if (!launch)
+      return launch.getError();
+    command.boxes.push_back(*launch);
+  }
+  return Status::success();
+}
+
+Status GpuProgram::build() {
+  for (Command &command : commands) {
+    Status built = Status::success();
+    switch (command.timeClass) {
+    case TimeClass::Kernel:
+      for (const LogicalDevice &device : session.devices) {
+        for (const auto &operand : command.source->operands)
+          command.parameters.push_back(getAddress(device, *operand));
+        for (int64_t coordinate :
+             session.executable->mesh.getCoordinates(device.number))
+          command.parameters.push_back(uint64_t(coordinate));
+      }
+      for (uint64_t &parameter : command.parameters)
+        command.parameterPointers.push_back(&parameter);
+      command.numParameters =
+          command.parameters.size() / session.devices.size();
+      break;
+    case TimeClass::Matmul:
+      built = buildMatmul(command);
+      break;
+    case TimeClass::Copy:
+      if (command.copyForm == CopyForm::Boxes)
+        built = buildBoxes(command);
+      break;
+    case TimeClass::Collective:
+    case TimeClass::Idle:
+      break;
+    }
+    if (!built)
+      return locate(built.getError(), *command.source);
+  }
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+Status GpuProgram::issueCopy(const Command &command, size_t number) {
+  const Driver &driver = session.gpu->getDriver();
+  const LogicalDevice &device = session.devices[number];
+  const Stream stream = device.getStream(command.queue);
+  const DevicePointer from = getAddress(device, *command.source->operands[0]);
+  const DevicePointer to = getAddress(device, *command.source->operands[1]);
+  switch (command.copyForm) {
+  case CopyForm::Nothing:
+    return Status::success();
+  case CopyForm::Linear:
+    return driver.memcpyDtoDAsync(to, from, command.widthBytes, stream);
+  case CopyForm::Rows: {
+    Copy2D copy{};
+    copy.fromMemoryType = copy.toMemoryType = memoryTypeDevice;
+    copy.fromDevice = from;
+    copy.fromPitch = command.fromPitch;
+    copy.toDevice = to;
+    copy.toPitch = command.toPitch;
+    copy.widthBytes = command.widthBytes;
+    copy.height = command.height;
+    return driver.memcpy2DAsync(&copy, stream);
+  }
+  case CopyForm::Boxes:
+    return session.moves->launch(command.boxes[number], stream);
+  }
+  __builtin_unreachable();
+}
+
+Status GpuProgram::issueOn(const Command &command, size_t number) {
+  const LogicalDevice &device = session.devices[number];
+  switch (command.timeClass) {
+  case TimeClass::Kernel: {
+    void *const *parameters =
+        command.parameterPointers.data() + number * command.numParameters;
+    for (const Launch &launch : command.launches)
+      MESHC_RETURN_IF_ERROR(session.gpu->getDriver().launchKernel(
+          launch.kernel, launch.grid, 1, 1, launch.block, 1, 1,
+          launch.sharedBytes, device.getStream(command.queue),
+          const_cast<void **>(parameters), nullptr));
+    return Status::success();
+  }
+  case TimeClass::Matmul:
+    if (!command.product)
+      return Status::success();
+    return session.products->run(
+        command.plan, *command.product, getMatmulPointers(command, device),
+        device.matmulWorkspace.get(), device.getStream(command.queue));
+  case TimeClass::Copy:
+    return issueCopy(command, number);
+  case TimeClass::Collective:
+  case TimeClass::Idle:
+    break;
+  }
+  __builtin_unreachable(); // collectives are of all devices together
+}
+
+Status GpuProgram::issue(std::vector<OwnedEvent> *times) {
+  const Driver &driver = session.gpu->getDriver();
+  const std::vector<LogicalDevice> &devices = session.devices;
+  const Stream first = devices[0].compute.get();
+  std::vector<Stream> others;
+  for (const LogicalDevice &device : devices)
+    for (Stream stream : {device.compute.get(), device.communication.get()})
+      if (stream != first)
+        others.push_back(stream);
+  MESHC_RETURN_IF_ERROR(driver.eventRecord(begin.get(), first));
+  for (Stream stream : others)
+    MESHC_RETURN_IF_ERROR(driver.streamWaitEvent(stream, begin.get(), 0));
+
+  std::vector<Stream> streams(devices.size());
+  auto issueCommand = [&](size_t index) -> Status {
+    const Command &command = commands[index];
+    auto recordTimes = [&](size_t side) -> Status {
+      for (size_t i = 0; times && i < devices.size(); ++i)
+        MESHC_RETURN_IF_ERROR(driver.eventRecord(
+            (*times)[(index * devices.size() + i) * 2 + side].get(),
+            streams[i]));
+      return Status::success();
+    };
+    for (size_t i = 0; i < devices.size(); ++i) {
+      streams[i] = devices[i].getStream(command.queue);
+      if (command.waitsFor >= 0)
+        MESHC_RETURN_IF_ERROR(driver.streamWaitEvent(
+            streams[i], commands[size_t(command.waitsFor)].ends[i].get(), 0));
+    }
+    MESHC_RETURN_IF_ERROR(recordTimes(0));
+    if (command.timeClass == TimeClass::Collective) {
+      MESHC_RETURN_IF_ERROR(
+          session.communicator->issue(command.collective, streams));
+    } else {
+      for (size_t i = 0; i < devices.size(); ++i)
+        MESHC_RETURN_IF_ERROR(issueOn(command, i));
+    }
+    MESHC_RETURN_IF_ERROR(recordTimes(1));
+    for (size_t i = 0; i < command.ends.size(); ++i)
+      MESHC_RETURN_IF_ERROR(
+          driver.eventRecord(command.ends[i].get(), streams[i]));
+    return Status::success();
+  };
+  for (size_t index = 0; index < commands.size(); ++index)
+    if (Status issued = issueCommand(index); !issued)
+      return locate(issued.getError(), *commands[index].source);
+
+  for (size_t i = 0; i < others.size(); ++i) {
+    MESHC_RETURN_IF_ERROR(driver.eventRecord(queueEnds[i].get(), others[i]));
+    MESHC_RETURN_IF_ERROR(driver.streamWaitEvent(first, queueEnds[i].get(), 0));
+  }
+  return Status::success();
+}
+
+Status GpuProgram::record() {
+  const Driver &driver = session.gpu->getDriver();
+  const Stream first = session.devices[0].compute.get();
+  MESHC_RETURN_IF_ERROR(driver.streamBeginCapture(first, captureThreadLocal));
+  Status issued = issue(nullptr);
+  // The capture ends in any case; what failed first is what is reported.
+  Graph recorded = nullptr;
+  Status ended = driver.streamEndCapture(first, &recorded);
+  OwnedGraph owner(driver, recorded);
+  if (!issued)
+    return issued;
+  if (!ended)
+    return ended;
+  GraphExecutable executable = nullptr;
+  MESHC_RETURN_IF_ERROR(driver.graphInstantiate(&executable, recorded, 0));
+  graph = OwnedGraphExecutable(driver, executable);
+  return Status::success();
+}
+
+Status GpuProgram::start(bool useGraph) {
+  const bool isFirst = runs++ == 0;
+  if (!useGraph || isFirst)
+    return issue(nullptr);
+  if (!graph)
+    MESHC_RETURN_IF_ERROR(record());
+  return session.gpu->getDriver().graphLaunch(graph.get(),
+                                              session.devices[0].compute.get());
+}
+
+Status GpuProgram::runTimed(std::vector<double> &secondsPerCommand,
+                            TimePerClass &secondsPerClass) {
+  const Driver &driver = session.gpu->getDriver();
+  const size_t numDevices = session.devices.size();
+  std::vector<OwnedEvent> times(commands.size() * numDevices * 2);
+  for (OwnedEvent &time : times) {
+    Result<OwnedEvent> made = makeEvent(driver, /*hasTime=*/true);
+    if (!made)
+      return made.getError();
+    time = std::move(*made);
+  }
+  ++runs;
+  MESHC_RETURN_IF_ERROR(issue(&times));
+  MESHC_RETURN_IF_ERROR(
+      session.communicator->wait(session.devices[0].compute.get()));
+  for (size_t index = 0; index < commands.size(); ++index)
+    for (size_t i = 0; i < numDevices; ++i) {
+      const size_t place = (index * numDevices + i) * 2;
+      float milliseconds = 0;
+      MESHC_RETURN_IF_ERROR(driver.eventElapsedTime(
+          &milliseconds, times[place].get(), times[place + 1].get()));
+      secondsPerCommand[index] += milliseconds * 1e-3;
+      secondsPerClass[size_t(commands[index].timeClass)] += milliseconds * 1e-3;
+    }
+  return Status::success();
+}

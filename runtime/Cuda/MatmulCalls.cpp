@@ -1,0 +1,257 @@
+#include "runtime/Cuda/MatmulCalls.h"
+
+#include "runtime/Executable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+using namespace meshc::runtime;
+using namespace meshc::runtime::cuda;
+namespace exec = meshc::exec;
+
+namespace {
+
+/// A descriptor of the library, given back at the end.
+template <typename Handle, auto Release> class Descriptor {
+public:
+  explicit Descriptor(const CublasLt &library) : library(library) {}
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+  ~Descriptor() {
+    if (handle)
+      (library.*Release).call(handle);
+  }
+
+  Handle handle = nullptr;
+
+private:
+  const CublasLt &library;
+};
+
+using OwnedDescriptor =
+    Descriptor<MatmulDescriptor, &CublasLt::descriptorDestroy>;
+using OwnedLayout = Descriptor<MatrixLayout, &CublasLt::layoutDestroy>;
+using OwnedPreference =
+    Descriptor<MatmulPreference, &CublasLt::preferenceDestroy>;
+
+} // namespace
+
+namespace meshc::runtime::cuda {
+class MatmulCall {
+public:
+  explicit MatmulCall(const CublasLt &library)
+      : descriptor(library), left(library), right(library), result(library) {}
+
+  OwnedDescriptor descriptor;
+  OwnedLayout left, right, result;
+  MatmulAlgorithm algorithm{};
+};
+} // namespace meshc::runtime::cuda
+
+static int getType(exec::ElementType element) {
+  switch (element) {
+  case exec::ElementType::f32:
+    return typeF32;
+  case exec::ElementType::f64:
+    return typeF64;
+  case exec::ElementType::bf16:
+    return typeBF16;
+  case exec::ElementType::f16:
+    return typeF16;
+  case exec::ElementType::i32:
+  case exec::ElementType::i64:
+  case exec::ElementType::boolean:
+    break;
+  }
+  __builtin_unreachable(); // planMatmul refuses them
+}
+
+static int getEpilogue(exec::Activation activation, bool hasBias) {
+  const int bias = hasBias ? epilogueBias : 0;
+  switch (activation) {
+  case exec::Activation::none:
+    return hasBias ? epilogueBias : epilogueNone;
+  case exec::Activation::relu:
+    return epilogueRelu | bias;
+  case exec::Activation::gelu_tanh:
+    return epilogueGelu | bias;
+  case exec::Activation::gelu_erf:
+    break;
+  }
+  __builtin_unreachable(); // planMatmul refuses it
+}
+
+/// The largest power of two, up to 256, of which `address` is a multiple.
+static uint32_t getAlignment(DevicePointer address) {
+  return uint32_t(std::min<DevicePointer>(256, address & -address));
+}
+
+MatmulCalls::MatmulCalls(const CublasLt &library) : library(library) {}
+
+Result<std::unique_ptr<MatmulCalls>> MatmulCalls::create(const Driver &driver) {
+  Result<const CublasLt *> library = CublasLt::get(driver);
+  if (!library)
+    return library.getError();
+  std::unique_ptr<MatmulCalls> calls(new MatmulCalls(**library));
+  MESHC_RETURN_IF_ERROR((*library)->create(&calls->handle));
+  return calls;
+}
+
+MatmulCalls::~MatmulCalls() {
+  calls.clear();
+  if (handle)
+    library.destroy.call(handle);
+}
+
+Result<std::unique_ptr<MatmulCall>>
+MatmulCalls::make(const Key &key, const MatmulPointers &pointers) {
+  auto call = std::make_unique<MatmulCall>(library);
+  auto makeLayout = [&](const MatrixPlan &plan, OwnedLayout &layout) -> Status {
+    MESHC_RETURN_IF_ERROR(library.layoutCreate(
+        &layout.handle, getType(plan.element), uint64_t(plan.rows),
+        uint64_t(plan.columns), plan.leading));
+    if (key.batch == 1)
+      return Status::success();
+    const int32_t batch = int32_t(key.batch);
+    MESHC_RETURN_IF_ERROR(library.layoutSet(layout.handle, layoutBatchCount,
+                                            &batch, sizeof(batch)));
+    return library.layoutSet(layout.handle, layoutBatchStride,
+                             &plan.batchStride, sizeof(plan.batchStride));
+  };
+  MESHC_RETURN_IF_ERROR(makeLayout(key.left, call->left));
+  MESHC_RETURN_IF_ERROR(makeLayout(key.right, call->right));
+  MESHC_RETURN_IF_ERROR(makeLayout(key.result, call->result));
+
+  // f64 is computed in f64, everything else in f32.
+  const bool isDouble = key.left.element == exec::ElementType::f64;
+  MESHC_RETURN_IF_ERROR(library.descriptorCreate(
+      &call->descriptor.handle, isDouble ? computeF64 : computeF32,
+      isDouble ? typeF64 : typeF32));
+  auto set = [&](int attribute, int32_t value) {
+    return library.descriptorSet(call->descriptor.handle, attribute, &value,
+                                 sizeof(value));
+  };
+  MESHC_RETURN_IF_ERROR(set(descriptorTransposeA, key.left.isTransposed
+                                                      ? operationTranspose
+                                                      : operationNone));
+  MESHC_RETURN_IF_ERROR(set(descriptorTransposeB, key.right.isTransposed
+                                                      ? operationTranspose
+                                                      : operationNone));
+  MESHC_RETURN_IF_ERROR(
+      set(descriptorEpilogue, getEpilogue(key.activation, key.hasBias)));
+  if (key.hasBias) {
+    MESHC_RETURN_IF_ERROR(set(descriptorBiasType, getType(key.biasElement)));
+    // The heuristic looks at the address.
+    MESHC_RETURN_IF_ERROR(
+        library.descriptorSet(call->descriptor.handle, descriptorBiasPointer,
+                              &pointers.bias, sizeof(pointers.bias)));
+  }
+
+  OwnedPreference preference(library);
+  MESHC_RETURN_IF_ERROR(library.preferenceCreate(&preference.handle));
+  MESHC_RETURN_IF_ERROR(library.preferenceSet(
+      preference.handle, preferenceWorkspaceBytes, &matmulWorkspaceBytes,
+      sizeof(matmulWorkspaceBytes)));
+  const std::array<uint32_t, 4> alignments = {
+      key.alignments[0], key.alignments[1], key.alignments[2],
+      key.alignments[2]};
+  for (size_t i = 0; i < alignments.size(); ++i)
+    MESHC_RETURN_IF_ERROR(
+        library.preferenceSet(preference.handle, preferenceAlignmentA + int(i),
+                              &alignments[i], sizeof(alignments[i])));
+  MatmulHeuristic heuristic{};
+  int count = 0;
+  constexpr int statusNotSupported = 15;
+  const int status = library.getHeuristic.call(
+      handle, call->descriptor.handle, call->left.handle, call->right.handle,
+      call->result.handle, call->result.handle, preference.handle, 1,
+      &heuristic, &count);
+  if (status == statusNotSupported || (status == 0 && count == 0) ||
+      (status == 0 && heuristic.status != 0))
+    return Error{
+        ErrorCode::UnsupportedOnGpu,
+        fmt::format("cuBLASLt has no algorithm for a product of {} "
+                    "with {} rows, {} columns, {} terms and {} "
+                    "products",
+                    getName(key.left.element), key.result.columns,
+                    key.result.rows,
+                    key.left.isTransposed ? key.left.rows : key.left.columns,
+                    key.batch),
+        ""};
+  if (status != 0)
+    return CublasLt::describe(library.getHeuristic.symbol, status);
+  call->algorithm = heuristic.algorithm;
+  return call;
+}
+
+/// The factors and the result of a product as cuBLASLt orders them.
+static std::array<DevicePointer, 3> getMatrices(const MatmulPlan &plan,
+                                                const MatmulPointers &pointers,
+                                                const MatmulOffsets &offsets) {
+  const int64_t factorBytes = getElementBytes(plan.left.element);
+  const int64_t resultBytes = getElementBytes(plan.result.element);
+  DevicePointer a = pointers.a + DevicePointer(offsets.a * factorBytes);
+  DevicePointer b = pointers.b + DevicePointer(offsets.b * factorBytes);
+  if (plan.leftIsB)
+    std::swap(a, b);
+  return {a, b, pointers.c + DevicePointer(offsets.c * resultBytes)};
+}
+
+Result<MatmulCall *> MatmulCalls::prepare(const MatmulPlan &plan,
+                                          const MatmulPointers &pointers) {
+  Key key{plan.left,        plan.right,      plan.result,
+          plan.batch,       plan.accumulate, plan.hasBias,
+          plan.biasElement, plan.activation, {256, 256, 256, 256}};
+  for (const MatmulOffsets &offsets : plan.calls) {
+    const std::array<DevicePointer, 3> matrices =
+        getMatrices(plan, pointers, offsets);
+    for (size_t i = 0; i < matrices.size(); ++i)
+      key.alignments[i] =
+          std::min(key.alignments[i], getAlignment(matrices[i]));
+  }
+  if (plan.hasBias)
+    key.alignments[3] = getAlignment(pointers.bias);
+  auto [entry, isAbsent] = calls.try_emplace(key);
+  if (isAbsent) {
+    Result<std::unique_ptr<MatmulCall>> made = make(key, pointers);
+    if (!made) {
+      calls.erase(entry);
+      return made.getError();
+    }
+    entry->second = std::move(*made);
+  }
+  return entry->second.get();
+}
+
+Status MatmulCalls::run(const MatmulPlan &plan, MatmulCall &call,
+                        const MatmulPointers &pointers, DevicePointer workspace,
+                        Stream stream) const {
+  // Factors of the sums: of the product and of what is there.
+  const double doubles[] = {1, plan.accumulate ? 1.0 : 0.0};
+  const float floats[] = {1, plan.accumulate ? 1.0f : 0.0f};
+  const bool isDouble = plan.left.element == exec::ElementType::f64;
+  const void *alpha = isDouble ? static_cast<const void *>(&doubles[0])
+                               : static_cast<const void *>(&floats[0]);
+  const void *beta = isDouble ? static_cast<const void *>(&doubles[1])
+                              : static_cast<const void *>(&floats[1]);
+  if (plan.hasBias)
+    MESHC_RETURN_IF_ERROR(
+        library.descriptorSet(call.descriptor.handle, descriptorBiasPointer,
+                              &pointers.bias, sizeof(pointers.bias)));
+  auto toPointer = [](DevicePointer address) {
+    return reinterpret_cast<void *>(address);
+  };
+  for (const MatmulOffsets &offsets : plan.calls) {
+    const auto [left, right, result] = getMatrices(plan, pointers, offsets);
+    MESHC_RETURN_IF_ERROR(
+        library.matmul(handle, call.descriptor.handle, alpha, toPointer(left),
+                       call.left.handle, toPointer(right), call.right.handle,
+                       beta, toPointer(result), call.result.handle,
+                       toPointer(result), call.result.handle, &call.algorithm,
+                       toPointer(workspace), matmulWorkspaceBytes, stream));
+  }
+  return Status::success();
+}

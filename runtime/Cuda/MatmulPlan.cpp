@@ -1,0 +1,146 @@
+#include "runtime/Cuda/MatmulPlan.h"
+
+#include "runtime/Executable.h"
+#include "runtime/Matmul.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+using namespace meshc::runtime;
+using namespace meshc::runtime::cuda;
+namespace exec = meshc::exec;
+
+static Error refuse(std::string reason) {
+  return {ErrorCode::UnsupportedOnGpu,
+          "cuBLASLt cannot compute this product: " + std::move(reason), ""};
+}
+
+namespace {
+/// A dimension of a matrix as it lies in memory.
+struct Side {
+  int64_t size, stride;
+};
+} // namespace
+
+/// The matrix whose columns run along `along`, if that is contiguous.
+static std::optional<MatrixPlan> planColumns(Side along, Side across) {
+  if (along.size > 1 && along.stride != 1)
+    return std::nullopt;
+  MatrixPlan matrix;
+  matrix.rows = along.size;
+  matrix.columns = across.size;
+  matrix.leading = across.size > 1 ? across.stride : along.size;
+  if (matrix.leading < matrix.rows)
+    return std::nullopt;
+  return matrix;
+}
+
+/// The factor with op() of rows x columns.
+static std::optional<MatrixPlan> planFactor(Side rows, Side columns) {
+  if (std::optional<MatrixPlan> matrix = planColumns(rows, columns))
+    return matrix;
+  std::optional<MatrixPlan> matrix = planColumns(columns, rows);
+  if (matrix)
+    matrix->isTransposed = true;
+  return matrix;
+}
+
+static bool isFloat(exec::ElementType element) {
+  switch (element) {
+  case exec::ElementType::f32:
+  case exec::ElementType::f64:
+  case exec::ElementType::bf16:
+  case exec::ElementType::f16:
+    return true;
+  case exec::ElementType::i32:
+  case exec::ElementType::i64:
+  case exec::ElementType::boolean:
+    return false;
+  }
+  __builtin_unreachable(); // checkExecutable refuses other values
+}
+
+Result<MatmulPlan> cuda::planMatmul(const exec::CommandT &command) {
+  const exec::MatmulT &matmul = *command.action.AsMatmul();
+  const exec::ElementType a = command.operands[0]->element;
+  const exec::ElementType b = command.operands[1]->element;
+  const exec::ElementType c = command.operands.back()->element;
+  const bool isHalf =
+      a == exec::ElementType::bf16 || a == exec::ElementType::f16;
+  if (!isFloat(a))
+    return refuse(fmt::format("its elements are {}", getName(a)));
+  // Products of 16-bit floats may leave as f32.
+  if (a != b || (c != a && !(isHalf && c == exec::ElementType::f32)))
+    return refuse(fmt::format("its elements are {} and {}, its result's {}",
+                              getName(a), getName(b), getName(c)));
+  if (matmul.activation == exec::Activation::gelu_erf)
+    return refuse("it ends with gelu in the form with erf");
+  if (matmul.accumulate && matmul.activation != exec::Activation::none)
+    return refuse("it adds to what an activation gave");
+
+  const MatmulShape shape = mergeDims(getMatmulShape(matmul, a));
+  MatmulPlan plan;
+  plan.accumulate = matmul.accumulate;
+  plan.hasBias = matmul.has_bias;
+  plan.activation = matmul.activation;
+  if (matmul.has_bias)
+    plan.biasElement = command.operands[2]->element;
+  if (shape.m.size == 0 || shape.n.size == 0 ||
+      std::any_of(shape.batch.begin(), shape.batch.end(),
+                  [](const MatmulDim &dim) { return dim.size == 0; }))
+    return plan;
+  if (shape.k.size == 0)
+    return refuse("it sums over nothing");
+
+  // c with contiguous rows, else with contiguous columns.
+  std::optional<MatrixPlan> result =
+      planColumns({shape.n.size, shape.n.c}, {shape.m.size, shape.m.c});
+  plan.leftIsB = result.has_value();
+  if (!result)
+    result = planColumns({shape.m.size, shape.m.c}, {shape.n.size, shape.n.c});
+  if (!result)
+    return refuse("no dimension of its result is contiguous");
+  if (plan.hasBias && !plan.leftIsB)
+    return refuse("it has a bias, and its result's rows are not contiguous");
+  const Side aRows{shape.m.size, shape.m.a}, aColumns{shape.k.size, shape.k.a};
+  const Side bRows{shape.k.size, shape.k.b}, bColumns{shape.n.size, shape.n.b};
+  const std::optional<MatrixPlan> left =
+      plan.leftIsB ? planFactor(bColumns, bRows) : planFactor(aRows, aColumns);
+  const std::optional<MatrixPlan> right =
+      plan.leftIsB ? planFactor(aColumns, aRows) : planFactor(bRows, bColumns);
+  if (!left || !right)
+    return refuse(fmt::format("no dimension of its {} factor is contiguous",
+                              bool(left) != plan.leftIsB ? "left" : "right"));
+  plan.left = *left;
+  plan.right = *right;
+  plan.result = *result;
+  plan.left.element = plan.right.element = a;
+  plan.result.element = c;
+
+  // The longest batch dimension is one call's, the others are loops.
+  std::vector<MatmulDim> loops = shape.batch;
+  const auto longest = std::max_element(
+      loops.begin(), loops.end(),
+      [](const MatmulDim &x, const MatmulDim &y) { return x.size < y.size; });
+  if (longest != loops.end()) {
+    plan.batch = longest->size;
+    plan.left.batchStride = plan.leftIsB ? longest->b : longest->a;
+    plan.right.batchStride = plan.leftIsB ? longest->a : longest->b;
+    plan.result.batchStride = longest->c;
+    loops.erase(longest);
+  }
+  if (plan.batch > INT32_MAX)
+    return refuse(fmt::format("it has {} products in one batch", plan.batch));
+  plan.calls.emplace_back();
+  for (const MatmulDim &dim : loops) {
+    std::vector<MatmulOffsets> outer = std::move(plan.calls);
+    plan.calls.clear();
+    for (const MatmulOffsets &start : outer)
+      for (int64_t i = 0; i < dim.size; ++i)
+        plan.calls.push_back(
+            {start.a + i * dim.a, start.b + i * dim.b, start.c + i * dim.c});
+  }
+  return plan;
+}

@@ -1,0 +1,120 @@
+#include "runtime/Cuda/MemoryNeed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+using namespace meshc::runtime;
+using namespace meshc::runtime::cuda;
+namespace exec = meshc::exec;
+
+std::string cuda::formatBytes(uint64_t bytes) {
+  static constexpr const char *units[] = {"KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024)
+    return fmt::format("{} B", bytes);
+  double value = double(bytes) / 1024;
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(units); ++unit)
+    value /= 1024;
+  return fmt::format("{:.2f} {}", value, units[unit]);
+}
+
+/// The count for buffers of a role.
+static uint64_t &getCount(MemoryNeed &need, exec::BufferRole role) {
+  switch (role) {
+  case exec::BufferRole::parameter:
+    return need.parameters;
+  case exec::BufferRole::state:
+    return need.state;
+  case exec::BufferRole::input:
+  case exec::BufferRole::output:
+  case exec::BufferRole::activation:
+    return need.activations;
+  case exec::BufferRole::gradient:
+    return need.gradients;
+  case exec::BufferRole::communication:
+    return need.communication;
+  case exec::BufferRole::workspace:
+    return need.workspace;
+  }
+  __builtin_unreachable(); // checkExecutable refuses other values
+}
+
+MemoryNeed cuda::getArenaNeed(const exec::ExecutableT &executable) {
+  using Role = exec::BufferRole;
+  constexpr std::array order = {
+      Role::parameter,  Role::state,    Role::input,         Role::output,
+      Role::activation, Role::gradient, Role::communication, Role::workspace};
+  MemoryNeed need;
+  // Parts of the arena that have been counted: disjoint, ascending.
+  using Range = std::pair<uint64_t, uint64_t>;
+  std::vector<Range> counted;
+  for (Role role : order)
+    for (const auto &buffer : executable.buffers) {
+      if (buffer->role != role || buffer->bytes == 0)
+        continue;
+      Range range{buffer->offset, buffer->offset + buffer->bytes};
+      uint64_t added = range.second - range.first;
+      std::vector<Range> rest;
+      for (const Range &other : counted) {
+        const uint64_t begin = std::max(range.first, other.first);
+        const uint64_t end = std::min(range.second, other.second);
+        if (begin < end)
+          added -= end - begin;
+      }
+      // What it touches becomes one part with it.
+      for (const Range &other : counted)
+        if (other.second < range.first || range.second < other.first) {
+          rest.push_back(other);
+        } else {
+          range.first = std::min(range.first, other.first);
+          range.second = std::max(range.second, other.second);
+        }
+      rest.push_back(range);
+      counted = std::move(rest);
+      getCount(need, role) += added;
+    }
+  need.unused = executable.arena_bytes;
+  for (const Range &range : counted)
+    need.unused -= range.second - range.first;
+  return need;
+}
+
+uint64_t MemoryNeed::getTotal() const {
+  return parameters + state + activations + gradients + communication +
+         workspace + unused + products + tables + staging;
+}
+
+std::string MemoryNeed::toString() const {
+  std::vector<std::string> parts;
+  for (auto [name, bytes] :
+       {std::pair{"parameters", parameters}, std::pair{"optimizer", state},
+        std::pair{"activations", activations},
+        std::pair{"gradients", gradients},
+        std::pair{"communication", communication},
+        std::pair{"workspace", workspace}, std::pair{"unused", unused},
+        std::pair{"matrix products", products}, std::pair{"tables", tables},
+        std::pair{"staging", staging}})
+    if (bytes > 0)
+      parts.push_back(fmt::format("{} {}", name, formatBytes(bytes)));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+Status cuda::checkMemory(const MemoryNeed &need, int64_t devices,
+                         uint64_t freeBytes, const std::string &where) {
+  if (need.getTotal() <= freeBytes / uint64_t(devices))
+    return Status::success();
+  return Error{
+      ErrorCode::DoesNotFit,
+      fmt::format("{} {} {} on {}, which has {} free", devices,
+                  devices == 1 ? "device needs" : "devices need",
+                  devices == 1 ? formatBytes(need.getTotal())
+                               : formatBytes(need.getTotal()) + " each",
+                  where, formatBytes(freeBytes)),
+      fmt::format("a device needs: {}; use a smaller batch, or split more "
+                  "dimensions",
+                  need.toString())};
+}

@@ -1,0 +1,113 @@
+#ifndef MESHC_RUNTIME_CUDA_NCCLCOMMUNICATOR_H
+#define MESHC_RUNTIME_CUDA_NCCLCOMMUNICATOR_H
+
+#include "runtime/Cuda/Communicator.h"
+#include "runtime/Cuda/Nccl.h"
+#include "runtime/Cuda/Peers.h"
+
+#include <chrono>
+#include <map>
+#include <vector>
+
+namespace meshc::runtime::cuda {
+
+/// A collective of NCCL that does the same as a group of moves.
+struct NativeCollective {
+  enum class Kind : uint8_t { AllReduce, AllGather, ReduceScatter };
+  Kind kind;
+  /// The group's devices in the order in which NCCL counts them.
+  std::vector<int64_t> devices;
+  int64_t elements; ///< that a device brings in (all_gather) or takes
+  exec::ReduceKind reduce;
+  /// Per device, in this order: bytes into its arena.
+  std::vector<uint64_t> from, to;
+};
+
+/// The collective of NCCL for a group of moves; none where blocks are not
+/// contiguous, not of one size or not in the order of any numbering.
+std::optional<NativeCollective> findNative(const Collective &collective,
+                                           int64_t group);
+
+/// Collectives between processes with one device each: device r is rank r's.
+///
+/// all_reduce, all_gather and reduce_scatter of contiguous blocks are NCCL's
+/// own, on a communicator for each way to group the devices. Everything else
+/// goes box by box: boxes are packed into staging memory where they are not
+/// contiguous, sent and received in one group of messages, and combined from
+/// there in the order of device numbers.
+///
+/// Every process issues the same collectives in the same order. Communicators
+/// do not block: while anything is under way, errors of this process and of
+/// others are looked for, and a deadline ends what hangs.
+class NcclCommunicator : public Communicator {
+public:
+  /// Errors: see Nccl::get, Peers, GpuCallFailed, CommunicationFailed.
+  static Result<std::unique_ptr<NcclCommunicator>>
+  create(Gpu &gpu, Peers &peers, std::chrono::seconds deadline);
+  ~NcclCommunicator() override;
+
+  Result<size_t> add(Collective collective) override;
+  uint64_t getStagingBytes() const override { return stagingBytes; }
+  Status build(MoveTable &table, std::span<const DevicePointer> arenas,
+               DevicePointer staging) override;
+  Status issue(size_t number, std::span<const Stream> streams) override;
+  Status broadcast(int64_t device, DevicePointer source, DevicePointer target,
+                   uint64_t bytes, Stream stream) override;
+  Status wait(Stream stream) override;
+
+private:
+  NcclCommunicator(Gpu &gpu, const Nccl &nccl, Peers &peers,
+                   std::chrono::seconds deadline)
+      : gpu(gpu), nccl(nccl), peers(peers), deadline(deadline) {}
+
+  /// A box on its way: in the arena or in staging memory (bytes into it).
+  struct Message {
+    int64_t peer = 0;
+    bool isStaged = false;
+    uint64_t offset = 0;
+    int64_t elements = 0;
+  };
+  struct Entry {
+    Collective collective;
+    int64_t group = -1; ///< of this process's device
+    std::optional<NativeCollective> native;
+    NcclComm comm = nullptr;
+    std::vector<Message> sends, receives;
+    MoveLaunch pack, unpack;
+  };
+
+  /// Boxes of this process's device for messages that are not in the table yet.
+  struct Pending {
+    std::vector<MoveTable::Box> pack, unpack;
+  };
+  /// Plans the messages of a collective, or lays them out at `arena` and
+  /// `staging`. Returns the bytes of staging memory.
+  uint64_t planMessages(Entry &entry, DevicePointer arena,
+                        DevicePointer staging, Pending &boxes) const;
+  /// The communicator for these groups of all devices; splits off a new one
+  /// where there is none yet.
+  Result<NcclComm> getComm(const std::vector<std::vector<int64_t>> &groups);
+  /// Waits until `comm` is ready again after a call that gave `status`.
+  Status settle(NcclComm comm, const char *symbol, int status);
+  /// An error of any communicator or process.
+  Status check();
+  /// Ends all communicators at once, whatever they do.
+  void abort();
+
+  Gpu &gpu;
+  const Nccl &nccl;
+  Peers &peers;
+  std::chrono::seconds deadline;
+  NcclComm world = nullptr;
+  std::map<std::vector<std::vector<int64_t>>, NcclComm> splits;
+  std::vector<Entry> entries;
+  bool isSound = true; ///< no call has failed
+  uint64_t stagingBytes = 0;
+  DevicePointer arena = 0;
+  DevicePointer stagingMemory = 0;
+  const MoveTable *moves = nullptr;
+};
+
+} // namespace meshc::runtime::cuda
+
+#endif

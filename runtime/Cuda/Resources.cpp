@@ -1,0 +1,31 @@
+#include "runtime/Cuda/Resources.h"
+
+using namespace meshc::runtime;
+using namespace meshc::runtime::cuda;
+
+Result<DeviceMemory> cuda::allocate(const Driver &driver, uint64_t bytes) {
+  DevicePointer pointer = 0;
+  MESHC_RETURN_IF_ERROR(driver.memAlloc(&pointer, bytes));
+  return DeviceMemory(driver, pointer);
+}
+
+Result<PinnedMemory> cuda::allocatePinned(const Driver &driver,
+                                          uint64_t bytes) {
+  void *pointer = nullptr;
+  MESHC_RETURN_IF_ERROR(driver.memHostAlloc(&pointer, bytes, 0));
+  return PinnedMemory(driver, pointer);
+}
+
+Result<OwnedStream> cuda::makeStream(const Driver &driver, int priority) {
+  Stream stream = nullptr;
+  MESHC_RETURN_IF_ERROR(
+      driver.streamCreate(&stream, streamNonBlocking, priority));
+  return OwnedStream(driver, stream);
+}
+
+Result<OwnedEvent> cuda::makeEvent(const Driver &driver, bool hasTime) {
+  Event event = nullptr;
+  MESHC_RETURN_IF_ERROR(
+      driver.eventCreate(&event, hasTime ? 0 : eventDisableTiming));
+  return OwnedEvent(driver, event);
+}
