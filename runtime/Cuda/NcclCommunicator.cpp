@@ -268,8 +268,10 @@ NcclCommunicator::~NcclCommunicator() {
   if (world && isSound)
     isSound = bool(
         settle(world, nccl.commFinalize.symbol, nccl.commFinalize.call(world)));
-  if (!isSound)
-    return abort();
+  if (!isSound) {
+    abort();
+    return;
+  }
   for (auto &[groups, comm] : splits)
     if (comm)
       nccl.commDestroy.call(comm);
