@@ -42,12 +42,12 @@ struct Copy2D {
 // Statuses, flags and attributes. Source: cuda.h of CUDA 13.0.
 inline constexpr int errorOutOfMemory = 2;
 inline constexpr int errorNoDevice = 100;
+inline constexpr int errorNotFound = 500;
 inline constexpr int errorNotReady = 600;
 inline constexpr int memoryTypeDevice = 2;
 inline constexpr unsigned streamNonBlocking = 1;
 inline constexpr unsigned eventDisableTiming = 2;
 inline constexpr int captureThreadLocal = 1;
-inline constexpr int attributeMaxPitch = 11;
 inline constexpr int attributeMultiprocessors = 16;
 inline constexpr int attributeArchitectureMajor = 75;
 inline constexpr int attributeArchitectureMinor = 76;

@@ -37,15 +37,12 @@ Result<GpuProperties> cuda::getProperties(const Driver &driver, int ordinal) {
   MESHC_RETURN_IF_ERROR(
       driver.deviceGetName(name.data(), int(name.size()) - 1, handle));
   properties.name = name.data();
-  int maxPitch = 0;
   for (auto [target, attribute] :
        {std::pair{&properties.major, attributeArchitectureMajor},
         std::pair{&properties.minor, attributeArchitectureMinor},
         std::pair{&properties.multiprocessors, attributeMultiprocessors},
-        std::pair{&properties.maxSharedBytes, attributeMaxSharedBytes},
-        std::pair{&maxPitch, attributeMaxPitch}})
+        std::pair{&properties.maxSharedBytes, attributeMaxSharedBytes}})
     MESHC_RETURN_IF_ERROR(driver.deviceGetAttribute(target, attribute, handle));
-  properties.maxPitchBytes = maxPitch;
   size_t bytes = 0;
   MESHC_RETURN_IF_ERROR(driver.deviceTotalMem(&bytes, handle));
   properties.memoryBytes = bytes;
@@ -168,7 +165,6 @@ Result<KernelHandle> Gpu::getKernel(const std::string &symbol,
   auto [entry, isAbsent] = kernels.try_emplace(symbol);
   Kernel &kernel = entry->second;
   if (isAbsent) {
-    constexpr int errorNotFound = 500;
     const int status = driver.moduleGetFunction.call(
         &kernel.handle, module.get(), symbol.c_str());
     if (status == errorNotFound)

@@ -18,7 +18,6 @@ struct GpuProperties {
   int major = 0, minor = 0; ///< compute capability
   int multiprocessors = 0;
   int maxSharedBytes = 0; ///< of a block
-  int64_t maxPitchBytes = 0;
   uint64_t memoryBytes = 0;
 
   /// Whether it is the emulated driver of the tests, which runs images of kind

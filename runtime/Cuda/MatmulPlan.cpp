@@ -112,7 +112,7 @@ Result<MatmulPlan> cuda::planMatmul(const exec::CommandT &command) {
       plan.leftIsB ? planFactor(aColumns, aRows) : planFactor(bRows, bColumns);
   if (!left || !right)
     return refuse(fmt::format("no dimension of its {} factor is contiguous",
-                              bool(left) != plan.leftIsB ? "left" : "right"));
+                              bool(left) == plan.leftIsB ? "left" : "right"));
   plan.left = *left;
   plan.right = *right;
   plan.result = *result;

@@ -33,7 +33,6 @@ struct NcclConfig {
 // Source: nccl.h of NCCL 2.28.
 inline constexpr int ncclInProgress = 7;
 inline constexpr int ncclSplitNoColor = -1;
-inline constexpr int ncclInt8 = 0;
 inline constexpr int ncclUint8 = 1;
 inline constexpr int ncclInt32 = 2;
 inline constexpr int ncclInt64 = 4;

@@ -1,0 +1,236 @@
+/// What is decided about a GPU before anything runs on it.
+
+#include "runtime/Cuda/Gpu.h"
+#include "runtime/Cuda/MemoryNeed.h"
+#include "runtime/Cuda/NcclCommunicator.h"
+#include "tests/runtime/ProgramBuilder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+using namespace meshc;
+using namespace meshc::runtime;
+using namespace meshc::runtime::cuda;
+using testing::HasSubstr;
+
+namespace {
+
+using Images = std::vector<std::unique_ptr<exec::GpuImageT>>;
+
+Images
+makeImages(const std::vector<std::pair<std::string, exec::ImageKind>> &kinds) {
+  Images images;
+  for (const auto &[architecture, kind] : kinds) {
+    images.push_back(std::make_unique<exec::GpuImageT>());
+    images.back()->architecture = architecture;
+    images.back()->kind = kind;
+  }
+  return images;
+}
+
+GpuProperties makeGpu(int major, int minor, std::string name = "NVIDIA X") {
+  GpuProperties gpu;
+  gpu.name = std::move(name);
+  gpu.major = major;
+  gpu.minor = minor;
+  return gpu;
+}
+
+constexpr exec::ImageKind cubin = exec::ImageKind::cubin;
+constexpr exec::ImageKind ptx = exec::ImageKind::ptx;
+
+TEST(ImageTest, takes_the_best_that_the_gpu_can_run) {
+  const Images images = makeImages({{"sm_80", cubin},
+                                    {"sm_86", cubin},
+                                    {"sm_80", ptx},
+                                    {"sm_90a", cubin},
+                                    {"sm_90", ptx},
+                                    {"host", exec::ImageKind::host}});
+  auto choose = [&](GpuProperties gpu) {
+    Result<const exec::GpuImageT *> image = chooseImage(images, gpu);
+    return image ? (*image)->architecture + " " +
+                       exec::EnumNameImageKind((*image)->kind)
+                 : image.getError().message;
+  };
+  EXPECT_EQ(choose(makeGpu(8, 0)), "sm_80 cubin");
+  EXPECT_EQ(choose(makeGpu(8, 6)), "sm_86 cubin");
+  EXPECT_EQ(choose(makeGpu(8, 9)), "sm_86 cubin");
+  EXPECT_EQ(choose(makeGpu(9, 0)), "sm_90a cubin");
+  EXPECT_EQ(choose(makeGpu(10, 0)), "sm_90 ptx");
+  EXPECT_EQ(choose(makeGpu(12, 1)), "sm_90 ptx");
+  EXPECT_EQ(choose(makeGpu(7, 5)),
+            "GPU 0 (NVIDIA X, sm_75) cannot run this executable, which has "
+            "code for sm_80 (cubin), sm_86 (cubin), sm_80 (ptx), sm_90a "
+            "(cubin), sm_90 (ptx), host (host)");
+  EXPECT_EQ(choose(makeGpu(9, 0, "meshc emulated GPU 0")), "host host");
+}
+
+TEST(ImageTest, code_for_one_architecture_alone_is_for_no_other) {
+  const Images images = makeImages({{"sm_90a", cubin}, {"sm_90a", ptx}});
+  EXPECT_TRUE(chooseImage(images, makeGpu(9, 0)));
+  for (auto [major, minor] : {std::pair{9, 1}, std::pair{10, 0}}) {
+    Result<const exec::GpuImageT *> image =
+        chooseImage(images, makeGpu(major, minor));
+    ASSERT_FALSE(image);
+    EXPECT_EQ(image.getError().code, ErrorCode::OtherGpu);
+    EXPECT_THAT(image.getError().note, HasSubstr("--gpu sm_"));
+  }
+}
+
+TEST(ImageTest, an_emulated_gpu_runs_nothing_else) {
+  EXPECT_FALSE(chooseImage(makeImages({{"sm_90", cubin}}),
+                           makeGpu(9, 0, "meshc emulated GPU")));
+}
+
+TEST(MemoryNeedTest, counts_each_byte_once) {
+  exec::ExecutableT data;
+  data.arena_bytes = 1024;
+  auto add = [&](exec::BufferRole role, uint64_t offset, uint64_t bytes) {
+    auto buffer = std::make_unique<exec::BufferT>();
+    buffer->role = role;
+    buffer->offset = offset;
+    buffer->bytes = bytes;
+    data.buffers.push_back(std::move(buffer));
+  };
+  add(exec::BufferRole::gradient, 256, 256);
+  add(exec::BufferRole::parameter, 0, 128);
+  add(exec::BufferRole::state, 128, 64);
+  add(exec::BufferRole::activation, 192, 128);
+  add(exec::BufferRole::workspace, 500, 100);
+  MemoryNeed need = getArenaNeed(data);
+  EXPECT_EQ(need.parameters, 128u);
+  EXPECT_EQ(need.state, 64u);
+  EXPECT_EQ(need.activations, 128u);
+  EXPECT_EQ(need.gradients, 512u - 320u);
+  EXPECT_EQ(need.workspace, 600u - 512u);
+  EXPECT_EQ(need.unused, 1024u - 600u);
+  EXPECT_EQ(need.getTotal(), 1024u);
+  EXPECT_TRUE(checkMemory(need, 2, 2048, "GPU 0"));
+  Status fits = checkMemory(need, 3, 3071, "GPU 0");
+  ASSERT_FALSE(fits);
+  EXPECT_EQ(fits.getError().code, ErrorCode::DoesNotFit);
+  EXPECT_EQ(fits.getError().message,
+            "3 devices need 1.00 KiB each on GPU 0, which has 3.00 KiB free");
+  EXPECT_THAT(fits.getError().note,
+              HasSubstr("parameters 128 B, optimizer 64 B"));
+}
+
+TEST(MemoryNeedTest, adds_up_for_any_buffers) {
+  std::mt19937_64 random(3);
+  for (int trial = 0; trial < 200; ++trial) {
+    exec::ExecutableT data;
+    data.arena_bytes = 300;
+    std::vector<bool> used(300);
+    for (int i = 0; i < 8; ++i) {
+      auto buffer = std::make_unique<exec::BufferT>();
+      buffer->role = exec::BufferRole(random() % 8);
+      buffer->offset = random() % 200;
+      buffer->bytes = random() % 100;
+      for (uint64_t b = 0; b < buffer->bytes; ++b)
+        used[buffer->offset + b] = true;
+      data.buffers.push_back(std::move(buffer));
+    }
+    const MemoryNeed need = getArenaNeed(data);
+    EXPECT_EQ(need.getTotal(), 300u);
+    EXPECT_EQ(need.unused,
+              uint64_t(std::count(used.begin(), used.end(), false)));
+  }
+}
+
+/// A collective between contiguous blocks at bytes 0 and `to` of the arena.
+Collective makeCollective(const layout::Mesh &mesh,
+                          const std::vector<int64_t> &sizes,
+                          const layout::Sharding &source,
+                          const layout::Sharding &target, uint64_t to) {
+  exec::CollectiveT collective;
+  auto makeLayout = [&](const layout::Sharding &sharding) {
+    return std::make_unique<exec::TensorLayoutT>(
+        test::makeLayout(exec::ElementType::f32, sizes, sharding));
+  };
+  collective.source = makeLayout(source);
+  collective.target = makeLayout(target);
+  auto makeOperand = [&](const exec::TensorLayoutT &layout) {
+    exec::OperandT operand;
+    operand.element = exec::ElementType::f32;
+    operand.shape = getLocalShape(layout);
+    operand.strides = test::getStrides(operand.shape);
+    return operand;
+  };
+  return Collective::create(mesh, collective, makeOperand(*collective.source),
+                            0, makeOperand(*collective.target), to);
+}
+
+class NativeCollectiveTest : public testing::Test {
+protected:
+  const layout::Mesh mesh{{{"x", 2}, {"y", 3}}};
+  const layout::AxisRef x = mesh.getWholeAxis(0);
+  const layout::AxisRef y = mesh.getWholeAxis(1);
+
+  static layout::Sharding split(std::vector<layout::DimSplit> dims,
+                                std::vector<layout::AxisRef> partial = {}) {
+    layout::Sharding sharding;
+    sharding.dims = std::move(dims);
+    sharding.partialAxes = std::move(partial);
+    if (!sharding.partialAxes.empty())
+      sharding.partialKind = layout::ReduceKind::Sum;
+    return sharding;
+  }
+};
+
+TEST_F(NativeCollectiveTest, sums_on_all_are_all_reduce) {
+  const Collective collective =
+      makeCollective(mesh, {6, 4}, split({{}, {}}, {y}), split({{}, {}}), 1024);
+  ASSERT_EQ(collective.getNumGroups(), 2);
+  std::optional<NativeCollective> native = findNative(collective, 1);
+  ASSERT_TRUE(native);
+  EXPECT_EQ(native->kind, NativeCollective::Kind::AllReduce);
+  EXPECT_THAT(native->devices, testing::ElementsAre(3, 4, 5));
+  EXPECT_EQ(native->elements, 24);
+  EXPECT_THAT(native->to, testing::Each(1024u));
+}
+
+TEST_F(NativeCollectiveTest, blocks_of_the_first_dimension_are_all_gather) {
+  const Collective collective =
+      makeCollective(mesh, {6, 4}, split({{y}, {}}), split({{}, {}}), 1024);
+  std::optional<NativeCollective> native = findNative(collective, 0);
+  ASSERT_TRUE(native);
+  EXPECT_EQ(native->kind, NativeCollective::Kind::AllGather);
+  EXPECT_THAT(native->devices, testing::ElementsAre(0, 1, 2));
+  EXPECT_EQ(native->elements, 8);
+}
+
+TEST_F(NativeCollectiveTest, devices_may_be_in_another_order) {
+  // y is major: device (x, y) has block y * 2 + x.
+  const Collective collective =
+      makeCollective(mesh, {6, 4}, split({{y, x}, {}}), split({{}, {}}), 1024);
+  std::optional<NativeCollective> native = findNative(collective, 0);
+  ASSERT_TRUE(native);
+  EXPECT_THAT(native->devices, testing::ElementsAre(0, 3, 1, 4, 2, 5));
+}
+
+TEST_F(NativeCollectiveTest, sums_of_blocks_are_reduce_scatter) {
+  const Collective collective = makeCollective(
+      mesh, {6, 4}, split({{}, {}}, {x}), split({{x}, {}}), 1024);
+  std::optional<NativeCollective> native = findNative(collective, 2);
+  ASSERT_TRUE(native);
+  EXPECT_EQ(native->kind, NativeCollective::Kind::ReduceScatter);
+  EXPECT_THAT(native->devices, testing::ElementsAre(2, 5));
+  EXPECT_EQ(native->elements, 12);
+}
+
+TEST_F(NativeCollectiveTest, others_are_not) {
+  // Columns of a row-major block, uneven blocks, and an exchange.
+  EXPECT_FALSE(findNative(
+      makeCollective(mesh, {6, 6}, split({{}, {y}}), split({{}, {}}), 1024),
+      0));
+  EXPECT_FALSE(findNative(
+      makeCollective(mesh, {7, 4}, split({{y}, {}}), split({{}, {}}), 1024),
+      0));
+  EXPECT_FALSE(findNative(
+      makeCollective(mesh, {6, 6}, split({{}, {y}}), split({{y}, {}}), 1024),
+      0));
+}
+
+} // namespace
