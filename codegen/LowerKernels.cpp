@@ -13,7 +13,6 @@
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -197,10 +196,6 @@ meshc::codegen::lowerGpuKernelsForHost(gpu::GPUModuleOp kernels) {
       op.moveBefore(module->getBody(), module->getBody()->begin());
   }
   copy.erase();
-  // The processor has no instructions for it, GPUs do.
-  RewritePatternSet narrow(kernels.getContext());
-  arith::populateExpandBFloat16Patterns(narrow);
-  walkAndApplyPatterns(*module, std::move(narrow));
   if (failed(lowerKernels(*module)))
     return failure();
   return module;
