@@ -42,7 +42,18 @@ static void printInfo(const Executable &executable) {
   fmt::print("devices   {}\n", executable.getNumDevices());
   fmt::print("memory    {:.1f} MiB per device\n",
              double(data.arena_bytes) / (1 << 20));
-  fmt::print("processor {}\n", data.cpu);
+  switch (data.target) {
+  case exec::Target::cpu:
+    fmt::print("target    cpu\nprocessor {}\n", data.cpu);
+    break;
+  case exec::Target::cuda:
+    fmt::print("target    cuda\n");
+    for (const auto &image : data.images)
+      fmt::print("kernels   {}, {}, {:.1f} KiB\n", image->architecture,
+                 exec::EnumNameImageKind(image->kind),
+                 double(image->data.size()) / 1024);
+    break;
+  }
   fmt::print("dims\n");
   for (const auto &dim : data.dims)
     fmt::print("  {} = {}\n", dim->name, dim->size);
@@ -72,6 +83,7 @@ namespace {
 /// The flags of all subcommands.
 struct Flags {
   int threads = 0;
+  GpuFlags gpus;
   int64_t seed = 0;
   BenchRequest bench;
   TrainingRequest training;
@@ -137,7 +149,7 @@ private:
   void addParameters(CLI::App *subcommand);
   int reportUsage(const CLI::ParseError &error);
 
-  CLI::App app{"A model compiled by meshc for a mesh of CPU devices."};
+  CLI::App app{"A model compiled by meshc for a mesh of devices."};
 };
 
 } // namespace
@@ -243,11 +255,19 @@ CommandLine::CommandLine() {
     printsInfo = true;
   });
 
-  for (CLI::App *subcommand : app.get_subcommands({}))
+  for (CLI::App *subcommand : app.get_subcommands({})) {
     subcommand
         ->add_option("--threads", flags.threads,
                      "worker threads (default: one per hardware thread)")
         ->check(CLI::Range(1, 4096));
+    subcommand
+        ->add_option("--devices-per-gpu", flags.gpus.devicesPerGpu,
+                     "logical devices that share a GPU (default: 1)")
+        ->check(CLI::Range(int64_t(1), int64_t(4096)));
+    subcommand->add_flag_callback(
+        "--no-graphs", [this] { flags.gpus.usesGraphs = false; },
+        "issue every command in every run instead of one graph");
+  }
 }
 
 int CommandLine::reportUsage(const CLI::ParseError &error) {
@@ -305,8 +325,8 @@ static int runSubcommand(int argc, const char *const *argv,
   // are not mapped and zeroed anew each time.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  Result<std::unique_ptr<Session>> session =
-      Session::create(program, kernels, commandLine.flags.threads);
+  Result<std::unique_ptr<Session>> session = Session::create(
+      program, kernels, commandLine.flags.threads, commandLine.flags.gpus);
   if (!session)
     return report(session.getError());
   Status status = commandLine.action(**session);

@@ -1,5 +1,6 @@
 #include "runtime/Session.h"
 
+#include "runtime/Cuda/CudaDevices.h"
 #include "runtime/Devices/Executor.h"
 #include "runtime/Processor.h"
 
@@ -19,26 +20,59 @@ std::string runtime::listNames(const std::vector<std::string> &names) {
 
 Result<std::unique_ptr<Session>>
 Session::create(std::span<const uint8_t> program,
-                std::span<const meshcKernelEntry> kernels, int threads) {
+                std::span<const meshcKernelEntry> kernels, int threads,
+                const GpuFlags &gpus) {
   Result<Executable> executable = Executable::load(program);
   if (!executable)
     return executable.getError();
-  return create(std::move(*executable), kernels, threads);
+  return create(std::move(*executable), kernels, threads, gpus);
 }
 
 Result<std::unique_ptr<Session>>
 Session::create(Executable executable,
-                std::span<const meshcKernelEntry> kernels, int threads) {
+                std::span<const meshcKernelEntry> kernels, int threads,
+                const GpuFlags &gpus) {
+  const bool isForGpus = executable.data.target == exec::Target::cuda;
+  if (!isForGpus && (gpus.devicesPerGpu || !gpus.usesGraphs))
+    return Error{
+        ErrorCode::Usage,
+        fmt::format("{} is for GPUs, this executable is for CPUs",
+                    gpus.usesGraphs ? "--devices-per-gpu" : "--no-graphs"),
+        "compile the model with --target cuda"};
+  if (isForGpus && threads != 0)
+    return Error{ErrorCode::Usage,
+                 "--threads is for CPUs, this executable is for GPUs", ""};
+  std::unique_ptr<Session> session(new Session(std::move(executable)));
+  Status opened =
+      isForGpus ? session->openGpus(gpus) : session->openCpu(kernels, threads);
+  if (!opened)
+    return opened.getError();
+  return session;
+}
+
+Status Session::openCpu(std::span<const meshcKernelEntry> kernels,
+                        int threads) {
   Status fits = checkProcessor(executable.data);
   if (!fits)
-    return fits.getError();
-  std::unique_ptr<Session> session(new Session(std::move(executable)));
+    return fits;
   Result<std::unique_ptr<Executor>> executor =
-      Executor::create(session->executable, kernels, threads);
+      Executor::create(executable, kernels, threads);
   if (!executor)
     return executor.getError();
-  session->devices = std::move(*executor);
-  return session;
+  devices = std::move(*executor);
+  return Status::success();
+}
+
+Status Session::openGpus(const GpuFlags &gpus) {
+  cuda::CudaOptions options;
+  options.devicesPerGpu = gpus.devicesPerGpu.value_or(1);
+  options.usesGraphs = gpus.usesGraphs;
+  Result<std::unique_ptr<cuda::CudaDevices>> opened =
+      cuda::CudaDevices::create(executable, options);
+  if (!opened)
+    return opened.getError();
+  devices = std::move(*opened);
+  return Status::success();
 }
 
 Result<const exec::ProgramT *>

@@ -7,6 +7,7 @@
 #include "runtime/Values.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,19 +15,27 @@
 
 namespace meshc::runtime {
 
+/// How an executable for GPUs uses them.
+struct GpuFlags {
+  std::optional<int64_t> devicesPerGpu; ///< logical devices; none given: one
+  bool usesGraphs = true; ///< else every command is issued in every run
+};
+
 /// An executable on its devices, with its values by name: what every subcommand
 /// works with.
 class Session {
 public:
-  /// Loads the program, checks that this processor can run its kernels and
-  /// prepares the devices. `threads` of 0: one per hardware thread.
+  /// Loads the program, checks that this processor or GPU can run its kernels
+  /// and prepares the devices. `threads` of 0: one per hardware thread.
+  /// Errors: Usage where a flag is for devices of the other kind.
   static Result<std::unique_ptr<Session>>
   create(std::span<const uint8_t> program,
-         std::span<const meshcKernelEntry> kernels, int threads);
+         std::span<const meshcKernelEntry> kernels, int threads,
+         const GpuFlags &gpus = {});
   /// The same for a program built in memory.
   static Result<std::unique_ptr<Session>>
   create(Executable executable, std::span<const meshcKernelEntry> kernels,
-         int threads);
+         int threads, const GpuFlags &gpus = {});
 
   const Executable &getExecutable() const { return executable; }
   DeviceSet &getDevices() { return *devices; }
@@ -55,6 +64,9 @@ public:
   }
 
 private:
+  Status openCpu(std::span<const meshcKernelEntry> kernels, int threads);
+  Status openGpus(const GpuFlags &gpus);
+
   explicit Session(Executable executable) : executable(std::move(executable)) {}
 
   Executable executable;

@@ -118,7 +118,7 @@ TEST(MatmulPlanTest, plans_compute_their_product) {
   auto draw = [&](int count) { return int(random() % unsigned(count)); };
   const int64_t sizes[] = {1, 2, 3, 5, 7};
   int planned = 0;
-  for (int trial = 0; trial < 4000; ++trial) {
+  for (int trial = 0; trial < 1500; ++trial) {
     exec::MatmulT matmul;
     matmul.m = sizes[draw(5)];
     matmul.n = sizes[draw(5)];
@@ -163,7 +163,7 @@ TEST(MatmulPlanTest, plans_compute_their_product) {
     execute(*plan, a, b, bias, c);
     ASSERT_EQ(c, expected) << "trial " << trial;
   }
-  EXPECT_GT(planned, 1500);
+  EXPECT_GT(planned, 500);
 }
 
 TEST(MatmulPlanTest, a_dense_row_major_product_is_one_call) {

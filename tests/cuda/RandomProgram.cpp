@@ -165,7 +165,7 @@ void Generator::addProduct() {
   case 4: // rows further apart than they are long
     matmul.batch = {3};
     matmul.a_strides = {100, 12, 1};
-    matmul.b_strides = {200, 1, 20};
+    matmul.b_strides = {280, 1, 20};
     matmul.c_strides = {100, 16, 1};
     break;
   }
