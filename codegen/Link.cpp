@@ -219,6 +219,10 @@ Error meshc::codegen::linkExecutable(StringRef object, StringRef output,
   llvm::append_range(arguments, std::initializer_list<StringRef>{
                                     "-ldnnl", "-lgomp", "-lfmt", "-lz", "-lm",
                                     "-pthread", MESHC_LINK_FLAGS});
+  // Libraries that the runtime loads only when it needs them.
+  const std::string runPath = ("$ORIGIN:" + libraryFolder).str();
+  llvm::append_range(arguments, std::initializer_list<StringRef>{
+                                    "-Xlinker", "-rpath", "-Xlinker", runPath});
   if (Error error = runLinker(arguments, output, messages->getPath()))
     return error;
   if (place->isStream) {

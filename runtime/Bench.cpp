@@ -168,6 +168,7 @@ Status runtime::runBench(Session &session, const BenchRequest &request) {
   if (request.profile)
     line += describeProfile(session.getDevices().getProfile(),
                             session.getExecutable().getNumDevices());
-  fmt::print("{}}}\n", line);
+  if (session.isFirst())
+    fmt::print("{}}}\n", line);
   return Status::success();
 }

@@ -2,6 +2,9 @@
 
 #include "runtime/Bench.h"
 #include "runtime/Evaluation.h"
+#include "runtime/Ranks/Launcher.h"
+#include "runtime/Ranks/MpiTransport.h"
+#include "runtime/Ranks/Ranks.h"
 #include "runtime/Session.h"
 #include "runtime/Training.h"
 
@@ -12,21 +15,21 @@
 
 #include <cctype>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
+#include <map>
 #include <new>
 #include <optional>
 
 #include <malloc.h>
+#include <unistd.h>
 
 using namespace meshc;
 using namespace meshc::runtime;
 
 static int report(const Error &error) {
-  fmt::print(stderr, "meshc: error[MR{:04}]: {}\n", int(error.code),
-             error.message);
-  if (!error.note.empty())
-    fmt::print(stderr, "meshc: note: {}\n", error.note);
+  printError(error);
   return int(getExitCode(error.code));
 }
 
@@ -92,6 +95,10 @@ struct Flags {
   std::vector<std::string> parameters;
   std::vector<std::string> outputs;
   std::vector<std::string> gradients;
+  int64_t processes = 1;
+  RankFlags ranks;
+  double joinSeconds = RanksOptions().joinSeconds;
+  TransportKind transport = TransportKind::Auto;
 };
 
 } // namespace
@@ -139,6 +146,7 @@ public:
 
   Flags flags;
   std::function<Status(Session &)> action;
+  std::string command;     ///< name of the subcommand
   bool printsInfo = false; ///< instead of an action: needs no devices
 
 private:
@@ -147,6 +155,7 @@ private:
   void addSeed(CLI::App *subcommand);
   void addDataFolder(CLI::App *subcommand);
   void addParameters(CLI::App *subcommand);
+  void addRanks(CLI::App *subcommand);
   int reportUsage(const CLI::ParseError &error);
 
   CLI::App app{"A model compiled by meshc for a mesh of devices."};
@@ -158,7 +167,11 @@ CLI::App *CommandLine::addSubcommand(const std::string &name,
                                      const std::string &what,
                                      std::function<Status(Session &)> run) {
   CLI::App *subcommand = app.add_subcommand(name, what);
-  subcommand->callback([this, run = std::move(run)] { action = run; });
+  subcommand->callback([this, name, run = std::move(run)] {
+    command = name;
+    action = run;
+  });
+  addRanks(subcommand);
   return subcommand;
 }
 
@@ -184,11 +197,40 @@ void CommandLine::addParameters(CLI::App *subcommand) {
                          "NAME=FILE.npy, a parameter");
 }
 
+void CommandLine::addRanks(CLI::App *subcommand) {
+  CLI::Option *processes =
+      subcommand
+          ->add_option("--processes", flags.processes,
+                       "processes on this machine that share the devices")
+          ->check(CLI::Range(int64_t(1), int64_t(4096)));
+  auto addRank = [&](const char *name, const char *what, auto &value) {
+    subcommand->add_option(name, value, what)->excludes(processes);
+  };
+  addRank("--rank", "number of this process, if no launcher tells",
+          flags.ranks.rank);
+  addRank("--ranks", "number of processes", flags.ranks.ranks);
+  addRank("--store", "HOST:PORT where rank 0 waits for the others",
+          flags.ranks.store);
+  subcommand
+      ->add_option("--join-timeout", flags.joinSeconds,
+                   "seconds to wait for all processes (default 120)")
+      ->check(CLI::Range(0.1, 1e6));
+  const std::map<std::string, TransportKind> kinds = {
+      {"auto", TransportKind::Auto},
+      {"tcp", TransportKind::Tcp},
+      {"mpi", TransportKind::Mpi}};
+  subcommand
+      ->add_option("--transport", flags.transport,
+                   "between processes: tcp, mpi, or auto (mpi below mpirun)")
+      ->transform(CLI::CheckedTransformer(kinds));
+}
+
 CommandLine::CommandLine() {
   app.require_subcommand(1);
   app.footer("Exit codes: 0 success, 1 wrong input, 2 usage, 4 damaged file or "
-             "other processor,\n5 does not fit, 70 internal error, 130 stopped "
-             "by SIGINT after a whole step.");
+             "other processor,\n5 does not fit, 6 a process of the run is "
+             "missing or ended, 70 internal error,\n130 stopped by SIGINT "
+             "after a whole step.");
 
   CLI::App *train =
       addSubcommand("train", "Train, then evaluate on the test split",
@@ -308,6 +350,102 @@ std::optional<int> CommandLine::parse(int argc, const char *const *argv) {
   }
 }
 
+/// What ranks have to agree on before they begin.
+static Agreements getAgreements(const CommandLine &commandLine,
+                                std::span<const uint8_t> program) {
+  const Flags &flags = commandLine.flags;
+  auto number = [](const std::optional<int64_t> &value) {
+    return value ? std::to_string(*value) : "not given";
+  };
+  auto names = [](const std::vector<std::string> &files) {
+    std::string list;
+    for (const std::string &file : files)
+      list += file.substr(0, file.find('=')) + " ";
+    return list;
+  };
+  return {{"the program", getDigest(std::as_bytes(program))},
+          {"the command", commandLine.command},
+          {"--seed", flags.hasSeed ? std::to_string(flags.seed) : "not given"},
+          {"--steps", number(flags.training.steps)},
+          {"--epochs", number(flags.training.epochs)},
+          {"the steps to time", std::to_string(flags.bench.steps)},
+          {"--in", names(flags.inputs)},
+          {"--param", names(flags.parameters)},
+          {"--out", names(flags.outputs)},
+          {"--grad", names(flags.gradients)}};
+}
+
+/// The command on the devices of this process.
+static Status runAction(const CommandLine &commandLine,
+                        std::span<const uint8_t> program,
+                        std::span<const meshcKernelEntry> kernels,
+                        Ranks &ranks) {
+  const Flags &flags = commandLine.flags;
+  Status ready = ranks.start();
+  if (ready)
+    ready = ranks.agree(getAgreements(commandLine, program));
+  if (!ready)
+    return ready;
+  if (ranks.getNumRanks() > 1 && ranks.isFirst())
+    fmt::print(stderr, "meshc: {} processes ({})\n", ranks.getNumRanks(),
+               getName(ranks.getIdentity().source));
+  // oneDNN allocates packing buffers in every product: kept in the heap, they
+  // are not mapped and zeroed anew each time.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  SessionOptions options;
+  options.threads = flags.threads;
+  options.gpus = flags.gpus;
+  options.ranks = &ranks;
+  options.transport = flags.transport;
+  Result<std::unique_ptr<Session>> session =
+      Session::create(program, kernels, options);
+  if (!session)
+    return session.getError();
+  Status status = commandLine.action(**session);
+  // What cannot be printed was asked for all the same.
+  if (status && (std::fflush(stdout) != 0 || std::ferror(stdout)))
+    return Error{ErrorCode::CannotWrite, "cannot write to standard output", ""};
+  return status ? ranks.finish() : status;
+}
+
+/// Runs the command in this process, as one of the ranks that it is told of.
+static int runAsRank(const CommandLine &commandLine,
+                     std::span<const uint8_t> program,
+                     std::span<const meshcKernelEntry> kernels,
+                     RankIdentity identity) {
+  const Flags &flags = commandLine.flags;
+  auto reportAs = [&](Error error) {
+    if (identity.rank > 0)
+      error.message = fmt::format("rank {}: {}", identity.rank, error.message);
+    return report(error);
+  };
+  // An MPI launcher does not tell where rank 0 is, but MPI can.
+  const bool hasMpi = identity.source == RankSource::OpenMpi ||
+                      identity.source == RankSource::Hydra;
+  if (identity.ranks > 1 && identity.store.host.empty() && hasMpi) {
+    Status found = findStoreByMpi(identity);
+    if (!found)
+      return reportAs(found.getError());
+  }
+  RanksOptions options;
+  options.joinSeconds = flags.joinSeconds;
+  Result<std::unique_ptr<Ranks>> ranks = Ranks::connect(identity, options);
+  if (!ranks)
+    return reportAs(ranks.getError());
+  Status status = runAction(commandLine, program, kernels, **ranks);
+  if (status) {
+    finishMpi();
+    return 0;
+  }
+  const int code = (*ranks)->end(status.getError(), printError);
+  if (identity.ranks > 1) {
+    std::fflush(stdout);
+    _exit(code);
+  }
+  return code;
+}
+
 static int runSubcommand(int argc, const char *const *argv,
                          std::span<const uint8_t> program,
                          std::span<const meshcKernelEntry> kernels) {
@@ -321,20 +459,20 @@ static int runSubcommand(int argc, const char *const *argv,
     printInfo(*executable);
     return 0;
   }
-  // oneDNN allocates packing buffers in every product: kept in the heap, they
-  // are not mapped and zeroed anew each time.
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  Result<std::unique_ptr<Session>> session = Session::create(
-      program, kernels, commandLine.flags.threads, commandLine.flags.gpus);
-  if (!session)
-    return report(session.getError());
-  Status status = commandLine.action(**session);
-  // What cannot be printed was asked for all the same.
-  if (status && (std::fflush(stdout) != 0 || std::ferror(stdout)))
-    status =
-        Error{ErrorCode::CannotWrite, "cannot write to standard output", ""};
-  return status ? 0 : report(status.getError());
+  const Flags &flags = commandLine.flags;
+  Result<RankIdentity> identity =
+      detectRank(flags.ranks, [](const char *name) { return getenv(name); });
+  if (!identity)
+    return report(identity.getError());
+  const bool isLaunched = identity->source == RankSource::Launcher;
+  if (flags.processes > 1 && identity->ranks > 1 && !isLaunched)
+    return report({ErrorCode::WrongRanks,
+                   fmt::format("--processes {}, but this process is {}",
+                               flags.processes, toString(*identity)),
+                   "a run has one launcher"});
+  if (flags.processes > 1 && !isLaunched)
+    return launchRanks(flags.processes, argv);
+  return runAsRank(commandLine, program, kernels, *identity);
 }
 
 int runtime::runCommandLine(int argc, const char *const *argv,

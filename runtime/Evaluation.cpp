@@ -37,6 +37,15 @@ static Status checkUnique(std::string_view kind,
   return Status::success();
 }
 
+/// An error if ranks have read different arrays.
+static Status agreeOnArray(Session &session, std::string_view kind,
+                           const NamedFile &file, const HostArray &array) {
+  if (!session.hasOtherRanks())
+    return Status::success();
+  return session.agree(
+      {{fmt::format("{} '{}'", kind, file.name), getDigest(array.data)}});
+}
+
 Status runtime::readParameters(Session &session,
                                const std::vector<NamedFile> &files) {
   Status unique = checkUnique("parameter", files);
@@ -47,6 +56,8 @@ Status runtime::readParameters(Session &session,
     if (!array)
       return array.getError();
     Status set = session.setParameter(file.name, *array, file.path);
+    if (set)
+      set = agreeOnArray(session, "parameter", file, *array);
     if (!set)
       return set;
   }
@@ -122,6 +133,8 @@ Status runtime::evaluateOnce(Session &session,
     if (!array)
       return array.getError();
     Status set = session.setInput(**program, file.name, *array, file.path);
+    if (set)
+      set = agreeOnArray(session, "input", file, *array);
     if (!set)
       return set;
   }
@@ -135,6 +148,8 @@ Status runtime::evaluateOnce(Session &session,
       Result<HostArray> array = session.read(*ports[i]);
       if (!array)
         return Status(array.getError());
+      if (!session.isFirst())
+        continue;
       Status written = writeNpy(files[i].path, *array);
       if (!written)
         return written;
@@ -153,7 +168,8 @@ Status runtime::evaluateOnce(Session &session,
     Result<HostArray> array = session.read(*port);
     if (!array)
       return array.getError();
-    fmt::print("{} {:.9g}\n", port->name, getScalar(*array));
+    if (session.isFirst())
+      fmt::print("{} {:.9g}\n", port->name, getScalar(*array));
   }
   return Status::success();
 }

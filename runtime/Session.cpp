@@ -6,7 +6,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <thread>
+
+#include <unistd.h>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -18,45 +22,111 @@ std::string runtime::listNames(const std::vector<std::string> &names) {
                      fmt::join(names, "', '"));
 }
 
+/// An error if some processes would have no device.
+static Status checkDivision(const Executable &executable, int64_t ranks) {
+  const int64_t devices = executable.getNumDevices();
+  if (ranks <= devices)
+    return Status::success();
+  return Error{ErrorCode::WrongRanks,
+               fmt::format("{} processes for a mesh of {} device{}", ranks,
+                           devices, devices == 1 ? "" : "s"),
+               "start at most as many as the mesh has devices"};
+}
+
+namespace {
+/// What NCCL needs of the processes of a run.
+class RankPeers : public cuda::Peers {
+public:
+  explicit RankPeers(Ranks &ranks) : ranks(ranks) {}
+
+  int64_t getRank() const override { return ranks.getRank(); }
+  int64_t getNumRanks() const override { return ranks.getNumRanks(); }
+  Result<std::string> shareFirst(const std::string &name,
+                                 const std::string &value) override {
+    if (ranks.isFirst()) {
+      Status set = ranks.getStore().set(name, value);
+      if (!set)
+        return set.getError();
+    }
+    return ranks.getStore().get(name, shareSeconds);
+  }
+  /// The end of another process ends this one; see Ranks.h.
+  Status check() override { return Status::success(); }
+
+private:
+  /// Rank 0 may still be loading libraries: some seconds, on a busy file
+  /// system many.
+  static constexpr double shareSeconds = 120;
+
+  Ranks &ranks;
+};
+} // namespace
+
+/// Worker threads for one of several processes on this machine.
+static int getNumThreads(int64_t processes) {
+  const unsigned usable = std::max(1u, std::thread::hardware_concurrency());
+  // Where the launcher has bound processes to processors, those are its own.
+  const bool isBound = long(usable) < sysconf(_SC_NPROCESSORS_ONLN);
+  return isBound ? int(usable)
+                 : int(std::max<int64_t>(1, int64_t(usable) / processes));
+}
+
 Result<std::unique_ptr<Session>>
 Session::create(std::span<const uint8_t> program,
-                std::span<const meshcKernelEntry> kernels, int threads,
-                const GpuFlags &gpus) {
+                std::span<const meshcKernelEntry> kernels,
+                const SessionOptions &options) {
   Result<Executable> executable = Executable::load(program);
   if (!executable)
     return executable.getError();
-  return create(std::move(*executable), kernels, threads, gpus);
+  return create(std::move(*executable), kernels, options);
 }
 
 Result<std::unique_ptr<Session>>
 Session::create(Executable executable,
-                std::span<const meshcKernelEntry> kernels, int threads,
-                const GpuFlags &gpus) {
+                std::span<const meshcKernelEntry> kernels,
+                const SessionOptions &options) {
   const bool isForGpus = executable.data.target == exec::Target::cuda;
-  if (!isForGpus && (gpus.devicesPerGpu || !gpus.usesGraphs))
-    return Error{
-        ErrorCode::Usage,
-        fmt::format("{} is for GPUs, this executable is for CPUs",
-                    gpus.usesGraphs ? "--devices-per-gpu" : "--no-graphs"),
-        "compile the model with --target cuda"};
-  if (isForGpus && threads != 0)
+  if (!isForGpus && (options.gpus.devicesPerGpu || !options.gpus.usesGraphs))
+    return Error{ErrorCode::Usage,
+                 fmt::format("{} is for GPUs, this executable is for CPUs",
+                             options.gpus.usesGraphs ? "--devices-per-gpu"
+                                                     : "--no-graphs"),
+                 "compile the model with --target cuda"};
+  if (isForGpus && options.threads != 0)
     return Error{ErrorCode::Usage,
                  "--threads is for CPUs, this executable is for GPUs", ""};
   std::unique_ptr<Session> session(new Session(std::move(executable)));
-  Status opened =
-      isForGpus ? session->openGpus(gpus) : session->openCpu(kernels, threads);
+  session->ranks = options.ranks;
+  Status opened = isForGpus ? session->openGpus(options.gpus)
+                            : session->openCpu(kernels, options);
   if (!opened)
     return opened.getError();
   return session;
 }
 
 Status Session::openCpu(std::span<const meshcKernelEntry> kernels,
-                        int threads) {
+                        const SessionOptions &options) {
   Status fits = checkProcessor(executable.data);
   if (!fits)
     return fits;
+  int threads = options.threads;
+  ExecutorGroup group;
+  if (hasOtherRanks()) {
+    group.ranks = ranks->getNumRanks();
+    group.rank = ranks->getRank();
+    Status divided = checkDivision(executable, group.ranks);
+    if (!divided)
+      return divided;
+    Result<std::unique_ptr<Transport>> created =
+        createTransport(*ranks, options.transport);
+    if (!created)
+      return created.getError();
+    group.transport = std::move(*created);
+    if (threads == 0)
+      threads = getNumThreads(ranks->getNumLocalRanks());
+  }
   Result<std::unique_ptr<Executor>> executor =
-      Executor::create(executable, kernels, threads);
+      Executor::create(executable, kernels, threads, std::move(group));
   if (!executor)
     return executor.getError();
   devices = std::move(*executor);
@@ -67,6 +137,11 @@ Status Session::openGpus(const GpuFlags &gpus) {
   cuda::CudaOptions options;
   options.devicesPerGpu = gpus.devicesPerGpu.value_or(1);
   options.usesGraphs = gpus.usesGraphs;
+  if (hasOtherRanks()) {
+    peers = std::make_unique<RankPeers>(*ranks);
+    options.peers = peers.get();
+    options.localRank = ranks->getLocalRank();
+  }
   Result<std::unique_ptr<cuda::CudaDevices>> opened =
       cuda::CudaDevices::create(executable, options);
   if (!opened)

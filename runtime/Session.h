@@ -1,9 +1,12 @@
 #ifndef MESHC_RUNTIME_SESSION_H
 #define MESHC_RUNTIME_SESSION_H
 
+#include "runtime/Cuda/Peers.h"
 #include "runtime/Devices/DeviceSet.h"
 #include "runtime/Executable.h"
 #include "runtime/KernelTable.h"
+#include "runtime/Ranks/Ranks.h"
+#include "runtime/Ranks/Transport.h"
 #include "runtime/Values.h"
 
 #include <memory>
@@ -21,24 +24,44 @@ struct GpuFlags {
   bool usesGraphs = true; ///< else every command is issued in every run
 };
 
+struct SessionOptions {
+  /// Of a CPU mesh; 0: one per hardware thread, divided by the processes on
+  /// this machine.
+  int threads = 0;
+  GpuFlags gpus = {};
+  /// The processes that share the devices, which must outlive the session; null
+  /// for this one alone.
+  Ranks *ranks = nullptr;
+  /// What a CPU mesh's processes exchange data by.
+  TransportKind transport = TransportKind::Auto;
+};
+
 /// An executable on its devices, with its values by name: what every subcommand
 /// works with.
 class Session {
 public:
   /// Loads the program, checks that this processor or GPU can run its kernels
-  /// and prepares the devices. `threads` of 0: one per hardware thread.
-  /// Errors: Usage where a flag is for devices of the other kind.
+  /// and prepares the devices.
+  /// Errors: Usage where an option is for devices of the other kind.
   static Result<std::unique_ptr<Session>>
   create(std::span<const uint8_t> program,
-         std::span<const meshcKernelEntry> kernels, int threads,
-         const GpuFlags &gpus = {});
+         std::span<const meshcKernelEntry> kernels,
+         const SessionOptions &options = {});
   /// The same for a program built in memory.
   static Result<std::unique_ptr<Session>>
   create(Executable executable, std::span<const meshcKernelEntry> kernels,
-         int threads, const GpuFlags &gpus = {});
+         const SessionOptions &options = {});
 
   const Executable &getExecutable() const { return executable; }
   DeviceSet &getDevices() { return *devices; }
+
+  /// Whether this process prints and writes files for all.
+  bool isFirst() const { return !ranks || ranks->isFirst(); }
+  bool hasOtherRanks() const { return ranks && ranks->getNumRanks() > 1; }
+  /// Compares items on all ranks, see Ranks.
+  Status agree(const Agreements &items) {
+    return ranks ? ranks->agree(items) : Status::success();
+  }
 
   /// The program called `name`. Errors: WrongInput, naming those there are.
   Result<const exec::ProgramT *> getProgram(std::string_view name) const;
@@ -64,12 +87,15 @@ public:
   }
 
 private:
-  Status openCpu(std::span<const meshcKernelEntry> kernels, int threads);
+  Status openCpu(std::span<const meshcKernelEntry> kernels,
+                 const SessionOptions &options);
   Status openGpus(const GpuFlags &gpus);
 
   explicit Session(Executable executable) : executable(std::move(executable)) {}
 
   Executable executable;
+  Ranks *ranks = nullptr;
+  std::unique_ptr<cuda::Peers> peers; ///< of GPUs
   std::unique_ptr<DeviceSet> devices;
 };
 

@@ -143,6 +143,8 @@ static Status evaluate(Session &session, const TestSplit &split) {
       for (size_t i = 0; i < sums.size(); ++i)
         sums[i].value += (*values)[i].value;
   }
+  if (!session.isFirst())
+    return Status::success();
   const int64_t used = dataset.getNumBatches() * batchSize;
   fmt::print("evaluated {} of {} test samples, in batches of {}\n", used,
              dataset.getNumSamples(), batchSize);
@@ -160,7 +162,15 @@ static Status evaluate(Session &session, const TestSplit &split) {
 Status runtime::evaluateOnTestSplit(Session &session,
                                     const std::string &dataFolder) {
   Result<TestSplit> split = loadTestSplit(session, dataFolder);
-  return split ? evaluate(session, *split) : split.getError();
+  if (!split)
+    return split.getError();
+  if (session.hasOtherRanks()) {
+    Status same =
+        session.agree({{"the test data", split->dataset.getDigest()}});
+    if (!same)
+      return same;
+  }
+  return evaluate(session, *split);
 }
 
 static double getSeconds(Clock::duration duration) {
@@ -223,7 +233,7 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
 
     const bool endsEpoch =
         stepInEpoch + 1 == stepsPerEpoch || step + 1 == totalSteps;
-    if (progress.isDue(now) || endsEpoch) {
+    if (session.isFirst() && (progress.isDue(now) || endsEpoch)) {
       const double rate = double(step + 1) / getSeconds(now - start);
       progress.show(
           fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  {:.0f} samples/s  "
@@ -233,7 +243,11 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
                       formatDuration(double(totalSteps - step - 1) / rate)),
           now, endsEpoch);
     }
-    if (interruptRequested) {
+    // Ranks get the signal at different steps.
+    Result<bool> stops = session.getDevices().decide(interruptRequested != 0);
+    if (!stops)
+      return stops.getError();
+    if (*stops) {
       progress.finish();
       return Error{
           ErrorCode::Interrupted,
@@ -246,6 +260,15 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
   }
   progress.finish();
   return Status::success();
+}
+
+/// An error if ranks have read different files.
+static Status agreeOnData(Session &session, const Dataset &dataset,
+                          const TestSplit &split) {
+  if (!session.hasOtherRanks())
+    return Status::success();
+  return session.agree({{"the training data", dataset.getDigest()},
+                        {"the test data", split.dataset.getDigest()}});
 }
 
 Status runtime::train(Session &session, const TrainingRequest &request) {
@@ -264,7 +287,11 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
   Result<TestSplit> split = loadTestSplit(session, request.dataFolder);
   if (!split)
     return split.getError();
-  Result<MetricsFile> metrics = MetricsFile::open(request.metricsPath);
+  Status same = agreeOnData(session, *dataset, *split);
+  if (!same)
+    return same;
+  Result<MetricsFile> metrics =
+      MetricsFile::open(session.isFirst() ? request.metricsPath : "");
   if (!metrics)
     return metrics.getError();
   Status initialised = session.initialise(request.seed);

@@ -1,5 +1,7 @@
 #include "runtime/Data/Dataset.h"
 
+#include "runtime/Ranks/Ranks.h"
+
 #include <fmt/format.h>
 
 #include <cstring>
@@ -193,6 +195,14 @@ void Dataset::fillBlock(const Source &source, const Placement &placement,
     break;
   }
   __builtin_unreachable(); // load() and checkExecutable refuse the others
+}
+
+std::string Dataset::getDigest() const {
+  std::string digests;
+  for (const Source &source : sources)
+    digests +=
+        runtime::getDigest(std::as_bytes(std::span(source.file.data))) + " ";
+  return digests;
 }
 
 Status Dataset::feed(DeviceSet &devices,

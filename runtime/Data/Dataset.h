@@ -32,6 +32,9 @@ public:
   /// Whole batches; the samples of an incomplete one are left out.
   int64_t getNumBatches() const { return numSamples / batchSize; }
 
+  /// Equal for equal samples, see getDigest() of Ranks.h.
+  std::string getDigest() const;
+
   /// Writes one batch into the inputs' blocks on every device; `samples` has
   /// getBatchSize() sample numbers.
   Status feed(DeviceSet &devices, std::span<const int64_t> samples) const;

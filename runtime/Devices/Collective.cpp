@@ -8,6 +8,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <set>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -39,7 +40,8 @@ static int64_t findRoot(std::vector<int64_t> &parents, int64_t device) {
   return device;
 }
 
-void Collective::cutIntoPieces(size_t number, Group &group) const {
+void Collective::cutIntoPieces(size_t number,
+                               std::vector<Piece> &pieces) const {
   const Move &move = moves[number];
   int64_t rows = 1;
   for (const MoveDim &dim : move.outer)
@@ -54,21 +56,126 @@ void Collective::cutIntoPieces(size_t number, Group &group) const {
   if (move.inner.size > elements) {
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t begin = 0; begin < move.inner.size; begin += elements)
-        group.pieces.push_back({number, row, row + 1, begin,
-                                std::min(begin + elements, move.inner.size)});
+        pieces.push_back({number, row, row + 1, begin,
+                          std::min(begin + elements, move.inner.size)});
     return;
   }
   const int64_t rowsPerPiece = std::max<int64_t>(1, elements / move.inner.size);
   for (int64_t row = 0; row < rows; row += rowsPerPiece)
-    group.pieces.push_back(
+    pieces.push_back(
         {number, row, std::min(row + rowsPerPiece, rows), 0, move.inner.size});
+}
+
+/// Boxes begin at cache lines in messages.
+static uint64_t getStagedBytes(uint64_t bytes) {
+  constexpr uint64_t line = 64;
+  return (bytes + line - 1) / line * line;
+}
+
+/// Adds a box to the message with this peer; returns its offset in it.
+static uint64_t addToMessage(std::vector<Collective::Message> &messages,
+                             int64_t peer, uint64_t bytes) {
+  auto message = std::find_if(
+      messages.begin(), messages.end(),
+      [&](const Collective::Message &other) { return other.peer == peer; });
+  if (message == messages.end())
+    message = messages.insert(messages.end(), {peer, 0, 0});
+  const uint64_t offset = message->bytes;
+  message->bytes += getStagedBytes(bytes);
+  return offset;
+}
+
+void Collective::addPart(const Move &whole, Group &group,
+                         const Division &division) {
+  uint64_t bytes = uint64_t(getElementBytes(element) * whole.inner.size);
+  for (const MoveDim &dim : whole.outer)
+    bytes *= uint64_t(dim.size);
+  std::set<int64_t> takers;
+  for (const End &target : whole.targets)
+    takers.insert(division.getRank(target.device));
+
+  // Both sides of a message go through the same moves in the same order. The
+  // offset of a staged end is that in its message for now, its device the peer.
+  Move part = whole;
+  part.sources.clear();
+  part.targets.clear();
+  for (const End &source : whole.sources) {
+    const int64_t giver = division.getRank(source.device);
+    if (giver == division.rank)
+      part.sources.push_back(source);
+    else if (takers.count(division.rank))
+      part.sources.push_back(
+          {giver, addToMessage(group.incoming, giver, bytes), true});
+    if (giver != division.rank)
+      continue;
+    for (int64_t taker : takers) {
+      if (taker == division.rank)
+        continue;
+      Move packing = whole;
+      packing.reduce = exec::ReduceKind::none;
+      packing.sources = {source};
+      packing.targets = {
+          {taker, addToMessage(group.outgoing, taker, bytes), true}};
+      packing.inner.toStride = 1;
+      moves.push_back(std::move(packing));
+      cutIntoPieces(moves.size() - 1, group.packPieces);
+    }
+  }
+  for (const End &target : whole.targets)
+    if (division.isLocal(target.device))
+      part.targets.push_back(target);
+  if (part.targets.empty())
+    return;
+  moves.push_back(std::move(part));
+  cutIntoPieces(moves.size() - 1, group.pieces);
+}
+
+void Collective::placeMessages(uint64_t &stagingBytes) {
+  for (Group &group : groups) {
+    for (std::vector<Message> *messages : {&group.incoming, &group.outgoing})
+      for (Message &message : *messages) {
+        message.offset = stagingBytes;
+        stagingBytes += message.bytes;
+      }
+    auto place = [](std::vector<End> &ends,
+                    const std::vector<Message> &messages) {
+      for (End &end : ends)
+        if (end.isStaged)
+          end.offset += std::find_if(messages.begin(), messages.end(),
+                                     [&](const Message &message) {
+                                       return message.peer == end.device;
+                                     })
+                            ->offset;
+    };
+    std::set<size_t> inGroup;
+    for (const Piece &piece : group.pieces)
+      inGroup.insert(piece.move);
+    for (const Piece &piece : group.packPieces)
+      inGroup.insert(piece.move);
+    for (size_t move : inGroup) {
+      place(moves[move].sources, group.incoming);
+      place(moves[move].targets, group.outgoing);
+    }
+  }
 }
 
 Collective Collective::create(const layout::Mesh &mesh,
                               const exec::CollectiveT &collective,
                               const exec::OperandT &from, uint64_t fromOffset,
                               const exec::OperandT &to, uint64_t toOffset) {
+  uint64_t stagingBytes = 0;
+  return create(mesh, collective, from, fromOffset, to, toOffset,
+                {mesh.getNumDevices(), 1, 0}, stagingBytes);
+}
+
+Collective Collective::create(const layout::Mesh &mesh,
+                              const exec::CollectiveT &collective,
+                              const exec::OperandT &from, uint64_t fromOffset,
+                              const exec::OperandT &to, uint64_t toOffset,
+                              const Division &division,
+                              uint64_t &stagingBytes) {
   Collective result;
+  std::vector<Move> wholeMoves;
   result.element = from.element;
   const int64_t bytes = getElementBytes(from.element);
   const int64_t devices = mesh.getNumDevices();
@@ -127,7 +234,7 @@ Collective Collective::create(const layout::Mesh &mesh,
         involved[end.device] = true;
         parents[findRoot(parents, end.device)] = root;
       }
-    result.moves.push_back(std::move(move));
+    wholeMoves.push_back(std::move(move));
   }
 
   result.groupOf.assign(devices, -1);
@@ -140,17 +247,19 @@ Collective Collective::create(const layout::Mesh &mesh,
     if (isFirst)
       result.groups.emplace_back();
     result.groupOf[device] = found->second;
-    result.groups[found->second].devices.push_back(device);
+    if (division.isLocal(device))
+      result.groups[found->second].devices.push_back(device);
   }
-  for (size_t i = 0; i < result.moves.size(); ++i)
-    result.cutIntoPieces(
-        i, result.groups[result.groupOf[result.moves[i].targets[0].device]]);
+  for (const Move &move : wholeMoves)
+    result.addPart(move, result.groups[result.groupOf[move.targets[0].device]],
+                   division);
+  result.placeMessages(stagingBytes);
   return result;
 }
 
-void Collective::run(int64_t group, int64_t number,
-                     std::span<std::byte *const> arenas) const {
-  const Piece &piece = groups[group].pieces[number];
+void Collective::runPiece(const Piece &piece,
+                          std::span<std::byte *const> arenas,
+                          std::byte *staging) const {
   const Move &move = moves[piece.move];
   const int64_t bytes = getElementBytes(element);
   const MoveDim &inner = move.inner;
@@ -184,12 +293,15 @@ void Collective::run(int64_t group, int64_t number,
       to += rest % dim.size * dim.toStride;
       rest /= dim.size;
     }
+    const int64_t packed = row * inner.size + piece.begin;
+    auto getPlace = [&](const End &end, int64_t element) {
+      return (end.isStaged ? staging : arenas[end.device]) + end.offset +
+             (end.isStaged ? packed : element) * bytes;
+    };
     for (size_t i = 0; i < sources.size(); ++i)
-      sources[i] = arenas[move.sources[i].device] + move.sources[i].offset +
-                   from * bytes;
+      sources[i] = getPlace(move.sources[i], from);
     for (size_t i = 0; i < targets.size(); ++i)
-      targets[i] =
-          arenas[move.targets[i].device] + move.targets[i].offset + to * bytes;
+      targets[i] = getPlace(move.targets[i], to);
     const int64_t count = piece.end - piece.begin;
     if (contiguous) {
       reduceRow(element, move.reduce, sources, targets, count);
@@ -203,16 +315,19 @@ void Collective::run(int64_t group, int64_t number,
       if (sources.empty())
         fillIdentity(element, move.reduce, tile.data(), 1, length);
       for (size_t i = 0; i < sources.size(); ++i) {
-        const std::byte *source = sources[i] + start * inner.fromStride * bytes;
+        const int64_t stride = move.sources[i].isStaged ? 1 : inner.fromStride;
+        const std::byte *source = sources[i] + start * stride * bytes;
         if (i == 0)
-          copyRow(bytes, source, inner.fromStride, tile.data(), 1, length);
+          copyRow(bytes, source, stride, tile.data(), 1, length);
         else
-          combineInto(element, move.reduce, source, inner.fromStride,
-                      tile.data(), 1, length);
+          combineInto(element, move.reduce, source, stride, tile.data(), 1,
+                      length);
       }
-      for (std::byte *target : targets)
-        copyRow(bytes, tile.data(), 1, target + start * inner.toStride * bytes,
-                inner.toStride, length);
+      for (size_t i = 0; i < targets.size(); ++i) {
+        const int64_t stride = move.targets[i].isStaged ? 1 : inner.toStride;
+        copyRow(bytes, tile.data(), 1, targets[i] + start * stride * bytes,
+                stride, length);
+      }
     }
   }
 }

@@ -1,8 +1,9 @@
 #ifndef MESHC_RUNTIME_DEVICES_COLLECTIVE_H
 #define MESHC_RUNTIME_DEVICES_COLLECTIVE_H
 
-/// Collectives inside one process: straight from the memory of the devices that
-/// have the data into the memory of those that need it.
+/// Collectives between the devices of a mesh: inside one process straight from
+/// the memory of the devices that have the data into the memory of those that
+/// need it.
 ///
 /// A collective is a set of moves: the same box of elements is read from one or
 /// several devices, added (or max, min) in the order of their numbers, and
@@ -14,9 +15,21 @@
 /// devices have arrived, and it waits for no one else. The moves are cut into
 /// pieces that different threads may run in any order: no element is read in
 /// one piece and written in another.
+///
+/// Where the devices are divided over several processes, each of them has the
+/// moves into its own devices. What these read from a device of another process
+/// comes in a message that holds the boxes one after the other; it is received
+/// into staging memory, which the move then reads in place of that device. So
+/// terms are added in the same order wherever the devices are. A group first
+/// packs what the others need, and runs its moves when everything has come:
+///
+///   devices {0, 1} here, {2, 3} there; all_reduce of four elements
+///   pack    0 -> staging, 1 -> staging; one message goes out, one comes in
+///   run     {0, 1, staging, staging} -> {0, 1}
 
 #include "layout/Mesh.h"
 #include "runtime/Error.h"
+#include "runtime/Ranks/Division.h"
 #include "runtime/exec_generated.h"
 
 #include <cstddef>
@@ -34,10 +47,12 @@ public:
     int64_t fromStride;
     int64_t toStride;
   };
-  /// Where the box starts in a device's arena (bytes).
+  /// Where the box starts in a device's arena (bytes); in staging memory it is
+  /// contiguous, its rows one after the other.
   struct End {
     int64_t device;
     uint64_t offset;
+    bool isStaged = false;
   };
   struct Move {
     std::vector<End> sources; ///< empty: the identity of the reduction
@@ -47,28 +62,61 @@ public:
     exec::ReduceKind reduce;
   };
 
+  /// What a group sends to another process, or gets from it.
+  struct Message {
+    int64_t peer;
+    uint64_t offset; ///< in staging memory, bytes
+    uint64_t bytes;
+  };
+
   /// `from` and `to` are the command's operands, `fromOffset` and `toOffset`
   /// their places in the arena (bytes).
   static Collective create(const layout::Mesh &mesh,
                            const exec::CollectiveT &collective,
                            const exec::OperandT &from, uint64_t fromOffset,
                            const exec::OperandT &to, uint64_t toOffset);
+  /// The part of one process; what it stages lies in staging memory from byte
+  /// `stagingBytes` on, to which its size is added.
+  static Collective create(const layout::Mesh &mesh,
+                           const exec::CollectiveT &collective,
+                           const exec::OperandT &from, uint64_t fromOffset,
+                           const exec::OperandT &to, uint64_t toOffset,
+                           const Division &division, uint64_t &stagingBytes);
 
+  /// Groups have the same numbers in all processes.
   int64_t getNumGroups() const { return int64_t(groups.size()); }
   /// The group of a device; -1 if it neither gives nor takes.
   int64_t getGroup(int64_t device) const { return groupOf[device]; }
+  /// Those of this process.
   std::span<const int64_t> getDevices(int64_t group) const {
     return groups[group].devices;
   }
+  std::span<const Message> getIncoming(int64_t group) const {
+    return groups[group].incoming;
+  }
+  std::span<const Message> getOutgoing(int64_t group) const {
+    return groups[group].outgoing;
+  }
   exec::ElementType getElement() const { return element; }
-  /// Of all groups; a move belongs to the group of its targets.
+  /// Of all groups; a move belongs to the group of its targets. Of several
+  /// processes, those of this one.
   std::span<const Move> getMoves() const { return moves; }
+  int64_t getNumPackPieces(int64_t group) const {
+    return int64_t(groups[group].packPieces.size());
+  }
   int64_t getNumPieces(int64_t group) const {
     return int64_t(groups[group].pieces.size());
   }
-  /// Runs one piece; `arenas` has the memory of every device.
-  void run(int64_t group, int64_t piece,
-           std::span<std::byte *const> arenas) const;
+  /// Packs one piece of what other processes need.
+  void pack(int64_t group, int64_t piece, std::span<std::byte *const> arenas,
+            std::byte *staging) const {
+    runPiece(groups[group].packPieces[piece], arenas, staging);
+  }
+  /// Runs one piece; `arenas` has the memory of every device of this process.
+  void run(int64_t group, int64_t piece, std::span<std::byte *const> arenas,
+           std::byte *staging = nullptr) const {
+    runPiece(groups[group].pieces[piece], arenas, staging);
+  }
 
 private:
   /// Rows [rowBegin, rowEnd) of a move, elements [begin, end) of each.
@@ -79,10 +127,19 @@ private:
   };
   struct Group {
     std::vector<int64_t> devices;
+    std::vector<Piece> packPieces;
     std::vector<Piece> pieces;
+    std::vector<Message> incoming, outgoing;
   };
 
-  void cutIntoPieces(size_t move, Group &group) const;
+  /// The part of a process in a move of the whole mesh: a move into its devices
+  /// and moves that pack what others need.
+  void addPart(const Move &whole, Group &group, const Division &division);
+  /// Gives the messages of all groups their place in staging memory.
+  void placeMessages(uint64_t &stagingBytes);
+  void cutIntoPieces(size_t move, std::vector<Piece> &pieces) const;
+  void runPiece(const Piece &piece, std::span<std::byte *const> arenas,
+                std::byte *staging) const;
 
   exec::ElementType element = exec::ElementType::f32;
   std::vector<Move> moves;

@@ -103,12 +103,11 @@ void runtime::runCopy(const exec::CommandT &command, const std::byte *from,
   }
 }
 
-Result<CommandList>
-runtime::prepareProgram(const Executable &executable,
-                        const exec::ProgramT &program,
-                        std::span<const meshcKernelEntry> kernels,
-                        std::span<std::byte *const> arenas, int workers,
-                        size_t firstNumber, MatmulCache &products) {
+Result<CommandList> runtime::prepareProgram(
+    const Executable &executable, const exec::ProgramT &program,
+    std::span<const meshcKernelEntry> kernels,
+    std::span<std::byte *const> arenas, const Division &division, int workers,
+    size_t firstNumber, MatmulCache &products) {
   CommandList list;
   std::map<std::string_view, meshcKernelFunction> functions;
   for (const meshcKernelEntry &entry : kernels)
@@ -124,7 +123,8 @@ runtime::prepareProgram(const Executable &executable,
     prepared.numOperands = command->operands.size();
     for (std::byte *arena : arenas)
       for (const auto &operand : command->operands)
-        prepared.operands.push_back(arena + getArenaOffset(*operand));
+        prepared.operands.push_back(arena ? arena + getArenaOffset(*operand)
+                                          : nullptr);
     switch (command->action.type) {
     case exec::Action::Kernel: {
       const std::string &symbol = command->action.AsKernel()->symbol;
@@ -155,9 +155,11 @@ runtime::prepareProgram(const Executable &executable,
       prepared.collective = Collective::create(
           executable.mesh, *command->action.AsCollective(),
           *command->operands[0], getArenaOffset(*command->operands[0]),
-          *command->operands[1], getArenaOffset(*command->operands[1]));
-      prepared.firstGroup = list.numGroups;
-      list.numGroups += size_t(prepared.collective->getNumGroups());
+          *command->operands[1], getArenaOffset(*command->operands[1]),
+          division, list.stagingBytes);
+      prepared.firstGroup = list.groups.size();
+      for (int64_t i = 0; i < prepared.collective->getNumGroups(); ++i)
+        list.groups.push_back({list.commands.size(), i});
       break;
     case exec::Action::Copy:
       prepareCopy(*command, workers, prepared);

@@ -35,16 +35,23 @@ struct PreparedCommand {
 
   // TimeClass::Collective
   std::optional<Collective> collective;
-  size_t firstGroup = 0; ///< number of its first group within the program
+  size_t firstGroup = 0; ///< number of its first group, see CommandList
 
   // TimeClass::Copy
   int64_t rows = 0;
   int64_t rowsPerPiece = 0;
 };
 
+/// A group of a collective, by its number within the program.
+struct CommandGroup {
+  size_t command;
+  int64_t group; ///< of the collective
+};
+
 struct CommandList {
   std::vector<PreparedCommand> commands;
-  size_t numGroups = 0; ///< of all collectives
+  std::vector<CommandGroup> groups; ///< of all collectives, in order
+  uint64_t stagingBytes = 0;        ///< for messages with other processes
 };
 
 /// The products of an executable; equal ones are created once.
@@ -63,14 +70,15 @@ private:
 };
 
 /// Prepares a program for `workers` threads. `arenas` has the memory of every
-/// device; `firstNumber` is the number of its first command.
+/// device, null for those of other processes; `firstNumber` is the number of
+/// its first command.
 /// Errors: Damaged where a kernel is not in `kernels`; see Matmul::create.
 Result<CommandList> prepareProgram(const Executable &executable,
                                    const exec::ProgramT &program,
                                    std::span<const meshcKernelEntry> kernels,
                                    std::span<std::byte *const> arenas,
-                                   int workers, size_t firstNumber,
-                                   MatmulCache &products);
+                                   const Division &division, int workers,
+                                   size_t firstNumber, MatmulCache &products);
 
 /// Copies rows [begin, end) of operand 0 to operand 1; the rows of a command
 /// are the positions of all its dimensions but the last, counted row-major.

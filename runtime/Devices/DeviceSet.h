@@ -41,6 +41,9 @@ public:
   virtual Result<const std::byte *> read(int64_t device, int buffer,
                                          uint64_t bytes) = 0;
 
+  /// What the first process says, in all of them.
+  virtual Result<bool> decide(bool mine) { return mine; }
+
   /// Host threads that execute kernels; 0 where devices do.
   virtual int getNumThreads() const = 0;
   /// Where the time went in all runs since the last resetProfile().

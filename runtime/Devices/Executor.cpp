@@ -27,60 +27,72 @@ static int64_t getMatmulPieces(int64_t devices, int workers) {
   return (threads + devices - 1) / devices;
 }
 
-Executor::Executor(const Executable &executable, int numWorkers)
+Executor::Executor(const Executable &executable, int numWorkers,
+                   ExecutorGroup group)
     : DeviceSet(executable), numDevices(executable.getNumDevices()),
-      numWorkers(numWorkers), workers(numWorkers), places(numDevices),
-      deviceJobs(numDevices) {
+      numWorkers(numWorkers),
+      workers(numWorkers), division{numDevices, group.ranks, group.rank},
+      places(numDevices), deviceJobs(numDevices),
+      transport(std::move(group.transport)) {
   for (int64_t device = 0; device < numDevices; ++device)
     coordinates.push_back(executable.mesh.getCoordinates(device));
 }
 
-Result<std::unique_ptr<Executor>>
-Executor::create(const Executable &executable,
-                 std::span<const meshcKernelEntry> kernels, int threads) {
-  if (threads == 0)
-    threads = int(std::max(1u, std::thread::hardware_concurrency()));
-  std::unique_ptr<Executor> executor(new Executor(executable, threads));
-
-  const int64_t devices = executor->numDevices;
+Status Executor::createArenas() {
   const uint64_t arenaBytes = executable.data.arena_bytes;
   const uint64_t reservedBytes =
       Arena::getReservedBytes(arenaBytes, getMatmulSkew());
   const uint64_t memory =
       uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
-  if (reservedBytes > memory / uint64_t(devices))
+  if (reservedBytes > memory / uint64_t(division.getNumLocal()))
     return Error{
         ErrorCode::DoesNotFit,
         fmt::format("{} devices need {:.1f} MiB each, this machine has "
                     "{:.1f} MiB in all",
-                    devices, double(reservedBytes) / (1 << 20),
+                    division.getNumLocal(), double(reservedBytes) / (1 << 20),
                     double(memory) / (1 << 20)),
         "use a smaller batch, or split more dimensions"};
-  for (int64_t device = 0; device < devices; ++device) {
+  arenas.resize(numDevices, nullptr);
+  for (int64_t device = division.getBegin(); device < division.getEnd();
+       ++device) {
     Result<Arena> arena = Arena::create(arenaBytes, getMatmulSkew());
     if (!arena)
       return arena.getError();
-    executor->ownedArenas.push_back(std::move(*arena));
-    executor->arenas.push_back(executor->ownedArenas.back().getData());
+    ownedArenas.push_back(std::move(*arena));
+    arenas[device] = ownedArenas.back().getData();
   }
+  return Status::success();
+}
+
+Result<std::unique_ptr<Executor>>
+Executor::create(const Executable &executable,
+                 std::span<const meshcKernelEntry> kernels, int threads,
+                 ExecutorGroup group) {
+  const int64_t devices = executable.getNumDevices();
+  if (threads == 0)
+    threads = int(std::max(1u, std::thread::hardware_concurrency()));
+  std::unique_ptr<Executor> executor(
+      new Executor(executable, threads, std::move(group)));
+  Status created = executor->createArenas();
+  if (!created)
+    return created.getError();
 
   useOneMatmulThread();
   executor->products =
       std::make_unique<MatmulCache>(getMatmulPieces(devices, threads), threads);
-  size_t numGroups = 0;
   size_t numCommands = 0;
   for (const auto &program : executable.data.programs) {
-    Result<CommandList> list =
-        prepareProgram(executable, *program, kernels, executor->arenas, threads,
-                       numCommands, *executor->products);
+    Result<CommandList> list = prepareProgram(
+        executable, *program, kernels, executor->arenas, executor->division,
+        threads, numCommands, *executor->products);
     if (!list)
       return list.getError();
     numCommands += list->commands.size();
-    numGroups = std::max(numGroups, list->numGroups);
     executor->lists.push_back(std::move(*list));
   }
-  executor->groupJobs.resize(numGroups);
-  executor->arrivals.resize(numGroups);
+  Status staged = executor->createStaging();
+  if (!staged)
+    return staged.getError();
   constexpr size_t alignment = 64;
   for (Worker &worker : executor->workers) {
     worker.commandSeconds.resize(numCommands);
@@ -117,7 +129,8 @@ void Executor::work(int worker, bool isCaller) {
   useOneMatmulThread();
   std::unique_lock<std::mutex> lock(mutex);
   for (;;) {
-    if (stopping || (isCaller && unfinishedDevices == 0))
+    if (stopping || (isCaller && (broken || (unfinishedDevices == 0 &&
+                                             unsentMessages == 0))))
       return;
     // A collective holds up a whole group, a device only itself, and its job
     // has its own worker: in this order.
@@ -142,8 +155,9 @@ void Executor::wake(int64_t count) {
     changed.notify_one();
 }
 
-void Executor::runPiece(const PreparedCommand &command, int64_t device,
-                        int64_t group, int64_t piece, int worker) {
+void Executor::runPiece(const Job &job, int64_t piece, int worker) {
+  const PreparedCommand &command = *job.command;
+  const int64_t device = job.device;
   void *const *operands =
       device < 0 ? nullptr
                  : command.operands.data() + device * command.numOperands;
@@ -170,7 +184,11 @@ void Executor::runPiece(const PreparedCommand &command, int64_t device,
     return;
   }
   case TimeClass::Collective:
-    command.collective->run(group, piece, arenas);
+    if (job.packs)
+      command.collective->pack(job.group, piece, arenas, staging->getData());
+    else
+      command.collective->run(job.group, piece, arenas,
+                              staging ? staging->getData() : nullptr);
     return;
   case TimeClass::Copy: {
     const int64_t begin = piece * command.rowsPerPiece;
@@ -190,19 +208,20 @@ void Executor::runPieces(Job &job, int worker,
   // A job is alive as long as one of its pieces is unfinished; after the last
   // one its device may start another job in the same place.
   while (job.next < job.count) {
-    const PreparedCommand &command = *job.command;
-    const int64_t device = job.device;
-    const int64_t group = job.group;
+    const Job current = job;
     const int64_t piece = job.next++;
     if (job.next == job.count)
       std::erase(openJobs, &job);
     lock.unlock();
     const Clock::time_point start = Clock::now();
-    runPiece(command, device, group, piece, worker);
-    workers[worker].add(command, getSeconds(Clock::now() - start));
+    runPiece(current, piece, worker);
+    workers[worker].add(*current.command, getSeconds(Clock::now() - start));
     lock.lock();
     if (--job.unfinished == 0) {
-      finishJob(job);
+      if (job.packs)
+        finishPacking(job, worker, lock);
+      else
+        finishJob(job);
       return;
     }
   }
@@ -227,6 +246,14 @@ void Executor::startJob(Job &job, int worker,
                         std::unique_lock<std::mutex> &lock) {
   job.next = 0;
   job.unfinished = job.count;
+  // A process may have nothing to pack, or nothing to receive.
+  if (job.count == 0) {
+    if (job.packs)
+      finishPacking(job, worker, lock);
+    else
+      finishJob(job);
+    return;
+  }
   if (job.count > 1) {
     if (job.device < 0)
       openJobs.push_front(&job);
@@ -254,19 +281,22 @@ void Executor::advance(int64_t device, int worker,
           int64_t(command.collective->getDevices(group).size()))
         return;
       arrivals[slot] = 0;
-      groupJobs[slot] = {&command, -1, group,
-                         0,        0,  command.collective->getNumPieces(group)};
+      const bool isExchanged =
+          !command.collective->getIncoming(group).empty() ||
+          !command.collective->getOutgoing(group).empty();
+      groupJobs[slot] = makeGroupJob(slot, isExchanged);
       startJob(groupJobs[slot], worker, lock);
       return;
     }
     if (command.pieces > 1 && numWorkers > 1) {
       lock.lock();
-      deviceJobs[device] = {&command, device, -1, 0, 0, command.pieces};
+      deviceJobs[device] = {&command, device, -1, false, 0, 0, command.pieces};
       startJob(deviceJobs[device], worker, lock);
       return;
     }
+    const Job alone = {&command, device, -1, false, 0, 0, command.pieces};
     for (int64_t piece = 0; piece < command.pieces; ++piece)
-      runPiece(command, device, -1, piece, worker);
+      runPiece(alone, piece, worker);
     const Clock::time_point end = Clock::now();
     workers[worker].add(command, getSeconds(end - start));
     start = end;
@@ -283,32 +313,42 @@ Status Executor::run(const exec::ProgramT &program) {
     ++index;
   assert(index < lists.size() && "a program of another executable");
   const Clock::time_point start = Clock::now();
+  fetched.buffer = -1;
   {
     std::lock_guard<std::mutex> lock(mutex);
+    if (broken)
+      return *broken;
     current = &lists[index];
-    for (int64_t device = 0; device < numDevices; ++device) {
+    failure.reset();
+    // Before the first receive is posted: from there on, groups may complete.
+    unfinishedDevices = division.getNumLocal();
+  }
+  if (transport)
+    postReceives();
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    for (int64_t device = division.getBegin(); device < division.getEnd();
+         ++device) {
       places[device] = 0;
       ready.push_back(device);
     }
-    unfinishedDevices = numDevices;
-    failure.reset();
-    wake(numDevices - 1);
+    wake(division.getNumLocal() - 1);
   }
   work(0, true);
   runSeconds += getSeconds(Clock::now() - start);
   ++runs;
   std::lock_guard<std::mutex> lock(mutex);
+  if (broken)
+    return *broken;
   return failure ? Status(*failure) : Status::success();
 }
 
 Status Executor::write(int64_t device, int buffer, uint64_t,
                        const std::function<void(std::byte *)> &fill) {
-  fill(getBlock(device, buffer));
+  fetched.buffer = -1;
+  if (division.isLocal(device))
+    fill(getBlock(device, buffer));
   return Status::success();
-}
-
-Result<const std::byte *> Executor::read(int64_t device, int buffer, uint64_t) {
-  return getBlock(device, buffer);
 }
 
 Profile Executor::getProfile() {

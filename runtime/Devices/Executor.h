@@ -19,9 +19,17 @@
 /// thread waits for another one while anything is runnable; one with nothing to
 /// do sleeps.
 ///
+/// The devices may be divided over several processes. A group with devices of
+/// more than one is packed when those of this process have arrived, and stays
+/// parked until what the others send has come; the thread of the transport
+/// opens its job then. Again no thread waits. Groups may become ready in any
+/// order, in every process in another one: each run posts all its receives
+/// first.
+///
 /// The result does not depend on the number of threads: pieces compute the same
 /// elements the same way wherever they are cut (see commands in exec.fbs), and
-/// collectives combine in the order of device numbers.
+/// collectives combine in the order of device numbers. Nor does it depend on
+/// the number of processes.
 
 #include "runtime/Devices/Arena.h"
 #include "runtime/Devices/CommandList.h"
@@ -29,6 +37,8 @@
 #include "runtime/Devices/Profile.h"
 #include "runtime/Executable.h"
 #include "runtime/KernelTable.h"
+#include "runtime/Ranks/Division.h"
+#include "runtime/Ranks/Transport.h"
 
 #include <condition_variable>
 #include <deque>
@@ -41,28 +51,41 @@
 
 namespace meshc::runtime {
 
-class Executor : public DeviceSet {
+/// The processes that an executor's devices are divided over, at most as many
+/// as devices. Those of one run make the same calls of it in the same order.
+struct ExecutorGroup {
+  int64_t ranks = 1;
+  int64_t rank = 0;
+  std::unique_ptr<Transport> transport; ///< with more than one rank
+};
+
+class Executor : public DeviceSet, private Transport::Listener {
 public:
   /// Prepares every program: resolves kernels, creates products, lays out
   /// collectives, reserves the arenas (zeroed). `executable` must outlive the
   /// result. `threads` of 0: one per hardware thread.
   /// Errors: Damaged where a kernel is missing from `kernels`; DoesNotFit where
-  /// the arenas are larger than the machine's memory.
+  /// the arenas are larger than the machine's memory; WrongRanks where there
+  /// are more ranks than devices.
   static Result<std::unique_ptr<Executor>>
   create(const Executable &executable,
-         std::span<const meshcKernelEntry> kernels, int threads);
+         std::span<const meshcKernelEntry> kernels, int threads,
+         ExecutorGroup group = {});
   ~Executor() override;
 
-  bool isLocal(int64_t) const override { return true; }
+  bool isLocal(int64_t device) const override {
+    return division.isLocal(device);
+  }
   /// The calling thread is one of the workers. Programs do not overlap.
   Status run(const exec::ProgramT &program) override;
   Status write(int64_t device, int buffer, uint64_t bytes,
                const std::function<void(std::byte *)> &fill) override;
   Result<const std::byte *> read(int64_t device, int buffer,
                                  uint64_t bytes) override;
+  Result<bool> decide(bool mine) override;
 
   int getNumThreads() const override { return numWorkers; }
-  /// Start of a buffer in the memory of a device.
+  /// Start of a buffer in the memory of a device of this process.
   std::byte *getBlock(int64_t device, int buffer) const {
     return arenas[device] + executable.data.buffers[buffer]->offset;
   }
@@ -78,12 +101,15 @@ private:
     const PreparedCommand *command = nullptr;
     int64_t device = -1; ///< whose command it is; -1 for a collective
     int64_t group = -1;  ///< of the collective
+    bool packs = false;  ///< what other processes need of the group
     int64_t next = 0;    ///< first piece that nobody has taken
     int64_t unfinished = 0;
     int64_t count = 0;
   };
 
-  Executor(const Executable &executable, int numWorkers);
+  Executor(const Executable &executable, int numWorkers, ExecutorGroup group);
+
+  Status createArenas();
 
   /// Takes devices and pieces until the executor stops, or as the caller's
   /// worker until the run is over.
@@ -100,8 +126,23 @@ private:
   void finishJob(Job &job);
   /// Wakes up to `count` sleeping workers.
   void wake(int64_t count);
-  void runPiece(const PreparedCommand &command, int64_t device, int64_t group,
-                int64_t piece, int worker);
+  void runPiece(const Job &job, int64_t piece, int worker);
+
+  // What has to do with other processes, in ExecutorExchange.cpp.
+  Status createStaging();
+  /// Begins a run: nothing has come yet, and everything may.
+  void postReceives();
+  /// Sends what a group has packed, and runs it if everything has come.
+  void finishPacking(Job &job, int worker, std::unique_lock<std::mutex> &lock);
+  Job makeGroupJob(size_t slot, bool packs) const;
+  void onReceived(size_t token) override;
+  void onSent(size_t token) override;
+  void onBroken(const Error &error) override;
+  /// Sends and receives, and waits for the end of it.
+  Status exchange(std::span<const TransportMessage> incoming,
+                  std::span<const TransportMessage> outgoing);
+  /// The first bytes of a buffer of devices [begin, end), in all processes.
+  Status fetch(int64_t begin, int64_t end, int buffer, uint64_t bytes);
 
   struct alignas(64) Worker {
     void add(const PreparedCommand &command, double seconds) {
@@ -124,6 +165,8 @@ private:
   std::vector<CommandList> lists; ///< per program
   std::vector<Worker> workers;
   std::vector<std::thread> threads;
+  const Division division;
+  std::optional<Arena> staging;
 
   // The run in progress. A device's place is its own while it is being
   // executed; everything else is guarded by `mutex`.
@@ -132,6 +175,9 @@ private:
   std::vector<Job> deviceJobs;
   std::vector<Job> groupJobs;    ///< per group of the program
   std::vector<int64_t> arrivals; ///< per group of the program
+  /// Per group of the program: messages to come, and one more while it is not
+  /// packed.
+  std::vector<int64_t> pendingParts;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<int64_t> ready;  ///< devices to execute
@@ -140,8 +186,21 @@ private:
   int64_t sleepers = 0;
   bool stopping = false;
   std::optional<Error> failure;
-  double runSeconds = 0; ///< of all runs, on the wall
+  int64_t unsentMessages = 0;
+  int64_t pendingReads = 0;    ///< messages of exchange() to come
+  std::optional<Error> broken; ///< the connection to the others
+  double runSeconds = 0;       ///< of all runs, on the wall
   int64_t runs = 0;
+
+  /// What fetch() got, until something may have changed.
+  struct {
+    std::vector<std::byte> data;
+    int64_t begin = 0, end = 0;
+    int buffer = -1;
+    uint64_t bytes = 0;
+  } fetched;
+  /// The last member: its thread ends before anything that it uses.
+  std::unique_ptr<Transport> transport;
 };
 
 } // namespace meshc::runtime

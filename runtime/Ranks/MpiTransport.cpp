@@ -1,0 +1,248 @@
+#include "runtime/Ranks/MpiTransport.h"
+
+#include "runtime/Ranks/Socket.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <optional>
+
+#include <dlfcn.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+static constexpr const char *libraryName = "libmeshc_mpi.so";
+
+static Error getMpiError(std::string what) {
+  return {ErrorCode::NoMpi, "MPI: " + std::move(what), ""};
+}
+
+namespace {
+/// MPI once it has been started, which can be done once in a process.
+struct StartedMpi {
+  const meshcMpiFunctions *functions;
+  int rank, ranks, maxTag;
+};
+} // namespace
+
+static Result<StartedMpi> loadMpi() {
+  // Found beside the executable or in the folder of meshc's libraries: both are
+  // in the executable's run path. MPI's own plugins look for its symbols.
+  void *library = dlopen(libraryName, RTLD_NOW | RTLD_GLOBAL);
+  if (!library)
+    return Error{ErrorCode::NoMpi,
+                 fmt::format("cannot load {}, which a run by an MPI launcher "
+                             "needs: {}",
+                             libraryName, dlerror()),
+                 "put it beside the executable or give --transport tcp; meshc "
+                 "builds it where it finds MPI"};
+  auto *get =
+      reinterpret_cast<meshcGetMpiFunction *>(dlsym(library, "meshcGetMpi"));
+  if (!get || get()->version != meshcMpiVersion)
+    return Error{ErrorCode::NoMpi,
+                 fmt::format("{} is of another version of meshc", libraryName),
+                 ""};
+  StartedMpi started{get(), 0, 1, 0};
+  if (const char *error = started.functions->start(
+          &started.rank, &started.ranks, &started.maxTag))
+    return getMpiError(error);
+  return started;
+}
+
+/// The one MPI of this process; nothing before it is asked for.
+static std::optional<Result<StartedMpi>> onlyMpi;
+
+static const Result<StartedMpi> &getMpi() {
+  if (!onlyMpi)
+    onlyMpi = loadMpi();
+  return *onlyMpi;
+}
+
+void runtime::finishMpi() {
+  // Everything is done: nobody would be helped by an error.
+  if (onlyMpi && *onlyMpi)
+    (void)(**onlyMpi).functions->finish();
+}
+
+static Status checkRanks(const StartedMpi &mpi, const RankIdentity &identity) {
+  if (mpi.rank == identity.rank && mpi.ranks == identity.ranks)
+    return Status::success();
+  return Error{ErrorCode::WrongRanks,
+               fmt::format("MPI says rank {} of {}, expected rank {} of {}",
+                           mpi.rank, mpi.ranks, identity.rank, identity.ranks),
+               "libmeshc_mpi.so may be built with another MPI than the "
+               "launcher's"};
+}
+
+Result<std::unique_ptr<Transport>> MpiTransport::create(const Ranks &ranks) {
+  const Result<StartedMpi> &mpi = getMpi();
+  if (!mpi)
+    return mpi.getError();
+  Status same = checkRanks(*mpi, ranks.getIdentity());
+  if (!same)
+    return same.getError();
+  if (uint32_t(mpi->maxTag) < maxTransportTag)
+    return getMpiError(fmt::format("it has tags up to {}, expected {}",
+                                   mpi->maxTag, maxTransportTag));
+  return std::unique_ptr<Transport>(new MpiTransport(*mpi->functions));
+}
+
+MpiTransport::~MpiTransport() {
+  if (!thread.joinable())
+    return;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    stopping = true;
+  }
+  changed.notify_all();
+  thread.join();
+}
+
+void MpiTransport::start(Listener &newListener) {
+  listener = &newListener;
+  thread = std::thread([this] { work(); });
+}
+
+void MpiTransport::add(std::span<const TransportMessage> messages,
+                       bool isReceive) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    for (const TransportMessage &message : messages)
+      added.push_back({message, isReceive});
+  }
+  changed.notify_all();
+}
+
+void MpiTransport::receive(std::span<const TransportMessage> messages) {
+  add(messages, /*isReceive=*/true);
+}
+
+void MpiTransport::send(std::span<const TransportMessage> messages) {
+  add(messages, /*isReceive=*/false);
+}
+
+bool MpiTransport::begin(Operation &operation) {
+  const TransportMessage &message = operation.message;
+  const char *error =
+      operation.isReceive
+          ? mpi.receive(int(message.peer), int(message.tag), message.data,
+                        message.bytes, &operation.request)
+          : mpi.send(int(message.peer), int(message.tag), message.data,
+                     message.bytes, &operation.request);
+  if (error)
+    listener->onBroken(getMpiError(error));
+  return !error;
+}
+
+bool MpiTransport::test(Operation &operation, bool &isComplete) {
+  int complete = 0;
+  const char *error = mpi.test(operation.request, &complete);
+  isComplete = complete != 0;
+  if (error)
+    listener->onBroken(getMpiError(error));
+  else if (isComplete && operation.isReceive)
+    listener->onReceived(operation.message.token);
+  else if (isComplete)
+    listener->onSent(operation.message.token);
+  return !error;
+}
+
+void MpiTransport::work() {
+  using std::chrono::microseconds;
+  constexpr microseconds shortest(5), longest(200);
+  microseconds pause = shortest;
+  std::vector<Operation> active;
+  std::vector<Operation> fresh;
+  for (;;) {
+    {
+      std::unique_lock<std::mutex> lock(mutex);
+      if (active.empty())
+        changed.wait(lock, [&] { return stopping || !added.empty(); });
+      // What is still active then is never to come.
+      if (stopping)
+        return;
+      fresh.swap(added);
+    }
+    for (Operation &operation : fresh) {
+      if (!begin(operation))
+        return;
+      active.push_back(operation);
+    }
+    bool progressed = !fresh.empty();
+    fresh.clear();
+    for (size_t i = 0; i < active.size();) {
+      bool isComplete = false;
+      if (!test(active[i], isComplete))
+        return;
+      progressed |= isComplete;
+      if (isComplete)
+        active.erase(active.begin() + ptrdiff_t(i));
+      else
+        ++i;
+    }
+    pause = progressed ? shortest : std::min(2 * pause, longest);
+    if (!progressed) {
+      // A message that is added ends the pause.
+      std::unique_lock<std::mutex> lock(mutex);
+      changed.wait_for(lock, pause, [&] { return stopping || !added.empty(); });
+    }
+  }
+}
+
+/// The first address of this machine that others may reach.
+static std::string getOwnHost() {
+  std::string host = "127.0.0.1";
+  ifaddrs *all = nullptr;
+  if (getifaddrs(&all) != 0)
+    return host;
+  for (ifaddrs *one = all; one; one = one->ifa_next) {
+    std::array<char, NI_MAXHOST> text;
+    if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET ||
+        !(one->ifa_flags & IFF_UP) || (one->ifa_flags & IFF_LOOPBACK) ||
+        getnameinfo(one->ifa_addr, sizeof(sockaddr_in), text.data(),
+                    text.size(), nullptr, 0, NI_NUMERICHOST) != 0)
+      continue;
+    host = text.data();
+    break;
+  }
+  freeifaddrs(all);
+  return host;
+}
+
+Status runtime::findStoreByMpi(RankIdentity &identity) {
+  const Result<StartedMpi> &mpi = getMpi();
+  if (!mpi)
+    return mpi.getError();
+  Status same = checkRanks(*mpi, identity);
+  if (!same)
+    return same;
+  // An empty text is rank 0's failure.
+  std::array<char, 256> text{};
+  Result<Socket> listener = Socket();
+  if (identity.rank == 0) {
+    listener = listenOn({getOwnHost(), 0});
+    if (listener) {
+      const std::string address = toString(getLocalAddress(*listener));
+      std::copy(address.begin(), address.end(), text.begin());
+    }
+  }
+  if (const char *error = mpi->functions->broadcast(text.data(), text.size()))
+    return getMpiError(error);
+  if (!listener)
+    return listener.getError();
+  Result<Address> store = parseAddress("MPI", text.data());
+  if (!store)
+    return store.getError();
+  identity.store = *store;
+  identity.listener = listener->release();
+  return Status::success();
+}
