@@ -338,7 +338,7 @@ Status Executor::run(const exec::ProgramT &program) {
   runSeconds += getSeconds(Clock::now() - start);
   ++runs;
   std::lock_guard<std::mutex> lock(mutex);
-  if (broken)
+  if (unfinishedDevices > 0 || unsentMessages > 0)
     return *broken;
   return failure ? Status(*failure) : Status::success();
 }

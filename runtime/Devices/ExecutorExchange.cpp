@@ -134,10 +134,10 @@ Status Executor::exchange(std::span<const TransportMessage> incoming,
   transport->receive(incoming);
   transport->send(outgoing);
   std::unique_lock<std::mutex> lock(mutex);
-  changed.wait(lock, [&] {
-    return broken || (pendingReads == 0 && unsentMessages == 0);
-  });
-  return broken ? Status(*broken) : Status::success();
+  auto isDone = [&] { return pendingReads == 0 && unsentMessages == 0; };
+  changed.wait(lock, [&] { return broken || isDone(); });
+  // A rank may end as soon as it has sent what this one needed last.
+  return isDone() ? Status::success() : Status(*broken);
 }
 
 Status Executor::fetch(int64_t begin, int64_t end, int buffer, uint64_t bytes) {

@@ -24,6 +24,8 @@ static constexpr auto ownErrorTime = std::chrono::milliseconds(300);
 /// For rank 0 to report before a launcher that has seen another rank end kills
 /// it.
 static constexpr double reportSeconds = 5;
+/// For the store to notice what a connection has shown.
+static constexpr double noticeSeconds = 2;
 /// For the others to come to the same place: they may load data, or compute.
 static constexpr double agreeSeconds = 600;
 
@@ -232,12 +234,17 @@ void Ranks::onFailure(const Error &error, bool isOver) {
   _exit(int(getExitCode(error.code)));
 }
 
-int Ranks::end(const Error &error,
+int Ranks::end(const Error &found,
                const std::function<void(const Error &)> &print) {
   if (!client) {
-    print(error);
-    return int(getExitCode(error.code));
+    print(found);
+    return int(getExitCode(found.code));
   }
+  // A connection that breaks says less than the store, which hears of it at
+  // about the same time.
+  Error error = found;
+  if (found.code == ErrorCode::RankLost)
+    error = client->waitForFailure(getDeadline(noticeSeconds)).value_or(found);
   if (isEnding.exchange(true))
     for (;;)
       pause();

@@ -309,6 +309,12 @@ void StoreClient::leave() {
   (void)request(writer, number);
 }
 
+std::optional<Error> StoreClient::waitForFailure(Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex);
+  changed.wait_until(lock, deadline, [&] { return failure.has_value(); });
+  return failure;
+}
+
 void StoreClient::waitForServer(Deadline deadline) {
   // Not by what the thread has read: it may be the one that waits.
   while (getSecondsUntil(deadline) > 0) {

@@ -43,6 +43,8 @@ public:
   void fail(const Error &error);
   /// Leaves in good order; no other call follows.
   void leave();
+  /// Why the run has failed, once that is known; nothing if it is not in time.
+  std::optional<Error> waitForFailure(Deadline deadline);
   /// Waits until the server is gone.
   void waitForServer(Deadline deadline);
   /// This machine's end of the connection.

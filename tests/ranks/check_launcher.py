@@ -1,0 +1,226 @@
+"""Runs of several processes on this machine: equal results, one message and no
+process left whatever ends them. Arguments: the linear model's executable."""
+
+import os
+import signal
+import sys
+import time
+import unittest
+
+import processes
+
+APP = sys.argv.pop(1)
+
+
+def errors(text):
+    return [line for line in text.splitlines() if "meshc: error" in line]
+
+
+class Launcher(unittest.TestCase):
+    def setUp(self):
+        place = processes.folder()
+        self.folder = place.__enter__()
+        self.addCleanup(place.__exit__, None, None, None)
+        processes.write_linear_data(self.folder)
+
+    def train(self, *arguments):
+        return [APP, "train", "--data-dir", self.folder, *arguments]
+
+    def start_training(self, ranks, *arguments):
+        """A training that does not end by itself; with its ranks' processes."""
+        metrics = self.folder / "endless.jsonl"
+        metrics.unlink(missing_ok=True)
+        process = processes.start(
+            self.train("--processes", ranks, "--steps", 10 ** 9, "--metrics", metrics,
+                       "--threads", 1, *arguments))
+        self.assertTrue(processes.wait_for(
+            lambda: metrics.exists() and metrics.stat().st_size > 0))
+        found = processes.children(process.pid)
+        self.assertEqual(len(found), ranks)
+        return process, found
+
+    def test_results_are_those_of_one_process(self):
+        expected = None
+        for ranks in (1, 2, 3, 4):
+            metrics = self.folder / f"{ranks}.jsonl"
+            done = processes.run(self.train("--processes", ranks, "--epochs", 3, "--seed", 5,
+                                            "--metrics", metrics))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = (done.stdout, processes.read_metrics(metrics))
+            self.assertEqual(len(found[1]), 24)
+            expected = expected or found
+            self.assertEqual(found, expected)
+            self.assertEqual(done.stderr.count("own launcher"), ranks > 1, done.stderr)
+            self.assertEqual(done.stderr.count("epoch 3/3"), 1, done.stderr)
+
+    def test_other_commands_print_once(self):
+        for command in (["eval", "--data-dir", self.folder, "--seed", 1], ["bench", 2]):
+            alone = processes.run([APP, *command])
+            done = processes.run([APP, *command, "--processes", 3])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.count("\n"), alone.stdout.count("\n"))
+            if command[0] == "eval":
+                self.assertEqual(done.stdout, alone.stdout)
+            else:
+                loss = [text.stdout.split('"loss": ')[1] for text in (alone, done)]
+                self.assertEqual(loss[0], loss[1])
+
+    def test_an_error_of_all_is_reported_once(self):
+        (self.folder / "train-x").unlink()
+        done = processes.run(self.train("--processes", 4))
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(len(errors(done.stderr)), 1, done.stderr)
+        self.assertIn("error[MR0201]: cannot read", done.stderr)
+
+    def test_more_processes_than_devices(self):
+        done = processes.run(self.train("--processes", 5))
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(errors(done.stderr), [
+            "meshc: error[MR0501]: 5 processes for a mesh of 4 devices"])
+
+    def test_usage_errors_start_nothing(self):
+        for flags in (["--processes", "0"], ["--processes", "2", "--rank", "1"],
+                      ["--transport", "mail"]):
+            done = processes.run(self.train(*flags))
+            self.assertEqual(done.returncode, 2, flags)
+            self.assertEqual(len(errors(done.stderr)), 1, done.stderr)
+
+    def test_another_program_is_noticed(self):
+        done = processes.run(self.train("--processes", 4),
+                             env=processes.environment(LINEAR_OTHER="2"))
+        self.assertEqual(done.returncode, 4)
+        self.assertEqual(errors(done.stderr), [
+            "meshc: error[MR0505]: rank 2 and rank 0 differ in the program"])
+
+    def test_a_killed_rank_ends_all(self):
+        for ranks, killed in ((2, 0), (2, 1), (4, 0), (4, 2)):
+            process, found = self.start_training(ranks)
+            start = time.monotonic()
+            os.kill(found[killed], signal.SIGKILL)
+            done = processes.finish(process)
+            self.assertLess(time.monotonic() - start, 5)
+            self.assertEqual(done.returncode, 6, done.stderr)
+            self.assertTrue(processes.wait_for_end(found))
+            self.assertEqual(len(errors(done.stderr)), 1, done.stderr)
+            self.assertIn(f"error[MR0504]: rank {killed} ended before the others", done.stderr)
+            self.assertIn(f"note: rank {killed} was killed by signal 9", done.stderr)
+
+    def test_a_stopped_rank_delays_and_no_more(self):
+        process, found = self.start_training(3)
+        os.kill(found[1], signal.SIGSTOP)
+        time.sleep(1)
+        self.assertTrue(all(processes.is_alive(rank) for rank in found))
+        os.kill(found[1], signal.SIGCONT)
+        process.send_signal(signal.SIGINT)
+        done = processes.finish(process)
+        self.assertEqual(done.returncode, 130, done.stderr)
+
+    def test_interrupts_stop_all_after_the_same_step(self):
+        for ranks in (2, 4):
+            process, found = self.start_training(ranks)
+            process.send_signal(signal.SIGINT)
+            done = processes.finish(process)
+            self.assertEqual(done.returncode, 130, done.stderr)
+            self.assertEqual(len(errors(done.stderr)), 1, done.stderr)
+            self.assertIn("stopped by SIGINT after epoch", done.stderr)
+            self.assertTrue(processes.wait_for_end(found))
+
+    def test_the_end_of_the_launcher_ends_all(self):
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP):
+            process, found = self.start_training(3)
+            process.send_signal(number)
+            done = processes.finish(process)
+            self.assertEqual(done.returncode, -number)
+            self.assertTrue(processes.wait_for_end(found))
+
+    def start_rank(self, rank, ranks, port, *arguments):
+        return processes.start(self.train(
+            "--rank", rank, "--ranks", ranks, "--store", f"127.0.0.1:{port}",
+            "--threads", 1, *arguments))
+
+    def test_ranks_told_by_flags(self):
+        port = processes.free_port()
+        metrics = [self.folder / name for name in ("one.jsonl", "two.jsonl")]
+        # The later rank comes first, and waits.
+        second = self.start_rank(1, 2, port, "--steps", 9, "--metrics", metrics[1])
+        time.sleep(0.3)
+        first = self.start_rank(0, 2, port, "--steps", 9, "--metrics", metrics[1])
+        for process in (first, second):
+            self.assertEqual(processes.finish(process).returncode, 0)
+        processes.run(self.train("--steps", 9, "--metrics", metrics[0]))
+        self.assertEqual(processes.read_metrics(metrics[0]), processes.read_metrics(metrics[1]))
+
+    def test_ranks_told_by_torchrun(self):
+        port = processes.free_port()
+        started = [processes.start(
+            self.train("--steps", 5),
+            env=processes.environment(RANK=str(rank), WORLD_SIZE="3", LOCAL_RANK=str(rank),
+                                      LOCAL_WORLD_SIZE="3", MASTER_ADDR="127.0.0.1",
+                                      MASTER_PORT=str(port))) for rank in range(3)]
+        done = [processes.finish(process) for process in started]
+        self.assertEqual([one.returncode for one in done], [0, 0, 0], done)
+        self.assertIn("3 processes (torchrun)", done[0].stderr)
+        self.assertEqual([one.stdout for one in done[1:]], ["", ""])
+        self.assertIn("test loss", done[0].stdout)
+
+    def test_different_arguments_are_noticed(self):
+        other = self.folder / "other"
+        other.mkdir()
+        processes.write_linear_data(other, seed=2)
+        for what, flags in (("--seed", ["--seed", 3]), ("--steps", ["--steps", 7]),
+                            ("the training data", ["--data-dir", other])):
+            port = processes.free_port()
+            first = self.start_rank(0, 2, port)
+            command = [flags[1] if word == self.folder and what == "the training data" else word
+                       for word in self.train("--rank", 1, "--ranks", 2, "--store",
+                                              f"127.0.0.1:{port}")]
+            second = processes.start(command if what == "the training data"
+                                     else [*command, *flags])
+            done = [processes.finish(process) for process in (first, second)]
+            self.assertEqual([one.returncode for one in done], [4, 4], done)
+            self.assertEqual(errors(done[0].stderr), [
+                f"meshc: error[MR0505]: rank 1 and rank 0 differ in {what}"])
+            self.assertEqual(done[1].stderr, "")
+
+    def test_a_missing_rank_is_named_in_time(self):
+        port = processes.free_port()
+        start = time.monotonic()
+        started = [self.start_rank(rank, 4, port, "--join-timeout", 1) for rank in (0, 2)]
+        done = [processes.finish(process) for process in started]
+        self.assertLess(time.monotonic() - start, 10)
+        self.assertEqual([one.returncode for one in done], [6, 6], done)
+        self.assertEqual(errors(done[0].stderr), [
+            "meshc: error[MR0503]: ranks 1 and 3 of 4 did not start within 1 s"])
+        self.assertEqual(done[1].stderr, "")
+
+    def test_a_missing_first_rank_is_an_error_in_time(self):
+        done = processes.finish(
+            self.start_rank(1, 2, processes.free_port(), "--join-timeout", 0.5))
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(len(errors(done.stderr)), 1)
+        self.assertIn("error[MR0502]: rank 1: cannot connect to 127.0.0.1:", done.stderr)
+
+    def test_a_port_in_use(self):
+        port = processes.free_port()
+        first = self.start_rank(0, 2, port, "--join-timeout", 3)
+        time.sleep(0.5)
+        done = processes.finish(self.start_rank(0, 2, port))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("error[MR0502]: cannot listen on 127.0.0.1:", done.stderr)
+        self.assertEqual(processes.finish(first).returncode, 6)
+
+    def test_contradictions(self):
+        for variables, flags, message in (
+                ({"RANK": "2", "WORLD_SIZE": "2", "MASTER_ADDR": "x"}, [],
+                 "torchrun: there is no rank 2 of 2"),
+                ({"OMPI_COMM_WORLD_RANK": "0"}, [], "OMPI_COMM_WORLD_SIZE is not set"),
+                ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"},
+                 ["--processes", 2], "--processes 2, but this process is rank 0 of 2 (torchrun)"),
+                ({}, ["--rank", 0, "--ranks", 2], "--store is missing")):
+            done = processes.run(self.train(*flags), env=processes.environment(**variables))
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(len(errors(done.stderr)), 1, done.stderr)
+            self.assertIn("error[MR0501]: " + message, done.stderr)
+
+
+unittest.main(verbosity=2)

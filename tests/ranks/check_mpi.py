@@ -1,0 +1,88 @@
+"""Runs that mpirun starts: as those of one process. Arguments: the linear model's
+executable and libmeshc_mpi.so, or "" where it is not built."""
+
+import os
+import shutil
+import signal
+import sys
+import time
+import unittest
+
+import processes
+
+APP = sys.argv.pop(1)
+PLUGIN = sys.argv.pop(1)
+SKIPPED = 77  # as tests/ranks/CMakeLists.txt says
+
+
+def mpirun(ranks, *command):
+    # Containers have few processors, and tests may run as root.
+    return ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", ranks, *command]
+
+
+class Mpi(unittest.TestCase):
+    def setUp(self):
+        place = processes.folder()
+        self.folder = place.__enter__()
+        self.addCleanup(place.__exit__, None, None, None)
+        processes.write_linear_data(self.folder)
+        # The library is looked for beside the executable.
+        self.app = self.folder / "app"
+        shutil.copy(APP, self.app)
+        shutil.copy(PLUGIN, self.folder)
+
+    def train(self, *arguments):
+        return [self.app, "train", "--data-dir", self.folder, *arguments]
+
+    def test_results_are_those_of_one_process(self):
+        metrics = self.folder / "alone.jsonl"
+        alone = processes.run(self.train("--epochs", 3, "--seed", 5, "--metrics", metrics))
+        expected = (alone.stdout, processes.read_metrics(metrics))
+        for ranks, transport in ((1, "auto"), (2, "auto"), (3, "mpi"), (4, "auto"), (4, "tcp")):
+            metrics = self.folder / f"{ranks}.jsonl"
+            done = processes.run(mpirun(ranks, *self.train(
+                "--epochs", 3, "--seed", 5, "--metrics", metrics, "--transport", transport)))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual((done.stdout, processes.read_metrics(metrics)), expected)
+            self.assertEqual(done.stderr.count("(Open MPI)"), ranks > 1, done.stderr)
+
+    def test_a_missing_library_is_an_error(self):
+        (self.folder / "libmeshc_mpi.so").unlink()
+        done = processes.run(mpirun(2, *self.train()))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.stderr.count("error[MR0506]"), 1, done.stderr)
+        self.assertIn("cannot load libmeshc_mpi.so", done.stderr)
+        self.assertIn("--transport tcp", done.stderr)
+        # Neither a single process nor TCP needs it.
+        for command in (mpirun(1, *self.train()), mpirun(2, *self.train("--transport", "tcp"))):
+            self.assertEqual(processes.run(command).returncode, 0)
+
+    def test_an_error_of_all_is_reported_once(self):
+        (self.folder / "train-x").unlink()
+        done = processes.run(mpirun(3, *self.train()))
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count("error[MR0201]"), 1, done.stderr)
+
+    def test_a_killed_rank_ends_all(self):
+        metrics = self.folder / "endless.jsonl"
+        process = processes.start(mpirun(3, *self.train(
+            "--steps", 10 ** 9, "--metrics", metrics, "--threads", 1)))
+        self.assertTrue(processes.wait_for(
+            lambda: metrics.exists() and metrics.stat().st_size > 0))
+        found = processes.children(process.pid)
+        self.assertEqual(len(found), 3)
+        start = time.monotonic()
+        os.kill(found[1], signal.SIGKILL)
+        done = processes.finish(process)
+        self.assertLess(time.monotonic() - start, 10)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertTrue(processes.wait_for_end(found))
+
+
+if not shutil.which("mpirun"):
+    print("skipped: mpirun is not installed")
+    sys.exit(SKIPPED)
+if not PLUGIN:
+    print("skipped: MPI was not found when meshc was built")
+    sys.exit(SKIPPED)
+unittest.main(verbosity=2)

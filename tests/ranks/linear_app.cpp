@@ -1,0 +1,21 @@
+/// The linear model of the runtime's tests as an executable, on four devices.
+/// With LINEAR_OTHER=N in the environment, rank N has another program.
+
+#include "runtime/CommandLine.h"
+#include "tests/runtime/LinearModel.h"
+
+#include <cstdlib>
+#include <string>
+
+using namespace meshc::runtime;
+using namespace meshc::runtime::test;
+
+int main(int argc, char **argv) {
+  constexpr int64_t devices = 4;
+  const char *other = std::getenv("LINEAR_OTHER");
+  const char *rank = std::getenv("MESHC_RANK");
+  const bool isOther = other && rank && std::string(other) == rank;
+  return runCommandLine(argc, argv,
+                        LinearModel::makeProgram(isOther ? 2 : devices),
+                        LinearModel::getKernels());
+}

@@ -1,0 +1,120 @@
+"""What the checks of runs of several processes share."""
+
+import contextlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+# Only what a test sets tells a process who it is.
+LAUNCHER_VARIABLES = ("MESHC_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "OMPI_", "PMI",
+                      "SLURM_", "TORCHELASTIC")
+
+
+def environment(**variables):
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith(LAUNCHER_VARIABLES)}
+    return {**kept, **variables}
+
+
+def run(command, timeout=120, env=None):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                          timeout=timeout, env=env or environment(), check=False)
+
+
+def start(command, env=None):
+    return subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, env=env or environment())
+
+
+def write_idx(path, sizes, values):
+    header = struct.pack(f">4B{len(sizes)}i", 0, 0, 8, len(sizes), *sizes)
+    pathlib.Path(path).write_bytes(header + bytes(values))
+
+
+def write_linear_data(folder, seed=1):
+    """Samples as the linear model reads them."""
+    numbers = random.Random(seed)
+    for split, count in (("train", 100), ("test", 31)):
+        x = [numbers.randrange(256) for _ in range(3 * count)]
+        y = [round((2 * a + 4 * b + 2 * c) / 255)
+             for a, b, c in zip(x[0::3], x[1::3], x[2::3])]
+        write_idx(pathlib.Path(folder) / f"{split}-x", [count, 3], x)
+        write_idx(pathlib.Path(folder) / f"{split}-y", [count], y)
+
+
+def read_metrics(path):
+    """Every step with its values; speed is nobody's promise."""
+    steps = []
+    for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines():
+        step = json.loads(line)
+        del step["samples_per_s"]
+        steps.append(step)
+    return steps
+
+
+def children(process):
+    """The processes that one has started, in order."""
+    path = pathlib.Path(f"/proc/{process}/task/{process}/children")
+    try:
+        return [int(word) for word in path.read_text(encoding="utf-8").split()]
+    except FileNotFoundError:
+        return []
+
+
+def is_alive(process):
+    try:
+        stat = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def wait_for(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def wait_for_end(processes, seconds=5):
+    """Whether all of these processes have gone."""
+    return wait_for(lambda: not any(is_alive(process) for process in processes), seconds)
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+@contextlib.contextmanager
+def folder():
+    path = tempfile.mkdtemp(prefix="meshc-ranks-")
+    try:
+        yield pathlib.Path(path)
+    finally:
+        shutil.rmtree(path)
+
+
+def finish(process, seconds=30):
+    """Output, messages and exit code; the test fails where it does not end."""
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        for child in children(process.pid):
+            os.kill(child, signal.SIGKILL)
+        process.kill()
+        out, err = process.communicate()
+        sys.exit(f"did not end within {seconds} s: {process.args}\n{out}{err}")
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
