@@ -2,6 +2,7 @@
 // queueing of products.
 
 #include "BlasLtAbi.h"
+#include "Elements.h"
 #include "Extension.h"
 #include "Fibers.h"
 #include "MatmulProblem.h"

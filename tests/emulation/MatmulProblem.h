@@ -39,14 +39,6 @@ struct MatmulProblem {
   size_t workspaceBytes = 0;
 };
 
-/// Bytes of an element; 0 for types that are not emulated.
-size_t getTypeBytes(int type);
-
-/// As doubles, which hold every value of the four types.
-double loadElement(int type, const unsigned char *data, int64_t index);
-/// Rounded to nearest even.
-void storeElement(int type, unsigned char *data, int64_t index, double value);
-
 void computeMatmul(const MatmulProblem &problem);
 
 } // namespace meshc::emulation
