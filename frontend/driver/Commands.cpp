@@ -9,6 +9,7 @@
 #include "frontend/plan/PlanJson.h"
 #include "frontend/plan/PlanText.h"
 #include "frontend/syntax/Diagnostics.h"
+#include "runtime/Cuda/SystemReport.h"
 #include "runtime/Executable.h"
 
 #include "llvm/BinaryFormat/ELF.h"
@@ -153,6 +154,10 @@ int meshc::driver::runPlan(const SpecArguments &spec,
   return write(spec, plan.output,
                plan.emit == "json" ? plan::renderPlanJson(executable)
                                    : plan::renderPlanText(executable, {}));
+}
+
+int meshc::driver::runDoctor() {
+  return write({}, "", runtime::cuda::reportSystem());
 }
 
 //===-- explain -----------------------------------------------------------===//

@@ -62,6 +62,8 @@ int runRun(const SpecArguments &spec, const CompileArguments &compile,
 std::string checkGpu(const std::string &text);
 
 int runExplain(const SpecArguments &spec, const ExplainArguments &explain);
+/// Shows what this machine has for programs on GPUs, whatever that is.
+int runDoctor();
 
 } // namespace meshc::driver
 

@@ -236,6 +236,9 @@ int main(int argc, char **argv) {
   addSpecOptions(explainCommand, spec)
       ->description("plan this .mesh file instead of taking the last plan");
 
+  CLI::App *doctorCommand = app.add_subcommand(
+      "doctor", "show what this machine has for programs on GPUs");
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
@@ -252,5 +255,7 @@ int main(int argc, char **argv) {
     return runCompile(spec, compile);
   if (runCommand->parsed())
     return runRun(spec, compile, run);
+  if (doctorCommand->parsed())
+    return runDoctor();
   return runExplain(spec, explain);
 }

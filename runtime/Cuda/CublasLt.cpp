@@ -43,8 +43,13 @@ Result<const CublasLt *> CublasLt::load() {
   return &cublas;
 }
 
-Result<const CublasLt *> CublasLt::get(const Driver &driver) {
+Result<const CublasLt *> CublasLt::find() {
   static const Result<const CublasLt *> loaded = load();
+  return loaded;
+}
+
+Result<const CublasLt *> CublasLt::get(const Driver &driver) {
+  const Result<const CublasLt *> loaded = find();
   if (!loaded)
     return loaded;
   // A library runs on every driver of its major version and on later ones.

@@ -59,8 +59,10 @@ struct CublasLt {
   std::string path;
   size_t version = 0; ///< 130100 is 13.1.0, 120803 is 12.8.3
 
-  /// Loaded by the first call. Errors: MissingGpuLibrary, OldGpuLibrary, also
-  /// where `driver` is too old for it.
+  /// Loaded by the first call. Errors: MissingGpuLibrary, OldGpuLibrary.
+  static Result<const CublasLt *> find();
+  /// The same, with an error of code OldGpuLibrary where `driver` is too old
+  /// for the library.
   static Result<const CublasLt *> get(const Driver &driver);
   static Error describe(const char *symbol, int status);
 

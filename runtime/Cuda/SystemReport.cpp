@@ -1,0 +1,105 @@
+#include "runtime/Cuda/SystemReport.h"
+
+#include "runtime/Cuda/CublasLt.h"
+#include "runtime/Cuda/Gpu.h"
+#include "runtime/Cuda/Nccl.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+using namespace meshc::runtime;
+using namespace meshc::runtime::cuda;
+
+static std::string formatLine(const std::string &subject,
+                              const std::string &text) {
+  return fmt::format("{:<9} {}\n", subject, text);
+}
+
+static std::string formatError(const Error &error) {
+  return error.note.empty() ? error.message
+                            : fmt::format("{}; {}", error.message, error.note);
+}
+
+static double toGiB(uint64_t bytes) { return double(bytes) / (1 << 30); }
+
+static std::string describeGpu(const Driver &driver, int ordinal) {
+  Result<GpuProperties> properties = getProperties(driver, ordinal);
+  if (!properties)
+    return formatError(properties.getError());
+  std::string text =
+      fmt::format("{}, sm_{}{}, {} multiprocessors, {:.1f} GiB",
+                  properties->name, properties->major, properties->minor,
+                  properties->multiprocessors, toGiB(properties->memoryBytes));
+  // How much is free is asked of the GPU itself.
+  Result<std::unique_ptr<Gpu>> gpu = Gpu::open(driver, ordinal);
+  if (!gpu)
+    return text + ", cannot be used: " + formatError(gpu.getError());
+  size_t freeBytes = 0;
+  size_t totalBytes = 0;
+  Status asked = driver.memGetInfo(&freeBytes, &totalBytes);
+  return text + (asked ? fmt::format(", {:.1f} GiB free", toGiB(freeBytes))
+                       : ", " + formatError(asked.getError()));
+}
+
+/// The GPUs whose memory a GPU can reach.
+static std::string describePeers(const Driver &driver, int ordinal, int count) {
+  std::vector<int> reached;
+  for (int other = 0; other < count; ++other) {
+    DeviceHandle from = 0;
+    DeviceHandle to = 0;
+    int can = 0;
+    if (other == ordinal)
+      continue;
+    Status asked = driver.deviceGet(&from, ordinal);
+    if (asked)
+      asked = driver.deviceGet(&to, other);
+    if (asked)
+      asked = driver.deviceCanAccessPeer(&can, from, to);
+    if (!asked)
+      return formatError(asked.getError());
+    if (can)
+      reached.push_back(other);
+  }
+  return reached.empty() ? "no other GPU"
+                         : fmt::format("GPU {}", fmt::join(reached, ", "));
+}
+
+std::string cuda::reportSystem() {
+  std::string report;
+  const Result<const Driver *> driver = Driver::get();
+  report += formatLine("driver",
+                       driver ? fmt::format("CUDA {}, {}",
+                                            getVersionText((*driver)->version),
+                                            (*driver)->path)
+                              : formatError(driver.getError()));
+  // Without a driver no library is too new for it.
+  const Result<const CublasLt *> cublas =
+      driver ? CublasLt::get(**driver) : CublasLt::find();
+  report += formatLine(
+      "cuBLASLt", cublas
+                      ? fmt::format("{}.{}.{}, {}", (*cublas)->version / 10000,
+                                    (*cublas)->version % 10000 / 100,
+                                    (*cublas)->version % 100, (*cublas)->path)
+                      : formatError(cublas.getError()));
+  const Result<const Nccl *> nccl = Nccl::get();
+  report += formatLine(
+      "NCCL", nccl ? fmt::format("{}, {}", getNcclVersionText((*nccl)->version),
+                                 (*nccl)->path)
+                   : formatError(nccl.getError()));
+  if (!driver)
+    return report + formatLine("GPUs", "unknown without a driver");
+  const Result<int> count = countGpus(**driver);
+  if (!count)
+    return report + formatLine("GPUs", formatError(count.getError()));
+  if (*count == 0)
+    return report + formatLine("GPUs", "none");
+  for (int ordinal = 0; ordinal < *count; ++ordinal)
+    report += formatLine(fmt::format("GPU {}", ordinal),
+                         describeGpu(**driver, ordinal));
+  for (int ordinal = 0; ordinal<*count && * count> 1; ++ordinal)
+    report += formatLine("peers",
+                         fmt::format("GPU {} reaches {}", ordinal,
+                                     describePeers(**driver, ordinal, *count)));
+  return report;
+}

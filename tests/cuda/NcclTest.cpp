@@ -1,0 +1,172 @@
+/// One process per emulated GPU, with the emulated NCCL between them, against
+/// the CPU executor: the same bits, and no process waits for one that is gone.
+
+#include "runtime/Cuda/CudaDevices.h"
+#include "runtime/Devices/Executor.h"
+#include "tests/cuda/CudaTesting.h"
+#include "tests/cuda/RandomProgram.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstring>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace meshc;
+using namespace meshc::runtime;
+using namespace meshc::runtime::test;
+using testing::HasSubstr;
+
+namespace {
+
+/// What the processes of a test share before NCCL connects them.
+struct SharedPage {
+  std::atomic<int64_t> size;
+  char bytes[256];
+};
+
+class PagePeers : public cuda::Peers {
+public:
+  PagePeers(SharedPage *page, int64_t rank, int64_t ranks)
+      : page(page), rank(rank), ranks(ranks) {}
+
+  int64_t getRank() const override { return rank; }
+  int64_t getNumRanks() const override { return ranks; }
+  Result<std::string> shareFirst(const std::string &,
+                                 const std::string &value) override {
+    if (rank == 0) {
+      std::memcpy(page->bytes, value.data(), value.size());
+      page->size = int64_t(value.size());
+    }
+    while (page->size == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return std::string(page->bytes, size_t(page->size));
+  }
+  Status check() override { return Status::success(); }
+
+private:
+  SharedPage *page;
+  int64_t rank, ranks;
+};
+
+struct RankRequest {
+  bool usesGraphs = true;
+  int runs = 3;
+  emulation::Variables variables; ///< of the emulation
+  int64_t rankToKill = -1;        ///< before the second run
+  std::chrono::seconds deadline{60};
+};
+
+/// What every rank found, and how it ended.
+std::vector<std::string> runRanks(const Executable &executable,
+                                  const RankRequest &request) {
+  auto *page = static_cast<SharedPage *>(
+      mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE,
+           MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  new (page) SharedPage{};
+  const int64_t ranks = executable.getNumDevices();
+  emulation::Variables variables = {
+      {"MESHC_CUDA_LIBRARIES", MESHC_EMULATION_FOLDER},
+      {"MESHC_EMULATION_DEVICES", std::to_string(ranks)}};
+  for (const auto &[name, value] : request.variables)
+    variables.emplace_back("MESHC_EMULATION_" + name, value);
+  std::vector<std::unique_ptr<emulation::ForkedRun>> processes;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    processes.push_back(std::make_unique<emulation::ForkedRun>(
+        variables, [&, rank]() -> std::string {
+          PagePeers peers(page, rank, ranks);
+          cuda::CudaOptions options;
+          options.usesGraphs = request.usesGraphs;
+          options.localRank = rank;
+          options.peers = &peers;
+          options.deadline = request.deadline;
+          Result<std::unique_ptr<Executor>> cpu =
+              Executor::create(executable, getRandomKernels(), 1);
+          if (!cpu)
+            return cpu.getError().message;
+          Result<std::unique_ptr<cuda::CudaDevices>> gpu =
+              cuda::CudaDevices::create(executable, options);
+          if (!gpu)
+            return gpu.getError().message;
+          if (request.rankToKill < 0)
+            return compareRuns(**cpu, **gpu, request.runs);
+          std::string first = compareRuns(**cpu, **gpu, 1);
+          if (!first.empty())
+            return first;
+          if (rank == request.rankToKill)
+            raise(SIGKILL);
+          return compareRuns(**cpu, **gpu, 1);
+        }));
+  std::vector<std::string> results;
+  for (auto &process : processes) {
+    emulation::ForkedResult result = process->wait(90);
+    results.push_back(
+        result.exitCode == 0
+            ? result.value
+            : fmt::format("exit code {}: {}", result.exitCode, result.errors));
+  }
+  munmap(page, sizeof(SharedPage));
+  return results;
+}
+
+using Axes = std::vector<std::pair<std::string, int64_t>>;
+
+class NcclTest : public testing::TestWithParam<int> {};
+
+TEST_P(NcclTest, computes_what_the_cpu_computes) {
+  const Axes meshes[] = {{{"x", 2}}, {{"x", 3}}, {{"x", 2}, {"y", 2}}};
+  const int seed = GetParam();
+  for (const Axes &axes : meshes) {
+    RandomOptions options;
+    options.axes = axes;
+    options.commands = 16;
+    // Collectives of NCCL's own combine padding too.
+    options.isEven = true;
+    const Executable executable =
+        makeRandomProgram(uint64_t(100 + seed), options);
+    RankRequest request;
+    request.usesGraphs = seed % 2 == 0;
+    request.variables = {{"SEED", std::to_string(seed)}};
+    EXPECT_THAT(runRanks(executable, request), testing::Each(""))
+        << executable.getNumDevices() << " ranks";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, NcclTest, testing::Range(0, 6));
+
+TEST(NcclFaultTest, a_rank_that_dies_ends_the_others) {
+  RandomOptions options;
+  options.axes = {{"x", 3}};
+  options.isEven = true;
+  options.commands = 30;
+  const Executable executable = makeRandomProgram(7, options);
+  RankRequest request;
+  request.rankToKill = 1;
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<std::string> results = runRanks(executable, request);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+  EXPECT_THAT(results[1], HasSubstr("exit code -9"));
+  for (int rank : {0, 2}) {
+    EXPECT_NE(results[size_t(rank)], "");
+    EXPECT_THAT(results[size_t(rank)], testing::Not(HasSubstr("exit code -")));
+  }
+}
+
+TEST(NcclFaultTest, collectives_in_another_order_are_reported) {
+  RandomOptions options;
+  options.axes = {{"x", 2}};
+  options.isEven = true;
+  options.commands = 30;
+  const Executable executable = makeRandomProgram(8, options);
+  RankRequest request;
+  request.usesGraphs = false;
+  request.variables = {{"SWAP_COLLECTIVES", "1:2"}};
+  const std::vector<std::string> results = runRanks(executable, request);
+  EXPECT_NE(results[0] + results[1], "");
+}
+
+} // namespace
