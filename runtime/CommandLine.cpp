@@ -1,6 +1,7 @@
 #include "runtime/CommandLine.h"
 
 #include "runtime/Bench.h"
+#include "runtime/Cuda/Gpu.h"
 #include "runtime/Evaluation.h"
 #include "runtime/Ranks/Launcher.h"
 #include "runtime/Ranks/MpiTransport.h"
@@ -96,6 +97,7 @@ struct Flags {
   std::vector<std::string> outputs;
   std::vector<std::string> gradients;
   int64_t processes = 1;
+  bool hasProcesses = false;
   RankFlags ranks;
   double joinSeconds = RanksOptions().joinSeconds;
   TransportKind transport = TransportKind::Auto;
@@ -200,8 +202,14 @@ void CommandLine::addParameters(CLI::App *subcommand) {
 void CommandLine::addRanks(CLI::App *subcommand) {
   CLI::Option *processes =
       subcommand
-          ->add_option("--processes", flags.processes,
-                       "processes on this machine that share the devices")
+          ->add_option_function<int64_t>(
+              "--processes",
+              [this](int64_t processes) {
+                flags.processes = processes;
+                flags.hasProcesses = true;
+              },
+              "processes on this machine that share the devices (default: as "
+              "many as the mesh has GPUs, one for CPUs)")
           ->check(CLI::Range(int64_t(1), int64_t(4096)));
   auto addRank = [&](const char *name, const char *what, auto &value) {
     subcommand->add_option(name, value, what)->excludes(processes);
@@ -393,13 +401,8 @@ static Status runAction(const CommandLine &commandLine,
   // are not mapped and zeroed anew each time.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  SessionOptions options;
-  options.threads = flags.threads;
-  options.gpus = flags.gpus;
-  options.ranks = &ranks;
-  options.transport = flags.transport;
-  Result<std::unique_ptr<Session>> session =
-      Session::create(program, kernels, options);
+  Result<std::unique_ptr<Session>> session = Session::create(
+      program, kernels, flags.threads, flags.gpus, &ranks, flags.transport);
   if (!session)
     return session.getError();
   Status status = commandLine.action(**session);
@@ -446,6 +449,20 @@ static int runAsRank(const CommandLine &commandLine,
   return code;
 }
 
+/// How many processes an executable starts by itself: one for each device of
+/// the mesh where these are GPUs and there are as many; else one, which says
+/// what is missing.
+static int64_t getNumGpuProcesses(const Executable &executable) {
+  if (executable.data.target != exec::Target::cuda)
+    return 1;
+  Result<const cuda::Driver *> driver = cuda::Driver::get();
+  if (!driver)
+    return 1;
+  Result<int> gpus = cuda::countGpus(**driver);
+  const int64_t devices = executable.getNumDevices();
+  return gpus && *gpus >= devices ? devices : 1;
+}
+
 static int runSubcommand(int argc, const char *const *argv,
                          std::span<const uint8_t> program,
                          std::span<const meshcKernelEntry> kernels) {
@@ -470,8 +487,16 @@ static int runSubcommand(int argc, const char *const *argv,
                    fmt::format("--processes {}, but this process is {}",
                                flags.processes, toString(*identity)),
                    "a run has one launcher"});
-  if (flags.processes > 1 && !isLaunched)
-    return launchRanks(flags.processes, argv);
+  int64_t processes = flags.processes;
+  if (!flags.hasProcesses && identity->source == RankSource::Single &&
+      !flags.gpus.devicesPerGpu) {
+    Result<Executable> executable = Executable::load(program);
+    if (!executable)
+      return report(executable.getError());
+    processes = getNumGpuProcesses(*executable);
+  }
+  if (processes > 1 && !isLaunched)
+    return launchRanks(processes, argv);
   return runAsRank(commandLine, program, kernels, *identity);
 }
 

@@ -33,35 +33,6 @@ static Status checkDivision(const Executable &executable, int64_t ranks) {
                "start at most as many as the mesh has devices"};
 }
 
-namespace {
-/// What NCCL needs of the processes of a run.
-class RankPeers : public cuda::Peers {
-public:
-  explicit RankPeers(Ranks &ranks) : ranks(ranks) {}
-
-  int64_t getRank() const override { return ranks.getRank(); }
-  int64_t getNumRanks() const override { return ranks.getNumRanks(); }
-  Result<std::string> shareFirst(const std::string &name,
-                                 const std::string &value) override {
-    if (ranks.isFirst()) {
-      Status set = ranks.getStore().set(name, value);
-      if (!set)
-        return set.getError();
-    }
-    return ranks.getStore().get(name, shareSeconds);
-  }
-  /// The end of another process ends this one; see Ranks.h.
-  Status check() override { return Status::success(); }
-
-private:
-  /// Rank 0 may still be loading libraries: some seconds, on a busy file
-  /// system many.
-  static constexpr double shareSeconds = 120;
-
-  Ranks &ranks;
-};
-} // namespace
-
 /// Worker threads for one of several processes on this machine.
 static int getNumThreads(int64_t processes) {
   const unsigned usable = std::max(1u, std::thread::hardware_concurrency());
@@ -71,45 +42,72 @@ static int getNumThreads(int64_t processes) {
                  : int(std::max<int64_t>(1, int64_t(usable) / processes));
 }
 
+namespace {
+/// The processes of a run as NCCL finds them: through the store.
+class StorePeers : public cuda::Peers {
+public:
+  explicit StorePeers(Ranks &ranks) : ranks(ranks) {}
+
+  int64_t getRank() const override { return ranks.getRank(); }
+  int64_t getNumRanks() const override { return ranks.getNumRanks(); }
+  Result<std::string> shareFirst(const std::string &name,
+                                 const std::string &value) override {
+    // Every process gets as far as this, or the run ends.
+    constexpr double patienceSeconds = 600;
+    const std::string key = "first/" + name;
+    if (ranks.isFirst()) {
+      Status set = ranks.getStore().set(key, value);
+      if (!set)
+        return set.getError();
+    }
+    return ranks.getStore().get(key, patienceSeconds);
+  }
+  Status check() override { return ranks.check(); }
+
+private:
+  Ranks &ranks;
+};
+} // namespace
+
 Result<std::unique_ptr<Session>>
 Session::create(std::span<const uint8_t> program,
-                std::span<const meshcKernelEntry> kernels,
-                const SessionOptions &options) {
+                std::span<const meshcKernelEntry> kernels, int threads,
+                const GpuFlags &gpus, Ranks *ranks, TransportKind transport) {
   Result<Executable> executable = Executable::load(program);
   if (!executable)
     return executable.getError();
-  return create(std::move(*executable), kernels, options);
+  return create(std::move(*executable), kernels, threads, gpus, ranks,
+                transport);
 }
 
 Result<std::unique_ptr<Session>>
 Session::create(Executable executable,
-                std::span<const meshcKernelEntry> kernels,
-                const SessionOptions &options) {
+                std::span<const meshcKernelEntry> kernels, int threads,
+                const GpuFlags &gpus, Ranks *ranks, TransportKind transport) {
   const bool isForGpus = executable.data.target == exec::Target::cuda;
-  if (!isForGpus && (options.gpus.devicesPerGpu || !options.gpus.usesGraphs))
-    return Error{ErrorCode::Usage,
-                 fmt::format("{} is for GPUs, this executable is for CPUs",
-                             options.gpus.usesGraphs ? "--devices-per-gpu"
-                                                     : "--no-graphs"),
-                 "compile the model with --target cuda"};
-  if (isForGpus && options.threads != 0)
+  if (!isForGpus && (gpus.devicesPerGpu || !gpus.usesGraphs))
+    return Error{
+        ErrorCode::Usage,
+        fmt::format("{} is for GPUs, this executable is for CPUs",
+                    gpus.usesGraphs ? "--devices-per-gpu" : "--no-graphs"),
+        "compile the model with --target cuda"};
+  if (isForGpus && threads != 0)
     return Error{ErrorCode::Usage,
                  "--threads is for CPUs, this executable is for GPUs", ""};
   std::unique_ptr<Session> session(new Session(std::move(executable)));
-  session->ranks = options.ranks;
-  Status opened = isForGpus ? session->openGpus(options.gpus)
-                            : session->openCpu(kernels, options);
+  session->ranks = ranks;
+  Status opened = isForGpus ? session->openGpus(gpus)
+                            : session->openCpu(kernels, threads, transport);
   if (!opened)
     return opened.getError();
   return session;
 }
 
-Status Session::openCpu(std::span<const meshcKernelEntry> kernels,
-                        const SessionOptions &options) {
+Status Session::openCpu(std::span<const meshcKernelEntry> kernels, int threads,
+                        TransportKind transport) {
   Status fits = checkProcessor(executable.data);
   if (!fits)
     return fits;
-  int threads = options.threads;
   ExecutorGroup group;
   if (hasOtherRanks()) {
     group.ranks = ranks->getNumRanks();
@@ -118,7 +116,7 @@ Status Session::openCpu(std::span<const meshcKernelEntry> kernels,
     if (!divided)
       return divided;
     Result<std::unique_ptr<Transport>> created =
-        createTransport(*ranks, options.transport);
+        createTransport(*ranks, transport);
     if (!created)
       return created.getError();
     group.transport = std::move(*created);
@@ -138,7 +136,7 @@ Status Session::openGpus(const GpuFlags &gpus) {
   options.devicesPerGpu = gpus.devicesPerGpu.value_or(1);
   options.usesGraphs = gpus.usesGraphs;
   if (hasOtherRanks()) {
-    peers = std::make_unique<RankPeers>(*ranks);
+    peers = std::make_unique<StorePeers>(*ranks);
     options.peers = peers.get();
     options.localRank = ranks->getLocalRank();
   }

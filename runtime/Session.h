@@ -24,33 +24,25 @@ struct GpuFlags {
   bool usesGraphs = true; ///< else every command is issued in every run
 };
 
-struct SessionOptions {
-  /// Of a CPU mesh; 0: one per hardware thread, divided by the processes on
-  /// this machine.
-  int threads = 0;
-  GpuFlags gpus = {};
-  /// The processes that share the devices, which must outlive the session; null
-  /// for this one alone.
-  Ranks *ranks = nullptr;
-  /// What a CPU mesh's processes exchange data by.
-  TransportKind transport = TransportKind::Auto;
-};
-
 /// An executable on its devices, with its values by name: what every subcommand
 /// works with.
 class Session {
 public:
   /// Loads the program, checks that this processor or GPU can run its kernels
-  /// and prepares the devices.
-  /// Errors: Usage where an option is for devices of the other kind.
+  /// and prepares the devices. `threads` of 0: one per hardware thread, divided
+  /// by the processes on this machine. `ranks`: the processes that share the
+  /// devices, which must outlive the session; null for this one alone.
+  /// Errors: Usage where a flag is for devices of the other kind.
   static Result<std::unique_ptr<Session>>
   create(std::span<const uint8_t> program,
-         std::span<const meshcKernelEntry> kernels,
-         const SessionOptions &options = {});
+         std::span<const meshcKernelEntry> kernels, int threads,
+         const GpuFlags &gpus = {}, Ranks *ranks = nullptr,
+         TransportKind transport = TransportKind::Auto);
   /// The same for a program built in memory.
   static Result<std::unique_ptr<Session>>
   create(Executable executable, std::span<const meshcKernelEntry> kernels,
-         const SessionOptions &options = {});
+         int threads, const GpuFlags &gpus = {}, Ranks *ranks = nullptr,
+         TransportKind transport = TransportKind::Auto);
 
   const Executable &getExecutable() const { return executable; }
   DeviceSet &getDevices() { return *devices; }
@@ -87,15 +79,15 @@ public:
   }
 
 private:
-  Status openCpu(std::span<const meshcKernelEntry> kernels,
-                 const SessionOptions &options);
+  Status openCpu(std::span<const meshcKernelEntry> kernels, int threads,
+                 TransportKind transport);
   Status openGpus(const GpuFlags &gpus);
 
   explicit Session(Executable executable) : executable(std::move(executable)) {}
 
   Executable executable;
   Ranks *ranks = nullptr;
-  std::unique_ptr<cuda::Peers> peers; ///< of GPUs
+  std::unique_ptr<cuda::Peers> peers; ///< of GPUs, with other ranks
   std::unique_ptr<DeviceSet> devices;
 };
 

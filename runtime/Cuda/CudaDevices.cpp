@@ -285,6 +285,25 @@ Result<const std::byte *> CudaDevices::read(int64_t device, int buffer,
   return static_cast<const std::byte *>(target);
 }
 
+Result<bool> CudaDevices::decide(bool mine) {
+  if (!options.peers)
+    return mine;
+  const Driver &driver = gpu->getDriver();
+  const Stream stream = session.devices[0].compute.get();
+  MESHC_RETURN_IF_ERROR(reserve(reads, sizeof(mine)));
+  auto *value = static_cast<bool *>(reads.memory.get());
+  *value = mine;
+  const DevicePointer place = received.get();
+  MESHC_RETURN_IF_ERROR(
+      driver.memcpyHtoDAsync(place, value, sizeof(mine), stream));
+  MESHC_RETURN_IF_ERROR(session.communicator->broadcast(
+      /*device=*/0, place, place, sizeof(mine), stream));
+  MESHC_RETURN_IF_ERROR(
+      driver.memcpyDtoHAsync(value, place, sizeof(mine), stream));
+  MESHC_RETURN_IF_ERROR(session.communicator->wait(stream));
+  return *value;
+}
+
 void CudaDevices::resetProfile(bool timed) {
   timesCommands = timed;
   runSeconds = 0;

@@ -46,6 +46,7 @@ public:
                const std::function<void(std::byte *)> &fill) override;
   Result<const std::byte *> read(int64_t device, int buffer,
                                  uint64_t bytes) override;
+  Result<bool> decide(bool mine) override;
 
   int getNumThreads() const override { return 0; }
   Profile getProfile() override;

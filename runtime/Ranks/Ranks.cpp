@@ -199,6 +199,12 @@ Status Ranks::agree(const Agreements &items) {
   return error.message.empty() ? Status::success() : Status(error);
 }
 
+Status Ranks::check() const {
+  const std::optional<Error> failure =
+      client ? client->waitForFailure(getDeadline(0)) : std::nullopt;
+  return failure ? Status(*failure) : Status::success();
+}
+
 Status Ranks::finish() {
   if (!client)
     return Status::success();

@@ -78,6 +78,9 @@ public:
   /// rank 0, and the ranks.
   Status agree(const Agreements &items);
 
+  /// An error if the run is known to have failed elsewhere.
+  Status check() const;
+
   /// Ends the run in good order: waits for all ranks.
   Status finish();
 

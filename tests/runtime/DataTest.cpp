@@ -133,7 +133,7 @@ protected:
   DatasetTest() {
     writeLinearData(folder);
     Result<std::unique_ptr<Session>> created = Session::create(
-        LinearModel::makeProgram(3), LinearModel::getKernels(), {.threads = 1});
+        LinearModel::makeProgram(3), LinearModel::getKernels(), 1);
     EXPECT_TRUE(created);
     session = std::move(*created);
   }
