@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdlib>
 
 using namespace meshc::runtime;
 using namespace meshc::runtime::cuda;
@@ -18,40 +19,49 @@ using Clock = std::chrono::steady_clock;
 /// Blocks of other processes are read in pieces of this size.
 static constexpr uint64_t receivedBytes = uint64_t(16) << 20;
 
-/// Whether the mesh's devices, `perGpu` on each of `gpus` GPUs, can be driven
-/// by the processes that there are.
-static Status checkPlacement(int64_t devices, int64_t perGpu, int gpus,
-                             int64_t ranks) {
+/// The GPU of this process among `gpus`; an error if the devices of the mesh
+/// cannot be on the GPUs and in the processes that there are.
+static Result<int> chooseGpu(int64_t devices, const CudaOptions &options,
+                             int gpus) {
   if (gpus == 0)
     return Error{ErrorCode::TooFewGpus,
-                 fmt::format("this machine has no GPU, the mesh has {} devices",
-                             devices),
+                 fmt::format("the mesh has {} device{}, this machine no GPU",
+                             devices, devices == 1 ? "" : "s"),
                  "the driver sees none; CUDA_VISIBLE_DEVICES may hide them"};
-  if (ranks > 1) {
-    if (perGpu != 1)
-      return Error{ErrorCode::Usage,
-                   fmt::format("{} devices on each GPU need one process, found "
-                               "{}",
-                               perGpu, ranks),
-                   "several devices of a GPU cannot communicate with those of "
-                   "other processes"};
-    if (ranks != devices)
-      return Error{ErrorCode::TooFewGpus,
-                   fmt::format("the mesh has {} devices, the run {} processes "
-                               "with one GPU each",
-                               devices, ranks),
-                   ""};
-    return Status::success();
-  }
-  if (devices <= perGpu)
-    return Status::success();
-  return Error{
-      ErrorCode::TooFewGpus,
-      fmt::format("the mesh has {} devices, this process has one GPU for {}",
-                  devices, perGpu),
-      fmt::format("start {} processes, or put all devices on one GPU with "
-                  "--devices-per-gpu {}",
-                  devices, devices)};
+  const int64_t ranks = options.peers ? options.peers->getNumRanks() : 1;
+  const int64_t perGpu = options.devicesPerGpu;
+  if (ranks > 1 && perGpu != 1)
+    return Error{ErrorCode::Usage,
+                 fmt::format("--devices-per-gpu {} needs one process, found {}",
+                             perGpu, ranks),
+                 "devices that share a GPU do not communicate with those of "
+                 "other processes"};
+  if (ranks > 1 && ranks != devices)
+    return Error{ErrorCode::TooFewGpus,
+                 fmt::format("the mesh has {} devices, the run {} processes "
+                             "with a GPU each",
+                             devices, ranks),
+                 ""};
+  if (ranks == 1 && devices > perGpu)
+    return Error{ErrorCode::TooFewGpus,
+                 fmt::format("the mesh has {} devices, one process has a GPU "
+                             "for {}",
+                             devices, perGpu),
+                 fmt::format("start {} processes, or put all devices on one "
+                             "GPU with --devices-per-gpu {}",
+                             devices, devices)};
+  // A launcher that shows each process its own GPU leaves it with number 0.
+  if (gpus == 1 && std::getenv("CUDA_VISIBLE_DEVICES"))
+    return 0;
+  if (options.numLocalRanks > gpus)
+    return Error{ErrorCode::TooFewGpus,
+                 fmt::format("{} devices on this machine need a GPU each, "
+                             "found {}",
+                             options.numLocalRanks, gpus),
+                 fmt::format("put all devices on one GPU with "
+                             "--devices-per-gpu {}",
+                             devices)};
+  return int(options.localRank);
 }
 
 Status CudaDevices::openGpu() {
@@ -61,18 +71,10 @@ Status CudaDevices::openGpu() {
   Result<int> gpus = countGpus(**driver);
   if (!gpus)
     return gpus.getError();
-  const int64_t ranks = options.peers ? options.peers->getNumRanks() : 1;
-  MESHC_RETURN_IF_ERROR(checkPlacement(executable.getNumDevices(),
-                                       options.devicesPerGpu, *gpus, ranks));
-  // A launcher that shows each process its own GPU leaves it with number 0.
-  const int64_t ordinal = *gpus == 1 ? 0 : options.localRank;
-  if (ordinal >= *gpus)
-    return Error{ErrorCode::TooFewGpus,
-                 fmt::format("process {} of this machine has no GPU, there are "
-                             "{}",
-                             options.localRank, *gpus),
-                 "start as many processes on a machine as it has GPUs"};
-  Result<std::unique_ptr<Gpu>> opened = Gpu::open(**driver, int(ordinal));
+  Result<int> ordinal = chooseGpu(executable.getNumDevices(), options, *gpus);
+  if (!ordinal)
+    return ordinal.getError();
+  Result<std::unique_ptr<Gpu>> opened = Gpu::open(**driver, *ordinal);
   if (!opened)
     return opened.getError();
   gpu = std::move(*opened);

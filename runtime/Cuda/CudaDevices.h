@@ -18,6 +18,7 @@ struct CudaOptions {
   bool usesGraphs = true;
   /// This process among those of its machine: it takes the GPU of this number.
   int64_t localRank = 0;
+  int64_t numLocalRanks = 1;
   /// The other processes, each with one device; null: none.
   Peers *peers = nullptr;
   /// How long the devices may take for a program, or a process for a

@@ -57,7 +57,8 @@ Result<const Driver *> Driver::load() {
 #include "runtime/Cuda/DriverFunctions.def"
   const int status = driver.init.call(0);
   // No device is for those to report who count devices.
-  if (status != 0 && status != errorNoDevice)
+  driver.hasDevices = status != errorNoDevice;
+  if (status != 0 && driver.hasDevices)
     return describe(driver.init.symbol, status);
   return &driver;
 }

@@ -67,6 +67,7 @@ struct Driver {
 
   std::string path;
   int version = 0; ///< of CUDA: 13000 is 13.0
+  bool hasDevices = false;
 
   /// The initialised driver; loaded by the first call.
   /// Errors: MissingGpuLibrary, OldGpuLibrary, GpuCallFailed.

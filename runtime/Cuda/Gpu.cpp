@@ -21,11 +21,10 @@ std::string GpuProperties::toString() const {
 
 Result<int> cuda::countGpus(const Driver &driver) {
   int count = 0;
-  const int status = driver.deviceGetCount.call(&count);
-  // A driver that found none refuses to count them.
-  if (status != 0 && status != errorNoDevice)
-    return Driver::describe(driver.deviceGetCount.symbol, status);
-  return status == errorNoDevice ? 0 : count;
+  // A driver without devices is not initialised.
+  if (driver.hasDevices)
+    MESHC_RETURN_IF_ERROR(driver.deviceGetCount(&count));
+  return count;
 }
 
 Result<GpuProperties> cuda::getProperties(const Driver &driver, int ordinal) {

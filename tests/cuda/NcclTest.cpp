@@ -82,6 +82,7 @@ std::vector<std::string> runRanks(const Executable &executable,
           cuda::CudaOptions options;
           options.usesGraphs = request.usesGraphs;
           options.localRank = rank;
+          options.numLocalRanks = ranks;
           options.peers = &peers;
           options.deadline = request.deadline;
           Result<std::unique_ptr<Executor>> cpu =

@@ -1,0 +1,225 @@
+/// What can be wrong with a machine, its libraries or an executable: each with
+/// one message and its exit code.
+
+#include "runtime/CommandLine.h"
+#include "runtime/Cuda/CudaDevices.h"
+#include "runtime/Cuda/SystemReport.h"
+#include "tests/cuda/CudaTesting.h"
+#include "tests/cuda/ImageKernels.h"
+#include "tests/cuda/RandomProgram.h"
+#include "tests/runtime/LinearModel.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+using namespace meshc;
+using namespace meshc::runtime;
+using namespace meshc::runtime::test;
+using testing::AllOf;
+using testing::HasSubstr;
+
+namespace {
+
+constexpr exec::ElementType f32 = exec::ElementType::f32;
+
+/// A program of one product and one kernel on `devices` devices.
+ProgramBuilder makeProgram(int64_t devices, const std::string &symbol = "mix",
+                           int64_t bytes = mixElements * 4) {
+  ProgramBuilder builder({{"x", devices}});
+  const int a = builder.addBuffer("a", bytes);
+  const int b = builder.addBuffer("b", mixElements * 4);
+  builder.get().buffers[0]->role = exec::BufferRole::parameter;
+  builder.beginProgram("step");
+  builder.addKernel(symbol, 1,
+                    list(builder.view(a, f32, {mixElements}),
+                         builder.view(a, f32, {mixElements}),
+                         builder.view(b, f32, {mixElements})),
+                    1);
+  exec::MatmulT matmul;
+  matmul.m = matmul.n = matmul.k = 2;
+  matmul.a_strides = matmul.b_strides = matmul.c_strides = {2, 1};
+  builder.addMatmul(matmul, list(builder.view(a, f32, {2, 2}),
+                                 builder.view(a, f32, {2, 2}),
+                                 builder.view(b, f32, {2, 2})));
+  addHostImage(builder.get());
+  return builder;
+}
+
+/// Exit code and messages of `app bench 1 ...` on emulated GPUs.
+std::string runBench(const ProgramBuilder &builder,
+                     const emulation::Variables &variables,
+                     const std::vector<std::string> &flags = {}) {
+  const std::vector<uint8_t> program = builder.serialize();
+  emulation::Variables all = {{"MESHC_CUDA_LIBRARIES", MESHC_EMULATION_FOLDER}};
+  all.insert(all.end(), variables.begin(), variables.end());
+  const emulation::ForkedResult result = emulation::runForked(all, [&] {
+    std::vector<const char *> arguments = {"app", "bench", "1"};
+    for (const std::string &flag : flags)
+      arguments.push_back(flag.c_str());
+    return fmt::format(
+        "exit {}",
+        runCommandLine(int(arguments.size()), arguments.data(), program, {}));
+  });
+  return result.value + ": " + result.errors;
+}
+
+/// A folder with only those emulated libraries whose names begin with one of
+/// these.
+void linkLibraries(const TemporaryFolder &folder,
+                   const std::vector<std::string> &names) {
+  for (const auto &file :
+       std::filesystem::directory_iterator(MESHC_EMULATION_FOLDER))
+    for (const std::string &name : names)
+      if (file.path().filename().string().starts_with(name))
+        std::filesystem::create_symlink(file.path(),
+                                        folder.path / file.path().filename());
+}
+
+TEST(ErrorsTest, no_driver) {
+  EXPECT_THAT(
+      runBench(makeProgram(1), {{"MESHC_CUDA_LIBRARIES", "/nowhere"}}),
+      AllOf(HasSubstr("exit 1: meshc: error[MR0401]: cannot find libcuda.so.1"),
+            HasSubstr("note: it comes with NVIDIA's driver")));
+}
+
+TEST(ErrorsTest, too_old_a_driver) {
+  EXPECT_THAT(runBench(makeProgram(1), {{"MESHC_EMULATION_DRIVER", "11080"}}),
+              AllOf(HasSubstr("exit 1: meshc: error[MR0402]: the driver '"),
+                    HasSubstr("is of CUDA 11.8, expected at least 12.0")));
+}
+
+TEST(ErrorsTest, a_driver_too_old_for_the_library) {
+  EXPECT_THAT(runBench(makeProgram(1), {{"MESHC_EMULATION_DRIVER", "12040"}}),
+              AllOf(HasSubstr("exit 1: meshc: error[MR0402]: '"),
+                    HasSubstr("libcublasLt.so.13' needs a driver of CUDA 13.0 "
+                              "or later, found 12.4")));
+}
+
+TEST(ErrorsTest, no_library_of_products) {
+  TemporaryFolder folder;
+  linkLibraries(folder, {"libcuda", "libmeshc_"});
+  EXPECT_THAT(
+      runBench(makeProgram(1), {{"MESHC_CUDA_LIBRARIES", folder.path}}),
+      HasSubstr("exit 1: meshc: error[MR0401]: cannot find libcublasLt.so.13 "
+                "or libcublasLt.so.12 in '"));
+}
+
+TEST(ErrorsTest, a_file_that_is_no_library) {
+  TemporaryFolder folder;
+  writeBytes(folder / "libcuda.so.1", "not a library");
+  EXPECT_THAT(runBench(makeProgram(1), {{"MESHC_CUDA_LIBRARIES", folder.path}}),
+              HasSubstr("exit 1: meshc: error[MR0401]: cannot load "
+                        "libcuda.so.1: "));
+}
+
+TEST(ErrorsTest, no_nccl_where_processes_communicate) {
+  TemporaryFolder folder;
+  linkLibraries(folder, {"libcuda", "libcublasLt", "libmeshc_"});
+  class OfTwo : public cuda::Peers {
+    int64_t getRank() const override { return 0; }
+    int64_t getNumRanks() const override { return 2; }
+    Result<std::string> shareFirst(const std::string &,
+                                   const std::string &value) override {
+      return value;
+    }
+    Status check() override { return Status::success(); }
+  };
+  const Executable executable = makeProgram(2).finish();
+  const emulation::ForkedResult result = emulation::runForked(
+      {{"MESHC_CUDA_LIBRARIES", folder.path}, {"MESHC_EMULATION_DEVICES", "2"}},
+      [&]() -> std::string {
+        OfTwo peers;
+        cuda::CudaOptions options;
+        options.peers = &peers;
+        Result<std::unique_ptr<cuda::CudaDevices>> devices =
+            cuda::CudaDevices::create(executable, options);
+        if (devices)
+          return "it works";
+        EXPECT_EQ(devices.getError().code, ErrorCode::MissingGpuLibrary);
+        return devices.getError().message;
+      });
+  EXPECT_THAT(result.value, HasSubstr("cannot find libnccl.so.2"));
+}
+
+TEST(ErrorsTest, no_gpu) {
+  EXPECT_THAT(runBench(makeProgram(2), {{"MESHC_EMULATION_DEVICES", "0"}}),
+              HasSubstr("exit 1: meshc: error[MR0403]: the mesh has 2 devices, "
+                        "this machine no GPU"));
+}
+
+TEST(ErrorsTest, more_devices_than_a_gpu_was_asked_to_take) {
+  EXPECT_THAT(
+      runBench(makeProgram(4), {}, {"--devices-per-gpu", "3"}),
+      AllOf(HasSubstr("exit 1: meshc: error[MR0403]: the mesh has 4 devices, "
+                      "one process has a GPU for 3"),
+            HasSubstr("--devices-per-gpu 4")));
+}
+
+TEST(ErrorsTest, not_enough_memory) {
+  EXPECT_THAT(
+      runBench(makeProgram(2, "mix", 64 << 20),
+               {{"MESHC_EMULATION_MEMORY", "100000000"}},
+               {"--devices-per-gpu", "2"}),
+      AllOf(HasSubstr("exit 5: meshc: error[MR0303]: 2 devices need 96.00 MiB "
+                      "each on GPU 0 (meshc emulated GPU"),
+            HasSubstr("which has 95.37 MiB free"),
+            HasSubstr("a device needs: parameters 64.00 MiB, activations "
+                      "3.28 KiB, "),
+            HasSubstr("matrix products 32.00 MiB")));
+}
+
+TEST(ErrorsTest, no_code_for_the_gpu) {
+  EXPECT_THAT(runBench(makeProgram(1), {{"MESHC_EMULATION_NAME", "NVIDIA X"},
+                                        {"MESHC_EMULATION_ARCH", "7.5"}}),
+              AllOf(HasSubstr("exit 4: meshc: error[MR0404]: GPU 0 (NVIDIA X, "
+                              "sm_75) cannot run this executable, which has "
+                              "code for host (host)"),
+                    HasSubstr("note: compile the model with --gpu sm_75")));
+}
+
+TEST(ErrorsTest, an_image_without_a_kernel) {
+  EXPECT_THAT(runBench(makeProgram(1, "nowhere"), {}),
+              HasSubstr("exit 4: meshc: error[MR0301]: damaged program: its "
+                        "code for the GPU has no kernel 'nowhere', in command "
+                        "'nowhere' of program 'step'"));
+}
+
+TEST(ErrorsTest, a_product_that_the_library_does_not_have) {
+  ProgramBuilder builder = makeProgram(1);
+  exec::CommandT &command = *builder.get().programs[0]->commands[1];
+  command.action.AsMatmul()->activation = exec::Activation::gelu_erf;
+  EXPECT_THAT(runBench(builder, {}),
+              HasSubstr("exit 4: meshc: error[MR0405]: cuBLASLt cannot compute "
+                        "this product: it ends with gelu in the form with erf, "
+                        "in command 'matmul' of program 'step'"));
+}
+
+TEST(ErrorsTest, a_call_that_fails) {
+  EXPECT_THAT(
+      runBench(makeProgram(1), {{"MESHC_EMULATION_FAIL", "cuMemAlloc:2:999"}}),
+      HasSubstr("exit 70: meshc: error[MR0406]: cuMemAlloc_v2 failed: "));
+  // Memory that another process took after it was asked for.
+  EXPECT_THAT(
+      runBench(makeProgram(1), {{"MESHC_EMULATION_FAIL", "cuMemAlloc:1:2"}}),
+      HasSubstr("exit 5: meshc: error[MR0303]: cuMemAlloc_v2 failed: out of "
+                "memory (CUDA_ERROR_OUT_OF_MEMORY)"));
+}
+
+TEST(ErrorsTest, flags_of_other_devices) {
+  EXPECT_THAT(runBench(makeProgram(1), {}, {"--threads", "2"}),
+              HasSubstr("exit 2: meshc: error[MR0101]: --threads is for CPUs"));
+  ProgramBuilder forCpu = makeProgram(1);
+  forCpu.get().target = exec::Target::cpu;
+  forCpu.get().images.clear();
+  forCpu.get().programs[0]->commands[0]->action.AsKernel()->launches.clear();
+  EXPECT_THAT(runBench(forCpu, {}, {"--no-graphs"}),
+              HasSubstr("exit 2: meshc: error[MR0101]: --no-graphs is for "
+                        "GPUs, this executable is for CPUs"));
+  EXPECT_THAT(runBench(forCpu, {}, {"--devices-per-gpu", "2"}),
+              HasSubstr("error[MR0101]: --devices-per-gpu is for GPUs"));
+}
+
+} // namespace
