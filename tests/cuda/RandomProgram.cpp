@@ -279,6 +279,10 @@ void test::addHostImage(exec::ExecutableT &data) {
     }
 }
 
+static std::string describe(const Error &error) {
+  return fmt::format("{}: {}", int(error.code), error.message);
+}
+
 std::string test::compareRuns(DeviceSet &expected, DeviceSet &found, int runs) {
   const Executable &executable = expected.getExecutable();
   const int64_t devices = executable.getNumDevices();
@@ -294,19 +298,19 @@ std::string test::compareRuns(DeviceSet &expected, DeviceSet &found, int runs) {
                                float((i * int64_t(b + 3) + device) % 9 - 4);
                        });
         if (!written)
-          return written.getError().message;
+          return describe(written.getError());
       }
   for (int run = 0; run < runs; ++run) {
     for (DeviceSet *set : {&expected, &found})
       if (Status ran = set->run(*set->getExecutable().data.programs[0]); !ran)
-        return ran.getError().message;
+        return describe(ran.getError());
     for (int64_t device = 0; device < devices; ++device)
       for (size_t b = 0; b < executable.data.buffers.size(); ++b) {
         const uint64_t bytes = executable.data.buffers[b]->bytes;
         Result<const std::byte *> x = expected.read(device, int(b), bytes);
         Result<const std::byte *> y = found.read(device, int(b), bytes);
         if (!y)
-          return y.getError().message;
+          return describe(y.getError());
         for (uint64_t i = 0; i < bytes; i += 4) {
           float values[2];
           std::memcpy(&values[0], *x + i, 4);

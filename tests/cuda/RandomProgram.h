@@ -35,7 +35,8 @@ void addHostImage(exec::ExecutableT &data);
 
 /// Runs program "p" of the executables that both have `runs` times, with the
 /// same contents at the beginning, and compares every buffer of every device
-/// after each run. Returns what differs first; empty: nothing.
+/// after each run. Returns what differs first, or number and message of an
+/// error; empty: nothing.
 std::string compareRuns(DeviceSet &expected, DeviceSet &found, int runs);
 
 } // namespace meshc::runtime::test
