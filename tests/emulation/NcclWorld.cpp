@@ -247,7 +247,8 @@ void World::transfer() {
     for (size_t i = 1; i < polled.size(); ++i) {
       if (polled[i].revents & POLLOUT)
         write(numbers[i]);
-      if (polled[i].revents & (POLLIN | POLLHUP | POLLERR))
+      if (polled[i].revents & (POLLIN | POLLHUP | POLLERR) &&
+          peers[numbers[i]].socket >= 0)
         read(numbers[i]);
     }
   }
@@ -307,14 +308,11 @@ void World::write(int number) {
 void World::read(int number) {
   Peer &peer = peers[number];
   char buffer[1 << 16];
-  while (peer.socket >= 0) {
-    ssize_t count = recv(peer.socket, buffer, sizeof buffer, MSG_DONTWAIT);
-    if (count < 0 && errno == EAGAIN)
-      break;
-    if (count <= 0)
-      return lose(number);
+  ssize_t count;
+  while ((count = recv(peer.socket, buffer, sizeof buffer, MSG_DONTWAIT)) > 0)
     peer.in.append(buffer, count);
-  }
+  if (count == 0 || errno != EAGAIN)
+    return lose(number);
   while (parse(number))
     ;
 }
@@ -349,6 +347,18 @@ bool World::parse(int number) {
 
 void World::lose(int number) {
   Peer &peer = peers[number];
+  // Where the other side has not read everything, its end is told, once, before
+  // what it has sent: a farewell may still come.
+  char buffer[1 << 16];
+  for (int errors = 0; errors < 2;) {
+    ssize_t count = recv(peer.socket, buffer, sizeof buffer, MSG_DONTWAIT);
+    if (count == 0)
+      break;
+    if (count < 0)
+      ++errors;
+    else
+      peer.in.append(buffer, count);
+  }
   while (parse(number))
     ;
   close(peer.socket);
