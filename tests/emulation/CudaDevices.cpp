@@ -61,7 +61,7 @@ bool getAttribute(int attribute, CUdevice device, int &value) {
     value = 1;
     return true;
   case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-    value = device + 1;
+    value = getEnvironment().visible[device] + 1;
     return true;
   case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
     value = 3201000;
@@ -254,28 +254,29 @@ MESHC_EMULATION_API CUresult cuDeviceGetName(char *name, int size,
 }
 
 MESHC_EMULATION_API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
-  return enter("cuDeviceGetUuid_v2", Needs::initialization,
-               [&](Call &) -> CUresult {
-                 if (!uuid)
-                   return CUDA_ERROR_INVALID_VALUE;
-                 if (!isDevice(device))
-                   return CUDA_ERROR_INVALID_DEVICE;
-                 std::memcpy(uuid->bytes, "meshc-emulation", 16);
-                 uuid->bytes[15] = static_cast<char>(device);
-                 return CUDA_SUCCESS;
-               });
+  return enter(
+      "cuDeviceGetUuid_v2", Needs::initialization, [&](Call &) -> CUresult {
+        if (!uuid)
+          return CUDA_ERROR_INVALID_VALUE;
+        if (!isDevice(device))
+          return CUDA_ERROR_INVALID_DEVICE;
+        std::memcpy(uuid->bytes, "meshc-emulation", 16);
+        uuid->bytes[15] = static_cast<char>(getEnvironment().visible[device]);
+        return CUDA_SUCCESS;
+      });
 }
 
 MESHC_EMULATION_API CUresult cuDeviceGetPCIBusId(char *text, int size,
                                                  CUdevice device) {
-  return enter(
-      "cuDeviceGetPCIBusId", Needs::initialization, [&](Call &) -> CUresult {
-        if (!isDevice(device))
-          return CUDA_ERROR_INVALID_DEVICE;
-        char bus[16];
-        std::snprintf(bus, sizeof bus, "0000:%02X:00.0", (device + 1) & 0xFF);
-        return copyText(text, size, bus);
-      });
+  return enter("cuDeviceGetPCIBusId", Needs::initialization,
+               [&](Call &) -> CUresult {
+                 if (!isDevice(device))
+                   return CUDA_ERROR_INVALID_DEVICE;
+                 char bus[16];
+                 std::snprintf(bus, sizeof bus, "0000:%02X:00.0",
+                               (getEnvironment().visible[device] + 1) & 0xFF);
+                 return copyText(text, size, bus);
+               });
 }
 
 MESHC_EMULATION_API CUresult cuDeviceTotalMem_v2(size_t *bytes,

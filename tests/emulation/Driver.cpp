@@ -317,7 +317,7 @@ MESHC_EMULATION_API CUresult meshcEmulationCheckRange(CUdeviceptr address,
 MESHC_EMULATION_API int meshcEmulationCurrentBus(void) {
   std::lock_guard lock(getDriver().mutex);
   const auto &stack = getContextStack();
-  return stack.empty() ? -1 : stack.back()->device;
+  return stack.empty() ? -1 : getEnvironment().visible[stack.back()->device];
 }
 
 } // extern "C"

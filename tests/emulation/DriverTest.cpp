@@ -202,6 +202,21 @@ TEST(Driver, ReportsWhatItIsToldTo) {
       << result.errors;
 }
 
+TEST(Driver, DevicesCanBeHidden) {
+  ForkedResult result = runForked(
+      {{"MESHC_EMULATION_DEVICES", "4"}, {"CUDA_VISIBLE_DEVICES", "3,1,9,0"}},
+      [] {
+        MUST(cuInit(0));
+        int count;
+        char buses[2][16];
+        MUST(cuDeviceGetCount(&count));
+        for (int device = 0; device < 2; ++device)
+          MUST(cuDeviceGetPCIBusId(buses[device], 16, device));
+        return std::to_string(count) + " " + buses[0] + " " + buses[1];
+      });
+  EXPECT_EQ(result.value, "2 0000:04:00.0 0000:02:00.0") << result.errors;
+}
+
 TEST(Driver, NoDevice) {
   ForkedResult result = runForked({{"MESHC_EMULATION_DEVICES", "0"}},
                                   [] { return std::to_string(cuInit(0)); });

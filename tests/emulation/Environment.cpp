@@ -65,6 +65,21 @@ void readArchitecture(Environment &environment) {
     refuse("MESHC_EMULATION_ARCH", text, "'MAJOR.MINOR'");
 }
 
+/// As the driver: numbers up to the first that is no device's.
+void readVisible(Environment &environment) {
+  const char *text = std::getenv("CUDA_VISIBLE_DEVICES");
+  for (int device = 0; device < environment.devices && !text; ++device)
+    environment.visible.push_back(device);
+  for (std::string_view entry :
+       text ? split(text, ',') : std::vector<std::string_view>()) {
+    int device;
+    if (!parse(entry, device) || device < 0 || device >= environment.devices)
+      break;
+    environment.visible.push_back(device);
+  }
+  environment.devices = static_cast<int>(environment.visible.size());
+}
+
 void readFailures(Environment &environment) {
   const char *text = std::getenv("MESHC_EMULATION_FAIL");
   if (!text)
@@ -95,6 +110,7 @@ const Environment &meshc::emulation::getEnvironment() {
     readVariable("MESHC_EMULATION_SHIFT_OFFSET", read->shiftOffset);
     readVariable("MESHC_EMULATION_SWAP_COLLECTIVES", read->swapCollectives);
     readVariable("MESHC_EMULATION_KILL", read->kill);
+    readVisible(*read);
     readArchitecture(*read);
     readFailures(*read);
     return read;

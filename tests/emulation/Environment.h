@@ -25,7 +25,10 @@ struct RankCall {
 };
 
 struct Environment {
-  int devices = 1;
+  int devices = 1; ///< that the process sees
+  /// Numbers of those on the machine, by CUDA_VISIBLE_DEVICES; the process
+  /// counts from 0.
+  std::vector<int> visible;
   size_t memoryBytes = size_t(8) << 30;
   int driverVersion = 13000;
   int major = 9, minor = 0;

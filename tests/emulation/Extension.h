@@ -35,7 +35,7 @@ bool meshcEmulationCall(const char *function, const char *arguments, int *code);
 /// GPU; 0 bytes always do.
 CUresult meshcEmulationCheckRange(CUdeviceptr address, size_t bytes);
 
-/// Bus number of the current context's GPU; -1 without one.
+/// Number of the current context's GPU on the machine; -1 without one.
 int meshcEmulationCurrentBus(void);
 
 } // extern "C"

@@ -314,8 +314,9 @@ int makeWorld(const char *name, ncclComm_t *handle, int ranks,
   if (config && config->magic != 0xcafebeef)
     return refuse(ncclInvalidArgument,
                   std::string(name) + ": the configuration has no magic");
+  CUdevice device;
   int bus = meshcEmulationCurrentBus();
-  if (bus < 0)
+  if (bus < 0 || cuCtxGetDevice(&device) != CUDA_SUCCESS)
     return refuse(ncclUnhandledCudaError,
                   std::string(name) + ": there is no current GPU");
   auto communicator = std::make_shared<Communicator>();
@@ -326,7 +327,7 @@ int makeWorld(const char *name, ncclComm_t *handle, int ranks,
   for (int i = 0; i < ranks; ++i)
     communicator->members.push_back(i);
   communicator->rank = rank;
-  communicator->device = bus;
+  communicator->device = device;
   communicator->isBlocking = isBlocking(config);
   World &world = *communicator->world;
   world.communicators[communicator->hash] = communicator;

@@ -583,6 +583,24 @@ TEST(Nccl, TwoRanksOnOneGpuAreRefused) {
                                  "both on CUDA device 1000");
 }
 
+TEST(Nccl, EachRankMaySeeOneGpuOnly) {
+  ncclUniqueId id = makeId();
+  std::vector<std::unique_ptr<ForkedRun>> runs;
+  for (int rank = 0; rank < 2; ++rank) {
+    Variables variables = {{"MESHC_EMULATION_DEVICES", "2"},
+                           {"CUDA_VISIBLE_DEVICES", std::to_string(rank)}};
+    runs.push_back(std::make_unique<ForkedRun>(variables, [&, rank] {
+      Rank own(id, 2, rank, 0);
+      int device = -1;
+      ncclCommCuDevice(own.world, &device);
+      own.end();
+      return std::to_string(own.status) + " " + std::to_string(device);
+    }));
+  }
+  for (auto &run : runs)
+    EXPECT_EQ(run->wait().value, "0 0");
+}
+
 TEST(Nccl, ARankThatIsMissingCanBeGivenUp) {
   ForkedResult result =
       runForked({{"MESHC_EMULATION_DEVICES", "2"}}, []() -> std::string {
