@@ -48,7 +48,7 @@ struct Operation {
   Context *context = nullptr;
   Run run;
   bool complete = false;
-  bool needed = false; ///< marked while a call waits for a successor
+  int64_t neededFor = 0; ///< the operation that was last asked to wait for it
   int waitsFor = 0;
   std::vector<std::shared_ptr<Operation>> before, after;
   std::chrono::steady_clock::time_point time; ///< of completion
@@ -74,12 +74,14 @@ public:
 
 private:
   bool attempt(size_t index);
+  void mark(const OperationRef &target);
   void complete(const OperationRef &operation);
 
   std::mt19937_64 random{getEnvironment().seed};
   /// How likely a call runs something that nothing waits for yet.
   int eagerPercent = -1;
   int64_t lastId = 0;
+  int64_t markedFor = 0; ///< whose predecessors are marked
   std::map<int64_t, OperationRef> pending;
   std::vector<OperationRef> ready;
 };

@@ -67,22 +67,23 @@ bool Queue::attempt(size_t index) {
   return true;
 }
 
-namespace {
-
-void mark(const OperationRef &target, bool needed) {
+/// Marks everything that must be complete before `target`. What is queued later
+/// is not among it.
+void Queue::mark(const OperationRef &target) {
+  if (markedFor == target->id)
+    return;
+  markedFor = target->id;
   std::vector<Operation *> open = {target.get()};
   while (!open.empty()) {
     Operation *operation = open.back();
     open.pop_back();
-    if (operation->needed == needed)
+    if (operation->neededFor == markedFor)
       continue;
-    operation->needed = needed;
+    operation->neededFor = markedFor;
     for (const OperationRef &other : operation->before)
       open.push_back(other.get());
   }
 }
-
-} // namespace
 
 /// How likely a call that waits for something runs anything instead. Seed 0
 /// never does: what nobody waits for does not run at all.
@@ -94,12 +95,10 @@ bool Queue::runOne(const OperationRef &target) {
   std::vector<size_t> candidates;
   bool any = !target || static_cast<int>(random() % 100) < strayPercent();
   if (target && !target->complete)
-    mark(target, true);
+    mark(target);
   for (size_t i = 0; i < ready.size(); ++i)
-    if (any || ready[i]->needed)
+    if (any || ready[i]->neededFor == target->id)
       candidates.push_back(i);
-  if (target && !target->complete)
-    mark(target, false);
   std::shuffle(candidates.begin(), candidates.end(), random);
   for (size_t candidate : candidates)
     if (attempt(candidate))
