@@ -139,6 +139,7 @@ Status Session::openGpus(const GpuFlags &gpus) {
     peers = std::make_unique<StorePeers>(*ranks);
     options.peers = peers.get();
     options.localRank = ranks->getLocalRank();
+    options.numLocalRanks = ranks->getNumLocalRanks();
   }
   Result<std::unique_ptr<cuda::CudaDevices>> opened =
       cuda::CudaDevices::create(executable, options);

@@ -3,7 +3,9 @@
 The executables for target cuda run with the emulated driver, which executes what is
 queued out of order as far as streams and events allow, under several seeds: a
 missing wait or a wrong offset shows as another curve. All seeds, with graphs of
-whole programs and without, give the same bits.
+whole programs and without, give the same bits. The mesh is all on one GPU, and then
+on one GPU for each device, in processes that the program starts by itself and that
+talk through the emulated NCCL.
 """
 
 import os
@@ -34,12 +36,14 @@ def compare(model, mesh, layout, libraries):
     program = model.compile(mesh, layout, "--target", "cuda", "--gpu", "host")
     problems = []
     first = None
-    for seed, flags in (("1", []), ("2", []), ("3", ["--no-graphs"])):
+    devices = str(get_devices(mesh))
+    together = ["--devices-per-gpu", devices]
+    for seed, gpus, flags in (("1", "1", together), ("2", "1", together + ["--no-graphs"]),
+                              ("3", devices, [])):
         environment = dict(os.environ, MESHC_CUDA_LIBRARIES=libraries,
-                           MESHC_EMULATION_SEED=seed)
-        curve = model.train(program, "--devices-per-gpu", str(get_devices(mesh)), *flags,
-                            environment=environment)
-        what = f"GPUs {mesh}, {layout}, seed {seed} {' '.join(flags)}"
+                           MESHC_EMULATION_SEED=seed, MESHC_EMULATION_DEVICES=gpus)
+        curve = model.train(program, *flags, environment=environment)
+        what = f"{gpus} GPUs, {mesh}, {layout}, seed {seed} {' '.join(flags)}"
         problems += model.check(curve, what)
         first = first or curve
         if curve != first:
