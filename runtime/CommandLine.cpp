@@ -308,7 +308,8 @@ CommandLine::CommandLine() {
   for (CLI::App *subcommand : app.get_subcommands({})) {
     subcommand
         ->add_option("--threads", flags.threads,
-                     "worker threads (default: one per hardware thread)")
+                     "worker threads of each process (default: one per "
+                     "hardware thread, divided by the processes)")
         ->check(CLI::Range(1, 4096));
     subcommand
         ->add_option("--devices-per-gpu", flags.gpus.devicesPerGpu,

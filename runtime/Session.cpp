@@ -112,6 +112,7 @@ Status Session::openCpu(std::span<const meshcKernelEntry> kernels, int threads,
   if (hasOtherRanks()) {
     group.ranks = ranks->getNumRanks();
     group.rank = ranks->getRank();
+    group.localRanks = ranks->getNumLocalRanks();
     Status divided = checkDivision(executable, group.ranks);
     if (!divided)
       return divided;

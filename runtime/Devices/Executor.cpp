@@ -38,18 +38,21 @@ Executor::Executor(const Executable &executable, int numWorkers,
     coordinates.push_back(executable.mesh.getCoordinates(device));
 }
 
-Status Executor::createArenas() {
+Status Executor::createArenas(int64_t localRanks) {
   const uint64_t arenaBytes = executable.data.arena_bytes;
   const uint64_t reservedBytes =
       Arena::getReservedBytes(arenaBytes, getMatmulSkew());
   const uint64_t memory =
       uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
-  if (reservedBytes > memory / uint64_t(division.getNumLocal()))
+  // Parts are equal up to one device, of which there may be fewer in all.
+  const int64_t devicesHere =
+      std::min(numDevices, division.getNumLocal() * localRanks);
+  if (reservedBytes > memory / uint64_t(devicesHere))
     return Error{
         ErrorCode::DoesNotFit,
         fmt::format("{} devices need {:.1f} MiB each, this machine has "
                     "{:.1f} MiB in all",
-                    division.getNumLocal(), double(reservedBytes) / (1 << 20),
+                    devicesHere, double(reservedBytes) / (1 << 20),
                     double(memory) / (1 << 20)),
         "use a smaller batch, or split more dimensions"};
   arenas.resize(numDevices, nullptr);
@@ -71,9 +74,10 @@ Executor::create(const Executable &executable,
   const int64_t devices = executable.getNumDevices();
   if (threads == 0)
     threads = int(std::max(1u, std::thread::hardware_concurrency()));
+  const int64_t localRanks = group.localRanks;
   std::unique_ptr<Executor> executor(
       new Executor(executable, threads, std::move(group)));
-  Status created = executor->createArenas();
+  Status created = executor->createArenas(localRanks);
   if (!created)
     return created.getError();
 

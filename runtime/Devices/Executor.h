@@ -56,6 +56,7 @@ namespace meshc::runtime {
 struct ExecutorGroup {
   int64_t ranks = 1;
   int64_t rank = 0;
+  int64_t localRanks = 1;               ///< on this machine
   std::unique_ptr<Transport> transport; ///< with more than one rank
 };
 
@@ -65,8 +66,7 @@ public:
   /// collectives, reserves the arenas (zeroed). `executable` must outlive the
   /// result. `threads` of 0: one per hardware thread.
   /// Errors: Damaged where a kernel is missing from `kernels`; DoesNotFit where
-  /// the arenas are larger than the machine's memory; WrongRanks where there
-  /// are more ranks than devices.
+  /// the arenas of all processes on this machine are larger than its memory.
   static Result<std::unique_ptr<Executor>>
   create(const Executable &executable,
          std::span<const meshcKernelEntry> kernels, int threads,
@@ -109,7 +109,7 @@ private:
 
   Executor(const Executable &executable, int numWorkers, ExecutorGroup group);
 
-  Status createArenas();
+  Status createArenas(int64_t localRanks);
 
   /// Takes devices and pieces until the executor stops, or as the caller's
   /// worker until the run is over.

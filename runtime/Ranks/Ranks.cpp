@@ -19,8 +19,10 @@
 using namespace meshc;
 using namespace meshc::runtime;
 
-/// Rank 0 may be about to find the same error by itself.
-static constexpr auto ownErrorTime = std::chrono::milliseconds(300);
+/// Rank 0 may be about to find the same error by itself: one that another rank
+/// has reported, or one of the connections to a rank that is lost.
+static constexpr double ownErrorSeconds = 1;
+static constexpr double lostRankSeconds = 0.2;
 /// For rank 0 to report before a launcher that has seen another rank end kills
 /// it.
 static constexpr double reportSeconds = 5;
@@ -95,8 +97,9 @@ Result<std::unique_ptr<Ranks>> Ranks::connect(RankIdentity identity,
   }
   Result<std::unique_ptr<StoreClient>> client = StoreClient::connect(
       self, getDeadline(ranks->joinSeconds), silenceSeconds,
-      [ranks = ranks.get()](const Error &error, bool isOver) {
-        ranks->onFailure(error, isOver);
+      [ranks = ranks.get()](StoreClient &caller, const Error &error,
+                            bool isOver) {
+        ranks->onFailure(caller, error, isOver);
       });
   if (!client)
     return client.getError();
@@ -226,17 +229,24 @@ bool Ranks::prints(bool isOver) const {
   return isFirst() || (isOver && identity.source != RankSource::Launcher);
 }
 
-void Ranks::onFailure(const Error &error, bool isOver) {
+void Ranks::waitForOwnEnd(double seconds) const {
+  for (const Deadline deadline = getDeadline(seconds);
+       !isEnding && getSecondsUntil(deadline) > 0;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+void Ranks::onFailure(StoreClient &caller, const Error &error, bool isOver) {
   if (failureCallback)
     return failureCallback(error);
   if (isFirst())
-    std::this_thread::sleep_for(ownErrorTime);
+    waitForOwnEnd(error.code == ErrorCode::RankLost ? lostRankSeconds
+                                                    : ownErrorSeconds);
   if (isEnding.exchange(true))
     return;
   if (prints(isOver))
     printError(error);
   if (!isFirst())
-    client->waitForServer(getDeadline(reportSeconds));
+    caller.waitForServer(getDeadline(reportSeconds));
   _exit(int(getExitCode(error.code)));
 }
 

@@ -93,7 +93,9 @@ private:
   Ranks(RankIdentity identity, RanksOptions options);
 
   Status findLocalRank();
-  void onFailure(const Error &error, bool isOver);
+  void onFailure(StoreClient &caller, const Error &error, bool isOver);
+  /// Gives this rank the time to end by itself.
+  void waitForOwnEnd(double seconds) const;
   /// Whether this rank has to print an error that ends the run.
   bool prints(bool isOver) const;
 

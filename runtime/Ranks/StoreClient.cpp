@@ -203,7 +203,7 @@ bool StoreClient::handle(MessageReader &message) {
     failure = error;
     changed.notify_all();
     lock.unlock();
-    onFailure(error, /*isOver=*/false);
+    onFailure(*this, error, /*isOver=*/false);
     return true;
   }
   case StoreMessage::Hello:
@@ -230,7 +230,7 @@ void StoreClient::loseServer(const Error &error) {
     changed.notify_all();
   }
   if (isNews)
-    onFailure(error, /*isOver=*/true);
+    onFailure(*this, error, /*isOver=*/true);
 }
 
 uint32_t StoreClient::getNumber() {

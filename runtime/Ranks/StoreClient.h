@@ -20,9 +20,11 @@ namespace meshc::runtime {
 /// end of the run is noticed whatever the other threads do.
 class StoreClient : public Store {
 public:
-  /// Called once, from the thread that reads, when the run has failed; `isOver`
-  /// is set where the server is gone and everybody else notices by themselves.
-  using FailureCallback = std::function<void(const Error &, bool isOver)>;
+  /// Called once, from the thread that reads and maybe before connect()
+  /// returns, when the run has failed; `isOver` is set where the server is gone
+  /// and everybody else notices by themselves.
+  using FailureCallback =
+      std::function<void(StoreClient &, const Error &, bool isOver)>;
 
   /// Connects and says who this is; where nobody answers yet, or another run
   /// does, it tries again until the deadline.

@@ -329,9 +329,9 @@ TEST(ExecutorGroupTest, runs_equal_those_of_one_process) {
               SocketTransport::create(group);
           ASSERT_TRUE(transport) << transport.getError().message;
           const int threads = int(1 + (group.getRank() + seed) % 3);
-          Result<std::unique_ptr<Executor>> part =
-              Executor::create(executable, kernels, threads,
-                               {ranks, group.getRank(), std::move(*transport)});
+          Result<std::unique_ptr<Executor>> part = Executor::create(
+              executable, kernels, threads,
+              {ranks, group.getRank(), ranks, std::move(*transport)});
           ASSERT_TRUE(part) << part.getError().message;
           EXPECT_EQ(runPrograms(executable, **part), expected);
           EXPECT_TRUE(group.getStore().barrier("done", 60));
@@ -347,7 +347,7 @@ TEST(ExecutorGroupTest, a_rank_that_is_gone_ends_the_run) {
         SocketTransport::create(group);
     ASSERT_TRUE(transport);
     Result<std::unique_ptr<Executor>> part = Executor::create(
-        executable, kernels, 2, {2, group.getRank(), std::move(*transport)});
+        executable, kernels, 2, {2, group.getRank(), 2, std::move(*transport)});
     ASSERT_TRUE(part);
     Status ran = (*part)->run(*executable.data.programs[0]);
     EXPECT_TRUE(ran);

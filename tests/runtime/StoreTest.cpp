@@ -55,11 +55,12 @@ protected:
   Result<std::unique_ptr<StoreClient>> tryConnect(const RankIdentity &identity,
                                                   double seconds = 5,
                                                   Notice *notice = nullptr) {
-    return StoreClient::connect(identity, getDeadline(seconds), 10,
-                                [notice](const Error &error, bool isOver) {
-                                  if (notice)
-                                    notice->promise.set_value({error, isOver});
-                                });
+    return StoreClient::connect(
+        identity, getDeadline(seconds), 10,
+        [notice](StoreClient &, const Error &error, bool isOver) {
+          if (notice)
+            notice->promise.set_value({error, isOver});
+        });
   }
   std::unique_ptr<StoreClient> connect(int64_t rank, int64_t ranks,
                                        Notice *notice = nullptr) {
@@ -234,7 +235,7 @@ TEST_F(StoreTest, a_silent_rank_counts_as_lost) {
   Notice notice;
   Result<std::unique_ptr<StoreClient>> first =
       StoreClient::connect(getIdentity(0, 2), getDeadline(5), 0.5,
-                           [&](const Error &error, bool isOver) {
+                           [&](StoreClient &, const Error &error, bool isOver) {
                              notice.promise.set_value({error, isOver});
                            });
   ASSERT_TRUE(first);
