@@ -21,8 +21,8 @@ static constexpr uint64_t receivedBytes = uint64_t(16) << 20;
 
 /// The GPU of this process among `gpus`; an error if the devices of the mesh
 /// cannot be on the GPUs and in the processes that there are.
-static Result<int> chooseGpu(int64_t devices, const CudaOptions &options,
-                             int gpus) {
+static Result<int> chooseGpu(int64_t devices, bool hasDeviceOrder,
+                             const CudaOptions &options, int gpus) {
   if (gpus == 0)
     return Error{ErrorCode::TooFewGpus,
                  fmt::format("the mesh has {} device{}, this machine no GPU",
@@ -36,20 +36,30 @@ static Result<int> chooseGpu(int64_t devices, const CudaOptions &options,
                              perGpu, ranks),
                  "devices that share a GPU do not communicate with those of "
                  "other processes"};
+  if (ranks > 1 && hasDeviceOrder)
+    return Error{ErrorCode::UnsupportedOnGpu,
+                 "the mesh gives its devices an order, which processes with a "
+                 "GPU each cannot follow",
+                 "change the order of the processes instead"};
   if (ranks > 1 && ranks != devices)
     return Error{ErrorCode::TooFewGpus,
                  fmt::format("the mesh has {} devices, the run {} processes "
                              "with a GPU each",
                              devices, ranks),
                  ""};
-  if (ranks == 1 && devices > perGpu)
+  if (ranks == 1 && devices > perGpu) {
+    const std::string found =
+        perGpu > 1 ? fmt::format("--devices-per-gpu allows {}", perGpu)
+        : gpus < devices
+            ? fmt::format("this machine {} GPU{}", gpus, gpus == 1 ? "" : "s")
+            : "this process takes one GPU";
     return Error{ErrorCode::TooFewGpus,
-                 fmt::format("the mesh has {} devices, one process has a GPU "
-                             "for {}",
-                             devices, perGpu),
-                 fmt::format("start {} processes, or put all devices on one "
-                             "GPU with --devices-per-gpu {}",
+                 fmt::format("the mesh has {} devices, {}", devices, found),
+                 fmt::format("put all devices on one GPU with "
+                             "--devices-per-gpu {}, or start {} processes "
+                             "with a GPU each",
                              devices, devices)};
+  }
   // A launcher that shows each process its own GPU leaves it with number 0.
   if (gpus == 1 && std::getenv("CUDA_VISIBLE_DEVICES"))
     return 0;
@@ -71,7 +81,9 @@ Status CudaDevices::openGpu() {
   Result<int> gpus = countGpus(**driver);
   if (!gpus)
     return gpus.getError();
-  Result<int> ordinal = chooseGpu(executable.getNumDevices(), options, *gpus);
+  Result<int> ordinal =
+      chooseGpu(executable.getNumDevices(),
+                !executable.data.mesh->device_order.empty(), options, *gpus);
   if (!ordinal)
     return ordinal.getError();
   Result<std::unique_ptr<Gpu>> opened = Gpu::open(**driver, *ordinal);
@@ -275,15 +287,24 @@ Result<const std::byte *> CudaDevices::read(int64_t device, int buffer,
                             executable.data.buffers[size_t(buffer)]->offset
                       : 0;
   const uint64_t pieceBytes = options.peers ? receivedBytes : bytes;
-  for (uint64_t begin = 0; begin < bytes; begin += pieceBytes) {
-    const uint64_t length = std::min(pieceBytes, bytes - begin);
-    MESHC_RETURN_IF_ERROR(session.communicator->broadcast(
-        device, source + begin, received.get(), length, stream));
-    MESHC_RETURN_IF_ERROR(driver.memcpyDtoHAsync(
-        target + begin, isLocal(device) ? source + begin : received.get(),
-        length, stream));
+  auto copy = [&]() -> Status {
+    for (uint64_t begin = 0; begin < bytes; begin += pieceBytes) {
+      const uint64_t length = std::min(pieceBytes, bytes - begin);
+      MESHC_RETURN_IF_ERROR(session.communicator->broadcast(
+          device, source + begin, received.get(), length, stream));
+      MESHC_RETURN_IF_ERROR(driver.memcpyDtoHAsync(
+          target + begin, isLocal(device) ? source + begin : received.get(),
+          length, stream));
+    }
+    return session.communicator->wait(stream);
+  };
+  if (Status copied = copy(); !copied) {
+    Error error = copied.getError();
+    error.message +=
+        fmt::format(", while buffer '{}' of device {} was read",
+                    executable.data.buffers[size_t(buffer)]->name, device);
+    return error;
   }
-  MESHC_RETURN_IF_ERROR(session.communicator->wait(stream));
   return static_cast<const std::byte *>(target);
 }
 

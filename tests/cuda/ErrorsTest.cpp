@@ -150,12 +150,20 @@ TEST(ErrorsTest, no_gpu) {
                         "this machine no GPU"));
 }
 
+TEST(ErrorsTest, fewer_gpus_than_devices) {
+  EXPECT_THAT(
+      runBench(makeProgram(4), {{"MESHC_EMULATION_DEVICES", "3"}}),
+      AllOf(HasSubstr("exit 1: meshc: error[MR0403]: the mesh has 4 devices, "
+                      "this machine 3 GPUs"),
+            HasSubstr("--devices-per-gpu 4, or start 4 processes")));
+}
+
 TEST(ErrorsTest, more_devices_than_a_gpu_was_asked_to_take) {
   EXPECT_THAT(
       runBench(makeProgram(4), {}, {"--devices-per-gpu", "3"}),
       AllOf(HasSubstr("exit 1: meshc: error[MR0403]: the mesh has 4 devices, "
-                      "one process has a GPU for 3"),
-            HasSubstr("--devices-per-gpu 4")));
+                      "--devices-per-gpu allows 3"),
+            HasSubstr("--devices-per-gpu 4, or start")));
 }
 
 TEST(ErrorsTest, not_enough_memory) {
