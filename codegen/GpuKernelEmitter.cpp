@@ -1,9 +1,7 @@
 // The threads of a GPU kernel.
 //
-// A *group* of threads runs one iteration: a position of the parallel
-// dimensions, a block of columns where rows are cut, a part of the summed
-// positions where these are split. Threads of a group take chunks of columns in
-// turn, so that neighbours access neighbouring memory:
+// Threads of a group (LaunchShape.h) take chunks of columns in turn, so that
+// neighbours access neighbouring memory:
 //
 //   thread        0     1     2     3     0     1     2     3
 //   columns     0..3  4..7  8..11 12..15 16..19 ...
@@ -17,6 +15,7 @@
 
 #include "codegen/ElementBuilder.h"
 #include "codegen/ExecTypes.h"
+#include "codegen/LaunchShape.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -24,58 +23,14 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
-#include "llvm/Support/MathExtras.h"
-
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
 
-static constexpr int64_t warpThreads = 32;
-static constexpr int64_t maxBlockThreads = 1024;
-/// Threads of a block whose groups are smaller. Source: XLA's emitters and
-/// PyTorch's elementwise kernels use 128 to 256.
-static constexpr int64_t blockThreads = 256;
-/// The widest access of a thread, in bytes.
-static constexpr int64_t accessBytes = 16;
-/// Chunks of one thread that stay in registers: 8 of four 32-bit lanes take 32
-/// of the 64 registers that each of 1024 threads has.
-static constexpr int64_t maxKeptChunks = 8;
-/// Chunks of one warp before a row gets several warps.
-static constexpr int64_t maxWarpChunks = 8 * warpThreads;
-/// Accesses on their way at once in an elementwise kernel.
-static constexpr int64_t elementwiseChunks = 2;
-/// Groups that fill a large GPU: 132 multiprocessors with 2048 threads each
-/// have room for 1056 blocks of 256.
-static constexpr int64_t wantedBlocks = 1056;
-static constexpr int64_t maxSplits = 256;
-static constexpr int64_t maxWorkspaceBytes = int64_t(16) << 20;
 /// Below so many accumulated elements a warp adds the parts of each.
 static constexpr int64_t fewElements = 16384;
 
 namespace {
-/// How the iterations of a schedule fall to threads.
-struct LaunchShape {
-  int64_t lanes = 1;         ///< columns of a chunk
-  int64_t tailLanes = 0;     ///< columns after the last chunk
-  int64_t chunksPerRow = 0;  ///< 0: no columns
-  int64_t lastDimChunks = 1; ///< of these along the last column dimension
-  int64_t groupThreads = 1;  ///< a power of two
-  int64_t groupsPerBlock = 1;
-  int64_t chunksPerThread = 0; ///< if they are kept
-  bool keepsChunks = true;
-  int64_t columnBlocks = 1;
-  int64_t summedRows = 1, rowsPerSplit = 1, splits = 1;
-  int64_t iterations = 1;
-
-  static LaunchShape get(const Cluster &cluster, const Schedule &schedule,
-                         ArrayRef<unsigned> accumulators);
-
-  int64_t getBlockThreads() const { return groupThreads * groupsPerBlock; }
-  int64_t getGrid() const {
-    return llvm::divideCeil(iterations, groupsPerBlock);
-  }
-};
-
 /// Operands and coordinates as parameters of the function.
 class ParameterFrame : public KernelFrame {
 public:
@@ -95,93 +50,8 @@ private:
 };
 } // namespace
 
-static int64_t getProduct(const Cluster &cluster, ArrayRef<unsigned> dims) {
-  int64_t product = 1;
-  for (unsigned dim : dims)
-    product *= cluster.getSizes()[dim];
-  return product;
-}
-
 static RankedTensorType getResultType(const Cluster::Member &member) {
   return cast<RankedTensorType>(member.op->getResult(0).getType());
-}
-
-static int64_t powerOfTwoCeil(int64_t value) {
-  return int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(value, 1))));
-}
-
-/// Lanes of the widest access to the widest elements.
-static int64_t getAccessLanes(const Cluster &cluster) {
-  int64_t bytes = 1;
-  for (const Cluster::Access &access : cluster.getAccesses())
-    bytes = std::max(
-        bytes,
-        getElementBytes(
-            cast<RankedTensorType>(access.tensor.getType()).getElementType()));
-  return accessBytes / bytes;
-}
-
-LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
-                             ArrayRef<unsigned> accumulators) {
-  LaunchShape shape;
-  const bool isCut = schedule.canCutRows();
-  if (ArrayRef<unsigned> columns = schedule.getColumns(); !columns.empty()) {
-    const int64_t size = cluster.getSizes()[columns.back()];
-    // Rows start aligned only if their length is a multiple of the lanes; a
-    // single row has a tail.
-    const bool isOneRow =
-        isCut && schedule.getParallel().empty() && schedule.getSummed().empty();
-    shape.lanes = getAccessLanes(cluster);
-    while (isOneRow ? shape.lanes > size : size % shape.lanes != 0)
-      shape.lanes /= 2;
-    shape.lastDimChunks = size / shape.lanes;
-    shape.tailLanes = size % shape.lanes;
-    shape.chunksPerRow =
-        getProduct(cluster, columns.drop_back()) * shape.lastDimChunks;
-  }
-
-  const int64_t chunks = shape.chunksPerRow;
-  if (isCut && !accumulators.empty()) {
-    // A warp reads 512 bytes of a row; more warps take other rows.
-    shape.groupThreads = std::min(powerOfTwoCeil(chunks), warpThreads);
-    shape.chunksPerThread = 1;
-  } else if (isCut) {
-    shape.groupThreads = std::min(powerOfTwoCeil(chunks), blockThreads);
-    shape.chunksPerThread =
-        std::min(elementwiseChunks,
-                 int64_t(llvm::divideCeil(chunks, shape.groupThreads)));
-  } else {
-    if (chunks <= maxWarpChunks)
-      shape.groupThreads = std::min(powerOfTwoCeil(chunks), warpThreads);
-    else
-      shape.groupThreads =
-          std::min(powerOfTwoCeil(chunks / 4), maxBlockThreads);
-    shape.chunksPerThread = llvm::divideCeil(chunks, shape.groupThreads);
-    shape.keepsChunks = shape.chunksPerThread <= maxKeptChunks;
-  }
-  if (isCut)
-    shape.columnBlocks =
-        llvm::divideCeil(chunks, shape.groupThreads * shape.chunksPerThread);
-  // Groups of several warps meet at barriers, which are the block's.
-  shape.groupsPerBlock =
-      isCut || shape.groupThreads <= warpThreads
-          ? std::max<int64_t>(blockThreads / shape.groupThreads, 1)
-          : 1;
-
-  shape.iterations =
-      getProduct(cluster, schedule.getParallel()) * shape.columnBlocks;
-  shape.summedRows = getProduct(cluster, schedule.getSummed());
-  int64_t bytes = 0;
-  for (unsigned member : accumulators)
-    bytes += getBytes(getResultType(cluster.getMembers()[member]));
-  int64_t splits = wantedBlocks * shape.groupsPerBlock / shape.iterations;
-  splits = std::min({splits, maxSplits, shape.summedRows / 4,
-                     maxWorkspaceBytes / std::max<int64_t>(bytes, 1)});
-  shape.rowsPerSplit =
-      llvm::divideCeil(shape.summedRows, std::max<int64_t>(splits, 1));
-  shape.splits = llvm::divideCeil(shape.summedRows, shape.rowsPerSplit);
-  shape.iterations *= shape.splits;
-  return shape;
 }
 
 namespace {
@@ -218,6 +88,8 @@ private:
   void emitMain();
   void setIteration(OpBuilder &builder);
   void setChunks(OpBuilder &builder);
+  SmallVector<Value> getChunkPositions(OpBuilder &builder, Value number);
+  Value getPart(OpBuilder &builder, size_t accumulator, Value split);
   Value both(OpBuilder &builder, Value a, Value b);
   Value mayStore(OpBuilder &builder, Value condition) {
     return both(builder, condition, both(builder, isActive, isRow));
@@ -429,6 +301,30 @@ void GpuKernelBuilder::setIteration(OpBuilder &builder) {
     split = iteration;
 }
 
+/// Where the chunk of this number in a row begins, by column dimension.
+SmallVector<Value> GpuKernelBuilder::getChunkPositions(OpBuilder &builder,
+                                                       Value number) {
+  ArrayRef<unsigned> columns = schedule.getColumns();
+  SmallVector<Value> positions(columns.size());
+  for (size_t i = columns.size(); i-- > 0;) {
+    const bool isLast = i + 1 == columns.size();
+    // The first one has what is left.
+    if (i == 0) {
+      positions[i] = number;
+    } else {
+      auto [rest, position] =
+          divide(builder, number,
+                 isLast ? shape.lastDimChunks : cluster.getSizes()[columns[i]]);
+      positions[i] = position;
+      number = rest;
+    }
+    if (isLast)
+      positions[i] = arith::MulIOp::create(builder, loc, positions[i],
+                                           constant(shape.lanes));
+  }
+  return positions;
+}
+
 /// The chunks that the thread keeps.
 void GpuKernelBuilder::setChunks(OpBuilder &builder) {
   if (shape.chunksPerRow == 0 || !shape.keepsChunks)
@@ -455,20 +351,7 @@ void GpuKernelBuilder::setChunks(OpBuilder &builder) {
       number = arith::SelectOp::create(builder, loc, chunk.isValid, number,
                                        constant(0));
     }
-    for (unsigned dim : llvm::reverse(schedule.getColumns())) {
-      const bool isLast = dim == schedule.getColumns().back();
-      auto [rest, position] =
-          divide(builder, number,
-                 isLast ? shape.lastDimChunks : cluster.getSizes()[dim]);
-      if (dim == schedule.getColumns().front())
-        position = number;
-      number = rest;
-      if (isLast)
-        position = arith::MulIOp::create(builder, loc, position,
-                                         constant(shape.lanes));
-      chunk.positions.push_back(position);
-    }
-    std::reverse(chunk.positions.begin(), chunk.positions.end());
+    chunk.positions = getChunkPositions(builder, number);
     chunks.push_back(std::move(chunk));
   }
 }
@@ -693,19 +576,10 @@ void GpuKernelBuilder::emitLoopedStage(OpBuilder &builder, unsigned stageIndex,
   OpBuilder outer = elements->getRowBuilder();
   elements->setRowPoint(loop);
   OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
-  Value number = loop.getInductionVar();
-  for (unsigned dim : llvm::reverse(schedule.getColumns())) {
-    const bool isLast = dim == schedule.getColumns().back();
-    auto [rest, position] = divide(
-        inner, number, isLast ? shape.lastDimChunks : cluster.getSizes()[dim]);
-    if (dim == schedule.getColumns().front())
-      position = number;
-    number = rest;
-    if (isLast)
-      position =
-          arith::MulIOp::create(inner, loc, position, constant(shape.lanes));
+  for (auto [dim, position] :
+       llvm::zip_equal(schedule.getColumns(),
+                       getChunkPositions(inner, loop.getInductionVar())))
     elements->setPosition(dim, position);
-  }
   elements->beginChunk(inner, shape.lanes, stageIndex);
   Partials results = llvm::to_vector_of<Value>(loop.getRegionIterArgs());
   addTerms(inner, stageIndex, Chunk(), results);
@@ -851,6 +725,28 @@ void GpuKernelBuilder::emitTail(OpBuilder &builder) {
 
 //===-- Accumulators ------------------------------------------------------===//
 
+/// Address of one part of an accumulator's sums in the workspace.
+Value GpuKernelBuilder::getPart(OpBuilder &builder, size_t accumulator,
+                                Value part) {
+  Value workspace =
+      function.getArgument(unsigned(step.inputs.size() + step.outputs.size()));
+  Type i64 = builder.getI64Type();
+  auto getI64 = [&](int64_t value) {
+    return elements->getConstant(builder.getI64IntegerAttr(value));
+  };
+  if (part.getType() != i64)
+    part = arith::ExtUIOp::create(builder, loc, i64, part);
+  const int64_t bytes = int64_t(llvm::alignTo(
+      getBytes(getResultType(members()[accumulators[accumulator]])),
+      uint64_t(accessBytes)));
+  Value offset = arith::AddIOp::create(
+      builder, loc, arith::MulIOp::create(builder, loc, part, getI64(bytes)),
+      getI64(accumulatorOffsets[accumulator]));
+  return LLVM::GEPOp::create(builder, loc, workspace.getType(),
+                             builder.getI8Type(), workspace,
+                             ArrayRef<LLVM::GEPArg>{offset});
+}
+
 /// Stores what the group has accumulated: the results, or its part of them in
 /// the workspace.
 void GpuKernelBuilder::storeAccumulators(OpBuilder &builder,
@@ -876,30 +772,6 @@ void GpuKernelBuilder::storeAccumulators(OpBuilder &builder,
   for (auto [member, part] : llvm::zip_equal(differing, parts))
     totals[size_t(llvm::find(scalars, member) - scalars.begin())] = part;
 
-  auto setPlace = [&](OpBuilder &inner, size_t place) {
-    if (!hasWorkspace())
-      return;
-    const unsigned member = accumulators[place];
-    const unsigned workspace =
-        unsigned(step.inputs.size() + step.outputs.size());
-    Type i64 = inner.getI64Type();
-    const int64_t bytes = int64_t(llvm::alignTo(
-        getBytes(getResultType(members()[member])), uint64_t(accessBytes)));
-    auto getI64 = [&](int64_t value) {
-      return elements->getConstant(inner.getI64IntegerAttr(value));
-    };
-    Value wide = split;
-    if (split.getType() != i64)
-      wide = arith::ExtUIOp::create(inner, loc, i64, split);
-    Value offset = arith::AddIOp::create(
-        inner, loc, arith::MulIOp::create(inner, loc, wide, getI64(bytes)),
-        getI64(accumulatorOffsets[place]));
-    elements->setBase(members()[member].op->getResult(0),
-                      LLVM::GEPOp::create(
-                          inner, loc, function.getArgument(workspace).getType(),
-                          inner.getI8Type(), function.getArgument(workspace),
-                          ArrayRef<LLVM::GEPArg>{offset}));
-  };
   auto finish = [&](OpBuilder &inner, unsigned member, Value value) {
     if (hasWorkspace())
       return value;
@@ -909,8 +781,10 @@ void GpuKernelBuilder::storeAccumulators(OpBuilder &builder,
     return combine(inner, member, init, value);
   };
 
-  for (size_t place = 0; place < accumulators.size(); ++place)
-    setPlace(builder, place);
+  if (hasWorkspace())
+    for (auto [place, member] : llvm::enumerate(accumulators))
+      elements->setBase(members()[member].op->getResult(0),
+                        getPart(builder, place, split));
   // Nothing has been built for the places since they were set.
   elements->beginRow(builder);
   for (auto [number, chunk] : llvm::enumerate(chunks)) {
@@ -951,7 +825,6 @@ void GpuKernelBuilder::storeAccumulators(OpBuilder &builder,
 void GpuKernelBuilder::emitSum(const LaunchShape &mainShape,
                                EmittedKernel &result) {
   const int64_t splits = mainShape.splits;
-  const unsigned workspace = unsigned(step.inputs.size() + step.outputs.size());
   std::string symbol = name + "_sum";
   createFunction(symbol, blockThreads);
   elements->setGrain(1);
@@ -996,28 +869,12 @@ void GpuKernelBuilder::emitSum(const LaunchShape &mainShape,
 
     const bool hasColumns = elements->hasColumns(dims);
     Value tensor = info.op->getResult(0);
-    const int64_t bytes =
-        int64_t(llvm::alignTo(getBytes(type), uint64_t(accessBytes)));
     auto loop = scf::ForOp::create(
         body, loc, lane, constant(splits), constant(width),
         ValueRange{getNeutral(body, member, hasColumns ? 1 : 0)},
         [](OpBuilder &, Location, Value, ValueRange) {});
     OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
-    Type i64 = inner.getI64Type();
-    auto getI64 = [&](int64_t value) {
-      return elements->getConstant(inner.getI64IntegerAttr(value));
-    };
-    Value part = loop.getInductionVar();
-    if (part.getType() != i64)
-      part = arith::ExtUIOp::create(inner, loc, i64, part);
-    Value offset = arith::AddIOp::create(
-        inner, loc, arith::MulIOp::create(inner, loc, part, getI64(bytes)),
-        getI64(accumulatorOffsets[place]));
-    elements->setBase(tensor,
-                      LLVM::GEPOp::create(
-                          inner, loc, function.getArgument(workspace).getType(),
-                          inner.getI8Type(), function.getArgument(workspace),
-                          ArrayRef<LLVM::GEPArg>{offset}));
+    elements->setBase(tensor, getPart(inner, place, loop.getInductionVar()));
     elements->beginRow(inner);
     elements->beginChunk(inner, 1, 0);
     Value loaded = elements->load(tensor, dims);
