@@ -259,7 +259,8 @@ int Ranks::end(const Error &found,
   // A connection that breaks says less than the store, which hears of it at
   // about the same time.
   Error error = found;
-  if (found.code == ErrorCode::RankLost)
+  if (found.code == ErrorCode::RankLost ||
+      found.code == ErrorCode::CommunicationFailed)
     error = client->waitForFailure(getDeadline(noticeSeconds)).value_or(found);
   if (isEnding.exchange(true))
     for (;;)

@@ -1,0 +1,86 @@
+"""Executables for GPUs as one process for each, on emulated GPUs: one message and
+nobody left whatever ends them. What they compute is compared by tests/plans.
+Arguments: meshc, the repository, the folder of the emulated libraries."""
+
+import os
+import pathlib
+import signal
+import sys
+import time
+import unittest
+
+MESHC = sys.argv.pop(1)
+ROOT = pathlib.Path(sys.argv.pop(1))
+LIBRARIES = sys.argv.pop(1)
+sys.path.insert(1, str(ROOT / "tests" / "plans"))
+
+import compiler
+import curves
+import processes
+
+SIZES = {"batch": 10, "pixel": 9, "hidden": 7, "class": 5}
+
+
+def errors(text):
+    return [line for line in text.splitlines() if "meshc: error" in line]
+
+
+class Gpus(unittest.TestCase):
+    def setUp(self):
+        self.meshc = compiler.Compiler(MESHC, str(ROOT))
+        self.addCleanup(self.meshc.folder.cleanup)
+        self.folder = pathlib.Path(self.meshc.folder.name)
+        curves.write_data(self.folder, side=3, classes=5)
+        self.model = curves.make_classifier(self.meshc, SIZES)
+
+    def environment(self, gpus, **variables):
+        return processes.environment(MESHC_CUDA_LIBRARIES=LIBRARIES,
+                                     MESHC_EMULATION_DEVICES=str(gpus), **variables)
+
+    def compile(self, mesh, layout):
+        return self.model.compile(mesh, layout, "--target", "cuda", "--gpu", "host")
+
+    def train(self, program, *arguments):
+        return [program, "train", "--data-dir", self.folder, "--seed", 3, *arguments]
+
+    def start_training(self, gpus):
+        program = self.compile("a=2", "batch=a")
+        metrics = self.folder / "endless.jsonl"
+        metrics.unlink(missing_ok=True)
+        process = processes.start(self.train(program, "--steps", 10 ** 9, "--metrics", metrics),
+                                  env=self.environment(gpus))
+        self.assertTrue(processes.wait_for(
+            lambda: metrics.exists() and metrics.stat().st_size > 0, 60))
+        found = processes.children(process.pid)
+        self.assertEqual(len(found), gpus)
+        return process, found
+
+    def test_a_killed_rank_ends_all(self):
+        for killed in (0, 1):
+            process, found = self.start_training(2)
+            start = time.monotonic()
+            os.kill(found[killed], signal.SIGKILL)
+            done = processes.finish(process, 60)
+            self.assertLess(time.monotonic() - start, 10)
+            self.assertEqual(done.returncode, 6, done.stderr)
+            self.assertTrue(processes.wait_for_end(found))
+            self.assertEqual(len(errors(done.stderr)), 1, done.stderr)
+            self.assertIn(f"rank {killed} ended before the others", done.stderr)
+
+    def test_interrupts_stop_all_after_the_same_step(self):
+        process, found = self.start_training(2)
+        process.send_signal(signal.SIGINT)
+        done = processes.finish(process, 60)
+        self.assertEqual(done.returncode, 130, done.stderr)
+        self.assertEqual(len(errors(done.stderr)), 1, done.stderr)
+        self.assertTrue(processes.wait_for_end(found))
+
+    def test_too_few_gpus_start_nothing(self):
+        done = processes.run(self.train(self.compile("a=2", "batch=a")),
+                             env=self.environment(1))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(len(errors(done.stderr)), 1, done.stderr)
+        self.assertNotIn("own launcher", done.stderr)
+
+
+unittest.main(verbosity=2)
