@@ -37,6 +37,10 @@ public:
   virtual Status broadcast(int64_t device, DevicePointer source,
                            DevicePointer target, uint64_t bytes,
                            Stream stream) = 0;
+  /// Whether collectives occupy the GPU until other processes take part. What
+  /// the driver loads at first use may wait for the GPU, so nothing is used for
+  /// the first time meanwhile.
+  virtual bool waitsOnGpu() const = 0;
   /// Waits until a stream has done all it was given.
   virtual Status wait(Stream stream) = 0;
 };

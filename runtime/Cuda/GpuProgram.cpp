@@ -347,6 +347,8 @@ Status GpuProgram::issue(std::vector<OwnedEvent> *times) {
     if (command.timeClass == TimeClass::Collective) {
       MESHC_RETURN_IF_ERROR(
           session.communicator->issue(command.collective, streams));
+      if (runs == 0 && session.communicator->waitsOnGpu())
+        MESHC_RETURN_IF_ERROR(session.communicator->wait(streams[0]));
     } else {
       for (size_t i = 0; i < devices.size(); ++i)
         MESHC_RETURN_IF_ERROR(issueOn(command, i));
@@ -388,9 +390,11 @@ Status GpuProgram::record() {
 }
 
 Status GpuProgram::start(bool useGraph) {
-  const bool isFirst = runs++ == 0;
-  if (!useGraph || isFirst)
-    return issue(nullptr);
+  if (!useGraph || runs == 0) {
+    MESHC_RETURN_IF_ERROR(issue(nullptr));
+    ++runs;
+    return Status::success();
+  }
   if (!graph)
     MESHC_RETURN_IF_ERROR(record());
   return session.gpu->getDriver().graphLaunch(graph.get(),
@@ -408,8 +412,8 @@ Status GpuProgram::runTimed(std::vector<double> &secondsPerCommand,
       return made.getError();
     time = std::move(*made);
   }
-  ++runs;
   MESHC_RETURN_IF_ERROR(issue(&times));
+  ++runs;
   MESHC_RETURN_IF_ERROR(
       session.communicator->wait(session.devices[0].compute.get()));
   for (size_t index = 0; index < commands.size(); ++index)

@@ -47,8 +47,9 @@ struct GpuSession {
 ///   communication      \--------> (after b) c --------/
 ///
 /// Commands are issued one by one in the first run, in which libraries load
-/// what they need. The second records them in a graph, and from then on a run
-/// is one launch of that graph.
+/// what they need; where a collective waits for other processes on the GPU
+/// itself, that run waits for it before it goes on. The second records them in
+/// a graph, and from then on a run is one launch of that graph.
 class GpuProgram {
 public:
   /// Reads a program and adds its collectives to the communicator.
@@ -133,7 +134,7 @@ private:
   std::vector<Command> commands;
   OwnedEvent begin;
   std::vector<OwnedEvent> queueEnds; ///< of every stream but the first
-  int64_t runs = 0;
+  int64_t runs = 0;                  ///< that were issued command by command
   OwnedGraphExecutable graph;
 };
 

@@ -28,6 +28,7 @@ public:
   Status issue(size_t number, std::span<const Stream> streams) override;
   Status broadcast(int64_t device, DevicePointer source, DevicePointer target,
                    uint64_t bytes, Stream stream) override;
+  bool waitsOnGpu() const override { return false; }
   Status wait(Stream stream) override;
 
 private:

@@ -260,7 +260,9 @@ NcclCommunicator::create(Gpu &gpu, Peers &peers,
 
 NcclCommunicator::~NcclCommunicator() {
   // Others may still be at work with what this process sent: communicators are
-  // closed in order, and at once only after a failure.
+  // closed in order, and at once only after a failure or where others do not
+  // take part.
+  deadline = std::min(deadline, std::chrono::seconds(5));
   for (auto &[groups, comm] : splits)
     if (comm && isSound)
       isSound = bool(

@@ -53,6 +53,7 @@ public:
   Status issue(size_t number, std::span<const Stream> streams) override;
   Status broadcast(int64_t device, DevicePointer source, DevicePointer target,
                    uint64_t bytes, Stream stream) override;
+  bool waitsOnGpu() const override { return true; }
   Status wait(Stream stream) override;
 
 private:

@@ -216,6 +216,16 @@ TEST(ErrorsTest, a_call_that_fails) {
                 "memory (CUDA_ERROR_OUT_OF_MEMORY)"));
 }
 
+TEST(ErrorsTest, info_needs_no_gpu) {
+  const std::vector<uint8_t> program = makeProgram(2).serialize();
+  const char *arguments[] = {"app", "info"};
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(runCommandLine(2, arguments, program, {}), 0);
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              testing::ContainsRegex("target    cuda\nkernels   host, host, "
+                                     "[0-9.]+ KiB\n"));
+}
+
 TEST(ErrorsTest, flags_of_other_devices) {
   EXPECT_THAT(runBench(makeProgram(1), {}, {"--threads", "2"}),
               HasSubstr("exit 2: meshc: error[MR0101]: --threads is for CPUs"));

@@ -143,6 +143,17 @@ TEST(LocalDevicesFaultTest, names_the_command_whose_call_fails) {
                         "model.mesh:7:3"));
 }
 
+TEST(LocalDevicesFaultTest, reports_a_graph_that_fails) {
+  const Executable executable = makeRandomProgram(2, RandomOptions());
+  for (const char *function : {"cuStreamBeginCapture", "cuStreamEndCapture",
+                               "cuGraphInstantiateWithFlags", "cuGraphLaunch"})
+    // 719: CUDA_ERROR_LAUNCH_FAILED.
+    EXPECT_THAT(
+        runEmulated({{"FAIL", std::string(function) + ":1:719"}},
+                    [&] { return compareWithCpu(executable, true, 2); }),
+        HasSubstr(std::string("406: ") + function));
+}
+
 TEST(LocalDevicesProfileTest, times_commands) {
   RandomOptions options;
   options.axes = {{"x", 2}};
