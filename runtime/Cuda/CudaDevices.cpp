@@ -100,6 +100,8 @@ Status CudaDevices::allocateMemory() {
   need.staging = session.communicator->getStagingBytes();
   if (options.peers)
     need.staging += receivedBytes;
+  // One for all devices.
+  need.tables = session.moves->getBytes() / session.devices.size();
   size_t freeBytes = 0;
   size_t totalBytes = 0;
   MESHC_RETURN_IF_ERROR(driver.memGetInfo(&freeBytes, &totalBytes));
@@ -126,6 +128,17 @@ Status CudaDevices::allocateMemory() {
   MESHC_RETURN_IF_ERROR(
       get(communicationStaging, session.communicator->getStagingBytes()));
   return get(received, options.peers ? receivedBytes : 0);
+}
+
+Status CudaDevices::layOutMoves() {
+  std::vector<DevicePointer> arenas;
+  for (const LogicalDevice &device : session.devices)
+    arenas.push_back(device.arena.get());
+  MESHC_RETURN_IF_ERROR(session.communicator->build(
+      *session.moves, arenas, communicationStaging.get()));
+  for (const std::unique_ptr<GpuProgram> &program : programs)
+    MESHC_RETURN_IF_ERROR(program->addMoves());
+  return Status::success();
 }
 
 Status CudaDevices::prepare() {
@@ -175,12 +188,11 @@ Status CudaDevices::prepare() {
     commandSeconds.emplace_back((*prepared)->getNumCommands());
     programs.push_back(std::move(*prepared));
   }
+  // The size of the table of moves is known before the addresses in it.
+  MESHC_RETURN_IF_ERROR(layOutMoves());
   MESHC_RETURN_IF_ERROR(allocateMemory());
-  std::vector<DevicePointer> arenas;
-  for (const LogicalDevice &device : session.devices)
-    arenas.push_back(device.arena.get());
-  MESHC_RETURN_IF_ERROR(session.communicator->build(
-      *session.moves, arenas, communicationStaging.get()));
+  session.moves = std::make_unique<MoveTable>(*gpu);
+  MESHC_RETURN_IF_ERROR(layOutMoves());
   for (const std::unique_ptr<GpuProgram> &program : programs)
     MESHC_RETURN_IF_ERROR(program->build());
   MESHC_RETURN_IF_ERROR(

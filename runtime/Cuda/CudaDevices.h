@@ -67,6 +67,8 @@ private:
 
   Status openGpu();
   Status prepare();
+  /// Fills the table of moves for the addresses that there are.
+  Status layOutMoves();
   /// Gets memory for every device; all of it is there before the first run.
   Status allocateMemory();
   Status reserve(Staging &staging, uint64_t bytes);

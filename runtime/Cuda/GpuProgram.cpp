@@ -202,7 +202,8 @@ Status GpuProgram::buildMatmul(Command &command) {
   return Status::success();
 }
 
-Status GpuProgram::buildBoxes(Command &command) {
+Status GpuProgram::addBoxes(Command &command) {
+  command.boxes.clear();
   const exec::OperandT &from = *command.source->operands[0];
   const exec::OperandT &to = *command.source->operands[1];
   std::vector<Collective::MoveDim> dims;
@@ -241,9 +242,6 @@ Status GpuProgram::build() {
       built = buildMatmul(command);
       break;
     case TimeClass::Copy:
-      if (command.copyForm == CopyForm::Boxes)
-        built = buildBoxes(command);
-      break;
     case TimeClass::Collective:
     case TimeClass::Idle:
       break;
@@ -251,6 +249,14 @@ Status GpuProgram::build() {
     if (!built)
       return locate(built.getError(), *command.source);
   }
+  return Status::success();
+}
+
+Status GpuProgram::addMoves() {
+  for (Command &command : commands)
+    if (command.copyForm == CopyForm::Boxes)
+      if (Status added = addBoxes(command); !added)
+        return locate(added.getError(), *command.source);
   return Status::success();
 }
 

@@ -58,7 +58,9 @@ public:
   static Result<std::unique_ptr<GpuProgram>>
   create(GpuSession &session, const exec::ProgramT &program);
 
-  /// Lays the commands out, when all arenas are there.
+  /// Adds the copies that are boxes to the session's table of moves.
+  Status addMoves();
+  /// Lays the other commands out, when all arenas are there.
   Status build();
 
   /// Enqueues a run of the program.
@@ -114,7 +116,7 @@ private:
   Status prepareKernel(const exec::KernelT &kernel, Command &command);
   Status prepareCopy(Command &command);
   Status buildMatmul(Command &command);
-  Status buildBoxes(Command &command);
+  Status addBoxes(Command &command);
   DevicePointer getAddress(const LogicalDevice &device,
                            const exec::OperandT &operand) const;
   MatmulPointers getMatmulPointers(const Command &command,

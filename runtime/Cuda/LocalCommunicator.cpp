@@ -39,6 +39,7 @@ Status LocalCommunicator::build(MoveTable &table,
   moves = &table;
   for (Entry &entry : entries) {
     const Collective &collective = entry.collective;
+    entry.launches.clear();
     for (int64_t group = 0; group < collective.getNumGroups(); ++group) {
       std::vector<MoveTable::Box> boxes;
       for (const Collective::Move &move : collective.getMoves()) {
