@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <type_traits>
 
 namespace ours = meshc::runtime::cuda;
@@ -151,6 +153,48 @@ TEST(AbiTest, numbers_of_nccl) {
             offsetof(ncclConfig_t, netName));
   EXPECT_EQ(offsetof(ours::NcclConfig, splitShare),
             offsetof(ncclConfig_t, splitShare));
+}
+
+/// Whether a library is on this machine; a test without one is skipped.
+template <typename T> bool isThere(const meshc::runtime::Result<T> &library) {
+  return library || library.getError().code !=
+                        meshc::runtime::ErrorCode::MissingGpuLibrary;
+}
+
+TEST(RealLibrariesTest, cublaslt_has_every_function) {
+  const auto library = ours::CublasLt::find();
+  if (!isThere(library))
+    GTEST_SKIP() << library.getError().message;
+  ASSERT_TRUE(library) << library.getError().message;
+  EXPECT_GE((*library)->version, 120000u);
+  EXPECT_EQ(ours::CublasLt::describe("f", CUBLAS_STATUS_NOT_INITIALIZED)
+                .message.find("f failed: "),
+            0u);
+}
+
+TEST(RealLibrariesTest, nccl_makes_an_id_without_a_gpu) {
+  const auto library = ours::Nccl::get();
+  if (!isThere(library))
+    GTEST_SKIP() << library.getError().message;
+  ASSERT_TRUE(library) << library.getError().message;
+  ours::NcclUniqueId id{};
+  const meshc::runtime::Status made = (*library)->getUniqueId(&id);
+  ASSERT_TRUE(made) << made.getError().message;
+  EXPECT_TRUE(std::any_of(std::begin(id.bytes), std::end(id.bytes),
+                          [](char byte) { return byte != 0; }));
+  // Without a driver a communicator is an error in NCCL's words, no crash.
+  ours::NcclComm comm = nullptr;
+  ours::NcclConfig config;
+  const meshc::runtime::Status opened =
+      (*library)->commInitRank(&comm, 1, id, 0, &config);
+  if (!ours::Driver::get()) {
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.getError().message.find("ncclCommInitRankConfig failed: "),
+              0u)
+        << opened.getError().message;
+  } else if (comm) {
+    (void)(*library)->commAbort.call(comm);
+  }
 }
 
 } // namespace
