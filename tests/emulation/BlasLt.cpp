@@ -712,6 +712,7 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
   meshcEmulationWork work;
   work.text = name;
   work.data = problem.release();
+  work.waits = false;
   work.begin = [](void *data) { return data; };
   work.poll = [](void *data) {
     computeMatmul(*static_cast<MatmulProblem *>(data));

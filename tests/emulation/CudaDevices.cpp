@@ -110,6 +110,7 @@ std::shared_ptr<Context> makeContext(CUdevice device) {
   context->id = ++getDriver().lastContext;
   context->device = device;
   context->legacy.context = context.get();
+  context->legacy.id = -context->id;
   return context;
 }
 

@@ -126,9 +126,10 @@ CUresult waitEvent(Call &call, CUstream streamHandle, CUevent handle) {
   if (!event->recorded || event->recorded->complete)
     return CUDA_SUCCESS;
   // The stream may be of another GPU than the current context.
-  stream->last = driver.queue.add(
-      "wait for event " + std::to_string(event->id), stream->context,
-      {stream->last, event->recorded}, []() -> Progress { return {}; });
+  stream->last = driver.queue.add("wait for event " + std::to_string(event->id),
+                                  stream->context, stream->id,
+                                  {stream->last, event->recorded},
+                                  []() -> Progress { return {}; });
   return CUDA_SUCCESS;
 }
 
@@ -233,13 +234,14 @@ CUresult launchGraph(Call &call, CUgraphExec handle, CUstream streamHandle) {
     std::vector<OperationRef> before = {stream->last, exec->lastLaunch};
     for (int other : node.before)
       before.push_back(run[other]);
-    run.push_back(driver.queue.add(node.text, node.context, std::move(before),
-                                   node.work()));
+    run.push_back(driver.queue.add(node.text, node.context, node.stream,
+                                   std::move(before), node.work()));
   }
   all = run;
   all.push_back(stream->last);
-  stream->last = driver.queue.add("graph ends", stream->context, std::move(all),
-                                  []() -> Progress { return {}; });
+  stream->last =
+      driver.queue.add("graph ends", stream->context, stream->id,
+                       std::move(all), []() -> Progress { return {}; });
   exec->lastLaunch = stream->last;
   call.note("nodes", run.size());
   return CUDA_SUCCESS;

@@ -199,8 +199,8 @@ CUresult meshc::emulation::submit(Call &call, Stream &stream, std::string text,
     if (capture.invalid)
       return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     int node = static_cast<int>(capture.graph.nodes.size());
-    capture.graph.nodes.push_back(
-        {std::move(text), stream.context, std::move(work), stream.captureLast});
+    capture.graph.nodes.push_back({std::move(text), stream.context, stream.id,
+                                   std::move(work), stream.captureLast});
     stream.captureLast = {node};
     call.note("node", node);
     return CUDA_SUCCESS;
@@ -221,7 +221,7 @@ CUresult meshc::emulation::submit(Call &call, Stream &stream, std::string text,
     }
     before.push_back(other->last);
   }
-  stream.last = driver.queue.add(std::move(text), stream.context,
+  stream.last = driver.queue.add(std::move(text), stream.context, stream.id,
                                  std::move(before), work());
   call.note("operation", stream.last->id);
   return CUDA_SUCCESS;
@@ -283,7 +283,8 @@ meshcEmulationSubmit(CUstream handle, const meshcEmulationWork *work) {
       return call.refuse(CUDA_ERROR_INVALID_HANDLE, "no such stream");
     call.noteStream(*stream);
     call.note("work", text);
-    startBackground();
+    if (owned->waits)
+      startBackground();
     return submit(call, *stream, text, [owned]() -> Run {
       auto run = std::make_shared<LibraryRun>(*owned);
       return [owned, run]() -> Progress {

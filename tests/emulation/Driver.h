@@ -46,6 +46,7 @@ struct Operation {
   int64_t id = 0;
   std::string text;
   Context *context = nullptr;
+  int stream = 0; ///< number of the one it was put into
   Run run;
   bool complete = false;
   int64_t neededFor = 0; ///< the operation that was last asked to wait for it
@@ -59,7 +60,7 @@ using OperationRef = std::shared_ptr<Operation>;
 class Queue {
 public:
   /// `before` may hold null and complete operations.
-  OperationRef add(std::string text, Context *context,
+  OperationRef add(std::string text, Context *context, int stream,
                    std::vector<OperationRef> before, Run run);
   /// Runs until `target` is complete; null is. Lets go of `lock` while all that
   /// can run waits for other processes.
@@ -75,11 +76,13 @@ public:
 private:
   bool attempt(size_t index);
   void mark(const OperationRef &target);
+  void order(std::vector<size_t> &candidates);
   void complete(const OperationRef &operation);
 
   std::mt19937_64 random{getEnvironment().seed};
   /// How likely a call runs something that nothing waits for yet.
   int eagerPercent = -1;
+  std::map<int, uint64_t> priorities; ///< of streams, where those decide
   int64_t lastId = 0;
   int64_t markedFor = 0; ///< whose predecessors are marked
   std::map<int64_t, OperationRef> pending;
@@ -115,6 +118,7 @@ struct Graph {
   struct Node {
     std::string text;
     Context *context;
+    int stream;
     Work work;
     std::vector<int> before;
   };

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <numeric>
+#include <set>
 #include <unistd.h>
 #include <vector>
 
@@ -594,4 +595,41 @@ TEST(Driver, CallsAreRecorded) {
                               "\"grid\": 10, \"block\": 64"));
   EXPECT_THAT(text, HasSubstr("\"ran\": \"kernel 'add_one', launch 2\""));
   EXPECT_THAT(text, HasSubstr("\"exit\": true, \"allocations\": 3"));
+}
+
+TEST(Driver, ASeedGivesTheSameOrderAgain) {
+  auto getOrder = [](int seed) {
+    std::string path =
+        testing::TempDir() + "meshc-order-" + std::to_string(getpid());
+    runForked({{"MESHC_EMULATION_LOG", path},
+               {"MESHC_EMULATION_SEED", std::to_string(seed)}},
+              []() -> std::string {
+                start();
+                CUdeviceptr address = allocate(4);
+                CUstream streams[5];
+                for (CUstream &stream : streams)
+                  stream = makeStream();
+                for (int i = 0; i < 100; ++i)
+                  MUST(cuMemsetD32Async(address, i, 1, streams[i * 7 % 5]));
+                MUST(cuCtxSynchronize());
+                return "";
+              });
+    std::ifstream file(path);
+    std::string line, order;
+    while (std::getline(file, line))
+      if (size_t at = line.find("\"operation\": ");
+          line.find("\"ran\"") != std::string::npos)
+        order += line.substr(at);
+    std::remove(path.c_str());
+    return order;
+  };
+  std::set<std::string> orders;
+  for (int seed = 0; seed < 8; ++seed) {
+    std::string order = getOrder(seed);
+    EXPECT_GT(order.size(), 1000u);
+    EXPECT_EQ(getOrder(seed), order);
+    orders.insert(order);
+  }
+  // Priorities of five streams may agree.
+  EXPECT_GE(orders.size(), 6u);
 }

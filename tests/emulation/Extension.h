@@ -16,6 +16,7 @@ extern "C" {
 struct meshcEmulationWork {
   const char *text; ///< for messages and the record
   void *data;       ///< owned: `destroy` frees it
+  bool waits;       ///< for other processes: then the queue runs by itself too
   void *(*begin)(void *data);
   /// 0: done; 1: still waiting for other processes; otherwise it failed with
   /// the CUresult that is minus the value, after a message on standard error.

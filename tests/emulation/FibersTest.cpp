@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <numeric>
+#include <set>
 #include <sys/mman.h>
 #include <vector>
 

@@ -110,6 +110,7 @@ int submit(const Call &first, std::vector<Request> requests) {
   meshcEmulationWork work;
   work.text = text.c_str();
   work.data = new Piece{first.communicator, std::move(requests)};
+  work.waits = true;
   work.begin = [](void *data) -> void * {
     return static_cast<Piece *>(data)->begin().release();
   };

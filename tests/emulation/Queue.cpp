@@ -10,12 +10,13 @@ using namespace meshc::emulation;
 /// on the GPUs that say. More would only slow the search.
 static constexpr size_t maxPending = 4096;
 
-OperationRef Queue::add(std::string text, Context *context,
+OperationRef Queue::add(std::string text, Context *context, int stream,
                         std::vector<OperationRef> before, Run run) {
   auto operation = std::make_shared<Operation>();
   operation->id = ++lastId;
   operation->text = std::move(text);
   operation->context = context;
+  operation->stream = stream;
   operation->run = std::move(run);
   for (OperationRef &other : before) {
     if (!other || other->complete)
@@ -91,6 +92,29 @@ static int strayPercent() {
   return std::array{0, 25, 25, 50}[getEnvironment().seed % 4];
 }
 
+/// After how many comparisons of a stream its priority changes: some times in a
+/// training step of the samples.
+static constexpr uint64_t changeEvery = 1000;
+
+/// Which of those that can run is tried first. By chance, or, to hold one
+/// stream back for long, by priorities of streams that change now and then
+/// (Burckhardt et al., "A randomized scheduler with probabilistic guarantees of
+/// finding bugs", ASPLOS 2010).
+void Queue::order(std::vector<size_t> &candidates) {
+  std::shuffle(candidates.begin(), candidates.end(), random);
+  if (getEnvironment().seed % 4 < 2)
+    return;
+  for (size_t candidate : candidates) {
+    auto [entry, isAbsent] =
+        priorities.try_emplace(ready[candidate]->stream, 0);
+    if (isAbsent || random() % changeEvery == 0)
+      entry->second = random();
+  }
+  std::sort(candidates.begin(), candidates.end(), [&](size_t a, size_t b) {
+    return priorities[ready[a]->stream] > priorities[ready[b]->stream];
+  });
+}
+
 bool Queue::runOne(const OperationRef &target) {
   std::vector<size_t> candidates;
   bool any = !target || static_cast<int>(random() % 100) < strayPercent();
@@ -99,7 +123,7 @@ bool Queue::runOne(const OperationRef &target) {
   for (size_t i = 0; i < ready.size(); ++i)
     if (any || ready[i]->neededFor == target->id)
       candidates.push_back(i);
-  std::shuffle(candidates.begin(), candidates.end(), random);
+  order(candidates);
   for (size_t candidate : candidates)
     if (attempt(candidate))
       return true;
