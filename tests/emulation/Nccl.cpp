@@ -339,7 +339,7 @@ int makeWorld(const char *name, ncclComm_t *handle, int ranks,
     int result = communicator->world->connect(error);
     std::lock_guard lock(communicator->world->mutex);
     if (result)
-      communicator->fail(result, error, /*tells=*/false);
+      communicator->fail(result, error);
     else
       communicator->state = ncclSuccess;
   });
@@ -362,8 +362,8 @@ void split(const CommunicatorRef &parent, const CommunicatorRef &child,
       std::unique_lock lock(world.mutex);
       if (parent->error || parent->aborted) {
         if (child)
-          child->fail(parent->error ? parent->error : ncclInternalError,
-                      "the split was given up", /*tells=*/false);
+          child->adopt(parent->error ? parent->error : ncclInternalError,
+                       "the split was given up");
         return;
       }
       if (world.find(key)) {
@@ -399,7 +399,7 @@ void split(const CommunicatorRef &parent, const CommunicatorRef &child,
 void abort(Communicator &communicator) {
   std::lock_guard lock(communicator.world->mutex);
   if (!communicator.error)
-    communicator.fail(ncclRemoteError,
+    communicator.tell(ncclRemoteError,
                       "rank " + std::to_string(communicator.world->rank) +
                           " has aborted");
   communicator.aborted = true;

@@ -229,15 +229,25 @@ bool Communicator::hasMember(int rankOfWorld) const {
          members.end();
 }
 
-void Communicator::fail(int code, const std::string &why, bool tells) {
+void Communicator::fail(int code, const std::string &why) {
+  if (error != ncclSuccess || aborted)
+    return;
+  std::fprintf(stderr, "meshc emulation: NCCL: rank %d: %s\n", world->rank,
+               why.c_str());
+  adopt(code, why);
+  tell(code, why);
+}
+
+void Communicator::adopt(int code, const std::string &why) {
   if (error != ncclSuccess || aborted)
     return;
   error = code;
   text = why;
-  std::fprintf(stderr, "meshc emulation: NCCL: rank %d: %s\n", world->rank,
-               why.c_str());
+}
+
+void Communicator::tell(int code, const std::string &why) {
   for (int member : members)
-    if (tells && member != world->rank)
+    if (member != world->rank)
       world->send(
           member, {hash, MessageKind::failure, 0, world->rank},
           std::string(reinterpret_cast<const char *>(&code), sizeof code), why);

@@ -59,8 +59,12 @@ struct Communicator {
 
   int size() const { return static_cast<int>(members.size()); }
   bool hasMember(int rankOfWorld) const;
-  /// The first error stays. Tells the other members.
-  void fail(int code, const std::string &why, bool tells = true);
+  /// What went wrong here: prints it and tells the other members. The first
+  /// error stays.
+  void fail(int code, const std::string &why);
+  /// What went wrong elsewhere, where it was printed.
+  void adopt(int code, const std::string &why);
+  void tell(int code, const std::string &why);
   /// Compares what another rank runs with what this one does.
   void check(uint64_t sequence, int from, const std::string &header);
 };

@@ -280,7 +280,7 @@ void World::tell(const MessageKey &key, const Message *message) {
     if (key.kind == MessageKind::failure) {
       int code;
       std::memcpy(&code, message->header.data(), sizeof code);
-      communicator->fail(code, message->payload, /*tells=*/false);
+      communicator->adopt(code, message->payload);
     }
   }
 }
