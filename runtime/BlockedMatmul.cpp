@@ -88,6 +88,10 @@ void runBlocked(const MatmulShape &shape, const MatmulOperands &operands,
 
 } // namespace
 
+float runtime::activate(float value, exec::Activation activation) {
+  return ::activate<float>(value, activation);
+}
+
 void runtime::runBlockedMatmul(const MatmulShape &shape,
                                const MatmulOperands &operands, int64_t rowBegin,
                                int64_t rowEnd) {
@@ -105,5 +109,5 @@ void runtime::runBlockedMatmul(const MatmulShape &shape,
   case exec::ElementType::f16:
     break;
   }
-  __builtin_unreachable(); // checkExecutable refuses other element types
+  __builtin_unreachable(); // 16-bit floats are multiplied as f32
 }

@@ -11,6 +11,9 @@ namespace meshc::runtime {
 void runBlockedMatmul(const MatmulShape &shape, const MatmulOperands &operands,
                       int64_t rowBegin, int64_t rowEnd);
 
+/// The activation of one element of a result.
+float activate(float value, exec::Activation activation);
+
 } // namespace meshc::runtime
 
 #endif

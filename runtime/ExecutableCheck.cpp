@@ -222,25 +222,35 @@ bool Checker::checkMatmul(const exec::CommandT &command) {
                             command.operands.size(), expected));
   if (!isEnumerator(matmul.activation, exec::Activation::MAX))
     return fail(fmt::format("unknown activation {}", int(matmul.activation)));
-  for (const auto &operand : command.operands)
-    if (operand->element != command.operands[0]->element)
-      return fail("a matmul's operands differ in element type");
-  switch (command.operands[0]->element) {
+  const exec::ElementType factor = command.operands[0]->element;
+  const exec::ElementType result = command.operands.back()->element;
+  if (command.operands[1]->element != factor)
+    return fail("a matmul's factors differ in element type");
+  if (command.operands[expected - 2]->element !=
+      (matmul.has_bias ? result : factor))
+    return fail("a matmul's bias and result differ in element type");
+  bool isNarrow = false;
+  switch (factor) {
   case exec::ElementType::f32:
   case exec::ElementType::f64:
   case exec::ElementType::i32:
   case exec::ElementType::i64:
     break;
-  case exec::ElementType::boolean:
   case exec::ElementType::bf16:
   case exec::ElementType::f16:
+    isNarrow = true;
+    break;
+  case exec::ElementType::boolean:
     return fail(fmt::format("a matmul of element type {} is not supported",
-                            getName(command.operands[0]->element)));
+                            getName(factor)));
   }
+  if (result != factor && !(isNarrow && result == exec::ElementType::f32))
+    return fail(fmt::format("a matmul of element type {} has a result of {}",
+                            getName(factor), getName(result)));
   const bool isGelu = matmul.activation == exec::Activation::gelu_erf ||
                       matmul.activation == exec::Activation::gelu_tanh;
-  if (isGelu && command.operands[0]->element != exec::ElementType::f32 &&
-      command.operands[0]->element != exec::ElementType::f64)
+  if (isGelu && (factor == exec::ElementType::i32 ||
+                 factor == exec::ElementType::i64))
     return fail("a matmul of integers has a gelu");
   auto getView = [&](int64_t rows, int64_t columns) {
     std::vector<int64_t> shape = matmul.batch;
@@ -308,16 +318,14 @@ bool Checker::checkCollective(const exec::CommandT &command) {
   case exec::ElementType::f64:
   case exec::ElementType::i32:
   case exec::ElementType::i64:
+  case exec::ElementType::bf16:
+  case exec::ElementType::f16:
     break;
   case exec::ElementType::boolean:
     if (collective.source->partial == exec::ReduceKind::sum ||
         collective.target->partial == exec::ReduceKind::sum)
       return fail("a collective sums booleans");
     break;
-  case exec::ElementType::bf16:
-  case exec::ElementType::f16:
-    return fail(fmt::format("a collective of element type {} is not supported",
-                            getName(from.element)));
   }
   // Devices read one another's operand 0 while they write operand 1, so the
   // two may share memory only where every element stays where it is.

@@ -2,6 +2,8 @@
 
 #include "runtime/BlockedMatmul.h"
 #include "runtime/Executable.h"
+#include "runtime/HalfFloats.h"
+#include "runtime/WideningMatmul.h"
 
 #include <dnnl.hpp>
 #include <dnnl_debug.h>
@@ -37,7 +39,8 @@ uint64_t runtime::getMatmulSkew() {
 }
 
 MatmulShape runtime::getMatmulShape(const exec::MatmulT &matmul,
-                                    exec::ElementType element) {
+                                    exec::ElementType element,
+                                    exec::ElementType result) {
   MatmulShape shape;
   size_t rank = matmul.batch.size();
   for (size_t i = 0; i < rank; ++i)
@@ -48,6 +51,7 @@ MatmulShape runtime::getMatmulShape(const exec::MatmulT &matmul,
              matmul.c_strides[rank + 1]};
   shape.k = {matmul.k, matmul.a_strides[rank + 1], matmul.b_strides[rank], 0};
   shape.element = element;
+  shape.result = result;
   shape.accumulate = matmul.accumulate;
   shape.hasBias = matmul.has_bias;
   shape.activation = matmul.activation;
@@ -139,16 +143,25 @@ Offsets getOffsets(std::span<const MatmulDim> dims, int64_t index) {
   return offsets;
 }
 
+/// Bytes of an element of the factors and of the result.
+struct ElementSizes {
+  explicit ElementSizes(const MatmulShape &shape)
+      : factor(getElementBytes(shape.element)),
+        result(getElementBytes(shape.result)) {}
+  int64_t factor;
+  int64_t result;
+};
+
 MatmulOperands advance(const MatmulOperands &operands, const Offsets &offsets,
-                       int64_t elementBytes) {
-  auto step = [&](const void *pointer, int64_t elements) -> const void * {
-    return pointer ? static_cast<const std::byte *>(pointer) +
-                         elements * elementBytes
+                       ElementSizes bytes) {
+  auto step = [](const void *pointer, int64_t distance) -> const void * {
+    return pointer ? static_cast<const std::byte *>(pointer) + distance
                    : nullptr;
   };
-  return {step(operands.a, offsets.a), step(operands.b, offsets.b),
-          static_cast<std::byte *>(operands.c) + offsets.c * elementBytes,
-          step(operands.bias, offsets.bias)};
+  return {step(operands.a, offsets.a * bytes.factor),
+          step(operands.b, offsets.b * bytes.factor),
+          static_cast<std::byte *>(operands.c) + offsets.c * bytes.result,
+          step(operands.bias, offsets.bias * bytes.result)};
 }
 
 /// Everything as a loop over the batch around the blocked loops; a piece is a
@@ -178,7 +191,7 @@ public:
       const int64_t count = std::min(end - row, shape.m.size - begin);
       runBlockedMatmul(shape,
                        advance(operands, getOffsets(shape.batch, index),
-                               getElementBytes(shape.element)),
+                               ElementSizes(shape)),
                        begin, begin + count);
       row += count;
     }
@@ -215,12 +228,30 @@ private:
   bool hasBias = false;
 };
 
+dnnl::memory::data_type getDataType(exec::ElementType element) {
+  switch (element) {
+  case exec::ElementType::f32:
+    return dnnl::memory::data_type::f32;
+  case exec::ElementType::bf16:
+    return dnnl::memory::data_type::bf16;
+  case exec::ElementType::f16:
+    return dnnl::memory::data_type::f16;
+  case exec::ElementType::f64:
+  case exec::ElementType::i32:
+  case exec::ElementType::i64:
+  case exec::ElementType::boolean:
+    break;
+  }
+  __builtin_unreachable(); // such products never come here
+}
+
 /// Descriptor of a matrix with strides. A dimension of one element gets the
 /// stride that makes the matrix dense along the other: oneDNN looks at it.
 dnnl::memory::desc getDescriptor(std::span<const int64_t> batchSizes,
                                  std::span<const int64_t> batchStrides,
                                  int64_t rows, int64_t rowStride,
-                                 int64_t columns, int64_t columnStride) {
+                                 int64_t columns, int64_t columnStride,
+                             exec::ElementType element) {
   dnnl::memory::dims sizes, strides;
   for (size_t i = 0; i < batchSizes.size(); ++i) {
     // Stride 0 repeats the matrix, which oneDNN spells as size 1.
@@ -233,7 +264,7 @@ dnnl::memory::desc getDescriptor(std::span<const int64_t> batchSizes,
     columnStride = rowStride == 1 ? rows : 1;
   sizes.insert(sizes.end(), {rows, columns});
   strides.insert(strides.end(), {rowStride, columnStride});
-  return {sizes, dnnl::memory::data_type::f32, strides};
+  return {sizes, getDataType(element), strides};
 }
 
 std::unique_ptr<Primitive> Primitive::create(const MatmulShape &shape,
@@ -247,12 +278,15 @@ std::unique_ptr<Primitive> Primitive::create(const MatmulShape &shape,
     bStrides.push_back(dim.b);
     cStrides.push_back(dim.c);
   }
-  dnnl::memory::desc a = getDescriptor(sizes, aStrides, shape.m.size, shape.m.a,
-                                       shape.k.size, shape.k.a);
-  dnnl::memory::desc b = getDescriptor(sizes, bStrides, shape.k.size, shape.k.b,
-                                       shape.n.size, shape.n.b);
-  dnnl::memory::desc c = getDescriptor(sizes, cStrides, shape.m.size, shape.m.c,
-                                       shape.n.size, shape.n.c);
+  dnnl::memory::desc a =
+      getDescriptor(sizes, aStrides, shape.m.size, shape.m.a, shape.k.size,
+                    shape.k.a, shape.element);
+  dnnl::memory::desc b =
+      getDescriptor(sizes, bStrides, shape.k.size, shape.k.b, shape.n.size,
+                    shape.n.b, shape.element);
+  dnnl::memory::desc c =
+      getDescriptor(sizes, cStrides, shape.m.size, shape.m.c, shape.n.size,
+                    shape.n.c, shape.result);
 
   dnnl::post_ops postOps;
   switch (shape.activation) {
@@ -282,14 +316,14 @@ std::unique_ptr<Primitive> Primitive::create(const MatmulShape &shape,
     std::vector<int64_t> biasStrides(sizes.size() + 2, shape.n.size);
     biasSizes.back() = shape.n.size;
     biasStrides.back() = 1;
-    bias = {biasSizes, dnnl::memory::data_type::f32, biasStrides};
+    bias = {biasSizes, getDataType(shape.result), biasStrides};
   }
   dnnl::matmul::desc descriptor = shape.hasBias
                                       ? dnnl::matmul::desc(a, b, bias, c)
                                       : dnnl::matmul::desc(a, b, c);
   dnnl::matmul::primitive_desc prepared(descriptor, attributes, engine,
                                         /*allow_empty=*/true);
-  if (!prepared)
+  if (!prepared) // 16-bit floats on most processors
     return nullptr;
   auto result = std::make_unique<Primitive>();
   result->implementation = prepared.impl_info_str();
@@ -368,6 +402,7 @@ private:
   bool cutsRows = false;
   bool cutsColumns = false;
   bool swapsOperands = false; ///< `shape` is that of the transposes
+  ElementSizes bytes{MatmulShape()};
   std::unique_ptr<Primitive> whole;
   std::unique_ptr<Primitive> rest; ///< last piece, if it is smaller
 };
@@ -409,6 +444,7 @@ std::unique_ptr<OneDnnLoops> OneDnnLoops::cutInto(const MatmulShape &shape,
                                                   bool swapsOperands) {
   auto result = std::make_unique<OneDnnLoops>();
   result->swapsOperands = swapsOperands;
+  result->bytes = ElementSizes(shape);
   MatmulShape inner = shape;
   size_t outerCount = shape.batch.size() - innerBatch;
   result->outer.assign(shape.batch.begin(),
@@ -458,7 +494,6 @@ Status OneDnnLoops::run(int64_t piece, const MatmulOperands &given, int worker,
   MatmulOperands operands = given;
   if (swapsOperands)
     std::swap(operands.a, operands.b);
-  constexpr int64_t elementBytes = sizeof(float);
   const int64_t begin = piece * cutSize;
   const int64_t count = std::min(cutSize, cutTotal - begin);
   // A cut of the first outer loop repeats the primitive `count` times.
@@ -470,10 +505,10 @@ Status OneDnnLoops::run(int64_t piece, const MatmulOperands &given, int worker,
     const int64_t position = begin + i;
     Offsets start{position * cut.a, position * cut.b, position * cut.c,
                   cutsColumns ? position : 0};
-    MatmulOperands here = advance(operands, start, elementBytes);
+    MatmulOperands here = advance(operands, start, bytes);
     for (int64_t product = 0; product < products; ++product) {
       dnnl_status_t status =
-          primitive.run(advance(here, getOffsets(outer, product), elementBytes),
+          primitive.run(advance(here, getOffsets(outer, product), bytes),
                         worker, scratch);
       if (status != dnnl_success)
         return Error{
@@ -498,7 +533,8 @@ Result<std::unique_ptr<Matmul>> Matmul::create(const MatmulShape &given,
   const double flops = 2.0 * double(products) * double(shape.k.size);
   pieces = std::clamp<int64_t>(int64_t(flops / minPieceFlops), 1,
                                std::max<int64_t>(1, pieces));
-  if (shape.element == exec::ElementType::f32 && products > 0 &&
+  const bool isHalf = isHalfFloat(shape.element);
+  if ((shape.element == exec::ElementType::f32 || isHalf) && products > 0 &&
       shape.k.size > 0) {
     MatmulShape oriented = shape;
     // oneDNN wants rows; a result with columns is the product of the
@@ -529,5 +565,7 @@ Result<std::unique_ptr<Matmul>> Matmul::create(const MatmulShape &given,
                    ""};
     }
   }
+  if (isHalf)
+    return createWideningMatmul(shape, pieces, workers);
   return std::unique_ptr<Matmul>(std::make_unique<BlockedLoops>(shape, pieces));
 }

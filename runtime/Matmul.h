@@ -7,8 +7,11 @@
 /// few dimensions: batch dimensions that are contiguous with one another, with
 /// m or with n are merged. f32 then goes to oneDNN in place, through at most
 /// two batch dimensions; batch dimensions beyond those, or which push oneDNN
-/// off its fast paths, become a loop around it. What oneDNN has only its
-/// reference implementation for (f64, integers, views without a unit stride)
+/// off its fast paths, become a loop around it. So do 16-bit floats where the
+/// library has fast kernels for them on this processor; where it has not, they
+/// are multiplied as f32, block by block (WideningMatmul.h). Their products are
+/// added up in f32 either way. What oneDNN has only its reference
+/// implementation for otherwise (f64, integers, views without a unit stride)
 /// goes to the blocked loops of BlockedMatmul.h.
 ///
 /// A product is cut into pieces that different threads may run. The cut depends
@@ -41,7 +44,8 @@ struct MatmulShape {
   MatmulDim m; ///< b = 0
   MatmulDim n; ///< a = 0; bias has stride 1 here
   MatmulDim k; ///< c = 0
-  exec::ElementType element = exec::ElementType::f32;
+  exec::ElementType element = exec::ElementType::f32; ///< of a and b
+  exec::ElementType result = exec::ElementType::f32;  ///< of c and the bias
   bool accumulate = false;
   bool hasBias = false;
   exec::Activation activation = exec::Activation::none;
@@ -50,7 +54,8 @@ struct MatmulShape {
 };
 
 MatmulShape getMatmulShape(const exec::MatmulT &matmul,
-                           exec::ElementType element);
+                           exec::ElementType element,
+                           exec::ElementType result);
 
 /// The same product with fewer and larger dimensions.
 MatmulShape mergeDims(MatmulShape shape);
@@ -79,7 +84,8 @@ public:
   /// threads may use one number at once.
   virtual Status run(int64_t piece, const MatmulOperands &operands, int worker,
                      void *scratch) = 0;
-  /// Which implementation: "brg:avx512_core", "gemm:jit", "blocked", ...
+  /// Which implementation: "brg:avx512_core", "gemm:jit", "blocked",
+  /// "widened", ...
   virtual const char *getImplementation() const = 0;
 };
 

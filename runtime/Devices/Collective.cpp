@@ -313,20 +313,21 @@ void Collective::runPiece(const Piece &piece,
     for (int64_t start = 0; start < count; start += tileElements) {
       const int64_t length = std::min(tileElements, count - start);
       if (sources.empty())
-        fillIdentity(element, move.reduce, tile.data(), 1, length);
+        fillIdentity(getSumElement(element), move.reduce, tile.data(), 1,
+                     length);
       for (size_t i = 0; i < sources.size(); ++i) {
         const int64_t stride = move.sources[i].isStaged ? 1 : inner.fromStride;
         const std::byte *source = sources[i] + start * stride * bytes;
         if (i == 0)
-          copyRow(bytes, source, stride, tile.data(), 1, length);
+          copyToSum(element, source, stride, tile.data(), length);
         else
-          combineInto(element, move.reduce, source, stride, tile.data(), 1,
-                      length);
+          combineIntoSum(element, move.reduce, source, stride, tile.data(),
+                         length);
       }
       for (size_t i = 0; i < targets.size(); ++i) {
         const int64_t stride = move.targets[i].isStaged ? 1 : inner.toStride;
-        copyRow(bytes, tile.data(), 1, targets[i] + start * stride * bytes,
-                stride, length);
+        copyFromSum(element, tile.data(), targets[i] + start * stride * bytes,
+                    stride, length);
       }
     }
   }

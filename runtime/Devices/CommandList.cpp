@@ -143,7 +143,8 @@ Result<CommandList> runtime::prepareProgram(
     case exec::Action::Matmul: {
       prepared.timeClass = TimeClass::Matmul;
       Result<Matmul *> product = products.get(getMatmulShape(
-          *command->action.AsMatmul(), command->operands[0]->element));
+          *command->action.AsMatmul(), command->operands.front()->element,
+          command->operands.back()->element));
       if (!product)
         return product.getError();
       prepared.matmul = *product;

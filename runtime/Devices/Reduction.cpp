@@ -1,8 +1,11 @@
 #include "runtime/Devices/Reduction.h"
 
+#include "runtime/Clones.h"
 #include "runtime/Executable.h"
+#include "runtime/HalfFloats.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -12,16 +15,6 @@ using namespace meshc::runtime;
 
 // The loops are memory-bound from the second-level cache on; wider registers
 // help where the rows are in the first.
-// Clones are chosen before a sanitizer has started, so they are left out there.
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define MESHC_CLONES
-#endif
-#endif
-#ifndef MESHC_CLONES
-#define MESHC_CLONES                                                           \
-  __attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
 
 namespace {
 
@@ -85,7 +78,7 @@ void dispatch(exec::ElementType element, exec::ReduceKind kind, Body &&body) {
   case exec::ElementType::f16:
     break;
   }
-  __builtin_unreachable(); // checkExecutable refuses other element types
+  __builtin_unreachable(); // these are reduced as f32
 }
 
 template <exec::ReduceKind kind, typename T>
@@ -154,6 +147,16 @@ MESHC_CLONES void sumFloats(const std::byte *const *sources, size_t numSources,
                                                   numTargets, count);
 }
 
+MESHC_CLONES void combineFloats(exec::ReduceKind kind, const float *source,
+                                float *target, int64_t count) {
+  dispatch(exec::ElementType::f32, kind, [&]<exec::ReduceKind K, typename T>() {
+    for (int64_t i = 0; i < count; ++i)
+      target[i] = combine<K>(target[i], source[i]);
+  });
+}
+
+constexpr int64_t halfTile = 1024;
+
 } // namespace
 
 void runtime::fillIdentity(exec::ElementType element, exec::ReduceKind kind,
@@ -177,6 +180,41 @@ void runtime::combineInto(exec::ElementType element, exec::ReduceKind kind,
       out[i * targetStride] =
           combine<K>(out[i * targetStride], in[i * sourceStride]);
   });
+}
+
+exec::ElementType runtime::getSumElement(exec::ElementType element) {
+  return isHalfFloat(element) ? exec::ElementType::f32 : element;
+}
+
+void runtime::copyToSum(exec::ElementType element, const std::byte *source,
+                        int64_t sourceStride, std::byte *sum, int64_t count) {
+  if (isHalfFloat(element))
+    return widenRow(element, source, sourceStride,
+                    reinterpret_cast<float *>(sum), count);
+  copyRow(getElementBytes(element), source, sourceStride, sum, 1, count);
+}
+
+void runtime::combineIntoSum(exec::ElementType element, exec::ReduceKind kind,
+                             const std::byte *source, int64_t sourceStride,
+                             std::byte *sum, int64_t count) {
+  if (!isHalfFloat(element))
+    return combineInto(element, kind, source, sourceStride, sum, 1, count);
+  alignas(64) float next[halfTile];
+  for (int64_t start = 0; start < count; start += halfTile) {
+    const int64_t length = std::min(halfTile, count - start);
+    widenRow(element, source + start * sourceStride * getElementBytes(element),
+             sourceStride, next, length);
+    combineFloats(kind, next, reinterpret_cast<float *>(sum) + start, length);
+  }
+}
+
+void runtime::copyFromSum(exec::ElementType element, const std::byte *sum,
+                          std::byte *target, int64_t targetStride,
+                          int64_t count) {
+  if (isHalfFloat(element))
+    return narrowRow(element, reinterpret_cast<const float *>(sum), target,
+                     targetStride, count);
+  copyRow(getElementBytes(element), sum, 1, target, targetStride, count);
 }
 
 void runtime::copyRow(int64_t elementBytes, const std::byte *source,
@@ -212,6 +250,26 @@ void runtime::reduceRow(exec::ElementType element, exec::ReduceKind kind,
       kind == exec::ReduceKind::sum)
     return sumFloats(sources.data(), sources.size(), targets.data(),
                      targets.size(), count);
+  if (sources.size() != 1 && isHalfFloat(element)) {
+    // Combined in f32 and rounded once.
+    alignas(64) std::array<std::byte, halfTile * sizeof(float)> sum;
+    for (int64_t start = 0; start < count; start += halfTile) {
+      const int64_t length = std::min(halfTile, count - start);
+      const int64_t distance = start * getElementBytes(element);
+      if (sources.empty())
+        fillIdentity(exec::ElementType::f32, kind, sum.data(), 1, length);
+      for (size_t i = 0; i < sources.size(); ++i) {
+        const std::byte *source = sources[i] + distance;
+        if (i == 0)
+          copyToSum(element, source, 1, sum.data(), length);
+        else
+          combineIntoSum(element, kind, source, 1, sum.data(), length);
+      }
+      for (std::byte *target : targets)
+        copyFromSum(element, sum.data(), target + distance, 1, length);
+    }
+    return;
+  }
   if (sources.size() > 1)
     return dispatch(element, kind, [&]<exec::ReduceKind K, typename T>() {
       reduceThroughTile<K, T>(sources.data(), sources.size(), targets.data(),

@@ -14,13 +14,30 @@ namespace meshc::runtime {
 /// none writes the identity of `kind`. A target may be a source, but may not
 /// overlap one otherwise.
 ///
-/// Integers wrap around; max and min of floats give NaN where a source is NaN;
-/// max and min of booleans are "or" and "and".
+/// 16-bit floats are combined in f32 and rounded once. Integers wrap around;
+/// max and min of floats give NaN where a source is NaN; max and min of
+/// booleans are "or" and "and".
 void reduceRow(exec::ElementType element, exec::ReduceKind kind,
                std::span<const std::byte *const> sources,
                std::span<std::byte *const> targets, int64_t count);
 
-/// Combines two strided rows: target = combine(target, source).
+/// In what rows of `element` are combined: f32 for 16-bit floats, else the
+/// same.
+exec::ElementType getSumElement(exec::ElementType element);
+/// A strided row of `element` as a contiguous row of its sum element.
+void copyToSum(exec::ElementType element, const std::byte *source,
+               int64_t sourceStride, std::byte *sum, int64_t count);
+/// sum = combine(sum, source), for a row of `element` and one of its sum
+/// element.
+void combineIntoSum(exec::ElementType element, exec::ReduceKind kind,
+                    const std::byte *source, int64_t sourceStride,
+                    std::byte *sum, int64_t count);
+/// The other way: rounds.
+void copyFromSum(exec::ElementType element, const std::byte *sum,
+                 std::byte *target, int64_t targetStride, int64_t count);
+
+/// Combines two strided rows: target = combine(target, source). Not of 16-bit
+/// floats, which it would round each time.
 void combineInto(exec::ElementType element, exec::ReduceKind kind,
                  const std::byte *source, int64_t sourceStride,
                  std::byte *target, int64_t targetStride, int64_t count);

@@ -3,6 +3,7 @@
 
 #include "runtime/Devices/Executor.h"
 #include "tests/runtime/ProgramBuilder.h"
+#include "tests/runtime/StoredHalf.h"
 
 #include <gtest/gtest.h>
 
@@ -176,13 +177,13 @@ void check(const std::vector<std::pair<std::string, int64_t>> &mesh,
   Result<std::unique_ptr<Executor>> executor =
       Executor::create(executable, {}, threads);
   ASSERT_TRUE(executor) << executor.getError().message;
-  // Small integers: their sums are exact in every type.
+  // Small integers: their sums are exact in every type, bf16 too.
   std::mt19937 random(11);
   const int64_t terms = countTerms(source);
   std::vector<T> values(static_cast<size_t>(terms * rows * columns));
   for (T &value : values)
     value = std::is_same_v<T, uint8_t> ? T(random() % 2)
-                                       : T(int(random() % 100) - 50);
+                                       : T(int(random() % 40) - 20);
   auto getValue = [&](int64_t term, int64_t row, int64_t column) {
     return values[(term * rows + row) * columns + column];
   };
@@ -273,6 +274,10 @@ TEST_P(CollectiveTest, other_types_and_reductions) {
   checkAll.template operator()<int32_t>(ElementType::i32, ReduceKind::max);
   checkAll.template operator()<int64_t>(ElementType::i64, ReduceKind::min);
   checkAll.template operator()<float>(ElementType::f32, ReduceKind::max);
+  checkAll.template operator()<StoredBF16>(ElementType::bf16, ReduceKind::sum);
+  checkAll.template operator()<StoredF16>(ElementType::f16, ReduceKind::sum);
+  checkAll.template operator()<StoredBF16>(ElementType::bf16, ReduceKind::max);
+  checkAll.template operator()<StoredF16>(ElementType::f16, ReduceKind::min);
   checkAll.template operator()<uint8_t>(ElementType::boolean, ReduceKind::max);
   checkAll.template operator()<uint8_t>(ElementType::boolean, ReduceKind::min);
 }
@@ -355,6 +360,42 @@ TEST(CollectiveOrderTest, sums_in_rank_order) {
       std::memcpy(&sum, (*executor)->getBlock(device, buffer), 4);
       EXPECT_EQ(sum, 1.0f);
     }
+  }
+}
+
+/// 1 + 2^-9 + 2^-9 + 2^-8 in bf16: each sum of two is rounded back to 1, the
+/// sum of all, 1 + 2^-7, is not. In rows and in columns.
+TEST(CollectiveOrderTest, sixteen_bits_are_rounded_once) {
+  for (bool isStrided : {false, true}) {
+    ProgramBuilder builder({{"x", 4}});
+    exec::TensorLayoutT whole =
+        makeLayout(exec::ElementType::bf16, {{"a", 3}, {"b", 1500}});
+    exec::TensorLayoutT partial =
+        makeLayout(exec::ElementType::bf16, {{"a", 3}, {"b", 1500}},
+                   exec::ReduceKind::sum, {builder.axis(0)});
+    int terms = builder.addBuffer("terms", whole);
+    int sums = builder.addBuffer("sums", whole);
+    builder.beginProgram("p");
+    exec::CommandT &command = builder.addCollective(
+        exec::CollectiveKind::all_reduce, partial, terms, whole, sums);
+    if (isStrided)
+      for (auto &operand : command.operands)
+        operand->strides = {1, 3};
+    Executable executable = builder.finish();
+    Result<std::unique_ptr<Executor>> executor =
+        Executor::create(executable, {}, 2);
+    ASSERT_TRUE(executor);
+    const double values[] = {1, 0x1p-9, 0x1p-9, 0x1p-8};
+    for (int64_t device = 0; device < 4; ++device)
+      std::fill_n(reinterpret_cast<StoredBF16 *>(
+                      (*executor)->getBlock(device, terms)),
+                  4500, StoredBF16(values[device]));
+    ASSERT_TRUE((*executor)->run(*executable.data.programs[0]));
+    for (int64_t device = 0; device < 4; ++device)
+      for (int64_t i = 0; i < 4500; ++i)
+        ASSERT_EQ(double(reinterpret_cast<const StoredBF16 *>(
+                      (*executor)->getBlock(device, sums))[i]),
+                  1 + 0x1p-7);
   }
 }
 

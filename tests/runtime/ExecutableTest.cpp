@@ -267,14 +267,24 @@ const std::vector<Defect> defects = {
      [](auto &data) { getStepCommand(data, 0).operands.pop_back(); }},
     {"a matmul has 3 operands, expected 4",
      [](auto &data) { getMatmul(data).has_bias = true; }},
-    {"operands differ in element type",
+    {"a matmul's factors differ in element type",
      [](auto &data) {
        getStepCommand(data, 0).operands[1]->element = exec::ElementType::i32;
      }},
-    {"a matmul of element type bf16 is not supported",
+    {"a matmul of element type bool is not supported",
+     [](auto &data) {
+       for (auto &operand : getStepCommand(data, 0).operands)
+         operand->element = exec::ElementType::boolean;
+     }},
+    {"a matmul of element type f32 has a result of bf16",
+     [](auto &data) {
+       getStepCommand(data, 0).operands[2]->element = exec::ElementType::bf16;
+     }},
+    {"a matmul of element type bf16 has a result of f16",
      [](auto &data) {
        for (auto &operand : getStepCommand(data, 0).operands)
          operand->element = exec::ElementType::bf16;
+       getStepCommand(data, 0).operands[2]->element = exec::ElementType::f16;
      }},
     {"a matmul of integers has a gelu",
      [](auto &data) {

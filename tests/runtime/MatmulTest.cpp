@@ -1,6 +1,7 @@
 /// Matrix products against plain loops in f64.
 
 #include "runtime/Matmul.h"
+#include "tests/runtime/StoredHalf.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 
 using namespace meshc;
 using namespace meshc::runtime;
+using namespace meshc::runtime::test;
 
 namespace {
 
@@ -85,20 +87,27 @@ int64_t getReach(const std::vector<int64_t> &sizes,
   return last + 1;
 }
 
+/// Distance of neighbours, relative to a number between them, at most.
+double getPlace(exec::ElementType element) {
+  return element == exec::ElementType::bf16 ? 0x1p-7 : 0x1p-10;
+}
+
 /// Runs a product with `pieces` pieces on random operands and compares every
 /// element; elements of c between its rows must keep their value. Returns the
 /// implementation.
-template <typename T>
+///
+/// T is the type of the factors, R that of the result.
+template <typename T, typename R = T>
 std::string check(const exec::MatmulT &matmul, exec::ElementType element,
-                  int64_t pieces = 1) {
+                  exec::ElementType result, int64_t pieces = 1) {
   std::mt19937 random(7);
-  auto fill = [&](int64_t count) {
-    std::vector<T> values(static_cast<size_t>(count) + 1);
-    for (T &value : values)
-      if constexpr (std::is_integral_v<T>)
-        value = T(int(random() % 201) - 100);
+  auto fill = [&]<typename V>(V, int64_t count) {
+    std::vector<V> values(static_cast<size_t>(count) + 1);
+    for (V &value : values)
+      if constexpr (std::is_integral_v<V>)
+        value = V(int(random() % 201) - 100);
       else
-        value = T(std::normal_distribution<double>()(random));
+        value = V(std::normal_distribution<double>()(random));
     return values;
   };
   auto withMatrix = [&](int64_t rows, int64_t columns) {
@@ -110,12 +119,12 @@ std::string check(const exec::MatmulT &matmul, exec::ElementType element,
   std::vector<int64_t> aSizes = withMatrix(matmul.m, matmul.k);
   std::vector<int64_t> bSizes = withMatrix(matmul.k, matmul.n);
   std::vector<int64_t> cSizes = withMatrix(matmul.m, matmul.n);
-  std::vector<T> a = fill(getReach(aSizes, matmul.a_strides));
-  std::vector<T> b = fill(getReach(bSizes, matmul.b_strides));
-  std::vector<T> c = fill(getReach(cSizes, matmul.c_strides));
-  std::vector<T> bias = fill(matmul.n);
+  std::vector<T> a = fill(T(), getReach(aSizes, matmul.a_strides));
+  std::vector<T> b = fill(T(), getReach(bSizes, matmul.b_strides));
+  std::vector<R> c = fill(R(), getReach(cSizes, matmul.c_strides));
+  std::vector<R> bias = fill(R(), matmul.n);
 
-  std::vector<T> expected = c;
+  std::vector<R> expected = c;
   std::vector<double> bounds(c.size(), 0);
   int64_t batchCount = 1;
   for (int64_t size : matmul.batch)
@@ -148,19 +157,23 @@ std::string check(const exec::MatmulT &matmul, exec::ElementType element,
         double value = activate(sum, matmul.activation);
         if (matmul.accumulate)
           value += double(c[place]);
-        expected[place] = T(value);
-        if constexpr (std::is_floating_point_v<T>)
-          // A sum of k + 3 roundings, in any order, of terms of this magnitude;
-          // the activations have slope at most 1.13 and oneDNN's polynomial for
-          // erf errs by some units in the last place.
-          bounds[place] = std::numeric_limits<T>::epsilon() *
-                          (double(matmul.k) + 16) *
-                          (magnitude + std::abs(value) + 1);
+        expected[place] = R(value);
+        // A sum of k + 3 roundings, in any order, of terms of this magnitude;
+        // the activations have slope at most 1.13 and oneDNN's polynomial for
+        // erf errs by some units in the last place.
+        const double sumError =
+            (double(matmul.k) + 16) * (magnitude + std::abs(value) + 1);
+        if constexpr (std::is_floating_point_v<R>)
+          bounds[place] = std::numeric_limits<R>::epsilon() * sumError;
+        // Sums in f32, and one rounding that may go the other way.
+        else if constexpr (!std::is_integral_v<R>)
+          bounds[place] = std::numeric_limits<float>::epsilon() * sumError +
+                          getPlace(result) * std::abs(value);
       }
   }
 
   Result<std::unique_ptr<Matmul>> product =
-      Matmul::create(getMatmulShape(matmul, element), pieces, 2);
+      Matmul::create(getMatmulShape(matmul, element, result), pieces, 2);
   EXPECT_TRUE(product);
   std::vector<std::byte> scratch((*product)->getScratchBytes() + 64);
   auto address = reinterpret_cast<uintptr_t>(scratch.data());
@@ -184,7 +197,17 @@ std::string check(const exec::MatmulT &matmul, exec::ElementType element,
 }
 
 std::string checkF32(const exec::MatmulT &matmul, int64_t pieces = 1) {
-  return check<float>(matmul, exec::ElementType::f32, pieces);
+  return check<float>(matmul, exec::ElementType::f32, exec::ElementType::f32,
+                      pieces);
+}
+
+/// Both 16-bit types, with results as narrow and with results in f32.
+void checkHalf(const exec::MatmulT &matmul, int64_t pieces = 1) {
+  using exec::ElementType;
+  check<StoredBF16>(matmul, ElementType::bf16, ElementType::bf16, pieces);
+  check<StoredBF16, float>(matmul, ElementType::bf16, ElementType::f32, pieces);
+  check<StoredF16>(matmul, ElementType::f16, ElementType::f16, pieces);
+  check<StoredF16, float>(matmul, ElementType::f16, ElementType::f32, pieces);
 }
 
 TEST(MatmulTest, plain) {
@@ -287,20 +310,23 @@ TEST(MatmulTest, merging_batches_makes_them_rows_or_columns) {
   // x[b, p, d] w[d, f] is one product of b * p rows.
   exec::MatmulT matmul = makeMatmul({16, 8}, 1, 32, 64);
   matmul.b_strides = {0, 0, 32, 1};
-  MatmulShape shape = mergeDims(getMatmulShape(matmul, exec::ElementType::f32));
+  MatmulShape shape = mergeDims(getMatmulShape(
+      matmul, exec::ElementType::f32, exec::ElementType::f32));
   EXPECT_TRUE(shape.batch.empty());
   EXPECT_EQ(shape.m.size, 128);
   checkF32(matmul);
   // With the repeated side on the left, they are columns.
   matmul = makeMatmul({3}, 4, 5, 6, {}, {1, 0, 2}, {1, 0, 2});
   matmul.a_strides[0] = 0;
-  shape = mergeDims(getMatmulShape(matmul, exec::ElementType::f32));
+  shape = mergeDims(getMatmulShape(
+      matmul, exec::ElementType::f32, exec::ElementType::f32));
   EXPECT_TRUE(shape.batch.empty());
   EXPECT_EQ(shape.n.size, 15);
   checkF32(matmul);
   // A bias runs along the columns, so they cannot be merged.
   matmul.has_bias = true;
-  shape = mergeDims(getMatmulShape(matmul, exec::ElementType::f32));
+  shape = mergeDims(getMatmulShape(
+      matmul, exec::ElementType::f32, exec::ElementType::f32));
   EXPECT_EQ(shape.n.size, 5);
   checkF32(matmul);
 }
@@ -320,7 +346,7 @@ TEST(MatmulTest, post_operations) {
           matmul.has_bias = hasBias;
           matmul.activation = activation;
           checkF32(matmul);
-          check<double>(matmul, exec::ElementType::f64);
+          check<double>(matmul, exec::ElementType::f64, exec::ElementType::f64);
         }
 }
 
@@ -328,12 +354,12 @@ TEST(MatmulTest, other_types) {
   for (auto matmul :
        {makeMatmul({}, 70, 131, 67), makeMatmul({2}, 33, 5, 129, {0, 2, 1}),
         makeMatmul({2, 3}, 3, 5, 2, {1, 0, 3, 2}, {}, {1, 0, 2, 3})}) {
-    EXPECT_EQ(check<double>(matmul, exec::ElementType::f64), "blocked");
-    check<int32_t>(matmul, exec::ElementType::i32);
-    check<int64_t>(matmul, exec::ElementType::i64);
+    EXPECT_EQ(check<double>(matmul, exec::ElementType::f64, exec::ElementType::f64), "blocked");
+    check<int32_t>(matmul, exec::ElementType::i32, exec::ElementType::i32);
+    check<int64_t>(matmul, exec::ElementType::i64, exec::ElementType::i64);
     matmul.accumulate = true;
-    check<int64_t>(matmul, exec::ElementType::i64, 3);
-    check<double>(matmul, exec::ElementType::f64, 8);
+    check<int64_t>(matmul, exec::ElementType::i64, exec::ElementType::i64, 3);
+    check<double>(matmul, exec::ElementType::f64, exec::ElementType::f64, 8);
   }
 }
 
@@ -353,7 +379,8 @@ TEST(MatmulTest, pieces_cover_the_whole_product) {
 
 TEST(MatmulTest, every_piece_is_used) {
   Result<std::unique_ptr<Matmul>> product = Matmul::create(
-      getMatmulShape(makeMatmul({}, 512, 4096, 1024), exec::ElementType::f32),
+      getMatmulShape(makeMatmul({}, 512, 4096, 1024), exec::ElementType::f32,
+                     exec::ElementType::f32),
       8, 1);
   ASSERT_TRUE(product);
   // Pieces of 512 columns and fewer are slow without AVX-512.
@@ -361,6 +388,41 @@ TEST(MatmulTest, every_piece_is_used) {
       (*product)->getImplementation() == std::string_view("gemm:jit");
   EXPECT_GE((*product)->getNumPieces(), isGemm ? 4 : 6);
   EXPECT_LE((*product)->getNumPieces(), isGemm ? 4 : 8);
+}
+
+TEST(MatmulTest, sixteen_bits) {
+  checkHalf(makeMatmul({}, 7, 5, 3));
+  checkHalf(makeMatmul({}, 70, 50, 30, {1, 0}, {}));
+  checkHalf(makeMatmul({}, 70, 50, 30, {}, {1, 0}));
+  checkHalf(makeMatmul({}, 70, 50, 30, {}, {}, {1, 0}));
+  checkHalf(makeMatmul({3}, 7, 5, 11, {}, {0, 2, 1}, {0, 2, 1}));
+  checkHalf(makeMatmul({3, 2}, 5, 7, 11, {0, 2, 1, 3}, {0, 3, 1, 2}, {}));
+  for (int64_t m : {1, 5})
+    for (int64_t n : {1, 7})
+      for (int64_t k : {0, 1, 3})
+        checkHalf(makeMatmul({2}, m, n, k));
+  checkHalf(makeMatmul({0}, 3, 4, 2));
+  // More than one block of rows, columns and terms, each with a rest.
+  checkHalf(makeMatmul({}, 260, 390, 400), 3);
+  checkHalf(makeMatmul({2}, 257, 385, 385, {0, 2, 1}, {0, 2, 1}), 4);
+  exec::MatmulT gaps = makeMatmul({}, 9, 5, 6);
+  gaps.a_strides = {20, 3};
+  gaps.b_strides = {2, 13};
+  gaps.c_strides = {19, 2};
+  checkHalf(gaps);
+}
+
+TEST(MatmulTest, sixteen_bits_with_everything) {
+  for (exec::Activation activation :
+       {exec::Activation::none, exec::Activation::relu,
+        exec::Activation::gelu_erf, exec::Activation::gelu_tanh})
+    for (bool accumulates : {false, true}) {
+      exec::MatmulT matmul = makeMatmul({}, 33, 400, 17);
+      matmul.has_bias = true;
+      matmul.accumulate = accumulates;
+      matmul.activation = activation;
+      checkHalf(matmul, 2);
+    }
 }
 
 } // namespace
