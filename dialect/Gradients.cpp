@@ -255,13 +255,14 @@ SmallVector<Value> CastOp::buildGradients(OpBuilder &builder, Value g) {
 
 SmallVector<Value> EinsumOp::buildGradients(OpBuilder &builder, Value g) {
   return forFloats(*this, builder, [&](unsigned number, Terms &t) {
-    SmallVector<Value> factors{g};
+    auto type = cast<NamedTensorType>(getInputs()[number].getType());
+    bool isWider = getType().getElementType() != type.getElementType();
+    SmallVector<Value> factors{isWider ? t.cast(g, type.getElementType()) : g};
     for (auto [other, input] : llvm::enumerate(getInputs()))
       if (other != number)
         factors.push_back(input);
     // A dimension that only this operand has was summed: the gradient is the
     // same all along it.
-    auto type = cast<NamedTensorType>(getInputs()[number].getType());
     SmallVector<DimAttr> dims;
     for (DimAttr dim : type.getDims())
       if (llvm::any_of(factors, [&](Value factor) {

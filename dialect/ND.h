@@ -52,6 +52,17 @@ enum class PartialUse : uint8_t {
   Alone,    ///< it may, if no other operand does over these axes
 };
 
+/// What an operation needs of the width of floats where a program computes in
+/// 16 bits. Values that are f32 in memory anyway (parameters, inputs,
+/// constants, positions, converted integers) fit either width.
+enum class PrecisionUse : uint8_t {
+  Product, ///< 16-bit operands, f32 sums, rounded once to a 16-bit result
+  Wide,    ///< f32: small terms add up, or the result varies too fast
+  Follow,  ///< f32 if an operand is, or if only f32 operations read the result
+  Move,    ///< moves elements: as wide as its operand
+  Keep,    ///< no float operand, or it converts: as it is written
+};
+
 /// Dimensions of the results, then those of operands that results lack, in the
 /// order in which they first occur.
 llvm::SmallVector<DimAttr> getUnionOfDims(mlir::Operation *op);

@@ -74,6 +74,13 @@ def ND_VariableRole : ND_Enum<"VariableRole", "what a variable is for", [
 def ND_VariableRoleAttr
     : EnumAttr<ND_Dialect, ND_VariableRole, "variable_role">;
 
+def ND_Precision : ND_Enum<"Precision", "in which floats a program computes", [
+  I32EnumAttrCase<"F32", 0, "f32">,
+  I32EnumAttrCase<"BF16", 1, "bf16">,
+  I32EnumAttrCase<"FP16", 2, "fp16">,
+]>;
+def ND_PrecisionAttr : EnumAttr<ND_Dialect, ND_Precision, "precision">;
+
 def ND_Phase : ND_Enum<"Phase", "part of a training step", [
   I32EnumAttrCase<"Forward", 0, "forward">,
   I32EnumAttrCase<"Backward", 1, "backward">,

@@ -1,5 +1,6 @@
 // Elementwise operations. To add one: declare it here, give its scalar form in
-// Elementwise.cpp, its gradient in Gradients.cpp.
+// Elementwise.cpp, its gradient in Gradients.cpp, its precision in
+// Precision.cpp.
 
 #ifndef MESHC_DIALECT_NDELEMENTWISE
 #define MESHC_DIALECT_NDELEMENTWISE
@@ -17,6 +18,7 @@ class ND_Elementwise<string mnemonic, string typed, string partial>
     : Op<ND_Dialect, mnemonic, [Pure,
         DeclareOpInterfaceMethods<ElementwiseOpInterface>,
         DeclareOpInterfaceMethods<PartitionOpInterface, ["getPartialUse"]>,
+        DeclareOpInterfaceMethods<PrecisionOpInterface>,
         DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let results = (outs ND_Tensor:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";

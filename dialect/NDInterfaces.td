@@ -80,6 +80,18 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   ];
 }
 
+def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
+  let cppNamespace = "::meshc::nd";
+  let description = [{
+    In which floats an operation computes where a program computes in 16 bits.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      What it needs of the width of its f32 operands and result.
+    }], "PrecisionUse", "getPrecisionUse">,
+  ];
+}
+
 def ElementwiseOpInterface : OpInterface<"ElementwiseOpInterface"> {
   let cppNamespace = "::meshc::nd";
   let description = [{

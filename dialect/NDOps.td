@@ -102,6 +102,30 @@ def ND_TrainingOp : ND_Declaration<"training"> {
   }];
 }
 
+def ND_PrecisionOp : ND_Declaration<"precision"> {
+  let summary = "In which floats the program computes what it declares as f32";
+  let description = [{
+    Parameters, state and what crosses the border stay f32 in any case; without
+    the declaration everything does. `scale` is what the loss is multiplied by
+    at the start, before it is differentiated, and `growth_steps` after how many
+    steps in a row without an overflow that doubles; both are of fp16 alone.
+
+    **Constraints**
+    - (C1) there is one precision per module.
+    - (C2) the scale is a power of two in [2^-24, 2^24], and `growth_steps` is
+      positive.
+
+    ```mlir
+    nd.precision fp16 {scale = 1024.0 : f64}
+    ```
+  }];
+  let arguments = (ins ND_PrecisionAttr:$precision,
+                       DefaultValuedAttr<F64Attr, "65536.0">:$scale,
+                       DefaultValuedAttr<I64Attr, "2000">:$growth_steps);
+  let assemblyFormat = "`` $precision attr-dict";
+  let hasVerifier = 1;
+}
+
 def ND_ProgramOp : ND_Declaration<"program",
     [Symbol, SingleBlock, NoTerminator, NoRegionArguments,
      IsolatedFromAbove]> {
@@ -170,7 +194,8 @@ def ND_WriteOp : ND_Border<"write",
 class ND_Op<string mnemonic, list<Trait> traits = [],
             list<string> partition = []>
     : Op<ND_Dialect, mnemonic, !listconcat([Pure,
-        DeclareOpInterfaceMethods<PartitionOpInterface, partition>], traits)> {
+        DeclareOpInterfaceMethods<PartitionOpInterface, partition>,
+        DeclareOpInterfaceMethods<PrecisionOpInterface>], traits)> {
   let results = (outs ND_Tensor:$result);
   let hasVerifier = 1;
 }
@@ -240,7 +265,11 @@ def ND_EinsumOp : ND_ShapeOp<"einsum", ["getPartialUse"]> {
     **Constraints**
     - (C1) a dimension has the same size wherever it appears.
     - (C2) every result dimension appears in some input.
-    - (C3) inputs and result have one element type, a float.
+    - (C3) the inputs have one element type, a float; the result has it too, or
+      f32 if it is narrower.
+
+    Products of floats narrower than f32 are added up in f32, and the sum is
+    rounded once, to the type of the result.
 
     ```mlir
     %h = nd.einsum %x, %w : (!batch_by_pixel, !pixel_by_hidden)
@@ -270,7 +299,8 @@ def ND_ReduceOp : ND_ShapeOp<"reduce", ["getPartialUse"]> {
   let hasCanonicalizeMethod = 1;
 }
 
-def ND_ArgReduceOp : Op<ND_Dialect, "arg_reduce", [Pure]> {
+def ND_ArgReduceOp : Op<ND_Dialect, "arg_reduce",
+    [Pure, DeclareOpInterfaceMethods<PrecisionOpInterface>]> {
   let summary = "Position of the largest or smallest element along a dimension";
   let description = [{
     Of equal elements the first counts; a NaN counts as the extreme. The
@@ -340,6 +370,7 @@ def ND_GatherOp : ND_ShapeOp<"gather", ["getPartialUse"]> {
 }
 
 def ND_ReshardOp : Op<ND_Dialect, "reshard", [Pure,
+    DeclareOpInterfaceMethods<PrecisionOpInterface>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "Changes the sharding of a value, not the value";
   let description = [{

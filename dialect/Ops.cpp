@@ -71,6 +71,23 @@ LogicalResult MeshOp::verify() {
   return success();
 }
 
+LogicalResult PrecisionOp::verify() {
+  auto module = (*this)->getParentOfType<ModuleOp>();
+  if (*module.getOps<PrecisionOp>().begin() != *this)
+    return emitOpError("(C1) the module has another precision");
+  double scale = getScale().convertToDouble();
+  int exponent;
+  if (!(scale >= 0x1p-24 && scale <= 0x1p24) ||
+      std::frexp(scale, &exponent) != 0.5)
+    return emitOpError("(C2) the scale is no power of two in [2^-24, 2^24], "
+                       "found ")
+           << scale;
+  if (int64_t(getGrowthSteps()) < 1)
+    return emitOpError("(C2) growth_steps must be positive, found ")
+           << int64_t(getGrowthSteps());
+  return success();
+}
+
 LogicalResult RuleOp::verify() {
   layout::Mesh mesh = getMesh(*this);
   llvm::SmallSet<StringRef, 4> used;
@@ -206,7 +223,13 @@ LogicalResult EinsumOp::verify() {
                << dim.getName() << " has size " << known->second << " and "
                << dim.getSize();
     }
-    if (type.getElementType() != getType().getElementType())
+    auto first = cast<NamedTensorType>(getInputs().front().getType());
+    if (type.getElementType() != first.getElementType())
+      return emitOpError("(C3) expected one element type, found ")
+             << first.getElementType() << " and " << type.getElementType();
+    bool isNarrow = type.getElementType().getIntOrFloatBitWidth() < 32;
+    if (type.getElementType() != getType().getElementType() &&
+        !(isNarrow && getType().getElementType().isF32()))
       return emitOpError("(C3) expected one element type, found ")
              << type.getElementType() << " and " << getType().getElementType();
   }
@@ -231,6 +254,9 @@ LogicalResult EinsumOp::canonicalize(EinsumOp op, PatternRewriter &rewriter) {
     rewriter.replaceOp(op, input);
     return success();
   }
+  Type elementType = op.getType().getElementType();
+  if (cast<NamedTensorType>(input.getType()).getElementType() != elementType)
+    input = CastOp::create(rewriter, op.getLoc(), input, elementType);
   rewriter.replaceOpWithNewOp<ReduceOp>(op, op.getType(), Reduction::Sum,
                                         input);
   return success();

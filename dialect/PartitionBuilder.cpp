@@ -287,21 +287,39 @@ Value PartitionBuilder::buildContraction(NamedTensorType result,
                        clearPadding(*this, result, rhs)};
   LoopNest nest(result, cleared);
   MLIRContext *context = builder.getContext();
-  Value init =
-      buildFilled(builder, loc, result, mesh,
-                  getIdentity(ReduceKind::Sum, result.getElementType()));
+  // 16-bit products are added up in f32 and rounded at the end.
+  Type elementType = result.getElementType();
+  Type sumType = elementType.getIntOrFloatBitWidth() < 32
+                     ? Type(builder.getF32Type())
+                     : elementType;
+  Value init = buildFilled(builder, loc, result.withElementType(sumType), mesh,
+                           getIdentity(ReduceKind::Sum, sumType));
   SmallVector<AffineMap> maps = {nest.getMap(cleared[0], context),
                                  nest.getMap(cleared[1], context),
                                  nest.getMap({init, result}, context)};
   auto op = linalg::GenericOp::create(
       builder, loc, init.getType(),
       ValueRange{cleared[0].shard, cleared[1].shard}, init, maps,
-      nest.getIteratorTypes(), [](OpBuilder &b, Location loc, ValueRange x) {
-        Value product = arith::MulFOp::create(b, loc, x[0], x[1]);
+      nest.getIteratorTypes(), [&](OpBuilder &b, Location loc, ValueRange x) {
+        auto widen = [&](Value factor) -> Value {
+          if (factor.getType() == sumType)
+            return factor;
+          return arith::ExtFOp::create(b, loc, sumType, factor);
+        };
+        Value lhs = widen(x[0]), rhs = widen(x[1]);
+        Value product = arith::MulFOp::create(b, loc, lhs, rhs);
         Value sum = arith::AddFOp::create(b, loc, x[2], product);
         linalg::YieldOp::create(b, loc, sum);
       });
-  return op.getResult(0);
+  if (sumType == elementType)
+    return op.getResult(0);
+  return buildPointwise(result,
+                        {{op.getResult(0), result.withElementType(sumType)}},
+                        [&](OpBuilder &b, Location loc, ValueRange x,
+                            GlobalIndex) -> Value {
+                          return arith::TruncFOp::create(b, loc, elementType,
+                                                         x[0]);
+                        });
 }
 
 TypedAttr PartitionBuilder::getIdentity(ReduceKind kind, Type elementType) {

@@ -206,9 +206,13 @@ Terms<Domain> moveTerms(const layout::Mesh &mesh,
     }
     Tensor<Domain> sum = first;
     if (befores.size() > 1) {
-      auto combination = getCombination<Domain>(source.partialKind, kind);
+      // Sums of 16-bit floats are rounded once.
+      auto combination =
+          getCombination<Domain>(source.partialKind, kind.unrounded());
       for (auto it = std::next(befores.begin()); it != befores.end(); ++it)
         combineInto(sum, terms.at(*it), combination);
+      for (Scalar<Domain> &element : sum.elements)
+        element = roundTo<Domain>(element, kind);
     }
     moved.emplace(after, std::move(sum));
   }

@@ -149,7 +149,7 @@ private:
     const S &seed = values.at(op.getSeed()).elements[0];
     if (isPoison<Domain>(seed))
       return op.emitOpError("has a seed without meaning");
-    ElementKind kind = getKind(op);
+    ElementKind kind = getKind(op).unrounded();
     Type type = op.getType().getElementType();
     if (kind.width < 32)
       type = Float32Type::get(op.getContext());
@@ -181,6 +181,7 @@ private:
                             call("mul", radius, call("cos", angle))));
         break;
       }
+      element = roundTo<Domain>(element, getKind(op));
     }
     return result;
   }
@@ -246,7 +247,7 @@ private:
   }
 
   FailureOr<T> compute(nd::EinsumOp op) {
-    ElementKind kind = getKind(op);
+    ElementKind kind = getKind(op).unrounded();
     auto add = findFunction<Domain>("add", kind, 2);
     auto mul = findFunction<Domain>("mul", kind, 2);
     SmallVector<nd::DimAttr> dims = nd::getUnionOfDims(op);
@@ -265,11 +266,13 @@ private:
                    S &sum = result.elements[at[0]];
                    sum = add({sum, product});
                  });
+    for (S &element : result.elements)
+      element = roundTo<Domain>(element, getKind(op));
     return result;
   }
 
   FailureOr<T> compute(nd::ReduceOp op) {
-    ElementKind kind = getKind(op);
+    ElementKind kind = getKind(op).unrounded();
     const T &input = values.at(op.getInput());
     StringRef name = op.getKind() == nd::Reduction::Max   ? "maximum"
                      : op.getKind() == nd::Reduction::Min ? "minimum"
@@ -292,6 +295,8 @@ private:
       for (S &element : result.elements)
         element = div({element, Domain::fromInteger(count)});
     }
+    for (S &element : result.elements)
+      element = roundTo<Domain>(element, getKind(op));
     return result;
   }
 

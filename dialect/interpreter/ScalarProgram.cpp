@@ -100,7 +100,7 @@ static ScalarFunction<Domain> getIntegerConversion(Operation *op,
     else if (from.width == 1)
       value = -value;
     if (to.isFloat)
-      return Domain::fromInteger(value);
+      return roundTo<Domain>(Domain::fromInteger(value), to);
     return wrapInteger(value, to.width);
   });
 }

@@ -1,5 +1,6 @@
 #include "dialect/interpreter/Scalars.h"
 
+#include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
@@ -13,6 +14,24 @@ std::optional<int64_t> F64::toInteger(double value) {
   if (!(value > -0x1p63 && value < 0x1p63))
     return std::nullopt;
   return int64_t(value);
+}
+
+double F64::round(double value, FloatFormat format) {
+  auto convert = [&](const llvm::fltSemantics &semantics) {
+    llvm::APFloat rounded(value);
+    bool losesInfo;
+    rounded.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+    return rounded.convertToDouble();
+  };
+  switch (format) {
+  case FloatFormat::Unrounded:
+    return value;
+  case FloatFormat::BF16:
+    return convert(llvm::APFloat::BFloat());
+  case FloatFormat::F16:
+    return convert(llvm::APFloat::IEEEhalf());
+  }
+  llvm_unreachable("not a format");
 }
 
 F64::Unary F64::findUnary(llvm::StringRef name) {
@@ -61,8 +80,11 @@ F64::Relation F64::findRelation(llvm::StringRef name) {
 ElementKind meshc::interpreter::getElementKind(mlir::Type elementType) {
   if (elementType.isIndex())
     return {false, 64};
+  FloatFormat format = elementType.isBF16()  ? FloatFormat::BF16
+                       : elementType.isF16() ? FloatFormat::F16
+                                             : FloatFormat::Unrounded;
   return {mlir::isa<mlir::FloatType>(elementType),
-          elementType.getIntOrFloatBitWidth()};
+          elementType.getIntOrFloatBitWidth(), format};
 }
 
 //===-- Integers ----------------------------------------------------------===//

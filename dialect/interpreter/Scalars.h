@@ -13,6 +13,7 @@
 ///   getConstant(double)         a literal of the program
 ///   fromInteger(int64_t)        exact where the domain can
 ///   toInteger(Number)           truncated toward zero, or nothing
+///   round(Number, FloatFormat)  to the nearest of that format, ties to even
 ///   findUnary, findBinary, findRelation(name)    null if there is none
 ///
 /// A domain is added by writing such a class and one line of instantiation at
@@ -53,7 +54,12 @@ template <class Domain> int64_t asInteger(const Scalar<Domain> &scalar) {
   return std::get<int64_t>(scalar);
 }
 
-/// Every float type as double: what f32 code computes, without its rounding.
+/// Which floats a domain rounds to: those whose rounding is part of what a
+/// program means. f32 and f64 are not rounded.
+enum class FloatFormat : uint8_t { Unrounded, BF16, F16 };
+
+/// f32 and f64 as double: what f32 code computes, without its rounding. 16-bit
+/// floats are rounded by each operation that has one as its result.
 struct F64 {
   using Number = double;
   using Unary = double (*)(double);
@@ -64,6 +70,7 @@ struct F64 {
   static double fromInteger(int64_t value) { return double(value); }
   /// Nothing for NaN and outside the 64-bit integers.
   static std::optional<int64_t> toInteger(double value);
+  static double round(double value, FloatFormat format);
   static Unary findUnary(llvm::StringRef name);
   static Binary findBinary(llvm::StringRef name);
   static Relation findRelation(llvm::StringRef name);
@@ -88,12 +95,20 @@ IntegerRelation findIntegerRelation(llvm::StringRef name);
 struct ElementKind {
   bool isFloat;
   unsigned width; ///< bits; index counts as 64
+  FloatFormat format = FloatFormat::Unrounded;
+
+  /// For what is computed on the way to one result and not rounded itself.
+  ElementKind unrounded() const { return {isFloat, width}; }
 };
 ElementKind getElementKind(mlir::Type elementType);
 
 template <class Domain>
 using ScalarFunction =
     std::function<Scalar<Domain>(llvm::ArrayRef<Scalar<Domain>>)>;
+
+/// `scalar` as an element of this kind can hold it.
+template <class Domain>
+Scalar<Domain> roundTo(const Scalar<Domain> &scalar, ElementKind kind);
 
 /// The function of `arity` (1 or 2) operands of this kind, strict in poison but
 /// for the absorbing operands of `and` and `or`. Empty if there is none.
@@ -125,6 +140,13 @@ ScalarFunction<Domain> makeStrict(Function function) {
 }
 
 template <class Domain>
+Scalar<Domain> roundTo(const Scalar<Domain> &scalar, ElementKind kind) {
+  if (kind.format == FloatFormat::Unrounded || isPoison<Domain>(scalar))
+    return scalar;
+  return Domain::round(asNumber<Domain>(scalar), kind.format);
+}
+
+template <class Domain>
 ScalarFunction<Domain> findFunction(llvm::StringRef name, ElementKind kind,
                                     unsigned arity) {
   using S = llvm::ArrayRef<Scalar<Domain>>;
@@ -132,15 +154,15 @@ ScalarFunction<Domain> findFunction(llvm::StringRef name, ElementKind kind,
   if (kind.isFloat && arity == 1) {
     if (auto function = Domain::findUnary(name))
       return makeStrict<Domain>([=](S x) {
-        return Scalar<Domain>(function(asNumber<Domain>(x[0])));
+        return roundTo<Domain>(function(asNumber<Domain>(x[0])), kind);
       });
     return {};
   }
   if (kind.isFloat && arity == 2) {
     if (auto function = Domain::findBinary(name))
       return makeStrict<Domain>([=](S x) {
-        return Scalar<Domain>(
-            function(asNumber<Domain>(x[0]), asNumber<Domain>(x[1])));
+        return roundTo<Domain>(
+            function(asNumber<Domain>(x[0]), asNumber<Domain>(x[1])), kind);
       });
     return {};
   }
@@ -197,10 +219,10 @@ template <class Domain>
 ScalarFunction<Domain> getConversion(ElementKind from, ElementKind to) {
   using S = llvm::ArrayRef<Scalar<Domain>>;
   if (from.isFloat && to.isFloat)
-    return [](S x) { return x[0]; };
+    return [=](S x) { return roundTo<Domain>(x[0], to); };
   if (!from.isFloat && to.isFloat)
-    return makeStrict<Domain>([](S x) {
-      return Scalar<Domain>(Domain::fromInteger(asInteger<Domain>(x[0])));
+    return makeStrict<Domain>([=](S x) {
+      return roundTo<Domain>(Domain::fromInteger(asInteger<Domain>(x[0])), to);
     });
   if (to.width == 1) {
     ScalarFunction<Domain> differs = findComparison<Domain>("ne", from);

@@ -195,9 +195,46 @@ nd.program @c2_new_dimension {
 nd.program @c3_two_element_types {
   %a = nd.input "a" : !nd.tensor<["m"=2], f32>
   %b = nd.input "b" : !nd.tensor<["m"=2], f64>
-  // expected-error @below {{'nd.einsum' op (C3) expected one element type, found 'f64' and 'f32'}}
+  // expected-error @below {{'nd.einsum' op (C3) expected one element type, found 'f32' and 'f64'}}
   %0 = nd.einsum %a, %b : (!nd.tensor<["m"=2], f32>, !nd.tensor<["m"=2], f64>) -> !nd.tensor<["m"=2], f32>
 }
+
+// -----
+
+nd.program @c3_wider_result_than_f32 {
+  %a = nd.input "a" : !nd.tensor<["m"=2], bf16>
+  // expected-error @below {{'nd.einsum' op (C3) expected one element type, found 'bf16' and 'f64'}}
+  %0 = nd.einsum %a, %a : (!nd.tensor<["m"=2], bf16>, !nd.tensor<["m"=2], bf16>) -> !nd.tensor<[], f64>
+}
+
+// -----
+
+nd.program @c3_narrower_result {
+  %a = nd.input "a" : !nd.tensor<["m"=2], f32>
+  // expected-error @below {{'nd.einsum' op (C3) expected one element type, found 'f32' and 'f16'}}
+  %0 = nd.einsum %a, %a : (!nd.tensor<["m"=2], f32>, !nd.tensor<["m"=2], f32>) -> !nd.tensor<[], f16>
+}
+
+// -----
+
+nd.precision bf16
+// expected-error @below {{'nd.precision' op (C1) the module has another precision}}
+nd.precision fp16
+
+// -----
+
+// expected-error @below {{'nd.precision' op (C2) the scale is no power of two in [2^-24, 2^24], found 1.000000e+03}}
+nd.precision fp16 {scale = 1000.0 : f64}
+
+// -----
+
+// expected-error @below {{'nd.precision' op (C2) the scale is no power of two in [2^-24, 2^24], found 3.355443e+07}}
+nd.precision fp16 {scale = 33554432.0 : f64}
+
+// -----
+
+// expected-error @below {{'nd.precision' op (C2) growth_steps must be positive, found 0}}
+nd.precision fp16 {growth_steps = 0 : i64}
 
 // -----
 

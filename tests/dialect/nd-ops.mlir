@@ -11,10 +11,12 @@
 // CHECK-NEXT: nd.dim "a" = 2
 // CHECK-NEXT: nd.rule "a" -> ["y", "x"]
 // CHECK-NEXT: nd.rule "b" -> []
+// CHECK-NEXT: nd.precision fp16 {growth_steps = 100 : i64, scale = 8.000000e+00 : f64}
 nd.mesh ["x"=2, "y"=3] device_order [5, 4, 3, 2, 1, 0]
 nd.dim "a" = 2
 nd.rule "a" -> ["y", "x"]
 nd.rule "b" -> []
+nd.precision fp16 {scale = 8.0 : f64, growth_steps = 100 : i64}
 
 // CHECK-NEXT: nd.variable parameter @w : !a = #nd.fill<1.500000e+00 : f64>
 // CHECK-NEXT: nd.variable parameter @normal : !a = #nd.random<normal, 0.000000e+00 : f64, 5.000000e-01 : f64>
