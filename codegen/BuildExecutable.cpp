@@ -121,6 +121,10 @@ static void addTraining(ModuleOp module, exec::ExecutableT &executable) {
     executable.training->steps = int64_t(training.getSteps());
     executable.training->optimizer = describeOptimizer(training);
   }
+  for (auto precision : module.getOps<nd::PrecisionOp>())
+    if (executable.training && precision.getPrecision() != nd::Precision::F32)
+      executable.training->precision =
+          nd::stringifyPrecision(precision.getPrecision()).str();
   if (!executable.training || executable.data.empty())
     return;
   for (auto &program : executable.programs)

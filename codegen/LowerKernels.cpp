@@ -1,6 +1,7 @@
 #include "codegen/LowerKernels.h"
 
 #include "codegen/MathFunctions.h"
+#include "codegen/NarrowFloats.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -31,6 +32,7 @@ static void expandMath(Operation *kernels) {
   MLIRContext *context = kernels->getContext();
   context->loadDialect<cf::ControlFlowDialect, func::FuncDialect,
                        math::MathDialect>();
+  meshc::codegen::narrowFloats(kernels);
   RewritePatternSet functions(context);
   meshc::codegen::populateMathFunctionPatterns(functions);
   populateMathPolynomialApproximationPatterns(functions, [](StringRef name) {

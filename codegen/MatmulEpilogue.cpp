@@ -64,6 +64,10 @@ static OpOperand *getOther(linalg::GenericOp op, Value value) {
   return other;
 }
 
+linalg::GenericOp codegen::getRounding(Operation *op, Value value) {
+  return getElementwise<arith::TruncFOp>(op, value);
+}
+
 Value codegen::getAddend(linalg::GenericOp op, Value value, bool isBias) {
   auto add = getElementwise<arith::AddFOp>(op, value);
   OpOperand *other = add ? getOther(add, value) : nullptr;

@@ -15,6 +15,10 @@ bool isZeroFilled(mlir::Value tensor);
 mlir::Value getAddend(mlir::linalg::GenericOp op, mlir::Value value,
                       bool isBias);
 
+/// `op` if it rounds `value` to a narrower float and does nothing else; null if
+/// not.
+mlir::linalg::GenericOp getRounding(mlir::Operation *op, mlir::Value value);
+
 /// The operations, in order, that compute the exact gelu of `x`,
 /// 0.5 x (1 + erf(x / sqrt(2))), from `x`, if they are all that uses it; empty
 /// if not.

@@ -25,6 +25,8 @@ private:
   void addMatmul(linalg::GenericOp contraction);
   void addKernel(Operation *op);
   bool isNeededInMemory(Value value) const;
+  linalg::GenericOp absorbRounding(FusionGraph::Node &node,
+                                   linalg::GenericOp last);
   linalg::GenericOp absorbAddition(FusionGraph::Node &node,
                                    linalg::GenericOp last);
   linalg::GenericOp absorbActivation(FusionGraph::Node &node,
@@ -64,6 +66,17 @@ bool GraphBuilder::isNeededInMemory(Value value) const {
 }
 
 //===-- Matmuls -----------------------------------------------------------===//
+
+/// Takes the rounding of the matmul's result to 16 bits into the library call.
+/// Several calls that add up would each round. Returns the rounding; null if
+/// there is none.
+linalg::GenericOp GraphBuilder::absorbRounding(FusionGraph::Node &node,
+                                               linalg::GenericOp last) {
+  Value result = last->getResult(0);
+  if (!result.hasOneUse() || node.addend || !getMatmulForm(last).outerK.empty())
+    return {};
+  return getRounding(*result.user_begin(), result);
+}
 
 /// Takes an addition to the matmul's result into the library call: of a bias
 /// along the last dimension, or of a tensor that is not needed afterwards and
@@ -129,6 +142,11 @@ void GraphBuilder::addMatmul(linalg::GenericOp contraction) {
       node.reads.push_back(init);
   }
   linalg::GenericOp last = contraction;
+  if (linalg::GenericOp rounding = absorbRounding(node, last)) {
+    absorbed.insert(rounding);
+    node.ops.push_back(rounding);
+    last = rounding;
+  }
   while (linalg::GenericOp addition = absorbAddition(node, last)) {
     absorbed.insert(addition);
     node.ops.push_back(addition);

@@ -109,17 +109,26 @@ Value codegen::getTerm(linalg::GenericOp op, Operation *combiner) {
 bool codegen::isContraction(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
   if (!generic || generic.getNumDpsInputs() != 2 ||
-      generic.getNumDpsInits() != 1 || generic.getNumReductionLoops() == 0 ||
-      generic.getBody()->getOperations().size() != 3)
+      generic.getNumDpsInits() != 1 || generic.getNumReductionLoops() == 0)
+    return false;
+  auto widenings = generic.getBody()->getOps<arith::ExtFOp>();
+  if (generic.getBody()->getOperations().size() !=
+      3 + size_t(llvm::range_size(widenings)))
     return false;
   Operation *combiner = getCombiner(generic);
   if (!isa_and_present<arith::AddFOp>(combiner))
     return false;
   auto product = getTerm(generic, combiner).getDefiningOp<arith::MulFOp>();
   auto inputs = generic.getRegionInputArgs();
-  return product && llvm::is_contained(inputs, product.getLhs()) &&
-         llvm::is_contained(inputs, product.getRhs()) &&
-         product.getLhs() != product.getRhs();
+  auto getFactor = [](Value value) {
+    auto widening = value.getDefiningOp<arith::ExtFOp>();
+    return widening ? widening.getIn() : value;
+  };
+  if (!product || inputs[0].getType() != inputs[1].getType())
+    return false;
+  Value lhs = getFactor(product.getLhs()), rhs = getFactor(product.getRhs());
+  return llvm::is_contained(inputs, lhs) && llvm::is_contained(inputs, rhs) &&
+         lhs != rhs;
 }
 
 bool codegen::isLibraryMatmul(Operation *op) {

@@ -42,10 +42,11 @@ mlir::Operation *getCombiner(mlir::linalg::GenericOp op);
 /// What `combiner` combines with the accumulator.
 mlir::Value getTerm(mlir::linalg::GenericOp op, mlir::Operation *combiner);
 
-/// Sum of products of two tensors, nothing else in the body.
+/// Sum of products of two tensors of one element type, nothing else in the body
+/// but the widening of factors to the type of the sum.
 bool isContraction(mlir::Operation *op);
-/// Whether a library call is better than a generated loop: an f32 contraction
-/// that uses each element of both operands more than once.
+/// Whether a library call is better than a generated loop: a contraction with
+/// f32 sums that uses each element of both operands more than once.
 bool isLibraryMatmul(mlir::Operation *op);
 
 /// Work of one iteration, in units of one addition; transcendental functions

@@ -4,6 +4,7 @@
 #include "codegen/GpuImages.h"
 #include "codegen/KernelTarget.h"
 #include "dialect/interpreter/SPMDInterpreter.h"
+#include "tests/runtime/StoredHalf.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -209,6 +210,10 @@ static void withElementType(Type type, char *data, Visit visit) {
     visit(reinterpret_cast<float *>(data));
   else if (type.isF64())
     visit(reinterpret_cast<double *>(data));
+  else if (type.isBF16())
+    visit(reinterpret_cast<runtime::test::StoredBF16 *>(data));
+  else if (type.isF16())
+    visit(reinterpret_cast<runtime::test::StoredF16 *>(data));
   else if (type.isInteger(32))
     visit(reinterpret_cast<int32_t *>(data));
   else if (type.isInteger(64))
@@ -236,11 +241,11 @@ static F64Tensor readBlock(RankedTensorType type, char *data) {
   F64Tensor tensor(type.getShape());
   withElementType(type.getElementType(), data, [&](auto *elements) {
     for (Element &element : tensor.elements) {
-      if constexpr (std::is_floating_point_v<
+      if constexpr (std::is_integral_v<
                         std::remove_pointer_t<decltype(elements)>>)
-        element = double(*elements++);
-      else
         element = int64_t(*elements++);
+      else
+        element = double(*elements++);
     }
   });
   return tensor;
@@ -340,28 +345,39 @@ void KernelRunner::runMatmul(const Step &step) {
     return walked;
   };
   std::vector<double> sums(size_t(type.getNumElements()), 0.0);
-  auto data = [&](Value value) {
-    return reinterpret_cast<const float *>(blocks.at(value).data);
+  auto read = [&](Value value) {
+    std::vector<double> numbers;
+    F64Tensor tensor = readBlock(cast<RankedTensorType>(value.getType()),
+                                 blocks.at(value).data);
+    for (const Element &element : tensor.elements)
+      numbers.push_back(std::get<double>(element));
+    return numbers;
   };
   Value a = contraction.getDpsInputs()[0], b = contraction.getDpsInputs()[1];
+  std::vector<double> lhs = read(a), rhs = read(b), addend, bias;
+  if (step.addend)
+    addend = read(step.addend);
+  if (step.bias)
+    bias = read(step.bias);
   interpreter::forEachPoint(
       contraction.getStaticLoopRanges(),
       {walk(a, maps[0]), walk(b, maps[1]), walk(result, maps[2])},
       [&](ArrayRef<int64_t>, ArrayRef<int64_t> at) {
-        sums[size_t(at[2])] += double(data(a)[at[0]]) * double(data(b)[at[1]]);
+        sums[size_t(at[2])] += lhs[size_t(at[0])] * rhs[size_t(at[1])];
       });
   int64_t last = type.getRank() == 0 ? 1 : type.getShape().back();
   for (int64_t i = 0; i < type.getNumElements(); ++i) {
     if (step.addend)
-      sums[size_t(i)] += data(step.addend)[i];
+      sums[size_t(i)] += addend[size_t(i)];
     if (step.bias)
-      sums[size_t(i)] += data(step.bias)[i % last];
+      sums[size_t(i)] += bias[size_t(i % last)];
     if (step.activation == codegen::MatmulActivation::GeluErf)
       sums[size_t(i)] *= 0.5 * (1 + std::erf(sums[size_t(i)] * M_SQRT1_2));
   }
-  auto *out = reinterpret_cast<float *>(blocks.at(result).data);
+  F64Tensor rounded(type.getShape());
   for (size_t i = 0; i < sums.size(); ++i)
-    out[i] = float(sums[i]);
+    rounded.elements[i] = sums[i];
+  writeBlock(rounded, type, blocks.at(result).data);
 }
 
 void KernelRunner::run(F64State &state, std::vector<int64_t> coordinates) {
@@ -407,7 +423,9 @@ static void fillInputs(spmd::ProgramOp program, F64State &state,
     entry->second = F64Tensor(type.getShape());
     for (Element &element : entry->second.elements) {
       if (isa<FloatType>(type.getElementType()))
-        element = double(normal(random));
+        element = interpreter::roundTo<interpreter::F64>(
+            double(normal(random)),
+            interpreter::getElementKind(type.getElementType()));
       else
         element =
             int64_t(random() % (type.getElementType().isInteger(1) ? 2 : 3));
