@@ -1,4 +1,5 @@
 #include "dialect/Locations.h"
+#include "passes/LossScale.h"
 #include "passes/OptimizerBuilder.h"
 #include "passes/Passes.h"
 #include "passes/ReverseSweep.h"
@@ -22,8 +23,10 @@ static LogicalResult appendUpdates(ProgramOp program, TrainingOp training) {
   for (Source &source : findSources(program))
     if (source.isParameter)
       parameters.push_back(std::move(source));
+  std::optional<LossScale> lossScale = LossScale::create(program);
   FailureOr<SmallVector<Value>> gradients =
-      appendGradients(program, *minimized, parameters);
+      appendGradients(program, *minimized, parameters,
+                      lossScale ? lossScale->getScale() : Value());
   if (failed(gradients))
     return failure();
   FailureOr<OptimizerBuilder> optimizer =
@@ -32,10 +35,13 @@ static LogicalResult appendUpdates(ProgramOp program, TrainingOp training) {
     return failure();
 
   auto module = program->getParentOfType<ModuleOp>();
+  SmallVector<Value> scaled;
   for (auto [parameter, gradient] : llvm::zip_equal(parameters, *gradients)) {
     if (gradient) {
+      scaled.push_back(gradient);
       optimizer->update(module.lookupSymbol<VariableOp>(parameter.name),
-                        parameter.reads.front(), gradient);
+                        parameter.reads.front(),
+                        lossScale ? lossScale->unscale(gradient) : gradient);
       continue;
     }
     // Every optimizer leaves a parameter alone whose gradient is always 0.
@@ -43,6 +49,8 @@ static LogicalResult appendUpdates(ProgramOp program, TrainingOp training) {
         << "parameter \"" << parameter.name << "\" does not influence \""
         << training.getMinimize() << "\": it stays as it starts";
   }
+  if (lossScale)
+    lossScale->guard(scaled);
   return success();
 }
 

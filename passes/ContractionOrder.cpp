@@ -71,7 +71,8 @@ NamedTensorType TreeSearch::getProductType(unsigned subset) const {
         dims.push_back(dim);
     }
   }
-  return NamedTensorType::get(dims, needed.getElementType());
+  // A product on the way is an operand again, whatever the result's type.
+  return NamedTensorType::get(dims, factors.front().type.getElementType());
 }
 
 double TreeSearch::getCost(const Tree &lhs, const Tree &rhs,
@@ -147,7 +148,7 @@ meshc::orderContractions(ArrayRef<NamedTensorType> inputs,
                  return other.type.hasDim(dim.getName());
                })))
             dims.push_back(dim);
-      needed = NamedTensorType::get(dims, result.getElementType());
+      needed = NamedTensorType::get(dims, inputs.front().getElementType());
     }
     Factor product = TreeSearch(searched, needed).run(steps, next);
     SmallVector<Factor> remaining{product};

@@ -79,6 +79,37 @@ struct DecomposeMean : OpRewritePattern<ReduceOp> {
   }
 };
 
+/// Whether elements of `type` are added up in f32 and rounded afterwards.
+static bool isSummedWider(NamedTensorType type) {
+  auto element = dyn_cast<FloatType>(type.getElementType());
+  return element && element.getWidth() < 32;
+}
+
+static Value widen(PatternRewriter &rewriter, Location loc, Value value) {
+  if (!isSummedWider(getType(value)))
+    return value;
+  return CastOp::create(rewriter, loc, value, rewriter.getF32Type());
+}
+
+/// sum(x) of 16-bit floats -> x as f32, summed, rounded
+struct WidenSum : OpRewritePattern<ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ReduceOp op,
+                                PatternRewriter &rewriter) const override {
+    // Without a dimension to sum it only stores in another order.
+    if (op.getKind() != Reduction::Sum || !isSummedWider(op.getType()) ||
+        op.getType().getRank() == op.getInput().getType().getRank())
+      return rewriter.notifyMatchFailure(op, "is no sum of 16-bit floats");
+    Value sum = ReduceOp::create(
+        rewriter, op.getLoc(),
+        op.getType().withElementType(rewriter.getF32Type()), Reduction::Sum,
+        widen(rewriter, op.getLoc(), op.getInput()));
+    rewriter.replaceOpWithNewOp<CastOp>(op, op.getType(), sum);
+    return success();
+  }
+};
+
 /// Sums an input over the dimensions that nothing else has.
 struct SumLoneDims : OpRewritePattern<EinsumOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -155,15 +186,30 @@ struct DecomposeProduct : OpRewritePattern<EinsumOp> {
     };
     if (contracts && !isWithin(lhs, rhs) && !isWithin(rhs, lhs))
       return rewriter.notifyMatchFailure(op, "is a matrix product");
-    if (!contracts) {
+    Location loc = op.getLoc();
+    if (!contracts && getType(lhs).getElementType() ==
+                          op.getType().getElementType()) {
       rewriter.replaceOpWithNewOp<MulOp>(op, op.getType(), lhs, rhs);
       return success();
     }
     if (isWithin(lhs, rhs)) // the order of storage of the larger one
       std::swap(lhs, rhs);
-    Value product = MulOp::create(rewriter, op.getLoc(), lhs, rhs);
-    rewriter.replaceOpWithNewOp<ReduceOp>(op, op.getType(), Reduction::Sum,
-                                          product);
+    NamedTensorType sumType = op.getType();
+    if (isSummedWider(sumType))
+      sumType = sumType.withElementType(rewriter.getF32Type());
+    lhs = widen(rewriter, loc, lhs);
+    rhs = widen(rewriter, loc, rhs);
+    Value result;
+    if (contracts) {
+      Value product = MulOp::create(rewriter, loc, lhs, rhs);
+      result =
+          ReduceOp::create(rewriter, loc, sumType, Reduction::Sum, product);
+    } else {
+      result = MulOp::create(rewriter, loc, sumType, lhs, rhs);
+    }
+    if (sumType != op.getType())
+      result = CastOp::create(rewriter, loc, op.getType(), result);
+    rewriter.replaceOp(op, result);
     return success();
   }
 };
@@ -174,7 +220,7 @@ struct Decompose : meshc::impl::DecomposeBase<Decompose> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<DecomposeArgReduce, DecomposeManyInputs, DecomposeMean,
-                 SumLoneDims>(&getContext());
+                 SumLoneDims, WidenSum>(&getContext());
     // Last, so that what can be summed before the product is.
     patterns.add<DecomposeProduct>(&getContext(), /*benefit=*/0);
     EinsumOp::getCanonicalizationPatterns(patterns, &getContext());

@@ -1,5 +1,6 @@
 #include "dialect/Locations.h"
 #include "layout/LayoutRules.h"
+#include "passes/LossScale.h"
 #include "passes/Passes.h"
 #include "passes/ReverseSweep.h"
 
@@ -88,10 +89,15 @@ struct Differentiate : meshc::impl::DifferentiateBase<Differentiate> {
         choose(findSources(program), wanted, loc);
     if (failed(sources))
       return failure();
+    std::optional<LossScale> lossScale = LossScale::create(program);
     FailureOr<SmallVector<Value>> gradients =
-        appendGradients(program, *value, *sources);
+        appendGradients(program, *value, *sources,
+                        lossScale ? lossScale->getScale() : Value());
     if (failed(gradients))
       return failure();
+    if (lossScale)
+      for (Value &gradient : *gradients)
+        gradient = lossScale->unscale(gradient);
 
     builder.setInsertionPointToEnd(&program.getBody().front());
     for (auto [source, gradient] : llvm::zip_equal(*sources, *gradients)) {

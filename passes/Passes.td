@@ -40,6 +40,61 @@ def CheckLayout : Pass<"nd-check-layout", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshc::nd::NDDialect"];
 }
 
+def LowerPrecision : Pass<"nd-lower-precision", "::mlir::ModuleOp"> {
+  let summary = "Computes in 16 bits what may be";
+  let description = [{
+    Where the module declares nd.precision bf16 or fp16, values of @forward that
+    were declared as f32 become bf16 or f16. Parameters, inputs and outputs stay
+    f32; so do integers and f64. What each operation needs it says itself
+    (PrecisionOpInterface; dialect/Precision.cpp has the table):
+
+    - products (einsum) take 16-bit operands, add up in f32 and round once;
+    - sums, exponentials, logarithms, quotients, roots and sigmoids compute in
+      f32, and everything that reads them elementwise does: norms, softmax and
+      losses are f32 between their 16-bit inputs and what narrows them;
+    - other elementwise operations are 16-bit, unless only f32 operations read
+      the result, or a constant beside it has no 16-bit form;
+    - what moves elements moves them as they are.
+
+    A variable, input, constant, position or converted integer fits either width
+    and is converted for each operation that needs it in 16 bits. Every operation
+    with a 16-bit result rounds it: results do not depend on what is fused.
+
+    Needs:  @forward as the user wrote it.
+    Leaves: @forward with conversions; what is not f32 untouched.
+
+    Before:
+    ```mlir
+    nd.precision bf16
+    nd.variable parameter @w : !nd.tensor<["in"=3, "out"=2], f32> = #nd.fill<1.0>
+    nd.program @forward {
+      %x = nd.input "x" : !nd.tensor<["in"=3], f32>
+      %w = nd.read @w : !nd.tensor<["in"=3, "out"=2], f32>
+      %y = nd.einsum %x, %w : (!nd.tensor<["in"=3], f32>,
+          !nd.tensor<["in"=3, "out"=2], f32>) -> !nd.tensor<["out"=2], f32>
+      %e = nd.exp %y : (!nd.tensor<["out"=2], f32>) -> !nd.tensor<["out"=2], f32>
+      nd.output "e", %e : !nd.tensor<["out"=2], f32>
+    }
+    ```
+    After:
+    ```mlir
+    nd.precision bf16
+    nd.variable parameter @w : !in_by_out = #nd.fill<1.0>
+    nd.program @forward {
+      %x = nd.input "x" : !in
+      %w = nd.read @w : !in_by_out
+      %x16 = nd.cast %x : (!in) -> !in_bf16
+      %w16 = nd.cast %w : (!in_by_out) -> !in_by_out_bf16
+      %y = nd.einsum %x16, %w16 : (!in_bf16, !in_by_out_bf16) -> !out_bf16
+      %y32 = nd.cast %y : (!out_bf16) -> !out
+      %e = nd.exp %y32 : (!out) -> !out
+      nd.output "e", %e : !out
+    }
+    ```
+  }];
+  let dependentDialects = ["::meshc::nd::NDDialect"];
+}
+
 def Differentiate : Pass<"nd-differentiate", "::mlir::ModuleOp"> {
   let summary = "Makes the program that computes outputs and gradients";
   let description = [{

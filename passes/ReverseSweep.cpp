@@ -74,14 +74,21 @@ class ReverseSweep {
 public:
   ReverseSweep(ProgramOp program, ArrayRef<Source> sources);
 
-  LogicalResult run(Value output);
+  LogicalResult run(Value output, Value scale);
   Value getGradient(const Source &source);
+  /// `gradient` with the sums that lead to it alone computed in its own type
+  /// where they were rounded to 16 bits before.
+  Value widen(Value gradient);
   /// Erases what operations built for operands that need no gradient.
   void eraseUnused(ArrayRef<Value> kept);
 
 private:
   LogicalResult passOn(Operation *op);
   void accumulate(Value value, Value contribution, Location loc);
+  bool isBackward(Operation *op) const {
+    return op && forward.back()->isBeforeInBlock(op);
+  }
+  Value widenCast(CastOp cast, Value value);
 
   /// `gradient` summed over the dimensions that broadcasting added to `type`.
   Value fit(Value gradient, NamedTensorType type, Location loc);
@@ -132,12 +139,14 @@ LogicalResult ReverseSweep::passOn(Operation *op) {
   return success();
 }
 
-LogicalResult ReverseSweep::run(Value output) {
+LogicalResult ReverseSweep::run(Value output, Value scale) {
   Location loc = withPhase(output.getLoc(), Phase::Backward);
   StringRef name = getValueName(loc);
   if (!name.empty())
     loc = withName(loc, "gradient of " + name);
-  if (active.contains(output)) {
+  if (active.contains(output) && scale) {
+    gradients[output] = scale;
+  } else if (active.contains(output)) {
     auto type = cast<NamedTensorType>(output.getType()).withoutSharding();
     gradients[output] = ConstantOp::create(
         builder, loc, type, FloatAttr::get(type.getElementType(), 1));
@@ -163,6 +172,49 @@ Value ReverseSweep::getGradient(const Source &source) {
   return sum;
 }
 
+/// `value`, of 16-bit elements, as `cast` would widen it.
+Value ReverseSweep::widenCast(CastOp cast, Value value) {
+  Location loc = cast.getLoc();
+  NamedTensorType type = mlir::cast<NamedTensorType>(value.getType())
+                             .withElementType(
+                                 cast.getType().getElementType());
+  Operation *op = value.getDefiningOp();
+  if (isBackward(op) && value.hasOneUse()) {
+    if (auto einsum = dyn_cast<EinsumOp>(op))
+      return EinsumOp::create(builder, loc, type, einsum.getInputs());
+    if (auto add = dyn_cast<AddOp>(op)) {
+      Value lhs = widenCast(cast, add.getLhs());
+      Value rhs = widenCast(cast, add.getRhs());
+      return AddOp::create(builder, loc, type, lhs, rhs);
+    }
+    auto reduce = dyn_cast<ReduceOp>(op);
+    if (reduce && reduce.getKind() == Reduction::Sum)
+      return ReduceOp::create(builder, loc, type, Reduction::Sum,
+                              widenCast(cast, reduce.getInput()));
+  }
+  return CastOp::create(builder, loc, type, value);
+}
+
+Value ReverseSweep::widen(Value gradient) {
+  Operation *op = gradient.getDefiningOp();
+  if (!isBackward(op))
+    return gradient;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(op);
+  if (auto cast = dyn_cast<CastOp>(op)) {
+    Type from = cast.getInput().getType().getElementType();
+    if (!isa<FloatType>(from) || from.getIntOrFloatBitWidth() >= 32)
+      return gradient;
+    return widenCast(cast, cast.getInput());
+  }
+  // What several uses of a source bring.
+  if (auto add = dyn_cast<AddOp>(op)) {
+    add.getLhsMutable().assign(widen(add.getLhs()));
+    add.getRhsMutable().assign(widen(add.getRhs()));
+  }
+  return gradient;
+}
+
 void ReverseSweep::eraseUnused(ArrayRef<Value> kept) {
   llvm::SmallPtrSet<Operation *, 16> keptOps;
   for (Value value : kept)
@@ -179,13 +231,19 @@ void ReverseSweep::eraseUnused(ArrayRef<Value> kept) {
 
 FailureOr<SmallVector<Value>> meshc::appendGradients(ProgramOp program,
                                                      Value output,
-                                                     ArrayRef<Source> sources) {
+                                                     ArrayRef<Source> sources,
+                                                     Value scale) {
   ReverseSweep sweep(program, sources);
-  if (failed(sweep.run(output)))
+  if (failed(sweep.run(output, scale)))
     return failure();
   SmallVector<Value> gradients;
   for (const Source &source : sources)
     gradients.push_back(sweep.getGradient(source));
+  // Only when all of them stand is it known what else reads a sum.
+  sweep.eraseUnused(gradients);
+  for (Value &gradient : gradients)
+    if (gradient)
+      gradient = sweep.widen(gradient);
   sweep.eraseUnused(gradients);
   return gradients;
 }

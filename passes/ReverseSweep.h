@@ -31,12 +31,17 @@ findMinimized(nd::ProgramOp program, llvm::StringRef name, mlir::Location loc);
 /// result on to its operands (Griewank, Walther: Evaluating Derivatives, 2nd
 /// ed., 3.2). Operations between no source and the output are skipped.
 ///
-/// A gradient has the dimensions of its source, in any order. It is null where
+/// A gradient has the dimensions of its source, in any order, and its element
+/// type: where 16-bit copies of a source were used, what they bring is computed
+/// as wide as the source and rounded nowhere on the way. It is null where
 /// the source does not influence the output. Fails, with an error at the
 /// operation, if one on the way has no gradient.
+///
+/// `scale`, a scalar value of `program` of the output's type, is the gradient
+/// of the output itself; 1 if there is none.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 appendGradients(nd::ProgramOp program, mlir::Value output,
-                llvm::ArrayRef<Source> sources);
+                llvm::ArrayRef<Source> sources, mlir::Value scale = {});
 
 } // namespace meshc
 

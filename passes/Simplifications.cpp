@@ -189,7 +189,8 @@ struct EinsumOfRepeated : OpRewritePattern<EinsumOp> {
         times *= double(dim.getSize());
     if (times != 1)
       inputs.push_back(makeConstant(rewriter, op.getLoc(),
-                                    op.getType().getElementType(), times));
+                                    getType(inputs.front()).getElementType(),
+                                    times));
     Value result = EinsumOp::create(rewriter, op.getLoc(),
                                     keepDims(op.getType(), inputs), inputs);
     rewriter.replaceOp(
@@ -216,7 +217,11 @@ struct EinsumOfScalar : OpRewritePattern<EinsumOp> {
     others.append(llvm::count(op.getInputs(), *scalar) - 1, *scalar);
     Value product =
         EinsumOp::create(rewriter, op.getLoc(), op.getType(), others);
-    rewriter.replaceOpWithNewOp<MulOp>(op, op.getType(), product, *scalar);
+    Value factor = *scalar;
+    Type elementType = op.getType().getElementType();
+    if (getType(factor).getElementType() != elementType)
+      factor = CastOp::create(rewriter, op.getLoc(), factor, elementType);
+    rewriter.replaceOpWithNewOp<MulOp>(op, op.getType(), product, factor);
     return success();
   }
 };

@@ -1,0 +1,212 @@
+#include "dialect/Locations.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+namespace meshc {
+#define GEN_PASS_DEF_LOWERPRECISION
+#include "passes/Passes.h.inc"
+} // namespace meshc
+
+static NamedTensorType getType(Value value) {
+  return cast<NamedTensorType>(value.getType());
+}
+
+/// `value` as `type` rounds it; nothing if a finite number becomes infinite or
+/// one that is not 0 becomes 0.
+static std::optional<APFloat> roundTo(APFloat value, FloatType type) {
+  bool wasFinite = value.isFinite(), wasZero = value.isZero();
+  bool losesInfo;
+  value.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                &losesInfo);
+  if (value.isFinite() != wasFinite || value.isZero() != wasZero)
+    return std::nullopt;
+  return value;
+}
+
+/// What `op` says of its precision; nothing at the border of the program.
+static std::optional<PrecisionUse> getUse(Operation *op) {
+  auto told = dyn_cast<PrecisionOpInterface>(op);
+  return told ? std::optional(told.getPrecisionUse()) : std::nullopt;
+}
+
+namespace {
+/// Decides for every operation of a program and then rewrites it.
+class Lowering {
+public:
+  Lowering(ProgramOp program, FloatType narrow)
+      : block(program.getBody().front()), narrow(narrow),
+        wide(Float32Type::get(program.getContext())) {}
+
+  /// Returns whether anything computes in 16 bits afterwards.
+  bool run() {
+    findFlexible();
+    findWide();
+    for (Operation &op : llvm::make_early_inc_range(block))
+      rewrite(&op);
+    return llvm::any_of(block, [&](Operation &op) {
+      return getUse(&op) && op.getNumResults() == 1 &&
+             getType(op.getResult(0)).getElementType() == narrow;
+    });
+  }
+
+private:
+  void findFlexible();
+  void findWide();
+  bool isWideByOperands(Operation *op) const;
+  void rewrite(Operation *op);
+  void setWidth(Operation *op, FloatType type);
+  /// `value` as `type`, for `user`.
+  Value convert(Value value, FloatType type, Operation *user);
+
+  /// What the program declares as f32.
+  bool isFloat(Value value) const { return floats.contains(value); }
+
+  Block &block;
+  FloatType narrow, wide;
+  llvm::DenseSet<Value> floats;
+  /// Floats that are f32 in memory and fit either width.
+  llvm::DenseSet<Value> flexible;
+  /// Operations that compute in f32.
+  llvm::DenseSet<Operation *> wideOps;
+};
+} // namespace
+
+void Lowering::findFlexible() {
+  for (Operation &op : block)
+    for (Value result : op.getResults()) {
+      if (getType(result).getElementType() != wide)
+        continue;
+      floats.insert(result);
+      std::optional<PrecisionUse> use = getUse(&op);
+      bool isMoved = use == PrecisionUse::Move;
+      if (!use || use == PrecisionUse::Keep ||
+          (isMoved && flexible.contains(op.getOperand(0))))
+        flexible.insert(result);
+    }
+}
+
+bool Lowering::isWideByOperands(Operation *op) const {
+  return llvm::any_of(op->getOperands(), [&](Value operand) {
+    if (!isFloat(operand))
+      return false;
+    auto constant = operand.getDefiningOp<ConstantOp>();
+    if (constant)
+      return !roundTo(cast<FloatAttr>(constant.getValue()).getValue(), narrow);
+    return wideOps.contains(operand.getDefiningOp());
+  });
+}
+
+void Lowering::findWide() {
+  for (Operation &op : block) {
+    std::optional<PrecisionUse> use = getUse(&op);
+    bool isWide = use == PrecisionUse::Wide;
+    if (use == PrecisionUse::Follow || use == PrecisionUse::Move)
+      isWide = isWideByOperands(&op);
+    if (isWide)
+      wideOps.insert(&op);
+  }
+  // One operation deep: otherwise a sum that only f32 operations read at its
+  // very end would be f32 all along.
+  SmallVector<Operation *> wanted;
+  for (Operation &op : block)
+    if (getUse(&op) == PrecisionUse::Follow && !wideOps.contains(&op) &&
+        !op.use_empty() && llvm::all_of(op.getUsers(), [&](Operation *user) {
+          return isa<OutputOp>(user) ||
+                 (wideOps.contains(user) && getUse(user) != PrecisionUse::Move);
+        }))
+      wanted.push_back(&op);
+  wideOps.insert_range(wanted);
+}
+
+Value Lowering::convert(Value value, FloatType type, Operation *user) {
+  if (getType(value).getElementType() == type)
+    return value;
+  OpBuilder builder(user);
+  NamedTensorType converted = getType(value).withElementType(type);
+  if (auto constant = value.getDefiningOp<ConstantOp>()) {
+    APFloat number = cast<FloatAttr>(constant.getValue()).getValue();
+    return ConstantOp::create(builder, constant.getLoc(), converted,
+                              FloatAttr::get(type, *roundTo(number, type)));
+  }
+  // A variable or input in 16 bits is a value of its own in the plan.
+  StringRef name = getValueName(value.getLoc());
+  Location loc = user->getLoc();
+  if (isa<ReadOp, InputOp>(value.getDefiningOp()) && !name.empty()) {
+    std::string format = type.isBF16() ? "bf16" : "f16";
+    loc = withName(value.getLoc(), name + " as " + format);
+  } else if (StringRef inside = getValueName(loc); !inside.empty()) {
+    loc = withNameInside(loc, inside);
+  }
+  // One conversion for each use, so that what gradients bring through them is
+  // added in the wider type; equal ones become one after differentiation.
+  return CastOp::create(builder, loc, converted, value);
+}
+
+void Lowering::setWidth(Operation *op, FloatType type) {
+  for (OpOperand &operand : op->getOpOperands())
+    if (isFloat(operand.get()))
+      operand.set(convert(operand.get(), type, op));
+  for (Value result : op->getResults())
+    if (isFloat(result))
+      result.setType(getType(result).withElementType(type));
+}
+
+void Lowering::rewrite(Operation *op) {
+  if (auto output = dyn_cast<OutputOp>(op)) {
+    if (isFloat(output.getValue()))
+      output.getValueMutable().assign(convert(output.getValue(), wide, op));
+    return;
+  }
+  std::optional<PrecisionUse> use = getUse(op);
+  if (!use)
+    return;
+  switch (*use) {
+  case PrecisionUse::Product:
+    return setWidth(op, narrow);
+  case PrecisionUse::Wide:
+  case PrecisionUse::Follow:
+    return setWidth(op, wideOps.contains(op) ? wide : narrow);
+  case PrecisionUse::Move:
+    if (isFloat(op->getResult(0)))
+      op->getResult(0).setType(
+          getType(op->getResult(0))
+              .withElementType(getType(op->getOperand(0)).getElementType()));
+    return;
+  case PrecisionUse::Keep:
+    return;
+  }
+  llvm_unreachable("not a use of precision");
+}
+
+namespace {
+struct LowerPrecision : meshc::impl::LowerPrecisionBase<LowerPrecision> {
+  using LowerPrecisionBase::LowerPrecisionBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto precisions = module.getOps<PrecisionOp>();
+    if (precisions.empty() ||
+        (*precisions.begin()).getPrecision() == Precision::F32)
+      return markAllAnalysesPreserved();
+    auto forward = module.lookupSymbol<ProgramOp>("forward");
+    if (!forward) {
+      module.emitError() << "there is no program @forward to compute in 16 bits";
+      return signalPassFailure();
+    }
+    FloatType narrow = BFloat16Type::get(&getContext());
+    if ((*precisions.begin()).getPrecision() == Precision::FP16)
+      narrow = Float16Type::get(&getContext());
+    if (!Lowering(forward, narrow).run()) {
+      PrecisionOp precision = *precisions.begin();
+      precision.emitError()
+          << "precision \"" << stringifyPrecision(precision.getPrecision())
+          << "\" changes nothing: the program computes nothing in f32 that "
+             "could be narrower";
+      return signalPassFailure();
+    }
+  }
+};
+} // namespace
