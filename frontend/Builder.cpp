@@ -5,6 +5,7 @@
 #include "passes/Optimizers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -310,6 +311,40 @@ void Builder::training(TrainingSpec training, const Where &where) {
   state->trainingWhere = where;
 }
 
+void Builder::precision(const PrecisionSpec &precision, const Where &where) {
+  std::optional<nd::Precision> known =
+      nd::symbolizePrecision(precision.name);
+  if (!known) {
+    // Of names as near, the first is suggested: f16 means fp16.
+    static const std::string names[] = {"fp16", "bf16", "f32"};
+    BuildError &error =
+        state->fail(Code::UnknownPrecision, where,
+                    fmt::format("programs do not compute in \"{}\"; expected "
+                                "f32, bf16 or fp16",
+                                precision.name));
+    error.suggestion = layout::findNearest(precision.name, names);
+    return;
+  }
+  int exponent;
+  if (!(precision.scale >= 0x1p-24 && precision.scale <= 0x1p24) ||
+      std::frexp(precision.scale, &exponent) != 0.5) {
+    state->fail(Code::InvalidSetting, where,
+                fmt::format("the loss scale is a power of two from 2^-24 to "
+                            "2^24, found {}",
+                            precision.scale));
+    return;
+  }
+  if (precision.growthSteps < 1) {
+    state->fail(Code::InvalidSetting, where,
+                fmt::format("\"growth_steps\" is a positive integer, found {}",
+                            precision.growthSteps));
+    return;
+  }
+  nd::PrecisionOp::create(state->declarations, state->getLocation(where),
+                          *known, llvm::APFloat(precision.scale),
+                          uint64_t(precision.growthSteps));
+}
+
 //===----------------------------------------------------------------------===//
 // Border of the program
 //===----------------------------------------------------------------------===//
@@ -349,7 +384,7 @@ static bool isReserved(std::string_view name) {
   for (const Optimizer &optimizer : getOptimizers())
     if (name.starts_with(std::string(optimizer.name) + "/"))
       return true;
-  return false;
+  return name.starts_with("fp16/"); // the loss scale
 }
 
 Tensor Builder::parameter(const std::string &name, ElementType type,

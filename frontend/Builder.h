@@ -148,6 +148,14 @@ struct TrainingSpec {
   std::map<std::string, Where> hyperWheres = {};
 };
 
+/// In which floats a program computes what it declares as f32.
+struct PrecisionSpec {
+  std::string name = "f32"; ///< f32, bf16 or fp16
+  // Of fp16 alone (passes/LossScale.h).
+  double scale = 65536; ///< of the loss at the start; a power of two
+  int64_t growthSteps = 2000;
+};
+
 class Builder {
 public:
   /// At most this many operations in one program.
@@ -175,6 +183,8 @@ public:
             const std::string &train, const std::string &test, double divide,
             const Where &where = MESHC_HERE);
   void training(TrainingSpec training, const Where &where = MESHC_HERE);
+  void precision(const PrecisionSpec &precision,
+                 const Where &where = MESHC_HERE);
 
   // Border of the program.
   Tensor input(const std::string &name, ElementType type,

@@ -152,6 +152,11 @@ static void parseOptions(const SpecOptions &options, SpecTrees &trees,
     if (auto source =
             addOption("--layout", *options.layout, sources, diagnostics))
       trees.layout = Parser(sources, *source, diagnostics).parseLayoutOption();
+  if (options.precision)
+    if (auto source = addOption("--precision", *options.precision, sources,
+                                diagnostics))
+      trees.precision =
+          Parser(sources, *source, diagnostics).parseExpressionOption();
 }
 
 mlir::OwningOpRef<mlir::ModuleOp>

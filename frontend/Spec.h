@@ -27,10 +27,13 @@ struct SpecOptions {
   /// `--layout batch=data+model,hidden=model` replaces the spec's table; empty
   /// splits nothing.
   std::optional<std::string> layout = std::nullopt;
+  /// `--precision bf16` replaces the precision of the training recipe, and
+  /// gives one to a spec without a recipe.
+  std::optional<std::string> precision = std::nullopt;
 };
 
 /// Parses, checks and elaborates a spec. The result holds nd.mesh, nd.dim,
-/// nd.rule, nd.variable, nd.data and nd.training declarations and the program
+/// nd.rule, nd.variable, nd.data, nd.training and nd.precision declarations and the program
 /// @forward, every operation with its place in the spec; null if there are
 /// errors, which are then in `diagnostics`.
 ///

@@ -29,6 +29,7 @@ bool Session::elaborate() {
   options.defines = arguments.defines;
   options.mesh = arguments.mesh;
   options.layout = arguments.layout;
+  options.precision = arguments.precision;
   module = frontend::compileSpec(options, context, sources, diagnostics);
   if (!module)
     return false;

@@ -39,6 +39,11 @@ static CLI::Option *addSpecOptions(CLI::App *command, SpecArguments &spec) {
                    "layout instead of the spec's: batch=data,hidden=model; "
                    "several axes as batch=data+model; '' splits nothing")
       ->needs(path);
+  command
+      ->add_option("--precision", spec.precision,
+                   "floats to compute in instead of the spec's: f32, bf16 or "
+                   "fp16")
+      ->needs(path);
   addRepeated(command, "-D", spec.defines,
               "dimension or number instead of the spec's: -D hidden=64")
       ->type_name("NAME=VALUE")

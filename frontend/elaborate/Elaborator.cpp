@@ -79,6 +79,8 @@ void Elaborator::run() {
     buildData(*data);
   if (train)
     buildTraining(*train);
+  if (trees.precision)
+    setPrecision(*trees.precision);
   if (mustStop())
     return;
   if (diagnostics.hasErrors())

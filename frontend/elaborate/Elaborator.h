@@ -40,6 +40,7 @@ struct SpecTrees {
   std::vector<ast::Definition> overrides;
   std::optional<std::vector<ast::Definition>> mesh;
   std::optional<std::vector<ast::LayoutRule>> layout;
+  ast::ExprPtr precision; ///< null: the spec's
 };
 
 /// Parses the embedded standard library.
@@ -125,6 +126,7 @@ private:
   void buildBinding(const ast::DataBinding &binding);
   void buildTraining(const ast::Train &train);
   void setOptimizer(TrainingSpec &spec, const ast::Expr &expr);
+  void setPrecision(const ast::Expr &expr);
   std::optional<int64_t> getCount(const ast::Setting &setting);
 
   // Expressions (Expressions.cpp).

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -100,9 +101,12 @@ void Elaborator::buildTraining(const ast::Train &train) {
       std::optional<int64_t> count = getCount(setting);
       isValid &= count.has_value();
       (name == "epochs" ? spec.epochs : spec.steps) = count.value_or(0);
+    } else if (name == "precision") {
+      if (!trees.precision) // the command line's counts
+        setPrecision(*setting.value);
     } else {
       static const std::string names[] = {"minimize", "optimizer", "epochs",
-                                          "steps"};
+                                          "steps", "precision"};
       error(Code::UnknownSetting, setting.name.span,
             fmt::format("a train block has no setting \"{}\"", name))
           .didYouMean(layout::findNearest(name, names));
@@ -168,6 +172,64 @@ void Elaborator::setOptimizer(TrainingSpec &spec, const ast::Expr &expr) {
   }
   spec.optimizer = std::string(call.callee.text);
   spec.optimizerWhere = getWhere(call.callee.span);
+}
+
+/// bf16, or fp16(initial_scale = 1024, growth_steps = 100).
+void Elaborator::setPrecision(const ast::Expr &expr) {
+  PrecisionSpec spec;
+  if (expr.kind == ExprKind::Name) {
+    spec.name = std::string(static_cast<const ast::NameExpr &>(expr).name);
+  } else if (expr.kind == ExprKind::Call) {
+    const auto &call = static_cast<const ast::CallExpr &>(expr);
+    spec.name = std::string(call.callee.text);
+    std::set<std::string_view> given;
+    for (const ast::Argument &argument : call.arguments) {
+      if (!argument.name || argument.arrow) {
+        error(Code::ExpectedToken, argument.value->span,
+              "settings of a precision are named")
+            .help("write fp16(initial_scale = ...)");
+        return;
+      }
+      std::string_view name = argument.name->text;
+      static const std::string names[] = {"initial_scale", "growth_steps"};
+      if (spec.name != "fp16" ||
+          std::find(std::begin(names), std::end(names), name) ==
+              std::end(names)) {
+        Diagnostic &unknown = error(
+            Code::UnknownArgument, argument.name->span,
+            fmt::format("precision \"{}\" has no setting \"{}\"", spec.name,
+                        name));
+        if (spec.name == "fp16")
+          unknown.didYouMean(layout::findNearest(std::string(name), names));
+        return;
+      }
+      if (!given.insert(name).second) {
+        error(Code::DuplicateName, argument.name->span,
+              fmt::format("\"{}\" is given twice", name));
+        return;
+      }
+      std::optional<Number> number =
+          evaluateNumber(*argument.value, fmt::format("\"{}\"", name));
+      if (!number)
+        return;
+      if (name == "initial_scale") {
+        spec.scale = number->toDouble();
+      } else if (number->isInteger) {
+        spec.growthSteps = number->integer;
+      } else {
+        error(Code::InvalidSetting, argument.value->span,
+              fmt::format("\"growth_steps\" is a positive integer, found {}",
+                          toString(*number)));
+        return;
+      }
+    }
+  } else {
+    error(Code::WrongKind, expr.span,
+          "expected a precision: f32, bf16 or fp16");
+    return;
+  }
+  builder.precision(spec, getWhere(expr.span));
+  reportBuildErrors({});
 }
 
 /// A number of epochs or steps.

@@ -221,3 +221,10 @@ std::vector<ast::LayoutRule> Parser::parseLayoutOption() {
   expectEnd();
   return rules;
 }
+
+ast::ExprPtr Parser::parseExpressionOption() {
+  ast::ExprPtr value = parseExpression();
+  if (value)
+    expectEnd();
+  return value;
+}

@@ -22,6 +22,8 @@ public:
   std::vector<ast::Definition> parseDefinitions(std::string_view what);
   /// batch=data+model,hidden=model, or nothing
   std::vector<ast::LayoutRule> parseLayoutOption();
+  /// One expression, up to the end; null after an error.
+  ast::ExprPtr parseExpressionOption();
 
 private:
   // Tokens.

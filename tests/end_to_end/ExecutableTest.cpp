@@ -76,4 +76,36 @@ TEST(Executable, transformer_block_with_every_dimension_split) {
        {"a=4,b=2", {"batch=a,heads=b,d_ff=b"}}});
 }
 
+/// Both 16-bit precisions; `roundings` as for Reference.
+void compareHalf(const std::string &spec,
+                 const std::vector<std::string> &defines,
+                 int64_t reductionLength, int64_t roundings,
+                 const std::vector<Split> &splits) {
+  for (const char *name : {"bf16", "fp16"}) {
+    SCOPED_TRACE(name);
+    compareAll(Reference(MESHC_SOURCE_DIR + spec, defines, reductionLength, 1,
+                         {name, roundings}),
+               splits);
+  }
+}
+
+TEST(Executable, mlp_in_16_bits) {
+  compareHalf("/samples/mlp.mesh",
+              {"batch=10", "pixel=9", "hidden=7", "class=5"}, 9 + 7 + 5 + 10,
+              12, mlpSplits);
+}
+
+TEST(Executable, transformer_block_in_16_bits) {
+  compareHalf(
+      "/samples/transformer_block.mesh",
+      {"batch=6", "pos=5", "d_model=9", "heads=3", "d_head=4", "d_ff=7"},
+      4 * (4 * 9 + 4 + 2 * 5 + 7) + 6 * 5 * 9, 24,
+      {{"", {""}},
+       {"a=2", {"batch=a", "pos=a", "key_pos=a", "heads=a", "d_head=a",
+                "d_model=a", "d_ff=a"}},
+       {"a=2,b=3",
+        {"batch=a,heads=b,d_ff=b", "batch=b,d_model=a", "d_ff=a+b,heads=b",
+         "key_pos=b,d_head=a"}}});
+}
+
 } // namespace

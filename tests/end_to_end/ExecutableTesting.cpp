@@ -76,10 +76,16 @@ void Reference::fill(mlir::ModuleOp module, unsigned seed) {
         makeRandom(input.getType(), input.getIndexBound(), 1, random);
     inputs[name] = {state.inputs[name], getElement(input.getType())};
   }
+  // The loss scale has to be a power of two.
+  for (auto precision : module.getOps<nd::PrecisionOp>())
+    state.variables["fp16/loss_scale"] =
+        interpreter::Tensor<F64>({}, precision.getScale().convertToDouble());
   // Never the values that parameters start with: a bias of 0 hides a bias that
   // is added too often.
   for (auto variable : module.getOps<nd::VariableOp>()) {
     std::string name = variable.getSymName().str();
+    if (variable.getRole() != nd::VariableRole::Parameter)
+      continue;
     state.variables[name] =
         makeRandom(variable.getTensorType(), 0, 0.4, random);
     parameters[name] = {state.variables[name],
@@ -95,15 +101,17 @@ void Reference::fill(mlir::ModuleOp module, unsigned seed) {
 }
 
 Reference::Reference(std::string spec, std::vector<std::string> defines,
-                     int64_t reductionLength, unsigned seed)
+                     int64_t reductionLength, unsigned seed,
+                     Precision precision)
     : spec(std::move(spec)), defines(std::move(defines)),
-      reductionLength(reductionLength) {
+      reductionLength(reductionLength), precision(std::move(precision)) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   frontend::SourceSet sources;
   frontend::Diagnostics diagnostics(sources);
   frontend::SpecOptions options;
   options.path = this->spec;
   options.defines = this->defines;
+  options.precision = this->precision.name;
   auto module = frontend::compileSpec(options, context, sources, diagnostics);
   if (!module)
     llvm::report_fatal_error(llvm::StringRef(
@@ -118,6 +126,7 @@ Reference::Reference(std::string spec, std::vector<std::string> defines,
       names.push_back(input.getName().str());
   wanted.wanted = names;
   mlir::PassManager manager(&context);
+  manager.addPass(createLowerPrecision());
   manager.addPass(createDifferentiate(wanted));
   if (failed(manager.run(*module)))
     llvm::report_fatal_error("cannot differentiate the reference program");
@@ -178,8 +187,8 @@ std::string Reference::getCommand(const std::string &folder,
                                   const std::string &layout) const {
   std::string command =
       fmt::format("MESHC_CACHE_DIR={} {} run {} --eval --mesh '{}' --layout "
-                  "'{}'",
-                  folder, MESHC_EXECUTABLE, spec, mesh, layout);
+                  "'{}' --precision {}",
+                  folder, MESHC_EXECUTABLE, spec, mesh, layout, precision.name);
   for (const std::string &define : defines)
     command += " -D " + define;
   for (const auto &[name, tensor] : inputs)
@@ -233,7 +242,7 @@ static std::string compareTensor(const std::string &name,
                                  const interpreter::Tensor<F64> &expected,
                                  exec::ElementType type,
                                  const runtime::HostArray &found,
-                                 double roundings) {
+                                 double roundings, double slack) {
   if (found.shape.size() != expected.sizes.size() ||
       !std::equal(found.shape.begin(), found.shape.end(),
                   expected.sizes.begin()) ||
@@ -245,7 +254,8 @@ static std::string compareTensor(const std::string &name,
     if constexpr (std::is_floating_point_v<Host>)
       return compareFloats(
           name, expected, values,
-          roundings * double(std::numeric_limits<Host>::epsilon()) / 2);
+          slack +
+              roundings * double(std::numeric_limits<Host>::epsilon()) / 2);
     else
       return compareIntegers(name, expected, values);
   });
@@ -266,11 +276,14 @@ std::string Reference::compare(const std::string &mesh,
     text << "status " << status << " of " << command << "\n" << log.rdbuf();
     return text.str();
   }
+  const double unit = precision.name == "bf16" ? 0x1p-8 : 0x1p-11;
+  const double slack = double(precision.roundings) * unit;
   std::string differences;
   for (const auto &[name, tensor] : expected) {
     auto found = runtime::readNpy(getFile(folder.getPath(), "result_" + name));
     differences += found ? compareTensor(name, tensor.values, tensor.element,
-                                         *found, 4.0 * double(reductionLength))
+                                         *found, 4.0 * double(reductionLength),
+                                         slack)
                          : "no result " + name + "\n";
   }
   return differences;

@@ -15,10 +15,18 @@ namespace meshc::testing {
 /// gradients as "grad:NAME" for every parameter and float input.
 class Reference {
 public:
+  /// In which precision a program computes, and how far roundings to 16 bits
+  /// may take it: see compare().
+  struct Precision {
+    std::string name = "f32";
+    int64_t roundings = 0;
+  };
+
   /// `spec` is a path; `defines` as after -D. `reductionLength` is the number
   /// of terms along the longest chain of sums of the program.
   Reference(std::string spec, std::vector<std::string> defines,
-            int64_t reductionLength, unsigned seed = 1);
+            int64_t reductionLength, unsigned seed = 1,
+            Precision precision = {"f32", 0});
 
   /// Runs `meshc run SPEC --eval` on this mesh and layout and compares every
   /// output and gradient. Empty if all agree, else what does not.
@@ -30,6 +38,14 @@ public:
   /// and the magnitude of terms that cancel. For an f64 tensor 2^-53 takes the
   /// place of 2^-24: such a one must not depend on results in f32. Integers and
   /// booleans are equal.
+  ///
+  /// In bf16 and fp16 the interpreter rounds where the program does. A rounding
+  /// can still come out differently, by one place, where the numbers rounded
+  /// differ by as little as above, and devices round each term of a sum. The
+  /// bound grows by `roundings` units roundoff, 2^-8 or 2^-11, of the largest
+  /// element of the tensor: one for each rounding on the longest way from an
+  /// input to a result, times what the operations after it multiply relative
+  /// errors by.
   std::string compare(const std::string &mesh, const std::string &layout) const;
 
 private:
@@ -44,6 +60,7 @@ private:
   std::string spec;
   std::vector<std::string> defines;
   int64_t reductionLength;
+  Precision precision;
   std::map<std::string, Tensor> inputs, parameters, expected;
 };
 
