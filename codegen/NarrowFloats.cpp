@@ -112,10 +112,10 @@ Value Narrowing::round(OpBuilder &builder, Location loc, Value number,
   Value word = bits.get(number);
   Value odd = bits.conjoin(bits.shiftRight(word, 16), 1);
   Value carried = bits.add(bits.add(word, bits.constant(0x7fff)), odd);
-  Value isNan = arith::CmpFOp::create(
-      builder, loc, arith::CmpFPredicate::UNO, number, number);
-  Value chosen = arith::SelectOp::create(
-      builder, loc, isNan, bits.disjoin(word, 0x400000), carried);
+  Value isNan = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO,
+                                      number, number);
+  Value chosen = arith::SelectOp::create(builder, loc, isNan,
+                                         bits.disjoin(word, 0x400000), carried);
   return bits.toFloat(bits.conjoin(chosen, int32_t(0xffff0000)));
 }
 

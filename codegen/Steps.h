@@ -33,7 +33,8 @@ struct Step {
   /// result = activation(a * b + addend + bias), the bias along the result's
   /// last dimension, an activation only where there is no addend. The result,
   /// addend and bias have one element type; a and b have another one, of 16
-  /// bits, where the result is f32 all the same. The result's memory is the addend's where mayShare says so.
+  /// bits, where the result is f32 all the same. The result's memory is the
+  /// addend's where mayShare says so.
   mlir::Value addend, bias;
   MatmulActivation activation = MatmulActivation::None;
   /// mayShare[o] lists the inputs whose memory output o may take: every element

@@ -174,6 +174,13 @@ unsigned codegen::getWork(Operation *op) {
   return work;
 }
 
+/// Whether `op` reads floats from memory as wider ones and does nothing else.
+static bool isWidening(linalg::GenericOp op) {
+  return op.getNumReductionLoops() == 0 &&
+         op.getBody()->getOperations().size() == 2 &&
+         isa<arith::ExtFOp>(op.getBody()->front());
+}
+
 bool codegen::isRecomputed(Operation *op) {
   if (!isComputation(op))
     return false;
@@ -184,6 +191,8 @@ bool codegen::isRecomputed(Operation *op) {
     return false;
   SmallVector<ReadOperand> reads = getReads(op);
   if (reads.empty())
+    return true;
+  if (isWidening(generic))
     return true;
   auto rank = cast<RankedTensorType>(op->getResult(0).getType()).getRank();
   return getWork(op) == 0 && reads.size() == 1 &&

@@ -57,7 +57,8 @@ unsigned getWork(mlir::Operation *op);
 inline constexpr unsigned costlyWork = 8;
 
 /// Whether consumers compute the result again rather than read it from memory:
-/// splats, positions, and copies along more dimensions than are read.
+/// splats, positions, copies along more dimensions than are read, and floats
+/// that are narrower in memory.
 bool isRecomputed(mlir::Operation *op);
 
 /// Fails with a diagnostic at `op` if no kernel can compute it.

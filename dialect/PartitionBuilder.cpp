@@ -313,13 +313,11 @@ Value PartitionBuilder::buildContraction(NamedTensorType result,
       });
   if (sumType == elementType)
     return op.getResult(0);
-  return buildPointwise(result,
-                        {{op.getResult(0), result.withElementType(sumType)}},
-                        [&](OpBuilder &b, Location loc, ValueRange x,
-                            GlobalIndex) -> Value {
-                          return arith::TruncFOp::create(b, loc, elementType,
-                                                         x[0]);
-                        });
+  return buildPointwise(
+      result, {{op.getResult(0), result.withElementType(sumType)}},
+      [&](OpBuilder &b, Location loc, ValueRange x, GlobalIndex) -> Value {
+        return arith::TruncFOp::create(b, loc, elementType, x[0]);
+      });
 }
 
 TypedAttr PartitionBuilder::getIdentity(ReduceKind kind, Type elementType) {

@@ -312,8 +312,7 @@ void Builder::training(TrainingSpec training, const Where &where) {
 }
 
 void Builder::precision(const PrecisionSpec &precision, const Where &where) {
-  std::optional<nd::Precision> known =
-      nd::symbolizePrecision(precision.name);
+  std::optional<nd::Precision> known = nd::symbolizePrecision(precision.name);
   if (!known) {
     // Of names as near, the first is suggested: f16 means fp16.
     static const std::string names[] = {"fp16", "bf16", "f32"};

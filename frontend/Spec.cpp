@@ -153,8 +153,8 @@ static void parseOptions(const SpecOptions &options, SpecTrees &trees,
             addOption("--layout", *options.layout, sources, diagnostics))
       trees.layout = Parser(sources, *source, diagnostics).parseLayoutOption();
   if (options.precision)
-    if (auto source = addOption("--precision", *options.precision, sources,
-                                diagnostics))
+    if (auto source =
+            addOption("--precision", *options.precision, sources, diagnostics))
       trees.precision =
           Parser(sources, *source, diagnostics).parseExpressionOption();
 }

@@ -33,7 +33,8 @@ struct SpecOptions {
 };
 
 /// Parses, checks and elaborates a spec. The result holds nd.mesh, nd.dim,
-/// nd.rule, nd.variable, nd.data, nd.training and nd.precision declarations and the program
+/// nd.rule, nd.variable, nd.data, nd.training and nd.precision declarations and
+/// the program
 /// @forward, every operation with its place in the spec; null if there are
 /// errors, which are then in `diagnostics`.
 ///

@@ -187,8 +187,8 @@ struct DecomposeProduct : OpRewritePattern<EinsumOp> {
     if (contracts && !isWithin(lhs, rhs) && !isWithin(rhs, lhs))
       return rewriter.notifyMatchFailure(op, "is a matrix product");
     Location loc = op.getLoc();
-    if (!contracts && getType(lhs).getElementType() ==
-                          op.getType().getElementType()) {
+    if (!contracts &&
+        getType(lhs).getElementType() == op.getType().getElementType()) {
       rewriter.replaceOpWithNewOp<MulOp>(op, op.getType(), lhs, rhs);
       return success();
     }

@@ -90,9 +90,8 @@ struct Differentiate : meshc::impl::DifferentiateBase<Differentiate> {
     if (failed(sources))
       return failure();
     std::optional<LossScale> lossScale = LossScale::create(program);
-    FailureOr<SmallVector<Value>> gradients =
-        appendGradients(program, *value, *sources,
-                        lossScale ? lossScale->getScale() : Value());
+    FailureOr<SmallVector<Value>> gradients = appendGradients(
+        program, *value, *sources, lossScale ? lossScale->getScale() : Value());
     if (failed(gradients))
       return failure();
     if (lossScale)

@@ -77,8 +77,7 @@ Value LossScale::unscale(Value gradient) {
   builder.setInsertionPointToEnd(&program.getBody().front());
   if (!inverse)
     inverse = DivOp::create(builder, loc, splat(1.0), scale);
-  Type elementType =
-      cast<NamedTensorType>(gradient.getType()).getElementType();
+  Type elementType = cast<NamedTensorType>(gradient.getType()).getElementType();
   Value factor = inverse;
   if (!elementType.isF32())
     factor = CastOp::create(builder, loc, factor, elementType);
@@ -102,9 +101,9 @@ Value LossScale::buildIsFinite(ArrayRef<Value> gradients) {
         CompareOp::create(builder, loc, Predicate::Le, size, largest);
     Value isBad =
         SelectOp::create(builder, loc, isFinite, splat(0.0), splat(1.0));
-    Value bad = ReduceOp::create(
-        builder, loc, NamedTensorType::get({}, builder.getF32Type()),
-        Reduction::Sum, isBad);
+    Value bad = ReduceOp::create(builder, loc,
+                                 NamedTensorType::get({}, builder.getF32Type()),
+                                 Reduction::Sum, isBad);
     count = AddOp::create(builder, loc, count, bad);
   }
   return CompareOp::create(builder, loc, Predicate::Eq, count, splat(0.0));
@@ -127,9 +126,8 @@ void LossScale::guard(ArrayRef<Value> gradients) {
     if (!old)
       old = ReadOp::create(builder, update.getLoc(), updated.getType(),
                            update.getVariable());
-    Value kept =
-        SelectOp::create(builder, update.getLoc(), updated.getType(), isGood,
-                         updated, old);
+    Value kept = SelectOp::create(builder, update.getLoc(), updated.getType(),
+                                  isGood, updated, old);
     update.getValueMutable().assign(kept);
     update->moveAfter(kept.getDefiningOp());
   }
@@ -152,11 +150,10 @@ void LossScale::guard(ArrayRef<Value> gradients) {
       splat(lowestScale));
   Value grown = select(mayGrow, doubled, scale);
   Value after = select(isGood, grown, halved);
-  Value goodAfter =
-      select(isGood, select(mayGrow, splat(0), good), splat(0));
+  Value goodAfter = select(isGood, select(mayGrow, splat(0), good), splat(0));
   Value skipped = read(skippedName);
-  Value skippedAfter = select(
-      isGood, skipped, AddOp::create(builder, loc, skipped, splat(1)));
+  Value skippedAfter =
+      select(isGood, skipped, AddOp::create(builder, loc, skipped, splat(1)));
   write(scaleName, after);
   write(goodName, goodAfter);
   write(skippedName, skippedAfter);

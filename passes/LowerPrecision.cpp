@@ -193,7 +193,8 @@ struct LowerPrecision : meshc::impl::LowerPrecisionBase<LowerPrecision> {
       return markAllAnalysesPreserved();
     auto forward = module.lookupSymbol<ProgramOp>("forward");
     if (!forward) {
-      module.emitError() << "there is no program @forward to compute in 16 bits";
+      module.emitError()
+          << "there is no program @forward to compute in 16 bits";
       return signalPassFailure();
     }
     FloatType narrow = BFloat16Type::get(&getContext());

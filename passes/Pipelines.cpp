@@ -9,7 +9,7 @@ using namespace mlir;
 
 void meshc::buildShardingPipeline(OpPassManager &manager,
                                   ArrayRef<std::string> gradients) {
-  manager.addPass(createCheckLayout()); // two dimensions of one tensor?
+  manager.addPass(createCheckLayout());    // two dimensions of one tensor?
   manager.addPass(createLowerPrecision()); // f32 -> 16 bits where that is asked
   DifferentiateOptions differentiate;
   differentiate.wanted = SmallVector<std::string>(gradients);

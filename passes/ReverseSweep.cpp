@@ -176,8 +176,7 @@ Value ReverseSweep::getGradient(const Source &source) {
 Value ReverseSweep::widenCast(CastOp cast, Value value) {
   Location loc = cast.getLoc();
   NamedTensorType type = mlir::cast<NamedTensorType>(value.getType())
-                             .withElementType(
-                                 cast.getType().getElementType());
+                             .withElementType(cast.getType().getElementType());
   Operation *op = value.getDefiningOp();
   if (isBackward(op) && value.hasOneUse()) {
     if (auto einsum = dyn_cast<EinsumOp>(op))

@@ -61,6 +61,26 @@ static Value broadcastTo(PatternRewriter &rewriter, Location loc, Value value,
   return rewriter.createOrFold<BroadcastOp>(loc, type, value);
 }
 
+/// `type` with elements in which a number of repetitions is exact: f32 in place
+/// of 16 bits.
+static NamedTensorType getCountable(NamedTensorType type) {
+  auto element = dyn_cast<FloatType>(type.getElementType());
+  if (!element || element.getWidth() >= 32)
+    return type;
+  return type.withElementType(Float32Type::get(type.getContext()));
+}
+
+/// `value` times `times`, rounded to `elementType` if it is narrower.
+static Value repeat(PatternRewriter &rewriter, Location loc, Value value,
+                    double times, Type elementType) {
+  Value product = rewriter.createOrFold<MulOp>(
+      loc, value,
+      makeConstant(rewriter, loc, getType(value).getElementType(), times));
+  if (getType(product).getElementType() == elementType)
+    return product;
+  return CastOp::create(rewriter, loc, product, elementType);
+}
+
 namespace {
 
 /// add(broadcast(x), y) -> add(x, y), broadcast afterwards if y does not have
@@ -158,13 +178,18 @@ struct ReduceOfRepeated : OpRewritePattern<ReduceOp> {
       if (!getType(input).hasDim(dim.getName()) &&
           !op.getType().hasDim(dim.getName()))
         times *= double(dim.getSize());
+    NamedTensorType type = op.getType();
+    bool isMultiple = op.getKind() == Reduction::Sum && times != 1;
+    if (isMultiple && getCountable(type) != type) {
+      type = getCountable(type);
+      input =
+          CastOp::create(rewriter, op.getLoc(), input, type.getElementType());
+    }
     Value result = rewriter.createOrFold<ReduceOp>(
-        op.getLoc(), keepDims(op.getType(), input), op.getKindAttr(), input);
-    if (op.getKind() == Reduction::Sum && times != 1)
-      result = rewriter.createOrFold<MulOp>(
-          op.getLoc(), result,
-          makeConstant(rewriter, op.getLoc(), op.getType().getElementType(),
-                       times));
+        op.getLoc(), keepDims(type, input), op.getKindAttr(), input);
+    if (isMultiple)
+      result = repeat(rewriter, op.getLoc(), result, times,
+                      op.getType().getElementType());
     rewriter.replaceOp(
         op, broadcastTo(rewriter, op.getLoc(), result, op.getType()));
     return success();
@@ -187,12 +212,14 @@ struct EinsumOfRepeated : OpRewritePattern<EinsumOp> {
     for (DimAttr dim : getUnionOfDims(op))
       if (!op.getType().hasDim(dim.getName()) && !anyHasDim(inputs, dim))
         times *= double(dim.getSize());
+    NamedTensorType type = op.getType();
     if (times != 1)
-      inputs.push_back(makeConstant(rewriter, op.getLoc(),
-                                    getType(inputs.front()).getElementType(),
-                                    times));
-    Value result = EinsumOp::create(rewriter, op.getLoc(),
-                                    keepDims(op.getType(), inputs), inputs);
+      type = getCountable(type);
+    Value result =
+        EinsumOp::create(rewriter, op.getLoc(), keepDims(type, inputs), inputs);
+    if (times != 1)
+      result = repeat(rewriter, op.getLoc(), result, times,
+                      op.getType().getElementType());
     rewriter.replaceOp(
         op, broadcastTo(rewriter, op.getLoc(), result, op.getType()));
     return success();

@@ -46,6 +46,8 @@ static void printInfo(const Executable &executable) {
   fmt::print("devices   {}\n", executable.getNumDevices());
   fmt::print("memory    {:.1f} MiB per device\n",
              double(data.arena_bytes) / (1 << 20));
+  if (data.training && !data.training->precision.empty())
+    fmt::print("precision {}\n", data.training->precision);
   switch (data.target) {
   case exec::Target::cpu:
     fmt::print("target    cpu\nprocessor {}\n", data.cpu);

@@ -249,8 +249,8 @@ bool Checker::checkMatmul(const exec::CommandT &command) {
                             getName(factor), getName(result)));
   const bool isGelu = matmul.activation == exec::Activation::gelu_erf ||
                       matmul.activation == exec::Activation::gelu_tanh;
-  if (isGelu && (factor == exec::ElementType::i32 ||
-                 factor == exec::ElementType::i64))
+  if (isGelu &&
+      (factor == exec::ElementType::i32 || factor == exec::ElementType::i64))
     return fail("a matmul of integers has a gelu");
   auto getView = [&](int64_t rows, int64_t columns) {
     std::vector<int64_t> shape = matmul.batch;

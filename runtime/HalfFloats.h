@@ -3,9 +3,9 @@
 
 /// bf16 and f16 on the host: in memory only, as f32 wherever something is
 /// computed. Conversions to 16 bits round to nearest, ties to even; infinities
-/// stay, NaN stays NaN, and what is too large becomes infinite. Denormal numbers
-/// are kept. All is integer arithmetic without branches, which compilers
-/// vectorise for any processor.
+/// stay, NaN stays NaN, and what is too large becomes infinite. Denormal
+/// numbers are kept. All is integer arithmetic without branches, which
+/// compilers vectorise for any processor.
 
 #include "runtime/exec_generated.h"
 
@@ -37,7 +37,8 @@ struct Float16 {
     const uint32_t word = std::bit_cast<uint32_t>(number);
     const uint32_t size = word & 0x7fffffff;
     // Normal numbers: the exponent's bias changes by 112, and 13 bits go.
-    const uint32_t normal = (size - (112u << 23) + 0xfff + (size >> 13 & 1)) >> 13;
+    const uint32_t normal =
+        (size - (112u << 23) + 0xfff + (size >> 13 & 1)) >> 13;
     // Below 2^-14 the last place is 2^-24: adding 1/2, whose f32 neighbours are
     // 2^-24 away, rounds to it.
     const uint32_t denormal =

@@ -251,7 +251,7 @@ dnnl::memory::desc getDescriptor(std::span<const int64_t> batchSizes,
                                  std::span<const int64_t> batchStrides,
                                  int64_t rows, int64_t rowStride,
                                  int64_t columns, int64_t columnStride,
-                             exec::ElementType element) {
+                                 exec::ElementType element) {
   dnnl::memory::dims sizes, strides;
   for (size_t i = 0; i < batchSizes.size(); ++i) {
     // Stride 0 repeats the matrix, which oneDNN spells as size 1.
@@ -278,15 +278,12 @@ std::unique_ptr<Primitive> Primitive::create(const MatmulShape &shape,
     bStrides.push_back(dim.b);
     cStrides.push_back(dim.c);
   }
-  dnnl::memory::desc a =
-      getDescriptor(sizes, aStrides, shape.m.size, shape.m.a, shape.k.size,
-                    shape.k.a, shape.element);
-  dnnl::memory::desc b =
-      getDescriptor(sizes, bStrides, shape.k.size, shape.k.b, shape.n.size,
-                    shape.n.b, shape.element);
-  dnnl::memory::desc c =
-      getDescriptor(sizes, cStrides, shape.m.size, shape.m.c, shape.n.size,
-                    shape.n.c, shape.result);
+  dnnl::memory::desc a = getDescriptor(sizes, aStrides, shape.m.size, shape.m.a,
+                                       shape.k.size, shape.k.a, shape.element);
+  dnnl::memory::desc b = getDescriptor(sizes, bStrides, shape.k.size, shape.k.b,
+                                       shape.n.size, shape.n.b, shape.element);
+  dnnl::memory::desc c = getDescriptor(sizes, cStrides, shape.m.size, shape.m.c,
+                                       shape.n.size, shape.n.c, shape.result);
 
   dnnl::post_ops postOps;
   switch (shape.activation) {
@@ -507,9 +504,8 @@ Status OneDnnLoops::run(int64_t piece, const MatmulOperands &given, int worker,
                   cutsColumns ? position : 0};
     MatmulOperands here = advance(operands, start, bytes);
     for (int64_t product = 0; product < products; ++product) {
-      dnnl_status_t status =
-          primitive.run(advance(here, getOffsets(outer, product), bytes),
-                        worker, scratch);
+      dnnl_status_t status = primitive.run(
+          advance(here, getOffsets(outer, product), bytes), worker, scratch);
       if (status != dnnl_success)
         return Error{
             ErrorCode::Internal,

@@ -54,8 +54,7 @@ struct MatmulShape {
 };
 
 MatmulShape getMatmulShape(const exec::MatmulT &matmul,
-                           exec::ElementType element,
-                           exec::ElementType result);
+                           exec::ElementType element, exec::ElementType result);
 
 /// The same product with fewer and larger dimensions.
 MatmulShape mergeDims(MatmulShape shape);

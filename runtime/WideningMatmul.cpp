@@ -151,8 +151,8 @@ Status WideningMatmul::run(int64_t piece, const MatmulOperands &operands,
   const int64_t begin = piece * unitsPerPiece;
   const int64_t end = std::min(units, begin + unitsPerPiece);
   for (int64_t unit = begin; unit < end; ++unit)
-    if (Status ran = runUnit(unit, operands, worker,
-                             static_cast<std::byte *>(scratch));
+    if (Status ran =
+            runUnit(unit, operands, worker, static_cast<std::byte *>(scratch));
         !ran)
       return ran;
   return Status::success();
@@ -192,8 +192,8 @@ Status WideningMatmul::runUnit(int64_t unit, const MatmulOperands &operands,
               numDepth, aBlock);
     b.convert(shape.element, at(operands.b, bStart, shape.k.b), numDepth,
               numColumns, bBlock);
-    Matmul &product = *getProduct(rows.isRest(i), columns.isRest(j),
-                                  depth.isRest(p), p > 0);
+    Matmul &product =
+        *getProduct(rows.isRest(i), columns.isRest(j), depth.isRest(p), p > 0);
     for (int64_t part = 0; part < product.getNumPieces(); ++part)
       if (Status ran = product.run(part, {aBlock, bBlock, sums, nullptr},
                                    worker, scratch + innerScratch);

@@ -18,11 +18,11 @@ inline constexpr int exitInternal = 70;
 
 struct SpecArguments {
   std::string path;
-  std::vector<std::string> defines;   ///< NAME=VALUE
-  std::optional<std::string> mesh;    ///< data=4,model=2
-  std::optional<std::string> layout;  ///< batch=data+model,hidden=...
+  std::vector<std::string> defines;     ///< NAME=VALUE
+  std::optional<std::string> mesh;      ///< data=4,model=2
+  std::optional<std::string> layout;    ///< batch=data+model,hidden=...
   std::optional<std::string> precision; ///< f32, bf16 or fp16
-  std::string messageFormat = "text"; ///< text or json
+  std::string messageFormat = "text";   ///< text or json
 };
 
 struct PlanArguments {

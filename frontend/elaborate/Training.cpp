@@ -192,13 +192,12 @@ void Elaborator::setPrecision(const ast::Expr &expr) {
       }
       std::string_view name = argument.name->text;
       static const std::string names[] = {"initial_scale", "growth_steps"};
-      if (spec.name != "fp16" ||
-          std::find(std::begin(names), std::end(names), name) ==
-              std::end(names)) {
-        Diagnostic &unknown = error(
-            Code::UnknownArgument, argument.name->span,
-            fmt::format("precision \"{}\" has no setting \"{}\"", spec.name,
-                        name));
+      if (spec.name != "fp16" || std::find(std::begin(names), std::end(names),
+                                           name) == std::end(names)) {
+        Diagnostic &unknown =
+            error(Code::UnknownArgument, argument.name->span,
+                  fmt::format("precision \"{}\" has no setting \"{}\"",
+                              spec.name, name));
         if (spec.name == "fp16")
           unknown.didYouMean(layout::findNearest(std::string(name), names));
         return;

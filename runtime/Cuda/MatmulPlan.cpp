@@ -80,7 +80,7 @@ Result<MatmulPlan> cuda::planMatmul(const exec::CommandT &command) {
   if (matmul.accumulate && matmul.activation != exec::Activation::none)
     return refuse("it adds to what an activation gave");
 
-  const MatmulShape shape = mergeDims(getMatmulShape(matmul, a));
+  const MatmulShape shape = mergeDims(getMatmulShape(matmul, a, c));
   MatmulPlan plan;
   plan.accumulate = matmul.accumulate;
   plan.hasBias = matmul.has_bias;

@@ -17,6 +17,7 @@
 #include "gmock/gmock.h"
 
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <regex>
 
@@ -306,6 +307,27 @@ TEST_F(MoveKernels, CopiesBoxesToSeveralTargets) {
         expected[i + 20 * j + 2 * k] = source[15 * i + 5 * j + k];
   EXPECT_EQ(first, expected);
   EXPECT_EQ(second, expected);
+}
+
+TEST_F(MoveKernels, SixteenBitFloatsAreSummedInThirtyTwo) {
+  auto kernel = compile(exec::ReduceKind::sum, exec::ElementType::bf16);
+  ASSERT_TRUE(kernel);
+  auto toBf16 = [](float value) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, 4);
+    return uint16_t(bits >> 16);
+  };
+  // 256 + 1 + 1 is 258; rounded after each addition it would stay 256.
+  std::vector<uint16_t> big(16, toBf16(256)), one(16, toBf16(1)), target(16);
+  runtime::MovePiece piece{};
+  piece.end = 16;
+  piece.rank = 1;
+  piece.sizes[0] = 16;
+  piece.fromStrides[0] = piece.toStrides[0] = 1;
+  run(kernel, piece,
+      {addressOf(big.data()), addressOf(one.data()), addressOf(one.data())},
+      {addressOf(target.data())});
+  EXPECT_EQ(target, std::vector<uint16_t>(16, toBf16(258)));
 }
 
 TEST_F(MoveKernels, WithoutSourcesTheIdentityIsWritten) {

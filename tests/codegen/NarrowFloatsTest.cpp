@@ -81,8 +81,7 @@ TEST_P(NarrowFloats, Functions) {
   addPointwise("log", "%s = math.absf %a0 : T\n%r = math.log %s : T");
   addPointwise("tanh", "%r = math.tanh %a0 : T");
   addPointwise("erf", "%r = math.erf %a0 : T");
-  addPointwise("power",
-               "%s = math.absf %a0 : T\n%r = math.powf %s, %a2 : T");
+  addPointwise("power", "%s = math.absf %a0 : T\n%r = math.powf %s, %a2 : T");
   // One rounding may go the other way.
   expectAgreement(text, {}, getPlace());
 }
@@ -205,10 +204,10 @@ TEST(NarrowFloatsEdges, RoundLikeTheHost) {
   // Every exponent, with significands at and around halves of last places.
   for (uint32_t exponent = 0; exponent < 256; ++exponent)
     for (uint32_t fraction :
-         {0x000000u, 0x000001u, 0x000fffu, 0x001000u, 0x001001u, 0x002fffu,
-          0x003000u, 0x003001u, 0x007fffu, 0x008000u, 0x008001u, 0x017fffu,
-          0x018000u, 0x018001u, 0x7fe000u, 0x7fefffu, 0x7ff000u, 0x7f7fffu,
-          0x7f8000u, 0x7fffffu})
+         {0x000000u, 0x000001u, 0x000fffu, 0x001000u, 0x001001u,
+          0x002fffu, 0x003000u, 0x003001u, 0x007fffu, 0x008000u,
+          0x008001u, 0x017fffu, 0x018000u, 0x018001u, 0x7fe000u,
+          0x7fefffu, 0x7ff000u, 0x7f7fffu, 0x7f8000u, 0x7fffffu})
       for (uint32_t sign : {0u, 1u})
         numbers.push_back(
             std::bit_cast<float>(sign << 31 | exponent << 23 | fraction));

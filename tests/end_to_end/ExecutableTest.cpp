@@ -101,8 +101,9 @@ TEST(Executable, transformer_block_in_16_bits) {
       {"batch=6", "pos=5", "d_model=9", "heads=3", "d_head=4", "d_ff=7"},
       4 * (4 * 9 + 4 + 2 * 5 + 7) + 6 * 5 * 9, 24,
       {{"", {""}},
-       {"a=2", {"batch=a", "pos=a", "key_pos=a", "heads=a", "d_head=a",
-                "d_model=a", "d_ff=a"}},
+       {"a=2",
+        {"batch=a", "pos=a", "key_pos=a", "heads=a", "d_head=a", "d_model=a",
+         "d_ff=a"}},
        {"a=2,b=3",
         {"batch=a,heads=b,d_ff=b", "batch=b,d_model=a", "d_ff=a+b,heads=b",
          "key_pos=b,d_head=a"}}});

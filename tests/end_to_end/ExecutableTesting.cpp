@@ -254,8 +254,7 @@ static std::string compareTensor(const std::string &name,
     if constexpr (std::is_floating_point_v<Host>)
       return compareFloats(
           name, expected, values,
-          slack +
-              roundings * double(std::numeric_limits<Host>::epsilon()) / 2);
+          slack + roundings * double(std::numeric_limits<Host>::epsilon()) / 2);
     else
       return compareIntegers(name, expected, values);
   });
@@ -281,10 +280,10 @@ std::string Reference::compare(const std::string &mesh,
   std::string differences;
   for (const auto &[name, tensor] : expected) {
     auto found = runtime::readNpy(getFile(folder.getPath(), "result_" + name));
-    differences += found ? compareTensor(name, tensor.values, tensor.element,
-                                         *found, 4.0 * double(reductionLength),
-                                         slack)
-                         : "no result " + name + "\n";
+    differences +=
+        found ? compareTensor(name, tensor.values, tensor.element, *found,
+                              4.0 * double(reductionLength), slack)
+              : "no result " + name + "\n";
   }
   return differences;
 }

@@ -327,16 +327,19 @@ const std::vector<Case> &getCases() {
        train("train { minimize loss optimizer adam(<<lr>> = -1) steps 1 }"),
        "\"lr\" lies in [0, inf), found -1", ""},
       {Code::UnknownPrecision,
-       train("train { minimize loss optimizer adam steps 1 precision <<bf8>> }"),
+       train(
+           "train { minimize loss optimizer adam steps 1 precision <<bf8>> }"),
        "do not compute in \"bf8\"; expected f32, bf16 or fp16", ""},
       {Code::UnknownPrecision,
-       train("train { minimize loss optimizer adam steps 1 precision <<f16>> }"),
+       train(
+           "train { minimize loss optimizer adam steps 1 precision <<f16>> }"),
        "do not compute in \"f16\"", "did you mean \"fp16\""},
       {Code::WrongKind,
        train("train { minimize loss optimizer adam steps 1 precision <<16>> }"),
        "expected a precision", ""},
       {Code::UnknownSetting,
-       train("train { minimize loss optimizer adam steps 1 <<precison>> bf16 }"),
+       train(
+           "train { minimize loss optimizer adam steps 1 <<precison>> bf16 }"),
        "no setting \"precison\"", "did you mean \"precision\""},
       {Code::DuplicateName,
        train("train { minimize loss optimizer adam steps 1 precision bf16 "

@@ -60,14 +60,13 @@ protected:
     ASSERT_TRUE(succeeded(manager.run(*module)));
     for (auto variable : module->getOps<nd::VariableOp>()) {
       nd::NamedTensorType type = variable.getTensorType();
-      double start =
-          llvm::cast<nd::FillAttr>(variable.getInit()).getValue()
-              .getValueAsDouble();
-      bool isInteger =
-          llvm::isa<mlir::IntegerType>(type.getElementType());
-      state.variables[variable.getSymName().str()] = F64Tensor(
-          type.getSizes(), isInteger ? Scalar<F64>(int64_t(start))
-                                     : Scalar<F64>(start));
+      double start = llvm::cast<nd::FillAttr>(variable.getInit())
+                         .getValue()
+                         .getValueAsDouble();
+      bool isInteger = llvm::isa<mlir::IntegerType>(type.getElementType());
+      state.variables[variable.getSymName().str()] =
+          F64Tensor(type.getSizes(), isInteger ? Scalar<F64>(int64_t(start))
+                                               : Scalar<F64>(start));
     }
   }
 

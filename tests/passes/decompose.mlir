@@ -209,3 +209,52 @@ nd.program @products_of_constants {
   %5 = nd.mul %4, %three : (!ab, !s) -> !ab
   nd.output "product", %5 : !ab
 }
+
+// -----
+
+!b = !nd.tensor<["b"=3], bf16>
+!ab = !nd.tensor<["a"=2, "b"=3], bf16>
+!abc = !nd.tensor<["a"=2, "b"=3, "c"=257], bf16>
+
+// 16-bit floats are added up in f32, and repetitions are counted there: 257 is
+// no bf16.
+// CHECK-LABEL: nd.program @sums_of_16_bits
+// CHECK-DAG:     %[[TIMES:.*]] = nd.constant(2.570000e+02 : f32)
+// CHECK-DAG:     %[[X:.*]] = nd.input "x" : !a_by_b_bf16
+// CHECK:         %[[WIDE:.*]] = nd.cast %[[X]] : (!a_by_b_bf16) -> !a_by_b
+// CHECK:         %[[SUM:.*]] = nd.reduce sum %[[WIDE]] : (!a_by_b) -> !b
+// CHECK:         %[[PRODUCT:.*]] = nd.mul %[[SUM]], %[[TIMES]]
+// CHECK:         %[[Y:.*]] = nd.cast %[[PRODUCT]] : (!b) -> !b_bf16
+// CHECK:         nd.output "y", %[[Y]]
+// CHECK:         %[[Z:.*]] = nd.reduce max %[[X]] : (!a_by_b_bf16) -> !b_bf16
+// CHECK:         nd.output "z", %[[Z]]
+nd.program @sums_of_16_bits {
+  %x = nd.input "x" : !ab
+  %r = nd.broadcast %x : (!ab) -> !abc
+  %y = nd.reduce sum %r : (!abc) -> !b
+  nd.output "y", %y : !b
+  %z = nd.reduce max %r : (!abc) -> !b
+  nd.output "z", %z : !b
+}
+
+// A contraction that is no matrix product rounds once as well, and not at all
+// where its result is f32.
+// CHECK-LABEL: nd.program @products_of_16_bits
+// CHECK-DAG:     %[[X:.*]] = nd.input "x" : !a_by_b_bf16
+// CHECK-DAG:     %[[W:.*]] = nd.input "w" : !b_bf16
+// CHECK-DAG:     %[[X32:.*]] = nd.cast %[[X]] : (!a_by_b_bf16) -> !a_by_b
+// CHECK-DAG:     %[[W32:.*]] = nd.cast %[[W]] : (!b_bf16) -> !b
+// CHECK:         %[[PRODUCT:.*]] = nd.mul %[[X32]], %[[W32]] : (!a_by_b, !b) -> !a_by_b
+// CHECK:         %[[SUM:.*]] = nd.reduce sum %[[PRODUCT]] : (!a_by_b) -> !a
+// CHECK:         %[[Y:.*]] = nd.cast %[[SUM]] : (!a) -> !a_bf16
+// CHECK:         nd.output "y", %[[Y]]
+// CHECK:         %[[Z:.*]] = nd.reduce sum %{{.*}} : (!a_by_b) -> !a
+// CHECK:         nd.output "z", %[[Z]] : !a
+nd.program @products_of_16_bits {
+  %x = nd.input "x" : !ab
+  %w = nd.input "w" : !b
+  %y = nd.einsum %x, %w : (!ab, !b) -> !nd.tensor<["a"=2], bf16>
+  nd.output "y", %y : !nd.tensor<["a"=2], bf16>
+  %z = nd.einsum %x, %w : (!ab, !b) -> !nd.tensor<["a"=2], f32>
+  nd.output "z", %z : !nd.tensor<["a"=2], f32>
+}

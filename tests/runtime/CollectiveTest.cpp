@@ -387,9 +387,9 @@ TEST(CollectiveOrderTest, sixteen_bits_are_rounded_once) {
     ASSERT_TRUE(executor);
     const double values[] = {1, 0x1p-9, 0x1p-9, 0x1p-8};
     for (int64_t device = 0; device < 4; ++device)
-      std::fill_n(reinterpret_cast<StoredBF16 *>(
-                      (*executor)->getBlock(device, terms)),
-                  4500, StoredBF16(values[device]));
+      std::fill_n(
+          reinterpret_cast<StoredBF16 *>((*executor)->getBlock(device, terms)),
+          4500, StoredBF16(values[device]));
     ASSERT_TRUE((*executor)->run(*executable.data.programs[0]));
     for (int64_t device = 0; device < 4; ++device)
       for (int64_t i = 0; i < 4500; ++i)

@@ -310,23 +310,23 @@ TEST(MatmulTest, merging_batches_makes_them_rows_or_columns) {
   // x[b, p, d] w[d, f] is one product of b * p rows.
   exec::MatmulT matmul = makeMatmul({16, 8}, 1, 32, 64);
   matmul.b_strides = {0, 0, 32, 1};
-  MatmulShape shape = mergeDims(getMatmulShape(
-      matmul, exec::ElementType::f32, exec::ElementType::f32));
+  MatmulShape shape = mergeDims(
+      getMatmulShape(matmul, exec::ElementType::f32, exec::ElementType::f32));
   EXPECT_TRUE(shape.batch.empty());
   EXPECT_EQ(shape.m.size, 128);
   checkF32(matmul);
   // With the repeated side on the left, they are columns.
   matmul = makeMatmul({3}, 4, 5, 6, {}, {1, 0, 2}, {1, 0, 2});
   matmul.a_strides[0] = 0;
-  shape = mergeDims(getMatmulShape(
-      matmul, exec::ElementType::f32, exec::ElementType::f32));
+  shape = mergeDims(
+      getMatmulShape(matmul, exec::ElementType::f32, exec::ElementType::f32));
   EXPECT_TRUE(shape.batch.empty());
   EXPECT_EQ(shape.n.size, 15);
   checkF32(matmul);
   // A bias runs along the columns, so they cannot be merged.
   matmul.has_bias = true;
-  shape = mergeDims(getMatmulShape(
-      matmul, exec::ElementType::f32, exec::ElementType::f32));
+  shape = mergeDims(
+      getMatmulShape(matmul, exec::ElementType::f32, exec::ElementType::f32));
   EXPECT_EQ(shape.n.size, 5);
   checkF32(matmul);
 }
@@ -354,7 +354,9 @@ TEST(MatmulTest, other_types) {
   for (auto matmul :
        {makeMatmul({}, 70, 131, 67), makeMatmul({2}, 33, 5, 129, {0, 2, 1}),
         makeMatmul({2, 3}, 3, 5, 2, {1, 0, 3, 2}, {}, {1, 0, 2, 3})}) {
-    EXPECT_EQ(check<double>(matmul, exec::ElementType::f64, exec::ElementType::f64), "blocked");
+    EXPECT_EQ(
+        check<double>(matmul, exec::ElementType::f64, exec::ElementType::f64),
+        "blocked");
     check<int32_t>(matmul, exec::ElementType::i32, exec::ElementType::i32);
     check<int64_t>(matmul, exec::ElementType::i64, exec::ElementType::i64);
     matmul.accumulate = true;
