@@ -91,6 +91,7 @@ private:
   SmallVector<Value> getChunkPositions(OpBuilder &builder, Value number);
   Value getPart(OpBuilder &builder, size_t accumulator, Value split);
   Value both(OpBuilder &builder, Value a, Value b);
+  bool overwritesRowInputs() const;
   Value mayStore(OpBuilder &builder, Value condition) {
     return both(builder, condition, both(builder, isActive, isRow));
   }
@@ -650,6 +651,17 @@ void GpuKernelBuilder::accumulate(OpBuilder &builder, unsigned member,
                       : sum;
 }
 
+/// Whether what a row has once may be stored where its threads read.
+bool GpuKernelBuilder::overwritesRowInputs() const {
+  return shape.groupThreads > 1 &&
+         llvm::any_of(schedule.getRowStores(), [&](unsigned member) {
+           auto output =
+               llvm::find(step.outputs, members()[member].op->getResult(0)) -
+               step.outputs.begin();
+           return isShared[step.inputs.size() + size_t(output)];
+         });
+}
+
 void GpuKernelBuilder::emitRowResults(OpBuilder &builder,
                                       Partials &accumulated) {
   for (unsigned member : schedule.getRowUpdates())
@@ -662,6 +674,9 @@ void GpuKernelBuilder::emitRowResults(OpBuilder &builder,
     values.push_back(
         elements->getElement(members()[index].op->getResult(0),
                              cluster.getResultDims(members()[index])));
+  // All threads have read before the first one writes.
+  if (overwritesRowInputs())
+    gpu::BarrierOp::create(builder, loc);
   Value isFirst;
   if (shape.groupThreads > 1)
     isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
@@ -923,11 +938,13 @@ void GpuKernelBuilder::emitMain() {
     accumulated = emitRow(builder, accumulated);
   } else {
     Value first = constant(0), last = constant(shape.summedRows);
-    // What threads of a warp do together all of them have to reach, so that
-    // groups of the same warp go through as many rows, the last one also
+    // What threads of a warp or block do together all of them have to reach, so
+    // that groups of the same one go through as many rows, the last one also
     // through some that are not there.
     const bool isEven = shape.summedRows % shape.rowsPerSplit == 0;
-    const bool masksRows = !isEven && shape.groupThreads < warpThreads;
+    const bool meets =
+        shape.groupThreads < warpThreads || overwritesRowInputs();
+    const bool masksRows = !isEven && meets && shape.groupsPerBlock > 1;
     if (split) {
       first = arith::MulIOp::create(builder, loc, split,
                                     constant(shape.rowsPerSplit));

@@ -345,10 +345,6 @@ bool Schedule::mayShare(const Cluster &cluster, unsigned member,
   Value output = info.op->getResult(0);
   if (roles[member] == Role::Accumulator || output.getType() != input.getType())
     return false;
-  // What a row has once, all threads of a GPU that share the row read, and one
-  // of them writes.
-  if (roles[member] != Role::Column && !columns.empty())
-    return false;
   Dims dims = cluster.getResultDims(info);
   for (const Cluster::Access &access : cluster.getAccesses())
     if (access.tensor == input && ArrayRef(access.dims) != ArrayRef(dims))
