@@ -116,6 +116,23 @@ class Launcher(unittest.TestCase):
         done = processes.finish(process)
         self.assertEqual(done.returncode, 130, done.stderr)
 
+    def test_a_suspended_run_goes_on(self):
+        """Longer than a silent machine may be: nobody was there to answer."""
+        process, found = self.start_training(3)
+        process.send_signal(signal.SIGTSTP)
+        stopped = [process.pid, *found]
+        self.assertTrue(processes.wait_for(
+            lambda: all(processes.state(one) == "T" for one in stopped)))
+        time.sleep(11.5)
+        metrics = self.folder / "endless.jsonl"
+        before = metrics.stat().st_size
+        process.send_signal(signal.SIGCONT)
+        self.assertTrue(processes.wait_for(lambda: metrics.stat().st_size > before + 10000))
+        process.send_signal(signal.SIGINT)
+        done = processes.finish(process)
+        self.assertEqual(done.returncode, 130, done.stderr)
+        self.assertTrue(processes.wait_for_end(found))
+
     def test_interrupts_stop_all_after_the_same_step(self):
         for ranks in (2, 4):
             process, found = self.start_training(ranks)

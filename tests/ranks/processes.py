@@ -70,12 +70,17 @@ def children(process):
         return []
 
 
-def is_alive(process):
+def state(process):
+    """The letter of ps: R runs, S sleeps, T is stopped, Z has ended; "" if gone."""
     try:
         stat = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rsplit(")", 1)[1].split()[0] != "Z"
+        return ""
+    return stat.rsplit(")", 1)[1].split()[0]
+
+
+def is_alive(process):
+    return state(process) not in ("", "Z")
 
 
 def wait_for(condition, seconds=30):
