@@ -392,11 +392,11 @@ TEST(Nccl, TheHostOfOneRankMayBeLate) {
     ncclAllReduce(at(memory), at(memory), 1, ncclInt32, ncclSum, own.world,
                   own.stream);
     if (own.rank == 0)
-      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
     auto begin = std::chrono::steady_clock::now();
     own.wait();
     bool early = std::chrono::steady_clock::now() - begin <
-                 std::chrono::milliseconds(300);
+                 std::chrono::milliseconds(1200);
     int32_t sum = own.get<int32_t>(memory, 1)[0];
     own.end();
     return std::to_string(early) + " " + std::to_string(sum);
@@ -534,8 +534,9 @@ TEST(Nccl, ARankThatDiesIsNoticed) {
                         own.world, own.stream);
           error = own.wait();
         }
+        // Milliseconds, where the machine has time.
         bool quick =
-            std::chrono::steady_clock::now() - begin < std::chrono::seconds(1);
+            std::chrono::steady_clock::now() - begin < std::chrono::seconds(5);
         std::string text = ncclGetLastError(own.world);
         ncclCommAbort(own.world);
         return std::to_string(error) + " " + std::to_string(quick) + " " + text;
