@@ -73,10 +73,8 @@ static FailureOr<std::string> emitPtx(gpu::GPUModuleOp lowered,
                          llvm::CodeGenFileType::AssemblyFile);
 }
 
-/// Reads and removes a file.
-static std::string takeFile(StringRef path) {
+static std::string readLog(StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
-  llvm::sys::fs::remove(path);
   return buffer ? (*buffer)->getBuffer().str() : "";
 }
 
@@ -91,11 +89,19 @@ static FailureOr<std::string> assemble(Location loc, StringRef assembler,
       return emitError(loc, "cannot make a temporary file: ")
              << error.message();
   llvm::FileRemover removeSource(source), removeTarget(target), removeLog(log);
+  std::error_code error;
   {
-    std::error_code error;
     llvm::raw_fd_ostream os(source, error);
-    os << ptx;
+    if (!error) {
+      os << ptx;
+      os.close();
+      error = os.error();
+      os.clear_error();
+    }
   }
+  if (error)
+    return emitError(loc, "cannot write PTX for the assembler: ")
+           << error.message();
   std::optional<StringRef> redirects[] = {StringRef(""), log.str(), log.str()};
   std::string message;
   int status = llvm::sys::ExecuteAndWait(
@@ -104,8 +110,12 @@ static FailureOr<std::string> assemble(Location loc, StringRef assembler,
       std::nullopt, redirects, 0, 0, &message);
   if (status != 0)
     return emitError(loc, "")
-           << assembler << " refuses kernels: " << message << takeFile(log);
-  return takeFile(target);
+           << assembler << " refuses kernels: " << message << readLog(log);
+  auto cubin = llvm::MemoryBuffer::getFile(target);
+  if (std::error_code unread = cubin.getError())
+    return emitError(loc, "cannot read what the assembler wrote: ")
+           << unread.message();
+  return (*cubin)->getBuffer().str();
 }
 
 //===-- Host --------------------------------------------------------------===//

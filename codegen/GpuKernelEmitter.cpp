@@ -377,14 +377,8 @@ Value GpuKernelBuilder::getNeutral(OpBuilder &builder, unsigned member,
 
 Value GpuKernelBuilder::combine(OpBuilder &builder, unsigned member, Value lhs,
                                 Value rhs) {
-  Operation *combiner = getCombinerOf(members()[member]);
-  IRMapping mapping;
-  mapping.map(combiner->getOperand(0), lhs);
-  mapping.map(combiner->getOperand(1), rhs);
-  Operation *copy = builder.clone(*combiner, mapping);
-  copy->setLoc(loc);
-  copy->getResult(0).setType(lhs.getType());
-  return copy->getResult(0);
+  return createCombination(
+      builder, loc, cast<linalg::GenericOp>(members()[member].op), lhs, rhs);
 }
 
 Value GpuKernelBuilder::reduceLanes(OpBuilder &builder, unsigned member,
@@ -448,11 +442,10 @@ Value GpuKernelBuilder::getSharedPlace(OpBuilder &builder, int64_t slot,
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext(), 3);
   if (!kernels.lookupSymbol(symbol)) {
     OpBuilder top = OpBuilder::atBlockBegin(kernels.getBody());
-    auto global = LLVM::GlobalOp::create(
+    LLVM::GlobalOp::create(
         top, kernels.getLoc(), LLVM::LLVMArrayType::get(builder.getI8Type(), 0),
         /*isConstant=*/false, LLVM::Linkage::External, symbol, Attribute(),
         /*alignment=*/accessBytes, /*addrSpace=*/3);
-    (void)global;
   }
   Value base = LLVM::AddressOfOp::create(builder, loc, pointer, symbol);
   const int64_t numWarps = shape.groupThreads / warpThreads;
@@ -995,6 +988,11 @@ LogicalResult GpuKernelBuilder::build(EmittedKernel &result) {
     return step.ops.front()->emitError("sums across rows of more than ")
            << maxKeptChunks * maxBlockThreads * shape.lanes
            << " columns are not built for GPUs yet";
+  constexpr int64_t maxGrid = (int64_t(1) << 31) - 1;
+  if (shape.getGrid() > maxGrid)
+    return step.ops.front()->emitError("a kernel of ")
+           << shape.getGrid() << " blocks of threads; a GPU launches at most "
+           << maxGrid;
   emitMain();
   const int64_t numWarps = shape.groupThreads / warpThreads;
   result.symbol = name;

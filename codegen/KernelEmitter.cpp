@@ -272,15 +272,8 @@ KernelBuilder::emitColumns(OpBuilder &builder, unsigned level,
 
 Value KernelBuilder::combine(OpBuilder &builder, unsigned member, Value lhs,
                              Value rhs) {
-  Operation *combiner =
-      getCombiner(cast<linalg::GenericOp>(members()[member].op));
-  IRMapping mapping;
-  mapping.map(combiner->getOperand(0), lhs);
-  mapping.map(combiner->getOperand(1), rhs);
-  Operation *copy = builder.clone(*combiner, mapping);
-  copy->setLoc(loc);
-  copy->getResult(0).setType(lhs.getType());
-  return copy->getResult(0);
+  return createCombination(
+      builder, loc, cast<linalg::GenericOp>(members()[member].op), lhs, rhs);
 }
 
 /// Combines `term` with the element of the accumulator at the positions.

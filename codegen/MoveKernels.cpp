@@ -52,6 +52,7 @@ private:
   Location loc;
   Type pointerType, elementType;
   int64_t bytes;
+  bool isBoolean; ///< a byte that is 0 or 1
   Value piece, numSources, numTargets, sources, targets;
 };
 } // namespace
@@ -215,7 +216,9 @@ Value MoveKernelBuilder::getIdentity(OpBuilder &builder, Type type) {
   TypedAttr scalar = builder.getZeroAttr(element);
   const bool isMax = kind == exec::ReduceKind::max;
   if (isMax || kind == exec::ReduceKind::min) {
-    if (auto real = dyn_cast<FloatType>(element))
+    if (isBoolean)
+      scalar = builder.getIntegerAttr(element, isMax ? 0 : 1);
+    else if (auto real = dyn_cast<FloatType>(element))
       scalar = builder.getFloatAttr(
           element, llvm::APFloat::getInf(real.getFloatSemantics(), isMax));
     else
@@ -280,7 +283,8 @@ MoveKernelBuilder::MoveKernelBuilder(exec::ReduceKind kind,
     : kind(kind), loc(kernels.getLoc()),
       pointerType(LLVM::LLVMPointerType::get(kernels.getContext(), 1)),
       elementType(getType(kernels.getContext(), kind, element)),
-      bytes(runtime::getElementBytes(element)) {
+      bytes(runtime::getElementBytes(element)),
+      isBoolean(element == exec::ElementType::boolean) {
   OpBuilder top = OpBuilder::atBlockEnd(kernels.getBody());
   auto function = gpu::GPUFuncOp::create(
       top, loc, runtime::getMoveKernelName(kind, element),

@@ -106,6 +106,19 @@ Value codegen::getTerm(linalg::GenericOp op, Operation *combiner) {
   return combiner->getOperand(combiner->getOperand(0) == accumulator);
 }
 
+Value meshc::codegen::createCombination(OpBuilder &builder, Location loc,
+                                        linalg::GenericOp op, Value lhs,
+                                        Value rhs) {
+  Operation *combiner = getCombiner(op);
+  IRMapping mapping;
+  mapping.map(combiner->getOperand(0), lhs);
+  mapping.map(combiner->getOperand(1), rhs);
+  Operation *copy = builder.clone(*combiner, mapping);
+  copy->setLoc(loc);
+  copy->getResult(0).setType(lhs.getType());
+  return copy->getResult(0);
+}
+
 bool codegen::isContraction(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
   if (!generic || generic.getNumDpsInputs() != 2 ||

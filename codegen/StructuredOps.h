@@ -42,6 +42,11 @@ mlir::Operation *getCombiner(mlir::linalg::GenericOp op);
 /// What `combiner` combines with the accumulator.
 mlir::Value getTerm(mlir::linalg::GenericOp op, mlir::Operation *combiner);
 
+/// What the combiner of `op` makes of two values, scalars or vectors.
+mlir::Value createCombination(mlir::OpBuilder &builder, mlir::Location loc,
+                              mlir::linalg::GenericOp op, mlir::Value lhs,
+                              mlir::Value rhs);
+
 /// Sum of products of two tensors of one element type, nothing else in the body
 /// but the widening of factors to the type of the sum.
 bool isContraction(mlir::Operation *op);

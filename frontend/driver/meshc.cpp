@@ -64,6 +64,10 @@ static void addCompileOptions(CLI::App *command, CompileArguments &compile) {
       ->delimiter(',')
       ->type_name("ARCHITECTURE")
       ->check(checkGpu);
+  command->callback([&compile] {
+    if (!compile.gpus.empty() && compile.target != "cuda")
+      throw CLI::ValidationError("--gpu", "it needs --target cuda");
+  });
   command
       ->add_option("--cpu", compile.cpu,
                    "processor to compile for: native, x86-64-v3, x86-64-v4")

@@ -95,7 +95,8 @@ void Collective::addPart(const Move &whole, Group &group,
     takers.insert(division.getRank(target.device));
 
   // Both sides of a message go through the same moves in the same order. The
-  // offset of a staged end is that in its message for now, its device the peer.
+  // offset of a staged end counts from the start of its message, its device is
+  // the peer.
   Move part = whole;
   part.sources.clear();
   part.targets.clear();

@@ -343,6 +343,22 @@ TEST_F(MoveKernels, WithoutSourcesTheIdentityIsWritten) {
   EXPECT_EQ(target, std::vector<float>(5, -INFINITY));
 }
 
+TEST_F(MoveKernels, TheIdentityOfBooleansIsABoolean) {
+  for (auto [kind, identity] : {std::pair(exec::ReduceKind::max, 0),
+                                std::pair(exec::ReduceKind::min, 1)}) {
+    auto kernel = compile(kind, exec::ElementType::boolean);
+    ASSERT_TRUE(kernel);
+    std::vector<uint8_t> target(5, 7);
+    runtime::MovePiece piece{};
+    piece.end = 5;
+    piece.rank = 1;
+    piece.sizes[0] = 5;
+    piece.fromStrides[0] = piece.toStrides[0] = 1;
+    run(kernel, piece, {}, {addressOf(target.data())});
+    EXPECT_EQ(target, std::vector<uint8_t>(5, uint8_t(identity)));
+  }
+}
+
 //===-- PTX ---------------------------------------------------------------===//
 
 /// The PTX of a program's kernels, and what the assembler says about it, if
