@@ -136,11 +136,18 @@ def measure_rates():
 
 
 def read_processor():
+    """The processor's name and its widest vectors: one name covers several generations."""
+    fields = {}
     with open("/proc/cpuinfo", encoding="utf-8") as info:
         for line in info:
-            if line.startswith("model name"):
-                return " ".join(line.split(":", 1)[1].split())
-    sys.exit("/proc/cpuinfo names no processor")
+            name, _, value = line.partition(":")
+            fields.setdefault(name.strip(), " ".join(value.split()))
+    if "model name" not in fields:
+        sys.exit("/proc/cpuinfo names no processor")
+    flags = fields.get("flags", "").split()
+    widest = next((name for flag, name in (("avx512f", "AVX-512"), ("avx2", "AVX2"))
+                   if flag in flags), None)
+    return fields["model name"] + (f" {widest}" if widest else "")
 
 
 def parse_arguments():
