@@ -194,6 +194,22 @@ static bool isWidening(linalg::GenericOp op) {
          isa<arith::ExtFOp>(op.getBody()->front());
 }
 
+/// Whether all of `reads` have fewer than `rank` dimensions but one, which is
+/// narrower in memory: x - mean, for 16-bit x.
+static bool readsOneWidened(ArrayRef<codegen::ReadOperand> reads, size_t rank) {
+  const codegen::ReadOperand *whole = nullptr;
+  for (const codegen::ReadOperand &read : reads) {
+    if (read.loops.size() < rank)
+      continue;
+    if (whole)
+      return false;
+    whole = &read;
+  }
+  auto widening =
+      whole ? whole->tensor.getDefiningOp<linalg::GenericOp>() : nullptr;
+  return widening && isWidening(widening);
+}
+
 bool codegen::isRecomputed(Operation *op) {
   if (!isComputation(op))
     return false;
@@ -207,9 +223,12 @@ bool codegen::isRecomputed(Operation *op) {
     return true;
   if (isWidening(generic))
     return true;
-  auto rank = cast<RankedTensorType>(op->getResult(0).getType()).getRank();
+  size_t rank =
+      size_t(cast<RankedTensorType>(op->getResult(0).getType()).getRank());
+  if (readsOneWidened(reads, rank))
+    return true;
   return getWork(op) == 0 && reads.size() == 1 &&
-         int64_t(reads.front().loops.size()) < rank;
+         reads.front().loops.size() < rank;
 }
 
 static LogicalResult checkBody(linalg::GenericOp op) {

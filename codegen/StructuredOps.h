@@ -62,8 +62,9 @@ unsigned getWork(mlir::Operation *op);
 inline constexpr unsigned costlyWork = 8;
 
 /// Whether consumers compute the result again rather than read it from memory:
-/// splats, positions, copies along more dimensions than are read, and floats
-/// that are narrower in memory.
+/// splats, positions, copies along more dimensions than are read, floats that
+/// are narrower in memory, and what takes little work on one such tensor and
+/// smaller ones: what is kept for the backward phase is then the narrow tensor.
 bool isRecomputed(mlir::Operation *op);
 
 /// Fails with a diagnostic at `op` if no kernel can compute it.

@@ -274,6 +274,55 @@ def Decompose : Pass<"nd-decompose", "::mlir::ModuleOp"> {
                            "::mlir::math::MathDialect"];
 }
 
+def ShrinkResiduals : Pass<"nd-shrink-residuals", "::mlir::ModuleOp"> {
+  let summary = "Has the backward phase keep fewer and narrower values";
+  let description = [{
+    A residual is a value of the forward phase that the backward phase reads: it
+    stays in memory between the two. Two kinds need not be kept:
+
+    - the exponentials e of a softmax p = e / s, where s is the sum of e: what
+      reads e in the backward phase reads p s instead. As e <= s, the product
+      differs from e by its two roundings at most, relative to s;
+    - an f32 value whose rounding to 16 bits a product of the backward phase
+      reads anyway: elementwise operations of that phase read the rounding too.
+      Variables and inputs are left alone: they stay in any case.
+
+    Needs:  equal operations are one operation (CSE): what has two names is
+            kept twice.
+    Leaves: the same operations with other operands; products and conversions in
+            the phase `backward`.
+
+    Before, where `%ds` is in the phase `backward`:
+    ```mlir
+    nd.program @step {
+      %x = nd.input "x" : !nd.tensor<["row"=2, "col"=3], f32>
+      %e = nd.exp %x : (!nd.tensor<["row"=2, "col"=3], f32>)
+          -> !nd.tensor<["row"=2, "col"=3], f32>
+      %s = nd.reduce sum %e : (!nd.tensor<["row"=2, "col"=3], f32>)
+          -> !nd.tensor<["row"=2], f32>
+      %p = nd.div %e, %s : (!nd.tensor<["row"=2, "col"=3], f32>,
+          !nd.tensor<["row"=2], f32>) -> !nd.tensor<["row"=2, "col"=3], f32>
+      %ds = nd.mul %e, %p : (!nd.tensor<["row"=2, "col"=3], f32>,
+          !nd.tensor<["row"=2, "col"=3], f32>) -> !nd.tensor<["row"=2, "col"=3], f32>
+      nd.output "ds", %ds : !nd.tensor<["row"=2, "col"=3], f32>
+    }
+    ```
+    After:
+    ```mlir
+    nd.program @step {
+      %x = nd.input "x" : !row_by_col
+      %e = nd.exp %x : (!row_by_col) -> !row_by_col
+      %s = nd.reduce sum %e : (!row_by_col) -> !row
+      %p = nd.div %e, %s : (!row_by_col, !row) -> !row_by_col
+      %again = nd.mul %p, %s : (!row_by_col, !row) -> !row_by_col
+      %ds = nd.mul %again, %p : (!row_by_col, !row_by_col) -> !row_by_col
+      nd.output "ds", %ds : !row_by_col
+    }
+    ```
+  }];
+  let dependentDialects = ["::meshc::nd::NDDialect"];
+}
+
 def ChooseOrders : Pass<"nd-choose-orders", "::mlir::ModuleOp"> {
   let summary = "Chooses in which order the dimensions of values are stored";
   let description = [{

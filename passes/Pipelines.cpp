@@ -19,6 +19,7 @@ void meshc::buildShardingPipeline(OpPassManager &manager,
   manager.addPass(createDecompose()); // arg_reduce, mean, n-ary einsum
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
+  manager.addPass(createShrinkResiduals()); // what backward keeps of forward
   manager.addPass(createChooseOrders());    // storage order of values
   manager.addPass(createAssignShardings()); // each value: who holds which part
   manager.addPass(createCSEPass());

@@ -166,6 +166,38 @@ std::vector<std::string> getUndefinedSymbols(const std::string &object) {
   return names;
 }
 
+/// x - mean in f32, for 16-bit x, on both sides of a product: the second side
+/// reads x and the means again, not differences of twice the size.
+TEST(Steps, DifferencesFromNarrowTensorsAreComputedAgain) {
+  ProgramText text;
+  text.dim("b", 5);
+  text.dim("d", 37);
+  text.dim("n", 3);
+  text.input("x", "b d", "bf16");
+  text.input("w", "d n");
+  text.pointwise("wide", "b d", {"x"}, "%r = arith.extf %a0 : bf16 to f32");
+  text.reduce("m", "b", {"wide"}, "arith.addf", "0.0");
+  text.pointwise("c", "b d", {"wide", "m"}, "%r = arith.subf %a0, %a1 : f32");
+  text.pointwise("e", "b d", {"c"}, "%r = math.exp %a0 : f32");
+  text.contraction("product", "b n", "e", "w");
+  text.reduce("s", "b", {"product"}, "arith.addf", "0.0");
+  text.pointwise("y", "b d", {"c", "s"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.output("y");
+  auto runner = KernelRunner::create(text.str());
+  ASSERT_TRUE(runner);
+  ASSERT_EQ(getKinds(*runner), (std::vector{Kernel, Matmul, Kernel, Kernel}));
+  const Step &last = runner->getSteps().back();
+  std::vector<mlir::Value> large;
+  for (mlir::Value input : last.inputs)
+    if (mlir::cast<mlir::RankedTensorType>(input.getType()).getNumElements() ==
+        5 * 37)
+      large.push_back(input);
+  ASSERT_EQ(large.size(), 1u);
+  EXPECT_TRUE(mlir::getElementTypeOrSelf(large[0]).isBF16());
+  // A sum of 37 terms, an exponential, sums of 37 and 3: roundings of f32.
+  expectAgreement(text, {}, 100 * 0x1p-24);
+}
+
 TEST(Steps, KernelsOfFloatsCallNothing) {
   ProgramText text;
   text.dim("b", 3);

@@ -14,6 +14,7 @@ CASES = {
                    "--layout", "batch=model,hidden=data"],
     "mlp-two-axes": [MLP, "--mesh", "a=2,b=2,c=2", "--layout", "batch=c,hidden=a+b"],
     "blocks": [BLOCKS],
+    "blocks-bf16": [BLOCKS, "--precision", "bf16"],
     "blocks-data": [BLOCKS, "--mesh", "data=8", "--layout", "batch=data"],
     "blocks-d-model": [BLOCKS, *SMALL_BLOCKS, "--mesh", "a=2,b=3",
                        "--layout", "batch=a,d_model=b"],

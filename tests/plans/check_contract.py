@@ -24,7 +24,7 @@ CONTRACT = {
     "tensors": [{
         "id": str, "name": str,
         "role": {"input", "param", "state", "activation", "output", "gradient"},
-        "dtype": {"f32", "i32"},
+        "dtype": {"f32", "i32", "bf16"},
         "dims": [{"name": str, "size": int, "axes": [str], "local_size": int}],
         "partial?": {"kind": {"sum", "max", "min"}, "axes": [str]},
         "bytes_global": int, "bytes_per_device": int, "span": SPAN}],
