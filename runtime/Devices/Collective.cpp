@@ -8,7 +8,6 @@
 #include <array>
 #include <map>
 #include <numeric>
-#include <set>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -64,100 +63,6 @@ void Collective::cutIntoPieces(size_t number,
   for (int64_t row = 0; row < rows; row += rowsPerPiece)
     pieces.push_back(
         {number, row, std::min(row + rowsPerPiece, rows), 0, move.inner.size});
-}
-
-/// Boxes begin at cache lines in messages.
-static uint64_t getStagedBytes(uint64_t bytes) {
-  constexpr uint64_t line = 64;
-  return (bytes + line - 1) / line * line;
-}
-
-/// Adds a box to the message with this peer; returns its offset in it.
-static uint64_t addToMessage(std::vector<Collective::Message> &messages,
-                             int64_t peer, uint64_t bytes) {
-  auto message = std::find_if(
-      messages.begin(), messages.end(),
-      [&](const Collective::Message &other) { return other.peer == peer; });
-  if (message == messages.end())
-    message = messages.insert(messages.end(), {peer, 0, 0});
-  const uint64_t offset = message->bytes;
-  message->bytes += getStagedBytes(bytes);
-  return offset;
-}
-
-void Collective::addPart(const Move &whole, Group &group,
-                         const Division &division) {
-  uint64_t bytes = uint64_t(getElementBytes(element) * whole.inner.size);
-  for (const MoveDim &dim : whole.outer)
-    bytes *= uint64_t(dim.size);
-  std::set<int64_t> takers;
-  for (const End &target : whole.targets)
-    takers.insert(division.getRank(target.device));
-
-  // Both sides of a message go through the same moves in the same order. The
-  // offset of a staged end counts from the start of its message, its device is
-  // the peer.
-  Move part = whole;
-  part.sources.clear();
-  part.targets.clear();
-  for (const End &source : whole.sources) {
-    const int64_t giver = division.getRank(source.device);
-    if (giver == division.rank)
-      part.sources.push_back(source);
-    else if (takers.count(division.rank))
-      part.sources.push_back(
-          {giver, addToMessage(group.incoming, giver, bytes), true});
-    if (giver != division.rank)
-      continue;
-    for (int64_t taker : takers) {
-      if (taker == division.rank)
-        continue;
-      Move packing = whole;
-      packing.reduce = exec::ReduceKind::none;
-      packing.sources = {source};
-      packing.targets = {
-          {taker, addToMessage(group.outgoing, taker, bytes), true}};
-      packing.inner.toStride = 1;
-      moves.push_back(std::move(packing));
-      cutIntoPieces(moves.size() - 1, group.packPieces);
-    }
-  }
-  for (const End &target : whole.targets)
-    if (division.isLocal(target.device))
-      part.targets.push_back(target);
-  if (part.targets.empty())
-    return;
-  moves.push_back(std::move(part));
-  cutIntoPieces(moves.size() - 1, group.pieces);
-}
-
-void Collective::placeMessages(uint64_t &stagingBytes) {
-  for (Group &group : groups) {
-    for (std::vector<Message> *messages : {&group.incoming, &group.outgoing})
-      for (Message &message : *messages) {
-        message.offset = stagingBytes;
-        stagingBytes += message.bytes;
-      }
-    auto place = [](std::vector<End> &ends,
-                    const std::vector<Message> &messages) {
-      for (End &end : ends)
-        if (end.isStaged)
-          end.offset += std::find_if(messages.begin(), messages.end(),
-                                     [&](const Message &message) {
-                                       return message.peer == end.device;
-                                     })
-                            ->offset;
-    };
-    std::set<size_t> inGroup;
-    for (const Piece &piece : group.pieces)
-      inGroup.insert(piece.move);
-    for (const Piece &piece : group.packPieces)
-      inGroup.insert(piece.move);
-    for (size_t move : inGroup) {
-      place(moves[move].sources, group.incoming);
-      place(moves[move].targets, group.outgoing);
-    }
-  }
 }
 
 Collective Collective::create(const layout::Mesh &mesh,

@@ -21,17 +21,26 @@
 /// comes in a message that holds the boxes one after the other; it is received
 /// into staging memory, which the move then reads in place of that device. So
 /// terms are added in the same order wherever the devices are. A group first
-/// packs what the others need, and runs its moves when everything has come:
+/// packs what the others need, and combines when everything has come:
 ///
-///   devices {0, 1} here, {2, 3} there; all_reduce of four elements
-///   pack    0 -> staging, 1 -> staging; one message goes out, one comes in
-///   run     {0, 1, staging, staging} -> {0, 1}
+///   devices {0, 1} here, {2} there; reduce_scatter of six elements
+///   pack      0 -> staging, 1 -> staging; one message goes out, one comes in
+///   combine   {0, 1, staging} -> 0, {0, 1, staging} -> 1
+///
+/// A sum that several processes need is combined once: the box is divided over
+/// them, each gets the terms of its share and spreads the result.
+///
+///   devices {0}, {1}, {2}; all_reduce of three elements, seen from {0}
+///   pack      element 1 of 0 -> staging for {1}, element 2 -> for {2}
+///   combine   element 0: {0, staging, staging} -> {0, staging, staging}
+///   spread    element 1: staging of {1} -> 0, element 2: staging of {2} -> 0
 
 #include "layout/Mesh.h"
 #include "runtime/Error.h"
 #include "runtime/Ranks/Division.h"
 #include "runtime/exec_generated.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -69,6 +78,12 @@ public:
     uint64_t bytes;
   };
 
+  /// What a group does one after the other: what a stage writes to staging
+  /// memory goes out when it is over, and the next one begins when what the
+  /// others send for it has come, too. In one process all is in Combine.
+  enum class Stage : uint8_t { Pack, Combine, Spread };
+  static constexpr size_t numStages = 3;
+
   /// `from` and `to` are the command's operands, `fromOffset` and `toOffset`
   /// their places in the arena (bytes).
   static Collective create(const layout::Mesh &mesh,
@@ -91,31 +106,27 @@ public:
   std::span<const int64_t> getDevices(int64_t group) const {
     return groups[group].devices;
   }
-  std::span<const Message> getIncoming(int64_t group) const {
-    return groups[group].incoming;
+  /// What has to come before a stage begins.
+  std::span<const Message> getIncoming(int64_t group, Stage stage) const {
+    return getPart(group, stage).incoming;
   }
-  std::span<const Message> getOutgoing(int64_t group) const {
-    return groups[group].outgoing;
+  /// What goes out when a stage is over; nothing if it has no pieces.
+  std::span<const Message> getOutgoing(int64_t group, Stage stage) const {
+    return getPart(group, stage).outgoing;
   }
+  /// Whether a group has messages in this process.
+  bool isExchanged(int64_t group) const;
   exec::ElementType getElement() const { return element; }
   /// Of all groups; a move belongs to the group of its targets. Of several
   /// processes, those of this one.
   std::span<const Move> getMoves() const { return moves; }
-  int64_t getNumPackPieces(int64_t group) const {
-    return int64_t(groups[group].packPieces.size());
-  }
-  int64_t getNumPieces(int64_t group) const {
-    return int64_t(groups[group].pieces.size());
-  }
-  /// Packs one piece of what other processes need.
-  void pack(int64_t group, int64_t piece, std::span<std::byte *const> arenas,
-            std::byte *staging) const {
-    runPiece(groups[group].packPieces[piece], arenas, staging);
+  int64_t getNumPieces(int64_t group, Stage stage = Stage::Combine) const {
+    return int64_t(getPart(group, stage).pieces.size());
   }
   /// Runs one piece; `arenas` has the memory of every device of this process.
-  void run(int64_t group, int64_t piece, std::span<std::byte *const> arenas,
-           std::byte *staging = nullptr) const {
-    runPiece(groups[group].pieces[piece], arenas, staging);
+  void run(int64_t group, Stage stage, int64_t piece,
+           std::span<std::byte *const> arenas, std::byte *staging) const {
+    runPiece(getPart(group, stage).pieces[piece], arenas, staging);
   }
 
 private:
@@ -125,16 +136,31 @@ private:
     int64_t rowBegin, rowEnd;
     int64_t begin, end;
   };
+  struct StagePart {
+    std::vector<Message> incoming;
+    std::vector<Piece> pieces;
+    std::vector<Message> outgoing;
+  };
   struct Group {
     std::vector<int64_t> devices;
-    std::vector<Piece> packPieces;
-    std::vector<Piece> pieces;
-    std::vector<Message> incoming, outgoing;
+    std::array<StagePart, numStages> stages;
+
+    StagePart &operator[](Stage stage) { return stages[size_t(stage)]; }
   };
 
-  /// The part of a process in a move of the whole mesh: a move into its devices
-  /// and moves that pack what others need.
+  const StagePart &getPart(int64_t group, Stage stage) const {
+    return groups[group].stages[size_t(stage)];
+  }
+
+  // The part of one process, in CollectiveParts.cpp.
+  /// The part in a move of the whole mesh.
   void addPart(const Move &whole, Group &group, const Division &division);
+  /// The same where the processes `combiners` combine what `takers` need. They
+  /// are these, or one of them, from which the others get the result.
+  void addShare(const Move &share, std::span<const int64_t> combiners,
+                std::span<const int64_t> takers, Group &group,
+                const Division &division);
+  void addMove(Move move, StagePart &stage);
   /// Gives the messages of all groups their place in staging memory.
   void placeMessages(uint64_t &stagingBytes);
   void cutIntoPieces(size_t move, std::vector<Piece> &pieces) const;

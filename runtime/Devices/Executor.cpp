@@ -188,11 +188,8 @@ void Executor::runPiece(const Job &job, int64_t piece, int worker) {
     return;
   }
   case TimeClass::Collective:
-    if (job.packs)
-      command.collective->pack(job.group, piece, arenas, staging->getData());
-    else
-      command.collective->run(job.group, piece, arenas,
-                              staging ? staging->getData() : nullptr);
+    command.collective->run(job.group, job.stage, piece, arenas,
+                            staging ? staging->getData() : nullptr);
     return;
   case TimeClass::Copy: {
     const int64_t begin = piece * command.rowsPerPiece;
@@ -222,13 +219,25 @@ void Executor::runPieces(Job &job, int worker,
     workers[worker].add(*current.command, getSeconds(Clock::now() - start));
     lock.lock();
     if (--job.unfinished == 0) {
-      if (job.packs)
-        finishPacking(job, worker, lock);
+      if (job.device < 0 && job.command->collective->isExchanged(job.group))
+        finishStage(job, worker, lock);
       else
         finishJob(job);
       return;
     }
   }
+}
+
+Executor::Job &Executor::makeGroupJob(size_t slot, Collective::Stage stage) {
+  const CommandGroup &place = current->groups[slot];
+  const PreparedCommand &command = current->commands[place.command];
+  const int64_t count = command.collective->getNumPieces(place.group, stage);
+  groupJobs[slot] = {.command = &command,
+                     .group = place.group,
+                     .stage = stage,
+                     .unfinished = count,
+                     .count = count};
+  return groupJobs[slot];
 }
 
 void Executor::finishJob(Job &job) {
@@ -250,14 +259,6 @@ void Executor::startJob(Job &job, int worker,
                         std::unique_lock<std::mutex> &lock) {
   job.next = 0;
   job.unfinished = job.count;
-  // A process may have nothing to pack, or nothing to receive.
-  if (job.count == 0) {
-    if (job.packs)
-      finishPacking(job, worker, lock);
-    else
-      finishJob(job);
-    return;
-  }
   if (job.count > 1) {
     if (job.device < 0)
       openJobs.push_front(&job);
@@ -285,20 +286,22 @@ void Executor::advance(int64_t device, int worker,
           int64_t(command.collective->getDevices(group).size()))
         return;
       arrivals[slot] = 0;
-      const bool isExchanged =
-          !command.collective->getIncoming(group).empty() ||
-          !command.collective->getOutgoing(group).empty();
-      groupJobs[slot] = makeGroupJob(slot, isExchanged);
+      if (!command.collective->isExchanged(group))
+        makeGroupJob(slot, Collective::Stage::Combine);
+      else if (!addPart(slot, Collective::Stage::Pack))
+        return;
       startJob(groupJobs[slot], worker, lock);
       return;
     }
     if (command.pieces > 1 && numWorkers > 1) {
       lock.lock();
-      deviceJobs[device] = {&command, device, -1, false, 0, 0, command.pieces};
+      deviceJobs[device] = {
+          .command = &command, .device = device, .count = command.pieces};
       startJob(deviceJobs[device], worker, lock);
       return;
     }
-    const Job alone = {&command, device, -1, false, 0, 0, command.pieces};
+    const Job alone = {
+        .command = &command, .device = device, .count = command.pieces};
     for (int64_t piece = 0; piece < command.pieces; ++piece)
       runPiece(alone, piece, worker);
     const Clock::time_point end = Clock::now();

@@ -21,10 +21,10 @@
 ///
 /// The devices may be divided over several processes. A group with devices of
 /// more than one is packed when those of this process have arrived, and stays
-/// parked until what the others send has come; the thread of the transport
-/// opens its job then. Again no thread waits. Groups may become ready in any
-/// order, in every process in another one: each run posts all its receives
-/// first.
+/// parked until what the others send for its next stage has come; the thread of
+/// the transport opens its job then. Again no thread waits. Groups may become
+/// ready in any order, in every process in another one: each run posts all its
+/// receives first.
 ///
 /// The result does not depend on the number of threads: pieces compute the same
 /// elements the same way wherever they are cut (see commands in exec.fbs), and
@@ -40,6 +40,7 @@
 #include "runtime/Ranks/Division.h"
 #include "runtime/Ranks/Transport.h"
 
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -101,8 +102,8 @@ private:
     const PreparedCommand *command = nullptr;
     int64_t device = -1; ///< whose command it is; -1 for a collective
     int64_t group = -1;  ///< of the collective
-    bool packs = false;  ///< what other processes need of the group
-    int64_t next = 0;    ///< first piece that nobody has taken
+    Collective::Stage stage = Collective::Stage::Combine; ///< of the group
+    int64_t next = 0; ///< first piece that nobody has taken
     int64_t unfinished = 0;
     int64_t count = 0;
   };
@@ -117,13 +118,14 @@ private:
   /// Executes commands of a device, from its place on, until it is parked, its
   /// next command is a job or it has come to its end. Returns locked.
   void advance(int64_t device, int worker, std::unique_lock<std::mutex> &lock);
-  /// Opens a job, of which command, device or group and count are set, and
-  /// takes part in it.
+  /// Opens a job with pieces, and takes part in it.
   void startJob(Job &job, int worker, std::unique_lock<std::mutex> &lock);
   /// Takes pieces of a job until none is left.
   void runPieces(Job &job, int worker, std::unique_lock<std::mutex> &lock);
   /// Makes the devices of a finished job runnable.
   void finishJob(Job &job);
+  /// Makes a stage of a group its job.
+  Job &makeGroupJob(size_t slot, Collective::Stage stage);
   /// Wakes up to `count` sleeping workers.
   void wake(int64_t count);
   void runPiece(const Job &job, int64_t piece, int worker);
@@ -132,9 +134,13 @@ private:
   Status createStaging();
   /// Begins a run: nothing has come yet, and everything may.
   void postReceives();
-  /// Sends what a group has packed, and runs it if everything has come.
-  void finishPacking(Job &job, int worker, std::unique_lock<std::mutex> &lock);
-  Job makeGroupJob(size_t slot, bool packs) const;
+  /// One of the parts that a stage of a group needs is there. Whether the group
+  /// has a job now: stages without pieces are passed over, and after the last
+  /// one its devices are runnable.
+  bool addPart(size_t slot, Collective::Stage stage);
+  /// Sends what a stage of a group has written, and goes on with the next one
+  /// if everything has come.
+  void finishStage(Job &job, int worker, std::unique_lock<std::mutex> &lock);
   void onReceived(size_t token) override;
   void onSent(size_t token) override;
   void onBroken(const Error &error) override;
@@ -175,9 +181,9 @@ private:
   std::vector<Job> deviceJobs;
   std::vector<Job> groupJobs;    ///< per group of the program
   std::vector<int64_t> arrivals; ///< per group of the program
-  /// Per group of the program: messages to come, and one more while it is not
-  /// packed.
-  std::vector<int64_t> pendingParts;
+  /// Per group of the program and stage: messages to come, and one more while
+  /// the stage before is not over.
+  std::vector<std::array<int64_t, Collective::numStages>> pendingParts;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<int64_t> ready;  ///< devices to execute

@@ -10,10 +10,19 @@
 using namespace meshc;
 using namespace meshc::runtime;
 
-/// The tag of exchange(); groups have their number and one more.
+using Stage = Collective::Stage;
+
+/// The tag of exchange(); those of groups follow.
 static constexpr uint32_t readTag = 0;
 /// The token of messages that no group waits for.
 static constexpr size_t readToken = size_t(-1);
+
+/// The token of messages for a stage of a group; their tag is one more.
+static size_t getToken(size_t slot, Stage stage) {
+  return slot * Collective::numStages + size_t(stage);
+}
+
+static Stage getNext(Stage stage) { return Stage(size_t(stage) + 1); }
 
 Status Executor::createStaging() {
   size_t numGroups = 0;
@@ -28,11 +37,12 @@ Status Executor::createStaging() {
   pendingParts.resize(numGroups);
   if (!transport)
     return Status::success();
-  if (numGroups >= maxTransportTag)
+  constexpr size_t maxGroups = maxTransportTag / Collective::numStages;
+  if (numGroups > maxGroups)
     return Error{ErrorCode::DoesNotFit,
                  fmt::format("a program has {} groups of collectives, between "
                              "processes there can be {}",
-                             numGroups, maxTransportTag),
+                             numGroups, maxGroups),
                  ""};
   Result<Arena> created = Arena::create(bytes, 0);
   if (!created)
@@ -50,46 +60,57 @@ void Executor::postReceives() {
       const CommandGroup &place = current->groups[slot];
       const Collective &collective =
           *current->commands[place.command].collective;
-      pendingParts[slot] = 1;
-      for (const Collective::Message &message :
-           collective.getIncoming(place.group)) {
-        ++pendingParts[slot];
-        messages.push_back({message.peer, uint32_t(slot + 1),
-                            staging->getData() + message.offset, message.bytes,
-                            slot});
-      }
+      pendingParts[slot].fill(1);
+      for (Stage stage : {Stage::Combine, Stage::Spread})
+        for (const Collective::Message &message :
+             collective.getIncoming(place.group, stage)) {
+          ++pendingParts[slot][size_t(stage)];
+          const size_t token = getToken(slot, stage);
+          messages.push_back({message.peer, uint32_t(token + 1),
+                              staging->getData() + message.offset,
+                              message.bytes, token});
+        }
     }
   }
   transport->receive(messages);
 }
 
-Executor::Job Executor::makeGroupJob(size_t slot, bool packs) const {
-  const CommandGroup &place = current->groups[slot];
-  const PreparedCommand &command = current->commands[place.command];
-  const Collective &collective = *command.collective;
-  const int64_t count = packs ? collective.getNumPackPieces(place.group)
-                              : collective.getNumPieces(place.group);
-  return {&command, -1, place.group, packs, 0, count, count};
+bool Executor::addPart(size_t slot, Stage stage) {
+  for (;;) {
+    if (--pendingParts[slot][size_t(stage)] > 0)
+      return false;
+    Job &job = makeGroupJob(slot, stage);
+    if (job.count > 0)
+      return true;
+    if (stage == Stage::Spread) {
+      finishJob(job);
+      return false;
+    }
+    stage = getNext(stage);
+  }
 }
 
-void Executor::finishPacking(Job &job, int worker,
-                             std::unique_lock<std::mutex> &lock) {
-  const Collective &collective = *job.command->collective;
+void Executor::finishStage(Job &job, int worker,
+                           std::unique_lock<std::mutex> &lock) {
   const size_t slot = job.command->firstGroup + size_t(job.group);
+  if (job.stage == Stage::Spread)
+    return finishJob(job);
+  const Stage next = getNext(job.stage);
   std::vector<TransportMessage> messages;
-  for (const Collective::Message &message : collective.getOutgoing(job.group))
-    messages.push_back({message.peer, uint32_t(slot + 1),
+  for (const Collective::Message &message :
+       job.command->collective->getOutgoing(job.group, job.stage)) {
+    const size_t token = getToken(slot, next);
+    messages.push_back({message.peer, uint32_t(token + 1),
                         staging->getData() + message.offset, message.bytes,
-                        slot});
+                        token});
+  }
   unsentMessages += int64_t(messages.size());
   lock.unlock();
   transport->send(messages);
   lock.lock();
   // What has come in between has not opened the job: this part was missing.
-  if (--pendingParts[slot] > 0)
-    return;
-  job = makeGroupJob(slot, /*packs=*/false);
-  startJob(job, worker, lock);
+  if (addPart(slot, next))
+    startJob(job, worker, lock);
 }
 
 void Executor::onReceived(size_t token) {
@@ -99,17 +120,15 @@ void Executor::onReceived(size_t token) {
       changed.notify_all();
     return;
   }
-  if (--pendingParts[token] > 0)
-    return;
-  Job &job = groupJobs[token];
-  job = makeGroupJob(token, /*packs=*/false);
-  if (job.count == 0) {
-    finishJob(job);
-    wake(1);
+  const size_t slot = token / Collective::numStages;
+  if (!addPart(slot, Stage(token % Collective::numStages))) {
+    // Its devices may be runnable, of which nobody here takes one.
+    if (!ready.empty())
+      wake(1);
     return;
   }
-  openJobs.push_front(&job);
-  wake(job.count);
+  openJobs.push_front(&groupJobs[slot]);
+  wake(groupJobs[slot].count);
 }
 
 void Executor::onSent(size_t) {

@@ -7,16 +7,14 @@
 #include "runtime/Session.h"
 #include "tests/runtime/LinearModel.h"
 #include "tests/runtime/ProgramBuilder.h"
+#include "tests/runtime/RankThreads.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <cmath>
-#include <condition_variable>
 #include <cstring>
-#include <functional>
-#include <mutex>
 #include <random>
 #include <thread>
 
@@ -27,6 +25,7 @@ using namespace meshc::runtime::test;
 namespace {
 
 constexpr exec::ElementType f32 = exec::ElementType::f32;
+using Stage = Collective::Stage;
 
 TEST(DivisionTest, parts_are_contiguous_and_equal_up_to_one) {
   for (int64_t devices = 1; devices <= 24; ++devices)
@@ -52,7 +51,7 @@ TEST(DivisionTest, parts_are_contiguous_and_equal_up_to_one) {
 /// purpose: none, the first dimension, the second, or partial.
 std::vector<exec::TensorLayoutT>
 listShardings(const std::vector<exec::AxisRef> &axes, int64_t rows,
-              int64_t columns) {
+              int64_t columns, exec::ReduceKind kind = exec::ReduceKind::sum) {
   std::vector<exec::TensorLayoutT> result;
   int64_t count = 1;
   for (size_t i = 0; i < axes.size(); ++i)
@@ -64,10 +63,9 @@ listShardings(const std::vector<exec::AxisRef> &axes, int64_t rows,
       uses[rest % 4].push_back(axis);
       rest /= 4;
     }
-    result.push_back(makeLayout(
-        f32, {{"r", rows, uses[1]}, {"c", columns, uses[2]}},
-        uses[3].empty() ? exec::ReduceKind::none : exec::ReduceKind::sum,
-        uses[3]));
+    result.push_back(
+        makeLayout(f32, {{"r", rows, uses[1]}, {"c", columns, uses[2]}},
+                   uses[3].empty() ? exec::ReduceKind::none : kind, uses[3]));
   }
   return result;
 }
@@ -82,7 +80,14 @@ void fillRandom(std::byte *data, size_t bytes, std::mt19937 &random) {
 
 using Memory = std::vector<std::vector<std::byte>>; ///< by device
 
-constexpr uint64_t arenaBytes = 1 << 16;
+/// Arenas for a tensor and its image under a collective.
+Memory makeMemory(int64_t devices, int64_t rows, int64_t columns) {
+  std::mt19937 random(7);
+  Memory memory(devices, std::vector<std::byte>(rows * columns * 8));
+  for (std::vector<std::byte> &arena : memory)
+    fillRandom(arena.data(), arena.size(), random);
+  return memory;
+}
 
 /// A collective with its operands; the result lies in the second half of the
 /// arenas or, in place, where the source is.
@@ -93,7 +98,8 @@ struct Example {
 
   Example(const exec::TensorLayoutT &source, const exec::TensorLayoutT &target,
           bool isStrided, bool isInPlace)
-      : toOffset(isInPlace ? 0 : arenaBytes / 2) {
+      : toOffset(isInPlace ? 0
+                           : source.dims[0]->size * source.dims[1]->size * 4) {
     command.source = std::make_unique<exec::TensorLayoutT>(source);
     command.target = std::make_unique<exec::TensorLayoutT>(target);
     for (auto [operand, layout] : {std::pair{&from, &source}, {&to, &target}}) {
@@ -121,26 +127,27 @@ struct Example {
         if (division.isLocal(device))
           arenas.back()[device] = memory[device].data();
     }
-    for (int64_t group = 0; group < parts[0].getNumGroups(); ++group) {
-      for (int64_t rank = 0; rank < ranks; ++rank)
-        for (int64_t i = 0; i < parts[rank].getNumPackPieces(group); ++i)
-          parts[rank].pack(group, i, arenas[rank], staging[rank].data());
-      handOver(parts, group, staging);
-      for (int64_t rank = 0; rank < ranks; ++rank)
-        for (int64_t i = 0; i < parts[rank].getNumPieces(group); ++i)
-          parts[rank].run(group, i, arenas[rank], staging[rank].data());
-    }
+    for (int64_t group = 0; group < parts[0].getNumGroups(); ++group)
+      for (Stage stage : {Stage::Pack, Stage::Combine, Stage::Spread}) {
+        for (int64_t rank = 0; rank < ranks; ++rank)
+          for (int64_t i = 0; i < parts[rank].getNumPieces(group, stage); ++i)
+            parts[rank].run(group, stage, i, arenas[rank],
+                            staging[rank].data());
+        if (stage != Stage::Spread)
+          handOver(parts, group, stage, staging);
+      }
     return memory;
   }
 
 private:
   static void handOver(const std::vector<Collective> &parts, int64_t group,
-                       Memory &staging) {
+                       Stage stage, Memory &staging) {
+    const Stage next = Stage(size_t(stage) + 1);
     size_t expected = 0, found = 0;
     for (size_t rank = 0; rank < parts.size(); ++rank) {
-      expected += parts[rank].getIncoming(group).size();
-      for (const auto &out : parts[rank].getOutgoing(group))
-        for (const auto &in : parts[out.peer].getIncoming(group)) {
+      expected += parts[rank].getIncoming(group, next).size();
+      for (const auto &out : parts[rank].getOutgoing(group, stage))
+        for (const auto &in : parts[out.peer].getIncoming(group, next)) {
           if (in.peer != int64_t(rank))
             continue;
           ++found;
@@ -155,15 +162,10 @@ private:
 
 void checkDivided(const layout::Mesh &mesh, const exec::TensorLayoutT &source,
                   const exec::TensorLayoutT &target, bool isStrided,
-                  bool isInPlace) {
-  const int64_t devices = mesh.getNumDevices();
+                  bool isInPlace, const Memory &memory) {
   const Example example(source, target, isStrided, isInPlace);
-  std::mt19937 random(7);
-  Memory memory(devices, std::vector<std::byte>(arenaBytes));
-  for (std::vector<std::byte> &arena : memory)
-    fillRandom(arena.data(), arena.size(), random);
   const Memory whole = example.run(mesh, 1, memory);
-  for (int64_t ranks = 2; ranks <= devices; ++ranks)
+  for (int64_t ranks = 2; ranks <= mesh.getNumDevices(); ++ranks)
     ASSERT_EQ(example.run(mesh, ranks, memory), whole)
         << ranks << " ranks, from " << toString(source) << " to "
         << toString(target);
@@ -180,6 +182,7 @@ class DividedCollectiveTest : public testing::TestWithParam<MeshCase> {};
 TEST_P(DividedCollectiveTest, equals_that_of_one_process) {
   const layout::Mesh mesh(GetParam().axes);
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{5, 7}, {12, 2}}) {
+    const Memory memory = makeMemory(mesh.getNumDevices(), rows, columns);
     const std::vector<exec::TensorLayoutT> shardings =
         listShardings(GetParam().parts, rows, columns);
     for (const exec::TensorLayoutT &source : shardings)
@@ -187,12 +190,35 @@ TEST_P(DividedCollectiveTest, equals_that_of_one_process) {
         for (bool isStrided : {false, true}) {
           const bool haveSameBlocks =
               getSharding(source).dims == getSharding(target).dims;
-          checkDivided(mesh, source, target, isStrided, false);
+          checkDivided(mesh, source, target, isStrided, false, memory);
           if (haveSameBlocks)
-            checkDivided(mesh, source, target, isStrided, true);
+            checkDivided(mesh, source, target, isStrided, true, memory);
           if (HasFatalFailure())
             return;
         }
+  }
+}
+
+/// Long enough that the processes combine a share each. Maxima are combined
+/// before they are sent, too.
+TEST_P(DividedCollectiveTest, equals_it_where_sums_are_divided) {
+  const layout::Mesh mesh(GetParam().axes);
+  constexpr int64_t rows = 257, columns = 131;
+  const Memory memory = makeMemory(mesh.getNumDevices(), rows, columns);
+  int64_t seen = 0;
+  for (exec::ReduceKind kind : {exec::ReduceKind::sum, exec::ReduceKind::max}) {
+    const std::vector<exec::TensorLayoutT> shardings =
+        listShardings(GetParam().parts, rows, columns, kind);
+    for (const exec::TensorLayoutT &source : shardings)
+      for (const exec::TensorLayoutT &target : shardings) {
+        if (source.partial_axes.empty())
+          continue;
+        const bool isInPlace =
+            getSharding(source).dims == getSharding(target).dims;
+        checkDivided(mesh, source, target, ++seen % 2 == 0, isInPlace, memory);
+        if (HasFatalFailure())
+          return;
+      }
   }
 }
 
@@ -207,33 +233,6 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<MeshCase> &info) {
       return info.param.name;
     });
-
-/// Runs `body` as every rank of a run.
-void runRanks(int64_t count, const std::function<void(Ranks &)> &body) {
-  Result<Socket> listener = listenOn({"127.0.0.1", 0});
-  ASSERT_TRUE(listener);
-  RankIdentity identity;
-  identity.source = RankSource::Flags;
-  identity.ranks = identity.localRanks = count;
-  identity.store = getLocalAddress(*listener);
-  const int first = listener->release();
-  std::vector<std::thread> threads;
-  for (int64_t rank = 0; rank < count; ++rank) {
-    identity.rank = identity.localRank = rank;
-    identity.listener = rank == 0 ? first : -1;
-    threads.emplace_back([identity, &body] {
-      RanksOptions options;
-      options.onFailure = [](const Error &) {};
-      Result<std::unique_ptr<Ranks>> ranks = Ranks::connect(identity, options);
-      ASSERT_TRUE(ranks) << ranks.getError().message;
-      ASSERT_TRUE((*ranks)->start());
-      body(**ranks);
-      EXPECT_TRUE((*ranks)->finish());
-    });
-  }
-  for (std::thread &thread : threads)
-    thread.join();
-}
 
 /// Something whose bits depend on every element, and that takes a while that
 /// depends on the device: groups become ready in ever other orders.
@@ -318,7 +317,7 @@ TEST(ExecutorGroupTest, runs_equal_those_of_one_process) {
   for (const auto &mesh : meshes)
     // Small blocks are read all at once, large ones one by one.
     for (auto [rows, columns] :
-         {std::pair<int64_t, int64_t>{5, 7}, {150, 90}}) {
+         {std::pair<int64_t, int64_t>{5, 7}, {290, 190}}) {
       const Executable executable =
           makeRandomProgram(mesh, rows, columns, ++seed);
       Result<std::unique_ptr<Executor>> whole =
@@ -366,122 +365,6 @@ TEST(ExecutorGroupTest, a_rank_that_is_gone_ends_the_run) {
                   testing::HasSubstr("lost the connection to rank 1"));
     }
     EXPECT_FALSE((*part)->decide(true));
-  });
-}
-
-/// Counts what comes and goes.
-struct Counter : Transport::Listener {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::vector<size_t> received, sent;
-  std::string broken;
-
-  void onReceived(size_t token) override { add(received, token); }
-  void onSent(size_t token) override { add(sent, token); }
-  void onBroken(const Error &error) override {
-    std::lock_guard<std::mutex> lock(mutex);
-    broken = error.message;
-    changed.notify_all();
-  }
-  void add(std::vector<size_t> &list, size_t token) {
-    std::lock_guard<std::mutex> lock(mutex);
-    list.push_back(token);
-    changed.notify_all();
-  }
-  bool waitFor(const std::function<bool()> &condition) {
-    std::unique_lock<std::mutex> lock(mutex);
-    return changed.wait_for(lock, std::chrono::seconds(20), condition);
-  }
-};
-
-TEST(SocketTransportTest, messages_wait_for_their_receives) {
-  runRanks(2, [&](Ranks &ranks) {
-    Result<std::unique_ptr<Transport>> transport =
-        SocketTransport::create(ranks);
-    ASSERT_TRUE(transport);
-    Counter counter;
-    (*transport)->start(counter);
-    // More than connections hold: the sender has to wait for the receiver.
-    constexpr size_t bytes = size_t(16) << 20;
-    std::vector<std::byte> data(3 * bytes);
-    if (ranks.isFirst()) {
-      for (size_t i = 0; i < data.size(); ++i)
-        data[i] = std::byte(i * 31 + i / bytes);
-      for (size_t i = 0; i < 3; ++i) {
-        const TransportMessage message = {1, uint32_t(i == 2 ? 0 : i),
-                                          data.data() + i * bytes, bytes, i};
-        (*transport)->send(std::span(&message, 1));
-      }
-      ASSERT_TRUE(ranks.getStore().barrier("received", 60));
-      ASSERT_TRUE(counter.waitFor([&] { return counter.sent.size() == 3; }));
-      EXPECT_EQ(counter.sent, (std::vector<size_t>{0, 1, 2}));
-    } else {
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
-      // Posted in another order than they come; two with one tag in theirs.
-      for (size_t i : {0, 2, 1}) {
-        const TransportMessage message = {0, uint32_t(i == 2 ? 0 : i),
-                                          data.data() + i * bytes, bytes, i};
-        (*transport)->receive(std::span(&message, 1));
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      }
-      ASSERT_TRUE(
-          counter.waitFor([&] { return counter.received.size() == 3; }));
-      EXPECT_EQ(counter.received, (std::vector<size_t>{0, 1, 2}));
-      for (size_t i = 0; i < data.size(); ++i)
-        ASSERT_EQ(data[i], std::byte(i * 31 + i / bytes)) << i;
-      ASSERT_TRUE(ranks.getStore().barrier("received", 60));
-    }
-    ASSERT_TRUE(ranks.getStore().barrier("done", 60));
-    transport->reset();
-  });
-}
-
-TEST(SocketTransportTest, a_message_of_another_size_breaks_the_connection) {
-  runRanks(2, [&](Ranks &ranks) {
-    Result<std::unique_ptr<Transport>> transport =
-        SocketTransport::create(ranks);
-    ASSERT_TRUE(transport);
-    Counter counter;
-    (*transport)->start(counter);
-    std::byte data[8] = {};
-    const TransportMessage message = {1 - ranks.getRank(), 3, data,
-                                      ranks.isFirst() ? 8u : 4u, 0};
-    if (ranks.isFirst()) {
-      (*transport)->send(std::span(&message, 1));
-    } else {
-      (*transport)->receive(std::span(&message, 1));
-      EXPECT_TRUE(counter.waitFor([&] { return !counter.broken.empty(); }));
-      EXPECT_THAT(counter.broken,
-                  testing::HasSubstr("expected 4 bytes, found 8"));
-    }
-    ASSERT_TRUE(ranks.getStore().barrier("done", 60));
-    transport->reset();
-  });
-}
-
-TEST(SocketTransportTest, strangers_are_turned_away) {
-  runRanks(2, [&](Ranks &ranks) {
-    std::vector<Socket> strangers;
-    if (!ranks.isFirst()) {
-      Result<std::string> text = ranks.getStore().get("transport/0", 20);
-      ASSERT_TRUE(text);
-      Result<Address> address = parseAddress("test", *text);
-      ASSERT_TRUE(address);
-      EXPECT_EQ(address->host, "127.0.0.1");
-      for (const std::string &bytes :
-           {std::string("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" +
-                        std::string(100, ' ')),
-            std::string(48, '\0'), std::string()}) {
-        Result<Socket> socket = connectTo(*address, getDeadline(5));
-        ASSERT_TRUE(socket);
-        EXPECT_TRUE(sendAll(*socket, std::as_bytes(std::span(bytes))));
-        strangers.push_back(std::move(*socket));
-      }
-    }
-    Result<std::unique_ptr<Transport>> transport =
-        SocketTransport::create(ranks);
-    EXPECT_TRUE(transport);
-    ASSERT_TRUE(ranks.getStore().barrier("done", 60));
   });
 }
 
