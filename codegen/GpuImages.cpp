@@ -43,6 +43,9 @@ std::string meshc::codegen::checkGpuArchitecture(StringRef architecture) {
 //===-- PTX and machine code ----------------------------------------------===//
 
 std::string meshc::codegen::findAssembler() {
+  if (std::optional<std::string> named =
+          llvm::sys::Process::GetEnv("MESHC_PTXAS"))
+    return *named;
   SmallVector<std::string> folders;
   for (StringRef variable : {"CUDA_HOME", "CUDA_PATH"})
     if (std::optional<std::string> home = llvm::sys::Process::GetEnv(variable))

@@ -21,8 +21,9 @@ mlir::FailureOr<std::vector<exec::GpuImageT>>
 compileGpuImages(mlir::gpu::GPUModuleOp kernels,
                  llvm::ArrayRef<std::string> architectures);
 
-/// The CUDA toolkit's assembler: below CUDA_HOME or CUDA_PATH, on the search
-/// path, below /usr/local/cuda. Empty if there is none.
+/// The CUDA toolkit's assembler: what MESHC_PTXAS names, which may be nothing;
+/// or else below CUDA_HOME or CUDA_PATH, on the search path, below
+/// /usr/local/cuda. Empty if there is none.
 std::string findAssembler();
 
 } // namespace meshc::codegen

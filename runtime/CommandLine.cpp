@@ -34,6 +34,17 @@ static int report(const Error &error) {
   return int(getExitCode(error.code));
 }
 
+/// Whether an image is PTX of an architecture without machine code.
+static bool isOnlyText(const exec::ExecutableT &data,
+                       const exec::GpuImageT &image) {
+  return image.kind == exec::ImageKind::ptx &&
+         std::none_of(data.images.begin(), data.images.end(),
+                      [&](const auto &other) {
+                        return other->architecture == image.architecture &&
+                               other->kind == exec::ImageKind::cubin;
+                      });
+}
+
 static void printInfo(const Executable &executable) {
   const exec::ExecutableT &data = executable.data;
   fmt::print("model     {}\n", data.model);
@@ -55,9 +66,12 @@ static void printInfo(const Executable &executable) {
   case exec::Target::cuda:
     fmt::print("target    cuda\n");
     for (const auto &image : data.images)
-      fmt::print("kernels   {}, {}, {:.1f} KiB\n", image->architecture,
+      fmt::print("kernels   {}, {}, {:.1f} KiB{}\n", image->architecture,
                  exec::EnumNameImageKind(image->kind),
-                 double(image->data.size()) / 1024);
+                 double(image->data.size()) / 1024,
+                 isOnlyText(data, *image)
+                     ? ", which the driver compiles at every start"
+                     : "");
     break;
   }
   fmt::print("dims\n");

@@ -10,6 +10,11 @@ static CublasLt &getInstance() {
   return library;
 }
 
+std::string cuda::getCublasLtVersionText(size_t version) {
+  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100,
+                     version % 100);
+}
+
 Error CublasLt::describe(const char *symbol, int status) {
   const char *text = getInstance().getStatusString(status);
   return {ErrorCode::GpuCallFailed,
@@ -37,6 +42,13 @@ Result<const CublasLt *> CublasLt::load() {
   if (!version)
     return version.getError();
   cublas.version = reinterpret_cast<size_t (*)()>(*version)();
+  if (cublas.version < minCublasLtVersion)
+    return Error{ErrorCode::OldGpuLibrary,
+                 fmt::format("'{}' is cuBLASLt {}, expected at least {}",
+                             cublas.path,
+                             getCublasLtVersionText(cublas.version),
+                             getCublasLtVersionText(minCublasLtVersion)),
+                 "install the library of CUDA 12 or later"};
 #define MESHC_CUDA_FUNCTION(NAME, SYMBOL, ...)                                 \
   MESHC_RETURN_IF_ERROR(cublas.NAME.resolve(*library));
 #include "runtime/Cuda/CublasLtFunctions.def"

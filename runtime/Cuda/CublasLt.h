@@ -40,6 +40,8 @@ inline constexpr int descriptorTransposeA = 3;
 inline constexpr int descriptorTransposeB = 4;
 inline constexpr int descriptorEpilogue = 7;
 inline constexpr int descriptorBiasPointer = 8;
+inline constexpr int descriptorAuxPointer = 11;
+inline constexpr int descriptorAuxLeading = 12;
 inline constexpr int descriptorBiasType = 26;
 inline constexpr int layoutBatchCount = 5;
 inline constexpr int layoutBatchStride = 6;
@@ -48,7 +50,17 @@ inline constexpr int preferenceAlignmentA = 5; ///< then B, C, D
 inline constexpr int epilogueNone = 1;
 inline constexpr int epilogueRelu = 2;
 inline constexpr int epilogueBias = 4;
+inline constexpr int epilogueReluGradient = 8;
+inline constexpr int epilogueBiasGradient = 16;
 inline constexpr int epilogueGelu = 32; ///< in the form with tanh
+inline constexpr int epilogueGeluGradient = 64;
+inline constexpr int epilogueAux = 128; ///< of activations and gradients
+inline constexpr int epilogueBiasGradientA = 256;
+inline constexpr int epilogueBiasGradientB = 512;
+
+/// The first whose interface has all of the numbers above and whose activations
+/// and gradients take f32. Source: release notes of cuBLAS, CUDA 11.8 and 12.0.
+inline constexpr size_t minCublasLtVersion = 120000;
 
 struct CublasLt {
 #define MESHC_CUDA_FUNCTION(NAME, SYMBOL, ...)                                 \
@@ -69,6 +81,9 @@ struct CublasLt {
 private:
   static Result<const CublasLt *> load();
 };
+
+/// "13.1.0" of 130100.
+std::string getCublasLtVersionText(size_t version);
 
 } // namespace meshc::runtime::cuda
 

@@ -56,7 +56,7 @@ Result<const Nccl *> Nccl::load() {
                  fmt::format("'{}' is NCCL {}, expected at least {}", nccl.path,
                              getNcclVersionText(nccl.version),
                              getNcclVersionText(minNcclVersion)),
-                 ""};
+                 "install a later package libnccl2"};
   MESHC_RETURN_IF_ERROR(find("ncclGetLastError", nccl.getLastError));
 #define MESHC_CUDA_FUNCTION(NAME, SYMBOL, ...)                                 \
   MESHC_RETURN_IF_ERROR(nccl.NAME.resolve(*library));

@@ -77,11 +77,10 @@ std::string cuda::reportSystem() {
   const Result<const CublasLt *> cublas =
       driver ? CublasLt::get(**driver) : CublasLt::find();
   report += formatLine(
-      "cuBLASLt", cublas
-                      ? fmt::format("{}.{}.{}, {}", (*cublas)->version / 10000,
-                                    (*cublas)->version % 10000 / 100,
-                                    (*cublas)->version % 100, (*cublas)->path)
-                      : formatError(cublas.getError()));
+      "cuBLASLt",
+      cublas ? fmt::format("{}, {}", getCublasLtVersionText((*cublas)->version),
+                           (*cublas)->path)
+             : formatError(cublas.getError()));
   const Result<const Nccl *> nccl = Nccl::get();
   report += formatLine(
       "NCCL", nccl ? fmt::format("{}, {}", getNcclVersionText((*nccl)->version),

@@ -86,9 +86,10 @@ TEST(ErrorsTest, no_driver) {
 }
 
 TEST(ErrorsTest, too_old_a_driver) {
-  EXPECT_THAT(runBench(makeProgram(1), {{"MESHC_EMULATION_DRIVER", "11080"}}),
-              AllOf(HasSubstr("exit 1: meshc: error[MR0402]: the driver '"),
-                    HasSubstr("is of CUDA 11.8, expected at least 12.0")));
+  EXPECT_EQ(runBench(makeProgram(1), {{"MESHC_EMULATION_DRIVER", "11080"}}),
+            "exit 1: meshc: error[MR0402]: the driver '" MESHC_EMULATION_FOLDER
+            "/libcuda.so.1' is of CUDA 11.8, expected at least 12.0\n"
+            "meshc: note: install a later driver\n");
 }
 
 TEST(ErrorsTest, a_driver_too_old_for_the_library) {
@@ -115,9 +116,8 @@ TEST(ErrorsTest, a_file_that_is_no_library) {
                         "libcuda.so.1: "));
 }
 
-TEST(ErrorsTest, no_nccl_where_processes_communicate) {
-  TemporaryFolder folder;
-  linkLibraries(folder, {"libcuda", "libcublasLt", "libmeshc_"});
+/// How an executable of two processes ends, in the first of them.
+std::string openFirstOfTwo(const emulation::Variables &variables) {
   class OfTwo : public cuda::Peers {
     int64_t getRank() const override { return 0; }
     int64_t getNumRanks() const override { return 2; }
@@ -128,20 +128,46 @@ TEST(ErrorsTest, no_nccl_where_processes_communicate) {
     Status check() override { return Status::success(); }
   };
   const Executable executable = makeProgram(2).finish();
-  const emulation::ForkedResult result = emulation::runForked(
-      {{"MESHC_CUDA_LIBRARIES", folder.path}, {"MESHC_EMULATION_DEVICES", "2"}},
-      [&]() -> std::string {
-        OfTwo peers;
-        cuda::CudaOptions options;
-        options.peers = &peers;
-        Result<std::unique_ptr<cuda::CudaDevices>> devices =
-            cuda::CudaDevices::create(executable, options);
-        if (devices)
-          return "it works";
-        EXPECT_EQ(devices.getError().code, ErrorCode::MissingGpuLibrary);
-        return devices.getError().message;
-      });
-  EXPECT_THAT(result.value, HasSubstr("cannot find libnccl.so.2"));
+  emulation::Variables all = {{"MESHC_CUDA_LIBRARIES", MESHC_EMULATION_FOLDER},
+                              {"MESHC_EMULATION_DEVICES", "2"}};
+  all.insert(all.end(), variables.begin(), variables.end());
+  return emulation::runForked(
+             all,
+             [&]() -> std::string {
+               OfTwo peers;
+               cuda::CudaOptions options;
+               options.peers = &peers;
+               Result<std::unique_ptr<cuda::CudaDevices>> devices =
+                   cuda::CudaDevices::create(executable, options);
+               if (devices)
+                 return "it works";
+               const Error &error = devices.getError();
+               return fmt::format("exit {}: {}; {}",
+                                  int(getExitCode(error.code)), error.message,
+                                  error.note);
+             })
+      .value;
+}
+
+TEST(ErrorsTest, no_nccl_where_processes_communicate) {
+  TemporaryFolder folder;
+  linkLibraries(folder, {"libcuda", "libcublasLt", "libmeshc_"});
+  EXPECT_THAT(openFirstOfTwo({{"MESHC_CUDA_LIBRARIES", folder.path}}),
+              HasSubstr("exit 1: cannot find libnccl.so.2 in '"));
+}
+
+TEST(ErrorsTest, too_old_an_nccl) {
+  EXPECT_EQ(openFirstOfTwo({{"MESHC_EMULATION_NCCL", "21705"}}),
+            "exit 1: '" MESHC_EMULATION_FOLDER
+            "/libnccl.so.2' is NCCL 2.17.5, expected at least 2.18.0; install "
+            "a later package libnccl2");
+}
+
+TEST(ErrorsTest, too_old_a_library_of_products) {
+  EXPECT_EQ(runBench(makeProgram(1), {{"MESHC_EMULATION_CUBLASLT", "111103"}}),
+            "exit 1: meshc: error[MR0402]: '" MESHC_EMULATION_FOLDER
+            "/libcublasLt.so.13' is cuBLASLt 11.11.3, expected at least "
+            "12.0.0\nmeshc: note: install the library of CUDA 12 or later\n");
 }
 
 TEST(ErrorsTest, no_gpu) {

@@ -3,6 +3,7 @@
 
 #include "BlasLtAbi.h"
 #include "Elements.h"
+#include "Environment.h"
 #include "Extension.h"
 #include "Fibers.h"
 #include "MatmulProblem.h"
@@ -525,7 +526,9 @@ MESHC_EMULATION_API const char *cublasLtGetStatusString(cublasStatus_t status) {
   return cublasLtGetStatusName(status);
 }
 
-MESHC_EMULATION_API size_t cublasLtGetVersion(void) { return 130100; }
+MESHC_EMULATION_API size_t cublasLtGetVersion(void) {
+  return size_t(getEnvironment().blasLtVersion);
+}
 
 MESHC_EMULATION_API size_t cublasLtGetCudartVersion(void) { return 13000; }
 

@@ -31,6 +31,7 @@ struct Environment {
   std::vector<int> visible;
   size_t memoryBytes = size_t(8) << 30;
   int driverVersion = 13000;
+  int blasLtVersion = 130100, ncclVersion = 22809;
   int major = 9, minor = 0;
   std::string name = "meshc emulated GPU";
   uint64_t seed = 0;

@@ -450,7 +450,7 @@ extern "C" {
 MESHC_EMULATION_API ncclResult_t ncclGetVersion(int *version) {
   if (!version)
     return ncclInvalidArgument;
-  *version = 22809;
+  *version = getEnvironment().ncclVersion;
   return ncclSuccess;
 }
 
