@@ -14,6 +14,7 @@ CAUSE = {
     "alternative?": {"description": str, "cost_us": (int, float),
                      "chosen_cost_us": (int, float)},
 }
+ELEMENT_BYTES = {"f32": 4, "i32": 4, "bf16": 2}
 PHASES = {"forward", "backward", "update"}
 CONTRACT = {
     "schema": {"meshc.plan/1"}, "producer": str, "model": str, "program": {"step", "eval"},
@@ -24,7 +25,7 @@ CONTRACT = {
     "tensors": [{
         "id": str, "name": str,
         "role": {"input", "param", "state", "activation", "output", "gradient"},
-        "dtype": {"f32", "i32", "bf16"},
+        "dtype": set(ELEMENT_BYTES),
         "dims": [{"name": str, "size": int, "axes": [str], "local_size": int}],
         "partial?": {"kind": {"sum", "max", "min"}, "axes": [str]},
         "bytes_global": int, "bytes_per_device": int, "span": SPAN}],
@@ -91,7 +92,7 @@ def disagreements(plan, spec_bytes):
     check(len(set(names)) == len(names), "names of tensors")
 
     for tensor in plan["tensors"]:
-        element_bytes = 4
+        element_bytes = ELEMENT_BYTES[tensor["dtype"]]
         elements = local = 1
         for dim in tensor["dims"]:
             expected = dim["size"]
@@ -106,11 +107,14 @@ def disagreements(plan, spec_bytes):
     for op in plan["ops"]:
         for value in op["inputs"] + op["outputs"]:
             check(value in tensors or value in commands, f"{op['id']} names {value}")
+    # What is sent may be inside the named tensor, of another type of the program.
+    sizes_of_elements = {ELEMENT_BYTES[tensor["dtype"]] for tensor in plan["tensors"]}
     for collective in plan["collectives"]:
         check(collective["tensor"] in tensors, f"{collective['id']}: its tensor")
         check(collective["group_size"] == math.prod(sizes[axis] for axis in collective["axes"]),
               f"{collective['id']}: its group")
-        check(collective["payload_bytes"] == 4 * collective["payload_elements"],
+        check(collective["payload_bytes"] in
+              {size * collective["payload_elements"] for size in sizes_of_elements},
               f"{collective['id']}: its payload")
         check(collective["cause"]["spans"], f"{collective['id']}: no line caused it")
     memory = plan["memory"]
