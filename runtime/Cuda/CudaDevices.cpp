@@ -34,8 +34,9 @@ static Result<int> chooseGpu(int64_t devices, bool hasDeviceOrder,
     return Error{ErrorCode::Usage,
                  fmt::format("--devices-per-gpu {} needs one process, found {}",
                              perGpu, ranks),
-                 "devices that share a GPU do not communicate with those of "
-                 "other processes"};
+                 "NCCL counts one device per GPU, and devices that share one "
+                 "exchange data by kernels that do not reach other processes; "
+                 "collectives of both kinds at once are not built"};
   if (ranks > 1 && hasDeviceOrder)
     return Error{ErrorCode::UnsupportedOnGpu,
                  "the mesh gives its devices an order, which processes with a "
@@ -46,7 +47,9 @@ static Result<int> chooseGpu(int64_t devices, bool hasDeviceOrder,
                  fmt::format("the mesh has {} devices, the run {} processes "
                              "with a GPU each",
                              devices, ranks),
-                 ""};
+                 fmt::format("start {} processes, or one with "
+                             "--devices-per-gpu {}",
+                             devices, devices)};
   if (ranks == 1 && devices > perGpu) {
     const std::string found =
         perGpu > 1 ? fmt::format("--devices-per-gpu allows {}", perGpu)

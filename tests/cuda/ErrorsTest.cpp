@@ -117,7 +117,8 @@ TEST(ErrorsTest, a_file_that_is_no_library) {
 }
 
 /// How an executable of two processes ends, in the first of them.
-std::string openFirstOfTwo(const emulation::Variables &variables) {
+std::string openFirstOfTwo(const emulation::Variables &variables,
+                           int64_t devices = 2, int64_t devicesPerGpu = 1) {
   class OfTwo : public cuda::Peers {
     int64_t getRank() const override { return 0; }
     int64_t getNumRanks() const override { return 2; }
@@ -127,7 +128,7 @@ std::string openFirstOfTwo(const emulation::Variables &variables) {
     }
     Status check() override { return Status::success(); }
   };
-  const Executable executable = makeProgram(2).finish();
+  const Executable executable = makeProgram(devices).finish();
   emulation::Variables all = {{"MESHC_CUDA_LIBRARIES", MESHC_EMULATION_FOLDER},
                               {"MESHC_EMULATION_DEVICES", "2"}};
   all.insert(all.end(), variables.begin(), variables.end());
@@ -137,11 +138,12 @@ std::string openFirstOfTwo(const emulation::Variables &variables) {
                OfTwo peers;
                cuda::CudaOptions options;
                options.peers = &peers;
-               Result<std::unique_ptr<cuda::CudaDevices>> devices =
+               options.devicesPerGpu = devicesPerGpu;
+               Result<std::unique_ptr<cuda::CudaDevices>> opened =
                    cuda::CudaDevices::create(executable, options);
-               if (devices)
+               if (opened)
                  return "it works";
-               const Error &error = devices.getError();
+               const Error &error = opened.getError();
                return fmt::format("exit {}: {}; {}",
                                   int(getExitCode(error.code)), error.message,
                                   error.note);
@@ -168,6 +170,19 @@ TEST(ErrorsTest, too_old_a_library_of_products) {
             "exit 1: meshc: error[MR0402]: '" MESHC_EMULATION_FOLDER
             "/libcublasLt.so.13' is cuBLASLt 11.11.3, expected at least "
             "12.0.0\nmeshc: note: install the library of CUDA 12 or later\n");
+}
+
+TEST(ErrorsTest, several_devices_in_each_of_several_processes) {
+  EXPECT_THAT(openFirstOfTwo({}, 4, 2),
+              AllOf(HasSubstr("exit 2: --devices-per-gpu 2 needs one process, "
+                              "found 2; NCCL counts one device per GPU, and "),
+                    HasSubstr("kernels that do not reach other processes; "
+                              "collectives of both kinds at once are not "
+                              "built")));
+  EXPECT_THAT(openFirstOfTwo({}, 4),
+              HasSubstr("exit 1: the mesh has 4 devices, the run 2 processes "
+                        "with a GPU each; start 4 processes, or one with "
+                        "--devices-per-gpu 4"));
 }
 
 TEST(ErrorsTest, no_gpu) {
