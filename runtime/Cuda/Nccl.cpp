@@ -19,7 +19,9 @@ Error Nccl::describe(const char *symbol, int status) {
   const Nccl &nccl = getInstance();
   const char *text = nccl.getErrorString(status);
   const char *last = nccl.getLastError(nullptr);
-  return {ErrorCode::GpuCallFailed,
+  // Any call may be the one that finds out that another process is gone.
+  return {status == ncclRemoteError ? ErrorCode::CommunicationFailed
+                                    : ErrorCode::GpuCallFailed,
           fmt::format("{} failed: {}{}{} (status {})", symbol,
                       text ? text : "unknown status", last && *last ? ": " : "",
                       last ? last : "", status),

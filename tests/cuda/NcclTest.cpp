@@ -61,6 +61,8 @@ struct RankRequest {
   int runs = 3;
   emulation::Variables variables; ///< of the emulation
   int64_t rankToKill = -1;        ///< before the second run
+  /// The others begin the second run so much later.
+  std::chrono::milliseconds delay{0};
   std::chrono::seconds deadline{60};
 };
 
@@ -103,6 +105,7 @@ std::vector<std::string> runRanks(const Executable &executable,
             return first;
           if (rank == request.rankToKill)
             raise(SIGKILL);
+          std::this_thread::sleep_for(request.delay);
           return compareRuns(**cpu, **gpu, 1);
         }));
   std::vector<std::string> results;
@@ -142,26 +145,42 @@ TEST_P(NcclTest, computes_what_the_cpu_computes) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, NcclTest, testing::Range(0, 6));
 
-TEST(NcclFaultTest, a_rank_that_dies_ends_the_others) {
+class NcclDeathTest : public testing::TestWithParam<std::chrono::milliseconds> {
+};
+
+/// Noticed while the others wait for it, or by the first call after it.
+TEST_P(NcclDeathTest, a_rank_that_dies_ends_the_others) {
   RandomOptions options;
   options.axes = {{"x", 3}};
   options.isEven = true;
   options.commands = 30;
   const Executable executable = makeRandomProgram(7, options);
-  RankRequest request;
-  request.rankToKill = 1;
-  const auto start = std::chrono::steady_clock::now();
-  const std::vector<std::string> results = runRanks(executable, request);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
-  EXPECT_THAT(results[1], HasSubstr("exit code -9"));
-  static_assert(int(ErrorCode::CommunicationFailed) == 407);
-  for (int rank : {0, 2})
-    EXPECT_THAT(
-        results[size_t(rank)],
-        AllOf(StartsWith("407: "), HasSubstr("remote process exited"),
-              AnyOf(HasSubstr(", in program 'p'"), HasSubstr(", in command '"),
-                    HasSubstr(", while buffer 'b"))));
+  for (bool usesGraphs : {true, false}) {
+    RankRequest request;
+    request.rankToKill = 1;
+    request.delay = GetParam();
+    request.usesGraphs = usesGraphs;
+    const auto start = std::chrono::steady_clock::now();
+    const std::vector<std::string> results = runRanks(executable, request);
+    EXPECT_LT(std::chrono::steady_clock::now() - start,
+              std::chrono::seconds(30));
+    EXPECT_THAT(results[1], HasSubstr("exit code -9"));
+    static_assert(int(ErrorCode::CommunicationFailed) == 407);
+    for (int rank : {0, 2})
+      EXPECT_THAT(results[size_t(rank)],
+                  AllOf(StartsWith("407: "), HasSubstr("remote process exited"),
+                        AnyOf(HasSubstr(", in program 'p'"),
+                              HasSubstr(", in command '"),
+                              HasSubstr(", while buffer 'b"))));
+  }
 }
+
+INSTANTIATE_TEST_SUITE_P(Delays, NcclDeathTest,
+                         testing::Values(std::chrono::milliseconds(0),
+                                         std::chrono::milliseconds(500)),
+                         [](const auto &info) {
+                           return info.param.count() ? "late" : "at_once";
+                         });
 
 TEST(NcclFaultTest, collectives_in_another_order_are_reported) {
   RandomOptions options;
