@@ -168,18 +168,51 @@ class Launcher(unittest.TestCase):
         processes.run(self.train("--steps", 9, "--metrics", metrics[0]))
         self.assertEqual(processes.read_metrics(metrics[0]), processes.read_metrics(metrics[1]))
 
-    def test_ranks_told_by_torchrun(self):
-        port = processes.free_port()
-        started = [processes.start(
-            self.train("--steps", 5),
-            env=processes.environment(RANK=str(rank), WORLD_SIZE="3", LOCAL_RANK=str(rank),
-                                      LOCAL_WORLD_SIZE="3", MASTER_ADDR="127.0.0.1",
-                                      MASTER_PORT=str(port))) for rank in range(3)]
-        done = [processes.finish(process) for process in started]
-        self.assertEqual([one.returncode for one in done], [0, 0, 0], done)
-        self.assertIn("3 processes (torchrun)", done[0].stderr)
-        self.assertEqual([one.stdout for one in done[1:]], ["", ""])
-        self.assertIn("test loss", done[0].stdout)
+    def test_ranks_told_by_launchers(self):
+        """Each launcher's variables, with what else its processes may find."""
+        def torchrun(rank, port):
+            return {"RANK": rank, "WORLD_SIZE": 3, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": 3,
+                    "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+
+        def open_mpi(rank, port):
+            return {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": 3,
+                    "OMPI_COMM_WORLD_LOCAL_RANK": rank, "OMPI_COMM_WORLD_LOCAL_SIZE": 3,
+                    "PMIX_NAMESPACE": f"{os.getpid()}{port}"}
+
+        def hydra(rank, port):
+            return {"PMI_RANK": rank, "PMI_SIZE": 3, "MPI_LOCALRANKID": rank,
+                    "MPI_LOCALNRANKS": 3, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+
+        def slurm(rank, port):
+            return {"SLURM_PROCID": rank, "SLURM_NTASKS": 3, "SLURM_LOCALID": rank,
+                    "SLURM_NODEID": 0, "SLURM_TASKS_PER_NODE": "3", "SLURM_STEP_ID": 0,
+                    "SLURM_JOB_ID": f"{os.getpid()}{port}", "SLURM_STEP_NODELIST": "127.0.0.1"}
+
+        tcp = ["--transport", "tcp"]
+        metrics = self.folder / "alone.jsonl"
+        alone = processes.run(self.train("--steps", 5, "--metrics", metrics))
+        expected = (alone.stdout, processes.read_metrics(metrics))
+        for name, launchers, flags in (
+                ("torchrun", [torchrun], []), ("Open MPI", [open_mpi], tcp),
+                ("Hydra", [hydra], tcp), ("Slurm", [slurm], []),
+                # Below srun, MPI's own variables are there too.
+                ("torchrun", [torchrun, slurm], []), ("Hydra", [hydra, slurm], tcp)):
+            with self.subTest(name):
+                port = processes.free_port()
+                started = []
+                for rank in range(3):
+                    variables = {key: str(value) for launcher in reversed(launchers)
+                                 for key, value in launcher(rank, port).items()}
+                    started.append(processes.start(
+                        self.train("--steps", 5, "--metrics", metrics, *flags),
+                        env=processes.environment(**variables)))
+                done = [processes.finish(process) for process in started]
+                self.assertEqual([one.returncode for one in done], [0, 0, 0], done)
+                # Said once, by the first.
+                self.assertEqual("".join(one.stderr for one in done).count("processes ("), 1)
+                self.assertIn(f"meshc: 3 processes ({name})", done[0].stderr)
+                self.assertEqual([one.stdout for one in done[1:]], ["", ""])
+                self.assertEqual((done[0].stdout, processes.read_metrics(metrics)), expected)
 
     def test_different_arguments_are_noticed(self):
         other = self.folder / "other"
@@ -231,7 +264,15 @@ class Launcher(unittest.TestCase):
         for variables, flags, message in (
                 ({"RANK": "2", "WORLD_SIZE": "2", "MASTER_ADDR": "x"}, [],
                  "torchrun: there is no rank 2 of 2"),
-                ({"OMPI_COMM_WORLD_RANK": "0"}, [], "OMPI_COMM_WORLD_SIZE is not set"),
+                ({"OMPI_COMM_WORLD_RANK": "0"}, [],
+                 "OMPI_COMM_WORLD_SIZE is not set, although OMPI_COMM_WORLD_RANK is"),
+                ({"PMI_SIZE": "2"}, [], "PMI_RANK is not set, although PMI_SIZE is"),
+                ({"SLURM_STEP_NODELIST": "a", "SLURM_PROCID": "0"}, [],
+                 "SLURM_NTASKS is not set, although SLURM_STEP_NODELIST is"),
+                ({"MESHC_RANK": "0", "MESHC_STORE": "a:1"}, [],
+                 "MESHC_RANKS is not set, although MESHC_RANK is"),
+                ({"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "2", "LOCAL_WORLD_SIZE": "2",
+                  "MASTER_ADDR": "x"}, [], "torchrun: local rank 2 of 2 contradicts rank 1 of 4"),
                 ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"},
                  ["--processes", 2], "--processes 2, but this process is rank 0 of 2 (torchrun)"),
                 ({}, ["--rank", 0, "--ranks", 2], "--store is missing")):
