@@ -16,11 +16,14 @@ extern "C" {
 
 int32_t meshc_fiber_thread_id(void);
 int32_t meshc_fiber_block_id(void);
-/// Returns when all threads of the block have called it.
-void meshc_fiber_barrier(void);
+/// Returns when all threads of the block have called it. `number` is that of
+/// the barrier in its kernel, the same in all of them, however often an
+/// optimiser has copied the call.
+void meshc_fiber_barrier(int32_t number);
 /// `bits` of the thread of the same warp (32 threads) whose number differs in
-/// the bits of `mask`; all threads of the warp call it together.
-int64_t meshc_fiber_shuffle_xor(int64_t bits, int32_t mask);
+/// the bits of `mask`; all threads of the warp call it together. `number` is
+/// that of the shuffle in its kernel.
+int64_t meshc_fiber_shuffle_xor(int64_t bits, int32_t mask, int32_t number);
 extern char meshc_fiber_shared[];
 
 } // extern "C"

@@ -100,10 +100,13 @@ LogicalResult meshc::codegen::lowerGpuKernels(gpu::GPUModuleOp kernels) {
 //===-- GPU kernels on the host -------------------------------------------===//
 
 namespace {
-/// Calls of the functions that HostImage.h names, from one module.
+/// Calls of the functions that HostImage.h names, from one kernel.
 class FiberCalls {
 public:
   explicit FiberCalls(ModuleOp module) : module(module) {}
+
+  int32_t numBarriers = 0;
+  int32_t numShuffles = 0;
 
   Value call(OpBuilder &builder, Location loc, StringRef name, Type result,
              ValueRange arguments) {
@@ -136,18 +139,23 @@ static void replaceGpuOperation(Operation *op, FiberCalls &calls) {
         arith::IndexCastOp::create(builder, loc, builder.getIndexType(), id));
     op->erase();
   };
+  auto makeNumber = [&](int32_t number) -> Value {
+    return arith::ConstantIntOp::create(builder, loc, number, 32);
+  };
   if (isa<gpu::ThreadIdOp>(op))
     return replaceId("meshc_fiber_thread_id");
   if (isa<gpu::BlockIdOp>(op))
     return replaceId("meshc_fiber_block_id");
   if (isa<gpu::BarrierOp>(op)) {
-    calls.call(builder, loc, "meshc_fiber_barrier", {}, {});
+    calls.call(builder, loc, "meshc_fiber_barrier", {},
+               {makeNumber(++calls.numBarriers)});
     op->erase();
   } else if (auto shuffle = dyn_cast<gpu::ShuffleOp>(op)) {
     Value bits = arith::ExtUIOp::create(builder, loc, builder.getI64Type(),
                                         shuffle.getValue());
-    Value other = calls.call(builder, loc, "meshc_fiber_shuffle_xor",
-                             builder.getI64Type(), {bits, shuffle.getOffset()});
+    Value other = calls.call(
+        builder, loc, "meshc_fiber_shuffle_xor", builder.getI64Type(),
+        {bits, shuffle.getOffset(), makeNumber(++calls.numShuffles)});
     shuffle.getShuffleResult().replaceAllUsesWith(
         arith::TruncIOp::create(builder, loc, word, other));
     op->erase();
@@ -189,8 +197,10 @@ meshc::codegen::lowerGpuKernelsForHost(gpu::GPUModuleOp kernels) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernels.getLoc());
   gpu::GPUModuleOp copy = cast<gpu::GPUModuleOp>(kernels->clone());
   module->getBody()->push_back(copy);
-  FiberCalls calls(*module);
-  copy.walk([&](Operation *op) { replaceGpuOperation(op, calls); });
+  for (auto kernel : copy.getOps<gpu::GPUFuncOp>()) {
+    FiberCalls calls(*module);
+    kernel.walk([&](Operation *op) { replaceGpuOperation(op, calls); });
+  }
   for (Operation &op : llvm::make_early_inc_range(*copy.getBody())) {
     if (auto kernel = dyn_cast<gpu::GPUFuncOp>(op))
       addHostFunction(kernel, *module);

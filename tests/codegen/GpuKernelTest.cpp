@@ -9,6 +9,8 @@
 #include "runtime/GpuKernels.h"
 #include "tests/codegen/KernelRunner.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Verifier.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -208,6 +210,55 @@ TEST(GpuKernels, TailsOfOneRow) {
   }
 }
 
+/// A kernel of a module as it runs on the host.
+static emulation::KernelFunction compileForHost(mlir::ModuleOp module,
+                                                const std::string &name) {
+  auto kernels = *module.getOps<mlir::gpu::GPUModuleOp>().begin();
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(module)));
+  auto images = codegen::compileGpuImages(kernels, {"host"});
+  if (mlir::failed(images))
+    return nullptr;
+  std::string error;
+  const std::vector<uint8_t> &data = images->front().data;
+  auto image = emulation::HostImage::load(
+      {reinterpret_cast<const char *>(data.data()), data.size()}, error);
+  EXPECT_TRUE(image) << error;
+  return image ? image->find(name) : nullptr;
+}
+
+TEST(GpuKernels, threads_that_part_are_found) {
+  auto context = makeContext();
+  context->loadDialect<mlir::gpu::GPUDialect, mlir::LLVM::LLVMDialect,
+                       mlir::scf::SCFDialect>();
+  auto module = parse(*context, R"(
+gpu.module @kernels {
+  gpu.func @parted(%limit: i64) kernel {
+    %end = arith.index_cast %limit : i64 to index
+    %thread = gpu.thread_id x
+    %isFirst = arith.cmpi ult, %thread, %end : index
+    gpu.barrier
+    scf.if %isFirst {
+      gpu.barrier
+    } else {
+      gpu.barrier
+    }
+    gpu.return
+  }
+})");
+  ASSERT_TRUE(module);
+  auto kernel = compileForHost(*module, "parted");
+  ASSERT_TRUE(kernel);
+  for (auto [limit, message] :
+       {std::pair<int64_t, std::string>{0, ""},
+        {64, ""},
+        {5, "kernel 'parted', block 0, thread 5 waits at barrier 3 while "
+            "thread 0 waits at barrier 2"}}) {
+    void *parameters[] = {&limit};
+    EXPECT_EQ(emulation::launch(kernel, "parted", 1, 64, 0, parameters),
+              message);
+  }
+}
+
 //===-- Moves between devices ---------------------------------------------===//
 
 /// The host image of the kernels that move data.
@@ -221,17 +272,7 @@ protected:
     codegen::GpuKernels target(*module);
     auto kernels = *module->getOps<mlir::gpu::GPUModuleOp>().begin();
     codegen::emitMoveKernel(kind, element, kernels);
-    EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
-    auto images = codegen::compileGpuImages(kernels, {"host"});
-    if (mlir::failed(images))
-      return nullptr;
-    std::string error;
-    const std::vector<uint8_t> &data = images->front().data;
-    auto image = emulation::HostImage::load(
-        {reinterpret_cast<const char *>(data.data()), data.size()}, error);
-    EXPECT_TRUE(image) << error;
-    return image ? image->find(runtime::getMoveKernelName(kind, element))
-                 : nullptr;
+    return compileForHost(*module, runtime::getMoveKernelName(kind, element));
   }
 
   void run(emulation::KernelFunction kernel, runtime::MovePiece &piece,

@@ -96,7 +96,7 @@ void reverse(void **parameters) {
   const int64_t i = int64_t(meshc_fiber_block_id()) * 64 + thread;
   auto *shared = reinterpret_cast<float *>(meshc_fiber_shared);
   shared[thread] = from[i];
-  meshc_fiber_barrier();
+  meshc_fiber_barrier(1);
   to[i] = shared[63 - thread];
 }
 

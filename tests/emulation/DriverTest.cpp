@@ -442,7 +442,7 @@ TEST(Driver, ADeadlockIsAnError) {
     return std::to_string(cuCtxSynchronize());
   });
   EXPECT_EQ(result.value, "700");
-  EXPECT_THAT(result.errors, HasSubstr("block 2, thread 0 waits at a barrier"));
+  EXPECT_THAT(result.errors, HasSubstr("block 2, thread 0 waits at barrier 1"));
 }
 
 TEST(Driver, LaunchesAreChecked) {

@@ -102,6 +102,7 @@ enum class Waits : uint8_t { nothing, barrier, shuffle, ended };
 struct Thread {
   Fiber *fiber = nullptr; ///< once it has started
   Waits waits = Waits::nothing;
+  int32_t number = 0; ///< of the barrier or shuffle where it waits
   int32_t mask = 0;
   int64_t bits = 0;
 };
@@ -113,8 +114,8 @@ public:
                   int32_t block, int32_t sharedBytes, void **parameters,
                   FiberOrder order);
 
-  void barrier();
-  int64_t shuffle(int64_t bits, int32_t mask);
+  void barrier(int32_t number);
+  int64_t shuffle(int64_t bits, int32_t mask, int32_t number);
   [[noreturn]] void runFiber();
   void finishSwitch(const Fiber *self, void *fake);
 
@@ -134,6 +135,8 @@ private:
   int32_t pick();
   void release(int32_t begin, int32_t end);
   void fail(const std::string &what);
+  void checkNumbers(int32_t begin, int32_t end);
+  std::string waitingPlace(int32_t thread) const;
   std::string describeDeadlock() const;
   void prepareShared();
   void checkShared();
@@ -279,26 +282,30 @@ void Machine::runFiber() {
   }
 }
 
-void Machine::barrier() {
+void Machine::barrier(int32_t number) {
   Thread &thread = threads[current];
   thread.waits = Waits::barrier;
+  thread.number = number;
   if (++atBarrier == static_cast<int32_t>(threads.size())) {
     atBarrier = 0;
+    checkNumbers(0, static_cast<int32_t>(threads.size()));
     release(0, static_cast<int32_t>(threads.size()));
   }
   advance(thread.fiber, /*selfIdle=*/false);
 }
 
-int64_t Machine::shuffle(int64_t bits, int32_t mask) {
+int64_t Machine::shuffle(int64_t bits, int32_t mask, int32_t number) {
   int32_t self = current;
   Thread &thread = threads[self];
   thread.waits = Waits::shuffle;
+  thread.number = number;
   thread.bits = bits;
   thread.mask = mask;
   int32_t warp = self / warpThreads, begin = warp * warpThreads;
   int32_t end = std::min<int32_t>(begin + warpThreads, threads.size());
   if (++atShuffle[warp] == end - begin) {
     atShuffle[warp] = 0;
+    checkNumbers(begin, end);
     std::vector<int64_t> values(end - begin);
     for (int32_t i = begin; i < end; ++i) {
       int32_t from = begin + ((i - begin) ^ threads[i].mask);
@@ -320,6 +327,20 @@ int64_t Machine::shuffle(int64_t bits, int32_t mask) {
   return threads[self].bits;
 }
 
+/// Threads [begin, end) meet: all of them have to be at the same place. A GPU
+/// that lets them pass does so by chance.
+void Machine::checkNumbers(int32_t begin, int32_t end) {
+  for (int32_t i = begin + 1; i < end; ++i)
+    if (threads[i].number != threads[begin].number)
+      return fail(place(i) + " waits at " + waitingPlace(i) + " while thread " +
+                  std::to_string(begin) + " waits at " + waitingPlace(begin));
+}
+
+std::string Machine::waitingPlace(int32_t thread) const {
+  return (threads[thread].waits == Waits::barrier ? "barrier " : "shuffle ") +
+         std::to_string(threads[thread].number);
+}
+
 std::string Machine::place(int32_t thread) const {
   return "kernel '" + std::string(name) + "', block " +
          std::to_string(blockId) + ", thread " + std::to_string(thread);
@@ -338,21 +359,18 @@ std::string Machine::describeDeadlock() const {
   auto waiting = find([](const Thread &thread) {
     return thread.waits == Waits::barrier || thread.waits == Waits::shuffle;
   });
-  bool isBarrier = threads[waiting].waits == Waits::barrier;
   auto other = find([&](const Thread &thread) {
     return thread.waits != threads[waiting].waits;
   });
   // Without another thread in another place the shuffles of a warp are split.
-  std::string text = place(waiting) + " waits at a " +
-                     (isBarrier ? "barrier" : "shuffle") +
+  std::string text = place(waiting) + " waits at " + waitingPlace(waiting) +
                      " that not every thread reaches";
   if (other == static_cast<ptrdiff_t>(threads.size()))
     return text;
-  Waits otherWaits = threads[other].waits;
   return text + ": thread " + std::to_string(other) +
-         (otherWaits == Waits::ended     ? " has ended"
-          : otherWaits == Waits::barrier ? " waits at a barrier"
-                                         : " waits at a shuffle");
+         (threads[other].waits == Waits::ended
+              ? " has ended"
+              : " waits at " + waitingPlace(other));
 }
 
 void Machine::prepareShared() {
@@ -493,13 +511,13 @@ MESHC_EMULATION_API int32_t meshc_fiber_block_id(void) {
   return static_cast<int32_t>(getRunningMachine().blockId);
 }
 
-MESHC_EMULATION_API void meshc_fiber_barrier(void) {
-  getRunningMachine().barrier();
+MESHC_EMULATION_API void meshc_fiber_barrier(int32_t number) {
+  getRunningMachine().barrier(number);
 }
 
-MESHC_EMULATION_API int64_t meshc_fiber_shuffle_xor(int64_t bits,
-                                                    int32_t mask) {
-  return getRunningMachine().shuffle(bits, mask);
+MESHC_EMULATION_API int64_t meshc_fiber_shuffle_xor(int64_t bits, int32_t mask,
+                                                    int32_t number) {
+  return getRunningMachine().shuffle(bits, mask, number);
 }
 
 } // extern "C"

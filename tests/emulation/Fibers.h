@@ -11,8 +11,9 @@
 /// threads and blocks take their turns is free on a GPU, so a kernel that
 /// depends on it gives other values under another `FiberOrder`. Shared memory
 /// is filled with NaN before every block and lies between guard zones that are
-/// checked after it. A barrier or shuffle that some threads never reach, and an
-/// access to memory that is not mapped, end the launch with an error.
+/// checked after it. A barrier or shuffle that some threads never reach, or
+/// where others are at another one, and an access to memory that is not mapped,
+/// end the launch with an error.
 
 #include <cstdint>
 #include <optional>

@@ -14,6 +14,7 @@
 using namespace meshc::emulation;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 namespace {
 
@@ -111,7 +112,7 @@ TEST(Fibers, ALostThreadIsNamed) {
   for (FiberOrder order : orders) {
     EXPECT_THAT(run("lost_thread", order, 4, 96, 0),
                 AllOf(HasSubstr("kernel 'lost_thread', block 2, thread "),
-                      HasSubstr("waits at a barrier that not every thread "
+                      HasSubstr("waits at barrier 1 that not every thread "
                                 "reaches: thread 3 has ended")));
     // And the next launch is none the worse for it.
     std::vector<float> values = makeFloats(64);
@@ -122,8 +123,31 @@ TEST(Fibers, ALostThreadIsNamed) {
 TEST(Fibers, ABarrierAndAShuffleDoNotMeet) {
   for (FiberOrder order : orders)
     EXPECT_THAT(run("split_threads", order, 1, 32, 0),
-                AllOf(HasSubstr("thread 0 waits at a shuffle"),
-                      HasSubstr("thread 5 waits at a barrier")));
+                AllOf(HasSubstr("thread 0 waits at shuffle 1"),
+                      HasSubstr("thread 5 waits at barrier 1")));
+}
+
+TEST(Fibers, BarriersOfABlockAreToldApart) {
+  for (FiberOrder order : orders) {
+    EXPECT_THAT(run("other_barrier", order, 2, 64, 0),
+                MatchesRegex("kernel 'other_barrier', block [01], thread 32 "
+                             "waits at barrier 2 while thread 0 waits at "
+                             "barrier 1"));
+    EXPECT_EQ(run("other_barrier", order, 2, 32, 0), "");
+    EXPECT_THAT(run("short_loop", order, 1, 32, 0),
+                HasSubstr("thread 6 waits at barrier 2 while thread 0 waits at "
+                          "barrier 1"));
+    EXPECT_EQ(run("short_loop", order, 1, 5, 0), "");
+  }
+}
+
+TEST(Fibers, ShufflesOfAWarpAreToldApart) {
+  for (FiberOrder order : orders) {
+    EXPECT_THAT(run("other_shuffle", order, 1, 64, 0),
+                HasSubstr("thread 50 waits at shuffle 7 while thread 32 waits "
+                          "at shuffle 4"));
+    EXPECT_EQ(run("other_shuffle", order, 1, 32, 0), "");
+  }
 }
 
 TEST(Fibers, MasksOfAWarpAgree) {

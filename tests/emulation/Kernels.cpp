@@ -51,7 +51,7 @@ void reverse(void **parameters) {
   int32_t thread = meshc_fiber_thread_id();
   int64_t i = globalId(blockThreads);
   sharedFloats()[thread] = values[i];
-  meshc_fiber_barrier();
+  meshc_fiber_barrier(1);
   values[i] = sharedFloats()[blockThreads - 1 - thread];
 }
 
@@ -73,7 +73,7 @@ void sum_blocks(void **parameters) {
   for (int32_t mask = 16; mask > 0; mask /= 2) {
     int64_t bits;
     std::memcpy(&bits, &sum, sizeof bits);
-    bits = meshc_fiber_shuffle_xor(bits, mask);
+    bits = meshc_fiber_shuffle_xor(bits, mask, 1);
     double other;
     std::memcpy(&other, &bits, sizeof other);
     sum += other;
@@ -81,7 +81,7 @@ void sum_blocks(void **parameters) {
   int32_t thread = meshc_fiber_thread_id();
   if (thread % 32 == 0)
     shared[thread / 32] = sum;
-  meshc_fiber_barrier();
+  meshc_fiber_barrier(1);
   if (thread == 0)
     to[meshc_fiber_block_id()] = shared[0] + shared[1];
 }
@@ -90,20 +90,45 @@ void sum_blocks(void **parameters) {
 void lost_thread(void **) {
   if (meshc_fiber_block_id() == 2 && meshc_fiber_thread_id() == 3)
     return;
-  meshc_fiber_barrier();
+  meshc_fiber_barrier(1);
 }
 
 /// The first warp is at a shuffle while the others are at a barrier.
 void split_threads(void **) {
   if (meshc_fiber_thread_id() == 5)
-    meshc_fiber_barrier();
+    meshc_fiber_barrier(1);
   else
-    meshc_fiber_shuffle_xor(0, 1);
+    meshc_fiber_shuffle_xor(0, 1, 1);
+}
+
+/// All threads come to a barrier, but the second warp to another one.
+void other_barrier(void **) {
+  if (meshc_fiber_thread_id() < 32)
+    meshc_fiber_barrier(1);
+  else
+    meshc_fiber_barrier(2);
+}
+
+/// The same of a warp's shuffles: the first warp has one for all, the second
+/// two.
+void other_shuffle(void **) {
+  if (meshc_fiber_thread_id() < 50)
+    meshc_fiber_shuffle_xor(0, 1, 4);
+  else
+    meshc_fiber_shuffle_xor(0, 1, 7);
+}
+
+/// A barrier in a loop that one thread leaves early, and another one behind it.
+void short_loop(void **) {
+  const int32_t rounds = meshc_fiber_thread_id() == 6 ? 2 : 3;
+  for (int32_t i = 0; i < rounds; ++i)
+    meshc_fiber_barrier(1);
+  meshc_fiber_barrier(2);
 }
 
 /// The threads of a warp disagree about the mask.
 void mixed_masks(void **) {
-  meshc_fiber_shuffle_xor(0, meshc_fiber_thread_id() == 7 ? 2 : 1);
+  meshc_fiber_shuffle_xor(0, meshc_fiber_thread_id() == 7 ? 2 : 1, 1);
 }
 
 /// to[thread] = what shared memory holds before anything was written there.
@@ -136,7 +161,7 @@ void cheap(void **parameters) {
 void waiting(void **parameters) {
   for (int i = 0; i < 4; ++i) {
     get<int32_t *>(parameters, 0)[meshc_fiber_thread_id()] += 1;
-    meshc_fiber_barrier();
+    meshc_fiber_barrier(1);
   }
 }
 
