@@ -197,7 +197,9 @@ int main(int argc, char **argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "meshc 0.1.0");
   app.footer("Exit codes: 0 success, 1 the input is wrong, 2 usage, 3 a check "
-             "failed,\n4 damaged file, 5 does not fit, 70 internal error.");
+             "failed,\n4 damaged file, 5 does not fit, 70 internal error; of "
+             "run also those of the\nexecutable: 6 a process of the run is "
+             "missing or ended, 130 stopped by SIGINT.");
 
   SpecArguments spec;
   CompileArguments compile;

@@ -26,6 +26,14 @@ static Error getMpiError(std::string what) {
   return {ErrorCode::NoMpi, "MPI: " + std::move(what), ""};
 }
 
+/// What a call for a message to or from another rank has failed with: that rank
+/// is gone, or cannot be reached.
+static Error getConnectionError(int64_t rank, const std::string &what) {
+  return {ErrorCode::RankLost,
+          fmt::format("lost the connection to rank {}: MPI: {}", rank, what),
+          ""};
+}
+
 namespace {
 /// MPI once it has been started, which can be done once in a process.
 struct StartedMpi {
@@ -139,7 +147,7 @@ bool MpiTransport::begin(Operation &operation) {
           : mpi.send(int(message.peer), int(message.tag), message.data,
                      message.bytes, &operation.request);
   if (error)
-    listener->onBroken(getMpiError(error));
+    listener->onBroken(getConnectionError(message.peer, error));
   return !error;
 }
 
@@ -148,7 +156,7 @@ bool MpiTransport::test(Operation &operation, bool &isComplete) {
   const char *error = mpi.test(operation.request, &complete);
   isComplete = complete != 0;
   if (error)
-    listener->onBroken(getMpiError(error));
+    listener->onBroken(getConnectionError(operation.message.peer, error));
   else if (isComplete && operation.isReceive)
     listener->onReceived(operation.message.token);
   else if (isComplete)

@@ -1,7 +1,9 @@
 """Runs of several processes on this machine: equal results, one message and no
-process left whatever ends them. Arguments: the linear model's executable."""
+process left whatever ends them. Arguments: the linear model's executable, a
+libmeshc_mpi.so that fails."""
 
 import os
+import shutil
 import signal
 import sys
 import time
@@ -10,6 +12,7 @@ import unittest
 import processes
 
 APP = sys.argv.pop(1)
+FAILING_MPI = sys.argv.pop(1)
 
 
 def errors(text):
@@ -213,6 +216,27 @@ class Launcher(unittest.TestCase):
                 self.assertIn(f"meshc: 3 processes ({name})", done[0].stderr)
                 self.assertEqual([one.stdout for one in done[1:]], ["", ""])
                 self.assertEqual((done[0].stdout, processes.read_metrics(metrics)), expected)
+
+    def test_ranks_that_mpi_loses(self):
+        # The library is looked for beside the executable.
+        app = self.folder / "app"
+        shutil.copy(APP, app)
+        shutil.copy(FAILING_MPI, self.folder / "libmeshc_mpi.so")
+        for function, why in (("send", "the send has nowhere to go"),
+                              ("test", "the other end is gone")):
+            job = f"{os.getpid()}{processes.free_port()}"
+            started = [processes.start(
+                [app, *self.train("--steps", 5)[1:]],
+                env=processes.environment(
+                    OMPI_COMM_WORLD_RANK=str(rank), OMPI_COMM_WORLD_SIZE="2",
+                    OMPI_COMM_WORLD_LOCAL_RANK=str(rank), OMPI_COMM_WORLD_LOCAL_SIZE="2",
+                    PMIX_NAMESPACE=job, FAILING_MPI=function)) for rank in range(2)]
+            done = [processes.finish(process) for process in started]
+            self.assertEqual([one.returncode for one in done], [6, 6], done)
+            self.assertEqual(len(errors(done[0].stderr + done[1].stderr)), 1, done)
+            self.assertRegex(done[0].stderr,
+                             r"error\[MR0504\]: (rank 1: )?lost the connection to rank \d: MPI: "
+                             + why)
 
     def test_different_arguments_are_noticed(self):
         other = self.folder / "other"

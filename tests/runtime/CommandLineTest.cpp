@@ -5,6 +5,7 @@
 #include "runtime/Npy.h"
 #include "tests/runtime/LinearModel.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@
 using namespace meshc;
 using namespace meshc::runtime;
 using namespace meshc::runtime::test;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -269,13 +271,29 @@ TEST_F(CommandLineTest, help_and_info) {
   Outcome help = run({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.output, HasSubstr("run-eval"));
-  EXPECT_THAT(help.output, HasSubstr("Exit codes"));
+  // Whatever an error ends with is listed.
+  const std::string codes = help.output.substr(help.output.find("Exit codes"));
+#define MESHC_ERROR(NAME, NUMBER, EXIT, EXPLANATION)                           \
+  EXPECT_THAT(codes, ContainsRegex(fmt::format(                                \
+                         "[:,][ \n]{} ", int(getExitCode(ErrorCode::NAME)))))  \
+      << #NAME;
+#include "runtime/ErrorCodes.def"
   Outcome info = run({"info"});
   EXPECT_EQ(info.code, 0) << info.messages;
   EXPECT_THAT(info.output, HasSubstr("mesh      data = 2"));
   EXPECT_THAT(info.output, HasSubstr("w: f32[feature=3], replicated"));
   EXPECT_THAT(info.output,
               HasSubstr("in x: f32[batch=12, feature=3], <batch@data>"));
+}
+
+TEST(ExitCodeTest, lost_processes_have_their_own) {
+  for (ErrorCode code : {ErrorCode::MissingRank, ErrorCode::RankLost,
+                         ErrorCode::CommunicationFailed})
+    EXPECT_EQ(int(getExitCode(code)), 6);
+  for (ErrorCode code :
+       {ErrorCode::WrongRanks, ErrorCode::CannotConnect, ErrorCode::RanksDiffer,
+        ErrorCode::NoMpi, ErrorCode::GpuCallFailed})
+    EXPECT_NE(int(getExitCode(code)), 6);
 }
 
 TEST(CommandLineProgramTest, a_damaged_program_exits_with_4) {
