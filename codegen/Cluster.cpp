@@ -34,6 +34,10 @@ Cluster::Dims Cluster::getResultDims(const Member &member) const {
   return dims;
 }
 
+Cluster::Dims Cluster::getOutputDims(Value value) const {
+  return getResultDims(members[memberOf.at(value.getDefiningOp())]);
+}
+
 Cluster::Dims Cluster::getReducedDims(const Member &member) const {
   Dims dims;
   for (unsigned loop : getReducedLoops(member.op))

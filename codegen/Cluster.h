@@ -60,6 +60,8 @@ public:
 
   /// Dimensions of the elements of `member`'s result.
   Dims getResultDims(const Member &member) const;
+  /// The same of the output `value`.
+  Dims getOutputDims(mlir::Value value) const;
   /// Reduced dimensions, in the order of the member's loops.
   Dims getReducedDims(const Member &member) const;
 

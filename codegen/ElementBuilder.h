@@ -96,6 +96,13 @@ public:
 
   /// Element of `tensor` at `dims`.
   mlir::Value getElement(mlir::Value tensor, llvm::ArrayRef<unsigned> dims);
+  /// Gives the chunk an element, a vector of its lanes, that is not to be
+  /// loaded or computed.
+  void setElement(mlir::Value tensor, llvm::ArrayRef<unsigned> dims,
+                  mlir::Value value) {
+    chunk.elements[Key(tensor.getAsOpaquePointer(), Cluster::Dims(dims))] =
+        value;
+  }
   /// What the reduction `member` combines with its accumulator.
   mlir::Value getTerm(const Cluster::Member &member);
   /// Element of the tensor that `member` reduces into.

@@ -79,16 +79,30 @@ SmallVector<Value> FusionGraph::getOutputs(const Node &node) const {
 
 //===-- What to merge -----------------------------------------------------===//
 
+/// Whether the node does nothing but compute numbers from numbers.
+static bool isScalar(const FusionGraph::Node &node) {
+  return llvm::all_of(
+      llvm::concat<const Value>(node.reads, node.results), [](Value value) {
+        return cast<RankedTensorType>(value.getType()).getNumElements() == 1;
+      });
+}
+
 /// Bytes of memory traffic that one kernel in place of two saves; 0 if they
 /// should stay apart.
 int64_t FusionGraph::getSavedBytes(const Node &first,
                                    const Node &second) const {
   int64_t saved = 0, shared = 0;
+  // Numbers that several kernels read, the optimizer's step for example, stay
+  // apart from all of them: none waits for another because of a few bytes, and
+  // updates of parameters keep equal bodies (KernelGroups.h).
+  const bool isForAll = isScalar(first) && !isScalar(second);
   for (Value read : second.reads) {
     if (llvm::is_contained(first.results, read)) {
       bool isStored =
           isReadOutside(read, getRoot(producers.at(first.results.front())),
                         getRoot(producers.at(second.results.front())));
+      if (isStored && isForAll)
+        return 0;
       saved += getTensorBytes(read) * (isStored ? 1 : 2);
     } else if (llvm::is_contained(first.reads, read)) {
       shared += getTensorBytes(read);

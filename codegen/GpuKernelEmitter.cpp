@@ -15,6 +15,9 @@
 
 #include "codegen/ElementBuilder.h"
 #include "codegen/ExecTypes.h"
+#include "codegen/GpuFunction.h"
+#include "codegen/GpuGroupEmitter.h"
+#include "codegen/GpuTileEmitter.h"
 #include "codegen/LaunchShape.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -29,26 +32,6 @@ using namespace meshc::codegen;
 
 /// Below so many accumulated elements a warp adds the parts of each.
 static constexpr int64_t fewElements = 16384;
-
-namespace {
-/// Operands and coordinates as parameters of the function.
-class ParameterFrame : public KernelFrame {
-public:
-  ParameterFrame(gpu::GPUFuncOp function, unsigned numOperands)
-      : function(function), numOperands(numOperands) {}
-
-  Value getOperand(OpBuilder &, unsigned index) override {
-    return function.getArgument(index);
-  }
-  Value getCoordinate(OpBuilder &, unsigned axis) override {
-    return function.getArgument(numOperands + axis);
-  }
-
-private:
-  gpu::GPUFuncOp function;
-  unsigned numOperands; ///< with the workspace
-};
-} // namespace
 
 static RankedTensorType getResultType(const Cluster::Member &member) {
   return cast<RankedTensorType>(member.op->getResult(0).getType());
@@ -81,7 +64,7 @@ private:
     return schedule.getRole(member) == Schedule::Role::Accumulator;
   }
 
-  gpu::GPUFuncOp createFunction(StringRef symbol, int64_t threads);
+  void createFunction(StringRef symbol, int64_t threads);
   Value getId(OpBuilder &builder, bool isBlock);
   std::pair<Value, Value> divide(OpBuilder &builder, Value value,
                                  int64_t divisor);
@@ -140,8 +123,7 @@ private:
   int64_t workspaceBytes = 0;
   bool hasWorkspace() const { return shape.splits > 1; }
 
-  gpu::GPUFuncOp function;
-  std::optional<ParameterFrame> frame;
+  std::optional<GpuFunction> function;
   std::optional<ElementBuilder> elements;
   Value thread;      ///< in its group
   Value split;       ///< null if there is one
@@ -184,58 +166,20 @@ GpuKernelBuilder::GpuKernelBuilder(const Step &step, const Cluster &cluster,
 
 //===-- Functions ---------------------------------------------------------===//
 
-gpu::GPUFuncOp GpuKernelBuilder::createFunction(StringRef symbol,
-                                                int64_t threads) {
-  MLIRContext *context = kernels.getContext();
-  OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
-  Type pointer = LLVM::LLVMPointerType::get(context, 1);
-  const size_t numOperands =
-      step.inputs.size() + step.outputs.size() + hasWorkspace();
-  SmallVector<Type> types(numOperands, pointer);
-  types.append(nd::getMesh(step.ops.front()).getAxes().size(),
-               builder.getI64Type());
-  auto created = gpu::GPUFuncOp::create(builder, loc, symbol,
-                                        builder.getFunctionType(types, {}));
-  created->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
-                   builder.getUnitAttr());
-  created.setKnownBlockSize(ArrayRef<int32_t>{int32_t(threads), 1, 1});
-  for (unsigned i = 0; i < numOperands; ++i) {
-    created.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
-                       builder.getI64IntegerAttr(accessBytes));
-    if (i < isShared.size() && isShared[i])
-      continue;
-    created.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(),
-                       builder.getUnitAttr());
-    if (i < step.inputs.size())
-      created.setArgAttr(i, LLVM::LLVMDialect::getReadonlyAttrName(),
-                         builder.getUnitAttr());
-  }
-  builder.setInsertionPointToEnd(&created.getBody().front());
-  // What the entry needs again and again goes before this.
-  Operation *anchor =
-      arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
-  gpu::ReturnOp::create(builder, loc);
-
-  function = created;
-  frame.emplace(created, numOperands);
-  elements.emplace(step, cluster, schedule, loc, OpBuilder(anchor), *frame,
+void GpuKernelBuilder::createFunction(StringRef symbol, int64_t threads) {
+  function.emplace(GpuFunction::create(
+      kernels, loc, symbol, threads,
+      {step.inputs.size(), step.outputs.size(), isShared, hasWorkspace()},
+      nd::getMesh(step.ops.front()).getAxes().size()));
+  elements.emplace(step, cluster, schedule, loc,
+                   OpBuilder(function->getAnchor()), *function,
                    ElementOptions{positionBits, accessBytes,
                                   /*hasRowBuffers=*/false});
   elements->setGrain(shape.lanes);
-  return created;
-}
-
-static OpBuilder atEnd(gpu::GPUFuncOp function) {
-  return OpBuilder(function.getBody().front().getTerminator());
 }
 
 Value GpuKernelBuilder::getId(OpBuilder &builder, bool isBlock) {
-  Value id;
-  if (isBlock)
-    id = gpu::BlockIdOp::create(builder, loc, gpu::Dimension::x);
-  else
-    id = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
-  return arith::IndexCastOp::create(builder, loc, positionType(), id);
+  return function->getId(builder, positionType(), isBlock);
 }
 
 /// Quotient and remainder.
@@ -438,21 +382,12 @@ Value GpuKernelBuilder::reduceWarp(OpBuilder &builder, unsigned member,
 /// A place for one value of `warp` in the block's shared memory.
 Value GpuKernelBuilder::getSharedPlace(OpBuilder &builder, int64_t slot,
                                        Value warp) {
-  constexpr StringRef symbol = "meshc_fiber_shared";
-  auto pointer = LLVM::LLVMPointerType::get(builder.getContext(), 3);
-  if (!kernels.lookupSymbol(symbol)) {
-    OpBuilder top = OpBuilder::atBlockBegin(kernels.getBody());
-    LLVM::GlobalOp::create(
-        top, kernels.getLoc(), LLVM::LLVMArrayType::get(builder.getI8Type(), 0),
-        /*isConstant=*/false, LLVM::Linkage::External, symbol, Attribute(),
-        /*alignment=*/accessBytes, /*addrSpace=*/3);
-  }
-  Value base = LLVM::AddressOfOp::create(builder, loc, pointer, symbol);
+  Value base = getSharedMemory(builder, loc, kernels);
   const int64_t numWarps = shape.groupThreads / warpThreads;
   Value index =
       arith::AddIOp::create(builder, loc, warp, constant(slot * numWarps));
-  return LLVM::GEPOp::create(builder, loc, pointer, builder.getI64Type(), base,
-                             ArrayRef<LLVM::GEPArg>{index});
+  return LLVM::GEPOp::create(builder, loc, base.getType(), builder.getI64Type(),
+                             base, ArrayRef<LLVM::GEPArg>{index});
 }
 
 /// Combines scalars over the threads of the group.
@@ -736,8 +671,8 @@ void GpuKernelBuilder::emitTail(OpBuilder &builder) {
 /// Address of one part of an accumulator's sums in the workspace.
 Value GpuKernelBuilder::getPart(OpBuilder &builder, size_t accumulator,
                                 Value part) {
-  Value workspace =
-      function.getArgument(unsigned(step.inputs.size() + step.outputs.size()));
+  Value workspace = function->getOperand(
+      builder, unsigned(step.inputs.size() + step.outputs.size()));
   Type i64 = builder.getI64Type();
   auto getI64 = [&](int64_t value) {
     return elements->getConstant(builder.getI64IntegerAttr(value));
@@ -836,7 +771,7 @@ void GpuKernelBuilder::emitSum(const LaunchShape &mainShape,
   std::string symbol = name + "_sum";
   createFunction(symbol, blockThreads);
   elements->setGrain(1);
-  OpBuilder builder = atEnd(function);
+  OpBuilder builder = function->atEnd();
   Value block = getId(builder, /*isBlock=*/true);
   Value threadInBlock = getId(builder, /*isBlock=*/false);
   int64_t firstBlock = 0;
@@ -901,9 +836,9 @@ void GpuKernelBuilder::emitSum(const LaunchShape &mainShape,
     }
     elements->setBase(
         tensor,
-        frame->getOperand(body, unsigned(step.inputs.size() +
-                                         (llvm::find(step.outputs, tensor) -
-                                          step.outputs.begin()))));
+        function->getOperand(body, unsigned(step.inputs.size() +
+                                            (llvm::find(step.outputs, tensor) -
+                                             step.outputs.begin()))));
     auto guarded = scf::IfOp::create(body, loc, isValid, /*withElse=*/false);
     OpBuilder storing(guarded.thenBlock()->getTerminator());
     elements->beginRow(storing);
@@ -923,7 +858,7 @@ void GpuKernelBuilder::emitSum(const LaunchShape &mainShape,
 
 void GpuKernelBuilder::emitMain() {
   createFunction(name, shape.getBlockThreads());
-  OpBuilder builder = atEnd(function);
+  OpBuilder builder = function->atEnd();
   setIteration(builder);
   setChunks(builder);
   Partials accumulated = getNeutralAccumulators(builder);
@@ -988,11 +923,8 @@ LogicalResult GpuKernelBuilder::build(EmittedKernel &result) {
     return step.ops.front()->emitError("sums across rows of more than ")
            << maxKeptChunks * maxBlockThreads * shape.lanes
            << " columns are not built for GPUs yet";
-  constexpr int64_t maxGrid = (int64_t(1) << 31) - 1;
-  if (shape.getGrid() > maxGrid)
-    return step.ops.front()->emitError("a kernel of ")
-           << shape.getGrid() << " blocks of threads; a GPU launches at most "
-           << maxGrid;
+  if (failed(checkGrid(step.ops.front(), shape.getGrid())))
+    return failure();
   emitMain();
   const int64_t numWarps = shape.groupThreads / warpThreads;
   result.symbol = name;
@@ -1013,6 +945,8 @@ meshc::codegen::emitGpuKernel(const Step &step, StringRef name,
   kernels.getContext()
       ->loadDialect<LLVM::LLVMDialect, arith::ArithDialect, gpu::GPUDialect,
                     scf::SCFDialect, vector::VectorDialect>();
+  if (!step.members.empty())
+    return emitGpuGroup(step, name, isShared, kernels);
   std::optional<Cluster> cluster = Cluster::build(step.ops, step.outputs);
   std::optional<Schedule> schedule;
   if (cluster)
@@ -1020,6 +954,9 @@ meshc::codegen::emitGpuKernel(const Step &step, StringRef name,
   if (!schedule)
     return step.ops.front()->emitError(
         "the operations of a kernel do not fit one loop nest");
+  if (std::optional<Tiling> tiling = Tiling::find(*cluster, *schedule))
+    return emitTiledKernel(step, *cluster, *schedule, *tiling, name, isShared,
+                           kernels);
   EmittedKernel result;
   if (failed(
           GpuKernelBuilder(step, *cluster, *schedule, name, isShared, kernels)

@@ -16,6 +16,8 @@ public:
   virtual exec::Target getKind() const = 0;
   /// Whether the library applies an exact gelu to a product.
   virtual bool hasGeluEpilogue() const = 0;
+  /// Whether independent kernels with the same body become one.
+  virtual bool groupsKernels() const = 0;
   /// Emits a kernel; see emitCpuKernel and emitGpuKernel.
   virtual mlir::FailureOr<EmittedKernel>
   emitKernel(const Step &step, llvm::StringRef name,
@@ -31,6 +33,7 @@ public:
 
   exec::Target getKind() const override { return exec::Target::cpu; }
   bool hasGeluEpilogue() const override { return true; }
+  bool groupsKernels() const override { return false; }
   mlir::FailureOr<EmittedKernel>
   emitKernel(const Step &step, llvm::StringRef name,
              llvm::ArrayRef<bool> isShared) override;
@@ -48,6 +51,7 @@ public:
 
   exec::Target getKind() const override { return exec::Target::cuda; }
   bool hasGeluEpilogue() const override { return false; }
+  bool groupsKernels() const override { return true; }
   mlir::FailureOr<EmittedKernel>
   emitKernel(const Step &step, llvm::StringRef name,
              llvm::ArrayRef<bool> isShared) override;

@@ -1,5 +1,6 @@
 #include "codegen/ProgramBuilder.h"
 
+#include "codegen/KernelGroups.h"
 #include "codegen/MatmulForm.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -269,6 +270,8 @@ LogicalResult ProgramBuilder::addKernel(size_t index) {
       llvm::to_vector(llvm::concat<const Value>(step.inputs, step.outputs));
   exec::CommandT &command =
       addCommand(getNamingOp(step), operands, step.outputs.size());
+  if (!step.members.empty())
+    command.name += " and " + std::to_string(step.members.size() - 1) + " more";
   std::vector<SmallVector<int64_t>> work;
   for (Operation *op : step.ops)
     if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
@@ -545,6 +548,8 @@ LogicalResult ProgramBuilder::build(uint64_t arenaStart) {
   if (failed(formed))
     return failure();
   steps = std::move(*formed);
+  if (target.groupsKernels())
+    groupKernels(steps, types.getMesh().getAxes().size());
   program = std::make_unique<exec::ProgramT>();
   program->name = source.getSymName().str();
 

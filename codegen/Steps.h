@@ -40,6 +40,10 @@ struct Step {
   /// mayShare[o] lists the inputs whose memory output o may take: every element
   /// is read before that element is written, and by no other iteration.
   std::vector<std::vector<unsigned>> mayShare;
+  /// Kernel only: independent kernels with the same body that run in its place
+  /// (KernelGroups.h). Operations and operands are all of theirs. Empty for a
+  /// kernel by itself.
+  std::vector<Step> members;
 };
 
 /// Divides a program into steps in an order that respects every dependency.

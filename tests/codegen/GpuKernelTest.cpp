@@ -3,6 +3,7 @@
 // what PTX looks like. Sizes as of real models are in the range of fibers.
 
 #include "codegen/GpuImages.h"
+#include "codegen/KernelGroups.h"
 #include "codegen/KernelTarget.h"
 #include "codegen/MoveKernels.h"
 #include "runtime/Executable.h"
@@ -129,6 +130,67 @@ TEST_P(GpuColumns, Transposes) {
   text.input("w", "d");
   text.pointwise("y", "d b", {"x", "w"}, "%r = arith.addf %a0, %a1 : f32");
   text.output("y");
+  expectAgreement(text);
+}
+
+//===-- Tiles -------------------------------------------------------------===//
+
+class GpuTiles : public ::testing::TestWithParam<std::pair<int64_t, int64_t>> {
+};
+
+// Whole tiles; tiles with a rest; rows that no vector divides; 16-bit floats in
+// tiles of 64; too short for tiles on one side.
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, GpuTiles,
+    ::testing::Values(std::pair(32, 64), std::pair(64, 128), std::pair(72, 136),
+                      std::pair(33, 47), std::pair(50, 34), std::pair(36, 31),
+                      std::pair(100, 7)));
+
+TEST_P(GpuTiles, StagesInputsAndOutputs) {
+  for (const std::string type : {"f32", "f64", "i32", "i1", "bf16", "f16"}) {
+    const std::string add = type == "i1"     ? "arith.xori"
+                            : type[0] == 'i' ? "arith.addi"
+                                             : "arith.addf";
+    auto sum = [&](const std::string &a, const std::string &b) {
+      return "%r = " + add + " " + a + ", " + b + " : " + type;
+    };
+    ProgramText text;
+    text.dim("n", 3);
+    text.dim("p", GetParam().first);
+    text.dim("q", GetParam().second);
+    for (const char *name : {"x", "y"})
+      text.input(name, "n p q", type);
+    for (const char *name : {"u", "v"})
+      text.input(name, "q n p", type);
+    text.input("w", "p", type);
+    text.pointwise(
+        "along", "n p q", {"x", "u", "w"},
+        "%s = " + add + " %a0, %a1 : " + type + "\n" + sum("%s", "%a2"), type);
+    text.pointwise("across", "q n p", {"v", "y"}, sum("%a0", "%a1"), type);
+    text.output("along");
+    text.output("across");
+    SCOPED_TRACE(type);
+    expectAgreement(text, {}, type == "bf16" ? 1e-2 : 2e-3);
+  }
+}
+
+/// Staged and other tensors in one kernel, some of which take dead ones'
+/// memory.
+TEST_P(GpuTiles, ResultsTakeTheMemoryOfOperands) {
+  ProgramText text;
+  text.dim("k", 2);
+  text.dim("p", GetParam().first);
+  text.dim("q", GetParam().second);
+  text.input("a", "p k");
+  text.input("b", "k q");
+  text.contraction("x", "p q", "a", "b");
+  text.contraction("y", "q p", "b", "a");
+  text.pointwise("along", "p q", {"x", "y"},
+                 "%t = math.tanh %a0 : f32\n%r = arith.subf %t, %a1 : f32");
+  text.pointwise("across", "q p", {"x", "y"},
+                 "%t = math.exp %a0 : f32\n%r = arith.mulf %t, %a1 : f32");
+  text.output("along");
+  text.output("across");
   expectAgreement(text);
 }
 
@@ -414,6 +476,7 @@ Assembly assemble(const ProgramText &text) {
   auto module = parse(*context, text.str());
   auto steps = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
                                   /*hasGeluEpilogue=*/false);
+  codegen::groupKernels(*steps, /*numAxes=*/1);
   auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
       mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
   codegen::GpuKernels target(*kernels);
@@ -488,6 +551,74 @@ TEST(Ptx, ElementwiseIsWide) {
   EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 6);
   EXPECT_THAT(assembly.ptx, HasSubstr(".maxntid 256"));
   expectResources(assembly, 32);
+}
+
+TEST(Ptx, TransposesGoThroughSharedMemory) {
+  for (auto [type, p, q] :
+       {std::tuple("f32", 4096, 1024), std::tuple("bf16", 4096, 1024),
+        std::tuple("f32", 4095, 1023)}) {
+    SCOPED_TRACE(std::string(type) + " " + std::to_string(p));
+    ProgramText text;
+    text.dim("p", p);
+    text.dim("q", q);
+    text.input("x", "p q", type);
+    text.input("w", "p", type);
+    text.pointwise("y", "q p", {"x", "w"},
+                   std::string("%r = arith.addf %a0, %a1 : ") + type, type);
+    text.output("y");
+    Assembly assembly = assemble(text);
+    if (p == 4096) {
+      // 16 bytes of each tensor at once: a tile has 1024 elements of 32 bits,
+      // 4096 of 16 bits. A thread's chunks have one place along p.
+      const int chunks = type[0] == 'f' ? 1 : 2;
+      const int lanes = type[0] == 'f' ? 4 : 8;
+      EXPECT_EQ(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), chunks + 1);
+      EXPECT_EQ(count(assembly.ptx, "st\\.global\\.v4"), chunks);
+      EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 2 * chunks + 1);
+      EXPECT_EQ(count(assembly.ptx, "ld\\.shared"), lanes * chunks);
+      EXPECT_EQ(count(assembly.ptx, "st\\.shared"), lanes * chunks);
+    } else {
+      // Element by element, neighbours by neighbouring threads.
+      EXPECT_EQ(count(assembly.ptx, "ld\\.global\\.nc\\.(b|f)32"),
+                count(assembly.ptx, "ld\\.global"));
+      EXPECT_EQ(count(assembly.ptx, "st\\.global\\.(b|f)32"), 4);
+      EXPECT_EQ(count(assembly.ptx, "ld\\.shared\\.(b|f)32"), 4);
+      EXPECT_EQ(count(assembly.ptx, "st\\.shared\\.(b|f)32"), 4);
+    }
+    EXPECT_EQ(count(assembly.ptx, "bar\\.sync|barrier"), 1);
+    expectResources(assembly, 40);
+  }
+}
+
+/// Four parameters of momentum's update: one body, wide accesses but for the
+/// rests.
+TEST(Ptx, UpdatesShareOneBody) {
+  ProgramText text;
+  int number = 0;
+  for (int64_t size : {1 << 20, 4096, 5, 1001}) {
+    const std::string n = std::to_string(number++);
+    text.dim("d" + n, size);
+    for (const char *name : {"w", "g", "v"})
+      text.input(name + n, "d" + n);
+    text.pointwise("new_v" + n, "d" + n, {"v" + n, "g" + n},
+                   "%c = arith.constant 0.875 : f32\n"
+                   "%o = arith.mulf %a0, %c : f32\n"
+                   "%r = arith.addf %o, %a1 : f32");
+    text.pointwise("new_w" + n, "d" + n, {"w" + n, "new_v" + n},
+                   "%c = arith.constant 0.125 : f32\n"
+                   "%o = arith.mulf %a1, %c : f32\n"
+                   "%r = arith.subf %a0, %o : f32");
+    text.output("new_v" + n);
+    text.output("new_w" + n);
+  }
+  Assembly assembly = assemble(text);
+  EXPECT_EQ(count(assembly.ptx, "\\.entry"), 1);
+  EXPECT_THAT(assembly.ptx, HasSubstr("kernel_0_of_4"));
+  EXPECT_EQ(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), 2 * 3);
+  EXPECT_EQ(count(assembly.ptx, "st\\.global\\.v4"), 2 * 2);
+  EXPECT_EQ(count(assembly.ptx, "ld\\.global"), 2 * 3 + 3);
+  EXPECT_EQ(count(assembly.ptx, "st\\.global"), 2 * 2 + 2);
+  expectResources(assembly, 48);
 }
 
 TEST(Ptx, SoftmaxReadsAndWritesOnce) {

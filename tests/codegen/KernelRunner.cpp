@@ -2,6 +2,7 @@
 
 #include "codegen/ExecTypes.h"
 #include "codegen/GpuImages.h"
+#include "codegen/KernelGroups.h"
 #include "codegen/KernelTarget.h"
 #include "dialect/interpreter/SPMDInterpreter.h"
 #include "tests/runtime/StoredHalf.h"
@@ -91,6 +92,7 @@ std::unique_ptr<KernelRunner> KernelRunner::createGpu(const std::string &text) {
   std::unique_ptr<KernelRunner> runner(new KernelRunner);
   if (!runner->parse(text, /*hasGeluEpilogue=*/false))
     return nullptr;
+  codegen::groupKernels(runner->steps, 1);
   OwningOpRef<ModuleOp> kernels =
       ModuleOp::create(UnknownLoc::get(runner->context.get()));
   codegen::GpuKernels target(*kernels);

@@ -1,0 +1,300 @@
+#include "codegen/KernelGroups.h"
+
+#include "mlir/IR/OperationSupport.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+
+static int64_t countElements(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getNumElements();
+}
+
+static Type getElementType(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getElementType();
+}
+
+//===-- Flat kernels ------------------------------------------------------===//
+
+/// Whether the bodies ask where they are, or for elements elsewhere.
+static bool dependsOnPosition(Operation *op) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  return generic && (!generic.getBody()->getOps<linalg::IndexOp>().empty() ||
+                     !getGatheredTensors(op).empty());
+}
+
+std::optional<int64_t> meshc::codegen::getFlatSize(const Step &kernel,
+                                                   const Cluster &cluster) {
+  if (cluster.getNumDims() > 1 || llvm::any_of(kernel.ops, dependsOnPosition))
+    return std::nullopt;
+  const int64_t size =
+      cluster.getNumDims() == 1 ? cluster.getSizes().front() : 1;
+  for (const Cluster::Member &member : cluster.getMembers())
+    if (!cluster.getReducedDims(member).empty())
+      return std::nullopt;
+  for (const Cluster::Access &access : cluster.getAccesses())
+    if (int64_t count = countElements(access.tensor);
+        count != size && (count != 1 || access.isStore))
+      return std::nullopt;
+  return size;
+}
+
+//===-- Same bodies -------------------------------------------------------===//
+
+namespace {
+/// Goes through two kernels side by side.
+class Matcher {
+public:
+  Matcher(const Step &a, const Step &b) : a(a), b(b) {}
+
+  std::optional<OperandMatch> run();
+
+private:
+  bool matchOps(Operation *x, Operation *y);
+  bool matchTensors(Value x, Value y);
+  bool matchOperands(Value x, Value y);
+
+  const Step &a, &b;
+  /// What stands for the operations and operands of `a`.
+  llvm::DenseMap<Operation *, Operation *> computed;
+  llvm::DenseMap<Value, Value> operands;
+};
+} // namespace
+
+/// Tensors from other steps: of one element type, both of as many elements as
+/// the kernel goes through or both a single one, and always the same pair.
+bool Matcher::matchOperands(Value x, Value y) {
+  if (getElementType(x) != getElementType(y))
+    return false;
+  auto size = [](const Step &step) {
+    return countElements(step.outputs.front());
+  };
+  const bool isWhole = countElements(x) == size(a);
+  // Of a kernel of one element all tensors are both.
+  if (size(b) != 1 && isWhole != (countElements(y) == size(b)))
+    return false;
+  auto [known, isFirst] = operands.try_emplace(x, y);
+  return isFirst || known->second == y;
+}
+
+bool Matcher::matchTensors(Value x, Value y) {
+  OpFoldResult splatX = getSplat(x), splatY = getSplat(y);
+  if (splatX || splatY)
+    return splatX == splatY && getElementType(x) == getElementType(y);
+  Operation *opX = x.getDefiningOp(), *opY = y.getDefiningOp();
+  const bool isInside = llvm::is_contained(a.ops, opX);
+  if (isInside != llvm::is_contained(b.ops, opY))
+    return false;
+  return isInside ? matchOps(opX, opY) : matchOperands(x, y);
+}
+
+bool Matcher::matchOps(Operation *x, Operation *y) {
+  if (auto known = computed.find(x); known != computed.end())
+    return known->second == y;
+  computed[x] = y;
+  Value resultX = x->getResult(0), resultY = y->getResult(0);
+  if (llvm::is_contained(a.outputs, resultX) !=
+      llvm::is_contained(b.outputs, resultY))
+    return false;
+  if (getSplat(resultX) || getSplat(resultY))
+    return matchTensors(resultX, resultY);
+  auto genericX = dyn_cast<linalg::GenericOp>(x);
+  auto genericY = dyn_cast<linalg::GenericOp>(y);
+  if (!genericX || !genericY ||
+      genericX.getNumDpsInputs() != genericY.getNumDpsInputs() ||
+      getElementType(resultX) != getElementType(resultY))
+    return false;
+  // Numbers from outside the bodies have to be the same ones.
+  if (!OperationEquivalence::isRegionEquivalentTo(
+          &genericX.getRegion(), &genericY.getRegion(),
+          OperationEquivalence::IgnoreLocations))
+    return false;
+  for (auto [inputX, inputY] :
+       llvm::zip_equal(genericX->getOpOperands(), genericY->getOpOperands())) {
+    if (!genericX.payloadUsesValueFromOperand(&inputX))
+      continue;
+    const bool isTensor = isa<RankedTensorType>(inputX.get().getType());
+    if (isTensor != isa<RankedTensorType>(inputY.get().getType()))
+      return false;
+    if (isTensor ? !matchTensors(inputX.get(), inputY.get())
+                 : inputX.get() != inputY.get())
+      return false;
+  }
+  return true;
+}
+
+std::optional<OperandMatch> Matcher::run() {
+  if (a.outputs.size() != b.outputs.size() ||
+      a.inputs.size() != b.inputs.size())
+    return std::nullopt;
+  // Outputs may be in another order: each is tried, bodies decide.
+  OperandMatch match(a.inputs.size() + a.outputs.size());
+  for (auto [index, x] : llvm::enumerate(a.outputs)) {
+    Value found;
+    if (auto known = computed.find(x.getDefiningOp()); known != computed.end())
+      found = known->second->getResult(0);
+    for (Value y : b.outputs) {
+      if (found)
+        break;
+      Matcher attempt = *this;
+      if (!attempt.matchOps(x.getDefiningOp(), y.getDefiningOp()))
+        continue;
+      found = y;
+      computed = std::move(attempt.computed);
+      operands = std::move(attempt.operands);
+    }
+    if (!found || !llvm::is_contained(b.outputs, found))
+      return std::nullopt;
+    match[a.inputs.size() + index] = found;
+  }
+  for (auto [index, x] : llvm::enumerate(a.inputs)) {
+    match[index] = operands.lookup(x);
+    if (!match[index])
+      return std::nullopt;
+  }
+  llvm::SmallDenseSet<Value, 16> different(match.begin(), match.end());
+  if (different.size() != match.size())
+    return std::nullopt;
+  return match;
+}
+
+std::optional<OperandMatch> meshc::codegen::matchKernels(const Step &kernel,
+                                                         const Step &other) {
+  return Matcher(kernel, other).run();
+}
+
+//===-- Groups ------------------------------------------------------------===//
+
+namespace {
+enum class Place : uint8_t { Start, End };
+
+struct Group {
+  Place place;
+  SmallVector<unsigned> members; ///< steps; the first has a dimension
+  llvm::SmallSetVector<Value, 16> operands;
+};
+} // namespace
+
+/// Where kernel `index` runs whatever runs with it; nothing if that matters.
+static std::optional<Place> getPlace(ArrayRef<Step> steps, unsigned index) {
+  const Step &step = steps[index];
+  const bool isRead = llvm::any_of(steps, [&](const Step &other) {
+    return llvm::any_of(step.outputs, [&](Value output) {
+      return llvm::is_contained(other.inputs, output);
+    });
+  });
+  if (!isRead)
+    return Place::End;
+  const bool waits = llvm::any_of(step.inputs, [](Value input) {
+    return !isa_and_present<spmd::ReadOp, spmd::InputOp>(input.getDefiningOp());
+  });
+  if (waits)
+    return std::nullopt;
+  return Place::Start;
+}
+
+static void appendMember(Step &group, Step member) {
+  auto findInput = [&](Value value) {
+    return unsigned(llvm::find(group.inputs, value) - group.inputs.begin());
+  };
+  for (Value input : member.inputs)
+    if (!llvm::is_contained(group.inputs, input))
+      group.inputs.push_back(input);
+  for (const std::vector<unsigned> &shared : member.mayShare) {
+    group.mayShare.emplace_back();
+    for (unsigned input : shared)
+      group.mayShare.back().push_back(findInput(member.inputs[input]));
+  }
+  llvm::append_range(group.ops, member.ops);
+  llvm::append_range(group.outputs, member.outputs);
+  group.members.push_back(std::move(member));
+}
+
+static Step makeStep(ArrayRef<Step> steps, const Group &group) {
+  Step made;
+  made.kind = Step::Kind::Kernel;
+  for (unsigned member : group.members)
+    appendMember(made, steps[member]);
+  // What another member reads as well may be read after it is written.
+  for (std::vector<unsigned> &shared : made.mayShare)
+    llvm::erase_if(shared, [&](unsigned input) {
+      return llvm::count_if(made.members, [&](const Step &member) {
+               return llvm::is_contained(member.inputs, made.inputs[input]);
+             }) > 1;
+    });
+  return made;
+}
+
+static std::vector<Group> findGroups(ArrayRef<Step> steps, size_t numAxes) {
+  struct Candidate {
+    unsigned step;
+    Place place;
+    bool hasDim;
+  };
+  std::vector<Candidate> candidates;
+  for (auto [index, step] : llvm::enumerate(steps)) {
+    if (step.kind != Step::Kind::Kernel)
+      continue;
+    std::optional<Place> place = getPlace(steps, index);
+    std::optional<Cluster> cluster;
+    if (place)
+      cluster = Cluster::build(step.ops, step.outputs);
+    if (cluster && getFlatSize(step, *cluster))
+      candidates.push_back(
+          {unsigned(index), *place, cluster->getNumDims() == 1});
+  }
+  // Tensors of a single element join those whose elements tell which of their
+  // operands are single numbers.
+  llvm::sort(candidates, [](const Candidate &x, const Candidate &y) {
+    return std::pair(!x.hasDim, x.step) < std::pair(!y.hasDim, y.step);
+  });
+  const size_t maxOperands = size_t(maxParameterBytes) / 8 - numAxes;
+  std::vector<Group> groups;
+  for (const Candidate &candidate : candidates) {
+    const Step &step = steps[candidate.step];
+    auto addTo = [&](Group &group) {
+      group.members.push_back(candidate.step);
+      group.operands.insert(step.inputs.begin(), step.inputs.end());
+      group.operands.insert(step.outputs.begin(), step.outputs.end());
+    };
+    auto takes = [&](Group &group) {
+      if (group.place != candidate.place ||
+          group.operands.size() + step.inputs.size() + step.outputs.size() >
+              maxOperands)
+        return false;
+      return matchKernels(steps[group.members.front()], step).has_value();
+    };
+    if (auto found = llvm::find_if(groups, takes); found != groups.end()) {
+      addTo(*found);
+    } else if (candidate.hasDim) {
+      groups.push_back({candidate.place, {}, {}});
+      addTo(groups.back());
+    }
+  }
+  return groups;
+}
+
+void meshc::codegen::groupKernels(std::vector<Step> &steps, size_t numAxes) {
+  std::map<unsigned, Step> grouped; ///< by place
+  std::vector<bool> isMember(steps.size(), false);
+  for (const Group &group : findGroups(steps, numAxes)) {
+    if (group.members.size() < 2)
+      continue;
+    auto [first, last] =
+        std::minmax_element(group.members.begin(), group.members.end());
+    grouped.emplace(group.place == Place::Start ? *first : *last,
+                    makeStep(steps, group));
+    for (unsigned member : group.members)
+      isMember[member] = true;
+  }
+  std::vector<Step> result;
+  for (unsigned index = 0; index < steps.size(); ++index) {
+    if (auto found = grouped.find(index); found != grouped.end())
+      result.push_back(std::move(found->second));
+    else if (!isMember[index])
+      result.push_back(std::move(steps[index]));
+  }
+  steps = std::move(result);
+}

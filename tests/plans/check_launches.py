@@ -1,0 +1,46 @@
+"""Counts the kernels that one training step launches on a GPU, and how many they
+would be if the updates of parameters (and the casts of them to 16 bits) were
+launched one by one: the group of kernels step_16_of_4 does the work of four.
+"""
+
+import re
+import sys
+
+import cases
+import compiler
+
+# Sample and precision: launches in a step, launches without groups.
+GOLDEN = {
+    (cases.MLP, "f32"): (9, 12),
+    (cases.MLP, "bf16"): (11, 16),
+    (cases.MLP, "fp16"): (15, 19),
+    (cases.BLOCKS, "f32"): (49, 96),
+    (cases.BLOCKS, "bf16"): (50, 120),
+    (cases.BLOCKS, "fp16"): (72, 137),
+}
+KERNEL = re.compile(r"gpu\.func @step_\d+(?:_of_(\d+))?(?:_sum)?\(")
+
+
+def count(meshc, sample, precision):
+    dump = f"{meshc.folder.name}/kernels.mlir"
+    meshc.run("compile", sample, "--target", "cuda", "--gpu", "sm_90", "--precision",
+              precision, "--emit", "kernels", "-o", dump)
+    with open(dump, encoding="utf-8") as text:
+        members = [int(number or 1) for number in KERNEL.findall(text.read())]
+    return len(members), sum(members)
+
+
+def main():
+    meshc = compiler.Compiler(sys.argv[1], sys.argv[2])
+    failed = False
+    for case, expected in GOLDEN.items():
+        found = count(meshc, *case)
+        if found != expected:
+            print(f"{case}: {found[0]} launches, {found[1]} without groups; "
+                  f"expected {expected[0]} and {expected[1]}")
+            failed = True
+    if failed:
+        sys.exit(__doc__)
+
+
+main()
