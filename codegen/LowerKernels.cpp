@@ -83,6 +83,11 @@ LogicalResult meshc::codegen::lowerGpuKernels(gpu::GPUModuleOp kernels) {
   target.addIllegalDialect<gpu::GPUDialect>();
   target.addLegalDialect<NVVM::NVVMDialect>();
   WalkResult found = kernels.walk([](Operation *op) {
+    // LLVM has no machine code for it.
+    if (isa<math::PowFOp>(op)) {
+      op->emitError("'") << op->getName() << "' is not built for GPUs yet";
+      return WalkResult::interrupt();
+    }
     if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
         !getElementTypeOrSelf(op->getResult(0)).isF64() ||
         isa<math::AbsFOp, math::SqrtOp, math::FmaOp, math::CopySignOp,

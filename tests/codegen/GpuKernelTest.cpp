@@ -221,6 +221,34 @@ TEST(GpuKernels, sums_across_rows_longer_than_registers_are_an_error) {
                                  "are not built for GPUs yet"));
 }
 
+TEST(GpuKernels, powers_are_an_error) {
+  ProgramText text;
+  text.dim("d", 5);
+  text.input("x", "d");
+  text.input("y", "d");
+  text.pointwise("z", "d", {"x", "y"}, "%r = math.powf %a0, %a1 : f32");
+  text.output("z");
+  auto context = makeContext();
+  auto module = parse(*context, text.str());
+  auto steps = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
+                                  /*hasGeluEpilogue=*/false);
+  ASSERT_TRUE(mlir::succeeded(steps));
+  auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
+  codegen::GpuKernels target(*kernels);
+  ASSERT_TRUE(mlir::succeeded(
+      target.emitKernel(steps->front(), "k", {false, false, false})));
+  std::string message;
+  mlir::ScopedDiagnosticHandler handler(context.get(),
+                                        [&](mlir::Diagnostic &diagnostic) {
+                                          message += diagnostic.str();
+                                          return mlir::success();
+                                        });
+  EXPECT_TRUE(mlir::failed(codegen::compileGpuImages(
+      *kernels->getOps<mlir::gpu::GPUModuleOp>().begin(), {"sm_90"})));
+  EXPECT_THAT(message, HasSubstr("'math.powf' is not built for GPUs yet"));
+}
+
 //===-- Types -------------------------------------------------------------===//
 
 struct TypeCase {

@@ -5,6 +5,7 @@
 #include "codegen/KernelGroups.h"
 #include "codegen/KernelTarget.h"
 #include "dialect/interpreter/SPMDInterpreter.h"
+#include "tests/codegen/KernelCases.h"
 #include "tests/runtime/StoredHalf.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -224,8 +225,8 @@ static void withElementType(Type type, char *data, Visit visit) {
     visit(reinterpret_cast<int8_t *>(data));
 }
 
-static void writeBlock(const F64Tensor &tensor, RankedTensorType type,
-                       char *data) {
+void meshc::testing::writeBlock(const F64Tensor &tensor, RankedTensorType type,
+                                char *data) {
   withElementType(type.getElementType(), data, [&](auto *elements) {
     for (const Element &element : tensor.elements)
       std::visit(
@@ -472,6 +473,8 @@ void meshc::testing::expectAgreement(const ProgramText &text, F64State state,
   fillInputs(program, state, seed);
   F64State expected = state;
   ASSERT_TRUE(succeeded(interpreter::runProgram(program, expected)));
+  if (writesKernelCases())
+    return writeKernelCase(text.str(), state, expected, tolerance);
   auto expectOutputs = [&](KernelRunner &runner) {
     F64State actual = state;
     runner.run(actual);

@@ -76,11 +76,15 @@ private:
   llvm::DenseMap<mlir::Value, Block> blocks;
 };
 
+/// Stores a tensor as kernels see it, in memory for its bytes.
+void writeBlock(const F64Tensor &tensor, mlir::RankedTensorType type,
+                char *data);
+
 /// Expects that what the kernels compute, on the processor and as GPU kernels
 /// under several orders of threads, is what the interpreter computes in f64,
 /// elements differing by at most `tolerance` of the largest of the tensor.
 /// Inputs that `state` lacks are drawn from `seed`: normal floats, integers
-/// from [0, 3).
+/// from [0, 3). Runs nothing where KernelCases.h has it written instead.
 void expectAgreement(const ProgramText &text, F64State state = {},
                      double tolerance = 2e-6, unsigned seed = 1);
 

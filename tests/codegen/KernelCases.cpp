@@ -1,0 +1,168 @@
+#include "tests/codegen/KernelCases.h"
+
+#include "codegen/BuildExecutable.h"
+#include "codegen/ExecTypes.h"
+#include "codegen/GpuImages.h"
+#include "codegen/MoveKernels.h"
+#include "tests/codegen/KernelRunner.h"
+#include "tests/cuda/kernel_case_generated.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include "gtest/gtest.h"
+
+#include <cstdlib>
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::testing;
+
+bool meshc::testing::writesKernelCases() {
+  return std::getenv("MESHC_KERNEL_CASES") != nullptr;
+}
+
+/// Compiles the kernels and adds their images.
+static LogicalResult addImages(ModuleOp kernels,
+                               exec::ExecutableT &executable) {
+  const char *named = std::getenv("MESHC_KERNEL_CASES_GPU");
+  SmallVector<StringRef> parts;
+  llvm::SplitString(named ? named : "sm_90", parts, ",");
+  std::vector<std::string> architectures(parts.begin(), parts.end());
+  for (const std::string &architecture : architectures)
+    if (std::string problem = codegen::checkGpuArchitecture(architecture);
+        !problem.empty())
+      return kernels.emitError(problem);
+  auto images = codegen::compileGpuImages(
+      *kernels.getOps<gpu::GPUModuleOp>().begin(), architectures);
+  if (failed(images))
+    return failure();
+  for (exec::GpuImageT &image : *images)
+    executable.images.push_back(
+        std::make_unique<exec::GpuImageT>(std::move(image)));
+  return success();
+}
+
+/// Writes <name>.case, with other characters than letters, digits and '-' in
+/// the name as '_'.
+static void write(const KernelCaseT &entry) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(KernelCase::Pack(builder, &entry), KernelCaseIdentifier());
+  std::string file = entry.name;
+  for (char &c : file)
+    if (!llvm::isAlnum(c) && c != '-')
+      c = '_';
+  const std::string folder = std::getenv("MESHC_KERNEL_CASES");
+  std::error_code error = llvm::sys::fs::create_directories(folder);
+  ASSERT_FALSE(error) << folder << ": " << error.message();
+  llvm::raw_fd_ostream os(folder + "/" + file + ".case", error);
+  os.write(reinterpret_cast<const char *>(builder.GetBufferPointer()),
+           builder.GetSize());
+  os.close();
+  EXPECT_FALSE(os.has_error()) << os.error().message();
+  os.clear_error();
+}
+
+static void setExecutable(KernelCaseT &entry,
+                          const exec::ExecutableT &executable) {
+  const std::string program = codegen::serialize(executable);
+  entry.executable.assign(program.begin(), program.end());
+}
+
+/// The kernels that move data between devices, all of them.
+static void writeMoveKernels() {
+  auto context = makeContext();
+  auto module =
+      OwningOpRef<ModuleOp>(ModuleOp::create(UnknownLoc::get(context.get())));
+  codegen::GpuKernels target(*module);
+  auto kernels = *module->getOps<gpu::GPUModuleOp>().begin();
+  for (exec::ElementType element : exec::EnumValuesElementType())
+    for (exec::ReduceKind kind : exec::EnumValuesReduceKind())
+      if (kind != exec::ReduceKind::sum ||
+          element != exec::ElementType::boolean)
+        codegen::emitMoveKernel(kind, element, kernels);
+  exec::ExecutableT executable;
+  ASSERT_TRUE(succeeded(addImages(*module, executable)));
+  KernelCaseT entry;
+  entry.name = "moves";
+  setExecutable(entry, executable);
+  write(entry);
+}
+
+static std::unique_ptr<CaseInputT> makeInput(const exec::PortT &port,
+                                             const F64Tensor &tensor,
+                                             RankedTensorType type) {
+  auto input = std::make_unique<CaseInputT>();
+  input->name = port.name;
+  input->buffer = port.buffer;
+  input->data.resize(size_t(codegen::getBytes(type)));
+  writeBlock(tensor, type, reinterpret_cast<char *>(input->data.data()));
+  return input;
+}
+
+static std::unique_ptr<CaseOutputT> makeOutput(const exec::PortT &port,
+                                               const F64Tensor &tensor) {
+  auto output = std::make_unique<CaseOutputT>();
+  output->name = port.name;
+  output->buffer = port.buffer;
+  output->element = int8_t(port.layout->element);
+  for (const interpreter::Scalar<interpreter::F64> &value : tensor.elements) {
+    if (auto *number = std::get_if<double>(&value))
+      output->floats.push_back(*number);
+    else if (auto *integer = std::get_if<int64_t>(&value))
+      output->integers.push_back(*integer);
+    else
+      ADD_FAILURE() << port.name << " has no value everywhere";
+  }
+  return output;
+}
+
+void meshc::testing::writeKernelCase(const std::string &text,
+                                     const F64State &inputs,
+                                     const F64State &expected,
+                                     double tolerance) {
+  [[maybe_unused]] static const bool hasMoves = (writeMoveKernels(), true);
+  auto context = makeContext();
+  auto module = testing::parse(*context, text);
+  ASSERT_TRUE(module);
+  auto source = module->lookupSymbol<spmd::ProgramOp>("p");
+  llvm::StringMap<RankedTensorType> types;
+  for (auto input : source.getBody().getOps<spmd::InputOp>())
+    types[input.getName()] = cast<RankedTensorType>(input.getType());
+
+  static int number = 0;
+  const ::testing::TestInfo &test =
+      *::testing::UnitTest::GetInstance()->current_test_info();
+  KernelCaseT entry;
+  entry.name = std::string(test.test_suite_name()) + "." + test.name() + "-" +
+               std::to_string(number++);
+  entry.tolerance = tolerance;
+
+  auto kernels =
+      OwningOpRef<ModuleOp>(ModuleOp::create(UnknownLoc::get(context.get())));
+  codegen::GpuKernels target(*kernels);
+  exec::ExecutableT executable;
+  ScopedDiagnosticHandler handler(context.get(), [&](Diagnostic &diagnostic) {
+    entry.refused += diagnostic.str();
+    return success();
+  });
+  if (failed(codegen::buildExecutable(*module, executable, target)) ||
+      failed(addImages(*kernels, executable))) {
+    // What is wrong with a kernel is another test's to find.
+    EXPECT_NE(entry.refused.find("not built for GPUs yet"), std::string::npos)
+        << entry.refused << "\n"
+        << text;
+    return write(entry);
+  }
+  exec::ProgramT &program = *executable.programs.front();
+  for (const auto &port : program.inputs)
+    entry.inputs.push_back(
+        makeInput(*port, inputs.inputs.at(port->name), types.at(port->name)));
+  for (const auto &port : program.outputs)
+    entry.outputs.push_back(makeOutput(*port, expected.outputs.at(port->name)));
+  program.inputs.clear();
+  program.outputs.clear();
+  setExecutable(entry, executable);
+  write(entry);
+}
