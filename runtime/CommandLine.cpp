@@ -2,6 +2,7 @@
 
 #include "runtime/Bench.h"
 #include "runtime/Cuda/Gpu.h"
+#include "runtime/Cuda/SystemReport.h"
 #include "runtime/Evaluation.h"
 #include "runtime/Ranks/Launcher.h"
 #include "runtime/Ranks/MpiTransport.h"
@@ -22,6 +23,7 @@
 #include <map>
 #include <new>
 #include <optional>
+#include <sstream>
 
 #include <malloc.h>
 #include <unistd.h>
@@ -43,6 +45,16 @@ static bool isOnlyText(const exec::ExecutableT &data,
                         return other->architecture == image.architecture &&
                                other->kind == exec::ImageKind::cubin;
                       });
+}
+
+/// What this machine has to run it on, for GPUs.
+static void printMachine(const exec::ExecutableT &data) {
+  if (data.target != exec::Target::cuda)
+    return;
+  fmt::print("machine\n");
+  std::istringstream lines(cuda::reportSystem());
+  for (std::string line; std::getline(lines, line);)
+    fmt::print("  {}\n", line);
 }
 
 static void printInfo(const Executable &executable) {
@@ -491,6 +503,7 @@ static int runSubcommand(int argc, const char *const *argv,
     if (!executable)
       return report(executable.getError());
     printInfo(*executable);
+    printMachine(executable->data);
     return 0;
   }
   const Flags &flags = commandLine.flags;

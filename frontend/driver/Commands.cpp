@@ -142,10 +142,19 @@ static void warn(const SpecArguments &spec, const std::string &message) {
   printError(llvm::formatv("{0}\n", llvm::json::Value(std::move(object))));
 }
 
+/// What to plan for `target`: kernels are the same for every GPU.
+static CompileOptions getPlanOptions(const std::string &target) {
+  CompileOptions options;
+  if (target == "cuda")
+    options.target = exec::Target::cuda;
+  return options;
+}
+
 int meshc::driver::runPlan(const SpecArguments &spec,
                            const PlanArguments &plan) {
   Session session(spec);
-  if (!session.elaborate() || !session.compile({}, Stage::Exec))
+  if (!session.elaborate() ||
+      !session.compile(getPlanOptions(plan.target), Stage::Exec))
     return session.reportErrors();
   const exec::ExecutableT &executable = session.getCompilation().executable;
   if (llvm::Error error = rememberPlan(executable))
@@ -194,7 +203,8 @@ int meshc::driver::runExplain(const SpecArguments &spec,
     return write(spec, "", *text);
   if (!spec.path.empty()) {
     Session session(spec);
-    if (!session.elaborate() || !session.compile({}, Stage::Exec))
+    if (!session.elaborate() ||
+        !session.compile(getPlanOptions(explain.target), Stage::Exec))
       return session.reportErrors();
     return printExplanation(spec, session.getCompilation().executable,
                             explain.id);

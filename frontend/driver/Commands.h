@@ -26,8 +26,9 @@ struct SpecArguments {
 };
 
 struct PlanArguments {
-  std::string emit = "text"; ///< text or json
-  std::string output;        ///< empty: standard output
+  std::string target = "cpu"; ///< cpu or cuda
+  std::string emit = "text";  ///< text or json
+  std::string output;         ///< empty: standard output
 };
 
 struct CompileArguments {
@@ -48,6 +49,7 @@ struct RunArguments {
 
 struct ExplainArguments {
   std::string id;
+  std::string target = "cpu"; ///< cpu or cuda
 };
 
 /// Prints on standard error, where nothing can be done about a failure.

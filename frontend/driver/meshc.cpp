@@ -55,9 +55,13 @@ static CLI::Option *addSpecOptions(CLI::App *command, SpecArguments &spec) {
   return path;
 }
 
-static void addCompileOptions(CLI::App *command, CompileArguments &compile) {
-  command->add_option("--target", compile.target, "cpu or cuda")
+static CLI::Option *addTarget(CLI::App *command, std::string &target) {
+  return command->add_option("--target", target, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}));
+}
+
+static void addCompileOptions(CLI::App *command, CompileArguments &compile) {
+  addTarget(command, compile.target);
   command
       ->add_option("--gpu", compile.gpus,
                    "architectures for target cuda: sm_80,sm_90")
@@ -214,6 +218,7 @@ int main(int argc, char **argv) {
   CLI::App *planCommand = app.add_subcommand(
       "plan", "show who holds what and every collective, with its cause");
   addSpecOptions(planCommand, spec)->required();
+  addTarget(planCommand, plan.target);
   planCommand->add_option("--emit", plan.emit, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   planCommand->add_option("-o", plan.output, "file instead of standard output");
@@ -244,8 +249,10 @@ int main(int argc, char **argv) {
                    "a collective, value or operation of the last plan, or a "
                    "code")
       ->required();
-  addSpecOptions(explainCommand, spec)
-      ->description("plan this .mesh file instead of taking the last plan");
+  CLI::Option *explained =
+      addSpecOptions(explainCommand, spec)
+          ->description("plan this .mesh file instead of taking the last plan");
+  addTarget(explainCommand, explain.target)->needs(explained);
 
   CLI::App *doctorCommand = app.add_subcommand(
       "doctor", "show what this machine has for programs on GPUs");

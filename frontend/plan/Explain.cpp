@@ -1,5 +1,7 @@
 #include "frontend/plan/Explain.h"
 
+#include "frontend/plan/GpuUse.h"
+
 #include "frontend/plan/Plan.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/SourceQuote.h"
@@ -325,6 +327,24 @@ std::string Explainer::explainTensor(int tensor) {
   return communicates ? text : text + "\n  It needs no communication.\n";
 }
 
+/// What of an operation is issued to a GPU.
+static std::string explainLaunches(const exec::CommandT &command) {
+  std::string text;
+  if (const exec::KernelT *kernel = command.action.AsKernel())
+    for (const auto &launch : kernel->launches)
+      text += fmt::format("  It launches {}: {} of {}, {} of shared memory.\n",
+                          launch->symbol, formatCount(launch->grid, "block"),
+                          formatCount(launch->block, "thread"),
+                          formatBytes(launch->shared_bytes));
+  if (command.action.type != exec::Action::Matmul)
+    return text;
+  std::string reason;
+  if (std::optional<int64_t> calls = countCalls(command, reason))
+    return fmt::format("  It is {} of cuBLASLt.\n",
+                       formatCount(*calls, "call"));
+  return fmt::format("  {}.\n", reason);
+}
+
 static const char *describeKind(const exec::CommandT &command) {
   switch (command.action.type) {
   case exec::Action::Kernel:
@@ -354,6 +374,8 @@ std::string Explainer::explainOp(const PlannedCommand &planned) {
                       describeAll(planned.inputs));
   text += fmt::format("  On each device: {}, {} read and written.\n",
                       formatFlops(command.flops), formatBytes(command.bytes));
+  if (isGpuPlan(plan))
+    text += explainLaunches(command);
   if (command.span && command.span->file() >= 0)
     text += "\n  It comes from:\n" + source.quote(*command.span);
   return text;

@@ -1,5 +1,7 @@
 #include "frontend/plan/MemoryUse.h"
 
+#include "frontend/plan/GpuUse.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -86,7 +88,9 @@ static std::vector<Life> getLives(const Plan &plan) {
 }
 
 MemoryUse::MemoryUse(const Plan &plan)
-    : peakBytes(int64_t(plan.executable.arena_bytes)) {
+    : libraryBytes(GpuUse(plan).libraryBytes) {
+  const auto arenaBytes = int64_t(plan.executable.arena_bytes);
+  peakBytes = arenaBytes + libraryBytes;
   const auto &buffers = plan.executable.buffers;
   std::vector<Life> lives = getLives(plan);
   int steps = std::max(int(plan.commands.size()), 1);
@@ -102,7 +106,7 @@ MemoryUse::MemoryUse(const Plan &plan)
   if (!plan.commands.empty())
     command = peak;
 
-  unusedBytes = peakBytes;
+  unusedBytes = arenaBytes;
   for (size_t buffer = 0; buffer < buffers.size(); ++buffer) {
     if (!lives[buffer].isAlive(peak))
       continue;

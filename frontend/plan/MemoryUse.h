@@ -22,14 +22,16 @@ inline constexpr size_t numMemoryCategories = 6;
 const char *getName(MemoryCategory category);
 MemoryCategory getCategory(exec::BufferRole role);
 
-/// What one device's arena holds when the planned program holds most.
+/// What one device holds when the planned program holds most.
 struct MemoryUse {
   explicit MemoryUse(const Plan &plan);
 
-  /// Bytes of the arena: what a device has to have.
+  /// What a device has to have: the arena and, on a GPU, `libraryBytes`.
   int64_t peakBytes = 0;
+  /// Workspace of cuBLASLt on a GPU, beside the arena; 0 without products.
+  int64_t libraryBytes = 0;
   /// Bytes of the live buffers of each category at the peak. Their sum is
-  /// `peakBytes` less `unusedBytes`.
+  /// `peakBytes` less `libraryBytes` and `unusedBytes`.
   std::array<int64_t, numMemoryCategories> bytes{};
   /// The rest of the arena: alignment, gaps between buffers of different
   /// lifetimes, and what only another program of the executable needs.

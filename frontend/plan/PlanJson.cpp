@@ -1,9 +1,11 @@
 #include "frontend/plan/PlanJson.h"
 
+#include "frontend/plan/GpuUse.h"
 #include "frontend/plan/MemoryUse.h"
 #include "frontend/plan/Plan.h"
 #include "layout/Sharding.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -97,6 +99,16 @@ Json PlanWriter::getTensor(size_t index) const {
   return json;
 }
 
+static Json getLaunches(const exec::KernelT &kernel) {
+  Json launches = Json::array();
+  for (const auto &launch : kernel.launches)
+    launches.push_back({{"symbol", launch->symbol},
+                        {"blocks", launch->grid},
+                        {"threads", launch->block},
+                        {"shared_bytes", launch->shared_bytes}});
+  return launches;
+}
+
 /// A named value by its tensor, another one by the command that makes it.
 Json PlanWriter::getSource(const ValueSource &source) const {
   if (source.tensor >= 0)
@@ -129,16 +141,20 @@ Json PlanWriter::getOp(const PlannedCommand &planned) const {
     inputs.push_back(getSource(input));
   for (const ValueSource &output : planned.outputs)
     outputs.push_back(getSource(output));
-  return {{"id", planned.id},
-          {"name", command.name},
-          {"kind", getOpKind(command)},
-          {"inputs", std::move(inputs)},
-          {"outputs", std::move(outputs)},
-          {"phase", getName(command.phase)},
-          {"repeat", repeatsPerStep},
-          {"flops_per_device", command.flops},
-          {"bytes_per_device", command.bytes},
-          {"span", getSpan(command.span)}};
+  Json json = {{"id", planned.id},
+               {"name", command.name},
+               {"kind", getOpKind(command)},
+               {"inputs", std::move(inputs)},
+               {"outputs", std::move(outputs)},
+               {"phase", getName(command.phase)},
+               {"repeat", repeatsPerStep},
+               {"flops_per_device", command.flops},
+               {"bytes_per_device", command.bytes},
+               {"span", getSpan(command.span)}};
+  if (const exec::KernelT *kernel = command.action.AsKernel();
+      kernel && isGpuPlan(plan))
+    json["launches"] = getLaunches(*kernel);
+  return json;
 }
 
 Json PlanWriter::getCause(const exec::CauseT &cause) const {
@@ -189,8 +205,9 @@ Json PlanWriter::getMemory() const {
     auto category = MemoryCategory(index);
     // What no value occupies at the peak is workspace to whoever adds up.
     json[getName(category)] =
-        use.bytes[index] +
-        (category == MemoryCategory::Workspace ? use.unusedBytes : 0);
+        use.bytes[index] + (category == MemoryCategory::Workspace
+                                ? use.unusedBytes + use.libraryBytes
+                                : 0);
   }
   json["at_peak"] = Json::array();
   for (int index : use.live) {
@@ -199,6 +216,18 @@ Json PlanWriter::getMemory() const {
                                {"category", getName(getCategory(buffer.role))},
                                {"bytes", int64_t(buffer.bytes)}});
   }
+  if (use.libraryBytes == 0)
+    return json;
+  const Json library = {{"name", "cuBLASLt"},
+                        {"category", getName(MemoryCategory::Workspace)},
+                        {"bytes", use.libraryBytes}};
+  Json &atPeak = json["at_peak"];
+  atPeak.insert(std::find_if(atPeak.begin(), atPeak.end(),
+                             [&](const Json &entry) {
+                               return entry["bytes"].get<int64_t>() <
+                                      use.libraryBytes;
+                             }),
+                library);
   return json;
 }
 
@@ -211,9 +240,18 @@ Json PlanWriter::getTotals() const {
       wire += collective->wire_bytes * repeatsPerStep;
     }
   }
-  return {{"flops_per_device", flops},
-          {"collective_payload_bytes", payload},
-          {"wire_bytes_per_device", wire}};
+  Json json = {{"flops_per_device", flops},
+               {"collective_payload_bytes", payload},
+               {"wire_bytes_per_device", wire}};
+  if (!isGpuPlan(plan))
+    return json;
+  const GpuUse use(plan);
+  json["launches"] = {{"kernels", use.kernels},
+                      {"products", use.products},
+                      {"copies", use.copies},
+                      {"collectives", use.collectives}};
+  json["refused_products"] = use.refused;
+  return json;
 }
 
 Json PlanWriter::write() const {
@@ -240,6 +278,7 @@ Json PlanWriter::write() const {
           {"producer", executable.producer},
           {"model", executable.model},
           {"program", plan.program ? Json(plan.program->name) : Json(nullptr)},
+          {"target", exec::EnumNameTarget(executable.target)},
           {"devices", plan.mesh.getNumDevices()},
           {"mesh", {{"axes", std::move(axes)}}},
           {"dims", std::move(dims)},

@@ -1,6 +1,7 @@
 #include "frontend/plan/PlanText.h"
 
 #include "frontend/plan/FoldScopes.h"
+#include "frontend/plan/GpuUse.h"
 #include "frontend/plan/MemoryUse.h"
 #include "frontend/plan/Plan.h"
 #include "frontend/plan/Quantities.h"
@@ -36,6 +37,7 @@ private:
   void addVariables(ValueTable &table) const;
   void addPhase(ValueTable &table, exec::Phase phase) const;
   std::string getTotals() const;
+  std::string getLaunches() const;
   std::string getMemory() const;
 
   Plan plan;
@@ -192,6 +194,27 @@ struct Traffic {
 };
 } // namespace
 
+/// What is issued to a GPU; empty of a plan for CPUs.
+std::string PlanPrinter::getLaunches() const {
+  if (!isGpuPlan(plan))
+    return "";
+  const GpuUse use(plan);
+  std::vector<std::string> parts;
+  for (auto [count, noun] :
+       {std::pair{use.kernels, "kernel"}, std::pair{use.products, "product"},
+        std::pair{use.copies, "move"},
+        std::pair{use.collectives, "collective"}})
+    if (count > 0)
+      parts.push_back(formatCount(count, noun));
+  std::string text =
+      fmt::format("  launches       {}: {}\n",
+                  use.kernels + use.products + use.copies + use.collectives,
+                  fmt::join(parts, ", "));
+  for (const std::string &refused : use.refused)
+    text += fmt::format("    {}\n", refused);
+  return text;
+}
+
 std::string PlanPrinter::getTotals() const {
   int64_t flops = 0, matmulFlops = 0, commands = 0;
   Traffic traffic;
@@ -214,6 +237,7 @@ std::string PlanPrinter::getTotals() const {
   text += fmt::format("  computation    {}, {} ({} in matmuls)\n",
                       formatCount(commands, "command"), formatFlops(flops),
                       formatFlops(matmulFlops));
+  text += getLaunches();
   text += "  communication  " + traffic.toString() + "\n";
   for (const auto &[axes, part] : byAxes)
     text += fmt::format("    over {:<7} {}\n", axes, part.toString());
@@ -231,6 +255,9 @@ std::string PlanPrinter::getMemory() const {
     if (use.bytes[index] > 0)
       text += fmt::format("  {:<14} {}\n", getName(MemoryCategory(index)),
                           formatBytes(use.bytes[index]));
+  if (use.libraryBytes > 0)
+    text +=
+        fmt::format("  {:<14} {}\n", "cuBLASLt", formatBytes(use.libraryBytes));
   if (use.unusedBytes > 0)
     text +=
         fmt::format("  {:<14} {}\n", "unused", formatBytes(use.unusedBytes));
@@ -248,8 +275,9 @@ std::string PlanPrinter::getMemory() const {
 }
 
 std::string PlanPrinter::print() {
-  std::string text = fmt::format("{} on {}\nlayout: {}\n", executable.model,
-                                 plan.describeMesh(), plan.describeLayout());
+  std::string text = fmt::format(
+      "{} on {}{}\nlayout: {}\n", executable.model, plan.describeMesh(),
+      isGpuPlan(plan) ? ", GPUs" : "", plan.describeLayout());
   if (!plan.program)
     return text + "\nthe executable has neither a training step nor an "
                   "evaluation\n";

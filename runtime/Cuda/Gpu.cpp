@@ -81,6 +81,9 @@ cuda::listImages(const std::vector<std::unique_ptr<exec::GpuImageT>> &images) {
 Result<const exec::GpuImageT *>
 cuda::chooseImage(const std::vector<std::unique_ptr<exec::GpuImageT>> &images,
                   const GpuProperties &gpu) {
+  if (images.empty())
+    return Error{ErrorCode::DamagedProgram, "it has no GPU kernels",
+                 "a plan has none; \"meshc compile\" makes an executable"};
   const exec::GpuImageT *chosen = nullptr;
   int best = -1; // cubins before PTX, then the architecture's number
   for (const auto &image : images) {

@@ -34,7 +34,7 @@ Result<GpuProperties> getProperties(const Driver &driver, int ordinal);
 /// the highest minor that it has, else of the PTX for architectures up to its
 /// own the highest. An architecture with a letter, as in sm_90a, is for that
 /// one alone. Images of kind `host` are for emulated GPUs.
-/// Errors: OtherGpu, with what there is.
+/// Errors: OtherGpu, with what there is; DamagedProgram without any.
 /// Source: CUDA C++ Programming Guide 13.0, 3.1.2 to 3.1.4.
 Result<const exec::GpuImageT *>
 chooseImage(const std::vector<std::unique_ptr<exec::GpuImageT>> &images,

@@ -1,7 +1,7 @@
 #include "runtime/Cuda/MatmulPlan.h"
 
 #include "runtime/Executable.h"
-#include "runtime/Matmul.h"
+#include "runtime/MatmulShape.h"
 
 #include <fmt/format.h>
 

@@ -257,14 +257,31 @@ TEST(ErrorsTest, a_call_that_fails) {
                 "memory (CUDA_ERROR_OUT_OF_MEMORY)"));
 }
 
-TEST(ErrorsTest, info_needs_no_gpu) {
+/// What an executable says of itself and the machine.
+std::string printInfo() {
   const std::vector<uint8_t> program = makeProgram(2).serialize();
   const char *arguments[] = {"app", "info"};
   testing::internal::CaptureStdout();
   EXPECT_EQ(runCommandLine(2, arguments, program, {}), 0);
-  EXPECT_THAT(testing::internal::GetCapturedStdout(),
-              testing::ContainsRegex("target    cuda\nkernels   host, host, "
-                                     "[0-9.]+ KiB\n"));
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST(ErrorsTest, info_needs_no_gpu) {
+  const std::string text =
+      emulation::runForked({{"MESHC_CUDA_LIBRARIES", "/nowhere"}}, printInfo)
+          .value;
+  EXPECT_THAT(text, testing::ContainsRegex(
+                        "target    cuda\nkernels   host, host, [0-9.]+ KiB\n"));
+  EXPECT_THAT(text,
+              HasSubstr("machine\n  driver    cannot find libcuda.so.1 in "
+                        "'/nowhere'"));
+}
+
+TEST(ErrorsTest, info_shows_the_machine) {
+  const std::string text = runEmulated({{"DEVICES", "2"}}, printInfo);
+  EXPECT_THAT(text, testing::ContainsRegex("machine\n  driver    CUDA 13.0, "));
+  EXPECT_THAT(text, HasSubstr("\n  GPU 1     meshc emulated GPU, sm_90, "));
+  EXPECT_THAT(text, HasSubstr("\n  peers     GPU 1 reaches GPU 0\n"));
 }
 
 TEST(ErrorsTest, flags_of_other_devices) {

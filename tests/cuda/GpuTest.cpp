@@ -79,6 +79,13 @@ TEST(ImageTest, code_for_one_architecture_alone_is_for_no_other) {
   }
 }
 
+TEST(ImageTest, a_plan_has_none) {
+  Result<const exec::GpuImageT *> image = chooseImage({}, makeGpu(9, 0));
+  ASSERT_FALSE(image);
+  EXPECT_EQ(image.getError().code, ErrorCode::DamagedProgram);
+  EXPECT_THAT(image.getError().message, HasSubstr("no GPU kernels"));
+}
+
 TEST(ImageTest, an_emulated_gpu_runs_nothing_else) {
   EXPECT_FALSE(chooseImage(makeImages({{"sm_90", cubin}}),
                            makeGpu(9, 0, "meshc emulated GPU")));

@@ -18,6 +18,7 @@ ELEMENT_BYTES = {"f32": 4, "i32": 4, "bf16": 2}
 PHASES = {"forward", "backward", "update"}
 CONTRACT = {
     "schema": {"meshc.plan/1"}, "producer": str, "model": str, "program": {"step", "eval"},
+    "target": {"cpu", "cuda"},
     "devices": int,
     "mesh": {"axes": [{"name": str, "size": int}]},
     "dims": [{"name": str, "size": int, "axes": [str], "span": SPAN}],
@@ -32,7 +33,8 @@ CONTRACT = {
     "ops": [{
         "id": str, "name": str, "kind": {"kernel", "matmul", "copy", "slice"},
         "inputs": [str], "outputs": [str], "phase": PHASES, "repeat": int,
-        "flops_per_device": int, "bytes_per_device": int, "span": SPAN}],
+        "flops_per_device": int, "bytes_per_device": int, "span": SPAN,
+        "launches?": [{"symbol": str, "blocks": int, "threads": int, "shared_bytes": int}]}],
     "collectives": [{
         "id": str,
         "kind": {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "permute",
@@ -45,7 +47,10 @@ CONTRACT = {
         "activations": int, "communication": int, "workspace": int,
         "at_peak": [{"name": str, "category": str, "bytes": int}]},
     "totals": {"flops_per_device": int, "collective_payload_bytes": int,
-               "wire_bytes_per_device": int},
+               "wire_bytes_per_device": int,
+               "launches?": {"kernels": int, "products": int, "copies": int,
+                             "collectives": int},
+               "refused_products?": [str]},
 }
 
 

@@ -302,3 +302,42 @@ ExecutableT ExampleBuilder::build() {
 }
 
 exec::ExecutableT plan::makeExample() { return ExampleBuilder().build(); }
+
+static MatmulT makeProduct(std::vector<int64_t> batch) {
+  MatmulT matmul;
+  matmul.m = matmul.n = matmul.k = 2;
+  // Every batch dimension leaves a gap.
+  for (std::vector<int64_t> *strides :
+       {&matmul.a_strides, &matmul.b_strides, &matmul.c_strides}) {
+    int64_t step = 1000;
+    for (size_t dim = 0; dim < batch.size(); ++dim, step /= 10)
+      strides->push_back(step);
+    strides->insert(strides->end(), {2, 1});
+  }
+  matmul.batch = std::move(batch);
+  return matmul;
+}
+
+exec::ExecutableT plan::makeGpuExample() {
+  ExecutableT executable = makeExample();
+  executable.target = Target::cuda;
+  auto &commands = executable.programs[0]->commands;
+  for (auto &command : commands)
+    if (KernelT *kernel = command->action.AsKernel()) {
+      kernel->launches.push_back(std::make_unique<LaunchT>());
+      kernel->launches[0]->symbol = "step_3";
+      kernel->launches[0]->grid = 5;
+      kernel->launches[0]->block = 256;
+    }
+  KernelT *parts = commands[4]->action.AsKernel();
+  parts->launches.push_back(std::make_unique<LaunchT>(*parts->launches[0]));
+  parts->launches[1]->symbol = "step_3_sum";
+  parts->launches[1]->grid = 1;
+  parts->launches[1]->shared_bytes = 1024;
+  commands[0]->action.Set(makeProduct({}));
+  commands[1]->action.Set(makeProduct({}));
+  for (auto &operand : commands[1]->operands)
+    operand->element = ElementType::i32;
+  commands[5]->action.Set(makeProduct({2, 3}));
+  return executable;
+}

@@ -23,6 +23,11 @@ namespace meshc::plan {
 /// of w 60 5-7.
 exec::ExecutableT makeExample();
 
+/// The same for GPUs: product 0 is one call of cuBLASLt, product 5 two (its
+/// batch dimensions are not one step apart), product 1 of integers is refused;
+/// kernel 4 is two launches.
+exec::ExecutableT makeGpuExample();
+
 /// The text of the spec that the spans of the example point into.
 extern const char *const exampleSpec;
 

@@ -107,6 +107,20 @@ TEST_F(ExplainTest, an_operation_reads_like_this) {
 )");
 }
 
+TEST_F(ExplainTest, an_operation_on_a_gpu_says_what_is_launched) {
+  executable = plan::makeGpuExample();
+  EXPECT_THAT(explain("o4"),
+              HasSubstr("  It launches step_3: 5 blocks of 256 threads, 0 B of "
+                        "shared memory.\n"
+                        "  It launches step_3_sum: 1 block of 256 threads, 1 "
+                        "KiB of shared memory.\n"));
+  EXPECT_THAT(explain("o0"), HasSubstr("  It is 1 call of cuBLASLt.\n"));
+  EXPECT_THAT(explain("o5"), HasSubstr("  It is 2 calls of cuBLASLt.\n"));
+  EXPECT_THAT(explain("o1"),
+              HasSubstr("  cuBLASLt cannot compute this product: its elements "
+                        "are i32.\n"));
+}
+
 TEST_F(ExplainTest, the_end_of_a_name_is_enough_if_it_is_the_only_one) {
   executable.tensors[3]->name = "block/ff/y";
   EXPECT_THAT(explain("y"), HasSubstr("'block/ff/y': activation"));

@@ -55,6 +55,7 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
       {"producer", "string"},
       {"model", "string"},
       {"program", "string"},
+      {"target", {{"one of", {"cpu", "cuda"}}}},
       {"devices", "integer"},
       {"mesh",
        {{"axes", {{"list", {{"name", "string"}, {"size", "integer"}}}}}}},
@@ -127,6 +128,32 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
         {"wire_bytes_per_device", "integer"}}}};
   EXPECT_EQ(plan["schema"], "meshc.plan/1");
   EXPECT_THAT(plan::findViolations(plan, schema), testing::IsEmpty());
+}
+
+TEST_F(PlanJsonTest, tells_what_a_gpu_is_asked_for) {
+  plan = json::parse(plan::renderPlanJson(plan::makeGpuExample()));
+  EXPECT_EQ(plan["target"], "cuda");
+  EXPECT_EQ(plan["totals"]["launches"], json({{"kernels", 4},
+                                              {"products", 3},
+                                              {"copies", 0},
+                                              {"collectives", 2}}));
+  EXPECT_EQ(plan["totals"]["refused_products"].size(), 1u);
+  EXPECT_EQ(find("ops", "id", "o4")["launches"][1],
+            json({{"symbol", "step_3_sum"},
+                  {"blocks", 1},
+                  {"threads", 256},
+                  {"shared_bytes", 1024}}));
+  const json &memory = plan["memory"];
+  constexpr int64_t library = 32 << 20;
+  EXPECT_EQ(memory["peak_bytes_per_device"], 512 + library);
+  EXPECT_EQ(memory["at_peak"][0], json({{"name", "cuBLASLt"},
+                                        {"category", "workspace"},
+                                        {"bytes", library}}));
+  int64_t sum = 0;
+  for (const char *part : {"params", "gradients", "optimizer", "activations",
+                           "communication", "workspace"})
+    sum += memory[part].get<int64_t>();
+  EXPECT_EQ(sum, 512 + library);
 }
 
 TEST_F(PlanJsonTest, describes_mesh_dims_and_spec) {

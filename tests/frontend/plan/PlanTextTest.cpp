@@ -52,6 +52,18 @@ memory on each device: 512 B
 )");
 }
 
+TEST(PlanTextTest, shows_what_a_gpu_is_asked_for) {
+  std::string text = render(plan::makeGpuExample());
+  EXPECT_THAT(text, HasSubstr("tiny on data=2 x model=3: 6 devices, GPUs\n"));
+  EXPECT_THAT(text, HasSubstr(R"(
+  computation    6 commands, 241 flop (198 flop in matmuls)
+  launches       9: 4 kernels, 3 products, 2 collectives
+    o1: cuBLASLt cannot compute this product: its elements are i32
+)"));
+  EXPECT_THAT(text, HasSubstr("\nmemory on each device: 32 MiB\n"));
+  EXPECT_THAT(text, HasSubstr("\n  cuBLASLt       32 MiB\n  unused"));
+}
+
 TEST(PlanTextTest, what_is_never_stored_stands_in_parentheses) {
   exec::ExecutableT executable = plan::makeExample();
   executable.programs[0]->commands[0]->operands.back()->inside = true;

@@ -1,0 +1,38 @@
+#ifndef MESHC_FRONTEND_PLAN_GPUUSE_H
+#define MESHC_FRONTEND_PLAN_GPUUSE_H
+
+#include "frontend/plan/Plan.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace meshc::plan {
+
+/// What the planned program asks of a GPU beyond what a CPU device has.
+struct GpuUse {
+  /// All 0 of a plan for CPUs.
+  explicit GpuUse(const Plan &plan);
+
+  // What is issued in one run, on each device.
+  int64_t kernels = 0;     ///< launches of generated kernels
+  int64_t products = 0;    ///< calls of cuBLASLt
+  int64_t copies = 0;      ///< slices of the own block among them
+  int64_t collectives = 0; ///< one each, however many messages it takes
+
+  /// Workspace of cuBLASLt beside the arena; 0 if no program has a product.
+  int64_t libraryBytes = 0;
+  /// "o3: cuBLASLt cannot compute this product: ..."
+  std::vector<std::string> refused;
+};
+
+bool isGpuPlan(const Plan &plan);
+
+/// Calls of cuBLASLt for a product; none if it cannot be asked for it, and why
+/// in `reason`.
+std::optional<int64_t> countCalls(const exec::CommandT &product,
+                                  std::string &reason);
+
+} // namespace meshc::plan
+
+#endif
