@@ -1,31 +1,60 @@
 #!/usr/bin/env bash
 # Runs tests and measurements on a machine with an NVIDIA GPU and writes a report.
 #
-#   bench/gpu.sh build    on any machine: builds, compiles the executables into
-#                         build/gpu
-#   bench/gpu.sh run DIR  on the machine with the GPU, where the checkout and
-#                         build/gpu lie: runs everything, writes into DIR
+#   bench/gpu.sh build    on any x86-64 machine: builds, compiles the executables,
+#                         writes the kernel tests, packs everything into
+#                         build/gpu and build/gpu.tar.xz
+#   bench/gpu.sh run DIR  on the machine with the GPU, where bench/ and build/gpu
+#                         (or build/gpu.tar.xz) lie: runs everything, writes into DIR
 #
-# Without an argument it does both, into bench/results. `run` needs Python 3, the
-# driver, cuBLASLt and NCCL; what it does not find (compute-sanitizer, PyTorch,
-# JAX) it says in the report.
+# Without an argument it does both, into bench/results. `run` needs Python 3, a C
+# library as new as the one here, the driver, cuBLASLt and NCCL, and no network.
+# PyTorch and JAX, which are gigabytes with their CUDA libraries, are not carried:
+# where the Python that MESHC_PEERS_PYTHON names (or python3) has them they are
+# measured, else the report says so, as it does without compute-sanitizer.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
+folder=build/gpu
+
+# The shared libraries that the executables need, but for the C library's own.
+copy_libraries() {
+  mkdir -p "$folder/lib"
+  ldd "$folder"/gpu_matmuls "$folder"/kernel_replay "$folder"/00-cuda |
+    awk '$2 == "=>" && $3 ~ "^/" { print $3 }' | sort -u |
+    grep -Ev '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' |
+    xargs -I{} cp -L {} "$folder/lib/"
+}
 
 build() {
-  .ci/install-packages build bench
-  cmake --preset default -DMESHC_BENCH=ON
-  cmake --build build --target meshc meshc_runtime_main
-  python3 -B bench/gpu_cases.py build/bin/meshc build/gpu
+  .ci/install-packages build
+  cmake --preset default
+  cmake --build build --target \
+    meshc meshc_runtime_main meshc_kernel_replay meshc-gpu-matmuls codegen_kernel_tests
+  rm -rf "$folder"
+  python3 -B bench/gpu_cases.py build/bin/meshc "$folder"
+  cp build/bin/meshc_kernel_replay "$folder/kernel_replay"
+  cp build/bin/meshc-gpu-matmuls "$folder/gpu_matmuls"
+  MESHC_KERNEL_CASES=$folder/kernels MESHC_KERNEL_CASES_GPU=sm_80,sm_90 \
+    build/bin/codegen_kernel_tests --gtest_brief=1
+  copy_libraries
+  strip --strip-debug "$folder"/*-cuda "$folder"/*-cpu "$folder"/kernel_replay \
+    "$folder"/gpu_matmuls
+  tar -C build -cJf build/gpu.tar.xz gpu
+  du -sh build/gpu build/gpu.tar.xz
+}
+
+run() {
+  [ -d "$folder" ] || { mkdir -p build && tar -C build -xJf build/gpu.tar.xz; }
+  exec python3 -B bench/gpu_run.py "$folder" "$1"
 }
 
 case "${1:-all}" in
 build) build ;;
-run) exec python3 -B bench/gpu_run.py build/gpu "${2:?the folder for the report}" ;;
+run) run "${2:?the folder for the report}" ;;
 all)
   build
-  exec python3 -B bench/gpu_run.py build/gpu bench/results
+  run bench/results
   ;;
 *)
   echo "usage: bench/gpu.sh [build | run DIR]" >&2

@@ -1,59 +1,130 @@
-"""Compiles what gpu_run.py measures: gpu_cases.py MESHC FOLDER [ARCHITECTURES].
+"""Compiles what gpu_run.py measures: gpu_cases.py MESHC FOLDER [options].
 
 Trainings on meshes of 1, 2, 4 and 8 devices for GPUs, and for the CPU as the
-reference of their losses; kernels over large tensors. A list of all goes to
-FOLDER/cases.json.
+reference of their losses; kernels over large tensors; the decoder blocks in bf16; the
+plans whose products are timed. A list of all goes to FOLDER/cases.json.
 """
 
+import argparse
 import json
+import os
 import pathlib
 import subprocess
-import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 MESHES = [("data=1", ""), ("data=2", "batch=data"), ("data=2,model=2", "batch=data,{model}=model"),
           ("data=4,model=2", "batch=data,{model}=model")]
 
+# name, spec, the dimension that the second axis splits, sizes of a dry run
 TRAININGS = [
-    # name, spec, dimension that the second axis splits, sizes
-    ("mlp", "samples/mlp.mesh", "hidden", {}),
-    ("blocks", "samples/transformer_block.mesh", "heads", {}),
+    ("mlp", "samples/mlp.mesh", "hidden", {"batch": 16, "pixel": 12, "hidden": 8}),
+    ("blocks", "samples/transformer_block.mesh", "heads",
+     {"batch": 8, "pos": 5, "d_model": 8, "heads": 2, "d_head": 4, "d_ff": 12}),
 ]
 
-KERNELS = [("rows of 1024", {"rows": 65536, "columns": 1024}),
-           ("rows of 8192", {"rows": 8192, "columns": 8192}),
-           ("rows of 32768", {"rows": 2048, "columns": 32768})]
+ROWS = [("rows of 1024", {"rows": 65536, "columns": 1024}),
+        ("rows of 8192", {"rows": 8192, "columns": 8192}),
+        ("rows of 32768", {"rows": 2048, "columns": 32768})]
+SMALL_ROWS = [("rows of 136", {"rows": 5, "columns": 136})]
+
+# spec in gpu_kernels/, other sizes, and what its kernels are, by phase
+KERNELS = [
+    ("elementwise", {}, {"forward": "elementwise"}),
+    ("gelu", {"inner": 64}, {"forward": "elementwise", "backward": "elementwise"}),
+    ("softmax", {"inner": 64}, {"forward": "forward rows", "backward": "backward rows"}),
+    ("layer_norm", {"inner": 64}, {"forward": "forward rows", "backward": "backward rows"}),
+    ("adam", {"inner": 64}, {"update": "elementwise"}),
+]
+
+# The decoder blocks beside PyTorch and JAX.
+PEER_SIZES = {"batch": 8, "pos": 2048, "d_model": 2048, "heads": 16, "d_head": 128, "d_ff": 8192}
+SMALL_PEER_SIZES = {"batch": 2, "pos": 8, "d_model": 16, "heads": 2, "d_head": 8, "d_ff": 24}
+
+
+class Cases:
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.cases = []
+        self.files = 0
+
+    def run(self, command, spec, sizes, *flags, **options):
+        subprocess.run([self.arguments.meshc, command, ROOT / spec, *flags,
+                        *(f"-D{key}={value}" for key, value in sizes.items())],
+                       check=True, **options)
+
+    def compile(self, spec, sizes, target, *flags):
+        """The name of an executable."""
+        name = f"{self.files:02}-{target}"
+        self.files += 1
+        device = ["--gpu", self.arguments.gpu] if target == "cuda" else \
+            ["--cpu", self.arguments.cpu]
+        self.run("compile", spec, sizes, "--target", target, *device, *flags,
+                 "-o", self.arguments.folder / name)
+        return name
+
+    def plan(self, spec, sizes, *flags):
+        """The name of a plan, as `meshc explain` would read it."""
+        name = f"{self.files:02}-plan"
+        self.files += 1
+        cache = self.arguments.folder / "plans"
+        self.run("plan", spec, sizes, "--target", "cuda", *flags, "-o", os.devnull,
+                 env={**os.environ, "MESHC_CACHE_DIR": str(cache)})
+        (cache / "last-plan").rename(self.arguments.folder / name)
+        cache.rmdir()
+        return name
+
+    def add(self, kind, name, **fields):
+        self.cases.append({"kind": kind, "name": name, **fields})
+
+    def add_trainings(self):
+        for name, spec, split, small in TRAININGS:
+            sizes = small if self.arguments.small else {}
+            for mesh, rule in MESHES:
+                layout = rule.format(model=split)
+                flags = ["--mesh", mesh, "--layout", layout]
+                self.add("training", name, mesh=mesh, layout=layout,
+                         **{target: self.compile(spec, sizes, target, *flags)
+                            for target in ("cuda", "cpu")})
+            self.add("products", name,
+                     plan=self.plan(spec, sizes, "--mesh", "data=1", "--layout", ""))
+
+    def add_kernels(self):
+        for name, others, families in KERNELS:
+            if self.arguments.small:
+                others = {key: 2 for key in others}
+            for rows, sizes in SMALL_ROWS if self.arguments.small else ROWS:
+                self.add("kernels", f"{name}, {rows}", families=families,
+                         cuda=self.compile(f"bench/gpu_kernels/{name}.mesh",
+                                           {**sizes, **others}, "cuda"))
+
+    def add_peers(self):
+        spec = "samples/transformer_block.mesh"
+        sizes = SMALL_PEER_SIZES if self.arguments.small else PEER_SIZES
+        flags = ["--mesh", "data=1", "--layout", "", "--precision", "bf16"]
+        self.add("peers", "blocks in bf16", sizes=sizes,
+                 cuda=self.compile(spec, sizes, "cuda", *flags))
+        self.add("products", "blocks in bf16", plan=self.plan(spec, sizes, *flags))
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("meshc", type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--gpu", default="sm_80,sm_90", help="architectures")
+    parser.add_argument("--cpu", default="x86-64-v3", help="of the CPU mesh")
+    parser.add_argument("--small", action="store_true", help="sizes for a dry run")
+    return parser.parse_args()
 
 
 def main():
-    meshc, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    architectures = sys.argv[3] if len(sys.argv) > 3 else "sm_80,sm_90"
-    folder.mkdir(parents=True, exist_ok=True)
-    cases = []
-
-    def compile_case(kind, name, spec, mesh, layout, sizes, target):
-        path = folder / f"{len(cases):02}-{target}"
-        flags = ["--target", "cuda", "--gpu", architectures] if target == "cuda" else \
-            ["--cpu", "x86-64-v3"]
-        subprocess.run(
-            [meshc, "compile", ROOT / spec, "--mesh", mesh, "--layout", layout, *flags,
-             *(f"-D{key}={value}" for key, value in sizes.items()), "-o", path], check=True)
-        return path.name
-
-    for name, spec, split, sizes in TRAININGS:
-        for mesh, rule in MESHES:
-            layout = rule.format(model=split)
-            case = {"kind": "training", "name": name, "mesh": mesh, "layout": layout}
-            for target in ("cuda", "cpu"):
-                case[target] = compile_case("training", name, spec, mesh, layout, sizes, target)
-            cases.append(case)
-    for name, sizes in KERNELS:
-        case = {"kind": "kernels", "name": name}
-        case["cuda"] = compile_case("kernels", name, "bench/row_kernels.mesh", "data=1", "",
-                                    sizes, "cuda")
-        cases.append(case)
-    (folder / "cases.json").write_text(json.dumps(cases, indent=1) + "\n")
+    arguments = parse_arguments()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    cases = Cases(arguments)
+    cases.add_trainings()
+    cases.add_kernels()
+    cases.add_peers()
+    (arguments.folder / "cases.json").write_text(json.dumps(cases.cases, indent=1) + "\n")
 
 
 main()

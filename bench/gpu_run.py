@@ -1,175 +1,279 @@
-"""Measures the executables of gpu_cases.py on a GPU: gpu_run.py FOLDER OUTPUT.
+"""Measures what gpu_cases.py made on a GPU: gpu_run.py FOLDER OUTPUT [options].
 
-Losses beside those of the CPU mesh, kernels beside the copy of the same run, steps
-with graphs and without. Writes a report into OUTPUT; needs nothing but Python 3 and
-the driver's libraries.
+Kernel tests, losses beside those of the CPU mesh, kernels beside the copy of the same
+run, products beside cuBLASLt's fastest, the decoder blocks beside PyTorch and JAX,
+compute-sanitizer. Writes a report into OUTPUT, with whatever failed in it; the exit
+code is 3 if a test or a comparison of losses did. Needs nothing but Python 3 and the
+driver's libraries; with an emulated driver OUTPUT may not be bench/results.
 """
 
-import ctypes
+import argparse
 import datetime
 import json
 import os
 import pathlib
 import shutil
+import statistics
 import subprocess
 import sys
+import tempfile
 
-import report
+import gpu_report
+from gpu_driver import Driver
 
-# What the design asks of kernels, as a part of the copy's rate.
-GOALS = {"forward": 0.85, "backward": 0.75, "update": 0.92}
+BENCH = pathlib.Path(__file__).resolve().parent
 
+PEERS = {"PyTorch": ("torch", "torch_block.py"), "JAX": ("jax", "jax_block.py")}
+PEER_ROUNDS = 3
 
-class Driver:
-    """As much of libcuda as it takes to time a copy."""
-
-    def __init__(self):
-        folder = os.environ.get("MESHC_CUDA_LIBRARIES")
-        name = "libcuda.so.1"
-        self.library = ctypes.CDLL(f"{folder}/{name}" if folder else name)
-        self.call("cuInit", 0)
-        self.device = ctypes.c_int()
-        self.call("cuDeviceGet", ctypes.byref(self.device), 0)
-        self.context = ctypes.c_void_p()
-        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), self.device)
-        self.call("cuCtxSetCurrent", self.context)
-
-    def call(self, name, *arguments):
-        code = getattr(self.library, name)(*arguments)
-        if code != 0:
-            raise RuntimeError(f"{name} returns {code}")
-
-    def name(self):
-        text = ctypes.create_string_buffer(256)
-        self.call("cuDeviceGetName", text, 256, self.device)
-        return text.value.decode()
-
-    def version(self):
-        number = ctypes.c_int()
-        self.call("cuDriverGetVersion", ctypes.byref(number))
-        return f"{number.value // 1000}.{number.value % 1000 // 10}"
-
-    def copy_rate(self, size=1 << 30, copies=20):
-        """Bytes read and written per second, best of five."""
-        blocks = [ctypes.c_uint64(), ctypes.c_uint64()]
-        events = [ctypes.c_void_p(), ctypes.c_void_p()]
-        stream = ctypes.c_void_p()
-        for block in blocks:
-            self.call("cuMemAlloc_v2", ctypes.byref(block), ctypes.c_size_t(size))
-        for event in events:
-            self.call("cuEventCreate", ctypes.byref(event), 0)
-        self.call("cuStreamCreate", ctypes.byref(stream), 1)
-        best = 0.0
-        for _ in range(5):
-            self.call("cuEventRecord", events[0], stream)
-            for _ in range(copies):
-                self.call("cuMemcpyDtoDAsync_v2", blocks[0], blocks[1], ctypes.c_size_t(size),
-                          stream)
-            self.call("cuEventRecord", events[1], stream)
-            self.call("cuStreamSynchronize", stream)
-            milliseconds = ctypes.c_float()
-            self.call("cuEventElapsedTime", ctypes.byref(milliseconds), *events)
-            best = max(best, 2 * size * copies / (milliseconds.value / 1000))
-        for block in blocks:
-            self.call("cuMemFree_v2", block)
-        return best
+# Small cases of every family for compute-sanitizer, which is slow. Names end in '-' and a
+# number; to GoogleTest '-' means "but not", so '?' stands for it.
+SANITIZED_TESTS = ("Kernels.*TailsOfOneRow*:Kernels.*GpuTypes*:Kernels.*GpuColumns*_2?*:"
+                   "Kernels.*GpuRows*_0?*:Moves.f32_sum_*:Moves.bf16_none_*")
 
 
-def bench(program, steps, *flags):
-    done = subprocess.run([program, "bench", str(steps), *flags], capture_output=True, text=True,
-                          check=False)
-    if done.returncode != 0:
-        return {"error": done.stderr.strip()}
-    return json.loads(done.stdout)
+def run(command, **options):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                          check=False, **options)
 
 
-def count_devices(mesh):
-    devices = 1
-    for axis in mesh.split(","):
-        devices *= int(axis.split("=")[1])
-    return devices
+def get_error(done):
+    """The last lines of what a program that failed said."""
+    lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return f"exit code {done.returncode}: " + " ".join(lines[-3:])
 
 
-def run_training(folder, case):
-    devices = count_devices(case["mesh"])
-    gpu = folder / case["cuda"]
-    together = ["--devices-per-gpu", str(devices)]
-    cpu = bench(folder / case["cpu"], 10)
-    graphs = bench(gpu, 10, *together)
-    single = bench(gpu, 10, *together, "--no-graphs")
-    return {**case, "devices": devices, "cpu": cpu, "graphs": graphs, "no_graphs": single}
+class Bench:
+    def __init__(self, arguments):
+        self.folder = arguments.folder
+        self.arguments = arguments
+        self.cases = json.loads((self.folder / "cases.json").read_text())
+        libraries = self.folder / "lib"
+        if libraries.is_dir():
+            known = os.environ.get("LD_LIBRARY_PATH")
+            os.environ["LD_LIBRARY_PATH"] = f"{libraries}:{known}" if known else str(libraries)
 
+    def get_cases(self, kind):
+        return [case for case in self.cases if case["kind"] == kind]
 
-def training_table(cases):
-    rows = []
-    for case in cases:
-        if "error" in case["graphs"] or "error" in case["no_graphs"] or "error" in case["cpu"]:
-            problem = [case[key]["error"] for key in ("graphs", "no_graphs", "cpu")
-                       if "error" in case[key]]
-            rows.append([case["name"], case["mesh"], "failed: " + problem[0], "", "", ""])
-            continue
-        loss, reference = case["graphs"]["loss"], case["cpu"]["loss"]
-        rows.append([case["name"], case["mesh"], f"{case['graphs']['step_ms_median']:.3f}",
-                     f"{case['no_graphs']['step_ms_median']:.3f}", f"{loss:.7g}",
-                     f"{abs(loss - reference) / abs(reference):.1e}"])
-    return report.table(["program", "mesh, all on one GPU", "step ms, graphs",
-                         "step ms, no graphs", "loss after 12 steps",
-                         "difference from the CPU mesh"], rows)
+    def bench(self, program, *flags, steps=None):
+        done = run([self.folder / program, "bench", steps or self.arguments.steps, *flags])
+        if done.returncode != 0:
+            return {"error": get_error(done)}
+        return json.loads(done.stdout)
 
+    def get_system(self):
+        """What the runtime finds on this machine: driver, libraries, GPUs."""
+        done = run([self.folder / self.get_cases("training")[0]["cuda"], "info"])
+        if done.returncode != 0:
+            return get_error(done)
+        lines = done.stdout.splitlines()
+        starts = [number for number, line in enumerate(lines) if line == "machine"]
+        return "\n".join(line.strip() for line in lines[starts[0] + 1:])
 
-def kernel_table(cases, copy_rate):
-    rows = []
-    for case in cases:
-        if "error" in case["profile"]:
-            rows.append([case["name"], "failed: " + case["profile"]["error"], "", ""])
-            continue
-        for command in case["profile"]["costliest"]:
-            if command["kind"] != "kernel":
+    #===-- Tests -------------------------------------------------------------===#
+
+    def run_tests(self):
+        with tempfile.TemporaryDirectory() as folder:
+            output = pathlib.Path(folder) / "tests.json"
+            done = run([self.folder / "kernel_replay", self.folder / "kernels",
+                        f"--gtest_output=json:{output}"])
+            if not output.exists():
+                return {"error": get_error(done)}
+            report = json.loads(output.read_text())
+        failures, skips = [], find_skips(done.stdout)
+        for suite in report["testsuites"]:
+            for test in suite["testsuite"]:
+                name = f"{suite['name']}.{test['name']}"
+                if "failures" in test:
+                    first = test["failures"][0]["failure"].splitlines()
+                    failures.append(f"{name}: {' '.join(first[1:4])}")
+        return {"tests": report["tests"], "failed": len(failures), "skipped": len(skips),
+                "failures": failures, "skips": skips}
+
+    def run_training(self, case):
+        devices = 1
+        for axis in case["mesh"].split(","):
+            devices *= int(axis.split("=")[1])
+        together = ["--devices-per-gpu", devices]
+        return {**case, "devices": devices, "cpu": self.bench(case["cpu"], steps=10),
+                "graphs": self.bench(case["cuda"], *together, steps=10),
+                "no_graphs": self.bench(case["cuda"], *together, "--no-graphs", steps=10)}
+
+    def run_products(self, case):
+        options = ["--iterations", "2", "--rounds", "1"] if self.arguments.quick else []
+        done = run([self.folder / "gpu_matmuls", *options, self.folder / case["plan"]])
+        if done.returncode != 0:
+            return {**case, "error": get_error(done)}
+        return {**case, "products": [json.loads(line) for line in done.stdout.splitlines()]}
+
+    #===-- Peers -------------------------------------------------------------===#
+
+    def run_peers(self, case):
+        """meshc and those peers that are installed, in turns."""
+        python = os.environ.get("MESHC_PEERS_PYTHON", sys.executable)
+        sizes = [f"--{name}={size}" for name, size in case["sizes"].items()]
+        peers, workers = {}, {}
+        device = "cpu" if self.arguments.peers_on_cpu else "cuda"
+        for name, (package, script) in PEERS.items():
+            if problem := find_missing(python, package):
+                peers[name] = {"error": problem}
                 continue
-            rate = command["gbytes_per_s_per_thread"] * 1e9
-            rows.append([case["name"], command["name"], f"{command['worker_ms']:.3f}",
-                         f"{rate / 1e9:.0f}", f"{rate / copy_rate:.2f}"])
-    return report.table(["tensors", "kernel", "ms", "GB/s", "of the copy"], rows)
+            workers[name] = Worker([python, "-B", BENCH / "gpu_peers" / script,
+                                    "--device", device, *sizes])
+        ours, theirs = [], {name: [] for name in workers}
+        for _ in range(PEER_ROUNDS):
+            ours.append(self.bench(case["cuda"]))
+            for name, worker in workers.items():
+                theirs[name].append(worker.run(self.arguments.steps))
+        for name, worker in workers.items():
+            worker.stop()
+            peers[name] = get_median(theirs[name], versions=worker.versions)
+        return {**case, "meshc": get_median(ours), "peers": peers}
+
+    #===-- compute-sanitizer -------------------------------------------------===#
+
+    def run_sanitizer(self):
+        program = shutil.which("compute-sanitizer") or shutil.which(
+            "compute-sanitizer", path="/usr/local/cuda/bin")
+        if not program:
+            return ["compute-sanitizer is not on this machine: nothing was checked"]
+        training = next(case for case in self.get_cases("training") if case["mesh"] == "data=2")
+        commands = {
+            "kernel tests": [self.folder / "kernel_replay", self.folder / "kernels",
+                             f"--gtest_filter={SANITIZED_TESTS}"],
+            "a training step on two devices": [
+                self.folder / training["cuda"], "bench", "1", "--no-graphs",
+                "--devices-per-gpu", "2"]}
+        lines = []
+        for tool in ("memcheck", "racecheck"):
+            for what, command in commands.items():
+                done = run([program, "--tool", tool, "--error-exitcode", "9", *command])
+                said = [line for line in (done.stdout + done.stderr).splitlines()
+                        if line.startswith("=========")]
+                lines.append(f"{tool}, {what}: exit code {done.returncode}, "
+                             f"{' '.join(said[-1:])}")
+        return lines
+
+    def run(self, driver):
+        arguments = self.arguments
+        return {
+            "date": datetime.date.today().isoformat(),
+            "gpu": driver.name(),
+            "emulated": driver.is_emulated(),
+            "system": self.get_system(),
+            "copy_bytes_per_s": driver.copy_rate(arguments.copy_bytes, arguments.copies),
+            "tests": self.run_tests(),
+            "trainings": [self.run_training(case) for case in self.get_cases("training")],
+            "kernels": [{**case, "profile": self.bench(case["cuda"], "--no-graphs", "--profile")}
+                        for case in self.get_cases("kernels")],
+            "products": [self.run_products(case) for case in self.get_cases("products")],
+            "peers": self.run_peers(self.get_cases("peers")[0]),
+            "sanitizer": self.run_sanitizer(),
+        }
 
 
-def run_sanitizer(folder, case, tool):
-    """One line about compute-sanitizer's opinion of a small training."""
-    program = shutil.which("compute-sanitizer")
-    if not program:
-        return f"{tool}: compute-sanitizer is not here"
-    done = subprocess.run(
-        [program, "--tool", tool, "--error-exitcode", "9", str(folder / case["cuda"]), "bench",
-         "1", "--no-graphs", "--devices-per-gpu", str(count_devices(case["mesh"]))],
-        capture_output=True, text=True, check=False)
-    last = (done.stdout + done.stderr).strip().splitlines()[-1:]
-    return f"{tool}: exit code {done.returncode}, {' '.join(last)}"
+class Worker:
+    """A process with a peer's model. It stays while others are measured."""
+
+    def __init__(self, command):
+        self.errors = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        self.versions = self.read()
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if line:
+            return json.loads(line)
+        self.process.wait()
+        self.errors.seek(0)
+        last = self.errors.read().strip().splitlines()[-3:]
+        return {"error": f"exit code {self.process.returncode}: {' '.join(last)}"}
+
+    def run(self, steps):
+        if self.process.poll() is not None:
+            return self.versions if "error" in self.versions else {"error": "it has ended"}
+        self.process.stdin.write(f"{steps}\n")
+        self.process.stdin.flush()
+        return self.read()
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def find_skips(output):
+    """Why tests were skipped, by name: GoogleTest says it behind "FILE:LINE: Skipped"."""
+    skips, reason = {}, None
+    for line in output.splitlines():
+        if line.endswith(": Skipped"):
+            reason = []
+        elif reason is not None and line.startswith("[  SKIPPED ] "):
+            skips[line.split()[3]] = " ".join(reason)
+            reason = None
+        elif reason is not None:
+            reason.append(line)
+    return skips
+
+
+def find_missing(python, package):
+    """Why `python` does not have `package`; empty if it has."""
+    try:
+        done = run([python, "-c", f"import {package}"])
+    except OSError as error:
+        return f"cannot run {python}: {error.strerror}"
+    if done.returncode == 0:
+        return ""
+    return f"{python} cannot import {package}: {' '.join(done.stderr.strip().splitlines()[-1:])}"
+
+
+def get_median(rounds, **fields):
+    for entry in rounds:
+        if "error" in entry:
+            return entry
+    return {**fields, "rounds": rounds,
+            "step_ms": statistics.median(entry["step_ms_median"] for entry in rounds)}
+
+
+def is_sound(result):
+    tests = result["tests"]
+    return "error" not in tests and tests["failed"] == 0 and \
+        "**" not in gpu_report.training_table(result["trainings"])
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("--steps", type=int, default=10, help="of a measurement")
+    parser.add_argument("--copy-bytes", type=int, default=1 << 30)
+    parser.add_argument("--copies", type=int, default=20)
+    parser.add_argument("--quick", action="store_true", help="products are timed only once")
+    parser.add_argument("--peers-on-cpu", action="store_true", help="for a dry run")
+    arguments = parser.parse_args()
+    arguments.folder = arguments.folder.resolve()
+    return arguments
 
 
 def main():
-    folder, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    cases = json.loads((folder / "cases.json").read_text())
-    driver = Driver()
-    copy_rate = driver.copy_rate(*map(int, sys.argv[3:5]))
-    trainings = [run_training(folder, case) for case in cases if case["kind"] == "training"]
-    kernels = [{**case, "profile": bench(folder / case["cuda"], 10, "--no-graphs", "--profile")}
-               for case in cases if case["kind"] == "kernels"]
-    sanitizer = [run_sanitizer(folder, case, tool) for tool in ("memcheck", "racecheck")
-                 for case in cases if case["name"] == "mlp" and case["mesh"] == "data=2"]
-    date = datetime.date.today().isoformat()
-    text = "\n".join([
-        f"# meshc on {driver.name()}, {date}", "",
-        f"Driver {driver.version()}; copy on the device {copy_rate / 1e9:.0f} GB/s (read plus",
-        "written). Goals of kernels, as parts of it: " +
-        ", ".join(f"{name} {part:.2f}" for name, part in GOALS.items()) + ".", "",
-        training_table(trainings), "", kernel_table(kernels, copy_rate), "",
-        *(f"- {line}" for line in sanitizer), ""])
-    name = "".join(c if c.isalnum() else "-" for c in driver.name().lower())
-    output.mkdir(parents=True, exist_ok=True)
-    (output / f"{date}-{name}.md").write_text(text)
-    (output / f"{date}-{name}.json").write_text(json.dumps(
-        {"copy_bytes_per_s": copy_rate, "trainings": trainings, "kernels": kernels}, indent=1)
-        + "\n")
+    arguments = parse_arguments()
+    try:
+        driver = Driver()
+    except (OSError, RuntimeError) as error:
+        sys.exit(f"there is no GPU to measure: {error}")
+    if driver.is_emulated() and arguments.output.resolve() == BENCH / "results":
+        sys.exit("bench/results is for real GPUs; this driver is emulated")
+    result = Bench(arguments).run(driver)
+    text = gpu_report.render(result)
+    name = "".join(c if c.isalnum() else "-" for c in result["gpu"].lower())
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    path = arguments.output / f"{result['date']}-{name}.md"
+    path.write_text(text, encoding="utf-8")
+    path.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(text)
+    print(f"written to {path}")
+    sys.exit(0 if is_sound(result) else 3)
 
 
 main()

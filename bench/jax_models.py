@@ -1,7 +1,7 @@
 """The measured programs in JAX: the same mathematics as their .mesh files.
 
 Each gives its parameters, its inputs, how both lie on the mesh and the loss.
-The sizes are those of the .mesh files.
+The sizes are those of the .mesh files, unless others are given.
 """
 
 import dataclasses
@@ -54,9 +54,10 @@ def make_mlp():
 
 
 def layer_norm(x, gain, bias):
-    centred = x - jnp.mean(x, axis=-1, keepdims=True)
+    wide = x.astype(jnp.float32)
+    centred = wide - jnp.mean(wide, axis=-1, keepdims=True)
     variance = jnp.mean(centred * centred, axis=-1, keepdims=True)
-    return centred * jax.lax.rsqrt(variance + 1e-5) * gain + bias
+    return (centred * jax.lax.rsqrt(variance + 1e-5)).astype(x.dtype) * gain + bias
 
 
 def attention(p, x, d_head):
@@ -66,7 +67,8 @@ def attention(p, x, d_head):
     scores = jnp.einsum("bhpe,bhke->bhpk", q, k) * d_head ** -0.5
     pos = x.shape[1]
     seen = jnp.where(jnp.tril(jnp.ones((pos, pos), bool)), scores, -jnp.inf)
-    read = jnp.einsum("bhpk,bhke->bhpe", jax.nn.softmax(seen, axis=-1), v)
+    weights = jax.nn.softmax(seen.astype(jnp.float32), axis=-1).astype(x.dtype)
+    read = jnp.einsum("bhpk,bhke->bhpe", weights, v)
     return jnp.einsum("bhpe,hem->bpm", read, p["wo"])
 
 
@@ -75,8 +77,10 @@ def feed_forward(p, x):
     return h @ p["w2"] + p["b2"]
 
 
-def make_blocks():
-    batch, pos, d_model, heads, d_head, d_ff, layers = 16, 128, 512, 8, 64, 2048, 4
+def make_blocks(batch=16, pos=128, d_model=512, heads=8, d_head=64, d_ff=2048,
+                dtype=jnp.float32):
+    """The decoder blocks; parameters are f32, `dtype` is what they compute in."""
+    layers = 4
     rng = np.random.default_rng(0)
     params = {}
     for layer in range(layers):
@@ -103,11 +107,13 @@ def make_blocks():
         return x + feed_forward(p, layer_norm(x, p["norm2/gain"], p["norm2/bias"]))
 
     def loss(params, x, target):
+        params = {name: value.astype(dtype) for name, value in params.items()}
+        x, target = x.astype(dtype), target.astype(dtype)
         for layer in range(layers):
             scope = f"b{layer + 1}/"
             x = block({name.removeprefix(scope): value for name, value in params.items()
                        if name.startswith(scope)}, x)
-        difference = x - target
+        difference = (x - target).astype(jnp.float32)
         return jnp.mean(difference * difference)
 
     return Model(params, inputs, loss, 0.01)

@@ -100,13 +100,16 @@ static std::string describeProfile(const Profile &profile, int64_t numDevices) {
   text += "}, \"costliest\": [";
   for (size_t i = 0; i < std::min(maxCommands, profile.commands.size()); ++i) {
     const CommandTime &time = profile.commands[i];
-    text += fmt::format("{}{{\"name\": {}, \"kind\": \"{}\", \"line\": {}, "
-                        "\"worker_ms\": {:.4f}, \"gflops_per_thread\": {:.1f}, "
+    text += fmt::format("{}{{\"name\": {}, \"kind\": \"{}\", \"phase\": "
+                        "\"{}\", \"line\": {}, \"bytes\": {}, "
+                        "\"worker_ms\": {:.4f}, "
+                        "\"gflops_per_thread\": {:.1f}, "
                         "\"gbytes_per_s_per_thread\": {:.1f}}}",
                         i == 0 ? "" : ", ", toJson(time.command->name),
                         classNames[size_t(time.timeClass)],
+                        exec::EnumNamePhase(time.command->phase),
                         time.command->span ? time.command->span->line() : 0,
-                        perRun(time.seconds),
+                        time.command->bytes * numDevices, perRun(time.seconds),
                         double(time.command->flops * numDevices) *
                             double(profile.runs) / time.seconds / 1e9,
                         double(time.command->bytes * numDevices) *

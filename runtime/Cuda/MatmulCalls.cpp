@@ -43,10 +43,12 @@ namespace meshc::runtime::cuda {
 class MatmulCall {
 public:
   explicit MatmulCall(const CublasLt &library)
-      : descriptor(library), left(library), right(library), result(library) {}
+      : descriptor(library), left(library), right(library), result(library),
+        preference(library) {}
 
   OwnedDescriptor descriptor;
   OwnedLayout left, right, result;
+  OwnedPreference preference;
   MatmulAlgorithm algorithm{};
 };
 } // namespace meshc::runtime::cuda
@@ -150,27 +152,21 @@ MatmulCalls::make(const Key &key, const MatmulPointers &pointers) {
                               &pointers.bias, sizeof(pointers.bias)));
   }
 
-  OwnedPreference preference(library);
-  MESHC_RETURN_IF_ERROR(library.preferenceCreate(&preference.handle));
+  MESHC_RETURN_IF_ERROR(library.preferenceCreate(&call->preference.handle));
   MESHC_RETURN_IF_ERROR(library.preferenceSet(
-      preference.handle, preferenceWorkspaceBytes, &matmulWorkspaceBytes,
+      call->preference.handle, preferenceWorkspaceBytes, &matmulWorkspaceBytes,
       sizeof(matmulWorkspaceBytes)));
   const std::array<uint32_t, 4> alignments = {
       key.alignments[0], key.alignments[1], key.alignments[2],
       key.alignments[2]};
   for (size_t i = 0; i < alignments.size(); ++i)
-    MESHC_RETURN_IF_ERROR(
-        library.preferenceSet(preference.handle, preferenceAlignmentA + int(i),
-                              &alignments[i], sizeof(alignments[i])));
-  MatmulHeuristic heuristic{};
-  int count = 0;
-  constexpr int statusNotSupported = 15;
-  const int status = library.getHeuristic.call(
-      handle, call->descriptor.handle, call->left.handle, call->right.handle,
-      call->result.handle, call->result.handle, preference.handle, 1,
-      &heuristic, &count);
-  if (status == statusNotSupported || (status == 0 && count == 0) ||
-      (status == 0 && heuristic.status != 0))
+    MESHC_RETURN_IF_ERROR(library.preferenceSet(
+        call->preference.handle, preferenceAlignmentA + int(i), &alignments[i],
+        sizeof(alignments[i])));
+  Result<std::vector<MatmulAlgorithm>> algorithms = rank(*call, 1);
+  if (!algorithms)
+    return algorithms.getError();
+  if (algorithms->empty())
     return Error{
         ErrorCode::UnsupportedOnGpu,
         fmt::format("cuBLASLt has no algorithm for a product of {} "
@@ -181,10 +177,30 @@ MatmulCalls::make(const Key &key, const MatmulPointers &pointers) {
                     key.left.isTransposed ? key.left.rows : key.left.columns,
                     key.batch),
         ""};
-  if (status != 0)
-    return CublasLt::describe(library.getHeuristic.symbol, status);
-  call->algorithm = heuristic.algorithm;
+  call->algorithm = algorithms->front();
   return call;
+}
+
+Result<std::vector<MatmulAlgorithm>> MatmulCalls::rank(MatmulCall &call,
+                                                       int count) const {
+  std::vector<MatmulHeuristic> heuristics(static_cast<size_t>(count));
+  int found = 0;
+  constexpr int statusNotSupported = 15;
+  const int status = library.getHeuristic.call(
+      handle, call.descriptor.handle, call.left.handle, call.right.handle,
+      call.result.handle, call.result.handle, call.preference.handle, count,
+      heuristics.data(), &found);
+  if (status != 0 && status != statusNotSupported)
+    return CublasLt::describe(library.getHeuristic.symbol, status);
+  std::vector<MatmulAlgorithm> algorithms;
+  for (int i = 0; i < found && status == 0; ++i)
+    if (heuristics[size_t(i)].status == 0)
+      algorithms.push_back(heuristics[size_t(i)].algorithm);
+  return algorithms;
+}
+
+void MatmulCalls::choose(MatmulCall &call, const MatmulAlgorithm &algorithm) {
+  call.algorithm = algorithm;
 }
 
 /// The factors and the result of a product as cuBLASLt orders them.

@@ -44,6 +44,12 @@ public:
              const MatmulPointers &pointers, DevicePointer workspace,
              Stream stream) const;
 
+  /// The algorithms that the library offers for a prepared product, at most
+  /// `count`: its favourite first, which is the call's own.
+  Result<std::vector<MatmulAlgorithm>> rank(MatmulCall &call, int count) const;
+  /// Has a call use another of them.
+  static void choose(MatmulCall &call, const MatmulAlgorithm &algorithm);
+
 private:
   /// What an algorithm depends on.
   struct Key {

@@ -90,6 +90,7 @@ struct Case {
   ElementType factor, result;
   Activation activation;
   bool hasBias, accumulate;
+  size_t algorithm = 0; ///< among those that the library offers
 };
 
 double activate(Activation activation, double x) {
@@ -173,6 +174,10 @@ std::string runCase(const Case &test) {
   Result<MatmulCall *> call = (*calls)->prepare(*plan, pointers);
   if (!call)
     return call.getError().message;
+  Result<std::vector<MatmulAlgorithm>> algorithms = (*calls)->rank(**call, 16);
+  if (!algorithms || algorithms->size() <= test.algorithm)
+    return "there is no such algorithm";
+  MatmulCalls::choose(**call, (*algorithms)[test.algorithm]);
   std::vector<std::byte> found(
       size_t(batch * m * n * getElementBytes(test.result)));
   Status ran =
@@ -233,6 +238,15 @@ TEST(MatmulCallsTest, every_type_and_end) {
               << exec::EnumNameActivation(activation) << ", bias " << hasBias
               << ", accumulate " << accumulate;
         }
+}
+
+TEST(MatmulCallsTest, every_algorithm_that_is_offered) {
+  Case test{ElementType::bf16, ElementType::f32, Activation::none, true, false};
+  for (test.algorithm = 0; test.algorithm < 3; ++test.algorithm)
+    EXPECT_EQ(runEmulated({}, [&] { return runCase(test); }), "")
+        << test.algorithm;
+  EXPECT_EQ(runEmulated({}, [&] { return runCase(test); }),
+            "there is no such algorithm");
 }
 
 } // namespace

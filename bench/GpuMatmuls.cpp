@@ -1,0 +1,339 @@
+// How fast the products of plans are on this machine's GPU with the algorithm
+// that cuBLASLt names first, which is what executables use, and with the
+// fastest of all that it offers:
+//
+//   meshc-gpu-matmuls [--candidates 64] [--iterations 20] [--rounds 5] PLAN...
+//
+// A PLAN is what `meshc plan --target cuda` leaves for `meshc explain`, a file
+// "last-plan" in MESHC_CACHE_DIR. Prints a line of JSON for every different
+// product of their training steps.
+//
+// All algorithms are timed in turns, `iterations` calls at a time between two
+// events, and the median of `rounds` counts. Operands are random: on a GPU the
+// power that a product takes, and so its clock, depends on the numbers. They
+// are the same in all calls, so what fits into the caches is there.
+
+#include "runtime/Cuda/Gpu.h"
+#include "runtime/Cuda/MatmulCalls.h"
+#include "runtime/Executable.h"
+#include "runtime/File.h"
+#include "runtime/HalfFloats.h"
+#include "runtime/Json.h"
+#include "runtime/Ranks/Ranks.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <random>
+
+using namespace meshc;
+using namespace meshc::runtime;
+using namespace meshc::runtime::cuda;
+
+namespace {
+
+struct Options {
+  int candidates = 64;
+  int iterations = 20;
+  int rounds = 5;
+  std::vector<std::string> plans;
+};
+
+/// A product and how many like it a training step has.
+struct Product {
+  const exec::ExecutableT *executable;
+  const exec::CommandT *command;
+  MatmulPlan plan;
+  int64_t count = 0;
+};
+
+/// Milliseconds of a call with each algorithm, the library's favourite first;
+/// negative where the library then refuses it.
+using Times = std::vector<double>;
+
+//===-- Products ----------------------------------------------------------===//
+
+std::string getKey(const exec::CommandT &command) {
+  const exec::MatmulT &matmul = *command.action.AsMatmul();
+  return fmt::format(
+      "{} {} {} {} {} {} {} {} {} {} {} {}", matmul.m, matmul.n, matmul.k,
+      fmt::join(matmul.batch, ","), fmt::join(matmul.a_strides, ","),
+      fmt::join(matmul.b_strides, ","), fmt::join(matmul.c_strides, ","),
+      matmul.accumulate, matmul.has_bias, int(matmul.activation),
+      int(command.operands.front()->element),
+      int(command.operands.back()->element));
+}
+
+/// Adds the products of the training step. Errors: see planMatmul.
+Status addProducts(const Executable &executable,
+                   std::map<std::string, Product> &products) {
+  const exec::ProgramT *step = executable.findProgram("step");
+  if (!step)
+    return Error{ErrorCode::UnknownProgram, "the plan has no training step",
+                 ""};
+  for (const auto &command : step->commands) {
+    if (command->action.type != exec::Action::Matmul)
+      continue;
+    Result<MatmulPlan> plan = planMatmul(*command);
+    if (!plan)
+      return plan.getError();
+    auto [entry, isNew] = products.try_emplace(
+        getKey(*command),
+        Product{&executable.data, command.get(), std::move(*plan)});
+    ++entry->second.count;
+  }
+  return Status::success();
+}
+
+//===-- Operands ----------------------------------------------------------===//
+
+/// Random numbers in [-1, 1) of a type, repeated to `bytes`.
+std::vector<std::byte> makeNumbers(exec::ElementType element, uint64_t bytes) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  const uint64_t size = uint64_t(getElementBytes(element));
+  std::vector<std::byte> numbers(std::min<uint64_t>(bytes, size << 20));
+  for (uint64_t place = 0; place + size <= numbers.size(); place += size) {
+    auto store = [&](auto value) {
+      std::memcpy(numbers.data() + place, &value, sizeof(value));
+    };
+    const float number = uniform(random);
+    switch (element) {
+    case exec::ElementType::f32:
+      store(number);
+      break;
+    case exec::ElementType::f64:
+      store(double(number));
+      break;
+    case exec::ElementType::bf16:
+      store(BFloat16::round(number));
+      break;
+    case exec::ElementType::f16:
+      store(Float16::round(number));
+      break;
+    case exec::ElementType::i32:
+    case exec::ElementType::i64:
+    case exec::ElementType::boolean:
+      break; // planMatmul refuses them
+    }
+  }
+  return numbers;
+}
+
+/// An operand in memory of its own, aligned as in the program.
+class Operand {
+public:
+  static Result<Operand> create(const Driver &driver,
+                                const exec::ExecutableT &executable,
+                                const exec::OperandT &operand, Stream stream) {
+    const exec::BufferT &buffer = *executable.buffers[size_t(operand.buffer)];
+    const uint64_t shift = buffer.offset % alignment;
+    Result<DeviceMemory> memory = allocate(driver, shift + buffer.bytes);
+    if (!memory)
+      return memory.getError();
+    Operand result;
+    result.memory = std::move(*memory);
+    const DevicePointer start = result.memory.get() + shift;
+    result.address = start + operand.offset;
+    const std::vector<std::byte> numbers =
+        makeNumbers(operand.element, buffer.bytes);
+    for (uint64_t begin = 0; begin < buffer.bytes; begin += numbers.size())
+      MESHC_RETURN_IF_ERROR(driver.memcpyHtoDAsync(
+          start + begin, numbers.data(),
+          std::min<uint64_t>(numbers.size(), buffer.bytes - begin), stream));
+    MESHC_RETURN_IF_ERROR(driver.streamSynchronize(stream));
+    return result;
+  }
+
+  DevicePointer address = 0;
+
+private:
+  /// What the driver's allocations are multiples of.
+  static constexpr uint64_t alignment = 256;
+  DeviceMemory memory;
+};
+
+//===-- Measurement -------------------------------------------------------===//
+
+class Measurement {
+public:
+  static Result<Measurement> create(Gpu &gpu, const Options &options);
+  Result<Times> run(const Product &product);
+
+private:
+  Measurement(Gpu &gpu, const Options &options) : gpu(gpu), options(options) {}
+  /// Milliseconds of a call.
+  Result<double> time(const MatmulPlan &plan, MatmulCall &call,
+                      const MatmulPointers &pointers);
+
+  Gpu &gpu;
+  const Options &options;
+  std::unique_ptr<MatmulCalls> calls;
+  DeviceMemory workspace;
+  OwnedStream stream;
+  OwnedEvent begin, end;
+};
+
+Result<Measurement> Measurement::create(Gpu &gpu, const Options &options) {
+  Measurement made(gpu, options);
+  const Driver &driver = gpu.getDriver();
+  Result<std::unique_ptr<MatmulCalls>> calls = MatmulCalls::create(driver);
+  if (!calls)
+    return calls.getError();
+  made.calls = std::move(*calls);
+  Result<DeviceMemory> workspace = allocate(driver, matmulWorkspaceBytes);
+  if (!workspace)
+    return workspace.getError();
+  made.workspace = std::move(*workspace);
+  Result<OwnedStream> stream = makeStream(driver, 0);
+  if (!stream)
+    return stream.getError();
+  made.stream = std::move(*stream);
+  for (OwnedEvent *event : {&made.begin, &made.end}) {
+    Result<OwnedEvent> timed = makeEvent(driver, /*hasTime=*/true);
+    if (!timed)
+      return timed.getError();
+    *event = std::move(*timed);
+  }
+  return made;
+}
+
+Result<double> Measurement::time(const MatmulPlan &plan, MatmulCall &call,
+                                 const MatmulPointers &pointers) {
+  const Driver &driver = gpu.getDriver();
+  MESHC_RETURN_IF_ERROR(driver.eventRecord(begin.get(), stream.get()));
+  for (int i = 0; i < options.iterations; ++i)
+    MESHC_RETURN_IF_ERROR(
+        calls->run(plan, call, pointers, workspace.get(), stream.get()));
+  MESHC_RETURN_IF_ERROR(driver.eventRecord(end.get(), stream.get()));
+  MESHC_RETURN_IF_ERROR(driver.streamSynchronize(stream.get()));
+  float milliseconds = 0;
+  MESHC_RETURN_IF_ERROR(
+      driver.eventElapsedTime(&milliseconds, begin.get(), end.get()));
+  return double(milliseconds) / options.iterations;
+}
+
+Result<Times> Measurement::run(const Product &product) {
+  std::vector<Operand> operands;
+  for (const auto &operand : product.command->operands) {
+    Result<Operand> made = Operand::create(gpu.getDriver(), *product.executable,
+                                           *operand, stream.get());
+    if (!made)
+      return made.getError();
+    operands.push_back(std::move(*made));
+  }
+  const MatmulPointers pointers{operands[0].address, operands[1].address,
+                                operands.back().address,
+                                product.plan.hasBias ? operands[2].address : 0};
+  Result<MatmulCall *> call = calls->prepare(product.plan, pointers);
+  if (!call)
+    return call.getError();
+  Result<std::vector<MatmulAlgorithm>> algorithms =
+      calls->rank(**call, options.candidates);
+  if (!algorithms)
+    return algorithms.getError();
+  // The first round warms up.
+  std::vector<std::vector<double>> rounds(algorithms->size());
+  for (int round = 0; round <= options.rounds; ++round)
+    for (size_t i = 0; i < algorithms->size(); ++i) {
+      MatmulCalls::choose(**call, (*algorithms)[i]);
+      Result<double> time = this->time(product.plan, **call, pointers);
+      if (!time && i == 0)
+        return time.getError();
+      if (round > 0)
+        rounds[i].push_back(time ? *time : -1);
+    }
+  MatmulCalls::choose(**call, algorithms->front());
+  Times times;
+  for (std::vector<double> &times_ : rounds) {
+    std::nth_element(times_.begin(), times_.begin() + times_.size() / 2,
+                     times_.end());
+    times.push_back(times_[times_.size() / 2]);
+  }
+  return times;
+}
+
+void print(const Product &product, const Times &times) {
+  const exec::MatmulT &matmul = *product.command->action.AsMatmul();
+  size_t best = 0;
+  int64_t failed = 0;
+  for (size_t i = 0; i < times.size(); ++i) {
+    failed += times[i] < 0;
+    if (times[i] >= 0 && times[i] < times[best])
+      best = i;
+  }
+  fmt::print(
+      "{{\"name\": {}, \"element\": \"{}\", \"result\": \"{}\", \"m\": {}, "
+      "\"n\": {}, \"k\": {}, \"batch\": [{}], \"calls\": {}, \"bias\": {}, "
+      "\"accumulate\": {}, \"activation\": \"{}\", \"per_step\": {}, "
+      "\"candidates\": {}, \"failed\": {}, \"chosen_ms\": {:.6f}, "
+      "\"best_ms\": {:.6f}, \"best_rank\": {}, \"chosen_gflops\": {:.1f}}}\n",
+      toJson(product.command->name),
+      getName(product.command->operands.front()->element),
+      getName(product.command->operands.back()->element), matmul.m, matmul.n,
+      matmul.k, fmt::join(matmul.batch, ", "), product.plan.calls.size(),
+      matmul.has_bias, matmul.accumulate,
+      exec::EnumNameActivation(matmul.activation), product.count, times.size(),
+      failed, times[0], times[best], best,
+      double(product.command->flops) / times[0] / 1e6);
+  std::fflush(stdout);
+}
+
+Status measure(const Options &options) {
+  std::vector<std::unique_ptr<Executable>> executables;
+  std::map<std::string, Product> products;
+  for (const std::string &path : options.plans) {
+    Result<std::vector<std::byte>> bytes = readFile(path);
+    if (!bytes)
+      return bytes.getError();
+    Result<Executable> executable = Executable::load(
+        {reinterpret_cast<const uint8_t *>(bytes->data()), bytes->size()});
+    if (!executable)
+      return executable.getError();
+    executables.push_back(std::make_unique<Executable>(std::move(*executable)));
+    MESHC_RETURN_IF_ERROR(addProducts(*executables.back(), products));
+  }
+  Result<const Driver *> driver = Driver::get();
+  if (!driver)
+    return driver.getError();
+  Result<std::unique_ptr<Gpu>> gpu = Gpu::open(**driver, 0);
+  if (!gpu)
+    return gpu.getError();
+  Result<Measurement> measurement = Measurement::create(**gpu, options);
+  if (!measurement)
+    return measurement.getError();
+  for (const auto &[key, product] : products) {
+    Result<Times> times = measurement->run(product);
+    if (!times)
+      return times.getError();
+    print(product, *times);
+  }
+  return Status::success();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CLI::App app{"Products of plans on a GPU: cuBLASLt's first algorithm beside "
+               "its fastest."};
+  Options options;
+  const auto positive = CLI::Range(1, 1 << 20);
+  app.add_option("--candidates", options.candidates, "algorithms at most")
+      ->check(positive);
+  app.add_option("--iterations", options.iterations, "calls timed together")
+      ->check(positive);
+  app.add_option("--rounds", options.rounds, "times of each; the median counts")
+      ->check(positive);
+  app.add_option("plans", options.plans, "files of meshc plan --target cuda")
+      ->required();
+  CLI11_PARSE(app, argc, argv);
+  if (Status measured = measure(options); !measured) {
+    printError(measured.getError());
+    return int(getExitCode(measured.getError().code));
+  }
+  return 0;
+}

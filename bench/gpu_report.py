@@ -1,0 +1,161 @@
+"""The results of gpu_run.py as text."""
+
+from report import table
+
+# What a GPU's kernels should reach of the copy's rate, by what they are.
+GOALS = {"elementwise": 0.92, "forward rows": 0.85, "backward rows": 0.75}
+
+# A loss after twelve steps that differs by more from the CPU mesh's is no matter of
+# the order of f32 sums, whose relative error is some 1e-7 each.
+LOSS_DIFFERENCE = 1e-3
+
+
+def mark(is_reached):
+    return "yes" if is_reached else "**no**"
+
+
+def training_table(trainings):
+    rows = []
+    for case in trainings:
+        problems = [case[key]["error"] for key in ("cpu", "graphs", "no_graphs")
+                    if "error" in case[key]]
+        if problems:
+            rows.append([case["name"], case["mesh"], f"**failed**: {problems[0]}"] + [""] * 5)
+            continue
+        loss, reference = case["graphs"]["loss"], case["cpu"]["loss"]
+        difference = abs(loss - reference) / abs(reference)
+        graphs, single = (case[key]["step_ms_median"] for key in ("graphs", "no_graphs"))
+        rows.append([case["name"], case["mesh"], f"{graphs:.3f}", f"{single:.3f}",
+                     f"{single / graphs:.2f}", f"{loss:.7g}", f"{difference:.1e}",
+                     mark(difference <= LOSS_DIFFERENCE)])
+    return table(["program", "mesh, all on one GPU", "step ms, graphs", "step ms, no graphs",
+                  "no graphs / graphs", "loss after 12 steps", "difference from the CPU mesh",
+                  f"at most {LOSS_DIFFERENCE:g}"], rows)
+
+
+def get_large_kernels(commands):
+    """The generated kernels that move a tenth of what the largest moves: not the loss,
+    not the update of a small parameter."""
+    kernels = [command for command in commands if command["kind"] == "kernel"]
+    largest = max((command["bytes"] for command in kernels), default=0)
+    return [command for command in kernels if command["bytes"] >= 0.1 * largest]
+
+
+def kernel_table(kernels, copy_rate):
+    rows = []
+    for case in kernels:
+        if "error" in case["profile"]:
+            rows.append([case["name"], f"**failed**: {case['profile']['error']}"] + [""] * 6)
+            continue
+        for command in get_large_kernels(case["profile"]["costliest"]):
+            family = case["families"].get(command["phase"])
+            if not family:
+                continue
+            part = command["gbytes_per_s_per_thread"] * 1e9 / copy_rate
+            rows.append([case["name"], command["name"], command["phase"],
+                         f"{command['worker_ms']:.4f}",
+                         f"{command['gbytes_per_s_per_thread']:.0f}", f"{part:.2f}",
+                         f"{GOALS[family]:.2f}", mark(part >= GOALS[family])])
+    return table(["tensors", "kernel", "phase", "ms", "GB/s", "of the copy", "goal", "reached"],
+                 rows)
+
+
+def product_tables(groups):
+    """A table per program, and what better choices would save of all its products."""
+    parts = []
+    for group in groups:
+        if "error" in group:
+            parts.append(f"{group['name']}: **failed**: {group['error']}")
+            continue
+        rows = []
+        for entry in group["products"]:
+            batch = "".join(f"{size} x " for size in entry["batch"])
+            ending = [name for name in ("bias", "accumulate") if entry[name]]
+            if entry["activation"] != "none":
+                ending.append(entry["activation"])
+            rows.append([entry["name"], f"{batch}{entry['m']} x {entry['n']} x {entry['k']}",
+                         f"{entry['element']} to {entry['result']}", ", ".join(ending),
+                         str(entry["per_step"]), str(entry["candidates"]),
+                         f"{entry['chosen_ms']:.4f}", f"{entry['best_ms']:.4f}",
+                         f"{entry['chosen_ms'] / entry['best_ms']:.2f}",
+                         f"{entry['chosen_gflops'] / 1000:.1f}"])
+        chosen, best = (sum(entry["per_step"] * entry[key] for entry in group["products"])
+                        for key in ("chosen_ms", "best_ms"))
+        parts += [table([group["name"], "m x n x k", "types", "ending", "per step",
+                         "algorithms", "chosen ms", "fastest ms", "chosen / fastest",
+                         "chosen Tflop/s"], rows),
+                  f"\nAll products of a step: chosen {chosen:.3f} ms, fastest {best:.3f} ms, "
+                  f"ratio {chosen / best:.3f}.\n"]
+    return "\n".join(parts)
+
+
+def peer_text(case):
+    if "error" in case["meshc"]:
+        return f"**failed**: {case['meshc']['error']}"
+    ours = case["meshc"]["step_ms"]
+    sizes = ", ".join(f"{name} {size}" for name, size in case["sizes"].items())
+    rows = [["meshc", f"{ours:.2f}", "", "", ""]]
+    missing = []
+    for name, peer in case["peers"].items():
+        if "error" in peer:
+            missing.append(f"- {name}: not measured: {peer['error']}")
+            continue
+        ratio = peer["step_ms"] / ours
+        versions = ", ".join(f"{key} {value}" for key, value in peer["versions"].items())
+        rows.append([name, f"{peer['step_ms']:.2f}", f"{ratio:.2f}", mark(ratio >= 1), versions])
+    return "\n".join([
+        f"Four decoder blocks, {sizes}; unfused attention on all sides, one step of sgd.", "",
+        table(["", "step ms", "this / meshc", "meshc not slower", "versions"], rows), "",
+        *missing])
+
+
+def test_text(tests):
+    if "error" in tests:
+        return f"**failed**: {tests['error']}"
+    lines = [f"{tests['tests']} tests, {tests['failed']} failed, {tests['skipped']} skipped."]
+    lines += [f"- **failed**: {name}" for name in tests["failures"]]
+    lines += [f"- skipped: {name}: {reason}" for name, reason in tests["skips"].items()]
+    return "\n".join(lines)
+
+
+def render(result):
+    notice = ""
+    if result["emulated"]:
+        notice = ("\n**A dry run with the emulated driver: that it runs means something, "
+                  "its times mean nothing.**\n")
+    return f"""# meshc on {result['gpu']}, {result['date']}
+{notice}
+```
+{result['system'].strip()}
+```
+
+Copy on the device: {result['copy_bytes_per_s'] / 1e9:.0f} GB/s (read plus written), the best
+of five; rates of kernels below are parts of it.
+
+## Kernel tests
+
+{test_text(result['tests'])}
+
+## Trainings on 1, 2, 4 and 8 logical devices
+
+{training_table(result['trainings'])}
+
+## Kernels
+
+What a kernel reads and writes by its operands, f32.
+
+{kernel_table(result['kernels'], result['copy_bytes_per_s'])}
+
+## Matrix products
+
+cuBLASLt's first algorithm, which executables use, and the fastest of those it offers.
+
+{product_tables(result['products'])}
+## PyTorch and JAX
+
+{peer_text(result['peers'])}
+
+## compute-sanitizer
+
+{chr(10).join('- ' + line for line in result['sanitizer'])}
+"""
