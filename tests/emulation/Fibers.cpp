@@ -25,8 +25,18 @@
 #define MESHC_ADDRESS_SANITIZER 1
 #endif
 #endif
+#if defined(__SANITIZE_THREAD__)
+#define MESHC_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define MESHC_THREAD_SANITIZER 1
+#endif
+#endif
 #ifdef MESHC_ADDRESS_SANITIZER
 #include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef MESHC_THREAD_SANITIZER
+#include <sanitizer/tsan_interface.h>
 #endif
 
 using namespace meshc::emulation;
@@ -95,6 +105,7 @@ struct Fiber {
   char *stack = nullptr;
   const void *bottom = nullptr; ///< what AddressSanitizer is told
   size_t bytes = 0;
+  void *observed = nullptr; ///< what ThreadSanitizer calls it
 };
 
 enum class Waits : uint8_t { nothing, barrier, shuffle, ended };
@@ -117,6 +128,7 @@ public:
   void barrier(int32_t number);
   int64_t shuffle(int64_t bits, int32_t mask, int32_t number);
   [[noreturn]] void runFiber();
+  void leaveFiber();
   void finishSwitch(const Fiber *self, void *fake);
 
   bool running = false;
@@ -180,11 +192,19 @@ void Machine::finishSwitch(const Fiber *self, void *fake) {
 #endif
 }
 
+/// The thread goes on as `fiber`, in ThreadSanitizer's eyes.
+void observeSwitch(const Fiber &fiber) {
+#ifdef MESHC_THREAD_SANITIZER
+  __tsan_switch_to_fiber(fiber.observed, 0);
+#endif
+}
+
 void Machine::switchTo(Fiber *self, Fiber *to) {
   void *fake = nullptr;
 #ifdef MESHC_ADDRESS_SANITIZER
   __sanitizer_start_switch_fiber(&fake, to->bottom, to->bytes);
 #endif
+  observeSwitch(*to);
   meshcSwitchFiber(&self->top, to->top);
   finishSwitch(self, fake);
 }
@@ -196,6 +216,11 @@ void Machine::reset(Fiber &fiber) {
   for (int saved = 0; saved < 6; ++saved)
     *--top = nullptr;
   fiber.top = top;
+#ifdef MESHC_THREAD_SANITIZER
+  if (fiber.observed)
+    __tsan_destroy_fiber(fiber.observed);
+  fiber.observed = __tsan_create_fiber(0);
+#endif
 }
 
 Fiber *Machine::takeFiber() {
@@ -281,6 +306,9 @@ void Machine::runFiber() {
     advance(self, /*selfIdle=*/true);
   }
 }
+
+/// Before a jump back into the origin.
+void Machine::leaveFiber() { observeSwitch(origin); }
 
 void Machine::barrier(int32_t number) {
   Thread &thread = threads[current];
@@ -410,6 +438,7 @@ void Machine::runBlock() {
 extern "C" void receiveFault(int, siginfo_t *info, void *) {
   Machine &machine = getMachine();
   machine.faultAddress = info->si_addr;
+  machine.leaveFiber();
   siglongjmp(machine.fault, 1);
 }
 
@@ -470,6 +499,9 @@ std::string Machine::run(KernelFunction function, std::string_view name,
   std::shuffle(blocks.begin(), blocks.end(), random);
 
   prepareShared();
+#ifdef MESHC_THREAD_SANITIZER
+  origin.observed = __tsan_get_current_fiber();
+#endif
   FaultGuard guard;
   running = true;
   if (sigsetjmp(fault, 1) == 0) {
