@@ -74,6 +74,14 @@ class Cases:
         cache.rmdir()
         return name
 
+    def count_launches(self, spec, sizes, *flags):
+        """What is issued to all devices in a training step."""
+        name = self.arguments.folder / "plan.json"
+        self.run("plan", spec, sizes, "--target", "cuda", "--emit", "json", *flags, "-o", name)
+        plan = json.loads(name.read_text())
+        name.unlink()
+        return plan["devices"] * sum(plan["totals"]["launches"].values())
+
     def add(self, kind, name, **fields):
         self.cases.append({"kind": kind, "name": name, **fields})
 
@@ -84,6 +92,7 @@ class Cases:
                 layout = rule.format(model=split)
                 flags = ["--mesh", mesh, "--layout", layout]
                 self.add("training", name, mesh=mesh, layout=layout,
+                         launches=self.count_launches(spec, sizes, *flags),
                          **{target: self.compile(spec, sizes, target, *flags)
                             for target in ("cuda", "cpu")})
             self.add("products", name,

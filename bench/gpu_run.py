@@ -8,6 +8,7 @@ driver's libraries; with an emulated driver OUTPUT may not be bench/results.
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -17,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 
 import gpu_report
 from gpu_driver import Driver
@@ -26,6 +28,9 @@ BENCH = pathlib.Path(__file__).resolve().parent
 PEERS = {"PyTorch": ("torch", "torch_block.py"), "JAX": ("jax", "jax_block.py")}
 PEER_ROUNDS = 3
 
+# Of any program; the longest takes a minute or two on a GPU, compute-sanitizer ten.
+TIME_LIMIT_S = 1200
+
 # Small cases of every family for compute-sanitizer, which is slow. Names end in '-' and a
 # number; to GoogleTest '-' means "but not", so '?' stands for it.
 SANITIZED_TESTS = ("Kernels.*TailsOfOneRow*:Kernels.*GpuTypes*:Kernels.*GpuColumns*_2?*:"
@@ -33,8 +38,12 @@ SANITIZED_TESTS = ("Kernels.*TailsOfOneRow*:Kernels.*GpuTypes*:Kernels.*GpuColum
 
 
 def run(command, **options):
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True,
-                          check=False, **options)
+    command = [str(part) for part in command]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False,
+                              timeout=TIME_LIMIT_S, **options)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 124, "", f"no end after {TIME_LIMIT_S} s")
 
 
 def get_error(done):
@@ -55,6 +64,9 @@ class Bench:
 
     def get_cases(self, kind):
         return [case for case in self.cases if case["kind"] == kind]
+
+    def map_cases(self, kind, measure):
+        return [measure(case) for case in self.get_cases(kind)]
 
     def bench(self, program, *flags, steps=None):
         done = run([self.folder / program, "bench", steps or self.arguments.steps, *flags])
@@ -99,6 +111,9 @@ class Bench:
         return {**case, "devices": devices, "cpu": self.bench(case["cpu"], steps=10),
                 "graphs": self.bench(case["cuda"], *together, steps=10),
                 "no_graphs": self.bench(case["cuda"], *together, "--no-graphs", steps=10)}
+
+    def run_kernels(self, case):
+        return {**case, "profile": self.bench(case["cuda"], "--no-graphs", "--profile")}
 
     def run_products(self, case):
         options = ["--iterations", "2", "--rounds", "1"] if self.arguments.quick else []
@@ -155,22 +170,28 @@ class Bench:
                              f"{' '.join(said[-1:])}")
         return lines
 
-    def run(self, driver):
+    def run(self, driver, path):
+        """All parts; what is known so far is in the file `path` after each."""
         arguments = self.arguments
-        return {
+        result = {
             "date": datetime.date.today().isoformat(),
             "gpu": driver.name(),
             "emulated": driver.is_emulated(),
-            "system": self.get_system(),
-            "copy_bytes_per_s": driver.copy_rate(arguments.copy_bytes, arguments.copies),
-            "tests": self.run_tests(),
-            "trainings": [self.run_training(case) for case in self.get_cases("training")],
-            "kernels": [{**case, "profile": self.bench(case["cuda"], "--no-graphs", "--profile")}
-                        for case in self.get_cases("kernels")],
-            "products": [self.run_products(case) for case in self.get_cases("products")],
-            "peers": self.run_peers(self.get_cases("peers")[0]),
-            "sanitizer": self.run_sanitizer(),
         }
+        for name, measure in {
+                "system": self.get_system,
+                "copy_bytes_per_s":
+                    lambda: driver.copy_rate(arguments.copy_bytes, arguments.copies),
+                "tests": self.run_tests,
+                "trainings": lambda: self.map_cases("training", self.run_training),
+                "kernels": lambda: self.map_cases("kernels", self.run_kernels),
+                "products": lambda: self.map_cases("products", self.run_products),
+                "peers": lambda: self.map_cases("peers", self.run_peers)[0],
+                "sanitizer": self.run_sanitizer}.items():
+            result[name] = measure()
+            path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+            print(f"{name}: done", file=sys.stderr)
+        return result
 
 
 class Worker:
@@ -178,12 +199,18 @@ class Worker:
 
     def __init__(self, command):
         self.errors = tempfile.TemporaryFile("w+")
+        # Otherwise JAX takes most of the memory that there is at once.
+        environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
         self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=self.errors, text=True)
+                                        stdout=subprocess.PIPE, stderr=self.errors, text=True,
+                                        env=environment)
         self.versions = self.read()
 
     def read(self):
+        watch = threading.Timer(TIME_LIMIT_S, self.process.kill)
+        watch.start()
         line = self.process.stdout.readline()
+        watch.cancel()
         if line:
             return json.loads(line)
         self.process.wait()
@@ -192,14 +219,18 @@ class Worker:
         return {"error": f"exit code {self.process.returncode}: {' '.join(last)}"}
 
     def run(self, steps):
-        if self.process.poll() is not None:
-            return self.versions if "error" in self.versions else {"error": "it has ended"}
-        self.process.stdin.write(f"{steps}\n")
-        self.process.stdin.flush()
+        if "error" in self.versions:
+            return self.versions
+        try:
+            self.process.stdin.write(f"{steps}\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has ended, and read() says how
         return self.read()
 
     def stop(self):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait()
 
 
@@ -264,13 +295,12 @@ def main():
         sys.exit(f"there is no GPU to measure: {error}")
     if driver.is_emulated() and arguments.output.resolve() == BENCH / "results":
         sys.exit("bench/results is for real GPUs; this driver is emulated")
-    result = Bench(arguments).run(driver)
-    text = gpu_report.render(result)
-    name = "".join(c if c.isalnum() else "-" for c in result["gpu"].lower())
+    name = "".join(c if c.isalnum() else "-" for c in driver.name().lower())
     arguments.output.mkdir(parents=True, exist_ok=True)
-    path = arguments.output / f"{result['date']}-{name}.md"
+    path = arguments.output / f"{datetime.date.today().isoformat()}-{name}.md"
+    result = Bench(arguments).run(driver, path.with_suffix(".json"))
+    text = gpu_report.render(result)
     path.write_text(text, encoding="utf-8")
-    path.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(text)
     print(f"written to {path}")
     sys.exit(0 if is_sound(result) else 3)
