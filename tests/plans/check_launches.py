@@ -12,8 +12,8 @@ import compiler
 # Sample and precision: launches in a step, launches without groups.
 GOLDEN = {
     (cases.MLP, "f32"): (9, 12),
-    (cases.MLP, "bf16"): (11, 16),
-    (cases.MLP, "fp16"): (15, 19),
+    (cases.MLP, "bf16"): (10, 15),
+    (cases.MLP, "fp16"): (14, 18),
     (cases.BLOCKS, "f32"): (49, 96),
     (cases.BLOCKS, "bf16"): (50, 120),
     (cases.BLOCKS, "fp16"): (72, 137),
