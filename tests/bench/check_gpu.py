@@ -2,7 +2,7 @@
 check_gpu.py MESHC REPLAY MATMULS CASES LIBRARIES REPOSITORY.
 
 Everything that bench/gpu.sh run does on a real GPU runs but the peers, which the report
-must say are missing, as it must of compute-sanitizer; a stand-in for that runs in a
+must say are missing, as it must of compute-sanitizer; stand-ins for these run in a
 second measurement. Losses are those of the CPU mesh, all kernel tests pass, every kernel
 family is in the report, and a failed executable is a line of it and exit code 3.
 """
@@ -39,12 +39,29 @@ shift 4
 echo "========= ERROR SUMMARY: 0 errors"
 """
 
+# Has both packages, answers as PyTorch's worker does, and fails as JAX's.
+PYTHON = """#!/bin/sh
+case "$*" in
+*import*) exit 0 ;;
+*torch_block.py*) ;;
+*) echo "no memory is left" >&2; exit 1 ;;
+esac
+echo '{"torch": "0.1"}'
+while read -r steps; do
+  echo '{"step_ms_median": 0.5, "step_ms_min": 0.5, "loss": 1}'
+done
+"""
 
-def measure(folder, output, code=0, path="/usr/bin:/bin"):
+
+def write_program(path, text):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def measure(folder, output, code=0, path="/usr/bin:/bin", python="no-python"):
     environment = {**os.environ, "MESHC_CUDA_LIBRARIES": LIBRARIES,
-                   # No peers, wherever this runs.
-                   "PYTHONPATH": "", "MESHC_PEERS_PYTHON": str(folder / "no-python"),
-                   "PATH": path}
+                   "MESHC_PEERS_PYTHON": str(folder.parent / "bin" / python), "PATH": path}
     return run([sys.executable, "-B", BENCH / "gpu_run.py", folder, output, "--steps", "2",
                 "--copy-bytes", "65536", "--copies", "2", "--quick"], code, env=environment)
 
@@ -101,15 +118,19 @@ def main():
                 problems.append(f"the report does not say '{part}'")
 
         sanitizer = pathlib.Path(name) / "bin" / "compute-sanitizer"
-        sanitizer.parent.mkdir()
-        sanitizer.write_text(SANITIZER)
-        sanitizer.chmod(0o755)
+        write_program(sanitizer, SANITIZER)
+        write_program(sanitizer.parent / "python", PYTHON)
 
         # An executable that fails is told, and the rest still measured.
         broken = next(case["cuda"] for case in json.loads((folder / "cases.json").read_text())
                       if case["kind"] == "training")
         (folder / broken).write_text("#!/bin/sh\necho it is broken >&2\nexit 70\n")
-        done = measure(folder, output, code=3, path=f"{sanitizer.parent}:/usr/bin:/bin")
+        done = measure(folder, output, code=3, path=f"{sanitizer.parent}:/usr/bin:/bin",
+                       python="python")
+        for part in ("| PyTorch | 0.50 |", "torch 0.1 |",
+                     "- JAX: not measured: exit code 1: no memory is left"):
+            if part not in done.stdout:
+                problems.append(f"'{part}' is not in\n{done.stdout}")
         if "**failed**: exit code 70: it is broken" not in done.stdout:
             problems.append(f"a broken executable is not told:\n{done.stdout}")
         if done.stdout.count("exit code 0, ========= ERROR SUMMARY: 0 errors") != 4:
