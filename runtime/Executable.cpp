@@ -98,6 +98,14 @@ int64_t runtime::getGlobalElements(const exec::TensorLayoutT &layout) {
   return count;
 }
 
+std::vector<const exec::CollectiveT *>
+runtime::getMembers(const exec::CollectiveT &collective) {
+  std::vector<const exec::CollectiveT *> members = {&collective};
+  for (const auto &merged : collective.merged)
+    members.push_back(merged.get());
+  return members;
+}
+
 std::string runtime::toString(const exec::TensorLayoutT &layout) {
   std::string text = getName(layout.element);
   for (size_t i = 0; i < layout.dims.size(); ++i)

@@ -21,7 +21,7 @@
 namespace meshc::runtime {
 
 /// The version of exec.fbs that this runtime reads and codegen writes.
-inline constexpr int32_t execVersion = 3;
+inline constexpr int32_t execVersion = 4;
 
 /// Bytes of one element of a type.
 int64_t getElementBytes(exec::ElementType type);
@@ -36,6 +36,10 @@ std::vector<int64_t> getLocalShape(const exec::TensorLayoutT &layout);
 int64_t getLocalElements(const exec::TensorLayoutT &layout);
 /// Elements of the whole tensor.
 int64_t getGlobalElements(const exec::TensorLayoutT &layout);
+
+/// The members of a collective: itself, and those merged with it.
+std::vector<const exec::CollectiveT *>
+getMembers(const exec::CollectiveT &collective);
 
 /// "f32", "i64", ... as in the spec language.
 const char *getName(exec::ElementType type);

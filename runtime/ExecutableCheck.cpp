@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 using namespace meshc;
@@ -59,6 +60,12 @@ private:
   bool checkKernel(const exec::KernelT &kernel);
   bool checkMatmul(const exec::CommandT &command);
   bool checkCollective(const exec::CommandT &command);
+  /// A collective that takes one operand of `command` into another one.
+  bool checkMember(const exec::CollectiveT &collective,
+                   const exec::CommandT &command, size_t fromNumber,
+                   size_t toNumber);
+  /// The first byte of the arena that an operand covers, and the one behind it.
+  std::pair<uint64_t, uint64_t> getReach(const exec::OperandT &operand) const;
   bool checkCopy(const exec::CommandT &command);
   bool checkProgram(const exec::ProgramT &program);
   bool checkPorts(const std::vector<std::unique_ptr<exec::PortT>> &ports,
@@ -277,11 +284,11 @@ bool Checker::checkMatmul(const exec::CommandT &command) {
   return true;
 }
 
-bool Checker::checkCollective(const exec::CommandT &command) {
-  const exec::CollectiveT &collective = *command.action.AsCollective();
-  if (command.operands.size() != 2)
-    return fail(fmt::format("a collective has {} operands, expected 2",
-                            command.operands.size()));
+bool Checker::checkMember(const exec::CollectiveT &collective,
+                          const exec::CommandT &command, size_t fromNumber,
+                          size_t toNumber) {
+  const exec::OperandT &from = *command.operands[fromNumber];
+  const exec::OperandT &to = *command.operands[toNumber];
   if (!isEnumerator(collective.kind, exec::CollectiveKind::MAX))
     return fail(
         fmt::format("unknown collective kind {}", int(collective.kind)));
@@ -296,16 +303,16 @@ bool Checker::checkCollective(const exec::CommandT &command) {
     return fail("a collective changes the sizes of its tensor");
   const exec::TensorLayoutT *layouts[] = {collective.source.get(),
                                           collective.target.get()};
+  const exec::OperandT *operands[] = {&from, &to};
   for (size_t i = 0; i < 2; ++i) {
-    if (command.operands[i]->element != layouts[i]->element ||
+    if (operands[i]->element != layouts[i]->element ||
         layouts[i]->element != layouts[0]->element)
       return fail("a collective changes the element type");
-    if (command.operands[i]->shape != getLocalShape(*layouts[i]))
+    if (operands[i]->shape != getLocalShape(*layouts[i]))
       return fail(fmt::format(
-          "operand {} of a collective has not the shape of its block", i));
+          "operand {} of a collective has not the shape of its block",
+          i == 0 ? fromNumber : toNumber));
   }
-  const exec::OperandT &from = *command.operands[0];
-  const exec::OperandT &to = *command.operands[1];
   for (size_t i = 0; i < to.shape.size(); ++i)
     if (to.shape[i] > 1 && to.strides[i] == 0)
       return fail("a collective writes one element several times");
@@ -327,25 +334,69 @@ bool Checker::checkCollective(const exec::CommandT &command) {
       return fail("a collective sums booleans");
     break;
   }
-  // Devices read one another's operand 0 while they write operand 1, so the
-  // two may share memory only where every element stays where it is.
-  auto getEnd = [&](const exec::OperandT &operand) {
-    uint64_t last = 0;
-    for (size_t i = 0; i < operand.shape.size(); ++i)
-      last += uint64_t(operand.shape[i] - 1) * uint64_t(operand.strides[i]);
-    return (last + 1) * uint64_t(getElementBytes(operand.element));
-  };
-  uint64_t fromStart = data.buffers[from.buffer]->offset + from.offset;
-  uint64_t toStart = data.buffers[to.buffer]->offset + to.offset;
-  bool overlap =
-      fromStart < toStart + getEnd(to) && toStart < fromStart + getEnd(from);
+  // Devices read one another's operand while they write the result, so the two
+  // may share memory only where every element stays where it is.
+  const auto [fromBegin, fromEnd] = getReach(from);
+  const auto [toBegin, toEnd] = getReach(to);
+  const bool overlap = fromBegin < toEnd && toBegin < fromEnd;
   layout::Sharding source =
       layout::getCanonical(mesh, getSharding(*collective.source));
   layout::Sharding target =
       layout::getCanonical(mesh, getSharding(*collective.target));
-  if (overlap && (fromStart != toStart || from.strides != to.strides ||
+  if (overlap && (fromBegin != toBegin || from.strides != to.strides ||
                   source.dims != target.dims))
     return fail("a collective reads the memory it writes");
+  return true;
+}
+
+std::pair<uint64_t, uint64_t>
+Checker::getReach(const exec::OperandT &operand) const {
+  uint64_t last = 0;
+  for (size_t i = 0; i < operand.shape.size(); ++i)
+    last += uint64_t(operand.shape[i] - 1) * uint64_t(operand.strides[i]);
+  const uint64_t begin = data.buffers[operand.buffer]->offset + operand.offset;
+  return {begin,
+          begin + (last + 1) * uint64_t(getElementBytes(operand.element))};
+}
+
+bool Checker::checkCollective(const exec::CommandT &command) {
+  const exec::CollectiveT &collective = *command.action.AsCollective();
+  const std::vector<const exec::CollectiveT *> members = getMembers(collective);
+  if (command.operands.size() != 2 * members.size())
+    return fail(fmt::format("a collective has {} operands, expected {}",
+                            command.operands.size(), 2 * members.size()));
+  for (size_t i = 0; i < members.size(); ++i)
+    if (!checkMember(*members[i], command, i, members.size() + i))
+      return false;
+  auto getReduction = [](const exec::CollectiveT &member) {
+    return std::max(member.source->partial, member.target->partial);
+  };
+  auto getAxes = [](const exec::CollectiveT &member) {
+    std::vector<layout::AxisRef> axes;
+    for (const exec::AxisRef &axis : member.axes)
+      axes.push_back(getAxisRef(axis));
+    return axes;
+  };
+  for (size_t i = 1; i < members.size(); ++i) {
+    if (!members[i]->merged.empty())
+      return fail("a merged collective has merged ones of its own");
+    if (members[i]->kind != collective.kind ||
+        getAxes(*members[i]) != getAxes(collective) ||
+        command.operands[i]->element != command.operands[0]->element ||
+        getReduction(*members[i]) != getReduction(collective))
+      return fail("merged collectives differ in kind, axes, element type or "
+                  "reduction");
+  }
+  // No member touches what another one writes.
+  for (size_t i = 0; i < members.size(); ++i)
+    for (size_t other = 0; other < command.operands.size(); ++other) {
+      if (other % members.size() == i)
+        continue;
+      const auto [begin, end] = getReach(*command.operands[members.size() + i]);
+      const auto [first, last] = getReach(*command.operands[other]);
+      if (begin < last && first < end)
+        return fail("merged collectives share memory");
+    }
   return true;
 }
 

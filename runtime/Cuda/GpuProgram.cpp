@@ -109,9 +109,6 @@ GpuProgram::create(GpuSession &session, const exec::ProgramT &program) {
   const Driver &driver = session.gpu->getDriver();
   std::unique_ptr<GpuProgram> result(new GpuProgram(session, program));
   const exec::ExecutableT &data = session.executable->data;
-  auto getArenaOffset = [&](const exec::OperandT &operand) {
-    return data.buffers[size_t(operand.buffer)]->offset + operand.offset;
-  };
   for (const auto &source : program.commands) {
     Command command;
     command.source = source.get();
@@ -144,9 +141,7 @@ GpuProgram::create(GpuSession &session, const exec::ProgramT &program) {
     case exec::Action::Collective: {
       command.timeClass = TimeClass::Collective;
       Result<size_t> number = session.communicator->add(Collective::create(
-          session.executable->mesh, *source->action.AsCollective(),
-          *source->operands[0], getArenaOffset(*source->operands[0]),
-          *source->operands[1], getArenaOffset(*source->operands[1])));
+          session.executable->mesh, Collective::getMembers(data, *source)));
       if (number)
         command.collective = *number;
       else

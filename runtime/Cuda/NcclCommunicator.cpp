@@ -160,21 +160,45 @@ findReduceScatter(std::span<const Collective::Move *const> moves,
   return native;
 }
 
-std::optional<NativeCollective> cuda::findNative(const Collective &collective,
-                                                 int64_t group) {
+/// Takes `next` into `native` where its blocks lie behind those of `native` on
+/// every device: whether it could.
+static bool append(NativeCollective &native, const NativeCollective &next,
+                   uint64_t elementBytes) {
+  if (native.kind != NativeCollective::Kind::AllReduce)
+    return false;
+  const uint64_t bytes = uint64_t(native.elements) * elementBytes;
+  for (size_t i = 0; i < native.devices.size(); ++i)
+    if (next.from[i] != native.from[i] + bytes ||
+        next.to[i] != native.to[i] + bytes)
+      return false;
+  native.elements += next.elements;
+  return true;
+}
+
+std::vector<NativeCollective> cuda::findNative(const Collective &collective,
+                                               int64_t group) {
   const std::span<const int64_t> devices = collective.getDevices(group);
   if (devices.size() < 2)
-    return std::nullopt;
-  std::vector<const Collective::Move *> moves;
+    return {};
+  std::map<size_t, std::vector<const Collective::Move *>> members;
   for (const Collective::Move &move : collective.getMoves())
     if (collective.getGroup(move.targets[0].device) == group)
-      moves.push_back(&move);
+      members[move.member].push_back(&move);
   const uint64_t bytes = uint64_t(getElementBytes(collective.getElement()));
-  if (auto native = findAllReduce(moves, devices))
-    return native;
-  if (auto native = findAllGather(moves, devices, bytes))
-    return native;
-  return findReduceScatter(moves, devices, bytes);
+  std::vector<NativeCollective> found;
+  for (const auto &[member, moves] : members) {
+    auto native = findAllReduce(moves, devices);
+    if (!native)
+      native = findAllGather(moves, devices, bytes);
+    if (!native)
+      native = findReduceScatter(moves, devices, bytes);
+    if (!native || (!found.empty() && (native->kind != found[0].kind ||
+                                       native->devices != found[0].devices)))
+      return {};
+    if (found.empty() || !append(found.back(), *native, bytes))
+      found.push_back(std::move(*native));
+  }
+  return found;
 }
 
 //===----------------------------------------------------------------------===//
@@ -500,14 +524,15 @@ uint64_t NcclCommunicator::planMessages(Entry &entry, DevicePointer arena,
 }
 
 Result<size_t> NcclCommunicator::add(Collective collective) {
-  Entry entry{std::move(collective), -1, std::nullopt, nullptr, {}, {}, {}, {}};
+  Entry entry{std::move(collective), -1, {}, nullptr, {}, {}, {}, {}};
   const Collective &added = entry.collective;
   entry.group = added.getGroup(peers.getRank());
   // Splitting is a collective itself, so every process looks at every group.
   std::vector<std::vector<int64_t>> groups;
   for (int64_t group = 0; group < added.getNumGroups(); ++group)
-    if (std::optional<NativeCollective> native = findNative(added, group)) {
-      groups.push_back(native->devices);
+    if (std::vector<NativeCollective> native = findNative(added, group);
+        !native.empty()) {
+      groups.push_back(native[0].devices);
       if (group == entry.group)
         entry.native = std::move(native);
     }
@@ -517,7 +542,7 @@ Result<size_t> NcclCommunicator::add(Collective collective) {
       return comm.getError();
     entry.comm = *comm;
   }
-  if (!entry.native) {
+  if (entry.native.empty()) {
     Pending boxes;
     stagingBytes = std::max(stagingBytes, planMessages(entry, 0, 0, boxes));
   }
@@ -532,7 +557,7 @@ Status NcclCommunicator::build(MoveTable &table,
   stagingMemory = staging;
   moves = &table;
   for (Entry &entry : entries) {
-    if (entry.native || entry.group < 0)
+    if (!entry.native.empty() || entry.group < 0)
       continue;
     Pending boxes;
     planMessages(entry, arena, staging, boxes);
@@ -551,60 +576,76 @@ Status NcclCommunicator::build(MoveTable &table,
   return Status::success();
 }
 
-Status NcclCommunicator::issue(size_t number, std::span<const Stream> streams) {
-  const Entry &entry = entries[number];
-  const Stream stream = streams[0];
-  if (entry.group < 0)
-    return Status::success();
+/// Whether a call went well or is under way.
+static bool isGood(int status) {
+  return status == 0 || status == ncclInProgress;
+}
+
+Status NcclCommunicator::issueNative(const Entry &entry, Stream stream) {
   const int type = getType(entry.collective.getElement());
-  if (entry.native) {
-    const NativeCollective &native = *entry.native;
-    const size_t place =
-        size_t(std::find(native.devices.begin(), native.devices.end(),
-                         peers.getRank()) -
-               native.devices.begin());
+  const std::vector<int64_t> &devices = entry.native[0].devices;
+  const size_t place =
+      size_t(std::find(devices.begin(), devices.end(), peers.getRank()) -
+             devices.begin());
+  const char *symbol = nullptr;
+  auto call = [&](const NativeCollective &native) {
     void *from = toPointer(arena + native.from[place]);
     void *to = toPointer(arena + native.to[place]);
     const size_t elements = size_t(native.elements);
     switch (native.kind) {
     case NativeCollective::Kind::AllReduce:
-      return settle(entry.comm, nccl.allReduce.symbol,
-                    nccl.allReduce.call(from, to, elements, type,
-                                        getOperation(native.reduce), entry.comm,
-                                        stream));
+      symbol = nccl.allReduce.symbol;
+      return nccl.allReduce.call(from, to, elements, type,
+                                 getOperation(native.reduce), entry.comm,
+                                 stream);
     case NativeCollective::Kind::AllGather:
-      return settle(
-          entry.comm, nccl.allGather.symbol,
-          nccl.allGather.call(from, to, elements, type, entry.comm, stream));
+      symbol = nccl.allGather.symbol;
+      return nccl.allGather.call(from, to, elements, type, entry.comm, stream);
     case NativeCollective::Kind::ReduceScatter:
-      return settle(entry.comm, nccl.reduceScatter.symbol,
-                    nccl.reduceScatter.call(from, to, elements, type,
-                                            getOperation(native.reduce),
-                                            entry.comm, stream));
+      symbol = nccl.reduceScatter.symbol;
+      return nccl.reduceScatter.call(from, to, elements, type,
+                                     getOperation(native.reduce), entry.comm,
+                                     stream);
     }
     __builtin_unreachable();
+  };
+  if (entry.native.size() == 1) {
+    const int status = call(entry.native[0]);
+    return settle(entry.comm, symbol, status);
   }
+  MESHC_RETURN_IF_ERROR(nccl.groupStart());
+  for (const NativeCollective &native : entry.native)
+    if (const int status = call(native); !isGood(status))
+      return Nccl::describe(symbol, status);
+  return settle(entry.comm, nccl.groupEnd.symbol, nccl.groupEnd.call());
+}
+
+Status NcclCommunicator::issue(size_t number, std::span<const Stream> streams) {
+  const Entry &entry = entries[number];
+  const Stream stream = streams[0];
+  if (entry.group < 0)
+    return Status::success();
+  if (!entry.native.empty())
+    return issueNative(entry, stream);
+  const int type = getType(entry.collective.getElement());
   MESHC_RETURN_IF_ERROR(moves->launch(entry.pack, stream));
   if (!entry.sends.empty() || !entry.receives.empty()) {
     auto getAddress = [&](const Message &message) {
       return toPointer((message.isStaged ? stagingMemory : arena) +
                        message.offset);
     };
-    auto isSound = [](int status) {
-      return status == 0 || status == ncclInProgress;
-    };
     MESHC_RETURN_IF_ERROR(nccl.groupStart());
     for (const Message &message : entry.sends)
       if (const int status =
               nccl.send.call(getAddress(message), size_t(message.elements),
                              type, int(message.peer), world, stream);
-          !isSound(status))
+          !isGood(status))
         return Nccl::describe(nccl.send.symbol, status);
     for (const Message &message : entry.receives)
       if (const int status =
               nccl.recv.call(getAddress(message), size_t(message.elements),
                              type, int(message.peer), world, stream);
-          !isSound(status))
+          !isGood(status))
         return Nccl::describe(nccl.recv.symbol, status);
     MESHC_RETURN_IF_ERROR(
         settle(world, nccl.groupEnd.symbol, nccl.groupEnd.call()));

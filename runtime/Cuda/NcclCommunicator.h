@@ -23,18 +23,21 @@ struct NativeCollective {
   std::vector<uint64_t> from, to;
 };
 
-/// The collective of NCCL for a group of moves; none where blocks are not
-/// contiguous, not of one size or not in the order of any numbering.
-std::optional<NativeCollective> findNative(const Collective &collective,
-                                           int64_t group);
+/// The collectives of NCCL for a group of moves, one for each member; one for
+/// neighbouring members of an all_reduce whose blocks lie one behind the other.
+/// Empty where blocks of any member are not contiguous, not of one size or not
+/// in the order of any numbering, or members number the devices differently.
+std::vector<NativeCollective> findNative(const Collective &collective,
+                                         int64_t group);
 
 /// Collectives between processes with one device each: device r is rank r's.
 ///
 /// all_reduce, all_gather and reduce_scatter of contiguous blocks are NCCL's
-/// own, on a communicator for each way to group the devices. Everything else
-/// goes box by box: boxes are packed into staging memory where they are not
-/// contiguous, sent and received in one group of messages, and combined from
-/// there in the order of device numbers.
+/// own, on a communicator for each way to group the devices; those of one
+/// command are one group of calls, which NCCL launches together. Everything
+/// else goes box by box: boxes are packed into staging memory where they are
+/// not contiguous, sent and received in one group of messages, and combined
+/// from there in the order of device numbers.
 ///
 /// Every process issues the same collectives in the same order. Communicators
 /// do not block: while anything is under way, errors of this process and of
@@ -71,7 +74,7 @@ private:
   struct Entry {
     Collective collective;
     int64_t group = -1; ///< of this process's device
-    std::optional<NativeCollective> native;
+    std::vector<NativeCollective> native;
     NcclComm comm = nullptr;
     std::vector<Message> sends, receives;
     MoveLaunch pack, unpack;
@@ -81,6 +84,7 @@ private:
   struct Pending {
     std::vector<MoveTable::Box> pack, unpack;
   };
+  Status issueNative(const Entry &entry, Stream stream);
   /// Plans the messages of a collective, or lays them out at `arena` and
   /// `staging`. Returns the bytes of staging memory.
   uint64_t planMessages(Entry &entry, DevicePointer arena,

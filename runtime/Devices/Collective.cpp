@@ -39,108 +39,148 @@ static int64_t findRoot(std::vector<int64_t> &parents, int64_t device) {
   return device;
 }
 
+int64_t Collective::getBytesPerElement(const Move &move) const {
+  return getElementBytes(element) *
+         int64_t(move.sources.size() + move.targets.size());
+}
+
+void Collective::addToPieces(const Strip &strip,
+                             std::vector<Piece> &pieces) const {
+  const int64_t bytes = (strip.rowEnd - strip.rowBegin) *
+                        (strip.end - strip.begin) *
+                        getBytesPerElement(moves[strip.move]);
+  if (pieces.empty() || pieces.back().bytes + bytes > pieceBytes)
+    pieces.emplace_back();
+  pieces.back().strips.push_back(strip);
+  pieces.back().bytes += bytes;
+}
+
 void Collective::cutIntoPieces(size_t number,
                                std::vector<Piece> &pieces) const {
   const Move &move = moves[number];
   int64_t rows = 1;
   for (const MoveDim &dim : move.outer)
     rows *= dim.size;
-  const int64_t bytesPerElement =
-      getElementBytes(element) *
-      int64_t(move.sources.size() + move.targets.size());
   // A whole number of cache lines and of tiles.
   constexpr int64_t grain = 1024;
   const int64_t elements =
-      std::max(grain, pieceBytes / bytesPerElement / grain * grain);
+      std::max(grain, pieceBytes / getBytesPerElement(move) / grain * grain);
   if (move.inner.size > elements) {
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t begin = 0; begin < move.inner.size; begin += elements)
-        pieces.push_back({number, row, row + 1, begin,
-                          std::min(begin + elements, move.inner.size)});
+        addToPieces({number, row, row + 1, begin,
+                     std::min(begin + elements, move.inner.size)},
+                    pieces);
     return;
   }
   const int64_t rowsPerPiece = std::max<int64_t>(1, elements / move.inner.size);
   for (int64_t row = 0; row < rows; row += rowsPerPiece)
-    pieces.push_back(
-        {number, row, std::min(row + rowsPerPiece, rows), 0, move.inner.size});
+    addToPieces(
+        {number, row, std::min(row + rowsPerPiece, rows), 0, move.inner.size},
+        pieces);
+}
+
+std::vector<Collective::Member>
+Collective::getMembers(const exec::ExecutableT &data,
+                       const exec::CommandT &command) {
+  const std::vector<const exec::CollectiveT *> collectives =
+      runtime::getMembers(*command.action.AsCollective());
+  auto getOffset = [&](const exec::OperandT &operand) {
+    return data.buffers[size_t(operand.buffer)]->offset + operand.offset;
+  };
+  std::vector<Member> members;
+  for (size_t i = 0; i < collectives.size(); ++i) {
+    const exec::OperandT &from = *command.operands[i];
+    const exec::OperandT &to = *command.operands[collectives.size() + i];
+    members.push_back(
+        {collectives[i], &from, getOffset(from), &to, getOffset(to)});
+  }
+  return members;
 }
 
 Collective Collective::create(const layout::Mesh &mesh,
-                              const exec::CollectiveT &collective,
-                              const exec::OperandT &from, uint64_t fromOffset,
-                              const exec::OperandT &to, uint64_t toOffset) {
+                              std::span<const Member> members) {
   uint64_t stagingBytes = 0;
-  return create(mesh, collective, from, fromOffset, to, toOffset,
-                {mesh.getNumDevices(), 1, 0}, stagingBytes);
+  return create(mesh, members, {mesh.getNumDevices(), 1, 0}, stagingBytes);
+}
+
+/// A transfer between blocks as a move between memories. It has no targets
+/// where everything is in its place already.
+static Collective::Move getMove(const layout::Transfer &transfer,
+                                const Collective::Member &member) {
+  const exec::OperandT &from = *member.from;
+  const exec::OperandT &to = *member.to;
+  const int64_t bytes = getElementBytes(from.element);
+  Collective::Move move;
+  move.reduce = getReduceKind(transfer.reduce);
+  auto getEnd = [&](const layout::TransferEnd &block, uint64_t base,
+                    std::span<const int64_t> strides) {
+    uint64_t elements = 0;
+    for (size_t i = 0; i < strides.size(); ++i)
+      elements += uint64_t(block.offset[i] * strides[i]);
+    return Collective::End{block.device, base + elements * uint64_t(bytes)};
+  };
+  for (const layout::TransferEnd &block : transfer.sources)
+    move.sources.push_back(getEnd(block, member.fromOffset, from.strides));
+  for (const layout::TransferEnd &block : transfer.targets) {
+    Collective::End end = getEnd(block, member.toOffset, to.strides);
+    // In place, the data of a single source is there already.
+    const bool inPlace =
+        move.sources.size() == 1 && move.sources[0].device == end.device &&
+        move.sources[0].offset == end.offset && from.strides == to.strides;
+    if (!inPlace)
+      move.targets.push_back(end);
+  }
+
+  std::vector<Collective::MoveDim> dims;
+  for (size_t i = 0; i < transfer.shape.size(); ++i) {
+    Collective::MoveDim dim{transfer.shape[i], from.strides[i], to.strides[i]};
+    if (dim.size == 1)
+      continue;
+    // Dimensions that are contiguous in both operands are one.
+    if (!dims.empty() && dims.back().fromStride == dim.size * dim.fromStride &&
+        dims.back().toStride == dim.size * dim.toStride)
+      dims.back() = {dims.back().size * dim.size, dim.fromStride, dim.toStride};
+    else
+      dims.push_back(dim);
+  }
+  move.inner = dims.empty() ? Collective::MoveDim{1, 1, 1} : dims.back();
+  if (!dims.empty())
+    dims.pop_back();
+  move.outer = std::move(dims);
+  return move;
 }
 
 Collective Collective::create(const layout::Mesh &mesh,
-                              const exec::CollectiveT &collective,
-                              const exec::OperandT &from, uint64_t fromOffset,
-                              const exec::OperandT &to, uint64_t toOffset,
+                              std::span<const Member> members,
                               const Division &division,
                               uint64_t &stagingBytes) {
   Collective result;
   std::vector<Move> wholeMoves;
-  result.element = from.element;
-  const int64_t bytes = getElementBytes(from.element);
+  result.element = members[0].from->element;
   const int64_t devices = mesh.getNumDevices();
   std::vector<int64_t> parents(devices);
   std::iota(parents.begin(), parents.end(), 0);
   std::vector<bool> involved(devices, false);
 
-  for (const layout::Transfer &transfer : layout::getTransfers(
-           mesh, getSizes(*collective.source), getSharding(*collective.source),
-           getSharding(*collective.target))) {
-    Move move;
-    move.reduce = getReduceKind(transfer.reduce);
-    auto getEnd = [&](const layout::TransferEnd &block, uint64_t base,
-                      std::span<const int64_t> strides) {
-      uint64_t elements = 0;
-      for (size_t i = 0; i < strides.size(); ++i)
-        elements += uint64_t(block.offset[i] * strides[i]);
-      return End{block.device, base + elements * uint64_t(bytes)};
-    };
-    for (const layout::TransferEnd &block : transfer.sources)
-      move.sources.push_back(getEnd(block, fromOffset, from.strides));
-    for (const layout::TransferEnd &block : transfer.targets) {
-      End end = getEnd(block, toOffset, to.strides);
-      // In place, the data of a single source is there already.
-      const bool inPlace =
-          move.sources.size() == 1 && move.sources[0].device == end.device &&
-          move.sources[0].offset == end.offset && from.strides == to.strides;
-      if (!inPlace)
-        move.targets.push_back(end);
-    }
-    if (move.targets.empty())
-      continue;
-
-    std::vector<MoveDim> dims;
-    for (size_t i = 0; i < transfer.shape.size(); ++i) {
-      MoveDim dim{transfer.shape[i], from.strides[i], to.strides[i]};
-      if (dim.size == 1)
+  for (size_t number = 0; number < members.size(); ++number) {
+    const exec::CollectiveT &collective = *members[number].collective;
+    for (const layout::Transfer &transfer :
+         layout::getTransfers(mesh, getSizes(*collective.source),
+                              getSharding(*collective.source),
+                              getSharding(*collective.target))) {
+      Move move = getMove(transfer, members[number]);
+      if (move.targets.empty())
         continue;
-      // Dimensions that are contiguous in both operands are one.
-      if (!dims.empty() &&
-          dims.back().fromStride == dim.size * dim.fromStride &&
-          dims.back().toStride == dim.size * dim.toStride)
-        dims.back() = {dims.back().size * dim.size, dim.fromStride,
-                       dim.toStride};
-      else
-        dims.push_back(dim);
+      move.member = number;
+      const int64_t root = findRoot(parents, move.targets[0].device);
+      for (const std::vector<End> *ends : {&move.sources, &move.targets})
+        for (const End &end : *ends) {
+          involved[end.device] = true;
+          parents[findRoot(parents, end.device)] = root;
+        }
+      wholeMoves.push_back(std::move(move));
     }
-    move.inner = dims.empty() ? MoveDim{1, 1, 1} : dims.back();
-    if (!dims.empty())
-      dims.pop_back();
-    move.outer = std::move(dims);
-
-    const int64_t root = findRoot(parents, move.targets[0].device);
-    for (const std::vector<End> *ends : {&move.sources, &move.targets})
-      for (const End &end : *ends) {
-        involved[end.device] = true;
-        parents[findRoot(parents, end.device)] = root;
-      }
-    wholeMoves.push_back(std::move(move));
   }
 
   result.groupOf.assign(devices, -1);
@@ -163,10 +203,10 @@ Collective Collective::create(const layout::Mesh &mesh,
   return result;
 }
 
-void Collective::runPiece(const Piece &piece,
+void Collective::runStrip(const Strip &strip,
                           std::span<std::byte *const> arenas,
                           std::byte *staging) const {
-  const Move &move = moves[piece.move];
+  const Move &move = moves[strip.move];
   const int64_t bytes = getElementBytes(element);
   const MoveDim &inner = move.inner;
   const bool contiguous = inner.fromStride == 1 && inner.toStride == 1;
@@ -189,9 +229,9 @@ void Collective::runPiece(const Piece &piece,
     targets = manyTargets;
   }
 
-  for (int64_t row = piece.rowBegin; row < piece.rowEnd; ++row) {
-    int64_t from = piece.begin * inner.fromStride;
-    int64_t to = piece.begin * inner.toStride;
+  for (int64_t row = strip.rowBegin; row < strip.rowEnd; ++row) {
+    int64_t from = strip.begin * inner.fromStride;
+    int64_t to = strip.begin * inner.toStride;
     int64_t rest = row;
     for (size_t i = move.outer.size(); i-- > 0;) {
       const MoveDim &dim = move.outer[i];
@@ -199,7 +239,7 @@ void Collective::runPiece(const Piece &piece,
       to += rest % dim.size * dim.toStride;
       rest /= dim.size;
     }
-    const int64_t packed = row * inner.size + piece.begin;
+    const int64_t packed = row * inner.size + strip.begin;
     auto getPlace = [&](const End &end, int64_t element) {
       return (end.isStaged ? staging : arenas[end.device]) + end.offset +
              (end.isStaged ? packed : element) * bytes;
@@ -208,7 +248,7 @@ void Collective::runPiece(const Piece &piece,
       sources[i] = getPlace(move.sources[i], from);
     for (size_t i = 0; i < targets.size(); ++i)
       targets[i] = getPlace(move.targets[i], to);
-    const int64_t count = piece.end - piece.begin;
+    const int64_t count = strip.end - strip.begin;
     if (contiguous) {
       reduceRow(element, move.reduce, sources, targets, count);
       continue;

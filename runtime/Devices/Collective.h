@@ -16,6 +16,9 @@
 /// pieces that different threads may run in any order: no element is read in
 /// one piece and written in another.
 ///
+/// A command may hold several collectives that travel together, its members:
+/// their moves are those of one collective.
+///
 /// Where the devices are divided over several processes, each of them has the
 /// moves into its own devices. What these read from a device of another process
 /// comes in a message that holds the boxes one after the other; it is received
@@ -69,7 +72,21 @@ public:
     std::vector<MoveDim> outer;
     MoveDim inner;
     exec::ReduceKind reduce;
+    size_t member = 0; ///< whose move it is
   };
+
+  /// One collective of a command: its operands, and their places in the arena
+  /// (bytes).
+  struct Member {
+    const exec::CollectiveT *collective;
+    const exec::OperandT *from;
+    uint64_t fromOffset;
+    const exec::OperandT *to;
+    uint64_t toOffset;
+  };
+  /// The members of a command of `data`.
+  static std::vector<Member> getMembers(const exec::ExecutableT &data,
+                                        const exec::CommandT &command);
 
   /// What a group sends to another process, or gets from it.
   struct Message {
@@ -84,18 +101,12 @@ public:
   enum class Stage : uint8_t { Pack, Combine, Spread };
   static constexpr size_t numStages = 3;
 
-  /// `from` and `to` are the command's operands, `fromOffset` and `toOffset`
-  /// their places in the arena (bytes).
   static Collective create(const layout::Mesh &mesh,
-                           const exec::CollectiveT &collective,
-                           const exec::OperandT &from, uint64_t fromOffset,
-                           const exec::OperandT &to, uint64_t toOffset);
+                           std::span<const Member> members);
   /// The part of one process; what it stages lies in staging memory from byte
   /// `stagingBytes` on, to which its size is added.
   static Collective create(const layout::Mesh &mesh,
-                           const exec::CollectiveT &collective,
-                           const exec::OperandT &from, uint64_t fromOffset,
-                           const exec::OperandT &to, uint64_t toOffset,
+                           std::span<const Member> members,
                            const Division &division, uint64_t &stagingBytes);
 
   /// Groups have the same numbers in all processes.
@@ -126,15 +137,21 @@ public:
   /// Runs one piece; `arenas` has the memory of every device of this process.
   void run(int64_t group, Stage stage, int64_t piece,
            std::span<std::byte *const> arenas, std::byte *staging) const {
-    runPiece(getPart(group, stage).pieces[piece], arenas, staging);
+    for (const Strip &strip : getPart(group, stage).pieces[piece].strips)
+      runStrip(strip, arenas, staging);
   }
 
 private:
   /// Rows [rowBegin, rowEnd) of a move, elements [begin, end) of each.
-  struct Piece {
+  struct Strip {
     size_t move;
     int64_t rowBegin, rowEnd;
     int64_t begin, end;
+  };
+  /// What one thread does at a time: a large strip, or several small ones.
+  struct Piece {
+    std::vector<Strip> strips;
+    int64_t bytes = 0; ///< read and written
   };
   struct StagePart {
     std::vector<Message> incoming;
@@ -164,7 +181,10 @@ private:
   /// Gives the messages of all groups their place in staging memory.
   void placeMessages(uint64_t &stagingBytes);
   void cutIntoPieces(size_t move, std::vector<Piece> &pieces) const;
-  void runPiece(const Piece &piece, std::span<std::byte *const> arenas,
+  void addToPieces(const Strip &strip, std::vector<Piece> &pieces) const;
+  /// Bytes read and written for one element of a move.
+  int64_t getBytesPerElement(const Move &move) const;
+  void runStrip(const Strip &strip, std::span<std::byte *const> arenas,
                 std::byte *staging) const;
 
   exec::ElementType element = exec::ElementType::f32;

@@ -229,7 +229,8 @@ void Collective::placeMessages(uint64_t &stagingBytes) {
         }
       std::set<size_t> inStage;
       for (const Piece &piece : stage.pieces)
-        inStage.insert(piece.move);
+        for (const Strip &strip : piece.strips)
+          inStage.insert(strip.move);
       for (size_t move : inStage) {
         place(moves[move].sources, stage.incoming);
         place(moves[move].targets, stage.outgoing);

@@ -154,9 +154,7 @@ Result<CommandList> runtime::prepareProgram(
     case exec::Action::Collective:
       prepared.timeClass = TimeClass::Collective;
       prepared.collective = Collective::create(
-          executable.mesh, *command->action.AsCollective(),
-          *command->operands[0], getArenaOffset(*command->operands[0]),
-          *command->operands[1], getArenaOffset(*command->operands[1]),
+          executable.mesh, Collective::getMembers(executable.data, *command),
           division, list.stagingBytes);
       prepared.firstGroup = list.groups.size();
       for (int64_t i = 0; i < prepared.collective->getNumGroups(); ++i)

@@ -186,6 +186,7 @@ TEST(NcclFaultTest, collectives_in_another_order_are_reported) {
   RandomOptions options;
   options.axes = {{"x", 2}};
   options.isEven = true;
+  options.hasTransfers = false;
   options.commands = 30;
   const Executable executable = makeRandomProgram(8, options);
   RankRequest request;

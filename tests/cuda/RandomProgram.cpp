@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -62,36 +63,43 @@ private:
     return builder.view(buffer, f32, {mixElements});
   }
   /// Sets queue and waits of a command that reads and writes these.
-  void finish(exec::CommandT &command, std::set<int> reads, int write);
+  void finish(exec::CommandT &command, std::set<int> reads,
+              std::set<int> writes);
   void addMix(int a, int b, int to);
   void addKernel();
   void addCopy();
   void addProduct();
   void addCollective();
+  void addTransfer();
   layout::Sharding drawSharding(layout::ReduceKind kind);
 
   const RandomOptions &options;
   std::mt19937_64 random;
   ProgramBuilder builder;
   std::vector<std::set<int>> reads;
-  std::vector<int> writes;
+  std::vector<std::set<int>> writes;
 };
 
+bool overlap(const std::set<int> &x, const std::set<int> &y) {
+  return std::any_of(x.begin(), x.end(),
+                     [&](int buffer) { return y.count(buffer) > 0; });
+}
+
 void Generator::finish(exec::CommandT &command, std::set<int> commandReads,
-                       int write) {
+                       std::set<int> commandWrites) {
   command.queue = exec::Queue(draw(2));
   for (size_t j = 0; j < writes.size(); ++j)
-    if (commandReads.count(writes[j]) || writes[j] == write ||
-        reads[j].count(write))
+    if (overlap(commandReads, writes[j]) || overlap(commandWrites, writes[j]) ||
+        overlap(commandWrites, reads[j]))
       command.waits.push_back(int(j));
   reads.push_back(std::move(commandReads));
-  writes.push_back(write);
+  writes.push_back(std::move(commandWrites));
 }
 
 void Generator::addMix(int a, int b, int to) {
   exec::CommandT &command = builder.addKernel(
       "mix", mixElements, list(view(a), view(b), view(to)), 1);
-  finish(command, {a, b}, to);
+  finish(command, {a, b}, {to});
 }
 
 void Generator::addKernel() {
@@ -101,7 +109,7 @@ void Generator::addKernel() {
   const int to = drawBuffer({a});
   exec::CommandT &command =
       builder.addKernel("reverse", 832, list(view(a), view(to)), 1);
-  finish(command, {a}, to);
+  finish(command, {a}, {to});
 }
 
 void Generator::addCopy() {
@@ -126,7 +134,7 @@ void Generator::addCopy() {
       builder.addCopy(builder.view(from, f32, form.shape, form.from),
                       builder.view(to, f32, form.shape, form.to,
                                    form.shape.size() < 3 ? 0 : offset));
-  finish(command, {from}, to);
+  finish(command, {from}, {to});
 }
 
 void Generator::addProduct() {
@@ -186,7 +194,7 @@ void Generator::addProduct() {
     read.insert(c);
   }
   operands.push_back(view(c));
-  finish(builder.addMatmul(matmul, std::move(operands)), read, c);
+  finish(builder.addMatmul(matmul, std::move(operands)), read, {c});
 }
 
 layout::Sharding Generator::drawSharding(layout::ReduceKind kind) {
@@ -226,7 +234,63 @@ void Generator::addCollective() {
   exec::CommandT &command = builder.addCollective(
       exec::CollectiveKind::exchange, makeLayout(f32, sizes, source), from,
       makeLayout(f32, sizes, target), to);
-  finish(command, {from}, to);
+  finish(command, {from}, {to});
+}
+
+/// Two or three collectives over the same axes, of one kind.
+void Generator::addTransfer() {
+  std::vector<layout::AxisRef> axes;
+  layout::Sharding others;
+  others.dims.resize(3);
+  for (size_t axis = 0; axis < options.axes.size(); ++axis) {
+    const layout::AxisRef ref{int32_t(axis), 1, options.axes[axis].second};
+    if (axis == 0 || draw(2))
+      axes.push_back(ref);
+    else if (const int64_t place = draw(4); place < 3)
+      others.dims[size_t(place)].push_back(ref);
+  }
+  const int64_t kind = draw(3); // all_reduce, reduce_scatter, all_gather
+  std::set<int> read, written;
+  exec::CommandT *command = nullptr;
+  std::vector<int> sources;
+  const int64_t members = 2 + draw(2);
+  while (int64_t(sources.size()) < members)
+    sources.push_back(drawBuffer({sources.begin(), sources.end()}));
+  for (int from : sources)
+    addMix(from, from, from);
+  read.insert(sources.begin(), sources.end());
+  for (int from : sources) {
+    const std::vector<int64_t> sizes =
+        options.isEven ? std::vector<int64_t>{12, 12, 4}
+                       : std::vector<int64_t>{2 + draw(7), 15, 1 + draw(7)};
+    layout::Sharding source = others, target = others;
+    const size_t place = size_t(draw(3));
+    if (kind < 2) {
+      source.partialAxes = axes;
+      source.partialKind = layout::ReduceKind::Sum;
+    }
+    if (kind == 1)
+      target.dims[place].insert(target.dims[place].end(), axes.begin(),
+                                axes.end());
+    if (kind == 2)
+      source.dims[place].insert(source.dims[place].end(), axes.begin(),
+                                axes.end());
+    int to = from;
+    if (kind > 0 || draw(2)) {
+      std::set<int> taken = read;
+      taken.insert(written.begin(), written.end());
+      to = drawBuffer(taken);
+    }
+    written.insert(to);
+    const exec::TensorLayoutT before = makeLayout(f32, sizes, source);
+    const exec::TensorLayoutT after = makeLayout(f32, sizes, target);
+    if (command)
+      builder.addMember(*command, before, from, after, to);
+    else
+      command = &builder.addCollective(exec::CollectiveKind::exchange, before,
+                                       from, after, to);
+  }
+  finish(*command, read, written);
 }
 
 Executable Generator::generate() {
@@ -242,7 +306,7 @@ Executable Generator::generate() {
     else if (choice == 5 && options.hasProducts)
       addProduct();
     else if (choice > 5 && options.hasCollectives)
-      addCollective();
+      options.hasTransfers &&draw(3) == 0 ? addTransfer() : addCollective();
   }
   addHostImage(builder.get());
   return builder.finish();

@@ -16,6 +16,7 @@ struct RandomOptions {
   std::vector<std::pair<std::string, int64_t>> axes = {{"x", 2}};
   int64_t commands = 24;
   bool hasCollectives = true;
+  bool hasTransfers = true; ///< of several collectives
   bool hasProducts = true;
   /// Blocks of collectives divide evenly: no padding.
   bool isEven = false;

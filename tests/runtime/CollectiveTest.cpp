@@ -334,6 +334,90 @@ INSTANTIATE_TEST_SUITE_P(
       return info.param.name;
     });
 
+/// Collectives of tensors of several sizes and splits over one axis: all in one
+/// transfer, or each alone.
+Executable makeMembers(const std::vector<std::pair<std::string, int64_t>> &mesh,
+                       exec::CollectiveKind kind, unsigned seed,
+                       bool areTogether) {
+  std::mt19937 random(seed);
+  ProgramBuilder builder(mesh);
+  const int32_t axis = int32_t(random() % mesh.size());
+  builder.beginProgram("p");
+  exec::CommandT *command = nullptr;
+  const std::vector<int64_t> tensors[] = {{5, 7}, {3}, {2, 3}, {16}, {70, 50}};
+  for (const std::vector<int64_t> &sizes : tensors) {
+    std::vector<Dim> dims, targetDims;
+    for (size_t i = 0; i < sizes.size(); ++i)
+      dims.push_back({std::string(1, char('a' + i)), sizes[i]});
+    // The other axes split a dimension each, or nothing.
+    for (int32_t other = 0; other < int32_t(mesh.size()); ++other)
+      if (size_t place = random() % (dims.size() + 1);
+          other != axis && place < dims.size())
+        dims[place].axes.push_back(builder.axis(other));
+    targetDims = dims;
+    const size_t place = random() % dims.size();
+    auto partial = exec::ReduceKind::sum;
+    std::vector<exec::AxisRef> partialAxes = {builder.axis(axis)};
+    if (kind == exec::CollectiveKind::reduce_scatter)
+      targetDims[place].axes.push_back(builder.axis(axis));
+    if (kind == exec::CollectiveKind::all_gather) {
+      dims[place].axes.push_back(builder.axis(axis));
+      partial = exec::ReduceKind::none;
+      partialAxes.clear();
+    }
+    const exec::TensorLayoutT source =
+        makeLayout(exec::ElementType::f32, dims, partial, partialAxes);
+    const exec::TensorLayoutT target =
+        makeLayout(exec::ElementType::f32, targetDims);
+    const int from = builder.addBuffer("from", source);
+    const bool isInPlace =
+        kind == exec::CollectiveKind::all_reduce && random() % 2;
+    const int to = isInPlace ? from : builder.addBuffer("to", target);
+    if (areTogether && command)
+      builder.addMember(*command, source, from, target, to);
+    else
+      command = &builder.addCollective(kind, source, from, target, to);
+  }
+  return builder.finish();
+}
+
+TEST(CollectiveMembersTest, get_the_bits_that_each_gets_alone) {
+  using Mesh = std::vector<std::pair<std::string, int64_t>>;
+  for (const Mesh &mesh : {Mesh{{"x", 4}}, Mesh{{"x", 2}, {"y", 2}},
+                           Mesh{{"x", 2}, {"y", 3}}, Mesh{{"x", 5}}})
+    for (exec::CollectiveKind kind : {exec::CollectiveKind::all_reduce,
+                                      exec::CollectiveKind::reduce_scatter,
+                                      exec::CollectiveKind::all_gather})
+      for (unsigned seed = 0; seed < 8; ++seed) {
+        const Executable alone = makeMembers(mesh, kind, seed, false);
+        const Executable together = makeMembers(mesh, kind, seed, true);
+        ASSERT_EQ(alone.data.programs[0]->commands.size(), 5u);
+        ASSERT_EQ(together.data.programs[0]->commands.size(), 1u);
+        Result<std::unique_ptr<Executor>> sets[] = {
+            Executor::create(alone, {}, 1), Executor::create(together, {}, 2)};
+        for (auto &set : sets) {
+          ASSERT_TRUE(set);
+          std::mt19937 random(seed);
+          for (std::byte *arena : (*set)->getArenas())
+            for (uint64_t i = 0; i + 4 <= alone.data.arena_bytes; i += 4) {
+              // Sums depend on the order of the terms.
+              const float value =
+                  std::ldexp(float(random()), int(random() % 40) - 50);
+              std::memcpy(arena + i, &value, 4);
+            }
+          const Executable &executable = (*set)->getExecutable();
+          ASSERT_TRUE((*set)->run(*executable.data.programs[0]));
+        }
+        for (size_t device = 0; device < (*sets[0])->getArenas().size();
+             ++device)
+          ASSERT_EQ(std::memcmp((*sets[0])->getArenas()[device],
+                                (*sets[1])->getArenas()[device],
+                                alone.data.arena_bytes),
+                    0)
+              << "seed " << seed << ", device " << device;
+      }
+}
+
 TEST(CollectiveOrderTest, sums_in_rank_order) {
   // In f32, ((1e8 + 1) - 1e8) + 1 is 1 and any other association of the four
   // terms differs from it or depends on the order.

@@ -137,6 +137,19 @@ exec::CollectiveT &getCollective(exec::ExecutableT &data) {
   return *getStepCommand(data, 5).action.AsCollective();
 }
 
+/// Merges the collective with itself.
+void addMember(exec::ExecutableT &data) {
+  exec::CommandT &command = getStepCommand(data, 5);
+  getCollective(data).merged.push_back(
+      std::make_unique<exec::CollectiveT>(getCollective(data)));
+  command.operands.insert(
+      command.operands.begin() + 1,
+      std::make_unique<exec::OperandT>(*command.operands[0]));
+  command.operands.push_back(
+      std::make_unique<exec::OperandT>(*command.operands.back()));
+  ++command.results;
+}
+
 const std::vector<Defect> defects = {
     {"it has no mesh", [](auto &data) { data.mesh.reset(); }},
     {"mesh axis 'data' has size 0",
@@ -308,6 +321,40 @@ const std::vector<Defect> defects = {
      }},
     {"a collective has 1 operands",
      [](auto &data) { getStepCommand(data, 5).operands.pop_back(); }},
+    {"a collective has 2 operands, expected 4",
+     [](auto &data) {
+       getCollective(data).merged.push_back(
+           std::make_unique<exec::CollectiveT>(getCollective(data)));
+     }},
+    {"a merged collective has merged ones of its own",
+     [](auto &data) {
+       addMember(data);
+       exec::CollectiveT &member = *getCollective(data).merged[0];
+       member.merged.push_back(
+           std::make_unique<exec::CollectiveT>(getCollective(data)));
+     }},
+    {"merged collectives differ in kind, axes, element type or reduction",
+     [](auto &data) {
+       addMember(data);
+       getCollective(data).merged[0]->kind = exec::CollectiveKind::exchange;
+     }},
+    {"merged collectives differ in kind, axes, element type or reduction",
+     [](auto &data) {
+       addMember(data);
+       getCollective(data).merged[0]->axes = {{0, 1, 2}};
+     }},
+    {"merged collectives differ in kind, axes, element type or reduction",
+     [](auto &data) {
+       addMember(data);
+       getCollective(data).merged[0]->source->partial = exec::ReduceKind::max;
+     }},
+    {"merged collectives share memory", [](auto &data) { addMember(data); }},
+    {"operand 1 of a collective has not the shape of its block",
+     [](auto &data) {
+       addMember(data);
+       getStepCommand(data, 5).operands[1]->shape = {2};
+       getStepCommand(data, 5).operands[1]->strides = {1};
+     }},
     {"unknown collective kind 77",
      [](auto &data) { getCollective(data).kind = exec::CollectiveKind(77); }},
     {"operand 0 names tensor 3 of 0",

@@ -119,8 +119,9 @@ struct Example {
     for (int64_t rank = 0; rank < ranks; ++rank) {
       const Division division{devices, ranks, rank};
       uint64_t stagingBytes = 0;
-      parts.push_back(Collective::create(mesh, command, from, 0, to, toOffset,
-                                         division, stagingBytes));
+      const Collective::Member member{&command, &from, 0, &to, toOffset};
+      parts.push_back(
+          Collective::create(mesh, {&member, 1}, division, stagingBytes));
       staging.emplace_back(stagingBytes, std::byte(0xff));
       arenas.emplace_back(devices, nullptr);
       for (int64_t device = 0; device < devices; ++device)
@@ -250,37 +251,69 @@ void mix(void *const *operands, const int64_t *coordinates, int64_t begin,
 
 const meshcKernelEntry kernels[] = {{"mix", mix}};
 
-/// Programs of kernels and collectives between random shardings.
+/// Programs of kernels and collectives between random shardings; every second
+/// collective takes a smaller tensor along.
 Executable
 makeRandomProgram(const std::vector<std::pair<std::string, int64_t>> &mesh,
                   int64_t rows, int64_t columns, unsigned seed) {
   ProgramBuilder builder(mesh);
   std::vector<exec::TensorLayoutT> shardings =
       listShardings({builder.axis(0), builder.axis(1)}, rows, columns);
+  std::vector<exec::TensorLayoutT> smallShardings =
+      listShardings({builder.axis(0), builder.axis(1)}, 3, 7);
   std::mt19937 random(seed);
   // Half-open: the value in buffer i has the sharding that follows it.
-  std::vector<int> buffers;
-  for (int i = 0; i < 3; ++i)
+  std::vector<int> buffers, smallBuffers;
+  for (int i = 0; i < 3; ++i) {
     buffers.push_back(
         builder.addBuffer("b" + std::to_string(i), rows * columns * 4));
+    smallBuffers.push_back(
+        builder.addBuffer("s" + std::to_string(i), 3 * 7 * 4));
+  }
   for (const char *name : {"first", "second"}) {
     builder.beginProgram(name);
-    const exec::TensorLayoutT *held = &shardings[0];
-    int from = 0;
-    builder.addInput("in", *held, buffers[from]);
-    for (int i = 0; i < 12; ++i) {
-      const int64_t elements = getLocalElements(*held);
+    size_t held = 0;
+    int from = 0, smallFrom = 0;
+    size_t smallHeld = 0;
+    builder.addInput("in", shardings[held], buffers[from]);
+    auto mixAll = [&](int buffer, const exec::TensorLayoutT &layout) {
+      const int64_t elements = getLocalElements(layout);
       builder.addKernel("mix", elements,
-                        list(builder.view(buffers[from], f32, {elements})), 1,
+                        list(builder.view(buffer, f32, {elements})), 1,
                         int64_t(1) << 20);
-      const exec::TensorLayoutT *next = &shardings[random() % shardings.size()];
+    };
+    for (int i = 0; i < 12; ++i) {
+      mixAll(buffers[from], shardings[held]);
+      const size_t next = random() % shardings.size();
       const int to = int(from + 1 + random() % 2) % 3;
-      builder.addCollective(exec::CollectiveKind::exchange, *held,
-                            buffers[from], *next, buffers[to]);
+      exec::CommandT &command =
+          builder.addCollective(exec::CollectiveKind::exchange, shardings[held],
+                                buffers[from], shardings[next], buffers[to]);
+      // Members agree on what they reduce by.
+      const bool reduces = shardings[held].partial != exec::ReduceKind::none ||
+                           shardings[next].partial != exec::ReduceKind::none;
+      const size_t smallNext = reduces ? next : held;
+      const bool fits =
+          (smallShardings[smallHeld].partial != exec::ReduceKind::none ||
+           smallShardings[smallNext].partial != exec::ReduceKind::none) ==
+          reduces;
+      if (i % 2 == 1 && fits) {
+        const int smallTo = (smallFrom + 1) % 3;
+        mixAll(smallBuffers[smallFrom], smallShardings[smallHeld]);
+        std::swap(builder.get().programs.back()->commands.back(),
+                  builder.get().programs.back()->commands.end()[-2]);
+        builder.addMember(command, smallShardings[smallHeld],
+                          smallBuffers[smallFrom], smallShardings[smallNext],
+                          smallBuffers[smallTo]);
+        smallHeld = smallNext;
+        smallFrom = smallTo;
+      }
       held = next;
       from = to;
     }
-    builder.addOutput("out", *held, buffers[from]);
+    builder.addOutput("out", shardings[held], buffers[from]);
+    builder.addOutput("small", smallShardings[smallHeld],
+                      smallBuffers[smallFrom]);
   }
   return builder.finish();
 }
@@ -299,11 +332,12 @@ std::string runPrograms(const Executable &executable, Executor &executor) {
       EXPECT_TRUE(scatter(executor, *in.layout, in.buffer, array.data));
       Status ran = executor.run(*program);
       EXPECT_TRUE(ran) << ran.getError().message;
-      const exec::PortT &out = *program->outputs[0];
-      Result<HostArray> result = gather(executor, *out.layout, out.buffer);
-      EXPECT_TRUE(result);
-      bits.append(reinterpret_cast<const char *>(result->data.data()),
-                  result->data.size());
+      for (const auto &out : program->outputs) {
+        Result<HostArray> result = gather(executor, *out->layout, out->buffer);
+        EXPECT_TRUE(result);
+        bits.append(reinterpret_cast<const char *>(result->data.data()),
+                    result->data.size());
+      }
       Result<bool> decided = executor.decide(round % 2 == 1);
       EXPECT_TRUE(decided && *decided == (round % 2 == 1));
     }

@@ -189,6 +189,25 @@ exec::CommandT &ProgramBuilder::addCollective(exec::CollectiveKind kind,
   return command;
 }
 
+void ProgramBuilder::addMember(exec::CommandT &command,
+                               const exec::TensorLayoutT &source, int from,
+                               const exec::TensorLayoutT &target, int to) {
+  exec::CollectiveT &collective = *command.action.AsCollective();
+  const auto members = std::ptrdiff_t(collective.merged.size() + 1);
+  exec::CollectiveT member;
+  member.id = collective.id + "." + std::to_string(members);
+  member.kind = collective.kind;
+  member.axes = collective.axes;
+  member.source = std::make_unique<exec::TensorLayoutT>(source);
+  member.target = std::make_unique<exec::TensorLayoutT>(target);
+  collective.merged.push_back(
+      std::make_unique<exec::CollectiveT>(std::move(member)));
+  command.operands.insert(command.operands.begin() + members,
+                          view(from, source.element, getLocalShape(source)));
+  command.operands.push_back(view(to, target.element, getLocalShape(target)));
+  ++command.results;
+}
+
 exec::CommandT &ProgramBuilder::addCopy(std::unique_ptr<exec::OperandT> from,
                                         std::unique_ptr<exec::OperandT> to,
                                         int64_t bytes) {

@@ -69,6 +69,9 @@ public:
   exec::CommandT &addCollective(exec::CollectiveKind kind,
                                 const exec::TensorLayoutT &source, int from,
                                 const exec::TensorLayoutT &target, int to);
+  /// Merges another collective of the same kind into `command`.
+  void addMember(exec::CommandT &command, const exec::TensorLayoutT &source,
+                 int from, const exec::TensorLayoutT &target, int to);
   exec::CommandT &addCopy(std::unique_ptr<exec::OperandT> from,
                           std::unique_ptr<exec::OperandT> to,
                           int64_t bytes = 0);
