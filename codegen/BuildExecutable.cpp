@@ -136,7 +136,8 @@ static void addTraining(ModuleOp module, exec::ExecutableT &executable) {
 
 LogicalResult meshc::codegen::buildExecutable(ModuleOp module,
                                               exec::ExecutableT &executable,
-                                              KernelTarget &target) {
+                                              KernelTarget &target,
+                                              int64_t bucketBytes) {
   ExecTypes types(nd::getMesh(module), executable);
   executable.version = schemaVersion;
   executable.target = target.getKind();
@@ -148,7 +149,8 @@ LogicalResult meshc::codegen::buildExecutable(ModuleOp module,
   if (failed(addData(module, types, executable)))
     return failure();
   for (auto program : module.getOps<spmd::ProgramOp>()) {
-    ProgramBuilder builder(program, types, executable, variables, target);
+    ProgramBuilder builder(program, types, executable, variables, target,
+                           bucketBytes);
     if (failed(builder.build(arenaStart)))
       return failure();
   }

@@ -253,10 +253,19 @@ void FusionGraph::fuse() {
 
 //===-- Order -------------------------------------------------------------===//
 
+/// Whether a node is a sum over devices: the sooner it starts, the more runs
+/// beside it, and it leaves no more in memory than there was. Other collectives
+/// stand where their results are needed.
+static bool startsAtOnce(const FusionGraph::Node &node) {
+  return isa<meshc::spmd::AllReduceOp, meshc::spmd::ReduceScatterOp>(
+      node.ops[0]);
+}
+
 std::vector<unsigned> FusionGraph::getOrder() const {
   std::vector<unsigned> waits(nodes.size(), 0);
   std::vector<SmallVector<unsigned, 4>> followers(nodes.size());
-  using Entry = std::pair<unsigned, unsigned>; // position, node
+  // Whether it comes after what starts at once, position, node.
+  using Entry = std::tuple<bool, unsigned, unsigned>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
   for (auto [index, node] : llvm::enumerate(nodes)) {
     if (node.isMerged)
@@ -267,16 +276,17 @@ std::vector<unsigned> FusionGraph::getOrder() const {
         ++waits[index];
       }
     if (waits[index] == 0)
-      ready.push({node.position, index});
+      ready.push({!startsAtOnce(node), node.position, index});
   }
   std::vector<unsigned> order;
   while (!ready.empty()) {
-    unsigned node = ready.top().second;
+    unsigned node = std::get<2>(ready.top());
     ready.pop();
     order.push_back(node);
     for (unsigned follower : followers[node])
       if (--waits[follower] == 0)
-        ready.push({nodes[follower].position, follower});
+        ready.push({!startsAtOnce(nodes[follower]), nodes[follower].position,
+                    follower});
   }
   return order;
 }

@@ -38,7 +38,8 @@ public:
   void fuse();
 
   /// The nodes that are left, in an order that respects every dependency and
-  /// is otherwise that of the program.
+  /// is otherwise that of the program, but that sums over devices come as soon
+  /// as their terms are there.
   std::vector<unsigned> getOrder() const;
   const Node &getNode(unsigned node) const { return nodes[node]; }
   /// Results of the node that others read or that leave the program.

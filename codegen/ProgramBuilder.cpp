@@ -1,13 +1,17 @@
 #include "codegen/ProgramBuilder.h"
 
+#include "codegen/CollectiveForm.h"
 #include "codegen/KernelGroups.h"
 #include "codegen/MatmulForm.h"
+#include "codegen/MergeCollectives.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace meshc;
@@ -118,6 +122,13 @@ void ProgramBuilder::assignStepSlots(int64_t index) {
     }
     if (llvm::any_of(value.getUsers(), llvm::IsaPred<spmd::WriteOp>))
       lastUse[value] = int64_t(steps.size()); // copied at the end
+    // A matmul that adds to a value goes on where that lies.
+    auto transfer = transferOf.find(value);
+    if (transfer != transferOf.end() && !step.addend) {
+      Slot &slot = slots[addSlot(value, index, exec::BufferRole::gradient)];
+      std::tie(slot.transfer, slot.member) = transfer->second;
+      continue;
+    }
     if (std::optional<int> taken = findTakeover(step, position, index)) {
       slotOf[value] = *taken;
       continue;
@@ -131,20 +142,51 @@ void ProgramBuilder::assignStepSlots(int64_t index) {
   }
 }
 
+void ProgramBuilder::findTransfers() {
+  for (auto [index, step] : llvm::enumerate(steps)) {
+    if (step.kind != Step::Kind::Collective || step.ops.size() < 2)
+      continue;
+    for (auto [member, operand] : llvm::enumerate(step.inputs))
+      if (!step.mayShare[member].empty() && operand.hasOneUse())
+        transferOf[operand] = {int64_t(index), member};
+  }
+}
+
 void ProgramBuilder::place(uint64_t arenaStart) {
-  std::vector<Lifetime> lifetimes;
-  std::vector<Slot *> placed;
+  // The slots of a transfer are placed as one, in the order of its members.
+  std::map<std::pair<int64_t, size_t>, Slot *> members;
   for (Slot &slot : slots)
-    if (slot.buffer < 0) {
-      lifetimes.push_back({slot.bytes, slot.first, slot.last});
-      placed.push_back(&slot);
+    if (slot.transfer >= 0)
+      members[{slot.transfer, slot.member}] = &slot;
+  std::vector<Lifetime> lifetimes;
+  std::map<int64_t, size_t> lifetimeOf; // by transfer
+  for (auto [key, slot] : members) {
+    auto [known, isFirst] = lifetimeOf.try_emplace(key.first, lifetimes.size());
+    if (isFirst)
+      lifetimes.push_back({0, slot->first, slot->last});
+    Lifetime &whole = lifetimes[known->second];
+    slot->offset = llvm::alignTo(whole.bytes, bufferAlignment);
+    whole.bytes = slot->offset + slot->bytes;
+    whole.first = std::min(whole.first, slot->first);
+    whole.last = std::max(whole.last, slot->last);
+  }
+  std::vector<std::pair<Slot *, size_t>> placed; // with its lifetime
+  for (Slot &slot : slots) {
+    if (slot.buffer >= 0)
+      continue;
+    if (slot.transfer >= 0) {
+      placed.emplace_back(&slot, lifetimeOf.at(slot.transfer));
+      continue;
     }
+    placed.emplace_back(&slot, lifetimes.size());
+    lifetimes.push_back({slot.bytes, slot.first, slot.last});
+  }
   MemoryPlan plan = planMemory(lifetimes, arenaStart);
-  for (auto [slot, offset] : llvm::zip_equal(placed, plan.offsets)) {
+  for (auto [slot, lifetime] : placed) {
     auto buffer = std::make_unique<exec::BufferT>();
     buffer->name = slot->name;
     buffer->role = slot->role;
-    buffer->offset = offset;
+    buffer->offset = plan.offsets[lifetime] + slot->offset;
     buffer->bytes = slot->bytes;
     slot->buffer = int(executable.buffers.size());
     executable.buffers.push_back(std::move(buffer));
@@ -381,30 +423,6 @@ LogicalResult ProgramBuilder::emitMatmul(const Step &step) {
   return success();
 }
 
-/// The axes whose use differs between two shardings: those the devices talk
-/// over.
-static std::vector<layout::AxisRef>
-getChangedAxes(const layout::Sharding &source, const layout::Sharding &target) {
-  std::vector<layout::AxisRef> changed;
-  auto addDifference = [&](const std::vector<layout::AxisRef> &from,
-                           const std::vector<layout::AxisRef> &without) {
-    for (layout::AxisRef axis : from)
-      if (!llvm::is_contained(without, axis) &&
-          !llvm::is_contained(changed, axis))
-        changed.push_back(axis);
-  };
-  addDifference(source.partialAxes, target.partialAxes);
-  for (auto [before, after] : llvm::zip_equal(source.dims, target.dims)) {
-    // Axes after the first difference hold other blocks than before.
-    auto [first, second] =
-        std::mismatch(before.begin(), before.end(), after.begin(), after.end());
-    addDifference({first, before.end()}, {});
-    addDifference({second, after.end()}, {});
-  }
-  llvm::sort(changed);
-  return changed;
-}
-
 static exec::CollectiveKind getCollectiveKind(layout::CollectiveKind kind) {
   switch (kind) {
   case layout::CollectiveKind::AllReduce:
@@ -425,34 +443,40 @@ static exec::CollectiveKind getCollectiveKind(layout::CollectiveKind kind) {
   llvm_unreachable("not a collective kind");
 }
 
-void ProgramBuilder::emitCollective(const Step &step) {
-  auto op = cast<spmd::CollectiveOpInterface>(step.ops.front());
-  exec::CommandT &command =
-      addCommand(op, {op.getInput(), Value(op.getResult())}, 1);
-  layout::Sharding before =
-      nd::getSharding(op.getSourceType(), types.getMesh());
-  layout::Sharding after = nd::getSharding(op.getTargetType(), types.getMesh());
-  std::vector<layout::AxisRef> axes = getChangedAxes(before, after);
-
+exec::CollectiveT
+ProgramBuilder::getCollective(spmd::CollectiveOpInterface op) {
+  CollectiveForm form = getCollectiveForm(op, types.getMesh());
   exec::CollectiveT action;
-  action.kind = getCollectiveKind(op.getKind());
+  action.kind = getCollectiveKind(form.kind);
   action.source = types.getLayout(op.getSourceType());
   action.target = types.getLayout(op.getTargetType());
-  action.axes = types.getAxes(axes);
-  action.group_size = 1;
-  if (op.getKind() != layout::CollectiveKind::Slice) {
-    for (layout::AxisRef axis : axes)
-      action.group_size *= axis.size;
+  action.axes = types.getAxes(form.axes);
+  action.group_size = form.groupSize;
+  action.payload_elements = form.payloadElements;
+  action.payload_bytes = form.payloadBytes;
+  action.wire_bytes = form.wireBytes;
+  if (form.kind != layout::CollectiveKind::Slice)
     action.id = "c" + std::to_string(nextCollective++);
-    action.payload_elements = op.getInput().getType().getNumElements();
-    action.payload_bytes = getBytes(op.getInput().getType());
-    action.wire_bytes = layout::getWireBytes(op.getKind(), action.payload_bytes,
-                                             action.group_size);
-    command.queue = exec::Queue::communication;
-  }
   if (ArrayAttr causes = op.getCausesAttr())
     for (auto cause : causes.getAsRange<nd::CauseAttr>())
       action.causes.push_back(types.getCause(cause));
+  return action;
+}
+
+void ProgramBuilder::emitCollective(const Step &step) {
+  SmallVector<Value> operands =
+      llvm::to_vector(llvm::concat<const Value>(step.inputs, step.outputs));
+  exec::CommandT &command =
+      addCommand(step.ops.front(), operands, step.outputs.size());
+  exec::CollectiveT action =
+      getCollective(cast<spmd::CollectiveOpInterface>(step.ops.front()));
+  for (Operation *op : llvm::drop_begin(step.ops))
+    action.merged.push_back(std::make_unique<exec::CollectiveT>(
+        getCollective(cast<spmd::CollectiveOpInterface>(op))));
+  if (!action.merged.empty())
+    command.name += " and " + std::to_string(action.merged.size()) + " more";
+  if (action.kind != exec::CollectiveKind::slice)
+    command.queue = exec::Queue::communication;
   command.action.Set(std::move(action));
 }
 
@@ -550,6 +574,7 @@ LogicalResult ProgramBuilder::build(uint64_t arenaStart) {
   steps = std::move(*formed);
   if (target.groupsKernels())
     groupKernels(steps, types.getMesh().getAxes().size());
+  steps = mergeCollectives(std::move(steps), types.getMesh(), bucketBytes);
   program = std::make_unique<exec::ProgramT>();
   program->name = source.getSymName().str();
 
@@ -560,6 +585,7 @@ LogicalResult ProgramBuilder::build(uint64_t arenaStart) {
             write.getValue().getDefiningOp()))
       lastUse[write.getValue()] = end;
   assignBorderSlots();
+  findTransfers();
   for (size_t index = 0; index < steps.size(); ++index)
     assignStepSlots(int64_t(index));
   for (auto write : source.getBody().getOps<spmd::WriteOp>()) {

@@ -17,6 +17,9 @@ namespace meshc::codegen {
 /// that may overwrite its operand takes over the operand's slot, and the new
 /// value of a variable is computed into the variable's own slot where nothing
 /// reads the old value any more. Otherwise it is copied there at the end.
+///
+/// Sums over devices that go in one transfer are made in place, in slots that
+/// lie one behind the other, so that the transfer is of one piece of memory.
 class ProgramBuilder {
 public:
   /// Buffers of variables, by symbol; alive in every program.
@@ -24,9 +27,10 @@ public:
 
   ProgramBuilder(spmd::ProgramOp source, ExecTypes &types,
                  exec::ExecutableT &executable, const Variables &variables,
-                 KernelTarget &target)
+                 KernelTarget &target, int64_t bucketBytes)
       : source(source), types(types), executable(executable),
-        tensors(executable), variables(variables), target(target) {}
+        tensors(executable), variables(variables), target(target),
+        bucketBytes(bucketBytes) {}
 
   /// Adds the program; its buffers start at `arenaStart`. Fails with a
   /// diagnostic.
@@ -40,6 +44,11 @@ private:
     exec::BufferRole role = exec::BufferRole::activation;
     std::string name;
     bool isReusable = true; ///< whether another value may take it over
+    /// The transfer (a step) and the number of the member of it whose operand
+    /// lies here; -1: of none.
+    int64_t transfer = -1;
+    size_t member = 0;
+    uint64_t offset = 0; ///< behind the first of the transfer
   };
   struct PendingCopy {
     mlir::Value value;
@@ -54,12 +63,15 @@ private:
   std::optional<int> findTakeover(const Step &step, unsigned output,
                                   int64_t index);
   int addSlot(mlir::Value value, int64_t first, exec::BufferRole role);
+  /// Finds the operands of transfers whose results take their memory.
+  void findTransfers();
   void place(uint64_t arenaStart);
 
   mlir::LogicalResult emitKernels();
   mlir::LogicalResult emitStep(size_t index);
   mlir::LogicalResult addKernel(size_t index);
   mlir::LogicalResult emitMatmul(const Step &step);
+  exec::CollectiveT getCollective(spmd::CollectiveOpInterface op);
   void emitCollective(const Step &step);
   void emitCopies();
   exec::CommandT &addCommand(mlir::Operation *op,
@@ -75,6 +87,7 @@ private:
   TensorIndex tensors;
   const Variables &variables;
   KernelTarget &target;
+  const int64_t bucketBytes; ///< see mergeCollectives
 
   std::unique_ptr<exec::ProgramT> program;
   /// A kernel and the slot of its workspace; -1: none.
@@ -87,6 +100,8 @@ private:
   std::vector<StepKernel> stepKernels; ///< by step
   std::vector<Slot> slots;
   llvm::DenseMap<mlir::Value, int> slotOf;
+  /// Values that lie beside others of a transfer: its step, and which member.
+  llvm::DenseMap<mlir::Value, std::pair<int64_t, size_t>> transferOf;
   llvm::StringMap<int> variableSlots;
   llvm::DenseMap<mlir::Value, int64_t> lastUse;
   llvm::StringMap<int64_t> lastVariableRead;

@@ -284,6 +284,9 @@ static Step createStep(const FusionGraph &graph,
   step.bias = node.bias;
   step.activation = node.activation;
   step.mayShare.emplace_back();
+  // Every element is complete where its terms were.
+  if (isa<spmd::AllReduceOp>(node.ops.front()))
+    step.mayShare[0].push_back(0);
   // A result that takes the place of its addend: the library adds in place.
   bool isOperand = node.addend &&
                    llvm::is_contained(

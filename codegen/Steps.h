@@ -17,7 +17,8 @@ struct Step {
   enum class Kind : uint8_t {
     Kernel,     ///< fused `linalg` operations, generated code
     Matmul,     ///< one contraction and the operations its library call absorbs
-    Collective, ///< one CollectiveOpInterface operation
+    Collective, ///< CollectiveOpInterface operations in one transfer, each
+                ///< with one input and one output, in this order
   };
   Kind kind;
   /// The operations, in order. Operations that cost nothing to compute again

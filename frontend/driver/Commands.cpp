@@ -143,8 +143,11 @@ static void warn(const SpecArguments &spec, const std::string &message) {
 }
 
 /// What to plan for `target`: kernels are the same for every GPU.
-static CompileOptions getPlanOptions(const std::string &target) {
+static CompileOptions getPlanOptions(const SpecArguments &spec,
+                                     const std::string &target) {
   CompileOptions options;
+  if (spec.bucketBytes)
+    options.bucketBytes = *spec.bucketBytes;
   if (target == "cuda")
     options.target = exec::Target::cuda;
   return options;
@@ -154,7 +157,7 @@ int meshc::driver::runPlan(const SpecArguments &spec,
                            const PlanArguments &plan) {
   Session session(spec);
   if (!session.elaborate() ||
-      !session.compile(getPlanOptions(plan.target), Stage::Exec))
+      !session.compile(getPlanOptions(spec, plan.target), Stage::Exec))
     return session.reportErrors();
   const exec::ExecutableT &executable = session.getCompilation().executable;
   if (llvm::Error error = rememberPlan(executable))
@@ -204,7 +207,7 @@ int meshc::driver::runExplain(const SpecArguments &spec,
   if (!spec.path.empty()) {
     Session session(spec);
     if (!session.elaborate() ||
-        !session.compile(getPlanOptions(explain.target), Stage::Exec))
+        !session.compile(getPlanOptions(spec, explain.target), Stage::Exec))
       return session.reportErrors();
     return printExplanation(spec, session.getCompilation().executable,
                             explain.id);
@@ -241,11 +244,11 @@ std::string meshc::driver::checkGpu(const std::string &text) {
   return codegen::checkGpuArchitecture(text);
 }
 
-static CompileOptions getCompileOptions(const CompileArguments &compile) {
-  CompileOptions options;
+static CompileOptions getCompileOptions(const SpecArguments &spec,
+                                        const CompileArguments &compile) {
+  CompileOptions options = getPlanOptions(spec, compile.target);
   options.cpu = compile.cpu;
-  if (compile.target == "cuda") {
-    options.target = exec::Target::cuda;
+  if (options.target == exec::Target::cuda) {
     options.gpus = compile.gpus;
     if (options.gpus.empty())
       options.gpus = {"sm_80", "sm_90"};
@@ -258,7 +261,7 @@ int meshc::driver::runCompile(const SpecArguments &spec,
   if (std::error_code error = checkWritable(compile.output))
     return failToWrite(spec, compile.output, error);
   Session session(spec);
-  CompileOptions options = getCompileOptions(compile);
+  CompileOptions options = getCompileOptions(spec, compile);
   if (!session.elaborate())
     return session.reportErrors();
   Stage stage = compile.emit == "nd"        ? Stage::Nd
@@ -320,9 +323,10 @@ static std::vector<std::string> getProgramArguments(const RunArguments &run,
   return arguments;
 }
 
-static CompileOptions getRunOptions(const CompileArguments &compile,
+static CompileOptions getRunOptions(const SpecArguments &spec,
+                                    const CompileArguments &compile,
                                     const RunArguments &run) {
-  CompileOptions options = getCompileOptions(compile);
+  CompileOptions options = getCompileOptions(spec, compile);
   if (run.bench)
     options.programs = {"init", "step"};
   if (run.eval) {
@@ -345,6 +349,7 @@ static std::string getCacheKey(mlir::ModuleOp module,
      << "\n";
   if (options.target == exec::Target::cuda)
     os << "cuda " << codegen::findAssembler() << "\n";
+  os << "bucket " << options.bucketBytes << "\n";
   for (const std::string &name : options.gpus)
     os << "gpu:" << name << "\n";
   for (const std::string &name : options.programs)
@@ -402,7 +407,7 @@ int meshc::driver::runRun(const SpecArguments &spec,
     return session.reportErrors();
   if (!session.checkGradients(run.grad))
     return session.reportErrors();
-  CompileOptions options = getRunOptions(compile, run);
+  CompileOptions options = getRunOptions(spec, compile, run);
   std::string program =
       *folder + "/" + getCacheKey(session.getModule(), options);
   // A measurement says how long compiling takes, so it always compiles.

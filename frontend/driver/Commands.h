@@ -23,6 +23,8 @@ struct SpecArguments {
   std::optional<std::string> layout;    ///< batch=data+model,hidden=...
   std::optional<std::string> precision; ///< f32, bf16 or fp16
   std::string messageFormat = "text";   ///< text or json
+  /// Of collectives that go in one transfer; absent: codegen's default.
+  std::optional<int64_t> bucketBytes;
 };
 
 struct PlanArguments {

@@ -71,10 +71,12 @@ LogicalResult meshc::driver::compile(ModuleOp module,
   result.kernels = ModuleOp::create(module.getLoc());
   if (options.target == exec::Target::cuda) {
     codegen::GpuKernels target(*result.kernels);
-    return codegen::buildExecutable(module, result.executable, target);
+    return codegen::buildExecutable(module, result.executable, target,
+                                    options.bucketBytes);
   }
   codegen::CpuKernels target(*result.kernels);
-  return codegen::buildExecutable(module, result.executable, target);
+  return codegen::buildExecutable(module, result.executable, target,
+                                  options.bucketBytes);
 }
 
 std::string meshc::driver::getLibraryFolder() {

@@ -1,6 +1,8 @@
 #ifndef MESHC_FRONTEND_DRIVER_COMPILER_H
 #define MESHC_FRONTEND_DRIVER_COMPILER_H
 
+#include "codegen/MergeCollectives.h"
+
 #include "mlir/IR/BuiltinOps.h"
 
 #include "runtime/exec_generated.h"
@@ -20,6 +22,7 @@ struct CompileOptions {
   /// Names whose gradients the program `gradient` gives.
   std::vector<std::string> gradients;
   bool verifyEach = false; ///< verify the module after every pass
+  int64_t bucketBytes = codegen::defaultBucketBytes; ///< see mergeCollectives
 };
 
 /// The folder of the runtime's libraries: ../lib beside the folder of meshc.

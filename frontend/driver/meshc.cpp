@@ -55,6 +55,17 @@ static CLI::Option *addSpecOptions(CLI::App *command, SpecArguments &spec) {
   return path;
 }
 
+/// The option of every command that shows or makes a command list.
+static void addBucketOption(CLI::App *command, CLI::Option *path,
+                            SpecArguments &spec) {
+  command
+      ->add_option("--bucket-bytes", spec.bucketBytes,
+                   "bytes that small collectives in one transfer bring in "
+                   "together, at most; 0: none go together")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
+      ->needs(path);
+}
+
 static CLI::Option *addTarget(CLI::App *command, std::string &target) {
   return command->add_option("--target", target, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}));
@@ -217,7 +228,8 @@ int main(int argc, char **argv) {
 
   CLI::App *planCommand = app.add_subcommand(
       "plan", "show who holds what and every collective, with its cause");
-  addSpecOptions(planCommand, spec)->required();
+  addBucketOption(planCommand, addSpecOptions(planCommand, spec)->required(),
+                  spec);
   addTarget(planCommand, plan.target);
   planCommand->add_option("--emit", plan.emit, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
@@ -225,7 +237,8 @@ int main(int argc, char **argv) {
 
   CLI::App *compileCommand =
       app.add_subcommand("compile", "make an executable");
-  addSpecOptions(compileCommand, spec)->required();
+  addBucketOption(compileCommand,
+                  addSpecOptions(compileCommand, spec)->required(), spec);
   addCompileOptions(compileCommand, compile);
   compileCommand->add_option("-o", compile.output, "the executable (or dump)")
       ->required();
@@ -237,7 +250,8 @@ int main(int argc, char **argv) {
   CLI::App *runCommand = app.add_subcommand(
       "run", "compile to the cache and run; arguments after -- go to the "
              "program (train, eval, info)");
-  addSpecOptions(runCommand, spec)->required();
+  addBucketOption(runCommand, addSpecOptions(runCommand, spec)->required(),
+                  spec);
   addCompileOptions(runCommand, compile);
   addRunOptions(runCommand, run);
 
@@ -253,6 +267,7 @@ int main(int argc, char **argv) {
       addSpecOptions(explainCommand, spec)
           ->description("plan this .mesh file instead of taking the last plan");
   addTarget(explainCommand, explain.target)->needs(explained);
+  addBucketOption(explainCommand, explained, spec);
 
   CLI::App *doctorCommand = app.add_subcommand(
       "doctor", "show what this machine has for programs on GPUs");

@@ -1,7 +1,7 @@
 #include "frontend/plan/Explain.h"
 
 #include "frontend/plan/GpuUse.h"
-
+#include "frontend/plan/Overlap.h"
 #include "frontend/plan/Plan.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/SourceQuote.h"
@@ -50,6 +50,7 @@ private:
   std::string describeAll(const std::vector<ValueSource> &sources) const;
   std::string explainSplits(const exec::TensorLayoutT &layout);
   std::string explainPartial(int tensor) const;
+  std::string explainTransfer(const PlannedCommand &planned) const;
   std::string explainUse(int tensor) const;
   std::string explainCause(const exec::CauseT &cause);
   std::string explainAlternative(const exec::AlternativeT &alternative) const;
@@ -95,7 +96,7 @@ std::vector<int> Explainer::findTensors(std::string_view id) const {
 std::string Explainer::getUnknownMessage(std::string_view id) const {
   std::vector<std::string> known;
   for (const PlannedCommand &planned : plan.commands)
-    if (planned.getCollective())
+    if (planned.collective)
       known.push_back(planned.id);
   size_t collectives = known.size();
   for (const auto &tensor : executable.tensors)
@@ -122,7 +123,7 @@ std::string Explainer::getUnknownMessage(std::string_view id) const {
 
 /// "c3: all_reduce over model in groups of 2 devices, forward pass".
 std::string Explainer::getSummary(const PlannedCommand &planned) const {
-  const exec::CollectiveT &collective = *planned.getCollective();
+  const exec::CollectiveT &collective = *planned.collective;
   std::string axes = layout::toString(plan.mesh, getAxes(collective.axes));
   return fmt::format("{}: {} over {} in groups of {}, {}", planned.id,
                      getName(collective.kind), axes,
@@ -169,8 +170,51 @@ std::string Explainer::explainCause(const exec::CauseT &cause) {
   return text;
 }
 
+/// With what the collective goes together, and what is computed meanwhile.
+std::string Explainer::explainTransfer(const PlannedCommand &planned) const {
+  for (const Transfer &transfer : findTransfers(plan)) {
+    std::vector<std::string> others;
+    bool isIn = false;
+    for (int member : transfer.collectives) {
+      const PlannedCommand &other = plan.commands[size_t(member)];
+      if (&other == &planned)
+        isIn = true;
+      else
+        others.push_back(other.id);
+    }
+    if (!isIn)
+      continue;
+    std::string text;
+    if (!others.empty())
+      text = fmt::format("  It goes in one transfer with {}: {} in all.\n",
+                         fmt::join(others, ", "),
+                         formatBytes(transfer.payloadBytes));
+    std::string waits = "nothing in the program waits for it";
+    if (transfer.reader >= 0) {
+      const PlannedCommand &reader = plan.commands[size_t(transfer.reader)];
+      const std::string &name = reader.command->name;
+      waits =
+          reader.id + (name.empty() ? "" : " (" + name + ")") + " waits for it";
+    }
+    if (transfer.beside.empty())
+      return text + fmt::format("  Nothing is computed while it is under way: "
+                                "{}.\n",
+                                waits);
+    auto getId = [&](int index) { return plan.commands[size_t(index)].id; };
+    std::string range = getId(transfer.beside.front());
+    if (transfer.beside.size() > 1)
+      range += " to " + getId(transfer.beside.back());
+    return text +
+           fmt::format("  While it is under way GPUs compute {} ({}, {} read "
+                       "and written), {}; then {}.\n",
+                       describeBeside(transfer), formatFlops(transfer.flops),
+                       formatBytes(transfer.bytes), range, waits);
+  }
+  return "";
+}
+
 std::string Explainer::explainCollective(const PlannedCommand &planned) {
-  const exec::CollectiveT &collective = *planned.getCollective();
+  const exec::CollectiveT &collective = *planned.collective;
   std::string text = getSummary(planned) + "\n";
   if (planned.tensor >= 0)
     text += fmt::format("  It belongs to {}: {} before, {} after.\n",
@@ -181,6 +225,7 @@ std::string Explainer::explainCollective(const PlannedCommand &planned) {
                       formatCount(collective.payload_elements, "element"),
                       formatBytes(collective.payload_bytes),
                       formatBytes(collective.wire_bytes));
+  text += explainTransfer(planned);
   size_t number = 0;
   for (const auto &cause : collective.causes) {
     text += collective.causes.size() > 1
@@ -262,7 +307,7 @@ std::string Explainer::explainPartial(int tensor) const {
                                  "{1} has the {0} of its own terms.\n",
                                  getName(layout.partial), axes);
   for (const PlannedCommand &planned : plan.commands)
-    if (planned.getCollective() && planned.tensor == tensor)
+    if (planned.collective && planned.tensor == tensor)
       return text + fmt::format("  {} completes it.\n", planned.id);
   if (layout.dims.empty())
     return text + "  Whoever reads the output completes it.\n";
@@ -319,7 +364,7 @@ std::string Explainer::explainTensor(int tensor) {
 
   bool communicates = false;
   for (const PlannedCommand &planned : plan.commands) {
-    if (!planned.getCollective() || planned.tensor != tensor)
+    if (!planned.collective || planned.tensor != tensor)
       continue;
     communicates = true;
     text += "\n" + explainCollective(planned);
@@ -395,8 +440,8 @@ std::optional<std::string> plan::explain(const exec::ExecutableT &executable,
                                          std::string &message) {
   Explainer explainer(executable, readSource);
   if (const PlannedCommand *planned = explainer.findCommand(id))
-    return planned->getCollective() ? explainer.explainCollective(*planned)
-                                    : explainer.explainOp(*planned);
+    return planned->collective ? explainer.explainCollective(*planned)
+                               : explainer.explainOp(*planned);
   std::string text;
   for (int tensor : explainer.findTensors(id))
     text += (text.empty() ? "" : "\n") + explainer.explainTensor(tensor);

@@ -36,8 +36,9 @@ GpuUse::GpuUse(const Plan &plan) {
         products += *calls;
       else
         refused.push_back(planned.id + ": " + reason);
-    } else if (planned.getCollective()) {
-      ++collectives;
+    } else if (planned.collective) {
+      // Those of one transfer are one command.
+      collectives += planned.collective == command.action.AsCollective();
     } else {
       ++copies;
     }

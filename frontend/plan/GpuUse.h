@@ -18,7 +18,7 @@ struct GpuUse {
   int64_t kernels = 0;     ///< launches of generated kernels
   int64_t products = 0;    ///< calls of cuBLASLt
   int64_t copies = 0;      ///< slices of the own block among them
-  int64_t collectives = 0; ///< one each, however many messages it takes
+  int64_t collectives = 0; ///< transfers, however many messages one takes
 
   /// Workspace of cuBLASLt beside the arena; 0 if no program has a product.
   int64_t libraryBytes = 0;

@@ -72,14 +72,6 @@ const char *plan::getName(exec::ElementType element) {
 
 //===-- Plan --------------------------------------------------------------===//
 
-const exec::CollectiveT *PlannedCommand::getCollective() const {
-  const exec::CollectiveT *collective = command->action.AsCollective();
-  // A slice keeps a part of the own block: nothing is sent.
-  if (!collective || collective->kind == exec::CollectiveKind::slice)
-    return nullptr;
-  return collective;
-}
-
 static const exec::ProgramT *findProgram(const exec::ExecutableT &executable,
                                          std::string_view name) {
   for (const auto &program : executable.programs)
@@ -171,26 +163,52 @@ void Plan::followValues() {
   for (const auto &input : program->inputs)
     held[size_t(input->buffer)] = {findTensor(input->name, {Role::input}), -1};
 
-  for (const auto &source : program->commands) {
-    PlannedCommand planned;
-    planned.command = source.get();
-    int index = int(commands.size());
-    const exec::CollectiveT *collective = planned.getCollective();
-    planned.id = collective ? collective->id : "o" + std::to_string(index);
-    size_t firstResult = source->operands.size() - size_t(source->results);
-    for (size_t operand = 0; operand < firstResult; ++operand)
-      planned.inputs.push_back(held[size_t(source->operands[operand]->buffer)]);
-    for (size_t position = firstResult; position < source->operands.size();
-         ++position) {
-      const exec::OperandT &operand = *source->operands[position];
-      ValueSource output{operand.inside ? -1 : operand.tensor, index};
-      planned.tensor = operand.tensor;
-      planned.isInside = operand.inside;
-      planned.outputs.push_back(output);
-    }
-    for (size_t output = 0; output < planned.outputs.size(); ++output)
-      held[size_t(source->operands[firstResult + output]->buffer)] =
-          planned.outputs[output];
-    commands.push_back(std::move(planned));
+  for (size_t position = 0; position < program->commands.size(); ++position) {
+    const exec::CommandT &command = *program->commands[position];
+    const size_t first = commands.size();
+    addCommands(command, int(position));
+    // Each planned command has inputs and outputs in the order of the operands;
+    // all are read before any is written.
+    const size_t numInputs = command.operands.size() - size_t(command.results);
+    const size_t inputsOfEach = numInputs / (commands.size() - first);
+    const size_t outputsOfEach =
+        size_t(command.results) / (commands.size() - first);
+    for (size_t index = first; index < commands.size(); ++index)
+      for (size_t i = 0; i < inputsOfEach; ++i)
+        commands[index].inputs.push_back(held[size_t(
+            command.operands[(index - first) * inputsOfEach + i]->buffer)]);
+    for (size_t index = first; index < commands.size(); ++index)
+      for (size_t i = 0; i < outputsOfEach; ++i) {
+        PlannedCommand &planned = commands[index];
+        const exec::OperandT &operand =
+            *command.operands[numInputs + (index - first) * outputsOfEach + i];
+        planned.tensor = operand.tensor;
+        planned.isInside = operand.inside;
+        planned.outputs.push_back(
+            {operand.inside ? -1 : operand.tensor, int(index)});
+        held[size_t(operand.buffer)] = planned.outputs.back();
+      }
   }
+}
+
+/// Adds a command, once for each of its members.
+void Plan::addCommands(const exec::CommandT &command, int position) {
+  PlannedCommand planned;
+  planned.command = &command;
+  planned.position = position;
+  planned.id = "o" + std::to_string(commands.size());
+  const exec::CollectiveT *collective = command.action.AsCollective();
+  // A slice keeps a part of the own block: nothing is sent.
+  if (!collective || collective->kind == exec::CollectiveKind::slice) {
+    commands.push_back(std::move(planned));
+    return;
+  }
+  auto add = [&](const exec::CollectiveT &member) {
+    planned.collective = &member;
+    planned.id = member.id;
+    commands.push_back(planned);
+  };
+  add(*collective);
+  for (const auto &member : collective->merged)
+    add(*member);
 }

@@ -24,8 +24,13 @@ struct ValueSource {
   int command = -1; ///< the command that wrote it; -1: there from the start
 };
 
+/// A command; of one that is several collectives in one transfer, one of them.
 struct PlannedCommand {
   const exec::CommandT *command = nullptr;
+  int position = -1; ///< of the command in the program
+  /// The collective that it is or, in a transfer of several, that it stands
+  /// for; null unless it communicates.
+  const exec::CollectiveT *collective = nullptr;
   std::string id; ///< "c3" of a collective, "o12" of anything else
   std::vector<ValueSource> inputs;
   std::vector<ValueSource> outputs;
@@ -33,9 +38,6 @@ struct PlannedCommand {
   int tensor = -1;
   /// Whether it only helps to compute it.
   bool isInside = false;
-
-  /// Null unless it communicates.
-  const exec::CollectiveT *getCollective() const;
 };
 
 /// The plan of one training step, or of an evaluation where nothing is trained.
@@ -70,6 +72,7 @@ struct Plan {
 
 private:
   void followValues();
+  void addCommands(const exec::CommandT &command, int position);
 };
 
 /// How often a command runs in one step. The schema has no loops, so once.

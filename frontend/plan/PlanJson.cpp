@@ -2,6 +2,7 @@
 
 #include "frontend/plan/GpuUse.h"
 #include "frontend/plan/MemoryUse.h"
+#include "frontend/plan/Overlap.h"
 #include "frontend/plan/Plan.h"
 #include "layout/Sharding.h"
 
@@ -19,7 +20,8 @@ namespace {
 class PlanWriter {
 public:
   explicit PlanWriter(const exec::ExecutableT &executable)
-      : plan(executable), executable(executable) {}
+      : plan(executable), executable(executable),
+        transfers(findTransfers(plan)) {}
 
   Json write() const;
 
@@ -32,11 +34,13 @@ private:
   Json getOp(const PlannedCommand &planned) const;
   Json getCause(const exec::CauseT &cause) const;
   Json getCollective(const PlannedCommand &planned) const;
+  Json getTransfer(const Transfer &transfer) const;
   Json getMemory() const;
   Json getTotals() const;
 
   Plan plan;
   const exec::ExecutableT &executable;
+  std::vector<Transfer> transfers;
 };
 } // namespace
 
@@ -173,7 +177,7 @@ Json PlanWriter::getCause(const exec::CauseT &cause) const {
 }
 
 Json PlanWriter::getCollective(const PlannedCommand &planned) const {
-  const exec::CollectiveT &collective = *planned.getCollective();
+  const exec::CollectiveT &collective = *planned.collective;
   Json json = {{"id", planned.id},
                {"kind", getName(collective.kind)},
                {"axes", getAxisNames(collective.axes)},
@@ -185,6 +189,10 @@ Json PlanWriter::getCollective(const PlannedCommand &planned) const {
                {"wire_bytes_per_device", collective.wire_bytes}};
   json["tensor"] = planned.tensor < 0 ? Json(nullptr)
                                       : Json(Plan::getTensorId(planned.tensor));
+  for (const Transfer &transfer : transfers)
+    for (int member : transfer.collectives)
+      if (&plan.commands[size_t(member)] == &planned)
+        json["transfer"] = transfer.id;
   json["span"] = getSpan(planned.command->span);
   // Merged collectives have several causes; the first one is the one that put
   // the collective where it stands.
@@ -196,6 +204,29 @@ Json PlanWriter::getCollective(const PlannedCommand &planned) const {
       json["merged_causes"].push_back(getCause(*collective.causes[cause]));
   }
   return json;
+}
+
+Json PlanWriter::getTransfer(const Transfer &transfer) const {
+  auto getId = [&](int index) { return plan.commands[size_t(index)].id; };
+  Json members = Json::array();
+  for (int member : transfer.collectives)
+    members.push_back(getId(member));
+  Json beside = Json::array();
+  for (int index : transfer.beside)
+    beside.push_back(getId(index));
+  return {
+      {"id", transfer.id},
+      {"collectives", std::move(members)},
+      {"payload_bytes", transfer.payloadBytes},
+      {"repeat", repeatsPerStep},
+      {"overlap",
+       {{"ops", std::move(beside)},
+        {"matmuls", transfer.matmuls},
+        {"flops_per_device", transfer.flops},
+        {"bytes_per_device", transfer.bytes},
+        {"first_reader",
+         transfer.reader < 0 ? Json(nullptr) : Json(getId(transfer.reader))},
+        {"exposed", transfer.beside.empty()}}}};
 }
 
 Json PlanWriter::getMemory() const {
@@ -235,14 +266,15 @@ Json PlanWriter::getTotals() const {
   int64_t flops = 0, payload = 0, wire = 0;
   for (const PlannedCommand &planned : plan.commands) {
     flops += planned.command->flops * repeatsPerStep;
-    if (const exec::CollectiveT *collective = planned.getCollective()) {
+    if (const exec::CollectiveT *collective = planned.collective) {
       payload += collective->payload_bytes * repeatsPerStep;
       wire += collective->wire_bytes * repeatsPerStep;
     }
   }
   Json json = {{"flops_per_device", flops},
                {"collective_payload_bytes", payload},
-               {"wire_bytes_per_device", wire}};
+               {"wire_bytes_per_device", wire},
+               {"transfers", int64_t(transfers.size()) * repeatsPerStep}};
   if (!isGpuPlan(plan))
     return json;
   const GpuUse use(plan);
@@ -256,7 +288,8 @@ Json PlanWriter::getTotals() const {
 
 Json PlanWriter::write() const {
   Json axes = Json::array(), dims = Json::array(), tensors = Json::array(),
-       ops = Json::array(), collectives = Json::array();
+       ops = Json::array(), collectives = Json::array(),
+       transferred = Json::array();
   for (const layout::MeshAxis &axis : plan.mesh.getAxes())
     axes.push_back({{"name", axis.name}, {"size", axis.size}});
   for (const auto &dim : executable.dims)
@@ -267,10 +300,13 @@ Json PlanWriter::write() const {
   for (size_t tensor = 0; tensor < executable.tensors.size(); ++tensor)
     tensors.push_back(getTensor(tensor));
   for (const PlannedCommand &planned : plan.commands)
-    if (planned.getCollective())
+    if (planned.collective)
       collectives.push_back(getCollective(planned));
     else
       ops.push_back(getOp(planned));
+
+  for (const Transfer &transfer : transfers)
+    transferred.push_back(getTransfer(transfer));
 
   Json spec = {{"path", executable.files.empty() ? "" : executable.files[0]},
                {"sha256", executable.spec_sha256}};
@@ -286,6 +322,7 @@ Json PlanWriter::write() const {
           {"tensors", std::move(tensors)},
           {"ops", std::move(ops)},
           {"collectives", std::move(collectives)},
+          {"transfers", std::move(transferred)},
           {"memory", getMemory()},
           {"totals", getTotals()}};
 }

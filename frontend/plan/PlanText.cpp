@@ -3,14 +3,18 @@
 #include "frontend/plan/FoldScopes.h"
 #include "frontend/plan/GpuUse.h"
 #include "frontend/plan/MemoryUse.h"
+#include "frontend/plan/Overlap.h"
 #include "frontend/plan/Plan.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/ValueTable.h"
 #include "layout/Sharding.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <map>
+#include <span>
 
 using namespace meshc;
 using namespace meshc::plan;
@@ -23,7 +27,7 @@ public:
   PlanPrinter(const exec::ExecutableT &executable,
               const PlanTextOptions &options)
       : plan(executable), executable(executable), options(options),
-        scopes(findScopes(executable)) {}
+        scopes(findScopes(executable)), transfers(findTransfers(plan)) {}
 
   std::string print();
 
@@ -38,12 +42,15 @@ private:
   void addPhase(ValueTable &table, exec::Phase phase) const;
   std::string getTotals() const;
   std::string getLaunches() const;
+  std::string getMembers(std::span<const Transfer> some) const;
+  std::string getOverlap() const;
   std::string getMemory() const;
 
   Plan plan;
   const exec::ExecutableT &executable;
   const PlanTextOptions &options;
   std::set<std::string> scopes;
+  std::vector<Transfer> transfers;
 };
 } // namespace
 
@@ -144,7 +151,7 @@ static bool belongsTo(const exec::TensorT &tensor, exec::Phase phase) {
 void PlanPrinter::addPhase(ValueTable &table, exec::Phase phase) const {
   std::map<int, std::vector<Communication>> communication;
   for (const PlannedCommand &planned : plan.commands)
-    if (const exec::CollectiveT *collective = planned.getCollective();
+    if (const exec::CollectiveT *collective = planned.collective;
         collective && planned.command->phase == phase)
       communication[planned.tensor].push_back(
           {planned.id,
@@ -179,17 +186,20 @@ void PlanPrinter::addPhase(ValueTable &table, exec::Phase phase) const {
 
 namespace {
 struct Traffic {
-  int64_t collectives = 0, payload = 0, wire = 0;
+  int64_t collectives = 0, transfers = 0, payload = 0, wire = 0;
 
-  void add(const exec::CollectiveT &collective) {
+  void add(const exec::CollectiveT &collective, bool beginsTransfer) {
     collectives += repeatsPerStep;
+    transfers += beginsTransfer ? repeatsPerStep : 0;
     payload += collective.payload_bytes * repeatsPerStep;
     wire += collective.wire_bytes * repeatsPerStep;
   }
   std::string toString() const {
-    return fmt::format("{}, payload {}, {} sent",
-                       formatCount(collectives, "collective"),
-                       formatBytes(payload), formatBytes(wire));
+    std::string count = formatCount(collectives, "collective");
+    if (transfers < collectives)
+      count += " in " + formatCount(transfers, "transfer");
+    return fmt::format("{}, payload {}, {} sent", count, formatBytes(payload),
+                       formatBytes(wire));
   }
 };
 } // namespace
@@ -223,10 +233,11 @@ std::string PlanPrinter::getTotals() const {
     flops += planned.command->flops * repeatsPerStep;
     if (planned.command->action.type == exec::Action::Matmul)
       matmulFlops += planned.command->flops * repeatsPerStep;
-    if (const exec::CollectiveT *collective = planned.getCollective()) {
-      traffic.add(*collective);
+    if (const exec::CollectiveT *collective = planned.collective) {
+      bool isFirst = collective == planned.command->action.AsCollective();
+      traffic.add(*collective, isFirst);
       byAxes[layout::toString(plan.mesh, getAxes(collective->axes))].add(
-          *collective);
+          *collective, isFirst);
     } else {
       commands += repeatsPerStep;
     }
@@ -243,6 +254,83 @@ std::string PlanPrinter::getTotals() const {
     text += fmt::format("    over {:<7} {}\n", axes, part.toString());
   return text;
 }
+
+//===-- Overlap -----------------------------------------------------------===//
+
+/// "c1 to c3, c7": the collectives of transfers.
+std::string PlanPrinter::getMembers(std::span<const Transfer> some) const {
+  std::vector<int> members;
+  for (const Transfer &transfer : some)
+    members.insert(members.end(), transfer.collectives.begin(),
+                   transfer.collectives.end());
+  // Ids count the collectives in the order of the commands.
+  std::vector<int> numbers;
+  for (int member : members)
+    numbers.push_back(int(std::count_if(
+        plan.commands.begin(), plan.commands.begin() + member,
+        [](const PlannedCommand &planned) { return planned.collective; })));
+  std::string text;
+  for (size_t begin = 0, end; begin < members.size(); begin = end) {
+    end = begin + 1;
+    while (end < members.size() && numbers[end] == numbers[end - 1] + 1)
+      ++end;
+    auto getId = [&](size_t i) { return plan.commands[size_t(members[i])].id; };
+    text += (text.empty() ? "" : ", ") + getId(begin);
+    if (end - begin > 1)
+      text += (end - begin == 2 ? ", " : " to ") + getId(end - 1);
+  }
+  return text;
+}
+
+/// Lines of transfers that are shown; the JSON has all.
+static constexpr size_t numShownTransfers = 16;
+
+std::string PlanPrinter::getOverlap() const {
+  if (transfers.empty())
+    return "";
+  std::vector<std::array<std::string, 3>> rows;
+  size_t width = 0, bytesWidth = 0, shown = 0;
+  for (size_t begin = 0, end;
+       begin < transfers.size() && rows.size() < numShownTransfers;
+       begin = end) {
+    end = begin + 1;
+    // What has nothing beside it is told together.
+    const Transfer &first = transfers[begin];
+    while (first.beside.empty() && end < transfers.size() &&
+           transfers[end].beside.empty())
+      ++end;
+    std::span<const Transfer> some(&first, end - begin);
+    int64_t bytes = 0;
+    for (const Transfer &transfer : some)
+      bytes += transfer.payloadBytes;
+    std::string members = getMembers(some);
+    if (some.size() == 1 && first.collectives.size() > 1)
+      members += " together";
+    std::string beside = "nothing";
+    if (!first.beside.empty())
+      beside = fmt::format(
+          "{}, {}{}", describeBeside(first), formatFlops(first.flops),
+          first.reader < 0
+              ? ""
+              : fmt::format(", until {}",
+                            plan.commands[size_t(first.reader)].id));
+    rows.push_back({members, formatBytes(bytes), beside});
+    width = std::max(width, members.size());
+    bytesWidth = std::max(bytesWidth, rows.back()[1].size());
+    shown = end;
+  }
+  std::string text = "\ntransfers, and what GPUs compute meanwhile\n";
+  for (const auto &[members, bytes, beside] : rows)
+    text += fmt::format("  {:<{}}  {:>{}}  {}\n", members, width, bytes,
+                        bytesWidth, beside);
+  if (shown < transfers.size())
+    text += fmt::format(
+        "  and {}, see --emit json\n",
+        formatCount(int64_t(transfers.size() - shown), "more transfer"));
+  return text;
+}
+
+//===-- Memory ------------------------------------------------------------===//
 
 /// How many of the largest values at the peak are named.
 static constexpr size_t numShownAtPeak = 3;
@@ -286,7 +374,7 @@ std::string PlanPrinter::print() {
   addVariables(table);
   for (exec::Phase phase : options.phases)
     addPhase(table, phase);
-  return text + table.render() + getTotals() + getMemory();
+  return text + table.render() + getTotals() + getOverlap() + getMemory();
 }
 
 std::string plan::renderPlanText(const exec::ExecutableT &executable,

@@ -39,12 +39,30 @@ std::string ProgramText::getTensorType(const std::string &name) const {
   return getTensorType(tensors.at(name));
 }
 
-std::string ProgramText::getGlobalType(const TensorInfo &info) const {
+std::string ProgramText::getGlobalType(const TensorInfo &info,
+                                       const std::string &sharding) const {
   std::string dims;
   for (const std::string &dim : info.dims)
     dims += fmt::format("{}\"{}\"={}", dims.empty() ? "" : ", ", dim,
                         sizes.at(dim));
-  return fmt::format("!nd.tensor<[{}], {}, <>>", dims, info.type);
+  return fmt::format("!nd.tensor<[{}], {}, {}>", dims, info.type, sharding);
+}
+
+std::string ProgramText::getLocation(const std::string &name) const {
+  if (phase.empty())
+    return "";
+  return fmt::format(" loc(fused<#nd.phase<{}>>[\"{}\"])", phase, name);
+}
+
+void ProgramText::allReduce(const std::string &name, const std::string &input,
+                            const std::string &axes) {
+  const TensorInfo &info = tensors.at(input);
+  line(fmt::format(
+      "%{} = spmd.all_reduce %{} from {} to {} : {} -> {}{}", name, input,
+      getGlobalType(info, fmt::format("<> partial sum over ({})", axes)),
+      getGlobalType(info), getTensorType(info), getTensorType(info),
+      getLocation(name)));
+  tensors[name] = info;
 }
 
 void ProgramText::input(const std::string &name, const std::string &dims,
@@ -111,10 +129,10 @@ void ProgramText::generic(const std::string &name, const TensorInfo &info,
   line(fmt::format(
       "%{} = linalg.generic {{indexing_maps = [{}], iterator_types = [{}]}} "
       "{}outs({} : {}) {{\n    ^bb0({}%acc: {}):\n{}      {}\n      "
-      "linalg.yield {} : {}\n    }} -> {}",
+      "linalg.yield {} : {}\n    }} -> {}{}",
       name, maps, iterators, ins, init, getTensorType(info), arguments,
       info.type, text.find("%i") == std::string::npos ? "" : positions, text,
-      result, info.type, getTensorType(info)));
+      result, info.type, getTensorType(info), getLocation(name)));
   tensors[name] = info;
 }
 

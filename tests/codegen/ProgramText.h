@@ -25,6 +25,8 @@ class ProgramText {
 public:
   /// Text in front of the program: a mesh, attributes.
   std::string header;
+  /// "backward": operations get their names, and are of this phase.
+  std::string phase;
 
   void dim(const std::string &name, int64_t size) { sizes[name] = size; }
   void input(const std::string &name, const std::string &dims,
@@ -40,6 +42,9 @@ public:
               const std::string &body = "", const std::string &type = "f32");
   void contraction(const std::string &name, const std::string &dims,
                    const std::string &lhs, const std::string &rhs);
+  /// Completes the terms that the devices along `axes` have ("x, y").
+  void allReduce(const std::string &name, const std::string &input,
+                 const std::string &axes);
   void constant(const std::string &name, const std::string &dims,
                 const std::string &value, const std::string &type = "f32");
   /// Any line, for scalars outside of bodies.
@@ -56,7 +61,9 @@ private:
   };
 
   std::string getTensorType(const TensorInfo &info) const;
-  std::string getGlobalType(const TensorInfo &info) const;
+  std::string getGlobalType(const TensorInfo &info,
+                            const std::string &sharding = "<>") const;
+  std::string getLocation(const std::string &name) const;
   void generic(const std::string &name, const TensorInfo &info,
                const std::vector<std::string> &inputs,
                const std::vector<std::string> &reduced, const std::string &init,

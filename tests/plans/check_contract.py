@@ -41,13 +41,18 @@ CONTRACT = {
                  "exchange"},
         "axes": [str], "group_size": int, "phase": PHASES, "repeat": int,
         "payload_elements": int, "payload_bytes": int, "wire_bytes_per_device": int,
-        "tensor": str, "span": SPAN, "cause": CAUSE, "merged_causes?": [CAUSE]}],
+        "tensor": str, "transfer": str, "span": SPAN, "cause": CAUSE,
+        "merged_causes?": [CAUSE]}],
+    "transfers": [{
+        "id": str, "collectives": [str], "payload_bytes": int, "repeat": int,
+        "overlap": {"ops": [str], "matmuls": int, "flops_per_device": int,
+                    "bytes_per_device": int, "first_reader": (str, type(None)), "exposed": bool}}],
     "memory": {
         "peak_bytes_per_device": int, "params": int, "gradients": int, "optimizer": int,
         "activations": int, "communication": int, "workspace": int,
         "at_peak": [{"name": str, "category": str, "bytes": int}]},
     "totals": {"flops_per_device": int, "collective_payload_bytes": int,
-               "wire_bytes_per_device": int,
+               "wire_bytes_per_device": int, "transfers": int,
                "launches?": {"kernels": int, "products": int, "copies": int,
                              "collectives": int},
                "refused_products?": [str]},
@@ -74,7 +79,7 @@ def violations(value, contract, place):
                 for text in violations(entry, contract[0], f"{place}[{index}]")]
     if isinstance(contract, set):
         return [] if value in contract else [f"{place} is {value!r}"]
-    if not isinstance(value, contract) or isinstance(value, bool):
+    if not isinstance(value, contract) or isinstance(value, bool) != (contract is bool):
         return [f"{place} is {value!r}"]
     return []
 
@@ -122,6 +127,17 @@ def disagreements(plan, spec_bytes):
               {size * collective["payload_elements"] for size in sizes_of_elements},
               f"{collective['id']}: its payload")
         check(collective["cause"]["spans"], f"{collective['id']}: no line caused it")
+    of_transfers = [entry for transfer in plan["transfers"] for entry in transfer["collectives"]]
+    check(of_transfers == [entry["id"] for entry in plan["collectives"]], "members of transfers")
+    payload = {entry["id"]: entry["payload_bytes"] for entry in plan["collectives"]}
+    flops = {entry["id"]: entry["flops_per_device"] for entry in plan["ops"]}
+    for transfer in plan["transfers"]:
+        overlap = transfer["overlap"]
+        check(transfer["payload_bytes"] == sum(payload[entry] for entry in transfer["collectives"]),
+              f"{transfer['id']}: its payload")
+        check(overlap["flops_per_device"] == sum(flops[entry] for entry in overlap["ops"]),
+              f"{transfer['id']}: flops beside it")
+        check(overlap["exposed"] == (not overlap["ops"]), f"{transfer['id']}: exposed")
     memory = plan["memory"]
     parts = ["params", "gradients", "optimizer", "activations", "communication", "workspace"]
     check(memory["peak_bytes_per_device"] == sum(memory[part] for part in parts), "memory")

@@ -262,6 +262,13 @@ void ExampleBuilder::addPrograms() {
              {{w, tensorW}, {count, tensorStep}}, 31, nowhere)
       .action.Set(KernelT());
 
+  const std::vector<int> waits[] = {{}, {0}, {1}, {2}, {0}, {4}, {5}, {6}};
+  for (size_t index = 0; index < step->commands.size(); ++index) {
+    step->commands[index]->waits = waits[index];
+    if (step->commands[index]->action.AsCollective())
+      step->commands[index]->queue = Queue::communication;
+  }
+
   step->name = "step";
   step->inputs.push_back(std::make_unique<PortT>());
   step->inputs.back()->name = "x";
@@ -302,6 +309,22 @@ ExecutableT ExampleBuilder::build() {
 }
 
 exec::ExecutableT plan::makeExample() { return ExampleBuilder().build(); }
+
+exec::ExecutableT plan::makeExampleWithOverlap() {
+  ExecutableT executable = makeExample();
+  auto &commands = executable.programs[0]->commands;
+  commands[3]->waits.clear();
+  CommandT &transfer = *commands[6];
+  const CommandT &added = *commands[2];
+  auto member = std::make_unique<CollectiveT>(*added.action.AsCollective());
+  member->id = "c3";
+  transfer.action.AsCollective()->merged.push_back(std::move(member));
+  transfer.operands.insert(transfer.operands.begin() + 1,
+                           std::make_unique<OperandT>(*added.operands[0]));
+  transfer.operands.push_back(std::make_unique<OperandT>(*added.operands[1]));
+  transfer.results = 2;
+  return executable;
+}
 
 static MatmulT makeProduct(std::vector<int64_t> batch) {
   MatmulT matmul;

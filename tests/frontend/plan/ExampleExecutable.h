@@ -18,6 +18,8 @@ namespace meshc::plan {
 ///   6 all_reduce       of it (c2), for two merged reasons
 ///   7 kernel      w    = w - lr * gradient, and the count of steps
 ///
+/// Each waits for what it reads, so that nothing runs beside a collective.
+///
 /// Buffers, bytes, lives: w 60 always; step 4 always; x 60 always;
 /// y 36 0-4; product 12 1-7; loss's sum 12 2-3; gradient of y 36 4-5; gradient
 /// of w 60 5-7.
@@ -27,6 +29,10 @@ exec::ExecutableT makeExample();
 /// batch dimensions are not one step apart), product 1 of integers is refused;
 /// kernel 4 is two launches.
 exec::ExecutableT makeGpuExample();
+
+/// The same, but c2 takes the unnamed sum along as c3, and the loss waits for
+/// nothing: the forward sum may take until the update of w.
+exec::ExecutableT makeExampleWithOverlap();
 
 /// The text of the spec that the spans of the example point into.
 extern const char *const exampleSpec;

@@ -29,6 +29,7 @@ TEST_F(ExplainTest, a_collective_reads_like_this) {
             R"(c1: all_reduce over model in groups of 3 devices, forward pass
   It belongs to 'loss': <batch@data> partial sum over model before, <batch@data> after.
   Each device brings in 3 elements (12 B) and sends 16 B.
+  Nothing is computed while it is under way: o3 (loss) waits for it.
 
   It is there because 'loss' needs 'y' as <batch@data>, which is computed as <batch@data> partial sum over model.
   Rule: contraction over split dimension 'hidden'.
@@ -42,6 +43,22 @@ TEST_F(ExplainTest, a_collective_reads_like_this) {
       9 |   output loss = sum(y)
         |                 ^^^^^^
 )");
+}
+
+TEST_F(ExplainTest, a_collective_says_what_is_computed_meanwhile) {
+  executable = plan::makeExampleWithOverlap();
+  EXPECT_THAT(
+      explain("c1"),
+      HasSubstr("\n  While it is under way GPUs compute 1 matmul and 2 other "
+                "commands (102 flop, 1020 B read and written), o3 to o5; then "
+                "o8 (w) waits for it.\n"));
+  EXPECT_THAT(explain("c2"),
+              HasSubstr("\n  It goes in one transfer with c3: 72 B in all.\n"));
+  EXPECT_THAT(explain("c3"),
+              HasSubstr("\n  It goes in one transfer with c2: 72 B in all.\n"));
+  // The last transfer of a program that only evaluates.
+  executable.programs[0]->commands.pop_back();
+  EXPECT_THAT(explain("c3"), HasSubstr("nothing in the program waits for it"));
 }
 
 TEST_F(ExplainTest, a_merged_collective_gives_every_reason) {

@@ -10,6 +10,8 @@ static bool isType(const json &value, const std::string &type) {
     return value.is_number_integer();
   if (type == "number")
     return value.is_number();
+  if (type == "boolean")
+    return value.is_boolean();
   throw std::invalid_argument("schema: no type " + type);
 }
 

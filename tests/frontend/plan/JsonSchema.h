@@ -9,7 +9,7 @@
 namespace meshc::plan {
 
 /// Where `value` differs from `schema`. A schema is
-///   "string", "integer", "number"
+///   "string", "integer", "number", "boolean"
 ///   {"list": schema}, {"nullable": schema}, {"one of": [values]}
 ///   an object of field -> schema; "field?" may be absent; no other fields.
 std::vector<std::string> findViolations(const nlohmann::json &value,

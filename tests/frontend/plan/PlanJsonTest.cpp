@@ -106,9 +106,23 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
           {"payload_bytes", "integer"},
           {"wire_bytes_per_device", "integer"},
           {"tensor", {{"nullable", "string"}}},
+          {"transfer", "string"},
           {"span", optionalSpan},
           {"cause", cause},
           {"merged_causes?", {{"list", cause}}}}}}},
+      {"transfers",
+       {{"list",
+         {{"id", "string"},
+          {"collectives", names},
+          {"payload_bytes", "integer"},
+          {"repeat", "integer"},
+          {"overlap",
+           {{"ops", names},
+            {"matmuls", "integer"},
+            {"flops_per_device", "integer"},
+            {"bytes_per_device", "integer"},
+            {"first_reader", {{"nullable", "string"}}},
+            {"exposed", "boolean"}}}}}}},
       {"memory",
        {{"peak_bytes_per_device", "integer"},
         {"params", "integer"},
@@ -125,7 +139,8 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
       {"totals",
        {{"flops_per_device", "integer"},
         {"collective_payload_bytes", "integer"},
-        {"wire_bytes_per_device", "integer"}}}};
+        {"wire_bytes_per_device", "integer"},
+        {"transfers", "integer"}}}};
   EXPECT_EQ(plan["schema"], "meshc.plan/1");
   EXPECT_THAT(plan::findViolations(plan, schema), testing::IsEmpty());
 }
@@ -214,6 +229,49 @@ TEST_F(PlanJsonTest, merged_collectives_keep_every_cause) {
   EXPECT_EQ(collective["cause"]["consumer"], "w");
   ASSERT_EQ(collective["merged_causes"].size(), 1u);
   EXPECT_EQ(collective["phase"], "backward");
+}
+
+TEST_F(PlanJsonTest, a_transfer_says_what_is_computed_meanwhile) {
+  EXPECT_EQ(find("collectives", "id", "c1")["transfer"], "x1");
+  EXPECT_EQ(plan["totals"]["transfers"], 2);
+  EXPECT_TRUE(plan["transfers"][0]["overlap"]["exposed"]);
+  EXPECT_EQ(plan["transfers"][0]["overlap"]["first_reader"], "o3");
+
+  plan = json::parse(plan::renderPlanJson(plan::makeExampleWithOverlap()));
+  EXPECT_EQ(plan["totals"]["transfers"], 2);
+  const json &first = plan["transfers"][0]["overlap"];
+  EXPECT_EQ(first["ops"], json({"o3", "o4", "o5"}));
+  EXPECT_EQ(first["matmuls"], 1);
+  EXPECT_EQ(first["flops_per_device"], 3 + 9 + 90);
+  EXPECT_EQ(first["bytes_per_device"], 30 + 90 + 900);
+  EXPECT_EQ(first["first_reader"], "o8");
+  EXPECT_FALSE(first["exposed"]);
+}
+
+TEST_F(PlanJsonTest, collectives_of_one_transfer_keep_their_own_payload) {
+  plan = json::parse(plan::renderPlanJson(plan::makeExampleWithOverlap()));
+  EXPECT_EQ(plan["transfers"][1]["collectives"], json({"c2", "c3"}));
+  EXPECT_EQ(plan["transfers"][1]["payload_bytes"], 60 + 12);
+  EXPECT_EQ(find("collectives", "id", "c2")["payload_bytes"], 60);
+  EXPECT_EQ(find("collectives", "id", "c3")["payload_bytes"], 12);
+  EXPECT_EQ(find("collectives", "id", "c3")["transfer"], "x2");
+  EXPECT_EQ(find("collectives", "id", "c3")["tensor"], id("loss"));
+  EXPECT_EQ(find("collectives", "id", "c3")["cause"]["consumer"], "loss");
+  EXPECT_EQ(plan["totals"]["collective_payload_bytes"], 12 + 60 + 12);
+  // The update reads what each of them made.
+  EXPECT_EQ(find("ops", "phase", "update")["inputs"],
+            json({id("w"), id("gradient of w"), id("sgd/step")}));
+}
+
+TEST_F(PlanJsonTest, who_waits_for_a_later_transfer_waits_for_this_one) {
+  exec::ExecutableT executable = plan::makeExampleWithOverlap();
+  // o4, dy, waits for a communication behind c1.
+  auto &commands = executable.programs[0]->commands;
+  commands[3]->queue = exec::Queue::communication;
+  commands[4]->waits = {3};
+  plan = json::parse(plan::renderPlanJson(executable));
+  EXPECT_EQ(plan["transfers"][0]["overlap"]["first_reader"], "o4");
+  EXPECT_TRUE(plan["transfers"][0]["overlap"]["exposed"]);
 }
 
 // At command 5 live: w 60, step 4, x 60, loss 12, gradients of y 36 and of w
