@@ -286,6 +286,9 @@ void Executor::advance(int64_t device, int worker,
           int64_t(command.collective->getDevices(group).size()))
         return;
       arrivals[slot] = 0;
+      if (observer)
+        for (int64_t member : command.collective->getDevices(group))
+          observer(member, place);
       if (!command.collective->isExchanged(group))
         makeGroupJob(slot, Collective::Stage::Combine);
       else if (!addPart(slot, Collective::Stage::Pack))
@@ -293,6 +296,8 @@ void Executor::advance(int64_t device, int worker,
       startJob(groupJobs[slot], worker, lock);
       return;
     }
+    if (observer && command.pieces > 0)
+      observer(device, place);
     if (command.pieces > 1 && numWorkers > 1) {
       lock.lock();
       deviceJobs[device] = {

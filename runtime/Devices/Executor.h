@@ -43,6 +43,7 @@
 #include <array>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -94,6 +95,16 @@ public:
 
   Profile getProfile() override;
   void resetProfile(bool timesCommands) override;
+
+  /// Called for every command that a device starts, with its number in the
+  /// program; of a collective for each device of a group, when all have
+  /// arrived. Called by several threads at once, not for commands that are
+  /// empty on a device.
+  using StartObserver = std::function<void(int64_t device, size_t command)>;
+  /// Set between runs; null for none.
+  void observeStarts(StartObserver newObserver) {
+    observer = std::move(newObserver);
+  }
 
 private:
   /// Pieces of one command that several workers may take. Everything in it is
@@ -195,7 +206,8 @@ private:
   int64_t unsentMessages = 0;
   int64_t pendingReads = 0;    ///< messages of exchange() to come
   std::optional<Error> broken; ///< the connection to the others
-  double runSeconds = 0;       ///< of all runs, on the wall
+  StartObserver observer;
+  double runSeconds = 0; ///< of all runs, on the wall
   int64_t runs = 0;
 
   /// What fetch() got, until something may have changed.

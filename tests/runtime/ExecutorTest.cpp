@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -100,6 +101,46 @@ TEST(ExecutorTest, every_iteration_runs_once) {
           }
         }
       }
+}
+
+TEST(ExecutorTest, devices_start_commands_in_the_order_of_the_list) {
+  for (int threads : {1, 2, 4}) {
+    ProgramBuilder builder({{"x", 2}, {"y", 3}});
+    const exec::TensorLayoutT whole = makeLayout(f32, {{"d", 1000}});
+    const exec::TensorLayoutT partial = makeLayout(
+        f32, {{"d", 1000}}, exec::ReduceKind::sum, {builder.axis(1)});
+    const int value = builder.addBuffer("value", whole);
+    const int other = builder.addBuffer("other", whole);
+    builder.beginProgram("p");
+    auto addKernel = [&](int buffer) {
+      builder.addKernel("mix", 1000,
+                        list(builder.view(buffer, f32, {1000}),
+                             builder.view(buffer, f32, {1000})),
+                        1, int64_t(1) << 20);
+    };
+    addKernel(value);
+    builder.addCollective(exec::CollectiveKind::all_reduce, partial, value,
+                          whole, value);
+    addKernel(other);
+    addKernel(other);
+    builder.addCollective(exec::CollectiveKind::all_reduce, partial, other,
+                          whole, other);
+    addKernel(value);
+    Executable executable = builder.finish();
+    std::unique_ptr<Executor> executor = makeExecutor(executable, threads);
+    std::mutex mutex;
+    std::vector<std::vector<size_t>> starts(6);
+    executor->observeStarts([&](int64_t device, size_t command) {
+      std::lock_guard lock(mutex);
+      starts[size_t(device)].push_back(command);
+    });
+    ASSERT_TRUE(executor->run(*executable.data.programs[0]));
+    for (const std::vector<size_t> &ofDevice : starts)
+      EXPECT_EQ(ofDevice, (std::vector<size_t>{0, 1, 2, 3, 4, 5}));
+    executor->observeStarts(nullptr);
+    ASSERT_TRUE(executor->run(*executable.data.programs[0]));
+    EXPECT_EQ(starts[0].size(), 6u);
+  }
 }
 
 TEST(ExecutorTest, kernels_get_the_coordinates_of_their_device) {
