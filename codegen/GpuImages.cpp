@@ -61,6 +61,15 @@ std::string meshc::codegen::findAssembler() {
   return "";
 }
 
+/// Whether the GPU rounds f32 to bf16 in one instruction. Source: PTX ISA,
+/// "cvt": .bf16 needs sm_80 or later.
+static bool convertsToBf16(StringRef architecture) {
+  unsigned number = 0;
+  architecture.consume_front("sm_");
+  architecture.take_while(llvm::isDigit).getAsInteger(10, number);
+  return number >= 80;
+}
+
 static FailureOr<std::string> emitPtx(gpu::GPUModuleOp lowered,
                                       StringRef architecture) {
   std::unique_ptr<llvm::TargetMachine> machine =
@@ -168,15 +177,19 @@ meshc::codegen::compileGpuImages(gpu::GPUModuleOp kernels,
       return failure();
     images.push_back(makeImage("host", exec::ImageKind::host, *object));
   }
-  if (images.size() == architectures.size())
-    return images;
-  if (failed(lowerGpuKernels(kernels)))
-    return failure();
+  OwningOpRef<gpu::GPUModuleOp> forms[2]; ///< by whether bf16 is converted
   const std::string assembler = findAssembler();
   for (const std::string &architecture : architectures) {
     if (architecture == "host")
       continue;
-    FailureOr<std::string> ptx = emitPtx(kernels, architecture);
+    const bool hasConversions = convertsToBf16(architecture);
+    OwningOpRef<gpu::GPUModuleOp> &lowered = forms[hasConversions];
+    if (!lowered) {
+      lowered = cast<gpu::GPUModuleOp>(kernels->clone());
+      if (failed(lowerGpuKernels(*lowered, hasConversions)))
+        return failure();
+    }
+    FailureOr<std::string> ptx = emitPtx(*lowered, architecture);
     if (failed(ptx))
       return failure();
     if (!assembler.empty()) {

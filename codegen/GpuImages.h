@@ -15,8 +15,8 @@ namespace meshc::codegen {
 std::string checkGpuArchitecture(llvm::StringRef architecture);
 
 /// Compiles kernels for every architecture: PTX and, where the CUDA toolkit's
-/// assembler is found, machine code; a shared object for "host". Changes
-/// `kernels`. Fails with a diagnostic.
+/// assembler is found, machine code; a shared object for "host". Fails with a
+/// diagnostic.
 mlir::FailureOr<std::vector<exec::GpuImageT>>
 compileGpuImages(mlir::gpu::GPUModuleOp kernels,
                  llvm::ArrayRef<std::string> architectures);

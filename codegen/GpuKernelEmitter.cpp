@@ -64,6 +64,13 @@ private:
     return schedule.getRole(member) == Schedule::Role::Accumulator;
   }
 
+  /// Whether a thread adds up in the accumulator's own memory, or that of its
+  /// part: it has more columns than registers.
+  bool isInMemory(unsigned member) const {
+    return !shape.keepsChunks &&
+           elements->hasColumns(cluster.getResultDims(members()[member]));
+  }
+
   void createFunction(StringRef symbol, int64_t threads);
   Value getId(OpBuilder &builder, bool isBlock);
   std::pair<Value, Value> divide(OpBuilder &builder, Value value,
@@ -89,6 +96,11 @@ private:
   void emitKeptStage(OpBuilder &builder, unsigned stage, Partials &partials,
                      Partials &accumulators);
   void emitLoopedStage(OpBuilder &builder, unsigned stage, Partials &partials);
+  scf::ForOp beginChunkLoop(OpBuilder &builder, ValueRange carried,
+                            unsigned stage);
+  void emitMemoryAccumulators(
+      OpBuilder &builder,
+      llvm::function_ref<Value(OpBuilder &, unsigned member)> getValue);
   void emitTail(OpBuilder &builder);
   void addTerms(OpBuilder &builder, unsigned stage, const Chunk &chunk,
                 Partials &partials);
@@ -494,25 +506,66 @@ void GpuKernelBuilder::emitKeptStage(OpBuilder &builder, unsigned stageIndex,
   }
 }
 
-/// A stage of rows too long for registers: chunk after chunk, each computed
-/// again in the next stage.
-void GpuKernelBuilder::emitLoopedStage(OpBuilder &builder, unsigned stageIndex,
-                                       Partials &partials) {
+/// A loop over the thread's chunks of a row too long for registers, in which
+/// the chunk has begun. It carries values and lacks its end.
+scf::ForOp GpuKernelBuilder::beginChunkLoop(OpBuilder &builder,
+                                            ValueRange carried,
+                                            unsigned stage) {
   auto loop =
       scf::ForOp::create(builder, loc, thread, constant(shape.chunksPerRow),
-                         constant(shape.groupThreads), partials,
+                         constant(shape.groupThreads), carried,
                          [](OpBuilder &, Location, Value, ValueRange) {});
-  OpBuilder outer = elements->getRowBuilder();
   elements->setRowPoint(loop);
   OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
   for (auto [dim, position] :
        llvm::zip_equal(schedule.getColumns(),
                        getChunkPositions(inner, loop.getInductionVar())))
     elements->setPosition(dim, position);
-  elements->beginChunk(inner, shape.lanes, stageIndex);
+  elements->beginChunk(inner, shape.lanes, stage);
+  return loop;
+}
+
+/// Stores `getValue` in the accumulators that are in memory, chunk by chunk.
+void GpuKernelBuilder::emitMemoryAccumulators(
+    OpBuilder &builder,
+    llvm::function_ref<Value(OpBuilder &, unsigned member)> getValue) {
+  if (llvm::none_of(accumulators,
+                    [&](unsigned member) { return isInMemory(member); }))
+    return;
+  elements->beginRow(builder);
+  beginChunkLoop(builder, {}, 0);
+  OpBuilder inner = elements->getChunkBuilder();
+  for (unsigned member : accumulators)
+    if (isInMemory(member))
+      elements->store(getValue(inner, member),
+                      members()[member].op->getResult(0),
+                      cluster.getResultDims(members()[member]));
+  scf::YieldOp::create(inner, loc);
+}
+
+/// A stage of rows too long for registers: chunk after chunk, each computed
+/// again in the next stage.
+void GpuKernelBuilder::emitLoopedStage(OpBuilder &builder, unsigned stageIndex,
+                                       Partials &partials) {
+  OpBuilder outer = elements->getRowBuilder();
+  scf::ForOp loop = beginChunkLoop(builder, partials, stageIndex);
+  OpBuilder inner = elements->getChunkBuilder();
   Partials results = llvm::to_vector_of<Value>(loop.getRegionIterArgs());
   addTerms(inner, stageIndex, Chunk(), results);
+  SmallVector<Value> sums;
+  for (unsigned member : schedule.getStages()[stageIndex].updates) {
+    Value term = elements->broadcast(elements->getTerm(members()[member]));
+    Value sum = elements->load(members()[member].op->getResult(0),
+                               cluster.getResultDims(members()[member]));
+    sums.push_back(combine(inner, member, sum, term));
+  }
   SmallVector<Value> values = getStored(stageIndex);
+  assert((sums.empty() || (!isRow && !isActive)) &&
+         "a block has the row to itself");
+  for (auto [member, sum] :
+       llvm::zip_equal(schedule.getStages()[stageIndex].updates, sums))
+    elements->store(sum, members()[member].op->getResult(0),
+                    cluster.getResultDims(members()[member]));
   // No chunk begins in the branch, so the builder of this one serves.
   if (!values.empty()) {
     ElementBuilder::Scope scope = elements->leaveChunk();
@@ -620,16 +673,17 @@ void GpuKernelBuilder::emitRowResults(OpBuilder &builder,
 }
 
 /// By accumulator, one per chunk: a vector where the result has columns, else a
-/// scalar, of which only the first counts.
+/// scalar, of which only the first counts, and none if it is in memory.
 GpuKernelBuilder::Partials
 GpuKernelBuilder::getNeutralAccumulators(OpBuilder &builder) {
   Partials neutral;
   for (unsigned member : accumulators) {
     const bool hasColumns =
         elements->hasColumns(cluster.getResultDims(members()[member]));
+    const bool hasLanes = hasColumns && !isInMemory(member);
     for (size_t i = 0; i < std::max<size_t>(chunks.size(), 1); ++i)
       neutral.push_back(
-          getNeutral(builder, member, hasColumns ? shape.lanes : 0));
+          getNeutral(builder, member, hasLanes ? shape.lanes : 0));
   }
   return neutral;
 }
@@ -697,6 +751,13 @@ void GpuKernelBuilder::storeAccumulators(OpBuilder &builder,
   const size_t perMember = std::max<size_t>(chunks.size(), 1);
   SmallVector<unsigned> scalars;
   Partials totals;
+  if (!hasWorkspace())
+    emitMemoryAccumulators(builder, [&](OpBuilder &inner, unsigned member) {
+      Value sum = elements->load(members()[member].op->getResult(0),
+                                 cluster.getResultDims(members()[member]));
+      Value init = elements->broadcast(elements->getInit(members()[member]));
+      return combine(inner, member, init, sum);
+    });
   elements->beginRow(builder);
   for (auto [place, member] : llvm::enumerate(accumulators))
     if (!elements->hasColumns(cluster.getResultDims(members()[member]))) {
@@ -861,6 +922,14 @@ void GpuKernelBuilder::emitMain() {
   OpBuilder builder = function->atEnd();
   setIteration(builder);
   setChunks(builder);
+  if (hasWorkspace())
+    for (auto [place, member] : llvm::enumerate(accumulators))
+      if (isInMemory(member))
+        elements->setBase(members()[member].op->getResult(0),
+                          getPart(builder, place, split));
+  emitMemoryAccumulators(builder, [&](OpBuilder &inner, unsigned member) {
+    return getNeutral(inner, member, shape.lanes);
+  });
   Partials accumulated = getNeutralAccumulators(builder);
   if (shape.summedRows == 1) {
     accumulated = emitRow(builder, accumulated);
@@ -919,10 +988,6 @@ void GpuKernelBuilder::emitMain() {
 }
 
 LogicalResult GpuKernelBuilder::build(EmittedKernel &result) {
-  if (!shape.keepsChunks && !accumulators.empty())
-    return step.ops.front()->emitError("sums across rows of more than ")
-           << maxKeptChunks * maxBlockThreads * shape.lanes
-           << " columns are not built for GPUs yet";
   if (failed(checkGrid(step.ops.front(), shape.getGrid())))
     return failure();
   emitMain();

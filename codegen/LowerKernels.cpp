@@ -27,14 +27,85 @@
 
 using namespace mlir;
 
-/// Math functions as arithmetic.
-static void expandMath(Operation *kernels) {
+namespace {
+/// f32 to bf16 by the GPU's instruction, and back by its bits. LLVM may not see
+/// that these are conversions of floats: it would compute in bf16 what lies
+/// between them, and what it computes so the assembler may fuse, to round a
+/// product and a sum once instead of twice.
+struct RoundToBFloat : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern<arith::TruncFOp>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op,
+                                PatternRewriter &rewriter) const override {
+    Type element = getElementTypeOrSelf(op.getType());
+    if (!element.isBF16())
+      return rewriter.notifyMatchFailure(op, "not to bf16");
+    auto convert = [&](Value number) {
+      return LLVM::CallIntrinsicOp::create(
+                 rewriter, op.getLoc(), element,
+                 rewriter.getStringAttr("llvm.nvvm.f2bf16.rn"), number)
+          ->getResult(0);
+    };
+    auto vector = dyn_cast<VectorType>(op.getType());
+    if (!vector) {
+      rewriter.replaceOp(op, convert(op.getIn()));
+      return success();
+    }
+    SmallVector<Value> lanes;
+    for (int64_t lane = 0; lane < vector.getNumElements(); ++lane)
+      lanes.push_back(convert(
+          vector::ExtractOp::create(rewriter, op.getLoc(), op.getIn(), lane)));
+    rewriter.replaceOp(op, vector::FromElementsOp::create(rewriter, op.getLoc(),
+                                                          vector, lanes));
+    return success();
+  }
+};
+
+struct WidenBFloat : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern<arith::ExtFOp>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getIn().getType()).isBF16())
+      return rewriter.notifyMatchFailure(op, "not from bf16");
+    Location loc = op.getLoc();
+    auto withElement = [&](Type element) -> Type {
+      if (auto vector = dyn_cast<VectorType>(op.getType()))
+        return vector.clone(element);
+      return element;
+    };
+    Type word = withElement(rewriter.getI32Type());
+    TypedAttr count = rewriter.getI32IntegerAttr(16);
+    if (auto vector = dyn_cast<VectorType>(word))
+      count = DenseElementsAttr::get(vector, Attribute(count));
+    Value bits = arith::BitcastOp::create(
+        rewriter, loc, withElement(rewriter.getI16Type()), op.getIn());
+    bits = arith::ExtUIOp::create(rewriter, loc, word, bits);
+    bits = arith::ShLIOp::create(
+        rewriter, loc, bits, arith::ConstantOp::create(rewriter, loc, count));
+    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), bits);
+    return success();
+  }
+};
+} // namespace
+
+/// What kernels are lowered for.
+enum class Machine : uint8_t { Cpu, EmulatedGpu, Gpu };
+
+/// 16-bit floats in memory only, math functions as arithmetic; for GPUs, which
+/// have no library to call, all of them.
+static void expandMath(Operation *kernels, Machine machine,
+                       bool hasConversions = false) {
   MLIRContext *context = kernels->getContext();
   context->loadDialect<cf::ControlFlowDialect, func::FuncDialect,
                        math::MathDialect>();
-  meshc::codegen::narrowFloats(kernels);
+  meshc::codegen::narrowFloats(kernels, hasConversions);
   RewritePatternSet functions(context);
   meshc::codegen::populateMathFunctionPatterns(functions);
+  if (machine != Machine::Cpu)
+    meshc::codegen::populateWideMathFunctionPatterns(functions);
+  if (machine == Machine::Gpu)
+    functions.add<RoundToBFloat, WidenBFloat>(context);
   populateMathPolynomialApproximationPatterns(functions, [](StringRef name) {
     return name == math::SinOp::getOperationName() ||
            name == math::CosOp::getOperationName();
@@ -56,9 +127,8 @@ static void populateKernelPatterns(LLVMTypeConverter &converter,
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
 }
 
-LogicalResult meshc::codegen::lowerKernels(ModuleOp kernels) {
+static LogicalResult lowerToHost(ModuleOp kernels) {
   MLIRContext *context = kernels.getContext();
-  expandMath(kernels);
   LLVMTypeConverter converter(context);
   RewritePatternSet patterns(context);
   populateKernelPatterns(converter, patterns);
@@ -69,10 +139,16 @@ LogicalResult meshc::codegen::lowerKernels(ModuleOp kernels) {
   return applyFullConversion(kernels, target, std::move(patterns));
 }
 
-LogicalResult meshc::codegen::lowerGpuKernels(gpu::GPUModuleOp kernels) {
+LogicalResult meshc::codegen::lowerKernels(ModuleOp kernels) {
+  expandMath(kernels, Machine::Cpu);
+  return lowerToHost(kernels);
+}
+
+LogicalResult meshc::codegen::lowerGpuKernels(gpu::GPUModuleOp kernels,
+                                              bool hasConversions) {
   MLIRContext *context = kernels.getContext();
   context->loadDialect<NVVM::NVVMDialect>();
-  expandMath(kernels);
+  expandMath(kernels, Machine::Gpu, hasConversions);
   LLVMTypeConverter converter(context);
   configureGpuToNVVMTypeConverter(converter);
   RewritePatternSet patterns(context);
@@ -83,18 +159,14 @@ LogicalResult meshc::codegen::lowerGpuKernels(gpu::GPUModuleOp kernels) {
   target.addIllegalDialect<gpu::GPUDialect>();
   target.addLegalDialect<NVVM::NVVMDialect>();
   WalkResult found = kernels.walk([](Operation *op) {
-    // LLVM has no machine code for it.
-    if (isa<math::PowFOp>(op)) {
-      op->emitError("'") << op->getName() << "' is not built for GPUs yet";
-      return WalkResult::interrupt();
-    }
     if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
-        !getElementTypeOrSelf(op->getResult(0)).isF64() ||
-        isa<math::AbsFOp, math::SqrtOp, math::FmaOp, math::CopySignOp,
-            math::FloorOp, math::CeilOp, math::RoundEvenOp>(op))
+        isa<math::AbsFOp, math::AbsIOp, math::SqrtOp, math::FmaOp,
+            math::CopySignOp, math::FloorOp, math::CeilOp, math::RoundEvenOp>(
+            op))
       return WalkResult::advance();
-    op->emitError("'") << op->getName()
-                       << "' of 64-bit floats is not built for GPUs yet";
+    op->emitError("'") << op->getName() << "' of "
+                       << getElementTypeOrSelf(op->getResult(0))
+                       << " is not built for GPUs yet";
     return WalkResult::interrupt();
   });
   if (found.wasInterrupted())
@@ -213,7 +285,8 @@ meshc::codegen::lowerGpuKernelsForHost(gpu::GPUModuleOp kernels) {
       op.moveBefore(module->getBody(), module->getBody()->begin());
   }
   copy.erase();
-  if (failed(lowerKernels(*module)))
+  expandMath(*module, Machine::EmulatedGpu);
+  if (failed(lowerToHost(*module)))
     return failure();
   return module;
 }

@@ -12,8 +12,10 @@ namespace meshc::codegen {
 mlir::LogicalResult lowerKernels(mlir::ModuleOp kernels);
 
 /// Rewrites kernels as GpuKernelEmitter.h makes them to the LLVM and NVVM
-/// dialects. Fails with a diagnostic.
-mlir::LogicalResult lowerGpuKernels(mlir::gpu::GPUModuleOp kernels);
+/// dialects. `hasConversions`: whether the GPU converts to bf16
+/// (NarrowFloats.h). Fails with a diagnostic.
+mlir::LogicalResult lowerGpuKernels(mlir::gpu::GPUModuleOp kernels,
+                                    bool hasConversions);
 
 /// The same kernels as functions of the LLVM dialect that HostImage.h
 /// describes. Fails with a diagnostic.

@@ -1,93 +1,11 @@
 #include "codegen/MathFunctions.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
+#include "codegen/Formula.h"
+
+#include <limits>
 
 using namespace mlir;
-
-namespace {
-/// Writes formulas on f32 values of one shape.
-class Formula {
-public:
-  Formula(OpBuilder &builder, Location loc, Type type)
-      : builder(builder), loc(loc), type(type), bitsType(getBitsType(type)) {}
-
-  Value constant(float value) {
-    return splat(type, builder.getF32FloatAttr(value));
-  }
-  Value bits(int32_t value) {
-    return splat(bitsType, builder.getI32IntegerAttr(value));
-  }
-  Value add(Value a, Value b) { return create<arith::AddFOp>(a, b); }
-  Value sub(Value a, Value b) { return create<arith::SubFOp>(a, b); }
-  Value mul(Value a, Value b) { return create<arith::MulFOp>(a, b); }
-  Value div(Value a, Value b) { return create<arith::DivFOp>(a, b); }
-  Value fma(Value a, Value b, Value c) { return create<math::FmaOp>(a, b, c); }
-  Value abs(Value a) { return create<math::AbsFOp>(a); }
-  Value copySign(Value magnitude, Value sign) {
-    return create<math::CopySignOp>(magnitude, sign);
-  }
-  /// Coefficients from the highest power down.
-  Value polynomial(Value x, ArrayRef<float> coefficients) {
-    Value value = constant(coefficients.front());
-    for (float coefficient : coefficients.drop_front())
-      value = fma(value, x, constant(coefficient));
-    return value;
-  }
-
-  Value isAbove(Value a, float limit) {
-    return create<arith::CmpFOp>(arith::CmpFPredicate::OGT, a, constant(limit));
-  }
-  Value isBelow(Value a, float limit) {
-    return create<arith::CmpFOp>(arith::CmpFPredicate::OLT, a, constant(limit));
-  }
-  Value select(Value condition, Value a, Value b) {
-    return create<arith::SelectOp>(condition, a, b);
-  }
-  /// NaN stays NaN.
-  Value atMost(Value a, float limit) {
-    return select(isAbove(a, limit), constant(limit), a);
-  }
-  Value atLeast(Value a, float limit) {
-    return select(isBelow(a, limit), constant(limit), a);
-  }
-
-  Value toBits(Value a) { return create<arith::BitcastOp>(bitsType, a); }
-  Value fromBits(Value a) { return create<arith::BitcastOp>(type, a); }
-  Value addBits(Value a, Value b) { return create<arith::AddIOp>(a, b); }
-  Value subBits(Value a, Value b) { return create<arith::SubIOp>(a, b); }
-  Value shiftLeft(Value a, int32_t count) {
-    return create<arith::ShLIOp>(a, bits(count));
-  }
-  Value shiftRight(Value a, int32_t count) { // arithmetic
-    return create<arith::ShRSIOp>(a, bits(count));
-  }
-  Value toFloat(Value a) { return create<arith::SIToFPOp>(type, a); }
-  Value isEqual(Value a, float value) {
-    return create<arith::CmpFOp>(arith::CmpFPredicate::OEQ, a, constant(value));
-  }
-
-private:
-  static Type getBitsType(Type type) {
-    Type integer = IntegerType::get(type.getContext(), 32);
-    if (auto vector = dyn_cast<VectorType>(type))
-      return vector.clone(integer);
-    return integer;
-  }
-  Value splat(Type valueType, TypedAttr attr) {
-    if (auto vector = dyn_cast<VectorType>(valueType))
-      attr = DenseElementsAttr::get(vector, Attribute(attr));
-    return arith::ConstantOp::create(builder, loc, attr);
-  }
-  template <class Op, class... Arguments> Value create(Arguments... arguments) {
-    return Op::create(builder, loc, arguments...);
-  }
-
-  OpBuilder &builder;
-  Location loc;
-  Type type, bitsType;
-};
-} // namespace
+using namespace meshc::codegen;
 
 /// exp x = 2^n exp r with r = x - n log 2, |r| <= log(2) / 2. Coefficients:
 /// Cephes 2.8, expf.c (Moshier). 2^n in two factors, so that results below the

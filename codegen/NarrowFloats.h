@@ -18,7 +18,9 @@ namespace meshc::codegen {
 /// lane; and the instruction flushes denormal numbers, so that results would
 /// depend on the processor. f16 is converted by `arith` operations, which are
 /// instructions wherever there is F16C. With `hasConversions` bf16 is as well:
-/// for targets that have exact ones.
+/// for targets whose instructions round to nearest and keep denormal numbers,
+/// as those of GPUs from sm_80 on do. Either way gives the same bits, but for
+/// those of a NaN.
 ///
 /// `kernels` is anything that contains functions of `arith`, `math`, `scf`,
 /// `vector` and memory operations of the LLVM dialect. Runs before math

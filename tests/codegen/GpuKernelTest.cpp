@@ -21,6 +21,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <regex>
 
@@ -194,39 +195,25 @@ TEST_P(GpuTiles, ResultsTakeTheMemoryOfOperands) {
   expectAgreement(text);
 }
 
-TEST(GpuKernels, sums_across_rows_longer_than_registers_are_an_error) {
-  const std::string text = getNormGradient(2, 40000).str();
-  auto context = makeContext();
-  auto module = parse(*context, text);
-  auto steps = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
-                                  /*hasGeluEpilogue=*/false);
-  ASSERT_TRUE(mlir::succeeded(steps));
-  auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
-      mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
-  codegen::GpuKernels target(*kernels);
-  std::string message;
-  mlir::ScopedDiagnosticHandler handler(context.get(),
-                                        [&](mlir::Diagnostic &diagnostic) {
-                                          message += diagnostic.str();
-                                          return mlir::success();
-                                        });
-  bool failed = false;
-  for (const codegen::Step &step : *steps)
-    failed |= mlir::failed(target.emitKernel(
-        step, "k",
-        llvm::SmallVector<bool>(step.inputs.size() + step.outputs.size(),
-                                false)));
-  EXPECT_TRUE(failed);
-  EXPECT_THAT(message, HasSubstr("sums across rows of more than 32768 columns "
-                                 "are not built for GPUs yet"));
+/// Sums across rows that are too long for registers: one part, several parts,
+/// rows that no vector divides.
+TEST(GpuKernels, SumsAcrossLongRows) {
+  for (auto [rows, columns] : {std::pair(2, 40000), std::pair(11, 33003)}) {
+    SCOPED_TRACE(rows);
+    ProgramText text = getNormGradient(rows, columns);
+    text.reduce("all", "", {"gx"}, "arith.addf", "0.5");
+    text.reduce("most", "d", {"x"}, "arith.maximumf", "0.25");
+    text.output("all");
+    text.output("most");
+    expectAgreement(text, {}, 1e-4);
+  }
 }
 
-TEST(GpuKernels, powers_are_an_error) {
+TEST(GpuKernels, functions_without_a_formula_are_an_error) {
   ProgramText text;
   text.dim("d", 5);
-  text.input("x", "d");
-  text.input("y", "d");
-  text.pointwise("z", "d", {"x", "y"}, "%r = math.powf %a0, %a1 : f32");
+  text.input("x", "d", "f64");
+  text.pointwise("z", "d", {"x"}, "%r = math.sin %a0 : f64", "f64");
   text.output("z");
   auto context = makeContext();
   auto module = parse(*context, text.str());
@@ -236,8 +223,8 @@ TEST(GpuKernels, powers_are_an_error) {
   auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
       mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
   codegen::GpuKernels target(*kernels);
-  ASSERT_TRUE(mlir::succeeded(
-      target.emitKernel(steps->front(), "k", {false, false, false})));
+  ASSERT_TRUE(
+      mlir::succeeded(target.emitKernel(steps->front(), "k", {false, false})));
   std::string message;
   mlir::ScopedDiagnosticHandler handler(context.get(),
                                         [&](mlir::Diagnostic &diagnostic) {
@@ -246,7 +233,8 @@ TEST(GpuKernels, powers_are_an_error) {
                                         });
   EXPECT_TRUE(mlir::failed(codegen::compileGpuImages(
       *kernels->getOps<mlir::gpu::GPUModuleOp>().begin(), {"sm_90"})));
-  EXPECT_THAT(message, HasSubstr("'math.powf' is not built for GPUs yet"));
+  EXPECT_THAT(message,
+              HasSubstr("'math.sin' of 'f64' is not built for GPUs yet"));
 }
 
 //===-- Types -------------------------------------------------------------===//
@@ -499,7 +487,8 @@ struct Assembly {
   std::string resources;
 };
 
-Assembly assemble(const ProgramText &text) {
+Assembly assemble(const ProgramText &text,
+                  const std::string &architecture = "sm_90") {
   auto context = makeContext();
   auto module = parse(*context, text.str());
   auto steps = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
@@ -514,7 +503,7 @@ Assembly assemble(const ProgramText &text) {
         llvm::SmallVector<bool>(step.inputs.size() + step.outputs.size(),
                                 false))));
   auto images = codegen::compileGpuImages(
-      *kernels->getOps<mlir::gpu::GPUModuleOp>().begin(), {"sm_90"});
+      *kernels->getOps<mlir::gpu::GPUModuleOp>().begin(), {architecture});
   Assembly result;
   if (mlir::failed(images)) {
     ADD_FAILURE() << "does not compile";
@@ -534,10 +523,10 @@ Assembly assemble(const ProgramText &text) {
     llvm::raw_fd_ostream(source, error) << result.ptx;
   }
   std::optional<llvm::StringRef> redirects[] = {"", log.str(), log.str()};
-  EXPECT_EQ(llvm::sys::ExecuteAndWait(
-                assembler,
-                {assembler, "-v", "-arch", "sm_90", source, "-o", "/dev/null"},
-                std::nullopt, redirects),
+  EXPECT_EQ(llvm::sys::ExecuteAndWait(assembler,
+                                      {assembler, "-v", "-arch", architecture,
+                                       source, "-o", "/dev/null"},
+                                      std::nullopt, redirects),
             0);
   if (auto buffer = llvm::MemoryBuffer::getFile(log))
     result.resources = (*buffer)->getBuffer().str();
@@ -552,17 +541,32 @@ int count(const std::string &text, const std::string &pattern) {
       std::distance(std::sregex_iterator(text.begin(), text.end(), regex), {}));
 }
 
-/// No register spills; at most so many registers per thread.
-void expectResources(const Assembly &assembly, int registers) {
+/// No register spills; about as many registers per thread as the golden
+/// numbers, by function in the order of their names. Versions of the assembler
+/// differ by a few (the numbers are those of CUDA 13.0 for sm_90); a margin
+/// beyond that is a change to look at.
+void expectResources(const Assembly &assembly,
+                     const std::vector<int> &registers) {
+  constexpr int margin = 4;
   EXPECT_THAT(assembly.ptx, Not(HasSubstr(".local")));
   if (assembly.resources.empty())
     GTEST_SKIP() << "the CUDA toolkit's ptxas is not here";
-  EXPECT_THAT(assembly.resources, HasSubstr("0 bytes spill stores, 0 bytes "
-                                            "spill loads"));
-  std::smatch match;
-  ASSERT_TRUE(std::regex_search(assembly.resources, match,
-                                std::regex("Used ([0-9]+) registers")));
-  EXPECT_LE(std::stoi(match[1]), registers) << assembly.resources;
+  const std::regex function("Compiling entry function '([^']*)'[^]*?"
+                            "([0-9]+) bytes spill stores, ([0-9]+) bytes spill "
+                            "loads[^]*?Used ([0-9]+) registers");
+  std::map<std::string, int> used;
+  for (std::sregex_iterator match(assembly.resources.begin(),
+                                  assembly.resources.end(), function),
+       end;
+       match != end; ++match) {
+    EXPECT_EQ((*match)[2], "0") << assembly.resources;
+    EXPECT_EQ((*match)[3], "0") << assembly.resources;
+    used[(*match)[1]] = std::stoi((*match)[4]);
+  }
+  ASSERT_EQ(used.size(), registers.size()) << assembly.resources;
+  size_t number = 0;
+  for (const auto &[name, count] : used)
+    EXPECT_NEAR(count, registers[number++], margin) << name;
 }
 
 TEST(Ptx, ElementwiseIsWide) {
@@ -578,13 +582,13 @@ TEST(Ptx, ElementwiseIsWide) {
   EXPECT_EQ(count(assembly.ptx, "st\\.global\\.v4"), 2);
   EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 6);
   EXPECT_THAT(assembly.ptx, HasSubstr(".maxntid 256"));
-  expectResources(assembly, 32);
+  expectResources(assembly, {26});
 }
 
 TEST(Ptx, TransposesGoThroughSharedMemory) {
-  for (auto [type, p, q] :
-       {std::tuple("f32", 4096, 1024), std::tuple("bf16", 4096, 1024),
-        std::tuple("f32", 4095, 1023)}) {
+  for (auto [type, p, q, registers] :
+       {std::tuple("f32", 4096, 1024, 22), std::tuple("bf16", 4096, 1024, 32),
+        std::tuple("f32", 4095, 1023, 28)}) {
     SCOPED_TRACE(std::string(type) + " " + std::to_string(p));
     ProgramText text;
     text.dim("p", p);
@@ -614,7 +618,7 @@ TEST(Ptx, TransposesGoThroughSharedMemory) {
       EXPECT_EQ(count(assembly.ptx, "st\\.shared\\.(b|f)32"), 4);
     }
     EXPECT_EQ(count(assembly.ptx, "bar\\.sync|barrier"), 1);
-    expectResources(assembly, 40);
+    expectResources(assembly, {registers});
   }
 }
 
@@ -646,7 +650,50 @@ TEST(Ptx, UpdatesShareOneBody) {
   EXPECT_EQ(count(assembly.ptx, "st\\.global\\.v4"), 2 * 2);
   EXPECT_EQ(count(assembly.ptx, "ld\\.global"), 2 * 3 + 3);
   EXPECT_EQ(count(assembly.ptx, "st\\.global"), 2 * 2 + 2);
-  expectResources(assembly, 48);
+  expectResources(assembly, {32});
+}
+
+/// What is computed from bf16 is computed in f32 and rounded, by one
+/// instruction: two chunks of eight. Before sm_80 half of the last place is
+/// added to the bits.
+TEST(Ptx, OneInstructionRoundsToBFloats) {
+  ProgramText text;
+  text.dim("d", 1 << 20);
+  text.input("x", "d", "bf16");
+  text.input("y", "d", "bf16");
+  text.pointwise("z", "d", {"x", "y"}, "%r = arith.mulf %a0, %a1 : bf16",
+                 "bf16");
+  text.output("z");
+  for (const std::string architecture : {"sm_90", "sm_80", "sm_75"}) {
+    SCOPED_TRACE(architecture);
+    Assembly assembly = assemble(text, architecture);
+    const bool isConverted = architecture != "sm_75";
+    EXPECT_EQ(count(assembly.ptx, "cvt\\.rn\\.bf16\\.f32"),
+              isConverted ? 16 : 0);
+    EXPECT_EQ(count(assembly.ptx, "32767"), isConverted ? 0 : 16);
+    EXPECT_EQ(count(assembly.ptx, "mul(\\.rn)?\\.f32"), 16);
+    EXPECT_EQ(count(assembly.ptx, "mul(\\.rn)?\\.bf16"), 0);
+  }
+}
+
+TEST(Ptx, FunctionsCallNoLibrary) {
+  for (const std::string type : {"f32", "f64"}) {
+    ProgramText text;
+    text.dim("d", 1024);
+    text.input("x", "d", type);
+    text.pointwise(
+        "y", "d", {"x"},
+        "%a = math.exp %a0 : " + type + "\n%b = math.log %a : " + type +
+            "\n%c = math.tanh %b : " + type + "\n%d = math.erf %c : " + type +
+            "\n%e = math.cos %d : " + type + "\n%f = math.sqrt %e : " + type +
+            "\n%r = math.powf %f, %a0 : " + type,
+        type);
+    text.output("y");
+    Assembly assembly = assemble(text);
+    EXPECT_THAT(assembly.ptx, Not(HasSubstr("call")));
+    EXPECT_THAT(assembly.ptx, Not(HasSubstr(".extern .func")));
+    EXPECT_THAT(assembly.ptx, Not(HasSubstr(".local")));
+  }
 }
 
 TEST(Ptx, SoftmaxReadsAndWritesOnce) {
@@ -657,7 +704,7 @@ TEST(Ptx, SoftmaxReadsAndWritesOnce) {
   // Two reductions: within warps, over the eight warps.
   EXPECT_EQ(count(assembly.ptx, "shfl\\.sync"), 2 * (5 + 3));
   EXPECT_EQ(count(assembly.ptx, "bar\\.sync|barrier"), 2);
-  expectResources(assembly, 48);
+  expectResources(assembly, {32});
 }
 
 TEST(Ptx, AWarpPerShortRow) {
@@ -665,7 +712,7 @@ TEST(Ptx, AWarpPerShortRow) {
   EXPECT_EQ(count(assembly.ptx, "bar\\.sync|barrier"), 0);
   EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 8);
   EXPECT_EQ(count(assembly.ptx, "\\.shared"), 0);
-  expectResources(assembly, 48);
+  expectResources(assembly, {32});
 }
 
 TEST(Ptx, ColumnSumsHaveWideAccesses) {
@@ -678,7 +725,7 @@ TEST(Ptx, ColumnSumsHaveWideAccesses) {
   Assembly assembly = assemble(text);
   EXPECT_GE(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), 1);
   EXPECT_THAT(assembly.ptx, HasSubstr("kernel_0_sum"));
-  expectResources(assembly, 40);
+  expectResources(assembly, {32, 17});
 }
 
 } // namespace
