@@ -25,6 +25,10 @@ public:
     llvm::SmallVector<mlir::Value> results;
     mlir::Value addend, bias;
     MatmulActivation activation = MatmulActivation::None;
+    mlir::Value aux = {};
+    bool isGradient = false;
+    mlir::Value columnSum = {};
+    ColumnSum columnSumOf = ColumnSum::None;
     unsigned position = 0; ///< of its last operation in the program
     unsigned level = 0;    ///< matmuls and collectives it has to wait for
     bool isMerged = false; ///< into another one

@@ -14,8 +14,7 @@ class KernelTarget {
 public:
   virtual ~KernelTarget();
   virtual exec::Target getKind() const = 0;
-  /// Whether the library applies an exact gelu to a product.
-  virtual bool hasGeluEpilogue() const = 0;
+  virtual MatmulLibrary getMatmulLibrary() const = 0;
   /// Whether independent kernels with the same body become one.
   virtual bool groupsKernels() const = 0;
   /// Emits a kernel; see emitCpuKernel and emitGpuKernel.
@@ -32,7 +31,9 @@ public:
   explicit CpuKernels(mlir::ModuleOp kernels) : kernels(kernels) {}
 
   exec::Target getKind() const override { return exec::Target::cpu; }
-  bool hasGeluEpilogue() const override { return true; }
+  MatmulLibrary getMatmulLibrary() const override {
+    return MatmulLibrary::OneDnn;
+  }
   bool groupsKernels() const override { return false; }
   mlir::FailureOr<EmittedKernel>
   emitKernel(const Step &step, llvm::StringRef name,
@@ -43,14 +44,16 @@ private:
   mlir::ModuleOp kernels;
 };
 
-/// Kernels for NVIDIA GPUs, matmuls by cuBLASLt, whose gelu is the tanh form.
+/// Kernels for NVIDIA GPUs, matmuls by cuBLASLt.
 class GpuKernels : public KernelTarget {
 public:
   /// Adds a gpu.module to `kernels`.
   explicit GpuKernels(mlir::ModuleOp kernels);
 
   exec::Target getKind() const override { return exec::Target::cuda; }
-  bool hasGeluEpilogue() const override { return false; }
+  MatmulLibrary getMatmulLibrary() const override {
+    return MatmulLibrary::CublasLt;
+  }
   bool groupsKernels() const override { return true; }
   mlir::FailureOr<EmittedKernel>
   emitKernel(const Step &step, llvm::StringRef name,

@@ -10,8 +10,7 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
 
-/// The number that fills `tensor`, if it is known.
-static std::optional<APFloat> getFill(Value tensor) {
+std::optional<APFloat> codegen::getFill(Value tensor) {
   OpFoldResult splat = getSplat(tensor);
   auto attr = dyn_cast_if_present<Attribute>(splat);
   if (auto scalar = dyn_cast_if_present<Value>(splat))
@@ -24,30 +23,6 @@ static std::optional<APFloat> getFill(Value tensor) {
 bool codegen::isZeroFilled(Value tensor) {
   std::optional<APFloat> number = getFill(tensor);
   return number && number->isZero();
-}
-
-/// `op` if it applies one `Scalar` to elements of its inputs and does nothing
-/// else, to `value` at the result's own position.
-template <typename Scalar>
-static linalg::GenericOp getElementwise(Operation *op, Value value) {
-  auto generic = dyn_cast_if_present<linalg::GenericOp>(op);
-  if (!generic || generic.getNumReductionLoops() != 0 ||
-      generic.getBody()->getOperations().size() != 2)
-    return {};
-  Operation &scalar = generic.getBody()->front();
-  if (!isa<Scalar>(scalar) ||
-      generic.getBody()->getTerminator()->getOperand(0) !=
-          scalar.getResult(0) ||
-      !llvm::equal(scalar.getOperands(), generic.getRegionInputArgs()))
-    return {};
-  for (OpOperand *input : generic.getDpsInputOperands())
-    if (input->get() == value &&
-        !generic.getMatchingIndexingMap(input).isIdentity())
-      return {};
-  OpOperand *result = generic.getDpsInitOperand(0);
-  return generic.getMatchingIndexingMap(result).isIdentity()
-             ? generic
-             : linalg::GenericOp();
 }
 
 /// The input of a commutative `op` beside `value`; null if it has `value`

@@ -5,6 +5,8 @@
 #include "codegen/MatmulForm.h"
 #include "codegen/MergeCollectives.h"
 
+#include "runtime/MatmulOperands.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -40,9 +42,17 @@ int ProgramBuilder::getVariableSlot(StringRef variable) {
   return known->second;
 }
 
+uint64_t ProgramBuilder::getStoredBytes(Value value) const {
+  auto mask = masks.find(value);
+  if (mask == masks.end())
+    return getValueBytes(value);
+  auto [rows, words] = mask->second;
+  return uint64_t(rows * words) * sizeof(int32_t);
+}
+
 int ProgramBuilder::addSlot(Value value, int64_t first, exec::BufferRole role) {
   Slot slot;
-  slot.bytes = std::max<uint64_t>(getValueBytes(value), 1);
+  slot.bytes = std::max<uint64_t>(getStoredBytes(value), 1);
   slot.first = first;
   slot.last = std::max(first, lastUse.lookup(value));
   slot.role = role;
@@ -54,9 +64,15 @@ int ProgramBuilder::addSlot(Value value, int64_t first, exec::BufferRole role) {
 
 void ProgramBuilder::assignBorderSlots() {
   int64_t end = int64_t(steps.size());
-  for (auto [index, step] : llvm::enumerate(steps))
+  for (auto [index, step] : llvm::enumerate(steps)) {
     for (Value input : step.inputs)
       lastUse[input] = int64_t(index);
+    if (step.aux && step.activation == MatmulActivation::Relu) {
+      auto product = cast<linalg::GenericOp>(step.ops.front());
+      MatmulForm form = getMatmulForm(product);
+      masks[step.aux] = {form.m.size, runtime::getMaskRowWords(form.n.size)};
+    }
+  }
   for (auto output : source.getBody().getOps<spmd::OutputOp>())
     lastUse[output.getValue()] = end;
 
@@ -136,6 +152,8 @@ void ProgramBuilder::assignStepSlots(int64_t index) {
     exec::BufferRole role = exec::BufferRole::activation;
     if (step.kind == Step::Kind::Collective)
       role = exec::BufferRole::communication;
+    else if (masks.contains(value))
+      role = exec::BufferRole::activation; // kept for the backward pass
     else if (getPhase(value.getLoc()) != nd::Phase::Forward)
       role = exec::BufferRole::gradient;
     addSlot(value, index, role);
@@ -207,6 +225,13 @@ std::unique_ptr<exec::OperandT> ProgramBuilder::getOperand(Value value) const {
   auto type = cast<RankedTensorType>(value.getType());
   auto operand = std::make_unique<exec::OperandT>();
   operand->buffer = slots[slotOf.at(value)].buffer;
+  if (auto mask = masks.find(value); mask != masks.end()) {
+    auto [rows, words] = mask->second;
+    operand->element = exec::ElementType::i32;
+    operand->shape = {rows, words};
+    operand->strides = {words, 1};
+    return operand;
+  }
   operand->element = types.getElementType(type.getElementType());
   operand->shape.assign(type.getShape().begin(), type.getShape().end());
   operand->strides = getDenseStrides(type.getShape());
@@ -225,7 +250,7 @@ exec::CommandT &ProgramBuilder::addCommand(Operation *op,
   command->results = int(results);
   for (Value value : operands) {
     command->operands.push_back(getOperand(value));
-    command->bytes += int64_t(getValueBytes(value));
+    command->bytes += int64_t(getStoredBytes(value));
   }
   program->commands.push_back(std::move(command));
   return *program->commands.back();
@@ -352,10 +377,29 @@ static exec::Activation getActivation(MatmulActivation activation) {
   switch (activation) {
   case MatmulActivation::None:
     return exec::Activation::none;
+  case MatmulActivation::Relu:
+    return exec::Activation::relu;
   case MatmulActivation::GeluErf:
     return exec::Activation::gelu_erf;
+  case MatmulActivation::GeluTanh:
+    return exec::Activation::gelu_tanh;
   }
   llvm_unreachable("not an activation");
+}
+
+/// The sum in the words of a command whose factors are swapped or not.
+static exec::ColumnSum getColumnSum(ColumnSum of, bool swapped) {
+  switch (of) {
+  case ColumnSum::None:
+    return exec::ColumnSum::none;
+  case ColumnSum::Result:
+    return exec::ColumnSum::c;
+  case ColumnSum::FirstFactor:
+    return swapped ? exec::ColumnSum::b : exec::ColumnSum::a;
+  case ColumnSum::SecondFactor:
+    return swapped ? exec::ColumnSum::a : exec::ColumnSum::b;
+  }
+  llvm_unreachable("not a column sum");
 }
 
 LogicalResult ProgramBuilder::emitMatmul(const Step &step) {
@@ -364,13 +408,29 @@ LogicalResult ProgramBuilder::emitMatmul(const Step &step) {
   Value a = contraction.getDpsInputs()[form.swapped ? 1 : 0];
   Value b = contraction.getDpsInputs()[form.swapped ? 0 : 1];
   Value result = step.outputs.front();
-  SmallVector<Value> operands = {a, b};
+  Operation *naming = result.getDefiningOp();
+  SmallVector<Value> operands = {a, b}; // as getOperandOrder() says
   if (step.bias)
     operands.push_back(step.bias);
-  operands.push_back(result);
-  if (step.addend && slotOf.at(step.addend) != slotOf.at(result))
-    addCommand(step.ops.back(), {step.addend, result}, 1)
-        .action.Set(exec::CopyT());
+  // What lies elsewhere is added by the first call, or copied to the result.
+  bool isElsewhere = step.addend && slotOf.at(step.addend) != slotOf.at(result);
+  bool hasAddend =
+      isElsewhere && target.getMatmulLibrary() == MatmulLibrary::CublasLt;
+  SmallVector<Value> first = operands;
+  if (hasAddend)
+    first.push_back(step.addend);
+  SmallVector<Value> ends;
+  if (step.aux && step.isGradient)
+    ends.push_back(step.aux);
+  if (step.columnSum)
+    ends.push_back(step.columnSum);
+  if (step.aux && !step.isGradient)
+    ends.push_back(step.aux);
+  ends.push_back(result);
+  first.append(ends);
+  operands.append(ends);
+  if (isElsewhere && !hasAddend)
+    addCommand(naming, {step.addend, result}, 1).action.Set(exec::CopyT());
 
   // One call per position of the loops over k that the library does not take;
   // all but the first accumulate, the last one applies bias and activation.
@@ -384,7 +444,8 @@ LogicalResult ProgramBuilder::emitMatmul(const Step &step) {
   int64_t elementBytes =
       getElementBytes(cast<RankedTensorType>(a.getType()).getElementType());
   for (int64_t call = 0; call < calls; ++call) {
-    exec::CommandT &command = addCommand(step.ops.back(), operands, 1);
+    exec::CommandT &command = addCommand(naming, call == 0 ? first : operands,
+                                         unsigned(step.outputs.size()));
     int64_t rest = call, aOffset = 0, bOffset = 0;
     for (const MatmulForm::Loop &loop : llvm::reverse(form.outerK)) {
       aOffset += rest % loop.size * loop.a;
@@ -411,12 +472,16 @@ LogicalResult ProgramBuilder::emitMatmul(const Step &step) {
       strides->push_back(rows);
       strides->push_back(columns);
     }
-    action.accumulate = call > 0 || step.addend;
+    action.has_addend = call == 0 && hasAddend;
+    action.accumulate = call > 0 || (step.addend && !hasAddend);
     action.has_bias = bool(step.bias);
     action.activation = getActivation(step.activation);
+    action.has_aux = bool(step.aux);
+    action.is_gradient = step.isGradient;
+    action.column_sum = getColumnSum(step.columnSumOf, form.swapped);
     SmallVector<int64_t> factors = {2, action.m, action.n, action.k};
     factors.append(action.batch.begin(), action.batch.end());
-    if (failed(setFlops(step.ops.back(), command, factors)))
+    if (failed(setFlops(naming, command, factors)))
       return failure();
     command.action.Set(std::move(action));
   }
@@ -568,7 +633,7 @@ void ProgramBuilder::addPorts() {
 
 LogicalResult ProgramBuilder::build(uint64_t arenaStart) {
   FailureOr<std::vector<Step>> formed =
-      formSteps(source, target.hasGeluEpilogue());
+      formSteps(source, target.getMatmulLibrary());
   if (failed(formed))
     return failure();
   steps = std::move(*formed);

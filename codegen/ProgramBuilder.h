@@ -8,6 +8,8 @@
 
 #include "llvm/ADT/DenseMap.h"
 
+#include <array>
+
 namespace meshc::codegen {
 
 /// Turns one spmd program into a command list and gives every value its place
@@ -62,6 +64,8 @@ private:
   std::optional<int> findWritableVariable(mlir::Value value, int64_t index);
   std::optional<int> findTakeover(const Step &step, unsigned output,
                                   int64_t index);
+  /// Bytes that a value has in memory.
+  uint64_t getStoredBytes(mlir::Value value) const;
   int addSlot(mlir::Value value, int64_t first, exec::BufferRole role);
   /// Finds the operands of transfers whose results take their memory.
   void findTransfers();
@@ -105,6 +109,9 @@ private:
   llvm::StringMap<int> variableSlots;
   llvm::DenseMap<mlir::Value, int64_t> lastUse;
   llvm::StringMap<int64_t> lastVariableRead;
+  /// Comparisons that are one bit for each element in memory: rows, and 32-bit
+  /// words of a row.
+  llvm::DenseMap<mlir::Value, std::array<int64_t, 2>> masks;
   std::vector<PendingCopy> copies;
   int nextCollective = 1;
 };

@@ -1,6 +1,7 @@
 #include "codegen/Steps.h"
 
 #include "codegen/Fusion.h"
+#include "codegen/MatmulActivation.h"
 #include "codegen/MatmulEpilogue.h"
 #include "codegen/MatmulForm.h"
 #include "codegen/Schedule.h"
@@ -15,8 +16,8 @@ namespace {
 /// Turns a program's operations into the nodes of a fusion graph.
 class GraphBuilder {
 public:
-  GraphBuilder(spmd::ProgramOp program, bool hasGeluEpilogue)
-      : program(program), hasGeluEpilogue(hasGeluEpilogue) {}
+  GraphBuilder(spmd::ProgramOp program, MatmulLibrary library)
+      : program(program), library(library) {}
 
   FailureOr<FusionGraph> build();
 
@@ -31,11 +32,25 @@ private:
                                    linalg::GenericOp last);
   linalg::GenericOp absorbActivation(FusionGraph::Node &node,
                                      linalg::GenericOp last);
+  linalg::GenericOp absorbGradient(FusionGraph::Node &node,
+                                   const ActivationMatch &match);
+  void absorbColumnSum(FusionGraph::Node &node);
+  std::optional<unsigned> findSummedFactor(linalg::GenericOp contraction,
+                                           linalg::GenericOp sum) const;
+  bool leaveToProduct(linalg::GenericOp sum, linalg::GenericOp contraction);
+  bool leaveToLaterProduct(Operation *op);
+  void absorbFactorSum(FusionGraph::Node &node);
 
   spmd::ProgramOp program;
-  bool hasGeluEpilogue;
+  MatmulLibrary library;
+  /// Gradients of activations, by the product that takes them.
+  llvm::DenseMap<Operation *, ActivationMatch> gradients;
+  /// Sums of a factor's columns, and of which, by the product that takes them.
+  llvm::DenseMap<Operation *, std::pair<linalg::GenericOp, unsigned>> sums;
+  /// Results of library calls: no kernel passes over them as it is.
+  llvm::DenseSet<Value> products;
   FusionGraph graph;
-  llvm::DenseSet<Operation *> absorbed;
+  llvm::DenseSet<Operation *> live, absorbed;
   unsigned position = 0;
 };
 } // namespace
@@ -79,9 +94,9 @@ linalg::GenericOp GraphBuilder::absorbRounding(FusionGraph::Node &node,
 }
 
 /// Takes an addition to the matmul's result into the library call: of a bias
-/// along the last dimension, or of a tensor that is not needed afterwards and
-/// whose memory the result then takes. Returns the addition; null if there is
-/// none.
+/// along the last dimension, or of a tensor; on CPUs of one that is not needed
+/// afterwards and whose memory the result then takes. Returns the addition;
+/// null if there is none.
 linalg::GenericOp GraphBuilder::absorbAddition(FusionGraph::Node &node,
                                                linalg::GenericOp last) {
   Value result = last->getResult(0);
@@ -98,12 +113,14 @@ linalg::GenericOp GraphBuilder::absorbAddition(FusionGraph::Node &node,
     node.reads.push_back(bias);
     return user;
   }
+  // cuBLASLt adds a matrix that lies elsewhere, and a bias before it too.
+  bool addsFromElsewhere = library == MatmulLibrary::CublasLt;
   Value addend = getAddend(user, result, /*isBias=*/false);
-  if (addend && !node.addend && !node.bias && addend.hasOneUse() &&
-      addend.getDefiningOp() && addend.getDefiningOp()->isBeforeInBlock(last) &&
-      !isa<spmd::InputOp, spmd::ReadOp>(addend.getDefiningOp()) &&
-      !isRecomputed(addend.getDefiningOp()) &&
-      !llvm::is_contained(node.reads, addend)) {
+  Operation *addendOp = addend ? addend.getDefiningOp() : nullptr;
+  if (addendOp && !node.addend && addendOp->isBeforeInBlock(last) &&
+      !isRecomputed(addendOp) && !llvm::is_contained(node.reads, addend) &&
+      (addsFromElsewhere || (!node.bias && addend.hasOneUse() &&
+                             !isa<spmd::InputOp, spmd::ReadOp>(addendOp)))) {
     node.addend = addend;
     node.reads.push_back(addend);
     return user;
@@ -111,23 +128,155 @@ linalg::GenericOp GraphBuilder::absorbAddition(FusionGraph::Node &node,
   return {};
 }
 
-/// Takes a gelu of the matmul's result, which nothing else needs, into the
-/// library call. Returns its last operation; null if there is none.
+/// Takes an activation of the matmul's result into the library call. Returns
+/// its last operation; null if there is none.
 linalg::GenericOp GraphBuilder::absorbActivation(FusionGraph::Node &node,
                                                  linalg::GenericOp last) {
   // The library adds an addend after the activation, and several calls that
   // accumulate would each apply it.
   auto contraction = cast<linalg::GenericOp>(node.ops.front());
-  if (!hasGeluEpilogue || node.addend ||
-      !getMatmulForm(contraction).outerK.empty())
+  Value argument = last->getResult(0);
+  if (node.addend || !getMatmulForm(contraction).outerK.empty())
     return {};
-  SmallVector<linalg::GenericOp> gelu = matchGelu(last->getResult(0));
-  if (gelu.empty())
+  if (library == MatmulLibrary::OneDnn) {
+    SmallVector<linalg::GenericOp> gelu = matchGelu(argument);
+    if (gelu.empty())
+      return {};
+    node.activation = MatmulActivation::GeluErf;
+    absorbed.insert(gelu.begin(), gelu.end());
+    node.ops.push_back(gelu.back());
+    return gelu.back();
+  }
+  std::optional<ActivationMatch> match = matchActivation(contraction, argument);
+  if (!match || !live.contains(match->result.getDefiningOp()) ||
+      (match->gradient && !live.contains(match->gradient.getDefiningOp())))
     return {};
-  node.activation = MatmulActivation::GeluErf;
-  absorbed.insert(gelu.begin(), gelu.end());
-  node.ops.insert(node.ops.end(), gelu.begin(), gelu.end());
-  return gelu.back();
+  node.activation = match->activation;
+  node.aux = match->aux;
+  absorbed.insert(match->absorbed.begin(), match->absorbed.end());
+  if (match->gradient)
+    gradients[match->gradientProduct] = *match;
+  node.ops.push_back(match->result.getDefiningOp());
+  return match->result.getDefiningOp<linalg::GenericOp>();
+}
+
+/// Makes the gradient of an activation of a matmul whose result arrives there.
+/// Returns its last operation.
+linalg::GenericOp GraphBuilder::absorbGradient(FusionGraph::Node &node,
+                                               const ActivationMatch &match) {
+  node.activation = match.activation;
+  node.isGradient = true;
+  node.aux = match.aux;
+  node.reads.push_back(match.aux);
+  node.ops.push_back(match.gradient.getDefiningOp());
+  node.results = {match.gradient};
+  absorbColumnSum(node);
+  return match.gradient.getDefiningOp<linalg::GenericOp>();
+}
+
+/// Takes the sum of the columns of a gradient, that of a bias, into the library
+/// call.
+void GraphBuilder::absorbColumnSum(FusionGraph::Node &node) {
+  Value result = node.results.front();
+  MatmulForm form = getMatmulForm(cast<linalg::GenericOp>(node.ops.front()));
+  linalg::GenericOp sum = findColumnSum(result, form.n.size);
+  if (!sum || !live.contains(sum) ||
+      getElementTypeOrSelf(sum->getResult(0)) != getElementTypeOrSelf(result))
+    return;
+  absorbed.insert(sum);
+  node.ops.push_back(sum);
+  node.columnSum = sum->getResult(0);
+  node.columnSumOf = ColumnSum::Result;
+}
+
+static int64_t getRank(linalg::GenericOp op) {
+  return cast<RankedTensorType>(op->getResult(0).getType()).getRank();
+}
+
+/// Whether a product contracts the dimensions of a factor that a sum of `kept`
+/// last ones is over.
+static bool isContractedBefore(linalg::GenericOp contraction, unsigned factor,
+                               int64_t kept) {
+  auto maps = contraction.getIndexingMapsArray();
+  int64_t rank = maps[factor].getNumResults();
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (maps[2].isFunctionOfDim(maps[factor].getDimPosition(dim)) !=
+        (dim >= rank - kept))
+      return false;
+  return true;
+}
+
+/// The factor whose columns, over what is contracted, `sum` sums up, if the
+/// library call of the product may do that on the way and a kernel would have
+/// to read the factor for it alone.
+std::optional<unsigned>
+GraphBuilder::findSummedFactor(linalg::GenericOp contraction,
+                               linalg::GenericOp sum) const {
+  if (absorbed.contains(sum) || !isPlainResult(contraction) ||
+      gradients.contains(contraction) || sums.contains(contraction))
+    return std::nullopt;
+  MatmulForm form = getMatmulForm(contraction);
+  for (unsigned index : {0u, 1u}) {
+    Value factor = contraction.getDpsInputs()[index];
+    bool isRows = (index == 0) != form.swapped;
+    int64_t size = isRows ? form.m.size : form.n.size;
+    Operation *other = contraction.getDpsInputs()[1 - index].getDefiningOp();
+    // The sum leaves together with the product, which must not need it.
+    if (products.contains(factor) && findColumnSum(factor, size) == sum &&
+        isContractedBefore(contraction, index, getRank(sum)) &&
+        (other->isBeforeInBlock(sum) || contraction->isBeforeInBlock(sum)) &&
+        getElementTypeOrSelf(sum->getResult(0)) ==
+            getElementTypeOrSelf(contraction->getResult(0)))
+      return index;
+  }
+  return std::nullopt;
+}
+
+/// Has a product sum up columns of one of its factors in place of `sum` if it
+/// can; whether it does.
+bool GraphBuilder::leaveToProduct(linalg::GenericOp sum,
+                                  linalg::GenericOp contraction) {
+  Value result = contraction->getResult(0);
+  std::optional<unsigned> factor = findSummedFactor(contraction, sum);
+  if (!factor || !live.contains(contraction) || !result.hasOneUse() ||
+      getRounding(*result.user_begin(), result))
+    return false;
+  sums[contraction] = {sum, *factor};
+  absorbed.insert(sum);
+  return true;
+}
+
+/// The same with a product that comes later.
+bool GraphBuilder::leaveToLaterProduct(Operation *op) {
+  auto sum = dyn_cast<linalg::GenericOp>(op);
+  if (library != MatmulLibrary::CublasLt || !sum || sum.getNumDpsInputs() != 1)
+    return false;
+  return llvm::any_of(
+      sum.getDpsInputs().front().getUsers(), [&](Operation *user) {
+        return isLibraryMatmul(user) && sum->isBeforeInBlock(user) &&
+               leaveToProduct(sum, cast<linalg::GenericOp>(user));
+      });
+}
+
+/// Takes a sum of a factor's columns into the library call.
+void GraphBuilder::absorbFactorSum(FusionGraph::Node &node) {
+  auto contraction = cast<linalg::GenericOp>(node.ops.front());
+  // One that comes after the product.
+  if (node.ops.size() == 1)
+    for (Value factor : contraction.getDpsInputs())
+      for (Operation *user : factor.getUsers())
+        if (auto sum = dyn_cast<linalg::GenericOp>(user);
+            sum && !sums.contains(contraction) &&
+            contraction->isBeforeInBlock(sum) && live.contains(sum))
+          leaveToProduct(sum, contraction);
+  auto found = sums.find(contraction);
+  if (found == sums.end())
+    return;
+  auto [sum, factor] = found->second;
+  node.ops.push_back(sum);
+  node.columnSum = sum->getResult(0);
+  node.columnSumOf =
+      factor == 0 ? ColumnSum::FirstFactor : ColumnSum::SecondFactor;
 }
 
 void GraphBuilder::addMatmul(linalg::GenericOp contraction) {
@@ -147,14 +296,25 @@ void GraphBuilder::addMatmul(linalg::GenericOp contraction) {
     node.ops.push_back(rounding);
     last = rounding;
   }
-  while (linalg::GenericOp addition = absorbAddition(node, last)) {
-    absorbed.insert(addition);
-    node.ops.push_back(addition);
-    last = addition;
+  if (auto match = gradients.find(contraction); match != gradients.end()) {
+    last = absorbGradient(node, match->second);
+  } else if (!sums.contains(contraction)) {
+    while (linalg::GenericOp addition = absorbAddition(node, last)) {
+      absorbed.insert(addition);
+      node.ops.push_back(addition);
+      last = addition;
+    }
+    if (linalg::GenericOp activation = absorbActivation(node, last))
+      last = activation;
   }
-  if (linalg::GenericOp activation = absorbActivation(node, last))
-    last = activation;
   node.results = {last->getResult(0)};
+  if (library == MatmulLibrary::CublasLt && !node.columnSum)
+    absorbFactorSum(node);
+  products.insert(last->getResult(0));
+  if (node.aux && !node.isGradient)
+    node.results.push_back(node.aux);
+  if (node.columnSum)
+    node.results.push_back(node.columnSum);
   node.position = position;
   graph.addNode(std::move(node));
 }
@@ -202,6 +362,8 @@ LogicalResult GraphBuilder::visit(Operation &op) {
     return failure();
   if (isLibraryMatmul(&op))
     addMatmul(cast<linalg::GenericOp>(op));
+  else if (leaveToLaterProduct(&op))
+    return success();
   else if (!isRecomputed(&op) || isNeededInMemory(op.getResult(0)))
     addKernel(&op);
   return success();
@@ -221,7 +383,7 @@ static llvm::DenseSet<Operation *> getLiveOps(Block &block) {
 
 FailureOr<FusionGraph> GraphBuilder::build() {
   Block &block = program.getBody().front();
-  llvm::DenseSet<Operation *> live = getLiveOps(block);
+  live = getLiveOps(block);
   for (Operation &op : block)
     if (live.contains(&op) && failed(visit(op)))
       return failure();
@@ -283,7 +445,11 @@ static Step createStep(const FusionGraph &graph,
   step.addend = node.addend;
   step.bias = node.bias;
   step.activation = node.activation;
-  step.mayShare.emplace_back();
+  step.aux = node.aux;
+  step.isGradient = node.isGradient;
+  step.columnSum = node.columnSum;
+  step.columnSumOf = node.columnSumOf;
+  step.mayShare.resize(step.outputs.size());
   // Every element is complete where its terms were.
   if (isa<spmd::AllReduceOp>(node.ops.front()))
     step.mayShare[0].push_back(0);
@@ -299,8 +465,8 @@ static Step createStep(const FusionGraph &graph,
 }
 
 FailureOr<std::vector<Step>> meshc::codegen::formSteps(spmd::ProgramOp program,
-                                                       bool hasGeluEpilogue) {
-  FailureOr<FusionGraph> graph = GraphBuilder(program, hasGeluEpilogue).build();
+                                                       MatmulLibrary library) {
+  FailureOr<FusionGraph> graph = GraphBuilder(program, library).build();
   if (failed(graph))
     return failure();
   graph->fuse();

@@ -7,8 +7,15 @@
 
 namespace meshc::codegen {
 
+/// Which library multiplies: what a product can end with.
+enum class MatmulLibrary : uint8_t { OneDnn, CublasLt };
+
 /// What a library matmul applies to its result.
-enum class MatmulActivation : uint8_t { None, GeluErf };
+enum class MatmulActivation : uint8_t { None, Relu, GeluErf, GeluTanh };
+
+/// Of which matrix a library matmul sums the columns beside its product: the
+/// result over its rows, or a factor over what is contracted.
+enum class ColumnSum : uint8_t { None, Result, FirstFactor, SecondFactor };
 
 /// A piece of an spmd program that becomes one command: a fused kernel, a
 /// library matmul or a collective. Target-independent: the CPU and GPU emitters
@@ -30,7 +37,8 @@ struct Step {
   /// Tensors that other steps, outputs or variables read; the command's last
   /// operands.
   std::vector<mlir::Value> outputs;
-  /// Matmul only. ops.front() is the contraction; the rest is absorbed:
+  /// Matmul only. ops.front() is the contraction; the rest is absorbed, of an
+  /// activation its last operation alone:
   /// result = activation(a * b + addend + bias), the bias along the result's
   /// last dimension, an activation only where there is no addend. The result,
   /// addend and bias have one element type; a and b have another one, of 16
@@ -38,6 +46,16 @@ struct Step {
   /// addend's where mayShare says so.
   mlir::Value addend, bias;
   MatmulActivation activation = MatmulActivation::None;
+  /// What an activation leaves behind for its gradient, an output then: its
+  /// argument for gelu; for relu a comparison with 0, which is one bit for each
+  /// element in memory. Null: nothing.
+  mlir::Value aux;
+  /// Whether the result is a * b times the slope of the activation at what
+  /// `aux`, an input then, stands for.
+  bool isGradient = false;
+  /// Sums over rows, the last output, and of what.
+  mlir::Value columnSum;
+  ColumnSum columnSumOf = ColumnSum::None;
   /// mayShare[o] lists the inputs whose memory output o may take: every element
   /// is read before that element is written, and by no other iteration.
   std::vector<std::vector<unsigned>> mayShare;
@@ -48,10 +66,9 @@ struct Step {
 };
 
 /// Divides a program into steps in an order that respects every dependency.
-/// `hasGeluEpilogue`: whether matmuls absorb an exact gelu. Fails with a
-/// diagnostic at an operation no step can hold.
+/// Fails with a diagnostic at an operation no step can hold.
 mlir::FailureOr<std::vector<Step>> formSteps(spmd::ProgramOp program,
-                                             bool hasGeluEpilogue);
+                                             MatmulLibrary library);
 
 } // namespace meshc::codegen
 

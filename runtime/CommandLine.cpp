@@ -346,6 +346,10 @@ CommandLine::CommandLine() {
     subcommand->add_flag_callback(
         "--no-graphs", [this] { flags.gpus.usesGraphs = false; },
         "issue every command in every run instead of one graph");
+    subcommand->add_flag_callback(
+        "--tune-matmuls", [this] { flags.gpus.tunesMatmuls = true; },
+        "time the library's algorithms for each matrix product and take the "
+        "fastest, or what earlier runs found");
   }
 }
 
@@ -405,6 +409,7 @@ static Agreements getAgreements(const CommandLine &commandLine,
           {"--seed", flags.hasSeed ? std::to_string(flags.seed) : "not given"},
           {"--steps", number(flags.training.steps)},
           {"--epochs", number(flags.training.epochs)},
+          {"--tune-matmuls", flags.gpus.tunesMatmuls ? "given" : "not given"},
           {"the steps to time", std::to_string(flags.bench.steps)},
           {"--in", names(flags.inputs)},
           {"--param", names(flags.parameters)},

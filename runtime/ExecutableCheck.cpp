@@ -1,4 +1,5 @@
 #include "runtime/Executable.h"
+#include "runtime/MatmulOperands.h"
 
 #include <fmt/format.h>
 
@@ -59,6 +60,7 @@ private:
   bool checkCommand(const exec::CommandT &command, size_t index);
   bool checkKernel(const exec::KernelT &kernel);
   bool checkMatmul(const exec::CommandT &command);
+  bool checkMatmulEnds(const exec::CommandT &command);
   bool checkCollective(const exec::CommandT &command);
   /// A collective that takes one operand of `command` into another one.
   bool checkMember(const exec::CollectiveT &collective,
@@ -223,7 +225,10 @@ bool Checker::checkKernel(const exec::KernelT &kernel) {
 
 bool Checker::checkMatmul(const exec::CommandT &command) {
   const exec::MatmulT &matmul = *command.action.AsMatmul();
-  size_t expected = matmul.has_bias ? 4 : 3;
+  if (!isEnumerator(matmul.column_sum, exec::ColumnSum::MAX))
+    return fail(fmt::format("unknown column sum {}", int(matmul.column_sum)));
+  const MatmulOperandOrder order = getOperandOrder(matmul);
+  const size_t expected = order.count;
   if (command.operands.size() != expected)
     return fail(fmt::format("a matmul has {} operands, expected {}",
                             command.operands.size(), expected));
@@ -233,8 +238,7 @@ bool Checker::checkMatmul(const exec::CommandT &command) {
   const exec::ElementType result = command.operands.back()->element;
   if (command.operands[1]->element != factor)
     return fail("a matmul's factors differ in element type");
-  if (command.operands[expected - 2]->element !=
-      (matmul.has_bias ? result : factor))
+  if (matmul.has_bias && command.operands[2]->element != result)
     return fail("a matmul's bias and result differ in element type");
   bool isNarrow = false;
   switch (factor) {
@@ -279,9 +283,77 @@ bool Checker::checkMatmul(const exec::CommandT &command) {
   if (matmul.has_bias) {
     const int64_t shape[] = {matmul.n};
     const int64_t strides[] = {1};
-    return checkReach(2, *command.operands[2], shape, strides);
+    if (!checkReach(2, *command.operands[2], shape, strides))
+      return false;
   }
-  return true;
+  return checkMatmulEnds(command);
+}
+
+/// What only products on GPUs read and write beside their result.
+bool Checker::checkMatmulEnds(const exec::CommandT &command) {
+  const exec::MatmulT &matmul = *command.action.AsMatmul();
+  const MatmulOperandOrder order = getOperandOrder(matmul);
+  const bool hasSums = order.sums >= 0;
+  if (command.results != order.results)
+    return fail(fmt::format("a matmul has {} results, expected {}",
+                            command.results, order.results));
+  if (!matmul.has_addend && !matmul.has_aux && !matmul.is_gradient && !hasSums)
+    return true;
+  if (data.target != exec::Target::cuda)
+    return fail("a matmul on CPUs has an end that only GPUs have");
+  const exec::ElementType element = command.operands.back()->element;
+  if (matmul.has_addend) {
+    const exec::OperandT &addend = *command.operands[size_t(order.addend)];
+    if (matmul.accumulate || matmul.activation != exec::Activation::none)
+      return fail("a matmul with an addend accumulates or has an activation");
+    if (addend.element != element)
+      return fail("a matmul's addend and result differ in element type");
+    std::vector<int64_t> shape = matmul.batch;
+    shape.insert(shape.end(), {matmul.m, matmul.n});
+    if (!checkReach(size_t(order.addend), addend, shape, matmul.c_strides))
+      return false;
+  }
+  if (!matmul.has_aux && !matmul.is_gradient && !hasSums)
+    return true;
+  const bool isRelu = matmul.activation == exec::Activation::relu;
+  if ((matmul.has_aux || matmul.is_gradient) && !isRelu &&
+      matmul.activation != exec::Activation::gelu_tanh)
+    return fail(fmt::format("a matmul has an activation without gradient, {}",
+                            int(matmul.activation)));
+  if (matmul.is_gradient && (!matmul.has_aux || matmul.has_bias))
+    return fail("a matmul with the gradient of an activation has a bias, or "
+                "nothing to take it at");
+  if (hasSums &&
+      (matmul.has_bias ||
+       matmul.is_gradient != (matmul.column_sum == exec::ColumnSum::c) ||
+       (!matmul.is_gradient && matmul.activation != exec::Activation::none)))
+    return fail("a matmul sums columns beside a bias or another end");
+  if (!matmul.batch.empty() ||
+      matmul.c_strides != std::vector<int64_t>{matmul.n, 1})
+    return fail("a matmul with such an end has batch dimensions, or a result "
+                "that is not dense");
+  if (hasSums) {
+    const exec::OperandT &sums = *command.operands[size_t(order.sums)];
+    const int64_t length =
+        matmul.column_sum == exec::ColumnSum::a ? matmul.m : matmul.n;
+    if (sums.element != element)
+      return fail("a matmul's column sums and result differ in element type");
+    const int64_t shape[] = {length};
+    const int64_t strides[] = {1};
+    if (!checkReach(size_t(order.sums), sums, shape, strides))
+      return false;
+  }
+  if (!matmul.has_aux)
+    return true;
+  const exec::OperandT &aux = *command.operands[size_t(order.aux)];
+  if (aux.element != (isRelu ? exec::ElementType::i32 : element))
+    return fail(fmt::format("what a matmul's activation leaves behind has "
+                            "element type {}",
+                            getName(aux.element)));
+  const int64_t width = isRelu ? getMaskRowWords(matmul.n) : matmul.n;
+  const int64_t shape[] = {matmul.m, width};
+  const int64_t strides[] = {width, 1};
+  return checkReach(size_t(order.aux), aux, shape, strides);
 }
 
 bool Checker::checkMember(const exec::CollectiveT &collective,

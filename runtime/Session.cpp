@@ -85,11 +85,14 @@ Session::create(Executable executable,
                 std::span<const meshcKernelEntry> kernels, int threads,
                 const GpuFlags &gpus, Ranks *ranks, TransportKind transport) {
   const bool isForGpus = executable.data.target == exec::Target::cuda;
-  if (!isForGpus && (gpus.devicesPerGpu || !gpus.usesGraphs))
+  const char *gpuFlag = gpus.devicesPerGpu  ? "--devices-per-gpu"
+                        : !gpus.usesGraphs  ? "--no-graphs"
+                        : gpus.tunesMatmuls ? "--tune-matmuls"
+                                            : nullptr;
+  if (!isForGpus && gpuFlag)
     return Error{
         ErrorCode::Usage,
-        fmt::format("{} is for GPUs, this executable is for CPUs",
-                    gpus.usesGraphs ? "--devices-per-gpu" : "--no-graphs"),
+        fmt::format("{} is for GPUs, this executable is for CPUs", gpuFlag),
         "compile the model with --target cuda"};
   if (isForGpus && threads != 0)
     return Error{ErrorCode::Usage,
@@ -136,6 +139,7 @@ Status Session::openGpus(const GpuFlags &gpus) {
   cuda::CudaOptions options;
   options.devicesPerGpu = gpus.devicesPerGpu.value_or(1);
   options.usesGraphs = gpus.usesGraphs;
+  options.tunesMatmuls = gpus.tunesMatmuls;
   if (hasOtherRanks()) {
     peers = std::make_unique<StorePeers>(*ranks);
     options.peers = peers.get();
@@ -146,6 +150,8 @@ Status Session::openGpus(const GpuFlags &gpus) {
       cuda::CudaDevices::create(executable, options);
   if (!opened)
     return opened.getError();
+  if (isFirst() && !(*opened)->getTuningReport().empty())
+    fmt::print(stderr, "meshc: {}\n", (*opened)->getTuningReport());
   devices = std::move(*opened);
   return Status::success();
 }

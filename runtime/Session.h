@@ -21,7 +21,8 @@ namespace meshc::runtime {
 /// How an executable for GPUs uses them.
 struct GpuFlags {
   std::optional<int64_t> devicesPerGpu; ///< logical devices; none given: one
-  bool usesGraphs = true; ///< else every command is issued in every run
+  bool usesGraphs = true;    ///< else every command is issued in every run
+  bool tunesMatmuls = false; ///< see Cuda/MatmulTuning.h
 };
 
 /// An executable on its devices, with its values by name: what every subcommand

@@ -1,6 +1,7 @@
 #include "runtime/Cuda/CudaDevices.h"
 
 #include "runtime/Cuda/LocalCommunicator.h"
+#include "runtime/Cuda/MatmulTuning.h"
 #include "runtime/Cuda/MemoryNeed.h"
 #include "runtime/Cuda/NcclCommunicator.h"
 
@@ -144,6 +145,21 @@ Status CudaDevices::layOutMoves() {
   return Status::success();
 }
 
+Status CudaDevices::tune() {
+  if (!options.tunesMatmuls || !session.products)
+    return Status::success();
+  const LogicalDevice &first = session.devices[0];
+  Result<MatmulTuning> tuning =
+      tuneMatmuls(*session.products, *gpu, first.matmulWorkspace.get(),
+                  first.compute.get(), options.peers);
+  if (!tuning)
+    return tuning.getError();
+  tuningReport = tuning->toString();
+  if (!tuning->complaint.empty())
+    tuningReport += "; " + tuning->complaint;
+  return Status::success();
+}
+
 Status CudaDevices::prepare() {
   const Driver &driver = gpu->getDriver();
   session.gpu = gpu.get();
@@ -202,6 +218,7 @@ Status CudaDevices::prepare() {
       session.moves->upload(session.devices[0].compute.get()));
   for (const LogicalDevice &device : session.devices)
     MESHC_RETURN_IF_ERROR(driver.streamSynchronize(device.compute.get()));
+  MESHC_RETURN_IF_ERROR(tune());
 
   for (Staging *staging :
        {&writes[0], &writes[1], &writes[2], &writes[3], &reads}) {

@@ -16,6 +16,9 @@ struct CudaOptions {
   int64_t devicesPerGpu = 1;
   /// Whether programs are recorded as graphs, or issued command by command.
   bool usesGraphs = true;
+  /// Whether products take the fastest of the library's algorithms instead of
+  /// the first; see MatmulTuning.h.
+  bool tunesMatmuls = false;
   /// This process among those of its machine: it takes the GPU of this number.
   int64_t localRank = 0;
   int64_t numLocalRanks = 1;
@@ -53,6 +56,10 @@ public:
   Profile getProfile() override;
   void resetProfile(bool timesCommands) override;
 
+  /// What was chosen, and what it gains; empty without
+  /// CudaOptions::tunesMatmuls and without a product.
+  const std::string &getTuningReport() const { return tuningReport; }
+
 private:
   CudaDevices(const Executable &executable, const CudaOptions &options)
       : DeviceSet(executable), options(options) {}
@@ -69,6 +76,7 @@ private:
   Status prepare();
   /// Fills the table of moves for the addresses that there are.
   Status layOutMoves();
+  Status tune();
   /// Gets memory for every device; all of it is there before the first run.
   Status allocateMemory();
   Status reserve(Staging &staging, uint64_t bytes);
@@ -76,6 +84,7 @@ private:
   size_t getIndex(int64_t device) const;
 
   CudaOptions options;
+  std::string tuningReport;
   std::unique_ptr<Gpu> gpu;
   GpuSession session;
   std::vector<std::unique_ptr<GpuProgram>> programs;

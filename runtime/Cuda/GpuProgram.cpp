@@ -1,5 +1,7 @@
 #include "runtime/Cuda/GpuProgram.h"
 
+#include "runtime/MatmulOperands.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -180,9 +182,14 @@ MatmulPointers
 GpuProgram::getMatmulPointers(const Command &command,
                               const LogicalDevice &device) const {
   const auto &operands = command.source->operands;
-  return {getAddress(device, *operands[0]), getAddress(device, *operands[1]),
-          getAddress(device, *operands.back()),
-          command.plan.hasBias ? getAddress(device, *operands[2]) : 0};
+  const MatmulOperandOrder order =
+      getOperandOrder(*command.source->action.AsMatmul());
+  auto get = [&](int position) {
+    return position < 0 ? 0 : getAddress(device, *operands[size_t(position)]);
+  };
+  return {get(0),         get(1),
+          get(order.c),   get(std::max(order.bias, order.sums)),
+          get(order.aux), get(order.addend)};
 }
 
 Status GpuProgram::buildMatmul(Command &command) {

@@ -3,6 +3,7 @@
 #include "runtime/Executable.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -49,7 +50,12 @@ public:
   OwnedDescriptor descriptor;
   OwnedLayout left, right, result;
   OwnedPreference preference;
-  MatmulAlgorithm algorithm{};
+  std::vector<MatmulAlgorithm> candidates;
+  MatmulAlgorithm algorithm{}; ///< the one in use
+  // What it was prepared for first.
+  MatmulPlan plan;
+  MatmulPointers pointers;
+  std::array<uint32_t, 6> alignments{};
 };
 } // namespace meshc::runtime::cuda
 
@@ -71,19 +77,43 @@ static int getType(exec::ElementType element) {
   __builtin_unreachable(); // planMatmul refuses them
 }
 
-static int getEpilogue(exec::Activation activation, bool hasBias) {
-  const int bias = hasBias ? epilogueBias : 0;
-  switch (activation) {
+static int getEpilogue(const MatmulPlan &plan) {
+  int epilogue = 0;
+  switch (plan.activation) {
   case exec::Activation::none:
-    return hasBias ? epilogueBias : epilogueNone;
+    break;
   case exec::Activation::relu:
-    return epilogueRelu | bias;
+    epilogue = plan.isGradient ? epilogueReluGradient : epilogueRelu;
+    break;
   case exec::Activation::gelu_tanh:
-    return epilogueGelu | bias;
+    epilogue = plan.isGradient ? epilogueGeluGradient : epilogueGelu;
+    break;
   case exec::Activation::gelu_erf:
+    __builtin_unreachable(); // planMatmul refuses it
+  }
+  if (plan.hasAux)
+    epilogue |= epilogueAux;
+  if (plan.hasBias)
+    epilogue |= epilogueBias;
+  switch (plan.rowSum) {
+  case exec::ColumnSum::none:
+    break;
+  case exec::ColumnSum::c:
+    epilogue |= epilogueBiasGradient;
+    break;
+  case exec::ColumnSum::a:
+    epilogue |= epilogueBiasGradientA;
+    break;
+  case exec::ColumnSum::b:
+    epilogue |= epilogueBiasGradientB;
     break;
   }
-  __builtin_unreachable(); // planMatmul refuses it
+  return epilogue == 0 ? epilogueNone : epilogue;
+}
+
+/// Whether the library reads a bias or writes sums in its place.
+static bool hasVector(const MatmulPlan &plan) {
+  return plan.hasBias || plan.rowSum != exec::ColumnSum::none;
 }
 
 /// The largest power of two, up to 256, of which `address` is a multiple.
@@ -108,8 +138,22 @@ MatmulCalls::~MatmulCalls() {
     library.destroy.call(handle);
 }
 
+Status MatmulCalls::setPointers(const MatmulPlan &plan, const MatmulCall &call,
+                                const MatmulPointers &pointers) const {
+  if (hasVector(plan))
+    MESHC_RETURN_IF_ERROR(
+        library.descriptorSet(call.descriptor.handle, descriptorBiasPointer,
+                              &pointers.bias, sizeof(pointers.bias)));
+  if (plan.hasAux)
+    MESHC_RETURN_IF_ERROR(
+        library.descriptorSet(call.descriptor.handle, descriptorAuxPointer,
+                              &pointers.aux, sizeof(pointers.aux)));
+  return Status::success();
+}
+
 Result<std::unique_ptr<MatmulCall>>
-MatmulCalls::make(const Key &key, const MatmulPointers &pointers) {
+MatmulCalls::make(const Key &key, const MatmulPlan &plan,
+                  const MatmulPointers &pointers) {
   auto call = std::make_unique<MatmulCall>(library);
   auto makeLayout = [&](const MatrixPlan &plan, OwnedLayout &layout) -> Status {
     MESHC_RETURN_IF_ERROR(library.layoutCreate(
@@ -142,28 +186,29 @@ MatmulCalls::make(const Key &key, const MatmulPointers &pointers) {
   MESHC_RETURN_IF_ERROR(set(descriptorTransposeB, key.right.isTransposed
                                                       ? operationTranspose
                                                       : operationNone));
-  MESHC_RETURN_IF_ERROR(
-      set(descriptorEpilogue, getEpilogue(key.activation, key.hasBias)));
-  if (key.hasBias) {
-    MESHC_RETURN_IF_ERROR(set(descriptorBiasType, getType(key.biasElement)));
-    // The heuristic looks at the address.
+  MESHC_RETURN_IF_ERROR(set(descriptorEpilogue, getEpilogue(plan)));
+  if (hasVector(plan))
+    MESHC_RETURN_IF_ERROR(set(descriptorBiasType, getType(key.result.element)));
+  if (plan.hasAux)
     MESHC_RETURN_IF_ERROR(
-        library.descriptorSet(call->descriptor.handle, descriptorBiasPointer,
-                              &pointers.bias, sizeof(pointers.bias)));
-  }
+        library.descriptorSet(call->descriptor.handle, descriptorAuxLeading,
+                              &plan.auxLeading, sizeof(plan.auxLeading)));
+  // The heuristic looks at these addresses.
+  MESHC_RETURN_IF_ERROR(setPointers(plan, *call, pointers));
 
   MESHC_RETURN_IF_ERROR(library.preferenceCreate(&call->preference.handle));
   MESHC_RETURN_IF_ERROR(library.preferenceSet(
       call->preference.handle, preferenceWorkspaceBytes, &matmulWorkspaceBytes,
       sizeof(matmulWorkspaceBytes)));
   const std::array<uint32_t, 4> alignments = {
-      key.alignments[0], key.alignments[1], key.alignments[2],
-      key.alignments[2]};
+      key.alignments[0], key.alignments[1],
+      key.hasAddend ? key.alignments[5] : key.alignments[2], key.alignments[2]};
   for (size_t i = 0; i < alignments.size(); ++i)
     MESHC_RETURN_IF_ERROR(library.preferenceSet(
         call->preference.handle, preferenceAlignmentA + int(i), &alignments[i],
         sizeof(alignments[i])));
-  Result<std::vector<MatmulAlgorithm>> algorithms = rank(*call, 1);
+  Result<std::vector<MatmulAlgorithm>> algorithms =
+      rank(*call, maxMatmulCandidates);
   if (!algorithms)
     return algorithms.getError();
   if (algorithms->empty())
@@ -177,7 +222,11 @@ MatmulCalls::make(const Key &key, const MatmulPointers &pointers) {
                     key.left.isTransposed ? key.left.rows : key.left.columns,
                     key.batch),
         ""};
-  call->algorithm = algorithms->front();
+  call->candidates = std::move(*algorithms);
+  call->algorithm = call->candidates.front();
+  call->plan = plan;
+  call->pointers = pointers;
+  call->alignments = key.alignments;
   return call;
 }
 
@@ -216,23 +265,38 @@ static std::array<DevicePointer, 3> getMatrices(const MatmulPlan &plan,
   return {a, b, pointers.c + DevicePointer(offsets.c * resultBytes)};
 }
 
+/// The matrix that is added: the result itself, where that accumulates.
+static DevicePointer getAddend(const MatmulPlan &plan,
+                               const MatmulPointers &pointers,
+                               const MatmulOffsets &offsets) {
+  const DevicePointer start = plan.hasAddend ? pointers.addend : pointers.c;
+  return start +
+         DevicePointer(offsets.c * getElementBytes(plan.result.element));
+}
+
 Result<MatmulCall *> MatmulCalls::prepare(const MatmulPlan &plan,
                                           const MatmulPointers &pointers) {
-  Key key{plan.left,        plan.right,      plan.result,
-          plan.batch,       plan.accumulate, plan.hasBias,
-          plan.biasElement, plan.activation, {256, 256, 256, 256}};
+  Key key{plan.left,       plan.right,      plan.result,
+          plan.batch,      plan.accumulate, plan.hasBias,
+          plan.hasAddend,  plan.activation, plan.hasAux,
+          plan.isGradient, plan.rowSum,     {256, 256, 256, 256, 256, 256}};
   for (const MatmulOffsets &offsets : plan.calls) {
     const std::array<DevicePointer, 3> matrices =
         getMatrices(plan, pointers, offsets);
     for (size_t i = 0; i < matrices.size(); ++i)
       key.alignments[i] =
           std::min(key.alignments[i], getAlignment(matrices[i]));
+    if (plan.hasAddend)
+      key.alignments[5] = std::min(
+          key.alignments[5], getAlignment(getAddend(plan, pointers, offsets)));
   }
-  if (plan.hasBias)
+  if (hasVector(plan))
     key.alignments[3] = getAlignment(pointers.bias);
+  if (plan.hasAux)
+    key.alignments[4] = getAlignment(pointers.aux);
   auto [entry, isAbsent] = calls.try_emplace(key);
   if (isAbsent) {
-    Result<std::unique_ptr<MatmulCall>> made = make(key, pointers);
+    Result<std::unique_ptr<MatmulCall>> made = make(key, plan, pointers);
     if (!made) {
       calls.erase(entry);
       return made.getError();
@@ -242,32 +306,82 @@ Result<MatmulCall *> MatmulCalls::prepare(const MatmulPlan &plan,
   return entry->second.get();
 }
 
-Status MatmulCalls::run(const MatmulPlan &plan, MatmulCall &call,
-                        const MatmulPointers &pointers, DevicePointer workspace,
-                        Stream stream) const {
+Status MatmulCalls::runOnce(const MatmulPlan &plan, const MatmulCall &call,
+                            const MatmulPointers &pointers,
+                            const MatmulOffsets &offsets,
+                            const MatmulAlgorithm &algorithm,
+                            DevicePointer workspace, Stream stream) const {
   // Factors of the sums: of the product and of what is there.
-  const double doubles[] = {1, plan.accumulate ? 1.0 : 0.0};
-  const float floats[] = {1, plan.accumulate ? 1.0f : 0.0f};
+  const bool adds = plan.accumulate || plan.hasAddend;
+  const double doubles[] = {1, adds ? 1.0 : 0.0};
+  const float floats[] = {1, adds ? 1.0f : 0.0f};
   const bool isDouble = plan.left.element == exec::ElementType::f64;
   const void *alpha = isDouble ? static_cast<const void *>(&doubles[0])
                                : static_cast<const void *>(&floats[0]);
   const void *beta = isDouble ? static_cast<const void *>(&doubles[1])
                               : static_cast<const void *>(&floats[1]);
-  if (plan.hasBias)
-    MESHC_RETURN_IF_ERROR(
-        library.descriptorSet(call.descriptor.handle, descriptorBiasPointer,
-                              &pointers.bias, sizeof(pointers.bias)));
   auto toPointer = [](DevicePointer address) {
     return reinterpret_cast<void *>(address);
   };
-  for (const MatmulOffsets &offsets : plan.calls) {
-    const auto [left, right, result] = getMatrices(plan, pointers, offsets);
-    MESHC_RETURN_IF_ERROR(
-        library.matmul(handle, call.descriptor.handle, alpha, toPointer(left),
-                       call.left.handle, toPointer(right), call.right.handle,
-                       beta, toPointer(result), call.result.handle,
-                       toPointer(result), call.result.handle, &call.algorithm,
-                       toPointer(workspace), matmulWorkspaceBytes, stream));
-  }
+  const auto [left, right, result] = getMatrices(plan, pointers, offsets);
+  return library.matmul(handle, call.descriptor.handle, alpha, toPointer(left),
+                        call.left.handle, toPointer(right), call.right.handle,
+                        beta, toPointer(getAddend(plan, pointers, offsets)),
+                        call.result.handle, toPointer(result),
+                        call.result.handle, &algorithm, toPointer(workspace),
+                        matmulWorkspaceBytes, stream);
+}
+
+Status MatmulCalls::run(const MatmulPlan &plan, MatmulCall &call,
+                        const MatmulPointers &pointers, DevicePointer workspace,
+                        Stream stream) const {
+  MESHC_RETURN_IF_ERROR(setPointers(plan, call, pointers));
+  for (const MatmulOffsets &offsets : plan.calls)
+    MESHC_RETURN_IF_ERROR(runOnce(plan, call, pointers, offsets, call.algorithm,
+                                  workspace, stream));
   return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Choosing
+//===----------------------------------------------------------------------===//
+
+std::vector<MatmulCall *> MatmulCalls::getCalls() {
+  std::vector<MatmulCall *> all;
+  for (const auto &[key, call] : calls)
+    all.push_back(call.get());
+  return all;
+}
+
+static std::string describe(const MatrixPlan &matrix) {
+  return fmt::format("{} {}x{}{} by {}+{}", getName(matrix.element),
+                     matrix.rows, matrix.columns,
+                     matrix.isTransposed ? "'" : "", matrix.leading,
+                     matrix.batchStride);
+}
+
+std::string MatmulCalls::describe(const MatmulCall &call) const {
+  const MatmulPlan &plan = call.plan;
+  return fmt::format(
+      "cuBLASLt {}, {} candidates, {} bytes | {}, {}, {}, batch {}, epilogue "
+      "{}, adds {}, aligned {}",
+      getCublasLtVersionText(library.version), maxMatmulCandidates,
+      matmulWorkspaceBytes, ::describe(plan.left), ::describe(plan.right),
+      ::describe(plan.result), plan.batch, getEpilogue(plan),
+      plan.accumulate || plan.hasAddend, fmt::join(call.alignments, " "));
+}
+
+size_t MatmulCalls::getNumCandidates(const MatmulCall &call) const {
+  return call.candidates.size();
+}
+
+void MatmulCalls::choose(MatmulCall &call, size_t candidate) {
+  call.algorithm = call.candidates[candidate];
+}
+
+Status MatmulCalls::runCandidate(const MatmulCall &call, size_t candidate,
+                                 DevicePointer workspace, Stream stream) const {
+  MESHC_RETURN_IF_ERROR(setPointers(call.plan, call, call.pointers));
+  return runOnce(call.plan, call, call.pointers, call.plan.calls.front(),
+                 call.candidates[candidate], workspace, stream);
 }

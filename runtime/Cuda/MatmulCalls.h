@@ -8,6 +8,7 @@
 #include <compare>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace meshc::runtime::cuda {
@@ -21,10 +22,16 @@ struct MatmulPointers {
   DevicePointer a = 0;
   DevicePointer b = 0;
   DevicePointer c = 0;
-  DevicePointer bias = 0; ///< 0 where the plan has none
+  DevicePointer bias = 0;   ///< or column sums; 0 where the plan has neither
+  DevicePointer aux = 0;    ///< 0 where the plan has none
+  DevicePointer addend = 0; ///< 0 where the plan has none
 };
 
-/// A product with the algorithm that cuBLASLt chose for it.
+/// Algorithms that cuBLASLt is asked for, the one it holds for the fastest
+/// first.
+inline constexpr int maxMatmulCandidates = 8;
+
+/// A product with the algorithms that cuBLASLt has for it.
 class MatmulCall;
 
 /// The products of an executable on one GPU. cuBLASLt is asked once for every
@@ -50,24 +57,45 @@ public:
   /// Has a call use another of them.
   static void choose(MatmulCall &call, const MatmulAlgorithm &algorithm);
 
+  /// The products that were prepared, in an order that depends on them alone.
+  std::vector<MatmulCall *> getCalls();
+  /// What an algorithm depends on but for the GPU: the library's version,
+  /// types, sizes, end and alignments; one line.
+  std::string describe(const MatmulCall &call) const;
+  size_t getNumCandidates(const MatmulCall &call) const;
+  /// Makes a product use one of the algorithms that it was prepared with; it
+  /// uses the first until then.
+  static void choose(MatmulCall &call, size_t candidate);
+  /// Enqueues a part of the product, on the operands it was prepared for, by
+  /// one of its algorithms.
+  Status runCandidate(const MatmulCall &call, size_t candidate,
+                      DevicePointer workspace, Stream stream) const;
+
 private:
   /// What an algorithm depends on.
   struct Key {
     MatrixPlan left, right, result;
     int64_t batch;
-    bool accumulate, hasBias;
-    exec::ElementType biasElement;
+    bool accumulate, hasBias, hasAddend;
     exec::Activation activation;
-    /// Of left, right, result and bias (bytes).
-    std::array<uint32_t, 4> alignments;
+    bool hasAux, isGradient;
+    exec::ColumnSum rowSum;
+    /// Of left, right, result, bias, aux and addend (bytes).
+    std::array<uint32_t, 6> alignments;
 
     auto operator<=>(const Key &) const = default;
   };
 
   explicit MatmulCalls(const CublasLt &library);
 
-  Result<std::unique_ptr<MatmulCall>> make(const Key &key,
-                                           const MatmulPointers &pointers);
+  Result<std::unique_ptr<MatmulCall>>
+  make(const Key &key, const MatmulPlan &plan, const MatmulPointers &pointers);
+  Status runOnce(const MatmulPlan &plan, const MatmulCall &call,
+                 const MatmulPointers &pointers, const MatmulOffsets &offsets,
+                 const MatmulAlgorithm &algorithm, DevicePointer workspace,
+                 Stream stream) const;
+  Status setPointers(const MatmulPlan &plan, const MatmulCall &call,
+                     const MatmulPointers &pointers) const;
 
   const CublasLt &library;
   CublasLtHandle handle = nullptr;

@@ -1,6 +1,7 @@
 #include "runtime/Cuda/MatmulPlan.h"
 
 #include "runtime/Executable.h"
+#include "runtime/MatmulOperands.h"
 #include "runtime/MatmulShape.h"
 
 #include <fmt/format.h>
@@ -85,8 +86,9 @@ Result<MatmulPlan> cuda::planMatmul(const exec::CommandT &command) {
   plan.accumulate = matmul.accumulate;
   plan.hasBias = matmul.has_bias;
   plan.activation = matmul.activation;
-  if (matmul.has_bias)
-    plan.biasElement = command.operands[2]->element;
+  plan.hasAddend = matmul.has_addend;
+  plan.hasAux = matmul.has_aux;
+  plan.isGradient = matmul.is_gradient;
   if (shape.m.size == 0 || shape.n.size == 0 ||
       std::any_of(shape.batch.begin(), shape.batch.end(),
                   [](const MatmulDim &dim) { return dim.size == 0; }))
@@ -104,6 +106,24 @@ Result<MatmulPlan> cuda::planMatmul(const exec::CommandT &command) {
     return refuse("no dimension of its result is contiguous");
   if (plan.hasBias && !plan.leftIsB)
     return refuse("it has a bias, and its result's rows are not contiguous");
+  if ((plan.hasAux || matmul.column_sum != exec::ColumnSum::none) &&
+      !plan.leftIsB)
+    return refuse("its end goes along rows, and its result's rows are not "
+                  "contiguous");
+  if (plan.hasAux && matmul.activation == exec::Activation::relu)
+    plan.auxLeading = getMaskRowWords(shape.n.size) * 32;
+  else if (plan.hasAux)
+    plan.auxLeading = shape.n.size;
+  // Source: cublasLt.h of CUDA 13.0, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD.
+  if (plan.auxLeading % 8 != 0)
+    return refuse(fmt::format("its gelu leaves rows of {} elements behind, "
+                              "which must be a multiple of 8",
+                              plan.auxLeading));
+  plan.rowSum = matmul.column_sum;
+  if (matmul.column_sum == exec::ColumnSum::a)
+    plan.rowSum = exec::ColumnSum::b;
+  else if (matmul.column_sum == exec::ColumnSum::b)
+    plan.rowSum = exec::ColumnSum::a;
   const Side aRows{shape.m.size, shape.m.a}, aColumns{shape.k.size, shape.k.a};
   const Side bRows{shape.k.size, shape.k.b}, bColumns{shape.n.size, shape.n.b};
   const std::optional<MatrixPlan> left =

@@ -49,8 +49,15 @@ struct MatmulPlan {
   int64_t batch = 1;   ///< products of one call
   bool accumulate = false;
   bool hasBias = false;
-  exec::ElementType biasElement = exec::ElementType::f32;
+  bool hasAddend = false; ///< laid out as the result
   exec::Activation activation = exec::Activation::none;
+  bool hasAux = false;
+  bool isGradient = false;
+  /// Elements from one column of the result to the next in what an activation
+  /// leaves behind; bits for relu.
+  int64_t auxLeading = 0;
+  /// Of what rows are summed: the result (c), the left (a) or right (b) factor.
+  exec::ColumnSum rowSum = exec::ColumnSum::none;
   /// One call each; batch dimensions that one step does not describe are here.
   std::vector<MatmulOffsets> calls;
 };
@@ -58,7 +65,9 @@ struct MatmulPlan {
 /// Plans the product of a command.
 /// Errors: UnsupportedOnGpu, saying why, where cuBLASLt cannot be asked for it:
 /// integers, gelu with erf, an activation before an accumulation, a factor
-/// without a contiguous dimension, a bias of a result without contiguous rows.
+/// without a contiguous dimension; a bias, column sums or an activation that
+/// leaves something behind where the result has no contiguous rows; rows of
+/// what gelu leaves behind that are no multiples of 8 elements.
 Result<MatmulPlan> planMatmul(const exec::CommandT &command);
 
 } // namespace meshc::runtime::cuda

@@ -218,7 +218,7 @@ TEST(GpuKernels, functions_without_a_formula_are_an_error) {
   auto context = makeContext();
   auto module = parse(*context, text.str());
   auto steps = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
-                                  /*hasGeluEpilogue=*/false);
+                                  codegen::MatmulLibrary::CublasLt);
   ASSERT_TRUE(mlir::succeeded(steps));
   auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
       mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
@@ -492,7 +492,7 @@ Assembly assemble(const ProgramText &text,
   auto context = makeContext();
   auto module = parse(*context, text.str());
   auto steps = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
-                                  /*hasGeluEpilogue=*/false);
+                                  codegen::MatmulLibrary::CublasLt);
   codegen::groupKernels(*steps, /*numAxes=*/1);
   auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
       mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));

@@ -33,7 +33,8 @@ struct TableEntry {
 };
 } // namespace
 
-bool KernelRunner::parse(const std::string &text, bool hasGeluEpilogue) {
+bool KernelRunner::parse(const std::string &text,
+                         codegen::MatmulLibrary library) {
   context = makeContext();
   module = testing::parse(*context, text);
   if (!module) {
@@ -41,8 +42,7 @@ bool KernelRunner::parse(const std::string &text, bool hasGeluEpilogue) {
     return false;
   }
   program = module->lookupSymbol<spmd::ProgramOp>("p");
-  FailureOr<std::vector<Step>> formed =
-      codegen::formSteps(program, hasGeluEpilogue);
+  FailureOr<std::vector<Step>> formed = codegen::formSteps(program, library);
   if (failed(formed)) {
     ADD_FAILURE() << "no steps for\n" << text;
     return false;
@@ -54,7 +54,7 @@ bool KernelRunner::parse(const std::string &text, bool hasGeluEpilogue) {
 std::unique_ptr<KernelRunner> KernelRunner::create(const std::string &text,
                                                    llvm::StringRef cpu) {
   std::unique_ptr<KernelRunner> runner(new KernelRunner);
-  if (!runner->parse(text, /*hasGeluEpilogue=*/true))
+  if (!runner->parse(text, codegen::MatmulLibrary::OneDnn))
     return nullptr;
   OwningOpRef<ModuleOp> kernels =
       ModuleOp::create(UnknownLoc::get(runner->context.get()));
@@ -91,7 +91,7 @@ static SmallVector<bool> getSharing(const Step &step) {
 
 std::unique_ptr<KernelRunner> KernelRunner::createGpu(const std::string &text) {
   std::unique_ptr<KernelRunner> runner(new KernelRunner);
-  if (!runner->parse(text, /*hasGeluEpilogue=*/false))
+  if (!runner->parse(text, codegen::MatmulLibrary::CublasLt))
     return nullptr;
   codegen::groupKernels(runner->steps, 1);
   OwningOpRef<ModuleOp> kernels =
@@ -333,7 +333,34 @@ void KernelRunner::runGpuKernel(unsigned index, ArrayRef<int64_t> coordinates) {
         << kernel.symbol << " writes beside an operand";
 }
 
-/// result = activation(a * b + addend + bias) in f64, rounded once.
+/// `x` with the activation of a step, or times its slope at `aux`.
+static double activate(const Step &step, double x, double aux) {
+  const double scale = std::sqrt(2 / M_PI);
+  auto getTanh = [&](double at) {
+    return std::tanh(scale * (at + 0.044715 * at * at * at));
+  };
+  switch (step.activation) {
+  case codegen::MatmulActivation::None:
+    return x;
+  case codegen::MatmulActivation::GeluErf:
+    return x * 0.5 * (1 + std::erf(x * M_SQRT1_2));
+  case codegen::MatmulActivation::Relu:
+    if (step.isGradient)
+      return aux != 0 ? x : 0;
+    return std::isnan(x) ? x : std::max(x, 0.0);
+  case codegen::MatmulActivation::GeluTanh: {
+    const double t = getTanh(step.isGradient ? aux : x);
+    if (!step.isGradient)
+      return 0.5 * x * (1 + t);
+    return x * (0.5 * (1 + t) + 0.5 * aux * (1 - t * t) * scale *
+                                    (1 + 3 * 0.044715 * aux * aux));
+  }
+  }
+  __builtin_unreachable();
+}
+
+/// result = activation(a * b + addend + bias) and what goes with it, in f64,
+/// rounded once.
 void KernelRunner::runMatmul(const Step &step) {
   auto contraction = cast<linalg::GenericOp>(step.ops.front());
   Value result = step.outputs.front();
@@ -352,16 +379,30 @@ void KernelRunner::runMatmul(const Step &step) {
     std::vector<double> numbers;
     F64Tensor tensor = readBlock(cast<RankedTensorType>(value.getType()),
                                  blocks.at(value).data);
-    for (const Element &element : tensor.elements)
-      numbers.push_back(std::get<double>(element));
+    for (const Element &element : tensor.elements) {
+      const auto *integer = std::get_if<int64_t>(&element);
+      numbers.push_back(integer ? double(*integer) : std::get<double>(element));
+    }
     return numbers;
   };
   Value a = contraction.getDpsInputs()[0], b = contraction.getDpsInputs()[1];
-  std::vector<double> lhs = read(a), rhs = read(b), addend, bias;
+  std::vector<double> lhs = read(a), rhs = read(b), addend, bias, aux;
   if (step.addend)
     addend = read(step.addend);
   if (step.bias)
     bias = read(step.bias);
+  if (step.isGradient)
+    aux = read(step.aux);
+  auto write = [&](Value value, const std::vector<double> &numbers) {
+    auto target = cast<RankedTensorType>(value.getType());
+    F64Tensor rounded(target.getShape());
+    for (size_t i = 0; i < numbers.size(); ++i)
+      if (isa<IntegerType>(target.getElementType()))
+        rounded.elements[i] = int64_t(numbers[i]);
+      else
+        rounded.elements[i] = numbers[i];
+    writeBlock(rounded, target, blocks.at(value).data);
+  };
   interpreter::forEachPoint(
       contraction.getStaticLoopRanges(),
       {walk(a, maps[0]), walk(b, maps[1]), walk(result, maps[2])},
@@ -374,13 +415,28 @@ void KernelRunner::runMatmul(const Step &step) {
       sums[size_t(i)] += addend[size_t(i)];
     if (step.bias)
       sums[size_t(i)] += bias[size_t(i % last)];
-    if (step.activation == codegen::MatmulActivation::GeluErf)
-      sums[size_t(i)] *= 0.5 * (1 + std::erf(sums[size_t(i)] * M_SQRT1_2));
   }
-  F64Tensor rounded(type.getShape());
+  if (step.aux && !step.isGradient) {
+    std::vector<double> left = sums;
+    if (step.activation == codegen::MatmulActivation::Relu)
+      for (double &number : left)
+        number = number > 0;
+    write(step.aux, left);
+  }
   for (size_t i = 0; i < sums.size(); ++i)
-    rounded.elements[i] = sums[i];
-  writeBlock(rounded, type, blocks.at(result).data);
+    sums[i] = activate(step, sums[i], step.isGradient ? aux[i] : 0);
+  write(result, sums);
+  if (!step.columnSum)
+    return;
+  std::vector<double> columns(size_t(
+      cast<RankedTensorType>(step.columnSum.getType()).getNumElements()));
+  const std::vector<double> &summed =
+      step.columnSumOf == codegen::ColumnSum::Result        ? sums
+      : step.columnSumOf == codegen::ColumnSum::FirstFactor ? lhs
+                                                            : rhs;
+  for (size_t i = 0; i < summed.size(); ++i)
+    columns[i % columns.size()] += summed[i];
+  write(step.columnSum, columns);
 }
 
 void KernelRunner::run(F64State &state, std::vector<int64_t> coordinates) {

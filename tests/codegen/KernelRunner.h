@@ -55,7 +55,7 @@ public:
 
 private:
   KernelRunner() = default;
-  bool parse(const std::string &text, bool hasGeluEpilogue);
+  bool parse(const std::string &text, codegen::MatmulLibrary library);
   bool link();
   void runGpuKernel(unsigned step, llvm::ArrayRef<int64_t> coordinates);
   void runKernel(unsigned step, llvm::ArrayRef<int64_t> coordinates);

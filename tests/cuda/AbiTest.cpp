@@ -119,6 +119,19 @@ TEST(AbiTest, numbers_of_cublaslt) {
   EXPECT_EQ(ours::epilogueGelu, CUBLASLT_EPILOGUE_GELU);
   EXPECT_EQ(ours::epilogueGelu | ours::epilogueBias,
             CUBLASLT_EPILOGUE_GELU_BIAS);
+  EXPECT_EQ(ours::epilogueRelu | ours::epilogueAux | ours::epilogueBias,
+            CUBLASLT_EPILOGUE_RELU_AUX_BIAS);
+  EXPECT_EQ(ours::epilogueGelu | ours::epilogueAux, CUBLASLT_EPILOGUE_GELU_AUX);
+  EXPECT_EQ(ours::epilogueReluGradient | ours::epilogueAux,
+            CUBLASLT_EPILOGUE_DRELU);
+  EXPECT_EQ(ours::epilogueGeluGradient | ours::epilogueAux |
+                ours::epilogueBiasGradient,
+            CUBLASLT_EPILOGUE_DGELU_BGRAD);
+  EXPECT_EQ(ours::epilogueBiasGradientA, CUBLASLT_EPILOGUE_BGRADA);
+  EXPECT_EQ(ours::epilogueBiasGradientB, CUBLASLT_EPILOGUE_BGRADB);
+  EXPECT_EQ(ours::descriptorAuxPointer,
+            CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER);
+  EXPECT_EQ(ours::descriptorAuxLeading, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
   EXPECT_EQ(sizeof(ours::MatmulAlgorithm), sizeof(cublasLtMatmulAlgo_t));
   EXPECT_EQ(sizeof(ours::MatmulHeuristic),
             sizeof(cublasLtMatmulHeuristicResult_t));

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -246,6 +247,79 @@ TEST(ErrorsTest, a_product_that_the_library_does_not_have) {
                         "in command 'matmul' of program 'step'"));
 }
 
+TEST(ErrorsTest, damaged_ends_of_products) {
+  struct Damage {
+    const char *text;
+    std::function<void(exec::CommandT &, exec::MatmulT &)> apply;
+  };
+  // A product that leaves the bits of its relu behind.
+  auto getDefect = [](const Damage &damage) {
+    ProgramBuilder builder({{"x", 1}});
+    const int a = builder.addBuffer("a", 64);
+    const int aux = builder.addBuffer("aux", 3 * 16);
+    const int b = builder.addBuffer("b", 64);
+    const int sums = builder.addBuffer("sums", 16);
+    builder.beginProgram("step");
+    exec::MatmulT matmul;
+    matmul.m = 3;
+    matmul.n = matmul.k = 4;
+    matmul.a_strides = matmul.b_strides = matmul.c_strides = {4, 1};
+    matmul.activation = exec::Activation::relu;
+    matmul.has_aux = true;
+    exec::CommandT &command = builder.addMatmul(
+        matmul, list(builder.view(a, f32, {3, 4}), builder.view(a, f32, {4, 4}),
+                     builder.view(aux, exec::ElementType::i32, {3, 4}),
+                     builder.view(b, f32, {3, 4})));
+    exec::MatmulT &end = *command.action.AsMatmul();
+    damage.apply(command, end);
+    if (end.column_sum != exec::ColumnSum::none) {
+      command.operands.insert(command.operands.begin() + 2,
+                              builder.view(sums, f32, {4}));
+      ++command.results;
+    }
+    addHostImage(builder.get());
+    return checkExecutable(builder.get());
+  };
+  EXPECT_EQ(getDefect({"", [](auto &, auto &) {}}), "");
+  for (const Damage &damage : std::vector<Damage>{
+           {"operand 2 reaches byte 52 of buffer 'aux', which has 48",
+            [](auto &command, auto &) { command.operands[2]->offset = 4; }},
+           {"a matmul has 1 results, expected 2",
+            [](auto &command, auto &) { command.results = 1; }},
+           {"a matmul has an activation without gradient, 2",
+            [](auto &, auto &end) {
+              end.activation = exec::Activation::gelu_erf;
+            }},
+           {"a matmul's activation leaves behind has element type f32",
+            [](auto &command, auto &) {
+              command.operands[2]->element = exec::ElementType::f32;
+            }},
+           {"a matmul's activation leaves behind has element type i32",
+            [](auto &, auto &end) {
+              end.activation = exec::Activation::gelu_tanh;
+            }},
+           {"a matmul with such an end has batch dimensions, or a result that "
+            "is not dense",
+            [](auto &, auto &end) {
+              end.m = 2;
+              end.c_strides = {5, 1};
+            }},
+           {"a matmul with the gradient of an activation has a bias, or "
+            "nothing "
+            "to take it at",
+            [](auto &command, auto &end) {
+              end.is_gradient = true;
+              end.has_aux = false;
+              command.results = 1;
+              command.operands.erase(command.operands.begin() + 2);
+            }},
+           {"a matmul sums columns beside a bias or another end",
+            [](auto &, auto &end) { end.column_sum = exec::ColumnSum::a; }},
+           {"a matmul sums columns beside a bias or another end",
+            [](auto &, auto &end) { end.column_sum = exec::ColumnSum::c; }}})
+    EXPECT_THAT(getDefect(damage), HasSubstr(damage.text));
+}
+
 TEST(ErrorsTest, a_call_that_fails) {
   EXPECT_THAT(
       runBench(makeProgram(1), {{"MESHC_EMULATION_FAIL", "cuMemAlloc:2:999"}}),
@@ -296,6 +370,8 @@ TEST(ErrorsTest, flags_of_other_devices) {
                         "GPUs, this executable is for CPUs"));
   EXPECT_THAT(runBench(forCpu, {}, {"--devices-per-gpu", "2"}),
               HasSubstr("error[MR0101]: --devices-per-gpu is for GPUs"));
+  EXPECT_THAT(runBench(forCpu, {}, {"--tune-matmuls"}),
+              HasSubstr("error[MR0101]: --tune-matmuls is for GPUs"));
 }
 
 } // namespace

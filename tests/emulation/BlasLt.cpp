@@ -476,7 +476,8 @@ std::string describe(const MatmulProblem &problem) {
          ", \"batch\": " + std::to_string(problem.batch) +
          ", \"type\": " + std::to_string(problem.a.type) +
          ", \"epilogue\": " + std::to_string(problem.epilogue) +
-         ", \"beta\": " + std::to_string(problem.beta);
+         ", \"beta\": " + std::to_string(problem.beta) +
+         ", \"algorithm\": " + std::to_string(problem.algorithm);
 }
 
 /// The part of every function that can fail on demand.
@@ -677,13 +678,15 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
     problem->alpha = readFactor(alpha);
     problem->beta = readFactor(beta);
   }
+  Algorithm algorithm;
+  const bool isKnown = !chosen || readAlgorithm(*chosen, algorithm);
+  problem->algorithm = algorithm.number;
   cublasStatus_t status;
   if (isFailing(name, refused ? "" : describe(*problem), status))
     return status;
   if (refused)
     return refuse(name, refused->status, refused->why);
-  Algorithm algorithm;
-  if (chosen && !readAlgorithm(*chosen, algorithm))
+  if (!isKnown)
     return refuse(name, CUBLAS_STATUS_INVALID_VALUE,
                   "the algorithm is not one of the heuristic's");
   if (algorithm.workspaceBytes > workspaceBytes)
@@ -718,7 +721,11 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
   work.waits = false;
   work.begin = [](void *data) { return data; };
   work.poll = [](void *data) {
-    computeMatmul(*static_cast<MatmulProblem *>(data));
+    const auto &problem = *static_cast<MatmulProblem *>(data);
+    computeMatmul(problem);
+    const std::vector<int> &times = getEnvironment().matmulTimes;
+    if (problem.algorithm < times.size())
+      meshcEmulationTakeTime(int64_t(1000) * times[problem.algorithm]);
     return 0;
   };
   work.end = [](void *) {};

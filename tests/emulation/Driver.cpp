@@ -315,6 +315,11 @@ MESHC_EMULATION_API CUresult meshcEmulationCheckRange(CUdeviceptr address,
              : CUDA_ERROR_INVALID_VALUE;
 }
 
+// Work takes time while it runs, under the driver's lock.
+MESHC_EMULATION_API void meshcEmulationTakeTime(int64_t microseconds) {
+  getDriver().pretended += std::chrono::microseconds(microseconds);
+}
+
 MESHC_EMULATION_API int meshcEmulationCurrentBus(void) {
   std::lock_guard lock(getDriver().mutex);
   const auto &stack = getContextStack();

@@ -239,6 +239,8 @@ struct Driver {
   std::map<std::string, int64_t> calls;
   std::set<std::shared_ptr<Capture>> captures;
   int64_t waits = 0, launches = 0;
+  /// By how much work pretends to have taken longer than it did.
+  std::chrono::microseconds pretended{0};
   int lastContext = 0, lastStream = 0, lastEvent = 0;
   int64_t lastCapture = 0;
 };

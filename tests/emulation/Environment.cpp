@@ -80,6 +80,17 @@ void readVisible(Environment &environment) {
   environment.devices = static_cast<int>(environment.visible.size());
 }
 
+void readMatmulTimes(Environment &environment) {
+  const char *text = std::getenv("MESHC_EMULATION_MATMUL_TIMES");
+  for (std::string_view entry :
+       text ? split(text, ',') : std::vector<std::string_view>()) {
+    int milliseconds;
+    if (!parse(entry, milliseconds) || milliseconds < 0)
+      refuse("MESHC_EMULATION_MATMUL_TIMES", text, "'MILLISECONDS,...'");
+    environment.matmulTimes.push_back(milliseconds);
+  }
+}
+
 void readFailures(Environment &environment) {
   const char *text = std::getenv("MESHC_EMULATION_FAIL");
   if (!text)
@@ -114,6 +125,7 @@ const Environment &meshc::emulation::getEnvironment() {
     readVariable("MESHC_EMULATION_KILL", read->kill);
     readVisible(*read);
     readArchitecture(*read);
+    readMatmulTimes(*read);
     readFailures(*read);
     return read;
   }();

@@ -38,6 +38,8 @@ struct Environment {
   std::string log;
   int64_t dropWait = 0;
   int64_t shiftOffset = 0;
+  /// Milliseconds that each of cuBLASLt's algorithms pretends to take.
+  std::vector<int> matmulTimes;
   std::vector<Failure> failures;
   RankCall swapCollectives;
   RankCall kill;

@@ -36,6 +36,10 @@ bool meshcEmulationCall(const char *function, const char *arguments, int *code);
 /// GPU; 0 bytes always do.
 CUresult meshcEmulationCheckRange(CUdeviceptr address, size_t bytes);
 
+/// Makes events that are recorded from now on this much later: for work that
+/// takes as long as a test wants.
+void meshcEmulationTakeTime(int64_t microseconds);
+
 /// Number of the current context's GPU on the machine; -1 without one.
 int meshcEmulationCurrentBus(void);
 

@@ -37,6 +37,7 @@ struct MatmulProblem {
   /// Scratch memory of the algorithm; its contents are lost.
   unsigned char *workspace = nullptr;
   size_t workspaceBytes = 0;
+  uint64_t algorithm = 0; ///< its number among the heuristic's
 };
 
 void computeMatmul(const MatmulProblem &problem);

@@ -33,7 +33,7 @@ OperationRef Queue::add(std::string text, Context *context, int stream,
 
 void Queue::complete(const OperationRef &operation) {
   operation->complete = true;
-  operation->time = std::chrono::steady_clock::now();
+  operation->time = std::chrono::steady_clock::now() + getDriver().pretended;
   operation->before.clear();
   operation->run = nullptr;
   for (OperationRef &next : operation->after)

@@ -202,7 +202,7 @@ std::string Reference::getCommand(const std::string &folder,
     else
       command += fmt::format(" --out '{}={}'", name, file);
   }
-  return command + " > " + folder + "/log 2>&1";
+  return command;
 }
 
 /// Compares floats; `bound` is relative to the largest element.
@@ -262,13 +262,30 @@ static std::string compareTensor(const std::string &name,
 
 std::string Reference::compare(const std::string &mesh,
                                const std::string &layout) const {
+  return compareRun("", mesh, layout, "");
+}
+
+std::string Reference::compareOnGpus(const std::string &mesh,
+                                     const std::string &layout,
+                                     int devices) const {
+  return compareRun(
+      fmt::format("MESHC_CUDA_LIBRARIES={} MESHC_EMULATION_DEVICES={} ",
+                  MESHC_EMULATION_FOLDER, devices),
+      mesh, layout, " --target cuda --gpu host");
+}
+
+std::string Reference::compareRun(const std::string &variables,
+                                  const std::string &mesh,
+                                  const std::string &layout,
+                                  const std::string &flags) const {
   TemporaryFolder folder;
   for (const auto *tensors : {&inputs, &parameters})
     for (const auto &[name, tensor] : *tensors)
       if (!runtime::writeNpy(getFile(folder.getPath(), name),
                              toArray(tensor.values, tensor.element)))
         return "cannot write " + name;
-  std::string command = getCommand(folder.getPath(), mesh, layout);
+  std::string command = variables + getCommand(folder.getPath(), mesh, layout) +
+                        flags + " > " + folder.getPath() + "/log 2>&1";
   if (int status = std::system(command.c_str())) {
     std::ifstream log(folder.getPath() + "/log");
     std::stringstream text;

@@ -47,6 +47,10 @@ public:
   /// input to a result, times what the operations after it multiply relative
   /// errors by.
   std::string compare(const std::string &mesh, const std::string &layout) const;
+  /// The same of an executable for GPUs on `devices` emulated ones, in a
+  /// process each.
+  std::string compareOnGpus(const std::string &mesh, const std::string &layout,
+                            int devices) const;
 
 private:
   struct Tensor {
@@ -56,6 +60,10 @@ private:
   void fill(mlir::ModuleOp module, unsigned seed);
   std::string getCommand(const std::string &folder, const std::string &mesh,
                          const std::string &layout) const;
+  /// `variables` are in front of the command, `flags` behind.
+  std::string compareRun(const std::string &variables, const std::string &mesh,
+                         const std::string &layout,
+                         const std::string &flags) const;
 
   std::string spec;
   std::vector<std::string> defines;

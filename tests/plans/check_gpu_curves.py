@@ -19,6 +19,9 @@ MLP_LAYOUTS = [
     ("a=2,b=3", "batch=b,pixel=a"), ("a=8", "batch=a"), ("a=2,b=2,c=2", "batch=c+a,hidden=b"),
 ]
 
+# Sizes with which products take the relu and its gradient along.
+EVEN_LAYOUTS = [("a=1", ""), ("a=2,b=2", "batch=a,hidden=b"), ("a=3", "batch=a")]
+
 BLOCK_LAYOUTS = [
     ("a=1", ""), ("a=2", "pos=a"), ("a=2,b=2", "batch=a,heads=b,d_ff=b"),
     ("a=2,b=3", "key_pos=b,d_head=a"), ("a=4,b=2", "batch=a,heads=b,d_ff=b"),
@@ -58,10 +61,13 @@ def main():
     problems = []
     classifier = curves.make_classifier(
         meshc, {"batch": 10, "pixel": 9, "hidden": 7, "class": 5})
+    even = curves.make_classifier(
+        meshc, {"batch": 10, "pixel": 9, "hidden": 16, "class": 5})
     blocks = curves.make_blocks(meshc)
     # Emulation is slow.
     blocks.points = (1, 4)
-    for model, layouts in ((classifier, MLP_LAYOUTS), (blocks, BLOCK_LAYOUTS)):
+    for model, layouts in ((classifier, MLP_LAYOUTS), (even, EVEN_LAYOUTS),
+                           (blocks, BLOCK_LAYOUTS)):
         problems += model.compare("", "")
         for mesh, layout in layouts:
             problems += compare(model, mesh, layout, libraries)

@@ -2,6 +2,7 @@
 nobody left whatever ends them. What they compute is compared by tests/plans.
 Arguments: meshc, the repository, the folder of the emulated libraries."""
 
+import json
 import os
 import pathlib
 import signal
@@ -74,6 +75,26 @@ class Gpus(unittest.TestCase):
         self.assertEqual(done.returncode, 130, done.stderr)
         self.assertEqual(len(errors(done.stderr)), 1, done.stderr)
         self.assertTrue(processes.wait_for_end(found))
+
+    def test_all_ranks_take_the_first_ones_matmuls(self):
+        log = self.folder / "calls"
+        done = processes.run(
+            self.train(self.compile("a=2", "batch=a"), "--steps", 1, "--no-graphs",
+                       "--tune-matmuls"),
+            env=self.environment(2, MESHC_CACHE_DIR=str(self.folder / "kept"),
+                                 MESHC_EMULATION_LOG=str(log),
+                                 MESHC_EMULATION_MATMUL_TIMES="30000,20000,10000"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("faster than by the library's first"), 1, done.stderr)
+        calls = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        algorithms = {}
+        for call in calls:
+            if call.get("call") == "cublasLtMatmul":
+                algorithms.setdefault(call["pid"], []).append(call["algorithm"])
+        # One measures all three, the other one none.
+        self.assertEqual(sorted(len(set(found)) for found in algorithms.values()), [1, 3])
+        for found in algorithms.values():
+            self.assertEqual(set(found[-3:]), {2})
 
     def test_too_few_gpus_start_nothing(self):
         done = processes.run(self.train(self.compile("a=2", "batch=a")),

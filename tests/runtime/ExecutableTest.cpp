@@ -305,6 +305,21 @@ const std::vector<Defect> defects = {
          operand->element = exec::ElementType::i32;
        getMatmul(data).activation = exec::Activation::gelu_erf;
      }},
+    {"a matmul on CPUs has an end that only GPUs have",
+     [](auto &data) {
+       getMatmul(data).column_sum = exec::ColumnSum::b;
+       auto &operands = getStepCommand(data, 0).operands;
+       operands.push_back(std::make_unique<exec::OperandT>(*operands.back()));
+       getStepCommand(data, 0).results = 2;
+     }},
+    {"a matmul has 1 results, expected 2",
+     [](auto &data) {
+       getMatmul(data).column_sum = exec::ColumnSum::b;
+       auto &operands = getStepCommand(data, 0).operands;
+       operands.push_back(std::make_unique<exec::OperandT>(*operands.back()));
+     }},
+    {"unknown column sum 9",
+     [](auto &data) { getMatmul(data).column_sum = exec::ColumnSum(9); }},
     {"unknown activation 9",
      [](auto &data) { getMatmul(data).activation = exec::Activation(9); }},
     {"operand 0 has 2 sizes and 1 strides",

@@ -1,5 +1,7 @@
 #include "tests/runtime/ProgramBuilder.h"
 
+#include "runtime/MatmulOperands.h"
+
 #include <gtest/gtest.h>
 
 using namespace meshc;
@@ -167,7 +169,7 @@ exec::CommandT &ProgramBuilder::addMatmul(
   exec::CommandT &command = addCommand("matmul");
   command.action.Set(exec::MatmulT(matmul));
   command.operands = std::move(operands);
-  command.results = 1;
+  command.results = getOperandOrder(matmul).results;
   return command;
 }
 

@@ -1,0 +1,151 @@
+#include "runtime/Cuda/MatmulCache.h"
+
+#include "runtime/File.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sstream>
+#include <string_view>
+#include <sys/file.h>
+#include <unistd.h>
+
+using namespace meshc::runtime;
+using namespace meshc::runtime::cuda;
+
+Result<std::string> cuda::getMatmulCachePath() {
+  // Variables that are set to nothing are not set; the XDG base directory
+  // specification has relative paths ignored.
+  auto get = [](const char *name) -> std::string {
+    const char *value = std::getenv(name);
+    return value ? value : "";
+  };
+  if (std::string folder = get("MESHC_CACHE_DIR"); !folder.empty())
+    return folder + "/matmuls";
+  if (std::string folder = get("XDG_CACHE_HOME"); folder.starts_with('/'))
+    return folder + "/meshc/matmuls";
+  if (std::string home = get("HOME"); !home.empty())
+    return home + "/.cache/meshc/matmuls";
+  return Error{ErrorCode::CannotWrite,
+               "there is no folder to keep measured products in",
+               "set MESHC_CACHE_DIR, XDG_CACHE_HOME or HOME"};
+}
+
+/// Source: Fowler, Noll and Vo, FNV-1a with 64 bits.
+static uint64_t getChecksum(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (char character : text)
+    hash = (hash ^ uint8_t(character)) * 0x100000001b3;
+  return hash;
+}
+
+/// The line without its checksum.
+static std::string format(const std::string &product,
+                          const MatmulChoice &choice) {
+  return fmt::format("{} {} {:.3f} {:.3f} {}", choice.candidates, choice.chosen,
+                     choice.firstMicroseconds, choice.chosenMicroseconds,
+                     product);
+}
+
+/// Whether `line` is whole; then it is among `choices`.
+static bool parse(std::string_view line, MatmulChoices &choices) {
+  constexpr size_t digits = 16;
+  uint64_t checksum = 0;
+  if (line.size() <= digits + 1 || line[digits] != ' ' ||
+      std::from_chars(line.data(), line.data() + digits, checksum, 16).ptr !=
+          line.data() + digits)
+    return false;
+  const std::string rest(line.substr(digits + 1));
+  if (getChecksum(rest) != checksum)
+    return false;
+  std::istringstream stream(rest);
+  MatmulChoice choice;
+  std::string product;
+  if (!(stream >> choice.candidates >> choice.chosen >>
+        choice.firstMicroseconds >> choice.chosenMicroseconds >> std::ws) ||
+      !std::getline(stream, product) || choice.chosen >= choice.candidates)
+    return false;
+  choices[product] = choice;
+  return true;
+}
+
+Result<MatmulChoices> cuda::readMatmulCache(const std::string &path,
+                                            size_t &damaged) {
+  MatmulChoices choices;
+  damaged = 0;
+  if (!std::filesystem::exists(path))
+    return choices;
+  Result<std::vector<std::byte>> bytes = readFile(path);
+  if (!bytes)
+    return bytes.getError();
+  std::string_view text(reinterpret_cast<const char *>(bytes->data()),
+                        bytes->size());
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    // A last line without an end was cut off.
+    if (end == text.npos || !parse(text.substr(0, end), choices))
+      ++damaged;
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  }
+  return choices;
+}
+
+namespace {
+/// The turn of one writer.
+class Lock {
+public:
+  explicit Lock(const std::string &path)
+      : file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    while (file >= 0 && flock(file, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  Lock(const Lock &) = delete;
+  Lock &operator=(const Lock &) = delete;
+  ~Lock() {
+    if (file >= 0)
+      close(file);
+  }
+  bool isHeld() const { return file >= 0; }
+
+private:
+  int file;
+};
+} // namespace
+
+Status cuda::addToMatmulCache(const std::string &path,
+                              const MatmulChoices &choices) {
+  auto fail = [&](const std::string &reason) {
+    return Error{ErrorCode::CannotWrite,
+                 fmt::format("cannot write '{}': {}", path, reason),
+                 "set MESHC_CACHE_DIR to a folder that can be written"};
+  };
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(),
+                                      error);
+  if (error)
+    return fail(error.message());
+  Lock lock(path + ".lock");
+  if (!lock.isHeld())
+    return fail(std::strerror(errno));
+  size_t damaged = 0;
+  Result<MatmulChoices> all = readMatmulCache(path, damaged);
+  if (!all)
+    return all.getError();
+  for (const auto &[product, choice] : choices)
+    (*all)[product] = choice;
+  std::string text;
+  for (const auto &[product, choice] : *all) {
+    const std::string line = format(product, choice);
+    text += fmt::format("{:016x} {}\n", getChecksum(line), line);
+  }
+  const std::string fresh = path + ".new";
+  if (Status written = writeFile(fresh, text); !written)
+    return written;
+  std::filesystem::rename(fresh, path, error);
+  return error ? Status(fail(error.message())) : Status::success();
+}

@@ -1,0 +1,71 @@
+// Compiled executables on emulated GPUs, one process for each device, against
+// the un-partitioned program in f64.
+
+#include "ExecutableTesting.h"
+
+#include <gtest/gtest.h>
+
+using meshc::testing::Reference;
+
+namespace {
+
+struct Split {
+  const char *mesh, *layout;
+  int devices;
+};
+
+void compareAll(const Reference &reference, const std::vector<Split> &splits) {
+  for (const Split &split : splits)
+    EXPECT_EQ(reference.compareOnGpus(split.mesh, split.layout, split.devices),
+              "")
+        << "mesh " << split.mesh << ", layout '" << split.layout << "'";
+}
+
+const std::string activations =
+    MESHC_SOURCE_DIR "/tests/end_to_end/activations.mesh";
+
+TEST(GpuExecutable, activations_in_library_calls) {
+  compareAll(Reference(activations, {}, 9 + 16 + 24 + 24 + 8 + 16 + 5 + 6),
+             {{"", "", 1},
+              {"a=2", "batch=a", 2},
+              {"a=2", "first=a,third=a", 2},
+              {"a=2,b=2", "batch=a,second=b", 4}});
+}
+
+/// The same with rows that the library does not take, and others that axes do
+/// not divide.
+TEST(GpuExecutable, activations_in_kernels) {
+  for (const std::vector<std::string> &sizes :
+       {std::vector<std::string>{"first=7", "second=5", "third=3", "linear=2"},
+        std::vector<std::string>{"first=12", "second=20", "batch=5"}})
+    compareAll(
+        Reference(activations, sizes, 9 + 16 + 24 + 24 + 8 + 16 + 5 + 6),
+        {{"", "", 1}, {"a=2", "batch=a", 2}, {"a=2", "first=a,second=a", 2}});
+}
+
+TEST(GpuExecutable, mlp) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/samples/mlp.mesh",
+                       {"batch=16", "pixel=24", "hidden=16", "class=8"},
+                       24 + 16 + 8 + 16),
+             {{"", "", 1}, {"a=2,b=2", "batch=a,hidden=b", 4}});
+}
+
+/// Ends of products round once where kernels round after every operation: at
+/// most as often as on CPUs.
+TEST(GpuExecutable, mlp_in_16_bits) {
+  for (const char *precision : {"bf16", "fp16"})
+    compareAll(Reference(MESHC_SOURCE_DIR "/samples/mlp.mesh",
+                         {"batch=16", "pixel=24", "hidden=16", "class=8"},
+                         24 + 16 + 8 + 16, 1, {precision, 12}),
+               {{"", "", 1}, {"a=2", "batch=a", 2}});
+}
+
+TEST(GpuExecutable, transformer_block) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/samples/transformer_block.mesh",
+                       {"batch=4", "pos=6", "d_model=16", "heads=2", "d_head=8",
+                        "d_ff=24"},
+                       4 * (4 * 16 + 8 + 2 * 6 + 24) + 4 * 6 * 16),
+             {{"", "", 1}, {"a=2", "heads=a,d_ff=a", 2}});
+}
+
+} // namespace
