@@ -1,8 +1,8 @@
 """Compiles what gpu_run.py measures: gpu_cases.py MESHC FOLDER [options].
 
 Trainings on meshes of 1, 2, 4 and 8 devices for GPUs, and for the CPU as the
-reference of their losses; kernels over large tensors; the decoder blocks in bf16; the
-plans whose products are timed. A list of all goes to FOLDER/cases.json.
+reference of their losses; small ones for compute-sanitizer; kernels over large tensors;
+the decoder blocks in bf16; the plans whose products are timed. A list of all goes to FOLDER/cases.json.
 """
 
 import argparse
@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MESHES = [("data=1", ""), ("data=2", "batch=data"), ("data=2,model=2", "batch=data,{model}=model"),
           ("data=4,model=2", "batch=data,{model}=model")]
 
-# name, spec, the dimension that the second axis splits, sizes of a dry run
+# name, spec, the dimension that the second axis splits, small sizes
 TRAININGS = [
     ("mlp", "samples/mlp.mesh", "hidden", {"batch": 16, "pixel": 12, "hidden": 8}),
     ("blocks", "samples/transformer_block.mesh", "heads",
@@ -95,6 +95,10 @@ class Cases:
                          launches=self.count_launches(spec, sizes, *flags),
                          **{target: self.compile(spec, sizes, target, *flags)
                             for target in ("cuda", "cpu")})
+            # compute-sanitizer is slow.
+            mesh, rule = MESHES[2]
+            self.add("sanitized", name, devices=4, cuda=self.compile(
+                spec, small, "cuda", "--mesh", mesh, "--layout", rule.format(model=split)))
             self.add("products", name,
                      plan=self.plan(spec, sizes, "--mesh", "data=1", "--layout", ""))
 

@@ -153,13 +153,12 @@ class Bench:
             "compute-sanitizer", path="/usr/local/cuda/bin")
         if not program:
             return ["compute-sanitizer is not on this machine: nothing was checked"]
-        training = next(case for case in self.get_cases("training") if case["mesh"] == "data=2")
-        commands = {
-            "kernel tests": [self.folder / "kernel_replay", self.folder / "kernels",
-                             f"--gtest_filter={SANITIZED_TESTS}"],
-            "a training step on two devices": [
-                self.folder / training["cuda"], "bench", "1", "--no-graphs",
-                "--devices-per-gpu", "2"]}
+        commands = {"kernel tests": [self.folder / "kernel_replay", self.folder / "kernels",
+                                     f"--gtest_filter={SANITIZED_TESTS}"]}
+        for case in self.get_cases("sanitized"):
+            commands[f"steps of {case['name']} on {case['devices']} devices"] = [
+                self.folder / case["cuda"], "bench", "1", "--no-graphs",
+                "--devices-per-gpu", case["devices"]]
         lines = []
         for tool in ("memcheck", "racecheck"):
             for what, command in commands.items():
