@@ -85,7 +85,8 @@ std::vector<std::string> getOrder(const Gradients &program,
                                   int64_t bucketBytes = defaultBucketBytes) {
   auto context = makeContext();
   auto module = parseProgram(*context, program);
-  auto steps = formSteps(module->lookupSymbol<spmd::ProgramOp>("p"), true);
+  auto steps = formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
+                         MatmulLibrary::OneDnn);
   EXPECT_TRUE(mlir::succeeded(steps));
   std::vector<std::string> order;
   for (const Step &step :
