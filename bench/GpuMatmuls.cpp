@@ -19,6 +19,7 @@
 #include "runtime/File.h"
 #include "runtime/HalfFloats.h"
 #include "runtime/Json.h"
+#include "runtime/MatmulOperands.h"
 #include "runtime/Ranks/Ranks.h"
 
 #include <CLI/CLI.hpp>
@@ -57,15 +58,37 @@ using Times = std::vector<double>;
 
 //===-- Products ----------------------------------------------------------===//
 
+/// What the library does besides multiplying.
+std::vector<std::string> getEnding(const exec::MatmulT &matmul) {
+  std::vector<std::string> parts;
+  auto add = [&](bool has, std::string name) {
+    if (has)
+      parts.push_back(std::move(name));
+  };
+  add(matmul.has_bias, "bias");
+  add(matmul.accumulate, "accumulate");
+  add(matmul.has_addend, "addend");
+  add(matmul.activation != exec::Activation::none,
+      std::string(matmul.is_gradient ? "gradient of " : "") +
+          exec::EnumNameActivation(matmul.activation));
+  add(matmul.has_aux, "aux");
+  add(matmul.column_sum != exec::ColumnSum::none, "column sums");
+  return parts;
+}
+
+const exec::OperandT &getResult(const exec::CommandT &command) {
+  const int place = getOperandOrder(*command.action.AsMatmul()).c;
+  return *command.operands[size_t(place)];
+}
+
 std::string getKey(const exec::CommandT &command) {
   const exec::MatmulT &matmul = *command.action.AsMatmul();
   return fmt::format(
-      "{} {} {} {} {} {} {} {} {} {} {} {}", matmul.m, matmul.n, matmul.k,
+      "{} {} {} {} {} {} {} {} {} {} {}", matmul.m, matmul.n, matmul.k,
       fmt::join(matmul.batch, ","), fmt::join(matmul.a_strides, ","),
       fmt::join(matmul.b_strides, ","), fmt::join(matmul.c_strides, ","),
-      matmul.accumulate, matmul.has_bias, int(matmul.activation),
-      int(command.operands.front()->element),
-      int(command.operands.back()->element));
+      fmt::join(getEnding(matmul), ","), int(matmul.column_sum),
+      int(command.operands.front()->element), int(getResult(command).element));
 }
 
 /// Adds the products of the training step. Errors: see planMatmul.
@@ -115,7 +138,9 @@ std::vector<std::byte> makeNumbers(exec::ElementType element, uint64_t bytes) {
     case exec::ElementType::f16:
       store(Float16::round(number));
       break;
-    case exec::ElementType::i32:
+    case exec::ElementType::i32: // the bits that relu leaves behind
+      store(uint32_t(random()));
+      break;
     case exec::ElementType::i64:
     case exec::ElementType::boolean:
       break; // planMatmul refuses them
@@ -226,9 +251,15 @@ Result<Times> Measurement::run(const Product &product) {
       return made.getError();
     operands.push_back(std::move(*made));
   }
-  const MatmulPointers pointers{operands[0].address, operands[1].address,
-                                operands.back().address,
-                                product.plan.hasBias ? operands[2].address : 0};
+  const MatmulOperandOrder order =
+      getOperandOrder(*product.command->action.AsMatmul());
+  auto get = [&](int place) {
+    return place < 0 ? 0 : operands[size_t(place)].address;
+  };
+  const MatmulPointers pointers{
+      get(0),         get(1),
+      get(order.c),   get(std::max(order.bias, order.sums)),
+      get(order.aux), get(order.addend)};
   Result<MatmulCall *> call = calls->prepare(product.plan, pointers);
   if (!call)
     return call.getError();
@@ -268,17 +299,16 @@ void print(const Product &product, const Times &times) {
   }
   fmt::print(
       "{{\"name\": {}, \"element\": \"{}\", \"result\": \"{}\", \"m\": {}, "
-      "\"n\": {}, \"k\": {}, \"batch\": [{}], \"calls\": {}, \"bias\": {}, "
-      "\"accumulate\": {}, \"activation\": \"{}\", \"per_step\": {}, "
+      "\"n\": {}, \"k\": {}, \"batch\": [{}], \"calls\": {}, \"ending\": "
+      "\"{}\", \"per_step\": {}, "
       "\"candidates\": {}, \"failed\": {}, \"chosen_ms\": {:.6f}, "
       "\"best_ms\": {:.6f}, \"best_rank\": {}, \"chosen_gflops\": {:.1f}}}\n",
       toJson(product.command->name),
       getName(product.command->operands.front()->element),
-      getName(product.command->operands.back()->element), matmul.m, matmul.n,
+      getName(getResult(*product.command).element), matmul.m, matmul.n,
       matmul.k, fmt::join(matmul.batch, ", "), product.plan.calls.size(),
-      matmul.has_bias, matmul.accumulate,
-      exec::EnumNameActivation(matmul.activation), product.count, times.size(),
-      failed, times[0], times[best], best,
+      fmt::join(getEnding(matmul), ", "), product.count, times.size(), failed,
+      times[0], times[best], best,
       double(product.command->flops) / times[0] / 1e6);
   std::fflush(stdout);
 }

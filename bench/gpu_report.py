@@ -72,11 +72,8 @@ def product_tables(groups):
         rows = []
         for entry in group["products"]:
             batch = "".join(f"{size} x " for size in entry["batch"])
-            ending = [name for name in ("bias", "accumulate") if entry[name]]
-            if entry["activation"] != "none":
-                ending.append(entry["activation"])
             rows.append([entry["name"], f"{batch}{entry['m']} x {entry['n']} x {entry['k']}",
-                         f"{entry['element']} to {entry['result']}", ", ".join(ending),
+                         f"{entry['element']} to {entry['result']}", entry["ending"],
                          str(entry["per_step"]), str(entry["candidates"]),
                          f"{entry['chosen_ms']:.4f}", f"{entry['best_ms']:.4f}",
                          f"{entry['chosen_ms'] / entry['best_ms']:.2f}",
