@@ -40,7 +40,7 @@ build() {
   copy_libraries
   strip --strip-debug "$folder"/*-cuda "$folder"/*-cpu "$folder"/kernel_replay \
     "$folder"/gpu_matmuls
-  tar -C build -cJf build/gpu.tar.xz gpu
+  XZ_OPT=-T0 tar -C build -cJf build/gpu.tar.xz gpu
   du -sh build/gpu build/gpu.tar.xz
 }
 
