@@ -28,22 +28,29 @@
 using namespace mlir;
 
 namespace {
-/// f32 to bf16 by the GPU's instruction, and back by its bits. LLVM may not see
-/// that these are conversions of floats: it would compute in bf16 what lies
-/// between them, and what it computes so the assembler may fuse, to round a
-/// product and a sum once instead of twice.
-struct RoundToBFloat : OpRewritePattern<arith::TruncFOp> {
+/// f32 to 16-bit floats by the GPU's instructions, and bf16 back by its bits.
+/// LLVM may not see that these are conversions of floats: it would compute in
+/// 16 bits what lies between them, and what it computes so the assembler may
+/// fuse, to round a product and a sum once instead of twice.
+struct RoundToHalf : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern<arith::TruncFOp>::OpRewritePattern;
 
   LogicalResult matchAndRewrite(arith::TruncFOp op,
                                 PatternRewriter &rewriter) const override {
     Type element = getElementTypeOrSelf(op.getType());
-    if (!element.isBF16())
-      return rewriter.notifyMatchFailure(op, "not to bf16");
+    if (element.getIntOrFloatBitWidth() != 16)
+      return rewriter.notifyMatchFailure(op, "not to 16 bits");
+    // What has been rounded already is stored as it is.
+    if (auto widening = op.getIn().getDefiningOp<arith::ExtFOp>();
+        widening && widening.getIn().getType() == op.getType()) {
+      rewriter.replaceOp(op, widening.getIn());
+      return success();
+    }
+    StringAttr name = rewriter.getStringAttr(
+        element.isBF16() ? "llvm.nvvm.f2bf16.rn" : "llvm.nvvm.f2f16.rn");
     auto convert = [&](Value number) {
-      return LLVM::CallIntrinsicOp::create(
-                 rewriter, op.getLoc(), element,
-                 rewriter.getStringAttr("llvm.nvvm.f2bf16.rn"), number)
+      return LLVM::CallIntrinsicOp::create(rewriter, op.getLoc(), element, name,
+                                           number)
           ->getResult(0);
     };
     auto vector = dyn_cast<VectorType>(op.getType());
@@ -105,7 +112,7 @@ static void expandMath(Operation *kernels, Machine machine,
   if (machine != Machine::Cpu)
     meshc::codegen::populateWideMathFunctionPatterns(functions);
   if (machine == Machine::Gpu)
-    functions.add<RoundToBFloat, WidenBFloat>(context);
+    functions.add<RoundToHalf, WidenBFloat>(context);
   populateMathPolynomialApproximationPatterns(functions, [](StringRef name) {
     return name == math::SinOp::getOperationName() ||
            name == math::CosOp::getOperationName();

@@ -653,26 +653,28 @@ TEST(Ptx, UpdatesShareOneBody) {
   expectResources(assembly, {32});
 }
 
-/// What is computed from bf16 is computed in f32 and rounded, by one
+/// What is computed from 16-bit floats is computed in f32 and rounded, by one
 /// instruction: two chunks of eight. Before sm_80 half of the last place is
-/// added to the bits.
-TEST(Ptx, OneInstructionRoundsToBFloats) {
-  ProgramText text;
-  text.dim("d", 1 << 20);
-  text.input("x", "d", "bf16");
-  text.input("y", "d", "bf16");
-  text.pointwise("z", "d", {"x", "y"}, "%r = arith.mulf %a0, %a1 : bf16",
-                 "bf16");
-  text.output("z");
-  for (const std::string architecture : {"sm_90", "sm_80", "sm_75"}) {
-    SCOPED_TRACE(architecture);
-    Assembly assembly = assemble(text, architecture);
-    const bool isConverted = architecture != "sm_75";
-    EXPECT_EQ(count(assembly.ptx, "cvt\\.rn\\.bf16\\.f32"),
-              isConverted ? 16 : 0);
-    EXPECT_EQ(count(assembly.ptx, "32767"), isConverted ? 0 : 16);
-    EXPECT_EQ(count(assembly.ptx, "mul(\\.rn)?\\.f32"), 16);
-    EXPECT_EQ(count(assembly.ptx, "mul(\\.rn)?\\.bf16"), 0);
+/// added to the bits of what becomes bf16.
+TEST(Ptx, OneInstructionRoundsTo16Bits) {
+  for (const std::string type : {"bf16", "f16"}) {
+    ProgramText text;
+    text.dim("d", 1 << 20);
+    text.input("x", "d", type);
+    text.input("y", "d", type);
+    text.pointwise("z", "d", {"x", "y"}, "%r = arith.mulf %a0, %a1 : " + type,
+                   type);
+    text.output("z");
+    for (const std::string architecture : {"sm_90", "sm_80", "sm_75"}) {
+      SCOPED_TRACE(type + " on " + architecture);
+      Assembly assembly = assemble(text, architecture);
+      const bool isConverted = type == "f16" || architecture != "sm_75";
+      EXPECT_EQ(count(assembly.ptx, "cvt\\.rn\\." + type + "\\.f32"),
+                isConverted ? 16 : 0);
+      EXPECT_EQ(count(assembly.ptx, "32767"), isConverted ? 0 : 16);
+      EXPECT_EQ(count(assembly.ptx, "mul(\\.rn)?\\.f32"), 16);
+      EXPECT_EQ(count(assembly.ptx, "mul(\\.rn)?\\.b?f16"), 0);
+    }
   }
 }
 
