@@ -206,7 +206,8 @@ private:
 Result<Measurement> Measurement::create(Gpu &gpu, const Options &options) {
   Measurement made(gpu, options);
   const Driver &driver = gpu.getDriver();
-  Result<std::unique_ptr<MatmulCalls>> calls = MatmulCalls::create(driver);
+  Result<std::unique_ptr<MatmulCalls>> calls =
+      MatmulCalls::create(driver, options.candidates);
   if (!calls)
     return calls.getError();
   made.calls = std::move(*calls);
@@ -263,22 +264,18 @@ Result<Times> Measurement::run(const Product &product) {
   Result<MatmulCall *> call = calls->prepare(product.plan, pointers);
   if (!call)
     return call.getError();
-  Result<std::vector<MatmulAlgorithm>> algorithms =
-      calls->rank(**call, options.candidates);
-  if (!algorithms)
-    return algorithms.getError();
   // The first round warms up.
-  std::vector<std::vector<double>> rounds(algorithms->size());
+  std::vector<std::vector<double>> rounds(calls->getNumCandidates(**call));
   for (int round = 0; round <= options.rounds; ++round)
-    for (size_t i = 0; i < algorithms->size(); ++i) {
-      MatmulCalls::choose(**call, (*algorithms)[i]);
+    for (size_t i = 0; i < rounds.size(); ++i) {
+      MatmulCalls::choose(**call, i);
       Result<double> time = this->time(product.plan, **call, pointers);
       if (!time && i == 0)
         return time.getError();
       if (round > 0)
         rounds[i].push_back(time ? *time : -1);
     }
-  MatmulCalls::choose(**call, algorithms->front());
+  MatmulCalls::choose(**call, 0);
   Times times;
   for (std::vector<double> &times_ : rounds) {
     std::nth_element(times_.begin(), times_.begin() + times_.size() / 2,

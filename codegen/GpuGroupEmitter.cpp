@@ -68,7 +68,6 @@ private:
   int64_t getBlockElements() const {
     return chunksPerThread * blockThreads * lanes;
   }
-  static int64_t getLanes(const Cluster &cluster);
   unsigned getPositionBits() const;
   SmallVector<Member> findMembers();
   SmallVector<Value> getValues(const Member &member);
@@ -92,16 +91,6 @@ private:
   ElementBuilder elements;
 };
 } // namespace
-
-int64_t GpuGroupBuilder::getLanes(const Cluster &cluster) {
-  int64_t bytes = 1;
-  for (const Cluster::Access &access : cluster.getAccesses())
-    bytes = std::max(
-        bytes,
-        getElementBytes(
-            cast<RankedTensorType>(access.tensor.getType()).getElementType()));
-  return accessBytes / bytes;
-}
 
 /// The members with their operands' places among those of the group, and their
 /// blocks, which are counted.
@@ -140,7 +129,7 @@ GpuGroupBuilder::GpuGroupBuilder(const Step &step, StringRef name,
     : step(step), body(step.members.front()),
       loc(NameLoc::get(StringAttr::get(kernels.getContext(), name))),
       cluster(*Cluster::build(body.ops, body.outputs)),
-      schedule(*Schedule::build(cluster)), lanes(getLanes(cluster)),
+      schedule(*Schedule::build(cluster)), lanes(getAccessLanes(cluster)),
       members(findMembers()),
       function(GpuFunction::create(
           kernels, loc, name, blockThreads,

@@ -25,8 +25,7 @@ static int64_t powerOfTwoCeil(int64_t value) {
   return int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(value, 1))));
 }
 
-/// Lanes of the widest access to the widest elements.
-static int64_t getAccessLanes(const Cluster &cluster) {
+int64_t meshc::codegen::getAccessLanes(const Cluster &cluster) {
   int64_t bytes = 1;
   for (const Cluster::Access &access : cluster.getAccesses())
     bytes = std::max(

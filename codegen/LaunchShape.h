@@ -46,6 +46,9 @@ struct LaunchShape {
   }
 };
 
+/// Lanes of the widest access to the widest elements.
+int64_t getAccessLanes(const Cluster &cluster);
+
 } // namespace meshc::codegen
 
 #endif

@@ -167,9 +167,9 @@ LogicalResult meshc::codegen::lowerGpuKernels(gpu::GPUModuleOp kernels,
   target.addLegalDialect<NVVM::NVVMDialect>();
   WalkResult found = kernels.walk([](Operation *op) {
     if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
-        isa<math::AbsFOp, math::AbsIOp, math::SqrtOp, math::FmaOp,
-            math::CopySignOp, math::FloorOp, math::CeilOp, math::RoundEvenOp>(
-            op))
+        isa<math::AbsFOp, math::AbsIOp, math::SqrtOp, math::RsqrtOp,
+            math::FmaOp, math::CopySignOp, math::FloorOp, math::CeilOp,
+            math::RoundEvenOp>(op))
       return WalkResult::advance();
     op->emitError("'") << op->getName() << "' of "
                        << getElementTypeOrSelf(op->getResult(0))

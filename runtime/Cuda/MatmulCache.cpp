@@ -78,7 +78,9 @@ Result<MatmulChoices> cuda::readMatmulCache(const std::string &path,
                                             size_t &damaged) {
   MatmulChoices choices;
   damaged = 0;
-  if (!std::filesystem::exists(path))
+  // What cannot be looked at is an error of the reader's.
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) && !error)
     return choices;
   Result<std::vector<std::byte>> bytes = readFile(path);
   if (!bytes)
@@ -101,8 +103,11 @@ class Lock {
 public:
   explicit Lock(const std::string &path)
       : file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-    while (file >= 0 && flock(file, LOCK_EX) != 0 && errno == EINTR) {
-    }
+    int status = -1;
+    do {
+      status = file < 0 ? -1 : flock(file, LOCK_EX);
+    } while (file >= 0 && status != 0 && errno == EINTR);
+    held = status == 0;
   }
   Lock(const Lock &) = delete;
   Lock &operator=(const Lock &) = delete;
@@ -110,10 +115,12 @@ public:
     if (file >= 0)
       close(file);
   }
-  bool isHeld() const { return file >= 0; }
+  /// If not, errno says why.
+  bool isHeld() const { return held; }
 
 private:
   int file;
+  bool held = false;
 };
 } // namespace
 

@@ -121,13 +121,15 @@ static uint32_t getAlignment(DevicePointer address) {
   return uint32_t(std::min<DevicePointer>(256, address & -address));
 }
 
-MatmulCalls::MatmulCalls(const CublasLt &library) : library(library) {}
+MatmulCalls::MatmulCalls(const CublasLt &library, int maxCandidates)
+    : library(library), maxCandidates(maxCandidates) {}
 
-Result<std::unique_ptr<MatmulCalls>> MatmulCalls::create(const Driver &driver) {
+Result<std::unique_ptr<MatmulCalls>> MatmulCalls::create(const Driver &driver,
+                                                         int candidates) {
   Result<const CublasLt *> library = CublasLt::get(driver);
   if (!library)
     return library.getError();
-  std::unique_ptr<MatmulCalls> calls(new MatmulCalls(**library));
+  std::unique_ptr<MatmulCalls> calls(new MatmulCalls(**library, candidates));
   MESHC_RETURN_IF_ERROR((*library)->create(&calls->handle));
   return calls;
 }
@@ -207,8 +209,7 @@ MatmulCalls::make(const Key &key, const MatmulPlan &plan,
     MESHC_RETURN_IF_ERROR(library.preferenceSet(
         call->preference.handle, preferenceAlignmentA + int(i), &alignments[i],
         sizeof(alignments[i])));
-  Result<std::vector<MatmulAlgorithm>> algorithms =
-      rank(*call, maxMatmulCandidates);
+  Result<std::vector<MatmulAlgorithm>> algorithms = rank(*call);
   if (!algorithms)
     return algorithms.getError();
   if (algorithms->empty())
@@ -230,15 +231,14 @@ MatmulCalls::make(const Key &key, const MatmulPlan &plan,
   return call;
 }
 
-Result<std::vector<MatmulAlgorithm>> MatmulCalls::rank(MatmulCall &call,
-                                                       int count) const {
-  std::vector<MatmulHeuristic> heuristics(static_cast<size_t>(count));
+Result<std::vector<MatmulAlgorithm>> MatmulCalls::rank(MatmulCall &call) const {
+  std::vector<MatmulHeuristic> heuristics(static_cast<size_t>(maxCandidates));
   int found = 0;
   constexpr int statusNotSupported = 15;
   const int status = library.getHeuristic.call(
       handle, call.descriptor.handle, call.left.handle, call.right.handle,
-      call.result.handle, call.result.handle, call.preference.handle, count,
-      heuristics.data(), &found);
+      call.result.handle, call.result.handle, call.preference.handle,
+      maxCandidates, heuristics.data(), &found);
   if (status != 0 && status != statusNotSupported)
     return CublasLt::describe(library.getHeuristic.symbol, status);
   std::vector<MatmulAlgorithm> algorithms;
@@ -246,10 +246,6 @@ Result<std::vector<MatmulAlgorithm>> MatmulCalls::rank(MatmulCall &call,
     if (heuristics[size_t(i)].status == 0)
       algorithms.push_back(heuristics[size_t(i)].algorithm);
   return algorithms;
-}
-
-void MatmulCalls::choose(MatmulCall &call, const MatmulAlgorithm &algorithm) {
-  call.algorithm = algorithm;
 }
 
 /// The factors and the result of a product as cuBLASLt orders them.
@@ -365,7 +361,7 @@ std::string MatmulCalls::describe(const MatmulCall &call) const {
   return fmt::format(
       "cuBLASLt {}, {} candidates, {} bytes | {}, {}, {}, batch {}, epilogue "
       "{}, adds {}, aligned {}",
-      getCublasLtVersionText(library.version), maxMatmulCandidates,
+      getCublasLtVersionText(library.version), maxCandidates,
       matmulWorkspaceBytes, ::describe(plan.left), ::describe(plan.right),
       ::describe(plan.result), plan.batch, getEpilogue(plan),
       plan.accumulate || plan.hasAddend, fmt::join(call.alignments, " "));

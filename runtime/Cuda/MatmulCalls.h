@@ -27,8 +27,8 @@ struct MatmulPointers {
   DevicePointer addend = 0; ///< 0 where the plan has none
 };
 
-/// Algorithms that cuBLASLt is asked for, the one it holds for the fastest
-/// first.
+/// Algorithms that cuBLASLt is asked for if nothing else is said, the one it
+/// holds for the fastest first.
 inline constexpr int maxMatmulCandidates = 8;
 
 /// A product with the algorithms that cuBLASLt has for it.
@@ -38,8 +38,10 @@ class MatmulCall;
 /// shape and alignment of operands.
 class MatmulCalls {
 public:
+  /// Asks for at most `candidates` algorithms of each product.
   /// Errors: see CublasLt::get.
-  static Result<std::unique_ptr<MatmulCalls>> create(const Driver &driver);
+  static Result<std::unique_ptr<MatmulCalls>>
+  create(const Driver &driver, int candidates = maxMatmulCandidates);
   ~MatmulCalls();
 
   /// Prepares a product for operands that are aligned as these are.
@@ -50,12 +52,6 @@ public:
   Status run(const MatmulPlan &plan, MatmulCall &call,
              const MatmulPointers &pointers, DevicePointer workspace,
              Stream stream) const;
-
-  /// The algorithms that the library offers for a prepared product, at most
-  /// `count`: its favourite first, which is the call's own.
-  Result<std::vector<MatmulAlgorithm>> rank(MatmulCall &call, int count) const;
-  /// Has a call use another of them.
-  static void choose(MatmulCall &call, const MatmulAlgorithm &algorithm);
 
   /// The products that were prepared, in an order that depends on them alone.
   std::vector<MatmulCall *> getCalls();
@@ -86,7 +82,7 @@ private:
     auto operator<=>(const Key &) const = default;
   };
 
-  explicit MatmulCalls(const CublasLt &library);
+  MatmulCalls(const CublasLt &library, int maxCandidates);
 
   Result<std::unique_ptr<MatmulCall>>
   make(const Key &key, const MatmulPlan &plan, const MatmulPointers &pointers);
@@ -96,8 +92,11 @@ private:
                  Stream stream) const;
   Status setPointers(const MatmulPlan &plan, const MatmulCall &call,
                      const MatmulPointers &pointers) const;
+  /// The algorithms that the library has for a product: its favourite first.
+  Result<std::vector<MatmulAlgorithm>> rank(MatmulCall &call) const;
 
   const CublasLt &library;
+  const int maxCandidates;
   CublasLtHandle handle = nullptr;
   std::map<Key, std::unique_ptr<MatmulCall>> calls;
 };

@@ -233,6 +233,16 @@ TEST(MatmulCacheTest, writers_at_once_lose_nothing) {
   EXPECT_EQ(choices->at("product 5 4").firstMicroseconds, 7.5);
 }
 
+TEST(MatmulCacheTest, what_cannot_be_looked_at_is_an_error) {
+  size_t damaged = 0;
+  // Longer than a name may be: neither there nor absent.
+  const std::string path = "/tmp/" + std::string(5000, 'x');
+  EXPECT_FALSE(readMatmulCache(path, damaged));
+  Result<MatmulChoices> absent = readMatmulCache("/tmp/no/such/file", damaged);
+  ASSERT_TRUE(absent);
+  EXPECT_TRUE(absent->empty());
+}
+
 TEST(MatmulCacheTest, every_cut_and_flip_leaves_the_other_lines) {
   TemporaryFolder folder;
   const std::string path = folder / "matmuls";
