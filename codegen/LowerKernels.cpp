@@ -94,6 +94,75 @@ struct WidenBFloat : OpRewritePattern<arith::ExtFOp> {
     return success();
   }
 };
+
+/// max or min in three instructions of x86: its own, which returns the second
+/// operand where the two do not compare, and NaN where they do not. LLVM's six
+/// also order 0 above -0.
+Value buildExtremum(OpBuilder &builder, Location loc, bool isMax, Value a,
+                    Value b) {
+  auto compare = [&](arith::CmpFPredicate predicate) -> Value {
+    return arith::CmpFOp::create(builder, loc, predicate, a, b);
+  };
+  auto choose = [&](Value condition, Value x, Value otherwise) -> Value {
+    return arith::SelectOp::create(builder, loc, condition, x, otherwise);
+  };
+  auto element = cast<FloatType>(getElementTypeOrSelf(a.getType()));
+  TypedAttr nan =
+      FloatAttr::get(element, APFloat::getQNaN(element.getFloatSemantics()));
+  if (auto vector = dyn_cast<VectorType>(a.getType()))
+    nan = DenseElementsAttr::get(vector, Attribute(nan));
+  Value best = choose(
+      compare(isMax ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT), a,
+      b);
+  return choose(compare(arith::CmpFPredicate::UNO),
+                arith::ConstantOp::create(builder, loc, nan), best);
+}
+
+template <typename Op> struct ExpandExtremum : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op,
+                                PatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, buildExtremum(rewriter, op.getLoc(),
+                                         std::is_same_v<Op, arith::MaximumFOp>,
+                                         op.getLhs(), op.getRhs()));
+    return success();
+  }
+};
+
+/// The maximum or minimum of a vector's elements, halves at a time; LLVM takes
+/// the last four one by one.
+struct HalveExtremum : OpRewritePattern<vector::ReductionOp> {
+  using OpRewritePattern<vector::ReductionOp>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(vector::ReductionOp op,
+                                PatternRewriter &rewriter) const override {
+    const bool isMax = op.getKind() == vector::CombiningKind::MAXIMUMF;
+    if (!isMax && op.getKind() != vector::CombiningKind::MINIMUMF)
+      return rewriter.notifyMatchFailure(op, "neither max nor min");
+    int64_t size = op.getSourceVectorType().getNumElements();
+    if (!llvm::isPowerOf2_64(size))
+      return rewriter.notifyMatchFailure(op, "halves differ");
+    Location loc = op.getLoc();
+    Value rest = op.getVector();
+    auto combine = [&](Value a, Value b) {
+      return buildExtremum(rewriter, loc, isMax, a, b);
+    };
+    while (size > 1) {
+      size /= 2;
+      auto getHalf = [&](int64_t offset) -> Value {
+        auto lanes = llvm::to_vector(llvm::seq(offset, offset + size));
+        return vector::ShuffleOp::create(rewriter, loc, rest, rest, lanes);
+      };
+      rest = combine(getHalf(0), getHalf(size));
+    }
+    Value result = vector::ExtractOp::create(rewriter, loc, rest, 0);
+    if (Value given = op.getAcc())
+      result = combine(given, result);
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
 } // namespace
 
 /// What kernels are lowered for.
@@ -113,6 +182,9 @@ static void expandMath(Operation *kernels, Machine machine,
     meshc::codegen::populateWideMathFunctionPatterns(functions);
   if (machine == Machine::Gpu)
     functions.add<RoundToHalf, WidenBFloat>(context);
+  if (machine == Machine::Cpu)
+    functions.add<ExpandExtremum<arith::MaximumFOp>,
+                  ExpandExtremum<arith::MinimumFOp>, HalveExtremum>(context);
   populateMathPolynomialApproximationPatterns(functions, [](StringRef name) {
     return name == math::SinOp::getOperationName() ||
            name == math::CosOp::getOperationName();

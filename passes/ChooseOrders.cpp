@@ -162,13 +162,14 @@ private:
 
     Order best = order;
     // The order as written wins when nothing is better.
-    int bestCost = getCost(einsum, order, readers, borders);
+    std::pair<int, int> bestCost(getCost(einsum, order, readers, borders), -1);
     auto byName = [](DimAttr x, DimAttr y) {
       return x.getName().getValue() < y.getName().getValue();
     };
     llvm::sort(order, byName);
     do {
-      int cost = getCost(einsum, order, readers, borders);
+      std::pair<int, int> cost(getCost(einsum, order, readers, borders),
+                               countTransposes(einsum, order, readers));
       if (cost < bestCost) {
         bestCost = cost;
         best = order;
@@ -222,9 +223,6 @@ private:
     int cost = 0;
     if (!order.empty() && isOf(DimClass::Batch)(order.back()))
       cost += innermostCost;
-    // A result that is contiguous along m is computed transposed.
-    if (!order.empty() && isOf(DimClass::M)(order.back()))
-      cost += 1;
     cost +=
         splitFreeCost *
         std::max(0, countPieces(order, lhs.getDims(), isOf(DimClass::M)) - 1);
@@ -239,7 +237,8 @@ private:
     return cost;
   }
 
-  static int getReaderCost(Reader reader, ArrayRef<DimAttr> order) {
+  /// `order` by the names that its dimensions have in `reader`.
+  static Order renameDims(const Reader &reader, ArrayRef<DimAttr> order) {
     Order seen;
     for (DimAttr dim : order) {
       auto renamed = reader.names.find(dim.getName());
@@ -247,6 +246,39 @@ private:
                          ? dim
                          : DimAttr::get(renamed->second, dim.getSize()));
     }
+    return seen;
+  }
+
+  /// Decides between orders of equal cost, none of which was written: matrices
+  /// that are passed transposed. One is the result, if it is contiguous along
+  /// m. The others are a reader's operands, if one is contiguous along the
+  /// contracted dimensions and the other is not: both are then transposed, or
+  /// neither is, which is the rarer case.
+  static int countTransposes(EinsumOp einsum, ArrayRef<DimAttr> order,
+                             ArrayRef<Reader> readers) {
+    if (order.empty())
+      return 0;
+    auto type = [](Value value) {
+      return cast<NamedTensorType>(value.getType());
+    };
+    int count =
+        getClass(order.back().getName(), type(einsum.getInputs()[0]),
+                 type(einsum.getInputs()[1]), einsum.getType()) == DimClass::M;
+    for (Reader reader : readers) {
+      NamedTensorType result = reader.einsum.getType();
+      NamedTensorType other =
+          type(reader.einsum.getInputs()[1 - reader.operand]);
+      auto endsContracted = [&](ArrayRef<DimAttr> dims) {
+        return !dims.empty() && !result.hasDim(dims.back().getName());
+      };
+      count += endsContracted(renameDims(reader, order)) !=
+               endsContracted(other.getDims());
+    }
+    return count;
+  }
+
+  static int getReaderCost(Reader reader, ArrayRef<DimAttr> order) {
+    const Order seen = renameDims(reader, order);
     auto other = cast<NamedTensorType>(
         reader.einsum.getInputs()[1 - reader.operand].getType());
     NamedTensorType result = reader.einsum.getType();

@@ -30,11 +30,14 @@ void runtime::useOneMatmulThread() {
   done = true;
 }
 
-uint64_t runtime::getMatmulSkew() {
+/// Whether oneDNN uses AVX-512 on this processor.
+static bool hasAvx512() {
   const auto isa = unsigned(dnnl::get_effective_cpu_isa());
   const auto avx512 = unsigned(dnnl::cpu_isa::avx512_core);
-  return (isa & avx512) == avx512 ? 0 : 16;
+  return (isa & avx512) == avx512;
 }
+
+uint64_t runtime::getMatmulSkew() { return hasAvx512() ? 0 : 16; }
 
 namespace {
 
@@ -332,11 +335,12 @@ private:
 /// AVX-512 do.
 /// Source: the sum 1/rows + 1/columns from which on the rate falls, measured
 /// with oneDNN 2.6.3 on Zen 3; 512x512x2048, left operand transposed: 56
-/// GFLOP/s, 1024x512x2048: 86.
+/// GFLOP/s, 1024x512x2048: 86. With AVX-512 (Xeon, model 207) the same take 146
+/// and 142, 256x512x2048 152.
 bool skipsPacking(std::string_view implementation, int64_t rows,
                   int64_t columns) {
   constexpr double limit = 0.0038;
-  return implementation == "gemm:jit" &&
+  return implementation == "gemm:jit" && !hasAvx512() &&
          1.0 / double(rows) + 1.0 / double(columns) >= limit;
 }
 

@@ -2,6 +2,9 @@
 
 #include "gtest/gtest.h"
 
+#include <cmath>
+#include <limits>
+
 using namespace meshc;
 using namespace meshc::testing;
 
@@ -92,6 +95,36 @@ TEST_P(KernelSizes, ColumnSums) {
   text.output("t");
   // Up to 90000 terms of either sign: their rounding errors do not cancel.
   expectAgreement(text, {}, 1e-5);
+}
+
+// NaN at every place of a row and of a column; a row and a column without any,
+// of infinities and zeros.
+TEST_P(KernelSizes, ExtremaPassNaNOn) {
+  const int64_t columns = std::min<int64_t>(GetParam(), 50), rows = columns + 1;
+  ProgramText text;
+  text.dim("b", rows);
+  text.dim("d", columns);
+  text.input("x", "b d");
+  text.reduce("row_most", "b", {"x"}, "arith.maximumf", lowest);
+  text.reduce("row_least", "b", {"x"}, "arith.minimumf", "0x7F800000");
+  text.reduce("column_most", "d", {"x"}, "arith.maximumf", lowest);
+  text.reduce("column_least", "d", {"x"}, "arith.minimumf", "0x7F800000");
+  text.pointwise("y", "b d", {"x", "row_most"},
+                 "%r = arith.minimumf %a0, %a1 : f32");
+  for (const char *name :
+       {"row_most", "row_least", "column_most", "column_least", "y"})
+    text.output(name);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  F64Tensor x({rows, columns});
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column)
+      x.elements[row * columns + column] =
+          row == column && column + 1 < columns ? std::nan("")
+          : row == rows - 1 ? (column % 3 == 0 ? -infinity : 0.0)
+                            : double((7 * row + 5 * column) % 11) - 5;
+  F64State state;
+  state.inputs["x"] = x;
+  expectAgreement(text, state);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, KernelSizes,
