@@ -46,7 +46,10 @@ inline constexpr int descriptorBiasType = 26;
 inline constexpr int layoutBatchCount = 5;
 inline constexpr int layoutBatchStride = 6;
 inline constexpr int preferenceWorkspaceBytes = 1;
+inline constexpr int preferenceReductions = 3;
 inline constexpr int preferenceAlignmentA = 5; ///< then B, C, D
+/// Parts of the terms are added up in the type that products are computed in.
+inline constexpr uint32_t reductionComputeType = 2;
 inline constexpr int epilogueNone = 1;
 inline constexpr int epilogueRelu = 2;
 inline constexpr int epilogueBias = 4;

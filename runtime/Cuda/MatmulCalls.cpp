@@ -202,6 +202,10 @@ MatmulCalls::make(const Key &key, const MatmulPlan &plan,
   MESHC_RETURN_IF_ERROR(library.preferenceSet(
       call->preference.handle, preferenceWorkspaceBytes, &matmulWorkspaceBytes,
       sizeof(matmulWorkspaceBytes)));
+  // The fastest algorithm may otherwise add up parts of the terms in 16 bits.
+  MESHC_RETURN_IF_ERROR(library.preferenceSet(
+      call->preference.handle, preferenceReductions, &reductionComputeType,
+      sizeof(reductionComputeType)));
   const std::array<uint32_t, 4> alignments = {
       key.alignments[0], key.alignments[1],
       key.hasAddend ? key.alignments[5] : key.alignments[2], key.alignments[2]};

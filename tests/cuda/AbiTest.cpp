@@ -113,6 +113,10 @@ TEST(AbiTest, numbers_of_cublaslt) {
             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
   EXPECT_EQ(ours::preferenceAlignmentA + 3,
             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
+  EXPECT_EQ(ours::preferenceReductions,
+            CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
+  EXPECT_EQ(ours::reductionComputeType,
+            uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   EXPECT_EQ(ours::epilogueNone, CUBLASLT_EPILOGUE_DEFAULT);
   EXPECT_EQ(ours::epilogueRelu, CUBLASLT_EPILOGUE_RELU);
   EXPECT_EQ(ours::epilogueBias, CUBLASLT_EPILOGUE_BIAS);

@@ -419,7 +419,8 @@ struct Algorithm {
   uint64_t mark = tag;
   uint64_t workspaceBytes = 0;
   uint32_t alignments[4] = {1, 1, 1, 1};
-  uint64_t number = 0;
+  uint32_t number = 0;
+  uint32_t roundsHalves = 0;
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
@@ -642,7 +643,10 @@ MESHC_EMULATION_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
       continue;
     Algorithm algorithm;
     algorithm.workspaceBytes = bytes;
-    algorithm.number = *returned;
+    algorithm.number = uint32_t(*returned);
+    algorithm.roundsHalves =
+        *returned == 0 && (preference->reductionMask &
+                           CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE) != 0;
     // No algorithm reads more than 16 bytes at a time.
     for (int i = 0; i < 4; ++i)
       algorithm.alignments[i] = std::min(preference->alignments[i], 16u);
@@ -681,6 +685,7 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
   Algorithm algorithm;
   const bool isKnown = !chosen || readAlgorithm(*chosen, algorithm);
   problem->algorithm = algorithm.number;
+  problem->roundsHalves = algorithm.roundsHalves != 0;
   cublasStatus_t status;
   if (isFailing(name, refused ? "" : describe(*problem), status))
     return status;

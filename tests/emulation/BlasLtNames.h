@@ -58,6 +58,9 @@
   X(CUBLASLT_EPILOGUE_DGELU_BGRAD, 208)                                        \
   X(CUBLASLT_EPILOGUE_BGRADA, 256)                                             \
   X(CUBLASLT_EPILOGUE_BGRADB, 512)                                             \
+  X(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, 2)                                 \
+  X(CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE, 4)                                  \
+  X(CUBLASLT_REDUCTION_SCHEME_MASK, 7)                                         \
   X(CUBLASLT_MATMUL_PREF_SEARCH_MODE, 0)                                       \
   X(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 1)                               \
   X(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, 3)                             \

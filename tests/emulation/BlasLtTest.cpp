@@ -120,6 +120,7 @@ struct Case {
   int epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   double alpha = 1, beta = 0;
   int64_t padding = 0;
+  uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 };
 
 double expectedGelu(double x) {
@@ -243,6 +244,9 @@ private:
     cublasLtMatmulPreferenceSetAttribute(
         preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
         sizeof most);
+    cublasLtMatmulPreferenceSetAttribute(
+        preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &c.reductions,
+        sizeof c.reductions);
     cublasLtMatmulHeuristicResult_t found[4];
     int count = 0;
     if (int status = cublasLtMatmulAlgoGetHeuristic(
@@ -406,6 +410,18 @@ TEST(BlasLt, EveryTypeAndTransposition) {
       c.padding = 3;
       EXPECT_EQ(run(c), "") << type << " " << resultType << " " << form;
     }
+}
+
+// The first algorithm adds up in the type of the result unless the preference
+// says otherwise.
+TEST(BlasLt, PartsOfSumsAreRoundedWhereThatIsAllowed) {
+  Case c{CUDA_R_16BF, CUDA_R_16BF};
+  c.k = 64;
+  EXPECT_EQ(run(c), "");
+  c.reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
+  EXPECT_NE(run(c), "");
+  c.resultType = CUDA_R_32F;
+  EXPECT_EQ(run(c), "");
 }
 
 TEST(BlasLt, EverySizeAroundTheTiles) {

@@ -152,6 +152,23 @@ private:
   std::vector<double> gradients;
 };
 
+/// The same in two halves of the terms, the first rounded to `type`.
+template <class Sum>
+void multiplyHalves(const Sum *a, const Sum *b, int64_t depth, int type,
+                    Sum (&sums)[tileColumns][tileRows<Sum>]) {
+  const int64_t half = depth / 2;
+  Sum first[tileColumns][tileRows<Sum>];
+  multiplyPanels<Sum>(a, b, half, first);
+  multiplyPanels<Sum>(a + half * tileRows<Sum>, b + half * tileColumns,
+                      depth - half, sums);
+  for (int64_t column = 0; column < tileColumns; ++column)
+    for (int64_t row = 0; row < tileRows<Sum>; ++row) {
+      unsigned char rounded[sizeof(double)];
+      storeElement(type, rounded, 0, first[column][row]);
+      sums[column][row] += static_cast<Sum>(loadElement(type, rounded, 0));
+    }
+}
+
 /// The bias gradients of operands: sums over k of a's rows or b's columns.
 template <class Sum>
 void sumOperand(const MatmulProblem &problem, const std::vector<Sum> &packed,
@@ -189,8 +206,12 @@ template <class Sum> void compute(const MatmulProblem &problem, int64_t batch) {
   for (int64_t j = 0; j < d.columns; j += tileColumns) {
     for (int64_t i = 0; i < d.rows; i += rows) {
       Sum sums[tileColumns][rows];
-      multiplyPanels<Sum>(left.data() + i * depth, right.data() + j * depth,
-                          depth, sums);
+      const Sum *panelA = left.data() + i * depth,
+                *panelB = right.data() + j * depth;
+      if (problem.roundsHalves)
+        multiplyHalves<Sum>(panelA, panelB, depth, d.type, sums);
+      else
+        multiplyPanels<Sum>(panelA, panelB, depth, sums);
       for (int64_t y = j; y < std::min(j + tileColumns, d.columns); ++y) {
         for (int64_t x = i; x < std::min(i + rows, d.rows); ++x) {
           Sum value = static_cast<Sum>(problem.alpha) * sums[y - j][x - i];
