@@ -2,6 +2,7 @@
 
 #include "codegen/ExecTypes.h"
 #include "codegen/Schedule.h"
+#include "dialect/Locations.h"
 
 #include "llvm/ADT/PriorityQueue.h"
 
@@ -45,15 +46,56 @@ std::optional<unsigned> FusionGraph::getProducer(Value value) const {
   return getRoot(found->second);
 }
 
+/// Whether the node does nothing but compute numbers from numbers.
+static bool isScalar(const FusionGraph::Node &node) {
+  return llvm::all_of(
+      llvm::concat<const Value>(node.reads, node.results), [](Value value) {
+        return cast<RankedTensorType>(value.getType()).getNumElements() == 1;
+      });
+}
+
+/// Whether it is better to compute the results where what the node reads is at
+/// hand, write them and read them later than to read that later: the gradient
+/// of relu needs one byte of each element.
+static bool isNarrow(const FusionGraph::Node &node) {
+  int64_t read = 0, written = 0;
+  for (Value value : node.reads)
+    read += getTensorBytes(value);
+  for (Value value : node.results)
+    written += getTensorBytes(value);
+  return 2 * written < read;
+}
+
 void FusionGraph::setLevels() {
   // Nodes were added in program order: producers come first.
-  for (Node &node : nodes)
+  std::vector<bool> needsLater(nodes.size()); // a matmul or collective
+  for (auto [index, node] : llvm::enumerate(nodes)) {
+    meshc::nd::Phase phase = meshc::getPhase(node.ops.front()->getLoc());
+    needsLater[index] =
+        phase != meshc::nd::Phase::Forward && node.kind != Step::Kind::Kernel;
     for (Value read : node.reads)
       if (auto producer = producers.find(read); producer != producers.end()) {
         const Node &from = nodes[producer->second];
         bool isCommand = from.kind != Step::Kind::Kernel;
         node.level = std::max(node.level, from.level + (isCommand ? 1 : 0));
+        if (needsLater[producer->second])
+          needsLater[index] = true;
       }
+    node.isEarly = phase == meshc::nd::Phase::Backward && !needsLater[index] &&
+                   !isNarrow(node) && !isScalar(node);
+  }
+  for (Node &node : llvm::reverse(nodes)) {
+    std::optional<unsigned> needed;
+    for (Value result : node.results)
+      for (unsigned reader : readers.lookup(result)) {
+        needed =
+            std::min(needed.value_or(nodes[reader].level), nodes[reader].level);
+        if (nodes[reader].kind != Step::Kind::Kernel)
+          node.isEarly = false;
+      }
+    if (node.isEarly && needed)
+      node.level = *needed;
+  }
 }
 
 bool FusionGraph::isReadOutside(Value value, unsigned first,
@@ -79,18 +121,13 @@ SmallVector<Value> FusionGraph::getOutputs(const Node &node) const {
 
 //===-- What to merge -----------------------------------------------------===//
 
-/// Whether the node does nothing but compute numbers from numbers.
-static bool isScalar(const FusionGraph::Node &node) {
-  return llvm::all_of(
-      llvm::concat<const Value>(node.reads, node.results), [](Value value) {
-        return cast<RankedTensorType>(value.getType()).getNumElements() == 1;
-      });
-}
-
 /// Bytes of memory traffic that one kernel in place of two saves; 0 if they
 /// should stay apart.
 int64_t FusionGraph::getSavedBytes(const Node &first,
                                    const Node &second) const {
+  if ((first.isEarly && second.level < first.level) ||
+      (second.isEarly && first.level < second.level))
+    return 0;
   int64_t saved = 0, shared = 0;
   // Numbers that several kernels read, the optimizer's step for example, stay
   // apart from all of them: none waits for another because of a few bytes, and
@@ -216,6 +253,7 @@ bool FusionGraph::tryMerge(unsigned first, unsigned second) {
   });
   merged.position = std::max(merged.position, other.position);
   merged.level = std::max(merged.level, other.level);
+  merged.isEarly = merged.isEarly && other.isEarly;
 
   SmallVector<Value> outputs;
   for (Value result : merged.results)

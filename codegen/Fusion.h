@@ -31,6 +31,11 @@ public:
     ColumnSum columnSumOf = ColumnSum::None;
     unsigned position = 0; ///< of its last operation in the program
     unsigned level = 0;    ///< matmuls and collectives it has to wait for
+    /// Whether it belongs to the backward phase, for kernels alone, but needs
+    /// nothing of it: it could run in the forward phase, whose results are at
+    /// hand then, and keep its own, which are not smaller, until they are
+    /// needed. Its level is that of the first reader, so that it runs there.
+    bool isEarly = false;
     bool isMerged = false; ///< into another one
   };
 

@@ -500,4 +500,89 @@ def Partition : Pass<"nd-partition", "::mlir::ModuleOp"> {
     "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def RecomputeResiduals : Pass<"spmd-recompute-residuals", "::mlir::ModuleOp"> {
+  let summary = "Has the backward phase compute again what need not be kept";
+  let description = [{
+    A value of the forward phase that a kernel of the backward phase reads need
+    not stay in memory between the two if it is an elementwise function of values
+    that do: the kernel computes it on the way. Which values stay is a minimum
+    cut (passes/VertexCut.h) between
+
+    - what can only be kept: results of products, sums, collectives, gathers,
+      transpositions and random numbers, none of which is computed twice, and
+      every value to which more than 32 scalar operations in a row lead;
+    - what kernels of later phases read,
+
+    where keeping a value costs its bytes on one device, and nothing if it is in
+    memory anyway: variables, inputs, outputs, and operands of products and
+    collectives of the backward phase. Of equally cheap cuts it is the one with
+    least to compute again. So the gradient of an exact gelu reads the argument,
+    not the three functions of it that its formula mentions.
+
+    The same operations on the same operands, roundings to 16 bits included, give
+    the same values. They are in the phase `backward`, in front of the first
+    reader, and inside the value that they compute again. Readers with a product
+    or a collective between them each have their own. Nothing is sent twice: this
+    runs after partitioning, where a collective is an operation like any other,
+    and last, because CSE would undo it.
+
+    Needs:  equal operations are one operation (CSE).
+    Leaves: what later phases read of the forward phase has no more bytes than
+            before; copies in the phase `backward`.
+
+    Before:
+    ```mlir
+    #whole = affine_map<(d0) -> (d0)>
+    spmd.program @step {
+      %x = spmd.input "x" of !nd.tensor<["a"=3], f32, <>> : tensor<3xf32>
+      %empty = tensor.empty() : tensor<3xf32>
+      %h = linalg.generic {indexing_maps = [#whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%x : tensor<3xf32>) outs(%empty : tensor<3xf32>) {
+      ^bb0(%element: f32, %out: f32):
+        %value = math.tanh %element : f32
+        linalg.yield %value : f32
+      } -> tensor<3xf32>
+      %y = linalg.generic {indexing_maps = [#whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%h : tensor<3xf32>) outs(%empty : tensor<3xf32>) {
+      ^bb0(%element: f32, %out: f32):
+        %value = math.exp %element : f32
+        linalg.yield %value : f32
+      } -> tensor<3xf32>
+      spmd.output "y" of !nd.tensor<["a"=3], f32, <>>, %y : tensor<3xf32>
+      %g = linalg.generic {indexing_maps = [#whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%h : tensor<3xf32>) outs(%empty : tensor<3xf32>) {
+      ^bb0(%element: f32, %out: f32):
+        %value = arith.negf %element : f32
+        linalg.yield %value : f32
+      } -> tensor<3xf32> loc(fused<#nd.phase<backward>>["g"])
+      spmd.output "g" of !nd.tensor<["a"=3], f32, <>>, %g : tensor<3xf32>
+    }
+    ```
+    After, what follows `%y`:
+    ```mlir
+      spmd.output "y" of !a, %y : tensor<3xf32>
+      %again = linalg.generic {indexing_maps = [#whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%x : tensor<3xf32>) outs(%empty : tensor<3xf32>) {
+      ^bb0(%element: f32, %out: f32):
+        %value = math.tanh %element : f32
+        linalg.yield %value : f32
+      } -> tensor<3xf32>
+      %g = linalg.generic {indexing_maps = [#whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%again : tensor<3xf32>) outs(%empty : tensor<3xf32>) {
+      ^bb0(%element: f32, %out: f32):
+        %value = arith.negf %element : f32
+        linalg.yield %value : f32
+      } -> tensor<3xf32>
+      spmd.output "g" of !a, %g : tensor<3xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::meshc::spmd::SPMDDialect"];
+}
+
 #endif

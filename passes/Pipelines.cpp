@@ -28,6 +28,8 @@ void meshc::buildShardingPipeline(OpPassManager &manager,
 void meshc::buildPartitionPipeline(OpPassManager &manager) {
   manager.addPass(createPartition()); // nd -> spmd: local shapes
   manager.addPass(createCSEPass());
+  // Last: CSE would make one of what is computed twice.
+  manager.addPass(createRecomputeResiduals()); // what backward need not keep
 }
 
 void meshc::registerPipelines() {

@@ -7,6 +7,8 @@
 
 #include "gtest/gtest.h"
 
+#include <algorithm>
+
 using namespace meshc;
 using namespace meshc::codegen;
 using namespace meshc::testing;
@@ -196,6 +198,53 @@ TEST(Steps, DifferencesFromNarrowTensorsAreComputedAgain) {
   EXPECT_TRUE(mlir::getElementTypeOrSelf(large[0]).isBF16());
   // A sum of 37 terms, an exponential, sums of 37 and 3: roundings of f32.
   expectAgreement(text, {}, 100 * 0x1p-24);
+}
+
+/// y = x w; h = e^y and h w3; then, in the backward phase, the
+/// product d = h w3 w2 and g = f(y) d. Returns the outputs of the kernel that
+/// computes h, in bits of one element, smallest first.
+std::vector<int64_t> getWidthsBesideBackward(const std::string &f,
+                                             const std::string &type,
+                                             const std::string &gradient) {
+  ProgramText text = makeLinear();
+  text.input("w2", "k n");
+  text.pointwise("h", "r n", {"y"}, "%r = math.exp %a0 : f32");
+  text.input("w3", "n k");
+  text.contraction("read", "r k", "h", "w3");
+  text.phase = "backward";
+  text.pointwise("f", "r n", {"y"}, f, type);
+  text.contraction("d", "r n", "read", "w2");
+  text.pointwise("g", "r n", {"f", "d"}, gradient);
+  text.output("read");
+  text.output("g");
+  auto runner = KernelRunner::create(text.str());
+  EXPECT_TRUE(runner);
+  if (!runner)
+    return {};
+  EXPECT_EQ(getKinds(*runner),
+            (std::vector{Matmul, Kernel, Matmul, Matmul, Kernel}));
+  expectAgreement(text);
+  std::vector<int64_t> widths;
+  for (mlir::Value output : runner->getSteps()[1].outputs)
+    widths.push_back(
+        int64_t(mlir::getElementTypeOrSelf(output).getIntOrFloatBitWidth()));
+  std::ranges::sort(widths);
+  return widths;
+}
+
+TEST(Steps, TheBackwardPhaseComputesWhatItNeedsWhenItNeedsIt) {
+  EXPECT_EQ(getWidthsBesideBackward("%r = math.tanh %a0 : f32", "f32",
+                                    "%r = arith.mulf %a0, %a1 : f32"),
+            std::vector<int64_t>{32});
+}
+
+TEST(Steps, OneByteForTheBackwardPhaseIsWrittenEarly) {
+  EXPECT_EQ(getWidthsBesideBackward("%z = arith.constant 0.5 : f32\n"
+                                    "%r = arith.cmpf ogt, %a0, %z : f32",
+                                    "i1",
+                                    "%z = arith.constant 0.0 : f32\n"
+                                    "%r = arith.select %a0, %a1, %z : f32"),
+            (std::vector<int64_t>{1, 32}));
 }
 
 TEST(Steps, KernelsOfFloatsCallNothing) {

@@ -12,8 +12,8 @@ import compiler
 # Sample and precision: launches in a step, launches without groups.
 GOLDEN = {
     (cases.MLP, "f32"): (6, 9),
-    (cases.MLP, "bf16"): (10, 15),
-    (cases.MLP, "fp16"): (14, 18),
+    (cases.MLP, "bf16"): (9, 14),
+    (cases.MLP, "fp16"): (12, 16),
     (cases.BLOCKS, "f32"): (49, 96),
     (cases.BLOCKS, "bf16"): (50, 120),
     (cases.BLOCKS, "fp16"): (72, 137),
