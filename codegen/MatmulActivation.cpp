@@ -21,8 +21,20 @@ bool codegen::isPlainResult(linalg::GenericOp product) {
          form.m.c == form.n.size && form.n.size % 8 == 0;
 }
 
+/// What reads `value`, 16-bit elements also as wider ones.
+static SmallVector<Operation *> getReaders(Value value) {
+  SmallVector<Operation *> readers;
+  for (Operation *user : value.getUsers()) {
+    if (getElementwise<arith::ExtFOp>(user, value))
+      llvm::append_range(readers, user->getUsers());
+    else
+      readers.push_back(user);
+  }
+  return readers;
+}
+
 linalg::GenericOp codegen::findColumnSum(Value matrix, int64_t size) {
-  for (Operation *user : matrix.getUsers()) {
+  for (Operation *user : getReaders(matrix)) {
     auto sum = dyn_cast<linalg::GenericOp>(user);
     if (!sum || sum.getNumDpsInputs() != 1 || sum.getNumReductionLoops() == 0 ||
         !isZeroFilled(sum.getDpsInitOperand(0)->get()))
@@ -229,11 +241,14 @@ bool FunctionsOf::visit(linalg::GenericOp op) {
   if (op.getNumReductionLoops() != 0 || op->getNumResults() != 1 ||
       op.getBody()->getOperations().size() != 2 ||
       cast<RankedTensorType>(op->getResult(0).getType()).getShape() != shape ||
-      !op.getMatchingIndexingMap(op.getDpsInitOperand(0)).isIdentity() ||
-      llvm::none_of(op.getDpsInputs(), [&](Value x) { return find(x); }))
+      !op.getMatchingIndexingMap(op.getDpsInitOperand(0)).isIdentity())
     return false;
   Operation &scalar = op.getBody()->front();
   if (!llvm::equal(scalar.getOperands(), op.getRegionInputArgs()))
+    return false;
+  // The product alone only where it is widened before it meets x.
+  if (!isa<arith::ExtFOp>(scalar) &&
+      llvm::none_of(op.getDpsInputs(), [&](Value x) { return find(x); }))
     return false;
   Function result;
   SmallVector<Function, 2> operands;

@@ -49,8 +49,10 @@ Value codegen::getAddend(linalg::GenericOp op, Value value, bool isBias) {
   if (!other)
     return {};
   AffineMap map = add.getMatchingIndexingMap(other);
-  bool fits = isBias ? map.getNumResults() == 1 && map.getNumDims() > 1 &&
-                           map.getDimPosition(0) == map.getNumDims() - 1
+  unsigned rank = map.getNumResults();
+  bool fits = isBias ? rank > 0 && rank < map.getNumDims() &&
+                           map == AffineMap::getMinorIdentityMap(
+                                      map.getNumDims(), rank, add.getContext())
                      : map.isIdentity();
   return fits ? other->get() : Value();
 }
@@ -70,7 +72,12 @@ static linalg::GenericOp getUserWith(Value value, float number) {
   return {};
 }
 
-SmallVector<linalg::GenericOp> codegen::matchGelu(Value x) {
+SmallVector<linalg::GenericOp> codegen::matchGelu(Value argument) {
+  // 16 bits are widened before and rounded behind.
+  const bool isNarrow =
+      argument.hasOneUse() &&
+      getElementwise<arith::ExtFOp>(*argument.user_begin(), argument);
+  Value x = isNarrow ? argument.user_begin()->getResult(0) : argument;
   if (!x.hasNUses(2))
     return {};
   auto half = getUserWith<arith::MulFOp>(x, 0.5f);
@@ -91,5 +98,15 @@ SmallVector<linalg::GenericOp> codegen::matchGelu(Value x) {
   if (!other || other->get() != half->getResult(0) ||
       !product.getMatchingIndexingMap(other).isIdentity())
     return {};
-  return {half, scaled, erf, plusOne, product};
+  SmallVector<linalg::GenericOp> gelu = {half, scaled, erf, plusOne, product};
+  if (!isNarrow)
+    return gelu;
+  Value result = product->getResult(0);
+  linalg::GenericOp rounding = result.hasOneUse()
+                                   ? getRounding(*result.user_begin(), result)
+                                   : linalg::GenericOp();
+  if (!rounding || rounding->getResult(0).getType() != argument.getType())
+    return {};
+  gelu.push_back(rounding);
+  return gelu;
 }

@@ -12,8 +12,8 @@ std::optional<llvm::APFloat> getFill(mlir::Value tensor);
 bool isZeroFilled(mlir::Value tensor);
 
 /// The other operand of `op`, if it adds one value to `value` and does nothing
-/// else; null if not. `isBias`: the other one has the result's last dimension
-/// alone.
+/// else; null if not. `isBias`: the other one has the last dimensions of the
+/// result, not all of them.
 mlir::Value getAddend(mlir::linalg::GenericOp op, mlir::Value value,
                       bool isBias);
 
@@ -48,7 +48,7 @@ mlir::linalg::GenericOp getElementwise(mlir::Operation *op, mlir::Value value) {
 
 /// The operations, in order, that compute the exact gelu of `x`,
 /// 0.5 x (1 + erf(x / sqrt(2))), from `x`, if they are all that uses it; empty
-/// if not.
+/// if not. Of x with 16 bits the last one rounds gelu to them.
 ///
 /// There is none for relu on CPUs: oneDNN's forward relu makes 0 of NaN, which
 /// would hide that a training diverged. GPUs: MatmulActivation.h.

@@ -6,6 +6,7 @@
 #include "codegen/MatmulForm.h"
 #include "codegen/Schedule.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -26,6 +27,7 @@ private:
   void addMatmul(linalg::GenericOp contraction);
   void addKernel(Operation *op);
   bool isNeededInMemory(Value value) const;
+  bool isThereBefore(Operation *product, Value value);
   linalg::GenericOp absorbRounding(FusionGraph::Node &node,
                                    linalg::GenericOp last);
   linalg::GenericOp absorbAddition(FusionGraph::Node &node,
@@ -66,6 +68,20 @@ static void collectReads(Operation *op, llvm::SmallSetVector<Value, 8> &reads) {
   }
 }
 
+static int64_t getNumElements(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getNumElements();
+}
+
+/// What `value` widens, if it does nothing else; itself if not.
+static Value getStored(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto generic = dyn_cast_if_present<linalg::GenericOp>(op);
+  if (!generic || generic.getNumDpsInputs() != 1)
+    return value;
+  Value stored = generic.getDpsInputs().front();
+  return getElementwise<arith::ExtFOp>(op, stored) ? stored : value;
+}
+
 /// Whether something other than a kernel's elementwise read uses `value`.
 bool GraphBuilder::isNeededInMemory(Value value) const {
   return llvm::any_of(value.getUses(), [&](OpOperand &use) {
@@ -93,6 +109,27 @@ linalg::GenericOp GraphBuilder::absorbRounding(FusionGraph::Node &node,
   return getRounding(*result.user_begin(), result);
 }
 
+/// Whether `value` is in memory before `product`. A parameter is rounded to 16
+/// bits where it is needed, which for a bias is behind the product: that is
+/// done ahead of it.
+bool GraphBuilder::isThereBefore(Operation *product, Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || isRecomputed(op))
+    return false;
+  if (op->isBeforeInBlock(product))
+    return true;
+  auto rounding = dyn_cast<linalg::GenericOp>(op);
+  if (!rounding || rounding.getNumDpsInputs() != 1)
+    return false;
+  Value whole = rounding.getDpsInputs().front();
+  if (!getRounding(op, whole) ||
+      !isa_and_present<spmd::InputOp, spmd::ReadOp>(whole.getDefiningOp()))
+    return false;
+  if (absorbed.insert(op).second)
+    addKernel(op);
+  return true;
+}
+
 /// Takes an addition to the matmul's result into the library call: of a bias
 /// along the last dimension, or of a tensor; on CPUs of one that is not needed
 /// afterwards and whose memory the result then takes. Returns the addition;
@@ -106,9 +143,8 @@ linalg::GenericOp GraphBuilder::absorbAddition(FusionGraph::Node &node,
   MatmulForm form = getMatmulForm(cast<linalg::GenericOp>(node.ops.front()));
   Value bias = getAddend(user, result, /*isBias=*/true);
   if (bias && !node.bias && form.outerK.empty() && form.n.c == 1 &&
-      form.n.size == cast<RankedTensorType>(bias.getType()).getDimSize(0) &&
-      bias.getDefiningOp() && !isRecomputed(bias.getDefiningOp()) &&
-      (bias.getDefiningOp()->isBeforeInBlock(last))) {
+      form.n.size == getNumElements(bias) &&
+      isThereBefore(node.ops.front(), bias)) {
     node.bias = bias;
     node.reads.push_back(bias);
     return user;
@@ -238,8 +274,8 @@ bool GraphBuilder::leaveToProduct(linalg::GenericOp sum,
                                   linalg::GenericOp contraction) {
   Value result = contraction->getResult(0);
   std::optional<unsigned> factor = findSummedFactor(contraction, sum);
-  if (!factor || !live.contains(contraction) || !result.hasOneUse() ||
-      getRounding(*result.user_begin(), result))
+  if (!factor || !live.contains(contraction) ||
+      (result.hasOneUse() && getRounding(*result.user_begin(), result)))
     return false;
   sums[contraction] = {sum, *factor};
   absorbed.insert(sum);
@@ -251,24 +287,28 @@ bool GraphBuilder::leaveToLaterProduct(Operation *op) {
   auto sum = dyn_cast<linalg::GenericOp>(op);
   if (library != MatmulLibrary::CublasLt || !sum || sum.getNumDpsInputs() != 1)
     return false;
-  return llvm::any_of(
-      sum.getDpsInputs().front().getUsers(), [&](Operation *user) {
-        return isLibraryMatmul(user) && sum->isBeforeInBlock(user) &&
-               leaveToProduct(sum, cast<linalg::GenericOp>(user));
-      });
+  Value matrix = getStored(sum.getDpsInputs().front());
+  return llvm::any_of(matrix.getUsers(), [&](Operation *user) {
+    return isLibraryMatmul(user) && sum->isBeforeInBlock(user) &&
+           leaveToProduct(sum, cast<linalg::GenericOp>(user));
+  });
 }
 
 /// Takes a sum of a factor's columns into the library call.
 void GraphBuilder::absorbFactorSum(FusionGraph::Node &node) {
   auto contraction = cast<linalg::GenericOp>(node.ops.front());
   // One that comes after the product.
-  if (node.ops.size() == 1)
-    for (Value factor : contraction.getDpsInputs())
-      for (Operation *user : factor.getUsers())
-        if (auto sum = dyn_cast<linalg::GenericOp>(user);
-            sum && !sums.contains(contraction) &&
-            contraction->isBeforeInBlock(sum) && live.contains(sum))
-          leaveToProduct(sum, contraction);
+  if (node.ops.size() == 1 && !sums.contains(contraction)) {
+    MatmulForm form = getMatmulForm(contraction);
+    for (auto [factor, matrix] : llvm::enumerate(contraction.getDpsInputs())) {
+      bool isRows = (factor == 0) != form.swapped;
+      linalg::GenericOp sum =
+          findColumnSum(matrix, isRows ? form.m.size : form.n.size);
+      if (sum && contraction->isBeforeInBlock(sum) && live.contains(sum) &&
+          leaveToProduct(sum, contraction))
+        break;
+    }
+  }
   auto found = sums.find(contraction);
   if (found == sums.end())
     return;

@@ -40,10 +40,11 @@ struct Step {
   /// Matmul only. ops.front() is the contraction; the rest is absorbed, of an
   /// activation its last operation alone:
   /// result = activation(a * b + addend + bias), the bias along the result's
-  /// last dimension, an activation only where there is no addend. The result,
+  /// last dimensions, an activation only where there is no addend. The result,
   /// addend and bias have one element type; a and b have another one, of 16
-  /// bits, where the result is f32 all the same. The result's memory is the
-  /// addend's where mayShare says so.
+  /// bits, where the result is f32 all the same. All is computed in f32; 16
+  /// bits are rounded to once, where the program rounds in between too. The
+  /// result's memory is the addend's where mayShare says so.
   mlir::Value addend, bias;
   MatmulActivation activation = MatmulActivation::None;
   /// What an activation leaves behind for its gradient, an output then: its

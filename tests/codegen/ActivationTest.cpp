@@ -16,45 +16,66 @@ namespace {
 
 /// Two layers and their gradients as differentiation and simplification leave
 /// them: x = a w + b, h = act(x), y = h v; from the gradient `dy` of y, those
-/// of v, x, b and w.
+/// of v, x, b and w. In 16 bits the parameters are f32, each rounded where it
+/// is needed first, and so are the gradients.
 struct Layers {
   ProgramText text;
+  std::string type;
 
   Layers(int64_t rows, int64_t features, int64_t width, int64_t out,
-         bool hasBias = true) {
+         bool hasBias = true, const std::string &type = "f32")
+      : type(type) {
     text.dim("r", rows);
     text.dim("k", features);
     text.dim("n", width);
     text.dim("o", out);
-    text.input("a", "r k");
-    text.input("w", "k n");
-    text.input("v", "n o");
-    text.input("dy", "r o");
+    text.input("a", "r k", type);
+    text.input("w", "k n", type);
+    text.input("v", "n o", type);
+    text.input("dy", "r o", type);
     for (auto [name, value] :
          {std::pair("zero", "0.0"), std::pair("half", "0.5"),
           std::pair("one", "1.0"), std::pair("cubic", "4.471500e-02"),
           std::pair("scale", "0.797884583")})
-      text.constant(name, "", value);
+      text.constant(name, "", value, type);
     if (hasBias)
-      text.input("b", "n");
-    text.contraction("product", "r n", "a", "w");
+      text.input(isNarrow() ? "b32" : "b", "n");
+    addProduct("product", "r n", "a", "w");
+    if (hasBias && isNarrow())
+      addRounding("b", "n", "b32");
     if (hasBias)
       op("x", {"product", "b"}, "arith.addf");
+  }
+  bool isNarrow() const { return type != "f32"; }
+  void addRounding(const std::string &name, const std::string &dims,
+                   const std::string &from) {
+    text.pointwise(name, dims, {from}, "%r = arith.truncf %a0 : f32 to " + type,
+                   type);
+  }
+  void addProduct(const std::string &name, const std::string &dims,
+                  const std::string &lhs, const std::string &rhs) {
+    if (!isNarrow())
+      return text.contraction(name, dims, lhs, rhs);
+    text.contraction(name + "32", dims, lhs, rhs);
+    addRounding(name, dims, name + "32");
   }
   /// z = op(x..), element by element.
   void op(const std::string &name, const std::vector<std::string> &inputs,
           const std::string &scalar, const std::string &dims = "r n") {
     const std::string arguments = inputs.size() == 1 ? "%a0" : "%a0, %a1";
     text.pointwise(name, dims, inputs,
-                   "%r = " + scalar + " " + arguments + " : f32");
+                   "%r = " + scalar + " " + arguments + " : " + type, type);
   }
   void addUpstream() {
-    text.contraction("y", "r o", "h", "v");
+    addProduct("y", "r o", "h", "v");
     text.output("y");
-    text.contraction("dh", "r n", "dy", "v");
+    addProduct("dh", "r n", "dy", "v");
   }
   void addWeightGradients() {
-    text.reduce("db", "n", {"dx"}, "arith.addf", "0.0");
+    if (isNarrow())
+      text.pointwise("dx32", "r n", {"dx"},
+                     "%r = arith.extf %a0 : " + type + " to f32");
+    text.reduce("db", "n", {isNarrow() ? "dx32" : "dx"}, "arith.addf", "0.0");
     text.contraction("dw", "k n", "dx", "a");
     text.contraction("dv", "n o", "dy", "h");
     for (const char *name : {"db", "dw", "dv"})
@@ -64,9 +85,9 @@ struct Layers {
     op("h", {x, "zero"}, "arith.maximumf");
     addUpstream();
     text.pointwise("positive", "r n", {"h", "zero"},
-                   "%r = arith.cmpf " + compare + ", %a0, %a1 : f32", "i1");
+                   "%r = arith.cmpf " + compare + ", %a0, %a1 : " + type, "i1");
     text.pointwise("dx", "r n", {"positive", "dh", "zero"},
-                   "%r = arith.select %a0, %a1, %a2 : f32");
+                   "%r = arith.select %a0, %a1, %a2 : " + type, type);
     addWeightGradients();
   }
   void addGelu(const std::string &x = "x") {
@@ -164,6 +185,34 @@ TEST(Activation, GeluAndItsGradientLeaveNoKernel) {
   expectAgreement(layers.text);
 }
 
+/// In 16 bits the sum of a gradient's columns is f32: the product beside it has
+/// such a result, the gradient has not. The kernel
+/// rounds the bias.
+TEST(Activation, SixteenBitsLeaveNoKernelToo) {
+  for (const auto &[type, unit] :
+       {std::pair("bf16", 0x1p-8), std::pair("f16", 0x1p-11)}) {
+    Layers relu(6, 7, 16, 5, /*hasBias=*/true, type);
+    relu.addRelu();
+    EXPECT_EQ(describe(relu.text),
+              (Words{"kernel", "relu_aux+bias", "matmul", "relu_gradient",
+                     "matmul+factor_sum", "matmul"}))
+        << type;
+    // A product, a bias and the product behind them are rounded, and so are
+    // their gradients.
+    expectAgreement(relu.text, {}, 6 * unit);
+    Layers gelu(6, 7, 24, 5, /*hasBias=*/true, type);
+    gelu.addGelu();
+    gelu.addUpstream();
+    gelu.addGeluGradient();
+    EXPECT_EQ(describe(gelu.text),
+              (Words{"kernel", "gelu_aux+bias", "matmul", "gelu_gradient",
+                     "matmul+factor_sum", "matmul"}))
+        << type;
+    // The operations of gelu, 9, and of its gradient, 16, as well.
+    expectAgreement(gelu.text, {}, (6 + 9 + 16) * unit);
+  }
+}
+
 TEST(Activation, WithoutABiasToo) {
   Layers relu(3, 5, 8, 7, /*hasBias=*/false);
   relu.addRelu("product");
@@ -175,6 +224,43 @@ TEST(Activation, WithoutABiasToo) {
   gelu.addGeluGradient("product");
   EXPECT_EQ(describe(gelu.text)[0], "gelu_aux");
   expectAgreement(gelu.text);
+}
+
+/// The update of a parameter reads its gradient twice under adam.
+TEST(Activation, SumsOfAFactorGoWithAProductThatIsReadTwice) {
+  Layers layers(6, 16, 8, 5);
+  layers.op("h", {"x", "x"}, "arith.mulf");
+  layers.addUpstream();
+  layers.text.reduce("db", "n", {"dh"}, "arith.addf", "0.0");
+  layers.text.contraction("dw", "k n", "dh", "a");
+  layers.op("twice", {"dw", "dw"}, "arith.addf", "k n");
+  layers.op("square", {"dw", "dw"}, "arith.mulf", "k n");
+  for (const char *name : {"db", "twice", "square"})
+    layers.text.output(name);
+  Words words = describe(layers.text);
+  EXPECT_EQ(std::count(words.begin(), words.end(), "matmul+factor_sum"), 1);
+  expectAgreement(layers.text);
+}
+
+/// A bias of heads and their depths, which the product's columns are together.
+TEST(Activation, ABiasMayHaveSeveralDimensions) {
+  for (bool isWhole : {true, false}) {
+    ProgramText text;
+    text.dim("r", 6);
+    text.dim("k", 7);
+    text.dim("g", 3);
+    text.dim("d", 5);
+    text.input("a", "r k");
+    text.input("w", "k g d");
+    text.input("b", isWhole ? "g d" : "d");
+    text.contraction("product", "r g d", "a", "w");
+    text.pointwise("x", "r g d", {"product", "b"},
+                   "%r = arith.addf %a0, %a1 : f32");
+    text.output("x");
+    EXPECT_EQ(describe(text),
+              isWhole ? Words{"matmul+bias"} : (Words{"matmul", "kernel"}));
+    expectAgreement(text);
+  }
 }
 
 TEST(Activation, RowsThatTheLibraryDoesNotTakeKeepTheGradientAKernel) {

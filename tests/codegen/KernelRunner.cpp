@@ -409,12 +409,11 @@ void KernelRunner::runMatmul(const Step &step) {
       [&](ArrayRef<int64_t>, ArrayRef<int64_t> at) {
         sums[size_t(at[2])] += lhs[size_t(at[0])] * rhs[size_t(at[1])];
       });
-  int64_t last = type.getRank() == 0 ? 1 : type.getShape().back();
-  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+  for (size_t i = 0; i < sums.size(); ++i) {
     if (step.addend)
-      sums[size_t(i)] += addend[size_t(i)];
+      sums[i] += addend[i];
     if (step.bias)
-      sums[size_t(i)] += bias[size_t(i % last)];
+      sums[i] += bias[i % bias.size()];
   }
   if (step.aux && !step.isGradient) {
     std::vector<double> left = sums;

@@ -174,6 +174,12 @@ void ProgramText::reduce(const std::string &name, const std::string &dims,
 void ProgramText::contraction(const std::string &name, const std::string &dims,
                               const std::string &lhs, const std::string &rhs) {
   const std::string type = tensors.at(lhs).type;
+  if (type == "bf16" || type == "f16")
+    return reduce(name, dims, {lhs, rhs}, "arith.addf", "0.0",
+                  fmt::format("%w0 = arith.extf %a0 : {0} to f32\n"
+                              "%w1 = arith.extf %a1 : {0} to f32\n"
+                              "%r = arith.mulf %w0, %w1 : f32",
+                              type));
   reduce(name, dims, {lhs, rhs}, "arith.addf", "0.0",
          fmt::format("%r = arith.mulf %a0, %a1 : {}", type), type);
 }

@@ -40,6 +40,7 @@ public:
               const std::vector<std::string> &inputs,
               const std::string &combiner, const std::string &init,
               const std::string &body = "", const std::string &type = "f32");
+  /// Of 16-bit factors it is f32.
   void contraction(const std::string &name, const std::string &dims,
                    const std::string &lhs, const std::string &rhs);
   /// Completes the terms that the devices along `axes` have ("x, y").

@@ -32,6 +32,24 @@ ProgramText makeLinear() {
   return text;
 }
 
+/// The same in bf16, but for the bias, as "z".
+ProgramText makeNarrowLinear() {
+  ProgramText text;
+  text.dim("r", 5);
+  text.dim("k", 7);
+  text.dim("n", 37);
+  text.input("x", "r k", "bf16");
+  text.input("w", "k n", "bf16");
+  text.input("b", "n");
+  text.contraction("product", "r n", "x", "w");
+  const std::string round = "%r = arith.truncf %a0 : f32 to bf16";
+  text.pointwise("rounded", "r n", {"product"}, round, "bf16");
+  text.pointwise("b16", "n", {"b"}, round, "bf16");
+  text.pointwise("z", "r n", {"rounded", "b16"},
+                 "%r = arith.addf %a0, %a1 : bf16", "bf16");
+  return text;
+}
+
 /// g = 0.5 y (1 + erf(scale y)): gelu, if `scale` is the root of 1/2.
 void addGelu(ProgramText &text, const std::string &scale = "0.707106769") {
   text.constant("scale", "", scale);
@@ -62,6 +80,57 @@ TEST(Steps, BiasAndGeluGoIntoTheLibraryCall) {
   ASSERT_EQ(getKinds(*runner), std::vector{Matmul});
   EXPECT_TRUE(runner->getSteps()[0].bias);
   EXPECT_EQ(runner->getSteps()[0].activation, MatmulActivation::GeluErf);
+  expectAgreement(text);
+}
+
+/// The bias is rounded ahead of the product, which rounds once.
+TEST(Steps, ANarrowBiasGoesIntoTheLibraryCall) {
+  ProgramText text = makeNarrowLinear();
+  text.output("z");
+  for (const auto &runner : {KernelRunner::create(text.str()),
+                             KernelRunner::createGpu(text.str())}) {
+    ASSERT_TRUE(runner);
+    ASSERT_EQ(getKinds(*runner), (std::vector{Kernel, Matmul}));
+    EXPECT_TRUE(runner->getSteps()[1].bias);
+  }
+  // The program rounds the product, whose rounding is left out, and the sum.
+  expectAgreement(text, {}, 2 * 0x1p-8);
+}
+
+TEST(Steps, ANarrowGeluGoesIntoTheLibraryCall) {
+  for (bool isRounded : {true, false}) {
+    ProgramText text = makeNarrowLinear();
+    text.pointwise("y", "r n", {"z"}, "%r = arith.extf %a0 : bf16 to f32");
+    addGelu(text);
+    text.pointwise("g16", "r n", {"g"}, "%r = arith.truncf %a0 : f32 to bf16",
+                   "bf16");
+    text.output(isRounded ? "g16" : "g");
+    auto runner = KernelRunner::create(text.str());
+    ASSERT_TRUE(runner);
+    ASSERT_EQ(getKinds(*runner), isRounded
+                                     ? (std::vector{Kernel, Matmul})
+                                     : (std::vector{Kernel, Matmul, Kernel}));
+    // Three roundings to bf16; gelu has slopes of up to 1.13.
+    expectAgreement(text, {}, 4 * 0x1p-8);
+  }
+}
+
+/// A bias that is computed from what comes behind the product does not exist in
+/// front of it.
+TEST(Steps, ABiasThatIsComputedLaterStaysAKernel) {
+  ProgramText text = makeLinear();
+  text.pointwise("half", "n", {"b"}, "%r = arith.mulf %a0, %a0 : f32");
+  text.contraction("again", "r n", "x", "w");
+  text.pointwise("late", "n", {"half"}, "%r = arith.truncf %a0 : f32 to bf16",
+                 "bf16");
+  text.pointwise("late32", "n", {"late"}, "%r = arith.extf %a0 : bf16 to f32");
+  text.pointwise("z", "r n", {"again", "late32"},
+                 "%r = arith.addf %a0, %a1 : f32");
+  text.output("z");
+  auto runner = KernelRunner::create(text.str());
+  ASSERT_TRUE(runner);
+  for (const Step &step : runner->getSteps())
+    EXPECT_FALSE(step.bias);
   expectAgreement(text);
 }
 

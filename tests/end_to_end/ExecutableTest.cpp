@@ -95,6 +95,16 @@ TEST(Executable, mlp_in_16_bits) {
               12, mlpSplits);
 }
 
+/// Forward the input is rounded, six products and the five biases behind them,
+/// four operations within gelu_tanh and what both gelus give. Backward it is
+/// the gradient of the logits, twice, five products, and the operations of the
+/// gradients of gelu, three, and of gelu_tanh, nine.
+TEST(Executable, activations_in_16_bits) {
+  compareHalf("/tests/end_to_end/activations.mesh", {},
+              9 + 16 + 24 + 24 + 8 + 16 + 5 + 6, 18 + 19,
+              {{"", {""}}, {"a=2", {"batch=a", "second=a"}}});
+}
+
 TEST(Executable, transformer_block_in_16_bits) {
   compareHalf(
       "/samples/transformer_block.mesh",

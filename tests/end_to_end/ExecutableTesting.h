@@ -41,11 +41,11 @@ public:
   ///
   /// In bf16 and fp16 the interpreter rounds where the program does. A rounding
   /// can still come out differently, by one place, where the numbers rounded
-  /// differ by as little as above, and devices round each term of a sum. The
-  /// bound grows by `roundings` units roundoff, 2^-8 or 2^-11, of the largest
-  /// element of the tensor: one for each rounding on the longest way from an
-  /// input to a result, times what the operations after it multiply relative
-  /// errors by.
+  /// differ by as little as above, devices round each term of a sum, and a
+  /// library call leaves roundings out between what it takes along. The bound
+  /// grows by `roundings` units roundoff, 2^-8 or 2^-11, of the largest element
+  /// of the tensor: one for each rounding on the longest way from an input to a
+  /// result, times what the operations after it multiply relative errors by.
   std::string compare(const std::string &mesh, const std::string &layout) const;
   /// The same of an executable for GPUs on `devices` emulated ones, in a
   /// process each.

@@ -32,6 +32,14 @@ TEST(GpuExecutable, activations_in_library_calls) {
               {"a=2,b=2", "batch=a,second=b", 4}});
 }
 
+/// Roundings as in Executable.activations_in_16_bits.
+TEST(GpuExecutable, activations_in_16_bits) {
+  for (const char *precision : {"bf16", "fp16"})
+    compareAll(Reference(activations, {}, 9 + 16 + 24 + 24 + 8 + 16 + 5 + 6, 1,
+                         {precision, 18 + 19}),
+               {{"", "", 1}, {"a=2", "batch=a", 2}, {"a=2", "second=a", 2}});
+}
+
 /// The same with rows that the library does not take, and others that axes do
 /// not divide.
 TEST(GpuExecutable, activations_in_kernels) {

@@ -14,18 +14,29 @@ NAMES = {1: "none", 2: "relu", 4: "bias", 6: "relu_bias", 32: "gelu", 36: "gelu_
 
 ACTIVATIONS = "tests/end_to_end/activations.mesh"
 ODD = ["-Dfirst=7", "-Dsecond=5", "-Dthird=3", "-Dlinear=2"]
+BF16, FP16 = ["--precision", "bf16"], ["--precision", "fp16"]
 BLOCK_SIZES = [f"-D{name}={size}" for name, size in {
     "batch": 4, "pos": 6, "d_model": 16, "heads": 2, "d_head": 8, "d_ff": 24}.items()]
 
+# In 16 bits the bias of a gradient is summed beside the product of f32 that reads the
+# gradient, not beside the one of 16 bits that writes it.
+HALF_MLP = {"none": 1, "bias": 1, "relu_aux_bias": 1, "drelu": 1, "bgrada": 1}
+HALF_ACTIVATIONS = {"none": 5, "bias": 3, "relu_aux": 1, "relu_aux_bias": 1, "drelu": 2,
+                    "gelu_aux_bias": 1, "dgelu": 1, "bgrada": 3}
+MLP = [cases.MLP, "-Dbatch=16", "-Dpixel=24", "-Dhidden=16"]
+
 # Products of one step by what is done beside them; "+addend": with beta = 1.
 EXPECTED = {
-    "mlp": ([cases.MLP, "-Dbatch=16", "-Dpixel=24", "-Dhidden=16"],
-            {"none": 2, "bias": 1, "relu_aux_bias": 1, "drelu_bgrad": 1}),
+    "mlp": (MLP, {"none": 2, "bias": 1, "relu_aux_bias": 1, "drelu_bgrad": 1}),
+    "mlp-bf16": (MLP + BF16, HALF_MLP),
+    "mlp-fp16": (MLP + FP16, HALF_MLP),
     "mlp-odd": ([cases.MLP, "-Dbatch=10", "-Dpixel=9", "-Dhidden=7"],
                 {"none": 3, "bias": 1, "relu_bias": 1}),
     "activations": ([ACTIVATIONS],
                     {"none": 7, "bias": 3, "relu_aux": 1, "relu_aux_bias": 1, "drelu": 1,
                      "drelu_bgrad": 1, "gelu_aux_bias": 1, "dgelu_bgrad": 1, "bgrada": 1}),
+    "activations-bf16": ([ACTIVATIONS] + BF16, HALF_ACTIVATIONS),
+    "activations-fp16": ([ACTIVATIONS] + FP16, HALF_ACTIVATIONS),
     # A matrix of 2 x 12 columns keeps its relu and the gradient.
     "activations-odd": ([ACTIVATIONS, *ODD],
                         {"none": 10, "bias": 4, "relu_bias": 1, "relu_aux": 1, "drelu": 1}),
@@ -33,6 +44,10 @@ EXPECTED = {
     # are gradients that meet.
     "blocks": ([cases.BLOCKS, *BLOCK_SIZES],
                {"none": 100, "none+addend": 12, "bias": 4, "bias+addend": 4}),
+    # The gradients that meet there do so in f32, in kernels; so does the first sum,
+    # since the input is f32.
+    "blocks-bf16": ([cases.BLOCKS, *BLOCK_SIZES] + BF16,
+                    {"none": 109, "none+addend": 3, "bias": 4, "bias+addend": 4}),
 }
 
 

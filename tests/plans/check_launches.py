@@ -12,11 +12,11 @@ import compiler
 # Sample and precision: launches in a step, launches without groups.
 GOLDEN = {
     (cases.MLP, "f32"): (6, 9),
-    (cases.MLP, "bf16"): (9, 14),
-    (cases.MLP, "fp16"): (12, 16),
+    (cases.MLP, "bf16"): (7, 13),
+    (cases.MLP, "fp16"): (11, 16),
     (cases.BLOCKS, "f32"): (49, 96),
-    (cases.BLOCKS, "bf16"): (50, 120),
-    (cases.BLOCKS, "fp16"): (72, 137),
+    (cases.BLOCKS, "bf16"): (50, 124),
+    (cases.BLOCKS, "fp16"): (72, 141),
 }
 KERNEL = re.compile(r"gpu\.func @step_\d+(?:_of_(\d+))?(?:_sum)?\(")
 
