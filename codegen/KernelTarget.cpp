@@ -17,7 +17,8 @@ FailureOr<EmittedKernel> CpuKernels::emitKernel(const Step &step,
 
 void CpuKernels::finish(const exec::ExecutableT &executable) {}
 
-GpuKernels::GpuKernels(ModuleOp kernels) {
+GpuKernels::GpuKernels(ModuleOp kernels, MatmulEpilogues epilogues)
+    : epilogues(epilogues) {
   kernels.getContext()->loadDialect<gpu::GPUDialect>();
   OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
   this->kernels =

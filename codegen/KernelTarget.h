@@ -15,6 +15,7 @@ public:
   virtual ~KernelTarget();
   virtual exec::Target getKind() const = 0;
   virtual MatmulLibrary getMatmulLibrary() const = 0;
+  virtual MatmulEpilogues getMatmulEpilogues() const = 0;
   /// Whether independent kernels with the same body become one.
   virtual bool groupsKernels() const = 0;
   /// Emits a kernel; see emitCpuKernel and emitGpuKernel.
@@ -34,6 +35,9 @@ public:
   MatmulLibrary getMatmulLibrary() const override {
     return MatmulLibrary::OneDnn;
   }
+  MatmulEpilogues getMatmulEpilogues() const override {
+    return MatmulEpilogues::All;
+  }
   bool groupsKernels() const override { return false; }
   mlir::FailureOr<EmittedKernel>
   emitKernel(const Step &step, llvm::StringRef name,
@@ -48,12 +52,14 @@ private:
 class GpuKernels : public KernelTarget {
 public:
   /// Adds a gpu.module to `kernels`.
-  explicit GpuKernels(mlir::ModuleOp kernels);
+  explicit GpuKernels(mlir::ModuleOp kernels,
+                      MatmulEpilogues epilogues = MatmulEpilogues::All);
 
   exec::Target getKind() const override { return exec::Target::cuda; }
   MatmulLibrary getMatmulLibrary() const override {
     return MatmulLibrary::CublasLt;
   }
+  MatmulEpilogues getMatmulEpilogues() const override { return epilogues; }
   bool groupsKernels() const override { return true; }
   mlir::FailureOr<EmittedKernel>
   emitKernel(const Step &step, llvm::StringRef name,
@@ -62,6 +68,7 @@ public:
 
 private:
   mlir::gpu::GPUModuleOp kernels;
+  const MatmulEpilogues epilogues;
 };
 
 } // namespace meshc::codegen

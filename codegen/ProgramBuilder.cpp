@@ -633,7 +633,7 @@ void ProgramBuilder::addPorts() {
 
 LogicalResult ProgramBuilder::build(uint64_t arenaStart) {
   FailureOr<std::vector<Step>> formed =
-      formSteps(source, target.getMatmulLibrary());
+      formSteps(source, target.getMatmulLibrary(), target.getMatmulEpilogues());
   if (failed(formed))
     return failure();
   steps = std::move(*formed);

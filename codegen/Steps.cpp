@@ -17,8 +17,9 @@ namespace {
 /// Turns a program's operations into the nodes of a fusion graph.
 class GraphBuilder {
 public:
-  GraphBuilder(spmd::ProgramOp program, MatmulLibrary library)
-      : program(program), library(library) {}
+  GraphBuilder(spmd::ProgramOp program, MatmulLibrary library,
+               MatmulEpilogues epilogues)
+      : program(program), library(library), epilogues(epilogues) {}
 
   FailureOr<FusionGraph> build();
 
@@ -37,6 +38,10 @@ private:
   linalg::GenericOp absorbGradient(FusionGraph::Node &node,
                                    const ActivationMatch &match);
   void absorbColumnSum(FusionGraph::Node &node);
+  bool sumsFactors() const {
+    return library == MatmulLibrary::CublasLt &&
+           epilogues == MatmulEpilogues::All;
+  }
   std::optional<unsigned> findSummedFactor(linalg::GenericOp contraction,
                                            linalg::GenericOp sum) const;
   bool leaveToProduct(linalg::GenericOp sum, linalg::GenericOp contraction);
@@ -45,6 +50,7 @@ private:
 
   spmd::ProgramOp program;
   MatmulLibrary library;
+  MatmulEpilogues epilogues;
   /// Gradients of activations, by the product that takes them.
   llvm::DenseMap<Operation *, ActivationMatch> gradients;
   /// Sums of a factor's columns, and of which, by the product that takes them.
@@ -142,7 +148,8 @@ linalg::GenericOp GraphBuilder::absorbAddition(FusionGraph::Node &node,
   auto user = dyn_cast<linalg::GenericOp>(*result.user_begin());
   MatmulForm form = getMatmulForm(cast<linalg::GenericOp>(node.ops.front()));
   Value bias = getAddend(user, result, /*isBias=*/true);
-  if (bias && !node.bias && form.outerK.empty() && form.n.c == 1 &&
+  if (bias && epilogues != MatmulEpilogues::None && !node.bias &&
+      form.outerK.empty() && form.n.c == 1 &&
       form.n.size == getNumElements(bias) &&
       isThereBefore(node.ops.front(), bias)) {
     node.bias = bias;
@@ -172,7 +179,8 @@ linalg::GenericOp GraphBuilder::absorbActivation(FusionGraph::Node &node,
   // accumulate would each apply it.
   auto contraction = cast<linalg::GenericOp>(node.ops.front());
   Value argument = last->getResult(0);
-  if (node.addend || !getMatmulForm(contraction).outerK.empty())
+  if (epilogues != MatmulEpilogues::All || node.addend ||
+      !getMatmulForm(contraction).outerK.empty())
     return {};
   if (library == MatmulLibrary::OneDnn) {
     SmallVector<linalg::GenericOp> gelu = matchGelu(argument);
@@ -285,7 +293,7 @@ bool GraphBuilder::leaveToProduct(linalg::GenericOp sum,
 /// The same with a product that comes later.
 bool GraphBuilder::leaveToLaterProduct(Operation *op) {
   auto sum = dyn_cast<linalg::GenericOp>(op);
-  if (library != MatmulLibrary::CublasLt || !sum || sum.getNumDpsInputs() != 1)
+  if (!sumsFactors() || !sum || sum.getNumDpsInputs() != 1)
     return false;
   Value matrix = getStored(sum.getDpsInputs().front());
   return llvm::any_of(matrix.getUsers(), [&](Operation *user) {
@@ -348,7 +356,7 @@ void GraphBuilder::addMatmul(linalg::GenericOp contraction) {
       last = activation;
   }
   node.results = {last->getResult(0)};
-  if (library == MatmulLibrary::CublasLt && !node.columnSum)
+  if (sumsFactors() && !node.columnSum)
     absorbFactorSum(node);
   products.insert(last->getResult(0));
   if (node.aux && !node.isGradient)
@@ -504,9 +512,11 @@ static Step createStep(const FusionGraph &graph,
   return step;
 }
 
-FailureOr<std::vector<Step>> meshc::codegen::formSteps(spmd::ProgramOp program,
-                                                       MatmulLibrary library) {
-  FailureOr<FusionGraph> graph = GraphBuilder(program, library).build();
+FailureOr<std::vector<Step>>
+meshc::codegen::formSteps(spmd::ProgramOp program, MatmulLibrary library,
+                          MatmulEpilogues epilogues) {
+  FailureOr<FusionGraph> graph =
+      GraphBuilder(program, library, epilogues).build();
   if (failed(graph))
     return failure();
   graph->fuse();

@@ -10,6 +10,10 @@ namespace meshc::codegen {
 /// Which library multiplies: what a product can end with.
 enum class MatmulLibrary : uint8_t { OneDnn, CublasLt };
 
+/// What a product on a GPU may end with, by cuBLASLt's word for it: everything,
+/// a bias alone, or nothing. A tensor that is added is no epilogue.
+enum class MatmulEpilogues : uint8_t { All, Bias, None };
+
 /// What a library matmul applies to its result.
 enum class MatmulActivation : uint8_t { None, Relu, GeluErf, GeluTanh };
 
@@ -68,8 +72,9 @@ struct Step {
 
 /// Divides a program into steps in an order that respects every dependency.
 /// Fails with a diagnostic at an operation no step can hold.
-mlir::FailureOr<std::vector<Step>> formSteps(spmd::ProgramOp program,
-                                             MatmulLibrary library);
+mlir::FailureOr<std::vector<Step>>
+formSteps(spmd::ProgramOp program, MatmulLibrary library,
+          MatmulEpilogues epilogues = MatmulEpilogues::All);
 
 } // namespace meshc::codegen
 

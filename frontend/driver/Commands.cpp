@@ -150,6 +150,10 @@ static CompileOptions getPlanOptions(const SpecArguments &spec,
     options.bucketBytes = *spec.bucketBytes;
   if (target == "cuda")
     options.target = exec::Target::cuda;
+  if (spec.matmulEpilogues == "bias")
+    options.epilogues = codegen::MatmulEpilogues::Bias;
+  else if (spec.matmulEpilogues == "none")
+    options.epilogues = codegen::MatmulEpilogues::None;
   return options;
 }
 
@@ -349,7 +353,8 @@ static std::string getCacheKey(mlir::ModuleOp module,
      << "\n";
   if (options.target == exec::Target::cuda)
     os << "cuda " << codegen::findAssembler() << "\n";
-  os << "bucket " << options.bucketBytes << "\n";
+  os << "bucket " << options.bucketBytes << "\n"
+     << "epilogues " << int(options.epilogues) << "\n";
   for (const std::string &name : options.gpus)
     os << "gpu:" << name << "\n";
   for (const std::string &name : options.programs)

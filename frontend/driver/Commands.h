@@ -25,6 +25,8 @@ struct SpecArguments {
   std::string messageFormat = "text";   ///< text or json
   /// Of collectives that go in one transfer; absent: codegen's default.
   std::optional<int64_t> bucketBytes;
+  /// all, bias or none; on GPUs alone.
+  std::string matmulEpilogues = "all";
 };
 
 struct PlanArguments {

@@ -70,7 +70,7 @@ LogicalResult meshc::driver::compile(ModuleOp module,
 
   result.kernels = ModuleOp::create(module.getLoc());
   if (options.target == exec::Target::cuda) {
-    codegen::GpuKernels target(*result.kernels);
+    codegen::GpuKernels target(*result.kernels, options.epilogues);
     return codegen::buildExecutable(module, result.executable, target,
                                     options.bucketBytes);
   }

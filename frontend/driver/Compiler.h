@@ -2,6 +2,7 @@
 #define MESHC_FRONTEND_DRIVER_COMPILER_H
 
 #include "codegen/MergeCollectives.h"
+#include "codegen/Steps.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -23,6 +24,8 @@ struct CompileOptions {
   std::vector<std::string> gradients;
   bool verifyEach = false; ///< verify the module after every pass
   int64_t bucketBytes = codegen::defaultBucketBytes; ///< see mergeCollectives
+  /// cuda: what matrix products end with.
+  codegen::MatmulEpilogues epilogues = codegen::MatmulEpilogues::All;
 };
 
 /// The folder of the runtime's libraries: ../lib beside the folder of meshc.

@@ -55,15 +55,30 @@ static CLI::Option *addSpecOptions(CLI::App *command, SpecArguments &spec) {
   return path;
 }
 
-/// The option of every command that shows or makes a command list.
-static void addBucketOption(CLI::App *command, CLI::Option *path,
-                            SpecArguments &spec) {
+/// The options of every command that shows or makes a command list.
+static void addCommandListOptions(CLI::App *command, CLI::Option *path,
+                                  SpecArguments &spec) {
   command
       ->add_option("--bucket-bytes", spec.bucketBytes,
                    "bytes that small collectives in one transfer bring in "
                    "together, at most; 0: none go together")
       ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
       ->needs(path);
+  command
+      ->add_option("--matmul-epilogues", spec.matmulEpilogues,
+                   "what cuBLASLt computes beside matrix products for target "
+                   "cuda: all, bias or none")
+      ->check(CLI::IsMember({"all", "bias", "none"}))
+      ->needs(path);
+}
+
+/// Refuses options that only programs for GPUs have.
+static void checkGpuOptions(const CLI::App &command,
+                            const std::string &target) {
+  for (const char *name : {"--gpu", "--matmul-epilogues"})
+    if (const CLI::Option *option = command.get_option_no_throw(name);
+        option && option->count() > 0 && target != "cuda")
+      throw CLI::ValidationError(name, "it needs --target cuda");
 }
 
 static CLI::Option *addTarget(CLI::App *command, std::string &target) {
@@ -79,10 +94,8 @@ static void addCompileOptions(CLI::App *command, CompileArguments &compile) {
       ->delimiter(',')
       ->type_name("ARCHITECTURE")
       ->check(checkGpu);
-  command->callback([&compile] {
-    if (!compile.gpus.empty() && compile.target != "cuda")
-      throw CLI::ValidationError("--gpu", "it needs --target cuda");
-  });
+  command->callback(
+      [&compile, command] { checkGpuOptions(*command, compile.target); });
   command
       ->add_option("--cpu", compile.cpu,
                    "processor to compile for: native, x86-64-v3, x86-64-v4")
@@ -228,17 +241,18 @@ int main(int argc, char **argv) {
 
   CLI::App *planCommand = app.add_subcommand(
       "plan", "show who holds what and every collective, with its cause");
-  addBucketOption(planCommand, addSpecOptions(planCommand, spec)->required(),
-                  spec);
+  addCommandListOptions(planCommand,
+                        addSpecOptions(planCommand, spec)->required(), spec);
   addTarget(planCommand, plan.target);
+  planCommand->callback([&] { checkGpuOptions(*planCommand, plan.target); });
   planCommand->add_option("--emit", plan.emit, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   planCommand->add_option("-o", plan.output, "file instead of standard output");
 
   CLI::App *compileCommand =
       app.add_subcommand("compile", "make an executable");
-  addBucketOption(compileCommand,
-                  addSpecOptions(compileCommand, spec)->required(), spec);
+  addCommandListOptions(compileCommand,
+                        addSpecOptions(compileCommand, spec)->required(), spec);
   addCompileOptions(compileCommand, compile);
   compileCommand->add_option("-o", compile.output, "the executable (or dump)")
       ->required();
@@ -250,8 +264,8 @@ int main(int argc, char **argv) {
   CLI::App *runCommand = app.add_subcommand(
       "run", "compile to the cache and run; arguments after -- go to the "
              "program (train, eval, info)");
-  addBucketOption(runCommand, addSpecOptions(runCommand, spec)->required(),
-                  spec);
+  addCommandListOptions(runCommand,
+                        addSpecOptions(runCommand, spec)->required(), spec);
   addCompileOptions(runCommand, compile);
   addRunOptions(runCommand, run);
 
@@ -267,7 +281,9 @@ int main(int argc, char **argv) {
       addSpecOptions(explainCommand, spec)
           ->description("plan this .mesh file instead of taking the last plan");
   addTarget(explainCommand, explain.target)->needs(explained);
-  addBucketOption(explainCommand, explained, spec);
+  explainCommand->callback(
+      [&] { checkGpuOptions(*explainCommand, explain.target); });
+  addCommandListOptions(explainCommand, explained, spec);
 
   CLI::App *doctorCommand = app.add_subcommand(
       "doctor", "show what this machine has for programs on GPUs");

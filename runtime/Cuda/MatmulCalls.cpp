@@ -111,6 +111,32 @@ static int getEpilogue(const MatmulPlan &plan) {
   return epilogue == 0 ? epilogueNone : epilogue;
 }
 
+/// What the library computes beside a product, for messages.
+static std::string describeEpilogue(const MatmulPlan &plan) {
+  std::vector<std::string> ends;
+  if (plan.hasBias)
+    ends.push_back("a bias");
+  if (plan.activation != exec::Activation::none)
+    ends.push_back(fmt::format("{}{}",
+                               plan.isGradient ? "the gradient of " : "",
+                               exec::EnumNameActivation(plan.activation)));
+  if (plan.hasAux && !plan.isGradient)
+    ends.push_back("what the gradient needs of it");
+  if (plan.rowSum != exec::ColumnSum::none)
+    ends.push_back("sums of columns");
+  return ends.empty() ? "" : fmt::format(", with {}", fmt::join(ends, ", "));
+}
+
+/// What to do where the library has no algorithm for the product.
+static std::string getHint(const MatmulPlan &plan) {
+  const int epilogue = getEpilogue(plan);
+  if (epilogue == epilogueNone)
+    return "";
+  return fmt::format("it may have one for the product alone: compile the model "
+                     "with --matmul-epilogues {}",
+                     epilogue == epilogueBias ? "none" : "bias, or none");
+}
+
 /// Whether the library reads a bias or writes sums in its place.
 static bool hasVector(const MatmulPlan &plan) {
   return plan.hasBias || plan.rowSum != exec::ColumnSum::none;
@@ -225,8 +251,9 @@ MatmulCalls::make(const Key &key, const MatmulPlan &plan,
                     getName(key.left.element), key.result.columns,
                     key.result.rows,
                     key.left.isTransposed ? key.left.rows : key.left.columns,
-                    key.batch),
-        ""};
+                    key.batch) +
+            describeEpilogue(plan),
+        getHint(plan)};
   call->candidates = std::move(*algorithms);
   call->algorithm = call->candidates.front();
   call->plan = plan;

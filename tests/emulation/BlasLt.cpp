@@ -636,6 +636,10 @@ MESHC_EMULATION_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     return status;
   if (refused)
     return refuse(name, refused->status, refused->why);
+  const std::vector<int> &missing = getEnvironment().missingEpilogues;
+  if (std::find(missing.begin(), missing.end(), problem.epilogue) !=
+      missing.end())
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   // The fastest first, which needs the most memory.
   constexpr uint64_t needs[] = {uint64_t(4) << 20, uint64_t(1) << 20, 0};
   for (uint64_t bytes : needs) {

@@ -80,14 +80,15 @@ void readVisible(Environment &environment) {
   environment.devices = static_cast<int>(environment.visible.size());
 }
 
-void readMatmulTimes(Environment &environment) {
-  const char *text = std::getenv("MESHC_EMULATION_MATMUL_TIMES");
+/// Numbers, none of them negative.
+void readVariable(const char *variable, std::vector<int> &numbers) {
+  const char *text = std::getenv(variable);
   for (std::string_view entry :
        text ? split(text, ',') : std::vector<std::string_view>()) {
-    int milliseconds;
-    if (!parse(entry, milliseconds) || milliseconds < 0)
-      refuse("MESHC_EMULATION_MATMUL_TIMES", text, "'MILLISECONDS,...'");
-    environment.matmulTimes.push_back(milliseconds);
+    int number;
+    if (!parse(entry, number) || number < 0)
+      refuse(variable, text, "'NUMBER,...'");
+    numbers.push_back(number);
   }
 }
 
@@ -125,7 +126,8 @@ const Environment &meshc::emulation::getEnvironment() {
     readVariable("MESHC_EMULATION_KILL", read->kill);
     readVisible(*read);
     readArchitecture(*read);
-    readMatmulTimes(*read);
+    readVariable("MESHC_EMULATION_MATMUL_TIMES", read->matmulTimes);
+    readVariable("MESHC_EMULATION_MISSING_EPILOGUES", read->missingEpilogues);
     readFailures(*read);
     return read;
   }();

@@ -40,6 +40,8 @@ struct Environment {
   int64_t shiftOffset = 0;
   /// Milliseconds that each of cuBLASLt's algorithms pretends to take.
   std::vector<int> matmulTimes;
+  /// Epilogues that cuBLASLt has no algorithm for, by cublasLt.h's numbers.
+  std::vector<int> missingEpilogues;
   std::vector<Failure> failures;
   RankCall swapCollectives;
   RankCall kill;

@@ -266,12 +266,12 @@ std::string Reference::compare(const std::string &mesh,
 }
 
 std::string Reference::compareOnGpus(const std::string &mesh,
-                                     const std::string &layout,
-                                     int devices) const {
+                                     const std::string &layout, int devices,
+                                     const std::string &options) const {
   return compareRun(
       fmt::format("MESHC_CUDA_LIBRARIES={} MESHC_EMULATION_DEVICES={} ",
                   MESHC_EMULATION_FOLDER, devices),
-      mesh, layout, " --target cuda --gpu host");
+      mesh, layout, " --target cuda --gpu host " + options);
 }
 
 std::string Reference::compareRun(const std::string &variables,

@@ -48,9 +48,9 @@ public:
   /// result, times what the operations after it multiply relative errors by.
   std::string compare(const std::string &mesh, const std::string &layout) const;
   /// The same of an executable for GPUs on `devices` emulated ones, in a
-  /// process each.
+  /// process each, compiled with `options` too.
   std::string compareOnGpus(const std::string &mesh, const std::string &layout,
-                            int devices) const;
+                            int devices, const std::string &options = "") const;
 
 private:
   struct Tensor {

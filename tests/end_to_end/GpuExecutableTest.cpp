@@ -40,8 +40,22 @@ TEST(GpuExecutable, activations_in_16_bits) {
                {{"", "", 1}, {"a=2", "batch=a", 2}, {"a=2", "second=a", 2}});
 }
 
-/// The same with rows that the library does not take, and others that axes do
-/// not divide.
+TEST(GpuExecutable, epilogues_that_are_left_out) {
+  for (const char *precision : {"f32", "bf16"}) {
+    const Reference reference(activations, {},
+                              9 + 16 + 24 + 24 + 8 + 16 + 5 + 6, 1,
+                              {precision, precision[0] == 'b' ? 18 + 19 : 0});
+    for (const char *epilogues : {"bias", "none"})
+      EXPECT_EQ(reference.compareOnGpus("a=2", "batch=a", 2,
+                                        std::string("--matmul-epilogues ") +
+                                            epilogues),
+                "")
+          << precision << ", " << epilogues;
+  }
+}
+
+/// Activations with rows that the library does not take, and others that axes
+/// do not divide.
 TEST(GpuExecutable, activations_in_kernels) {
   for (const std::vector<std::string> &sizes :
        {std::vector<std::string>{"first=7", "second=5", "third=3", "linear=2"},

@@ -40,6 +40,12 @@ EXPECTED = {
     # A matrix of 2 x 12 columns keeps its relu and the gradient.
     "activations-odd": ([ACTIVATIONS, *ODD],
                         {"none": 10, "bias": 4, "relu_bias": 1, "relu_aux": 1, "drelu": 1}),
+    # A tensor that is added is no epilogue.
+    "activations-bias": ([ACTIVATIONS, *BF16, "--matmul-epilogues", "bias"],
+                         {"none": 12, "bias": 5}),
+    "activations-none": ([ACTIVATIONS, "--matmul-epilogues", "none"], {"none": 17}),
+    "blocks-none": ([cases.BLOCKS, *BLOCK_SIZES, "--matmul-epilogues", "none"],
+                    {"none": 108, "none+addend": 12}),
     # Residual sums: 4 behind attention, 4 behind the second bias of a layer; the others
     # are gradients that meet.
     "blocks": ([cases.BLOCKS, *BLOCK_SIZES],
