@@ -12,8 +12,8 @@ import compiler
 # Sample and precision: launches in a step, launches without groups.
 GOLDEN = {
     (cases.MLP, "f32"): (6, 9),
-    (cases.MLP, "bf16"): (7, 13),
-    (cases.MLP, "fp16"): (11, 16),
+    (cases.MLP, "bf16"): (6, 12),
+    (cases.MLP, "fp16"): (9, 14),
     (cases.BLOCKS, "f32"): (49, 96),
     (cases.BLOCKS, "bf16"): (50, 124),
     (cases.BLOCKS, "fp16"): (72, 141),
