@@ -201,6 +201,10 @@ static std::optional<std::string> explainCode(const std::string &id) {
   for (const frontend::CodeInfo &info : frontend::getAllCodes())
     if (id == info.id)
       return fmt::format("{}: {}\n", info.id, info.explanation);
+#define MESHC_ERROR(NAME, NUMBER, EXIT, EXPLANATION)                           \
+  if (id == fmt::format("MR{:04}", NUMBER))                                    \
+    return fmt::format("{}: {}\n", id, EXPLANATION);
+#include "runtime/ErrorCodes.def"
   return std::nullopt;
 }
 

@@ -72,13 +72,16 @@ static void addCommandListOptions(CLI::App *command, CLI::Option *path,
       ->needs(path);
 }
 
-/// Refuses options that only programs for GPUs have.
-static void checkGpuOptions(const CLI::App &command,
-                            const std::string &target) {
+/// Refuses options that programs for the target do not have.
+static void checkTargetOptions(const CLI::App &command,
+                               const std::string &target) {
   for (const char *name : {"--gpu", "--matmul-epilogues"})
     if (const CLI::Option *option = command.get_option_no_throw(name);
         option && option->count() > 0 && target != "cuda")
       throw CLI::ValidationError(name, "it needs --target cuda");
+  if (const CLI::Option *option = command.get_option_no_throw("--cpu");
+      option && option->count() > 0 && target == "cuda")
+    throw CLI::ValidationError("--cpu", "it needs --target cpu");
 }
 
 static CLI::Option *addTarget(CLI::App *command, std::string &target) {
@@ -95,7 +98,7 @@ static void addCompileOptions(CLI::App *command, CompileArguments &compile) {
       ->type_name("ARCHITECTURE")
       ->check(checkGpu);
   command->callback(
-      [&compile, command] { checkGpuOptions(*command, compile.target); });
+      [&compile, command] { checkTargetOptions(*command, compile.target); });
   command
       ->add_option("--cpu", compile.cpu,
                    "processor to compile for: native, x86-64-v3, x86-64-v4")
@@ -244,7 +247,7 @@ int main(int argc, char **argv) {
   addCommandListOptions(planCommand,
                         addSpecOptions(planCommand, spec)->required(), spec);
   addTarget(planCommand, plan.target);
-  planCommand->callback([&] { checkGpuOptions(*planCommand, plan.target); });
+  planCommand->callback([&] { checkTargetOptions(*planCommand, plan.target); });
   planCommand->add_option("--emit", plan.emit, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   planCommand->add_option("-o", plan.output, "file instead of standard output");
@@ -282,7 +285,7 @@ int main(int argc, char **argv) {
           ->description("plan this .mesh file instead of taking the last plan");
   addTarget(explainCommand, explain.target)->needs(explained);
   explainCommand->callback(
-      [&] { checkGpuOptions(*explainCommand, explain.target); });
+      [&] { checkTargetOptions(*explainCommand, explain.target); });
   addCommandListOptions(explainCommand, explained, spec);
 
   CLI::App *doctorCommand = app.add_subcommand(

@@ -6,6 +6,8 @@
 
 #include "gtest/gtest.h"
 
+#include <random>
+
 namespace meshc::testing {
 
 /// A mesh and a layout, as a user writes them: {"data=2,model=3",
@@ -24,15 +26,23 @@ void PrintTo(const Layout &layout, std::ostream *out);
 std::vector<Layout> enumerateLayouts(llvm::StringRef mesh,
                                      llvm::ArrayRef<std::string> dims,
                                      unsigned maxAxes);
-/// `count` of them, chosen by `seed`; all if there are no more.
-std::vector<Layout> sampleLayouts(llvm::StringRef mesh,
+
+/// Whether no tensor of the model has two dimensions on one axis: the error of
+/// a user, which the compiler has to name.
+bool isLegal(mlir::ModuleOp model, const Layout &layout);
+
+/// A legal one of them: dimensions in random order get a random choice if that
+/// is legal beside the others. Of all tables few are.
+Layout drawLegalLayout(mlir::ModuleOp model, llvm::StringRef mesh,
+                       llvm::ArrayRef<std::string> dims, unsigned maxAxes,
+                       std::mt19937_64 &random);
+
+/// `count` legal ones, fewer if that many are hard to find, and some illegal
+/// ones, chosen by `seed`; all tables if there are no more than `count`.
+std::vector<Layout> sampleLayouts(mlir::ModuleOp model, llvm::StringRef mesh,
                                   llvm::ArrayRef<std::string> dims,
                                   unsigned maxAxes, size_t count,
                                   uint64_t seed);
-
-/// Whether a tensor of the model has two dimensions on one axis: the error of a
-/// user, which the compiler has to name.
-bool isLegal(mlir::ModuleOp model, const Layout &layout);
 
 /// A model taken through the pipeline, beside what it means.
 struct Compiled {

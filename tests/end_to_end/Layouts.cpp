@@ -83,24 +83,6 @@ std::vector<Layout> meshc::testing::enumerateLayouts(
   return layouts;
 }
 
-std::vector<Layout>
-meshc::testing::sampleLayouts(llvm::StringRef mesh,
-                              llvm::ArrayRef<std::string> dims,
-                              unsigned maxAxes, size_t count, uint64_t seed) {
-  std::vector<std::string> choices = getChoices(mesh, maxAxes);
-  uint64_t total = countLayouts(dims, choices);
-  if (total <= count)
-    return enumerateLayouts(mesh, dims, maxAxes);
-  std::mt19937_64 random(seed);
-  std::set<uint64_t> numbers;
-  while (numbers.size() < count)
-    numbers.insert(random() % total);
-  std::vector<Layout> layouts;
-  for (uint64_t number : numbers)
-    layouts.push_back(getLayout(mesh, dims, choices, number));
-  return layouts;
-}
-
 bool meshc::testing::isLegal(mlir::ModuleOp model, const Layout &layout) {
   std::vector<std::string> names;
   for (auto dim : model.getOps<nd::DimOp>())
@@ -121,4 +103,49 @@ bool meshc::testing::isLegal(mlir::ModuleOp model, const Layout &layout) {
       }
   });
   return legal;
+}
+
+Layout meshc::testing::drawLegalLayout(mlir::ModuleOp model,
+                                       llvm::StringRef mesh,
+                                       llvm::ArrayRef<std::string> dims,
+                                       unsigned maxAxes,
+                                       std::mt19937_64 &random) {
+  const std::vector<std::string> choices = getChoices(mesh, maxAxes);
+  std::vector<std::string> order(dims.begin(), dims.end());
+  for (size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[random() % i]);
+  Layout layout{mesh.str(), ""};
+  for (const std::string &dim : order) {
+    const std::string &axes = choices[random() % choices.size()];
+    if (axes.empty())
+      continue;
+    Layout tried = layout;
+    tried.rules += (layout.rules.empty() ? "" : ",") + dim + "=" + axes;
+    if (isLegal(model, tried))
+      layout = tried;
+  }
+  return layout;
+}
+
+std::vector<Layout>
+meshc::testing::sampleLayouts(mlir::ModuleOp model, llvm::StringRef mesh,
+                              llvm::ArrayRef<std::string> dims,
+                              unsigned maxAxes, size_t count, uint64_t seed) {
+  std::vector<std::string> choices = getChoices(mesh, maxAxes);
+  const uint64_t total = countLayouts(dims, choices);
+  if (total <= count)
+    return enumerateLayouts(mesh, dims, maxAxes);
+  std::mt19937_64 random(seed);
+  std::vector<Layout> layouts;
+  std::set<std::string> seen;
+  auto add = [&](const Layout &layout) {
+    if (seen.insert(layout.rules).second)
+      layouts.push_back(layout);
+  };
+  // Orders of the rules make tables that differ only in them: all the better.
+  for (size_t i = 0; i < 20 * count && layouts.size() < count; ++i)
+    add(drawLegalLayout(model, mesh, dims, maxAxes, random));
+  for (size_t i = 0; i < count / 8; ++i)
+    add(getLayout(mesh, dims, choices, random() % total));
+  return layouts;
 }

@@ -302,7 +302,8 @@ protected:
   void check(llvm::StringRef mesh, unsigned maxAxes, size_t limit) {
     Model model = makeModel();
     for (const Layout &layout :
-         sampleLayouts(mesh, GetParam().dims, maxAxes, limit, /*seed=*/7)) {
+         sampleLayouts(model.module.get(), mesh, GetParam().dims, maxAxes,
+                       limit, /*seed=*/7)) {
       ::testing::AssertionResult result = matches(model, layout);
       ASSERT_TRUE(result);
     }

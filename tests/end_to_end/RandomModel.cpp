@@ -293,19 +293,9 @@ Layout meshc::testing::makeRandomLayout(const Model &model, uint64_t seed) {
   const std::vector<std::string> dims = {"d0", "d1", "d2", "d3",
                                          "d4", "e0", "e1"};
   llvm::StringRef mesh = meshes[random() % std::size(meshes)];
-  // One illegal layout in about ten stays.
-  for (int attempt = 0; attempt < 30; ++attempt) {
-    Layout layout = sampleLayouts(mesh, dims, 2, 1, random()).front();
-    // Fewer rules than the sample has: tables are sparse.
-    std::string kept;
-    llvm::SmallVector<llvm::StringRef> rules;
-    llvm::StringRef(layout.rules).split(rules, ',', -1, false);
-    for (llvm::StringRef rule : rules)
-      if (random() % 2)
-        kept += (kept.empty() ? "" : ",") + rule.str();
-    layout.rules = kept;
-    if (isLegal(model.module.get(), layout) || random() % 200 == 0)
-      return layout;
+  if (random() % 10 == 0) {
+    std::vector<Layout> tables = enumerateLayouts(mesh, {"d0", "d1"}, 2);
+    return tables[random() % tables.size()];
   }
-  return {mesh.str(), ""};
+  return drawLegalLayout(model.module.get(), mesh, dims, 2, random);
 }
