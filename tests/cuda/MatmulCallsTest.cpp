@@ -224,14 +224,17 @@ std::string runCase(const Case &test) {
 }
 
 /// A product of `rows` x 7 times 7 x `width` with an end of its own, by a fresh
-/// MatmulCalls; every operand by its position in the command.
+/// MatmulCalls; every operand by its position in the command. All but the
+/// factors have the type `result`.
 class EndRun {
 public:
-  EndRun(const exec::MatmulT &matmul, ElementType element)
-      : matmul(matmul), order(getOperandOrder(matmul)), element(element) {
+  EndRun(const exec::MatmulT &matmul, ElementType factor, ElementType result)
+      : matmul(matmul), order(getOperandOrder(matmul)) {
     for (size_t i = 0; i < order.count; ++i) {
       command.operands.push_back(std::make_unique<exec::OperandT>());
-      command.operands[i]->element = isMask(i) ? ElementType::i32 : element;
+      command.operands[i]->element = isMask(i) ? ElementType::i32
+                                     : i < 2   ? factor
+                                               : result;
     }
     command.action.Set(exec::MatmulT(matmul));
     std::mt19937 random(7);
@@ -315,7 +318,8 @@ public:
 
 private:
   std::vector<std::byte> pack(size_t position) const {
-    const int64_t bytes = isMask(position) ? 4 : getElementBytes(element);
+    const ElementType element = command.operands[position]->element;
+    const int64_t bytes = getElementBytes(element);
     std::vector<std::byte> data(size_t(getCount(position) * bytes));
     for (int64_t i = 0; i < getCount(position); ++i) {
       const double value = values[position][size_t(i)];
@@ -328,7 +332,8 @@ private:
     return data;
   }
   void unpack(size_t position, const std::vector<std::byte> &data) {
-    const int64_t bytes = isMask(position) ? 4 : getElementBytes(element);
+    const ElementType element = command.operands[position]->element;
+    const int64_t bytes = getElementBytes(element);
     for (int64_t i = 0; i < getCount(position); ++i) {
       int32_t word;
       std::memcpy(&word, data.data() + i * bytes, sizeof(word));
@@ -337,7 +342,6 @@ private:
     }
   }
 
-  ElementType element;
   exec::CommandT command;
 };
 
@@ -349,15 +353,16 @@ double getSlope(double x) {
 }
 
 /// What is wrong with the end of a product; empty if nothing is.
-std::string checkEnd(const exec::MatmulT &matmul, ElementType element) {
-  EndRun end(matmul, element);
+std::string checkEnd(const exec::MatmulT &matmul, ElementType factor,
+                     ElementType result) {
+  EndRun end(matmul, factor, result);
   const std::vector<std::vector<double>> before = end.values;
   if (std::string failed = end.run(); !failed.empty())
     return failed;
   const MatmulOperandOrder &order = end.order;
-  const double unit = element == ElementType::bf16  ? 0x1p-8
-                      : element == ElementType::f16 ? 0x1p-11
-                                                    : 0x1p-21;
+  const double unit = result == ElementType::bf16  ? 0x1p-8
+                      : result == ElementType::f16 ? 0x1p-11
+                                                   : 0x1p-21;
   std::string problems;
   auto expect = [&](const char *what, int64_t at, double found, double value) {
     if (!(std::abs(found - value) <= unit * (std::abs(value) + 1)))
@@ -408,6 +413,10 @@ std::string checkEnd(const exec::MatmulT &matmul, ElementType element) {
   return problems;
 }
 
+std::string checkEnd(const exec::MatmulT &matmul, ElementType element) {
+  return checkEnd(matmul, element, element);
+}
+
 exec::MatmulT makeEnd(int64_t rows, int64_t width) {
   exec::MatmulT matmul;
   matmul.m = rows;
@@ -455,9 +464,13 @@ TEST(MatmulCallsTest, columns_of_factors_are_summed) {
   for (exec::ColumnSum of : {exec::ColumnSum::a, exec::ColumnSum::b}) {
     exec::MatmulT matmul = makeEnd(3, 5);
     matmul.column_sum = of;
-    EXPECT_EQ(
-        runEmulated({}, [&] { return checkEnd(matmul, ElementType::f32); }), "")
-        << exec::EnumNameColumnSum(of);
+    for (ElementType factor :
+         {ElementType::f32, ElementType::bf16, ElementType::f16})
+      EXPECT_EQ(
+          runEmulated(
+              {}, [&] { return checkEnd(matmul, factor, ElementType::f32); }),
+          "")
+          << exec::EnumNameColumnSum(of) << ", " << getName(factor);
   }
 }
 
