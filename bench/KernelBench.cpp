@@ -79,10 +79,8 @@ void runKernel(benchmark::State &state, Writer write) {
     operands.push_back(blocks.back().data());
     bytes += type.getNumElements() * int64_t(sizeof(float));
   }
-  const int64_t coordinates[] = {0};
   for (auto _ : state) {
-    runner->getFunction(0)(operands.data(), coordinates, 0,
-                           runner->getExtent(0));
+    runner->call(0, operands);
     benchmark::ClobberMemory();
   }
   state.counters["bytes"] = benchmark::Counter(

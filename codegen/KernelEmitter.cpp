@@ -26,11 +26,14 @@ namespace {
 /// Addresses and coordinates as the arrays that the runtime hands over.
 class ArrayFrame : public KernelFrame {
 public:
-  ArrayFrame(Location loc, Value operands, Value coordinates)
-      : loc(loc), operands(operands), coordinates(coordinates) {}
+  /// `places`: in the array, by number of the operand.
+  ArrayFrame(Location loc, Value operands, Value coordinates,
+             ArrayRef<unsigned> places)
+      : loc(loc), operands(operands), coordinates(coordinates),
+        places(places.begin(), places.end()) {}
 
   Value getOperand(OpBuilder &builder, unsigned index) override {
-    return load(builder, operands.getType(), operands, index);
+    return load(builder, operands.getType(), operands, places[index]);
   }
   Value getCoordinate(OpBuilder &builder, unsigned axis) override {
     return load(builder, builder.getI64Type(), coordinates, axis);
@@ -46,12 +49,21 @@ private:
 
   Location loc;
   Value operands, coordinates;
+  SmallVector<unsigned> places;
 };
 
 class KernelBuilder {
 public:
+  /// `places`: of the operands of `step` and the workspace behind them in the
+  /// function's array.
   KernelBuilder(const Step &step, const Cluster &cluster,
-                const Schedule &schedule, StringRef name, ModuleOp kernels);
+                const Schedule &schedule, const RowParts &parts, StringRef name,
+                ModuleOp kernels, ArrayRef<unsigned> places);
+
+  /// What goes through all rows.
+  void emitMain();
+  /// What adds up the parts of their sums.
+  void emitSum();
 
 private:
   /// A number of columns from one position on, in chunks of equal width. Sizes
@@ -63,11 +75,20 @@ private:
   using Accumulators = SmallVector<Value>;
   using ChunkBody = llvm::function_ref<SmallVector<Value>(
       OpBuilder &, int64_t lanes, ArrayRef<Value> accumulators)>;
+  /// `lanes` columns of an accumulator, by its place among them; 0: it has
+  /// none.
+  using AccumulatorBody =
+      llvm::function_ref<void(OpBuilder &, int64_t lanes, size_t accumulator)>;
 
   ArrayRef<Cluster::Member> members() const { return cluster.getMembers(); }
   Value constant(int64_t value) { return elements.getConstant(value); }
+  OpBuilder beginIterations(Value &iteration);
   void setParallelPositions(OpBuilder &builder, Value iteration);
+  void emitAccumulators(OpBuilder builder, AccumulatorBody body);
   void emitInits(OpBuilder builder);
+  Value getPart(OpBuilder &builder, size_t accumulator, Value part);
+  Value addParts(OpBuilder &builder, int64_t lanes, size_t accumulator);
+  OpBuilder beginRowsOfPart(OpBuilder &builder, Value part);
   void emitRow(OpBuilder builder);
   void emitStage(OpBuilder &builder, unsigned stage);
   void emitRowResults(OpBuilder &builder);
@@ -87,14 +108,17 @@ private:
   void accumulate(OpBuilder &builder, unsigned member, Value term);
   void setSegments();
 
+  const Step &step;
   const Cluster &cluster;
   const Schedule &schedule;
+  const RowParts &parts;
   Location loc;
   LLVM::LLVMFuncOp function;
   ArrayFrame frame;
   ElementBuilder elements;
   SmallVector<Segment> segments;
   Value blockStart, blockEnd; ///< of the last column dimension, if cut
+  Value workspace;            ///< null with one part
 };
 } // namespace
 
@@ -124,21 +148,49 @@ static Operation *createAnchor(OpBuilder &builder, Location loc) {
 }
 
 KernelBuilder::KernelBuilder(const Step &step, const Cluster &cluster,
-                             const Schedule &schedule, StringRef name,
-                             ModuleOp kernels)
-    : cluster(cluster), schedule(schedule),
+                             const Schedule &schedule, const RowParts &parts,
+                             StringRef name, ModuleOp kernels,
+                             ArrayRef<unsigned> places)
+    : step(step), cluster(cluster), schedule(schedule), parts(parts),
       loc(NameLoc::get(StringAttr::get(kernels.getContext(), name))),
       function(createFunction(loc, name, kernels)),
-      frame(loc, function.getArgument(0), function.getArgument(1)),
+      frame(loc, function.getArgument(0), function.getArgument(1), places),
       elements(step, cluster, schedule, loc, atEnd(function), frame) {
   setSegments();
+}
+
+/// The loop over iterations: its body.
+OpBuilder KernelBuilder::beginIterations(Value &iteration) {
   OpBuilder builder = atEnd(function);
+  if (parts.parts > 1)
+    workspace = frame.getOperand(
+        builder, unsigned(step.inputs.size() + step.outputs.size()));
   auto loop = scf::ForOp::create(builder, loc, function.getArgument(2),
                                  function.getArgument(3), constant(1));
   elements.setEntryPoint(loop);
-  OpBuilder body = OpBuilder(loop.getBody()->getTerminator());
-  setParallelPositions(body, loop.getInductionVar());
+  iteration = loop.getInductionVar();
+  return OpBuilder(loop.getBody()->getTerminator());
+}
+
+void KernelBuilder::emitMain() {
+  Value iteration;
+  OpBuilder body = beginIterations(iteration);
+  Value part;
+  if (parts.parts > 1) {
+    // Neighbouring iterations read the same rows.
+    Value extent = constant(schedule.getExtent(cluster));
+    part = arith::DivUIOp::create(body, loc, iteration, extent);
+    iteration = arith::RemUIOp::create(body, loc, iteration, extent);
+    for (auto [place, member] : llvm::enumerate(parts.accumulators))
+      elements.setBase(members()[member].op->getResult(0),
+                       getPart(body, place, part));
+  }
+  setParallelPositions(body, iteration);
   emitInits(body);
+  if (part) {
+    emitRow(beginRowsOfPart(body, part));
+    return;
+  }
   for (unsigned dim : schedule.getSummed()) {
     auto sum = scf::ForOp::create(
         body, loc, constant(0), constant(cluster.getSizes()[dim]), constant(1));
@@ -146,6 +198,23 @@ KernelBuilder::KernelBuilder(const Step &step, const Cluster &cluster,
     body = OpBuilder(sum.getBody()->getTerminator());
   }
   emitRow(body);
+}
+
+void KernelBuilder::emitSum() {
+  Value iteration;
+  OpBuilder body = beginIterations(iteration);
+  setParallelPositions(body, iteration);
+  emitAccumulators(
+      body, [&](OpBuilder &builder, int64_t lanes, size_t accumulator) {
+        const unsigned index = parts.accumulators[accumulator];
+        const Cluster::Member &member = members()[index];
+        Value sum = addParts(builder, lanes, accumulator);
+        Value init = elements.getInit(member);
+        if (lanes > 0)
+          init = elements.broadcast(init);
+        elements.store(combine(builder, index, init, sum),
+                       member.op->getResult(0), cluster.getResultDims(member));
+      });
 }
 
 void KernelBuilder::setSegments() {
@@ -287,35 +356,112 @@ void KernelBuilder::accumulate(OpBuilder &builder, unsigned member,
   elements.store(combine(builder, member, old, term), tensor, dims);
 }
 
-/// Sets the accumulators of the parallel position.
-void KernelBuilder::emitInits(OpBuilder builder) {
-  SmallVector<unsigned> scalars, vectors;
-  for (auto [index, member] : llvm::enumerate(members()))
-    if (schedule.getRole(index) == Schedule::Role::Accumulator) {
-      bool hasColumns =
-          llvm::any_of(cluster.getResultDims(member), [&](unsigned dim) {
-            return llvm::is_contained(schedule.getColumns(), dim);
-          });
-      (hasColumns ? vectors : scalars).push_back(index);
-    }
+/// Runs `body` for all elements of the accumulators at the parallel position.
+void KernelBuilder::emitAccumulators(OpBuilder builder, AccumulatorBody body) {
+  SmallVector<size_t> scalars, vectors;
+  for (auto [place, index] : llvm::enumerate(parts.accumulators)) {
+    bool hasColumns =
+        elements.hasColumns(cluster.getResultDims(members()[index]));
+    (hasColumns ? vectors : scalars).push_back(place);
+  }
   if (scalars.empty() && vectors.empty())
     return;
-  auto setInit = [&](unsigned index) {
-    const Cluster::Member &member = members()[index];
-    elements.store(elements.getInit(member), member.op->getResult(0),
-                   cluster.getResultDims(member));
-  };
   Operation *anchor = createAnchor(builder, loc);
   elements.beginRow(OpBuilder(anchor));
   if (!vectors.empty())
     emitColumns(builder, 0, {}, 0,
                 [&](OpBuilder &inner, int64_t lanes, ArrayRef<Value>) {
                   elements.beginChunk(inner, lanes, 0);
-                  llvm::for_each(vectors, setInit);
+                  for (size_t place : vectors)
+                    body(inner, lanes, place);
                   return SmallVector<Value>();
                 });
-  llvm::for_each(scalars, setInit);
+  for (size_t place : scalars) {
+    OpBuilder inRow(anchor);
+    elements.beginRow(inRow);
+    body(inRow, 0, place);
+  }
   anchor->erase();
+}
+
+/// Sets the accumulators of the parallel position, those of a part to what
+/// changes no sum.
+void KernelBuilder::emitInits(OpBuilder builder) {
+  emitAccumulators(builder, [&](OpBuilder &, int64_t, size_t accumulator) {
+    const Cluster::Member &member = members()[parts.accumulators[accumulator]];
+    Value init = parts.parts > 1
+                     ? elements.getConstant(*arith::getNeutralElement(
+                           getCombiner(cast<linalg::GenericOp>(member.op))))
+                     : elements.getInit(member);
+    elements.store(init, member.op->getResult(0),
+                   cluster.getResultDims(member));
+  });
+}
+
+//===-- Parts of sums -----------------------------------------------------===//
+
+/// Address of one part of an accumulator's sums in the workspace.
+Value KernelBuilder::getPart(OpBuilder &builder, size_t accumulator,
+                             Value part) {
+  Value offset = arith::AddIOp::create(
+      builder, loc,
+      arith::MulIOp::create(builder, loc, part, constant(parts.bytesPerPart)),
+      constant(parts.offsets[accumulator]));
+  return LLVM::GEPOp::create(builder, loc, workspace.getType(),
+                             builder.getI8Type(), workspace,
+                             ArrayRef<LLVM::GEPArg>{offset});
+}
+
+/// The sum of all parts of an accumulator, at the positions; 0 lanes: of one
+/// that has no columns.
+Value KernelBuilder::addParts(OpBuilder &builder, int64_t lanes,
+                              size_t accumulator) {
+  const unsigned index = parts.accumulators[accumulator];
+  Value tensor = members()[index].op->getResult(0);
+  Cluster::Dims dims = cluster.getResultDims(members()[index]);
+  auto beginAt = [&](OpBuilder &place) {
+    elements.beginRow(place);
+    elements.beginChunk(place, lanes, 0);
+  };
+  auto load = [&](OpBuilder &place, Value part) {
+    elements.setBase(tensor, getPart(place, accumulator, part));
+    beginAt(place);
+    return elements.load(tensor, dims);
+  };
+  Value first = load(builder, constant(0));
+  auto loop = scf::ForOp::create(
+      builder, loc, constant(1), constant(parts.parts), constant(1),
+      ValueRange{first}, [](OpBuilder &, Location, Value, ValueRange) {});
+  OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
+  Value next = load(inner, loop.getInductionVar());
+  scf::YieldOp::create(
+      inner, loc,
+      ValueRange{combine(inner, index, loop.getRegionIterArgs()[0], next)});
+  // The sum goes to the output.
+  elements.setBase(tensor, {});
+  beginAt(builder);
+  return loop.getResult(0);
+}
+
+/// The loop over the rows of a part: its body.
+OpBuilder KernelBuilder::beginRowsOfPart(OpBuilder &builder, Value part) {
+  Value first =
+      arith::MulIOp::create(builder, loc, part, constant(parts.rowsPerPart));
+  Value last =
+      arith::AddIOp::create(builder, loc, first, constant(parts.rowsPerPart));
+  if (parts.rows % parts.rowsPerPart != 0)
+    last = arith::MinUIOp::create(builder, loc, last, constant(parts.rows));
+  auto loop = scf::ForOp::create(builder, loc, first, last, constant(1));
+  OpBuilder body(loop.getBody()->getTerminator());
+  Value rest = loop.getInductionVar();
+  ArrayRef<unsigned> summed = schedule.getSummed();
+  for (unsigned dim : llvm::reverse(summed.drop_front())) {
+    Value size = constant(cluster.getSizes()[dim]);
+    elements.setPosition(dim, arith::RemUIOp::create(body, loc, rest, size));
+    rest = arith::DivUIOp::create(body, loc, rest, size);
+  }
+  elements.setPosition(summed.front(), rest);
+  return body;
 }
 
 SmallVector<Value> KernelBuilder::emitStageChunk(OpBuilder &builder,
@@ -421,9 +567,47 @@ void KernelBuilder::emitRow(OpBuilder builder) {
   emitRowResults(builder);
 }
 
-FailureOr<EmittedKernel> meshc::codegen::emitCpuKernel(const Step &step,
-                                                       StringRef name,
-                                                       ModuleOp kernels) {
+/// Emits a kernel whose sums across rows are made in parts.
+static EmittedKernel emitInParts(const Step &step, const Cluster &cluster,
+                                 const Schedule &schedule,
+                                 const RowParts &parts, StringRef name,
+                                 ModuleOp kernels) {
+  const size_t numInputs = step.inputs.size();
+  PartSum sum{
+      name.str() + "_sum", schedule.getExtent(cluster), parts.parts, {}};
+  // By number of the operand; the workspace is the last one of all.
+  SmallVector<unsigned> mainPlaces(numInputs + step.outputs.size() + 1);
+  SmallVector<unsigned> sumPlaces(mainPlaces.size());
+  for (unsigned input = 0; input < numInputs; ++input)
+    mainPlaces[input] = input;
+  unsigned place = unsigned(numInputs);
+  for (auto [number, output] : llvm::enumerate(step.outputs)) {
+    const bool isSum = llvm::any_of(parts.accumulators, [&](unsigned member) {
+      return cluster.getMembers()[member].op->getResult(0) == output;
+    });
+    if (isSum) {
+      sum.outputs.push_back(unsigned(number));
+      sumPlaces[numInputs + number] = unsigned(sum.outputs.size());
+    } else {
+      mainPlaces[numInputs + number] = place++;
+    }
+  }
+  mainPlaces.back() = place;
+  KernelBuilder(step, cluster, schedule, parts, name, kernels, mainPlaces)
+      .emitMain();
+  KernelBuilder(step, cluster, schedule, parts, sum.symbol, kernels, sumPlaces)
+      .emitSum();
+  EmittedKernel result;
+  result.symbol = name.str();
+  result.extent = sum.extent * parts.parts;
+  result.workspaceBytes = uint64_t(parts.parts * parts.bytesPerPart);
+  result.sum = std::move(sum);
+  return result;
+}
+
+FailureOr<EmittedKernel>
+meshc::codegen::emitCpuKernel(const Step &step, StringRef name,
+                              ModuleOp kernels, const PartLimits &limits) {
   kernels.getContext()
       ->loadDialect<LLVM::LLVMDialect, arith::ArithDialect, scf::SCFDialect,
                     vector::VectorDialect>();
@@ -434,6 +618,15 @@ FailureOr<EmittedKernel> meshc::codegen::emitCpuKernel(const Step &step,
   if (!schedule)
     return step.ops.front()->emitError(
         "the operations of a kernel do not fit one loop nest");
-  KernelBuilder(step, *cluster, *schedule, name, kernels);
-  return EmittedKernel{name.str(), schedule->getExtent(*cluster), {}, 0};
+  const RowParts parts = RowParts::get(step, *cluster, *schedule, limits);
+  if (parts.parts > 1)
+    return emitInParts(step, *cluster, *schedule, parts, name, kernels);
+  auto places = llvm::to_vector(llvm::seq<unsigned>(
+      0, unsigned(step.inputs.size() + step.outputs.size())));
+  KernelBuilder(step, *cluster, *schedule, parts, name, kernels, places)
+      .emitMain();
+  EmittedKernel result;
+  result.symbol = name.str();
+  result.extent = schedule->getExtent(*cluster);
+  return result;
 }

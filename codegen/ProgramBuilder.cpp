@@ -323,7 +323,10 @@ LogicalResult ProgramBuilder::emitKernels() {
     slot.bytes = bytes;
     slot.first = slot.last = int64_t(index);
     slot.role = exec::BufferRole::workspace;
-    slot.name = "parts of " + getBufferName(step.outputs.back());
+    const std::optional<PartSum> &sum = stepKernels[index].code.sum;
+    slot.name =
+        "parts of " + getBufferName(sum ? step.outputs[sum->outputs.back()]
+                                        : step.outputs.back());
     stepKernels[index].workspace = int(slots.size());
     slots.push_back(std::move(slot));
   }
@@ -333,10 +336,14 @@ LogicalResult ProgramBuilder::emitKernels() {
 LogicalResult ProgramBuilder::addKernel(size_t index) {
   const Step &step = steps[index];
   const StepKernel &kernel = stepKernels[index];
-  SmallVector<Value> operands =
-      llvm::to_vector(llvm::concat<const Value>(step.inputs, step.outputs));
+  const std::optional<PartSum> &sum = kernel.code.sum;
+  SmallVector<Value> operands = llvm::to_vector(step.inputs);
+  for (auto [number, output] : llvm::enumerate(step.outputs))
+    if (!sum || !llvm::is_contained(sum->outputs, number))
+      operands.push_back(output);
   exec::CommandT &command =
-      addCommand(getNamingOp(step), operands, step.outputs.size());
+      addCommand(getNamingOp(step), operands,
+                 unsigned(operands.size() - step.inputs.size()));
   if (!step.members.empty())
     command.name += " and " + std::to_string(step.members.size() - 1) + " more";
   std::vector<SmallVector<int64_t>> work;
@@ -348,15 +355,10 @@ LogicalResult ProgramBuilder::addKernel(size_t index) {
   if (failed(setFlops(step.ops.back(), command, work)))
     return failure();
   if (kernel.workspace >= 0) {
-    const Slot &slot = slots[kernel.workspace];
-    auto operand = std::make_unique<exec::OperandT>();
-    operand->buffer = slot.buffer;
-    operand->element = exec::ElementType::f32;
-    operand->shape = {int64_t(slot.bytes / sizeof(float))};
-    operand->strides = {1};
-    command.operands.push_back(std::move(operand));
+    command.operands.push_back(getWorkspace(kernel));
     ++command.results;
-    command.bytes += 2 * int64_t(slot.bytes); // written, then read
+    const auto bytes = int64_t(kernel.code.workspaceBytes);
+    command.bytes += sum ? bytes : 2 * bytes; // written, then read
   }
   exec::KernelT action;
   action.symbol = kernel.code.symbol;
@@ -370,7 +372,42 @@ LogicalResult ProgramBuilder::addKernel(size_t index) {
     action.launches.push_back(std::move(entry));
   }
   command.action.Set(std::move(action));
-  return success();
+  return sum ? addPartSum(step, kernel) : success();
+}
+
+std::unique_ptr<exec::OperandT>
+ProgramBuilder::getWorkspace(const StepKernel &kernel) const {
+  const Slot &slot = slots[kernel.workspace];
+  auto operand = std::make_unique<exec::OperandT>();
+  operand->buffer = slot.buffer;
+  operand->element = exec::ElementType::f32;
+  operand->shape = {int64_t(slot.bytes / sizeof(float))};
+  operand->strides = {1};
+  return operand;
+}
+
+/// The command behind a kernel that adds up the parts it has summed.
+LogicalResult ProgramBuilder::addPartSum(const Step &step,
+                                         const StepKernel &kernel) {
+  const PartSum &sum = *kernel.code.sum;
+  SmallVector<Value> outputs;
+  std::vector<SmallVector<int64_t>> work;
+  for (unsigned number : sum.outputs) {
+    outputs.push_back(step.outputs[number]);
+    work.push_back(
+        {sum.parts,
+         cast<RankedTensorType>(outputs.back().getType()).getNumElements()});
+  }
+  exec::CommandT &command =
+      addCommand(getNamingOp(step), outputs, unsigned(outputs.size()));
+  command.name = "sum of " + slots[kernel.workspace].name;
+  command.operands.insert(command.operands.begin(), getWorkspace(kernel));
+  command.bytes += int64_t(kernel.code.workspaceBytes);
+  exec::KernelT action;
+  action.symbol = sum.symbol;
+  action.extent = sum.extent;
+  command.action.Set(std::move(action));
+  return setFlops(step.ops.back(), command, work);
 }
 
 static exec::Activation getActivation(MatmulActivation activation) {

@@ -57,6 +57,12 @@ private:
     llvm::StringRef variable;
   };
 
+  /// A kernel and the slot of its workspace; -1: none.
+  struct StepKernel {
+    EmittedKernel code;
+    int workspace = -1;
+  };
+
   void assignBorderSlots();
   void assignStepSlots(int64_t index);
   int getVariableSlot(llvm::StringRef variable);
@@ -74,6 +80,8 @@ private:
   mlir::LogicalResult emitKernels();
   mlir::LogicalResult emitStep(size_t index);
   mlir::LogicalResult addKernel(size_t index);
+  std::unique_ptr<exec::OperandT> getWorkspace(const StepKernel &kernel) const;
+  mlir::LogicalResult addPartSum(const Step &step, const StepKernel &kernel);
   mlir::LogicalResult emitMatmul(const Step &step);
   exec::CollectiveT getCollective(spmd::CollectiveOpInterface op);
   void emitCollective(const Step &step);
@@ -94,12 +102,6 @@ private:
   const int64_t bucketBytes; ///< see mergeCollectives
 
   std::unique_ptr<exec::ProgramT> program;
-  /// A kernel and the slot of its workspace; -1: none.
-  struct StepKernel {
-    EmittedKernel code;
-    int workspace = -1;
-  };
-
   std::vector<Step> steps;
   std::vector<StepKernel> stepKernels; ///< by step
   std::vector<Slot> slots;

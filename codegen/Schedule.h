@@ -23,8 +23,9 @@ namespace meshc::codegen {
 /// differences are computed twice.
 ///
 /// The bias gradient, the sum over b of g[b, n]: summed {b}, columns {n}: each
-/// row is added to the accumulators, which are the output itself. A fixed
-/// order: the result does not depend on the number of threads.
+/// row is added to the accumulators, which are the output itself, or a part's
+/// place in a workspace if rows are cut into parts (RowParts.h, LaunchShape.h).
+/// A fixed order: the result does not depend on the number of threads.
 class Schedule {
 public:
   /// How a member's result comes about.

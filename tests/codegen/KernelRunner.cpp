@@ -51,24 +51,25 @@ bool KernelRunner::parse(const std::string &text,
   return true;
 }
 
-std::unique_ptr<KernelRunner> KernelRunner::create(const std::string &text,
-                                                   llvm::StringRef cpu) {
+std::unique_ptr<KernelRunner>
+KernelRunner::create(const std::string &text, llvm::StringRef cpu,
+                     const codegen::PartLimits &limits) {
   std::unique_ptr<KernelRunner> runner(new KernelRunner);
   if (!runner->parse(text, codegen::MatmulLibrary::OneDnn))
     return nullptr;
   OwningOpRef<ModuleOp> kernels =
       ModuleOp::create(UnknownLoc::get(runner->context.get()));
+  runner->kernels.resize(runner->steps.size());
   for (auto [index, step] : llvm::enumerate(runner->steps)) {
-    runner->extents.push_back(0);
     if (step.kind != Step::Kind::Kernel)
       continue;
     auto kernel = codegen::emitCpuKernel(
-        step, "kernel_" + std::to_string(index), *kernels);
+        step, "kernel_" + std::to_string(index), *kernels, limits);
     if (failed(kernel) || failed(verify(*kernels))) {
       ADD_FAILURE() << "no kernel for step " << index << " of\n" << text;
       return nullptr;
     }
-    runner->extents.back() = kernel->extent;
+    runner->kernels[index] = std::move(*kernel);
   }
   FailureOr<std::string> object = codegen::compileCpuObject(
       *kernels, *codegen::CpuTarget::get(cpu), {'p', 'q', 'r'});
@@ -97,7 +98,7 @@ std::unique_ptr<KernelRunner> KernelRunner::createGpu(const std::string &text) {
   OwningOpRef<ModuleOp> kernels =
       ModuleOp::create(UnknownLoc::get(runner->context.get()));
   codegen::GpuKernels target(*kernels);
-  runner->gpuKernels.resize(runner->steps.size());
+  runner->kernels.resize(runner->steps.size());
   for (auto [index, step] : llvm::enumerate(runner->steps)) {
     if (step.kind != Step::Kind::Kernel)
       continue;
@@ -107,7 +108,7 @@ std::unique_ptr<KernelRunner> KernelRunner::createGpu(const std::string &text) {
       ADD_FAILURE() << "no GPU kernel for step " << index << " of\n" << text;
       return nullptr;
     }
-    runner->gpuKernels[index] = *kernel;
+    runner->kernels[index] = *kernel;
   }
   auto images = codegen::compileGpuImages(
       *kernels->getOps<gpu::GPUModuleOp>().begin(), {"host"});
@@ -155,11 +156,8 @@ bool KernelRunner::link() {
   auto *table = static_cast<TableEntry *>(dlsym(library, "meshc_kernel_table"));
   uint64_t count =
       *static_cast<uint64_t *>(dlsym(library, "meshc_kernel_count"));
-  std::map<std::string, Function> byName;
   for (uint64_t entry = 0; entry < count; ++entry)
-    byName[table[entry].name] = table[entry].function;
-  for (size_t step = 0; step < steps.size(); ++step)
-    functions.push_back(byName["kernel_" + std::to_string(step)]);
+    functions[table[entry].name] = table[entry].function;
   auto *size = static_cast<uint64_t *>(dlsym(library, "meshc_program_size"));
   auto *data = static_cast<char *>(dlsym(library, "meshc_program_data"));
   EXPECT_EQ(std::string(data, *size), "pqr");
@@ -173,10 +171,15 @@ unsigned KernelRunner::countKernels() const {
 
 size_t KernelRunner::countFunctions() const {
   std::set<Function> different;
-  for (size_t step = 0; step < steps.size(); ++step)
-    if (steps[step].kind == Step::Kind::Kernel)
-      different.insert(functions[step]);
+  for (const auto &[name, function] : functions)
+    different.insert(function);
   return different.size();
+}
+
+bool KernelRunner::hasParts() const {
+  return llvm::any_of(kernels, [](const codegen::EmittedKernel &kernel) {
+    return kernel.sum.has_value();
+  });
 }
 
 //===-- Memory ------------------------------------------------------------===//
@@ -185,15 +188,19 @@ size_t KernelRunner::countFunctions() const {
 static constexpr char filling = 0x5a;
 static constexpr size_t guardBytes = 64;
 
-static KernelRunner::Block makeBlock(RankedTensorType type) {
+static KernelRunner::Block makeBlock(size_t size) {
   KernelRunner::Block block;
-  block.size = size_t(codegen::getBytes(type));
+  block.size = size;
   const size_t bytes = block.size + 3 * guardBytes;
   block.bytes.reset(new char[bytes]);
   std::fill_n(block.bytes.get(), bytes, filling);
   const auto start = reinterpret_cast<uintptr_t>(block.bytes.get());
   block.data = block.bytes.get() + guardBytes + (64 - start % 64) % 64;
   return block;
+}
+
+static KernelRunner::Block makeBlock(RankedTensorType type) {
+  return makeBlock(size_t(codegen::getBytes(type)));
 }
 
 bool KernelRunner::Block::isIntact() const {
@@ -287,29 +294,50 @@ void KernelRunner::allocate(unsigned index) {
 
 //===-- Running -----------------------------------------------------------===//
 
-void KernelRunner::runKernel(unsigned index, ArrayRef<int64_t> coordinates) {
-  const Step &step = steps[index];
-  std::vector<void *> operands;
+SmallVector<void *> KernelRunner::getOperands(const Step &step) const {
+  SmallVector<void *> operands;
   for (Value value : llvm::concat<const Value>(step.inputs, step.outputs))
     operands.push_back(blocks.at(value).data);
-  int64_t extent = extents[index];
-  for (int64_t end = extent; end > 0;) {
-    int64_t begin = std::max<int64_t>(0, end - extent / 3 - 1);
-    functions[index](operands.data(), coordinates.data(), begin, end);
-    end = begin;
+  return operands;
+}
+
+void KernelRunner::call(unsigned index, ArrayRef<void *> operands,
+                        ArrayRef<int64_t> coordinates, int64_t pieces) const {
+  const codegen::EmittedKernel &kernel = kernels[index];
+  auto run = [&](const std::string &symbol, int64_t extent,
+                 ArrayRef<void *> arguments) {
+    const Function function = functions.at(symbol);
+    const int64_t length =
+        std::max<int64_t>(llvm::divideCeil(extent, pieces), 1);
+    for (int64_t end = extent; end > 0; end -= length)
+      function(arguments.data(), coordinates.data(),
+               std::max<int64_t>(0, end - length), end);
+  };
+  if (!kernel.sum)
+    return run(kernel.symbol, kernel.extent, operands);
+  Block workspace = makeBlock(kernel.workspaceBytes);
+  SmallVector<void *> arguments, sums = {workspace.data};
+  for (auto [number, operand] : llvm::enumerate(operands)) {
+    const bool isSum =
+        number >= steps[index].inputs.size() &&
+        llvm::is_contained(kernel.sum->outputs,
+                           unsigned(number - steps[index].inputs.size()));
+    (isSum ? sums : arguments).push_back(operand);
   }
+  arguments.push_back(workspace.data);
+  run(kernel.symbol, kernel.extent, arguments);
+  run(kernel.sum->symbol, kernel.sum->extent, sums);
+  EXPECT_TRUE(workspace.isIntact())
+      << kernel.symbol << " writes beside its workspace";
 }
 
 void KernelRunner::runGpuKernel(unsigned index, ArrayRef<int64_t> coordinates) {
   const Step &step = steps[index];
-  const codegen::EmittedKernel &kernel = gpuKernels[index];
-  std::vector<void *> operands;
-  for (Value value : llvm::concat<const Value>(step.inputs, step.outputs))
-    operands.push_back(blocks.at(value).data);
+  const codegen::EmittedKernel &kernel = kernels[index];
+  SmallVector<void *> operands = getOperands(step);
   Block workspace;
   if (kernel.workspaceBytes > 0) {
-    workspace = makeBlock(RankedTensorType::get(
-        {int64_t(kernel.workspaceBytes)}, IntegerType::get(context.get(), 8)));
+    workspace = makeBlock(kernel.workspaceBytes);
     operands.push_back(workspace.data);
   }
   std::vector<int64_t> places(coordinates.begin(), coordinates.end());
@@ -455,7 +483,7 @@ void KernelRunner::run(F64State &state, std::vector<int64_t> coordinates) {
     if (step.kind == Step::Kind::Kernel && image)
       runGpuKernel(unsigned(index), coordinates);
     else if (step.kind == Step::Kind::Kernel)
-      runKernel(unsigned(index), coordinates);
+      call(unsigned(index), getOperands(step), coordinates, 3);
     else if (step.kind == Step::Kind::Matmul)
       runMatmul(step);
     else
@@ -537,6 +565,14 @@ void meshc::testing::expectAgreement(const ProgramText &text, F64State state,
       expectClose(name, actual.outputs.at(name), tensor, tolerance);
   };
   expectOutputs(*cpu);
+  // Parts of two or three rows, which are worth nothing in the product.
+  std::unique_ptr<KernelRunner> parts =
+      KernelRunner::create(text.str(), "native", {.minBytes = 1, .minRows = 2});
+  ASSERT_TRUE(parts);
+  if (parts->hasParts()) {
+    SCOPED_TRACE("in parts");
+    expectOutputs(*parts);
+  }
   std::unique_ptr<KernelRunner> gpu = KernelRunner::createGpu(text.str());
   ASSERT_TRUE(gpu);
   using emulation::FiberOrder;

@@ -7,6 +7,7 @@
 #include "tests/dialect/Programs.h"
 #include "tests/emulation/Fibers.h"
 
+#include <map>
 #include <memory>
 
 namespace meshc::testing {
@@ -21,8 +22,9 @@ class KernelRunner {
 public:
   /// Compiles the program @p of `text`; null, with a test failure, if that
   /// fails.
-  static std::unique_ptr<KernelRunner> create(const std::string &text,
-                                              llvm::StringRef cpu = "native");
+  static std::unique_ptr<KernelRunner>
+  create(const std::string &text, llvm::StringRef cpu = "native",
+         const codegen::PartLimits &limits = {});
   /// The same for kernels for GPUs, whose threads run as fibers.
   static std::unique_ptr<KernelRunner> createGpu(const std::string &text);
   ~KernelRunner();
@@ -50,15 +52,25 @@ public:
     bool isIntact() const;
   };
   using Function = void (*)(void *const *, const int64_t *, int64_t, int64_t);
-  Function getFunction(unsigned step) const { return functions[step]; }
-  int64_t getExtent(unsigned step) const { return extents[step]; }
+  /// Calls kernel `step`, its iterations in pieces from the last to the first.
+  /// `operands`: inputs, then outputs of the step.
+  void call(unsigned step, llvm::ArrayRef<void *> operands,
+            llvm::ArrayRef<int64_t> coordinates = {0},
+            int64_t pieces = 1) const;
+  /// The CPU kernel of a step.
+  const codegen::EmittedKernel &getKernel(unsigned step) const {
+    return kernels[step];
+  }
+  /// Whether a kernel sums across rows in parts.
+  bool hasParts() const;
 
 private:
   KernelRunner() = default;
   bool parse(const std::string &text, codegen::MatmulLibrary library);
   bool link();
+  /// Memory of a step's inputs, then outputs.
+  llvm::SmallVector<void *> getOperands(const codegen::Step &step) const;
   void runGpuKernel(unsigned step, llvm::ArrayRef<int64_t> coordinates);
-  void runKernel(unsigned step, llvm::ArrayRef<int64_t> coordinates);
   void runMatmul(const codegen::Step &step);
   void allocate(unsigned step);
 
@@ -66,9 +78,8 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   spmd::ProgramOp program;
   std::vector<codegen::Step> steps;
-  std::vector<int64_t> extents;
-  std::vector<Function> functions;
-  std::vector<codegen::EmittedKernel> gpuKernels; ///< by step
+  std::vector<codegen::EmittedKernel> kernels; ///< by step
+  std::map<std::string, Function> functions;
   std::optional<emulation::HostImage> image;
   emulation::FiberOrder order;
   std::string object;
@@ -80,8 +91,9 @@ private:
 void writeBlock(const F64Tensor &tensor, mlir::RankedTensorType type,
                 char *data);
 
-/// Expects that what the kernels compute, on the processor and as GPU kernels
-/// under several orders of threads, is what the interpreter computes in f64,
+/// Expects that what the kernels compute, on the processor with and without
+/// parts of sums across rows and as GPU kernels under several orders of
+/// threads, is what the interpreter computes in f64,
 /// elements differing by at most `tolerance` of the largest of the tensor.
 /// Inputs that `state` lacks are drawn from `seed`: normal floats, integers
 /// from [0, 3). Runs nothing where KernelCases.h has it written instead.

@@ -40,7 +40,7 @@ public:
     x.resize(size_t(size));
     std::vector<float> y(x.size());
     void *operands[] = {x.data(), y.data()};
-    runner->getFunction(0)(operands, nullptr, 0, runner->getExtent(0));
+    runner->call(0, operands);
     y.resize(count);
     return y;
   }

@@ -194,7 +194,7 @@ std::vector<To> compute(const std::string &from, const std::string &to,
   auto runner = KernelRunner::create(text.str(), "x86-64-v3");
   std::vector<To> results(numbers.size());
   void *operands[] = {numbers.data(), results.data()};
-  runner->getFunction(0)(operands, nullptr, 0, runner->getExtent(0));
+  runner->call(0, operands);
   return results;
 }
 

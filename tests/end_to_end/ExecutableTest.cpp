@@ -3,6 +3,7 @@
 
 #include "ExecutableTesting.h"
 
+#include <cstdlib>
 #include <gtest/gtest.h>
 
 using meshc::testing::Reference;
@@ -49,6 +50,29 @@ TEST(Executable, mlp_with_sizes_that_do_not_divide) {
                        {"batch=10", "pixel=9", "hidden=7", "class=5"},
                        9 + 7 + 5 + 10),
              mlpSplits);
+}
+
+// Rows enough that the gradient of a bias is summed in parts.
+TEST(Executable, threads_change_no_bit) {
+  const std::string spec = MESHC_SOURCE_DIR "/samples/mlp.mesh";
+  const std::vector<std::string> sizes = {"batch=2062", "pixel=5", "hidden=300",
+                                          "class=4"};
+  const Reference reference(spec, sizes, 5 + 300 + 4 + 2062);
+  std::string plan = MESHC_EXECUTABLE " plan --emit json " + spec;
+  for (const std::string &size : sizes)
+    plan += " -D " + size;
+  for (const Split &split :
+       {Split{"", {""}}, Split{"a=2", {"batch=a", "hidden=a"}}})
+    for (const std::string layout : split.layouts) {
+      const std::string options =
+          std::string(" --mesh '") + split.mesh + "' --layout '" + layout + "'";
+      EXPECT_EQ(std::system((plan + options +
+                             " | grep -q 'sum of parts of gradient of b1'")
+                                .c_str()),
+                0);
+      EXPECT_EQ(reference.compare(split.mesh, layout), "");
+      EXPECT_EQ(reference.compareThreads(split.mesh, layout, {1, 2, 3, 8}), "");
+    }
 }
 
 TEST(Executable, outputs_of_every_element_type) {

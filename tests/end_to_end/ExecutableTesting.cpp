@@ -274,24 +274,64 @@ std::string Reference::compareOnGpus(const std::string &mesh,
       mesh, layout, " --target cuda --gpu host " + options);
 }
 
+std::string Reference::writeInputs(const std::string &folder) const {
+  for (const auto *tensors : {&inputs, &parameters})
+    for (const auto &[name, tensor] : *tensors)
+      if (!runtime::writeNpy(getFile(folder, name),
+                             toArray(tensor.values, tensor.element)))
+        return "cannot write " + name;
+  return "";
+}
+
+std::string Reference::runCommand(const std::string &folder,
+                                  const std::string &command) {
+  const int status =
+      std::system((command + " > " + folder + "/log 2>&1").c_str());
+  if (status == 0)
+    return "";
+  std::ifstream log(folder + "/log");
+  std::stringstream text;
+  text << "status " << status << " of " << command << "\n" << log.rdbuf();
+  return text.str();
+}
+
+std::string Reference::compareThreads(const std::string &mesh,
+                                      const std::string &layout,
+                                      const std::vector<int> &threads) const {
+  TemporaryFolder folder;
+  const std::string &path = folder.getPath();
+  std::string failure = writeInputs(path);
+  std::map<std::string, std::vector<std::byte>> first;
+  for (int count : threads) {
+    if (failure.empty())
+      failure = runCommand(path, getCommand(path, mesh, layout) +
+                                     " --threads " + std::to_string(count));
+    for (const auto &[name, tensor] : expected) {
+      if (!failure.empty())
+        return failure;
+      auto found = runtime::readNpy(getFile(path, "result_" + name));
+      if (!found)
+        return "no result " + name;
+      auto [known, isFirst] = first.try_emplace(name, found->data);
+      if (known->second != found->data)
+        failure = name + " differs with " + std::to_string(count) + " threads";
+    }
+  }
+  return failure;
+}
+
 std::string Reference::compareRun(const std::string &variables,
                                   const std::string &mesh,
                                   const std::string &layout,
                                   const std::string &flags) const {
   TemporaryFolder folder;
-  for (const auto *tensors : {&inputs, &parameters})
-    for (const auto &[name, tensor] : *tensors)
-      if (!runtime::writeNpy(getFile(folder.getPath(), name),
-                             toArray(tensor.values, tensor.element)))
-        return "cannot write " + name;
-  std::string command = variables + getCommand(folder.getPath(), mesh, layout) +
-                        flags + " > " + folder.getPath() + "/log 2>&1";
-  if (int status = std::system(command.c_str())) {
-    std::ifstream log(folder.getPath() + "/log");
-    std::stringstream text;
-    text << "status " << status << " of " << command << "\n" << log.rdbuf();
-    return text.str();
-  }
+  std::string failure = writeInputs(folder.getPath());
+  if (failure.empty())
+    failure = runCommand(
+        folder.getPath(),
+        variables + getCommand(folder.getPath(), mesh, layout) + flags);
+  if (!failure.empty())
+    return failure;
   const double unit = precision.name == "bf16" ? 0x1p-8 : 0x1p-11;
   const double slack = double(precision.roundings) * unit;
   std::string differences;

@@ -51,6 +51,10 @@ public:
   /// process each, compiled with `options` too.
   std::string compareOnGpus(const std::string &mesh, const std::string &layout,
                             int devices, const std::string &options = "") const;
+  /// Compares the results on these numbers of threads, bit by bit. Empty if all
+  /// are the same.
+  std::string compareThreads(const std::string &mesh, const std::string &layout,
+                             const std::vector<int> &threads) const;
 
 private:
   struct Tensor {
@@ -60,6 +64,10 @@ private:
   void fill(mlir::ModuleOp module, unsigned seed);
   std::string getCommand(const std::string &folder, const std::string &mesh,
                          const std::string &layout) const;
+  std::string writeInputs(const std::string &folder) const;
+  /// Runs a command; its output, if it fails.
+  static std::string runCommand(const std::string &folder,
+                                const std::string &command);
   /// `variables` are in front of the command, `flags` behind.
   std::string compareRun(const std::string &variables, const std::string &mesh,
                          const std::string &layout,

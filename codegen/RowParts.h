@@ -1,0 +1,49 @@
+#ifndef MESHC_CODEGEN_ROWPARTS_H
+#define MESHC_CODEGEN_ROWPARTS_H
+
+#include "codegen/Schedule.h"
+#include "codegen/Steps.h"
+
+namespace meshc::codegen {
+
+/// What makes rows worth a part of their own.
+struct PartLimits {
+  /// Memory that one iteration reads and writes: twice what the executor hands
+  /// to another thread (minPieceBytes in runtime/Devices/CommandList.cpp), as
+  /// the command that adds up the parts costs, too.
+  int64_t minBytes = int64_t(1) << 19;
+  /// A part's sums are written and read once more: beside 32 rows, at most a
+  /// sixteenth of what is read anyway.
+  int64_t minRows = 32;
+};
+
+/// How a CPU kernel cuts the rows that it sums.
+///
+/// The bias gradient, the sum over 2048 rows of g[b, n], has one iteration for
+/// each 1024 columns: one thread would have all the work. So the rows are cut
+/// into parts, each of which sums its rows into its own place of a workspace:
+///
+///   part 0   rows 0 to 63       sums[0, n]
+///   part 1   rows 64 to 127     sums[1, n]
+///   ...
+///
+/// and a second function adds up sums[.., n], in this order. Where the cuts are
+/// depends on shapes and the number of devices, not on the number of threads:
+/// results are the same bits for any.
+struct RowParts {
+  int64_t rows = 1; ///< summed positions
+  int64_t rowsPerPart = 1;
+  int64_t parts = 1;
+  llvm::SmallVector<unsigned> accumulators; ///< members
+  /// Of each accumulator's sums in a part of the workspace, in bytes.
+  llvm::SmallVector<int64_t> offsets;
+  int64_t bytesPerPart = 0;
+
+  /// One part where there is no sum across rows, or no need to cut it.
+  static RowParts get(const Step &step, const Cluster &cluster,
+                      const Schedule &schedule, const PartLimits &limits);
+};
+
+} // namespace meshc::codegen
+
+#endif
