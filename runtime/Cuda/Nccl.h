@@ -31,6 +31,7 @@ struct NcclConfig {
 };
 
 // Source: nccl.h of NCCL 2.28.
+inline constexpr int ncclInvalidUsage = 5;
 inline constexpr int ncclRemoteError = 6;
 inline constexpr int ncclInProgress = 7;
 inline constexpr int ncclSplitNoColor = -1;

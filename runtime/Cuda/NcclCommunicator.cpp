@@ -277,8 +277,17 @@ NcclCommunicator::create(Gpu &gpu, Peers &peers,
   const int status =
       (*nccl)->commInitRank.call(&communicator->world, int(peers.getNumRanks()),
                                  id, int(peers.getRank()), &config);
-  MESHC_RETURN_IF_ERROR(communicator->settle(
-      communicator->world, (*nccl)->commInitRank.symbol, status));
+  Status settled = communicator->settle(communicator->world,
+                                        (*nccl)->commInitRank.symbol, status);
+  if (!settled && communicator->failure == ncclInvalidUsage)
+    return Error{ErrorCode::TooFewGpus,
+                 fmt::format("the processes cannot use their GPUs together: {}",
+                             settled.getError().message),
+                 fmt::format("each needs a GPU of its own, this one has {}; "
+                             "CUDA_VISIBLE_DEVICES may give several the same",
+                             gpu.getProperties().toString())};
+  if (!settled)
+    return settled.getError();
   return communicator;
 }
 
@@ -335,6 +344,7 @@ Status NcclCommunicator::settle(NcclComm comm, const char *symbol, int status) {
   if (status == 0)
     return Status::success();
   isSound = false;
+  failure = status;
   return Nccl::describe(symbol, status);
 }
 

@@ -107,6 +107,7 @@ private:
   std::map<std::vector<std::vector<int64_t>>, NcclComm> splits;
   std::vector<Entry> entries;
   bool isSound = true; ///< no call has failed
+  int failure = 0;     ///< the status of the call that has
   uint64_t stagingBytes = 0;
   DevicePointer arena = 0;
   DevicePointer stagingMemory = 0;

@@ -147,6 +147,7 @@ TEST(AbiTest, numbers_of_cublaslt) {
 
 TEST(AbiTest, numbers_of_nccl) {
   EXPECT_EQ(ours::ncclRemoteError, int(::ncclRemoteError));
+  EXPECT_EQ(ours::ncclInvalidUsage, int(::ncclInvalidUsage));
   EXPECT_EQ(ours::ncclInProgress, int(::ncclInProgress));
   EXPECT_EQ(ours::ncclSplitNoColor, NCCL_SPLIT_NOCOLOR);
   EXPECT_EQ(ours::ncclUint8, int(::ncclUint8));

@@ -64,6 +64,11 @@ struct RankRequest {
   /// The others begin the second run so much later.
   std::chrono::milliseconds delay{0};
   std::chrono::seconds deadline{60};
+  /// This one sleeps for longer than the deadline before the second run, or
+  /// before the first.
+  int64_t rankToHang = -1;
+  bool hangsAtStart = false;
+  bool sharesGpu = false; ///< all on the first one
 };
 
 /// What every rank found, and how it ended.
@@ -84,9 +89,16 @@ std::vector<std::string> runRanks(const Executable &executable,
     processes.push_back(std::make_unique<emulation::ForkedRun>(
         variables, [&, rank]() -> std::string {
           PagePeers peers(page, rank, ranks);
+          auto hang = [&] {
+            std::this_thread::sleep_for(request.deadline +
+                                        std::chrono::seconds(2));
+            return "hung";
+          };
+          if (request.hangsAtStart && rank == request.rankToHang)
+            return hang();
           cuda::CudaOptions options;
           options.usesGraphs = request.usesGraphs;
-          options.localRank = rank;
+          options.localRank = request.sharesGpu ? 0 : rank;
           options.numLocalRanks = ranks;
           options.peers = &peers;
           options.deadline = request.deadline;
@@ -98,13 +110,15 @@ std::vector<std::string> runRanks(const Executable &executable,
               cuda::CudaDevices::create(executable, options);
           if (!gpu)
             return gpu.getError().message;
-          if (request.rankToKill < 0)
+          if (request.rankToKill < 0 && request.rankToHang < 0)
             return compareRuns(**cpu, **gpu, request.runs);
           std::string first = compareRuns(**cpu, **gpu, 1);
           if (!first.empty())
             return first;
           if (rank == request.rankToKill)
             raise(SIGKILL);
+          if (rank == request.rankToHang)
+            return hang();
           std::this_thread::sleep_for(request.delay);
           return compareRuns(**cpu, **gpu, 1);
         }));
@@ -181,6 +195,44 @@ INSTANTIATE_TEST_SUITE_P(Delays, NcclDeathTest,
                          [](const auto &info) {
                            return info.param.count() ? "late" : "at_once";
                          });
+
+/// It is there, and does not take part: no status of NCCL says so.
+TEST(NcclFaultTest, a_rank_that_hangs_ends_the_others_by_the_deadline) {
+  RandomOptions options;
+  options.axes = {{"x", 3}};
+  options.isEven = true;
+  options.commands = 30;
+  const Executable executable = makeRandomProgram(7, options);
+  RankRequest request;
+  request.rankToHang = 1;
+  request.deadline = std::chrono::seconds(1);
+  for (auto [usesGraphs, hangsAtStart] :
+       {std::pair(true, true), {true, false}, {false, false}}) {
+    request.usesGraphs = usesGraphs;
+    request.hangsAtStart = hangsAtStart;
+    const std::vector<std::string> results = runRanks(executable, request);
+    EXPECT_EQ(results[1], "hung");
+    // The first one that gives up takes the other one along.
+    const auto late = HasSubstr(
+        hangsAtStart ? "ncclCommInitRankConfig has not ended after 1 s"
+                     : "has not ended its work after 1 s");
+    EXPECT_THAT(results, testing::Contains(late));
+    for (int rank : {0, 2})
+      EXPECT_THAT(results[size_t(rank)],
+                  AnyOf(late, HasSubstr("remote process exited")));
+  }
+}
+
+TEST(NcclFaultTest, processes_on_one_gpu_are_reported) {
+  RandomOptions options;
+  options.axes = {{"x", 2}};
+  const Executable executable = makeRandomProgram(9, options);
+  RankRequest request;
+  request.sharesGpu = true;
+  for (const std::string &result : runRanks(executable, request))
+    EXPECT_THAT(result, AllOf(HasSubstr("cannot use their GPUs together"),
+                              HasSubstr("ncclCommInitRankConfig")));
+}
 
 TEST(NcclFaultTest, collectives_in_another_order_are_reported) {
   RandomOptions options;
