@@ -229,9 +229,10 @@ MatmulCalls::make(const Key &key, const MatmulPlan &plan,
       call->preference.handle, preferenceWorkspaceBytes, &matmulWorkspaceBytes,
       sizeof(matmulWorkspaceBytes)));
   // The fastest algorithm may otherwise add up parts of the terms in 16 bits.
-  MESHC_RETURN_IF_ERROR(library.preferenceSet(
-      call->preference.handle, preferenceReductions, &reductionComputeType,
-      sizeof(reductionComputeType)));
+  if (getElementBytes(key.result.element) == 2)
+    MESHC_RETURN_IF_ERROR(library.preferenceSet(
+        call->preference.handle, preferenceReductions, &reductionComputeType,
+        sizeof(reductionComputeType)));
   const std::array<uint32_t, 4> alignments = {
       key.alignments[0], key.alignments[1],
       key.hasAddend ? key.alignments[5] : key.alignments[2], key.alignments[2]};
