@@ -1,5 +1,6 @@
 #include "tests/end_to_end/Harness.h"
 
+#include <map>
 #include <random>
 #include <set>
 
@@ -114,17 +115,24 @@ Layout meshc::testing::drawLegalLayout(mlir::ModuleOp model,
   std::vector<std::string> order(dims.begin(), dims.end());
   for (size_t i = order.size(); i > 1; --i)
     std::swap(order[i - 1], order[random() % i]);
-  Layout layout{mesh.str(), ""};
+  std::map<std::string, std::string> chosen; // axes by dimension
+  auto makeLayout = [&] {
+    Layout layout{mesh.str(), ""};
+    for (const std::string &dim : dims)
+      if (auto found = chosen.find(dim); found != chosen.end())
+        layout.rules +=
+            (layout.rules.empty() ? "" : ",") + dim + "=" + found->second;
+    return layout;
+  };
   for (const std::string &dim : order) {
     const std::string &axes = choices[random() % choices.size()];
     if (axes.empty())
       continue;
-    Layout tried = layout;
-    tried.rules += (layout.rules.empty() ? "" : ",") + dim + "=" + axes;
-    if (isLegal(model, tried))
-      layout = tried;
+    chosen[dim] = axes;
+    if (!isLegal(model, makeLayout()))
+      chosen.erase(dim);
   }
-  return layout;
+  return makeLayout();
 }
 
 std::vector<Layout>
@@ -142,7 +150,6 @@ meshc::testing::sampleLayouts(mlir::ModuleOp model, llvm::StringRef mesh,
     if (seen.insert(layout.rules).second)
       layouts.push_back(layout);
   };
-  // Orders of the rules make tables that differ only in them: all the better.
   for (size_t i = 0; i < 20 * count && layouts.size() < count; ++i)
     add(drawLegalLayout(model, mesh, dims, maxAxes, random));
   for (size_t i = 0; i < count / 8; ++i)
