@@ -32,8 +32,7 @@ Executor::Executor(const Executable &executable, int numWorkers,
     : DeviceSet(executable), numDevices(executable.getNumDevices()),
       numWorkers(numWorkers),
       workers(numWorkers), division{numDevices, group.ranks, group.rank},
-      places(numDevices), deviceJobs(numDevices),
-      transport(std::move(group.transport)) {
+      places(numDevices), transport(std::move(group.transport)) {
   for (int64_t device = 0; device < numDevices; ++device)
     coordinates.push_back(executable.mesh.getCoordinates(device));
 }
@@ -143,7 +142,6 @@ void Executor::work(int worker, bool isCaller) {
     } else if (!ready.empty()) {
       int64_t device = ready.front();
       ready.pop_front();
-      lock.unlock();
       advance(device, worker, lock);
     } else {
       ++sleepers;
@@ -206,13 +204,15 @@ void Executor::runPiece(const Job &job, int64_t piece, int worker) {
 
 void Executor::runPieces(Job &job, int worker,
                          std::unique_lock<std::mutex> &lock) {
-  // A job is alive as long as one of its pieces is unfinished; after the last
-  // one its device may start another job in the same place.
+  // A job is alive as long as one of its pieces is unfinished.
   while (job.next < job.count) {
     const Job current = job;
     const int64_t piece = job.next++;
-    if (job.next == job.count)
+    if (job.next == job.count) {
       std::erase(openJobs, &job);
+      if (job.device >= 0)
+        release(job.device);
+    }
     lock.unlock();
     const Clock::time_point start = Clock::now();
     runPiece(current, piece, worker);
@@ -240,19 +240,52 @@ Executor::Job &Executor::makeGroupJob(size_t slot, Collective::Stage stage) {
   return groupJobs[slot];
 }
 
-void Executor::finishJob(Job &job) {
-  if (job.device >= 0) {
-    ++places[job.device];
-    ready.push_front(job.device);
+bool Executor::isHeldUp(const Place &place) const {
+  if (place.next == current->commands.size())
+    return !place.running.empty();
+  const exec::CommandT &command = *current->commands[place.next].source;
+  // Commands start in order, so that a wait that is left out because another
+  // one implies it is over when that one is.
+  return std::any_of(command.waits.begin(), command.waits.end(), [&](int wait) {
+    return std::count(place.running.begin(), place.running.end(),
+                      &current->commands[size_t(wait)]) > 0;
+  });
+}
+
+void Executor::release(int64_t device) {
+  places[device].isParked = isHeldUp(places[device]);
+  if (places[device].isParked)
     return;
+  ready.push_front(device);
+  wake(1);
+}
+
+void Executor::finishCommand(int64_t device, const PreparedCommand &command) {
+  Place &place = places[device];
+  std::erase(place.running, &command);
+  if (place.isParked && !isHeldUp(place)) {
+    place.isParked = false;
+    if (command.timeClass == TimeClass::Collective)
+      ready.push_back(device);
+    else
+      ready.push_front(device);
   }
-  std::span<const int64_t> devices =
-      job.command->collective->getDevices(job.group);
-  for (int64_t device : devices)
-    ++places[device];
-  ready.insert(ready.end(), devices.begin(), devices.end());
+}
+
+void Executor::finishJob(Job &job) {
+  const PreparedCommand &command = *job.command;
+  const size_t wereReady = ready.size();
+  if (job.device >= 0) {
+    const int64_t device = job.device;
+    places[device].jobs.remove_if(
+        [&](const Job &other) { return &other == &job; });
+    finishCommand(device, command);
+  } else {
+    for (int64_t device : command.collective->getDevices(job.group))
+      finishCommand(device, command);
+  }
   // This worker takes one of them itself.
-  wake(int64_t(devices.size()) - 1);
+  wake(int64_t(ready.size() - wereReady) - 1);
 }
 
 void Executor::startJob(Job &job, int worker,
@@ -271,49 +304,62 @@ void Executor::startJob(Job &job, int worker,
 
 void Executor::advance(int64_t device, int worker,
                        std::unique_lock<std::mutex> &lock) {
-  size_t &place = places[device];
-  Clock::time_point start = Clock::now();
-  for (; place < current->commands.size(); ++place) {
-    const PreparedCommand &command = current->commands[place];
-    if (command.timeClass == TimeClass::Collective) {
-      const int64_t group = command.collective->getGroup(device);
-      if (group < 0)
-        continue;
+  Place &place = places[device];
+  while (place.next < current->commands.size()) {
+    const size_t number = place.next;
+    const PreparedCommand &command = current->commands[number];
+    const bool isCollective = command.timeClass == TimeClass::Collective;
+    const int64_t group =
+        isCollective ? command.collective->getGroup(device) : -1;
+    // A command that is empty on this device, too: others may wait for it in
+    // place of what it waits for.
+    if (isHeldUp(place)) {
+      place.isParked = true;
+      return;
+    }
+    ++place.next;
+    if (isCollective ? group < 0 : command.pieces == 0)
+      continue;
+    if (observer)
+      observer(device, number);
+
+    if (isCollective) {
+      place.running.push_back(&command);
       const size_t slot = command.firstGroup + size_t(group);
-      lock.lock();
-      // From here the device belongs to whoever completes the group.
       if (++arrivals[slot] <
           int64_t(command.collective->getDevices(group).size()))
-        return;
+        continue;
       arrivals[slot] = 0;
-      if (observer)
-        for (int64_t member : command.collective->getDevices(group))
-          observer(member, place);
       if (!command.collective->isExchanged(group))
         makeGroupJob(slot, Collective::Stage::Combine);
       else if (!addPart(slot, Collective::Stage::Pack))
-        return;
+        continue;
+      // Others may need it; this device may be one of them.
+      release(device);
       startJob(groupJobs[slot], worker, lock);
       return;
     }
-    if (observer && command.pieces > 0)
-      observer(device, place);
     if (command.pieces > 1 && numWorkers > 1) {
-      lock.lock();
-      deviceJobs[device] = {
-          .command = &command, .device = device, .count = command.pieces};
-      startJob(deviceJobs[device], worker, lock);
+      place.running.push_back(&command);
+      startJob(place.jobs.emplace_back(Job{.command = &command,
+                                           .device = device,
+                                           .count = command.pieces}),
+               worker, lock);
       return;
     }
+    lock.unlock();
+    const Clock::time_point start = Clock::now();
     const Job alone = {
         .command = &command, .device = device, .count = command.pieces};
     for (int64_t piece = 0; piece < command.pieces; ++piece)
       runPiece(alone, piece, worker);
-    const Clock::time_point end = Clock::now();
-    workers[worker].add(command, getSeconds(end - start));
-    start = end;
+    workers[worker].add(command, getSeconds(Clock::now() - start));
+    lock.lock();
   }
-  lock.lock();
+  if (isHeldUp(place)) {
+    place.isParked = true;
+    return;
+  }
   if (--unfinishedDevices == 0)
     changed.notify_all();
 }
@@ -341,7 +387,7 @@ Status Executor::run(const exec::ProgramT &program) {
     std::lock_guard<std::mutex> lock(mutex);
     for (int64_t device = division.getBegin(); device < division.getEnd();
          ++device) {
-      places[device] = 0;
+      places[device] = Place();
       ready.push_back(device);
     }
     wake(division.getNumLocal() - 1);

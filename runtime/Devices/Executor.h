@@ -11,18 +11,20 @@
 ///   worker 1   device 1: kernel, matmul, arrives   device 3: kernel, ...
 ///                                       all_reduce of {0, 1, 2, 3} | goes on
 ///
-/// A device that arrives at a collective is parked, and its worker takes
-/// another one. The last device of a group to arrive makes the collective a
-/// job: pieces that any worker may take. Large kernels, products and copies are
-/// jobs too, so a worker without a device of its own takes pieces of another's.
-/// Whoever ends the last piece of a job makes its devices runnable again. No
-/// thread waits for another one while anything is runnable; one with nothing to
-/// do sleeps.
+/// The last device of a group to arrive at a collective makes it a job: pieces
+/// that any worker may take. Large kernels, products and copies are jobs too,
+/// so a worker without a device of its own takes pieces of another's. A device
+/// starts its commands in the order of the list, and goes on beside a job whose
+/// pieces have all been taken, or a collective at which it has arrived, as far
+/// as its next command does not wait for it. Where it does, the device is
+/// parked, and its worker takes another one; whoever ends the last piece of the
+/// job makes the device runnable again. No thread waits for another one while
+/// anything is runnable; one with nothing to do sleeps.
 ///
 /// The devices may be divided over several processes. A group with devices of
-/// more than one is packed when those of this process have arrived, and stays
-/// parked until what the others send for its next stage has come; the thread of
-/// the transport opens its job then. Again no thread waits. Groups may become
+/// more than one is packed when those of this process have arrived, and goes on
+/// when what the others send for its next stage has come; the thread of the
+/// transport opens its job then. Again no thread waits. Groups may become
 /// ready in any order, in every process in another one: each run posts all its
 /// receives first.
 ///
@@ -44,6 +46,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -97,9 +100,9 @@ public:
   void resetProfile(bool timesCommands) override;
 
   /// Called for every command that a device starts, with its number in the
-  /// program; of a collective for each device of a group, when all have
-  /// arrived. Called by several threads at once, not for commands that are
-  /// empty on a device.
+  /// program; of a collective when the device arrives; not for commands that
+  /// are empty on it. Called by one thread at a time, which must not call the
+  /// executor.
   using StartObserver = std::function<void(int64_t device, size_t command)>;
   /// Set between runs; null for none.
   void observeStarts(StartObserver newObserver) {
@@ -119,6 +122,17 @@ private:
     int64_t count = 0;
   };
 
+  /// Where a device is in the run in progress. It is in the hands of one worker
+  /// (which executes it, or the first pieces of its latest job), in `ready`, or
+  /// parked.
+  struct Place {
+    size_t next = 0; ///< first command that has not been started
+    /// Commands that were started, in jobs, and are not over.
+    std::vector<const PreparedCommand *> running;
+    bool isParked = false;
+    std::list<Job> jobs; ///< of `running`, but for collectives
+  };
+
   Executor(const Executable &executable, int numWorkers, ExecutorGroup group);
 
   Status createArenas(int64_t localRanks);
@@ -127,13 +141,20 @@ private:
   /// worker until the run is over.
   void work(int worker, bool isCaller);
   /// Executes commands of a device, from its place on, until it is parked, its
-  /// next command is a job or it has come to its end. Returns locked.
+  /// next command is a job or it has come to its end. Locked before and after.
   void advance(int64_t device, int worker, std::unique_lock<std::mutex> &lock);
+  /// Whether the next command of a device, or its end, has to wait.
+  bool isHeldUp(const Place &place) const;
+  /// Makes a device runnable whose latest job has no pieces left to take, or
+  /// parks it.
+  void release(int64_t device);
+  /// A command of a device is over.
+  void finishCommand(int64_t device, const PreparedCommand &command);
   /// Opens a job with pieces, and takes part in it.
   void startJob(Job &job, int worker, std::unique_lock<std::mutex> &lock);
   /// Takes pieces of a job until none is left.
   void runPieces(Job &job, int worker, std::unique_lock<std::mutex> &lock);
-  /// Makes the devices of a finished job runnable.
+  /// Makes the devices runnable that have waited for a job.
   void finishJob(Job &job);
   /// Makes a stage of a group its job.
   Job &makeGroupJob(size_t slot, Collective::Stage stage);
@@ -185,11 +206,9 @@ private:
   const Division division;
   std::optional<Arena> staging;
 
-  // The run in progress. A device's place is its own while it is being
-  // executed; everything else is guarded by `mutex`.
+  // The run in progress. Everything is guarded by `mutex`.
   const CommandList *current = nullptr;
-  std::vector<size_t> places; ///< per device: next command
-  std::vector<Job> deviceJobs;
+  std::vector<Place> places;     ///< per device
   std::vector<Job> groupJobs;    ///< per group of the program
   std::vector<int64_t> arrivals; ///< per group of the program
   /// Per group of the program and stage: messages to come, and one more while

@@ -6,10 +6,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -59,7 +62,46 @@ void slow(void *const *operands, const int64_t *, int64_t begin, int64_t end) {
   }
 }
 
+std::atomic<bool> hasLaterStarted;
+std::atomic<bool> hasSeenLater;
+
+/// The first iterations wait until announce() has run, or give up.
+void awaitLater(void *const *, const int64_t *, int64_t begin, int64_t) {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (begin == 0 && std::chrono::steady_clock::now() < deadline)
+    if (hasLaterStarted) {
+      hasSeenLater = true;
+      return;
+    }
+}
+
+void announce(void *const *, const int64_t *, int64_t, int64_t) {
+  hasLaterStarted = true;
+}
+
+/// out[i] = 1, after a while.
+void storeLate(void *const *operands, const int64_t *, int64_t begin,
+               int64_t end) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  auto *out = static_cast<int64_t *>(operands[0]);
+  for (int64_t i = begin; i < end; ++i)
+    out[i] = 1;
+}
+
+/// out[i] = in[i].
+void copyValues(void *const *operands, const int64_t *, int64_t begin,
+                int64_t end) {
+  const auto *in = static_cast<const int64_t *>(operands[0]);
+  auto *out = static_cast<int64_t *>(operands[1]);
+  std::copy(in + begin, in + end, out + begin);
+}
+
 const meshcKernelEntry kernels[] = {
+    {"awaitLater", awaitLater},
+    {"announce", announce},
+    {"storeLate", storeLate},
+    {"copyValues", copyValues},
     {"countIterations", countIterations},
     {"storeCoordinates", storeCoordinates},
     {"mix", mix},
@@ -141,6 +183,80 @@ TEST(ExecutorTest, devices_start_commands_in_the_order_of_the_list) {
     ASSERT_TRUE(executor->run(*executable.data.programs[0]));
     EXPECT_EQ(starts[0].size(), 6u);
   }
+}
+
+TEST(ExecutorTest, a_device_goes_on_past_a_collective_that_is_not_needed_yet) {
+  ProgramBuilder builder({{"x", 2}});
+  const exec::TensorLayoutT whole = makeLayout(f32, {{"d", 10}});
+  const exec::TensorLayoutT partial =
+      makeLayout(f32, {{"d", 10}}, exec::ReduceKind::sum, {builder.axis(0)});
+  const int value = builder.addBuffer("value", whole);
+  const int other = builder.addBuffer("other", whole);
+  builder.beginProgram("p");
+  for (int buffer : {value, other, value}) {
+    builder.addKernel(
+        "mix", 10,
+        list(builder.view(buffer, f32, {10}), builder.view(buffer, f32, {10})),
+        1);
+    if (buffer == value)
+      builder.addCollective(exec::CollectiveKind::all_reduce, partial, value,
+                            whole, value);
+  }
+  Executable executable = builder.finish();
+  std::unique_ptr<Executor> executor = makeExecutor(executable, 1);
+  std::vector<std::pair<int64_t, size_t>> starts;
+  executor->observeStarts([&](int64_t device, size_t command) {
+    starts.emplace_back(device, command);
+  });
+  ASSERT_TRUE(executor->run(*executable.data.programs[0]));
+  ASSERT_EQ(starts.size(), 10u);
+  // Device 0 is parked before command 3, which needs the sum.
+  starts.resize(5);
+  EXPECT_EQ(starts, (std::vector<std::pair<int64_t, size_t>>{
+                        {0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}}));
+}
+
+TEST(ExecutorTest, a_device_goes_on_beside_the_last_pieces_of_a_command) {
+  ProgramBuilder builder({});
+  const int64_t extent = 128; // two pieces
+  const int a = builder.addBuffer("a", extent * 8);
+  const int b = builder.addBuffer("b", extent * 8);
+  builder.beginProgram("p");
+  builder.addKernel("awaitLater", extent, list(builder.view(a, i64, {extent})),
+                    1, 1 << 20);
+  builder.addKernel("announce", 1, list(builder.view(b, i64, {extent})), 1);
+  Executable executable = builder.finish();
+  std::unique_ptr<Executor> executor = makeExecutor(executable, 2);
+  hasLaterStarted = hasSeenLater = false;
+  ASSERT_TRUE(executor->run(*executable.data.programs[0]));
+  EXPECT_TRUE(hasSeenLater);
+}
+
+TEST(ExecutorTest, what_an_empty_command_waits_for_is_waited_for) {
+  ProgramBuilder builder({});
+  const int64_t extent = 128; // two pieces
+  const int in = builder.addBuffer("in", extent * 8);
+  const int none = builder.addBuffer("none", 8);
+  const int out = builder.addBuffer("out", extent * 8);
+  builder.beginProgram("p");
+  builder.addKernel("storeLate", extent, list(builder.view(in, i64, {extent})),
+                    1, 1 << 20);
+  // Independent, so that the device goes on beside the first command.
+  builder.addKernel("announce", 1, list(builder.view(none, i64, {1})), 1);
+  builder.addKernel("announce", 0, list(builder.view(none, i64, {0})), 1)
+      .waits = {0, 1};
+  builder
+      .addKernel("copyValues", extent,
+                 list(builder.view(in, i64, {extent}),
+                      builder.view(out, i64, {extent})),
+                 1)
+      .waits = {2};
+  Executable executable = builder.finish();
+  std::unique_ptr<Executor> executor = makeExecutor(executable, 3);
+  ASSERT_TRUE(executor->run(*executable.data.programs[0]));
+  const auto *values =
+      reinterpret_cast<const int64_t *>(executor->getBlock(0, out));
+  EXPECT_EQ(std::count(values, values + extent, 1), extent);
 }
 
 TEST(ExecutorTest, kernels_get_the_coordinates_of_their_device) {

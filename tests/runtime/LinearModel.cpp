@@ -185,6 +185,7 @@ std::vector<uint8_t> LinearModel::makeProgram(int64_t devices) {
   executable.training->minimize = "loss";
   executable.training->epochs = 30;
   executable.training->batch_dim = "batch";
+  builder.addWaits();
   return builder.serialize();
 }
 

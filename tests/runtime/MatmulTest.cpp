@@ -226,6 +226,23 @@ TEST(MatmulTest, a_transposed_result_swaps_the_operands) {
             "blocked");
 }
 
+TEST(MatmulTest, slices_of_a_transposed_operand_are_copied_where_it_helps) {
+  // Three pieces of 688, 688 and 672 rows; columns of it 8 KiB apart.
+  exec::MatmulT matmul = makeMatmul({}, 2048, 151, 249, {1, 0});
+  const std::string implementation = checkF32(matmul, 3);
+  EXPECT_NE(implementation, "blocked");
+  // With AVX-512, where products in place are a third slower.
+  if (getMatmulSkew() == 0)
+    EXPECT_EQ(implementation, "brg:avx512_core");
+  matmul.accumulate = true;
+  checkF32(matmul, 3);
+  matmul.has_bias = true;
+  matmul.activation = exec::Activation::relu;
+  matmul.a_strides = {1, 4096};
+  checkF32(matmul, 3);
+  checkHalf(matmul, 3);
+}
+
 TEST(MatmulTest, degenerate_sizes) {
   for (int64_t m : {1, 5})
     for (int64_t n : {1, 7})

@@ -229,7 +229,32 @@ std::vector<uint8_t> ProgramBuilder::serialize() const {
           builder.GetBufferPointer() + builder.GetSize()};
 }
 
+void ProgramBuilder::addWaits() {
+  auto conflict = [&](const exec::CommandT &x, const exec::CommandT &y) {
+    for (size_t i = 0; i < x.operands.size(); ++i)
+      for (size_t j = 0; j < y.operands.size(); ++j) {
+        const exec::BufferT &mine = *data->buffers[x.operands[i]->buffer];
+        const exec::BufferT &other = *data->buffers[y.operands[j]->buffer];
+        const bool isWritten = i + size_t(x.results) >= x.operands.size() ||
+                               j + size_t(y.results) >= y.operands.size();
+        if (isWritten && mine.offset < other.offset + other.bytes &&
+            other.offset < mine.offset + mine.bytes)
+          return true;
+      }
+    return false;
+  };
+  for (const auto &program : data->programs)
+    for (size_t index = 0; index < program->commands.size(); ++index) {
+      exec::CommandT &command = *program->commands[index];
+      if (command.waits.empty())
+        for (size_t earlier = 0; earlier < index; ++earlier)
+          if (conflict(command, *program->commands[earlier]))
+            command.waits.push_back(int(earlier));
+    }
+}
+
 Executable ProgramBuilder::finish() {
+  addWaits();
   // Through bytes, as a compiled program comes.
   std::vector<uint8_t> bytes = serialize();
   Result<Executable> executable = Executable::load(bytes);

@@ -78,7 +78,10 @@ public:
 
   /// The program so far, for changes that no call above makes.
   exec::ExecutableT &get() { return *data; }
-  /// Hands the program over; fails the test where it is not valid.
+  /// Gives the commands that have no waits those that their operands need.
+  void addWaits();
+  /// Adds the waits and hands the program over; fails the test where it is not
+  /// valid.
   Executable finish();
   /// The same as bytes.
   std::vector<uint8_t> serialize() const;
