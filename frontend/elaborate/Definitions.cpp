@@ -168,19 +168,20 @@ Value Elaborator::resolveSize(const ast::Definition &definition, Value value) {
                       describe(value)));
     return Poison();
   }
-  if (!number->isInteger) {
+  std::optional<int64_t> size = toInteger(*number);
+  if (!size) {
     error(Code::SizeNotInteger, span,
-          fmt::format("dimension \"{}\" has size {}, which is not an integer",
-                      name, toString(*number)));
+          fmt::format("dimension \"{}\" has size {}, which {}", name,
+                      toString(*number), describeNoInteger(*number)));
     return Poison();
   }
-  if (number->integer < 1) {
+  if (*size < 1) {
     error(Code::SizeNotPositive, span,
           fmt::format("dimension \"{}\" has size {}; a size is at least 1",
-                      name, number->integer));
+                      name, *size));
     return Poison();
   }
-  Dim dim = builder.dim(name, number->integer, getWhere(definition.name.span));
+  Dim dim = builder.dim(name, *size, getWhere(definition.name.span));
   return Dims{dim};
 }
 
@@ -206,14 +207,16 @@ void Elaborator::buildMesh() {
   }
   for (const ast::Definition &axis : *definitions) {
     span = axis.name.span;
-    std::optional<Number> size =
+    std::optional<Number> number =
         evaluateNumber(*axis.value, "the size of a mesh axis");
-    if (size && !size->isInteger)
+    std::optional<int64_t> size = number ? toInteger(*number) : std::nullopt;
+    if (number && !size)
       error(Code::SizeNotInteger, axis.value->span,
-            fmt::format("mesh axis \"{}\" has size {}, which is not an integer",
-                        axis.name.text, toString(*size)));
+            fmt::format("mesh axis \"{}\" has size {}, which {}",
+                        axis.name.text, toString(*number),
+                        describeNoInteger(*number)));
     else if (size)
-      axes.push_back({std::string(axis.name.text), size->integer,
+      axes.push_back({std::string(axis.name.text), *size,
                       getWhere(join(axis.name.span, axis.value->span))});
   }
   if (axes.size() < definitions->size())

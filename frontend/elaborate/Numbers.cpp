@@ -13,6 +13,24 @@ std::string meshc::frontend::toString(Number number) {
                           : fmt::format("{}", number.real);
 }
 
+static bool isWhole(double real) {
+  return std::isfinite(real) && std::trunc(real) == real;
+}
+
+std::optional<int64_t> meshc::frontend::toInteger(Number number) {
+  if (number.isInteger)
+    return number.integer;
+  // Every whole double of this range is an integer of 64 bits.
+  if (isWhole(number.real) && number.real >= -0x1p63 && number.real < 0x1p63)
+    return static_cast<int64_t>(number.real);
+  return std::nullopt;
+}
+
+std::string meshc::frontend::describeNoInteger(Number number) {
+  return isWhole(number.toDouble()) ? "does not fit 64 bits"
+                                    : "is not an integer";
+}
+
 /// Largest magnitude up to which every integer is a double.
 static constexpr int64_t maxExact = int64_t(1) << 53;
 

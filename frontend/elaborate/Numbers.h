@@ -25,6 +25,13 @@ struct Number {
 
 std::string toString(Number number);
 
+/// The integer that a number is, of whichever kind: 1000 for 1e3. Nothing for
+/// one with a fraction, infinity, and what does not fit 64 bits.
+std::optional<int64_t> toInteger(Number number);
+
+/// Why toInteger gives nothing, behind "which": "is not an integer".
+std::string describeNoInteger(Number number);
+
 /// lhs op rhs for + - * / % ^.
 ///
 /// Integers stay integers: a quotient that does not come out even and a power

@@ -213,8 +213,8 @@ void Elaborator::setPrecision(const ast::Expr &expr) {
         return;
       if (name == "initial_scale") {
         spec.scale = number->toDouble();
-      } else if (number->isInteger) {
-        spec.growthSteps = number->integer;
+      } else if (std::optional<int64_t> steps = toInteger(*number)) {
+        spec.growthSteps = *steps;
       } else {
         error(Code::InvalidSetting, argument.value->span,
               fmt::format("\"growth_steps\" is a positive integer, found {}",
@@ -237,8 +237,8 @@ std::optional<int64_t> Elaborator::getCount(const ast::Setting &setting) {
       evaluateNumber(*setting.value, fmt::format("\"{}\"", setting.name.text));
   if (!number)
     return std::nullopt;
-  if (number->isInteger && number->integer > 0)
-    return number->integer;
+  if (std::optional<int64_t> count = toInteger(*number); count && *count > 0)
+    return count;
   error(Code::InvalidSetting, setting.value->span,
         fmt::format("\"{}\" is a positive integer, found {}", setting.name.text,
                     toString(*number)));

@@ -58,6 +58,25 @@ TEST(Numbers, OverflowIsAnError) {
   EXPECT_FALSE(negate(Number::of(smallest), why));
 }
 
+TEST(Numbers, WholeDoublesAreIntegersToo) {
+  EXPECT_EQ(toInteger(Number::of(largest)), largest);
+  EXPECT_EQ(toInteger(Number::of(1e3)), 1000);
+  EXPECT_EQ(toInteger(Number::of(-3.0)), -3);
+  EXPECT_EQ(toInteger(Number::of(0x1p62)), int64_t(1) << 62);
+  EXPECT_EQ(toInteger(Number::of(-0x1p63)), smallest);
+  for (double fraction : {3.5, -0.25, 1e3 + 0x1p-40}) {
+    EXPECT_EQ(toInteger(Number::of(fraction)), std::nullopt);
+    EXPECT_EQ(describeNoInteger(Number::of(fraction)), "is not an integer");
+  }
+  for (double large : {0x1p63, -0x1.8p63, 1e300}) {
+    EXPECT_EQ(toInteger(Number::of(large)), std::nullopt);
+    EXPECT_EQ(describeNoInteger(Number::of(large)), "does not fit 64 bits");
+  }
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(toInteger(Number::of(infinity)), std::nullopt);
+  EXPECT_EQ(describeNoInteger(Number::of(infinity)), "is not an integer");
+}
+
 TEST(Numbers, InfinityIsANumber) {
   double infinity = std::numeric_limits<double>::infinity();
   EXPECT_EQ(apply(Operator::Add, Number::of(infinity), Number::of(int64_t(1))),
