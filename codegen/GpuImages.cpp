@@ -6,6 +6,7 @@
 
 #include "mlir/IR/Verifier.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -18,26 +19,58 @@ using namespace meshc;
 using namespace meshc::codegen;
 
 static constexpr StringLiteral gpuTriple = "nvptx64-nvidia-cuda";
-/// The first architecture whose threads a warp-wide shuffle names, which
-/// reductions rely on.
-static constexpr unsigned firstArchitecture = 70;
+/// The first architecture that the CUDA toolkit's assembler and cuBLASLt take.
+/// Source: CUDA 13.0 release notes, which end Maxwell, Pascal and Volta; "ptxas
+/// --help" of 13.0 begins with sm_75. runtime/Cuda loads cuBLASLt 13.
+static constexpr unsigned firstArchitecture = 75;
 
-std::string meshc::codegen::checkGpuArchitecture(StringRef architecture) {
+/// 90 for "sm_90" and "sm_90a"; 0 for what begins otherwise.
+static unsigned getNumber(StringRef architecture) {
+  unsigned number = 0;
+  if (!architecture.consume_front("sm_") ||
+      architecture.take_while(llvm::isDigit).getAsInteger(10, number))
+    return 0;
+  return number;
+}
+
+/// Why `architecture` is none that kernels can be compiled for, or empty.
+static std::string checkGpuArchitecture(StringRef architecture) {
   if (architecture == "host")
     return "";
-  StringRef digits = architecture;
-  unsigned number = 0;
-  if (!digits.consume_front("sm_") ||
-      digits.take_while(llvm::isDigit).getAsInteger(10, number))
-    return "expected sm_ and a number, such as sm_90";
-  if (number < firstArchitecture)
-    return "expected sm_" + std::to_string(firstArchitecture) + " or later";
   MLIRContext context;
   std::unique_ptr<llvm::TargetMachine> machine =
       createTargetMachine(UnknownLoc::get(&context), gpuTriple, "", "");
-  if (machine && machine->getMCSubtargetInfo()->isCPUStringValid(architecture))
+  if (!machine)
+    return "this LLVM has no code generator for GPUs";
+  std::vector<StringRef> supported;
+  for (const llvm::SubtargetSubTypeKV &processor :
+       machine->getMCSubtargetInfo()->getAllProcessorDescriptions())
+    if (getNumber(processor.Key) >= firstArchitecture)
+      supported.push_back(processor.Key);
+  if (llvm::is_contained(supported, architecture))
     return "";
-  return "LLVM does not know it";
+  llvm::sort(supported, [](StringRef lhs, StringRef rhs) {
+    return std::pair(getNumber(lhs), lhs) < std::pair(getNumber(rhs), rhs);
+  });
+  return (architecture + " is none of " + llvm::join(supported, ", ")).str();
+}
+
+std::string meshc::codegen::checkGpuArchitectures(StringRef list) {
+  SmallVector<StringRef> architectures;
+  list.split(architectures, ',');
+  for (auto [index, architecture] : llvm::enumerate(architectures)) {
+    if (architecture.empty())
+      return ("expected architectures with a comma between, found '" + list +
+              "'")
+          .str();
+    if (std::string problem = checkGpuArchitecture(architecture);
+        !problem.empty())
+      return problem;
+    if (llvm::is_contained(ArrayRef(architectures).take_front(index),
+                           architecture))
+      return (architecture + " is there twice").str();
+  }
+  return "";
 }
 
 //===-- PTX and machine code ----------------------------------------------===//
@@ -64,10 +97,7 @@ std::string meshc::codegen::findAssembler() {
 /// Whether the GPU rounds f32 to bf16 in one instruction. Source: PTX ISA,
 /// "cvt": .bf16 needs sm_80 or later.
 static bool convertsToBf16(StringRef architecture) {
-  unsigned number = 0;
-  architecture.consume_front("sm_");
-  architecture.take_while(llvm::isDigit).getAsInteger(10, number);
-  return number >= 80;
+  return getNumber(architecture) >= 80;
 }
 
 static FailureOr<std::string> emitPtx(gpu::GPUModuleOp lowered,

@@ -10,9 +10,10 @@
 
 namespace meshc::codegen {
 
-/// Why `architecture` is none that kernels can be compiled for; empty if it is
-/// one: "sm_70" or later, as far as LLVM knows them, or "host".
-std::string checkGpuArchitecture(llvm::StringRef architecture);
+/// Why `list` is none of architectures that kernels can be compiled for, each
+/// once and with commas between; empty if it is one. They are sm_75 and later,
+/// as far as LLVM knows them, and "host".
+std::string checkGpuArchitectures(llvm::StringRef list);
 
 /// Compiles kernels for every architecture: PTX and, where the CUDA toolkit's
 /// assembler is found, machine code; a shared object for "host". Fails with a

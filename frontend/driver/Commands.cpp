@@ -196,6 +196,12 @@ static int printExplanation(const SpecArguments &spec,
   return write(spec, "", plan::describeSubject(executable) + "\n" + *text);
 }
 
+/// Whether `id` is formed like a code of an error message.
+static bool isCode(llvm::StringRef id) {
+  return id.size() == 6 && (id.starts_with("MC") || id.starts_with("MR")) &&
+         llvm::all_of(id.drop_front(2), llvm::isDigit);
+}
+
 /// What a code of an error message means.
 static std::optional<std::string> explainCode(const std::string &id) {
   for (const frontend::CodeInfo &info : frontend::getAllCodes())
@@ -212,6 +218,13 @@ int meshc::driver::runExplain(const SpecArguments &spec,
                               const ExplainArguments &explain) {
   if (std::optional<std::string> text = explainCode(explain.id))
     return write(spec, "", *text);
+  if (isCode(explain.id))
+    return fail(spec, frontend::Code::UnknownId,
+                fmt::format("no error has the code {}; codes stand in brackets "
+                            "in a message: MC and four digits in those of "
+                            "meshc, as in error[MC0607], MR and four digits in "
+                            "those of executables",
+                            explain.id));
   if (!spec.path.empty()) {
     Session session(spec);
     if (!session.elaborate() ||
@@ -248,19 +261,17 @@ static std::string print(mlir::ModuleOp module) {
   return text;
 }
 
-std::string meshc::driver::checkGpu(const std::string &text) {
-  return codegen::checkGpuArchitecture(text);
+std::string meshc::driver::checkGpus(const std::string &text) {
+  return codegen::checkGpuArchitectures(text);
 }
 
 static CompileOptions getCompileOptions(const SpecArguments &spec,
                                         const CompileArguments &compile) {
   CompileOptions options = getPlanOptions(spec, compile.target);
   options.cpu = compile.cpu;
-  if (options.target == exec::Target::cuda) {
-    options.gpus = compile.gpus;
-    if (options.gpus.empty())
-      options.gpus = {"sm_80", "sm_90"};
-  }
+  if (options.target == exec::Target::cuda)
+    for (llvm::StringRef name : llvm::split(compile.gpus, ','))
+      options.gpus.push_back(name.str());
   return options;
 }
 

@@ -36,8 +36,8 @@ struct PlanArguments {
 };
 
 struct CompileArguments {
-  std::string target = "cpu";    ///< cpu or cuda
-  std::vector<std::string> gpus; ///< architectures; empty: the default's
+  std::string target = "cpu";       ///< cpu or cuda
+  std::string gpus = "sm_80,sm_90"; ///< architectures, for cuda alone
   std::string cpu = "native";
   std::string emit = "exe"; ///< exe, nd, sharded, spmd or kernels
   std::string output;
@@ -65,8 +65,8 @@ int runCompile(const SpecArguments &spec, const CompileArguments &compile);
 /// Replaces the process by the program.
 int runRun(const SpecArguments &spec, const CompileArguments &compile,
            const RunArguments &run);
-/// Why `text` is no architecture of GPUs, or empty.
-std::string checkGpu(const std::string &text);
+/// Why `text` is no list of architectures of GPUs, or empty.
+std::string checkGpus(const std::string &text);
 
 int runExplain(const SpecArguments &spec, const ExplainArguments &explain);
 /// Shows what this machine has for programs on GPUs, whatever that is.

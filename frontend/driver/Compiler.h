@@ -15,7 +15,7 @@ namespace meshc::driver {
 
 struct CompileOptions {
   exec::Target target = exec::Target::cpu;
-  /// cuda: what to compile kernels for; see codegen::checkGpuArchitecture.
+  /// cuda: what to compile kernels for; see codegen::checkGpuArchitectures.
   std::vector<std::string> gpus;
   std::string cpu = "native"; ///< native, x86-64-v3 or x86-64-v4
   /// Programs to build, of init, step, eval, gradient; absent ones are skipped.

@@ -94,9 +94,8 @@ static void addCompileOptions(CLI::App *command, CompileArguments &compile) {
   command
       ->add_option("--gpu", compile.gpus,
                    "architectures for target cuda: sm_80,sm_90")
-      ->delimiter(',')
-      ->type_name("ARCHITECTURE")
-      ->check(checkGpu);
+      ->type_name("ARCHITECTURE,...")
+      ->check(checkGpus);
   command->callback(
       [&compile, command] { checkTargetOptions(*command, compile.target); });
   command
