@@ -111,6 +111,10 @@ static int getEpilogue(const MatmulPlan &plan) {
   return epilogue == 0 ? epilogueNone : epilogue;
 }
 
+static std::string count(int64_t number, const char *what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
 /// What the library computes beside a product, for messages.
 static std::string describeEpilogue(const MatmulPlan &plan) {
   std::vector<std::string> ends;
@@ -246,13 +250,14 @@ MatmulCalls::make(const Key &key, const MatmulPlan &plan,
   if (algorithms->empty())
     return Error{
         ErrorCode::UnsupportedOnGpu,
-        fmt::format("cuBLASLt has no algorithm for a product of {} "
-                    "with {} rows, {} columns, {} terms and {} "
-                    "products",
-                    getName(key.left.element), key.result.columns,
-                    key.result.rows,
-                    key.left.isTransposed ? key.left.rows : key.left.columns,
-                    key.batch) +
+        fmt::format(
+            "cuBLASLt has no algorithm for {} of {} with {}, {} and {}",
+            key.batch == 1 ? "a product"
+                           : fmt::format("{} products", key.batch),
+            getName(key.left.element), count(key.result.columns, "row"),
+            count(key.result.rows, "column"),
+            count(key.left.isTransposed ? key.left.rows : key.left.columns,
+                  "term")) +
             describeEpilogue(plan),
         getHint(plan)};
   call->candidates = std::move(*algorithms);
