@@ -40,7 +40,7 @@ Executor::Executor(const Executable &executable, int numWorkers,
 Status Executor::createArenas(int64_t localRanks) {
   const uint64_t arenaBytes = executable.data.arena_bytes;
   const uint64_t reservedBytes =
-      Arena::getReservedBytes(arenaBytes, getMatmulSkew());
+      Arenas::getReservedBytes(arenaBytes, getMatmulSkew());
   const uint64_t memory =
       uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
   // Parts are equal up to one device, of which there may be fewer in all.
@@ -54,15 +54,15 @@ Status Executor::createArenas(int64_t localRanks) {
                     devicesHere, double(reservedBytes) / (1 << 20),
                     double(memory) / (1 << 20)),
         "use a smaller batch, or split more dimensions"};
+  Result<Arenas> owned =
+      Arenas::create(division.getNumLocal(), arenaBytes, getMatmulSkew());
+  if (!owned)
+    return owned.getError();
+  ownedArenas = std::move(*owned);
   arenas.resize(numDevices, nullptr);
   for (int64_t device = division.getBegin(); device < division.getEnd();
-       ++device) {
-    Result<Arena> arena = Arena::create(arenaBytes, getMatmulSkew());
-    if (!arena)
-      return arena.getError();
-    ownedArenas.push_back(std::move(*arena));
-    arenas[device] = ownedArenas.back().getData();
-  }
+       ++device)
+    arenas[device] = ownedArenas.getData(device - division.getBegin());
   return Status::success();
 }
 
@@ -187,7 +187,7 @@ void Executor::runPiece(const Job &job, int64_t piece, int worker) {
   }
   case TimeClass::Collective:
     command.collective->run(job.group, job.stage, piece, arenas,
-                            staging ? staging->getData() : nullptr);
+                            staging.getData(0));
     return;
   case TimeClass::Copy: {
     const int64_t begin = piece * command.rowsPerPiece;

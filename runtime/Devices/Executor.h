@@ -33,7 +33,7 @@
 /// collectives combine in the order of device numbers. Nor does it depend on
 /// the number of processes.
 
-#include "runtime/Devices/Arena.h"
+#include "runtime/Devices/Arenas.h"
 #include "runtime/Devices/CommandList.h"
 #include "runtime/Devices/DeviceSet.h"
 #include "runtime/Devices/Profile.h"
@@ -196,7 +196,7 @@ private:
 
   int64_t numDevices;
   int numWorkers;
-  std::vector<Arena> ownedArenas;
+  Arenas ownedArenas;
   std::vector<std::byte *> arenas;
   std::vector<std::vector<int64_t>> coordinates; ///< per device
   std::unique_ptr<MatmulCache> products;
@@ -204,7 +204,7 @@ private:
   std::vector<Worker> workers;
   std::vector<std::thread> threads;
   const Division division;
-  std::optional<Arena> staging;
+  Arenas staging; ///< one, or none without other processes
 
   // The run in progress. Everything is guarded by `mutex`.
   const CommandList *current = nullptr;

@@ -44,7 +44,7 @@ Status Executor::createStaging() {
                              "processes there can be {}",
                              numGroups, maxGroups),
                  ""};
-  Result<Arena> created = Arena::create(bytes, 0);
+  Result<Arenas> created = Arenas::create(1, bytes, 0);
   if (!created)
     return created.getError();
   staging = std::move(*created);
@@ -67,7 +67,7 @@ void Executor::postReceives() {
           ++pendingParts[slot][size_t(stage)];
           const size_t token = getToken(slot, stage);
           messages.push_back({message.peer, uint32_t(token + 1),
-                              staging->getData() + message.offset,
+                              staging.getData(0) + message.offset,
                               message.bytes, token});
         }
     }
@@ -101,7 +101,7 @@ void Executor::finishStage(Job &job, int worker,
        job.command->collective->getOutgoing(job.group, job.stage)) {
     const size_t token = getToken(slot, next);
     messages.push_back({message.peer, uint32_t(token + 1),
-                        staging->getData() + message.offset, message.bytes,
+                        staging.getData(0) + message.offset, message.bytes,
                         token});
   }
   unsentMessages += int64_t(messages.size());
