@@ -5,6 +5,7 @@ Arguments: meshc, the repository, the folder of the emulated libraries."""
 import json
 import os
 import pathlib
+import shutil
 import signal
 import sys
 import time
@@ -95,6 +96,65 @@ class Gpus(unittest.TestCase):
         self.assertEqual(sorted(len(set(found)) for found in algorithms.values()), [1, 3])
         for found in algorithms.values():
             self.assertEqual(set(found[-3:]), {2})
+
+    def start_rank(self, program, rank, ranks, port, *arguments):
+        """A rank that another program, such as a shell script, starts: no launcher of
+        the executable's own looks after it."""
+        return processes.start(
+            self.train(program, "--rank", rank, "--ranks", ranks, "--store",
+                       f"127.0.0.1:{port}", *arguments),
+            env=self.environment(ranks))
+
+    def finish_all(self, started, seconds):
+        """How all of them end, within `seconds` of now and with nobody left."""
+        end = time.monotonic() + seconds
+        done = [processes.finish(process, max(0.1, end - time.monotonic()))
+                for process in started]
+        self.assertTrue(processes.wait_for_end([process.pid for process in started]))
+        return done
+
+    def test_a_missing_rank_is_named_in_time(self):
+        program = self.compile("a=4", "batch=a")
+        port = processes.free_port()
+        started = [self.start_rank(program, rank, 4, port, "--join-timeout", 1)
+                   for rank in (0, 2)]
+        done = self.finish_all(started, 15)
+        self.assertEqual([one.returncode for one in done], [6, 6], done)
+        self.assertEqual(errors(done[0].stderr), [
+            "meshc: error[MR0503]: ranks 1 and 3 of 4 did not start within 1 s"])
+        self.assertEqual(done[1].stderr, "")
+        self.assertEqual(done[0].stdout + done[1].stdout, "")
+
+    def test_a_missing_first_rank_is_an_error_in_time(self):
+        program = self.compile("a=2", "batch=a")
+        done, = self.finish_all([self.start_rank(program, 1, 2, processes.free_port(),
+                                                 "--join-timeout", 0.5)], 15)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(len(errors(done.stderr)), 1, done.stderr)
+        self.assertIn("error[MR0502]: rank 1: cannot connect to 127.0.0.1:", done.stderr)
+
+    def test_other_executables_are_noticed(self):
+        """One rank runs what was compiled from other sizes or with another layout: nobody
+        trains."""
+        first = self.folder / "first"
+        shutil.move(self.compile("a=2", "batch=a"), first)
+        others = {
+            "sizes": curves.make_classifier(self.meshc, {**SIZES, "hidden": 8}),
+            "layout": self.model}
+        for what, model in others.items():
+            layout = "hidden=a" if what == "layout" else "batch=a"
+            other = model.compile("a=2", layout, "--target", "cuda", "--gpu", "host")
+            for programs in ((first, other), (other, first)):
+                port = processes.free_port()
+                metrics = self.folder / "none.jsonl"
+                done = self.finish_all(
+                    [self.start_rank(program, rank, 2, port, "--metrics", metrics)
+                     for rank, program in enumerate(programs)], 30)
+                self.assertEqual([one.returncode for one in done], [4, 4], (what, done))
+                self.assertEqual(errors(done[0].stderr), [
+                    "meshc: error[MR0505]: rank 1 and rank 0 differ in the program"])
+                self.assertEqual(done[1].stderr, "")
+                self.assertFalse(metrics.exists() and metrics.stat().st_size > 0)
 
     def test_too_few_gpus_start_nothing(self):
         done = processes.run(self.train(self.compile("a=2", "batch=a")),
