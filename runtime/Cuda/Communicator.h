@@ -20,11 +20,8 @@ public:
   /// Adds a collective; returns its number. Every process adds the same ones in
   /// the same order.
   virtual Result<size_t> add(Collective collective) = 0;
-  /// Memory that collectives pass data through, beside the arenas.
-  virtual uint64_t getStagingBytes() const = 0;
-  /// Builds everything that was added, again where it was before: the table
-  /// has the same size for all addresses. `arenas` has the memory of each
-  /// device of this process, `staging` getStagingBytes() of memory.
+  /// Builds everything that was added. `arenas` has the memory of each device
+  /// of this process, `staging` what MemoryPlan has for collectives.
   virtual Status build(MoveTable &table, std::span<const DevicePointer> arenas,
                        DevicePointer staging) = 0;
   /// Enqueues a collective; `streams` has a stream for each device of this

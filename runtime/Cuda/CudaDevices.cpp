@@ -17,9 +17,6 @@ namespace exec = meshc::exec;
 
 using Clock = std::chrono::steady_clock;
 
-/// Blocks of other processes are read in pieces of this size.
-static constexpr uint64_t receivedBytes = uint64_t(16) << 20;
-
 /// The GPU of this process among `gpus`; an error if the devices of the mesh
 /// cannot be on the GPUs and in the processes that there are.
 static Result<int> chooseGpu(int64_t devices, bool hasDeviceOrder,
@@ -99,49 +96,31 @@ Status CudaDevices::openGpu() {
 
 Status CudaDevices::allocateMemory() {
   const Driver &driver = gpu->getDriver();
-  MemoryNeed need = getArenaNeed(executable.data);
-  need.products = session.products ? matmulWorkspaceBytes : 0;
-  need.staging = session.communicator->getStagingBytes();
-  if (options.peers)
-    need.staging += receivedBytes;
-  // One for all devices.
-  need.tables = session.moves->getBytes() / session.devices.size();
+  const int64_t count = int64_t(session.devices.size());
+  Result<MemoryPlan> planned =
+      MemoryPlanner(executable.data, executable.mesh)
+          .plan({session.devices[0].number, count, options.peers != nullptr});
+  if (!planned)
+    return planned.getError();
+  memoryPlan = std::move(*planned);
   size_t freeBytes = 0;
   size_t totalBytes = 0;
   MESHC_RETURN_IF_ERROR(driver.memGetInfo(&freeBytes, &totalBytes));
-  MESHC_RETURN_IF_ERROR(checkMemory(need, int64_t(session.devices.size()),
-                                    freeBytes,
+  MESHC_RETURN_IF_ERROR(checkMemory(getMemoryNeed(memoryPlan, executable.data),
+                                    count, freeBytes,
                                     gpu->getProperties().toString()));
-  auto get = [&](DeviceMemory &memory, uint64_t bytes) -> Status {
-    if (bytes == 0)
-      return Status::success();
-    Result<DeviceMemory> allocated = allocate(driver, bytes);
-    if (!allocated)
-      return allocated.getError();
-    memory = std::move(*allocated);
-    return Status::success();
-  };
-  for (LogicalDevice &device : session.devices) {
-    // An empty arena has an address too.
-    const uint64_t bytes = std::max<uint64_t>(executable.data.arena_bytes, 1);
-    MESHC_RETURN_IF_ERROR(get(device.arena, bytes));
-    MESHC_RETURN_IF_ERROR(driver.memsetD8Async(device.arena.get(), 0, bytes,
-                                               device.compute.get()));
-    MESHC_RETURN_IF_ERROR(get(device.matmulWorkspace, need.products));
+  Result<DeviceMemory> allocated = allocate(driver, memoryPlan.bytes);
+  if (!allocated)
+    return allocated.getError();
+  memory = std::move(*allocated);
+  for (size_t i = 0; i < session.devices.size(); ++i) {
+    LogicalDevice &device = session.devices[i];
+    device.arena = getAddress(memoryPlan.arenas[i]);
+    MESHC_RETURN_IF_ERROR(driver.memsetD8Async(
+        device.arena, 0, memoryPlan.arenas[i].bytes, device.compute.get()));
+    if (!memoryPlan.workspaces.empty())
+      device.matmulWorkspace = getAddress(memoryPlan.workspaces[i]);
   }
-  MESHC_RETURN_IF_ERROR(
-      get(communicationStaging, session.communicator->getStagingBytes()));
-  return get(received, options.peers ? receivedBytes : 0);
-}
-
-Status CudaDevices::layOutMoves() {
-  std::vector<DevicePointer> arenas;
-  for (const LogicalDevice &device : session.devices)
-    arenas.push_back(device.arena.get());
-  MESHC_RETURN_IF_ERROR(session.communicator->build(
-      *session.moves, arenas, communicationStaging.get()));
-  for (const std::unique_ptr<GpuProgram> &program : programs)
-    MESHC_RETURN_IF_ERROR(program->addMoves());
   return Status::success();
 }
 
@@ -150,7 +129,7 @@ Status CudaDevices::tune() {
     return Status::success();
   const LogicalDevice &first = session.devices[0];
   Result<MatmulTuning> tuning =
-      tuneMatmuls(*session.products, *gpu, first.matmulWorkspace.get(),
+      tuneMatmuls(*session.products, *gpu, first.matmulWorkspace,
                   first.compute.get(), options.peers);
   if (!tuning)
     return tuning.getError();
@@ -207,15 +186,18 @@ Status CudaDevices::prepare() {
     commandSeconds.emplace_back((*prepared)->getNumCommands());
     programs.push_back(std::move(*prepared));
   }
-  // The size of the table of moves is known before the addresses in it.
-  MESHC_RETURN_IF_ERROR(layOutMoves());
   MESHC_RETURN_IF_ERROR(allocateMemory());
-  session.moves = std::make_unique<MoveTable>(*gpu);
-  MESHC_RETURN_IF_ERROR(layOutMoves());
+  std::vector<DevicePointer> arenas;
+  for (const LogicalDevice &device : session.devices)
+    arenas.push_back(device.arena);
+  MESHC_RETURN_IF_ERROR(session.communicator->build(
+      *session.moves, arenas, getAddress(memoryPlan.staging)));
   for (const std::unique_ptr<GpuProgram> &program : programs)
     MESHC_RETURN_IF_ERROR(program->build());
-  MESHC_RETURN_IF_ERROR(
-      session.moves->upload(session.devices[0].compute.get()));
+  assert(alignMemory(session.moves->getBytes()) == memoryPlan.tables.bytes &&
+         "the plan has the moves of all commands");
+  MESHC_RETURN_IF_ERROR(session.moves->upload(
+      getAddress(memoryPlan.tables), session.devices[0].compute.get()));
   for (const LogicalDevice &device : session.devices)
     MESHC_RETURN_IF_ERROR(driver.streamSynchronize(device.compute.get()));
   MESHC_RETURN_IF_ERROR(tune());
@@ -301,7 +283,7 @@ Status CudaDevices::write(int64_t device, int buffer, uint64_t bytes,
   MESHC_RETURN_IF_ERROR(reserve(staging, bytes));
   fill(static_cast<std::byte *>(staging.memory.get()));
   MESHC_RETURN_IF_ERROR(driver.memcpyHtoDAsync(
-      session.devices[getIndex(device)].arena.get() +
+      session.devices[getIndex(device)].arena +
           executable.data.buffers[size_t(buffer)]->offset,
       staging.memory.get(), bytes, stream));
   staging.isBusy = true;
@@ -315,18 +297,19 @@ Result<const std::byte *> CudaDevices::read(int64_t device, int buffer,
   MESHC_RETURN_IF_ERROR(reserve(reads, bytes));
   std::byte *target = static_cast<std::byte *>(reads.memory.get());
   const DevicePointer source =
-      isLocal(device) ? session.devices[getIndex(device)].arena.get() +
+      isLocal(device) ? session.devices[getIndex(device)].arena +
                             executable.data.buffers[size_t(buffer)]->offset
                       : 0;
-  const uint64_t pieceBytes = options.peers ? receivedBytes : bytes;
+  const uint64_t pieceBytes = options.peers ? memoryPlan.received.bytes : bytes;
+  const DevicePointer received = getAddress(memoryPlan.received);
   auto copy = [&]() -> Status {
     for (uint64_t begin = 0; begin < bytes; begin += pieceBytes) {
       const uint64_t length = std::min(pieceBytes, bytes - begin);
       MESHC_RETURN_IF_ERROR(session.communicator->broadcast(
-          device, source + begin, received.get(), length, stream));
+          device, source + begin, received, length, stream));
       MESHC_RETURN_IF_ERROR(driver.memcpyDtoHAsync(
-          target + begin, isLocal(device) ? source + begin : received.get(),
-          length, stream));
+          target + begin, isLocal(device) ? source + begin : received, length,
+          stream));
     }
     return session.communicator->wait(stream);
   };
@@ -348,7 +331,7 @@ Result<bool> CudaDevices::decide(bool mine) {
   MESHC_RETURN_IF_ERROR(reserve(reads, sizeof(mine)));
   auto *value = static_cast<bool *>(reads.memory.get());
   *value = mine;
-  const DevicePointer place = received.get();
+  const DevicePointer place = getAddress(memoryPlan.received);
   MESHC_RETURN_IF_ERROR(
       driver.memcpyHtoDAsync(place, value, sizeof(mine), stream));
   MESHC_RETURN_IF_ERROR(session.communicator->broadcast(

@@ -2,6 +2,7 @@
 #define MESHC_RUNTIME_CUDA_CUDADEVICES_H
 
 #include "runtime/Cuda/GpuProgram.h"
+#include "runtime/Cuda/MemoryPlan.h"
 #include "runtime/Cuda/Peers.h"
 #include "runtime/Devices/DeviceSet.h"
 
@@ -74,12 +75,14 @@ private:
 
   Status openGpu();
   Status prepare();
-  /// Fills the table of moves for the addresses that there are.
-  Status layOutMoves();
   Status tune();
-  /// Gets memory for every device; all of it is there before the first run.
+  /// Gets memory for all devices at once, before the first run, and has arenas
+  /// zeroed.
   Status allocateMemory();
   Status reserve(Staging &staging, uint64_t bytes);
+  DevicePointer getAddress(const MemoryRange &range) const {
+    return memory.get() + range.offset;
+  }
   /// Number of a device of the mesh among those of this process.
   size_t getIndex(int64_t device) const;
 
@@ -88,8 +91,8 @@ private:
   std::unique_ptr<Gpu> gpu;
   GpuSession session;
   std::vector<std::unique_ptr<GpuProgram>> programs;
-  DeviceMemory communicationStaging;
-  DeviceMemory received;         ///< a piece of another process's block
+  MemoryPlan memoryPlan;
+  DeviceMemory memory;           ///< of `memoryPlan`
   std::array<Staging, 4> writes; ///< in turn
   size_t nextWrite = 0;
   Staging reads;

@@ -24,7 +24,7 @@ Error GpuProgram::locate(Error error, const exec::CommandT &command) const {
 
 DevicePointer GpuProgram::getAddress(const LogicalDevice &device,
                                      const exec::OperandT &operand) const {
-  return device.arena.get() +
+  return device.arena +
          session.executable->data.buffers[size_t(operand.buffer)]->offset +
          operand.offset;
 }
@@ -47,41 +47,6 @@ Status GpuProgram::prepareKernel(const exec::KernelT &kernel,
                                 unsigned(launch->block),
                                 unsigned(launch->shared_bytes)});
   }
-  return Status::success();
-}
-
-Status GpuProgram::prepareCopy(Command &command) {
-  command.timeClass = TimeClass::Copy;
-  const exec::OperandT &from = *command.source->operands[0];
-  const exec::OperandT &to = *command.source->operands[1];
-  const uint64_t bytes = uint64_t(getElementBytes(from.element));
-  std::vector<Collective::MoveDim> dims;
-  for (size_t i = 0; i < from.shape.size(); ++i) {
-    if (from.shape[i] == 0)
-      return Status::success();
-    dims.push_back({from.shape[i], from.strides[i], to.strides[i]});
-  }
-  dims = mergeMoveDims(dims);
-  const bool hasRows = dims.empty() || (dims.back().fromStride == 1 &&
-                                        dims.back().toStride == 1);
-  if (!hasRows || dims.size() > 2) {
-    command.copyForm = CopyForm::Boxes;
-    return Status::success();
-  }
-  command.widthBytes = (dims.empty() ? 1 : uint64_t(dims.back().size)) * bytes;
-  command.copyForm = CopyForm::Linear;
-  if (dims.size() < 2)
-    return Status::success();
-  command.height = uint64_t(dims[0].size);
-  command.fromPitch = uint64_t(dims[0].fromStride) * bytes;
-  command.toPitch = uint64_t(dims[0].toStride) * bytes;
-  // What every device copies. Source: CUDA 13.0, cuMemcpy2D and
-  // CU_DEVICE_ATTRIBUTE_MAX_PITCH.
-  constexpr uint64_t longest = INT32_MAX;
-  const bool fits =
-      std::min(command.fromPitch, command.toPitch) >= command.widthBytes &&
-      std::max(command.fromPitch, command.toPitch) <= longest;
-  command.copyForm = fits ? CopyForm::Rows : CopyForm::Boxes;
   return Status::success();
 }
 
@@ -151,7 +116,8 @@ GpuProgram::create(GpuSession &session, const exec::ProgramT &program) {
       break;
     }
     case exec::Action::Copy:
-      prepared = result->prepareCopy(command);
+      command.timeClass = TimeClass::Copy;
+      command.copy = planCopy(*source);
       break;
     case exec::Action::NONE:
       __builtin_unreachable(); // checkExecutable refuses it
@@ -205,15 +171,11 @@ Status GpuProgram::buildMatmul(Command &command) {
 }
 
 Status GpuProgram::addBoxes(Command &command) {
-  command.boxes.clear();
   const exec::OperandT &from = *command.source->operands[0];
   const exec::OperandT &to = *command.source->operands[1];
-  std::vector<Collective::MoveDim> dims;
-  for (size_t i = 0; i < from.shape.size(); ++i)
-    dims.push_back({from.shape[i], from.strides[i], to.strides[i]});
   for (const LogicalDevice &device : session.devices) {
-    const MoveTable::Box box{
-        {getAddress(device, from)}, {getAddress(device, to)}, dims};
+    const MoveList::Box box = getCopyBox(
+        *command.source, getAddress(device, from), getAddress(device, to));
     Result<MoveLaunch> launch =
         session.moves->add(exec::ReduceKind::none, from.element, {&box, 1});
     if (!launch)
@@ -244,6 +206,9 @@ Status GpuProgram::build() {
       built = buildMatmul(command);
       break;
     case TimeClass::Copy:
+      if (command.copy.form == CopyForm::Boxes)
+        built = addBoxes(command);
+      break;
     case TimeClass::Collective:
     case TimeClass::Idle:
       break;
@@ -251,14 +216,6 @@ Status GpuProgram::build() {
     if (!built)
       return locate(built.getError(), *command.source);
   }
-  return Status::success();
-}
-
-Status GpuProgram::addMoves() {
-  for (Command &command : commands)
-    if (command.copyForm == CopyForm::Boxes)
-      if (Status added = addBoxes(command); !added)
-        return locate(added.getError(), *command.source);
   return Status::success();
 }
 
@@ -272,20 +229,20 @@ Status GpuProgram::issueCopy(const Command &command, size_t number) {
   const Stream stream = device.getStream(command.queue);
   const DevicePointer from = getAddress(device, *command.source->operands[0]);
   const DevicePointer to = getAddress(device, *command.source->operands[1]);
-  switch (command.copyForm) {
+  switch (command.copy.form) {
   case CopyForm::Nothing:
     return Status::success();
   case CopyForm::Linear:
-    return driver.memcpyDtoDAsync(to, from, command.widthBytes, stream);
+    return driver.memcpyDtoDAsync(to, from, command.copy.widthBytes, stream);
   case CopyForm::Rows: {
     Copy2D copy{};
     copy.fromMemoryType = copy.toMemoryType = memoryTypeDevice;
     copy.fromDevice = from;
-    copy.fromPitch = command.fromPitch;
+    copy.fromPitch = command.copy.fromPitch;
     copy.toDevice = to;
-    copy.toPitch = command.toPitch;
-    copy.widthBytes = command.widthBytes;
-    copy.height = command.height;
+    copy.toPitch = command.copy.toPitch;
+    copy.widthBytes = command.copy.widthBytes;
+    copy.height = command.copy.height;
     return driver.memcpy2DAsync(&copy, stream);
   }
   case CopyForm::Boxes:
@@ -312,7 +269,7 @@ Status GpuProgram::issueOn(const Command &command, size_t number) {
       return Status::success();
     return session.products->run(
         command.plan, *command.product, getMatmulPointers(command, device),
-        device.matmulWorkspace.get(), device.getStream(command.queue));
+        device.matmulWorkspace, device.getStream(command.queue));
   case TimeClass::Copy:
     return issueCopy(command, number);
   case TimeClass::Collective:

@@ -2,6 +2,7 @@
 #define MESHC_RUNTIME_CUDA_GPUPROGRAM_H
 
 #include "runtime/Cuda/Communicator.h"
+#include "runtime/Cuda/CopyPlan.h"
 #include "runtime/Cuda/MatmulCalls.h"
 #include "runtime/Devices/Profile.h"
 #include "runtime/Executable.h"
@@ -15,8 +16,8 @@ namespace meshc::runtime::cuda {
 /// One logical device: its memory and the two queues of its commands.
 struct LogicalDevice {
   int64_t number = 0; ///< in the mesh
-  DeviceMemory arena;
-  DeviceMemory matmulWorkspace;
+  DevicePointer arena = 0;
+  DevicePointer matmulWorkspace = 0; ///< 0 without products
   OwnedStream compute;
   OwnedStream communication; ///< of higher priority
 
@@ -58,9 +59,8 @@ public:
   static Result<std::unique_ptr<GpuProgram>>
   create(GpuSession &session, const exec::ProgramT &program);
 
-  /// Adds the copies that are boxes to the session's table of moves.
-  Status addMoves();
-  /// Lays the other commands out, when all arenas are there.
+  /// Lays the commands out, when all arenas are there; adds the copies that are
+  /// boxes to the session's table of moves.
   Status build();
 
   /// Enqueues a run of the program.
@@ -83,7 +83,6 @@ private:
     KernelHandle kernel;
     unsigned grid, block, sharedBytes;
   };
-  enum class CopyForm : uint8_t { Nothing, Linear, Rows, Boxes };
   struct Command {
     const exec::CommandT *source = nullptr;
     TimeClass timeClass = TimeClass::Kernel;
@@ -107,14 +106,12 @@ private:
     size_t collective = 0; ///< its number in the communicator
 
     // Copy
-    CopyForm copyForm = CopyForm::Nothing;
-    uint64_t widthBytes = 0, height = 1, fromPitch = 0, toPitch = 0;
+    CopyPlan copy;
     std::vector<MoveLaunch> boxes; ///< per device
   };
 
   void findWaits();
   Status prepareKernel(const exec::KernelT &kernel, Command &command);
-  Status prepareCopy(Command &command);
   Status buildMatmul(Command &command);
   Status addBoxes(Command &command);
   DevicePointer getAddress(const LogicalDevice &device,

@@ -2,17 +2,6 @@
 
 using namespace meshc::runtime;
 using namespace meshc::runtime::cuda;
-namespace exec = meshc::exec;
-
-exec::ReduceKind cuda::getReduceKind(const Collective &collective,
-                                     int64_t group) {
-  // Boxes that are only copied have no kind; the others have the same one.
-  for (const Collective::Move &move : collective.getMoves())
-    if (move.reduce != exec::ReduceKind::none &&
-        collective.getGroup(move.targets[0].device) == group)
-      return move.reduce;
-  return exec::ReduceKind::none;
-}
 
 Result<std::unique_ptr<LocalCommunicator>>
 LocalCommunicator::create(Gpu &gpu, int64_t numDevices) {
@@ -41,20 +30,9 @@ Status LocalCommunicator::build(MoveTable &table,
     const Collective &collective = entry.collective;
     entry.launches.clear();
     for (int64_t group = 0; group < collective.getNumGroups(); ++group) {
-      std::vector<MoveTable::Box> boxes;
-      for (const Collective::Move &move : collective.getMoves()) {
-        if (collective.getGroup(move.targets[0].device) != group)
-          continue;
-        MoveTable::Box box;
-        for (const Collective::End &end : move.sources)
-          box.sources.push_back(arenas[size_t(end.device)] + end.offset);
-        for (const Collective::End &end : move.targets)
-          box.targets.push_back(arenas[size_t(end.device)] + end.offset);
-        box.dims = getDims(move);
-        boxes.push_back(std::move(box));
-      }
-      Result<MoveLaunch> launch = table.add(getReduceKind(collective, group),
-                                            collective.getElement(), boxes);
+      Result<MoveLaunch> launch =
+          table.add(getReduceKind(collective, group), collective.getElement(),
+                    getBoxes(collective, group, arenas));
       if (!launch)
         return launch.getError();
       entry.launches.push_back(*launch);

@@ -22,7 +22,6 @@ public:
                                                            int64_t numDevices);
 
   Result<size_t> add(Collective collective) override;
-  uint64_t getStagingBytes() const override { return 0; }
   Status build(MoveTable &table, std::span<const DevicePointer> arenas,
                DevicePointer staging) override;
   Status issue(size_t number, std::span<const Stream> streams) override;
@@ -45,9 +44,6 @@ private:
   std::vector<OwnedEvent> arrivals; ///< per device
   std::vector<OwnedEvent> ends;     ///< per device that runs a group's kernel
 };
-
-/// The kind of kernel that a group of moves needs.
-exec::ReduceKind getReduceKind(const Collective &collective, int64_t group);
 
 } // namespace meshc::runtime::cuda
 

@@ -13,10 +13,6 @@
 
 namespace meshc::runtime::cuda {
 
-/// Memory that cuBLASLt may use while it computes a product, for each device.
-/// Source: cuBLAS 13.0 documentation, 2.1.7: 32 MiB on Hopper.
-inline constexpr uint64_t matmulWorkspaceBytes = uint64_t(32) << 20;
-
 /// Addresses of a product's operands.
 struct MatmulPointers {
   DevicePointer a = 0;

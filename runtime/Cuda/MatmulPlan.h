@@ -24,6 +24,10 @@
 
 namespace meshc::runtime::cuda {
 
+/// Memory that cuBLASLt may use while it computes a product, for each device.
+/// Source: cuBLAS 13.0 documentation, 2.1.7: 32 MiB on Hopper.
+inline constexpr uint64_t matmulWorkspaceBytes = uint64_t(32) << 20;
+
 /// A matrix in columns; sizes and steps in elements.
 struct MatrixPlan {
   exec::ElementType element = exec::ElementType::f32;

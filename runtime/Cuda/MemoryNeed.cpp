@@ -83,38 +83,62 @@ MemoryNeed cuda::getArenaNeed(const exec::ExecutableT &executable) {
   return need;
 }
 
+MemoryNeed cuda::getMemoryNeed(const MemoryPlan &plan,
+                               const exec::ExecutableT &executable) {
+  const MemoryNeed arena = getArenaNeed(executable);
+  const uint64_t devices = plan.arenas.size();
+  MemoryNeed need;
+  need.parameters = arena.parameters * devices;
+  need.state = arena.state * devices;
+  need.activations = arena.activations * devices;
+  need.gradients = arena.gradients * devices;
+  need.communication = arena.communication * devices;
+  need.workspace = arena.workspace * devices;
+  for (const MemoryRange &workspace : plan.workspaces)
+    need.products += workspace.bytes;
+  need.tables = plan.tables.bytes;
+  need.staging = plan.staging.bytes + plan.received.bytes;
+  need.unused = plan.bytes - need.getTotal();
+  return need;
+}
+
 uint64_t MemoryNeed::getTotal() const {
   return parameters + state + activations + gradients + communication +
          workspace + unused + products + tables + staging;
 }
 
+std::vector<MemoryRow> MemoryNeed::getRowsBesideArenas() const {
+  return {
+      {"cuBLASLt", products}, {"move tables", tables}, {"staging", staging}};
+}
+
 std::string MemoryNeed::toString() const {
+  std::vector<MemoryRow> rows = {{"parameters", parameters},
+                                 {"optimizer", state},
+                                 {"activations", activations},
+                                 {"gradients", gradients},
+                                 {"communication", communication},
+                                 {"workspace", workspace},
+                                 {"unused", unused}};
+  const std::vector<MemoryRow> others = getRowsBesideArenas();
+  rows.insert(rows.end(), others.begin(), others.end());
   std::vector<std::string> parts;
-  for (auto [name, bytes] :
-       {std::pair{"parameters", parameters}, std::pair{"optimizer", state},
-        std::pair{"activations", activations},
-        std::pair{"gradients", gradients},
-        std::pair{"communication", communication},
-        std::pair{"workspace", workspace}, std::pair{"unused", unused},
-        std::pair{"matrix products", products}, std::pair{"tables", tables},
-        std::pair{"staging", staging}})
-    if (bytes > 0)
-      parts.push_back(fmt::format("{} {}", name, formatBytes(bytes)));
+  for (const MemoryRow &row : rows)
+    if (row.bytes > 0)
+      parts.push_back(fmt::format("{} {}", row.name, formatBytes(row.bytes)));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 Status cuda::checkMemory(const MemoryNeed &need, int64_t devices,
                          uint64_t freeBytes, const std::string &where) {
-  if (need.getTotal() <= freeBytes / uint64_t(devices))
+  if (need.getTotal() <= freeBytes)
     return Status::success();
-  return Error{
-      ErrorCode::DoesNotFit,
-      fmt::format("{} {} {} on {}, which has {} free", devices,
-                  devices == 1 ? "device needs" : "devices need",
-                  devices == 1 ? formatBytes(need.getTotal())
-                               : formatBytes(need.getTotal()) + " each",
-                  where, formatBytes(freeBytes)),
-      fmt::format("a device needs: {}; use a smaller batch, or split more "
-                  "dimensions",
-                  need.toString())};
+  return Error{ErrorCode::DoesNotFit,
+               fmt::format("{} {} {} on {}, which has {} free", devices,
+                           devices == 1 ? "device needs" : "devices need",
+                           formatBytes(need.getTotal()), where,
+                           formatBytes(freeBytes)),
+               fmt::format("needed for {}; use a smaller batch, or split more "
+                           "dimensions",
+                           need.toString())};
 }

@@ -3,6 +3,7 @@
 
 #include "runtime/Cuda/Communicator.h"
 #include "runtime/Cuda/Nccl.h"
+#include "runtime/Cuda/NcclPlan.h"
 #include "runtime/Cuda/Peers.h"
 
 #include <chrono>
@@ -10,25 +11,6 @@
 #include <vector>
 
 namespace meshc::runtime::cuda {
-
-/// A collective of NCCL that does the same as a group of moves.
-struct NativeCollective {
-  enum class Kind : uint8_t { AllReduce, AllGather, ReduceScatter };
-  Kind kind;
-  /// The group's devices in the order in which NCCL counts them.
-  std::vector<int64_t> devices;
-  int64_t elements; ///< that a device brings in (all_gather) or takes
-  exec::ReduceKind reduce;
-  /// Per device, in this order: bytes into its arena.
-  std::vector<uint64_t> from, to;
-};
-
-/// The collectives of NCCL for a group of moves, one for each member; one for
-/// neighbouring members of an all_reduce whose blocks lie one behind the other.
-/// Empty where blocks of any member are not contiguous, not of one size or not
-/// in the order of any numbering, or members number the devices differently.
-std::vector<NativeCollective> findNative(const Collective &collective,
-                                         int64_t group);
 
 /// Collectives between processes with one device each: device r is rank r's.
 ///
@@ -50,7 +32,6 @@ public:
   ~NcclCommunicator() override;
 
   Result<size_t> add(Collective collective) override;
-  uint64_t getStagingBytes() const override { return stagingBytes; }
   Status build(MoveTable &table, std::span<const DevicePointer> arenas,
                DevicePointer staging) override;
   Status issue(size_t number, std::span<const Stream> streams) override;
@@ -64,31 +45,16 @@ private:
                    std::chrono::seconds deadline)
       : gpu(gpu), nccl(nccl), peers(peers), deadline(deadline) {}
 
-  /// A box on its way: in the arena or in staging memory (bytes into it).
-  struct Message {
-    int64_t peer = 0;
-    bool isStaged = false;
-    uint64_t offset = 0;
-    int64_t elements = 0;
-  };
   struct Entry {
     Collective collective;
     int64_t group = -1; ///< of this process's device
     std::vector<NativeCollective> native;
     NcclComm comm = nullptr;
-    std::vector<Message> sends, receives;
+    NcclMessages messages; ///< where `native` is empty
     MoveLaunch pack, unpack;
   };
 
-  /// Boxes of this process's device for messages that are not in the table yet.
-  struct Pending {
-    std::vector<MoveTable::Box> pack, unpack;
-  };
   Status issueNative(const Entry &entry, Stream stream);
-  /// Plans the messages of a collective, or lays them out at `arena` and
-  /// `staging`. Returns the bytes of staging memory.
-  uint64_t planMessages(Entry &entry, DevicePointer arena,
-                        DevicePointer staging, Pending &boxes) const;
   /// The communicator for these groups of all devices; splits off a new one
   /// where there is none yet.
   Result<NcclComm> getComm(const std::vector<std::vector<int64_t>> &groups);
@@ -108,7 +74,6 @@ private:
   std::vector<Entry> entries;
   bool isSound = true; ///< no call has failed
   int failure = 0;     ///< the status of the call that has
-  uint64_t stagingBytes = 0;
   DevicePointer arena = 0;
   DevicePointer stagingMemory = 0;
   const MoveTable *moves = nullptr;

@@ -6,8 +6,11 @@
 
 #include "tests/emulation/ForkedRun.h"
 
+#include <fstream>
 #include <functional>
+#include <regex>
 #include <string>
+#include <vector>
 
 namespace meshc::runtime::test {
 
@@ -24,6 +27,19 @@ inline std::string runEmulated(const emulation::Variables &variables,
     return result.value;
   return "exit code " + std::to_string(result.exitCode) + ": " + result.errors +
          result.value;
+}
+
+/// Sizes of the allocations that emulated drivers have recorded in a file.
+inline std::vector<uint64_t> readAllocations(const std::string &path) {
+  std::vector<uint64_t> sizes;
+  std::ifstream file(path);
+  const std::regex allocation(
+      "\"call\": \"cuMemAlloc_v2\".*\"bytes\": ([0-9]+).*\"result\": 0");
+  std::smatch match;
+  for (std::string line; std::getline(file, line);)
+    if (std::regex_search(line, match, allocation))
+      sizes.push_back(std::stoull(match[1]));
+  return sizes;
 }
 
 } // namespace meshc::runtime::test

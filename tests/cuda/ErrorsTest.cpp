@@ -213,12 +213,12 @@ TEST(ErrorsTest, not_enough_memory) {
       runBench(makeProgram(2, "mix", 64 << 20),
                {{"MESHC_EMULATION_MEMORY", "100000000"}},
                {"--devices-per-gpu", "2"}),
-      AllOf(HasSubstr("exit 5: meshc: error[MR0303]: 2 devices need 96.00 MiB "
-                      "each on GPU 0 (meshc emulated GPU"),
-            HasSubstr("which has 95.37 MiB free"),
-            HasSubstr("a device needs: parameters 64.00 MiB, activations "
-                      "3.28 KiB, "),
-            HasSubstr("matrix products 32.00 MiB")));
+      AllOf(
+          HasSubstr("exit 5: meshc: error[MR0303]: 2 devices need 192.01 "
+                    "MiB on GPU 0 (meshc emulated GPU"),
+          HasSubstr("which has 95.37 MiB free"),
+          HasSubstr("needed for parameters 128.00 MiB, activations 6.56 KiB, "),
+          HasSubstr("cuBLASLt 64.00 MiB")));
 }
 
 TEST(ErrorsTest, no_code_for_the_gpu) {
@@ -322,7 +322,7 @@ TEST(ErrorsTest, damaged_ends_of_products) {
 
 TEST(ErrorsTest, a_call_that_fails) {
   EXPECT_THAT(
-      runBench(makeProgram(1), {{"MESHC_EMULATION_FAIL", "cuMemAlloc:2:999"}}),
+      runBench(makeProgram(1), {{"MESHC_EMULATION_FAIL", "cuMemAlloc:1:999"}}),
       HasSubstr("exit 70: meshc: error[MR0406]: cuMemAlloc_v2 failed: "));
   // Memory that another process took after it was asked for.
   EXPECT_THAT(

@@ -114,12 +114,12 @@ TEST(MemoryNeedTest, counts_each_byte_once) {
   EXPECT_EQ(need.workspace, 600u - 512u);
   EXPECT_EQ(need.unused, 1024u - 600u);
   EXPECT_EQ(need.getTotal(), 1024u);
-  EXPECT_TRUE(checkMemory(need, 2, 2048, "GPU 0"));
-  Status fits = checkMemory(need, 3, 3071, "GPU 0");
+  EXPECT_TRUE(checkMemory(need, 1, 1024, "GPU 0"));
+  Status fits = checkMemory(need, 1, 1023, "GPU 0");
   ASSERT_FALSE(fits);
   EXPECT_EQ(fits.getError().code, ErrorCode::DoesNotFit);
   EXPECT_EQ(fits.getError().message,
-            "3 devices need 1.00 KiB each on GPU 0, which has 3.00 KiB free");
+            "1 device needs 1.00 KiB on GPU 0, which has 1023 B free");
   EXPECT_THAT(fits.getError().note,
               HasSubstr("parameters 128 B, optimizer 64 B"));
 }

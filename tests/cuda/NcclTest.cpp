@@ -5,6 +5,7 @@
 #include "runtime/Devices/Executor.h"
 #include "tests/cuda/CudaTesting.h"
 #include "tests/cuda/RandomProgram.h"
+#include "tests/runtime/LinearModel.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -158,6 +159,27 @@ TEST_P(NcclTest, computes_what_the_cpu_computes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, NcclTest, testing::Range(0, 6));
+
+TEST(NcclMemoryTest, every_process_allocates_once_what_was_planned) {
+  RandomOptions options;
+  options.axes = {{"x", 2}, {"y", 3}};
+  const Executable executable = makeRandomProgram(102, options);
+  const TemporaryFolder folder;
+  RankRequest request;
+  request.variables = {{"LOG", folder / "calls"}};
+  EXPECT_THAT(runRanks(executable, request), testing::Each(""));
+  const cuda::MemoryPlanner planner(executable.data, executable.mesh);
+  std::vector<uint64_t> expected;
+  for (int64_t rank = 0; rank < executable.getNumDevices(); ++rank) {
+    Result<cuda::MemoryPlan> plan = planner.plan({rank, 1, true});
+    ASSERT_TRUE(plan) << plan.getError().message;
+    EXPECT_GT(plan->tables.bytes, 0u);
+    EXPECT_GT(plan->staging.bytes, 0u);
+    expected.push_back(plan->bytes);
+  }
+  EXPECT_THAT(readAllocations(folder / "calls"),
+              testing::UnorderedElementsAreArray(expected));
+}
 
 class NcclDeathTest : public testing::TestWithParam<std::chrono::milliseconds> {
 };
