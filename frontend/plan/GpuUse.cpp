@@ -1,6 +1,7 @@
 #include "frontend/plan/GpuUse.h"
 
-#include "runtime/Cuda/MatmulCalls.h"
+#include "runtime/Cuda/MatmulPlan.h"
+#include "runtime/Cuda/MemoryPlan.h"
 
 using namespace meshc;
 using namespace meshc::plan;
@@ -19,13 +20,32 @@ std::optional<int64_t> plan::countCalls(const exec::CommandT &product,
   return std::nullopt;
 }
 
+/// The memory of the GPU that needs most, of as many as the mesh has devices.
+static runtime::Result<runtime::cuda::MemoryPlan>
+planLargestMemory(const Plan &plan) {
+  const runtime::cuda::MemoryPlanner planner(plan.executable, plan.mesh);
+  const int64_t devices = plan.mesh.getNumDevices();
+  std::optional<runtime::cuda::MemoryPlan> largest;
+  for (int64_t device = 0; device < devices; ++device) {
+    runtime::Result<runtime::cuda::MemoryPlan> planned =
+        planner.plan({device, 1, devices > 1});
+    if (!planned)
+      return planned.getError();
+    if (!largest || planned->bytes > largest->bytes)
+      largest = std::move(*planned);
+  }
+  return std::move(*largest);
+}
+
 GpuUse::GpuUse(const Plan &plan) {
   if (!isGpuPlan(plan))
     return;
-  for (const auto &program : plan.executable.programs)
-    for (const auto &command : program->commands)
-      if (command->action.type == exec::Action::Matmul)
-        libraryBytes = int64_t(runtime::cuda::matmulWorkspaceBytes);
+  if (auto planned = planLargestMemory(plan)) {
+    memory = runtime::cuda::getMemoryNeed(*planned, plan.executable);
+  } else {
+    memory = runtime::cuda::getArenaNeed(plan.executable);
+    refusedMoves.push_back(planned.getError().message);
+  }
   for (const PlannedCommand &planned : plan.commands) {
     const exec::CommandT &command = *planned.command;
     if (const exec::KernelT *kernel = command.action.AsKernel()) {
@@ -35,7 +55,7 @@ GpuUse::GpuUse(const Plan &plan) {
       if (std::optional<int64_t> calls = countCalls(command, reason))
         products += *calls;
       else
-        refused.push_back(planned.id + ": " + reason);
+        refusedProducts.push_back(planned.id + ": " + reason);
     } else if (planned.collective) {
       // Those of one transfer are one command.
       collectives += planned.collective == command.action.AsCollective();

@@ -2,6 +2,7 @@
 #define MESHC_FRONTEND_PLAN_GPUUSE_H
 
 #include "frontend/plan/Plan.h"
+#include "runtime/Cuda/MemoryNeed.h"
 
 #include <optional>
 #include <string>
@@ -20,10 +21,14 @@ struct GpuUse {
   int64_t copies = 0;      ///< slices of the own block among them
   int64_t collectives = 0; ///< transfers, however many messages one takes
 
-  /// Workspace of cuBLASLt beside the arena; 0 if no program has a product.
-  int64_t libraryBytes = 0;
+  /// What is allocated where every device has a GPU of its own, on the one that
+  /// needs most.
+  runtime::cuda::MemoryNeed memory;
   /// "o3: cuBLASLt cannot compute this product: ..."
-  std::vector<std::string> refused;
+  std::vector<std::string> refusedProducts;
+  /// "a move has 9 dimensions ..., in command 'x' of program 'step'"; `memory`
+  /// is that of the arena alone then.
+  std::vector<std::string> refusedMoves;
 };
 
 bool isGpuPlan(const Plan &plan);

@@ -1,7 +1,5 @@
 #include "frontend/plan/MemoryUse.h"
 
-#include "frontend/plan/GpuUse.h"
-
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -87,10 +85,14 @@ static std::vector<Life> getLives(const Plan &plan) {
   return lives;
 }
 
-MemoryUse::MemoryUse(const Plan &plan)
-    : libraryBytes(GpuUse(plan).libraryBytes) {
-  const auto arenaBytes = int64_t(plan.executable.arena_bytes);
-  peakBytes = arenaBytes + libraryBytes;
+MemoryUse::MemoryUse(const Plan &plan, const GpuUse &gpu)
+    : peakBytes(int64_t(plan.executable.arena_bytes)), arenaBytes(peakBytes) {
+  if (isGpuPlan(plan)) {
+    peakBytes = arenaBytes = int64_t(gpu.memory.getTotal());
+    besideArena = gpu.memory.getRowsBesideArenas();
+    for (const runtime::cuda::MemoryRow &row : besideArena)
+      arenaBytes -= int64_t(row.bytes);
+  }
   const auto &buffers = plan.executable.buffers;
   std::vector<Life> lives = getLives(plan);
   int steps = std::max(int(plan.commands.size()), 1);

@@ -1,6 +1,7 @@
 #ifndef MESHC_FRONTEND_PLAN_MEMORYUSE_H
 #define MESHC_FRONTEND_PLAN_MEMORYUSE_H
 
+#include "frontend/plan/GpuUse.h"
 #include "frontend/plan/Plan.h"
 
 #include <array>
@@ -24,14 +25,15 @@ MemoryCategory getCategory(exec::BufferRole role);
 
 /// What one device holds when the planned program holds most.
 struct MemoryUse {
-  explicit MemoryUse(const Plan &plan);
+  MemoryUse(const Plan &plan, const GpuUse &gpu);
 
-  /// What a device has to have: the arena and, on a GPU, `libraryBytes`.
+  /// What a device has to have: the arena and, on a GPU, what is beside it.
   int64_t peakBytes = 0;
-  /// Workspace of cuBLASLt on a GPU, beside the arena; 0 without products.
-  int64_t libraryBytes = 0;
+  int64_t arenaBytes = 0;
+  /// What a GPU has beside the arena, also what is 0; empty on CPUs.
+  std::vector<runtime::cuda::MemoryRow> besideArena;
   /// Bytes of the live buffers of each category at the peak. Their sum is
-  /// `peakBytes` less `libraryBytes` and `unusedBytes`.
+  /// `arenaBytes` less `unusedBytes`.
   std::array<int64_t, numMemoryCategories> bytes{};
   /// The rest of the arena: alignment, gaps between buffers of different
   /// lifetimes, and what only another program of the executable needs.

@@ -21,7 +21,7 @@ class PlanWriter {
 public:
   explicit PlanWriter(const exec::ExecutableT &executable)
       : plan(executable), executable(executable),
-        transfers(findTransfers(plan)) {}
+        transfers(findTransfers(plan)), gpu(plan) {}
 
   Json write() const;
 
@@ -41,6 +41,7 @@ private:
   Plan plan;
   const exec::ExecutableT &executable;
   std::vector<Transfer> transfers;
+  GpuUse gpu;
 };
 } // namespace
 
@@ -230,15 +231,16 @@ Json PlanWriter::getTransfer(const Transfer &transfer) const {
 }
 
 Json PlanWriter::getMemory() const {
-  MemoryUse use(plan);
+  const MemoryUse use(plan, gpu);
   Json json = {{"peak_bytes_per_device", use.peakBytes}};
   for (size_t index = 0; index < numMemoryCategories; ++index) {
     auto category = MemoryCategory(index);
     // What no value occupies at the peak is workspace to whoever adds up.
     json[getName(category)] =
-        use.bytes[index] + (category == MemoryCategory::Workspace
-                                ? use.unusedBytes + use.libraryBytes
-                                : 0);
+        use.bytes[index] +
+        (category == MemoryCategory::Workspace
+             ? use.peakBytes - use.arenaBytes + use.unusedBytes
+             : 0);
   }
   json["at_peak"] = Json::array();
   for (int index : use.live) {
@@ -247,18 +249,23 @@ Json PlanWriter::getMemory() const {
                                {"category", getName(getCategory(buffer.role))},
                                {"bytes", int64_t(buffer.bytes)}});
   }
-  if (use.libraryBytes == 0)
+  if (!isGpuPlan(plan))
     return json;
-  const Json library = {{"name", "cuBLASLt"},
-                        {"category", getName(MemoryCategory::Workspace)},
-                        {"bytes", use.libraryBytes}};
   Json &atPeak = json["at_peak"];
-  atPeak.insert(std::find_if(atPeak.begin(), atPeak.end(),
-                             [&](const Json &entry) {
-                               return entry["bytes"].get<int64_t>() <
-                                      use.libraryBytes;
-                             }),
-                library);
+  for (const runtime::cuda::MemoryRow &row : use.besideArena) {
+    const auto isSmaller = [&](const Json &entry) {
+      return entry["bytes"].get<uint64_t>() < row.bytes;
+    };
+    if (row.bytes > 0)
+      atPeak.insert(std::find_if(atPeak.begin(), atPeak.end(), isSmaller),
+                    Json{{"name", row.name},
+                         {"category", getName(MemoryCategory::Workspace)},
+                         {"bytes", row.bytes}});
+  }
+  json["allocation"] = {{"arena", use.arenaBytes},
+                        {"cublaslt", gpu.memory.products},
+                        {"move_tables", gpu.memory.tables},
+                        {"staging", gpu.memory.staging}};
   return json;
 }
 
@@ -277,12 +284,12 @@ Json PlanWriter::getTotals() const {
                {"transfers", int64_t(transfers.size()) * repeatsPerStep}};
   if (!isGpuPlan(plan))
     return json;
-  const GpuUse use(plan);
-  json["launches"] = {{"kernels", use.kernels},
-                      {"products", use.products},
-                      {"copies", use.copies},
-                      {"collectives", use.collectives}};
-  json["refused_products"] = use.refused;
+  json["launches"] = {{"kernels", gpu.kernels},
+                      {"products", gpu.products},
+                      {"copies", gpu.copies},
+                      {"collectives", gpu.collectives}};
+  json["refused_products"] = gpu.refusedProducts;
+  json["refused_moves"] = gpu.refusedMoves;
   return json;
 }
 

@@ -27,7 +27,8 @@ public:
   PlanPrinter(const exec::ExecutableT &executable,
               const PlanTextOptions &options)
       : plan(executable), executable(executable), options(options),
-        scopes(findScopes(executable)), transfers(findTransfers(plan)) {}
+        scopes(findScopes(executable)), transfers(findTransfers(plan)),
+        gpu(plan) {}
 
   std::string print();
 
@@ -51,6 +52,7 @@ private:
   const PlanTextOptions &options;
   std::set<std::string> scopes;
   std::vector<Transfer> transfers;
+  GpuUse gpu;
 };
 } // namespace
 
@@ -208,20 +210,20 @@ struct Traffic {
 std::string PlanPrinter::getLaunches() const {
   if (!isGpuPlan(plan))
     return "";
-  const GpuUse use(plan);
   std::vector<std::string> parts;
   for (auto [count, noun] :
-       {std::pair{use.kernels, "kernel"}, std::pair{use.products, "product"},
-        std::pair{use.copies, "move"},
-        std::pair{use.collectives, "collective"}})
+       {std::pair{gpu.kernels, "kernel"}, std::pair{gpu.products, "product"},
+        std::pair{gpu.copies, "move"},
+        std::pair{gpu.collectives, "collective"}})
     if (count > 0)
       parts.push_back(formatCount(count, noun));
   std::string text =
       fmt::format("  launches       {}: {}\n",
-                  use.kernels + use.products + use.copies + use.collectives,
+                  gpu.kernels + gpu.products + gpu.copies + gpu.collectives,
                   fmt::join(parts, ", "));
-  for (const std::string &refused : use.refused)
-    text += fmt::format("    {}\n", refused);
+  for (const auto *list : {&gpu.refusedProducts, &gpu.refusedMoves})
+    for (const std::string &refused : *list)
+      text += fmt::format("    {}\n", refused);
   return text;
 }
 
@@ -336,19 +338,24 @@ std::string PlanPrinter::getOverlap() const {
 static constexpr size_t numShownAtPeak = 3;
 
 std::string PlanPrinter::getMemory() const {
-  MemoryUse use(plan);
+  const MemoryUse use(plan, gpu);
   std::string text =
       fmt::format("\nmemory on each device: {}\n", formatBytes(use.peakBytes));
+  auto addRow = [&](std::string_view indent, std::string_view name,
+                    int64_t bytes) {
+    if (bytes > 0)
+      text += fmt::format("{}{:<{}} {}\n", indent, name, 16 - indent.size(),
+                          formatBytes(bytes));
+  };
+  // Of an arena alone the rows are those of the device.
+  const std::string_view indent = isGpuPlan(plan) ? "    " : "  ";
+  if (isGpuPlan(plan))
+    addRow("  ", "arena", use.arenaBytes);
   for (size_t index = 0; index < numMemoryCategories; ++index)
-    if (use.bytes[index] > 0)
-      text += fmt::format("  {:<14} {}\n", getName(MemoryCategory(index)),
-                          formatBytes(use.bytes[index]));
-  if (use.libraryBytes > 0)
-    text +=
-        fmt::format("  {:<14} {}\n", "cuBLASLt", formatBytes(use.libraryBytes));
-  if (use.unusedBytes > 0)
-    text +=
-        fmt::format("  {:<14} {}\n", "unused", formatBytes(use.unusedBytes));
+    addRow(indent, getName(MemoryCategory(index)), use.bytes[index]);
+  addRow(indent, "unused", use.unusedBytes);
+  for (const runtime::cuda::MemoryRow &row : use.besideArena)
+    addRow("  ", row.name, int64_t(row.bytes));
   std::vector<std::string> largest;
   for (int index : use.live) {
     const exec::BufferT &buffer = *executable.buffers[size_t(index)];

@@ -50,12 +50,13 @@ CONTRACT = {
     "memory": {
         "peak_bytes_per_device": int, "params": int, "gradients": int, "optimizer": int,
         "activations": int, "communication": int, "workspace": int,
-        "at_peak": [{"name": str, "category": str, "bytes": int}]},
+        "at_peak": [{"name": str, "category": str, "bytes": int}],
+        "allocation?": {"arena": int, "cublaslt": int, "move_tables": int, "staging": int}},
     "totals": {"flops_per_device": int, "collective_payload_bytes": int,
                "wire_bytes_per_device": int, "transfers": int,
                "launches?": {"kernels": int, "products": int, "copies": int,
                              "collectives": int},
-               "refused_products?": [str]},
+               "refused_products?": [str], "refused_moves?": [str]},
 }
 
 

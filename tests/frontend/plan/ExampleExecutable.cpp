@@ -362,5 +362,9 @@ exec::ExecutableT plan::makeGpuExample() {
   for (auto &operand : commands[1]->operands)
     operand->element = ElementType::i32;
   commands[5]->action.Set(makeProduct({2, 3}));
+  for (auto &operand : commands[2]->operands)
+    operand->strides = {2};
+  for (auto &operand : commands[6]->operands)
+    operand->strides = {3, 1};
   return executable;
 }

@@ -27,7 +27,9 @@ exec::ExecutableT makeExample();
 
 /// The same for GPUs: product 0 is one call of cuBLASLt, product 5 two (its
 /// batch dimensions are not one step apart), product 1 of integers is refused;
-/// kernel 4 is two launches.
+/// kernel 4 is two launches. The elements of c1 are not contiguous, so each of
+/// its 3 devices packs its block twice, to send it and to add the others to it,
+/// and receives two.
 exec::ExecutableT makeGpuExample();
 
 /// The same, but c2 takes the unnamed sum along as c3, and the loss waits for

@@ -2,7 +2,9 @@
 #include "JsonSchema.h"
 
 #include "frontend/plan/PlanJson.h"
+#include "frontend/plan/PlanText.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 using namespace meshc;
@@ -160,15 +162,58 @@ TEST_F(PlanJsonTest, tells_what_a_gpu_is_asked_for) {
                   {"shared_bytes", 1024}}));
   const json &memory = plan["memory"];
   constexpr int64_t library = 32 << 20;
-  EXPECT_EQ(memory["peak_bytes_per_device"], 512 + library);
-  EXPECT_EQ(memory["at_peak"][0], json({{"name", "cuBLASLt"},
-                                        {"category", "workspace"},
-                                        {"bytes", library}}));
+  // The blocks of c1, and what is received of other devices' memory.
+  constexpr int64_t staging = 4 * 256 + (16 << 20);
+  // Words: a piece has 31, and a box its addresses. c1 packs two boxes and adds
+  // up three; so does c2 of two, where a block has one column of three.
+  constexpr int64_t tables = 1792;
+  static_assert(8 * (2 * (31 + 2) + 31 + 4 + 2 * (31 + 2) + 31 + 3) == 1608);
+  constexpr int64_t peak = 512 + library + staging + tables;
+  EXPECT_EQ(memory["peak_bytes_per_device"], peak);
+  EXPECT_EQ(memory["allocation"], json({{"arena", 512},
+                                        {"cublaslt", library},
+                                        {"move_tables", tables},
+                                        {"staging", staging}}));
+  for (auto [place, name, bytes] : {std::tuple(0, "cuBLASLt", library),
+                                    {1, "staging", staging},
+                                    {2, "move tables", tables}})
+    EXPECT_EQ(
+        memory["at_peak"][size_t(place)],
+        json({{"name", name}, {"category", "workspace"}, {"bytes", bytes}}));
   int64_t sum = 0;
   for (const char *part : {"params", "gradients", "optimizer", "activations",
                            "communication", "workspace"})
     sum += memory[part].get<int64_t>();
-  EXPECT_EQ(sum, 512 + library);
+  EXPECT_EQ(sum, peak);
+  EXPECT_EQ(plan["totals"]["refused_moves"], json::array());
+}
+
+TEST_F(PlanJsonTest, tells_of_moves_that_a_gpu_refuses) {
+  // Nine dimensions of which no two are contiguous.
+  exec::ExecutableT executable = plan::makeGpuExample();
+  auto copy = std::make_unique<exec::CommandT>();
+  copy->name = "transpose";
+  copy->results = 1;
+  copy->waits = {7};
+  copy->action.Set(exec::CopyT());
+  for (int64_t gap : {2, 3}) {
+    auto operand = std::make_unique<exec::OperandT>();
+    operand->shape.assign(9, 2);
+    int64_t stride = 1;
+    for (int i = 0; i < 9; ++i, stride *= 2 * gap)
+      operand->strides.insert(operand->strides.begin(), stride);
+    copy->operands.push_back(std::move(operand));
+  }
+  executable.programs[0]->commands.push_back(std::move(copy));
+  const std::string refused =
+      "a move has 9 dimensions that are not contiguous, "
+      "expected at most 8, in command 'transpose' of "
+      "program 'step'";
+  plan = json::parse(plan::renderPlanJson(executable));
+  EXPECT_EQ(plan["totals"]["refused_moves"], json({refused}));
+  EXPECT_EQ(plan["memory"]["peak_bytes_per_device"], 512);
+  EXPECT_THAT(plan::renderPlanText(executable, {}),
+              testing::HasSubstr("\n    " + refused + "\n"));
 }
 
 TEST_F(PlanJsonTest, describes_mesh_dims_and_spec) {

@@ -63,8 +63,18 @@ TEST(PlanTextTest, shows_what_a_gpu_is_asked_for) {
   launches       9: 4 kernels, 3 products, 2 collectives
     o1: cuBLASLt cannot compute this product: its elements are i32
 )"));
-  EXPECT_THAT(text, HasSubstr("\nmemory on each device: 32 MiB\n"));
-  EXPECT_THAT(text, HasSubstr("\n  cuBLASLt       32 MiB\n  unused"));
+  EXPECT_THAT(text, HasSubstr(R"(
+memory on each device: 48 MiB
+  arena          512 B
+    params       60 B
+    gradients    96 B
+    optimizer    4 B
+    activations  72 B
+    unused       280 B
+  cuBLASLt       32 MiB
+  move tables    1.75 KiB
+  staging        16 MiB
+  largest at the peak: )"));
 }
 
 TEST(PlanTextTest, shows_what_goes_together_and_what_runs_beside_it) {

@@ -1,0 +1,98 @@
+"""What a plan for GPUs says about memory is what the executable allocates.
+
+Each case is planned, compiled and run with a process for each emulated GPU. The process
+that needs most allocates once, as much as the plan says. With that much memory the
+program runs, with a byte less it ends and names the same uses.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import cases
+import compiler
+
+CASES = {
+    "mlp": [cases.MLP, "-Dbatch=10", "-Dhidden=7"],
+    "mlp-uneven": cases.CASES["mlp-uneven"],
+    "mlp-alone": [cases.MLP, "-Dbatch=10", "--mesh", "data=1", "--layout", ""],
+    "blocks": [cases.BLOCKS, *cases.SMALL_BLOCKS],
+    "blocks-d-model": cases.CASES["blocks-d-model"],
+    "blocks-key-pos": cases.CASES["blocks-key-pos"],
+}
+ALIGNMENT = 256  # of what a GPU gives away
+ROWS = {"cublaslt": "cuBLASLt", "move_tables": "move tables", "staging": "staging"}
+
+
+def in_units(count):
+    """The spelling of executables, "1.50 MiB"."""
+    if count < 1024:
+        return f"{count} B"
+    for unit in ("KiB", "MiB", "GiB"):
+        count /= 1024
+        if count < 1024:
+            break
+    return f"{count:.2f} {unit}"
+
+
+class Runs:
+    def __init__(self, meshc, libraries):
+        self.meshc = meshc
+        self.libraries = libraries
+
+    def bench(self, program, log, memory, devices):
+        environment = dict(
+            os.environ, MESHC_CUDA_LIBRARIES=self.libraries, MESHC_EMULATION_LOG=log,
+            MESHC_EMULATION_DEVICES=str(devices), MESHC_EMULATION_MEMORY=str(memory))
+        return subprocess.run([program, "bench", "1"], capture_output=True, text=True,
+                              check=False, env=environment)
+
+    def check(self, name, arguments):
+        """What is wrong with a case; the bytes of its uses."""
+        plan = self.meshc.plan(*arguments, "--target", "cuda")
+        memory, devices = plan["memory"], plan["devices"]
+        peak, uses = memory["peak_bytes_per_device"], memory["allocation"]
+        if sum(uses.values()) != peak:
+            yield f"the uses {uses} do not add up to {peak}"
+        program, log = (f"{self.meshc.folder.name}/{name}{end}" for end in ("", ".log"))
+        self.meshc.run("compile", *arguments, "--target", "cuda", "--gpu", "host", "-o", program)
+
+        enough = -(-peak // ALIGNMENT) * ALIGNMENT
+        done = self.bench(program, log, enough, devices)
+        if done.returncode != 0:
+            yield f"exit code {done.returncode} with {enough} bytes: {done.stderr}"
+            return
+        with open(log, encoding="utf-8") as lines:
+            calls = [json.loads(line) for line in lines]
+        allocated = [call["bytes"] for call in calls if call.get("call") == "cuMemAlloc_v2"]
+        if len(allocated) != devices or max(allocated) != peak:
+            yield f"{devices} devices allocate {allocated}, planned {peak} at most"
+
+        done = self.bench(program, log, peak - 1, devices)
+        message = f"1 device needs {in_units(peak)} on GPU "
+        expected = "".join(f", {ROWS[use]} {in_units(count)}"
+                           for use, count in uses.items() if use in ROWS and count > 0)
+        if done.returncode != 5 or message not in done.stderr \
+                or f"{expected}; use a smaller batch" not in done.stderr:
+            yield f"exit code {done.returncode}, expected 5, '{message}' and '{expected}': " \
+                  f"{done.stderr}"
+
+
+def main():
+    meshc = compiler.Compiler(sys.argv[1], sys.argv[2])
+    runs = Runs(meshc, sys.argv[3])
+    problems = [f"{name}: {problem}" for name, arguments in CASES.items()
+                for problem in runs.check(name, arguments)]
+    # The samples as they are: what is shown is what an executable refuses.
+    for sample in (cases.MLP, cases.BLOCKS):
+        text = meshc.run("plan", sample, "--target", "cuda")
+        for row in ("arena", "cuBLASLt", "staging"):
+            if not re.search(rf"\n  {row} +[0-9.]+ [KMG]iB\n", text):
+                problems.append(f"{sample}: the plan has no '{row}'")
+    if problems:
+        sys.exit("\n".join(problems))
+
+
+main()
