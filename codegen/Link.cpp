@@ -186,7 +186,15 @@ Expected<std::string> meshc::codegen::linkSharedObject(StringRef object) {
   return (*shared)->getBuffer().str();
 }
 
-Error meshc::codegen::linkExecutable(StringRef object, StringRef output,
+std::vector<std::string>
+meshc::codegen::getRuntimeLibraries(exec::Target target) {
+  const std::string devices =
+      std::string("meshc_runtime_") + exec::EnumNameTarget(target);
+  return {devices + "_main", devices, "meshc_runtime", "meshc_layout"};
+}
+
+Error meshc::codegen::linkExecutable(StringRef object, exec::Target target,
+                                     StringRef output,
                                      StringRef libraryFolder) {
   Expected<std::string> linker = findLinker();
   if (!linker)
@@ -211,14 +219,18 @@ Error meshc::codegen::linkExecutable(StringRef object, StringRef output,
     return linked.takeError();
 
   SmallVector<std::string> libraries;
-  for (StringRef name : {"meshc_runtime_main", "meshc_runtime", "meshc_layout"})
+  for (const std::string &name : getRuntimeLibraries(target))
     libraries.push_back((libraryFolder + "/lib" + name + ".a").str());
   SmallVector<StringRef> arguments = {*linker, "-o", linked->getPath(),
                                       objectFile->getPath()};
   llvm::append_range(arguments, libraries);
-  llvm::append_range(arguments, std::initializer_list<StringRef>{
-                                    "-ldnnl", "-lgomp", "-lfmt", "-lz", "-lm",
-                                    "-pthread", MESHC_LINK_FLAGS});
+  // Products on CPUs are oneDNN's, which uses OpenMP.
+  if (target == exec::Target::cpu)
+    llvm::append_range(arguments,
+                       std::initializer_list<StringRef>{"-ldnnl", "-lgomp"});
+  llvm::append_range(arguments,
+                     std::initializer_list<StringRef>{
+                         "-lfmt", "-lz", "-lm", "-pthread", MESHC_LINK_FLAGS});
   // Libraries that the runtime loads only when it needs them.
   const std::string runPath = ("$ORIGIN:" + libraryFolder).str();
   llvm::append_range(arguments, std::initializer_list<StringRef>{

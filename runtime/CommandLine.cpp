@@ -421,7 +421,7 @@ static Agreements getAgreements(const CommandLine &commandLine,
 static Status runAction(const CommandLine &commandLine,
                         std::span<const uint8_t> program,
                         std::span<const meshcKernelEntry> kernels,
-                        Ranks &ranks) {
+                        OpenDevices &open, Ranks &ranks) {
   const Flags &flags = commandLine.flags;
   Status ready = ranks.start();
   if (ready)
@@ -435,8 +435,9 @@ static Status runAction(const CommandLine &commandLine,
   // are not mapped and zeroed anew each time.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  Result<std::unique_ptr<Session>> session = Session::create(
-      program, kernels, flags.threads, flags.gpus, &ranks, flags.transport);
+  Result<std::unique_ptr<Session>> session =
+      Session::create(program, kernels, open, flags.threads, flags.gpus, &ranks,
+                      flags.transport);
   if (!session)
     return session.getError();
   Status status = commandLine.action(**session);
@@ -450,7 +451,7 @@ static Status runAction(const CommandLine &commandLine,
 static int runAsRank(const CommandLine &commandLine,
                      std::span<const uint8_t> program,
                      std::span<const meshcKernelEntry> kernels,
-                     RankIdentity identity) {
+                     OpenDevices &open, RankIdentity identity) {
   const Flags &flags = commandLine.flags;
   auto reportAs = [&](Error error) {
     if (identity.rank > 0)
@@ -470,7 +471,7 @@ static int runAsRank(const CommandLine &commandLine,
   Result<std::unique_ptr<Ranks>> ranks = Ranks::connect(identity, options);
   if (!ranks)
     return reportAs(ranks.getError());
-  Status status = runAction(commandLine, program, kernels, **ranks);
+  Status status = runAction(commandLine, program, kernels, open, **ranks);
   if (status) {
     finishMpi();
     return 0;
@@ -499,7 +500,8 @@ static int64_t getNumGpuProcesses(const Executable &executable) {
 
 static int runSubcommand(int argc, const char *const *argv,
                          std::span<const uint8_t> program,
-                         std::span<const meshcKernelEntry> kernels) {
+                         std::span<const meshcKernelEntry> kernels,
+                         OpenDevices &open) {
   CommandLine commandLine;
   if (std::optional<int> code = commandLine.parse(argc, argv))
     return *code;
@@ -532,14 +534,15 @@ static int runSubcommand(int argc, const char *const *argv,
   }
   if (processes > 1 && !isLaunched)
     return launchRanks(processes, argv);
-  return runAsRank(commandLine, program, kernels, *identity);
+  return runAsRank(commandLine, program, kernels, open, *identity);
 }
 
 int runtime::runCommandLine(int argc, const char *const *argv,
                             std::span<const uint8_t> program,
-                            std::span<const meshcKernelEntry> kernels) {
+                            std::span<const meshcKernelEntry> kernels,
+                            OpenDevices &open) {
   try {
-    return runSubcommand(argc, argv, program, kernels);
+    return runSubcommand(argc, argv, program, kernels, open);
   } catch (const std::bad_alloc &) {
     return report({ErrorCode::DoesNotFit, "out of memory", ""});
   } catch (const std::exception &error) {

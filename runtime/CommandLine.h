@@ -2,6 +2,7 @@
 #define MESHC_RUNTIME_COMMANDLINE_H
 
 #include "runtime/KernelTable.h"
+#include "runtime/OpenDevices.h"
 
 #include <cstdint>
 #include <span>
@@ -9,10 +10,12 @@
 namespace meshc::runtime {
 
 /// The command line of a compiled executable; returns its exit code.
-/// `program` is the serialised program, `kernels` what it calls.
+/// `program` is the serialised program, `kernels` what it calls, `open` for the
+/// devices of its target.
 int runCommandLine(int argc, const char *const *argv,
                    std::span<const uint8_t> program,
-                   std::span<const meshcKernelEntry> kernels);
+                   std::span<const meshcKernelEntry> kernels,
+                   OpenDevices &open);
 
 } // namespace meshc::runtime
 

@@ -1,16 +1,8 @@
 #include "runtime/Session.h"
 
-#include "runtime/Cuda/CudaDevices.h"
-#include "runtime/Devices/Executor.h"
-#include "runtime/Processor.h"
-
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
-#include <thread>
-
-#include <unistd.h>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -20,26 +12,6 @@ std::string runtime::listNames(const std::vector<std::string> &names) {
     return "there is none";
   return fmt::format("expected {}'{}'", names.size() > 1 ? "one of " : "",
                      fmt::join(names, "', '"));
-}
-
-/// An error if some processes would have no device.
-static Status checkDivision(const Executable &executable, int64_t ranks) {
-  const int64_t devices = executable.getNumDevices();
-  if (ranks <= devices)
-    return Status::success();
-  return Error{ErrorCode::WrongRanks,
-               fmt::format("{} processes for a mesh of {} device{}", ranks,
-                           devices, devices == 1 ? "" : "s"),
-               "start at most as many as the mesh has devices"};
-}
-
-/// Worker threads for one of several processes on this machine.
-static int getNumThreads(int64_t processes) {
-  const unsigned usable = std::max(1u, std::thread::hardware_concurrency());
-  // Where the launcher has bound processes to processors, those are its own.
-  const bool isBound = long(usable) < sysconf(_SC_NPROCESSORS_ONLN);
-  return isBound ? int(usable)
-                 : int(std::max<int64_t>(1, int64_t(usable) / processes));
 }
 
 namespace {
@@ -71,19 +43,21 @@ private:
 
 Result<std::unique_ptr<Session>>
 Session::create(std::span<const uint8_t> program,
-                std::span<const meshcKernelEntry> kernels, int threads,
-                const GpuFlags &gpus, Ranks *ranks, TransportKind transport) {
+                std::span<const meshcKernelEntry> kernels, OpenDevices &open,
+                int threads, const GpuFlags &gpus, Ranks *ranks,
+                TransportKind transport) {
   Result<Executable> executable = Executable::load(program);
   if (!executable)
     return executable.getError();
-  return create(std::move(*executable), kernels, threads, gpus, ranks,
+  return create(std::move(*executable), kernels, open, threads, gpus, ranks,
                 transport);
 }
 
 Result<std::unique_ptr<Session>>
 Session::create(Executable executable,
-                std::span<const meshcKernelEntry> kernels, int threads,
-                const GpuFlags &gpus, Ranks *ranks, TransportKind transport) {
+                std::span<const meshcKernelEntry> kernels, OpenDevices &open,
+                int threads, const GpuFlags &gpus, Ranks *ranks,
+                TransportKind transport) {
   const bool isForGpus = executable.data.target == exec::Target::cuda;
   const char *gpuFlag = gpus.devicesPerGpu  ? "--devices-per-gpu"
                         : !gpus.usesGraphs  ? "--no-graphs"
@@ -99,61 +73,19 @@ Session::create(Executable executable,
                  "--threads is for CPUs, this executable is for GPUs", ""};
   std::unique_ptr<Session> session(new Session(std::move(executable)));
   session->ranks = ranks;
-  Status opened = isForGpus ? session->openGpus(gpus)
-                            : session->openCpu(kernels, threads, transport);
+  DeviceRequest request{
+      session->executable, kernels, threads, transport, gpus, nullptr, nullptr};
+  if (session->hasOtherRanks()) {
+    request.ranks = ranks;
+    if (isForGpus)
+      session->peers = std::make_unique<StorePeers>(*ranks);
+    request.peers = session->peers.get();
+  }
+  Result<std::unique_ptr<DeviceSet>> opened = open(request);
   if (!opened)
     return opened.getError();
+  session->devices = std::move(*opened);
   return session;
-}
-
-Status Session::openCpu(std::span<const meshcKernelEntry> kernels, int threads,
-                        TransportKind transport) {
-  Status fits = checkProcessor(executable.data);
-  if (!fits)
-    return fits;
-  ExecutorGroup group;
-  if (hasOtherRanks()) {
-    group.ranks = ranks->getNumRanks();
-    group.rank = ranks->getRank();
-    group.localRanks = ranks->getNumLocalRanks();
-    Status divided = checkDivision(executable, group.ranks);
-    if (!divided)
-      return divided;
-    Result<std::unique_ptr<Transport>> created =
-        createTransport(*ranks, transport);
-    if (!created)
-      return created.getError();
-    group.transport = std::move(*created);
-    if (threads == 0)
-      threads = getNumThreads(ranks->getNumLocalRanks());
-  }
-  Result<std::unique_ptr<Executor>> executor =
-      Executor::create(executable, kernels, threads, std::move(group));
-  if (!executor)
-    return executor.getError();
-  devices = std::move(*executor);
-  return Status::success();
-}
-
-Status Session::openGpus(const GpuFlags &gpus) {
-  cuda::CudaOptions options;
-  options.devicesPerGpu = gpus.devicesPerGpu.value_or(1);
-  options.usesGraphs = gpus.usesGraphs;
-  options.tunesMatmuls = gpus.tunesMatmuls;
-  if (hasOtherRanks()) {
-    peers = std::make_unique<StorePeers>(*ranks);
-    options.peers = peers.get();
-    options.localRank = ranks->getLocalRank();
-    options.numLocalRanks = ranks->getNumLocalRanks();
-  }
-  Result<std::unique_ptr<cuda::CudaDevices>> opened =
-      cuda::CudaDevices::create(executable, options);
-  if (!opened)
-    return opened.getError();
-  if (isFirst() && !(*opened)->getTuningReport().empty())
-    fmt::print(stderr, "meshc: {}\n", (*opened)->getTuningReport());
-  devices = std::move(*opened);
-  return Status::success();
 }
 
 Result<const exec::ProgramT *>

@@ -1,12 +1,7 @@
 #ifndef MESHC_RUNTIME_SESSION_H
 #define MESHC_RUNTIME_SESSION_H
 
-#include "runtime/Cuda/Peers.h"
-#include "runtime/Devices/DeviceSet.h"
-#include "runtime/Executable.h"
-#include "runtime/KernelTable.h"
-#include "runtime/Ranks/Ranks.h"
-#include "runtime/Ranks/Transport.h"
+#include "runtime/OpenDevices.h"
 #include "runtime/Values.h"
 
 #include <memory>
@@ -18,32 +13,26 @@
 
 namespace meshc::runtime {
 
-/// How an executable for GPUs uses them.
-struct GpuFlags {
-  std::optional<int64_t> devicesPerGpu; ///< logical devices; none given: one
-  bool usesGraphs = true;    ///< else every command is issued in every run
-  bool tunesMatmuls = false; ///< see Cuda/MatmulTuning.h
-};
-
 /// An executable on its devices, with its values by name: what every subcommand
 /// works with.
 class Session {
 public:
   /// Loads the program, checks that this processor or GPU can run its kernels
   /// and prepares the devices. `threads` of 0: one per hardware thread, divided
-  /// by the processes on this machine. `ranks`: the processes that share the
-  /// devices, which must outlive the session; null for this one alone.
-  /// Errors: Usage where a flag is for devices of the other kind.
+  /// by the processes on this machine. `open`: for the devices of the
+  /// program's target. `ranks`: the processes that share the devices, which
+  /// must outlive the session; null for this one alone. Errors: Usage where a
+  /// flag is for devices of the other kind.
   static Result<std::unique_ptr<Session>>
   create(std::span<const uint8_t> program,
-         std::span<const meshcKernelEntry> kernels, int threads,
-         const GpuFlags &gpus = {}, Ranks *ranks = nullptr,
+         std::span<const meshcKernelEntry> kernels, OpenDevices &open,
+         int threads, const GpuFlags &gpus = {}, Ranks *ranks = nullptr,
          TransportKind transport = TransportKind::Auto);
   /// The same for a program built in memory.
   static Result<std::unique_ptr<Session>>
   create(Executable executable, std::span<const meshcKernelEntry> kernels,
-         int threads, const GpuFlags &gpus = {}, Ranks *ranks = nullptr,
-         TransportKind transport = TransportKind::Auto);
+         OpenDevices &open, int threads, const GpuFlags &gpus = {},
+         Ranks *ranks = nullptr, TransportKind transport = TransportKind::Auto);
 
   const Executable &getExecutable() const { return executable; }
   DeviceSet &getDevices() { return *devices; }
@@ -80,10 +69,6 @@ public:
   }
 
 private:
-  Status openCpu(std::span<const meshcKernelEntry> kernels, int threads,
-                 TransportKind transport);
-  Status openGpus(const GpuFlags &gpus);
-
   explicit Session(Executable executable) : executable(std::move(executable)) {}
 
   Executable executable;

@@ -1,5 +1,6 @@
 #include "frontend/driver/Cache.h"
 
+#include "codegen/Link.h"
 #include "frontend/driver/Compiler.h"
 
 #include "llvm/ADT/SmallString.h"
@@ -68,7 +69,8 @@ std::string meshc::driver::getBuildIdentity() {
   };
   addFile(sys::fs::getMainExecutable(
       nullptr, reinterpret_cast<void *>(&getBuildIdentity)));
-  for (StringRef name : {"meshc_runtime_main", "meshc_runtime", "meshc_layout"})
-    addFile((getLibraryFolder() + "/lib" + name + ".a").str());
+  for (exec::Target target : exec::EnumValuesTarget())
+    for (const std::string &name : codegen::getRuntimeLibraries(target))
+      addFile(getLibraryFolder() + "/lib" + name + ".a");
   return identity;
 }

@@ -115,8 +115,8 @@ LogicalResult meshc::driver::link(ModuleOp module,
       kernels, *target, codegen::serialize(compilation.executable));
   if (failed(object))
     return failure();
-  if (llvm::Error error =
-          codegen::linkExecutable(*object, output, getLibraryFolder()))
+  if (llvm::Error error = codegen::linkExecutable(*object, options.target,
+                                                  output, getLibraryFolder()))
     return module.emitError(llvm::toString(std::move(error)));
   return success();
 }

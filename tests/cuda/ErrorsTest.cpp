@@ -60,9 +60,9 @@ std::string runBench(const ProgramBuilder &builder,
     std::vector<const char *> arguments = {"app", "bench", "1"};
     for (const std::string &flag : flags)
       arguments.push_back(flag.c_str());
-    return fmt::format(
-        "exit {}",
-        runCommandLine(int(arguments.size()), arguments.data(), program, {}));
+    return fmt::format("exit {}",
+                       runCommandLine(int(arguments.size()), arguments.data(),
+                                      program, {}, openGpuDevices));
   });
   return result.value + ": " + result.errors;
 }
@@ -336,7 +336,7 @@ std::string printInfo() {
   const std::vector<uint8_t> program = makeProgram(2).serialize();
   const char *arguments[] = {"app", "info"};
   testing::internal::CaptureStdout();
-  EXPECT_EQ(runCommandLine(2, arguments, program, {}), 0);
+  EXPECT_EQ(runCommandLine(2, arguments, program, {}, openGpuDevices), 0);
   return testing::internal::GetCapturedStdout();
 }
 

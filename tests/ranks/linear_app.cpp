@@ -17,5 +17,5 @@ int main(int argc, char **argv) {
   const bool isOther = other && rank && std::string(other) == rank;
   return runCommandLine(argc, argv,
                         LinearModel::makeProgram(isOther ? 2 : devices),
-                        LinearModel::getKernels());
+                        LinearModel::getKernels(), openCpuDevices);
 }

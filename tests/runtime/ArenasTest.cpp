@@ -44,15 +44,16 @@ TEST(ArenasTest, are_zero_apart_and_aligned) {
 // More devices than a process may have mappings, of which each arena once took
 // one.
 TEST(ArenasTest, of_many_devices_take_few_mappings) {
+  constexpr int64_t few = 20; // reading the file takes some, as sanitizers do
   const int64_t before = countMappings();
   {
     Result<Arenas> arenas = Arenas::create(100'000, 64, 16);
     ASSERT_TRUE(arenas);
     for (int64_t index : {0, 54'321, 99'999})
       *arenas->getData(index) = std::byte(1);
-    EXPECT_LE(countMappings(), before + 2);
+    EXPECT_LE(countMappings(), before + few);
   }
-  EXPECT_LE(countMappings(), before + 1);
+  EXPECT_LE(countMappings(), before + few);
 }
 
 TEST(ArenasTest, more_than_there_are_addresses_is_refused) {

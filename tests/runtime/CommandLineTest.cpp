@@ -48,7 +48,7 @@ protected:
     testing::internal::CaptureStderr();
     Outcome outcome;
     outcome.code = runCommandLine(int(argv.size()), argv.data(), program,
-                                  LinearModel::getKernels());
+                                  LinearModel::getKernels(), openCpuDevices);
     outcome.output = testing::internal::GetCapturedStdout();
     outcome.messages = testing::internal::GetCapturedStderr();
     return outcome;
@@ -301,7 +301,9 @@ TEST(CommandLineProgramTest, a_damaged_program_exits_with_4) {
   program.resize(program.size() / 2);
   const char *argv[] = {"linear", "bench", "1"};
   testing::internal::CaptureStderr();
-  EXPECT_EQ(runCommandLine(3, argv, program, LinearModel::getKernels()), 4);
+  EXPECT_EQ(runCommandLine(3, argv, program, LinearModel::getKernels(),
+                           openCpuDevices),
+            4);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               StartsWith("meshc: error[MR0301]: damaged program: "));
 }

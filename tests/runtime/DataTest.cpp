@@ -132,8 +132,9 @@ class DatasetTest : public testing::Test {
 protected:
   DatasetTest() {
     writeLinearData(folder);
-    Result<std::unique_ptr<Session>> created = Session::create(
-        LinearModel::makeProgram(3), LinearModel::getKernels(), 1);
+    Result<std::unique_ptr<Session>> created =
+        Session::create(LinearModel::makeProgram(3), LinearModel::getKernels(),
+                        openCpuDevices, 1);
     EXPECT_TRUE(created);
     session = std::move(*created);
   }

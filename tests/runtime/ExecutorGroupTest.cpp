@@ -404,8 +404,9 @@ TEST(ExecutorGroupTest, a_rank_that_is_gone_ends_the_run) {
 
 TEST(ExecutorGroupTest, more_processes_than_devices_are_an_error) {
   runRanks(3, [&](Ranks &group) {
-    Result<std::unique_ptr<Session>> session = Session::create(
-        LinearModel::makeProgram(2), LinearModel::getKernels(), 1, {}, &group);
+    Result<std::unique_ptr<Session>> session =
+        Session::create(LinearModel::makeProgram(2), LinearModel::getKernels(),
+                        openCpuDevices, 1, {}, &group);
     ASSERT_FALSE(session);
     EXPECT_EQ(session.getError().code, ErrorCode::WrongRanks);
     EXPECT_EQ(session.getError().message,

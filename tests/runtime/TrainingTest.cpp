@@ -19,8 +19,8 @@ namespace {
 
 std::unique_ptr<Session> makeSession(int64_t devices, int threads = 2) {
   std::vector<uint8_t> program = LinearModel::makeProgram(devices);
-  Result<std::unique_ptr<Session>> session =
-      Session::create(program, LinearModel::getKernels(), threads);
+  Result<std::unique_ptr<Session>> session = Session::create(
+      program, LinearModel::getKernels(), openCpuDevices, threads);
   EXPECT_TRUE(session) << session.getError().message;
   return std::move(*session);
 }

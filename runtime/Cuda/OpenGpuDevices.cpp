@@ -1,0 +1,32 @@
+#include "runtime/Cuda/CudaDevices.h"
+#include "runtime/OpenDevices.h"
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <cstdio>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+Result<std::unique_ptr<DeviceSet>>
+runtime::openGpuDevices(const DeviceRequest &request) {
+  assert(request.executable.data.target == exec::Target::cuda);
+  cuda::CudaOptions options;
+  options.devicesPerGpu = request.gpus.devicesPerGpu.value_or(1);
+  options.usesGraphs = request.gpus.usesGraphs;
+  options.tunesMatmuls = request.gpus.tunesMatmuls;
+  options.peers = request.peers;
+  if (request.ranks) {
+    options.localRank = request.ranks->getLocalRank();
+    options.numLocalRanks = request.ranks->getNumLocalRanks();
+  }
+  Result<std::unique_ptr<cuda::CudaDevices>> opened =
+      cuda::CudaDevices::create(request.executable, options);
+  if (!opened)
+    return opened.getError();
+  const bool isFirst = !request.ranks || request.ranks->isFirst();
+  if (isFirst && !(*opened)->getTuningReport().empty())
+    fmt::print(stderr, "meshc: {}\n", (*opened)->getTuningReport());
+  return std::unique_ptr<DeviceSet>(std::move(*opened));
+}
