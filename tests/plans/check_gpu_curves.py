@@ -28,18 +28,11 @@ BLOCK_LAYOUTS = [
 ]
 
 
-def get_devices(mesh):
-    devices = 1
-    for axis in mesh.split(","):
-        devices *= int(axis.split("=")[1])
-    return devices
-
-
 def compare(model, mesh, layout, libraries):
     program = model.compile(mesh, layout, "--target", "cuda", "--gpu", "host")
     problems = []
     first = None
-    devices = str(get_devices(mesh))
+    devices = str(curves.get_devices(mesh))
     together = ["--devices-per-gpu", devices]
     for seed, gpus, flags in (("1", "1", together), ("2", "1", together + ["--no-graphs"]),
                               ("3", devices, [])):

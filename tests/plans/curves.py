@@ -17,6 +17,10 @@ of the P parameters. With two ends to compare:
 
 where the last term is for adam only. A run that does not move the loss by many
 times the bound would show nothing, so that is checked too.
+
+In 16 bits worst cases bound nothing: u is 2^-8 or 2^-11, and every value between is
+rounded. There the bound comes from what the CPU mesh's own layouts differ by, see
+Spread.
 """
 
 import gzip
@@ -39,11 +43,27 @@ def write_idx(path, shape, limit, numbers):
         file.write(bytes(numbers.randrange(limit) for _ in range(count)))
 
 
+def write_npy(path, values):
+    """A vector of f32."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(values)},), }}"
+    # Source: NumPy's format 1.0; what precedes the values is a multiple of 64 bytes.
+    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() +
+                     struct.pack(f"<{len(values)}f", *values))
+
+
 def write_data(folder, side, classes):
     numbers = random.Random(7)
     for kind, samples in (("train", 96), ("t10k", 40)):
         write_idx(f"{folder}/{kind}-images-idx3-ubyte.gz", (samples, side, side), 256, numbers)
         write_idx(f"{folder}/{kind}-labels-idx1-ubyte.gz", (samples,), classes, numbers)
+
+
+def get_devices(mesh):
+    devices = 1
+    for axis in mesh.split(","):
+        devices *= int(axis.split("=")[1])
+    return devices
 
 
 class Model:
@@ -57,6 +77,8 @@ class Model:
         self.parameters = parameters
         self.adam_rate = adam_rate
         self.reference = None
+        #: Of the last training, step by step, where the program writes them.
+        self.metrics = []
 
     def bound(self, step):
         first, loss = self.reference[0], self.reference[step]
@@ -89,18 +111,54 @@ class Model:
         return wrong[:1]
 
 
+class Spread:
+    """Curves of one training that differ in roundings alone, and what another one may be.
+
+    Which way a 16-bit value is rounded changes with the order of the sum before it, so
+    to a curve layouts are draws of the many roundings below it: its loss in a step is
+    about normal, with some deviation s. The range of five draws is 2.33 s on average
+    (Tippett, "On the extreme individuals and the range of samples", Biometrika 17, 1925),
+    so three times the range is 7 s, farther than another draw ever lies from the mean;
+    what is left is for a range that came out small by chance. Deviations grow along a
+    curve, so the range counts that is the largest up to a step.
+    """
+
+    FACTOR = 3
+
+    def __init__(self, curves):
+        assert len(curves) == 5 and len({len(curve) for curve in curves}) == 1
+        self.means = [sum(losses) / len(losses) for losses in zip(*curves)]
+        self.bounds = []
+        largest = 0
+        for losses in zip(*curves):
+            largest = max(largest, max(losses) - min(losses))
+            self.bounds.append(self.FACTOR * largest)
+
+    def find_problem(self, curve, what):
+        """The first step in which `curve` is none of these; empty if it is one."""
+        if len(curve) != len(self.means):
+            return f"{what}: {len(curve)} steps"
+        for step, (found, mean, bound) in enumerate(zip(curve, self.means, self.bounds)):
+            if not abs(found - mean) <= bound:
+                return (f"{what}: loss {found} in step {step + 1}, expected {mean} +- {bound}")
+        return ""
+
+
 class Classifier(Model):
     """samples/mlp.mesh, trained by its own data reader; evaluated at the end."""
+
+    steps = STEPS
 
     def train(self, program, *flags, environment=None):
         metrics = f"{self.meshc.folder.name}/metrics.jsonl"
         done = subprocess.run(
-            [program, "train", "--data-dir", self.meshc.folder.name, "--steps", str(STEPS),
+            [program, "train", "--data-dir", self.meshc.folder.name, "--steps", str(self.steps),
              "--seed", "3", "--metrics", metrics, *flags],
             capture_output=True, text=True, check=True, env=environment)
         assert "test accuracy" in done.stdout, done.stdout
         with open(metrics, encoding="utf-8") as lines:
-            return [json.loads(line)["loss"] for line in lines]
+            self.metrics = [json.loads(line) for line in lines]
+        return [step["loss"] for step in self.metrics]
 
 
 class Blocks(Model):
