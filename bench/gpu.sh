@@ -4,11 +4,14 @@
 #   bench/gpu.sh build    on any x86-64 machine: builds, compiles the executables,
 #                         writes the kernel tests, packs everything into
 #                         build/gpu and build/gpu.tar.xz
-#   bench/gpu.sh run DIR  on the machine with the GPU, where bench/ and build/gpu
-#                         (or build/gpu.tar.xz) lie: runs everything, writes into DIR
+#   bench/gpu.sh run DIR [--parts PART,...] [--budget SECONDS | PART=SECONDS,...]
+#                         on the machine with the GPU, where bench/ and build/gpu
+#                         (or build/gpu.tar.xz) lie: measures the parts, or what the
+#                         report in DIR lacks, and adds them to it as it goes
 #
-# Without an argument it does both, into bench/results. `run` needs Python 3, a C
-# library as new as the one here, the driver, cuBLASLt and NCCL, and no network.
+# Without an argument it does both, into bench/results. --help lists the parts. `run`
+# needs Python 3, a C library as new as the one here, the driver, cuBLASLt and NCCL, and
+# no network.
 # PyTorch and JAX, which are gigabytes with their CUDA libraries, are not carried:
 # where the Python that MESHC_PEERS_PYTHON names (or python3) has them they are
 # measured, else the report says so, as it does without compute-sanitizer.
@@ -16,6 +19,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 folder=build/gpu
+usage="usage: bench/gpu.sh [build | run DIR [options] | --help]"
 
 # The shared libraries that the executables need, but for the C library's own.
 copy_libraries() {
@@ -46,18 +50,28 @@ build() {
 
 run() {
   [ -d "$folder" ] || { mkdir -p build && tar -C build -xJf build/gpu.tar.xz; }
-  exec python3 -B bench/gpu_run.py "$folder" "$1"
+  exec python3 -B bench/gpu_run.py "$folder" "$@"
 }
 
 case "${1:-all}" in
 build) build ;;
-run) run "${2:?the folder for the report}" ;;
+run)
+  if [ $# -lt 2 ]; then
+    echo "$usage: DIR is the folder for the report" >&2
+    exit 2
+  fi
+  run "${@:2}"
+  ;;
 all)
   build
   run bench/results
   ;;
+--help)
+  echo "$usage; the options of run are those of"
+  exec python3 -B bench/gpu_run.py --help
+  ;;
 *)
-  echo "usage: bench/gpu.sh [build | run DIR]" >&2
+  echo "$usage" >&2
   exit 2
   ;;
 esac

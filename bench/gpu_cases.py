@@ -6,6 +6,7 @@ the decoder blocks in bf16; the plans whose products are timed. A list of all go
 """
 
 import argparse
+import datetime
 import json
 import os
 import pathlib
@@ -137,7 +138,10 @@ def main():
     cases.add_trainings()
     cases.add_kernels()
     cases.add_peers()
-    (arguments.folder / "cases.json").write_text(json.dumps(cases.cases, indent=1) + "\n")
+    # By which a later run of the measurement knows these executables again.
+    made = datetime.datetime.now(datetime.timezone.utc).isoformat()
+    (arguments.folder / "cases.json").write_text(
+        json.dumps({"made": made, "cases": cases.cases}, indent=1) + "\n")
 
 
 main()

@@ -43,7 +43,7 @@ def get_large_kernels(commands):
     return [command for command in kernels if command["bytes"] >= 0.1 * largest]
 
 
-def kernel_table(kernels, copy_rate):
+def kernel_table(kernels):
     rows = []
     for case in kernels:
         if "error" in case["profile"]:
@@ -53,7 +53,7 @@ def kernel_table(kernels, copy_rate):
             family = case["families"].get(command["phase"])
             if not family:
                 continue
-            part = command["gbytes_per_s_per_thread"] * 1e9 / copy_rate
+            part = command["gbytes_per_s_per_thread"] * 1e9 / case["copy_bytes_per_s"]
             rows.append([case["name"], command["name"], command["phase"],
                          f"{command['worker_ms']:.4f}",
                          f"{command['gbytes_per_s_per_thread']:.0f}", f"{part:.2f}",
@@ -108,13 +108,56 @@ def peer_text(case):
         *missing])
 
 
-def test_text(tests):
-    if "error" in tests:
-        return f"**failed**: {tests['error']}"
-    lines = [f"{tests['tests']} tests, {tests['failed']} failed, {tests['skipped']} skipped."]
-    lines += [f"- **failed**: {name}" for name in tests["failures"]]
-    lines += [f"- skipped: {name}: {reason}" for name, reason in tests["skips"].items()]
+def test_text(shards):
+    failures, skips, tests = [], {}, 0
+    for shard in shards:
+        if "error" in shard:
+            failures.append(shard["error"])
+            continue
+        tests += shard["tests"]
+        failures += shard["failures"]
+        skips.update(shard["skips"])
+    lines = [f"{tests} tests, {len(failures)} failed, {len(skips)} skipped."]
+    lines += [f"- **failed**: {name}" for name in failures]
+    lines += [f"- skipped: {name}: {reason}" for name, reason in skips.items()]
     return "\n".join(lines)
+
+
+def sanitizer_text(steps):
+    lines = []
+    for name, step in steps.items():
+        result = step.get("missing") or f"exit code {step['code']}, {step['said']}"
+        lines.append(f"- {name}: {result}")
+    return "\n".join(lines)
+
+
+def run_text(result):
+    """When and where what was measured."""
+    texts = []
+    for number, run in enumerate(result["runs"]):
+        counts = {part: sum(step["run"] == number for step in entry["steps"].values())
+                  for part, entry in result["parts"].items()}
+        parts = ", ".join(f"{part} ({count} of {len(result['parts'][part]['planned'])})"
+                          for part, count in counts.items() if count)
+        texts.append(f"{run['time']}: {parts or 'nothing'}\n\n```\n{run['system'].strip()}\n```\n")
+    return "\n".join(texts)
+
+
+def missing_text(result):
+    """What no run has measured, whatever ended it."""
+    lines = []
+    for part, entry in result["parts"].items():
+        missing = [step for step in entry["planned"] if step not in entry["steps"]]
+        if missing == entry["planned"]:
+            lines.append(f"- {part}: **not measured**")
+        elif missing:
+            lines.append(f"- {part}: **not measured**: {'; '.join(missing)}")
+    return "\n" + "\n".join(lines) + "\n" if lines else ""
+
+
+def copy_text(kernels):
+    rates = sorted({case["copy_bytes_per_s"] for case in kernels})
+    return " and ".join(f"{rate / 1e9:.0f} GB/s" for rate in rates)
 
 
 def render(result):
@@ -122,39 +165,23 @@ def render(result):
     if result["emulated"]:
         notice = ("\n**A dry run with the emulated driver: that it runs means something, "
                   "its times mean nothing.**\n")
-    return f"""# meshc on {result['gpu']}, {result['date']}
-{notice}
-```
-{result['system'].strip()}
-```
-
-Copy on the device: {result['copy_bytes_per_s'] / 1e9:.0f} GB/s (read plus written), the best
-of five; rates of kernels below are parts of it.
-
-## Kernel tests
-
-{test_text(result['tests'])}
-
-## Trainings on 1, 2, 4 and 8 logical devices
-
-{training_table(result['trainings'])}
-
-## Kernels
-
-What a kernel reads and writes by its operands, f32.
-
-{kernel_table(result['kernels'], result['copy_bytes_per_s'])}
-
-## Matrix products
-
-cuBLASLt's first algorithm, which executables use, and the fastest of those it offers.
-
-{product_tables(result['products'])}
-## PyTorch and JAX
-
-{peer_text(result['peers'])}
-
-## compute-sanitizer
-
-{chr(10).join('- ' + line for line in result['sanitizer'])}
-"""
+    texts = [f"# meshc on {result['gpu']}, {result['date']}\n{notice}\n"
+             f"Executables made {result['made']}; measured\n\n{run_text(result)}"
+             f"{missing_text(result)}"]
+    for part, title, text in (
+            ("tests", "Kernel tests", lambda steps: test_text(steps.values())),
+            ("trainings", "Trainings on 1, 2, 4 and 8 logical devices",
+             lambda steps: training_table(steps.values())),
+            ("kernels", "Kernels", lambda steps: (
+                f"What a kernel reads and writes by its operands, f32, beside a copy on the "
+                f"device: {copy_text(steps.values())} (read plus\nwritten), the best of five "
+                f"in the same run.\n\n{kernel_table(steps.values())}")),
+            ("products", "Matrix products", lambda steps: (
+                "cuBLASLt's first algorithm, which executables use, and the fastest of those "
+                f"it offers.\n\n{product_tables(steps.values())}")),
+            ("peers", "PyTorch and JAX",
+             lambda steps: "\n".join(map(peer_text, steps.values()))),
+            ("sanitizer", "compute-sanitizer", sanitizer_text)):
+        if steps := result["parts"][part]["steps"]:
+            texts.append(f"\n## {title}\n\n{text(steps)}\n")
+    return "".join(texts)
