@@ -9,7 +9,8 @@ of the orders in which the emulation runs what is queued. Those of a step's comm
 collectives show in the curve. Those that begin a program, by which devices wait for what
 is copied to them, and those that end it, by which the host waits for all devices, show
 in the evaluation of an elementwise model; in training the order of what they protect
-follows from the collectives between.
+follows from the collectives between. The commands' waits are left out once more while a
+step is captured, from when on its graph lacks them.
 """
 
 import functools
@@ -23,7 +24,8 @@ import curves
 import waits
 
 MESH, LAYOUT, DEVICES = "a=2,b=2", "batch=a,hidden=b", 4
-ONE_GPU = ["--devices-per-gpu", str(DEVICES), "--no-graphs"]
+GRAPHS = ["--devices-per-gpu", str(DEVICES)]
+ONE_GPU = [*GRAPHS, "--no-graphs"]
 
 # The steps of a training in which one wait of the second one is left out.
 STEPS_AROUND = 4
@@ -96,34 +98,36 @@ def make_evaluation(meshc, libraries):
     return Program(libraries, run)
 
 
-def check_waits(program, log, number, choose, expected):
+def check_waits(program, log, number, choose, expected, flags):
     """Leaves out each wait of the program that runs as the `number`-th which `choose`
-    takes of all its waits and others do not imply."""
+    takes of all its waits and others do not imply, under each of these flags."""
     right = program.run_on_one_gpu(LOG=log)
     events = waits.read(log)
     chosen = choose(waits.split(events)[number])
     needed = waits.find_needed(events, chosen)
     if len(needed) != expected:
         yield f"of the waits {chosen} {needed} are needed, expected {expected}"
-    for wait in needed:
-        if all(program.run_on_one_gpu(SEED=seed, DROP_WAIT=wait) == right for seed in SEEDS):
-            yield f"wait {wait} was left out, and nothing shows it"
+    for flag in flags:
+        for wait in needed:
+            if all(program.run(*flag, SEED=seed, DROP_WAIT=wait) == right for seed in SEEDS):
+                yield f"{flag}: wait {wait} was left out, and nothing shows it"
 
 
 def check(meshc, libraries):
     training = make_training(meshc, libraries)
     right = training.run_on_one_gpu()
     for seed in range(8):
-        found = training.run_on_one_gpu(SEED=seed)
-        if found != right or isinstance(found, str):
-            yield f"seed {seed} without a fault: {found}, expected {right}"
+        for flags in (ONE_GPU, GRAPHS):
+            found = training.run(*flags, SEED=seed)
+            if found != right or isinstance(found, str):
+                yield f"seed {seed} without a fault: {found}, expected {right}"
     # For all streams but the one that begins and ends the program.
     ends = 2 * DEVICES - 1
     yield from check_waits(training, f"{meshc.folder.name}/training.log", 2,
-                           lambda step: step[ends:-ends], expected=24)
+                           lambda step: step[ends:-ends], 24, (ONE_GPU, GRAPHS))
     # The streams that compute, of all devices but the first.
     yield from check_waits(make_evaluation(meshc, libraries), f"{meshc.folder.name}/evaluation.log",
-                           1, lambda evaluation: evaluation, expected=2 * (DEVICES - 1))
+                           1, lambda evaluation: evaluation, 2 * (DEVICES - 1), (ONE_GPU,))
 
     # Some results of some devices are read nowhere: those of others are the same.
     numbers = range(18, 180, 15)
