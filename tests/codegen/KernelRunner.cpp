@@ -548,16 +548,16 @@ static void expectClose(const std::string &name, const F64Tensor &actual,
   }
 }
 
-void meshc::testing::expectAgreement(const ProgramText &text, F64State state,
+void meshc::testing::expectAgreement(const std::string &text, F64State state,
                                      double tolerance, unsigned seed) {
-  std::unique_ptr<KernelRunner> cpu = KernelRunner::create(text.str());
+  std::unique_ptr<KernelRunner> cpu = KernelRunner::create(text);
   ASSERT_TRUE(cpu);
   auto program = cpu->getModule().lookupSymbol<spmd::ProgramOp>("p");
   fillInputs(program, state, seed);
   F64State expected = state;
   ASSERT_TRUE(succeeded(interpreter::runProgram(program, expected)));
   if (writesKernelCases())
-    return writeKernelCase(text.str(), state, expected, tolerance);
+    return writeKernelCase(text, state, expected, tolerance);
   auto expectOutputs = [&](KernelRunner &runner) {
     F64State actual = state;
     runner.run(actual);
@@ -567,13 +567,13 @@ void meshc::testing::expectAgreement(const ProgramText &text, F64State state,
   expectOutputs(*cpu);
   // Parts of two or three rows, which are worth nothing in the product.
   std::unique_ptr<KernelRunner> parts =
-      KernelRunner::create(text.str(), "native", {.minBytes = 1, .minRows = 2});
+      KernelRunner::create(text, "native", {.minBytes = 1, .minRows = 2});
   ASSERT_TRUE(parts);
   if (parts->hasParts()) {
     SCOPED_TRACE("in parts");
     expectOutputs(*parts);
   }
-  std::unique_ptr<KernelRunner> gpu = KernelRunner::createGpu(text.str());
+  std::unique_ptr<KernelRunner> gpu = KernelRunner::createGpu(text);
   ASSERT_TRUE(gpu);
   using emulation::FiberOrder;
   for (FiberOrder order :
@@ -584,5 +584,5 @@ void meshc::testing::expectAgreement(const ProgramText &text, F64State state,
     expectOutputs(*gpu);
   }
   if (::testing::Test::HasFailure())
-    std::cerr << text.str();
+    std::cerr << text;
 }

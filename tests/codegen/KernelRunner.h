@@ -97,8 +97,12 @@ void writeBlock(const F64Tensor &tensor, mlir::RankedTensorType type,
 /// elements differing by at most `tolerance` of the largest of the tensor.
 /// Inputs that `state` lacks are drawn from `seed`: normal floats, integers
 /// from [0, 3). Runs nothing where KernelCases.h has it written instead.
-void expectAgreement(const ProgramText &text, F64State state = {},
+void expectAgreement(const std::string &text, F64State state = {},
                      double tolerance = 2e-6, unsigned seed = 1);
+inline void expectAgreement(const ProgramText &text, F64State state = {},
+                            double tolerance = 2e-6, unsigned seed = 1) {
+  expectAgreement(text.str(), std::move(state), tolerance, seed);
+}
 
 } // namespace meshc::testing
 
