@@ -21,7 +21,7 @@ namespace {
 class MoveKernelBuilder {
 public:
   MoveKernelBuilder(exec::ReduceKind kind, exec::ElementType element,
-                    gpu::GPUModuleOp kernels);
+                    bool isWide, gpu::GPUModuleOp kernels);
 
 private:
   using Body = llvm::function_ref<void(OpBuilder &, Value)>;
@@ -30,14 +30,23 @@ private:
     return arith::ConstantOp::create(builder, loc,
                                      builder.getI64IntegerAttr(value));
   }
+  Value getPosition(OpBuilder &builder, int64_t value) {
+    return arith::ConstantOp::create(
+        builder, loc, builder.getIntegerAttr(positionType, value));
+  }
   Value getField(OpBuilder &builder, Value array, int64_t offset,
-                 Value index = {});
+                 Value index = {}, Type type = {});
+  Value getNumber(OpBuilder &builder, int64_t offset, Value index = {}) {
+    return getField(builder, piece, offset, index, positionType);
+  }
+  Value widenNumber(OpBuilder &builder, Value number);
   Value toPointer(OpBuilder &builder, Value address) {
     return LLVM::IntToPtrOp::create(builder, loc, pointerType, address);
   }
   Value getAddress(OpBuilder &builder, Value list, Value number, Value offset);
   void loop(OpBuilder &builder, Value begin, Value end, Value step, Body body);
   Value isAligned(OpBuilder &builder);
+  std::pair<Value, Value> divide(OpBuilder &builder, Value number, Value dim);
   std::pair<Value, Value> getOffsets(OpBuilder &builder, Value element);
   void move(OpBuilder &builder, Value from, Value to, int64_t lanes);
   Value combine(OpBuilder &builder, Value lhs, Value rhs);
@@ -51,6 +60,7 @@ private:
   exec::ReduceKind kind;
   Location loc;
   Type pointerType, elementType;
+  Type positionType; ///< of the numbers of elements and of dimensions
   int64_t bytes;
   bool isBoolean; ///< a byte that is 0 or 1
   Value piece, numSources, numTargets, sources, targets;
@@ -81,15 +91,27 @@ static Type getType(MLIRContext *context, exec::ReduceKind kind,
   llvm_unreachable("not an element type");
 }
 
+/// A word of 64 bits, or its low part as a narrower `type`.
 Value MoveKernelBuilder::getField(OpBuilder &builder, Value array,
-                                  int64_t offset, Value index) {
+                                  int64_t offset, Value index, Type type) {
   Value place =
       LLVM::GEPOp::create(builder, loc, pointerType, builder.getI8Type(), array,
                           ArrayRef<LLVM::GEPArg>{int32_t(offset)});
   if (index)
     place = LLVM::GEPOp::create(builder, loc, pointerType, builder.getI64Type(),
                                 place, ArrayRef<LLVM::GEPArg>{index});
-  return LLVM::LoadOp::create(builder, loc, builder.getI64Type(), place, 8);
+  if (!type)
+    type = builder.getI64Type();
+  return LLVM::LoadOp::create(builder, loc, type, place,
+                              type.getIntOrFloatBitWidth() / 8);
+}
+
+/// A number that is not negative, with 64 bits.
+Value MoveKernelBuilder::widenNumber(OpBuilder &builder, Value number) {
+  Type i64 = builder.getI64Type();
+  return number.getType() == i64
+             ? number
+             : Value(arith::ExtUIOp::create(builder, loc, i64, number));
 }
 
 void MoveKernelBuilder::loop(OpBuilder &builder, Value begin, Value end,
@@ -146,34 +168,61 @@ Value MoveKernelBuilder::isAligned(OpBuilder &builder) {
   return result;
 }
 
+/// Quotient and remainder by the size of a dimension.
+std::pair<Value, Value> MoveKernelBuilder::divide(OpBuilder &builder,
+                                                  Value number, Value dim) {
+  Value size = getNumber(builder, offsetof(MovePiece, sizes), dim);
+  if (positionType.isInteger(64))
+    return {arith::DivUIOp::create(builder, loc, number, size),
+            arith::RemUIOp::create(builder, loc, number, size)};
+  constexpr int64_t divisors = offsetof(MovePiece, divisors);
+  static_assert(sizeof(runtime::MoveDivisor) == sizeof(int64_t));
+  Value multiplier = getNumber(
+      builder, divisors + int64_t(offsetof(runtime::MoveDivisor, multiplier)),
+      dim);
+  Value shift = getNumber(
+      builder, divisors + int64_t(offsetof(runtime::MoveDivisor, shift)), dim);
+  Value product =
+      arith::MulIOp::create(builder, loc, widenNumber(builder, number),
+                            widenNumber(builder, multiplier));
+  Value quotient = arith::TruncIOp::create(
+      builder, loc, positionType,
+      arith::ShRUIOp::create(builder, loc, product,
+                             widenNumber(builder, shift)));
+  Value whole = arith::MulIOp::create(builder, loc, quotient, size);
+  return {quotient, arith::SubIOp::create(builder, loc, number, whole)};
+}
+
 /// Where an element of the box lies, in elements from its starts.
 std::pair<Value, Value> MoveKernelBuilder::getOffsets(OpBuilder &builder,
                                                       Value element) {
-  Value zero = constant(builder, 0), one = constant(builder, 1);
-  Value rank = getField(builder, piece, offsetof(MovePiece, rank));
+  Value zero = getPosition(builder, 0), one = getPosition(builder, 1);
+  Value rank = getNumber(builder, offsetof(MovePiece, rank));
+  auto addTerm = [&](OpBuilder &inner, Value offset, int64_t strides,
+                     Value position, Value dim) -> Value {
+    Value stride = getNumber(inner, strides, dim);
+    return arith::AddIOp::create(
+        inner, loc, offset,
+        arith::MulIOp::create(inner, loc, position, stride));
+  };
+  constexpr int64_t from = offsetof(MovePiece, fromStrides);
+  constexpr int64_t to = offsetof(MovePiece, toStrides);
+  // From the minor dimension on; the major one has what is left.
   auto made = scf::ForOp::create(
-      builder, loc, zero, rank, one, ValueRange{element, zero, zero},
+      builder, loc, one, rank, one, ValueRange{element, zero, zero},
       [](OpBuilder &, Location, Value, ValueRange) {});
   OpBuilder inner = OpBuilder::atBlockEnd(made.getBody());
-  // From the minor dimension on.
-  Value dim = arith::SubIOp::create(
-      inner, loc, arith::SubIOp::create(inner, loc, rank, one),
-      made.getInductionVar());
-  Value rest = made.getRegionIterArgs()[0];
-  Value size = getField(inner, piece, offsetof(MovePiece, sizes), dim);
-  Value position = arith::RemUIOp::create(inner, loc, rest, size);
-  SmallVector<Value> next = {arith::DivUIOp::create(inner, loc, rest, size)};
-  for (auto [offset, strides] : {std::pair(made.getRegionIterArgs()[1],
-                                           offsetof(MovePiece, fromStrides)),
-                                 std::pair(made.getRegionIterArgs()[2],
-                                           offsetof(MovePiece, toStrides))}) {
-    Value stride = getField(inner, piece, int64_t(strides), dim);
-    next.push_back(arith::AddIOp::create(
-        inner, loc, offset,
-        arith::MulIOp::create(inner, loc, position, stride)));
-  }
-  scf::YieldOp::create(inner, loc, next);
-  return {made.getResult(1), made.getResult(2)};
+  Value dim = arith::SubIOp::create(inner, loc, rank, made.getInductionVar());
+  auto [rest, position] = divide(inner, made.getRegionIterArgs()[0], dim);
+  Value next[] = {
+      rest, addTerm(inner, made.getRegionIterArgs()[1], from, position, dim),
+      addTerm(inner, made.getRegionIterArgs()[2], to, position, dim)};
+  scf::YieldOp::create(inner, loc, ValueRange(next));
+  auto finish = [&](unsigned number, int64_t strides) {
+    return widenNumber(builder, addTerm(builder, made.getResult(number),
+                                        strides, made.getResult(0), zero));
+  };
+  return {finish(1, from), finish(2, to)};
 }
 
 /// 16-bit floats are combined in f32.
@@ -278,16 +327,17 @@ void MoveKernelBuilder::move(OpBuilder &builder, Value from, Value to,
 }
 
 MoveKernelBuilder::MoveKernelBuilder(exec::ReduceKind kind,
-                                     exec::ElementType element,
+                                     exec::ElementType element, bool isWide,
                                      gpu::GPUModuleOp kernels)
     : kind(kind), loc(kernels.getLoc()),
       pointerType(LLVM::LLVMPointerType::get(kernels.getContext(), 1)),
       elementType(getType(kernels.getContext(), kind, element)),
+      positionType(IntegerType::get(kernels.getContext(), isWide ? 64 : 32)),
       bytes(runtime::getElementBytes(element)),
       isBoolean(element == exec::ElementType::boolean) {
   OpBuilder top = OpBuilder::atBlockEnd(kernels.getBody());
   auto function = gpu::GPUFuncOp::create(
-      top, loc, runtime::getMoveKernelName(kind, element),
+      top, loc, runtime::getMoveKernelName(kind, element, isWide),
       top.getFunctionType({pointerType}, {}));
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
                     top.getUnitAttr());
@@ -298,12 +348,12 @@ MoveKernelBuilder::MoveKernelBuilder(exec::ReduceKind kind,
   builder.setInsertionPoint(end);
 
   Type i64 = builder.getI64Type();
-  auto getId = [&](Value id) -> Value {
-    return arith::IndexCastOp::create(builder, loc, i64, id);
-  };
-  Value thread =
-      getId(gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x));
-  Value block = getId(gpu::BlockIdOp::create(builder, loc, gpu::Dimension::x));
+  Value thread = arith::IndexCastOp::create(
+      builder, loc, positionType,
+      gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x));
+  Value block = arith::IndexCastOp::create(
+      builder, loc, i64,
+      gpu::BlockIdOp::create(builder, loc, gpu::Dimension::x));
   Value offset = arith::MulIOp::create(
       builder, loc, block, constant(builder, int64_t(sizeof(MovePiece))));
   piece = LLVM::GEPOp::create(builder, loc, pointerType, builder.getI8Type(),
@@ -315,30 +365,34 @@ MoveKernelBuilder::MoveKernelBuilder(exec::ReduceKind kind,
                       getField(builder, piece, offsetof(MovePiece, sources)));
   targets = toPointer(builder,
                       getField(builder, piece, offsetof(MovePiece, targets)));
-  Value begin = getField(builder, piece, offsetof(MovePiece, begin));
-  Value last = getField(builder, piece, offsetof(MovePiece, end));
+  Value begin = getNumber(builder, offsetof(MovePiece, begin));
+  Value last = getNumber(builder, offsetof(MovePiece, end));
 
   // A run of elements by the widest accesses, then what is left of it, or any
   // box, one by one.
   const int64_t lanes = accessBytes / bytes;
   Value isRun = isAligned(builder);
-  auto branch =
-      scf::IfOp::create(builder, loc, TypeRange{i64}, isRun, /*withElse=*/true);
+  auto branch = scf::IfOp::create(builder, loc, TypeRange{positionType}, isRun,
+                                  /*withElse=*/true);
   OpBuilder run = OpBuilder::atBlockEnd(branch.thenBlock());
   Value count = arith::SubIOp::create(run, loc, last, begin);
-  Value rest = arith::RemUIOp::create(run, loc, count, constant(run, lanes));
+  Value rest = arith::RemUIOp::create(run, loc, count, getPosition(run, lanes));
   Value wideEnd = arith::SubIOp::create(run, loc, last, rest);
   Value first = arith::AddIOp::create(
       run, loc, begin,
-      arith::MulIOp::create(run, loc, thread, constant(run, lanes)));
-  loop(run, first, wideEnd, constant(run, lanes * runtime::moveKernelThreads),
-       [&](OpBuilder &inner, Value at) { move(inner, at, at, lanes); });
+      arith::MulIOp::create(run, loc, thread, getPosition(run, lanes)));
+  loop(run, first, wideEnd,
+       getPosition(run, lanes * runtime::moveKernelThreads),
+       [&](OpBuilder &inner, Value at) {
+         Value offset = widenNumber(inner, at);
+         move(inner, offset, offset, lanes);
+       });
   scf::YieldOp::create(run, loc, ValueRange{wideEnd});
   OpBuilder single = OpBuilder::atBlockEnd(branch.elseBlock());
   scf::YieldOp::create(single, loc, ValueRange{begin});
   Value start =
       arith::AddIOp::create(builder, loc, branch.getResult(0), thread);
-  loop(builder, start, last, constant(builder, runtime::moveKernelThreads),
+  loop(builder, start, last, getPosition(builder, runtime::moveKernelThreads),
        [&](OpBuilder &inner, Value at) {
          auto [from, to] = getOffsets(inner, at);
          move(inner, from, to, 1);
@@ -346,13 +400,28 @@ MoveKernelBuilder::MoveKernelBuilder(exec::ReduceKind kind,
 }
 
 void meshc::codegen::emitMoveKernel(exec::ReduceKind kind,
-                                    exec::ElementType element,
+                                    exec::ElementType element, bool isWide,
                                     gpu::GPUModuleOp kernels) {
   kernels.getContext()
       ->loadDialect<LLVM::LLVMDialect, arith::ArithDialect, gpu::GPUDialect,
                     scf::SCFDialect, vector::VectorDialect>();
-  if (!kernels.lookupSymbol(runtime::getMoveKernelName(kind, element)))
-    MoveKernelBuilder(kind, element, kernels);
+  if (!kernels.lookupSymbol(runtime::getMoveKernelName(kind, element, isWide)))
+    MoveKernelBuilder(kind, element, isWide, kernels);
+}
+
+/// Whether pieces of the command's operands may need 64-bit arithmetic: boxes
+/// have no more elements than the operand that they are a part of, and no two
+/// further apart.
+static bool needsWideMoves(const exec::CommandT &command) {
+  return llvm::any_of(command.operands, [](const auto &operand) {
+    int64_t extent = 1, elements = 1;
+    for (auto [size, stride] :
+         llvm::zip_equal(operand->shape, operand->strides)) {
+      extent += (size - 1) * stride;
+      elements *= size;
+    }
+    return std::max(extent, elements) > runtime::maxNarrowElements;
+  });
 }
 
 void meshc::codegen::emitMoveKernels(const exec::ExecutableT &executable,
@@ -363,13 +432,18 @@ void meshc::codegen::emitMoveKernels(const exec::ExecutableT &executable,
       if (!collective && !command->action.AsCopy())
         continue;
       const exec::ElementType element = command->operands[0]->element;
-      emitMoveKernel(exec::ReduceKind::none, element, kernels);
+      auto emit = [&](exec::ReduceKind kind) {
+        emitMoveKernel(kind, element, /*isWide=*/false, kernels);
+        if (needsWideMoves(*command))
+          emitMoveKernel(kind, element, /*isWide=*/true, kernels);
+      };
+      emit(exec::ReduceKind::none);
       // A partial sum that is spread without being completed fills up with the
       // identity.
       for (const auto *layout :
            {collective ? collective->source.get() : nullptr,
             collective ? collective->target.get() : nullptr})
         if (layout && layout->partial != exec::ReduceKind::none)
-          emitMoveKernel(layout->partial, element, kernels);
+          emit(layout->partial);
     }
 }

@@ -8,13 +8,14 @@
 namespace meshc::codegen {
 
 /// Emits the kernels of runtime/GpuKernels.h that the collectives and copies of
-/// the programs need.
+/// the programs need: the wide ones for operands of more than
+/// runtime::maxNarrowElements elements.
 void emitMoveKernels(const exec::ExecutableT &executable,
                      mlir::gpu::GPUModuleOp kernels);
 
 /// Emits the one for `kind` and `element`, if it is not there.
 void emitMoveKernel(exec::ReduceKind kind, exec::ElementType element,
-                    mlir::gpu::GPUModuleOp kernels);
+                    bool isWide, mlir::gpu::GPUModuleOp kernels);
 
 } // namespace meshc::codegen
 

@@ -95,6 +95,9 @@ Result<MoveList::Pieces> MoveList::add(std::span<const Box> boxes) {
   std::vector<size_t> pieceBoxes;
   for (size_t i = 0; i < boxes.size(); ++i) {
     const Box &box = boxes[i];
+    const int64_t count = countElements(box.dims);
+    if (count == 0)
+      continue;
     const std::vector<Collective::MoveDim> dims = mergeMoveDims(box.dims);
     if (dims.size() > size_t(maxMoveRank))
       return Error{ErrorCode::UnsupportedOnGpu,
@@ -111,7 +114,11 @@ Result<MoveList::Pieces> MoveList::add(std::span<const Box> boxes) {
       piece.fromStrides[d] = dims[d].fromStride;
       piece.toStrides[d] = dims[d].toStride;
     }
-    const int64_t count = countElements(dims);
+    if (isNarrow(piece))
+      for (size_t d = 0; d < dims.size(); ++d)
+        piece.divisors[d] = getMoveDivisor(dims[d].size);
+    else
+      added.areWide = true;
     for (piece.begin = 0; piece.begin < count; piece.begin += length) {
       piece.end = std::min(piece.begin + length, count);
       pieces.push_back(piece);

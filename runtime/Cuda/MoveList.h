@@ -26,8 +26,9 @@ public:
   };
   /// The pieces of one launch.
   struct Pieces {
-    uint64_t offset = 0; ///< of the first in the table (bytes)
-    unsigned count = 0;  ///< 0: nothing to move
+    uint64_t offset = 0;  ///< of the first in the table (bytes)
+    unsigned count = 0;   ///< 0: nothing to move
+    bool areWide = false; ///< whether they need kernels of 64-bit arithmetic
   };
 
   /// Adds the boxes of one launch. Empty boxes are left out.

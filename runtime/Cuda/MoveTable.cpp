@@ -16,8 +16,8 @@ Result<MoveLaunch> MoveTable::add(exec::ReduceKind reduce,
   launch.pieces = *pieces;
   if (launch.pieces.count == 0)
     return launch;
-  Result<KernelHandle> kernel =
-      gpu.getKernel(getMoveKernelName(reduce, element), 0);
+  Result<KernelHandle> kernel = gpu.getKernel(
+      getMoveKernelName(reduce, element, launch.pieces.areWide), 0);
   if (!kernel)
     return kernel.getError();
   launch.kernel = *kernel;

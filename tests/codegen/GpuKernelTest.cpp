@@ -23,6 +23,7 @@
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <random>
 #include <regex>
 
 using namespace meshc;
@@ -339,8 +340,9 @@ gpu.module @kernels {
 
 //===-- Moves between devices ---------------------------------------------===//
 
-/// The host image of the kernels that move data.
-class MoveKernels : public ::testing::Test {
+/// The host images of the kernels that move data, whose parameter says whether
+/// they are the wide ones.
+class MoveKernels : public ::testing::TestWithParam<bool> {
 protected:
   emulation::KernelFunction compile(exec::ReduceKind kind,
                                     exec::ElementType element) {
@@ -349,8 +351,9 @@ protected:
         mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
     codegen::GpuKernels target(*module);
     auto kernels = *module->getOps<mlir::gpu::GPUModuleOp>().begin();
-    codegen::emitMoveKernel(kind, element, kernels);
-    return compileForHost(*module, runtime::getMoveKernelName(kind, element));
+    codegen::emitMoveKernel(kind, element, GetParam(), kernels);
+    return compileForHost(
+        *module, runtime::getMoveKernelName(kind, element, GetParam()));
   }
 
   void run(emulation::KernelFunction kernel, runtime::MovePiece &piece,
@@ -360,6 +363,9 @@ protected:
     piece.numTargets = int64_t(targets.size());
     piece.sources = reinterpret_cast<uint64_t>(sources.data());
     piece.targets = reinterpret_cast<uint64_t>(targets.data());
+    if (!GetParam())
+      for (int64_t dim = 0; dim < piece.rank; ++dim)
+        piece.divisors[dim] = runtime::getMoveDivisor(piece.sizes[dim]);
     void *address = &piece;
     void *parameters[] = {&address};
     ASSERT_EQ(emulation::launch(kernel, "move", 1, runtime::moveKernelThreads,
@@ -370,11 +376,16 @@ protected:
   std::unique_ptr<mlir::MLIRContext> context;
 };
 
+INSTANTIATE_TEST_SUITE_P(Arithmetic, MoveKernels,
+                         ::testing::Values(false, true), [](const auto &info) {
+                           return info.param ? "Wide" : "Narrow";
+                         });
+
 template <class T> uint64_t addressOf(T *pointer) {
   return reinterpret_cast<uint64_t>(pointer);
 }
 
-TEST_F(MoveKernels, SumsRunsInOrder) {
+TEST_P(MoveKernels, SumsRunsInOrder) {
   auto kernel = compile(exec::ReduceKind::sum, exec::ElementType::f32);
   ASSERT_TRUE(kernel);
   // 1e8 + 1 - 1e8 is 0 in this order and 1 in another one.
@@ -404,7 +415,7 @@ TEST_F(MoveKernels, SumsRunsInOrder) {
   }
 }
 
-TEST_F(MoveKernels, CopiesBoxesToSeveralTargets) {
+TEST_P(MoveKernels, CopiesBoxesToSeveralTargets) {
   auto kernel = compile(exec::ReduceKind::none, exec::ElementType::bf16);
   ASSERT_TRUE(kernel);
   std::vector<uint16_t> source(2 * 3 * 5), first(60, 9), second(60, 9);
@@ -428,7 +439,53 @@ TEST_F(MoveKernels, CopiesBoxesToSeveralTargets) {
   EXPECT_EQ(second, expected);
 }
 
-TEST_F(MoveKernels, SixteenBitFloatsAreSummedInThirtyTwo) {
+/// Boxes of up to four dimensions in odd orders, from an element in the middle
+/// on, as a later piece has it.
+TEST_P(MoveKernels, FindEveryPlace) {
+  auto kernel = compile(exec::ReduceKind::none, exec::ElementType::f32);
+  ASSERT_TRUE(kernel);
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 60; ++trial) {
+    const int64_t rank = 1 + trial % 4;
+    runtime::MovePiece piece{};
+    piece.rank = rank;
+    int64_t count = 1;
+    std::vector<int> order(static_cast<size_t>(rank));
+    std::iota(order.begin(), order.end(), 0);
+    for (int64_t dim = 0; dim < rank; ++dim) {
+      piece.sizes[dim] = 1 + int64_t(random() % 11);
+      count *= piece.sizes[dim];
+    }
+    int64_t ends[2];
+    for (int64_t *strides : {piece.fromStrides, piece.toStrides}) {
+      std::shuffle(order.begin(), order.end(), random);
+      int64_t stride = 1 + int64_t(random() % 2);
+      for (int dim : order) {
+        strides[dim] = stride;
+        stride *= piece.sizes[dim] + int64_t(random() % 3);
+      }
+      ends[strides == piece.toStrides] = stride;
+    }
+    piece.begin = int64_t(random() % uint64_t(count));
+    piece.end = count;
+    std::vector<float> source(static_cast<size_t>(ends[0])),
+        target(static_cast<size_t>(ends[1]), -1);
+    std::iota(source.begin(), source.end(), 0.0f);
+    std::vector<float> expected = target;
+    for (int64_t i = piece.begin; i < count; ++i) {
+      int64_t from = 0, to = 0, rest = i;
+      for (int64_t dim = rank; dim-- > 0; rest /= piece.sizes[dim]) {
+        from += rest % piece.sizes[dim] * piece.fromStrides[dim];
+        to += rest % piece.sizes[dim] * piece.toStrides[dim];
+      }
+      expected[size_t(to)] = source[size_t(from)];
+    }
+    run(kernel, piece, {addressOf(source.data())}, {addressOf(target.data())});
+    ASSERT_EQ(target, expected) << "trial " << trial;
+  }
+}
+
+TEST_P(MoveKernels, SixteenBitFloatsAreSummedInThirtyTwo) {
   auto kernel = compile(exec::ReduceKind::sum, exec::ElementType::bf16);
   ASSERT_TRUE(kernel);
   auto toBf16 = [](float value) {
@@ -449,7 +506,7 @@ TEST_F(MoveKernels, SixteenBitFloatsAreSummedInThirtyTwo) {
   EXPECT_EQ(target, std::vector<uint16_t>(16, toBf16(258)));
 }
 
-TEST_F(MoveKernels, WithoutSourcesTheIdentityIsWritten) {
+TEST_P(MoveKernels, WithoutSourcesTheIdentityIsWritten) {
   auto kernel = compile(exec::ReduceKind::max, exec::ElementType::f32);
   ASSERT_TRUE(kernel);
   std::vector<float> target(5, 1);
@@ -462,7 +519,7 @@ TEST_F(MoveKernels, WithoutSourcesTheIdentityIsWritten) {
   EXPECT_EQ(target, std::vector<float>(5, -INFINITY));
 }
 
-TEST_F(MoveKernels, TheIdentityOfBooleansIsABoolean) {
+TEST_P(MoveKernels, TheIdentityOfBooleansIsABoolean) {
   for (auto [kind, identity] : {std::pair(exec::ReduceKind::max, 0),
                                 std::pair(exec::ReduceKind::min, 1)}) {
     auto kernel = compile(kind, exec::ElementType::boolean);
@@ -475,6 +532,40 @@ TEST_F(MoveKernels, TheIdentityOfBooleansIsABoolean) {
     piece.fromStrides[0] = piece.toStrides[0] = 1;
     run(kernel, piece, {}, {addressOf(target.data())});
     EXPECT_EQ(target, std::vector<uint8_t>(5, uint8_t(identity)));
+  }
+}
+
+/// Programs with an operand that 32 bits do not count through have both kinds.
+TEST(MoveKernelsOfPrograms, AreWideWhereOperandsAre) {
+  const int64_t limit = runtime::maxNarrowElements;
+  struct Case {
+    std::vector<int64_t> shape, strides;
+    bool isWide;
+  };
+  for (const auto &[shape, strides, isWide] :
+       {Case{{limit}, {1}, false}, Case{{limit + 1}, {1}, true},
+        Case{{1 << 16, 1 << 15}, {1 << 15, 1}, true},
+        Case{{2, 3}, {limit - 3, 1}, false},
+        Case{{2, 3}, {limit - 2, 1}, true}}) {
+    exec::ExecutableT executable;
+    auto operand = std::make_unique<exec::OperandT>();
+    operand->element = exec::ElementType::bf16;
+    operand->shape = shape;
+    operand->strides = strides;
+    auto command = std::make_unique<exec::CommandT>();
+    command->action.Set(exec::CopyT());
+    command->operands.push_back(std::move(operand));
+    executable.programs.push_back(std::make_unique<exec::ProgramT>());
+    executable.programs[0]->commands.push_back(std::move(command));
+    auto context = makeContext();
+    mlir::OwningOpRef<mlir::ModuleOp> module =
+        mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
+    codegen::GpuKernels target(*module);
+    auto kernels = *module->getOps<mlir::gpu::GPUModuleOp>().begin();
+    codegen::emitMoveKernels(executable, kernels);
+    EXPECT_TRUE(kernels.lookupSymbol("meshc_move_2"));
+    EXPECT_EQ(kernels.lookupSymbol("meshc_move_2_wide") != nullptr, isWide)
+        << ::testing::PrintToString(shape);
   }
 }
 

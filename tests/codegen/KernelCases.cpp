@@ -81,7 +81,8 @@ static void writeMoveKernels() {
     for (exec::ReduceKind kind : exec::EnumValuesReduceKind())
       if (kind != exec::ReduceKind::sum ||
           element != exec::ElementType::boolean)
-        codegen::emitMoveKernel(kind, element, kernels);
+        for (bool isWide : {false, true})
+          codegen::emitMoveKernel(kind, element, isWide, kernels);
   exec::ExecutableT executable;
   ASSERT_TRUE(succeeded(addImages(*module, executable)));
   KernelCaseT entry;
