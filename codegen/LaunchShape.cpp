@@ -5,14 +5,45 @@
 using namespace mlir;
 using namespace meshc::codegen;
 
-/// Chunks of one warp before a row gets several warps.
-static constexpr int64_t maxWarpChunks = 8 * warpThreads;
+/// Columns of a thread of a row that one warp takes; of how many 32-bit words
+/// in registers; chunks of a thread of longer rows.
+///
+/// What a kernel of rows is limited by are bytes on their way from memory: rows
+/// that a multiprocessor has room for, times what is read of each. More columns
+/// for each thread share the registers that hold none, 25 to 35; fewer warps
+/// are left then to compute while others wait.
+/// Source: ptxas 13.0 for sm_90, KiB of rows of 2048 for a multiprocessor of
+/// 65536 registers, and its warps, by chunks of a thread:
+///
+///                                        1        2        4        8
+///   softmax in f32, 4 columns a chunk  32 64    64 64   128 64   144 36
+///   softmax in bf16, 8 columns         32 64    48 48    84 42    64 16
+///   a norm's gradient in f32           48 48    64 32    80 20    96 12
+///
+/// Eight chunks of bf16 are a warp's own row. The gradient keeps two operands
+/// and two sums: 16 columns take 96 registers, 32 take 168, and 190 in a warp's
+/// own row, of which a multiprocessor has no more than eight then.
+static constexpr int64_t maxWarpColumns = 32;
+static constexpr int64_t maxWords = 64;
+static constexpr int64_t longRowChunks = 4;
+/// Source: CUDA C++ Programming Guide, technical specifications of compute
+/// capability 7.0 and later; of a thread's registers, those above. With more
+/// words than are left ptxas spills (a norm's gradient of 16384 columns).
+static constexpr int64_t blockRegisters = 65536, maxThreadRegisters = 255;
+static constexpr int64_t otherRegisters = 32;
 /// Accesses on their way at once in an elementwise kernel.
 static constexpr int64_t elementwiseChunks = 2;
 /// Groups that fill a large GPU: 132 multiprocessors with 2048 threads each
 /// have room for 1056 blocks of 256.
 static constexpr int64_t wantedBlocks = 1056;
 static constexpr int64_t maxSplits = 256;
+/// Rows on their way at once where short ones are summed in parts: 64 KiB for
+/// each of 132 multiprocessors, twice the product of 4.8 TB/s and the 0.8 us
+/// that memory of a busy H200 takes, as half of the rows wait for their sums.
+static constexpr int64_t wantedBytes = int64_t(8) << 20;
+/// Rows of a part: of two f32 sums, written and read again, are a sixth of the
+/// bytes of these rows' two operands and one result.
+static constexpr int64_t minPartRows = 8;
 static constexpr int64_t maxWorkspaceBytes = int64_t(16) << 20;
 static int64_t getProduct(const Cluster &cluster, ArrayRef<unsigned> dims) {
   int64_t product = 1;
@@ -27,12 +58,59 @@ static int64_t powerOfTwoCeil(int64_t value) {
 
 int64_t meshc::codegen::getAccessLanes(const Cluster &cluster) {
   int64_t bytes = 1;
-  for (const Cluster::Access &access : cluster.getAccesses())
-    bytes = std::max(
-        bytes,
-        getElementBytes(
-            cast<RankedTensorType>(access.tensor.getType()).getElementType()));
+  for (const Cluster::Access &access : cluster.getAccesses()) {
+    auto type = cast<RankedTensorType>(access.tensor.getType());
+    // A single number is no matter of width.
+    if (type.getNumElements() > 1)
+      bytes = std::max(bytes, getElementBytes(type.getElementType()));
+  }
   return accessBytes / bytes;
+}
+
+namespace {
+/// What the threads of a row have of each of its columns.
+struct RowContent {
+  int64_t words = 0; ///< in registers, of 32 bits
+  int64_t bytes = 0; ///< read from memory
+};
+} // namespace
+
+/// Operands that differ between rows, and sums across rows. What the columns of
+/// all rows share is in a cache.
+static RowContent getRowContent(const Cluster &cluster,
+                                const Schedule &schedule,
+                                ArrayRef<unsigned> accumulators) {
+  auto isColumn = [&](unsigned dim) {
+    return llvm::is_contained(schedule.getColumns(), dim);
+  };
+  auto getBytesOf = [](Value tensor) {
+    return getElementBytes(
+        cast<RankedTensorType>(tensor.getType()).getElementType());
+  };
+  // Narrow elements are f32 in registers.
+  auto getWords = [](int64_t bytes) { return llvm::divideCeil(bytes, 4); };
+  RowContent content;
+  SmallPtrSet<Value, 4> seen;
+  for (const Cluster::Access &access : cluster.getAccesses()) {
+    const bool differs =
+        llvm::any_of(access.dims,
+                     [&](unsigned dim) {
+                       return dim != Cluster::unit && !isColumn(dim);
+                     }) ||
+        (schedule.getParallel().empty() && schedule.getSummed().empty());
+    if (access.isStore || !differs || llvm::none_of(access.dims, isColumn) ||
+        !seen.insert(access.tensor).second)
+      continue;
+    content.bytes += getBytesOf(access.tensor);
+    content.words += int64_t(getWords(getBytesOf(access.tensor)));
+  }
+  for (unsigned member : accumulators) {
+    const Cluster::Member &info = cluster.getMembers()[member];
+    if (llvm::any_of(cluster.getResultDims(info), isColumn))
+      content.words += int64_t(getWords(getBytesOf(info.op->getResult(0))));
+  }
+  content.words = std::max<int64_t>(content.words, 1);
+  return content;
 }
 
 LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
@@ -55,6 +133,7 @@ LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
   }
 
   const int64_t chunks = shape.chunksPerRow;
+  const RowContent content = getRowContent(cluster, schedule, accumulators);
   if (isCut && !accumulators.empty()) {
     // A warp reads 512 bytes of a row; more warps take other rows.
     shape.groupThreads = std::min(powerOfTwoCeil(chunks), warpThreads);
@@ -65,13 +144,24 @@ LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
         std::min(elementwiseChunks,
                  int64_t(llvm::divideCeil(chunks, shape.groupThreads)));
   } else {
-    if (chunks <= maxWarpChunks)
+    const int64_t columns = std::min(
+        maxWarpColumns, int64_t(llvm::bit_floor(uint64_t(
+                            std::max<int64_t>(maxWords / content.words, 1)))));
+    const int64_t maxChunks = std::max<int64_t>(columns / shape.lanes, 1);
+    if (chunks <= std::min(maxChunks, maxKeptChunks) * warpThreads)
       shape.groupThreads = std::min(powerOfTwoCeil(chunks), warpThreads);
     else
       shape.groupThreads =
-          std::min(powerOfTwoCeil(chunks / 4), maxBlockThreads);
+          std::min(powerOfTwoCeil(chunks / std::min(maxChunks, longRowChunks)),
+                   maxBlockThreads);
     shape.chunksPerThread = llvm::divideCeil(chunks, shape.groupThreads);
-    shape.keepsChunks = shape.chunksPerThread <= maxKeptChunks;
+    const int64_t registers =
+        std::min(blockRegisters / std::max(shape.groupThreads, blockThreads),
+                 maxThreadRegisters) -
+        otherRegisters;
+    shape.keepsChunks =
+        shape.chunksPerThread <= maxKeptChunks &&
+        shape.chunksPerThread * shape.lanes * content.words <= registers;
   }
   if (isCut)
     shape.columnBlocks =
@@ -90,8 +180,13 @@ LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
     bytes += getBytes(cast<RankedTensorType>(
         cluster.getMembers()[member].op->getResult(0).getType()));
   int64_t splits = wantedBlocks * shape.groupsPerBlock / shape.iterations;
-  splits = std::min({splits, maxSplits, shape.summedRows / 4,
-                     maxWorkspaceBytes / std::max<int64_t>(bytes, 1)});
+  splits = std::min({splits, maxSplits, shape.summedRows / 4});
+  if (const int64_t rowBytes = chunks * shape.lanes * content.bytes;
+      !isCut && rowBytes > 0)
+    splits =
+        std::max(splits, std::min(wantedBytes / (rowBytes * shape.iterations),
+                                  shape.summedRows / minPartRows));
+  splits = std::min(splits, maxWorkspaceBytes / std::max<int64_t>(bytes, 1));
   shape.rowsPerSplit =
       llvm::divideCeil(shape.summedRows, std::max<int64_t>(splits, 1));
   shape.splits = llvm::divideCeil(shape.summedRows, shape.rowsPerSplit);

@@ -14,8 +14,8 @@ inline constexpr int64_t maxBlockThreads = 1024;
 inline constexpr int64_t blockThreads = 256;
 /// The widest access of a thread, in bytes.
 inline constexpr int64_t accessBytes = 16;
-/// Chunks of one thread that stay in registers: 8 of four 32-bit lanes take 32
-/// of the 64 registers that each of 1024 threads has.
+/// Chunks of one thread that stay in registers, if they fit: 8 of four 32-bit
+/// lanes take 32 of the 64 registers that each of 1024 threads has.
 inline constexpr int64_t maxKeptChunks = 8;
 
 /// How the iterations of a schedule fall to threads.

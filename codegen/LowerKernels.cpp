@@ -22,6 +22,7 @@
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
@@ -130,6 +131,92 @@ template <typename Op> struct ExpandExtremum : OpRewritePattern<Op> {
   }
 };
 
+/// The integer that `value` is in every lane, if it is a constant.
+std::optional<APInt> getConstantInteger(Value value) {
+  if (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
+    value = broadcast.getSource();
+  APInt integer;
+  if (matchPattern(value, m_ConstantInt(&integer)))
+    return integer;
+  return std::nullopt;
+}
+
+/// Of `factor`, with 64 bits, the low 32, if they are all that it has.
+Value getNarrowFactor(PatternRewriter &rewriter, Location loc, Value factor) {
+  if (auto wide = factor.getDefiningOp<arith::ExtUIOp>())
+    return getElementTypeOrSelf(wide.getIn().getType()).isInteger(32)
+               ? wide.getIn()
+               : Value();
+  std::optional<APInt> constant = getConstantInteger(factor);
+  if (!constant || !constant->isIntN(32))
+    return {};
+  TypedAttr narrow =
+      rewriter.getIntegerAttr(rewriter.getI32Type(), constant->trunc(32));
+  if (auto vector = dyn_cast<VectorType>(factor.getType()))
+    narrow = DenseElementsAttr::get(vector.clone(rewriter.getI32Type()),
+                                    Attribute(narrow));
+  return arith::ConstantOp::create(rewriter, loc, narrow);
+}
+
+/// Halves of the 64-bit product of two 32-bit numbers, by an instruction each:
+/// LLVM finds the one for the high half only if nothing else reads the product,
+/// and multiplies 64 bits for the low one. Emulated GPUs take the same factors.
+struct HalveProduct : OpRewritePattern<arith::TruncIOp> {
+  HalveProduct(MLIRContext *context, bool isEmulated)
+      : OpRewritePattern(context), isEmulated(isEmulated) {}
+
+  LogicalResult matchAndRewrite(arith::TruncIOp op,
+                                PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value half = op.getIn();
+    auto shift = half.getDefiningOp<arith::ShRUIOp>();
+    if (shift) {
+      std::optional<APInt> count = getConstantInteger(shift.getRhs());
+      if (!count || *count != 32)
+        return rewriter.notifyMatchFailure(op, "no half");
+      half = shift.getLhs();
+    }
+    auto product = half.getDefiningOp<arith::MulIOp>();
+    if (!product || !getElementTypeOrSelf(product.getType()).isInteger(64) ||
+        !getElementTypeOrSelf(op.getType()).isInteger(32))
+      return rewriter.notifyMatchFailure(op, "not of a 64-bit product");
+    Value lhs = getNarrowFactor(rewriter, loc, product.getLhs());
+    Value rhs = getNarrowFactor(rewriter, loc, product.getRhs());
+    if (!lhs || !rhs)
+      return rewriter.notifyMatchFailure(op, "a factor has more than 32 bits");
+    if (!shift) {
+      rewriter.replaceOpWithNewOp<arith::MulIOp>(op, lhs, rhs);
+      return success();
+    }
+    if (isEmulated) {
+      auto halves = arith::MulUIExtendedOp::create(rewriter, loc, lhs, rhs);
+      rewriter.replaceOp(op, halves.getHigh());
+      return success();
+    }
+    auto multiply = [&](Value a, Value b) {
+      return LLVM::CallIntrinsicOp::create(
+                 rewriter, loc, rewriter.getI32Type(),
+                 rewriter.getStringAttr("llvm.nvvm.mulhi.ui"), ValueRange{a, b})
+          ->getResult(0);
+    };
+    auto vector = dyn_cast<VectorType>(op.getType());
+    if (!vector) {
+      rewriter.replaceOp(op, multiply(lhs, rhs));
+      return success();
+    }
+    SmallVector<Value> lanes;
+    for (int64_t lane = 0; lane < vector.getNumElements(); ++lane)
+      lanes.push_back(
+          multiply(vector::ExtractOp::create(rewriter, loc, lhs, lane),
+                   vector::ExtractOp::create(rewriter, loc, rhs, lane)));
+    rewriter.replaceOpWithNewOp<vector::FromElementsOp>(op, vector, lanes);
+    return success();
+  }
+
+private:
+  bool isEmulated;
+};
+
 /// The maximum or minimum of a vector's elements, halves at a time; LLVM takes
 /// the last four one by one.
 struct HalveExtremum : OpRewritePattern<vector::ReductionOp> {
@@ -168,8 +255,9 @@ struct HalveExtremum : OpRewritePattern<vector::ReductionOp> {
 /// What kernels are lowered for.
 enum class Machine : uint8_t { Cpu, EmulatedGpu, Gpu };
 
-/// 16-bit floats in memory only, math functions as arithmetic; for GPUs, which
-/// have no library to call, all of them.
+/// 16-bit floats in memory only, math functions as arithmetic, for GPUs, which
+/// have no library to call, all of them; operations in the form in which the
+/// machine has instructions.
 static void expandMath(Operation *kernels, Machine machine,
                        bool hasConversions = false) {
   MLIRContext *context = kernels->getContext();
@@ -178,8 +266,10 @@ static void expandMath(Operation *kernels, Machine machine,
   meshc::codegen::narrowFloats(kernels, hasConversions);
   RewritePatternSet functions(context);
   meshc::codegen::populateMathFunctionPatterns(functions);
-  if (machine != Machine::Cpu)
+  if (machine != Machine::Cpu) {
     meshc::codegen::populateWideMathFunctionPatterns(functions);
+    functions.add<HalveProduct>(context, machine == Machine::EmulatedGpu);
+  }
   if (machine == Machine::Gpu)
     functions.add<RoundToHalf, WidenBFloat>(context);
   if (machine == Machine::Cpu)

@@ -1,76 +1,31 @@
 // What only GPU kernels do: several warps per row, rows that do not fit into
-// registers, sums in two launches, tails, types that shuffles do not know, and
-// what PTX looks like. Sizes as of real models are in the range of fibers.
+// registers, sums in two launches, tails, types that shuffles do not know.
+// Sizes as of real models are in the range of fibers.
 
 #include "codegen/GpuImages.h"
-#include "codegen/KernelGroups.h"
 #include "codegen/KernelTarget.h"
 #include "codegen/MoveKernels.h"
 #include "runtime/Executable.h"
 #include "runtime/GpuKernels.h"
+#include "tests/codegen/KernelFamilies.h"
 #include "tests/codegen/KernelRunner.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Verifier.h"
 
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Program.h"
 #include "gmock/gmock.h"
 
 #include <cmath>
 #include <cstring>
-#include <map>
 #include <numeric>
 #include <random>
-#include <regex>
 
 using namespace meshc;
 using namespace meshc::testing;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 namespace {
-
-const std::string lowest = "0xFF800000";
-
-ProgramText getSoftmax(int64_t rows, int64_t columns) {
-  ProgramText text;
-  text.dim("b", rows);
-  text.dim("d", columns);
-  text.input("x", "b d");
-  text.reduce("m", "b", {"x"}, "arith.maximumf", lowest);
-  text.pointwise("c", "b d", {"x", "m"}, "%r = arith.subf %a0, %a1 : f32");
-  text.pointwise("e", "b d", {"c"}, "%r = math.exp %a0 : f32");
-  text.reduce("s", "b", {"e"}, "arith.addf", "0.0");
-  text.pointwise("y", "b d", {"e", "s"}, "%r = arith.divf %a0, %a1 : f32");
-  text.output("y");
-  return text;
-}
-
-/// The shape of a normalisation's backward pass: a row's sum goes into its
-/// columns, and columns are summed over all rows.
-ProgramText getNormGradient(int64_t rows, int64_t columns) {
-  ProgramText text;
-  text.dim("b", rows);
-  text.dim("d", columns);
-  text.input("x", "b d");
-  text.input("g", "b d");
-  text.input("w", "d");
-  text.pointwise("gw", "b d", {"g", "w"}, "%r = arith.mulf %a0, %a1 : f32");
-  text.reduce("s", "b", {"gw"}, "arith.addf", "0.0");
-  text.pointwise("dx", "b d", {"gw", "s", "x"},
-                 "%t = arith.mulf %a1, %a2 : f32\n"
-                 "%r = arith.subf %a0, %t : f32");
-  text.pointwise("gx", "b d", {"g", "x"}, "%r = arith.mulf %a0, %a1 : f32");
-  text.reduce("dw", "d", {"gx"}, "arith.addf", "0.0");
-  text.reduce("db", "d", {"g"}, "arith.addf", "0.0");
-  text.output("dx");
-  text.output("dw");
-  text.output("db");
-  return text;
-}
 
 class GpuRows : public ::testing::TestWithParam<std::pair<int64_t, int64_t>> {};
 
@@ -99,13 +54,15 @@ TEST_P(GpuRows, SumsOfWholeTensors) {
 class GpuColumns
     : public ::testing::TestWithParam<std::pair<int64_t, int64_t>> {};
 
-// One part; several; of unequal length in one warp, and in several.
-INSTANTIATE_TEST_SUITE_P(Sizes, GpuColumns,
-                         ::testing::Values(std::pair(3, 512), std::pair(8, 64),
-                                           std::pair(37, 7), std::pair(101, 10),
-                                           std::pair(67, 256),
-                                           std::pair(41, 1500),
-                                           std::pair(19, 4096)));
+// One part; several; of unequal length in one warp, and in several; two warps a
+// row; more parts than long rows have, of equal and unequal length.
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, GpuColumns,
+    ::testing::Values(std::pair(3, 512), std::pair(8, 64), std::pair(37, 7),
+                      std::pair(101, 10), std::pair(67, 256),
+                      std::pair(41, 1500), std::pair(19, 4096),
+                      std::pair(37, 1024), std::pair(4000, 8),
+                      std::pair(4003, 8)));
 
 TEST_P(GpuColumns, NormGradient) {
   expectAgreement(getNormGradient(GetParam().first, GetParam().second), {},
@@ -567,258 +524,6 @@ TEST(MoveKernelsOfPrograms, AreWideWhereOperandsAre) {
     EXPECT_EQ(kernels.lookupSymbol("meshc_move_2_wide") != nullptr, isWide)
         << ::testing::PrintToString(shape);
   }
-}
-
-//===-- PTX ---------------------------------------------------------------===//
-
-/// The PTX of a program's kernels, and what the assembler says about it, if
-/// there is one.
-struct Assembly {
-  std::string ptx;
-  std::string resources;
-};
-
-Assembly assemble(const ProgramText &text,
-                  const std::string &architecture = "sm_90") {
-  auto context = makeContext();
-  auto module = parse(*context, text.str());
-  auto steps = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
-                                  codegen::MatmulLibrary::CublasLt);
-  codegen::groupKernels(*steps, /*numAxes=*/1);
-  auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
-      mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
-  codegen::GpuKernels target(*kernels);
-  for (auto [index, step] : llvm::enumerate(*steps))
-    EXPECT_TRUE(mlir::succeeded(target.emitKernel(
-        step, "kernel_" + std::to_string(index),
-        llvm::SmallVector<bool>(step.inputs.size() + step.outputs.size(),
-                                false))));
-  auto images = codegen::compileGpuImages(
-      *kernels->getOps<mlir::gpu::GPUModuleOp>().begin(), {architecture});
-  Assembly result;
-  if (mlir::failed(images)) {
-    ADD_FAILURE() << "does not compile";
-    return result;
-  }
-  for (const exec::GpuImageT &image : *images)
-    if (image.kind == exec::ImageKind::ptx)
-      result.ptx.assign(image.data.begin(), image.data.end());
-  const std::string assembler = codegen::findAssembler();
-  if (assembler.empty())
-    return result;
-  llvm::SmallString<128> source, log;
-  llvm::sys::fs::createTemporaryFile("meshc", "ptx", source);
-  llvm::sys::fs::createTemporaryFile("meshc", "log", log);
-  {
-    std::error_code error;
-    llvm::raw_fd_ostream(source, error) << result.ptx;
-  }
-  std::optional<llvm::StringRef> redirects[] = {"", log.str(), log.str()};
-  EXPECT_EQ(llvm::sys::ExecuteAndWait(assembler,
-                                      {assembler, "-v", "-arch", architecture,
-                                       source, "-o", "/dev/null"},
-                                      std::nullopt, redirects),
-            0);
-  if (auto buffer = llvm::MemoryBuffer::getFile(log))
-    result.resources = (*buffer)->getBuffer().str();
-  llvm::sys::fs::remove(source);
-  llvm::sys::fs::remove(log);
-  return result;
-}
-
-int count(const std::string &text, const std::string &pattern) {
-  std::regex regex(pattern);
-  return int(
-      std::distance(std::sregex_iterator(text.begin(), text.end(), regex), {}));
-}
-
-/// No register spills; about as many registers per thread as the golden
-/// numbers, by function in the order of their names. Versions of the assembler
-/// differ by a few (the numbers are those of CUDA 13.0 for sm_90); a margin
-/// beyond that is a change to look at.
-void expectResources(const Assembly &assembly,
-                     const std::vector<int> &registers) {
-  constexpr int margin = 4;
-  EXPECT_THAT(assembly.ptx, Not(HasSubstr(".local")));
-  if (assembly.resources.empty())
-    GTEST_SKIP() << "the CUDA toolkit's ptxas is not here";
-  const std::regex function("Compiling entry function '([^']*)'[^]*?"
-                            "([0-9]+) bytes spill stores, ([0-9]+) bytes spill "
-                            "loads[^]*?Used ([0-9]+) registers");
-  std::map<std::string, int> used;
-  for (std::sregex_iterator match(assembly.resources.begin(),
-                                  assembly.resources.end(), function),
-       end;
-       match != end; ++match) {
-    EXPECT_EQ((*match)[2], "0") << assembly.resources;
-    EXPECT_EQ((*match)[3], "0") << assembly.resources;
-    used[(*match)[1]] = std::stoi((*match)[4]);
-  }
-  ASSERT_EQ(used.size(), registers.size()) << assembly.resources;
-  size_t number = 0;
-  for (const auto &[name, count] : used)
-    EXPECT_NEAR(count, registers[number++], margin) << name;
-}
-
-TEST(Ptx, ElementwiseIsWide) {
-  ProgramText text;
-  text.dim("d", 1 << 20);
-  text.input("x", "d");
-  text.input("y", "d");
-  text.pointwise("z", "d", {"x", "y"}, "%r = arith.mulf %a0, %a1 : f32");
-  text.output("z");
-  Assembly assembly = assemble(text);
-  // Two chunks of two operands, and of the result.
-  EXPECT_EQ(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), 4);
-  EXPECT_EQ(count(assembly.ptx, "st\\.global\\.v4"), 2);
-  EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 6);
-  EXPECT_THAT(assembly.ptx, HasSubstr(".maxntid 256"));
-  expectResources(assembly, {26});
-}
-
-TEST(Ptx, TransposesGoThroughSharedMemory) {
-  for (auto [type, p, q, registers] :
-       {std::tuple("f32", 4096, 1024, 22), std::tuple("bf16", 4096, 1024, 32),
-        std::tuple("f32", 4095, 1023, 28)}) {
-    SCOPED_TRACE(std::string(type) + " " + std::to_string(p));
-    ProgramText text;
-    text.dim("p", p);
-    text.dim("q", q);
-    text.input("x", "p q", type);
-    text.input("w", "p", type);
-    text.pointwise("y", "q p", {"x", "w"},
-                   std::string("%r = arith.addf %a0, %a1 : ") + type, type);
-    text.output("y");
-    Assembly assembly = assemble(text);
-    if (p == 4096) {
-      // 16 bytes of each tensor at once: a tile has 1024 elements of 32 bits,
-      // 4096 of 16 bits. A thread's chunks have one place along p.
-      const int chunks = type[0] == 'f' ? 1 : 2;
-      const int lanes = type[0] == 'f' ? 4 : 8;
-      EXPECT_EQ(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), chunks + 1);
-      EXPECT_EQ(count(assembly.ptx, "st\\.global\\.v4"), chunks);
-      EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 2 * chunks + 1);
-      EXPECT_EQ(count(assembly.ptx, "ld\\.shared"), lanes * chunks);
-      EXPECT_EQ(count(assembly.ptx, "st\\.shared"), lanes * chunks);
-    } else {
-      // Element by element, neighbours by neighbouring threads.
-      EXPECT_EQ(count(assembly.ptx, "ld\\.global\\.nc\\.(b|f)32"),
-                count(assembly.ptx, "ld\\.global"));
-      EXPECT_EQ(count(assembly.ptx, "st\\.global\\.(b|f)32"), 4);
-      EXPECT_EQ(count(assembly.ptx, "ld\\.shared\\.(b|f)32"), 4);
-      EXPECT_EQ(count(assembly.ptx, "st\\.shared\\.(b|f)32"), 4);
-    }
-    EXPECT_EQ(count(assembly.ptx, "bar\\.sync|barrier"), 1);
-    expectResources(assembly, {registers});
-  }
-}
-
-/// Four parameters of momentum's update: one body, wide accesses but for the
-/// rests.
-TEST(Ptx, UpdatesShareOneBody) {
-  ProgramText text;
-  int number = 0;
-  for (int64_t size : {1 << 20, 4096, 5, 1001}) {
-    const std::string n = std::to_string(number++);
-    text.dim("d" + n, size);
-    for (const char *name : {"w", "g", "v"})
-      text.input(name + n, "d" + n);
-    text.pointwise("new_v" + n, "d" + n, {"v" + n, "g" + n},
-                   "%c = arith.constant 0.875 : f32\n"
-                   "%o = arith.mulf %a0, %c : f32\n"
-                   "%r = arith.addf %o, %a1 : f32");
-    text.pointwise("new_w" + n, "d" + n, {"w" + n, "new_v" + n},
-                   "%c = arith.constant 0.125 : f32\n"
-                   "%o = arith.mulf %a1, %c : f32\n"
-                   "%r = arith.subf %a0, %o : f32");
-    text.output("new_v" + n);
-    text.output("new_w" + n);
-  }
-  Assembly assembly = assemble(text);
-  EXPECT_EQ(count(assembly.ptx, "\\.entry"), 1);
-  EXPECT_THAT(assembly.ptx, HasSubstr("kernel_0_of_4"));
-  EXPECT_EQ(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), 2 * 3);
-  EXPECT_EQ(count(assembly.ptx, "st\\.global\\.v4"), 2 * 2);
-  EXPECT_EQ(count(assembly.ptx, "ld\\.global"), 2 * 3 + 3);
-  EXPECT_EQ(count(assembly.ptx, "st\\.global"), 2 * 2 + 2);
-  expectResources(assembly, {32});
-}
-
-/// What is computed from 16-bit floats is computed in f32 and rounded, by one
-/// instruction: two chunks of eight. Before sm_80 half of the last place is
-/// added to the bits of what becomes bf16.
-TEST(Ptx, OneInstructionRoundsTo16Bits) {
-  for (const std::string type : {"bf16", "f16"}) {
-    ProgramText text;
-    text.dim("d", 1 << 20);
-    text.input("x", "d", type);
-    text.input("y", "d", type);
-    text.pointwise("z", "d", {"x", "y"}, "%r = arith.mulf %a0, %a1 : " + type,
-                   type);
-    text.output("z");
-    for (const std::string architecture : {"sm_90", "sm_80", "sm_75"}) {
-      SCOPED_TRACE(type + " on " + architecture);
-      Assembly assembly = assemble(text, architecture);
-      const bool isConverted = type == "f16" || architecture != "sm_75";
-      EXPECT_EQ(count(assembly.ptx, "cvt\\.rn\\." + type + "\\.f32"),
-                isConverted ? 16 : 0);
-      EXPECT_EQ(count(assembly.ptx, "32767"), isConverted ? 0 : 16);
-      EXPECT_EQ(count(assembly.ptx, "mul(\\.rn)?\\.f32"), 16);
-      EXPECT_EQ(count(assembly.ptx, "mul(\\.rn)?\\.b?f16"), 0);
-    }
-  }
-}
-
-TEST(Ptx, FunctionsCallNoLibrary) {
-  for (const std::string type : {"f32", "f64"}) {
-    ProgramText text;
-    text.dim("d", 1024);
-    text.input("x", "d", type);
-    text.pointwise(
-        "y", "d", {"x"},
-        "%a = math.exp %a0 : " + type + "\n%b = math.log %a : " + type +
-            "\n%c = math.tanh %b : " + type + "\n%d = math.erf %c : " + type +
-            "\n%e = math.cos %d : " + type + "\n%f = math.sqrt %e : " + type +
-            "\n%r = math.powf %f, %a0 : " + type,
-        type);
-    text.output("y");
-    Assembly assembly = assemble(text);
-    EXPECT_THAT(assembly.ptx, Not(HasSubstr("call")));
-    EXPECT_THAT(assembly.ptx, Not(HasSubstr(".extern .func")));
-    EXPECT_THAT(assembly.ptx, Not(HasSubstr(".local")));
-  }
-}
-
-TEST(Ptx, SoftmaxReadsAndWritesOnce) {
-  Assembly assembly = assemble(getSoftmax(64, 4096));
-  EXPECT_EQ(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), 4);
-  EXPECT_EQ(count(assembly.ptx, "st\\.global\\.v4"), 4);
-  EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 8);
-  // Two reductions: within warps, over the eight warps.
-  EXPECT_EQ(count(assembly.ptx, "shfl\\.sync"), 2 * (5 + 3));
-  EXPECT_EQ(count(assembly.ptx, "bar\\.sync|barrier"), 2);
-  expectResources(assembly, {32});
-}
-
-TEST(Ptx, AWarpPerShortRow) {
-  Assembly assembly = assemble(getSoftmax(64, 512));
-  EXPECT_EQ(count(assembly.ptx, "bar\\.sync|barrier"), 0);
-  EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 8);
-  EXPECT_EQ(count(assembly.ptx, "\\.shared"), 0);
-  expectResources(assembly, {32});
-}
-
-TEST(Ptx, ColumnSumsHaveWideAccesses) {
-  ProgramText text;
-  text.dim("b", 4096);
-  text.dim("d", 1024);
-  text.input("x", "b d");
-  text.reduce("s", "d", {"x"}, "arith.addf", "0.0");
-  text.output("s");
-  Assembly assembly = assemble(text);
-  EXPECT_GE(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), 1);
-  EXPECT_THAT(assembly.ptx, HasSubstr("kernel_0_sum"));
-  expectResources(assembly, {32, 17});
 }
 
 } // namespace

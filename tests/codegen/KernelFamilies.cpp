@@ -1,0 +1,211 @@
+#include "tests/codegen/KernelFamilies.h"
+
+using namespace meshc::testing;
+
+static const std::string lowest = "0xFF800000";
+
+namespace {
+/// Writes f32 arithmetic on tensors of any float type.
+class FloatText : public ProgramText {
+public:
+  explicit FloatText(const std::string &type) : type(type) {}
+
+  void floatInput(const std::string &name, const std::string &dims) {
+    if (type == "f32")
+      return input(name, dims);
+    input("narrow_" + name, dims, type);
+    pointwise(name, dims, {"narrow_" + name},
+              "%r = arith.extf %a0 : " + type + " to f32");
+  }
+  void floatOutput(const std::string &name, const std::string &dims) {
+    if (type == "f32")
+      return output(name);
+    pointwise("narrow_" + name, dims, {name},
+              "%r = arith.truncf %a0 : f32 to " + type, type);
+    output("narrow_" + name);
+  }
+
+private:
+  std::string type;
+};
+} // namespace
+
+ProgramText meshc::testing::getProduct(int64_t size, const std::string &type) {
+  ProgramText text;
+  text.dim("d", size);
+  text.input("x", "d", type);
+  text.input("y", "d", type);
+  text.pointwise("z", "d", {"x", "y"}, "%r = arith.mulf %a0, %a1 : " + type,
+                 type);
+  text.output("z");
+  return text;
+}
+
+ProgramText meshc::testing::getConversion(int64_t size, const std::string &from,
+                                          const std::string &to) {
+  ProgramText text;
+  text.dim("d", size);
+  text.input("x", "d", from);
+  text.pointwise("y", "d", {"x"},
+                 (to == "f32" ? "%r = arith.extf" : "%r = arith.truncf") +
+                     (" %a0 : " + from) + " to " + to,
+                 to);
+  text.output("y");
+  return text;
+}
+
+ProgramText meshc::testing::getSoftmax(int64_t rows, int64_t columns,
+                                       const std::string &type) {
+  FloatText text(type);
+  text.dim("b", rows);
+  text.dim("d", columns);
+  text.floatInput("x", "b d");
+  text.reduce("m", "b", {"x"}, "arith.maximumf", lowest);
+  text.pointwise("c", "b d", {"x", "m"}, "%r = arith.subf %a0, %a1 : f32");
+  text.pointwise("e", "b d", {"c"}, "%r = math.exp %a0 : f32");
+  text.reduce("s", "b", {"e"}, "arith.addf", "0.0");
+  text.pointwise("y", "b d", {"e", "s"}, "%r = arith.divf %a0, %a1 : f32");
+  text.floatOutput("y", "b d");
+  return text;
+}
+
+ProgramText meshc::testing::getLayerNorm(int64_t rows, int64_t columns,
+                                         const std::string &type) {
+  FloatText text(type);
+  text.dim("b", rows);
+  text.dim("d", columns);
+  text.floatInput("x", "b d");
+  text.input("gain", "d");
+  text.input("bias", "d");
+  const std::string factor = "%n = arith.constant " +
+                             std::to_string(1.0 / double(columns)) + " : f32\n";
+  text.reduce("row_sum", "b", {"x"}, "arith.addf", "0.0");
+  text.pointwise("c", "b d", {"x", "row_sum"},
+                 factor + "%m = arith.mulf %a1, %n : f32\n"
+                          "%r = arith.subf %a0, %m : f32");
+  text.reduce("squares", "b", {"c"}, "arith.addf", "0.0",
+              "%r = arith.mulf %a0, %a0 : f32");
+  text.pointwise("scale", "b", {"squares"},
+                 factor + "%e = arith.constant 0.00001 : f32\n"
+                          "%one = arith.constant 1.0 : f32\n"
+                          "%v = arith.mulf %a0, %n : f32\n"
+                          "%w = arith.addf %v, %e : f32\n"
+                          "%q = math.sqrt %w : f32\n"
+                          "%r = arith.divf %one, %q : f32");
+  text.pointwise("y", "b d", {"c", "scale", "gain", "bias"},
+                 "%s = arith.mulf %a0, %a1 : f32\n"
+                 "%t = arith.mulf %s, %a2 : f32\n"
+                 "%r = arith.addf %t, %a3 : f32");
+  text.floatOutput("y", "b d");
+  return text;
+}
+
+ProgramText meshc::testing::getNormGradient(int64_t rows, int64_t columns,
+                                            const std::string &type) {
+  FloatText text(type);
+  text.dim("b", rows);
+  text.dim("d", columns);
+  text.floatInput("x", "b d");
+  text.floatInput("g", "b d");
+  text.input("w", "d");
+  text.pointwise("gw", "b d", {"g", "w"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.reduce("s", "b", {"gw"}, "arith.addf", "0.0");
+  text.pointwise("dx", "b d", {"gw", "s", "x"},
+                 "%t = arith.mulf %a1, %a2 : f32\n"
+                 "%r = arith.subf %a0, %t : f32");
+  text.pointwise("gx", "b d", {"g", "x"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.reduce("dw", "d", {"gx"}, "arith.addf", "0.0");
+  text.reduce("db", "d", {"g"}, "arith.addf", "0.0");
+  text.floatOutput("dx", "b d");
+  text.output("dw");
+  text.output("db");
+  return text;
+}
+
+ProgramText meshc::testing::getCrossEntropy(int64_t rows, int64_t columns,
+                                            const std::string &type) {
+  FloatText text(type);
+  text.dim("b", rows);
+  text.dim("d", columns);
+  text.floatInput("x", "b d");
+  text.input("label", "b", "i32");
+  text.reduce("m", "b", {"x"}, "arith.maximumf", lowest);
+  text.pointwise("c", "b d", {"x", "m"}, "%r = arith.subf %a0, %a1 : f32");
+  text.pointwise("e", "b d", {"c"}, "%r = math.exp %a0 : f32");
+  text.reduce("s", "b", {"e"}, "arith.addf", "0.0");
+  const std::string table = type == "f32" ? "x" : "narrow_x";
+  std::string pick = "%at = arith.index_cast %a0 : i32 to index\n"
+                     "%p = tensor.extract %" +
+                     table + "[$b, %at] : " + text.getTensorType(table) + "\n";
+  pick += type == "f32" ? "%zero = arith.constant 0.0 : f32\n"
+                          "%r = arith.addf %p, %zero : f32"
+                        : "%r = arith.extf %p : " + type + " to f32";
+  text.pointwise("picked", "b", {"label"}, pick);
+  text.pointwise("y", "b", {"s", "m", "picked"},
+                 "%l = math.log %a0 : f32\n"
+                 "%t = arith.subf %a2, %a1 : f32\n"
+                 "%r = arith.subf %l, %t : f32");
+  text.output("y");
+  return text;
+}
+
+ProgramText meshc::testing::getColumnSum(int64_t rows, int64_t columns,
+                                         const std::string &type) {
+  FloatText text(type);
+  text.dim("b", rows);
+  text.dim("d", columns);
+  text.floatInput("x", "b d");
+  text.reduce("s", "d", {"x"}, "arith.addf", "0.0");
+  text.output("s");
+  return text;
+}
+
+ProgramText meshc::testing::getTranspose(int64_t rows, int64_t columns,
+                                         const std::string &type) {
+  ProgramText text;
+  text.dim("p", rows);
+  text.dim("q", columns);
+  text.input("x", "p q", type);
+  text.input("w", "p", type);
+  text.pointwise("y", "q p", {"x", "w"}, "%r = arith.addf %a0, %a1 : " + type,
+                 type);
+  text.output("y");
+  return text;
+}
+
+ProgramText meshc::testing::getAdam(const std::vector<int64_t> &sizes,
+                                    const std::string &type) {
+  FloatText text(type);
+  text.input("rate", "");
+  int number = 0;
+  for (int64_t size : sizes) {
+    const std::string n = std::to_string(number++), dim = "d" + n;
+    text.dim(dim, size);
+    for (const char *name : {"w", "m", "v"})
+      text.input(name + n, dim);
+    text.floatInput("g" + n, dim);
+    text.pointwise("mean" + n, dim, {"m" + n, "g" + n},
+                   "%c = arith.constant 0.9 : f32\n"
+                   "%d = arith.constant 0.1 : f32\n"
+                   "%o = arith.mulf %a0, %c : f32\n"
+                   "%p = arith.mulf %a1, %d : f32\n"
+                   "%r = arith.addf %o, %p : f32");
+    text.pointwise("square" + n, dim, {"v" + n, "g" + n},
+                   "%c = arith.constant 0.999 : f32\n"
+                   "%d = arith.constant 0.001 : f32\n"
+                   "%s = arith.mulf %a1, %a1 : f32\n"
+                   "%o = arith.mulf %a0, %c : f32\n"
+                   "%p = arith.mulf %s, %d : f32\n"
+                   "%r = arith.addf %o, %p : f32");
+    text.pointwise("new" + n, dim, {"w" + n, "mean" + n, "square" + n, "rate"},
+                   "%e = arith.constant 1.0e-8 : f32\n"
+                   "%q = math.sqrt %a2 : f32\n"
+                   "%d = arith.addf %q, %e : f32\n"
+                   "%s = arith.mulf %a1, %a3 : f32\n"
+                   "%t = arith.divf %s, %d : f32\n"
+                   "%r = arith.subf %a0, %t : f32");
+    for (const char *name : {"mean", "square", "new"})
+      text.output(name + n);
+  }
+  return text;
+}

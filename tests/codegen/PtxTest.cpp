@@ -1,0 +1,497 @@
+// What the PTX of kernels looks like, and what the toolkit's assembler makes of
+// it where it is: accesses, registers, arithmetic of positions.
+
+#include "codegen/GpuImages.h"
+#include "codegen/KernelGroups.h"
+#include "codegen/KernelTarget.h"
+#include "codegen/MoveKernels.h"
+#include "tests/codegen/KernelFamilies.h"
+#include "tests/codegen/KernelRunner.h"
+#include "tests/codegen/NamedPrograms.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include "gmock/gmock.h"
+
+#include <map>
+#include <regex>
+
+using namespace meshc;
+using namespace meshc::testing;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+namespace {
+
+/// The PTX of a program's kernels, and what the assembler says about it, if
+/// there is one.
+struct Assembly {
+  std::string ptx;
+  std::string resources;
+};
+
+std::string getPtx(mlir::gpu::GPUModuleOp kernels,
+                   const std::string &architecture) {
+  auto images = codegen::compileGpuImages(kernels, {architecture});
+  if (mlir::failed(images)) {
+    ADD_FAILURE() << "does not compile";
+    return "";
+  }
+  for (const exec::GpuImageT &image : *images)
+    if (image.kind == exec::ImageKind::ptx)
+      return std::string(image.data.begin(), image.data.end());
+  ADD_FAILURE() << "no PTX";
+  return "";
+}
+
+Assembly assemble(const std::string &text,
+                  const std::string &architecture = "sm_90") {
+  auto context = makeContext();
+  auto module = parse(*context, text);
+  auto steps = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
+                                  codegen::MatmulLibrary::CublasLt);
+  codegen::groupKernels(*steps, /*numAxes=*/1);
+  auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
+  codegen::GpuKernels target(*kernels);
+  for (auto [index, step] : llvm::enumerate(*steps))
+    EXPECT_TRUE(mlir::succeeded(target.emitKernel(
+        step, "kernel_" + std::to_string(index),
+        llvm::SmallVector<bool>(step.inputs.size() + step.outputs.size(),
+                                false))));
+  Assembly result{
+      getPtx(*kernels->getOps<mlir::gpu::GPUModuleOp>().begin(), architecture),
+      ""};
+  const std::string assembler = codegen::findAssembler();
+  if (assembler.empty())
+    return result;
+  llvm::SmallString<128> source, log;
+  llvm::sys::fs::createTemporaryFile("meshc", "ptx", source);
+  llvm::sys::fs::createTemporaryFile("meshc", "log", log);
+  {
+    std::error_code error;
+    llvm::raw_fd_ostream(source, error) << result.ptx;
+  }
+  std::optional<llvm::StringRef> redirects[] = {"", log.str(), log.str()};
+  EXPECT_EQ(llvm::sys::ExecuteAndWait(assembler,
+                                      {assembler, "-v", "-arch", architecture,
+                                       source, "-o", "/dev/null"},
+                                      std::nullopt, redirects),
+            0);
+  if (auto buffer = llvm::MemoryBuffer::getFile(log))
+    result.resources = (*buffer)->getBuffer().str();
+  llvm::sys::fs::remove(source);
+  llvm::sys::fs::remove(log);
+  return result;
+}
+
+Assembly assemble(const ProgramText &text,
+                  const std::string &architecture = "sm_90") {
+  return assemble(text.str(), architecture);
+}
+
+int count(const std::string &text, const std::string &pattern) {
+  std::regex regex(pattern);
+  return int(
+      std::distance(std::sregex_iterator(text.begin(), text.end(), regex), {}));
+}
+
+/// Registers of a thread by function; nothing without the assembler. No
+/// function keeps anything of a thread in memory.
+std::map<std::string, int> expectNoSpills(const Assembly &assembly) {
+  EXPECT_THAT(assembly.ptx, Not(HasSubstr(".local")));
+  const std::regex function("Compiling entry function '([^']*)'[^]*?"
+                            "([0-9]+) bytes spill stores, ([0-9]+) bytes spill "
+                            "loads[^]*?Used ([0-9]+) registers");
+  std::map<std::string, int> used;
+  for (std::sregex_iterator match(assembly.resources.begin(),
+                                  assembly.resources.end(), function),
+       end;
+       match != end; ++match) {
+    EXPECT_EQ((*match)[2], "0") << assembly.resources;
+    EXPECT_EQ((*match)[3], "0") << assembly.resources;
+    used[(*match)[1]] = std::stoi((*match)[4]);
+  }
+  return used;
+}
+
+/// No register spills; about as many registers per thread as the golden
+/// numbers, by function in the order of their names. Versions of the assembler
+/// differ by a few (the numbers are those of CUDA 13.0); a margin beyond that
+/// is a change to look at.
+void expectResources(const Assembly &assembly,
+                     const std::vector<int> &registers) {
+  constexpr int margin = 4;
+  const std::map<std::string, int> used = expectNoSpills(assembly);
+  if (assembly.resources.empty())
+    GTEST_SKIP() << "the CUDA toolkit's ptxas is not here";
+  ASSERT_EQ(used.size(), registers.size()) << assembly.resources;
+  size_t number = 0;
+  for (const auto &[name, count] : used)
+    EXPECT_NEAR(count, registers[number++], margin) << name;
+}
+
+TEST(Ptx, ElementwiseIsWide) {
+  ProgramText text;
+  text.dim("d", 1 << 20);
+  text.input("x", "d");
+  text.input("y", "d");
+  text.pointwise("z", "d", {"x", "y"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.output("z");
+  Assembly assembly = assemble(text);
+  // Two chunks of two operands, and of the result.
+  EXPECT_EQ(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), 4);
+  EXPECT_EQ(count(assembly.ptx, "st\\.global\\.v4"), 2);
+  EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 6);
+  EXPECT_THAT(assembly.ptx, HasSubstr(".maxntid 256"));
+  expectResources(assembly, {26});
+}
+
+TEST(Ptx, TransposesGoThroughSharedMemory) {
+  for (auto [type, p, q, registers] :
+       {std::tuple("f32", 4096, 1024, 22), std::tuple("bf16", 4096, 1024, 32),
+        std::tuple("f32", 4095, 1023, 28)}) {
+    SCOPED_TRACE(std::string(type) + " " + std::to_string(p));
+    ProgramText text;
+    text.dim("p", p);
+    text.dim("q", q);
+    text.input("x", "p q", type);
+    text.input("w", "p", type);
+    text.pointwise("y", "q p", {"x", "w"},
+                   std::string("%r = arith.addf %a0, %a1 : ") + type, type);
+    text.output("y");
+    Assembly assembly = assemble(text);
+    if (p == 4096) {
+      // 16 bytes of each tensor at once: a tile has 1024 elements of 32 bits,
+      // 4096 of 16 bits. A thread's chunks have one place along p.
+      const int chunks = type[0] == 'f' ? 1 : 2;
+      const int lanes = type[0] == 'f' ? 4 : 8;
+      EXPECT_EQ(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), chunks + 1);
+      EXPECT_EQ(count(assembly.ptx, "st\\.global\\.v4"), chunks);
+      EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 2 * chunks + 1);
+      EXPECT_EQ(count(assembly.ptx, "ld\\.shared"), lanes * chunks);
+      EXPECT_EQ(count(assembly.ptx, "st\\.shared"), lanes * chunks);
+    } else {
+      // Element by element, neighbours by neighbouring threads.
+      EXPECT_EQ(count(assembly.ptx, "ld\\.global\\.nc\\.(b|f)32"),
+                count(assembly.ptx, "ld\\.global"));
+      EXPECT_EQ(count(assembly.ptx, "st\\.global\\.(b|f)32"), 4);
+      EXPECT_EQ(count(assembly.ptx, "ld\\.shared\\.(b|f)32"), 4);
+      EXPECT_EQ(count(assembly.ptx, "st\\.shared\\.(b|f)32"), 4);
+    }
+    EXPECT_EQ(count(assembly.ptx, "bar\\.sync|barrier"), 1);
+    expectResources(assembly, {registers});
+  }
+}
+
+/// Four parameters of momentum's update: one body, wide accesses but for the
+/// rests.
+TEST(Ptx, UpdatesShareOneBody) {
+  ProgramText text;
+  int number = 0;
+  for (int64_t size : {1 << 20, 4096, 5, 1001}) {
+    const std::string n = std::to_string(number++);
+    text.dim("d" + n, size);
+    for (const char *name : {"w", "g", "v"})
+      text.input(name + n, "d" + n);
+    text.pointwise("new_v" + n, "d" + n, {"v" + n, "g" + n},
+                   "%c = arith.constant 0.875 : f32\n"
+                   "%o = arith.mulf %a0, %c : f32\n"
+                   "%r = arith.addf %o, %a1 : f32");
+    text.pointwise("new_w" + n, "d" + n, {"w" + n, "new_v" + n},
+                   "%c = arith.constant 0.125 : f32\n"
+                   "%o = arith.mulf %a1, %c : f32\n"
+                   "%r = arith.subf %a0, %o : f32");
+    text.output("new_v" + n);
+    text.output("new_w" + n);
+  }
+  Assembly assembly = assemble(text);
+  EXPECT_EQ(count(assembly.ptx, "\\.entry"), 1);
+  EXPECT_THAT(assembly.ptx, HasSubstr("kernel_0_of_4"));
+  EXPECT_EQ(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), 2 * 3);
+  EXPECT_EQ(count(assembly.ptx, "st\\.global\\.v4"), 2 * 2);
+  EXPECT_EQ(count(assembly.ptx, "ld\\.global"), 2 * 3 + 3);
+  EXPECT_EQ(count(assembly.ptx, "st\\.global"), 2 * 2 + 2);
+  expectResources(assembly, {32});
+}
+
+/// What is computed from 16-bit floats is computed in f32 and rounded, by one
+/// instruction: two chunks of eight. Before sm_80 half of the last place is
+/// added to the bits of what becomes bf16.
+TEST(Ptx, OneInstructionRoundsTo16Bits) {
+  for (const std::string type : {"bf16", "f16"}) {
+    ProgramText text;
+    text.dim("d", 1 << 20);
+    text.input("x", "d", type);
+    text.input("y", "d", type);
+    text.pointwise("z", "d", {"x", "y"}, "%r = arith.mulf %a0, %a1 : " + type,
+                   type);
+    text.output("z");
+    for (const std::string architecture : {"sm_90", "sm_80", "sm_75"}) {
+      SCOPED_TRACE(type + " on " + architecture);
+      Assembly assembly = assemble(text, architecture);
+      const bool isConverted = type == "f16" || architecture != "sm_75";
+      EXPECT_EQ(count(assembly.ptx, "cvt\\.rn\\." + type + "\\.f32"),
+                isConverted ? 16 : 0);
+      EXPECT_EQ(count(assembly.ptx, "32767"), isConverted ? 0 : 16);
+      EXPECT_EQ(count(assembly.ptx, "mul(\\.rn)?\\.f32"), 16);
+      EXPECT_EQ(count(assembly.ptx, "mul(\\.rn)?\\.b?f16"), 0);
+    }
+  }
+}
+
+TEST(Ptx, FunctionsCallNoLibrary) {
+  for (const std::string type : {"f32", "f64"}) {
+    ProgramText text;
+    text.dim("d", 1024);
+    text.input("x", "d", type);
+    text.pointwise(
+        "y", "d", {"x"},
+        "%a = math.exp %a0 : " + type + "\n%b = math.log %a : " + type +
+            "\n%c = math.tanh %b : " + type + "\n%d = math.erf %c : " + type +
+            "\n%e = math.cos %d : " + type + "\n%f = math.sqrt %e : " + type +
+            "\n%r = math.powf %f, %a0 : " + type,
+        type);
+    text.output("y");
+    Assembly assembly = assemble(text);
+    EXPECT_THAT(assembly.ptx, Not(HasSubstr("call")));
+    EXPECT_THAT(assembly.ptx, Not(HasSubstr(".extern .func")));
+    EXPECT_THAT(assembly.ptx, Not(HasSubstr(".local")));
+  }
+}
+
+TEST(Ptx, SoftmaxReadsAndWritesOnce) {
+  Assembly assembly = assemble(getSoftmax(64, 4096));
+  EXPECT_EQ(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), 4);
+  EXPECT_EQ(count(assembly.ptx, "st\\.global\\.v4"), 4);
+  EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 8);
+  // Two reductions: within warps, over the eight warps.
+  EXPECT_EQ(count(assembly.ptx, "shfl\\.sync"), 2 * (5 + 3));
+  EXPECT_EQ(count(assembly.ptx, "bar\\.sync|barrier"), 2);
+  expectResources(assembly, {32});
+}
+
+TEST(Ptx, AWarpPerShortRow) {
+  Assembly assembly = assemble(getSoftmax(64, 512));
+  EXPECT_EQ(count(assembly.ptx, "bar\\.sync|barrier"), 0);
+  EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 8);
+  EXPECT_EQ(count(assembly.ptx, "\\.shared"), 0);
+  expectResources(assembly, {32});
+}
+
+TEST(Ptx, ColumnSumsHaveWideAccesses) {
+  ProgramText text;
+  text.dim("b", 4096);
+  text.dim("d", 1024);
+  text.input("x", "b d");
+  text.reduce("s", "d", {"x"}, "arith.addf", "0.0");
+  text.output("s");
+  Assembly assembly = assemble(text);
+  EXPECT_GE(count(assembly.ptx, "ld\\.global\\.nc\\.v4"), 1);
+  EXPECT_THAT(assembly.ptx, HasSubstr("kernel_0_sum"));
+  expectResources(assembly, {32, 17});
+}
+
+//===-- Families ----------------------------------------------------------===//
+
+std::string getTableGather(const std::string &type) {
+  return getGatherProgram(R"(["v"=32000, "c"=1024], )" + type + ", <>",
+                          R"(["b"=4, "p"=512], i32, <>)",
+                          R"(["b"=4, "p"=512, "c"=1024], )" + type + ", <>");
+}
+
+/// With the gradient of everything that goes with it: a sum, a conversion.
+std::string getTableGradient(const std::string &type) {
+  return getGatherGradient(
+      R"(["v"=1009, "c"=256], )" + type, R"(["b"=4, "p"=128], i32)",
+      R"(["b"=4, "p"=128, "c"=256], )" + type, "[], " + type);
+}
+
+std::string getNumbers(const std::string &distribution,
+                       const std::string &type) {
+  return getRandomProgram(distribution, 5,
+                          R"(["a"=1024, "b"=1000], )" + type + ", <>");
+}
+
+/// A family of kernels, and the registers of its functions by architecture, as
+/// expectResources takes them.
+struct Family {
+  const char *name;
+  std::string (*write)();
+  std::vector<int> sm80, sm90;
+};
+void PrintTo(const Family &family, std::ostream *out) { *out << family.name; }
+
+class PtxFamilies : public ::testing::TestWithParam<Family> {};
+
+const std::vector<Family> families = {
+    {"elementwise_f32",
+     [] { return getProduct(1 << 20, "f32").str(); },
+     {26},
+     {26}},
+    {"elementwise_bf16",
+     [] { return getProduct(1 << 20, "bf16").str(); },
+     {32},
+     {32}},
+    {"conversion_to_bf16",
+     [] { return getConversion(1 << 20, "f32", "bf16").str(); },
+     {16},
+     {18}},
+    {"conversion_to_f32",
+     [] { return getConversion(1 << 20, "bf16", "f32").str(); },
+     {17},
+     {18}},
+    {"softmax_f32", [] { return getSoftmax(64, 4096).str(); }, {32}, {32}},
+    {"softmax_bf16",
+     [] { return getSoftmax(64, 4096, "bf16").str(); },
+     {48},
+     {48}},
+    {"layer_norm_f32",
+     [] { return getLayerNorm(8192, 2048).str(); },
+     {40},
+     {32}},
+    {"layer_norm_bf16",
+     [] { return getLayerNorm(8192, 2048, "bf16").str(); },
+     {43},
+     {40}},
+    {"norm_gradient_f32",
+     [] { return getNormGradient(8192, 2048).str(); },
+     {96, 22},
+     {96, 21}},
+    {"norm_gradient_bf16",
+     [] { return getNormGradient(8192, 2048, "bf16").str(); },
+     {95, 22},
+     {95, 21}},
+    {"cross_entropy_f32",
+     [] { return getCrossEntropy(4096, 32000).str(); },
+     {63},
+     {63}},
+    {"cross_entropy_bf16",
+     [] { return getCrossEntropy(4096, 32000, "bf16").str(); },
+     {64},
+     {64}},
+    {"column_sum_f32",
+     [] { return getColumnSum(4096, 1024).str(); },
+     {32, 17},
+     {32, 17}},
+    {"column_sum_bf16",
+     [] { return getColumnSum(4096, 1024, "bf16").str(); },
+     {28, 17},
+     {27, 17}},
+    {"transpose_f32",
+     [] { return getTranspose(4096, 1024).str(); },
+     {22},
+     {22}},
+    {"transpose_bf16",
+     [] { return getTranspose(4096, 1024, "bf16").str(); },
+     {31},
+     {32}},
+    {"gather_f32", [] { return getTableGather("f32"); }, {18}, {18}},
+    {"gather_bf16", [] { return getTableGather("bf16"); }, {20}, {18}},
+    {"gather_gradient_f32",
+     [] { return getTableGradient("f32"); },
+     {32, 31, 14},
+     {32, 32, 16}},
+    {"gather_gradient_bf16",
+     [] { return getTableGradient("bf16"); },
+     {27, 32, 14, 14},
+     {28, 31, 16, 16}},
+    {"uniform_f32",
+     [] { return getNumbers("uniform(-1.0, 3.0)", "f32"); },
+     {26},
+     {28}},
+    {"uniform_bf16",
+     [] { return getNumbers("uniform(-1.0, 3.0)", "bf16"); },
+     {40},
+     {40}},
+    {"normal_f32",
+     [] { return getNumbers("normal(0.0, 3.0)", "f32"); },
+     {27},
+     {28}},
+    {"normal_bf16",
+     [] { return getNumbers("normal(0.0, 3.0)", "bf16"); },
+     {55},
+     {54}},
+    {"update_f32",
+     [] {
+       return getAdam({1 << 20, 4096, 5, 1001}).str();
+     },
+     {47},
+     {47}},
+    {"update_bf16",
+     [] {
+       return getAdam({1 << 20, 4096, 5, 1001}, "bf16").str();
+     },
+     {46},
+     {48}},
+};
+
+INSTANTIATE_TEST_SUITE_P(Of, PtxFamilies, ::testing::ValuesIn(families),
+                         [](const auto &info) {
+                           return std::string(info.param.name);
+                         });
+
+TEST_P(PtxFamilies, HaveTheirRegisters) {
+  const std::string text = GetParam().write();
+  for (const auto &[architecture, registers] :
+       {std::pair("sm_80", GetParam().sm80),
+        std::pair("sm_90", GetParam().sm90)}) {
+    SCOPED_TRACE(architecture);
+    expectResources(assemble(text, architecture), registers);
+  }
+}
+
+/// What 64-bit arithmetic of several instructions there is: products that are
+/// not of two 32-bit numbers, quotients.
+int countWideArithmetic(const std::string &ptx) {
+  return count(ptx, "\\b(mul|mad)\\.(lo|hi)\\.[us]64") +
+         count(ptx, "\\b(div|rem)\\.[us]64");
+}
+
+/// Positions, places in memory, counters of random numbers: all of them fit 32
+/// bits here, or are products of two such numbers.
+TEST_P(PtxFamilies, CountIn32Bits) {
+  const Assembly assembly = assemble(GetParam().write());
+  EXPECT_EQ(countWideArithmetic(assembly.ptx), 0) << assembly.ptx;
+  // Sizes are static: what quotients there are is a product with a constant.
+  EXPECT_EQ(count(assembly.ptx, "\\b(div|rem)\\.[us]32"), 0) << assembly.ptx;
+}
+
+/// Of rows that no thread's registers hold: they are read again, not spilt.
+TEST(Ptx, LongRowsDoNotSpill) {
+  for (const std::string type : {"f32", "bf16"})
+    for (int64_t columns : {8192, 16384, 32768}) {
+      SCOPED_TRACE(type + " " + std::to_string(columns));
+      for (const ProgramText &text :
+           {getNormGradient(64, columns, type), getLayerNorm(64, columns, type),
+            getSoftmax(64, columns, type), getCrossEntropy(64, columns, type)})
+        expectNoSpills(assemble(text));
+    }
+}
+
+TEST(Ptx, MovesCountIn32Bits) {
+  for (const bool isWide : {false, true}) {
+    auto context = makeContext();
+    auto module = mlir::OwningOpRef<mlir::ModuleOp>(
+        mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
+    codegen::GpuKernels target(*module);
+    auto kernels = *module->getOps<mlir::gpu::GPUModuleOp>().begin();
+    for (auto [kind, element] :
+         {std::pair(exec::ReduceKind::none, exec::ElementType::f32),
+          std::pair(exec::ReduceKind::none, exec::ElementType::boolean),
+          std::pair(exec::ReduceKind::sum, exec::ElementType::bf16),
+          std::pair(exec::ReduceKind::max, exec::ElementType::f64)})
+      codegen::emitMoveKernel(kind, element, isWide, kernels);
+    const std::string ptx = getPtx(kernels, "sm_90");
+    EXPECT_EQ(count(ptx, "\\.entry"), 4);
+    EXPECT_EQ(countWideArithmetic(ptx) > 0, isWide) << ptx;
+    if (!isWide) {
+      EXPECT_EQ(count(ptx, "\\b(div|rem)\\.[us]32"), 0) << ptx;
+    }
+    EXPECT_THAT(ptx, Not(HasSubstr(".local")));
+    EXPECT_GE(count(ptx, "ld\\.global(\\.nc)?\\.v4"), 4);
+  }
+}
+
+} // namespace
