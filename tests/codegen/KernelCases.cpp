@@ -27,13 +27,13 @@ bool meshc::testing::writesKernelCases() {
 static LogicalResult addImages(ModuleOp kernels,
                                exec::ExecutableT &executable) {
   const char *named = std::getenv("MESHC_KERNEL_CASES_GPU");
+  const StringRef list = named ? named : "sm_90";
+  if (std::string problem = codegen::checkGpuArchitectures(list);
+      !problem.empty())
+    return kernels.emitError(problem);
   SmallVector<StringRef> parts;
-  llvm::SplitString(named ? named : "sm_90", parts, ",");
+  llvm::SplitString(list, parts, ",");
   std::vector<std::string> architectures(parts.begin(), parts.end());
-  for (const std::string &architecture : architectures)
-    if (std::string problem = codegen::checkGpuArchitecture(architecture);
-        !problem.empty())
-      return kernels.emitError(problem);
   auto images = codegen::compileGpuImages(
       *kernels.getOps<gpu::GPUModuleOp>().begin(), architectures);
   if (failed(images))
