@@ -3,6 +3,7 @@
 
 #include "runtime/Cuda/MoveTable.h"
 #include "runtime/Cuda/Driver.h"
+#include "runtime/GpuKernels.h"
 #include "tests/cuda/CudaTesting.h"
 
 #include <gtest/gtest.h>
