@@ -19,10 +19,10 @@ using namespace meshc;
 using namespace meshc::codegen;
 
 static constexpr StringLiteral gpuTriple = "nvptx64-nvidia-cuda";
-/// The first architecture that the CUDA toolkit's assembler and cuBLASLt take.
-/// Source: CUDA 13.0 release notes, which end Maxwell, Pascal and Volta; "ptxas
-/// --help" of 13.0 begins with sm_75. runtime/Cuda loads cuBLASLt 13.
-static constexpr unsigned firstArchitecture = 75;
+/// The first architecture that CUDA 13 has, whose cuBLASLt executables load,
+/// and one that LLVM knows by a name that it had before. Source: "ptxas --help"
+/// of CUDA 13.0, and its release notes: sm_101 is sm_110 now.
+static constexpr unsigned firstArchitecture = 75, renamedArchitecture = 101;
 
 /// 90 for "sm_90" and "sm_90a"; 0 for what begins otherwise.
 static unsigned getNumber(StringRef architecture) {
@@ -45,7 +45,8 @@ static std::string checkGpuArchitecture(StringRef architecture) {
   std::vector<StringRef> supported;
   for (const llvm::SubtargetSubTypeKV &processor :
        machine->getMCSubtargetInfo()->getAllProcessorDescriptions())
-    if (getNumber(processor.Key) >= firstArchitecture)
+    if (unsigned number = getNumber(processor.Key);
+        number >= firstArchitecture && number != renamedArchitecture)
       supported.push_back(processor.Key);
   if (llvm::is_contained(supported, architecture))
     return "";

@@ -11,8 +11,8 @@
 namespace meshc::codegen {
 
 /// Why `list` is none of architectures that kernels can be compiled for, each
-/// once and with commas between; empty if it is one. They are sm_75 and later,
-/// as far as LLVM knows them, and "host".
+/// once and with commas between; empty if it is one. They are those
+/// from sm_75 on that LLVM and CUDA 13 know, and "host".
 std::string checkGpuArchitectures(llvm::StringRef list);
 
 /// Compiles kernels for every architecture: PTX and, where the CUDA toolkit's
