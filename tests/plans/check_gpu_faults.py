@@ -10,7 +10,8 @@ collectives show in the curve. Those that begin a program, by which devices wait
 is copied to them, and those that end it, by which the host waits for all devices, show
 in the evaluation of an elementwise model; in training the order of what they protect
 follows from the collectives between. The commands' waits are left out once more while a
-step is captured, from when on its graph lacks them.
+step is captured, from when on its graph lacks them, and on one GPU for each device, where
+all processes leave out the same one.
 """
 
 import functools
@@ -24,8 +25,7 @@ import curves
 import waits
 
 MESH, LAYOUT, DEVICES = "a=2,b=2", "batch=a,hidden=b", 4
-GRAPHS = ["--devices-per-gpu", str(DEVICES)]
-ONE_GPU = [*GRAPHS, "--no-graphs"]
+TOGETHER = ["--devices-per-gpu", str(DEVICES)]
 
 # The steps of a training in which one wait of the second one is left out.
 STEPS_AROUND = 4
@@ -63,7 +63,13 @@ class Program:
             return f"exit {failed.returncode}\n{failed.stderr}"
 
     def run_on_one_gpu(self, **variables):
-        return self.run(*ONE_GPU, **variables)
+        return self.run(*TOGETHER, "--no-graphs", **variables)
+
+    def run_graphs(self, **variables):
+        return self.run(*TOGETHER, **variables)
+
+    def run_processes(self, **variables):
+        return self.run("--no-graphs", DEVICES=DEVICES, **variables)
 
     def count_differences(self, name, numbers):
         right = self.run_on_one_gpu()
@@ -98,36 +104,38 @@ def make_evaluation(meshc, libraries):
     return Program(libraries, run)
 
 
-def check_waits(program, log, number, choose, expected, flags):
+def check_waits(log, number, choose, expected, *runs):
     """Leaves out each wait of the program that runs as the `number`-th which `choose`
-    takes of all its waits and others do not imply, under each of these flags."""
-    right = program.run_on_one_gpu(LOG=log)
+    takes of all its waits and others do not imply, in each of `runs`, which wait alike."""
+    right = runs[0](LOG=log)
     events = waits.read(log)
     chosen = choose(waits.split(events)[number])
     needed = waits.find_needed(events, chosen)
     if len(needed) != expected:
         yield f"of the waits {chosen} {needed} are needed, expected {expected}"
-    for flag in flags:
+    for run in runs:
         for wait in needed:
-            if all(program.run(*flag, SEED=seed, DROP_WAIT=wait) == right for seed in SEEDS):
-                yield f"{flag}: wait {wait} was left out, and nothing shows it"
+            if all(run(SEED=seed, DROP_WAIT=wait) == right for seed in SEEDS):
+                yield f"{run.__name__}: wait {wait} was left out, and nothing shows it"
 
 
 def check(meshc, libraries):
     training = make_training(meshc, libraries)
     right = training.run_on_one_gpu()
     for seed in range(8):
-        for flags in (ONE_GPU, GRAPHS):
-            found = training.run(*flags, SEED=seed)
+        for run in (training.run_on_one_gpu, training.run_graphs, training.run_processes):
+            found = run(SEED=seed)
             if found != right or isinstance(found, str):
-                yield f"seed {seed} without a fault: {found}, expected {right}"
+                yield f"{run.__name__}, seed {seed}, without a fault: {found}, expected {right}"
     # For all streams but the one that begins and ends the program.
     ends = 2 * DEVICES - 1
-    yield from check_waits(training, f"{meshc.folder.name}/training.log", 2,
-                           lambda step: step[ends:-ends], 24, (ONE_GPU, GRAPHS))
+    logs = [f"{meshc.folder.name}/{name}.log" for name in ("training", "processes", "evaluation")]
+    yield from check_waits(logs[0], 2, lambda step: step[ends:-ends], 24,
+                           training.run_on_one_gpu, training.run_graphs)
+    yield from check_waits(logs[1], 2, lambda step: step, 4, training.run_processes)
     # The streams that compute, of all devices but the first.
-    yield from check_waits(make_evaluation(meshc, libraries), f"{meshc.folder.name}/evaluation.log",
-                           1, lambda evaluation: evaluation, 2 * (DEVICES - 1), (ONE_GPU,))
+    yield from check_waits(logs[2], 1, lambda evaluation: evaluation, 2 * (DEVICES - 1),
+                           make_evaluation(meshc, libraries).run_on_one_gpu)
 
     # Some results of some devices are read nowhere: those of others are the same.
     numbers = range(18, 180, 15)

@@ -1,4 +1,4 @@
-"""Which waits for events keep a recorded run on one GPU in order.
+"""Which waits for events keep a recorded process in order.
 
 What is queued in a stream begins when what was queued there before is over, and after
 everything that the host has waited for by then; a wait adds what its event was recorded
@@ -15,10 +15,14 @@ Event = collections.namedtuple("Event", "kind stream event wait")
 
 
 def read(path):
-    """The events of a log of MESHC_EMULATION_LOG: work, record, wait, host."""
-    found, waits = [], 0
+    """The events of a log of MESHC_EMULATION_LOG: work, record, wait, host. Of several
+    processes those of one that waits; all do the same."""
     with open(path, encoding="utf-8") as lines:
-        for entry in map(json.loads, lines):
+        entries = [json.loads(line) for line in lines]
+    process = next(entry["pid"] for entry in entries if entry.get("call") == "cuStreamWaitEvent")
+    found, waits = [], 0
+    for entry in entries:
+        if entry["pid"] == process:
             call, stream = entry.get("call"), entry.get("stream")
             if call == "cuStreamWaitEvent":
                 waits += 1
