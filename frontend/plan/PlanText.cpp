@@ -321,7 +321,7 @@ std::string PlanPrinter::getOverlap() const {
     bytesWidth = std::max(bytesWidth, rows.back()[1].size());
     shown = end;
   }
-  std::string text = "\ntransfers, and what GPUs compute meanwhile\n";
+  std::string text = "\ntransfers, and what a device computes meanwhile\n";
   for (const auto &[members, bytes, beside] : rows)
     text += fmt::format("  {:<{}}  {:>{}}  {}\n", members, width, bytes,
                         bytesWidth, beside);

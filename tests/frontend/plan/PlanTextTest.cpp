@@ -42,7 +42,7 @@ each training step, on each device
     over data    1 collective, payload 60 B, 60 B sent
     over model   1 collective, payload 12 B, 16 B sent
 
-transfers, and what GPUs compute meanwhile
+transfers, and what a device computes meanwhile
   c1, c2  72 B  nothing
 
 memory on each device: 512 B
@@ -82,7 +82,7 @@ TEST(PlanTextTest, shows_what_goes_together_and_what_runs_beside_it) {
   EXPECT_THAT(text, HasSubstr("communication  3 collectives in 2 transfers, "
                               "payload 84 B, 92 B sent\n"));
   EXPECT_THAT(text, HasSubstr(R"(
-transfers, and what GPUs compute meanwhile
+transfers, and what a device computes meanwhile
   c1               12 B  1 matmul and 2 other commands, 102 flop, until o8
   c2, c3 together  72 B  nothing
 )"));
