@@ -72,7 +72,7 @@ memory on each device: 48 MiB
     activations  72 B
     unused       280 B
   cuBLASLt       32 MiB
-  move tables    1.75 KiB
+  move tables    2 KiB
   staging        16 MiB
   largest at the peak: )"));
 }
