@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <csignal>
 #include <system_error>
 
 #include <unistd.h>
@@ -66,6 +67,28 @@ Status Executor::createArenas(int64_t localRanks) {
   return Status::success();
 }
 
+namespace {
+/// While it lives, threads are made that handle no signals but those of their
+/// own faults: a handler on the stack of a product may overwrite what oneDNN
+/// has there (Training.cpp).
+class SignalBlock {
+public:
+  SignalBlock() {
+    sigset_t signals;
+    sigfillset(&signals);
+    for (int fault : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP})
+      sigdelset(&signals, fault);
+    pthread_sigmask(SIG_BLOCK, &signals, &previous);
+  }
+  ~SignalBlock() { pthread_sigmask(SIG_SETMASK, &previous, nullptr); }
+  SignalBlock(const SignalBlock &) = delete;
+  SignalBlock &operator=(const SignalBlock &) = delete;
+
+private:
+  sigset_t previous;
+};
+} // namespace
+
 Result<std::unique_ptr<Executor>>
 Executor::create(const Executable &executable,
                  std::span<const meshcKernelEntry> kernels, int threads,
@@ -105,6 +128,7 @@ Executor::create(const Executable &executable,
     worker.scratch = worker.scratchMemory.data() +
                      (alignment - address % alignment) % alignment;
   }
+  const SignalBlock block;
   try {
     for (int worker = 1; worker < threads; ++worker)
       executor->threads.emplace_back(

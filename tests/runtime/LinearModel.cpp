@@ -11,11 +11,16 @@
 #include <fstream>
 #include <sstream>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 using namespace meshc;
 using namespace meshc::runtime;
 using namespace meshc::runtime::test;
 
 int test::stepsToInterrupt = 0;
+size_t test::bytesBelowStackChanged = 0;
+std::atomic<int> test::updatesOpenToSignals = 0;
 
 namespace {
 
@@ -62,14 +67,48 @@ void scaleGradient(void *const *operands, const int64_t *, int64_t begin,
     gradient[i] *= 2.0f / batch;
 }
 
+/// SIGINT to this thread, as it comes in the middle of a product that keeps
+/// data below the stack pointer. Gives how many of these bytes it changed.
+[[gnu::noinline, gnu::no_sanitize("address", "thread", "undefined")]] size_t
+interruptProduct() {
+  // Farther from the stack pointer than the 128 bytes that the system spares.
+  constexpr size_t distance = 8192, size = 7168;
+  constexpr unsigned char pattern = 0x5a;
+  const long process = getpid(), thread = gettid();
+  auto *data =
+      static_cast<volatile unsigned char *>(__builtin_frame_address(0)) -
+      distance;
+  for (size_t i = 0; i < size; ++i)
+    data[i] = pattern;
+  // Not by a call, which would use the stack itself.
+  long result = SYS_tgkill;
+  asm volatile("syscall"
+               : "+a"(result)
+               : "D"(process), "S"(thread), "d"(long(SIGINT))
+               : "rcx", "r11", "memory");
+  size_t changed = 0;
+  for (size_t i = 0; i < size; ++i)
+    changed += data[i] != pattern;
+  return changed;
+}
+
 void update(void *const *operands, const int64_t *coordinates, int64_t begin,
             int64_t end) {
   const auto *gradient = static_cast<const float *>(operands[0]);
   auto *w = static_cast<float *>(operands[1]);
   for (int64_t i = begin; i < end; ++i)
     w[i] -= 0.3f * gradient[i];
-  if (coordinates[0] == 0 && stepsToInterrupt > 0 && --stepsToInterrupt == 0)
-    std::raise(SIGINT);
+  const bool isMain = gettid() == getpid();
+  sigset_t blocked;
+  pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  if (!isMain && !sigismember(&blocked, SIGINT))
+    ++updatesOpenToSignals;
+  if (coordinates[0] != 0 || stepsToInterrupt == 0 || --stepsToInterrupt > 0)
+    return;
+  if (isMain)
+    bytesBelowStackChanged = interruptProduct();
+  else
+    kill(getpid(), SIGINT);
 }
 
 const meshcKernelEntry kernels[] = {

@@ -12,6 +12,8 @@
 #include "runtime/Executable.h"
 #include "runtime/KernelTable.h"
 
+#include <atomic>
+#include <cstddef>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -31,6 +33,13 @@ struct LinearModel {
 
 /// Steps until the model's step program raises SIGINT; 0: never.
 extern int stepsToInterrupt;
+
+/// Where a thread keeps data below its stack pointer, how many bytes of it the
+/// handler of that SIGINT changed. Known if the main thread ran the step.
+extern size_t bytesBelowStackChanged;
+
+/// Updates by other threads than the main one that SIGINT might interrupt.
+extern std::atomic<int> updatesOpenToSignals;
 
 /// A folder that lives as long as the object.
 class TemporaryFolder {

@@ -149,6 +149,25 @@ TEST(TrainingTest, an_interrupt_ends_after_the_step) {
   EXPECT_EQ(outcome.output, "");
 }
 
+TEST(TrainingTest, an_interrupt_leaves_what_products_keep_below_the_stack) {
+  TemporaryFolder folder;
+  writeLinearData(folder);
+  stepsToInterrupt = 2;
+  bytesBelowStackChanged = 1;
+  Outcome outcome = runTraining(*makeSession(2, /*threads=*/1), {}, folder);
+  ASSERT_FALSE(outcome.status);
+  EXPECT_EQ(outcome.status.getError().code, ErrorCode::Interrupted);
+  EXPECT_EQ(bytesBelowStackChanged, 0u);
+}
+
+TEST(TrainingTest, only_the_thread_that_trains_takes_interrupts) {
+  TemporaryFolder folder;
+  writeLinearData(folder);
+  updatesOpenToSignals = 0;
+  ASSERT_TRUE(runTraining(*makeSession(4, /*threads=*/3), {}, folder).status);
+  EXPECT_EQ(updatesOpenToSignals, 0);
+}
+
 TEST(TrainingTest, too_few_samples_for_a_batch) {
   TemporaryFolder folder;
   writeLinearData(folder, 11);
