@@ -335,10 +335,12 @@ private:
     const ElementType element = command.operands[position]->element;
     const int64_t bytes = getElementBytes(element);
     for (int64_t i = 0; i < getCount(position); ++i) {
-      int32_t word;
-      std::memcpy(&word, data.data() + i * bytes, sizeof(word));
+      const std::byte *place = data.data() + i * bytes;
+      int32_t word = 0;
+      if (isMask(position))
+        std::memcpy(&word, place, sizeof(word));
       values[position][size_t(i)] =
-          isMask(position) ? word : load(element, data.data() + i * bytes);
+          isMask(position) ? word : load(element, place);
     }
   }
 
