@@ -167,7 +167,8 @@ Status runtime::runBench(Session &session, const BenchRequest &request) {
       "{{\"step_ms_median\": {:.4f}, \"step_ms_min\": {:.4f}, \"compile_s\": "
       "{:.3f}, \"peak_bytes_per_device\": {}, \"threads\": {}, \"devices\": "
       "{}, \"loss\": {}",
-      median, milliseconds.front(), request.compileSeconds, data.arena_bytes,
+      median, milliseconds.front(), request.compileSeconds,
+      session.getDevices().getBytesPerDevice(),
       session.getDevices().getNumThreads(),
       session.getExecutable().getNumDevices(), toJson(getScalar(*value)));
   if (request.profile)

@@ -53,6 +53,11 @@ public:
                                  uint64_t bytes) override;
   Result<bool> decide(bool mine) override;
 
+  /// Of devices that share a GPU, what each of them takes of the allocation.
+  uint64_t getBytesPerDevice() const override {
+    const uint64_t devices = memoryPlan.arenas.size();
+    return (memoryPlan.bytes + devices - 1) / devices;
+  }
   int getNumThreads() const override { return 0; }
   Profile getProfile() override;
   void resetProfile(bool timesCommands) override;

@@ -44,6 +44,10 @@ public:
   /// What the first process says, in all of them.
   virtual Result<bool> decide(bool mine) { return mine; }
 
+  /// Bytes of memory of a device of this process.
+  virtual uint64_t getBytesPerDevice() const {
+    return executable.data.arena_bytes;
+  }
   /// Host threads that execute kernels; 0 where devices do.
   virtual int getNumThreads() const = 0;
   /// Where the time went in all runs since the last resetProfile().

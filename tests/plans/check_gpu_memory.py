@@ -75,6 +75,9 @@ class Runs:
                 or max(allocated) != peak:
             yield f"{devices} devices allocate {allocated}, planned {peak} at most"
 
+        if is_run and json.loads(done.stdout)["peak_bytes_per_device"] not in allocated:
+            yield f"{devices} devices allocate {allocated}, bench says {done.stdout}"
+
         done = self.bench(program, log, peak - 1, devices)
         message = f"1 device needs {in_units(peak)} on GPU "
         expected = "".join(f", {ROWS[use]} {in_units(count)}"
