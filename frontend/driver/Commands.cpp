@@ -160,7 +160,7 @@ static CompileOptions getPlanOptions(const SpecArguments &spec,
 int meshc::driver::runPlan(const SpecArguments &spec,
                            const PlanArguments &plan) {
   Session session(spec);
-  if (!session.elaborate() ||
+  if (!session.elaborate() || !session.checkOutput(plan.output) ||
       !session.compile(getPlanOptions(spec, plan.target), Stage::Exec))
     return session.reportErrors();
   const exec::ExecutableT &executable = session.getCompilation().executable;
@@ -281,7 +281,7 @@ int meshc::driver::runCompile(const SpecArguments &spec,
     return failToWrite(spec, compile.output, error);
   Session session(spec);
   CompileOptions options = getCompileOptions(spec, compile);
-  if (!session.elaborate())
+  if (!session.elaborate() || !session.checkOutput(compile.output))
     return session.reportErrors();
   Stage stage = compile.emit == "nd"        ? Stage::Nd
                 : compile.emit == "sharded" ? Stage::Sharded

@@ -4,6 +4,7 @@
 #include "layout/LayoutRules.h"
 #include "passes/ReverseSweep.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
@@ -62,6 +63,19 @@ bool Session::checkGradients(const std::vector<std::string> &bindings) {
         .didYouMean(layout::findNearest(name, known));
   }
   return !diagnostics.hasErrors();
+}
+
+bool Session::checkOutput(llvm::StringRef path) {
+  for (uint32_t i = 0; i < sources.getNumSources(); ++i)
+    if (!sources.get(i).isLibrary() &&
+        llvm::sys::fs::equivalent(path, sources.get(i).getName())) {
+      diagnostics.report(frontend::Code::CannotWrite, {},
+                         fmt::format("cannot write \"{}\": the spec is read "
+                                     "from it",
+                                     path.str()));
+      return false;
+    }
+  return true;
 }
 
 bool Session::compile(const CompileOptions &options, Stage stage) {

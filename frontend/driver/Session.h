@@ -19,6 +19,9 @@ public:
   /// Checks the NAME=FILE arguments of --grad against the elaborated spec.
   /// False if there are errors.
   bool checkGradients(const std::vector<std::string> &bindings);
+  /// Checks that writing to `path` spares the files of the elaborated spec.
+  /// False if there are errors.
+  bool checkOutput(llvm::StringRef path);
   /// Takes the module to `stage`. False if there are errors.
   bool compile(const CompileOptions &options, Stage stage);
   /// Compiles kernels and links. False if there are errors.
