@@ -16,11 +16,11 @@
 #include <fmt/format.h>
 
 #include <cctype>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <functional>
-#include <map>
 #include <new>
 #include <optional>
 #include <sstream>
@@ -205,14 +205,26 @@ CLI::App *CommandLine::addSubcommand(const std::string &name,
   return subcommand;
 }
 
+/// CLI11 alone takes the nearest number that there is.
+static std::string checkInteger(const std::string &text) {
+  int64_t value;
+  const char *end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && rest == end
+             ? ""
+             : fmt::format("expected an integer of 64 bits, found '{}'", text);
+}
+
 void CommandLine::addSeed(CLI::App *subcommand) {
-  subcommand->add_option_function<int64_t>(
-      "--seed",
-      [this](int64_t seed) {
-        flags.seed = seed;
-        flags.hasSeed = true;
-      },
-      "seed of parameters, sample order and random data (default 0)");
+  subcommand
+      ->add_option_function<int64_t>(
+          "--seed",
+          [this](int64_t seed) {
+            flags.seed = seed;
+            flags.hasSeed = true;
+          },
+          "seed of parameters, sample order and random data (default 0)")
+      ->check(checkInteger);
 }
 
 void CommandLine::addDataFolder(CLI::App *subcommand) {
@@ -240,25 +252,30 @@ void CommandLine::addRanks(CLI::App *subcommand) {
               "many as the mesh has GPUs, one for CPUs)")
           ->check(CLI::Range(int64_t(1), int64_t(4096)));
   auto addRank = [&](const char *name, const char *what, auto &value) {
-    subcommand->add_option(name, value, what)->excludes(processes);
+    return subcommand->add_option(name, value, what)->excludes(processes);
   };
   addRank("--rank", "number of this process, if no launcher tells",
-          flags.ranks.rank);
-  addRank("--ranks", "number of processes", flags.ranks.ranks);
+          flags.ranks.rank)
+      ->check(checkInteger);
+  addRank("--ranks", "number of processes", flags.ranks.ranks)
+      ->check(checkInteger);
   addRank("--store", "HOST:PORT where rank 0 waits for the others",
           flags.ranks.store);
   subcommand
       ->add_option("--join-timeout", flags.joinSeconds,
                    "seconds to wait for all processes (default 120)")
       ->check(CLI::Range(0.1, 1e6));
-  const std::map<std::string, TransportKind> kinds = {
-      {"auto", TransportKind::Auto},
-      {"tcp", TransportKind::Tcp},
-      {"mpi", TransportKind::Mpi}};
   subcommand
-      ->add_option("--transport", flags.transport,
-                   "between processes: tcp, mpi, or auto (mpi below mpirun)")
-      ->transform(CLI::CheckedTransformer(kinds));
+      ->add_option_function<std::string>(
+          "--transport",
+          [this](const std::string &name) {
+            flags.transport = name == "tcp"   ? TransportKind::Tcp
+                              : name == "mpi" ? TransportKind::Mpi
+                                              : TransportKind::Auto;
+          },
+          "what carries data between processes: auto is mpi below mpirun, tcp "
+          "elsewhere")
+      ->check(CLI::IsMember({"auto", "tcp", "mpi"}));
 }
 
 CommandLine::CommandLine() {
@@ -293,15 +310,6 @@ CommandLine::CommandLine() {
   addDataFolder(eval);
   addParameters(eval);
   addSeed(eval);
-
-  addSubcommand(
-      "infer", "Not in this version: run the model on new inputs",
-      [](Session &session) {
-        Result<const exec::ProgramT *> program = session.getProgram("infer");
-        return program ? Error{ErrorCode::UnknownProgram,
-                               "program 'infer' is of a later version", ""}
-                       : program.getError();
-      });
 
   CLI::App *arrays = addSubcommand(
       "run-eval", "Run the model once on .npy arrays",

@@ -264,13 +264,23 @@ TEST_F(CommandLineTest, wrong_usage_exits_with_2) {
   expectFailure({"bench", "3", "--threads", "0"}, 2, "--threads");
   expectFailure({"train", "--data-dir", ".", "--steps", "1", "--epochs", "1"},
                 2, "--epochs");
-  expectFailure({"infer"}, 1, "this executable has no program 'infer'");
+  expectFailure({"train", "--data-dir", ".", "--transport", "udp"}, 2,
+                "--transport: udp not in {auto,tcp,mpi}");
+  for (const std::string flag : {"--seed", "--rank", "--ranks"})
+    for (const std::string value : {"abc", "1x", "9223372036854775808"})
+      expectFailure({"train", "--data-dir", ".", flag + "=" + value}, 2,
+                    flag + ": expected an integer of 64 bits, found '" + value +
+                        "'");
 }
 
 TEST_F(CommandLineTest, help_and_info) {
   Outcome help = run({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.output, HasSubstr("run-eval"));
+  // What CLI11 shows of values that are bytes of the program's own.
+  for (const char *command : {"train", "eval", "run-eval", "bench"})
+    for (char c : run({command, "--help"}).output)
+      ASSERT_TRUE(c == '\n' || (c >= ' ' && c <= '~')) << command << int(c);
   // Whatever an error ends with is listed.
   const std::string codes = help.output.substr(help.output.find("Exit codes"));
 #define MESHC_ERROR(NAME, NUMBER, EXIT, EXPLANATION)                           \
