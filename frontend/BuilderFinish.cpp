@@ -11,6 +11,8 @@
 
 #include "mlir/IR/Verifier.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 namespace meshc::frontend {
 
 template <typename Map>
@@ -129,12 +131,15 @@ BuilderState::finishHyperParameters(const Optimizer &optimizer,
     const Where &where =
         given == training->hyperWheres.end() ? optimizerWhere : given->second;
     const HyperParameter *known = optimizer.findHyper(name);
-    if (!known)
-      fail(Code::UnknownArgument, where,
-           fmt::format("optimizer \"{}\" has no hyper-parameter \"{}\"",
-                       optimizer.name, name))
-          .suggestion = layout::findNearest(name, getNamesOf(optimizer.hyper));
-    else if (!known->accepts(value))
+    if (!known) {
+      const std::vector<std::string> names = getNamesOf(optimizer.hyper);
+      BuildError &error =
+          fail(Code::UnknownArgument, where,
+               fmt::format("optimizer \"{}\" has no hyper-parameter \"{}\"",
+                           optimizer.name, name));
+      error.notes.push_back("it has " + llvm::join(names, ", "));
+      error.suggestion = layout::findNearest(name, names);
+    } else if (!known->accepts(value))
       fail(Code::InvalidSetting, where,
            fmt::format("hyper-parameter \"{}\" lies in [{}, {}), found {}",
                        name, known->low, known->high, value));

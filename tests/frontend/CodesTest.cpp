@@ -134,6 +134,10 @@ const std::vector<Case> &getCases() {
        train("train { minimize loss optimizer adam(lr = 1, <<beta>> = 0.1) "
              "steps 1 }"),
        "no hyper-parameter \"beta\"", "did you mean \"beta1\""},
+      {Code::UnknownArgument,
+       train("train { minimize loss optimizer momentum(lr = 1, <<speed>> = 0.1)"
+             " steps 1 }"),
+       "no hyper-parameter \"speed\"", "it has lr, beta"},
       {Code::UnknownElementType,
        head + "model m(x: <<f23>>[batch]) { output o = x }", "\"f23\"",
        "did you mean \"f32\""},
