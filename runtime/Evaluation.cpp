@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <set>
 #include <string_view>
 
@@ -34,6 +35,29 @@ static Status checkUnique(std::string_view kind,
     if (!given.insert(file.name).second)
       return Error{ErrorCode::RepeatedInput,
                    fmt::format("{} '{}' is given twice", kind, file.name), ""};
+  return Status::success();
+}
+
+/// An error if a file would be written that is read, or written a second time.
+static Status checkOverwriting(const EvaluationRequest &request) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  std::set<std::string> taken; // by whatever name
+  for (const auto *files : {&request.inputs, &request.parameters})
+    for (const NamedFile &file : *files)
+      taken.insert(fs::weakly_canonical(file.path, ignored));
+  for (const auto *files : {&request.outputs, &request.gradients})
+    for (const NamedFile &file : *files) {
+      // Devices and pipes take more than one array.
+      const bool isFile = !fs::exists(file.path, ignored) ||
+                          fs::is_regular_file(file.path, ignored);
+      if (isFile &&
+          !taken.insert(fs::weakly_canonical(file.path, ignored)).second)
+        return Error{ErrorCode::RepeatedInput,
+                     fmt::format("'{}', the file for '{}', is given twice",
+                                 file.path, file.name),
+                     "what is there would be written over"};
+    }
   return Status::success();
 }
 
@@ -107,6 +131,10 @@ Status runtime::evaluateOnce(Session &session,
     if (!unique)
       return unique;
   }
+
+  Status spared = checkOverwriting(request);
+  if (!spared)
+    return spared;
 
   std::set<std::string_view> given;
   for (const NamedFile &file : request.inputs) {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -157,6 +158,17 @@ TEST_F(CommandLineTest, run_eval_refuses_wrong_arrays) {
   expectFailure(missing, 1, "input 'y' is missing: expected i32[batch=12]");
   expectFailure(with({"--in", "z=x.npy"}), 1, "there is no input 'z'");
   expectFailure(with({"--in", sound[2]}), 1, "input 'x' is given twice");
+  // A file that is read or written already, by whatever name.
+  const std::string path = sound[2].substr(sound[2].find('=') + 1);
+  expectFailure(with({"--out", "loss=" + path}), 1, "is given twice");
+  expectFailure(with({"--out", "loss=" + (folder / "a.npy"), "--out",
+                      "accuracy=" + (folder / "b/../a.npy")}),
+                1, "a.npy', the file for 'accuracy', is given twice");
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.npy"));
+  EXPECT_EQ(
+      run(with({"--out", "loss=/dev/null", "--out", "accuracy=/dev/null"}))
+          .code,
+      0);
   expectFailure(with({"--param", "v=" + (folder / "w.npy")}), 1,
                 "there is no parameter 'v'\nmeshc: note: expected 'w'");
   expectFailure(with({"--out", "losss=a.npy"}), 1,
