@@ -22,6 +22,16 @@ Error GpuProgram::locate(Error error, const exec::CommandT &command) const {
   return error;
 }
 
+Status GpuProgram::locateGraph(Status status) const {
+  if (status)
+    return status;
+  Error error = status.getError();
+  error.message += fmt::format(", in the graph of program '{}'", source.name);
+  if (error.note.empty())
+    error.note = "with --no-graphs a launch that fails names its command";
+  return error;
+}
+
 DevicePointer GpuProgram::getAddress(const LogicalDevice &device,
                                      const exec::OperandT &operand) const {
   return device.arena +
@@ -338,7 +348,8 @@ Status GpuProgram::issue(std::vector<OwnedEvent> *times) {
 Status GpuProgram::record() {
   const Driver &driver = session.gpu->getDriver();
   const Stream first = session.devices[0].compute.get();
-  MESHC_RETURN_IF_ERROR(driver.streamBeginCapture(first, captureThreadLocal));
+  MESHC_RETURN_IF_ERROR(
+      locateGraph(driver.streamBeginCapture(first, captureThreadLocal)));
   Status issued = issue(nullptr);
   // The capture ends in any case; what failed first is what is reported.
   Graph recorded = nullptr;
@@ -346,10 +357,10 @@ Status GpuProgram::record() {
   OwnedGraph owner(driver, recorded);
   if (!issued)
     return issued;
-  if (!ended)
-    return ended;
+  MESHC_RETURN_IF_ERROR(locateGraph(ended));
   GraphExecutable executable = nullptr;
-  MESHC_RETURN_IF_ERROR(driver.graphInstantiate(&executable, recorded, 0));
+  MESHC_RETURN_IF_ERROR(
+      locateGraph(driver.graphInstantiate(&executable, recorded, 0)));
   graph = OwnedGraphExecutable(driver, executable);
   return Status::success();
 }
@@ -362,8 +373,8 @@ Status GpuProgram::start(bool useGraph) {
   }
   if (!graph)
     MESHC_RETURN_IF_ERROR(record());
-  return session.gpu->getDriver().graphLaunch(graph.get(),
-                                              session.devices[0].compute.get());
+  return locateGraph(session.gpu->getDriver().graphLaunch(
+      graph.get(), session.devices[0].compute.get()));
 }
 
 Status GpuProgram::runTimed(std::vector<double> &secondsPerCommand,

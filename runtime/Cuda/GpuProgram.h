@@ -127,6 +127,8 @@ private:
   Status record();
   /// `error` with the command's name and its place in the spec.
   Error locate(Error error, const exec::CommandT &command) const;
+  /// `status` of a call for the graph of all commands, with the program's name.
+  Status locateGraph(Status status) const;
 
   GpuSession &session;
   const exec::ProgramT &source;

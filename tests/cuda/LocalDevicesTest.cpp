@@ -14,6 +14,7 @@
 using namespace meshc;
 using namespace meshc::runtime;
 using namespace meshc::runtime::test;
+using testing::AllOf;
 using testing::HasSubstr;
 
 namespace {
@@ -151,7 +152,9 @@ TEST(LocalDevicesFaultTest, reports_a_graph_that_fails) {
     EXPECT_THAT(
         runEmulated({{"FAIL", std::string(function) + ":1:719"}},
                     [&] { return compareWithCpu(executable, true, 2); }),
-        HasSubstr(std::string("406: ") + function));
+        AllOf(HasSubstr(std::string("406: ") + function),
+              HasSubstr("(CUDA_ERROR_LAUNCH_FAILED), in the graph of program "
+                        "'p'")));
 }
 
 TEST(LocalDevicesProfileTest, times_commands) {
