@@ -311,6 +311,14 @@ CommandLine::CommandLine() {
   addParameters(eval);
   addSeed(eval);
 
+  // Not listed, but those who know of it are told.
+  addSubcommand("infer", "Run the model on new inputs", [](Session &session) {
+    Result<const exec::ProgramT *> program = session.getProgram("infer");
+    return program ? Error{ErrorCode::UnknownProgram,
+                           "program 'infer' is of a later version", ""}
+                   : program.getError();
+  })->group("");
+
   CLI::App *arrays = addSubcommand(
       "run-eval", "Run the model once on .npy arrays",
       [this](Session &session) { return runOnArrays(session, flags); });

@@ -17,6 +17,7 @@ using namespace meshc::runtime;
 using namespace meshc::runtime::test;
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 namespace {
@@ -276,6 +277,7 @@ TEST_F(CommandLineTest, wrong_usage_exits_with_2) {
   expectFailure({"bench", "3", "--threads", "0"}, 2, "--threads");
   expectFailure({"train", "--data-dir", ".", "--steps", "1", "--epochs", "1"},
                 2, "--epochs");
+  expectFailure({"infer"}, 1, "this executable has no program 'infer'");
   expectFailure({"train", "--data-dir", ".", "--transport", "udp"}, 2,
                 "--transport: udp not in {auto,tcp,mpi}");
   for (const std::string flag : {"--seed", "--rank", "--ranks"})
@@ -289,6 +291,7 @@ TEST_F(CommandLineTest, help_and_info) {
   Outcome help = run({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.output, HasSubstr("run-eval"));
+  EXPECT_THAT(help.output, Not(HasSubstr("infer")));
   // What CLI11 shows of values that are bytes of the program's own.
   for (const char *command : {"train", "eval", "run-eval", "bench"})
     for (char c : run({command, "--help"}).output)
