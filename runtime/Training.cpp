@@ -48,11 +48,19 @@ public:
     sigaction(SIGINT, &action, &previous);
   }
   ~InterruptGuard() {
-    sigaction(SIGINT, &previous, nullptr);
+    if (!hasStopped)
+      sigaction(SIGINT, &previous, nullptr);
     sigaltstack(&previousStack, nullptr);
   }
   InterruptGuard(const InterruptGuard &) = delete;
   InterruptGuard &operator=(const InterruptGuard &) = delete;
+
+  /// From here on SIGINT is ignored: the process ends as one that it stopped,
+  /// also where its own signal comes later than that of the rank that decides.
+  void stop() {
+    hasStopped = true;
+    std::signal(SIGINT, SIG_IGN);
+  }
 
 private:
   /// More than any handler that a sanitizer puts around ours.
@@ -61,6 +69,7 @@ private:
   std::vector<std::byte> stack;
   stack_t previousStack{};
   struct sigaction previous {};
+  bool hasStopped = false;
 };
 
 struct CloseFile {
@@ -269,6 +278,7 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
     if (!stops)
       return stops.getError();
     if (*stops) {
+      guard.stop();
       progress.finish();
       return Error{
           ErrorCode::Interrupted,
