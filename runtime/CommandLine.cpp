@@ -363,6 +363,10 @@ CommandLine::CommandLine() {
         "--no-graphs", [this] { flags.gpus.usesGraphs = false; },
         "issue every command in every run instead of one graph");
     subcommand->add_flag_callback(
+        "--check-commands", [this] { flags.gpus.checksCommands = true; },
+        "wait for every command on a GPU, so that what fails there is named "
+        "with its line of the spec; slow, and without graphs");
+    subcommand->add_flag_callback(
         "--tune-matmuls", [this] { flags.gpus.tunesMatmuls = true; },
         "time the library's algorithms for each matrix product and take the "
         "fastest, or what earlier runs found");

@@ -21,8 +21,9 @@ namespace meshc::runtime {
 /// How an executable for GPUs uses them.
 struct GpuFlags {
   std::optional<int64_t> devicesPerGpu; ///< logical devices; none given: one
-  bool usesGraphs = true;    ///< else every command is issued in every run
-  bool tunesMatmuls = false; ///< see Cuda/MatmulTuning.h
+  bool usesGraphs = true;      ///< else every command is issued in every run
+  bool tunesMatmuls = false;   ///< see Cuda/MatmulTuning.h
+  bool checksCommands = false; ///< waits for each, so that errors name it
 };
 
 /// What devices are opened for and with; all that it refers to outlives them.

@@ -59,10 +59,11 @@ Session::create(Executable executable,
                 int threads, const GpuFlags &gpus, Ranks *ranks,
                 TransportKind transport) {
   const bool isForGpus = executable.data.target == exec::Target::cuda;
-  const char *gpuFlag = gpus.devicesPerGpu  ? "--devices-per-gpu"
-                        : !gpus.usesGraphs  ? "--no-graphs"
-                        : gpus.tunesMatmuls ? "--tune-matmuls"
-                                            : nullptr;
+  const char *gpuFlag = gpus.devicesPerGpu    ? "--devices-per-gpu"
+                        : gpus.checksCommands ? "--check-commands"
+                        : !gpus.usesGraphs    ? "--no-graphs"
+                        : gpus.tunesMatmuls   ? "--tune-matmuls"
+                                              : nullptr;
   if (!isForGpus && gpuFlag)
     return Error{
         ErrorCode::Usage,

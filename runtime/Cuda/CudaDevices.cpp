@@ -142,6 +142,7 @@ Status CudaDevices::tune() {
 Status CudaDevices::prepare() {
   const Driver &driver = gpu->getDriver();
   session.gpu = gpu.get();
+  session.checksCommands = options.checksCommands;
   session.executable = &executable;
   session.moves = std::make_unique<MoveTable>(*gpu);
   int lowest = 0;
@@ -242,11 +243,14 @@ Status CudaDevices::run(const exec::ProgramT &program) {
     MESHC_RETURN_IF_ERROR(prepared.runTimed(
         commandSeconds[size_t(found - programs.begin())], classSeconds));
   } else {
-    MESHC_RETURN_IF_ERROR(prepared.start(options.usesGraphs));
+    MESHC_RETURN_IF_ERROR(
+        prepared.start(options.usesGraphs && !options.checksCommands));
     Status ended = session.communicator->wait(session.devices[0].compute.get());
     if (!ended) {
       Error error = ended.getError();
       error.message += fmt::format(", in program '{}'", program.name);
+      if (error.note.empty())
+        error.note = "with --check-commands the command is named";
       return error;
     }
   }

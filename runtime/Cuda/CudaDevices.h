@@ -17,6 +17,9 @@ struct CudaOptions {
   int64_t devicesPerGpu = 1;
   /// Whether programs are recorded as graphs, or issued command by command.
   bool usesGraphs = true;
+  /// Whether every command is waited for, so that an error that the GPU tells
+  /// of later names it; without graphs.
+  bool checksCommands = false;
   /// Whether products take the fastest of the library's algorithms instead of
   /// the first; see MatmulTuning.h.
   bool tunesMatmuls = false;

@@ -332,6 +332,8 @@ Status GpuProgram::issue(std::vector<OwnedEvent> *times) {
     for (size_t i = 0; i < command.ends.size(); ++i)
       MESHC_RETURN_IF_ERROR(
           driver.eventRecord(command.ends[i].get(), streams[i]));
+    for (size_t i = 0; session.checksCommands && i < devices.size(); ++i)
+      MESHC_RETURN_IF_ERROR(session.communicator->wait(streams[i]));
     return Status::success();
   };
   for (size_t index = 0; index < commands.size(); ++index)

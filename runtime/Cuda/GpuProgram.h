@@ -34,6 +34,7 @@ struct GpuSession {
   std::unique_ptr<MoveTable> moves;
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<MatmulCalls> products; ///< null where there is no product
+  bool checksCommands = false;           ///< see CudaOptions
 };
 
 /// A program as the driver sees it. All logical devices go through the commands

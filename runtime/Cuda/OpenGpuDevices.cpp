@@ -15,6 +15,7 @@ runtime::openGpuDevices(const DeviceRequest &request) {
   cuda::CudaOptions options;
   options.devicesPerGpu = request.gpus.devicesPerGpu.value_or(1);
   options.usesGraphs = request.gpus.usesGraphs;
+  options.checksCommands = request.gpus.checksCommands;
   options.tunesMatmuls = request.gpus.tunesMatmuls;
   options.peers = request.peers;
   if (request.ranks) {

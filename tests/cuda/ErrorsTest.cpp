@@ -370,6 +370,8 @@ TEST(ErrorsTest, flags_of_other_devices) {
                         "GPUs, this executable is for CPUs"));
   EXPECT_THAT(runBench(forCpu, {}, {"--devices-per-gpu", "2"}),
               HasSubstr("error[MR0101]: --devices-per-gpu is for GPUs"));
+  EXPECT_THAT(runBench(forCpu, {}, {"--check-commands"}),
+              HasSubstr("error[MR0101]: --check-commands is for GPUs"));
   EXPECT_THAT(runBench(forCpu, {}, {"--tune-matmuls"}),
               HasSubstr("error[MR0101]: --tune-matmuls is for GPUs"));
 }

@@ -110,6 +110,33 @@ TEST(LocalDevicesFaultTest, reports_a_kernel_that_strays) {
       HasSubstr("in program 'p'"));
 }
 
+TEST(LocalDevicesFaultTest, names_a_kernel_that_strays_where_it_is_waited_for) {
+  ProgramBuilder builder({{"x", 2}});
+  const int buffer = builder.addBuffer("b", mixElements * 4);
+  auto view = [&](int64_t size) {
+    return builder.view(buffer, exec::ElementType::f32, {size});
+  };
+  builder.beginProgram("p");
+  builder.addKernel("reverse", 832, list(view(mixElements), view(mixElements)),
+                    1);
+  builder.addKernel("stray", 1, list(view(4)), 1).name = "h = stray(x)";
+  builder.addKernel("reverse", 832, list(view(mixElements), view(mixElements)),
+                    1);
+  addHostImage(builder.get());
+  const Executable executable = builder.finish();
+  cuda::CudaOptions options = getOptions(2);
+  options.checksCommands = true;
+  const std::string text = runEmulated({}, [&]() -> std::string {
+    Result<std::unique_ptr<cuda::CudaDevices>> gpu =
+        cuda::CudaDevices::create(executable, options);
+    if (!gpu)
+      return gpu.getError().message;
+    Status ran = (*gpu)->run(*executable.data.programs[0]);
+    return ran ? "it ran" : ran.getError().message;
+  });
+  EXPECT_THAT(text, HasSubstr("in command 'h = stray(x)' of program 'p'"));
+}
+
 TEST(LocalDevicesFaultTest, names_the_command_whose_call_fails) {
   ProgramBuilder builder({{"x", 1}});
   const int buffer = builder.addBuffer("b", mixElements * 4);

@@ -97,6 +97,19 @@ class Gpus(unittest.TestCase):
         for found in algorithms.values():
             self.assertEqual(set(found[-3:]), {2})
 
+    def test_waiting_for_every_command_changes_no_number(self):
+        program = self.compile("a=2", "batch=a")
+        losses = []
+        for flags in ((), ("--check-commands",)):
+            metrics = self.folder / f"metrics{len(losses)}.jsonl"
+            done = processes.run(
+                self.train(program, "--steps", 3, "--metrics", metrics, *flags),
+                env=self.environment(2))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            losses.append([line["loss"] for line in processes.read_metrics(metrics)])
+        self.assertEqual(len(losses[0]), 3)
+        self.assertEqual(losses[0], losses[1])
+
     def start_rank(self, program, rank, ranks, port, *arguments):
         """A rank that another program, such as a shell script, starts: no launcher of
         the executable's own looks after it."""
