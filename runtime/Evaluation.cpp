@@ -42,17 +42,21 @@ static Status checkUnique(std::string_view kind,
 static Status checkOverwriting(const EvaluationRequest &request) {
   namespace fs = std::filesystem;
   std::error_code ignored;
+  auto getPlace = [](const std::string &path) {
+    std::error_code failed;
+    const fs::path place = fs::weakly_canonical(path, failed);
+    return failed ? path : place.string(); // reading or writing it tells why
+  };
   std::set<std::string> taken; // by whatever name
   for (const auto *files : {&request.inputs, &request.parameters})
     for (const NamedFile &file : *files)
-      taken.insert(fs::weakly_canonical(file.path, ignored));
+      taken.insert(getPlace(file.path));
   for (const auto *files : {&request.outputs, &request.gradients})
     for (const NamedFile &file : *files) {
       // Devices and pipes take more than one array.
       const bool isFile = !fs::exists(file.path, ignored) ||
                           fs::is_regular_file(file.path, ignored);
-      if (isFile &&
-          !taken.insert(fs::weakly_canonical(file.path, ignored)).second)
+      if (isFile && !taken.insert(getPlace(file.path)).second)
         return Error{ErrorCode::RepeatedInput,
                      fmt::format("'{}', the file for '{}', is given twice",
                                  file.path, file.name),
