@@ -146,8 +146,10 @@ public:
   }
 
 private:
-  /// Where a box lies in the tensor and who sends it.
-  using Key = std::pair<std::vector<int64_t>, std::vector<int64_t>>;
+  /// Where a box lies in the tensor and the first of those that send it, which
+  /// stands for all of them; a fill has no sender.
+  using Key = std::pair<std::vector<int64_t>, int64_t>;
+  static constexpr int64_t noSender = -1;
 
   void addTarget(int64_t device) {
     const std::vector<int64_t> coordinates = mesh.getCoordinates(device);
@@ -188,9 +190,8 @@ private:
   void addBox(int64_t device, int64_t base, std::span<const Range> block,
               std::span<const Piece> box) {
     Key key;
-    TransferEnd from, to{device, {}};
+    TransferEnd from{base, {}}, to{device, {}};
     std::vector<int64_t> shape;
-    from.device = base;
     for (size_t d = 0; d < box.size(); ++d) {
       from.device += box[d].device;
       from.offset.push_back(box[d].range.offset - box[d].blockOffset);
@@ -198,13 +199,13 @@ private:
       shape.push_back(box[d].range.count);
       key.first.push_back(box[d].range.offset);
     }
-    key.second = getTerms(from.device);
+    key.second = getFirstTerm(from.device);
     auto [entry, isFirst] =
         indices.try_emplace(std::move(key), transfers.size());
     if (isFirst) {
       Transfer &transfer = transfers.emplace_back();
       transfer.shape = std::move(shape);
-      for (int64_t term : entry->first.second)
+      for (int64_t term : getTerms(entry->first.second))
         transfer.sources.push_back({term, from.offset});
       if (transfer.sources.size() > 1)
         transfer.reduce = source.partialKind;
@@ -212,11 +213,16 @@ private:
     transfers[entry->second].targets.push_back(std::move(to));
   }
 
-  /// The devices that hold the terms of the value that `device` holds one of.
-  std::vector<int64_t> getTerms(int64_t device) const {
+  /// The lowest device with a term of the value that `device` has a term of.
+  int64_t getFirstTerm(int64_t device) const {
     for (const Digit &digit : partial.reduced)
       device -= digit.get(device) * digit.stride;
-    std::vector<int64_t> terms{device};
+    return device;
+  }
+
+  /// The devices with terms of one value, in ascending order.
+  std::vector<int64_t> getTerms(int64_t first) const {
+    std::vector<int64_t> terms{first};
     for (const Digit &digit : partial.reduced) {
       const size_t count = terms.size();
       for (int64_t index = 1; index < digit.size; ++index)
@@ -228,14 +234,12 @@ private:
   }
 
   void addFill(int64_t device, std::span<const Range> block) {
-    Key key;
     std::vector<int64_t> shape;
     for (Range range : block)
       shape.push_back(range.count);
     // Keyed by its shape alone: without a source the place does not matter.
-    key.first = shape;
     auto [entry, isFirst] =
-        indices.try_emplace(std::move(key), transfers.size());
+        indices.try_emplace(Key{shape, noSender}, transfers.size());
     if (isFirst)
       transfers.push_back({{}, {}, std::move(shape), target.partialKind});
     transfers[entry->second].targets.push_back(

@@ -50,9 +50,7 @@ std::vector<MoveList::Box>
 cuda::getBoxes(const Collective &collective, int64_t group,
                std::span<const DevicePointer> arenas) {
   std::vector<MoveList::Box> boxes;
-  for (const Collective::Move &move : collective.getMoves()) {
-    if (collective.getGroup(move.targets[0].device) != group)
-      continue;
+  for (const Collective::Move &move : collective.getMoves(group)) {
     MoveList::Box box;
     for (const Collective::End &end : move.sources)
       box.sources.push_back(arenas[size_t(end.device)] + end.offset);
@@ -67,9 +65,8 @@ cuda::getBoxes(const Collective &collective, int64_t group,
 exec::ReduceKind cuda::getReduceKind(const Collective &collective,
                                      int64_t group) {
   // Boxes that are only copied have no kind; the others have the same one.
-  for (const Collective::Move &move : collective.getMoves())
-    if (move.reduce != exec::ReduceKind::none &&
-        collective.getGroup(move.targets[0].device) == group)
+  for (const Collective::Move &move : collective.getMoves(group))
+    if (move.reduce != exec::ReduceKind::none)
       return move.reduce;
   return exec::ReduceKind::none;
 }

@@ -28,10 +28,11 @@ static int64_t getContiguous(const Collective::Move &move) {
 /// Where a device's end of a move is; none if it has none.
 static std::optional<uint64_t> findEnd(const std::vector<Collective::End> &ends,
                                        int64_t device) {
-  for (const Collective::End &end : ends)
-    if (end.device == device)
-      return end.offset;
-  return std::nullopt;
+  const auto end =
+      std::ranges::lower_bound(ends, device, {}, &Collective::End::device);
+  if (end == ends.end() || end->device != device)
+    return std::nullopt;
+  return end->offset;
 }
 
 static std::optional<NativeCollective>
@@ -176,9 +177,8 @@ std::vector<NativeCollective> cuda::findNative(const Collective &collective,
   if (devices.size() < 2)
     return {};
   std::map<size_t, std::vector<const Collective::Move *>> members;
-  for (const Collective::Move &move : collective.getMoves())
-    if (collective.getGroup(move.targets[0].device) == group)
-      members[move.member].push_back(&move);
+  for (const Collective::Move &move : collective.getMoves(group))
+    members[move.member].push_back(&move);
   const uint64_t bytes = uint64_t(getElementBytes(collective.getElement()));
   std::vector<NativeCollective> found;
   for (const auto &[member, moves] : members) {
@@ -234,7 +234,8 @@ NcclMessages cuda::planMessages(const Collective &collective, int64_t self,
     return place;
   };
 
-  for (const Collective::Move &move : collective.getMoves()) {
+  const int64_t group = collective.getGroup(self);
+  for (const Collective::Move &move : collective.getMoves(group)) {
     const std::vector<Collective::MoveDim> dims = getDims(move);
     const std::vector<int64_t> packed = getPacked(dims);
     int64_t elements = 1;

@@ -47,8 +47,8 @@ struct NcclMessages {
   uint64_t stagingBytes = 0;
 };
 
-/// Plans the messages of device `self`, whose memory is at `arena` and
-/// `staging`.
+/// Plans the messages of device `self`, which belongs to a group and whose
+/// memory is at `arena` and `staging`.
 NcclMessages planMessages(const Collective &collective, int64_t self,
                           DevicePointer arena, DevicePointer staging);
 

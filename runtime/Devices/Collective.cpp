@@ -196,9 +196,16 @@ Collective Collective::create(const layout::Mesh &mesh,
     if (division.isLocal(device))
       result.groups[found->second].devices.push_back(device);
   }
+  std::vector<std::vector<const Move *>> movesOf(result.groups.size());
   for (const Move &move : wholeMoves)
-    result.addPart(move, result.groups[result.groupOf[move.targets[0].device]],
-                   division);
+    movesOf[result.groupOf[move.targets[0].device]].push_back(&move);
+  for (size_t number = 0; number < movesOf.size(); ++number) {
+    Group &group = result.groups[number];
+    group.firstMove = result.moves.size();
+    for (const Move *move : movesOf[number])
+      result.addPart(*move, group, division);
+    group.numMoves = result.moves.size() - group.firstMove;
+  }
   result.placeMessages(stagingBytes);
   return result;
 }

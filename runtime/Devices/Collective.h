@@ -66,6 +66,7 @@ public:
     uint64_t offset;
     bool isStaged = false;
   };
+  /// In one process, ends have ascending devices.
   struct Move {
     std::vector<End> sources; ///< empty: the identity of the reduction
     std::vector<End> targets;
@@ -128,9 +129,12 @@ public:
   /// Whether a group has messages in this process.
   bool isExchanged(int64_t group) const;
   exec::ElementType getElement() const { return element; }
-  /// Of all groups; a move belongs to the group of its targets. Of several
-  /// processes, those of this one.
-  std::span<const Move> getMoves() const { return moves; }
+  /// A move belongs to the group of its targets. Of several processes, those of
+  /// this one.
+  std::span<const Move> getMoves(int64_t group) const {
+    const Group &owner = groups[group];
+    return std::span(moves).subspan(owner.firstMove, owner.numMoves);
+  }
   int64_t getNumPieces(int64_t group, Stage stage = Stage::Combine) const {
     return int64_t(getPart(group, stage).pieces.size());
   }
@@ -160,6 +164,8 @@ private:
   };
   struct Group {
     std::vector<int64_t> devices;
+    size_t firstMove = 0;
+    size_t numMoves = 0;
     std::array<StagePart, numStages> stages;
 
     StagePart &operator[](Stage stage) { return stages[size_t(stage)]; }
@@ -188,7 +194,7 @@ private:
                 std::byte *staging) const;
 
   exec::ElementType element = exec::ElementType::f32;
-  std::vector<Move> moves;
+  std::vector<Move> moves; ///< one group's after the other's
   std::vector<Group> groups;
   std::vector<int64_t> groupOf;
 };

@@ -120,6 +120,21 @@ TEST(Transfers, ScalarsMoveToo) {
   EXPECT_TRUE(transfers[0].shape.empty());
 }
 
+TEST(Transfers, OfManyDevicesTakeTimeInProportionToThem) {
+  // The square of these devices would take hours.
+  const int64_t devices = int64_t(1) << 20;
+  const Mesh large({{"x", devices}});
+  const AxisRef whole{0, 1, devices};
+  auto transfers = getTransfers(large, std::vector<int64_t>{5},
+                                {{{}}, ReduceKind::Sum, {whole}},
+                                {{{}}, ReduceKind::None, {}});
+  ASSERT_EQ(transfers.size(), 1u);
+  ASSERT_EQ(int64_t(transfers[0].sources.size()), devices);
+  EXPECT_EQ(int64_t(transfers[0].targets.size()), devices);
+  for (int64_t device = 0; device < devices; ++device)
+    ASSERT_EQ(transfers[0].sources[device].device, device);
+}
+
 TEST(Transfers, AllPairsOfAxes) {
   for (const Mesh &mesh :
        {Mesh({{"x", 2}}), Mesh({{"x", 4}}), Mesh({{"x", 2}, {"y", 2}}),
