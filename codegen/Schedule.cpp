@@ -243,6 +243,28 @@ void Schedule::visitReads(const Cluster &cluster, unsigned member,
   });
 }
 
+/// Notes the tensors that computing `member` again in `stage` would read:
+/// kernels without row buffers do so.
+void Schedule::noteReadsAgain(const Cluster &cluster, unsigned member,
+                              unsigned stage) {
+  SmallVector<unsigned> open{member};
+  llvm::SmallDenseSet<unsigned> seen{member};
+  while (!open.empty()) {
+    const Cluster::Member &info = cluster.getMembers()[open.pop_back_val()];
+    cluster.walkReads(
+        info.op, info.loops, [&](Value tensor, ArrayRef<unsigned>) {
+          const Cluster::Member *producer = cluster.getProducer(tensor);
+          if (!producer) {
+            lastRead[tensor] = std::max(lastRead.lookup(tensor), stage);
+            return;
+          }
+          auto index = unsigned(producer - cluster.getMembers().begin());
+          if (roles[index] != Role::Reduction && seen.insert(index).second)
+            open.push_back(index);
+        });
+  }
+}
+
 /// Notes that the result of `member` is needed in `stage`: computed, or kept
 /// from the stage that computed it first.
 void Schedule::evaluate(const Cluster &cluster, unsigned member,
@@ -255,9 +277,10 @@ void Schedule::evaluate(const Cluster &cluster, unsigned member,
     visitReads(cluster, member, stage);
     return;
   }
-  if (first->second == stage || buffers.contains(result) ||
-      reloads.contains(result))
+  if (first->second == stage || reloads.contains(result))
     return;
+  if (buffers.contains(result))
+    return noteReadsAgain(cluster, member, stage);
   if (roles[member] == Role::Column) {
     unsigned work = getWorkAgain(cluster, member);
     if (cluster.isOutput(result) && work > 2) {
@@ -271,7 +294,7 @@ void Schedule::evaluate(const Cluster &cluster, unsigned member,
     if (work >= costlyWork && scratchBytes + bytes <= maxScratchBytes) {
       buffers[result] = {first->second, scratchBytes};
       scratchBytes += bytes;
-      return;
+      return noteReadsAgain(cluster, member, stage);
     }
   }
   visitReads(cluster, member, stage);

@@ -92,6 +92,7 @@ private:
   void assignStages(const Cluster &cluster);
   void visitReads(const Cluster &cluster, unsigned member, unsigned stage);
   void evaluate(const Cluster &cluster, unsigned member, unsigned stage);
+  void noteReadsAgain(const Cluster &cluster, unsigned member, unsigned stage);
   unsigned getWorkAgain(const Cluster &cluster, unsigned member) const;
 
   Cluster::Dims parallel, summed, columns;

@@ -167,6 +167,43 @@ TEST(GpuKernels, SumsAcrossLongRows) {
   }
 }
 
+/// Rows that are too long for registers and that CPUs would keep on the stack:
+/// what is computed from an operand again must not find a result in its place.
+TEST(GpuKernels, LongRowsTakeTheMemoryOfOperandsOnceTheyAreRead) {
+  for (auto [columns, numOperands] :
+       {std::pair(10001, 1), std::pair(12288, 3)}) {
+    SCOPED_TRACE(columns);
+    ProgramText text;
+    text.dim("b", 3);
+    text.dim("k", 2);
+    text.dim("d", columns);
+    text.input("a", "b k");
+    std::vector<std::string> operands;
+    for (int number = 0; number < numOperands; ++number) {
+      const std::string suffix = std::to_string(number);
+      text.input("w" + suffix, "k d");
+      operands.push_back("x" + suffix);
+      text.contraction(operands.back(), "b d", "a", "w" + suffix);
+    }
+    std::string exponent = "%a0";
+    std::string body;
+    for (int number = 1; number < numOperands; ++number) {
+      const std::string next = "%t" + std::to_string(number);
+      body += next + " = arith.addf " + exponent + ", %a" +
+              std::to_string(number) + " : f32\n";
+      exponent = next;
+    }
+    text.pointwise("e", "b d", operands,
+                   body + "%r = math.exp " + exponent + " : f32");
+    text.reduce("s", "b", {"e"}, "arith.addf", "0.0");
+    text.pointwise("y", "b d", {"e", "s"}, "%r = arith.divf %a0, %a1 : f32");
+    text.pointwise("z", "b d", {"x0"}, "%r = arith.addf %a0, %a0 : f32");
+    text.output("y");
+    text.output("z");
+    expectAgreement(text, {}, 1e-5);
+  }
+}
+
 TEST(GpuKernels, functions_without_a_formula_are_an_error) {
   ProgramText text;
   text.dim("d", 5);
