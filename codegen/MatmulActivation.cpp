@@ -21,6 +21,10 @@ bool codegen::isPlainResult(linalg::GenericOp product) {
          form.m.c == form.n.size && form.n.size % 8 == 0;
 }
 
+bool codegen::sumsTerms(linalg::GenericOp product) {
+  return getMatmulForm(product).k.size > 1;
+}
+
 /// What reads `value`, 16-bit elements also as wider ones.
 static SmallVector<Operation *> getReaders(Value value) {
   SmallVector<Operation *> readers;
@@ -76,9 +80,10 @@ static linalg::GenericOp getProduct(Value value) {
              : linalg::GenericOp();
 }
 
-/// Whether what `first` leaves behind lies as `second` reads it.
+/// Whether what `first` leaves behind lies as `second` reads it, and the
+/// library takes the end of `second`.
 static bool agree(linalg::GenericOp first, linalg::GenericOp second) {
-  return isPlainResult(first) && isPlainResult(second) &&
+  return isPlainResult(first) && isPlainResult(second) && sumsTerms(second) &&
          getMatmulForm(first).n.size == getMatmulForm(second).n.size &&
          first->getBlock() == second->getBlock() &&
          first->isBeforeInBlock(second);

@@ -33,7 +33,7 @@ struct ActivationMatch {
 /// The activation of `x`, the result of `product` with what it absorbed. Empty
 /// if there is none, or if kernels would have to compute as much without it as
 /// with it. A gradient is part of it only if both results are laid out as
-/// isPlainResult() says.
+/// isPlainResult() says, and its product sumsTerms().
 ///
 /// relu is max(x, 0) and its gradient the choice that differentiation makes.
 /// gelu has many forms after simplification: its operations, sums, products and
@@ -47,6 +47,14 @@ std::optional<ActivationMatch> matchActivation(mlir::linalg::GenericOp product,
 /// elements. Source: cublasLt.h, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, for
 /// gelu; kept for relu too, whose rows of bits have any length.
 bool isPlainResult(mlir::linalg::GenericOp product);
+
+/// Whether the library takes the gradient of an activation, or sums of a
+/// factor's columns, beside this product: it adds up more than one term. With
+/// one, gradients are not supported, and their sums write beyond the workspace;
+/// sums of a factor are supported since 12.3.4. Source: release notes of
+/// cuBLAS, CUDA 12.4, known issues; nvmath-python,
+/// linalg/_internal/epilog_protocol.py.
+bool sumsTerms(mlir::linalg::GenericOp product);
 
 /// The operation that sums `matrix` over all but its last dimensions, which
 /// have `size` elements together, and does nothing else; null if there is none.

@@ -257,7 +257,8 @@ std::optional<unsigned>
 GraphBuilder::findSummedFactor(linalg::GenericOp contraction,
                                linalg::GenericOp sum) const {
   if (absorbed.contains(sum) || !isPlainResult(contraction) ||
-      gradients.contains(contraction) || sums.contains(contraction))
+      !sumsTerms(contraction) || gradients.contains(contraction) ||
+      sums.contains(contraction))
     return std::nullopt;
   MatmulForm form = getMatmulForm(contraction);
   for (unsigned index : {0u, 1u}) {

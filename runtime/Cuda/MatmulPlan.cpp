@@ -96,6 +96,18 @@ Result<MatmulPlan> cuda::planMatmul(const exec::CommandT &command) {
   if (shape.k.size == 0)
     return refuse("it sums over nothing");
 
+  // A real library writes beyond its workspace for some of these. Source:
+  // release notes of cuBLAS, CUDA 12.4, known issues; nvmath-python refuses the
+  // first everywhere and the second before 12.3.4.
+  if (shape.k.size == 1 && plan.isGradient)
+    return refuse(fmt::format("it ends with the gradient of {}, and sums over "
+                              "one term",
+                              exec::EnumNameActivation(plan.activation)));
+  const bool sumsFactor = matmul.column_sum == exec::ColumnSum::a ||
+                          matmul.column_sum == exec::ColumnSum::b;
+  if (shape.k.size == 1 && sumsFactor)
+    return refuse("it sums columns of a factor that has one row");
+
   // c with contiguous rows, else with contiguous columns.
   std::optional<MatrixPlan> result =
       planColumns({shape.n.size, shape.n.c}, {shape.m.size, shape.m.c});

@@ -71,7 +71,8 @@ struct MatmulPlan {
 /// integers, gelu with erf, an activation before an accumulation, a factor
 /// without a contiguous dimension; a bias, column sums or an activation that
 /// leaves something behind where the result has no contiguous rows; rows of
-/// what gelu leaves behind that are no multiples of 8 elements.
+/// what gelu leaves behind that are no multiples of 8 elements; the gradient of
+/// an activation, or sums of a factor's columns, where k is 1.
 Result<MatmulPlan> planMatmul(const exec::CommandT &command);
 
 } // namespace meshc::runtime::cuda

@@ -280,6 +280,42 @@ TEST(Activation, RowsThatTheLibraryDoesNotTakeKeepTheGradientAKernel) {
   }
 }
 
+/// The library takes neither the gradient of an activation nor sums of a factor
+/// beside a sum over one term: a layer with one output, and a batch of one row.
+TEST(Activation, ProductsOfOneTermHaveNoGradientAndNoSum) {
+  Layers relu(6, 7, 16, /*out=*/1);
+  relu.addRelu();
+  EXPECT_EQ(describe(relu.text),
+            (Words{"relu+bias", "matmul", "kernel", "matmul"}));
+  expectAgreement(relu.text);
+  Layers gelu(6, 7, 24, /*out=*/1);
+  gelu.addGelu();
+  gelu.addUpstream();
+  gelu.addGeluGradient();
+  EXPECT_EQ(describe(gelu.text)[0], "matmul+bias");
+  expectAgreement(gelu.text);
+  for (int64_t rows : {1, 2}) {
+    ProgramText text;
+    text.dim("r", rows);
+    text.dim("q", 3);
+    text.dim("n", 8);
+    text.dim("k", 16);
+    text.dim("o", 5);
+    text.input("dy", "r q o");
+    text.input("v", "n o");
+    text.input("a", "r k");
+    text.contraction("dh", "r q n", "dy", "v");
+    text.reduce("db", "q n", {"dh"}, "arith.addf", "0.0");
+    text.contraction("dw", "q n k", "dh", "a");
+    text.output("db");
+    text.output("dw");
+    Words words = describe(text);
+    EXPECT_EQ(std::count(words.begin(), words.end(), "matmul+factor_sum"),
+              rows > 1);
+    expectAgreement(text);
+  }
+}
+
 TEST(Activation, WithoutAGradientNothingIsLeftBehind) {
   for (int64_t width : {5, 16}) {
     Layers gelu(6, 7, width, 5);

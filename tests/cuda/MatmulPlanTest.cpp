@@ -2,6 +2,7 @@
 /// defines them, against the product as exec.fbs defines it.
 
 #include "runtime/Cuda/MatmulPlan.h"
+#include "runtime/MatmulOperands.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ exec::CommandT makeCommand(const exec::MatmulT &matmul,
                            exec::ElementType result = f32) {
   exec::CommandT command;
   command.action.Set(exec::MatmulT(matmul));
-  const size_t count = matmul.has_bias ? 4 : 3;
+  const size_t count = getOperandOrder(matmul).count;
   for (size_t i = 0; i < count; ++i) {
     command.operands.push_back(std::make_unique<exec::OperandT>());
     command.operands.back()->element = i + 1 == count ? result : factor;
@@ -250,6 +251,30 @@ TEST(MatmulPlanTest, says_what_it_cannot_plan) {
   matmul = dense;
   matmul.k = 0;
   expectError(makeCommand(matmul), "sums over nothing");
+  matmul = dense;
+  matmul.k = 1;
+  matmul.a_strides = {1, 1};
+  matmul.is_gradient = matmul.has_aux = true;
+  for (auto activation :
+       {exec::Activation::relu, exec::Activation::gelu_tanh}) {
+    matmul.n = 8;
+    matmul.b_strides = matmul.c_strides = {8, 1};
+    matmul.activation = activation;
+    expectError(makeCommand(matmul),
+                activation == exec::Activation::relu
+                    ? "ends with the gradient of relu, and sums over one term"
+                    : "the gradient of gelu_tanh, and sums over one term");
+    exec::MatmulT two = matmul;
+    two.k = 2;
+    two.a_strides = {2, 1};
+    EXPECT_TRUE(planMatmul(makeCommand(two)));
+  }
+  matmul = dense;
+  matmul.k = 1;
+  for (auto of : {exec::ColumnSum::a, exec::ColumnSum::b}) {
+    matmul.column_sum = of;
+    expectError(makeCommand(matmul), "columns of a factor that has one row");
+  }
 }
 
 } // namespace

@@ -334,8 +334,27 @@ std::optional<EpilogueNeeds> getNeeds(int epilogue) {
   }
 }
 
+/// The ends that a sum over one term cannot have. Source: release notes of
+/// cuBLAS, CUDA 12.4, known issues; nvmath-python,
+/// linalg/_internal/epilog_protocol.py.
+bool needsTerms(int epilogue) {
+  switch (epilogue) {
+  case CUBLASLT_EPILOGUE_DRELU:
+  case CUBLASLT_EPILOGUE_DRELU_BGRAD:
+  case CUBLASLT_EPILOGUE_DGELU:
+  case CUBLASLT_EPILOGUE_DGELU_BGRAD:
+    return true;
+  case CUBLASLT_EPILOGUE_BGRADA:
+  case CUBLASLT_EPILOGUE_BGRADB:
+    return getEnvironment().blasLtVersion < 120304;
+  default:
+    return false;
+  }
+}
+
 Checked checkEpilogue(const cublasLtMatmulDescOpaque_t &descriptor,
-                      const cublasLtMatrixLayoutOpaque_t &d) {
+                      const cublasLtMatrixLayoutOpaque_t &d,
+                      const MatmulProblem &problem) {
   std::optional<EpilogueNeeds> needs = getNeeds(descriptor.epilogue);
   std::string name = "epilogue " + std::to_string(descriptor.epilogue);
   if (!needs)
@@ -344,6 +363,8 @@ Checked checkEpilogue(const cublasLtMatmulDescOpaque_t &descriptor,
     return std::nullopt;
   if (d.order == CUBLASLT_ORDER_ROW)
     return makeUnsupported(name + " of a result in rows");
+  if (problem.a.columns == 1 && needsTerms(descriptor.epilogue))
+    return makeUnsupported(name + " of a sum over one term");
   if (needs->bias && !descriptor.bias)
     return makeInvalid(name + " without a bias");
   if (needs->bias && descriptor.biasType != -1 && descriptor.biasType != d.type)
@@ -401,7 +422,7 @@ Checked makeProblem(const cublasLtMatmulDescOpaque_t *descriptor,
   problem.epilogue = descriptor->epilogue;
   if (Checked refused = checkTypes(*descriptor, problem))
     return refused;
-  return checkEpilogue(*descriptor, *d);
+  return checkEpilogue(*descriptor, *d, problem);
 }
 
 /// Bytes from a matrix's first to its last element, of all its batch.

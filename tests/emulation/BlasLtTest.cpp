@@ -12,6 +12,7 @@
 #include <vector>
 
 using namespace meshc::emulation;
+using testing::AllOf;
 using testing::HasSubstr;
 
 namespace {
@@ -492,6 +493,32 @@ TEST(BlasLt, WhatDoesNotFitIsRefused) {
   c = {};
   c.padding = -1;
   EXPECT_THAT(run(c), HasSubstr("has the leading dimension 4"));
+}
+
+TEST(BlasLt, EndsThatNeedSeveralTermsAreRefusedWithOne) {
+  auto runWithOne = [](int epilogue, const Variables &variables) {
+    Case c;
+    c.epilogue = epilogue;
+    c.k = 1;
+    c.transposeB = true;
+    ForkedResult result =
+        runForked(variables, [&] { return Product(c).run(); });
+    EXPECT_EQ(result.exitCode, 0);
+    return result.value + result.errors;
+  };
+  for (int epilogue : {CUBLASLT_EPILOGUE_DRELU, CUBLASLT_EPILOGUE_DRELU_BGRAD,
+                       CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_DGELU_BGRAD})
+    EXPECT_THAT(runWithOne(epilogue, {}),
+                AllOf(HasSubstr("heuristic 15"),
+                      HasSubstr("epilogue " + std::to_string(epilogue) +
+                                " of a sum over one term")));
+  for (int epilogue : {CUBLASLT_EPILOGUE_BGRADA, CUBLASLT_EPILOGUE_BGRADB}) {
+    EXPECT_EQ(runWithOne(epilogue, {}), "");
+    EXPECT_EQ(runWithOne(epilogue, {{"MESHC_EMULATION_CUBLASLT", "120304"}}),
+              "");
+    EXPECT_THAT(runWithOne(epilogue, {{"MESHC_EMULATION_CUBLASLT", "120303"}}),
+                HasSubstr("heuristic 15"));
+  }
 }
 
 TEST(BlasLt, MissingDescriptorsAndWrongMemoryAreRefused) {

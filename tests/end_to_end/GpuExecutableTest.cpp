@@ -65,6 +65,17 @@ TEST(GpuExecutable, activations_in_kernels) {
         {{"", "", 1}, {"a=2", "batch=a", 2}, {"a=2", "first=a,second=a", 2}});
 }
 
+/// A layer with one output: the gradient before it sums over one term, beside
+/// which cuBLASLt computes nothing.
+TEST(GpuExecutable, layers_with_one_output) {
+  for (const char *precision : {"f32", "bf16"})
+    for (const char *size : {"second=1", "third=1"})
+      compareAll(Reference(activations, {size},
+                           9 + 16 + 24 + 24 + 8 + 16 + 5 + 6, 1,
+                           {precision, precision[0] == 'b' ? 18 + 19 : 0}),
+                 {{"", "", 1}, {"a=2", "batch=a", 2}});
+}
+
 TEST(GpuExecutable, mlp) {
   compareAll(Reference(MESHC_SOURCE_DIR "/samples/mlp.mesh",
                        {"batch=16", "pixel=24", "hidden=16", "class=8"},

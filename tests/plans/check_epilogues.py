@@ -40,6 +40,15 @@ EXPECTED = {
     # A matrix of 2 x 12 columns keeps its relu and the gradient.
     "activations-odd": ([ACTIVATIONS, *ODD],
                         {"none": 10, "bias": 4, "relu_bias": 1, "relu_aux": 1, "drelu": 1}),
+    # Where a layer has one output, the gradient that arrives at the layer before is a
+    # sum over one term, which cuBLASLt takes no end of: first relu's, then gelu's.
+    "activations-second-1": ([ACTIVATIONS, "-Dsecond=1"],
+                             {"none": 6, "bias": 3, "relu": 1, "relu_aux_bias": 1,
+                              "drelu_bgrad": 1, "bgrada": 1}),
+    "activations-third-1": ([ACTIVATIONS, "-Dthird=1"],
+                            {"none": 6, "bias": 2, "relu_aux": 1, "relu_aux_bias": 1,
+                             "drelu": 1, "drelu_bgrad": 1, "gelu_aux_bias": 1}),
+    "mlp-class-1": (MLP + ["-Dclass=1"], {"none": 2, "relu_bias": 1}),
     # A tensor that is added is no epilogue.
     "activations-bias": ([ACTIVATIONS, *BF16, "--matmul-epilogues", "bias"],
                          {"none": 12, "bias": 5}),
