@@ -145,6 +145,14 @@ Result<MatmulPlan> cuda::planMatmul(const exec::CommandT &command) {
   if (!left || !right)
     return refuse(fmt::format("no dimension of its {} factor is contiguous",
                               bool(left) == plan.leftIsB ? "left" : "right"));
+  // cuBLASLt sums across the columns of a matrix as it lies alone. Source:
+  // nvmath-python, tests of its epilogues, which lay the factors out so.
+  if ((plan.rowSum == exec::ColumnSum::a && left->isTransposed) ||
+      (plan.rowSum == exec::ColumnSum::b && !right->isTransposed))
+    return refuse(
+        fmt::format("it sums its {} factor along the dimension that "
+                    "is contiguous",
+                    plan.rowSum == exec::ColumnSum::b ? "left" : "right"));
   plan.left = *left;
   plan.right = *right;
   plan.result = *result;

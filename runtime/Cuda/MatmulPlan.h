@@ -72,7 +72,8 @@ struct MatmulPlan {
 /// without a contiguous dimension; a bias, column sums or an activation that
 /// leaves something behind where the result has no contiguous rows; rows of
 /// what gelu leaves behind that are no multiples of 8 elements; the gradient of
-/// an activation, or sums of a factor's columns, where k is 1.
+/// an activation, or sums of a factor's columns, where k is 1; sums of a factor
+/// along the dimension that is contiguous.
 Result<MatmulPlan> planMatmul(const exec::CommandT &command);
 
 } // namespace meshc::runtime::cuda

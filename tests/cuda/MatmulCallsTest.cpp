@@ -372,6 +372,9 @@ std::string checkEnd(const exec::MatmulT &matmul, ElementType factor,
           fmt::format("{} {}: expected {}, found {}\n", what, at, value, found);
   };
   const int64_t m = matmul.m, n = matmul.n, k = matmul.k;
+  auto getA = [&](int64_t i, int64_t l) {
+    return before[0][size_t(i * matmul.a_strides[0] + l * matmul.a_strides[1])];
+  };
   std::vector<double> sums(size_t(std::max(m, n)));
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
@@ -379,7 +382,7 @@ std::string checkEnd(const exec::MatmulT &matmul, ElementType factor,
       if (order.addend >= 0)
         x += before[size_t(order.addend)][size_t(i * n + j)];
       for (int64_t l = 0; l < k; ++l)
-        x += before[0][size_t(i * k + l)] * before[1][size_t(l * n + j)];
+        x += getA(i, l) * before[1][size_t(l * n + j)];
       const int64_t bit = i * getMaskRowWords(n) * 32 + j;
       auto readBit = [&](const std::vector<double> &words) {
         return uint32_t(int32_t(words[size_t(bit / 32)])) >> bit % 32 & 1;
@@ -404,7 +407,7 @@ std::string checkEnd(const exec::MatmulT &matmul, ElementType factor,
     }
   if (matmul.column_sum == exec::ColumnSum::a)
     for (int64_t i = 0; i < m * k; ++i)
-      sums[size_t(i / k)] += before[0][size_t(i)];
+      sums[size_t(i / k)] += getA(i / k, i % k);
   if (matmul.column_sum == exec::ColumnSum::b)
     for (int64_t i = 0; i < k * n; ++i)
       sums[size_t(i % n)] += before[1][size_t(i)];
@@ -465,6 +468,7 @@ TEST(MatmulCallsTest, a_matrix_is_added_from_where_it_is) {
 TEST(MatmulCallsTest, columns_of_factors_are_summed) {
   for (exec::ColumnSum of : {exec::ColumnSum::a, exec::ColumnSum::b}) {
     exec::MatmulT matmul = makeEnd(3, 5);
+    matmul.a_strides = {1, 3};
     matmul.column_sum = of;
     for (ElementType factor :
          {ElementType::f32, ElementType::bf16, ElementType::f16})

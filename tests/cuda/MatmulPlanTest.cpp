@@ -275,6 +275,17 @@ TEST(MatmulPlanTest, says_what_it_cannot_plan) {
     matmul.column_sum = of;
     expectError(makeCommand(matmul), "columns of a factor that has one row");
   }
+  matmul = dense;
+  matmul.column_sum = exec::ColumnSum::a;
+  expectError(makeCommand(matmul),
+              "sums its left factor along the dimension that is contiguous");
+  matmul.a_strides = {1, 2};
+  EXPECT_TRUE(planMatmul(makeCommand(matmul)));
+  matmul.column_sum = exec::ColumnSum::b;
+  EXPECT_TRUE(planMatmul(makeCommand(matmul)));
+  matmul.b_strides = {1, 2};
+  expectError(makeCommand(matmul),
+              "sums its right factor along the dimension that is contiguous");
 }
 
 } // namespace

@@ -365,6 +365,13 @@ Checked checkEpilogue(const cublasLtMatmulDescOpaque_t &descriptor,
     return makeUnsupported(name + " of a result in rows");
   if (problem.a.columns == 1 && needsTerms(descriptor.epilogue))
     return makeUnsupported(name + " of a sum over one term");
+  // Source: nvmath-python, tests of its epilogues, which lay the factors out
+  // so.
+  if (descriptor.epilogue == CUBLASLT_EPILOGUE_BGRADA && problem.a.rowStep != 1)
+    return makeUnsupported(name + " of a transposed A");
+  if (descriptor.epilogue == CUBLASLT_EPILOGUE_BGRADB &&
+      problem.b.columnStep != 1)
+    return makeUnsupported(name + " of a B that is not transposed");
   if (needs->bias && !descriptor.bias)
     return makeInvalid(name + " without a bias");
   if (needs->bias && descriptor.biasType != -1 && descriptor.biasType != d.type)
