@@ -48,6 +48,10 @@ inline constexpr int layoutBatchStride = 6;
 inline constexpr int preferenceWorkspaceBytes = 1;
 inline constexpr int preferenceReductions = 3;
 inline constexpr int preferenceAlignmentA = 5; ///< then B, C, D
+inline constexpr int configId = 0;
+inline constexpr int configSplits = 2;
+/// Nothing is added up from parts: no algorithm splits sums.
+inline constexpr uint32_t reductionNone = 0;
 /// Parts of the terms are added up in the type that products are computed in.
 inline constexpr uint32_t reductionComputeType = 2;
 inline constexpr int epilogueNone = 1;

@@ -244,23 +244,24 @@ MatmulCalls::make(const Key &key, const MatmulPlan &plan,
     MESHC_RETURN_IF_ERROR(library.preferenceSet(
         call->preference.handle, preferenceAlignmentA + int(i), &alignments[i],
         sizeof(alignments[i])));
-  Result<std::vector<MatmulAlgorithm>> algorithms = rank(*call);
-  if (!algorithms)
-    return algorithms.getError();
-  if (algorithms->empty())
+  const int64_t terms =
+      key.left.isTransposed ? key.left.rows : key.left.columns;
+  Result<Answer> answer = rank(*call, terms);
+  if (!answer)
+    return answer.getError();
+  if (answer->algorithms.empty())
     return Error{
         ErrorCode::UnsupportedOnGpu,
         fmt::format(
-            "cuBLASLt has no algorithm for {} of {} with {}, {} and {}",
+            "cuBLASLt has no algorithm{} for {} of {} with {}, {} and {}",
+            answer->losesTerms ? " that adds up all terms" : "",
             key.batch == 1 ? "a product"
                            : fmt::format("{} products", key.batch),
             getName(key.left.element), count(key.result.columns, "row"),
-            count(key.result.rows, "column"),
-            count(key.left.isTransposed ? key.left.rows : key.left.columns,
-                  "term")) +
+            count(key.result.rows, "column"), count(terms, "term")) +
             describeEpilogue(plan),
         getHint(plan)};
-  call->candidates = std::move(*algorithms);
+  call->candidates = std::move(answer->algorithms);
   call->algorithm = call->candidates.front();
   call->plan = plan;
   call->pointers = pointers;
@@ -268,7 +269,33 @@ MatmulCalls::make(const Key &key, const MatmulPlan &plan,
   return call;
 }
 
-Result<std::vector<MatmulAlgorithm>> MatmulCalls::rank(MatmulCall &call) const {
+/// Whether an algorithm may leave terms of a product's sums out. Algorithm 66
+/// does where it splits sums into parts that are not all of one length. The
+/// library tells no length of what it reads at a time, on which that depends
+/// too, so all such splits count.
+/// Source: release notes of CUDA 13.4, known issue 6580689 of cuBLAS, on
+/// compute capabilities 9.0, 10.x and 11.x since 12.6.3; no release is known
+/// that does better.
+Result<bool> MatmulCalls::losesTerms(const MatmulAlgorithm &algorithm,
+                                     int64_t terms) const {
+  constexpr int32_t lossyId = 66;
+  constexpr size_t firstLossyVersion = 120603;
+  if (library.version < firstLossyVersion)
+    return false;
+  int32_t id = 0;
+  int32_t splits = 0;
+  size_t written = 0;
+  MESHC_RETURN_IF_ERROR(
+      library.getConfig(&algorithm, configId, &id, sizeof(id), &written));
+  if (id != lossyId)
+    return false;
+  MESHC_RETURN_IF_ERROR(library.getConfig(&algorithm, configSplits, &splits,
+                                          sizeof(splits), &written));
+  return splits > 1 && terms % splits != 0;
+}
+
+Result<MatmulCalls::Answer> MatmulCalls::ask(MatmulCall &call,
+                                             int64_t terms) const {
   std::vector<MatmulHeuristic> heuristics(static_cast<size_t>(maxCandidates));
   int found = 0;
   constexpr int statusNotSupported = 15;
@@ -278,11 +305,35 @@ Result<std::vector<MatmulAlgorithm>> MatmulCalls::rank(MatmulCall &call) const {
       maxCandidates, heuristics.data(), &found);
   if (status != 0 && status != statusNotSupported)
     return CublasLt::describe(library.getHeuristic.symbol, status);
-  std::vector<MatmulAlgorithm> algorithms;
-  for (int i = 0; i < found && status == 0; ++i)
-    if (heuristics[size_t(i)].status == 0)
-      algorithms.push_back(heuristics[size_t(i)].algorithm);
-  return algorithms;
+  Answer answer;
+  for (int i = 0; i < found && status == 0; ++i) {
+    const MatmulHeuristic &heuristic = heuristics[size_t(i)];
+    if (heuristic.status != 0)
+      continue;
+    Result<bool> loses = losesTerms(heuristic.algorithm, terms);
+    if (!loses)
+      return loses.getError();
+    if (*loses)
+      answer.losesTerms = true;
+    else
+      answer.algorithms.push_back(heuristic.algorithm);
+  }
+  return answer;
+}
+
+Result<MatmulCalls::Answer> MatmulCalls::rank(MatmulCall &call,
+                                              int64_t terms) const {
+  Result<Answer> answer = ask(call, terms);
+  if (!answer || !answer->algorithms.empty() || !answer->losesTerms)
+    return answer;
+  // What splits no sums is slower, and right.
+  MESHC_RETURN_IF_ERROR(
+      library.preferenceSet(call.preference.handle, preferenceReductions,
+                            &reductionNone, sizeof(reductionNone)));
+  answer = ask(call, terms);
+  if (answer)
+    answer->losesTerms = true;
+  return answer;
 }
 
 /// The factors and the result of a product as cuBLASLt orders them.

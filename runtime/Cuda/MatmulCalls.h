@@ -88,8 +88,17 @@ private:
                  Stream stream) const;
   Status setPointers(const MatmulPlan &plan, const MatmulCall &call,
                      const MatmulPointers &pointers) const;
-  /// The algorithms that the library has for a product: its favourite first.
-  Result<std::vector<MatmulAlgorithm>> rank(MatmulCall &call) const;
+  /// What the library has for a product.
+  struct Answer {
+    std::vector<MatmulAlgorithm> algorithms; ///< its favourite first
+    bool losesTerms = false; ///< some were left out that compute it wrongly
+  };
+  /// Asks for a product of `terms` terms until there are algorithms that
+  /// compute it.
+  Result<Answer> rank(MatmulCall &call, int64_t terms) const;
+  Result<Answer> ask(MatmulCall &call, int64_t terms) const;
+  Result<bool> losesTerms(const MatmulAlgorithm &algorithm,
+                          int64_t terms) const;
 
   const CublasLt &library;
   const int maxCandidates;

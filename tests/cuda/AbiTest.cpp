@@ -117,6 +117,9 @@ TEST(AbiTest, numbers_of_cublaslt) {
             CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
   EXPECT_EQ(ours::reductionComputeType,
             uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  EXPECT_EQ(ours::reductionNone, uint32_t(CUBLASLT_REDUCTION_SCHEME_NONE));
+  EXPECT_EQ(ours::configId, CUBLASLT_ALGO_CONFIG_ID);
+  EXPECT_EQ(ours::configSplits, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
   EXPECT_EQ(ours::epilogueNone, CUBLASLT_EPILOGUE_DEFAULT);
   EXPECT_EQ(ours::epilogueRelu, CUBLASLT_EPILOGUE_RELU);
   EXPECT_EQ(ours::epilogueBias, CUBLASLT_EPILOGUE_BIAS);

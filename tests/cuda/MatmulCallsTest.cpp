@@ -8,6 +8,7 @@
 #include "tests/cuda/CudaTesting.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,6 +19,7 @@ using namespace meshc;
 using namespace meshc::runtime;
 using namespace meshc::runtime::cuda;
 using namespace meshc::runtime::test;
+using testing::HasSubstr;
 
 namespace {
 
@@ -522,6 +524,45 @@ TEST(MatmulCallsTest, every_algorithm_that_is_offered) {
         << test.algorithm;
   EXPECT_EQ(runEmulated({}, [&] { return runCase(test); }),
             "there is no such algorithm");
+}
+
+/// A product of 7 terms by an algorithm of those that are left.
+std::string runSplit(const emulation::Variables &variables, size_t algorithm,
+                     ElementType element = ElementType::f32) {
+  const Case test{element, element, Activation::none, false, false, algorithm};
+  return runEmulated(variables, [&] { return runCase(test); });
+}
+
+TEST(MatmulCallsTest, algorithms_that_lose_terms_are_left_out) {
+  const std::string none = "there is no such algorithm";
+  // What would happen; earlier releases are not known to have the fault.
+  EXPECT_THAT(runSplit({{"SPLIT_SUMS", "3:1"}, {"CUBLASLT", "120602"}}, 0),
+              HasSubstr("element 0: expected "));
+  for (const char *version : {"120603", "120803", "130100"}) {
+    const emulation::Variables variables = {{"SPLIT_SUMS", "3:1"},
+                                            {"CUBLASLT", version}};
+    EXPECT_EQ(runSplit(variables, 0), "") << version;
+    EXPECT_EQ(runSplit(variables, 1), "") << version;
+    EXPECT_EQ(runSplit(variables, 2), none) << version;
+  }
+  // Parts of one length lose nothing.
+  EXPECT_EQ(runSplit({{"SPLIT_SUMS", "7:1"}}, 0), "");
+  EXPECT_EQ(runSplit({{"SPLIT_SUMS", "7:1"}}, 2), "");
+}
+
+TEST(MatmulCallsTest, sums_stay_whole_where_every_algorithm_loses_terms) {
+  for (ElementType element : {ElementType::f32, ElementType::bf16})
+    for (size_t algorithm = 0; algorithm < 3; ++algorithm)
+      EXPECT_EQ(runSplit({{"SPLIT_SUMS", "3:3"}}, algorithm, element), "")
+          << getName(element) << ", " << algorithm;
+  EXPECT_EQ(runSplit({{"SPLIT_SUMS", "3:3"},
+                      {"FAIL", "cublasLtMatmulAlgoGetHeuristic:2:15"}},
+                     0),
+            "cuBLASLt has no algorithm that adds up all terms for 3 products "
+            "of f32 with 5 rows, 6 columns and 7 terms");
+  EXPECT_THAT(
+      runSplit({{"FAIL", "cublasLtMatmulAlgoConfigGetAttribute:1:7"}}, 0),
+      HasSubstr("cublasLtMatmulAlgoConfigGetAttribute failed: "));
 }
 
 } // namespace

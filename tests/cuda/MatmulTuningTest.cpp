@@ -59,16 +59,17 @@ struct TunedRun {
 };
 
 TunedRun runProgram(const TemporaryFolder &folder, const std::string &times,
-                    bool tunes) {
+                    bool tunes, const emulation::Variables &variables = {}) {
   const Executable executable = makeProgram().finish();
   const std::string log = folder / "log";
   std::filesystem::remove(log);
-  const emulation::ForkedResult result = emulation::runForked(
-      {{"MESHC_CUDA_LIBRARIES", MESHC_EMULATION_FOLDER},
-       {"MESHC_CACHE_DIR", folder / "cache"},
-       {"MESHC_EMULATION_LOG", log},
-       {"MESHC_EMULATION_MATMUL_TIMES", times}},
-      [&]() -> std::string {
+  emulation::Variables all = {{"MESHC_CUDA_LIBRARIES", MESHC_EMULATION_FOLDER},
+                              {"MESHC_CACHE_DIR", folder / "cache"},
+                              {"MESHC_EMULATION_LOG", log},
+                              {"MESHC_EMULATION_MATMUL_TIMES", times}};
+  all.insert(all.end(), variables.begin(), variables.end());
+  const emulation::ForkedResult result =
+      emulation::runForked(all, [&]() -> std::string {
         CudaOptions options;
         options.tunesMatmuls = tunes;
         Result<std::unique_ptr<CudaDevices>> devices =
@@ -116,6 +117,14 @@ TEST(MatmulTuningTest, the_fastest_is_kept) {
   // Unless asked the file has no say.
   run = runProgram(folder, "10000,20000,30000", false);
   EXPECT_EQ(run.algorithms, "0 0 0 ");
+}
+
+// 7 terms in 3 parts: the fastest algorithm leaves one out.
+TEST(MatmulTuningTest, what_loses_terms_is_not_among_them) {
+  TemporaryFolder folder;
+  const TunedRun run = runProgram(folder, "10000,30000,20000", true,
+                                  {{"MESHC_EMULATION_SPLIT_SUMS", "3:1"}});
+  EXPECT_EQ(run.algorithms, "2 2 2 ");
 }
 
 TEST(MatmulTuningTest, damaged_lines_are_measured_again) {

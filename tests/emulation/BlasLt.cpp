@@ -449,6 +449,7 @@ struct Algorithm {
   uint32_t alignments[4] = {1, 1, 1, 1};
   uint32_t number = 0;
   uint32_t roundsHalves = 0;
+  int32_t id = 0, splits = 1;
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
@@ -497,6 +498,9 @@ bool readAlgorithm(const cublasLtMatmulAlgo_t &from, Algorithm &algorithm) {
   std::memcpy(&algorithm, &from, sizeof algorithm);
   return algorithm.mark == Algorithm::tag;
 }
+
+/// The number of the real algorithm that leaves terms out.
+constexpr int32_t lossyId = 66;
 
 std::string describe(const MatmulProblem &problem) {
   return "\"m\": " + std::to_string(problem.d.rows) +
@@ -679,6 +683,13 @@ MESHC_EMULATION_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     algorithm.roundsHalves =
         *returned == 0 && (preference->reductionMask &
                            CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE) != 0;
+    const SplitSums &sums = getEnvironment().splitSums;
+    if (*returned < sums.algorithms) {
+      algorithm.id = lossyId;
+      if (problem.a.columns >= sums.splits &&
+          preference->reductionMask != CUBLASLT_REDUCTION_SCHEME_NONE)
+        algorithm.splits = sums.splits;
+    }
     // No algorithm reads more than 16 bytes at a time.
     for (int i = 0; i < 4; ++i)
       algorithm.alignments[i] = std::min(preference->alignments[i], 16u);
@@ -689,6 +700,41 @@ MESHC_EMULATION_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     result.state = CUBLAS_STATUS_SUCCESS;
     result.wavesCount = 1;
   }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+MESHC_EMULATION_API cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(
+    const cublasLtMatmulAlgo_t *chosen,
+    cublasLtMatmulAlgoConfigAttributes_t attribute, void *value, size_t bytes,
+    size_t *written) {
+  constexpr const char *name = "cublasLtMatmulAlgoConfigGetAttribute";
+  cublasStatus_t status;
+  if (isFailing(name, "", status))
+    return status;
+  Algorithm algorithm;
+  if (!chosen || !readAlgorithm(*chosen, algorithm))
+    return refuse(name, CUBLAS_STATUS_INVALID_VALUE,
+                  "the algorithm is not one of the heuristic's");
+  int32_t number;
+  switch (attribute) {
+  case CUBLASLT_ALGO_CONFIG_ID:
+    number = algorithm.id;
+    break;
+  case CUBLASLT_ALGO_CONFIG_SPLITK_NUM:
+    number = algorithm.splits;
+    break;
+  default:
+    return refuse(name, CUBLAS_STATUS_NOT_SUPPORTED,
+                  "the emulation does not know attribute " +
+                      std::to_string(attribute));
+  }
+  if (written)
+    *written = sizeof number;
+  if (bytes == 0 && written)
+    return CUBLAS_STATUS_SUCCESS;
+  if (!value || bytes != sizeof number)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(value, &number, sizeof number);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -750,6 +796,11 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
   problem->aux = static_cast<unsigned char *>(descriptor->aux);
   problem->auxLeading = descriptor->auxLeading;
   problem->auxBatchStep = descriptor->auxBatchStep;
+  if (algorithm.id == lossyId && algorithm.splits > 1) {
+    const int64_t left = problem->a.columns % algorithm.splits;
+    problem->a.columns -= left;
+    problem->b.rows -= left;
+  }
   problem->workspace = static_cast<unsigned char *>(workspace);
   problem->workspaceBytes = algorithm.workspaceBytes;
   meshcEmulationWork work;

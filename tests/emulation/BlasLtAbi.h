@@ -18,6 +18,7 @@ using cudaDataType_t = int;
 using cublasLtMatrixLayoutAttribute_t = int;
 using cublasLtMatmulDescAttributes_t = int;
 using cublasLtMatmulPreferenceAttributes_t = int;
+using cublasLtMatmulAlgoConfigAttributes_t = int;
 using cudaStream_t = struct CUstream_st *;
 using cublasLtHandle_t = struct cublasLtContext *;
 using cublasLtMatrixLayout_t = struct cublasLtMatrixLayoutOpaque_t *;

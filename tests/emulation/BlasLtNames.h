@@ -58,6 +58,9 @@
   X(CUBLASLT_EPILOGUE_DGELU_BGRAD, 208)                                        \
   X(CUBLASLT_EPILOGUE_BGRADA, 256)                                             \
   X(CUBLASLT_EPILOGUE_BGRADB, 512)                                             \
+  X(CUBLASLT_ALGO_CONFIG_ID, 0)                                                \
+  X(CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 2)                                        \
+  X(CUBLASLT_REDUCTION_SCHEME_NONE, 0)                                         \
   X(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, 2)                                 \
   X(CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE, 4)                                  \
   X(CUBLASLT_REDUCTION_SCHEME_MASK, 7)                                         \
@@ -130,6 +133,10 @@
      cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,                       \
      cublasLtMatmulPreference_t preference, int requested,                     \
      cublasLtMatmulHeuristicResult_t *results, int *returned))                 \
+  X(cublasStatus_t, cublasLtMatmulAlgoConfigGetAttribute,                      \
+    (const cublasLtMatmulAlgo_t *algorithm,                                    \
+     cublasLtMatmulAlgoConfigAttributes_t attribute, void *value,              \
+     size_t bytes, size_t *written))                                           \
   X(cublasStatus_t, cublasLtMatmul,                                            \
     (cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,                 \
      const void *alpha, const void *aData, cublasLtMatrixLayout_t a,           \

@@ -158,7 +158,8 @@ public:
     return compare();
   }
 
-  double seconds = 0; ///< of the product
+  double seconds = 0;           ///< of the product
+  int32_t id = -1, splits = -1; ///< of its algorithm
 
 private:
   bool isOneOf(std::initializer_list<int> kinds) const {
@@ -256,6 +257,16 @@ private:
       return "heuristic " + std::to_string(status);
     if (count != 2 || found[0].workspaceSize != most)
       return "found " + std::to_string(count);
+    auto get = [&](int attribute, int32_t &value) {
+      size_t written = 0;
+      return cublasLtMatmulAlgoConfigGetAttribute(&found[0].algo, attribute,
+                                                  &value, sizeof value,
+                                                  &written) == 0 &&
+             written == sizeof value;
+    };
+    if (!get(CUBLASLT_ALGO_CONFIG_ID, id) ||
+        !get(CUBLASLT_ALGO_CONFIG_SPLITK_NUM, splits))
+      return "no configuration";
     CUdeviceptr workspace;
     cuMemAlloc_v2(&workspace, most);
     float factors[] = {static_cast<float>(c.alpha), static_cast<float>(c.beta)};
@@ -387,8 +398,8 @@ private:
   int64_t auxLeading = 0;
 };
 
-std::string run(const Case &c) {
-  ForkedResult result = runForked({}, [&] { return Product(c).run(); });
+std::string run(const Case &c, const Variables &variables = {}) {
+  ForkedResult result = runForked(variables, [&] { return Product(c).run(); });
   EXPECT_EQ(result.exitCode, 0);
   return result.value + result.errors;
 }
@@ -423,6 +434,29 @@ TEST(BlasLt, PartsOfSumsAreRoundedWhereThatIsAllowed) {
   EXPECT_NE(run(c), "");
   c.resultType = CUDA_R_32F;
   EXPECT_EQ(run(c), "");
+}
+
+TEST(BlasLt, PartsOfSumsThatDifferInLengthLoseTerms) {
+  Case c;
+  c.k = 7;
+  auto describe = [&](const char *sums) {
+    return runForked({{"MESHC_EMULATION_SPLIT_SUMS", sums}},
+                     [&] {
+                       Product product(c);
+                       const bool isRight = product.run().empty();
+                       return std::to_string(product.id) + " " +
+                              std::to_string(product.splits) +
+                              (isRight ? " right" : " wrong");
+                     })
+        .value;
+  };
+  EXPECT_EQ(run(c), "");
+  EXPECT_EQ(describe("3:1"), "66 3 wrong");
+  EXPECT_EQ(describe("7:1"), "66 7 right");
+  EXPECT_EQ(describe("8:1"), "66 1 right");
+  EXPECT_EQ(describe("3:0"), "0 1 right");
+  c.reductions = CUBLASLT_REDUCTION_SCHEME_NONE;
+  EXPECT_EQ(describe("3:1"), "66 1 right");
 }
 
 TEST(BlasLt, EverySizeAroundTheTiles) {

@@ -55,6 +55,16 @@ void readVariable(const char *variable, RankCall &call) {
     refuse(variable, text, "'RANK:CALL'");
 }
 
+void readVariable(const char *variable, SplitSums &sums) {
+  const char *text = std::getenv(variable);
+  if (!text)
+    return;
+  auto parts = split(text, ':');
+  if (parts.size() != 2 || !parse(parts[0], sums.splits) || sums.splits < 1 ||
+      !parse(parts[1], sums.algorithms))
+    refuse(variable, text, "'SPLITS:ALGORITHMS'");
+}
+
 void readArchitecture(Environment &environment) {
   const char *text = std::getenv("MESHC_EMULATION_ARCH");
   if (!text)
@@ -128,6 +138,7 @@ const Environment &meshc::emulation::getEnvironment() {
     readArchitecture(*read);
     readVariable("MESHC_EMULATION_MATMUL_TIMES", read->matmulTimes);
     readVariable("MESHC_EMULATION_MISSING_EPILOGUES", read->missingEpilogues);
+    readVariable("MESHC_EMULATION_SPLIT_SUMS", read->splitSums);
     readFailures(*read);
     return read;
   }();

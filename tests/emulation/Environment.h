@@ -24,6 +24,12 @@ struct RankCall {
   int64_t call = 0;
 };
 
+/// The first `algorithms` of cuBLASLt's split sums into `splits` parts.
+struct SplitSums {
+  int splits = 1;
+  int algorithms = 0;
+};
+
 struct Environment {
   int devices = 1; ///< that the process sees
   /// Numbers of those on the machine, by CUDA_VISIBLE_DEVICES; the process
@@ -42,6 +48,7 @@ struct Environment {
   std::vector<int> matmulTimes;
   /// Epilogues that cuBLASLt has no algorithm for, by cublasLt.h's numbers.
   std::vector<int> missingEpilogues;
+  SplitSums splitSums;
   std::vector<Failure> failures;
   RankCall swapCollectives;
   RankCall kill;
