@@ -137,12 +137,20 @@ void NcclCommunicator::abort() {
     nccl.commAbort.call(std::exchange(world, nullptr));
 }
 
+/// Whether a call went well or is under way.
+static bool isGood(int status) {
+  return status == 0 || status == ncclInProgress;
+}
+
 Status NcclCommunicator::settle(NcclComm comm, const char *symbol, int status) {
   const Clock::time_point start = Clock::now();
-  while (status == ncclInProgress) {
-    pause(start);
+  while (isGood(status)) {
+    // Success may mean that something has begun, as with ncclCommSplit: only
+    // the communicator knows.
     if (const int asked = nccl.commGetAsyncError.call(comm, &status))
       status = asked;
+    if (status == 0)
+      return Status::success();
     Status sound = peers.check();
     if (sound && Clock::now() - start > deadline)
       sound = Error{
@@ -153,9 +161,8 @@ Status NcclCommunicator::settle(NcclComm comm, const char *symbol, int status) {
       isSound = false;
       return sound;
     }
+    pause(start);
   }
-  if (status == 0)
-    return Status::success();
   isSound = false;
   failure = status;
   return Nccl::describe(symbol, status);
@@ -186,12 +193,9 @@ NcclCommunicator::getComm(const std::vector<std::vector<int64_t>> &groups) {
       nccl.commSplit.call(world, color, key, &entry->second, &config);
   // The parent is in progress until the child is there.
   MESHC_RETURN_IF_ERROR(settle(world, nccl.commSplit.symbol, status));
-  if (entry->second) {
-    int state = 0;
-    if (const int asked = nccl.commGetAsyncError.call(entry->second, &state))
-      state = asked;
-    MESHC_RETURN_IF_ERROR(settle(entry->second, nccl.commSplit.symbol, state));
-  }
+  if (entry->second)
+    MESHC_RETURN_IF_ERROR(
+        settle(entry->second, nccl.commSplit.symbol, /*status=*/0));
   return entry->second;
 }
 
@@ -287,11 +291,6 @@ Status NcclCommunicator::build(MoveTable &table,
     entry.unpack = *unpack;
   }
   return Status::success();
-}
-
-/// Whether a call went well or is under way.
-static bool isGood(int status) {
-  return status == 0 || status == ncclInProgress;
 }
 
 Status NcclCommunicator::issueNative(const Entry &entry, Stream stream) {

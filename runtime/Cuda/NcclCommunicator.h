@@ -58,7 +58,8 @@ private:
   /// The communicator for these groups of all devices; splits off a new one
   /// where there is none yet.
   Result<NcclComm> getComm(const std::vector<std::vector<int64_t>> &groups);
-  /// Waits until `comm` is ready again after a call that gave `status`.
+  /// Waits until `comm`, the parent where it was split, is ready again after a
+  /// call that gave `status`.
   Status settle(NcclComm comm, const char *symbol, int status);
   /// An error of any communicator or process.
   Status check();

@@ -13,6 +13,7 @@
 #include <optional>
 #include <sys/random.h>
 #include <thread>
+#include <utility>
 
 using namespace meshc::emulation;
 
@@ -188,6 +189,18 @@ int finish(const CommunicatorRef &communicator, int result) {
   return polls > 0 ? ncclInProgress : ncclSuccess;
 }
 
+/// Whether a communicator may be asked for something, as NCCL's
+/// ncclCommEnsureReady says. With the world's lock held.
+int checkReady(const char *name, const Communicator &communicator) {
+  if (communicator.error)
+    return communicator.error;
+  if (communicator.isInProgress())
+    return refuse(ncclInvalidArgument,
+                  std::string(name) + ": the communicator is used before the "
+                                      "previous operation has ended");
+  return ncclSuccess;
+}
+
 int enqueue(const char *name, ncclComm_t handle, Request request,
             cudaStream_t stream) {
   CommunicatorRef communicator = find(handle);
@@ -203,12 +216,11 @@ int enqueue(const char *name, ncclComm_t handle, Request request,
   int size = communicator->size(), rank = communicator->rank;
   {
     std::lock_guard lock(communicator->world->mutex);
-    if (communicator->error)
-      return communicator->error;
-    if (communicator->state == ncclInProgress || communicator->finalized)
-      return refuse(ncclInvalidUsage, std::string(name) +
-                                          ": the communicator is not ready, "
-                                          "or was finalized");
+    if (int refused = checkReady(name, *communicator))
+      return refused;
+    if (communicator->finalized)
+      return refuse(ncclInvalidUsage,
+                    std::string(name) + ": the communicator was finalized");
   }
   size_t bytes = request.count * getNcclTypeBytes(request.type);
   if (getNcclTypeBytes(request.type) == 0 || request.operation < ncclSum ||
@@ -266,10 +278,21 @@ Request makeRequest(CollectiveKind kind, const void *from, void *to,
 
 // ---- making and ending ------------------------------------------------------
 
+/// Gives the caller the child of a split that has ended. With the world's lock
+/// held.
+void finishSplit(Communicator &parent) {
+  if (!std::exchange(parent.hasSplit, false))
+    return;
+  parent.state = ncclSuccess;
+  if (parent.child)
+    *parent.childPlace = add(std::exchange(parent.child, nullptr));
+}
+
 void waitUntilMade(const CommunicatorRef &communicator) {
   for (;;) {
     {
       std::lock_guard lock(communicator->world->mutex);
+      finishSplit(*communicator);
       if (communicator->state != ncclInProgress || communicator->error)
         return;
     }
@@ -351,6 +374,7 @@ struct SplitChoice {
 };
 
 /// Hears what all others choose, and makes the child of those of one color.
+/// The parent has it when it is no longer in progress.
 void split(const CommunicatorRef &parent, const CommunicatorRef &child,
            SplitChoice own, uint64_t sequence) {
   World &world = *parent->world;
@@ -360,12 +384,8 @@ void split(const CommunicatorRef &parent, const CommunicatorRef &child,
                    parent->members[i]};
     for (;;) {
       std::unique_lock lock(world.mutex);
-      if (parent->error || parent->aborted) {
-        if (child)
-          child->adopt(parent->error ? parent->error : ncclInternalError,
-                       "the split was given up");
+      if (parent->error || parent->aborted)
         return;
-      }
       if (world.find(key)) {
         SplitChoice choice;
         std::memcpy(&choice, world.take(key).header.data(), sizeof choice);
@@ -379,7 +399,7 @@ void split(const CommunicatorRef &parent, const CommunicatorRef &child,
   }
   std::sort(chosen.begin(), chosen.end());
   std::lock_guard lock(world.mutex);
-  parent->state = ncclSuccess;
+  parent->hasSplit = true;
   if (!child)
     return;
   for (auto [key, rank, member] : chosen) {
@@ -394,6 +414,7 @@ void split(const CommunicatorRef &parent, const CommunicatorRef &child,
   world.begun[child->hash] = 0;
   world.communicators[child->hash] = child;
   child->state = ncclSuccess;
+  parent->child = child;
 }
 
 void abort(Communicator &communicator) {
@@ -432,10 +453,16 @@ int end(const char *name, ncclComm_t handle, bool aborts) {
   CommunicatorRef communicator = find(handle);
   if (!communicator)
     return refuse(ncclInvalidArgument, std::string(name) + ": no communicator");
-  if (aborts)
+  if (aborts) {
     abort(*communicator);
-  else
+  } else {
+    {
+      std::lock_guard lock(communicator->world->mutex);
+      if (int refused = checkReady(name, *communicator))
+        return refused;
+    }
     waitUntilDone(*communicator);
+  }
   remove(handle);
   // The last communicator of this process says farewell.
   if (!isInUse(communicator->world))
@@ -552,13 +579,14 @@ MESHC_EMULATION_API ncclResult_t ncclCommSplit(ncclComm_t handle, int color,
   SplitChoice own{color, key};
   {
     std::lock_guard lock(parent->world->mutex);
-    if (parent->error)
-      return parent->error;
-    if (parent->state == ncclInProgress || parent->finalized)
+    if (int refused = checkReady("ncclCommSplit", *parent))
+      return refused;
+    if (parent->finalized)
       return refuse(ncclInvalidUsage,
-                    "ncclCommSplit: the communicator is not ready");
+                    "ncclCommSplit: the communicator was finalized");
     sequence = parent->splits++;
     parent->state = ncclInProgress;
+    parent->childPlace = child;
     for (int member : parent->members)
       parent->world->send(
           member,
@@ -570,10 +598,14 @@ MESHC_EMULATION_API ncclResult_t ncclCommSplit(ncclComm_t handle, int color,
     made->world = parent->world;
     made->device = parent->device;
     made->isBlocking = config ? isBlocking(config) : parent->isBlocking;
-    *child = add(made);
   }
-  return start(made ? made : parent,
-               [=] { split(parent, made, own, sequence); });
+  int result = start(parent, [=] { split(parent, made, own, sequence); });
+  if (parent->isBlocking)
+    return result;
+  // NCCL gives success for a split that has only begun: its last call, whose
+  // status would tell, is inside of a macro that lets "in progress" pass
+  // (ncclCommSplit in init.cc of 2.18 to 2.28). The documentation allows both.
+  return getEnvironment().seed % 2 ? ncclInProgress : ncclSuccess;
 }
 
 MESHC_EMULATION_API ncclResult_t ncclCommFinalize(ncclComm_t handle) {
@@ -585,10 +617,10 @@ MESHC_EMULATION_API ncclResult_t ncclCommFinalize(ncclComm_t handle) {
     return ncclInvalidArgument;
   {
     std::lock_guard lock(communicator->world->mutex);
-    if (communicator->error)
-      return communicator->error;
+    if (int refused = checkReady("ncclCommFinalize", *communicator))
+      return refused;
     if (communicator->finalized)
-      return refuse(ncclInvalidUsage, "ncclCommFinalize: a second time");
+      return refuse(ncclInvalidArgument, "ncclCommFinalize: a second time");
     communicator->finalized = true;
     if (!communicator->isBlocking)
       return communicator->outstanding ? ncclInProgress : ncclSuccess;
@@ -610,14 +642,12 @@ MESHC_EMULATION_API ncclResult_t ncclCommGetAsyncError(ncclComm_t handle,
   if (!communicator || !result)
     return ncclInvalidArgument;
   std::lock_guard lock(communicator->world->mutex);
-  bool isBusy = communicator->finalized && communicator->outstanding > 0;
-  if (communicator->busyPolls > 0) {
+  finishSplit(*communicator);
+  *result = communicator->error            ? communicator->error
+            : communicator->isInProgress() ? ncclInProgress
+                                           : ncclSuccess;
+  if (communicator->busyPolls > 0)
     --communicator->busyPolls;
-    isBusy = true;
-  }
-  *result = communicator->error ? communicator->error
-            : isBusy            ? ncclInProgress
-                                : communicator->state;
   return ncclSuccess;
 }
 

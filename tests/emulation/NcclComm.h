@@ -54,10 +54,19 @@ struct Communicator {
   uint64_t begun = 0, done = 0, splits = 0;
   int outstanding = 0; ///< begun and not done, points too
   int busyPolls = 0;   ///< how often it still says "in progress"
+  /// A split has ended, of which the caller hears when it asks next: its child,
+  /// null where there is none for this rank, and where the handle goes.
+  bool hasSplit = false;
+  std::shared_ptr<Communicator> child;
+  ncclComm_t *childPlace = nullptr;
   std::map<uint64_t, std::string> issued; ///< headers of what was begun
   std::map<std::pair<int, bool>, uint64_t> points; ///< by peer and direction
 
   int size() const { return static_cast<int>(members.size()); }
+  bool isInProgress() const {
+    return state == ncclInProgress || busyPolls > 0 ||
+           (finalized && outstanding > 0);
+  }
   bool hasMember(int rankOfWorld) const;
   /// What went wrong here: prints it and tells the other members. The first
   /// error stays.

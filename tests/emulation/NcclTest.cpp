@@ -321,6 +321,46 @@ TEST(Nccl, SplitsAreMeshAxes) {
       << getErrors(results);
 }
 
+TEST(Nccl, SplitsThatDoNotBlockGiveTheirChildWhenTheParentIsReady) {
+  for (int seed : {0, 1}) {
+    auto results = runRanks(
+        2,
+        [](Rank &own) {
+          CUdeviceptr memory = own.put(std::vector<int32_t>{own.rank + 1});
+          ncclComm_t child, other;
+          ncclConfig_t config;
+          config.blocking = 0;
+          std::string text;
+          auto note = [&](int status) { text += std::to_string(status) + " "; };
+          note(ncclCommSplit(own.world, 0, own.rank, &child, &config));
+          // Long after it could be there.
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          note(child != nullptr);
+          // Until it is known to be ready, the parent is of no use.
+          note(ncclCommSplit(own.world, 0, own.rank, &other, &config));
+          note(ncclAllReduce(at(memory), at(memory), 1, ncclInt32, ncclSum,
+                             own.world, own.stream));
+          note(ncclCommFinalize(own.world));
+          note(ncclCommDestroy(own.world));
+          note(own.settle(ncclInProgress));
+          note(own.settle(ncclAllReduce(at(memory), at(memory), 1, ncclInt32,
+                                        ncclSum, child, own.stream),
+                          child));
+          note(own.wait(child));
+          note(own.get<int32_t>(memory, 1)[0]);
+          ncclCommFinalize(child);
+          ncclCommDestroy(child);
+          own.end();
+          return text;
+        },
+        {{"MESHC_EMULATION_SEED", std::to_string(seed)}}, /*blocks=*/false);
+    const char *begun = seed % 2 ? "7" : "0";
+    EXPECT_THAT(getValues(results),
+                Each(std::string(begun) + " 0 4 4 4 4 0 0 0 3 "))
+        << getErrors(results);
+  }
+}
+
 TEST(Nccl, CollectivesAreWorkOfTheirStream) {
   // A kernel's place is taken by a fill on another stream, which the collective
   // must wait for.
