@@ -128,9 +128,18 @@ static void matchReluGradient(linalg::GenericOp product,
   }
 }
 
+/// Whether `product` computes with f16, or `x`, its result, is stored as such.
+/// All trainings in f16 scale their loss, and look for NaN to find the scale.
+static bool mayOverflow(linalg::GenericOp product, Value x) {
+  return getElementTypeOrSelf(x).isF16() ||
+         llvm::any_of(product.getDpsInputs(), [](Value factor) {
+           return getElementTypeOrSelf(factor).isF16();
+         });
+}
+
 static std::optional<ActivationMatch> matchRelu(linalg::GenericOp product,
                                                 Value x) {
-  if (!x.hasOneUse())
+  if (!x.hasOneUse() || mayOverflow(product, x))
     return std::nullopt;
   auto relu = getElementwise<arith::MaximumFOp>(*x.user_begin(), x);
   if (!relu || relu.getNumDpsInputs() != 2 ||

@@ -9,9 +9,10 @@
 ///
 ///   h = relu(x)             where x = a b + bias: the library writes h
 ///   g = h > 0 ? u : 0       where u = c d, in the backward pass: it writes g,
-///                           if it left a bit for each x > 0 behind before
+///                           if it left a bit for each x >= 0 behind before
 ///
 /// and the same with gelu in the form with tanh, for which it leaves x behind.
+/// The bit of x = 0 and relu of NaN, 0, are not those of kernels: README.md.
 namespace meshc::codegen {
 
 /// The operations around an activation that two library calls do on the way.
@@ -35,7 +36,9 @@ struct ActivationMatch {
 /// with it. A gradient is part of it only if both results are laid out as
 /// isPlainResult() says, and its product sumsTerms().
 ///
-/// relu is max(x, 0) and its gradient the choice that differentiation makes.
+/// relu is max(x, 0) and its gradient the choice that differentiation makes. It
+/// is left alone in f16: training in f16 finds its loss scale by NaN, of which
+/// the library makes 0.
 /// gelu has many forms after simplification: its operations, sums, products and
 /// tanh of x and constants, are evaluated at sample points and compared with
 /// the definition.

@@ -189,17 +189,16 @@ TEST(Activation, GeluAndItsGradientLeaveNoKernel) {
 /// such a result, the gradient has not. The kernel
 /// rounds the bias.
 TEST(Activation, SixteenBitsLeaveNoKernelToo) {
+  Layers relu(6, 7, 16, 5, /*hasBias=*/true, "bf16");
+  relu.addRelu();
+  EXPECT_EQ(describe(relu.text),
+            (Words{"kernel", "relu_aux+bias", "matmul", "relu_gradient",
+                   "matmul+factor_sum", "matmul"}));
+  // A product, a bias and the product behind them are rounded, and so are
+  // their gradients.
+  expectAgreement(relu.text, {}, 6 * 0x1p-8);
   for (const auto &[type, unit] :
        {std::pair("bf16", 0x1p-8), std::pair("f16", 0x1p-11)}) {
-    Layers relu(6, 7, 16, 5, /*hasBias=*/true, type);
-    relu.addRelu();
-    EXPECT_EQ(describe(relu.text),
-              (Words{"kernel", "relu_aux+bias", "matmul", "relu_gradient",
-                     "matmul+factor_sum", "matmul"}))
-        << type;
-    // A product, a bias and the product behind them are rounded, and so are
-    // their gradients.
-    expectAgreement(relu.text, {}, 6 * unit);
     Layers gelu(6, 7, 24, 5, /*hasBias=*/true, type);
     gelu.addGelu();
     gelu.addUpstream();
@@ -210,6 +209,33 @@ TEST(Activation, SixteenBitsLeaveNoKernelToo) {
         << type;
     // The operations of gelu, 9, and of its gradient, 16, as well.
     expectAgreement(gelu.text, {}, (6 + 9 + 16) * unit);
+  }
+}
+
+/// The library makes 0 of NaN, which in f16 would hide that the loss scale is
+/// too large. A result of f32 comes from factors of f16, too.
+TEST(Activation, ReluOfF16IsAKernel) {
+  Layers relu(6, 7, 16, 5, /*hasBias=*/true, "f16");
+  relu.addRelu();
+  EXPECT_EQ(describe(relu.text),
+            (Words{"kernel", "matmul+bias", "matmul", "kernel", "matmul",
+                   "matmul", "matmul"}));
+  expectAgreement(relu.text, {}, 6 * 0x1p-11);
+  for (const char *type : {"f16", "bf16"}) {
+    ProgramText text;
+    text.dim("r", 6);
+    text.dim("k", 7);
+    text.dim("n", 16);
+    text.input("a", "r k", type);
+    text.input("w", "k n", type);
+    text.constant("zero", "", "0.0");
+    text.contraction("x", "r n", "a", "w");
+    text.pointwise("h", "r n", {"x", "zero"},
+                   "%r = arith.maximumf %a0, %a1 : f32");
+    text.output("h");
+    EXPECT_EQ(describe(text),
+              type[0] == 'b' ? Words{"relu"} : (Words{"matmul", "kernel"}));
+    expectAgreement(text);
   }
 }
 

@@ -403,7 +403,7 @@ std::string checkEnd(const exec::MatmulT &matmul, ElementType factor,
         continue;
       const std::vector<double> &aux = end.values[size_t(order.aux)];
       if (matmul.activation == Activation::relu)
-        expect("bit", i * n + j, readBit(aux), x > 0);
+        expect("bit", i * n + j, readBit(aux), x >= 0);
       else
         expect("aux", i * n + j, aux[size_t(i * n + j)], x);
     }

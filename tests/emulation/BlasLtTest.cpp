@@ -122,6 +122,7 @@ struct Case {
   double alpha = 1, beta = 0;
   int64_t padding = 0;
   uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  bool hasSpecialRows = false; ///< row 0 of A is zeros, in row 1 there is a NaN
 };
 
 double expectedGelu(double x) {
@@ -208,6 +209,10 @@ private:
                      : make(c.type, c.m, c.k, c.rowsA);
     b = c.transposeB ? make(c.type, c.n, c.k, c.rowsB)
                      : make(c.type, c.k, c.n, c.rowsB);
+    for (int64_t p = 0; c.hasSpecialRows && p < c.k; ++p) {
+      put(c.type, a.bytes, a.index(0, 0, p), 0);
+      put(c.type, a.bytes, a.index(0, 1, p), NAN);
+    }
     d = make(c.resultType, c.m, c.n, c.rowsD);
     old = d;
     bias = make(c.resultType, std::max(c.m, c.n), 1, false);
@@ -382,7 +387,7 @@ private:
         double x = multiply(0, row, column);
         if (addsBias())
           x += bias.at(0, row, 0);
-        if (hasBitMask() ? readMask(row, column) != (x > 0)
+        if (hasBitMask() ? readMask(row, column) != (x >= 0)
                          : !isNear(aux.at(0, row, column), x))
           return complain("aux", row, column, aux.at(0, row, column), x);
       }
@@ -518,6 +523,26 @@ TEST(BlasLt, EveryEpilogue) {
         else
           EXPECT_EQ(run(c), "") << epilogue << " " << type << " " << resultType;
       }
+}
+
+// The bit of 0 is set and that of NaN not, and relu of NaN is 0; elsewhere NaN
+// stays what it is.
+TEST(BlasLt, ReluOfZeroAndOfNan) {
+  for (int epilogue : {CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU_AUX})
+    for (auto [type, resultType] : types) {
+      Case c;
+      c.epilogue = epilogue;
+      c.type = type;
+      c.resultType = resultType;
+      c.hasSpecialRows = true;
+      EXPECT_EQ(run(c), "") << epilogue << " " << type << " " << resultType;
+    }
+  Case c;
+  c.hasSpecialRows = true;
+  for (int epilogue : {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_GELU}) {
+    c.epilogue = epilogue;
+    EXPECT_THAT(run(c), HasSubstr("d[1, 0] is nan, expected nan"));
+  }
 }
 
 TEST(BlasLt, WhatDoesNotFitIsRefused) {

@@ -96,11 +96,13 @@ public:
       return x;
     case CUBLASLT_EPILOGUE_RELU_AUX:
     case CUBLASLT_EPILOGUE_RELU_AUX_BIAS:
-      writeBit(aux, x > 0);
+      // Source: nvmath-python, test_matmul_with_hypothesis.py.
+      writeBit(aux, x >= 0);
       [[fallthrough]];
     case CUBLASLT_EPILOGUE_RELU:
     case CUBLASLT_EPILOGUE_RELU_BIAS:
-      return std::isnan(x) ? x : std::max(x, 0.0);
+      // NaN becomes 0. Source: NVIDIA's developer forum, topic 329783.
+      return x > 0 ? x : 0;
     case CUBLASLT_EPILOGUE_GELU_AUX:
     case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
       storeElement(type, problem.aux, aux, x);

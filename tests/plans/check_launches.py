@@ -13,7 +13,9 @@ import compiler
 GOLDEN = {
     (cases.MLP, "f32"): (6, 9),
     (cases.MLP, "bf16"): (6, 12),
-    (cases.MLP, "fp16"): (9, 14),
+    # relu, its gradient, and the sum of that in two launches, which the library's
+    # calls do in other precisions.
+    (cases.MLP, "fp16"): (12, 17),
     (cases.BLOCKS, "f32"): (49, 96),
     (cases.BLOCKS, "bf16"): (50, 124),
     (cases.BLOCKS, "fp16"): (72, 141),
