@@ -261,7 +261,8 @@ Result<Times> Measurement::run(const Product &product) {
       get(0),         get(1),
       get(order.c),   get(std::max(order.bias, order.sums)),
       get(order.aux), get(order.addend)};
-  Result<MatmulCall *> call = calls->prepare(product.plan, pointers);
+  MatmulPlan plan = product.plan;
+  Result<MatmulCall *> call = calls->prepare(plan, pointers);
   if (!call)
     return call.getError();
   // The first round warms up.
@@ -269,7 +270,7 @@ Result<Times> Measurement::run(const Product &product) {
   for (int round = 0; round <= options.rounds; ++round)
     for (size_t i = 0; i < rounds.size(); ++i) {
       MatmulCalls::choose(**call, i);
-      Result<double> time = this->time(product.plan, **call, pointers);
+      Result<double> time = this->time(plan, **call, pointers);
       if (!time && i == 0)
         return time.getError();
       if (round > 0)

@@ -28,6 +28,9 @@ struct MatmulHeuristic {
 };
 
 // Source: library_types.h, cublas_api.h and cublasLt.h of CUDA 13.0.
+inline constexpr int statusInvalidValue = 7;
+inline constexpr int statusArchitectureMismatch = 8;
+inline constexpr int statusNotSupported = 15;
 inline constexpr int typeF32 = 0;
 inline constexpr int typeF64 = 1;
 inline constexpr int typeF16 = 2;

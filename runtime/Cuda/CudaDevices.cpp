@@ -195,6 +195,14 @@ Status CudaDevices::prepare() {
       *session.moves, arenas, getAddress(memoryPlan.staging)));
   for (const std::unique_ptr<GpuProgram> &program : programs)
     MESHC_RETURN_IF_ERROR(program->build());
+  MESHC_RETURN_IF_ERROR(session.unsupported.check());
+  if (const int64_t batches =
+          session.products ? session.products->getNumSplitBatches() : 0)
+    batchReport = fmt::format(
+        "the products of {} batch{} are computed one by one: cuBLASLt {} has "
+        "no algorithm for batches with these ends; compiled with "
+        "--matmul-epilogues none they are computed together",
+        batches, batches == 1 ? "" : "es", session.products->getVersionText());
   assert(alignMemory(session.moves->getBytes()) == memoryPlan.tables.bytes &&
          "the plan has the moves of all commands");
   MESHC_RETURN_IF_ERROR(session.moves->upload(

@@ -68,6 +68,9 @@ public:
   /// What was chosen, and what it gains; empty without
   /// CudaOptions::tunesMatmuls and without a product.
   const std::string &getTuningReport() const { return tuningReport; }
+  /// What the library computes more slowly than the program asks for it, and
+  /// the way around; empty where there is nothing such.
+  const std::string &getBatchReport() const { return batchReport; }
 
 private:
   CudaDevices(const Executable &executable, const CudaOptions &options)
@@ -95,7 +98,7 @@ private:
   size_t getIndex(int64_t device) const;
 
   CudaOptions options;
-  std::string tuningReport;
+  std::string tuningReport, batchReport;
   std::unique_ptr<Gpu> gpu;
   GpuSession session;
   std::vector<std::unique_ptr<GpuProgram>> programs;

@@ -100,11 +100,11 @@ GpuProgram::create(GpuSession &session, const exec::ProgramT &program) {
       // All products of a device share a workspace, so they are in one queue.
       command.queue = exec::Queue::compute;
       Result<MatmulPlan> plan = planMatmul(*source);
-      if (!plan) {
-        prepared = plan.getError();
-        break;
-      }
-      command.plan = std::move(*plan);
+      if (plan)
+        command.plan = std::move(*plan);
+      else
+        session.unsupported.add(plan.getError().message,
+                                result->locate(plan.getError(), *source));
       if (session.products)
         break;
       Result<std::unique_ptr<MatmulCalls>> products =
@@ -174,6 +174,11 @@ Status GpuProgram::buildMatmul(Command &command) {
   // Arenas are aligned alike, so the first device stands for all.
   Result<MatmulCall *> product = session.products->prepare(
       command.plan, getMatmulPointers(command, session.devices[0]));
+  if (!product && product.getError().code == ErrorCode::UnsupportedOnGpu) {
+    session.unsupported.add(product.getError().message,
+                            locate(product.getError(), *command.source));
+    return Status::success();
+  }
   if (!product)
     return product.getError();
   command.product = *product;

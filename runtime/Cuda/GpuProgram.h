@@ -4,6 +4,7 @@
 #include "runtime/Cuda/Communicator.h"
 #include "runtime/Cuda/CopyPlan.h"
 #include "runtime/Cuda/MatmulCalls.h"
+#include "runtime/Cuda/UnsupportedProducts.h"
 #include "runtime/Devices/Profile.h"
 #include "runtime/Executable.h"
 
@@ -34,7 +35,8 @@ struct GpuSession {
   std::unique_ptr<MoveTable> moves;
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<MatmulCalls> products; ///< null where there is no product
-  bool checksCommands = false;           ///< see CudaOptions
+  UnsupportedProducts unsupported;
+  bool checksCommands = false; ///< see CudaOptions
 };
 
 /// A program as the driver sees it. All logical devices go through the commands
@@ -54,7 +56,9 @@ struct GpuSession {
 /// a graph, and from then on a run is one launch of that graph.
 class GpuProgram {
 public:
-  /// Reads a program and adds its collectives to the communicator.
+  /// Reads a program and adds its collectives to the communicator. Products
+  /// that cuBLASLt cannot compute are added to those of the session and left
+  /// out, here and by build().
   /// Errors: UnsupportedOnGpu, DamagedProgram where a kernel is missing; with
   /// the command's name and place in the spec.
   static Result<std::unique_ptr<GpuProgram>>

@@ -131,6 +131,15 @@ static std::string describeEpilogue(const MatmulPlan &plan) {
   return ends.empty() ? "" : fmt::format(", with {}", fmt::join(ends, ", "));
 }
 
+/// What the library says where that is another word for having no algorithm.
+static std::string describeAnswer(const CublasLt &library, int status) {
+  if (status == 0 || status == statusNotSupported)
+    return "";
+  const char *text = library.getStatusString(status);
+  return fmt::format(": {} (status {})", text ? text : "unknown status",
+                     status);
+}
+
 /// What to do where the library has no algorithm for the product.
 static std::string getHint(const MatmulPlan &plan) {
   const int epilogue = getEpilogue(plan);
@@ -139,6 +148,21 @@ static std::string getHint(const MatmulPlan &plan) {
   return fmt::format("it may have one for the product alone: compile the model "
                      "with --matmul-epilogues {}",
                      epilogue == epilogueBias ? "none" : "bias, or none");
+}
+
+/// Whether an answer of the library's means that it has no algorithm. Releases
+/// differ in what they call an end that they do not have: unsupported, invalid,
+/// or of another architecture. Of a product alone the last two would be defects
+/// of ours. Source: the statuses of cublasLtMatmul, cublasLt.h of CUDA 13.0.
+static bool isUnsupported(int status, const MatmulPlan &plan) {
+  return status == statusNotSupported ||
+         (getEpilogue(plan) != epilogueNone &&
+          (status == statusInvalidValue ||
+           status == statusArchitectureMismatch));
+}
+
+static int64_t getNumTerms(const MatmulPlan &plan) {
+  return plan.left.isTransposed ? plan.left.rows : plan.left.columns;
 }
 
 /// Whether the library reads a bias or writes sums in its place.
@@ -244,9 +268,10 @@ MatmulCalls::make(const Key &key, const MatmulPlan &plan,
     MESHC_RETURN_IF_ERROR(library.preferenceSet(
         call->preference.handle, preferenceAlignmentA + int(i), &alignments[i],
         sizeof(alignments[i])));
-  const int64_t terms =
-      key.left.isTransposed ? key.left.rows : key.left.columns;
-  Result<Answer> answer = rank(*call, terms);
+  call->plan = plan;
+  call->pointers = pointers;
+  call->alignments = key.alignments;
+  Result<Answer> answer = rank(*call);
   if (!answer)
     return answer.getError();
   if (answer->algorithms.empty())
@@ -258,14 +283,12 @@ MatmulCalls::make(const Key &key, const MatmulPlan &plan,
             key.batch == 1 ? "a product"
                            : fmt::format("{} products", key.batch),
             getName(key.left.element), count(key.result.columns, "row"),
-            count(key.result.rows, "column"), count(terms, "term")) +
-            describeEpilogue(plan),
+            count(key.result.rows, "column"),
+            count(getNumTerms(plan), "term")) +
+            describeEpilogue(plan) + describeAnswer(library, answer->status),
         getHint(plan)};
   call->candidates = std::move(answer->algorithms);
   call->algorithm = call->candidates.front();
-  call->plan = plan;
-  call->pointers = pointers;
-  call->alignments = key.alignments;
   return call;
 }
 
@@ -294,23 +317,24 @@ Result<bool> MatmulCalls::losesTerms(const MatmulAlgorithm &algorithm,
   return splits > 1 && terms % splits != 0;
 }
 
-Result<MatmulCalls::Answer> MatmulCalls::ask(MatmulCall &call,
-                                             int64_t terms) const {
+Result<MatmulCalls::Answer> MatmulCalls::ask(MatmulCall &call) const {
   std::vector<MatmulHeuristic> heuristics(static_cast<size_t>(maxCandidates));
   int found = 0;
-  constexpr int statusNotSupported = 15;
-  const int status = library.getHeuristic.call(
+  Answer answer;
+  answer.status = library.getHeuristic.call(
       handle, call.descriptor.handle, call.left.handle, call.right.handle,
       call.result.handle, call.result.handle, call.preference.handle,
       maxCandidates, heuristics.data(), &found);
-  if (status != 0 && status != statusNotSupported)
-    return CublasLt::describe(library.getHeuristic.symbol, status);
-  Answer answer;
-  for (int i = 0; i < found && status == 0; ++i) {
+  if (isUnsupported(answer.status, call.plan))
+    return answer;
+  if (answer.status != 0)
+    return CublasLt::describe(library.getHeuristic.symbol, answer.status);
+  for (int i = 0; i < found; ++i) {
     const MatmulHeuristic &heuristic = heuristics[size_t(i)];
     if (heuristic.status != 0)
       continue;
-    Result<bool> loses = losesTerms(heuristic.algorithm, terms);
+    Result<bool> loses =
+        losesTerms(heuristic.algorithm, getNumTerms(call.plan));
     if (!loses)
       return loses.getError();
     if (*loses)
@@ -321,16 +345,15 @@ Result<MatmulCalls::Answer> MatmulCalls::ask(MatmulCall &call,
   return answer;
 }
 
-Result<MatmulCalls::Answer> MatmulCalls::rank(MatmulCall &call,
-                                              int64_t terms) const {
-  Result<Answer> answer = ask(call, terms);
+Result<MatmulCalls::Answer> MatmulCalls::rank(MatmulCall &call) const {
+  Result<Answer> answer = ask(call);
   if (!answer || !answer->algorithms.empty() || !answer->losesTerms)
     return answer;
   // What splits no sums is slower, and right.
   MESHC_RETURN_IF_ERROR(
       library.preferenceSet(call.preference.handle, preferenceReductions,
                             &reductionNone, sizeof(reductionNone)));
-  answer = ask(call, terms);
+  answer = ask(call);
   if (answer)
     answer->losesTerms = true;
   return answer;
@@ -358,8 +381,26 @@ static DevicePointer getAddend(const MatmulPlan &plan,
          DevicePointer(offsets.c * getElementBytes(plan.result.element));
 }
 
-Result<MatmulCall *> MatmulCalls::prepare(const MatmulPlan &plan,
+Result<MatmulCall *> MatmulCalls::prepare(MatmulPlan &plan,
                                           const MatmulPointers &pointers) {
+  Result<MatmulCall *> call = find(plan, pointers);
+  if (call || call.getError().code != ErrorCode::UnsupportedOnGpu ||
+      plan.batch == 1 || getEpilogue(plan) == epilogueNone)
+    return call;
+  // Source: release notes of CUDA 12.5 Update 1, cuBLAS: a bias with strided
+  // batches may be unsupported on Hopper.
+  MatmulPlan split = splitBatch(plan);
+  Result<MatmulCall *> single = find(split, pointers);
+  if (!single)
+    return single.getError().code == ErrorCode::UnsupportedOnGpu ? call
+                                                                 : single;
+  plan = std::move(split);
+  ++splitBatches;
+  return single;
+}
+
+Result<MatmulCall *> MatmulCalls::find(const MatmulPlan &plan,
+                                       const MatmulPointers &pointers) {
   Key key{plan.left,       plan.right,      plan.result,
           plan.batch,      plan.accumulate, plan.hasBias,
           plan.hasAddend,  plan.activation, plan.hasAux,
@@ -449,10 +490,14 @@ std::string MatmulCalls::describe(const MatmulCall &call) const {
   return fmt::format(
       "cuBLASLt {}, {} candidates, {} bytes | {}, {}, {}, batch {}, epilogue "
       "{}, adds {}, aligned {}",
-      getCublasLtVersionText(library.version), maxCandidates,
-      matmulWorkspaceBytes, ::describe(plan.left), ::describe(plan.right),
-      ::describe(plan.result), plan.batch, getEpilogue(plan),
-      plan.accumulate || plan.hasAddend, fmt::join(call.alignments, " "));
+      getVersionText(), maxCandidates, matmulWorkspaceBytes,
+      ::describe(plan.left), ::describe(plan.right), ::describe(plan.result),
+      plan.batch, getEpilogue(plan), plan.accumulate || plan.hasAddend,
+      fmt::join(call.alignments, " "));
+}
+
+std::string MatmulCalls::getVersionText() const {
+  return getCublasLtVersionText(library.version);
 }
 
 size_t MatmulCalls::getNumCandidates(const MatmulCall &call) const {

@@ -40,15 +40,21 @@ public:
   create(const Driver &driver, int candidates = maxMatmulCandidates);
   ~MatmulCalls();
 
-  /// Prepares a product for operands that are aligned as these are.
+  /// Prepares a product for operands that are aligned as these are. Where the
+  /// library has no algorithm for a batch with an end, but one for its products
+  /// alone, `plan` becomes a call for each of them.
   /// Errors: UnsupportedOnGpu where the library has no algorithm for it.
-  Result<MatmulCall *> prepare(const MatmulPlan &plan,
+  Result<MatmulCall *> prepare(MatmulPlan &plan,
                                const MatmulPointers &pointers);
   /// Enqueues a product; `workspace` has matmulWorkspaceBytes.
   Status run(const MatmulPlan &plan, MatmulCall &call,
              const MatmulPointers &pointers, DevicePointer workspace,
              Stream stream) const;
 
+  /// "13.1.0", of cuBLASLt.
+  std::string getVersionText() const;
+  /// Times that prepare() made single calls of a batch.
+  int64_t getNumSplitBatches() const { return splitBatches; }
   /// The products that were prepared, in an order that depends on them alone.
   std::vector<MatmulCall *> getCalls();
   /// What an algorithm depends on but for the GPU: the library's version,
@@ -80,6 +86,8 @@ private:
 
   MatmulCalls(const CublasLt &library, int maxCandidates);
 
+  Result<MatmulCall *> find(const MatmulPlan &plan,
+                            const MatmulPointers &pointers);
   Result<std::unique_ptr<MatmulCall>>
   make(const Key &key, const MatmulPlan &plan, const MatmulPointers &pointers);
   Status runOnce(const MatmulPlan &plan, const MatmulCall &call,
@@ -90,19 +98,20 @@ private:
                      const MatmulPointers &pointers) const;
   /// What the library has for a product.
   struct Answer {
+    int status = 0; ///< other than 0: nothing, in these words of the library's
     std::vector<MatmulAlgorithm> algorithms; ///< its favourite first
     bool losesTerms = false; ///< some were left out that compute it wrongly
   };
-  /// Asks for a product of `terms` terms until there are algorithms that
-  /// compute it.
-  Result<Answer> rank(MatmulCall &call, int64_t terms) const;
-  Result<Answer> ask(MatmulCall &call, int64_t terms) const;
+  /// Asks until there are algorithms that compute a product.
+  Result<Answer> rank(MatmulCall &call) const;
+  Result<Answer> ask(MatmulCall &call) const;
   Result<bool> losesTerms(const MatmulAlgorithm &algorithm,
                           int64_t terms) const;
 
   const CublasLt &library;
   const int maxCandidates;
   CublasLtHandle handle = nullptr;
+  int64_t splitBatches = 0;
   std::map<Key, std::unique_ptr<MatmulCall>> calls;
 };
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <optional>
 
 using namespace meshc::runtime;
@@ -61,6 +62,18 @@ static bool isFloat(exec::ElementType element) {
     return false;
   }
   __builtin_unreachable(); // checkExecutable refuses other values
+}
+
+/// Every call `size` times, one step after another.
+static std::vector<MatmulOffsets>
+repeat(const std::vector<MatmulOffsets> &calls, int64_t size,
+       const MatmulOffsets &step) {
+  std::vector<MatmulOffsets> repeated;
+  for (const MatmulOffsets &start : calls)
+    for (int64_t i = 0; i < size; ++i)
+      repeated.push_back(
+          {start.a + i * step.a, start.b + i * step.b, start.c + i * step.c});
+  return repeated;
 }
 
 Result<MatmulPlan> cuda::planMatmul(const exec::CommandT &command) {
@@ -174,13 +187,22 @@ Result<MatmulPlan> cuda::planMatmul(const exec::CommandT &command) {
   if (plan.batch > INT32_MAX)
     return refuse(fmt::format("it has {} products in one batch", plan.batch));
   plan.calls.emplace_back();
-  for (const MatmulDim &dim : loops) {
-    std::vector<MatmulOffsets> outer = std::move(plan.calls);
-    plan.calls.clear();
-    for (const MatmulOffsets &start : outer)
-      for (int64_t i = 0; i < dim.size; ++i)
-        plan.calls.push_back(
-            {start.a + i * dim.a, start.b + i * dim.b, start.c + i * dim.c});
-  }
+  for (const MatmulDim &dim : loops)
+    plan.calls = repeat(plan.calls, dim.size, {dim.a, dim.b, dim.c});
   return plan;
+}
+
+MatmulPlan cuda::splitBatch(const MatmulPlan &plan) {
+  assert(!plan.hasAux && plan.rowSum == exec::ColumnSum::none &&
+         "checkExecutable refuses them");
+  MatmulPlan split = plan;
+  const int64_t left = plan.left.batchStride;
+  const int64_t right = plan.right.batchStride;
+  split.calls = repeat(plan.calls, plan.batch,
+                       {plan.leftIsB ? right : left,
+                        plan.leftIsB ? left : right, plan.result.batchStride});
+  split.batch = 1;
+  for (MatrixPlan *matrix : {&split.left, &split.right, &split.result})
+    matrix->batchStride = 0;
+  return split;
 }

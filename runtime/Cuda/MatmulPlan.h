@@ -76,6 +76,10 @@ struct MatmulPlan {
 /// along the dimension that is contiguous.
 Result<MatmulPlan> planMatmul(const exec::CommandT &command);
 
+/// The same products in a call each. What an activation leaves behind and sums
+/// of columns are not in batches.
+MatmulPlan splitBatch(const MatmulPlan &plan);
+
 } // namespace meshc::runtime::cuda
 
 #endif

@@ -27,7 +27,9 @@ runtime::openGpuDevices(const DeviceRequest &request) {
   if (!opened)
     return opened.getError();
   const bool isFirst = !request.ranks || request.ranks->isFirst();
-  if (isFirst && !(*opened)->getTuningReport().empty())
-    fmt::print(stderr, "meshc: {}\n", (*opened)->getTuningReport());
+  for (const std::string &report :
+       {(*opened)->getBatchReport(), (*opened)->getTuningReport()})
+    if (isFirst && !report.empty())
+      fmt::print(stderr, "meshc: {}\n", report);
   return std::unique_ptr<DeviceSet>(std::move(*opened));
 }

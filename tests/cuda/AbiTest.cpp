@@ -91,6 +91,9 @@ TEST(AbiTest, copies) {
 }
 
 TEST(AbiTest, numbers_of_cublaslt) {
+  EXPECT_EQ(ours::statusInvalidValue, CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(ours::statusArchitectureMismatch, CUBLAS_STATUS_ARCH_MISMATCH);
+  EXPECT_EQ(ours::statusNotSupported, CUBLAS_STATUS_NOT_SUPPORTED);
   EXPECT_EQ(ours::typeF32, CUDA_R_32F);
   EXPECT_EQ(ours::typeF64, CUDA_R_64F);
   EXPECT_EQ(ours::typeF16, CUDA_R_16F);

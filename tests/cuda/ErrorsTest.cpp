@@ -247,6 +247,85 @@ TEST(ErrorsTest, a_product_that_the_library_does_not_have) {
                         "in command 'matmul' of program 'step'"));
 }
 
+/// What bench says of a program without a loss, when the devices are ready.
+const char *const readyWithoutLoss =
+    "error[MR0106]: this executable minimises no output, so it has no loss to "
+    "report";
+
+/// One program with a product of 2 terms for each of `widths`, with gelu in the
+/// form with erf where that is odd.
+ProgramBuilder makeProducts(const std::vector<int64_t> &widths) {
+  ProgramBuilder builder({{"x", 1}});
+  const int a = builder.addBuffer("a", 4096);
+  const int b = builder.addBuffer("b", 4096);
+  builder.beginProgram("step");
+  for (int64_t n : widths) {
+    exec::MatmulT matmul;
+    matmul.m = 3;
+    matmul.n = n;
+    matmul.k = 2;
+    matmul.a_strides = {2, 1};
+    matmul.b_strides = matmul.c_strides = {n, 1};
+    if (n % 2 == 1)
+      matmul.activation = exec::Activation::gelu_erf;
+    builder
+        .addMatmul(matmul, list(builder.view(a, f32, {3, 2}),
+                                builder.view(a, f32, {2, n}),
+                                builder.view(b, f32, {3, n})))
+        .name = fmt::format("times {}", n);
+  }
+  addHostImage(builder.get());
+  return builder;
+}
+
+TEST(ErrorsTest, all_products_that_the_library_does_not_have) {
+  // What cuBLASLt cannot be asked for comes first.
+  EXPECT_EQ(
+      runBench(makeProducts({4, 4, 6, 5, 4}),
+               {{"MESHC_EMULATION_MISSING_EPILOGUES", "1"}}),
+      "exit 4: meshc: error[MR0405]: cuBLASLt cannot compute this product: it "
+      "ends with gelu in the form with erf, in command 'times 5' of program "
+      "'step'; cuBLASLt has no algorithm for a product of f32 with 3 rows, 4 "
+      "columns and 2 terms, in command 'times 4' of program 'step' and 2 other "
+      "commands; cuBLASLt has no algorithm for a product of f32 with 3 rows, 6 "
+      "columns and 2 terms, in command 'times 6' of program 'step'\n");
+  std::vector<int64_t> widths;
+  for (int64_t n = 2; n <= 22; n += 2)
+    widths.push_back(n);
+  EXPECT_THAT(runBench(makeProducts(widths),
+                       {{"MESHC_EMULATION_MISSING_EPILOGUES", "1"}}),
+              AllOf(HasSubstr("in command 'times 16' of program 'step'; and 3 "
+                              "more products\n"),
+                    testing::Not(HasSubstr("'times 18'"))));
+  EXPECT_THAT(runBench(makeProducts(widths), {}), HasSubstr(readyWithoutLoss));
+}
+
+TEST(ErrorsTest, batches_that_become_single_calls_are_told) {
+  ProgramBuilder builder({{"x", 1}});
+  const int a = builder.addBuffer("a", 4096);
+  const int b = builder.addBuffer("b", 4096);
+  builder.beginProgram("step");
+  exec::MatmulT matmul;
+  matmul.batch = {2};
+  matmul.m = matmul.n = matmul.k = 4;
+  matmul.a_strides = matmul.b_strides = matmul.c_strides = {16, 4, 1};
+  matmul.has_bias = true;
+  builder.addMatmul(matmul, list(builder.view(a, f32, {2, 4, 4}),
+                                 builder.view(a, f32, {2, 4, 4}),
+                                 builder.view(a, f32, {4}),
+                                 builder.view(b, f32, {2, 4, 4})));
+  addHostImage(builder.get());
+  const std::string report =
+      "meshc: the products of 1 batch are computed one by one: cuBLASLt 13.1.0 "
+      "has no algorithm for batches with these ends; compiled with "
+      "--matmul-epilogues none they are computed together\n";
+  EXPECT_THAT(runBench(builder, {{"MESHC_EMULATION_MISSING_BATCHES", "4"}}),
+              AllOf(HasSubstr(report), HasSubstr(readyWithoutLoss)));
+  EXPECT_THAT(runBench(builder, {}),
+              AllOf(HasSubstr(readyWithoutLoss),
+                    testing::Not(HasSubstr("one by one"))));
+}
+
 TEST(ErrorsTest, damaged_ends_of_products) {
   struct Damage {
     const char *text;

@@ -6,6 +6,7 @@
 #include "runtime/Executable.h"
 #include "runtime/MatmulOperands.h"
 #include "tests/cuda/CudaTesting.h"
+#include "tests/runtime/LinearModel.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -13,6 +14,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <map>
 #include <random>
 
 using namespace meshc;
@@ -563,6 +566,62 @@ TEST(MatmulCallsTest, sums_stay_whole_where_every_algorithm_loses_terms) {
   EXPECT_THAT(
       runSplit({{"FAIL", "cublasLtMatmulAlgoConfigGetAttribute:1:7"}}, 0),
       HasSubstr("cublasLtMatmulAlgoConfigGetAttribute failed: "));
+}
+
+/// A batch of 3 with a bias, and with relu: 4 and 6 are their ends.
+std::string runBatch(const emulation::Variables &variables,
+                     Activation activation = Activation::none) {
+  const Case test{ElementType::f32, ElementType::f32, activation, true, false};
+  return runEmulated(variables, [&] { return runCase(test); });
+}
+
+/// How many products the emulated library was asked for, by their batch.
+std::map<std::string, int> countBatches(const std::string &log) {
+  std::map<std::string, int> counts;
+  std::ifstream lines(log);
+  const std::string key = "\"batch\": ";
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("\"call\": \"cublasLtMatmul\"") != line.npos)
+      ++counts[line.substr(line.find(key) + key.size(), 1)];
+  return counts;
+}
+
+TEST(MatmulCallsTest, batches_that_the_library_does_not_have_are_single_calls) {
+  for (Activation activation : {Activation::none, Activation::relu})
+    for (const char *status : {"7", "8", "15"}) {
+      TemporaryFolder folder;
+      const std::string log = folder / "log";
+      EXPECT_EQ(runBatch({{"MISSING_BATCHES", "4,6"},
+                          {"MISSING_STATUS", status},
+                          {"LOG", log}},
+                         activation),
+                "")
+          << status;
+      EXPECT_EQ(countBatches(log), (std::map<std::string, int>{{"1", 3}}));
+    }
+  TemporaryFolder folder;
+  const std::string log = folder / "log";
+  EXPECT_EQ(runBatch({{"LOG", log}}), "");
+  EXPECT_EQ(countBatches(log), (std::map<std::string, int>{{"3", 1}}));
+}
+
+TEST(MatmulCallsTest, every_word_for_having_no_algorithm) {
+  const std::string batch =
+      "cuBLASLt has no algorithm for 3 products of f32 with 5 rows, 6 columns "
+      "and 7 terms";
+  EXPECT_EQ(runBatch({{"MISSING_EPILOGUES", "4"}}), batch + ", with a bias");
+  EXPECT_EQ(runBatch({{"MISSING_EPILOGUES", "4"}, {"MISSING_STATUS", "7"}}),
+            batch + ", with a bias: CUBLAS_STATUS_INVALID_VALUE (status 7)");
+  EXPECT_EQ(runBatch({{"MISSING_EPILOGUES", "4"}, {"MISSING_STATUS", "8"}}),
+            batch + ", with a bias: CUBLAS_STATUS_ARCH_MISMATCH (status 8)");
+  EXPECT_EQ(runBatch({{"MISSING_EPILOGUES", "4"}, {"MISSING_STATUS", "14"}}),
+            "cublasLtMatmulAlgoGetHeuristic failed: "
+            "CUBLAS_STATUS_INTERNAL_ERROR (status 14)");
+  // Of a product alone that is no answer, and calls one by one are no help.
+  EXPECT_EQ(runSplit({{"MISSING_EPILOGUES", "1"}, {"MISSING_STATUS", "7"}}, 0),
+            "cublasLtMatmulAlgoGetHeuristic failed: "
+            "CUBLAS_STATUS_INVALID_VALUE (status 7)");
+  EXPECT_EQ(runSplit({{"MISSING_BATCHES", "1"}}, 0), batch);
 }
 
 } // namespace

@@ -159,10 +159,17 @@ TEST(MatmulPlanTest, plans_compute_their_product) {
     for (std::vector<int64_t> *values : {&a, &b, &bias, &c})
       for (int64_t &value : *values)
         value = draw(19) - 9;
+    const std::vector<int64_t> before = c;
     std::vector<int64_t> expected = c;
     multiply(matmul, a, b, bias, expected);
     execute(*plan, a, b, bias, c);
     ASSERT_EQ(c, expected) << "trial " << trial;
+    const MatmulPlan split = splitBatch(*plan);
+    ASSERT_EQ(split.batch, 1);
+    ASSERT_EQ(split.calls.size(), plan->calls.size() * size_t(plan->batch));
+    c = before;
+    execute(split, a, b, bias, c);
+    ASSERT_EQ(c, expected) << "trial " << trial << ", one by one";
   }
   EXPECT_GT(planned, 500);
 }

@@ -668,10 +668,14 @@ MESHC_EMULATION_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     return status;
   if (refused)
     return refuse(name, refused->status, refused->why);
-  const std::vector<int> &missing = getEnvironment().missingEpilogues;
-  if (std::find(missing.begin(), missing.end(), problem.epilogue) !=
-      missing.end())
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+  const Environment &environment = getEnvironment();
+  auto isAmong = [&](const std::vector<int> &epilogues) {
+    return std::find(epilogues.begin(), epilogues.end(), problem.epilogue) !=
+           epilogues.end();
+  };
+  if (isAmong(environment.missingEpilogues) ||
+      (problem.batch > 1 && isAmong(environment.missingBatches)))
+    return environment.missingStatus;
   // The fastest first, which needs the most memory.
   constexpr uint64_t needs[] = {uint64_t(4) << 20, uint64_t(1) << 20, 0};
   for (uint64_t bytes : needs) {
@@ -683,7 +687,7 @@ MESHC_EMULATION_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     algorithm.roundsHalves =
         *returned == 0 && (preference->reductionMask &
                            CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE) != 0;
-    const SplitSums &sums = getEnvironment().splitSums;
+    const SplitSums &sums = environment.splitSums;
     if (*returned < sums.algorithms) {
       algorithm.id = lossyId;
       if (problem.a.columns >= sums.splits &&

@@ -138,6 +138,8 @@ const Environment &meshc::emulation::getEnvironment() {
     readArchitecture(*read);
     readVariable("MESHC_EMULATION_MATMUL_TIMES", read->matmulTimes);
     readVariable("MESHC_EMULATION_MISSING_EPILOGUES", read->missingEpilogues);
+    readVariable("MESHC_EMULATION_MISSING_BATCHES", read->missingBatches);
+    readVariable("MESHC_EMULATION_MISSING_STATUS", read->missingStatus);
     readVariable("MESHC_EMULATION_SPLIT_SUMS", read->splitSums);
     readFailures(*read);
     return read;

@@ -48,6 +48,8 @@ struct Environment {
   std::vector<int> matmulTimes;
   /// Epilogues that cuBLASLt has no algorithm for, by cublasLt.h's numbers.
   std::vector<int> missingEpilogues;
+  std::vector<int> missingBatches; ///< the same of batches alone
+  int missingStatus = 15;          ///< what it answers then
   SplitSums splitSums;
   std::vector<Failure> failures;
   RankCall swapCollectives;
