@@ -23,8 +23,10 @@
 namespace meshc::runtime::cuda {
 
 /// Where ranges begin: as allocations of the driver do, which some kernels and
-/// copies are faster for, and which algorithms of cuBLASLt ask for.
-/// Source: CUDA C++ Programming Guide 13.0, "Device Memory Accesses".
+/// copies are faster for, and which algorithms of cuBLASLt ask for, as all of
+/// its workspaces do from 12.9 Update 1 on.
+/// Source: CUDA C++ Programming Guide 13.0, "Device Memory Accesses"; release
+/// notes of CUDA 12.9 Update 1, cuBLAS.
 inline constexpr uint64_t memoryAlignment = 256;
 
 /// The least multiple of memoryAlignment from `bytes` on.

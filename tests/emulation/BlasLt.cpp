@@ -780,8 +780,10 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
     return refuse(name, CUBLAS_STATUS_INVALID_VALUE,
                   "the algorithm needs a workspace of " +
                       std::to_string(algorithm.workspaceBytes) + " bytes");
-  // The alignment is that of the parameter's description.
-  if (reinterpret_cast<uintptr_t>(workspace) % 16 != 0 ||
+  // Source: release notes of CUDA 12.9 Update 1, cuBLAS: workspaces are
+  // multiples of 256 bytes; earlier releases took 16.
+  constexpr uintptr_t workspaceAlignment = 256;
+  if (reinterpret_cast<uintptr_t>(workspace) % workspaceAlignment != 0 ||
       meshcEmulationCheckRange(reinterpret_cast<CUdeviceptr>(workspace),
                                algorithm.workspaceBytes))
     return refuse(name, CUBLAS_STATUS_INVALID_VALUE,

@@ -123,6 +123,7 @@ struct Case {
   int64_t padding = 0;
   uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   bool hasSpecialRows = false; ///< row 0 of A is zeros, in row 1 there is a NaN
+  int64_t workspaceShift = 0;
 };
 
 double expectedGelu(double x) {
@@ -273,7 +274,8 @@ private:
         !get(CUBLASLT_ALGO_CONFIG_SPLITK_NUM, splits))
       return "no configuration";
     CUdeviceptr workspace;
-    cuMemAlloc_v2(&workspace, most);
+    cuMemAlloc_v2(&workspace, most + 256);
+    workspace += c.workspaceShift;
     float factors[] = {static_cast<float>(c.alpha), static_cast<float>(c.beta)};
     double doubles[] = {c.alpha, c.beta};
     void *alpha = isDouble ? static_cast<void *>(&doubles[0]) : &factors[0];
@@ -559,6 +561,15 @@ TEST(BlasLt, WhatDoesNotFitIsRefused) {
   c = {};
   c.padding = -1;
   EXPECT_THAT(run(c), HasSubstr("has the leading dimension 4"));
+  c = {};
+  for (int64_t shift : {0, 256}) {
+    c.workspaceShift = shift;
+    EXPECT_EQ(run(c), "") << shift;
+  }
+  for (int64_t shift : {16, 128}) {
+    c.workspaceShift = shift;
+    EXPECT_THAT(run(c), HasSubstr("the workspace is misaligned")) << shift;
+  }
 }
 
 TEST(BlasLt, EndsThatNeedSeveralTermsAreRefusedWithOne) {
