@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 using namespace meshc::runtime;
 using namespace meshc::runtime::cuda;
 
@@ -23,14 +25,44 @@ Error CublasLt::describe(const char *symbol, int status) {
           ""};
 }
 
-Result<const CublasLt *> CublasLt::load() {
-  CublasLt &cublas = getInstance();
+/// Opens the library of the latest CUDA that `driver` runs, if there is one.
+static Result<DynamicLibrary> openLatest(const Driver *driver) {
+  struct Release {
+    int major; ///< of CUDA
+    const char *name;
+  };
   // What is called is the same in both.
-  static constexpr const char *names[] = {"libcublasLt.so.13",
-                                          "libcublasLt.so.12"};
+  static constexpr Release releases[] = {{13, "libcublasLt.so.13"},
+                                         {12, "libcublasLt.so.12"}};
+  // A library runs on every driver of its major version and on later ones.
+  // Source: CUDA Compatibility, minor version compatibility.
+  std::vector<const char *> names;
+  for (const Release &release : releases)
+    if (!driver || release.major <= driver->version / 1000)
+      names.push_back(release.name);
   Result<DynamicLibrary> library = DynamicLibrary::open(
       names, "matrix products on GPUs need it; it is part of the CUDA toolkit "
              "(package libcublas) and of most frameworks");
+  if (library)
+    return library;
+  for (const Release &release : releases) {
+    if (!driver || release.major <= driver->version / 1000)
+      continue;
+    const char *later[] = {release.name};
+    if (Result<DynamicLibrary> found = DynamicLibrary::open(later, ""); found)
+      return Error{ErrorCode::OldGpuLibrary,
+                   fmt::format("{}; '{}' needs a driver of CUDA {}.0 or later, "
+                               "found {}",
+                               library.getError().message, found->getPath(),
+                               release.major, getVersionText(driver->version)),
+                   "install a later driver, or the library of an earlier CUDA"};
+  }
+  return library;
+}
+
+Result<const CublasLt *> CublasLt::load(const Driver *driver) {
+  CublasLt &cublas = getInstance();
+  Result<DynamicLibrary> library = openLatest(driver);
   if (!library)
     return library.getError();
   cublas.path = library->getPath();
@@ -55,24 +87,7 @@ Result<const CublasLt *> CublasLt::load() {
   return &cublas;
 }
 
-Result<const CublasLt *> CublasLt::find() {
-  static const Result<const CublasLt *> loaded = load();
-  return loaded;
-}
-
-Result<const CublasLt *> CublasLt::get(const Driver &driver) {
-  const Result<const CublasLt *> loaded = find();
-  if (!loaded)
-    return loaded;
-  // A library runs on every driver of its major version and on later ones.
-  // Source: CUDA Compatibility, minor version compatibility.
-  const int major = int((*loaded)->version / 10000);
-  if (driver.version / 1000 < major)
-    return Error{ErrorCode::OldGpuLibrary,
-                 fmt::format("'{}' needs a driver of CUDA {}.0 or later, "
-                             "found {}",
-                             (*loaded)->path, major,
-                             getVersionText(driver.version)),
-                 "install a later driver, or the library of an earlier CUDA"};
+Result<const CublasLt *> CublasLt::get(const Driver *driver) {
+  static const Result<const CublasLt *> loaded = load(driver);
   return loaded;
 }

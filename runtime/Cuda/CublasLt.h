@@ -81,15 +81,15 @@ struct CublasLt {
   std::string path;
   size_t version = 0; ///< 130100 is 13.1.0, 120803 is 12.8.3
 
-  /// Loaded by the first call. Errors: MissingGpuLibrary, OldGpuLibrary.
-  static Result<const CublasLt *> find();
-  /// The same, with an error of code OldGpuLibrary where `driver` is too old
-  /// for the library.
-  static Result<const CublasLt *> get(const Driver &driver);
+  /// The latest that runs on `driver`; without one, the latest that is there.
+  /// Loaded by the first call.
+  /// Errors: MissingGpuLibrary, or OldGpuLibrary where what is there is too
+  /// old, or too new for the driver.
+  static Result<const CublasLt *> get(const Driver *driver);
   static Error describe(const char *symbol, int status);
 
 private:
-  static Result<const CublasLt *> load();
+  static Result<const CublasLt *> load(const Driver *driver);
 };
 
 /// "13.1.0" of 130100.

@@ -180,7 +180,7 @@ MatmulCalls::MatmulCalls(const CublasLt &library, int maxCandidates)
 
 Result<std::unique_ptr<MatmulCalls>> MatmulCalls::create(const Driver &driver,
                                                          int candidates) {
-  Result<const CublasLt *> library = CublasLt::get(driver);
+  Result<const CublasLt *> library = CublasLt::get(&driver);
   if (!library)
     return library.getError();
   std::unique_ptr<MatmulCalls> calls(new MatmulCalls(**library, candidates));

@@ -73,9 +73,8 @@ std::string cuda::reportSystem() {
                                             getVersionText((*driver)->version),
                                             (*driver)->path)
                               : formatError(driver.getError()));
-  // Without a driver no library is too new for it.
   const Result<const CublasLt *> cublas =
-      driver ? CublasLt::get(**driver) : CublasLt::find();
+      CublasLt::get(driver ? *driver : nullptr);
   report += formatLine(
       "cuBLASLt",
       cublas ? fmt::format("{}, {}", getCublasLtVersionText((*cublas)->version),

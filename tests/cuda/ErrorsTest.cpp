@@ -2,6 +2,7 @@
 /// one message and its exit code.
 
 #include "runtime/CommandLine.h"
+#include "runtime/Cuda/CublasLt.h"
 #include "runtime/Cuda/CudaDevices.h"
 #include "runtime/Cuda/SystemReport.h"
 #include "tests/cuda/CudaTesting.h"
@@ -93,20 +94,70 @@ TEST(ErrorsTest, too_old_a_driver) {
             "meshc: note: install a later driver\n");
 }
 
+/// A folder with all emulated libraries, cuBLASLt under these names.
+void linkLibrariesOf(const TemporaryFolder &folder,
+                     const std::vector<std::string> &cublas) {
+  linkLibraries(folder, {"libcuda", "libnccl", "libmeshc_"});
+  for (const std::string &name : cublas)
+    std::filesystem::create_symlink(MESHC_EMULATION_FOLDER "/libcublasLt.so.13",
+                                    folder / name);
+}
+
+/// How a program ends that has cuBLASLt under these names, and which of them it
+/// loaded: "libcublasLt.so.13".
+std::string loadCublas(const std::vector<std::string> &names,
+                       const char *driver) {
+  TemporaryFolder folder;
+  linkLibrariesOf(folder, names);
+  return emulation::runForked(
+             {{"MESHC_CUDA_LIBRARIES", folder.path},
+              {"MESHC_EMULATION_DRIVER", driver}},
+             []() -> std::string {
+               Result<const cuda::Driver *> driver = cuda::Driver::get();
+               if (!driver)
+                 return driver.getError().message;
+               Result<const cuda::CublasLt *> library =
+                   cuda::CublasLt::get(*driver);
+               return library ? std::filesystem::path((*library)->path)
+                                    .filename()
+                                    .string()
+                              : library.getError().message;
+             })
+      .value;
+}
+
+TEST(ErrorsTest, the_latest_library_of_products_that_the_driver_runs) {
+  const std::string thirteen = "libcublasLt.so.13";
+  const std::string twelve = "libcublasLt.so.12";
+  EXPECT_EQ(loadCublas({thirteen, twelve}, "13000"), thirteen);
+  EXPECT_EQ(loadCublas({thirteen}, "13000"), thirteen);
+  EXPECT_EQ(loadCublas({twelve}, "13000"), twelve);
+  EXPECT_EQ(loadCublas({thirteen, twelve}, "14010"), thirteen);
+  EXPECT_EQ(loadCublas({thirteen, twelve}, "12040"), twelve);
+  EXPECT_EQ(loadCublas({twelve}, "12040"), twelve);
+}
+
 TEST(ErrorsTest, a_driver_too_old_for_the_library) {
-  EXPECT_THAT(runBench(makeProgram(1), {{"MESHC_EMULATION_DRIVER", "12040"}}),
-              AllOf(HasSubstr("exit 1: meshc: error[MR0402]: '"),
-                    HasSubstr("libcublasLt.so.13' needs a driver of CUDA 13.0 "
-                              "or later, found 12.4")));
+  EXPECT_EQ(runBench(makeProgram(1), {{"MESHC_EMULATION_DRIVER", "12040"}}),
+            "exit 1: meshc: error[MR0402]: cannot find libcublasLt.so.12 in "
+            "'" MESHC_EMULATION_FOLDER
+            "', which MESHC_CUDA_LIBRARIES names; '" MESHC_EMULATION_FOLDER
+            "/libcublasLt.so.13' needs a driver of CUDA 13.0 or later, found "
+            "12.4\nmeshc: note: install a later driver, or the library of an "
+            "earlier CUDA\n");
 }
 
 TEST(ErrorsTest, no_library_of_products) {
   TemporaryFolder folder;
-  linkLibraries(folder, {"libcuda", "libmeshc_"});
+  linkLibrariesOf(folder, {});
   EXPECT_THAT(
       runBench(makeProgram(1), {{"MESHC_CUDA_LIBRARIES", folder.path}}),
       HasSubstr("exit 1: meshc: error[MR0401]: cannot find libcublasLt.so.13 "
                 "or libcublasLt.so.12 in '"));
+  EXPECT_THAT(runBench(makeProgram(1), {{"MESHC_CUDA_LIBRARIES", folder.path},
+                                        {"MESHC_EMULATION_DRIVER", "12040"}}),
+              HasSubstr("exit 1: meshc: error[MR0401]: cannot find "
+                        "libcublasLt.so.12 in '"));
 }
 
 TEST(ErrorsTest, a_file_that_is_no_library) {
