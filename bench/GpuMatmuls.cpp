@@ -2,18 +2,20 @@
 // that cuBLASLt names first, which is what executables use, and with the
 // fastest of all that it offers:
 //
-//   meshc-gpu-matmuls [--candidates 64] [--iterations 20] [--rounds 5] PLAN...
+//   meshc-gpu-matmuls [--candidates 64] [--iterations 0] [--rounds 5] PLAN...
 //
 // A PLAN is what `meshc plan --target cuda` leaves for `meshc explain`, a file
 // "last-plan" in MESHC_CACHE_DIR. Prints a line of JSON for every different
 // product of their training steps.
 //
-// All algorithms are timed in turns, `iterations` calls at a time between two
-// events, and the median of `rounds` counts. Operands are random: on a GPU the
-// power that a product takes, and so its clock, depends on the numbers. They
-// are the same in all calls, so what fits into the caches is there.
+// All algorithms are timed in turns, `iterations` products at a time in a
+// graph, or as many as keep the host out of it for 0, and the median of
+// `rounds` counts. Operands are random: on a GPU the power that a product
+// takes, and so its clock, depends on the numbers. They are the same in all
+// calls, so what fits into the caches is there.
 
 #include "runtime/Cuda/Gpu.h"
+#include "runtime/Cuda/GraphTimer.h"
 #include "runtime/Cuda/MatmulCalls.h"
 #include "runtime/Executable.h"
 #include "runtime/File.h"
@@ -29,6 +31,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <random>
 
 using namespace meshc;
@@ -39,7 +42,7 @@ namespace {
 
 struct Options {
   int candidates = 64;
-  int iterations = 20;
+  int iterations = 0;
   int rounds = 5;
   std::vector<std::string> plans;
 };
@@ -191,16 +194,12 @@ public:
 
 private:
   Measurement(Gpu &gpu, const Options &options) : gpu(gpu), options(options) {}
-  /// Milliseconds of a call.
-  Result<double> time(const MatmulPlan &plan, MatmulCall &call,
-                      const MatmulPointers &pointers);
 
   Gpu &gpu;
   const Options &options;
   std::unique_ptr<MatmulCalls> calls;
   DeviceMemory workspace;
   OwnedStream stream;
-  OwnedEvent begin, end;
 };
 
 Result<Measurement> Measurement::create(Gpu &gpu, const Options &options) {
@@ -219,28 +218,7 @@ Result<Measurement> Measurement::create(Gpu &gpu, const Options &options) {
   if (!stream)
     return stream.getError();
   made.stream = std::move(*stream);
-  for (OwnedEvent *event : {&made.begin, &made.end}) {
-    Result<OwnedEvent> timed = makeEvent(driver, /*hasTime=*/true);
-    if (!timed)
-      return timed.getError();
-    *event = std::move(*timed);
-  }
   return made;
-}
-
-Result<double> Measurement::time(const MatmulPlan &plan, MatmulCall &call,
-                                 const MatmulPointers &pointers) {
-  const Driver &driver = gpu.getDriver();
-  MESHC_RETURN_IF_ERROR(driver.eventRecord(begin.get(), stream.get()));
-  for (int i = 0; i < options.iterations; ++i)
-    MESHC_RETURN_IF_ERROR(
-        calls->run(plan, call, pointers, workspace.get(), stream.get()));
-  MESHC_RETURN_IF_ERROR(driver.eventRecord(end.get(), stream.get()));
-  MESHC_RETURN_IF_ERROR(driver.streamSynchronize(stream.get()));
-  float milliseconds = 0;
-  MESHC_RETURN_IF_ERROR(
-      driver.eventElapsedTime(&milliseconds, begin.get(), end.get()));
-  return double(milliseconds) / options.iterations;
 }
 
 Result<Times> Measurement::run(const Product &product) {
@@ -265,23 +243,40 @@ Result<Times> Measurement::run(const Product &product) {
   Result<MatmulCall *> call = calls->prepare(plan, pointers);
   if (!call)
     return call.getError();
+  std::vector<std::optional<GraphTimer>> timers;
+  for (size_t i = 0; i < calls->getNumCandidates(**call); ++i) {
+    MatmulCalls::choose(**call, i);
+    Result<GraphTimer> timer = GraphTimer::create(
+        gpu.getDriver(), stream.get(),
+        [&] {
+          return calls->run(plan, **call, pointers, workspace.get(),
+                            stream.get());
+        },
+        options.iterations);
+    if (!timer && i == 0)
+      return timer.getError();
+    timers.emplace_back();
+    if (timer)
+      timers.back() = std::move(*timer);
+  }
+  MatmulCalls::choose(**call, 0);
   // The first round warms up.
-  std::vector<std::vector<double>> rounds(calls->getNumCandidates(**call));
+  std::vector<std::vector<double>> rounds(timers.size());
   for (int round = 0; round <= options.rounds; ++round)
-    for (size_t i = 0; i < rounds.size(); ++i) {
-      MatmulCalls::choose(**call, i);
-      Result<double> time = this->time(plan, **call, pointers);
-      if (!time && i == 0)
+    for (size_t i = 0; i < timers.size(); ++i) {
+      if (!timers[i])
+        continue;
+      Result<double> time = timers[i]->measure();
+      if (!time)
         return time.getError();
       if (round > 0)
-        rounds[i].push_back(time ? *time : -1);
+        rounds[i].push_back(*time * 1e-3);
     }
-  MatmulCalls::choose(**call, 0);
   Times times;
   for (std::vector<double> &times_ : rounds) {
     std::nth_element(times_.begin(), times_.begin() + times_.size() / 2,
                      times_.end());
-    times.push_back(times_[times_.size() / 2]);
+    times.push_back(times_.empty() ? -1 : times_[times_.size() / 2]);
   }
   return times;
 }
@@ -352,8 +347,9 @@ int main(int argc, char **argv) {
   const auto positive = CLI::Range(1, 1 << 20);
   app.add_option("--candidates", options.candidates, "algorithms at most")
       ->check(positive);
-  app.add_option("--iterations", options.iterations, "calls timed together")
-      ->check(positive);
+  app.add_option("--iterations", options.iterations,
+                 "products timed together; 0: many enough")
+      ->check(CLI::Range(0, 1 << 20));
   app.add_option("--rounds", options.rounds, "times of each; the median counts")
       ->check(positive);
   app.add_option("plans", options.plans, "files of meshc plan --target cuda")

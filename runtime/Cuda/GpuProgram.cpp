@@ -353,22 +353,16 @@ Status GpuProgram::issue(std::vector<OwnedEvent> *times) {
 }
 
 Status GpuProgram::record() {
-  const Driver &driver = session.gpu->getDriver();
-  const Stream first = session.devices[0].compute.get();
-  MESHC_RETURN_IF_ERROR(
-      locateGraph(driver.streamBeginCapture(first, captureThreadLocal)));
-  Status issued = issue(nullptr);
-  // The capture ends in any case; what failed first is what is reported.
-  Graph recorded = nullptr;
-  Status ended = driver.streamEndCapture(first, &recorded);
-  OwnedGraph owner(driver, recorded);
+  // What fails in a command names it.
+  Status issued = Status::success();
+  Result<OwnedGraphExecutable> recorded =
+      recordGraph(session.gpu->getDriver(), session.devices[0].compute.get(),
+                  [&] { return issued = issue(nullptr); });
   if (!issued)
     return issued;
-  MESHC_RETURN_IF_ERROR(locateGraph(ended));
-  GraphExecutable executable = nullptr;
-  MESHC_RETURN_IF_ERROR(
-      locateGraph(driver.graphInstantiate(&executable, recorded, 0)));
-  graph = OwnedGraphExecutable(driver, executable);
+  if (!recorded)
+    return locateGraph(recorded.getError());
+  graph = std::move(*recorded);
   return Status::success();
 }
 

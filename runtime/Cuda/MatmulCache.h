@@ -9,7 +9,8 @@
 ///
 ///   CHECKSUM CANDIDATES CHOSEN FIRST_US CHOSEN_US PRODUCT
 ///
-/// where PRODUCT names the GPU, the library's version and the product, and
+/// where PRODUCT names the GPU, the way of measuring, the library's version and
+/// the product, and
 /// CHECKSUM is of the rest of the line (FNV-1a, 64 bits). Lines whose checksum
 /// is another one are damaged: they are left out when the file is written next.
 /// Writers take turns by a lock, add to what they find then, and replace the

@@ -1,20 +1,24 @@
 #include "runtime/Cuda/MatmulTuning.h"
 
+#include "runtime/Cuda/GraphTimer.h"
 #include "runtime/Cuda/MatmulCache.h"
-#include "runtime/Cuda/Resources.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <sstream>
+#include <vector>
 
 using namespace meshc::runtime;
 using namespace meshc::runtime::cuda;
 
-/// Runs before the first that counts, of one measurement, and measurements, of
-/// which the median counts.
-static constexpr int warmUps = 2, runsPerMeasurement = 4, measurements = 3;
+/// Measurements of each algorithm, taken in turns, so that a clock that changes
+/// changes for all.
+static constexpr int rounds = 7;
+/// The part of a product's time that another algorithm must save: for less,
+/// other last bits than without tuning are a bad bargain.
+static constexpr double minGain = 0.03;
 
 std::string MatmulTuning::toString() const {
   return fmt::format(
@@ -24,53 +28,67 @@ std::string MatmulTuning::toString() const {
       chosenMicroseconds > 0 ? firstMicroseconds / chosenMicroseconds : 1.0);
 }
 
-/// How long one run of a candidate takes.
-static Result<double> measure(const MatmulCalls &calls, const Driver &driver,
-                              const MatmulCall &call, size_t candidate,
-                              DevicePointer workspace, Stream stream) {
-  Result<OwnedEvent> begin = makeEvent(driver, /*hasTime=*/true);
-  Result<OwnedEvent> end = makeEvent(driver, /*hasTime=*/true);
-  if (!begin || !end)
-    return begin ? end.getError() : begin.getError();
-  auto run = [&](int count) -> Status {
-    for (int i = 0; i < count; ++i)
-      MESHC_RETURN_IF_ERROR(
-          calls.runCandidate(call, candidate, workspace, stream));
-    return Status::success();
-  };
-  MESHC_RETURN_IF_ERROR(run(warmUps));
-  std::array<double, measurements> times{};
-  for (double &time : times) {
-    MESHC_RETURN_IF_ERROR(driver.eventRecord(begin->get(), stream));
-    MESHC_RETURN_IF_ERROR(run(runsPerMeasurement));
-    MESHC_RETURN_IF_ERROR(driver.eventRecord(end->get(), stream));
-    MESHC_RETURN_IF_ERROR(driver.eventSynchronize(end->get()));
-    float milliseconds = 0;
-    MESHC_RETURN_IF_ERROR(
-        driver.eventElapsedTime(&milliseconds, begin->get(), end->get()));
-    time = milliseconds * 1e3 / runsPerMeasurement;
-  }
-  std::sort(times.begin(), times.end());
-  return times[measurements / 2];
+/// Sorted times of an algorithm, of which the median counts.
+using Times = std::array<double, rounds>;
+
+static double getMedian(const Times &times) { return times[rounds / 2]; }
+
+/// Whether `times` are less than `others` by more than noise: all of them are,
+/// which 7 and 7 of one algorithm are once in 3,432 times, and by minGain.
+/// Source: Mann and Whitney, Annals of Mathematical Statistics 18, 1947.
+static bool isFaster(const Times &times, const Times &others) {
+  return times.back() < others.front() &&
+         getMedian(times) <= (1 - minGain) * getMedian(others);
 }
 
-/// The fastest candidate of a product; the library's first among equals.
+/// Times of all candidates of a product.
+static Result<std::vector<Times>>
+measure(const MatmulCalls &calls, const Driver &driver, const MatmulCall &call,
+        DevicePointer workspace, Stream stream) {
+  std::vector<GraphTimer> timers;
+  for (size_t i = 0; i < calls.getNumCandidates(call); ++i) {
+    Result<GraphTimer> timer = GraphTimer::create(driver, stream, [&] {
+      return calls.runCandidate(call, i, workspace, stream);
+    });
+    if (!timer)
+      return timer.getError();
+    timers.push_back(std::move(*timer));
+  }
+  std::vector<Times> times(timers.size());
+  for (int round = 0; round < rounds; ++round)
+    for (size_t i = 0; i < timers.size(); ++i) {
+      Result<double> time = timers[i].measure();
+      if (!time)
+        return time.getError();
+      times[i][size_t(round)] = *time;
+    }
+  for (Times &sorted : times)
+    std::sort(sorted.begin(), sorted.end());
+  return times;
+}
+
+/// The first candidate of a product that none behind it is faster than.
 static Result<MatmulChoice> choose(const MatmulCalls &calls,
                                    const Driver &driver, const MatmulCall &call,
                                    DevicePointer workspace, Stream stream) {
-  MatmulChoice choice;
-  choice.candidates = calls.getNumCandidates(call);
-  for (size_t i = 0; i < choice.candidates; ++i) {
-    Result<double> time = measure(calls, driver, call, i, workspace, stream);
-    if (!time)
-      return time.getError();
-    if (i == 0)
-      choice.firstMicroseconds = choice.chosenMicroseconds = *time;
-    if (*time < choice.chosenMicroseconds) {
-      choice.chosen = i;
-      choice.chosenMicroseconds = *time;
-    }
+  Result<std::vector<Times>> times =
+      measure(calls, driver, call, workspace, stream);
+  if (!times) {
+    Error error = times.getError();
+    error.message += ", in a measurement of " + calls.describe(call);
+    if (error.note.empty())
+      error.note =
+          "products are measured in graphs, as steps have them; without "
+          "--tune-matmuls they are not measured";
+    return error;
   }
+  MatmulChoice choice;
+  choice.candidates = times->size();
+  for (size_t i = 1; i < times->size(); ++i)
+    if (isFaster((*times)[i], (*times)[choice.chosen]))
+      choice.chosen = i;
+  choice.firstMicroseconds = getMedian(times->front());
+  choice.chosenMicroseconds = getMedian((*times)[choice.chosen]);
   return choice;
 }
 
@@ -96,8 +114,8 @@ static Result<std::string> chooseAll(MatmulCalls &calls, const Gpu &gpu,
   MatmulChoices fresh;
   std::string text;
   for (const MatmulCall *call : calls.getCalls()) {
-    const std::string product =
-        fmt::format("{} | {}", gpu.getProperties().name, calls.describe(*call));
+    const std::string product = fmt::format(
+        "{} | in graphs | {}", gpu.getProperties().name, calls.describe(*call));
     auto found = known.find(product);
     MatmulChoice choice;
     if (found != known.end() &&

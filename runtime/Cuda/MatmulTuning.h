@@ -3,8 +3,10 @@
 
 /// The choice among the algorithms that cuBLASLt offers for a product. Without
 /// it a product takes the first, which the library's heuristic holds for the
-/// best. Algorithms add up in different orders: a tuned run has other last bits
-/// than one that is not, and all ranks have to choose alike.
+/// best. It takes another one where that is faster by more than the noise of
+/// the measurements, so that whoever measures anew finds the same. Algorithms
+/// add up in different orders: a tuned run has other last bits than one that is
+/// not, and all ranks have to choose alike.
 
 #include "runtime/Cuda/Gpu.h"
 #include "runtime/Cuda/MatmulCalls.h"

@@ -29,3 +29,19 @@ Result<OwnedEvent> cuda::makeEvent(const Driver &driver, bool hasTime) {
       driver.eventCreate(&event, hasTime ? 0 : eventDisableTiming));
   return OwnedEvent(driver, event);
 }
+
+Result<OwnedGraphExecutable>
+cuda::recordGraph(const Driver &driver, Stream stream,
+                  const std::function<Status()> &issue) {
+  MESHC_RETURN_IF_ERROR(driver.streamBeginCapture(stream, captureThreadLocal));
+  Status issued = issue();
+  // The capture ends in any case; what failed first is what is reported.
+  Graph recorded = nullptr;
+  Status ended = driver.streamEndCapture(stream, &recorded);
+  OwnedGraph owner(driver, recorded);
+  MESHC_RETURN_IF_ERROR(issued);
+  MESHC_RETURN_IF_ERROR(ended);
+  GraphExecutable executable = nullptr;
+  MESHC_RETURN_IF_ERROR(driver.graphInstantiate(&executable, recorded, 0));
+  return OwnedGraphExecutable(driver, executable);
+}

@@ -5,6 +5,7 @@
 
 #include "runtime/Cuda/Driver.h"
 
+#include <functional>
 #include <utility>
 
 namespace meshc::runtime::cuda {
@@ -53,6 +54,10 @@ Result<PinnedMemory> allocatePinned(const Driver &driver, uint64_t bytes);
 Result<OwnedStream> makeStream(const Driver &driver, int priority);
 /// `hasTime`: for eventElapsedTime.
 Result<OwnedEvent> makeEvent(const Driver &driver, bool hasTime = false);
+/// Makes a graph of what `issue` enqueues on `stream` and on those that join
+/// it. Errors: that of `issue`, or what the driver has against the graph.
+Result<OwnedGraphExecutable> recordGraph(const Driver &driver, Stream stream,
+                                         const std::function<Status()> &issue);
 
 } // namespace meshc::runtime::cuda
 

@@ -119,6 +119,47 @@ TEST(MatmulTuningTest, the_fastest_is_kept) {
   EXPECT_EQ(run.algorithms, "0 0 0 ");
 }
 
+TEST(MatmulTuningTest, less_than_noise_changes_nothing) {
+  auto tune = [](const std::string &times, const char *noise) {
+    TemporaryFolder folder;
+    return runProgram(folder, times, true,
+                      {{"MESHC_EMULATION_MATMUL_NOISE", noise}})
+        .algorithms;
+  };
+  EXPECT_EQ(tune("10000,9000,12000", "0"), "1 1 1 ");
+  EXPECT_EQ(tune("10000,9000,12000", "5"), "1 1 1 ");
+  // The times of the first two overlap.
+  EXPECT_EQ(tune("10000,9000,12000", "40"), "0 0 0 ");
+  // 2 % are not enough, not even between two that are faster than the first.
+  EXPECT_EQ(tune("10000,9800,9750", "0"), "0 0 0 ");
+  EXPECT_EQ(tune("10000,9600,9500", "0"), "1 1 1 ");
+  EXPECT_EQ(tune("10000,9600,9000", "0"), "2 2 2 ");
+}
+
+TEST(MatmulTuningTest, what_the_host_takes_does_not_count) {
+  TemporaryFolder folder;
+  const TunedRun run =
+      runProgram(folder, "20000,10000,30000", true,
+                 {{"MESHC_EMULATION_MATMUL_LAUNCH_TIMES", "0,90000,0"}});
+  EXPECT_EQ(run.algorithms, "1 1 1 ");
+  EXPECT_THAT(run.report, HasSubstr("2.00x in sum"));
+}
+
+TEST(MatmulTuningTest, a_graph_that_cannot_be_is_an_error) {
+  for (const char *function :
+       {"cuStreamBeginCapture", "cuStreamEndCapture",
+        "cuGraphInstantiateWithFlags", "cuGraphLaunch"}) {
+    TemporaryFolder folder;
+    const TunedRun run = runProgram(
+        folder, "30000,10000,20000", true,
+        {{"MESHC_EMULATION_FAIL", fmt::format("{}:1:999", function)}});
+    EXPECT_THAT(run.report,
+                AllOf(testing::StartsWith(function), HasSubstr(" failed: "),
+                      HasSubstr(", in a measurement of cuBLASLt 13.1.0, 8 "
+                                "candidates, ")));
+  }
+}
+
 // 7 terms in 3 parts: the fastest algorithm leaves one out.
 TEST(MatmulTuningTest, what_loses_terms_is_not_among_them) {
   TemporaryFolder folder;

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 
 using namespace meshc::emulation;
@@ -513,6 +514,21 @@ std::string describe(const MatmulProblem &problem) {
          ", \"algorithm\": " + std::to_string(problem.algorithm);
 }
 
+/// Microseconds that a product pretends to take. Called while products run, one
+/// after another.
+int64_t getTime(const MatmulProblem &problem) {
+  static std::mt19937_64 random(getEnvironment().seed);
+  const Environment &environment = getEnvironment();
+  auto get = [&](const std::vector<int> &milliseconds) {
+    return problem.algorithm < milliseconds.size()
+               ? int64_t(1000) * milliseconds[problem.algorithm]
+               : 0;
+  };
+  int64_t time = get(environment.matmulTimes);
+  time += time / 1000 * int64_t(random() % (10 * environment.matmulNoise + 1));
+  return problem.isInGraph ? time : time + get(environment.matmulLaunchTimes);
+}
+
 /// The part of every function that can fail on demand.
 bool isFailing(const char *function, const std::string &arguments,
                cublasStatus_t &status) {
@@ -809,6 +825,11 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
   }
   problem->workspace = static_cast<unsigned char *>(workspace);
   problem->workspaceBytes = algorithm.workspaceBytes;
+  int captures = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (!getEnvironment().matmulLaunchTimes.empty() &&
+      cuStreamIsCapturing(stream, &captures) != CUDA_SUCCESS)
+    return CUBLAS_STATUS_EXECUTION_FAILED;
+  problem->isInGraph = captures != CU_STREAM_CAPTURE_STATUS_NONE;
   meshcEmulationWork work;
   work.text = name;
   work.data = problem.release();
@@ -817,9 +838,7 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
   work.poll = [](void *data) {
     const auto &problem = *static_cast<MatmulProblem *>(data);
     computeMatmul(problem);
-    const std::vector<int> &times = getEnvironment().matmulTimes;
-    if (problem.algorithm < times.size())
-      meshcEmulationTakeTime(int64_t(1000) * times[problem.algorithm]);
+    meshcEmulationTakeTime(getTime(problem));
     return 0;
   };
   work.end = [](void *) {};

@@ -137,6 +137,9 @@ const Environment &meshc::emulation::getEnvironment() {
     readVisible(*read);
     readArchitecture(*read);
     readVariable("MESHC_EMULATION_MATMUL_TIMES", read->matmulTimes);
+    readVariable("MESHC_EMULATION_MATMUL_LAUNCH_TIMES",
+                 read->matmulLaunchTimes);
+    readVariable("MESHC_EMULATION_MATMUL_NOISE", read->matmulNoise);
     readVariable("MESHC_EMULATION_MISSING_EPILOGUES", read->missingEpilogues);
     readVariable("MESHC_EMULATION_MISSING_BATCHES", read->missingBatches);
     readVariable("MESHC_EMULATION_MISSING_STATUS", read->missingStatus);

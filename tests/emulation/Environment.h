@@ -46,6 +46,10 @@ struct Environment {
   int64_t shiftOffset = 0;
   /// Milliseconds that each of cuBLASLt's algorithms pretends to take.
   std::vector<int> matmulTimes;
+  /// The same in addition where it is not part of a graph.
+  std::vector<int> matmulLaunchTimes;
+  /// Percent by which products take longer than that at most, by chance.
+  int matmulNoise = 0;
   /// Epilogues that cuBLASLt has no algorithm for, by cublasLt.h's numbers.
   std::vector<int> missingEpilogues;
   std::vector<int> missingBatches; ///< the same of batches alone

@@ -38,6 +38,7 @@ struct MatmulProblem {
   unsigned char *workspace = nullptr;
   size_t workspaceBytes = 0;
   uint64_t algorithm = 0; ///< its number among the heuristic's
+  bool isInGraph = false; ///< launched with others
   /// Whether it adds up two halves of the terms in the type of the result.
   bool roundsHalves = false;
 };
