@@ -42,10 +42,14 @@ HostArray runtime::makeRandomInput(const exec::PortT &port, int64_t seed) {
   array.data.resize(size_t(count * bytes));
   const uint64_t stream = hashName(port.name);
   auto fill = [&]<typename T>(auto &&makeValue) {
-    for (int64_t i = 0; i < count; ++i) {
+    const int64_t drawn = std::min(count, maxRandomElements);
+    for (int64_t i = 0; i < drawn; ++i) {
       const T value = T(makeValue(draw(uint64_t(seed), stream, uint64_t(i))));
       std::memcpy(array.data.data() + i * bytes, &value, sizeof(T));
     }
+    for (int64_t i = drawn; i < count; i += drawn)
+      std::memcpy(array.data.data() + i * bytes, array.data.data(),
+                  size_t(std::min(drawn, count - i) * bytes));
   };
   auto normal = [](std::array<uint64_t, 2> random) {
     // Box, Muller 1958; the first number is in (0, 1].

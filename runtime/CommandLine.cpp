@@ -331,7 +331,9 @@ CommandLine::CommandLine() {
   addSeed(arrays);
 
   CLI::App *bench =
-      addSubcommand("bench", "Time the training step on random data",
+      addSubcommand("bench",
+                    "Time the training step on random data, of which an "
+                    "input repeats its first 2^20 elements",
                     [this](Session &session) {
                       flags.bench.seed = flags.seed;
                       return runBench(session, flags.bench);

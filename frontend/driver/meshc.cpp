@@ -135,7 +135,8 @@ static void addRunOptions(CLI::App *command, RunArguments &run) {
   CLI::Option *bench =
       command
           ->add_option("--bench", run.bench,
-                       "measure this many training steps on random data")
+                       "measure this many training steps on random data, of "
+                       "which an input repeats its first 2^20 elements")
           ->check(CLI::Range(int64_t(1), int64_t(1000000000)))
           ->excludes(arguments)
           ->excludes(eval);
