@@ -1,11 +1,15 @@
 /// Runs the kernel tests that codegen_kernel_tests wrote for a machine with a
-/// GPU: meshc_kernel_replay FOLDER [GoogleTest's flags]. See kernel_case.fbs.
+/// GPU: meshc_kernel_replay FOLDER [--deadline SECONDS] [GoogleTest's flags].
+/// See kernel_case.fbs.
 ///
 /// Every case is a test. Its program runs three times: command by command, as
 /// its graph is recorded, and as that graph; every time the outputs must be
 /// what the interpreter computed, and inputs what they were. The kernels that
-/// move data are compared bit for bit with the same moves on the CPU. Exit code
-/// 77: there is no GPU, and nothing ran.
+/// move data are compared bit for bit with the same moves on the CPU.
+///
+/// A test that takes longer than the deadline ends the process by SIGALRM. Exit
+/// code 77: there is no GPU, and nothing ran. 78: what failed left the GPU's
+/// context unusable, as a wrong address does, and later tests did not run.
 
 #include "runtime/Cuda/CudaDevices.h"
 #include "runtime/Cuda/Peers.h"
@@ -20,11 +24,15 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <string_view>
+
+#include <unistd.h>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -432,12 +440,48 @@ Result<std::unique_ptr<cuda::Gpu>> openGpu() {
   return cuda::Gpu::open(**driver, 0);
 }
 
+/// Ends the process where going on makes no sense.
+class Watch : public ::testing::EmptyTestEventListener {
+public:
+  /// `seconds` for each test; 0: any time.
+  Watch(const cuda::Driver &driver, unsigned seconds)
+      : driver(driver), seconds(seconds) {}
+
+  /// The signal ends a process that waits for the GPU, too.
+  void OnTestStart(const ::testing::TestInfo &) override { alarm(seconds); }
+
+  void OnTestEnd(const ::testing::TestInfo &info) override {
+    alarm(0);
+    if (!info.result()->Failed())
+      return;
+    Status usable = check();
+    if (usable)
+      return;
+    fmt::print("the GPU's context is lost: {}\n", toText(usable.getError()));
+    std::fflush(stdout);
+    std::_Exit(78);
+  }
+
+private:
+  Status check() {
+    Result<cuda::OwnedStream> stream = cuda::makeStream(driver, 0);
+    return stream ? driver.streamSynchronize(stream->get()) : stream.getError();
+  }
+
+  const cuda::Driver &driver;
+  unsigned seconds;
+};
+
 } // namespace
 
 int main(int argc, char **argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  if (argc != 2) {
-    fmt::print(stderr, "usage: meshc_kernel_replay FOLDER [--gtest_...]\n");
+  const bool hasDeadline =
+      argc == 4 && std::string_view(argv[2]) == "--deadline";
+  const int seconds = hasDeadline ? std::atoi(argv[3]) : 0;
+  if (argc != 2 && seconds <= 0) {
+    fmt::print(stderr, "usage: meshc_kernel_replay FOLDER [--deadline SECONDS] "
+                       "[--gtest_...]\n");
     return 2;
   }
   std::error_code error;
@@ -451,5 +495,8 @@ int main(int argc, char **argv) {
     return 77;
   }
   fmt::print("{}\n", (*gpu)->getProperties().toString());
+  // GoogleTest owns it.
+  ::testing::UnitTest::GetInstance()->listeners().Append(
+      new Watch((*gpu)->getDriver(), unsigned(seconds)));
   return RUN_ALL_TESTS();
 }
