@@ -2,11 +2,13 @@
 // that cuBLASLt names first, which is what executables use, and with the
 // fastest of all that it offers:
 //
-//   meshc-gpu-matmuls [--candidates 64] [--iterations 0] [--rounds 5] PLAN...
+//   meshc-gpu-matmuls [--candidates 64] [--iterations 0] [--rounds 5]
+//                     [--skip 0] PLAN...
 //
 // A PLAN is what `meshc plan --target cuda` leaves for `meshc explain`, a file
 // "last-plan" in MESHC_CACHE_DIR. Prints a line of JSON for every different
-// product of their training steps.
+// product of their training steps as soon as it is measured, always in the same
+// order; `skip` leaves out the first ones, which were measured before.
 //
 // All algorithms are timed in turns, `iterations` products at a time in a
 // graph, or as many as keep the host out of it for 0, and the median of
@@ -44,6 +46,7 @@ struct Options {
   int candidates = 64;
   int iterations = 0;
   int rounds = 5;
+  size_t skip = 0;
   std::vector<std::string> plans;
 };
 
@@ -329,7 +332,10 @@ Status measure(const Options &options) {
   Result<Measurement> measurement = Measurement::create(**gpu, options);
   if (!measurement)
     return measurement.getError();
+  size_t number = 0;
   for (const auto &[key, product] : products) {
+    if (number++ < options.skip)
+      continue;
     Result<Times> times = measurement->run(product);
     if (!times)
       return times.getError();
@@ -352,6 +358,7 @@ int main(int argc, char **argv) {
       ->check(CLI::Range(0, 1 << 20));
   app.add_option("--rounds", options.rounds, "times of each; the median counts")
       ->check(positive);
+  app.add_option("--skip", options.skip, "products at the beginning");
   app.add_option("plans", options.plans, "files of meshc plan --target cuda")
       ->required();
   CLI11_PARSE(app, argc, argv);

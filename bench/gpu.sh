@@ -10,7 +10,7 @@
 #                         report in DIR lacks, and adds them to it as it goes
 #
 # Without an argument it does both, into bench/results. --help lists the parts. `run`
-# needs Python 3, a C library as new as the one here, the driver, cuBLASLt and NCCL, and
+# needs Python 3.11, a C library as new as the one here, the driver, cuBLASLt and NCCL, and
 # no network.
 # PyTorch and JAX, which are gigabytes with their CUDA libraries, are not carried:
 # where the Python that MESHC_PEERS_PYTHON names (or python3) has them they are
@@ -19,6 +19,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 folder=build/gpu
+archive=build/gpu.tar.xz
 usage="usage: bench/gpu.sh [build | run DIR [options] | --help]"
 
 # The shared libraries that the executables need, but for the C library's own.
@@ -35,21 +36,36 @@ build() {
   cmake --preset default
   cmake --build build --target \
     meshc meshc_runtime_main meshc_kernel_replay meshc-gpu-matmuls codegen_kernel_tests
-  rm -rf "$folder"
+  rm -rf "$folder" "$archive"
   python3 -B bench/gpu_cases.py build/bin/meshc "$folder"
   cp build/bin/meshc_kernel_replay "$folder/kernel_replay"
   cp build/bin/meshc-gpu-matmuls "$folder/gpu_matmuls"
   MESHC_KERNEL_CASES=$folder/kernels MESHC_KERNEL_CASES_GPU=sm_80,sm_90 \
     build/bin/codegen_kernel_tests --gtest_brief=1
   copy_libraries
-  strip --strip-debug "$folder"/*-cuda "$folder"/*-cpu "$folder"/kernel_replay \
+  strip --strip-debug "$folder"/*-cuda "$folder"/kernel_replay \
     "$folder"/gpu_matmuls
-  XZ_OPT=-T0 tar -C build -cJf build/gpu.tar.xz gpu
-  du -sh build/gpu build/gpu.tar.xz
+  XZ_OPT=-T0 tar -C build -cJf "$archive" gpu
+  sha256sum <"$archive" >"$folder/archive"
+  du -sh "$folder" "$archive"
+}
+
+# Unpacks an archive that is there, unless the folder is what was in it. That takes
+# nothing but Python: xz may not be there.
+unpack() {
+  [ -f "$archive" ] || return 0
+  local sum
+  sum=$(sha256sum <"$archive")
+  [ "$(cat "$folder/archive" 2>/dev/null)" != "$sum" ] || return 0
+  rm -rf "$folder" build/unpacked
+  python3 -m tarfile -e "$archive" build/unpacked
+  echo "$sum" >build/unpacked/gpu/archive
+  mv build/unpacked/gpu "$folder"
+  rmdir build/unpacked
 }
 
 run() {
-  [ -d "$folder" ] || { mkdir -p build && tar -C build -xJf build/gpu.tar.xz; }
+  unpack
   exec python3 -B bench/gpu_run.py "$folder" "$@"
 }
 

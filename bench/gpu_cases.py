@@ -1,21 +1,27 @@
 """Compiles what gpu_run.py measures: gpu_cases.py MESHC FOLDER [options].
 
-Trainings on meshes of 1, 2, 4 and 8 devices for GPUs, and for the CPU as the
-reference of their losses; small ones for compute-sanitizer; kernels over large tensors;
-the decoder blocks in bf16; the plans whose products are timed. A list of all goes to FOLDER/cases.json.
+Trainings on meshes of 1, 2, 4 and 8 devices, and their losses on this machine's CPU,
+unsplit; small ones for compute-sanitizer; kernels over large tensors; the decoder blocks
+in bf16; the plans whose products are timed. A list of all goes to FOLDER/cases.json.
 """
 
 import argparse
 import datetime
 import json
+import math
 import os
 import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-MESHES = [("data=1", ""), ("data=2", "batch=data"), ("data=2,model=2", "batch=data,{model}=model"),
-          ("data=4,model=2", "batch=data,{model}=model")]
+# axes, layout
+MESHES = [({"data": 1}, ""), ({"data": 2}, "batch=data"),
+          ({"data": 2, "model": 2}, "batch=data,{model}=model"),
+          ({"data": 4, "model": 2}, "batch=data,{model}=model")]
+
+# Of a training that is timed; two before them warm up. The losses after them are compared.
+STEPS = 10
 
 # name, spec, the dimension that the second axis splits, small sizes
 TRAININGS = [
@@ -54,15 +60,24 @@ class Cases:
                         *(f"-D{key}={value}" for key, value in sizes.items())],
                        check=True, **options)
 
-    def compile(self, spec, sizes, target, *flags):
+    def compile(self, spec, sizes, *flags):
         """The name of an executable."""
-        name = f"{self.files:02}-{target}"
+        name = f"{self.files:02}-cuda"
         self.files += 1
-        device = ["--gpu", self.arguments.gpu] if target == "cuda" else \
-            ["--cpu", self.arguments.cpu]
-        self.run("compile", spec, sizes, "--target", target, *device, *flags,
+        self.run("compile", spec, sizes, "--target", "cuda", "--gpu", self.arguments.gpu, *flags,
                  "-o", self.arguments.folder / name)
         return name
+
+    def get_loss(self, spec, sizes):
+        """After a measurement's steps, on the CPU."""
+        name = self.arguments.folder / "loss.json"
+        with name.open("w+") as output:
+            self.run("run", spec, sizes, "--mesh", "data=1", "--layout", "",
+                     "--bench", str(STEPS), stdout=output)
+            output.seek(0)
+            loss = json.load(output)["loss"]
+        name.unlink()
+        return loss
 
     def plan(self, spec, sizes, *flags):
         """The name of a plan, as `meshc explain` would read it."""
@@ -89,17 +104,19 @@ class Cases:
     def add_trainings(self):
         for name, spec, split, small in TRAININGS:
             sizes = small if self.arguments.small else {}
-            for mesh, rule in MESHES:
+            reference = self.get_loss(spec, sizes)
+            for axes, rule in MESHES:
+                mesh = ",".join(f"{axis}={size}" for axis, size in axes.items())
                 layout = rule.format(model=split)
                 flags = ["--mesh", mesh, "--layout", layout]
-                self.add("training", name, mesh=mesh, layout=layout,
+                self.add("training", name, mesh=mesh, layout=layout, steps=STEPS,
+                         devices=math.prod(axes.values()), reference_loss=reference,
                          launches=self.count_launches(spec, sizes, *flags),
-                         **{target: self.compile(spec, sizes, target, *flags)
-                            for target in ("cuda", "cpu")})
+                         cuda=self.compile(spec, sizes, *flags))
             # compute-sanitizer is slow.
-            mesh, rule = MESHES[2]
             self.add("sanitized", name, devices=4, cuda=self.compile(
-                spec, small, "cuda", "--mesh", mesh, "--layout", rule.format(model=split)))
+                spec, small, "--mesh", "data=2,model=2", "--layout",
+                f"batch=data,{split}=model"))
             self.add("products", name,
                      plan=self.plan(spec, sizes, "--mesh", "data=1", "--layout", ""))
 
@@ -110,14 +127,14 @@ class Cases:
             for rows, sizes in SMALL_ROWS if self.arguments.small else ROWS:
                 self.add("kernels", f"{name}, {rows}", families=families,
                          cuda=self.compile(f"bench/gpu_kernels/{name}.mesh",
-                                           {**sizes, **others}, "cuda"))
+                                           {**sizes, **others}))
 
     def add_peers(self):
         spec = "samples/transformer_block.mesh"
         sizes = SMALL_PEER_SIZES if self.arguments.small else PEER_SIZES
         flags = ["--mesh", "data=1", "--layout", "", "--precision", "bf16"]
         self.add("peers", "blocks in bf16", sizes=sizes,
-                 cuda=self.compile(spec, sizes, "cuda", *flags))
+                 cuda=self.compile(spec, sizes, *flags))
         self.add("products", "blocks in bf16", plan=self.plan(spec, sizes, *flags))
 
 
@@ -126,7 +143,6 @@ def parse_arguments():
     parser.add_argument("meshc", type=pathlib.Path)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--gpu", default="sm_80,sm_90", help="architectures")
-    parser.add_argument("--cpu", default="x86-64-v3", help="of the CPU mesh")
     parser.add_argument("--small", action="store_true", help="sizes for a dry run")
     return parser.parse_args()
 

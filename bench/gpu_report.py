@@ -14,25 +14,51 @@ def mark(is_reached):
     return "yes" if is_reached else "**no**"
 
 
+def is_missing(entry, step):
+    """Whether a step of a part is not measured, or not to its end."""
+    return entry["steps"].get(step, {"unfinished": True}).get("unfinished", False)
+
+
+def find_error(case, *keys):
+    """What failed in a step or in its programs; empty: nothing."""
+    return next((entry["error"] for entry in (case, *(case.get(key, {}) for key in keys))
+                 if "error" in entry), "")
+
+
+def get_difference(case, key):
+    """Of a loss from the CPU's, relative."""
+    return abs(case[key]["loss"] - case["reference_loss"]) / abs(case["reference_loss"])
+
+
 def training_table(trainings):
     rows = []
     for case in trainings:
-        problems = [case[key]["error"] for key in ("cpu", "graphs", "no_graphs")
-                    if "error" in case[key]]
-        if problems:
-            rows.append([case["name"], case["mesh"], f"**failed**: {problems[0]}"] + [""] * 6)
+        start = [case["name"], case.get("mesh", "")]
+        if error := find_error(case, "graphs"):
+            rows.append([*start, f"**failed**: {error}"] + [""] * 3)
             continue
-        loss, reference = case["graphs"]["loss"], case["cpu"]["loss"]
-        difference = abs(loss - reference) / abs(reference)
+        difference = get_difference(case, "graphs")
+        rows.append([*start, f"{case['graphs']['step_ms_median']:.3f}",
+                     f"{case['graphs']['loss']:.7g}", f"{difference:.1e}",
+                     mark(difference <= LOSS_DIFFERENCE)])
+    return table(["program", "mesh, all on one GPU", "step ms", "loss after 12 steps",
+                  "difference from the CPU", f"at most {LOSS_DIFFERENCE:g}"], rows)
+
+
+def launch_table(trainings):
+    rows = []
+    for case in trainings:
+        start = [case["name"], case.get("mesh", "")]
+        if error := find_error(case, "graphs", "no_graphs"):
+            rows.append([*start, f"**failed**: {error}"] + [""] * 4)
+            continue
         graphs, single = (case[key]["step_ms_median"] for key in ("graphs", "no_graphs"))
         saved = (single - graphs) * 1000 / case["launches"]
-        rows.append([case["name"], case["mesh"], f"{graphs:.3f}", f"{single:.3f}",
-                     str(case["launches"]), f"{saved:.2f}", f"{loss:.7g}", f"{difference:.1e}",
-                     mark(difference <= LOSS_DIFFERENCE)])
+        difference = get_difference(case, "no_graphs")
+        rows.append([*start, f"{graphs:.3f}", f"{single:.3f}", str(case["launches"]),
+                     f"{saved:.2f}", mark(difference <= LOSS_DIFFERENCE)])
     return table(["program", "mesh, all on one GPU", "step ms, graphs", "step ms, no graphs",
-                  "launches", "saved per launch, us", "loss after 12 steps",
-                  "difference from the CPU mesh",
-                  f"at most {LOSS_DIFFERENCE:g}"], rows)
+                  "launches", "saved per launch, us", "loss is the CPU's"], rows)
 
 
 def get_large_kernels(commands):
@@ -46,8 +72,8 @@ def get_large_kernels(commands):
 def kernel_table(kernels):
     rows = []
     for case in kernels:
-        if "error" in case["profile"]:
-            rows.append([case["name"], f"**failed**: {case['profile']['error']}"] + [""] * 6)
+        if error := find_error(case, "profile"):
+            rows.append([case["name"], f"**failed**: {error}"] + [""] * 6)
             continue
         for command in get_large_kernels(case["profile"]["costliest"]):
             family = case["families"].get(command["phase"])
@@ -88,35 +114,36 @@ def product_tables(groups):
     return "\n".join(parts)
 
 
-def peer_text(case):
-    if "error" in case["meshc"]:
-        return f"**failed**: {case['meshc']['error']}"
-    ours = case["meshc"]["step_ms"]
-    sizes = ", ".join(f"{name} {size}" for name, size in case["sizes"].items())
-    rows = [["meshc", f"{ours:.2f}", "", "", ""]]
-    missing = []
-    for name, peer in case["peers"].items():
-        if "error" in peer:
-            missing.append(f"- {name}: not measured: {peer['error']}")
+def peer_text(steps):
+    rows, missing, sizes = [], [], set()
+    for name, case in steps.items():
+        if error := find_error(case, "meshc"):
+            missing.append(f"- {name}: **failed**: {error}")
             continue
-        ratio = peer["step_ms"] / ours
-        versions = ", ".join(f"{key} {value}" for key, value in peer["versions"].items())
-        rows.append([name, f"{peer['step_ms']:.2f}", f"{ratio:.2f}", mark(ratio >= 1), versions])
+        sizes.add(", ".join(f"{size} {number}" for size, number in case["sizes"].items()))
+        ours, theirs = case["meshc"]["step_ms"], case["theirs"]
+        if "error" in theirs:
+            missing.append(f"- {case['peer']}: not measured: {theirs['error']}")
+            rows.append([case["peer"], f"{ours:.2f}", "", "", "", ""])
+            continue
+        ratio = theirs["step_ms"] / ours
+        versions = ", ".join(f"{key} {value}" for key, value in theirs["versions"].items())
+        rows.append([case["peer"], f"{ours:.2f}", f"{theirs['step_ms']:.2f}", f"{ratio:.2f}",
+                     mark(ratio >= 1), versions])
     return "\n".join([
-        f"Four decoder blocks, {sizes}; unfused attention on all sides, one step of sgd.", "",
-        table(["", "step ms", "this / meshc", "meshc not slower", "versions"], rows), "",
-        *missing])
+        f"Four decoder blocks, {' and '.join(sizes)}; unfused attention on all sides, one step "
+        "of sgd.", "",
+        table(["peer", "meshc, step ms", "peer, step ms", "peer / meshc", "meshc not slower",
+               "versions"], rows), "", *missing])
 
 
-def test_text(shards):
+def test_text(steps):
     failures, skips, tests = [], {}, 0
-    for shard in shards:
-        if "error" in shard:
-            failures.append(shard["error"])
-            continue
-        tests += shard["tests"]
-        failures += shard["failures"]
-        skips.update(shard["skips"])
+    for step in steps:
+        failures += [step["error"]] if "error" in step else []
+        failures += step.get("failures", [])
+        tests += len(step.get("tests", []))
+        skips.update(step.get("skips", {}))
     lines = [f"{tests} tests, {len(failures)} failed, {len(skips)} skipped."]
     lines += [f"- **failed**: {name}" for name in failures]
     lines += [f"- skipped: {name}: {reason}" for name, reason in skips.items()]
@@ -126,7 +153,8 @@ def test_text(shards):
 def sanitizer_text(steps):
     lines = []
     for name, step in steps.items():
-        result = step.get("missing") or f"exit code {step['code']}, {step['said']}"
+        result = step.get("missing") or step.get("error") or \
+            f"exit code {step['code']}, {step['said']}"
         lines.append(f"- {name}: {result}")
     return "\n".join(lines)
 
@@ -147,16 +175,21 @@ def missing_text(result):
     """What no run has measured, whatever ended it."""
     lines = []
     for part, entry in result["parts"].items():
-        missing = [step for step in entry["planned"] if step not in entry["steps"]]
-        if missing == entry["planned"]:
-            lines.append(f"- {part}: **not measured**")
-        elif missing:
-            lines.append(f"- {part}: **not measured**: {'; '.join(missing)}")
+        missing = [step for step in entry["planned"] if is_missing(entry, step)]
+        if not missing:
+            continue
+        known = [f"{step} (in part)" if step in entry["steps"] else
+                 f"{step} (not in {entry['late'][step]:.1f} s)" if step in entry["late"] else step
+                 for step in missing]
+        is_all = known == entry["planned"]
+        lines.append(f"- {part}: **not measured**" + ("" if is_all else f": {'; '.join(known)}"))
+    for name, text in result["runs"][-1]["lacks"].items():
+        lines.append(f"- {name} **cannot be used**: {text}")
     return "\n" + "\n".join(lines) + "\n" if lines else ""
 
 
 def copy_text(kernels):
-    rates = sorted({case["copy_bytes_per_s"] for case in kernels})
+    rates = sorted({case["copy_bytes_per_s"] for case in kernels if "copy_bytes_per_s" in case})
     return " and ".join(f"{rate / 1e9:.0f} GB/s" for rate in rates)
 
 
@@ -179,9 +212,10 @@ def render(result):
             ("products", "Matrix products", lambda steps: (
                 "cuBLASLt's first algorithm, which executables use, and the fastest of those "
                 f"it offers.\n\n{product_tables(steps.values())}")),
-            ("peers", "PyTorch and JAX",
-             lambda steps: "\n".join(map(peer_text, steps.values()))),
-            ("sanitizer", "compute-sanitizer", sanitizer_text)):
+            ("peers", "PyTorch and JAX", peer_text),
+            ("sanitizer", "compute-sanitizer", sanitizer_text),
+            ("launches", "Launches",
+             lambda steps: launch_table(steps.values()))):
         if steps := result["parts"][part]["steps"]:
             texts.append(f"\n## {title}\n\n{text(steps)}\n")
     return "".join(texts)

@@ -1,96 +1,61 @@
 """Measures what gpu_cases.py made on a GPU: gpu_run.py FOLDER OUTPUT [options].
 
-Kernel tests, losses beside those of the CPU mesh, kernels beside the copy of the same
-run, products beside cuBLASLt's fastest, the decoder blocks beside PyTorch and JAX,
-compute-sanitizer. Each of these parts consists of steps, and the report in OUTPUT is
-written after every one, with whatever failed in it and what is not measured: a run that
-is killed leaves a valid report. A later run of the same executables on the same GPUs
-goes on with it. The exit code is 3 if a test or a comparison of losses failed, or a part
-was not finished in its time. Needs nothing but Python 3 and the driver's libraries; with
-an emulated driver OUTPUT may not be bench/results.
+Kernel tests, losses beside the CPU's, kernels beside the copy of the same run, products
+beside cuBLASLt's fastest, the decoder blocks beside PyTorch and JAX, compute-sanitizer,
+launches with and without CUDA graphs. Each of these parts consists of steps, and the
+report in OUTPUT is written after every one, with whatever failed in it and what is not
+measured: a run that is killed leaves a valid report. A later run of the same executables
+on the same kind of GPU goes on with it. The exit code is 3 if a test or a comparison of
+losses failed, or a part was not finished. Needs nothing but Python 3.11 and the driver's
+libraries; with an emulated driver OUTPUT may not be bench/results.
 """
 
 import argparse
-import contextlib
-import datetime
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import statistics
-import subprocess
 import sys
-import tempfile
-import threading
 import time
+import traceback
 
 import gpu_report
 from gpu_driver import Driver
+from gpu_process import CLOCK, OutOfTime, Worker, get_error, get_library_path, run
+from gpu_record import Record
 
 BENCH = pathlib.Path(__file__).resolve().parent
 
-PEERS = {"PyTorch": ("torch", "torch_block.py"), "JAX": ("jax", "jax_block.py")}
+# PyTorch compiles for longer, so it comes last and has what the other leaves.
+PEERS = {"JAX": ("jax", "jax_block.py"), "PyTorch": ("torch", "torch_block.py")}
 PEER_ROUNDS = 3
-# How long a worker may take to end when nothing more is asked of it.
-PEER_END_S = 10
 
 # The parts in the order in which they are measured, with the seconds that each may take
 # if the command line says nothing else: together less than the ten minutes after which
-# borrowed machines are usually taken away. PyTorch and JAX compile for minutes,
+# borrowed machines are usually taken away. What a part leaves goes to those behind it and
+# then to those that were not finished. PyTorch and JAX compile for minutes,
 # compute-sanitizer is slow.
-PARTS = {"tests": 90, "trainings": 60, "kernels": 60, "products": 60, "peers": 200,
-         "sanitizer": 110}
+PARTS = {"tests": 110, "trainings": 50, "kernels": 70, "products": 60, "peers": 170,
+         "sanitizer": 70, "launches": 30}
+
+# What they do nothing useful without.
+LIBRARIES = {part: ["cuBLASLt"]
+             for part in ("trainings", "kernels", "products", "peers", "sanitizer", "launches")}
 
 # To ask the runtime what is on this machine.
 SYSTEM_LIMIT_S = 60
 
-# The kernel tests run in as many processes, one after the other.
-TEST_SHARDS = 4
+# Of a kernel test, which runs a program of a few launches three times: a kernel that does
+# not end is told from a machine that is slow.
+TEST_LIMIT_S = 20
 
 # Small cases of every family for compute-sanitizer, which is slow. Names end in '-' and a
 # number; to GoogleTest '-' means "but not", so '?' stands for it.
 SANITIZED_TESTS = ("Kernels.*TailsOfOneRow*:Kernels.*GpuTypes*:Kernels.*GpuColumns*_2?*:"
                    "Kernels.*GpuRows*_0?*:Moves.f32_sum_*:Moves.bf16_none_*")
-
-
-class OutOfTime(Exception):
-    """The time of the part is over; what was under way is not measured."""
-
-
-class Clock:
-    """The time that the part under way has left."""
-
-    def __init__(self):
-        self.end = float("inf")
-
-    def start(self, seconds):
-        self.end = time.monotonic() + seconds
-
-    def get_left(self):
-        left = self.end - time.monotonic()
-        if left <= 0:
-            raise OutOfTime
-        return left
-
-
-CLOCK = Clock()
-
-
-def run(command, **options):
-    left = CLOCK.get_left()
-    try:
-        return subprocess.run([str(part) for part in command], capture_output=True, text=True,
-                              check=False, timeout=left if left < float("inf") else None,
-                              **options)
-    except subprocess.TimeoutExpired:
-        raise OutOfTime from None
-
-
-def get_error(done):
-    """The last lines of what a program that failed said."""
-    lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
-    return f"exit code {done.returncode}: " + " ".join(lines[-3:])
 
 
 class Bench:
@@ -100,118 +65,157 @@ class Bench:
         self.driver = driver
         build = json.loads((self.folder / "cases.json").read_text())
         self.made, self.cases = build["made"], build["cases"]
-        libraries = self.folder / "lib"
-        if libraries.is_dir():
-            known = os.environ.get("LD_LIBRARY_PATH")
-            os.environ["LD_LIBRARY_PATH"] = f"{libraries}:{known}" if known else str(libraries)
+        #: For the programs in the folder alone: those of this machine have newer libraries.
+        self.library_path = get_library_path(self.folder / "lib")
         #: Of the copy, measured by the first step that needs it.
         self.copy_rate = None
+
+    def run(self, program, *arguments, **variables):
+        return run([self.folder / program, *arguments],
+                   env={**os.environ, "LD_LIBRARY_PATH": self.library_path, **variables})
 
     def get_cases(self, kind):
         return [case for case in self.cases if case["kind"] == kind]
 
     def get_steps(self, part):
-        """The steps of a part: their names, and what measures each."""
+        """The steps of a part: their names, and what measures each, given what an earlier
+        run has left of it or None."""
         if part == "tests":
-            return {f"{index + 1} of {TEST_SHARDS}":
-                    lambda index=index: self.run_tests(index) for index in range(TEST_SHARDS)}
+            return {"all": self.run_tests}
         if part == "sanitizer":
-            return {f"{tool}, {what}": lambda tool=tool, what=what: self.run_sanitizer(tool, what)
+            return {f"{tool}, {what}":
+                    lambda _, tool=tool, what=what: self.run_sanitizer(tool, what)
                     for tool in ("memcheck", "racecheck") for what in self.get_sanitized()}
-        kind, measure = {"trainings": ("training", self.run_training),
-                         "kernels": ("kernels", self.run_kernels),
-                         "products": ("products", self.run_products),
-                         "peers": ("peers", self.run_peers)}[part]
+        if part == "peers":
+            return {f"{case['name']} beside {peer}":
+                    lambda _, case=case, peer=peer: self.run_peer(case, peer)
+                    for case in self.get_cases(part) for peer in PEERS}
+        kind, measure_case = {"trainings": ("training", self.run_training),
+                              "launches": ("training", self.run_launches),
+                              "kernels": ("kernels", self.run_kernels),
+                              "products": ("products", self.run_products)}[part]
         return {" on ".join(filter(None, (case["name"], case.get("mesh")))):
-                lambda case=case: measure(case) for case in self.get_cases(kind)}
+                lambda known, case=case: {**case, **measure_case(case, known)}
+                for case in self.get_cases(kind)}
 
     def bench(self, program, *flags, steps=None):
-        done = run([self.folder / program, "bench", steps or self.arguments.steps, *flags])
+        done = self.run(program, "bench", steps or self.arguments.steps, *flags)
         if done.returncode != 0:
             return {"error": get_error(done)}
         return json.loads(done.stdout)
 
     def get_system(self):
         """What the runtime finds on this machine: driver, libraries, GPUs."""
-        done = run([self.folder / self.get_cases("training")[0]["cuda"], "info"])
+        try:
+            done = self.run(self.get_cases("training")[0]["cuda"], "info")
+        except OutOfTime as over:
+            return f"info does not end in its time\n{over.output}"
         if done.returncode != 0:
             return get_error(done)
-        lines = done.stdout.splitlines()
-        starts = [number for number, line in enumerate(lines) if line == "machine"]
-        return "\n".join(line.strip() for line in lines[starts[0] + 1:])
+        lines = [line.strip() for line in done.stdout.splitlines()]
+        return "\n".join(lines[lines.index("machine") + 1:])
 
     #===-- Tests -------------------------------------------------------------===#
 
-    def run_tests(self, shard):
-        with tempfile.TemporaryDirectory() as folder:
-            output = pathlib.Path(folder) / "tests.json"
-            done = run([self.folder / "kernel_replay", self.folder / "kernels",
-                        f"--gtest_output=json:{output}"],
-                       env={**os.environ, "GTEST_TOTAL_SHARDS": str(TEST_SHARDS),
-                            "GTEST_SHARD_INDEX": str(shard)})
-            if not output.exists():
-                return {"error": get_error(done)}
-            report = json.loads(output.read_text())
-        failures, skips = [], find_skips(done.stdout)
-        for suite in report["testsuites"]:
-            for test in suite["testsuite"]:
-                name = f"{suite['name']}.{test['name']}"
-                if "failures" in test:
-                    first = test["failures"][0]["failure"].splitlines()
-                    failures.append(f"{name}: {' '.join(first[1:4])}")
-        return {"tests": report["tests"], "failures": failures, "skips": skips}
+    def run_tests(self, known):
+        """In as many processes as it takes: a test that ends its process has failed, and
+        the next process runs those behind it."""
+        found = {key: (known or {}).get(key, empty)
+                 for key, empty in (("tests", []), ("failures", []), ("skips", {}))}
+        number = len(found["tests"])
+        while True:
+            # To GoogleTest '-' in a name would mean "but not".
+            ran = "-" + ":".join(name.replace("-", "?") for name in found["tests"])
+            try:
+                done = self.run("kernel_replay", self.folder / "kernels", "--deadline",
+                                TEST_LIMIT_S, GTEST_FILTER=ran if found["tests"] else "*")
+            except OutOfTime as over:
+                done, output = None, over.output
+            else:
+                output = done.stdout
+            before = len(found["tests"])
+            for name, (end, said) in read_tests(output).items():
+                if not end and not done:
+                    continue  # the next run's
+                found["tests"].append(name)
+                if end == "SKIPPED":
+                    found["skips"][name] = " ".join(said[1:]).strip()
+                elif end != "OK":
+                    said = said[1:6] if end else [get_test_end(done), *said[-4:]]
+                    found["failures"].append(f"{name}: {' '.join(said)}")
+            if not done:
+                if len(found["tests"]) == number:
+                    raise OutOfTime
+                return {**found, "unfinished": True}
+            if re.search(r"^\[==========\] .* ran\.", output, re.MULTILINE):
+                return found
+            if len(found["tests"]) == before:
+                return {**found, "error": get_error(done)}
 
-    def run_training(self, case):
-        devices = 1
-        for axis in case["mesh"].split(","):
-            devices *= int(axis.split("=")[1])
-        together = ["--devices-per-gpu", devices]
-        return {**case, "devices": devices, "cpu": self.bench(case["cpu"], steps=10),
-                "graphs": self.bench(case["cuda"], *together, steps=10),
-                "no_graphs": self.bench(case["cuda"], *together, "--no-graphs", steps=10)}
+    #===-- Executables -------------------------------------------------------===#
 
-    def run_kernels(self, case):
+    def run_training(self, case, _):
+        return {"graphs": self.bench(case["cuda"], "--devices-per-gpu", case["devices"],
+                                     steps=case["steps"])}
+
+    def run_launches(self, case, known):
+        return {**self.run_training(case, known),
+                "no_graphs": self.bench(case["cuda"], "--devices-per-gpu", case["devices"],
+                                        "--no-graphs", steps=case["steps"])}
+
+    def run_kernels(self, case, _):
         """Beside the copy on this machine, in this run."""
         if self.copy_rate is None:
             self.copy_rate = self.driver.copy_rate(self.arguments.copy_bytes,
                                                    self.arguments.copies)
-        return {**case, "copy_bytes_per_s": self.copy_rate,
+        return {"copy_bytes_per_s": self.copy_rate,
                 "profile": self.bench(case["cuda"], "--no-graphs", "--profile")}
 
-    def run_products(self, case):
-        options = ["--iterations", "2", "--rounds", "1"] if self.arguments.quick else []
-        done = run([self.folder / "gpu_matmuls", *options, self.folder / case["plan"]])
+    def run_products(self, case, known):
+        products = known["products"] if known else []
+        # In turns, 16 algorithms three times and once to warm up: 1 s for a product of a ms.
+        options = ["--candidates", "16", "--iterations", "2", "--rounds", "1"] \
+            if self.arguments.quick else ["--candidates", "16", "--rounds", "3"]
+        try:
+            done = self.run("gpu_matmuls", *options, "--skip", len(products),
+                            self.folder / case["plan"])
+        except OutOfTime as over:
+            # The last line may be a part of one.
+            found = [json.loads(line) for line in over.output.split("\n")[:-1]]
+            if not found:
+                raise
+            return {"products": products + found, "unfinished": True}
         if done.returncode != 0:
-            return {**case, "error": get_error(done)}
-        return {**case, "products": [json.loads(line) for line in done.stdout.splitlines()]}
+            return {"error": get_error(done)}
+        return {"products": products + [json.loads(line) for line in done.stdout.splitlines()]}
 
     #===-- Peers -------------------------------------------------------------===#
 
-    def run_peers(self, case):
-        """meshc and those peers that are installed, in turns."""
+    def run_peer(self, case, name):
+        """meshc and a peer in turns, meshc alone where that is not installed."""
+        package, script = PEERS[name]
         python = os.environ.get("MESHC_PEERS_PYTHON", sys.executable)
-        sizes = [f"--{name}={size}" for name, size in case["sizes"].items()]
-        peers, workers = {}, {}
-        ours, theirs = [], {}
-        device = "cpu" if self.arguments.peers_on_cpu else "cuda"
+        found = {**case, "peer": name}
+        if problem := find_missing(python, package):
+            return {**found, "meshc": get_median([self.bench(case["cuda"])]),
+                    "theirs": {"error": problem}}
+        worker = Worker([python, "-B", BENCH / "gpu_peers" / script, "--device",
+                         "cpu" if self.arguments.peers_on_cpu else "cuda",
+                         *(f"--{name}={size}" for name, size in case["sizes"].items())])
+        ours, theirs = [], []
         try:
-            for name, (package, script) in PEERS.items():
-                if problem := find_missing(python, package):
-                    peers[name] = {"error": problem}
-                    continue
-                theirs[name] = []
-                workers[name] = Worker([python, "-B", BENCH / "gpu_peers" / script,
-                                        "--device", device, *sizes])
             for _ in range(PEER_ROUNDS):
-                ours.append(self.bench(case["cuda"]))
-                for name, worker in workers.items():
-                    theirs[name].append(worker.run(self.arguments.steps))
+                mine = self.bench(case["cuda"])
+                theirs.append(worker.run(self.arguments.steps))
+                ours.append(mine)
+        except OutOfTime:
+            if not theirs:
+                raise
+            found["unfinished"] = True
         finally:
-            for worker in workers.values():
-                worker.stop()
-        for name, worker in workers.items():
-            peers[name] = get_median(theirs[name], versions=worker.versions)
-        return {**case, "meshc": get_median(ours), "peers": peers}
+            worker.stop()
+        return {**found, "meshc": get_median(ours),
+                "theirs": get_median(theirs, versions=worker.versions)}
 
     #===-- compute-sanitizer -------------------------------------------------===#
 
@@ -230,146 +234,100 @@ class Bench:
             "compute-sanitizer", path="/usr/local/cuda/bin")
         if not program:
             return {"missing": "compute-sanitizer is not on this machine"}
+        # It is a program of this machine, and env's child is not.
         done = run([program, "--tool", tool, "--error-exitcode", "9",
+                    "--target-processes", "all",
+                    shutil.which("env"), f"LD_LIBRARY_PATH={self.library_path}",
                     *self.get_sanitized()[what]])
         said = [line for line in (done.stdout + done.stderr).splitlines()
                 if line.startswith("=========")]
-        return {"code": done.returncode, "said": " ".join(said[-1:])}
+        return {"code": done.returncode, "said": " ".join(said[-1:]) or get_error(done)}
 
 
-class Record:
-    """What is measured of some executables on some GPUs, in a JSON file and a report
-    beside it; both are whole at any time."""
-
-    def __init__(self, folder, bench, driver):
-        gpu = driver.name()
-        name = "".join(c if c.isalnum() else "-" for c in gpu.lower())
-        folder.mkdir(parents=True, exist_ok=True)
-        known = [path for path in sorted(folder.glob(f"*-{name}.json"))
-                 if json.loads(path.read_text())["made"] == bench.made]
-        today = datetime.date.today().isoformat()
-        self.path = known[-1] if known else folder / f"{today}-{name}.json"
-        if known:
-            self.result = json.loads(self.path.read_text())
-        elif self.path.exists():
-            sys.exit(f"{self.path} is of other executables; it stays, and nothing is measured")
-        else:
-            self.result = {"gpu": gpu, "emulated": driver.is_emulated(), "made": bench.made,
-                           "date": today, "runs": [], "parts": {}}
-        # A report names the steps that no run has come to.
-        for part in PARTS:
-            entry = self.result["parts"].setdefault(part, {"steps": {}})
-            entry["planned"] = list(bench.get_steps(part))
-
-    def get_missing(self, part):
-        entry = self.result["parts"][part]
-        return [step for step in entry["planned"] if step not in entry["steps"]]
-
-    def begin(self, system):
-        self.result["runs"].append({
-            "time": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-            "system": system})
-        self.write()
-
-    def add(self, part, step, found):
-        self.result["parts"][part]["steps"][step] = {
-            "run": len(self.result["runs"]) - 1, **found}
-        self.write()
-
-    def write(self):
-        for path, text in ((self.path, json.dumps(self.result, indent=1) + "\n"),
-                           (self.path.with_suffix(".md"), gpu_report.render(self.result))):
-            whole = path.with_name(path.name + ".new")
-            whole.write_text(text, encoding="utf-8")
-            whole.replace(path)
-
-
-def measure(bench, record, parts, budgets):
-    """Whether all steps of these parts were measured."""
-    for part in parts:
-        steps = bench.get_steps(part)
-        # One that is measured already is measured again only as a whole.
-        names = record.get_missing(part) or list(steps)
-        CLOCK.start(budgets[part])
+def measure_part(bench, record, part, names):
+    """Measures steps until CLOCK's end. No step takes more than half of what is left for
+    those behind it, so that one that hangs costs only its share."""
+    steps = bench.get_steps(part)
+    end = CLOCK.end
+    for name in names:
+        started = time.monotonic()
+        left = end - started
+        if left <= 0:
+            break
+        CLOCK.end = end if name == names[-1] else started + left / 2
         try:
-            for name in names:
-                CLOCK.get_left()
-                record.add(part, name, steps[name]())
+            found = steps[name](record.get_beginning(part, name))
         except OutOfTime:
-            print(f"{part}: {budgets[part]} s are over", file=sys.stderr)
+            record.add_late(part, name, time.monotonic() - started)
+        except Exception as error:  # pylint: disable=broad-except # the others must not be lost
+            traceback.print_exc()
+            record.add(part, name, {"name": name, "error": f"{type(error).__name__}: {error}"})
         else:
-            print(f"{part}: done", file=sys.stderr)
+            record.add(part, name, found)
+        print(f"{part}, {name}: {time.monotonic() - started:.1f} s", file=sys.stderr)
+
+
+def measure(bench, record, parts, budgets, started):
+    """Whether all steps of these parts were measured."""
+    end = started
+    for part in parts:
+        end += budgets[part]
+        CLOCK.end = end
+        # One that is measured already is measured again only as a whole.
+        measure_part(bench, record, part, record.get_missing(part) or
+                     list(bench.get_steps(part)))
+    for part in parts:
+        CLOCK.end = end
+        measure_part(bench, record, part, record.get_missing(part))
+        missing = record.get_missing(part)
+        print(f"{part}: " + (f"out of time, {len(missing)} steps are left" if missing
+                             else "done"), file=sys.stderr)
     return not any(record.get_missing(part) for part in parts)
 
 
-class Worker:
-    """A process with a peer's model. It stays while others are measured."""
-
-    def __init__(self, command):
-        self.errors = tempfile.TemporaryFile("w+")
-        # Otherwise JAX takes most of the memory that there is at once.
-        environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-        self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=self.errors, text=True,
-                                        env=environment)
-        self.versions = self.read()
-
-    def read(self):
-        watch = threading.Timer(min(CLOCK.get_left(), threading.TIMEOUT_MAX), self.process.kill)
-        watch.start()
-        line = self.process.stdout.readline()
-        watch.cancel()
-        if line:
-            return json.loads(line)
-        self.process.wait()
-        CLOCK.get_left()
-        self.errors.seek(0)
-        last = self.errors.read().strip().splitlines()[-3:]
-        return {"error": f"exit code {self.process.returncode}: {' '.join(last)}"}
-
-    def run(self, steps):
-        if "error" in self.versions:
-            return self.versions
-        try:
-            self.process.stdin.write(f"{steps}\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it has ended, and read() says how
-        return self.read()
-
-    def stop(self):
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.close()
-        try:
-            self.process.wait(PEER_END_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+def find_lacks(system):
+    """Why libraries that the runtime looks for cannot be used, by name."""
+    lacks = {}
+    for line in system.splitlines():
+        name, _, text = line.partition(" ")
+        if name in ("driver", "cuBLASLt", "NCCL") and \
+                not re.match(r"(CUDA )?\d+(\.\d+)+, ", text.strip()):
+            lacks[name] = text.strip()
+    return lacks
 
 
-def find_skips(output):
-    """Why tests were skipped, by name: GoogleTest says it behind "FILE:LINE: Skipped"."""
-    skips, reason = {}, None
+def read_tests(output):
+    """Tests in GoogleTest's output: how each ended (OK, FAILED, SKIPPED; None if it did
+    not), and what was printed in between, the place first."""
+    tests, name = {}, None
     for line in output.splitlines():
-        if line.endswith(": Skipped"):
-            reason = []
-        elif reason is not None and line.startswith("[  SKIPPED ] "):
-            skips[line.split()[3]] = " ".join(reason)
-            reason = None
-        elif reason is not None:
-            reason.append(line)
-    return skips
+        if start := re.match(r"\[ RUN      \] (\S+)", line):
+            name = start[1]
+            tests[name] = (None, [])
+        elif name and (end := re.match(r"\[ +(OK|FAILED|SKIPPED) +\] (\S+)", line)):
+            tests[name] = (end[1], tests[name][1])
+            name = None
+        elif name:
+            tests[name][1].append(line)
+    return tests
+
+
+def get_test_end(done):
+    """How a test has ended its process."""
+    if done.returncode == -signal.SIGALRM:
+        return f"did not end in {TEST_LIMIT_S} s;"
+    return f"exit code {done.returncode} {' '.join(done.stderr.strip().splitlines()[-3:])};"
 
 
 def find_missing(python, package):
-    """Why `python` does not have `package`; empty if it has."""
+    """Why `python` does not have `package`; empty if it has. That takes no time, unlike
+    an import."""
+    code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{package}') is None)"
     try:
-        done = run([python, "-c", f"import {package}"])
+        done = run([python, "-c", code])
     except OSError as error:
         return f"cannot run {python}: {error.strerror}"
-    if done.returncode == 0:
-        return ""
-    return f"{python} cannot import {package}: {' '.join(done.stderr.strip().splitlines()[-1:])}"
+    return "" if done.returncode == 0 else f"{python} has no package {package}"
 
 
 def get_median(rounds, **fields):
@@ -381,9 +339,11 @@ def get_median(rounds, **fields):
 
 
 def is_sound(result):
-    tests = result["parts"]["tests"]["steps"].values()
-    return not any("error" in shard or shard["failures"] for shard in tests) and \
-        "**" not in gpu_report.training_table(result["parts"]["trainings"]["steps"].values())
+    """Whether no test and no comparison of losses failed."""
+    return not any("**" in text for text in (
+        gpu_report.test_text(result["parts"]["tests"]["steps"].values()),
+        gpu_report.training_table(result["parts"]["trainings"]["steps"].values()),
+        gpu_report.launch_table(result["parts"]["launches"]["steps"].values())))
 
 
 def parse_parts(text):
@@ -426,7 +386,8 @@ def parse_arguments():
                              "is complete; otherwise all that is missing in the report")
     parser.add_argument("--budget", type=parse_budgets, default=PARTS,
                         metavar="SECONDS | PART=SECONDS,...",
-                        help="the time that each part, or these, may take")
+                        help="the time that each part, or these, may take; what one "
+                             "leaves is for the others")
     parser.add_argument("--steps", type=int, default=10, help="of a measurement")
     parser.add_argument("--copy-bytes", type=int, default=1 << 30)
     parser.add_argument("--copies", type=int, default=20)
@@ -438,6 +399,7 @@ def parse_arguments():
 
 
 def main():
+    started = time.monotonic()
     arguments = parse_arguments()
     # What ends the run ends what it has started.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
@@ -448,11 +410,20 @@ def main():
     if driver.is_emulated() and arguments.output.resolve() == BENCH / "results":
         sys.exit("bench/results is for real GPUs; this driver is emulated")
     bench = Bench(arguments, driver)
-    record = Record(arguments.output, bench, driver)
+    record = Record(arguments.output, bench.made, driver,
+                    {part: bench.get_steps(part) for part in PARTS})
     parts = arguments.parts or [part for part in PARTS if record.get_missing(part)]
-    CLOCK.start(SYSTEM_LIMIT_S)
-    record.begin(bench.get_system())
-    is_whole = measure(bench, record, parts, arguments.budget)
+    CLOCK.end = started + min(SYSTEM_LIMIT_S, sum(arguments.budget[part] for part in parts))
+    system = bench.get_system()
+    lacks = find_lacks(system)
+    record.begin(system, lacks)
+    for name, text in lacks.items():
+        without = [part for part in parts if name in LIBRARIES.get(part, [])]
+        print(f"{name}: {text}; not measured without it: {', '.join(without) or 'nothing'}",
+              file=sys.stderr)
+        parts = [part for part in parts if part not in without]
+    is_whole = measure(bench, record, parts, arguments.budget, started) and \
+        not any(record.get_missing(part) for part in arguments.parts or PARTS)
     report = record.path.with_suffix(".md")
     print(report.read_text(encoding="utf-8"))
     print(f"written to {report}")
