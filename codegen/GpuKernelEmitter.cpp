@@ -61,7 +61,7 @@ private:
   Value constant(int64_t value) { return elements->getConstant(value); }
   Type positionType() { return elements->getPositionType(); }
   bool isAccumulator(unsigned member) const {
-    return schedule.getRole(member) == Schedule::Role::Accumulator;
+    return llvm::is_contained(accumulators, member);
   }
 
   /// Whether a thread adds up in the accumulator's own memory, or that of its
@@ -78,6 +78,7 @@ private:
   void emitMain();
   void setIteration(OpBuilder &builder);
   void setChunks(OpBuilder &builder);
+  Value add(OpBuilder &builder, Value value, int64_t addend);
   SmallVector<Value> getChunkPositions(OpBuilder &builder, Value number);
   Value getPart(OpBuilder &builder, size_t accumulator, Value split);
   Value both(OpBuilder &builder, Value a, Value b);
@@ -95,20 +96,27 @@ private:
   void emitStage(OpBuilder &builder, unsigned stage, Partials &accumulators);
   void emitKeptStage(OpBuilder &builder, unsigned stage, Partials &partials,
                      Partials &accumulators);
-  void emitLoopedStage(OpBuilder &builder, unsigned stage, Partials &partials);
-  scf::ForOp beginChunkLoop(OpBuilder &builder, ValueRange carried,
-                            unsigned stage);
+  Chunk getChunk(OpBuilder &builder, Value number, bool mayEnd);
+  void setChunkPositions(const Chunk &chunk);
+  using PassBody =
+      llvm::function_ref<void(OpBuilder &, MutableArrayRef<Chunk>, Partials &)>;
+  Partials emitPasses(OpBuilder &builder, Partials carried, PassBody body);
+  void resumeToStore(OpBuilder &builder, Chunk &chunk, Value condition,
+                     unsigned stage);
+  void emitPass(OpBuilder &builder, unsigned stage, MutableArrayRef<Chunk> pass,
+                Partials &partials);
   void emitMemoryAccumulators(
       OpBuilder &builder,
       llvm::function_ref<Value(OpBuilder &, unsigned member)> getValue);
-  void emitTail(OpBuilder &builder);
+  void emitTail(OpBuilder &builder, Partials &accumulators);
   void addTerms(OpBuilder &builder, unsigned stage, const Chunk &chunk,
                 Partials &partials);
   SmallVector<Value> getStored(unsigned stage);
   void store(unsigned stage, ArrayRef<Value> values);
   void emitRowResults(OpBuilder &builder, Partials &accumulators);
   void storeAccumulators(OpBuilder &builder, ArrayRef<Value> accumulators);
-  void emitSum(const LaunchShape &shape, EmittedKernel &result);
+  void emitSum(EmittedKernel &result);
+  void emitRowSum(EmittedKernel &result);
 
   Value getNeutral(OpBuilder &builder, unsigned member, int64_t lanes);
   Value combine(OpBuilder &builder, unsigned member, Value lhs, Value rhs);
@@ -130,7 +138,8 @@ private:
   LaunchShape shape;
   unsigned positionBits = 32;
 
-  SmallVector<unsigned> accumulators;      ///< members
+  /// Members that are summed across rows, or across the parts of a row.
+  SmallVector<unsigned> accumulators;
   SmallVector<int64_t> accumulatorOffsets; ///< in the workspace, bytes
   int64_t workspaceBytes = 0;
   bool hasWorkspace() const { return shape.splits > 1; }
@@ -144,6 +153,9 @@ private:
   Value columnBlock; ///< null if there is one
   SmallVector<Chunk> chunks;
   int64_t numSlots = 0; ///< of shared memory, one value per warp each
+  int64_t getSharedBytes() const {
+    return numSlots * (shape.groupThreads / warpThreads) * 8;
+  }
 };
 } // namespace
 
@@ -156,9 +168,11 @@ GpuKernelBuilder::GpuKernelBuilder(const Step &step, const Cluster &cluster,
       loc(NameLoc::get(StringAttr::get(kernels.getContext(), name))),
       name(name) {
   for (unsigned member = 0; member < members().size(); ++member)
-    if (isAccumulator(member))
+    if (schedule.getRole(member) == Schedule::Role::Accumulator)
       accumulators.push_back(member);
   shape = LaunchShape::get(cluster, schedule, accumulators);
+  if (shape.cutsReductions)
+    accumulators = schedule.getStages().front().reductions;
 
   int64_t largest = shape.iterations * shape.groupThreads;
   for (Value tensor : llvm::concat<const Value>(step.inputs, step.outputs))
@@ -201,6 +215,12 @@ std::pair<Value, Value> GpuKernelBuilder::divide(OpBuilder &builder,
     return {value, constant(0)};
   return {arith::DivUIOp::create(builder, loc, value, constant(divisor)),
           arith::RemUIOp::create(builder, loc, value, constant(divisor))};
+}
+
+Value GpuKernelBuilder::add(OpBuilder &builder, Value value, int64_t addend) {
+  if (addend == 0)
+    return value;
+  return arith::AddIOp::create(builder, loc, value, constant(addend));
 }
 
 Value GpuKernelBuilder::both(OpBuilder &builder, Value a, Value b) {
@@ -282,6 +302,27 @@ SmallVector<Value> GpuKernelBuilder::getChunkPositions(OpBuilder &builder,
   return positions;
 }
 
+/// The chunk of this number, which may lie behind the end of the row.
+GpuKernelBuilder::Chunk GpuKernelBuilder::getChunk(OpBuilder &builder,
+                                                   Value number, bool mayEnd) {
+  Chunk chunk;
+  if (mayEnd) {
+    chunk.isValid =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, number,
+                              constant(shape.chunksPerRow));
+    number = arith::SelectOp::create(builder, loc, chunk.isValid, number,
+                                     constant(0));
+  }
+  chunk.positions = getChunkPositions(builder, number);
+  return chunk;
+}
+
+void GpuKernelBuilder::setChunkPositions(const Chunk &chunk) {
+  for (auto [dim, position] :
+       llvm::zip_equal(schedule.getColumns(), chunk.positions))
+    elements->setPosition(dim, position);
+}
+
 /// The chunks that the thread keeps.
 void GpuKernelBuilder::setChunks(OpBuilder &builder) {
   if (shape.chunksPerRow == 0 || !shape.keepsChunks)
@@ -294,22 +335,11 @@ void GpuKernelBuilder::setChunks(OpBuilder &builder) {
                               arith::MulIOp::create(builder, loc, columnBlock,
                                                     constant(blockChunks)));
   for (int64_t i = 0; i < shape.chunksPerThread; ++i) {
-    Chunk chunk;
-    Value number = first;
-    if (i > 0)
-      number = arith::AddIOp::create(builder, loc, first,
-                                     constant(i * shape.groupThreads));
     const int64_t end =
         (shape.columnBlocks - 1) * blockChunks + (i + 1) * shape.groupThreads;
-    if (end > shape.chunksPerRow) {
-      chunk.isValid =
-          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, number,
-                                constant(shape.chunksPerRow));
-      number = arith::SelectOp::create(builder, loc, chunk.isValid, number,
-                                       constant(0));
-    }
-    chunk.positions = getChunkPositions(builder, number);
-    chunks.push_back(std::move(chunk));
+    chunks.push_back(getChunk(builder,
+                              add(builder, first, i * shape.groupThreads),
+                              /*mayEnd=*/end > shape.chunksPerRow));
   }
 }
 
@@ -474,9 +504,7 @@ void GpuKernelBuilder::emitKeptStage(OpBuilder &builder, unsigned stageIndex,
   const Schedule::Stage &stage = schedule.getStages()[stageIndex];
   SmallVector<SmallVector<Value>> stored;
   for (auto [number, chunk] : llvm::enumerate(chunks)) {
-    for (auto [dim, position] :
-         llvm::zip_equal(schedule.getColumns(), chunk.positions))
-      elements->setPosition(dim, position);
+    setChunkPositions(chunk);
     if (chunk.scope)
       elements->resumeChunk(std::move(*chunk.scope), builder, shape.lanes,
                             stageIndex);
@@ -493,9 +521,7 @@ void GpuKernelBuilder::emitKeptStage(OpBuilder &builder, unsigned stageIndex,
   if (stage.stores.empty())
     return;
   for (auto [chunk, values] : llvm::zip_equal(chunks, stored)) {
-    for (auto [dim, position] :
-         llvm::zip_equal(schedule.getColumns(), chunk.positions))
-      elements->setPosition(dim, position);
+    setChunkPositions(chunk);
     ifAll(builder, mayStore(builder, chunk.isValid),
           [&, &chunk = chunk, &values = values](OpBuilder &inner) {
             elements->resumeChunk(std::move(*chunk.scope), inner, shape.lanes,
@@ -506,83 +532,161 @@ void GpuKernelBuilder::emitKeptStage(OpBuilder &builder, unsigned stageIndex,
   }
 }
 
-/// A loop over the thread's chunks of a row too long for registers, in which
-/// the chunk has begun. It carries values and lacks its end.
-scf::ForOp GpuKernelBuilder::beginChunkLoop(OpBuilder &builder,
-                                            ValueRange carried,
-                                            unsigned stage) {
-  auto loop =
-      scf::ForOp::create(builder, loc, thread, constant(shape.chunksPerRow),
-                         constant(shape.groupThreads), carried,
-                         [](OpBuilder &, Location, Value, ValueRange) {});
-  elements->setRowPoint(loop);
-  OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
-  for (auto [dim, position] :
-       llvm::zip_equal(schedule.getColumns(),
-                       getChunkPositions(inner, loop.getInductionVar())))
-    elements->setPosition(dim, position);
-  elements->beginChunk(inner, shape.lanes, stage);
-  return loop;
+/// Runs `body` on the thread's chunks of a row too long for registers, or of
+/// its part of one: a loop of passes of several chunks, and what is left of the
+/// row. Values are carried from pass to pass; all that a row has once is built
+/// in front of the loop.
+GpuKernelBuilder::Partials GpuKernelBuilder::emitPasses(OpBuilder &builder,
+                                                        Partials carried,
+                                                        PassBody body) {
+  const int64_t passChunks = shape.getPassChunks();
+  const int64_t passes = shape.getPasses();
+  const int64_t end = passes * passChunks;
+  OpBuilder outer = elements->getRowBuilder();
+  bool isRowPointSet = false;
+  auto setRowPoint = [&](Operation *before) {
+    if (!isRowPointSet)
+      elements->setRowPoint(before);
+    isRowPointSet = true;
+  };
+  if (passes > 0) {
+    Value first = thread, last = constant(end);
+    if (shape.cutsReductions) {
+      const int64_t splitChunks = shape.passesPerSplit * passChunks;
+      Value begin =
+          arith::MulIOp::create(builder, loc, split, constant(splitChunks));
+      first = arith::AddIOp::create(builder, loc, begin, thread);
+      last = add(builder, begin, splitChunks);
+      if (passes % shape.passesPerSplit != 0)
+        last = arith::MinUIOp::create(builder, loc, last, constant(end));
+    }
+    auto loop = scf::ForOp::create(
+        builder, loc, first, last, constant(passChunks), carried,
+        [](OpBuilder &, Location, Value, ValueRange) {});
+    setRowPoint(loop);
+    OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
+    SmallVector<Chunk> pass;
+    for (int64_t i = 0; i < shape.chunksPerPass; ++i)
+      pass.push_back(getChunk(
+          inner, add(inner, loop.getInductionVar(), i * shape.groupThreads),
+          /*mayEnd=*/false));
+    Partials results = llvm::to_vector_of<Value>(loop.getRegionIterArgs());
+    body(inner, pass, results);
+    scf::YieldOp::create(inner, loc, results);
+    carried = llvm::to_vector_of<Value>(loop.getResults());
+  }
+  if (end == shape.chunksPerRow) {
+    elements->getRowBuilder() = outer;
+    return carried;
+  }
+
+  auto emitRest = [&](OpBuilder &inner, Partials &results) {
+    SmallVector<Chunk> pass;
+    for (int64_t i = end; i < shape.chunksPerRow; i += shape.groupThreads)
+      pass.push_back(
+          getChunk(inner, add(inner, thread, i),
+                   /*mayEnd=*/i + shape.groupThreads > shape.chunksPerRow));
+    body(inner, pass, results);
+  };
+  if (!shape.cutsReductions) {
+    emitRest(builder, carried);
+  } else {
+    Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                         split, constant(shape.splits - 1));
+    auto branch =
+        scf::IfOp::create(builder, loc, ValueRange(carried).getTypes(), isLast,
+                          /*addThenBlock=*/true,
+                          /*addElseBlock=*/true);
+    setRowPoint(branch);
+    OpBuilder inner = OpBuilder::atBlockEnd(branch.thenBlock());
+    Partials results = carried;
+    emitRest(inner, results);
+    scf::YieldOp::create(inner, loc, results);
+    inner = OpBuilder::atBlockEnd(branch.elseBlock());
+    scf::YieldOp::create(inner, loc, carried);
+    carried = llvm::to_vector_of<Value>(branch.getResults());
+  }
+  elements->getRowBuilder() = outer;
+  return carried;
 }
 
-/// Stores `getValue` in the accumulators that are in memory, chunk by chunk.
+/// Stores `getValue` in the accumulators that are in memory, pass by pass.
 void GpuKernelBuilder::emitMemoryAccumulators(
     OpBuilder &builder,
     llvm::function_ref<Value(OpBuilder &, unsigned member)> getValue) {
-  if (llvm::none_of(accumulators,
-                    [&](unsigned member) { return isInMemory(member); }))
+  SmallVector<unsigned> inMemory = llvm::filter_to_vector(
+      accumulators, [&](unsigned member) { return isInMemory(member); });
+  if (inMemory.empty())
     return;
   elements->beginRow(builder);
-  beginChunkLoop(builder, {}, 0);
-  OpBuilder inner = elements->getChunkBuilder();
-  for (unsigned member : accumulators)
-    if (isInMemory(member))
-      elements->store(getValue(inner, member),
-                      members()[member].op->getResult(0),
-                      cluster.getResultDims(members()[member]));
-  scf::YieldOp::create(inner, loc);
+  emitPasses(builder, {},
+             [&](OpBuilder &inner, MutableArrayRef<Chunk> pass, Partials &) {
+               SmallVector<Value> values;
+               for (Chunk &chunk : pass) {
+                 setChunkPositions(chunk);
+                 elements->beginChunk(inner, shape.lanes, 0);
+                 for (unsigned member : inMemory)
+                   values.push_back(getValue(inner, member));
+                 chunk.scope = elements->leaveChunk();
+               }
+               auto value = values.begin();
+               for (Chunk &chunk : pass) {
+                 resumeToStore(inner, chunk, chunk.isValid, 0);
+                 for (unsigned member : inMemory)
+                   elements->store(*value++, members()[member].op->getResult(0),
+                                   cluster.getResultDims(members()[member]));
+               }
+             });
 }
 
-/// A stage of rows too long for registers: chunk after chunk, each computed
-/// again in the next stage.
-void GpuKernelBuilder::emitLoopedStage(OpBuilder &builder, unsigned stageIndex,
-                                       Partials &partials) {
-  OpBuilder outer = elements->getRowBuilder();
-  scf::ForOp loop = beginChunkLoop(builder, partials, stageIndex);
-  OpBuilder inner = elements->getChunkBuilder();
-  Partials results = llvm::to_vector_of<Value>(loop.getRegionIterArgs());
-  addTerms(inner, stageIndex, Chunk(), results);
-  SmallVector<Value> sums;
-  for (unsigned member : schedule.getStages()[stageIndex].updates) {
-    Value term = elements->broadcast(elements->getTerm(members()[member]));
-    Value sum = elements->load(members()[member].op->getResult(0),
-                               cluster.getResultDims(members()[member]));
-    sums.push_back(combine(inner, member, sum, term));
+/// Goes on with a chunk that was left, where `condition` holds, which is null
+/// if it always does. What the row has is built where it was.
+void GpuKernelBuilder::resumeToStore(OpBuilder &builder, Chunk &chunk,
+                                     Value condition, unsigned stage) {
+  setChunkPositions(chunk);
+  OpBuilder inner = builder;
+  if (condition) {
+    auto branch =
+        scf::IfOp::create(builder, loc, condition, /*withElse=*/false);
+    inner = OpBuilder(branch.thenBlock()->getTerminator());
   }
-  SmallVector<Value> values = getStored(stageIndex);
-  assert((sums.empty() || (!isRow && !isActive)) &&
-         "a block has the row to itself");
-  for (auto [member, sum] :
-       llvm::zip_equal(schedule.getStages()[stageIndex].updates, sums))
-    elements->store(sum, members()[member].op->getResult(0),
-                    cluster.getResultDims(members()[member]));
-  // No chunk begins in the branch, so the builder of this one serves.
-  if (!values.empty()) {
-    ElementBuilder::Scope scope = elements->leaveChunk();
-    if (Value condition = mayStore(inner, {})) {
-      auto branch =
-          scf::IfOp::create(inner, loc, condition, /*withElse=*/false);
-      elements->resumeChunk(std::move(scope),
-                            OpBuilder(branch.thenBlock()->getTerminator()),
-                            shape.lanes, stageIndex);
-    } else {
-      elements->resumeChunk(std::move(scope), inner, shape.lanes, stageIndex);
+  elements->resumeChunk(std::move(*chunk.scope), inner, shape.lanes, stage);
+}
+
+/// What a stage of rows too long for registers does with some chunks, each
+/// computed again in the next stage. Everything is read before anything is
+/// written: an output may lie where an input does, and a load behind its store
+/// waits for it.
+void GpuKernelBuilder::emitPass(OpBuilder &builder, unsigned stageIndex,
+                                MutableArrayRef<Chunk> pass,
+                                Partials &partials) {
+  const Schedule::Stage &stage = schedule.getStages()[stageIndex];
+  SmallVector<SmallVector<Value>> sums, stored;
+  for (Chunk &chunk : pass) {
+    setChunkPositions(chunk);
+    elements->beginChunk(builder, shape.lanes, stageIndex);
+    addTerms(builder, stageIndex, chunk, partials);
+    SmallVector<Value> &added = sums.emplace_back();
+    for (unsigned member : stage.updates) {
+      Value term = elements->broadcast(elements->getTerm(members()[member]));
+      Value sum = elements->load(members()[member].op->getResult(0),
+                                 cluster.getResultDims(members()[member]));
+      added.push_back(combine(builder, member, sum, term));
     }
+    stored.push_back(getStored(stageIndex));
+    chunk.scope = elements->leaveChunk();
+  }
+  assert((stage.updates.empty() || (!isRow && !isActive)) &&
+         "a block has the row to itself");
+  if (stage.updates.empty() && stage.stores.empty())
+    return;
+  for (auto [chunk, added, values] : llvm::zip_equal(pass, sums, stored)) {
+    resumeToStore(builder, chunk, mayStore(builder, chunk.isValid), stageIndex);
+    for (auto [member, sum] : llvm::zip_equal(stage.updates, added))
+      elements->store(sum, members()[member].op->getResult(0),
+                      cluster.getResultDims(members()[member]));
     store(stageIndex, values);
   }
-  scf::YieldOp::create(inner, loc, results);
-  partials = llvm::to_vector_of<Value>(loop.getResults());
-  elements->getRowBuilder() = outer;
 }
 
 void GpuKernelBuilder::emitStage(OpBuilder &builder, unsigned stageIndex,
@@ -596,7 +700,11 @@ void GpuKernelBuilder::emitStage(OpBuilder &builder, unsigned stageIndex,
   if (shape.keepsChunks)
     emitKeptStage(builder, stageIndex, partials, accumulated);
   else
-    emitLoopedStage(builder, stageIndex, partials);
+    partials = emitPasses(
+        builder, partials,
+        [&](OpBuilder &inner, MutableArrayRef<Chunk> pass, Partials &results) {
+          emitPass(inner, stageIndex, pass, results);
+        });
 
   SmallVector<unsigned> finished;
   Partials totals;
@@ -695,12 +803,14 @@ GpuKernelBuilder::Partials GpuKernelBuilder::emitRow(OpBuilder &builder,
     chunk.scope.reset();
   for (unsigned stage = 0; stage < schedule.getStages().size(); ++stage)
     emitStage(builder, stage, accumulated);
-  emitRowResults(builder, accumulated);
+  // Of a row that is cut, the second kernel has the whole.
+  if (!shape.cutsReductions)
+    emitRowResults(builder, accumulated);
   return accumulated;
 }
 
 /// Columns after the last whole chunk of the only row, by the first thread.
-void GpuKernelBuilder::emitTail(OpBuilder &builder) {
+void GpuKernelBuilder::emitTail(OpBuilder &builder, Partials &accumulated) {
   if (shape.tailLanes == 0)
     return;
   Value zero = constant(0);
@@ -710,14 +820,30 @@ void GpuKernelBuilder::emitTail(OpBuilder &builder) {
                                  getId(builder, /*isBlock=*/true), zero),
            arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
                                  getId(builder, /*isBlock=*/false), zero));
-  ifAll(builder, isFirst, [&](OpBuilder &inner) {
-    elements->setPosition(schedule.getColumns().back(),
-                          constant(shape.lastDimChunks * shape.lanes));
-    for (unsigned stage = 0; stage < schedule.getStages().size(); ++stage) {
-      elements->beginChunk(inner, shape.tailLanes, stage);
-      store(stage, getStored(stage));
+  auto branch = scf::IfOp::create(
+      builder, loc, ValueRange(accumulated).getTypes(), isFirst,
+      /*addThenBlock=*/true, /*addElseBlock=*/!accumulated.empty());
+  OpBuilder outer = elements->getRowBuilder();
+  elements->setRowPoint(branch);
+  OpBuilder inner = OpBuilder::atBlockEnd(branch.thenBlock());
+  elements->setPosition(schedule.getColumns().back(),
+                        constant(shape.lastDimChunks * shape.lanes));
+  Partials sums = accumulated;
+  for (auto [index, stage] : llvm::enumerate(schedule.getStages())) {
+    elements->beginChunk(inner, shape.tailLanes, unsigned(index));
+    for (unsigned member : stage.reductions) {
+      Value term = elements->broadcast(elements->getTerm(members()[member]));
+      accumulate(inner, member, 0, reduceLanes(inner, member, term), sums);
     }
-  });
+    store(unsigned(index), getStored(unsigned(index)));
+  }
+  scf::YieldOp::create(inner, loc, sums);
+  if (!accumulated.empty()) {
+    inner = OpBuilder::atBlockEnd(branch.elseBlock());
+    scf::YieldOp::create(inner, loc, accumulated);
+    accumulated = llvm::to_vector_of<Value>(branch.getResults());
+  }
+  elements->getRowBuilder() = outer;
 }
 
 //===-- Accumulators ------------------------------------------------------===//
@@ -792,9 +918,7 @@ void GpuKernelBuilder::storeAccumulators(OpBuilder &builder,
   // Nothing has been built for the places since they were set.
   elements->beginRow(builder);
   for (auto [number, chunk] : llvm::enumerate(chunks)) {
-    for (auto [dim, position] :
-         llvm::zip_equal(schedule.getColumns(), chunk.positions))
-      elements->setPosition(dim, position);
+    setChunkPositions(chunk);
     ifAll(builder, both(builder, chunk.isValid, isActive),
           [&, number = number](OpBuilder &inner) {
             elements->beginChunk(inner, shape.lanes, 0);
@@ -826,9 +950,7 @@ void GpuKernelBuilder::storeAccumulators(OpBuilder &builder,
 }
 
 /// A second kernel that adds up the parts, in their order.
-void GpuKernelBuilder::emitSum(const LaunchShape &mainShape,
-                               EmittedKernel &result) {
-  const int64_t splits = mainShape.splits;
+void GpuKernelBuilder::emitSum(EmittedKernel &result) {
   std::string symbol = name + "_sum";
   createFunction(symbol, blockThreads);
   elements->setGrain(1);
@@ -874,7 +996,7 @@ void GpuKernelBuilder::emitSum(const LaunchShape &mainShape,
     const bool hasColumns = elements->hasColumns(dims);
     Value tensor = info.op->getResult(0);
     auto loop = scf::ForOp::create(
-        body, loc, lane, constant(splits), constant(width),
+        body, loc, lane, constant(shape.splits), constant(width),
         ValueRange{getNeutral(body, member, hasColumns ? 1 : 0)},
         [](OpBuilder &, Location, Value, ValueRange) {});
     OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
@@ -913,6 +1035,61 @@ void GpuKernelBuilder::emitSum(const LaunchShape &mainShape,
     firstBlock += numBlocks;
   }
   result.launches.push_back({symbol, firstBlock, blockThreads, 0});
+}
+
+/// A second kernel, a block for each row, that adds up the row's parts, always
+/// in the same order, and computes what the row has once.
+void GpuKernelBuilder::emitRowSum(EmittedKernel &result) {
+  std::string symbol = name + "_sum";
+  createFunction(symbol, shape.groupThreads);
+  numSlots = 0;
+  OpBuilder builder = function->atEnd();
+  thread = getId(builder, /*isBlock=*/false);
+  Value rest = getId(builder, /*isBlock=*/true);
+  for (unsigned dim : llvm::reverse(schedule.getParallel())) {
+    auto [quotient, position] = divide(builder, rest, cluster.getSizes()[dim]);
+    elements->setPosition(dim, position);
+    rest = quotient;
+  }
+  Partials totals;
+  for (auto [place, member] : llvm::enumerate(accumulators)) {
+    Value tensor = members()[member].op->getResult(0);
+    Value neutral = getNeutral(builder, member, 0), total = neutral;
+    // All of a thread's parts are on their way together.
+    for (int64_t i = 0; i < shape.splits; i += shape.groupThreads) {
+      Value part = add(builder, thread, i), isPart;
+      if (i + shape.groupThreads > shape.splits) {
+        isPart = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
+                                       part, constant(shape.splits));
+        part = arith::SelectOp::create(builder, loc, isPart, part, constant(0));
+      }
+      elements->setBase(tensor, getPart(builder, place, part));
+      elements->beginRow(builder);
+      Value term =
+          elements->load(tensor, cluster.getResultDims(members()[member]));
+      if (isPart)
+        term = arith::SelectOp::create(builder, loc, isPart, term, neutral);
+      total = combine(builder, member, total, term);
+    }
+    totals.push_back(total);
+    if (auto output = llvm::find(step.outputs, tensor);
+        output != step.outputs.end())
+      elements->setBase(
+          tensor, function->getOperand(
+                      builder, unsigned(step.inputs.size() +
+                                        (output - step.outputs.begin()))));
+  }
+  elements->beginRow(builder);
+  totals = reduceGroup(builder, accumulators, totals);
+  for (auto [member, total] : llvm::zip_equal(accumulators, totals)) {
+    const Cluster::Member &info = members()[member];
+    elements->setReduced(
+        info, combine(builder, member, elements->getInit(info), total));
+  }
+  Partials none;
+  emitRowResults(builder, none);
+  result.launches.push_back({symbol, shape.iterations / shape.splits,
+                             shape.groupThreads, getSharedBytes()});
 }
 
 //===-- The whole ---------------------------------------------------------===//
@@ -982,7 +1159,7 @@ void GpuKernelBuilder::emitMain() {
     isRow = {};
     accumulated = llvm::to_vector_of<Value>(loop.getResults());
   }
-  emitTail(builder);
+  emitTail(builder, accumulated);
   if (!accumulators.empty())
     storeAccumulators(builder, accumulated);
 }
@@ -991,14 +1168,16 @@ LogicalResult GpuKernelBuilder::build(EmittedKernel &result) {
   if (failed(checkGrid(step.ops.front(), shape.getGrid())))
     return failure();
   emitMain();
-  const int64_t numWarps = shape.groupThreads / warpThreads;
   result.symbol = name;
   result.extent = shape.iterations;
-  result.launches.push_back({name, shape.getGrid(), shape.getBlockThreads(),
-                             numSlots * numWarps * 8});
+  result.launches.push_back(
+      {name, shape.getGrid(), shape.getBlockThreads(), getSharedBytes()});
   if (hasWorkspace()) {
     result.workspaceBytes = uint64_t(workspaceBytes);
-    emitSum(shape, result);
+    if (shape.cutsReductions)
+      emitRowSum(result);
+    else
+      emitSum(result);
   }
   return success();
 }

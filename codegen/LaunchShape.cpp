@@ -45,6 +45,15 @@ static constexpr int64_t wantedBytes = int64_t(8) << 20;
 /// bytes of these rows' two operands and one result.
 static constexpr int64_t minPartRows = 8;
 static constexpr int64_t maxWorkspaceBytes = int64_t(16) << 20;
+/// Blocks of 256 threads that add up parts of few long rows: four for each of
+/// 132 multiprocessors, which have room for as many with 64 registers a thread,
+/// so that all of them run at once and none is left for a second turn. Chunks
+/// of a thread that are on their way together, and their 32-bit words: 256
+/// threads with four accesses of 16 bytes are 64 KiB for a multiprocessor, as
+/// above for wantedBytes.
+static constexpr int64_t reductionBlocks = 528;
+static constexpr int64_t reductionChunks = 4, reductionWords = 32;
+
 static int64_t getProduct(const Cluster &cluster, ArrayRef<unsigned> dims) {
   int64_t product = 1;
   for (unsigned dim : dims)
@@ -113,25 +122,62 @@ static RowContent getRowContent(const Cluster &cluster,
   return content;
 }
 
+/// Lanes, chunks and tail of a row. Rows start aligned only if their length is
+/// a multiple of the lanes; a single one may have a tail.
+void LaunchShape::setLanes(const Cluster &cluster, const Schedule &schedule,
+                           bool mayHaveTail) {
+  ArrayRef<unsigned> columns = schedule.getColumns();
+  if (columns.empty())
+    return;
+  const int64_t size = cluster.getSizes()[columns.back()];
+  const bool hasTail = mayHaveTail && columns.size() == 1 &&
+                       schedule.getParallel().empty() &&
+                       schedule.getSummed().empty();
+  lanes = getAccessLanes(cluster);
+  while (hasTail ? lanes > size : size % lanes != 0)
+    lanes /= 2;
+  lastDimChunks = size / lanes;
+  tailLanes = size % lanes;
+  chunksPerRow = getProduct(cluster, columns.drop_back()) * lastDimChunks;
+}
+
+/// Whether parts of a row can be reduced apart: nothing that has columns waits
+/// for a reduction, and no row for another.
+static bool canCutReductions(const Schedule &schedule) {
+  ArrayRef<Schedule::Stage> stages = schedule.getStages();
+  return schedule.getSummed().empty() && !stages.front().reductions.empty() &&
+         llvm::all_of(stages.drop_front(), [](const Schedule::Stage &stage) {
+           return stage.reductions.empty() && stage.updates.empty() &&
+                  stage.stores.empty();
+         });
+}
+
+/// Cuts rows that would leave most of a GPU idle.
+void LaunchShape::cutReductions(const Cluster &cluster,
+                                const Schedule &schedule, int64_t words) {
+  LaunchShape cut;
+  cut.setLanes(cluster, schedule, /*mayHaveTail=*/true);
+  cut.groupThreads = blockThreads;
+  cut.keepsChunks = false;
+  cut.chunksPerPass = std::clamp<int64_t>(reductionWords / (words * cut.lanes),
+                                          1, reductionChunks);
+  const int64_t rows = getProduct(cluster, schedule.getParallel());
+  const int64_t passes = cut.getPasses();
+  const int64_t wanted = std::min(reductionBlocks / rows, passes);
+  if (wanted < 2)
+    return;
+  cut.cutsReductions = true;
+  cut.passesPerSplit = llvm::divideCeil(passes, wanted);
+  cut.splits = llvm::divideCeil(passes, cut.passesPerSplit);
+  cut.iterations = rows * cut.splits;
+  *this = cut;
+}
+
 LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
                              ArrayRef<unsigned> accumulators) {
   LaunchShape shape;
   const bool isCut = schedule.canCutRows();
-  if (ArrayRef<unsigned> columns = schedule.getColumns(); !columns.empty()) {
-    const int64_t size = cluster.getSizes()[columns.back()];
-    // Rows start aligned only if their length is a multiple of the lanes; a
-    // single row has a tail.
-    const bool isOneRow =
-        isCut && schedule.getParallel().empty() && schedule.getSummed().empty();
-    shape.lanes = getAccessLanes(cluster);
-    while (isOneRow ? shape.lanes > size : size % shape.lanes != 0)
-      shape.lanes /= 2;
-    shape.lastDimChunks = size / shape.lanes;
-    shape.tailLanes = size % shape.lanes;
-    shape.chunksPerRow =
-        getProduct(cluster, columns.drop_back()) * shape.lastDimChunks;
-  }
-
+  shape.setLanes(cluster, schedule, /*mayHaveTail=*/isCut);
   const int64_t chunks = shape.chunksPerRow;
   const RowContent content = getRowContent(cluster, schedule, accumulators);
   if (isCut && !accumulators.empty()) {
@@ -162,6 +208,11 @@ LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
     shape.keepsChunks =
         shape.chunksPerThread <= maxKeptChunks &&
         shape.chunksPerThread * shape.lanes * content.words <= registers;
+    if (!shape.keepsChunks && canCutReductions(schedule)) {
+      shape.cutReductions(cluster, schedule, content.words);
+      if (shape.cutsReductions)
+        return shape;
+    }
   }
   if (isCut)
     shape.columnBlocks =

@@ -22,7 +22,8 @@ inline constexpr int64_t maxKeptChunks = 8;
 ///
 /// A *group* of threads runs one iteration: a position of the parallel
 /// dimensions, a block of columns where rows are cut, a part of the summed
-/// positions where these are split. Its threads take chunks of columns in turn.
+/// positions where these are split, a part of a row where reductions are cut.
+/// Its threads take chunks of columns in turn.
 struct LaunchShape {
   int64_t lanes = 1;         ///< columns of a chunk
   int64_t tailLanes = 0;     ///< columns after the last chunk
@@ -32,6 +33,13 @@ struct LaunchShape {
   int64_t groupsPerBlock = 1;
   int64_t chunksPerThread = 0; ///< if they are kept
   bool keepsChunks = true;
+  /// If they are not: a thread reads so many before it writes the first.
+  int64_t chunksPerPass = 1;
+  /// Whether rows are cut into parts of whole passes, the last one with the
+  /// rest, and the parts of a reduction are added up by a second kernel: few
+  /// rows, too long for registers, of which no column needs a reduction.
+  bool cutsReductions = false;
+  int64_t passesPerSplit = 0;
   int64_t columnBlocks = 1;
   int64_t summedRows = 1, rowsPerSplit = 1, splits = 1;
   int64_t iterations = 1;
@@ -41,9 +49,18 @@ struct LaunchShape {
                          llvm::ArrayRef<unsigned> accumulators);
 
   int64_t getBlockThreads() const { return groupThreads * groupsPerBlock; }
+  int64_t getPassChunks() const { return groupThreads * chunksPerPass; }
+  /// Whole passes over a row.
+  int64_t getPasses() const { return chunksPerRow / getPassChunks(); }
   int64_t getGrid() const {
     return llvm::divideCeil(iterations, groupsPerBlock);
   }
+
+private:
+  void setLanes(const Cluster &cluster, const Schedule &schedule,
+                bool mayHaveTail);
+  void cutReductions(const Cluster &cluster, const Schedule &schedule,
+                     int64_t words);
 };
 
 /// Lanes of the widest access to the widest elements.

@@ -204,6 +204,108 @@ TEST(GpuKernels, LongRowsTakeTheMemoryOfOperandsOnceTheyAreRead) {
   }
 }
 
+//===-- Reductions of what is too long for one block ----------------------===//
+
+class GpuParts : public ::testing::TestWithParam<std::pair<int64_t, int64_t>> {
+};
+
+// Whole passes; with a rest of chunks; with a tail of elements, in one row and
+// in rows that no vector divides; several passes for a block, the last of which
+// has fewer.
+INSTANTIATE_TEST_SUITE_P(Sizes, GpuParts,
+                         ::testing::Values(std::pair(1, 65536),
+                                           std::pair(3, 33000),
+                                           std::pair(1, 300001),
+                                           std::pair(3, 60001),
+                                           std::pair(89, 9301)));
+
+/// Whole tensors, from 32-bit and 16-bit floats. Squares of small integers, of
+/// which no sum is rounded: none may be missing.
+TEST_P(GpuParts, OfWholeTensors) {
+  const auto [rows, columns] = GetParam();
+  for (const std::string type : {"f32", "bf16"}) {
+    SCOPED_TRACE(type);
+    F64State state;
+    std::mt19937 random(7);
+    for (const std::string name : {"x", "y"}) {
+      F64Tensor tensor({rows, columns});
+      for (auto &element : tensor.elements)
+        element = double(random() % 3);
+      state.inputs[type == "f32" ? name : "narrow_" + name] = tensor;
+    }
+    expectAgreement(getMeanSquare(rows, columns, type), state, 1e-7);
+  }
+}
+
+/// A tensor that neighbouring columns of the row do not step through as one.
+TEST_P(GpuParts, OfSeveralDimensions) {
+  const auto [rows, columns] = GetParam();
+  ProgramText text;
+  text.dim("b", rows + 1);
+  text.dim("d", columns);
+  text.input("x", "b d");
+  text.input("w", "d");
+  text.reduce("s", "", {"x", "w"}, "arith.maximumf", "-2.0",
+              "%r = arith.mulf %a0, %a1 : f32");
+  text.output("s");
+  expectAgreement(text);
+}
+
+/// Of other types: what shuffles take in two words, and in less than one.
+TEST_P(GpuParts, OfIntegers) {
+  const auto [rows, columns] = GetParam();
+  ProgramText text;
+  text.dim("b", rows);
+  text.dim("d", columns);
+  text.input("x", "b d", "i64");
+  text.reduce("most", "", {"x"}, "arith.maxsi", "-5", "", "i64");
+  text.reduce("sum", "", {"x"}, "arith.addi", "1", "", "i64");
+  text.reduce("all", "", {"x"}, "arith.andi", "1",
+              "%c = arith.constant 3 : i64\n"
+              "%r = arith.cmpi slt, %a0, %c : i64",
+              "i1");
+  for (const char *name : {"most", "sum", "all"})
+    text.output(name);
+  for (const bool all : {true, false}) {
+    F64State state;
+    F64Tensor tensor({rows, columns});
+    for (size_t i = 0; i < tensor.elements.size(); ++i)
+      tensor.elements[i] = int64_t(i % 3);
+    if (!all)
+      tensor.elements.back() = int64_t(7);
+    state.inputs["x"] = tensor;
+    expectAgreement(text, state);
+  }
+}
+
+/// Several reductions of each row, what is computed of two of them, and a
+/// result with columns, which may take an operand's memory.
+TEST_P(GpuParts, OfRows) {
+  const auto [rows, columns] = GetParam();
+  ProgramText text;
+  text.dim("b", rows);
+  text.dim("d", columns);
+  text.dim("k", 1);
+  text.input("p", "b k");
+  text.input("q", "k d");
+  text.input("w", "d");
+  text.contraction("x", "b d", "p", "q");
+  text.reduce("sum", "b", {"x"}, "arith.addf", "0.5",
+              "%r = arith.mulf %a0, %a0 : f32");
+  text.reduce("most", "b", {"x", "w"}, "arith.maximumf", "-3.0",
+              "%r = arith.mulf %a0, %a1 : f32");
+  text.reduce("least", "b", {"x"}, "arith.minimumf", "3.0");
+  text.pointwise("y", "b", {"sum", "most"}, "%r = arith.divf %a1, %a0 : f32");
+  text.pointwise("z", "b d", {"x", "w"},
+                 "%i = arith.index_cast $d : index to i32\n"
+                 "%f = arith.sitofp %i : i32 to f32\n"
+                 "%t = arith.mulf %a0, %a1 : f32\n"
+                 "%r = arith.addf %t, %f : f32");
+  for (const char *name : {"y", "z", "least", "most"})
+    text.output(name);
+  expectAgreement(text, {}, 1e-5);
+}
+
 TEST(GpuKernels, functions_without_a_formula_are_an_error) {
   ProgramText text;
   text.dim("d", 5);

@@ -160,6 +160,23 @@ ProgramText meshc::testing::getColumnSum(int64_t rows, int64_t columns,
   return text;
 }
 
+ProgramText meshc::testing::getMeanSquare(int64_t rows, int64_t columns,
+                                          const std::string &type) {
+  FloatText text(type);
+  text.dim("b", rows);
+  text.dim("d", columns);
+  text.floatInput("x", "b d");
+  text.floatInput("y", "b d");
+  text.reduce("s", "", {"x", "y"}, "arith.addf", "0.0",
+              "%c = arith.subf %a0, %a1 : f32\n"
+              "%r = arith.mulf %c, %c : f32");
+  text.pointwise("mean", "", {"s"},
+                 "%n = arith.constant " + std::to_string(rows * columns) +
+                     ".0 : f32\n%r = arith.divf %a0, %n : f32");
+  text.output("mean");
+  return text;
+}
+
 ProgramText meshc::testing::getTranspose(int64_t rows, int64_t columns,
                                          const std::string &type) {
   ProgramText text;

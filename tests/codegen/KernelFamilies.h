@@ -26,6 +26,9 @@ ProgramText getCrossEntropy(int64_t rows, int64_t columns,
 /// Over all rows; the result is f32.
 ProgramText getColumnSum(int64_t rows, int64_t columns,
                          const std::string &type = "f32");
+/// The mean of the squares of x - y over everything; the result is f32.
+ProgramText getMeanSquare(int64_t rows, int64_t columns,
+                          const std::string &type = "f32");
 /// Plus a vector.
 ProgramText getTranspose(int64_t rows, int64_t columns,
                          const std::string &type = "f32");

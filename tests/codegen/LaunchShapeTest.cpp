@@ -65,4 +65,36 @@ TEST(LaunchShape, SumsAcrossShortRowsFillTheGpu) {
               ElementsAre(Launch(200, 64), Launch(2 * 1024 / 8, 256)));
 }
 
+/// A reduction of few rows that are too long for registers is cut into as many
+/// parts as blocks that a large GPU runs at once, in whole passes of a block,
+/// 16 KiB of an operand. Rows that fit, and rows whose columns need the
+/// reduction, are one block's.
+TEST(LaunchShape, ReductionsOfFewLongRowsFillTheGpu) {
+  EXPECT_THAT(getLaunches(getMeanSquare(8 * 2048, 2048)),
+              ElementsAre(Launch(512, 256), Launch(1, 256)));
+  EXPECT_THAT(getLaunches(getMeanSquare(8 * 2048, 2048, "bf16")),
+              ElementsAre(Launch(512, 256), Launch(1, 256)));
+  EXPECT_THAT(getLaunches(getMeanSquare(8191, 2047)),
+              ElementsAre(Launch(512, 256), Launch(1, 256)));
+  EXPECT_THAT(getLaunches(getMeanSquare(64, 1000)),
+              ElementsAre(Launch(15, 256), Launch(1, 256)));
+  EXPECT_THAT(getLaunches(getMeanSquare(16, 1024)),
+              ElementsAre(Launch(1, 1024)));
+  EXPECT_THAT(getLaunches(getSoftmax(1, 1 << 20)),
+              ElementsAre(Launch(1, 1024)));
+  for (auto [rows, blocks] :
+       {std::pair(3, 3 * 128), std::pair(264, 2 * 264), std::pair(265, 265)}) {
+    ProgramText text;
+    text.dim("b", rows);
+    text.dim("d", 1 << 20);
+    text.input("x", "b d");
+    text.reduce("m", "b", {"x"}, "arith.maximumf", "0xFF800000");
+    text.output("m");
+    SCOPED_TRACE(rows);
+    std::vector<Launch> launches = getLaunches(text);
+    EXPECT_EQ(launches.front().first, blocks);
+    EXPECT_EQ(launches.size(), blocks == rows ? 1u : 2u);
+  }
+}
+
 } // namespace
