@@ -266,6 +266,13 @@ void CommandLine::addRanks(CLI::App *subcommand) {
                    "seconds to wait for all processes (default 120)")
       ->check(CLI::Range(0.1, 1e6));
   subcommand
+      ->add_option_function<int64_t>(
+          "--stall-timeout",
+          [this](int64_t seconds) { flags.gpus.stallSeconds = seconds; },
+          "seconds that a run of GPUs of several processes may take before it "
+          "counts as stuck (default 600)")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 30));
+  subcommand
       ->add_option_function<std::string>(
           "--transport",
           [this](const std::string &name) {
@@ -439,6 +446,33 @@ static Agreements getAgreements(const CommandLine &commandLine,
           {"--grad", names(flags.gradients)}};
 }
 
+/// The exception that is being handled.
+static Error getCaughtError() {
+  try {
+    throw;
+  } catch (const std::bad_alloc &) {
+    return {ErrorCode::DoesNotFit, "out of memory", ""};
+  } catch (const std::exception &error) {
+    return {ErrorCode::Internal,
+            fmt::format("internal error: {}", error.what()), ""};
+  }
+}
+
+/// What was asked for, in a session that is ready.
+static Status runSession(const CommandLine &commandLine, Session &session,
+                         Ranks &ranks) {
+  try {
+    Status status = commandLine.action(session);
+    // What cannot be printed was asked for all the same.
+    if (status && (std::fflush(stdout) != 0 || std::ferror(stdout)))
+      return Error{ErrorCode::CannotWrite, "cannot write to standard output",
+                   ""};
+    return status ? ranks.finish() : status;
+  } catch (const std::exception &) {
+    return getCaughtError();
+  }
+}
+
 /// The command on the devices of this process.
 static Status runAction(const CommandLine &commandLine,
                         std::span<const uint8_t> program,
@@ -462,11 +496,13 @@ static Status runAction(const CommandLine &commandLine,
                       flags.transport);
   if (!session)
     return session.getError();
-  Status status = commandLine.action(**session);
-  // What cannot be printed was asked for all the same.
-  if (status && (std::fflush(stdout) != 0 || std::ferror(stdout)))
-    return Error{ErrorCode::CannotWrite, "cannot write to standard output", ""};
-  return status ? ranks.finish() : status;
+  Status status = runSession(commandLine, **session, ranks);
+  // Other ranks may not do what this one's devices wait for, and the end of a
+  // device waits for what it does. The message does not; the process ends
+  // behind it.
+  if (!status && ranks.getNumRanks() > 1)
+    static_cast<void>(session->release());
+  return status;
 }
 
 /// Runs the command in this process, as one of the ranks that it is told of.
@@ -565,10 +601,7 @@ int runtime::runCommandLine(int argc, const char *const *argv,
                             OpenDevices &open) {
   try {
     return runSubcommand(argc, argv, program, kernels, open);
-  } catch (const std::bad_alloc &) {
-    return report({ErrorCode::DoesNotFit, "out of memory", ""});
-  } catch (const std::exception &error) {
-    return report({ErrorCode::Internal,
-                   fmt::format("internal error: {}", error.what()), ""});
+  } catch (const std::exception &) {
+    return report(getCaughtError());
   }
 }

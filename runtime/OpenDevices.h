@@ -24,6 +24,7 @@ struct GpuFlags {
   bool usesGraphs = true;      ///< else every command is issued in every run
   bool tunesMatmuls = false;   ///< see Cuda/MatmulTuning.h
   bool checksCommands = false; ///< waits for each, so that errors name it
+  std::optional<int64_t> stallSeconds; ///< see CudaOptions::deadline
 };
 
 /// What devices are opened for and with; all that it refers to outlives them.

@@ -63,6 +63,7 @@ Session::create(Executable executable,
                         : gpus.checksCommands ? "--check-commands"
                         : !gpus.usesGraphs    ? "--no-graphs"
                         : gpus.tunesMatmuls   ? "--tune-matmuls"
+                        : gpus.stallSeconds   ? "--stall-timeout"
                                               : nullptr;
   if (!isForGpus && gpuFlag)
     return Error{

@@ -170,7 +170,9 @@ Status CudaDevices::prepare() {
         NcclCommunicator::create(*gpu, *options.peers, options.deadline);
     if (!communicator)
       return communicator.getError();
+    NcclCommunicator &joined = **communicator;
     session.communicator = std::move(*communicator);
+    MESHC_RETURN_IF_ERROR(joined.connect());
   } else {
     Result<std::unique_ptr<LocalCommunicator>> communicator =
         LocalCommunicator::create(*gpu, count);
@@ -224,9 +226,14 @@ Status CudaDevices::prepare() {
 Result<std::unique_ptr<CudaDevices>>
 CudaDevices::create(const Executable &executable, const CudaOptions &options) {
   std::unique_ptr<CudaDevices> devices(new CudaDevices(executable, options));
-  MESHC_RETURN_IF_ERROR(devices->openGpu());
-  MESHC_RETURN_IF_ERROR(devices->prepare());
-  return devices;
+  Status ready = devices->openGpu();
+  if (ready)
+    ready = devices->prepare();
+  if (ready)
+    return devices;
+  if (options.peers)
+    static_cast<void>(devices.release());
+  return ready.getError();
 }
 
 CudaDevices::~CudaDevices() = default;

@@ -36,11 +36,17 @@ struct CudaOptions {
 /// Devices on NVIDIA GPUs. A process drives one GPU: with one logical device
 /// of its own, as one of as many processes as the mesh has devices, or with all
 /// devices of the mesh, which then share the GPU.
+///
+/// With peers, devices that have failed must not be destroyed: the end of their
+/// memory, streams and communicators waits for kernels that wait for the other
+/// processes, for ever where those have failed too. The process reports its
+/// error and ends, and the driver cleans up behind it.
 class CudaDevices : public DeviceSet {
 public:
   /// Finds the GPU and the libraries, checks memory, loads the kernels and
   /// prepares every program. Arenas are zeroed. `executable` must outlive the
-  /// result.
+  /// result. With peers, what an error leaves behind stays until the process
+  /// ends.
   /// Errors: MissingGpuLibrary, OldGpuLibrary, TooFewGpus, OtherGpu,
   /// DoesNotFit, UnsupportedOnGpu, DamagedProgram, GpuCallFailed,
   /// CommunicationFailed.

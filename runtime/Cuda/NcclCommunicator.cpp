@@ -72,9 +72,13 @@ NcclCommunicator::create(Gpu &gpu, Peers &peers,
     return nccl.getError();
   std::unique_ptr<NcclCommunicator> communicator(
       new NcclCommunicator(gpu, **nccl, peers, deadline));
+  return communicator;
+}
+
+Status NcclCommunicator::connect() {
   NcclUniqueId id{};
   if (peers.getRank() == 0)
-    MESHC_RETURN_IF_ERROR((*nccl)->getUniqueId(&id));
+    MESHC_RETURN_IF_ERROR(nccl.getUniqueId(&id));
   Result<std::string> shared =
       peers.shareFirst("nccl", std::string(id.bytes, sizeof(id.bytes)));
   if (!shared)
@@ -87,27 +91,22 @@ NcclCommunicator::create(Gpu &gpu, Peers &peers,
   std::memcpy(id.bytes, shared->data(), sizeof(id.bytes));
   NcclConfig config;
   config.blocking = 0;
-  const int status =
-      (*nccl)->commInitRank.call(&communicator->world, int(peers.getNumRanks()),
-                                 id, int(peers.getRank()), &config);
-  Status settled = communicator->settle(communicator->world,
-                                        (*nccl)->commInitRank.symbol, status);
-  if (!settled && communicator->failure == ncclInvalidUsage)
+  const int status = nccl.commInitRank.call(&world, int(peers.getNumRanks()),
+                                            id, int(peers.getRank()), &config);
+  Status settled = settle(world, nccl.commInitRank.symbol, status);
+  if (!settled && failure == ncclInvalidUsage)
     return Error{ErrorCode::TooFewGpus,
                  fmt::format("the processes cannot use their GPUs together: {}",
                              settled.getError().message),
                  fmt::format("each needs a GPU of its own, this one has {}; "
                              "CUDA_VISIBLE_DEVICES may give several the same",
                              gpu.getProperties().toString())};
-  if (!settled)
-    return settled.getError();
-  return communicator;
+  return settled;
 }
 
 NcclCommunicator::~NcclCommunicator() {
-  // Others may still be at work with what this process sent: communicators are
-  // closed in order, and at once only after a failure or where others do not
-  // take part.
+  // Others may still be at work with what this process sent, so communicators
+  // are closed in order.
   deadline = std::min(deadline, std::chrono::seconds(5));
   for (auto &[groups, comm] : splits)
     if (comm && isSound)
@@ -116,25 +115,13 @@ NcclCommunicator::~NcclCommunicator() {
   if (world && isSound)
     isSound = bool(
         settle(world, nccl.commFinalize.symbol, nccl.commFinalize.call(world)));
-  if (!isSound) {
-    abort();
+  if (!isSound)
     return;
-  }
   for (auto &[groups, comm] : splits)
     if (comm)
       nccl.commDestroy.call(comm);
   if (world)
     nccl.commDestroy.call(world);
-}
-
-void NcclCommunicator::abort() {
-  isSound = false;
-  for (auto &[groups, comm] : splits)
-    if (comm)
-      nccl.commAbort.call(comm);
-  splits.clear();
-  if (world)
-    nccl.commAbort.call(std::exchange(world, nullptr));
 }
 
 /// Whether a call went well or is under way.
@@ -223,8 +210,10 @@ Status NcclCommunicator::wait(Stream stream) {
     const int status = driver.streamQuery.call(stream);
     if (status == 0)
       return Status::success();
-    if (status != errorNotReady)
+    if (status != errorNotReady) {
+      isSound = false;
       return Driver::describe(driver.streamQuery.symbol, status);
+    }
     Status sound = check();
     if (sound && Clock::now() - start > deadline)
       sound = Error{ErrorCode::CommunicationFailed,
@@ -232,7 +221,7 @@ Status NcclCommunicator::wait(Stream stream) {
                                 deadline.count()),
                     "another process may hang or be late"};
     if (!sound) {
-      abort();
+      isSound = false;
       return sound;
     }
     pause(start);

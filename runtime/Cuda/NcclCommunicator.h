@@ -23,13 +23,23 @@ namespace meshc::runtime::cuda {
 ///
 /// Every process issues the same collectives in the same order. Communicators
 /// do not block: while anything is under way, errors of this process and of
-/// others are looked for, and a deadline ends what hangs.
+/// others are looked for, and a deadline ends the wait for what hangs.
+///
+/// Communicators end in good order or, after an error, with the process. There
+/// is no ncclCommAbort: it waits for the end of every graph that has captured
+/// the communicator (commDestroySync in init.cc of NCCL 2.28, which the flag
+/// that ends the kernels does not end), and of kernels of other communicators.
 class NcclCommunicator : public Communicator {
 public:
-  /// Errors: see Nccl::get, Peers, GpuCallFailed, CommunicationFailed.
+  /// Errors: see Nccl::get.
   static Result<std::unique_ptr<NcclCommunicator>>
   create(Gpu &gpu, Peers &peers, std::chrono::seconds deadline);
   ~NcclCommunicator() override;
+
+  /// Called by all processes, before anything else. After an error NCCL may
+  /// still write to this object.
+  /// Errors: see Peers; TooFewGpus, GpuCallFailed, CommunicationFailed.
+  Status connect();
 
   Result<size_t> add(Collective collective) override;
   Status build(MoveTable &table, std::span<const DevicePointer> arenas,
@@ -63,8 +73,6 @@ private:
   Status settle(NcclComm comm, const char *symbol, int status);
   /// An error of any communicator or process.
   Status check();
-  /// Ends all communicators at once, whatever they do.
-  void abort();
 
   Gpu &gpu;
   const Nccl &nccl;

@@ -18,6 +18,8 @@ runtime::openGpuDevices(const DeviceRequest &request) {
   options.checksCommands = request.gpus.checksCommands;
   options.tunesMatmuls = request.gpus.tunesMatmuls;
   options.peers = request.peers;
+  if (request.gpus.stallSeconds)
+    options.deadline = std::chrono::seconds(*request.gpus.stallSeconds);
   if (request.ranks) {
     options.localRank = request.ranks->getLocalRank();
     options.numLocalRanks = request.ranks->getNumLocalRanks();

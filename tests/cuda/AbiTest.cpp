@@ -218,7 +218,7 @@ TEST(RealLibrariesTest, nccl_makes_an_id_without_a_gpu) {
               0u)
         << opened.getError().message;
   } else if (comm) {
-    (void)(*library)->commAbort.call(comm);
+    (void)(*library)->commDestroy.call(comm);
   }
 }
 

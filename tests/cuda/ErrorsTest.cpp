@@ -502,6 +502,8 @@ TEST(ErrorsTest, flags_of_other_devices) {
               HasSubstr("error[MR0101]: --devices-per-gpu is for GPUs"));
   EXPECT_THAT(runBench(forCpu, {}, {"--check-commands"}),
               HasSubstr("error[MR0101]: --check-commands is for GPUs"));
+  EXPECT_THAT(runBench(forCpu, {}, {"--stall-timeout", "1"}),
+              HasSubstr("error[MR0101]: --stall-timeout is for GPUs"));
   EXPECT_THAT(runBench(forCpu, {}, {"--tune-matmuls"}),
               HasSubstr("error[MR0101]: --tune-matmuls is for GPUs"));
 }

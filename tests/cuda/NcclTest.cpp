@@ -111,17 +111,23 @@ std::vector<std::string> runRanks(const Executable &executable,
               cuda::CudaDevices::create(executable, options);
           if (!gpu)
             return gpu.getError().message;
-          if (request.rankToKill < 0 && request.rankToHang < 0)
-            return compareRuns(**cpu, **gpu, request.runs);
-          std::string first = compareRuns(**cpu, **gpu, 1);
-          if (!first.empty())
-            return first;
-          if (rank == request.rankToKill)
-            raise(SIGKILL);
-          if (rank == request.rankToHang)
-            return hang();
-          std::this_thread::sleep_for(request.delay);
-          return compareRuns(**cpu, **gpu, 1);
+          auto compare = [&]() -> std::string {
+            if (request.rankToKill < 0 && request.rankToHang < 0)
+              return compareRuns(**cpu, **gpu, request.runs);
+            std::string first = compareRuns(**cpu, **gpu, 1);
+            if (!first.empty())
+              return first;
+            if (rank == request.rankToKill)
+              raise(SIGKILL);
+            if (rank == request.rankToHang)
+              return hang();
+            std::this_thread::sleep_for(request.delay);
+            return compareRuns(**cpu, **gpu, 1);
+          };
+          std::string result = compare();
+          if (!result.empty())
+            static_cast<void>(gpu->release());
+          return result;
         }));
   std::vector<std::string> results;
   for (auto &process : processes) {

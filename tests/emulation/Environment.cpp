@@ -134,6 +134,8 @@ const Environment &meshc::emulation::getEnvironment() {
     readVariable("MESHC_EMULATION_SHIFT_OFFSET", read->shiftOffset);
     readVariable("MESHC_EMULATION_SWAP_COLLECTIVES", read->swapCollectives);
     readVariable("MESHC_EMULATION_KILL", read->kill);
+    readVariable("MESHC_EMULATION_NETWORK_ERROR", read->networkError);
+    readVariable("MESHC_EMULATION_HANG", read->hang);
     readVisible(*read);
     readArchitecture(*read);
     readVariable("MESHC_EMULATION_MATMUL_TIMES", read->matmulTimes);

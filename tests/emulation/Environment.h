@@ -58,6 +58,8 @@ struct Environment {
   std::vector<Failure> failures;
   RankCall swapCollectives;
   RankCall kill;
+  /// Of what runs, not of what is called.
+  RankCall networkError, hang;
 };
 
 /// Reads the variables at the first call. Ends the process with a message and

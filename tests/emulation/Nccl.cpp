@@ -95,22 +95,36 @@ bool isPoint(const Request &request) {
          request.kind == CollectiveKind::recv;
 }
 
-/// What is put into a stream.
-struct Piece {
-  CommunicatorRef communicator;
-  std::vector<Request> requests;
+/// What is put into a stream, or captured in a graph; lives until it has run,
+/// and until the graph is destroyed.
+class Piece {
+public:
+  Piece(CommunicatorRef communicator, std::vector<Request> requests)
+      : communicator(std::move(communicator)), requests(std::move(requests)) {
+    std::lock_guard lock(this->communicator->world->mutex);
+    ++this->communicator->references;
+  }
+  Piece(const Piece &) = delete;
+  ~Piece() {
+    std::lock_guard lock(communicator->world->mutex);
+    --communicator->references;
+  }
 
   std::unique_ptr<Execution> begin() const {
     return isPoint(requests[0]) ? beginPoints(communicator, requests)
                                 : beginCollective(communicator, requests[0]);
   }
+
+private:
+  CommunicatorRef communicator;
+  std::vector<Request> requests;
 };
 
 int submit(const Call &first, std::vector<Request> requests) {
   std::string text = "NCCL " + describe(requests[0]);
   meshcEmulationWork work;
   work.text = text.c_str();
-  work.data = new Piece{first.communicator, std::move(requests)};
+  work.data = new Piece(first.communicator, std::move(requests));
   work.waits = true;
   work.begin = [](void *data) -> void * {
     return static_cast<Piece *>(data)->begin().release();
@@ -426,13 +440,15 @@ void abort(Communicator &communicator) {
   communicator.aborted = true;
 }
 
-/// Until nothing of the communicator is under way, or it has failed.
-int waitUntilDone(Communicator &communicator) {
+/// Until nothing of the communicator is under way and no graph has any of it,
+/// as NCCL's commDestroySync does: an abort ends the kernels, but not the wait
+/// for the graphs.
+void waitUntilDone(Communicator &communicator) {
   for (;;) {
     {
       std::lock_guard lock(communicator.world->mutex);
-      if (communicator.error || communicator.outstanding == 0)
-        return communicator.error;
+      if (communicator.references == 0)
+        return;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -456,13 +472,11 @@ int end(const char *name, ncclComm_t handle, bool aborts) {
   if (aborts) {
     abort(*communicator);
   } else {
-    {
-      std::lock_guard lock(communicator->world->mutex);
-      if (int refused = checkReady(name, *communicator))
-        return refused;
-    }
-    waitUntilDone(*communicator);
+    std::lock_guard lock(communicator->world->mutex);
+    if (int refused = checkReady(name, *communicator))
+      return refused;
   }
+  waitUntilDone(*communicator);
   remove(handle);
   // The last communicator of this process says farewell.
   if (!isInUse(communicator->world))
@@ -623,9 +637,10 @@ MESHC_EMULATION_API ncclResult_t ncclCommFinalize(ncclComm_t handle) {
       return refuse(ncclInvalidArgument, "ncclCommFinalize: a second time");
     communicator->finalized = true;
     if (!communicator->isBlocking)
-      return communicator->outstanding ? ncclInProgress : ncclSuccess;
+      return communicator->isInProgress() ? ncclInProgress : ncclSuccess;
   }
-  return waitUntilDone(*communicator);
+  waitUntilDone(*communicator);
+  return ncclSuccess;
 }
 
 MESHC_EMULATION_API ncclResult_t ncclCommDestroy(ncclComm_t handle) {

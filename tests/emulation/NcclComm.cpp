@@ -2,6 +2,7 @@
 
 #include "BlasLtAbi.h"
 #include "Elements.h"
+#include "Environment.h"
 
 #include <algorithm>
 #include <cmath>
@@ -191,10 +192,6 @@ std::string reduceParts(const std::vector<std::string> &parts, int type,
   return result;
 }
 
-/// An execution that waits for a failed communicator to be aborted, as a real
-/// kernel does, gives up after this.
-constexpr auto patience = std::chrono::seconds(10);
-
 } // namespace
 
 size_t meshc::emulation::getNcclTypeBytes(int type) {
@@ -232,10 +229,16 @@ bool Communicator::hasMember(int rankOfWorld) const {
 void Communicator::fail(int code, const std::string &why) {
   if (error != ncclSuccess || aborted)
     return;
+  failAlone(code, why);
+  tell(code, why);
+}
+
+void Communicator::failAlone(int code, const std::string &why) {
+  if (error != ncclSuccess || aborted)
+    return;
   std::fprintf(stderr, "meshc emulation: NCCL: rank %d: %s\n", world->rank,
                why.c_str());
   adopt(code, why);
-  tell(code, why);
 }
 
 void Communicator::adopt(int code, const std::string &why) {
@@ -283,19 +286,8 @@ void Communicator::check(uint64_t sequence, int from,
 // ---- executions -------------------------------------------------------------
 
 Execution::Execution(CommunicatorRef communicator)
-    : communicator(std::move(communicator)), world(*this->communicator->world) {
-}
-
-Execution::~Execution() {
-  std::lock_guard lock(world.mutex);
-  finish();
-}
-
-void Execution::finish() {
-  if (!finished)
-    --communicator->outstanding;
-  finished = true;
-}
+    : communicator(std::move(communicator)), world(*this->communicator->world),
+      number(++world.executions) {}
 
 bool Execution::hasArrived(const MessageKey &key) {
   if (world.find(key))
@@ -309,21 +301,19 @@ bool Execution::hasArrived(const MessageKey &key) {
 }
 
 int Execution::poll() {
-  using Clock = std::chrono::steady_clock;
   std::lock_guard lock(world.mutex);
-  if (communicator->error == ncclSuccess && !communicator->aborted &&
-      !advance() && communicator->error == ncclSuccess)
+  auto isFault = [&](const RankCall &fault) {
+    return fault.rank == world.rank && fault.call == number;
+  };
+  if (isFault(getEnvironment().networkError))
+    communicator->failAlone(ncclSystemError, "the network is down");
+  // Like a real kernel, that of a communicator in error goes on until it is
+  // aborted.
+  if (communicator->aborted)
+    return 0;
+  if (communicator->error || isFault(getEnvironment().hang))
     return 1;
-  if (communicator->error != ncclSuccess && !communicator->aborted) {
-    if (failedAt == Clock::time_point())
-      failedAt = Clock::now();
-    if (Clock::now() - failedAt < patience)
-      return 1;
-    finish();
-    return -719; // CUDA_ERROR_LAUNCH_FAILED
-  }
-  finish();
-  return 0;
+  return advance() && !communicator->error ? 0 : 1;
 }
 
 namespace {
@@ -336,7 +326,6 @@ public:
         bytes(request.count * getNcclTypeBytes(request.type)) {
     Communicator &own = *communicator;
     sequence = own.begun++;
-    ++own.outstanding;
     header = makeText(request, world.begun);
     ++world.begun[own.hash];
     own.issued[sequence] = header;
@@ -476,7 +465,6 @@ public:
   PointsExecution(const CommunicatorRef &communicator,
                   const std::vector<Request> &requests)
       : Execution(communicator) {
-    ++communicator->outstanding;
     for (const Request &request : requests) {
       bool sends = request.kind == CollectiveKind::send;
       uint64_t sequence = communicator->points[{request.root, sends}]++;

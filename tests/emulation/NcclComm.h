@@ -8,7 +8,6 @@
 #include "NcclAbi.h"
 #include "NcclWorld.h"
 
-#include <chrono>
 #include <memory>
 
 namespace meshc::emulation {
@@ -52,8 +51,10 @@ struct Communicator {
   std::string text; ///< of the error
   bool aborted = false, finalized = false;
   uint64_t begun = 0, done = 0, splits = 0;
-  int outstanding = 0; ///< begun and not done, points too
-  int busyPolls = 0;   ///< how often it still says "in progress"
+  /// Work in streams that is not done, and in graphs that are not destroyed:
+  /// only behind these does a communicator end.
+  int references = 0;
+  int busyPolls = 0; ///< how often it still says "in progress"
   /// A split has ended, of which the caller hears when it asks next: its child,
   /// null where there is none for this rank, and where the handle goes.
   bool hasSplit = false;
@@ -65,12 +66,14 @@ struct Communicator {
   int size() const { return static_cast<int>(members.size()); }
   bool isInProgress() const {
     return state == ncclInProgress || busyPolls > 0 ||
-           (finalized && outstanding > 0);
+           (finalized && references > 0);
   }
   bool hasMember(int rankOfWorld) const;
   /// What went wrong here: prints it and tells the other members. The first
   /// error stays.
   void fail(int code, const std::string &why);
+  /// The same, of which the others hear nothing.
+  void failAlone(int code, const std::string &why);
   /// What went wrong elsewhere, where it was printed.
   void adopt(int code, const std::string &why);
   void tell(int code, const std::string &why);
@@ -83,11 +86,12 @@ using CommunicatorRef = std::shared_ptr<Communicator>;
 /// One execution of a collective, or of the sends and recvs of a group.
 class Execution {
 public:
-  virtual ~Execution();
+  virtual ~Execution() = default;
   /// As meshcEmulationWork::poll.
   int poll();
 
 protected:
+  /// With the world's lock held.
   explicit Execution(CommunicatorRef communicator);
   /// Whether it is complete. With the world's lock held.
   virtual bool advance() = 0;
@@ -98,9 +102,8 @@ protected:
   World &world;
 
 private:
-  void finish();
-  bool finished = false;
-  std::chrono::steady_clock::time_point failedAt;
+  /// Among all executions of this rank, from 1 on.
+  int64_t number;
 };
 
 /// Numbers the request, so that it is matched with those of other ranks.

@@ -3,6 +3,7 @@
 #include "NcclAbi.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -417,10 +418,72 @@ TEST(Nccl, CollectivesRunInGraphs) {
       text += std::to_string(cuGraphLaunch(exec, own.stream));
     text += std::to_string(own.wait());
     text += " " + std::to_string(own.get<int32_t>(memory, 1)[0]);
+    cuGraphExecDestroy(exec);
+    cuGraphDestroy(graph);
     own.end();
     return text;
   });
   EXPECT_THAT(getValues(results), Each("000000 54")) << getErrors(results);
+}
+
+TEST(Nccl, CommunicatorsEndBehindTheGraphsThatHaveThem) {
+  for (bool aborts : {false, true}) {
+    auto results = runRanks(2, [&](Rank &own) {
+      CUdeviceptr memory = own.put(std::vector<int32_t>{own.rank + 1});
+      cuCtxSynchronize();
+      cuStreamBeginCapture_v2(own.stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+      ncclAllReduce(at(memory), at(memory), 1, ncclInt32, ncclSum, own.world,
+                    own.stream);
+      CUgraph graph;
+      CUgraphExec exec;
+      cuStreamEndCapture(own.stream, &graph);
+      cuGraphInstantiateWithFlags(&exec, graph, 0);
+      cuGraphDestroy(graph);
+      cuGraphLaunch(exec, own.stream);
+      // The other one may have aborted.
+      own.wait();
+      int status = 0;
+      std::atomic<bool> hasEnded = false;
+      std::thread end([&] {
+        cuCtxSetCurrent(own.context);
+        status = aborts ? ncclCommAbort(own.world) : ncclCommDestroy(own.world);
+        hasEnded = true;
+      });
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      std::string text = hasEnded ? "early " : "";
+      cuGraphExecDestroy(exec);
+      end.join();
+      return text + std::to_string(status);
+    });
+    EXPECT_THAT(getValues(results), Each("0")) << getErrors(results);
+  }
+}
+
+TEST(Nccl, MemoryIsFreedBehindWorkThatHangs) {
+  auto results =
+      runRanks(2,
+               [](Rank &own) {
+                 CUdeviceptr memory = own.put(std::vector<float>(64));
+                 ncclAllReduce(at(memory), at(memory), 8, ncclFloat32, ncclSum,
+                               own.world, own.stream);
+                 std::atomic<bool> hasEnded = false;
+                 std::thread end([&] {
+                   cuCtxSetCurrent(own.context);
+                   cuMemFree_v2(memory);
+                   hasEnded = true;
+                 });
+                 std::this_thread::sleep_for(std::chrono::milliseconds(200));
+                 std::string text = hasEnded ? "early " : "";
+                 int error;
+                 ncclCommGetAsyncError(own.world, &error);
+                 ncclCommAbort(own.world);
+                 end.join();
+                 return text + std::to_string(error);
+               },
+               {{"MESHC_EMULATION_NETWORK_ERROR", "0:1"},
+                {"MESHC_EMULATION_HANG", "1:1"}});
+  EXPECT_EQ(getValues(results), (std::vector<std::string>{"2", "0"}));
+  EXPECT_THAT(getErrors(results), HasSubstr("rank 0: the network is down"));
 }
 
 TEST(Nccl, TheHostOfOneRankMayBeLate) {
@@ -533,8 +596,10 @@ TEST(Nccl, TwoCommunicatorsInDifferentOrdersAreReported) {
         cuStreamQuery(own.stream);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
-      ncclCommAbort(second);
+      // What one of them has under way may wait in a stream for the other's.
+      std::thread abort([&] { ncclCommAbort(second); });
       ncclCommAbort(own.world);
+      abort.join();
       // The other one may have heard by now that its peer gives up.
       return std::to_string(error == ncclInvalidUsage ? error : other);
     });

@@ -74,6 +74,7 @@ public:
   std::vector<bool> left;
 
   std::map<uint64_t, uint64_t> begun; ///< collectives, per communicator
+  int64_t executions = 0;             ///< of collectives and groups of messages
   std::map<uint64_t, std::weak_ptr<Communicator>> communicators;
 
 private:

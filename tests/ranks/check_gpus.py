@@ -110,13 +110,13 @@ class Gpus(unittest.TestCase):
         self.assertEqual(len(losses[0]), 3)
         self.assertEqual(losses[0], losses[1])
 
-    def start_rank(self, program, rank, ranks, port, *arguments):
+    def start_rank(self, program, rank, ranks, port, *arguments, **variables):
         """A rank that another program, such as a shell script, starts: no launcher of
         the executable's own looks after it."""
         return processes.start(
             self.train(program, "--rank", rank, "--ranks", ranks, "--store",
                        f"127.0.0.1:{port}", *arguments),
-            env=self.environment(ranks))
+            env=self.environment(ranks, **variables))
 
     def finish_all(self, started, seconds):
         """How all of them end, within `seconds` of now and with nobody left."""
@@ -168,6 +168,58 @@ class Gpus(unittest.TestCase):
                     "meshc: error[MR0505]: rank 1 and rank 0 differ in the program"])
                 self.assertEqual(done[1].stderr, "")
                 self.assertFalse(metrics.exists() and metrics.stat().st_size > 0)
+
+    def check_end(self, arguments, code, message, **variables):
+        """Training on two GPUs that ends with this message alone and nobody left, before
+        NCCL, the driver or another rank have waited for one another."""
+        program = self.compile("a=2", "batch=a")
+        start = time.monotonic()
+        process = processes.start(self.train(program, "--steps", 10 ** 9, *arguments),
+                                  env=self.environment(2, **variables))
+        found = []
+        self.assertTrue(processes.wait_for(
+            lambda: found.extend(processes.children(process.pid)[len(found):])
+            or len(found) == 2))
+        done = processes.finish(process, 60)
+        self.assertLess(time.monotonic() - start, 30)
+        self.assertTrue(processes.wait_for_end(found))
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(len(errors(done.stderr)), 1, done.stderr)
+        self.assertIn(message, errors(done.stderr)[0])
+
+    def test_errors_of_nccl_end_all(self):
+        """In the first run, command by command, and from a graph, which NCCL waits for at
+        the end of a communicator."""
+        for run in (2, 60):
+            for rank, who in ((0, ""), (1, "rank 1: ")):
+                self.check_end((), 6, f"error[MR0407]: {who}a collective of NCCL failed: "
+                               "unhandled system error",
+                               MESHC_EMULATION_NETWORK_ERROR=f"{rank}:{run}")
+
+    def test_a_gpu_that_hangs_ends_all(self):
+        for run in (2, 60):
+            self.check_end(("--stall-timeout", 2), 6, "error[MR0407]: ",
+                           MESHC_EMULATION_HANG=f"1:{run}")
+        self.check_end(("--stall-timeout", 2), 6, "the GPU has not ended its work after 2 s",
+                       MESHC_EMULATION_HANG="0:60")
+
+    def test_a_call_that_fails_on_one_rank_ends_all(self):
+        program = self.compile("a=2", "batch=a")
+        for failing, who in ((0, ""), (1, "rank 1: ")):
+            for call in ("cuGraphLaunch:5", "cuLaunchKernel:3", "cuStreamQuery:9",
+                         "cuGraphInstantiateWithFlags:1"):
+                port = processes.free_port()
+                started = [
+                    self.start_rank(program, rank, 2, port, "--steps", 10 ** 9,
+                                    **({"MESHC_EMULATION_FAIL": f"{call}:719"}
+                                       if rank == failing else {}))
+                    for rank in range(2)]
+                done = self.finish_all(started, 30)
+                self.assertEqual([one.returncode for one in done], [70, 70], (call, done))
+                found = [errors(one.stderr) for one in done]
+                self.assertEqual((len(found[0]), found[1]), (1, []), (call, done))
+                self.assertIn(f"error[MR0406]: {who}{call.split(':', maxsplit=1)[0]} failed: ",
+                              found[0][0])
 
     def test_too_few_gpus_start_nothing(self):
         done = processes.run(self.train(self.compile("a=2", "batch=a")),
