@@ -52,7 +52,7 @@ static void printMachine(const exec::ExecutableT &data) {
   if (data.target != exec::Target::cuda)
     return;
   fmt::print("machine\n");
-  std::istringstream lines(cuda::reportSystem());
+  std::istringstream lines(cuda::reportSystem(&data));
   for (std::string line; std::getline(lines, line);)
     fmt::print("  {}\n", line);
 }

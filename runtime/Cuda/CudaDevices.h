@@ -77,6 +77,10 @@ public:
   /// What the library computes more slowly than the program asks for it, and
   /// the way around; empty where there is nothing such.
   const std::string &getBatchReport() const { return batchReport; }
+  /// See Gpu::getImageComplaint.
+  const std::string &getImageComplaint() const {
+    return gpu->getImageComplaint();
+  }
 
 private:
   CudaDevices(const Executable &executable, const CudaOptions &options)

@@ -42,6 +42,10 @@ struct Copy2D {
 // Statuses, flags and attributes. Source: cuda.h of CUDA 13.0.
 inline constexpr int errorOutOfMemory = 2;
 inline constexpr int errorNoDevice = 100;
+inline constexpr int errorInvalidImage = 200;
+inline constexpr int errorNoBinaryForGpu = 209;
+inline constexpr int errorInvalidPtx = 218;
+inline constexpr int errorUnsupportedPtx = 222;
 inline constexpr int errorNotFound = 500;
 inline constexpr int errorNotReady = 600;
 inline constexpr int memoryTypeDevice = 2;

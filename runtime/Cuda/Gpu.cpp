@@ -69,13 +69,36 @@ static std::optional<Architecture> parseArchitecture(std::string_view text) {
   return Architecture{number / 10, number % 10, rest == end ? '\0' : *rest};
 }
 
+static std::string getName(const exec::GpuImageT &image) {
+  return fmt::format("{} ({})", image.architecture,
+                     exec::EnumNameImageKind(image.kind));
+}
+
 std::string
 cuda::listImages(const std::vector<std::unique_ptr<exec::GpuImageT>> &images) {
   std::vector<std::string> names;
   for (const auto &image : images)
-    names.push_back(fmt::format("{} ({})", image->architecture,
-                                exec::EnumNameImageKind(image->kind)));
+    names.push_back(getName(*image));
   return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// How good an image is for a GPU; -1: not for it.
+static int rateImage(const exec::GpuImageT &image, const GpuProperties &gpu) {
+  const std::optional<Architecture> architecture =
+      parseArchitecture(image.architecture);
+  if (!architecture || gpu.isEmulated())
+    return -1;
+  const auto [major, minor, suffix] = *architecture;
+  const bool isCubin = image.kind == exec::ImageKind::cubin;
+  const bool isSame = major == gpu.major && minor == gpu.minor;
+  const bool isEarlier =
+      isCubin ? major == gpu.major && minor < gpu.minor
+              : major < gpu.major || (major == gpu.major && minor < gpu.minor);
+  if (!isSame && (suffix || !isEarlier))
+    return -1;
+  // Cubins before PTX, then the architecture's number. One that is for this
+  // GPU alone knows more of it.
+  return isCubin * 10000 + major * 100 + minor * 10 + (suffix != 0);
 }
 
 Result<const exec::GpuImageT *>
@@ -85,29 +108,14 @@ cuda::chooseImage(const std::vector<std::unique_ptr<exec::GpuImageT>> &images,
     return Error{ErrorCode::DamagedProgram, "it has no GPU kernels",
                  "a plan has none; \"meshc compile\" makes an executable"};
   const exec::GpuImageT *chosen = nullptr;
-  int best = -1; // cubins before PTX, then the architecture's number
+  int best = -1;
   for (const auto &image : images) {
     if (image->kind == exec::ImageKind::host) {
       if (gpu.isEmulated())
         return image.get();
       continue;
     }
-    const std::optional<Architecture> architecture =
-        parseArchitecture(image->architecture);
-    if (!architecture || gpu.isEmulated())
-      continue;
-    const auto [major, minor, suffix] = *architecture;
-    const bool isCubin = image->kind == exec::ImageKind::cubin;
-    const bool isSame = major == gpu.major && minor == gpu.minor;
-    const bool isEarlier = isCubin ? major == gpu.major && minor < gpu.minor
-                                   : major < gpu.major || (major == gpu.major &&
-                                                           minor < gpu.minor);
-    if (!isSame && (suffix || !isEarlier))
-      continue;
-    // One that is for this GPU alone knows more of it.
-    const int value =
-        isCubin * 10000 + major * 100 + minor * 10 + (suffix != 0);
-    if (value > best) {
+    if (const int value = rateImage(*image, gpu); value > best) {
       best = value;
       chosen = image.get();
     }
@@ -122,6 +130,22 @@ cuda::chooseImage(const std::vector<std::unique_ptr<exec::GpuImageT>> &images,
                    ? ""
                    : fmt::format("compile the model with --gpu sm_{}{}",
                                  gpu.major, gpu.minor)};
+}
+
+const exec::GpuImageT *
+cuda::choosePtx(const std::vector<std::unique_ptr<exec::GpuImageT>> &images,
+                const GpuProperties &gpu) {
+  const exec::GpuImageT *chosen = nullptr;
+  int best = -1;
+  for (const auto &image : images) {
+    if (image->kind != exec::ImageKind::ptx)
+      continue;
+    if (const int value = rateImage(*image, gpu); value > best) {
+      best = value;
+      chosen = image.get();
+    }
+  }
+  return chosen;
 }
 
 Result<std::unique_ptr<Gpu>> Gpu::open(const Driver &driver, int ordinal) {
@@ -142,23 +166,58 @@ Gpu::~Gpu() {
     driver.primaryContextRelease.call(handle);
 }
 
+int Gpu::loadImage(const exec::GpuImageT &image) {
+  // PTX ends where its text does.
+  std::vector<uint8_t> bytes = image.data;
+  bytes.push_back(0);
+  Module loaded = nullptr;
+  const int status = driver.moduleLoadData.call(&loaded, bytes.data());
+  if (status == 0) {
+    module = OwnedModule(driver, loaded);
+    imageName = getName(image);
+  }
+  return status;
+}
+
+/// What a driver says to an image in a format later than itself.
+static bool isRefusal(int status) {
+  return status == errorInvalidImage || status == errorNoBinaryForGpu ||
+         status == errorInvalidPtx || status == errorUnsupportedPtx;
+}
+
 Status Gpu::load(const exec::ExecutableT &executable) {
   Result<const exec::GpuImageT *> image =
       chooseImage(executable.images, properties);
   if (!image)
     return image.getError();
-  // PTX ends where its text does.
-  std::vector<uint8_t> bytes = (*image)->data;
-  bytes.push_back(0);
-  Module loaded = nullptr;
-  Status status = driver.moduleLoadData(&loaded, bytes.data());
-  if (!status) {
-    Error error = status.getError();
-    error.message += fmt::format(", while {} loaded the code for {}",
-                                 properties.toString(), (*image)->architecture);
+  const int status = loadImage(**image);
+  if (status == 0)
+    return Status::success();
+  Error error = Driver::describe(driver.moduleLoadData.symbol, status);
+  error.message += fmt::format(", while {} loaded the code for {}",
+                               properties.toString(), getName(**image));
+  if (!isRefusal(status))
+    return error;
+  error.note = fmt::format("the driver is of CUDA {}; a later one may read it",
+                           getVersionText(driver.version));
+  // The assembler of a later toolkit writes cubins that a driver cannot read,
+  // from PTX that it can.
+  const exec::GpuImageT *ptx = (*image)->kind == exec::ImageKind::cubin
+                                   ? choosePtx(executable.images, properties)
+                                   : nullptr;
+  if (!ptx)
+    return error;
+  if (const int compiled = loadImage(*ptx)) {
+    error.message += fmt::format(
+        "; {}: {}", getName(*ptx),
+        Driver::describe(driver.moduleLoadData.symbol, compiled).message);
     return error;
   }
-  module = OwnedModule(driver, loaded);
+  imageComplaint = fmt::format(
+      "{} runs {}, which the driver compiles at every start: it is of CUDA {} "
+      "and cannot read {}",
+      properties.toString(), getName(*ptx), getVersionText(driver.version),
+      getName(**image));
   return Status::success();
 }
 

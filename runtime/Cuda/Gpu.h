@@ -39,6 +39,10 @@ Result<GpuProperties> getProperties(const Driver &driver, int ordinal);
 Result<const exec::GpuImageT *>
 chooseImage(const std::vector<std::unique_ptr<exec::GpuImageT>> &images,
             const GpuProperties &gpu);
+/// Of the PTX alone; null if there is none for this GPU.
+const exec::GpuImageT *
+choosePtx(const std::vector<std::unique_ptr<exec::GpuImageT>> &images,
+          const GpuProperties &gpu);
 
 /// "sm_90 (cubin), sm_90 (ptx)".
 std::string
@@ -56,13 +60,22 @@ public:
   const Driver &getDriver() const { return driver; }
   const GpuProperties &getProperties() const { return properties; }
 
-  /// Loads the kernels for this GPU.
+  /// Loads the kernels for this GPU: the image of chooseImage or, where that is
+  /// a cubin that the driver is too old to read, PTX.
+  /// Errors: see chooseImage; those of the driver, of both images.
   Status load(const exec::ExecutableT &executable);
+  /// The image that was loaded: "sm_90 (cubin)".
+  const std::string &getImageName() const { return imageName; }
+  /// Why it is PTX although there was a cubin; empty if it is not.
+  const std::string &getImageComplaint() const { return imageComplaint; }
   /// A kernel that may be launched with so many bytes of dynamic shared memory.
   /// Errors: DamagedProgram where the image does not have it.
   Result<KernelHandle> getKernel(const std::string &symbol, int sharedBytes);
 
 private:
+  /// The driver's status.
+  int loadImage(const exec::GpuImageT &image);
+
   Gpu(const Driver &driver, DeviceHandle handle, GpuProperties properties)
       : driver(driver), handle(handle), properties(std::move(properties)) {}
 
@@ -76,6 +89,7 @@ private:
   GpuProperties properties;
   Context context = nullptr;
   OwnedModule module;
+  std::string imageName, imageComplaint;
   std::map<std::string, Kernel> kernels;
 };
 

@@ -30,7 +30,8 @@ runtime::openGpuDevices(const DeviceRequest &request) {
     return opened.getError();
   const bool isFirst = !request.ranks || request.ranks->isFirst();
   for (const std::string &report :
-       {(*opened)->getBatchReport(), (*opened)->getTuningReport()})
+       {(*opened)->getImageComplaint(), (*opened)->getBatchReport(),
+        (*opened)->getTuningReport()})
     if (isFirst && !report.empty())
       fmt::print(stderr, "meshc: {}\n", report);
   return std::unique_ptr<DeviceSet>(std::move(*opened));

@@ -10,6 +10,7 @@
 
 using namespace meshc::runtime;
 using namespace meshc::runtime::cuda;
+namespace exec = meshc::exec;
 
 static std::string formatLine(const std::string &subject,
                               const std::string &text) {
@@ -23,7 +24,8 @@ static std::string formatError(const Error &error) {
 
 static double toGiB(uint64_t bytes) { return double(bytes) / (1 << 30); }
 
-static std::string describeGpu(const Driver &driver, int ordinal) {
+static std::string describeGpu(const Driver &driver, int ordinal,
+                               const exec::ExecutableT *executable) {
   Result<GpuProperties> properties = getProperties(driver, ordinal);
   if (!properties)
     return formatError(properties.getError());
@@ -38,8 +40,16 @@ static std::string describeGpu(const Driver &driver, int ordinal) {
   size_t freeBytes = 0;
   size_t totalBytes = 0;
   Status asked = driver.memGetInfo(&freeBytes, &totalBytes);
-  return text + (asked ? fmt::format(", {:.1f} GiB free", toGiB(freeBytes))
-                       : ", " + formatError(asked.getError()));
+  text += asked ? fmt::format(", {:.1f} GiB free", toGiB(freeBytes))
+                : ", " + formatError(asked.getError());
+  if (!executable)
+    return text;
+  Status loaded = (*gpu)->load(*executable);
+  if (!loaded)
+    return text + "; " + formatError(loaded.getError());
+  const std::string &complaint = (*gpu)->getImageComplaint();
+  return text + "; " +
+         (complaint.empty() ? "runs " + (*gpu)->getImageName() : complaint);
 }
 
 /// The GPUs whose memory a GPU can reach.
@@ -65,7 +75,7 @@ static std::string describePeers(const Driver &driver, int ordinal, int count) {
                          : fmt::format("GPU {}", fmt::join(reached, ", "));
 }
 
-std::string cuda::reportSystem() {
+std::string cuda::reportSystem(const exec::ExecutableT *executable) {
   std::string report;
   const Result<const Driver *> driver = Driver::get();
   report += formatLine("driver",
@@ -94,7 +104,7 @@ std::string cuda::reportSystem() {
     return report + formatLine("GPUs", "none");
   for (int ordinal = 0; ordinal < *count; ++ordinal)
     report += formatLine(fmt::format("GPU {}", ordinal),
-                         describeGpu(**driver, ordinal));
+                         describeGpu(**driver, ordinal, executable));
   for (int ordinal = 0; ordinal<*count && * count> 1; ++ordinal)
     report += formatLine("peers",
                          fmt::format("GPU {} reaches {}", ordinal,

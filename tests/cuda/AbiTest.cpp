@@ -54,6 +54,10 @@ constexpr bool isSameInterface(const ours::LibraryFunction<Library, X...> *,
 TEST(AbiTest, numbers_of_the_driver) {
   EXPECT_EQ(ours::errorOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(ours::errorNoDevice, CUDA_ERROR_NO_DEVICE);
+  EXPECT_EQ(ours::errorInvalidImage, CUDA_ERROR_INVALID_IMAGE);
+  EXPECT_EQ(ours::errorNoBinaryForGpu, CUDA_ERROR_NO_BINARY_FOR_GPU);
+  EXPECT_EQ(ours::errorInvalidPtx, CUDA_ERROR_INVALID_PTX);
+  EXPECT_EQ(ours::errorUnsupportedPtx, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
   EXPECT_EQ(ours::errorNotFound, CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(ours::errorNotReady, CUDA_ERROR_NOT_READY);
   EXPECT_EQ(ours::memoryTypeDevice, CU_MEMORYTYPE_DEVICE);

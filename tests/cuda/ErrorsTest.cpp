@@ -484,7 +484,8 @@ TEST(ErrorsTest, info_needs_no_gpu) {
 TEST(ErrorsTest, info_shows_the_machine) {
   const std::string text = runEmulated({{"DEVICES", "2"}}, printInfo);
   EXPECT_THAT(text, testing::ContainsRegex("machine\n  driver    CUDA 13.0, "));
-  EXPECT_THAT(text, HasSubstr("\n  GPU 1     meshc emulated GPU, sm_90, "));
+  EXPECT_THAT(text, testing::ContainsRegex("\n  GPU 1     meshc emulated GPU, "
+                                           "sm_90, .*; runs host .host.\n"));
   EXPECT_THAT(text, HasSubstr("\n  peers     GPU 1 reaches GPU 0\n"));
 }
 

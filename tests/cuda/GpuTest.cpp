@@ -3,12 +3,17 @@
 #include "runtime/Cuda/Gpu.h"
 #include "runtime/Cuda/MemoryNeed.h"
 #include "runtime/Cuda/NcclCommunicator.h"
+#include "runtime/Cuda/SystemReport.h"
+#include "tests/cuda/CudaTesting.h"
 #include "tests/runtime/ProgramBuilder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
+
+#include <elf.h>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -77,6 +82,107 @@ TEST(ImageTest, code_for_one_architecture_alone_is_for_no_other) {
     EXPECT_EQ(image.getError().code, ErrorCode::OtherGpu);
     EXPECT_THAT(image.getError().note, HasSubstr("--gpu sm_"));
   }
+}
+
+/// A cubin for sm_90 with the kernel "mix", as toolkits write it since 13.0 or
+/// before.
+std::vector<uint8_t> makeCubin(bool isLater) {
+  struct File {
+    Elf64_Ehdr header;
+    Elf64_Shdr names, text;
+    char strings[16];
+  } file{};
+  std::memcpy(file.header.e_ident, ELFMAG, SELFMAG);
+  file.header.e_ident[EI_ABIVERSION] = isLater ? 8 : 7;
+  file.header.e_machine = 190; // EM_CUDA
+  file.header.e_flags = isLater ? 90 << 8 : 90;
+  file.header.e_shoff = offsetof(File, names);
+  file.header.e_shentsize = sizeof(Elf64_Shdr);
+  file.header.e_shnum = 2;
+  file.names.sh_offset = offsetof(File, strings);
+  file.names.sh_size = sizeof(file.strings);
+  file.text.sh_name = 1;
+  std::strcpy(file.strings + 1, ".text.mix");
+  std::vector<uint8_t> bytes(sizeof(file));
+  std::memcpy(bytes.data(), &file, sizeof(file));
+  return bytes;
+}
+
+std::vector<uint8_t> makePtx(const std::string &version) {
+  const std::string text =
+      ".version " + version + "\n.target sm_90\n.entry mix() { ret; }\n";
+  return {text.begin(), text.end()};
+}
+
+/// What an executable with these images loads on a GPU that is not emulated,
+/// and whether its kernel is there.
+std::string
+loadImages(const emulation::Variables &variables,
+           const std::vector<std::pair<exec::ImageKind, std::vector<uint8_t>>>
+               &images) {
+  emulation::Variables all = {{"NAME", "NVIDIA X"}};
+  all.insert(all.end(), variables.begin(), variables.end());
+  return test::runEmulated(all, [&]() -> std::string {
+    exec::ExecutableT executable;
+    for (const auto &[kind, data] : images) {
+      executable.images.push_back(std::make_unique<exec::GpuImageT>());
+      executable.images.back()->architecture = "sm_90";
+      executable.images.back()->kind = kind;
+      executable.images.back()->data = data;
+    }
+    Result<const Driver *> driver = Driver::get();
+    Result<std::unique_ptr<Gpu>> gpu = Gpu::open(**driver, 0);
+    Status loaded = (*gpu)->load(executable);
+    if (!loaded)
+      return loaded.getError().message + "; " + loaded.getError().note;
+    if (!(*gpu)->getKernel("mix", 0))
+      return "no kernel";
+    return (*gpu)->getImageName() + "; " + (*gpu)->getImageComplaint() +
+           reportSystem(&executable);
+  });
+}
+
+TEST(ImageTest, a_driver_that_cannot_read_a_cubin_compiles_its_ptx) {
+  const auto later = std::pair(cubin, makeCubin(true));
+  const auto earlier = std::pair(cubin, makeCubin(false));
+  const auto text = std::pair(ptx, makePtx("7.8"));
+  EXPECT_THAT(loadImages({{"DRIVER", "13000"}}, {later, text}),
+              testing::AllOf(testing::StartsWith("sm_90 (cubin); driver"),
+                             HasSubstr("; runs sm_90 (cubin)\n")));
+  EXPECT_THAT(loadImages({{"DRIVER", "12040"}}, {earlier, text}),
+              testing::StartsWith("sm_90 (cubin); driver"));
+  const std::string compiled =
+      "GPU 0 (NVIDIA X, sm_90) runs sm_90 (ptx), which the driver compiles at "
+      "every start: it is of CUDA 12.4 and cannot read sm_90 (cubin)";
+  EXPECT_THAT(loadImages({{"DRIVER", "12040"}}, {later, text}),
+              testing::AllOf(testing::StartsWith("sm_90 (ptx); " + compiled),
+                             HasSubstr("GiB free; " + compiled + "\n")));
+  // Whichever way the driver puts it; what says something else is an error.
+  for (const char *status : {"200", "209", "218", "222"})
+    EXPECT_THAT(
+        loadImages({{"FAIL", std::string("cuModuleLoadData:1:") + status}},
+                   {later, text}),
+        testing::StartsWith("sm_90 (ptx); "))
+        << status;
+  EXPECT_THAT(loadImages({{"FAIL", "cuModuleLoadData:1:2"}}, {later, text}),
+              testing::StartsWith("cuModuleLoadData failed: out of memory"));
+}
+
+TEST(ImageTest, images_that_no_driver_reads_are_named) {
+  const auto later = std::pair(cubin, makeCubin(true));
+  const std::string refused =
+      "cuModuleLoadData failed: device kernel image is invalid "
+      "(CUDA_ERROR_INVALID_IMAGE), while GPU 0 (NVIDIA X, sm_90) loaded the "
+      "code for sm_90 (cubin)";
+  const std::string note = "; the driver is of CUDA 12.4; a later one may read "
+                           "it";
+  EXPECT_EQ(loadImages({{"DRIVER", "12040"}}, {later}), refused + note);
+  EXPECT_EQ(loadImages({{"DRIVER", "12040"}}, {later, {ptx, makePtx("8.5")}}),
+            refused +
+                "; sm_90 (ptx): cuModuleLoadData failed: the provided PTX was "
+                "compiled with an unsupported toolchain. "
+                "(CUDA_ERROR_UNSUPPORTED_PTX_VERSION)" +
+                note);
 }
 
 TEST(ImageTest, a_plan_has_none) {

@@ -51,11 +51,13 @@ CUresult loadHostImage(Call &call, Module &module, const Elf64_Ehdr &header) {
 /// kernels found; running them is refused.
 CUresult loadCubin(Call &call, Module &module, const Elf64_Ehdr &header) {
   const Environment &environment = getEnvironment();
-  // ELF ABI 8 has the architecture in bits 8 to 15 of the flags, before it is
-  // in bits 0 to 7.
-  int architecture = header.e_ident[EI_ABIVERSION] >= 8
-                         ? (header.e_flags >> 8) & 0xFF
-                         : header.e_flags & 0xFF;
+  // ELF ABI 8, which toolkits write since 13.0, has the architecture in bits 8
+  // to 15 of the flags, before it is in bits 0 to 7.
+  bool isLater = header.e_ident[EI_ABIVERSION] >= 8;
+  int architecture =
+      isLater ? (header.e_flags >> 8) & 0xFF : header.e_flags & 0xFF;
+  if (isLater && environment.driverVersion < 13000)
+    return CUDA_ERROR_INVALID_IMAGE;
   call.note("image", "cubin for sm_" + std::to_string(architecture));
   if (architecture / 10 != environment.major ||
       architecture % 10 > environment.minor)
@@ -76,13 +78,28 @@ CUresult loadCubin(Call &call, Module &module, const Elf64_Ehdr &header) {
   return CUDA_SUCCESS;
 }
 
+/// The latest PTX that a driver compiles, as major * 10 + minor.
+/// Source: PTX ISA 9.0, "Release Notes".
+int getPtxVersion(int driverVersion) {
+  int minor = driverVersion % 1000 / 10;
+  return driverVersion >= 13000 ? 90 + minor
+         : minor >= 6           ? 79 + minor
+                                : 80 + minor;
+}
+
 CUresult loadPtx(Call &call, Module &module, const std::string &text) {
   const Environment &environment = getEnvironment();
-  std::smatch target;
+  std::smatch target, version;
+  static const std::regex versionLine(R"(\.version\s+(\d+)\.(\d+))");
   static const std::regex targetLine(R"(\.target\s+sm_(\d+))");
   static const std::regex entryLine(R"(\.entry\s+([\w$]+))");
   if (!std::regex_search(text, target, targetLine))
     return call.refuse(CUDA_ERROR_INVALID_PTX, "PTX without .target");
+  if (!std::regex_search(text, version, versionLine))
+    return call.refuse(CUDA_ERROR_INVALID_PTX, "PTX without .version");
+  if (std::stoi(version[1]) * 10 + std::stoi(version[2]) >
+      getPtxVersion(environment.driverVersion))
+    return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
   int architecture = std::stoi(target[1]);
   call.note("image", "PTX for sm_" + std::to_string(architecture));
   if (architecture > environment.major * 10 + environment.minor)

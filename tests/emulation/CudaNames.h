@@ -99,6 +99,8 @@
   X(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, 217,                                   \
     "peer access is not supported between these two devices")                  \
   X(CUDA_ERROR_INVALID_PTX, 218, "a PTX JIT compilation failed")               \
+  X(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, 222,                                   \
+    "the provided PTX was compiled with an unsupported toolchain.")            \
   X(CUDA_ERROR_INVALID_SOURCE, 300, "device kernel image is invalid")          \
   X(CUDA_ERROR_OPERATING_SYSTEM, 304,                                          \
     "OS call failed or operation not "                                         \
