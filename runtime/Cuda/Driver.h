@@ -52,6 +52,7 @@ inline constexpr int memoryTypeDevice = 2;
 inline constexpr unsigned streamNonBlocking = 1;
 inline constexpr unsigned eventDisableTiming = 2;
 inline constexpr int captureThreadLocal = 1;
+inline constexpr unsigned long long graphUsesNodePriorities = 8;
 inline constexpr int attributeMultiprocessors = 16;
 inline constexpr int attributeArchitectureMajor = 75;
 inline constexpr int attributeArchitectureMinor = 76;

@@ -42,6 +42,9 @@ cuda::recordGraph(const Driver &driver, Stream stream,
   MESHC_RETURN_IF_ERROR(issued);
   MESHC_RETURN_IF_ERROR(ended);
   GraphExecutable executable = nullptr;
-  MESHC_RETURN_IF_ERROR(driver.graphInstantiate(&executable, recorded, 0));
+  // Else all nodes have the priority of the stream that the graph is launched
+  // in, not of those that they were recorded in.
+  MESHC_RETURN_IF_ERROR(driver.graphInstantiate(&executable, recorded,
+                                                graphUsesNodePriorities));
   return OwnedGraphExecutable(driver, executable);
 }

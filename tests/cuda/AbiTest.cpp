@@ -61,6 +61,8 @@ TEST(AbiTest, numbers_of_the_driver) {
   EXPECT_EQ(ours::errorNotFound, CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(ours::errorNotReady, CUDA_ERROR_NOT_READY);
   EXPECT_EQ(ours::memoryTypeDevice, CU_MEMORYTYPE_DEVICE);
+  EXPECT_EQ(ours::graphUsesNodePriorities,
+            unsigned(CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY));
   EXPECT_EQ(ours::streamNonBlocking, unsigned(CU_STREAM_NON_BLOCKING));
   EXPECT_EQ(ours::eventDisableTiming, unsigned(CU_EVENT_DISABLE_TIMING));
   EXPECT_EQ(ours::captureThreadLocal, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);

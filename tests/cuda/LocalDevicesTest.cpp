@@ -6,6 +6,7 @@
 #include "tests/cuda/CudaTesting.h"
 #include "tests/cuda/ImageKernels.h"
 #include "tests/cuda/RandomProgram.h"
+#include "tests/runtime/LinearModel.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -206,6 +207,21 @@ TEST(LocalDevicesProfileTest, times_commands) {
                                      profile.wallSeconds > 0);
                 }),
             "2 runs, time true");
+}
+
+/// The priorities of the streams that a graph was recorded in are those of its
+/// nodes: what others wait for goes first in it too.
+TEST(LocalDevicesGraphTest, graphs_keep_the_priorities_of_both_queues) {
+  RandomOptions options;
+  options.axes = {{"x", 2}};
+  const Executable executable = makeRandomProgram(3, options);
+  const TemporaryFolder folder;
+  EXPECT_EQ(runEmulated({{"LOG", folder / "calls"}},
+                        [&] { return compareWithCpu(executable, true); }),
+            "");
+  EXPECT_THAT(readBytes(folder / "calls"),
+              testing::ContainsRegex(
+                  "\"call\": \"cuGraphLaunch\".*\"priorities\": 2,"));
 }
 
 } // namespace

@@ -58,6 +58,7 @@
   X(CU_STREAM_CAPTURE_MODE_GLOBAL, 0)                                          \
   X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)                                    \
   X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                                         \
+  X(CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY, 8)                          \
   X(CU_STREAM_CAPTURE_STATUS_NONE, 0)                                          \
   X(CU_STREAM_CAPTURE_STATUS_ACTIVE, 1)                                        \
   X(CU_STREAM_CAPTURE_STATUS_INVALIDATED, 2)                                   \

@@ -237,6 +237,11 @@ CUresult launchGraph(Call &call, CUgraphExec handle, CUstream streamHandle) {
     run.push_back(driver.queue.add(node.text, node.context, node.stream,
                                    std::move(before), node.work()));
   }
+  std::set<int> priorities;
+  for (const Graph::Node &node : exec->graph.nodes)
+    priorities.insert(exec->usesNodePriorities ? node.priority
+                                               : stream->priority);
+  call.note("priorities", priorities.size());
   all = run;
   all.push_back(stream->last);
   stream->last =
@@ -533,10 +538,13 @@ MESHC_EMULATION_API CUresult cuGraphInstantiateWithFlags(
                  auto graph = driver.graphs.find(handle);
                  if (!graph)
                    return missing(call, "graph");
-                 if (!exec)
+                 constexpr unsigned long long known =
+                     CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+                 if (!exec || (flags & ~known))
                    return CUDA_ERROR_INVALID_VALUE;
                  auto instance = std::make_shared<GraphExec>();
                  instance->graph = *graph;
+                 instance->usesNodePriorities = flags & known;
                  *exec = driver.execs.add<CUgraphExec>(instance);
                  call.note("nodes", graph->nodes.size());
                  return CUDA_SUCCESS;

@@ -200,7 +200,8 @@ CUresult meshc::emulation::submit(Call &call, Stream &stream, std::string text,
       return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     int node = static_cast<int>(capture.graph.nodes.size());
     capture.graph.nodes.push_back({std::move(text), stream.context, stream.id,
-                                   std::move(work), stream.captureLast});
+                                   stream.priority, std::move(work),
+                                   stream.captureLast});
     stream.captureLast = {node};
     call.note("node", node);
     return CUDA_SUCCESS;

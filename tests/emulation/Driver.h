@@ -119,6 +119,7 @@ struct Graph {
     std::string text;
     Context *context;
     int stream;
+    int priority; ///< of that stream
     Work work;
     std::vector<int> before;
   };
@@ -158,6 +159,7 @@ struct Event {
 
 struct GraphExec {
   Graph graph;
+  bool usesNodePriorities = false;
   OperationRef lastLaunch;
 };
 
