@@ -155,6 +155,16 @@ Status NcclCommunicator::settle(NcclComm comm, const char *symbol, int status) {
   return Nccl::describe(symbol, status);
 }
 
+Status NcclCommunicator::endGroup(NcclComm comm, const char *symbol,
+                                  int status) {
+  // Left open, it would take in every later call.
+  const int ended = nccl.groupEnd.call();
+  if (isGood(status))
+    return settle(comm, nccl.groupEnd.symbol, ended);
+  isSound = false;
+  return Nccl::describe(symbol, status);
+}
+
 Result<NcclComm>
 NcclCommunicator::getComm(const std::vector<std::vector<int64_t>> &groups) {
   const int64_t ranks = peers.getNumRanks();
@@ -315,10 +325,11 @@ Status NcclCommunicator::issueNative(const Entry &entry, Stream stream) {
     return settle(entry.comm, symbol, status);
   }
   MESHC_RETURN_IF_ERROR(nccl.groupStart());
+  int status = 0;
   for (const NativeCollective &native : entry.native)
-    if (const int status = call(native); !isGood(status))
-      return Nccl::describe(symbol, status);
-  return settle(entry.comm, nccl.groupEnd.symbol, nccl.groupEnd.call());
+    if (isGood(status))
+      status = call(native);
+  return endGroup(entry.comm, symbol, status);
 }
 
 Status NcclCommunicator::issue(size_t number, std::span<const Stream> streams) {
@@ -336,20 +347,19 @@ Status NcclCommunicator::issue(size_t number, std::span<const Stream> streams) {
                        message.offset);
     };
     MESHC_RETURN_IF_ERROR(nccl.groupStart());
+    const char *symbol = nccl.send.symbol;
+    int status = 0;
     for (const NcclMessages::Message &message : entry.messages.sends)
-      if (const int status =
-              nccl.send.call(getAddress(message), size_t(message.elements),
-                             type, int(message.peer), world, stream);
-          !isGood(status))
-        return Nccl::describe(nccl.send.symbol, status);
+      if (isGood(status))
+        status = nccl.send.call(getAddress(message), size_t(message.elements),
+                                type, int(message.peer), world, stream);
     for (const NcclMessages::Message &message : entry.messages.receives)
-      if (const int status =
-              nccl.recv.call(getAddress(message), size_t(message.elements),
-                             type, int(message.peer), world, stream);
-          !isGood(status))
-        return Nccl::describe(nccl.recv.symbol, status);
-    MESHC_RETURN_IF_ERROR(
-        settle(world, nccl.groupEnd.symbol, nccl.groupEnd.call()));
+      if (isGood(status)) {
+        symbol = nccl.recv.symbol;
+        status = nccl.recv.call(getAddress(message), size_t(message.elements),
+                                type, int(message.peer), world, stream);
+      }
+    MESHC_RETURN_IF_ERROR(endGroup(world, symbol, status));
   }
   return moves->launch(entry.unpack, stream);
 }

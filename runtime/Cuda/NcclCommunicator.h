@@ -71,6 +71,8 @@ private:
   /// Waits until `comm`, the parent where it was split, is ready again after a
   /// call that gave `status`.
   Status settle(NcclComm comm, const char *symbol, int status);
+  /// Ends a group of calls for `comm`, the last of which gave `status`.
+  Status endGroup(NcclComm comm, const char *symbol, int status);
   /// An error of any communicator or process.
   Status check();
 

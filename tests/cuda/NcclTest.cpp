@@ -251,6 +251,36 @@ TEST(NcclFaultTest, a_rank_that_hangs_ends_the_others_by_the_deadline) {
   }
 }
 
+/// What is called later would belong to the group, and never run.
+TEST(NcclFaultTest, a_call_that_fails_in_a_group_ends_it) {
+  for (const std::string call : {"ncclSend", "ncclRecv", "ncclAllReduce"}) {
+    RandomOptions options;
+    options.axes = {{"x", 2}};
+    options.isEven = true;
+    options.commands = 60;
+    const Executable executable = makeRandomProgram(11, options);
+    const TemporaryFolder folder;
+    RankRequest request;
+    request.variables = {{"LOG", folder / "calls"}, {"FAIL", call + ":1:3"}};
+    EXPECT_THAT(runRanks(executable, request),
+                testing::Each(AllOf(StartsWith("406: " + call + " failed: "),
+                                    HasSubstr("(status 3), in command '"))));
+    // Of one rank's calls those around the one that fails, and what follows.
+    const std::string calls = readBytes(folder / "calls");
+    auto count = [&](const std::string &name) {
+      const std::string text = "\"call\": \"" + name + "\"";
+      int64_t found = 0;
+      for (size_t at = calls.find(text); at != std::string::npos;
+           at = calls.find(text, at + 1))
+        ++found;
+      return found;
+    };
+    EXPECT_GT(count("ncclGroupStart"), 0);
+    EXPECT_EQ(count("ncclGroupStart"), count("ncclGroupEnd"));
+    EXPECT_EQ(count("ncclCommFinalize"), 0);
+  }
+}
+
 TEST(NcclFaultTest, processes_on_one_gpu_are_reported) {
   RandomOptions options;
   options.axes = {{"x", 2}};

@@ -84,6 +84,7 @@ struct Call {
 
 struct Group {
   int depth = 0;
+  int error = ncclSuccess; ///< of the first call in it that failed
   std::vector<Call> calls;
   std::vector<CommunicatorRef> making; ///< waited for at the end
 };
@@ -215,8 +216,8 @@ int checkReady(const char *name, const Communicator &communicator) {
   return ncclSuccess;
 }
 
-int enqueue(const char *name, ncclComm_t handle, Request request,
-            cudaStream_t stream) {
+int enqueueCall(const char *name, ncclComm_t handle, Request request,
+                cudaStream_t stream) {
   CommunicatorRef communicator = find(handle);
   int code;
   std::string arguments = "\"what\": \"" + describe(request) + "\"";
@@ -278,6 +279,14 @@ int enqueue(const char *name, ncclComm_t handle, Request request,
   int result = submitAll(std::move(group.calls));
   group.calls.clear();
   return finish(communicator, result);
+}
+
+int enqueue(const char *name, ncclComm_t handle, Request request,
+            cudaStream_t stream) {
+  int result = enqueueCall(name, handle, request, stream);
+  if (group.depth > 0 && group.error == ncclSuccess)
+    group.error = result;
+  return result;
 }
 
 Request makeRequest(CollectiveKind kind, const void *from, void *to,
@@ -694,6 +703,9 @@ MESHC_EMULATION_API ncclResult_t ncclCommUserRank(const ncclComm_t handle,
 }
 
 MESHC_EMULATION_API ncclResult_t ncclGroupStart(void) {
+  int code;
+  if (isFailing("ncclGroupStart", "", code))
+    return code;
   ++group.depth;
   return ncclSuccess;
 }
@@ -706,6 +718,11 @@ MESHC_EMULATION_API ncclResult_t ncclGroupEnd(void) {
     return refuse(ncclInvalidUsage, "ncclGroupEnd: no group was started");
   if (--group.depth > 0)
     return ncclSuccess;
+  // Nothing of a group is done in which a call has failed.
+  if (int error = std::exchange(group.error, ncclSuccess)) {
+    group.calls.clear();
+    return error;
+  }
   std::vector<CommunicatorRef> making = std::move(group.making);
   group.making.clear();
   for (const CommunicatorRef &communicator : making) {
