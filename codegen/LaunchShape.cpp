@@ -44,7 +44,13 @@ static constexpr int64_t wantedBytes = int64_t(8) << 20;
 /// Rows of a part: of two f32 sums, written and read again, are a sixth of the
 /// bytes of these rows' two operands and one result.
 static constexpr int64_t minPartRows = 8;
+/// Partial sums take no more of the arena than this, unless multiprocessors
+/// would be left without a block: then each has one part. A part has four rows
+/// or more: two sums, written and read again, are half of the bytes of these
+/// rows' two operands at most.
 static constexpr int64_t maxWorkspaceBytes = int64_t(16) << 20;
+static constexpr int64_t multiprocessors = 132; // of an H200
+static constexpr int64_t minRowsOfSplit = 4;
 /// Blocks of 256 threads that add up parts of few long rows: four for each of
 /// 132 multiprocessors, which have room for as many with 64 registers a thread,
 /// so that all of them run at once and none is left for a second turn. Chunks
@@ -231,13 +237,17 @@ LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
     bytes += getBytes(cast<RankedTensorType>(
         cluster.getMembers()[member].op->getResult(0).getType()));
   int64_t splits = wantedBlocks * shape.groupsPerBlock / shape.iterations;
-  splits = std::min({splits, maxSplits, shape.summedRows / 4});
+  splits = std::min({splits, maxSplits, shape.summedRows / minRowsOfSplit});
   if (const int64_t rowBytes = chunks * shape.lanes * content.bytes;
       !isCut && rowBytes > 0)
     splits =
         std::max(splits, std::min(wantedBytes / (rowBytes * shape.iterations),
                                   shape.summedRows / minPartRows));
-  splits = std::min(splits, maxWorkspaceBytes / std::max<int64_t>(bytes, 1));
+  const int64_t needed = llvm::divideCeil(
+      multiprocessors * shape.groupsPerBlock, shape.iterations);
+  splits =
+      std::min(splits, std::max(maxWorkspaceBytes / std::max<int64_t>(bytes, 1),
+                                needed));
   shape.rowsPerSplit =
       llvm::divideCeil(shape.summedRows, std::max<int64_t>(splits, 1));
   shape.splits = llvm::divideCeil(shape.summedRows, shape.rowsPerSplit);

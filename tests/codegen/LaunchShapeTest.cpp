@@ -65,6 +65,18 @@ TEST(LaunchShape, SumsAcrossShortRowsFillTheGpu) {
               ElementsAre(Launch(200, 64), Launch(2 * 1024 / 8, 256)));
 }
 
+/// Partial sums of 256 KiB: as many parts as multiprocessors, though they take
+/// more than 16 MiB, but none of less than four rows.
+TEST(LaunchShape, SumsAcrossLongRowsFillTheGpu) {
+  EXPECT_THAT(getLaunches(getNormGradient(8192, 32768)),
+              ElementsAre(Launch(131, 1024), Launch(2 * 32768 / 256, 256)));
+  EXPECT_THAT(getLaunches(getNormGradient(400, 32768)),
+              ElementsAre(Launch(100, 1024), Launch(2 * 32768 / 256, 256)));
+  // Columns are cut as well here.
+  EXPECT_THAT(getLaunches(getColumnSum(8192, 131072)),
+              ElementsAre(Launch(1024, 256), Launch(131072 / 256, 256)));
+}
+
 /// A reduction of few rows that are too long for registers is cut into as many
 /// parts as blocks that a large GPU runs at once, in whole passes of a block,
 /// 16 KiB of an operand. Rows that fit, and rows whose columns need the
