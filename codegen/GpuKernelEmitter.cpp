@@ -92,6 +92,9 @@ private:
              llvm::function_ref<void(OpBuilder &)> body);
 
   Partials getNeutralAccumulators(OpBuilder &builder);
+  void setRow(OpBuilder &builder, Value row, bool mayEnd);
+  void emitRows(OpBuilder &builder, Value first, bool mayEnd,
+                Partials &accumulators);
   Partials emitRow(OpBuilder &builder, Partials accumulators);
   void emitStage(OpBuilder &builder, unsigned stage, Partials &accumulators);
   void emitKeptStage(OpBuilder &builder, unsigned stage, Partials &partials,
@@ -809,6 +812,62 @@ GpuKernelBuilder::Partials GpuKernelBuilder::emitRow(OpBuilder &builder,
   return accumulated;
 }
 
+/// Sets the positions of a summed row, which may not be there.
+void GpuKernelBuilder::setRow(OpBuilder &builder, Value row, bool mayEnd) {
+  isRow = {};
+  if (mayEnd) {
+    isRow = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, row,
+                                  constant(shape.summedRows));
+    row = arith::SelectOp::create(builder, loc, isRow, row, constant(0));
+  }
+  ArrayRef<unsigned> summed = schedule.getSummed();
+  for (unsigned dim : llvm::reverse(summed)) {
+    auto [quotient, position] = divide(builder, row, cluster.getSizes()[dim]);
+    elements->setPosition(dim, dim == summed.front() ? row : position);
+    row = quotient;
+  }
+}
+
+/// Consecutive rows of which columns are only summed and stored, from `first`
+/// on: all of them are read before anything is written.
+void GpuKernelBuilder::emitRows(OpBuilder &builder, Value first, bool mayEnd,
+                                Partials &accumulated) {
+  const Schedule::Stage &stage = schedule.getStages().front();
+  auto beginRow = [&](int64_t i) {
+    // The last pass may lack its last rows.
+    setRow(builder, add(builder, first, i),
+           mayEnd || (i > 0 && shape.summedRows % shape.rowsPerPass != 0));
+    elements->beginRow(builder);
+  };
+  SmallVector<std::pair<ElementBuilder::Scope, SmallVector<Value>>> left;
+  for (int64_t i = 0; i < shape.rowsPerPass; ++i) {
+    beginRow(i);
+    for (auto [number, chunk] : llvm::enumerate(chunks)) {
+      setChunkPositions(chunk);
+      elements->beginChunk(builder, shape.lanes, 0);
+      for (unsigned member : stage.updates) {
+        Value term = elements->broadcast(elements->getTerm(members()[member]));
+        accumulate(builder, member, number, term, accumulated);
+      }
+      SmallVector<Value> values = getStored(0);
+      left.emplace_back(elements->leaveChunk(), std::move(values));
+    }
+  }
+  auto next = left.begin();
+  for (int64_t i = 0; i < shape.rowsPerPass; ++i) {
+    beginRow(i);
+    for (const Chunk &chunk : chunks) {
+      setChunkPositions(chunk);
+      auto &[scope, values] = *next++;
+      ifAll(builder, mayStore(builder, chunk.isValid),
+            [&, &scope = scope, &values = values](OpBuilder &inner) {
+              elements->resumeChunk(std::move(scope), inner, shape.lanes, 0);
+              store(0, values);
+            });
+    }
+  }
+}
+
 /// Columns after the last whole chunk of the only row, by the first thread.
 void GpuKernelBuilder::emitTail(OpBuilder &builder, Partials &accumulated) {
   if (shape.tailLanes == 0)
@@ -1128,29 +1187,22 @@ void GpuKernelBuilder::emitMain() {
         last = arith::MinUIOp::create(builder, loc, last,
                                       constant(shape.summedRows));
     }
-    auto loop =
-        scf::ForOp::create(builder, loc, first, last, constant(1), accumulated,
-                           [](OpBuilder &, Location, Value, ValueRange) {});
+    auto loop = scf::ForOp::create(
+        builder, loc, first, last, constant(shape.rowsPerPass), accumulated,
+        [](OpBuilder &, Location, Value, ValueRange) {});
     OpBuilder body = OpBuilder::atBlockEnd(loop.getBody());
     Value yielded =
         arith::ConstantOp::create(body, loc, body.getI32IntegerAttr(0));
     Operation *end = yielded.getDefiningOp();
     body.setInsertionPoint(end);
-    Value rest = loop.getInductionVar();
-    if (masksRows) {
-      isRow = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::ult, rest,
-                                    constant(shape.summedRows));
-      rest = arith::SelectOp::create(body, loc, isRow, rest, constant(0));
-    }
-    ArrayRef<unsigned> summed = schedule.getSummed();
-    for (unsigned dim : llvm::reverse(summed)) {
-      auto [quotient, position] = divide(body, rest, cluster.getSizes()[dim]);
-      elements->setPosition(dim, dim == summed.front() ? rest : position);
-      rest = quotient;
-    }
+    Partials results = llvm::to_vector_of<Value>(loop.getRegionIterArgs());
     const int64_t slotsBefore = numSlots;
-    Partials results =
-        emitRow(body, llvm::to_vector_of<Value>(loop.getRegionIterArgs()));
+    if (shape.rowsPerPass > 1) {
+      emitRows(body, loop.getInductionVar(), masksRows, results);
+    } else {
+      setRow(body, loop.getInductionVar(), masksRows);
+      results = emitRow(body, results);
+    }
     // The next row writes where slower warps may still be reading.
     if (numSlots > slotsBefore)
       gpu::BarrierOp::create(body, loc);

@@ -31,6 +31,12 @@ static constexpr int64_t longRowChunks = 4;
 /// words than are left ptxas spills (a norm's gradient of 16384 columns).
 static constexpr int64_t blockRegisters = 65536, maxThreadRegisters = 255;
 static constexpr int64_t otherRegisters = 32;
+/// Chunks of a thread that are read before the first one is written where rows
+/// are read again by every stage, and their words, as for other registers: what
+/// is written may lie where the next chunk is read, so that no assembler reads
+/// it ahead. Rows where these are summed and written.
+static constexpr int64_t loopedChunks = 4, loopedWords = 32;
+static constexpr int64_t storedRows = 2;
 /// Accesses on their way at once in an elementwise kernel.
 static constexpr int64_t elementwiseChunks = 2;
 /// Groups that fill a large GPU: 132 multiprocessors with 2048 threads each
@@ -190,6 +196,8 @@ LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
     // A warp reads 512 bytes of a row; more warps take other rows.
     shape.groupThreads = std::min(powerOfTwoCeil(chunks), warpThreads);
     shape.chunksPerThread = 1;
+    if (!schedule.getStages().front().stores.empty())
+      shape.rowsPerPass = storedRows;
   } else if (isCut) {
     shape.groupThreads = std::min(powerOfTwoCeil(chunks), blockThreads);
     shape.chunksPerThread =
@@ -214,6 +222,10 @@ LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
     shape.keepsChunks =
         shape.chunksPerThread <= maxKeptChunks &&
         shape.chunksPerThread * shape.lanes * content.words <= registers;
+    if (!shape.keepsChunks)
+      shape.chunksPerPass =
+          std::clamp<int64_t>(loopedWords / (content.words * shape.lanes), 1,
+                              std::min(loopedChunks, shape.chunksPerThread));
     if (!shape.keepsChunks && canCutReductions(schedule)) {
       shape.cutReductions(cluster, schedule, content.words);
       if (shape.cutsReductions)
@@ -248,8 +260,9 @@ LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
   splits =
       std::min(splits, std::max(maxWorkspaceBytes / std::max<int64_t>(bytes, 1),
                                 needed));
-  shape.rowsPerSplit =
-      llvm::divideCeil(shape.summedRows, std::max<int64_t>(splits, 1));
+  shape.rowsPerSplit = int64_t(llvm::alignTo(
+      llvm::divideCeil(shape.summedRows, std::max<int64_t>(splits, 1)),
+      uint64_t(shape.rowsPerPass)));
   shape.splits = llvm::divideCeil(shape.summedRows, shape.rowsPerSplit);
   shape.iterations *= shape.splits;
   return shape;

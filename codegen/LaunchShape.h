@@ -42,6 +42,7 @@ struct LaunchShape {
   int64_t passesPerSplit = 0;
   int64_t columnBlocks = 1;
   int64_t summedRows = 1, rowsPerSplit = 1, splits = 1;
+  int64_t rowsPerPass = 1; ///< a thread reads so many before it writes one
   int64_t iterations = 1;
 
   /// `accumulators`: the members that are summed across rows.

@@ -69,6 +69,23 @@ TEST_P(GpuColumns, NormGradient) {
                   1e-5);
 }
 
+/// What is summed and stored, where an operand was.
+TEST_P(GpuColumns, StoredSums) {
+  ProgramText text;
+  text.dim("b", GetParam().first);
+  text.dim("d", GetParam().second);
+  text.dim("k", 2);
+  text.input("p", "b k");
+  text.input("q", "k d");
+  text.input("w", "b d");
+  text.contraction("x", "b d", "p", "q");
+  text.pointwise("y", "b d", {"x", "w"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.reduce("s", "d", {"y"}, "arith.addf", "0.5");
+  text.output("y");
+  text.output("s");
+  expectAgreement(text, {}, 1e-5);
+}
+
 TEST_P(GpuColumns, Sums) {
   ProgramText text;
   text.dim("b", GetParam().first);

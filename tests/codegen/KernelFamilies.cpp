@@ -160,6 +160,41 @@ ProgramText meshc::testing::getColumnSum(int64_t rows, int64_t columns,
   return text;
 }
 
+ProgramText meshc::testing::getGeluGradient(int64_t rows, int64_t columns,
+                                            const std::string &type) {
+  FloatText text(type);
+  text.dim("b", rows);
+  text.dim("d", columns);
+  text.floatInput("x", "b d");
+  text.floatInput("g", "b d");
+  text.pointwise("dx", "b d", {"x", "g"},
+                 "%half = arith.constant 0.5 : f32\n"
+                 "%one = arith.constant 1.0 : f32\n"
+                 "%k = arith.constant 0.7978845608 : f32\n"
+                 "%c = arith.constant 0.044715 : f32\n"
+                 "%three_c = arith.constant 0.134145 : f32\n"
+                 "%x2 = arith.mulf %a0, %a0 : f32\n"
+                 "%cx2 = arith.mulf %c, %x2 : f32\n"
+                 "%p = arith.addf %cx2, %one : f32\n"
+                 "%kx = arith.mulf %k, %a0 : f32\n"
+                 "%u = arith.mulf %kx, %p : f32\n"
+                 "%t = math.tanh %u : f32\n"
+                 "%t2 = arith.mulf %t, %t : f32\n"
+                 "%s = arith.subf %one, %t2 : f32\n"
+                 "%tcx2 = arith.mulf %three_c, %x2 : f32\n"
+                 "%q = arith.addf %tcx2, %one : f32\n"
+                 "%kq = arith.mulf %kx, %q : f32\n"
+                 "%v = arith.mulf %kq, %s : f32\n"
+                 "%w = arith.addf %t, %one : f32\n"
+                 "%y = arith.addf %v, %w : f32\n"
+                 "%z = arith.mulf %y, %half : f32\n"
+                 "%r = arith.mulf %z, %a1 : f32");
+  text.reduce("db", "d", {"dx"}, "arith.addf", "0.0");
+  text.floatOutput("dx", "b d");
+  text.output("db");
+  return text;
+}
+
 ProgramText meshc::testing::getMeanSquare(int64_t rows, int64_t columns,
                                           const std::string &type) {
   FloatText text(type);

@@ -45,8 +45,10 @@ std::string getPtx(mlir::gpu::GPUModuleOp kernels,
   return "";
 }
 
+/// `isShared`: each operand may lie where another one does.
 Assembly assemble(const std::string &text,
-                  const std::string &architecture = "sm_90") {
+                  const std::string &architecture = "sm_90",
+                  bool isShared = false) {
   auto context = makeContext();
   auto module = parse(*context, text);
   auto steps = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
@@ -59,7 +61,7 @@ Assembly assemble(const std::string &text,
     EXPECT_TRUE(mlir::succeeded(target.emitKernel(
         step, "kernel_" + std::to_string(index),
         llvm::SmallVector<bool>(step.inputs.size() + step.outputs.size(),
-                                false))));
+                                isShared))));
   Assembly result{
       getPtx(*kernels->getOps<mlir::gpu::GPUModuleOp>().begin(), architecture),
       ""};
@@ -293,6 +295,47 @@ TEST(Ptx, ColumnSumsHaveWideAccesses) {
   expectResources(assembly, {32, 17});
 }
 
+/// Of the loads and stores of a function's global memory, in the order of its
+/// text, the first letters of those between its first label and its last.
+std::string getLoopAccesses(const std::string &ptx,
+                            const std::string &function) {
+  const size_t begin = ptx.find(".entry " + function + "(");
+  EXPECT_NE(begin, std::string::npos) << function;
+  const std::string body = ptx.substr(begin, ptx.find("\n}", begin) - begin);
+  const std::regex access("(ld|st)\\.global|^\\$L__BB|\\bbra\\b",
+                          std::regex::multiline);
+  std::string order;
+  for (std::sregex_iterator match(body.begin(), body.end(), access), end;
+       match != end; ++match)
+    order += (*match)[1] == "ld" ? 'l' : (*match)[1] == "st" ? 's' : '|';
+  return order;
+}
+
+/// An operand whose memory the result takes: nothing may be read ahead of a
+/// store by the assembler.
+std::string getInPlacePtx(const ProgramText &text) {
+  return assemble(text.str(), "sm_90", /*isShared=*/true).ptx;
+}
+
+/// Where a row is read again by every stage four chunks are read before one is
+/// written, also if they lie in the same memory.
+TEST(Ptx, LoopedRowsReadAhead) {
+  const std::string order =
+      getLoopAccesses(getInPlacePtx(getSoftmax(64, 65536)), "kernel_0");
+  EXPECT_THAT(order, HasSubstr("|llllssss|")) << order;
+  EXPECT_EQ(count(order, "s"), 4) << order;
+}
+
+/// Two rows of two operands, and of the result, of a gradient that is summed.
+TEST(Ptx, SummedRowsThatAreStoredReadAhead) {
+  for (const std::string type : {"f32", "bf16"}) {
+    SCOPED_TRACE(type);
+    const std::string order = getLoopAccesses(
+        getInPlacePtx(getGeluGradient(8192, 4096, type)), "kernel_0");
+    EXPECT_THAT(order, HasSubstr("|llllss|")) << order;
+  }
+}
+
 //===-- Families ----------------------------------------------------------===//
 
 std::string getTableGather(const std::string &type) {
@@ -379,6 +422,14 @@ const std::vector<Family> families = {
      [] { return getColumnSum(4096, 1024, "bf16").str(); },
      {28, 17},
      {27, 17}},
+    {"gelu_gradient_f32",
+     [] { return getGeluGradient(8192, 4096).str(); },
+     {54, 17},
+     {58, 17}},
+    {"gelu_gradient_bf16",
+     [] { return getGeluGradient(8192, 4096, "bf16").str(); },
+     {53, 17},
+     {57, 17}},
     {"mean_square_f32",
      [] { return getMeanSquare(8 * 2048, 2048).str(); },
      {32, 11},
