@@ -25,6 +25,14 @@ void meshc_fiber_barrier(int32_t number);
 /// that of the shuffle in its kernel.
 int64_t meshc_fiber_shuffle_xor(int64_t bits, int32_t mask, int32_t number);
 extern char meshc_fiber_shared[];
+/// What PTX's approximate instructions on f32 compute, off by as much as the
+/// PTX ISA allows (section 9.7.3), up or down as the operands' bits say: the
+/// same operands give the same result. Exact where the ISA lists the result.
+float meshc_fiber_div_full(float a, float b);
+float meshc_fiber_sqrt_approx(float x);
+float meshc_fiber_rsqrt_approx(float x);
+float meshc_fiber_rcp_approx_ftz(float x);
+float meshc_fiber_ex2_approx_ftz(float x);
 
 } // extern "C"
 

@@ -264,11 +264,18 @@ static void expandMath(Operation *kernels, Machine machine,
   context->loadDialect<cf::ControlFlowDialect, func::FuncDialect,
                        math::MathDialect>();
   meshc::codegen::narrowFloats(kernels, hasConversions);
+  const bool isEmulated = machine == Machine::EmulatedGpu;
+  if (machine != Machine::Cpu) {
+    RewritePatternSet combinations(context);
+    meshc::codegen::populateGpuCombinationPatterns(combinations, isEmulated);
+    walkAndApplyPatterns(kernels, std::move(combinations));
+  }
   RewritePatternSet functions(context);
   meshc::codegen::populateMathFunctionPatterns(functions);
   if (machine != Machine::Cpu) {
+    meshc::codegen::populateGpuMathFunctionPatterns(functions, isEmulated);
     meshc::codegen::populateWideMathFunctionPatterns(functions);
-    functions.add<HalveProduct>(context, machine == Machine::EmulatedGpu);
+    functions.add<HalveProduct>(context, isEmulated);
   }
   if (machine == Machine::Gpu)
     functions.add<RoundToHalf, WidenBFloat>(context);
@@ -454,6 +461,7 @@ meshc::codegen::lowerGpuKernelsForHost(gpu::GPUModuleOp kernels) {
       op.moveBefore(module->getBody(), module->getBody()->begin());
   }
   copy.erase();
+  declareHostMath(*module);
   expandMath(*module, Machine::EmulatedGpu);
   if (failed(lowerToHost(*module)))
     return failure();

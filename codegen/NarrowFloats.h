@@ -11,7 +11,8 @@ namespace meshc::codegen {
 /// nearest, ties to even. Sums, products, quotients and square roots are
 /// thereby rounded once in effect, since f32 has more than twice the digits and
 /// two (Figueroa, "When is double rounding innocuous?", 1995); the other
-/// functions are as exact as their f32 form.
+/// functions, and on GPUs quotients and square roots, are as exact as their f32
+/// form, whose error decides only next to the middle of two 16-bit numbers.
 ///
 /// bf16 is converted by integer arithmetic, for two reasons: processors without
 /// AVX512-BF16 have no instruction, and LLVM then calls a library function per

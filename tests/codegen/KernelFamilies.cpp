@@ -54,6 +54,61 @@ ProgramText meshc::testing::getConversion(int64_t size, const std::string &from,
   return text;
 }
 
+/// %p: twice the probability that a normal number is below %a0; %s: %a0 times
+/// sqrt(1/2).
+static const std::string twiceProbability =
+    "%c = arith.constant 0.70710678 : f32\n"
+    "%one = arith.constant 1.0 : f32\n"
+    "%h = arith.constant 0.5 : f32\n"
+    "%s = arith.mulf %a0, %c : f32\n"
+    "%e = math.erf %s : f32\n"
+    "%p = arith.addf %one, %e : f32\n";
+
+ProgramText meshc::testing::getGelu(int64_t size, const std::string &type) {
+  FloatText text(type);
+  text.dim("d", size);
+  text.floatInput("x", "d");
+  text.pointwise("y", "d", {"x"},
+                 twiceProbability + "%q = arith.mulf %h, %a0 : f32\n"
+                                    "%r = arith.mulf %q, %p : f32");
+  text.floatOutput("y", "d");
+  return text;
+}
+
+ProgramText meshc::testing::getGeluGradient(int64_t size,
+                                            const std::string &type) {
+  FloatText text(type);
+  text.dim("d", size);
+  text.floatInput("x", "d");
+  text.floatInput("g", "d");
+  text.pointwise("y", "d", {"x", "g"},
+                 twiceProbability + "%k = arith.constant 0.3989423 : f32\n"
+                                    "%square = arith.mulf %s, %s : f32\n"
+                                    "%n = arith.negf %square : f32\n"
+                                    "%f = math.exp %n : f32\n"
+                                    "%density = arith.mulf %k, %f : f32\n"
+                                    "%t = arith.mulf %a0, %density : f32\n"
+                                    "%q = arith.mulf %h, %p : f32\n"
+                                    "%slope = arith.addf %q, %t : f32\n"
+                                    "%r = arith.mulf %a1, %slope : f32");
+  text.floatOutput("y", "d");
+  return text;
+}
+
+ProgramText meshc::testing::getLogistic(int64_t size, const std::string &type) {
+  FloatText text(type);
+  text.dim("d", size);
+  text.floatInput("x", "d");
+  text.pointwise("y", "d", {"x"},
+                 "%one = arith.constant 1.0 : f32\n"
+                 "%n = arith.negf %a0 : f32\n"
+                 "%e = math.exp %n : f32\n"
+                 "%s = arith.addf %one, %e : f32\n"
+                 "%r = arith.divf %one, %s : f32");
+  text.floatOutput("y", "d");
+  return text;
+}
+
 ProgramText meshc::testing::getSoftmax(int64_t rows, int64_t columns,
                                        const std::string &type) {
   FloatText text(type);
@@ -66,6 +121,22 @@ ProgramText meshc::testing::getSoftmax(int64_t rows, int64_t columns,
   text.reduce("s", "b", {"e"}, "arith.addf", "0.0");
   text.pointwise("y", "b d", {"e", "s"}, "%r = arith.divf %a0, %a1 : f32");
   text.floatOutput("y", "b d");
+  return text;
+}
+
+ProgramText meshc::testing::getSoftmaxGradient(int64_t rows, int64_t columns,
+                                               const std::string &type) {
+  FloatText text(type);
+  text.dim("b", rows);
+  text.dim("d", columns);
+  text.floatInput("y", "b d");
+  text.floatInput("g", "b d");
+  text.reduce("s", "b", {"y", "g"}, "arith.addf", "0.0",
+              "%r = arith.mulf %a0, %a1 : f32");
+  text.pointwise("dx", "b d", {"y", "g", "s"},
+                 "%t = arith.subf %a1, %a2 : f32\n"
+                 "%r = arith.mulf %a0, %t : f32");
+  text.floatOutput("dx", "b d");
   return text;
 }
 

@@ -12,8 +12,16 @@ ProgramText getProduct(int64_t size, const std::string &type);
 /// `from` to `to`, two floats.
 ProgramText getConversion(int64_t size, const std::string &from,
                           const std::string &to);
+/// gelu in its exact form.
+ProgramText getGelu(int64_t size, const std::string &type = "f32");
+/// Of the argument, and times the gradient of the result.
+ProgramText getGeluGradient(int64_t size, const std::string &type = "f32");
+ProgramText getLogistic(int64_t size, const std::string &type = "f32");
 ProgramText getSoftmax(int64_t rows, int64_t columns,
                        const std::string &type = "f32");
+/// From the result and its gradient.
+ProgramText getSoftmaxGradient(int64_t rows, int64_t columns,
+                               const std::string &type = "f32");
 ProgramText getLayerNorm(int64_t rows, int64_t columns,
                          const std::string &type = "f32");
 /// The shape of a normalisation's backward pass: a row's sum goes into its

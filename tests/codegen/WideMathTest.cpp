@@ -1,5 +1,6 @@
-// Math functions of GPU kernels on f64, and powers, against the C library's in
-// 80 bits.
+// Math functions of GPU kernels, against the C library's in 80 bits: on f64,
+// powers, and on f32, where instructions err by as much as they may
+// (codegen/HostImage.h).
 
 #include "tests/codegen/KernelRunner.h"
 
@@ -214,5 +215,148 @@ TEST(WidePowers, OfSinglesAreRoundedOnce) {
                        -149));
   EXPECT_LE(worst, 0.5001L);
 }
+
+//===-- f32 ---------------------------------------------------------------===//
+
+/// A function on f32, and its largest error: in units in the last place, or
+/// absolute.
+struct Approximation {
+  const char *name, *body;
+  long double (*exact)(long double);
+  long double maxUlps, maxError;
+  /// Arguments below are left out.
+  double least = -infinity;
+};
+void PrintTo(const Approximation &function, std::ostream *out) {
+  *out << function.name;
+}
+
+class Approximations : public ::testing::TestWithParam<Approximation> {
+protected:
+  /// Expects that no error at `x` is larger than it may be, and that zeros have
+  /// the exact one's sign. Returns the largest.
+  long double expectExactEnough(std::vector<double> x) {
+    const Approximation &function = GetParam();
+    std::erase_if(x, [&](double x) { return x < function.least; });
+    const std::vector<double> y = apply(function.body, "f32", x, x);
+    const bool isAbsolute = function.maxError > 0;
+    long double worst = 0;
+    size_t worstAt = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const long double exact = function.exact(x[i]);
+      const long double error = isAbsolute && std::isfinite(exact)
+                                    ? std::abs(y[i] - exact)
+                                    : getUlps(y[i], exact, 24, -149);
+      if (!(error <= worst)) {
+        worst = error;
+        worstAt = i;
+      }
+      if (exact == 0 && !isAbsolute)
+        EXPECT_EQ(std::signbit(y[i]), std::signbit(exact)) << "at " << x[i];
+    }
+    EXPECT_LE(worst, isAbsolute ? function.maxError : function.maxUlps)
+        << function.name << "(" << x[worstAt] << ") = " << y[worstAt];
+    return worst;
+  }
+};
+
+/// Floats of every sign, exponent and kind, and many where functions are
+/// neither constant nor straight.
+TEST_P(Approximations, AreExactEnoughEverywhere) {
+  std::mt19937 random(17);
+  std::normal_distribution<float> normal;
+  std::vector<double> x;
+  for (uint64_t bits = 0; bits < uint64_t(1) << 32; bits += 20011)
+    x.push_back(std::bit_cast<float>(uint32_t(bits)));
+  for (int i = 0; i < 100000; ++i) {
+    x.push_back(normal(random));
+    x.push_back(50 * normal(random));
+  }
+  std::cout << GetParam().name << ": " << double(expectExactEnough(x)) << "\n";
+}
+
+TEST_P(Approximations, KnowTheirEnds) {
+  std::vector<double> x = {0.0,      -0.0,      infinity, -infinity, quietNaN,
+                           1.0,      -1.0,      0x1p-149, -0x1p-149, 0x1p-126,
+                           0x1p-100, -0x1p-127, FLT_MAX,  -FLT_MAX,  88.5,
+                           88.7228,  88.7229,   -87.4,    -103.9,    -104.1,
+                           -120.0,   0.6249999, 0.625,    0.92773,   0.92774,
+                           -4.3,     9.0,       -9.2,     -30.0};
+  for (double &number : x)
+    number = float(number);
+  expectExactEnough(x);
+}
+
+long double rsqrt(long double x) { return 1 / std::sqrt(x); }
+long double inverse(long double x) { return 1 / x; }
+long double third(long double x) { return x / 3; }
+long double half(long double x) { return x / -0.5L; }
+long double onePlusErf(long double x) { return 1 + std::erf(x); }
+long double onePlusTanh(long double x) { return 1 + std::tanh(x); }
+long double logistic(long double x) { return 1 / (1 + std::exp(-x)); }
+
+// Where the bounds come from; u is 2^-24, half of the last place of 1, and what
+// instructions may err by is in codegen/MathFunctions.h.
+// exp: 2 ulps and 0.5 of ex2, and the two roundings of its argument, which is
+//   at most 1/2 and thereby off by u / 2, times log 2 and a mantissa below 2:
+//   0.35. From 88.3 on the argument goes to 1, and is off by u: 0.7.
+// tanh, at 0.625, where the far formula begins with exp 2x = 3.49: 10 u of ex2,
+//   3.4 u of its argument, 4 u of adding 1, which leaves 17.4 u in 4.49, hence
+//   1.73 u in 2 / 4.49; 0.5 u of rcp; 0.5 of the difference.
+// erf, at 0.928, where the far formula begins with 1 - erf = 0.19: 0.93 u of
+// the
+//   polynomial, 0.62 u of ex2, 0.5 of the difference.
+// sqrt, rsqrt: relative errors, where a mantissa is nearly 2.
+// third: a reciprocal's rounding, 1 where a mantissa is nearly 2, and 0.5.
+// logistic: where its mantissa is nearly 2 and those of exp and the sum nearly
+//   1, twice 2.9 and twice 0.5 of these, 1 of rcp. exp overflows where results
+//   are nearly below the normal range.
+// onePlusErf, next to 0: 4 u of ex2, 0.5 u of its result's rounding, 1 u of the
+//   difference. 2^-21.5 is 5.6 u.
+// onePlusTanh, where exp -2x is 0.5: 2.5 u of ex2, 0.3 u of its argument, 1 u
+//   of the sum, together times 2 / 1.5^2; 2 u of rcp.
+INSTANTIATE_TEST_SUITE_P(
+    All, Approximations,
+    ::testing::Values(
+        Approximation{"exp", "%r = math.exp %a0 : f32", std::exp, 3.2L, 0},
+        Approximation{"log", "%r = math.log %a0 : f32", std::log, 0.9L, 0},
+        Approximation{"tanh", "%r = math.tanh %a0 : f32", std::tanh, 2.8L, 0},
+        Approximation{"erf", "%r = math.erf %a0 : f32", std::erf, 2.1L, 0},
+        Approximation{"sqrt", "%r = math.sqrt %a0 : f32", std::sqrt, 2.0L, 0},
+        Approximation{"rsqrt",
+                      "%one = arith.constant 1.0 : f32\n"
+                      "%s = math.sqrt %a0 : f32\n"
+                      "%r = arith.divf %one, %s : f32",
+                      rsqrt, 2.15L, 0},
+        Approximation{"inverse",
+                      "%one = arith.constant 1.0 : f32\n"
+                      "%r = arith.divf %one, %a0 : f32",
+                      inverse, 2.0L, 0},
+        Approximation{"third",
+                      "%c = arith.constant 3.0 : f32\n"
+                      "%r = arith.divf %a0, %c : f32",
+                      third, 1.5L, 0},
+        Approximation{"half",
+                      "%c = arith.constant -0.5 : f32\n"
+                      "%r = arith.divf %a0, %c : f32",
+                      half, 0.5L, 0},
+        Approximation{"logistic",
+                      "%one = arith.constant 1.0 : f32\n"
+                      "%n = arith.negf %a0 : f32\n"
+                      "%e = math.exp %n : f32\n"
+                      "%d = arith.addf %one, %e : f32\n"
+                      "%r = arith.divf %one, %d : f32",
+                      logistic, 7.8L, 0, -87},
+        Approximation{"onePlusErf",
+                      "%one = arith.constant 1.0 : f32\n"
+                      "%e = math.erf %a0 : f32\n"
+                      "%r = arith.addf %one, %e : f32",
+                      onePlusErf, 0, 3.37e-7L},
+        Approximation{"onePlusTanh",
+                      "%one = arith.constant 1.0 : f32\n"
+                      "%t = math.tanh %a0 : f32\n"
+                      "%r = arith.addf %t, %one : f32",
+                      onePlusTanh, 0, 3.37e-7L}),
+    [](const auto &info) { return std::string(info.param.name); });
 
 } // namespace

@@ -1,11 +1,15 @@
 #include "Fibers.h"
 
 #include "TestImage.h"
+#include "codegen/HostImage.h"
 
+#include <bit>
+#include <cfloat>
 #include <chrono>
 #include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <sys/mman.h>
@@ -240,4 +244,102 @@ TEST(Fibers, ThreadsThatNeverWaitAreCheap) {
   RecordProperty("waiting_s", std::to_string(Seconds(end - middle).count()));
   std::printf("cheap %.2f s, waiting %.2f s\n", Seconds(middle - begin).count(),
               Seconds(end - middle).count());
+}
+
+//===-- Approximate instructions ------------------------------------------===//
+
+namespace {
+
+constexpr float infinite = std::numeric_limits<float>::infinity();
+constexpr float quietNaN = std::numeric_limits<float>::quiet_NaN();
+
+/// An instruction of one operand; the largest error in units of 2^-24 of the
+/// result's power of two, the mantissa being `result` divided by that.
+struct Instruction {
+  float (*run)(float);
+  double (*exact)(double);
+  double (*getBound)(double mantissa);
+  /// Results for -infinity, -1, -0, 0, infinity.
+  std::vector<float> ends;
+};
+
+const std::vector<Instruction> instructions = {
+    {meshc_fiber_sqrt_approx,
+     [](double x) { return std::sqrt(x); },
+     [](double mantissa) { return 2 * mantissa; },
+     {quietNaN, quietNaN, -0.0f, 0.0f, infinite}},
+    {meshc_fiber_rsqrt_approx,
+     [](double x) { return 1 / std::sqrt(x); },
+     [](double mantissa) { return std::exp2(1.1) * mantissa; },
+     {quietNaN, quietNaN, -infinite, infinite, 0.0f}},
+    {meshc_fiber_rcp_approx_ftz,
+     [](double x) { return 1 / x; },
+     [](double) { return 2.0; },
+     {-0.0f, {}, -infinite, infinite, 0.0f}},
+    {meshc_fiber_ex2_approx_ftz,
+     [](double x) { return std::exp2(x); },
+     [](double) { return 5.0; },
+     {0.0f, {}, 1.0f, 1.0f, infinite}},
+    {[](float x) { return meshc_fiber_div_full(3.0f, x); },
+     [](double x) { return 3 / x; },
+     [](double) { return 4.0; },
+     {-0.0f, {}, -infinite, infinite, 0.0f}},
+};
+
+} // namespace
+
+/// Errors of either sign reach their bounds but for a place, and none is
+/// larger.
+TEST(Approximations, ErrAsMuchAsTheyMay) {
+  for (const Instruction &instruction : instructions) {
+    SCOPED_TRACE(&instruction - instructions.data());
+    double least = 0, most = 0;
+    for (int i = 1; i < 100000; ++i) {
+      const float x = 0.0011f * float(i);
+      const double exact = instruction.exact(x);
+      const double power = std::ldexp(1.0, std::ilogb(exact));
+      const double error =
+          (double(instruction.run(x)) - exact) / power * 0x1p24;
+      const double share = error / instruction.getBound(exact / power);
+      least = std::min(least, share);
+      most = std::max(most, share);
+      ASSERT_EQ(instruction.run(x), instruction.run(x));
+    }
+    EXPECT_LE(most, 1.0 + 1e-9);
+    EXPECT_GE(least, -1.0 - 1e-9);
+    EXPECT_GE(most, 0.7);
+    EXPECT_LE(least, -0.7);
+  }
+}
+
+TEST(Approximations, AreExactWhereTheIsaListsTheResult) {
+  const float arguments[] = {-infinite, -1.0f, -0.0f, 0.0f, infinite};
+  for (const Instruction &instruction : instructions) {
+    SCOPED_TRACE(&instruction - instructions.data());
+    EXPECT_TRUE(std::isnan(instruction.run(quietNaN)));
+    for (size_t i = 0; i < std::size(arguments); ++i) {
+      const float expected = instruction.ends[i];
+      const float found = instruction.run(arguments[i]);
+      if (std::isnan(expected))
+        EXPECT_TRUE(std::isnan(found)) << arguments[i];
+      else if (arguments[i] != -1)
+        EXPECT_EQ(std::bit_cast<uint32_t>(found),
+                  std::bit_cast<uint32_t>(expected))
+            << arguments[i];
+    }
+  }
+  const float least = 0x1p-149f;
+  // Subnormal numbers, and what the .ftz forms make of them.
+  EXPECT_NEAR(meshc_fiber_sqrt_approx(least), 0x1p-74 * std::sqrt(0.5),
+              0x1p-97);
+  EXPECT_NEAR(meshc_fiber_rsqrt_approx(least), 0x1p74 * std::sqrt(2), 0x1p52);
+  EXPECT_EQ(meshc_fiber_rcp_approx_ftz(-least), -infinite);
+  EXPECT_EQ(meshc_fiber_rcp_approx_ftz(0x1p127f), 0.0f);
+  EXPECT_EQ(meshc_fiber_ex2_approx_ftz(least), 1.0f);
+  EXPECT_EQ(meshc_fiber_ex2_approx_ftz(-127.0f), 0.0f);
+  EXPECT_NEAR(meshc_fiber_div_full(least, 0.125f), 8 * least, 2 * least);
+  EXPECT_TRUE(std::isnan(meshc_fiber_div_full(infinite, infinite)));
+  EXPECT_TRUE(std::isnan(meshc_fiber_div_full(0.0f, 0.0f)));
+  EXPECT_EQ(meshc_fiber_div_full(FLT_MAX, 0.5f), infinite);
+  EXPECT_NEAR(meshc_fiber_div_full(FLT_MAX, FLT_MAX), 1.0, 0x1p-22);
 }
