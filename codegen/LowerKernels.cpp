@@ -29,12 +29,14 @@
 using namespace mlir;
 
 namespace {
-/// f32 to 16-bit floats by the GPU's instructions, and bf16 back by its bits.
-/// LLVM may not see that these are conversions of floats: it would compute in
-/// 16 bits what lies between them, and what it computes so the assembler may
-/// fuse, to round a product and a sum once instead of twice.
+/// f32 to 16-bit floats by the GPU's instructions, two at a time if it has them
+/// (`hasPairs`), and bf16 back by its bits. LLVM may not see that these are
+/// conversions of floats: it would compute in 16 bits what lies between them,
+/// and what it computes so the assembler may fuse, to round a product and a sum
+/// once instead of twice.
 struct RoundToHalf : OpRewritePattern<arith::TruncFOp> {
-  using OpRewritePattern<arith::TruncFOp>::OpRewritePattern;
+  RoundToHalf(MLIRContext *context, bool hasPairs)
+      : OpRewritePattern(context), hasPairs(hasPairs) {}
 
   LogicalResult matchAndRewrite(arith::TruncFOp op,
                                 PatternRewriter &rewriter) const override {
@@ -47,26 +49,47 @@ struct RoundToHalf : OpRewritePattern<arith::TruncFOp> {
       rewriter.replaceOp(op, widening.getIn());
       return success();
     }
-    StringAttr name = rewriter.getStringAttr(
-        element.isBF16() ? "llvm.nvvm.f2bf16.rn" : "llvm.nvvm.f2f16.rn");
-    auto convert = [&](Value number) {
-      return LLVM::CallIntrinsicOp::create(rewriter, op.getLoc(), element, name,
-                                           number)
+    Location loc = op.getLoc();
+    const bool isBFloat = element.isBF16();
+    auto convert = [&](Type type, StringRef name, ValueRange numbers) -> Value {
+      return LLVM::CallIntrinsicOp::create(
+                 rewriter, loc, type, rewriter.getStringAttr(name), numbers)
           ->getResult(0);
+    };
+    auto convertOne = [&](Value number) {
+      return convert(element,
+                     isBFloat ? "llvm.nvvm.f2bf16.rn" : "llvm.nvvm.f2f16.rn",
+                     number);
     };
     auto vector = dyn_cast<VectorType>(op.getType());
     if (!vector) {
-      rewriter.replaceOp(op, convert(op.getIn()));
+      rewriter.replaceOp(op, convertOne(op.getIn()));
       return success();
     }
+    auto getLane = [&](Value numbers, int64_t lane) -> Value {
+      return vector::ExtractOp::create(rewriter, loc, numbers, lane);
+    };
+    const int64_t size = vector.getNumElements();
     SmallVector<Value> lanes;
-    for (int64_t lane = 0; lane < vector.getNumElements(); ++lane)
-      lanes.push_back(convert(
-          vector::ExtractOp::create(rewriter, op.getLoc(), op.getIn(), lane)));
-    rewriter.replaceOp(op, vector::FromElementsOp::create(rewriter, op.getLoc(),
-                                                          vector, lanes));
+    while (hasPairs && int64_t(lanes.size()) + 1 < size) {
+      const int64_t lane = lanes.size();
+      // The first operand becomes the upper half (PTX ISA, "cvt").
+      Value pair =
+          convert(VectorType::get(2, element),
+                  isBFloat ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn",
+                  {getLane(op.getIn(), lane + 1), getLane(op.getIn(), lane)});
+      lanes.push_back(getLane(pair, 0));
+      lanes.push_back(getLane(pair, 1));
+    }
+    while (int64_t(lanes.size()) < size)
+      lanes.push_back(convertOne(getLane(op.getIn(), lanes.size())));
+    rewriter.replaceOp(
+        op, vector::FromElementsOp::create(rewriter, loc, vector, lanes));
     return success();
   }
+
+private:
+  bool hasPairs;
 };
 
 struct WidenBFloat : OpRewritePattern<arith::ExtFOp> {
@@ -277,8 +300,10 @@ static void expandMath(Operation *kernels, Machine machine,
     meshc::codegen::populateWideMathFunctionPatterns(functions);
     functions.add<HalveProduct>(context, isEmulated);
   }
-  if (machine == Machine::Gpu)
-    functions.add<RoundToHalf, WidenBFloat>(context);
+  if (machine == Machine::Gpu) {
+    functions.add<RoundToHalf>(context, hasConversions);
+    functions.add<WidenBFloat>(context);
+  }
   if (machine == Machine::Cpu)
     functions.add<ExpandExtremum<arith::MaximumFOp>,
                   ExpandExtremum<arith::MinimumFOp>, HalveExtremum>(context);

@@ -218,10 +218,11 @@ TEST(Ptx, UpdatesShareOneBody) {
   expectResources(assembly, {32});
 }
 
-/// What is computed from 16-bit floats is computed in f32 and rounded, by one
-/// instruction: two chunks of eight. Before sm_80 half of the last place is
-/// added to the bits of what becomes bf16.
-TEST(Ptx, OneInstructionRoundsTo16Bits) {
+/// What is computed from 16-bit floats is computed in f32 and rounded, two
+/// numbers by one instruction, the upper half first: two chunks of eight.
+/// Before sm_80 half of the last place is added to the bits of what becomes
+/// bf16.
+TEST(Ptx, OneInstructionRoundsTwoNumbersTo16Bits) {
   for (const std::string type : {"bf16", "f16"}) {
     ProgramText text;
     text.dim("d", 1 << 20);
@@ -233,10 +234,13 @@ TEST(Ptx, OneInstructionRoundsTo16Bits) {
     for (const std::string architecture : {"sm_90", "sm_80", "sm_75"}) {
       SCOPED_TRACE(type + " on " + architecture);
       Assembly assembly = assemble(text, architecture);
-      const bool isConverted = type == "f16" || architecture != "sm_75";
+      const bool hasPairs = architecture != "sm_75";
+      EXPECT_EQ(count(assembly.ptx, "cvt\\.rn\\." + type + "x2\\.f32"),
+                hasPairs ? 8 : 0);
       EXPECT_EQ(count(assembly.ptx, "cvt\\.rn\\." + type + "\\.f32"),
-                isConverted ? 16 : 0);
-      EXPECT_EQ(count(assembly.ptx, "32767"), isConverted ? 0 : 16);
+                !hasPairs && type == "f16" ? 16 : 0);
+      EXPECT_EQ(count(assembly.ptx, "32767"),
+                !hasPairs && type == "bf16" ? 16 : 0);
       EXPECT_EQ(count(assembly.ptx, "mul(\\.rn)?\\.f32"), 16);
       EXPECT_EQ(count(assembly.ptx, "mul(\\.rn)?\\.b?f16"), 0);
     }
@@ -485,8 +489,8 @@ const std::vector<Family> families = {
      {28}},
     {"uniform_bf16",
      [] { return getNumbers("uniform(-1.0, 3.0)", "bf16"); },
-     {40},
-     {40}},
+     {48},
+     {48}},
     {"normal_f32",
      [] { return getNumbers("normal(0.0, 3.0)", "f32"); },
      {36},
