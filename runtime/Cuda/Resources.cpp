@@ -44,7 +44,7 @@ cuda::recordGraph(const Driver &driver, Stream stream,
   GraphExecutable executable = nullptr;
   // Else all nodes have the priority of the stream that the graph is launched
   // in, not of those that they were recorded in.
-  MESHC_RETURN_IF_ERROR(driver.graphInstantiate(&executable, recorded,
-                                                graphUsesNodePriorities));
+  MESHC_RETURN_IF_ERROR(
+      driver.graphInstantiate(&executable, recorded, graphUsesNodePriorities));
   return OwnedGraphExecutable(driver, executable);
 }
