@@ -5,7 +5,8 @@
 /// Every case is a test. Its program runs three times: command by command, as
 /// its graph is recorded, and as that graph; every time the outputs must be
 /// what the interpreter computed, and inputs what they were. The kernels that
-/// move data are compared bit for bit with the same moves on the CPU.
+/// move data are compared bit for bit with the same moves on the CPU, products
+/// of cuBLASLt with sums in f64.
 ///
 /// A test that takes longer than the deadline ends the process by SIGALRM. Exit
 /// code 77: there is no GPU, and nothing ran. 78: what failed left the GPU's
@@ -15,6 +16,7 @@
 #include "runtime/Cuda/Peers.h"
 #include "runtime/Devices/Executor.h"
 #include "runtime/HalfFloats.h"
+#include "tests/cuda/ProductReplay.h"
 #include "tests/cuda/kernel_case_generated.h"
 #include "tests/runtime/ProgramBuilder.h"
 
@@ -495,6 +497,7 @@ int main(int argc, char **argv) {
     return 77;
   }
   fmt::print("{}\n", (*gpu)->getProperties().toString());
+  registerProducts();
   // GoogleTest owns it.
   ::testing::UnitTest::GetInstance()->listeners().Append(
       new Watch((*gpu)->getDriver(), unsigned(seconds)));

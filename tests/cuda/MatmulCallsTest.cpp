@@ -4,8 +4,8 @@
 #include "runtime/Cuda/MatmulCalls.h"
 #include "runtime/Cuda/Gpu.h"
 #include "runtime/Executable.h"
-#include "runtime/MatmulOperands.h"
 #include "tests/cuda/CudaTesting.h"
+#include "tests/cuda/ProductCases.h"
 #include "tests/runtime/LinearModel.h"
 
 #include <fmt/format.h>
@@ -228,268 +228,77 @@ std::string runCase(const Case &test) {
   return "";
 }
 
-/// A product of `rows` x 7 times 7 x `width` with an end of its own, by a fresh
-/// MatmulCalls; every operand by its position in the command. All but the
-/// factors have the type `result`.
-class EndRun {
-public:
-  EndRun(const exec::MatmulT &matmul, ElementType factor, ElementType result)
-      : matmul(matmul), order(getOperandOrder(matmul)) {
-    for (size_t i = 0; i < order.count; ++i) {
-      command.operands.push_back(std::make_unique<exec::OperandT>());
-      command.operands[i]->element = isMask(i) ? ElementType::i32
-                                     : i < 2   ? factor
-                                               : result;
-    }
-    command.action.Set(exec::MatmulT(matmul));
-    std::mt19937 random(7);
-    for (size_t i = 0; i < order.count; ++i) {
-      values.emplace_back();
-      for (int64_t j = 0; j < getCount(i); ++j)
-        values[i].push_back(isMask(i) ? double(int32_t(random()))
-                                      : (int(random() % 15) - 7) / 8.0);
-    }
-  }
-
-  bool isMask(size_t position) const {
-    return int(position) == order.aux && matmul.activation == Activation::relu;
-  }
-  int64_t getCount(size_t position) const {
-    const int at = int(position);
-    if (at == 0)
-      return matmul.m * matmul.k;
-    if (at == 1)
-      return matmul.k * matmul.n;
-    if (at == order.bias)
-      return matmul.n;
-    if (at == order.sums)
-      return matmul.column_sum == exec::ColumnSum::a ? matmul.m : matmul.n;
-    return isMask(position) ? matmul.m * getMaskRowWords(matmul.n)
-                            : matmul.m * matmul.n;
-  }
-
-  /// Replaces the values of what is written by what the library wrote.
-  std::string run() {
+/// What `check` says of every product of listProductCases(), one line each.
+std::string checkProducts(const emulation::Variables &variables,
+                          std::string (*check)(const ProductOutcome &outcome)) {
+  return runEmulated(variables, [&]() -> std::string {
     Result<const Driver *> driver = Driver::get();
     if (!driver)
       return driver.getError().message;
-    Result<std::unique_ptr<Gpu>> gpu = Gpu::open(**driver, 0);
-    Result<OwnedStream> stream = makeStream(**driver, 0);
-    Result<std::unique_ptr<MatmulCalls>> calls = MatmulCalls::create(**driver);
-    Result<MatmulPlan> plan = planMatmul(command);
-    Result<DeviceMemory> workspace = allocate(**driver, matmulWorkspaceBytes);
-    if (!plan)
-      return plan.getError().message;
-    if (!gpu || !stream || !calls || !workspace)
-      return "cannot begin";
-    std::vector<DeviceMemory> memory;
-    for (size_t i = 0; i < order.count; ++i) {
-      std::vector<std::byte> data = pack(i);
-      Result<DeviceMemory> allocated = allocate(**driver, data.size());
-      if (!allocated)
-        return allocated.getError().message;
-      memory.push_back(std::move(*allocated));
-      Status copied = (*driver)->memcpyHtoDAsync(memory[i].get(), data.data(),
-                                                 data.size(), stream->get());
-      if (!copied || !(*driver)->streamSynchronize(stream->get()))
-        return "cannot copy";
-    }
-    auto get = [&](int position) {
-      return position < 0 ? 0 : memory[size_t(position)].get();
-    };
-    const MatmulPointers pointers = {
-        get(0),         get(1),
-        get(order.c),   get(std::max(order.bias, order.sums)),
-        get(order.aux), get(order.addend)};
-    Result<MatmulCall *> call = (*calls)->prepare(*plan, pointers);
-    if (!call)
-      return call.getError().message;
-    Status ran =
-        (*calls)->run(*plan, **call, pointers, workspace->get(), stream->get());
-    for (size_t i = 0; ran && i < order.count; ++i) {
-      std::vector<std::byte> data = pack(i);
-      ran = (*driver)->memcpyDtoHAsync(data.data(), memory[i].get(),
-                                       data.size(), stream->get());
-      if (ran)
-        ran = (*driver)->streamSynchronize(stream->get());
-      unpack(i, data);
-    }
-    return ran ? "" : ran.getError().message;
+    Result<std::unique_ptr<ProductRunner>> runner =
+        ProductRunner::create(**driver);
+    if (!runner)
+      return runner.getError().message;
+    std::string text;
+    for (const ProductCase &test : listProductCases())
+      if (std::string found = check((*runner)->run(test)); !found.empty())
+        text += test.name + ": " + found + "\n";
+    return text;
+  });
+}
+
+TEST(MatmulCallsTest, every_end_by_every_algorithm) {
+  EXPECT_EQ(checkProducts({},
+                          [](const ProductOutcome &outcome) {
+                            if (!outcome.refusal.empty())
+                              return outcome.refusal;
+                            return outcome.algorithms == 3
+                                       ? outcome.problems
+                                       : "there are not three algorithms";
+                          }),
+            "");
+}
+
+/// One product that the library does not take keeps no other from being tried.
+TEST(MatmulCallsTest, products_that_are_refused_are_told_one_by_one) {
+  const std::string found = checkProducts(
+      {{"MISSING_EPILOGUES", "134,192"}}, [](const ProductOutcome &outcome) {
+        return outcome.problems + outcome.refusal;
+      });
+  std::string expected;
+  for (const ProductCase &test : listProductCases()) {
+    const exec::MatmulT &matmul = test.matmul;
+    const bool isRelu = test.name.starts_with("relu_aux_bias_");
+    if (!isRelu && !test.name.starts_with("dgelu_f") &&
+        !test.name.starts_with("dgelu_b"))
+      continue;
+    expected += fmt::format(
+        "{}: cuBLASLt has no algorithm for a product of {} with {} rows, {} "
+        "columns and {} terms, with {}\n",
+        test.name, getName(test.factor), matmul.m, matmul.n, matmul.k,
+        isRelu ? "a bias, relu, what the gradient needs of it"
+               : "the gradient of gelu_tanh");
   }
-
-  exec::MatmulT matmul;
-  MatmulOperandOrder order;
-  std::vector<std::vector<double>> values; ///< by operand
-
-private:
-  std::vector<std::byte> pack(size_t position) const {
-    const ElementType element = command.operands[position]->element;
-    const int64_t bytes = getElementBytes(element);
-    std::vector<std::byte> data(size_t(getCount(position) * bytes));
-    for (int64_t i = 0; i < getCount(position); ++i) {
-      const double value = values[position][size_t(i)];
-      const auto word = int32_t(value);
-      if (isMask(position))
-        std::memcpy(data.data() + i * bytes, &word, sizeof(word));
-      else
-        store(element, value, data.data() + i * bytes);
-    }
-    return data;
-  }
-  void unpack(size_t position, const std::vector<std::byte> &data) {
-    const ElementType element = command.operands[position]->element;
-    const int64_t bytes = getElementBytes(element);
-    for (int64_t i = 0; i < getCount(position); ++i) {
-      const std::byte *place = data.data() + i * bytes;
-      int32_t word = 0;
-      if (isMask(position))
-        std::memcpy(&word, place, sizeof(word));
-      values[position][size_t(i)] =
-          isMask(position) ? word : load(element, place);
-    }
-  }
-
-  exec::CommandT command;
-};
-
-double getSlope(double x) {
-  const double scale = std::sqrt(2 / M_PI);
-  const double t = std::tanh(scale * (x + 0.044715 * x * x * x));
-  return 0.5 * (1 + t) +
-         0.5 * x * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x);
-}
-
-/// What is wrong with the end of a product; empty if nothing is.
-std::string checkEnd(const exec::MatmulT &matmul, ElementType factor,
-                     ElementType result) {
-  EndRun end(matmul, factor, result);
-  const std::vector<std::vector<double>> before = end.values;
-  if (std::string failed = end.run(); !failed.empty())
-    return failed;
-  const MatmulOperandOrder &order = end.order;
-  const double unit = result == ElementType::bf16  ? 0x1p-8
-                      : result == ElementType::f16 ? 0x1p-11
-                                                   : 0x1p-21;
-  std::string problems;
-  auto expect = [&](const char *what, int64_t at, double found, double value) {
-    if (!(std::abs(found - value) <= unit * (std::abs(value) + 1)))
-      problems +=
-          fmt::format("{} {}: expected {}, found {}\n", what, at, value, found);
-  };
-  const int64_t m = matmul.m, n = matmul.n, k = matmul.k;
-  auto getA = [&](int64_t i, int64_t l) {
-    return before[0][size_t(i * matmul.a_strides[0] + l * matmul.a_strides[1])];
-  };
-  std::vector<double> sums(size_t(std::max(m, n)));
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) {
-      double x = order.bias >= 0 ? before[size_t(order.bias)][size_t(j)] : 0;
-      if (order.addend >= 0)
-        x += before[size_t(order.addend)][size_t(i * n + j)];
-      for (int64_t l = 0; l < k; ++l)
-        x += getA(i, l) * before[1][size_t(l * n + j)];
-      const int64_t bit = i * getMaskRowWords(n) * 32 + j;
-      auto readBit = [&](const std::vector<double> &words) {
-        return uint32_t(int32_t(words[size_t(bit / 32)])) >> bit % 32 & 1;
-      };
-      double c = x;
-      if (matmul.activation == Activation::relu && matmul.is_gradient)
-        c = readBit(before[size_t(order.aux)]) ? x : 0;
-      else if (matmul.activation == Activation::gelu_tanh && matmul.is_gradient)
-        c = x * getSlope(before[size_t(order.aux)][size_t(i * n + j)]);
-      else
-        c = activate(matmul.activation, x);
-      expect("c", i * n + j, end.values[size_t(order.c)][size_t(i * n + j)], c);
-      if (matmul.column_sum == exec::ColumnSum::c)
-        sums[size_t(j)] += c;
-      if (!matmul.has_aux || matmul.is_gradient)
-        continue;
-      const std::vector<double> &aux = end.values[size_t(order.aux)];
-      if (matmul.activation == Activation::relu)
-        expect("bit", i * n + j, readBit(aux), x >= 0);
-      else
-        expect("aux", i * n + j, aux[size_t(i * n + j)], x);
-    }
-  if (matmul.column_sum == exec::ColumnSum::a)
-    for (int64_t i = 0; i < m * k; ++i)
-      sums[size_t(i / k)] += getA(i / k, i % k);
-  if (matmul.column_sum == exec::ColumnSum::b)
-    for (int64_t i = 0; i < k * n; ++i)
-      sums[size_t(i % n)] += before[1][size_t(i)];
-  for (int64_t i = 0; order.sums >= 0 && i < end.getCount(size_t(order.sums));
-       ++i)
-    expect("sum", i, end.values[size_t(order.sums)][size_t(i)],
-           sums[size_t(i)]);
-  return problems;
-}
-
-std::string checkEnd(const exec::MatmulT &matmul, ElementType element) {
-  return checkEnd(matmul, element, element);
-}
-
-exec::MatmulT makeEnd(int64_t rows, int64_t width) {
-  exec::MatmulT matmul;
-  matmul.m = rows;
-  matmul.n = width;
-  matmul.k = 7;
-  matmul.a_strides = {7, 1};
-  matmul.b_strides = {width, 1};
-  matmul.c_strides = {width, 1};
-  return matmul;
-}
-
-TEST(MatmulCallsTest, activations_leave_behind_what_their_gradients_read) {
-  for (ElementType element :
-       {ElementType::f32, ElementType::bf16, ElementType::f16})
-    for (Activation activation : {Activation::relu, Activation::gelu_tanh})
-      for (int64_t width : {8, 136})
-        for (int form = 0; form < 4; ++form) {
-          exec::MatmulT matmul = makeEnd(5, width);
-          matmul.activation = activation;
-          matmul.has_aux = true;
-          matmul.has_bias = form == 1;
-          matmul.is_gradient = form >= 2;
-          if (form == 3)
-            matmul.column_sum = exec::ColumnSum::c;
-          EXPECT_EQ(runEmulated({}, [&] { return checkEnd(matmul, element); }),
-                    "")
-              << getName(element) << ", "
-              << exec::EnumNameActivation(activation) << ", width " << width
-              << ", form " << form;
-        }
-}
-
-TEST(MatmulCallsTest, a_matrix_is_added_from_where_it_is) {
-  for (bool hasBias : {false, true}) {
-    exec::MatmulT matmul = makeEnd(3, 5);
-    matmul.has_addend = true;
-    matmul.has_bias = hasBias;
-    for (ElementType element : {ElementType::f32, ElementType::bf16})
-      EXPECT_EQ(runEmulated({}, [&] { return checkEnd(matmul, element); }), "")
-          << getName(element) << ", bias " << hasBias;
-  }
-}
-
-TEST(MatmulCallsTest, columns_of_factors_are_summed) {
-  for (exec::ColumnSum of : {exec::ColumnSum::a, exec::ColumnSum::b}) {
-    exec::MatmulT matmul = makeEnd(3, 5);
-    matmul.a_strides = {1, 3};
-    matmul.column_sum = of;
-    for (ElementType factor :
-         {ElementType::f32, ElementType::bf16, ElementType::f16})
-      EXPECT_EQ(
-          runEmulated(
-              {}, [&] { return checkEnd(matmul, factor, ElementType::f32); }),
-          "")
-          << exec::EnumNameColumnSum(of) << ", " << getName(factor);
-  }
+  EXPECT_EQ(found, expected);
 }
 
 TEST(MatmulCallsTest, rows_of_gelu_that_the_library_does_not_take) {
-  exec::MatmulT matmul = makeEnd(3, 5);
-  matmul.activation = Activation::gelu_tanh;
-  matmul.has_aux = true;
-  EXPECT_EQ(runEmulated({}, [&] { return checkEnd(matmul, ElementType::f32); }),
+  EXPECT_EQ(runEmulated(
+                {},
+                []() -> std::string {
+                  ProductCase test;
+                  test.matmul.m = test.matmul.k = 3;
+                  test.matmul.n = 5;
+                  test.matmul.a_strides = {3, 1};
+                  test.matmul.b_strides = {5, 1};
+                  test.matmul.c_strides = {5, 1};
+                  test.matmul.activation = Activation::gelu_tanh;
+                  test.matmul.has_aux = true;
+                  Result<const Driver *> driver = Driver::get();
+                  if (!driver)
+                    return driver.getError().message;
+                  return (*ProductRunner::create(**driver))->run(test).problems;
+                }),
             "cuBLASLt cannot compute this product: its gelu leaves rows of 5 "
             "elements behind, which must be a multiple of 8");
 }
