@@ -121,7 +121,8 @@ class Bench:
         """In as many processes as it takes: a test that ends its process has failed, and
         the next process runs those behind it."""
         found = {key: (known or {}).get(key, empty)
-                 for key, empty in (("tests", []), ("failures", []), ("skips", {}))}
+                 for key, empty in (("tests", []), ("failures", []), ("skips", {}),
+                                    ("relu", ""))}
         number = len(found["tests"])
         while True:
             # To GoogleTest '-' in a name would mean "but not".
@@ -133,6 +134,10 @@ class Bench:
                 done, output = None, over.output
             else:
                 output = done.stdout
+            # Said by the process that ran this test.
+            for line in output.splitlines():
+                if line.startswith("cuBLASLt's relu "):
+                    found["relu"] = line
             before = len(found["tests"])
             for name, (end, said) in read_tests(output).items():
                 if not end and not done:
