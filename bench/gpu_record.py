@@ -8,6 +8,15 @@ import traceback
 import gpu_report
 
 
+def read(path):
+    """Damaged data stay as they are and are told; that costs no measurement."""
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        print(f"{path} cannot be read: {error}", file=sys.stderr)
+        return None
+
+
 class Record:
     """What is measured of some executables on GPUs of one kind, in a JSON file and a report
     beside it.
@@ -21,10 +30,8 @@ class Record:
         gpu = driver.name()
         name = "".join(c if c.isalnum() else "-" for c in gpu.lower())
         folder.mkdir(parents=True, exist_ok=True)
-        known = {path: json.loads(path.read_text())
-                 for path in sorted(folder.glob(f"*-{name}*.json"))}
-        known = {path: result for path, result in known.items()
-                 if (result["gpu"], result["made"]) == (gpu, made)}
+        known = {path: result for path in sorted(folder.glob(f"*-{name}*.json"))
+                 if (result := read(path)) and (result["gpu"], result["made"]) == (gpu, made)}
         today = datetime.date.today().isoformat()
         if known:
             self.path, self.result = list(known.items())[-1]

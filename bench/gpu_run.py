@@ -5,9 +5,9 @@ beside cuBLASLt's fastest, the decoder blocks beside PyTorch and JAX, compute-sa
 launches with and without CUDA graphs. Each of these parts consists of steps, and the
 report in OUTPUT is written after every one, with whatever failed in it and what is not
 measured: a run that is killed leaves a valid report. A later run of the same executables
-on the same kind of GPU goes on with it. The exit code is 3 if a test or a comparison of
-losses failed, or a part was not finished. Needs nothing but Python 3.11 and the driver's
-libraries; with an emulated driver OUTPUT may not be bench/results.
+on the same kind of GPU goes on with it. The exit code is 3 if a test, a program or a
+comparison of losses failed, or a part was not finished. Needs nothing but Python 3.11
+and the driver's libraries; with an emulated driver OUTPUT may not be bench/results.
 """
 
 import argparse
@@ -113,7 +113,7 @@ class Bench:
         if done.returncode != 0:
             return get_error(done)
         lines = [line.strip() for line in done.stdout.splitlines()]
-        return "\n".join(lines[lines.index("machine") + 1:])
+        return "\n".join(lines[lines.index("machine") + 1 if "machine" in lines else 0:])
 
     #===-- Tests -------------------------------------------------------------===#
 
@@ -344,9 +344,8 @@ def get_median(rounds, **fields):
 
 
 def is_sound(result):
-    """Whether no test and no comparison of losses failed."""
-    return not any("**" in text for text in (
-        gpu_report.test_text(result["parts"]["tests"]["steps"].values()),
+    """Whether nothing failed and all losses are the CPU's. Goals may be missed."""
+    return "**failed**" not in gpu_report.render(result) and not any("**" in text for text in (
         gpu_report.training_table(result["parts"]["trainings"]["steps"].values()),
         gpu_report.launch_table(result["parts"]["launches"]["steps"].values())))
 
