@@ -25,9 +25,6 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
 
-/// Accesses of a thread to one operand that are on their way at once.
-static constexpr int64_t chunksPerThread = 2;
-
 namespace {
 /// The parameters of a group's function as one member sees them.
 class MemberFrame : public KernelFrame {
@@ -83,7 +80,8 @@ private:
   Location loc;
   Cluster cluster;
   Schedule schedule;
-  int64_t lanes; ///< of the widest access to the widest elements
+  int64_t lanes; ///< columns of a chunk
+  int64_t chunksPerThread;
   int64_t numBlocks = 0;
   SmallVector<Member> members;
   GpuFunction function;
@@ -129,7 +127,9 @@ GpuGroupBuilder::GpuGroupBuilder(const Step &step, StringRef name,
     : step(step), body(step.members.front()),
       loc(NameLoc::get(StringAttr::get(kernels.getContext(), name))),
       cluster(*Cluster::build(body.ops, body.outputs)),
-      schedule(*Schedule::build(cluster)), lanes(getAccessLanes(cluster)),
+      schedule(*Schedule::build(cluster)),
+      lanes(getAccessLanes(cluster, schedule)),
+      chunksPerThread(getElementwiseChunks(cluster, schedule, lanes)),
       members(findMembers()),
       function(GpuFunction::create(
           kernels, loc, name, blockThreads,

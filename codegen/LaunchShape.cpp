@@ -37,8 +37,10 @@ static constexpr int64_t otherRegisters = 32;
 /// it ahead. Rows where these are summed and written.
 static constexpr int64_t loopedChunks = 4, loopedWords = 32;
 static constexpr int64_t storedRows = 2;
-/// Accesses on their way at once in an elementwise kernel.
-static constexpr int64_t elementwiseChunks = 2;
+/// Chunks on their way at once in an elementwise kernel, and their words: with
+/// more operands these are as many bytes, and registers are left for other
+/// blocks.
+static constexpr int64_t elementwiseChunks = 2, elementwiseWords = 32;
 /// Groups that fill a large GPU: 132 multiprocessors with 2048 threads each
 /// have room for 1056 blocks of 256.
 static constexpr int64_t wantedBlocks = 1056;
@@ -77,15 +79,24 @@ static int64_t powerOfTwoCeil(int64_t value) {
   return int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(value, 1))));
 }
 
-int64_t meshc::codegen::getAccessLanes(const Cluster &cluster) {
-  int64_t bytes = 1;
+int64_t meshc::codegen::getAccessLanes(const Cluster &cluster,
+                                       const Schedule &schedule) {
+  int64_t widest = 0;
+  bool hasHalves = false;
   for (const Cluster::Access &access : cluster.getAccesses()) {
+    // What a row has once is no matter of width.
+    if (llvm::none_of(access.dims, [&](unsigned dim) {
+          return llvm::is_contained(schedule.getColumns(), dim);
+        }))
+      continue;
     auto type = cast<RankedTensorType>(access.tensor.getType());
-    // A single number is no matter of width.
-    if (type.getNumElements() > 1)
-      bytes = std::max(bytes, getElementBytes(type.getElementType()));
+    const int64_t bytes = getElementBytes(type.getElementType());
+    widest = std::max(widest, bytes);
+    hasHalves |= bytes == 2;
   }
-  return accessBytes / bytes;
+  // What is gathered or computed is 32 bits in registers, mostly.
+  const int64_t lanes = accessBytes / (widest == 0 ? 4 : widest);
+  return hasHalves ? std::min(2 * lanes, accessBytes / 2) : lanes;
 }
 
 namespace {
@@ -134,6 +145,13 @@ static RowContent getRowContent(const Cluster &cluster,
   return content;
 }
 
+int64_t meshc::codegen::getElementwiseChunks(const Cluster &cluster,
+                                             const Schedule &schedule,
+                                             int64_t lanes) {
+  const int64_t words = getRowContent(cluster, schedule, {}).words * lanes;
+  return std::clamp<int64_t>(elementwiseWords / words, 1, elementwiseChunks);
+}
+
 /// Lanes, chunks and tail of a row. Rows start aligned only if their length is
 /// a multiple of the lanes; a single one may have a tail.
 void LaunchShape::setLanes(const Cluster &cluster, const Schedule &schedule,
@@ -145,7 +163,7 @@ void LaunchShape::setLanes(const Cluster &cluster, const Schedule &schedule,
   const bool hasTail = mayHaveTail && columns.size() == 1 &&
                        schedule.getParallel().empty() &&
                        schedule.getSummed().empty();
-  lanes = getAccessLanes(cluster);
+  lanes = getAccessLanes(cluster, schedule);
   while (hasTail ? lanes > size : size % lanes != 0)
     lanes /= 2;
   lastDimChunks = size / lanes;
@@ -201,7 +219,7 @@ LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
   } else if (isCut) {
     shape.groupThreads = std::min(powerOfTwoCeil(chunks), blockThreads);
     shape.chunksPerThread =
-        std::min(elementwiseChunks,
+        std::min(getElementwiseChunks(cluster, schedule, shape.lanes),
                  int64_t(llvm::divideCeil(chunks, shape.groupThreads)));
   } else {
     const int64_t columns = std::min(

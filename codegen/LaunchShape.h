@@ -64,8 +64,15 @@ private:
                      int64_t words);
 };
 
-/// Lanes of the widest access to the widest elements.
-int64_t getAccessLanes(const Cluster &cluster);
+/// Columns of a chunk: of the widest access to the widest elements that differ
+/// between columns, or of two such accesses where others have 16 bits, so that
+/// these have an access of 16 bytes, too.
+int64_t getAccessLanes(const Cluster &cluster, const Schedule &schedule);
+
+/// Chunks of so many lanes that a thread of an elementwise kernel has on their
+/// way at once.
+int64_t getElementwiseChunks(const Cluster &cluster, const Schedule &schedule,
+                             int64_t lanes);
 
 } // namespace meshc::codegen
 
