@@ -98,6 +98,16 @@ TEST_P(GpuColumns, Sums) {
   expectAgreement(text, {}, 1e-5);
 }
 
+/// Parts of more elements than threads that a GPU has for them: eight, four,
+/// two threads and one for an element.
+TEST(GpuKernels, PartsOfManyElements) {
+  for (auto [rows, columns] : {std::pair(40, 8200), std::pair(36, 20003),
+                               std::pair(9, 40000), std::pair(20, 70000)}) {
+    SCOPED_TRACE(columns);
+    expectAgreement(getColumnSum(rows, columns), {}, 1e-5);
+  }
+}
+
 TEST_P(GpuColumns, Transposes) {
   ProgramText text;
   text.dim("b", GetParam().first);

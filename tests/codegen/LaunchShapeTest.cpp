@@ -60,7 +60,7 @@ TEST(LaunchShape, SumsAcrossShortRowsFillTheGpu) {
   EXPECT_THAT(getLaunches(getNormGradient(8192, 2048)),
               ElementsAre(Launch(512, 128), Launch(2 * 2048 / 8, 256)));
   EXPECT_THAT(getLaunches(getNormGradient(8192, 8192)),
-              ElementsAre(Launch(256, 512), Launch(2 * 8192 / 8, 256)));
+              ElementsAre(Launch(256, 512), Launch(2 * 8192 / 16, 256)));
   EXPECT_THAT(getLaunches(getNormGradient(800, 1024)),
               ElementsAre(Launch(200, 64), Launch(2 * 1024 / 8, 256)));
 }
@@ -69,9 +69,9 @@ TEST(LaunchShape, SumsAcrossShortRowsFillTheGpu) {
 /// more than 16 MiB, but none of less than four rows.
 TEST(LaunchShape, SumsAcrossLongRowsFillTheGpu) {
   EXPECT_THAT(getLaunches(getNormGradient(8192, 32768)),
-              ElementsAre(Launch(131, 1024), Launch(2 * 32768 / 256, 256)));
+              ElementsAre(Launch(131, 1024), Launch(2 * 32768 / 64, 256)));
   EXPECT_THAT(getLaunches(getNormGradient(400, 32768)),
-              ElementsAre(Launch(100, 1024), Launch(2 * 32768 / 256, 256)));
+              ElementsAre(Launch(100, 1024), Launch(2 * 32768 / 64, 256)));
   // Columns are cut as well here.
   EXPECT_THAT(getLaunches(getColumnSum(8192, 131072)),
               ElementsAre(Launch(1024, 256), Launch(131072 / 256, 256)));
