@@ -5,6 +5,7 @@
 /// built when the addresses of all memory are known, and then issued as often
 /// as the program runs.
 
+#include "runtime/Cuda/MemoryNeed.h"
 #include "runtime/Cuda/MoveTable.h"
 #include "runtime/Devices/Collective.h"
 
@@ -20,6 +21,8 @@ public:
   /// Adds a collective; returns its number. Every process adds the same ones in
   /// the same order.
   virtual Result<size_t> add(Collective collective) = 0;
+  /// Memory that MemoryPlan does not have, for everything that was added.
+  virtual NcclNeed getNcclNeed() const { return {}; }
   /// Builds everything that was added. `arenas` has the memory of each device
   /// of this process, `staging` what MemoryPlan has for collectives.
   virtual Status build(MoveTable &table, std::span<const DevicePointer> arenas,

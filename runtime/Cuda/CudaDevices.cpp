@@ -106,9 +106,9 @@ Status CudaDevices::allocateMemory() {
   size_t freeBytes = 0;
   size_t totalBytes = 0;
   MESHC_RETURN_IF_ERROR(driver.memGetInfo(&freeBytes, &totalBytes));
-  MESHC_RETURN_IF_ERROR(checkMemory(getMemoryNeed(memoryPlan, executable.data),
-                                    count, freeBytes,
-                                    gpu->getProperties().toString()));
+  MESHC_RETURN_IF_ERROR(checkMemory(
+      getMemoryNeed(memoryPlan, executable.data), count, freeBytes,
+      gpu->getProperties().toString(), session.communicator->getNcclNeed()));
   Result<DeviceMemory> allocated = allocate(driver, memoryPlan.bytes);
   if (!allocated)
     return allocated.getError();

@@ -130,15 +130,27 @@ std::string MemoryNeed::toString() const {
 }
 
 Status cuda::checkMemory(const MemoryNeed &need, int64_t devices,
-                         uint64_t freeBytes, const std::string &where) {
-  if (need.getTotal() <= freeBytes)
+                         uint64_t freeBytes, const std::string &where,
+                         const NcclNeed &nccl) {
+  if (need.getTotal() + nccl.getBytes() <= freeBytes)
     return Status::success();
-  return Error{ErrorCode::DoesNotFit,
-               fmt::format("{} {} {} on {}, which has {} free", devices,
-                           devices == 1 ? "device needs" : "devices need",
-                           formatBytes(need.getTotal()), where,
-                           formatBytes(freeBytes)),
-               fmt::format("needed for {}; use a smaller batch, or split more "
-                           "dimensions",
-                           need.toString())};
+  const bool hasNccl = nccl.communicators > 0;
+  return Error{
+      ErrorCode::DoesNotFit,
+      fmt::format("{} {} {} on {}, {} {} free", devices,
+                  devices == 1 ? "device needs" : "devices need",
+                  formatBytes(need.getTotal()), where,
+                  hasNccl ? fmt::format("NCCL at least {} more; there are",
+                                        formatBytes(nccl.getBytes()))
+                          : "which has",
+                  formatBytes(freeBytes)),
+      fmt::format(
+          "needed for {}; use a smaller batch, or split more dimensions{}",
+          need.toString(),
+          hasNccl ? fmt::format(
+                        "; NCCL has {} communicator{} with {} channels "
+                        "of {}, which NCCL_MAX_CTAS limits",
+                        nccl.communicators, nccl.communicators == 1 ? "" : "s",
+                        nccl.channels, formatBytes(NcclNeed::connectionBytes))
+                  : "")};
 }

@@ -46,10 +46,31 @@ MemoryNeed getArenaNeed(const exec::ExecutableT &executable);
 MemoryNeed getMemoryNeed(const MemoryPlan &plan,
                          const exec::ExecutableT &executable);
 
-/// An error of code DoesNotFit if what `devices` devices need together does not
-/// find room in `freeBytes` of `where`, "GPU 0 (...)".
+/// What NCCL allocates beside a MemoryPlan, when its communicators are used
+/// first. How much that is follows from what it finds out about the machine;
+/// this is estimated from below, as one connection for each channel, where
+/// trees, messages and networks take more.
+struct NcclNeed {
+  /// Of a connection: NCCL_BUFFSIZE, 4 MiB, for the protocol Simple, 4.7 MiB
+  /// for LL128, 0.5 MiB for LL, in pages of 2 MiB.
+  /// Source: NCCL_BUFFSIZE in the user guide of NCCL 2.28; device.h and init.cc
+  /// there for the others; nccl issue 1685 lists the allocations on an H100.
+  static constexpr uint64_t connectionBytes = uint64_t(10) << 20;
+  /// Of GPUs with NVLink. Source: nccl issue 1685.
+  static constexpr int64_t maxChannels = 32;
+
+  int64_t communicators = 0;
+  int64_t channels = maxChannels; ///< of each
+
+  uint64_t getBytes() const {
+    return uint64_t(communicators * channels) * connectionBytes;
+  }
+};
+
+/// An error of code DoesNotFit if what `devices` devices need together, and
+/// NCCL for them, does not find room in `freeBytes` of `where`, "GPU 0 (...)".
 Status checkMemory(const MemoryNeed &need, int64_t devices, uint64_t freeBytes,
-                   const std::string &where);
+                   const std::string &where, const NcclNeed &nccl = {});
 
 /// "1.50 MiB".
 std::string formatBytes(uint64_t bytes);

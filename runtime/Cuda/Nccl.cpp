@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 using namespace meshc::runtime;
 using namespace meshc::runtime::cuda;
 
@@ -20,12 +22,23 @@ Error Nccl::describe(const char *symbol, int status) {
   const char *text = nccl.getErrorString(status);
   const char *last = nccl.getLastError(nullptr);
   // Any call may be the one that finds out that another process is gone.
-  return {status == ncclRemoteError ? ErrorCode::CommunicationFailed
-                                    : ErrorCode::GpuCallFailed,
-          fmt::format("{} failed: {}{}{} (status {})", symbol,
-                      text ? text : "unknown status", last && *last ? ": " : "",
-                      last ? last : "", status),
-          ""};
+  Error error{status == ncclRemoteError ? ErrorCode::CommunicationFailed
+                                        : ErrorCode::GpuCallFailed,
+              fmt::format("{} failed: {}{}{} (status {})", symbol,
+                          text ? text : "unknown status",
+                          last && *last ? ": " : "", last ? last : "", status),
+              ""};
+  // There is no status for it: it is an error of CUDA with one of these texts.
+  // Source: ncclCudaMalloc in alloc.h and CUDACHECK in checks.h of NCCL 2.28.
+  const std::string_view words = last ? last : "";
+  if (status == ncclUnhandledCudaError &&
+      (words.find("out of memory") != words.npos ||
+       words.find("Failed to CUDA") != words.npos)) {
+    error.code = ErrorCode::DoesNotFit;
+    error.note = "NCCL takes memory beside that of the plan, less with a lower "
+                 "NCCL_MAX_CTAS";
+  }
+  return error;
 }
 
 Result<const Nccl *> Nccl::load() {

@@ -31,6 +31,7 @@ struct NcclConfig {
 };
 
 // Source: nccl.h of NCCL 2.28.
+inline constexpr int ncclUnhandledCudaError = 1;
 inline constexpr int ncclInvalidUsage = 5;
 inline constexpr int ncclRemoteError = 6;
 inline constexpr int ncclInProgress = 7;
@@ -61,6 +62,8 @@ struct Nccl {
 
   /// Loaded by the first call. Errors: MissingGpuLibrary, OldGpuLibrary.
   static Result<const Nccl *> get();
+  /// Error of a failed call: CommunicationFailed where another process is gone,
+  /// DoesNotFit where memory is what lacks, else GpuCallFailed.
   static Error describe(const char *symbol, int status);
 
 private:

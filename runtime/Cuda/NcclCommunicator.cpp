@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -263,6 +264,20 @@ Result<size_t> NcclCommunicator::add(Collective collective) {
   }
   entries.push_back(std::move(entry));
   return entries.size() - 1;
+}
+
+NcclNeed NcclCommunicator::getNcclNeed() const {
+  NcclNeed need;
+  need.communicators = 1; // that of all ranks, which every read goes through
+  for (const auto &[groups, comm] : splits)
+    need.communicators += comm != nullptr;
+  // NCCL reads the same variables. Source: its user guide, "Environment
+  // Variables".
+  for (const char *variable : {"NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS"})
+    if (const char *text = std::getenv(variable))
+      if (const int64_t channels = std::atoll(text); channels > 0)
+        need.channels = std::min(need.channels, channels);
+  return need;
 }
 
 Status NcclCommunicator::build(MoveTable &table,

@@ -42,6 +42,7 @@ public:
   Status connect();
 
   Result<size_t> add(Collective collective) override;
+  NcclNeed getNcclNeed() const override;
   Status build(MoveTable &table, std::span<const DevicePointer> arenas,
                DevicePointer staging) override;
   Status issue(size_t number, std::span<const Stream> streams) override;

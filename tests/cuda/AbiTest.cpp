@@ -158,6 +158,7 @@ TEST(AbiTest, numbers_of_cublaslt) {
 }
 
 TEST(AbiTest, numbers_of_nccl) {
+  EXPECT_EQ(ours::ncclUnhandledCudaError, int(::ncclUnhandledCudaError));
   EXPECT_EQ(ours::ncclRemoteError, int(::ncclRemoteError));
   EXPECT_EQ(ours::ncclInvalidUsage, int(::ncclInvalidUsage));
   EXPECT_EQ(ours::ncclInProgress, int(::ncclInProgress));

@@ -62,6 +62,7 @@ struct RankRequest {
   bool usesGraphs = true;
   int runs = 3;
   emulation::Variables variables; ///< of the emulation
+  emulation::Variables others;    ///< of NCCL
   int64_t rankToKill = -1;        ///< before the second run
   /// The others begin the second run so much later.
   std::chrono::milliseconds delay{0};
@@ -88,6 +89,8 @@ std::vector<std::string> runRanks(const Executable &executable,
       {"MESHC_EMULATION_DEVICES", std::to_string(ranks)}};
   for (const auto &[name, value] : request.variables)
     variables.emplace_back("MESHC_EMULATION_" + name, value);
+  variables.insert(variables.end(), request.others.begin(),
+                   request.others.end());
   std::vector<std::unique_ptr<emulation::ForkedRun>> processes;
   for (int64_t rank = 0; rank < ranks; ++rank)
     processes.push_back(std::make_unique<emulation::ForkedRun>(
@@ -188,6 +191,52 @@ TEST(NcclMemoryTest, every_process_allocates_once_what_was_planned) {
   }
   EXPECT_THAT(readAllocations(folder / "calls"),
               testing::UnorderedElementsAreArray(expected));
+}
+
+/// For one communicator, of all devices, and for those of an axis beside it.
+TEST(NcclMemoryTest, nccl_needs_room_beside_the_plan) {
+  constexpr uint64_t megabyte = 1 << 20;
+  auto run = [](const Axes &axes, uint64_t bytesBeside,
+                const std::string &maxChannels = "", uint64_t taken = 0) {
+    RandomOptions options;
+    options.axes = axes;
+    options.commands = 16;
+    options.isEven = true;
+    const Executable executable = makeRandomProgram(102, options);
+    uint64_t most = 0;
+    for (int64_t rank = 0; rank < executable.getNumDevices(); ++rank)
+      most =
+          std::max(most, cuda::MemoryPlanner(executable.data, executable.mesh)
+                             .plan({rank, 1, true})
+                             ->bytes);
+    most = (most + 255) / 256 * 256;
+    RankRequest request;
+    request.variables = {{"MEMORY", std::to_string(most + bytesBeside)},
+                         {"NCCL_MEMORY", std::to_string(taken)}};
+    if (!maxChannels.empty())
+      request.others = {{"NCCL_MAX_CTAS", maxChannels}};
+    return runRanks(executable, request);
+  };
+  const Axes one = {{"x", 2}};
+  EXPECT_THAT(run(one, 320 * megabyte, "", 320 * megabyte), testing::Each(""));
+  const auto tooLittle = run(one, 320 * megabyte - 256);
+  EXPECT_THAT(tooLittle,
+              testing::Each(AllOf(StartsWith("1 device needs "),
+                                  HasSubstr("NCCL at least 320.00 "
+                                            "MiB more; there are "))));
+  EXPECT_THAT(run(one, 40 * megabyte, "4"), testing::Each(""));
+  EXPECT_THAT(run(one, 40 * megabyte - 256, "4"),
+              testing::Each(HasSubstr("NCCL at least 40.00 MiB more")));
+  // Whoever is first ends the others.
+  EXPECT_THAT(
+      run({{"x", 2}, {"y", 2}}, 0, "1"),
+      testing::Contains(AnyOf(HasSubstr("NCCL at least 20.00 MiB more"),
+                              HasSubstr("NCCL at least 30.00 MiB more"))));
+  // It may take more than is foreseen.
+  EXPECT_THAT(
+      run(one, 320 * megabyte, "", 321 * megabyte),
+      testing::Each(AllOf(StartsWith("303: nccl"),
+                          HasSubstr("Failed to CUDA malloc 33659289"))));
 }
 
 class NcclDeathTest : public testing::TestWithParam<std::chrono::milliseconds> {

@@ -127,6 +127,7 @@ const Environment &meshc::emulation::getEnvironment() {
     readVariable("MESHC_EMULATION_DRIVER", read->driverVersion);
     readVariable("MESHC_EMULATION_CUBLASLT", read->blasLtVersion);
     readVariable("MESHC_EMULATION_NCCL", read->ncclVersion);
+    readVariable("MESHC_EMULATION_NCCL_MEMORY", read->ncclBytes);
     readVariable("MESHC_EMULATION_NAME", read->name);
     readVariable("MESHC_EMULATION_SEED", read->seed);
     readVariable("MESHC_EMULATION_LOG", read->log);

@@ -37,6 +37,8 @@ struct Environment {
   std::vector<int> visible;
   size_t memoryBytes = size_t(8) << 30;
   int driverVersion = 13000;
+  /// Of the GPU's memory, that each communicator of NCCL takes at first use.
+  size_t ncclBytes = 0;
   int blasLtVersion = 130100, ncclVersion = 22809;
   int major = 9, minor = 0;
   std::string name = "meshc emulated GPU";

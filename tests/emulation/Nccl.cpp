@@ -216,6 +216,18 @@ int checkReady(const char *name, const Communicator &communicator) {
   return ncclSuccess;
 }
 
+/// Connects the channels of a communicator, which takes memory.
+int connect(Communicator &communicator) {
+  size_t bytes = getEnvironment().ncclBytes;
+  if (bytes == 0 || communicator.buffers)
+    return ncclSuccess;
+  return cuMemAlloc_v2(&communicator.buffers, bytes) == CUDA_SUCCESS
+             ? ncclSuccess
+             : refuse(ncclUnhandledCudaError, "Failed to CUDA malloc " +
+                                                  std::to_string(bytes) +
+                                                  " bytes");
+}
+
 int enqueueCall(const char *name, ncclComm_t handle, Request request,
                 cudaStream_t stream) {
   CommunicatorRef communicator = find(handle);
@@ -272,6 +284,8 @@ int enqueueCall(const char *name, ncclComm_t handle, Request request,
                                           describe(request) +
                                           " overwrites what it reads");
   }
+  if (int refused = connect(*communicator))
+    return refused;
   for (Call &call : disturb({communicator, request, stream}))
     group.calls.push_back(call);
   if (group.depth > 0)
@@ -486,6 +500,8 @@ int end(const char *name, ncclComm_t handle, bool aborts) {
       return refused;
   }
   waitUntilDone(*communicator);
+  if (communicator->buffers)
+    cuMemFree_v2(communicator->buffers);
   remove(handle);
   // The last communicator of this process says farewell.
   if (!isInUse(communicator->world))

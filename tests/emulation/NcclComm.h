@@ -43,7 +43,8 @@ struct Communicator {
   int rank = 0;             ///< of this process among them
   bool isBlocking = true;
   int device = 0;
-  std::string name; ///< for messages
+  std::string name;               ///< for messages
+  unsigned long long buffers = 0; ///< since its first use
 
   // Under the world's lock.
   int state = ncclInProgress; ///< of its making; then success

@@ -1,13 +1,15 @@
 """What a plan for GPUs says about memory is what the executable allocates.
 
 Each case is planned, compiled and run with a process for each emulated GPU. The process
-that needs most allocates once, as much as the plan says. With that much memory the
-program runs, with a byte less it ends and names the same uses. The samples as they are,
-which take long where GPUs are emulated, end behind the allocation.
+that needs most allocates once, as much as the plan says. With that much memory, and what
+NCCL is said to need beside it, the program runs; with a byte less it ends and names the
+same uses, where it is the first process that needs most. The samples as they are, which
+take long where GPUs are emulated, end behind the allocation.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -42,14 +44,25 @@ class Runs:
     def __init__(self, meshc, libraries):
         self.meshc = meshc
         self.libraries = libraries
+        self.largest = 0  # cases of several devices of which the first one needs most
 
     def bench(self, program, log, memory, devices, **variables):
         environment = dict(
             os.environ, MESHC_CUDA_LIBRARIES=self.libraries, MESHC_EMULATION_LOG=log,
             MESHC_EMULATION_DEVICES=str(devices), MESHC_EMULATION_MEMORY=str(memory),
-            **variables)
+            NCCL_MAX_CTAS="1", **variables)
         return subprocess.run([program, "bench", "1"], capture_output=True, text=True,
                               check=False, env=environment)
+
+    def find_nccl_need(self, program, log, peak, devices):
+        """What the communicators of the first process need, 10 MiB each with one channel;
+        None where the message does not say so. Others have no more."""
+        if devices == 1:
+            return 0
+        done = self.bench(program, log, peak - 1, devices)
+        found = re.search(r"NCCL at least (\d+)\.00 MiB more; there are .*\n.*; NCCL has (\d+) "
+                          r"communicators? with 1 channels of 10\.00 MiB", done.stderr)
+        return int(found[1]) << 20 if found and int(found[1]) == 10 * int(found[2]) else None
 
     def check(self, name, arguments, is_run):
         """What is wrong with a case."""
@@ -61,7 +74,11 @@ class Runs:
         program, log = (f"{self.meshc.folder.name}/{name}{end}" for end in ("", ".log"))
         self.meshc.run("compile", *arguments, "--target", "cuda", "--gpu", "host", "-o", program)
 
-        enough = -(-peak // ALIGNMENT) * ALIGNMENT
+        nccl = self.find_nccl_need(program, log, peak, devices)
+        if nccl is None:
+            yield "it is not said what NCCL needs"
+            return
+        enough = -(-peak // ALIGNMENT) * ALIGNMENT + nccl
         fault = {} if is_run else {"MESHC_EMULATION_FAIL": "cuMemsetD8Async:1:999"}
         done = self.bench(program, log, enough, devices, **fault)
         if done.returncode != 0 if is_run else "cuMemsetD8Async failed" not in done.stderr:
@@ -82,8 +99,11 @@ class Runs:
         message = f"1 device needs {in_units(peak)} on GPU "
         expected = "".join(f", {ROWS[use]} {in_units(count)}"
                            for use, count in uses.items() if use in ROWS and count > 0)
-        if done.returncode != 5 or message not in done.stderr \
-                or f"{expected}; use a smaller batch" not in done.stderr:
+        is_largest = message in done.stderr and f"{expected}; use a smaller batch" in done.stderr
+        self.largest += devices > 1 and is_largest
+        if done.returncode != 5 or "1 device needs " not in done.stderr \
+                or (nccl > 0) != ("; NCCL has " in done.stderr) \
+                or (devices == 1 and not is_largest):
             yield f"exit code {done.returncode}, expected 5, '{message}' and '{expected}': " \
                   f"{done.stderr}"
 
@@ -95,6 +115,8 @@ def main():
                 for some, is_run in ((CASES, True), (SAMPLES, False))
                 for name, arguments in some.items()
                 for problem in runs.check(name, arguments, is_run)]
+    if not runs.largest:
+        problems.append("no first process of several is the one that needs most")
     if problems:
         sys.exit("\n".join(problems))
 
