@@ -231,8 +231,8 @@ ProgramText meshc::testing::getColumnSum(int64_t rows, int64_t columns,
   return text;
 }
 
-ProgramText meshc::testing::getGeluGradient(int64_t rows, int64_t columns,
-                                            const std::string &type) {
+ProgramText meshc::testing::getSummedGeluGradient(int64_t rows, int64_t columns,
+                                                  const std::string &type) {
   FloatText text(type);
   text.dim("b", rows);
   text.dim("d", columns);

@@ -36,8 +36,8 @@ ProgramText getColumnSum(int64_t rows, int64_t columns,
                          const std::string &type = "f32");
 /// The gradient of gelu, tanh form, times `g`, and its sum over all rows, the
 /// gradient of a bias, f32.
-ProgramText getGeluGradient(int64_t rows, int64_t columns,
-                            const std::string &type = "f32");
+ProgramText getSummedGeluGradient(int64_t rows, int64_t columns,
+                                  const std::string &type = "f32");
 /// The mean of the squares of x - y over everything; the result is f32.
 ProgramText getMeanSquare(int64_t rows, int64_t columns,
                           const std::string &type = "f32");

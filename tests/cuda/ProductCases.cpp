@@ -494,7 +494,7 @@ ProductOutcome ProductRunner::run(const ProductCase &test) {
       return {allocated.getError().message, "", 0, {}};
     memory.push_back(std::move(*allocated));
   }
-  const Result<MatmulPlan> plan = planMatmul(command);
+  Result<MatmulPlan> plan = planMatmul(command);
   if (!plan)
     return {plan.getError().message, "", 0, {}};
   const MatmulOperandOrder &order = before.order;
