@@ -123,7 +123,8 @@ def read(output):
 
 
 def get_measured(result):
-    return {part: list(entry["steps"]) for part, entry in result["parts"].items()}
+    return {part: [name for name, step in entry["steps"].items() if not step.get("unfinished")]
+            for part, entry in result["parts"].items()}
 
 
 def has_ended(process):
@@ -316,7 +317,7 @@ def check_programs(folder, output):
     write_program(sanitizer, SANITIZER)
     write_program(sanitizer.parent / "python", PYTHON)
     # Programs of the machine must not get the libraries that are carried.
-    (folder / "lib").mkdir()
+    (folder / "lib").mkdir(exist_ok=True)
     cases = json.loads((folder / "cases.json").read_text())["cases"]
     broken = folder / next(case["cuda"] for case in cases if case["kind"] == "training")
     broken.write_text("#!/bin/sh\necho it is broken >&2\nexit 70\n")
@@ -437,8 +438,8 @@ def main():
                 problems.append(f"the report does not say '{part}'")
         problems += check_others(folder, moved)
         problems += check_ends(folder, pathlib.Path(name) / "ends")
-        problems += check_programs(folder, pathlib.Path(name) / "programs")
         problems += check_libraries(folder, pathlib.Path(name) / "libraries")
+        problems += check_programs(folder, pathlib.Path(name) / "programs")
         for option in (["--parts", "tests,nothing"], ["--parts", "tests,tests"],
                        ["--budget", "0"], ["--budget", "nothing=3"]):
             measure(folder, output, *option, code=2)
