@@ -175,8 +175,8 @@ linalg::GenericOp GraphBuilder::absorbAddition(FusionGraph::Node &node,
 /// its last operation; null if there is none.
 linalg::GenericOp GraphBuilder::absorbActivation(FusionGraph::Node &node,
                                                  linalg::GenericOp last) {
-  // The library adds an addend after the activation, and several calls that
-  // accumulate would each apply it.
+  // oneDNN adds an addend after the activation, cuBLASLt before it, and several
+  // calls that accumulate would each apply it.
   auto contraction = cast<linalg::GenericOp>(node.ops.front());
   Value argument = last->getResult(0);
   if (epilogues != MatmulEpilogues::All || node.addend ||
