@@ -145,7 +145,7 @@ def test_text(steps):
         tests += len(step.get("tests", []))
         skips.update(step.get("skips", {}))
     lines = [f"{tests} tests, {len(failures)} failed, {len(skips)} skipped."]
-    lines += [f"- {shard['relu']}." for shard in shards if shard.get("relu")]
+    lines += [f"- {step['relu']}." for step in steps if step.get("relu")]
     lines += [f"- **failed**: {name}" for name in failures]
     lines += [f"- skipped: {name}: {reason}" for name, reason in skips.items()]
     return "\n".join(lines)
