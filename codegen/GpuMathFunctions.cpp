@@ -132,17 +132,12 @@ static Value buildTanhComplement(GpuFormula &f, Value magnitude) {
   return f.add(half, half);
 }
 
-/// Near 0 an odd polynomial, elsewhere 1 - 2 / (exp 2|x| + 1). Coefficients and
-/// limit: Cephes 2.8, tanhf.c (Moshier).
+/// Near 0 an odd polynomial, elsewhere 1 - 2 / (exp 2|x| + 1).
 static Value buildTanh(GpuFormula &f, Value x) {
   Value magnitude = f.abs(x);
   Value far = f.sub(f.constant(1.0), buildTanhComplement(f, magnitude));
-  Value square = f.mul(x, x);
-  Value p = f.polynomial(square, {-5.70498872745e-3, 2.06390887954e-2,
-                                  -5.37397155531e-2, 1.33314422036e-1,
-                                  -3.33332819422e-1});
-  Value near = f.fma(f.mul(p, square), magnitude, magnitude);
-  return f.copySign(f.select(f.isBelow(magnitude, 0.625), near, far), x);
+  Value near = buildTanhNearZero(f, magnitude);
+  return f.copySign(f.select(f.isBelow(magnitude, tanhNearZero), near, far), x);
 }
 
 /// 1 + tanh x = 2 / (1 + exp -2x), exact where the sum is.
@@ -163,23 +158,24 @@ static Value buildErfComplement(GpuFormula &f, Value magnitude) {
   return f.run(ex2ApproxFtz, f.mul(p, magnitude));
 }
 
-/// Near 0 an odd polynomial. Coefficients and limit: N. Juffa, "Vectorizable
-/// implementation of erff", stackoverflow.com/a/35148199.
+/// Near 0 an odd polynomial, elsewhere 1 without its complement.
 static Value buildErf(GpuFormula &f, Value x) {
   Value magnitude = f.abs(x);
   Value far = f.sub(f.constant(1.0), buildErfComplement(f, magnitude));
-  Value square = f.mul(x, x);
-  Value q =
-      f.polynomial(square, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2,
-                            1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
-  Value near = f.fma(q, x, x);
-  return f.select(f.isAbove(magnitude, 0.927734375), f.copySign(far, x), near);
+  Value near = buildErfNearZero(f, x);
+  return f.select(f.isAbove(magnitude, erfNearZero), f.copySign(far, x), near);
 }
 
 /// 1 + erf x: of negative x what is left of 1, with no loss.
 static Value buildOnePlusErf(GpuFormula &f, Value x) {
   Value rest = buildErfComplement(f, f.abs(x));
   return f.select(f.isBelow(x, 0.0), rest, f.sub(f.constant(2.0), rest));
+}
+
+/// The instruction alone.
+template <const Instruction &instruction>
+static Value runInstruction(GpuFormula &f, Value x) {
+  return f.run(instruction, x);
 }
 
 //===-- Patterns ----------------------------------------------------------===//
@@ -241,20 +237,6 @@ struct ExpandGpuFunction : GpuPattern<Op> {
       return rewriter.notifyMatchFailure(op, "not of f32");
     GpuFormula formula = this->getFormula(rewriter, op);
     rewriter.replaceOp(op, build(formula, op.getOperand()));
-    return success();
-  }
-};
-
-template <class Op, const Instruction &instruction>
-struct RunInstruction : GpuPattern<Op> {
-  using GpuPattern<Op>::GpuPattern;
-
-  LogicalResult matchAndRewrite(Op op,
-                                PatternRewriter &rewriter) const override {
-    if (!isF32(op.getOperand()))
-      return rewriter.notifyMatchFailure(op, "not of f32");
-    GpuFormula formula = this->getFormula(rewriter, op);
-    rewriter.replaceOp(op, formula.run(instruction, op.getOperand()));
     return success();
   }
 };
@@ -329,7 +311,7 @@ void meshc::codegen::populateGpuMathFunctionPatterns(
   patterns.add<ExpandGpuFunction<math::ExpOp, buildExp>,
                ExpandGpuFunction<math::TanhOp, buildTanh>,
                ExpandGpuFunction<math::ErfOp, buildErf>,
-               RunInstruction<math::SqrtOp, sqrtApprox>,
-               RunInstruction<math::RsqrtOp, rsqrtApprox>>(
+               ExpandGpuFunction<math::SqrtOp, runInstruction<sqrtApprox>>,
+               ExpandGpuFunction<math::RsqrtOp, runInstruction<rsqrtApprox>>>(
       patterns.getContext(), isEmulated);
 }

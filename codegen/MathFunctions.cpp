@@ -63,8 +63,22 @@ static Value buildLog(Formula &f, Value x) {
                   f.constant(std::numeric_limits<float>::quiet_NaN()));
 }
 
-/// Near 0 an odd polynomial, elsewhere 1 - 2 / (exp 2|x| + 1). Coefficients and
-/// limit: Cephes 2.8, tanhf.c (Moshier).
+Value meshc::codegen::buildTanhNearZero(Formula &f, Value x) {
+  Value square = f.mul(x, x);
+  Value p = f.polynomial(square, {-5.70498872745e-3f, 2.06390887954e-2f,
+                                  -5.37397155531e-2f, 1.33314422036e-1f,
+                                  -3.33332819422e-1f});
+  return f.fma(f.mul(p, square), x, x);
+}
+
+Value meshc::codegen::buildErfNearZero(Formula &f, Value x) {
+  Value q = f.polynomial(f.mul(x, x),
+                         {-5.96761703e-4f, 4.99119423e-3f, -2.67681349e-2f,
+                          1.12819925e-1f, -3.76125336e-1f, 1.28379166e-1f});
+  return f.fma(q, x, x);
+}
+
+/// Near 0 an odd polynomial, elsewhere 1 - 2 / (exp 2|x| + 1).
 static Value buildTanh(Formula &f, Value x) {
   Value magnitude = f.abs(x);
   // From here on the result rounds to 1.
@@ -72,17 +86,12 @@ static Value buildTanh(Formula &f, Value x) {
   Value power = buildExp(f, f.add(clamped, clamped));
   Value one = f.constant(1.0f);
   Value far = f.sub(one, f.div(f.constant(2.0f), f.add(power, one)));
-  Value square = f.mul(clamped, clamped);
-  Value p = f.polynomial(square, {-5.70498872745e-3f, 2.06390887954e-2f,
-                                  -5.37397155531e-2f, 1.33314422036e-1f,
-                                  -3.33332819422e-1f});
-  Value near = f.fma(f.mul(p, square), clamped, clamped);
-  return f.copySign(f.select(f.isBelow(magnitude, 0.625f), near, far), x);
+  Value near = buildTanhNearZero(f, clamped);
+  return f.copySign(f.select(f.isBelow(magnitude, tanhNearZero), near, far), x);
 }
 
 /// Near 0 an odd polynomial, elsewhere 1 - exp of a polynomial in |x|.
-/// Coefficients and limit: N. Juffa, "Vectorizable implementation of erff",
-/// stackoverflow.com/a/35148199.
+/// Coefficients: as of buildErfNearZero.
 static Value buildErf(Formula &f, Value x) {
   Value magnitude = f.abs(x);
   // From here on the result rounds to 1.
@@ -93,12 +102,8 @@ static Value buildErf(Formula &f, Value x) {
                              -1.28717512e-1f});
   p = f.fma(p, clamped, f.sub(f.constant(0.0f), clamped));
   Value far = f.sub(f.constant(1.0f), buildExp(f, p));
-  Value square = f.mul(clamped, clamped);
-  Value q =
-      f.polynomial(square, {-5.96761703e-4f, 4.99119423e-3f, -2.67681349e-2f,
-                            1.12819925e-1f, -3.76125336e-1f, 1.28379166e-1f});
-  Value near = f.fma(q, clamped, clamped);
-  return f.copySign(f.select(f.isAbove(magnitude, 0.927734375f), far, near), x);
+  Value near = buildErfNearZero(f, clamped);
+  return f.copySign(f.select(f.isAbove(magnitude, erfNearZero), far, near), x);
 }
 
 namespace {

@@ -6,6 +6,8 @@
 
 namespace meshc::codegen {
 
+class Formula;
+
 /// Rewrites exp, log, tanh and erf on f32, scalars and vectors, into
 /// arithmetic.
 ///
@@ -50,6 +52,16 @@ void populateGpuMathFunctionPatterns(mlir::RewritePatternSet &patterns,
 /// stays correctly rounded.
 void populateGpuCombinationPatterns(mlir::RewritePatternSet &patterns,
                                     bool isEmulated);
+
+/// tanh x for |x| below this, an odd polynomial in x of f32: of CPUs and GPUs.
+/// Coefficients and limit: Cephes 2.8, tanhf.c (Moshier).
+inline constexpr double tanhNearZero = 0.625;
+mlir::Value buildTanhNearZero(Formula &f, mlir::Value x);
+
+/// erf x for |x| up to this, likewise. Coefficients and limit: N. Juffa,
+/// "Vectorizable implementation of erff", stackoverflow.com/a/35148199.
+inline constexpr double erfNearZero = 0.927734375;
+mlir::Value buildErfNearZero(Formula &f, mlir::Value x);
 
 /// Declares what these patterns call in kernels for the host.
 void declareHostMath(mlir::ModuleOp module);
