@@ -1,6 +1,7 @@
 #include "runtime/Bench.h"
 
 #include "runtime/Json.h"
+#include "runtime/StandardStreams.h"
 
 #include <Random123/philox.h>
 #include <fmt/format.h>
@@ -179,6 +180,6 @@ Status runtime::runBench(Session &session, const BenchRequest &request) {
     line += describeProfile(session.getDevices().getProfile(),
                             session.getExecutable().getNumDevices());
   if (session.isFirst())
-    fmt::print("{}}}\n", line);
+    printOutput(line + "}\n");
   return Status::success();
 }

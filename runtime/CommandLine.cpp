@@ -8,6 +8,7 @@
 #include "runtime/Ranks/MpiTransport.h"
 #include "runtime/Ranks/Ranks.h"
 #include "runtime/Session.h"
+#include "runtime/StandardStreams.h"
 #include "runtime/Training.h"
 
 #include "layout/LayoutRules.h"
@@ -16,16 +17,19 @@
 #include <fmt/format.h>
 
 #include <cctype>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <new>
 #include <optional>
 #include <sstream>
 
 #include <malloc.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 using namespace meshc;
@@ -34,6 +38,13 @@ using namespace meshc::runtime;
 static int report(const Error &error) {
   printError(error);
   return int(getExitCode(error.code));
+}
+
+/// Prints what was asked for, and nothing else was; the exit code.
+static int finishWith(std::string_view text) {
+  printOutput(text);
+  Status written = flushOutput();
+  return written ? 0 : report(written.getError());
 }
 
 /// Whether an image is PTX of an architecture without machine code.
@@ -48,66 +59,73 @@ static bool isOnlyText(const exec::ExecutableT &data,
 }
 
 /// What this machine has to run it on, for GPUs.
-static void printMachine(const exec::ExecutableT &data) {
+static std::string describeMachine(const exec::ExecutableT &data) {
   if (data.target != exec::Target::cuda)
-    return;
-  fmt::print("machine\n");
+    return "";
+  std::string text = "machine\n";
   std::istringstream lines(cuda::reportSystem(&data));
   for (std::string line; std::getline(lines, line);)
-    fmt::print("  {}\n", line);
+    text += fmt::format("  {}\n", line);
+  return text;
 }
 
-static void printInfo(const Executable &executable) {
+static std::string describeProgram(const Executable &executable) {
   const exec::ExecutableT &data = executable.data;
-  fmt::print("model     {}\n", data.model);
-  fmt::print("producer  {}\n", data.producer);
+  std::string text;
+  auto add = [&]<typename... Values>(fmt::format_string<Values...> format,
+                                     Values &&...values) {
+    fmt::format_to(std::back_inserter(text), format,
+                   std::forward<Values>(values)...);
+  };
+  add("model     {}\n", data.model);
+  add("producer  {}\n", data.producer);
   std::string mesh;
   for (const layout::MeshAxis &axis : executable.mesh.getAxes())
     mesh += fmt::format("{}{} = {}", mesh.empty() ? "" : ", ", axis.name,
                         axis.size);
-  fmt::print("mesh      {}\n", mesh.empty() ? "none" : mesh);
-  fmt::print("devices   {}\n", executable.getNumDevices());
-  fmt::print("memory    {:.1f} MiB per device\n",
-             double(data.arena_bytes) / (1 << 20));
+  add("mesh      {}\n", mesh.empty() ? "none" : mesh);
+  add("devices   {}\n", executable.getNumDevices());
+  add("memory    {:.1f} MiB per device\n",
+      double(data.arena_bytes) / (1 << 20));
   if (data.training && !data.training->precision.empty())
-    fmt::print("precision {}\n", data.training->precision);
+    add("precision {}\n", data.training->precision);
   switch (data.target) {
   case exec::Target::cpu:
-    fmt::print("target    cpu\nprocessor {}\n", data.cpu);
+    add("target    cpu\nprocessor {}\n", data.cpu);
     break;
   case exec::Target::cuda:
-    fmt::print("target    cuda\n");
+    add("target    cuda\n");
     for (const auto &image : data.images)
-      fmt::print("kernels   {}, {}, {:.1f} KiB{}\n", image->architecture,
-                 exec::EnumNameImageKind(image->kind),
-                 double(image->data.size()) / 1024,
-                 isOnlyText(data, *image)
-                     ? ", which the driver compiles at every start"
-                     : "");
+      add("kernels   {}, {}, {:.1f} KiB{}\n", image->architecture,
+          exec::EnumNameImageKind(image->kind),
+          double(image->data.size()) / 1024,
+          isOnlyText(data, *image)
+              ? ", which the driver compiles at every start"
+              : "");
     break;
   }
-  fmt::print("dims\n");
+  add("dims\n");
   for (const auto &dim : data.dims)
-    fmt::print("  {} = {}\n", dim->name, dim->size);
-  auto printValue = [&](const std::string &name,
-                        const exec::TensorLayoutT &layout) {
+    add("  {} = {}\n", dim->name, dim->size);
+  auto addValue = [&](const std::string &name,
+                      const exec::TensorLayoutT &layout) {
     std::vector<std::string> dims;
     for (const auto &dim : layout.dims)
       dims.push_back(dim->name);
-    fmt::print("  {}: {}, {}\n", name, toString(layout),
-               layout::toString(executable.mesh, getSharding(layout), dims));
+    add("  {}: {}, {}\n", name, toString(layout),
+        layout::toString(executable.mesh, getSharding(layout), dims));
   };
-  fmt::print("variables\n");
+  add("variables\n");
   for (const auto &variable : data.variables)
-    printValue(variable->name, *variable->layout);
+    addValue(variable->name, *variable->layout);
   for (const auto &program : data.programs) {
-    fmt::print("program {}, {} commands\n", program->name,
-               program->commands.size());
+    add("program {}, {} commands\n", program->name, program->commands.size());
     for (const auto &port : program->inputs)
-      printValue("in " + port->name, *port->layout);
+      addValue("in " + port->name, *port->layout);
     for (const auto &port : program->outputs)
-      printValue("out " + port->name, *port->layout);
+      addValue("out " + port->name, *port->layout);
   }
+  return text;
 }
 
 namespace {
@@ -414,8 +432,11 @@ std::optional<int> CommandLine::parse(int argc, const char *const *argv) {
     return std::nullopt;
   } catch (const CLI::ParseError &error) {
     // --help is reported the same way.
-    if (error.get_exit_code() == int(CLI::ExitCodes::Success))
-      return app.exit(error);
+    if (error.get_exit_code() == int(CLI::ExitCodes::Success)) {
+      std::ostringstream help;
+      app.exit(error, help);
+      return finishWith(help.str());
+    }
     return reportUsage(error);
   }
 }
@@ -464,9 +485,8 @@ static Status runSession(const CommandLine &commandLine, Session &session,
   try {
     Status status = commandLine.action(session);
     // What cannot be printed was asked for all the same.
-    if (status && (std::fflush(stdout) != 0 || std::ferror(stdout)))
-      return Error{ErrorCode::CannotWrite, "cannot write to standard output",
-                   ""};
+    if (status)
+      status = flushOutput();
     return status ? ranks.finish() : status;
   } catch (const std::exception &) {
     return getCaughtError();
@@ -485,8 +505,8 @@ static Status runAction(const CommandLine &commandLine,
   if (!ready)
     return ready;
   if (ranks.getNumRanks() > 1 && ranks.isFirst())
-    fmt::print(stderr, "meshc: {} processes ({})\n", ranks.getNumRanks(),
-               getName(ranks.getIdentity().source));
+    printMessage(fmt::format("meshc: {} processes ({})\n", ranks.getNumRanks(),
+                             getName(ranks.getIdentity().source)));
   // oneDNN allocates packing buffers in every product: kept in the heap, they
   // are not mapped and zeroed anew each time.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -567,9 +587,8 @@ static int runSubcommand(int argc, const char *const *argv,
     Result<Executable> executable = Executable::load(program);
     if (!executable)
       return report(executable.getError());
-    printInfo(*executable);
-    printMachine(executable->data);
-    return 0;
+    return finishWith(describeProgram(*executable) +
+                      describeMachine(executable->data));
   }
   const Flags &flags = commandLine.flags;
   Result<RankIdentity> identity =
@@ -577,6 +596,9 @@ static int runSubcommand(int argc, const char *const *argv,
   if (!identity)
     return report(identity.getError());
   const bool isLaunched = identity->source == RankSource::Launcher;
+  // The launcher starts /proc/self/exe: without this, ps would say "exe".
+  if (isLaunched)
+    prctl(PR_SET_NAME, program_invocation_short_name);
   if (flags.processes > 1 && identity->ranks > 1 && !isLaunched)
     return report({ErrorCode::WrongRanks,
                    fmt::format("--processes {}, but this process is {}",
@@ -599,6 +621,7 @@ int runtime::runCommandLine(int argc, const char *const *argv,
                             std::span<const uint8_t> program,
                             std::span<const meshcKernelEntry> kernels,
                             OpenDevices &open) {
+  openStandardStreams();
   try {
     return runSubcommand(argc, argv, program, kernels, open);
   } catch (const std::exception &) {

@@ -1,6 +1,7 @@
 #include "runtime/Evaluation.h"
 
 #include "runtime/Npy.h"
+#include "runtime/StandardStreams.h"
 
 #include <fmt/format.h>
 
@@ -201,7 +202,7 @@ Status runtime::evaluateOnce(Session &session,
     if (!array)
       return array.getError();
     if (session.isFirst())
-      fmt::print("{} {:.9g}\n", port->name, getScalar(*array));
+      printOutput(fmt::format("{} {:.9g}\n", port->name, getScalar(*array)));
   }
   return Status::success();
 }

@@ -3,6 +3,7 @@
 #include "runtime/Data/SampleOrder.h"
 #include "runtime/Json.h"
 #include "runtime/Progress.h"
+#include "runtime/StandardStreams.h"
 
 #include <fmt/format.h>
 
@@ -176,16 +177,15 @@ static Status evaluate(Session &session, const TestSplit &split) {
   if (!session.isFirst())
     return Status::success();
   const int64_t used = dataset.getNumBatches() * batchSize;
-  fmt::print("evaluated {} of {} test samples, in batches of {}\n", used,
-             dataset.getNumSamples(), batchSize);
+  printOutput(fmt::format("evaluated {} of {} test samples, in batches of {}\n",
+                          used, dataset.getNumSamples(), batchSize));
   for (const NamedValue &sum : sums) {
     const double mean = sum.value / double(dataset.getNumBatches());
     if (sum.name == "accuracy")
-      fmt::print("test {} {:.1f} %\n", sum.name, mean * 100);
+      printOutput(fmt::format("test {} {:.1f} %\n", sum.name, mean * 100));
     else
-      fmt::print("test {} {:.4g}\n", sum.name, mean);
+      printOutput(fmt::format("test {} {:.4g}\n", sum.name, mean));
   }
-  std::fflush(stdout);
   return Status::success();
 }
 
@@ -266,11 +266,13 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
     if (session.isFirst() && (progress.isDue(now) || endsEpoch)) {
       const double rate = double(step + 1) / getSeconds(now - start);
       progress.show(
-          fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  {:.0f} samples/s  "
-                      "{} left",
-                      epoch + 1, totalEpochs, stepInEpoch + 1, stepsPerEpoch,
-                      loss, rate * double(batchSize),
-                      formatDuration(double(totalSteps - step - 1) / rate)),
+          {fmt::format("epoch {}/{}", epoch + 1, totalEpochs),
+           fmt::format("step {}/{}", stepInEpoch + 1, stepsPerEpoch),
+           fmt::format("loss {}", formatNumber(loss)),
+           fmt::format("{:.6g} samples/s",
+                       std::round(rate * double(batchSize))),
+           fmt::format("{} left",
+                       formatDuration(double(totalSteps - step - 1) / rate))},
           now, endsEpoch);
     }
     // Ranks get the signal at different steps.

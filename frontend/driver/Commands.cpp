@@ -11,6 +11,7 @@
 #include "frontend/syntax/Diagnostics.h"
 #include "runtime/Cuda/SystemReport.h"
 #include "runtime/Executable.h"
+#include "runtime/StandardStreams.h"
 
 #include "llvm/BinaryFormat/ELF.h"
 #include "llvm/Support/FileSystem.h"
@@ -32,7 +33,7 @@ using namespace meshc;
 using namespace meshc::driver;
 
 void meshc::driver::printError(const std::string &text) {
-  std::fputs(text.c_str(), stderr);
+  runtime::printMessage(text);
 }
 
 /// Reports an error that has no place in a spec.

@@ -2,15 +2,13 @@
 
 #include "frontend/driver/Commands.h"
 #include "layout/LayoutRules.h"
+#include "runtime/StandardStreams.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <algorithm>
-#include <iostream>
-
-#include <fcntl.h>
-#include <unistd.h>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -201,29 +199,20 @@ static int reportUsage(const CLI::App &app, const CLI::ParseError &error) {
   return exitUsage;
 }
 
-/// Opens closed standard streams for reading, so that no file that is opened
-/// later takes their place and writing to them is an error.
-static void openStandardStreams() {
-  int descriptor;
-  do
-    descriptor = open("/dev/null", O_RDONLY);
-  while (descriptor >= 0 && descriptor <= STDERR_FILENO);
-  if (descriptor >= 0)
-    close(descriptor);
-}
-
 /// Prints the help or the version.
 static int printHelp(const CLI::App &app, const CLI::ParseError &asked) {
-  app.exit(asked);
-  std::cout.flush();
-  if (std::cout)
+  std::ostringstream text;
+  app.exit(asked, text);
+  meshc::runtime::printOutput(text.str());
+  const meshc::runtime::Status written = meshc::runtime::flushOutput();
+  if (written)
     return exitSuccess;
-  printError("meshc: error: cannot write \"standard output\"\n");
+  printError("meshc: error: " + written.getError().message + "\n");
   return exitWrongInput;
 }
 
 int main(int argc, char **argv) {
-  openStandardStreams();
+  meshc::runtime::openStandardStreams();
   CLI::App app{"meshc: a mesh-parallel tensor compiler"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "meshc 0.1.0");

@@ -1,10 +1,10 @@
 #include "runtime/Cuda/CudaDevices.h"
 #include "runtime/OpenDevices.h"
+#include "runtime/StandardStreams.h"
 
 #include <fmt/format.h>
 
 #include <cassert>
-#include <cstdio>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -33,6 +33,6 @@ runtime::openGpuDevices(const DeviceRequest &request) {
        {(*opened)->getImageComplaint(), (*opened)->getBatchReport(),
         (*opened)->getTuningReport()})
     if (isFirst && !report.empty())
-      fmt::print(stderr, "meshc: {}\n", report);
+      printMessage(fmt::format("meshc: {}\n", report));
   return std::unique_ptr<DeviceSet>(std::move(*opened));
 }

@@ -2,6 +2,7 @@
 
 #include "runtime/Ranks/Ranks.h"
 #include "runtime/Ranks/Socket.h"
+#include "runtime/StandardStreams.h"
 
 #include <fmt/format.h>
 
@@ -162,7 +163,7 @@ void Launcher::reportCulprit(int code) const {
     printError({ErrorCode::RankLost, "rank 0 ended before the others",
                 fmt::format("rank 0 {}", how)});
   else
-    fmt::print(stderr, "meshc: note: rank {} {}\n", culprit, how);
+    printMessage(fmt::format("meshc: note: rank {} {}\n", culprit, how));
 }
 
 int Launcher::run(int64_t processes, const char *const *arguments) {

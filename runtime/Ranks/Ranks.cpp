@@ -3,6 +3,7 @@
 #include "runtime/Ranks/StoreClient.h"
 #include "runtime/Ranks/StoreMessage.h"
 #include "runtime/Ranks/StoreServer.h"
+#include "runtime/StandardStreams.h"
 
 #include <fmt/format.h>
 
@@ -32,13 +33,16 @@ static constexpr double noticeSeconds = 2;
 static constexpr double agreeSeconds = 600;
 
 void runtime::printError(const Error &error) {
-  std::string text = fmt::format("meshc: error[MR{:04}]: {}\n", int(error.code),
-                                 error.message);
+  // The colours of GCC and Clang: bold red, bold cyan.
+  const bool isColored = colorsMessages();
+  const char *red = isColored ? "\x1b[1;31m" : "";
+  const char *cyan = isColored ? "\x1b[1;36m" : "";
+  const char *plain = isColored ? "\x1b[0m" : "";
+  std::string text = fmt::format("meshc: {}error[MR{:04}]:{} {}\n", red,
+                                 int(error.code), plain, error.message);
   if (!error.note.empty())
-    text += fmt::format("meshc: note: {}\n", error.note);
-  // One call, so that the lines of several processes do not mix.
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
+    text += fmt::format("meshc: {}note:{} {}\n", cyan, plain, error.note);
+  printMessage(text);
 }
 
 std::string runtime::getRandomDigits(size_t count) {
