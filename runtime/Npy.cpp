@@ -140,34 +140,61 @@ private:
 
 } // namespace
 
-Result<HostArray> runtime::parseNpy(std::span<const std::byte> bytes,
+/// Fills `target`; false where there are fewer bytes.
+static Result<bool> fill(ByteReader &reader, std::span<std::byte> target) {
+  Result<size_t> count = reader.read(target);
+  if (!count)
+    return count.getError();
+  return *count == target.size();
+}
+
+/// Bytes of all elements; none where no file can have so many.
+static std::optional<uint64_t> countBytes(const HostArray &array) {
+  // Zero sizes first: they make any other size harmless.
+  if (std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end())
+    return 0;
+  uint64_t bytes = uint64_t(getElementBytes(array.element));
+  for (int64_t size : array.shape)
+    if (__builtin_mul_overflow(bytes, uint64_t(size), &bytes))
+      return std::nullopt;
+  return bytes;
+}
+
+Result<HostArray> runtime::parseNpy(ByteReader &reader,
                                     const std::string &path) {
   auto damaged = [&](std::string what) {
     return Error{ErrorCode::DamagedFile,
                  fmt::format("'{}' is damaged: {}", path, what), ""};
   };
-  const auto *data = reinterpret_cast<const unsigned char *>(bytes.data());
-  if (bytes.size() < 10 || std::memcmp(data, magic.data(), magic.size()) != 0)
+  std::array<std::byte, magic.size() + 2> mark{}; // and the version
+  Result<bool> isWhole = fill(reader, mark);
+  if (!isWhole)
+    return isWhole.getError();
+  if (!*isWhole || std::memcmp(mark.data(), magic.data(), magic.size()) != 0)
     return damaged("it does not begin as a .npy file does");
-  const int version = data[6];
+  const int version = int(mark[magic.size()]);
   if (version < 1 || version > 3)
     return damaged(
         fmt::format("format version {}, expected 1, 2 or 3", version));
-  const size_t lengthBytes = version == 1 ? 2 : 4;
-  const size_t start = magic.size() + 2 + lengthBytes;
-  if (bytes.size() < start)
+  std::array<std::byte, 4> digits{};
+  isWhole = fill(reader, std::span(digits).first(version == 1 ? 2 : 4));
+  if (!isWhole)
+    return isWhole.getError();
+  if (!*isWhole)
     return damaged("its header is cut off");
   size_t length = 0;
-  for (size_t i = 0; i < lengthBytes; ++i)
-    length |= size_t(data[magic.size() + 2 + i]) << (8 * i);
+  for (size_t i = 0; i < digits.size(); ++i)
+    length |= size_t(digits[i]) << (8 * i);
   if (length > maxHeaderBytes)
     return damaged(fmt::format("its header has {} bytes, expected at most {}",
                                length, maxHeaderBytes));
-  if (bytes.size() - start < length)
+  std::string text(length, '\0');
+  isWhole = fill(reader, std::as_writable_bytes(std::span(text)));
+  if (!isWhole)
+    return isWhole.getError();
+  if (!*isWhole)
     return damaged("its header is cut off");
-  std::optional<Header> header =
-      HeaderParser({reinterpret_cast<const char *>(data) + start, length})
-          .parse();
+  std::optional<Header> header = HeaderParser(text).parse();
   if (!header)
     return damaged("its header is not well-formed");
 
@@ -186,22 +213,12 @@ Result<HostArray> runtime::parseNpy(std::span<const std::byte> bytes,
         fmt::format("'{}' is in Fortran order, expected C order", path),
         "numpy.ascontiguousarray() gives C order"};
   HostArray array{type->element, std::move(header->shape), {}};
-  // Zero sizes first: they make any other size harmless.
-  const bool isEmpty =
-      std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end();
-  const size_t available = bytes.size() - start - length;
-  size_t needed = isEmpty ? 0 : size_t(getElementBytes(array.element));
-  for (size_t i = 0; i < array.shape.size() && !isEmpty; ++i)
-    if (__builtin_mul_overflow(needed, size_t(array.shape[i]), &needed) ||
-        needed > available)
-      return damaged(
-          fmt::format("{} bytes of elements, its shape {} needs more",
-                      available, toString(array.element, array.shape)));
-  if (needed != available)
-    return damaged(fmt::format("{} bytes of elements, its shape {} needs {}",
-                               available, toString(array.element, array.shape),
-                               needed));
-  array.data.assign(bytes.begin() + ptrdiff_t(start + length), bytes.end());
+  Result<std::vector<std::byte>> elements =
+      readElements(reader, countBytes(array),
+                   "shape " + toString(array.element, array.shape), path);
+  if (!elements)
+    return elements.getError();
+  array.data = std::move(*elements);
   if (array.element == exec::ElementType::boolean)
     for (std::byte value : array.data)
       if (value > std::byte(1))
@@ -211,10 +228,10 @@ Result<HostArray> runtime::parseNpy(std::span<const std::byte> bytes,
 }
 
 Result<HostArray> runtime::readNpy(const std::string &path) {
-  Result<std::vector<std::byte>> bytes = readFile(path);
-  if (!bytes)
-    return bytes.getError();
-  return parseNpy(*bytes, path);
+  Result<std::unique_ptr<FileReader>> file = FileReader::open(path);
+  if (!file)
+    return file.getError();
+  return parseNpy(**file, path);
 }
 
 Status runtime::writeNpy(const std::string &path, const HostArray &array) {

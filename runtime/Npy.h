@@ -8,6 +8,7 @@
 /// of a Python dictionary; it is read by a parser of just that form, which
 /// never evaluates anything and has no recursion.
 
+#include "runtime/File.h"
 #include "runtime/Values.h"
 
 #include <string>
@@ -16,12 +17,12 @@ namespace meshc::runtime {
 
 /// Reads a file. Errors: WrongInput where it cannot be opened or holds a type
 /// or order that is not supported; Damaged where it is not an array file, its
-/// header is not well-formed or its length is not what the header says.
+/// header is not well-formed or its length is not what the header says. Never
+/// allocates more than the header says, nor than the file has.
 Result<HostArray> readNpy(const std::string &path);
 
-/// Reads an array from memory; `path` is for messages.
-Result<HostArray> parseNpy(std::span<const std::byte> bytes,
-                           const std::string &path);
+/// Reads it from anywhere; `path` is for messages.
+Result<HostArray> parseNpy(ByteReader &reader, const std::string &path);
 
 /// Writes a version 1 file. Errors: WrongInput where it cannot be written.
 Status writeNpy(const std::string &path, const HostArray &array);

@@ -1,13 +1,14 @@
 #include "runtime/Data/Idx.h"
 
-#include "runtime/File.h"
+#include "runtime/Data/Gzip.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <cstring>
+#include <limits>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -15,49 +16,6 @@ using namespace meshc::runtime;
 static Error getDamage(const std::string &path, const std::string &what) {
   return {ErrorCode::DamagedFile,
           fmt::format("'{}' is damaged: {}", path, what), ""};
-}
-
-Result<std::vector<std::byte>>
-runtime::decompress(std::span<const std::byte> bytes, const std::string &path) {
-  constexpr std::byte gzipMark[] = {std::byte(0x1f), std::byte(0x8b)};
-  if (bytes.size() < 2 || bytes[0] != gzipMark[0] || bytes[1] != gzipMark[1])
-    return std::vector<std::byte>(bytes.begin(), bytes.end());
-
-  z_stream stream{};
-  // 16: gzip with its checksum, rather than zlib's own format.
-  if (inflateInit2(&stream, 15 + 16) != Z_OK)
-    return Error{ErrorCode::DoesNotFit, "out of memory", ""};
-  std::vector<std::byte> result;
-  std::vector<std::byte> chunk(size_t(1) << 20);
-  size_t consumed = 0;
-  int status = Z_OK;
-  while (status == Z_OK) {
-    // zlib counts in 32 bits.
-    const size_t given = std::min(bytes.size() - consumed, size_t(1) << 30);
-    stream.next_in = reinterpret_cast<Bytef *>(
-        const_cast<std::byte *>(bytes.data() + consumed));
-    stream.avail_in = uInt(given);
-    stream.next_out = reinterpret_cast<Bytef *>(chunk.data());
-    stream.avail_out = uInt(chunk.size());
-    status = inflate(&stream, Z_NO_FLUSH);
-    consumed += given - stream.avail_in;
-    result.insert(result.end(), chunk.begin(),
-                  chunk.end() - ptrdiff_t(stream.avail_out));
-  }
-  const std::string reason = stream.msg ? stream.msg : "";
-  inflateEnd(&stream);
-  if (status == Z_BUF_ERROR)
-    return getDamage(
-        path, fmt::format("gzip: it is cut off after {} bytes", bytes.size()));
-  if (status == Z_MEM_ERROR)
-    return Error{ErrorCode::DoesNotFit, "out of memory", ""};
-  if (status != Z_STREAM_END)
-    return getDamage(path, "gzip: " + reason);
-  if (consumed != bytes.size())
-    return getDamage(path, fmt::format("{} bytes follow the end of its gzip "
-                                       "data",
-                                       bytes.size() - consumed));
-  return result;
 }
 
 static int64_t getTypeBytes(IdxType type) {
@@ -78,8 +36,10 @@ static int64_t getTypeBytes(IdxType type) {
 
 int64_t IdxFile::getItemSize() const {
   int64_t size = 1;
+  // Sizes of no items at all may be anything.
   for (size_t i = 1; i < sizes.size(); ++i)
-    size *= sizes[i];
+    if (__builtin_mul_overflow(size, sizes[i], &size))
+      return std::numeric_limits<int64_t>::max();
   return size;
 }
 
@@ -109,55 +69,66 @@ double IdxFile::getElement(int64_t index) const {
   __builtin_unreachable(); // readIdx refuses other types
 }
 
-Result<IdxFile> runtime::readIdx(const std::string &path) {
-  Result<std::vector<std::byte>> bytes = readFile(path);
-  if (!bytes)
-    return bytes.getError();
-  Result<std::vector<std::byte>> content = decompress(*bytes, path);
-  if (!content)
-    return content.getError();
-  const size_t available = content->size();
-  auto getByte = [&](size_t i) { return uint32_t((*content)[i]); };
-  constexpr size_t markBytes = 4;
-  if (available < markBytes || getByte(0) != 0 || getByte(1) != 0)
+/// Bytes of all elements of these sizes; none where no file can have so many.
+static std::optional<uint64_t> countBytes(IdxType type,
+                                          const std::vector<int64_t> &sizes) {
+  // Zero sizes first: they make any other size harmless.
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end())
+    return 0;
+  uint64_t bytes = uint64_t(getTypeBytes(type));
+  for (int64_t size : sizes)
+    if (__builtin_mul_overflow(bytes, uint64_t(size), &bytes))
+      return std::nullopt;
+  return bytes;
+}
+
+Result<IdxFile> runtime::parseIdx(std::unique_ptr<ByteReader> bytes,
+                                  const std::string &path) {
+  Result<std::unique_ptr<ByteReader>> reader = unpack(std::move(bytes), path);
+  if (!reader)
+    return reader.getError();
+  std::array<std::byte, 4> mark{};
+  Result<size_t> begun = (*reader)->read(mark);
+  if (!begun)
+    return begun.getError();
+  if (*begun < mark.size() || mark[0] != std::byte(0) ||
+      mark[1] != std::byte(0))
     return getDamage(path, "it does not begin as an IDX file does");
   IdxFile file;
   file.path = path;
-  file.type = IdxType(getByte(2));
+  file.type = IdxType(mark[2]);
   if (getTypeBytes(file.type) == 0)
     return getDamage(path, fmt::format("element type {:#04x}, expected 0x08, "
                                        "0x09 or 0x0b to 0x0e",
-                                       getByte(2)));
-  const size_t rank = getByte(3);
-  if (rank == 0)
+                                       unsigned(mark[2])));
+  if (mark[3] == std::byte(0))
     return getDamage(path, "it has no dimensions, expected at least one");
-  const size_t headerBytes = markBytes + 4 * rank;
-  if (available < headerBytes)
+  std::vector<std::byte> sizes(4 * size_t(mark[3]));
+  Result<size_t> found = (*reader)->read(sizes);
+  if (!found)
+    return found.getError();
+  if (*found < sizes.size())
     return getDamage(path, fmt::format("{} bytes, its header alone needs {}",
-                                       available, headerBytes));
-  const size_t elementBytes = available - headerBytes;
-  for (size_t i = 0; i < rank; ++i) {
+                                       mark.size() + *found,
+                                       mark.size() + sizes.size()));
+  for (size_t i = 0; i < sizes.size(); i += 4) {
     uint32_t size = 0;
     for (size_t j = 0; j < 4; ++j)
-      size = size << 8 | getByte(markBytes + 4 * i + j);
+      size = size << 8 | uint32_t(sizes[i + j]);
     file.sizes.push_back(size);
   }
-  // Zero sizes first: they make any other size harmless.
-  const bool isEmpty =
-      std::find(file.sizes.begin(), file.sizes.end(), 0) != file.sizes.end();
-  uint64_t needed = isEmpty ? 0 : uint64_t(getTypeBytes(file.type));
-  for (size_t i = 0; i < rank && !isEmpty; ++i)
-    if (__builtin_mul_overflow(needed, uint64_t(file.sizes[i]), &needed) ||
-        needed > elementBytes)
-      return getDamage(path,
-                       fmt::format("{} bytes of elements, its sizes {} "
-                                   "need more",
-                                   elementBytes, fmt::join(file.sizes, " x ")));
-  if (needed != elementBytes)
-    return getDamage(
-        path, fmt::format("{} bytes of elements, its sizes {} need {}",
-                          elementBytes, fmt::join(file.sizes, " x "), needed));
-  content->erase(content->begin(), content->begin() + ptrdiff_t(headerBytes));
-  file.data = std::move(*content);
+  Result<std::vector<std::byte>> elements =
+      readElements(**reader, countBytes(file.type, file.sizes),
+                   fmt::format("sizes {}", fmt::join(file.sizes, " x ")), path);
+  if (!elements)
+    return elements.getError();
+  file.data = std::move(*elements);
   return file;
+}
+
+Result<IdxFile> runtime::readIdx(const std::string &path) {
+  Result<std::unique_ptr<FileReader>> file = FileReader::open(path);
+  if (!file)
+    return file.getError();
+  return parseIdx(std::move(*file), path);
 }

@@ -7,11 +7,10 @@
 /// 32-bit number, then the elements, big-endian, the first dimension slowest.
 /// Source: yann.lecun.com/exdb/mnist, "The IDX file format".
 
-#include "runtime/Error.h"
+#include "runtime/File.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -34,7 +33,7 @@ struct IdxFile {
   std::vector<std::byte> data; ///< the elements as they are in the file
 
   int64_t getNumItems() const { return sizes[0]; }
-  /// Elements of one item.
+  /// Elements of one item; the most there is where 64 bits cannot count them.
   int64_t getItemSize() const;
   bool isInteger() const;
   /// Element `index`, counted over all items.
@@ -44,13 +43,12 @@ struct IdxFile {
 /// Reads a file. Errors: WrongInput where it cannot be read; Damaged where gzip
 /// reports a defect, the mark, type or sizes are none of this format, or the
 /// elements are fewer or more than the sizes say. Never allocates more than the
-/// file really holds.
+/// sizes say, nor than the file can really hold.
 Result<IdxFile> readIdx(const std::string &path);
 
-/// Undoes gzip, if `bytes` are in that format. Errors:
-/// Damaged, `path` is for the message.
-Result<std::vector<std::byte>> decompress(std::span<const std::byte> bytes,
-                                          const std::string &path);
+/// Reads it from anywhere; `path` is for messages.
+Result<IdxFile> parseIdx(std::unique_ptr<ByteReader> bytes,
+                         const std::string &path);
 
 } // namespace meshc::runtime
 

@@ -4,10 +4,15 @@
 #include "runtime/Data/SampleOrder.h"
 #include "tests/runtime/LinearModel.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <set>
+
+#include <sys/resource.h>
+#include <unistd.h>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -84,10 +89,13 @@ TEST_F(IdxTest, damaged_files) {
   std::string noDims = sound;
   noDims[3] = 0;
   expectDamage(noDims, "no dimensions");
-  expectDamage(sound + "g", "7 bytes of elements, its sizes 2 x 3 need 6");
+  expectDamage(sound + "g",
+               "7 bytes of elements, expected 6 for its sizes 2 x 3");
   expectDamage(makeIdx({1 << 30, 1 << 30, 1 << 30, 1 << 30}, "abc"),
-               "need more");
-  expectDamage(makeIdx({0xffffffff}, "abc"), "need more");
+               "3 bytes of elements, expected more than any file has for its "
+               "sizes 1073741824 x 1073741824");
+  expectDamage(makeIdx({0xffffffff}, "abc"),
+               "3 bytes of elements, expected 4294967295 for its sizes");
   // Every way of cutting it off.
   for (size_t size = 0; size < sound.size(); ++size) {
     Result<IdxFile> file = read(sound.substr(0, size));
@@ -102,7 +110,10 @@ TEST_F(IdxTest, damaged_gzip) {
     elements += char(i * 7919 >> 3);
   const std::string sound = compress(makeIdx({2, 3000}, elements));
   ASSERT_TRUE(read(sound));
-  expectDamage(sound + "x", "1 bytes follow the end of its gzip data");
+  expectDamage(
+      sound + "x",
+      fmt::format("gzip: bytes follow its end, which is after {} bytes",
+                  sound.size()));
   // Cut off anywhere, or changed anywhere that matters.
   for (size_t size = 2; size < sound.size(); size += 13)
     expectDamage(sound.substr(0, size), "gzip");
@@ -122,10 +133,73 @@ TEST_F(IdxTest, damaged_gzip) {
   EXPECT_GT(refused, int(sound.size() / 17) - 3);
 }
 
+/// The process's highest use of memory so far, in KiB.
+int64_t getPeakKiB() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+/// A mebibyte that unpacks to a gibibyte is refused where it goes beyond its
+/// sizes, without its memory or time.
+TEST_F(IdxTest, gzip_unpacks_to_what_is_declared) {
+  constexpr int64_t unpacked = int64_t(1) << 30;
+  auto pack = [&](const std::string &header) {
+    gzFile file = gzopen((folder / "file").c_str(), "wb1");
+    const std::string zeros(size_t(1) << 24, '\0');
+    gzwrite(file, header.data(), unsigned(header.size()));
+    for (int64_t i = 0; i < unpacked; i += int64_t(zeros.size()))
+      gzwrite(file, zeros.data(), unsigned(zeros.size()));
+    EXPECT_EQ(gzclose(file), Z_OK);
+  };
+  pack(makeIdx({2, 3}, ""));
+  const int64_t before = getPeakKiB();
+  Result<IdxFile> file = readIdx(folder / "file");
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.getError().code, ErrorCode::DamagedFile);
+  EXPECT_EQ(file.getError().message,
+            fmt::format("'{}' is damaged: more than 6 bytes of elements, "
+                        "expected 6 for its sizes 2 x 3",
+                        folder / "file"));
+  EXPECT_LT(getPeakKiB() - before, 64 << 10);
+}
+
+/// Sizes that no file of this length can have, packed as it may be.
+TEST_F(IdxTest, no_memory_for_what_cannot_be_there) {
+  const std::string bytes = makeIdx({1 << 15, 1 << 15}, std::string(1000, 'a'));
+  const int64_t before = getPeakKiB();
+  expectDamage(bytes, "at most 1000 bytes of elements, expected 1073741824");
+  expectDamage(compress(bytes), "bytes of elements, expected 1073741824");
+  EXPECT_LT(getPeakKiB() - before, 64 << 10);
+}
+
+TEST_F(IdxTest, a_pipe_has_no_size) {
+  const std::string bytes = makeIdx({2, 3}, "abcdef");
+  for (const std::string &content :
+       {bytes, compress(bytes), bytes + "g", bytes.substr(0, 14)}) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    ASSERT_EQ(write(ends[1], content.data(), content.size()),
+              ssize_t(content.size()));
+    close(ends[1]);
+    Result<IdxFile> file = readIdx(fmt::format("/dev/fd/{}", ends[0]));
+    close(ends[0]);
+    if (content.size() > bytes.size() && content[0] == 0)
+      EXPECT_THAT(file.getError().message, HasSubstr(": 7 bytes of elements"));
+    else if (content.size() < bytes.size())
+      EXPECT_THAT(file.getError().message, HasSubstr(": 2 bytes of elements"));
+    else
+      EXPECT_TRUE(file) << file.getError().message;
+  }
+}
+
 TEST_F(IdxTest, an_empty_set_of_samples_is_sound) {
   Result<IdxFile> file = read(makeIdx({0, 0xffffffff, 0xffffffff}, ""));
   ASSERT_TRUE(file);
   EXPECT_EQ(file->getNumItems(), 0);
+  Result<IdxFile> huge = read(makeIdx({0, 0xffffffff, 0xffffffff, 7}, ""));
+  ASSERT_TRUE(huge);
+  EXPECT_EQ(huge->getItemSize(), INT64_MAX);
 }
 
 class DatasetTest : public testing::Test {

@@ -18,7 +18,8 @@ using testing::HasSubstr;
 namespace {
 
 Result<HostArray> parse(const std::string &bytes) {
-  return parseNpy(std::as_bytes(std::span(bytes)), "a.npy");
+  MemoryReader reader(std::as_bytes(std::span(bytes)));
+  return parseNpy(reader, "a.npy");
 }
 
 /// A file of the given version with this header text, padded as NumPy does.
@@ -181,11 +182,13 @@ TEST(NpyTest, lengths_that_do_not_match) {
   };
   for (auto [shape, elements, message] :
        {std::tuple{"(2,)", "abcd",
-                   "4 bytes of elements, its shape f32[2] "
-                   "needs more"},
-        {"(2,)", "abcdabcda", "9 bytes of elements, its shape f32[2] needs 8"},
-        {"(4611686018427387905,)", "abcd", "needs more"},
-        {"(2147483648, 2147483648, 2147483648)", "abcd", "needs more"}}) {
+                   "at most 4 bytes of elements, expected 8 for its shape "
+                   "f32[2]"},
+        {"(2,)", "abcdabcda",
+         "9 bytes of elements, expected 8 for its shape f32[2]"},
+        {"(4611686018427387905,)", "abcd", "expected more than any file has"},
+        {"(2147483648, 2147483648, 2147483648)", "abcd",
+         "expected more than any file has"}}) {
     Result<HostArray> array = make(shape, elements);
     ASSERT_FALSE(array);
     EXPECT_EQ(array.getError().code, ErrorCode::DamagedFile);
@@ -212,6 +215,21 @@ TEST(NpyTest, random_damage_never_crashes) {
     refused += parse(damaged) ? 0 : 1;
   }
   EXPECT_GT(refused, 15000);
+}
+
+/// A file of 64 GiB, of which nothing is stored, is refused for what it says,
+/// not read first.
+TEST(NpyTest, a_longer_file_is_not_read) {
+  TemporaryFolder folder;
+  const std::string sound =
+      makeNpy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "");
+  writeBytes(folder / "long.npy", sound);
+  std::filesystem::resize_file(folder / "long.npy", uintmax_t(1) << 36);
+  Result<HostArray> array = readNpy(folder / "long.npy");
+  ASSERT_FALSE(array);
+  EXPECT_EQ(array.getError().code, ErrorCode::DamagedFile);
+  EXPECT_THAT(array.getError().message,
+              HasSubstr("more than 8 bytes of elements, expected 8"));
 }
 
 TEST(NpyTest, files_that_cannot_be_opened) {
