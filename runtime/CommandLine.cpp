@@ -305,10 +305,11 @@ void CommandLine::addRanks(CLI::App *subcommand) {
 
 CommandLine::CommandLine() {
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 success, 1 wrong input, 2 usage, 4 damaged file or "
-             "other processor,\n5 does not fit, 6 a process of the run is "
-             "missing or ended, 70 internal error,\n130 stopped by SIGINT "
-             "after a whole step.");
+  app.footer(
+      "Exit codes: 0 success, 1 wrong input, 2 usage, 3 a check failed, "
+      "4 damaged file or\nother processor, 5 does not fit, 6 a process of "
+      "the run is missing or ended,\n70 internal error, 130 stopped by "
+      "SIGINT after a whole step.");
 
   CLI::App *train =
       addSubcommand("train", "Train, then evaluate on the test split",
@@ -327,6 +328,8 @@ CommandLine::CommandLine() {
       ->excludes(epochs);
   train->add_option("--metrics", flags.training.metricsPath,
                     "file for one JSON object per step");
+  train->add_flag("--fail-on-nan", flags.training.failsOnNan,
+                  "end with code 3 where the loss is NaN or infinite");
   addSeed(train);
 
   CLI::App *eval = addSubcommand(
@@ -459,6 +462,7 @@ static Agreements getAgreements(const CommandLine &commandLine,
           {"--seed", flags.hasSeed ? std::to_string(flags.seed) : "not given"},
           {"--steps", number(flags.training.steps)},
           {"--epochs", number(flags.training.epochs)},
+          {"--fail-on-nan", flags.training.failsOnNan ? "given" : "not given"},
           {"--tune-matmuls", flags.gpus.tunesMatmuls ? "given" : "not given"},
           {"the steps to time", std::to_string(flags.bench.steps)},
           {"--in", names(flags.inputs)},

@@ -13,6 +13,7 @@ enum class ExitCode : int {
   Success = 0,
   WrongInput = 1,    ///< what the user gave does not fit the program
   Usage = 2,         ///< wrong flags
+  CheckFailed = 3,   ///< of a run that went well by itself
   Damaged = 4,       ///< a file is damaged, or needs another processor
   DoesNotFit = 5,    ///< not enough memory
   RankLost = 6,      ///< another process of the run is missing or has ended

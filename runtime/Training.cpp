@@ -3,6 +3,7 @@
 #include "runtime/Data/SampleOrder.h"
 #include "runtime/Json.h"
 #include "runtime/Progress.h"
+#include "runtime/Ranks/Ranks.h"
 #include "runtime/StandardStreams.h"
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include <unistd.h>
 
@@ -150,8 +152,10 @@ static Result<TestSplit> loadTestSplit(const Session &session,
   return TestSplit{*program, std::move(*dataset)};
 }
 
-/// Runs all whole batches and prints the mean of every scalar output.
-static Status evaluate(Session &session, const TestSplit &split) {
+/// Runs all whole batches and prints the mean of every scalar output. Returns
+/// these means.
+static Result<std::vector<NamedValue>> evaluate(Session &session,
+                                                const TestSplit &split) {
   std::vector<NamedValue> sums;
   const Dataset &dataset = split.dataset;
   const int64_t batchSize = dataset.getBatchSize();
@@ -163,7 +167,7 @@ static Status evaluate(Session &session, const TestSplit &split) {
     if (ran)
       ran = session.run(*split.program);
     if (!ran)
-      return ran;
+      return ran.getError();
     Result<std::vector<NamedValue>> values =
         readScalars(session, *split.program);
     if (!values)
@@ -174,19 +178,19 @@ static Status evaluate(Session &session, const TestSplit &split) {
       for (size_t i = 0; i < sums.size(); ++i)
         sums[i].value += (*values)[i].value;
   }
+  for (NamedValue &sum : sums)
+    sum.value /= double(dataset.getNumBatches());
   if (!session.isFirst())
-    return Status::success();
+    return sums;
   const int64_t used = dataset.getNumBatches() * batchSize;
   printOutput(fmt::format("evaluated {} of {} test samples, in batches of {}\n",
                           used, dataset.getNumSamples(), batchSize));
-  for (const NamedValue &sum : sums) {
-    const double mean = sum.value / double(dataset.getNumBatches());
-    if (sum.name == "accuracy")
-      printOutput(fmt::format("test {} {:.1f} %\n", sum.name, mean * 100));
+  for (const auto &[name, mean] : sums)
+    if (name == "accuracy")
+      printOutput(fmt::format("test {} {:.1f} %\n", name, mean * 100));
     else
-      printOutput(fmt::format("test {} {:.4g}\n", sum.name, mean));
-  }
-  return Status::success();
+      printOutput(fmt::format("test {} {:.4g}\n", name, mean));
+  return sums;
 }
 
 Status runtime::evaluateOnTestSplit(Session &session,
@@ -200,7 +204,17 @@ Status runtime::evaluateOnTestSplit(Session &session,
     if (!same)
       return same;
   }
-  return evaluate(session, *split);
+  Result<std::vector<NamedValue>> means = evaluate(session, *split);
+  return means ? Status::success() : Status(means.getError());
+}
+
+/// The value of this name; none where it is no scalar.
+static std::optional<double> findValue(const std::vector<NamedValue> &values,
+                                       const std::string &name) {
+  for (const NamedValue &value : values)
+    if (value.name == name)
+      return value.value;
+  return std::nullopt;
 }
 
 static double getSeconds(Clock::duration duration) {
@@ -227,6 +241,7 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
   const int64_t totalEpochs = (totalSteps + stepsPerEpoch - 1) / stepsPerEpoch;
   std::vector<int64_t> samples(batchSize);
   Progress progress;
+  bool isFinite = true; // as far as was seen
   InterruptGuard guard;
   const Clock::time_point start = Clock::now();
   for (int64_t step = 0; step < totalSteps; ++step) {
@@ -249,18 +264,27 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
     const Clock::time_point now = Clock::now();
     std::string line =
         fmt::format("{{\"step\": {}, \"epoch\": {}", step + 1, epoch + 1);
-    double loss = std::nan("");
-    for (const NamedValue &value : *values) {
+    for (const NamedValue &value : *values)
       line += fmt::format(", {}: {}", toJson(value.name), toJson(value.value));
-      if (value.name == recipe.minimize)
-        loss = value.value;
-    }
     line += fmt::format(", \"samples_per_s\": {:.1f}}}\n",
                         double(batchSize) / getSeconds(now - stepStart));
     Status written = metrics.write(line);
     if (!written)
       return written;
 
+    const std::optional<double> loss = findValue(*values, recipe.minimize);
+    if (loss && !std::isfinite(*loss) && isFinite) {
+      isFinite = false;
+      const std::string what = fmt::format(
+          "loss '{}' is {} in epoch {}, step {} of {} (step {} of {} in all)",
+          recipe.minimize, *loss, epoch + 1, stepInEpoch + 1, stepsPerEpoch,
+          step + 1, totalSteps);
+      progress.finish();
+      if (request.failsOnNan)
+        return Error{ErrorCode::LossNotFinite, what, ""};
+      if (session.isFirst())
+        printWarning(what + "; --fail-on-nan ends training there");
+    }
     const bool endsEpoch =
         stepInEpoch + 1 == stepsPerEpoch || step + 1 == totalSteps;
     if (session.isFirst() && (progress.isDue(now) || endsEpoch)) {
@@ -268,7 +292,7 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
       progress.show(
           {fmt::format("epoch {}/{}", epoch + 1, totalEpochs),
            fmt::format("step {}/{}", stepInEpoch + 1, stepsPerEpoch),
-           fmt::format("loss {}", formatNumber(loss)),
+           fmt::format("loss {}", loss ? formatNumber(*loss) : "no number"),
            fmt::format("{:.6g} samples/s",
                        std::round(rate * double(batchSize))),
            fmt::format("{} left",
@@ -332,5 +356,16 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
     return initialised;
   Status trained =
       runSteps(session, **program, *recipe, *dataset, request, *metrics);
-  return trained ? evaluate(session, *split) : trained;
+  if (!trained)
+    return trained;
+  Result<std::vector<NamedValue>> means = evaluate(session, *split);
+  if (!means)
+    return means.getError();
+  const std::optional<double> loss = findValue(*means, recipe->minimize);
+  if (request.failsOnNan && loss && !std::isfinite(*loss))
+    return Error{ErrorCode::LossNotFinite,
+                 fmt::format("loss '{}' is {} on the test split",
+                             recipe->minimize, *loss),
+                 ""};
+  return Status::success();
 }

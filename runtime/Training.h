@@ -15,10 +15,17 @@ struct TrainingRequest {
   std::optional<int64_t> epochs; ///< instead of the model's
   std::optional<int64_t> steps;  ///< instead of the epochs
   std::string metricsPath;       ///< JSON lines, one per step; empty: none
+  bool failsOnNan = false;       ///< ends where the loss is not finite
 };
 
 /// Sets the variables from the seed, trains, and evaluates on the test split.
 /// Progress goes to standard error, the evaluation to standard output.
+///
+/// A loss that is NaN or infinite for the first time is told on standard error,
+/// with the step. With `failsOnNan` it ends training there, on every rank, and
+/// is an error of code LossNotFinite, and so is that of the evaluation. (Steps
+/// that fp16's loss scale leaves out have gradients that are not finite, not
+/// losses.)
 ///
 /// SIGINT ends training after the step in progress and is reported as an error
 /// of code Interrupted; a second one kills the process.

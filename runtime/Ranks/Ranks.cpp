@@ -32,17 +32,27 @@ static constexpr double noticeSeconds = 2;
 /// For the others to come to the same place: they may load data, or compute.
 static constexpr double agreeSeconds = 600;
 
+/// "error:" in a colour of the terminal, where messages are coloured.
+static std::string paint(const std::string &word, const char *color) {
+  return colorsMessages() ? fmt::format("\x1b[1;{}m{}\x1b[0m", color, word)
+                          : word;
+}
+
+// The colours of GCC and Clang.
+static constexpr const char *red = "31", *magenta = "35", *cyan = "36";
+
 void runtime::printError(const Error &error) {
-  // The colours of GCC and Clang: bold red, bold cyan.
-  const bool isColored = colorsMessages();
-  const char *red = isColored ? "\x1b[1;31m" : "";
-  const char *cyan = isColored ? "\x1b[1;36m" : "";
-  const char *plain = isColored ? "\x1b[0m" : "";
-  std::string text = fmt::format("meshc: {}error[MR{:04}]:{} {}\n", red,
-                                 int(error.code), plain, error.message);
+  std::string text =
+      fmt::format("meshc: {} {}\n",
+                  paint(fmt::format("error[MR{:04}]:", int(error.code)), red),
+                  error.message);
   if (!error.note.empty())
-    text += fmt::format("meshc: {}note:{} {}\n", cyan, plain, error.note);
+    text += fmt::format("meshc: {} {}\n", paint("note:", cyan), error.note);
   printMessage(text);
+}
+
+void runtime::printWarning(std::string_view text) {
+  printMessage(fmt::format("meshc: {} {}\n", paint("warning:", magenta), text));
 }
 
 std::string runtime::getRandomDigits(size_t count) {

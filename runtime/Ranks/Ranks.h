@@ -25,6 +25,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -112,6 +113,9 @@ private:
 
 /// Prints an error as "meshc: error[MR0501]: ..." with its note.
 void printError(const Error &error);
+
+/// Prints "meshc: warning: ..." of a text that is formed as that of an error.
+void printWarning(std::string_view text);
 
 /// Random hexadecimal digits that nobody can guess.
 std::string getRandomDigits(size_t count);

@@ -68,6 +68,25 @@ class Launcher(unittest.TestCase):
                 loss = [text.stdout.split('"loss": ')[1] for text in (alone, done)]
                 self.assertEqual(loss[0], loss[1])
 
+    def test_a_loss_that_is_none(self):
+        for ranks in (1, 2, 4):
+            for flags, code in (([], 0), (["--fail-on-nan"], 3)):
+                metrics = self.folder / "metrics.jsonl"
+                done = processes.run(
+                    self.train("--processes", ranks, "--epochs", 2, "--metrics", metrics, *flags),
+                    env=processes.environment(LINEAR_NAN="10"))
+                self.assertEqual(done.returncode, code, done.stderr)
+                said = [line for line in done.stderr.splitlines() if "loss 'loss' is nan" in line]
+                self.assertEqual(len(said), 1, done.stderr)
+                self.assertIn("in epoch 2, step 3 of 8 (step 11 of 16 in all)", said[0])
+                self.assertEqual(len(processes.read_metrics(metrics)), 11 if code else 16)
+        # Each of them, whoever has started it.
+        port = processes.free_port()
+        started = [self.start_rank(rank, 2, port, "--fail-on-nan",
+                                   env=processes.environment(LINEAR_NAN="3"))
+                   for rank in range(2)]
+        self.assertEqual([processes.finish(rank).returncode for rank in started], [3, 3])
+
     def test_an_error_of_all_is_reported_once(self):
         (self.folder / "train-x").unlink()
         done = processes.run(self.train("--processes", 4))
@@ -154,10 +173,10 @@ class Launcher(unittest.TestCase):
             self.assertEqual(done.returncode, -number)
             self.assertTrue(processes.wait_for_end(found))
 
-    def start_rank(self, rank, ranks, port, *arguments):
+    def start_rank(self, rank, ranks, port, *arguments, env=None):
         return processes.start(self.train(
             "--rank", rank, "--ranks", ranks, "--store", f"127.0.0.1:{port}",
-            "--threads", 1, *arguments))
+            "--threads", 1, *arguments), env=env)
 
     def test_ranks_told_by_flags(self):
         port = processes.free_port()

@@ -1,5 +1,6 @@
 /// The linear model of the runtime's tests as an executable, on four devices.
-/// With LINEAR_OTHER=N in the environment, rank N has another program.
+/// With LINEAR_OTHER=N in the environment, rank N has another program; with
+/// LINEAR_NAN=N the loss is NaN behind step N.
 
 #include "runtime/CommandLine.h"
 #include "tests/runtime/LinearModel.h"
@@ -15,6 +16,8 @@ int main(int argc, char **argv) {
   const char *other = std::getenv("LINEAR_OTHER");
   const char *rank = std::getenv("MESHC_RANK");
   const bool isOther = other && rank && std::string(other) == rank;
+  if (const char *steps = std::getenv("LINEAR_NAN"))
+    stepsToNan = std::atoi(steps);
   return runCommandLine(argc, argv,
                         LinearModel::makeProgram(isOther ? 2 : devices),
                         LinearModel::getKernels(), openCpuDevices);

@@ -254,6 +254,19 @@ TEST_F(CommandLineTest, an_interrupt_exits_with_130) {
                                           "step 3 of 8"));
 }
 
+TEST_F(CommandLineTest, a_loss_that_is_none_exits_with_3_where_asked) {
+  writeLinearData(folder);
+  const std::vector<std::string> train = {"train", "--data-dir",
+                                          folder.path.string()};
+  stepsToNan = 3;
+  EXPECT_EQ(run(train).code, 0);
+  std::vector<std::string> strict = train;
+  strict.push_back("--fail-on-nan");
+  stepsToNan = 3;
+  expectFailure(strict, 3, "error[MR0305]: loss 'loss' is nan in epoch 1");
+  EXPECT_EQ(run(strict).code, 0);
+}
+
 TEST_F(CommandLineTest, damaged_data_exits_with_4) {
   writeLinearData(folder);
   writeBytes(folder / "train-x", "nothing of the kind");

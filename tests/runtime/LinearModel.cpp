@@ -19,6 +19,7 @@ using namespace meshc::runtime;
 using namespace meshc::runtime::test;
 
 int test::stepsToInterrupt = 0;
+int test::stepsToNan = 0;
 size_t test::bytesBelowStackChanged = 0;
 std::atomic<int> test::updatesOpenToSignals = 0;
 
@@ -98,6 +99,8 @@ void update(void *const *operands, const int64_t *coordinates, int64_t begin,
   auto *w = static_cast<float *>(operands[1]);
   for (int64_t i = begin; i < end; ++i)
     w[i] -= 0.3f * gradient[i];
+  if (coordinates[0] == 0 && stepsToNan > 0 && --stepsToNan == 0)
+    w[begin] = std::nanf("");
   const bool isMain = gettid() == getpid();
   sigset_t blocked;
   pthread_sigmask(SIG_BLOCK, nullptr, &blocked);

@@ -34,6 +34,9 @@ struct LinearModel {
 /// Steps until the model's step program raises SIGINT; 0: never.
 extern int stepsToInterrupt;
 
+/// Steps until the model's step program makes the parameter NaN; 0: never.
+extern int stepsToNan;
+
 /// Where a thread keeps data below its stack pointer, how many bytes of it the
 /// handler of that SIGINT changed. Known if the main thread ran the step.
 extern size_t bytesBelowStackChanged;

@@ -15,6 +15,7 @@ using namespace meshc;
 using namespace meshc::runtime;
 using namespace meshc::runtime::test;
 using testing::HasSubstr;
+using testing::Not;
 
 namespace {
 
@@ -172,6 +173,56 @@ TEST(TrainingTest, only_the_thread_that_trains_takes_interrupts) {
   updatesOpenToSignals = 0;
   ASSERT_TRUE(runTraining(*makeSession(4, /*threads=*/3), {}, folder).status);
   EXPECT_EQ(updatesOpenToSignals, 0);
+}
+
+/// How often `text` is in `whole`.
+int count(const std::string &whole, const std::string &text) {
+  int found = 0;
+  for (size_t place = 0; (place = whole.find(text, place)) != std::string::npos;
+       ++place)
+    ++found;
+  return found;
+}
+
+TEST(TrainingTest, a_loss_that_is_none_is_told_once) {
+  TemporaryFolder folder;
+  writeLinearData(folder);
+  TrainingRequest request;
+  request.epochs = 2;
+  stepsToNan = 10;
+  Outcome outcome = runTraining(*makeSession(2), request, folder);
+  EXPECT_TRUE(outcome.status) << outcome.status.getError().message;
+  EXPECT_EQ(outcome.metrics.size(), 16u);
+  EXPECT_THAT(outcome.metrics[9], Not(HasSubstr("\"loss\": null")));
+  EXPECT_THAT(outcome.metrics[10], HasSubstr("\"loss\": null"));
+  EXPECT_THAT(outcome.progress,
+              HasSubstr("meshc: warning: loss 'loss' is nan in epoch 2, step 3 "
+                        "of 8 (step 11 of 16 in all)"));
+  EXPECT_EQ(count(outcome.progress, "warning"), 1);
+  EXPECT_THAT(outcome.output, HasSubstr("test loss nan"));
+}
+
+TEST(TrainingTest, a_loss_that_is_none_can_end_it) {
+  TemporaryFolder folder;
+  writeLinearData(folder);
+  TrainingRequest request;
+  request.epochs = 2;
+  request.failsOnNan = true;
+  EXPECT_TRUE(runTraining(*makeSession(2), request, folder).status);
+  // At the end, only the evaluation sees it.
+  for (auto [steps, where] :
+       {std::pair{10, "in epoch 2, step 3 of 8 (step 11 of 16 in all)"},
+        std::pair{16, "on the test split"}}) {
+    stepsToNan = steps;
+    Outcome outcome = runTraining(*makeSession(2), request, folder);
+    ASSERT_FALSE(outcome.status);
+    EXPECT_EQ(outcome.status.getError().code, ErrorCode::LossNotFinite);
+    EXPECT_EQ(outcome.status.getError().message,
+              std::string("loss 'loss' is nan ") + where);
+    // What led there is kept.
+    EXPECT_EQ(outcome.metrics.size(), size_t(std::min(steps + 1, 16)));
+    EXPECT_EQ(count(outcome.progress, "warning"), 0);
+  }
 }
 
 TEST(TrainingTest, too_few_samples_for_a_batch) {
