@@ -231,10 +231,11 @@ Error meshc::codegen::linkExecutable(StringRef object, exec::Target target,
   llvm::append_range(arguments,
                      std::initializer_list<StringRef>{
                          "-lfmt", "-lz", "-lm", "-pthread", MESHC_LINK_FLAGS});
-  // Libraries that the runtime loads only when it needs them.
-  const std::string runPath = ("$ORIGIN:" + libraryFolder).str();
-  llvm::append_range(arguments, std::initializer_list<StringRef>{
-                                    "-Xlinker", "-rpath", "-Xlinker", runPath});
+  // Libraries that the runtime loads only when it needs them. Never $ORIGIN:
+  // whoever writes to the folder of the executable would choose its libz.
+  llvm::append_range(
+      arguments, std::initializer_list<StringRef>{"-Xlinker", "-rpath",
+                                                  "-Xlinker", libraryFolder});
   if (Error error = runLinker(arguments, output, messages->getPath()))
     return error;
   if (place->isStream) {

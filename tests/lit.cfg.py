@@ -22,6 +22,7 @@ config.substitutions += [
     # %exits 1 meshc check x.mesh: with this exit code, not another.
     ("%exits", f"{python} {shlex.quote(os.path.join(driver, 'exits.py'))}"),
     ("%arrays", f"{python} {shlex.quote(os.path.join(driver, 'arrays.py'))}"),
+    ("%meshc", os.path.join(config.build, "bin", "meshc")),
     ("%emulation", os.path.join(config.build, "lib", "emulation")),
     ("%python", python),
 ]

@@ -84,6 +84,7 @@ std::string meshc::driver::getLibraryFolder() {
       nullptr, reinterpret_cast<void *>(&getLibraryFolder)));
   llvm::sys::path::remove_filename(path);
   llvm::sys::path::append(path, "..", "lib");
+  llvm::sys::path::remove_dots(path, /*remove_dot_dot=*/true);
   return std::string(path);
 }
 

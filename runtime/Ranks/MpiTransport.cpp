@@ -6,16 +6,22 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -42,17 +48,61 @@ struct StartedMpi {
 };
 } // namespace
 
-static Result<StartedMpi> loadMpi() {
-  // Found beside the executable or in the folder of meshc's libraries: both are
-  // in the executable's run path. MPI's own plugins look for its symbols.
-  void *library = dlopen(libraryName, RTLD_NOW | RTLD_GLOBAL);
+static Error getLoadError(const std::string &library, std::string_view why) {
+  return {ErrorCode::NoMpi,
+          fmt::format("cannot load {}, which a run by an MPI launcher needs: "
+                      "{}",
+                      library, why),
+          "put it beside the executable or give --transport tcp; meshc builds "
+          "it where it finds MPI"};
+}
+
+/// The library beside the executable; null if there is none. The folder may be
+/// one that others write to: nothing else is looked for there, and what is
+/// loaded belongs to root, to the user or to whom the executable belongs.
+static Result<void *> loadBesideExecutable() {
+  std::error_code failed;
+  const std::filesystem::path executable =
+      std::filesystem::read_symlink("/proc/self/exe", failed);
+  if (failed)
+    return nullptr;
+  const std::string path = executable.parent_path() / libraryName;
+  const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) {
+    if (errno == ENOENT)
+      return nullptr;
+    return getLoadError(path, std::strerror(errno));
+  }
+  struct stat own, found;
+  const bool isKnown =
+      stat("/proc/self/exe", &own) == 0 && fstat(file, &found) == 0;
+  const bool isTrusted =
+      isKnown && (found.st_uid == 0 || found.st_uid == geteuid() ||
+                  found.st_uid == own.st_uid);
+  if (!isTrusted || !S_ISREG(found.st_mode)) {
+    close(file);
+    return getLoadError(path, isTrusted ? "it is no file"
+                                        : "it belongs to another user");
+  }
+  // Through the descriptor: what was looked at is what is loaded.
+  void *library = dlopen(fmt::format("/proc/self/fd/{}", file).c_str(),
+                         RTLD_NOW | RTLD_GLOBAL);
+  close(file);
   if (!library)
-    return Error{ErrorCode::NoMpi,
-                 fmt::format("cannot load {}, which a run by an MPI launcher "
-                             "needs: {}",
-                             libraryName, dlerror()),
-                 "put it beside the executable or give --transport tcp; meshc "
-                 "builds it where it finds MPI"};
+    return getLoadError(path, dlerror());
+  return library;
+}
+
+static Result<StartedMpi> loadMpi() {
+  Result<void *> beside = loadBesideExecutable();
+  if (!beside)
+    return beside.getError();
+  // Else in the folder of meshc's libraries, which is the executable's run
+  // path. MPI's own plugins look for its symbols.
+  void *library =
+      *beside ? *beside : dlopen(libraryName, RTLD_NOW | RTLD_GLOBAL);
+  if (!library)
+    return getLoadError(libraryName, dlerror());
   auto *get =
       reinterpret_cast<meshcGetMpiFunction *>(dlsym(library, "meshcGetMpi"));
   if (!get || get()->version != meshcMpiVersion)

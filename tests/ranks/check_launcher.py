@@ -236,6 +236,17 @@ class Launcher(unittest.TestCase):
                 self.assertEqual([one.stdout for one in done[1:]], ["", ""])
                 self.assertEqual((done[0].stdout, processes.read_metrics(metrics)), expected)
 
+    def run_below_open_mpi(self, app, **variables):
+        """Two ranks with the variables of mpirun."""
+        job = f"{os.getpid()}{processes.free_port()}"
+        started = [processes.start(
+            [app, *self.train("--steps", 5)[1:]],
+            env=processes.environment(
+                OMPI_COMM_WORLD_RANK=str(rank), OMPI_COMM_WORLD_SIZE="2",
+                OMPI_COMM_WORLD_LOCAL_RANK=str(rank), OMPI_COMM_WORLD_LOCAL_SIZE="2",
+                PMIX_NAMESPACE=job, **variables)) for rank in range(2)]
+        return [processes.finish(process) for process in started]
+
     def test_ranks_that_mpi_loses(self):
         # The library is looked for beside the executable.
         app = self.folder / "app"
@@ -243,19 +254,30 @@ class Launcher(unittest.TestCase):
         shutil.copy(FAILING_MPI, self.folder / "libmeshc_mpi.so")
         for function, why in (("send", "the send has nowhere to go"),
                               ("test", "the other end is gone")):
-            job = f"{os.getpid()}{processes.free_port()}"
-            started = [processes.start(
-                [app, *self.train("--steps", 5)[1:]],
-                env=processes.environment(
-                    OMPI_COMM_WORLD_RANK=str(rank), OMPI_COMM_WORLD_SIZE="2",
-                    OMPI_COMM_WORLD_LOCAL_RANK=str(rank), OMPI_COMM_WORLD_LOCAL_SIZE="2",
-                    PMIX_NAMESPACE=job, FAILING_MPI=function)) for rank in range(2)]
-            done = [processes.finish(process) for process in started]
+            done = self.run_below_open_mpi(app, FAILING_MPI=function)
             self.assertEqual([one.returncode for one in done], [6, 6], done)
             self.assertEqual(len(errors(done[0].stderr + done[1].stderr)), 1, done)
             self.assertRegex(done[0].stderr,
                              r"error\[MR0504\]: (rank 1: )?lost the connection to rank \d: MPI: "
                              + why)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root makes files of other users")
+    def test_an_mpi_of_another_user_is_not_loaded(self):
+        app, library = self.folder / "app", self.folder / "libmeshc_mpi.so"
+        shutil.copy(APP, app)
+        for plant, user, why in (
+                (lambda: shutil.copy(FAILING_MPI, library), 12345, "it belongs to another user"),
+                (lambda: os.mkfifo(library), 12345, "it belongs to another user"),
+                (lambda: os.mkfifo(library), 0, "it is no file")):
+            plant()
+            os.chown(library, user, user)
+            done = self.run_below_open_mpi(app)
+            library.unlink()
+            self.assertEqual([one.returncode for one in done], [1, 1], done)
+            self.assertRegex(
+                "".join(errors(done[0].stderr + done[1].stderr)),
+                rf"^meshc: error\[MR0506\]: (rank 1: )?cannot load {library}, which a run by an "
+                f"MPI launcher needs: {why}$")
 
     def test_different_arguments_are_noticed(self):
         other = self.folder / "other"
