@@ -10,7 +10,11 @@
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cerrno>
+
+#include <fcntl.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace llvm;
@@ -50,12 +54,40 @@ Expected<std::string> meshc::driver::getCacheFolder() {
           "no cache folder: set MESHC_CACHE_DIR, XDG_CACHE_HOME or HOME");
     sys::path::append(folder, ".cache", "meshc");
   }
-  if (std::error_code error = sys::fs::create_directories(folder))
+  if (std::error_code error = sys::fs::create_directories(
+          folder, /*IgnoreExisting=*/true, sys::fs::owner_all))
     return createStringError(error,
                              "cannot make the cache folder '%s': %s; set "
                              "MESHC_CACHE_DIR to a folder that can be written",
                              folder.c_str(), error.message().c_str());
   return std::string(folder);
+}
+
+meshc::driver::Descriptor::~Descriptor() {
+  if (number >= 0)
+    close(number);
+}
+
+Expected<driver::Descriptor> meshc::driver::openOwnFile(const std::string &path,
+                                                        int folder) {
+  Descriptor file(openat(folder, path.c_str(),
+                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status;
+  if (!file || fstat(file.get(), &status) != 0)
+    return errorCodeToError(std::error_code(errno, std::generic_category()));
+  if (!S_ISREG(status.st_mode) || status.st_uid != geteuid())
+    return createStringError("it is no file of this user");
+  return file;
+}
+
+Expected<std::string> meshc::driver::readOwnFile(const std::string &path) {
+  Expected<Descriptor> file = openOwnFile(path, AT_FDCWD);
+  if (!file)
+    return file.takeError();
+  SmallString<0> text;
+  if (Error error = sys::fs::readNativeFileToEOF(file->get(), text))
+    return error;
+  return std::string(text);
 }
 
 std::string meshc::driver::getBuildIdentity() {

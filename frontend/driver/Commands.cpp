@@ -3,17 +3,17 @@
 #include "codegen/BuildExecutable.h"
 #include "codegen/GpuImages.h"
 #include "codegen/Link.h"
-#include "frontend/driver/Cache.h"
+#include "frontend/driver/ProgramCache.h"
 #include "frontend/driver/Session.h"
 #include "frontend/plan/Explain.h"
 #include "frontend/plan/PlanJson.h"
 #include "frontend/plan/PlanText.h"
+#include "frontend/plan/Quantities.h"
 #include "frontend/syntax/Diagnostics.h"
 #include "runtime/Cuda/SystemReport.h"
 #include "runtime/Executable.h"
 #include "runtime/StandardStreams.h"
 
-#include "llvm/BinaryFormat/ELF.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -22,12 +22,10 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
 
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fmt/format.h>
-#include <unistd.h>
 
 using namespace meshc;
 using namespace meshc::driver;
@@ -237,18 +235,23 @@ int meshc::driver::runExplain(const SpecArguments &spec,
   llvm::Expected<std::string> path = getLastPlanPath();
   if (!path)
     return fail(spec, frontend::Code::MissingPlan, toText(path.takeError()));
-  auto text = llvm::MemoryBuffer::getFile(*path);
-  if (!text)
+  if (!llvm::sys::fs::exists(*path))
     return fail(spec, frontend::Code::MissingPlan,
                 "no plan was made yet; run \"meshc plan SPEC\" first, or name "
                 "the spec: \"meshc explain " +
                     explain.id + " SPEC\"");
-  auto *data = reinterpret_cast<const uint8_t *>((*text)->getBufferStart());
-  auto executable = runtime::Executable::load({data, (*text)->getBufferSize()});
+  auto failToRead = [&](const std::string &why) {
+    return fail(
+        spec, frontend::Code::DamagedPlan,
+        fmt::format("\"{}\": {}; run \"meshc plan SPEC\" again", *path, why));
+  };
+  llvm::Expected<std::string> text = readOwnFile(*path);
+  if (!text)
+    return failToRead(toText(text.takeError()));
+  auto *data = reinterpret_cast<const uint8_t *>(text->data());
+  auto executable = runtime::Executable::load({data, text->size()});
   if (!executable)
-    return fail(spec, frontend::Code::DamagedPlan,
-                fmt::format("\"{}\": {}; run \"meshc plan SPEC\" again", *path,
-                            executable.getError().message));
+    return failToRead(executable.getError().message);
   return printExplanation(spec, executable->data, explain.id);
 }
 
@@ -380,47 +383,23 @@ static std::string getCacheKey(mlir::ModuleOp module,
   return getSha256(text);
 }
 
-/// Whether `path` is an executable that was not cut off: the linker ends an
-/// ELF file with the table of its sections.
-static bool isWholeProgram(const std::string &path) {
-  if (!llvm::sys::fs::can_execute(path))
-    return false;
-  auto text = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                          /*RequiresNullTerminator=*/false);
-  llvm::ELF::Elf64_Ehdr header;
-  if (!text || (*text)->getBufferSize() < sizeof(header))
-    return false;
-  std::memcpy(&header, (*text)->getBufferStart(), sizeof(header));
-  uint64_t size = (*text)->getBufferSize();
-  uint64_t sections = uint64_t(header.e_shentsize) * header.e_shnum;
-  return header.checkMagic() && sections > 0 && sections <= size &&
-         header.e_shoff <= size - sections;
-}
-
-/// Replaces the process by the program; returns the error number if it cannot.
-static int execute(const std::string &program,
-                   std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), program);
-  std::vector<char *> argv;
-  for (std::string &argument : arguments)
-    argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  execv(program.c_str(), argv.data());
-  return errno;
-}
-
-static int failToRun(const SpecArguments &spec, const std::string &program,
-                     int error) {
+/// Replaces the process by the program, which is called as the model is.
+static int runProgram(const SpecArguments &spec, const Session &session,
+                      const Descriptor &program,
+                      std::vector<std::string> arguments) {
+  const std::string &model = session.getCompilation().executable.model;
+  arguments.insert(arguments.begin(), model);
+  int error = execute(program, std::move(arguments));
   return fail(spec, frontend::Code::CannotRead,
-              fmt::format("cannot run \"{}\": {}", program, strerror(error)));
+              fmt::format("cannot run \"{}\": {}", model, strerror(error)));
 }
 
 int meshc::driver::runRun(const SpecArguments &spec,
                           const CompileArguments &compile,
                           const RunArguments &run) {
-  llvm::Expected<std::string> folder = getCacheFolder();
-  if (!folder)
-    return fail(spec, frontend::Code::CannotWrite, toText(folder.takeError()));
+  llvm::Expected<ProgramCache> cache = ProgramCache::open();
+  if (!cache)
+    return fail(spec, frontend::Code::CannotWrite, toText(cache.takeError()));
 
   auto start = std::chrono::steady_clock::now();
   Session session(spec);
@@ -429,23 +408,45 @@ int meshc::driver::runRun(const SpecArguments &spec,
   if (!session.checkGradients(run.grad))
     return session.reportErrors();
   CompileOptions options = getRunOptions(spec, compile, run);
-  std::string program =
-      *folder + "/" + getCacheKey(session.getModule(), options);
+  const std::string key = getCacheKey(session.getModule(), options);
   // A measurement says how long compiling takes, so it always compiles.
-  bool isCached = !run.bench && isWholeProgram(program);
-  if (isCached) {
-    // Damage that does not show from outside: compiled again below.
-    int error = execute(program, getProgramArguments(run, 0));
-    if (error != ENOEXEC && error != ENOENT)
-      return failToRun(spec, program, error);
-  }
-  if (std::error_code error = checkWritable(program))
-    return failToWrite(spec, program, error);
-  if (!session.compile(options, Stage::Exec) || !session.link(options, program))
+  if (!run.bench)
+    if (std::optional<Descriptor> program = cache->find(key)) {
+      cache->trim(run.cacheBytes, key);
+      return runProgram(spec, session, *program, getProgramArguments(run, 0));
+    }
+  if (!session.compile(options, Stage::Exec) ||
+      !session.link(options, cache->getFreshPath(key)))
     return session.reportErrors();
+  llvm::Expected<Descriptor> program = cache->add(key);
+  if (!program)
+    return fail(spec, frontend::Code::CannotWrite, toText(program.takeError()));
+  cache->trim(run.cacheBytes, key);
   double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
-  int error = execute(program, getProgramArguments(run, seconds));
-  return failToRun(spec, program, error);
+  return runProgram(spec, session, *program, getProgramArguments(run, seconds));
+}
+
+//===-- cache -------------------------------------------------------------===//
+
+int meshc::driver::runCache(const CacheArguments &arguments) {
+  llvm::Expected<ProgramCache> cache = ProgramCache::open();
+  if (!cache)
+    return fail({}, frontend::Code::CannotWrite, toText(cache.takeError()));
+  ProgramCache::Usage before = cache->getUsage();
+  if (arguments.clear)
+    cache->trim(0);
+  else if (arguments.bytes)
+    cache->trim(*arguments.bytes);
+  ProgramCache::Usage usage = cache->getUsage();
+  std::string text =
+      fmt::format("folder    {}\nprograms  {}\nbytes     {}\n",
+                  cache->getFolder(), usage.programs, usage.bytes);
+  if (before.programs > usage.programs)
+    text += fmt::format(
+        "removed   {} of {} bytes\n",
+        plan::formatCount(before.programs - usage.programs, "program"),
+        before.bytes - usage.bytes);
+  return write({}, "", text);
 }

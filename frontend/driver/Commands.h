@@ -16,6 +16,11 @@ inline constexpr int exitUsage = 2;
 inline constexpr int exitDamaged = 4;
 inline constexpr int exitInternal = 70;
 
+/// Bytes of compiled programs that `run` keeps where it is not told: those of
+/// the samples have 6.1 MB each, so some 40 of that size, more than one works
+/// with at a time.
+inline constexpr uint64_t defaultCacheBytes = uint64_t(256) << 20;
+
 struct SpecArguments {
   std::string path;
   std::vector<std::string> defines;     ///< NAME=VALUE
@@ -48,7 +53,13 @@ struct RunArguments {
   std::vector<std::string> in, param, out, grad; ///< NAME=FILE.npy
   std::optional<int64_t> seed, bench, threads;
   bool profile = false;
+  uint64_t cacheBytes = defaultCacheBytes;   ///< to keep compiled programs in
   std::vector<std::string> programArguments; ///< after --
+};
+
+struct CacheArguments {
+  bool clear = false;
+  std::optional<uint64_t> bytes; ///< to keep
 };
 
 struct ExplainArguments {
@@ -69,6 +80,8 @@ int runRun(const SpecArguments &spec, const CompileArguments &compile,
 std::string checkGpus(const std::string &text);
 
 int runExplain(const SpecArguments &spec, const ExplainArguments &explain);
+/// Shows what `run` has kept, after removing what is asked to be removed.
+int runCache(const CacheArguments &arguments);
 /// Shows what this machine has for programs on GPUs, whatever that is.
 int runDoctor();
 

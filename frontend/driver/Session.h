@@ -31,6 +31,7 @@ public:
 
   mlir::ModuleOp getModule() { return *module; }
   Compilation &getCompilation() { return compilation; }
+  const Compilation &getCompilation() const { return compilation; }
 
 private:
   SpecArguments arguments;

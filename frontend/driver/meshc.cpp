@@ -102,6 +102,17 @@ static void addCompileOptions(CLI::App *command, CompileArguments &compile) {
       ->check(CLI::IsMember({"native", "x86-64-v3", "x86-64-v4"}));
 }
 
+/// `bytes` is a number, or one that need not be given.
+template <typename Bytes>
+static CLI::Option *addCacheBytes(CLI::App *command, Bytes &bytes) {
+  return command
+      ->add_option("--cache-bytes", bytes,
+                   fmt::format("bytes of compiled programs to keep, those used "
+                               "last (default of run: {})",
+                               defaultCacheBytes))
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 50));
+}
+
 /// What `run` does with the compiled program.
 static void addRunOptions(CLI::App *command, RunArguments &run) {
   CLI::Option *arguments =
@@ -151,6 +162,7 @@ static void addRunOptions(CLI::App *command, RunArguments &run) {
                    : "";
       })
       ->excludes(arguments);
+  addCacheBytes(command, run.cacheBytes);
   command->add_option("--threads", run.threads, "worker threads")
       ->check(CLI::Range(int64_t(1), int64_t(4096)))
       ->excludes(arguments);
@@ -226,6 +238,7 @@ int main(int argc, char **argv) {
   PlanArguments plan;
   RunArguments run;
   ExplainArguments explain;
+  CacheArguments cache;
 
   CLI::App *checkCommand =
       app.add_subcommand("check", "check a spec: names, types, layout");
@@ -277,6 +290,11 @@ int main(int argc, char **argv) {
       [&] { checkTargetOptions(*explainCommand, explain.target); });
   addCommandListOptions(explainCommand, explained, spec);
 
+  CLI::App *cacheCommand = app.add_subcommand(
+      "cache", "show the compiled programs that run keeps, or remove some");
+  cacheCommand->add_flag("--clear", cache.clear, "remove all")
+      ->excludes(addCacheBytes(cacheCommand, cache.bytes));
+
   CLI::App *doctorCommand = app.add_subcommand(
       "doctor", "show what this machine has for programs on GPUs");
 
@@ -296,6 +314,8 @@ int main(int argc, char **argv) {
     return runCompile(spec, compile);
   if (runCommand->parsed())
     return runRun(spec, compile, run);
+  if (cacheCommand->parsed())
+    return runCache(cache);
   if (doctorCommand->parsed())
     return runDoctor();
   return runExplain(spec, explain);
