@@ -279,6 +279,11 @@ void CommandLine::addRanks(CLI::App *subcommand) {
       ->check(checkInteger);
   addRank("--store", "HOST:PORT where rank 0 waits for the others",
           flags.ranks.store);
+  addRank("--store-key",
+          "file, of mode 600, with the secret of the run, which all ranks need "
+          "unless the store is on 127.0.0.1 (default: what is in "
+          "MESHC_STORE_KEY)",
+          flags.ranks.storeKey);
   subcommand
       ->add_option("--join-timeout", flags.joinSeconds,
                    "seconds to wait for all processes (default 120)")

@@ -1,5 +1,6 @@
 #include "runtime/Ranks/Launcher.h"
 
+#include "runtime/Ranks/RankKey.h"
 #include "runtime/Ranks/Ranks.h"
 #include "runtime/Ranks/Socket.h"
 #include "runtime/StandardStreams.h"
@@ -51,7 +52,7 @@ private:
   void reportCulprit(int code) const;
 
   std::vector<Rank> ranks;
-  std::string job;
+  std::string key; ///< of the run
   size_t numEnded = 0;
   std::optional<size_t> firstBad;   ///< that did not end well
   std::optional<Deadline> patience; ///< after which the rest is killed
@@ -78,7 +79,8 @@ bool Launcher::start(int64_t rank, int64_t processes,
   setpgid(0, 0);
   setenv("MESHC_RANK", std::to_string(rank).c_str(), 1);
   setenv("MESHC_RANKS", std::to_string(processes).c_str(), 1);
-  setenv("MESHC_JOB", job.c_str(), 1);
+  // Of this user's processes alone: others cannot read what is set for one.
+  setenv(storeKeyVariable, key.c_str(), 1);
   setenv("MESHC_STORE", toString(getLocalAddress(listener)).c_str(), 1);
   if (rank == 0) {
     setenv("MESHC_STORE_LISTENER", std::to_string(listener.get()).c_str(), 1);
@@ -172,7 +174,7 @@ int Launcher::run(int64_t processes, const char *const *arguments) {
     printError(listener.getError());
     return int(runtime::getExitCode(listener.getError().code));
   }
-  job = getRandomDigits(24);
+  key = RankKey::makeText();
 
   sigset_t watched;
   sigset_t before;

@@ -293,13 +293,27 @@ Status runtime::findStoreByMpi(RankIdentity &identity) {
       std::copy(address.begin(), address.end(), text.begin());
     }
   }
-  if (const char *error = mpi->functions->broadcast(text.data(), text.size()))
-    return getMpiError(error);
+  // Whoever MPI lets in is one of the run, where no key says so.
+  std::array<char, 256> key{};
+  if (identity.rank == 0) {
+    const std::string made = RankKey::makeText();
+    std::copy(made.begin(), made.end(), key.begin());
+  }
+  for (std::array<char, 256> *shared : {&text, &key})
+    if (const char *error =
+            mpi->functions->broadcast(shared->data(), shared->size()))
+      return getMpiError(error);
   if (!listener)
     return listener.getError();
   Result<Address> store = parseAddress("MPI", text.data());
   if (!store)
     return store.getError();
+  if (!identity.key.isGiven()) {
+    Result<RankKey> made = RankKey::fromText("MPI", key.data());
+    if (!made)
+      return made.getError();
+    identity.key = std::move(*made);
+  }
   identity.store = *store;
   identity.listener = listener->release();
   return Status::success();

@@ -263,7 +263,6 @@ static void readLauncher(Variables &variables, RankIdentity &identity) {
   identity.ranks = variables.getNumber("MESHC_RANKS");
   identity.localRank = identity.rank;
   identity.localRanks = identity.ranks;
-  identity.job = variables.getText("MESHC_JOB");
   identity.listener = int(variables.getNumber("MESHC_STORE_LISTENER", -1));
   Result<Address> store =
       parseAddress("MESHC_STORE", variables.getText("MESHC_STORE"));
@@ -290,6 +289,16 @@ static Result<RankIdentity> readFlags(const RankFlags &flags) {
   identity.localRank = identity.localRanks = -1;
   identity.store = *store;
   return identity;
+}
+
+/// The key of the run: the own launcher has made one for its ranks, and nothing
+/// is read from a file then.
+static Result<RankKey> readKey(const RankFlags &flags, RankSource source,
+                               const Environment &environment) {
+  if (!flags.storeKey.empty() && source != RankSource::Launcher)
+    return RankKey::fromFile(flags.storeKey);
+  const char *text = environment(storeKeyVariable);
+  return text ? RankKey::fromText(storeKeyVariable, text) : RankKey();
 }
 
 /// Whether the numbers of a source agree with each other.
@@ -349,8 +358,13 @@ Result<RankIdentity> runtime::detectRank(const RankFlags &flags,
   if (identity.ranks == 1) {
     identity.localRank = 0;
     identity.localRanks = 1;
-  } else if (identity.localRank < 0 || identity.localRanks < 0) {
-    identity.localRank = identity.localRanks = -1;
+    return identity;
   }
+  if (identity.localRank < 0 || identity.localRanks < 0)
+    identity.localRank = identity.localRanks = -1;
+  Result<RankKey> key = readKey(flags, identity.source, environment);
+  if (!key)
+    return key.getError();
+  identity.key = std::move(*key);
   return identity;
 }

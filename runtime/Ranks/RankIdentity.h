@@ -2,6 +2,7 @@
 #define MESHC_RUNTIME_RANKS_RANKIDENTITY_H
 
 #include "runtime/Error.h"
+#include "runtime/Ranks/RankKey.h"
 #include "runtime/Ranks/Socket.h"
 
 #include <cstdint>
@@ -25,11 +26,12 @@ enum class RankSource : uint8_t {
 /// "torchrun", "Open MPI", ...
 const char *getName(RankSource source);
 
-/// --rank, --ranks and --store as given.
+/// --rank, --ranks, --store and --store-key as given.
 struct RankFlags {
   std::optional<int64_t> rank;
   std::optional<int64_t> ranks;
   std::string store;
+  std::string storeKey; ///< path of a file
 };
 
 /// The place of a process among those that run one program together.
@@ -43,8 +45,11 @@ struct RankIdentity {
   /// Where rank 0 keeps the store; none known where the host is empty, which
   /// is left to MPI.
   Address store;
-  /// Processes with another one belong to another run.
+  /// Processes with another one belong to another run. A name, that others may
+  /// know or guess.
   std::string job;
+  /// Processes without it belong to no run that has one.
+  RankKey key;
   /// A listening socket for the store that rank 0 has been given; -1: none.
   int listener = -1;
 };
@@ -56,7 +61,7 @@ using Environment = std::function<const char *(const char *name)>;
 /// source with one of its variables set decides, whatever the later ones say.
 ///
 /// Errors: WrongRanks where a value is malformed, missing or contradicts
-/// another one, naming it.
+/// another one, naming it; those of RankKey.
 Result<RankIdentity> detectRank(const RankFlags &flags,
                                 const Environment &environment);
 

@@ -1,5 +1,7 @@
 #include "runtime/Ranks/Ranks.h"
 
+#include "runtime/Escape.h"
+#include "runtime/Ranks/Handshake.h"
 #include "runtime/Ranks/StoreClient.h"
 #include "runtime/Ranks/StoreMessage.h"
 #include "runtime/Ranks/StoreServer.h"
@@ -12,7 +14,6 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
-#include <random>
 #include <thread>
 
 #include <unistd.h>
@@ -32,36 +33,32 @@ static constexpr double noticeSeconds = 2;
 /// For the others to come to the same place: they may load data, or compute.
 static constexpr double agreeSeconds = 600;
 
-/// "error:" in a colour of the terminal, where messages are coloured.
-static std::string paint(const std::string &word, const char *color) {
-  return colorsMessages() ? fmt::format("\x1b[1;{}m{}\x1b[0m", color, word)
-                          : word;
-}
-
-// The colours of GCC and Clang.
+// The colours of GCC and Clang, where messages are coloured.
 static constexpr const char *red = "31", *magenta = "35", *cyan = "36";
 
+/// "meshc: WORD: text" and the end of the line.
+static std::string getLine(const std::string &word, const char *color,
+                           std::string_view text) {
+  const std::string escaped = escapeForTerminal(text);
+  return colorsMessages() ? fmt::format("meshc: \x1b[1;{}m{}:\x1b[0m {}\n",
+                                        color, word, escaped)
+                          : fmt::format("meshc: {}: {}\n", word, escaped);
+}
+
 void runtime::printError(const Error &error) {
-  std::string text =
-      fmt::format("meshc: {} {}\n",
-                  paint(fmt::format("error[MR{:04}]:", int(error.code)), red),
-                  error.message);
+  std::string text = getLine(fmt::format("error[MR{:04}]", int(error.code)),
+                             red, error.message);
   if (!error.note.empty())
-    text += fmt::format("meshc: {} {}\n", paint("note:", cyan), error.note);
+    text += getLine("note", cyan, error.note);
   printMessage(text);
 }
 
 void runtime::printWarning(std::string_view text) {
-  printMessage(fmt::format("meshc: {} {}\n", paint("warning:", magenta), text));
+  printMessage(getLine("warning", magenta, text));
 }
 
-std::string runtime::getRandomDigits(size_t count) {
-  std::random_device random;
-  std::string digits;
-  while (digits.size() < count)
-    digits += fmt::format("{:08x}", random());
-  digits.resize(count);
-  return digits;
+void runtime::printNote(std::string_view text) {
+  printMessage(getLine("note", cyan, text));
 }
 
 std::string runtime::getDigest(std::span<const std::byte> bytes) {
@@ -76,6 +73,7 @@ std::string runtime::getDigest(std::span<const std::byte> bytes) {
 
 Ranks::Ranks(RankIdentity identity, RanksOptions options)
     : identity(std::move(identity)), joinSeconds(options.joinSeconds),
+      silenceSeconds(options.silenceSeconds),
       failureCallback(std::move(options.onFailure)) {}
 
 Ranks::~Ranks() = default;
@@ -86,7 +84,6 @@ std::string Ranks::getHost() const {
 
 Result<std::unique_ptr<Ranks>> Ranks::connect(RankIdentity identity,
                                               RanksOptions options) {
-  const double silenceSeconds = options.silenceSeconds;
   std::unique_ptr<Ranks> ranks(
       new Ranks(std::move(identity), std::move(options)));
   const RankIdentity &self = ranks->identity;
@@ -97,6 +94,8 @@ Result<std::unique_ptr<Ranks>> Ranks::connect(RankIdentity identity,
         ErrorCode::WrongRanks,
         fmt::format("{} does not tell where rank 0 is", getName(self.source)),
         "set MASTER_ADDR and MASTER_PORT, or give --rank, --ranks and --store"};
+  if (!self.key.isGiven() && !isLoopback(self.store).value_or(true))
+    return getNoKey(self.store);
   if (self.rank == 0) {
     Socket listener(self.listener);
     if (!listener.isOpen()) {
@@ -105,12 +104,19 @@ Result<std::unique_ptr<Ranks>> Ranks::connect(RankIdentity identity,
         return opened.getError();
       listener = std::move(*opened);
     }
+    if (isWildcard(getLocalAddress(listener)))
+      printWarning(
+          fmt::format("{} stands for every network of this machine; give the "
+                      "one address by which the other ranks reach it",
+                      toString(self.store)));
     ranks->server = std::make_unique<StoreServer>(
         std::move(listener),
-        StoreServer::Options{self.ranks, self.job, silenceSeconds});
+        StoreServer::Options{self.ranks, self.job, ranks->silenceSeconds,
+                             self.key, printNote});
   }
+  // Until all are there, whoever is stopped has the time to go on.
   Result<std::unique_ptr<StoreClient>> client = StoreClient::connect(
-      self, getDeadline(ranks->joinSeconds), silenceSeconds,
+      self, getDeadline(ranks->joinSeconds), ranks->joinSeconds,
       [ranks = ranks.get()](StoreClient &caller, const Error &error,
                             bool isOver) {
         ranks->onFailure(caller, error, isOver);
@@ -123,7 +129,9 @@ Result<std::unique_ptr<Ranks>> Ranks::connect(RankIdentity identity,
 }
 
 Status Ranks::start() {
-  Status all = store->barrier("start", joinSeconds);
+  Status all = store->barrier(StoreServer::startBarrier, joinSeconds);
+  if (all && client)
+    client->setSilence(silenceSeconds);
   return all && identity.localRank < 0 ? findLocalRank() : all;
 }
 

@@ -37,8 +37,8 @@ class StoreServer;
 struct RanksOptions {
   /// Until all ranks have to be there.
   double joinSeconds = 120;
-  /// A machine that has not answered for so long counts as lost. (The end of a
-  /// process is noticed at once.)
+  /// A machine that has not answered for so long counts as lost, once all were
+  /// there. (The end of a process is noticed at once.)
   double silenceSeconds = 10;
   /// Called from another thread when the run has failed elsewhere, instead of
   /// ending this process; for tests.
@@ -53,7 +53,8 @@ class Ranks {
 public:
   /// Opens the store on rank 0 and connects to it. With one rank, nothing is
   /// listened on.
-  /// Errors: CannotConnect, WrongRanks; each rank has to report its own.
+  /// Errors: CannotConnect, WrongRanks, StoreKey; each rank has to report its
+  /// own.
   static Result<std::unique_ptr<Ranks>> connect(RankIdentity identity,
                                                 RanksOptions options = {});
   ~Ranks();
@@ -73,6 +74,7 @@ public:
   Store &getStore() { return *store; }
   /// The address under which other ranks reach this machine.
   std::string getHost() const;
+  const RankKey &getKey() const { return identity.key; }
 
   /// Compares the same items on all ranks, and returns the same on all of them.
   /// Errors: RanksDiffer, naming the first item in which ranks differ from
@@ -102,6 +104,7 @@ private:
 
   RankIdentity identity;
   double joinSeconds;
+  double silenceSeconds;
   std::unique_ptr<StoreServer> server; ///< on rank 0
   std::unique_ptr<StoreClient> client; ///< with more than one rank
   LocalStore localStore;
@@ -111,14 +114,13 @@ private:
   int64_t numAgreements = 0;
 };
 
-/// Prints an error as "meshc: error[MR0501]: ..." with its note.
+/// Prints an error as "meshc: error[MR0501]: ..." with its note, whatever
+/// characters are in it: it may come from another process.
 void printError(const Error &error);
-
 /// Prints "meshc: warning: ..." of a text that is formed as that of an error.
 void printWarning(std::string_view text);
-
-/// Random hexadecimal digits that nobody can guess.
-std::string getRandomDigits(size_t count);
+/// Prints "meshc: note: ..." in the same way.
+void printNote(std::string_view text);
 
 /// FNV-1a over 64 bits, of bytes and their number, as hexadecimal digits.
 std::string getDigest(std::span<const std::byte> bytes);

@@ -200,16 +200,72 @@ Result<Socket> runtime::connectTo(const Address &address, Deadline deadline) {
   }
 }
 
-Address runtime::getLocalAddress(const Socket &socket) {
+/// One end of a connection, by getsockname or getpeername.
+static Address getEnd(const Socket &socket,
+                      int (*get)(int, sockaddr *, socklen_t *)) {
   sockaddr_storage storage{};
   socklen_t size = sizeof(storage);
   auto *address = reinterpret_cast<sockaddr *>(&storage);
-  getsockname(socket.get(), address, &size);
+  get(socket.get(), address, &size);
   char host[NI_MAXHOST] = "";
   char port[NI_MAXSERV] = "0";
   getnameinfo(address, size, host, sizeof(host), port, sizeof(port),
               NI_NUMERICHOST | NI_NUMERICSERV);
   return {host, uint16_t(std::atoi(port))};
+}
+
+Address runtime::getLocalAddress(const Socket &socket) {
+  return getEnd(socket, getsockname);
+}
+
+Address runtime::getPeerAddress(const Socket &socket) {
+  return getEnd(socket, getpeername);
+}
+
+/// The IPv4 address of one, also where it is written as one of IPv6.
+static std::optional<uint32_t> getVersion4(const sockaddr &address) {
+  if (address.sa_family == AF_INET)
+    return ntohl(
+        reinterpret_cast<const sockaddr_in &>(address).sin_addr.s_addr);
+  const in6_addr &host =
+      reinterpret_cast<const sockaddr_in6 &>(address).sin6_addr;
+  if (address.sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&host))
+    return std::nullopt;
+  uint32_t bits;
+  std::memcpy(&bits, host.s6_addr + 12, sizeof(bits));
+  return ntohl(bits);
+}
+
+std::optional<bool> runtime::isLoopback(const Address &address) {
+  auto [addresses, unknown] = resolve(address);
+  if (unknown)
+    return std::nullopt;
+  for (addrinfo *info = addresses.get(); info; info = info->ai_next) {
+    const std::optional<uint32_t> version4 = getVersion4(*info->ai_addr);
+    const bool isOne =
+        version4 ? *version4 >> 24 == IN_LOOPBACKNET
+                 : info->ai_family == AF_INET6 &&
+                       IN6_IS_ADDR_LOOPBACK(
+                           &reinterpret_cast<sockaddr_in6 *>(info->ai_addr)
+                                ->sin6_addr);
+    if (!isOne)
+      return false;
+  }
+  return true;
+}
+
+bool runtime::isWildcard(const Address &address) {
+  auto [addresses, unknown] = resolve(address);
+  for (addrinfo *info = addresses.get(); info; info = info->ai_next) {
+    const std::optional<uint32_t> version4 = getVersion4(*info->ai_addr);
+    if (version4 ? *version4 == INADDR_ANY
+                 : info->ai_family == AF_INET6 &&
+                       IN6_IS_ADDR_UNSPECIFIED(
+                           &reinterpret_cast<sockaddr_in6 *>(info->ai_addr)
+                                ->sin6_addr))
+      return true;
+  }
+  return false;
 }
 
 void runtime::setNonBlocking(const Socket &socket) {

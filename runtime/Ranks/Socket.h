@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,6 +58,14 @@ Result<Socket> connectTo(const Address &address, Deadline deadline);
 
 /// The end of a connection, or of a listening socket, on this machine.
 Address getLocalAddress(const Socket &socket);
+/// The other end of a connection.
+Address getPeerAddress(const Socket &socket);
+
+/// Whether all that a host stands for is this machine as only its own processes
+/// reach it: 127.0.0.1, ::1, localhost. Nothing where the host is unknown.
+std::optional<bool> isLoopback(const Address &address);
+/// Whether it stands for every network of this machine: 0.0.0.0 or ::.
+bool isWildcard(const Address &address);
 
 /// Makes reads and writes return at once instead of waiting.
 void setNonBlocking(const Socket &socket);

@@ -1,9 +1,12 @@
 #include "runtime/Ranks/SocketTransport.h"
 
+#include "runtime/Ranks/Handshake.h"
+
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cstring>
+#include <list>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,17 +19,6 @@
 using namespace meshc;
 using namespace meshc::runtime;
 
-/// The first bytes of a connection: who calls, and a number that only those who
-/// can read the store know.
-namespace {
-struct Greeting {
-  uint64_t magic;
-  int64_t rank;
-  std::array<char, 32> secret;
-};
-} // namespace
-
-static constexpr uint64_t greetingMagic = 0x31726f7073687365; // "eshspor1"
 static constexpr uint32_t messageMagic = 0x6d736867;
 static constexpr double connectSeconds = 60;
 
@@ -35,37 +27,127 @@ static Error getConnectionError(int64_t rank, const std::string &why) {
           fmt::format("lost the connection to rank {}: {}", rank, why), ""};
 }
 
-/// Accepts the connections of all higher ranks.
-static Status acceptPeers(const Socket &listener, const std::string &secret,
-                          std::vector<Socket> &sockets, int64_t rank) {
+namespace {
+/// Where a rank takes the connections of the others.
+struct DataPlace {
+  RankKey key;      ///< of this transport of this run
+  std::string name; ///< of the rank that is called
+};
+
+/// A connection that somebody has made.
+struct Visitor {
+  Socket socket;
+  Reception reception;
+  std::string received;
+};
+} // namespace
+
+static DataPlace getPlace(const RankKey &key, int64_t rank) {
+  return {key, fmt::format("data of rank {}", rank)};
+}
+
+/// Calls a rank, again where it has closed the connection: too many strangers
+/// may have called at the same time.
+static Result<Socket> callPeer(const Address &address, const DataPlace &place,
+                               Caller caller) {
+  constexpr auto pause = std::chrono::milliseconds(100);
   const Deadline deadline = getDeadline(connectSeconds);
+  caller.place = place.name;
+  for (;;) {
+    Result<Socket> socket = connectTo(address, deadline);
+    if (!socket)
+      return socket;
+    Status known = introduce(*socket, address, place.key, caller,
+                             connectSeconds, deadline);
+    if (known)
+      return socket;
+    if (known.getError().code != ErrorCode::CannotConnect ||
+        getSecondsUntil(deadline) <= 0)
+      return known.getError();
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+/// Reads what a visitor says and answers; Waiting until that is enough.
+static Reception::State talk(Visitor &visitor, const DataPlace &place) {
+  std::array<char, 4096> bytes;
+  const ssize_t got =
+      recv(visitor.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (got < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK))
+    return Reception::State::Waiting;
+  if (got <= 0)
+    return Reception::State::Stranger;
+  visitor.received.append(bytes.data(), size_t(got));
+  bool tooLong = false;
+  Reception::State state = Reception::State::Waiting;
+  while (state == Reception::State::Waiting) {
+    std::optional<std::string> body =
+        takeFrame(visitor.received, maxHelloBytes, tooLong);
+    if (!body)
+      return tooLong ? Reception::State::Stranger : state;
+    std::string answer;
+    state = visitor.reception.take(place.key, place.name, /*job=*/"", *body,
+                                   answer);
+    // So short that every connection takes it.
+    if (!sendAll(visitor.socket, std::as_bytes(std::span(answer))))
+      return Reception::State::Stranger;
+  }
+  return state;
+}
+
+/// Accepts the connections of all higher ranks. Strangers are turned away, and
+/// make nobody wait; one that says nothing may be a rank that is stopped.
+static Status acceptPeers(const Socket &listener, const DataPlace &place,
+                          std::vector<Socket> &sockets, int64_t rank) {
+  constexpr size_t maxVisitors = 256;
+  const Deadline deadline = getDeadline(connectSeconds);
+  const std::string welcome =
+      MessageWriter(StoreMessage::Value, 0).text("").finish();
+  std::list<Visitor> visitors;
   int64_t missing = int64_t(sockets.size()) - rank - 1;
   while (missing > 0) {
-    pollfd wait{listener.get(), POLLIN, 0};
-    const double seconds = getSecondsUntil(deadline);
-    if (seconds <= 0)
+    if (getSecondsUntil(deadline) <= 0)
       return Error{ErrorCode::MissingRank,
                    fmt::format("{} ranks did not connect to rank {} within "
                                "{:g} s",
                                missing, rank, connectSeconds),
                    ""};
-    if (poll(&wait, 1, 100) <= 0)
+    std::vector<pollfd> polls = {{listener.get(), POLLIN, 0}};
+    for (const Visitor &visitor : visitors)
+      polls.push_back({visitor.socket.get(), POLLIN, 0});
+    if (poll(polls.data(), polls.size(), 100) < 0)
+      continue; // interrupted
+    size_t next = 1;
+    for (auto visitor = visitors.begin(); visitor != visitors.end();) {
+      auto current = visitor++;
+      Reception::State state = Reception::State::Waiting;
+      if (polls[next++].revents)
+        state = talk(*current, place);
+      const int64_t caller = current->reception.getCaller().rank;
+      const bool isPeer = state == Reception::State::Known && caller > rank &&
+                          caller < int64_t(sockets.size()) &&
+                          !sockets[caller].isOpen() &&
+                          current->received.empty();
+      if (isPeer &&
+          sendAll(current->socket, std::as_bytes(std::span(welcome)))) {
+        const int on = 1;
+        setsockopt(current->socket.get(), IPPROTO_TCP, TCP_NODELAY, &on,
+                   sizeof(on));
+        sockets[caller] = std::move(current->socket);
+        --missing;
+      }
+      if (state != Reception::State::Waiting)
+        visitors.erase(current);
+    }
+    if (!polls[0].revents)
       continue;
     Socket socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    Greeting greeting{};
-    // A stranger must not keep the others waiting for long.
-    if (!socket.isOpen() ||
-        !receiveAll(socket, std::as_writable_bytes(std::span(&greeting, 1)),
-                    getDeadline(2)) ||
-        greeting.magic != greetingMagic ||
-        std::string_view(greeting.secret.data(), secret.size()) != secret ||
-        greeting.rank <= rank || greeting.rank >= int64_t(sockets.size()) ||
-        sockets[greeting.rank].isOpen())
+    if (!socket.isOpen())
       continue;
-    const int on = 1;
-    setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    sockets[greeting.rank] = std::move(socket);
-    --missing;
+    // The oldest of too many goes.
+    if (visitors.size() == maxVisitors)
+      visitors.pop_front();
+    visitors.push_back({std::move(socket), {}, ""});
   }
   return Status::success();
 }
@@ -78,19 +160,22 @@ Status SocketTransport::connectAll(Ranks &ranks) {
   if (!listener)
     return listener.getError();
   if (ranks.isFirst()) {
-    Status set = store.set("transport/secret", getRandomDigits(32));
+    Status set = store.set("transport/run", RankKey::makeText());
     if (!set)
       return set;
   }
-  Result<std::string> secret = store.get("transport/secret", connectSeconds);
-  if (!secret)
-    return secret.getError();
+  // Without a key of the run, those who can read the store know it.
+  Result<std::string> run = store.get("transport/run", connectSeconds);
+  if (!run)
+    return run.getError();
+  const RankKey key = ranks.getKey().derive({"data", *run});
   Status set = store.set(fmt::format("transport/{}", rank),
                          toString(getLocalAddress(*listener)));
   if (!set)
     return set;
 
-  // Lower ranks are called; the system takes calls before anyone accepts them.
+  // Every rank calls the lower ones before it answers the higher ones: rank 0
+  // answers at once, and so one after the other does.
   for (int64_t other = 0; other < rank; ++other) {
     Result<std::string> text =
         store.get(fmt::format("transport/{}", other), connectSeconds);
@@ -99,17 +184,14 @@ Status SocketTransport::connectAll(Ranks &ranks) {
     Result<Address> address = parseAddress("the store", *text);
     if (!address)
       return address.getError();
-    Result<Socket> socket = connectTo(*address, getDeadline(connectSeconds));
+    Result<Socket> socket =
+        callPeer(*address, getPlace(key, other),
+                 {"", "", rank, ranks.getNumRanks(), "", ""});
     if (!socket)
-      return socket.getError();
-    Greeting greeting{greetingMagic, rank, {}};
-    std::memcpy(greeting.secret.data(), secret->data(),
-                std::min(secret->size(), greeting.secret.size()));
-    if (!sendAll(*socket, std::as_bytes(std::span(&greeting, 1))))
-      return getConnectionError(other, std::strerror(errno));
+      return getConnectionError(other, socket.getError().message);
     sockets[other] = std::move(*socket);
   }
-  Status all = acceptPeers(*listener, *secret, sockets, rank);
+  Status all = acceptPeers(*listener, getPlace(key, rank), sockets, rank);
   if (!all)
     return all;
   for (Socket &socket : sockets) {

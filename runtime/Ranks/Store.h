@@ -12,6 +12,25 @@
 
 namespace meshc::runtime {
 
+/// Texts by key, with a bound on the memory that they take.
+class StoreValues {
+public:
+  static constexpr size_t maxValues = size_t(1) << 20;
+  static constexpr size_t maxBytes = size_t(1) << 28; ///< keys and values
+  static constexpr size_t maxKeyBytes = 1024;
+
+  /// Null if there is none of this key.
+  const std::string *find(std::string_view key) const;
+  /// Sets a value; an earlier one is replaced. Errors: DoesNotFit.
+  Status set(std::string_view key, std::string value);
+  /// See Store. Errors: Internal where the value is no integer; DoesNotFit.
+  Result<int64_t> add(std::string_view key, int64_t increment);
+
+private:
+  std::map<std::string, std::string, std::less<>> values;
+  size_t bytes = 0;
+};
+
 /// Short texts by key that all processes of a run see: what they agree on
 /// before they can talk by better means. Calls may come from any thread.
 ///
@@ -21,12 +40,14 @@ class Store {
 public:
   virtual ~Store() = default;
 
-  /// Sets a value; an earlier one is replaced.
+  /// Sets a value; an earlier one is replaced. Errors: DoesNotFit where the
+  /// store is full, see StoreValues.
   virtual Status set(std::string_view key, std::string_view value) = 0;
   /// Waits for a value. Errors: MissingRank when nobody has set it in time.
   virtual Result<std::string> get(std::string_view key, double seconds) = 0;
   /// Adds to an integer that begins as 0; returns the sum. Such a value reads
-  /// as a decimal number. Errors: Internal where the value is no integer.
+  /// as a decimal number. Errors: Internal where the value is no integer;
+  /// DoesNotFit.
   virtual Result<int64_t> add(std::string_view key, int64_t increment) = 0;
   /// Returns when every rank has called it with this name; a name can be used
   /// again. Errors: MissingRank, naming those that did not come in time.
@@ -44,12 +65,8 @@ public:
 private:
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<std::string, std::string, std::less<>> values;
+  StoreValues values;
 };
-
-/// Adds to an integer in decimal notation, an empty text being 0; false if it
-/// is none or the sum overflows.
-bool addToNumber(std::string &text, int64_t increment, int64_t &sum);
 
 } // namespace meshc::runtime
 

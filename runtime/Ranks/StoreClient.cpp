@@ -1,5 +1,7 @@
 #include "runtime/Ranks/StoreClient.h"
 
+#include "runtime/Ranks/Handshake.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -32,43 +34,12 @@ static std::string getProcessName() {
   return fmt::format("process {} on {}", getpid(), host.data());
 }
 
-/// Says Hello on a connection and reads the answer.
-static Status greet(const Socket &socket, const RankIdentity &identity,
-                    Deadline deadline) {
-  auto fail = [&](std::string why) {
-    return Error{ErrorCode::CannotConnect,
-                 fmt::format("cannot join the run at {}: {}",
-                             toString(identity.store), why),
-                 ""};
-  };
-  const std::string hello = MessageWriter(StoreMessage::Hello, 0)
-                                .text(storeMagic)
-                                .text(identity.job)
-                                .number(uint64_t(identity.rank))
-                                .number(uint64_t(identity.ranks))
-                                .text(getProcessName())
-                                .finish();
-  if (!sendAll(socket, std::as_bytes(std::span(hello))))
-    return fail("the connection was closed");
-  // Byte by byte would do: one frame, and nothing may be read beyond it.
-  std::string received(4, '\0');
-  if (!receiveAll(socket, std::as_writable_bytes(std::span(received)),
-                  deadline))
-    return fail("what listens there is no store of meshc");
-  uint32_t size = 0;
-  for (size_t i = 0; i < 4; ++i)
-    size |= uint32_t(static_cast<unsigned char>(received[i])) << (8 * i);
-  std::string body(size > maxHelloBytes ? 0 : size, '\0');
-  if (body.empty() ||
-      !receiveAll(socket, std::as_writable_bytes(std::span(body)), deadline))
-    return fail("what listens there is no store of meshc");
-  MessageReader message(body);
-  if (message.isValid() && message.getKind() == StoreMessage::Value)
-    return Status::success();
-  if (!message.isValid() || message.getKind() != StoreMessage::Error)
-    return fail("what listens there is no store of meshc");
-  Error error = message.error();
-  return error.code == ErrorCode::WrongRanks ? error : fail(error.message);
+/// An error where this process would believe anyone on the network.
+static Status checkKey(const RankIdentity &identity, const Socket &socket) {
+  return identity.key.isGiven() ||
+                 isLoopback(getPeerAddress(socket)).value_or(false)
+             ? Status::success()
+             : Status(getNoKey(identity.store));
 }
 
 Result<std::unique_ptr<StoreClient>>
@@ -76,6 +47,9 @@ StoreClient::connect(const RankIdentity &identity, Deadline deadline,
                      double silenceSeconds, FailureCallback onFailure) {
   constexpr double answerSeconds = 5;
   constexpr auto pause = std::chrono::milliseconds(100);
+  const Caller self{std::string(storePlace), identity.job,
+                    identity.rank,           identity.ranks,
+                    getRandomBytes(16),      getProcessName()};
   for (;;) {
     Result<Socket> socket = connectTo(identity.store, deadline);
     if (!socket) {
@@ -85,13 +59,16 @@ StoreClient::connect(const RankIdentity &identity, Deadline deadline,
                                error.note.empty() ? "" : " ", error.note);
       return error;
     }
-    Status greeted = greet(*socket, identity,
-                           std::min(deadline, getDeadline(answerSeconds)));
+    Status greeted = checkKey(identity, *socket);
+    if (!greeted)
+      return greeted.getError();
+    greeted = introduce(*socket, identity.store, identity.key, self,
+                        answerSeconds, deadline);
     if (greeted)
       return std::unique_ptr<StoreClient>(new StoreClient(
           std::move(*socket), silenceSeconds, std::move(onFailure)));
-    // An earlier run may still be about to end.
-    if (greeted.getError().code == ErrorCode::WrongRanks ||
+    // An earlier run may still be about to end, or rank 0 be stopped.
+    if (greeted.getError().code != ErrorCode::CannotConnect ||
         Clock::now() + pause >= deadline)
       return greeted.getError();
     std::this_thread::sleep_for(pause);
@@ -118,13 +95,17 @@ bool StoreClient::sendFrame(const std::string &frame) {
 }
 
 void StoreClient::read() {
-  const int tick = int(std::max(1.0, silenceSeconds * 1e3 / 5));
+  /// Between signs of life; rank 0 waits for this long at least.
+  constexpr double longestSilence = 10;
   std::string received;
   std::array<char, 65536> bytes;
   Clock::time_point lastHeard = Clock::now();
   Clock::time_point lastPing = lastHeard;
   Clock::time_point lastTick = lastHeard;
   for (;;) {
+    const double silence = silenceSeconds;
+    const int tick =
+        int(std::max(1.0, std::min(silence, longestSilence) * 1e3 / 5));
     std::array<pollfd, 2> polls = {
         {{wakeUp.get(), POLLIN, 0}, {socket.get(), POLLIN, 0}}};
     if (poll(polls.data(), polls.size(), tick) < 0)
@@ -141,12 +122,10 @@ void StoreClient::read() {
       sendFrame(MessageWriter(StoreMessage::Ping, 0).finish());
     }
     if (!polls[1].revents) {
-      if (std::chrono::duration<double>(now - lastHeard).count() >
-          silenceSeconds)
+      if (std::chrono::duration<double>(now - lastHeard).count() > silence)
         return loseServer(
             {ErrorCode::RankLost,
-             fmt::format("rank 0 has not answered for {:g} s", silenceSeconds),
-             ""});
+             fmt::format("rank 0 has not answered for {:g} s", silence), ""});
       continue;
     }
     lastHeard = now;
@@ -207,6 +186,8 @@ bool StoreClient::handle(MessageReader &message) {
     return true;
   }
   case StoreMessage::Hello:
+  case StoreMessage::Proof:
+  case StoreMessage::Challenge:
   case StoreMessage::Set:
   case StoreMessage::Get:
   case StoreMessage::Add:

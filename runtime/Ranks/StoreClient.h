@@ -6,6 +6,7 @@
 #include "runtime/Ranks/Store.h"
 #include "runtime/Ranks/StoreMessage.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -27,9 +28,11 @@ public:
       std::function<void(StoreClient &, const Error &, bool isOver)>;
 
   /// Connects and says who this is; where nobody answers yet, or another run
-  /// does, it tries again until the deadline.
+  /// does, it tries again until the deadline. Rank 0 counts as lost after
+  /// `silenceSeconds` without a word.
   /// Errors: CannotConnect; WrongRanks where the server was told of other
-  /// ranks.
+  /// ranks; StoreKey where it has another key, or this process has none and
+  /// others than those of this machine may be the server.
   static Result<std::unique_ptr<StoreClient>>
   connect(const RankIdentity &identity, Deadline deadline,
           double silenceSeconds, FailureCallback onFailure);
@@ -40,6 +43,8 @@ public:
   Result<int64_t> add(std::string_view key, int64_t increment) override;
   Status barrier(std::string_view name, double seconds) override;
 
+  /// From now on rank 0 counts as lost after this time.
+  void setSilence(double seconds) { silenceSeconds = seconds; }
   /// Ends the run for everyone; returns when the server has told them, or is
   /// gone.
   void fail(const Error &error);
@@ -64,7 +69,7 @@ private:
   bool sendFrame(const std::string &frame);
 
   Socket socket;
-  const double silenceSeconds;
+  std::atomic<double> silenceSeconds;
   FailureCallback onFailure;
   std::mutex sending;
   std::mutex mutex;

@@ -5,8 +5,8 @@
 ///
 /// A message is a frame of four bytes with the size of the rest, one with the
 /// kind, four with the number of the request, and the fields of its kind, all
-/// little-endian; a text is four bytes with its size and the bytes. The first
-/// one on a connection is Hello, which the server answers.
+/// little-endian; a text is four bytes with its size and the bytes. A
+/// connection begins as Handshake.h says, that between two ranks for data too.
 
 #include "runtime/Error.h"
 
@@ -20,7 +20,8 @@ namespace meshc::runtime {
 
 enum class StoreMessage : uint8_t {
   // From a client.
-  Hello,   ///< magic, job, rank, ranks, name of the process
+  Hello,   ///< magic, place, job, rank, ranks, instance, number, process
+  Proof,   ///< of the number of Challenge
   Set,     ///< key, value
   Get,     ///< key, milliseconds
   Add,     ///< key, increment
@@ -29,15 +30,17 @@ enum class StoreMessage : uint8_t {
   Fail, ///< error: the run is over
   Bye,  ///< the connection will be closed in good order
   // From the server.
-  Value,  ///< the answer to a request: a text
-  Error,  ///< the answer to a request that failed: an error
-  Notice, ///< an error: the run is over
+  Challenge, ///< number, proof of the number of Hello
+  Value,     ///< the answer to a request: a text
+  Error,     ///< the answer to a request that failed: an error
+  Notice,    ///< an error: the run is over
   Pong
 };
 
-/// The first field of Hello; its end is the version.
-inline constexpr std::string_view storeMagic = "meshc store 1";
-/// Bytes of a frame behind its size: of Hello, and of any other message.
+/// The place that callers of the store look for.
+inline constexpr std::string_view storePlace = "store";
+/// Bytes of a frame behind its size: before the two know each other, and of any
+/// other message.
 inline constexpr uint32_t maxHelloBytes = 4096;
 inline constexpr uint32_t maxStoreMessageBytes = uint32_t(1) << 26;
 

@@ -1,6 +1,6 @@
 #include "runtime/Ranks/StoreServer.h"
 
-#include "runtime/Ranks/Store.h"
+#include "runtime/Escape.h"
 
 #include <fmt/format.h>
 
@@ -135,44 +135,71 @@ void StoreServer::receive(Connection &connection) {
              connection.received,
              connection.rank < 0 ? maxHelloBytes : maxStoreMessageBytes,
              tooLong)) {
-    MessageReader message(*body);
-    handle(connection, message);
-    if (!message.isComplete()) {
-      connection.isBroken = true;
-      return;
+    if (connection.rank < 0) {
+      greet(connection, *body);
+    } else {
+      MessageReader message(*body);
+      handle(connection, message);
+      connection.isBroken |= !message.isComplete();
     }
+    if (connection.isBroken)
+      return;
   }
+  if (tooLong && connection.rank < 0)
+    turnAway(connection, "a process", "it is no rank of meshc");
   connection.isBroken |= tooLong;
 }
 
-void StoreServer::greet(Connection &connection, MessageReader &message) {
-  const std::string magic = message.text();
-  const std::string job = message.text();
-  const uint64_t rank = message.number();
-  const uint64_t ranks = message.number();
-  std::string name = message.text();
-  if (!message.isComplete() || magic != storeMagic || rank >= ranks) {
-    connection.isBroken = true;
+void StoreServer::turnAway(Connection &connection, std::string_view who,
+                           const std::string &why) {
+  connection.isBroken = true;
+  // Whoever is turned away may come again and again.
+  constexpr size_t maxTold = 32;
+  const std::string host = getPeerAddress(connection.socket).host;
+  if (!options.onTurnedAway || turnedAway.size() >= maxTold ||
+      !turnedAway.insert(fmt::format("{}, {}, {}", host, who, why)).second)
     return;
-  }
-  auto turnAway = [&](ErrorCode code, std::string text) {
-    refuse(connection, message.getRequest(), {code, std::move(text), ""});
-    connection.isBroken = true;
+  options.onTurnedAway(fmt::format(
+      "turned away {} from {}: {}{}", who, host, why,
+      turnedAway.size() == maxTold ? "; others will not be told of" : ""));
+}
+
+void StoreServer::greet(Connection &connection, std::string_view body) {
+  std::string answer;
+  const Reception::State state = connection.reception.take(
+      options.key, storePlace, options.job, body, answer);
+  if (!answer.empty())
+    sendTo(connection, std::move(answer));
+  if (state == Reception::State::Stranger)
+    turnAway(connection, "a process", connection.reception.getReason());
+  else if (state == Reception::State::Known)
+    admit(connection);
+}
+
+void StoreServer::admit(Connection &connection) {
+  const Caller &caller = connection.reception.getCaller();
+  constexpr size_t maxNameBytes = 256;
+  const std::string name = escapeForTerminal(caller.process, maxNameBytes);
+  auto refuseRank = [&](const std::string &why) {
+    refuse(connection, 0, {ErrorCode::WrongRanks, why, ""});
+    turnAway(connection, name, why);
   };
-  if (job != options.job)
-    return turnAway(ErrorCode::CannotConnect,
-                    "the store there belongs to another run");
-  if (int64_t(ranks) != options.ranks)
-    return turnAway(ErrorCode::WrongRanks,
-                    fmt::format("rank {} was told of {} ranks, rank 0 of {}",
-                                rank, ranks, options.ranks));
-  if (!ranksSeen.insert(int64_t(rank)).second)
-    return turnAway(ErrorCode::WrongRanks,
-                    fmt::format("two processes were told rank {}", rank));
-  connection.rank = int64_t(rank);
-  connection.name = std::move(name);
+  if (caller.ranks != options.ranks)
+    return refuseRank(fmt::format("rank {} was told of {} ranks, rank 0 of {}",
+                                  caller.rank, caller.ranks, options.ranks));
+  auto [known, isNew] = instances.try_emplace(caller.rank, caller.instance);
+  if (known->second != caller.instance)
+    return refuseRank(
+        fmt::format("two processes were told rank {}", caller.rank));
+  // The same process has given an earlier connection up.
+  if (!isNew)
+    for (Connection &other : connections)
+      if (other.rank == caller.rank)
+        other.saidBye = other.isBroken = true;
+  connection.rank = caller.rank;
+  connection.name = name;
   ++numClients;
-  answer(connection, message.getRequest(), "");
+  answer(connection, 0, "");
   // Whoever comes late learns that it is over.
   if (failure)
     sendTo(connection,
@@ -183,13 +210,6 @@ void StoreServer::handle(Connection &connection, MessageReader &message) {
   if (!message.isValid())
     return;
   const uint32_t request = message.getRequest();
-  if (connection.rank < 0) {
-    if (message.getKind() == StoreMessage::Hello)
-      greet(connection, message);
-    else
-      connection.isBroken = true;
-    return;
-  }
   auto getSeconds = [&] { return double(message.number()) / 1e3; };
   switch (message.getKind()) {
   case StoreMessage::Set: {
@@ -197,7 +217,8 @@ void StoreServer::handle(Connection &connection, MessageReader &message) {
     std::string value = message.text();
     if (!message.isComplete())
       return;
-    values[key] = std::move(value);
+    if (Status set = values.set(key, std::move(value)); !set)
+      return refuse(connection, request, set.getError());
     answer(connection, request, "");
     wakeWaiters(key);
     return;
@@ -207,13 +228,12 @@ void StoreServer::handle(Connection &connection, MessageReader &message) {
     const double seconds = getSeconds();
     if (!message.isComplete())
       return;
-    if (auto found = values.find(key); found != values.end())
-      answer(connection, request, found->second);
+    if (const std::string *found = values.find(key))
+      answer(connection, request, *found);
     else if (failure)
       refuse(connection, request, *failure);
     else
-      waiters.push_back(
-          {&connection, request, false, key, getDeadline(seconds), seconds});
+      wait({&connection, request, false, key, getDeadline(seconds), seconds});
     return;
   }
   case StoreMessage::Add: {
@@ -221,14 +241,10 @@ void StoreServer::handle(Connection &connection, MessageReader &message) {
     const auto increment = int64_t(message.number());
     if (!message.isComplete())
       return;
-    int64_t sum = 0;
-    if (!addToNumber(values[key], increment, sum)) {
-      refuse(connection, request,
-             {ErrorCode::Internal,
-              fmt::format("'{}' of the store is no integer", key), ""});
-      return;
-    }
-    answer(connection, request, std::to_string(sum));
+    Result<int64_t> sum = values.add(key, increment);
+    if (!sum)
+      return refuse(connection, request, sum.getError());
+    answer(connection, request, std::to_string(*sum));
     wakeWaiters(key);
     return;
   }
@@ -243,9 +259,13 @@ void StoreServer::handle(Connection &connection, MessageReader &message) {
     sendTo(connection, MessageWriter(StoreMessage::Pong, request).finish());
     return;
   case StoreMessage::Fail: {
-    const Error error = message.error();
+    Error error = message.error();
     if (!message.isComplete())
       return;
+    // It goes to every rank.
+    constexpr size_t maxTextBytes = 16384;
+    error.message.resize(std::min(error.message.size(), maxTextBytes));
+    error.note.resize(std::min(error.note.size(), maxTextBytes));
     fail(error);
     answer(connection, request, "");
     return;
@@ -255,6 +275,8 @@ void StoreServer::handle(Connection &connection, MessageReader &message) {
     answer(connection, request, "");
     return;
   case StoreMessage::Hello:
+  case StoreMessage::Proof:
+  case StoreMessage::Challenge:
   case StoreMessage::Value:
   case StoreMessage::Error:
   case StoreMessage::Notice:
@@ -268,15 +290,24 @@ void StoreServer::arrive(Connection &connection, uint32_t request,
                          const std::string &name, double seconds) {
   if (failure)
     return refuse(connection, request, *failure);
-  std::set<int64_t> &arrived = barriers[name];
-  arrived.insert(connection.rank);
-  if (int64_t(arrived.size()) < options.ranks) {
-    waiters.push_back(
-        {&connection, request, true, name, getDeadline(seconds), seconds});
+  auto barrier = barriers.find(name);
+  const int64_t arrived =
+      barrier == barriers.end()
+          ? 1
+          : int64_t(barrier->second.size()) +
+                (barrier->second.count(connection.rank) == 0);
+  if (arrived < options.ranks) {
+    if (wait({&connection, request, true, name, getDeadline(seconds), seconds}))
+      barriers[name].insert(connection.rank);
     return;
   }
   // Complete: the name is free again.
   barriers.erase(name);
+  if (name == startBarrier && !hasStarted) {
+    hasStarted = true;
+    for (Connection &other : connections)
+      other.lastHeard = Clock::now();
+  }
   answer(connection, request, "");
   std::erase_if(waiters, [&](const Waiter &waiter) {
     if (!waiter.isBarrier || waiter.key != name)
@@ -284,6 +315,24 @@ void StoreServer::arrive(Connection &connection, uint32_t request,
     answer(*waiter.connection, waiter.request, "");
     return true;
   });
+}
+
+bool StoreServer::wait(Waiter waiter) {
+  // A rank's threads ask one by one; barriers keep their names for longer.
+  constexpr int64_t maxWaiters = 1024;
+  const int64_t waiting =
+      std::count_if(waiters.begin(), waiters.end(), [&](const Waiter &other) {
+        return other.connection == waiter.connection;
+      });
+  const bool isFull = waiting >= maxWaiters ||
+                      int64_t(barriers.size()) >= maxWaiters ||
+                      waiter.key.size() > StoreValues::maxKeyBytes;
+  if (isFull)
+    refuse(*waiter.connection, waiter.request,
+           {ErrorCode::DoesNotFit, "the store keeps no more requests", ""});
+  else
+    waiters.push_back(std::move(waiter));
+  return !isFull;
 }
 
 void StoreServer::answer(Connection &connection, uint32_t request,
@@ -301,6 +350,9 @@ void StoreServer::refuse(Connection &connection, uint32_t request,
 void StoreServer::sendTo(Connection &connection, std::string frame) {
   connection.unsent += frame;
   flush(connection);
+  // Whoever asks for more without reading it is no rank of a healthy run.
+  constexpr size_t maxUnsentBytes = size_t(4) * maxStoreMessageBytes;
+  connection.isBroken |= connection.unsent.size() > maxUnsentBytes;
 }
 
 void StoreServer::flush(Connection &connection) {
@@ -322,7 +374,7 @@ void StoreServer::wakeWaiters(const std::string &key) {
   std::erase_if(waiters, [&](const Waiter &waiter) {
     if (waiter.isBarrier || waiter.key != key)
       return false;
-    answer(*waiter.connection, waiter.request, values[key]);
+    answer(*waiter.connection, waiter.request, *values.find(key));
     return true;
   });
 }
@@ -339,7 +391,7 @@ Error StoreServer::getMissing(const Waiter &waiter) const {
   for (int64_t rank = 0; rank < options.ranks; ++rank)
     if (!arrived.count(rank)) {
       missing.push_back(rank);
-      neverCame &= !ranksSeen.count(rank);
+      neverCame &= !instances.count(rank);
     }
   return {ErrorCode::MissingRank,
           fmt::format("{} of {} did not {} within {:g} s", listRanks(missing),
@@ -368,7 +420,8 @@ void StoreServer::checkTimes(Clock::time_point now) {
         std::chrono::duration<double>(now - connection.lastHeard).count();
     if (connection.rank < 0) {
       connection.isBroken |= silent > helloSeconds;
-    } else if (silent > options.silenceSeconds && !connection.isBroken) {
+    } else if (hasStarted && silent > options.silenceSeconds &&
+               !connection.isBroken) {
       connection.isBroken = connection.saidBye = true;
       fail({ErrorCode::RankLost,
             fmt::format("rank {} has not answered for {:g} s", connection.rank,

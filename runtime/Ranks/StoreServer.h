@@ -2,10 +2,13 @@
 #define MESHC_RUNTIME_RANKS_STORESERVER_H
 
 #include "runtime/Error.h"
+#include "runtime/Ranks/Handshake.h"
 #include "runtime/Ranks/Socket.h"
+#include "runtime/Ranks/Store.h"
 #include "runtime/Ranks/StoreMessage.h"
 
 #include <atomic>
+#include <functional>
 #include <list>
 #include <map>
 #include <optional>
@@ -23,14 +26,27 @@ namespace meshc::runtime {
 /// Everyone is told then, rank 0 last, because the store ends with it, and
 /// every request from then on is answered with the same error.
 ///
-/// What does not speak the protocol, belongs to another run or claims a rank
-/// that is taken is turned away and disturbs nobody.
+/// What does not speak the protocol, does not have the key, belongs to another
+/// run or claims a rank that is taken is turned away and disturbs nobody. A
+/// process that calls again is no other one: its latest connection counts.
+///
+/// What a client makes it keep is bounded: values as in StoreValues, requests
+/// that wait, and answers that are not read.
 class StoreServer {
 public:
+  /// The barrier at which all ranks are there.
+  static constexpr const char *startBarrier = "start";
+
   struct Options {
     int64_t ranks = 1;
     std::string job;
-    double silenceSeconds = 10; ///< of a rank before it counts as lost
+    /// Of a rank before it counts as lost; from the time when all are there
+    /// (startBarrier), which they are given for that.
+    double silenceSeconds = 10;
+    RankKey key;
+    /// Called from the server's thread with who was turned away and why, ready
+    /// for a terminal; not for each of many.
+    std::function<void(const std::string &)> onTurnedAway;
   };
 
   /// Serves whoever connects to `listener` from now on.
@@ -46,7 +62,8 @@ private:
 
   struct Connection {
     Socket socket;
-    int64_t rank = -1; ///< before Hello
+    Reception reception;
+    int64_t rank = -1; ///< of those who are known
     std::string name;  ///< "process 123 on node1"
     std::string received;
     std::string unsent;
@@ -68,9 +85,16 @@ private:
   void accept();
   void receive(Connection &connection);
   void handle(Connection &connection, MessageReader &message);
-  void greet(Connection &connection, MessageReader &message);
+  void greet(Connection &connection, std::string_view body);
+  /// Lets a process in that has proven to be one of the run.
+  void admit(Connection &connection);
+  /// Closes a connection and tells why, once for each caller and reason.
+  void turnAway(Connection &connection, std::string_view who,
+                const std::string &why);
   void arrive(Connection &connection, uint32_t request, const std::string &name,
               double seconds);
+  /// Has a request wait; refuses it where too many do.
+  bool wait(Waiter waiter);
   void answer(Connection &connection, uint32_t request, std::string_view value);
   void refuse(Connection &connection, uint32_t request, const Error &error);
   void sendTo(Connection &connection, std::string frame);
@@ -86,10 +110,12 @@ private:
   const Options options;
   Socket wakeUp; ///< readable when the thread is to stop
   std::list<Connection> connections;
-  std::map<std::string, std::string, std::less<>> values;
+  StoreValues values;
   std::list<Waiter> waiters;
   std::map<std::string, std::set<int64_t>, std::less<>> barriers;
-  std::set<int64_t> ranksSeen;
+  std::map<int64_t, std::string> instances; ///< of the ranks that were here
+  std::set<std::string> turnedAway;         ///< as was told
+  bool hasStarted = false;
   std::optional<Error> failure;
   Clock::time_point lastCheck = Clock::now();
   std::atomic<int64_t> numClients = 0; ///< that have said Hello

@@ -50,7 +50,7 @@ const Variables slurm = {{"SLURM_PROCID", "4"},
                          {"SLURM_STEP_ID", "0"}};
 const Variables launcher = {{"MESHC_RANK", "1"},
                             {"MESHC_RANKS", "3"},
-                            {"MESHC_JOB", "abc"},
+                            {"MESHC_STORE_KEY", "0123456789abcdef"},
                             {"MESHC_STORE", "127.0.0.1:555"}};
 
 struct Expected {
@@ -83,13 +83,13 @@ TEST(RankIdentityTest, each_launcher_is_recognised) {
   expectIdentity(launcher,
                  {RankSource::Launcher, 1, 3, 1, 3, "127.0.0.1", 555});
   expectIdentity({}, {RankSource::Flags, 3, 4, -1, -1, "10.0.0.1", 99},
-                 {3, 4, "10.0.0.1:99"});
+                 {3, 4, "10.0.0.1:99", ""});
 }
 
 TEST(RankIdentityTest, the_first_source_in_order_decides) {
   const Variables all = torchrun + openMpi + hydra + slurm + launcher;
   expectIdentity(all, {RankSource::Flags, 0, 2, -1, -1, "::1", 99},
-                 {0, 2, "[::1]:99"});
+                 {0, 2, "[::1]:99", ""});
   expectIdentity(all, {RankSource::Launcher, 1, 3, 1, 3, "127.0.0.1", 555});
   expectIdentity(torchrun + openMpi + hydra + slurm,
                  {RankSource::Torchrun, 5, 8, 1, 4, "head", 4711});
@@ -181,16 +181,16 @@ TEST(RankIdentityTest, what_is_malformed_or_contradicts_is_an_error) {
        "SLURM_TASKS_PER_NODE"},
       {slurm + Variables{{"SLURM_STEP_NODELIST", "["}}, "SLURM_STEP_NODELIST"},
       {launcher + Variables{{"MESHC_STORE", "nowhere"}}, "MESHC_STORE"},
-      {{}, "--ranks is missing", {0, std::nullopt, "a:1"}},
-      {{}, "--rank is missing", {std::nullopt, 1, "a:1"}},
-      {{}, "--store is missing", {0, 1, ""}},
-      {{}, "there is no rank 2 of 2", {2, 2, "a:1"}},
-      {{}, "there is no rank -1 of 2", {-1, 2, "a:1"}},
-      {{}, "expected HOST:PORT, found 'a'", {0, 2, "a"}},
-      {{}, "expected HOST:PORT, found ':1'", {0, 2, ":1"}},
-      {{}, "expected HOST:PORT, found 'a:b'", {0, 2, "a:b"}},
-      {{}, "expected HOST:PORT, found 'a:70000'", {0, 2, "a:70000"}},
-      {{}, "expected HOST:PORT, found '::1:5'", {0, 2, "::1:5"}},
+      {{}, "--ranks is missing", {0, std::nullopt, "a:1", ""}},
+      {{}, "--rank is missing", {std::nullopt, 1, "a:1", ""}},
+      {{}, "--store is missing", {0, 1, "", ""}},
+      {{}, "there is no rank 2 of 2", {2, 2, "a:1", ""}},
+      {{}, "there is no rank -1 of 2", {-1, 2, "a:1", ""}},
+      {{}, "expected HOST:PORT, found 'a'", {0, 2, "a", ""}},
+      {{}, "expected HOST:PORT, found ':1'", {0, 2, ":1", ""}},
+      {{}, "expected HOST:PORT, found 'a:b'", {0, 2, "a:b", ""}},
+      {{}, "expected HOST:PORT, found 'a:70000'", {0, 2, "a:70000", ""}},
+      {{}, "expected HOST:PORT, found '::1:5'", {0, 2, "::1:5", ""}},
   };
   for (const Wrong &wrong : cases) {
     Result<RankIdentity> found = detect(wrong.variables, wrong.flags);

@@ -1,4 +1,5 @@
 #include "runtime/Ranks/SocketTransport.h"
+#include "runtime/Ranks/Handshake.h"
 #include "tests/runtime/RankThreads.h"
 
 #include <gmock/gmock.h>
@@ -99,6 +100,65 @@ TEST(SocketTransportTest, a_message_of_another_size_breaks_the_connection) {
       EXPECT_THAT(counter.broken,
                   testing::HasSubstr("expected 4 bytes, found 8"));
     }
+    ASSERT_TRUE(ranks.getStore().barrier("done", 60));
+    transport->reset();
+  });
+}
+
+TEST(SocketTransportTest, those_without_the_key_take_no_place) {
+  runRanks(2, [&](Ranks &ranks) {
+    if (!ranks.isFirst()) {
+      // As rank 1 of this run, with the key that a run has without secrets.
+      const Address address =
+          *parseAddress("test", *ranks.getStore().get("transport/0", 20));
+      Result<Socket> socket = connectTo(address, getDeadline(5));
+      ASSERT_TRUE(socket);
+      Status refused =
+          introduce(*socket, address, ranks.getKey(),
+                    {"data of rank 0", "", 1, 2, "", ""}, 5, getDeadline(5));
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.getError().code, ErrorCode::StoreKey);
+      // One who does not mind that, and goes on.
+      socket = connectTo(address, getDeadline(5));
+      ASSERT_TRUE(socket);
+      const std::string bytes = MessageWriter(StoreMessage::Hello, 0)
+                                    .text("meshc ranks 2")
+                                    .text("data of rank 0")
+                                    .text("")
+                                    .number(1)
+                                    .number(2)
+                                    .text("")
+                                    .text(std::string(32, 'n'))
+                                    .text("")
+                                    .finish() +
+                                MessageWriter(StoreMessage::Proof, 0)
+                                    .text(std::string(32, 'p'))
+                                    .finish();
+      EXPECT_TRUE(sendAll(*socket, std::as_bytes(std::span(bytes))));
+      std::string received;
+      std::byte byte;
+      while (receiveAll(*socket, std::span(&byte, 1), getDeadline(5)))
+        received += char(byte);
+      // The challenge, and no welcome.
+      bool tooLong = false;
+      std::optional<std::string> body = takeFrame(received, 4096, tooLong);
+      ASSERT_TRUE(body);
+      EXPECT_EQ(MessageReader(*body).getKind(), StoreMessage::Challenge);
+      EXPECT_EQ(received, "");
+    }
+    Result<std::unique_ptr<Transport>> transport =
+        SocketTransport::create(ranks);
+    ASSERT_TRUE(transport);
+    Counter counter;
+    (*transport)->start(counter);
+    std::byte data{7};
+    const TransportMessage message = {1 - ranks.getRank(), 3, &data, 1, 0};
+    if (ranks.isFirst())
+      (*transport)->send(std::span(&message, 1));
+    else
+      (*transport)->receive(std::span(&message, 1));
+    EXPECT_TRUE(counter.waitFor(
+        [&] { return counter.sent.size() + counter.received.size() == 1; }));
     ASSERT_TRUE(ranks.getStore().barrier("done", 60));
     transport->reset();
   });
