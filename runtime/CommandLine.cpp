@@ -9,6 +9,7 @@
 #include "runtime/Ranks/Ranks.h"
 #include "runtime/Session.h"
 #include "runtime/StandardStreams.h"
+#include "runtime/StopSignals.h"
 #include "runtime/Training.h"
 
 #include "layout/LayoutRules.h"
@@ -313,8 +314,8 @@ CommandLine::CommandLine() {
   app.footer(
       "Exit codes: 0 success, 1 wrong input, 2 usage, 3 a check failed, "
       "4 damaged file or\nother processor, 5 does not fit, 6 a process of "
-      "the run is missing or ended,\n70 internal error, 130 stopped by "
-      "SIGINT after a whole step.");
+      "the run is missing or ended,\n70 internal error, 129 stopped by SIGHUP, "
+      "130 by SIGINT, 143 by SIGTERM; while\ntraining, after a whole step.");
 
   CLI::App *train =
       addSubcommand("train", "Train, then evaluate on the test split",
@@ -534,9 +535,26 @@ static Status runAction(const CommandLine &commandLine,
   return status;
 }
 
+/// What signals do that stop a run from outside, with the ranks as far as they
+/// are there; null: not yet.
+static StopSignals::Actions getActions(const RankIdentity &identity,
+                                       Ranks *ranks) {
+  StopSignals::Actions actions;
+  actions.end = [rank = identity.rank, ranks](Error error) {
+    if (rank > 0)
+      error.note = fmt::format("rank {} got the signal", rank);
+    if (!ranks)
+      _exit(report(error));
+    if (std::optional<int> code = ranks->tryEnd(error, printError))
+      _exit(*code);
+  };
+  if (ranks && !ranks->isFirst())
+    actions.forward = [ranks](int signal) { ranks->requestStop(signal); };
+  return actions;
+}
+
 /// Runs the command in this process, as one of the ranks that it is told of.
-static int runAsRank(const CommandLine &commandLine,
-                     std::span<const uint8_t> program,
+static int runAsRank(CommandLine &commandLine, std::span<const uint8_t> program,
                      std::span<const meshcKernelEntry> kernels,
                      OpenDevices &open, RankIdentity identity) {
   const Flags &flags = commandLine.flags;
@@ -545,6 +563,10 @@ static int runAsRank(const CommandLine &commandLine,
       error.message = fmt::format("rank {}: {}", identity.rank, error.message);
     return report(error);
   };
+  const bool trains = commandLine.command == "train";
+  StopSignals signals(trains ? "before the first step" : "",
+                      getActions(identity, nullptr));
+  commandLine.flags.training.signals = &signals;
   // An MPI launcher does not tell where rank 0 is, but MPI can.
   const bool hasMpi = identity.source == RankSource::OpenMpi ||
                       identity.source == RankSource::Hydra;
@@ -555,15 +577,22 @@ static int runAsRank(const CommandLine &commandLine,
   }
   RanksOptions options;
   options.joinSeconds = flags.joinSeconds;
+  options.onStop = [&](int64_t rank, int signal) {
+    signals.request(rank, signal);
+  };
   Result<std::unique_ptr<Ranks>> ranks = Ranks::connect(identity, options);
   if (!ranks)
     return reportAs(ranks.getError());
+  signals.setActions(getActions(identity, ranks->get()));
   Status status = runAction(commandLine, program, kernels, open, **ranks);
   if (status) {
     finishMpi();
+    // The ranks go, and then the signals.
+    signals.setActions({[](const Error &) {}, nullptr});
     return 0;
   }
   const int code = (*ranks)->end(status.getError(), printError);
+  signals.setActions({[](const Error &) {}, nullptr});
   if (identity.ranks > 1) {
     std::fflush(stdout);
     _exit(code);
@@ -599,6 +628,8 @@ static int runSubcommand(int argc, const char *const *argv,
     return finishWith(describeProgram(*executable) +
                       describeMachine(executable->data));
   }
+  // In this process and all that it starts.
+  StopSignals::block();
   const Flags &flags = commandLine.flags;
   Result<RankIdentity> identity =
       detectRank(flags.ranks, [](const char *name) { return getenv(name); });

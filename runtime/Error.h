@@ -18,7 +18,9 @@ enum class ExitCode : int {
   DoesNotFit = 5,    ///< not enough memory
   RankLost = 6,      ///< another process of the run is missing or has ended
   Internal = 70,     ///< a defect of meshc
-  Interrupted = 130, ///< stopped by SIGINT after a whole step
+  HungUp = 129,      ///< stopped by SIGHUP
+  Interrupted = 130, ///< stopped by SIGINT
+  Terminated = 143,  ///< stopped by SIGTERM
 };
 
 /// Every kind of error; ErrorCodes.def says what each is for. A message begins

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <random>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -130,16 +133,44 @@ Result<std::vector<std::byte>> runtime::readFile(const std::string &path) {
   return readAll(**file);
 }
 
-Status runtime::writeFile(const std::string &path, std::string_view text) {
+/// Writes to a file that is open; closes it.
+static bool writeAll(std::FILE *stream, std::string_view text) {
   struct Close {
     void operator()(std::FILE *file) const { std::fclose(file); }
   };
-  std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wb"));
-  if (!file)
-    return getWriteError(path);
+  std::unique_ptr<std::FILE, Close> file(stream);
   // What a full disk refuses may show only when the buffer is emptied.
-  if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
-      std::fflush(file.get()) != 0)
-    return getWriteError(path);
-  return Status::success();
+  return std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
+         std::fflush(file.get()) == 0;
+}
+
+static Status writeInPlace(const std::string &path, std::string_view text) {
+  std::FILE *file = std::fopen(path.c_str(), "wb");
+  return file && writeAll(file, text) ? Status::success()
+                                      : Status(getWriteError(path));
+}
+
+Status runtime::writeFile(const std::string &path, std::string_view text) {
+  // Devices and pipes take what comes; links of both kinds, and the owner, stay
+  // with the file that is there.
+  struct stat status {};
+  const bool isThere = lstat(path.c_str(), &status) == 0;
+  if (isThere && (!S_ISREG(status.st_mode) || status.st_nlink > 1 ||
+                  status.st_uid != geteuid()))
+    return writeInPlace(path, text);
+  const std::string fresh =
+      fmt::format("{}.{:08x}.part", path, std::random_device()());
+  const int descriptor =
+      open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  // In a folder that takes no new files, one that is there may be written.
+  if (descriptor < 0)
+    return writeInPlace(path, text);
+  if (isThere)
+    fchmod(descriptor, status.st_mode & 07777);
+  if (writeAll(fdopen(descriptor, "wb"), text) &&
+      rename(fresh.c_str(), path.c_str()) == 0)
+    return Status::success();
+  const Error error = getWriteError(path);
+  unlink(fresh.c_str());
+  return error;
 }

@@ -77,7 +77,10 @@ Result<std::vector<std::byte>> readElements(ByteReader &reader,
 /// All bytes of a file. Errors: WrongInput with the system's reason.
 Result<std::vector<std::byte>> readFile(const std::string &path);
 
-/// Writes a whole file. Errors: WrongInput with the system's reason.
+/// Writes a whole file or, where that fails or the process is killed, leaves
+/// what was there: under another name first (".part"), unless it is no plain
+/// file of this user in a folder where he may make one. Errors: CannotWrite
+/// with the system's reason.
 Status writeFile(const std::string &path, std::string_view text);
 
 } // namespace meshc::runtime

@@ -11,13 +11,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
-
-#include <unistd.h>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -26,53 +23,31 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-volatile std::sig_atomic_t interruptRequested = 0;
-
-/// While it lives, the first SIGINT sets interruptRequested and the second has
-/// its usual effect. To be made and destroyed by the thread that trains.
-///
-/// The handler has a stack of its own: a product of oneDNN may keep data below
-/// the stack pointer, further down than the 128 bytes that the system leaves
-/// alone, and would read its pointers from the signal's frame.
-/// Source: measured; oneDNN 2.6.3 with AVX-512, "gemm:jit", a signal every
-/// 50 us: 24 of 28 runs of 1500 products ended by corrupted memory, none of 14
-/// with a stack of the handler's own.
-class InterruptGuard {
+/// The steps of a training, as its signals know them.
+class SignalsInSteps {
 public:
-  InterruptGuard() : stack(size_t(sysconf(_SC_SIGSTKSZ)) + handlerBytes) {
-    interruptRequested = 0;
-    stack_t alternate{};
-    alternate.ss_sp = stack.data();
-    alternate.ss_size = stack.size();
-    sigaltstack(&alternate, &previousStack);
-    struct sigaction action {};
-    action.sa_handler = [](int) { interruptRequested = 1; };
-    action.sa_flags = SA_RESETHAND | SA_RESTART | SA_ONSTACK;
-    sigaction(SIGINT, &action, &previous);
+  explicit SignalsInSteps(StopSignals *signals) : signals(signals) {
+    if (signals)
+      signals->beginSteps();
   }
-  ~InterruptGuard() {
-    if (!hasStopped)
-      sigaction(SIGINT, &previous, nullptr);
-    sigaltstack(&previousStack, nullptr);
+  ~SignalsInSteps() {
+    if (signals)
+      signals->endSteps("during the evaluation");
   }
-  InterruptGuard(const InterruptGuard &) = delete;
-  InterruptGuard &operator=(const InterruptGuard &) = delete;
+  SignalsInSteps(const SignalsInSteps &) = delete;
+  SignalsInSteps &operator=(const SignalsInSteps &) = delete;
 
-  /// From here on SIGINT is ignored: the process ends as one that it stopped,
-  /// also where its own signal comes later than that of the rank that decides.
-  void stop() {
-    hasStopped = true;
-    std::signal(SIGINT, SIG_IGN);
+  uint8_t getRequested() {
+    return signals ? uint8_t(signals->getRequested()) : 0;
+  }
+  Error stop(int signal, const std::string &when) {
+    return signals ? signals->stop(signal, when)
+                   : Error{ErrorCode::Internal,
+                           "a process without signals was stopped by one", ""};
   }
 
 private:
-  /// More than any handler that a sanitizer puts around ours.
-  static constexpr size_t handlerBytes = 1 << 16;
-
-  std::vector<std::byte> stack;
-  stack_t previousStack{};
-  struct sigaction previous {};
-  bool hasStopped = false;
+  StopSignals *signals;
 };
 
 struct CloseFile {
@@ -242,7 +217,7 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
   std::vector<int64_t> samples(batchSize);
   Progress progress;
   bool isFinite = true; // as far as was seen
-  InterruptGuard guard;
+  SignalsInSteps signals(request.signals);
   const Clock::time_point start = Clock::now();
   for (int64_t step = 0; step < totalSteps; ++step) {
     const Clock::time_point stepStart = Clock::now();
@@ -299,20 +274,17 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
                        formatDuration(double(totalSteps - step - 1) / rate))},
           now, endsEpoch);
     }
-    // Ranks get the signal at different steps.
-    Result<bool> stops = session.getDevices().decide(interruptRequested != 0);
+    // Ranks get the signal at different steps; rank 0 hears of all.
+    Result<uint8_t> stops = session.getDevices().decide(signals.getRequested());
     if (!stops)
       return stops.getError();
-    if (*stops) {
-      guard.stop();
+    if (*stops != 0) {
       progress.finish();
-      return Error{
-          ErrorCode::Interrupted,
-          fmt::format("stopped by SIGINT after epoch {}, step {} of {} (step "
-                      "{} of {} in all)",
-                      epoch + 1, stepInEpoch + 1, stepsPerEpoch, step + 1,
-                      totalSteps),
-          ""};
+      return signals.stop(
+          *stops, fmt::format("after epoch {}, step {} of {} (step {} of {} in "
+                              "all)",
+                              epoch + 1, stepInEpoch + 1, stepsPerEpoch,
+                              step + 1, totalSteps));
     }
   }
   progress.finish();

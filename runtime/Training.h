@@ -3,6 +3,7 @@
 
 #include "runtime/Data/Dataset.h"
 #include "runtime/Session.h"
+#include "runtime/StopSignals.h"
 
 #include <optional>
 #include <string>
@@ -16,6 +17,8 @@ struct TrainingRequest {
   std::optional<int64_t> steps;  ///< instead of the epochs
   std::string metricsPath;       ///< JSON lines, one per step; empty: none
   bool failsOnNan = false;       ///< ends where the loss is not finite
+  /// That end the training; null: signals have their usual effect.
+  StopSignals *signals = nullptr;
 };
 
 /// Sets the variables from the seed, trains, and evaluates on the test split.
@@ -27,8 +30,9 @@ struct TrainingRequest {
 /// that fp16's loss scale leaves out have gradients that are not finite, not
 /// losses.)
 ///
-/// SIGINT ends training after the step in progress and is reported as an error
-/// of code Interrupted; a second one kills the process.
+/// SIGINT, SIGTERM and SIGHUP of any rank end training after the step in
+/// progress on all of them and are reported as an error of code Interrupted,
+/// Terminated or HungUp.
 Status train(Session &session, const TrainingRequest &request);
 
 /// Runs "eval" over the whole batches of the test split and prints the mean of

@@ -342,13 +342,13 @@ Result<const std::byte *> CudaDevices::read(int64_t device, int buffer,
   return static_cast<const std::byte *>(target);
 }
 
-Result<bool> CudaDevices::decide(bool mine) {
+Result<uint8_t> CudaDevices::decide(uint8_t mine) {
   if (!options.peers)
     return mine;
   const Driver &driver = gpu->getDriver();
   const Stream stream = session.devices[0].compute.get();
   MESHC_RETURN_IF_ERROR(reserve(reads, sizeof(mine)));
-  auto *value = static_cast<bool *>(reads.memory.get());
+  auto *value = static_cast<uint8_t *>(reads.memory.get());
   *value = mine;
   const DevicePointer place = getAddress(memoryPlan.received);
   MESHC_RETURN_IF_ERROR(

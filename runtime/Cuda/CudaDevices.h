@@ -60,7 +60,7 @@ public:
                const std::function<void(std::byte *)> &fill) override;
   Result<const std::byte *> read(int64_t device, int buffer,
                                  uint64_t bytes) override;
-  Result<bool> decide(bool mine) override;
+  Result<uint8_t> decide(uint8_t mine) override;
 
   /// Of devices that share a GPU, what each of them takes of the allocation.
   uint64_t getBytesPerDevice() const override {

@@ -42,7 +42,7 @@ public:
                                          uint64_t bytes) = 0;
 
   /// What the first process says, in all of them.
-  virtual Result<bool> decide(bool mine) { return mine; }
+  virtual Result<uint8_t> decide(uint8_t mine) { return mine; }
 
   /// Bytes of memory of a device of this process.
   virtual uint64_t getBytesPerDevice() const {

@@ -70,7 +70,7 @@ Status Executor::createArenas(int64_t localRanks) {
 namespace {
 /// While it lives, threads are made that handle no signals but those of their
 /// own faults: a handler on the stack of a product may overwrite what oneDNN
-/// has there (Training.cpp).
+/// has there (StopSignals.h).
 class SignalBlock {
 public:
   SignalBlock() {

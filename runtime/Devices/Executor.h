@@ -87,7 +87,7 @@ public:
                const std::function<void(std::byte *)> &fill) override;
   Result<const std::byte *> read(int64_t device, int buffer,
                                  uint64_t bytes) override;
-  Result<bool> decide(bool mine) override;
+  Result<uint8_t> decide(uint8_t mine) override;
 
   int getNumThreads() const override { return numWorkers; }
   /// Start of a buffer in the memory of a device of this process.

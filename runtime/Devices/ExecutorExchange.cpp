@@ -208,7 +208,7 @@ Result<const std::byte *> Executor::read(int64_t device, int buffer,
   return fetched.data.data() + uint64_t(device - fetched.begin) * bytes;
 }
 
-Result<bool> Executor::decide(bool mine) {
+Result<uint8_t> Executor::decide(uint8_t mine) {
   if (!transport)
     return mine;
   auto byte = std::byte(mine);
@@ -220,5 +220,5 @@ Result<bool> Executor::decide(bool mine) {
       division.rank == 0 ? exchange({}, messages) : exchange(messages, {});
   if (!exchanged)
     return exchanged.getError();
-  return bool(byte);
+  return uint8_t(byte);
 }

@@ -25,6 +25,9 @@ using namespace meshc::runtime;
 
 /// For the other ranks to notice and report the end of one.
 static constexpr double graceSeconds = 8;
+/// For one that is stopped when another one has ended well: as long as a rank
+/// may be silent for the others, and the grace.
+static constexpr double stoppedSeconds = 18;
 
 /// What goes on to the ranks.
 static constexpr int forwardedSignals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
@@ -41,15 +44,22 @@ private:
     pid_t process = -1;
     std::optional<int> status; ///< of waitpid, once it has ended
     bool isKilled = false;     ///< by the launcher
+    int stopSignal = 0;        ///< that has stopped it; 0: it runs
+    Deadline stopped;          ///< when
   };
 
   bool start(int64_t rank, int64_t processes, const char *const *arguments,
              const Socket &listener, const sigset_t &mask);
   void collect();
+  /// What waitpid says about a rank.
+  void note(size_t rank, int status);
+  void limitStops();
   void forward(int signal);
   void sendToAll(int signal);
   int getExitCode() const;
   void reportCulprit(int code) const;
+  /// "was killed by signal 9 (Killed)": how a rank ended.
+  std::string describeEnd(size_t rank) const;
 
   std::vector<Rank> ranks;
   std::string key; ///< of the run
@@ -100,23 +110,44 @@ bool Launcher::start(int64_t rank, int64_t processes,
   _exit(int(ExitCode::Internal));
 }
 
+void Launcher::note(size_t rank, int status) {
+  Rank &found = ranks[rank];
+  if (WIFSTOPPED(status)) {
+    found.stopSignal = WSTOPSIG(status);
+    found.stopped = getDeadline(0);
+    return;
+  }
+  if (WIFCONTINUED(status)) {
+    found.stopSignal = 0;
+    return;
+  }
+  found.status = status;
+  ++numEnded;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return;
+  if (!firstBad)
+    firstBad = rank;
+  if (!patience)
+    patience = getDeadline(graceSeconds);
+}
+
 void Launcher::collect() {
   int status;
   pid_t process;
-  while ((process = waitpid(-1, &status, WNOHANG)) > 0)
-    for (size_t rank = 0; rank < ranks.size(); ++rank) {
-      if (ranks[rank].process != process)
-        continue;
-      ranks[rank].status = status;
-      ++numEnded;
-      const bool endedWell = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-      if (endedWell)
-        continue;
-      if (!firstBad)
-        firstBad = rank;
-      if (!patience)
-        patience = getDeadline(graceSeconds);
-    }
+  while ((process = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0)
+    for (size_t rank = 0; rank < ranks.size(); ++rank)
+      if (ranks[rank].process == process)
+        note(rank, status);
+}
+
+void Launcher::limitStops() {
+  // Nobody else is left to notice it.
+  if (numEnded == 0 || patience)
+    return;
+  for (const Rank &rank : ranks)
+    if (!rank.status && rank.stopSignal != 0 &&
+        getSecondsUntil(rank.stopped) < -stoppedSeconds)
+      patience = getDeadline(0);
 }
 
 void Launcher::sendToAll(int signal) {
@@ -129,9 +160,13 @@ void Launcher::sendToAll(int signal) {
 
 void Launcher::forward(int signal) {
   sendToAll(signal);
-  if (signal == SIGTSTP)
+  if (signal == SIGTSTP) {
     raise(SIGSTOP);
-  else if (signal != SIGCONT)
+    // Nobody had a part of the time in between.
+    sendToAll(SIGCONT);
+    if (patience)
+      patience = getDeadline(graceSeconds);
+  } else if (signal != SIGCONT)
     lastSignal = signal;
 }
 
@@ -143,29 +178,51 @@ int Launcher::getExitCode() const {
   return firstBad ? int(ExitCode::RankLost) : 0;
 }
 
+std::string Launcher::describeEnd(size_t rank) const {
+  const Rank &found = ranks[rank];
+  const int status = *found.status;
+  if (found.isKilled && found.stopSignal != 0)
+    return fmt::format("was stopped by signal {} ({}) {:.0f} s ago",
+                       found.stopSignal, strsignal(found.stopSignal),
+                       -getSecondsUntil(found.stopped));
+  if (found.isKilled && firstBad)
+    return fmt::format("did not end within {:g} s of rank {}", graceSeconds,
+                       *firstBad);
+  if (WIFSIGNALED(status))
+    return fmt::format("was killed by signal {} ({})", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+  return fmt::format("ended with exit code {}", WEXITSTATUS(status));
+}
+
 void Launcher::reportCulprit(int code) const {
   if (code != int(ExitCode::RankLost))
     return;
-  // Whoever was killed, else whoever ended first.
+  // Whoever was stopped, else killed, else whoever ended first.
   size_t culprit = *firstBad;
   for (size_t rank = 0; rank < ranks.size(); ++rank)
     if (WIFSIGNALED(*ranks[rank].status) && !ranks[rank].isKilled)
       culprit = rank;
-  const int status = *ranks[culprit].status;
-  std::string how;
-  if (WIFSIGNALED(status))
-    how = fmt::format("was killed by signal {} ({})", WTERMSIG(status),
-                      strsignal(WTERMSIG(status)));
-  else if (WEXITSTATUS(status) != code)
-    how = fmt::format("ended with exit code {}", WEXITSTATUS(status));
-  else
-    return;
-  // Otherwise rank 0 has said that it was lost.
-  if (culprit == 0)
-    printError({ErrorCode::RankLost, "rank 0 ended before the others",
-                fmt::format("rank 0 {}", how)});
-  else
-    printMessage(fmt::format("meshc: note: rank {} {}\n", culprit, how));
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    if (ranks[rank].isKilled && ranks[rank].stopSignal != 0)
+      culprit = rank;
+  // Rank 0 has spoken where it ended in error; one that hangs has not, and
+  // neither has one that could not know.
+  const int first = *ranks[0].status;
+  const bool hasSpoken = WIFEXITED(first) && WEXITSTATUS(first) != 0;
+  if (!hasSpoken && !WIFEXITED(first))
+    culprit = 0;
+  const std::string how =
+      fmt::format("rank {} {}", culprit, describeEnd(culprit));
+  const bool isHung = ranks[culprit].isKilled;
+  if (!hasSpoken)
+    printError(
+        {ErrorCode::RankLost,
+         fmt::format("rank {} {}", culprit,
+                     isHung ? "does not answer" : "ended before the others"),
+         how});
+  else if (isHung || WIFSIGNALED(*ranks[culprit].status) ||
+           WEXITSTATUS(*ranks[culprit].status) != code)
+    printNote(how);
 }
 
 int Launcher::run(int64_t processes, const char *const *arguments) {
@@ -201,6 +258,7 @@ int Launcher::run(int64_t processes, const char *const *arguments) {
     if (signal > 0 && signal != SIGCHLD)
       forward(signal);
     collect();
+    limitStops();
     if (patience && getSecondsUntil(*patience) <= 0)
       sendToAll(SIGKILL);
   }

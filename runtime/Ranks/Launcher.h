@@ -12,7 +12,8 @@ namespace meshc::runtime {
 /// The launcher only watches: signals that it gets go to all ranks, and when
 /// one ends in error, the others have some seconds to end by themselves before
 /// they are killed. If the launcher is killed, so are they. A rank that ended
-/// without a word is named on standard error, with how it ended.
+/// without a word, or did not end, is named on standard error, with how and
+/// since when.
 int launchRanks(int64_t processes, const char *const *arguments);
 
 } // namespace meshc::runtime

@@ -74,7 +74,8 @@ std::string runtime::getDigest(std::span<const std::byte> bytes) {
 Ranks::Ranks(RankIdentity identity, RanksOptions options)
     : identity(std::move(identity)), joinSeconds(options.joinSeconds),
       silenceSeconds(options.silenceSeconds),
-      failureCallback(std::move(options.onFailure)) {}
+      failureCallback(std::move(options.onFailure)),
+      stopCallback(std::move(options.onStop)) {}
 
 Ranks::~Ranks() = default;
 
@@ -112,7 +113,7 @@ Result<std::unique_ptr<Ranks>> Ranks::connect(RankIdentity identity,
     ranks->server = std::make_unique<StoreServer>(
         std::move(listener),
         StoreServer::Options{self.ranks, self.job, ranks->silenceSeconds,
-                             self.key, printNote});
+                             self.key, printNote, ranks->stopCallback});
   }
   // Until all are there, whoever is stopped has the time to go on.
   Result<std::unique_ptr<StoreClient>> client = StoreClient::connect(
@@ -231,11 +232,14 @@ Status Ranks::check() const {
 }
 
 Status Ranks::finish() {
-  if (!client)
-    return Status::success();
   Status all = store->barrier("end", agreeSeconds);
   if (!all)
     return all;
+  // Nothing that comes now changes how the run has ended.
+  while (isEnding.exchange(true))
+    pause();
+  if (!client)
+    return Status::success();
   client->leave();
   client.reset();
   store = &localStore;
@@ -267,35 +271,62 @@ void Ranks::onFailure(StoreClient &caller, const Error &error, bool isOver) {
     return;
   if (prints(isOver))
     printError(error);
-  if (!isFirst())
+  if (!isFirst() && !isOver)
     caller.waitForServer(getDeadline(reportSeconds));
   _exit(int(getExitCode(error.code)));
 }
 
+/// What says by itself whom it is about.
+static bool isOfTheRun(ErrorCode code) {
+  switch (code) {
+  case ErrorCode::RankLost:
+  case ErrorCode::RanksDiffer:
+  case ErrorCode::Interrupted:
+  case ErrorCode::Terminated:
+  case ErrorCode::HungUp:
+    return true;
+  default:
+    return false;
+  }
+}
+
+std::optional<int>
+Ranks::tryEnd(const Error &error,
+              const std::function<void(const Error &)> &print) {
+  if (isEnding.exchange(true))
+    return std::nullopt;
+  if (!client || isFirst())
+    print(error);
+  if (!client)
+    return int(getExitCode(error.code));
+  Error told = error;
+  if (!isFirst() && !isOfTheRun(error.code))
+    told.message = fmt::format("rank {}: {}", identity.rank, error.message);
+  const bool isTold = client->fail(told, getDeadline(reportSeconds));
+  // Rank 0 has not taken it, so that it says nothing.
+  if (!isFirst() && !isTold &&
+      (error.code != ErrorCode::RankLost || prints(/*isOver=*/true)))
+    print(told);
+  if (!isFirst() && isTold)
+    client->waitForServer(getDeadline(reportSeconds));
+  return int(getExitCode(error.code));
+}
+
 int Ranks::end(const Error &found,
                const std::function<void(const Error &)> &print) {
-  if (!client) {
-    print(found);
-    return int(getExitCode(found.code));
-  }
   // A connection that breaks says less than the store, which hears of it at
   // about the same time.
   Error error = found;
-  if (found.code == ErrorCode::RankLost ||
-      found.code == ErrorCode::CommunicationFailed)
+  if (client && (found.code == ErrorCode::RankLost ||
+                 found.code == ErrorCode::CommunicationFailed))
     error = client->waitForFailure(getDeadline(noticeSeconds)).value_or(found);
-  if (isEnding.exchange(true))
-    for (;;)
-      pause();
-  if (prints(/*isOver=*/false))
-    print(error);
-  Error told = error;
-  if (!isFirst() && error.code != ErrorCode::RankLost &&
-      error.code != ErrorCode::RanksDiffer &&
-      error.code != ErrorCode::Interrupted)
-    told.message = fmt::format("rank {}: {}", identity.rank, error.message);
-  client->fail(told);
-  if (!isFirst())
-    client->waitForServer(getDeadline(reportSeconds));
-  return int(getExitCode(error.code));
+  const std::optional<int> code = tryEnd(error, print);
+  while (!code)
+    pause();
+  return *code;
+}
+
+void Ranks::requestStop(int signal) {
+  if (client)
+    client->requestStop(signal);
 }

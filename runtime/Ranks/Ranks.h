@@ -43,6 +43,9 @@ struct RanksOptions {
   /// Called from another thread when the run has failed elsewhere, instead of
   /// ending this process; for tests.
   std::function<void(const Error &)> onFailure;
+  /// Called on rank 0 from another thread when another rank asks for the end of
+  /// the run after the step in progress; must not wait.
+  std::function<void(int64_t rank, int signal)> onStop;
 };
 
 /// What two processes may have to be equal in, by name: "the program",
@@ -91,6 +94,12 @@ public:
   /// `print`. Returns the exit code. Does not return where the end is already
   /// under way in another thread.
   int end(const Error &error, const std::function<void(const Error &)> &print);
+  /// The same for a thread that others may wait for: returns nothing where the
+  /// end is under way, or the run has come to its good end.
+  std::optional<int> tryEnd(const Error &error,
+                            const std::function<void(const Error &)> &print);
+  /// Asks rank 0 to end the run after the step in progress; waits for nothing.
+  void requestStop(int signal);
 
 private:
   Ranks(RankIdentity identity, RanksOptions options);
@@ -110,6 +119,7 @@ private:
   LocalStore localStore;
   Store *store = &localStore;
   std::function<void(const Error &)> failureCallback;
+  std::function<void(int64_t, int)> stopCallback;
   std::atomic<bool> isEnding = false;
   int64_t numAgreements = 0;
 };

@@ -193,6 +193,7 @@ bool StoreClient::handle(MessageReader &message) {
   case StoreMessage::Add:
   case StoreMessage::Barrier:
   case StoreMessage::Ping:
+  case StoreMessage::Stop:
   case StoreMessage::Fail:
   case StoreMessage::Bye:
     return false;
@@ -219,8 +220,8 @@ uint32_t StoreClient::getNumber() {
   return nextNumber++;
 }
 
-Result<std::string> StoreClient::request(MessageWriter &writer,
-                                         uint32_t number) {
+Result<std::string> StoreClient::request(MessageWriter &writer, uint32_t number,
+                                         Deadline deadline) {
   {
     std::lock_guard<std::mutex> lock(mutex);
     if (isServerGone)
@@ -229,7 +230,12 @@ Result<std::string> StoreClient::request(MessageWriter &writer,
   }
   sendFrame(writer.finish());
   std::unique_lock<std::mutex> lock(mutex);
-  changed.wait(lock, [&] { return isServerGone || requests[number]; });
+  auto isDone = [&] { return isServerGone || requests[number]; };
+  // The clock of the condition variable cannot count to the end of time.
+  if (deadline == Deadline::max())
+    changed.wait(lock, isDone);
+  else
+    changed.wait_until(lock, deadline, isDone);
   std::optional<Result<std::string>> answer = std::move(requests[number]);
   requests.erase(number);
   if (answer)
@@ -272,12 +278,17 @@ Status StoreClient::barrier(std::string_view name, double seconds) {
   return answer ? Status::success() : Status(answer.getError());
 }
 
-void StoreClient::fail(const Error &error) {
+void StoreClient::requestStop(int signal) {
+  MessageWriter writer(StoreMessage::Stop, 0);
+  sendFrame(writer.number(uint64_t(signal)).finish());
+}
+
+bool StoreClient::fail(const Error &error, Deadline deadline) {
   const uint32_t number = getNumber();
   MessageWriter writer(StoreMessage::Fail, number);
   writer.error(error);
   // Its answer means that all have been told; without one, rank 0 is gone.
-  (void)request(writer, number);
+  return bool(request(writer, number, deadline));
 }
 
 void StoreClient::leave() {

@@ -45,9 +45,11 @@ public:
 
   /// From now on rank 0 counts as lost after this time.
   void setSilence(double seconds) { silenceSeconds = seconds; }
-  /// Ends the run for everyone; returns when the server has told them, or is
-  /// gone.
-  void fail(const Error &error);
+  /// Tells rank 0 of a signal; waits for nothing.
+  void requestStop(int signal);
+  /// Ends the run for everyone; returns when the server has told them, is gone,
+  /// or does not answer in time, and whether it has.
+  bool fail(const Error &error, Deadline deadline);
   /// Leaves in good order; no other call follows.
   void leave();
   /// Why the run has failed, once that is known; nothing if it is not in time.
@@ -64,7 +66,8 @@ private:
   /// Handles one message; false if it makes no sense.
   bool handle(MessageReader &message);
   void loseServer(const Error &error);
-  Result<std::string> request(MessageWriter &writer, uint32_t number);
+  Result<std::string> request(MessageWriter &writer, uint32_t number,
+                              Deadline deadline = Deadline::max());
   uint32_t getNumber();
   bool sendFrame(const std::string &frame);
 

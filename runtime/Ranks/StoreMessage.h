@@ -27,6 +27,7 @@ enum class StoreMessage : uint8_t {
   Add,     ///< key, increment
   Barrier, ///< name, milliseconds
   Ping,
+  Stop, ///< signal, without an answer: rank 0 is to stop after a step
   Fail, ///< error: the run is over
   Bye,  ///< the connection will be closed in good order
   // From the server.

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
+#include <csignal>
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -258,6 +259,15 @@ void StoreServer::handle(Connection &connection, MessageReader &message) {
   case StoreMessage::Ping:
     sendTo(connection, MessageWriter(StoreMessage::Pong, request).finish());
     return;
+  case StoreMessage::Stop: {
+    const uint64_t signal = message.number();
+    const bool isSignal =
+        signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
+    connection.isBroken |= !isSignal;
+    if (message.isComplete() && isSignal && options.onStop)
+      options.onStop(connection.rank, int(signal));
+    return;
+  }
   case StoreMessage::Fail: {
     Error error = message.error();
     if (!message.isComplete())

@@ -47,6 +47,8 @@ public:
     /// Called from the server's thread with who was turned away and why, ready
     /// for a terminal; not for each of many.
     std::function<void(const std::string &)> onTurnedAway;
+    /// Called from there when a rank has got a signal; must not wait.
+    std::function<void(int64_t rank, int signal)> onStop;
   };
 
   /// Serves whoever connects to `listener` from now on.

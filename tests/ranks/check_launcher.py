@@ -13,6 +13,7 @@ import processes
 
 APP = sys.argv.pop(1)
 FAILING_MPI = sys.argv.pop(1)
+STOPS = ((signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM"), (signal.SIGHUP, "SIGHUP"))
 
 
 def errors(text):
@@ -155,23 +156,166 @@ class Launcher(unittest.TestCase):
         self.assertEqual(done.returncode, 130, done.stderr)
         self.assertTrue(processes.wait_for_end(found))
 
+    def expect_stop(self, done, name, when, code):
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(len(errors(done.stderr)), 1, done.stderr)
+        self.assertIn(f"stopped by {name} {when}", done.stderr)
+
     def test_interrupts_stop_all_after_the_same_step(self):
-        for ranks in (2, 4):
+        for ranks, (number, name) in ((2, STOPS[0]), (4, STOPS[1]), (3, STOPS[2])):
             process, found = self.start_training(ranks)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             done = processes.finish(process)
-            self.assertEqual(done.returncode, 130, done.stderr)
-            self.assertEqual(len(errors(done.stderr)), 1, done.stderr)
-            self.assertIn("stopped by SIGINT after epoch", done.stderr)
+            self.expect_stop(done, name, "after epoch", 128 + number)
+            self.assertTrue(processes.wait_for_end(found))
+
+    def test_any_rank_takes_interrupts(self):
+        for rank, (number, name) in ((1, STOPS[0]), (2, STOPS[1]), (0, STOPS[0])):
+            process, found = self.start_training(3)
+            os.kill(found[rank], number)
+            done = processes.finish(process)
+            self.expect_stop(done, name, "after epoch", 128 + number)
+            self.assertEqual(done.stderr.count(f"rank {rank} got the signal"), rank > 0)
+            self.assertTrue(processes.wait_for_end(found))
+
+    def test_interrupts_before_the_first_step(self):
+        """Rank 1 waits to be let in, and so does rank 0."""
+        for rank in (0, 1):
+            port = processes.free_port()
+            started = [self.start_rank(one, 3, port) for one in (0, 1)]
+            time.sleep(0.7)
+            started[rank].send_signal(signal.SIGINT)
+            done = [processes.finish(process) for process in started]
+            self.assertEqual([one.returncode for one in done], [130, 130], done)
+            self.expect_stop(done[0], "SIGINT", "before the first step", 130)
+            self.assertEqual(done[1].stderr, "")
+        alone = self.start_rank(1, 2, processes.free_port())
+        time.sleep(0.5)
+        alone.send_signal(signal.SIGTERM)
+        self.expect_stop(processes.finish(alone), "SIGTERM", "before the first step", 143)
+
+    def test_a_second_interrupt_ends_all_at_once(self):
+        """Rank 1 is stopped, so that no step ends."""
+        for rank in (0, 2):
+            process, found = self.start_training(3)
+            os.kill(found[1], signal.SIGSTOP)
+            time.sleep(0.2)
+            os.kill(found[rank], signal.SIGINT)
+            time.sleep(1)
+            self.assertTrue(all(processes.is_alive(one) for one in found))
+            os.kill(found[rank], signal.SIGINT)
+            done = processes.finish(process)
+            self.expect_stop(done, "SIGINT", "for the second time, within a step", 130)
             self.assertTrue(processes.wait_for_end(found))
 
     def test_the_end_of_the_launcher_ends_all(self):
-        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP):
-            process, found = self.start_training(3)
-            process.send_signal(number)
-            done = processes.finish(process)
-            self.assertEqual(done.returncode, -number)
-            self.assertTrue(processes.wait_for_end(found))
+        process, found = self.start_training(3)
+        process.send_signal(signal.SIGKILL)
+        done = processes.finish(process)
+        self.assertEqual(done.returncode, -signal.SIGKILL)
+        self.assertTrue(processes.wait_for_end(found))
+
+    def test_a_first_rank_that_hangs_is_named(self):
+        process, found = self.start_training(3)
+        os.kill(found[0], signal.SIGSTOP)
+        done = processes.finish(process, 60)
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertEqual(len(errors(done.stderr)), 1, done.stderr)
+        self.assertIn("error[MR0504]: rank 0 does not answer", done.stderr)
+        self.assertRegex(done.stderr, r"note: rank 0 was stopped by signal 19 \(Stopped "
+                                      r"\(signal\)\) (1\d|2\d) s ago")
+        self.assertTrue(processes.wait_for_end(found))
+
+    def test_a_pause_while_ranks_join(self):
+        """Longer than a rank waits for the first answer, which it asks for again."""
+        port = processes.free_port()
+        first = self.start_rank(0, 2, port, "--steps", 5)
+        self.assertTrue(processes.wait_for(lambda: processes.listens(port)))
+        first.send_signal(signal.SIGSTOP)
+        second = self.start_rank(1, 2, port, "--steps", 5)
+        time.sleep(7)
+        first.send_signal(signal.SIGCONT)
+        done = [processes.finish(process) for process in (first, second)]
+        self.assertEqual([one.returncode for one in done], [0, 0], done)
+        process = processes.start(self.train("--processes", 4, "--steps", 5))
+        self.assertTrue(processes.wait_for(lambda: processes.children(process.pid)))
+        os.kill(processes.children(process.pid)[0], signal.SIGSTOP)
+        time.sleep(7)
+        os.kill(processes.children(process.pid)[0], signal.SIGCONT)
+        done = processes.finish(process)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_pause_of_every_rank_while_they_join(self):
+        """Longer than a rank may be silent later."""
+        for stopped in (0, 1):
+            port = processes.free_port()
+            started = [self.start_rank(rank, 3, port, "--steps", 5) for rank in (0, 1)]
+            time.sleep(1)
+            started[stopped].send_signal(signal.SIGSTOP)
+            time.sleep(11.5)
+            started.append(self.start_rank(2, 3, port, "--steps", 5))
+            time.sleep(0.5)
+            started[stopped].send_signal(signal.SIGCONT)
+            done = [processes.finish(process) for process in started]
+            self.assertEqual([one.returncode for one in done], [0, 0, 0], done)
+
+    def test_who_is_turned_away_and_why(self):
+        """As it happens, not when the time for all is over."""
+        port = processes.free_port()
+        first = self.start_rank(0, 2, port, "--join-timeout", 20)
+        self.assertTrue(processes.wait_for(lambda: processes.listens(port)))
+        wrong = processes.finish(self.start_rank(1, 3, port), 10)
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("rank 1 was told of 3 ranks, rank 0 of 2", wrong.stderr)
+        self.assertRegex(first.stderr.readline(),
+                         r"^meshc: note: turned away process \d+ on .* from 127.0.0.1: "
+                         r"rank 1 was told of 3 ranks, rank 0 of 2$")
+        self.assertIsNone(first.poll())
+        second = self.start_rank(1, 2, port)
+        done = [processes.finish(process, 60) for process in (first, second)]
+        self.assertEqual([one.returncode for one in done], [0, 0], done)
+
+    def test_keys(self):
+        keys = [self.folder / name for name in ("key", "other")]
+        for number, key in enumerate(keys):
+            key.write_text(f"{number}123456789abcdef\n", encoding="utf-8")
+            key.chmod(0o600)
+        for flags, variable, code in (
+                (["--store-key", keys[0]], None, 0), (["--store-key", keys[1]], None, 1),
+                ([], "0123456789abcdef", 0), ([], "0123456789abcdeF", 1), ([], None, 1)):
+            port = processes.free_port()
+            first = self.start_rank(0, 2, port, "--steps", 3, "--join-timeout", 4,
+                                    "--store-key", keys[0])
+            self.assertTrue(processes.wait_for(lambda port=port: processes.listens(port)))
+            variables = {"MESHC_STORE_KEY": variable} if variable else {}
+            second = processes.finish(processes.start(
+                self.train("--rank", 1, "--ranks", 2, "--store", f"127.0.0.1:{port}",
+                           "--steps", 3, *flags), env=processes.environment(**variables)))
+            self.assertEqual(second.returncode, code, second.stderr)
+            done = processes.finish(first)
+            self.assertEqual(done.returncode, 6 if code else 0, done.stderr)
+            self.assertEqual(done.stderr.count("turned away a process from 127.0.0.1: it does "
+                                               "not have the key of this run"), code)
+            self.assertEqual(second.stderr.count("error[MR0507]"), code)
+        keys[0].chmod(0o644)
+        done = processes.run(self.train("--rank", 0, "--ranks", 2, "--store", "127.0.0.1:9",
+                                        "--store-key", keys[0]))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("error[MR0507]: --store-key '", done.stderr)
+        self.assertIn("others may read or change the file", done.stderr)
+
+    def test_every_network_needs_a_key_and_a_warning(self):
+        port = processes.free_port()
+        for host in ("0.0.0.0", "[::]"):
+            command = self.train("--rank", 0, "--ranks", 2, "--store", f"{host}:{port}",
+                                 "--join-timeout", 0.3)
+            done = processes.run(command)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("this run needs a key", done.stderr)
+            done = processes.run(
+                command, env=processes.environment(MESHC_STORE_KEY="0123456789abcdef"))
+            self.assertEqual(done.returncode, 6, done.stderr)
+            self.assertIn(f"warning: {host}:{port} stands for every network", done.stderr)
 
     def start_rank(self, rank, ranks, port, *arguments, env=None):
         return processes.start(self.train(

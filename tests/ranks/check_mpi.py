@@ -63,14 +63,41 @@ class Mpi(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr.count("error[MR0201]"), 1, done.stderr)
 
-    def test_a_killed_rank_ends_all(self):
+    def start_training(self):
         metrics = self.folder / "endless.jsonl"
+        metrics.unlink(missing_ok=True)
         process = processes.start(mpirun(3, *self.train(
             "--steps", 10 ** 9, "--metrics", metrics, "--threads", 1)))
         self.assertTrue(processes.wait_for(
             lambda: metrics.exists() and metrics.stat().st_size > 0))
         found = processes.children(process.pid)
         self.assertEqual(len(found), 3)
+        return process, found
+
+    def test_signals_to_mpirun_stop_all_after_a_step(self):
+        """It sends SIGTERM for each of them."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process, found = self.start_training()
+            process.send_signal(number)
+            done = processes.finish(process)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.count("stopped by SIGTERM after epoch"), 1, done.stderr)
+            self.assertEqual(done.stderr.count("error[MR"), 1, done.stderr)
+            self.assertTrue(processes.wait_for_end(found))
+
+    def test_any_rank_takes_interrupts(self):
+        for rank, number, code in ((0, signal.SIGINT, 130), (2, signal.SIGINT, 130),
+                                   (1, signal.SIGTERM, 143)):
+            process, found = self.start_training()
+            os.kill(found[rank], number)
+            done = processes.finish(process)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertEqual(done.stderr.count("stopped by SIG"), 1, done.stderr)
+            self.assertEqual(done.stderr.count(f"rank {rank} got the signal"), rank > 0)
+            self.assertTrue(processes.wait_for_end(found))
+
+    def test_a_killed_rank_ends_all(self):
+        process, found = self.start_training()
         start = time.monotonic()
         os.kill(found[1], signal.SIGKILL)
         done = processes.finish(process)

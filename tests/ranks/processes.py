@@ -40,10 +40,10 @@ def write_idx(path, sizes, values):
     pathlib.Path(path).write_bytes(header + bytes(values))
 
 
-def write_linear_data(folder, seed=1):
+def write_linear_data(folder, seed=1, test_samples=31):
     """Samples as the linear model reads them."""
     numbers = random.Random(seed)
-    for split, count in (("train", 100), ("test", 31)):
+    for split, count in (("train", 100), ("test", test_samples)):
         x = [numbers.randrange(256) for _ in range(3 * count)]
         y = [round((2 * a + 4 * b + 2 * c) / 255)
              for a, b, c in zip(x[0::3], x[1::3], x[2::3])]
@@ -101,6 +101,13 @@ def free_port():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return taken.getsockname()[1]
+
+
+def listens(port):
+    """Whether somebody listens on this port of 127.0.0.1, without calling him."""
+    wanted = f"0100007F:{port:04X} 00000000:0000 0A"
+    return wanted in " ".join(
+        pathlib.Path("/proc/net/tcp").read_text(encoding="utf-8").split())
 
 
 @contextlib.contextmanager

@@ -7,8 +7,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstring>
 #include <random>
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -230,6 +235,45 @@ TEST(NpyTest, a_longer_file_is_not_read) {
   EXPECT_EQ(array.getError().code, ErrorCode::DamagedFile);
   EXPECT_THAT(array.getError().message,
               HasSubstr("more than 8 bytes of elements, expected 8"));
+}
+
+TEST(NpyTest, a_file_is_written_as_a_whole_or_stays) {
+  TemporaryFolder folder;
+  const HostArray small{exec::ElementType::i32, {1}, std::vector<std::byte>(4)};
+  const HostArray large{
+      exec::ElementType::i32, {4096}, std::vector<std::byte>(16384)};
+  const std::string path = folder / "a.npy";
+  ASSERT_TRUE(writeNpy(path, small));
+  ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  const std::string before = readBytes(path);
+
+  // As on a disk that is full behind the first bytes.
+  rlimit unlimited{};
+  getrlimit(RLIMIT_FSIZE, &unlimited);
+  const rlimit limited{1000, unlimited.rlim_max};
+  std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limited), 0);
+  Status written = writeNpy(path, large);
+  setrlimit(RLIMIT_FSIZE, &unlimited);
+  std::signal(SIGXFSZ, SIG_DFL);
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.getError().message, HasSubstr("File too large"));
+  EXPECT_EQ(readBytes(path), before);
+
+  ASSERT_TRUE(writeNpy(path, large));
+  EXPECT_EQ(readBytes(path).size(), 128u + 16384u);
+  struct stat status {};
+  ASSERT_EQ(stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0640u);
+  // Nothing else is left there; links stay links.
+  const std::string link = folder / "link.npy";
+  ASSERT_EQ(symlink(path.c_str(), link.c_str()), 0);
+  ASSERT_TRUE(writeNpy(link, small));
+  EXPECT_EQ(readBytes(path), before);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path),
+                          std::filesystem::directory_iterator()),
+            2);
 }
 
 TEST(NpyTest, files_that_cannot_be_opened) {

@@ -191,7 +191,7 @@ TEST_F(StoreTest, a_barrier_names_those_who_did_not_come) {
   EXPECT_EQ(status.getError().code, ErrorCode::MissingRank);
   EXPECT_EQ(status.getError().message,
             "ranks 1 and 3 of 4 did not start within 0.3 s");
-  first->fail(status.getError());
+  EXPECT_TRUE(first->fail(status.getError(), getDeadline(5)));
   EXPECT_EQ(other.get().getError().message, status.getError().message);
 }
 
@@ -349,7 +349,8 @@ TEST_F(StoreTest, a_reported_error_reaches_everyone) {
   serve(2);
   Notice notice;
   auto first = connect(0, 2, &notice), second = connect(1, 2);
-  second->fail({ErrorCode::CannotRead, "cannot read 'x'", "a note"});
+  EXPECT_TRUE(second->fail({ErrorCode::CannotRead, "cannot read 'x'", "a note"},
+                           getDeadline(5)));
   ASSERT_EQ(notice.future.wait_for(std::chrono::seconds(2)),
             std::future_status::ready);
   auto [error, isOver] = notice.future.get();
