@@ -1,8 +1,7 @@
 #include "passes/ContractionOrder.h"
+#include "passes/GreedyRewrite.h"
 #include "passes/Passes.h"
 #include "passes/Simplifications.h"
-
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -226,7 +225,7 @@ struct Decompose : meshc::impl::DecomposeBase<Decompose> {
     EinsumOp::getCanonicalizationPatterns(patterns, &getContext());
     ReduceOp::getCanonicalizationPatterns(patterns, &getContext());
     addSimplifications(patterns);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    if (failed(rewriteGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
 };

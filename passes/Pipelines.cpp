@@ -17,7 +17,6 @@ void meshc::buildShardingPipeline(OpPassManager &manager,
   manager.addPass(createBuildStep()); // forward -> eval, step with updates
   manager.addPass(createBuildInit()); // variables' initial values
   manager.addPass(createDecompose()); // arg_reduce, mean, n-ary einsum
-  manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   manager.addPass(createShrinkResiduals()); // what backward keeps of forward
   manager.addPass(createChooseOrders());    // storage order of values

@@ -320,8 +320,10 @@ struct ReassociateConstants : OpRewritePattern<MulOp> {
                      llvm::APFloat::rmNearestTiesToEven);
     if (!product.isNormal())
       return rewriter.notifyMatchFailure(op, "the product leaves the range");
-    Value constant =
-        MulOp::create(rewriter, op.getLoc(), inner->constant, outer->constant);
+    // Folded here: as an operation it would be a product of two constants,
+    // which this pattern takes for (x c) where x is a constant too.
+    auto constant = rewriter.createOrFold<MulOp>(op.getLoc(), inner->constant,
+                                                 outer->constant);
     rewriter.replaceOpWithNewOp<MulOp>(op, op.getType(), inner->other,
                                        constant);
     return success();

@@ -118,7 +118,6 @@ struct Runner {
     passes.addPass(createDifferentiate(options));
     if (decompose) {
       passes.addPass(createDecompose());
-      passes.addPass(mlir::createCanonicalizerPass());
       passes.addPass(mlir::createCSEPass());
     }
     if (failed(passes.run(*module)))

@@ -75,7 +75,6 @@ void checkSteps(const std::string &optimizer,
   passes.addPass(createBuildInit());
   if (decompose) {
     passes.addPass(createDecompose());
-    passes.addPass(mlir::createCanonicalizerPass());
     passes.addPass(mlir::createCSEPass());
   }
   ASSERT_TRUE(succeeded(passes.run(*module)));
