@@ -12,10 +12,6 @@
 using namespace meshc;
 using namespace meshc::runtime;
 
-/// Bytes read and written by one piece, about: some twenty microseconds, long
-/// beside handing it over and short beside a collective that is worth sharing.
-static constexpr int64_t pieceBytes = int64_t(1) << 19;
-
 static exec::ReduceKind getReduceKind(layout::ReduceKind kind) {
   switch (kind) {
   case layout::ReduceKind::None:
@@ -42,42 +38,6 @@ static int64_t findRoot(std::vector<int64_t> &parents, int64_t device) {
 int64_t Collective::getBytesPerElement(const Move &move) const {
   return getElementBytes(element) *
          int64_t(move.sources.size() + move.targets.size());
-}
-
-void Collective::addToPieces(const Strip &strip,
-                             std::vector<Piece> &pieces) const {
-  const int64_t bytes = (strip.rowEnd - strip.rowBegin) *
-                        (strip.end - strip.begin) *
-                        getBytesPerElement(moves[strip.move]);
-  if (pieces.empty() || pieces.back().bytes + bytes > pieceBytes)
-    pieces.emplace_back();
-  pieces.back().strips.push_back(strip);
-  pieces.back().bytes += bytes;
-}
-
-void Collective::cutIntoPieces(size_t number,
-                               std::vector<Piece> &pieces) const {
-  const Move &move = moves[number];
-  int64_t rows = 1;
-  for (const MoveDim &dim : move.outer)
-    rows *= dim.size;
-  // A whole number of cache lines and of tiles.
-  constexpr int64_t grain = 1024;
-  const int64_t elements =
-      std::max(grain, pieceBytes / getBytesPerElement(move) / grain * grain);
-  if (move.inner.size > elements) {
-    for (int64_t row = 0; row < rows; ++row)
-      for (int64_t begin = 0; begin < move.inner.size; begin += elements)
-        addToPieces({number, row, row + 1, begin,
-                     std::min(begin + elements, move.inner.size)},
-                    pieces);
-    return;
-  }
-  const int64_t rowsPerPiece = std::max<int64_t>(1, elements / move.inner.size);
-  for (int64_t row = 0; row < rows; row += rowsPerPiece)
-    addToPieces(
-        {number, row, std::min(row + rowsPerPiece, rows), 0, move.inner.size},
-        pieces);
 }
 
 std::vector<Collective::Member>
@@ -210,10 +170,9 @@ Collective Collective::create(const layout::Mesh &mesh,
   return result;
 }
 
-void Collective::runStrip(const Strip &strip,
+void Collective::runStrip(const Move &move, const Strip &strip,
                           std::span<std::byte *const> arenas,
                           std::byte *staging) const {
-  const Move &move = moves[strip.move];
   const int64_t bytes = getElementBytes(element);
   const MoveDim &inner = move.inner;
   const bool contiguous = inner.fromStride == 1 && inner.toStride == 1;

@@ -39,6 +39,7 @@
 ///   spread    element 1: staging of {1} -> 0, element 2: staging of {2} -> 0
 
 #include "layout/Mesh.h"
+#include "runtime/Devices/CollectivePieces.h"
 #include "runtime/Error.h"
 #include "runtime/Ranks/Division.h"
 #include "runtime/exec_generated.h"
@@ -136,30 +137,22 @@ public:
     return std::span(moves).subspan(owner.firstMove, owner.numMoves);
   }
   int64_t getNumPieces(int64_t group, Stage stage = Stage::Combine) const {
-    return int64_t(getPart(group, stage).pieces.size());
+    return getPart(group, stage).pieces.getNumPieces();
   }
   /// Runs one piece; `arenas` has the memory of every device of this process.
   void run(int64_t group, Stage stage, int64_t piece,
            std::span<std::byte *const> arenas, std::byte *staging) const {
-    for (const Strip &strip : getPart(group, stage).pieces[piece].strips)
-      runStrip(strip, arenas, staging);
+    const StagePart &part = getPart(group, stage);
+    part.pieces.visit(piece, [&](size_t move, const Strip &strip) {
+      runStrip(moves[part.moves[move]], strip, arenas, staging);
+    });
   }
 
 private:
-  /// Rows [rowBegin, rowEnd) of a move, elements [begin, end) of each.
-  struct Strip {
-    size_t move;
-    int64_t rowBegin, rowEnd;
-    int64_t begin, end;
-  };
-  /// What one thread does at a time: a large strip, or several small ones.
-  struct Piece {
-    std::vector<Strip> strips;
-    int64_t bytes = 0; ///< read and written
-  };
   struct StagePart {
     std::vector<Message> incoming;
-    std::vector<Piece> pieces;
+    std::vector<size_t> moves;
+    CollectivePieces pieces; ///< of these moves
     std::vector<Message> outgoing;
   };
   struct Group {
@@ -186,12 +179,10 @@ private:
   void addMove(Move move, StagePart &stage);
   /// Gives the messages of all groups their place in staging memory.
   void placeMessages(uint64_t &stagingBytes);
-  void cutIntoPieces(size_t move, std::vector<Piece> &pieces) const;
-  void addToPieces(const Strip &strip, std::vector<Piece> &pieces) const;
   /// Bytes read and written for one element of a move.
   int64_t getBytesPerElement(const Move &move) const;
-  void runStrip(const Strip &strip, std::span<std::byte *const> arenas,
-                std::byte *staging) const;
+  void runStrip(const Move &move, const Strip &strip,
+                std::span<std::byte *const> arenas, std::byte *staging) const;
 
   exec::ElementType element = exec::ElementType::f32;
   std::vector<Move> moves; ///< one group's after the other's

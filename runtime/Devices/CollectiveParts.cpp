@@ -129,8 +129,12 @@ static uint64_t addToMessage(std::vector<Collective::Message> &messages,
 }
 
 void Collective::addMove(Move move, StagePart &stage) {
+  int64_t rows = 1;
+  for (const MoveDim &dim : move.outer)
+    rows *= dim.size;
+  stage.moves.push_back(moves.size());
+  stage.pieces.add({rows, move.inner.size, getBytesPerElement(move)});
   moves.push_back(std::move(move));
-  cutIntoPieces(moves.size() - 1, stage.pieces);
 }
 
 void Collective::addShare(const Move &share, std::span<const int64_t> combiners,
@@ -227,11 +231,7 @@ void Collective::placeMessages(uint64_t &stagingBytes) {
           message.offset = stagingBytes;
           stagingBytes += message.bytes;
         }
-      std::set<size_t> inStage;
-      for (const Piece &piece : stage.pieces)
-        for (const Strip &strip : piece.strips)
-          inStage.insert(strip.move);
-      for (size_t move : inStage) {
+      for (size_t move : stage.moves) {
         place(moves[move].sources, stage.incoming);
         place(moves[move].targets, stage.outgoing);
       }
