@@ -540,9 +540,13 @@ static Status runAction(const CommandLine &commandLine,
 static StopSignals::Actions getActions(const RankIdentity &identity,
                                        Ranks *ranks) {
   StopSignals::Actions actions;
-  actions.end = [rank = identity.rank, ranks](Error error) {
+  const bool isLaunched = identity.source == RankSource::Launcher;
+  actions.end = [rank = identity.rank, isLaunched, ranks](Error error) {
     if (rank > 0)
       error.note = fmt::format("rank {} got the signal", rank);
+    // The own launcher passes it on to rank 0, which says so for all.
+    if (!ranks && isLaunched && rank > 0)
+      _exit(int(getExitCode(error.code)));
     if (!ranks)
       _exit(report(error));
     if (std::optional<int> code = ranks->tryEnd(error, printError))

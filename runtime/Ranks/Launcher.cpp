@@ -67,6 +67,7 @@ private:
   std::optional<size_t> firstBad;   ///< that did not end well
   std::optional<Deadline> patience; ///< after which the rest is killed
   int lastSignal = 0;               ///< forwarded
+  bool hasPassedOn = false;         ///< the signal by which a rank has stopped
 };
 
 } // namespace
@@ -127,6 +128,13 @@ void Launcher::note(size_t rank, int status) {
     return;
   if (!firstBad)
     firstBad = rank;
+  // One that was stopped before it had joined could not tell the others.
+  for (int signal : {SIGINT, SIGTERM, SIGHUP})
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 128 + signal &&
+        !hasPassedOn) {
+      hasPassedOn = true;
+      sendToAll(signal);
+    }
   if (!patience)
     patience = getDeadline(graceSeconds);
 }

@@ -177,6 +177,7 @@ bool StoreClient::handle(MessageReader &message) {
     const Error error = message.error();
     if (!message.isComplete())
       return false;
+    isNoticed = true;
     if (failure)
       return true;
     failure = error;
@@ -288,7 +289,11 @@ bool StoreClient::fail(const Error &error, Deadline deadline) {
   MessageWriter writer(StoreMessage::Fail, number);
   writer.error(error);
   // Its answer means that all have been told; without one, rank 0 is gone.
-  return bool(request(writer, number, deadline));
+  if (request(writer, number, deadline))
+    return true;
+  // It ends with the run, maybe before this was read.
+  std::lock_guard<std::mutex> lock(mutex);
+  return isNoticed;
 }
 
 void StoreClient::leave() {

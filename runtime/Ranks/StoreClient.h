@@ -48,7 +48,8 @@ public:
   /// Tells rank 0 of a signal; waits for nothing.
   void requestStop(int signal);
   /// Ends the run for everyone; returns when the server has told them, is gone,
-  /// or does not answer in time, and whether it has.
+  /// or does not answer in time, and whether it has: this error, or the one by
+  /// which the run had ended.
   bool fail(const Error &error, Deadline deadline);
   /// Leaves in good order; no other call follows.
   void leave();
@@ -81,6 +82,7 @@ private:
   /// Requests under way; with their answer once it is there.
   std::map<uint32_t, std::optional<Result<std::string>>> requests;
   std::optional<Error> failure; ///< of the run
+  bool isNoticed = false;       ///< told by the server, not found here
   bool isLeaving = false;
   bool isServerGone = false;
   Socket wakeUp;

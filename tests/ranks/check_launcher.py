@@ -194,6 +194,36 @@ class Launcher(unittest.TestCase):
         alone.send_signal(signal.SIGTERM)
         self.expect_stop(processes.finish(alone), "SIGTERM", "before the first step", 143)
 
+    def test_one_message_where_all_get_the_signal(self):
+        """In an evaluation, so that all want to end the run at once; and while they join."""
+        processes.write_linear_data(self.folder, test_samples=60000)
+        metrics = self.folder / "one.jsonl"
+        for pause, when in ((0, "during the evaluation"), (0, "during the evaluation"),
+                            (0.1, "during the evaluation"), (0, ""), (0.05, "")):
+            metrics.unlink(missing_ok=True)
+            process = processes.start(
+                self.train("--processes", 4, "--steps", 1, "--metrics", metrics))
+            evaluates = bool(when)
+            self.assertTrue(processes.wait_for(
+                lambda evaluates=evaluates, process=process:
+                metrics.exists() and metrics.stat().st_size > 0 if evaluates
+                else len(processes.children(process.pid)) == 4))
+            time.sleep(pause)
+            process.send_signal(signal.SIGINT)
+            self.expect_stop(processes.finish(process), "SIGINT", when, 130)
+
+    def test_a_rank_stopped_before_it_joined(self):
+        """The others do not wait for it; rank 0 says what it cannot."""
+        process = processes.start(self.train("--processes", 3))
+        found = []
+        self.assertTrue(processes.wait_for(
+            lambda: found.extend(processes.children(process.pid)[len(found):])
+            or len(found) == 3))
+        os.kill(found[2], signal.SIGTERM)
+        start = time.monotonic()
+        self.expect_stop(processes.finish(process), "SIGTERM", "before the first step", 143)
+        self.assertLess(time.monotonic() - start, 6)
+
     def test_a_second_interrupt_ends_all_at_once(self):
         """Rank 1 is stopped, so that no step ends."""
         for rank in (0, 2):
