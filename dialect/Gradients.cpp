@@ -5,12 +5,20 @@
 // A zero that a choice left in a gradient stays zero: in the gradient of
 // select(x > 0, log(x), 0) the slope of log at 0 must not make it NaN. So where
 // a gradient comes from a choice, its product with a slope is a choice too.
+//
+// A contraction adds what was taken to what was not, and cannot choose for each
+// term. So in the gradient of select(c, einsum(x, y), 0) the elements of x are
+// set to 0 that go into no result that was taken: they are multiplied by
+// zeros only. If an element that is not a number goes into a result that was
+// taken, that is none either. Beyond a contraction nearly every gradient comes
+// from some choice, a relu's or a loss's; so there, and for its operands, only
+// what may be infinite or NaN is guarded (FloatClassOpInterface).
 
+#include "dialect/GradientBuilder.h"
 #include "dialect/Locations.h"
 #include "dialect/ND.h"
 
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/SmallPtrSet.h"
 
 #include <numbers>
 
@@ -23,7 +31,7 @@ namespace {
 /// they take the other operand's dimensions by broadcasting.
 class Terms {
 public:
-  Terms(OpBuilder &builder, Location loc, Type elementType)
+  Terms(GradientBuilder &builder, Location loc, Type elementType)
       : builder(builder), loc(loc), elementType(elementType) {}
 
   Value splat(double value) {
@@ -33,12 +41,17 @@ public:
   }
   /// `gradient` times `slope`.
   Value scale(Value gradient, Value slope) {
-    return guard(gradient, slope, mul(gradient, slope));
+    return guard(gradient, slope, llvm::fcInf | llvm::fcNan,
+                 mul(gradient, slope));
   }
   /// `gradient` over `divisor`.
   Value divide(Value gradient, Value divisor) {
-    return guard(gradient, divisor, div(gradient, divisor));
+    return guard(gradient, divisor, llvm::fcZero | llvm::fcNan,
+                 div(gradient, divisor));
   }
+  /// `factor`, which is multiplied by `gradient`, but 0 where choices made that
+  /// 0 for every term that the factor goes into.
+  Value mask(Value factor, Value gradient);
   Value neg(Value x) { return NegOp::create(builder, loc, plain(x), x); }
   Value log(Value x) { return LogOp::create(builder, loc, plain(x), x); }
   Value exp(Value x) { return ExpOp::create(builder, loc, plain(x), x); }
@@ -93,54 +106,57 @@ public:
 
 private:
   /// `product` of `gradient` and a function of `factor`, but 0 where a choice
-  /// made the gradient 0.
-  Value guard(Value gradient, Value factor, Value product);
+  /// made the gradient 0. `harmful` are the factors whose product with 0 is
+  /// not.
+  Value guard(Value gradient, Value factor, llvm::FPClassTest harmful,
+              Value product);
 
   /// A user's constraint on an operand says nothing about its gradient.
   static NamedTensorType plain(Value x) {
     return llvm::cast<NamedTensorType>(x.getType()).withoutSharding();
   }
 
-  OpBuilder &builder;
+  GradientBuilder &builder;
   Location loc;
   Type elementType;
 };
 } // namespace
 
-/// Whether `gradient` is the result of a choice, up to sums and operations on
-/// one value. Products of gradients and slopes that keep zeros are choices
-/// themselves, so no others need to be followed.
-static bool comesFromChoice(Value gradient) {
-  llvm::SmallPtrSet<Operation *, 8> seen;
-  SmallVector<Value> reached{gradient};
-  while (!reached.empty()) {
-    Operation *op = reached.pop_back_val().getDefiningOp();
-    if (isa<SelectOp>(op))
-      return true;
-    if (!seen.insert(op).second)
-      continue;
-    auto variable = llvm::make_filter_range(op->getOperands(), [](Value x) {
-      return !matchPattern(x, m_Constant());
-    });
-    if (isa<AddOp, SubOp>(op) || llvm::hasSingleElement(variable))
-      llvm::append_range(reached, variable);
-  }
-  return false;
-}
-
-Value Terms::guard(Value gradient, Value factor, Value product) {
+Value Terms::guard(Value gradient, Value factor, llvm::FPClassTest harmful,
+                   Value product) {
   FloatAttr constant;
-  bool isFinite = matchPattern(factor, m_Constant(&constant)) &&
-                  constant.getValue().isFiniteNonZero();
-  if (isFinite || !comesFromChoice(gradient))
+  if (matchPattern(factor, m_Constant(&constant)) &&
+      constant.getValue().isFiniteNonZero())
+    return product;
+  GradientBuilder::ChoiceZeros zeros = builder.getChoiceZeros(gradient);
+  // Products overflow: next to a choice no factor counts as harmless.
+  if (!zeros.anyTerm && !(zeros.allTerms && builder.mayHold(factor, harmful)))
     return product;
   return select(compare(Predicate::Eq, gradient, splat(0)), splat(0), product);
+}
+
+Value Terms::mask(Value factor, Value gradient) {
+  if (!builder.getChoiceZeros(gradient).allTerms ||
+      !builder.mayHold(factor, llvm::fcInf | llvm::fcNan))
+    return factor;
+  NamedTensorType type = plain(factor), from = plain(gradient);
+  SmallVector<DimAttr> shared;
+  for (DimAttr dim : from.getDims())
+    if (type.hasDim(dim.getName()))
+      shared.push_back(dim);
+  Value taken = gradient;
+  if (shared.size() < from.getDims().size())
+    taken = ReduceOp::create(
+        builder, loc, NamedTensorType::get(shared, from.getElementType()),
+        Reduction::Max, AbsOp::create(builder, loc, from, gradient));
+  return select(compare(Predicate::Ne, taken, splat(0)), factor, splat(0),
+                type.getDims());
 }
 
 /// For each operand of `op` that has float elements, the value of `build` with
 /// the operand's number and terms located at its gradient; null for others.
 static SmallVector<Value>
-forFloats(Operation *op, OpBuilder &builder,
+forFloats(Operation *op, GradientBuilder &builder,
           llvm::function_ref<Value(unsigned, Terms &)> build) {
   SmallVector<Value> gradients;
   for (auto [number, operand] : llvm::enumerate(op->getOperands())) {
@@ -152,14 +168,14 @@ forFloats(Operation *op, OpBuilder &builder,
 }
 
 #define MESHC_NO_GRADIENT(OP)                                                  \
-  SmallVector<Value> OP::buildGradients(OpBuilder &, Value) {                  \
+  SmallVector<Value> OP::buildGradients(GradientBuilder &, Value) {            \
     return SmallVector<Value>((*this)->getNumOperands());                      \
   }
 
 /// `EXPRESSION` is the gradient of a unary operation y = f(x) in terms of x, y,
 /// the gradient g of y, and `t` to build with.
 #define MESHC_UNARY_GRADIENT(OP, EXPRESSION)                                   \
-  SmallVector<Value> OP::buildGradients(OpBuilder &builder, Value g) {         \
+  SmallVector<Value> OP::buildGradients(GradientBuilder &builder, Value g) {   \
     return forFloats(*this, builder, [&](unsigned, Terms &t) -> Value {        \
       [[maybe_unused]] Value x = getInput(), y = getResult();                  \
       return EXPRESSION;                                                       \
@@ -168,7 +184,7 @@ forFloats(Operation *op, OpBuilder &builder,
 
 /// The same for z = f(x, y), one expression per operand.
 #define MESHC_BINARY_GRADIENT(OP, OF_LHS, OF_RHS)                              \
-  SmallVector<Value> OP::buildGradients(OpBuilder &builder, Value g) {         \
+  SmallVector<Value> OP::buildGradients(GradientBuilder &builder, Value g) {   \
     return forFloats(*this, builder, [&](unsigned number, Terms &t) -> Value { \
       [[maybe_unused]] Value x = getLhs(), y = getRhs(), z = getResult();      \
       return number == 0 ? OF_LHS : OF_RHS;                                    \
@@ -236,14 +252,14 @@ static Value powGradientOfExponent(Terms &t, Value x, Value z, Value g) {
 MESHC_BINARY_GRADIENT(PowOp, powGradientOfBase(t, x, y, g),
                       powGradientOfExponent(t, x, z, g))
 
-SmallVector<Value> SelectOp::buildGradients(OpBuilder &builder, Value g) {
+SmallVector<Value> SelectOp::buildGradients(GradientBuilder &builder, Value g) {
   return forFloats(*this, builder, [&](unsigned number, Terms &t) {
     return number == 1 ? t.select(getCondition(), g, t.splat(0))
                        : t.select(getCondition(), t.splat(0), g);
   });
 }
 
-SmallVector<Value> CastOp::buildGradients(OpBuilder &builder, Value g) {
+SmallVector<Value> CastOp::buildGradients(GradientBuilder &builder, Value g) {
   if (!isa<FloatType>(getType().getElementType()))
     return {Value()};
   return forFloats(*this, builder, [&](unsigned, Terms &t) {
@@ -253,14 +269,14 @@ SmallVector<Value> CastOp::buildGradients(OpBuilder &builder, Value g) {
 
 //===-- Operations on the set of dimensions -------------------------------===//
 
-SmallVector<Value> EinsumOp::buildGradients(OpBuilder &builder, Value g) {
+SmallVector<Value> EinsumOp::buildGradients(GradientBuilder &builder, Value g) {
   return forFloats(*this, builder, [&](unsigned number, Terms &t) {
     auto type = cast<NamedTensorType>(getInputs()[number].getType());
     bool isWider = getType().getElementType() != type.getElementType();
     SmallVector<Value> factors{isWider ? t.cast(g, type.getElementType()) : g};
     for (auto [other, input] : llvm::enumerate(getInputs()))
       if (other != number)
-        factors.push_back(input);
+        factors.push_back(t.mask(input, factors.front()));
     // A dimension that only this operand has was summed: the gradient is the
     // same all along it.
     SmallVector<DimAttr> dims;
@@ -276,7 +292,7 @@ SmallVector<Value> EinsumOp::buildGradients(OpBuilder &builder, Value g) {
   });
 }
 
-SmallVector<Value> ReduceOp::buildGradients(OpBuilder &builder, Value g) {
+SmallVector<Value> ReduceOp::buildGradients(GradientBuilder &builder, Value g) {
   return forFloats(*this, builder, [&](unsigned, Terms &t) {
     NamedTensorType type = getInput().getType();
     auto terms = double(type.getNumElements() / getType().getNumElements());
@@ -296,18 +312,18 @@ SmallVector<Value> ReduceOp::buildGradients(OpBuilder &builder, Value g) {
   });
 }
 
-SmallVector<Value> BroadcastOp::buildGradients(OpBuilder &, Value g) {
+SmallVector<Value> BroadcastOp::buildGradients(GradientBuilder &, Value g) {
   bool isFloat = isa<FloatType>(getType().getElementType());
   return {isFloat ? g : Value()};
 }
 
-SmallVector<Value> RenameOp::buildGradients(OpBuilder &builder, Value g) {
+SmallVector<Value> RenameOp::buildGradients(GradientBuilder &builder, Value g) {
   return forFloats(*this, builder, [&](unsigned, Terms &t) {
     return t.rename(g, getTo(), getFrom());
   });
 }
 
-SmallVector<Value> GatherOp::buildGradients(OpBuilder &builder, Value g) {
+SmallVector<Value> GatherOp::buildGradients(GradientBuilder &builder, Value g) {
   return forFloats(*this, builder, [&](unsigned, Terms &t) {
     NamedTensorType type = getInput().getType();
     DimAttr dim = type.getDims()[type.findDim(getDim())];
@@ -329,7 +345,8 @@ SmallVector<Value> GatherOp::buildGradients(OpBuilder &builder, Value g) {
   });
 }
 
-SmallVector<Value> ReshardOp::buildGradients(OpBuilder &builder, Value g) {
+SmallVector<Value> ReshardOp::buildGradients(GradientBuilder &builder,
+                                             Value g) {
   return forFloats(*this, builder, [&](unsigned, Terms &t) {
     return t.reshard(g, getType().getSharding());
   });

@@ -15,6 +15,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/FloatingPointMode.h"
 
 namespace mlir {
 class PatternRewriter; // for the declarations of canonicalisations
@@ -32,6 +33,7 @@ class PatternRewriter; // for the declarations of canonicalisations
 
 namespace meshc::nd {
 
+class GradientBuilder;
 class PartitionBuilder;
 
 /// What partitioning may do with one dimension of an operation.

@@ -1,6 +1,6 @@
 // Elementwise operations. To add one: declare it here, give its scalar form in
 // Elementwise.cpp, its gradient in Gradients.cpp, its precision in
-// Precision.cpp.
+// Precision.cpp, which floats it gives in FloatClasses.cpp.
 
 #ifndef MESHC_DIALECT_NDELEMENTWISE
 #define MESHC_DIALECT_NDELEMENTWISE
@@ -19,6 +19,7 @@ class ND_Elementwise<string mnemonic, string typed, string partial>
         DeclareOpInterfaceMethods<ElementwiseOpInterface>,
         DeclareOpInterfaceMethods<PartitionOpInterface, ["getPartialUse"]>,
         DeclareOpInterfaceMethods<PrecisionOpInterface>,
+        DeclareOpInterfaceMethods<FloatClassOpInterface>,
         DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let results = (outs ND_Tensor:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
@@ -153,7 +154,11 @@ def ND_SelectOp
   let summary = "Takes from the first where the condition holds, else the second";
   let description = [{
     What is not taken never matters: a NaN there stays out of the value and of
-    the gradient.
+    the gradient. Through contractions too: where no result that an element of
+    an operand goes into was taken, the element may be infinite or NaN. There
+    the promise ends with what FloatClassOpInterface assumes: what became
+    infinite or NaN by overflow, or in a softmax all of whose elements are
+    masked, needs a choice of its own in front of the contraction.
 
     **Constraints**
     - (C1) a dimension has the same size wherever it appears.

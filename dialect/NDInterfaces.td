@@ -74,9 +74,10 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
       the gradient with respect to the result. A null value means the operand
       has none (integers, conditions). A gradient may have more dimensions than
       its operand where that was broadcast: the caller sums them away; it must
-      not have fewer.
+      not have fewer. Of the operations built, the first operand is the
+      gradient that arrived, or one made of it, where there are several.
     }], "::llvm::SmallVector<::mlir::Value>", "buildGradients",
-      (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$outputGradient)>,
+      (ins "GradientBuilder &":$builder, "::mlir::Value":$outputGradient)>,
   ];
 }
 
@@ -89,6 +90,27 @@ def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
     InterfaceMethod<[{
       What it needs of the width of its f32 operands and result.
     }], "PrecisionUse", "getPrecisionUse">,
+  ];
+}
+
+def FloatClassOpInterface : OpInterface<"FloatClassOpInterface"> {
+  let cppNamespace = "::meshc::nd";
+  let description = [{
+    Which floats a result may hold: NaN, infinities, zeros, negative and
+    positive numbers.
+
+    It is assumed that numbers stay in the range of their type: sums, products
+    and quotients of numbers do not overflow, and what is not 0 does not
+    underflow. `exp` of a positive number may overflow. A maximum or minimum
+    over dimensions finds a number where there may be one, so that a softmax in
+    which -inf masks elements is finite.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      The classes of the result, given those of each operand; what is no float
+      is finite.
+    }], "::llvm::FPClassTest", "getResultClasses",
+      (ins "::llvm::ArrayRef<::llvm::FPClassTest>":$operands)>,
   ];
 }
 

@@ -195,6 +195,7 @@ class ND_Op<string mnemonic, list<Trait> traits = [],
             list<string> partition = []>
     : Op<ND_Dialect, mnemonic, !listconcat([Pure,
         DeclareOpInterfaceMethods<PartitionOpInterface, partition>,
+        DeclareOpInterfaceMethods<FloatClassOpInterface>,
         DeclareOpInterfaceMethods<PrecisionOpInterface>], traits)> {
   let results = (outs ND_Tensor:$result);
   let hasVerifier = 1;
@@ -370,6 +371,7 @@ def ND_GatherOp : ND_ShapeOp<"gather", ["getPartialUse"]> {
 }
 
 def ND_ReshardOp : Op<ND_Dialect, "reshard", [Pure,
+    DeclareOpInterfaceMethods<FloatClassOpInterface>,
     DeclareOpInterfaceMethods<PrecisionOpInterface>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "Changes the sharding of a value, not the value";

@@ -1,5 +1,6 @@
 #include "passes/ReverseSweep.h"
 
+#include "dialect/GradientBuilder.h"
 #include "dialect/Locations.h"
 #include "layout/LayoutRules.h"
 
@@ -93,7 +94,7 @@ private:
   /// `gradient` summed over the dimensions that broadcasting added to `type`.
   Value fit(Value gradient, NamedTensorType type, Location loc);
 
-  OpBuilder builder;
+  GradientBuilder builder;
   SmallVector<Operation *> forward;
   /// Values that some source influences.
   DenseSet<Value> active;
@@ -102,7 +103,8 @@ private:
 } // namespace
 
 ReverseSweep::ReverseSweep(ProgramOp program, ArrayRef<Source> sources)
-    : builder(OpBuilder::atBlockEnd(&program.getBody().front())) {
+    : builder(program.getContext()) {
+  builder.setInsertionPointToEnd(&program.getBody().front());
   for (const Source &source : sources)
     active.insert_range(source.reads);
   for (Operation &op : program.getBody().front()) {

@@ -1,0 +1,102 @@
+#include "dialect/GradientBuilder.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace meshc::nd;
+
+/// Brings `known` to hold `value`: `find` on each value that `getNeeded` leads
+/// to and that is not known, after those it needs. No recursion, since a
+/// program may be one long chain.
+template <typename T, typename Needed, typename Find>
+static T resolve(DenseMap<Value, T> &known, Value value, Needed getNeeded,
+                 Find find) {
+  SmallVector<Value> open{value};
+  while (!open.empty()) {
+    Value next = open.back();
+    if (known.contains(next)) {
+      open.pop_back();
+      continue;
+    }
+    size_t before = open.size();
+    for (Value needed : getNeeded(next))
+      if (!known.contains(needed))
+        open.push_back(needed);
+    if (open.size() > before)
+      continue;
+    open.pop_back();
+    known[next] = find(next);
+  }
+  return known.lookup(value);
+}
+
+/// The operands of `op` that vary.
+static SmallVector<Value> getVariable(Operation *op) {
+  return llvm::to_vector(
+      llvm::make_filter_range(op->getOperands(), [](Value x) {
+        return !matchPattern(x, m_Constant());
+      }));
+}
+
+/// Whether `op` multiplies the gradient, its first operand, by what varies.
+static bool isProduct(Operation *op) {
+  return isa<EinsumOp, MulOp, DivOp>(op) && getVariable(op).size() > 1;
+}
+
+/// The operands of `op` through which a gradient arrives.
+static SmallVector<Value> getGradientOperands(Operation *op) {
+  if (!op || isa<SelectOp>(op))
+    return {};
+  if (isProduct(op))
+    return {op->getOperand(0)};
+  SmallVector<Value> variable = getVariable(op);
+  if (!isa<AddOp, SubOp>(op) && variable.size() > 1)
+    return {};
+  return variable;
+}
+
+GradientBuilder::ChoiceZeros GradientBuilder::findChoiceZeros(Operation *op) {
+  if (isa_and_present<SelectOp>(op))
+    return {true, true};
+  SmallVector<Value> operands = getGradientOperands(op);
+  if (operands.empty())
+    return {};
+  ChoiceZeros found{false, true};
+  for (Value operand : operands) {
+    ChoiceZeros zeros = choiceZeros.lookup(operand);
+    found.anyTerm |= zeros.anyTerm && !isProduct(op);
+    found.allTerms &= zeros.allTerms;
+  }
+  return found;
+}
+
+GradientBuilder::ChoiceZeros GradientBuilder::getChoiceZeros(Value gradient) {
+  return resolve(
+      choiceZeros, gradient,
+      [](Value value) { return getGradientOperands(value.getDefiningOp()); },
+      [this](Value value) { return findChoiceZeros(value.getDefiningOp()); });
+}
+
+llvm::FPClassTest GradientBuilder::findClasses(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto told = dyn_cast_or_null<FloatClassOpInterface>(op);
+  if (!told)
+    return llvm::fcFinite;
+  SmallVector<llvm::FPClassTest> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(classes.lookup(operand));
+  return told.getResultClasses(operands);
+}
+
+bool GradientBuilder::mayHold(Value value, llvm::FPClassTest wanted) {
+  llvm::FPClassTest found = resolve(
+      classes, value,
+      [](Value value) -> SmallVector<Value> {
+        Operation *op = value.getDefiningOp();
+        if (!isa_and_present<FloatClassOpInterface>(op))
+          return {};
+        return llvm::to_vector(op->getOperands());
+      },
+      [this](Value value) { return findClasses(value); });
+  return (found & wanted) != llvm::fcNone;
+}

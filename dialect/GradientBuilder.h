@@ -1,0 +1,41 @@
+#ifndef MESHC_DIALECT_GRADIENTBUILDER_H
+#define MESHC_DIALECT_GRADIENTBUILDER_H
+
+#include "dialect/ND.h"
+
+namespace meshc::nd {
+
+/// Builds the gradients of one program, and knows of the values that are there
+/// what keeps the zeros of choices zero (`select` in NDElementwise.td).
+///
+/// What it is asked about a value it remembers: values are built, not changed,
+/// as long as it is asked.
+class GradientBuilder : public mlir::OpBuilder {
+public:
+  using OpBuilder::OpBuilder;
+
+  /// Zeros that choices left in a gradient.
+  struct ChoiceZeros {
+    /// A term of the gradient is a choice, up to operations on one value.
+    bool anyTerm = false;
+    /// Every term is one, up to products with slopes and contractions: where
+    /// no choice took anything, the gradient is 0.
+    bool allTerms = false;
+  };
+  ChoiceZeros getChoiceZeros(mlir::Value gradient);
+
+  /// Whether `value` may hold one of `classes`; see FloatClassOpInterface. What
+  /// the program is given is finite.
+  bool mayHold(mlir::Value value, llvm::FPClassTest classes);
+
+private:
+  ChoiceZeros findChoiceZeros(mlir::Operation *op);
+  llvm::FPClassTest findClasses(mlir::Value value);
+
+  llvm::DenseMap<mlir::Value, ChoiceZeros> choiceZeros;
+  llvm::DenseMap<mlir::Value, llvm::FPClassTest> classes;
+};
+
+} // namespace meshc::nd
+
+#endif
