@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 using namespace meshc;
@@ -211,6 +212,35 @@ TEST_F(LibraryTest, Softmax) {
   // Large numbers neither overflow nor underflow.
   expectMatrix("softmax(x + 5000, over = b) + softmax(x - 5000, over = b)",
                [&](int i, int j) { return 2 * std::exp(x[i][j]) / total(i); });
+}
+
+/// The numbers and infinities of log_softmax, bit by bit, whatever is added to
+/// all logits.
+TEST_F(LibraryTest, CrossEntropyIsTheLogarithmOfASoftmax) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (double size : {1.0, 1e30, 1e300, infinity})
+    for (int shape = 0; shape < 32; ++shape) {
+      for (int i = 0; i < a; ++i)
+        for (int j = 0; j < b; ++j)
+          if (shape >> j & 1)
+            x[i][j] = i == 1 ? -size : size;
+      F64Tensor logarithms = evaluate("log_softmax(x, over = b)");
+      F64Tensor entropies = evaluate("cross_entropy(x, label, over = b)");
+      for (int i = 0; i < a; ++i) {
+        double expected = -interpreter::asNumber<interpreter::F64>(
+            logarithms.elements[size_t(i * b + label[i])]);
+        double found = interpreter::asNumber<interpreter::F64>(
+            entropies.elements[size_t(i)]);
+        EXPECT_TRUE(found == expected ||
+                    (std::isnan(found) && std::isnan(expected)))
+            << found << " and " << expected << ", " << size << ", " << shape;
+      }
+    }
+  for (auto &row : x)
+    for (double &logit : row)
+      logit = 1e30;
+  expectVector("cross_entropy(x, label, over = b)",
+               [](int) { return std::log(b); });
 }
 
 TEST_F(LibraryTest, LayerNorm) {
