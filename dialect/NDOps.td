@@ -102,6 +102,12 @@ def ND_TrainingOp : ND_Declaration<"training"> {
   }];
 }
 
+def ND_ObjectiveOp : ND_Declaration<"objective"> {
+  let summary = "The output that gradients are of, without a training recipe";
+  let arguments = (ins StrAttr:$minimize);
+  let assemblyFormat = "`minimize` $minimize attr-dict";
+}
+
 def ND_PrecisionOp : ND_Declaration<"precision"> {
   let summary = "In which floats the program computes what it declares as f32";
   let description = [{

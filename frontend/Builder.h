@@ -136,7 +136,8 @@ struct RuleSpec {
   std::vector<Where> axisWheres = {};
 };
 
-/// What passes/Optimizers.h lists can be used.
+/// What passes/Optimizers.h lists can be used. Without an optimizer, epochs and
+/// steps it says no more than what gradients are of.
 struct TrainingSpec {
   std::string minimize;
   std::string optimizer;

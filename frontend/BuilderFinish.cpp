@@ -194,6 +194,10 @@ void BuilderState::finishTraining() {
                        training->minimize, type))
           .related.push_back({output->second.where, "defined here"});
   }
+  if (training->optimizer.empty() && !training->epochs && !training->steps) {
+    nd::ObjectiveOp::create(declarations, location, training->minimize);
+    return;
+  }
   if (parameters.empty() && !failed)
     fail(Code::NothingToOptimize, trainingWhere,
          "the model to train has no parameters");

@@ -198,9 +198,15 @@ static Span getSpan(mlir::Location location, const SourceSet &sources) {
 
 static void report(mlir::Diagnostic &diagnostic, Diagnostics &diagnostics) {
   const SourceSet &sources = diagnostics.getSources();
-  Diagnostic &error = diagnostics.report(
-      Code::Refused, getSpan(diagnostic.getLocation(), sources),
-      diagnostic.str());
+  Span primary = getSpan(diagnostic.getLocation(), sources);
+  mlir::DiagnosticSeverity severity = diagnostic.getSeverity();
+  Diagnostic &error =
+      severity == mlir::DiagnosticSeverity::Error
+          ? diagnostics.report(Code::Refused, primary, diagnostic.str())
+          : diagnostics.notify(severity == mlir::DiagnosticSeverity::Warning
+                                   ? Level::Warning
+                                   : Level::Note,
+                               Code::NoEffect, primary, diagnostic.str());
   for (mlir::Diagnostic &note : diagnostic.getNotes()) {
     Span span = getSpan(note.getLocation(), sources);
     if (span.isValid() && span != error.primary)
@@ -212,8 +218,6 @@ static void report(mlir::Diagnostic &diagnostic, Diagnostics &diagnostics) {
 
 PassErrors::PassErrors(mlir::MLIRContext &context, Diagnostics &diagnostics)
     : handler(&context, [&diagnostics](mlir::Diagnostic &diagnostic) {
-        if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
-          return mlir::failure();
         report(diagnostic, diagnostics);
         return mlir::success();
       }) {}

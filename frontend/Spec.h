@@ -33,7 +33,8 @@ struct SpecOptions {
 };
 
 /// Parses, checks and elaborates a spec. The result holds nd.mesh, nd.dim,
-/// nd.rule, nd.variable, nd.data, nd.training and nd.precision declarations and
+/// nd.rule, nd.variable, nd.data, nd.training or nd.objective, and nd.precision
+/// declarations and
 /// the program
 /// @forward, every operation with its place in the spec; null if there are
 /// errors, which are then in `diagnostics`.
@@ -46,7 +47,8 @@ mlir::OwningOpRef<mlir::ModuleOp> compileSpec(const SpecOptions &options,
                                               Diagnostics &diagnostics);
 
 /// While it lives, errors that passes emit at places in a spec are reported as
-/// diagnostics of code Refused, with their notes as labels and notes.
+/// diagnostics of code Refused, with their notes as labels and notes; warnings
+/// and remarks as notices of code NoEffect.
 class PassErrors {
 public:
   PassErrors(mlir::MLIRContext &context, Diagnostics &diagnostics);

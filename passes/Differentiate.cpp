@@ -57,21 +57,17 @@ struct Differentiate : meshc::impl::DifferentiateBase<Differentiate> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto trainings = module.getOps<TrainingOp>();
-    std::string minimized = output;
-    Location loc = module.getLoc();
-    if (minimized.empty()) {
-      if (trainings.empty())
-        return markAllAnalysesPreserved();
-      minimized = (*trainings.begin()).getMinimize();
-      loc = (*trainings.begin()).getLoc();
-    }
+    Objective objective = findObjective(module);
+    if (!output.empty())
+      objective = {output, module.getLoc()};
+    if (objective.minimize.empty())
+      return markAllAnalysesPreserved();
     auto forward = module.lookupSymbol<ProgramOp>("forward");
     if (!forward) {
       module.emitError() << "there is no program @forward to differentiate";
       return signalPassFailure();
     }
-    if (failed(differentiate(forward, minimized, loc)))
+    if (failed(differentiate(forward, objective.minimize, objective.loc)))
       signalPassFailure();
   }
 
@@ -94,9 +90,11 @@ struct Differentiate : meshc::impl::DifferentiateBase<Differentiate> {
         program, *value, *sources, lossScale ? lossScale->getScale() : Value());
     if (failed(gradients))
       return failure();
-    if (lossScale)
+    if (lossScale) {
+      lossScale->search(*value, *gradients);
       for (Value &gradient : *gradients)
         gradient = lossScale->unscale(gradient);
+    }
 
     builder.setInsertionPointToEnd(&program.getBody().front());
     for (auto [source, gradient] : llvm::zip_equal(*sources, *gradients)) {

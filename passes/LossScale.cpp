@@ -11,6 +11,7 @@ using namespace meshc::nd;
 static constexpr StringRef scaleName = "fp16/loss_scale";
 static constexpr StringRef goodName = "fp16/good_steps";
 static constexpr StringRef skippedName = "fp16/skipped_steps";
+static constexpr StringRef retryName = "fp16/retry";
 
 static constexpr double lowestScale = 0x1p-24, highestScale = 0x1p24;
 
@@ -109,6 +110,31 @@ Value LossScale::buildIsFinite(ArrayRef<Value> gradients) {
   return CompareOp::create(builder, loc, Predicate::Eq, count, splat(0.0));
 }
 
+Value LossScale::buildHalved() {
+  return MaximumOp::create(builder, loc,
+                           MulOp::create(builder, loc, scale, splat(0.5)),
+                           splat(lowestScale));
+}
+
+void LossScale::search(Value output, ArrayRef<Value> gradients) {
+  builder.setInsertionPointToEnd(&program.getBody().front());
+  loc = withName(withPhase(loc, Phase::Backward), "fp16/overflow");
+  SmallVector<Value> given;
+  llvm::copy_if(gradients, std::back_inserter(given),
+                [](Value gradient) { return bool(gradient); });
+  Value isGood = buildIsFinite(given);
+  Value mayHalve =
+      CompareOp::create(builder, loc, Predicate::Gt, scale, splat(lowestScale));
+  Value isNumber = buildIsFinite(output);
+  Value repeats =
+      AndOp::create(builder, loc, NotOp::create(builder, loc, isGood),
+                    AndOp::create(builder, loc, mayHalve, isNumber));
+  write(scaleName,
+        SelectOp::create(builder, loc, repeats, buildHalved(), scale));
+  OutputOp::create(builder, withName(loc, retryName), retryName,
+                   SelectOp::create(builder, loc, repeats, splat(1), splat(0)));
+}
+
 void LossScale::guard(ArrayRef<Value> gradients) {
   builder.setInsertionPointToEnd(&program.getBody().front());
   // The last thing that the backward pass has to say.
@@ -145,9 +171,7 @@ void LossScale::guard(ArrayRef<Value> gradients) {
   Value doubled = MinimumOp::create(
       builder, loc, MulOp::create(builder, loc, scale, splat(2.0)),
       splat(highestScale));
-  Value halved = MaximumOp::create(
-      builder, loc, MulOp::create(builder, loc, scale, splat(0.5)),
-      splat(lowestScale));
+  Value halved = buildHalved();
   Value grown = select(mayGrow, doubled, scale);
   Value after = select(isGood, grown, halved);
   Value goodAfter = select(isGood, select(mayGrow, splat(0), good), splat(0));

@@ -37,6 +37,13 @@ public:
   /// the state.
   void guard(llvm::ArrayRef<mlir::Value> gradients);
 
+  /// Appends what has an evaluation find the largest scale that its
+  /// `gradients`, scaled, null or not, fit: if one of them has an element that
+  /// is no finite number although `output`, the value they are of, is one, the
+  /// scale is halved. The output "fp16/retry", i32, is then 1: the program is
+  /// to run again on the same values. At the lowest scale it is 0.
+  void search(mlir::Value output, llvm::ArrayRef<mlir::Value> gradients);
+
 private:
   LossScale(nd::ProgramOp program, nd::PrecisionOp precision);
 
@@ -46,6 +53,7 @@ private:
   mlir::Value splat(double value);
   mlir::Value splat(int32_t value);
   mlir::Value buildIsFinite(llvm::ArrayRef<mlir::Value> gradients);
+  mlir::Value buildHalved();
 
   nd::ProgramOp program;
   nd::PrecisionOp precision;

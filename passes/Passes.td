@@ -56,6 +56,9 @@ def LowerPrecision : Pass<"nd-lower-precision", "::mlir::ModuleOp"> {
       the result, or a constant beside it has no 16-bit form;
     - what moves elements moves them as they are.
 
+    Where that makes nothing narrower there is a remark, and the declaration
+    goes: the program is one in f32.
+
     A variable, input, constant, position or converted integer fits either width
     and is converted for each operation that needs it in 16 bits. Every operation
     with a 16-bit result rounds it: results do not depend on which operations
@@ -108,8 +111,11 @@ def Differentiate : Pass<"nd-differentiate", "::mlir::ModuleOp"> {
     summed. A gradient leaves as the output `grad:NAME`; that of a source that
     does not influence the output is 0.
 
-    The output is what the training recipe minimizes; without a recipe, and
-    without the option `output`, the pass does nothing. Gradients are in the
+    The output is what the training recipe or `nd.objective` minimizes; without
+    them it is the one output that is a float scalar. If there is none or are
+    several, and without the option `output`, the pass does nothing. In fp16 the
+    loss is scaled; @gradient halves the scale where a gradient overflows, and
+    says in the output `fp16/retry` that it is to run again. Gradients are in the
     phase `backward`, at the position of the operation they come from, and are
     called `gradient of NAME`.
 

@@ -8,12 +8,13 @@
 using namespace mlir;
 
 void meshc::buildShardingPipeline(OpPassManager &manager,
-                                  ArrayRef<std::string> gradients) {
+                                  const GradientOptions &gradients) {
   manager.addPass(createCheckLayout());    // two dimensions of one tensor?
   manager.addPass(createLowerPrecision()); // f32 -> 16 bits where that is asked
   DifferentiateOptions differentiate;
-  differentiate.wanted = SmallVector<std::string>(gradients);
-  manager.addPass(createDifferentiate(differentiate)); // -> and gradients
+  differentiate.wanted = SmallVector<std::string>(gradients.names);
+  if (gradients.isWanted)
+    manager.addPass(createDifferentiate(differentiate)); // -> and gradients
   manager.addPass(createBuildStep()); // forward -> eval, step with updates
   manager.addPass(createBuildInit()); // variables' initial values
   manager.addPass(createDecompose()); // arg_reduce, mean, n-ary einsum

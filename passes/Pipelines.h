@@ -7,12 +7,17 @@
 
 namespace meshc {
 
+/// Whether to make the program @gradient, and the parameters and inputs that it
+/// differentiates by; empty: all parameters.
+struct GradientOptions {
+  bool isWanted = true;
+  llvm::ArrayRef<std::string> names = {};
+};
+
 /// From a module with the program @forward to its programs with a sharding on
-/// every value. `gradients` are the parameters and inputs that the program
-/// @gradient differentiates by; empty: all parameters. `meshc-opt` has it as
-/// "meshc-shard".
+/// every value. `meshc-opt` has it as "meshc-shard".
 void buildShardingPipeline(mlir::OpPassManager &manager,
-                           llvm::ArrayRef<std::string> gradients = {});
+                           const GradientOptions &gradients = {});
 
 /// From sharded programs to one device's programs. The two pipelines in
 /// sequence are "meshc-partition" in `meshc-opt`.

@@ -47,6 +47,25 @@ SmallVector<Source> meshc::findSources(ProgramOp program) {
   return sources;
 }
 
+Objective meshc::findObjective(ModuleOp module) {
+  for (auto training : module.getOps<TrainingOp>())
+    return {training.getMinimize().str(), training.getLoc()};
+  for (auto objective : module.getOps<ObjectiveOp>())
+    return {objective.getMinimize().str(), objective.getLoc()};
+  Objective found{"", module.getLoc()};
+  if (auto forward = module.lookupSymbol<ProgramOp>("forward"))
+    for (auto output : forward.getOps<OutputOp>()) {
+      NamedTensorType type = output.getValue().getType();
+      if (type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
+        continue;
+      found.candidates.push_back(output.getName());
+      found.loc = output.getLoc();
+    }
+  if (found.candidates.size() == 1)
+    found.minimize = found.candidates.front().str();
+  return found;
+}
+
 FailureOr<Value> meshc::findMinimized(ProgramOp program, StringRef name,
                                       Location loc) {
   std::vector<std::string> known;

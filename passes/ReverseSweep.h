@@ -20,6 +20,17 @@ struct Source {
 /// reads has no reads.
 llvm::SmallVector<Source> findSources(nd::ProgramOp program);
 
+/// The output that gradients of a module are of, and where that is said: what
+/// the training recipe or nd.objective minimizes, else the one output of
+/// @forward that is a float scalar. Without either, `minimize` is empty and
+/// `candidates` are all such outputs.
+struct Objective {
+  std::string minimize;
+  mlir::Location loc;
+  llvm::SmallVector<llvm::StringRef> candidates = {};
+};
+Objective findObjective(mlir::ModuleOp module);
+
 /// The value that `program` gives out as `name`, if it is a float scalar. An
 /// error at `loc` otherwise, with a suggestion for a name nobody knows.
 mlir::FailureOr<mlir::Value>

@@ -17,6 +17,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <charconv>
@@ -190,6 +191,8 @@ class CommandLine {
 public:
   CommandLine();
 
+  /// Leaves out of the help what the program cannot do.
+  void describe(std::span<const uint8_t> program);
   /// Parses; an exit code where there is nothing more to do.
   std::optional<int> parse(int argc, const char *const *argv);
 
@@ -435,6 +438,12 @@ int CommandLine::reportUsage(const CLI::ParseError &error) {
   return report({ErrorCode::Usage, std::move(message), std::move(note)});
 }
 
+void CommandLine::describe(std::span<const uint8_t> program) {
+  Result<Executable> executable = Executable::load(program);
+  if (!executable || !executable->findProgram("gradient"))
+    app.get_subcommand("run-eval")->get_option("--grad")->group("");
+}
+
 std::optional<int> CommandLine::parse(int argc, const char *const *argv) {
   try {
     app.parse(argc, argv);
@@ -623,6 +632,10 @@ static int runSubcommand(int argc, const char *const *argv,
                          std::span<const meshcKernelEntry> kernels,
                          OpenDevices &open) {
   CommandLine commandLine;
+  if (std::any_of(argv, argv + argc, [](std::string_view argument) {
+        return argument == "--help" || argument == "-h";
+      }))
+    commandLine.describe(program);
   if (std::optional<int> code = commandLine.parse(argc, argv))
     return *code;
   if (commandLine.printsInfo) {

@@ -14,6 +14,9 @@ using namespace meshc::runtime;
 
 /// The gradient of NAME is the output with this before its name.
 static constexpr std::string_view gradientPrefix = "grad:";
+/// The output that says whether a gradient overflowed, and the loss scale is
+/// smaller now (passes/LossScale.h).
+static constexpr std::string_view retryOutput = "fp16/retry";
 
 Result<std::vector<NamedFile>>
 runtime::parseNamedFiles(const std::vector<std::string> &texts) {
@@ -104,7 +107,7 @@ findOutputs(const exec::ProgramT &program, std::string_view kind,
       continue;
     std::vector<std::string> names;
     for (const auto &port : program.outputs)
-      if (port->name.starts_with(prefix) &&
+      if (port->name.starts_with(prefix) && port->name != retryOutput &&
           (!prefix.empty() || !port->name.starts_with(gradientPrefix)))
         names.push_back(port->name.substr(prefix.size()));
     return Error{ErrorCode::UnknownName,
@@ -114,10 +117,60 @@ findOutputs(const exec::ProgramT &program, std::string_view kind,
   return ports;
 }
 
+/// Reads the inputs and runs the program; once more, with the loss scale that
+/// it has left, as long as a gradient overflows.
+static Status runOnFiles(Session &session, const exec::ProgramT &program,
+                         const std::vector<NamedFile> &files) {
+  const exec::PortT *retry = findPort(program.outputs, retryOutput);
+  std::vector<HostArray> arrays;
+  for (const NamedFile &file : files) {
+    Result<HostArray> array = readNpy(file.path);
+    if (!array)
+      return array.getError();
+    Status set = session.setInput(program, file.name, *array, file.path);
+    if (set)
+      set = agreeOnArray(session, "input", file, *array);
+    if (!set)
+      return set;
+    if (retry)
+      arrays.push_back(std::move(*array));
+  }
+  while (true) {
+    Status ran = session.run(program);
+    if (!ran || !retry)
+      return ran;
+    Result<HostArray> again = session.read(*retry);
+    if (!again)
+      return again.getError();
+    if (getScalar(*again) == 0)
+      return Status::success();
+    // A run may put other values where an input was.
+    for (size_t i = 0; i < files.size(); ++i) {
+      Status set =
+          session.setInput(program, files[i].name, arrays[i], files[i].path);
+      if (!set)
+        return set;
+    }
+  }
+}
+
+/// The program that gives what is asked for.
+static Result<const exec::ProgramT *>
+findProgram(Session &session, const EvaluationRequest &request) {
+  if (request.gradients.empty())
+    return session.getProgram("eval");
+  Result<const exec::ProgramT *> program = session.getProgram("gradient");
+  if (program)
+    return program;
+  return Error{
+      ErrorCode::UnknownProgram,
+      "this executable was compiled without gradients",
+      fmt::format("compile it with --grad {}", request.gradients.front().name)};
+}
+
 Status runtime::evaluateOnce(Session &session,
                              const EvaluationRequest &request) {
-  Result<const exec::ProgramT *> program =
-      session.getProgram(request.gradients.empty() ? "eval" : "gradient");
+  Result<const exec::ProgramT *> program = findProgram(session, request);
   if (!program)
     return program.getError();
   Result<std::vector<const exec::PortT *>> outputs =
@@ -161,17 +214,7 @@ Status runtime::evaluateOnce(Session &session,
   Status read = readParameters(session, request.parameters);
   if (!read)
     return read;
-  for (const NamedFile &file : request.inputs) {
-    Result<HostArray> array = readNpy(file.path);
-    if (!array)
-      return array.getError();
-    Status set = session.setInput(**program, file.name, *array, file.path);
-    if (set)
-      set = agreeOnArray(session, "input", file, *array);
-    if (!set)
-      return set;
-  }
-  Status ran = session.run(**program);
+  Status ran = runOnFiles(session, **program, request.inputs);
   if (!ran)
     return ran;
 

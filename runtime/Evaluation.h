@@ -32,7 +32,8 @@ struct EvaluationRequest {
 /// Runs the model once on whole arrays: reads every input and the parameters
 /// given from .npy files, runs program "eval" (or "gradient", if gradients are
 /// asked for) and writes what is asked for as .npy. If nothing is, the scalar
-/// outputs are printed.
+/// outputs are printed. A program that computes in fp16 runs until its
+/// gradients are finite numbers, or its loss scale is at its lowest.
 Status evaluateOnce(Session &session, const EvaluationRequest &request);
 
 } // namespace meshc::runtime

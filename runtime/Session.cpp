@@ -129,6 +129,12 @@ Status Session::setParameter(std::string_view name, const HostArray &array,
                           array.data)
                 : fits;
   }
+  for (const auto &program : executable.data.programs)
+    if (program->name != "init" && findPort(program->inputs, name))
+      return Error{
+          ErrorCode::UnknownName,
+          fmt::format("there is no parameter '{}'", name),
+          fmt::format("it is an input: give it as --in {}=FILE.npy", name)};
   return Error{ErrorCode::UnknownName,
                fmt::format("there is no parameter '{}'", name),
                listNames(names)};
@@ -159,8 +165,13 @@ Result<const exec::PortT *> Session::getInput(const exec::ProgramT &program,
   std::vector<std::string> names;
   for (const auto &input : program.inputs)
     names.push_back(input->name);
+  std::string note = listNames(names);
+  for (const auto &variable : executable.data.variables)
+    if (variable->trainable && variable->name == name)
+      note = fmt::format("it is a parameter: give it as --param {}=FILE.npy",
+                         name);
   return Error{ErrorCode::UnknownName,
-               fmt::format("there is no input '{}'", name), listNames(names)};
+               fmt::format("there is no input '{}'", name), std::move(note)};
 }
 
 Status Session::setInput(const exec::ProgramT &program, std::string_view name,

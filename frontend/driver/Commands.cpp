@@ -285,8 +285,13 @@ int meshc::driver::runCompile(const SpecArguments &spec,
     return failToWrite(spec, compile.output, error);
   Session session(spec);
   CompileOptions options = getCompileOptions(spec, compile);
-  if (!session.elaborate() || !session.checkOutput(compile.output))
+  if (!session.elaborate() || !session.checkOutput(compile.output) ||
+      !session.checkGradients(compile.grad))
     return session.reportErrors();
+  if (!compile.grad.empty()) {
+    options.programs.push_back("gradient");
+    options.gradients = session.expandGradients(compile.grad);
+  }
   Stage stage = compile.emit == "nd"        ? Stage::Nd
                 : compile.emit == "sharded" ? Stage::Sharded
                 : compile.emit == "spmd"    ? Stage::Spmd

@@ -46,6 +46,7 @@ struct CompileArguments {
   std::string cpu = "native";
   std::string emit = "exe"; ///< exe, nd, sharded, spmd or kernels
   std::string output;
+  std::vector<std::string> grad; ///< names; "*": all there are
 };
 
 struct RunArguments {

@@ -48,10 +48,12 @@ LogicalResult meshc::driver::compile(ModuleOp module,
                                      Compilation &result) {
   if (stage == Stage::Nd)
     return success();
-  if (failed(runPipeline(module, options,
-                         [&](OpPassManager &manager) {
-                           buildShardingPipeline(manager, options.gradients);
-                         })) ||
+  if (failed(runPipeline(
+          module, options,
+          [&](OpPassManager &manager) {
+            bool isWanted = llvm::is_contained(options.programs, "gradient");
+            buildShardingPipeline(manager, {isWanted, options.gradients});
+          })) ||
       failed(verifyStage(module, "sharding", result.internalError)))
     return failure();
   for (auto program :

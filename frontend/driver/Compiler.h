@@ -20,7 +20,8 @@ struct CompileOptions {
   std::string cpu = "native"; ///< native, x86-64-v3 or x86-64-v4
   /// Programs to build, of init, step, eval, gradient; absent ones are skipped.
   std::vector<std::string> programs = {"init", "step", "eval"};
-  /// Names whose gradients the program `gradient` gives.
+  /// Names whose gradients the program `gradient` gives; none: of every
+  /// parameter.
   std::vector<std::string> gradients;
   bool verifyEach = false; ///< verify the module after every pass
   int64_t bucketBytes = codegen::defaultBucketBytes; ///< see mergeCollectives

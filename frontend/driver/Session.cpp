@@ -4,6 +4,7 @@
 #include "layout/LayoutRules.h"
 #include "passes/ReverseSweep.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -44,14 +45,43 @@ bool Session::elaborate() {
   return true;
 }
 
+void Session::checkObjective(const std::string &asked) {
+  Objective objective = findObjective(*module);
+  if (!objective.minimize.empty())
+    return;
+  frontend::Span span = {sources.add("--grad", asked), 0,
+                         uint32_t(asked.size())};
+  if (objective.candidates.empty()) {
+    diagnostics.report(frontend::Code::NoObjective, span,
+                       "the model has no output that gradients can be of: "
+                       "none is a scalar of floats");
+    return;
+  }
+  diagnostics
+      .report(frontend::Code::NoObjective, span,
+              fmt::format("gradients of which output? \"{}\" are scalars of "
+                          "floats",
+                          llvm::join(objective.candidates, "\", \"")))
+      .help(fmt::format("write \"train {{ minimize {} }}\" in the spec",
+                        objective.candidates.front().str()));
+}
+
+std::vector<std::string>
+Session::expandGradients(const std::vector<std::string> &names) {
+  std::vector<std::string> all;
+  for (const Source &source :
+       findSources(module->lookupSymbol<nd::ProgramOp>("forward")))
+    all.push_back(source.name.str());
+  return llvm::is_contained(names, "*") ? all : names;
+}
+
 bool Session::checkGradients(const std::vector<std::string> &bindings) {
-  auto forward = module->lookupSymbol<nd::ProgramOp>("forward");
-  std::vector<std::string> known;
-  for (const Source &source : findSources(forward))
-    known.push_back(source.name.str());
+  std::vector<std::string> known = expandGradients({"*"});
+  if (!bindings.empty())
+    checkObjective(bindings.front());
   for (const std::string &binding : bindings) {
     std::string name = binding.substr(0, binding.find('='));
-    if (llvm::is_contained(known, name))
+    if (binding == "*" || llvm::is_contained(known, name))
       continue;
     frontend::Span span = {sources.add("--grad", binding), 0,
                            uint32_t(name.size())};
@@ -78,8 +108,16 @@ bool Session::checkOutput(llvm::StringRef path) {
   return true;
 }
 
+frontend::MessageFormat Session::getFormat() const {
+  return arguments.messageFormat == "json" ? frontend::MessageFormat::Json
+                                           : frontend::MessageFormat::Text;
+}
+
 bool Session::compile(const CompileOptions &options, Stage stage) {
-  return mlir::succeeded(driver::compile(*module, options, stage, compilation));
+  if (failed(driver::compile(*module, options, stage, compilation)))
+    return false;
+  printError(frontend::renderNotices(diagnostics, getFormat()));
+  return true;
 }
 
 bool Session::link(const CompileOptions &options, llvm::StringRef output) {
@@ -95,10 +133,7 @@ bool Session::link(const CompileOptions &options, llvm::StringRef output) {
 }
 
 int Session::reportErrors() const {
-  auto format = arguments.messageFormat == "json"
-                    ? frontend::MessageFormat::Json
-                    : frontend::MessageFormat::Text;
-  printError(frontend::render(diagnostics, format));
+  printError(frontend::render(diagnostics, getFormat()));
   if (diagnostics.hasErrors())
     return exitWrongInput;
   const std::string &error = compilation.internalError;

@@ -16,13 +16,17 @@ public:
 
   /// Parses, checks and elaborates. False if there are errors.
   bool elaborate();
-  /// Checks the NAME=FILE arguments of --grad against the elaborated spec.
-  /// False if there are errors.
+  /// Checks the arguments of --grad, NAME or NAME=FILE, against the elaborated
+  /// spec. False if there are errors.
   bool checkGradients(const std::vector<std::string> &bindings);
+  /// `names`, or all names that gradients can be by if "*" is one of them.
+  std::vector<std::string>
+  expandGradients(const std::vector<std::string> &names);
   /// Checks that writing to `path` spares the files of the elaborated spec.
   /// False if there are errors.
   bool checkOutput(llvm::StringRef path);
-  /// Takes the module to `stage`. False if there are errors.
+  /// Takes the module to `stage` and prints what the user may not expect on
+  /// standard error. False if there are errors.
   bool compile(const CompileOptions &options, Stage stage);
   /// Compiles kernels and links. False if there are errors.
   bool link(const CompileOptions &options, llvm::StringRef output);
@@ -34,6 +38,11 @@ public:
   const Compilation &getCompilation() const { return compilation; }
 
 private:
+  frontend::MessageFormat getFormat() const;
+  /// Reports that the spec does not say which output gradients are of, as
+  /// `asked` for on the command line.
+  void checkObjective(const std::string &asked);
+
   SpecArguments arguments;
   mlir::MLIRContext context;
   frontend::SourceSet sources;

@@ -261,6 +261,10 @@ int main(int argc, char **argv) {
   addCompileOptions(compileCommand, compile);
   compileCommand->add_option("-o", compile.output, "the executable (or dump)")
       ->required();
+  addRepeated(compileCommand, "--grad", compile.grad,
+              "a parameter or input whose gradient the executable is to give "
+              "(run-eval --grad); '*': all")
+      ->type_name("NAME");
   compileCommand
       ->add_option("--emit", compile.emit,
                    "exe, or the program as nd, sharded, spmd or kernels")

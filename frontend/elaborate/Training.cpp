@@ -119,13 +119,16 @@ void Elaborator::buildTraining(const ast::Train &train) {
         .help("add \"minimize\" and the name of an output");
     isValid = false;
   }
-  if (!seen.contains("optimizer")) {
+  // Gradients need no recipe.
+  bool isRecipe = seen.contains("optimizer") || seen.contains("epochs") ||
+                  seen.contains("steps");
+  if (isRecipe && !seen.contains("optimizer")) {
     error(Code::UnknownOptimizer, train.keyword,
           "the train block does not name an optimizer")
         .help("add \"optimizer sgd(lr = 0.1)\"");
     isValid = false;
   }
-  if (seen.contains("epochs") == seen.contains("steps")) {
+  if (isRecipe && seen.contains("epochs") == seen.contains("steps")) {
     error(Code::MissingDuration, train.keyword,
           seen.contains("steps")
               ? "epochs and steps exclude one another"

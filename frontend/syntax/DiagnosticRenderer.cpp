@@ -71,6 +71,18 @@ std::string getPlace(const SourceSet &sources, Span span) {
   return fmt::format("{}:{}:{}", source.getName(), at.line, at.column);
 }
 
+std::string_view getName(Level level) {
+  switch (level) {
+  case Level::Error:
+    return "error";
+  case Level::Warning:
+    return "warning";
+  case Level::Note:
+    return "note";
+  }
+  return "";
+}
+
 /// The source line of a span with `mark` under it and the label behind.
 std::string showSpan(const SourceSet &sources, Span span, char mark,
                      const std::string &label, int numberWidth) {
@@ -112,8 +124,8 @@ std::string meshc::frontend::renderText(const Diagnostic &diagnostic,
   Span primary = diagnostic.primary;
   if (primary.isValid())
     text += getPlace(sources, primary) + ": ";
-  text += fmt::format("error[{}]: {}\n", getInfo(diagnostic.code).id,
-                      diagnostic.message);
+  text += fmt::format("{}[{}]: {}\n", getName(diagnostic.level),
+                      getInfo(diagnostic.code).id, diagnostic.message);
   if (primary.isValid())
     text += showSpan(sources, primary, '^', diagnostic.label, width);
   for (const Label &label : diagnostic.labels) {
@@ -200,12 +212,12 @@ std::string meshc::frontend::renderJson(const Diagnostic &diagnostic,
         toJsonChild("help", fixIt.message,
                     toJson(sources, fixIt.span, true, "", &fixIt.replacement)));
   const CodeInfo &info = getInfo(diagnostic.code);
-  return fmt::format(
-      R"({{"$message_type":"diagnostic","message":{},)"
-      R"("code":{{"code":"{}","explanation":{}}},"level":"error",)"
-      R"("spans":[{}],"children":[{}],"rendered":{}}})"
-      "\n",
-      quote(diagnostic.message), info.id, quote(info.explanation),
-      fmt::join(spans, ","), fmt::join(children, ","),
-      quote(renderText(diagnostic, sources)));
+  return fmt::format(R"({{"$message_type":"diagnostic","message":{},)"
+                     R"("code":{{"code":"{}","explanation":{}}},"level":"{}",)"
+                     R"("spans":[{}],"children":[{}],"rendered":{}}})"
+                     "\n",
+                     quote(diagnostic.message), info.id,
+                     quote(info.explanation), getName(diagnostic.level),
+                     fmt::join(spans, ","), fmt::join(children, ","),
+                     quote(renderText(diagnostic, sources)));
 }

@@ -56,7 +56,10 @@ Diagnostic &Diagnostic::didYouMean(std::string_view suggestion) {
 }
 
 Diagnostic &Diagnostics::report(Code code, Span primary, std::string message) {
-  discarded = Diagnostic{code, std::move(message), primary, {}, {}, {}, {}, {}};
+  discarded = Diagnostic();
+  discarded.code = code;
+  discarded.message = std::move(message);
+  discarded.primary = primary;
   bool isFirst =
       seen.insert({code, primary.source, primary.begin, primary.end}).second;
   if (!isFirst && primary.isValid())
@@ -69,13 +72,34 @@ Diagnostic &Diagnostics::report(Code code, Span primary, std::string message) {
   return errors.back();
 }
 
+Diagnostic &Diagnostics::notify(Level level, Code code, Span primary,
+                                std::string message) {
+  notices.emplace_back();
+  notices.back().code = code;
+  notices.back().message = std::move(message);
+  notices.back().primary = primary;
+  notices.back().level = level;
+  return notices.back();
+}
+
+static std::string render(const std::vector<Diagnostic> &list,
+                          const SourceSet &sources, MessageFormat format) {
+  std::string text;
+  for (const Diagnostic &diagnostic : list)
+    text += format == MessageFormat::Json ? renderJson(diagnostic, sources)
+                                          : renderText(diagnostic, sources);
+  return text;
+}
+
+std::string meshc::frontend::renderNotices(const Diagnostics &diagnostics,
+                                           MessageFormat format) {
+  return ::render(diagnostics.getNotices(), diagnostics.getSources(), format);
+}
+
 std::string meshc::frontend::render(const Diagnostics &diagnostics,
                                     MessageFormat format) {
-  std::string text;
-  const SourceSet &sources = diagnostics.getSources();
-  for (const Diagnostic &error : diagnostics.getErrors())
-    text += format == MessageFormat::Json ? renderJson(error, sources)
-                                          : renderText(error, sources);
+  std::string text =
+      ::render(diagnostics.getErrors(), diagnostics.getSources(), format);
   size_t left = diagnostics.getNumSuppressed();
   if (left && format == MessageFormat::Text)
     text += fmt::format("note: {} more error{} not shown\n", left,

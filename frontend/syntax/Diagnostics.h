@@ -43,9 +43,12 @@ struct FixIt {
   std::string message;
 };
 
-/// One error: `message` states it, `primary` is where, `label` says what is
-/// there; `labels` the other places; `notes` why; `helps` and `fixIts` what to
-/// do.
+/// Whether a program can be compiled in spite of what is said.
+enum class Level : uint8_t { Error, Warning, Note };
+
+/// One error or notice: `message` states it, `primary` is where, `label` says
+/// what is there; `labels` the other places; `notes` why; `helps` and `fixIts`
+/// what to do.
 struct Diagnostic {
   Code code;
   std::string message;
@@ -55,6 +58,7 @@ struct Diagnostic {
   std::vector<std::string> notes;
   std::vector<std::string> helps;
   std::vector<FixIt> fixIts;
+  Level level = Level::Error;
 
   Diagnostic &withLabel(std::string text);
   Diagnostic &alsoAt(Span span, std::string text);
@@ -77,11 +81,14 @@ public:
 
   /// Records an error; the result can be completed until the next report.
   Diagnostic &report(Code code, Span primary, std::string message);
+  /// Records a warning or note, the same way.
+  Diagnostic &notify(Level level, Code code, Span primary, std::string message);
 
   bool hasErrors() const { return !errors.empty(); }
   /// No further error will be kept: stop looking.
   bool isFull() const { return errors.size() >= limit; }
   const std::vector<Diagnostic> &getErrors() const { return errors; }
+  const std::vector<Diagnostic> &getNotices() const { return notices; }
   size_t getNumSuppressed() const { return numSuppressed; }
   const SourceSet &getSources() const { return sources; }
 
@@ -89,7 +96,7 @@ private:
   const SourceSet &sources;
   size_t limit;
   size_t numSuppressed = 0;
-  std::vector<Diagnostic> errors;
+  std::vector<Diagnostic> errors, notices;
   std::set<std::tuple<Code, uint32_t, uint32_t, uint32_t>> seen;
   Diagnostic discarded{};
 };
@@ -106,6 +113,8 @@ std::string renderJson(const Diagnostic &diagnostic, const SourceSet &sources);
 
 /// All errors in one format, and how many were left out.
 std::string render(const Diagnostics &diagnostics, MessageFormat format);
+/// All warnings and notes.
+std::string renderNotices(const Diagnostics &diagnostics, MessageFormat format);
 
 } // namespace meshc::frontend
 

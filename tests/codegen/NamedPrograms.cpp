@@ -97,7 +97,8 @@ module {{
 }})",
       getTensor(x), getTensor(i), getTensor(w), getTensor(sum));
   return lower(text, "gradient", [](PassManager &manager) {
-    buildShardingPipeline(manager, {"x"});
+    const std::string wanted = "x";
+    buildShardingPipeline(manager, {/*isWanted=*/true, wanted});
     buildPartitionPipeline(manager);
   });
 }

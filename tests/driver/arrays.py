@@ -1,4 +1,5 @@
 """Writes data files for the tests: `arrays.py idx|npy FILE TYPE SHAPE VALUES`.
+`arrays.py show FILE.npy` prints the elements of an f32 array.
 
 TYPE is u8, i32 or f32 (idx) or a NumPy name such as <f4 (npy); SHAPE is 4x3, or
 0d for a scalar; VALUES is `zeros` or numbers joined by commas.
@@ -40,6 +41,21 @@ def npy(kind, sizes, numbers):
             + pack("<", NPY_TYPES[kind], numbers))
 
 
-form, path, kind, shape, values = sys.argv[1:]
-with open(path, "wb") as file:
-    file.write({"idx": idx, "npy": npy}[form](kind, *parse(shape, values)))
+def show(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    start = 10 + struct.unpack("<H", data[8:10])[0]
+    assert b"'<f4'" in data[:start], data[:start]
+    numbers = struct.unpack(f"<{(len(data) - start) // 4}f", data[start:])
+    print(*(f"{number:.7g}" for number in numbers))
+
+
+def main(form, path, *rest):
+    if form == "show":
+        return show(path)
+    kind, shape, values = rest
+    with open(path, "wb") as file:
+        file.write({"idx": idx, "npy": npy}[form](kind, *parse(shape, values)))
+
+
+main(*sys.argv[1:])

@@ -100,6 +100,20 @@ TEST(Executable, transformer_block_with_every_dimension_split) {
        {"a=4,b=2", {"batch=a,heads=b,d_ff=b"}}});
 }
 
+const std::vector<Split> choiceSplits = {
+    {"", {""}},
+    {"a=2", {"row=a", "in=a", "out=a", "wide=a", "key=a"}},
+    {"a=2,b=3",
+     {"row=a,out=b", "row=b,in=a", "out=b+a", "key=a,row=b", "in=b,wide=a"}}};
+
+/// A result would be infinite or NaN if anything leaked.
+TEST(Executable, choices_around_contractions) {
+  for (unsigned seed : {1, 2, 3})
+    compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/choices.mesh", {},
+                         5 * 3 + 7 + 2 + 25, seed),
+               choiceSplits);
+}
+
 /// Both 16-bit precisions; `roundings` as for Reference.
 void compareHalf(const std::string &spec,
                  const std::vector<std::string> &defines,
@@ -141,6 +155,13 @@ TEST(Executable, transformer_block_in_16_bits) {
        {"a=2,b=3",
         {"batch=a,heads=b,d_ff=b", "batch=b,d_model=a", "d_ff=a+b,heads=b",
          "key_pos=b,d_head=a"}}});
+}
+
+/// Forward u's conversions, the product, its square and what multiplies it,
+/// twice as many backward.
+TEST(Executable, choices_around_contractions_in_16_bits) {
+  compareHalf("/tests/end_to_end/choices.mesh", {}, 5 * 3 + 7 + 2 + 25, 24,
+              choiceSplits);
 }
 
 } // namespace

@@ -475,7 +475,8 @@ TEST(CodeTable, EveryCodeHasATest) {
       Code::TooManyDims,     Code::ProgramTooLarge, Code::UnknownOverride,
       Code::InvalidOverride, Code::Refused,         Code::CannotWrite,
       Code::UnknownId,       Code::MissingPlan,     Code::DamagedPlan,
-      Code::UnknownGradient, Code::CannotLink,
+      Code::UnknownGradient, Code::CannotLink,      Code::NoObjective,
+      Code::NoEffect,
   };
   for (const Case &test : getCases())
     tested.insert(test.code);

@@ -190,6 +190,16 @@ TEST(Elaborate, DeclarationsInTheModule) {
     EXPECT_THAT(text, HasSubstr(line));
 }
 
+TEST(Elaborate, MinimizeAloneIsNoRecipe) {
+  SpecRun run(head + "model m(x: f32[batch]) {\n  output loss = sum(x)\n}\n"
+                     "train { minimize loss precision bf16 }\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  std::string text = run.printModule();
+  EXPECT_THAT(text, HasSubstr("nd.objective minimize \"loss\"\n"));
+  EXPECT_THAT(text, HasSubstr("nd.precision bf16"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("nd.training")));
+}
+
 TEST(Elaborate, ElementwiseResultsAreStoredLikeTheLargestOperand) {
   SpecRun run(head + "model m(x: f32[batch, in, out], v: f32[in]) {\n"
                      "  let a = v + x\n"

@@ -173,4 +173,51 @@ TEST_F(LossScaleTest, stays_in_its_range) {
   EXPECT_LE(getScale(), 0x1p24);
 }
 
+/// The gradients of an evaluation with inputs that are all `x`, after `runs` of
+/// @gradient, each of which but the last asks for another.
+F64Tensor evaluate(double scale, double x, int &runs, double &scaleAfter) {
+  auto context = makeContext();
+  auto module = parse(*context, getText(scale, 100, sgd));
+  mlir::PassManager manager(context.get());
+  manager.addPass(createLowerPrecision());
+  manager.addPass(createDifferentiate());
+  EXPECT_TRUE(succeeded(manager.run(*module)));
+  F64State state;
+  state.variables["w"] = F64Tensor({3, 2}, 1.0);
+  state.variables["fp16/loss_scale"] = F64Tensor({}, scale);
+  auto program = module->lookupSymbol<nd::ProgramOp>("gradient");
+  for (runs = 1; runs < 100; ++runs) {
+    state.inputs["x"] = F64Tensor({2, 3}, x);
+    EXPECT_TRUE(succeeded(runProgram(program, state)));
+    if (asInteger<F64>(state.outputs.at("fp16/retry").elements[0]) == 0)
+      break;
+  }
+  scaleAfter = asNumber<F64>(state.variables.at("fp16/loss_scale").elements[0]);
+  return state.outputs.at("grad:w");
+}
+
+/// The gradient is 2 x; what flows back is the scale, and in the end their
+/// product, in f32: the largest f16 is 65504.
+TEST(LossScaleOfAnEvaluation, FallsUntilGradientsFit) {
+  int runs;
+  double scale;
+  EXPECT_EQ(evaluate(65536, 1, runs, scale), F64Tensor({3, 2}, 2.0));
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(scale, 32768);
+  EXPECT_EQ(evaluate(0x1p24, 0.5, runs, scale), F64Tensor({3, 2}, 1.0));
+  EXPECT_EQ(runs, 10);
+  EXPECT_EQ(evaluate(1024, 0x1p-20, runs, scale), F64Tensor({3, 2}, 0x1p-19));
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(scale, 1024);
+}
+
+/// Nothing is gained by a smaller scale where the loss is no number.
+TEST(LossScaleOfAnEvaluation, IsLeftAloneWithoutALoss) {
+  int runs;
+  double scale;
+  evaluate(65536, HUGE_VAL, runs, scale);
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(scale, 65536);
+}
+
 } // namespace

@@ -8,7 +8,7 @@ module {
 // -----
 
 module {
-  // expected-error @below {{precision "fp16" changes nothing: the program computes nothing in f32 that could be narrower}}
+  // expected-remark @below {{precision "fp16" changes nothing: the program computes nothing in f32 that could be narrower}}
   nd.precision fp16
   nd.program @forward {
     %x = nd.input "x" : !nd.tensor<["b"=2], f64>
