@@ -203,7 +203,23 @@ MESHC_NO_GRADIENT(StopGradientOp)
 MESHC_UNARY_GRADIENT(NegOp, t.neg(g))
 MESHC_UNARY_GRADIENT(ExpOp, t.scale(g, y))
 MESHC_UNARY_GRADIENT(LogOp, t.divide(g, x))
-MESHC_UNARY_GRADIENT(TanhOp, t.scale(g, t.sub(t.splat(1), t.mul(y, y))))
+static bool isOne(Value x) {
+  FloatAttr constant;
+  return matchPattern(x, m_Constant(&constant)) &&
+         constant.getValue().isExactlyValue(1.0);
+}
+
+/// 1 - y^2; in terms of s = 1 + y where nothing else reads y, as in gelu:
+/// s (2 - s), so that y need be neither kept nor computed beside s.
+static Value slopeOfTanh(Terms &t, Value y) {
+  auto sum = y.hasOneUse() ? dyn_cast<AddOp>(*y.user_begin()) : AddOp();
+  if (sum && sum.getType() == y.getType() &&
+      (isOne(sum.getLhs()) || isOne(sum.getRhs())))
+    return t.mul(sum, t.sub(t.splat(2), sum));
+  return t.sub(t.splat(1), t.mul(y, y));
+}
+
+MESHC_UNARY_GRADIENT(TanhOp, t.scale(g, slopeOfTanh(t, y)))
 // In terms of y, so that no exponential overflows.
 MESHC_UNARY_GRADIENT(LogisticOp, t.scale(g, t.mul(y, t.sub(t.splat(1), y))))
 MESHC_UNARY_GRADIENT(ErfOp,
