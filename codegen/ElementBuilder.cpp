@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -123,14 +124,43 @@ Value ElementBuilder::compute(Operation *op, ArrayRef<unsigned> loops,
   return known != values.end() ? known->second : getCaptured(result);
 }
 
-Value ElementBuilder::getTerm(const Cluster::Member &member) {
+ElementBuilder::Term ElementBuilder::getTerm(const Cluster::Member &member) {
   auto generic = cast<linalg::GenericOp>(member.op);
   Operation *combiner = getCombiner(generic);
+  arith::MulFOp product = getSummedProduct(generic);
   Scope &scope = hasColumns(member.loops) ? chunk : row;
-  Values values = computeBody(generic, member.loops, scope, combiner);
-  Value term = codegen::getTerm(generic, combiner);
-  auto known = values.find(term);
-  return known != values.end() ? known->second : getCaptured(term);
+  Values values =
+      computeBody(generic, member.loops, scope, product ? product : combiner);
+  auto get = [&](Value value) {
+    auto known = values.find(value);
+    return known != values.end() ? known->second : getCaptured(value);
+  };
+  if (!product)
+    return {get(codegen::getTerm(generic, combiner)), {}};
+  Value lhs = get(product.getLhs()), rhs = get(product.getRhs());
+  if (isa<VectorType>(lhs.getType()) != isa<VectorType>(rhs.getType()))
+    return {broadcast(lhs), broadcast(rhs)};
+  return {lhs, rhs};
+}
+
+ElementBuilder::Term ElementBuilder::broadcast(Term term) {
+  return {broadcast(term.value),
+          term.factor ? broadcast(term.factor) : term.factor};
+}
+
+Value ElementBuilder::combine(OpBuilder &builder, const Cluster::Member &member,
+                              Value accumulator, Term term) {
+  if (term.factor)
+    return math::FmaOp::create(builder, loc, term.value, term.factor,
+                               accumulator);
+  return createCombination(builder, loc, cast<linalg::GenericOp>(member.op),
+                           accumulator, term.value);
+}
+
+Value ElementBuilder::getValue(OpBuilder &builder, Term term) {
+  if (term.factor)
+    return arith::MulFOp::create(builder, loc, term.value, term.factor);
+  return term.value;
 }
 
 Value ElementBuilder::getInit(const Cluster::Member &member) {

@@ -103,8 +103,19 @@ public:
     chunk.elements[Key(tensor.getAsOpaquePointer(), Cluster::Dims(dims))] =
         value;
   }
-  /// What the reduction `member` combines with its accumulator.
-  mlir::Value getTerm(const Cluster::Member &member);
+  /// What a reduction combines with its accumulator: `value`, or, where
+  /// `factor` is not null, their product, which is not rounded before.
+  struct Term {
+    mlir::Value value, factor;
+  };
+  Term getTerm(const Cluster::Member &member);
+  /// Factors with as many lanes as the chunk has.
+  Term broadcast(Term term);
+  /// What the reduction `member` makes of its accumulator and `term`.
+  mlir::Value combine(mlir::OpBuilder &builder, const Cluster::Member &member,
+                      mlir::Value accumulator, Term term);
+  /// `term` as one value.
+  mlir::Value getValue(mlir::OpBuilder &builder, Term term);
   /// Element of the tensor that `member` reduces into.
   mlir::Value getInit(const Cluster::Member &member);
   /// The row's result of a reduction, for everything after it.

@@ -93,8 +93,8 @@ private:
   Value mayStore(OpBuilder &builder, Value condition) {
     return both(builder, condition, both(builder, isActive, isRow));
   }
-  void accumulate(OpBuilder &builder, unsigned member, size_t chunk, Value term,
-                  Partials &accumulated);
+  void accumulate(OpBuilder &builder, unsigned member, size_t chunk,
+                  ElementBuilder::Term term, Partials &accumulated);
   void ifAll(OpBuilder &builder, Value condition,
              llvm::function_ref<void(OpBuilder &)> body);
 
@@ -131,7 +131,11 @@ private:
   void emitRowSum(EmittedKernel &result);
 
   Value getNeutral(OpBuilder &builder, unsigned member, int64_t lanes);
-  Value combine(OpBuilder &builder, unsigned member, Value lhs, Value rhs);
+  Value combine(OpBuilder &builder, unsigned member, Value accumulator,
+                ElementBuilder::Term term);
+  Value combine(OpBuilder &builder, unsigned member, Value lhs, Value rhs) {
+    return combine(builder, member, lhs, ElementBuilder::Term{rhs, {}});
+  }
   Value reduceLanes(OpBuilder &builder, unsigned member, Value value);
   Value shuffle(OpBuilder &builder, Value value, int64_t mask);
   Value reduceWarp(OpBuilder &builder, unsigned member, Value value,
@@ -373,10 +377,9 @@ Value GpuKernelBuilder::getNeutral(OpBuilder &builder, unsigned member,
       builder, loc, DenseElementsAttr::get(type, Attribute(neutral)));
 }
 
-Value GpuKernelBuilder::combine(OpBuilder &builder, unsigned member, Value lhs,
-                                Value rhs) {
-  return createCombination(
-      builder, loc, cast<linalg::GenericOp>(members()[member].op), lhs, rhs);
+Value GpuKernelBuilder::combine(OpBuilder &builder, unsigned member,
+                                Value accumulator, ElementBuilder::Term term) {
+  return elements->combine(builder, members()[member], accumulator, term);
 }
 
 Value GpuKernelBuilder::reduceLanes(OpBuilder &builder, unsigned member,
@@ -484,11 +487,12 @@ void GpuKernelBuilder::addTerms(OpBuilder &builder, unsigned stage,
                                 const Chunk &chunk, Partials &partials) {
   ArrayRef<unsigned> reductions = schedule.getStages()[stage].reductions;
   for (auto [member, partial] : llvm::zip_equal(reductions, partials)) {
-    Value term = elements->broadcast(elements->getTerm(members()[member]));
-    if (chunk.isValid)
-      term = arith::SelectOp::create(builder, loc, chunk.isValid, term,
-                                     getNeutral(builder, member, shape.lanes));
-    partial = combine(builder, member, partial, term);
+    ElementBuilder::Term term =
+        elements->broadcast(elements->getTerm(members()[member]));
+    Value next = combine(builder, member, partial, term);
+    partial = chunk.isValid ? Value(arith::SelectOp::create(
+                                  builder, loc, chunk.isValid, next, partial))
+                            : next;
   }
 }
 
@@ -524,7 +528,8 @@ void GpuKernelBuilder::emitKeptStage(OpBuilder &builder, unsigned stageIndex,
       elements->beginChunk(builder, shape.lanes, stageIndex);
     addTerms(builder, stageIndex, chunk, partials);
     for (unsigned member : stage.updates) {
-      Value term = elements->broadcast(elements->getTerm(members()[member]));
+      ElementBuilder::Term term =
+          elements->broadcast(elements->getTerm(members()[member]));
       accumulate(builder, member, number, term, accumulated);
     }
     stored.push_back(getStored(stageIndex));
@@ -680,7 +685,8 @@ void GpuKernelBuilder::emitPass(OpBuilder &builder, unsigned stageIndex,
     addTerms(builder, stageIndex, chunk, partials);
     SmallVector<Value> &added = sums.emplace_back();
     for (unsigned member : stage.updates) {
-      Value term = elements->broadcast(elements->getTerm(members()[member]));
+      ElementBuilder::Term term =
+          elements->broadcast(elements->getTerm(members()[member]));
       Value sum = elements->load(members()[member].op->getResult(0),
                                  cluster.getResultDims(members()[member]));
       added.push_back(combine(builder, member, sum, term));
@@ -724,7 +730,7 @@ void GpuKernelBuilder::emitStage(OpBuilder &builder, unsigned stageIndex,
     Value total = reduceLanes(builder, member, partial);
     if (isAccumulator(member)) {
       // Threads are combined once, after all rows.
-      accumulate(builder, member, 0, total, accumulated);
+      accumulate(builder, member, 0, {total, {}}, accumulated);
       continue;
     }
     finished.push_back(member);
@@ -740,7 +746,7 @@ void GpuKernelBuilder::emitStage(OpBuilder &builder, unsigned stageIndex,
 /// Adds `term` to an accumulator: one per chunk, in the order of
 /// getNeutralAccumulators.
 void GpuKernelBuilder::accumulate(OpBuilder &builder, unsigned member,
-                                  size_t chunk, Value term,
+                                  size_t chunk, ElementBuilder::Term term,
                                   Partials &accumulated) {
   const size_t place =
       size_t(llvm::find(accumulators, member) - accumulators.begin());
@@ -855,7 +861,8 @@ void GpuKernelBuilder::emitRows(OpBuilder &builder, Value first, bool mayEnd,
       setChunkPositions(chunk);
       elements->beginChunk(builder, shape.lanes, 0);
       for (unsigned member : stage.updates) {
-        Value term = elements->broadcast(elements->getTerm(members()[member]));
+        ElementBuilder::Term term =
+            elements->broadcast(elements->getTerm(members()[member]));
         accumulate(builder, member, number, term, accumulated);
       }
       SmallVector<Value> values = getStored(0);
@@ -900,8 +907,10 @@ void GpuKernelBuilder::emitTail(OpBuilder &builder, Partials &accumulated) {
   for (auto [index, stage] : llvm::enumerate(schedule.getStages())) {
     elements->beginChunk(inner, shape.tailLanes, unsigned(index));
     for (unsigned member : stage.reductions) {
-      Value term = elements->broadcast(elements->getTerm(members()[member]));
-      accumulate(inner, member, 0, reduceLanes(inner, member, term), sums);
+      ElementBuilder::Term term =
+          elements->broadcast(elements->getTerm(members()[member]));
+      Value total = reduceLanes(inner, member, elements->getValue(inner, term));
+      accumulate(inner, member, 0, {total, {}}, sums);
     }
     store(unsigned(index), getStored(unsigned(index)));
   }

@@ -111,7 +111,7 @@ static constexpr double log2ELow = log2E - log2EHigh;
 /// beyond exponents of normal numbers for what is left, from which results
 /// below the normal range are rounded and not flushed. n is found by scaling to
 /// [0, 1], where an instruction clamps for nothing, so that only n is clamped.
-static Value buildExp(GpuFormula &f, Value x) {
+static std::pair<Value, Value> buildExpFactors(GpuFormula &f, Value x) {
   Value place =
       f.fmaSaturated(x, f.constant(log2E / 253), f.constant(126.0 / 253));
   // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits, here
@@ -121,7 +121,12 @@ static Value buildExp(GpuFormula &f, Value x) {
   Value r = f.fma(x, f.constant(log2EHigh), negated);
   r = f.fma(x, f.constant(log2ELow), r);
   Value power = f.fromBits(f.shiftLeft(f.toBits(shifted), 23));
-  return f.mul(f.run(ex2ApproxFtz, r), power);
+  return {f.run(ex2ApproxFtz, r), power};
+}
+
+static Value buildExp(GpuFormula &f, Value x) {
+  auto [fraction, power] = buildExpFactors(f, x);
+  return f.mul(fraction, power);
 }
 
 /// 2 / (exp 2|x| + 1), which 2^(2 log2(e) |x|) gives without a reduction: what
@@ -206,11 +211,12 @@ static Value getTermBesideOne(arith::AddFOp sum) {
   return isOne(sum.getRhs()) ? sum.getLhs() : Value();
 }
 
-/// Whether `value` is 1 + exp x, from 1 to infinity.
-static bool isOnePlusExp(Value value) {
+/// The x of 1 + exp x, which is from 1 to infinity; null if `value` is none.
+static Value getExponent(Value value) {
   auto sum = value.getDefiningOp<arith::AddFOp>();
   Value term = sum ? getTermBesideOne(sum) : Value();
-  return term && term.getDefiningOp<math::ExpOp>();
+  auto power = term ? term.getDefiningOp<math::ExpOp>() : math::ExpOp();
+  return power ? power.getOperand() : Value();
 }
 
 namespace {
@@ -241,7 +247,16 @@ struct ExpandGpuFunction : GpuPattern<Op> {
   }
 };
 
-/// The sum of 1 and a function that nothing else reads.
+/// Whether the program says that `op` is computed together with what it reads
+/// (passes/FuseArithmetic.cpp), which nothing else does then. Whether something
+/// else in this kernel, or in this stage of it, reads that says nothing: where
+/// `op` is computed again there may be other readers.
+static bool isTogether(arith::ArithFastMathInterface op) {
+  return bitEnumContainsAll(op.getFastMathFlagsAttr().getValue(),
+                            arith::FastMathFlags::contract);
+}
+
+/// The sum of 1 and a function.
 template <class Op, Value (*build)(GpuFormula &, Value)>
 struct AddOne : GpuPattern<arith::AddFOp> {
   using GpuPattern<arith::AddFOp>::GpuPattern;
@@ -250,7 +265,7 @@ struct AddOne : GpuPattern<arith::AddFOp> {
                                 PatternRewriter &rewriter) const override {
     Value term = getTermBesideOne(op);
     auto function = term ? term.getDefiningOp<Op>() : Op();
-    if (!function || !isF32(term) || !function->hasOneUse())
+    if (!function || !isF32(term) || !isTogether(op))
       return rewriter.notifyMatchFailure(op, "not 1 and a function");
     GpuFormula formula = getFormula(rewriter, op);
     rewriter.replaceOp(op, build(formula, function.getOperand()));
@@ -272,13 +287,16 @@ struct ExpandQuotient : GpuPattern<arith::DivFOp> {
       return rewriter.notifyMatchFailure(op, "becomes an integer");
     GpuFormula formula = getFormula(rewriter, op);
     Value lhs = op.getLhs(), rhs = op.getRhs();
-    if (auto root = rhs.getDefiningOp<math::SqrtOp>(); root && isOne(lhs)) {
+    if (auto root = rhs.getDefiningOp<math::SqrtOp>();
+        root && isOne(lhs) && isTogether(op)) {
       rewriter.replaceOp(op, formula.run(rsqrtApprox, root.getOperand()));
       return success();
     }
     // What a divisor above 2^126 gives is 0, and may be below the normal range.
-    if (isOne(lhs) && isOnePlusExp(rhs)) {
-      rewriter.replaceOp(op, formula.run(rcpApproxFtz, rhs));
+    if (Value x = getExponent(rhs); x && isOne(lhs) && isTogether(op)) {
+      auto [fraction, power] = buildExpFactors(formula, x);
+      Value sum = formula.fma(fraction, power, formula.constant(1.0));
+      rewriter.replaceOp(op, formula.run(rcpApproxFtz, sum));
       return success();
     }
     // The product with a reciprocal that is normal: at most 1.5 ulps beside the

@@ -104,8 +104,13 @@ private:
                                     ArrayRef<Value> accumulators);
   void finishReductions(OpBuilder &builder, unsigned stage,
                         ArrayRef<Value> accumulators);
-  Value combine(OpBuilder &builder, unsigned member, Value lhs, Value rhs);
-  void accumulate(OpBuilder &builder, unsigned member, Value term);
+  Value combine(OpBuilder &builder, unsigned member, Value accumulator,
+                ElementBuilder::Term term);
+  Value combine(OpBuilder &builder, unsigned member, Value lhs, Value rhs) {
+    return combine(builder, member, lhs, ElementBuilder::Term{rhs, {}});
+  }
+  void accumulate(OpBuilder &builder, unsigned member,
+                  ElementBuilder::Term term);
   void setSegments();
 
   const Step &step;
@@ -339,15 +344,14 @@ KernelBuilder::emitColumns(OpBuilder &builder, unsigned level,
 
 //===-- Rows --------------------------------------------------------------===//
 
-Value KernelBuilder::combine(OpBuilder &builder, unsigned member, Value lhs,
-                             Value rhs) {
-  return createCombination(
-      builder, loc, cast<linalg::GenericOp>(members()[member].op), lhs, rhs);
+Value KernelBuilder::combine(OpBuilder &builder, unsigned member,
+                             Value accumulator, ElementBuilder::Term term) {
+  return elements.combine(builder, members()[member], accumulator, term);
 }
 
 /// Combines `term` with the element of the accumulator at the positions.
 void KernelBuilder::accumulate(OpBuilder &builder, unsigned member,
-                               Value term) {
+                               ElementBuilder::Term term) {
   Value tensor = members()[member].op->getResult(0);
   Cluster::Dims dims = cluster.getResultDims(members()[member]);
   Value old = elements.load(tensor, dims);
@@ -473,13 +477,15 @@ SmallVector<Value> KernelBuilder::emitStageChunk(OpBuilder &builder,
   SmallVector<Value> results;
   for (auto [index, accumulator] :
        llvm::zip_equal(stage.reductions, accumulators)) {
-    Value term = elements.broadcast(elements.getTerm(members()[index]));
+    ElementBuilder::Term term =
+        elements.broadcast(elements.getTerm(members()[index]));
     results.push_back(
         combine(elements.getChunkBuilder(), index, accumulator, term));
   }
   // Everything is read before anything is written: outputs may lie where
   // inputs do.
-  SmallVector<Value> terms, values;
+  SmallVector<ElementBuilder::Term> terms;
+  SmallVector<Value> values;
   for (unsigned index : stage.updates)
     terms.push_back(elements.getTerm(members()[index]));
   for (unsigned index : stage.stores)
@@ -536,7 +542,7 @@ void KernelBuilder::finishReductions(OpBuilder &builder, unsigned stageIndex,
       total = total ? combine(builder, index, total, sum) : sum;
     }
     if (schedule.getRole(index) == Schedule::Role::Accumulator) {
-      accumulate(builder, index, total);
+      accumulate(builder, index, {total, {}});
       continue;
     }
     Value init = elements.getInit(member);
@@ -546,7 +552,8 @@ void KernelBuilder::finishReductions(OpBuilder &builder, unsigned stageIndex,
 
 void KernelBuilder::emitRowResults(OpBuilder &builder) {
   elements.getRowBuilder() = builder;
-  SmallVector<Value> terms, values;
+  SmallVector<ElementBuilder::Term> terms;
+  SmallVector<Value> values;
   for (unsigned index : schedule.getRowUpdates())
     terms.push_back(elements.getTerm(members()[index]));
   for (unsigned index : schedule.getRowStores())

@@ -37,8 +37,10 @@ meshc::codegen::createTargetMachine(Location loc, StringRef tripleName,
     return nullptr;
   }
   llvm::TargetOptions options;
-  // a * b + c is rounded once, as a matmul does.
-  options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
+  // What is rounded once is math.fma in the program; LLVM would decide anew in
+  // every basic block. For NVIDIA's GPUs it then writes add.rn and mul.rn,
+  // which no assembler fuses (PTX ISA 9.0, 9.7.3.5).
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
       triple, cpu, features, options, llvm::Reloc::PIC_, std::nullopt,
       llvm::CodeGenOptLevel::Default));

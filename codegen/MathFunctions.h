@@ -47,8 +47,9 @@ void populateGpuMathFunctionPatterns(mlir::RewritePatternSet &patterns,
 /// What comes before these: quotients of f32 (2 ulps; with a constant, by its
 /// reciprocal), 1 / sqrt x, 1 / (1 + exp x) (7.8 ulps, all of which but 2 are
 /// the sum's; 0 for results below the normal range), and 1 + erf x and 1 + tanh
-/// x with nothing else to read the function, as in gelu: fewer instructions,
-/// and a sum that is off by at most 2^-21.5. A quotient that becomes an integer
+/// x, as in gelu: fewer instructions, and a sum that is off by at most 2^-21.5.
+/// All but the quotients alone only where the program says that it is one
+/// operation (passes/FuseArithmetic.cpp). A quotient that becomes an integer
 /// stays correctly rounded.
 void populateGpuCombinationPatterns(mlir::RewritePatternSet &patterns,
                                     bool isEmulated);

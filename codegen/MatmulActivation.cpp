@@ -214,6 +214,8 @@ private:
 /// The value of a scalar operation; nothing if it is no sum, product, tanh or
 /// conversion.
 static std::optional<double> evaluate(Operation &op, ArrayRef<double> values) {
+  if (isa<math::FmaOp>(op))
+    return values[0] * values[1] + values[2];
   if (isa<arith::AddFOp>(op))
     return values[0] + values[1];
   if (isa<arith::SubFOp>(op))
@@ -227,6 +229,33 @@ static std::optional<double> evaluate(Operation &op, ArrayRef<double> values) {
   if (isa<arith::ExtFOp, arith::TruncFOp>(op))
     return values[0];
   return std::nullopt;
+}
+
+/// What the body of `op` yields for `inputs`; nothing if it has an operation
+/// that `evaluate` does not know.
+static std::optional<double> evaluateBody(linalg::GenericOp op,
+                                          ArrayRef<double> inputs) {
+  llvm::SmallDenseMap<Value, double> known;
+  for (auto [argument, number] :
+       llvm::zip_equal(op.getRegionInputArgs(), inputs))
+    known[argument] = number;
+  for (Operation &scalar : op.getBody()->without_terminator()) {
+    SmallVector<double, 3> values;
+    for (Value operand : scalar.getOperands()) {
+      auto found = known.find(operand);
+      if (found == known.end())
+        return std::nullopt;
+      values.push_back(found->second);
+    }
+    std::optional<double> value = evaluate(scalar, values);
+    if (!value)
+      return std::nullopt;
+    known[scalar.getResult(0)] = *value;
+  }
+  auto result = known.find(op.getBody()->getTerminator()->getOperand(0));
+  if (result == known.end())
+    return std::nullopt;
+  return result->second;
 }
 
 std::optional<FunctionsOf::Function>
@@ -253,19 +282,15 @@ FunctionsOf::getOperand(linalg::GenericOp op, OpOperand *operand) {
 /// Whether `op` computes a function; notes it.
 bool FunctionsOf::visit(linalg::GenericOp op) {
   if (op.getNumReductionLoops() != 0 || op->getNumResults() != 1 ||
-      op.getBody()->getOperations().size() != 2 ||
       cast<RankedTensorType>(op->getResult(0).getType()).getShape() != shape ||
       !op.getMatchingIndexingMap(op.getDpsInitOperand(0)).isIdentity())
     return false;
-  Operation &scalar = op.getBody()->front();
-  if (!llvm::equal(scalar.getOperands(), op.getRegionInputArgs()))
-    return false;
   // The product alone only where it is widened before it meets x.
-  if (!isa<arith::ExtFOp>(scalar) &&
+  if (!isa<arith::ExtFOp>(op.getBody()->front()) &&
       llvm::none_of(op.getDpsInputs(), [&](Value x) { return find(x); }))
     return false;
   Function result;
-  SmallVector<Function, 2> operands;
+  SmallVector<Function, 3> operands;
   for (OpOperand *operand : op.getDpsInputOperands()) {
     std::optional<Function> function = getOperand(op, operand);
     if (!function || (result.upstream && function->upstream &&
@@ -276,10 +301,10 @@ bool FunctionsOf::visit(linalg::GenericOp op) {
     operands.push_back(*function);
   }
   for (unsigned i = 0; i < numSamples; ++i) {
-    SmallVector<double, 2> values;
+    SmallVector<double, 3> inputs;
     for (const Function &operand : operands)
-      values.push_back(operand.samples[i]);
-    std::optional<double> value = evaluate(scalar, values);
+      inputs.push_back(operand.samples[i]);
+    std::optional<double> value = evaluateBody(op, inputs);
     if (!value)
       return false;
     result.samples[i] = *value;

@@ -72,6 +72,29 @@ static linalg::GenericOp getUserWith(Value value, float number) {
   return {};
 }
 
+/// The sum of 1 and erf of `value`, one operation (passes/FuseArithmetic.cpp),
+/// if it is what reads `value`; null if not.
+static linalg::GenericOp getOnePlusErf(Value value) {
+  auto op = dyn_cast<linalg::GenericOp>(*value.user_begin());
+  if (!value.hasOneUse() || !op || op.getNumReductionLoops() != 0 ||
+      op.getNumDpsInputs() != 2 || op.getBody()->getOperations().size() != 3)
+    return {};
+  OpOperand *one = getOther(op, value);
+  std::optional<APFloat> fill =
+      one ? getFill(one->get()) : std::optional<APFloat>();
+  auto erf = dyn_cast<math::ErfOp>(op.getBody()->front());
+  auto sum = dyn_cast<arith::AddFOp>(*std::next(op.getBody()->begin()));
+  if (!fill || !fill->isExactlyValue(1.0) || !erf || !sum ||
+      erf.getOperand() != op.getMatchingBlockArgument(&*value.use_begin()) ||
+      !llvm::is_contained(sum->getOperands(), erf.getResult()) ||
+      !llvm::is_contained(sum->getOperands(),
+                          op.getMatchingBlockArgument(one)) ||
+      op.getBody()->getTerminator()->getOperand(0) != sum.getResult() ||
+      !op.getMatchingIndexingMap(&*value.use_begin()).isIdentity())
+    return {};
+  return op;
+}
+
 SmallVector<linalg::GenericOp> codegen::matchGelu(Value argument) {
   // 16 bits are widened before and rounded behind.
   const bool isNarrow =
@@ -84,11 +107,7 @@ SmallVector<linalg::GenericOp> codegen::matchGelu(Value argument) {
   auto scaled = getUserWith<arith::MulFOp>(x, float(M_SQRT1_2));
   if (!half || !scaled || !half->hasOneUse() || !scaled->hasOneUse())
     return {};
-  auto erf =
-      getElementwise<math::ErfOp>(*scaled->user_begin(), scaled->getResult(0));
-  if (!erf || !erf->hasOneUse())
-    return {};
-  auto plusOne = getUserWith<arith::AddFOp>(erf->getResult(0), 1.0f);
+  linalg::GenericOp plusOne = getOnePlusErf(scaled->getResult(0));
   if (!plusOne || !plusOne->hasOneUse())
     return {};
   auto product = getElementwise<arith::MulFOp>(*plusOne->user_begin(),
@@ -98,7 +117,7 @@ SmallVector<linalg::GenericOp> codegen::matchGelu(Value argument) {
   if (!other || other->get() != half->getResult(0) ||
       !product.getMatchingIndexingMap(other).isIdentity())
     return {};
-  SmallVector<linalg::GenericOp> gelu = {half, scaled, erf, plusOne, product};
+  SmallVector<linalg::GenericOp> gelu = {half, scaled, plusOne, product};
   if (!isNarrow)
     return gelu;
   Value result = product->getResult(0);

@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -258,11 +259,14 @@ exec::CommandT &ProgramBuilder::addCommand(Operation *op,
 
 /// Arithmetic of one element of a `linalg` body.
 static int64_t countScalarOps(linalg::LinalgOp op) {
-  return llvm::count_if(*op.getBlock(), [](Operation &inner) {
+  int64_t count = 0;
+  for (Operation &inner : *op.getBlock()) {
     StringRef dialect = inner.getName().getDialectNamespace();
-    return (dialect == "arith" || dialect == "math") &&
-           !isa<arith::ConstantOp>(inner);
-  });
+    if ((dialect == "arith" || dialect == "math") &&
+        !isa<arith::ConstantOp>(inner) && !isSignOfFma(&inner))
+      count += isa<math::FmaOp>(inner) ? 2 : 1;
+  }
+  return count;
 }
 
 /// Sets what `command` computes: the sum over `parts` of the products of their

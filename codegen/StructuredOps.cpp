@@ -106,6 +106,16 @@ Value codegen::getTerm(linalg::GenericOp op, Operation *combiner) {
   return combiner->getOperand(combiner->getOperand(0) == accumulator);
 }
 
+arith::MulFOp codegen::getSummedProduct(linalg::GenericOp op) {
+  Operation *combiner = getCombiner(op);
+  if (!isa_and_present<arith::AddFOp>(combiner))
+    return {};
+  auto product = getTerm(op, combiner).getDefiningOp<arith::MulFOp>();
+  bool isWide = product && product->getBlock() == op.getBody() &&
+                product.getType().getIntOrFloatBitWidth() >= 32;
+  return isWide ? product : arith::MulFOp();
+}
+
 Value meshc::codegen::createCombination(OpBuilder &builder, Location loc,
                                         linalg::GenericOp op, Value lhs,
                                         Value rhs) {
@@ -165,10 +175,14 @@ bool codegen::isLibraryMatmul(Operation *op) {
   return rows > 1 && columns > 1;
 }
 
-/// Work of one scalar operation.
+/// Work of one scalar operation; what is fused counts as what it consists of.
 static unsigned getScalarWork(Operation &op) {
+  if (isa<math::FmaOp>(op))
+    return 2;
+  if (codegen::isSignOfFma(&op))
+    return 0;
   if (isa<math::MathDialect>(op.getDialect()) &&
-      !isa<math::AbsFOp, math::AbsIOp, math::FmaOp, math::CopySignOp>(op))
+      !isa<math::AbsFOp, math::AbsIOp, math::CopySignOp>(op))
     return codegen::costlyWork;
   if (isa<arith::DivFOp, arith::DivSIOp, arith::RemSIOp, arith::DivUIOp,
           arith::RemUIOp, tensor::ExtractOp>(op))
@@ -177,6 +191,11 @@ static unsigned getScalarWork(Operation &op) {
           arith::IndexCastOp>(op))
     return 0;
   return 1;
+}
+
+bool codegen::isSignOfFma(Operation *op) {
+  return isa<arith::NegFOp>(op) && op->hasOneUse() &&
+         isa<math::FmaOp>(*op->user_begin());
 }
 
 unsigned codegen::getWork(Operation *op) {

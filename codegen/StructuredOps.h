@@ -1,6 +1,7 @@
 #ifndef MESHC_CODEGEN_STRUCTUREDOPS_H
 #define MESHC_CODEGEN_STRUCTUREDOPS_H
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 #include <optional>
@@ -41,6 +42,9 @@ llvm::SmallVector<unsigned> getReducedLoops(mlir::Operation *op);
 mlir::Operation *getCombiner(mlir::linalg::GenericOp op);
 /// What `combiner` combines with the accumulator.
 mlir::Value getTerm(mlir::linalg::GenericOp op, mlir::Operation *combiner);
+/// The product of f32 or f64 in the body of a sum of products: it goes into the
+/// sum without being rounded. Null if what is summed is no product.
+mlir::arith::MulFOp getSummedProduct(mlir::linalg::GenericOp op);
 
 /// What the combiner of `op` makes of two values, scalars or vectors.
 mlir::Value createCombination(mlir::OpBuilder &builder, mlir::Location loc,
@@ -53,6 +57,10 @@ bool isContraction(mlir::Operation *op);
 /// Whether a library call is better than a generated loop: a contraction with
 /// f32 sums that uses each element of both operands more than once.
 bool isLibraryMatmul(mlir::Operation *op);
+
+/// Whether `op` negates an operand of a fused multiply-add, whose instruction
+/// does it.
+bool isSignOfFma(mlir::Operation *op);
 
 /// Work of one iteration, in units of one addition; transcendental functions
 /// and divisions count `costlyWork` each.

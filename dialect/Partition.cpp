@@ -105,9 +105,8 @@ struct Philox {
     Value upper = arith::ShRUIOp::create(b, loc, word, constant(8));
     // The upper bits are below 2^24, so a signed conversion is exact.
     Value number = arith::SIToFPOp::create(b, loc, type, upper);
-    return arith::AddFOp::create(
-        b, loc, arith::MulFOp::create(b, loc, number, toFloat(0x1p-24, type)),
-        toFloat(0x1p-25, type));
+    return math::FmaOp::create(b, loc, number, toFloat(0x1p-24, type),
+                               toFloat(0x1p-25, type));
   }
   Value toFloat(double value, FloatType type) {
     return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, value));
@@ -166,8 +165,7 @@ FailureOr<Value> RandomOp::buildLocal(PartitionBuilder &builder,
           break;
         }
         }
-        Value result = arith::AddFOp::create(
-            b, loc, number(first), arith::MulFOp::create(b, loc, scale, unit));
+        Value result = math::FmaOp::create(b, loc, scale, unit, number(first));
         if (computeType != elementType)
           result = arith::TruncFOp::create(b, loc, elementType, result);
         return result;

@@ -508,6 +508,87 @@ def Partition : Pass<"nd-partition", "::mlir::ModuleOp"> {
     "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def FuseArithmetic : Pass<"spmd-fuse-arithmetic", "::mlir::ModuleOp"> {
+  let summary = "Decides which operations are computed as one";
+  let description = [{
+    Machines compute some pairs of operations in one, faster and with other bits
+    than one after the other. Which pairs these are is decided here, once: a pair
+    becomes one operation, whose body no later pass and no kernel takes apart, and
+    nothing else is put together afterwards. So a value has the same bits in every
+    kernel, and every stage of one, that computes it.
+
+    - a product of f32 or f64 that nothing but sums and differences of its own
+      size read becomes part of each: a fused multiply-add, rounded once. Where a
+      sum over dimensions reads it, the product goes into the sum as those of a
+      contraction do;
+    - `1 + tanh x`, `1 + erf x`, `1 / sqrt x` and `1 / (1 + exp x)`, if nothing
+      else reads what lies between: GPUs have shorter forms of them;
+    - a quotient and its conversion to an integer, which on GPUs needs all bits of
+      the quotient: the conversion gets a quotient of its own.
+
+    Only readers in the phase of the product count, and only operations of one
+    phase become one: what the backward phase reads changes nothing in the
+    forward phase, so evaluation and training compute the same. A product that
+    later phases read stays beside the fused operation.
+
+    What is added to a matrix product is left alone: a library call takes the sum
+    along. So is a product that is repeated along a dimension of the sum: it is
+    computed once for all of it.
+
+    Needs:  equal operations are one operation (CSE).
+    Leaves: no operation more for each element than before.
+
+    Before:
+    ```mlir
+    #whole = affine_map<(d0) -> (d0)>
+    spmd.program @eval {
+      %x = spmd.input "x" of !nd.tensor<["a"=3], f32, <>> : tensor<3xf32>
+      %y = spmd.input "y" of !nd.tensor<["a"=3], f32, <>> : tensor<3xf32>
+      %z = spmd.input "z" of !nd.tensor<["a"=3], f32, <>> : tensor<3xf32>
+      %empty = tensor.empty() : tensor<3xf32>
+      %p = linalg.generic {indexing_maps = [#whole, #whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%x, %y : tensor<3xf32>, tensor<3xf32>)
+          outs(%empty : tensor<3xf32>) {
+      ^bb0(%a: f32, %b: f32, %out: f32):
+        %value = arith.mulf %a, %b : f32
+        linalg.yield %value : f32
+      } -> tensor<3xf32>
+      %s = linalg.generic {indexing_maps = [#whole, #whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%p, %z : tensor<3xf32>, tensor<3xf32>)
+          outs(%empty : tensor<3xf32>) {
+      ^bb0(%a: f32, %b: f32, %out: f32):
+        %value = arith.addf %a, %b : f32
+        linalg.yield %value : f32
+      } -> tensor<3xf32>
+      spmd.output "s" of !nd.tensor<["a"=3], f32, <>>, %s : tensor<3xf32>
+    }
+    ```
+    After:
+    ```mlir
+    spmd.program @eval {
+      %x = spmd.input "x" of !a : tensor<3xf32>
+      %y = spmd.input "y" of !a : tensor<3xf32>
+      %z = spmd.input "z" of !a : tensor<3xf32>
+      %empty = tensor.empty() : tensor<3xf32>
+      %s = linalg.generic {indexing_maps = [#whole, #whole, #whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%x, %y, %z : tensor<3xf32>, tensor<3xf32>, tensor<3xf32>)
+          outs(%empty : tensor<3xf32>) {
+      ^bb0(%a: f32, %b: f32, %c: f32, %out: f32):
+        %value = math.fma %a, %b, %c : f32
+        linalg.yield %value : f32
+      } -> tensor<3xf32>
+      spmd.output "s" of !a, %s : tensor<3xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::meshc::spmd::SPMDDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect"];
+}
+
 def RecomputeResiduals : Pass<"spmd-recompute-residuals", "::mlir::ModuleOp"> {
   let summary = "Has the backward phase compute again what need not be kept";
   let description = [{

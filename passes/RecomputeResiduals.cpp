@@ -50,12 +50,15 @@ static bool isElementwise(Operation *op) {
 }
 
 /// Whether `op` becomes (a part of) a kernel that can compute its inputs on the
-/// way: elementwise, or a sum of one tensor. Products, which have two, read
-/// their operands from memory.
+/// way: elementwise, or a sum over a tensor that has every loop. Matrix
+/// products, whose factors lack some, read them from memory.
 static bool isKernel(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
-  return generic && (generic.getNumReductionLoops() == 0 ||
-                     generic.getNumDpsInputs() == 1);
+  return generic &&
+         (generic.getNumReductionLoops() == 0 ||
+          llvm::any_of(generic.getDpsInputOperands(), [&](OpOperand *input) {
+            return generic.getMatchingIndexingMap(input).isPermutation();
+          }));
 }
 
 static unsigned countScalarOps(linalg::GenericOp op) {

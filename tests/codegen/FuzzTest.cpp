@@ -105,7 +105,35 @@ private:
     return hasLast(all) && !hasLast(result);
   }
 
+  /// A sum of a product that is an output too, and whether its extreme is found
+  /// where it is computed again: 1 everywhere, whatever is rounded how.
+  void addExtreme(const std::string &name) {
+    const std::vector<std::string> inputs = {pickTensor().name,
+                                             pickTensor().name};
+    const Dims all = unionOf(inputs);
+    const Dims result = subset(all, 0.5);
+    if (inputs[0] == inputs[1] || result.size() == all.size())
+      return addPointwise(name, {inputs[0]});
+    auto multiply = "%r = arith.mulf %a0, %a1 : f32";
+    text.pointwise(name + "p", join(all), inputs, multiply);
+    text.output(name + "p");
+    text.pointwise(name + "s", join(all), {name + "p", inputs[pick(2)]},
+                   pick(2) == 0 ? "%r = arith.addf %a0, %a1 : f32"
+                                : "%r = arith.subf %a1, %a0 : f32");
+    text.reduce(name + "m", join(result), {name + "s"}, "arith.maximumf",
+                "0xFF800000");
+    text.pointwise(name + "e", join(all), {name + "s", name + "m"},
+                   R"(%one = arith.constant 1.0 : f32
+                      %zero = arith.constant 0.0 : f32
+                      %e = arith.cmpf oeq, %a0, %a1 : f32
+                      %r = arith.select %e, %one, %zero : f32)");
+    text.reduce(name, join(result), {name + "e"}, "arith.maximumf", "0.0");
+    add(name, result);
+  }
+
   void addOperation(const std::string &name) {
+    if (pick(6) == 0)
+      return addExtreme(name);
     std::vector<std::string> inputs = {pickTensor().name};
     size_t kind = pick(10);
     if (kind < 5) {

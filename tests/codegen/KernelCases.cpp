@@ -125,7 +125,7 @@ void meshc::testing::writeKernelCase(const std::string &text,
                                      double tolerance) {
   [[maybe_unused]] static const bool hasMoves = (writeMoveKernels(), true);
   auto context = makeContext();
-  auto module = testing::parse(*context, text);
+  auto module = parseFused(*context, text);
   ASSERT_TRUE(module);
   auto source = module->lookupSymbol<spmd::ProgramOp>("p");
   llvm::StringMap<RankedTensorType> types;

@@ -36,7 +36,7 @@ struct TableEntry {
 bool KernelRunner::parse(const std::string &text,
                          codegen::MatmulLibrary library) {
   context = makeContext();
-  module = testing::parse(*context, text);
+  module = parseFused(*context, text);
   if (!module) {
     ADD_FAILURE() << "does not parse:\n" << text;
     return false;

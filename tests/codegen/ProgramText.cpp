@@ -1,5 +1,10 @@
 #include "tests/codegen/ProgramText.h"
 
+#include "passes/Passes.h"
+#include "tests/dialect/Programs.h"
+
+#include "mlir/Pass/PassManager.h"
+
 #include "fmt/format.h"
 
 #include <algorithm>
@@ -186,4 +191,15 @@ void ProgramText::contraction(const std::string &name, const std::string &dims,
 
 std::string ProgramText::str() const {
   return header + "  spmd.program @p {\n" + body + "  }\n";
+}
+
+mlir::OwningOpRef<mlir::ModuleOp>
+meshc::testing::parseFused(mlir::MLIRContext &context,
+                           const std::string &text) {
+  mlir::OwningOpRef<mlir::ModuleOp> module = parse(context, text);
+  mlir::PassManager manager(&context);
+  manager.addPass(createFuseArithmetic());
+  if (!module || mlir::failed(manager.run(*module)))
+    return {};
+  return module;
 }

@@ -1,6 +1,9 @@
 #ifndef MESHC_TESTS_CODEGEN_PROGRAMTEXT_H
 #define MESHC_TESTS_CODEGEN_PROGRAMTEXT_H
 
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -75,6 +78,12 @@ private:
   std::string body;
   int fresh = 0;
 };
+
+/// The module of `text` as the compiler hands it to code generation: it has
+/// decided what is computed as one operation. Null, with diagnostics on
+/// standard error, if it does not parse.
+mlir::OwningOpRef<mlir::ModuleOp> parseFused(mlir::MLIRContext &context,
+                                             const std::string &text);
 
 } // namespace meshc::testing
 

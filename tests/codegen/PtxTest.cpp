@@ -50,7 +50,7 @@ Assembly assemble(const std::string &text,
                   const std::string &architecture = "sm_90",
                   bool isShared = false) {
   auto context = makeContext();
-  auto module = parse(*context, text);
+  auto module = parseFused(*context, text);
   auto steps = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
                                   codegen::MatmulLibrary::CublasLt);
   codegen::groupKernels(*steps, /*numAxes=*/1);
@@ -148,6 +148,39 @@ TEST(Ptx, ElementwiseIsWide) {
   EXPECT_EQ(count(assembly.ptx, "(ld|st)\\.global"), 6);
   EXPECT_THAT(assembly.ptx, HasSubstr(".maxntid 256"));
   expectResources(assembly, {26});
+}
+
+/// A product that is needed itself is rounded before it is added, by
+/// instructions that the assembler and the driver's compiler may not fuse:
+/// those that name a rounding (PTX ISA 9.0, 9.7.3.5).
+TEST(Ptx, NothingIsFusedButWhatTheProgramFuses) {
+  for (const std::string type : {"f32", "f64"})
+    for (bool isRead : {false, true}) {
+      SCOPED_TRACE(type + (isRead ? ", read" : ""));
+      ProgramText text;
+      text.dim("d", 1 << 20);
+      for (const char *name : {"x", "y", "z"})
+        text.input(name, "d", type);
+      text.pointwise("p", "d", {"x", "y"}, "%r = arith.mulf %a0, %a1 : " + type,
+                     type);
+      text.pointwise("s", "d", {"p", "z"}, "%r = arith.addf %a0, %a1 : " + type,
+                     type);
+      text.pointwise("t", "d", {"p", "z"}, "%r = arith.subf %a1, %a0 : " + type,
+                     type);
+      if (isRead)
+        text.output("p");
+      text.output("s");
+      text.output("t");
+      const std::string ptx = assemble(text).ptx;
+      const int perThread = count(ptx, "\\bfma\\.rn\\." + type) +
+                            count(ptx, "\\badd\\.rn\\." + type) +
+                            count(ptx, "\\bsub\\.rn\\." + type);
+      EXPECT_GT(perThread, 0);
+      EXPECT_EQ(count(ptx, "\\bfma\\.rn\\." + type), isRead ? 0 : perThread);
+      EXPECT_EQ(count(ptx, "\\bmul\\.rn\\." + type),
+                isRead ? perThread / 2 : 0);
+      EXPECT_EQ(count(ptx, "\\b(mul|add|sub)\\." + type), 0);
+    }
 }
 
 TEST(Ptx, TransposesGoThroughSharedMemory) {

@@ -85,6 +85,15 @@ TEST(Executable, outputs_of_every_element_type) {
               {"a=8", {"batch=a", "pos=a"}}});
 }
 
+/// A position that is not found is the size; an extreme that is not found has
+/// no gradient.
+TEST(Executable, extremes_of_values_computed_again) {
+  for (unsigned seed : {1, 2, 3})
+    compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/extremes.mesh", {},
+                         30 * 40, seed),
+               {{"", {""}}, {"a=2", {"row=a", "p=a"}}, {"a=3", {"p=a"}}});
+}
+
 TEST(Executable, transformer_block_with_every_dimension_split) {
   compareAll(
       Reference(

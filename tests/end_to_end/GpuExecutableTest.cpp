@@ -40,6 +40,14 @@ TEST(GpuExecutable, activations_in_16_bits) {
                {{"", "", 1}, {"a=2", "batch=a", 2}, {"a=2", "second=a", 2}});
 }
 
+/// As on CPUs: Executable.extremes_of_values_computed_again.
+TEST(GpuExecutable, extremes_of_values_computed_again) {
+  for (unsigned seed : {1, 2, 3})
+    compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/extremes.mesh", {},
+                         30 * 40, seed),
+               {{"", "", 1}, {"a=2", "p=a", 2}});
+}
+
 TEST(GpuExecutable, epilogues_that_are_left_out) {
   for (const char *precision : {"f32", "bf16"}) {
     const Reference reference(activations, {},

@@ -86,7 +86,7 @@ private:
 
   void addOperation() {
     Value x = pickFrom(floats), y = pickFrom(floats);
-    switch (pick(15)) {
+    switch (pick(16)) {
     case 0:
       return addUnary(x);
     case 1:
@@ -121,8 +121,10 @@ private:
       return;
     case 14:
       return addConstraint(x);
+    case 15:
+      return addSumOfProduct(x, y);
     }
-    llvm_unreachable("there are 15 choices");
+    llvm_unreachable("there are 16 choices");
   }
 
   /// In (-1, 1).
@@ -171,6 +173,28 @@ private:
       return floats.push_back(b.make<nd::DivOp>(x, positive(y)));
     }
     llvm_unreachable("there are 4 choices");
+  }
+
+  /// A product plus or minus something, its extreme and the position of that;
+  /// the product, too, is there for others.
+  void addSumOfProduct(Value x, Value y) {
+    if (!fits({x, y}))
+      return;
+    Value product = b.make<nd::MulOp>(bounded(x), y);
+    Value sum =
+        pick(2) ? b.make<nd::AddOp>(product, y) : b.make<nd::SubOp>(x, product);
+    if (pick(2))
+      floats.push_back(product);
+    Names dims = getDims(sum);
+    if (!dims.empty()) {
+      floats.push_back(
+          b.reduce(pick(2) ? nd::Reduction::Max : nd::Reduction::Min, sum,
+                   pickSubset(dims)));
+      Value position =
+          b.argReduce(nd::ArgKind::Max, sum, dims[pick(dims.size())]);
+      floats.push_back(b.cast(position, b.getBuilder().getF64Type()));
+    }
+    floats.push_back(sum);
   }
 
   void addEinsum(Value x, Value y) {
