@@ -1,5 +1,7 @@
 #include "runtime/BlockedMatmul.h"
 
+#include "runtime/SumBlock.h"
+
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
@@ -13,7 +15,7 @@ namespace {
 // cache for 8-byte elements.
 constexpr int64_t rowBlock = 32;
 constexpr int64_t columnBlock = 128;
-constexpr int64_t depthBlock = 64;
+constexpr int64_t depthBlock = sumBlock;
 
 template <typename T> T activate(T value, exec::Activation activation) {
   switch (activation) {
@@ -48,14 +50,29 @@ void runBlocked(const MatmulShape &shape, const MatmulOperands &operands,
   const T *bias = static_cast<const T *>(operands.bias);
   alignas(64) Sum aTile[rowBlock][depthBlock];
   alignas(64) Sum bTile[depthBlock][columnBlock];
-  alignas(64) Sum sums[rowBlock][columnBlock];
+  // A sum for each level of blocks of terms (SumBlock.h).
+  using Tile = Sum[rowBlock][columnBlock];
+  constexpr bool isExact = std::is_integral_v<Sum>;
+  constexpr int64_t maxTerms = int64_t(1) << 42; // of any memory
+  constexpr int maxLevels = isExact ? 1 : countSumLevels(maxTerms);
+  const int levels = std::min(maxLevels, countSumLevels(shape.k.size));
+  alignas(64) Tile tiles[maxLevels];
+  auto moveUp = [&](int level, int64_t rows) {
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columnBlock; ++j) {
+        tiles[level + 1][i][j] += tiles[level][i][j];
+        tiles[level][i][j] = Sum(0);
+      }
+  };
+  Tile &sums = tiles[0];
 
   for (int64_t i0 = rowBegin; i0 < rowEnd; i0 += rowBlock)
     for (int64_t j0 = 0; j0 < shape.n.size; j0 += columnBlock) {
       const int64_t rows = std::min(rowBlock, rowEnd - i0);
       const int64_t columns = std::min(columnBlock, shape.n.size - j0);
-      for (int64_t i = 0; i < rows; ++i)
-        std::fill_n(sums[i], columnBlock, Sum(0));
+      for (int level = 0; level < levels; ++level)
+        for (int64_t i = 0; i < rows; ++i)
+          std::fill_n(tiles[level][i], columnBlock, Sum(0));
       for (int64_t p0 = 0; p0 < shape.k.size; p0 += depthBlock) {
         const int64_t depth = std::min(depthBlock, shape.k.size - p0);
         for (int64_t i = 0; i < rows; ++i)
@@ -73,10 +90,15 @@ void runBlocked(const MatmulShape &shape, const MatmulOperands &operands,
             for (int64_t j = 0; j < columnBlock; ++j)
               sums[i][j] += factor * bTile[p][j];
           }
+        const int whole = countWholeBlocks(p0 + depth);
+        for (int level = 0; level < std::min(whole, levels - 1); ++level)
+          moveUp(level, rows);
       }
+      for (int level = 0; level < levels - 1; ++level)
+        moveUp(level, rows);
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < columns; ++j) {
-          Sum sum = sums[i][j];
+          Sum sum = tiles[levels - 1][i][j];
           if (bias)
             sum += Sum(bias[j0 + j]);
           T &result = c[(i0 + i) * shape.m.c + (j0 + j) * shape.n.c];

@@ -3,6 +3,7 @@
 #include "runtime/BlockedMatmul.h"
 #include "runtime/Executable.h"
 #include "runtime/HalfFloats.h"
+#include "runtime/LongMatmul.h"
 #include "runtime/WideningMatmul.h"
 
 #include <dnnl.hpp>
@@ -507,8 +508,10 @@ Result<std::unique_ptr<Matmul>> Matmul::create(const MatmulShape &given,
   pieces = std::clamp<int64_t>(int64_t(flops / minPieceFlops), 1,
                                std::max<int64_t>(1, pieces));
   const bool isHalf = isHalfFloat(shape.element);
-  if ((shape.element == exec::ElementType::f32 || isHalf) && products > 0 &&
-      shape.k.size > 0) {
+  const bool isLibrarys = shape.element == exec::ElementType::f32 || isHalf;
+  if (isLibrarys && products > 0 && shape.k.size > longestMatmul)
+    return createLongMatmul(shape, pieces, workers);
+  if (isLibrarys && products > 0 && shape.k.size > 0) {
     MatmulShape oriented = shape;
     // oneDNN wants rows; a result with columns is the product of the
     // transposes.

@@ -13,6 +13,8 @@
 /// added up in f32 either way. What oneDNN has only its reference
 /// implementation for otherwise (f64, integers, views without a unit stride)
 /// goes to the blocked loops of BlockedMatmul.h.
+/// A contracted dimension that is long is several products whose results are
+/// added up in blocks (LongMatmul.h).
 ///
 /// A product is cut into pieces that different threads may run. The cut depends
 /// on the shape and on the number given as `pieces`, never on the number of

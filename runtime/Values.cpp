@@ -1,10 +1,12 @@
 #include "runtime/Values.h"
 
 #include "runtime/Devices/Reduction.h"
+#include "runtime/SumBlock.h"
 
 #include <fmt/format.h>
 
 #include <cstring>
+#include <map>
 #include <set>
 
 using namespace meshc;
@@ -74,7 +76,19 @@ Result<HostArray> runtime::gather(DeviceSet &devices,
   // Replicas are read once: a device gives its term if no earlier one had the
   // same part and the same place among the partial values.
   std::set<std::vector<int64_t>> termsSeen;
-  std::set<std::vector<int64_t>> partsSeen;
+  struct Part {
+    Placement placement;
+    int64_t terms = 0;
+  };
+  std::map<std::vector<int64_t>, Part> parts;
+  // Sums of whole blocks of terms (SumBlock.h), where there are more.
+  std::vector<std::byte> blocks;
+  const bool addsFloats = layout.partial == exec::ReduceKind::sum &&
+                          (layout.element == exec::ElementType::f32 ||
+                           layout.element == exec::ElementType::f64);
+  auto add = [&](const std::byte *from, std::byte *to, int64_t count) {
+    combineInto(layout.element, layout.partial, from, 1, to, 1, count);
+  };
   for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
     const Placement placement =
         getPlacement(mesh, result.shape, sharding, device);
@@ -87,7 +101,7 @@ Result<HostArray> runtime::gather(DeviceSet &devices,
     }
     if (ownsNothing)
       continue;
-    const bool isFirst = partsSeen.insert(key).second;
+    Part &part = parts.try_emplace(key, Part{placement}).first->second;
     const std::vector<int64_t> coordinates = mesh.getCoordinates(device);
     for (const layout::AxisRef &axis : sharding.partialAxes)
       key.push_back(mesh.getCoordinate(axis, coordinates));
@@ -97,17 +111,29 @@ Result<HostArray> runtime::gather(DeviceSet &devices,
         devices.read(device, buffer, getBlockBytes(layout));
     if (!source)
       return source.getError();
+    const int64_t term = part.terms++;
+    const bool endsBlock = addsFloats && term > 0 && term % sumBlock == 0;
+    if (endsBlock && blocks.empty())
+      blocks.resize(result.data.size());
     forEachRow(result.shape, placement,
                [&](int64_t whole, int64_t block, int64_t count) {
                  std::byte *to = result.data.data() + whole * bytes;
                  const std::byte *from = *source + block * bytes;
-                 if (isFirst)
+                 if (endsBlock)
+                   add(to, blocks.data() + whole * bytes, count);
+                 if (endsBlock || term == 0)
                    std::memcpy(to, from, size_t(count * bytes));
                  else
-                   combineInto(layout.element, layout.partial, from, 1, to, 1,
-                               count);
+                   add(from, to, count);
                });
   }
+  for (const auto &[key, part] : parts)
+    if (addsFloats && part.terms > sumBlock)
+      forEachRow(result.shape, part.placement,
+                 [&](int64_t whole, int64_t, int64_t count) {
+                   add(blocks.data() + whole * bytes,
+                       result.data.data() + whole * bytes, count);
+                 });
   return result;
 }
 

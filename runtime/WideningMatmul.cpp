@@ -1,8 +1,8 @@
 #include "runtime/WideningMatmul.h"
 
-#include "runtime/BlockedMatmul.h"
 #include "runtime/Executable.h"
 #include "runtime/HalfFloats.h"
+#include "runtime/LongMatmul.h"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@ namespace {
 /// takes part in as many multiplications as the other side of the result is
 /// long.
 constexpr int64_t maxRows = 256;
-constexpr int64_t maxColumns = 384;
+constexpr int64_t maxColumns = maxResultColumns;
 constexpr int64_t maxDepth = 384;
 
 /// One dimension of a product in blocks.
@@ -89,8 +89,6 @@ private:
   /// One block of the result.
   Status runUnit(int64_t unit, const MatmulOperands &operands, int worker,
                  std::byte *scratch);
-  void finish(const MatmulOperands &operands, std::byte *c, int64_t firstColumn,
-              int64_t numRows, int64_t numColumns, float *sums) const;
   std::unique_ptr<Matmul> &getProduct(bool restRows, bool restColumns,
                                       bool restDepth, bool accumulates) {
     return products[restRows << 3 | restColumns << 2 | restDepth << 1 |
@@ -200,49 +198,11 @@ Status WideningMatmul::runUnit(int64_t unit, const MatmulOperands &operands,
           !ran)
         return ran;
   }
-  finish(operands,
-         static_cast<std::byte *>(operands.c) +
-             cStart * getElementBytes(shape.result),
-         firstColumn, numRows, numColumns, sums);
+  writeResult(shape, operands,
+              static_cast<std::byte *>(operands.c) +
+                  cStart * getElementBytes(shape.result),
+              firstColumn, numRows, numColumns, sums, columns.size);
   return Status::success();
-}
-
-/// Bias, activation and accumulation on the sums, and their way to `c`.
-void WideningMatmul::finish(const MatmulOperands &operands, std::byte *c,
-                            int64_t firstColumn, int64_t numRows,
-                            int64_t numColumns, float *sums) const {
-  const int64_t bytes = getElementBytes(shape.result);
-  auto read = [&](const std::byte *source, int64_t stride, float *target) {
-    if (isHalfFloat(shape.result))
-      return widenRow(shape.result, source, stride, target, numColumns);
-    for (int64_t j = 0; j < numColumns; ++j)
-      target[j] = reinterpret_cast<const float *>(source)[j * stride];
-  };
-  alignas(64) float bias[maxColumns], old[maxColumns];
-  if (shape.hasBias)
-    read(static_cast<const std::byte *>(operands.bias) + firstColumn * bytes, 1,
-         bias);
-  for (int64_t i = 0; i < numRows; ++i) {
-    float *row = sums + i * columns.size;
-    std::byte *target = c + i * shape.m.c * bytes;
-    if (shape.hasBias)
-      for (int64_t j = 0; j < numColumns; ++j)
-        row[j] += bias[j];
-    if (shape.activation != exec::Activation::none)
-      for (int64_t j = 0; j < numColumns; ++j)
-        row[j] = activate(row[j], shape.activation);
-    if (shape.accumulate) {
-      read(target, shape.n.c, old);
-      for (int64_t j = 0; j < numColumns; ++j)
-        row[j] += old[j];
-    }
-    if (isHalfFloat(shape.result)) {
-      narrowRow(shape.result, row, target, shape.n.c, numColumns);
-      continue;
-    }
-    for (int64_t j = 0; j < numColumns; ++j)
-      reinterpret_cast<float *>(target)[j * shape.n.c] = row[j];
-  }
 }
 
 } // namespace

@@ -182,6 +182,7 @@ void Collective::runStrip(const Move &move, const Strip &strip,
   std::array<std::byte *, maxOnStack> fewTargets;
   std::vector<const std::byte *> manySources;
   std::vector<std::byte *> manyTargets;
+  std::vector<int64_t> strides; // of sources that are not contiguous
   std::span<const std::byte *> sources(
       fewSources.data(), std::min(move.sources.size(), maxOnStack));
   std::span<std::byte *> targets(fewTargets.data(),
@@ -220,22 +221,15 @@ void Collective::runStrip(const Move &move, const Strip &strip,
       continue;
     }
     // Strided rows go through a contiguous tile.
-    constexpr int64_t tileElements = 512;
-    alignas(64) std::array<std::byte, tileElements * 8> tile;
+    constexpr int64_t tileElements = maxCombinedBytes / 8;
+    alignas(64) std::array<std::byte, maxCombinedBytes> tile;
+    strides.clear();
+    for (const End &source : move.sources)
+      strides.push_back(source.isStaged ? 1 : inner.fromStride);
     for (int64_t start = 0; start < count; start += tileElements) {
       const int64_t length = std::min(tileElements, count - start);
-      if (sources.empty())
-        fillIdentity(getSumElement(element), move.reduce, tile.data(), 1,
-                     length);
-      for (size_t i = 0; i < sources.size(); ++i) {
-        const int64_t stride = move.sources[i].isStaged ? 1 : inner.fromStride;
-        const std::byte *source = sources[i] + start * stride * bytes;
-        if (i == 0)
-          copyToSum(element, source, stride, tile.data(), length);
-        else
-          combineIntoSum(element, move.reduce, source, stride, tile.data(),
-                         length);
-      }
+      combineRows(element, move.reduce, sources, strides, start, tile.data(),
+                  length);
       for (size_t i = 0; i < targets.size(); ++i) {
         const int64_t stride = move.targets[i].isStaged ? 1 : inner.toStride;
         copyFromSum(element, tile.data(), targets[i] + start * stride * bytes,

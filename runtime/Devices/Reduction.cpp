@@ -3,6 +3,7 @@
 #include "runtime/Clones.h"
 #include "runtime/Executable.h"
 #include "runtime/HalfFloats.h"
+#include "runtime/SumBlock.h"
 
 #include <algorithm>
 #include <array>
@@ -105,6 +106,67 @@ template <exec::ReduceKind kind, typename T>
         combine<kind>(combine<kind>(combine<kind>(out[i], b[i]), c[i]), d[i]);
 }
 
+/// How many of `count` terms are summed apart before the next so many are, and
+/// added: a power of the block. All of them if they are no floats to add, or
+/// one block.
+template <exec::ReduceKind kind, typename T>
+size_t getSourcesPerSum(size_t count) {
+  if (kind != exec::ReduceKind::sum || std::is_integral_v<T>)
+    return count;
+  size_t perSum = size_t(sumBlock);
+  if (count <= perSum)
+    return count;
+  while (perSum * size_t(sumBlock) < count)
+    perSum *= size_t(sumBlock);
+  return perSum;
+}
+
+/// Combines columns [start, start + length) of the sources in a tile.
+template <exec::ReduceKind kind, typename T>
+[[gnu::always_inline]] inline void
+combineBlock(const std::byte *const *sources, size_t numSources, int64_t start,
+             T *tile, int64_t length) {
+  auto from = [&](size_t i) {
+    return reinterpret_cast<const T *>(sources[i]) + start;
+  };
+  size_t next = 2;
+  if (numSources >= 4) {
+    combineFour<kind>(from(0), from(1), from(2), from(3), tile, length);
+    next = 4;
+  } else if (numSources == 1) {
+    std::memcpy(tile, from(0), size_t(length) * sizeof(T));
+    return;
+  } else {
+    combineTwo<kind>(from(0), from(1), tile, length);
+  }
+  for (; next + 3 <= numSources; next += 3)
+    addThree<kind>(from(next), from(next + 1), from(next + 2), tile, length);
+  for (; next < numSources; ++next) {
+    const T *source = from(next);
+    for (int64_t i = 0; i < length; ++i)
+      tile[i] = combine<kind>(tile[i], source[i]);
+  }
+}
+
+/// The same of many sources, in blocks.
+template <exec::ReduceKind kind, typename T>
+void combineBlocks(const std::byte *const *sources, size_t numSources,
+                   int64_t start, T *tile, int64_t length) {
+  const size_t perSum = getSourcesPerSum<kind, T>(numSources);
+  if (perSum == numSources)
+    return combineBlock<kind>(sources, numSources, start, tile, length);
+  alignas(64) T next[maxCombinedBytes / sizeof(T)];
+  for (size_t first = 0; first < numSources; first += perSum) {
+    const size_t count = std::min(perSum, numSources - first);
+    combineBlocks<kind>(sources + first, count, start, first == 0 ? tile : next,
+                        length);
+    if (first == 0)
+      continue;
+    for (int64_t i = 0; i < length; ++i)
+      tile[i] = combine<kind>(tile[i], next[i]);
+  }
+}
+
 /// Through a tile in the first-level cache: a target may then be any source.
 /// Source: 25 ms through a tile of 4 KiB against 23 ms for loads, sums and
 /// stores without one, eight buffers of 80 MB on two threads of an AVX-512
@@ -113,27 +175,15 @@ template <exec::ReduceKind kind, typename T>
 [[gnu::always_inline]] inline void
 reduceThroughTile(const std::byte *const *sources, size_t numSources,
                   std::byte *const *targets, size_t numTargets, int64_t count) {
-  constexpr int64_t tileElements = 4096 / sizeof(T);
+  constexpr int64_t tileElements = maxCombinedBytes / sizeof(T);
   alignas(64) T tile[tileElements];
+  const bool isOneBlock = getSourcesPerSum<kind, T>(numSources) == numSources;
   for (int64_t start = 0; start < count; start += tileElements) {
     const int64_t length = std::min(tileElements, count - start);
-    auto from = [&](size_t i) {
-      return reinterpret_cast<const T *>(sources[i]) + start;
-    };
-    size_t next = 2;
-    if (numSources >= 4) {
-      combineFour<kind>(from(0), from(1), from(2), from(3), tile, length);
-      next = 4;
-    } else {
-      combineTwo<kind>(from(0), from(1), tile, length);
-    }
-    for (; next + 3 <= numSources; next += 3)
-      addThree<kind>(from(next), from(next + 1), from(next + 2), tile, length);
-    for (; next < numSources; ++next) {
-      const T *source = from(next);
-      for (int64_t i = 0; i < length; ++i)
-        tile[i] = combine<kind>(tile[i], source[i]);
-    }
+    if (isOneBlock)
+      combineBlock<kind>(sources, numSources, start, tile, length);
+    else
+      combineBlocks<kind>(sources, numSources, start, tile, length);
     for (size_t i = 0; i < numTargets; ++i)
       std::memcpy(reinterpret_cast<T *>(targets[i]) + start, tile,
                   size_t(length) * sizeof(T));
@@ -155,7 +205,7 @@ MESHC_CLONES void combineFloats(exec::ReduceKind kind, const float *source,
   });
 }
 
-constexpr int64_t halfTile = 1024;
+constexpr int64_t halfTile = maxCombinedBytes / sizeof(float);
 
 } // namespace
 
@@ -186,25 +236,58 @@ exec::ElementType runtime::getSumElement(exec::ElementType element) {
   return isHalfFloat(element) ? exec::ElementType::f32 : element;
 }
 
-void runtime::copyToSum(exec::ElementType element, const std::byte *source,
-                        int64_t sourceStride, std::byte *sum, int64_t count) {
+/// A strided row of `element` as a contiguous row of its sum element.
+static void copyToSum(exec::ElementType element, const std::byte *source,
+                      int64_t sourceStride, std::byte *sum, int64_t count) {
   if (isHalfFloat(element))
     return widenRow(element, source, sourceStride,
                     reinterpret_cast<float *>(sum), count);
   copyRow(getElementBytes(element), source, sourceStride, sum, 1, count);
 }
 
-void runtime::combineIntoSum(exec::ElementType element, exec::ReduceKind kind,
-                             const std::byte *source, int64_t sourceStride,
-                             std::byte *sum, int64_t count) {
+/// sum = combine(sum, source), for a row of `element` and one of its sum
+/// element.
+static void combineIntoSum(exec::ElementType element, exec::ReduceKind kind,
+                           const std::byte *source, int64_t sourceStride,
+                           std::byte *sum, int64_t count) {
   if (!isHalfFloat(element))
     return combineInto(element, kind, source, sourceStride, sum, 1, count);
   alignas(64) float next[halfTile];
-  for (int64_t start = 0; start < count; start += halfTile) {
-    const int64_t length = std::min(halfTile, count - start);
-    widenRow(element, source + start * sourceStride * getElementBytes(element),
-             sourceStride, next, length);
-    combineFloats(kind, next, reinterpret_cast<float *>(sum) + start, length);
+  widenRow(element, source, sourceStride, next, count);
+  combineFloats(kind, next, reinterpret_cast<float *>(sum), count);
+}
+
+void runtime::combineRows(exec::ElementType element, exec::ReduceKind kind,
+                          std::span<const std::byte *const> sources,
+                          std::span<const int64_t> strides, int64_t start,
+                          std::byte *sum, int64_t count) {
+  const exec::ElementType sumElement = getSumElement(element);
+  if (sources.empty())
+    return fillIdentity(sumElement, kind, sum, 1, count);
+  size_t perSum = sources.size();
+  dispatch(sumElement, kind, [&]<exec::ReduceKind K, typename T>() {
+    perSum = getSourcesPerSum<K, T>(sources.size());
+  });
+  if (perSum == sources.size()) {
+    const int64_t bytes = getElementBytes(element);
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const int64_t stride = strides.empty() ? 1 : strides[i];
+      const std::byte *source = sources[i] + start * stride * bytes;
+      if (i == 0)
+        copyToSum(element, source, stride, sum, count);
+      else
+        combineIntoSum(element, kind, source, stride, sum, count);
+    }
+    return;
+  }
+  alignas(64) std::array<std::byte, maxCombinedBytes> next;
+  for (size_t first = 0; first < sources.size(); first += perSum) {
+    const size_t number = std::min(perSum, sources.size() - first);
+    combineRows(element, kind, sources.subspan(first, number),
+                strides.empty() ? strides : strides.subspan(first, number),
+                start, first == 0 ? sum : next.data(), count);
+    if (first > 0)
+      combineInto(sumElement, kind, next.data(), 1, sum, 1, count);
   }
 }
 
@@ -255,18 +338,10 @@ void runtime::reduceRow(exec::ElementType element, exec::ReduceKind kind,
     alignas(64) std::array<std::byte, halfTile * sizeof(float)> sum;
     for (int64_t start = 0; start < count; start += halfTile) {
       const int64_t length = std::min(halfTile, count - start);
-      const int64_t distance = start * getElementBytes(element);
-      if (sources.empty())
-        fillIdentity(exec::ElementType::f32, kind, sum.data(), 1, length);
-      for (size_t i = 0; i < sources.size(); ++i) {
-        const std::byte *source = sources[i] + distance;
-        if (i == 0)
-          copyToSum(element, source, 1, sum.data(), length);
-        else
-          combineIntoSum(element, kind, source, 1, sum.data(), length);
-      }
+      combineRows(element, kind, sources, {}, start, sum.data(), length);
       for (std::byte *target : targets)
-        copyFromSum(element, sum.data(), target + distance, 1, length);
+        copyFromSum(element, sum.data(),
+                    target + start * getElementBytes(element), 1, length);
     }
     return;
   }

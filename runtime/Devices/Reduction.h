@@ -14,6 +14,8 @@ namespace meshc::runtime {
 /// none writes the identity of `kind`. A target may be a source, but may not
 /// overlap one otherwise.
 ///
+/// Floats of more than 64 sources are added up in blocks of 64 (SumBlock.h).
+///
 /// 16-bit floats are combined in f32 and rounded once. Integers wrap around;
 /// max and min of floats give NaN where a source is NaN; max and min of
 /// booleans are "or" and "and".
@@ -24,15 +26,15 @@ void reduceRow(exec::ElementType element, exec::ReduceKind kind,
 /// In what rows of `element` are combined: f32 for 16-bit floats, else the
 /// same.
 exec::ElementType getSumElement(exec::ElementType element);
-/// A strided row of `element` as a contiguous row of its sum element.
-void copyToSum(exec::ElementType element, const std::byte *source,
-               int64_t sourceStride, std::byte *sum, int64_t count);
-/// sum = combine(sum, source), for a row of `element` and one of its sum
-/// element.
-void combineIntoSum(exec::ElementType element, exec::ReduceKind kind,
-                    const std::byte *source, int64_t sourceStride,
-                    std::byte *sum, int64_t count);
-/// The other way: rounds.
+/// Bytes of a row of sum elements that combineRows makes, at most.
+inline constexpr int64_t maxCombinedBytes = 4096;
+/// The same of strided rows, `count` elements from `start` on; `strides` are
+/// all 1 if there are none. The result is a contiguous row of the sum element.
+void combineRows(exec::ElementType element, exec::ReduceKind kind,
+                 std::span<const std::byte *const> sources,
+                 std::span<const int64_t> strides, int64_t start,
+                 std::byte *sum, int64_t count);
+/// Such a row back to a strided row of `element`: rounds.
 void copyFromSum(exec::ElementType element, const std::byte *sum,
                  std::byte *target, int64_t targetStride, int64_t count);
 

@@ -210,6 +210,32 @@ void checkHalf(const exec::MatmulT &matmul, int64_t pieces = 1) {
   check<StoredF16, float>(matmul, ElementType::f16, ElementType::f32, pieces);
 }
 
+/// The largest error of sums of `k` times 0.1 * 1, in units of 2^-24 of the
+/// sum, where one accumulator comes to k / 3.
+double getErrorOfEqualTerms(exec::MatmulT matmul, std::string &implementation) {
+  std::vector<float> a(size_t(getReach({matmul.m, matmul.k}, matmul.a_strides)),
+                       0.1f);
+  std::vector<float> b(size_t(getReach({matmul.k, matmul.n}, matmul.b_strides)),
+                       1.0f);
+  std::vector<float> c(size_t(matmul.m * matmul.n));
+  auto product = Matmul::create(
+      getMatmulShape(matmul, exec::ElementType::f32, exec::ElementType::f32), 3,
+      1);
+  EXPECT_TRUE(product);
+  implementation = (*product)->getImplementation();
+  std::vector<std::byte> scratch((*product)->getScratchBytes() + 64);
+  auto address = reinterpret_cast<uintptr_t>(scratch.data());
+  std::byte *aligned = scratch.data() + (64 - address % 64) % 64;
+  for (int64_t piece = 0; piece < (*product)->getNumPieces(); ++piece)
+    EXPECT_TRUE((*product)->run(piece, {a.data(), b.data(), c.data(), nullptr},
+                                0, aligned));
+  double error = 0;
+  for (float sum : c)
+    error = std::max(
+        error, std::abs(double(sum) / (double(matmul.k) * double(0.1f)) - 1));
+  return error * 0x1p24;
+}
+
 TEST(MatmulTest, plain) {
   EXPECT_NE(checkF32(makeMatmul({}, 7, 5, 3)), "blocked");
 }
@@ -442,6 +468,49 @@ TEST(MatmulTest, sixteen_bits_with_everything) {
       matmul.activation = activation;
       checkHalf(matmul, 2);
     }
+}
+
+// Terms beyond one call of the library: a whole number of calls and a rest; the
+// result in one piece and in several of its longer side; batches.
+TEST(MatmulTest, long_sums_with_everything) {
+  for (int64_t k : {int64_t(16385), int64_t(2 * 16384), int64_t(40000)}) {
+    exec::MatmulT matmul = makeMatmul({}, 3, 5, k);
+    EXPECT_NE(checkF32(matmul, 3), "blocked");
+    matmul.accumulate = true;
+    checkF32(matmul, 3);
+    matmul.has_bias = true;
+    matmul.activation = exec::Activation::relu;
+    checkF32(matmul, 3);
+  }
+  checkF32(makeMatmul({}, 70, 2, 16385), 3);
+  checkF32(makeMatmul({}, 2, 70, 16385), 3);
+  checkF32(makeMatmul({}, 5, 3, 40000, {1, 0}), 2); // a weight's gradient
+  checkF32(makeMatmul({}, 1, 900, 16400), 2);
+  checkF32(makeMatmul({4}, 3, 2, 20000), 3);
+  checkF32(makeMatmul({2, 3}, 3, 2, 16500, {1, 2, 0, 3}), 2);
+  checkHalf(makeMatmul({}, 5, 3, 40000), 2);
+}
+
+// Of the library's own blocks of 16384 terms the error is a few hundred units
+// at most (LongMatmul.h), that of 184 such blocks 2 * 64 more.
+TEST(MatmulTest, long_sums_keep_their_digits) {
+  std::string implementation;
+  for (std::vector<int> order : {std::vector<int>{0, 1}, {1, 0}}) {
+    const exec::MatmulT matmul = makeMatmul({}, 2, 3, 3000007, order);
+    EXPECT_LT(getErrorOfEqualTerms(matmul, implementation), 512)
+        << implementation;
+  }
+}
+
+// 64 on each of four levels.
+TEST(MatmulTest, long_sums_of_the_blocked_loops_keep_their_digits) {
+  std::string implementation;
+  exec::MatmulT matmul = makeMatmul({}, 2, 3, 30001);
+  for (auto *strides : {&matmul.a_strides, &matmul.b_strides})
+    for (int64_t &stride : *strides)
+      stride *= 2; // no unit stride: not the library's
+  EXPECT_LT(getErrorOfEqualTerms(matmul, implementation), 3 * 64);
+  EXPECT_EQ(implementation, "blocked");
 }
 
 } // namespace
