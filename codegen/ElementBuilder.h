@@ -93,6 +93,16 @@ public:
   void setBase(mlir::Value tensor, mlir::Value pointer) {
     bases[tensor] = pointer;
   }
+  /// Memory of one row of a tensor, dense over its columns from `firstColumn`
+  /// of the last dimension on; null: from 0 on.
+  struct RowMemory {
+    mlir::Value pointer, firstColumn;
+  };
+  /// Where the elements of `tensor` are in every row from now on; a null
+  /// pointer: in the tensor's own memory again.
+  void setRowMemory(mlir::Value tensor, RowMemory memory) {
+    rowMemory[tensor] = memory;
+  }
 
   /// Element of `tensor` at `dims`.
   mlir::Value getElement(mlir::Value tensor, llvm::ArrayRef<unsigned> dims);
@@ -157,6 +167,7 @@ private:
                               llvm::ArrayRef<unsigned> dims) const;
   Place getPlace(mlir::Value tensor, llvm::ArrayRef<unsigned> dims);
   Place getBufferPlace(mlir::Value tensor, int64_t offset);
+  Place getRowPlace(mlir::Value tensor, RowMemory memory);
   mlir::Value loadFrom(mlir::OpBuilder &builder, Place place,
                        mlir::Type element);
   void storeTo(mlir::OpBuilder &builder, mlir::Value value, Place place);
@@ -172,6 +183,7 @@ private:
   ElementOptions options;
   mlir::Value scratch;
   llvm::DenseMap<mlir::Value, mlir::Value> bases;
+  llvm::DenseMap<mlir::Value, RowMemory> rowMemory;
   llvm::DenseMap<mlir::Value, mlir::Value> captured;
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
   llvm::DenseMap<unsigned, mlir::Value> positions;

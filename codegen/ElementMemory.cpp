@@ -65,6 +65,11 @@ getOffset(OpBuilder &builder, Location loc, ArrayRef<unsigned> dims,
 ElementBuilder::Place ElementBuilder::getPlace(Value tensor,
                                                ArrayRef<unsigned> dims) {
   Type element = getElementType(tensor);
+  if (RowMemory memory = rowMemory.lookup(tensor); memory.pointer) {
+    if (hasColumns(dims))
+      return getRowPlace(tensor, memory);
+    return {memory.pointer, 0, getAlignment(element)};
+  }
   Value &base = bases[tensor];
   if (!base) {
     auto position = llvm::find(step.inputs, tensor) - step.inputs.begin();
@@ -128,30 +133,40 @@ unsigned ElementBuilder::getVectorAlignment(Value tensor,
   return std::max<unsigned>(unsigned(common & -common), getAlignment(element));
 }
 
-/// The chunk's columns in a row buffer, which is dense over the columns.
+/// The chunk's columns in a row buffer.
 ElementBuilder::Place ElementBuilder::getBufferPlace(Value tensor,
                                                      int64_t offset) {
-  Type element = getElementType(tensor);
   Type byte = entry.getI8Type();
   if (!scratch)
     scratch = LLVM::AllocaOp::create(
         entry, loc, LLVM::LLVMPointerType::get(loc.getContext()), byte,
         getConstant(schedule.getScratchBytes()), 64);
-  Value buffer = offsetPointer(row.builder, scratch, byte, getConstant(offset));
+  return getRowPlace(
+      tensor,
+      {offsetPointer(row.builder, scratch, byte, getConstant(offset)), {}});
+}
+
+/// The chunk's columns in memory that is dense over the columns.
+ElementBuilder::Place ElementBuilder::getRowPlace(Value tensor,
+                                                  RowMemory memory) {
+  Type element = getElementType(tensor);
+  ArrayRef<unsigned> columns = schedule.getColumns();
   SmallVector<int64_t> strides;
   int64_t stride = 1;
-  for (unsigned dim : llvm::reverse(schedule.getColumns())) {
+  for (unsigned dim : llvm::reverse(columns)) {
     strides.insert(strides.begin(), stride);
     stride *= cluster.getSizes()[dim];
   }
   Value position = getOffset(
-      chunk.builder, loc, schedule.getColumns(), strides,
-      [](unsigned) { return true; },
+      chunk.builder, loc, columns, strides, [](unsigned) { return true; },
       [&](unsigned dim, int64_t dimStride) -> Value {
         return arith::MulIOp::create(chunk.builder, loc, positions.at(dim),
                                      getConstant(dimStride));
       });
-  return {offsetPointer(chunk.builder, buffer, element, position), 1,
+  if (memory.firstColumn)
+    position =
+        arith::SubIOp::create(chunk.builder, loc, position, memory.firstColumn);
+  return {offsetPointer(chunk.builder, memory.pointer, element, position), 1,
           getAlignment(element)};
 }
 

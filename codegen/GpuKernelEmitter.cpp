@@ -13,6 +13,7 @@
 
 #include "codegen/GpuKernelEmitter.h"
 
+#include "codegen/BlockedSums.h"
 #include "codegen/ElementBuilder.h"
 #include "codegen/ExecTypes.h"
 #include "codegen/GpuFunction.h"
@@ -110,7 +111,10 @@ private:
   void setChunkPositions(const Chunk &chunk);
   using PassBody =
       llvm::function_ref<void(OpBuilder &, MutableArrayRef<Chunk>, Partials &)>;
-  Partials emitPasses(OpBuilder &builder, Partials carried, PassBody body);
+  Partials emitPasses(OpBuilder &builder, ArrayRef<unsigned> reductions,
+                      Partials carried, PassBody body);
+  CarriedSums getSums(ArrayRef<Value> carried,
+                      std::function<std::optional<unsigned>(size_t)> getMember);
   void resumeToStore(OpBuilder &builder, Chunk &chunk, Value condition,
                      unsigned stage);
   void emitPass(OpBuilder &builder, unsigned stage, MutableArrayRef<Chunk> pass,
@@ -194,6 +198,11 @@ GpuKernelBuilder::GpuKernelBuilder(const Step &step, const Cluster &cluster,
   for (Value tensor : llvm::concat<const Value>(step.inputs, step.outputs))
     largest = std::max(
         largest, cast<RankedTensorType>(tensor.getType()).getNumElements());
+  // Of a loop in blocks the last step may end as far behind the last position
+  // as the first one is in front of it.
+  largest = std::max(largest, 2 * shape.summedRows);
+  if (!shape.keepsChunks)
+    largest = std::max(largest, 2 * shape.chunksPerRow);
   if (largest >= (int64_t(1) << 31))
     positionBits = 64;
   if (hasWorkspace())
@@ -382,6 +391,29 @@ Value GpuKernelBuilder::combine(OpBuilder &builder, unsigned member,
   return elements->combine(builder, members()[member], accumulator, term);
 }
 
+/// What loops carry, of which `getMember` tells whose sum is at a place; none
+/// if it is no reduction.
+CarriedSums GpuKernelBuilder::getSums(
+    ArrayRef<Value> carried,
+    std::function<std::optional<unsigned>(size_t)> getMember) {
+  SmallVector<int64_t> lanes;
+  for (Value value : carried) {
+    auto type = dyn_cast<VectorType>(value.getType());
+    lanes.push_back(type ? type.getDimSize(0) : 0);
+  }
+  return CarriedSums(
+      [this, lanes, getMember](OpBuilder &builder, size_t place) {
+        std::optional<unsigned> member = getMember(place);
+        return member && addsFloats(members()[*member].op)
+                   ? getNeutral(builder, *member, lanes[place])
+                   : Value();
+      },
+      [this, getMember](OpBuilder &builder, size_t place, Value lhs,
+                        Value rhs) {
+        return combine(builder, *getMember(place), lhs, rhs);
+      });
+}
+
 Value GpuKernelBuilder::reduceLanes(OpBuilder &builder, unsigned member,
                                     Value value) {
   if (!isa<VectorType>(value.getType()))
@@ -551,11 +583,11 @@ void GpuKernelBuilder::emitKeptStage(OpBuilder &builder, unsigned stageIndex,
 
 /// Runs `body` on the thread's chunks of a row too long for registers, or of
 /// its part of one: a loop of passes of several chunks, and what is left of the
-/// row. Values are carried from pass to pass; all that a row has once is built
-/// in front of the loop.
-GpuKernelBuilder::Partials GpuKernelBuilder::emitPasses(OpBuilder &builder,
-                                                        Partials carried,
-                                                        PassBody body) {
+/// row. What `reductions` have so far is carried from pass to pass, sums in
+/// blocks; all that a row has once is built in front of the loop.
+GpuKernelBuilder::Partials
+GpuKernelBuilder::emitPasses(OpBuilder &builder, ArrayRef<unsigned> reductions,
+                             Partials carried, PassBody body) {
   const int64_t passChunks = shape.getPassChunks();
   const int64_t passes = shape.getPasses();
   const int64_t end = passes * passChunks;
@@ -567,30 +599,43 @@ GpuKernelBuilder::Partials GpuKernelBuilder::emitPasses(OpBuilder &builder,
     isRowPointSet = true;
   };
   if (passes > 0) {
-    Value first = thread, last = constant(end);
+    SumRange range{thread, constant(end), passChunks, passes};
     if (shape.cutsReductions) {
       const int64_t splitChunks = shape.passesPerSplit * passChunks;
       Value begin =
           arith::MulIOp::create(builder, loc, split, constant(splitChunks));
-      first = arith::AddIOp::create(builder, loc, begin, thread);
-      last = add(builder, begin, splitChunks);
-      if (passes % shape.passesPerSplit != 0)
-        last = arith::MinUIOp::create(builder, loc, last, constant(end));
+      range.first = arith::AddIOp::create(builder, loc, begin, thread);
+      range.last = add(builder, begin, splitChunks);
+      range.size = shape.passesPerSplit;
+      if (passes % shape.passesPerSplit != 0) {
+        range.last =
+            arith::MinUIOp::create(builder, loc, range.last, constant(end));
+        range.size = 0;
+      }
     }
-    auto loop = scf::ForOp::create(
-        builder, loc, first, last, constant(passChunks), carried,
-        [](OpBuilder &, Location, Value, ValueRange) {});
-    setRowPoint(loop);
-    OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
-    SmallVector<Chunk> pass;
-    for (int64_t i = 0; i < shape.chunksPerPass; ++i)
-      pass.push_back(getChunk(
-          inner, add(inner, loop.getInductionVar(), i * shape.groupThreads),
-          /*mayEnd=*/false));
-    Partials results = llvm::to_vector_of<Value>(loop.getRegionIterArgs());
-    body(inner, pass, results);
-    scf::YieldOp::create(inner, loc, results);
-    carried = llvm::to_vector_of<Value>(loop.getResults());
+    const bool sumsFloats = llvm::any_of(reductions, [&](unsigned member) {
+      return addsFloats(members()[member].op);
+    });
+    const int64_t turns = shape.cutsReductions ? shape.passesPerSplit : passes;
+    SmallVector<SumLoop> loops{{0, 1, false}};
+    if (sumsFloats && turns > 1)
+      loops = SumLoops::get(turns, shape.chunksPerPass).loops;
+    CarriedSums sums =
+        getSums(carried, [&](size_t place) { return reductions[place]; });
+    carried = emitSumLoops(
+        builder, loc, loops, range, carried, sums,
+        [&](OpBuilder &inner, Value position, ArrayRef<Value> values) {
+          setRowPoint(builder.getBlock()->findAncestorOpInBlock(
+              *inner.getBlock()->getParentOp()));
+          SmallVector<Chunk> pass;
+          for (int64_t i = 0; i < shape.chunksPerPass; ++i)
+            pass.push_back(
+                getChunk(inner, add(inner, position, i * shape.groupThreads),
+                         /*mayEnd=*/false));
+          Partials results(values);
+          body(inner, pass, results);
+          return results;
+        });
   }
   if (end == shape.chunksPerRow) {
     elements->getRowBuilder() = outer;
@@ -636,7 +681,7 @@ void GpuKernelBuilder::emitMemoryAccumulators(
   if (inMemory.empty())
     return;
   elements->beginRow(builder);
-  emitPasses(builder, {},
+  emitPasses(builder, {}, {},
              [&](OpBuilder &inner, MutableArrayRef<Chunk> pass, Partials &) {
                SmallVector<Value> values;
                for (Chunk &chunk : pass) {
@@ -719,7 +764,7 @@ void GpuKernelBuilder::emitStage(OpBuilder &builder, unsigned stageIndex,
     emitKeptStage(builder, stageIndex, partials, accumulated);
   else
     partials = emitPasses(
-        builder, partials,
+        builder, stage.reductions, partials,
         [&](OpBuilder &inner, MutableArrayRef<Chunk> pass, Partials &results) {
           emitPass(inner, stageIndex, pass, results);
         });
@@ -1062,14 +1107,16 @@ Value GpuKernelBuilder::addParts(OpBuilder &builder, size_t accumulator,
   const int64_t end = shape.splits / pass * pass;
   Value total = neutral;
   if (end > 0) {
-    auto loop = scf::ForOp::create(
-        builder, loc, first, constant(end), constant(pass), ValueRange{total},
-        [](OpBuilder &, Location, Value, ValueRange) {});
-    OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
-    Value sum = add(inner, loop.getRegionIterArgs()[0], loop.getInductionVar(),
-                    0, pass);
-    scf::YieldOp::create(inner, loc, sum);
-    total = loop.getResult(0);
+    const int64_t turns = end / pass;
+    SmallVector<SumLoop> loops{{0, 1, false}};
+    if (turns > 1 && addsFloats(members()[member].op))
+      loops = SumLoops::get(turns, partLoads).loops;
+    CarriedSums sums = getSums(total, [&](size_t) { return member; });
+    total = emitSumLoops(
+        builder, loc, loops, {first, constant(end), pass, turns}, total, sums,
+        [&](OpBuilder &inner, Value position, ArrayRef<Value> values) {
+          return Partials{add(inner, values[0], position, 0, pass)};
+        })[0];
   }
   return add(builder, total, first, end, shape.splits);
 }
@@ -1213,7 +1260,8 @@ void GpuKernelBuilder::emitMain() {
   if (shape.summedRows == 1) {
     accumulated = emitRow(builder, accumulated);
   } else {
-    Value first = constant(0), last = constant(shape.summedRows);
+    SumRange range{constant(0), constant(shape.summedRows), shape.rowsPerPass,
+                   0};
     // What threads of a warp or block do together all of them have to reach, so
     // that groups of the same one go through as many rows, the last one also
     // through some that are not there.
@@ -1221,38 +1269,53 @@ void GpuKernelBuilder::emitMain() {
     const bool meets =
         shape.groupThreads < warpThreads || overwritesRowInputs();
     const bool masksRows = !isEven && meets && shape.groupsPerBlock > 1;
+    const int64_t turns =
+        llvm::divideCeil(shape.rowsPerSplit, shape.rowsPerPass);
+    if (isEven || masksRows)
+      range.size = turns;
     if (split) {
-      first = arith::MulIOp::create(builder, loc, split,
-                                    constant(shape.rowsPerSplit));
-      last = arith::AddIOp::create(builder, loc, first,
-                                   constant(shape.rowsPerSplit));
+      range.first = arith::MulIOp::create(builder, loc, split,
+                                          constant(shape.rowsPerSplit));
+      range.last = arith::AddIOp::create(builder, loc, range.first,
+                                         constant(shape.rowsPerSplit));
       if (!isEven && !masksRows)
-        last = arith::MinUIOp::create(builder, loc, last,
-                                      constant(shape.summedRows));
+        range.last = arith::MinUIOp::create(builder, loc, range.last,
+                                            constant(shape.summedRows));
     }
-    auto loop = scf::ForOp::create(
-        builder, loc, first, last, constant(shape.rowsPerPass), accumulated,
-        [](OpBuilder &, Location, Value, ValueRange) {});
-    OpBuilder body = OpBuilder::atBlockEnd(loop.getBody());
-    Value yielded =
-        arith::ConstantOp::create(body, loc, body.getI32IntegerAttr(0));
-    Operation *end = yielded.getDefiningOp();
-    body.setInsertionPoint(end);
-    Partials results = llvm::to_vector_of<Value>(loop.getRegionIterArgs());
-    const int64_t slotsBefore = numSlots;
-    if (shape.rowsPerPass > 1) {
-      emitRows(body, loop.getInductionVar(), masksRows, results);
-    } else {
-      setRow(body, loop.getInductionVar(), masksRows);
-      results = emitRow(body, results);
-    }
-    // The next row writes where slower warps may still be reading.
-    if (numSlots > slotsBefore)
-      gpu::BarrierOp::create(body, loc);
-    scf::YieldOp::create(body, loc, results);
-    end->erase();
-    isRow = {};
-    accumulated = llvm::to_vector_of<Value>(loop.getResults());
+    auto inRegisters = [&](unsigned member) {
+      return addsFloats(members()[member].op) && !isInMemory(member);
+    };
+    SmallVector<SumLoop> loops{{0, 1, false}};
+    if (turns > 1 && llvm::any_of(accumulators, inRegisters))
+      loops = SumLoops::get(turns, shape.rowsPerPass).loops;
+    const size_t perMember = std::max<size_t>(chunks.size(), 1);
+    CarriedSums sums = getSums(accumulated, [&](size_t place) {
+      const unsigned member = accumulators[place / perMember];
+      return inRegisters(member) ? std::optional(member) : std::nullopt;
+    });
+    accumulated =
+        emitSumLoops(builder, loc, loops, range, accumulated, sums,
+                     [&](OpBuilder &inner, Value row, ArrayRef<Value> carried) {
+                       OpBuilder body = inner;
+                       Operation *end = arith::ConstantOp::create(
+                           body, loc, body.getI32IntegerAttr(0));
+                       body.setInsertionPoint(end);
+                       Partials results(carried);
+                       const int64_t slotsBefore = numSlots;
+                       if (shape.rowsPerPass > 1) {
+                         emitRows(body, row, masksRows, results);
+                       } else {
+                         setRow(body, row, masksRows);
+                         results = emitRow(body, results);
+                       }
+                       // The next row writes where slower warps may still be
+                       // reading.
+                       if (numSlots > slotsBefore)
+                         gpu::BarrierOp::create(body, loc);
+                       end->erase();
+                       isRow = {};
+                       return results;
+                     });
   }
   emitTail(builder, accumulated);
   if (!accumulators.empty())

@@ -75,6 +75,19 @@ private:
   using Accumulators = SmallVector<Value>;
   using ChunkBody = llvm::function_ref<SmallVector<Value>(
       OpBuilder &, int64_t lanes, ArrayRef<Value> accumulators)>;
+  /// The loops over columns: all dimensions but the last, and the chunks of
+  /// each segment of that one.
+  struct ColumnLoops {
+    SumLoops outer;
+    SmallVector<SumLoops> chunks;
+  };
+  /// What goes through the columns of a row.
+  struct ColumnPass {
+    ColumnLoops loops;
+    size_t perSegment; ///< accumulators
+    SumBlocks &sums;
+    ChunkBody body;
+  };
   /// `lanes` columns of an accumulator, by its place among them; 0: it has
   /// none.
   using AccumulatorBody =
@@ -84,26 +97,34 @@ private:
   Value constant(int64_t value) { return elements.getConstant(value); }
   OpBuilder beginIterations(Value &iteration);
   void setParallelPositions(OpBuilder &builder, Value iteration);
-  void emitAccumulators(OpBuilder builder, AccumulatorBody body);
+  void emitAccumulators(OpBuilder builder, ArrayRef<size_t> accumulators,
+                        AccumulatorBody body);
+  SmallVector<size_t> getAllAccumulators() const {
+    return llvm::to_vector(llvm::seq<size_t>(0, parts.accumulators.size()));
+  }
   void emitInits(OpBuilder builder);
   Value getPart(OpBuilder &builder, size_t accumulator, Value part);
   Value addParts(OpBuilder &builder, int64_t lanes, size_t accumulator);
-  OpBuilder beginRowsOfPart(OpBuilder &builder, Value part);
+  SumRange getRowsOfPart(OpBuilder &builder, Value part);
+  void setRowOfPart(OpBuilder &builder, Value row);
+  void emitRows(OpBuilder &builder, ArrayRef<SumLoop> loops, Value part);
   void emitRow(OpBuilder builder);
   void emitStage(OpBuilder &builder, unsigned stage);
   void emitRowResults(OpBuilder &builder);
-  Accumulators emitColumns(OpBuilder &builder, unsigned level,
-                           ArrayRef<Value> accumulators, size_t perSegment,
-                           ChunkBody body);
-  Accumulators emitLastColumns(OpBuilder &builder, ArrayRef<Value> accumulators,
-                               size_t perSegment, ChunkBody body);
-  SmallVector<Value> emitSegment(OpBuilder &builder, const Segment &segment,
-                                 ArrayRef<Value> accumulators, ChunkBody body);
+  ColumnLoops getColumnLoops(bool addsFloats) const;
+  Accumulators emitColumns(OpBuilder &builder, const ColumnPass &pass,
+                           ArrayRef<SumLoop> outer,
+                           ArrayRef<Value> accumulators);
+  Accumulators emitLastColumns(OpBuilder &builder, const ColumnPass &pass,
+                               ArrayRef<Value> accumulators);
+  SmallVector<Value> emitSegment(OpBuilder &builder, const ColumnPass &pass,
+                                 size_t segment, ArrayRef<Value> accumulators);
   SmallVector<Value> emitStageChunk(OpBuilder &builder, unsigned stage,
                                     int64_t lanes,
                                     ArrayRef<Value> accumulators);
   void finishReductions(OpBuilder &builder, unsigned stage,
                         ArrayRef<Value> accumulators);
+  Value getNeutral(OpBuilder &builder, unsigned member, int64_t lanes);
   Value combine(OpBuilder &builder, unsigned member, Value accumulator,
                 ElementBuilder::Term term);
   Value combine(OpBuilder &builder, unsigned member, Value lhs, Value rhs) {
@@ -112,6 +133,23 @@ private:
   void accumulate(OpBuilder &builder, unsigned member,
                   ElementBuilder::Term term);
   void setSegments();
+
+  /// Sums across rows in blocks: those of a level are in a row on the stack.
+  class RowLevels final : public SumBlocks {
+  public:
+    RowLevels(KernelBuilder &kernel) : kernel(kernel) {}
+    SmallVector<Value> begin(OpBuilder &builder,
+                             ArrayRef<Value> outer) override;
+    SmallVector<Value> end(OpBuilder &builder, ArrayRef<Value> outer,
+                           ArrayRef<Value> own) override;
+
+  private:
+    void setMemory(OpBuilder &builder);
+    Value getTensor(size_t accumulator) const;
+
+    KernelBuilder &kernel;
+    int64_t level = 0; ///< of the rows that are summed now; 0: the results
+  };
 
   const Step &step;
   const Cluster &cluster;
@@ -124,6 +162,8 @@ private:
   SmallVector<Segment> segments;
   Value blockStart, blockEnd; ///< of the last column dimension, if cut
   Value workspace;            ///< null with one part
+  Value levels;               ///< the rows of sums on the stack, if any
+  RowLevels rowLevels{*this};
 };
 } // namespace
 
@@ -170,6 +210,12 @@ OpBuilder KernelBuilder::beginIterations(Value &iteration) {
   if (parts.parts > 1)
     workspace = frame.getOperand(
         builder, unsigned(step.inputs.size() + step.outputs.size()));
+  if (const int64_t bytes = parts.getLevelBytes(); bytes > 0) {
+    constexpr unsigned cacheLine = 64;
+    levels =
+        LLVM::AllocaOp::create(builder, loc, function.getArgument(0).getType(),
+                               builder.getI8Type(), constant(bytes), cacheLine);
+  }
   auto loop = scf::ForOp::create(builder, loc, function.getArgument(2),
                                  function.getArgument(3), constant(1));
   elements.setEntryPoint(loop);
@@ -192,34 +238,25 @@ void KernelBuilder::emitMain() {
   }
   setParallelPositions(body, iteration);
   emitInits(body);
-  if (part) {
-    emitRow(beginRowsOfPart(body, part));
-    return;
-  }
-  for (unsigned dim : schedule.getSummed()) {
-    auto sum = scf::ForOp::create(
-        body, loc, constant(0), constant(cluster.getSizes()[dim]), constant(1));
-    elements.setPosition(dim, sum.getInductionVar());
-    body = OpBuilder(sum.getBody()->getTerminator());
-  }
-  emitRow(body);
+  emitRows(body, parts.loops.loops, part);
 }
 
 void KernelBuilder::emitSum() {
   Value iteration;
   OpBuilder body = beginIterations(iteration);
   setParallelPositions(body, iteration);
-  emitAccumulators(
-      body, [&](OpBuilder &builder, int64_t lanes, size_t accumulator) {
-        const unsigned index = parts.accumulators[accumulator];
-        const Cluster::Member &member = members()[index];
-        Value sum = addParts(builder, lanes, accumulator);
-        Value init = elements.getInit(member);
-        if (lanes > 0)
-          init = elements.broadcast(init);
-        elements.store(combine(builder, index, init, sum),
-                       member.op->getResult(0), cluster.getResultDims(member));
-      });
+  emitAccumulators(body, getAllAccumulators(),
+                   [&](OpBuilder &builder, int64_t lanes, size_t accumulator) {
+                     const unsigned index = parts.accumulators[accumulator];
+                     const Cluster::Member &member = members()[index];
+                     Value sum = addParts(builder, lanes, accumulator);
+                     Value init = elements.getInit(member);
+                     if (lanes > 0)
+                       init = elements.broadcast(init);
+                     elements.store(combine(builder, index, init, sum),
+                                    member.op->getResult(0),
+                                    cluster.getResultDims(member));
+                   });
 }
 
 void KernelBuilder::setSegments() {
@@ -272,37 +309,57 @@ void KernelBuilder::setParallelPositions(OpBuilder &builder, Value iteration) {
 
 //===-- Columns -----------------------------------------------------------===//
 
+KernelBuilder::ColumnLoops
+KernelBuilder::getColumnLoops(bool addsFloats) const {
+  auto get = [&](ArrayRef<int64_t> sizes, int64_t terms) {
+    return addsFloats ? SumLoops::get(sizes, terms) : SumLoops::getPlain(sizes);
+  };
+  ColumnLoops result;
+  int64_t terms = 1; // of any segment
+  for (const Segment &segment : segments) {
+    result.chunks.push_back(get(segment.chunks, 1));
+    terms = std::max(terms, result.chunks.back().terms);
+  }
+  SmallVector<int64_t> outer;
+  for (unsigned dim : schedule.getColumns())
+    outer.push_back(cluster.getSizes()[dim]);
+  if (!outer.empty())
+    outer.pop_back();
+  result.outer = get(outer, terms);
+  return result;
+}
+
 SmallVector<Value> KernelBuilder::emitSegment(OpBuilder &builder,
-                                              const Segment &segment,
-                                              ArrayRef<Value> accumulators,
-                                              ChunkBody body) {
+                                              const ColumnPass &pass,
+                                              size_t number,
+                                              ArrayRef<Value> accumulators) {
+  const Segment &segment = segments[number];
   unsigned dim = schedule.getColumns().back();
   bool isCut = blockStart && segment.start == 0;
   if (segment.chunks == 1 && !isCut) {
     elements.setPosition(dim, constant(segment.start));
-    return body(builder, segment.lanes, accumulators);
+    return pass.body(builder, segment.lanes, accumulators);
   }
   int64_t end = segment.start + segment.chunks * segment.lanes;
-  Value first = constant(segment.start), last = constant(end);
+  SumRange range{constant(segment.start), constant(end), segment.lanes,
+                 segment.chunks};
+  SmallVector<SumLoop> loops = pass.loops.chunks[number].loops;
   if (isCut) {
-    first = blockStart;
-    last = arith::MinUIOp::create(builder, loc, blockEnd, last);
+    range.first = blockStart;
+    range.last = arith::MinUIOp::create(builder, loc, blockEnd, range.last);
+    loops = {{0, 1, false}};
   }
-  auto loop = scf::ForOp::create(
-      builder, loc, first, last, constant(segment.lanes), accumulators,
-      [](OpBuilder &, Location, Value, ValueRange) {});
-  OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
-  elements.setPosition(dim, loop.getInductionVar());
-  SmallVector<Value> results =
-      body(inner, segment.lanes,
-           llvm::to_vector_of<Value>(loop.getRegionIterArgs()));
-  scf::YieldOp::create(inner, loc, results);
-  return llvm::to_vector_of<Value>(loop.getResults());
+  return emitSumLoops(
+      builder, loc, loops, range, accumulators, pass.sums,
+      [&](OpBuilder &inner, Value position, ArrayRef<Value> carried) {
+        elements.setPosition(dim, position);
+        return pass.body(inner, segment.lanes, carried);
+      });
 }
 
 KernelBuilder::Accumulators
-KernelBuilder::emitLastColumns(OpBuilder &builder, ArrayRef<Value> accumulators,
-                               size_t perSegment, ChunkBody body) {
+KernelBuilder::emitLastColumns(OpBuilder &builder, const ColumnPass &pass,
+                               ArrayRef<Value> accumulators) {
   Accumulators results;
   OpBuilder at = builder;
   for (auto [index, segment] : llvm::enumerate(segments)) {
@@ -314,35 +371,47 @@ KernelBuilder::emitLastColumns(OpBuilder &builder, ArrayRef<Value> accumulators,
       auto last = scf::IfOp::create(at, loc, isLast, /*withElse=*/false);
       at = OpBuilder(last.thenBlock()->getTerminator());
     }
-    llvm::append_range(
-        results,
-        emitSegment(at, segment,
-                    accumulators.slice(index * perSegment, perSegment), body));
+    llvm::append_range(results,
+                       emitSegment(at, pass, index,
+                                   accumulators.slice(index * pass.perSegment,
+                                                      pass.perSegment)));
   }
   return results;
 }
 
 KernelBuilder::Accumulators
-KernelBuilder::emitColumns(OpBuilder &builder, unsigned level,
-                           ArrayRef<Value> accumulators, size_t perSegment,
-                           ChunkBody body) {
-  ArrayRef<unsigned> columns = schedule.getColumns();
-  if (level + 1 == columns.size())
-    return emitLastColumns(builder, accumulators, perSegment, body);
-  unsigned dim = columns[level];
-  auto loop = scf::ForOp::create(
-      builder, loc, constant(0), constant(cluster.getSizes()[dim]), constant(1),
-      accumulators, [](OpBuilder &, Location, Value, ValueRange) {});
-  OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
-  elements.setPosition(dim, loop.getInductionVar());
-  Accumulators results = emitColumns(
-      inner, level + 1, llvm::to_vector_of<Value>(loop.getRegionIterArgs()),
-      perSegment, body);
-  scf::YieldOp::create(inner, loc, results);
-  return llvm::to_vector_of<Value>(loop.getResults());
+KernelBuilder::emitColumns(OpBuilder &builder, const ColumnPass &pass,
+                           ArrayRef<SumLoop> outer,
+                           ArrayRef<Value> accumulators) {
+  if (outer.empty())
+    return emitLastColumns(builder, pass, accumulators);
+  ArrayRef<SumLoop> loops = SumLoops::getFirstDim(outer);
+  const unsigned dim = schedule.getColumns()[loops.front().dim];
+  const int64_t size = cluster.getSizes()[dim];
+  return emitSumLoops(
+      builder, loc, loops, {constant(0), constant(size), 1, size}, accumulators,
+      pass.sums,
+      [&](OpBuilder &inner, Value position, ArrayRef<Value> carried) {
+        elements.setPosition(dim, position);
+        return emitColumns(inner, pass, outer.drop_front(loops.size()),
+                           carried);
+      });
 }
 
 //===-- Rows --------------------------------------------------------------===//
+
+/// What changes nothing that `member` is combined with, in each of `lanes`; 0:
+/// a scalar.
+Value KernelBuilder::getNeutral(OpBuilder &builder, unsigned member,
+                                int64_t lanes) {
+  TypedAttr neutral = *arith::getNeutralElement(
+      getCombiner(cast<linalg::GenericOp>(members()[member].op)));
+  if (lanes == 0)
+    return elements.getConstant(neutral);
+  auto type = VectorType::get({lanes}, neutral.getType());
+  return arith::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, Attribute(neutral)));
+}
 
 Value KernelBuilder::combine(OpBuilder &builder, unsigned member,
                              Value accumulator, ElementBuilder::Term term) {
@@ -360,26 +429,32 @@ void KernelBuilder::accumulate(OpBuilder &builder, unsigned member,
   elements.store(combine(builder, member, old, term), tensor, dims);
 }
 
-/// Runs `body` for all elements of the accumulators at the parallel position.
-void KernelBuilder::emitAccumulators(OpBuilder builder, AccumulatorBody body) {
+/// Runs `body` for all elements of `accumulators` at the parallel position.
+void KernelBuilder::emitAccumulators(OpBuilder builder,
+                                     ArrayRef<size_t> accumulators,
+                                     AccumulatorBody body) {
   SmallVector<size_t> scalars, vectors;
-  for (auto [place, index] : llvm::enumerate(parts.accumulators)) {
-    bool hasColumns =
-        elements.hasColumns(cluster.getResultDims(members()[index]));
+  for (size_t place : accumulators) {
+    bool hasColumns = elements.hasColumns(
+        cluster.getResultDims(members()[parts.accumulators[place]]));
     (hasColumns ? vectors : scalars).push_back(place);
   }
   if (scalars.empty() && vectors.empty())
     return;
   Operation *anchor = createAnchor(builder, loc);
   elements.beginRow(OpBuilder(anchor));
-  if (!vectors.empty())
-    emitColumns(builder, 0, {}, 0,
-                [&](OpBuilder &inner, int64_t lanes, ArrayRef<Value>) {
-                  elements.beginChunk(inner, lanes, 0);
-                  for (size_t place : vectors)
-                    body(inner, lanes, place);
-                  return SmallVector<Value>();
-                });
+  if (!vectors.empty()) {
+    CarriedSums none({}, {});
+    auto runBody = [&](OpBuilder &inner, int64_t lanes, ArrayRef<Value>) {
+      elements.beginChunk(inner, lanes, 0);
+      for (size_t place : vectors)
+        body(inner, lanes, place);
+      return SmallVector<Value>();
+    };
+    const ColumnPass pass{getColumnLoops(/*addsFloats=*/false), 0, none,
+                          runBody};
+    emitColumns(builder, pass, pass.loops.outer.loops, {});
+  }
   for (size_t place : scalars) {
     OpBuilder inRow(anchor);
     elements.beginRow(inRow);
@@ -391,15 +466,15 @@ void KernelBuilder::emitAccumulators(OpBuilder builder, AccumulatorBody body) {
 /// Sets the accumulators of the parallel position, those of a part to what
 /// changes no sum.
 void KernelBuilder::emitInits(OpBuilder builder) {
-  emitAccumulators(builder, [&](OpBuilder &, int64_t, size_t accumulator) {
-    const Cluster::Member &member = members()[parts.accumulators[accumulator]];
-    Value init = parts.parts > 1
-                     ? elements.getConstant(*arith::getNeutralElement(
-                           getCombiner(cast<linalg::GenericOp>(member.op))))
-                     : elements.getInit(member);
-    elements.store(init, member.op->getResult(0),
-                   cluster.getResultDims(member));
-  });
+  emitAccumulators(builder, getAllAccumulators(),
+                   [&](OpBuilder &inner, int64_t, size_t accumulator) {
+                     const unsigned index = parts.accumulators[accumulator];
+                     const Cluster::Member &member = members()[index];
+                     Value init = parts.parts > 1 ? getNeutral(inner, index, 0)
+                                                  : elements.getInit(member);
+                     elements.store(init, member.op->getResult(0),
+                                    cluster.getResultDims(member));
+                   });
 }
 
 //===-- Parts of sums -----------------------------------------------------===//
@@ -432,40 +507,153 @@ Value KernelBuilder::addParts(OpBuilder &builder, int64_t lanes,
     beginAt(place);
     return elements.load(tensor, dims);
   };
-  Value first = load(builder, constant(0));
-  auto loop = scf::ForOp::create(
-      builder, loc, constant(1), constant(parts.parts), constant(1),
-      ValueRange{first}, [](OpBuilder &, Location, Value, ValueRange) {});
-  OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
-  Value next = load(inner, loop.getInductionVar());
-  scf::YieldOp::create(
-      inner, loc,
-      ValueRange{combine(inner, index, loop.getRegionIterArgs()[0], next)});
+  const bool inBlocks = addsFloats(members()[index].op);
+  CarriedSums sums(
+      [&](OpBuilder &place, size_t) {
+        return inBlocks ? getNeutral(place, index, lanes) : Value();
+      },
+      [&](OpBuilder &place, size_t, Value lhs, Value rhs) {
+        return combine(place, index, lhs, rhs);
+      });
+  const int64_t others = parts.parts - 1;
+  const SumLoops loops =
+      inBlocks ? SumLoops::get(others) : SumLoops::getPlain(others);
+  Value total = load(builder, constant(0));
+  auto addPart = [&](OpBuilder &inner, Value part, ArrayRef<Value> carried) {
+    Value next = load(inner, part);
+    return SmallVector<Value>{combine(inner, index, carried[0], next)};
+  };
+  total = loops.loops.empty()
+              ? addPart(builder, constant(1), total)[0]
+              : emitSumLoops(builder, loc, loops.loops,
+                             {constant(1), constant(parts.parts), 1, others},
+                             total, sums, addPart)[0];
   // The sum goes to the output.
   elements.setBase(tensor, {});
   beginAt(builder);
-  return loop.getResult(0);
+  return total;
 }
 
-/// The loop over the rows of a part: its body.
-OpBuilder KernelBuilder::beginRowsOfPart(OpBuilder &builder, Value part) {
+/// The rows of a part.
+SumRange KernelBuilder::getRowsOfPart(OpBuilder &builder, Value part) {
+  const bool isEven = parts.rows % parts.rowsPerPart == 0;
   Value first =
       arith::MulIOp::create(builder, loc, part, constant(parts.rowsPerPart));
   Value last =
       arith::AddIOp::create(builder, loc, first, constant(parts.rowsPerPart));
-  if (parts.rows % parts.rowsPerPart != 0)
+  if (!isEven)
     last = arith::MinUIOp::create(builder, loc, last, constant(parts.rows));
-  auto loop = scf::ForOp::create(builder, loc, first, last, constant(1));
-  OpBuilder body(loop.getBody()->getTerminator());
-  Value rest = loop.getInductionVar();
+  return {first, last, 1, isEven ? parts.rowsPerPart : 0};
+}
+
+/// Sets the summed positions from the number of a row.
+void KernelBuilder::setRowOfPart(OpBuilder &builder, Value rest) {
   ArrayRef<unsigned> summed = schedule.getSummed();
   for (unsigned dim : llvm::reverse(summed.drop_front())) {
     Value size = constant(cluster.getSizes()[dim]);
-    elements.setPosition(dim, arith::RemUIOp::create(body, loc, rest, size));
-    rest = arith::DivUIOp::create(body, loc, rest, size);
+    elements.setPosition(dim, arith::RemUIOp::create(builder, loc, rest, size));
+    rest = arith::DivUIOp::create(builder, loc, rest, size);
   }
   elements.setPosition(summed.front(), rest);
-  return body;
+}
+
+//===-- Rows in blocks ----------------------------------------------------===//
+
+Value KernelBuilder::RowLevels::getTensor(size_t accumulator) const {
+  const unsigned member = kernel.parts.accumulators[accumulator];
+  return kernel.members()[member].op->getResult(0);
+}
+
+/// Where rows are summed from now on.
+void KernelBuilder::RowLevels::setMemory(OpBuilder &builder) {
+  const RowParts &parts = kernel.parts;
+  for (auto [place, offset] : llvm::enumerate(parts.levelOffsets)) {
+    if (!offset)
+      continue;
+    ElementBuilder::RowMemory memory;
+    if (level > 0) {
+      Value bytes =
+          kernel.constant((level - 1) * parts.bytesPerLevel + *offset);
+      memory.pointer = LLVM::GEPOp::create(
+          builder, kernel.loc, kernel.levels.getType(), builder.getI8Type(),
+          kernel.levels, ArrayRef<LLVM::GEPArg>{bytes});
+      memory.firstColumn = kernel.blockStart;
+    }
+    kernel.elements.setRowMemory(getTensor(place), memory);
+  }
+}
+
+/// The accumulators that are summed in blocks.
+static SmallVector<size_t> getBlocked(const RowParts &parts) {
+  SmallVector<size_t> places;
+  for (auto [place, offset] : llvm::enumerate(parts.levelOffsets))
+    if (offset)
+      places.push_back(place);
+  return places;
+}
+
+SmallVector<Value> KernelBuilder::RowLevels::begin(OpBuilder &builder,
+                                                   ArrayRef<Value> outer) {
+  ++level;
+  setMemory(builder);
+  kernel.emitAccumulators(
+      builder, getBlocked(kernel.parts),
+      [&](OpBuilder &inner, int64_t, size_t place) {
+        const unsigned member = kernel.parts.accumulators[place];
+        kernel.elements.store(
+            kernel.getNeutral(inner, member, 0), getTensor(place),
+            kernel.cluster.getResultDims(kernel.members()[member]));
+      });
+  return SmallVector<Value>(outer);
+}
+
+SmallVector<Value> KernelBuilder::RowLevels::end(OpBuilder &builder,
+                                                 ArrayRef<Value> outer,
+                                                 ArrayRef<Value> own) {
+  const int64_t ownLevel = level;
+  kernel.emitAccumulators(
+      builder, getBlocked(kernel.parts),
+      [&](OpBuilder &inner, int64_t, size_t place) {
+        const unsigned member = kernel.parts.accumulators[place];
+        level = ownLevel;
+        setMemory(inner);
+        Value sum = kernel.elements.load(
+            getTensor(place),
+            kernel.cluster.getResultDims(kernel.members()[member]));
+        level = ownLevel - 1;
+        setMemory(inner);
+        kernel.accumulate(inner, member, {sum, {}});
+      });
+  return SmallVector<Value>(own);
+}
+
+/// The loops over summed positions, those of `part` if it is not null.
+void KernelBuilder::emitRows(OpBuilder &builder, ArrayRef<SumLoop> rest,
+                             Value part) {
+  SumRange range;
+  if (part)
+    range = getRowsOfPart(builder, part);
+  if (rest.empty()) {
+    if (part)
+      setRowOfPart(builder, range.first);
+    return emitRow(builder);
+  }
+  ArrayRef<SumLoop> loops = SumLoops::getFirstDim(rest);
+  unsigned dim = 0;
+  if (!part) {
+    dim = schedule.getSummed()[loops.front().dim];
+    const int64_t size = cluster.getSizes()[dim];
+    range = {constant(0), constant(size), 1, size};
+  }
+  emitSumLoops(builder, loc, loops, range, {}, rowLevels,
+               [&](OpBuilder &inner, Value position, ArrayRef<Value>) {
+                 if (part)
+                   setRowOfPart(inner, position);
+                 else
+                   elements.setPosition(dim, position);
+                 emitRows(inner, rest.drop_front(loops.size()), {});
+                 return SmallVector<Value>();
+               });
 }
 
 SmallVector<Value> KernelBuilder::emitStageChunk(OpBuilder &builder,
@@ -506,20 +694,34 @@ void KernelBuilder::emitStage(OpBuilder &builder, unsigned stageIndex) {
     return;
   Operation *anchor = createAnchor(builder, loc);
   elements.setRowPoint(anchor);
+  auto getReduction = [&](size_t place) {
+    return stage.reductions[place % stage.reductions.size()];
+  };
   SmallVector<Value> accumulators;
   for (const Segment &segment : segments)
-    for (unsigned index : stage.reductions) {
-      TypedAttr neutral = *arith::getNeutralElement(
-          getCombiner(cast<linalg::GenericOp>(members()[index].op)));
-      auto type = VectorType::get({segment.lanes}, neutral.getType());
-      accumulators.push_back(arith::ConstantOp::create(
-          builder, loc, DenseElementsAttr::get(type, Attribute(neutral))));
-    }
+    for (unsigned index : stage.reductions)
+      accumulators.push_back(getNeutral(builder, index, segment.lanes));
+  auto inBlocks = [&](unsigned index) {
+    return addsFloats(members()[index].op);
+  };
+  CarriedSums sums(
+      [&](OpBuilder &inner, size_t place) {
+        const unsigned index = getReduction(place);
+        auto type = cast<VectorType>(accumulators[place].getType());
+        return inBlocks(index) ? getNeutral(inner, index, type.getDimSize(0))
+                               : Value();
+      },
+      [&](OpBuilder &inner, size_t place, Value lhs, Value rhs) {
+        return combine(inner, getReduction(place), lhs, rhs);
+      });
+  auto runChunk = [&](OpBuilder &inner, int64_t lanes, ArrayRef<Value> values) {
+    return emitStageChunk(inner, stageIndex, lanes, values);
+  };
+  const ColumnPass pass{
+      getColumnLoops(llvm::any_of(stage.reductions, inBlocks)),
+      stage.reductions.size(), sums, runChunk};
   accumulators =
-      emitColumns(builder, 0, accumulators, stage.reductions.size(),
-                  [&](OpBuilder &inner, int64_t lanes, ArrayRef<Value> values) {
-                    return emitStageChunk(inner, stageIndex, lanes, values);
-                  });
+      emitColumns(builder, pass, pass.loops.outer.loops, accumulators);
   finishReductions(builder, stageIndex, accumulators);
   anchor->erase();
 }

@@ -1,5 +1,6 @@
 #include "codegen/LaunchShape.h"
 
+#include "codegen/BlockedSums.h"
 #include "codegen/ExecTypes.h"
 
 using namespace mlir;
@@ -171,6 +172,41 @@ void LaunchShape::setLanes(const Cluster &cluster, const Schedule &schedule,
   chunksPerRow = getProduct(cluster, columns.drop_back()) * lastDimChunks;
 }
 
+/// Of a thread, for columns.
+int64_t LaunchShape::getFreeRegisters() const {
+  return std::min(blockRegisters / std::max(groupThreads, blockThreads),
+                  maxThreadRegisters) -
+         otherRegisters;
+}
+
+/// Whether sums across rows that are made in blocks have their accumulators in
+/// registers, those of a block beside those of all: `words` are what a column
+/// takes with one of each. If not, a part is one block: its sums are a 64th of
+/// the bytes that are read. Source: ptxas 13.0 for sm_90 spills where they fit
+/// exactly, since loops in blocks count twice, too (a norm's gradient of 8192
+/// columns).
+bool LaunchShape::holdsSumsTwice(const Cluster &cluster,
+                                 const Schedule &schedule, int64_t words,
+                                 ArrayRef<unsigned> accumulators) const {
+  bool hasSums = false;
+  for (unsigned member : accumulators) {
+    const Cluster::Member &info = cluster.getMembers()[member];
+    if (!addsFloats(info.op) ||
+        llvm::none_of(cluster.getResultDims(info), [&](unsigned dim) {
+          return llvm::is_contained(schedule.getColumns(), dim);
+        }))
+      continue;
+    hasSums = true;
+    words += llvm::divideCeil(
+        getElementBytes(cast<RankedTensorType>(info.op->getResult(0).getType())
+                            .getElementType()),
+        4);
+  }
+  if (!hasSums)
+    return true;
+  return keepsChunks && chunksPerThread * lanes * words < getFreeRegisters();
+}
+
 /// Whether parts of a row can be reduced apart: nothing that has columns waits
 /// for a reduction, and no row for another.
 static bool canCutReductions(const Schedule &schedule) {
@@ -233,13 +269,9 @@ LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
           std::min(powerOfTwoCeil(chunks / std::min(maxChunks, longRowChunks)),
                    maxBlockThreads);
     shape.chunksPerThread = llvm::divideCeil(chunks, shape.groupThreads);
-    const int64_t registers =
-        std::min(blockRegisters / std::max(shape.groupThreads, blockThreads),
-                 maxThreadRegisters) -
-        otherRegisters;
-    shape.keepsChunks =
-        shape.chunksPerThread <= maxKeptChunks &&
-        shape.chunksPerThread * shape.lanes * content.words <= registers;
+    shape.keepsChunks = shape.chunksPerThread <= maxKeptChunks &&
+                        shape.chunksPerThread * shape.lanes * content.words <=
+                            shape.getFreeRegisters();
     if (!shape.keepsChunks)
       shape.chunksPerPass =
           std::clamp<int64_t>(loopedWords / (content.words * shape.lanes), 1,
@@ -278,6 +310,9 @@ LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
   splits =
       std::min(splits, std::max(maxWorkspaceBytes / std::max<int64_t>(bytes, 1),
                                 needed));
+  if (!shape.holdsSumsTwice(cluster, schedule, content.words, accumulators))
+    splits =
+        std::max<int64_t>(splits, llvm::divideCeil(shape.summedRows, sumBlock));
   shape.rowsPerSplit = int64_t(llvm::alignTo(
       llvm::divideCeil(shape.summedRows, std::max<int64_t>(splits, 1)),
       uint64_t(shape.rowsPerPass)));

@@ -60,6 +60,10 @@ struct LaunchShape {
 private:
   void setLanes(const Cluster &cluster, const Schedule &schedule,
                 bool mayHaveTail);
+  int64_t getFreeRegisters() const;
+  bool holdsSumsTwice(const Cluster &cluster, const Schedule &schedule,
+                      int64_t words,
+                      llvm::ArrayRef<unsigned> accumulators) const;
   void cutReductions(const Cluster &cluster, const Schedule &schedule,
                      int64_t words);
 };

@@ -25,6 +25,7 @@ namespace meshc::codegen {
 /// The bias gradient, the sum over b of g[b, n]: summed {b}, columns {n}: each
 /// row is added to the accumulators, which are the output itself, or a part's
 /// place in a workspace if rows are cut into parts (RowParts.h, LaunchShape.h).
+/// Of many rows, blocks are added up apart first (BlockedSums.h).
 /// A fixed order: the result does not depend on the number of threads.
 class Schedule {
 public:

@@ -116,6 +116,12 @@ arith::MulFOp codegen::getSummedProduct(linalg::GenericOp op) {
   return isWide ? product : arith::MulFOp();
 }
 
+bool codegen::addsFloats(Operation *op) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  return generic && !getReducedLoops(op).empty() &&
+         isa_and_present<arith::AddFOp>(getCombiner(generic));
+}
+
 Value meshc::codegen::createCombination(OpBuilder &builder, Location loc,
                                         linalg::GenericOp op, Value lhs,
                                         Value rhs) {

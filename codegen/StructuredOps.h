@@ -46,6 +46,9 @@ mlir::Value getTerm(mlir::linalg::GenericOp op, mlir::Operation *combiner);
 /// sum without being rounded. Null if what is summed is no product.
 mlir::arith::MulFOp getSummedProduct(mlir::linalg::GenericOp op);
 
+/// Whether the reduction `op` adds up floats, whose sum depends on the order.
+bool addsFloats(mlir::Operation *op);
+
 /// What the combiner of `op` makes of two values, scalars or vectors.
 mlir::Value createCombination(mlir::OpBuilder &builder, mlir::Location loc,
                               mlir::linalg::GenericOp op, mlir::Value lhs,

@@ -72,6 +72,9 @@ TEST(LaunchShape, SumsAcrossLongRowsFillTheGpu) {
               ElementsAre(Launch(131, 1024), Launch(2 * 32768 / 64, 256)));
   EXPECT_THAT(getLaunches(getNormGradient(400, 32768)),
               ElementsAre(Launch(100, 1024), Launch(2 * 32768 / 64, 256)));
+  // What is added up in memory has parts of 64 rows at most.
+  EXPECT_THAT(getLaunches(getNormGradient(32768, 32768)),
+              ElementsAre(Launch(512, 1024), Launch(2 * 32768 / 64, 256)));
   // Columns are cut as well here.
   EXPECT_THAT(getLaunches(getColumnSum(8192, 131072)),
               ElementsAre(Launch(1024, 256), Launch(131072 / 256, 256)));

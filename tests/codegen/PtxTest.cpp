@@ -671,6 +671,28 @@ TEST(Ptx, LongRowsDoNotSpill) {
     }
 }
 
+/// Nor do sums in blocks, whose accumulators are there twice: rows of several
+/// warps and of one, parts of more than a block of them, many passes of a part.
+TEST(Ptx, LongSumsDoNotSpill) {
+  constexpr int64_t many = int64_t(1) << 20;
+  for (const std::string type : {"f32", "bf16"}) {
+    const std::vector<std::pair<const char *, ProgramText>> programs = {
+        {"column sum", getColumnSum(many, 1024, type)},
+        {"norm gradient, 512", getNormGradient(many, 512, type)},
+        {"norm gradient, 1024", getNormGradient(many, 1024, type)},
+        {"norm gradient, 4096", getNormGradient(many, 4096, type)},
+        {"norm gradient, 8192", getNormGradient(many, 8192, type)},
+        {"norm gradient, 32768", getNormGradient(16384, 32768, type)},
+        {"gelu gradient", getSummedGeluGradient(many, 1024, type)},
+        {"mean square", getMeanSquare(many, 4096, type)},
+        {"softmax", getSoftmax(1, many, type)}};
+    for (const auto &[name, text] : programs) {
+      SCOPED_TRACE(type + " " + name);
+      expectNoSpills(assemble(text));
+    }
+  }
+}
+
 TEST(Ptx, MovesCountIn32Bits) {
   for (const bool isWide : {false, true}) {
     auto context = makeContext();
