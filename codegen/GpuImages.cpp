@@ -3,6 +3,7 @@
 #include "codegen/Link.h"
 #include "codegen/LowerKernels.h"
 #include "codegen/MachineCode.h"
+#include "codegen/OutputFile.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -123,29 +124,18 @@ static std::string readLog(StringRef path) {
 
 static FailureOr<std::string> assemble(Location loc, StringRef assembler,
                                        StringRef architecture, StringRef ptx) {
-  SmallString<128> source, target, log;
-  for (auto [path, suffix] :
-       {std::pair(&source, "ptx"), std::pair(&target, "cubin"),
-        std::pair(&log, "log")})
-    if (std::error_code error =
-            llvm::sys::fs::createTemporaryFile("meshc", suffix, *path))
-      return emitError(loc, "cannot make a temporary file: ")
-             << error.message();
-  llvm::FileRemover removeSource(source), removeTarget(target), removeLog(log);
-  std::error_code error;
-  {
-    llvm::raw_fd_ostream os(source, error);
-    if (!error) {
-      os << ptx;
-      os.close();
-      error = os.error();
-      os.clear_error();
-    }
+  std::vector<TemporaryFile> files;
+  for (StringRef suffix : {".ptx", ".cubin", ".log"}) {
+    llvm::Expected<TemporaryFile> file = TemporaryFile::create(suffix);
+    if (!file)
+      return emitError(loc, llvm::toString(file.takeError()));
+    files.push_back(std::move(*file));
   }
-  if (error)
-    return emitError(loc, "cannot write PTX for the assembler: ")
-           << error.message();
-  std::optional<StringRef> redirects[] = {StringRef(""), log.str(), log.str()};
+  StringRef source = files[0].getPath(), target = files[1].getPath(),
+            log = files[2].getPath();
+  if (llvm::Error error = files[0].write(ptx))
+    return emitError(loc, llvm::toString(std::move(error)));
+  std::optional<StringRef> redirects[] = {StringRef(""), log, log};
   std::string message;
   int status = llvm::sys::ExecuteAndWait(
       assembler,

@@ -1,137 +1,17 @@
 #include "codegen/Link.h"
 
-#include "llvm/ADT/SmallString.h"
+#include "codegen/OutputFile.h"
+
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/Support/Errc.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
-#include "llvm/Support/Signals.h"
-#include "llvm/Support/raw_ostream.h"
 
-#include <filesystem>
+#include <unistd.h>
 
 using namespace llvm;
 using namespace meshc;
-
-namespace {
-/// A file that is gone when the object is, or when a signal ends the process,
-/// unless it was moved to where it belongs.
-class TemporaryFile {
-public:
-  /// In the folder for temporary files.
-  static Expected<TemporaryFile> create(StringRef suffix) {
-    SmallString<128> prefix;
-    sys::path::system_temp_directory(/*ErasedOnReboot=*/true, prefix);
-    sys::path::append(prefix, "meshc-");
-    return createUnique(prefix, suffix);
-  }
-  /// Beside `path`, so that it can be moved there in one step.
-  static Expected<TemporaryFile> createBeside(StringRef path) {
-    return createUnique((path + ".").str(), "");
-  }
-  TemporaryFile(TemporaryFile &&other) : path(std::move(other.path)) {
-    other.path.clear();
-  }
-  ~TemporaryFile() {
-    if (path.empty())
-      return;
-    sys::fs::remove(path);
-    sys::DontRemoveFileOnSignal(path);
-  }
-
-  StringRef getPath() const { return path; }
-  std::error_code moveTo(StringRef target) {
-    if (std::error_code error = sys::fs::rename(path, target))
-      return error;
-    sys::DontRemoveFileOnSignal(path);
-    path.clear();
-    return {};
-  }
-
-private:
-  TemporaryFile() = default;
-
-  /// At `prefix` with random digits and `suffix`.
-  static Expected<TemporaryFile> createUnique(StringRef prefix,
-                                              StringRef suffix) {
-    // As often as LLVM tries.
-    for (int attempt = 0; attempt < 128; ++attempt) {
-      SmallString<128> digits;
-      // Without the prefix, in which % would be replaced too.
-      sys::fs::createUniquePath("%%%%%%", digits, /*MakeAbsolute=*/false);
-      SmallString<128> path = {prefix, digits, suffix};
-      // Before it is there: a signal in between would leave it.
-      sys::RemoveFileOnSignal(path);
-      int descriptor;
-      std::error_code error = sys::fs::openFileForWrite(
-          path, descriptor, sys::fs::CD_CreateNew, sys::fs::OF_None,
-          sys::fs::owner_read | sys::fs::owner_write);
-      if (!error) {
-        sys::Process::SafelyCloseFileDescriptor(descriptor);
-        TemporaryFile file;
-        file.path = path;
-        return file;
-      }
-      sys::DontRemoveFileOnSignal(path);
-      if (error != errc::file_exists)
-        return createStringError(error, "cannot write '%s': %s", path.c_str(),
-                                 error.message().c_str());
-    }
-    return createStringError(
-        "cannot write '%s': there are files of all such names",
-        prefix.str().c_str());
-  }
-
-  SmallString<128> path;
-};
-} // namespace
-
-ErrorOr<codegen::OutputPlace> meshc::codegen::findOutputPlace(StringRef path) {
-  if (path.empty())
-    return make_error_code(errc::no_such_file_or_directory);
-  std::string place = path.str();
-  // As many links as Linux follows.
-  for (int numLinks = 0; numLinks < 40; ++numLinks) {
-    sys::fs::file_status status;
-    std::error_code error = sys::fs::status(place, status);
-    if (!error && (status.type() == sys::fs::file_type::character_file ||
-                   status.type() == sys::fs::file_type::fifo_file))
-      return OutputPlace{place, /*isStream=*/true};
-    if (!error && status.type() == sys::fs::file_type::directory_file)
-      return make_error_code(errc::is_a_directory);
-    if (!error && status.type() != sys::fs::file_type::regular_file)
-      return make_error_code(errc::not_supported);
-    if (error && error != errc::no_such_file_or_directory)
-      return error;
-    // A file, or nothing yet: what a link names is what changes.
-    std::error_code notLink;
-    std::filesystem::path target =
-        std::filesystem::read_symlink(place, notLink);
-    if (notLink)
-      return OutputPlace{place, /*isStream=*/false};
-    // An absolute target replaces the folder.
-    place = (std::filesystem::path(place).parent_path() / target).string();
-  }
-  return std::make_error_code(std::errc::too_many_symbolic_link_levels);
-}
-
-static Error writeFile(StringRef path, StringRef contents) {
-  std::error_code error;
-  raw_fd_ostream os(path, error, sys::fs::OF_None);
-  if (!error) {
-    os << contents;
-    os.close();
-    error = os.error();
-    os.clear_error();
-  }
-  if (error)
-    return createStringError(error, "cannot write '%s': %s", path.str().c_str(),
-                             error.message().c_str());
-  return Error::success();
-}
+using codegen::TemporaryFile;
 
 /// A compiler driver that can link C++: the one meshc was built with, or any on
 /// the search path.
@@ -148,14 +28,37 @@ static Error runLinker(ArrayRef<StringRef> arguments, StringRef output,
                        StringRef log) {
   std::string failure;
   std::optional<StringRef> redirects[] = {StringRef(""), log, log};
-  int status = sys::ExecuteAndWait(arguments.front(), arguments, std::nullopt,
-                                   redirects, 0, 0, &failure);
+  SmallVector<StringRef> environment;
+  for (char **variable = environ; *variable; ++variable)
+    environment.push_back(*variable);
+  // Else what it dumps when it is ended by a signal leaves files.
+  environment.push_back("LLVM_DISABLE_SYMBOLIZATION=1");
+  int status = sys::ExecuteAndWait(arguments.front(), arguments,
+                                   ArrayRef<StringRef>(environment), redirects,
+                                   0, 0, &failure);
   if (status == 0)
     return Error::success();
   ErrorOr<std::unique_ptr<MemoryBuffer>> words = MemoryBuffer::getFile(log);
-  return createStringError("cannot link '%s': %s%s", output.str().c_str(),
-                           failure.c_str(),
-                           words ? (*words)->getBuffer().str().c_str() : "");
+  if (words)
+    failure += (*words)->getBuffer();
+  // Its words may have met the same full disk.
+  if (failure.empty())
+    failure = "the linker failed without a word; is the disk full?";
+  return createStringError("cannot link '%s': %s", output.str().c_str(),
+                           failure.c_str());
+}
+
+/// What is wrong with a link that has failed with `error`. lld maps its output:
+/// on a full disk it is ended by a signal and prints a dump of itself, so that
+/// room for all that goes in is asked for.
+static Error explainFailure(Error error, const TemporaryFile &linked,
+                            StringRef output, uint64_t bytes) {
+  std::error_code full = linked.reserve(bytes);
+  if (!full)
+    return error;
+  consumeError(std::move(error));
+  return createStringError(full, "cannot write '%s': %s", output.str().c_str(),
+                           full.message().c_str());
 }
 
 Expected<std::string> meshc::codegen::linkSharedObject(StringRef object) {
@@ -171,13 +74,14 @@ Expected<std::string> meshc::codegen::linkSharedObject(StringRef object) {
   Expected<TemporaryFile> messages = TemporaryFile::create(".log");
   if (!messages)
     return messages.takeError();
-  if (Error error = writeFile(objectFile->getPath(), object))
+  if (Error error = objectFile->write(object))
     return error;
   if (Error error =
           runLinker({*linker, "-shared", "-nostdlib", "-fuse-ld=lld", "-o",
                      linked->getPath(), objectFile->getPath(), "-lm", "-lc"},
                     "the kernels", messages->getPath()))
-    return error;
+    return explainFailure(std::move(error), *linked, linked->getPath(),
+                          object.size());
   ErrorOr<std::unique_ptr<MemoryBuffer>> shared =
       MemoryBuffer::getFile(linked->getPath());
   if (std::error_code error = shared.getError())
@@ -205,7 +109,7 @@ Error meshc::codegen::linkExecutable(StringRef object, exec::Target target,
   Expected<TemporaryFile> messages = TemporaryFile::create(".log");
   if (!messages)
     return messages.takeError();
-  if (Error error = writeFile(objectFile->getPath(), object))
+  if (Error error = objectFile->write(object))
     return error;
 
   ErrorOr<OutputPlace> place = findOutputPlace(output);
@@ -219,8 +123,13 @@ Error meshc::codegen::linkExecutable(StringRef object, exec::Target target,
     return linked.takeError();
 
   SmallVector<std::string> libraries;
-  for (const std::string &name : getRuntimeLibraries(target))
+  uint64_t bytes = object.size();
+  for (const std::string &name : getRuntimeLibraries(target)) {
     libraries.push_back((libraryFolder + "/lib" + name + ".a").str());
+    uint64_t size;
+    if (!sys::fs::file_size(libraries.back(), size))
+      bytes += size;
+  }
   SmallVector<StringRef> arguments = {*linker, "-o", linked->getPath(),
                                       objectFile->getPath()};
   llvm::append_range(arguments, libraries);
@@ -237,15 +146,21 @@ Error meshc::codegen::linkExecutable(StringRef object, exec::Target target,
       arguments, std::initializer_list<StringRef>{"-Xlinker", "-rpath",
                                                   "-Xlinker", libraryFolder});
   if (Error error = runLinker(arguments, output, messages->getPath()))
-    return error;
+    return explainFailure(std::move(error), *linked,
+                          place->isStream ? linked->getPath() : output, bytes);
   if (place->isStream) {
     ErrorOr<std::unique_ptr<MemoryBuffer>> program =
         MemoryBuffer::getFile(linked->getPath());
-    if (std::error_code error = program.getError())
+    std::error_code error = program.getError();
+    if (error)
       return createStringError(error, "cannot read '%s': %s",
                                linked->getPath().str().c_str(),
                                error.message().c_str());
-    return writeFile(place->path, (*program)->getBuffer());
+    error = writeOutput(place->path, (*program)->getBuffer());
+    return error ? createStringError(error, "cannot write '%s': %s",
+                                     output.str().c_str(),
+                                     error.message().c_str())
+                 : Error::success();
   }
   if (std::error_code error = linked->moveTo(place->path))
     return createStringError(error, "cannot write '%s': %s",

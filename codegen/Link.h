@@ -5,22 +5,11 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
-#include "llvm/Support/ErrorOr.h"
 
 #include <string>
 #include <vector>
 
 namespace meshc::codegen {
-
-/// The file that writing to a path changes.
-struct OutputPlace {
-  std::string path; ///< symbolic links followed, also to what is not there yet
-  bool isStream;    ///< a character device or a pipe: bytes go in, it stays
-};
-
-/// Errors: an empty path, a folder, a block device or socket, links that go in
-/// a circle.
-llvm::ErrorOr<OutputPlace> findOutputPlace(llvm::StringRef path);
 
 /// Links an object of kernels and program with the runtime into the executable
 /// `output`, replacing it only when all went well; a device or pipe gets the

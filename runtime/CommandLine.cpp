@@ -21,6 +21,7 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -131,6 +132,8 @@ static std::string describeProgram(const Executable &executable) {
 }
 
 namespace {
+
+constexpr const char *inferName = "infer";
 
 /// The flags of all subcommands.
 struct Flags {
@@ -348,13 +351,11 @@ CommandLine::CommandLine() {
   addParameters(eval);
   addSeed(eval);
 
-  // Not listed, but those who know of it are told.
-  addSubcommand("infer", "Run the model on new inputs", [](Session &session) {
-    Result<const exec::ProgramT *> program = session.getProgram("infer");
-    return program ? Error{ErrorCode::UnknownProgram,
-                           "program 'infer' is of a later version", ""}
-                   : program.getError();
-  })->group("");
+  // Not listed, but those who know of it are told what does it.
+  app.add_subcommand(inferName, "")->group("")->allow_extras()->callback([] {
+    throw CLI::ValidationError(
+        fmt::format("there is no command '{}'", inferName));
+  });
 
   CLI::App *arrays = addSubcommand(
       "run-eval", "Run the model once on .npy arrays",
@@ -417,6 +418,11 @@ int CommandLine::reportUsage(const CLI::ParseError &error) {
   if (!message.empty())
     message[0] = char(std::tolower(static_cast<unsigned char>(message[0])));
   std::string note = "--help lists what there is";
+  if (app.got_subcommand(inferName))
+    note = "to run the model on arrays: run-eval --in NAME=FILE.npy --param "
+           "NAME=FILE.npy --out NAME=FILE.npy";
+  else if (message.starts_with("--data-dir"))
+    note = "give the folder of the data files: --data-dir DIR";
   // A misspelt name is also one that is missing: the former says more.
   const int code = error.get_exit_code();
   if (const std::vector<std::string> rest = app.remaining(true);
@@ -653,9 +659,6 @@ static int runSubcommand(int argc, const char *const *argv,
   if (!identity)
     return report(identity.getError());
   const bool isLaunched = identity->source == RankSource::Launcher;
-  // The launcher starts /proc/self/exe: without this, ps would say "exe".
-  if (isLaunched)
-    prctl(PR_SET_NAME, program_invocation_short_name);
   if (flags.processes > 1 && identity->ranks > 1 && !isLaunched)
     return report({ErrorCode::WrongRanks,
                    fmt::format("--processes {}, but this process is {}",
@@ -679,6 +682,11 @@ int runtime::runCommandLine(int argc, const char *const *argv,
                             std::span<const meshcKernelEntry> kernels,
                             OpenDevices &open) {
   openStandardStreams();
+  // The launcher starts /proc/self/exe, and meshc a descriptor: without this,
+  // ps would say "exe" or a number.
+  prctl(PR_SET_NAME, program_invocation_short_name);
+  // A limit to the size of files is an error of who writes, as a full disk is.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return runSubcommand(argc, argv, program, kernels, open);
   } catch (const std::exception &) {

@@ -2,7 +2,7 @@
 
 #include "codegen/BuildExecutable.h"
 #include "codegen/GpuImages.h"
-#include "codegen/Link.h"
+#include "codegen/OutputFile.h"
 #include "frontend/driver/ProgramCache.h"
 #include "frontend/driver/Session.h"
 #include "frontend/plan/Explain.h"
@@ -30,6 +30,13 @@
 using namespace meshc;
 using namespace meshc::driver;
 
+std::string meshc::driver::getErrorPrefix() {
+  return getMessageFormat({}) == frontend::MessageFormat::ColouredText
+             ? frontend::paint(frontend::MessagePart::Error, "meshc: error:") +
+                   " "
+             : "meshc: error: ";
+}
+
 void meshc::driver::printError(const std::string &text) {
   runtime::printMessage(text);
 }
@@ -40,9 +47,7 @@ static int fail(const SpecArguments &spec, frontend::Code code,
   frontend::SourceSet sources;
   frontend::Diagnostics diagnostics(sources);
   diagnostics.report(code, {}, std::move(message));
-  auto format = spec.messageFormat == "json" ? frontend::MessageFormat::Json
-                                             : frontend::MessageFormat::Text;
-  printError(frontend::render(diagnostics, format));
+  printError(frontend::render(diagnostics, getMessageFormat(spec)));
   return code == frontend::Code::DamagedPlan ? exitDamaged : exitWrongInput;
 }
 
@@ -57,24 +62,17 @@ static std::string toText(llvm::Error error) {
   return llvm::toString(std::move(error));
 }
 
-/// Writes `text` to `path`, or to standard output if that is empty.
+/// Writes `text` to `path`, or to standard output if that is empty or "-".
 static int write(const SpecArguments &spec, llvm::StringRef path,
                  llvm::StringRef text) {
-  if (path.empty()) {
+  if (path.empty() || path == "-") {
     llvm::outs() << text;
     llvm::outs().flush();
     std::error_code error = llvm::outs().error();
     llvm::outs().clear_error();
     return error ? failToWrite(spec, "standard output", error) : exitSuccess;
   }
-  std::error_code error;
-  llvm::raw_fd_ostream os(path, error);
-  if (!error) {
-    os << text;
-    os.close();
-    error = os.error();
-    os.clear_error();
-  }
+  std::error_code error = codegen::writeOutput(path, text);
   return error ? failToWrite(spec, path, error) : exitSuccess;
 }
 
@@ -113,31 +111,29 @@ static llvm::Error rememberPlan(const exec::ExecutableT &executable) {
   llvm::Expected<std::string> path = getLastPlanPath();
   if (!path)
     return path.takeError();
-  llvm::Expected<llvm::sys::fs::TempFile> file =
-      llvm::sys::fs::TempFile::create(*path + ".%%%%%%");
+  // In the place of what is there, a link too.
+  llvm::Expected<codegen::TemporaryFile> file =
+      codegen::TemporaryFile::createBeside(*path);
   if (!file)
     return file.takeError();
-  llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
-  os << codegen::serialize(executable);
-  os.flush();
-  std::error_code error = os.error();
-  os.clear_error();
-  if (error)
-    return llvm::joinErrors(llvm::errorCodeToError(error), file->discard());
-  return file->keep(*path);
+  if (llvm::Error error = file->write(codegen::serialize(executable)))
+    return error;
+  return llvm::errorCodeToError(file->moveTo(*path));
 }
 
 /// Says what was not done although the command succeeded.
 static void warn(const SpecArguments &spec, const std::string &message) {
+  // Of any bytes, where it names a file.
+  const std::string text = llvm::json::fixUTF8(message);
   if (spec.messageFormat == "text")
     return printError("meshc: warning: " + message + "\n");
   llvm::json::Object object{{"$message_type", "diagnostic"},
-                            {"message", message},
+                            {"message", text},
                             {"code", nullptr},
                             {"level", "warning"},
                             {"spans", llvm::json::Array()},
                             {"children", llvm::json::Array()},
-                            {"rendered", "warning: " + message + "\n"}};
+                            {"rendered", "warning: " + text + "\n"}};
   printError(llvm::formatv("{0}\n", llvm::json::Value(std::move(object))));
 }
 
@@ -186,6 +182,7 @@ static std::optional<std::string> readSource(std::string_view path) {
 
 static int printExplanation(const SpecArguments &spec,
                             const exec::ExecutableT &executable,
+                            const plan::ReadSource &readSource,
                             const std::string &id) {
   std::string message;
   std::optional<std::string> text =
@@ -229,8 +226,10 @@ int meshc::driver::runExplain(const SpecArguments &spec,
     if (!session.elaborate() ||
         !session.compile(getPlanOptions(spec, explain.target), Stage::Exec))
       return session.reportErrors();
-    return printExplanation(spec, session.getCompilation().executable,
-                            explain.id);
+    return printExplanation(
+        spec, session.getCompilation().executable,
+        [&](std::string_view file) { return session.readSource(file); },
+        explain.id);
   }
   llvm::Expected<std::string> path = getLastPlanPath();
   if (!path)
@@ -252,7 +251,7 @@ int meshc::driver::runExplain(const SpecArguments &spec,
   auto executable = runtime::Executable::load({data, text->size()});
   if (!executable)
     return failToRead(executable.getError().message);
-  return printExplanation(spec, executable->data, explain.id);
+  return printExplanation(spec, executable->data, readSource, explain.id);
 }
 
 //===-- compile -----------------------------------------------------------===//
@@ -339,8 +338,6 @@ static std::vector<std::string> getProgramArguments(const RunArguments &run,
                       fmt::format("{:.3f}", compileSeconds)});
     if (run.profile)
       arguments.push_back("--profile");
-  } else if (run.programArguments.empty()) {
-    arguments.push_back("train");
   }
   arguments.insert(arguments.end(), run.programArguments.begin(),
                    run.programArguments.end());
@@ -388,6 +385,29 @@ static std::string getCacheKey(mlir::ModuleOp module,
   return getSha256(text);
 }
 
+/// Says what a spec can be run for where that was not said.
+static int failWithoutCommand(const SpecArguments &spec, Session &session) {
+  mlir::ModuleOp module = session.getModule();
+  const bool hasData = !module.getOps<nd::DataOp>().empty();
+  const bool trains = !module.getOps<nd::TrainingOp>().empty();
+  std::string text = getErrorPrefix() + "it is not said what to run\n";
+  if (hasData && trains)
+    text += fmt::format("to train: meshc run {} -- train --data-dir DIR\n",
+                        spec.path);
+  else
+    text += fmt::format("it has no {} block and cannot be trained on files; on "
+                        "arrays: meshc run {} --eval --in NAME=FILE.npy --out "
+                        "NAME=FILE.npy\n",
+                        trains ? "data" : "train", spec.path);
+  if (trains)
+    text +=
+        fmt::format("to measure training steps on random data: meshc run {} "
+                    "--bench 10\n",
+                    spec.path);
+  printError(text);
+  return exitUsage;
+}
+
 /// Replaces the process by the program, which is called as the model is.
 static int runProgram(const SpecArguments &spec, const Session &session,
                       const Descriptor &program,
@@ -410,6 +430,8 @@ int meshc::driver::runRun(const SpecArguments &spec,
   Session session(spec);
   if (!session.elaborate())
     return session.reportErrors();
+  if (!run.eval && !run.bench && run.programArguments.empty())
+    return failWithoutCommand(spec, session);
   if (!session.checkGradients(run.grad))
     return session.reportErrors();
   CompileOptions options = getRunOptions(spec, compile, run);

@@ -68,6 +68,8 @@ struct ExplainArguments {
   std::string target = "cpu"; ///< cpu or cuda
 };
 
+/// What messages without a code begin with: "meshc: error: ".
+std::string getErrorPrefix();
 /// Prints on standard error, where nothing can be done about a failure.
 void printError(const std::string &text);
 

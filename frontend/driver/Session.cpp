@@ -1,13 +1,19 @@
 #include "frontend/driver/Session.h"
 
 #include "frontend/driver/Cache.h"
+#include "frontend/syntax/Lexer.h"
 #include "layout/LayoutRules.h"
 #include "passes/ReverseSweep.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -25,9 +31,41 @@ Session::Session(const SpecArguments &arguments)
   context.printOpOnDiagnostic(false);
 }
 
+frontend::MessageFormat
+meshc::driver::getMessageFormat(const SpecArguments &arguments) {
+  if (arguments.messageFormat == "json")
+    return frontend::MessageFormat::Json;
+  const char *refusal = std::getenv("NO_COLOR");
+  return llvm::sys::Process::StandardErrHasColors() && !(refusal && *refusal)
+             ? frontend::MessageFormat::ColouredText
+             : frontend::MessageFormat::Text;
+}
+
+/// What is on standard input, but not more than is enough to see that it is too
+/// much; none if it cannot be read.
+static std::optional<std::string> readStandardInput() {
+  std::string text(frontend::Limits::fileBytes + 1, '\0');
+  size_t size = std::fread(text.data(), 1, text.size(), stdin);
+  if (std::ferror(stdin))
+    return std::nullopt;
+  text.resize(size);
+  text.shrink_to_fit();
+  return text;
+}
+
 bool Session::elaborate() {
   frontend::SpecOptions options;
   options.path = arguments.path;
+  if (arguments.path == "-") {
+    options.path = "<stdin>";
+    options.text = readStandardInput();
+    if (!options.text) {
+      diagnostics.report(
+          frontend::Code::CannotRead, {},
+          fmt::format("cannot read \"<stdin>\": {}", std::strerror(errno)));
+      return false;
+    }
+  }
   options.defines = arguments.defines;
   options.mesh = arguments.mesh;
   options.layout = arguments.layout;
@@ -37,11 +75,11 @@ bool Session::elaborate() {
     return false;
   exec::ExecutableT &executable = compilation.executable;
   executable.producer = "meshc 0.1.0";
-  executable.model = llvm::sys::path::stem(arguments.path).str();
-  auto text = llvm::MemoryBuffer::getFile(arguments.path);
-  if (text)
-    executable.spec_sha256 = getSha256((*text)->getBuffer());
-  executable.files.push_back(arguments.path);
+  executable.model =
+      options.text ? "stdin" : llvm::sys::path::stem(arguments.path).str();
+  // The spec is the first that is read, before what it imports.
+  executable.spec_sha256 = getSha256(sources.get(0).getText());
+  executable.files.push_back(options.path);
   return true;
 }
 
@@ -73,6 +111,13 @@ Session::expandGradients(const std::vector<std::string> &names) {
        findSources(module->lookupSymbol<nd::ProgramOp>("forward")))
     all.push_back(source.name.str());
   return llvm::is_contained(names, "*") ? all : names;
+}
+
+std::optional<std::string> Session::readSource(std::string_view path) const {
+  for (uint32_t i = 0; i < sources.getNumSources(); ++i)
+    if (sources.get(i).getName() == path)
+      return std::string(sources.get(i).getText());
+  return std::nullopt;
 }
 
 bool Session::checkGradients(const std::vector<std::string> &bindings) {
@@ -108,15 +153,10 @@ bool Session::checkOutput(llvm::StringRef path) {
   return true;
 }
 
-frontend::MessageFormat Session::getFormat() const {
-  return arguments.messageFormat == "json" ? frontend::MessageFormat::Json
-                                           : frontend::MessageFormat::Text;
-}
-
 bool Session::compile(const CompileOptions &options, Stage stage) {
   if (failed(driver::compile(*module, options, stage, compilation)))
     return false;
-  printError(frontend::renderNotices(diagnostics, getFormat()));
+  printError(frontend::renderNotices(diagnostics, getMessageFormat(arguments)));
   return true;
 }
 
@@ -133,7 +173,7 @@ bool Session::link(const CompileOptions &options, llvm::StringRef output) {
 }
 
 int Session::reportErrors() const {
-  printError(frontend::render(diagnostics, getFormat()));
+  printError(frontend::render(diagnostics, getMessageFormat(arguments)));
   if (diagnostics.hasErrors())
     return exitWrongInput;
   const std::string &error = compilation.internalError;

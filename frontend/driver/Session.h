@@ -9,6 +9,10 @@
 
 namespace meshc::driver {
 
+/// How errors are printed: in colour on a terminal that has any, unless the
+/// user asks for none by NO_COLOR (https://no-color.org).
+frontend::MessageFormat getMessageFormat(const SpecArguments &arguments);
+
 /// One spec on its way through the compiler, and the errors found on the way.
 class Session {
 public:
@@ -16,6 +20,9 @@ public:
 
   /// Parses, checks and elaborates. False if there are errors.
   bool elaborate();
+  /// The text of a file of the spec, also of one that came by standard input;
+  /// none of any other.
+  std::optional<std::string> readSource(std::string_view path) const;
   /// Checks the arguments of --grad, NAME or NAME=FILE, against the elaborated
   /// spec. False if there are errors.
   bool checkGradients(const std::vector<std::string> &bindings);
@@ -38,7 +45,6 @@ public:
   const Compilation &getCompilation() const { return compilation; }
 
 private:
-  frontend::MessageFormat getFormat() const;
   /// Reports that the spec does not say which output gradients are of, as
   /// `asked` for on the command line.
   void checkObjective(const std::string &asked);

@@ -8,6 +8,7 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <algorithm>
+#include <csignal>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
@@ -26,7 +27,9 @@ static CLI::Option *addRepeated(CLI::App *command, const std::string &name,
 /// Options of every command that reads a spec. Returns that of the spec.
 static CLI::Option *addSpecOptions(CLI::App *command, SpecArguments &spec) {
   CLI::Option *path =
-      command->add_option("spec", spec.path, "the model, a .mesh file")
+      command
+          ->add_option("spec", spec.path,
+                       "the model, a .mesh file; - is standard input")
           ->type_name("SPEC");
   command
       ->add_option("--mesh", spec.mesh,
@@ -184,8 +187,66 @@ static std::string suggest(const CLI::App &app, std::string word) {
   return meshc::layout::findNearest(word, known);
 }
 
+/// A word as a shell reads it back.
+static std::string quote(const std::string &word) {
+  bool isPlain = !word.empty() && llvm::all_of(word, [](char c) {
+    return llvm::isAlnum(c) || llvm::StringRef("-_=+,./:@%").contains(c);
+  });
+  if (isPlain)
+    return word;
+  std::string quoted = "'";
+  for (char c : word)
+    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+/// Where a command of the program, train or eval, stands among meshc's own
+/// words, the command that was meant; else empty:
+///
+///   meshc train SPEC --steps 5, meshc run SPEC train --steps 5:
+///   meshc run SPEC -- train --data-dir DIR --steps 5
+static std::string findMeantCommand(std::vector<std::string> words) {
+  static const std::string programCommands[] = {"train", "eval",     "info",
+                                                "bench", "run-eval", "infer"};
+  auto command = std::find_first_of(words.begin(), words.end(),
+                                    std::begin(programCommands),
+                                    std::end(programCommands));
+  if (command == words.end() || llvm::is_contained(words, "--"))
+    return "";
+  std::vector<std::string> own(words.begin(), command);
+  std::vector<std::string> rest(command + 1, words.end());
+  if (own.empty()) {
+    auto spec = llvm::find_if(rest, [](const std::string &word) {
+      return llvm::StringRef(word).ends_with(".mesh");
+    });
+    own = {"run", spec == rest.end() ? "SPEC" : *spec};
+    if (spec != rest.end())
+      rest.erase(spec);
+  }
+  if (own.size() < 2 || own.front() != "run")
+    return "";
+  // These two are options of meshc.
+  if (*command == "infer" || *command == "run-eval") {
+    own.push_back("--eval");
+  } else {
+    own.insert(own.end(), {"--", *command});
+    auto isData = [](const std::string &word) {
+      return word.starts_with("--data-dir");
+    };
+    if ((*command == "train" || *command == "eval") &&
+        llvm::none_of(rest, isData))
+      own.insert(own.end(), {"--data-dir", "DIR"});
+  }
+  own.insert(own.end(), rest.begin(), rest.end());
+  std::string meant = "meshc";
+  for (const std::string &word : own)
+    meant += " " + quote(word);
+  return meant;
+}
+
 /// What is wrong with the command line, and what was meant.
-static int reportUsage(const CLI::App &app, const CLI::ParseError &error) {
+static int reportUsage(const CLI::App &app, const CLI::ParseError &error,
+                       std::vector<std::string> words) {
   std::string message = error.what();
   if (!message.empty())
     message[0] = llvm::toLower(message[0]);
@@ -206,9 +267,21 @@ static int reportUsage(const CLI::App &app, const CLI::ParseError &error) {
     std::string near = suggest(app, *unknown);
     if (!near.empty() && near != *unknown)
       help = fmt::format("did you mean '{}'?", near);
+    std::string meant = findMeantCommand(std::move(words));
+    if (!meant.empty())
+      help = "to run the program: " + meant;
   }
-  printError(fmt::format("meshc: error: {}\n{}\n", message, help));
+  printError(fmt::format("{}{}\n{}\n", getErrorPrefix(), message, help));
   return exitUsage;
+}
+
+/// Makes a limit to the size of files an error of who writes, as a full disk
+/// is, here and in the linker. Blocked, since LLVM replaces handlers.
+static void blockFileSizeSignal() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGXFSZ);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
 }
 
 /// Prints the help or the version.
@@ -219,12 +292,13 @@ static int printHelp(const CLI::App &app, const CLI::ParseError &asked) {
   const meshc::runtime::Status written = meshc::runtime::flushOutput();
   if (written)
     return exitSuccess;
-  printError("meshc: error: " + written.getError().message + "\n");
+  printError(getErrorPrefix() + written.getError().message + "\n");
   return exitWrongInput;
 }
 
 int main(int argc, char **argv) {
   meshc::runtime::openStandardStreams();
+  blockFileSizeSignal();
   CLI::App app{"meshc: a mesh-parallel tensor compiler"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "meshc 0.1.0");
@@ -307,7 +381,7 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0)
       return printHelp(app, error);
-    return reportUsage(app, error);
+    return reportUsage(app, error, {argv + 1, argv + argc});
   }
 
   if (checkCommand->parsed())

@@ -1,6 +1,7 @@
 // The model and the statements of bodies.
 
 #include "frontend/elaborate/Elaborator.h"
+#include "frontend/syntax/ForeignNames.h"
 #include "layout/LayoutRules.h"
 
 #include <cmath>
@@ -59,9 +60,11 @@ std::optional<ElementType> Elaborator::getElementType(const ast::Name &name) {
           fmt::format("not supported yet: elements of type {}", name.text));
     return std::nullopt;
   }
-  error(Code::UnknownElementType, name.span,
-        fmt::format("there is no element type \"{}\"", name.text))
-      .didYouMean(layout::findNearest(name.text, names));
+  Diagnostic &unknown =
+      error(Code::UnknownElementType, name.span,
+            fmt::format("there is no element type \"{}\"", name.text));
+  if (!adviseForeign(unknown, ForeignKind::ElementType, name.text))
+    unknown.didYouMean(layout::findNearest(name.text, names));
   return std::nullopt;
 }
 
@@ -127,7 +130,8 @@ std::optional<Initializer> Elaborator::getInitializer(const ast::Expr &expr) {
                   : fmt::format("initializer \"{}\" needs arguments", name));
     reported.note("initializers are zeros, ones, constant(value), "
                   "normal(mean, stddev) and uniform(low, high)");
-    if (parameters.empty())
+    if (parameters.empty() &&
+        !adviseForeign(reported, ForeignKind::Initializer, name))
       reported.didYouMean(layout::findNearest(name, names));
     return std::nullopt;
   }
@@ -141,6 +145,19 @@ std::optional<Initializer> Elaborator::getInitializer(const ast::Expr &expr) {
       // Only a mean has a default, 0.
       if (parameters[i] == "mean")
         continue;
+      if (name == "normal" && call->arguments.size() == 1 &&
+          !call->arguments.front().name) {
+        const std::string_view number = diagnostics.getSources().getText(
+            call->arguments.front().value->span);
+        error(Code::MissingArgument, call->span,
+              fmt::format("\"normal\" of one number: is {} the mean or the "
+                          "standard deviation?",
+                          number))
+            .help(fmt::format("write normal(stddev = {}), with the mean 0,",
+                              number))
+            .help(fmt::format("or normal(mean = {}, stddev = ...)", number));
+        return std::nullopt;
+      }
       error(Code::MissingArgument, call->span,
             fmt::format("\"{}\" needs an argument for \"{}\"", name,
                         parameters[i]));

@@ -1,6 +1,7 @@
 // Calls: which function, which argument for which parameter, and the body.
 
 #include "frontend/elaborate/Builtins.h"
+#include "frontend/syntax/ForeignNames.h"
 #include "layout/LayoutRules.h"
 
 #include <algorithm>
@@ -38,9 +39,13 @@ void Elaborator::reportUnknownFunction(const ast::Name &callee) {
                       describe(*lookUp(callee.text))));
     return;
   }
-  error(Code::UnknownFunction, callee.span,
-        fmt::format("there is no function \"{}\"", callee.text))
-      .didYouMean(layout::findNearest(callee.text, names));
+  Diagnostic &unknown =
+      error(Code::UnknownFunction, callee.span,
+            fmt::format("there is no function \"{}\"", callee.text));
+  // Conversions are called like element types.
+  if (!adviseForeign(unknown, ForeignKind::Function, callee.text) &&
+      !adviseForeign(unknown, ForeignKind::ElementType, callee.text))
+    unknown.didYouMean(layout::findNearest(callee.text, names));
 }
 
 std::optional<Elaborator::Arguments>

@@ -240,6 +240,52 @@ RuleSpec Elaborator::getRule(const ast::LayoutRule &rule) {
   return spec;
 }
 
+/// Whether the mesh of the command line has the axes of the spec's layout. They
+/// lack together what the command line lacks: one error, and the layout that is
+/// left.
+bool Elaborator::checkMeshOption(const std::vector<ast::LayoutRule> &rules) {
+  auto hasAxis = [&](const ast::Name &axis) {
+    return std::any_of(trees.mesh->begin(), trees.mesh->end(),
+                       [&](const ast::Definition &definition) {
+                         return definition.name.text == axis.text;
+                       });
+  };
+  std::vector<std::string> missing, left;
+  std::vector<Span> lacking;
+  for (const ast::LayoutRule &rule : rules) {
+    std::vector<std::string_view> kept;
+    for (const ast::Name &axis : rule.axes) {
+      std::string name = fmt::format("\"{}\"", axis.text);
+      if (hasAxis(axis))
+        kept.push_back(axis.text);
+      else if (std::find(missing.begin(), missing.end(), name) == missing.end())
+        missing.push_back(name);
+    }
+    if (kept.size() < rule.axes.size())
+      lacking.push_back(rule.span);
+    if (!kept.empty())
+      left.push_back(fmt::format("{}={}", rule.dim.text, fmt::join(kept, "+")));
+  }
+  if (missing.empty())
+    return true;
+  // An empty mesh has no text to point at.
+  Span span = trees.mesh->empty() ? lacking.front()
+                                  : join(trees.mesh->front().name.span,
+                                         trees.mesh->back().value->span);
+  Diagnostic &reported =
+      error(Code::UnknownAxis, span,
+            fmt::format("the mesh of the command line has no {} {}, over which "
+                        "the spec's layout splits dimensions",
+                        missing.size() == 1 ? "axis" : "axes",
+                        fmt::join(missing, " and ")));
+  for (Span rule : lacking)
+    reported.alsoAt(rule, "by this rule");
+  reported.help(fmt::format(
+      "give another layout too: --layout {}",
+      left.empty() ? "''" : fmt::format("{}", fmt::join(left, ","))));
+  return false;
+}
+
 void Elaborator::buildLayout() {
   const std::vector<ast::LayoutRule> *rules = nullptr;
   Span first;
@@ -255,7 +301,7 @@ void Elaborator::buildLayout() {
     }
   if (trees.layout)
     rules = &*trees.layout;
-  if (!rules)
+  if (!rules || (!trees.layout && trees.mesh && !checkMeshOption(*rules)))
     return;
   for (const ast::LayoutRule &rule : *rules) {
     // A dimension whose definition is in error has no size, but is no unknown.

@@ -104,6 +104,7 @@ private:
   Value resolve(std::string_view name, Global &global);
   Value resolveSize(const ast::Definition &definition, Value value);
   void buildMesh();
+  bool checkMeshOption(const std::vector<ast::LayoutRule> &rules);
   void buildLayout();
   RuleSpec getRule(const ast::LayoutRule &rule);
   std::vector<std::string> getDimNames() const;

@@ -52,6 +52,9 @@ void Elaborator::buildBinding(const ast::DataBinding &binding) {
     static const std::string readers[] = {"idx"};
     error(Code::UnknownReader, call.callee.span,
           fmt::format("there is no data reader \"{}\"", call.callee.text))
+        .note("readers are idx(\"train file\", \"test file\"), for files like "
+              "those of MNIST; .npy files are given one by one: meshc run SPEC "
+              "--eval --in NAME=FILE.npy")
         .didYouMean(layout::findNearest(call.callee.text, readers));
     return;
   }

@@ -28,6 +28,15 @@ static const char *describePhase(exec::Phase phase) {
 }
 
 namespace {
+/// Why a value has to be in another form than it is computed in, for all who
+/// read it in that form.
+struct Reason {
+  std::string operand, needed, had;
+  std::vector<std::string> readers, rules;
+  std::vector<const exec::AlternativeT *> alternatives;
+  std::vector<exec::Span> spans;
+};
+
 class Explainer {
 public:
   Explainer(const exec::ExecutableT &executable, const ReadSource &readSource)
@@ -52,7 +61,7 @@ private:
   std::string explainPartial(int tensor) const;
   std::string explainTransfer(const PlannedCommand &planned) const;
   std::string explainUse(int tensor) const;
-  std::string explainCause(const exec::CauseT &cause);
+  std::string explainReason(const Reason &reason);
   std::string explainAlternative(const exec::AlternativeT &alternative) const;
 
   Plan plan;
@@ -153,20 +162,70 @@ static std::string describeCaused(std::string_view name) {
                      name.substr(end + inside.size()));
 }
 
-std::string Explainer::explainCause(const exec::CauseT &cause) {
+/// "a", "a and b", "a, b and c".
+static std::string joinAll(const std::vector<std::string> &parts) {
+  if (parts.size() < 2)
+    return parts.empty() ? "" : parts.front();
+  return fmt::format("{} and {}",
+                     fmt::join(parts.begin(), parts.end() - 1, ", "),
+                     parts.back());
+}
+
+/// Adds what is not there yet.
+template <typename T> static void addOnce(std::vector<T> &all, const T &one) {
+  if (std::find(all.begin(), all.end(), one) == all.end())
+    all.push_back(one);
+}
+
+/// Every reader of a value has a cause of its own: those that need it in one
+/// form are one reason.
+static std::vector<Reason> findReasons(const exec::CollectiveT &collective) {
+  std::vector<Reason> reasons;
+  for (const auto &cause : collective.causes) {
+    auto known =
+        std::find_if(reasons.begin(), reasons.end(), [&](const Reason &reason) {
+          return reason.operand == cause->operand &&
+                 reason.needed == cause->needed && reason.had == cause->had;
+        });
+    if (known == reasons.end())
+      known = reasons.insert(
+          known, {cause->operand, cause->needed, cause->had, {}, {}, {}, {}});
+    addOnce(known->readers, cause->consumer);
+    addOnce(known->rules, cause->rule);
+    if (cause->alternative)
+      known->alternatives.push_back(cause->alternative.get());
+    for (const exec::Span &span : cause->spans)
+      known->spans.push_back(span);
+  }
+  return reasons;
+}
+
+std::string Explainer::explainReason(const Reason &reason) {
+  // An operation within the value itself says nothing beside others.
+  std::vector<std::string> readers = reason.readers;
+  if (readers.size() > 1)
+    std::erase(readers, reason.operand);
+  for (std::string &reader : readers)
+    reader = describeCaused(reader);
   std::string text =
-      fmt::format("  It is there because {} needs {} as {}, "
-                  "which is computed as {}.\n",
-                  describeCaused(cause.consumer), describeCaused(cause.operand),
-                  cause.needed, cause.had);
-  text += fmt::format("  Rule: {}.\n", cause.rule);
-  if (cause.alternative)
-    text += explainAlternative(*cause.alternative);
-  std::string quotes;
-  for (const exec::Span &span : cause.spans)
-    quotes += source.quote(span);
+      fmt::format("  It is there because {} {} {} as {}, which is computed as "
+                  "{}.\n",
+                  joinAll(readers), readers.size() == 1 ? "needs" : "need",
+                  describeCaused(reason.operand), reason.needed, reason.had);
+  for (const std::string &rule : reason.rules)
+    text += fmt::format("  Rule: {}.\n", rule);
+  std::vector<std::string> alternatives;
+  for (const exec::AlternativeT *alternative : reason.alternatives)
+    addOnce(alternatives, explainAlternative(*alternative));
+  for (const std::string &alternative : alternatives)
+    text += alternative;
+  std::vector<std::string> quotes;
+  for (const exec::Span &span : reason.spans)
+    addOnce(quotes, source.quote(span));
+  std::erase(quotes, "");
   if (!quotes.empty())
-    text += "  The lines of the spec that lead to it:\n\n" + quotes;
+    text += fmt::format("  The lines of the spec that lead to it:\n\n{}",
+                        fmt::join(quotes, ""));
   return text;
 }
 
@@ -205,8 +264,9 @@ std::string Explainer::explainTransfer(const PlannedCommand &planned) const {
     if (transfer.beside.size() > 1)
       range += " to " + getId(transfer.beside.back());
     return text +
-           fmt::format("  While it is under way GPUs compute {} ({}, {} read "
+           fmt::format("  While it is under way {} compute {} ({}, {} read "
                        "and written), {}; then {}.\n",
+                       isGpuPlan(plan) ? "GPUs" : "CPU devices",
                        describeBeside(transfer), formatFlops(transfer.flops),
                        formatBytes(transfer.bytes), range, waits);
   }
@@ -226,13 +286,13 @@ std::string Explainer::explainCollective(const PlannedCommand &planned) {
                       formatBytes(collective.payload_bytes),
                       formatBytes(collective.wire_bytes));
   text += explainTransfer(planned);
+  const std::vector<Reason> reasons = findReasons(collective);
   size_t number = 0;
-  for (const auto &cause : collective.causes) {
-    text += collective.causes.size() > 1
-                ? fmt::format("\nreason {} of {}\n", ++number,
-                              collective.causes.size())
+  for (const Reason &reason : reasons) {
+    text += reasons.size() > 1
+                ? fmt::format("\nreason {} of {}\n", ++number, reasons.size())
                 : "\n";
-    text += explainCause(*cause);
+    text += explainReason(reason);
   }
   if (collective.causes.empty())
     text += "\n  The compiler recorded no reason for it; that is a defect.\n";

@@ -2,6 +2,8 @@
 
 #include "frontend/syntax/Diagnostics.h"
 
+#include "llvm/Support/JSON.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -52,7 +54,7 @@ ShownLine showLine(std::string_view line, size_t begin, size_t end) {
     else if (c < 0x20 || c == 0x7F)
       shown.text += '?';
     else
-      shown.text += line.substr(i, next - i);
+      shown.text += llvm::json::fixUTF8(line.substr(i, next - i));
     i = next;
     if (i <= end)
       shown.markEnd = column + 1;
@@ -83,9 +85,31 @@ std::string_view getName(Level level) {
   return "";
 }
 
+MessagePart getPart(Level level) {
+  switch (level) {
+  case Level::Error:
+    return MessagePart::Error;
+  case Level::Warning:
+    return MessagePart::Warning;
+  case Level::Note:
+    return MessagePart::Advice;
+  }
+  __builtin_unreachable();
+}
+
+/// Colours pieces of a text for people, or leaves them.
+struct Painter {
+  bool isColoured;
+
+  std::string operator()(MessagePart part, std::string_view text) const {
+    return isColoured ? paint(part, text) : std::string(text);
+  }
+};
+
 /// The source line of a span with `mark` under it and the label behind.
 std::string showSpan(const SourceSet &sources, Span span, char mark,
-                     const std::string &label, int numberWidth) {
+                     const std::string &label, int numberWidth,
+                     const Painter &painter) {
   const Source &source = sources.get(span.source);
   LineColumn at = source.getLineColumn(span.begin);
   size_t start = source.getLineStart(at.line);
@@ -94,10 +118,11 @@ std::string showSpan(const SourceSet &sources, Span span, char mark,
   std::string marks(shown.markEnd - shown.markBegin, mark);
   if (mark == '^')
     std::fill(marks.begin() + 1, marks.end(), '~');
-  return fmt::format("{:>{}} | {}\n{:>{}} | {}{}{}{}\n", at.line, numberWidth,
-                     shown.text, "", numberWidth,
-                     std::string(shown.markBegin, ' '), marks,
-                     label.empty() ? "" : " ", label);
+  MessagePart part = mark == '^' ? MessagePart::Error : MessagePart::Mark;
+  return fmt::format(
+      "{:>{}} | {}\n{:>{}} | {}{}\n", at.line, numberWidth, shown.text, "",
+      numberWidth, std::string(shown.markBegin, ' '),
+      painter(part, label.empty() ? marks : marks + " " + label));
 }
 
 int getNumberWidth(const Diagnostic &diagnostic, const SourceSet &sources) {
@@ -117,29 +142,57 @@ int getNumberWidth(const Diagnostic &diagnostic, const SourceSet &sources) {
 
 } // namespace
 
+std::string meshc::frontend::paint(MessagePart part, std::string_view text) {
+  auto getCode = [&] {
+    switch (part) {
+    case MessagePart::Error:
+      return "1;31"; // bold red
+    case MessagePart::Warning:
+      return "1;33"; // bold yellow
+    case MessagePart::Advice:
+      return "1;32"; // bold green
+    case MessagePart::Place:
+      return "1"; // bold
+    case MessagePart::Mark:
+      return "36"; // cyan
+    }
+    __builtin_unreachable();
+  };
+  return fmt::format("\x1b[{}m{}\x1b[0m", getCode(), text);
+}
+
 std::string meshc::frontend::renderText(const Diagnostic &diagnostic,
-                                        const SourceSet &sources) {
+                                        const SourceSet &sources,
+                                        bool isColoured) {
+  const Painter painter{isColoured};
   int width = getNumberWidth(diagnostic, sources);
   std::string text;
   Span primary = diagnostic.primary;
   if (primary.isValid())
-    text += getPlace(sources, primary) + ": ";
-  text += fmt::format("{}[{}]: {}\n", getName(diagnostic.level),
-                      getInfo(diagnostic.code).id, diagnostic.message);
+    text += painter(MessagePart::Place, getPlace(sources, primary) + ":") + " ";
+  text += painter(getPart(diagnostic.level),
+                  fmt::format("{}[{}]:", getName(diagnostic.level),
+                              getInfo(diagnostic.code).id));
+  text += " " + painter(MessagePart::Place, diagnostic.message) + "\n";
   if (primary.isValid())
-    text += showSpan(sources, primary, '^', diagnostic.label, width);
+    text += showSpan(sources, primary, '^', diagnostic.label, width, painter);
   for (const Label &label : diagnostic.labels) {
     if (!primary.isValid() || label.span.source != primary.source)
       text += fmt::format("{:>{}}--> {}\n", "", width,
                           getPlace(sources, label.span));
-    text += showSpan(sources, label.span, '-', label.text, width);
+    text += showSpan(sources, label.span, '-', label.text, width, painter);
   }
   for (const std::string &note : diagnostic.notes)
-    text += fmt::format("{:>{}} = note: {}\n", "", width, note);
+    text += fmt::format("{:>{}} = {} {}\n", "", width,
+                        painter(MessagePart::Place, "note:"), note);
+  auto advise = [&](const std::string &help) {
+    text += fmt::format("{:>{}} = {} {}\n", "", width,
+                        painter(MessagePart::Advice, "help:"), help);
+  };
   for (const std::string &help : diagnostic.helps)
-    text += fmt::format("{:>{}} = help: {}\n", "", width, help);
+    advise(help);
   for (const FixIt &fixIt : diagnostic.fixIts)
-    text += fmt::format("{:>{}} = help: {}\n", "", width, fixIt.message);
+    advise(fixIt.message);
   return text;
 }
 
@@ -149,7 +202,8 @@ std::string meshc::frontend::renderText(const Diagnostic &diagnostic,
 
 static std::string quote(std::string_view text) {
   std::string quoted = "\"";
-  for (char c : text) {
+  // Names of files and options may be any bytes; JSON is UTF-8.
+  for (char c : llvm::json::fixUTF8(text)) {
     auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\')
       quoted += {'\\', c};

@@ -86,8 +86,10 @@ static std::string render(const std::vector<Diagnostic> &list,
                           const SourceSet &sources, MessageFormat format) {
   std::string text;
   for (const Diagnostic &diagnostic : list)
-    text += format == MessageFormat::Json ? renderJson(diagnostic, sources)
-                                          : renderText(diagnostic, sources);
+    text += format == MessageFormat::Json
+                ? renderJson(diagnostic, sources)
+                : renderText(diagnostic, sources,
+                             format == MessageFormat::ColouredText);
   return text;
 }
 
@@ -101,7 +103,7 @@ std::string meshc::frontend::render(const Diagnostics &diagnostics,
   std::string text =
       ::render(diagnostics.getErrors(), diagnostics.getSources(), format);
   size_t left = diagnostics.getNumSuppressed();
-  if (left && format == MessageFormat::Text)
+  if (left && format != MessageFormat::Json)
     text += fmt::format("note: {} more error{} not shown\n", left,
                         left == 1 ? "" : "s");
   return text;

@@ -101,11 +101,22 @@ private:
   Diagnostic discarded{};
 };
 
-enum class MessageFormat : uint8_t { Text, Json };
+enum class MessageFormat : uint8_t {
+  Text,
+  ColouredText, ///< for terminals
+  Json,
+};
+
+/// What a piece of a message is; told apart by colour on terminals.
+enum class MessagePart : uint8_t { Error, Warning, Advice, Place, Mark };
+
+/// `text` with the colour of a part, by ECMA-48's SGR.
+std::string paint(MessagePart part, std::string_view text);
 
 /// One error as text: place, message and source lines with carets, then notes
 /// and help; every line ends in a newline.
-std::string renderText(const Diagnostic &diagnostic, const SourceSet &sources);
+std::string renderText(const Diagnostic &diagnostic, const SourceSet &sources,
+                       bool isColoured = false);
 
 /// One error as a JSON object on one line, in the shape of rustc's
 /// --error-format=json; the newline included.

@@ -1,5 +1,7 @@
 #include "frontend/syntax/Lexer.h"
 
+#include "frontend/syntax/ForeignNames.h"
+
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -76,6 +78,7 @@ public:
 private:
   void lexOne();
   void lexName();
+  void lexPath(size_t begin);
   void lexNumber();
   void lexString();
   void lexOther();
@@ -268,10 +271,33 @@ void Lexer::lexName() {
                                    at - begin, Limits::nameLength));
   }
   std::string_view name = text.substr(begin, end - begin);
+  if (peek() == '.' && isNameStart(peek(1)))
+    return lexPath(begin);
   for (const Spelling &keyword : keywords)
     if (keyword.text == name)
       return push(keyword.kind, begin, end);
   push(TokenKind::Name, begin, end);
+}
+
+/// Names joined by dots, as np.exp or x.sum: reported, and read as the last
+/// one.
+void Lexer::lexPath(size_t begin) {
+  size_t last = begin;
+  while (peek() == '.' && isNameStart(peek(1))) {
+    last = ++at;
+    while (isNameCharacter(peek()))
+      ++at;
+  }
+  std::string_view name = text.substr(last, at - last);
+  Diagnostic &error = diagnostics.report(
+      Code::UnexpectedCharacter, getSpan(begin, at),
+      "names have no \".\": there are no modules, methods or attributes");
+  const bool isFunction = peek() == '(';
+  if (!(isFunction && adviseForeign(error, ForeignKind::Function, name)) &&
+      !adviseForeign(error, ForeignKind::ElementType, name) && isFunction)
+    error.help(fmt::format("functions are called by their name alone: {}(...)",
+                           name.substr(0, Limits::nameLength)));
+  push(TokenKind::Name, last, std::min(at, last + Limits::nameLength));
 }
 
 void Lexer::lexNumber() {

@@ -277,8 +277,14 @@ ast::ExprPtr Parser::parseConstraint(ast::ExprPtr operand) {
   auto constrained = std::make_unique<ast::ConstrainExpr>(
       Span{source, begin, begin}, std::move(operand));
   ++position;
-  if (!expect(TokenKind::LeftBracket, "\"@\""))
+  if (!is(TokenKind::LeftBracket)) {
+    report(Code::ExpectedToken,
+           fmt::format("expected \"[\" after \"@\", found {}", describeToken()))
+        .note("\"@\" gives a value a layout of its own: x @ [dim -> axis]")
+        .help("a product is einsum(a, b -> dims), summed over all other dims");
     return nullptr;
+  }
+  ++position;
   if (!is(TokenKind::RightBracket)) {
     do {
       std::optional<ast::LayoutRule> rule = parseRule();

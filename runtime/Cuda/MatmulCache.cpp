@@ -150,9 +150,5 @@ Status cuda::addToMatmulCache(const std::string &path,
     const std::string line = format(product, choice);
     text += fmt::format("{:016x} {}\n", getChecksum(line), line);
   }
-  const std::string fresh = path + ".new";
-  if (Status written = writeFile(fresh, text); !written)
-    return written;
-  std::filesystem::rename(fresh, path, error);
-  return error ? Status(fail(error.message())) : Status::success();
+  return writeFile(path, text);
 }

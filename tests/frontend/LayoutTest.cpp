@@ -109,7 +109,40 @@ TEST(Overrides, ASmallerMeshLacksAxesThatTheLayoutUses) {
   options.mesh = "data=4";
   SpecRun run(spec, options);
   EXPECT_EQ(getOnlyCode(run), Code::UnknownAxis);
-  EXPECT_THAT(run.getText(), HasSubstr("test.mesh:6:32: error"));
+  EXPECT_THAT(run.getText(),
+              HasSubstr("--mesh:1:1: error[MC0601]: the mesh of the command "
+                        "line has no axis \"model\", over which the spec's "
+                        "layout splits dimensions\n"));
+  EXPECT_THAT(run.getText(), HasSubstr("test.mesh:6:25\n"));
+  EXPECT_THAT(
+      run.getText(),
+      HasSubstr("= help: give another layout too: --layout batch=data\n"));
+  options.layout = "batch=data";
+  SpecRun advised(spec, options);
+  EXPECT_TRUE(advised.module) << advised.getText();
+}
+
+TEST(Overrides, WhatAMeshLacksIsOneErrorForAllRules) {
+  SpecOptions options{"test.mesh"};
+  options.mesh = "rows=2,columns=3";
+  SpecRun both(spec, options);
+  EXPECT_EQ(getOnlyCode(both), Code::UnknownAxis);
+  EXPECT_THAT(both.getText(), HasSubstr("no axes \"data\" and \"model\""));
+  EXPECT_THAT(both.getText(), HasSubstr("test.mesh:6:10\n"));
+  EXPECT_THAT(both.getText(), HasSubstr("test.mesh:6:25\n"));
+  EXPECT_THAT(both.getText(), HasSubstr("--layout ''\n"));
+  options.mesh = "";
+  SpecRun none(spec, options);
+  EXPECT_EQ(getOnlyCode(none), Code::UnknownAxis);
+  EXPECT_THAT(none.getText(), HasSubstr("--layout ''\n"));
+  // One axis of two is left to a dimension that has both.
+  std::string wide = spec;
+  wide.replace(wide.find("out -> model"), 12, "out -> (model, extra)");
+  wide.replace(wide.find("model = 3"), 9, "model = 3, extra = 2");
+  options.mesh = "data=2,extra=2";
+  SpecRun left(wide, options);
+  EXPECT_EQ(getOnlyCode(left), Code::UnknownAxis);
+  EXPECT_THAT(left.getText(), HasSubstr("--layout batch=data,out=extra\n"));
 }
 
 TEST(Overrides, LayoutErrorsPointIntoTheOption) {

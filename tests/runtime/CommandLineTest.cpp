@@ -283,14 +283,20 @@ TEST_F(CommandLineTest, wrong_usage_exits_with_2) {
   expectFailure({"train", "--data-dir", ".", "--step", "3"}, 2,
                 "unknown argument '--step'\nmeshc: note: did you mean "
                 "'--steps'?");
-  expectFailure({"train"}, 2, "--data-dir is required");
+  expectFailure({"train"}, 2,
+                "--data-dir is required\nmeshc: note: give the folder of the "
+                "data files: --data-dir DIR");
   expectFailure({"bench"}, 2, "steps is required");
   expectFailure({"bench", "0"}, 2, "0");
   expectFailure({"bench", "many"}, 2, "many");
   expectFailure({"bench", "3", "--threads", "0"}, 2, "--threads");
   expectFailure({"train", "--data-dir", ".", "--steps", "1", "--epochs", "1"},
                 2, "--epochs");
-  expectFailure({"infer"}, 1, "this executable has no program 'infer'");
+  const std::string meant = "there is no command 'infer'\nmeshc: note: to run "
+                            "the model on arrays: run-eval --in NAME=FILE.npy "
+                            "--param NAME=FILE.npy --out NAME=FILE.npy";
+  expectFailure({"infer"}, 2, meant);
+  expectFailure({"infer", "--in", "x=x.npy", "more"}, 2, meant);
   expectFailure({"train", "--data-dir", ".", "--transport", "udp"}, 2,
                 "--transport: udp not in {auto,tcp,mpi}");
   for (const std::string flag : {"--seed", "--rank", "--ranks"})

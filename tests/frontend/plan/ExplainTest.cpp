@@ -49,9 +49,13 @@ TEST_F(ExplainTest, a_collective_says_what_is_computed_meanwhile) {
   executable = plan::makeExampleWithOverlap();
   EXPECT_THAT(
       explain("c1"),
-      HasSubstr("\n  While it is under way GPUs compute 1 matmul and 2 other "
-                "commands (102 flop, 1020 B read and written), o3 to o5; then "
-                "o8 (w) waits for it.\n"));
+      HasSubstr("\n  While it is under way CPU devices compute 1 matmul and 2 "
+                "other commands (102 flop, 1020 B read and written), o3 to o5; "
+                "then o8 (w) waits for it.\n"));
+  executable.target = exec::Target::cuda;
+  EXPECT_THAT(explain("c1"),
+              HasSubstr("\n  While it is under way GPUs compute 1 matmul"));
+  executable.target = exec::Target::cpu;
   EXPECT_THAT(explain("c2"),
               HasSubstr("\n  It goes in one transfer with c3: 72 B in all.\n"));
   EXPECT_THAT(explain("c3"),
@@ -62,12 +66,51 @@ TEST_F(ExplainTest, a_collective_says_what_is_computed_meanwhile) {
 }
 
 TEST_F(ExplainTest, a_merged_collective_gives_every_reason) {
+  // Of values that are not the same.
+  for (const auto &command : executable.programs[0]->commands)
+    if (auto *collective = command->action.AsCollective();
+        collective && collective->id == "c2")
+      collective->causes.at(1)->operand = "y";
   std::string text = explain("c2");
   EXPECT_THAT(text,
               HasSubstr("\nreason 1 of 2\n  It is there because 'w' needs "
                         "'gradient of w'"));
   EXPECT_THAT(text, HasSubstr("\nreason 2 of 2\n  It is there because an inner "
                               "mul needs"));
+}
+
+TEST_F(ExplainTest, readers_that_need_the_same_are_one_reason) {
+  auto &causes =
+      executable.programs[0]->commands[2]->action.AsCollective()->causes;
+  const exec::CauseT first = *causes.front();
+  for (const char *reader : {"h", "y", "loss", "nd.mul inside k"}) {
+    causes.push_back(std::make_unique<exec::CauseT>(first));
+    causes.back()->consumer = reader;
+  }
+  // One of them leads there by another line too.
+  causes[2]->spans.push_back(exec::Span(0, 4, 1, 4, 4));
+  std::string text = explain("c1");
+  EXPECT_THAT(text,
+              HasSubstr("\n\n  It is there because 'loss', 'h' and the mul "
+                        "inside 'k' need 'y' as <batch@data>, which is "
+                        "computed as <batch@data> partial sum over "
+                        "model.\n"
+                        "  Rule: contraction over split dimension "
+                        "'hidden'.\n"
+                        "  The best alternative was"));
+  auto count = [&](std::string_view part) {
+    size_t found = 0;
+    for (size_t at = text.find(part); at != std::string::npos;
+         at = text.find(part, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(count("It is there because"), 1u);
+  EXPECT_EQ(count("Rule:"), 1u);
+  EXPECT_EQ(count("The best alternative"), 1u);
+  EXPECT_EQ(count("tiny.mesh:5:24\n"), 1u);
+  EXPECT_EQ(count("tiny.mesh:4:1\n"), 1u);
+  EXPECT_THAT(text, Not(HasSubstr("reason 1 of")));
 }
 
 TEST_F(ExplainTest, a_value_reads_like_this) {

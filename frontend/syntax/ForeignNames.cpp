@@ -1,0 +1,132 @@
+#include "frontend/syntax/ForeignNames.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+using namespace meshc::frontend;
+
+namespace {
+
+constexpr ForeignKind function = ForeignKind::Function;
+constexpr ForeignKind elementType = ForeignKind::ElementType;
+constexpr ForeignKind initializer = ForeignKind::Initializer;
+
+constexpr ForeignName names[] = {
+    {function, "absolute", "abs"},
+    {function, "add", "a + b"},
+    {function, "amax", "max"},
+    {function, "amin", "min"},
+    {function, "arange", "iota"},
+    {function, "astype", "f32(x)"},
+    {function, "average", "mean"},
+    {function, "bmm", "einsum"},
+    {function, "broadcast_to", "broadcast"},
+    {function, "cast", "f32(x)"},
+    {function, "clamp", "minimum(maximum(x, low), high)"},
+    {function, "clip", "minimum(maximum(x, low), high)"},
+    {function, "cond", "where"},
+    {function, "contract", "einsum"},
+    {function, "detach", "stop_gradient"},
+    {function, "div", "a / b"},
+    {function, "divide", "a / b"},
+    {function, "dot", "einsum"},
+    {function, "embedding", "gather"},
+    {function, "expand", "broadcast"},
+    {function, "expand_dims", "broadcast"},
+    {function, "expit", "logistic"},
+    {function, "fabs", "abs"},
+    {function, "index_select", "gather"},
+    {function, "layernorm", "layer_norm"},
+    {function, "LayerNorm", "layer_norm"},
+    {function, "linear", "dense"},
+    {function, "Linear", "dense"},
+    {function, "ln", "log"},
+    {function, "logsoftmax", "log_softmax"},
+    {function, "matmul", "einsum"},
+    {function, "mm", "einsum"},
+    {function, "mse_loss", "mean((a - b) ^ 2)"},
+    {function, "mul", "a * b"},
+    {function, "multiply", "a * b"},
+    {function, "neg", "-x"},
+    {function, "negative", "-x"},
+    {function, "nll_loss", "cross_entropy"},
+    {function, "one_hot", "f32(iota(class) == label)"},
+    {function, "permute", "rename(x, from -> to)"},
+    {function, "pow", "x ^ y"},
+    {function, "power", "x ^ y"},
+    {function, "reduce_max", "max"},
+    {function, "reduce_mean", "mean"},
+    {function, "reduce_min", "min"},
+    {function, "reduce_sum", "sum"},
+    {function, "relu6", "minimum(relu(x), 6)"},
+    {function, "repeat", "broadcast"},
+    {function, "select", "where"},
+    {function, "sigmoid", "logistic"},
+    {function, "softmax_cross_entropy", "cross_entropy"},
+    {function, "softplus", "log(1 + exp(x))"},
+    {function, "square", "x ^ 2"},
+    {function, "stopgradient", "stop_gradient"},
+    {function, "sub", "a - b"},
+    {function, "subtract", "a - b"},
+    {function, "swish", "silu"},
+    {function, "take", "gather"},
+    {function, "tensordot", "einsum"},
+    {function, "tile", "broadcast"},
+    {function, "transpose", "rename(x, from -> to)"},
+    {function, "unsqueeze", "broadcast"},
+
+    {elementType, "bool_", "bool"},
+    {elementType, "double", "f64"},
+    {elementType, "float", "f32"},
+    {elementType, "float32", "f32"},
+    {elementType, "float64", "f64"},
+    {elementType, "int", "i32"},
+    {elementType, "int32", "i32"},
+    {elementType, "int64", "i64"},
+    {elementType, "long", "i64"},
+    {elementType, "single", "f32"},
+
+    {initializer, "fill", "constant"},
+    {initializer, "full", "constant"},
+    {initializer, "gaussian", "normal"},
+    {initializer, "ones_like", "ones"},
+    {initializer, "rand", "uniform"},
+    {initializer, "randn", "normal"},
+    {initializer, "random_normal", "normal"},
+    {initializer, "random_uniform", "uniform"},
+    {initializer, "zeros_like", "zeros"},
+
+};
+
+} // namespace
+
+bool ForeignName::isName() const {
+  return here.find_first_of(" (-") == std::string_view::npos;
+}
+
+std::span<const ForeignName> meshc::frontend::getForeignNames() {
+  return names;
+}
+
+const ForeignName *meshc::frontend::findForeignName(ForeignKind kind,
+                                                    std::string_view name) {
+  const auto *found = std::find_if(
+      std::begin(names), std::end(names), [&](const ForeignName &row) {
+        return row.kind == kind && row.name == name;
+      });
+  return found == std::end(names) ? nullptr : found;
+}
+
+bool meshc::frontend::adviseForeign(Diagnostic &error, ForeignKind kind,
+                                    std::string_view name) {
+  const ForeignName *foreign = findForeignName(kind, name);
+  if (!foreign)
+    return false;
+  if (foreign->isName())
+    error.didYouMean(foreign->here);
+  else
+    error.help(fmt::format("write {}", foreign->here));
+  return true;
+}

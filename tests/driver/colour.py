@@ -1,0 +1,47 @@
+"""Colour on terminals, and nowhere else: `colour.py SPEC`, a spec with an error."""
+
+import os
+import pty
+import subprocess
+import sys
+
+ESCAPE = b"\x1b["
+
+
+def run(command, terminal=True, **variables):
+    """What is printed on standard error, a terminal or a pipe."""
+    kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    environment = {**kept, "TERM": "xterm", **variables}
+    if not terminal:
+        return subprocess.run(command, env=environment, capture_output=True,
+                              check=False).stderr
+    master, slave = pty.openpty()
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL,
+                               stderr=slave)
+    os.close(slave)
+    text = b""
+    try:
+        while piece := os.read(master, 1 << 16):
+            text += piece
+    except OSError:
+        pass  # its other end is closed
+    process.wait(timeout=60)
+    os.close(master)
+    assert text
+    return text
+
+
+for command in (["meshc", "check", sys.argv[1]], ["meshc", "chek"]):
+    coloured = run(command)
+    assert b"\x1b[1;31m" in coloured and coloured.rstrip().count(b"\x1b[0m") > 0, coloured
+    plain = run(command, terminal=False)
+    assert ESCAPE not in plain and b"error" in plain, plain
+    for refused in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        assert run(command, **refused).replace(b"\r\n", b"\n") == plain, refused
+    # Set to nothing it is not set.
+    assert run(command, NO_COLOR="") == coloured
+    # The same words.
+    for code in (b"1;31", b"1;33", b"1;32", b"1", b"36", b"0"):
+        coloured = coloured.replace(ESCAPE + code + b"m", b"")
+    assert coloured.replace(b"\r\n", b"\n") == plain, (coloured, plain)
+assert ESCAPE not in run(["meshc", "check", "--message-format", "json", sys.argv[1]])
