@@ -4,6 +4,7 @@
 
 #include "codegen/LowerKernels.h"
 #include "codegen/MachineCode.h"
+#include "codegen/MemoryPlan.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -65,18 +66,73 @@ static void addGlobal(llvm::Module &module, StringRef name,
   global->setAlignment(llvm::Align(alignment));
 }
 
+std::map<std::string, KernelUse>
+meshc::codegen::findKernelUses(const exec::ExecutableT &executable) {
+  std::map<std::string, KernelUse> uses;
+  for (const auto &program : executable.programs)
+    for (const auto &command : program->commands) {
+      const exec::KernelT *kernel = command->action.AsKernel();
+      if (!kernel)
+        continue;
+      KernelUse &use = uses[kernel->symbol];
+      const bool isFirst = use.operands.empty();
+      assert((isFirst || use.extent == kernel->extent) && "two kernels");
+      use.extent = kernel->extent;
+      use.operands.resize(command->operands.size(), {0, bufferAlignment});
+      for (auto [found, operand] :
+           llvm::zip_equal(use.operands, command->operands)) {
+        uint64_t elements = 1;
+        for (auto [size, stride] :
+             llvm::zip_equal(operand->shape, operand->strides))
+          elements = size == 0 || elements == 0
+                         ? 0
+                         : elements + uint64_t((size - 1) * stride);
+        const uint64_t bytes =
+            elements * uint64_t(runtime::getElementBytes(operand->element));
+        assert((isFirst || found.bytes == bytes) && "two kernels");
+        found.bytes = bytes;
+        const uint64_t place =
+            executable.buffers[operand->buffer]->offset + operand->offset;
+        found.alignment = llvm::MinAlign(found.alignment, place);
+      }
+    }
+  return uses;
+}
+
 /// The four symbols of runtime/KernelTable.h.
-static void
-addTables(llvm::Module &module, ArrayRef<char> program,
-          ArrayRef<std::pair<std::string, std::string>> functionOf) {
+static void addTables(llvm::Module &module, ArrayRef<char> program,
+                      ArrayRef<std::pair<std::string, std::string>> functionOf,
+                      const std::map<std::string, KernelUse> &uses) {
   llvm::LLVMContext &context = module.getContext();
   auto *integer = llvm::Type::getInt64Ty(context);
   auto *pointer = llvm::PointerType::get(context, 0);
-  auto *entry = llvm::StructType::get(pointer, pointer);
+  auto *operand = llvm::StructType::get(integer, integer);
+  auto *entry =
+      llvm::StructType::get(pointer, pointer, integer, integer, pointer);
+  auto toConstant = [&](uint64_t value) {
+    return llvm::ConstantInt::get(integer, value);
+  };
   SmallVector<llvm::Constant *> entries;
-  for (const auto &[name, function] : functionOf)
-    entries.push_back(llvm::ConstantStruct::get(entry, addText(module, name),
-                                                module.getFunction(function)));
+  for (const auto &[name, function] : functionOf) {
+    auto use = uses.find(name);
+    llvm::Constant *table = llvm::ConstantPointerNull::get(pointer);
+    if (use != uses.end()) {
+      SmallVector<llvm::Constant *> operands;
+      for (const meshcOperandUse &found : use->second.operands)
+        operands.push_back(llvm::ConstantStruct::get(
+            operand, toConstant(found.bytes), toConstant(found.alignment)));
+      auto *values = llvm::ConstantArray::get(
+          llvm::ArrayType::get(operand, operands.size()), operands);
+      table = new llvm::GlobalVariable(
+          module, values->getType(),
+          /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage, values);
+    }
+    const bool isUsed = use != uses.end();
+    entries.push_back(llvm::ConstantStruct::get(
+        entry, addText(module, name), module.getFunction(function),
+        toConstant(isUsed ? uint64_t(use->second.extent) : 0),
+        toConstant(isUsed ? use->second.operands.size() : 0), table));
+  }
   addGlobal(module, "meshc_kernel_table",
             llvm::ConstantArray::get(
                 llvm::ArrayType::get(entry, entries.size()), entries),
@@ -93,7 +149,8 @@ addTables(llvm::Module &module, ArrayRef<char> program,
 
 FailureOr<std::string>
 meshc::codegen::compileCpuObject(ModuleOp kernels, const CpuTarget &target,
-                                 ArrayRef<char> program) {
+                                 ArrayRef<char> program,
+                                 const std::map<std::string, KernelUse> &uses) {
   std::string features;
   for (const std::string &feature : target.features)
     features += "+" + feature + ",";
@@ -118,7 +175,7 @@ meshc::codegen::compileCpuObject(ModuleOp kernels, const CpuTarget &target,
     function.addFnAttr("target-features", machine->getTargetFeatureString());
     function.addFnAttr(llvm::Attribute::NoUnwind);
   }
-  addTables(*module, program, functionOf);
+  addTables(*module, program, functionOf, uses);
   return emitMachineCode(kernels.getLoc(), *module, *machine,
                          llvm::CodeGenFileType::ObjectFile);
 }

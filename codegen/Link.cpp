@@ -1,8 +1,11 @@
 #include "codegen/Link.h"
 
 #include "codegen/OutputFile.h"
+#include "runtime/ExecutableSeal.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/BinaryFormat/ELF.h"
+#include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
@@ -90,6 +93,28 @@ Expected<std::string> meshc::codegen::linkSharedObject(StringRef object) {
   return (*shared)->getBuffer().str();
 }
 
+/// Ends a linked executable with the digest of what is loaded of it.
+static Error seal(StringRef path) {
+  Expected<object::OwningBinary<object::ObjectFile>> file =
+      object::ObjectFile::createObjectFile(path);
+  if (!file)
+    return file.takeError();
+  uint64_t loadedBytes = 0;
+  auto headers = cast<object::ELF64LEObjectFile>(file->getBinary())
+                     ->getELFFile()
+                     .program_headers();
+  if (!headers)
+    return headers.takeError();
+  for (const object::ELF64LE::Phdr &header : *headers)
+    if (header.p_type == ELF::PT_LOAD)
+      loadedBytes =
+          std::max<uint64_t>(loadedBytes, header.p_offset + header.p_filesz);
+  runtime::Status sealed = runtime::sealExecutable(path.str(), loadedBytes);
+  if (!sealed)
+    return createStringError(sealed.getError().message);
+  return Error::success();
+}
+
 std::vector<std::string>
 meshc::codegen::getRuntimeLibraries(exec::Target target) {
   const std::string devices =
@@ -148,6 +173,8 @@ Error meshc::codegen::linkExecutable(StringRef object, exec::Target target,
   if (Error error = runLinker(arguments, output, messages->getPath()))
     return explainFailure(std::move(error), *linked,
                           place->isStream ? linked->getPath() : output, bytes);
+  if (Error error = seal(linked->getPath()))
+    return error;
   if (place->isStream) {
     ErrorOr<std::unique_ptr<MemoryBuffer>> program =
         MemoryBuffer::getFile(linked->getPath());

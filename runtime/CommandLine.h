@@ -9,7 +9,11 @@
 
 namespace meshc::runtime {
 
-/// The command line of a compiled executable; returns its exit code.
+/// What the main function of an executable does: verifies the file that it is
+/// in (ExecutableSeal.h), and runs the command line of its program.
+int runExecutable(int argc, const char *const *argv, OpenDevices &open);
+
+/// The command line of a program; returns its exit code.
 /// `program` is the serialised program, `kernels` what it calls, `open` for the
 /// devices of its target.
 int runCommandLine(int argc, const char *const *argv,

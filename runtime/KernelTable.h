@@ -18,9 +18,21 @@ typedef void (*meshcKernelFunction)(void *const *operands,
                                     const int64_t *coordinates, int64_t begin,
                                     int64_t end);
 
+/// What a kernel may touch of an operand.
+struct meshcOperandUse {
+  uint64_t bytes;     ///< from its first one
+  uint64_t alignment; ///< of its first byte in the arena, a power of two
+};
+
 struct meshcKernelEntry {
   const char *name; ///< Kernel.symbol of the commands that call it
   meshcKernelFunction function;
+  /// What its code was generated for; commands are checked against it, since
+  /// nothing else knows what machine code reaches. Kernels that are written by
+  /// hand, for tests, leave `operands` null, and take what their command has.
+  int64_t extent = 0;
+  uint64_t numOperands = 0;
+  const meshcOperandUse *operands = nullptr;
 };
 
 extern const uint8_t meshc_program_data[];

@@ -115,7 +115,8 @@ LogicalResult meshc::driver::link(ModuleOp module,
     kernels = *empty;
   }
   FailureOr<std::string> object = codegen::compileCpuObject(
-      kernels, *target, codegen::serialize(compilation.executable));
+      kernels, *target, codegen::serialize(compilation.executable),
+      codegen::findKernelUses(compilation.executable));
   if (failed(object))
     return failure();
   if (llvm::Error error = codegen::linkExecutable(*object, options.target,

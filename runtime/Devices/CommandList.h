@@ -72,7 +72,8 @@ private:
 /// Prepares a program for `workers` threads. `arenas` has the memory of every
 /// device, null for those of other processes; `firstNumber` is the number of
 /// its first command.
-/// Errors: Damaged where a kernel is not in `kernels`; see Matmul::create.
+/// Errors: Damaged where a kernel is not in `kernels`, or was generated for
+/// other operands than its command has; see Matmul::create.
 Result<CommandList> prepareProgram(const Executable &executable,
                                    const exec::ProgramT &program,
                                    std::span<const meshcKernelEntry> kernels,

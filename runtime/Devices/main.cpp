@@ -4,8 +4,6 @@
 #include "runtime/CommandLine.h"
 
 int main(int argc, char **argv) {
-  using namespace meshc::runtime;
-  return runCommandLine(
-      argc, argv, {meshc_program_data, size_t(meshc_program_size)},
-      {meshc_kernel_table, size_t(meshc_kernel_count)}, openCpuDevices);
+  return meshc::runtime::runExecutable(argc, argv,
+                                       meshc::runtime::openCpuDevices);
 }

@@ -5,6 +5,7 @@
 #include "codegen/KernelGroups.h"
 #include "codegen/KernelTarget.h"
 #include "dialect/interpreter/SPMDInterpreter.h"
+#include "runtime/KernelTable.h"
 #include "tests/codegen/KernelCases.h"
 #include "tests/runtime/StoredHalf.h"
 
@@ -25,13 +26,6 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::testing;
 using codegen::Step;
-
-namespace {
-struct TableEntry {
-  const char *name;
-  KernelRunner::Function function;
-};
-} // namespace
 
 bool KernelRunner::parse(const std::string &text,
                          codegen::MatmulLibrary library) {
@@ -72,7 +66,7 @@ KernelRunner::create(const std::string &text, llvm::StringRef cpu,
     runner->kernels[index] = std::move(*kernel);
   }
   FailureOr<std::string> object = codegen::compileCpuObject(
-      *kernels, *codegen::CpuTarget::get(cpu), {'p', 'q', 'r'});
+      *kernels, *codegen::CpuTarget::get(cpu), {'p', 'q', 'r'}, {});
   if (failed(object)) {
     ADD_FAILURE() << "kernels do not compile\n" << text;
     return nullptr;
@@ -153,7 +147,8 @@ bool KernelRunner::link() {
     ADD_FAILURE() << dlerror();
     return false;
   }
-  auto *table = static_cast<TableEntry *>(dlsym(library, "meshc_kernel_table"));
+  auto *table =
+      static_cast<meshcKernelEntry *>(dlsym(library, "meshc_kernel_table"));
   uint64_t count =
       *static_cast<uint64_t *>(dlsym(library, "meshc_kernel_count"));
   for (uint64_t entry = 0; entry < count; ++entry)

@@ -2,6 +2,7 @@
 /// that mean nothing. Each is refused with exit code 4; none may crash.
 
 #include "runtime/Devices/Executor.h"
+#include "runtime/ExecutableSeal.h"
 #include "runtime/Processor.h"
 #include "runtime/Session.h"
 #include "tests/runtime/LinearModel.h"
@@ -272,6 +273,15 @@ const std::vector<Defect> defects = {
      [](auto &data) {
        getStepCommand(data, 1).action.AsKernel()->extent = -1;
      }},
+    // One changed byte of it, which would run for hours and write anywhere.
+    {"its extent is 72057594037927942, its operands have 18 elements",
+     [](auto &data) {
+       getStepCommand(data, 1).action.AsKernel()->extent |= int64_t(1) << 56;
+     }},
+    {"its extent is 70, its operands have 18 elements",
+     [](auto &data) {
+       getStepCommand(data, 1).action.AsKernel()->extent |= 64;
+     }},
     {"its kernel has no symbol",
      [](auto &data) {
        getStepCommand(data, 1).action.AsKernel()->symbol = "";
@@ -330,9 +340,27 @@ const std::vector<Defect> defects = {
      [](auto &data) {
        getMatmul(data).b_strides = {100, 1};
      }},
-    {"a matmul writes one element several times",
+    {"operand 2 has one element written several times",
      [](auto &data) {
        getMatmul(data).c_strides = {0, 1};
+     }},
+    {"operand 2 has one element written several times",
+     [](auto &data) {
+       getMatmul(data).n = 2;
+       getMatmul(data).b_strides = {1, 0};
+       getMatmul(data).m = 3;
+     }},
+    {"operand 0 has 18 elements, of which 24 are used",
+     [](auto &data) {
+       getMatmul(data).a_strides = {1, 1};
+       getMatmul(data).m = 6;
+       getMatmul(data).k = 4;
+     }},
+    {"a matmul sums one product 72057594037927936 times",
+     [](auto &data) {
+       getMatmul(data).k = int64_t(1) << 56;
+       getMatmul(data).a_strides[1] = 0;
+       getMatmul(data).b_strides[0] = 0;
      }},
     {"a collective has 1 operands",
      [](auto &data) { getStepCommand(data, 5).operands.pop_back(); }},
@@ -406,7 +434,7 @@ const std::vector<Defect> defects = {
        data.buffers[8]->bytes = 16;
        getStepCommand(data, 5).operands[1]->offset = 4;
      }},
-    {"a collective writes one element several times",
+    {"operand 1 has one element written several times",
      [](auto &data) { getStepCommand(data, 5).operands[1]->strides = {0}; }},
     {"data for 'x': the input is fed twice",
      [](auto &data) { data.data[1]->input = "x"; }},
@@ -441,6 +469,82 @@ TEST(ExecutableTest, every_defect_is_named) {
     ASSERT_FALSE(executable) << defect.message;
     EXPECT_EQ(executable.getError().code, ErrorCode::DamagedProgram);
   }
+}
+
+/// What a kernel was generated for, which only the table of kernels knows.
+TEST(KernelUseTest, commands_are_what_their_kernels_were_made_for) {
+  const meshcOperandUse uses[] = {{24, 64}, {24, 64}, {24, 64}};
+  std::vector<meshcKernelEntry> kernels(LinearModel::getKernels().begin(),
+                                        LinearModel::getKernels().end());
+  for (meshcKernelEntry &kernel : kernels)
+    if (std::string(kernel.name) == "subtract")
+      kernel = {kernel.name, kernel.function, 6, 3, uses};
+  auto expect = [&](const std::string &message, auto &&inflict) {
+    exec::ExecutableT data = makeSound();
+    inflict(data, getStepCommand(data, 1));
+    Result<Executable> executable = Executable::create(std::move(data));
+    ASSERT_TRUE(executable) << executable.getError().message;
+    auto executor = Executor::create(*executable, kernels, 1);
+    if (message.empty()) {
+      EXPECT_TRUE(executor) << executor.getError().message;
+      return;
+    }
+    ASSERT_FALSE(executor) << message;
+    EXPECT_EQ(executor.getError().code, ErrorCode::DamagedProgram);
+    EXPECT_THAT(executor.getError().message,
+                HasSubstr("gives kernel 'subtract' " + message));
+  };
+  expect("", [](auto &, auto &) {});
+  expect("extent 7, expected 6", [](auto &, exec::CommandT &command) {
+    command.action.AsKernel()->extent = 7;
+  });
+  expect("2 operands, expected 3",
+         [](auto &, exec::CommandT &command) { command.operands.pop_back(); });
+  // Another operand, in shape and place, that the program is sound with.
+  expect("4 bytes for operand 1, expected 24",
+         [](auto &, exec::CommandT &command) {
+           exec::OperandT &operand = *command.operands[1];
+           operand.shape = {1};
+           operand.offset = 20;
+         });
+  expect("operand 0 at byte", [](auto &data, exec::CommandT &command) {
+    exec::OperandT &operand = *command.operands[0];
+    operand.offset = 4;
+    data.buffers[size_t(operand.buffer)]->bytes += 4;
+  });
+}
+
+TEST(SealTest, finds_whatever_changes) {
+  TemporaryFolder folder;
+  const std::string path = folder / "program";
+  std::string bytes(1000, 'a');
+  writeBytes(path, bytes);
+  // Without one.
+  EXPECT_EQ(checkSeal(path).getError().code, ErrorCode::DamagedProgram);
+  ASSERT_TRUE(sealExecutable(path, 700));
+  EXPECT_TRUE(checkSeal(path));
+  const std::string sealed = readBytes(path);
+  EXPECT_EQ(sealed.size(), bytes.size() + 48);
+  for (size_t i = 0; i < sealed.size(); ++i) {
+    std::string damaged = sealed;
+    damaged[i] = char(damaged[i] ^ 1);
+    writeBytes(path, damaged);
+    Status found = checkSeal(path);
+    // What debuggers read is not loaded.
+    ASSERT_EQ(bool(found), i >= 700 && i < 1000) << i;
+    if (!found) {
+      EXPECT_EQ(getExitCode(found.getError().code), ExitCode::Damaged);
+      EXPECT_THAT(found.getError().message, HasSubstr(path));
+    }
+  }
+  for (size_t size = 0; size < sealed.size(); ++size) {
+    writeBytes(path, sealed.substr(0, size));
+    EXPECT_FALSE(checkSeal(path)) << size;
+  }
+  writeBytes(path, sealed + "x");
+  EXPECT_FALSE(checkSeal(path));
+  EXPECT_EQ(checkSeal(folder / "missing").getError().code,
+            ErrorCode::CannotRead);
 }
 
 TEST(ProcessorTest, missing_features_are_named) {
