@@ -72,6 +72,10 @@ std::string runtime::formatNumber(double value) {
   return isPlain ? fmt::format("{:.4f}", value) : fmt::format("{:.3g}", value);
 }
 
+std::string runtime::formatRate(double rate) {
+  return rate < 1e9 ? fmt::format("{:.0f}", rate) : fmt::format("{:.3g}", rate);
+}
+
 std::string runtime::formatDuration(double seconds) {
   // A duration of centuries is no better known than this.
   constexpr double most = 1e9;

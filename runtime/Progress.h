@@ -42,6 +42,10 @@ std::string joinFields(const std::vector<std::string> &fields, size_t width);
 /// enough and not too many, else with three digits, "4.54e+14".
 std::string formatNumber(double value);
 
+/// A count per second: whole, "1234567", where that is not too long, else with
+/// three digits, "4.54e+14".
+std::string formatRate(double rate);
+
 /// "2 h 05 min", "3 min 20 s" or "12 s".
 std::string formatDuration(double seconds);
 

@@ -37,6 +37,13 @@ TEST(ProgressTest, numbers_are_short) {
   EXPECT_EQ(formatNumber(NAN), "nan");
 }
 
+TEST(ProgressTest, rates_are_whole) {
+  EXPECT_EQ(formatRate(0.4), "0");
+  EXPECT_EQ(formatRate(1023456.7), "1023457");
+  EXPECT_EQ(formatRate(4.5399e14), "4.54e+14");
+  EXPECT_EQ(formatRate(INFINITY), "inf");
+}
+
 /// No number is cut: it would be read as another one.
 TEST(ProgressTest, fields_that_do_not_fit_are_left_out) {
   const std::vector<std::string> fields = {"epoch 1/5", "step 12/234",
