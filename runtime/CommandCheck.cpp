@@ -292,6 +292,13 @@ bool ExecutableChecker::checkMember(const exec::CollectiveT &collective,
   if (!checkLayout(collective.source.get()) ||
       !checkLayout(collective.target.get()))
     return false;
+  layout::Sharding over;
+  over.dims.emplace_back();
+  for (const exec::AxisRef &axis : collective.axes)
+    over.dims.back().push_back(getAxisRef(axis));
+  if (std::string violation = layout::getViolation(mesh, over, 1);
+      !violation.empty())
+    return fail("a collective communicates over impossible axes: " + violation);
   if (getSizes(*collective.source) != getSizes(*collective.target))
     return fail("a collective changes the sizes of its tensor");
   const exec::TensorLayoutT *layouts[] = {collective.source.get(),

@@ -414,6 +414,10 @@ const std::vector<Defect> defects = {
        data.dims.back()->rule_span =
            std::make_unique<exec::Span>(7, 1, 1, 1, 2);
      }},
+    {"a collective communicates over impossible axes",
+     [](auto &data) { getCollective(data).axes = {{9, 1, 2}}; }},
+    {"a collective communicates over impossible axes",
+     [](auto &data) { getCollective(data).axes = {{0, 1, 7}}; }},
     {"a layout is missing",
      [](auto &data) { getCollective(data).target.reset(); }},
     {"a collective changes the sizes",
