@@ -136,8 +136,8 @@ class Streams(unittest.TestCase):
                 resized, shown = None, b""
                 start, seconds = time.monotonic(), 0.5
                 process.send_signal(signal.SIGWINCH)
-                os.read(terminal, 1 << 16)  # may still have the width before
-                os.read(terminal, 1 << 16)
+                while time.monotonic() < start + 0.3:
+                    os.read(terminal, 1 << 16)  # may still have the width before
             elif len(parts) == 1 and time.monotonic() > start + seconds:
                 process.send_signal(signal.SIGINT)
                 seconds = 60
