@@ -10,6 +10,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 
+#include <filesystem>
 #include <unistd.h>
 
 using namespace llvm;
@@ -51,11 +52,25 @@ static Error runLinker(ArrayRef<StringRef> arguments, StringRef output,
                            failure.c_str());
 }
 
+/// lld writes to a file of its own beside `linked`, which it does not always
+/// remove when a signal ends it.
+static void removeLinkerFiles(StringRef linked) {
+  const std::filesystem::path path = std::filesystem::absolute(linked.str());
+  const std::string prefix = path.filename().string() + ".tmp";
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator file(path.parent_path(), ignored),
+       end;
+       file != end; file.increment(ignored))
+    if (StringRef(file->path().filename().string()).starts_with(prefix))
+      std::filesystem::remove(file->path(), ignored);
+}
+
 /// What is wrong with a link that has failed with `error`. lld maps its output:
 /// on a full disk it is ended by a signal and prints a dump of itself, so that
 /// room for all that goes in is asked for.
 static Error explainFailure(Error error, const TemporaryFile &linked,
                             StringRef output, uint64_t bytes) {
+  removeLinkerFiles(linked.getPath());
   std::error_code full = linked.reserve(bytes);
   if (!full)
     return error;
