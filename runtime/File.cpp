@@ -162,9 +162,12 @@ Status runtime::writeFile(const std::string &path, std::string_view text) {
       fmt::format("{}.{:08x}.part", path, std::random_device()());
   const int descriptor =
       open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  // In a folder that takes no new files, one that is there may be written.
+  // In a folder that takes no new files, one that is there may be written. Not
+  // on a full disk: what was there would be gone.
   if (descriptor < 0)
-    return writeInPlace(path, text);
+    return errno == EACCES || errno == EPERM || errno == ENAMETOOLONG
+               ? writeInPlace(path, text)
+               : Status(getWriteError(path));
   if (isThere)
     fchmod(descriptor, status.st_mode & 07777);
   if (writeAll(fdopen(descriptor, "wb"), text) &&
