@@ -15,6 +15,7 @@
 
 using namespace llvm;
 using namespace meshc;
+using codegen::getOutputName;
 using codegen::TemporaryFile;
 
 /// A compiler driver that can link C++: the one meshc was built with, or any on
@@ -25,6 +26,12 @@ static Expected<std::string> findLinker() {
       return *path;
   return createStringError(
       "no compiler driver to link with; install clang-22 or g++");
+}
+
+static Error failToWrite(StringRef output, std::error_code error) {
+  return createStringError(error, "cannot write '%s': %s",
+                           getOutputName(output).str().c_str(),
+                           error.message().c_str());
 }
 
 /// Runs a linker that writes what it has to say about `output` to `log`.
@@ -48,7 +55,8 @@ static Error runLinker(ArrayRef<StringRef> arguments, StringRef output,
   // Its words may have met the same full disk.
   if (failure.empty())
     failure = "the linker failed without a word; is the disk full?";
-  return createStringError("cannot link '%s': %s", output.str().c_str(),
+  return createStringError("cannot link '%s': %s",
+                           getOutputName(output).str().c_str(),
                            failure.c_str());
 }
 
@@ -75,8 +83,7 @@ static Error explainFailure(Error error, const TemporaryFile &linked,
   if (!full)
     return error;
   consumeError(std::move(error));
-  return createStringError(full, "cannot write '%s': %s", output.str().c_str(),
-                           full.message().c_str());
+  return failToWrite(output, full);
 }
 
 Expected<std::string> meshc::codegen::linkSharedObject(StringRef object) {
@@ -154,8 +161,7 @@ Error meshc::codegen::linkExecutable(StringRef object, exec::Target target,
 
   ErrorOr<OutputPlace> place = findOutputPlace(output);
   if (std::error_code error = place.getError())
-    return createStringError(error, "cannot write '%s': %s",
-                             output.str().c_str(), error.message().c_str());
+    return failToWrite(output, error);
   Expected<TemporaryFile> linked =
       place->isStream ? TemporaryFile::create(".out")
                       : TemporaryFile::createBeside(place->path);
@@ -199,13 +205,9 @@ Error meshc::codegen::linkExecutable(StringRef object, exec::Target target,
                                linked->getPath().str().c_str(),
                                error.message().c_str());
     error = writeOutput(place->path, (*program)->getBuffer());
-    return error ? createStringError(error, "cannot write '%s': %s",
-                                     output.str().c_str(),
-                                     error.message().c_str())
-                 : Error::success();
+    return error ? failToWrite(output, error) : Error::success();
   }
   if (std::error_code error = linked->moveTo(place->path))
-    return createStringError(error, "cannot write '%s': %s",
-                             output.str().c_str(), error.message().c_str());
+    return failToWrite(output, error);
   return Error::success();
 }

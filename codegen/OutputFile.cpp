@@ -27,7 +27,10 @@ static std::error_code overwrite(StringRef path, StringRef contents) {
   if (error)
     return error;
   os << contents;
-  os.close();
+  if (path == standardOutput) // which stays open
+    os.flush();
+  else
+    os.close();
   error = os.error();
   os.clear_error();
   return error;
@@ -108,6 +111,8 @@ Expected<TemporaryFile> TemporaryFile::createUnique(StringRef prefix,
 ErrorOr<OutputPlace> meshc::codegen::findOutputPlace(StringRef path) {
   if (path.empty())
     return make_error_code(errc::no_such_file_or_directory);
+  if (path == standardOutput)
+    return OutputPlace{path.str(), /*isStream=*/true};
   std::string place = path.str();
   // As many links as Linux follows.
   for (int numLinks = 0; numLinks < 40; ++numLinks) {
@@ -132,6 +137,19 @@ ErrorOr<OutputPlace> meshc::codegen::findOutputPlace(StringRef path) {
     place = (std::filesystem::path(place).parent_path() / target).string();
   }
   return std::make_error_code(std::errc::too_many_symbolic_link_levels);
+}
+
+std::error_code meshc::codegen::checkWritable(StringRef path) {
+  ErrorOr<OutputPlace> place = findOutputPlace(path);
+  if (std::error_code error = place.getError())
+    return error;
+  if (place->path == standardOutput)
+    return {};
+  if (place->isStream)
+    return sys::fs::access(place->path, sys::fs::AccessMode::Write);
+  StringRef folder = sys::path::parent_path(place->path);
+  return sys::fs::access(folder.empty() ? "." : folder,
+                         sys::fs::AccessMode::Write);
 }
 
 std::error_code meshc::codegen::writeOutput(StringRef path,

@@ -16,6 +16,17 @@ struct OutputPlace {
   bool isStream;    ///< a character device or a pipe: bytes go in, it stays
 };
 
+/// The path that is standard output.
+inline constexpr llvm::StringLiteral standardOutput = "-";
+
+/// What messages call a path.
+inline llvm::StringRef getOutputName(llvm::StringRef path) {
+  return path == standardOutput ? "standard output" : path;
+}
+
+/// Why nothing can be made at `path`, as far as that shows before it is tried.
+std::error_code checkWritable(llvm::StringRef path);
+
 /// Errors: an empty path, a folder, a block device or socket, links that go in
 /// a circle.
 llvm::ErrorOr<OutputPlace> findOutputPlace(llvm::StringRef path);

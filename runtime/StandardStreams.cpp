@@ -17,7 +17,10 @@ void runtime::openStandardStreams() {
   std::signal(SIGPIPE, SIG_IGN);
   int descriptor;
   do
-    descriptor = open("/dev/null", O_RDONLY);
+    // The lowest number that is free. A folder cannot be opened for writing by
+    // the name of the stream, /dev/stdout, either.
+    descriptor =
+        open(fcntl(STDIN_FILENO, F_GETFD) < 0 ? "/dev/null" : "/", O_RDONLY);
   while (descriptor >= 0 && descriptor <= STDERR_FILENO);
   if (descriptor >= 0)
     close(descriptor);

@@ -53,39 +53,19 @@ static int fail(const SpecArguments &spec, frontend::Code code,
 
 static int failToWrite(const SpecArguments &spec, llvm::StringRef path,
                        std::error_code error) {
-  return fail(
-      spec, frontend::Code::CannotWrite,
-      fmt::format("cannot write \"{}\": {}", path.str(), error.message()));
+  return fail(spec, frontend::Code::CannotWrite,
+              fmt::format("cannot write \"{}\": {}",
+                          codegen::getOutputName(path).str(), error.message()));
 }
 
 static std::string toText(llvm::Error error) {
   return llvm::toString(std::move(error));
 }
 
-/// Writes `text` to `path`, or to standard output if that is empty or "-".
 static int write(const SpecArguments &spec, llvm::StringRef path,
                  llvm::StringRef text) {
-  if (path.empty() || path == "-") {
-    llvm::outs() << text;
-    llvm::outs().flush();
-    std::error_code error = llvm::outs().error();
-    llvm::outs().clear_error();
-    return error ? failToWrite(spec, "standard output", error) : exitSuccess;
-  }
   std::error_code error = codegen::writeOutput(path, text);
   return error ? failToWrite(spec, path, error) : exitSuccess;
-}
-
-/// Why no file can be made at `path`, as far as that shows before it is tried.
-static std::error_code checkWritable(llvm::StringRef path) {
-  namespace fs = llvm::sys::fs;
-  llvm::ErrorOr<codegen::OutputPlace> place = codegen::findOutputPlace(path);
-  if (std::error_code error = place.getError())
-    return error;
-  if (place->isStream)
-    return fs::access(place->path, fs::AccessMode::Write);
-  llvm::StringRef folder = llvm::sys::path::parent_path(place->path);
-  return fs::access(folder.empty() ? "." : folder, fs::AccessMode::Write);
 }
 
 //===-- check and plan ----------------------------------------------------===//
@@ -168,7 +148,7 @@ int meshc::driver::runPlan(const SpecArguments &spec,
 }
 
 int meshc::driver::runDoctor() {
-  return write({}, "", runtime::cuda::reportSystem());
+  return write({}, codegen::standardOutput, runtime::cuda::reportSystem());
 }
 
 //===-- explain -----------------------------------------------------------===//
@@ -189,7 +169,8 @@ static int printExplanation(const SpecArguments &spec,
       plan::explain(executable, id, readSource, message);
   if (!text)
     return fail(spec, frontend::Code::UnknownId, message);
-  return write(spec, "", plan::describeSubject(executable) + "\n" + *text);
+  return write(spec, codegen::standardOutput,
+               plan::describeSubject(executable) + "\n" + *text);
 }
 
 /// Whether `id` is formed like a code of an error message.
@@ -213,7 +194,7 @@ static std::optional<std::string> explainCode(const std::string &id) {
 int meshc::driver::runExplain(const SpecArguments &spec,
                               const ExplainArguments &explain) {
   if (std::optional<std::string> text = explainCode(explain.id))
-    return write(spec, "", *text);
+    return write(spec, codegen::standardOutput, *text);
   if (isCode(explain.id))
     return fail(spec, frontend::Code::UnknownId,
                 fmt::format("no error has the code {}; codes stand in brackets "
@@ -280,7 +261,7 @@ static CompileOptions getCompileOptions(const SpecArguments &spec,
 
 int meshc::driver::runCompile(const SpecArguments &spec,
                               const CompileArguments &compile) {
-  if (std::error_code error = checkWritable(compile.output))
+  if (std::error_code error = codegen::checkWritable(compile.output))
     return failToWrite(spec, compile.output, error);
   Session session(spec);
   CompileOptions options = getCompileOptions(spec, compile);
@@ -475,5 +456,5 @@ int meshc::driver::runCache(const CacheArguments &arguments) {
         "removed   {} of {} bytes\n",
         plan::formatCount(before.programs - usage.programs, "program"),
         before.bytes - usage.bytes);
-  return write({}, "", text);
+  return write({}, codegen::standardOutput, text);
 }

@@ -37,7 +37,7 @@ struct SpecArguments {
 struct PlanArguments {
   std::string target = "cpu"; ///< cpu or cuda
   std::string emit = "text";  ///< text or json
-  std::string output;         ///< empty: standard output
+  std::string output = "-";   ///< standard output
 };
 
 struct CompileArguments {

@@ -1,5 +1,6 @@
 #include "frontend/driver/Session.h"
 
+#include "codegen/OutputFile.h"
 #include "frontend/driver/Cache.h"
 #include "frontend/syntax/Lexer.h"
 #include "layout/LayoutRules.h"
@@ -141,6 +142,8 @@ bool Session::checkGradients(const std::vector<std::string> &bindings) {
 }
 
 bool Session::checkOutput(llvm::StringRef path) {
+  if (path == codegen::standardOutput)
+    return true;
   for (uint32_t i = 0; i < sources.getNumSources(); ++i)
     if (!sources.get(i).isLibrary() &&
         llvm::sys::fs::equivalent(path, sources.get(i).getName())) {

@@ -326,14 +326,16 @@ int main(int argc, char **argv) {
   planCommand->callback([&] { checkTargetOptions(*planCommand, plan.target); });
   planCommand->add_option("--emit", plan.emit, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
-  planCommand->add_option("-o", plan.output, "file instead of standard output");
+  planCommand->add_option("-o", plan.output, "the file; - is standard output");
 
   CLI::App *compileCommand =
       app.add_subcommand("compile", "make an executable");
   addCommandListOptions(compileCommand,
                         addSpecOptions(compileCommand, spec)->required(), spec);
   addCompileOptions(compileCommand, compile);
-  compileCommand->add_option("-o", compile.output, "the executable (or dump)")
+  compileCommand
+      ->add_option("-o", compile.output,
+                   "the executable (or dump); - is standard output")
       ->required();
   addRepeated(compileCommand, "--grad", compile.grad,
               "a parameter or input whose gradient the executable is to give "

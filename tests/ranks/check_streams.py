@@ -3,6 +3,7 @@ as several processes, and of meshc. Arguments: the linear model's executable, me
 the repository."""
 
 import fcntl
+import json
 import os
 import pathlib
 import pty
@@ -203,10 +204,53 @@ class Streams(unittest.TestCase):
     def test_what_meshc_prints(self):
         cache = str(self.folder / "cache")
         for command in (["--help"], ["--version"], ["plan", "--help"], ["plan", SPEC],
-                        ["plan", SPEC, "--emit", "json"], ["explain", "c1"],
-                        ["explain", "MC0603"], ["doctor"], ["run", SPEC, "--", "info"]):
+                        ["plan", SPEC, "-o", "-"], ["plan", SPEC, "--emit", "json"],
+                        ["plan", SPEC, "--emit", "json", "-o", "-"],
+                        ["compile", SPEC, "--emit", "spmd", "-o", "-"],
+                        ["compile", SPEC, "--emit", "kernels", "-o", "-"],
+                        ["explain", "c1"], ["explain", "c1", SPEC],
+                        ["explain", "MC0603"], ["doctor"], ["run", SPEC, "--", "info"],
+                        ["run", SPEC, "--bench", 1], ["cache"], ["cache", "--clear"]):
             with self.subTest(command):
                 self.check_output([MESHC, *command], cache=cache)
+        scalar = self.folder / "scalar.mesh"
+        scalar.write_text("model m() { param w: f32 = ones  output y = w * 2 }\n",
+                          encoding="utf-8")
+        self.check_output([MESHC, "run", scalar, "--eval"], cache=cache)
+
+    def test_an_executable_to_standard_output(self):
+        command = [str(word) for word in (MESHC, "compile", SPEC, "-o", "-")]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, check=False,
+                              env=processes.environment())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertFalse((self.folder / "-").exists())
+        made = self.folder / "made"
+        made.write_bytes(done.stdout)
+        made.chmod(0o700)
+        self.assertEqual(run([made, "info"]).returncode, 0)
+        for how, reason in ((FULL, "No space left on device"),
+                            (CLOSED, "Bad file descriptor"), (GONE, "Broken pipe")):
+            done = run(command, stdout=how)
+            self.assertEqual(done.returncode, 1, (how, done.stderr))
+            self.assertIn(f"cannot write 'standard output': {reason}", done.stderr)
+
+    def test_standard_output_by_its_name(self):
+        for command in (["plan", SPEC], ["compile", SPEC]):
+            for how, reason in ((FULL, "No space left on device"), (CLOSED, "Is a directory")):
+                done = run([MESHC, *command, "-o", "/dev/stdout"], stdout=how)
+                self.assertEqual(done.returncode, 1, (how, done.stderr))
+                self.assertRegex(done.stderr, f"cannot write ./dev/stdout.: {reason}")
+
+    def test_what_goes_to_standard_error_needs_no_standard_output(self):
+        wrong = self.folder / "wrong.mesh"
+        wrong.write_text("model m(x: f32[nothing]) { output y = x }\n", encoding="utf-8")
+        for how in (FULL, CLOSED, GONE):
+            for spec, code in ((SPEC, 0), (wrong, 1)):
+                done = run([MESHC, "check", spec, "--message-format", "json"], stdout=how)
+                self.assertEqual(done.returncode, code, done.stderr)
+                lines = done.stderr.splitlines()
+                self.assertEqual([json.loads(line)["level"] for line in lines],
+                                 ["error"] * code)
 
     def test_meshc_makes_the_same_whatever_is_closed(self):
         made = [self.folder / name for name in ("open", "closed")]
