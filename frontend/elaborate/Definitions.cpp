@@ -240,70 +240,93 @@ RuleSpec Elaborator::getRule(const ast::LayoutRule &rule) {
   return spec;
 }
 
-/// Whether the mesh of the command line has the axes of the spec's layout. They
-/// lack together what the command line lacks: one error, and the layout that is
-/// left.
-bool Elaborator::checkMeshOption(const std::vector<ast::LayoutRule> &rules) {
-  auto hasAxis = [&](const ast::Name &axis) {
-    return std::any_of(trees.mesh->begin(), trees.mesh->end(),
-                       [&](const ast::Definition &definition) {
-                         return definition.name.text == axis.text;
-                       });
-  };
-  std::vector<std::string> missing, left;
-  std::vector<Span> lacking;
-  for (const ast::LayoutRule &rule : rules) {
-    std::vector<std::string_view> kept;
-    for (const ast::Name &axis : rule.axes) {
-      std::string name = fmt::format("\"{}\"", axis.text);
-      if (hasAxis(axis))
-        kept.push_back(axis.text);
-      else if (std::find(missing.begin(), missing.end(), name) == missing.end())
-        missing.push_back(name);
-    }
-    if (kept.size() < rule.axes.size())
-      lacking.push_back(rule.span);
-    if (!kept.empty())
-      left.push_back(fmt::format("{}={}", rule.dim.text, fmt::join(kept, "+")));
-  }
-  if (missing.empty())
+bool Elaborator::isAxisOfOption(const ast::Name &name) const {
+  return std::any_of(
+      trees.mesh->begin(), trees.mesh->end(),
+      [&](const ast::Definition &axis) { return axis.name.text == name.text; });
+}
+
+bool Elaborator::checkAxes(const ast::LayoutRule &rule, bool isConstraint) {
+  if (!trees.mesh ||
+      std::all_of(rule.axes.begin(), rule.axes.end(),
+                  [&](const ast::Name &axis) { return isAxisOfOption(axis); }))
     return true;
-  // An empty mesh has no text to point at.
-  Span span = trees.mesh->empty() ? lacking.front()
-                                  : join(trees.mesh->front().name.span,
-                                         trees.mesh->back().value->span);
-  Diagnostic &reported =
-      error(Code::UnknownAxis, span,
-            fmt::format("the mesh of the command line has no {} {}, over which "
-                        "the spec's layout splits dimensions",
-                        missing.size() == 1 ? "axis" : "axes",
-                        fmt::join(missing, " and ")));
-  for (Span rule : lacking)
-    reported.alsoAt(rule, "by this rule");
-  reported.help(fmt::format(
-      "give another layout too: --layout {}",
-      left.empty() ? "''" : fmt::format("{}", fmt::join(left, ","))));
+  // A constraint of a function is met once for each call.
+  if (std::none_of(lacking.begin(), lacking.end(),
+                   [&](const Lacking &other) { return other.rule == &rule; }))
+    lacking.push_back({&rule, isConstraint});
   return false;
 }
 
+void Elaborator::reportLackingAxes() {
+  if (lacking.empty())
+    return;
+  std::vector<std::string_view> missing;
+  for (const Lacking &each : lacking)
+    for (const ast::Name &axis : each.rule->axes)
+      if (!isAxisOfOption(axis) &&
+          std::find(missing.begin(), missing.end(), axis.text) == missing.end())
+        missing.push_back(axis.text);
+  bool isOne = missing.size() == 1;
+  // An empty mesh has no text to point at.
+  Span span = trees.mesh->empty() ? lacking.front().rule->span
+                                  : join(trees.mesh->front().name.span,
+                                         trees.mesh->back().value->span);
+  Diagnostic &reported = error(
+      Code::UnknownAxis, span,
+      fmt::format("the mesh of the command line has no {} \"{}\", over which "
+                  "the spec splits dimensions",
+                  isOne ? "axis" : "axes", fmt::join(missing, "\" and \"")));
+  bool hasConstraint = false;
+  for (const Lacking &each : lacking) {
+    hasConstraint |= each.isConstraint;
+    reported.alsoAt(each.rule->span,
+                    each.isConstraint ? "by this constraint" : "by this rule");
+  }
+  if (hasConstraint) {
+    // No option takes a constraint back. An axis of one device splits nothing.
+    std::string own =
+        trees.mesh->empty() ? "" : fmt::format("{},", sources.getText(span));
+    reported.help(fmt::format("keep the {}, of one device{}: --mesh {}{}=1",
+                              isOne ? "axis" : "axes", isOne ? "" : " each",
+                              own, fmt::join(missing, "=1,")));
+    return;
+  }
+  std::vector<std::string> left;
+  for (const ast::LayoutRule &rule : *layoutRules) {
+    std::vector<std::string_view> kept;
+    for (const ast::Name &axis : rule.axes)
+      if (isAxisOfOption(axis))
+        kept.push_back(axis.text);
+    if (!kept.empty())
+      left.push_back(fmt::format("{}={}", rule.dim.text, fmt::join(kept, "+")));
+  }
+  reported.help(fmt::format(
+      "give another layout too: --layout {}",
+      left.empty() ? "''" : fmt::format("{}", fmt::join(left, ","))));
+}
+
 void Elaborator::buildLayout() {
-  const std::vector<ast::LayoutRule> *rules = nullptr;
   Span first;
   for (const ast::File &file : trees.files)
     for (const ast::Layout &layout : file.layouts) {
-      if (rules)
+      if (layoutRules)
         diagnostics
             .report(Code::DuplicateName, layout.keyword,
                     "the spec has two layouts")
             .alsoAt(first, "the first");
-      rules = &layout.rules;
+      layoutRules = &layout.rules;
       first = layout.keyword;
     }
   if (trees.layout)
-    rules = &*trees.layout;
-  if (!rules || (!trees.layout && trees.mesh && !checkMeshOption(*rules)))
+    layoutRules = &*trees.layout;
+  else if (layoutRules)
+    for (const ast::LayoutRule &rule : *layoutRules)
+      checkAxes(rule, /*isConstraint=*/false);
+  // What the mesh of the command line lacks is told after the model.
+  if (!layoutRules || !lacking.empty())
     return;
-  for (const ast::LayoutRule &rule : *rules) {
+  for (const ast::LayoutRule &rule : *layoutRules) {
     // A dimension whose definition is in error has no size, but is no unknown.
     auto global = globals.find(rule.dim.text);
     if (global != globals.end() && global->second.isDim &&

@@ -75,6 +75,7 @@ void Elaborator::run() {
     return;
   }
   buildModel(*model);
+  reportLackingAxes();
   if (data)
     buildData(*data);
   if (train)

@@ -77,6 +77,12 @@ private:
   /// The arguments of a call by parameter; null where none is given.
   using Arguments = std::vector<const ast::Argument *>;
   struct Builtin;
+  /// A rule of the layout or of a constraint with an axis that the mesh of the
+  /// command line lacks.
+  struct Lacking {
+    const ast::LayoutRule *rule;
+    bool isConstraint;
+  };
   /// An expression that an operation was applied to, for messages.
   struct Operand {
     Span span;
@@ -104,7 +110,13 @@ private:
   Value resolve(std::string_view name, Global &global);
   Value resolveSize(const ast::Definition &definition, Value value);
   void buildMesh();
-  bool checkMeshOption(const std::vector<ast::LayoutRule> &rules);
+  bool isAxisOfOption(const ast::Name &name) const;
+  /// Notes a rule of the spec with axes that the mesh of the command line
+  /// lacks; true if it has them all.
+  bool checkAxes(const ast::LayoutRule &rule, bool isConstraint);
+  /// Reports the rules noted. They lack together what the command line lacks:
+  /// one error, and the option that mends it.
+  void reportLackingAxes();
   void buildLayout();
   RuleSpec getRule(const ast::LayoutRule &rule);
   std::vector<std::string> getDimNames() const;
@@ -200,6 +212,8 @@ private:
   Value infinity = Number::of(std::numeric_limits<double>::infinity());
 
   bool hasMesh = false; ///< false after an error in it
+  const std::vector<ast::LayoutRule> *layoutRules = nullptr;
+  std::vector<Lacking> lacking;
   Frame *frame = nullptr;
   /// The expression whose value gets a name from the statement it stands in.
   const ast::Expr *bound = nullptr;

@@ -416,7 +416,9 @@ Value Elaborator::evaluateConstrain(const ast::ConstrainExpr &expr) {
   if (!operand || !hasMesh)
     return orPoison(operand);
   std::vector<RuleSpec> rules;
+  bool hasAxes = true;
   for (const ast::LayoutRule &rule : expr.rules) {
+    hasAxes &= checkAxes(rule, /*isConstraint=*/true);
     std::optional<Dims> dims = lookUpDims(rule.dim.text, rule.dim.span);
     if (!dims)
       return Poison();
@@ -429,6 +431,9 @@ Value Elaborator::evaluateConstrain(const ast::ConstrainExpr &expr) {
     spec.dim = dims->front().name; // a function's parameter may stand for it
     rules.push_back(std::move(spec));
   }
+  // The value is the same without its layout: what follows is checked too.
+  if (!hasAxes)
+    return operand;
   return orPoison(checked(
       builder.constrain(operand, std::move(rules), getWhere(expr.span))));
 }

@@ -111,8 +111,8 @@ TEST(Overrides, ASmallerMeshLacksAxesThatTheLayoutUses) {
   EXPECT_EQ(getOnlyCode(run), Code::UnknownAxis);
   EXPECT_THAT(run.getText(),
               HasSubstr("--mesh:1:1: error[MC0601]: the mesh of the command "
-                        "line has no axis \"model\", over which the spec's "
-                        "layout splits dimensions\n"));
+                        "line has no axis \"model\", over which the spec "
+                        "splits dimensions\n"));
   EXPECT_THAT(run.getText(), HasSubstr("test.mesh:6:25\n"));
   EXPECT_THAT(
       run.getText(),
@@ -143,6 +143,50 @@ TEST(Overrides, WhatAMeshLacksIsOneErrorForAllRules) {
   SpecRun left(wide, options);
   EXPECT_EQ(getOnlyCode(left), Code::UnknownAxis);
   EXPECT_THAT(left.getText(), HasSubstr("--layout batch=data,out=extra\n"));
+}
+
+TEST(Overrides, WhatAMeshLacksIsOneErrorForConstraintsToo) {
+  // A constraint in a function that is called twice, another in the model, and
+  // a rule of the layout.
+  std::string constrained = R"(dim b = 6
+dim w = 4
+mesh data = 2, model = 2
+layout { b -> data }
+fn pin(x) { return x @ [w -> model] }
+model net(x: f32[b, w]) {
+  let h = pin(x) + pin(x * 2.0)
+  output y = h @ [b -> (data, model)]
+}
+)";
+  SpecOptions options{"test.mesh"};
+  options.mesh = "rows=3";
+  SpecRun run(constrained, options);
+  EXPECT_EQ(getOnlyCode(run), Code::UnknownAxis);
+  std::string text = run.getText();
+  EXPECT_THAT(text, HasSubstr("--mesh:1:1: error[MC0601]: the mesh of the "
+                              "command line has no axes \"data\" and "
+                              "\"model\", over which the spec splits"));
+  EXPECT_THAT(text, HasSubstr("--> test.mesh:4:10\n"));
+  EXPECT_THAT(text, HasSubstr("by this rule"));
+  EXPECT_THAT(text, HasSubstr("--> test.mesh:5:25\n"));
+  EXPECT_THAT(text, HasSubstr("--> test.mesh:8:19\n"));
+  EXPECT_THAT(text, HasSubstr("= help: keep the axes, of one device each: "
+                              "--mesh rows=3,data=1,model=1\n"));
+  options.mesh = "rows=3,data=1,model=1";
+  SpecRun advised(constrained, options);
+  EXPECT_TRUE(advised.module) << advised.getText();
+  // Another layout leaves the constraints.
+  options.mesh = "";
+  options.layout = "";
+  SpecRun none(constrained, options);
+  EXPECT_EQ(getOnlyCode(none), Code::UnknownAxis);
+  EXPECT_THAT(none.getText(), HasSubstr("--mesh model=1,data=1\n"));
+  // Without the option it is the spec that names an axis wrongly.
+  std::string wrong = constrained;
+  wrong.replace(wrong.find("[w -> model]"), 12, "[w -> modle]");
+  SpecRun misspelled(wrong, SpecOptions{"test.mesh"});
+  EXPECT_THAT(misspelled.getText(),
+              HasSubstr("error[MC0601]: the mesh has no axis \"modle\""));
 }
 
 TEST(Overrides, LayoutErrorsPointIntoTheOption) {
