@@ -202,6 +202,12 @@ int meshc::driver::runExplain(const SpecArguments &spec,
                             "meshc, as in error[MC0607], MR and four digits in "
                             "those of executables",
                             explain.id));
+  // No name within a plan ends so: the spec stands first, or alone.
+  if (explain.id.ends_with(".mesh"))
+    return fail(spec, frontend::Code::UnknownId,
+                fmt::format("\"{0}\" is a spec, which stands after what is to "
+                            "be explained: meshc explain {1} {0}",
+                            explain.id, spec.path.empty() ? "ID" : spec.path));
   if (!spec.path.empty()) {
     Session session(spec);
     if (!session.elaborate() ||
