@@ -7,10 +7,17 @@
 using namespace mlir;
 using namespace meshc::codegen;
 
+namespace {
+/// A product that is still to be rounded, by itself or with what is added.
+struct Product {
+  Value a, b;
+};
+} // namespace
+
 /// exp x = 2^n exp r with r = x - n log 2, |r| <= log(2) / 2. Coefficients:
 /// Cephes 2.8, expf.c (Moshier). 2^n in two factors, so that results below the
 /// normal range are rounded and not flushed.
-static Value buildExp(Formula &f, Value x) {
+static Product buildExpFactors(Formula &f, Value x) {
   // Beyond these the result is infinite, or less than half the least positive.
   Value clamped = f.atLeast(f.atMost(x, 89.0f), -105.0f);
   // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits;
@@ -29,7 +36,12 @@ static Value buildExp(Formula &f, Value x) {
   auto power = [&](Value exponent) {
     return f.fromBits(f.shiftLeft(f.addBits(exponent, f.bits(127)), 23));
   };
-  return f.mul(f.mul(p, power(half)), power(f.subBits(integer, half)));
+  return {f.mul(p, power(half)), power(f.subBits(integer, half))};
+}
+
+static Value buildExp(Formula &f, Value x) {
+  const Product result = buildExpFactors(f, x);
+  return f.mul(result.a, result.b);
 }
 
 /// log x = e log 2 + log m with m in [sqrt(1/2), sqrt 2). Coefficients: Cephes
@@ -83,9 +95,10 @@ static Value buildTanh(Formula &f, Value x) {
   Value magnitude = f.abs(x);
   // From here on the result rounds to 1.
   Value clamped = f.atMost(magnitude, 9.1f);
-  Value power = buildExp(f, f.add(clamped, clamped));
+  const Product power = buildExpFactors(f, f.add(clamped, clamped));
   Value one = f.constant(1.0f);
-  Value far = f.sub(one, f.div(f.constant(2.0f), f.add(power, one)));
+  Value sum = f.fma(power.a, power.b, one);
+  Value far = f.sub(one, f.div(f.constant(2.0f), sum));
   Value near = buildTanhNearZero(f, clamped);
   return f.copySign(f.select(f.isBelow(magnitude, tanhNearZero), near, far), x);
 }
@@ -101,7 +114,8 @@ static Value buildErf(Formula &f, Value x) {
                              2.42546219e-2f, -1.06777877e-1f, -6.34846687e-1f,
                              -1.28717512e-1f});
   p = f.fma(p, clamped, f.sub(f.constant(0.0f), clamped));
-  Value far = f.sub(f.constant(1.0f), buildExp(f, p));
+  const Product power = buildExpFactors(f, p);
+  Value far = f.fma(f.negate(power.a), power.b, f.constant(1.0f));
   Value near = buildErfNearZero(f, clamped);
   return f.copySign(f.select(f.isAbove(magnitude, erfNearZero), far, near), x);
 }
