@@ -3,8 +3,7 @@
 #include "runtime/BlockedMatmul.h"
 #include "runtime/Executable.h"
 #include "runtime/HalfFloats.h"
-#include "runtime/LongMatmul.h"
-#include "runtime/WideningMatmul.h"
+#include "runtime/TiledMatmul.h"
 
 #include <dnnl.hpp>
 #include <dnnl_debug.h>

@@ -9,12 +9,12 @@
 /// two batch dimensions; batch dimensions beyond those, or which push oneDNN
 /// off its fast paths, become a loop around it. So do 16-bit floats where the
 /// library has fast kernels for them on this processor; where it has not, they
-/// are multiplied as f32, block by block (WideningMatmul.h). Their products are
+/// are multiplied as f32, block by block (TiledMatmul.h). Their products are
 /// added up in f32 either way. What oneDNN has only its reference
 /// implementation for otherwise (f64, integers, views without a unit stride)
 /// goes to the blocked loops of BlockedMatmul.h.
 /// A contracted dimension that is long is several products whose results are
-/// added up in blocks (LongMatmul.h).
+/// added up in blocks (TiledMatmul.h).
 ///
 /// A product is cut into pieces that different threads may run. The cut depends
 /// on the shape and on the number given as `pieces`, never on the number of

@@ -492,7 +492,7 @@ TEST(MatmulTest, long_sums_with_everything) {
 }
 
 // Of the library's own blocks of 16384 terms the error is a few hundred units
-// at most (LongMatmul.h), that of 184 such blocks 2 * 64 more.
+// at most (TiledMatmul.h), that of 184 such blocks 2 * 64 more.
 TEST(MatmulTest, long_sums_keep_their_digits) {
   std::string implementation;
   for (std::vector<int> order : {std::vector<int>{0, 1}, {1, 0}}) {
