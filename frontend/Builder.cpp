@@ -497,7 +497,9 @@ void Builder::leaveScope() { state->scopes.pop_back(); }
 
 std::string BuilderState::getUniqueName(const std::string &name) {
   std::string unique = name;
-  for (int number = 2; !valueNames.insert(unique).second; ++number)
+  // Numbers below the last one that was given are taken.
+  int &number = valueNumbers.try_emplace(name, 2).first->second;
+  for (; !valueNames.insert(unique).second; ++number)
     unique = fmt::format("{}_{}", name, number);
   return unique;
 }

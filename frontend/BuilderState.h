@@ -14,6 +14,7 @@
 #include "mlir/IR/OwningOpRef.h"
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -71,6 +72,8 @@ struct BuilderState {
   std::vector<Scope> scopes{Scope{}};
   /// Names that values have, so that no two have the same.
   std::set<std::string, std::less<>> valueNames;
+  /// The number that the next value of a name gets, if it is not taken.
+  std::map<std::string, int> valueNumbers;
 
   BuildError &fail(Code code, const Where &where, std::string message,
                    int operand = -1);
