@@ -178,34 +178,48 @@ private:
     return best;
   }
 
-  /// The contractions that read `value` and the border types it reaches,
-  /// looking through operations that follow their operand.
+  /// The contractions that read `value` and the border types it reaches, depth
+  /// first, looking through operations that follow their operand.
   void collectReaders(Value value, const Names &names,
                       SmallVectorImpl<Reader> &readers,
                       SmallVectorImpl<NamedTensorType> &borders) {
-    auto type = cast<NamedTensorType>(value.getType());
-    for (OpOperand &use : value.getUses()) {
+    struct Frame {
+      Value value;
+      Names names;
+      Value::use_iterator next;
+    };
+    SmallVector<Frame> open;
+    open.push_back({value, names, value.use_begin()});
+    for (size_t visits = 0; !open.empty() && visits < maxVisits; ++visits) {
+      Frame &frame = open.back();
+      if (frame.next == frame.value.use_end()) {
+        open.pop_back();
+        continue;
+      }
+      OpOperand &use = *frame.next++;
       Operation *user = use.getOwner();
       if (auto einsum = dyn_cast<EinsumOp>(user)) {
         if (einsum.getInputs().size() == 2)
-          readers.push_back({einsum, use.getOperandNumber(), names});
+          readers.push_back({einsum, use.getOperandNumber(), frame.names});
         continue;
       }
       if (auto known = required.find(user); known != required.end()) {
-        if (names.empty())
+        if (frame.names.empty())
           borders.push_back(known->second);
         continue;
       }
       if (user->getNumResults() != 1 || readers.size() > maxReaders)
         continue;
+      auto type = cast<NamedTensorType>(frame.value.getType());
       auto result = cast<NamedTensorType>(user->getResult(0).getType());
-      Names following = names;
+      Names following = frame.names;
       if (auto rename = dyn_cast<RenameOp>(user))
         following[rename.getFromAttr()] = rename.getToAttr();
       else if (!isa<ElementwiseOpInterface, ReshardOp>(user) ||
                result.getRank() != type.getRank())
         continue;
-      collectReaders(user->getResult(0), following, readers, borders);
+      Value followed = user->getResult(0);
+      open.push_back({followed, std::move(following), followed.use_begin()});
     }
   }
 
@@ -313,6 +327,9 @@ private:
 
   /// A value read by more contractions than this is costed by the first ones.
   static constexpr size_t maxReaders = 16;
+  /// Uses that are looked at for one contraction: paths that part and meet
+  /// again are as many as there are ways. Far above what a layer has.
+  static constexpr size_t maxVisits = 10'000;
 
   ProgramOp program;
   llvm::MapVector<Operation *, NamedTensorType> required;

@@ -26,7 +26,7 @@ AddOp getInnerAddition(Value value) {
 class AdditionTree {
 public:
   AdditionTree(AddOp root, const TermFlow &flow) : root(root), flow(flow) {
-    Summary whole = descend(root);
+    Summary whole = descend();
     groups = getGroups();
     isBetterGrouped =
         countCompletions() < whole.completions + !whole.terms.empty();
@@ -70,18 +70,36 @@ private:
     return sum;
   }
 
-  Summary descend(AddOp add) {
-    additions.push_back(add);
-    Summary sides[2];
-    for (auto [side, operand] : llvm::zip(sides, add->getOpOperands())) {
-      if (AddOp inner = getInnerAddition(operand.get())) {
-        side = descend(inner);
+  /// Collects additions and leaves, depth first from left to right.
+  Summary descend() {
+    struct Frame {
+      AddOp add;
+      SmallVector<Summary, 2> sides;
+    };
+    SmallVector<Frame> open;
+    auto enter = [&](AddOp add) {
+      additions.push_back(add);
+      open.push_back({add, {}});
+    };
+    enter(root);
+    while (true) {
+      Frame &frame = open.back();
+      if (frame.sides.size() < 2) {
+        OpOperand &operand = frame.add->getOpOperand(frame.sides.size());
+        if (AddOp inner = getInnerAddition(operand.get())) {
+          enter(inner);
+          continue;
+        }
+        leaves.push_back(&operand);
+        frame.sides.push_back({getTerms(operand.get()), 0});
         continue;
       }
-      leaves.push_back(&operand);
-      side = {getTerms(operand.get()), 0};
+      Summary sum = join(frame.sides[0], frame.sides[1]);
+      open.pop_back();
+      if (open.empty())
+        return sum;
+      open.back().sides.push_back(std::move(sum));
     }
-    return join(sides[0], sides[1]);
   }
 
   /// Leaves by their terms: most axes first, complete ones last.

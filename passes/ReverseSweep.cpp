@@ -193,46 +193,85 @@ Value ReverseSweep::getGradient(const Source &source) {
   return sum;
 }
 
-/// `value`, of 16-bit elements, as `cast` would widen it.
+/// `value`, of 16-bit elements, as `cast` would widen it. Operands come first,
+/// however many sums lead to one another.
 Value ReverseSweep::widenCast(CastOp cast, Value value) {
   Location loc = cast.getLoc();
-  NamedTensorType type = mlir::cast<NamedTensorType>(value.getType())
-                             .withElementType(cast.getType().getElementType());
-  Operation *op = value.getDefiningOp();
-  if (isBackward(op) && value.hasOneUse()) {
-    if (auto einsum = dyn_cast<EinsumOp>(op))
-      return EinsumOp::create(builder, loc, type, einsum.getInputs());
-    if (auto add = dyn_cast<AddOp>(op)) {
-      Value lhs = widenCast(cast, add.getLhs());
-      Value rhs = widenCast(cast, add.getRhs());
-      return AddOp::create(builder, loc, type, lhs, rhs);
-    }
+  Type elementType = cast.getType().getElementType();
+  // Sums that nothing else reads are made anew of what they add up.
+  auto getTerms = [&](Value sum) -> SmallVector<Value, 2> {
+    Operation *op = sum.getDefiningOp();
+    if (!isBackward(op) || !sum.hasOneUse())
+      return {};
+    if (auto add = dyn_cast<AddOp>(op))
+      return {add.getLhs(), add.getRhs()};
     auto reduce = dyn_cast<ReduceOp>(op);
     if (reduce && reduce.getKind() == Reduction::Sum)
-      return ReduceOp::create(builder, loc, type, Reduction::Sum,
-                              widenCast(cast, reduce.getInput()));
+      return {reduce.getInput()};
+    return {};
+  };
+  struct Frame {
+    Value value;
+    SmallVector<Value, 2> terms, widened;
+  };
+  SmallVector<Frame> open;
+  open.push_back({value, getTerms(value), {}});
+  while (true) {
+    Frame &frame = open.back();
+    if (frame.widened.size() < frame.terms.size()) {
+      Value term = frame.terms[frame.widened.size()];
+      open.push_back({term, getTerms(term), {}});
+      continue;
+    }
+    Operation *op = frame.value.getDefiningOp();
+    auto type = mlir::cast<NamedTensorType>(frame.value.getType())
+                    .withElementType(elementType);
+    auto einsum = dyn_cast<EinsumOp>(op);
+    Value made;
+    if (frame.widened.size() == 2)
+      made =
+          AddOp::create(builder, loc, type, frame.widened[0], frame.widened[1]);
+    else if (frame.widened.size() == 1)
+      made = ReduceOp::create(builder, loc, type, Reduction::Sum,
+                              frame.widened[0]);
+    else if (einsum && isBackward(op) && frame.value.hasOneUse())
+      made = EinsumOp::create(builder, loc, type, einsum.getInputs());
+    else
+      made = CastOp::create(builder, loc, type, frame.value);
+    open.pop_back();
+    if (open.empty())
+      return made;
+    open.back().widened.push_back(made);
   }
-  return CastOp::create(builder, loc, type, value);
 }
 
 Value ReverseSweep::widen(Value gradient) {
-  Operation *op = gradient.getDefiningOp();
-  if (!isBackward(op))
-    return gradient;
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(op);
-  if (auto cast = dyn_cast<CastOp>(op)) {
+  // A conversion as wider terms, or itself.
+  auto widenOne = [&](Value value) -> Value {
+    auto cast = value.getDefiningOp<CastOp>();
+    if (!cast || !isBackward(cast))
+      return value;
     Type from = cast.getInput().getType().getElementType();
     if (!isa<FloatType>(from) || from.getIntOrFloatBitWidth() >= 32)
-      return gradient;
+      return value;
+    builder.setInsertionPoint(cast);
     return widenCast(cast, cast.getInput());
+  };
+  // What several uses of a source bring, added one after the other.
+  SmallVector<Value> open{gradient};
+  while (!open.empty()) {
+    auto add = open.pop_back_val().getDefiningOp<AddOp>();
+    if (!add || !isBackward(add))
+      continue;
+    for (OpOperand &term : add->getOpOperands()) {
+      Value widened = widenOne(term.get());
+      if (widened == term.get())
+        open.push_back(widened);
+      term.set(widened);
+    }
   }
-  // What several uses of a source bring.
-  if (auto add = dyn_cast<AddOp>(op)) {
-    add.getLhsMutable().assign(widen(add.getLhs()));
-    add.getRhsMutable().assign(widen(add.getRhs()));
-  }
-  return gradient;
+  return widenOne(gradient);
 }
 
 void ReverseSweep::eraseUnused(ArrayRef<Value> kept) {
