@@ -20,11 +20,8 @@ Cluster::Dims meshc::codegen::getDimsOf(const ReadOperand &read,
 }
 
 const Cluster::Member *Cluster::getProducer(Value value) const {
-  Operation *op = value.getDefiningOp();
-  if (!op || isRecomputed(op))
-    return nullptr;
-  auto found = memberOf.find(op);
-  return found == memberOf.end() ? nullptr : &members[found->second];
+  auto found = producers.find(value.getDefiningOp());
+  return found == producers.end() ? nullptr : &members[found->second];
 }
 
 Cluster::Dims Cluster::getResultDims(const Member &member) const {
@@ -49,13 +46,21 @@ Cluster::Dims Cluster::getReducedDims(const Member &member) const {
 void Cluster::walkReads(
     Operation *op, ArrayRef<unsigned> loops,
     llvm::function_ref<void(Value, ArrayRef<unsigned>)> visit) const {
-  for (const ReadOperand &read : getReads(op)) {
-    Dims dims = getDimsOf(read, loops);
-    Operation *producer = read.tensor.getDefiningOp();
+  // What is computed again may in turn read what is: not by recursion.
+  SmallVector<std::pair<Value, Dims>> open;
+  auto addReads = [&](Operation *reader, ArrayRef<unsigned> readerLoops) {
+    SmallVector<ReadOperand> reads = getReads(reader);
+    for (const ReadOperand &read : llvm::reverse(reads))
+      open.emplace_back(read.tensor, getDimsOf(read, readerLoops));
+  };
+  addReads(op, loops);
+  while (!open.empty()) {
+    auto [tensor, dims] = open.pop_back_val();
+    Operation *producer = tensor.getDefiningOp();
     if (producer && isRecomputed(producer))
-      walkReads(producer, getLoopsAt(producer, dims), visit);
+      addReads(producer, getLoopsAt(producer, dims));
     else
-      visit(read.tensor, dims);
+      visit(tensor, dims);
   }
 }
 
@@ -203,15 +208,19 @@ static bool areNeighbours(ArrayRef<unsigned> dims, unsigned outer,
 /// position along `dim`.
 static bool asksForPosition(Operation *op, ArrayRef<unsigned> loops,
                             unsigned dim) {
-  for (auto [loop, loopDim] : llvm::enumerate(loops))
-    if (loopDim == dim && usesIndex(op, loop))
-      return true;
-  for (const ReadOperand &read : getReads(op)) {
-    Operation *producer = read.tensor.getDefiningOp();
-    if (producer && isRecomputed(producer) &&
-        asksForPosition(producer, getLoopsAt(producer, getDimsOf(read, loops)),
-                        dim))
-      return true;
+  SmallVector<std::pair<Operation *, Cluster::Dims>> open;
+  open.emplace_back(op, Cluster::Dims(loops));
+  while (!open.empty()) {
+    auto [reader, readerLoops] = open.pop_back_val();
+    for (auto [loop, loopDim] : llvm::enumerate(readerLoops))
+      if (loopDim == dim && usesIndex(reader, loop))
+        return true;
+    for (const ReadOperand &read : getReads(reader)) {
+      Operation *producer = read.tensor.getDefiningOp();
+      if (producer && isRecomputed(producer))
+        open.emplace_back(producer,
+                          getLoopsAt(producer, getDimsOf(read, readerLoops)));
+    }
   }
   return false;
 }
@@ -262,10 +271,15 @@ std::optional<Cluster> Cluster::build(ArrayRef<Operation *> ops,
   Cluster cluster;
   cluster.outputs = llvm::to_vector(outputs);
   for (Operation *op : ops) {
-    if (isRecomputed(op) && !cluster.isOutput(op->getResult(0)))
+    bool isAgain = isRecomputed(op);
+    if (isAgain && !cluster.isOutput(op->getResult(0)))
       continue;
     cluster.memberOf[op] = unsigned(cluster.members.size());
+    if (!isAgain)
+      cluster.producers[op] = unsigned(cluster.members.size());
     cluster.members.push_back({op, {}});
+    for (Value tensor : getGatheredTensors(op))
+      cluster.gathered.insert(tensor);
   }
   if (!cluster.unify())
     return std::nullopt;

@@ -54,6 +54,10 @@ public:
   /// by dimensions.
   llvm::ArrayRef<Access> getAccesses() const { return accesses; }
   llvm::ArrayRef<mlir::Value> getOutputs() const { return outputs; }
+  /// Tensors that members pick elements of by computed indices.
+  llvm::ArrayRef<mlir::Value> getGathered() const {
+    return gathered.getArrayRef();
+  }
   bool isOutput(mlir::Value value) const {
     return llvm::is_contained(outputs, value);
   }
@@ -81,7 +85,10 @@ private:
   llvm::SmallVector<Member> members;
   llvm::SmallVector<Access> accesses;
   llvm::SmallVector<mlir::Value> outputs;
+  llvm::SmallSetVector<mlir::Value, 2> gathered;
   llvm::DenseMap<mlir::Operation *, unsigned> memberOf;
+  /// Those of members that readers do not compute again.
+  llvm::DenseMap<mlir::Operation *, unsigned> producers;
 };
 
 /// `loops` of the operation through the element of its result at `dims`.

@@ -75,40 +75,108 @@ Value ElementBuilder::getScalar(OpFoldResult splat) {
 }
 
 Value ElementBuilder::getElement(Value tensor, ArrayRef<unsigned> dims) {
+  // What an element is computed from is built first, as deep as the kernel's
+  // operations follow one another: not by recursion.
+  SmallVector<std::pair<Value, Cluster::Dims>> open;
+  open.emplace_back(tensor, Cluster::Dims(dims));
+  while (true) {
+    auto [next, nextDims] = open.back();
+    if (std::optional<std::pair<Value, Cluster::Dims>> missing =
+            findMissing(next, nextDims)) {
+      open.push_back(std::move(*missing));
+      continue;
+    }
+    Value element = buildElement(next, nextDims);
+    open.pop_back();
+    if (open.empty())
+      return element;
+  }
+}
+
+/// The element of `tensor` at `dims` as far as it is there.
+Value ElementBuilder::findElement(Value tensor, ArrayRef<unsigned> dims) {
   if (OpFoldResult splat = getSplat(tensor))
     return getScalar(splat);
-  bool inColumns = hasColumns(dims);
-  Scope &scope = inColumns ? chunk : row;
-  Key key(tensor.getAsOpaquePointer(), Cluster::Dims(dims));
-  if (auto known = scope.elements.find(key); known != scope.elements.end())
-    return known->second;
+  const Scope &scope = hasColumns(dims) ? chunk : row;
+  auto known = scope.elements.find(
+      Key(tensor.getAsOpaquePointer(), Cluster::Dims(dims)));
+  return known != scope.elements.end() ? known->second : Value();
+}
 
+/// The loops on which the body of the operation behind `tensor` is run for the
+/// element at `dims`; none if it comes from somewhere else.
+std::optional<Cluster::Dims>
+ElementBuilder::getComputedLoops(Value tensor, ArrayRef<unsigned> dims) const {
   Operation *op = tensor.getDefiningOp();
-  Value element;
   if (const Cluster::Member *producer = cluster.getProducer(tensor)) {
+    bool inColumns = hasColumns(dims);
     const Schedule::Buffer *buffer =
         options.hasRowBuffers ? schedule.getBuffer(tensor) : nullptr;
     std::optional<unsigned> reload = schedule.getReloadStage(tensor);
-    Type type = cast<RankedTensorType>(tensor.getType()).getElementType();
-    if (reduced.contains(op)) {
-      element = reduced.lookup(op);
-    } else if (inColumns && buffer && stage > buffer->stage) {
-      element =
-          loadFrom(chunk.builder, getBufferPlace(tensor, buffer->offset), type);
-    } else if (inColumns && reload && stage > *reload) {
-      element = load(tensor, dims);
-    } else {
-      element = compute(op, producer->loops, scope);
-      if (inColumns && buffer)
-        storeTo(chunk.builder, broadcast(element),
-                getBufferPlace(tensor, buffer->offset));
+    if (reduced.contains(op) ||
+        (inColumns && buffer && stage > buffer->stage) ||
+        (inColumns && reload && stage > *reload))
+      return std::nullopt;
+    return producer->loops;
+  }
+  if (op && isRecomputed(op))
+    return getLoopsAt(op, dims);
+  return std::nullopt;
+}
+
+/// The first element that has to be built before that of `tensor` at `dims`.
+std::optional<std::pair<Value, Cluster::Dims>>
+ElementBuilder::findMissing(Value tensor, ArrayRef<unsigned> dims) {
+  if (findElement(tensor, dims))
+    return std::nullopt;
+  std::optional<Cluster::Dims> loops = getComputedLoops(tensor, dims);
+  auto op = tensor.getDefiningOp<linalg::GenericOp>();
+  if (!loops || !op)
+    return std::nullopt;
+  SmallVector<ReadOperand> reads = getReads(op);
+  auto read = reads.begin();
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!op.payloadUsesValueFromOperand(&operand))
+      continue;
+    if (!isa<RankedTensorType>(operand.get().getType())) {
+      getCaptured(operand.get());
+      continue;
     }
-  } else if (op && isRecomputed(op)) {
-    element = compute(op, getLoopsAt(op, dims), scope);
+    Cluster::Dims readDims = getDimsOf(*read, *loops);
+    if (!findElement(read->tensor, readDims))
+      return std::pair(read->tensor, std::move(readDims));
+    ++read;
+  }
+  return std::nullopt;
+}
+
+/// Builds an element from others that are there.
+Value ElementBuilder::buildElement(Value tensor, ArrayRef<unsigned> dims) {
+  if (Value known = findElement(tensor, dims))
+    return known;
+  bool inColumns = hasColumns(dims);
+  Scope &scope = inColumns ? chunk : row;
+  Operation *op = tensor.getDefiningOp();
+  const Schedule::Buffer *buffer =
+      options.hasRowBuffers ? schedule.getBuffer(tensor) : nullptr;
+  Type type = cast<RankedTensorType>(tensor.getType()).getElementType();
+  Value element;
+  if (std::optional<Cluster::Dims> loops = getComputedLoops(tensor, dims)) {
+    element = compute(op, *loops, scope);
+    if (cluster.getProducer(tensor) && inColumns && buffer)
+      storeTo(chunk.builder, broadcast(element),
+              getBufferPlace(tensor, buffer->offset));
+  } else if (cluster.getProducer(tensor) && reduced.contains(op)) {
+    element = reduced.lookup(op);
+  } else if (cluster.getProducer(tensor) && inColumns && buffer &&
+             stage > buffer->stage) {
+    element =
+        loadFrom(chunk.builder, getBufferPlace(tensor, buffer->offset), type);
   } else {
     element = load(tensor, dims);
   }
-  scope.elements[key] = element;
+  scope.elements[Key(tensor.getAsOpaquePointer(), Cluster::Dims(dims))] =
+      element;
   return element;
 }
 

@@ -144,6 +144,12 @@ public:
 private:
   using Values = llvm::DenseMap<mlir::Value, mlir::Value>;
 
+  mlir::Value findElement(mlir::Value tensor, llvm::ArrayRef<unsigned> dims);
+  std::optional<Cluster::Dims>
+  getComputedLoops(mlir::Value tensor, llvm::ArrayRef<unsigned> dims) const;
+  std::optional<std::pair<mlir::Value, Cluster::Dims>>
+  findMissing(mlir::Value tensor, llvm::ArrayRef<unsigned> dims);
+  mlir::Value buildElement(mlir::Value tensor, llvm::ArrayRef<unsigned> dims);
   mlir::Value compute(mlir::Operation *op, llvm::ArrayRef<unsigned> loops,
                       Scope &scope);
   Values computeBody(mlir::linalg::GenericOp op, llvm::ArrayRef<unsigned> loops,

@@ -4,8 +4,7 @@
 #include "codegen/Schedule.h"
 #include "dialect/Locations.h"
 
-#include "llvm/ADT/PriorityQueue.h"
-
+#include <numeric>
 #include <queue>
 
 using namespace mlir;
@@ -18,25 +17,27 @@ static constexpr size_t maxOperands = 28;
 /// Nodes that only read the same tensors are merged where that saves at least
 /// this part of the smaller one's traffic.
 static constexpr int64_t minSiblingPart = 8;
+/// Of a tensor that many nodes read, each is compared with so many before and
+/// behind it: twice as many as can be merged into one kernel if each of them
+/// writes a result (maxOperands).
+static constexpr unsigned maxSiblings = 64;
 
 static int64_t getTensorBytes(Value tensor) {
   return getBytes(cast<RankedTensorType>(tensor.getType()));
 }
 
-void FusionGraph::addNode(Node node) {
-  unsigned index = unsigned(nodes.size());
-  for (Value result : node.results)
-    producers[result] = index;
-  for (Value read : node.reads)
-    readers[read].push_back(index);
-  nodes.push_back(std::move(node));
-  mergedInto.push_back(index);
+static bool isNumber(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements() == 1;
 }
 
-unsigned FusionGraph::getRoot(unsigned node) const {
-  while (mergedInto[node] != node)
-    node = mergedInto[node];
-  return node;
+void FusionGraph::addNode(Node node) {
+  unsigned index = unsigned(nodes.size());
+  for (Value result : node.results) {
+    producers[result] = index;
+    node.resultBytes += getTensorBytes(result);
+    node.hasScalarResults &= isNumber(result);
+  }
+  nodes.push_back(std::move(node));
 }
 
 std::optional<unsigned> FusionGraph::getProducer(Value value) const {
@@ -46,24 +47,29 @@ std::optional<unsigned> FusionGraph::getProducer(Value value) const {
   return getRoot(found->second);
 }
 
+const FusionGraph::Tensor *FusionGraph::findTensor(Value value) const {
+  auto found = tensorOf.find(value);
+  return found == tensorOf.end() ? nullptr : &tensors[found->second];
+}
+
+/// Whether `node` makes `value`, be it for itself alone.
+bool FusionGraph::isResult(Value value, unsigned node) const {
+  return getProducer(value) == node;
+}
+
 /// Whether the node does nothing but compute numbers from numbers.
-static bool isScalar(const FusionGraph::Node &node) {
-  return llvm::all_of(
-      llvm::concat<const Value>(node.reads, node.results), [](Value value) {
-        return cast<RankedTensorType>(value.getType()).getNumElements() == 1;
-      });
+bool FusionGraph::isScalar(const Node &node) const {
+  return node.hasScalarResults && llvm::all_of(node.reads, isNumber);
 }
 
 /// Whether it is better to compute the results where what the node reads is at
 /// hand, write them and read them later than to read that later: the gradient
 /// of relu needs one byte of each element.
 static bool isNarrow(const FusionGraph::Node &node) {
-  int64_t read = 0, written = 0;
+  int64_t read = 0;
   for (Value value : node.reads)
     read += getTensorBytes(value);
-  for (Value value : node.results)
-    written += getTensorBytes(value);
-  return 2 * written < read;
+  return 2 * node.resultBytes < read;
 }
 
 void FusionGraph::setLevels() {
@@ -86,33 +92,82 @@ void FusionGraph::setLevels() {
   }
   for (Node &node : llvm::reverse(nodes)) {
     std::optional<unsigned> needed;
-    for (Value result : node.results)
-      for (unsigned reader : readers.lookup(result)) {
-        needed =
-            std::min(needed.value_or(nodes[reader].level), nodes[reader].level);
-        if (nodes[reader].kind != Step::Kind::Kernel)
+    for (Value result : node.results) {
+      const Tensor *tensor = findTensor(result);
+      for (unsigned entry = tensor ? tensor->firstReader : none; entry != none;
+           entry = readers[entry].next) {
+        const Node &reader = nodes[readers[entry].node];
+        needed = std::min(needed.value_or(reader.level), reader.level);
+        if (reader.kind != Step::Kind::Kernel)
           node.isEarly = false;
       }
+    }
     if (node.isEarly && needed)
       node.level = *needed;
   }
 }
 
+/// Lists the readers of every tensor, in program order, and the edges that they
+/// make.
+void FusionGraph::linkReaders() {
+  readersOf.resize(nodes.size());
+  std::vector<unsigned> last; // reader, by tensor
+  std::vector<std::vector<unsigned>> previousOf(nodes.size());
+  std::vector<bool> isMark(nodes.size());
+  for (auto [index, node] : llvm::enumerate(nodes)) {
+    isMark[index] = node.kind != Step::Kind::Kernel;
+    for (Value read : node.reads) {
+      auto [known, isFirst] = tensorOf.try_emplace(read, tensors.size());
+      if (isFirst) {
+        Tensor tensor;
+        if (auto producer = producers.find(read); producer != producers.end())
+          tensor.producer = producer->second;
+        tensor.escapes = escapes.contains(read);
+        tensors.push_back(tensor);
+        last.push_back(none);
+      }
+      Tensor &tensor = tensors[known->second];
+      if (tensor.producer)
+        previousOf[index].push_back(*tensor.producer);
+      unsigned &previous = last[known->second];
+      unsigned entry = unsigned(readers.size());
+      (previous == none ? tensor.firstReader : readers[previous].next) = entry;
+      readers.push_back({known->second, unsigned(index), previous, none});
+      previous = entry;
+      ++tensor.numReaders;
+      readersOf[index].push_back(entry);
+    }
+  }
+  order = MergeOrder(std::move(previousOf), isMark);
+}
+
+void FusionGraph::dropReader(unsigned reader) {
+  const auto [tensor, node, previous, next] = readers[reader];
+  (previous == none ? tensors[tensor].firstReader : readers[previous].next) =
+      next;
+  if (next != none)
+    readers[next].previous = previous;
+  --tensors[tensor].numReaders;
+}
+
+/// Whether something other than the two nodes, one of which makes `value`,
+/// reads it.
 bool FusionGraph::isReadOutside(Value value, unsigned first,
                                 unsigned second) const {
   if (escapes.contains(value))
     return true;
-  auto found = readers.find(value);
-  return found != readers.end() &&
-         llvm::any_of(found->second, [&](unsigned reader) {
-           unsigned root = getRoot(reader);
-           return root != first && root != second;
-         });
+  const Tensor *tensor = findTensor(value);
+  if (!tensor)
+    return false;
+  unsigned reader = isResult(value, first) ? second : first;
+  bool isReader = reader != getProducer(value) &&
+                  llvm::is_contained(nodes[reader].reads, value);
+  return tensor->numReaders > (isReader ? 1 : 0);
 }
 
 SmallVector<Value> FusionGraph::getOutputs(const Node &node) const {
   SmallVector<Value> outputs;
-  unsigned self = getRoot(producers.at(node.results.front()));
+  unsigned self = *getProducer(node.results.front());
   for (Value result : node.results)
     if (isReadOutside(result, self, self))
       outputs.push_back(result);
@@ -123,8 +178,9 @@ SmallVector<Value> FusionGraph::getOutputs(const Node &node) const {
 
 /// Bytes of memory traffic that one kernel in place of two saves; 0 if they
 /// should stay apart.
-int64_t FusionGraph::getSavedBytes(const Node &first,
-                                   const Node &second) const {
+int64_t FusionGraph::getSavedBytes(unsigned firstIndex,
+                                   unsigned secondIndex) const {
+  const Node &first = nodes[firstIndex], &second = nodes[secondIndex];
   if ((first.isEarly && second.level < first.level) ||
       (second.isEarly && first.level < second.level))
     return 0;
@@ -134,10 +190,8 @@ int64_t FusionGraph::getSavedBytes(const Node &first,
   // updates of parameters keep equal bodies (KernelGroups.h).
   const bool isForAll = isScalar(first) && !isScalar(second);
   for (Value read : second.reads) {
-    if (llvm::is_contained(first.results, read)) {
-      bool isStored =
-          isReadOutside(read, getRoot(producers.at(first.results.front())),
-                        getRoot(producers.at(second.results.front())));
+    if (isResult(read, firstIndex)) {
+      bool isStored = isReadOutside(read, firstIndex, secondIndex);
       if (isStored && isForAll)
         return 0;
       saved += getTensorBytes(read) * (isStored ? 1 : 2);
@@ -148,8 +202,8 @@ int64_t FusionGraph::getSavedBytes(const Node &first,
   if (saved != 0)
     return saved + shared;
   auto getTraffic = [](const Node &node) {
-    int64_t bytes = 0;
-    for (Value value : llvm::concat<const Value>(node.reads, node.results))
+    int64_t bytes = node.resultBytes;
+    for (Value value : node.reads)
       bytes += getTensorBytes(value);
     return bytes;
   };
@@ -159,133 +213,157 @@ int64_t FusionGraph::getSavedBytes(const Node &first,
   return shared;
 }
 
-std::vector<FusionGraph::Candidate> FusionGraph::getCandidates() const {
-  llvm::DenseSet<std::pair<unsigned, unsigned>> seen;
+/// The pairs that can save something of which at least one node is new. Those
+/// of two older ones were tried when the later of the two was.
+std::vector<FusionGraph::Candidate>
+FusionGraph::getCandidates(ArrayRef<unsigned> added) {
   std::vector<Candidate> candidates;
+  const unsigned firstAdded = added.front();
   auto consider = [&](unsigned first, unsigned second) {
     if (first == second || nodes[first].kind != Step::Kind::Kernel ||
         nodes[second].kind != Step::Kind::Kernel)
       return;
-    if (!seen.insert({first, second}).second ||
-        rejected.contains({first, second}))
-      return;
-    if (int64_t saved = getSavedBytes(nodes[first], nodes[second]))
+    ++numPairs;
+    if (int64_t saved = getSavedBytes(first, second))
       candidates.push_back({saved, first, second});
   };
-  for (const auto &[value, indices] : readers) {
-    std::optional<unsigned> producer = getProducer(value);
-    for (unsigned reader : indices) {
-      if (producer)
-        consider(*producer, getRoot(reader));
-      for (unsigned other : indices) {
-        unsigned a = getRoot(reader), b = getRoot(other);
-        if (nodes[a].position < nodes[b].position)
-          consider(a, b);
-      }
+  for (unsigned node : added) {
+    if (nodes[node].isMerged || nodes[node].kind != Step::Kind::Kernel)
+      continue;
+    for (unsigned reader : readersOf[node]) {
+      const Tensor &tensor = tensors[readers[reader].tensor];
+      if (tensor.producer)
+        consider(getRoot(*tensor.producer), node);
+      // Of two new readers the earlier one in the list sees the later one.
+      auto compare = [&](unsigned other) {
+        bool isEarlier = nodes[other].position < nodes[node].position;
+        if (nodes[other].position != nodes[node].position)
+          consider(isEarlier ? other : node, isEarlier ? node : other);
+      };
+      unsigned count = 0;
+      for (unsigned other = readers[reader].next;
+           other != none && count < maxSiblings;
+           other = readers[other].next, ++count)
+        compare(readers[other].node);
+      count = 0;
+      for (unsigned other = readers[reader].previous;
+           other != none && count < maxSiblings;
+           other = readers[other].previous, ++count)
+        if (readers[other].node < firstAdded)
+          compare(readers[other].node);
     }
+    for (Value result : nodes[node].results)
+      if (const Tensor *tensor = findTensor(result))
+        for (unsigned reader = tensor->firstReader; reader != none;
+             reader = readers[reader].next)
+          if (readers[reader].node < firstAdded)
+            consider(node, readers[reader].node);
   }
-  llvm::sort(candidates, [](const Candidate &x, const Candidate &y) {
-    return std::tuple(-x.savedBytes, x.first, x.second) <
-           std::tuple(-y.savedBytes, y.first, y.second);
+  auto asTuple = [](const Candidate &x) {
+    return std::tuple(-x.savedBytes, x.first, x.second);
+  };
+  llvm::sort(candidates, [&](const Candidate &x, const Candidate &y) {
+    return asTuple(x) < asTuple(y);
   });
+  // Two nodes may share several tensors.
+  candidates.erase(llvm::unique(candidates,
+                                [&](const Candidate &x, const Candidate &y) {
+                                  return asTuple(x) == asTuple(y);
+                                }),
+                   candidates.end());
   return candidates;
 }
 
-/// Whether a path leads from one of the two to the other through a third node:
-/// merged, each would have to wait for the other.
-bool FusionGraph::passesThroughOthers(unsigned first, unsigned second) const {
-  llvm::DenseSet<unsigned> visited;
-  SmallVector<unsigned> pending;
-  auto follow = [&](unsigned node) {
-    for (Value result : nodes[node].results) {
-      auto found = readers.find(result);
-      if (found == readers.end())
-        continue;
-      for (unsigned reader : found->second)
-        if (unsigned root = getRoot(reader);
-            root != node && visited.insert(root).second)
-          pending.push_back(root);
-    }
-  };
-  for (unsigned start : {first, second}) {
-    visited = {start};
-    pending.clear();
-    follow(start);
-    // The direct edge between them is what merging removes.
-    llvm::erase_if(pending, [&](unsigned node) {
-      return node == first || node == second;
-    });
-    visited.erase(first);
-    visited.erase(second);
-    while (!pending.empty()) {
-      unsigned node = pending.pop_back_val();
-      if (node == first || node == second)
-        return true;
-      follow(node);
-    }
-  }
-  return false;
-}
-
 bool FusionGraph::tryMerge(unsigned first, unsigned second) {
-  Node merged = nodes[first];
-  const Node &other = nodes[second];
-  auto crosses = [](const Node &from, const Node &to) {
-    return llvm::any_of(to.gathered, [&](Value value) {
-      return llvm::is_contained(from.results, value);
-    });
+  const Node &one = nodes[first], &other = nodes[second];
+  // What is known without looking at operations comes first.
+  Node merged{Step::Kind::Kernel, {}, {}, {}, {}, {}, {}};
+  auto isInside = [&](Value value) {
+    return isResult(value, first) || isResult(value, second);
   };
-  if (crosses(nodes[first], other) || crosses(other, nodes[first]) ||
-      passesThroughOthers(first, second))
+  for (const Node *part : {&one, &other})
+    for (Value read : part->reads)
+      if (!llvm::is_contained(merged.reads, read) &&
+          (!isInside(read) || isRecomputed(read.getDefiningOp())))
+        merged.reads.push_back(read);
+  for (const Node *part : {&one, &other})
+    for (Value result : part->results)
+      if (isReadOutside(result, first, second))
+        merged.results.push_back(result);
+  if (merged.reads.size() + merged.results.size() > maxOperands)
+    return false;
+  auto crosses = [&](unsigned from, const Node &to) {
+    return llvm::any_of(to.gathered,
+                        [&](Value value) { return isResult(value, from); });
+  };
+  if (crosses(first, other) || crosses(second, one) ||
+      !order.canMerge(first, second))
     return false;
 
-  llvm::append_range(merged.ops, other.ops);
-  llvm::sort(merged.ops,
+  merged.ops.reserve(one.ops.size() + other.ops.size());
+  std::merge(one.ops.begin(), one.ops.end(), other.ops.begin(), other.ops.end(),
+             std::back_inserter(merged.ops),
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  llvm::append_range(merged.results, other.results);
-  llvm::append_range(merged.gathered, other.gathered);
-  for (Value read : other.reads)
-    if (!llvm::is_contained(merged.reads, read))
-      merged.reads.push_back(read);
-  llvm::erase_if(merged.reads, [&](Value read) {
-    return llvm::is_contained(merged.results, read) &&
-           !isRecomputed(read.getDefiningOp());
-  });
-  merged.position = std::max(merged.position, other.position);
-  merged.level = std::max(merged.level, other.level);
-  merged.isEarly = merged.isEarly && other.isEarly;
-
-  SmallVector<Value> outputs;
-  for (Value result : merged.results)
-    if (isReadOutside(result, first, second))
-      outputs.push_back(result);
-  if (merged.reads.size() + outputs.size() > maxOperands)
-    return false;
-  std::optional<Cluster> cluster = Cluster::build(merged.ops, outputs);
+  std::optional<Cluster> cluster = Cluster::build(merged.ops, merged.results);
   if (!cluster || !Schedule::build(*cluster))
     return false;
 
+  merged.gathered = one.gathered;
+  llvm::append_range(merged.gathered, other.gathered);
+  merged.position = std::max(one.position, other.position);
+  merged.level = std::max(one.level, other.level);
+  merged.isEarly = one.isEarly && other.isEarly;
+  merged.resultBytes = one.resultBytes + other.resultBytes;
+  merged.hasScalarResults = one.hasScalarResults && other.hasScalarResults;
+
   // A node of its own, so that what was tried with the parts is tried again.
-  unsigned index = unsigned(nodes.size());
+  mergeReaders(first, second);
+  order.merge(first, second);
   nodes[first].isMerged = nodes[second].isMerged = true;
-  mergedInto[first] = mergedInto[second] = index;
-  mergedInto.push_back(index);
+  nodes[first].ops = nodes[second].ops = {};
   nodes.push_back(std::move(merged));
   return true;
 }
 
-void FusionGraph::fuse() {
-  setLevels();
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (const Candidate &candidate : getCandidates()) {
-      if (nodes[candidate.first].isMerged || nodes[candidate.second].isMerged)
-        continue; // the next round sees what they became
-      if (tryMerge(candidate.first, candidate.second))
-        changed = true;
-      else
-        rejected.insert({candidate.first, candidate.second});
+/// Makes one reader of two, of every tensor that is still read from memory.
+void FusionGraph::mergeReaders(unsigned first, unsigned second) {
+  const auto index = unsigned(nodes.size());
+  const bool isInOrder = nodes[first].position < nodes[second].position;
+  llvm::SmallVector<unsigned> kept;
+  for (unsigned node : {isInOrder ? second : first, isInOrder ? first : second})
+    for (unsigned reader : readersOf[node]) {
+      const Tensor &tensor = tensors[readers[reader].tensor];
+      bool isInside = tensor.producer && (getRoot(*tensor.producer) == first ||
+                                          getRoot(*tensor.producer) == second);
+      bool isKnown = llvm::any_of(kept, [&](unsigned other) {
+        return readers[other].tensor == readers[reader].tensor;
+      });
+      if (isInside || isKnown) {
+        dropReader(reader);
+        continue;
+      }
+      readers[reader].node = index;
+      kept.push_back(reader);
     }
+  readersOf.push_back(std::move(kept));
+}
+
+/// In rounds: of the pairs that there are at its start, the one that saves most
+/// comes first, then those of which nothing has been merged since. What merging
+/// has made is compared in the next round.
+void FusionGraph::fuse() {
+  linkReaders();
+  setLevels();
+  std::vector<unsigned> added(nodes.size());
+  std::iota(added.begin(), added.end(), 0);
+  while (!added.empty()) {
+    std::vector<Candidate> candidates = getCandidates(added);
+    added.clear();
+    for (const Candidate &candidate : candidates)
+      if (!nodes[candidate.first].isMerged &&
+          !nodes[candidate.second].isMerged &&
+          tryMerge(candidate.first, candidate.second))
+        added.push_back(unsigned(nodes.size()) - 1);
   }
 }
 

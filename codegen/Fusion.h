@@ -1,6 +1,7 @@
 #ifndef MESHC_CODEGEN_FUSION_H
 #define MESHC_CODEGEN_FUSION_H
 
+#include "codegen/MergeOrder.h"
 #include "codegen/Steps.h"
 
 #include <vector>
@@ -21,7 +22,8 @@ public:
     /// Of these, tensors whose elements the node picks by computed indices: all
     /// of such a tensor has to be there before.
     llvm::SmallVector<mlir::Value> gathered;
-    /// Results.
+    /// Results; of merged kernels those that others read or that leave the
+    /// program.
     llvm::SmallVector<mlir::Value> results;
     mlir::Value addend, bias;
     MatmulActivation activation = MatmulActivation::None;
@@ -37,6 +39,9 @@ public:
     /// needed. Its level is that of the first reader, so that it runs there.
     bool isEarly = false;
     bool isMerged = false; ///< into another one
+    /// Of all results, those of merged kernels that nothing else reads too.
+    int64_t resultBytes = 0;
+    bool hasScalarResults = true;
   };
 
   void addNode(Node node);
@@ -53,6 +58,9 @@ public:
   const Node &getNode(unsigned node) const { return nodes[node]; }
   /// Results of the node that others read or that leave the program.
   llvm::SmallVector<mlir::Value> getOutputs(const Node &node) const;
+  /// Pairs of nodes that were compared and nodes that searches for paths looked
+  /// at: what fuse() costs beside building clusters.
+  int64_t getNumVisits() const { return numPairs + order.getNumVisits(); }
 
 private:
   struct Candidate {
@@ -60,21 +68,44 @@ private:
     unsigned first, second;
   };
 
-  unsigned getRoot(unsigned node) const;
+  /// A tensor, and the nodes that read it: a list in which those merged are
+  /// one.
+  struct Tensor {
+    std::optional<unsigned> producer; ///< as it was added
+    bool escapes = false;
+    unsigned numReaders = 0; ///< without the node that makes it
+    unsigned firstReader = none;
+  };
+  struct Reader {
+    unsigned tensor, node;
+    unsigned previous = none, next = none;
+  };
+  static constexpr unsigned none = ~0u;
+
+  unsigned getRoot(unsigned node) const { return order.getRoot(node); }
   std::optional<unsigned> getProducer(mlir::Value value) const;
+  const Tensor *findTensor(mlir::Value value) const;
+  bool isResult(mlir::Value value, unsigned node) const;
+  bool isScalar(const Node &node) const;
   void setLevels();
-  std::vector<Candidate> getCandidates() const;
-  int64_t getSavedBytes(const Node &first, const Node &second) const;
+  void linkReaders();
+  void dropReader(unsigned reader);
+  std::vector<Candidate> getCandidates(llvm::ArrayRef<unsigned> added);
+  int64_t getSavedBytes(unsigned first, unsigned second) const;
   bool isReadOutside(mlir::Value value, unsigned first, unsigned second) const;
-  bool passesThroughOthers(unsigned first, unsigned second) const;
   bool tryMerge(unsigned first, unsigned second);
+  void mergeReaders(unsigned first, unsigned second);
 
   std::vector<Node> nodes;
-  std::vector<unsigned> mergedInto;
+  MergeOrder order;
   llvm::DenseMap<mlir::Value, unsigned> producers;
-  llvm::DenseMap<mlir::Value, llvm::SmallVector<unsigned, 4>> readers;
   llvm::DenseSet<mlir::Value> escapes;
-  llvm::DenseSet<std::pair<unsigned, unsigned>> rejected;
+  llvm::DenseMap<mlir::Value, unsigned> tensorOf;
+  std::vector<Tensor> tensors;
+  std::vector<Reader> readers;
+  /// By node: where it stands among the readers of each tensor that it reads.
+  std::vector<llvm::SmallVector<unsigned>> readersOf;
+  int64_t numPairs = 0;
 };
 
 } // namespace meshc::codegen

@@ -44,22 +44,36 @@ std::optional<int64_t> meshc::codegen::getFlatSize(const Step &kernel,
 //===-- Same bodies -------------------------------------------------------===//
 
 namespace {
+/// Operations and results of a kernel, to look up.
+struct KernelParts {
+  explicit KernelParts(const Step &step)
+      : step(step), ops(step.ops.begin(), step.ops.end()),
+        outputs(step.outputs.begin(), step.outputs.end()) {}
+
+  const Step &step;
+  llvm::DenseSet<Operation *> ops;
+  llvm::DenseSet<Value> outputs;
+};
+
 /// Goes through two kernels side by side.
 class Matcher {
 public:
-  Matcher(const Step &a, const Step &b) : a(a), b(b) {}
+  Matcher(const KernelParts &a, const KernelParts &b) : a(a), b(b) {}
 
   std::optional<OperandMatch> run();
 
 private:
+  bool matchFrom(Operation *x, Operation *y);
   bool matchOps(Operation *x, Operation *y);
   bool matchTensors(Value x, Value y);
   bool matchOperands(Value x, Value y);
 
-  const Step &a, &b;
+  const KernelParts &a, &b;
   /// What stands for the operations and operands of `a`.
   llvm::DenseMap<Operation *, Operation *> computed;
   llvm::DenseMap<Value, Value> operands;
+  /// Operations still to be compared.
+  SmallVector<std::pair<Operation *, Operation *>> open;
 };
 } // namespace
 
@@ -68,8 +82,8 @@ private:
 bool Matcher::matchOperands(Value x, Value y) {
   if (getElementType(x) != getElementType(y))
     return false;
-  auto size = [](const Step &step) {
-    return countElements(step.outputs.front());
+  auto size = [](const KernelParts &kernel) {
+    return countElements(kernel.step.outputs.front());
   };
   const bool isWhole = countElements(x) == size(a);
   // Of a kernel of one element all tensors are both.
@@ -84,19 +98,32 @@ bool Matcher::matchTensors(Value x, Value y) {
   if (splatX || splatY)
     return splatX == splatY && getElementType(x) == getElementType(y);
   Operation *opX = x.getDefiningOp(), *opY = y.getDefiningOp();
-  const bool isInside = llvm::is_contained(a.ops, opX);
-  if (isInside != llvm::is_contained(b.ops, opY))
+  const bool isInside = a.ops.contains(opX);
+  if (isInside != b.ops.contains(opY))
     return false;
-  return isInside ? matchOps(opX, opY) : matchOperands(x, y);
+  if (!isInside)
+    return matchOperands(x, y);
+  open.push_back({opX, opY});
+  return true;
+}
+
+/// Whether two operations, and everything they are computed from, are the same.
+bool Matcher::matchFrom(Operation *x, Operation *y) {
+  open = {{x, y}};
+  while (!open.empty()) {
+    auto [opX, opY] = open.pop_back_val();
+    if (!matchOps(opX, opY))
+      return false;
+  }
+  return true;
 }
 
 bool Matcher::matchOps(Operation *x, Operation *y) {
-  if (auto known = computed.find(x); known != computed.end())
+  auto [known, isFirst] = computed.try_emplace(x, y);
+  if (!isFirst)
     return known->second == y;
-  computed[x] = y;
   Value resultX = x->getResult(0), resultY = y->getResult(0);
-  if (llvm::is_contained(a.outputs, resultX) !=
-      llvm::is_contained(b.outputs, resultY))
+  if (a.outputs.contains(resultX) != b.outputs.contains(resultY))
     return false;
   if (getSplat(resultX) || getSplat(resultY))
     return matchTensors(resultX, resultY);
@@ -126,30 +153,31 @@ bool Matcher::matchOps(Operation *x, Operation *y) {
 }
 
 std::optional<OperandMatch> Matcher::run() {
-  if (a.outputs.size() != b.outputs.size() ||
-      a.inputs.size() != b.inputs.size())
+  const Step &kernel = a.step, &other = b.step;
+  if (kernel.outputs.size() != other.outputs.size() ||
+      kernel.inputs.size() != other.inputs.size())
     return std::nullopt;
   // Outputs may be in another order: each is tried, bodies decide.
-  OperandMatch match(a.inputs.size() + a.outputs.size());
-  for (auto [index, x] : llvm::enumerate(a.outputs)) {
+  OperandMatch match(kernel.inputs.size() + kernel.outputs.size());
+  for (auto [index, x] : llvm::enumerate(kernel.outputs)) {
     Value found;
     if (auto known = computed.find(x.getDefiningOp()); known != computed.end())
       found = known->second->getResult(0);
-    for (Value y : b.outputs) {
+    for (Value y : other.outputs) {
       if (found)
         break;
       Matcher attempt = *this;
-      if (!attempt.matchOps(x.getDefiningOp(), y.getDefiningOp()))
+      if (!attempt.matchFrom(x.getDefiningOp(), y.getDefiningOp()))
         continue;
       found = y;
       computed = std::move(attempt.computed);
       operands = std::move(attempt.operands);
     }
-    if (!found || !llvm::is_contained(b.outputs, found))
+    if (!found || !b.outputs.contains(found))
       return std::nullopt;
-    match[a.inputs.size() + index] = found;
+    match[kernel.inputs.size() + index] = found;
   }
-  for (auto [index, x] : llvm::enumerate(a.inputs)) {
+  for (auto [index, x] : llvm::enumerate(kernel.inputs)) {
     match[index] = operands.lookup(x);
     if (!match[index])
       return std::nullopt;
@@ -162,7 +190,7 @@ std::optional<OperandMatch> Matcher::run() {
 
 std::optional<OperandMatch> meshc::codegen::matchKernels(const Step &kernel,
                                                          const Step &other) {
-  return Matcher(kernel, other).run();
+  return Matcher(KernelParts(kernel), KernelParts(other)).run();
 }
 
 //===-- Groups ------------------------------------------------------------===//
@@ -177,14 +205,12 @@ struct Group {
 };
 } // namespace
 
-/// Where kernel `index` runs whatever runs with it; nothing if that matters.
-static std::optional<Place> getPlace(ArrayRef<Step> steps, unsigned index) {
-  const Step &step = steps[index];
-  const bool isRead = llvm::any_of(steps, [&](const Step &other) {
-    return llvm::any_of(step.outputs, [&](Value output) {
-      return llvm::is_contained(other.inputs, output);
-    });
-  });
+/// Where a kernel runs whatever runs with it; nothing if that matters. `read`
+/// is what any step reads.
+static std::optional<Place> getPlace(const Step &step,
+                                     const llvm::DenseSet<Value> &read) {
+  const bool isRead = llvm::any_of(
+      step.outputs, [&](Value output) { return read.contains(output); });
   if (!isRead)
     return Place::End;
   const bool waits = llvm::any_of(step.inputs, [](Value input) {
@@ -233,11 +259,14 @@ static std::vector<Group> findGroups(ArrayRef<Step> steps, size_t numAxes) {
     Place place;
     bool hasDim;
   };
+  llvm::DenseSet<Value> read;
+  for (const Step &step : steps)
+    read.insert(step.inputs.begin(), step.inputs.end());
   std::vector<Candidate> candidates;
   for (auto [index, step] : llvm::enumerate(steps)) {
     if (step.kind != Step::Kind::Kernel)
       continue;
-    std::optional<Place> place = getPlace(steps, index);
+    std::optional<Place> place = getPlace(step, read);
     std::optional<Cluster> cluster;
     if (place)
       cluster = Cluster::build(step.ops, step.outputs);

@@ -1,6 +1,7 @@
 #include "codegen/ProgramBuilder.h"
 
 #include "codegen/CollectiveForm.h"
+#include "codegen/CommandWaits.h"
 #include "codegen/KernelGroups.h"
 #include "codegen/MatmulForm.h"
 #include "codegen/MergeCollectives.h"
@@ -11,7 +12,6 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
-#include "llvm/ADT/BitVector.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <map>
@@ -615,43 +615,20 @@ void ProgramBuilder::emitCopies() {
 
 //===-- Dependencies and ports --------------------------------------------===//
 
-/// Adds to every command the earlier ones it has to wait for: those that wrote
-/// what it reads or overwrites, and those that read what it overwrites. A wait
-/// that another wait implies is left out.
 void ProgramBuilder::addWaits() {
-  struct Access {
-    uint64_t begin, end;
-    bool isWrite;
-  };
-  auto &commands = program->commands;
-  std::vector<std::vector<Access>> accesses(commands.size());
-  std::vector<llvm::BitVector> implied(commands.size());
-  for (size_t index = 0; index < commands.size(); ++index) {
-    exec::CommandT &command = *commands[index];
-    for (auto [position, operand] : llvm::enumerate(command.operands)) {
+  std::vector<std::vector<MemoryAccess>> accesses;
+  for (const auto &command : program->commands) {
+    accesses.emplace_back();
+    for (auto [position, operand] : llvm::enumerate(command->operands)) {
       const exec::BufferT &buffer = *executable.buffers[operand->buffer];
-      bool isWrite = position + command.results >= command.operands.size();
-      accesses[index].push_back(
+      bool isWrite = position + command->results >= command->operands.size();
+      accesses.back().push_back(
           {buffer.offset, buffer.offset + buffer.bytes, isWrite});
     }
-    implied[index].resize(unsigned(index));
-    for (size_t earlier = index; earlier-- > 0;) {
-      if (implied[index].test(unsigned(earlier)))
-        continue;
-      bool conflicts = llvm::any_of(accesses[index], [&](const Access &mine) {
-        return llvm::any_of(accesses[earlier], [&](const Access &other) {
-          return (mine.isWrite || other.isWrite) && mine.begin < other.end &&
-                 other.begin < mine.end;
-        });
-      });
-      if (!conflicts)
-        continue;
-      command.waits.push_back(int(earlier));
-      implied[index] |= implied[earlier];
-      implied[index].set(unsigned(earlier));
-    }
-    std::reverse(command.waits.begin(), command.waits.end());
   }
+  for (auto [command, waits] :
+       llvm::zip_equal(program->commands, findWaits(accesses)))
+    command->waits = std::move(waits);
 }
 
 void ProgramBuilder::addPorts() {

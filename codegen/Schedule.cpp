@@ -54,14 +54,14 @@ static int64_t getTensorBytes(Value tensor) {
   return getBytes(cast<RankedTensorType>(tensor.getType()));
 }
 
-/// Whether another member reads the result of `member`.
-static bool isReadInside(const Cluster &cluster, unsigned member) {
-  Value result = cluster.getMembers()[member].op->getResult(0);
-  bool isRead = false;
-  for (const Cluster::Member &other : cluster.getMembers())
+/// Of each member, whether another one reads its result.
+static llvm::BitVector findReadInside(const Cluster &cluster) {
+  llvm::BitVector isRead(unsigned(cluster.getMembers().size()));
+  for (const Cluster::Member &reader : cluster.getMembers())
     cluster.walkReads(
-        other.op, other.loops, [&](Value tensor, ArrayRef<unsigned>) {
-          isRead |= tensor == result && cluster.getProducer(tensor) != nullptr;
+        reader.op, reader.loops, [&](Value tensor, ArrayRef<unsigned>) {
+          if (const Cluster::Member *producer = cluster.getProducer(tensor))
+            isRead.set(unsigned(producer - cluster.getMembers().begin()));
         });
   return isRead;
 }
@@ -83,7 +83,8 @@ static unsigned getContiguousDim(const Cluster &cluster) {
 }
 
 /// Sets of dimensions to try as columns, best first.
-static SmallVector<Dims> getColumnChoices(const Cluster &cluster) {
+static SmallVector<Dims> getColumnChoices(const Cluster &cluster,
+                                          const llvm::BitVector &isReadInside) {
   unsigned contiguous = getContiguousDim(cluster);
   if (contiguous == Cluster::unit)
     return {Dims()};
@@ -92,7 +93,7 @@ static SmallVector<Dims> getColumnChoices(const Cluster &cluster) {
     Dims reduced = cluster.getReducedDims(member);
     if (reduced.empty())
       continue;
-    if (isReadInside(cluster, index)) {
+    if (isReadInside.test(index)) {
       // Rows against the grain of memory would be slower than two kernels.
       if (!contains(reduced, contiguous))
         return {};
@@ -178,7 +179,7 @@ bool Schedule::isSound(const Cluster &cluster, unsigned member) const {
   switch (roles[member]) {
   case Role::Accumulator:
     return hasEveryRow && hasAllOrNone(info.loops, columns) &&
-           !isReadInside(cluster, member);
+           !isReadInside.test(member);
   case Role::Reduction:
     // Without some row dimension it would be computed again for each position.
     return hasEveryRow;
@@ -212,35 +213,53 @@ std::optional<unsigned> Schedule::getReloadStage(Value value) const {
   return found->second;
 }
 
-/// Work to compute a column of `member` again, memory accesses included.
+/// Work to compute a column of `member` again, memory accesses included, as far
+/// as it matters: up to `costlyWork`. Counted to the end it would grow with
+/// every path that leads to the member.
 unsigned Schedule::getWorkAgain(const Cluster &cluster, unsigned member) const {
-  const Cluster::Member &info = cluster.getMembers()[member];
-  unsigned work = getWork(info.op);
-  cluster.walkReads(
-      info.op, info.loops, [&](Value tensor, ArrayRef<unsigned> dims) {
-        if (!intersects(dims, columns))
-          return;
-        const Cluster::Member *producer = cluster.getProducer(tensor);
-        work += producer ? getWorkAgain(cluster,
-                                        unsigned(producer -
-                                                 cluster.getMembers().begin()))
-                         : 1;
-      });
+  unsigned work = 0;
+  SmallVector<unsigned> open{member};
+  while (!open.empty() && work < costlyWork) {
+    const Cluster::Member &info = cluster.getMembers()[open.pop_back_val()];
+    work += getWork(info.op);
+    cluster.walkReads(
+        info.op, info.loops, [&](Value tensor, ArrayRef<unsigned> dims) {
+          if (!intersects(dims, columns))
+            return;
+          if (const Cluster::Member *producer = cluster.getProducer(tensor))
+            open.push_back(unsigned(producer - cluster.getMembers().begin()));
+          else
+            ++work;
+        });
+  }
   return work;
 }
 
-/// Notes everything that `member`'s body needs evaluated in `stage`.
+/// Notes everything that `member`'s body needs evaluated in `stage`, depth
+/// first: who comes first gets a row buffer.
 void Schedule::visitReads(const Cluster &cluster, unsigned member,
                           unsigned stage) {
-  const Cluster::Member &info = cluster.getMembers()[member];
-  cluster.walkReads(info.op, info.loops, [&](Value tensor, ArrayRef<unsigned>) {
+  SmallVector<Value> open;
+  auto addReads = [&](unsigned reader) {
+    const Cluster::Member &info = cluster.getMembers()[reader];
+    const size_t first = open.size();
+    cluster.walkReads(
+        info.op, info.loops,
+        [&](Value tensor, ArrayRef<unsigned>) { open.push_back(tensor); });
+    std::reverse(open.begin() + first, open.end());
+  };
+  addReads(member);
+  while (!open.empty()) {
+    Value tensor = open.pop_back_val();
     const Cluster::Member *producer = cluster.getProducer(tensor);
-    if (producer)
-      evaluate(cluster, unsigned(producer - cluster.getMembers().begin()),
-               stage);
-    else
+    if (!producer) {
       lastRead[tensor] = std::max(lastRead.lookup(tensor), stage);
-  });
+      continue;
+    }
+    auto index = unsigned(producer - cluster.getMembers().begin());
+    if (isComputedIn(cluster, index, stage))
+      addReads(index);
+  }
 }
 
 /// Notes the tensors that computing `member` again in `stage` would read:
@@ -265,27 +284,37 @@ void Schedule::noteReadsAgain(const Cluster &cluster, unsigned member,
   }
 }
 
-/// Notes that the result of `member` is needed in `stage`: computed, or kept
-/// from the stage that computed it first.
+/// Notes that the result of `member` is needed in `stage`, and what that needs.
 void Schedule::evaluate(const Cluster &cluster, unsigned member,
                         unsigned stage) {
+  if (isComputedIn(cluster, member, stage))
+    visitReads(cluster, member, stage);
+}
+
+/// Notes that the result of `member` is needed in `stage`; whether it has to be
+/// computed there, as it is not kept from the stage that computed it first.
+bool Schedule::isComputedIn(const Cluster &cluster, unsigned member,
+                            unsigned stage) {
   if (roles[member] == Role::Reduction)
-    return; // an earlier stage left it
+    return false; // an earlier stage left it
   Value result = cluster.getMembers()[member].op->getResult(0);
   auto [first, isFirst] = firstEvaluation.try_emplace(member, stage);
-  if (isFirst) {
-    visitReads(cluster, member, stage);
-    return;
-  }
+  if (isFirst)
+    return true;
   if (first->second == stage || reloads.contains(result))
-    return;
-  if (buffers.contains(result))
-    return noteReadsAgain(cluster, member, stage);
+    return false;
+  // Noted before: paths that meet again would be followed one by one.
+  if (!notedAgain.insert({member, stage}).second)
+    return false;
+  if (buffers.contains(result)) {
+    noteReadsAgain(cluster, member, stage);
+    return false;
+  }
   if (roles[member] == Role::Column) {
     unsigned work = getWorkAgain(cluster, member);
     if (cluster.isOutput(result) && work > 2) {
       reloads[result] = depths[member];
-      return;
+      return false;
     }
     auto element = cast<RankedTensorType>(result.getType()).getElementType();
     int64_t bytes =
@@ -294,10 +323,11 @@ void Schedule::evaluate(const Cluster &cluster, unsigned member,
     if (work >= costlyWork && scratchBytes + bytes <= maxScratchBytes) {
       buffers[result] = {first->second, scratchBytes};
       scratchBytes += bytes;
-      return noteReadsAgain(cluster, member, stage);
+      noteReadsAgain(cluster, member, stage);
+      return false;
     }
   }
-  visitReads(cluster, member, stage);
+  return true;
 }
 
 void Schedule::assignStages(const Cluster &cluster) {
@@ -372,9 +402,8 @@ bool Schedule::mayShare(const Cluster &cluster, unsigned member,
   for (const Cluster::Access &access : cluster.getAccesses())
     if (access.tensor == input && ArrayRef(access.dims) != ArrayRef(dims))
       return false;
-  for (const Cluster::Member &other : cluster.getMembers())
-    if (llvm::is_contained(getGatheredTensors(other.op), input))
-      return false;
+  if (llvm::is_contained(cluster.getGathered(), input))
+    return false;
   return roles[member] != Role::Column ||
          lastRead.lookup(input) <= depths[member];
 }
@@ -412,8 +441,10 @@ bool Schedule::cutAcross(const Cluster &cluster) {
 }
 
 std::optional<Schedule> Schedule::build(const Cluster &cluster) {
-  for (ArrayRef<unsigned> choice : getColumnChoices(cluster)) {
+  const llvm::BitVector isReadInside = findReadInside(cluster);
+  for (ArrayRef<unsigned> choice : getColumnChoices(cluster, isReadInside)) {
     Schedule schedule;
+    schedule.isReadInside = isReadInside;
     if (!schedule.divide(cluster, choice))
       continue;
     schedule.assignStages(cluster);

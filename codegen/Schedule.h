@@ -3,6 +3,7 @@
 
 #include "codegen/Cluster.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace meshc::codegen {
@@ -93,9 +94,11 @@ private:
   void assignStages(const Cluster &cluster);
   void visitReads(const Cluster &cluster, unsigned member, unsigned stage);
   void evaluate(const Cluster &cluster, unsigned member, unsigned stage);
+  bool isComputedIn(const Cluster &cluster, unsigned member, unsigned stage);
   void noteReadsAgain(const Cluster &cluster, unsigned member, unsigned stage);
   unsigned getWorkAgain(const Cluster &cluster, unsigned member) const;
 
+  llvm::BitVector isReadInside; ///< of each member, whether another reads it
   Cluster::Dims parallel, summed, columns;
   int64_t columnBlock = 0;
   bool blocksAreOutermost = false;
@@ -107,6 +110,7 @@ private:
   llvm::DenseMap<mlir::Value, unsigned> reloads;
   int64_t scratchBytes = 0;
   llvm::DenseMap<unsigned, unsigned> firstEvaluation;
+  llvm::DenseSet<std::pair<unsigned, unsigned>> notedAgain; ///< member, stage
   llvm::DenseMap<mlir::Value, unsigned> lastRead; ///< stage, by tensor
 };
 

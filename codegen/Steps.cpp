@@ -65,12 +65,20 @@ private:
 
 /// Adds to `reads` what `op` reads from memory, through what it computes again.
 static void collectReads(Operation *op, llvm::SmallSetVector<Value, 8> &reads) {
-  for (const ReadOperand &read : getReads(op)) {
-    Operation *producer = read.tensor.getDefiningOp();
+  SmallVector<Value> open;
+  auto addReads = [&](Operation *reader) {
+    SmallVector<ReadOperand> operands = getReads(reader);
+    for (const ReadOperand &read : llvm::reverse(operands))
+      open.push_back(read.tensor);
+  };
+  addReads(op);
+  while (!open.empty()) {
+    Value tensor = open.pop_back_val();
+    Operation *producer = tensor.getDefiningOp();
     if (producer && isRecomputed(producer))
-      collectReads(producer, reads);
+      addReads(producer);
     else
-      reads.insert(read.tensor);
+      reads.insert(tensor);
   }
 }
 

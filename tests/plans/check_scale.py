@@ -1,0 +1,124 @@
+"""Plans of large tensors and of long programs, within limits on memory, on the stack
+and, far above what they take, on time.
+
+Nothing that a plan needs grows with the bytes of a tensor, nothing in the compiler
+calls itself once for each operation (the stack has 1 MiB), and no time grows with the
+square of the operations.
+"""
+
+import json
+import os
+import pathlib
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+
+GIB = 1 << 30
+STACK = 1 << 20
+SECONDS = 550
+
+HEAD = "dim row = 64\ndim col = 128\n"
+
+
+def model(lines, inputs="x: f32[row, col]", tail=""):
+    return HEAD + f"model m({inputs}) {{\n" + "\n".join(lines) + "\n}\n" + tail
+
+
+def chain(count):
+    """Elementwise operations one after the other."""
+    links = ["tanh(y)", "y + x", "y * 1.01", "abs(y)"]
+    return model(["let y = x"] + [f"let y = {links[i % 4]}" for i in range(count)]
+                 + ["output o = sum(y)"])
+
+
+def trained_chain(count):
+    links = ["tanh(y)", "y + x", "y * 1.01", "logistic(y)"]
+    return model(["param w: f32[row, col] = ones", "let y = x * w"]
+                 + [f"let y = {links[i % 4]}" for i in range(count)] + ["output o = mean(y)"],
+                 tail="train { minimize o optimizer sgd(lr = 0.1) steps 3 }\n")
+
+
+def long_sum(count):
+    """Terms of one expression on one line."""
+    return model(["let s = " + " + ".join(f"x * {i}.25" for i in range(count)),
+                  "output o = sum(s)"])
+
+
+def fan_out(count):
+    """Many readers of one tensor, whose results stay."""
+    return model([f"output o{i} = x * {i}.5" for i in range(count)])
+
+
+def squares(count):
+    """Paths that meet again, twice as many with each operation, in a row too long to
+    be kept between the stages of a softmax."""
+    lines = ["let y = x"] + ["let y = tanh(y * y)"] * count + ["output o = softmax(y, over = long)"]
+    return "dim long = 40000\n" + model(lines, inputs="x: f32[row, long]")
+
+
+LONG = {
+    "chain": (chain(12000), 1.5 * GIB),
+    "trained chain": (trained_chain(3000), 1.5 * GIB),
+    "long sum": (long_sum(8000), 1.5 * GIB),
+    "fan-out": (fan_out(4000), 1.5 * GIB),
+    "squares": (squares(40), 1 * GIB),
+}
+
+
+def run(meshc, arguments, memory, stack=STACK):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
+        resource.setrlimit(resource.RLIMIT_STACK, (stack, stack))
+
+    with tempfile.TemporaryDirectory(prefix="meshc-") as cache:
+        done = subprocess.run([meshc, *arguments], preexec_fn=limit, timeout=SECONDS,
+                              env=dict(os.environ, MESHC_CACHE_DIR=cache),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=False)
+    if done.returncode != 0:
+        sys.exit(f"meshc {' '.join(arguments)}: exit code {done.returncode}\n"
+                 f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def check_large(meshc, root, folder):
+    """Tensors of the sizes of GPT-3, 12 of its 96 blocks: as a list the pieces of their
+    collectives took more than 3 GiB for 2 blocks."""
+    sample = (root / "samples" / "transformer_block.mesh").read_text(encoding="utf-8")
+    calls = "".join(f"  let h = block(h) as b{i}\n" for i in range(12))
+    spec, count = re.subn(r"(  let h = block\(\w\) as b\d\n)+", "  let h = x\n" + calls, sample)
+    assert count == 1
+    path = folder / "large.mesh"
+    path.write_text(spec, encoding="utf-8")
+    sizes = {"batch": 512, "pos": 2048, "d_model": 12288, "heads": 96, "d_head": 128,
+             "d_ff": 49152}
+    plan = json.loads(run(meshc, ["plan", str(path), "--target", "cuda", "--emit", "json",
+                                  "--mesh", "data=8,model=8",
+                                  *[f"-D{name}={size}" for name, size in sizes.items()]],
+                          memory=2 * GIB, stack=8 << 20))
+    # Of each block four projections of attention and two of the other layer.
+    parameters = 12 * (4 * 12288**2 + 2 * 12288 * 49152)
+    held = plan["memory"]["params"]
+    assert parameters * 4 / 8 <= held <= parameters * 4 / 8 * 1.01, (parameters, held)
+
+
+def check_long(meshc, folder):
+    for name, (spec, memory) in LONG.items():
+        path = folder / f"{name.replace(' ', '-')}.mesh"
+        path.write_text(spec, encoding="utf-8")
+        run(meshc, ["check", str(path)], memory)
+        run(meshc, ["plan", str(path)], memory)
+        run(meshc, ["plan", str(path), "--target", "cuda"], memory)
+
+
+def main():
+    meshc, root = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
+    with tempfile.TemporaryDirectory(prefix="meshc-") as name:
+        folder = pathlib.Path(name)
+        check_large(meshc, root, folder)
+        check_long(meshc, folder)
+
+
+main()
