@@ -16,11 +16,16 @@ class Compiler:
 
     def run(self, *arguments, code=0):
         """Standard output; ends the test if meshc does not exit with `code`."""
-        done = subprocess.run([self.meshc, *arguments], cwd=self.root, env=self.environment,
+        return self.execute(self.meshc, *arguments, code=code)
+
+    def execute(self, program, *arguments, code=0):
+        """As run(), of another program, such as one that meshc has compiled."""
+        done = subprocess.run([program, *arguments], cwd=self.root, env=self.environment,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               check=False)
         if done.returncode != code:
-            sys.exit(f"meshc {' '.join(arguments)}: exit code {done.returncode}, "
+            name = os.path.basename(program)
+            sys.exit(f"{name} {' '.join(arguments)}: exit code {done.returncode}, "
                      f"expected {code}\n{done.stdout}{done.stderr}")
         return done.stdout
 
