@@ -600,6 +600,10 @@ static int runAsRank(CommandLine &commandLine, std::span<const uint8_t> program,
     signals.request(rank, signal);
   };
   Result<std::unique_ptr<Ranks>> ranks = Ranks::connect(identity, options);
+  // That rank 0 hangs is said by the own launcher, once, which knows how.
+  if (!ranks && ranks.getError().code == ErrorCode::MissingRank &&
+      identity.source == RankSource::Launcher)
+    return int(getExitCode(ErrorCode::MissingRank));
   if (!ranks)
     return reportAs(ranks.getError());
   signals.setActions(getActions(identity, ranks->get()));

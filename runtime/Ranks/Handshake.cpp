@@ -72,8 +72,11 @@ Status runtime::introduce(const Socket &socket, const Address &address,
   if (!sendFrame(socket, frame))
     return fail(ErrorCode::CannotConnect, "the connection was closed");
 
-  const std::string first =
-      receiveFrame(socket, std::min(deadline, getDeadline(answerSeconds)));
+  const Deadline answered = std::min(deadline, getDeadline(answerSeconds));
+  const std::string first = receiveFrame(socket, answered);
+  if (first.empty() && getSecondsUntil(answered) <= 0)
+    return fail(ErrorCode::MissingRank,
+                "rank 0, or who else listens there, does not answer");
   MessageReader challenge(first);
   // Nobody in particular says so: its own words are not passed on.
   if (challenge.isValid() && challenge.getKind() == StoreMessage::Error)

@@ -42,9 +42,9 @@ Error getNoKey(const Address &store);
 /// its first answer; one that has proven the key has until the deadline.
 /// `address` is for messages.
 ///
-/// Errors: StoreKey where the other one does not have the key; CannotConnect
-/// where there is another run, or none; what the other one refused with after
-/// it had proven the key.
+/// Errors: StoreKey where the other one does not have the key; MissingRank
+/// where it says nothing; CannotConnect where there is another run, or none;
+/// what the other one refused with after it had proven the key.
 Status introduce(const Socket &socket, const Address &address,
                  const RankKey &key, const Caller &caller, double answerSeconds,
                  Deadline deadline);

@@ -56,8 +56,8 @@ class Ranks {
 public:
   /// Opens the store on rank 0 and connects to it. With one rank, nothing is
   /// listened on.
-  /// Errors: CannotConnect, WrongRanks, StoreKey; each rank has to report its
-  /// own.
+  /// Errors: CannotConnect, MissingRank, WrongRanks, StoreKey; each rank has to
+  /// report its own.
   static Result<std::unique_ptr<Ranks>> connect(RankIdentity identity,
                                                 RanksOptions options = {});
   ~Ranks();

@@ -68,7 +68,8 @@ StoreClient::connect(const RankIdentity &identity, Deadline deadline,
       return std::unique_ptr<StoreClient>(new StoreClient(
           std::move(*socket), silenceSeconds, std::move(onFailure)));
     // An earlier run may still be about to end, or rank 0 be stopped.
-    if (greeted.getError().code != ErrorCode::CannotConnect ||
+    const ErrorCode code = greeted.getError().code;
+    if ((code != ErrorCode::CannotConnect && code != ErrorCode::MissingRank) ||
         Clock::now() + pause >= deadline)
       return greeted.getError();
     std::this_thread::sleep_for(pause);

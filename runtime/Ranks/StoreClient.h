@@ -30,9 +30,10 @@ public:
   /// Connects and says who this is; where nobody answers yet, or another run
   /// does, it tries again until the deadline. Rank 0 counts as lost after
   /// `silenceSeconds` without a word.
-  /// Errors: CannotConnect; WrongRanks where the server was told of other
-  /// ranks; StoreKey where it has another key, or this process has none and
-  /// others than those of this machine may be the server.
+  /// Errors: CannotConnect; MissingRank where the server does not answer;
+  /// WrongRanks where it was told of other ranks; StoreKey where it has another
+  /// key, or this process has none and others than those of this machine may be
+  /// the server.
   static Result<std::unique_ptr<StoreClient>>
   connect(const RankIdentity &identity, Deadline deadline,
           double silenceSeconds, FailureCallback onFailure);

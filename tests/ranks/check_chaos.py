@@ -85,6 +85,8 @@ class Run:
                 self.started.append(subprocess.Popen(
                     [str(word) for word in command], stdin=subprocess.DEVNULL,
                     stdout=streams[0], stderr=streams[1],
+                    # mpirun kills the group of a rank, which at first is its own.
+                    start_new_session=True,
                     env=processes.environment(TMPDIR=str(self.folder))))
 
     def ranks(self):
@@ -296,6 +298,8 @@ def attempt(app, plugin, data, seed, moment):
 
 
 def main():
+    # Below nohup, ranks would ignore it too, as they should.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     parser = argparse.ArgumentParser()
     parser.add_argument("app")
     parser.add_argument("plugin", help="libmeshc_mpi.so, or '' where there is none")

@@ -5,6 +5,7 @@ libmeshc_mpi.so that fails."""
 import os
 import shutil
 import signal
+import socket
 import sys
 import time
 import unittest
@@ -255,6 +256,25 @@ class Launcher(unittest.TestCase):
         self.assertRegex(done.stderr, r"note: rank 0 was stopped by signal 19 \(Stopped "
                                       r"\(signal\)\) (1\d|2\d) s ago")
         self.assertTrue(processes.wait_for_end(found))
+
+    def test_a_first_rank_that_hangs_while_ranks_join_is_named(self):
+        """Before it has let anybody in."""
+        process = processes.start(self.train("--processes", 3, "--join-timeout", 2))
+        found = []
+        self.assertTrue(processes.wait_for(
+            lambda: found.extend(processes.children(process.pid)[len(found):])
+            or len(found) > 0))
+        os.kill(found[0], signal.SIGSTOP)
+        done = processes.finish(process, 60)
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertEqual(errors(done.stderr), ["meshc: error[MR0504]: rank 0 does not answer"])
+        self.assertIn("note: rank 0 was stopped by signal 19", done.stderr)
+        port = processes.free_port()
+        with socket.create_server(("127.0.0.1", port)):
+            done = processes.finish(self.start_rank(1, 2, port, "--join-timeout", 0.5))
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertIn("error[MR0503]: rank 1: cannot join the run at 127.0.0.1:", done.stderr)
+        self.assertIn("rank 0, or who else listens there, does not answer", done.stderr)
 
     def test_a_pause_while_ranks_join(self):
         """Longer than a rank waits for the first answer, which it asks for again."""

@@ -628,16 +628,32 @@ TEST_F(StoreTest, a_server_of_another_kind_is_an_error) {
   ASSERT_TRUE(listener);
   address = getLocalAddress(*listener);
   std::thread other([&] {
-    Socket socket(accept(listener->get(), nullptr, nullptr));
     const std::string text = "220 mail.example.org ready\r\n";
-    sendAll(socket, std::as_bytes(std::span(text)));
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    for (;;) {
+      Socket socket(accept(listener->get(), nullptr, nullptr));
+      if (!socket.isOpen())
+        return;
+      sendAll(socket, std::as_bytes(std::span(text)));
+    }
   });
   Result<std::unique_ptr<StoreClient>> client =
       tryConnect(getIdentity(1, 2), 0.3);
+  shutdown(listener->get(), SHUT_RDWR);
   other.join();
   ASSERT_FALSE(client);
+  EXPECT_EQ(client.getError().code, ErrorCode::CannotConnect);
   EXPECT_THAT(client.getError().message, HasSubstr("no store of meshc"));
+}
+
+TEST_F(StoreTest, a_server_that_says_nothing_is_an_error) {
+  Result<Socket> listener = listenOn({"127.0.0.1", 0});
+  ASSERT_TRUE(listener);
+  address = getLocalAddress(*listener);
+  Result<std::unique_ptr<StoreClient>> client =
+      tryConnect(getIdentity(1, 2), 0.3);
+  ASSERT_FALSE(client);
+  EXPECT_EQ(client.getError().code, ErrorCode::MissingRank);
+  EXPECT_THAT(client.getError().message, HasSubstr("does not answer"));
 }
 
 TEST_F(StoreTest, a_port_in_use_is_an_error) {
