@@ -604,6 +604,12 @@ static int runAsRank(CommandLine &commandLine, std::span<const uint8_t> program,
   if (!ranks && ranks.getError().code == ErrorCode::MissingRank &&
       identity.source == RankSource::Launcher)
     return int(getExitCode(ErrorCode::MissingRank));
+  if (!ranks && ranks.getError().code == ErrorCode::MissingRank) {
+    signals.setActions(
+        {[](const Error &) { _exit(int(getExitCode(ErrorCode::MissingRank))); },
+         nullptr});
+    waitForTurn(identity);
+  }
   if (!ranks)
     return reportAs(ranks.getError());
   signals.setActions(getActions(identity, ranks->get()));

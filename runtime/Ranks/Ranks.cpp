@@ -30,6 +30,12 @@ static constexpr double lostRankSeconds = 0.2;
 static constexpr double reportSeconds = 5;
 /// For the store to notice what a connection has shown.
 static constexpr double noticeSeconds = 2;
+/// Between the turns of ranks to say that another one is lost: longer than one
+/// may notice it later than another (2 s, see StoreClient::read) and mpirun
+/// takes to kill the others (1 s after SIGTERM, its odls_base_sigkill_timeout).
+static constexpr double turnSeconds = 4;
+/// So that not each of many waits for all before it.
+static constexpr int64_t maxTurns = 2;
 /// For the others to come to the same place: they may load data, or compute.
 static constexpr double agreeSeconds = 600;
 
@@ -232,12 +238,12 @@ Status Ranks::check() const {
 }
 
 Status Ranks::finish() {
-  Status all = store->barrier("end", agreeSeconds);
+  Status all = store->barrier(StoreServer::endBarrier, agreeSeconds);
   if (!all)
     return all;
-  // Nothing that comes now changes how the run has ended.
-  while (isEnding.exchange(true))
-    pause();
+  // Nothing that comes now changes how the run has ended. A thread that wanted
+  // to end it is told so, and gives way.
+  beginEnd();
   if (!client)
     return Status::success();
   client->leave();
@@ -250,9 +256,43 @@ Status Ranks::finish() {
   return Status::success();
 }
 
-bool Ranks::prints(bool isOver) const {
-  // The launcher sees rank 0 end, and why.
-  return isFirst() || (isOver && identity.source != RankSource::Launcher);
+void Ranks::beginEnd() {
+  while (isEnding.exchange(true))
+    isEnding.wait(true);
+}
+
+void Ranks::giveWay() {
+  isEnding = false;
+  isEnding.notify_all();
+}
+
+/// Whether another launcher than our own ends all ranks where one has ended in
+/// error, so that they say one by one what each finds by itself.
+static bool takesTurns(const RankIdentity &identity) {
+  return identity.source != RankSource::Flags &&
+         identity.source != RankSource::Launcher;
+}
+
+void runtime::waitForTurn(const RankIdentity &identity, bool isLast) {
+  if (!takesTurns(identity))
+    return;
+  const int64_t turn =
+      isLast ? maxTurns : std::clamp<int64_t>(identity.rank - 1, 0, maxTurns);
+  std::this_thread::sleep_for(double(turn) *
+                              std::chrono::duration<double>(turnSeconds));
+}
+
+void Ranks::printLost(const Error &error, bool wasStopped,
+                      const std::function<void(const Error &)> &print) {
+  // The own launcher sees rank 0 end, and why.
+  if (!isFirst() && identity.source == RankSource::Launcher)
+    return;
+  if (takesTurns(identity)) {
+    speechlessCode = int(getExitCode(error.code));
+    waitForTurn(identity, wasStopped);
+    speechlessCode = 0;
+  }
+  print(error);
 }
 
 void Ranks::waitForOwnEnd(double seconds) const {
@@ -269,7 +309,11 @@ void Ranks::onFailure(StoreClient &caller, const Error &error, bool isOver) {
                                                     : ownErrorSeconds);
   if (isEnding.exchange(true))
     return;
-  if (prints(isOver))
+  const bool wasStopped =
+      (server && server->wasStopped()) || caller.wasStopped();
+  if (wasStopped || (isOver && !isFirst()))
+    printLost(error, wasStopped, printError);
+  else if (isFirst())
     printError(error);
   if (!isFirst() && !isOver)
     caller.waitForServer(getDeadline(reportSeconds));
@@ -293,23 +337,42 @@ static bool isOfTheRun(ErrorCode code) {
 std::optional<int>
 Ranks::tryEnd(const Error &error,
               const std::function<void(const Error &)> &print) {
-  if (isEnding.exchange(true))
-    return std::nullopt;
-  if (!client || isFirst())
-    print(error);
-  if (!client)
+  if (isEnding.exchange(true)) {
+    const int code = speechlessCode;
+    return code ? std::optional<int>(code) : std::nullopt;
+  }
+  if (tell(error, print))
     return int(getExitCode(error.code));
+  giveWay();
+  return std::nullopt;
+}
+
+bool Ranks::tell(const Error &error,
+                 const std::function<void(const Error &)> &print) {
+  if (!client) {
+    print(error);
+    return true;
+  }
   Error told = error;
   if (!isFirst() && !isOfTheRun(error.code))
     told.message = fmt::format("rank {}: {}", identity.rank, error.message);
-  const bool isTold = client->fail(told, getDeadline(reportSeconds));
-  // Rank 0 has not taken it, so that it says nothing.
-  if (!isFirst() && !isTold &&
-      (error.code != ErrorCode::RankLost || prints(/*isOver=*/true)))
-    print(told);
-  if (!isFirst() && isTold)
+  const auto isTold = client->fail(told, getDeadline(reportSeconds));
+  if (isTold == StoreClient::Told::Ended)
+    return false;
+  if (!isFirst() && isTold == StoreClient::Told::Yes) {
     client->waitForServer(getDeadline(reportSeconds));
-  return int(getExitCode(error.code));
+    return true;
+  }
+  // This is rank 0, or that one has not taken it, so that it says nothing. A
+  // launcher that ends one that was stopped has it go on first, with SIGTERM.
+  const bool wasStopped =
+      (server && server->wasStopped()) || client->wasStopped();
+  const bool isFound = !isFirst() && error.code == ErrorCode::RankLost;
+  if (wasStopped || isFound)
+    printLost(told, wasStopped, print);
+  else
+    print(told);
+  return true;
 }
 
 int Ranks::end(const Error &found,
@@ -320,13 +383,16 @@ int Ranks::end(const Error &found,
   if (client && (found.code == ErrorCode::RankLost ||
                  found.code == ErrorCode::CommunicationFailed))
     error = client->waitForFailure(getDeadline(noticeSeconds)).value_or(found);
-  const std::optional<int> code = tryEnd(error, print);
-  while (!code)
-    pause();
-  return *code;
+  beginEnd();
+  // What went wrong here after all was well is this rank's alone.
+  if (!tell(error, print))
+    print(error);
+  return int(getExitCode(error.code));
 }
 
 void Ranks::requestStop(int signal) {
+  if (const int code = speechlessCode)
+    _exit(code);
   if (client)
     client->requestStop(signal);
 }

@@ -92,10 +92,11 @@ public:
 
   /// Ends the run because of an error: tells the others and, on rank 0, calls
   /// `print`. Returns the exit code. Does not return where the end is already
-  /// under way in another thread.
+  /// under way in another thread, unless that gives way.
   int end(const Error &error, const std::function<void(const Error &)> &print);
-  /// The same for a thread that others may wait for: returns nothing where the
-  /// end is under way, or the run has come to its good end.
+  /// The same for what comes from outside, and in a thread that others may wait
+  /// for: returns nothing where the end is under way, or where all ranks have
+  /// come to the good end of the run.
   std::optional<int> tryEnd(const Error &error,
                             const std::function<void(const Error &)> &print);
   /// Asks rank 0 to end the run after the step in progress; waits for nothing.
@@ -108,8 +109,17 @@ private:
   void onFailure(StoreClient &caller, const Error &error, bool isOver);
   /// Gives this rank the time to end by itself.
   void waitForOwnEnd(double seconds) const;
-  /// Whether this rank has to print an error that ends the run.
-  bool prints(bool isOver) const;
+  /// Has the end of the run to this thread alone; waits for one that has it.
+  void beginEnd();
+  void giveWay();
+  /// Tells the others of an error, and prints it if nobody else does; false
+  /// where the run has ended well.
+  bool tell(const Error &error,
+            const std::function<void(const Error &)> &print);
+  /// Prints that a rank is lost where that is left to the ranks by themselves,
+  /// in the turn of this one; `wasStopped`: it is the one that the others miss.
+  void printLost(const Error &error, bool wasStopped,
+                 const std::function<void(const Error &)> &print);
 
   RankIdentity identity;
   double joinSeconds;
@@ -121,8 +131,19 @@ private:
   std::function<void(const Error &)> failureCallback;
   std::function<void(int64_t, int)> stopCallback;
   std::atomic<bool> isEnding = false;
+  /// With which a signal ends this rank while it waits for its turn to speak;
+  /// 0: it does not. Whoever sends one then has heard of another rank.
+  std::atomic<int> speechlessCode = 0;
   int64_t numAgreements = 0;
 };
+
+/// To be called before a rank says by itself that another one is lost.
+/// Launchers other than our own end all ranks where one has ended in error, so
+/// that the first one to say it is the only one on their terminal; the ones
+/// before it may be lost too, so each has its turn. `isLast`: it is this rank
+/// that the others miss. Ranks that were started by hand have terminals of
+/// their own, and wait for nothing.
+void waitForTurn(const RankIdentity &identity, bool isLast = false);
 
 /// Prints an error as "meshc: error[MR0501]: ..." with its note, whatever
 /// characters are in it: it may come from another process.

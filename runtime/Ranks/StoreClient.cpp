@@ -1,6 +1,7 @@
 #include "runtime/Ranks/StoreClient.h"
 
 #include "runtime/Ranks/Handshake.h"
+#include "runtime/Ranks/StoreServer.h"
 
 #include <fmt/format.h>
 
@@ -65,8 +66,9 @@ StoreClient::connect(const RankIdentity &identity, Deadline deadline,
     greeted = introduce(*socket, identity.store, identity.key, self,
                         answerSeconds, deadline);
     if (greeted)
-      return std::unique_ptr<StoreClient>(new StoreClient(
-          std::move(*socket), silenceSeconds, std::move(onFailure)));
+      return std::unique_ptr<StoreClient>(
+          new StoreClient(std::move(*socket), identity.rank, silenceSeconds,
+                          std::move(onFailure)));
     // An earlier run may still be about to end, or rank 0 be stopped.
     const ErrorCode code = greeted.getError().code;
     if ((code != ErrorCode::CannotConnect && code != ErrorCode::MissingRank) ||
@@ -76,9 +78,9 @@ StoreClient::connect(const RankIdentity &identity, Deadline deadline,
   }
 }
 
-StoreClient::StoreClient(Socket connected, double silenceSeconds,
+StoreClient::StoreClient(Socket connected, int64_t rank, double silenceSeconds,
                          FailureCallback onFailure)
-    : socket(std::move(connected)), silenceSeconds(silenceSeconds),
+    : socket(std::move(connected)), rank(rank), silenceSeconds(silenceSeconds),
       onFailure(std::move(onFailure)),
       wakeUp(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   thread = std::thread([this] { read(); });
@@ -103,6 +105,7 @@ void StoreClient::read() {
   Clock::time_point lastHeard = Clock::now();
   Clock::time_point lastPing = lastHeard;
   Clock::time_point lastTick = lastHeard;
+  Pause pause; ///< of this process
   for (;;) {
     const double silence = silenceSeconds;
     const int tick =
@@ -115,8 +118,10 @@ void StoreClient::read() {
       return;
     const Clock::time_point now = Clock::now();
     // A time in which this process was stopped says nothing about rank 0.
-    if (now - lastTick > std::chrono::milliseconds(tick + 1000))
+    if (now - lastTick > std::chrono::milliseconds(tick + 1000)) {
       lastHeard += now - lastTick;
+      pause = {now - lastTick, now};
+    }
     lastTick = now;
     if (now - lastPing >= std::chrono::milliseconds(tick)) {
       lastPing = now;
@@ -134,8 +139,10 @@ void StoreClient::read() {
         recv(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
       continue;
-    if (got <= 0)
-      return loseServer(getServerLost());
+    if (got <= 0) {
+      isStopped = rank > 0 && pause.explains(now, silence);
+      return loseServer(isStopped ? getStopped(rank, pause) : getServerLost());
+    }
     received.append(bytes.data(), size_t(got));
     bool makesSense = true;
     while (makesSense) {
@@ -169,6 +176,8 @@ bool StoreClient::handle(MessageReader &message) {
   };
   switch (message.getKind()) {
   case StoreMessage::Value:
+    // Noted before anything that comes behind it, and be it the server's end.
+    isLeaving |= endRequest != 0 && message.getRequest() == endRequest;
     return setAnswer(message.text());
   case StoreMessage::Error:
     return setAnswer(message.error());
@@ -274,6 +283,10 @@ Result<int64_t> StoreClient::add(std::string_view key, int64_t increment) {
 
 Status StoreClient::barrier(std::string_view name, double seconds) {
   const uint32_t number = getNumber();
+  if (name == StoreServer::endBarrier) {
+    std::lock_guard<std::mutex> lock(mutex);
+    endRequest = number;
+  }
   MessageWriter writer(StoreMessage::Barrier, number);
   writer.text(name).number(getMilliseconds(seconds));
   Result<std::string> answer = request(writer, number);
@@ -285,16 +298,16 @@ void StoreClient::requestStop(int signal) {
   sendFrame(writer.number(uint64_t(signal)).finish());
 }
 
-bool StoreClient::fail(const Error &error, Deadline deadline) {
+StoreClient::Told StoreClient::fail(const Error &error, Deadline deadline) {
   const uint32_t number = getNumber();
   MessageWriter writer(StoreMessage::Fail, number);
   writer.error(error);
-  // Its answer means that all have been told; without one, rank 0 is gone.
-  if (request(writer, number, deadline))
-    return true;
-  // It ends with the run, maybe before this was read.
+  const Result<std::string> answer = request(writer, number, deadline);
+  if (answer)
+    return *answer == endedAnswer ? Told::Ended : Told::Yes;
+  // The server ends with the run, maybe before this was read.
   std::lock_guard<std::mutex> lock(mutex);
-  return isNoticed;
+  return isLeaving ? Told::Ended : isNoticed ? Told::Yes : Told::No;
 }
 
 void StoreClient::leave() {

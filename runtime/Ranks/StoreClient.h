@@ -48,21 +48,29 @@ public:
   void setSilence(double seconds) { silenceSeconds = seconds; }
   /// Tells rank 0 of a signal; waits for nothing.
   void requestStop(int signal);
-  /// Ends the run for everyone; returns when the server has told them, is gone,
-  /// or does not answer in time, and whether it has: this error, or the one by
-  /// which the run had ended.
-  bool fail(const Error &error, Deadline deadline);
+  /// What has become of an error that was to end the run.
+  enum class Told : uint8_t {
+    Yes,  ///< all know it, or the one by which the run had ended
+    No,   ///< the server is gone, or does not answer in time
+    Ended ///< the run had ended well, and stays so
+  };
+  /// Ends the run for everyone; returns when the server has told them.
+  Told fail(const Error &error, Deadline deadline);
   /// Leaves in good order; no other call follows.
   void leave();
   /// Why the run has failed, once that is known; nothing if it is not in time.
   std::optional<Error> waitForFailure(Deadline deadline);
+  /// Whether the others have gone on because this process was stopped for
+  /// longer than they wait.
+  bool wasStopped() const { return isStopped; }
   /// Waits until the server is gone.
   void waitForServer(Deadline deadline);
   /// This machine's end of the connection.
   Address getLocalAddress() const { return runtime::getLocalAddress(socket); }
 
 private:
-  StoreClient(Socket socket, double silenceSeconds, FailureCallback onFailure);
+  StoreClient(Socket socket, int64_t rank, double silenceSeconds,
+              FailureCallback onFailure);
 
   void read();
   /// Handles one message; false if it makes no sense.
@@ -74,6 +82,8 @@ private:
   bool sendFrame(const std::string &frame);
 
   Socket socket;
+  const int64_t rank;
+  std::atomic<bool> isStopped = false;
   std::atomic<double> silenceSeconds;
   FailureCallback onFailure;
   std::mutex sending;
@@ -84,7 +94,9 @@ private:
   std::map<uint32_t, std::optional<Result<std::string>>> requests;
   std::optional<Error> failure; ///< of the run
   bool isNoticed = false;       ///< told by the server, not found here
+  /// All have done what was asked for: the server may go.
   bool isLeaving = false;
+  uint32_t endRequest = 0; ///< number of the one whose answer says so; 0: none
   bool isServerGone = false;
   Socket wakeUp;
   std::thread thread;

@@ -28,7 +28,7 @@ enum class StoreMessage : uint8_t {
   Barrier, ///< name, milliseconds
   Ping,
   Stop, ///< signal, without an answer: rank 0 is to stop after a step
-  Fail, ///< error: the run is over
+  Fail, ///< error: the run is over; endedAnswer where it has ended well before
   Bye,  ///< the connection will be closed in good order
   // From the server.
   Challenge, ///< number, proof of the number of Hello
@@ -40,6 +40,8 @@ enum class StoreMessage : uint8_t {
 
 /// The place that callers of the store look for.
 inline constexpr std::string_view storePlace = "store";
+/// To a rank that wants to end a run that has ended well.
+inline constexpr std::string_view endedAnswer = "ended";
 /// Bytes of a frame behind its size: before the two know each other, and of any
 /// other message.
 inline constexpr uint32_t maxHelloBytes = 4096;

@@ -40,6 +40,21 @@ std::string runtime::listRanks(const std::vector<int64_t> &ranks) {
   return text;
 }
 
+bool Pause::explains(Clock::time_point now, double patience) const {
+  // A sign of life comes five times in that time (StoreClient::read), so that
+  // the last one may have been older than the pause.
+  return std::chrono::duration<double>(length).count() > patience * 4 / 5 &&
+         now - end < std::chrono::seconds(1);
+}
+
+Error runtime::getStopped(int64_t rank, const Pause &pause) {
+  return {ErrorCode::RankLost,
+          fmt::format(
+              "rank {} was stopped for {:.0f} s, and the others did not wait",
+              rank, std::chrono::duration<double>(pause.length).count()),
+          ""};
+}
+
 StoreServer::StoreServer(Socket listener, Options options)
     : listener(std::move(listener)), options(std::move(options)),
       wakeUp(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -75,6 +90,15 @@ void StoreServer::serve() {
       continue; // interrupted
     if (polls[0].revents)
       return;
+    // A time in which this process was stopped says nothing about the others.
+    constexpr auto longestTick = std::chrono::seconds(1);
+    const Clock::time_point now = Clock::now();
+    if (now - lastCheck > longestTick) {
+      pause = {now - lastCheck, now};
+      for (Connection &connection : connections)
+        connection.lastHeard += pause.length;
+    }
+    lastCheck = now;
     for (size_t i = 0; i < polled.size(); ++i) {
       const short events = polls[i + 2].revents;
       if (events & POLLOUT)
@@ -277,7 +301,7 @@ void StoreServer::handle(Connection &connection, MessageReader &message) {
     error.message.resize(std::min(error.message.size(), maxTextBytes));
     error.note.resize(std::min(error.note.size(), maxTextBytes));
     fail(error);
-    answer(connection, request, "");
+    answer(connection, request, hasEnded ? endedAnswer : "");
     return;
   }
   case StoreMessage::Bye:
@@ -318,6 +342,7 @@ void StoreServer::arrive(Connection &connection, uint32_t request,
     for (Connection &other : connections)
       other.lastHeard = Clock::now();
   }
+  hasEnded |= name == endBarrier;
   answer(connection, request, "");
   std::erase_if(waiters, [&](const Waiter &waiter) {
     if (!waiter.isBarrier || waiter.key != name)
@@ -413,12 +438,6 @@ Error StoreServer::getMissing(const Waiter &waiter) const {
 }
 
 void StoreServer::checkTimes(Clock::time_point now) {
-  // A time in which this process was stopped says nothing about the others.
-  constexpr auto longestTick = std::chrono::seconds(1);
-  if (now - lastCheck > longestTick)
-    for (Connection &connection : connections)
-      connection.lastHeard += now - lastCheck;
-  lastCheck = now;
   std::erase_if(waiters, [&](const Waiter &waiter) {
     if (waiter.deadline > now)
       return false;
@@ -441,6 +460,10 @@ void StoreServer::checkTimes(Clock::time_point now) {
   }
 }
 
+bool StoreServer::wasPaused() const {
+  return hasStarted && pause.explains(lastCheck, options.silenceSeconds);
+}
+
 void StoreServer::closeBroken() {
   for (auto next = connections.begin(); next != connections.end();) {
     auto connection = next++;
@@ -452,9 +475,12 @@ void StoreServer::closeBroken() {
     if (connection->rank >= 0 && !connection->saidBye) {
       // fail() must not find it.
       connection->saidBye = true;
-      fail({ErrorCode::RankLost,
-            fmt::format("rank {} ended before the others", connection->rank),
-            connection->name});
+      // While this process was stopped, the others have given it up.
+      fail(wasPaused() ? getStopped(0, pause)
+                       : Error{ErrorCode::RankLost,
+                               fmt::format("rank {} ended before the others",
+                                           connection->rank),
+                               connection->name});
     }
     numClients -= connection->rank >= 0;
     connections.erase(connection);
@@ -462,9 +488,10 @@ void StoreServer::closeBroken() {
 }
 
 void StoreServer::fail(const Error &error) {
-  if (failure)
+  if (failure || hasEnded)
     return;
   failure = error;
+  isStopped = wasPaused();
   const std::string notice =
       MessageWriter(StoreMessage::Notice, 0).error(error).finish();
   auto tell = [&](bool isFirst) {

@@ -19,12 +19,27 @@
 
 namespace meshc::runtime {
 
+/// A time in which this process was stopped, as its own threads can tell.
+struct Pause {
+  using Clock = std::chrono::steady_clock;
+
+  Clock::duration length{};
+  Clock::time_point end;
+
+  /// Whether a connection that is found closed was closed because of it, by one
+  /// that waits for so many seconds: it was long enough and is over just now.
+  bool explains(Clock::time_point now, double patience) const;
+};
+
 /// The store of a run, kept by a thread of rank 0.
 ///
 /// It also notices failures: a rank whose connection ends without a word, that
 /// stays silent for too long, or that says that it has failed, ends the run.
 /// Everyone is told then, rank 0 last, because the store ends with it, and
-/// every request from then on is answered with the same error.
+/// every request from then on is answered with the same error. Whether a run
+/// has failed or ended well is decided here, once: when all have arrived at
+/// endBarrier it has ended well, and nothing that a rank says or does later is
+/// a failure.
 ///
 /// What does not speak the protocol, does not have the key, belongs to another
 /// run or claims a rank that is taken is turned away and disturbs nobody. A
@@ -36,6 +51,8 @@ class StoreServer {
 public:
   /// The barrier at which all ranks are there.
   static constexpr const char *startBarrier = "start";
+  /// The barrier at which all have done what was asked for.
+  static constexpr const char *endBarrier = "end";
 
   struct Options {
     int64_t ranks = 1;
@@ -58,6 +75,9 @@ public:
 
   /// Waits until all clients have gone; false if some are left in the end.
   bool waitForEnd(Deadline deadline);
+  /// Whether the run failed just after this process was stopped for longer than
+  /// the others wait.
+  bool wasStopped() const { return isStopped; }
 
 private:
   using Clock = std::chrono::steady_clock;
@@ -103,8 +123,9 @@ private:
   void flush(Connection &connection);
   void wakeWaiters(const std::string &key);
   void checkTimes(Clock::time_point now);
+  bool wasPaused() const; ///< for too long, just now
   void closeBroken();
-  /// Ends the run for everyone.
+  /// Ends the run for everyone, unless it has ended.
   void fail(const Error &error);
   Error getMissing(const Waiter &waiter) const;
 
@@ -118,14 +139,20 @@ private:
   std::map<int64_t, std::string> instances; ///< of the ranks that were here
   std::set<std::string> turnedAway;         ///< as was told
   bool hasStarted = false;
+  bool hasEnded = false; ///< well; there is no failure then
   std::optional<Error> failure;
   Clock::time_point lastCheck = Clock::now();
+  Pause pause;
+  std::atomic<bool> isStopped = false;
   std::atomic<int64_t> numClients = 0; ///< that have said Hello
   std::thread thread;
 };
 
 /// "rank 2", "ranks 1 and 3", "ranks 0, 1 and 5"; long lists are cut short.
 std::string listRanks(const std::vector<int64_t> &ranks);
+
+/// That the others have ended while this rank was stopped.
+Error getStopped(int64_t rank, const Pause &pause);
 
 } // namespace meshc::runtime
 

@@ -2,6 +2,7 @@
 process left whatever ends them. Arguments: the linear model's executable, a
 libmeshc_mpi.so that fails."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -179,6 +180,43 @@ class Launcher(unittest.TestCase):
             self.assertEqual(done.stderr.count(f"rank {rank} got the signal"), rank > 0)
             self.assertTrue(processes.wait_for_end(found))
 
+    def start_blocked_end(self):
+        """Two ranks, started by hand: rank 0 cannot print its result, so that rank 1 waits
+        for the end. With the end of the pipe to read from."""
+        reads, writes = os.pipe()
+        fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, 4096)
+        os.write(writes, bytes(4096))
+        port = processes.free_port()
+        metrics = self.folder / "end.jsonl"
+        arguments = ["--steps", 3, "--metrics", metrics]
+        started = [self.start_rank(0, 2, port, *arguments, stdout=writes),
+                   self.start_rank(1, 2, port, *arguments)]
+        os.close(writes)
+        self.addCleanup(os.close, reads)
+        self.assertTrue(processes.wait_for(
+            lambda: metrics.exists() and len(processes.read_metrics(metrics)) == 3))
+        time.sleep(1)
+        return started, reads
+
+    def test_a_signal_while_ranks_leave(self):
+        """As long as not all have come to the end, it ends all; later nobody."""
+        for number, name in STOPS:
+            started, _ = self.start_blocked_end()
+            started[1].send_signal(number)
+            done = [processes.finish(process) for process in started]
+            self.assertEqual([one.returncode for one in done], [128 + number] * 2, done)
+            self.expect_stop(done[0], name, "", 128 + number)
+            self.assertEqual(done[1].stderr, "")
+            started, reads = self.start_blocked_end()
+            started[1].send_signal(signal.SIGSTOP)
+            self.assertEqual(len(os.read(reads, 4096)), 4096)
+            done = [processes.finish(started[0])]
+            started[1].send_signal(number)
+            started[1].send_signal(signal.SIGCONT)
+            done.append(processes.finish(started[1]))
+            self.assertEqual([one.returncode for one in done], [0, 0], done)
+            self.assertEqual(errors(done[0].stderr + done[1].stderr), [])
+
     def test_interrupts_before_the_first_step(self):
         """Rank 1 waits to be let in, and so does rank 0."""
         for rank in (0, 1):
@@ -256,6 +294,30 @@ class Launcher(unittest.TestCase):
         self.assertRegex(done.stderr, r"note: rank 0 was stopped by signal 19 \(Stopped "
                                       r"\(signal\)\) (1\d|2\d) s ago")
         self.assertTrue(processes.wait_for_end(found))
+
+    def test_ranks_started_by_hand_each_say_who_hangs(self):
+        """They have terminals of their own; who was stopped learns it when it goes on."""
+        for stopped in (0, 1):
+            port = processes.free_port()
+            metrics = self.folder / "hand.jsonl"
+            metrics.unlink(missing_ok=True)
+            started = [self.start_rank(rank, 3, port, "--steps", 10 ** 9, "--metrics", metrics)
+                       for rank in range(3)]
+            self.assertTrue(processes.wait_for(
+                lambda metrics=metrics: metrics.exists() and metrics.stat().st_size > 0))
+            started[stopped].send_signal(signal.SIGSTOP)
+            done = {rank: processes.finish(started[rank], 40)
+                    for rank in range(3) if rank != stopped}
+            started[stopped].send_signal(signal.SIGCONT)
+            late = processes.finish(started[stopped])
+            lost = f"meshc: error[MR0504]: rank {stopped} has not answered for 10 s"
+            # Rank 0 says it for all where it can.
+            self.assertEqual([errors(one.stderr) for one in done.values()],
+                             [[lost], [lost] if stopped == 0 else []], done)
+            self.assertEqual(len(errors(late.stderr)), 1, late.stderr)
+            self.assertRegex(late.stderr, f"rank {stopped} was stopped for (9|1\\d) s, and the "
+                                          "others did not wait")
+            self.assertEqual({one.returncode for one in [*done.values(), late]}, {6})
 
     def test_a_first_rank_that_hangs_while_ranks_join_is_named(self):
         """Before it has let anybody in."""
@@ -367,10 +429,10 @@ class Launcher(unittest.TestCase):
             self.assertEqual(done.returncode, 6, done.stderr)
             self.assertIn(f"warning: {host}:{port} stands for every network", done.stderr)
 
-    def start_rank(self, rank, ranks, port, *arguments, env=None):
+    def start_rank(self, rank, ranks, port, *arguments, **how):
         return processes.start(self.train(
             "--rank", rank, "--ranks", ranks, "--store", f"127.0.0.1:{port}",
-            "--threads", 1, *arguments), env=env)
+            "--threads", 1, *arguments), **how)
 
     def test_ranks_told_by_flags(self):
         port = processes.free_port()

@@ -105,6 +105,19 @@ class Mpi(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertTrue(processes.wait_for_end(found))
 
+    def test_a_stopped_rank_is_named_once(self):
+        """Though each of the others finds by itself that rank 0 does not answer, and mpirun has
+        the stopped one go on before it ends it."""
+        for rank in (0, 2):
+            process, found = self.start_training()
+            os.kill(found[rank], signal.SIGSTOP)
+            done = processes.finish(process, 60)
+            self.assertEqual(done.returncode, 6, done.stderr)
+            self.assertEqual(
+                [line for line in done.stderr.splitlines() if "meshc: error" in line],
+                [f"meshc: error[MR0504]: rank {rank} has not answered for 10 s"])
+            self.assertTrue(processes.wait_for_end(found))
+
 
 if not shutil.which("mpirun"):
     print("skipped: mpirun is not installed")

@@ -30,8 +30,8 @@ def run(command, timeout=120, env=None):
                           timeout=timeout, env=env or environment(), check=False)
 
 
-def start(command, env=None):
-    return subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE,
+def start(command, env=None, stdout=subprocess.PIPE):
+    return subprocess.Popen([str(word) for word in command], stdout=stdout,
                             stderr=subprocess.PIPE, text=True, env=env or environment())
 
 

@@ -26,6 +26,7 @@ using testing::HasSubstr;
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Told = StoreClient::Told;
 
 double getSeconds(Clock::time_point since) {
   return std::chrono::duration<double>(Clock::now() - since).count();
@@ -191,7 +192,7 @@ TEST_F(StoreTest, a_barrier_names_those_who_did_not_come) {
   EXPECT_EQ(status.getError().code, ErrorCode::MissingRank);
   EXPECT_EQ(status.getError().message,
             "ranks 1 and 3 of 4 did not start within 0.3 s");
-  EXPECT_TRUE(first->fail(status.getError(), getDeadline(5)));
+  EXPECT_EQ(first->fail(status.getError(), getDeadline(5)), Told::Yes);
   EXPECT_EQ(other.get().getError().message, status.getError().message);
 }
 
@@ -349,8 +350,9 @@ TEST_F(StoreTest, a_reported_error_reaches_everyone) {
   serve(2);
   Notice notice;
   auto first = connect(0, 2, &notice), second = connect(1, 2);
-  EXPECT_TRUE(second->fail({ErrorCode::CannotRead, "cannot read 'x'", "a note"},
-                           getDeadline(5)));
+  EXPECT_EQ(second->fail({ErrorCode::CannotRead, "cannot read 'x'", "a note"},
+                         getDeadline(5)),
+            Told::Yes);
   ASSERT_EQ(notice.future.wait_for(std::chrono::seconds(2)),
             std::future_status::ready);
   auto [error, isOver] = notice.future.get();
@@ -370,6 +372,69 @@ std::string makeHello(std::string_view magic, int64_t rank, int64_t ranks) {
       .text(std::string(32, 'n'))
       .text("me")
       .finish();
+}
+
+TEST_F(StoreTest, a_run_that_has_ended_well_stays_so) {
+  serve(3);
+  Notice notices[3];
+  std::vector<std::unique_ptr<StoreClient>> clients;
+  for (int64_t rank = 0; rank < 3; ++rank)
+    clients.push_back(connect(rank, 3, &notices[rank]));
+  std::vector<std::future<Status>> ends;
+  for (auto &client : clients)
+    ends.push_back(std::async(
+        [&] { return client->barrier(StoreServer::endBarrier, 5); }));
+  for (std::future<Status> &end : ends)
+    EXPECT_TRUE(end.get());
+  // An error, a signal, a rank that goes without a word, and rank 0 itself.
+  const Error error{ErrorCode::HungUp, "stopped by SIGHUP", ""};
+  EXPECT_EQ(clients[1]->fail(error, getDeadline(5)), Told::Ended);
+  clients[2].reset();
+  EXPECT_EQ(notices[0].future.wait_for(std::chrono::milliseconds(300)),
+            std::future_status::timeout);
+  server.reset();
+  EXPECT_EQ(notices[1].future.wait_for(std::chrono::milliseconds(300)),
+            std::future_status::timeout);
+  EXPECT_EQ(clients[1]->fail(error, getDeadline(5)), Told::Ended);
+}
+
+TEST_F(StoreTest, signals_at_the_end_leave_all_with_the_same_one) {
+  for (int round = 0; round < 100; ++round) {
+    std::vector<std::optional<int>> codes(3);
+    std::atomic<int> finished = 0;
+    Result<Socket> listener = listenOn({"127.0.0.1", 0});
+    ASSERT_TRUE(listener);
+    address = getLocalAddress(*listener);
+    const int first = listener->release();
+    std::vector<std::thread> threads;
+    for (int64_t rank = 0; rank < 3; ++rank)
+      threads.emplace_back([&, rank] {
+        RankIdentity identity = getIdentity(rank, 3);
+        identity.listener = rank == 0 ? first : -1;
+        RanksOptions options;
+        options.onFailure = [](const Error &) {};
+        auto ranks = Ranks::connect(identity, options);
+        ASSERT_TRUE(ranks);
+        ASSERT_TRUE((*ranks)->start());
+        // The later ones at the time when all arrive.
+        std::thread signal([&] {
+          std::this_thread::sleep_for(std::chrono::microseconds(5 * round));
+          if (rank == round % 3)
+            codes[rank] =
+                (*ranks)->tryEnd({ErrorCode::HungUp, "stopped by SIGHUP", ""},
+                                 [](const Error &) {});
+        });
+        const bool isWell = bool((*ranks)->finish());
+        finished += isWell;
+        // Others wait for the end of rank 0.
+        signal.join();
+        EXPECT_TRUE(!isWell || !codes[rank]) << rank;
+        EXPECT_TRUE(isWell || rank != round % 3 || codes[rank] == 129) << rank;
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    EXPECT_TRUE(finished == 0 || finished == 3) << finished;
+  }
 }
 
 TEST_F(StoreTest, strangers_disturb_nobody) {
