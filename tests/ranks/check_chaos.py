@@ -40,6 +40,8 @@ JOIN_SECONDS = 12
 # A rank that is stopped for ever is lost after 10 s, and killed 8 s later by the own
 # launcher, 18 s after that where the others had ended. Machines may be slow.
 LIMIT_SECONDS = 120
+# How long mpirun may take for one that is stopped, before it goes on.
+STOPPED_SECONDS = 40
 # What a launcher may answer with when it is not ours.
 MPIRUN_CODES = {0, 1, 6, 129, 130, 131, 137, 143, 213, 255}
 
@@ -56,10 +58,12 @@ class Run:
         self.choices = choices
         self.metrics = place / "metrics.jsonl"
         self.app = place / "app"
-        shutil.copy(app, self.app)
-        if plugin:
-            shutil.copy(plugin, place / "libmeshc_mpi.so")
+        # Links: a copy would be busy where another thread forks while it is written.
+        os.link(app, self.app)
+        os.link(plugin, place / "libmeshc_mpi.so")
         self.started = []
+        self.seen = []  # processes of the ranks of a launcher
+        self.oddities = []  # what is mpirun's, not ours
 
     def arguments(self):
         steps = {"join": 30, "training": 10 ** 9, "evaluation": 1, "end": 12}
@@ -90,10 +94,14 @@ class Run:
                     env=processes.environment(TMPDIR=str(self.folder))))
 
     def ranks(self):
-        """The process of each rank; less where they are not there yet, or any more."""
+        """The process of each rank, None where it is gone; fewer before all have begun."""
         if self.choices["launcher"] == "hand":
-            return [process.pid for process in self.started]
-        return processes.children(self.started[0].pid)
+            found = [process.pid for process in self.started]
+        else:
+            found = processes.children(self.started[0].pid)
+        if len(found) > len(self.seen):
+            self.seen = found
+        return [process if process in found else None for process in self.seen]
 
     def lines(self):
         try:
@@ -107,7 +115,8 @@ class Run:
             time.sleep(self.choices["moment"] * 0.4)
             return
         wanted = {"training": 1, "evaluation": 1, "end": 12}[phase]
-        processes.wait_for(lambda: self.lines() >= wanted or self.have_ended(), 60)
+        processes.wait_for(lambda: self.ranks() and self.lines() >= wanted or
+                           self.have_ended(), 60)
         time.sleep(self.choices["moment"] * {"training": 0.3, "evaluation": 0.5,
                                              "end": 0.05}[phase])
 
@@ -149,6 +158,8 @@ class Run:
 
 
 def send(process, number):
+    if process is None:
+        return
     try:
         os.kill(process, number)
     except ProcessLookupError:
@@ -193,11 +204,14 @@ def wait_for_end(run, rank):
     stopped = run.choices["signal"] == "STOP" and run.choices["launcher"] == "hand"
     end = time.monotonic() + LIMIT_SECONDS
     if run.choices["signal"] == "STOP" and run.choices["launcher"] == "mpirun" and rank is not None:
-        # mpirun kills it where another rank has ended in error.
-        if not processes.wait_for(run.have_ended, LIMIT_SECONDS / 3):
-            others = [process for process in run.ranks() if processes.state(process) != "T"]
-            if others:
+        # mpirun kills it where another rank has ended in error, and else waits for it, as
+        # MPI_Finalize of the other ranks does: the run has ended well then.
+        if not processes.wait_for(run.have_ended, STOPPED_SECONDS):
+            others = [process for process in run.ranks()
+                      if process and processes.state(process) not in ("T", "Z")]
+            if others and run.output("out").count("\n") != 3:
                 raise Violation(f"with a stopped rank, {others} go on")
+            run.oddities.append("mpirun waits for a stopped rank")
             for process in run.ranks():
                 send(process, signal.SIGCONT)
     for number, process in enumerate(run.started):
@@ -206,7 +220,13 @@ def wait_for_end(run, rank):
         try:
             process.wait(max(1, end - time.monotonic()))
         except subprocess.TimeoutExpired:
-            raise Violation(f"process {number} did not end within {LIMIT_SECONDS} s") from None
+            left = [one for one in run.leftovers() if one != process.pid]
+            if run.choices["launcher"] != "mpirun" or left:
+                raise Violation(f"process {number} did not end within {LIMIT_SECONDS} s, with "
+                                f"{left}") from None
+            run.oddities.append("mpirun hangs when all ranks have ended")
+            process.kill()
+            process.wait()
     if stopped and rank is not None:
         send(run.started[rank].pid, signal.SIGCONT)
         try:
@@ -232,10 +252,27 @@ def allowed_codes(run, rank):
     own = {-getattr(signal, f"SIG{kind}")} if kind == "KILL" or (
         joins and kind in ("TERM", "INT", "HUP")) else set()
     if run.choices["launcher"] == "mpirun":
+        if run.oddities:  # killed here
+            own |= {-signal.SIGKILL}
+        # Behind the ranks' end: their messages and files are looked at all the same.
+        if "PMIx_server_finalize" in run.output("err"):
+            run.oddities.append("mpirun crashes in PMIx_server_finalize")
+            own |= {-signal.SIGSEGV, -signal.SIGABRT}
         return [MPIRUN_CODES | own | {-signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP}]
     if run.choices["launcher"] == "own":
         return [common | (own if rank == -1 else set())]
     return [common | (own if number == rank else set()) for number in range(len(run.started))]
+
+
+def check_agreement(run, rank, codes):
+    """All that were there end in the same way, but for one that was killed. (Rank 0 may be
+    gone or stop while it tells one after the other that all is well.)"""
+    kind = run.choices["signal"]
+    if run.choices["phase"] == "join" or (rank == 0 and kind in ("KILL", "STOP")):
+        return
+    found = {code for number, code in enumerate(codes) if kind != "KILL" or number != rank}
+    if len(found) > 1:
+        raise Violation(f"ranks ended with {codes}")
 
 
 def check_messages(run, rank, codes):
@@ -252,7 +289,10 @@ def check_messages(run, rank, codes):
     if 6 in codes and "error[MR05" not in err:
         raise Violation("exit code 6 without an error")
     errors = err.count("error[MR")
-    if run.choices["launcher"] == "own" and errors > 1:
+    # All ranks of one launcher share a terminal; while they join, each may say what it lacks.
+    shared = run.choices["launcher"] == "own" or (
+        run.choices["launcher"] == "mpirun" and run.choices["phase"] != "join")
+    if shared and errors > 1:
         raise Violation(f"{errors} errors")
     if "error[MR0399]" in err or "internal error" in err:
         raise Violation("an internal error")
@@ -271,7 +311,9 @@ def check_files(run):
 
 
 def attempt(app, plugin, data, seed, moment):
-    """One moment: what it was, and the violation with all that was said, if any."""
+    """One moment: what it was and came to, and the violation with all that was said, if
+    any."""
+    codes = []
     choices = choose(seed, moment)
     choices["data"] = data["evaluation" if choices["phase"] == "evaluation" else "small"]
     with processes.folder() as place:
@@ -287,6 +329,7 @@ def attempt(app, plugin, data, seed, moment):
                                     f"{sorted(allowed)}")
             if not processes.wait_for(lambda: not run.leftovers(), 15):
                 raise Violation(f"left behind: {run.leftovers()}")
+            check_agreement(run, rank, codes)
             check_messages(run, rank, codes)
             check_files(run)
             problem = None
@@ -294,7 +337,9 @@ def attempt(app, plugin, data, seed, moment):
             problem = f"{violation}\n{run.output('err')[-3000:]}"
         finally:
             run.kill_all()
-    return choices, problem
+    facts = [f"{name} {choices[name]}" for name in ("launcher", "phase", "target", "signal")]
+    facts += [f"{choices['launcher']} ended with {code}" for code in set(codes)]
+    return choices, facts + run.oddities, problem
 
 
 def main():
@@ -316,16 +361,16 @@ def main():
         for name, samples in (("small", 31), ("evaluation", 60000)):
             data[name].mkdir()
             processes.write_linear_data(data[name], test_samples=samples)
+        app, plugin = (shutil.copy(path, place) for path in (flags.app, flags.plugin))
         moments = range(flags.moments) if flags.moment is None else [flags.moment]
         counts = collections.Counter()
         violations = 0
         with concurrent.futures.ThreadPoolExecutor(flags.jobs) as pool:
-            attempts = {pool.submit(attempt, flags.app, flags.plugin, data, flags.seed, moment):
+            attempts = {pool.submit(attempt, app, plugin, data, flags.seed, moment):
                         moment for moment in moments}
             for done in concurrent.futures.as_completed(attempts):
-                choices, problem = done.result()
-                for name in ("launcher", "phase", "target", "signal"):
-                    counts[f"{name} {choices[name]}"] += 1
+                choices, facts, problem = done.result()
+                counts.update(facts)
                 if problem:
                     violations += 1
                     print(f"--seed {flags.seed} --moment {attempts[done]}: "
