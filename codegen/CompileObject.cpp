@@ -10,6 +10,8 @@
 
 #include "llvm/IR/Constants.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace meshc::codegen;
 
@@ -78,6 +80,11 @@ meshc::codegen::findKernelUses(const exec::ExecutableT &executable) {
       const bool isFirst = use.operands.empty();
       assert((isFirst || use.extent == kernel->extent) && "two kernels");
       use.extent = kernel->extent;
+      assert((isFirst || use.launches.size() == kernel->launches.size()) &&
+             "two kernels");
+      use.launches.clear();
+      for (const auto &launch : kernel->launches)
+        use.launches.push_back(launch.get());
       use.operands.resize(command->operands.size(), {0, bufferAlignment});
       for (auto [found, operand] :
            llvm::zip_equal(use.operands, command->operands)) {
@@ -99,40 +106,63 @@ meshc::codegen::findKernelUses(const exec::ExecutableT &executable) {
   return uses;
 }
 
+/// A constant array of its own.
+static llvm::Constant *addArray(llvm::Module &module, llvm::Type *type,
+                                ArrayRef<llvm::Constant *> values) {
+  auto *array = llvm::ConstantArray::get(
+      llvm::ArrayType::get(type, values.size()), values);
+  return new llvm::GlobalVariable(module, array->getType(), /*isConstant=*/true,
+                                  llvm::GlobalValue::PrivateLinkage, array);
+}
+
 /// The four symbols of runtime/KernelTable.h.
 static void addTables(llvm::Module &module, ArrayRef<char> program,
                       ArrayRef<std::pair<std::string, std::string>> functionOf,
                       const std::map<std::string, KernelUse> &uses) {
   llvm::LLVMContext &context = module.getContext();
   auto *integer = llvm::Type::getInt64Ty(context);
+  auto *half = llvm::Type::getInt32Ty(context);
   auto *pointer = llvm::PointerType::get(context, 0);
   auto *operand = llvm::StructType::get(integer, integer);
-  auto *entry =
-      llvm::StructType::get(pointer, pointer, integer, integer, pointer);
+  auto *launch = llvm::StructType::get(pointer, integer, half, half);
+  auto *entry = llvm::StructType::get(pointer, pointer, integer, integer,
+                                      pointer, integer, pointer);
   auto toConstant = [&](uint64_t value) {
     return llvm::ConstantInt::get(integer, value);
   };
+  llvm::Constant *null = llvm::ConstantPointerNull::get(pointer);
   SmallVector<llvm::Constant *> entries;
+  auto addEntry = [&](StringRef name, llvm::Constant *function,
+                      const KernelUse *use) {
+    SmallVector<llvm::Constant *> operands, launches;
+    for (const meshcOperandUse &found :
+         use ? use->operands : std::vector<meshcOperandUse>())
+      operands.push_back(llvm::ConstantStruct::get(
+          operand, toConstant(found.bytes), toConstant(found.alignment)));
+    for (const meshc::exec::LaunchT *found :
+         use ? use->launches : std::vector<const meshc::exec::LaunchT *>())
+      launches.push_back(llvm::ConstantStruct::get(
+          launch, addText(module, found->symbol),
+          toConstant(uint64_t(found->grid)),
+          llvm::ConstantInt::get(half, uint64_t(found->block)),
+          llvm::ConstantInt::get(half, uint64_t(found->shared_bytes))));
+    entries.push_back(llvm::ConstantStruct::get(
+        entry, addText(module, name), function,
+        toConstant(use ? uint64_t(use->extent) : 0),
+        toConstant(operands.size()),
+        use ? addArray(module, operand, operands) : null,
+        toConstant(launches.size()), addArray(module, launch, launches)));
+  };
+  std::set<StringRef> named;
   for (const auto &[name, function] : functionOf) {
     auto use = uses.find(name);
-    llvm::Constant *table = llvm::ConstantPointerNull::get(pointer);
-    if (use != uses.end()) {
-      SmallVector<llvm::Constant *> operands;
-      for (const meshcOperandUse &found : use->second.operands)
-        operands.push_back(llvm::ConstantStruct::get(
-            operand, toConstant(found.bytes), toConstant(found.alignment)));
-      auto *values = llvm::ConstantArray::get(
-          llvm::ArrayType::get(operand, operands.size()), operands);
-      table = new llvm::GlobalVariable(
-          module, values->getType(),
-          /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage, values);
-    }
-    const bool isUsed = use != uses.end();
-    entries.push_back(llvm::ConstantStruct::get(
-        entry, addText(module, name), module.getFunction(function),
-        toConstant(isUsed ? uint64_t(use->second.extent) : 0),
-        toConstant(isUsed ? use->second.operands.size() : 0), table));
+    addEntry(name, module.getFunction(function),
+             use == uses.end() ? nullptr : &use->second);
+    named.insert(name);
   }
+  for (const auto &[name, use] : uses)
+    if (!named.contains(name))
+      addEntry(name, null, &use);
   addGlobal(module, "meshc_kernel_table",
             llvm::ConstantArray::get(
                 llvm::ArrayType::get(entry, entries.size()), entries),

@@ -17,6 +17,7 @@ namespace meshc::codegen {
 struct KernelUse {
   int64_t extent = 0;
   std::vector<meshcOperandUse> operands;
+  std::vector<const exec::LaunchT *> launches; ///< of the executable
 };
 
 /// That of every kernel, by symbol, as the commands of `executable` have it:
@@ -28,7 +29,8 @@ findKernelUses(const exec::ExecutableT &executable);
 /// also holds the symbols of runtime/KernelTable.h: meshc_program_data,
 /// meshc_program_size, meshc_kernel_table, meshc_kernel_count. Kernels with
 /// equal bodies share one function; those that are not in `uses` are for
-/// callers who check nothing. Changes `kernels`. Fails with a diagnostic.
+/// callers who check nothing. Kernels of `uses` without a body are GPUs'.
+/// Changes `kernels`. Fails with a diagnostic.
 mlir::FailureOr<std::string>
 compileCpuObject(mlir::ModuleOp kernels, const CpuTarget &target,
                  llvm::ArrayRef<char> program,

@@ -6,6 +6,7 @@
 #include "codegen/MatmulForm.h"
 #include "codegen/MergeCollectives.h"
 
+#include "runtime/ExecutableChecker.h"
 #include "runtime/MatmulOperands.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -269,11 +270,8 @@ static int64_t countScalarOps(linalg::LinalgOp op) {
   return count;
 }
 
-/// Sets what `command` computes: the sum over `parts` of the products of their
-/// factors. The bound leaves room for sums
-/// over a program.
-static LogicalResult setFlops(Operation *op, exec::CommandT &command,
-                              ArrayRef<SmallVector<int64_t>> parts) {
+LogicalResult ProgramBuilder::setFlops(Operation *op, exec::CommandT &command,
+                                       ArrayRef<SmallVector<int64_t>> parts) {
   constexpr int64_t maxFlops = int64_t(1) << 56;
   for (ArrayRef<int64_t> factors : parts) {
     int64_t product = 1;
@@ -285,6 +283,11 @@ static LogicalResult setFlops(Operation *op, exec::CommandT &command,
       return op->emitError("this takes 2^56 operations or more on each device "
                            "in each step, which is more than meshc plans for");
   }
+  flops += command.flops;
+  if (flops > runtime::maxTotal)
+    return op->emitError("with this the program takes 2^62 operations or more "
+                         "on each device in each step, which is more than "
+                         "meshc plans for");
   return success();
 }
 

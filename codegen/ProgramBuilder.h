@@ -79,6 +79,11 @@ private:
 
   mlir::LogicalResult emitKernels();
   mlir::LogicalResult emitStep(size_t index);
+  /// Sets what `command` computes: the sum over `parts` of the products of
+  /// their factors. The bounds leave room for sums over a program.
+  mlir::LogicalResult
+  setFlops(mlir::Operation *op, exec::CommandT &command,
+           llvm::ArrayRef<llvm::SmallVector<int64_t>> parts);
   mlir::LogicalResult addKernel(size_t index);
   std::unique_ptr<exec::OperandT> getWorkspace(const StepKernel &kernel) const;
   mlir::LogicalResult addPartSum(const Step &step, const StepKernel &kernel);
@@ -116,6 +121,7 @@ private:
   llvm::DenseMap<mlir::Value, std::array<int64_t, 2>> masks;
   std::vector<PendingCopy> copies;
   int nextCollective = 1;
+  int64_t flops = 0; ///< of all commands so far
 };
 
 } // namespace meshc::codegen

@@ -106,7 +106,7 @@ static std::string describeProfile(const Profile &profile, int64_t numDevices) {
   for (size_t i = 0; i < std::min(maxCommands, profile.commands.size()); ++i) {
     const CommandTime &time = profile.commands[i];
     text += fmt::format("{}{{\"name\": {}, \"kind\": \"{}\", \"phase\": "
-                        "\"{}\", \"line\": {}, \"bytes\": {}, "
+                        "\"{}\", \"line\": {}, \"bytes\": {:.0f}, "
                         "\"worker_ms\": {:.4f}, "
                         "\"gflops_per_thread\": {:.1f}, "
                         "\"gbytes_per_s_per_thread\": {:.1f}}}",
@@ -114,10 +114,11 @@ static std::string describeProfile(const Profile &profile, int64_t numDevices) {
                         classNames[size_t(time.timeClass)],
                         exec::EnumNamePhase(time.command->phase),
                         time.command->span ? time.command->span->line() : 0,
-                        time.command->bytes * numDevices, perRun(time.seconds),
-                        double(time.command->flops * numDevices) *
+                        double(time.command->bytes) * double(numDevices),
+                        perRun(time.seconds),
+                        double(time.command->flops) * double(numDevices) *
                             double(profile.runs) / time.seconds / 1e9,
-                        double(time.command->bytes * numDevices) *
+                        double(time.command->bytes) * double(numDevices) *
                             double(profile.runs) / time.seconds / 1e9);
   }
   return text + "]";

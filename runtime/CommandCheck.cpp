@@ -14,13 +14,16 @@ static constexpr int64_t maxGrid = (int64_t(1) << 31) - 1;
 static constexpr int maxBlock = 1024;
 static constexpr int maxSharedBytes = 227 * 1024;
 
-bool ExecutableChecker::checkReach(size_t number, const exec::OperandT &operand,
-                                   std::span<const int64_t> shape,
-                                   std::span<const int64_t> strides) {
+int64_t ExecutableChecker::countReached(size_t number,
+                                        std::span<const int64_t> shape,
+                                        std::span<const int64_t> strides) {
+  auto fail = [this](std::string text) {
+    this->fail(std::move(text));
+    return int64_t(-1);
+  };
   if (shape.size() != strides.size())
     return fail(fmt::format("operand {} has {} sizes and {} strides", number,
                             shape.size(), strides.size()));
-  int64_t elementBytes = getElementBytes(operand.element);
   int64_t last = 0; // largest element index
   bool empty = false;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -35,8 +38,17 @@ bool ExecutableChecker::checkReach(size_t number, const exec::OperandT &operand,
     if (reach < 0 || (last += reach) > maxExtent)
       return fail(fmt::format("operand {} overflows", number));
   }
+  return empty ? 0 : last + 1;
+}
+
+bool ExecutableChecker::checkReach(size_t number, const exec::OperandT &operand,
+                                   std::span<const int64_t> shape,
+                                   std::span<const int64_t> strides) {
+  const int64_t elements = countReached(number, shape, strides);
+  if (elements < 0)
+    return false;
   const exec::BufferT &buffer = *data.buffers[operand.buffer];
-  int64_t bytes = empty ? 0 : multiply(last + 1, elementBytes);
+  const int64_t bytes = multiply(elements, getElementBytes(operand.element));
   if (bytes < 0 || operand.offset > uint64_t(maxExtent) ||
       operand.offset + uint64_t(bytes) > buffer.bytes)
     return fail(fmt::format("operand {} reaches byte {} of buffer '{}', which "
@@ -85,9 +97,6 @@ bool ExecutableChecker::checkView(size_t number, const exec::OperandT &operand,
                                   std::span<const int64_t> strides) {
   if (!checkReach(number, operand, shape, strides))
     return false;
-  if (operand.shape.size() != operand.strides.size())
-    return fail(fmt::format("operand {} has {} sizes and {} strides", number,
-                            operand.shape.size(), operand.strides.size()));
   const int64_t viewed = countElements(shape, strides);
   const int64_t owned = countElements(operand.shape, operand.strides);
   if (viewed < 0 || owned < 0 || viewed > owned)
@@ -110,7 +119,7 @@ bool ExecutableChecker::checkOperand(size_t number,
   if (operand.tensor < -1 || operand.tensor >= int64_t(data.tensors.size()))
     return fail(fmt::format("operand {} names tensor {} of {}", number,
                             operand.tensor, data.tensors.size()));
-  return true;
+  return countReached(number, operand.shape, operand.strides) >= 0;
 }
 
 bool ExecutableChecker::checkKernel(const exec::CommandT &command) {
@@ -207,7 +216,35 @@ bool ExecutableChecker::checkMatmul(const exec::CommandT &command) {
     if (!checkReach(2, *command.operands[2], shape, strides))
       return false;
   }
-  return checkMatmulEnds(command);
+  return checkMatmulEnds(command) && checkMatmulOverlap(command);
+}
+
+bool ExecutableChecker::checkMatmulOverlap(const exec::CommandT &command) {
+  const exec::MatmulT &matmul = *command.action.AsMatmul();
+  const size_t c = command.operands.size() - 1;
+  auto getShape = [&](int64_t rows, int64_t columns) {
+    std::vector<int64_t> shape = matmul.batch;
+    shape.insert(shape.end(), {rows, columns});
+    return shape;
+  };
+  std::vector<std::pair<uint64_t, uint64_t>> reach;
+  for (const auto &operand : command.operands)
+    reach.push_back(getReach(*operand));
+  reach[0] = getReach(*command.operands[0], getShape(matmul.m, matmul.k),
+                      matmul.a_strides);
+  reach[1] = getReach(*command.operands[1], getShape(matmul.k, matmul.n),
+                      matmul.b_strides);
+  reach[c] = getReach(*command.operands[c], getShape(matmul.m, matmul.n),
+                      matmul.c_strides);
+  for (size_t written = c + 1 - size_t(command.results); written <= c;
+       ++written)
+    for (size_t other = 0; other < reach.size(); ++other)
+      if (other != written && reach[other].first < reach[written].second &&
+          reach[written].first < reach[other].second)
+        return fail(fmt::format("a matmul's operand {} shares memory with "
+                                "operand {}, which it writes",
+                                other, written));
+  return true;
 }
 
 /// What only products on GPUs read and write beside their result.
@@ -350,10 +387,20 @@ bool ExecutableChecker::checkMember(const exec::CollectiveT &collective,
 
 std::pair<uint64_t, uint64_t>
 ExecutableChecker::getReach(const exec::OperandT &operand) const {
-  uint64_t last = 0;
-  for (size_t i = 0; i < operand.shape.size(); ++i)
-    last += uint64_t(operand.shape[i] - 1) * uint64_t(operand.strides[i]);
+  return getReach(operand, operand.shape, operand.strides);
+}
+
+std::pair<uint64_t, uint64_t>
+ExecutableChecker::getReach(const exec::OperandT &operand,
+                            std::span<const int64_t> shape,
+                            std::span<const int64_t> strides) const {
   const uint64_t begin = data.buffers[operand.buffer]->offset + operand.offset;
+  uint64_t last = 0;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0)
+      return {begin, begin};
+    last += uint64_t(shape[i] - 1) * uint64_t(strides[i]);
+  }
   return {begin,
           begin + (last + 1) * uint64_t(getElementBytes(operand.element))};
 }
@@ -407,11 +454,15 @@ bool ExecutableChecker::checkCopy(const exec::CommandT &command) {
   const exec::OperandT &to = *command.operands[1];
   if (from.shape != to.shape || from.element != to.element)
     return fail("a copy's operands differ in shape or element type");
+  const auto [fromBegin, fromEnd] = getReach(from);
+  const auto [toBegin, toEnd] = getReach(to);
+  if (fromBegin < toEnd && toBegin < fromEnd)
+    return fail("a copy reads the memory it writes");
   return checkWritten(1, to.shape, to.strides);
 }
 
 bool ExecutableChecker::checkCommand(const exec::CommandT &command,
-                                     size_t index) {
+                                     size_t index, Totals &totals) {
   std::string outer = where;
   where += fmt::format(", command {} ('{}')", index, command.name);
   // A product has strides of its own, which start anywhere in its operands.
@@ -455,6 +506,7 @@ bool ExecutableChecker::checkCommand(const exec::CommandT &command,
     sound = fail("it has no action");
     break;
   }
+  sound = sound && checkCommandQuantities(command, totals);
   where = std::move(outer);
   return sound;
 }

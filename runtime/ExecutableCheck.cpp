@@ -102,8 +102,8 @@ bool ExecutableChecker::checkPorts(
                               getName(port->layout->element)));
     if (kind == "input" && port->layout->partial != exec::ReduceKind::none)
       return fail("its layout is partial");
-    if (port->index_bound < 0)
-      return fail(fmt::format("its index bound is {}", port->index_bound));
+    if (!checkPortQuantities(*port))
+      return false;
   }
   where = std::move(outer);
   return true;
@@ -117,8 +117,9 @@ bool ExecutableChecker::checkProgram(const exec::ProgramT &program) {
   if (!checkPorts(program.inputs, "input") ||
       !checkPorts(program.outputs, "output"))
     return false;
+  Totals totals;
   for (size_t i = 0; i < program.commands.size(); ++i)
-    if (!checkCommand(*program.commands[i], i))
+    if (!checkCommand(*program.commands[i], i, totals))
       return false;
   where.clear();
   return true;
@@ -136,19 +137,16 @@ bool ExecutableChecker::checkData() {
       return fail(fmt::format("unknown format {}", int(source->format)));
     if (!fed.insert(source->input).second)
       return fail("the input is fed twice");
-    if (source->span && !checkSpan(*source->span))
+    if ((source->span && !checkSpan(*source->span)) ||
+        !checkSourceQuantities(*source))
       return false;
   }
   where.clear();
   if (!data.training)
     return true;
   where = "training";
-  // Small enough that steps of all epochs can be counted.
-  constexpr int64_t maxEpochs = int64_t(1) << 30;
-  if (data.training->epochs < 0 || data.training->epochs > maxEpochs ||
-      data.training->steps < 0 || data.training->steps > maxExtent)
-    return fail(fmt::format("{} epochs, {} steps", data.training->epochs,
-                            data.training->steps));
+  if (!checkTrainingQuantities(*data.training))
+    return false;
   if (step && !findPort(step->outputs, data.training->minimize))
     return fail(fmt::format("it minimises '{}', which program 'step' does not "
                             "give",
@@ -218,7 +216,8 @@ std::string ExecutableChecker::check() {
     where = fmt::format("tensor '{}'", tensor->name);
     if (!isEnumerator(tensor->role, exec::BufferRole::MAX))
       fail(fmt::format("unknown role {}", int(tensor->role)));
-    else if (checkLayout(tensor->layout.get()) && tensor->span)
+    else if (checkLayout(tensor->layout.get()) &&
+             checkTensorQuantities(*tensor) && tensor->span)
       checkSpan(*tensor->span);
     if (!defect.empty())
       return defect;

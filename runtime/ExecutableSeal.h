@@ -10,6 +10,11 @@
 /// read, so it is one range from the beginning. The digest is BLAKE2b with 256
 /// bits of it and of its length (libsodium's crypto_generichash). It finds
 /// damage; who changes an executable on purpose can make another one.
+///
+/// It is verified before the first constructor of the executable or of a
+/// library. What the system reads before that, it judges: damage in headers,
+/// names of libraries, symbols and relocations, some 30 KB of 1.5 MB, ends with
+/// the system's words and exit code 126 or 127, or by a signal.
 
 #include "runtime/Error.h"
 

@@ -24,15 +24,25 @@ struct meshcOperandUse {
   uint64_t alignment; ///< of its first byte in the arena, a power of two
 };
 
+/// A launch of a kernel on GPUs, see Launch in exec.fbs.
+struct meshcLaunchUse {
+  const char *symbol; ///< in the images
+  int64_t grid;
+  int32_t block;
+  int32_t sharedBytes;
+};
+
 struct meshcKernelEntry {
-  const char *name; ///< Kernel.symbol of the commands that call it
-  meshcKernelFunction function;
+  const char *name;             ///< Kernel.symbol of the commands that call it
+  meshcKernelFunction function; ///< null: on GPUs
   /// What its code was generated for; commands are checked against it, since
   /// nothing else knows what machine code reaches. Kernels that are written by
   /// hand, for tests, leave `operands` null, and take what their command has.
   int64_t extent = 0;
   uint64_t numOperands = 0;
   const meshcOperandUse *operands = nullptr;
+  uint64_t numLaunches = 0;
+  const meshcLaunchUse *launches = nullptr;
 };
 
 extern const uint8_t meshc_program_data[];

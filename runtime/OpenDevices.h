@@ -30,7 +30,7 @@ struct GpuFlags {
 /// What devices are opened for and with; all that it refers to outlives them.
 struct DeviceRequest {
   const Executable &executable;
-  std::span<const meshcKernelEntry> kernels; ///< of CPUs
+  std::span<const meshcKernelEntry> kernels;
   int threads = 0; ///< of CPUs; 0: see Session::create
   TransportKind transport = TransportKind::Auto; ///< between CPUs
   GpuFlags gpus;

@@ -143,6 +143,8 @@ Status CudaDevices::prepare() {
   const Driver &driver = gpu->getDriver();
   session.gpu = gpu.get();
   session.checksCommands = options.checksCommands;
+  if (!options.kernels.empty())
+    session.use.emplace(options.kernels);
   session.executable = &executable;
   session.moves = std::make_unique<MoveTable>(*gpu);
   int lowest = 0;

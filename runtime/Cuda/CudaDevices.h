@@ -8,11 +8,15 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace meshc::runtime::cuda {
 
 struct CudaOptions {
+  /// What the kernels were generated for; none: that is not known, as in tests
+  /// of kernels alone.
+  std::span<const meshcKernelEntry> kernels;
   /// Logical devices that share a GPU; one process drives them all.
   int64_t devicesPerGpu = 1;
   /// Whether programs are recorded as graphs, or issued command by command.

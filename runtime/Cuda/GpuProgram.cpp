@@ -93,6 +93,9 @@ GpuProgram::create(GpuSession &session, const exec::ProgramT &program) {
     Status prepared = Status::success();
     switch (source->action.type) {
     case exec::Action::Kernel:
+      if (session.use)
+        if (auto entry = session.use->find(data, program, *source); !entry)
+          return entry.getError();
       prepared = result->prepareKernel(*source->action.AsKernel(), command);
       break;
     case exec::Action::Matmul: {

@@ -7,9 +7,11 @@
 #include "runtime/Cuda/UnsupportedProducts.h"
 #include "runtime/Devices/Profile.h"
 #include "runtime/Executable.h"
+#include "runtime/KernelUse.h"
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace meshc::runtime::cuda {
@@ -31,6 +33,7 @@ struct LogicalDevice {
 struct GpuSession {
   Gpu *gpu = nullptr;
   const Executable *executable = nullptr;
+  std::optional<KernelUse> use;       ///< none: see CudaOptions
   std::vector<LogicalDevice> devices; ///< of this process
   std::unique_ptr<MoveTable> moves;
   std::unique_ptr<Communicator> communicator;

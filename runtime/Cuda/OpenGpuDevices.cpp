@@ -13,6 +13,7 @@ Result<std::unique_ptr<DeviceSet>>
 runtime::openGpuDevices(const DeviceRequest &request) {
   assert(request.executable.data.target == exec::Target::cuda);
   cuda::CudaOptions options;
+  options.kernels = request.kernels;
   options.devicesPerGpu = request.gpus.devicesPerGpu.value_or(1);
   options.usesGraphs = request.gpus.usesGraphs;
   options.checksCommands = request.gpus.checksCommands;

@@ -1,11 +1,9 @@
 #include "runtime/Devices/CommandList.h"
 
 #include "runtime/Devices/Reduction.h"
-
-#include <fmt/format.h>
+#include "runtime/KernelUse.h"
 
 #include <algorithm>
-#include <string_view>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -103,42 +101,13 @@ void runtime::runCopy(const exec::CommandT &command, const std::byte *from,
   }
 }
 
-/// What a command has that its kernel was not generated for; empty if nothing.
-static std::string findMisuse(const exec::ExecutableT &data,
-                              const exec::CommandT &command,
-                              const meshcKernelEntry &kernel) {
-  if (!kernel.operands)
-    return "";
-  if (command.action.AsKernel()->extent != kernel.extent)
-    return fmt::format("extent {}, expected {}",
-                       command.action.AsKernel()->extent, kernel.extent);
-  if (command.operands.size() != kernel.numOperands)
-    return fmt::format("{} operands, expected {}", command.operands.size(),
-                       kernel.numOperands);
-  for (size_t i = 0; i < command.operands.size(); ++i) {
-    const exec::OperandT &operand = *command.operands[i];
-    const exec::BufferT &buffer = *data.buffers[operand.buffer];
-    const meshcOperandUse &use = kernel.operands[i];
-    // checkExecutable has found that the operand begins in its buffer.
-    if (const uint64_t left = buffer.bytes - operand.offset; left < use.bytes)
-      return fmt::format("{} bytes for operand {}, expected {}", left, i,
-                         use.bytes);
-    if ((buffer.offset + operand.offset) % use.alignment != 0)
-      return fmt::format("operand {} at byte {}, expected a multiple of {}", i,
-                         buffer.offset + operand.offset, use.alignment);
-  }
-  return "";
-}
-
 Result<CommandList> runtime::prepareProgram(
     const Executable &executable, const exec::ProgramT &program,
     std::span<const meshcKernelEntry> kernels,
     std::span<std::byte *const> arenas, const Division &division, int workers,
     size_t firstNumber, MatmulCache &products) {
   CommandList list;
-  std::map<std::string_view, const meshcKernelEntry *> entries;
-  for (const meshcKernelEntry &entry : kernels)
-    entries.emplace(entry.name, &entry);
+  const KernelUse use(kernels);
   auto getArenaOffset = [&](const exec::OperandT &operand) {
     return executable.data.buffers[operand.buffer]->offset + operand.offset;
   };
@@ -154,24 +123,11 @@ Result<CommandList> runtime::prepareProgram(
                                           : nullptr);
     switch (command->action.type) {
     case exec::Action::Kernel: {
-      const std::string &symbol = command->action.AsKernel()->symbol;
-      auto entry = entries.find(symbol);
-      if (entry == entries.end())
-        return Error{
-            ErrorCode::DamagedProgram,
-            fmt::format("damaged program: it has no kernel '{}', which "
-                        "command '{}' of program '{}' calls",
-                        symbol, command->name, program.name),
-            ""};
-      if (const std::string misuse =
-              findMisuse(executable.data, *command, *entry->second);
-          !misuse.empty())
-        return Error{ErrorCode::DamagedProgram,
-                     fmt::format("damaged program: command '{}' of program "
-                                 "'{}' gives kernel '{}' {}",
-                                 command->name, program.name, symbol, misuse),
-                     ""};
-      prepared.kernel = entry->second->function;
+      Result<const meshcKernelEntry *> entry =
+          use.find(executable.data, program, *command);
+      if (!entry)
+        return entry.getError();
+      prepared.kernel = (*entry)->function;
       prepareKernel(*command, workers, prepared);
       break;
     }

@@ -2,8 +2,6 @@
 /// that mean nothing. Each is refused with exit code 4; none may crash.
 
 #include "runtime/Devices/Executor.h"
-#include "runtime/ExecutableSeal.h"
-#include "runtime/Processor.h"
 #include "runtime/Session.h"
 #include "tests/runtime/LinearModel.h"
 
@@ -11,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <random>
 
@@ -149,6 +148,16 @@ void addMember(exec::ExecutableT &data) {
   command.operands.push_back(
       std::make_unique<exec::OperandT>(*command.operands.back()));
   ++command.results;
+}
+
+/// A tensor like the parameter.
+exec::TensorT &addTensor(exec::ExecutableT &data) {
+  auto tensor = std::make_unique<exec::TensorT>();
+  tensor->name = "w";
+  tensor->layout =
+      std::make_unique<exec::TensorLayoutT>(*data.variables[0]->layout);
+  data.tensors.push_back(std::move(tensor));
+  return *data.tensors.back();
 }
 
 const std::vector<Defect> defects = {
@@ -414,6 +423,116 @@ const std::vector<Defect> defects = {
        data.dims.back()->rule_span =
            std::make_unique<exec::Span>(7, 1, 1, 1, 2);
      }},
+    // What only says something, see QuantityCheck.cpp.
+    {"command 1 ('subtract'): the number of its operations is -1, expected 0 "
+     "to 72057594037927936",
+     [](auto &data) { getStepCommand(data, 1).flops = -1; }},
+    {"the number of its operations is 72057594037927937",
+     [](auto &data) {
+       getStepCommand(data, 1).flops = (int64_t(1) << 56) + 1;
+     }},
+    {"command 0 ('matmul'): the number of its operations is 37, expected 0 to "
+     "36",
+     [](auto &data) { getStepCommand(data, 0).flops = 37; }},
+    {"a matmul computes more than any machine",
+     [](auto &data) {
+       constexpr int64_t size = int64_t(1) << 20;
+       exec::CommandT &command = getStepCommand(data, 0);
+       data.arena_bytes = uint64_t(1) << 46;
+       for (uint64_t i = 0; i < 3; ++i) {
+         exec::OperandT &operand = *command.operands[i];
+         operand.shape = {size, size};
+         operand.strides = {size, 1};
+         data.buffers[size_t(operand.buffer)]->offset = i << 43;
+         data.buffers[size_t(operand.buffer)]->bytes = uint64_t(1) << 43;
+       }
+       auto &matmul = getMatmul(data);
+       matmul.m = matmul.n = matmul.k = size;
+       matmul.a_strides = matmul.b_strides = matmul.c_strides = {size, 1};
+     }},
+    {"what it reads and writes is -9",
+     [](auto &data) { getStepCommand(data, 1).bytes = -9; }},
+    {"the number of all operations so far is 4611686018427387905, expected 0 "
+     "to 4611686018427387904",
+     [](auto &data) {
+       auto &commands = data.programs[1]->commands;
+       commands[1]->flops = int64_t(1) << 56;
+       for (int i = 1; i < 64; ++i)
+         commands.push_back(std::make_unique<exec::CommandT>(*commands[1]));
+       commands[2]->flops = 1;
+     }},
+    {"what is read and written so far is",
+     [](auto &data) {
+       auto &commands = data.programs[1]->commands;
+       commands[1]->bytes = int64_t(1) << 56;
+       for (int i = 1; i < 65; ++i)
+         commands.push_back(std::make_unique<exec::CommandT>(*commands[1]));
+     }},
+    {"a collective's group size is 3, expected 0 to 2",
+     [](auto &data) {
+       getCollective(data).axes = {{0, 1, 2}};
+       getCollective(data).group_size = 3;
+     }},
+    {"a collective's payload in elements is 4, expected 0 to 3",
+     [](auto &data) { getCollective(data).payload_elements = 4; }},
+    {"a collective's payload in bytes is -12, expected 0 to 12",
+     [](auto &data) { getCollective(data).payload_bytes = -12; }},
+    {"what a collective sends is 13, expected 0 to 12",
+     [](auto &data) {
+       getCollective(data).axes = {{0, 1, 2}};
+       getCollective(data).wire_bytes = 13;
+     }},
+    {"an alternative costs nan us",
+     [](auto &data) {
+       auto cause = std::make_unique<exec::CauseT>();
+       cause->alternative = std::make_unique<exec::AlternativeT>();
+       cause->alternative->cost_us = NAN;
+       getCollective(data).causes.push_back(std::move(cause));
+     }},
+    {"an alternative costs -1 us",
+     [](auto &data) {
+       auto cause = std::make_unique<exec::CauseT>();
+       cause->alternative = std::make_unique<exec::AlternativeT>();
+       cause->alternative->chosen_cost_us = -1;
+       getCollective(data).causes.push_back(std::move(cause));
+     }},
+    {"tensor 'w': its size in bytes is 13, expected 0 to 12",
+     [](auto &data) { addTensor(data).bytes_global = 13; }},
+    {"tensor 'w': its size in bytes on each device is 13, expected 0 to 12",
+     [](auto &data) { addTensor(data).bytes_per_device = 13; }},
+    {"input 'x': its index bound is 5, expected 0 to 0",
+     [](auto &data) { data.programs[1]->inputs[0]->index_bound = 5; }},
+    {"input 'x': its index bound is 2147483649, expected 0 to 2147483648",
+     [](auto &data) {
+       exec::PortT &port = *data.programs[1]->inputs[0];
+       port.layout->element = exec::ElementType::i32;
+       port.index_bound = (int64_t(1) << 31) + 1;
+     }},
+    {"data for 'x': it is divided by inf",
+     [](auto &data) { data.data[0]->divide = INFINITY; }},
+    {"data for 'x': it is divided by nan",
+     [](auto &data) { data.data[0]->divide = NAN; }},
+    {"a copy reads the memory it writes",
+     [](auto &data) {
+       exec::CommandT &command = getStepCommand(data, 1);
+       command.action.Set(exec::CopyT());
+       command.operands.pop_back();
+       *command.operands[1] = *command.operands[0];
+     }},
+    {"a copy reads the memory it writes",
+     [](auto &data) {
+       exec::CommandT &command = getStepCommand(data, 1);
+       command.action.Set(exec::CopyT());
+       command.operands.pop_back();
+       *command.operands[1] = *command.operands[0];
+       command.operands[0]->shape = command.operands[1]->shape = {4};
+       command.operands[1]->offset = 8;
+     }},
+    {"a matmul's operand 0 shares memory with operand 2, which it writes",
+     [](auto &data) {
+       exec::CommandT &command = getStepCommand(data, 0);
+       command.operands[2]->buffer = command.operands[0]->buffer;
+     }},
     {"a collective communicates over impossible axes",
      [](auto &data) { getCollective(data).axes = {{9, 1, 2}}; }},
     {"a collective communicates over impossible axes",
@@ -446,8 +565,10 @@ const std::vector<Defect> defects = {
      [](auto &data) { data.data[0]->format = exec::DataFormat(5); }},
     {"training: it minimises 'nothing', which program 'step' does not give",
      [](auto &data) { data.training->minimize = "nothing"; }},
-    {"training: -1 epochs, 0 steps",
+    {"training: the number of epochs is -1, expected 0 to 1073741824",
      [](auto &data) { data.training->epochs = -1; }},
+    {"training: the number of steps is -1",
+     [](auto &data) { data.training->steps = -1; }},
     {"a source span names file 0 of 0",
      [](auto &data) {
        getStepCommand(data, 1).span =
@@ -473,118 +594,6 @@ TEST(ExecutableTest, every_defect_is_named) {
     ASSERT_FALSE(executable) << defect.message;
     EXPECT_EQ(executable.getError().code, ErrorCode::DamagedProgram);
   }
-}
-
-/// What a kernel was generated for, which only the table of kernels knows.
-TEST(KernelUseTest, commands_are_what_their_kernels_were_made_for) {
-  const meshcOperandUse uses[] = {{24, 64}, {24, 64}, {24, 64}};
-  std::vector<meshcKernelEntry> kernels(LinearModel::getKernels().begin(),
-                                        LinearModel::getKernels().end());
-  for (meshcKernelEntry &kernel : kernels)
-    if (std::string(kernel.name) == "subtract")
-      kernel = {kernel.name, kernel.function, 6, 3, uses};
-  auto expect = [&](const std::string &message, auto &&inflict) {
-    exec::ExecutableT data = makeSound();
-    inflict(data, getStepCommand(data, 1));
-    Result<Executable> executable = Executable::create(std::move(data));
-    ASSERT_TRUE(executable) << executable.getError().message;
-    auto executor = Executor::create(*executable, kernels, 1);
-    if (message.empty()) {
-      EXPECT_TRUE(executor) << executor.getError().message;
-      return;
-    }
-    ASSERT_FALSE(executor) << message;
-    EXPECT_EQ(executor.getError().code, ErrorCode::DamagedProgram);
-    EXPECT_THAT(executor.getError().message,
-                HasSubstr("gives kernel 'subtract' " + message));
-  };
-  expect("", [](auto &, auto &) {});
-  expect("extent 7, expected 6", [](auto &, exec::CommandT &command) {
-    command.action.AsKernel()->extent = 7;
-  });
-  expect("2 operands, expected 3",
-         [](auto &, exec::CommandT &command) { command.operands.pop_back(); });
-  // Another operand, in shape and place, that the program is sound with.
-  expect("4 bytes for operand 1, expected 24",
-         [](auto &, exec::CommandT &command) {
-           exec::OperandT &operand = *command.operands[1];
-           operand.shape = {1};
-           operand.offset = 20;
-         });
-  expect("operand 0 at byte", [](auto &data, exec::CommandT &command) {
-    exec::OperandT &operand = *command.operands[0];
-    operand.offset = 4;
-    data.buffers[size_t(operand.buffer)]->bytes += 4;
-  });
-}
-
-TEST(SealTest, finds_whatever_changes) {
-  TemporaryFolder folder;
-  const std::string path = folder / "program";
-  std::string bytes(1000, 'a');
-  writeBytes(path, bytes);
-  // Without one.
-  EXPECT_EQ(checkSeal(path).getError().code, ErrorCode::DamagedProgram);
-  ASSERT_TRUE(sealExecutable(path, 700));
-  EXPECT_TRUE(checkSeal(path));
-  const std::string sealed = readBytes(path);
-  EXPECT_EQ(sealed.size(), bytes.size() + 48);
-  for (size_t i = 0; i < sealed.size(); ++i) {
-    std::string damaged = sealed;
-    damaged[i] = char(damaged[i] ^ 1);
-    writeBytes(path, damaged);
-    Status found = checkSeal(path);
-    // What debuggers read is not loaded.
-    ASSERT_EQ(bool(found), i >= 700 && i < 1000) << i;
-    if (!found) {
-      EXPECT_EQ(getExitCode(found.getError().code), ExitCode::Damaged);
-      EXPECT_THAT(found.getError().message, HasSubstr(path));
-    }
-  }
-  for (size_t size = 0; size < sealed.size(); ++size) {
-    writeBytes(path, sealed.substr(0, size));
-    EXPECT_FALSE(checkSeal(path)) << size;
-  }
-  writeBytes(path, sealed + "x");
-  EXPECT_FALSE(checkSeal(path));
-  EXPECT_EQ(checkSeal(folder / "missing").getError().code,
-            ErrorCode::CannotRead);
-}
-
-TEST(ProcessorTest, missing_features_are_named) {
-  exec::ExecutableT data;
-  data.cpu = "sapphirerapids";
-  EXPECT_TRUE(checkProcessor(data));
-  data.cpu_features = {"sse2", "64bit", "cmov"};
-  EXPECT_TRUE(checkProcessor(data));
-  data.cpu_features = {"sse2", "no-such-thing"};
-  Status status = checkProcessor(data);
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.getError().code, ErrorCode::OtherProcessor);
-  EXPECT_THAT(status.getError().message, HasSubstr("'no-such-thing'"));
-}
-
-TEST(ProcessorTest, agrees_with_the_compiler_about_this_processor) {
-  EXPECT_EQ(hasProcessorFeature("sse4.2"),
-            bool(__builtin_cpu_supports("sse4.2")));
-  EXPECT_EQ(hasProcessorFeature("avx"), bool(__builtin_cpu_supports("avx")));
-  EXPECT_EQ(hasProcessorFeature("avx2"), bool(__builtin_cpu_supports("avx2")));
-  EXPECT_EQ(hasProcessorFeature("fma"), bool(__builtin_cpu_supports("fma")));
-  EXPECT_EQ(hasProcessorFeature("bmi2"), bool(__builtin_cpu_supports("bmi2")));
-  EXPECT_EQ(hasProcessorFeature("avx512f"),
-            bool(__builtin_cpu_supports("avx512f")));
-  EXPECT_EQ(hasProcessorFeature("avx512vl"),
-            bool(__builtin_cpu_supports("avx512vl")));
-  // One of them is absent from any processor: Intel's and AMD's own.
-  bool hasAll = true;
-  for (const char *name : {"sse4a", "clzero", "serialize", "avx512fp16"})
-    hasAll &= hasProcessorFeature(name).value();
-  ASSERT_FALSE(hasAll);
-  exec::ExecutableT data;
-  data.cpu_features = {"sse4a", "clzero", "serialize", "avx512fp16"};
-  Status status = checkProcessor(data);
-  ASSERT_FALSE(status);
-  EXPECT_THAT(status.getError().message, HasSubstr("this processor lacks "));
 }
 
 } // namespace
