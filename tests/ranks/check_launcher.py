@@ -201,12 +201,14 @@ class Launcher(unittest.TestCase):
     def test_a_signal_while_ranks_leave(self):
         """As long as not all have come to the end, it ends all; later nobody."""
         for number, name in STOPS:
-            started, _ = self.start_blocked_end()
-            started[1].send_signal(number)
-            done = [processes.finish(process) for process in started]
-            self.assertEqual([one.returncode for one in done], [128 + number] * 2, done)
-            self.expect_stop(done[0], name, "", 128 + number)
-            self.assertEqual(done[1].stderr, "")
+            # ThreadSanitizer's _exit waits for standard output, which is blocked here.
+            if "TSAN_OPTIONS" not in os.environ:
+                started, _ = self.start_blocked_end()
+                started[1].send_signal(number)
+                done = [processes.finish(process) for process in started]
+                self.assertEqual([one.returncode for one in done], [128 + number] * 2, done)
+                self.expect_stop(done[0], name, "", 128 + number)
+                self.assertEqual(done[1].stderr, "")
             started, reads = self.start_blocked_end()
             started[1].send_signal(signal.SIGSTOP)
             self.assertEqual(len(os.read(reads, 4096)), 4096)
