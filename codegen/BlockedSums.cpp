@@ -54,12 +54,13 @@ SumBlocks::~SumBlocks() = default;
 SmallVector<Value> CarriedSums::begin(OpBuilder &builder,
                                       ArrayRef<Value> outer) {
   SmallVector<Value> own(outer);
-  isFresh.assign(outer.size(), false);
+  SmallVector<bool> isFresh(outer.size(), false);
   for (auto [place, value] : llvm::enumerate(own))
     if (Value neutral = getNeutral(builder, place)) {
       value = neutral;
       isFresh[place] = true;
     }
+  open.push_back(std::move(isFresh));
   return own;
 }
 
@@ -67,8 +68,9 @@ SmallVector<Value> CarriedSums::end(OpBuilder &builder, ArrayRef<Value> outer,
                                     ArrayRef<Value> own) {
   SmallVector<Value> results(own);
   for (auto [place, value] : llvm::enumerate(results))
-    if (isFresh[place])
+    if (open.back()[place])
       value = combine(builder, place, outer[place], value);
+  open.pop_back();
   return results;
 }
 

@@ -8,6 +8,7 @@
 #include "llvm/ADT/SmallVector.h"
 
 #include <functional>
+#include <vector>
 
 namespace meshc::codegen {
 
@@ -75,7 +76,9 @@ public:
 private:
   GetNeutral getNeutral;
   Combine combine;
-  llvm::SmallVector<bool> isFresh; ///< by place
+  /// Which values are fresh, by place, in every loop that has begun and not
+  /// ended, of which inner ones may carry fewer.
+  std::vector<llvm::SmallVector<bool>> open;
 };
 
 /// The positions [first, last), `unit` apart, of one dimension.
