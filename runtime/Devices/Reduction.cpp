@@ -265,9 +265,11 @@ void runtime::combineRows(exec::ElementType element, exec::ReduceKind kind,
   if (sources.empty())
     return fillIdentity(sumElement, kind, sum, 1, count);
   size_t perSum = sources.size();
-  dispatch(sumElement, kind, [&]<exec::ReduceKind K, typename T>() {
-    perSum = getSourcesPerSum<K, T>(sources.size());
-  });
+  // A single one is moved, and has no kind.
+  if (sources.size() > 1)
+    dispatch(sumElement, kind, [&]<exec::ReduceKind K, typename T>() {
+      perSum = getSourcesPerSum<K, T>(sources.size());
+    });
   if (perSum == sources.size()) {
     const int64_t bytes = getElementBytes(element);
     for (size_t i = 0; i < sources.size(); ++i) {
