@@ -89,6 +89,9 @@ Plan::Plan(const exec::ExecutableT &executable)
     for (const auto &axis : executable.mesh->axes)
       axes.push_back({axis->name, axis->size});
   mesh = layout::Mesh(std::move(axes));
+  for (size_t tensor = 0; tensor < executable.tensors.size(); ++tensor)
+    tensorsNamed[executable.tensors[tensor]->name].push_back(int(tensor));
+  isWritten.resize(executable.tensors.size());
   if (!program)
     return;
   followValues();
@@ -137,20 +140,18 @@ bool Plan::isStored(int tensor) const {
   case exec::BufferRole::workspace:
     break;
   }
-  for (const PlannedCommand &planned : commands)
-    for (const ValueSource &output : planned.outputs)
-      if (output.tensor == tensor)
-        return true;
-  return false;
+  return isWritten[size_t(tensor)];
 }
 
 int Plan::findTensor(std::string_view name,
                      std::initializer_list<exec::BufferRole> roles) const {
+  auto named = tensorsNamed.find(name);
+  if (named == tensorsNamed.end())
+    return -1;
   for (exec::BufferRole role : roles)
-    for (size_t tensor = 0; tensor < executable.tensors.size(); ++tensor)
-      if (executable.tensors[tensor]->role == role &&
-          executable.tensors[tensor]->name == name)
-        return int(tensor);
+    for (int tensor : named->second)
+      if (getTensor(tensor).role == role)
+        return tensor;
   return -1;
 }
 
@@ -186,6 +187,8 @@ void Plan::followValues() {
         planned.isInside = operand.inside;
         planned.outputs.push_back(
             {operand.inside ? -1 : operand.tensor, int(index)});
+        if (!operand.inside && operand.tensor >= 0)
+          isWritten[size_t(operand.tensor)] = true;
         held[size_t(operand.buffer)] = planned.outputs.back();
       }
   }

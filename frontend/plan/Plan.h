@@ -14,6 +14,8 @@
 #include "runtime/exec_generated.h"
 
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace meshc::plan {
@@ -73,6 +75,11 @@ struct Plan {
 private:
   void followValues();
   void addCommands(const exec::CommandT &command, int position);
+
+  /// By name, the tensors of the executable, in their order.
+  std::unordered_map<std::string_view, std::vector<int>> tensorsNamed;
+  /// Of each tensor, whether a command writes it.
+  std::vector<bool> isWritten;
 };
 
 /// How often a command runs in one step. The schema has no loops, so once.
