@@ -203,7 +203,11 @@ std::string Launcher::describeEnd(size_t rank) const {
 }
 
 void Launcher::reportCulprit(int code) const {
-  if (code != int(ExitCode::RankLost))
+  // Those that got a signal when rank 0 was gone have left it to that to say
+  // so; it has not where it was killed.
+  const bool isUnsaid =
+      code > 128 && WIFSIGNALED(*ranks[0].status) && !ranks[0].isKilled;
+  if (code != int(ExitCode::RankLost) && !isUnsaid)
     return;
   // Whoever was stopped, else killed, else whoever ended first.
   size_t culprit = *firstBad;

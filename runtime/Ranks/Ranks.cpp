@@ -367,7 +367,9 @@ bool Ranks::tell(const Error &error,
   // launcher that ends one that was stopped has it go on first, with SIGTERM.
   const bool wasStopped =
       (server && server->wasStopped()) || client->wasStopped();
-  const bool isFound = !isFirst() && error.code == ErrorCode::RankLost;
+  // Where rank 0 is gone, one that was about to end all with it says no more.
+  const bool isFound = !isFirst() && (error.code == ErrorCode::RankLost ||
+                                      isTold == StoreClient::Told::Gone);
   if (wasStopped || isFound)
     printLost(told, wasStopped, print);
   else

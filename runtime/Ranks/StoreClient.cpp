@@ -307,7 +307,10 @@ StoreClient::Told StoreClient::fail(const Error &error, Deadline deadline) {
     return *answer == endedAnswer ? Told::Ended : Told::Yes;
   // The server ends with the run, maybe before this was read.
   std::lock_guard<std::mutex> lock(mutex);
-  return isLeaving ? Told::Ended : isNoticed ? Told::Yes : Told::No;
+  return isLeaving      ? Told::Ended
+         : isNoticed    ? Told::Yes
+         : isServerGone ? Told::Gone
+                        : Told::No;
 }
 
 void StoreClient::leave() {

@@ -51,7 +51,8 @@ public:
   /// What has become of an error that was to end the run.
   enum class Told : uint8_t {
     Yes,  ///< all know it, or the one by which the run had ended
-    No,   ///< the server is gone, or does not answer in time
+    No,   ///< the server does not answer in time
+    Gone, ///< the server is gone
     Ended ///< the run had ended well, and stays so
   };
   /// Ends the run for everyone; returns when the server has told them.

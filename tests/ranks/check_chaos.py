@@ -250,6 +250,9 @@ def allowed_codes(run, rank):
     # Before a program has begun, the system ends it.
     own = {-getattr(signal, f"SIG{kind}")} if kind == "KILL" or (
         joins and kind in ("TERM", "INT", "HUP")) else set()
+    # One that goes on when the others have given it up may find nobody either.
+    if joins and kind == "STOP" and run.choices["launcher"] == "hand":
+        own |= {1}
     if run.choices["launcher"] == "mpirun":
         if run.oddities:  # killed here
             own |= {-signal.SIGKILL}

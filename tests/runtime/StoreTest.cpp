@@ -245,6 +245,9 @@ TEST_F(StoreTest, the_end_of_the_server_is_noticed) {
   EXPECT_TRUE(isOver);
   EXPECT_EQ(waiting.get().getError().code, ErrorCode::RankLost);
   EXPECT_FALSE(second->set("key", "value"));
+  EXPECT_EQ(second->fail({ErrorCode::HungUp, "stopped by SIGHUP", ""},
+                         getDeadline(5)),
+            Told::Gone);
 }
 
 TEST_F(StoreTest, a_rank_that_leaves_in_good_order_is_not_lost) {
