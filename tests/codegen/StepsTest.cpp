@@ -219,6 +219,38 @@ TEST(Steps, LayerNormalisationIsOneKernel) {
   expectAgreement(text);
 }
 
+/// As many kernels as it takes: the three that hold 600 operations could be
+/// one, which would take compilers long.
+TEST(Steps, LongChainsAreSeveralKernels) {
+  constexpr int count = 600;
+  ProgramText text;
+  text.dim("r", 5);
+  text.dim("n", 37);
+  text.input("x", "r n");
+  std::string last = "x";
+  for (int i = 0; i < count; ++i) {
+    const std::string next = "y" + std::to_string(i);
+    text.pointwise(next, "r n", {last, "x"},
+                   "%h = arith.constant 0.5 : f32\n"
+                   "%m = arith.mulf %a0, %h : f32\n"
+                   "%r = arith.addf %m, %a1 : f32");
+    last = next;
+  }
+  text.output(last);
+  auto runner = KernelRunner::create(text.str());
+  ASSERT_TRUE(runner);
+  size_t operations = 0;
+  for (const Step &step : runner->getSteps()) {
+    EXPECT_EQ(step.kind, Kernel);
+    EXPECT_LE(step.ops.size(), 256u);
+    operations += step.ops.size();
+  }
+  EXPECT_EQ(operations, size_t(count));
+  EXPECT_GT(runner->getSteps().size(), 2u);
+  EXPECT_LT(runner->getSteps().size(), 8u);
+  expectAgreement(text);
+}
+
 /// Symbols that the object takes from elsewhere.
 std::vector<std::string> getUndefinedSymbols(const std::string &object) {
   auto buffer = llvm::MemoryBuffer::getMemBuffer(object, "", false);
