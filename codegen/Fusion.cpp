@@ -4,7 +4,6 @@
 #include "codegen/Schedule.h"
 #include "dialect/Locations.h"
 
-#include <numeric>
 #include <queue>
 
 using namespace mlir;
@@ -210,6 +209,11 @@ int64_t FusionGraph::getSavedBytes(unsigned firstIndex,
   }
   if (saved != 0)
     return saved + shared;
+  // A launch, in one byte's place: a mean of each of several sums that one
+  // kernel makes.
+  if (isScalar(first) && isScalar(second) && first.level == second.level &&
+      haveOneProducer(first, second))
+    return std::max<int64_t>(shared, 1);
   auto getTraffic = [](const Node &node) {
     int64_t bytes = node.resultBytes;
     for (Value value : node.reads)
@@ -222,6 +226,16 @@ int64_t FusionGraph::getSavedBytes(unsigned firstIndex,
   return shared;
 }
 
+/// Whether they read results of the same node.
+bool FusionGraph::haveOneProducer(const Node &one, const Node &other) const {
+  return llvm::any_of(one.reads, [&](Value read) {
+    const std::optional<unsigned> producer = getProducer(read);
+    return producer && llvm::any_of(other.reads, [&](Value otherRead) {
+             return isResult(otherRead, *producer);
+           });
+  });
+}
+
 /// The pairs that can save something of which at least one node is new. Those
 /// of two older ones were tried when the later of the two was.
 std::vector<FusionGraph::Candidate>
@@ -232,23 +246,35 @@ FusionGraph::getCandidates(ArrayRef<unsigned> added) {
     if (first == second || nodes[first].kind != Step::Kind::Kernel ||
         nodes[second].kind != Step::Kind::Kernel)
       return;
+    if (!mergesScalars && (isScalar(nodes[first]) || isScalar(nodes[second])))
+      return;
     ++numPairs;
-    if (int64_t saved = getSavedBytes(first, second))
-      candidates.push_back({saved, first, second});
+    if (int64_t saved = getSavedBytes(first, second)) {
+      const bool onlyShares =
+          llvm::none_of(nodes[second].reads,
+                        [&](Value read) { return isResult(read, first); });
+      candidates.push_back({saved, first, second, onlyShares});
+    }
   };
   for (unsigned node : added) {
     if (nodes[node].isMerged || nodes[node].kind != Step::Kind::Kernel)
       continue;
+    auto compare = [&](unsigned other) {
+      bool isEarlier = nodes[other].position < nodes[node].position;
+      if (nodes[other].position != nodes[node].position)
+        consider(isEarlier ? other : node, isEarlier ? node : other);
+    };
     for (unsigned reader : readersOf[node]) {
       const Tensor &tensor = tensors[readers[reader].tensor];
       if (tensor.producer)
         consider(getRoot(*tensor.producer), node);
+      if (tensor.producer && mergesScalars && isScalar(nodes[node]))
+        for (Value result : nodes[getRoot(*tensor.producer)].results)
+          if (const Tensor *beside = findTensor(result))
+            if (beside->numReaders == 1 &&
+                isScalar(nodes[readers[beside->firstReader].node]))
+              compare(readers[beside->firstReader].node);
       // Of two new readers the earlier one in the list sees the later one.
-      auto compare = [&](unsigned other) {
-        bool isEarlier = nodes[other].position < nodes[node].position;
-        if (nodes[other].position != nodes[node].position)
-          consider(isEarlier ? other : node, isEarlier ? node : other);
-      };
       unsigned count = 0;
       for (unsigned other = readers[reader].next;
            other != none && count < maxSiblings;
@@ -269,7 +295,7 @@ FusionGraph::getCandidates(ArrayRef<unsigned> added) {
             consider(node, readers[reader].node);
   }
   auto asTuple = [](const Candidate &x) {
-    return std::tuple(-x.savedBytes, x.first, x.second);
+    return std::tuple(-x.savedBytes, x.onlyShares, x.first, x.second);
   };
   llvm::sort(candidates, [&](const Candidate &x, const Candidate &y) {
     return asTuple(x) < asTuple(y);
@@ -362,19 +388,28 @@ void FusionGraph::mergeReaders(unsigned first, unsigned second) {
 /// In rounds: of the pairs that there are at its start, the one that saves most
 /// comes first, then those of which nothing has been merged since. What merging
 /// has made is compared in the next round.
+///
+/// Numbers made of numbers come last: they are a few bytes, and a kernel that
+/// has taken them along may not fit another one. A sum over everything can go
+/// with sums over rows, unless the same kernel makes the mean of it.
 void FusionGraph::fuse() {
   linkReaders();
   setLevels();
-  std::vector<unsigned> added(nodes.size());
-  std::iota(added.begin(), added.end(), 0);
-  while (!added.empty()) {
-    std::vector<Candidate> candidates = getCandidates(added);
-    added.clear();
-    for (const Candidate &candidate : candidates)
-      if (!nodes[candidate.first].isMerged &&
-          !nodes[candidate.second].isMerged &&
-          tryMerge(candidate.first, candidate.second))
-        added.push_back(unsigned(nodes.size()) - 1);
+  for (bool scalarsToo : {false, true}) {
+    mergesScalars = scalarsToo;
+    std::vector<unsigned> added;
+    for (unsigned node = 0; node < nodes.size(); ++node)
+      if (!nodes[node].isMerged)
+        added.push_back(node);
+    while (!added.empty()) {
+      std::vector<Candidate> candidates = getCandidates(added);
+      added.clear();
+      for (const Candidate &candidate : candidates)
+        if (!nodes[candidate.first].isMerged &&
+            !nodes[candidate.second].isMerged &&
+            tryMerge(candidate.first, candidate.second))
+          added.push_back(unsigned(nodes.size()) - 1);
+    }
   }
 }
 

@@ -66,6 +66,7 @@ private:
   struct Candidate {
     int64_t savedBytes;
     unsigned first, second;
+    bool onlyShares; ///< tensors that both read, no result of one of them
   };
 
   /// A tensor, and the nodes that read it: a list in which those merged are
@@ -87,6 +88,7 @@ private:
   const Tensor *findTensor(mlir::Value value) const;
   bool isResult(mlir::Value value, unsigned node) const;
   bool isScalar(const Node &node) const;
+  bool haveOneProducer(const Node &one, const Node &other) const;
   void setLevels();
   void linkReaders();
   void dropReader(unsigned reader);
@@ -105,6 +107,8 @@ private:
   std::vector<Reader> readers;
   /// By node: where it stands among the readers of each tensor that it reads.
   std::vector<llvm::SmallVector<unsigned>> readersOf;
+  /// Whether kernels that compute numbers from numbers are merged, too.
+  bool mergesScalars = false;
   int64_t numPairs = 0;
 };
 

@@ -137,8 +137,9 @@ def check(meshc, libraries):
     yield from check_waits(logs[2], 1, lambda evaluation: evaluation, 2 * (DEVICES - 1),
                            make_evaluation(meshc, libraries).run_on_one_gpu)
 
-    # Some results of some devices are read nowhere: those of others are the same.
-    numbers = range(18, 180, 15)
+    # Some results of some devices are read nowhere: those of others are the same. All of a
+    # step are tried, since which of a few are read changes with the order of the kernels.
+    numbers = range(18, 180)
     found = training.count_differences("SHIFT_OFFSET", numbers)
     if found <= len(numbers) // 2:
         yield f"{found} of {len(numbers)} shifted offsets were noticed"
