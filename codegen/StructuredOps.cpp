@@ -28,8 +28,19 @@ OpFoldResult codegen::getSplat(Value tensor) {
 }
 
 SmallVector<int64_t> codegen::getLoopSizes(Operation *op) {
-  if (auto structured = dyn_cast<linalg::LinalgOp>(op))
-    return structured.getStaticLoopRanges();
+  // LinalgOp::getStaticLoopRanges inverts the maps of all operands together,
+  // which was a sixth of all fusion: each loop is a dimension of some operand.
+  if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
+    SmallVector<int64_t> sizes(structured.getNumLoops(), ShapedType::kDynamic);
+    for (OpOperand &operand : op->getOpOperands()) {
+      AffineMap map = structured.getMatchingIndexingMap(&operand);
+      for (auto [expr, size] :
+           llvm::zip_equal(map.getResults(), structured.getShape(&operand)))
+        if (auto dim = dyn_cast<AffineDimExpr>(expr))
+          sizes[dim.getPosition()] = size;
+    }
+    return sizes;
+  }
   return llvm::to_vector(
       cast<RankedTensorType>(op->getResult(0).getType()).getShape());
 }
@@ -79,9 +90,9 @@ bool codegen::usesIndex(Operation *op, unsigned loop) {
 SmallVector<unsigned> codegen::getReducedLoops(Operation *op) {
   SmallVector<unsigned> reduced;
   auto generic = dyn_cast<linalg::GenericOp>(op);
-  if (!generic)
+  if (!generic || generic.getNumReductionLoops() == 0)
     return reduced;
-  SmallVector<int64_t> sizes = generic.getStaticLoopRanges();
+  SmallVector<int64_t> sizes = getLoopSizes(op);
   auto kinds = generic.getIteratorTypesArray();
   for (auto [loop, kind] : llvm::enumerate(kinds))
     if (kind == utils::IteratorType::reduction && sizes[loop] != 1)
