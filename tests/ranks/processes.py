@@ -98,9 +98,17 @@ def wait_for_end(processes, seconds=5):
 
 
 def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
+    """A port that nobody has, below those that Linux gives to connections by itself (from
+    32768, ip_local_port_range): one of these could be given to another test's connection
+    before anybody listens on it."""
+    while True:
+        port = random.SystemRandom().randrange(10000, 32768)
+        with socket.socket() as taken:
+            try:
+                taken.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
 
 
 def listens(port):
