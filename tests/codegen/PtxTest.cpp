@@ -682,7 +682,7 @@ TEST(Ptx, LongSumsDoNotSpill) {
         {"norm gradient, 1024", getNormGradient(many, 1024, type)},
         {"norm gradient, 4096", getNormGradient(many, 4096, type)},
         {"norm gradient, 8192", getNormGradient(many, 8192, type)},
-        {"norm gradient, 32768", getNormGradient(16384, 32768, type)},
+        {"norm gradient, 32768", getNormGradient(32768, 32768, type)},
         {"gelu gradient", getSummedGeluGradient(many, 1024, type)},
         {"mean square", getMeanSquare(many, 4096, type)},
         {"softmax", getSoftmax(1, many, type)}};
