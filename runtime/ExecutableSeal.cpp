@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <sodium/crypto_generichash.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
-#include <vector>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -18,48 +16,25 @@ using namespace meshc::runtime;
 
 namespace {
 
-constexpr std::array<char, 8> sealMark = {'M', 'S', 'H', 'X',
-                                          'S', 'E', 'A', 'L'};
+/// "MSHXSEAL" in a file. A number, since texts are in another section.
+constexpr uint64_t sealMark = 0x4c4145535848534d;
 
 struct Seal {
-  std::array<char, 8> mark;
+  uint64_t mark;
   uint64_t loadedBytes;
-  std::array<unsigned char, 32> digest;
+  unsigned char digest[32];
 };
 static_assert(sizeof(Seal) == 48);
 
-class Descriptor {
-public:
-  explicit Descriptor(int number) : number(number) {}
-  ~Descriptor() {
-    if (number >= 0)
-      close(number);
-  }
-  Descriptor(const Descriptor &) = delete;
-  Descriptor &operator=(const Descriptor &) = delete;
-
-  int number;
-};
-
 } // namespace
 
-static Error getReadError(const std::string &path) {
-  return {ErrorCode::CannotRead,
-          fmt::format("cannot read '{}': {}", path, std::strerror(errno)), ""};
-}
-
-static Error getDamage(const std::string &path, const std::string &what) {
-  return {ErrorCode::DamagedProgram,
-          fmt::format("damaged executable: {} {}", path, what),
-          "compile the model again"};
-}
-
-/// Reads exactly these bytes; false where the file ends before or fails.
-static bool readAt(const Descriptor &file, uint64_t offset, void *target,
-                   size_t count) {
+/// Reads exactly these bytes; false where the file ends before, with an errno
+/// of 0, or cannot be read.
+MESHC_BEFORE_SEAL static bool readAt(int file, uint64_t offset, void *target,
+                                     size_t count) {
   errno = 0;
   for (auto *bytes = static_cast<char *>(target); count > 0;) {
-    const ssize_t read = pread(file.number, bytes, count, off_t(offset));
+    const ssize_t read = pread(file, bytes, count, off_t(offset));
     if (read < 0 && errno == EINTR)
       continue;
     if (read <= 0)
@@ -71,63 +46,83 @@ static bool readAt(const Descriptor &file, uint64_t offset, void *target,
   return true;
 }
 
-/// The seal of the first `loadedBytes` of a file.
-static Result<Seal> computeSeal(const Descriptor &file, const std::string &path,
-                                uint64_t loadedBytes) {
-  Seal seal{sealMark, loadedBytes, {}};
+/// The seal of the first `loadedBytes` of a file; Sound where it was computed.
+MESHC_BEFORE_SEAL static SealState computeSeal(int file, uint64_t loadedBytes,
+                                               Seal &seal) {
+  seal.mark = sealMark;
+  seal.loadedBytes = loadedBytes;
   crypto_generichash_state state;
-  crypto_generichash_init(&state, nullptr, 0, seal.digest.size());
-  std::vector<unsigned char> chunk(size_t(1) << 18);
+  crypto_generichash_init(&state, nullptr, 0, sizeof(seal.digest));
+  unsigned char chunk[1 << 16];
   for (uint64_t done = 0; done < loadedBytes;) {
-    const size_t count =
-        size_t(std::min<uint64_t>(chunk.size(), loadedBytes - done));
-    if (!readAt(file, done, chunk.data(), count))
-      return errno != 0 ? getReadError(path) : getDamage(path, "is cut off");
-    crypto_generichash_update(&state, chunk.data(), count);
+    const uint64_t left = loadedBytes - done;
+    const size_t count = left < sizeof(chunk) ? size_t(left) : sizeof(chunk);
+    if (!readAt(file, done, chunk, count))
+      return errno != 0 ? SealState::Unreadable : SealState::CutOff;
+    crypto_generichash_update(&state, chunk, count);
     done += count;
   }
   crypto_generichash_update(
       &state, reinterpret_cast<const unsigned char *>(&loadedBytes),
       sizeof(loadedBytes));
-  crypto_generichash_final(&state, seal.digest.data(), seal.digest.size());
-  return seal;
+  crypto_generichash_final(&state, seal.digest, sizeof(seal.digest));
+  return SealState::Sound;
+}
+
+/// checkSeal of an open file.
+MESHC_BEFORE_SEAL static SealState checkOpened(int file) {
+  struct stat status;
+  if (fstat(file, &status) != 0)
+    return SealState::Unreadable;
+  const auto size = uint64_t(status.st_size);
+  Seal found, expected;
+  if (size < sizeof(Seal))
+    return SealState::Missing;
+  if (!readAt(file, size - sizeof(Seal), &found, sizeof(Seal)))
+    return errno != 0 ? SealState::Unreadable : SealState::CutOff;
+  if (found.mark != sealMark)
+    return SealState::Missing;
+  if (found.loadedBytes > size - sizeof(Seal))
+    return SealState::CutOff;
+  const SealState computed = computeSeal(file, found.loadedBytes, expected);
+  if (computed != SealState::Sound)
+    return computed;
+  return std::memcmp(found.digest, expected.digest, sizeof(found.digest)) == 0
+             ? SealState::Sound
+             : SealState::OtherBytes;
+}
+
+MESHC_BEFORE_SEAL SealState runtime::checkSeal(const char *path) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0)
+    return SealState::Unreadable;
+  const SealState state = checkOpened(file);
+  const int reason = errno;
+  close(file);
+  errno = reason;
+  return state;
+}
+
+/// Appends a seal to an open file; false: errno says why.
+static bool appendSeal(int file, uint64_t loadedBytes) {
+  Seal seal;
+  const off_t end = lseek(file, 0, SEEK_END);
+  errno = 0;
+  if (end < 0 || computeSeal(file, loadedBytes, seal) != SealState::Sound)
+    return false;
+  return pwrite(file, &seal, sizeof(seal), end) == ssize_t(sizeof(seal));
 }
 
 Status runtime::sealExecutable(const std::string &path, uint64_t loadedBytes) {
-  const Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (file.number < 0)
-    return getReadError(path);
-  Result<Seal> seal = computeSeal(file, path, loadedBytes);
-  if (!seal)
-    return seal.getError();
-  const off_t end = lseek(file.number, 0, SEEK_END);
-  errno = 0;
-  if (end < 0 ||
-      pwrite(file.number, &*seal, sizeof(Seal), end) != ssize_t(sizeof(Seal)))
-    return Error{ErrorCode::CannotWrite,
-                 fmt::format("cannot write '{}': {}", path,
-                             std::strerror(errno != 0 ? errno : ENOSPC)),
-                 ""};
-  return Status::success();
-}
-
-Status runtime::checkSeal(const std::string &path) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status;
-  if (file.number < 0 || fstat(file.number, &status) != 0)
-    return getReadError(path);
-  const auto size = uint64_t(status.st_size);
-  Seal found;
-  if (size < sizeof(Seal) ||
-      !readAt(file, size - sizeof(Seal), &found, sizeof(Seal)) ||
-      found.mark != sealMark)
-    return getDamage(path, "does not end as meshc has ended it");
-  if (found.loadedBytes > size - sizeof(Seal))
-    return getDamage(path, "is cut off");
-  Result<Seal> expected = computeSeal(file, path, found.loadedBytes);
-  if (!expected)
-    return expected.getError();
-  if (expected->digest != found.digest)
-    return getDamage(path, "has other bytes than meshc has written");
-  return Status::success();
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const bool isSealed = file >= 0 && appendSeal(file, loadedBytes);
+  const int reason = errno;
+  if (file >= 0)
+    close(file);
+  if (isSealed)
+    return Status::success();
+  return Error{ErrorCode::CannotWrite,
+               fmt::format("cannot write '{}': {}", path,
+                           std::strerror(reason != 0 ? reason : ENOSPC)),
+               ""};
 }
