@@ -449,10 +449,15 @@ Tensor Builder::gather(Tensor x, Tensor index, const Dim &over,
     if (dim.name != over.name)
       dims.push_back(dim);
   mlir::Value indexValue = BuilderState::getValue(index);
-  // What the file gives must be an index: the data reader checks it.
+  // What the file gives must be an index: the data reader checks it. Its type
+  // has an end too.
   if (auto input = indexValue.getDefiningOp<nd::InputOp>()) {
-    int64_t bound = input.getIndexBound();
-    input.setIndexBound(bound ? std::min(bound, over.size) : over.size);
+    int64_t bound = over.size;
+    if (index.getElementType() == ElementType::I32)
+      bound = std::min(bound, int64_t(std::numeric_limits<int32_t>::max()) + 1);
+    if (input.getIndexBound() > 0)
+      bound = std::min<int64_t>(bound, input.getIndexBound());
+    input.setIndexBound(bound);
   }
   return state->create<nd::GatherOp>(where, x.getElementType(), dims,
                                      BuilderState::getValue(x), indexValue,

@@ -190,6 +190,19 @@ TEST(Elaborate, DeclarationsInTheModule) {
     EXPECT_THAT(text, HasSubstr(line));
 }
 
+TEST(Elaborate, BoundOfAnIndexIsWithinItsType) {
+  for (auto [type, bound] :
+       {std::pair{"i32", "2147483648"}, std::pair{"i64", "52147483647"}}) {
+    SpecRun run("dim row = 2\ndim item = 52147483647\n"
+                "model m(x: f32[item], y: " +
+                std::string(type) +
+                "[row]) {\n  output o = gather(x, y, over = item)\n}\n");
+    ASSERT_TRUE(run.module) << run.getText();
+    EXPECT_THAT(run.printModule(),
+                HasSubstr("index_bound = " + std::string(bound) + " : i64"));
+  }
+}
+
 TEST(Elaborate, MinimizeAloneIsNoRecipe) {
   SpecRun run(head + "model m(x: f32[batch]) {\n  output loss = sum(x)\n}\n"
                      "train { minimize loss precision bf16 }\n");
