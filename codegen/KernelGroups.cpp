@@ -3,6 +3,7 @@
 #include "mlir/IR/OperationSupport.h"
 
 #include <map>
+#include <unordered_map>
 
 using namespace mlir;
 using namespace meshc;
@@ -193,6 +194,57 @@ std::optional<OperandMatch> meshc::codegen::matchKernels(const Step &kernel,
   return Matcher(KernelParts(kernel), KernelParts(other)).run();
 }
 
+/// Of equal bodies, as isRegionEquivalentTo() has it, the same number.
+static llvm::hash_code hashBody(linalg::GenericOp generic) {
+  auto hashOperand = [&](Value operand) {
+    const bool isOutside = operand.getParentRegion() != &generic.getRegion();
+    return isOutside ? hash_value(operand) : llvm::hash_code(0);
+  };
+  llvm::hash_code hash(0);
+  for (Operation &op : *generic.getBody())
+    hash = llvm::hash_combine(hash, OperationEquivalence::computeHash(
+                                        &op, hashOperand,
+                                        OperationEquivalence::ignoreHashValue,
+                                        OperationEquivalence::IgnoreLocations));
+  return hash;
+}
+
+/// A number that kernels have in common where matchKernels() finds a match, and
+/// hardly any others: what each output is computed from, whatever the order of
+/// outputs.
+static size_t hashKernel(const Step &kernel) {
+  const KernelParts parts(kernel);
+  llvm::DenseMap<Value, llvm::hash_code> computed;
+  auto hashTensor = [&](Value tensor) -> llvm::hash_code {
+    const Type type = getElementType(tensor);
+    if (OpFoldResult splat = getSplat(tensor))
+      return llvm::hash_combine(splat.getOpaqueValue(), type);
+    if (auto known = computed.find(tensor); known != computed.end())
+      return known->second;
+    return hash_value(type);
+  };
+  for (Operation *op : kernel.ops) {
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (!generic)
+      continue;
+    Value result = op->getResult(0);
+    llvm::hash_code hash =
+        llvm::hash_combine(parts.outputs.contains(result),
+                           getElementType(result), hashBody(generic));
+    for (OpOperand &operand : op->getOpOperands())
+      if (generic.payloadUsesValueFromOperand(&operand))
+        hash = llvm::hash_combine(hash,
+                                  isa<RankedTensorType>(operand.get().getType())
+                                      ? hashTensor(operand.get())
+                                      : hash_value(operand.get()));
+    computed.try_emplace(result, hash);
+  }
+  size_t hash = llvm::hash_combine(kernel.inputs.size(), kernel.outputs.size());
+  for (Value output : kernel.outputs)
+    hash += hashTensor(output);
+  return hash;
+}
+
 //===-- Groups ------------------------------------------------------------===//
 
 namespace {
@@ -281,6 +333,7 @@ static std::vector<Group> findGroups(ArrayRef<Step> steps, size_t numAxes) {
   });
   const size_t maxOperands = size_t(maxParameterBytes) / 8 - numAxes;
   std::vector<Group> groups;
+  std::unordered_map<size_t, SmallVector<unsigned>> groupsByHash;
   for (const Candidate &candidate : candidates) {
     const Step &step = steps[candidate.step];
     auto addTo = [&](Group &group) {
@@ -288,16 +341,19 @@ static std::vector<Group> findGroups(ArrayRef<Step> steps, size_t numAxes) {
       group.operands.insert(step.inputs.begin(), step.inputs.end());
       group.operands.insert(step.outputs.begin(), step.outputs.end());
     };
-    auto takes = [&](Group &group) {
+    auto takes = [&](unsigned index) {
+      const Group &group = groups[index];
       if (group.place != candidate.place ||
           group.operands.size() + step.inputs.size() + step.outputs.size() >
               maxOperands)
         return false;
       return matchKernels(steps[group.members.front()], step).has_value();
     };
-    if (auto found = llvm::find_if(groups, takes); found != groups.end()) {
-      addTo(*found);
+    SmallVector<unsigned> &alike = groupsByHash[hashKernel(step)];
+    if (auto found = llvm::find_if(alike, takes); found != alike.end()) {
+      addTo(groups[*found]);
     } else if (candidate.hasDim) {
+      alike.push_back(unsigned(groups.size()));
       groups.push_back({candidate.place, {}, {}});
       addTo(groups.back());
     }
