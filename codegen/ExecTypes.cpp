@@ -131,7 +131,7 @@ namespace {
 class TensorCollector {
 public:
   TensorCollector(ModuleOp module, exec::ExecutableT &executable)
-      : module(module), types(nd::getMesh(module), executable),
+      : variables(module), types(nd::getMesh(module), executable),
         executable(executable) {}
 
   void collect(nd::ProgramOp program) {
@@ -152,7 +152,7 @@ public:
 
 private:
   void addVariable(nd::ReadOp read) {
-    auto variable = module.lookupSymbol<nd::VariableOp>(read.getVariable());
+    auto variable = variables.lookup<nd::VariableOp>(read.getVariable());
     add(read.getVariable(),
         variable.getRole() == nd::VariableRole::Parameter
             ? exec::BufferRole::parameter
@@ -196,7 +196,7 @@ private:
     executable.tensors.push_back(std::move(tensor));
   }
 
-  ModuleOp module;
+  SymbolTable variables;
   ExecTypes types;
   exec::ExecutableT &executable;
   std::map<std::pair<std::string, exec::BufferRole>, std::optional<size_t>>

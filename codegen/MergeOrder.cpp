@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <queue>
+#include <tuple>
 
 using namespace meshc::codegen;
 
@@ -17,10 +19,10 @@ MergeOrder::MergeOrder(std::vector<std::vector<unsigned>> previous,
       nodes[other].next.push_back(index);
   }
   placeMarks(isMark);
+  spreadPositions();
 }
 
-/// Sets positions: of nodes that could be next, the one that was added first
-/// is.
+/// Of nodes that could be next, the one that was added first is.
 std::vector<unsigned> MergeOrder::sort() {
   std::vector<size_t> waits(nodes.size());
   std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> ready;
@@ -31,7 +33,6 @@ std::vector<unsigned> MergeOrder::sort() {
   while (!ready.empty()) {
     const unsigned index = ready.top();
     ready.pop();
-    nodes[index].position = unsigned(sorted.size());
     sorted.push_back(index);
     for (unsigned next : nodes[index].next)
       if (--waits[next] == 0)
@@ -42,6 +43,8 @@ std::vector<unsigned> MergeOrder::sort() {
 
 void MergeOrder::placeMarks(const std::vector<bool> &isMark) {
   const std::vector<unsigned> sorted = sort();
+  for (unsigned index : sorted)
+    nodeAt.emplace_hint(nodeAt.end(), nodeAt.size(), index);
   std::vector<unsigned> marks;
   for (unsigned index : sorted)
     if (isMark[index])
@@ -72,31 +75,36 @@ unsigned MergeOrder::getRoot(unsigned node) const {
   return node;
 }
 
-bool MergeOrder::search(unsigned start, unsigned goal, bool isForward,
-                        std::vector<unsigned> &reached) {
-  reached.clear();
-  ++visit;
-  const unsigned low = std::min(nodes[start].position, nodes[goal].position);
-  const unsigned high = std::max(nodes[start].position, nodes[goal].position);
-  std::vector<unsigned> open = {start};
-  while (!open.empty()) {
-    const unsigned index = open.back();
-    open.pop_back();
-    for (unsigned neighbour :
-         isForward ? nodes[index].next : nodes[index].previous) {
-      const unsigned root = getRoot(neighbour);
-      ++numVisits;
-      if (root == goal && index != start)
-        return false;
-      Node &node = nodes[root];
-      if (root == start || root == goal || node.visit == visit ||
-          node.position < low || node.position > high)
-        continue;
-      node.visit = visit;
-      reached.push_back(root);
-      open.push_back(root);
+bool MergeOrder::advance(Search &search, unsigned otherVisit) {
+  const unsigned start = search.reached.front();
+  const uint64_t low =
+      std::min(nodes[start].position, nodes[search.goal].position);
+  const uint64_t high =
+      std::max(nodes[start].position, nodes[search.goal].position);
+  while (search.from < search.reached.size()) {
+    const unsigned index = search.reached[search.from];
+    const std::vector<unsigned> &edges =
+        search.isForward ? nodes[index].next : nodes[index].previous;
+    if (search.edge == edges.size()) {
+      ++search.from;
+      search.edge = 0;
+      continue;
     }
+    const unsigned root = getRoot(edges[search.edge++]);
+    ++numVisits;
+    if (root == search.goal)
+      return index == start;
+    Node &node = nodes[root];
+    if (node.visit == otherVisit)
+      return false;
+    if (node.visit == search.visit || node.position <= low ||
+        node.position >= high)
+      return true;
+    node.visit = search.visit;
+    search.reached.push_back(root);
+    return true;
   }
+  search.isDone = true;
   return true;
 }
 
@@ -106,38 +114,67 @@ bool MergeOrder::canMerge(unsigned a, unsigned b) {
   for (size_t word = 0; word < numMarks / 64; ++word)
     if (nodes[a].behind[word] & nodes[b].before[word])
       return false;
-  return search(a, b, /*isForward=*/true, behindFirst);
+  Search forward{b, ++visit, /*isForward=*/true, {a}};
+  Search backward{a, ++visit, /*isForward=*/false, {b}};
+  while (!forward.isDone && !backward.isDone)
+    if (!advance(forward, backward.visit) || !advance(backward, forward.visit))
+      return false;
+  found = std::move(forward.isDone ? forward : backward);
+  return true;
+}
+
+void MergeOrder::spreadPositions() {
+  std::map<uint64_t, unsigned> spread;
+  const uint64_t step =
+      std::numeric_limits<uint64_t>::max() / (nodeAt.size() + 1);
+  uint64_t position = 0;
+  for (auto [old, node] : nodeAt) {
+    nodes[node].position = position += step;
+    spread.emplace_hint(spread.end(), position, node);
+  }
+  nodeAt = std::move(spread);
+}
+
+/// A node that moves halves a gap between two positions. Of a million nodes
+/// gaps are 2^44, so one in 44 moves at most gives all of them new positions.
+void MergeOrder::moveBeside(unsigned node, bool isBehind,
+                            std::vector<unsigned> moved) {
+  std::sort(moved.begin(), moved.end(), [&](unsigned x, unsigned y) {
+    return nodes[x].position < nodes[y].position;
+  });
+  for (unsigned other : moved)
+    nodeAt.erase(nodes[other].position);
+  auto getGap = [&]() -> std::pair<uint64_t, uint64_t> {
+    const auto place = nodeAt.find(nodes[node].position);
+    if (!isBehind)
+      return {place == nodeAt.begin() ? 0 : std::prev(place)->first,
+              place->first};
+    const auto next = std::next(place);
+    return {place->first, next == nodeAt.end()
+                              ? std::numeric_limits<uint64_t>::max()
+                              : next->first};
+  };
+  auto [low, high] = getGap();
+  if (high - low <= moved.size()) {
+    spreadPositions();
+    std::tie(low, high) = getGap();
+  }
+  const uint64_t step = (high - low) / (moved.size() + 1);
+  for (unsigned other : moved) {
+    nodes[other].position = low += step;
+    nodeAt.emplace(low, other);
+  }
 }
 
 void MergeOrder::merge(unsigned a, unsigned b) {
-  if (nodes[a].position > nodes[b].position)
-    std::swap(a, b);
-  std::vector<unsigned> before;
-  search(b, a, /*isForward=*/false, before);
-
-  // What leads to the later one moves in front of what the earlier one leads
-  // to, within the positions that all of them have.
-  auto byPosition = [&](unsigned x, unsigned y) {
-    return nodes[x].position < nodes[y].position;
-  };
-  std::sort(before.begin(), before.end(), byPosition);
-  std::sort(behindFirst.begin(), behindFirst.end(), byPosition);
-  std::vector<unsigned> positions = {nodes[a].position, nodes[b].position};
-  for (const std::vector<unsigned> *moved : {&before, &behindFirst})
-    for (unsigned node : *moved)
-      positions.push_back(nodes[node].position);
-  std::sort(positions.begin(), positions.end());
-  size_t place = 0;
-  for (unsigned node : before)
-    nodes[node].position = positions[place++];
-  const unsigned position = positions[place];
-  place += 2; // two have become one
-  for (unsigned node : behindFirst)
-    nodes[node].position = positions[place++];
-
+  // What the earlier one leads to moves behind the later one, whose position is
+  // that of both, or what leads to the later one in front of the earlier one.
+  const unsigned kept = found.goal, moved = found.reached.front();
+  nodeAt.erase(nodes[moved].position);
   const auto index = unsigned(nodes.size());
   Node merged;
-  merged.position = position;
+  merged.position = nodes[kept].position;
+  nodeAt[merged.position] = index;
   for (size_t word = 0; word < numMarks / 64; ++word) {
     merged.before[word] = nodes[a].before[word] | nodes[b].before[word];
     merged.behind[word] = nodes[a].behind[word] | nodes[b].behind[word];
@@ -154,4 +191,6 @@ void MergeOrder::merge(unsigned a, unsigned b) {
   nodes.push_back(std::move(merged));
   mergedInto[a] = mergedInto[b] = index;
   mergedInto.push_back(index);
+  moveBeside(index, found.isForward,
+             {found.reached.begin() + 1, found.reached.end()});
 }

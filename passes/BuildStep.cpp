@@ -34,12 +34,12 @@ static LogicalResult appendUpdates(ProgramOp program, TrainingOp training) {
   if (failed(optimizer))
     return failure();
 
-  auto module = program->getParentOfType<ModuleOp>();
+  const SymbolTable variables(program->getParentOfType<ModuleOp>());
   SmallVector<Value> scaled;
   for (auto [parameter, gradient] : llvm::zip_equal(parameters, *gradients)) {
     if (gradient) {
       scaled.push_back(gradient);
-      optimizer->update(module.lookupSymbol<VariableOp>(parameter.name),
+      optimizer->update(variables.lookup<VariableOp>(parameter.name),
                         parameter.reads.front(),
                         lossScale ? lossScale->unscale(gradient) : gradient);
       continue;

@@ -131,6 +131,70 @@ TEST(MergeOrder, LooksNoFurtherThanTheTwo) {
   EXPECT_LE(order.getNumVisits(), int64_t(count) * 16 * 14);
 }
 
+/// A chain, and behind it readers of its links: nothing but the readers is
+/// looked at, whether they read from the start or lead to the end.
+TEST(MergeOrder, SearchesFromTheEndThatLeadsNoFurther) {
+  constexpr unsigned count = 1 << 14;
+  Edges previous(2 * count), mirrored(2 * count);
+  for (unsigned i = 1; i < count; ++i) {
+    previous[i] = {i - 1};
+    mirrored[count + i] = {count + i - 1};
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    previous[count + i] = {i};
+    mirrored[count + i].push_back(i);
+  }
+  for (const Edges &edges : {previous, mirrored}) {
+    MergeOrder order(edges, std::vector<bool>(2 * count));
+    for (unsigned i = 0; i < count; ++i) {
+      ASSERT_TRUE(order.canMerge(i, count + i));
+      order.merge(i, count + i);
+    }
+    EXPECT_LE(order.getNumVisits(), int64_t(count) * 8);
+  }
+}
+
+/// Nodes that all move to one place, more often than a gap of 64 bits can be
+/// halved.
+TEST(MergeOrder, FindsPlacesForAsManyAsMoveToOne) {
+  constexpr unsigned pairs = 300, followers = 4;
+  for (const bool isMirrored : {false, true}) {
+    Edges previous(1 + followers + 2 * pairs);
+    const auto last = unsigned(previous.size() - 1);
+    // Mirrored, the graph is the same from its end.
+    auto lead = [&](unsigned from, unsigned to) {
+      if (isMirrored)
+        previous[last - from].push_back(last - to);
+      else
+        previous[to].push_back(from);
+    };
+    auto number = [&](unsigned node) {
+      return isMirrored ? last - node : node;
+    };
+    for (unsigned i = 1; i <= followers; ++i)
+      lead(0, i);
+    for (unsigned i = 0; i < pairs; ++i)
+      lead(1 + followers + 2 * i, 2 + followers + 2 * i);
+    PlainGraph plain(previous);
+    MergeOrder order(previous, std::vector<bool>(previous.size()));
+    unsigned merged = number(0);
+    for (unsigned i = 0; i < pairs; ++i) {
+      const unsigned reader = number(2 + followers + 2 * i);
+      ASSERT_TRUE(order.canMerge(merged, reader));
+      order.merge(merged, reader);
+      plain.merge(merged, reader);
+      merged = last + 1 + i;
+    }
+    for (unsigned i = 0; i < pairs; ++i) {
+      const unsigned leads = number(1 + followers + 2 * i);
+      EXPECT_EQ(order.canMerge(leads, merged), plain.canMerge(leads, merged));
+      for (unsigned follower = 1; follower <= followers; ++follower)
+        EXPECT_EQ(order.canMerge(leads, number(follower)),
+                  plain.canMerge(leads, number(follower)));
+    }
+  }
+}
+
 /// A path through a mark is known without a search.
 TEST(MergeOrder, KnowsPathsThroughMarks) {
   constexpr unsigned count = 10'000;
