@@ -1,8 +1,8 @@
 """Plans of large tensors and of long programs, within limits on memory, on the stack
 and, far above what they take, on time.
 
-Nothing that a plan needs grows with the bytes of a tensor, and nothing in the compiler
-calls itself once for each operation (the stack has 1 MiB).
+Nothing that a plan needs grows with the bytes of a tensor, nothing in the compiler calls
+itself once for each operation (the stack has 1 MiB), and time grows about as operations do.
 
 Arguments: meshc, the repository. With `--most`, programs of almost as many operations as
 a spec may have (Builder::maxOperations) in 60 s of processor time and 2 GB, one after the
@@ -22,6 +22,9 @@ GIB = 1 << 30
 STACK = 1 << 20
 SECONDS = 550
 MOST_SECONDS, MOST_MEMORY = 60, 2 * 10**9
+# Of processor time, where a program is four times as long: between the 4 of what is
+# proportional to its length and the 16 of what is quadratic.
+MAX_GROWTH = 8
 
 HEAD = "dim row = 64\ndim col = 128\n"
 
@@ -70,6 +73,9 @@ LONG = {
     "squares": (squares(40), 1 * GIB),
 }
 
+
+GROWTH = {"chain": chain, "trained chain": trained_chain, "fan-out": fan_out}
+SHORTER, LONGER = 3000, 12000
 
 # A product with a number is two operations. A trained chain has about three for each
 # statement, with its gradient.
@@ -127,16 +133,34 @@ def check_long(meshc, folder):
         run(meshc, ["plan", str(path), "--target", "cuda"], memory)
 
 
+def measure(meshc, path, target):
+    """Processor time of a plan, in seconds, within the limits of the longest programs."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    run(meshc, ["plan", str(path), "--target", target], MOST_MEMORY,
+        processor_seconds=MOST_SECONDS)
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def check_growth(meshc, folder):
+    for name, make in GROWTH.items():
+        seconds = {}
+        for _ in range(2):  # the faster one: other processes slow either down
+            for count in (SHORTER, LONGER):
+                path = folder / f"growth-{count}.mesh"
+                path.write_text(make(count), encoding="utf-8")
+                taken = measure(meshc, path, "cuda")
+                seconds[count] = min(taken, seconds.get(count, taken))
+        growth = seconds[LONGER] / seconds[SHORTER]
+        print(f"{name}: {seconds[SHORTER]:.2f} s, {seconds[LONGER]:.2f} s, {growth:.1f} times")
+        assert growth < MAX_GROWTH, (name, seconds)
+
+
 def check_most(meshc, folder):
     for name, spec in MOST.items():
         path = folder / f"most-{name.replace(' ', '-')}.mesh"
         path.write_text(spec, encoding="utf-8")
         for target in ("cpu", "cuda"):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            run(meshc, ["plan", str(path), "--target", target], MOST_MEMORY,
-                processor_seconds=MOST_SECONDS)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            print(f"{name}, {target}: {after - before:.1f} s", flush=True)
+            print(f"{name}, {target}: {measure(meshc, path, target):.1f} s", flush=True)
 
 
 def main():
@@ -148,6 +172,7 @@ def main():
             return
         check_large(meshc, root, folder)
         check_long(meshc, folder)
+        check_growth(meshc, folder)
 
 
 main()
