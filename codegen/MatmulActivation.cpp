@@ -10,6 +10,7 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <set>
 
 using namespace mlir;
 using namespace meshc;
@@ -320,10 +321,31 @@ FunctionsOf::FunctionsOf(Value x)
   for (unsigned i = 0; i < numSamples; ++i)
     identity.samples[i] = getPoint(i);
   functions[x] = identity;
-  for (Operation *op = x.getDefiningOp()->getNextNode(); op;
-       op = op->getNextNode())
-    if (auto generic = dyn_cast<linalg::GenericOp>(op))
-      visit(generic);
+  // What reads x, and what reads that, in program order.
+  auto isBefore = [](Operation *a, Operation *b) {
+    return a->isBeforeInBlock(b);
+  };
+  std::set<Operation *, decltype(isBefore)> open(isBefore);
+  auto addReaders = [&](Value value) {
+    for (Operation *user : value.getUsers())
+      if (isa<linalg::GenericOp>(user))
+        open.insert(user);
+  };
+  addReaders(x);
+  while (!open.empty()) {
+    auto generic = cast<linalg::GenericOp>(*open.begin());
+    open.erase(open.begin());
+    // A product is widened ahead of where it meets x.
+    for (Value operand : generic.getDpsInputs())
+      if (auto producer = operand.getDefiningOp<linalg::GenericOp>();
+          producer && !find(operand) && !open.contains(producer) &&
+          x.getDefiningOp()->isBeforeInBlock(producer) &&
+          isa<arith::ExtFOp>(producer.getBody()->front()))
+        visit(producer);
+    if (visit(generic))
+      addReaders(generic->getResult(0));
+  }
+  llvm::sort(ops, isBefore);
 }
 
 /// Whether `samples` are those of `expected`, up to the rounding of constants

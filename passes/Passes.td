@@ -508,6 +508,60 @@ def Partition : Pass<"nd-partition", "::mlir::ModuleOp"> {
     "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def EliminateCommon : Pass<"spmd-eliminate-common", "::mlir::ModuleOp"> {
+  let summary = "Makes one operation of equal ones";
+  let description = [{
+    MLIR's elimination of common subexpressions and of what nothing uses, in time
+    that grows as the program does: operations with regions are compared only if
+    the hashes of their bodies are equal too.
+
+    Needs:  nothing.
+    Leaves: no two operations without effects are equal where one dominates the
+            other.
+
+    Before:
+    ```mlir
+    #whole = affine_map<(d0) -> (d0)>
+    spmd.program @eval {
+      %x = spmd.input "x" of !nd.tensor<["a"=3], f32, <>> : tensor<3xf32>
+      %empty = tensor.empty() : tensor<3xf32>
+      %y = linalg.generic {indexing_maps = [#whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%x : tensor<3xf32>) outs(%empty : tensor<3xf32>) {
+      ^bb0(%element: f32, %out: f32):
+        %value = math.exp %element : f32
+        linalg.yield %value : f32
+      } -> tensor<3xf32>
+      %z = linalg.generic {indexing_maps = [#whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%x : tensor<3xf32>) outs(%empty : tensor<3xf32>) {
+      ^bb0(%element: f32, %out: f32):
+        %value = math.exp %element : f32
+        linalg.yield %value : f32
+      } -> tensor<3xf32>
+      spmd.output "y" of !nd.tensor<["a"=3], f32, <>>, %y : tensor<3xf32>
+      spmd.output "z" of !nd.tensor<["a"=3], f32, <>>, %z : tensor<3xf32>
+    }
+    ```
+    After:
+    ```mlir
+    spmd.program @eval {
+      %x = spmd.input "x" of !a : tensor<3xf32>
+      %empty = tensor.empty() : tensor<3xf32>
+      %y = linalg.generic {indexing_maps = [#whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%x : tensor<3xf32>) outs(%empty : tensor<3xf32>) {
+      ^bb0(%element: f32, %out: f32):
+        %value = math.exp %element : f32
+        linalg.yield %value : f32
+      } -> tensor<3xf32>
+      spmd.output "y" of !a, %y : tensor<3xf32>
+      spmd.output "z" of !a, %y : tensor<3xf32>
+    }
+    ```
+  }];
+}
+
 def FuseArithmetic : Pass<"spmd-fuse-arithmetic", "::mlir::ModuleOp"> {
   let summary = "Decides which operations are computed as one";
   let description = [{

@@ -58,6 +58,19 @@ def fan_out(count):
     return model([f"output o{i} = x * {i}.5" for i in range(count)])
 
 
+def layers(count):
+    """Layers with parameters of their own, which have initial values, gradients and
+    updates: about ten operations for each of `count` / 10 layers, three statements of which are
+    the user's."""
+    lines = ["let y = x"]
+    for i in range(count // 10):
+        lines += [f"param w{i}: f32[col, col2] = normal(stddev = 0.02)",
+                  f"param b{i}: f32[col2] = zeros",
+                  f"let y = relu(rename(einsum(y, w{i} -> row, col2) + b{i}, col2 -> col))"]
+    return "dim col2 = 128\n" + model(lines + ["output o = mean(y)"],
+                                      tail="train { minimize o optimizer sgd(lr = 0.1) steps 3 }\n")
+
+
 def squares(count):
     """Paths that meet again, twice as many with each operation, in a row too long to
     be kept between the stages of a softmax."""
@@ -74,7 +87,8 @@ LONG = {
 }
 
 
-GROWTH = {"chain": chain, "trained chain": trained_chain, "fan-out": fan_out}
+GROWTH = {"chain": chain, "trained chain": trained_chain, "fan-out": fan_out,
+          "layers": layers}
 SHORTER, LONGER = 3000, 12000
 
 # A product with a number is two operations. A trained chain has about three for each
@@ -83,6 +97,7 @@ MOST = {
     "chain": chain(79000),
     "trained chain": trained_chain(33000),
     "fan-out": fan_out(49000),
+    "layers": layers(60000),
 }
 
 
