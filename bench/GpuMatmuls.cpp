@@ -16,15 +16,15 @@
 // takes, and so its clock, depends on the numbers. They are the same in all
 // calls, so what fits into the caches is there.
 
-#include "runtime/Cuda/Gpu.h"
-#include "runtime/Cuda/GraphTimer.h"
-#include "runtime/Cuda/MatmulCalls.h"
-#include "runtime/Executable.h"
-#include "runtime/File.h"
-#include "runtime/HalfFloats.h"
-#include "runtime/Json.h"
-#include "runtime/MatmulOperands.h"
-#include "runtime/Ranks/Ranks.h"
+#include "runtime/cuda/GraphTimer.h"
+#include "runtime/cuda/MatmulCalls.h"
+#include "runtime/cuda/library/Gpu.h"
+#include "runtime/exec/Executable.h"
+#include "runtime/exec/HalfFloats.h"
+#include "runtime/exec/MatmulOperands.h"
+#include "runtime/io/File.h"
+#include "runtime/io/Json.h"
+#include "runtime/ranks/Ranks.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 #ifndef MESHC_CODEGEN_BUILDEXECUTABLE_H
 #define MESHC_CODEGEN_BUILDEXECUTABLE_H
 
-#include "codegen/KernelTarget.h"
-#include "codegen/MergeCollectives.h"
+#include "codegen/kernels/KernelTarget.h"
+#include "codegen/steps/MergeCollectives.h"
 
 #include <string>
 

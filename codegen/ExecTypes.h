@@ -4,7 +4,7 @@
 #include "dialect/Locations.h"
 #include "dialect/SPMD.h"
 
-#include "runtime/exec_generated.h"
+#include "runtime/exec/exec_generated.h"
 
 #include <map>
 #include <memory>

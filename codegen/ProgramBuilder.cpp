@@ -1,13 +1,13 @@
 #include "codegen/ProgramBuilder.h"
 
-#include "codegen/CollectiveForm.h"
-#include "codegen/CommandWaits.h"
-#include "codegen/KernelGroups.h"
-#include "codegen/MatmulForm.h"
-#include "codegen/MergeCollectives.h"
+#include "codegen/steps/CollectiveForm.h"
+#include "codegen/steps/CommandWaits.h"
+#include "codegen/steps/KernelGroups.h"
+#include "codegen/steps/MatmulForm.h"
+#include "codegen/steps/MergeCollectives.h"
 
-#include "runtime/ExecutableChecker.h"
-#include "runtime/MatmulOperands.h"
+#include "runtime/exec/ExecutableChecker.h"
+#include "runtime/exec/MatmulOperands.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -201,7 +201,7 @@ void ProgramBuilder::place(uint64_t arenaStart) {
     placed.emplace_back(&slot, lifetimes.size());
     lifetimes.push_back({slot.bytes, slot.first, slot.last});
   }
-  MemoryPlan plan = planMemory(lifetimes, arenaStart);
+  ArenaPlan plan = planArena(lifetimes, arenaStart);
   for (auto [slot, lifetime] : placed) {
     auto buffer = std::make_unique<exec::BufferT>();
     buffer->name = slot->name;

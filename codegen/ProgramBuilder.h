@@ -2,9 +2,9 @@
 #define MESHC_CODEGEN_PROGRAMBUILDER_H
 
 #include "codegen/ExecTypes.h"
-#include "codegen/KernelTarget.h"
-#include "codegen/MemoryPlan.h"
-#include "codegen/Steps.h"
+#include "codegen/kernels/KernelTarget.h"
+#include "codegen/steps/ArenaPlan.h"
+#include "codegen/steps/Steps.h"
 
 #include "llvm/ADT/DenseMap.h"
 

@@ -1,6 +1,6 @@
 #include "frontend/driver/Cache.h"
 
-#include "codegen/Link.h"
+#include "codegen/machine/Link.h"
 #include "frontend/driver/Compiler.h"
 
 #include "llvm/ADT/SmallString.h"

@@ -1,8 +1,8 @@
 #include "frontend/driver/Commands.h"
 
 #include "codegen/BuildExecutable.h"
-#include "codegen/GpuImages.h"
-#include "codegen/OutputFile.h"
+#include "codegen/gpu/GpuImages.h"
+#include "codegen/machine/OutputFile.h"
 #include "frontend/driver/ProgramCache.h"
 #include "frontend/driver/Session.h"
 #include "frontend/plan/Explain.h"
@@ -10,10 +10,11 @@
 #include "frontend/plan/PlanText.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/syntax/Diagnostics.h"
-#include "runtime/Cuda/SystemReport.h"
-#include "runtime/Executable.h"
-#include "runtime/StandardStreams.h"
+#include "runtime/cuda/library/SystemReport.h"
+#include "runtime/exec/Executable.h"
+#include "runtime/io/StandardStreams.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -187,7 +188,7 @@ static std::optional<std::string> explainCode(const std::string &id) {
 #define MESHC_ERROR(NAME, NUMBER, EXIT, EXPLANATION)                           \
   if (id == fmt::format("MR{:04}", NUMBER))                                    \
     return fmt::format("{}: {}\n", id, EXPLANATION);
-#include "runtime/ErrorCodes.def"
+#include "runtime/exec/ErrorCodes.def"
   return std::nullopt;
 }
 

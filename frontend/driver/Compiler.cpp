@@ -2,9 +2,11 @@
 
 #include "codegen/BuildExecutable.h"
 #include "codegen/ExecTypes.h"
-#include "codegen/GpuImages.h"
-#include "codegen/KernelEmitter.h"
-#include "codegen/Link.h"
+#include "codegen/cpu/CpuKernelTarget.h"
+#include "codegen/gpu/GpuImages.h"
+#include "codegen/gpu/GpuKernelTarget.h"
+#include "codegen/machine/CompileObject.h"
+#include "codegen/machine/Link.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
 
@@ -72,11 +74,11 @@ LogicalResult meshc::driver::compile(ModuleOp module,
 
   result.kernels = ModuleOp::create(module.getLoc());
   if (options.target == exec::Target::cuda) {
-    codegen::GpuKernels target(*result.kernels, options.epilogues);
+    codegen::GpuKernelTarget target(*result.kernels, options.epilogues);
     return codegen::buildExecutable(module, result.executable, target,
                                     options.bucketBytes);
   }
-  codegen::CpuKernels target(*result.kernels);
+  codegen::CpuKernelTarget target(*result.kernels);
   return codegen::buildExecutable(module, result.executable, target,
                                   options.bucketBytes);
 }

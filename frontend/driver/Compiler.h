@@ -1,12 +1,12 @@
 #ifndef MESHC_FRONTEND_DRIVER_COMPILER_H
 #define MESHC_FRONTEND_DRIVER_COMPILER_H
 
-#include "codegen/MergeCollectives.h"
-#include "codegen/Steps.h"
+#include "codegen/steps/MergeCollectives.h"
+#include "codegen/steps/Steps.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
-#include "runtime/exec_generated.h"
+#include "runtime/exec/exec_generated.h"
 
 #include <string>
 #include <vector>

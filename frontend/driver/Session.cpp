@@ -1,6 +1,6 @@
 #include "frontend/driver/Session.h"
 
-#include "codegen/OutputFile.h"
+#include "codegen/machine/OutputFile.h"
 #include "frontend/driver/Cache.h"
 #include "frontend/syntax/Lexer.h"
 #include "layout/LayoutRules.h"

@@ -2,7 +2,7 @@
 
 #include "frontend/driver/Commands.h"
 #include "layout/LayoutRules.h"
-#include "runtime/StandardStreams.h"
+#include "runtime/io/StandardStreams.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"

@@ -2,7 +2,7 @@
 #define MESHC_FRONTEND_PLAN_FOLDSCOPES_H
 
 #include "frontend/plan/ValueTable.h"
-#include "runtime/exec_generated.h"
+#include "runtime/exec/exec_generated.h"
 
 #include <set>
 

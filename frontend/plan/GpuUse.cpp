@@ -1,7 +1,7 @@
 #include "frontend/plan/GpuUse.h"
 
-#include "runtime/Cuda/MatmulPlan.h"
-#include "runtime/Cuda/MemoryPlan.h"
+#include "runtime/plans/GpuMemory.h"
+#include "runtime/plans/MatmulPlan.h"
 
 using namespace meshc;
 using namespace meshc::plan;
@@ -21,13 +21,13 @@ std::optional<int64_t> plan::countCalls(const exec::CommandT &product,
 }
 
 /// The memory of the GPU that needs most, of as many as the mesh has devices.
-static runtime::Result<runtime::cuda::MemoryPlan>
+static runtime::Result<runtime::cuda::GpuMemoryPlan>
 planLargestMemory(const Plan &plan) {
-  const runtime::cuda::MemoryPlanner planner(plan.executable, plan.mesh);
+  const runtime::cuda::GpuMemoryPlanner planner(plan.executable, plan.mesh);
   const int64_t devices = plan.mesh.getNumDevices();
-  std::optional<runtime::cuda::MemoryPlan> largest;
+  std::optional<runtime::cuda::GpuMemoryPlan> largest;
   for (int64_t device = 0; device < devices; ++device) {
-    runtime::Result<runtime::cuda::MemoryPlan> planned =
+    runtime::Result<runtime::cuda::GpuMemoryPlan> planned =
         planner.plan({device, 1, devices > 1});
     if (!planned)
       return planned.getError();

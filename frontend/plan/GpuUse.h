@@ -2,7 +2,7 @@
 #define MESHC_FRONTEND_PLAN_GPUUSE_H
 
 #include "frontend/plan/Plan.h"
-#include "runtime/Cuda/MemoryNeed.h"
+#include "runtime/plans/GpuMemoryNeed.h"
 
 #include <optional>
 #include <string>
@@ -23,7 +23,7 @@ struct GpuUse {
 
   /// What is allocated where every device has a GPU of its own, on the one that
   /// needs most.
-  runtime::cuda::MemoryNeed memory;
+  runtime::cuda::GpuMemoryNeed memory;
   /// "o3: cuBLASLt cannot compute this product: ..."
   std::vector<std::string> refusedProducts;
   /// "a move has 9 dimensions ..., in command 'x' of program 'step'"; `memory`

@@ -11,7 +11,7 @@
 /// leads to.
 
 #include "layout/Mesh.h"
-#include "runtime/exec_generated.h"
+#include "runtime/exec/exec_generated.h"
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 #ifndef MESHC_FRONTEND_PLAN_PLANTEXT_H
 #define MESHC_FRONTEND_PLAN_PLANTEXT_H
 
-#include "runtime/exec_generated.h"
+#include "runtime/exec/exec_generated.h"
 
 #include <set>
 #include <string>

@@ -1,7 +1,7 @@
 // Waits against their definition: every conflict with an earlier command, but
 // those that another wait implies.
 
-#include "codegen/CommandWaits.h"
+#include "codegen/steps/CommandWaits.h"
 
 #include <gtest/gtest.h>
 

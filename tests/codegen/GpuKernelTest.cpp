@@ -2,11 +2,11 @@
 // registers, sums in two launches, tails, types that shuffles do not know.
 // Sizes as of real models are in the range of fibers.
 
-#include "codegen/GpuImages.h"
-#include "codegen/KernelTarget.h"
-#include "codegen/MoveKernels.h"
-#include "runtime/Executable.h"
-#include "runtime/GpuKernels.h"
+#include "codegen/gpu/GpuImages.h"
+#include "codegen/gpu/GpuKernelTarget.h"
+#include "codegen/gpu/MoveKernels.h"
+#include "runtime/exec/Executable.h"
+#include "runtime/exec/GpuKernels.h"
 #include "tests/codegen/KernelFamilies.h"
 #include "tests/codegen/KernelRunner.h"
 
@@ -346,7 +346,7 @@ TEST(GpuKernels, functions_without_a_formula_are_an_error) {
   ASSERT_TRUE(mlir::succeeded(steps));
   auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
       mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
-  codegen::GpuKernels target(*kernels);
+  codegen::GpuKernelTarget target(*kernels);
   ASSERT_TRUE(
       mlir::succeeded(target.emitKernel(steps->front(), "k", {false, false})));
   std::string message;
@@ -472,7 +472,7 @@ protected:
     context = makeContext();
     mlir::OwningOpRef<mlir::ModuleOp> module =
         mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
-    codegen::GpuKernels target(*module);
+    codegen::GpuKernelTarget target(*module);
     auto kernels = *module->getOps<mlir::gpu::GPUModuleOp>().begin();
     codegen::emitMoveKernel(kind, element, GetParam(), kernels);
     return compileForHost(
@@ -683,7 +683,7 @@ TEST(MoveKernelsOfPrograms, AreWideWhereOperandsAre) {
     auto context = makeContext();
     mlir::OwningOpRef<mlir::ModuleOp> module =
         mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
-    codegen::GpuKernels target(*module);
+    codegen::GpuKernelTarget target(*module);
     auto kernels = *module->getOps<mlir::gpu::GPUModuleOp>().begin();
     codegen::emitMoveKernels(executable, kernels);
     EXPECT_TRUE(kernels.lookupSymbol("meshc_move_2"));

@@ -2,8 +2,9 @@
 
 #include "codegen/BuildExecutable.h"
 #include "codegen/ExecTypes.h"
-#include "codegen/GpuImages.h"
-#include "codegen/MoveKernels.h"
+#include "codegen/gpu/GpuImages.h"
+#include "codegen/gpu/GpuKernelTarget.h"
+#include "codegen/gpu/MoveKernels.h"
 #include "tests/codegen/KernelRunner.h"
 #include "tests/cuda/kernel_case_generated.h"
 
@@ -75,7 +76,7 @@ static void writeMoveKernels() {
   auto context = makeContext();
   auto module =
       OwningOpRef<ModuleOp>(ModuleOp::create(UnknownLoc::get(context.get())));
-  codegen::GpuKernels target(*module);
+  codegen::GpuKernelTarget target(*module);
   auto kernels = *module->getOps<gpu::GPUModuleOp>().begin();
   for (exec::ElementType element : exec::EnumValuesElementType())
     for (exec::ReduceKind kind : exec::EnumValuesReduceKind())
@@ -142,7 +143,7 @@ void meshc::testing::writeKernelCase(const std::string &text,
 
   auto kernels =
       OwningOpRef<ModuleOp>(ModuleOp::create(UnknownLoc::get(context.get())));
-  codegen::GpuKernels target(*kernels);
+  codegen::GpuKernelTarget target(*kernels);
   exec::ExecutableT executable;
   ScopedDiagnosticHandler handler(context.get(), [&](Diagnostic &diagnostic) {
     ADD_FAILURE() << diagnostic.str() << "\n" << text;

@@ -1,6 +1,6 @@
 // Which kernels become one launch, and that it computes what they would.
 
-#include "codegen/KernelGroups.h"
+#include "codegen/steps/KernelGroups.h"
 #include "tests/codegen/KernelRunner.h"
 
 #include "gtest/gtest.h"

@@ -1,11 +1,12 @@
 #include "tests/codegen/KernelRunner.h"
 
 #include "codegen/ExecTypes.h"
-#include "codegen/GpuImages.h"
-#include "codegen/KernelGroups.h"
-#include "codegen/KernelTarget.h"
+#include "codegen/gpu/GpuImages.h"
+#include "codegen/gpu/GpuKernelTarget.h"
+#include "codegen/machine/CompileObject.h"
+#include "codegen/steps/KernelGroups.h"
 #include "dialect/interpreter/SPMDInterpreter.h"
-#include "runtime/KernelTable.h"
+#include "runtime/exec/KernelTable.h"
 #include "tests/codegen/KernelCases.h"
 #include "tests/runtime/StoredHalf.h"
 
@@ -91,7 +92,7 @@ std::unique_ptr<KernelRunner> KernelRunner::createGpu(const std::string &text) {
   codegen::groupKernels(runner->steps, 1);
   OwningOpRef<ModuleOp> kernels =
       ModuleOp::create(UnknownLoc::get(runner->context.get()));
-  codegen::GpuKernels target(*kernels);
+  codegen::GpuKernelTarget target(*kernels);
   runner->kernels.resize(runner->steps.size());
   for (auto [index, step] : llvm::enumerate(runner->steps)) {
     if (step.kind != Step::Kind::Kernel)

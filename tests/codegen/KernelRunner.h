@@ -1,8 +1,8 @@
 #ifndef MESHC_TESTS_CODEGEN_KERNELRUNNER_H
 #define MESHC_TESTS_CODEGEN_KERNELRUNNER_H
 
-#include "codegen/KernelEmitter.h"
-#include "codegen/Steps.h"
+#include "codegen/cpu/KernelEmitter.h"
+#include "codegen/steps/Steps.h"
 #include "tests/codegen/ProgramText.h"
 #include "tests/dialect/Programs.h"
 #include "tests/emulation/Fibers.h"

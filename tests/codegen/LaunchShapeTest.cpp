@@ -1,6 +1,6 @@
 // How rows fall to blocks and threads.
 
-#include "codegen/KernelTarget.h"
+#include "codegen/gpu/GpuKernelTarget.h"
 #include "tests/codegen/KernelFamilies.h"
 #include "tests/codegen/KernelRunner.h"
 
@@ -23,7 +23,7 @@ std::vector<Launch> getLaunches(const ProgramText &text) {
   EXPECT_EQ(steps->size(), 1u);
   auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
       mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
-  codegen::GpuKernels target(*kernels);
+  codegen::GpuKernelTarget target(*kernels);
   const codegen::Step &step = steps->front();
   auto kernel = target.emitKernel(
       step, "kernel",

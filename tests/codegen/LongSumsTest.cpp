@@ -1,6 +1,6 @@
 // Sums of many terms: in blocks, on CPUs and GPUs.
 
-#include "codegen/BlockedSums.h"
+#include "codegen/kernels/BlockedSums.h"
 #include "tests/codegen/KernelFamilies.h"
 #include "tests/codegen/KernelRunner.h"
 
@@ -14,8 +14,8 @@ using codegen::SumLoops;
 namespace {
 
 /// Error of a sum of `terms` positive ones, relative to the sum: 64 units on
-/// each level (runtime/SumBlock.h), and what lanes, segments of a row, threads
-/// and parts add, each fewer than 16.
+/// each level (runtime/exec/SumBlock.h), and what lanes, segments of a row,
+/// threads and parts add, each fewer than 16.
 double getBound(int64_t terms) {
   return double(64 * runtime::countSumLevels(terms) + 64) * 0x1p-24;
 }

@@ -1,4 +1,4 @@
-#include "codegen/MatmulForm.h"
+#include "codegen/steps/MatmulForm.h"
 
 #include "dialect/ND.h"
 #include "dialect/SPMD.h"

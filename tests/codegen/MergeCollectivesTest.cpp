@@ -1,8 +1,9 @@
 // Which collectives go in one transfer, where it stands and where it lies.
 
-#include "codegen/MergeCollectives.h"
+#include "codegen/steps/MergeCollectives.h"
 #include "codegen/BuildExecutable.h"
-#include "codegen/MemoryPlan.h"
+#include "codegen/cpu/CpuKernelTarget.h"
+#include "codegen/steps/ArenaPlan.h"
 #include "dialect/Locations.h"
 #include "tests/codegen/ProgramText.h"
 #include "tests/dialect/Programs.h"
@@ -314,7 +315,7 @@ TEST(MergeCollectives, members_lie_one_behind_the_other_and_stay_there) {
   exec::ExecutableT executable;
   mlir::OwningOpRef<mlir::ModuleOp> kernels =
       mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
-  CpuKernels target(*kernels);
+  CpuKernelTarget target(*kernels);
   ASSERT_TRUE(mlir::succeeded(buildExecutable(*module, executable, target)));
 
   std::vector<const exec::CommandT *> transfers;

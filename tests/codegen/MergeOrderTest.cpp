@@ -1,6 +1,6 @@
 // Merges of random graphs, against a search for paths in the whole graph.
 
-#include "codegen/MergeOrder.h"
+#include "codegen/steps/MergeOrder.h"
 
 #include <gtest/gtest.h>
 

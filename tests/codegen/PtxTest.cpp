@@ -1,10 +1,10 @@
 // What the PTX of kernels looks like, and what the toolkit's assembler makes of
 // it where it is: accesses, registers, arithmetic of positions.
 
-#include "codegen/GpuImages.h"
-#include "codegen/KernelGroups.h"
-#include "codegen/KernelTarget.h"
-#include "codegen/MoveKernels.h"
+#include "codegen/gpu/GpuImages.h"
+#include "codegen/gpu/GpuKernelTarget.h"
+#include "codegen/gpu/MoveKernels.h"
+#include "codegen/steps/KernelGroups.h"
 #include "tests/codegen/KernelFamilies.h"
 #include "tests/codegen/KernelRunner.h"
 #include "tests/codegen/NamedPrograms.h"
@@ -56,7 +56,7 @@ Assembly assemble(const std::string &text,
   codegen::groupKernels(*steps, /*numAxes=*/1);
   auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
       mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
-  codegen::GpuKernels target(*kernels);
+  codegen::GpuKernelTarget target(*kernels);
   for (auto [index, step] : llvm::enumerate(*steps))
     EXPECT_TRUE(mlir::succeeded(target.emitKernel(
         step, "kernel_" + std::to_string(index),
@@ -698,7 +698,7 @@ TEST(Ptx, MovesCountIn32Bits) {
     auto context = makeContext();
     auto module = mlir::OwningOpRef<mlir::ModuleOp>(
         mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
-    codegen::GpuKernels target(*module);
+    codegen::GpuKernelTarget target(*module);
     auto kernels = *module->getOps<mlir::gpu::GPUModuleOp>().begin();
     for (auto [kind, element] :
          {std::pair(exec::ReduceKind::none, exec::ElementType::f32),

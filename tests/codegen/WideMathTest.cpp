@@ -1,6 +1,6 @@
 // Math functions of GPU kernels, against the C library's in 80 bits: on f64,
 // powers, and on f32, where instructions err by as much as they may
-// (codegen/HostImage.h).
+// (codegen/gpu/HostImage.h).
 
 #include "tests/codegen/KernelRunner.h"
 
@@ -296,7 +296,7 @@ long double onePlusTanh(long double x) { return 1 + std::tanh(x); }
 long double logistic(long double x) { return 1 / (1 + std::exp(-x)); }
 
 // Where the bounds come from; u is 2^-24, half of the last place of 1, and what
-// instructions may err by is in codegen/MathFunctions.h.
+// instructions may err by is in codegen/kernels/MathFunctions.h.
 // exp: 2 ulps and 0.5 of ex2, and the two roundings of its argument, which is
 //   at most 1/2 and thereby off by u / 2, times log 2 and a mantissa below 2:
 //   0.35. From 88.3 on the argument goes to 1, and is off by u: 0.7.

@@ -1,8 +1,8 @@
 /// Our declarations of CUDA's libraries against NVIDIA's headers; built where
 /// CMake finds them.
 
-#include "runtime/Cuda/CublasLt.h"
-#include "runtime/Cuda/Nccl.h"
+#include "runtime/cuda/library/CublasLt.h"
+#include "runtime/cuda/library/Nccl.h"
 
 #include <cublasLt.h>
 #include <cuda.h>
@@ -41,15 +41,15 @@ constexpr bool isSameInterface(const ours::LibraryFunction<Library, X...> *,
 #define MESHC_CUDA_FUNCTION(NAME, SYMBOL, ...)                                 \
   static_assert(isSameInterface(                                               \
       static_cast<const decltype(ours::Driver::NAME) *>(nullptr), &SYMBOL));
-#include "runtime/Cuda/DriverFunctions.def"
+#include "runtime/cuda/library/DriverFunctions.def"
 #define MESHC_CUDA_FUNCTION(NAME, SYMBOL, ...)                                 \
   static_assert(isSameInterface(                                               \
       static_cast<const decltype(ours::CublasLt::NAME) *>(nullptr), &SYMBOL));
-#include "runtime/Cuda/CublasLtFunctions.def"
+#include "runtime/cuda/library/CublasLtFunctions.def"
 #define MESHC_CUDA_FUNCTION(NAME, SYMBOL, ...)                                 \
   static_assert(isSameInterface(                                               \
       static_cast<const decltype(ours::Nccl::NAME) *>(nullptr), &SYMBOL));
-#include "runtime/Cuda/NcclFunctions.def"
+#include "runtime/cuda/library/NcclFunctions.def"
 
 TEST(AbiTest, numbers_of_the_driver) {
   EXPECT_EQ(ours::errorOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);

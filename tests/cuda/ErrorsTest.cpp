@@ -1,10 +1,10 @@
 /// What can be wrong with a machine, its libraries or an executable: each with
 /// one message and its exit code.
 
-#include "runtime/CommandLine.h"
-#include "runtime/Cuda/CublasLt.h"
-#include "runtime/Cuda/CudaDevices.h"
-#include "runtime/Cuda/SystemReport.h"
+#include "runtime/app/CommandLine.h"
+#include "runtime/cuda/CudaDevices.h"
+#include "runtime/cuda/library/CublasLt.h"
+#include "runtime/cuda/library/SystemReport.h"
 #include "tests/cuda/CudaTesting.h"
 #include "tests/cuda/ImageKernels.h"
 #include "tests/cuda/RandomProgram.h"

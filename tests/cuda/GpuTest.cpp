@@ -1,9 +1,9 @@
 /// What is decided about a GPU before anything runs on it.
 
-#include "runtime/Cuda/Gpu.h"
-#include "runtime/Cuda/MemoryNeed.h"
-#include "runtime/Cuda/NcclCommunicator.h"
-#include "runtime/Cuda/SystemReport.h"
+#include "runtime/cuda/library/Gpu.h"
+#include "runtime/cuda/NcclCommunicator.h"
+#include "runtime/cuda/library/SystemReport.h"
+#include "runtime/plans/GpuMemoryNeed.h"
 #include "tests/cuda/CudaTesting.h"
 #include "tests/runtime/ProgramBuilder.h"
 
@@ -212,7 +212,7 @@ TEST(MemoryNeedTest, counts_each_byte_once) {
   add(exec::BufferRole::state, 128, 64);
   add(exec::BufferRole::activation, 192, 128);
   add(exec::BufferRole::workspace, 500, 100);
-  MemoryNeed need = getArenaNeed(data);
+  GpuMemoryNeed need = getArenaNeed(data);
   EXPECT_EQ(need.parameters, 128u);
   EXPECT_EQ(need.state, 64u);
   EXPECT_EQ(need.activations, 128u);
@@ -245,7 +245,7 @@ TEST(MemoryNeedTest, adds_up_for_any_buffers) {
         used[buffer->offset + b] = true;
       data.buffers.push_back(std::move(buffer));
     }
-    const MemoryNeed need = getArenaNeed(data);
+    const GpuMemoryNeed need = getArenaNeed(data);
     EXPECT_EQ(need.getTotal(), 300u);
     EXPECT_EQ(need.unused,
               uint64_t(std::count(used.begin(), used.end(), false)));

@@ -1,5 +1,5 @@
-#include "runtime/Cuda/GraphTimer.h"
-#include "runtime/Cuda/Gpu.h"
+#include "runtime/cuda/GraphTimer.h"
+#include "runtime/cuda/library/Gpu.h"
 #include "tests/cuda/CudaTesting.h"
 
 #include <fmt/format.h>

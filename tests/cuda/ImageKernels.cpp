@@ -3,8 +3,8 @@
 
 #include "tests/cuda/ImageKernels.h"
 
-#include "codegen/HostImage.h"
-#include "runtime/GpuKernels.h"
+#include "codegen/gpu/HostImage.h"
+#include "runtime/exec/GpuKernels.h"
 
 #include <algorithm>
 #include <array>

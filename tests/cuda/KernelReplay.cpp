@@ -12,10 +12,10 @@
 /// code 77: there is no GPU, and nothing ran. 78: what failed left the GPU's
 /// context unusable, as a wrong address does, and later tests did not run.
 
-#include "runtime/Cuda/CudaDevices.h"
-#include "runtime/Cuda/Peers.h"
-#include "runtime/Devices/Executor.h"
-#include "runtime/HalfFloats.h"
+#include "runtime/cpu/Executor.h"
+#include "runtime/cuda/CudaDevices.h"
+#include "runtime/cuda/Peers.h"
+#include "runtime/exec/HalfFloats.h"
 #include "tests/cuda/ProductReplay.h"
 #include "tests/cuda/kernel_case_generated.h"
 #include "tests/runtime/ProgramBuilder.h"

@@ -1,8 +1,8 @@
 /// Several logical devices on one emulated GPU against the CPU executor: the
 /// same bits, whatever order the driver chooses.
 
-#include "runtime/Cuda/CudaDevices.h"
-#include "runtime/Devices/Executor.h"
+#include "runtime/cpu/Executor.h"
+#include "runtime/cuda/CudaDevices.h"
 #include "tests/cuda/CudaTesting.h"
 #include "tests/cuda/ImageKernels.h"
 #include "tests/cuda/RandomProgram.h"

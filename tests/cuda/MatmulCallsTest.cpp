@@ -1,9 +1,9 @@
 /// Products of every type and end on the emulated cuBLASLt, against sums in
 /// f64.
 
-#include "runtime/Cuda/MatmulCalls.h"
-#include "runtime/Cuda/Gpu.h"
-#include "runtime/Executable.h"
+#include "runtime/cuda/MatmulCalls.h"
+#include "runtime/cuda/library/Gpu.h"
+#include "runtime/exec/Executable.h"
 #include "tests/cuda/CudaTesting.h"
 #include "tests/cuda/ProductCases.h"
 #include "tests/runtime/LinearModel.h"

@@ -1,8 +1,8 @@
 /// Plans of products, carried out with plain loops over columns as cuBLASLt
 /// defines them, against the product as exec.fbs defines it.
 
-#include "runtime/Cuda/MatmulPlan.h"
-#include "runtime/MatmulOperands.h"
+#include "runtime/plans/MatmulPlan.h"
+#include "runtime/exec/MatmulOperands.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

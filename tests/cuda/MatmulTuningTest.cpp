@@ -1,10 +1,10 @@
 /// The choice among the algorithms of a product, by the times that the emulated
 /// library pretends, and the file that keeps it.
 
-#include "runtime/Cuda/MatmulTuning.h"
-#include "runtime/Cuda/CudaDevices.h"
-#include "runtime/Cuda/MatmulCache.h"
-#include "runtime/File.h"
+#include "runtime/cuda/MatmulTuning.h"
+#include "runtime/cuda/CudaDevices.h"
+#include "runtime/cuda/TuningCache.h"
+#include "runtime/io/File.h"
 #include "tests/cuda/CudaTesting.h"
 #include "tests/cuda/ImageKernels.h"
 #include "tests/cuda/RandomProgram.h"
@@ -184,7 +184,7 @@ TEST(MatmulTuningTest, damaged_lines_are_measured_again) {
                                           "' are left out")));
   EXPECT_THAT(run.algorithms, AllOf(HasSubstr("2"), HasSubstr("1")));
   size_t damaged = 0;
-  Result<MatmulChoices> choices = readMatmulCache(path, damaged);
+  Result<MatmulChoices> choices = readTuningCache(path, damaged);
   ASSERT_TRUE(choices);
   EXPECT_EQ(damaged, 0u);
   EXPECT_EQ(choices->size(), 2u);
@@ -263,7 +263,7 @@ TEST(MatmulCacheTest, writers_at_once_lose_nothing) {
       bool good = true;
       for (int line = 0; line < lines; ++line)
         good &= bool(
-            addToMatmulCache(path, {{fmt::format("product {} {}", writer, line),
+            addToTuningCache(path, {{fmt::format("product {} {}", writer, line),
                                      {3, uint64_t(line % 3), 7.5, 2.25}}}));
       _exit(good ? 0 : 1);
     } else {
@@ -275,7 +275,7 @@ TEST(MatmulCacheTest, writers_at_once_lose_nothing) {
     EXPECT_EQ(status, 0);
   }
   size_t damaged = 0;
-  Result<MatmulChoices> choices = readMatmulCache(path, damaged);
+  Result<MatmulChoices> choices = readTuningCache(path, damaged);
   ASSERT_TRUE(choices);
   EXPECT_EQ(damaged, 0u);
   EXPECT_EQ(choices->size(), size_t(writers * lines));
@@ -287,8 +287,8 @@ TEST(MatmulCacheTest, what_cannot_be_looked_at_is_an_error) {
   size_t damaged = 0;
   // Longer than a name may be: neither there nor absent.
   const std::string path = "/tmp/" + std::string(5000, 'x');
-  EXPECT_FALSE(readMatmulCache(path, damaged));
-  Result<MatmulChoices> absent = readMatmulCache("/tmp/no/such/file", damaged);
+  EXPECT_FALSE(readTuningCache(path, damaged));
+  Result<MatmulChoices> absent = readTuningCache("/tmp/no/such/file", damaged);
   ASSERT_TRUE(absent);
   EXPECT_TRUE(absent->empty());
 }
@@ -296,7 +296,7 @@ TEST(MatmulCacheTest, what_cannot_be_looked_at_is_an_error) {
 TEST(MatmulCacheTest, every_cut_and_flip_leaves_the_other_lines) {
   TemporaryFolder folder;
   const std::string path = folder / "matmuls";
-  ASSERT_TRUE(addToMatmulCache(
+  ASSERT_TRUE(addToTuningCache(
       path, {{"one", {2, 1, 3, 2}}, {"three words more", {5, 0, 1, 1}}}));
   Result<std::vector<std::byte>> bytes = readFile(path);
   ASSERT_TRUE(bytes);
@@ -308,13 +308,13 @@ TEST(MatmulCacheTest, every_cut_and_flip_leaves_the_other_lines) {
     flipped[at] ^= 4;
     size_t damaged = 0;
     ASSERT_TRUE(writeFile(path, flipped));
-    Result<MatmulChoices> choices = readMatmulCache(path, damaged);
+    Result<MatmulChoices> choices = readTuningCache(path, damaged);
     ASSERT_TRUE(choices);
     EXPECT_GE(damaged, 1u) << at;
     // Without the end of the first line both are one.
     EXPECT_EQ(choices->size(), at + 1 == second ? 0u : 1u) << at;
     ASSERT_TRUE(writeFile(path, whole.substr(0, at)));
-    choices = readMatmulCache(path, damaged);
+    choices = readTuningCache(path, damaged);
     ASSERT_TRUE(choices);
     EXPECT_EQ(choices->size(), at >= second ? 1u : 0u) << at;
     EXPECT_EQ(damaged, at == 0 || at == second ? 0u : 1u) << at;

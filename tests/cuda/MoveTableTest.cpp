@@ -1,9 +1,9 @@
 /// Which kernel moves a box: what the executable has is found, what it lacks is
 /// named. Nothing is moved, so boxes may be larger than memory.
 
-#include "runtime/Cuda/MoveTable.h"
-#include "runtime/Cuda/Driver.h"
-#include "runtime/GpuKernels.h"
+#include "runtime/cuda/MoveTable.h"
+#include "runtime/cuda/library/Driver.h"
+#include "runtime/exec/GpuKernels.h"
 #include "tests/cuda/CudaTesting.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 /// One process per emulated GPU, with the emulated NCCL between them, against
 /// the CPU executor: the same bits, and no process waits for one that is gone.
 
-#include "runtime/Cuda/CudaDevices.h"
-#include "runtime/Devices/Executor.h"
+#include "runtime/cpu/Executor.h"
+#include "runtime/cuda/CudaDevices.h"
 #include "tests/cuda/CudaTesting.h"
 #include "tests/cuda/ImageKernels.h"
 #include "tests/cuda/RandomProgram.h"
@@ -180,10 +180,10 @@ TEST(NcclMemoryTest, every_process_allocates_once_what_was_planned) {
   RankRequest request;
   request.variables = {{"LOG", folder / "calls"}};
   EXPECT_THAT(runRanks(executable, request), testing::Each(""));
-  const cuda::MemoryPlanner planner(executable.data, executable.mesh);
+  const cuda::GpuMemoryPlanner planner(executable.data, executable.mesh);
   std::vector<uint64_t> expected;
   for (int64_t rank = 0; rank < executable.getNumDevices(); ++rank) {
-    Result<cuda::MemoryPlan> plan = planner.plan({rank, 1, true});
+    Result<cuda::GpuMemoryPlan> plan = planner.plan({rank, 1, true});
     ASSERT_TRUE(plan) << plan.getError().message;
     EXPECT_GT(plan->tables.bytes, 0u);
     EXPECT_GT(plan->staging.bytes, 0u);
@@ -205,10 +205,10 @@ TEST(NcclMemoryTest, nccl_needs_room_beside_the_plan) {
     const Executable executable = makeRandomProgram(102, options);
     uint64_t most = 0;
     for (int64_t rank = 0; rank < executable.getNumDevices(); ++rank)
-      most =
-          std::max(most, cuda::MemoryPlanner(executable.data, executable.mesh)
-                             .plan({rank, 1, true})
-                             ->bytes);
+      most = std::max(most,
+                      cuda::GpuMemoryPlanner(executable.data, executable.mesh)
+                          .plan({rank, 1, true})
+                          ->bytes);
     most = (most + 255) / 256 * 256;
     RankRequest request;
     request.variables = {{"MEMORY", std::to_string(most + bytesBeside)},

@@ -1,8 +1,8 @@
 #include "tests/cuda/ProductCases.h"
 
-#include "runtime/Executable.h"
-#include "runtime/HalfFloats.h"
-#include "runtime/MatmulOperands.h"
+#include "runtime/exec/Executable.h"
+#include "runtime/exec/HalfFloats.h"
+#include "runtime/exec/MatmulOperands.h"
 
 #include <fmt/format.h>
 

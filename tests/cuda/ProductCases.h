@@ -4,9 +4,9 @@
 /// Products of cuBLASLt with every end that commands have, against sums in f64:
 /// by the emulated library in tests, by the real one in meshc_kernel_replay.
 
-#include "runtime/Cuda/Gpu.h"
-#include "runtime/Cuda/MatmulCalls.h"
-#include "runtime/Cuda/Resources.h"
+#include "runtime/cuda/MatmulCalls.h"
+#include "runtime/cuda/library/Gpu.h"
+#include "runtime/cuda/library/Resources.h"
 
 #include <memory>
 #include <set>

@@ -6,7 +6,7 @@ namespace meshc::runtime::test {
 /// Registers a test for each of listProductCases(), on the first GPU. A product
 /// that the library does not take is a skipped test, with what the library
 /// said. One more test says what the library's relu makes of 0 and of NaN, and
-/// fails if that is not what codegen/README.md says.
+/// fails if that is not what codegen/steps/README.md says.
 void registerProducts();
 
 } // namespace meshc::runtime::test

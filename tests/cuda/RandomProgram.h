@@ -1,8 +1,8 @@
 #ifndef MESHC_TESTS_CUDA_RANDOMPROGRAM_H
 #define MESHC_TESTS_CUDA_RANDOMPROGRAM_H
 
-#include "runtime/Devices/DeviceSet.h"
-#include "runtime/KernelTable.h"
+#include "runtime/devices/DeviceSet.h"
+#include "runtime/exec/KernelTable.h"
 #include "tests/runtime/ProgramBuilder.h"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include "Fibers.h"
 
-#include "codegen/HostImage.h"
+#include "codegen/gpu/HostImage.h"
 
 #include <algorithm>
 #include <bit>

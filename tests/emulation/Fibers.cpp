@@ -1,6 +1,6 @@
 #include "Fibers.h"
 
-#include "codegen/HostImage.h"
+#include "codegen/gpu/HostImage.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,7 +1,7 @@
 #ifndef MESHC_TESTS_EMULATION_FIBERS_H
 #define MESHC_TESTS_EMULATION_FIBERS_H
 
-/// Runs kernels of `host` images (codegen/HostImage.h) on the processor.
+/// Runs kernels of `host` images (codegen/gpu/HostImage.h) on the processor.
 ///
 /// One block runs after the other. A block's threads are fibers that take turns
 /// only where the kernel waits: at barriers and shuffles. Threads that never

@@ -1,7 +1,7 @@
 #include "Fibers.h"
 
 #include "TestImage.h"
-#include "codegen/HostImage.h"
+#include "codegen/gpu/HostImage.h"
 
 #include <bit>
 #include <cfloat>

@@ -1,7 +1,7 @@
 // Kernels of the tests, in the form of a `host` image. The tests say what each
 // is for.
 
-#include "codegen/HostImage.h"
+#include "codegen/gpu/HostImage.h"
 
 #include <cmath>
 #include <cstring>

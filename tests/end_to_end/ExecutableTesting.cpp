@@ -2,7 +2,7 @@
 
 #include "frontend/Spec.h"
 #include "passes/Passes.h"
-#include "runtime/Npy.h"
+#include "runtime/data/Npy.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"

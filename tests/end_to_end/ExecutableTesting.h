@@ -2,7 +2,7 @@
 #define MESHC_TESTS_END_TO_END_EXECUTABLETESTING_H
 
 #include "dialect/interpreter/NDInterpreter.h"
-#include "runtime/exec_generated.h"
+#include "runtime/exec/exec_generated.h"
 
 #include <map>
 #include <string>

@@ -5,9 +5,10 @@
 
 #include "codegen/BuildExecutable.h"
 #include "codegen/ExecTypes.h"
+#include "codegen/cpu/CpuKernelTarget.h"
 #include "frontend/Spec.h"
 #include "passes/Pipelines.h"
-#include "runtime/Devices/Executor.h"
+#include "runtime/cpu/Executor.h"
 
 #include "mlir/Pass/PassManager.h"
 
@@ -73,7 +74,7 @@ compileStep(const Case &model,
   run(buildPartitionPipeline);
   mlir::OwningOpRef<mlir::ModuleOp> kernels =
       mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
-  codegen::CpuKernels target(*kernels);
+  codegen::CpuKernelTarget target(*kernels);
   if (failed(codegen::buildExecutable(*module, data, target, bucketBytes)))
     llvm::report_fatal_error("no command list");
   runtime::Result<runtime::Executable> executable =

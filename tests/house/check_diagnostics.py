@@ -9,7 +9,7 @@ import tree
 # The table, the macro of its entries, the enumeration and what ids begin with.
 TABLES = [
     ("frontend/syntax/DiagnosticCodes.def", "MESHC_DIAGNOSTIC", "Code", "MC0"),
-    ("runtime/ErrorCodes.def", "MESHC_ERROR", "ErrorCode", "MR0"),
+    ("runtime/exec/ErrorCodes.def", "MESHC_ERROR", "ErrorCode", "MR0"),
 ]
 
 

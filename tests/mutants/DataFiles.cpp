@@ -1,7 +1,7 @@
 #include "tests/mutants/Subjects.h"
 
-#include "runtime/Data/Idx.h"
-#include "runtime/Npy.h"
+#include "runtime/data/Idx.h"
+#include "runtime/data/Npy.h"
 
 using namespace meshc;
 using namespace meshc::mutants;

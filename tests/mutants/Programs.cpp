@@ -1,13 +1,13 @@
 #include "tests/mutants/Subjects.h"
 
 #include "codegen/BuildExecutable.h"
-#include "codegen/CompileObject.h"
-#include "codegen/Link.h"
+#include "codegen/machine/CompileObject.h"
+#include "codegen/machine/Link.h"
 #include "frontend/Spec.h"
 #include "frontend/driver/Compiler.h"
 #include "frontend/plan/PlanJson.h"
 #include "frontend/plan/PlanText.h"
-#include "runtime/Devices/Executor.h"
+#include "runtime/cpu/Executor.h"
 
 #include "mlir/IR/MLIRContext.h"
 

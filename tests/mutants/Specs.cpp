@@ -4,7 +4,7 @@
 #include "frontend/driver/Compiler.h"
 #include "frontend/plan/PlanJson.h"
 #include "frontend/plan/PlanText.h"
-#include "runtime/Executable.h"
+#include "runtime/exec/Executable.h"
 
 #include "mlir/IR/MLIRContext.h"
 

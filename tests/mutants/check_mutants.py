@@ -114,7 +114,7 @@ def check_files(given, files):
     if given.before:
         files.all_before()
     if not files.report():
-        files.faults.append("more is read before the seal than runtime/ExecutableSeal.h says")
+        files.faults.append("more is read before the seal than runtime/exec/ExecutableSeal.h says")
     return files.faults
 
 

@@ -7,7 +7,7 @@ Every loaded byte of it is one of
             loader, or the code that verifies. Damage may end by a signal there, or
             with the loader's exit code, or not at all; or the code that verifies takes
             itself, and all else, as sound.
-runtime/ExecutableSeal.h has the list of the last.
+runtime/exec/ExecutableSeal.h has the list of the last.
 """
 
 import collections

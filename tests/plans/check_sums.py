@@ -4,7 +4,7 @@ evenly or not.
 
 Sums of equal numbers round in one direction, which is the worst: one accumulator of n
 terms is off by about n / 3 units of 2^-24, and 2^24 ones are the most it can count. In
-blocks of 64 it is 64 / 3 units for each of log64 n levels (runtime/SumBlock.h), five
+blocks of 64 it is 64 / 3 units for each of log64 n levels (runtime/exec/SumBlock.h), five
 for all sizes here, and in one case two sums follow each other.
 """
 

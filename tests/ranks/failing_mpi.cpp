@@ -1,7 +1,7 @@
 /// A libmeshc_mpi.so whose MPI starts, and then loses the other ranks: the
 /// function named by FAILING_MPI fails, send or test.
 
-#include "runtime/Ranks/MpiPlugin.h"
+#include "runtime/ranks/MpiPlugin.h"
 
 #include <cstdlib>
 #include <string>

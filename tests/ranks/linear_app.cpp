@@ -2,7 +2,7 @@
 /// With LINEAR_OTHER=N in the environment, rank N has another program; with
 /// LINEAR_NAN=N the loss is NaN behind step N.
 
-#include "runtime/CommandLine.h"
+#include "runtime/app/CommandLine.h"
 #include "tests/runtime/LinearModel.h"
 
 #include <cstdlib>

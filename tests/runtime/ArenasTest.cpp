@@ -1,4 +1,4 @@
-#include "runtime/Devices/Arenas.h"
+#include "runtime/cpu/Arenas.h"
 
 #include <algorithm>
 #include <cstring>

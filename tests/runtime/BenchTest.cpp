@@ -1,6 +1,6 @@
 /// The random inputs of measurements.
 
-#include "runtime/Bench.h"
+#include "runtime/app/Bench.h"
 
 #include <gtest/gtest.h>
 

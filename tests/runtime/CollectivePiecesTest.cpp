@@ -1,7 +1,7 @@
 /// Pieces as a formula of their number, against the list that cutting one move
 /// after the other gives.
 
-#include "runtime/Devices/CollectivePieces.h"
+#include "runtime/plans/CollectivePieces.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 /// Every collective between any two shardings, against element-by-element
 /// bookkeeping that shares nothing with the layout library.
 
-#include "runtime/Devices/Executor.h"
+#include "runtime/cpu/Executor.h"
 #include "tests/runtime/ProgramBuilder.h"
 #include "tests/runtime/StoredHalf.h"
 

@@ -1,8 +1,8 @@
 /// The command line of an executable: what it computes, prints and exits with.
 
-#include "runtime/CommandLine.h"
+#include "runtime/app/CommandLine.h"
 
-#include "runtime/Npy.h"
+#include "runtime/data/Npy.h"
 #include "tests/runtime/LinearModel.h"
 
 #include <fmt/format.h>
@@ -321,7 +321,7 @@ TEST_F(CommandLineTest, help_and_info) {
   EXPECT_THAT(codes, ContainsRegex(fmt::format(                                \
                          "[:,][ \n]{} ", int(getExitCode(ErrorCode::NAME)))))  \
       << #NAME;
-#include "runtime/ErrorCodes.def"
+#include "runtime/exec/ErrorCodes.def"
   Outcome info = run({"info"});
   EXPECT_EQ(info.code, 0) << info.messages;
   EXPECT_THAT(info.output, HasSubstr("mesh      data = 2"));

@@ -1,7 +1,7 @@
 /// IDX files, sound and damaged, and the order of samples.
 
-#include "runtime/Data/Dataset.h"
-#include "runtime/Data/SampleOrder.h"
+#include "runtime/data/Dataset.h"
+#include "runtime/data/SampleOrder.h"
 #include "tests/runtime/LinearModel.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "runtime/ExecutableSeal.h"
+#include "runtime/exec/ExecutableSeal.h"
 
 #include "tests/runtime/LinearModel.h"
 

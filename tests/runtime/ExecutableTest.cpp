@@ -1,8 +1,8 @@
 /// Programs that are damaged: cut off, with flipped bits, or sound FlatBuffers
 /// that mean nothing. Each is refused with exit code 4; none may crash.
 
-#include "runtime/Devices/Executor.h"
-#include "runtime/Session.h"
+#include "runtime/app/Session.h"
+#include "runtime/cpu/Executor.h"
 #include "tests/runtime/LinearModel.h"
 
 #include <fmt/format.h>

@@ -2,9 +2,9 @@
 /// are, bit for bit, those of one process. The processes are threads here, each
 /// with its own executor and connections of TCP to the others.
 
-#include "runtime/Devices/Executor.h"
-#include "runtime/Ranks/SocketTransport.h"
-#include "runtime/Session.h"
+#include "runtime/app/Session.h"
+#include "runtime/cpu/Executor.h"
+#include "runtime/ranks/SocketTransport.h"
 #include "tests/runtime/LinearModel.h"
 #include "tests/runtime/ProgramBuilder.h"
 #include "tests/runtime/RankThreads.h"

@@ -1,7 +1,7 @@
 /// The executor with kernels written by hand: what is executed, how often, on
 /// which device, and that the number of threads changes no bit.
 
-#include "runtime/Devices/Executor.h"
+#include "runtime/cpu/Executor.h"
 #include "tests/runtime/ProgramBuilder.h"
 
 #include <gtest/gtest.h>

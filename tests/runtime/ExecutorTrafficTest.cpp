@@ -1,8 +1,8 @@
 /// What collectives send between processes, byte by byte.
 
 #include "layout/CostModel.h"
-#include "runtime/Devices/Executor.h"
-#include "runtime/Ranks/SocketTransport.h"
+#include "runtime/cpu/Executor.h"
+#include "runtime/ranks/SocketTransport.h"
 #include "tests/runtime/ProgramBuilder.h"
 #include "tests/runtime/RankThreads.h"
 

@@ -1,6 +1,6 @@
 // The arithmetic of kernels that move data, without one.
 
-#include "runtime/GpuKernels.h"
+#include "runtime/exec/GpuKernels.h"
 
 #include <gtest/gtest.h>
 

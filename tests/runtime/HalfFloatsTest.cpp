@@ -1,7 +1,7 @@
 /// Conversions of 16-bit floats, all of one direction and the edges of the
 /// other, against the definition of the formats.
 
-#include "runtime/HalfFloats.h"
+#include "runtime/exec/HalfFloats.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 /// Commands that give kernels other than what these were generated for.
 
-#include "runtime/KernelUse.h"
+#include "runtime/exec/KernelUse.h"
 
-#include "runtime/Devices/Executor.h"
+#include "runtime/cpu/Executor.h"
 #include "tests/runtime/LinearModel.h"
 
 #include <gmock/gmock.h>

@@ -9,8 +9,8 @@
 /// trained by gradient descent. The batch is split over the mesh, the gradient
 /// is summed over it, and loss and accuracy leave as partial sums.
 
-#include "runtime/Executable.h"
-#include "runtime/KernelTable.h"
+#include "runtime/exec/Executable.h"
+#include "runtime/exec/KernelTable.h"
 
 #include <atomic>
 #include <cstddef>

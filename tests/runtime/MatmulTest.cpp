@@ -1,6 +1,6 @@
 /// Matrix products against plain loops in f64.
 
-#include "runtime/Matmul.h"
+#include "runtime/cpu/Matmul.h"
 #include "tests/runtime/StoredHalf.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 /// .npy files against bytes written by NumPy 1.24 and damaged ones.
 
-#include "runtime/Npy.h"
+#include "runtime/data/Npy.h"
 
 #include "tests/runtime/LinearModel.h"
 

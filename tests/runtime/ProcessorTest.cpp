@@ -1,4 +1,4 @@
-#include "runtime/Processor.h"
+#include "runtime/cpu/Processor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

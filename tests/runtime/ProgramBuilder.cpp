@@ -1,6 +1,6 @@
 #include "tests/runtime/ProgramBuilder.h"
 
-#include "runtime/MatmulOperands.h"
+#include "runtime/exec/MatmulOperands.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 /// compiler.
 
 #include "layout/Sharding.h"
-#include "runtime/Executable.h"
+#include "runtime/exec/Executable.h"
 
 #include <memory>
 #include <string>

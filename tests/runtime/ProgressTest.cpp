@@ -1,4 +1,4 @@
-#include "runtime/Progress.h"
+#include "runtime/app/Progress.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 /// Who a process is, by what launchers set.
 
-#include "runtime/Ranks/RankIdentity.h"
+#include "runtime/ranks/RankIdentity.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 /// Keys from files and variables, proofs, and text of others on a terminal.
 
-#include "runtime/Ranks/RankKey.h"
-#include "runtime/Escape.h"
+#include "runtime/ranks/RankKey.h"
+#include "runtime/io/Escape.h"
 #include "tests/runtime/LinearModel.h"
 
 #include <gmock/gmock.h>

@@ -4,7 +4,7 @@
 /// Runs of several processes as threads of one: each with connections of its
 /// own to the others.
 
-#include "runtime/Ranks/Ranks.h"
+#include "runtime/ranks/Ranks.h"
 
 #include <gtest/gtest.h>
 

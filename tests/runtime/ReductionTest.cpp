@@ -1,7 +1,7 @@
 /// Rows of many devices combined in their order.
 
-#include "runtime/Devices/Reduction.h"
-#include "runtime/SumBlock.h"
+#include "runtime/plans/Reduction.h"
+#include "runtime/exec/SumBlock.h"
 #include "tests/runtime/StoredHalf.h"
 
 #include <gtest/gtest.h>

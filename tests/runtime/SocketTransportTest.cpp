@@ -1,5 +1,5 @@
-#include "runtime/Ranks/SocketTransport.h"
-#include "runtime/Ranks/Handshake.h"
+#include "runtime/ranks/SocketTransport.h"
+#include "runtime/ranks/Handshake.h"
 #include "tests/runtime/RankThreads.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 /// What signals do before, within and behind the steps of a training.
 
-#include "runtime/StopSignals.h"
+#include "runtime/io/StopSignals.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

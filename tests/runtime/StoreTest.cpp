@@ -1,11 +1,11 @@
 /// The store of a run, and that the end of a rank is noticed: with several
 /// ranks in one process, each with connections of its own, and with strangers.
 
-#include "runtime/Ranks/Handshake.h"
-#include "runtime/Ranks/Ranks.h"
-#include "runtime/Ranks/Socket.h"
-#include "runtime/Ranks/StoreClient.h"
-#include "runtime/Ranks/StoreServer.h"
+#include "runtime/ranks/Handshake.h"
+#include "runtime/ranks/Ranks.h"
+#include "runtime/ranks/Socket.h"
+#include "runtime/ranks/StoreClient.h"
+#include "runtime/ranks/StoreServer.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 #ifndef MESHC_TESTS_RUNTIME_STOREDHALF_H
 #define MESHC_TESTS_RUNTIME_STOREDHALF_H
 
-#include "runtime/HalfFloats.h"
+#include "runtime/exec/HalfFloats.h"
 
 #include <ostream>
 

@@ -1,6 +1,6 @@
 /// A whole training run of a model written by hand.
 
-#include "runtime/Training.h"
+#include "runtime/app/Training.h"
 
 #include "tests/runtime/LinearModel.h"
 

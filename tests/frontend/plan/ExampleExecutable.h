@@ -1,7 +1,7 @@
 #ifndef MESHC_TESTS_FRONTEND_PLAN_EXAMPLEEXECUTABLE_H
 #define MESHC_TESTS_FRONTEND_PLAN_EXAMPLEEXECUTABLE_H
 
-#include "runtime/exec_generated.h"
+#include "runtime/exec/exec_generated.h"
 
 namespace meshc::plan {
 

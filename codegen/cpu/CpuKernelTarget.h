@@ -1,0 +1,32 @@
+#ifndef MESHC_CODEGEN_CPU_CPUKERNELTARGET_H
+#define MESHC_CODEGEN_CPU_CPUKERNELTARGET_H
+
+#include "codegen/kernels/KernelTarget.h"
+
+namespace meshc::codegen {
+
+/// Kernels for the processor, matmuls by oneDNN.
+class CpuKernelTarget : public KernelTarget {
+public:
+  explicit CpuKernelTarget(mlir::ModuleOp kernels) : kernels(kernels) {}
+
+  exec::Target getKind() const override { return exec::Target::cpu; }
+  MatmulLibrary getMatmulLibrary() const override {
+    return MatmulLibrary::OneDnn;
+  }
+  MatmulEpilogues getMatmulEpilogues() const override {
+    return MatmulEpilogues::All;
+  }
+  bool groupsKernels() const override { return false; }
+  mlir::FailureOr<EmittedKernel>
+  emitKernel(const Step &step, llvm::StringRef name,
+             llvm::ArrayRef<bool> isShared) override;
+  void finish(const exec::ExecutableT &executable) override;
+
+private:
+  mlir::ModuleOp kernels;
+};
+
+} // namespace meshc::codegen
+
+#endif

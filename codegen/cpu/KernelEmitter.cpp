@@ -1,0 +1,841 @@
+// The loops of a kernel, as Schedule.h describes them.
+
+#include "codegen/cpu/KernelEmitter.h"
+
+#include "codegen/kernels/ElementBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace meshc::codegen;
+
+/// Columns computed at once: 16 32-bit lanes are one 512-bit register or two
+/// 256-bit ones. Light bodies take two such groups, so that four additions are
+/// on their way in a reduction with 256-bit registers; heavier ones would run
+/// out of registers. Source: measured with bench/KernelBench.cpp.
+static constexpr int64_t heavyLanes = 16;
+static constexpr int64_t lightLanes = 32;
+/// A body heavier than three exponentials or divisions.
+static constexpr unsigned heavyWork = 3 * costlyWork;
+
+namespace {
+/// Addresses and coordinates as the arrays that the runtime hands over.
+class ArrayFrame : public KernelFrame {
+public:
+  /// `places`: in the array, by number of the operand.
+  ArrayFrame(Location loc, Value operands, Value coordinates,
+             ArrayRef<unsigned> places)
+      : loc(loc), operands(operands), coordinates(coordinates),
+        places(places.begin(), places.end()) {}
+
+  Value getOperand(OpBuilder &builder, unsigned index) override {
+    return load(builder, operands.getType(), operands, places[index]);
+  }
+  Value getCoordinate(OpBuilder &builder, unsigned axis) override {
+    return load(builder, builder.getI64Type(), coordinates, axis);
+  }
+
+private:
+  Value load(OpBuilder &builder, Type type, Value array, unsigned index) {
+    Value place =
+        LLVM::GEPOp::create(builder, loc, array.getType(), type, array,
+                            ArrayRef<LLVM::GEPArg>{int32_t(index)});
+    return LLVM::LoadOp::create(builder, loc, type, place, 8);
+  }
+
+  Location loc;
+  Value operands, coordinates;
+  SmallVector<unsigned> places;
+};
+
+class KernelBuilder {
+public:
+  /// `places`: of the operands of `step` and the workspace behind them in the
+  /// function's array.
+  KernelBuilder(const Step &step, const Cluster &cluster,
+                const Schedule &schedule, const RowParts &parts, StringRef name,
+                ModuleOp kernels, ArrayRef<unsigned> places);
+
+  /// What goes through all rows.
+  void emitMain();
+  /// What adds up the parts of their sums.
+  void emitSum();
+
+private:
+  /// A number of columns from one position on, in chunks of equal width. Sizes
+  /// are static, so what is left of a row is a narrower vector, not a mask.
+  struct Segment {
+    int64_t start, lanes, chunks;
+  };
+  /// Vector accumulators of the reductions of one stage, by segment.
+  using Accumulators = SmallVector<Value>;
+  using ChunkBody = llvm::function_ref<SmallVector<Value>(
+      OpBuilder &, int64_t lanes, ArrayRef<Value> accumulators)>;
+  /// The loops over columns: all dimensions but the last, and the chunks of
+  /// each segment of that one.
+  struct ColumnLoops {
+    SumLoops outer;
+    SmallVector<SumLoops> chunks;
+  };
+  /// What goes through the columns of a row.
+  struct ColumnPass {
+    ColumnLoops loops;
+    size_t perSegment; ///< accumulators
+    SumBlocks &sums;
+    ChunkBody body;
+  };
+  /// `lanes` columns of an accumulator, by its place among them; 0: it has
+  /// none.
+  using AccumulatorBody =
+      llvm::function_ref<void(OpBuilder &, int64_t lanes, size_t accumulator)>;
+
+  ArrayRef<Cluster::Member> members() const { return cluster.getMembers(); }
+  Value constant(int64_t value) { return elements.getConstant(value); }
+  OpBuilder beginIterations(Value &iteration);
+  void setParallelPositions(OpBuilder &builder, Value iteration);
+  void emitAccumulators(OpBuilder builder, ArrayRef<size_t> accumulators,
+                        AccumulatorBody body);
+  SmallVector<size_t> getAllAccumulators() const {
+    return llvm::to_vector(llvm::seq<size_t>(0, parts.accumulators.size()));
+  }
+  void emitInits(OpBuilder builder);
+  Value getPart(OpBuilder &builder, size_t accumulator, Value part);
+  Value addParts(OpBuilder &builder, int64_t lanes, size_t accumulator);
+  SumRange getRowsOfPart(OpBuilder &builder, Value part);
+  void setRowOfPart(OpBuilder &builder, Value row);
+  void emitRows(OpBuilder &builder, ArrayRef<SumLoop> loops, Value part);
+  void emitRow(OpBuilder builder);
+  void emitStage(OpBuilder &builder, unsigned stage);
+  void emitRowResults(OpBuilder &builder);
+  ColumnLoops getColumnLoops(bool addsFloats) const;
+  Accumulators emitColumns(OpBuilder &builder, const ColumnPass &pass,
+                           ArrayRef<SumLoop> outer,
+                           ArrayRef<Value> accumulators);
+  Accumulators emitLastColumns(OpBuilder &builder, const ColumnPass &pass,
+                               ArrayRef<Value> accumulators);
+  SmallVector<Value> emitSegment(OpBuilder &builder, const ColumnPass &pass,
+                                 size_t segment, ArrayRef<Value> accumulators);
+  SmallVector<Value> emitStageChunk(OpBuilder &builder, unsigned stage,
+                                    int64_t lanes,
+                                    ArrayRef<Value> accumulators);
+  void finishReductions(OpBuilder &builder, unsigned stage,
+                        ArrayRef<Value> accumulators);
+  Value getNeutral(OpBuilder &builder, unsigned member, int64_t lanes);
+  Value combine(OpBuilder &builder, unsigned member, Value accumulator,
+                ElementBuilder::Term term);
+  Value combine(OpBuilder &builder, unsigned member, Value lhs, Value rhs) {
+    return combine(builder, member, lhs, ElementBuilder::Term{rhs, {}});
+  }
+  void accumulate(OpBuilder &builder, unsigned member,
+                  ElementBuilder::Term term);
+  void setSegments();
+
+  /// Sums across rows in blocks: those of a level are in a row on the stack.
+  class RowLevels final : public SumBlocks {
+  public:
+    RowLevels(KernelBuilder &kernel) : kernel(kernel) {}
+    SmallVector<Value> begin(OpBuilder &builder,
+                             ArrayRef<Value> outer) override;
+    SmallVector<Value> end(OpBuilder &builder, ArrayRef<Value> outer,
+                           ArrayRef<Value> own) override;
+
+  private:
+    void setMemory(OpBuilder &builder);
+    Value getTensor(size_t accumulator) const;
+
+    KernelBuilder &kernel;
+    int64_t level = 0; ///< of the rows that are summed now; 0: the results
+  };
+
+  const Step &step;
+  const Cluster &cluster;
+  const Schedule &schedule;
+  const RowParts &parts;
+  Location loc;
+  LLVM::LLVMFuncOp function;
+  ArrayFrame frame;
+  ElementBuilder elements;
+  SmallVector<Segment> segments;
+  Value blockStart, blockEnd; ///< of the last column dimension, if cut
+  Value workspace;            ///< null with one part
+  Value levels;               ///< the rows of sums on the stack, if any
+  RowLevels rowLevels{*this};
+};
+} // namespace
+
+static LLVM::LLVMFuncOp createFunction(Location loc, StringRef name,
+                                       ModuleOp kernels) {
+  MLIRContext *context = kernels.getContext();
+  OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
+  Type pointer = LLVM::LLVMPointerType::get(context);
+  Type integer = builder.getI64Type();
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
+                                          {pointer, pointer, integer, integer});
+  auto function = LLVM::LLVMFuncOp::create(builder, loc, name, type);
+  Block *block = function.addEntryBlock(builder);
+  builder.setInsertionPointToEnd(block);
+  LLVM::ReturnOp::create(builder, loc, ValueRange());
+  return function;
+}
+
+/// Where the entry's code goes: before the return.
+static OpBuilder atEnd(LLVM::LLVMFuncOp function) {
+  return OpBuilder(function.getBody().front().getTerminator());
+}
+
+/// An operation that keeps a place in a block until it is erased.
+static Operation *createAnchor(OpBuilder &builder, Location loc) {
+  return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(0));
+}
+
+KernelBuilder::KernelBuilder(const Step &step, const Cluster &cluster,
+                             const Schedule &schedule, const RowParts &parts,
+                             StringRef name, ModuleOp kernels,
+                             ArrayRef<unsigned> places)
+    : step(step), cluster(cluster), schedule(schedule), parts(parts),
+      loc(NameLoc::get(StringAttr::get(kernels.getContext(), name))),
+      function(createFunction(loc, name, kernels)),
+      frame(loc, function.getArgument(0), function.getArgument(1), places),
+      elements(step, cluster, schedule, loc, atEnd(function), frame) {
+  setSegments();
+}
+
+/// The loop over iterations: its body.
+OpBuilder KernelBuilder::beginIterations(Value &iteration) {
+  OpBuilder builder = atEnd(function);
+  if (parts.parts > 1)
+    workspace = frame.getOperand(
+        builder, unsigned(step.inputs.size() + step.outputs.size()));
+  if (const int64_t bytes = parts.getLevelBytes(); bytes > 0) {
+    constexpr unsigned cacheLine = 64;
+    levels =
+        LLVM::AllocaOp::create(builder, loc, function.getArgument(0).getType(),
+                               builder.getI8Type(), constant(bytes), cacheLine);
+  }
+  auto loop = scf::ForOp::create(builder, loc, function.getArgument(2),
+                                 function.getArgument(3), constant(1));
+  elements.setEntryPoint(loop);
+  iteration = loop.getInductionVar();
+  return OpBuilder(loop.getBody()->getTerminator());
+}
+
+void KernelBuilder::emitMain() {
+  Value iteration;
+  OpBuilder body = beginIterations(iteration);
+  Value part;
+  if (parts.parts > 1) {
+    // Neighbouring iterations read the same rows.
+    Value extent = constant(schedule.getExtent(cluster));
+    part = arith::DivUIOp::create(body, loc, iteration, extent);
+    iteration = arith::RemUIOp::create(body, loc, iteration, extent);
+    for (auto [place, member] : llvm::enumerate(parts.accumulators))
+      elements.setBase(members()[member].op->getResult(0),
+                       getPart(body, place, part));
+  }
+  setParallelPositions(body, iteration);
+  emitInits(body);
+  emitRows(body, parts.loops.loops, part);
+}
+
+void KernelBuilder::emitSum() {
+  Value iteration;
+  OpBuilder body = beginIterations(iteration);
+  setParallelPositions(body, iteration);
+  emitAccumulators(body, getAllAccumulators(),
+                   [&](OpBuilder &builder, int64_t lanes, size_t accumulator) {
+                     const unsigned index = parts.accumulators[accumulator];
+                     const Cluster::Member &member = members()[index];
+                     Value sum = addParts(builder, lanes, accumulator);
+                     Value init = elements.getInit(member);
+                     if (lanes > 0)
+                       init = elements.broadcast(init);
+                     elements.store(combine(builder, index, init, sum),
+                                    member.op->getResult(0),
+                                    cluster.getResultDims(member));
+                   });
+}
+
+void KernelBuilder::setSegments() {
+  unsigned work = 0;
+  for (const Cluster::Member &member : members())
+    work += getWork(member.op);
+  int64_t wide = work > heavyWork ? heavyLanes : lightLanes;
+  if (schedule.getColumns().empty())
+    return;
+  int64_t size = cluster.getSizes()[schedule.getColumns().back()];
+  int64_t start = 0;
+  for (int64_t lanes : {wide, heavyLanes, size % heavyLanes}) {
+    if (lanes == 0 || size - start < lanes)
+      continue;
+    int64_t chunks = (size - start) / lanes;
+    segments.push_back({start, lanes, chunks});
+    start += chunks * lanes;
+  }
+}
+
+void KernelBuilder::setParallelPositions(OpBuilder &builder, Value iteration) {
+  auto take = [&](int64_t size) {
+    Value position =
+        arith::RemUIOp::create(builder, loc, iteration, constant(size));
+    iteration = arith::DivUIOp::create(builder, loc, iteration, constant(size));
+    return position;
+  };
+  const int64_t block = schedule.getColumnBlock();
+  ArrayRef<unsigned> dims = schedule.getParallel();
+  // The last one taken has what is left of the iteration.
+  auto takeBlock = [&](bool isLast) {
+    int64_t size = cluster.getSizes()[schedule.getColumns().back()];
+    Value index = isLast ? iteration : take((size + block - 1) / block);
+    blockStart = arith::MulIOp::create(builder, loc, index, constant(block));
+    blockEnd = arith::MinUIOp::create(
+        builder, loc,
+        arith::AddIOp::create(builder, loc, blockStart, constant(block)),
+        constant(size));
+  };
+  const bool endsWithBlock = block != 0 && schedule.areBlocksOutermost();
+  if (block != 0 && !endsWithBlock)
+    takeBlock(dims.empty());
+  for (size_t i = dims.size(); i-- > 0;)
+    elements.setPosition(dims[i], i == 0 && !endsWithBlock
+                                      ? iteration
+                                      : take(cluster.getSizes()[dims[i]]));
+  if (endsWithBlock)
+    takeBlock(true);
+}
+
+//===-- Columns -----------------------------------------------------------===//
+
+KernelBuilder::ColumnLoops
+KernelBuilder::getColumnLoops(bool addsFloats) const {
+  auto get = [&](ArrayRef<int64_t> sizes, int64_t terms) {
+    return addsFloats ? SumLoops::get(sizes, terms) : SumLoops::getPlain(sizes);
+  };
+  ColumnLoops result;
+  int64_t terms = 1; // of any segment
+  for (const Segment &segment : segments) {
+    result.chunks.push_back(get(segment.chunks, 1));
+    terms = std::max(terms, result.chunks.back().terms);
+  }
+  SmallVector<int64_t> outer;
+  for (unsigned dim : schedule.getColumns())
+    outer.push_back(cluster.getSizes()[dim]);
+  if (!outer.empty())
+    outer.pop_back();
+  result.outer = get(outer, terms);
+  return result;
+}
+
+SmallVector<Value> KernelBuilder::emitSegment(OpBuilder &builder,
+                                              const ColumnPass &pass,
+                                              size_t number,
+                                              ArrayRef<Value> accumulators) {
+  const Segment &segment = segments[number];
+  unsigned dim = schedule.getColumns().back();
+  bool isCut = blockStart && segment.start == 0;
+  if (segment.chunks == 1 && !isCut) {
+    elements.setPosition(dim, constant(segment.start));
+    return pass.body(builder, segment.lanes, accumulators);
+  }
+  int64_t end = segment.start + segment.chunks * segment.lanes;
+  SumRange range{constant(segment.start), constant(end), segment.lanes,
+                 segment.chunks};
+  SmallVector<SumLoop> loops = pass.loops.chunks[number].loops;
+  if (isCut) {
+    range.first = blockStart;
+    range.last = arith::MinUIOp::create(builder, loc, blockEnd, range.last);
+    loops = {{0, 1, false}};
+  }
+  return emitSumLoops(
+      builder, loc, loops, range, accumulators, pass.sums,
+      [&](OpBuilder &inner, Value position, ArrayRef<Value> carried) {
+        elements.setPosition(dim, position);
+        return pass.body(inner, segment.lanes, carried);
+      });
+}
+
+KernelBuilder::Accumulators
+KernelBuilder::emitLastColumns(OpBuilder &builder, const ColumnPass &pass,
+                               ArrayRef<Value> accumulators) {
+  Accumulators results;
+  OpBuilder at = builder;
+  for (auto [index, segment] : llvm::enumerate(segments)) {
+    if (blockStart && segment.start > 0 && index == 1) {
+      // The columns after the last whole chunk belong to the last block.
+      int64_t size = cluster.getSizes()[schedule.getColumns().back()];
+      Value isLast = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq,
+                                           blockEnd, constant(size));
+      auto last = scf::IfOp::create(at, loc, isLast, /*withElse=*/false);
+      at = OpBuilder(last.thenBlock()->getTerminator());
+    }
+    llvm::append_range(results,
+                       emitSegment(at, pass, index,
+                                   accumulators.slice(index * pass.perSegment,
+                                                      pass.perSegment)));
+  }
+  return results;
+}
+
+KernelBuilder::Accumulators
+KernelBuilder::emitColumns(OpBuilder &builder, const ColumnPass &pass,
+                           ArrayRef<SumLoop> outer,
+                           ArrayRef<Value> accumulators) {
+  if (outer.empty())
+    return emitLastColumns(builder, pass, accumulators);
+  ArrayRef<SumLoop> loops = SumLoops::getFirstDim(outer);
+  const unsigned dim = schedule.getColumns()[loops.front().dim];
+  const int64_t size = cluster.getSizes()[dim];
+  return emitSumLoops(
+      builder, loc, loops, {constant(0), constant(size), 1, size}, accumulators,
+      pass.sums,
+      [&](OpBuilder &inner, Value position, ArrayRef<Value> carried) {
+        elements.setPosition(dim, position);
+        return emitColumns(inner, pass, outer.drop_front(loops.size()),
+                           carried);
+      });
+}
+
+//===-- Rows --------------------------------------------------------------===//
+
+/// What changes nothing that `member` is combined with, in each of `lanes`; 0:
+/// a scalar.
+Value KernelBuilder::getNeutral(OpBuilder &builder, unsigned member,
+                                int64_t lanes) {
+  TypedAttr neutral = *arith::getNeutralElement(
+      getCombiner(cast<linalg::GenericOp>(members()[member].op)));
+  if (lanes == 0)
+    return elements.getConstant(neutral);
+  auto type = VectorType::get({lanes}, neutral.getType());
+  return arith::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, Attribute(neutral)));
+}
+
+Value KernelBuilder::combine(OpBuilder &builder, unsigned member,
+                             Value accumulator, ElementBuilder::Term term) {
+  return elements.combine(builder, members()[member], accumulator, term);
+}
+
+/// Combines `term` with the element of the accumulator at the positions.
+void KernelBuilder::accumulate(OpBuilder &builder, unsigned member,
+                               ElementBuilder::Term term) {
+  Value tensor = members()[member].op->getResult(0);
+  Cluster::Dims dims = cluster.getResultDims(members()[member]);
+  Value old = elements.load(tensor, dims);
+  if (isa<VectorType>(old.getType()))
+    term = elements.broadcast(term);
+  elements.store(combine(builder, member, old, term), tensor, dims);
+}
+
+/// Runs `body` for all elements of `accumulators` at the parallel position.
+void KernelBuilder::emitAccumulators(OpBuilder builder,
+                                     ArrayRef<size_t> accumulators,
+                                     AccumulatorBody body) {
+  SmallVector<size_t> scalars, vectors;
+  for (size_t place : accumulators) {
+    bool hasColumns = elements.hasColumns(
+        cluster.getResultDims(members()[parts.accumulators[place]]));
+    (hasColumns ? vectors : scalars).push_back(place);
+  }
+  if (scalars.empty() && vectors.empty())
+    return;
+  Operation *anchor = createAnchor(builder, loc);
+  elements.beginRow(OpBuilder(anchor));
+  if (!vectors.empty()) {
+    CarriedSums none({}, {});
+    auto runBody = [&](OpBuilder &inner, int64_t lanes, ArrayRef<Value>) {
+      elements.beginChunk(inner, lanes, 0);
+      for (size_t place : vectors)
+        body(inner, lanes, place);
+      return SmallVector<Value>();
+    };
+    const ColumnPass pass{getColumnLoops(/*addsFloats=*/false), 0, none,
+                          runBody};
+    emitColumns(builder, pass, pass.loops.outer.loops, {});
+  }
+  for (size_t place : scalars) {
+    OpBuilder inRow(anchor);
+    elements.beginRow(inRow);
+    body(inRow, 0, place);
+  }
+  anchor->erase();
+}
+
+/// Sets the accumulators of the parallel position, those of a part to what
+/// changes no sum.
+void KernelBuilder::emitInits(OpBuilder builder) {
+  emitAccumulators(builder, getAllAccumulators(),
+                   [&](OpBuilder &inner, int64_t, size_t accumulator) {
+                     const unsigned index = parts.accumulators[accumulator];
+                     const Cluster::Member &member = members()[index];
+                     Value init = parts.parts > 1 ? getNeutral(inner, index, 0)
+                                                  : elements.getInit(member);
+                     elements.store(init, member.op->getResult(0),
+                                    cluster.getResultDims(member));
+                   });
+}
+
+//===-- Parts of sums -----------------------------------------------------===//
+
+/// Address of one part of an accumulator's sums in the workspace.
+Value KernelBuilder::getPart(OpBuilder &builder, size_t accumulator,
+                             Value part) {
+  Value offset = arith::AddIOp::create(
+      builder, loc,
+      arith::MulIOp::create(builder, loc, part, constant(parts.bytesPerPart)),
+      constant(parts.offsets[accumulator]));
+  return LLVM::GEPOp::create(builder, loc, workspace.getType(),
+                             builder.getI8Type(), workspace,
+                             ArrayRef<LLVM::GEPArg>{offset});
+}
+
+/// The sum of all parts of an accumulator, at the positions; 0 lanes: of one
+/// that has no columns.
+Value KernelBuilder::addParts(OpBuilder &builder, int64_t lanes,
+                              size_t accumulator) {
+  const unsigned index = parts.accumulators[accumulator];
+  Value tensor = members()[index].op->getResult(0);
+  Cluster::Dims dims = cluster.getResultDims(members()[index]);
+  auto beginAt = [&](OpBuilder &place) {
+    elements.beginRow(place);
+    elements.beginChunk(place, lanes, 0);
+  };
+  auto load = [&](OpBuilder &place, Value part) {
+    elements.setBase(tensor, getPart(place, accumulator, part));
+    beginAt(place);
+    return elements.load(tensor, dims);
+  };
+  const bool inBlocks = addsFloats(members()[index].op);
+  CarriedSums sums(
+      [&](OpBuilder &place, size_t) {
+        return inBlocks ? getNeutral(place, index, lanes) : Value();
+      },
+      [&](OpBuilder &place, size_t, Value lhs, Value rhs) {
+        return combine(place, index, lhs, rhs);
+      });
+  const int64_t others = parts.parts - 1;
+  const SumLoops loops =
+      inBlocks ? SumLoops::get(others) : SumLoops::getPlain(others);
+  Value total = load(builder, constant(0));
+  auto addPart = [&](OpBuilder &inner, Value part, ArrayRef<Value> carried) {
+    Value next = load(inner, part);
+    return SmallVector<Value>{combine(inner, index, carried[0], next)};
+  };
+  total = loops.loops.empty()
+              ? addPart(builder, constant(1), total)[0]
+              : emitSumLoops(builder, loc, loops.loops,
+                             {constant(1), constant(parts.parts), 1, others},
+                             total, sums, addPart)[0];
+  // The sum goes to the output.
+  elements.setBase(tensor, {});
+  beginAt(builder);
+  return total;
+}
+
+/// The rows of a part.
+SumRange KernelBuilder::getRowsOfPart(OpBuilder &builder, Value part) {
+  const bool isEven = parts.rows % parts.rowsPerPart == 0;
+  Value first =
+      arith::MulIOp::create(builder, loc, part, constant(parts.rowsPerPart));
+  Value last =
+      arith::AddIOp::create(builder, loc, first, constant(parts.rowsPerPart));
+  if (!isEven)
+    last = arith::MinUIOp::create(builder, loc, last, constant(parts.rows));
+  return {first, last, 1, isEven ? parts.rowsPerPart : 0};
+}
+
+/// Sets the summed positions from the number of a row.
+void KernelBuilder::setRowOfPart(OpBuilder &builder, Value rest) {
+  ArrayRef<unsigned> summed = schedule.getSummed();
+  for (unsigned dim : llvm::reverse(summed.drop_front())) {
+    Value size = constant(cluster.getSizes()[dim]);
+    elements.setPosition(dim, arith::RemUIOp::create(builder, loc, rest, size));
+    rest = arith::DivUIOp::create(builder, loc, rest, size);
+  }
+  elements.setPosition(summed.front(), rest);
+}
+
+//===-- Rows in blocks ----------------------------------------------------===//
+
+Value KernelBuilder::RowLevels::getTensor(size_t accumulator) const {
+  const unsigned member = kernel.parts.accumulators[accumulator];
+  return kernel.members()[member].op->getResult(0);
+}
+
+/// Where rows are summed from now on.
+void KernelBuilder::RowLevels::setMemory(OpBuilder &builder) {
+  const RowParts &parts = kernel.parts;
+  for (auto [place, offset] : llvm::enumerate(parts.levelOffsets)) {
+    if (!offset)
+      continue;
+    ElementBuilder::RowMemory memory;
+    if (level > 0) {
+      Value bytes =
+          kernel.constant((level - 1) * parts.bytesPerLevel + *offset);
+      memory.pointer = LLVM::GEPOp::create(
+          builder, kernel.loc, kernel.levels.getType(), builder.getI8Type(),
+          kernel.levels, ArrayRef<LLVM::GEPArg>{bytes});
+      memory.firstColumn = kernel.blockStart;
+    }
+    kernel.elements.setRowMemory(getTensor(place), memory);
+  }
+}
+
+/// The accumulators that are summed in blocks.
+static SmallVector<size_t> getBlocked(const RowParts &parts) {
+  SmallVector<size_t> places;
+  for (auto [place, offset] : llvm::enumerate(parts.levelOffsets))
+    if (offset)
+      places.push_back(place);
+  return places;
+}
+
+SmallVector<Value> KernelBuilder::RowLevels::begin(OpBuilder &builder,
+                                                   ArrayRef<Value> outer) {
+  ++level;
+  setMemory(builder);
+  kernel.emitAccumulators(
+      builder, getBlocked(kernel.parts),
+      [&](OpBuilder &inner, int64_t, size_t place) {
+        const unsigned member = kernel.parts.accumulators[place];
+        kernel.elements.store(
+            kernel.getNeutral(inner, member, 0), getTensor(place),
+            kernel.cluster.getResultDims(kernel.members()[member]));
+      });
+  return SmallVector<Value>(outer);
+}
+
+SmallVector<Value> KernelBuilder::RowLevels::end(OpBuilder &builder,
+                                                 ArrayRef<Value> outer,
+                                                 ArrayRef<Value> own) {
+  const int64_t ownLevel = level;
+  kernel.emitAccumulators(
+      builder, getBlocked(kernel.parts),
+      [&](OpBuilder &inner, int64_t, size_t place) {
+        const unsigned member = kernel.parts.accumulators[place];
+        level = ownLevel;
+        setMemory(inner);
+        Value sum = kernel.elements.load(
+            getTensor(place),
+            kernel.cluster.getResultDims(kernel.members()[member]));
+        level = ownLevel - 1;
+        setMemory(inner);
+        kernel.accumulate(inner, member, {sum, {}});
+      });
+  return SmallVector<Value>(own);
+}
+
+/// The loops over summed positions, those of `part` if it is not null.
+void KernelBuilder::emitRows(OpBuilder &builder, ArrayRef<SumLoop> rest,
+                             Value part) {
+  SumRange range;
+  if (part)
+    range = getRowsOfPart(builder, part);
+  if (rest.empty()) {
+    if (part)
+      setRowOfPart(builder, range.first);
+    return emitRow(builder);
+  }
+  ArrayRef<SumLoop> loops = SumLoops::getFirstDim(rest);
+  unsigned dim = 0;
+  if (!part) {
+    dim = schedule.getSummed()[loops.front().dim];
+    const int64_t size = cluster.getSizes()[dim];
+    range = {constant(0), constant(size), 1, size};
+  }
+  emitSumLoops(builder, loc, loops, range, {}, rowLevels,
+               [&](OpBuilder &inner, Value position, ArrayRef<Value>) {
+                 if (part)
+                   setRowOfPart(inner, position);
+                 else
+                   elements.setPosition(dim, position);
+                 emitRows(inner, rest.drop_front(loops.size()), {});
+                 return SmallVector<Value>();
+               });
+}
+
+SmallVector<Value> KernelBuilder::emitStageChunk(OpBuilder &builder,
+                                                 unsigned stageIndex,
+                                                 int64_t lanes,
+                                                 ArrayRef<Value> accumulators) {
+  const Schedule::Stage &stage = schedule.getStages()[stageIndex];
+  elements.beginChunk(builder, lanes, stageIndex);
+  SmallVector<Value> results;
+  for (auto [index, accumulator] :
+       llvm::zip_equal(stage.reductions, accumulators)) {
+    ElementBuilder::Term term =
+        elements.broadcast(elements.getTerm(members()[index]));
+    results.push_back(
+        combine(elements.getChunkBuilder(), index, accumulator, term));
+  }
+  // Everything is read before anything is written: outputs may lie where
+  // inputs do.
+  SmallVector<ElementBuilder::Term> terms;
+  SmallVector<Value> values;
+  for (unsigned index : stage.updates)
+    terms.push_back(elements.getTerm(members()[index]));
+  for (unsigned index : stage.stores)
+    values.push_back(
+        elements.getElement(members()[index].op->getResult(0),
+                            cluster.getResultDims(members()[index])));
+  for (auto [index, term] : llvm::zip_equal(stage.updates, terms))
+    accumulate(elements.getChunkBuilder(), index, term);
+  for (auto [index, value] : llvm::zip_equal(stage.stores, values))
+    elements.store(value, members()[index].op->getResult(0),
+                   cluster.getResultDims(members()[index]));
+  return results;
+}
+
+void KernelBuilder::emitStage(OpBuilder &builder, unsigned stageIndex) {
+  const Schedule::Stage &stage = schedule.getStages()[stageIndex];
+  if (stage.reductions.empty() && stage.updates.empty() && stage.stores.empty())
+    return;
+  Operation *anchor = createAnchor(builder, loc);
+  elements.setRowPoint(anchor);
+  auto getReduction = [&](size_t place) {
+    return stage.reductions[place % stage.reductions.size()];
+  };
+  SmallVector<Value> accumulators;
+  for (const Segment &segment : segments)
+    for (unsigned index : stage.reductions)
+      accumulators.push_back(getNeutral(builder, index, segment.lanes));
+  auto inBlocks = [&](unsigned index) {
+    return addsFloats(members()[index].op);
+  };
+  CarriedSums sums(
+      [&](OpBuilder &inner, size_t place) {
+        const unsigned index = getReduction(place);
+        auto type = cast<VectorType>(accumulators[place].getType());
+        return inBlocks(index) ? getNeutral(inner, index, type.getDimSize(0))
+                               : Value();
+      },
+      [&](OpBuilder &inner, size_t place, Value lhs, Value rhs) {
+        return combine(inner, getReduction(place), lhs, rhs);
+      });
+  auto runChunk = [&](OpBuilder &inner, int64_t lanes, ArrayRef<Value> values) {
+    return emitStageChunk(inner, stageIndex, lanes, values);
+  };
+  const ColumnPass pass{
+      getColumnLoops(llvm::any_of(stage.reductions, inBlocks)),
+      stage.reductions.size(), sums, runChunk};
+  accumulators =
+      emitColumns(builder, pass, pass.loops.outer.loops, accumulators);
+  finishReductions(builder, stageIndex, accumulators);
+  anchor->erase();
+}
+
+/// Adds up the lanes of the stage's reductions, segments in order.
+void KernelBuilder::finishReductions(OpBuilder &builder, unsigned stageIndex,
+                                     ArrayRef<Value> accumulators) {
+  ArrayRef<unsigned> reductions = schedule.getStages()[stageIndex].reductions;
+  elements.getRowBuilder() = builder;
+  for (auto [position, index] : llvm::enumerate(reductions)) {
+    const Cluster::Member &member = members()[index];
+    Operation *combiner = getCombiner(cast<linalg::GenericOp>(member.op));
+    vector::CombiningKind kind = *linalg::getCombinerOpKind(combiner);
+    // The order of the lanes is ours to choose: pairwise.
+    arith::FastMathFlags flags = arith::FastMathFlags::reassoc;
+    Value total;
+    for (size_t segment = 0; segment < segments.size(); ++segment) {
+      Value lanes = accumulators[segment * reductions.size() + position];
+      Value sum = vector::ReductionOp::create(builder, loc, kind, lanes, flags);
+      total = total ? combine(builder, index, total, sum) : sum;
+    }
+    if (schedule.getRole(index) == Schedule::Role::Accumulator) {
+      accumulate(builder, index, {total, {}});
+      continue;
+    }
+    Value init = elements.getInit(member);
+    elements.setReduced(member, combine(builder, index, init, total));
+  }
+}
+
+void KernelBuilder::emitRowResults(OpBuilder &builder) {
+  elements.getRowBuilder() = builder;
+  SmallVector<ElementBuilder::Term> terms;
+  SmallVector<Value> values;
+  for (unsigned index : schedule.getRowUpdates())
+    terms.push_back(elements.getTerm(members()[index]));
+  for (unsigned index : schedule.getRowStores())
+    values.push_back(
+        elements.getElement(members()[index].op->getResult(0),
+                            cluster.getResultDims(members()[index])));
+  for (auto [index, term] : llvm::zip_equal(schedule.getRowUpdates(), terms))
+    accumulate(builder, index, term);
+  for (auto [index, value] : llvm::zip_equal(schedule.getRowStores(), values))
+    elements.store(value, members()[index].op->getResult(0),
+                   cluster.getResultDims(members()[index]));
+}
+
+void KernelBuilder::emitRow(OpBuilder builder) {
+  elements.beginRow(builder);
+  for (unsigned stage = 0; stage < schedule.getStages().size(); ++stage)
+    emitStage(builder, stage);
+  emitRowResults(builder);
+}
+
+/// Emits a kernel whose sums across rows are made in parts.
+static EmittedKernel emitInParts(const Step &step, const Cluster &cluster,
+                                 const Schedule &schedule,
+                                 const RowParts &parts, StringRef name,
+                                 ModuleOp kernels) {
+  const size_t numInputs = step.inputs.size();
+  PartSum sum{
+      name.str() + "_sum", schedule.getExtent(cluster), parts.parts, {}};
+  // By number of the operand; the workspace is the last one of all.
+  SmallVector<unsigned> mainPlaces(numInputs + step.outputs.size() + 1);
+  SmallVector<unsigned> sumPlaces(mainPlaces.size());
+  for (unsigned input = 0; input < numInputs; ++input)
+    mainPlaces[input] = input;
+  unsigned place = unsigned(numInputs);
+  for (auto [number, output] : llvm::enumerate(step.outputs)) {
+    const bool isSum = llvm::any_of(parts.accumulators, [&](unsigned member) {
+      return cluster.getMembers()[member].op->getResult(0) == output;
+    });
+    if (isSum) {
+      sum.outputs.push_back(unsigned(number));
+      sumPlaces[numInputs + number] = unsigned(sum.outputs.size());
+    } else {
+      mainPlaces[numInputs + number] = place++;
+    }
+  }
+  mainPlaces.back() = place;
+  KernelBuilder(step, cluster, schedule, parts, name, kernels, mainPlaces)
+      .emitMain();
+  KernelBuilder(step, cluster, schedule, parts, sum.symbol, kernels, sumPlaces)
+      .emitSum();
+  EmittedKernel result;
+  result.symbol = name.str();
+  result.extent = sum.extent * parts.parts;
+  result.workspaceBytes = uint64_t(parts.parts * parts.bytesPerPart);
+  result.sum = std::move(sum);
+  return result;
+}
+
+FailureOr<EmittedKernel>
+meshc::codegen::emitCpuKernel(const Step &step, StringRef name,
+                              ModuleOp kernels, const PartLimits &limits) {
+  kernels.getContext()
+      ->loadDialect<LLVM::LLVMDialect, arith::ArithDialect, scf::SCFDialect,
+                    vector::VectorDialect>();
+  std::optional<Cluster> cluster = Cluster::build(step.ops, step.outputs);
+  std::optional<Schedule> schedule;
+  if (cluster)
+    schedule = Schedule::build(*cluster);
+  if (!schedule)
+    return step.ops.front()->emitError(
+        "the operations of a kernel do not fit one loop nest");
+  const RowParts parts = RowParts::get(step, *cluster, *schedule, limits);
+  if (parts.parts > 1)
+    return emitInParts(step, *cluster, *schedule, parts, name, kernels);
+  auto places = llvm::to_vector(llvm::seq<unsigned>(
+      0, unsigned(step.inputs.size() + step.outputs.size())));
+  KernelBuilder(step, *cluster, *schedule, parts, name, kernels, places)
+      .emitMain();
+  EmittedKernel result;
+  result.symbol = name.str();
+  result.extent = schedule->getExtent(*cluster);
+  return result;
+}

@@ -1,0 +1,126 @@
+#include "codegen/cpu/RowParts.h"
+
+#include "codegen/ExecTypes.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+
+/// Iterations of a kernel that are enough for one device: pieces for each of 8
+/// threads, shared by all devices, as many as the executor makes of other
+/// kernels (piecesPerWorker in runtime/cpu/CommandList.cpp). From 8 devices
+/// on every one has a thread at most, as for matmuls (getMatmulPieces in
+/// runtime/cpu/Executor.cpp), and parts would only cost.
+static int64_t getWantedIterations(int64_t devices) {
+  constexpr int64_t usualThreads = 8;
+  constexpr int64_t piecesPerThread = 4;
+  const int64_t threads = llvm::divideCeil(usualThreads, devices);
+  return threads == 1 ? 1 : threads * piecesPerThread;
+}
+
+/// Sums written at the same time share no line of a cache.
+static constexpr uint64_t cacheLine = 64;
+
+static linalg::GenericOp getReduction(const Cluster &cluster, unsigned member) {
+  return cast<linalg::GenericOp>(cluster.getMembers()[member].op);
+}
+
+static int64_t getElementBytesOf(Operation *op) {
+  return getElementBytes(
+      cast<RankedTensorType>(op->getResult(0).getType()).getElementType());
+}
+
+/// Where the accumulators that are summed in blocks are in the row of a level.
+void RowParts::placeLevels(const Cluster &cluster, const Schedule &schedule) {
+  ArrayRef<unsigned> columns = schedule.getColumns();
+  int64_t width = schedule.getColumnBlock();
+  if (width == 0) {
+    width = 1;
+    for (unsigned dim : columns)
+      width *= cluster.getSizes()[dim];
+  }
+  for (unsigned member : accumulators) {
+    linalg::GenericOp op = getReduction(cluster, member);
+    if (!addsFloats(op)) {
+      levelOffsets.push_back(std::nullopt);
+      continue;
+    }
+    const bool hasColumns = llvm::any_of(
+        cluster.getResultDims(cluster.getMembers()[member]),
+        [&](unsigned dim) { return llvm::is_contained(columns, dim); });
+    levelOffsets.push_back(bytesPerLevel);
+    bytesPerLevel += int64_t(llvm::alignTo(
+        uint64_t(getElementBytesOf(op) * (hasColumns ? width : 1)), cacheLine));
+  }
+}
+
+/// How many parts give threads enough to do; less than 2: none.
+int64_t RowParts::getWantedParts(const Step &step, const Cluster &cluster,
+                                 const Schedule &schedule,
+                                 const PartLimits &limits) const {
+  int64_t bytes = 0;
+  for (Value tensor : llvm::concat<const Value>(step.inputs, step.outputs))
+    bytes += getBytes(cast<RankedTensorType>(tensor.getType()));
+  const int64_t iterations = std::min(
+      getWantedIterations(nd::getMesh(step.ops.front()).getNumDevices()),
+      bytes / limits.minBytes);
+  return std::min(iterations / schedule.getExtent(cluster),
+                  rows / limits.minRows);
+}
+
+void RowParts::setLoops(const Cluster &cluster, const Schedule &schedule) {
+  SmallVector<int64_t> sizes{rowsPerPart};
+  if (parts == 1) {
+    sizes.clear();
+    for (unsigned dim : schedule.getSummed())
+      sizes.push_back(cluster.getSizes()[dim]);
+  }
+  loops = bytesPerLevel > 0 ? SumLoops::get(sizes) : SumLoops::getPlain(sizes);
+}
+
+RowParts RowParts::get(const Step &step, const Cluster &cluster,
+                       const Schedule &schedule, const PartLimits &limits) {
+  RowParts result;
+  for (unsigned dim : schedule.getSummed())
+    result.rows *= cluster.getSizes()[dim];
+  result.rowsPerPart = result.rows;
+  ArrayRef<Cluster::Member> members = cluster.getMembers();
+  bool hasSplatInits = true;
+  for (unsigned member = 0; member < members.size(); ++member) {
+    if (schedule.getRole(member) != Schedule::Role::Accumulator)
+      continue;
+    linalg::GenericOp op = getReduction(cluster, member);
+    hasSplatInits &= bool(getSplat(op.getDpsInitOperand(0)->get()));
+    result.accumulators.push_back(member);
+  }
+  result.placeLevels(cluster, schedule);
+  result.setLoops(cluster, schedule);
+  // The second function reads nothing but the parts.
+  if (result.accumulators.empty() || !hasSplatInits ||
+      schedule.getExtent(cluster) == 0)
+    return result;
+  auto cut = [&](int64_t rowsPerPart) {
+    result.rowsPerPart = rowsPerPart;
+    result.parts = llvm::divideCeil(result.rows, rowsPerPart);
+    result.setLoops(cluster, schedule);
+  };
+  if (const int64_t parts =
+          result.getWantedParts(step, cluster, schedule, limits);
+      parts >= 2)
+    cut(llvm::divideCeil(result.rows, parts));
+  if (result.getLevelBytes() > limits.maxLevelBytes)
+    cut(sumBlock);
+  if (result.parts == 1)
+    return result;
+  for (unsigned member : result.accumulators) {
+    result.offsets.push_back(result.bytesPerPart);
+    result.bytesPerPart +=
+        int64_t(llvm::alignTo(uint64_t(getBytes(cast<RankedTensorType>(
+                                  members[member].op->getResult(0).getType()))),
+                              cacheLine));
+  }
+  return result;
+}

@@ -1,0 +1,23 @@
+#ifndef MESHC_CODEGEN_GPU_GPUKERNELEMITTER_H
+#define MESHC_CODEGEN_GPU_GPUKERNELEMITTER_H
+
+#include "codegen/kernels/EmittedKernel.h"
+#include "codegen/steps/Steps.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace meshc::codegen {
+
+/// Emits the GPU code of a kernel step into `kernels`: functions `name`,
+/// `name`_sum with the parameters that runtime/exec/GpuKernels.h describes,
+/// after whose operands comes the workspace if there is one. `isShared`, by
+/// operand (inputs, then outputs): whether another operand may lie in the same
+/// memory. Fails with a diagnostic.
+mlir::FailureOr<EmittedKernel> emitGpuKernel(const Step &step,
+                                             llvm::StringRef name,
+                                             llvm::ArrayRef<bool> isShared,
+                                             mlir::gpu::GPUModuleOp kernels);
+
+} // namespace meshc::codegen
+
+#endif

@@ -1,0 +1,35 @@
+#ifndef MESHC_CODEGEN_GPU_GPUKERNELTARGET_H
+#define MESHC_CODEGEN_GPU_GPUKERNELTARGET_H
+
+#include "codegen/kernels/KernelTarget.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace meshc::codegen {
+
+/// Kernels for NVIDIA GPUs, matmuls by cuBLASLt.
+class GpuKernelTarget : public KernelTarget {
+public:
+  /// Adds a gpu.module to `kernels`.
+  explicit GpuKernelTarget(mlir::ModuleOp kernels,
+                           MatmulEpilogues epilogues = MatmulEpilogues::All);
+
+  exec::Target getKind() const override { return exec::Target::cuda; }
+  MatmulLibrary getMatmulLibrary() const override {
+    return MatmulLibrary::CublasLt;
+  }
+  MatmulEpilogues getMatmulEpilogues() const override { return epilogues; }
+  bool groupsKernels() const override { return true; }
+  mlir::FailureOr<EmittedKernel>
+  emitKernel(const Step &step, llvm::StringRef name,
+             llvm::ArrayRef<bool> isShared) override;
+  void finish(const exec::ExecutableT &executable) override;
+
+private:
+  mlir::gpu::GPUModuleOp kernels;
+  const MatmulEpilogues epilogues;
+};
+
+} // namespace meshc::codegen
+
+#endif

@@ -1,0 +1,3 @@
+#include "codegen/kernels/KernelTarget.h"
+
+meshc::codegen::KernelTarget::~KernelTarget() = default;

@@ -1,0 +1,312 @@
+#include "codegen/kernels/StructuredOps.h"
+
+#include "dialect/SPMD.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace meshc;
+
+bool codegen::isComputation(Operation *op) {
+  return isa<linalg::GenericOp, linalg::FillOp>(op) ||
+         (isa<arith::ConstantOp>(op) &&
+          isa<RankedTensorType>(op->getResult(0).getType()));
+}
+
+OpFoldResult codegen::getSplat(Value tensor) {
+  Operation *op = tensor.getDefiningOp();
+  if (auto fill = dyn_cast_if_present<linalg::FillOp>(op))
+    return fill.value();
+  if (auto constant = dyn_cast_if_present<arith::ConstantOp>(op))
+    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
+      return splat.getSplatValue<Attribute>();
+  return {};
+}
+
+SmallVector<int64_t> codegen::getLoopSizes(Operation *op) {
+  // LinalgOp::getStaticLoopRanges inverts the maps of all operands together,
+  // which was a sixth of all fusion: each loop is a dimension of some operand.
+  if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
+    SmallVector<int64_t> sizes(structured.getNumLoops(), ShapedType::kDynamic);
+    for (OpOperand &operand : op->getOpOperands()) {
+      AffineMap map = structured.getMatchingIndexingMap(&operand);
+      for (auto [expr, size] :
+           llvm::zip_equal(map.getResults(), structured.getShape(&operand)))
+        if (auto dim = dyn_cast<AffineDimExpr>(expr))
+          sizes[dim.getPosition()] = size;
+    }
+    return sizes;
+  }
+  return llvm::to_vector(
+      cast<RankedTensorType>(op->getResult(0).getType()).getShape());
+}
+
+static SmallVector<unsigned> getLoops(AffineMap map) {
+  return llvm::map_to_vector(llvm::seq(map.getNumResults()),
+                             [&](unsigned i) { return map.getDimPosition(i); });
+}
+
+SmallVector<unsigned> codegen::getResultLoops(Operation *op) {
+  if (auto generic = dyn_cast<linalg::GenericOp>(op))
+    return getLoops(
+        generic.getMatchingIndexingMap(generic.getDpsInitOperand(0)));
+  auto rank = cast<RankedTensorType>(op->getResult(0).getType()).getRank();
+  return llvm::to_vector(llvm::seq<unsigned>(0, rank));
+}
+
+SmallVector<codegen::ReadOperand> codegen::getReads(Operation *op) {
+  SmallVector<ReadOperand> reads;
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  if (!generic)
+    return reads;
+  for (OpOperand &operand : generic->getOpOperands())
+    if (isa<RankedTensorType>(operand.get().getType()) &&
+        generic.payloadUsesValueFromOperand(&operand))
+      reads.push_back(
+          {operand.get(), getLoops(generic.getMatchingIndexingMap(&operand))});
+  return reads;
+}
+
+SmallVector<Value> codegen::getGatheredTensors(Operation *op) {
+  llvm::SmallSetVector<Value, 2> tensors;
+  if (auto generic = dyn_cast<linalg::GenericOp>(op))
+    for (auto extract : generic.getBody()->getOps<tensor::ExtractOp>())
+      tensors.insert(extract.getTensor());
+  return tensors.takeVector();
+}
+
+bool codegen::usesIndex(Operation *op, unsigned loop) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  return generic && llvm::any_of(generic.getBody()->getOps<linalg::IndexOp>(),
+                                 [&](linalg::IndexOp index) {
+                                   return index.getDim() == loop;
+                                 });
+}
+
+SmallVector<unsigned> codegen::getReducedLoops(Operation *op) {
+  SmallVector<unsigned> reduced;
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  if (!generic || generic.getNumReductionLoops() == 0)
+    return reduced;
+  SmallVector<int64_t> sizes = getLoopSizes(op);
+  auto kinds = generic.getIteratorTypesArray();
+  for (auto [loop, kind] : llvm::enumerate(kinds))
+    if (kind == utils::IteratorType::reduction && sizes[loop] != 1)
+      reduced.push_back(loop);
+  return reduced;
+}
+
+Operation *codegen::getCombiner(linalg::GenericOp op) {
+  Value accumulator = op.getRegionOutputArgs().front();
+  Operation *combiner =
+      op.getBody()->getTerminator()->getOperand(0).getDefiningOp();
+  if (!combiner || combiner->getBlock() != op.getBody() ||
+      combiner->getNumOperands() != 2 || !accumulator.hasOneUse() ||
+      *accumulator.user_begin() != combiner ||
+      !linalg::getCombinerOpKind(combiner))
+    return nullptr;
+  return combiner;
+}
+
+Value codegen::getTerm(linalg::GenericOp op, Operation *combiner) {
+  Value accumulator = op.getRegionOutputArgs().front();
+  return combiner->getOperand(combiner->getOperand(0) == accumulator);
+}
+
+arith::MulFOp codegen::getSummedProduct(linalg::GenericOp op) {
+  Operation *combiner = getCombiner(op);
+  if (!isa_and_present<arith::AddFOp>(combiner))
+    return {};
+  auto product = getTerm(op, combiner).getDefiningOp<arith::MulFOp>();
+  bool isWide = product && product->getBlock() == op.getBody() &&
+                product.getType().getIntOrFloatBitWidth() >= 32;
+  return isWide ? product : arith::MulFOp();
+}
+
+bool codegen::addsFloats(Operation *op) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  return generic && !getReducedLoops(op).empty() &&
+         isa_and_present<arith::AddFOp>(getCombiner(generic));
+}
+
+Value meshc::codegen::createCombination(OpBuilder &builder, Location loc,
+                                        linalg::GenericOp op, Value lhs,
+                                        Value rhs) {
+  Operation *combiner = getCombiner(op);
+  IRMapping mapping;
+  mapping.map(combiner->getOperand(0), lhs);
+  mapping.map(combiner->getOperand(1), rhs);
+  Operation *copy = builder.clone(*combiner, mapping);
+  copy->setLoc(loc);
+  copy->getResult(0).setType(lhs.getType());
+  return copy->getResult(0);
+}
+
+bool codegen::isContraction(Operation *op) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  if (!generic || generic.getNumDpsInputs() != 2 ||
+      generic.getNumDpsInits() != 1 || generic.getNumReductionLoops() == 0)
+    return false;
+  auto widenings = generic.getBody()->getOps<arith::ExtFOp>();
+  if (generic.getBody()->getOperations().size() !=
+      3 + size_t(llvm::range_size(widenings)))
+    return false;
+  Operation *combiner = getCombiner(generic);
+  if (!isa_and_present<arith::AddFOp>(combiner))
+    return false;
+  auto product = getTerm(generic, combiner).getDefiningOp<arith::MulFOp>();
+  auto inputs = generic.getRegionInputArgs();
+  auto getFactor = [](Value value) {
+    auto widening = value.getDefiningOp<arith::ExtFOp>();
+    return widening ? widening.getIn() : value;
+  };
+  if (!product || inputs[0].getType() != inputs[1].getType())
+    return false;
+  Value lhs = getFactor(product.getLhs()), rhs = getFactor(product.getRhs());
+  return llvm::is_contained(inputs, lhs) && llvm::is_contained(inputs, rhs) &&
+         lhs != rhs;
+}
+
+bool codegen::isLibraryMatmul(Operation *op) {
+  if (!isContraction(op))
+    return false;
+  auto generic = cast<linalg::GenericOp>(op);
+  if (!cast<RankedTensorType>(generic->getResult(0).getType())
+           .getElementType()
+           .isF32())
+    return false;
+  auto maps = generic.getIndexingMapsArray();
+  int64_t rows = 1, columns = 1;
+  for (auto [loop, size] : llvm::enumerate(generic.getStaticLoopRanges())) {
+    bool inLhs = maps[0].isFunctionOfDim(loop);
+    bool inRhs = maps[1].isFunctionOfDim(loop);
+    if (!maps[2].isFunctionOfDim(loop) && inLhs != inRhs && size > 1)
+      return false; // a sum over one operand alone
+    if (maps[2].isFunctionOfDim(loop) && inLhs != inRhs)
+      (inLhs ? rows : columns) *= size;
+  }
+  return rows > 1 && columns > 1;
+}
+
+/// Work of one scalar operation; what is fused counts as what it consists of.
+static unsigned getScalarWork(Operation &op) {
+  if (isa<math::FmaOp>(op))
+    return 2;
+  if (codegen::isSignOfFma(&op))
+    return 0;
+  if (isa<math::MathDialect>(op.getDialect()) &&
+      !isa<math::AbsFOp, math::AbsIOp, math::CopySignOp>(op))
+    return codegen::costlyWork;
+  if (isa<arith::DivFOp, arith::DivSIOp, arith::RemSIOp, arith::DivUIOp,
+          arith::RemUIOp, tensor::ExtractOp>(op))
+    return codegen::costlyWork;
+  if (isa<arith::ConstantOp, linalg::YieldOp, linalg::IndexOp,
+          arith::IndexCastOp>(op))
+    return 0;
+  return 1;
+}
+
+bool codegen::isSignOfFma(Operation *op) {
+  return isa<arith::NegFOp>(op) && op->hasOneUse() &&
+         isa<math::FmaOp>(*op->user_begin());
+}
+
+unsigned codegen::getWork(Operation *op) {
+  unsigned work = 0;
+  if (auto generic = dyn_cast<linalg::GenericOp>(op))
+    for (Operation &inner : *generic.getBody())
+      work += getScalarWork(inner);
+  return work;
+}
+
+/// Whether `op` reads floats from memory as wider ones and does nothing else.
+static bool isWidening(linalg::GenericOp op) {
+  return op.getNumReductionLoops() == 0 &&
+         op.getBody()->getOperations().size() == 2 &&
+         isa<arith::ExtFOp>(op.getBody()->front());
+}
+
+/// Whether all of `reads` have fewer than `rank` dimensions but one, which is
+/// narrower in memory: x - mean, for 16-bit x.
+static bool readsOneWidened(ArrayRef<codegen::ReadOperand> reads, size_t rank) {
+  const codegen::ReadOperand *whole = nullptr;
+  for (const codegen::ReadOperand &read : reads) {
+    if (read.loops.size() < rank)
+      continue;
+    if (whole)
+      return false;
+    whole = &read;
+  }
+  auto widening =
+      whole ? whole->tensor.getDefiningOp<linalg::GenericOp>() : nullptr;
+  return widening && isWidening(widening);
+}
+
+bool codegen::isRecomputed(Operation *op) {
+  if (!isComputation(op))
+    return false;
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  if (!generic)
+    return true;
+  if (generic.getNumReductionLoops() != 0 || getWork(op) >= costlyWork)
+    return false;
+  SmallVector<ReadOperand> reads = getReads(op);
+  if (reads.empty())
+    return true;
+  if (isWidening(generic))
+    return true;
+  size_t rank =
+      size_t(cast<RankedTensorType>(op->getResult(0).getType()).getRank());
+  if (readsOneWidened(reads, rank))
+    return true;
+  return getWork(op) == 0 && reads.size() == 1 &&
+         reads.front().loops.size() < rank;
+}
+
+static LogicalResult checkBody(linalg::GenericOp op) {
+  for (Operation &inner : op.getBody()->without_terminator()) {
+    if (inner.getNumRegions() != 0 || inner.getNumResults() == 0)
+      return inner.emitError("kernels do not compute '")
+             << inner.getName() << "'";
+    if (isa<linalg::IndexOp, arith::ConstantOp, tensor::ExtractOp>(inner))
+      continue;
+    if (!OpTrait::hasElementwiseMappableTraits(&inner))
+      return inner.emitError("kernels do not compute '")
+             << inner.getName() << "'";
+  }
+  for (Value tensor : codegen::getGatheredTensors(op))
+    if (tensor.getParentRegion() == &op.getRegion())
+      return op.emitError("a kernel gathers only from tensors in memory");
+  return success();
+}
+
+LogicalResult codegen::checkComputation(Operation *op) {
+  if (!isComputation(op))
+    return op->emitError("no kernel, matmul or collective computes '")
+           << op->getName() << "'";
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    if (!isa<SplatElementsAttr>(constant.getValue()))
+      return op->emitError("kernels have no tensor constants with several "
+                           "values");
+    return success();
+  }
+  auto structured = cast<linalg::LinalgOp>(op);
+  if (structured.hasDynamicShape() || !structured.hasPureTensorSemantics() ||
+      structured->getNumResults() != 1)
+    return op->emitError("kernels compute one tensor of static shape");
+  for (AffineMap map : structured.getIndexingMapsArray())
+    if (!map.isProjectedPermutation())
+      return op->emitError("kernels index by projected permutations, found ")
+             << AffineMapAttr::get(map);
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  if (!generic)
+    return success();
+  if (generic.getNumReductionLoops() != 0 && !getCombiner(generic))
+    return op->emitError("a reduction must combine its accumulator with a "
+                         "term in its last operation");
+  return checkBody(generic);
+}

@@ -1,0 +1,117 @@
+#ifndef MESHC_CODEGEN_STEPS_FUSION_H
+#define MESHC_CODEGEN_STEPS_FUSION_H
+
+#include "codegen/steps/MergeOrder.h"
+#include "codegen/steps/Steps.h"
+
+#include <vector>
+
+namespace meshc::codegen {
+
+/// A program as nodes that pass tensors, each of which becomes (a part of) a
+/// step. Kernels are merged where that is legal and saves memory traffic.
+class FusionGraph {
+public:
+  struct Node {
+    Step::Kind kind;
+    /// In program order. Matmul: the contraction, then what it absorbs.
+    std::vector<mlir::Operation *> ops;
+    /// Tensors in memory that the node reads, each once: results of other
+    /// nodes, inputs, variables.
+    llvm::SmallVector<mlir::Value> reads;
+    /// Of these, tensors whose elements the node picks by computed indices: all
+    /// of such a tensor has to be there before.
+    llvm::SmallVector<mlir::Value> gathered;
+    /// Results; of merged kernels those that others read or that leave the
+    /// program.
+    llvm::SmallVector<mlir::Value> results;
+    mlir::Value addend, bias;
+    MatmulActivation activation = MatmulActivation::None;
+    mlir::Value aux = {};
+    bool isGradient = false;
+    mlir::Value columnSum = {};
+    ColumnSum columnSumOf = ColumnSum::None;
+    unsigned position = 0; ///< of its last operation in the program
+    unsigned level = 0;    ///< matmuls and collectives it has to wait for
+    /// Whether it belongs to the backward phase, for kernels alone, but needs
+    /// nothing of it: it could run in the forward phase, whose results are at
+    /// hand then, and keep its own, which are not smaller, until they are
+    /// needed. Its level is that of the first reader, so that it runs there.
+    bool isEarly = false;
+    bool isMerged = false; ///< into another one
+    /// Of all results, those of merged kernels that nothing else reads too.
+    int64_t resultBytes = 0;
+    bool hasScalarResults = true;
+  };
+
+  void addNode(Node node);
+  /// Notes that `value` leaves the program.
+  void addEscape(mlir::Value value) { escapes.insert(value); }
+
+  /// Merges kernels, the largest saving first, until nothing is left to save.
+  void fuse();
+
+  /// The nodes that are left, in an order that respects every dependency and
+  /// is otherwise that of the program, but that sums over devices come as soon
+  /// as their terms are there.
+  std::vector<unsigned> getOrder() const;
+  const Node &getNode(unsigned node) const { return nodes[node]; }
+  /// Results of the node that others read or that leave the program.
+  llvm::SmallVector<mlir::Value> getOutputs(const Node &node) const;
+  /// Pairs of nodes that were compared and nodes that searches for paths looked
+  /// at: what fuse() costs beside building clusters.
+  int64_t getNumVisits() const { return numPairs + order.getNumVisits(); }
+
+private:
+  struct Candidate {
+    int64_t savedBytes;
+    unsigned first, second;
+    bool onlyShares; ///< tensors that both read, no result of one of them
+  };
+
+  /// A tensor, and the nodes that read it: a list in which those merged are
+  /// one.
+  struct Tensor {
+    std::optional<unsigned> producer; ///< as it was added
+    bool escapes = false;
+    unsigned numReaders = 0; ///< without the node that makes it
+    unsigned firstReader = none;
+  };
+  struct Reader {
+    unsigned tensor, node;
+    unsigned previous = none, next = none;
+  };
+  static constexpr unsigned none = ~0u;
+
+  unsigned getRoot(unsigned node) const { return order.getRoot(node); }
+  std::optional<unsigned> getProducer(mlir::Value value) const;
+  const Tensor *findTensor(mlir::Value value) const;
+  bool isResult(mlir::Value value, unsigned node) const;
+  bool isScalar(const Node &node) const;
+  bool haveOneProducer(const Node &one, const Node &other) const;
+  void setLevels();
+  void linkReaders();
+  void dropReader(unsigned reader);
+  std::vector<Candidate> getCandidates(llvm::ArrayRef<unsigned> added);
+  int64_t getSavedBytes(unsigned first, unsigned second) const;
+  bool isReadOutside(mlir::Value value, unsigned first, unsigned second) const;
+  bool tryMerge(unsigned first, unsigned second);
+  void mergeReaders(unsigned first, unsigned second);
+
+  std::vector<Node> nodes;
+  MergeOrder order;
+  llvm::DenseMap<mlir::Value, unsigned> producers;
+  llvm::DenseSet<mlir::Value> escapes;
+  llvm::DenseMap<mlir::Value, unsigned> tensorOf;
+  std::vector<Tensor> tensors;
+  std::vector<Reader> readers;
+  /// By node: where it stands among the readers of each tensor that it reads.
+  std::vector<llvm::SmallVector<unsigned>> readersOf;
+  /// Whether kernels that compute numbers from numbers are merged, too.
+  bool mergesScalars = false;
+  int64_t numPairs = 0;
+};
+
+} // namespace meshc::codegen
+
+#endif

@@ -1,0 +1,113 @@
+#include "codegen/steps/MatmulForm.h"
+
+using namespace mlir;
+using namespace meshc::codegen;
+
+/// Stride of loop `loop` in a dense row-major tensor accessed through `map`; 0
+/// if the tensor does not depend on it.
+static int64_t getStride(AffineMap map, ArrayRef<int64_t> shape,
+                         unsigned loop) {
+  int64_t stride = 1;
+  for (size_t dim = shape.size(); dim-- > 0; stride *= shape[dim])
+    if (map.getDimPosition(dim) == loop)
+      return stride;
+  return 0;
+}
+
+/// Whether `outer` steps over whole runs of `inner` in every tensor.
+static bool isMergeable(const MatmulForm::Loop &outer,
+                        const MatmulForm::Loop &inner) {
+  return outer.a == inner.a * inner.size && outer.b == inner.b * inner.size &&
+         outer.c == inner.c * inner.size;
+}
+
+/// Merges loops that step through memory as one. Afterwards the largest loop is
+/// last.
+static void mergeLoops(std::vector<MatmulForm::Loop> &loops) {
+  llvm::erase_if(loops, [](const auto &loop) { return loop.size == 1; });
+  // A loop can only be inside one that strides further.
+  llvm::sort(loops, [](const auto &x, const auto &y) {
+    return std::tuple(x.a + x.b + x.c, x.size) >
+           std::tuple(y.a + y.b + y.c, y.size);
+  });
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t outer = 0; outer < loops.size() && !changed; ++outer)
+      for (size_t inner = 0; inner < loops.size() && !changed; ++inner) {
+        if (outer == inner || !isMergeable(loops[outer], loops[inner]))
+          continue;
+        loops[inner].size *= loops[outer].size;
+        loops.erase(loops.begin() + outer);
+        changed = true;
+      }
+  }
+  llvm::sort(loops, [](const auto &x, const auto &y) {
+    return std::tuple(x.size, y.c) < std::tuple(y.size, x.c);
+  });
+}
+
+/// Takes the loop for the library's own dimension from `loops`: the largest, or
+/// among several the one the result (or else an operand) is contiguous in.
+static MatmulForm::Loop takeMain(std::vector<MatmulForm::Loop> &loops) {
+  if (loops.empty())
+    return {};
+  auto main = llvm::find_if(loops, [](const auto &loop) {
+    return loop.c == 1 || (loop.c == 0 && (loop.a == 1 || loop.b == 1));
+  });
+  if (main == loops.end())
+    main = std::prev(loops.end());
+  MatmulForm::Loop taken = *main;
+  loops.erase(main);
+  return taken;
+}
+
+MatmulForm meshc::codegen::getMatmulForm(linalg::GenericOp contraction) {
+  auto maps = contraction.getIndexingMapsArray();
+  auto shape = [&](unsigned operand) {
+    return cast<RankedTensorType>(contraction->getOperand(operand).getType())
+        .getShape();
+  };
+  std::vector<MatmulForm::Loop> batch, m, n, k;
+  SmallVector<int64_t> sizes = contraction.getStaticLoopRanges();
+  for (auto [loop, size] : llvm::enumerate(sizes)) {
+    MatmulForm::Loop info{size, getStride(maps[0], shape(0), loop),
+                          getStride(maps[1], shape(1), loop),
+                          getStride(maps[2], shape(2), loop)};
+    auto has = [&, loop = loop](unsigned operand) {
+      return maps[operand].isFunctionOfDim(loop);
+    };
+    if (!has(2))
+      k.push_back(info);
+    else if (has(0) && has(1))
+      batch.push_back(info);
+    else
+      (has(0) ? m : n).push_back(info);
+  }
+  for (auto *loops : {&batch, &m, &n, &k})
+    mergeLoops(*loops);
+
+  MatmulForm form;
+  form.m = takeMain(m);
+  form.n = takeMain(n);
+  form.k = takeMain(k);
+  form.outerK = std::move(k);
+  form.batch = std::move(batch);
+  llvm::append_range(form.batch, m);
+  llvm::append_range(form.batch, n);
+  // Outermost first, as the strides of the result tell.
+  llvm::sort(form.batch, [](const auto &x, const auto &y) {
+    return std::tuple(x.c, x.a, x.b) > std::tuple(y.c, y.a, y.b);
+  });
+  form.swapped = form.n.c != 1 && form.m.c == 1 && form.m.size > 1;
+  if (form.swapped) {
+    auto swapOperands = [](MatmulForm::Loop &loop) {
+      std::swap(loop.a, loop.b);
+    };
+    std::swap(form.m, form.n);
+    llvm::for_each(form.batch, swapOperands);
+    llvm::for_each(form.outerK, swapOperands);
+    for (MatmulForm::Loop *loop : {&form.m, &form.n, &form.k})
+      swapOperands(*loop);
+  }
+  return form;
+}

@@ -1,0 +1,40 @@
+#ifndef MESHC_CODEGEN_STEPS_MERGECOLLECTIVES_H
+#define MESHC_CODEGEN_STEPS_MERGECOLLECTIVES_H
+
+#include "codegen/steps/Steps.h"
+
+namespace meshc::codegen {
+
+/// What the members of one transfer bring in, at most, in bytes on one device.
+/// Source: the first bucket of PyTorch's DistributedDataParallel
+/// (torch/nn/parallel/distributed.py, _DEFAULT_FIRST_BUCKET_BYTES). Under
+/// layout::CostModel at most a tenth of such an all_reduce is latency.
+inline constexpr int64_t defaultBucketBytes = int64_t(1) << 20;
+
+/// Merges steps that are small collectives of one kind, over the same axes,
+/// with one reduction, element type and phase, into steps with several: one
+/// transfer, where the last of them stood.
+///
+/// A collective is small where its latency is more than the time of its bytes,
+/// under layout::CostModel. Others stay where they are: they neither wait for
+/// small ones nor take them along. A small one is held back for later ones
+///
+/// - never past a step that reads its result;
+/// - if the first such step does not belong to the update of the variables,
+/// only
+///   past other collectives, not past any computation;
+/// - for at most as much computation as takes the time of sending a full
+///   bucket, or a tenth of the program's time if that is more;
+/// - as long as all together bring in no more than `bucketBytes`.
+///
+/// Of many small gradients the first are thus on their way while others are
+/// still computed, and what is left at the end is less than a bucket. Every
+/// device has the same list, so the order stays the same on all of them.
+/// `bucketBytes` of 0 leaves everything as it is.
+std::vector<Step> mergeCollectives(std::vector<Step> steps,
+                                   const layout::Mesh &mesh,
+                                   int64_t bucketBytes = defaultBucketBytes);
+
+} // namespace meshc::codegen
+
+#endif

@@ -1,0 +1,536 @@
+#include "codegen/steps/Steps.h"
+
+#include "codegen/kernels/Schedule.h"
+#include "codegen/steps/Fusion.h"
+#include "codegen/steps/MatmulActivation.h"
+#include "codegen/steps/MatmulEpilogue.h"
+#include "codegen/steps/MatmulForm.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+
+namespace {
+/// Turns a program's operations into the nodes of a fusion graph.
+class GraphBuilder {
+public:
+  GraphBuilder(spmd::ProgramOp program, MatmulLibrary library,
+               MatmulEpilogues epilogues)
+      : program(program), library(library), epilogues(epilogues) {}
+
+  FailureOr<FusionGraph> build();
+
+private:
+  LogicalResult visit(Operation &op);
+  void addMatmul(linalg::GenericOp contraction);
+  void addKernel(Operation *op);
+  bool isNeededInMemory(Value value) const;
+  bool isThereBefore(Operation *product, Value value);
+  linalg::GenericOp absorbRounding(FusionGraph::Node &node,
+                                   linalg::GenericOp last);
+  linalg::GenericOp absorbAddition(FusionGraph::Node &node,
+                                   linalg::GenericOp last);
+  linalg::GenericOp absorbActivation(FusionGraph::Node &node,
+                                     linalg::GenericOp last);
+  linalg::GenericOp absorbGradient(FusionGraph::Node &node,
+                                   const ActivationMatch &match);
+  void absorbColumnSum(FusionGraph::Node &node);
+  bool sumsFactors() const {
+    return library == MatmulLibrary::CublasLt &&
+           epilogues == MatmulEpilogues::All;
+  }
+  std::optional<unsigned> findSummedFactor(linalg::GenericOp contraction,
+                                           linalg::GenericOp sum) const;
+  bool leaveToProduct(linalg::GenericOp sum, linalg::GenericOp contraction);
+  bool leaveToLaterProduct(Operation *op);
+  void absorbFactorSum(FusionGraph::Node &node);
+
+  spmd::ProgramOp program;
+  MatmulLibrary library;
+  MatmulEpilogues epilogues;
+  /// Gradients of activations, by the product that takes them.
+  llvm::DenseMap<Operation *, ActivationMatch> gradients;
+  /// Sums of a factor's columns, and of which, by the product that takes them.
+  llvm::DenseMap<Operation *, std::pair<linalg::GenericOp, unsigned>> sums;
+  /// Results of library calls: no kernel passes over them as it is.
+  llvm::DenseSet<Value> products;
+  FusionGraph graph;
+  llvm::DenseSet<Operation *> live, absorbed;
+  unsigned position = 0;
+};
+} // namespace
+
+/// Adds to `reads` what `op` reads from memory, through what it computes again.
+static void collectReads(Operation *op, llvm::SmallSetVector<Value, 8> &reads) {
+  SmallVector<Value> open;
+  auto addReads = [&](Operation *reader) {
+    SmallVector<ReadOperand> operands = getReads(reader);
+    for (const ReadOperand &read : llvm::reverse(operands))
+      open.push_back(read.tensor);
+  };
+  addReads(op);
+  while (!open.empty()) {
+    Value tensor = open.pop_back_val();
+    Operation *producer = tensor.getDefiningOp();
+    if (producer && isRecomputed(producer))
+      addReads(producer);
+    else
+      reads.insert(tensor);
+  }
+}
+
+static int64_t getNumElements(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getNumElements();
+}
+
+/// What `value` widens, if it does nothing else; itself if not.
+static Value getStored(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto generic = dyn_cast_if_present<linalg::GenericOp>(op);
+  if (!generic || generic.getNumDpsInputs() != 1)
+    return value;
+  Value stored = generic.getDpsInputs().front();
+  return getElementwise<arith::ExtFOp>(op, stored) ? stored : value;
+}
+
+/// Whether something other than a kernel's elementwise read uses `value`.
+bool GraphBuilder::isNeededInMemory(Value value) const {
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isa<spmd::OutputOp, spmd::WriteOp, spmd::CollectiveOpInterface,
+            tensor::ExtractOp>(user))
+      return true;
+    if (!isLibraryMatmul(user))
+      return false;
+    auto contraction = cast<linalg::GenericOp>(user);
+    return !contraction.isDpsInit(&use) || !getSplat(value);
+  });
+}
+
+//===-- Matmuls -----------------------------------------------------------===//
+
+/// Takes the rounding of the matmul's result to 16 bits into the library call.
+/// Several calls that add up would each round. Returns the rounding; null if
+/// there is none.
+linalg::GenericOp GraphBuilder::absorbRounding(FusionGraph::Node &node,
+                                               linalg::GenericOp last) {
+  Value result = last->getResult(0);
+  if (!result.hasOneUse() || node.addend || !getMatmulForm(last).outerK.empty())
+    return {};
+  return getRounding(*result.user_begin(), result);
+}
+
+/// Whether `value` is in memory before `product`. A parameter is rounded to 16
+/// bits where it is needed, which for a bias is behind the product: that is
+/// done ahead of it.
+bool GraphBuilder::isThereBefore(Operation *product, Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || isRecomputed(op))
+    return false;
+  if (op->isBeforeInBlock(product))
+    return true;
+  auto rounding = dyn_cast<linalg::GenericOp>(op);
+  if (!rounding || rounding.getNumDpsInputs() != 1)
+    return false;
+  Value whole = rounding.getDpsInputs().front();
+  if (!getRounding(op, whole) ||
+      !isa_and_present<spmd::InputOp, spmd::ReadOp>(whole.getDefiningOp()))
+    return false;
+  if (absorbed.insert(op).second)
+    addKernel(op);
+  return true;
+}
+
+/// Takes an addition to the matmul's result into the library call: of a bias
+/// along the last dimension, or of a tensor; on CPUs of one that is not needed
+/// afterwards and whose memory the result then takes. Returns the addition;
+/// null if there is none.
+linalg::GenericOp GraphBuilder::absorbAddition(FusionGraph::Node &node,
+                                               linalg::GenericOp last) {
+  Value result = last->getResult(0);
+  if (!result.hasOneUse())
+    return {};
+  auto user = dyn_cast<linalg::GenericOp>(*result.user_begin());
+  MatmulForm form = getMatmulForm(cast<linalg::GenericOp>(node.ops.front()));
+  Value bias = getAddend(user, result, /*isBias=*/true);
+  if (bias && epilogues != MatmulEpilogues::None && !node.bias &&
+      form.outerK.empty() && form.n.c == 1 &&
+      form.n.size == getNumElements(bias) &&
+      isThereBefore(node.ops.front(), bias)) {
+    node.bias = bias;
+    node.reads.push_back(bias);
+    return user;
+  }
+  // cuBLASLt adds a matrix that lies elsewhere, and a bias before it too.
+  bool addsFromElsewhere = library == MatmulLibrary::CublasLt;
+  Value addend = getAddend(user, result, /*isBias=*/false);
+  Operation *addendOp = addend ? addend.getDefiningOp() : nullptr;
+  if (addendOp && !node.addend && addendOp->isBeforeInBlock(last) &&
+      !isRecomputed(addendOp) && !llvm::is_contained(node.reads, addend) &&
+      (addsFromElsewhere || (!node.bias && addend.hasOneUse() &&
+                             !isa<spmd::InputOp, spmd::ReadOp>(addendOp)))) {
+    node.addend = addend;
+    node.reads.push_back(addend);
+    return user;
+  }
+  return {};
+}
+
+/// Takes an activation of the matmul's result into the library call. Returns
+/// its last operation; null if there is none.
+linalg::GenericOp GraphBuilder::absorbActivation(FusionGraph::Node &node,
+                                                 linalg::GenericOp last) {
+  // oneDNN adds an addend after the activation, cuBLASLt before it, and several
+  // calls that accumulate would each apply it.
+  auto contraction = cast<linalg::GenericOp>(node.ops.front());
+  Value argument = last->getResult(0);
+  if (epilogues != MatmulEpilogues::All || node.addend ||
+      !getMatmulForm(contraction).outerK.empty())
+    return {};
+  if (library == MatmulLibrary::OneDnn) {
+    SmallVector<linalg::GenericOp> gelu = matchGelu(argument);
+    if (gelu.empty())
+      return {};
+    node.activation = MatmulActivation::GeluErf;
+    absorbed.insert(gelu.begin(), gelu.end());
+    node.ops.push_back(gelu.back());
+    return gelu.back();
+  }
+  std::optional<ActivationMatch> match = matchActivation(contraction, argument);
+  if (!match || !live.contains(match->result.getDefiningOp()) ||
+      (match->gradient && !live.contains(match->gradient.getDefiningOp())))
+    return {};
+  node.activation = match->activation;
+  node.aux = match->aux;
+  absorbed.insert(match->absorbed.begin(), match->absorbed.end());
+  if (match->gradient)
+    gradients[match->gradientProduct] = *match;
+  node.ops.push_back(match->result.getDefiningOp());
+  return match->result.getDefiningOp<linalg::GenericOp>();
+}
+
+/// Makes the gradient of an activation of a matmul whose result arrives there.
+/// Returns its last operation.
+linalg::GenericOp GraphBuilder::absorbGradient(FusionGraph::Node &node,
+                                               const ActivationMatch &match) {
+  node.activation = match.activation;
+  node.isGradient = true;
+  node.aux = match.aux;
+  node.reads.push_back(match.aux);
+  node.ops.push_back(match.gradient.getDefiningOp());
+  node.results = {match.gradient};
+  absorbColumnSum(node);
+  return match.gradient.getDefiningOp<linalg::GenericOp>();
+}
+
+/// Takes the sum of the columns of a gradient, that of a bias, into the library
+/// call.
+void GraphBuilder::absorbColumnSum(FusionGraph::Node &node) {
+  Value result = node.results.front();
+  MatmulForm form = getMatmulForm(cast<linalg::GenericOp>(node.ops.front()));
+  linalg::GenericOp sum = findColumnSum(result, form.n.size);
+  if (!sum || !live.contains(sum) ||
+      getElementTypeOrSelf(sum->getResult(0)) != getElementTypeOrSelf(result))
+    return;
+  absorbed.insert(sum);
+  node.ops.push_back(sum);
+  node.columnSum = sum->getResult(0);
+  node.columnSumOf = ColumnSum::Result;
+}
+
+static int64_t getRank(linalg::GenericOp op) {
+  return cast<RankedTensorType>(op->getResult(0).getType()).getRank();
+}
+
+/// Whether a product contracts the dimensions of a factor that a sum of `kept`
+/// last ones is over.
+static bool isContractedBefore(linalg::GenericOp contraction, unsigned factor,
+                               int64_t kept) {
+  auto maps = contraction.getIndexingMapsArray();
+  int64_t rank = maps[factor].getNumResults();
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (maps[2].isFunctionOfDim(maps[factor].getDimPosition(dim)) !=
+        (dim >= rank - kept))
+      return false;
+  return true;
+}
+
+/// The factor whose columns, over what is contracted, `sum` sums up, if the
+/// library call of the product may do that on the way and a kernel would have
+/// to read the factor for it alone.
+std::optional<unsigned>
+GraphBuilder::findSummedFactor(linalg::GenericOp contraction,
+                               linalg::GenericOp sum) const {
+  if (absorbed.contains(sum) || !isPlainResult(contraction) ||
+      !sumsTerms(contraction) || gradients.contains(contraction) ||
+      sums.contains(contraction))
+    return std::nullopt;
+  MatmulForm form = getMatmulForm(contraction);
+  for (unsigned index : {0u, 1u}) {
+    Value factor = contraction.getDpsInputs()[index];
+    bool isRows = (index == 0) != form.swapped;
+    int64_t size = isRows ? form.m.size : form.n.size;
+    Operation *other = contraction.getDpsInputs()[1 - index].getDefiningOp();
+    // The sum leaves together with the product, which must not need it.
+    if (products.contains(factor) && findColumnSum(factor, size) == sum &&
+        isContractedBefore(contraction, index, getRank(sum)) &&
+        (other->isBeforeInBlock(sum) || contraction->isBeforeInBlock(sum)) &&
+        getElementTypeOrSelf(sum->getResult(0)) ==
+            getElementTypeOrSelf(contraction->getResult(0)))
+      return index;
+  }
+  return std::nullopt;
+}
+
+/// Has a product sum up columns of one of its factors in place of `sum` if it
+/// can; whether it does.
+bool GraphBuilder::leaveToProduct(linalg::GenericOp sum,
+                                  linalg::GenericOp contraction) {
+  Value result = contraction->getResult(0);
+  std::optional<unsigned> factor = findSummedFactor(contraction, sum);
+  if (!factor || !live.contains(contraction) ||
+      (result.hasOneUse() && getRounding(*result.user_begin(), result)))
+    return false;
+  sums[contraction] = {sum, *factor};
+  absorbed.insert(sum);
+  return true;
+}
+
+/// The same with a product that comes later.
+bool GraphBuilder::leaveToLaterProduct(Operation *op) {
+  auto sum = dyn_cast<linalg::GenericOp>(op);
+  if (!sumsFactors() || !sum || sum.getNumDpsInputs() != 1)
+    return false;
+  Value matrix = getStored(sum.getDpsInputs().front());
+  return llvm::any_of(matrix.getUsers(), [&](Operation *user) {
+    return isLibraryMatmul(user) && sum->isBeforeInBlock(user) &&
+           leaveToProduct(sum, cast<linalg::GenericOp>(user));
+  });
+}
+
+/// Takes a sum of a factor's columns into the library call.
+void GraphBuilder::absorbFactorSum(FusionGraph::Node &node) {
+  auto contraction = cast<linalg::GenericOp>(node.ops.front());
+  // One that comes after the product.
+  if (node.ops.size() == 1 && !sums.contains(contraction)) {
+    MatmulForm form = getMatmulForm(contraction);
+    for (auto [factor, matrix] : llvm::enumerate(contraction.getDpsInputs())) {
+      bool isRows = (factor == 0) != form.swapped;
+      linalg::GenericOp sum =
+          findColumnSum(matrix, isRows ? form.m.size : form.n.size);
+      if (sum && contraction->isBeforeInBlock(sum) && live.contains(sum) &&
+          leaveToProduct(sum, contraction))
+        break;
+    }
+  }
+  auto found = sums.find(contraction);
+  if (found == sums.end())
+    return;
+  auto [sum, factor] = found->second;
+  node.ops.push_back(sum);
+  node.columnSum = sum->getResult(0);
+  node.columnSumOf =
+      factor == 0 ? ColumnSum::FirstFactor : ColumnSum::SecondFactor;
+}
+
+void GraphBuilder::addMatmul(linalg::GenericOp contraction) {
+  FusionGraph::Node node{Step::Kind::Matmul, {contraction}, {}, {}, {}, {}, {}};
+  for (Value operand : contraction.getDpsInputs())
+    if (!llvm::is_contained(node.reads, operand))
+      node.reads.push_back(operand);
+  Value init = contraction.getDpsInitOperand(0)->get();
+  if (!isZeroFilled(init)) {
+    node.addend = init;
+    if (!llvm::is_contained(node.reads, init))
+      node.reads.push_back(init);
+  }
+  linalg::GenericOp last = contraction;
+  if (linalg::GenericOp rounding = absorbRounding(node, last)) {
+    absorbed.insert(rounding);
+    node.ops.push_back(rounding);
+    last = rounding;
+  }
+  if (auto match = gradients.find(contraction); match != gradients.end()) {
+    last = absorbGradient(node, match->second);
+  } else if (!sums.contains(contraction)) {
+    while (linalg::GenericOp addition = absorbAddition(node, last)) {
+      absorbed.insert(addition);
+      node.ops.push_back(addition);
+      last = addition;
+    }
+    if (linalg::GenericOp activation = absorbActivation(node, last))
+      last = activation;
+  }
+  node.results = {last->getResult(0)};
+  if (sumsFactors() && !node.columnSum)
+    absorbFactorSum(node);
+  products.insert(last->getResult(0));
+  if (node.aux && !node.isGradient)
+    node.results.push_back(node.aux);
+  if (node.columnSum)
+    node.results.push_back(node.columnSum);
+  node.position = position;
+  graph.addNode(std::move(node));
+}
+
+//===-- Nodes -------------------------------------------------------------===//
+
+void GraphBuilder::addKernel(Operation *op) {
+  FusionGraph::Node node{Step::Kind::Kernel, {op}, {}, {}, {}, {}, {}};
+  llvm::SmallSetVector<Value, 8> reads;
+  collectReads(op, reads);
+  node.gathered = getGatheredTensors(op);
+  reads.insert(node.gathered.begin(), node.gathered.end());
+  node.reads.assign(reads.begin(), reads.end());
+  node.results = {op->getResult(0)};
+  node.position = position;
+  graph.addNode(std::move(node));
+}
+
+LogicalResult GraphBuilder::visit(Operation &op) {
+  ++position;
+  if (isa<spmd::InputOp, spmd::ReadOp, spmd::AxisIndexOp, tensor::EmptyOp>(op))
+    return success();
+  if (auto output = dyn_cast<spmd::OutputOp>(op)) {
+    graph.addEscape(output.getValue());
+    return success();
+  }
+  if (auto write = dyn_cast<spmd::WriteOp>(op)) {
+    graph.addEscape(write.getValue());
+    return success();
+  }
+  if (isa<spmd::CollectiveOpInterface>(op)) {
+    FusionGraph::Node node{Step::Kind::Collective, {&op}, {}, {}, {}, {}, {}};
+    node.reads = {op.getOperand(0)};
+    node.results = {op.getResult(0)};
+    node.position = position;
+    graph.addNode(std::move(node));
+    return success();
+  }
+  bool isScalar = llvm::none_of(op.getResultTypes(), llvm::IsaPred<ShapedType>);
+  if (isScalar && isPure(&op))
+    return success(); // kernels that use it compute it
+  if (absorbed.contains(&op))
+    return success();
+  if (failed(checkComputation(&op)))
+    return failure();
+  if (isLibraryMatmul(&op))
+    addMatmul(cast<linalg::GenericOp>(op));
+  else if (leaveToLaterProduct(&op))
+    return success();
+  else if (!isRecomputed(&op) || isNeededInMemory(op.getResult(0)))
+    addKernel(&op);
+  return success();
+}
+
+/// Operations that what leaves the program depends on.
+static llvm::DenseSet<Operation *> getLiveOps(Block &block) {
+  llvm::DenseSet<Operation *> live;
+  for (Operation &op : llvm::reverse(block))
+    if (isa<spmd::OutputOp, spmd::WriteOp>(op) ||
+        llvm::any_of(op.getUsers(), [&](Operation *user) {
+          return live.contains(block.findAncestorOpInBlock(*user));
+        }))
+      live.insert(&op);
+  return live;
+}
+
+FailureOr<FusionGraph> GraphBuilder::build() {
+  Block &block = program.getBody().front();
+  live = getLiveOps(block);
+  for (Operation &op : block)
+    if (live.contains(&op) && failed(visit(op)))
+      return failure();
+  return std::move(graph);
+}
+
+//===-- Steps -------------------------------------------------------------===//
+
+/// The operations of a kernel and what it computes again, in program order.
+static std::vector<Operation *> getKernelOps(ArrayRef<Operation *> members) {
+  llvm::SmallSetVector<Operation *, 16> ops;
+  SmallVector<Operation *> pending(members);
+  while (!pending.empty()) {
+    Operation *op = pending.pop_back_val();
+    if (!ops.insert(op))
+      continue;
+    for (const ReadOperand &read : getReads(op))
+      if (Operation *producer = read.tensor.getDefiningOp();
+          producer && isRecomputed(producer))
+        pending.push_back(producer);
+  }
+  std::vector<Operation *> sorted(ops.begin(), ops.end());
+  llvm::sort(sorted,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return sorted;
+}
+
+static std::vector<std::vector<unsigned>> getKernelSharing(const Step &step) {
+  std::optional<Cluster> cluster = Cluster::build(step.ops, step.outputs);
+  std::optional<Schedule> schedule = Schedule::build(*cluster);
+  std::vector<std::vector<unsigned>> sharing;
+  for (Value output : step.outputs) {
+    sharing.emplace_back();
+    for (auto [index, member] : llvm::enumerate(cluster->getMembers())) {
+      if (member.op->getResult(0) != output)
+        continue;
+      for (auto [position, input] : llvm::enumerate(step.inputs))
+        if (schedule->mayShare(*cluster, index, input))
+          sharing.back().push_back(position);
+    }
+  }
+  return sharing;
+}
+
+static Step createStep(const FusionGraph &graph,
+                       const FusionGraph::Node &node) {
+  Step step;
+  step.kind = node.kind;
+  step.inputs.assign(node.reads.begin(), node.reads.end());
+  if (node.kind == Step::Kind::Kernel) {
+    step.ops = getKernelOps(node.ops);
+    SmallVector<Value> outputs = graph.getOutputs(node);
+    step.outputs.assign(outputs.begin(), outputs.end());
+    step.mayShare = getKernelSharing(step);
+    return step;
+  }
+  step.ops = node.ops;
+  step.outputs.assign(node.results.begin(), node.results.end());
+  step.addend = node.addend;
+  step.bias = node.bias;
+  step.activation = node.activation;
+  step.aux = node.aux;
+  step.isGradient = node.isGradient;
+  step.columnSum = node.columnSum;
+  step.columnSumOf = node.columnSumOf;
+  step.mayShare.resize(step.outputs.size());
+  // Every element is complete where its terms were.
+  if (isa<spmd::AllReduceOp>(node.ops.front()))
+    step.mayShare[0].push_back(0);
+  // A result that takes the place of its addend: the library adds in place.
+  bool isOperand = node.addend &&
+                   llvm::is_contained(
+                       cast<linalg::GenericOp>(node.ops.front()).getDpsInputs(),
+                       node.addend);
+  if (node.addend && !isOperand)
+    step.mayShare[0].push_back(
+        unsigned(llvm::find(step.inputs, node.addend) - step.inputs.begin()));
+  return step;
+}
+
+FailureOr<std::vector<Step>>
+meshc::codegen::formSteps(spmd::ProgramOp program, MatmulLibrary library,
+                          MatmulEpilogues epilogues) {
+  FailureOr<FusionGraph> graph =
+      GraphBuilder(program, library, epilogues).build();
+  if (failed(graph))
+    return failure();
+  graph->fuse();
+  std::vector<Step> steps;
+  for (unsigned node : graph->getOrder())
+    steps.push_back(createStep(*graph, graph->getNode(node)));
+  return steps;
+}

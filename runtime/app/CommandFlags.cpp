@@ -1,0 +1,306 @@
+#include "runtime/app/CommandFlags.h"
+
+#include "runtime/app/Evaluation.h"
+#include "runtime/io/StandardStreams.h"
+
+#include "layout/LayoutRules.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <charconv>
+#include <sstream>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+static constexpr const char *inferName = "infer";
+
+int runtime::report(const Error &error) {
+  printError(error);
+  return int(getExitCode(error.code));
+}
+
+int runtime::finishWith(std::string_view text) {
+  printOutput(text);
+  Status written = flushOutput();
+  return written ? 0 : report(written.getError());
+}
+
+static Status runOnArrays(Session &session, const CommandFlags &flags) {
+  EvaluationRequest request;
+  request.seed = flags.seed;
+  for (auto [texts, files] :
+       {std::pair{&flags.inputs, &request.inputs},
+        std::pair{&flags.parameters, &request.parameters},
+        std::pair{&flags.outputs, &request.outputs},
+        std::pair{&flags.gradients, &request.gradients}}) {
+    Result<std::vector<NamedFile>> parsed = parseNamedFiles(*texts);
+    if (!parsed)
+      return parsed.getError();
+    *files = std::move(*parsed);
+  }
+  return evaluateOnce(session, request);
+}
+
+static Status runOnTestSplit(Session &session, const CommandFlags &flags) {
+  if (flags.parameters.empty() && !flags.hasSeed)
+    return Error{ErrorCode::Usage, "there are no parameters to evaluate",
+                 "give them as --param NAME=FILE.npy, or --seed N to evaluate "
+                 "freshly initialised ones"};
+  Result<std::vector<NamedFile>> files = parseNamedFiles(flags.parameters);
+  if (!files)
+    return files.getError();
+  Status ready = session.initialise(flags.seed);
+  if (ready)
+    ready = readParameters(session, *files);
+  return ready ? evaluateOnTestSplit(session, flags.training.dataFolder)
+               : ready;
+}
+
+CLI::App *CommandLine::addSubcommand(const std::string &name,
+                                     const std::string &what,
+                                     std::function<Status(Session &)> run) {
+  CLI::App *subcommand = app.add_subcommand(name, what);
+  subcommand->callback([this, name, run = std::move(run)] {
+    command = name;
+    action = run;
+  });
+  addRanks(subcommand);
+  return subcommand;
+}
+
+/// CLI11 alone takes the nearest number that there is.
+static std::string checkInteger(const std::string &text) {
+  int64_t value;
+  const char *end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && rest == end
+             ? ""
+             : fmt::format("expected an integer of 64 bits, found '{}'", text);
+}
+
+void CommandLine::addSeed(CLI::App *subcommand) {
+  subcommand
+      ->add_option_function<int64_t>(
+          "--seed",
+          [this](int64_t seed) {
+            flags.seed = seed;
+            flags.hasSeed = true;
+          },
+          "seed of parameters, sample order and random data (default 0)")
+      ->check(checkInteger);
+}
+
+void CommandLine::addDataFolder(CLI::App *subcommand) {
+  subcommand
+      ->add_option("--data-dir", flags.training.dataFolder,
+                   "folder of the data files")
+      ->required();
+}
+
+void CommandLine::addParameters(CLI::App *subcommand) {
+  subcommand->add_option("--param", flags.parameters,
+                         "NAME=FILE.npy, a parameter");
+}
+
+void CommandLine::addRanks(CLI::App *subcommand) {
+  CLI::Option *processes =
+      subcommand
+          ->add_option_function<int64_t>(
+              "--processes",
+              [this](int64_t processes) {
+                flags.processes = processes;
+                flags.hasProcesses = true;
+              },
+              "processes on this machine that share the devices (default: as "
+              "many as the mesh has GPUs, one for CPUs)")
+          ->check(CLI::Range(int64_t(1), int64_t(4096)));
+  auto addRank = [&](const char *name, const char *what, auto &value) {
+    return subcommand->add_option(name, value, what)->excludes(processes);
+  };
+  addRank("--rank", "number of this process, if no launcher tells",
+          flags.ranks.rank)
+      ->check(checkInteger);
+  addRank("--ranks", "number of processes", flags.ranks.ranks)
+      ->check(checkInteger);
+  addRank("--store", "HOST:PORT where rank 0 waits for the others",
+          flags.ranks.store);
+  addRank("--store-key",
+          "file, of mode 600, with the secret of the run, which all ranks need "
+          "unless the store is on 127.0.0.1 (default: what is in "
+          "MESHC_STORE_KEY)",
+          flags.ranks.storeKey);
+  subcommand
+      ->add_option("--join-timeout", flags.joinSeconds,
+                   "seconds to wait for all processes (default 120)")
+      ->check(CLI::Range(0.1, 1e6));
+  subcommand
+      ->add_option_function<int64_t>(
+          "--stall-timeout",
+          [this](int64_t seconds) { flags.gpus.stallSeconds = seconds; },
+          "seconds that a run of GPUs of several processes may take before it "
+          "counts as stuck (default 600)")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 30));
+  subcommand
+      ->add_option_function<std::string>(
+          "--transport",
+          [this](const std::string &name) {
+            flags.transport = name == "tcp"   ? TransportKind::Tcp
+                              : name == "mpi" ? TransportKind::Mpi
+                                              : TransportKind::Auto;
+          },
+          "what carries data between processes: auto is mpi below mpirun, tcp "
+          "elsewhere")
+      ->check(CLI::IsMember({"auto", "tcp", "mpi"}));
+}
+
+CommandLine::CommandLine() {
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 success, 1 wrong input, 2 usage, 3 a check failed, "
+      "4 damaged file or\nother processor, 5 does not fit, 6 a process of "
+      "the run is missing or ended,\n70 internal error, 129 stopped by SIGHUP, "
+      "130 by SIGINT, 143 by SIGTERM; while\ntraining, after a whole step.");
+
+  CLI::App *train =
+      addSubcommand("train", "Train, then evaluate on the test split",
+                    [this](Session &session) {
+                      flags.training.seed = flags.seed;
+                      return runtime::train(session, flags.training);
+                    });
+  addDataFolder(train);
+  auto *epochs = train->add_option("--epochs", flags.training.epochs,
+                                   "epochs instead of the model's");
+  epochs->check(CLI::Range(int64_t(0), int64_t(1) << 30));
+  train
+      ->add_option("--steps", flags.training.steps,
+                   "steps instead of the model's epochs")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
+      ->excludes(epochs);
+  train->add_option("--metrics", flags.training.metricsPath,
+                    "file for one JSON object per step");
+  train->add_flag("--fail-on-nan", flags.training.failsOnNan,
+                  "end with code 3 where the loss is NaN or infinite");
+  addSeed(train);
+
+  CLI::App *eval = addSubcommand(
+      "eval", "Evaluate parameters on the test split",
+      [this](Session &session) { return runOnTestSplit(session, flags); });
+  addDataFolder(eval);
+  addParameters(eval);
+  addSeed(eval);
+
+  // Not listed, but those who know of it are told what does it.
+  app.add_subcommand(inferName, "")->group("")->allow_extras()->callback([] {
+    throw CLI::ValidationError(
+        fmt::format("there is no command '{}'", inferName));
+  });
+
+  CLI::App *arrays = addSubcommand(
+      "run-eval", "Run the model once on .npy arrays",
+      [this](Session &session) { return runOnArrays(session, flags); });
+  arrays->add_option("--in", flags.inputs, "NAME=FILE.npy, an input");
+  addParameters(arrays);
+  arrays->add_option("--out", flags.outputs,
+                     "NAME=FILE.npy, an output to write");
+  arrays->add_option("--grad", flags.gradients,
+                     "NAME=FILE.npy, a gradient to write");
+  addSeed(arrays);
+
+  CLI::App *bench =
+      addSubcommand("bench",
+                    "Time the training step on random data, of which an "
+                    "input repeats its first 2^20 elements",
+                    [this](Session &session) {
+                      flags.bench.seed = flags.seed;
+                      return runBench(session, flags.bench);
+                    });
+  bench->add_option("steps", flags.bench.steps, "steps to time")
+      ->required()
+      ->check(CLI::Range(int64_t(1), int64_t(1000000000)));
+  bench->add_option("--compile-seconds", flags.bench.compileSeconds,
+                    "reported as compile_s");
+  bench->add_flag("--profile", flags.bench.profile,
+                  "report where the time goes");
+  addSeed(bench);
+
+  app.add_subcommand("info", "Print what is inside")->callback([this] {
+    printsInfo = true;
+  });
+
+  for (CLI::App *subcommand : app.get_subcommands({})) {
+    subcommand
+        ->add_option("--threads", flags.threads,
+                     "worker threads of each process (default: one per "
+                     "hardware thread, divided by the processes)")
+        ->check(CLI::Range(1, 4096));
+    subcommand
+        ->add_option("--devices-per-gpu", flags.gpus.devicesPerGpu,
+                     "logical devices that share a GPU (default: 1)")
+        ->check(CLI::Range(int64_t(1), int64_t(4096)));
+    subcommand->add_flag_callback(
+        "--no-graphs", [this] { flags.gpus.usesGraphs = false; },
+        "issue every command in every run instead of one graph");
+    subcommand->add_flag_callback(
+        "--check-commands", [this] { flags.gpus.checksCommands = true; },
+        "wait for every command on a GPU, so that what fails there is named "
+        "with its line of the spec; slow, and without graphs");
+    subcommand->add_flag_callback(
+        "--tune-matmuls", [this] { flags.gpus.tunesMatmuls = true; },
+        "time the library's algorithms for each matrix product and take the "
+        "fastest, or what earlier runs found");
+  }
+}
+
+int CommandLine::reportUsage(const CLI::ParseError &error) {
+  std::string message = error.what();
+  if (!message.empty())
+    message[0] = char(std::tolower(static_cast<unsigned char>(message[0])));
+  std::string note = "--help lists what there is";
+  if (app.got_subcommand(inferName))
+    note = "to run the model on arrays: run-eval --in NAME=FILE.npy --param "
+           "NAME=FILE.npy --out NAME=FILE.npy";
+  else if (message.starts_with("--data-dir"))
+    note = "give the folder of the data files: --data-dir DIR";
+  // A misspelt name is also one that is missing: the former says more.
+  const int code = error.get_exit_code();
+  if (const std::vector<std::string> rest = app.remaining(true);
+      !rest.empty() && (code == int(CLI::ExitCodes::ExtrasError) ||
+                        code == int(CLI::ExitCodes::RequiredError))) {
+    message = fmt::format("unknown argument '{}'", rest[0]);
+    std::vector<std::string> candidates;
+    for (CLI::App *subcommand : app.get_subcommands({})) {
+      if (!subcommand->parsed() && !app.get_subcommands().empty())
+        continue;
+      candidates.push_back(subcommand->get_name());
+      for (const CLI::Option *option : subcommand->get_options())
+        candidates.push_back(option->get_name());
+    }
+    if (std::string nearest = layout::findNearest(rest[0], candidates);
+        !nearest.empty())
+      note = fmt::format("did you mean '{}'?", nearest);
+  }
+  return report({ErrorCode::Usage, std::move(message), std::move(note)});
+}
+
+void CommandLine::describe(std::span<const uint8_t> program) {
+  Result<Executable> executable = Executable::load(program);
+  if (!executable || !executable->findProgram("gradient"))
+    app.get_subcommand("run-eval")->get_option("--grad")->group("");
+}
+
+std::optional<int> CommandLine::parse(int argc, const char *const *argv) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::ParseError &error) {
+    // --help is reported the same way.
+    if (error.get_exit_code() == int(CLI::ExitCodes::Success)) {
+      std::ostringstream help;
+      app.exit(error, help);
+      return finishWith(help.str());
+    }
+    return reportUsage(error);
+  }
+}

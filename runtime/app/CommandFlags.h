@@ -1,0 +1,74 @@
+#ifndef MESHC_RUNTIME_APP_COMMANDFLAGS_H
+#define MESHC_RUNTIME_APP_COMMANDFLAGS_H
+
+#include "runtime/app/Bench.h"
+#include "runtime/app/Session.h"
+#include "runtime/app/Training.h"
+#include "runtime/devices/OpenDevices.h"
+#include "runtime/ranks/Ranks.h"
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshc::runtime {
+
+/// Prints an error; its exit code.
+int report(const Error &error);
+/// Prints what was asked for, and nothing else was; the exit code.
+int finishWith(std::string_view text);
+
+/// The flags of all subcommands.
+struct CommandFlags {
+  int threads = 0;
+  GpuFlags gpus;
+  int64_t seed = 0;
+  BenchRequest bench;
+  TrainingRequest training;
+  bool hasSeed = false;
+  std::vector<std::string> inputs;
+  std::vector<std::string> parameters;
+  std::vector<std::string> outputs;
+  std::vector<std::string> gradients;
+  int64_t processes = 1;
+  bool hasProcesses = false;
+  RankFlags ranks;
+  double joinSeconds = RanksOptions().joinSeconds;
+  TransportKind transport = TransportKind::Auto;
+};
+
+/// The subcommands and flags of an executable; parsing sets `action`.
+class CommandLine {
+public:
+  CommandLine();
+
+  /// Leaves out of the help what the program cannot do.
+  void describe(std::span<const uint8_t> program);
+  /// Parses; an exit code where there is nothing more to do.
+  std::optional<int> parse(int argc, const char *const *argv);
+
+  CommandFlags flags;
+  std::function<Status(Session &)> action;
+  std::string command;     ///< name of the subcommand
+  bool printsInfo = false; ///< instead of an action: needs no devices
+
+private:
+  CLI::App *addSubcommand(const std::string &name, const std::string &what,
+                          std::function<Status(Session &)> run);
+  void addSeed(CLI::App *subcommand);
+  void addDataFolder(CLI::App *subcommand);
+  void addParameters(CLI::App *subcommand);
+  void addRanks(CLI::App *subcommand);
+  int reportUsage(const CLI::ParseError &error);
+
+  CLI::App app{"A model compiled by meshc for a mesh of devices."};
+};
+
+} // namespace meshc::runtime
+
+#endif

@@ -1,0 +1,267 @@
+#include "runtime/app/CommandLine.h"
+
+#include "runtime/app/CommandFlags.h"
+#include "runtime/app/ProgramDescription.h"
+#include "runtime/app/Session.h"
+#include "runtime/cuda/library/Gpu.h"
+#include "runtime/io/StandardStreams.h"
+#include "runtime/io/StopSignals.h"
+#include "runtime/ranks/Launcher.h"
+#include "runtime/ranks/MpiTransport.h"
+#include "runtime/ranks/Ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <optional>
+
+#include <malloc.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+/// What ranks have to agree on before they begin.
+static Agreements getAgreements(const CommandLine &commandLine,
+                                std::span<const uint8_t> program) {
+  const CommandFlags &flags = commandLine.flags;
+  auto number = [](const std::optional<int64_t> &value) {
+    return value ? std::to_string(*value) : "not given";
+  };
+  auto names = [](const std::vector<std::string> &files) {
+    std::string list;
+    for (const std::string &file : files)
+      list += file.substr(0, file.find('=')) + " ";
+    return list;
+  };
+  return {{"the program", getDigest(std::as_bytes(program))},
+          {"the command", commandLine.command},
+          {"--seed", flags.hasSeed ? std::to_string(flags.seed) : "not given"},
+          {"--steps", number(flags.training.steps)},
+          {"--epochs", number(flags.training.epochs)},
+          {"--fail-on-nan", flags.training.failsOnNan ? "given" : "not given"},
+          {"--tune-matmuls", flags.gpus.tunesMatmuls ? "given" : "not given"},
+          {"the steps to time", std::to_string(flags.bench.steps)},
+          {"--in", names(flags.inputs)},
+          {"--param", names(flags.parameters)},
+          {"--out", names(flags.outputs)},
+          {"--grad", names(flags.gradients)}};
+}
+
+/// The exception that is being handled.
+static Error getCaughtError() {
+  try {
+    throw;
+  } catch (const std::bad_alloc &) {
+    return {ErrorCode::DoesNotFit, "out of memory", ""};
+  } catch (const std::exception &error) {
+    return {ErrorCode::Internal,
+            fmt::format("internal error: {}", error.what()), ""};
+  }
+}
+
+/// What was asked for, in a session that is ready.
+static Status runSession(const CommandLine &commandLine, Session &session,
+                         Ranks &ranks) {
+  try {
+    Status status = commandLine.action(session);
+    // What cannot be printed was asked for all the same.
+    if (status)
+      status = flushOutput();
+    return status ? ranks.finish() : status;
+  } catch (const std::exception &) {
+    return getCaughtError();
+  }
+}
+
+/// The command on the devices of this process.
+static Status runAction(const CommandLine &commandLine,
+                        std::span<const uint8_t> program,
+                        std::span<const meshcKernelEntry> kernels,
+                        OpenDevices &open, Ranks &ranks) {
+  const CommandFlags &flags = commandLine.flags;
+  Status ready = ranks.start();
+  if (ready)
+    ready = ranks.agree(getAgreements(commandLine, program));
+  if (!ready)
+    return ready;
+  if (ranks.getNumRanks() > 1 && ranks.isFirst())
+    printMessage(fmt::format("meshc: {} processes ({})\n", ranks.getNumRanks(),
+                             getName(ranks.getIdentity().source)));
+  // oneDNN allocates packing buffers in every product: kept in the heap, they
+  // are not mapped and zeroed anew each time.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  Result<std::unique_ptr<Session>> session =
+      Session::create(program, kernels, open, flags.threads, flags.gpus, &ranks,
+                      flags.transport);
+  if (!session)
+    return session.getError();
+  Status status = runSession(commandLine, **session, ranks);
+  // Other ranks may not do what this one's devices wait for, and the end of a
+  // device waits for what it does. The message does not; the process ends
+  // behind it.
+  if (!status && ranks.getNumRanks() > 1)
+    static_cast<void>(session->release());
+  return status;
+}
+
+/// What signals do that stop a run from outside, with the ranks as far as they
+/// are there; null: not yet.
+static StopSignals::Actions getActions(const RankIdentity &identity,
+                                       Ranks *ranks) {
+  StopSignals::Actions actions;
+  const bool isLaunched = identity.source == RankSource::Launcher;
+  actions.end = [rank = identity.rank, isLaunched, ranks](Error error) {
+    if (rank > 0)
+      error.note = fmt::format("rank {} got the signal", rank);
+    // The own launcher passes it on to rank 0, which says so for all.
+    if (!ranks && isLaunched && rank > 0)
+      _exit(int(getExitCode(error.code)));
+    if (!ranks)
+      _exit(report(error));
+    if (std::optional<int> code = ranks->tryEnd(error, printError))
+      _exit(*code);
+  };
+  if (ranks && !ranks->isFirst())
+    actions.forward = [ranks](int signal) { ranks->requestStop(signal); };
+  return actions;
+}
+
+/// Runs the command in this process, as one of the ranks that it is told of.
+static int runAsRank(CommandLine &commandLine, std::span<const uint8_t> program,
+                     std::span<const meshcKernelEntry> kernels,
+                     OpenDevices &open, RankIdentity identity) {
+  const CommandFlags &flags = commandLine.flags;
+  auto reportAs = [&](Error error) {
+    if (identity.rank > 0)
+      error.message = fmt::format("rank {}: {}", identity.rank, error.message);
+    return report(error);
+  };
+  const bool trains = commandLine.command == "train";
+  StopSignals signals(trains ? "before the first step" : "",
+                      getActions(identity, nullptr));
+  commandLine.flags.training.signals = &signals;
+  // An MPI launcher does not tell where rank 0 is, but MPI can.
+  const bool hasMpi = identity.source == RankSource::OpenMpi ||
+                      identity.source == RankSource::Hydra;
+  if (identity.ranks > 1 && identity.store.host.empty() && hasMpi) {
+    Status found = findStoreByMpi(identity);
+    if (!found)
+      return reportAs(found.getError());
+  }
+  RanksOptions options;
+  options.joinSeconds = flags.joinSeconds;
+  options.onStop = [&](int64_t rank, int signal) {
+    signals.request(rank, signal);
+  };
+  Result<std::unique_ptr<Ranks>> ranks = Ranks::connect(identity, options);
+  // That rank 0 hangs is said by the own launcher, once, which knows how.
+  if (!ranks && ranks.getError().code == ErrorCode::MissingRank &&
+      identity.source == RankSource::Launcher)
+    return int(getExitCode(ErrorCode::MissingRank));
+  if (!ranks && ranks.getError().code == ErrorCode::MissingRank) {
+    signals.setActions(
+        {[](const Error &) { _exit(int(getExitCode(ErrorCode::MissingRank))); },
+         nullptr});
+    waitForTurn(identity);
+  }
+  if (!ranks)
+    return reportAs(ranks.getError());
+  signals.setActions(getActions(identity, ranks->get()));
+  Status status = runAction(commandLine, program, kernels, open, **ranks);
+  if (status) {
+    finishMpi();
+    // The ranks go, and then the signals.
+    signals.setActions({[](const Error &) {}, nullptr});
+    return 0;
+  }
+  const int code = (*ranks)->end(status.getError(), printError);
+  signals.setActions({[](const Error &) {}, nullptr});
+  if (identity.ranks > 1) {
+    std::fflush(stdout);
+    _exit(code);
+  }
+  return code;
+}
+
+/// How many processes an executable starts by itself: one for each device of
+/// the mesh where these are GPUs and there are as many; else one, which says
+/// what is missing.
+static int64_t getNumGpuProcesses(const Executable &executable) {
+  if (executable.data.target != exec::Target::cuda)
+    return 1;
+  Result<const cuda::Driver *> driver = cuda::Driver::get();
+  if (!driver)
+    return 1;
+  Result<int> gpus = cuda::countGpus(**driver);
+  const int64_t devices = executable.getNumDevices();
+  return gpus && *gpus >= devices ? devices : 1;
+}
+
+static int runSubcommand(int argc, const char *const *argv,
+                         std::span<const uint8_t> program,
+                         std::span<const meshcKernelEntry> kernels,
+                         OpenDevices &open) {
+  CommandLine commandLine;
+  if (std::any_of(argv, argv + argc, [](std::string_view argument) {
+        return argument == "--help" || argument == "-h";
+      }))
+    commandLine.describe(program);
+  if (std::optional<int> code = commandLine.parse(argc, argv))
+    return *code;
+  if (commandLine.printsInfo) {
+    Result<Executable> executable = Executable::load(program);
+    if (!executable)
+      return report(executable.getError());
+    return finishWith(describeProgram(*executable));
+  }
+  // In this process and all that it starts.
+  StopSignals::block();
+  const CommandFlags &flags = commandLine.flags;
+  Result<RankIdentity> identity =
+      detectRank(flags.ranks, [](const char *name) { return getenv(name); });
+  if (!identity)
+    return report(identity.getError());
+  const bool isLaunched = identity->source == RankSource::Launcher;
+  if (flags.processes > 1 && identity->ranks > 1 && !isLaunched)
+    return report({ErrorCode::WrongRanks,
+                   fmt::format("--processes {}, but this process is {}",
+                               flags.processes, toString(*identity)),
+                   "a run has one launcher"});
+  int64_t processes = flags.processes;
+  if (!flags.hasProcesses && identity->source == RankSource::Single &&
+      !flags.gpus.devicesPerGpu) {
+    Result<Executable> executable = Executable::load(program);
+    if (!executable)
+      return report(executable.getError());
+    processes = getNumGpuProcesses(*executable);
+  }
+  if (processes > 1 && !isLaunched)
+    return launchRanks(processes, argv);
+  return runAsRank(commandLine, program, kernels, open, *identity);
+}
+
+int runtime::runCommandLine(int argc, const char *const *argv,
+                            std::span<const uint8_t> program,
+                            std::span<const meshcKernelEntry> kernels,
+                            OpenDevices &open) {
+  openStandardStreams();
+  // The launcher starts /proc/self/exe, and meshc a descriptor: without this,
+  // ps would say "exe" or a number.
+  prctl(PR_SET_NAME, program_invocation_short_name);
+  // A limit to the size of files is an error of who writes, as a full disk is.
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    return runSubcommand(argc, argv, program, kernels, open);
+  } catch (const std::exception &) {
+    return report(getCaughtError());
+  }
+}

@@ -1,0 +1,93 @@
+#include "runtime/app/ProgramDescription.h"
+
+#include "runtime/cuda/library/SystemReport.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <sstream>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+/// Whether an image is PTX of an architecture without machine code.
+static bool isOnlyText(const exec::ExecutableT &data,
+                       const exec::GpuImageT &image) {
+  return image.kind == exec::ImageKind::ptx &&
+         std::none_of(data.images.begin(), data.images.end(),
+                      [&](const auto &other) {
+                        return other->architecture == image.architecture &&
+                               other->kind == exec::ImageKind::cubin;
+                      });
+}
+
+/// What this machine has to run it on, for GPUs.
+static std::string describeMachine(const exec::ExecutableT &data) {
+  if (data.target != exec::Target::cuda)
+    return "";
+  std::string text = "machine\n";
+  std::istringstream lines(cuda::reportSystem(&data));
+  for (std::string line; std::getline(lines, line);)
+    text += fmt::format("  {}\n", line);
+  return text;
+}
+
+std::string runtime::describeProgram(const Executable &executable) {
+  const exec::ExecutableT &data = executable.data;
+  std::string text;
+  auto add = [&]<typename... Values>(fmt::format_string<Values...> format,
+                                     Values &&...values) {
+    fmt::format_to(std::back_inserter(text), format,
+                   std::forward<Values>(values)...);
+  };
+  add("model     {}\n", data.model);
+  add("producer  {}\n", data.producer);
+  std::string mesh;
+  for (const layout::MeshAxis &axis : executable.mesh.getAxes())
+    mesh += fmt::format("{}{} = {}", mesh.empty() ? "" : ", ", axis.name,
+                        axis.size);
+  add("mesh      {}\n", mesh.empty() ? "none" : mesh);
+  add("devices   {}\n", executable.getNumDevices());
+  add("memory    {:.1f} MiB per device\n",
+      double(data.arena_bytes) / (1 << 20));
+  if (data.training && !data.training->precision.empty())
+    add("precision {}\n", data.training->precision);
+  switch (data.target) {
+  case exec::Target::cpu:
+    add("target    cpu\nprocessor {}\n", data.cpu);
+    break;
+  case exec::Target::cuda:
+    add("target    cuda\n");
+    for (const auto &image : data.images)
+      add("kernels   {}, {}, {:.1f} KiB{}\n", image->architecture,
+          exec::EnumNameImageKind(image->kind),
+          double(image->data.size()) / 1024,
+          isOnlyText(data, *image)
+              ? ", which the driver compiles at every start"
+              : "");
+    break;
+  }
+  add("dims\n");
+  for (const auto &dim : data.dims)
+    add("  {} = {}\n", dim->name, dim->size);
+  auto addValue = [&](const std::string &name,
+                      const exec::TensorLayoutT &layout) {
+    std::vector<std::string> dims;
+    for (const auto &dim : layout.dims)
+      dims.push_back(dim->name);
+    add("  {}: {}, {}\n", name, toString(layout),
+        layout::toString(executable.mesh, getSharding(layout), dims));
+  };
+  add("variables\n");
+  for (const auto &variable : data.variables)
+    addValue(variable->name, *variable->layout);
+  for (const auto &program : data.programs) {
+    add("program {}, {} commands\n", program->name, program->commands.size());
+    for (const auto &port : program->inputs)
+      addValue("in " + port->name, *port->layout);
+    for (const auto &port : program->outputs)
+      addValue("out " + port->name, *port->layout);
+  }
+  return text + describeMachine(data);
+}

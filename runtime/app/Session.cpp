@@ -1,0 +1,211 @@
+#include "runtime/app/Session.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+std::string runtime::listNames(const std::vector<std::string> &names) {
+  if (names.empty())
+    return "there is none";
+  return fmt::format("expected {}'{}'", names.size() > 1 ? "one of " : "",
+                     fmt::join(names, "', '"));
+}
+
+namespace {
+/// The processes of a run as NCCL finds them: through the store.
+class StorePeers : public cuda::Peers {
+public:
+  explicit StorePeers(Ranks &ranks) : ranks(ranks) {}
+
+  int64_t getRank() const override { return ranks.getRank(); }
+  int64_t getNumRanks() const override { return ranks.getNumRanks(); }
+  Result<std::string> shareFirst(const std::string &name,
+                                 const std::string &value) override {
+    // Every process gets as far as this, or the run ends.
+    constexpr double patienceSeconds = 600;
+    const std::string key = "first/" + name;
+    if (ranks.isFirst()) {
+      Status set = ranks.getStore().set(key, value);
+      if (!set)
+        return set.getError();
+    }
+    return ranks.getStore().get(key, patienceSeconds);
+  }
+  Status check() override { return ranks.check(); }
+
+private:
+  Ranks &ranks;
+};
+} // namespace
+
+Result<std::unique_ptr<Session>>
+Session::create(std::span<const uint8_t> program,
+                std::span<const meshcKernelEntry> kernels, OpenDevices &open,
+                int threads, const GpuFlags &gpus, Ranks *ranks,
+                TransportKind transport) {
+  Result<Executable> executable = Executable::load(program);
+  if (!executable)
+    return executable.getError();
+  return create(std::move(*executable), kernels, open, threads, gpus, ranks,
+                transport);
+}
+
+Result<std::unique_ptr<Session>>
+Session::create(Executable executable,
+                std::span<const meshcKernelEntry> kernels, OpenDevices &open,
+                int threads, const GpuFlags &gpus, Ranks *ranks,
+                TransportKind transport) {
+  const bool isForGpus = executable.data.target == exec::Target::cuda;
+  const char *gpuFlag = gpus.devicesPerGpu    ? "--devices-per-gpu"
+                        : gpus.checksCommands ? "--check-commands"
+                        : !gpus.usesGraphs    ? "--no-graphs"
+                        : gpus.tunesMatmuls   ? "--tune-matmuls"
+                        : gpus.stallSeconds   ? "--stall-timeout"
+                                              : nullptr;
+  if (!isForGpus && gpuFlag)
+    return Error{
+        ErrorCode::Usage,
+        fmt::format("{} is for GPUs, this executable is for CPUs", gpuFlag),
+        "compile the model with --target cuda"};
+  if (isForGpus && threads != 0)
+    return Error{ErrorCode::Usage,
+                 "--threads is for CPUs, this executable is for GPUs", ""};
+  std::unique_ptr<Session> session(new Session(std::move(executable)));
+  session->ranks = ranks;
+  DeviceRequest request{
+      session->executable, kernels, threads, transport, gpus, nullptr, nullptr};
+  if (session->hasOtherRanks()) {
+    request.ranks = ranks;
+    if (isForGpus)
+      session->peers = std::make_unique<StorePeers>(*ranks);
+    request.peers = session->peers.get();
+  }
+  Result<std::unique_ptr<DeviceSet>> opened = open(request);
+  if (!opened)
+    return opened.getError();
+  session->devices = std::move(*opened);
+  return session;
+}
+
+Result<const exec::ProgramT *>
+Session::getProgram(std::string_view name) const {
+  if (const exec::ProgramT *program = executable.findProgram(name))
+    return program;
+  std::vector<std::string> names;
+  for (const auto &program : executable.data.programs)
+    names.push_back(program->name);
+  return Error{ErrorCode::UnknownProgram,
+               fmt::format("this executable has no program '{}'", name),
+               listNames(names)};
+}
+
+/// Checks an array against the layout of the value it is for.
+static Status checkArray(std::string_view kind, std::string_view name,
+                         const exec::TensorLayoutT &layout,
+                         const HostArray &array, std::string_view source) {
+  if (array.element == layout.element && array.shape == getSizes(layout))
+    return Status::success();
+  return Error{ErrorCode::WrongArray,
+               fmt::format("{} '{}': expected {}, found {} in '{}'", kind, name,
+                           toString(layout),
+                           toString(array.element, array.shape), source),
+               ""};
+}
+
+Status Session::setParameter(std::string_view name, const HostArray &array,
+                             std::string_view source) {
+  std::vector<std::string> names;
+  for (const auto &variable : executable.data.variables) {
+    if (variable->trainable)
+      names.push_back(variable->name);
+    if (variable->name != name || !variable->trainable)
+      continue;
+    Status fits =
+        checkArray("parameter", name, *variable->layout, array, source);
+    return fits ? scatter(*devices, *variable->layout, variable->buffer,
+                          array.data)
+                : fits;
+  }
+  for (const auto &program : executable.data.programs)
+    if (program->name != "init" && findPort(program->inputs, name))
+      return Error{
+          ErrorCode::UnknownName,
+          fmt::format("there is no parameter '{}'", name),
+          fmt::format("it is an input: give it as --in {}=FILE.npy", name)};
+  return Error{ErrorCode::UnknownName,
+               fmt::format("there is no parameter '{}'", name),
+               listNames(names)};
+}
+
+/// The first integer of an array outside [0, bound), as text; empty if none.
+static std::string findOutOfRange(const HostArray &array, int64_t bound) {
+  auto find = [&]<typename T>() -> std::string {
+    for (size_t i = 0; i < array.data.size(); i += sizeof(T)) {
+      T value;
+      std::memcpy(&value, array.data.data() + i, sizeof(T));
+      if (value < 0 || value >= bound)
+        return fmt::format("element {} is {}", i / sizeof(T), value);
+    }
+    return "";
+  };
+  if (array.element == exec::ElementType::i32)
+    return find.template operator()<int32_t>();
+  if (array.element == exec::ElementType::i64)
+    return find.template operator()<int64_t>();
+  return "";
+}
+
+Result<const exec::PortT *> Session::getInput(const exec::ProgramT &program,
+                                              std::string_view name) const {
+  if (const exec::PortT *port = findPort(program.inputs, name))
+    return port;
+  std::vector<std::string> names;
+  for (const auto &input : program.inputs)
+    names.push_back(input->name);
+  std::string note = listNames(names);
+  for (const auto &variable : executable.data.variables)
+    if (variable->trainable && variable->name == name)
+      note = fmt::format("it is a parameter: give it as --param {}=FILE.npy",
+                         name);
+  return Error{ErrorCode::UnknownName,
+               fmt::format("there is no input '{}'", name), std::move(note)};
+}
+
+Status Session::setInput(const exec::ProgramT &program, std::string_view name,
+                         const HostArray &array, std::string_view source) {
+  Result<const exec::PortT *> found = getInput(program, name);
+  if (!found)
+    return found.getError();
+  const exec::PortT *port = *found;
+  Status fits = checkArray("input", name, *port->layout, array, source);
+  if (!fits)
+    return fits;
+  if (port->index_bound > 0)
+    if (std::string outside = findOutOfRange(array, port->index_bound);
+        !outside.empty())
+      return Error{ErrorCode::ValueOutOfRange,
+                   fmt::format("input '{}': {} in '{}', expected at least 0 "
+                               "and less than {}",
+                               name, outside, source, port->index_bound),
+                   ""};
+  return scatter(*devices, *port->layout, port->buffer, array.data);
+}
+
+Status Session::initialise(int64_t seed) {
+  Result<const exec::ProgramT *> init = getProgram("init");
+  if (!init)
+    return init.getError();
+  // A model without random parameters needs no seed.
+  if (findPort((*init)->inputs, "seed")) {
+    HostArray array{exec::ElementType::i64, {}, {}};
+    array.data.resize(sizeof(seed));
+    std::memcpy(array.data.data(), &seed, sizeof(seed));
+    Status set = setInput(**init, "seed", array, "--seed");
+    if (!set)
+      return set;
+  }
+  return run(**init);
+}

@@ -1,0 +1,85 @@
+#ifndef MESHC_RUNTIME_APP_SESSION_H
+#define MESHC_RUNTIME_APP_SESSION_H
+
+#include "runtime/data/Values.h"
+#include "runtime/devices/OpenDevices.h"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshc::runtime {
+
+/// An executable on its devices, with its values by name: what every subcommand
+/// works with.
+class Session {
+public:
+  /// Loads the program, checks that this processor or GPU can run its kernels
+  /// and prepares the devices. `threads` of 0: one per hardware thread, divided
+  /// by the processes on this machine. `open`: for the devices of the
+  /// program's target. `ranks`: the processes that share the devices, which
+  /// must outlive the session; null for this one alone. Errors: Usage where a
+  /// flag is for devices of the other kind.
+  static Result<std::unique_ptr<Session>>
+  create(std::span<const uint8_t> program,
+         std::span<const meshcKernelEntry> kernels, OpenDevices &open,
+         int threads, const GpuFlags &gpus = {}, Ranks *ranks = nullptr,
+         TransportKind transport = TransportKind::Auto);
+  /// The same for a program built in memory.
+  static Result<std::unique_ptr<Session>>
+  create(Executable executable, std::span<const meshcKernelEntry> kernels,
+         OpenDevices &open, int threads, const GpuFlags &gpus = {},
+         Ranks *ranks = nullptr, TransportKind transport = TransportKind::Auto);
+
+  const Executable &getExecutable() const { return executable; }
+  DeviceSet &getDevices() { return *devices; }
+
+  /// Whether this process prints and writes files for all.
+  bool isFirst() const { return !ranks || ranks->isFirst(); }
+  bool hasOtherRanks() const { return ranks && ranks->getNumRanks() > 1; }
+  /// Compares items on all ranks, see Ranks.
+  Status agree(const Agreements &items) {
+    return ranks ? ranks->agree(items) : Status::success();
+  }
+
+  /// The program called `name`. Errors: WrongInput, naming those there are.
+  Result<const exec::ProgramT *> getProgram(std::string_view name) const;
+
+  /// The input `name` of a program, with the same errors.
+  Result<const exec::PortT *> getInput(const exec::ProgramT &program,
+                                       std::string_view name) const;
+
+  /// Sets every variable by running "init" with this seed.
+  Status initialise(int64_t seed);
+  /// Sets a parameter. Errors: WrongInput where there is none of this name or
+  /// `array` has another shape or type; `source` says where it came from.
+  Status setParameter(std::string_view name, const HostArray &array,
+                      std::string_view source);
+  /// Sets an input of a program, with the same errors and where an integer is
+  /// outside the input's range.
+  Status setInput(const exec::ProgramT &program, std::string_view name,
+                  const HostArray &array, std::string_view source);
+
+  Status run(const exec::ProgramT &program) { return devices->run(program); }
+  Result<HostArray> read(const exec::PortT &port) {
+    return gather(*devices, *port.layout, port.buffer);
+  }
+
+private:
+  explicit Session(Executable executable) : executable(std::move(executable)) {}
+
+  Executable executable;
+  Ranks *ranks = nullptr;
+  std::unique_ptr<cuda::Peers> peers; ///< of GPUs, with other ranks
+  std::unique_ptr<DeviceSet> devices;
+};
+
+/// "expected one of 'a', 'b'", or "there is none".
+std::string listNames(const std::vector<std::string> &names);
+
+} // namespace meshc::runtime
+
+#endif

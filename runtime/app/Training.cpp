@@ -1,0 +1,342 @@
+#include "runtime/app/Training.h"
+
+#include "runtime/app/Progress.h"
+#include "runtime/data/SampleOrder.h"
+#include "runtime/io/Json.h"
+#include "runtime/io/StandardStreams.h"
+#include "runtime/ranks/Ranks.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+/// The steps of a training, as its signals know them.
+class SignalsInSteps {
+public:
+  explicit SignalsInSteps(StopSignals *signals) : signals(signals) {
+    if (signals)
+      signals->beginSteps();
+  }
+  ~SignalsInSteps() {
+    if (signals)
+      signals->endSteps("during the evaluation");
+  }
+  SignalsInSteps(const SignalsInSteps &) = delete;
+  SignalsInSteps &operator=(const SignalsInSteps &) = delete;
+
+  uint8_t getRequested() {
+    return signals ? uint8_t(signals->getRequested()) : 0;
+  }
+  Error stop(int signal, const std::string &when) {
+    return signals ? signals->stop(signal, when)
+                   : Error{ErrorCode::Internal,
+                           "a process without signals was stopped by one", ""};
+  }
+
+private:
+  StopSignals *signals;
+};
+
+struct CloseFile {
+  void operator()(std::FILE *file) const { std::fclose(file); }
+};
+
+/// One JSON object per step, on disk before the next step.
+class MetricsFile {
+public:
+  static Result<MetricsFile> open(const std::string &path) {
+    MetricsFile file;
+    if (path.empty())
+      return file;
+    file.path = path;
+    file.stream.reset(std::fopen(path.c_str(), "w"));
+    if (!file.stream)
+      return file.getError();
+    return file;
+  }
+
+  Status write(const std::string &line) {
+    if (stream && (std::fputs(line.c_str(), stream.get()) < 0 ||
+                   std::fflush(stream.get()) != 0))
+      return getError();
+    return Status::success();
+  }
+
+private:
+  Error getError() const {
+    return {ErrorCode::CannotWrite,
+            fmt::format("cannot write '{}': {}", path, std::strerror(errno)),
+            ""};
+  }
+
+  std::string path;
+  std::unique_ptr<std::FILE, CloseFile> stream;
+};
+
+struct NamedValue {
+  std::string name;
+  double value;
+};
+
+} // namespace
+
+static Result<std::vector<NamedValue>>
+readScalars(Session &session, const exec::ProgramT &program) {
+  std::vector<NamedValue> values;
+  for (const auto &port : program.outputs) {
+    if (!port->layout->dims.empty())
+      continue;
+    Result<HostArray> array = session.read(*port);
+    if (!array)
+      return array.getError();
+    values.push_back({port->name, getScalar(*array)});
+  }
+  return values;
+}
+
+namespace {
+/// The evaluation program with the files it runs on.
+struct TestSplit {
+  const exec::ProgramT *program;
+  Dataset dataset;
+};
+} // namespace
+
+static Result<TestSplit> loadTestSplit(const Session &session,
+                                       const std::string &dataFolder) {
+  Result<const exec::ProgramT *> program = session.getProgram("eval");
+  if (!program)
+    return program.getError();
+  Result<Dataset> dataset = Dataset::load(session.getExecutable(), **program,
+                                          Dataset::Split::Test, dataFolder);
+  if (!dataset)
+    return dataset.getError();
+  return TestSplit{*program, std::move(*dataset)};
+}
+
+/// Runs all whole batches and prints the mean of every scalar output. Returns
+/// these means.
+static Result<std::vector<NamedValue>> evaluate(Session &session,
+                                                const TestSplit &split) {
+  std::vector<NamedValue> sums;
+  const Dataset &dataset = split.dataset;
+  const int64_t batchSize = dataset.getBatchSize();
+  std::vector<int64_t> samples(batchSize);
+  for (int64_t batch = 0; batch < dataset.getNumBatches(); ++batch) {
+    for (int64_t i = 0; i < batchSize; ++i)
+      samples[i] = batch * batchSize + i;
+    Status ran = dataset.feed(session.getDevices(), samples);
+    if (ran)
+      ran = session.run(*split.program);
+    if (!ran)
+      return ran.getError();
+    Result<std::vector<NamedValue>> values =
+        readScalars(session, *split.program);
+    if (!values)
+      return values.getError();
+    if (sums.empty())
+      sums = std::move(*values);
+    else
+      for (size_t i = 0; i < sums.size(); ++i)
+        sums[i].value += (*values)[i].value;
+  }
+  for (NamedValue &sum : sums)
+    sum.value /= double(dataset.getNumBatches());
+  if (!session.isFirst())
+    return sums;
+  const int64_t used = dataset.getNumBatches() * batchSize;
+  printOutput(fmt::format("evaluated {} of {} test samples, in batches of {}\n",
+                          used, dataset.getNumSamples(), batchSize));
+  for (const auto &[name, mean] : sums)
+    if (name == "accuracy")
+      printOutput(fmt::format("test {} {:.1f} %\n", name, mean * 100));
+    else
+      printOutput(fmt::format("test {} {:.4g}\n", name, mean));
+  return sums;
+}
+
+Status runtime::evaluateOnTestSplit(Session &session,
+                                    const std::string &dataFolder) {
+  Result<TestSplit> split = loadTestSplit(session, dataFolder);
+  if (!split)
+    return split.getError();
+  if (session.hasOtherRanks()) {
+    Status same =
+        session.agree({{"the test data", split->dataset.getDigest()}});
+    if (!same)
+      return same;
+  }
+  Result<std::vector<NamedValue>> means = evaluate(session, *split);
+  return means ? Status::success() : Status(means.getError());
+}
+
+/// The value of this name; none where it is no scalar.
+static std::optional<double> findValue(const std::vector<NamedValue> &values,
+                                       const std::string &name) {
+  for (const NamedValue &value : values)
+    if (value.name == name)
+      return value.value;
+  return std::nullopt;
+}
+
+static double getSeconds(Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+static int64_t getTotalSteps(const TrainingRequest &request,
+                             const exec::TrainingT &recipe,
+                             int64_t stepsPerEpoch) {
+  if (request.steps)
+    return *request.steps;
+  if (request.epochs)
+    return *request.epochs * stepsPerEpoch;
+  return recipe.steps > 0 ? recipe.steps : recipe.epochs * stepsPerEpoch;
+}
+
+/// Runs the steps; the variables are set, the files open.
+static Status runSteps(Session &session, const exec::ProgramT &program,
+                       const exec::TrainingT &recipe, const Dataset &dataset,
+                       const TrainingRequest &request, MetricsFile &metrics) {
+  const int64_t batchSize = dataset.getBatchSize();
+  const int64_t stepsPerEpoch = dataset.getNumBatches();
+  const int64_t totalSteps = getTotalSteps(request, recipe, stepsPerEpoch);
+  const int64_t totalEpochs = (totalSteps + stepsPerEpoch - 1) / stepsPerEpoch;
+  std::vector<int64_t> samples(batchSize);
+  Progress progress;
+  bool isFinite = true; // as far as was seen
+  SignalsInSteps signals(request.signals);
+  const Clock::time_point start = Clock::now();
+  for (int64_t step = 0; step < totalSteps; ++step) {
+    const Clock::time_point stepStart = Clock::now();
+    const int64_t epoch = step / stepsPerEpoch;
+    const int64_t stepInEpoch = step % stepsPerEpoch;
+    const SampleOrder order(request.seed, epoch, dataset.getNumSamples());
+    for (int64_t i = 0; i < batchSize; ++i)
+      samples[i] = order.getSample(stepInEpoch * batchSize + i);
+    Status ran = dataset.feed(session.getDevices(), samples);
+    if (ran)
+      ran = session.run(program);
+    if (!ran)
+      return ran;
+
+    const Result<std::vector<NamedValue>> values =
+        readScalars(session, program);
+    if (!values)
+      return values.getError();
+    const Clock::time_point now = Clock::now();
+    std::string line =
+        fmt::format("{{\"step\": {}, \"epoch\": {}", step + 1, epoch + 1);
+    for (const NamedValue &value : *values)
+      line += fmt::format(", {}: {}", toJson(value.name), toJson(value.value));
+    line += fmt::format(", \"samples_per_s\": {:.1f}}}\n",
+                        double(batchSize) / getSeconds(now - stepStart));
+    Status written = metrics.write(line);
+    if (!written)
+      return written;
+
+    const std::optional<double> loss = findValue(*values, recipe.minimize);
+    if (loss && !std::isfinite(*loss) && isFinite) {
+      isFinite = false;
+      const std::string what = fmt::format(
+          "loss '{}' is {} in epoch {}, step {} of {} (step {} of {} in all)",
+          recipe.minimize, *loss, epoch + 1, stepInEpoch + 1, stepsPerEpoch,
+          step + 1, totalSteps);
+      progress.finish();
+      if (request.failsOnNan)
+        return Error{ErrorCode::LossNotFinite, what, ""};
+      if (session.isFirst())
+        printWarning(what + "; --fail-on-nan ends training there");
+    }
+    const bool endsEpoch =
+        stepInEpoch + 1 == stepsPerEpoch || step + 1 == totalSteps;
+    if (session.isFirst() && (progress.isDue(now) || endsEpoch)) {
+      const double rate = double(step + 1) / getSeconds(now - start);
+      progress.show(
+          {fmt::format("epoch {}/{}", epoch + 1, totalEpochs),
+           fmt::format("step {}/{}", stepInEpoch + 1, stepsPerEpoch),
+           fmt::format("loss {}", loss ? formatNumber(*loss) : "no number"),
+           fmt::format("{} samples/s", formatRate(rate * double(batchSize))),
+           fmt::format("{} left",
+                       formatDuration(double(totalSteps - step - 1) / rate))},
+          now, endsEpoch);
+    }
+    // Ranks get the signal at different steps; rank 0 hears of all.
+    Result<uint8_t> stops = session.getDevices().decide(signals.getRequested());
+    if (!stops)
+      return stops.getError();
+    if (*stops != 0) {
+      progress.finish();
+      return signals.stop(
+          *stops, fmt::format("after epoch {}, step {} of {} (step {} of {} in "
+                              "all)",
+                              epoch + 1, stepInEpoch + 1, stepsPerEpoch,
+                              step + 1, totalSteps));
+    }
+  }
+  progress.finish();
+  return Status::success();
+}
+
+/// An error if ranks have read different files.
+static Status agreeOnData(Session &session, const Dataset &dataset,
+                          const TestSplit &split) {
+  if (!session.hasOtherRanks())
+    return Status::success();
+  return session.agree({{"the training data", dataset.getDigest()},
+                        {"the test data", split.dataset.getDigest()}});
+}
+
+Status runtime::train(Session &session, const TrainingRequest &request) {
+  Result<const exec::ProgramT *> program = session.getProgram("step");
+  if (!program)
+    return program.getError();
+  const exec::TrainingT *recipe = session.getExecutable().data.training.get();
+  if (!recipe)
+    return Error{ErrorCode::NothingToDo, "this model has no train section", ""};
+  Result<Dataset> dataset =
+      Dataset::load(session.getExecutable(), **program, Dataset::Split::Train,
+                    request.dataFolder);
+  if (!dataset)
+    return dataset.getError();
+  // Opened first: what is wrong with it should not cost a training.
+  Result<TestSplit> split = loadTestSplit(session, request.dataFolder);
+  if (!split)
+    return split.getError();
+  Status same = agreeOnData(session, *dataset, *split);
+  if (!same)
+    return same;
+  Result<MetricsFile> metrics =
+      MetricsFile::open(session.isFirst() ? request.metricsPath : "");
+  if (!metrics)
+    return metrics.getError();
+  Status initialised = session.initialise(request.seed);
+  if (!initialised)
+    return initialised;
+  Status trained =
+      runSteps(session, **program, *recipe, *dataset, request, *metrics);
+  if (!trained)
+    return trained;
+  Result<std::vector<NamedValue>> means = evaluate(session, *split);
+  if (!means)
+    return means.getError();
+  const std::optional<double> loss = findValue(*means, recipe->minimize);
+  if (request.failsOnNan && loss && !std::isfinite(*loss))
+    return Error{ErrorCode::LossNotFinite,
+                 fmt::format("loss '{}' is {} on the test split",
+                             recipe->minimize, *loss),
+                 ""};
+  return Status::success();
+}

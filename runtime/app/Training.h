@@ -1,0 +1,44 @@
+#ifndef MESHC_RUNTIME_APP_TRAINING_H
+#define MESHC_RUNTIME_APP_TRAINING_H
+
+#include "runtime/app/Session.h"
+#include "runtime/data/Dataset.h"
+#include "runtime/io/StopSignals.h"
+
+#include <optional>
+#include <string>
+
+namespace meshc::runtime {
+
+struct TrainingRequest {
+  std::string dataFolder;
+  int64_t seed = 0;
+  std::optional<int64_t> epochs; ///< instead of the model's
+  std::optional<int64_t> steps;  ///< instead of the epochs
+  std::string metricsPath;       ///< JSON lines, one per step; empty: none
+  bool failsOnNan = false;       ///< ends where the loss is not finite
+  /// That end the training; null: signals have their usual effect.
+  StopSignals *signals = nullptr;
+};
+
+/// Sets the variables from the seed, trains, and evaluates on the test split.
+/// Progress goes to standard error, the evaluation to standard output.
+///
+/// A loss that is NaN or infinite for the first time is told on standard error,
+/// with the step. With `failsOnNan` it ends training there, on every rank, and
+/// is an error of code LossNotFinite, and so is that of the evaluation. (Steps
+/// that fp16's loss scale leaves out have gradients that are not finite, not
+/// losses.)
+///
+/// SIGINT, SIGTERM and SIGHUP of any rank end training after the step in
+/// progress on all of them and are reported as an error of code Interrupted,
+/// Terminated or HungUp.
+Status train(Session &session, const TrainingRequest &request);
+
+/// Runs "eval" over the whole batches of the test split and prints the mean of
+/// every scalar output, as "test loss 0.3123" and "test accuracy 88.9 %".
+Status evaluateOnTestSplit(Session &session, const std::string &dataFolder);
+
+} // namespace meshc::runtime
+
+#endif

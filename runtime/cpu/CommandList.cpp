@@ -1,0 +1,163 @@
+#include "runtime/cpu/CommandList.h"
+
+#include "runtime/exec/KernelUse.h"
+#include "runtime/plans/Reduction.h"
+
+#include <algorithm>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+/// Work worth handing to another thread: some ten microseconds, against about
+/// one for the hand-over (a lock and, where a worker sleeps, a wake-up call).
+static constexpr int64_t minPieceBytes = int64_t(1) << 18;
+static constexpr int64_t minPieceFlops = int64_t(1) << 18;
+/// Pieces per worker: enough that an unlucky worker delays the end little.
+static constexpr int64_t piecesPerWorker = 4;
+
+Result<Matmul *> MatmulPrimitives::get(const MatmulShape &shape) {
+  auto [entry, isAbsent] = products.try_emplace(shape);
+  if (isAbsent) {
+    Result<std::unique_ptr<Matmul>> created =
+        Matmul::create(shape, pieces, workers);
+    if (!created)
+      return created.getError();
+    entry->second = std::move(*created);
+    scratchBytes = std::max(scratchBytes, entry->second->getScratchBytes());
+  }
+  return entry->second.get();
+}
+
+static int64_t getNumPieces(const exec::CommandT &command, int64_t iterations,
+                            int workers) {
+  if (workers == 1 || iterations < 2)
+    return iterations > 0 ? 1 : 0;
+  int64_t worth =
+      std::max(command.bytes / minPieceBytes, command.flops / minPieceFlops);
+  return std::clamp<int64_t>(worth, 1,
+                             std::min(iterations, workers * piecesPerWorker));
+}
+
+static void prepareKernel(const exec::CommandT &command, int workers,
+                          PreparedCommand &prepared) {
+  prepared.timeClass = TimeClass::Kernel;
+  prepared.extent = command.action.AsKernel()->extent;
+  if (prepared.extent == 0) {
+    prepared.pieces = 0;
+    return;
+  }
+  // A cut inside a vector would compute an element in a loop's scalar tail that
+  // another cut computes in its vector body, with other rounding. Few
+  // iterations that move much are rows, which have a loop of their own.
+  constexpr int64_t vectorGrain = 64;
+  constexpr int64_t rowBytes = 1024;
+  const int64_t pieces = getNumPieces(command, prepared.extent, workers);
+  const bool isFewRows = prepared.extent / pieces < vectorGrain &&
+                         command.bytes / prepared.extent >= rowBytes;
+  const int64_t grain = isFewRows ? 1 : vectorGrain;
+  prepared.extentPerPiece =
+      ((prepared.extent + pieces - 1) / pieces + grain - 1) / grain * grain;
+  prepared.pieces =
+      (prepared.extent + prepared.extentPerPiece - 1) / prepared.extentPerPiece;
+}
+
+static void prepareCopy(const exec::CommandT &command, int workers,
+                        PreparedCommand &prepared) {
+  prepared.timeClass = TimeClass::Copy;
+  const exec::OperandT &from = *command.operands[0];
+  prepared.rows = 1;
+  for (size_t i = 0; i < from.shape.size(); ++i)
+    if (i + 1 < from.shape.size() || from.shape[i] == 0)
+      prepared.rows *= from.shape[i];
+  const int64_t pieces = getNumPieces(command, prepared.rows, workers);
+  if (pieces == 0) {
+    prepared.pieces = 0;
+    return;
+  }
+  prepared.rowsPerPiece = (prepared.rows + pieces - 1) / pieces;
+  prepared.pieces =
+      (prepared.rows + prepared.rowsPerPiece - 1) / prepared.rowsPerPiece;
+}
+
+void runtime::runCopy(const exec::CommandT &command, const std::byte *from,
+                      std::byte *to, int64_t begin, int64_t end) {
+  const exec::OperandT &source = *command.operands[0];
+  const exec::OperandT &target = *command.operands[1];
+  const int64_t bytes = getElementBytes(source.element);
+  const size_t rank = source.shape.size();
+  const int64_t length = rank == 0 ? 1 : source.shape.back();
+  for (int64_t row = begin; row < end; ++row) {
+    int64_t fromOffset = 0;
+    int64_t toOffset = 0;
+    int64_t rest = row;
+    for (size_t i = rank > 0 ? rank - 1 : 0; i-- > 0;) {
+      fromOffset += rest % source.shape[i] * source.strides[i];
+      toOffset += rest % source.shape[i] * target.strides[i];
+      rest /= source.shape[i];
+    }
+    copyRow(bytes, from + fromOffset * bytes,
+            rank == 0 ? 1 : source.strides.back(), to + toOffset * bytes,
+            rank == 0 ? 1 : target.strides.back(), length);
+  }
+}
+
+Result<CommandList> runtime::prepareProgram(
+    const Executable &executable, const exec::ProgramT &program,
+    std::span<const meshcKernelEntry> kernels,
+    std::span<std::byte *const> arenas, const Division &division, int workers,
+    size_t firstNumber, MatmulPrimitives &products) {
+  CommandList list;
+  const KernelUse use(kernels);
+  auto getArenaOffset = [&](const exec::OperandT &operand) {
+    return executable.data.buffers[operand.buffer]->offset + operand.offset;
+  };
+
+  for (const auto &command : program.commands) {
+    PreparedCommand prepared;
+    prepared.source = command.get();
+    prepared.number = firstNumber + list.commands.size();
+    prepared.numOperands = command->operands.size();
+    for (std::byte *arena : arenas)
+      for (const auto &operand : command->operands)
+        prepared.operands.push_back(arena ? arena + getArenaOffset(*operand)
+                                          : nullptr);
+    switch (command->action.type) {
+    case exec::Action::Kernel: {
+      Result<const meshcKernelEntry *> entry =
+          use.find(executable.data, program, *command);
+      if (!entry)
+        return entry.getError();
+      prepared.kernel = (*entry)->function;
+      prepareKernel(*command, workers, prepared);
+      break;
+    }
+    case exec::Action::Matmul: {
+      prepared.timeClass = TimeClass::Matmul;
+      Result<Matmul *> product = products.get(getMatmulShape(
+          *command->action.AsMatmul(), command->operands.front()->element,
+          command->operands.back()->element));
+      if (!product)
+        return product.getError();
+      prepared.matmul = *product;
+      prepared.pieces = prepared.matmul->getNumPieces();
+      break;
+    }
+    case exec::Action::Collective:
+      prepared.timeClass = TimeClass::Collective;
+      prepared.collective = Collective::create(
+          executable.mesh, Collective::getMembers(executable.data, *command),
+          division, list.stagingBytes);
+      prepared.firstGroup = list.groups.size();
+      for (int64_t i = 0; i < prepared.collective->getNumGroups(); ++i)
+        list.groups.push_back({list.commands.size(), i});
+      break;
+    case exec::Action::Copy:
+      prepareCopy(*command, workers, prepared);
+      break;
+    case exec::Action::NONE:
+      __builtin_unreachable(); // checkExecutable refuses it
+    }
+    list.commands.push_back(std::move(prepared));
+  }
+  return list;
+}

@@ -1,0 +1,264 @@
+#include "runtime/data/Npy.h"
+
+#include "runtime/io/File.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+static constexpr std::string_view magic = "\x93NUMPY";
+/// NumPy itself refuses longer ones unless told otherwise.
+static constexpr size_t maxHeaderBytes = 10000;
+static constexpr size_t maxDims = 32;
+
+namespace {
+
+struct TypeName {
+  std::string_view text;
+  exec::ElementType element;
+};
+
+constexpr std::array<TypeName, 5> typeNames = {{
+    {"<f4", exec::ElementType::f32},
+    {"<f8", exec::ElementType::f64},
+    {"<i4", exec::ElementType::i32},
+    {"<i8", exec::ElementType::i64},
+    {"|b1", exec::ElementType::boolean},
+}};
+
+struct Header {
+  std::string type;
+  bool isFortranOrder = false;
+  std::vector<int64_t> shape;
+};
+
+/// Reads {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
+class HeaderParser {
+public:
+  explicit HeaderParser(std::string_view text) : text(text) {}
+
+  std::optional<Header> parse() {
+    if (!take('{'))
+      return std::nullopt;
+    bool hasType = false;
+    bool hasOrder = false;
+    bool hasShape = false;
+    while (!take('}')) {
+      std::optional<std::string> key = parseString();
+      if (!key || !take(':'))
+        return std::nullopt;
+      bool *seen = nullptr;
+      bool isSound = false;
+      if (*key == "descr") {
+        seen = &hasType;
+        std::optional<std::string> type = parseString();
+        isSound = type.has_value();
+        header.type = type.value_or("");
+      } else if (*key == "fortran_order") {
+        seen = &hasOrder;
+        header.isFortranOrder = takeWord("True");
+        isSound = header.isFortranOrder || takeWord("False");
+      } else if (*key == "shape") {
+        seen = &hasShape;
+        isSound = parseShape();
+      }
+      if (!seen || *seen || !isSound)
+        return std::nullopt;
+      *seen = true;
+      if (!take(',') && !peek('}'))
+        return std::nullopt;
+    }
+    skipSpace();
+    if (!text.empty() || !hasType || !hasOrder || !hasShape)
+      return std::nullopt;
+    return std::move(header);
+  }
+
+private:
+  void skipSpace() {
+    size_t count = text.find_first_not_of(" \n");
+    text.remove_prefix(std::min(count, text.size()));
+  }
+  bool peek(char c) {
+    skipSpace();
+    return text.starts_with(c);
+  }
+  bool take(char c) {
+    if (!peek(c))
+      return false;
+    text.remove_prefix(1);
+    return true;
+  }
+  bool takeWord(std::string_view word) {
+    skipSpace();
+    if (!text.starts_with(word))
+      return false;
+    text.remove_prefix(word.size());
+    return true;
+  }
+  std::optional<std::string> parseString() {
+    skipSpace();
+    if (text.empty() || (text[0] != '\'' && text[0] != '"'))
+      return std::nullopt;
+    size_t end = text.find(text[0], 1);
+    if (end == std::string_view::npos)
+      return std::nullopt;
+    std::string result(text.substr(1, end - 1));
+    text.remove_prefix(end + 1);
+    return result;
+  }
+  bool parseShape() {
+    if (!take('('))
+      return false;
+    while (!take(')')) {
+      skipSpace();
+      int64_t size = 0;
+      auto [end, error] =
+          std::from_chars(text.data(), text.data() + text.size(), size);
+      if (error != std::errc() || size < 0 || header.shape.size() == maxDims)
+        return false;
+      text.remove_prefix(size_t(end - text.data()));
+      header.shape.push_back(size);
+      if (!take(',') && !peek(')'))
+        return false;
+    }
+    return true;
+  }
+
+  std::string_view text;
+  Header header;
+};
+
+} // namespace
+
+/// Fills `target`; false where there are fewer bytes.
+static Result<bool> fill(ByteReader &reader, std::span<std::byte> target) {
+  Result<size_t> count = reader.read(target);
+  if (!count)
+    return count.getError();
+  return *count == target.size();
+}
+
+/// Bytes of all elements; none where no file can have so many.
+static std::optional<uint64_t> countBytes(const HostArray &array) {
+  // Zero sizes first: they make any other size harmless.
+  if (std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end())
+    return 0;
+  uint64_t bytes = uint64_t(getElementBytes(array.element));
+  for (int64_t size : array.shape)
+    if (__builtin_mul_overflow(bytes, uint64_t(size), &bytes))
+      return std::nullopt;
+  return bytes;
+}
+
+Result<HostArray> runtime::parseNpy(ByteReader &reader,
+                                    const std::string &path) {
+  auto damaged = [&](std::string what) {
+    return Error{ErrorCode::DamagedFile,
+                 fmt::format("'{}' is damaged: {}", path, what), ""};
+  };
+  std::array<std::byte, magic.size() + 2> mark{}; // and the version
+  Result<bool> isWhole = fill(reader, mark);
+  if (!isWhole)
+    return isWhole.getError();
+  if (!*isWhole || std::memcmp(mark.data(), magic.data(), magic.size()) != 0)
+    return damaged("it does not begin as a .npy file does");
+  const int version = int(mark[magic.size()]);
+  if (version < 1 || version > 3)
+    return damaged(
+        fmt::format("format version {}, expected 1, 2 or 3", version));
+  std::array<std::byte, 4> digits{};
+  isWhole = fill(reader, std::span(digits).first(version == 1 ? 2 : 4));
+  if (!isWhole)
+    return isWhole.getError();
+  if (!*isWhole)
+    return damaged("its header is cut off");
+  size_t length = 0;
+  for (size_t i = 0; i < digits.size(); ++i)
+    length |= size_t(digits[i]) << (8 * i);
+  if (length > maxHeaderBytes)
+    return damaged(fmt::format("its header has {} bytes, expected at most {}",
+                               length, maxHeaderBytes));
+  std::string text(length, '\0');
+  isWhole = fill(reader, std::as_writable_bytes(std::span(text)));
+  if (!isWhole)
+    return isWhole.getError();
+  if (!*isWhole)
+    return damaged("its header is cut off");
+  std::optional<Header> header = HeaderParser(text).parse();
+  if (!header)
+    return damaged("its header is not well-formed");
+
+  auto type = std::find_if(
+      typeNames.begin(), typeNames.end(),
+      [&](const TypeName &name) { return name.text == header->type; });
+  if (type == typeNames.end())
+    return Error{ErrorCode::UnsupportedArray,
+                 fmt::format("'{}' has elements of type \"{}\", expected <f4, "
+                             "<f8, <i4, <i8 or |b1",
+                             path, header->type),
+                 ""};
+  if (header->isFortranOrder)
+    return Error{
+        ErrorCode::UnsupportedArray,
+        fmt::format("'{}' is in Fortran order, expected C order", path),
+        "numpy.ascontiguousarray() gives C order"};
+  HostArray array{type->element, std::move(header->shape), {}};
+  Result<std::vector<std::byte>> elements =
+      readElements(reader, countBytes(array),
+                   "shape " + toString(array.element, array.shape), path);
+  if (!elements)
+    return elements.getError();
+  array.data = std::move(*elements);
+  if (array.element == exec::ElementType::boolean)
+    for (std::byte value : array.data)
+      if (value > std::byte(1))
+        return damaged(
+            fmt::format("a boolean is {}, expected 0 or 1", int(value)));
+  return array;
+}
+
+Result<HostArray> runtime::readNpy(const std::string &path) {
+  Result<std::unique_ptr<FileReader>> file = FileReader::open(path);
+  if (!file)
+    return file.getError();
+  return parseNpy(**file, path);
+}
+
+Status runtime::writeNpy(const std::string &path, const HostArray &array) {
+  auto type = std::find_if(
+      typeNames.begin(), typeNames.end(),
+      [&](const TypeName &name) { return name.element == array.element; });
+  if (type == typeNames.end())
+    return Error{ErrorCode::UnsupportedArray,
+                 fmt::format("cannot write '{}': .npy has no element type {}",
+                             path, getName(array.element)),
+                 ""};
+  std::string shape = fmt::format("{}", fmt::join(array.shape, ", "));
+  if (array.shape.size() == 1)
+    shape += ",";
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
+                  type->text, shape);
+  // The elements start at a multiple of 64; the header ends with a new line.
+  const size_t before = magic.size() + 4;
+  const size_t total = (before + header.size() + 1 + 63) / 64 * 64;
+  header.append(total - before - header.size() - 1, ' ');
+  header += '\n';
+  std::string text(magic);
+  text +=
+      {char(1), char(0), char(header.size() & 0xff), char(header.size() >> 8)};
+  text += header;
+  text.append(reinterpret_cast<const char *>(array.data.data()),
+              array.data.size());
+  return writeFile(path, text);
+}

@@ -1,0 +1,32 @@
+#ifndef MESHC_RUNTIME_DATA_NPY_H
+#define MESHC_RUNTIME_DATA_NPY_H
+
+/// NumPy's array file format: versions 1, 2 and 3; little-endian f4, f8, i4, i8
+/// and b1 in C order.
+///
+/// Source: numpy/lib/format.py, "Format specification". The header is a literal
+/// of a Python dictionary; it is read by a parser of just that form, which
+/// never evaluates anything and has no recursion.
+
+#include "runtime/data/Values.h"
+#include "runtime/io/File.h"
+
+#include <string>
+
+namespace meshc::runtime {
+
+/// Reads a file. Errors: WrongInput where it cannot be opened or holds a type
+/// or order that is not supported; Damaged where it is not an array file, its
+/// header is not well-formed or its length is not what the header says. Never
+/// allocates more than the header says, nor than the file has.
+Result<HostArray> readNpy(const std::string &path);
+
+/// Reads it from anywhere; `path` is for messages.
+Result<HostArray> parseNpy(ByteReader &reader, const std::string &path);
+
+/// Writes a version 1 file. Errors: WrongInput where it cannot be written.
+Status writeNpy(const std::string &path, const HostArray &array);
+
+} // namespace meshc::runtime
+
+#endif

@@ -1,0 +1,76 @@
+#ifndef MESHC_RUNTIME_EXEC_EXECUTABLE_H
+#define MESHC_RUNTIME_EXEC_EXECUTABLE_H
+
+/// The exec program as the runtime uses it: read, verified, never trusted.
+///
+/// A file is verified twice before anything is executed: by FlatBuffers (every
+/// offset lies inside the file) and by checkExecutable (every index, size and
+/// byte range means something). Code behind load() may therefore index without
+/// checks of its own.
+
+#include "layout/Mesh.h"
+#include "layout/Sharding.h"
+#include "runtime/exec/Error.h"
+#include "runtime/exec/exec_generated.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace meshc::runtime {
+
+/// The version of exec.fbs that this runtime reads and codegen writes.
+inline constexpr int32_t execVersion = 4;
+
+/// Bytes of one element of a type.
+int64_t getElementBytes(exec::ElementType type);
+
+layout::AxisRef getAxisRef(const exec::AxisRef &ref);
+layout::Sharding getSharding(const exec::TensorLayoutT &layout);
+/// Global sizes of the dimensions, in storage order.
+std::vector<int64_t> getSizes(const exec::TensorLayoutT &layout);
+/// Shape of one device's block.
+std::vector<int64_t> getLocalShape(const exec::TensorLayoutT &layout);
+/// Elements of one device's block.
+int64_t getLocalElements(const exec::TensorLayoutT &layout);
+/// Elements of the whole tensor.
+int64_t getGlobalElements(const exec::TensorLayoutT &layout);
+
+/// The members of a collective: itself, and those merged with it.
+std::vector<const exec::CollectiveT *>
+getMembers(const exec::CollectiveT &collective);
+
+/// "f32", "i64", ... as in the spec language.
+const char *getName(exec::ElementType type);
+/// "f32[batch=256, class=10]".
+std::string toString(const exec::TensorLayoutT &layout);
+
+struct Executable {
+  exec::ExecutableT data;
+  layout::Mesh mesh;
+
+  /// Reads and verifies. Errors are ErrorCode::DamagedProgram.
+  static Result<Executable> load(std::span<const uint8_t> bytes);
+  /// Verifies a program that was built in memory.
+  static Result<Executable> create(exec::ExecutableT data);
+
+  int64_t getNumDevices() const { return mesh.getNumDevices(); }
+  /// The program called `name`; null if there is none.
+  const exec::ProgramT *findProgram(std::string_view name) const;
+  const exec::VariableT *findVariable(std::string_view name) const;
+};
+
+const exec::PortT *
+findPort(const std::vector<std::unique_ptr<exec::PortT>> &ports,
+         std::string_view name);
+
+/// What is wrong with `data` beyond its encoding, the first defect found;
+/// empty if nothing is. Checks versions, enumerators, mesh size, indices,
+/// shardings, and that every operand, port and variable lies inside its buffer
+/// and every buffer inside the arena.
+std::string checkExecutable(const exec::ExecutableT &data);
+
+} // namespace meshc::runtime
+
+#endif

@@ -1,0 +1,238 @@
+#include "runtime/exec/ExecutableChecker.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+bool ExecutableChecker::checkMesh() {
+  if (!data.mesh)
+    return fail("it has no mesh");
+  int64_t devices = 1;
+  std::vector<layout::MeshAxis> axes;
+  std::set<std::string_view> names;
+  for (const auto &axis : data.mesh->axes) {
+    if (axis->size < 1)
+      return fail(
+          fmt::format("mesh axis '{}' has size {}", axis->name, axis->size));
+    if (!names.insert(axis->name).second)
+      return fail(fmt::format("two mesh axes are called '{}'", axis->name));
+    devices = multiply(devices, axis->size);
+    if (devices < 0 || devices > layout::Mesh::maxDevices)
+      return fail(fmt::format("its mesh has more than {} devices",
+                              layout::Mesh::maxDevices));
+    axes.push_back({axis->name, axis->size});
+  }
+  const std::vector<int> &order = data.mesh->device_order;
+  if (!order.empty()) {
+    if (int64_t(order.size()) != devices)
+      return fail(fmt::format("its device order names {} devices, expected {}",
+                              order.size(), devices));
+    std::vector<bool> seen(devices, false);
+    for (int device : order) {
+      if (device < 0 || device >= devices || seen[device])
+        return fail("its device order is not a permutation");
+      seen[device] = true;
+    }
+  }
+  mesh = layout::Mesh(std::move(axes));
+  return true;
+}
+
+bool ExecutableChecker::checkSpan(const exec::Span &span) {
+  if (span.file() < -1 || span.file() >= int64_t(data.files.size()))
+    return fail(fmt::format("a source span names file {} of {}", span.file(),
+                            data.files.size()));
+  return true;
+}
+
+bool ExecutableChecker::checkLayout(const exec::TensorLayoutT *layout) {
+  if (!layout)
+    return fail("a layout is missing");
+  if (!isEnumerator(layout->element, exec::ElementType::MAX))
+    return fail(fmt::format("unknown element type {}", int(layout->element)));
+  if (!isEnumerator(layout->partial, exec::ReduceKind::MAX))
+    return fail(fmt::format("unknown reduction {}", int(layout->partial)));
+  int64_t bytes = getElementBytes(layout->element);
+  for (const auto &dim : layout->dims) {
+    if (dim->size < 1)
+      return fail(
+          fmt::format("dimension '{}' has size {}", dim->name, dim->size));
+    bytes = multiply(bytes, dim->size);
+    if (bytes < 0)
+      return fail("a tensor is larger than any memory");
+  }
+  std::string violation =
+      layout::getViolation(mesh, getSharding(*layout), layout->dims.size());
+  if (!violation.empty())
+    return fail("impossible sharding: " + violation);
+  return true;
+}
+
+bool ExecutableChecker::checkBufferHolds(int buffer,
+                                         const exec::TensorLayoutT &layout) {
+  if (buffer < 0 || size_t(buffer) >= data.buffers.size())
+    return fail(fmt::format("buffer {} of {}", buffer, data.buffers.size()));
+  uint64_t needed =
+      uint64_t(getLocalElements(layout) * getElementBytes(layout.element));
+  const exec::BufferT &found = *data.buffers[buffer];
+  if (found.bytes < needed)
+    return fail(fmt::format("buffer '{}' has {} bytes, its tensor needs {}",
+                            found.name, found.bytes, needed));
+  return true;
+}
+
+bool ExecutableChecker::checkPorts(
+    const std::vector<std::unique_ptr<exec::PortT>> &ports,
+    std::string_view kind) {
+  std::string outer = where;
+  std::set<std::string_view> names;
+  for (const auto &port : ports) {
+    where = outer + fmt::format(", {} '{}'", kind, port->name);
+    if (!names.insert(port->name).second)
+      return fail("the name is given twice");
+    if (!checkLayout(port->layout.get()) ||
+        !checkBufferHolds(port->buffer, *port->layout))
+      return false;
+    if (port->layout->element == exec::ElementType::bf16 ||
+        port->layout->element == exec::ElementType::f16)
+      return fail(fmt::format("element type {} is not supported",
+                              getName(port->layout->element)));
+    if (kind == "input" && port->layout->partial != exec::ReduceKind::none)
+      return fail("its layout is partial");
+    if (!checkPortQuantities(*port))
+      return false;
+  }
+  where = std::move(outer);
+  return true;
+}
+
+bool ExecutableChecker::checkProgram(const exec::ProgramT &program) {
+  where = fmt::format("program '{}'", program.name);
+  if (program.arena_bytes > data.arena_bytes)
+    return fail(fmt::format("its arena has {} bytes, the executable's {}",
+                            program.arena_bytes, data.arena_bytes));
+  if (!checkPorts(program.inputs, "input") ||
+      !checkPorts(program.outputs, "output"))
+    return false;
+  Totals totals;
+  for (size_t i = 0; i < program.commands.size(); ++i)
+    if (!checkCommand(*program.commands[i], i, totals))
+      return false;
+  where.clear();
+  return true;
+}
+
+bool ExecutableChecker::checkData() {
+  const exec::ProgramT *step = nullptr;
+  for (const auto &program : data.programs)
+    if (program->name == "step")
+      step = program.get();
+  std::set<std::string_view> fed;
+  for (const auto &source : data.data) {
+    where = fmt::format("data for '{}'", source->input);
+    if (!isEnumerator(source->format, exec::DataFormat::MAX))
+      return fail(fmt::format("unknown format {}", int(source->format)));
+    if (!fed.insert(source->input).second)
+      return fail("the input is fed twice");
+    if ((source->span && !checkSpan(*source->span)) ||
+        !checkSourceQuantities(*source))
+      return false;
+  }
+  where.clear();
+  if (!data.training)
+    return true;
+  where = "training";
+  if (!checkTrainingQuantities(*data.training))
+    return false;
+  if (step && !findPort(step->outputs, data.training->minimize))
+    return fail(fmt::format("it minimises '{}', which program 'step' does not "
+                            "give",
+                            data.training->minimize));
+  where.clear();
+  return true;
+}
+
+std::string ExecutableChecker::check() {
+  if (data.version != execVersion)
+    fail(fmt::format("version {}, expected {}", data.version, execVersion));
+  else if (data.arena_bytes > uint64_t(maxExtent))
+    fail(fmt::format("its arena has {} bytes", data.arena_bytes));
+  if (!isEnumerator(data.target, exec::Target::MAX))
+    fail(fmt::format("unknown target {}", int(data.target)));
+  else if (data.target == exec::Target::cpu && !data.images.empty())
+    fail(fmt::format("it has {} images of GPU kernels", data.images.size()));
+  for (const auto &image : data.images)
+    if (!isEnumerator(image->kind, exec::ImageKind::MAX))
+      fail(fmt::format("unknown kind of image {}", int(image->kind)));
+  if (!defect.empty() || !checkMesh())
+    return defect;
+  for (const auto &buffer : data.buffers) {
+    if (!isEnumerator(buffer->role, exec::BufferRole::MAX))
+      fail(fmt::format("unknown buffer role {}", int(buffer->role)));
+    if (buffer->offset % 64 != 0)
+      fail(fmt::format("buffer '{}' is not aligned: offset {}", buffer->name,
+                       buffer->offset));
+    if (buffer->bytes > data.arena_bytes ||
+        buffer->offset > data.arena_bytes - buffer->bytes)
+      fail(fmt::format("buffer '{}' lies outside the arena of {} bytes",
+                       buffer->name, data.arena_bytes));
+  }
+  if (!defect.empty())
+    return defect;
+  std::set<std::string_view> names;
+  for (const auto &variable : data.variables) {
+    where = fmt::format("variable '{}'", variable->name);
+    if (!names.insert(variable->name).second)
+      fail("the name is given twice");
+    else if (checkLayout(variable->layout.get()) &&
+             checkBufferHolds(variable->buffer, *variable->layout)) {
+      if (variable->layout->partial != exec::ReduceKind::none)
+        fail("its layout is partial");
+      else if (variable->span)
+        checkSpan(*variable->span);
+    }
+    if (!defect.empty())
+      return defect;
+  }
+  for (const auto &dim : data.dims) {
+    where = fmt::format("dimension '{}'", dim->name);
+    layout::Sharding split;
+    split.dims.emplace_back();
+    for (const exec::AxisRef &axis : dim->axes)
+      split.dims.back().push_back(getAxisRef(axis));
+    std::string violation = layout::getViolation(mesh, split, 1);
+    if (!violation.empty())
+      fail("impossible rule: " + violation);
+    for (const auto *span : {&dim->span, &dim->rule_span})
+      if (*span)
+        checkSpan(**span);
+    if (!defect.empty())
+      return defect;
+  }
+  for (const auto &tensor : data.tensors) {
+    where = fmt::format("tensor '{}'", tensor->name);
+    if (!isEnumerator(tensor->role, exec::BufferRole::MAX))
+      fail(fmt::format("unknown role {}", int(tensor->role)));
+    else if (checkLayout(tensor->layout.get()) &&
+             checkTensorQuantities(*tensor) && tensor->span)
+      checkSpan(*tensor->span);
+    if (!defect.empty())
+      return defect;
+  }
+  names.clear();
+  for (const auto &program : data.programs) {
+    if (!names.insert(program->name).second)
+      fail(fmt::format("two programs are called '{}'", program->name));
+    if (!defect.empty() || !checkProgram(*program))
+      return defect;
+  }
+  checkData();
+  return defect;
+}
+
+std::string runtime::checkExecutable(const exec::ExecutableT &data) {
+  return ExecutableChecker(data).check();
+}

@@ -1,0 +1,179 @@
+#include "runtime/io/File.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <random>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+/// Read and handed on at a time.
+static constexpr size_t chunkBytes = size_t(1) << 20;
+
+static Error getReadError(const std::string &path) {
+  return {ErrorCode::CannotRead,
+          fmt::format("cannot read '{}': {}", path, std::strerror(errno)), ""};
+}
+
+static Error getWriteError(const std::string &path) {
+  return {ErrorCode::CannotWrite,
+          fmt::format("cannot write '{}': {}", path, std::strerror(errno)), ""};
+}
+
+Result<std::unique_ptr<FileReader>> FileReader::open(const std::string &path) {
+  auto reader = std::make_unique<FileReader>();
+  reader->path = path;
+  reader->file.reset(std::fopen(path.c_str(), "rb"));
+  if (!reader->file)
+    return getReadError(path);
+  struct stat status;
+  if (fstat(fileno(reader->file.get()), &status) == 0 &&
+      S_ISREG(status.st_mode))
+    reader->size = uint64_t(status.st_size);
+  return reader;
+}
+
+Result<size_t> FileReader::read(std::span<std::byte> target) {
+  const size_t count = std::fread(target.data(), 1, target.size(), file.get());
+  if (std::ferror(file.get()))
+    return getReadError(path);
+  position += count;
+  return count;
+}
+
+std::optional<uint64_t> FileReader::getMost() const {
+  if (!size)
+    return std::nullopt;
+  return *size - std::min(*size, position);
+}
+
+Result<size_t> MemoryReader::read(std::span<std::byte> target) {
+  const size_t count = std::min(target.size(), bytes.size());
+  std::copy_n(bytes.begin(), count, target.begin());
+  bytes = bytes.subspan(count);
+  return count;
+}
+
+/// Appends up to `count` bytes, and returns how many there were.
+static Result<uint64_t> append(ByteReader &reader, uint64_t count,
+                               std::vector<std::byte> &bytes) {
+  uint64_t appended = 0;
+  while (appended < count) {
+    const size_t step =
+        size_t(std::min<uint64_t>(chunkBytes, count - appended));
+    const size_t start = bytes.size();
+    bytes.resize(start + step);
+    Result<size_t> read = reader.read(std::span(bytes).subspan(start));
+    if (!read)
+      return read.getError();
+    bytes.resize(start + *read);
+    appended += *read;
+    if (*read < step)
+      break;
+  }
+  return appended;
+}
+
+Result<std::vector<std::byte>> runtime::readAll(ByteReader &reader) {
+  std::vector<std::byte> bytes;
+  bytes.reserve(size_t(reader.getMost().value_or(0)));
+  Result<uint64_t> read = append(reader, UINT64_MAX, bytes);
+  if (!read)
+    return read.getError();
+  return bytes;
+}
+
+Result<std::vector<std::byte>>
+runtime::readElements(ByteReader &reader, std::optional<uint64_t> declared,
+                      const std::string &sizes, const std::string &path) {
+  auto getDamage = [&](const std::string &found) {
+    return Error{ErrorCode::DamagedFile,
+                 fmt::format("'{}' is damaged: {} bytes of elements, expected "
+                             "{} for its {}",
+                             path, found,
+                             declared ? std::to_string(*declared)
+                                      : "more than any file has",
+                             sizes),
+                 ""};
+  };
+  const std::optional<uint64_t> most = reader.getMost();
+  if (!declared || (most && *most < *declared))
+    return getDamage(most ? fmt::format("at most {}", *most) : "fewer");
+  std::vector<std::byte> elements;
+  if (most)
+    elements.reserve(size_t(*declared));
+  Result<uint64_t> found = append(reader, *declared, elements);
+  if (!found)
+    return found.getError();
+  if (*found < *declared)
+    return getDamage(std::to_string(*found));
+  // Also where the reader sees that the end is sound.
+  std::vector<std::byte> more;
+  Result<uint64_t> extra = append(reader, 4096, more);
+  if (!extra)
+    return extra.getError();
+  if (*extra == 4096)
+    return getDamage(fmt::format("more than {}", *declared));
+  if (*extra > 0)
+    return getDamage(std::to_string(*declared + *extra));
+  return elements;
+}
+
+Result<std::vector<std::byte>> runtime::readFile(const std::string &path) {
+  Result<std::unique_ptr<FileReader>> file = FileReader::open(path);
+  if (!file)
+    return file.getError();
+  return readAll(**file);
+}
+
+/// Writes to a file that is open; closes it.
+static bool writeAll(std::FILE *stream, std::string_view text) {
+  struct Close {
+    void operator()(std::FILE *file) const { std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> file(stream);
+  // What a full disk refuses may show only when the buffer is emptied.
+  return std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
+         std::fflush(file.get()) == 0;
+}
+
+static Status writeInPlace(const std::string &path, std::string_view text) {
+  std::FILE *file = std::fopen(path.c_str(), "wb");
+  return file && writeAll(file, text) ? Status::success()
+                                      : Status(getWriteError(path));
+}
+
+Status runtime::writeFile(const std::string &path, std::string_view text) {
+  // Devices and pipes take what comes; links of both kinds, and the owner, stay
+  // with the file that is there.
+  struct stat status {};
+  const bool isThere = lstat(path.c_str(), &status) == 0;
+  if (isThere && (!S_ISREG(status.st_mode) || status.st_nlink > 1 ||
+                  status.st_uid != geteuid()))
+    return writeInPlace(path, text);
+  const std::string fresh =
+      fmt::format("{}.{:08x}.part", path, std::random_device()());
+  const int descriptor =
+      open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  // In a folder that takes no new files, one that is there may be written. Not
+  // on a full disk: what was there would be gone.
+  if (descriptor < 0)
+    return errno == EACCES || errno == EPERM || errno == ENAMETOOLONG
+               ? writeInPlace(path, text)
+               : Status(getWriteError(path));
+  if (isThere)
+    fchmod(descriptor, status.st_mode & 07777);
+  if (writeAll(fdopen(descriptor, "wb"), text) &&
+      rename(fresh.c_str(), path.c_str()) == 0)
+    return Status::success();
+  const Error error = getWriteError(path);
+  unlink(fresh.c_str());
+  return error;
+}

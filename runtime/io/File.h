@@ -1,0 +1,88 @@
+#ifndef MESHC_RUNTIME_IO_FILE_H
+#define MESHC_RUNTIME_IO_FILE_H
+
+#include "runtime/exec/Error.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshc::runtime {
+
+/// Bytes that are read once, from the first to the last.
+class ByteReader {
+public:
+  virtual ~ByteReader() = default;
+  /// Fills `target`, and returns how many bytes there were: fewer only at the
+  /// end.
+  virtual Result<size_t> read(std::span<std::byte> target) = 0;
+  /// How many bytes can still come, at most, where that is known without
+  /// reading them.
+  virtual std::optional<uint64_t> getMost() const = 0;
+};
+
+/// Those of a file, or of a pipe.
+class FileReader : public ByteReader {
+public:
+  /// Errors: CannotRead with the system's reason.
+  static Result<std::unique_ptr<FileReader>> open(const std::string &path);
+
+  /// Errors: CannotRead with the system's reason.
+  Result<size_t> read(std::span<std::byte> target) override;
+  std::optional<uint64_t> getMost() const override;
+
+private:
+  struct Close {
+    void operator()(std::FILE *file) const { std::fclose(file); }
+  };
+
+  std::string path;
+  std::unique_ptr<std::FILE, Close> file;
+  std::optional<uint64_t> size; ///< pipes have none
+  uint64_t position = 0;
+};
+
+/// Those of a part of the memory, which has to stay.
+class MemoryReader : public ByteReader {
+public:
+  explicit MemoryReader(std::span<const std::byte> bytes) : bytes(bytes) {}
+
+  Result<size_t> read(std::span<std::byte> target) override;
+  std::optional<uint64_t> getMost() const override { return bytes.size(); }
+
+private:
+  std::span<const std::byte> bytes;
+};
+
+/// All the bytes that are left.
+Result<std::vector<std::byte>> readAll(ByteReader &reader);
+
+/// The elements of an array, which are the rest of a file: as many bytes as its
+/// header declares, no more and no fewer. Never more memory than that, and none
+/// where the reader cannot have so many.
+/// Errors: the reader's; DamagedFile, with `path`, what was declared and found.
+/// `declared` is without a value where no file can be so long; `sizes` names
+/// the header's in the message: "sizes 2 x 3".
+Result<std::vector<std::byte>> readElements(ByteReader &reader,
+                                            std::optional<uint64_t> declared,
+                                            const std::string &sizes,
+                                            const std::string &path);
+
+/// All bytes of a file. Errors: WrongInput with the system's reason.
+Result<std::vector<std::byte>> readFile(const std::string &path);
+
+/// Writes a whole file or, where that fails or the process is killed, leaves
+/// what was there: under another name first (".part"), unless it is no plain
+/// file of this user in a folder where he may make one. Errors: CannotWrite
+/// with the system's reason.
+Status writeFile(const std::string &path, std::string_view text);
+
+} // namespace meshc::runtime
+
+#endif

@@ -1,0 +1,93 @@
+#ifndef MESHC_RUNTIME_PLANS_GPUMEMORY_H
+#define MESHC_RUNTIME_PLANS_GPUMEMORY_H
+
+/// The memory of one GPU: one allocation for all devices on it, cut into ranges
+/// whose sizes follow from the executable alone. The compiler shows them, the
+/// runtime checks and allocates them.
+///
+///   tables | staging | received | workspace 0, 1, ... | arena 0, 1, ...
+///
+/// Arenas come last, so that what strays beyond the last of them is outside of
+/// the allocation. Not here is what the driver has for itself: the context,
+/// modules, graphs, and the buffers of NCCL's communicators.
+
+#include "layout/Mesh.h"
+#include "runtime/exec/Error.h"
+#include "runtime/exec/exec_generated.h"
+#include "runtime/plans/MoveList.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace meshc::runtime::cuda {
+
+/// Where ranges begin: as allocations of the driver do, which some kernels and
+/// copies are faster for, and which algorithms of cuBLASLt ask for, as all of
+/// its workspaces do from 12.9 Update 1 on.
+/// Source: CUDA C++ Programming Guide 13.0, "Device Memory Accesses"; release
+/// notes of CUDA 12.9 Update 1, cuBLAS.
+inline constexpr uint64_t memoryAlignment = 256;
+
+/// The least multiple of memoryAlignment from `bytes` on.
+constexpr uint64_t alignMemory(uint64_t bytes) {
+  return (bytes + memoryAlignment - 1) / memoryAlignment * memoryAlignment;
+}
+
+/// The devices of the mesh that one process has on its GPU.
+struct GpuShare {
+  int64_t first = 0;
+  int64_t count = 1;
+  bool hasPeers = false; ///< other processes have the rest
+};
+
+/// Bytes of the allocation. Sizes are multiples of memoryAlignment, but for
+/// those of arenas.
+struct MemoryRange {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
+struct GpuMemoryPlan {
+  MemoryRange tables;   ///< what moves between devices, and copies as boxes
+  MemoryRange staging;  ///< of collectives between processes
+  MemoryRange received; ///< a piece of another process's block
+  // Per device.
+  std::vector<MemoryRange> workspaces; ///< of cuBLASLt; empty without products
+  std::vector<MemoryRange> arenas;     ///< of one byte at least
+
+  uint64_t bytes = 0; ///< of the allocation
+};
+
+/// Plans the memory of an executable's GPUs.
+class GpuMemoryPlanner {
+public:
+  /// `executable` is verified and outlives the planner.
+  GpuMemoryPlanner(const exec::ExecutableT &executable,
+                   const layout::Mesh &mesh);
+
+  /// Errors: UnsupportedOnGpu, see MoveList::add; with the command's name.
+  Result<GpuMemoryPlan> plan(const GpuShare &share) const;
+
+private:
+  /// A command that moves boxes.
+  struct Mover {
+    const exec::ProgramT *program;
+    const exec::CommandT *command;
+  };
+  struct PlannedCollective {
+    Mover mover;
+    Collective collective;
+    /// Per group: whether NCCL has a collective that does the same.
+    std::vector<bool> isNative;
+  };
+
+  const exec::ExecutableT &executable;
+  bool hasProducts = false;
+  std::vector<PlannedCollective> collectives;
+  std::vector<Mover> boxCopies;
+};
+
+} // namespace meshc::runtime::cuda
+
+#endif

@@ -1,0 +1,85 @@
+#ifndef MESHC_RUNTIME_PLANS_MATMULPLAN_H
+#define MESHC_RUNTIME_PLANS_MATMULPLAN_H
+
+/// How a product is given to cuBLASLt; arithmetic alone, without the library.
+///
+/// cuBLASLt thinks in columns: a matrix of rows x columns has its columns
+/// contiguous, `leading` elements apart. A row-major matrix is its own
+/// transpose in columns, so a row-major c = a b is asked for as c' = b' a'.
+/// With a: 2x3, b: 3x5, c: 2x5, all row-major and dense:
+///
+///   left   b  5x3, leading 5   |  op(left) op(right) = result
+///   right  a  3x2, leading 3   |  [5x3]    [3x2]     = [5x2]
+///   result c  5x2, leading 5
+///
+/// The bias runs along the rows of the result (n), as cuBLASLt wants it. A c
+/// whose columns are contiguous is asked for as it is.
+
+#include "runtime/exec/Error.h"
+#include "runtime/exec/exec_generated.h"
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+namespace meshc::runtime::cuda {
+
+/// Memory that cuBLASLt may use while it computes a product, for each device.
+/// Source: cuBLAS 13.0 documentation, 2.1.7: 32 MiB on Hopper.
+inline constexpr uint64_t matmulWorkspaceBytes = uint64_t(32) << 20;
+
+/// A matrix in columns; sizes and steps in elements.
+struct MatrixPlan {
+  exec::ElementType element = exec::ElementType::f32;
+  int64_t rows = 1;
+  int64_t columns = 1;
+  int64_t leading = 1;
+  int64_t batchStride = 0;
+  bool isTransposed = false; ///< op(), of the two factors
+
+  auto operator<=>(const MatrixPlan &) const = default;
+};
+
+/// Where a call's operands start, in elements behind the command's.
+struct MatmulOffsets {
+  int64_t a = 0;
+  int64_t b = 0;
+  int64_t c = 0;
+};
+
+struct MatmulPlan {
+  MatrixPlan left, right, result;
+  bool leftIsB = true; ///< the left factor is the command's b
+  int64_t batch = 1;   ///< products of one call
+  bool accumulate = false;
+  bool hasBias = false;
+  bool hasAddend = false; ///< laid out as the result
+  exec::Activation activation = exec::Activation::none;
+  bool hasAux = false;
+  bool isGradient = false;
+  /// Elements from one column of the result to the next in what an activation
+  /// leaves behind; bits for relu.
+  int64_t auxLeading = 0;
+  /// Of what rows are summed: the result (c), the left (a) or right (b) factor.
+  exec::ColumnSum rowSum = exec::ColumnSum::none;
+  /// One call each; batch dimensions that one step does not describe are here.
+  std::vector<MatmulOffsets> calls;
+};
+
+/// Plans the product of a command.
+/// Errors: UnsupportedOnGpu, saying why, where cuBLASLt cannot be asked for it:
+/// integers, gelu with erf, an activation before an accumulation, a factor
+/// without a contiguous dimension; a bias, column sums or an activation that
+/// leaves something behind where the result has no contiguous rows; rows of
+/// what gelu leaves behind that are no multiples of 8 elements; the gradient of
+/// an activation, or sums of a factor's columns, where k is 1; sums of a factor
+/// along the dimension that is contiguous.
+Result<MatmulPlan> planMatmul(const exec::CommandT &command);
+
+/// The same products in a call each. What an activation leaves behind and sums
+/// of columns are not in batches.
+MatmulPlan splitBatch(const MatmulPlan &plan);
+
+} // namespace meshc::runtime::cuda
+
+#endif

@@ -1,0 +1,157 @@
+#include "runtime/plans/MoveList.h"
+
+#include "runtime/exec/GpuKernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+using namespace meshc::runtime;
+using namespace meshc::runtime::cuda;
+namespace exec = meshc::exec;
+
+/// Blocks of a launch, at most: 16 for each multiprocessor of an H100 or H200,
+/// which have 132 and hold 8 blocks of moveKernelThreads threads each. The same
+/// on all GPUs, so that tables have one size everywhere.
+/// Source: CUDA C++ Programming Guide 13.0, technical specifications per
+/// compute capability (2048 threads); NVIDIA H200 data sheet.
+static constexpr int64_t maxBlocks = int64_t(16) * 132;
+/// Pieces have a multiple of this many elements, four for each thread, so that
+/// small boxes are not cut to crumbs.
+static constexpr int64_t grain = moveKernelThreads * 4;
+
+std::vector<Collective::MoveDim> cuda::getDims(const Collective::Move &move) {
+  std::vector<Collective::MoveDim> dims = move.outer;
+  dims.push_back(move.inner);
+  return dims;
+}
+
+std::vector<Collective::MoveDim>
+cuda::mergeMoveDims(std::span<const Collective::MoveDim> dims) {
+  std::vector<Collective::MoveDim> merged;
+  for (const Collective::MoveDim &dim : dims) {
+    if (dim.size == 1)
+      continue;
+    if (!merged.empty() &&
+        merged.back().fromStride == dim.size * dim.fromStride &&
+        merged.back().toStride == dim.size * dim.toStride)
+      merged.back() = {merged.back().size * dim.size, dim.fromStride,
+                       dim.toStride};
+    else
+      merged.push_back(dim);
+  }
+  return merged;
+}
+
+std::vector<MoveList::Box>
+cuda::getBoxes(const Collective &collective, int64_t group,
+               std::span<const DevicePointer> arenas) {
+  std::vector<MoveList::Box> boxes;
+  for (const Collective::Move &move : collective.getMoves(group)) {
+    MoveList::Box box;
+    for (const Collective::End &end : move.sources)
+      box.sources.push_back(arenas[size_t(end.device)] + end.offset);
+    for (const Collective::End &end : move.targets)
+      box.targets.push_back(arenas[size_t(end.device)] + end.offset);
+    box.dims = getDims(move);
+    boxes.push_back(std::move(box));
+  }
+  return boxes;
+}
+
+exec::ReduceKind cuda::getReduceKind(const Collective &collective,
+                                     int64_t group) {
+  // Boxes that are only copied have no kind; the others have the same one.
+  for (const Collective::Move &move : collective.getMoves(group))
+    if (move.reduce != exec::ReduceKind::none)
+      return move.reduce;
+  return exec::ReduceKind::none;
+}
+
+static int64_t countElements(std::span<const Collective::MoveDim> dims) {
+  int64_t count = 1;
+  for (const Collective::MoveDim &dim : dims)
+    count *= dim.size;
+  return count;
+}
+
+Result<MoveList::Pieces> MoveList::add(std::span<const Box> boxes) {
+  Pieces added;
+  int64_t total = 0;
+  for (const Box &box : boxes)
+    total += countElements(box.dims);
+  if (total == 0)
+    return added;
+  const int64_t length =
+      ((total + maxBlocks - 1) / maxBlocks + grain - 1) / grain * grain;
+
+  std::vector<MovePiece> pieces;
+  std::vector<size_t> pieceBoxes;
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    const Box &box = boxes[i];
+    const int64_t count = countElements(box.dims);
+    if (count == 0)
+      continue;
+    const std::vector<Collective::MoveDim> dims = mergeMoveDims(box.dims);
+    if (dims.size() > size_t(maxMoveRank))
+      return Error{ErrorCode::UnsupportedOnGpu,
+                   fmt::format("a move has {} dimensions that are not "
+                               "contiguous, expected at most {}",
+                               dims.size(), maxMoveRank),
+                   ""};
+    MovePiece piece{};
+    piece.numSources = int64_t(box.sources.size());
+    piece.numTargets = int64_t(box.targets.size());
+    piece.rank = int64_t(dims.size());
+    for (size_t d = 0; d < dims.size(); ++d) {
+      piece.sizes[d] = dims[d].size;
+      piece.fromStrides[d] = dims[d].fromStride;
+      piece.toStrides[d] = dims[d].toStride;
+    }
+    if (isNarrow(piece))
+      for (size_t d = 0; d < dims.size(); ++d)
+        piece.divisors[d] = getMoveDivisor(dims[d].size);
+    else
+      added.areWide = true;
+    for (piece.begin = 0; piece.begin < count; piece.begin += length) {
+      piece.end = std::min(piece.begin + length, count);
+      pieces.push_back(piece);
+      pieceBoxes.push_back(i);
+    }
+  }
+  if (pieces.size() > size_t(INT32_MAX))
+    return Error{ErrorCode::UnsupportedOnGpu,
+                 fmt::format("a collective has {} pieces", pieces.size()), ""};
+  added.count = unsigned(pieces.size());
+
+  // Addresses of the boxes first, then the pieces that point to them.
+  std::vector<std::pair<uint64_t, uint64_t>> ends;
+  for (const Box &box : boxes) {
+    const uint64_t sources = getBytes();
+    words.insert(words.end(), box.sources.begin(), box.sources.end());
+    ends.emplace_back(sources, getBytes());
+    words.insert(words.end(), box.targets.begin(), box.targets.end());
+  }
+  added.offset = getBytes();
+  static_assert(sizeof(MovePiece) % sizeof(uint64_t) == 0);
+  constexpr size_t pieceWords = sizeof(MovePiece) / sizeof(uint64_t);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    std::tie(pieces[i].sources, pieces[i].targets) = ends[pieceBoxes[i]];
+    places.push_back(words.size() + offsetof(MovePiece, sources) / 8);
+    places.push_back(words.size() + offsetof(MovePiece, targets) / 8);
+    words.resize(words.size() + pieceWords);
+    std::memcpy(words.data() + words.size() - pieceWords, &pieces[i],
+                sizeof(MovePiece));
+  }
+  return added;
+}
+
+std::vector<uint64_t> MoveList::getWords(DevicePointer address) const {
+  std::vector<uint64_t> placed = words;
+  for (size_t word : places)
+    placed[word] += address;
+  return placed;
+}

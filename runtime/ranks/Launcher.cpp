@@ -1,0 +1,293 @@
+#include "runtime/ranks/Launcher.h"
+
+#include "runtime/io/StandardStreams.h"
+#include "runtime/ranks/RankKey.h"
+#include "runtime/ranks/Ranks.h"
+#include "runtime/ranks/Socket.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+/// For the other ranks to notice and report the end of one.
+static constexpr double graceSeconds = 8;
+/// For one that is stopped when another one has ended well: as long as a rank
+/// may be silent for the others, and the grace.
+static constexpr double stoppedSeconds = 18;
+
+/// What goes on to the ranks.
+static constexpr int forwardedSignals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                           SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+
+namespace {
+
+class Launcher {
+public:
+  int run(int64_t processes, const char *const *arguments);
+
+private:
+  struct Rank {
+    pid_t process = -1;
+    std::optional<int> status; ///< of waitpid, once it has ended
+    bool isKilled = false;     ///< by the launcher
+    int stopSignal = 0;        ///< that has stopped it; 0: it runs
+    Deadline stopped;          ///< when
+  };
+
+  bool start(int64_t rank, int64_t processes, const char *const *arguments,
+             const Socket &listener, const sigset_t &mask);
+  void collect();
+  /// What waitpid says about a rank.
+  void note(size_t rank, int status);
+  void limitStops();
+  void forward(int signal);
+  void sendToAll(int signal);
+  int getExitCode() const;
+  void reportCulprit(int code) const;
+  /// "was killed by signal 9 (Killed)": how a rank ended.
+  std::string describeEnd(size_t rank) const;
+
+  std::vector<Rank> ranks;
+  std::string key; ///< of the run
+  size_t numEnded = 0;
+  std::optional<size_t> firstBad;   ///< that did not end well
+  std::optional<Deadline> patience; ///< after which the rest is killed
+  int lastSignal = 0;               ///< forwarded
+  bool hasPassedOn = false;         ///< the signal by which a rank has stopped
+};
+
+} // namespace
+
+bool Launcher::start(int64_t rank, int64_t processes,
+                     const char *const *arguments, const Socket &listener,
+                     const sigset_t &mask) {
+  const pid_t launcher = getpid();
+  const pid_t process = fork();
+  if (process != 0) {
+    if (process > 0)
+      ranks.emplace_back().process = process;
+    return process > 0;
+  }
+  // No rank survives the launcher, even where it is killed in between.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher)
+    _exit(int(ExitCode::RankLost));
+  // The terminal's signals come through the launcher, once.
+  setpgid(0, 0);
+  setenv("MESHC_RANK", std::to_string(rank).c_str(), 1);
+  setenv("MESHC_RANKS", std::to_string(processes).c_str(), 1);
+  // Of this user's processes alone: others cannot read what is set for one.
+  setenv(storeKeyVariable, key.c_str(), 1);
+  setenv("MESHC_STORE", toString(getLocalAddress(listener)).c_str(), 1);
+  if (rank == 0) {
+    setenv("MESHC_STORE_LISTENER", std::to_string(listener.get()).c_str(), 1);
+    fcntl(listener.get(), F_SETFD, 0);
+  } else {
+    // What is typed is for rank 0.
+    const int nothing = open("/dev/null", O_RDONLY);
+    if (nothing >= 0)
+      dup2(nothing, STDIN_FILENO);
+  }
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  execv("/proc/self/exe", const_cast<char *const *>(arguments));
+  printError(
+      {ErrorCode::Internal,
+       fmt::format("cannot start rank {}: {}", rank, std::strerror(errno)),
+       ""});
+  _exit(int(ExitCode::Internal));
+}
+
+void Launcher::note(size_t rank, int status) {
+  Rank &found = ranks[rank];
+  if (WIFSTOPPED(status)) {
+    found.stopSignal = WSTOPSIG(status);
+    found.stopped = getDeadline(0);
+    return;
+  }
+  if (WIFCONTINUED(status)) {
+    found.stopSignal = 0;
+    return;
+  }
+  found.status = status;
+  ++numEnded;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return;
+  if (!firstBad)
+    firstBad = rank;
+  // One that was stopped before it had joined could not tell the others.
+  for (int signal : {SIGINT, SIGTERM, SIGHUP})
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 128 + signal &&
+        !hasPassedOn) {
+      hasPassedOn = true;
+      sendToAll(signal);
+    }
+  if (!patience)
+    patience = getDeadline(graceSeconds);
+}
+
+void Launcher::collect() {
+  int status;
+  pid_t process;
+  while ((process = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0)
+    for (size_t rank = 0; rank < ranks.size(); ++rank)
+      if (ranks[rank].process == process)
+        note(rank, status);
+}
+
+void Launcher::limitStops() {
+  // Nobody else is left to notice it.
+  if (numEnded == 0 || patience)
+    return;
+  for (const Rank &rank : ranks)
+    if (!rank.status && rank.stopSignal != 0 &&
+        getSecondsUntil(rank.stopped) < -stoppedSeconds)
+      patience = getDeadline(0);
+}
+
+void Launcher::sendToAll(int signal) {
+  for (Rank &rank : ranks)
+    if (!rank.status) {
+      kill(rank.process, signal);
+      rank.isKilled |= signal == SIGKILL;
+    }
+}
+
+void Launcher::forward(int signal) {
+  sendToAll(signal);
+  if (signal == SIGTSTP) {
+    raise(SIGSTOP);
+    // Nobody had a part of the time in between.
+    sendToAll(SIGCONT);
+    if (patience)
+      patience = getDeadline(graceSeconds);
+  } else if (signal != SIGCONT)
+    lastSignal = signal;
+}
+
+int Launcher::getExitCode() const {
+  // Rank 0 speaks for all where it could.
+  for (const Rank &rank : ranks)
+    if (WIFEXITED(*rank.status) && WEXITSTATUS(*rank.status) != 0)
+      return WEXITSTATUS(*rank.status);
+  return firstBad ? int(ExitCode::RankLost) : 0;
+}
+
+std::string Launcher::describeEnd(size_t rank) const {
+  const Rank &found = ranks[rank];
+  const int status = *found.status;
+  if (found.isKilled && found.stopSignal != 0)
+    return fmt::format("was stopped by signal {} ({}) {:.0f} s ago",
+                       found.stopSignal, strsignal(found.stopSignal),
+                       -getSecondsUntil(found.stopped));
+  if (found.isKilled && firstBad)
+    return fmt::format("did not end within {:g} s of rank {}", graceSeconds,
+                       *firstBad);
+  if (WIFSIGNALED(status))
+    return fmt::format("was killed by signal {} ({})", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+  return fmt::format("ended with exit code {}", WEXITSTATUS(status));
+}
+
+void Launcher::reportCulprit(int code) const {
+  // Those that got a signal when rank 0 was gone have left it to that to say
+  // so; it has not where it was killed.
+  const bool isUnsaid =
+      code > 128 && WIFSIGNALED(*ranks[0].status) && !ranks[0].isKilled;
+  if (code != int(ExitCode::RankLost) && !isUnsaid)
+    return;
+  // Whoever was stopped, else killed, else whoever ended first.
+  size_t culprit = *firstBad;
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    if (WIFSIGNALED(*ranks[rank].status) && !ranks[rank].isKilled)
+      culprit = rank;
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    if (ranks[rank].isKilled && ranks[rank].stopSignal != 0)
+      culprit = rank;
+  // Rank 0 has spoken where it ended in error; one that hangs has not, and
+  // neither has one that could not know.
+  const int first = *ranks[0].status;
+  const bool hasSpoken = WIFEXITED(first) && WEXITSTATUS(first) != 0;
+  if (!hasSpoken && !WIFEXITED(first))
+    culprit = 0;
+  const std::string how =
+      fmt::format("rank {} {}", culprit, describeEnd(culprit));
+  const bool isHung = ranks[culprit].isKilled;
+  if (!hasSpoken)
+    printError(
+        {ErrorCode::RankLost,
+         fmt::format("rank {} {}", culprit,
+                     isHung ? "does not answer" : "ended before the others"),
+         how});
+  else if (isHung || WIFSIGNALED(*ranks[culprit].status) ||
+           WEXITSTATUS(*ranks[culprit].status) != code)
+    printNote(how);
+}
+
+int Launcher::run(int64_t processes, const char *const *arguments) {
+  Result<Socket> listener = listenOn({"127.0.0.1", 0});
+  if (!listener) {
+    printError(listener.getError());
+    return int(runtime::getExitCode(listener.getError().code));
+  }
+  key = RankKey::makeText();
+
+  sigset_t watched;
+  sigset_t before;
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGCHLD);
+  for (int signal : forwardedSignals)
+    sigaddset(&watched, signal);
+  sigprocmask(SIG_BLOCK, &watched, &before);
+  std::fflush(nullptr);
+  for (int64_t rank = 0; rank < processes; ++rank)
+    if (!start(rank, processes, arguments, *listener, before)) {
+      printError({ErrorCode::DoesNotFit,
+                  fmt::format("cannot start rank {} of {}: {}", rank, processes,
+                              std::strerror(errno)),
+                  ""});
+      sendToAll(SIGKILL);
+      return int(ExitCode::DoesNotFit);
+    }
+  listener->close();
+
+  while (numEnded < ranks.size()) {
+    const timespec tick = {0, 100'000'000};
+    const int signal = sigtimedwait(&watched, nullptr, &tick);
+    if (signal > 0 && signal != SIGCHLD)
+      forward(signal);
+    collect();
+    limitStops();
+    if (patience && getSecondsUntil(*patience) <= 0)
+      sendToAll(SIGKILL);
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+
+  // A signal that has ended the ranks ends the launcher in the same way.
+  if (lastSignal != 0 && firstBad && WIFSIGNALED(*ranks[*firstBad].status) &&
+      WTERMSIG(*ranks[*firstBad].status) == lastSignal) {
+    signal(lastSignal, SIG_DFL);
+    raise(lastSignal);
+  }
+  const int code = getExitCode();
+  if (firstBad)
+    reportCulprit(code);
+  return code;
+}
+
+int runtime::launchRanks(int64_t processes, const char *const *arguments) {
+  return Launcher().run(processes, arguments);
+}
