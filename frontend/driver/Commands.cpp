@@ -4,7 +4,7 @@
 #include "codegen/gpu/GpuImages.h"
 #include "codegen/machine/OutputFile.h"
 #include "frontend/driver/ProgramCache.h"
-#include "frontend/driver/Session.h"
+#include "frontend/driver/SpecSession.h"
 #include "frontend/plan/Explain.h"
 #include "frontend/plan/PlanJson.h"
 #include "frontend/plan/PlanText.h"
@@ -72,7 +72,7 @@ static int write(const SpecArguments &spec, llvm::StringRef path,
 //===-- check and plan ----------------------------------------------------===//
 
 int meshc::driver::runCheck(const SpecArguments &spec) {
-  Session session(spec);
+  SpecSession session(spec);
   // Sharding is the last step in which the spec can be wrong.
   if (!session.elaborate() || !session.compile({}, Stage::Sharded))
     return session.reportErrors();
@@ -135,7 +135,7 @@ static CompileOptions getPlanOptions(const SpecArguments &spec,
 
 int meshc::driver::runPlan(const SpecArguments &spec,
                            const PlanArguments &plan) {
-  Session session(spec);
+  SpecSession session(spec);
   if (!session.elaborate() || !session.checkOutput(plan.output) ||
       !session.compile(getPlanOptions(spec, plan.target), Stage::Exec))
     return session.reportErrors();
@@ -210,7 +210,7 @@ int meshc::driver::runExplain(const SpecArguments &spec,
                             "be explained: meshc explain {1} {0}",
                             explain.id, spec.path.empty() ? "ID" : spec.path));
   if (!spec.path.empty()) {
-    Session session(spec);
+    SpecSession session(spec);
     if (!session.elaborate() ||
         !session.compile(getPlanOptions(spec, explain.target), Stage::Exec))
       return session.reportErrors();
@@ -270,7 +270,7 @@ int meshc::driver::runCompile(const SpecArguments &spec,
                               const CompileArguments &compile) {
   if (std::error_code error = codegen::checkWritable(compile.output))
     return failToWrite(spec, compile.output, error);
-  Session session(spec);
+  SpecSession session(spec);
   CompileOptions options = getCompileOptions(spec, compile);
   if (!session.elaborate() || !session.checkOutput(compile.output) ||
       !session.checkGradients(compile.grad))
@@ -374,7 +374,7 @@ static std::string getCacheKey(mlir::ModuleOp module,
 }
 
 /// Says what a spec can be run for where that was not said.
-static int failWithoutCommand(const SpecArguments &spec, Session &session) {
+static int failWithoutCommand(const SpecArguments &spec, SpecSession &session) {
   mlir::ModuleOp module = session.getModule();
   const bool hasData = !module.getOps<nd::DataOp>().empty();
   const bool trains = !module.getOps<nd::TrainingOp>().empty();
@@ -397,7 +397,7 @@ static int failWithoutCommand(const SpecArguments &spec, Session &session) {
 }
 
 /// Replaces the process by the program, which is called as the model is.
-static int runProgram(const SpecArguments &spec, const Session &session,
+static int runProgram(const SpecArguments &spec, const SpecSession &session,
                       const Descriptor &program,
                       std::vector<std::string> arguments) {
   const std::string &model = session.getCompilation().executable.model;
@@ -415,7 +415,7 @@ int meshc::driver::runRun(const SpecArguments &spec,
     return fail(spec, frontend::Code::CannotWrite, toText(cache.takeError()));
 
   auto start = std::chrono::steady_clock::now();
-  Session session(spec);
+  SpecSession session(spec);
   if (!session.elaborate())
     return session.reportErrors();
   if (!run.eval && !run.bench && run.programArguments.empty())

@@ -1,4 +1,4 @@
-#include "frontend/driver/Session.h"
+#include "frontend/driver/SpecSession.h"
 
 #include "codegen/machine/OutputFile.h"
 #include "frontend/driver/Cache.h"
@@ -26,7 +26,7 @@ using namespace meshc::driver;
 static mlir::MLIRContext::Threading threading =
     mlir::MLIRContext::Threading::DISABLED;
 
-Session::Session(const SpecArguments &arguments)
+SpecSession::SpecSession(const SpecArguments &arguments)
     : arguments(arguments), context(threading), diagnostics(sources),
       passErrors(context, diagnostics) {
   context.printOpOnDiagnostic(false);
@@ -54,7 +54,7 @@ static std::optional<std::string> readStandardInput() {
   return text;
 }
 
-bool Session::elaborate() {
+bool SpecSession::elaborate() {
   frontend::SpecOptions options;
   options.path = arguments.path;
   if (arguments.path == "-") {
@@ -84,7 +84,7 @@ bool Session::elaborate() {
   return true;
 }
 
-void Session::checkObjective(const std::string &asked) {
+void SpecSession::checkObjective(const std::string &asked) {
   Objective objective = findObjective(*module);
   if (!objective.minimize.empty())
     return;
@@ -106,7 +106,7 @@ void Session::checkObjective(const std::string &asked) {
 }
 
 std::vector<std::string>
-Session::expandGradients(const std::vector<std::string> &names) {
+SpecSession::expandGradients(const std::vector<std::string> &names) {
   std::vector<std::string> all;
   for (const Source &source :
        findSources(module->lookupSymbol<nd::ProgramOp>("forward")))
@@ -114,14 +114,15 @@ Session::expandGradients(const std::vector<std::string> &names) {
   return llvm::is_contained(names, "*") ? all : names;
 }
 
-std::optional<std::string> Session::readSource(std::string_view path) const {
+std::optional<std::string>
+SpecSession::readSource(std::string_view path) const {
   for (uint32_t i = 0; i < sources.getNumSources(); ++i)
     if (sources.get(i).getName() == path)
       return std::string(sources.get(i).getText());
   return std::nullopt;
 }
 
-bool Session::checkGradients(const std::vector<std::string> &bindings) {
+bool SpecSession::checkGradients(const std::vector<std::string> &bindings) {
   std::vector<std::string> known = expandGradients({"*"});
   if (!bindings.empty())
     checkObjective(bindings.front());
@@ -141,7 +142,7 @@ bool Session::checkGradients(const std::vector<std::string> &bindings) {
   return !diagnostics.hasErrors();
 }
 
-bool Session::checkOutput(llvm::StringRef path) {
+bool SpecSession::checkOutput(llvm::StringRef path) {
   if (path == codegen::standardOutput)
     return true;
   for (uint32_t i = 0; i < sources.getNumSources(); ++i)
@@ -156,14 +157,14 @@ bool Session::checkOutput(llvm::StringRef path) {
   return true;
 }
 
-bool Session::compile(const CompileOptions &options, Stage stage) {
+bool SpecSession::compile(const CompileOptions &options, Stage stage) {
   if (failed(driver::compile(*module, options, stage, compilation)))
     return false;
   printError(frontend::renderNotices(diagnostics, getMessageFormat(arguments)));
   return true;
 }
 
-bool Session::link(const CompileOptions &options, llvm::StringRef output) {
+bool SpecSession::link(const CompileOptions &options, llvm::StringRef output) {
   // What goes wrong here has no place in the spec.
   mlir::ScopedDiagnosticHandler handler(
       &context, [&](mlir::Diagnostic &diagnostic) {
@@ -175,7 +176,7 @@ bool Session::link(const CompileOptions &options, llvm::StringRef output) {
   return mlir::succeeded(driver::link(*module, options, compilation, output));
 }
 
-int Session::reportErrors() const {
+int SpecSession::reportErrors() const {
   printError(frontend::render(diagnostics, getMessageFormat(arguments)));
   if (diagnostics.hasErrors())
     return exitWrongInput;

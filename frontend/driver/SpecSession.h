@@ -1,5 +1,5 @@
-#ifndef MESHC_FRONTEND_DRIVER_SESSION_H
-#define MESHC_FRONTEND_DRIVER_SESSION_H
+#ifndef MESHC_FRONTEND_DRIVER_SPECSESSION_H
+#define MESHC_FRONTEND_DRIVER_SPECSESSION_H
 
 #include "frontend/Spec.h"
 #include "frontend/driver/Commands.h"
@@ -14,9 +14,9 @@ namespace meshc::driver {
 frontend::MessageFormat getMessageFormat(const SpecArguments &arguments);
 
 /// One spec on its way through the compiler, and the errors found on the way.
-class Session {
+class SpecSession {
 public:
-  explicit Session(const SpecArguments &arguments);
+  explicit SpecSession(const SpecArguments &arguments);
 
   /// Parses, checks and elaborates. False if there are errors.
   bool elaborate();
