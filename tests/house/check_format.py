@@ -10,20 +10,21 @@ TAB_SUFFIXES = {".cpp", ".h", ".td", ".py", ".sh", ".mesh", ".mlir", ".fbs"}
 
 
 def unformatted(paths):
-    """The files that clang-format would change, by its first complaint."""
+    """The files that clang-format would change, by its first complaint about each."""
     result = subprocess.run(
-        [CLANG_FORMAT, "--dry-run", "-Werror", "--ferror-limit=1", *paths],
+        [CLANG_FORMAT, "--dry-run", "-Werror", *paths],
         cwd=tree.root(), capture_output=True, text=True)
-    found = [line for line in result.stderr.splitlines() if ": error:" in line]
-    if result.returncode != 0 and not found:
-        found = [result.stderr]
-    return found
+    first = {}
+    for line in result.stderr.splitlines():
+        if ": error:" in line:
+            first.setdefault(line.split(":")[0], line)
+    if result.returncode != 0 and not first:
+        return [result.stderr]
+    return list(first.values())
 
 
 def main():
-    problems = []
-    for path in tree.files(".cpp", ".h"):
-        problems += unformatted([str(path)])
+    problems = unformatted([str(path) for path in tree.files(".cpp", ".h")])
     for path in filter(tree.is_text, tree.files()):
         text = (tree.root() / path).read_text(encoding="utf-8")
         for number, line in tree.lines(path):
