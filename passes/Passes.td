@@ -508,7 +508,7 @@ def Partition : Pass<"nd-partition", "::mlir::ModuleOp"> {
     "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
 
-def EliminateCommon : Pass<"spmd-eliminate-common", "::mlir::ModuleOp"> {
+def EliminateEqual : Pass<"spmd-eliminate-equal", "::mlir::ModuleOp"> {
   let summary = "Makes one operation of equal ones";
   let description = [{
     MLIR's elimination of common subexpressions and of what nothing uses, in time

@@ -27,7 +27,7 @@ void meshc::buildShardingPipeline(OpPassManager &manager,
 
 void meshc::buildPartitionPipeline(OpPassManager &manager) {
   manager.addPass(createPartition()); // nd -> spmd: local shapes
-  manager.addPass(createEliminateCommon());
+  manager.addPass(createEliminateEqual());
   manager.addPass(createFuseArithmetic()); // what is rounded as one operation
   // Last: CSE would make one of what is computed twice.
   manager.addPass(createRecomputeResiduals()); // what backward need not keep

@@ -9,7 +9,7 @@
 using namespace mlir;
 
 namespace meshc {
-#define GEN_PASS_DEF_ELIMINATECOMMON
+#define GEN_PASS_DEF_ELIMINATEEQUAL
 #include "passes/Passes.h.inc"
 } // namespace meshc
 
@@ -32,7 +32,7 @@ static int64_t hashBody(Operation *op) {
 }
 
 namespace {
-struct EliminateCommon : meshc::impl::EliminateCommonBase<EliminateCommon> {
+struct EliminateEqual : meshc::impl::EliminateEqualBase<EliminateEqual> {
   void runOnOperation() override {
     // MLIR looks for equal operations among those with the same hash, which
     // does not see regions: each of many initial values, made of the same empty

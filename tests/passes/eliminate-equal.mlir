@@ -1,4 +1,4 @@
-// RUN: meshc-opt %s -spmd-eliminate-common | FileCheck %s
+// RUN: meshc-opt %s -spmd-eliminate-equal | FileCheck %s
 
 #whole = affine_map<(d0) -> (d0)>
 
