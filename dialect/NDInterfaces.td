@@ -128,4 +128,33 @@ def ElementwiseOpInterface : OpInterface<"ElementwiseOpInterface"> {
   ];
 }
 
+def BorderOpInterface : OpInterface<"BorderOpInterface"> {
+  let cppNamespace = "::meshc::nd";
+  let description = [{
+    An operation on the border of a program, through which one value enters or
+    leaves: an input, an output, a read or a write of a variable, of nd and of
+    spmd alike.
+
+    The operation that defines a value is on the border exactly if the value
+    enters the program there.
+  }];
+  let methods = [
+    InterfaceMethod<"The name by which the outside knows the value.",
+                    "::llvm::StringRef", "getBorderName">,
+    InterfaceMethod<"Whether the value comes in; it goes out otherwise.",
+                    "bool", "isEntry">,
+    InterfaceMethod<"Whether the outside is a variable of the module.",
+                    "bool", "isVariable">,
+    InterfaceMethod<[{
+      The value: the result of what lets it in, the operand of what lets it out.
+    }], "::mlir::Value", "getBorderValue">,
+    InterfaceMethod<[{
+      The tensor on all devices, with its sharding once it has one.
+    }], "::meshc::nd::NamedTensorType", "getGlobalType">,
+  ];
+  let extraSharedClassDeclaration = [{
+    bool isExit() { return !$_op.isEntry(); }
+  }];
+}
+
 #endif

@@ -149,10 +149,24 @@ def ND_ProgramOp : ND_Declaration<"program",
 
 //===-- Border of a program -----------------------------------------------===//
 
-class ND_Border<string mnemonic, list<Trait> traits = []>
-    : Op<ND_Dialect, mnemonic, traits>;
+// `name` and `value` are expressions for its name and for the value that
+// crosses the border.
+class ND_Border<string mnemonic, bit isEntry, bit isVariable, string name,
+                string value, list<Trait> traits = []>
+    : Op<ND_Dialect, mnemonic,
+         !listconcat([DeclareOpInterfaceMethods<BorderOpInterface>], traits)> {
+  let extraClassDefinition = [{
+    ::llvm::StringRef $cppClass::getBorderName() { return }] # name # [{; }
+    bool $cppClass::isEntry() { return }] # isEntry # [{; }
+    bool $cppClass::isVariable() { return }] # isVariable # [{; }
+    ::mlir::Value $cppClass::getBorderValue() { return }] # value # [{; }
+    NamedTensorType $cppClass::getGlobalType() {
+      return }] # value # [{.getType();
+    }
+  }];
+}
 
-def ND_InputOp : ND_Border<"input"> {
+def ND_InputOp : ND_Border<"input", 1, 0, "getName()", "getResult()"> {
   let summary = "A value given to the program from outside";
   let description = [{
     `index_bound` b says that integers lie in [0, b); 0 promises nothing. The
@@ -164,13 +178,13 @@ def ND_InputOp : ND_Border<"input"> {
   let assemblyFormat = "$name attr-dict `:` type($result)";
 }
 
-def ND_OutputOp : ND_Border<"output"> {
+def ND_OutputOp : ND_Border<"output", 0, 0, "getName()", "getValue()"> {
   let summary = "Gives a value to the outside under a name";
   let arguments = (ins StrAttr:$name, ND_Tensor:$value);
   let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
 }
 
-def ND_ReadOp : ND_Border<"read",
+def ND_ReadOp : ND_Border<"read", 1, 1, "getVariable()", "getResult()",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Reads a variable as it was when the program started";
   let description = [{
@@ -182,7 +196,7 @@ def ND_ReadOp : ND_Border<"read",
   let assemblyFormat = "$variable attr-dict `:` type($result)";
 }
 
-def ND_WriteOp : ND_Border<"write",
+def ND_WriteOp : ND_Border<"write", 0, 1, "getVariable()", "getValue()",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Sets a variable at the end of the program";
   let description = [{

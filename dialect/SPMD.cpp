@@ -42,6 +42,13 @@ static LogicalResult verifyLocal(Operation *op, Type global, Type local) {
   return success();
 }
 
+/// The tensor of which a device holds a block of variable `name`.
+static nd::NamedTensorType getVariableType(Operation *op, StringRef name) {
+  return op->getParentOfType<ModuleOp>()
+      .lookupSymbol<nd::VariableOp>(name)
+      .getTensorType();
+}
+
 LogicalResult InputOp::verify() {
   return verifyLocal(*this, getGlobal(), getType());
 }

@@ -6,6 +6,7 @@
 #define MESHC_DIALECT_SPMD
 
 include "dialect/NDBase.td"
+include "dialect/NDInterfaces.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -33,7 +34,28 @@ def SPMD_ProgramOp : SPMD_Op<"program",
 
 //===-- Border of a program -----------------------------------------------===//
 
-def SPMD_InputOp : SPMD_Op<"input"> {
+// `name`, `value` and `global` are expressions for its name, for the value that
+// crosses the border and for the tensor of which the value is a block.
+class SPMD_Border<string mnemonic, bit isEntry, bit isVariable, string name,
+                  string value, string global, list<Trait> traits = []>
+    : SPMD_Op<mnemonic, !listconcat(
+        [DeclareOpInterfaceMethods<BorderOpInterface>], traits)> {
+  let extraClassDefinition = [{
+    ::llvm::StringRef $cppClass::getBorderName() { return }] # name # [{; }
+    bool $cppClass::isEntry() { return }] # isEntry # [{; }
+    bool $cppClass::isVariable() { return }] # isVariable # [{; }
+    ::mlir::Value $cppClass::getBorderValue() { return }] # value # [{; }
+    ::meshc::nd::NamedTensorType $cppClass::getGlobalType() {
+      return }] # global # [{;
+    }
+  }];
+}
+
+defvar GlobalAttr = "::llvm::cast<::meshc::nd::NamedTensorType>(getGlobal())";
+defvar GlobalOfVariable = "getVariableType(*this, getVariable())";
+
+def SPMD_InputOp : SPMD_Border<"input", 1, 0, "getName()", "getResult()",
+    GlobalAttr> {
   let summary = "This device's block of a value given from outside";
   let description = [{
     `global` is the sharded tensor of which the value is this device's block.
@@ -49,7 +71,8 @@ def SPMD_InputOp : SPMD_Op<"input"> {
   let hasVerifier = 1;
 }
 
-def SPMD_OutputOp : SPMD_Op<"output"> {
+def SPMD_OutputOp : SPMD_Border<"output", 0, 0, "getName()", "getValue()",
+    GlobalAttr> {
   let summary = "Gives this device's block of a value to the outside";
   let description = [{
     **Constraints**
@@ -61,7 +84,8 @@ def SPMD_OutputOp : SPMD_Op<"output"> {
   let hasVerifier = 1;
 }
 
-def SPMD_ReadOp : SPMD_Op<"read",
+def SPMD_ReadOp : SPMD_Border<"read", 1, 1, "getVariable()", "getResult()",
+    GlobalOfVariable,
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "This device's block of a variable, as it was at the start";
   let description = [{
@@ -74,7 +98,8 @@ def SPMD_ReadOp : SPMD_Op<"read",
   let assemblyFormat = "$variable attr-dict `:` type($result)";
 }
 
-def SPMD_WriteOp : SPMD_Op<"write",
+def SPMD_WriteOp : SPMD_Border<"write", 0, 1, "getVariable()", "getValue()",
+    GlobalOfVariable,
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Sets this device's block of a variable at the end";
   let description = [{

@@ -244,14 +244,10 @@ static LogicalResult check(Operation *op, const layout::Mesh &mesh) {
       return failure();
   if (auto partitioned = dyn_cast<PartitionOpInterface>(op))
     return OperationCheck(partitioned, mesh).run();
-  if (auto input = dyn_cast<InputOp>(op))
-    if (input.getType().isPartial())
-      return input.emitOpError("cannot be partial, found ")
-             << toString(input.getType().getSharding());
-  if (auto read = dyn_cast<ReadOp>(op))
-    if (read.getType().isPartial())
-      return read.emitOpError("cannot be partial, found ")
-             << toString(read.getType().getSharding());
+  if (auto border = dyn_cast<BorderOpInterface>(op))
+    if (border.isEntry() && border.getGlobalType().isPartial())
+      return border->emitOpError("cannot be partial, found ")
+             << toString(border.getGlobalType().getSharding());
   if (auto reshard = dyn_cast<ReshardOp>(op)) {
     ShardingAttr source = reshard.getInput().getType().getSharding();
     ShardingAttr target = reshard.getType().getSharding();

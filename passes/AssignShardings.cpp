@@ -25,7 +25,7 @@ static FailureOr<SplitMap> chooseSplits(ProgramOp program,
   for (Operation &op : program.getBody().front()) {
     auto partitioned = dyn_cast<PartitionOpInterface>(op);
     if (!partitioned) {
-      if (isa<InputOp, OutputOp, ReadOp, WriteOp, ReshardOp>(op))
+      if (isa<BorderOpInterface, ReshardOp>(op))
         continue;
       op.emitError() << "'" << op.getName()
                      << "' cannot be partitioned: it has no "
@@ -83,7 +83,7 @@ private:
 FailureOr<layout::Sharding> ProgramRewriter::getProduced(Value value) {
   Operation *op = value.getDefiningOp();
   auto type = cast<NamedTensorType>(value.getType());
-  if (isa<InputOp, ReadOp>(op))
+  if (isa<BorderOpInterface>(op))
     return layout.getSharding(type, op);
   if (isa<ReshardOp>(op))
     return layout::getCanonical(layout.getMesh(),
@@ -101,10 +101,11 @@ FailureOr<layout::Sharding> ProgramRewriter::getNeeded(OpOperand &use) {
   auto type = cast<NamedTensorType>(use.get().getType());
   if (isa<ReshardOp>(op))
     return produced.find(op->getResult(0))->second;
-  if (isa<OutputOp>(op) && type.getRank() == 0)
-    return produced.find(use.get())->second;
-  if (isa<OutputOp, WriteOp>(op))
+  if (auto border = dyn_cast<BorderOpInterface>(op)) {
+    if (!border.isVariable() && type.getRank() == 0)
+      return produced.find(use.get())->second;
     return layout.getSharding(type, op);
+  }
   layout::Sharding sharding =
       getOperandSharding(cast<PartitionOpInterface>(op), use.getOperandNumber(),
                          splits.find(op)->second);

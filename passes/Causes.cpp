@@ -25,10 +25,8 @@ static std::string describeOperand(Value value) {
 
 /// Name of what reads a value.
 static std::string getReaderName(Operation *op) {
-  if (auto output = dyn_cast<OutputOp>(op))
-    return output.getName().str();
-  if (auto write = dyn_cast<WriteOp>(op))
-    return write.getVariable().str();
+  if (auto border = dyn_cast<BorderOpInterface>(op))
+    return border.getBorderName().str();
   StringRef name = getValueName(op->getLoc());
   return name.empty() ? op->getName().getStringRef().str() : name.str();
 }

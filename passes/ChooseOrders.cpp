@@ -82,10 +82,9 @@ public:
 
   void run() {
     // What the outside sees stays as written.
-    for (auto output : program.getBody().getOps<OutputOp>())
-      required[output] = output.getValue().getType().withoutSharding();
-    for (auto write : program.getBody().getOps<WriteOp>())
-      required[write] = write.getValue().getType().withoutSharding();
+    for (auto border : program.getBody().getOps<BorderOpInterface>())
+      if (border.isExit())
+        required[border] = border.getGlobalType().withoutSharding();
     for (Operation &op : *program.getBody().begin())
       if (op.getNumResults() == 1)
         setOrder(op);
@@ -96,7 +95,7 @@ public:
 private:
   void setOrder(Operation &op) {
     auto type = cast<NamedTensorType>(op.getResult(0).getType());
-    if (type.getRank() < 2 || isa<InputOp, ReadOp>(op))
+    if (type.getRank() < 2 || isa<BorderOpInterface>(op))
       return;
     if (auto einsum = dyn_cast<EinsumOp>(op))
       return reorder(op, choose(einsum));

@@ -114,7 +114,7 @@ void Lowering::findWide() {
   for (Operation &op : block)
     if (getUse(&op) == PrecisionUse::Follow && !wideOps.contains(&op) &&
         !op.use_empty() && llvm::all_of(op.getUsers(), [&](Operation *user) {
-          return isa<OutputOp>(user) ||
+          return isa<BorderOpInterface>(user) ||
                  (wideOps.contains(user) && getUse(user) != PrecisionUse::Move);
         }))
       wanted.push_back(&op);
@@ -134,7 +134,7 @@ Value Lowering::convert(Value value, FloatType type, Operation *user) {
   // A variable or input in 16 bits is a value of its own in the plan.
   StringRef name = getValueName(value.getLoc());
   Location loc = user->getLoc();
-  if (isa<ReadOp, InputOp>(value.getDefiningOp()) && !name.empty()) {
+  if (value.getDefiningOp<BorderOpInterface>() && !name.empty()) {
     std::string format = type.isBF16() ? "bf16" : "f16";
     loc = withName(value.getLoc(), name + " as " + format);
   } else if (StringRef inside = getValueName(loc); !inside.empty()) {
@@ -155,11 +155,9 @@ void Lowering::setWidth(Operation *op, FloatType type) {
 }
 
 void Lowering::rewrite(Operation *op) {
-  if (auto output = dyn_cast<OutputOp>(op)) {
-    if (isFloat(output.getValue()))
-      output.getValueMutable().assign(convert(output.getValue(), wide, op));
-    return;
-  }
+  // What leaves the program is as wide as it was declared.
+  if (isa<BorderOpInterface>(op))
+    return setWidth(op, wide);
   std::optional<PrecisionUse> use = getUse(op);
   if (!use)
     return;

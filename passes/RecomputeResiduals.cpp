@@ -122,12 +122,12 @@ static bool isSplat(Operation *op) {
 /// Whether keeping `value` costs nothing, because it is in memory until the end
 /// of the step, or until a product or a collective of a later phase reads it.
 bool Recomputation::staysInMemory(Value value) const {
-  if (isa<spmd::InputOp, spmd::ReadOp>(value.getDefiningOp()) ||
+  if (value.getDefiningOp<nd::BorderOpInterface>() ||
       isSplat(value.getDefiningOp()))
     return true;
   return llvm::any_of(value.getUses(), [&](OpOperand &use) {
     Operation *user = block.findAncestorOpInBlock(*use.getOwner());
-    if (isa<spmd::OutputOp, spmd::WriteOp>(user))
+    if (isa<nd::BorderOpInterface>(user))
       return true;
     // An element that a body picks by its index is read from memory too.
     return !isForward(user) && (!isKernel(user) || user != use.getOwner());

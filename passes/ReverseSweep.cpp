@@ -25,23 +25,21 @@ SmallVector<Source> meshc::findSources(ProgramOp program) {
                        variable.getTensorType(),
                        variable.getLoc()});
   }
-  for (Operation &op : program.getBody().front()) {
-    if (auto read = dyn_cast<ReadOp>(op)) {
-      auto known = parameters.find(read.getVariable());
+  for (auto entry : program.getBody().getOps<BorderOpInterface>()) {
+    if (entry.isExit())
+      continue;
+    StringRef name = entry.getBorderName();
+    NamedTensorType type = entry.getGlobalType();
+    if (entry.isVariable()) {
+      auto known = parameters.find(name);
       if (known != parameters.end())
-        sources[known->second].reads.push_back(read);
-    } else if (auto input = dyn_cast<InputOp>(op)) {
-      if (!isa<FloatType>(input.getType().getElementType()))
-        continue;
-      auto [known, isFirst] =
-          inputs.try_emplace(input.getName(), sources.size());
+        sources[known->second].reads.push_back(entry.getBorderValue());
+    } else if (isa<FloatType>(type.getElementType())) {
+      auto [known, isFirst] = inputs.try_emplace(name, sources.size());
       if (isFirst)
-        sources.push_back({input.getName(),
-                           /*isParameter=*/false,
-                           {},
-                           input.getType(),
-                           input.getLoc()});
-      sources[known->second].reads.push_back(input);
+        sources.push_back(
+            {name, /*isParameter=*/false, {}, type, entry->getLoc()});
+      sources[known->second].reads.push_back(entry.getBorderValue());
     }
   }
   return sources;

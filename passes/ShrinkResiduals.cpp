@@ -73,7 +73,7 @@ static void dropDividend(DivOp quotient) {
 static void dropRounded(CastOp rounding) {
   Value wide = rounding.getInput();
   auto isProduct = [](Operation *user) { return isa<EinsumOp>(user); };
-  if (isBackward(rounding) || isa<ReadOp, InputOp>(wide.getDefiningOp()) ||
+  if (isBackward(rounding) || wide.getDefiningOp<BorderOpInterface>() ||
       !isa<Float32Type>(getType(wide).getElementType()) ||
       !isa<BFloat16Type, Float16Type>(getType(rounding).getElementType()) ||
       getBackwardUses(rounding, isProduct).empty())

@@ -9,7 +9,8 @@ using namespace meshc::nd;
 /// Whether the output of a program takes a value as it is: only a scalar, which
 /// costs its reader nothing to complete.
 static bool takesAnything(OpOperand &use) {
-  return isa<OutputOp>(use.getOwner()) &&
+  auto border = dyn_cast<BorderOpInterface>(use.getOwner());
+  return border && !border.isVariable() &&
          cast<NamedTensorType>(use.get().getType()).getRank() == 0;
 }
 

@@ -71,10 +71,11 @@ public:
   LogicalResult run(nd::ProgramOp program) {
     std::map<std::string, Tensor<Domain>> written;
     for (Operation &op : program.getBody().front()) {
-      if (auto output = dyn_cast<nd::OutputOp>(op)) {
-        state.outputs[output.getName().str()] = values.at(output.getValue());
-      } else if (auto write = dyn_cast<nd::WriteOp>(op)) {
-        written[write.getVariable().str()] = values.at(write.getValue());
+      auto border = dyn_cast<nd::BorderOpInterface>(op);
+      if (border && border.isExit()) {
+        auto &outside = border.isVariable() ? written : state.outputs;
+        outside[border.getBorderName().str()] =
+            values.at(border.getBorderValue());
       } else {
         FailureOr<Tensor<Domain>> result = evaluate(&op);
         if (failed(result))
@@ -93,11 +94,10 @@ private:
 
   FailureOr<T> evaluate(Operation *op) {
     return llvm::TypeSwitch<Operation *, FailureOr<T>>(op)
-        .Case([&](nd::InputOp op) {
-          return find(op, state.inputs, op.getName());
-        })
-        .Case([&](nd::ReadOp op) {
-          return find(op, state.variables, op.getVariable());
+        .template Case<nd::BorderOpInterface>([&](auto entry) {
+          return find(entry,
+                      entry.isVariable() ? state.variables : state.inputs,
+                      entry.getBorderName());
         })
         .template Case<nd::ReshardOp, nd::StopGradientOp, nd::RenameOp>(
             [&](auto op) { return values.at(op.getInput()); })

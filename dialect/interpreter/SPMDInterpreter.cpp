@@ -24,19 +24,14 @@ public:
   LogicalResult run() {
     std::map<std::string, T> written;
     for (Operation &op : program.getBody().front()) {
-      LogicalResult done =
-          llvm::TypeSwitch<Operation *, LogicalResult>(&op)
-              .Case([&](spmd::OutputOp op) {
-                return gatherTo(op, op.getGlobal(), op.getValue(),
-                                state.outputs[op.getName().str()]);
-              })
-              .Case([&](spmd::WriteOp op) {
-                return gatherTo(op, getVariableType(op.getVariableAttr()),
-                                op.getValue(), written[op.getVariable().str()]);
-              })
-              .Default([&](Operation *op) { return evaluate(op); });
-      if (failed(done))
+      auto border = dyn_cast<nd::BorderOpInterface>(op);
+      if (border && border.isExit()) {
+        auto &outside = border.isVariable() ? written : state.outputs;
+        if (failed(gatherTo(border, outside[border.getBorderName().str()])))
+          return failure();
+      } else if (failed(evaluate(&op))) {
         return failure();
+      }
     }
     for (auto &[name, value] : written)
       state.variables[name] = std::move(value);
@@ -50,12 +45,9 @@ private:
   /// Sets the results of `op` on every device.
   LogicalResult evaluate(Operation *op) {
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-        .Case([&](spmd::InputOp op) {
-          return scatterTo(op, op.getGlobal(), state.inputs, op.getName());
-        })
-        .Case([&](spmd::ReadOp op) {
-          return scatterTo(op, getVariableType(op.getVariableAttr()),
-                           state.variables, op.getVariable());
+        .template Case<nd::BorderOpInterface>([&](auto entry) {
+          return scatterTo(entry,
+                           entry.isVariable() ? state.variables : state.inputs);
         })
         .template Case<spmd::CollectiveOpInterface, spmd::AxisIndexOp,
                        linalg::LinalgOp, tensor::EmptyOp, tensor::SplatOp,
@@ -88,36 +80,31 @@ private:
 
   //===-- Border ----------------------------------------------------------===//
 
-  Type getVariableType(FlatSymbolRefAttr variable) {
-    return SymbolTable::lookupNearestSymbolFrom<nd::VariableOp>(program,
-                                                                variable)
-        .getType();
-  }
-
-  LogicalResult scatterTo(Operation *op, Type global,
-                          const std::map<std::string, T> &tensors,
-                          StringRef name) {
-    auto type = cast<nd::NamedTensorType>(global);
+  LogicalResult scatterTo(nd::BorderOpInterface entry,
+                          const std::map<std::string, T> &tensors) {
+    nd::NamedTensorType type = entry.getGlobalType();
+    StringRef name = entry.getBorderName();
     auto found = tensors.find(name.str());
     if (found == tensors.end())
-      return op->emitOpError("was given no tensor '") << name << "'";
+      return entry->emitOpError("was given no tensor '") << name << "'";
     if (found->second.sizes != Sizes(type.getSizes()))
-      return op->emitOpError("was given a tensor of other sizes for '")
+      return entry->emitOpError("was given a tensor of other sizes for '")
              << name << "'";
-    values[op->getResult(0)] =
+    values[entry.getBorderValue()] =
         scatter<Domain>(mesh, nd::getSharding(type, mesh),
                         getElementKind(type.getElementType()), found->second);
     return success();
   }
 
-  LogicalResult gatherTo(Operation *op, Type global, Value value, T &whole) {
-    auto type = cast<nd::NamedTensorType>(global);
+  LogicalResult gatherTo(nd::BorderOpInterface exit, T &whole) {
+    nd::NamedTensorType type = exit.getGlobalType();
     std::string error;
-    std::optional<T> gathered = gather<Domain>(
-        mesh, type.getSizes(), nd::getSharding(type, mesh),
-        getElementKind(type.getElementType()), values.at(value), error);
+    std::optional<T> gathered =
+        gather<Domain>(mesh, type.getSizes(), nd::getSharding(type, mesh),
+                       getElementKind(type.getElementType()),
+                       values.at(exit.getBorderValue()), error);
     if (!gathered)
-      return op->emitOpError("cannot be gathered: ") << error;
+      return exit->emitOpError("cannot be gathered: ") << error;
     whole = std::move(*gathered);
     return success();
   }
