@@ -47,19 +47,18 @@ LogicalResult meshc::nd::verifyElementwise(Operation *op, ValueRange typed) {
   return success();
 }
 
-FailureOr<Value> meshc::nd::buildElementwise(Operation *op,
-                                             PartitionBuilder &builder,
-                                             ValueRange shards) {
-  SmallVector<PartitionBuilder::Operand> operands;
-  for (auto [operand, shard] : llvm::zip_equal(op->getOperands(), shards))
-    operands.push_back({shard, cast<NamedTensorType>(operand.getType()), {}});
+LocalResults meshc::nd::buildElementwise(Operation *op,
+                                         PartitionBuilder &builder,
+                                         ValueRange shards) {
   auto elementwise = cast<ElementwiseOpInterface>(op);
-  return builder.buildPointwise(
-      cast<NamedTensorType>(op->getResult(0).getType()), operands,
+  Value result = builder.buildPointwise(
+      cast<NamedTensorType>(op->getResult(0).getType()),
+      builder.getOperands(cast<PartitionOpInterface>(op), shards),
       [&](OpBuilder &inner, Location loc, ValueRange scalars,
           PartitionBuilder::GlobalIndex) {
         return elementwise.buildScalar(inner, loc, scalars);
       });
+  return SmallVector{result};
 }
 
 //===-- Scalar forms ------------------------------------------------------===//

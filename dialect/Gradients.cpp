@@ -29,9 +29,9 @@ using namespace meshc::nd;
 namespace {
 /// Builds the gradient with respect to one operand. Splat operands are scalars:
 /// they take the other operand's dimensions by broadcasting.
-class Terms {
+class ExpressionBuilder {
 public:
-  Terms(GradientBuilder &builder, Location loc, Type elementType)
+  ExpressionBuilder(GradientBuilder &builder, Location loc, Type elementType)
       : builder(builder), loc(loc), elementType(elementType) {}
 
   Value splat(double value) {
@@ -122,8 +122,8 @@ private:
 };
 } // namespace
 
-Value Terms::guard(Value gradient, Value factor, llvm::FPClassTest harmful,
-                   Value product) {
+Value ExpressionBuilder::guard(Value gradient, Value factor,
+                               llvm::FPClassTest harmful, Value product) {
   FloatAttr constant;
   if (matchPattern(factor, m_Constant(&constant)) &&
       constant.getValue().isFiniteNonZero())
@@ -135,7 +135,7 @@ Value Terms::guard(Value gradient, Value factor, llvm::FPClassTest harmful,
   return select(compare(Predicate::Eq, gradient, splat(0)), splat(0), product);
 }
 
-Value Terms::mask(Value factor, Value gradient) {
+Value ExpressionBuilder::mask(Value factor, Value gradient) {
   if (!builder.getChoiceZeros(gradient).allTerms ||
       !builder.mayHold(factor, llvm::fcInf | llvm::fcNan))
     return factor;
@@ -154,41 +154,48 @@ Value Terms::mask(Value factor, Value gradient) {
 }
 
 /// For each operand of `op` that has float elements, the value of `build` with
-/// the operand's number and terms located at its gradient; null for others.
+/// the operand's number and a builder located at its gradient; null for others.
 static SmallVector<Value>
 forFloats(Operation *op, GradientBuilder &builder,
-          llvm::function_ref<Value(unsigned, Terms &)> build) {
+          llvm::function_ref<Value(unsigned, ExpressionBuilder &)> build) {
   SmallVector<Value> gradients;
   for (auto [number, operand] : llvm::enumerate(op->getOperands())) {
     Type type = cast<NamedTensorType>(operand.getType()).getElementType();
-    Terms terms(builder, getGradientLoc(op, operand), type);
-    gradients.push_back(isa<FloatType>(type) ? build(number, terms) : Value());
+    ExpressionBuilder expressions(builder, getGradientLoc(op, operand), type);
+    gradients.push_back(isa<FloatType>(type) ? build(number, expressions)
+                                             : Value());
   }
   return gradients;
 }
 
 #define MESHC_NO_GRADIENT(OP)                                                  \
-  SmallVector<Value> OP::buildGradients(GradientBuilder &, Value) {            \
+  SmallVector<Value> OP::buildGradients(GradientBuilder &, ValueRange) {       \
     return SmallVector<Value>((*this)->getNumOperands());                      \
   }
 
 /// `EXPRESSION` is the gradient of a unary operation y = f(x) in terms of x, y,
 /// the gradient g of y, and `t` to build with.
 #define MESHC_UNARY_GRADIENT(OP, EXPRESSION)                                   \
-  SmallVector<Value> OP::buildGradients(GradientBuilder &builder, Value g) {   \
-    return forFloats(*this, builder, [&](unsigned, Terms &t) -> Value {        \
-      [[maybe_unused]] Value x = getInput(), y = getResult();                  \
-      return EXPRESSION;                                                       \
-    });                                                                        \
+  SmallVector<Value> OP::buildGradients(GradientBuilder &builder,              \
+                                        ValueRange arrived) {                  \
+    Value g = arrived.front();                                                 \
+    return forFloats(*this, builder,                                           \
+                     [&](unsigned, ExpressionBuilder &t) -> Value {            \
+                       [[maybe_unused]] Value x = getInput(), y = getResult(); \
+                       return EXPRESSION;                                      \
+                     });                                                       \
   }
 
 /// The same for z = f(x, y), one expression per operand.
 #define MESHC_BINARY_GRADIENT(OP, OF_LHS, OF_RHS)                              \
-  SmallVector<Value> OP::buildGradients(GradientBuilder &builder, Value g) {   \
-    return forFloats(*this, builder, [&](unsigned number, Terms &t) -> Value { \
-      [[maybe_unused]] Value x = getLhs(), y = getRhs(), z = getResult();      \
-      return number == 0 ? OF_LHS : OF_RHS;                                    \
-    });                                                                        \
+  SmallVector<Value> OP::buildGradients(GradientBuilder &builder,              \
+                                        ValueRange arrived) {                  \
+    Value g = arrived.front();                                                 \
+    return forFloats(                                                          \
+        *this, builder, [&](unsigned number, ExpressionBuilder &t) -> Value {  \
+          [[maybe_unused]] Value x = getLhs(), y = getRhs(), z = getResult();  \
+          return number == 0 ? OF_LHS : OF_RHS;                                \
+        });                                                                    \
   }
 
 //===-- Elementwise -------------------------------------------------------===//
@@ -211,7 +218,7 @@ static bool isOne(Value x) {
 
 /// 1 - y^2; in terms of s = 1 + y where nothing else reads y, as in gelu:
 /// s (2 - s), so that y need be neither kept nor computed beside s.
-static Value slopeOfTanh(Terms &t, Value y) {
+static Value slopeOfTanh(ExpressionBuilder &t, Value y) {
   auto sum = y.hasOneUse() ? dyn_cast<AddOp>(*y.user_begin()) : AddOp();
   if (sum && sum.getType() == y.getType() &&
       (isOne(sum.getLhs()) || isOne(sum.getRhs())))
@@ -237,8 +244,8 @@ MESHC_BINARY_GRADIENT(DivOp, t.divide(g, y), t.neg(t.scale(t.divide(g, y), z)))
 
 /// The gradient of the operand `x` of the extreme `z` of x and y. In terms of z
 /// where that is enough, so that relu(x) need not keep x.
-static Value shareOfExtreme(Terms &t, Predicate wins, Value x, Value y, Value z,
-                            Value g) {
+static Value shareOfExtreme(ExpressionBuilder &t, Predicate wins, Value x,
+                            Value y, Value z, Value g) {
   if (matchPattern(y, m_Constant()))
     return t.select(t.compare(wins, z, y), g, t.splat(0));
   Value shared = t.select(t.compare(Predicate::Eq, x, y),
@@ -252,14 +259,16 @@ MESHC_BINARY_GRADIENT(MinimumOp, shareOfExtreme(t, Predicate::Lt, x, y, z, g),
                       shareOfExtreme(t, Predicate::Lt, y, x, z, g))
 
 /// y x^(y - 1), but 0 where y is 0, at x = 0 too.
-static Value powGradientOfBase(Terms &t, Value x, Value y, Value g) {
+static Value powGradientOfBase(ExpressionBuilder &t, Value x, Value y,
+                               Value g) {
   Value slope = t.mul(y, t.pow(x, t.sub(y, t.splat(1))));
   return t.select(t.compare(Predicate::Eq, y, t.splat(0)), t.splat(0),
                   t.scale(g, slope));
 }
 
 /// x^y log(x), but 0 at x = 0, its limit for every y > 0.
-static Value powGradientOfExponent(Terms &t, Value x, Value z, Value g) {
+static Value powGradientOfExponent(ExpressionBuilder &t, Value x, Value z,
+                                   Value g) {
   Value isZero = t.compare(Predicate::Eq, x, t.splat(0));
   Value slope = t.mul(z, t.log(t.select(isZero, t.splat(1), x)));
   return t.select(isZero, t.splat(0), t.scale(g, slope));
@@ -268,25 +277,31 @@ static Value powGradientOfExponent(Terms &t, Value x, Value z, Value g) {
 MESHC_BINARY_GRADIENT(PowOp, powGradientOfBase(t, x, y, g),
                       powGradientOfExponent(t, x, z, g))
 
-SmallVector<Value> SelectOp::buildGradients(GradientBuilder &builder, Value g) {
-  return forFloats(*this, builder, [&](unsigned number, Terms &t) {
+SmallVector<Value> SelectOp::buildGradients(GradientBuilder &builder,
+                                            ValueRange arrived) {
+  Value g = arrived.front();
+  return forFloats(*this, builder, [&](unsigned number, ExpressionBuilder &t) {
     return number == 1 ? t.select(getCondition(), g, t.splat(0))
                        : t.select(getCondition(), t.splat(0), g);
   });
 }
 
-SmallVector<Value> CastOp::buildGradients(GradientBuilder &builder, Value g) {
+SmallVector<Value> CastOp::buildGradients(GradientBuilder &builder,
+                                          ValueRange arrived) {
+  Value g = arrived.front();
   if (!isa<FloatType>(getType().getElementType()))
     return {Value()};
-  return forFloats(*this, builder, [&](unsigned, Terms &t) {
+  return forFloats(*this, builder, [&](unsigned, ExpressionBuilder &t) {
     return t.cast(g, getInput().getType().getElementType());
   });
 }
 
 //===-- Operations on the set of dimensions -------------------------------===//
 
-SmallVector<Value> EinsumOp::buildGradients(GradientBuilder &builder, Value g) {
-  return forFloats(*this, builder, [&](unsigned number, Terms &t) {
+SmallVector<Value> EinsumOp::buildGradients(GradientBuilder &builder,
+                                            ValueRange arrived) {
+  Value g = arrived.front();
+  return forFloats(*this, builder, [&](unsigned number, ExpressionBuilder &t) {
     auto type = cast<NamedTensorType>(getInputs()[number].getType());
     bool isWider = getType().getElementType() != type.getElementType();
     SmallVector<Value> factors{isWider ? t.cast(g, type.getElementType()) : g};
@@ -308,8 +323,10 @@ SmallVector<Value> EinsumOp::buildGradients(GradientBuilder &builder, Value g) {
   });
 }
 
-SmallVector<Value> ReduceOp::buildGradients(GradientBuilder &builder, Value g) {
-  return forFloats(*this, builder, [&](unsigned, Terms &t) {
+SmallVector<Value> ReduceOp::buildGradients(GradientBuilder &builder,
+                                            ValueRange arrived) {
+  Value g = arrived.front();
+  return forFloats(*this, builder, [&](unsigned, ExpressionBuilder &t) {
     NamedTensorType type = getInput().getType();
     auto terms = double(type.getNumElements() / getType().getNumElements());
     switch (getKind()) {
@@ -328,19 +345,25 @@ SmallVector<Value> ReduceOp::buildGradients(GradientBuilder &builder, Value g) {
   });
 }
 
-SmallVector<Value> BroadcastOp::buildGradients(GradientBuilder &, Value g) {
+SmallVector<Value> BroadcastOp::buildGradients(GradientBuilder &,
+                                               ValueRange arrived) {
+  Value g = arrived.front();
   bool isFloat = isa<FloatType>(getType().getElementType());
   return {isFloat ? g : Value()};
 }
 
-SmallVector<Value> RenameOp::buildGradients(GradientBuilder &builder, Value g) {
-  return forFloats(*this, builder, [&](unsigned, Terms &t) {
+SmallVector<Value> RenameOp::buildGradients(GradientBuilder &builder,
+                                            ValueRange arrived) {
+  Value g = arrived.front();
+  return forFloats(*this, builder, [&](unsigned, ExpressionBuilder &t) {
     return t.rename(g, getTo(), getFrom());
   });
 }
 
-SmallVector<Value> GatherOp::buildGradients(GradientBuilder &builder, Value g) {
-  return forFloats(*this, builder, [&](unsigned, Terms &t) {
+SmallVector<Value> GatherOp::buildGradients(GradientBuilder &builder,
+                                            ValueRange arrived) {
+  Value g = arrived.front();
+  return forFloats(*this, builder, [&](unsigned, ExpressionBuilder &t) {
     NamedTensorType type = getInput().getType();
     DimAttr dim = type.getDims()[type.findDim(getDim())];
     // Every index that picked an element gives it its gradient; the dimensions
@@ -362,8 +385,9 @@ SmallVector<Value> GatherOp::buildGradients(GradientBuilder &builder, Value g) {
 }
 
 SmallVector<Value> ReshardOp::buildGradients(GradientBuilder &builder,
-                                             Value g) {
-  return forFloats(*this, builder, [&](unsigned, Terms &t) {
+                                             ValueRange arrived) {
+  Value g = arrived.front();
+  return forFloats(*this, builder, [&](unsigned, ExpressionBuilder &t) {
     return t.reshard(g, getType().getSharding());
   });
 }

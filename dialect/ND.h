@@ -1,6 +1,7 @@
 #ifndef MESHC_DIALECT_ND_H
 #define MESHC_DIALECT_ND_H
 
+#include "layout/Access.h"
 #include "layout/Mesh.h"
 #include "layout/Sharding.h"
 
@@ -36,16 +37,51 @@ namespace meshc::nd {
 class GradientBuilder;
 class PartitionBuilder;
 
-/// What partitioning may do with one dimension of an operation.
+/// What partitioning may do with one loop of an operation.
 struct DimUse {
-  enum class Kind : uint8_t { Pointwise, Reduced, Whole };
-  Kind kind = Kind::Pointwise;
+  enum class Kind : uint8_t { Parallel, Reduced, Blocked, Ordered, Whole };
+  Kind kind = Kind::Parallel;
   ReduceKind reduce = ReduceKind::Sum; ///< Reduced only
 
-  static DimUse pointwise() { return {}; }
+  static DimUse parallel() { return {}; }
   static DimUse reduced(ReduceKind kind) { return {Kind::Reduced, kind}; }
-  static DimUse whole() { return {Kind::Whole, ReduceKind::Sum}; }
+  static DimUse blocked() { return {Kind::Blocked}; }
+  static DimUse ordered() { return {Kind::Ordered}; }
+  static DimUse whole() { return {Kind::Whole}; }
+
+  bool isReduced() const { return kind == Kind::Reduced; }
+  /// Whether devices may each have a part of it.
+  bool maySplit() const { return kind == Kind::Parallel || isReduced(); }
 };
+
+/// How a dimension of an operand or result follows from the loops of an
+/// operation.
+struct DimAccess {
+  layout::Access form;                          ///< loops by their place below
+  llvm::SmallVector<mlir::StringAttr, 2> loops; ///< those that occur, by name
+
+  /// The loop of this name.
+  static DimAccess itself(mlir::StringAttr loop) {
+    return {layout::Access::itself(0), {loop}};
+  }
+  /// By a tensor; `loop` runs over the dimension.
+  static DimAccess indexed(mlir::StringAttr loop) {
+    return {layout::Access::indexed(0), {loop}};
+  }
+
+  /// The loop that this access is; null if it is another form.
+  mlir::StringAttr getLoop() const;
+  /// The loop whose blocks are blocks of the dimension: the one that the access
+  /// is, or that runs over a dimension indexed by a tensor. Null if there is
+  /// none: then every device may need all of the dimension.
+  mlir::StringAttr getSplitLoop() const;
+};
+
+/// "2 row + dy - 1", for messages.
+std::string toString(const DimAccess &access);
+
+/// What an operation is on one device: a value for each result.
+using LocalResults = mlir::FailureOr<llvm::SmallVector<mlir::Value>>;
 
 /// Whether an operand may hold pending terms.
 enum class PartialUse : uint8_t {
@@ -99,9 +135,8 @@ mlir::RankedTensorType getLocalType(NamedTensorType type,
 llvm::LogicalResult verifyElementwise(mlir::Operation *op,
                                       mlir::ValueRange typed);
 /// The local form of an elementwise operation.
-mlir::FailureOr<mlir::Value> buildElementwise(mlir::Operation *op,
-                                              PartitionBuilder &builder,
-                                              mlir::ValueRange shards);
+LocalResults buildElementwise(mlir::Operation *op, PartitionBuilder &builder,
+                              mlir::ValueRange shards);
 
 layout::ReduceKind toLayout(ReduceKind kind);
 ReduceKind fromLayout(layout::ReduceKind kind); // not None

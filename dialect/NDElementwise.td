@@ -29,15 +29,14 @@ class ND_Elementwise<string mnemonic, string typed, string partial>
       return verifyElementwise(*this, }] # typed # [{);
     }
     DimUse $cppClass::getDimUse(::llvm::StringRef) {
-      return DimUse::pointwise();
+      return DimUse::parallel();
     }
     PartialUse $cppClass::getPartialUse([[maybe_unused]] unsigned operand,
                                         [[maybe_unused]] ReduceKind kind) {
       return }] # partial # [{;
     }
-    ::mlir::FailureOr<::mlir::Value>
-    $cppClass::buildLocal(PartitionBuilder &builder,
-                          ::mlir::ValueRange shards) {
+    LocalResults $cppClass::buildLocal(PartitionBuilder &builder,
+                                       ::mlir::ValueRange shards) {
       return buildElementwise(*this, builder, shards);
     }
   }];

@@ -8,46 +8,59 @@ include "mlir/IR/OpBase.td"
 def PartitionOpInterface : OpInterface<"PartitionOpInterface"> {
   let cppNamespace = "::meshc::nd";
   let description = [{
-    What an operation lets partitioning do with each of its dimensions.
+    An operation by its loops: what partitioning may do with each of them, and
+    how the dimensions of operands and results follow from them.
 
-    The iteration space of an operation is the union of the dimensions of its
-    operands and result. Each of them has one use:
+    A loop runs over one dimension of the iteration space, by name. Each has one
+    use:
 
-    - *pointwise*: blocks are independent; operands and result are split alike;
-    - *reduced(kind)*: absent from the result; when it is split, each device
-      has one term and the result is partial over the axes;
+    - *parallel*: blocks are independent of one another;
+    - *reduced(kind)*: a result lacks it; when it is split, each device has one
+      term and the result is partial over the axes;
+    - *blocked*: blocks are computed alone and then combined, which is written
+      out before shardings are assigned; what is left must not be split;
+    - *ordered*: one position after the other: must not be split;
     - *whole*: must not be split; partitioning gathers it first.
 
+    A dimension of an operand or result has an access: the loop of its own name
+    unless the operation says otherwise. `getOperandAccess` and
+    `getResultAccess` give it. Where it is a loop, or is indexed by a tensor
+    along one, the dimension is split as the loop is. Where it is another form,
+    a device needs positions of blocks that are not its own: the dimension is
+    whole.
+
     Example: `einsum(x, w -> batch, hidden)` of x[batch, pixel] and
-    w[pixel, hidden] is pointwise in batch and hidden, reduced(sum) in pixel. A
+    w[pixel, hidden] is parallel in batch and hidden, reduced(sum) in pixel. A
     layout that splits batch over `data` and pixel over `model` therefore gives
     a result split over `data` and partial sum over `model`, without moving
     anything.
 
     Pending terms may pass an operation that is linear: `getPartialUse` says
     for each operand whether it may be partial, and whether the other operands
-    then have to be partial as well (addition) or must not be (product).
-
-    Names differ between an operand and the iteration space only where the
-    operation renames: `getOperandDim` maps them.
+    then have to be partial as well (addition) or must not be (product). Every
+    result is then partial.
   }];
   let methods = [
     InterfaceMethod<[{
-      The dimensions of the iteration space, result dimensions first.
+      The loops, each with the name and size of its dimension: those of the
+      results first.
     }], "::llvm::SmallVector<DimAttr>", "getIterationDims", (ins), "", [{
       return getUnionOfDims($_op.getOperation());
     }]>,
     InterfaceMethod<[{
-      How this operation uses `dim`, a dimension of its iteration space.
+      How this operation uses the loop `dim`.
     }], "DimUse", "getDimUse", (ins "::llvm::StringRef":$dim)>,
     InterfaceMethod<[{
-      Name under which operand `operand` has the iteration dimension `dim`;
-      empty if it lacks it.
-    }], "::llvm::StringRef", "getOperandDim",
-      (ins "unsigned":$operand, "::llvm::StringRef":$dim), "", [{
-      auto type =
-          ::llvm::cast<NamedTensorType>($_op->getOperand(operand).getType());
-      return type.hasDim(dim) ? dim : ::llvm::StringRef();
+      How the dimension `dim` of operand `operand` follows from the loops.
+    }], "DimAccess", "getOperandAccess",
+      (ins "unsigned":$operand, "::mlir::StringAttr":$dim), "", [{
+      return DimAccess::itself(dim);
+    }]>,
+    InterfaceMethod<[{
+      How the dimension `dim` of result `result` follows from the loops.
+    }], "DimAccess", "getResultAccess",
+      (ins "unsigned":$result, "::mlir::StringAttr":$dim), "", [{
+      return DimAccess::itself(dim);
     }]>,
     InterfaceMethod<[{
       Whether operand `operand` may hold pending terms of `kind`.
@@ -57,8 +70,9 @@ def PartitionOpInterface : OpInterface<"PartitionOpInterface"> {
     }]>,
     InterfaceMethod<[{
       Builds the operation on one device's blocks. `shards` are the local
-      values of the operands; the result has the local shape of the result.
-    }], "::mlir::FailureOr<::mlir::Value>", "buildLocal",
+      values of the operands; there is one value for each result, of its local
+      shape.
+    }], "LocalResults", "buildLocal",
       (ins "PartitionBuilder &":$builder, "::mlir::ValueRange":$shards)>,
   ];
 }
@@ -70,14 +84,15 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<[{
-      Builds the gradient with respect to each operand from `outputGradient`,
-      the gradient with respect to the result. A null value means the operand
-      has none (integers, conditions). A gradient may have more dimensions than
+      Builds the gradient with respect to each operand from `arrived`, the
+      gradients with respect to each result: null where there is none, which one
+      result alone never is. A null value means the operand has none (integers,
+      conditions). A gradient may have more dimensions than
       its operand where that was broadcast: the caller sums them away; it must
       not have fewer. Of the operations built, the first operand is the
       gradient that arrived, or one made of it, where there are several.
     }], "::llvm::SmallVector<::mlir::Value>", "buildGradients",
-      (ins "GradientBuilder &":$builder, "::mlir::Value":$outputGradient)>,
+      (ins "GradientBuilder &":$builder, "::mlir::ValueRange":$arrived)>,
   ];
 }
 

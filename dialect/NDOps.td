@@ -353,7 +353,7 @@ def ND_BroadcastOp : ND_ShapeOp<"broadcast", ["getPartialUse"]> {
 }
 
 def ND_RenameOp : ND_ShapeOp<"rename",
-    ["getIterationDims", "getOperandDim", "getPartialUse"]> {
+    ["getIterationDims", "getOperandAccess", "getPartialUse"]> {
   let summary = "Gives a dimension another name";
   let description = [{
     **Constraints**
@@ -370,7 +370,7 @@ def ND_RenameOp : ND_ShapeOp<"rename",
                                  "::llvm::StringRef":$to)>];
 }
 
-def ND_GatherOp : ND_ShapeOp<"gather", ["getPartialUse"]> {
+def ND_GatherOp : ND_ShapeOp<"gather", ["getOperandAccess", "getPartialUse"]> {
   let summary = "Picks elements along a dimension by index";
   let description = [{
     result[i.., r..] = input[index[i.., r..], r..]: the input's dimension `dim`

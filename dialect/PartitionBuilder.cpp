@@ -21,9 +21,10 @@ static bool hasPadding(NamedTensorType type, StringRef dim,
 
 namespace {
 
-/// One loop of a `linalg` operation: a dimension and a tensor that has it.
+/// One loop of a `linalg` operation: its name and a tensor with a dimension
+/// that is it.
 struct Loop {
-  StringRef dim;
+  StringAttr name;
   NamedTensorType type; ///< its split says which part this device computes
   StringRef dimInType;
 };
@@ -39,16 +40,17 @@ public:
     numResultLoops = loops.size();
     for (const PartitionBuilder::Operand &operand : operands)
       for (auto [index, dim] : llvm::enumerate(operand.type.getDims()))
-        add(getName(operand, index), operand.type, dim.getName());
+        if (StringAttr loop = operand.getLoop(index))
+          add(loop, operand.type, dim.getName());
   }
 
   ArrayRef<Loop> getLoops() const { return loops; }
   ArrayRef<Loop> getReduced() const {
     return ArrayRef(loops).drop_front(numResultLoops);
   }
-  std::optional<unsigned> find(StringRef dim) const {
+  std::optional<unsigned> find(StringRef name) const {
     for (auto [index, loop] : llvm::enumerate(loops))
-      if (loop.dim == dim)
+      if (loop.name == name)
         return unsigned(index);
     return std::nullopt;
   }
@@ -57,7 +59,10 @@ public:
                    MLIRContext *context) const {
     SmallVector<AffineExpr> exprs;
     for (size_t i = 0; i < operand.type.getDims().size(); ++i)
-      exprs.push_back(getAffineDimExpr(*find(getName(operand, i)), context));
+      if (StringAttr loop = operand.getLoop(i))
+        exprs.push_back(getAffineDimExpr(*find(loop), context));
+      else
+        exprs.push_back(getExpr(operand.accesses[i], context));
     return AffineMap::get(loops.size(), 0, exprs, context);
   }
   SmallVector<utils::IteratorType> getIteratorTypes() const {
@@ -68,15 +73,29 @@ public:
   }
 
 private:
-  static StringRef getName(const PartitionBuilder::Operand &operand,
-                           size_t index) {
-    return operand.dims.empty()
-               ? operand.type.getDims()[index].getName().getValue()
-               : operand.dims[index];
+  AffineExpr getExpr(const DimAccess &access, MLIRContext *context) const {
+    const layout::Access &form = access.form;
+    AffineExpr sum = getAffineConstantExpr(form.getOffset(), context);
+    for (const layout::AccessTerm &term : form.getTerms())
+      sum = sum + getAffineDimExpr(*find(access.loops[term.loop]), context) *
+                      term.factor;
+    switch (form.getKind()) {
+    case layout::Access::Kind::Exact:
+      assert(form.getDivisor() == 1 && "not every position is whole");
+      return sum;
+    case layout::Access::Kind::Floor:
+      return sum.floorDiv(form.getDivisor());
+    case layout::Access::Kind::Modulo:
+      return sum % form.getDivisor();
+    case layout::Access::Kind::Indexed:
+      break;
+    }
+    llvm_unreachable("a tensor says where");
   }
-  void add(StringRef dim, NamedTensorType type, StringRef dimInType) {
-    if (!find(dim))
-      loops.push_back({dim, type, dimInType});
+
+  void add(StringAttr name, NamedTensorType type, StringRef dimInType) {
+    if (!find(name))
+      loops.push_back({name, type, dimInType});
   }
 
   SmallVector<Loop> loops;
@@ -90,9 +109,9 @@ public:
   Positions(PartitionBuilder &outer, const LoopNest &nest)
       : outer(outer), nest(nest), ranges(nest.getLoops().size()) {}
 
-  Value getGlobalIndex(OpBuilder &b, Location loc, StringRef dim) {
-    std::optional<unsigned> loop = nest.find(dim);
-    assert(loop && "a body asks for a dimension the operation lacks");
+  Value getGlobalIndex(OpBuilder &b, Location loc, StringRef name) {
+    std::optional<unsigned> loop = nest.find(name);
+    assert(loop && "a body asks for a loop the operation lacks");
     Value local = linalg::IndexOp::create(b, loc, *loop);
     const PartitionBuilder::OwnedRange &range = getRange(*loop);
     if (!range.offset)
@@ -104,9 +123,9 @@ public:
   Value isOwned(OpBuilder &b, Location loc, const Loop &loop) {
     if (!hasPadding(loop.type, loop.dimInType, outer.getMesh()))
       return {};
-    Value end = getRange(*nest.find(loop.dim)).end;
+    Value end = getRange(*nest.find(loop.name)).end;
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
-                                 getGlobalIndex(b, loc, loop.dim), end);
+                                 getGlobalIndex(b, loc, loop.name), end);
   }
 
   /// `value` where no reduced loop is in padding, else `otherwise`.
@@ -138,6 +157,19 @@ private:
 };
 
 } // namespace
+
+SmallVector<PartitionBuilder::Operand>
+PartitionBuilder::getOperands(PartitionOpInterface op, ValueRange shards) {
+  SmallVector<Operand> operands;
+  for (auto [index, shard] : llvm::enumerate(shards)) {
+    auto type = cast<NamedTensorType>(op->getOperand(index).getType());
+    Operand operand{shard, type};
+    for (DimAttr dim : type.getDims())
+      operand.accesses.push_back(op.getOperandAccess(index, dim.getName()));
+    operands.push_back(std::move(operand));
+  }
+  return operands;
+}
 
 PartitionBuilder::OwnedRange
 PartitionBuilder::buildOwnedRange(NamedTensorType type, StringRef dim) {
@@ -252,8 +284,9 @@ static PartitionBuilder::Operand
 clearPadding(PartitionBuilder &builder, NamedTensorType result,
              const PartitionBuilder::Operand &operand) {
   SmallVector<StringRef> uneven;
-  for (DimAttr dim : operand.type.getDims())
-    if (!result.hasDim(dim.getName()) &&
+  for (auto [index, dim] : llvm::enumerate(operand.type.getDims()))
+    if (StringAttr loop = operand.getLoop(index);
+        loop && !result.hasDim(loop) &&
         hasPadding(operand.type, dim.getName(), builder.getMesh()))
       uneven.push_back(dim.getName());
   if (uneven.empty())
@@ -277,7 +310,7 @@ clearPadding(PartitionBuilder &builder, NamedTensorType result,
         return arith::SelectOp::create(b, loc, owned, x[0],
                                        arith::ConstantOp::create(b, loc, zero));
       });
-  return {cleared, operand.type};
+  return {cleared, operand.type, operand.accesses};
 }
 
 Value PartitionBuilder::buildContraction(NamedTensorType result,

@@ -9,9 +9,10 @@ namespace meshc::nd {
 
 /// Builds local `linalg` operations from what an nd operation knows by name.
 ///
-/// A value's dimensions are found by name in its sharded type; the builder
-/// derives indexing maps, local shapes, the global position of a local element
-/// and the mask that keeps padding out of reductions.
+/// A value's dimensions are found by name in its sharded type, or by their
+/// accesses; the builder derives indexing maps, local shapes, the global
+/// position of a local element and the mask that keeps padding out of
+/// reductions.
 ///
 /// With "batch"=5 split over an axis of 2, a device holds a block of 3. Its
 /// element i is element `axis_index * 3 + i` of the dimension, and means
@@ -24,12 +25,23 @@ public:
   struct Operand {
     mlir::Value shard;
     NamedTensorType type;
-    /// Iteration dimension of each dimension of `type`; empty: its own names.
-    llvm::SmallVector<llvm::StringRef> dims = {};
+    /// One for each dimension of `type`; empty: each is the loop of its name.
+    /// What is no loop is a linear form, rounded or not, or a remainder, of
+    /// loops that are not split: the operand is whole there.
+    llvm::SmallVector<DimAccess> accesses = {};
+
+    /// The loop that dimension `index` is; null if it is none.
+    mlir::StringAttr getLoop(size_t index) const {
+      return accesses.empty() ? type.getDims()[index].getName()
+                              : accesses[index].getLoop();
+    }
   };
+  /// The operands of `op` with their accesses.
+  llvm::SmallVector<Operand> getOperands(PartitionOpInterface op,
+                                         mlir::ValueRange shards);
 
   /// Gives the global position along an iteration dimension, as index.
-  using GlobalIndex = llvm::function_ref<mlir::Value(llvm::StringRef dim)>;
+  using GlobalIndex = llvm::function_ref<mlir::Value(llvm::StringRef loop)>;
   /// Builds the body from one scalar per operand; returns the scalar result.
   using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location,
                                               mlir::ValueRange scalars,

@@ -179,6 +179,23 @@ RankedTensorType nd::getLocalType(NamedTensorType type,
       type.getElementType());
 }
 
+StringAttr DimAccess::getLoop() const {
+  std::optional<int32_t> loop = form.getLoop();
+  return loop ? loops[*loop] : StringAttr();
+}
+
+StringAttr DimAccess::getSplitLoop() const {
+  return form.getKind() == layout::Access::Kind::Indexed ? loops.front()
+                                                         : getLoop();
+}
+
+std::string nd::toString(const DimAccess &access) {
+  std::vector<std::string> names;
+  for (StringAttr loop : access.loops)
+    names.push_back(loop.str());
+  return access.form.toString(names);
+}
+
 SmallVector<DimAttr> nd::getUnionOfDims(Operation *op) {
   SmallVector<DimAttr> dims;
   auto add = [&](Type type) {

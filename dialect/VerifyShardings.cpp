@@ -21,58 +21,94 @@ namespace {
 class OperationCheck {
 public:
   OperationCheck(PartitionOpInterface op, const layout::Mesh &mesh)
-      : op(op), mesh(mesh),
-        result(cast<NamedTensorType>(op->getResult(0).getType())) {}
+      : op(op), mesh(mesh) {}
 
   LogicalResult run() {
-    for (DimAttr dim : op.getIterationDims())
-      if (failed(checkDim(dim.getName())))
+    if (failed(joinSplits()))
+      return failure();
+    for (const Loop &loop : loops)
+      if (failed(checkLoop(loop)))
         return failure();
     if (failed(checkAxes()) || failed(checkOperandTerms()))
       return failure();
-    return checkResultTerms();
+    for (OpResult result : op->getResults())
+      if (failed(checkResultTerms(result)))
+        return failure();
+    return success();
   }
 
 private:
+  struct Loop {
+    StringAttr name;
+    std::optional<ArrayRef<AxisRefAttr>> split; ///< of the dimensions it is
+    BitVector results;                          ///< those that have it
+  };
+
   NamedTensorType getOperandType(unsigned operand) {
     return cast<NamedTensorType>(op->getOperand(operand).getType());
   }
+  static NamedTensorType getType(OpResult result) {
+    return cast<NamedTensorType>(result.getType());
+  }
 
-  /// Operands and result split an iteration dimension alike.
-  LogicalResult checkDim(StringRef dim) {
-    std::optional<ArrayRef<AxisRefAttr>> split;
-    auto join = [&](NamedTensorType type, StringRef name) -> LogicalResult {
-      ArrayRef<AxisRefAttr> here = type.getSharding().getAxes(name);
-      if (!split)
-        split = here;
-      if (*split == here)
-        return success();
-      return op->emitOpError("splits dimension \"")
-             << dim << "\" in two ways: operands and result must agree";
-    };
-    if (result.hasDim(dim) && failed(join(result, dim)))
-      return failure();
-    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-      StringRef name = op.getOperandDim(i, dim);
-      if (!name.empty() && failed(join(getOperandType(i), name)))
-        return failure();
-    }
-    if (!split || split->empty())
+  /// Finds how each loop is split, which operands and results agree about.
+  LogicalResult joinSplits() {
+    for (DimAttr dim : op.getIterationDims())
+      loops.push_back(
+          {dim.getName(), std::nullopt, BitVector(op->getNumResults())});
+    for (OpResult result : op->getResults())
+      for (DimAttr dim : getType(result).getDims()) {
+        unsigned number = result.getResultNumber();
+        DimAccess access = op.getResultAccess(number, dim.getName());
+        if (failed(join(getType(result), dim.getName(), access)))
+          return failure();
+        if (Loop *loop = find(access.getSplitLoop()))
+          loop->results.set(number);
+      }
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      for (DimAttr dim : getOperandType(i).getDims())
+        if (failed(join(getOperandType(i), dim.getName(),
+                        op.getOperandAccess(i, dim.getName()))))
+          return failure();
+    return success();
+  }
+
+  Loop *find(StringAttr name) {
+    auto found =
+        llvm::find_if(loops, [&](Loop &loop) { return loop.name == name; });
+    return found == loops.end() ? nullptr : &*found;
+  }
+
+  /// Adds how dimension `dim` of `type` is split.
+  LogicalResult join(NamedTensorType type, StringAttr dim,
+                     const DimAccess &access) {
+    ArrayRef<AxisRefAttr> here = type.getSharding().getAxes(dim);
+    Loop *loop = find(access.getSplitLoop());
+    if (!loop && here.empty())
       return success();
-    DimUse use = op.getDimUse(dim);
-    switch (use.kind) {
-    case DimUse::Kind::Pointwise:
-      break;
-    case DimUse::Kind::Reduced:
-      if (failed(addReduced(use.reduce, *split)))
-        return failure();
-      break;
-    case DimUse::Kind::Whole:
-      return op->emitOpError("needs dimension \"")
-             << dim << "\" whole, found it split over "
-             << split->front().getName();
-    }
-    llvm::append_range(used, *split);
+    if (!loop)
+      return op->emitOpError("needs dimension ")
+             << dim << " whole, as it takes position " << toString(access)
+             << ", found it split over " << here.front().getName();
+    if (!loop->split)
+      loop->split = here;
+    if (*loop->split == here)
+      return success();
+    return op->emitOpError("splits dimension ")
+           << loop->name << " in two ways: operands and result must agree";
+  }
+
+  LogicalResult checkLoop(const Loop &loop) {
+    if (!loop.split || loop.split->empty())
+      return success();
+    DimUse use = op.getDimUse(loop.name);
+    if (!use.maySplit())
+      return op->emitOpError("needs dimension ")
+             << loop.name << " whole, found it split over "
+             << loop.split->front().getName();
+    if (use.isReduced() && failed(addReduced(use.reduce, *loop.split)))
+      return failure();
+    llvm::append_range(used, *loop.split);
     return success();
   }
 
@@ -177,9 +213,16 @@ private:
     return success();
   }
 
-  /// The result is partial over exactly the axes that are pending.
-  LogicalResult checkResultTerms() {
-    ShardingAttr sharding = result.getSharding();
+  /// A result is partial over exactly the axes that are pending, but for those
+  /// of loops that it has.
+  LogicalResult checkResultTerms(OpResult result) {
+    ShardingAttr sharding = getType(result).getSharding();
+    SmallVector<AxisRefAttr> pending = this->pending;
+    for (const Loop &loop : loops)
+      if (loop.split && loop.results[result.getResultNumber()])
+        llvm::erase_if(pending, [&](AxisRefAttr axis) {
+          return llvm::is_contained(*loop.split, axis);
+        });
     if (layout::joinParts(getSorted(sharding.getPartialAxes())) ==
             layout::joinParts(getSorted(pending)) &&
         (pending.empty() || sharding.getPartialKind() == pendingKind))
@@ -195,9 +238,9 @@ private:
 
   PartitionOpInterface op;
   const layout::Mesh &mesh;
-  NamedTensorType result;
+  SmallVector<Loop> loops;
   SmallVector<AxisRefAttr> used;    ///< by dimensions of the iteration space
-  SmallVector<AxisRefAttr> pending; ///< over which the result has terms
+  SmallVector<AxisRefAttr> pending; ///< over which results have terms
   std::optional<ReduceKind> pendingKind;
 };
 

@@ -88,8 +88,9 @@ FailureOr<layout::Sharding> ProgramRewriter::getProduced(Value value) {
   if (isa<ReshardOp>(op))
     return layout::getCanonical(layout.getMesh(),
                                 getSharding(type, layout.getMesh()));
-  layout::Sharding sharding = getResultSharding(cast<PartitionOpInterface>(op),
-                                                splits.find(op)->second);
+  layout::Sharding sharding = getResultSharding(
+      cast<PartitionOpInterface>(op), cast<OpResult>(value).getResultNumber(),
+      splits.find(op)->second);
   Terms terms = flow.getTerms(value);
   sharding.partialKind = terms.kind;
   sharding.partialAxes = terms.axes;

@@ -55,10 +55,10 @@ CauseBuilder::getReasonOfTerms(Value value,
   SmallVector<std::string> dims;
   bool isContraction = false;
   SmallVector<Value> worklist{value};
-  llvm::DenseSet<Value> seen;
+  llvm::DenseSet<Operation *> seen;
   while (!worklist.empty()) {
     auto op = worklist.pop_back_val().getDefiningOp<PartitionOpInterface>();
-    if (!op || !seen.insert(op->getResult(0)).second)
+    if (!op || !seen.insert(op).second)
       continue;
     const IterationSplit &split = splits.find(op)->second;
     for (auto [dim, axes] : llvm::zip_equal(split.dims, split.splits)) {
@@ -66,7 +66,7 @@ CauseBuilder::getReasonOfTerms(Value value,
         return llvm::is_contained(completed, axis);
       });
       std::string name = dim.getName().str();
-      if (op.getDimUse(name).kind != DimUse::Kind::Reduced || !isCompleted)
+      if (!op.getDimUse(name).isReduced() || !isCompleted)
         continue;
       isContraction |= isa<EinsumOp>(op);
       reason.spans.push_back(op.getLoc());
@@ -124,10 +124,10 @@ CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
       continue;
     StringRef name = dim.getName();
     if (auto op = dyn_cast<PartitionOpInterface>(reader))
-      for (DimAttr iterated : known->second.dims)
-        if (op.getOperandDim(use.getOperandNumber(), iterated.getName()) ==
-            dim.getName().getValue())
-          name = iterated.getName();
+      if (StringAttr loop =
+              op.getOperandAccess(use.getOperandNumber(), dim.getName())
+                  .getSplitLoop())
+        name = loop;
     if (RuleOp rule = layout.findRule(name)) {
       reason.rule = "layout rule " + quote(name) + " -> ";
       llvm::raw_string_ostream os(reason.rule);

@@ -86,55 +86,61 @@ public:
       if (border.isExit())
         required[border] = border.getGlobalType().withoutSharding();
     for (Operation &op : *program.getBody().begin())
-      if (op.getNumResults() == 1)
-        setOrder(op);
+      for (OpResult result : op.getResults())
+        setOrder(result);
     for (auto [border, type] : required)
       restore(border, type);
   }
 
 private:
-  void setOrder(Operation &op) {
-    auto type = cast<NamedTensorType>(op.getResult(0).getType());
+  void setOrder(OpResult result) {
+    Operation *op = result.getOwner();
+    auto type = cast<NamedTensorType>(result.getType());
     if (type.getRank() < 2 || isa<BorderOpInterface>(op))
       return;
     if (auto einsum = dyn_cast<EinsumOp>(op))
-      return reorder(op, choose(einsum));
-    if (auto rename = dyn_cast<RenameOp>(op)) {
-      Order order(rename.getInput().getType().getDims());
-      for (DimAttr &dim : order)
-        if (dim.getName() == rename.getFromAttr())
-          dim = DimAttr::get(rename.getToAttr(), dim.getSize());
-      return reorder(op, order);
-    }
-    if (isa<ElementwiseOpInterface, ReduceOp, ReshardOp>(op))
-      reorder(op, follow(op, type));
+      return reorder(result, choose(einsum));
+    if (isa<ElementwiseOpInterface, ReduceOp, RenameOp, ReshardOp>(op))
+      reorder(result, follow(op, type));
+  }
+
+  /// The name that dimension `dim` of an operand has in a result, if it is a
+  /// loop.
+  static StringAttr getResultName(OpOperand &operand, DimAttr dim) {
+    auto op = dyn_cast<PartitionOpInterface>(operand.getOwner());
+    StringAttr loop;
+    if (op)
+      loop = op.getOperandAccess(operand.getOperandNumber(), dim.getName())
+                 .getLoop();
+    return loop ? loop : dim.getName();
   }
 
   /// The order of the operand with the most dimensions, then what it lacks.
-  static Order follow(Operation &op, NamedTensorType type) {
-    Value widest = op.getOperand(0);
-    auto rank = [](Value value) {
-      return cast<NamedTensorType>(value.getType()).getRank();
+  static Order follow(Operation *op, NamedTensorType type) {
+    OpOperand *widest = &op->getOpOperand(0);
+    auto getDims = [](OpOperand &operand) {
+      return cast<NamedTensorType>(operand.get().getType()).getDims();
     };
-    for (Value operand : op.getOperands())
-      if (rank(operand) > rank(widest))
-        widest = operand;
+    for (OpOperand &operand : op->getOpOperands())
+      if (getDims(operand).size() > getDims(*widest).size())
+        widest = &operand;
     Order order;
-    for (DimAttr dim : cast<NamedTensorType>(widest.getType()).getDims())
-      if (type.hasDim(dim.getName()))
-        order.push_back(dim);
+    for (DimAttr dim : getDims(*widest))
+      if (int64_t position = type.findDim(getResultName(*widest, dim));
+          position >= 0)
+        order.push_back(type.getDims()[position]);
     for (DimAttr dim : type.getDims())
       if (!llvm::is_contained(order, dim))
         order.push_back(dim);
     return order;
   }
 
-  static void reorder(Operation &op, ArrayRef<DimAttr> order) {
-    auto type = cast<NamedTensorType>(op.getResult(0).getType());
+  static void reorder(OpResult result, ArrayRef<DimAttr> order) {
+    auto type = cast<NamedTensorType>(result.getType());
     auto reordered = NamedTensorType::get(order, type.getElementType());
     if (ShardingAttr sharding = type.getSharding())
       reordered = reordered.withSharding(follow(sharding, reordered));
-    op.getResult(0).setType(reordered);
+    result.setType(reordered);
   }
 
   /// `sharding` with the split dimensions in the order of `type`, as a
@@ -207,17 +213,17 @@ private:
           borders.push_back(known->second);
         continue;
       }
-      if (user->getNumResults() != 1 || readers.size() > maxReaders)
-        continue;
-      auto type = cast<NamedTensorType>(frame.value.getType());
-      auto result = cast<NamedTensorType>(user->getResult(0).getType());
-      Names following = frame.names;
-      if (auto rename = dyn_cast<RenameOp>(user))
-        following[rename.getFromAttr()] = rename.getToAttr();
-      else if (!isa<ElementwiseOpInterface, ReshardOp>(user) ||
-               result.getRank() != type.getRank())
+      if (!isa<ElementwiseOpInterface, RenameOp, ReshardOp>(user) ||
+          readers.size() > maxReaders)
         continue;
       Value followed = user->getResult(0);
+      auto type = cast<NamedTensorType>(frame.value.getType());
+      if (cast<NamedTensorType>(followed.getType()).getRank() != type.getRank())
+        continue;
+      Names following = frame.names;
+      for (DimAttr dim : type.getDims())
+        if (StringAttr name = getResultName(use, dim); name != dim.getName())
+          following[dim.getName()] = name;
       open.push_back({followed, std::move(following), followed.use_begin()});
     }
   }

@@ -6,9 +6,9 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
 
-const layout::DimSplit &IterationSplit::get(StringRef dim) const {
+const layout::DimSplit &IterationSplit::get(StringAttr dim) const {
   for (auto [attr, split] : llvm::zip_equal(dims, splits))
-    if (attr.getName().getValue() == dim)
+    if (attr.getName() == dim)
       return split;
   llvm_unreachable("not a dimension of the iteration space");
 }
@@ -22,34 +22,52 @@ bool IterationSplit::uses(ArrayRef<layout::AxisRef> axes) const {
   });
 }
 
-layout::Sharding meshc::getOperandSharding(PartitionOpInterface op,
-                                           unsigned operand,
-                                           const IterationSplit &split) {
-  auto type = cast<NamedTensorType>(op->getOperand(operand).getType());
+/// Dimensions are split as the loops that they are; others are whole.
+static layout::Sharding
+getSharding(NamedTensorType type, const IterationSplit &split,
+            llvm::function_ref<DimAccess(DimAttr)> getAccess) {
   layout::Sharding sharding;
-  sharding.dims.resize(type.getRank());
-  for (auto [dim, axes] : llvm::zip_equal(split.dims, split.splits)) {
-    StringRef name = op.getOperandDim(operand, dim.getName());
-    if (!name.empty())
-      sharding.dims[type.findDim(name)] = axes;
+  for (DimAttr dim : type.getDims()) {
+    StringAttr loop = getAccess(dim).getSplitLoop();
+    sharding.dims.push_back(loop ? split.get(loop) : layout::DimSplit());
   }
   return sharding;
 }
 
-layout::Sharding meshc::getResultSharding(PartitionOpInterface op,
-                                          const IterationSplit &split) {
-  auto type = cast<NamedTensorType>(op->getResult(0).getType());
-  layout::Sharding sharding;
-  for (DimAttr dim : type.getDims())
-    sharding.dims.push_back(split.get(dim.getName()));
-  return sharding;
+layout::Sharding meshc::getOperandSharding(PartitionOpInterface op,
+                                           unsigned operand,
+                                           const IterationSplit &split) {
+  auto type = cast<NamedTensorType>(op->getOperand(operand).getType());
+  return getSharding(type, split, [&](DimAttr dim) {
+    return op.getOperandAccess(operand, dim.getName());
+  });
 }
 
-Terms meshc::getOwnTerms(PartitionOpInterface op, const IterationSplit &split) {
+layout::Sharding meshc::getResultSharding(PartitionOpInterface op,
+                                          unsigned result,
+                                          const IterationSplit &split) {
+  auto type = cast<NamedTensorType>(op->getResult(result).getType());
+  return getSharding(type, split, [&](DimAttr dim) {
+    return op.getResultAccess(result, dim.getName());
+  });
+}
+
+/// Whether a dimension of the result follows from the loop `name` alone.
+static bool hasLoop(PartitionOpInterface op, unsigned result, StringAttr name) {
+  auto type = cast<NamedTensorType>(op->getResult(result).getType());
+  return llvm::any_of(type.getDims(), [&](DimAttr dim) {
+    return op.getResultAccess(result, dim.getName()).getSplitLoop() == name;
+  });
+}
+
+Terms meshc::getOwnTerms(PartitionOpInterface op, unsigned result,
+                         const IterationSplit &split) {
   Terms terms;
   for (auto [dim, axes] : llvm::zip_equal(split.dims, split.splits)) {
+    if (axes.empty())
+      continue;
     DimUse use = op.getDimUse(dim.getName());
-    if (use.kind != DimUse::Kind::Reduced || axes.empty())
+    if (!use.isReduced() || hasLoop(op, result, dim.getName()))
       continue;
     terms.kind = toLayout(use.reduce);
     terms.axes.insert(terms.axes.end(), axes.begin(), axes.end());
@@ -74,15 +92,15 @@ public:
   IterationSplit run() {
     for (Type type : op->getOperandTypes())
       addTableSharding(type);
-    addTableSharding(op->getResult(0).getType());
+    for (Type type : op->getResultTypes())
+      addTableSharding(type);
 
     IterationSplit split;
     split.dims = op.getIterationDims();
     for (DimAttr dim : split.dims)
-      split.splits.push_back(op.getDimUse(dim.getName()).kind ==
-                                     DimUse::Kind::Whole
-                                 ? layout::DimSplit()
-                                 : layout.getSplit(dim.getName()));
+      split.splits.push_back(op.getDimUse(dim.getName()).maySplit()
+                                 ? layout.getSplit(dim.getName())
+                                 : layout::DimSplit());
     SmallVector<Claim> contested = getContested(split);
     if (contested.empty())
       return split;
@@ -227,12 +245,15 @@ private:
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
       costUs += getReshardUs(op->getOperand(i).getType(), tableShardings[i],
                              getOperandSharding(op, i, split));
-    layout::Sharding result = getResultSharding(op, split);
-    Terms terms = getOwnTerms(op, split);
-    result.partialKind = terms.kind;
-    result.partialAxes = terms.axes;
-    return costUs + getReshardUs(op->getResult(0).getType(), result,
-                                 tableShardings.back());
+    for (unsigned i = 0; i < op->getNumResults(); ++i) {
+      layout::Sharding result = getResultSharding(op, i, split);
+      Terms terms = getOwnTerms(op, i, split);
+      result.partialKind = terms.kind;
+      result.partialAxes = terms.axes;
+      costUs += getReshardUs(op->getResult(i).getType(), result,
+                             tableShardings[op->getNumOperands() + i]);
+    }
+    return costUs;
   }
 
   double getReshardUs(Type type, const layout::Sharding &source,
@@ -249,7 +270,7 @@ private:
 
   PartitionOpInterface op;
   const ModuleLayout &layout;
-  SmallVector<layout::Sharding> tableShardings; ///< operands, then the result
+  SmallVector<layout::Sharding> tableShardings; ///< operands, then results
 };
 
 } // namespace

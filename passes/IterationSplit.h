@@ -25,20 +25,20 @@ struct Terms {
   bool operator==(const Terms &) const = default;
 };
 
-/// How the dimensions of one operation are split.
+/// How the loops of one operation are split.
 struct IterationSplit {
-  llvm::SmallVector<nd::DimAttr> dims;
-  std::vector<layout::DimSplit> splits; ///< one per dimension
+  llvm::SmallVector<nd::DimAttr> dims;  ///< the loops
+  std::vector<layout::DimSplit> splits; ///< one per loop
   std::optional<AxisConflict> conflict;
 
-  const layout::DimSplit &get(llvm::StringRef dim) const;
+  const layout::DimSplit &get(mlir::StringAttr dim) const;
   /// Whether one of these axes splits a dimension.
   bool uses(llvm::ArrayRef<layout::AxisRef> axes) const;
 };
 
-/// Splits the dimensions of `op` as the layout table says. Where two of them
+/// Splits the loops of `op` as the layout table says. Where two of them
 /// claim one axis, every choice is priced by what it takes to reshard operands
-/// and result from and to the table's shardings, and the cheapest is taken.
+/// and results from and to the table's shardings, and the cheapest is taken.
 IterationSplit chooseIterationSplit(nd::PartitionOpInterface op,
                                     const ModuleLayout &layout);
 
@@ -46,11 +46,13 @@ IterationSplit chooseIterationSplit(nd::PartitionOpInterface op,
 layout::Sharding getOperandSharding(nd::PartitionOpInterface op,
                                     unsigned operand,
                                     const IterationSplit &split);
-/// The sharding of the result of `op` without its terms.
-layout::Sharding getResultSharding(nd::PartitionOpInterface op,
+/// The sharding of result `result` of `op` without its terms.
+layout::Sharding getResultSharding(nd::PartitionOpInterface op, unsigned result,
                                    const IterationSplit &split);
-/// The terms `op` makes itself: over the axes of its reduced dimensions.
-Terms getOwnTerms(nd::PartitionOpInterface op, const IterationSplit &split);
+/// The terms that result `result` of `op` has before any operand is partial:
+/// over the axes of the reduced loops that it lacks.
+Terms getOwnTerms(nd::PartitionOpInterface op, unsigned result,
+                  const IterationSplit &split);
 
 } // namespace meshc
 

@@ -103,15 +103,17 @@ private:
     for (Value operand : op->getOperands())
       shards.push_back(values.lookup(operand));
     PartitionBuilder local(builder, op.getLoc(), mesh);
-    FailureOr<Value> result = op.buildLocal(local, shards);
-    if (failed(result))
+    LocalResults results = op.buildLocal(local, shards);
+    if (failed(results))
       return failure();
-    Type expected =
-        getLocalType(cast<NamedTensorType>(op->getResult(0).getType()), mesh);
-    if (result->getType() != expected)
-      return op->emitOpError("was partitioned into ")
-             << result->getType() << ", expected " << expected;
-    values.map(op->getResult(0), *result);
+    for (auto [whole, block] : llvm::zip_equal(op->getResults(), *results)) {
+      Type expected =
+          getLocalType(cast<NamedTensorType>(whole.getType()), mesh);
+      if (block.getType() != expected)
+        return op->emitOpError("was partitioned into ")
+               << block.getType() << ", expected " << expected;
+      values.map(whole, block);
+    }
     return success();
   }
 

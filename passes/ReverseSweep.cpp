@@ -147,12 +147,14 @@ void ReverseSweep::accumulate(Value value, Value contribution, Location loc) {
 }
 
 LogicalResult ReverseSweep::passOn(Operation *op) {
-  Value gradient = gradients.lookup(op->getResult(0));
+  SmallVector<Value, 1> arrived;
+  for (Value result : op->getResults())
+    arrived.push_back(gradients.lookup(result));
   auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
   if (!differentiable)
     return op->emitError() << "'" << op->getName() << "' has no gradient";
   for (auto [operand, contribution] : llvm::zip_equal(
-           op->getOperands(), differentiable.buildGradients(builder, gradient)))
+           op->getOperands(), differentiable.buildGradients(builder, arrived)))
     if (contribution && active.contains(operand))
       accumulate(operand, contribution, getGradientLoc(op, operand));
   return success();
@@ -171,7 +173,8 @@ LogicalResult ReverseSweep::run(Value output, Value scale) {
         builder, loc, type, FloatAttr::get(type.getElementType(), 1));
   }
   for (Operation *op : llvm::reverse(forward))
-    if (op->getNumResults() == 1 && gradients.contains(op->getResult(0)) &&
+    if (llvm::any_of(op->getResults(),
+                     [&](Value y) { return gradients.contains(y); }) &&
         llvm::any_of(op->getOperands(),
                      [&](Value x) { return active.contains(x); }))
       if (failed(passOn(op)))

@@ -43,6 +43,25 @@ static bool entersUpdate(OpOperand &use) {
          getPhase(use.get().getLoc()) != Phase::Update;
 }
 
+/// Adds the terms `more`, of the same kind, to `terms`.
+static void add(Terms &terms, const Terms &more) {
+  if (more.empty())
+    return;
+  terms.kind = more.kind;
+  for (layout::AxisRef axis : more.axes)
+    if (!llvm::is_contained(terms.axes, axis))
+      terms.axes.push_back(axis);
+  llvm::sort(terms.axes);
+}
+
+/// Those of any of the results of an operation.
+static Terms getAll(ArrayRef<Terms> results) {
+  Terms all;
+  for (const Terms &terms : results)
+    add(all, terms);
+  return all;
+}
+
 TermFlow::TermFlow(ProgramOp program, const SplitMap &splits) : splits(splits) {
   // Start with every value moving. A value stops where one of several readers
   // needs it complete, which may stop others; none ever starts again.
@@ -90,7 +109,8 @@ int64_t TermFlow::getLocalElements(Value value) const {
   auto type = cast<NamedTensorType>(value.getType());
   layout::Sharding sharding;
   if (auto op = value.getDefiningOp<PartitionOpInterface>())
-    sharding = getResultSharding(op, splits.find(op)->second);
+    sharding = getResultSharding(op, cast<OpResult>(value).getResultNumber(),
+                                 splits.find(op)->second);
   else
     sharding.dims.resize(type.getRank());
   int64_t elements = 1;
@@ -99,9 +119,19 @@ int64_t TermFlow::getLocalElements(Value value) const {
   return elements;
 }
 
+int64_t TermFlow::getLargestResult(Operation *op) const {
+  int64_t largest = 0;
+  for (Value result : op->getResults())
+    largest = std::max(largest, getLocalElements(result));
+  return largest;
+}
+
 void TermFlow::visit(PartitionOpInterface op) {
   const IterationSplit &split = splits.find(op)->second;
-  Terms own = getOwnTerms(op, split);
+  SmallVector<Terms, 1> results;
+  for (unsigned i = 0; i < op->getNumResults(); ++i)
+    results.push_back(getOwnTerms(op, i, split));
+  Terms own = getAll(results);
   SmallVector<OpOperand *> joint, alone;
   for (OpOperand &operand : op->getOpOperands()) {
     Terms pending = getTerms(operand.get());
@@ -124,19 +154,12 @@ void TermFlow::visit(PartitionOpInterface op) {
   keepJointly(op, joint);
   keepAlone(op, alone, own);
 
-  Terms result = own;
-  for (OpOperand &operand : op->getOpOperands()) {
-    Terms moved = kept.lookup(&operand);
-    if (moved.empty())
-      continue;
-    result.kind = moved.kind;
-    for (layout::AxisRef axis : moved.axes)
-      if (!llvm::is_contained(result.axes, axis))
-        result.axes.push_back(axis);
-  }
-  llvm::sort(result.axes);
-  if (!result.empty())
-    terms[op->getResult(0)] = std::move(result);
+  for (OpOperand &operand : op->getOpOperands())
+    for (Terms &result : results)
+      add(result, kept.lookup(&operand));
+  for (auto [result, pending] : llvm::zip_equal(op->getResults(), results))
+    if (!pending.empty())
+      terms[result] = std::move(pending);
 }
 
 void TermFlow::keepJointly(PartitionOpInterface op,
@@ -157,7 +180,7 @@ void TermFlow::keepJointly(PartitionOpInterface op,
     });
     largest = std::max(largest, getLocalElements(operand->get()));
   }
-  if (shared.axes.empty() || getLocalElements(op->getResult(0)) > largest)
+  if (shared.axes.empty() || getLargestResult(op) > largest)
     return;
   for (OpOperand *operand : operands)
     kept[operand] = shared;
@@ -176,7 +199,7 @@ void TermFlow::keepAlone(PartitionOpInterface op,
   });
   std::vector<layout::AxisRef> taken = own.axes;
   layout::ReduceKind kind = own.kind;
-  int64_t resultElements = getLocalElements(op->getResult(0));
+  int64_t resultElements = getLargestResult(op);
   for (OpOperand *operand : sorted) {
     Terms pending = getTerms(operand->get());
     bool overlaps = llvm::any_of(pending.axes, [&](layout::AxisRef axis) {

@@ -46,6 +46,7 @@ private:
   void keepAlone(nd::PartitionOpInterface op,
                  llvm::ArrayRef<mlir::OpOperand *> operands, Terms own);
   int64_t getLocalElements(mlir::Value value) const;
+  int64_t getLargestResult(mlir::Operation *op) const;
 
   const SplitMap &splits;
   llvm::DenseMap<mlir::Value, Terms> terms;

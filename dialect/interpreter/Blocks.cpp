@@ -16,7 +16,7 @@ namespace {
 using Position = std::vector<int64_t>;
 
 template <class Domain>
-using Terms = std::map<Position, Tensor<Domain>>; // whole tensors
+using TermTensors = std::map<Position, Tensor<Domain>>; // whole tensors
 
 Position getPosition(const layout::Mesh &mesh,
                      const std::vector<layout::AxisRef> &parts,
@@ -108,11 +108,11 @@ ScalarFunction<Domain> getCombination(layout::ReduceKind reduce,
 
 /// Joins the blocks of each term.
 template <class Domain>
-std::optional<Terms<Domain>>
+std::optional<TermTensors<Domain>>
 joinBlocks(const layout::Mesh &mesh, llvm::ArrayRef<int64_t> sizes,
            const layout::Sharding &sharding, const Blocks<Domain> &blocks,
            std::string &error) {
-  Terms<Domain> terms;
+  TermTensors<Domain> terms;
   std::map<Position, std::vector<int64_t>> writers; // of each element
   std::vector<int64_t> shape = layout::getLocalShape(sizes, sharding);
   for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
@@ -152,7 +152,7 @@ joinBlocks(const layout::Mesh &mesh, llvm::ArrayRef<int64_t> sizes,
 template <class Domain>
 Blocks<Domain>
 cutBlocks(const layout::Mesh &mesh, llvm::ArrayRef<int64_t> sizes,
-          const layout::Sharding &sharding, const Terms<Domain> &terms) {
+          const layout::Sharding &sharding, const TermTensors<Domain> &terms) {
   Blocks<Domain> blocks;
   for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
     const Tensor<Domain> &term =
@@ -184,10 +184,10 @@ void combineInto(Tensor<Domain> &sum, const Tensor<Domain> &term,
 /// in `target` alone hold the value at their first position and the identity
 /// elsewhere.
 template <class Domain>
-Terms<Domain> moveTerms(const layout::Mesh &mesh,
-                        const layout::Sharding &source,
-                        const layout::Sharding &target, ElementKind kind,
-                        const Terms<Domain> &terms) {
+TermTensors<Domain> moveTerms(const layout::Mesh &mesh,
+                              const layout::Sharding &source,
+                              const layout::Sharding &target, ElementKind kind,
+                              const TermTensors<Domain> &terms) {
   std::map<Position, std::set<Position>> sources, targets;
   for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
     Position before = getPosition(mesh, source.partialAxes, device);
@@ -195,7 +195,7 @@ Terms<Domain> moveTerms(const layout::Mesh &mesh,
     sources[after].insert(before);
     targets[before].insert(after);
   }
-  Terms<Domain> moved;
+  TermTensors<Domain> moved;
   for (const auto &[after, befores] : sources) {
     const Tensor<Domain> &first = terms.at(*befores.begin());
     if (*targets[*befores.begin()].begin() != after) {
@@ -231,7 +231,7 @@ template <class Domain>
 Blocks<Domain>
 interpreter::scatter(const layout::Mesh &mesh, const layout::Sharding &sharding,
                      ElementKind kind, const Tensor<Domain> &whole) {
-  Terms<Domain> terms = {{Position(), whole}};
+  TermTensors<Domain> terms = {{Position(), whole}};
   return cutBlocks(mesh, whole.sizes, sharding,
                    moveTerms(mesh, getReplicated(whole.sizes.size()), sharding,
                              kind, terms));

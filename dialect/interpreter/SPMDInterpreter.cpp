@@ -169,6 +169,29 @@ private:
     return success();
   }
 
+  /// Adds `factor` times `expr` to where an operand lies; false if that is not
+  /// linear.
+  static bool add(AffineExpr expr, int64_t factor, Walked &walked) {
+    if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
+      walked.strides[dim.getPosition()] += factor;
+      return true;
+    }
+    if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
+      walked.base += constant.getValue() * factor;
+      return true;
+    }
+    auto parts = dyn_cast<AffineBinaryOpExpr>(expr);
+    if (!parts)
+      return false;
+    if (expr.getKind() == AffineExprKind::Add)
+      return add(parts.getLHS(), factor, walked) &&
+             add(parts.getRHS(), factor, walked);
+    // A constant factor stands on the right.
+    auto scale = dyn_cast<AffineConstantExpr>(parts.getRHS());
+    return expr.getKind() == AffineExprKind::Mul && scale &&
+           add(parts.getLHS(), factor * scale.getValue(), walked);
+  }
+
   /// How an operand lies in the iteration space of `map`.
   static FailureOr<Walked> walk(Operation *op, AffineMap map,
                                 ArrayRef<int64_t> sizes) {
@@ -176,11 +199,7 @@ private:
     walked.strides.resize(map.getNumDims(), 0);
     Sizes strides = getStrides(sizes);
     for (auto [expr, stride] : llvm::zip_equal(map.getResults(), strides)) {
-      if (auto dim = dyn_cast<AffineDimExpr>(expr))
-        walked.strides[dim.getPosition()] += stride;
-      else if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-        walked.base += constant.getValue() * stride;
-      else
+      if (!add(expr, stride, walked))
         return op->emitOpError("has an indexing map unknown to the "
                                "interpreter: ")
                << AffineMapAttr::get(map);

@@ -1,5 +1,5 @@
 // PartitionOpInterface of everything that is not elementwise: how an operation
-// uses its dimensions, and its form on one device's blocks.
+// uses its loops, and its form on one device's blocks.
 
 #include "dialect/ND.h"
 #include "dialect/PartitionBuilder.h"
@@ -23,30 +23,31 @@ static Value castIndex(OpBuilder &b, Location loc, Value value, Type type) {
 
 //===-- Sources -----------------------------------------------------------===//
 
-DimUse ConstantOp::getDimUse(StringRef) { return DimUse::pointwise(); }
+DimUse ConstantOp::getDimUse(StringRef) { return DimUse::parallel(); }
 
-FailureOr<Value> ConstantOp::buildLocal(PartitionBuilder &builder, ValueRange) {
+LocalResults ConstantOp::buildLocal(PartitionBuilder &builder, ValueRange) {
   auto splat =
       DenseElementsAttr::get(getLocalType(getType(), builder.getMesh()),
                              ArrayRef(Attribute(getValue())));
-  return Value(
-      arith::ConstantOp::create(builder.getBuilder(), builder.getLoc(), splat));
+  return SmallVector<Value>{
+      arith::ConstantOp::create(builder.getBuilder(), builder.getLoc(), splat)};
 }
 
-DimUse IotaOp::getDimUse(StringRef) { return DimUse::pointwise(); }
+DimUse IotaOp::getDimUse(StringRef) { return DimUse::parallel(); }
 
-FailureOr<Value> IotaOp::buildLocal(PartitionBuilder &builder, ValueRange) {
+LocalResults IotaOp::buildLocal(PartitionBuilder &builder, ValueRange) {
   NamedTensorType type = getType();
   StringRef dim = type.getDims().front().getName();
-  return builder.buildPointwise(type, {},
-                                [&](OpBuilder &b, Location loc, ValueRange,
-                                    PartitionBuilder::GlobalIndex globalIndex) {
-                                  return castIndex(b, loc, globalIndex(dim),
-                                                   type.getElementType());
-                                });
+  Value result = builder.buildPointwise(
+      type, {},
+      [&](OpBuilder &b, Location loc, ValueRange,
+          PartitionBuilder::GlobalIndex globalIndex) {
+        return castIndex(b, loc, globalIndex(dim), type.getElementType());
+      });
+  return SmallVector{result};
 }
 
-DimUse RandomOp::getDimUse(StringRef) { return DimUse::pointwise(); }
+DimUse RandomOp::getDimUse(StringRef) { return DimUse::parallel(); }
 
 namespace {
 /// One block of Philox4x32-10 on i32 scalars. Source: Salmon, Moraes, Dror,
@@ -114,8 +115,8 @@ struct Philox {
 };
 } // namespace
 
-FailureOr<Value> RandomOp::buildLocal(PartitionBuilder &builder,
-                                      ValueRange shards) {
+LocalResults RandomOp::buildLocal(PartitionBuilder &builder,
+                                  ValueRange shards) {
   NamedTensorType type = getType();
   auto elementType = cast<FloatType>(type.getElementType());
   // Half precision has too few bits for the transform; it is rounded at the
@@ -123,8 +124,8 @@ FailureOr<Value> RandomOp::buildLocal(PartitionBuilder &builder,
   FloatType computeType = elementType.getWidth() < 32
                               ? FloatType(builder.getBuilder().getF32Type())
                               : elementType;
-  return builder.buildPointwise(
-      type, {{shards[0], getSeed().getType()}},
+  Value result = builder.buildPointwise(
+      type, builder.getOperands(*this, shards),
       [&](OpBuilder &b, Location loc, ValueRange x,
           PartitionBuilder::GlobalIndex globalIndex) -> Value {
         Value counter = arith::ConstantIndexOp::create(b, loc, 0);
@@ -170,12 +171,13 @@ FailureOr<Value> RandomOp::buildLocal(PartitionBuilder &builder,
           result = arith::TruncFOp::create(b, loc, elementType, result);
         return result;
       });
+  return SmallVector{result};
 }
 
 //===-- Contractions and reductions ---------------------------------------===//
 
 DimUse EinsumOp::getDimUse(StringRef dim) {
-  return getType().hasDim(dim) ? DimUse::pointwise()
+  return getType().hasDim(dim) ? DimUse::parallel()
                                : DimUse::reduced(ReduceKind::Sum);
 }
 
@@ -183,8 +185,8 @@ PartialUse EinsumOp::getPartialUse(unsigned, ReduceKind kind) {
   return kind == ReduceKind::Sum ? PartialUse::Alone : PartialUse::Complete;
 }
 
-FailureOr<Value> EinsumOp::buildLocal(PartitionBuilder &builder,
-                                      ValueRange shards) {
+LocalResults EinsumOp::buildLocal(PartitionBuilder &builder,
+                                  ValueRange shards) {
   auto getInputType = [&](unsigned input) {
     return cast<NamedTensorType>(getInputs()[input].getType());
   };
@@ -196,8 +198,10 @@ FailureOr<Value> EinsumOp::buildLocal(PartitionBuilder &builder,
   if (getInputs().size() != 2 || !llvm::all_of(getUnionOfDims(*this), isInBoth))
     return emitOpError("cannot be partitioned: expected two inputs that both "
                        "have every summed dimension (nd-decompose makes them)");
-  return builder.buildContraction(getType(), {shards[0], getInputType(0)},
-                                  {shards[1], getInputType(1)});
+  SmallVector<PartitionBuilder::Operand> operands =
+      builder.getOperands(*this, shards);
+  return SmallVector{
+      builder.buildContraction(getType(), operands[0], operands[1])};
 }
 
 /// How the terms of a reduction combine; nothing for a mean, whose terms do
@@ -218,7 +222,7 @@ static std::optional<ReduceKind> getReduceKind(Reduction kind) {
 
 DimUse ReduceOp::getDimUse(StringRef dim) {
   if (getType().hasDim(dim))
-    return DimUse::pointwise();
+    return DimUse::parallel();
   std::optional<ReduceKind> kind = getReduceKind(getKind());
   return kind ? DimUse::reduced(*kind) : DimUse::whole();
 }
@@ -228,63 +232,70 @@ PartialUse ReduceOp::getPartialUse(unsigned, ReduceKind kind) {
                                           : PartialUse::Complete;
 }
 
-FailureOr<Value> ReduceOp::buildLocal(PartitionBuilder &builder,
-                                      ValueRange shards) {
+LocalResults ReduceOp::buildLocal(PartitionBuilder &builder,
+                                  ValueRange shards) {
   std::optional<ReduceKind> kind = getReduceKind(getKind());
   if (!kind)
     return emitOpError("cannot be partitioned: a mean must be a sum and a "
                        "product (nd-decompose makes them)");
-  PartitionBuilder::Operand input{shards[0], getInput().getType()};
+  SmallVector<PartitionBuilder::Operand> operands =
+      builder.getOperands(*this, shards);
   auto body = [](OpBuilder &, Location, ValueRange x,
                  PartitionBuilder::GlobalIndex) { return x[0]; };
   // Without a reduced dimension it permutes.
-  if (getType().getRank() == input.type.getRank())
-    return builder.buildPointwise(getType(), input, body);
-  return builder.buildReduction(getType(), input, *kind, body);
+  bool permutes = getType().getRank() == getInput().getType().getRank();
+  return SmallVector{
+      permutes ? builder.buildPointwise(getType(), operands, body)
+               : builder.buildReduction(getType(), operands, *kind, body)};
 }
 
 //===-- Operations that move elements -------------------------------------===//
 
-DimUse BroadcastOp::getDimUse(StringRef) { return DimUse::pointwise(); }
+DimUse BroadcastOp::getDimUse(StringRef) { return DimUse::parallel(); }
 
 PartialUse BroadcastOp::getPartialUse(unsigned, ReduceKind) {
   return PartialUse::Joint;
 }
 
-FailureOr<Value> BroadcastOp::buildLocal(PartitionBuilder &builder,
-                                         ValueRange shards) {
-  return builder.buildPointwise(
-      getType(), {{shards[0], getInput().getType()}},
+LocalResults BroadcastOp::buildLocal(PartitionBuilder &builder,
+                                     ValueRange shards) {
+  return SmallVector{builder.buildPointwise(
+      getType(), builder.getOperands(*this, shards),
       [](OpBuilder &, Location, ValueRange x, PartitionBuilder::GlobalIndex) {
         return x[0];
-      });
+      })};
 }
 
 SmallVector<DimAttr> RenameOp::getIterationDims() {
   return SmallVector<DimAttr>(getType().getDims());
 }
 
-DimUse RenameOp::getDimUse(StringRef) { return DimUse::pointwise(); }
+DimUse RenameOp::getDimUse(StringRef) { return DimUse::parallel(); }
 
-StringRef RenameOp::getOperandDim(unsigned, StringRef dim) {
-  return dim == getTo() ? getFrom() : dim;
+DimAccess RenameOp::getOperandAccess(unsigned, StringAttr dim) {
+  return DimAccess::itself(dim == getFromAttr() ? getToAttr() : dim);
 }
 
 PartialUse RenameOp::getPartialUse(unsigned, ReduceKind) {
   return PartialUse::Joint;
 }
 
-FailureOr<Value> RenameOp::buildLocal(PartitionBuilder &, ValueRange shards) {
-  return shards[0]; // below this level dimensions have no names
+LocalResults RenameOp::buildLocal(PartitionBuilder &, ValueRange shards) {
+  // Below this level dimensions have no names.
+  return SmallVector<Value>{shards[0]};
 }
 
 DimUse GatherOp::getDimUse(StringRef dim) {
   if (dim != getDim())
-    return DimUse::pointwise();
+    return DimUse::parallel();
   // One device finds the element, the others 0 (false).
   return DimUse::reduced(getType().getElementType().isInteger(1)
                              ? ReduceKind::Max
                              : ReduceKind::Sum);
+}
+
+DimAccess GatherOp::getOperandAccess(unsigned, StringAttr dim) {
+  return dim == getDimAttr() ? DimAccess::indexed(dim) : DimAccess::itself(dim);
 }
 
 PartialUse GatherOp::getPartialUse(unsigned operand, ReduceKind kind) {
@@ -292,16 +303,16 @@ PartialUse GatherOp::getPartialUse(unsigned operand, ReduceKind kind) {
                                                  : PartialUse::Complete;
 }
 
-FailureOr<Value> GatherOp::buildLocal(PartitionBuilder &builder,
-                                      ValueRange shards) {
+LocalResults GatherOp::buildLocal(PartitionBuilder &builder,
+                                  ValueRange shards) {
   NamedTensorType inputType = getInput().getType();
   int64_t size = inputType.getSizes()[inputType.findDim(getDim())];
   PartitionBuilder::OwnedRange range =
       builder.buildOwnedRange(inputType, getDim());
   NamedTensorType result = getType();
   Value input = shards[0];
-  return builder.buildPointwise(
-      result, {{shards[1], getIndex().getType()}},
+  Value picked = builder.buildPointwise(
+      result, {builder.getOperands(*this, shards)[1]},
       [&](OpBuilder &b, Location loc, ValueRange x,
           PartitionBuilder::GlobalIndex) -> Value {
         auto constant = [&](int64_t value) -> Value {
@@ -339,4 +350,5 @@ FailureOr<Value> GatherOp::buildLocal(PartitionBuilder &builder,
         return arith::SelectOp::create(b, loc, found, element,
                                        arith::ConstantOp::create(b, loc, zero));
       });
+  return SmallVector{picked};
 }
