@@ -1,6 +1,7 @@
 // Whether the shardings of a program agree with what its operations do.
 
 #include "dialect/ND.h"
+#include "dialect/ProgramWalk.h"
 
 #include "layout/AxisParts.h"
 
@@ -305,8 +306,8 @@ static LogicalResult check(Operation *op, const layout::Mesh &mesh) {
 LogicalResult nd::verifyShardings(ProgramOp program) {
   layout::Mesh mesh = getMesh(program);
   LogicalResult result = success();
-  for (Operation &op : program.getBody().front())
-    if (failed(check(&op, mesh)))
+  for (Operation *op : getOperations(program))
+    if (failed(check(op, mesh)))
       result = failure();
   return result;
 }

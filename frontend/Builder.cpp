@@ -511,7 +511,7 @@ static void setFullName(mlir::Value value, const std::string &name) {
   llvm::SmallVector<mlir::Value> inner(op->getOperands());
   while (!inner.empty()) {
     mlir::Operation *leading = inner.pop_back_val().getDefiningOp();
-    if (!getValueName(leading->getLoc()).empty())
+    if (!leading || !getValueName(leading->getLoc()).empty())
       continue;
     leading->setLoc(withNameInside(leading->getLoc(), name));
     llvm::append_range(inner, leading->getOperands());

@@ -5,6 +5,7 @@
 // otherwise than its producer leaves it.
 
 #include "dialect/Locations.h"
+#include "dialect/ProgramWalk.h"
 #include "passes/Causes.h"
 #include "passes/Passes.h"
 #include "passes/RegroupAdditions.h"
@@ -22,19 +23,19 @@ static FailureOr<SplitMap> chooseSplits(ProgramOp program,
                                         const ModuleLayout &layout) {
   SplitMap splits;
   bool failedAny = false;
-  for (Operation &op : program.getBody().front()) {
+  for (Operation *op : getOperations(program)) {
     auto partitioned = dyn_cast<PartitionOpInterface>(op);
     if (!partitioned) {
       if (isa<BorderOpInterface, ReshardOp>(op))
         continue;
-      op.emitError() << "'" << op.getName()
-                     << "' cannot be partitioned: it has no "
-                        "PartitionOpInterface (nd-decompose rewrites "
-                        "operations without one)";
+      op->emitError() << "'" << op->getName()
+                      << "' cannot be partitioned: it has no "
+                         "PartitionOpInterface (nd-decompose rewrites "
+                         "operations without one)";
       failedAny = true;
       continue;
     }
-    splits[&op] = chooseIterationSplit(partitioned, layout);
+    splits[op] = chooseIterationSplit(partitioned, layout);
   }
   if (failedAny)
     return failure();
@@ -117,14 +118,14 @@ FailureOr<layout::Sharding> ProgramRewriter::getNeeded(OpOperand &use) {
 }
 
 LogicalResult ProgramRewriter::decide() {
-  for (Operation &op : program.getBody().front()) {
-    for (Value result : op.getResults()) {
+  for (Operation *op : getOperations(program)) {
+    for (Value result : op->getResults()) {
       FailureOr<layout::Sharding> sharding = getProduced(result);
       if (failed(sharding))
         return failure();
       produced[result] = std::move(*sharding);
     }
-    for (OpOperand &use : op.getOpOperands()) {
+    for (OpOperand &use : op->getOpOperands()) {
       FailureOr<layout::Sharding> sharding = getNeeded(use);
       if (failed(sharding))
         return failure();
@@ -151,10 +152,7 @@ bool ProgramRewriter::isReadInOneSharding(Value value) {
 LogicalResult ProgramRewriter::run() {
   if (failed(decide()))
     return failure();
-  SmallVector<Operation *> ops;
-  for (Operation &op : program.getBody().front())
-    ops.push_back(&op);
-  llvm::for_each(ops, [&](Operation *op) { rewrite(op); });
+  llvm::for_each(getOperations(program), [&](Operation *op) { rewrite(op); });
   return success();
 }
 

@@ -6,12 +6,18 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
 
+/// Name of the operation that makes a value, or in which it is an argument.
+static std::string getMakerName(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    op = value.getParentBlock()->getParentOp();
+  return op->getName().getStringRef().str();
+}
+
 /// Name of a value, or of the operation that makes it.
 static std::string getName(Value value) {
   StringRef name = getValueName(value.getLoc());
-  if (!name.empty())
-    return name.str();
-  return value.getDefiningOp()->getName().getStringRef().str();
+  return name.empty() ? getMakerName(value) : name.str();
 }
 
 /// The same, told apart from the named value that it is inside:
@@ -19,8 +25,7 @@ static std::string getName(Value value) {
 static std::string describeOperand(Value value) {
   if (!isInside(value.getLoc()))
     return getName(value);
-  return value.getDefiningOp()->getName().getStringRef().str() + " inside " +
-         getName(value);
+  return getMakerName(value) + " inside " + getName(value);
 }
 
 /// Name of what reads a value.

@@ -1,5 +1,6 @@
 // The layout table against every tensor the user wrote.
 
+#include "dialect/ProgramWalk.h"
 #include "passes/ModuleLayout.h"
 #include "passes/Passes.h"
 
@@ -23,10 +24,10 @@ struct CheckLayout : meshc::impl::CheckLayoutBase<CheckLayout> {
       failedAny |=
           failed(layout->getSharding(variable.getTensorType(), variable));
     for (auto program : getOperation().getOps<ProgramOp>())
-      for (Operation &op : program.getBody().front())
-        for (Type type : op.getResultTypes())
-          failedAny |=
-              failed(layout->getSharding(cast<NamedTensorType>(type), &op));
+      for (Operation *op : getOperations(program))
+        for (Type type : op->getResultTypes())
+          if (auto named = dyn_cast<NamedTensorType>(type))
+            failedAny |= failed(layout->getSharding(named, op));
     if (failedAny)
       signalPassFailure();
   }

@@ -9,6 +9,7 @@
 // the contraction itself and the contractions that read it; everything else
 // follows its operands.
 
+#include "dialect/ProgramWalk.h"
 #include "passes/Passes.h"
 
 namespace meshc {
@@ -82,11 +83,13 @@ public:
 
   void run() {
     // What the outside sees stays as written.
-    for (auto border : program.getBody().getOps<BorderOpInterface>())
-      if (border.isExit())
-        required[border] = border.getGlobalType().withoutSharding();
-    for (Operation &op : *program.getBody().begin())
-      for (OpResult result : op.getResults())
+    SmallVector<Operation *> operations = getOperations(program);
+    for (Operation *op : operations)
+      if (auto border = dyn_cast<BorderOpInterface>(op);
+          border && border.isExit())
+        required[op] = border.getGlobalType().withoutSharding();
+    for (Operation *op : operations)
+      for (OpResult result : op->getResults())
         setOrder(result);
     for (auto [border, type] : required)
       restore(border, type);

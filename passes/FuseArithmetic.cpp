@@ -1,4 +1,5 @@
 #include "dialect/Locations.h"
+#include "dialect/ProgramWalk.h"
 #include "dialect/SPMD.h"
 #include "passes/Passes.h"
 
@@ -73,7 +74,7 @@ static bool isOne(Value tensor) {
 /// count: evaluation, which has none, must decide as training does.
 static SmallVector<OpOperand *> getUsesInPhase(Value value) {
   Block *block = value.getParentBlock();
-  Phase phase = getPhase(value.getDefiningOp()->getLoc());
+  Phase phase = getPhase(value.getLoc());
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : value.getUses())
     if (getPhase(block->findAncestorOpInBlock(*use.getOwner())->getLoc()) <=
@@ -88,11 +89,19 @@ static SmallVector<OpOperand *> getUsesInPhase(Value value) {
   return uses;
 }
 
+/// Whether `use` stands in a region around which its value is computed, once
+/// however often the region runs.
+static bool isInRegion(OpOperand &use) {
+  return use.getOwner()->getBlock() != use.get().getParentBlock();
+}
+
 /// The only input through which `value` is read in its phase; null if there are
-/// more.
+/// more, or if it is in a region that the value comes from outside of.
 static OpOperand *getOnlyUseInPhase(Value value) {
   SmallVector<OpOperand *> uses = getUsesInPhase(value);
-  return llvm::hasSingleElement(uses) ? uses.front() : nullptr;
+  return llvm::hasSingleElement(uses) && !isInRegion(*uses.front())
+             ? uses.front()
+             : nullptr;
 }
 
 //===-- One operation in another
@@ -205,7 +214,7 @@ static void moveProduct(linalg::GenericOp product) {
     return;
   SmallVector<OpOperand *> uses = getUsesInPhase(value);
   if (!llvm::all_of(uses, [&](OpOperand *use) {
-        return isTerm(*use) || isSummed(*use, product);
+        return !isInRegion(*use) && (isTerm(*use) || isSummed(*use, product));
       }))
     return;
   for (OpOperand *use : uses)
@@ -389,19 +398,26 @@ void Body::fuseProduct(arith::MulFOp product) {
 namespace {
 struct FuseArithmetic : meshc::impl::FuseArithmeticBase<FuseArithmetic> {
   void runOnOperation() override {
+    // What is inside goes first: an operation that is dead takes it along.
     for (auto program : getOperation().getOps<spmd::ProgramOp>()) {
-      Block &block = program.getBody().front();
-      forEach(block, isOnly<arith::FPToSIOp>, moveQuotient);
-      forEach(block, isOnly<arith::DivFOp>, moveDivisor);
-      forEach(block, isOnly<math::TanhOp, math::ErfOp>, moveFunction);
-      forEach(block, isOnly<arith::NegFOp>, moveNegated);
-      forEach(block, isProduct, moveProduct);
-      for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-        if (isOpTriviallyDead(&op))
-          op.erase();
-      for (auto op : block.getOps<linalg::GenericOp>())
-        Body(op).fuse();
+      SmallVector<Block *> blocks = getBlocks(program);
+      for (Block *block : llvm::reverse(blocks))
+        fuse(*block);
     }
+  }
+
+private:
+  static void fuse(Block &block) {
+    forEach(block, isOnly<arith::FPToSIOp>, moveQuotient);
+    forEach(block, isOnly<arith::DivFOp>, moveDivisor);
+    forEach(block, isOnly<math::TanhOp, math::ErfOp>, moveFunction);
+    forEach(block, isOnly<arith::NegFOp>, moveNegated);
+    forEach(block, isProduct, moveProduct);
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+    for (auto op : block.getOps<linalg::GenericOp>())
+      Body(op).fuse();
   }
 };
 } // namespace

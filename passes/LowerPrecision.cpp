@@ -1,5 +1,8 @@
 #include "dialect/Locations.h"
+#include "dialect/ProgramWalk.h"
 #include "passes/Passes.h"
+
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -37,18 +40,18 @@ namespace {
 class Lowering {
 public:
   Lowering(ProgramOp program, FloatType narrow)
-      : block(program.getBody().front()), narrow(narrow),
+      : program(program), narrow(narrow),
         wide(Float32Type::get(program.getContext())) {}
 
   /// Returns whether anything computes in 16 bits afterwards.
   bool run() {
     findFlexible();
     findWide();
-    for (Operation &op : llvm::make_early_inc_range(block))
-      rewrite(&op);
-    return llvm::any_of(block, [&](Operation &op) {
-      return getUse(&op) && op.getNumResults() == 1 &&
-             getType(op.getResult(0)).getElementType() == narrow;
+    llvm::for_each(getOperations(program), [&](Operation *op) { rewrite(op); });
+    return llvm::any_of(getOperations(program), [&](Operation *op) {
+      return getUse(op) && llvm::any_of(op->getResults(), [&](Value result) {
+               return getType(result).getElementType() == narrow;
+             });
     });
   }
 
@@ -64,7 +67,7 @@ private:
   /// What the program declares as f32.
   bool isFloat(Value value) const { return floats.contains(value); }
 
-  Block &block;
+  ProgramOp program;
   FloatType narrow, wide;
   llvm::DenseSet<Value> floats;
   /// Floats that are f32 in memory and fit either width.
@@ -74,16 +77,32 @@ private:
 };
 } // namespace
 
+/// What hands values on as wide as the program declares them: to the outside,
+/// into regions and out of them.
+static bool handsOn(Operation *op) {
+  return isa<BorderOpInterface, RegionBranchOpInterface>(op) || isRegionEnd(op);
+}
+
 void Lowering::findFlexible() {
-  for (Operation &op : block)
-    for (Value result : op.getResults()) {
-      if (getType(result).getElementType() != wide)
+  auto isWide = [&](Value value) {
+    auto type = dyn_cast<NamedTensorType>(value.getType());
+    return type && type.getElementType() == wide;
+  };
+  for (Block *block : getBlocks(program))
+    for (Value argument : block->getArguments())
+      if (isWide(argument)) {
+        floats.insert(argument);
+        flexible.insert(argument);
+      }
+  for (Operation *op : getOperations(program))
+    for (Value result : op->getResults()) {
+      if (!isWide(result))
         continue;
       floats.insert(result);
-      std::optional<PrecisionUse> use = getUse(&op);
+      std::optional<PrecisionUse> use = getUse(op);
       bool isMoved = use == PrecisionUse::Move;
       if (!use || use == PrecisionUse::Keep ||
-          (isMoved && flexible.contains(op.getOperand(0))))
+          (isMoved && flexible.contains(op->getOperand(0))))
         flexible.insert(result);
     }
 }
@@ -100,24 +119,25 @@ bool Lowering::isWideByOperands(Operation *op) const {
 }
 
 void Lowering::findWide() {
-  for (Operation &op : block) {
-    std::optional<PrecisionUse> use = getUse(&op);
+  SmallVector<Operation *> operations = getOperations(program);
+  for (Operation *op : operations) {
+    std::optional<PrecisionUse> use = getUse(op);
     bool isWide = use == PrecisionUse::Wide;
     if (use == PrecisionUse::Follow || use == PrecisionUse::Move)
-      isWide = isWideByOperands(&op);
+      isWide = isWideByOperands(op);
     if (isWide)
-      wideOps.insert(&op);
+      wideOps.insert(op);
   }
   // One operation deep: otherwise a sum that only f32 operations read at its
   // very end would be f32 all along.
   SmallVector<Operation *> wanted;
-  for (Operation &op : block)
-    if (getUse(&op) == PrecisionUse::Follow && !wideOps.contains(&op) &&
-        !op.use_empty() && llvm::all_of(op.getUsers(), [&](Operation *user) {
-          return isa<BorderOpInterface>(user) ||
+  for (Operation *op : operations)
+    if (getUse(op) == PrecisionUse::Follow && !wideOps.contains(op) &&
+        !op->use_empty() && llvm::all_of(op->getUsers(), [&](Operation *user) {
+          return handsOn(user) ||
                  (wideOps.contains(user) && getUse(user) != PrecisionUse::Move);
         }))
-      wanted.push_back(&op);
+      wanted.push_back(op);
   wideOps.insert_range(wanted);
 }
 
@@ -155,8 +175,7 @@ void Lowering::setWidth(Operation *op, FloatType type) {
 }
 
 void Lowering::rewrite(Operation *op) {
-  // What leaves the program is as wide as it was declared.
-  if (isa<BorderOpInterface>(op))
+  if (handsOn(op))
     return setWidth(op, wide);
   std::optional<PrecisionUse> use = getUse(op);
   if (!use)
@@ -168,10 +187,10 @@ void Lowering::rewrite(Operation *op) {
   case PrecisionUse::Follow:
     return setWidth(op, wideOps.contains(op) ? wide : narrow);
   case PrecisionUse::Move:
-    if (isFloat(op->getResult(0)))
-      op->getResult(0).setType(
-          getType(op->getResult(0))
-              .withElementType(getType(op->getOperand(0)).getElementType()));
+    for (Value result : op->getResults())
+      if (isFloat(result))
+        result.setType(getType(result).withElementType(
+            getType(op->getOperand(0)).getElementType()));
     return;
   case PrecisionUse::Keep:
     return;

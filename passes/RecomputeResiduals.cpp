@@ -1,4 +1,5 @@
 #include "dialect/Locations.h"
+#include "dialect/ProgramWalk.h"
 #include "dialect/SPMD.h"
 #include "passes/Passes.h"
 #include "passes/VertexCut.h"
@@ -76,12 +77,11 @@ static int64_t getBytes(Value value) {
 }
 
 namespace {
-/// One program: which values of the forward phase to compute again, and doing
-/// so.
+/// One block of a program: which values of the forward phase to compute again,
+/// and doing so.
 class Recomputation {
 public:
-  explicit Recomputation(spmd::ProgramOp program)
-      : block(program.getBody().front()) {}
+  explicit Recomputation(Block &block) : block(block) {}
 
   void run();
 
@@ -116,7 +116,7 @@ static bool isForward(Operation *op) {
 
 /// Splats, which every reader has for nothing.
 static bool isSplat(Operation *op) {
-  return isa<arith::ConstantOp, linalg::FillOp>(op);
+  return isa_and_present<arith::ConstantOp, linalg::FillOp>(op);
 }
 
 /// Whether keeping `value` costs nothing, because it is in memory until the end
@@ -224,8 +224,12 @@ namespace {
 struct RecomputeResiduals
     : meshc::impl::RecomputeResidualsBase<RecomputeResiduals> {
   void runOnOperation() override {
-    for (auto program : getOperation().getOps<spmd::ProgramOp>())
-      Recomputation(program).run();
+    // What is inside goes first: an operation that is dead takes it along.
+    for (auto program : getOperation().getOps<spmd::ProgramOp>()) {
+      SmallVector<Block *> blocks = getBlocks(program);
+      for (Block *block : llvm::reverse(blocks))
+        Recomputation(*block).run();
+    }
   }
 };
 } // namespace

@@ -1,5 +1,7 @@
 #include "passes/RegroupAdditions.h"
 
+#include "dialect/ProgramWalk.h"
+
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
@@ -164,8 +166,8 @@ private:
 
 bool meshc::regroupAdditions(ProgramOp program, const TermFlow &flow) {
   SmallVector<AddOp> roots;
-  for (Operation &op : program.getBody().front())
-    if (AddOp add = asPlainAddition(&op)) {
+  for (Operation *op : getOperations(program))
+    if (AddOp add = asPlainAddition(op)) {
       bool isInner =
           add->hasOneUse() && asPlainAddition(*add->getUsers().begin());
       if (!isInner)

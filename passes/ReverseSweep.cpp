@@ -2,6 +2,7 @@
 
 #include "dialect/GradientBuilder.h"
 #include "dialect/Locations.h"
+#include "dialect/ProgramWalk.h"
 #include "layout/LayoutRules.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -25,8 +26,9 @@ SmallVector<Source> meshc::findSources(ProgramOp program) {
                        variable.getTensorType(),
                        variable.getLoc()});
   }
-  for (auto entry : program.getBody().getOps<BorderOpInterface>()) {
-    if (entry.isExit())
+  for (Operation *op : getOperations(program)) {
+    auto entry = dyn_cast<BorderOpInterface>(op);
+    if (!entry || entry.isExit())
       continue;
     StringRef name = entry.getBorderName();
     NamedTensorType type = entry.getGlobalType();
@@ -227,7 +229,7 @@ Value ReverseSweep::widenCast(CastOp cast, Value value) {
     Operation *op = frame.value.getDefiningOp();
     auto type = mlir::cast<NamedTensorType>(frame.value.getType())
                     .withElementType(elementType);
-    auto einsum = dyn_cast<EinsumOp>(op);
+    auto einsum = dyn_cast_if_present<EinsumOp>(op);
     Value made;
     if (frame.widened.size() == 2)
       made =

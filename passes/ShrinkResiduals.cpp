@@ -1,4 +1,5 @@
 #include "dialect/Locations.h"
+#include "dialect/ProgramWalk.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -93,14 +94,14 @@ struct ShrinkResiduals : meshc::impl::ShrinkResidualsBase<ShrinkResiduals> {
   using ShrinkResidualsBase::ShrinkResidualsBase;
 
   void runOnOperation() override {
-    for (auto program : getOperation().getOps<ProgramOp>()) {
-      Block &block = program.getBody().front();
-      for (auto quotient : block.getOps<DivOp>())
-        dropDividend(quotient);
-      // Second, so that the quotients just read are among what is narrowed.
-      for (auto cast : block.getOps<CastOp>())
-        dropRounded(cast);
-    }
+    for (auto program : getOperation().getOps<ProgramOp>())
+      for (Block *block : getBlocks(program)) {
+        for (auto quotient : block->getOps<DivOp>())
+          dropDividend(quotient);
+        // Second, so that the quotients just read are among what is narrowed.
+        for (auto cast : block->getOps<CastOp>())
+          dropRounded(cast);
+      }
   }
 };
 } // namespace

@@ -1,6 +1,7 @@
 #include "passes/TermFlow.h"
 
 #include "dialect/Locations.h"
+#include "dialect/ProgramWalk.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -63,13 +64,14 @@ static Terms getAll(ArrayRef<Terms> results) {
 }
 
 TermFlow::TermFlow(ProgramOp program, const SplitMap &splits) : splits(splits) {
+  SmallVector<Operation *> operations = getOperations(program);
   // Start with every value moving. A value stops where one of several readers
   // needs it complete, which may stop others; none ever starts again.
   for (bool changed = true; changed;) {
     changed = false;
     terms.clear();
     kept.clear();
-    for (Operation &op : program.getBody().front())
+    for (Operation *op : operations)
       if (auto partitioned = dyn_cast<PartitionOpInterface>(op))
         visit(partitioned);
       else if (auto reshard = dyn_cast<ReshardOp>(op))
