@@ -1,6 +1,5 @@
-// Elementwise operations. To add one: declare it here, give its scalar form in
-// Elementwise.cpp, its gradient in Gradients.cpp, its precision in
-// Precision.cpp, which floats it gives in FloatClasses.cpp.
+// Elementwise operations; README.md says what one takes besides its declaration
+// here.
 
 #ifndef MESHC_DIALECT_NDELEMENTWISE
 #define MESHC_DIALECT_NDELEMENTWISE

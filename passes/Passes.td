@@ -84,7 +84,7 @@ def LowerPrecision : Pass<"nd-lower-precision", "::mlir::ModuleOp"> {
     After:
     ```mlir
     nd.precision bf16
-    nd.variable parameter @w : !in_by_out = #nd.fill<1.0>
+    nd.variable parameter @w : !in_by_out = #nd.fill<1.0 : f64>
     nd.program @forward {
       %x = nd.input "x" : !in
       %w = nd.read @w : !in_by_out
@@ -300,7 +300,7 @@ def ShrinkResiduals : Pass<"nd-shrink-residuals", "::mlir::ModuleOp"> {
     Leaves: the same operations with other operands; products and conversions in
             the phase `backward`.
 
-    Before, where `%ds` is in the phase `backward`:
+    Before:
     ```mlir
     nd.program @step {
       %x = nd.input "x" : !nd.tensor<["row"=2, "col"=3], f32>
@@ -312,6 +312,7 @@ def ShrinkResiduals : Pass<"nd-shrink-residuals", "::mlir::ModuleOp"> {
           !nd.tensor<["row"=2], f32>) -> !nd.tensor<["row"=2, "col"=3], f32>
       %ds = nd.mul %e, %p : (!nd.tensor<["row"=2, "col"=3], f32>,
           !nd.tensor<["row"=2, "col"=3], f32>) -> !nd.tensor<["row"=2, "col"=3], f32>
+          loc(fused<#nd.phase<backward>>["ds"])
       nd.output "ds", %ds : !nd.tensor<["row"=2, "col"=3], f32>
     }
     ```
