@@ -2,6 +2,7 @@
 
 #include "frontend/BuilderState.h"
 
+#include "layout/Spelling.h"
 #include "passes/Optimizers.h"
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #include "frontend/BuilderModule.h"
 #include "frontend/BuilderState.h"
 
+#include "layout/Spelling.h"
 #include "passes/Optimizers.h"
 
 #include <algorithm>

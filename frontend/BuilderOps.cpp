@@ -1,6 +1,7 @@
 // The operations: what each asks of its operands, and its result's type.
 
 #include "frontend/BuilderState.h"
+#include "layout/Spelling.h"
 
 #include <algorithm>
 #include <cmath>

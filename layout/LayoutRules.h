@@ -71,13 +71,6 @@ private:
   std::map<std::string, Entry, std::less<>> entries;
 };
 
-/// The candidate nearest to `name` by edit distance, if it is near enough to be
-/// a likely misspelling: distance at most max(1, length / 3), where swapping
-/// two neighbouring letters counts once; the first of several equally near.
-/// Empty otherwise, and for names over 256 letters.
-std::string findNearest(std::string_view name,
-                        std::span<const std::string> candidates);
-
 } // namespace meshc::layout
 
 #endif

@@ -1,5 +1,5 @@
 #include "dialect/Locations.h"
-#include "layout/LayoutRules.h"
+#include "layout/Spelling.h"
 #include "passes/LossScale.h"
 #include "passes/Passes.h"
 #include "passes/ReverseSweep.h"

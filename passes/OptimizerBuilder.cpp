@@ -1,7 +1,7 @@
 #include "passes/OptimizerBuilder.h"
 
 #include "dialect/Locations.h"
-#include "layout/LayoutRules.h"
+#include "layout/Spelling.h"
 
 #include <cmath>
 

@@ -3,7 +3,7 @@
 #include "dialect/GradientBuilder.h"
 #include "dialect/Locations.h"
 #include "dialect/ProgramWalk.h"
-#include "layout/LayoutRules.h"
+#include "layout/Spelling.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/StringMap.h"

@@ -3,7 +3,7 @@
 #include "codegen/machine/OutputFile.h"
 #include "frontend/driver/Cache.h"
 #include "frontend/syntax/Lexer.h"
-#include "layout/LayoutRules.h"
+#include "layout/Spelling.h"
 #include "passes/ReverseSweep.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -1,7 +1,7 @@
 // The command line of meshc.
 
 #include "frontend/driver/Commands.h"
-#include "layout/LayoutRules.h"
+#include "layout/Spelling.h"
 #include "runtime/io/StandardStreams.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -2,7 +2,7 @@
 
 #include "frontend/elaborate/Elaborator.h"
 #include "frontend/syntax/ForeignNames.h"
-#include "layout/LayoutRules.h"
+#include "layout/Spelling.h"
 
 #include <cmath>
 

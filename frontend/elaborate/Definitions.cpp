@@ -3,6 +3,7 @@
 
 #include "frontend/elaborate/Elaborator.h"
 #include "layout/LayoutRules.h"
+#include "layout/Spelling.h"
 
 #include <algorithm>
 

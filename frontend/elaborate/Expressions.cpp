@@ -2,6 +2,7 @@
 
 #include "frontend/elaborate/Elaborator.h"
 #include "layout/LayoutRules.h"
+#include "layout/Spelling.h"
 
 #include <cmath>
 

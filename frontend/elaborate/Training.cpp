@@ -1,7 +1,7 @@
 // The data and train blocks.
 
 #include "frontend/elaborate/Elaborator.h"
-#include "layout/LayoutRules.h"
+#include "layout/Spelling.h"
 
 #include <algorithm>
 #include <cmath>

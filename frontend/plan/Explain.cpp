@@ -5,8 +5,8 @@
 #include "frontend/plan/Plan.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/SourceQuote.h"
-#include "layout/LayoutRules.h"
 #include "layout/Sharding.h"
+#include "layout/Spelling.h"
 
 #include <algorithm>
 #include <cstdlib>

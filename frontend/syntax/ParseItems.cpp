@@ -2,6 +2,7 @@
 
 #include "frontend/syntax/Parser.h"
 #include "layout/LayoutRules.h"
+#include "layout/Spelling.h"
 
 #include <utility>
 

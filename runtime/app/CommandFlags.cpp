@@ -3,7 +3,7 @@
 #include "runtime/app/Evaluation.h"
 #include "runtime/io/StandardStreams.h"
 
-#include "layout/LayoutRules.h"
+#include "layout/Spelling.h"
 
 #include <fmt/format.h>
 
