@@ -19,8 +19,8 @@ static LogicalResult appendUpdates(ProgramOp program, TrainingOp training) {
       findMinimized(program, training.getMinimize(), training.getLoc());
   if (failed(minimized))
     return failure();
-  SmallVector<Source> parameters;
-  for (Source &source : findSources(program))
+  SmallVector<GradientSource> parameters;
+  for (GradientSource &source : findGradientSources(program))
     if (source.isParameter)
       parameters.push_back(std::move(source));
   std::optional<LossScale> lossScale = LossScale::create(program);

@@ -17,12 +17,14 @@ namespace meshc {
 
 /// Those of `sources` that are called one of `names`; all parameters if there
 /// are no names.
-static FailureOr<SmallVector<Source>>
-choose(ArrayRef<Source> sources, ArrayRef<std::string> names, Location loc) {
-  SmallVector<Source> chosen;
+static FailureOr<SmallVector<GradientSource>>
+choose(ArrayRef<GradientSource> sources, ArrayRef<std::string> names,
+       Location loc) {
+  SmallVector<GradientSource> chosen;
   if (names.empty()) {
-    llvm::copy_if(sources, std::back_inserter(chosen),
-                  [](const Source &source) { return source.isParameter; });
+    llvm::copy_if(
+        sources, std::back_inserter(chosen),
+        [](const GradientSource &source) { return source.isParameter; });
     return chosen;
   }
   llvm::StringSet<> known;
@@ -30,8 +32,9 @@ choose(ArrayRef<Source> sources, ArrayRef<std::string> names, Location loc) {
     if (!known.insert(name).second)
       continue;
     size_t before = chosen.size();
-    llvm::copy_if(sources, std::back_inserter(chosen),
-                  [&](const Source &source) { return source.name == name; });
+    llvm::copy_if(
+        sources, std::back_inserter(chosen),
+        [&](const GradientSource &source) { return source.name == name; });
     if (chosen.size() == before + 1)
       continue;
     InFlightDiagnostic error = emitError(loc);
@@ -41,7 +44,7 @@ choose(ArrayRef<Source> sources, ArrayRef<std::string> names, Location loc) {
     error << "there is no parameter and no float input \"" << name
           << "\" to differentiate by";
     std::vector<std::string> candidates;
-    for (const Source &source : sources)
+    for (const GradientSource &source : sources)
       candidates.push_back(source.name.str());
     std::string nearest = layout::findNearest(name.str(), candidates);
     if (!nearest.empty())
@@ -81,8 +84,8 @@ struct Differentiate : meshc::impl::DifferentiateBase<Differentiate> {
     FailureOr<Value> value = findMinimized(program, minimized, loc);
     if (failed(value))
       return failure();
-    FailureOr<SmallVector<Source>> sources =
-        choose(findSources(program), wanted, loc);
+    FailureOr<SmallVector<GradientSource>> sources =
+        choose(findGradientSources(program), wanted, loc);
     if (failed(sources))
       return failure();
     std::optional<LossScale> lossScale = LossScale::create(program);

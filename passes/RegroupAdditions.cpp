@@ -43,7 +43,7 @@ public:
   }
 
 private:
-  struct Group {
+  struct LeafGroup {
     Terms terms;
     SmallVector<OpOperand *> leaves; ///< as operands of the old additions
   };
@@ -105,21 +105,21 @@ private:
   }
 
   /// Leaves by their terms: most axes first, complete ones last.
-  SmallVector<Group> getGroups() const {
-    SmallVector<Group> groups;
+  SmallVector<LeafGroup> getGroups() const {
+    SmallVector<LeafGroup> groups;
     for (OpOperand *leaf : leaves) {
       Terms terms = getTerms(leaf->get());
       auto known = llvm::find_if(
-          groups, [&](const Group &group) { return group.terms == terms; });
+          groups, [&](const LeafGroup &group) { return group.terms == terms; });
       if (known == groups.end())
         groups.push_back({terms, {leaf}});
       else
         known->leaves.push_back(leaf);
     }
     // An insertion sort keeps groups of equally many axes in their order.
-    SmallVector<Group> sorted;
-    for (Group &group : groups) {
-      auto place = llvm::find_if(sorted, [&](const Group &other) {
+    SmallVector<LeafGroup> sorted;
+    for (LeafGroup &group : groups) {
+      auto place = llvm::find_if(sorted, [&](const LeafGroup &other) {
         return other.terms.axes.size() < group.terms.axes.size();
       });
       sorted.insert(place, std::move(group));
@@ -129,7 +129,7 @@ private:
 
   int countCompletions() const {
     Summary sum{groups.front().terms, 0};
-    for (const Group &group : ArrayRef(groups).drop_front())
+    for (const LeafGroup &group : ArrayRef(groups).drop_front())
       sum = join(sum, {group.terms, 0});
     return sum.completions + !sum.terms.empty();
   }
@@ -143,7 +143,7 @@ private:
       return AddOp::create(builder, places[next++].getLoc(), lhs, rhs);
     };
     Value sum;
-    for (const Group &group : groups) {
+    for (const LeafGroup &group : groups) {
       Value part = group.leaves.front()->get();
       for (OpOperand *leaf : ArrayRef(group.leaves).drop_front())
         part = add(part, leaf->get());
@@ -158,7 +158,7 @@ private:
   const TermFlow &flow;
   SmallVector<AddOp> additions; ///< each before those inside it
   SmallVector<OpOperand *> leaves;
-  SmallVector<Group> groups;
+  SmallVector<LeafGroup> groups;
   bool isBetterGrouped = false;
 };
 

@@ -12,8 +12,8 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
 
-SmallVector<Source> meshc::findSources(ProgramOp program) {
-  SmallVector<Source> sources;
+SmallVector<GradientSource> meshc::findGradientSources(ProgramOp program) {
+  SmallVector<GradientSource> sources;
   llvm::StringMap<size_t> parameters, inputs;
   auto module = program->getParentOfType<ModuleOp>();
   for (auto variable : module.getOps<VariableOp>()) {
@@ -92,10 +92,10 @@ namespace {
 /// One walk backwards over a program.
 class ReverseSweep {
 public:
-  ReverseSweep(ProgramOp program, ArrayRef<Source> sources);
+  ReverseSweep(ProgramOp program, ArrayRef<GradientSource> sources);
 
   LogicalResult run(Value output, Value scale);
-  Value getGradient(const Source &source);
+  Value getGradient(const GradientSource &source);
   /// `gradient` with the sums that lead to it alone computed in its own type
   /// where they were rounded to 16 bits before.
   Value widen(Value gradient);
@@ -121,10 +121,10 @@ private:
 };
 } // namespace
 
-ReverseSweep::ReverseSweep(ProgramOp program, ArrayRef<Source> sources)
+ReverseSweep::ReverseSweep(ProgramOp program, ArrayRef<GradientSource> sources)
     : builder(program.getContext()) {
   builder.setInsertionPointToEnd(&program.getBody().front());
-  for (const Source &source : sources)
+  for (const GradientSource &source : sources)
     active.insert_range(source.reads);
   for (Operation &op : program.getBody().front()) {
     forward.push_back(&op);
@@ -184,7 +184,7 @@ LogicalResult ReverseSweep::run(Value output, Value scale) {
   return success();
 }
 
-Value ReverseSweep::getGradient(const Source &source) {
+Value ReverseSweep::getGradient(const GradientSource &source) {
   Value sum;
   for (Value read : source.reads) {
     Value gradient = gradients.lookup(read);
@@ -291,15 +291,14 @@ void ReverseSweep::eraseUnused(ArrayRef<Value> kept) {
   }
 }
 
-FailureOr<SmallVector<Value>> meshc::appendGradients(ProgramOp program,
-                                                     Value output,
-                                                     ArrayRef<Source> sources,
-                                                     Value scale) {
+FailureOr<SmallVector<Value>>
+meshc::appendGradients(ProgramOp program, Value output,
+                       ArrayRef<GradientSource> sources, Value scale) {
   ReverseSweep sweep(program, sources);
   if (failed(sweep.run(output, scale)))
     return failure();
   SmallVector<Value> gradients;
-  for (const Source &source : sources)
+  for (const GradientSource &source : sources)
     gradients.push_back(sweep.getGradient(source));
   // Only when all of them stand is it known what else reads a sum.
   sweep.eraseUnused(gradients);

@@ -6,7 +6,7 @@
 namespace meshc {
 
 /// Something a program can be differentiated by: a parameter or a float input.
-struct Source {
+struct GradientSource {
   llvm::StringRef name;
   bool isParameter;
   /// Every value that reads it: gradients of all of them add up.
@@ -18,7 +18,7 @@ struct Source {
 /// The parameters of the module, in its order, then the float inputs of
 /// `program` in the order of first use. A parameter that the program never
 /// reads has no reads.
-llvm::SmallVector<Source> findSources(nd::ProgramOp program);
+llvm::SmallVector<GradientSource> findGradientSources(nd::ProgramOp program);
 
 /// The output that gradients of a module are of, and where that is said: what
 /// the training recipe or nd.objective minimizes, else the one output of
@@ -52,7 +52,7 @@ findMinimized(nd::ProgramOp program, llvm::StringRef name, mlir::Location loc);
 /// of the output itself; 1 if there is none.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 appendGradients(nd::ProgramOp program, mlir::Value output,
-                llvm::ArrayRef<Source> sources, mlir::Value scale = {});
+                llvm::ArrayRef<GradientSource> sources, mlir::Value scale = {});
 
 } // namespace meshc
 

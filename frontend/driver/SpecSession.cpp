@@ -108,8 +108,8 @@ void SpecSession::checkObjective(const std::string &asked) {
 std::vector<std::string>
 SpecSession::expandGradients(const std::vector<std::string> &names) {
   std::vector<std::string> all;
-  for (const Source &source :
-       findSources(module->lookupSymbol<nd::ProgramOp>("forward")))
+  for (const GradientSource &source :
+       findGradientSources(module->lookupSymbol<nd::ProgramOp>("forward")))
     all.push_back(source.name.str());
   return llvm::is_contained(names, "*") ? all : names;
 }
