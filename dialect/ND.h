@@ -55,19 +55,24 @@ struct DimUse {
 };
 
 /// How a dimension of an operand or result follows from the loops of an
-/// operation.
-struct DimAccess {
-  layout::Access form;                          ///< loops by their place below
-  llvm::SmallVector<mlir::StringAttr, 2> loops; ///< those that occur, by name
-
+/// operation. Almost all dimensions are a loop: that allocates nothing.
+class DimAccess {
+public:
+  /// `form`, in which the loops have their places in `loops`.
+  DimAccess(layout::Access form, llvm::ArrayRef<mlir::StringAttr> loops)
+      : loops(loops), form(std::move(form)) {}
   /// The loop of this name.
-  static DimAccess itself(mlir::StringAttr loop) {
-    return {layout::Access::itself(0), {loop}};
-  }
+  static DimAccess itself(mlir::StringAttr loop) { return DimAccess(loop); }
   /// By a tensor; `loop` runs over the dimension.
   static DimAccess indexed(mlir::StringAttr loop) {
     return {layout::Access::indexed(0), {loop}};
   }
+
+  layout::Access getForm() const {
+    return form ? *form : layout::Access::itself(0);
+  }
+  /// The loops that occur, by their places in the form.
+  llvm::ArrayRef<mlir::StringAttr> getLoops() const { return loops; }
 
   /// The loop that this access is; null if it is another form.
   mlir::StringAttr getLoop() const;
@@ -75,6 +80,12 @@ struct DimAccess {
   /// is, or that runs over a dimension indexed by a tensor. Null if there is
   /// none: then every device may need all of the dimension.
   mlir::StringAttr getSplitLoop() const;
+
+private:
+  explicit DimAccess(mlir::StringAttr loop) : loops{loop} {}
+
+  llvm::SmallVector<mlir::StringAttr, 2> loops;
+  std::optional<layout::Access> form; ///< none: the one loop itself
 };
 
 /// "2 row + dy - 1", for messages.

@@ -74,11 +74,12 @@ public:
 
 private:
   AffineExpr getExpr(const DimAccess &access, MLIRContext *context) const {
-    const layout::Access &form = access.form;
+    const layout::Access form = access.getForm();
     AffineExpr sum = getAffineConstantExpr(form.getOffset(), context);
     for (const layout::AccessTerm &term : form.getTerms())
-      sum = sum + getAffineDimExpr(*find(access.loops[term.loop]), context) *
-                      term.factor;
+      sum =
+          sum + getAffineDimExpr(*find(access.getLoops()[term.loop]), context) *
+                    term.factor;
     switch (form.getKind()) {
     case layout::Access::Kind::Exact:
       assert(form.getDivisor() == 1 && "not every position is whole");

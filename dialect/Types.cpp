@@ -180,20 +180,22 @@ RankedTensorType nd::getLocalType(NamedTensorType type,
 }
 
 StringAttr DimAccess::getLoop() const {
-  std::optional<int32_t> loop = form.getLoop();
+  if (!form)
+    return loops.front();
+  std::optional<int32_t> loop = form->getLoop();
   return loop ? loops[*loop] : StringAttr();
 }
 
 StringAttr DimAccess::getSplitLoop() const {
-  return form.getKind() == layout::Access::Kind::Indexed ? loops.front()
-                                                         : getLoop();
+  bool isIndexed = form && form->getKind() == layout::Access::Kind::Indexed;
+  return isIndexed ? loops.front() : getLoop();
 }
 
 std::string nd::toString(const DimAccess &access) {
   std::vector<std::string> names;
-  for (StringAttr loop : access.loops)
+  for (StringAttr loop : access.getLoops())
     names.push_back(loop.str());
-  return access.form.toString(names);
+  return access.getForm().toString(names);
 }
 
 SmallVector<DimAttr> nd::getUnionOfDims(Operation *op) {
