@@ -68,12 +68,10 @@ void runKernel(benchmark::State &state, Writer write) {
   auto runner = KernelRunner::create(text.str());
   if (!runner || runner->getSteps().size() != 1)
     return state.SkipWithError("it is not one kernel");
-  const meshc::codegen::Step &step = runner->getSteps()[0];
   std::vector<std::vector<float>> blocks;
   std::vector<void *> operands;
   int64_t bytes = 0;
-  for (mlir::Value value :
-       llvm::concat<const mlir::Value>(step.inputs, step.outputs)) {
+  for (mlir::Value value : KernelRunner::getTensors(runner->getSteps()[0])) {
     auto type = llvm::cast<mlir::RankedTensorType>(value.getType());
     blocks.emplace_back(size_t(type.getNumElements()), 0.5f);
     operands.push_back(blocks.back().data());

@@ -1,6 +1,9 @@
 #include "codegen/BuildExecutable.h"
 
 #include "codegen/ProgramBuilder.h"
+#include "codegen/steps/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -54,7 +57,7 @@ static void addDims(ModuleOp module, ExecTypes &types,
 /// Variables lie at the start of the arena, in every program at the same place.
 static uint64_t addVariables(ModuleOp module, ExecTypes &types,
                              exec::ExecutableT &executable,
-                             ProgramBuilder::Variables &variables) {
+                             SlotPlan::Variables &variables) {
   uint64_t offset = 0;
   for (auto variable : module.getOps<nd::VariableOp>()) {
     bool isTrainable = variable.getRole() == nd::VariableRole::Parameter;
@@ -134,23 +137,33 @@ static void addTraining(ModuleOp module, exec::ExecutableT &executable) {
         executable.training->batch_dim = input->layout->dims.front()->name;
 }
 
+LogicalResult meshc::codegen::planSteps(ModuleOp module, KernelTarget &target,
+                                        int64_t bucketBytes) {
+  PassManager manager(module.getContext());
+  manager.enableVerifier(false); // whoever builds verifies what is left
+  manager.addPass(createFormSteps(
+      {target.getMatmulLibrary(), target.getMatmulEpilogues()}));
+  if (target.groupsKernels())
+    manager.addNestedPass<steps::ProgramOp>(createGroupKernels());
+  manager.addNestedPass<steps::ProgramOp>(createMergeTransfers({bucketBytes}));
+  return manager.run(module);
+}
+
 LogicalResult meshc::codegen::buildExecutable(ModuleOp module,
                                               exec::ExecutableT &executable,
-                                              KernelTarget &target,
-                                              int64_t bucketBytes) {
+                                              KernelTarget &target) {
   ExecTypes types(nd::getMesh(module), executable);
   executable.version = schemaVersion;
   executable.target = target.getKind();
   addMesh(module, types, executable);
   addDims(module, types, executable);
-  ProgramBuilder::Variables variables;
+  SlotPlan::Variables variables;
   uint64_t arenaStart = addVariables(module, types, executable, variables);
   executable.arena_bytes = arenaStart;
   if (failed(addData(module, types, executable)))
     return failure();
-  for (auto program : module.getOps<spmd::ProgramOp>()) {
-    ProgramBuilder builder(program, types, executable, variables, target,
-                           bucketBytes);
+  for (auto program : module.getOps<steps::ProgramOp>()) {
+    ProgramBuilder builder(program, types, executable, variables, target);
     if (failed(builder.build(arenaStart)))
       return failure();
   }

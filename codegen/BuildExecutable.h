@@ -2,21 +2,26 @@
 #define MESHC_CODEGEN_BUILDEXECUTABLE_H
 
 #include "codegen/kernels/KernelTarget.h"
-#include "codegen/steps/MergeCollectives.h"
+#include "codegen/steps/MergeTransfers.h"
 
 #include <string>
 
 namespace meshc::codegen {
 
-/// Builds the command lists of every spmd program of `module`, plans memory and
+/// Puts an exec.program in the place of every spmd program of `module`, for
+/// `target`: its steps, with kernels grouped and collectives merged
+/// (`bucketBytes` as for mergeTransfers). Fails with a diagnostic.
+mlir::LogicalResult planSteps(mlir::ModuleOp module, KernelTarget &target,
+                              int64_t bucketBytes = defaultBucketBytes);
+
+/// Builds the command list of every exec.program of `module`, plans memory and
 /// emits kernels with `target`. Fills everything of `executable` but `tensors`
 /// (collectTensors, before partitioning) and what only the driver knows:
-/// producer, model, spec_sha256, cpu, cpu_features, images. `bucketBytes` as
-/// for mergeCollectives. Fails with a diagnostic.
+/// producer, model, spec_sha256, cpu, cpu_features, images. Fails with a
+/// diagnostic.
 mlir::LogicalResult buildExecutable(mlir::ModuleOp module,
                                     exec::ExecutableT &executable,
-                                    KernelTarget &target,
-                                    int64_t bucketBytes = defaultBucketBytes);
+                                    KernelTarget &target);
 
 /// The FlatBuffer of `executable`.
 std::string serialize(const exec::ExecutableT &executable);

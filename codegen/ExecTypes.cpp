@@ -1,5 +1,7 @@
 #include "codegen/ExecTypes.h"
 
+#include "codegen/exec/Exec.h"
+
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
@@ -232,8 +234,9 @@ int TensorIndex::find(Value value) const {
     return find(read.getVariable(), {Role::parameter, Role::state});
   if (auto input = value.getDefiningOp<spmd::InputOp>())
     return find(input.getName(), {Role::input});
-  StringRef name = getValueName(value.getLoc());
-  switch (getPhase(value.getLoc())) {
+  const Location loc = steps::getValueLoc(value);
+  StringRef name = getValueName(loc);
+  switch (getPhase(loc)) {
   case nd::Phase::Forward:
     return find(name, {Role::activation});
   case nd::Phase::Backward:

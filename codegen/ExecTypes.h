@@ -45,7 +45,7 @@ int64_t getBytes(mlir::RankedTensorType type);
 /// nd-assign-shardings, before nd-partition takes the dimensions' names away.
 void collectTensors(mlir::ModuleOp module, exec::ExecutableT &executable);
 
-/// Finds the collected tensor that a value of an spmd program is.
+/// Finds the collected tensor that a value of an exec program is.
 class TensorIndex {
 public:
   explicit TensorIndex(const exec::ExecutableT &executable);

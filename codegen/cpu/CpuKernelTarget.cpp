@@ -6,10 +6,17 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
 
-FailureOr<EmittedKernel> CpuKernelTarget::emitKernel(const Step &step,
+FailureOr<EmittedKernel> CpuKernelTarget::emitKernel(const KernelBody &kernel,
                                                      StringRef name,
                                                      ArrayRef<bool> isShared) {
-  return emitCpuKernel(step, name, kernels);
+  return emitCpuKernel(kernel, name, kernels);
+}
+
+FailureOr<EmittedKernel> CpuKernelTarget::emitGroup(const KernelGroup &group,
+                                                    StringRef name,
+                                                    ArrayRef<bool> isShared) {
+  steps::KernelOp first = group.members.front().body->kernel;
+  return first.emitError("kernels for processors run one by one");
 }
 
 void CpuKernelTarget::finish(const exec::ExecutableT &executable) {}

@@ -19,8 +19,11 @@ public:
   }
   bool groupsKernels() const override { return false; }
   mlir::FailureOr<EmittedKernel>
-  emitKernel(const Step &step, llvm::StringRef name,
+  emitKernel(const KernelBody &kernel, llvm::StringRef name,
              llvm::ArrayRef<bool> isShared) override;
+  mlir::FailureOr<EmittedKernel>
+  emitGroup(const KernelGroup &group, llvm::StringRef name,
+            llvm::ArrayRef<bool> isShared) override;
   void finish(const exec::ExecutableT &executable) override;
 
 private:

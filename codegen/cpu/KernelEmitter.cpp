@@ -54,10 +54,9 @@ private:
 
 class KernelBuilder {
 public:
-  /// `places`: of the operands of `step` and the workspace behind them in the
+  /// `places`: of the operands of `kernel` and the workspace behind them in the
   /// function's array.
-  KernelBuilder(const Step &step, const Cluster &cluster,
-                const Schedule &schedule, const RowParts &parts, StringRef name,
+  KernelBuilder(const KernelBody &kernel, const RowParts &parts, StringRef name,
                 ModuleOp kernels, ArrayRef<unsigned> places);
 
   /// What goes through all rows.
@@ -151,7 +150,7 @@ private:
     int64_t level = 0; ///< of the rows that are summed now; 0: the results
   };
 
-  const Step &step;
+  const KernelBody &kernel;
   const Cluster &cluster;
   const Schedule &schedule;
   const RowParts &parts;
@@ -192,15 +191,15 @@ static Operation *createAnchor(OpBuilder &builder, Location loc) {
   return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(0));
 }
 
-KernelBuilder::KernelBuilder(const Step &step, const Cluster &cluster,
-                             const Schedule &schedule, const RowParts &parts,
+KernelBuilder::KernelBuilder(const KernelBody &kernel, const RowParts &parts,
                              StringRef name, ModuleOp kernels,
                              ArrayRef<unsigned> places)
-    : step(step), cluster(cluster), schedule(schedule), parts(parts),
+    : kernel(kernel), cluster(kernel.cluster), schedule(kernel.schedule),
+      parts(parts),
       loc(NameLoc::get(StringAttr::get(kernels.getContext(), name))),
       function(createFunction(loc, name, kernels)),
       frame(loc, function.getArgument(0), function.getArgument(1), places),
-      elements(step, cluster, schedule, loc, atEnd(function), frame) {
+      elements(kernel, loc, atEnd(function), frame) {
   setSegments();
 }
 
@@ -208,8 +207,7 @@ KernelBuilder::KernelBuilder(const Step &step, const Cluster &cluster,
 OpBuilder KernelBuilder::beginIterations(Value &iteration) {
   OpBuilder builder = atEnd(function);
   if (parts.parts > 1)
-    workspace = frame.getOperand(
-        builder, unsigned(step.inputs.size() + step.outputs.size()));
+    workspace = frame.getOperand(builder, unsigned(kernel.countOperands()));
   if (const int64_t bytes = parts.getLevelBytes(); bytes > 0) {
     constexpr unsigned cacheLine = 64;
     levels =
@@ -777,22 +775,23 @@ void KernelBuilder::emitRow(OpBuilder builder) {
 }
 
 /// Emits a kernel whose sums across rows are made in parts.
-static EmittedKernel emitInParts(const Step &step, const Cluster &cluster,
-                                 const Schedule &schedule,
+static EmittedKernel emitInParts(const KernelBody &kernel,
                                  const RowParts &parts, StringRef name,
                                  ModuleOp kernels) {
-  const size_t numInputs = step.inputs.size();
-  PartSum sum{
-      name.str() + "_sum", schedule.getExtent(cluster), parts.parts, {}};
+  const size_t numInputs = kernel.inputs.size();
+  PartSum sum{name.str() + "_sum",
+              kernel.schedule.getExtent(kernel.cluster),
+              parts.parts,
+              {}};
   // By number of the operand; the workspace is the last one of all.
-  SmallVector<unsigned> mainPlaces(numInputs + step.outputs.size() + 1);
+  SmallVector<unsigned> mainPlaces(numInputs + kernel.outputs.size() + 1);
   SmallVector<unsigned> sumPlaces(mainPlaces.size());
   for (unsigned input = 0; input < numInputs; ++input)
     mainPlaces[input] = input;
   unsigned place = unsigned(numInputs);
-  for (auto [number, output] : llvm::enumerate(step.outputs)) {
+  for (auto [number, output] : llvm::enumerate(kernel.outputs)) {
     const bool isSum = llvm::any_of(parts.accumulators, [&](unsigned member) {
-      return cluster.getMembers()[member].op->getResult(0) == output;
+      return kernel.cluster.getMembers()[member].op->getResult(0) == output;
     });
     if (isSum) {
       sum.outputs.push_back(unsigned(number));
@@ -802,10 +801,8 @@ static EmittedKernel emitInParts(const Step &step, const Cluster &cluster,
     }
   }
   mainPlaces.back() = place;
-  KernelBuilder(step, cluster, schedule, parts, name, kernels, mainPlaces)
-      .emitMain();
-  KernelBuilder(step, cluster, schedule, parts, sum.symbol, kernels, sumPlaces)
-      .emitSum();
+  KernelBuilder(kernel, parts, name, kernels, mainPlaces).emitMain();
+  KernelBuilder(kernel, parts, sum.symbol, kernels, sumPlaces).emitSum();
   EmittedKernel result;
   result.symbol = name.str();
   result.extent = sum.extent * parts.parts;
@@ -815,27 +812,19 @@ static EmittedKernel emitInParts(const Step &step, const Cluster &cluster,
 }
 
 FailureOr<EmittedKernel>
-meshc::codegen::emitCpuKernel(const Step &step, StringRef name,
+meshc::codegen::emitCpuKernel(const KernelBody &kernel, StringRef name,
                               ModuleOp kernels, const PartLimits &limits) {
   kernels.getContext()
       ->loadDialect<LLVM::LLVMDialect, arith::ArithDialect, scf::SCFDialect,
                     vector::VectorDialect>();
-  std::optional<Cluster> cluster = Cluster::build(step.ops, step.outputs);
-  std::optional<Schedule> schedule;
-  if (cluster)
-    schedule = Schedule::build(*cluster);
-  if (!schedule)
-    return step.ops.front()->emitError(
-        "the operations of a kernel do not fit one loop nest");
-  const RowParts parts = RowParts::get(step, *cluster, *schedule, limits);
+  const RowParts parts = RowParts::get(kernel, limits);
   if (parts.parts > 1)
-    return emitInParts(step, *cluster, *schedule, parts, name, kernels);
-  auto places = llvm::to_vector(llvm::seq<unsigned>(
-      0, unsigned(step.inputs.size() + step.outputs.size())));
-  KernelBuilder(step, *cluster, *schedule, parts, name, kernels, places)
-      .emitMain();
+    return emitInParts(kernel, parts, name, kernels);
+  auto places =
+      llvm::to_vector(llvm::seq<unsigned>(0, unsigned(kernel.countOperands())));
+  KernelBuilder(kernel, parts, name, kernels, places).emitMain();
   EmittedKernel result;
   result.symbol = name.str();
-  result.extent = schedule->getExtent(*cluster);
+  result.extent = kernel.schedule.getExtent(kernel.cluster);
   return result;
 }

@@ -2,8 +2,8 @@
 #define MESHC_CODEGEN_CPU_KERNELEMITTER_H
 
 #include "codegen/cpu/RowParts.h"
+#include "codegen/exec/KernelBody.h"
 #include "codegen/kernels/EmittedKernel.h"
-#include "codegen/steps/Steps.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -19,7 +19,7 @@ namespace meshc::codegen {
 /// parts, within `limits`, a workspace takes the place of their outputs, and
 /// function `name`_sum, of the same type, runs when all iterations of `name`
 /// are over. Fails with a diagnostic.
-mlir::FailureOr<EmittedKernel> emitCpuKernel(const Step &step,
+mlir::FailureOr<EmittedKernel> emitCpuKernel(const KernelBody &kernel,
                                              llvm::StringRef name,
                                              mlir::ModuleOp kernels,
                                              const PartLimits &limits = {});

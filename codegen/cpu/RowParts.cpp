@@ -58,16 +58,15 @@ void RowParts::placeLevels(const Cluster &cluster, const Schedule &schedule) {
 }
 
 /// How many parts give threads enough to do; less than 2: none.
-int64_t RowParts::getWantedParts(const Step &step, const Cluster &cluster,
-                                 const Schedule &schedule,
+int64_t RowParts::getWantedParts(const KernelBody &kernel,
                                  const PartLimits &limits) const {
   int64_t bytes = 0;
-  for (Value tensor : llvm::concat<const Value>(step.inputs, step.outputs))
+  for (Value tensor : kernel.getOperands())
     bytes += getBytes(cast<RankedTensorType>(tensor.getType()));
   const int64_t iterations = std::min(
-      getWantedIterations(nd::getMesh(step.ops.front()).getNumDevices()),
+      getWantedIterations(nd::getMesh(kernel.ops.front()).getNumDevices()),
       bytes / limits.minBytes);
-  return std::min(iterations / schedule.getExtent(cluster),
+  return std::min(iterations / kernel.schedule.getExtent(kernel.cluster),
                   rows / limits.minRows);
 }
 
@@ -81,8 +80,9 @@ void RowParts::setLoops(const Cluster &cluster, const Schedule &schedule) {
   loops = bytesPerLevel > 0 ? SumLoops::get(sizes) : SumLoops::getPlain(sizes);
 }
 
-RowParts RowParts::get(const Step &step, const Cluster &cluster,
-                       const Schedule &schedule, const PartLimits &limits) {
+RowParts RowParts::get(const KernelBody &kernel, const PartLimits &limits) {
+  const Cluster &cluster = kernel.cluster;
+  const Schedule &schedule = kernel.schedule;
   RowParts result;
   for (unsigned dim : schedule.getSummed())
     result.rows *= cluster.getSizes()[dim];
@@ -107,9 +107,7 @@ RowParts RowParts::get(const Step &step, const Cluster &cluster,
     result.parts = llvm::divideCeil(result.rows, rowsPerPart);
     result.setLoops(cluster, schedule);
   };
-  if (const int64_t parts =
-          result.getWantedParts(step, cluster, schedule, limits);
-      parts >= 2)
+  if (const int64_t parts = result.getWantedParts(kernel, limits); parts >= 2)
     cut(llvm::divideCeil(result.rows, parts));
   if (result.getLevelBytes() > limits.maxLevelBytes)
     cut(sumBlock);

@@ -1,9 +1,9 @@
 #ifndef MESHC_CODEGEN_CPU_ROWPARTS_H
 #define MESHC_CODEGEN_CPU_ROWPARTS_H
 
+#include "codegen/exec/KernelBody.h"
 #include "codegen/kernels/BlockedSums.h"
 #include "codegen/kernels/Schedule.h"
-#include "codegen/steps/Steps.h"
 
 namespace meshc::codegen {
 
@@ -58,13 +58,11 @@ struct RowParts {
   int64_t getLevelBytes() const { return loops.countLevels() * bytesPerLevel; }
 
   /// One part where there is no sum across rows, or no need to cut it.
-  static RowParts get(const Step &step, const Cluster &cluster,
-                      const Schedule &schedule, const PartLimits &limits);
+  static RowParts get(const KernelBody &kernel, const PartLimits &limits);
 
 private:
   void placeLevels(const Cluster &cluster, const Schedule &schedule);
-  int64_t getWantedParts(const Step &step, const Cluster &cluster,
-                         const Schedule &schedule,
+  int64_t getWantedParts(const KernelBody &kernel,
                          const PartLimits &limits) const;
   void setLoops(const Cluster &cluster, const Schedule &schedule);
 };

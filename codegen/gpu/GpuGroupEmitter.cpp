@@ -16,7 +16,7 @@
 #include "codegen/ExecTypes.h"
 #include "codegen/gpu/GpuFunction.h"
 #include "codegen/gpu/LaunchShape.h"
-#include "codegen/steps/KernelGroups.h"
+#include "codegen/steps/FlatKernels.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -48,8 +48,8 @@ private:
 
 class GpuGroupBuilder {
 public:
-  GpuGroupBuilder(const Step &step, StringRef name, ArrayRef<bool> isShared,
-                  gpu::GPUModuleOp kernels);
+  GpuGroupBuilder(const KernelGroup &group, StringRef name,
+                  ArrayRef<bool> isShared, gpu::GPUModuleOp kernels);
 
   FailureOr<EmittedKernel> build(StringRef name);
 
@@ -75,11 +75,11 @@ private:
   void emitWholeBlock(OpBuilder &builder, Value begin, Value thread);
   void emitLastBlock(OpBuilder &builder, Value begin, Value size, Value thread);
 
-  const Step &step;
-  const Step &body; ///< the first member, which stands for all
+  const KernelGroup &group;
+  const KernelBody &body; ///< the first member, which stands for all
   Location loc;
-  Cluster cluster;
-  Schedule schedule;
+  const Cluster &cluster;
+  const Schedule &schedule;
   int64_t lanes; ///< columns of a chunk
   int64_t chunksPerThread;
   int64_t numBlocks = 0;
@@ -93,20 +93,12 @@ private:
 /// The members with their operands' places among those of the group, and their
 /// blocks, which are counted.
 SmallVector<GpuGroupBuilder::Member> GpuGroupBuilder::findMembers() {
-  auto findOperand = [&](Value operand) {
-    auto input = llvm::find(step.inputs, operand);
-    if (input != step.inputs.end())
-      return unsigned(input - step.inputs.begin());
-    return unsigned(step.inputs.size() +
-                    (llvm::find(step.outputs, operand) - step.outputs.begin()));
-  };
   SmallVector<Member> found;
-  for (const Step &kernel : step.members) {
-    const Cluster space = *Cluster::build(kernel.ops, kernel.outputs);
-    Member member{{}, *getFlatSize(kernel, space), numBlocks};
-    const OperandMatch match = *matchKernels(body, kernel);
-    for (Value operand : match)
-      member.operands.push_back(findOperand(operand));
+  for (const KernelGroup::Member &kernel : group.members) {
+    Member member{{}, *getFlatSize(*kernel.body), numBlocks};
+    const OperandMatch match = *matchKernels(body, *kernel.body);
+    for (unsigned operand : match)
+      member.operands.push_back(kernel.operands[operand]);
     numBlocks += llvm::divideCeil(member.size, getBlockElements());
     found.push_back(std::move(member));
   }
@@ -121,24 +113,23 @@ unsigned GpuGroupBuilder::getPositionBits() const {
   return largest < (int64_t(1) << 31) ? 32 : 64;
 }
 
-GpuGroupBuilder::GpuGroupBuilder(const Step &step, StringRef name,
+GpuGroupBuilder::GpuGroupBuilder(const KernelGroup &group, StringRef name,
                                  ArrayRef<bool> isShared,
                                  gpu::GPUModuleOp kernels)
-    : step(step), body(step.members.front()),
+    : group(group), body(*group.members.front().body),
       loc(NameLoc::get(StringAttr::get(kernels.getContext(), name))),
-      cluster(*Cluster::build(body.ops, body.outputs)),
-      schedule(*Schedule::build(cluster)),
+      cluster(body.cluster), schedule(body.schedule),
       lanes(getAccessLanes(cluster, schedule)),
       chunksPerThread(getElementwiseChunks(cluster, schedule, lanes)),
       members(findMembers()),
-      function(GpuFunction::create(
-          kernels, loc, name, blockThreads,
-          {step.inputs.size(), step.outputs.size(), isShared},
-          nd::getMesh(body.ops.front()).getAxes().size())),
-      frame(function), elements(body, cluster, schedule, loc,
-                                OpBuilder(function.getAnchor()), frame,
-                                ElementOptions{getPositionBits(), accessBytes,
-                                               /*hasRowBuffers=*/false}) {}
+      function(
+          GpuFunction::create(kernels, loc, name, blockThreads,
+                              {group.numInputs, group.numOutputs, isShared},
+                              nd::getMesh(body.ops.front()).getAxes().size())),
+      frame(function),
+      elements(body, loc, OpBuilder(function.getAnchor()), frame,
+               ElementOptions{getPositionBits(), accessBytes,
+                              /*hasRowBuffers=*/false}) {}
 
 //===-- Members -----------------------------------------------------------===//
 
@@ -258,9 +249,10 @@ FailureOr<EmittedKernel> GpuGroupBuilder::build(StringRef name) {
 }
 
 FailureOr<EmittedKernel>
-meshc::codegen::emitGpuGroup(const Step &step, StringRef name,
+meshc::codegen::emitGpuGroup(const KernelGroup &group, StringRef name,
                              ArrayRef<bool> isShared,
                              gpu::GPUModuleOp kernels) {
-  std::string symbol = (name + "_of_" + llvm::Twine(step.members.size())).str();
-  return GpuGroupBuilder(step, symbol, isShared, kernels).build(symbol);
+  std::string symbol =
+      (name + "_of_" + llvm::Twine(group.members.size())).str();
+  return GpuGroupBuilder(group, symbol, isShared, kernels).build(symbol);
 }

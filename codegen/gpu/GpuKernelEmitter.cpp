@@ -15,7 +15,6 @@
 
 #include "codegen/ExecTypes.h"
 #include "codegen/gpu/GpuFunction.h"
-#include "codegen/gpu/GpuGroupEmitter.h"
 #include "codegen/gpu/GpuTileEmitter.h"
 #include "codegen/gpu/LaunchShape.h"
 #include "codegen/kernels/BlockedSums.h"
@@ -48,8 +47,7 @@ static RankedTensorType getResultType(const Cluster::Member &member) {
 namespace {
 class GpuKernelBuilder {
 public:
-  GpuKernelBuilder(const Step &step, const Cluster &cluster,
-                   const Schedule &schedule, StringRef name,
+  GpuKernelBuilder(const KernelBody &kernel, StringRef name,
                    ArrayRef<bool> isShared, gpu::GPUModuleOp kernels);
 
   LogicalResult build(EmittedKernel &result);
@@ -148,7 +146,7 @@ private:
                        Partials values);
   Value getSharedPlace(OpBuilder &builder, int64_t slot, Value warp);
 
-  const Step &step;
+  const KernelBody &kernel;
   const Cluster &cluster;
   const Schedule &schedule;
   ArrayRef<bool> isShared;
@@ -179,12 +177,11 @@ private:
 };
 } // namespace
 
-GpuKernelBuilder::GpuKernelBuilder(const Step &step, const Cluster &cluster,
-                                   const Schedule &schedule, StringRef name,
+GpuKernelBuilder::GpuKernelBuilder(const KernelBody &kernel, StringRef name,
                                    ArrayRef<bool> isShared,
                                    gpu::GPUModuleOp kernels)
-    : step(step), cluster(cluster), schedule(schedule), isShared(isShared),
-      kernels(kernels),
+    : kernel(kernel), cluster(kernel.cluster), schedule(kernel.schedule),
+      isShared(isShared), kernels(kernels),
       loc(NameLoc::get(StringAttr::get(kernels.getContext(), name))),
       name(name) {
   for (unsigned member = 0; member < members().size(); ++member)
@@ -195,7 +192,7 @@ GpuKernelBuilder::GpuKernelBuilder(const Step &step, const Cluster &cluster,
     accumulators = schedule.getStages().front().reductions;
 
   int64_t largest = shape.iterations * shape.groupThreads;
-  for (Value tensor : llvm::concat<const Value>(step.inputs, step.outputs))
+  for (Value tensor : kernel.getOperands())
     largest = std::max(
         largest, cast<RankedTensorType>(tensor.getType()).getNumElements());
   // Of a loop in blocks the last step may end as far behind the last position
@@ -220,10 +217,9 @@ GpuKernelBuilder::GpuKernelBuilder(const Step &step, const Cluster &cluster,
 void GpuKernelBuilder::createFunction(StringRef symbol, int64_t threads) {
   function.emplace(GpuFunction::create(
       kernels, loc, symbol, threads,
-      {step.inputs.size(), step.outputs.size(), isShared, hasWorkspace()},
-      nd::getMesh(step.ops.front()).getAxes().size()));
-  elements.emplace(step, cluster, schedule, loc,
-                   OpBuilder(function->getAnchor()), *function,
+      {kernel.inputs.size(), kernel.outputs.size(), isShared, hasWorkspace()},
+      nd::getMesh(kernel.ops.front()).getAxes().size()));
+  elements.emplace(kernel, loc, OpBuilder(function->getAnchor()), *function,
                    ElementOptions{positionBits, accessBytes,
                                   /*hasRowBuffers=*/false});
   elements->setGrain(shape.lanes);
@@ -808,9 +804,9 @@ bool GpuKernelBuilder::overwritesRowInputs() const {
   return shape.groupThreads > 1 &&
          llvm::any_of(schedule.getRowStores(), [&](unsigned member) {
            auto output =
-               llvm::find(step.outputs, members()[member].op->getResult(0)) -
-               step.outputs.begin();
-           return isShared[step.inputs.size() + size_t(output)];
+               llvm::find(kernel.outputs, members()[member].op->getResult(0)) -
+               kernel.outputs.begin();
+           return isShared[kernel.inputs.size() + size_t(output)];
          });
 }
 
@@ -973,8 +969,8 @@ void GpuKernelBuilder::emitTail(OpBuilder &builder, Partials &accumulated) {
 /// Address of one part of an accumulator's sums in the workspace.
 Value GpuKernelBuilder::getPart(OpBuilder &builder, size_t accumulator,
                                 Value part) {
-  Value workspace = function->getOperand(
-      builder, unsigned(step.inputs.size() + step.outputs.size()));
+  Value workspace =
+      function->getOperand(builder, unsigned(kernel.countOperands()));
   Type i64 = builder.getI64Type();
   auto getI64 = [&](int64_t value) {
     return elements->getConstant(builder.getI64IntegerAttr(value));
@@ -1183,11 +1179,11 @@ void GpuKernelBuilder::emitSum(EmittedKernel &result) {
                                             lane, constant(0));
       isValid = both(body, isValid, isFirst);
     }
-    elements->setBase(
-        tensor,
-        function->getOperand(body, unsigned(step.inputs.size() +
-                                            (llvm::find(step.outputs, tensor) -
-                                             step.outputs.begin()))));
+    elements->setBase(tensor,
+                      function->getOperand(
+                          body, unsigned(kernel.inputs.size() +
+                                         (llvm::find(kernel.outputs, tensor) -
+                                          kernel.outputs.begin()))));
     auto guarded = scf::IfOp::create(body, loc, isValid, /*withElse=*/false);
     OpBuilder storing(guarded.thenBlock()->getTerminator());
     elements->beginRow(storing);
@@ -1221,12 +1217,12 @@ void GpuKernelBuilder::emitRowSum(EmittedKernel &result) {
   for (auto [place, member] : llvm::enumerate(accumulators)) {
     Value tensor = members()[member].op->getResult(0);
     totals.push_back(addParts(builder, place, thread, shape.groupThreads));
-    if (auto output = llvm::find(step.outputs, tensor);
-        output != step.outputs.end())
+    if (auto output = llvm::find(kernel.outputs, tensor);
+        output != kernel.outputs.end())
       elements->setBase(
           tensor, function->getOperand(
-                      builder, unsigned(step.inputs.size() +
-                                        (output - step.outputs.begin()))));
+                      builder, unsigned(kernel.inputs.size() +
+                                        (output - kernel.outputs.begin()))));
   }
   elements->beginRow(builder);
   totals = reduceGroup(builder, accumulators, totals);
@@ -1323,7 +1319,7 @@ void GpuKernelBuilder::emitMain() {
 }
 
 LogicalResult GpuKernelBuilder::build(EmittedKernel &result) {
-  if (failed(checkGrid(step.ops.front(), shape.getGrid())))
+  if (failed(checkGrid(kernel.ops.front(), shape.getGrid())))
     return failure();
   emitMain();
   result.symbol = name;
@@ -1341,28 +1337,14 @@ LogicalResult GpuKernelBuilder::build(EmittedKernel &result) {
 }
 
 FailureOr<EmittedKernel>
-meshc::codegen::emitGpuKernel(const Step &step, StringRef name,
+meshc::codegen::emitGpuKernel(const KernelBody &kernel, StringRef name,
                               ArrayRef<bool> isShared,
                               gpu::GPUModuleOp kernels) {
-  kernels.getContext()
-      ->loadDialect<LLVM::LLVMDialect, arith::ArithDialect, gpu::GPUDialect,
-                    scf::SCFDialect, vector::VectorDialect>();
-  if (!step.members.empty())
-    return emitGpuGroup(step, name, isShared, kernels);
-  std::optional<Cluster> cluster = Cluster::build(step.ops, step.outputs);
-  std::optional<Schedule> schedule;
-  if (cluster)
-    schedule = Schedule::build(*cluster);
-  if (!schedule)
-    return step.ops.front()->emitError(
-        "the operations of a kernel do not fit one loop nest");
-  if (std::optional<Tiling> tiling = Tiling::find(*cluster, *schedule))
-    return emitTiledKernel(step, *cluster, *schedule, *tiling, name, isShared,
-                           kernels);
+  if (std::optional<Tiling> tiling =
+          Tiling::find(kernel.cluster, kernel.schedule))
+    return emitTiledKernel(kernel, *tiling, name, isShared, kernels);
   EmittedKernel result;
-  if (failed(
-          GpuKernelBuilder(step, *cluster, *schedule, name, isShared, kernels)
-              .build(result)))
+  if (failed(GpuKernelBuilder(kernel, name, isShared, kernels).build(result)))
     return failure();
   return result;
 }

@@ -1,8 +1,8 @@
 #ifndef MESHC_CODEGEN_GPU_GPUKERNELEMITTER_H
 #define MESHC_CODEGEN_GPU_GPUKERNELEMITTER_H
 
+#include "codegen/exec/KernelBody.h"
 #include "codegen/kernels/EmittedKernel.h"
-#include "codegen/steps/Steps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
@@ -13,7 +13,7 @@ namespace meshc::codegen {
 /// after whose operands comes the workspace if there is one. `isShared`, by
 /// operand (inputs, then outputs): whether another operand may lie in the same
 /// memory. Fails with a diagnostic.
-mlir::FailureOr<EmittedKernel> emitGpuKernel(const Step &step,
+mlir::FailureOr<EmittedKernel> emitGpuKernel(const KernelBody &kernel,
                                              llvm::StringRef name,
                                              llvm::ArrayRef<bool> isShared,
                                              mlir::gpu::GPUModuleOp kernels);

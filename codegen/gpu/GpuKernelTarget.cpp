@@ -1,7 +1,13 @@
 #include "codegen/gpu/GpuKernelTarget.h"
 
+#include "codegen/gpu/GpuGroupEmitter.h"
 #include "codegen/gpu/GpuKernelEmitter.h"
 #include "codegen/gpu/MoveKernels.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -9,16 +15,24 @@ using namespace meshc::codegen;
 
 GpuKernelTarget::GpuKernelTarget(ModuleOp kernels, MatmulEpilogues epilogues)
     : epilogues(epilogues) {
-  kernels.getContext()->loadDialect<gpu::GPUDialect>();
+  kernels.getContext()
+      ->loadDialect<LLVM::LLVMDialect, arith::ArithDialect, gpu::GPUDialect,
+                    scf::SCFDialect, vector::VectorDialect>();
   OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
   this->kernels =
       gpu::GPUModuleOp::create(builder, kernels.getLoc(), "kernels");
 }
 
-FailureOr<EmittedKernel> GpuKernelTarget::emitKernel(const Step &step,
+FailureOr<EmittedKernel> GpuKernelTarget::emitKernel(const KernelBody &kernel,
                                                      StringRef name,
                                                      ArrayRef<bool> isShared) {
-  return emitGpuKernel(step, name, isShared, kernels);
+  return emitGpuKernel(kernel, name, isShared, kernels);
+}
+
+FailureOr<EmittedKernel> GpuKernelTarget::emitGroup(const KernelGroup &group,
+                                                    StringRef name,
+                                                    ArrayRef<bool> isShared) {
+  return emitGpuGroup(group, name, isShared, kernels);
 }
 
 void GpuKernelTarget::finish(const exec::ExecutableT &executable) {

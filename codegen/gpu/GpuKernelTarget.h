@@ -21,8 +21,11 @@ public:
   MatmulEpilogues getMatmulEpilogues() const override { return epilogues; }
   bool groupsKernels() const override { return true; }
   mlir::FailureOr<EmittedKernel>
-  emitKernel(const Step &step, llvm::StringRef name,
+  emitKernel(const KernelBody &kernel, llvm::StringRef name,
              llvm::ArrayRef<bool> isShared) override;
+  mlir::FailureOr<EmittedKernel>
+  emitGroup(const KernelGroup &group, llvm::StringRef name,
+            llvm::ArrayRef<bool> isShared) override;
   void finish(const exec::ExecutableT &executable) override;
 
 private:

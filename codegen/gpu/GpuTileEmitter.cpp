@@ -121,8 +121,7 @@ std::optional<Tiling> Tiling::find(const Cluster &cluster,
 namespace {
 class TileBuilder {
 public:
-  TileBuilder(const Step &step, const Cluster &cluster,
-              const Schedule &schedule, const Tiling &tiling, StringRef name,
+  TileBuilder(const KernelBody &kernel, const Tiling &tiling, StringRef name,
               ArrayRef<bool> isShared, gpu::GPUModuleOp kernels);
 
   FailureOr<EmittedKernel> build(StringRef name);
@@ -146,7 +145,7 @@ private:
                ? a
                : arith::MulIOp::create(builder, loc, a, constant(factor));
   }
-  static unsigned getPositionBits(const Step &step);
+  static unsigned getPositionBits(const KernelBody &kernel);
   int64_t countTiles(unsigned dim) const {
     return int64_t(llvm::divideCeil(cluster.getSizes()[dim], tiling.side));
   }
@@ -180,7 +179,7 @@ private:
   void storeOutputs();
   const Cluster::Access *getStaged(Value output) const;
 
-  const Step &step;
+  const KernelBody &kernel;
   const Cluster &cluster;
   const Schedule &schedule;
   const Tiling &tiling;
@@ -197,28 +196,26 @@ private:
 };
 } // namespace
 
-unsigned TileBuilder::getPositionBits(const Step &step) {
+unsigned TileBuilder::getPositionBits(const KernelBody &kernel) {
   int64_t largest = 0;
-  for (Value tensor : llvm::concat<const Value>(step.inputs, step.outputs))
+  for (Value tensor : kernel.getOperands())
     largest = std::max(
         largest, cast<RankedTensorType>(tensor.getType()).getNumElements());
   return largest < (int64_t(1) << 30) ? 32 : 64;
 }
 
-TileBuilder::TileBuilder(const Step &step, const Cluster &cluster,
-                         const Schedule &schedule, const Tiling &tiling,
+TileBuilder::TileBuilder(const KernelBody &kernel, const Tiling &tiling,
                          StringRef name, ArrayRef<bool> isShared,
                          gpu::GPUModuleOp kernels)
-    : step(step), cluster(cluster), schedule(schedule), tiling(tiling),
-      kernels(kernels),
+    : kernel(kernel), cluster(kernel.cluster), schedule(kernel.schedule),
+      tiling(tiling), kernels(kernels),
       loc(NameLoc::get(StringAttr::get(kernels.getContext(), name))),
       function(GpuFunction::create(
           kernels, loc, name, blockThreads,
-          {step.inputs.size(), step.outputs.size(), isShared},
-          nd::getMesh(step.ops.front()).getAxes().size())),
-      elements(step, cluster, schedule, loc, OpBuilder(function.getAnchor()),
-               function,
-               ElementOptions{getPositionBits(step), accessBytes,
+          {kernel.inputs.size(), kernel.outputs.size(), isShared},
+          nd::getMesh(kernel.ops.front()).getAxes().size())),
+      elements(kernel, loc, OpBuilder(function.getAnchor()), function,
+               ElementOptions{getPositionBits(kernel), accessBytes,
                               /*hasRowBuffers=*/false}),
       builder(function.atEnd()) {
   elements.setGrain(tiling.columnLanes);
@@ -328,10 +325,10 @@ Value TileBuilder::getAddress(const Cluster::Access &access) {
   for (size_t i = shape.size(); i-- > 0; stride *= shape[i])
     if (access.dims[i] != Cluster::unit)
       offset = add(offset, multiply(current.at(access.dims[i]), stride));
-  auto input = llvm::find(step.inputs, access.tensor);
-  auto index = input - step.inputs.begin();
-  if (input == step.inputs.end())
-    index += llvm::find(step.outputs, access.tensor) - step.outputs.begin();
+  auto input = llvm::find(kernel.inputs, access.tensor);
+  auto index = input - kernel.inputs.begin();
+  if (input == kernel.inputs.end())
+    index += llvm::find(kernel.outputs, access.tensor) - kernel.outputs.begin();
   Value base = function.getOperand(builder, unsigned(index));
   return LLVM::GEPOp::create(builder, loc, base.getType(),
                              getBits(access.tensor), base,
@@ -465,7 +462,7 @@ void TileBuilder::compute() {
                           fromBits(loadTile(access, chunk, true),
                                    getElementType(access.tensor)));
     results.emplace_back();
-    for (Value output : step.outputs) {
+    for (Value output : kernel.outputs) {
       Value value = elements.getElement(output, cluster.getOutputDims(output));
       results.back().push_back(getStaged(output) ? elements.broadcast(value)
                                                  : value);
@@ -473,13 +470,13 @@ void TileBuilder::compute() {
     chunks.push_back(chunk);
   }
   for (auto [chunk, values] : llvm::zip_equal(chunks, results)) {
-    for (auto [output, value] : llvm::zip_equal(step.outputs, values))
+    for (auto [output, value] : llvm::zip_equal(kernel.outputs, values))
       if (const Cluster::Access *access = getStaged(output))
         storeTile(*access, chunk, toBits(value, *access),
                   /*isAlongColumns=*/true);
     ifValid(chunk, [&, &chunk = chunk, &values = values] {
       begin(chunk);
-      for (auto [output, value] : llvm::zip_equal(step.outputs, values))
+      for (auto [output, value] : llvm::zip_equal(kernel.outputs, values))
         if (!getStaged(output))
           elements.store(value, output, cluster.getOutputDims(output));
     });
@@ -506,7 +503,7 @@ void TileBuilder::storeOutputs() {
 }
 
 FailureOr<EmittedKernel> TileBuilder::build(StringRef name) {
-  if (failed(checkGrid(step.ops.front(), getGrid())))
+  if (failed(checkGrid(kernel.ops.front(), getGrid())))
     return failure();
   setTile();
   stageInputs();
@@ -520,10 +517,8 @@ FailureOr<EmittedKernel> TileBuilder::build(StringRef name) {
 }
 
 FailureOr<EmittedKernel>
-meshc::codegen::emitTiledKernel(const Step &step, const Cluster &cluster,
-                                const Schedule &schedule, const Tiling &tiling,
+meshc::codegen::emitTiledKernel(const KernelBody &kernel, const Tiling &tiling,
                                 StringRef name, ArrayRef<bool> isShared,
                                 gpu::GPUModuleOp kernels) {
-  return TileBuilder(step, cluster, schedule, tiling, name, isShared, kernels)
-      .build(name);
+  return TileBuilder(kernel, tiling, name, isShared, kernels).build(name);
 }

@@ -1,9 +1,9 @@
 #ifndef MESHC_CODEGEN_GPU_GPUTILEEMITTER_H
 #define MESHC_CODEGEN_GPU_GPUTILEEMITTER_H
 
+#include "codegen/exec/KernelBody.h"
 #include "codegen/kernels/EmittedKernel.h"
 #include "codegen/kernels/Schedule.h"
-#include "codegen/steps/Steps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
@@ -31,11 +31,11 @@ struct Tiling {
 
 /// Emits the GPU code of an elementwise kernel in tiles; parameters and errors
 /// as of emitGpuKernel.
-mlir::FailureOr<EmittedKernel>
-emitTiledKernel(const Step &step, const Cluster &cluster,
-                const Schedule &schedule, const Tiling &tiling,
-                llvm::StringRef name, llvm::ArrayRef<bool> isShared,
-                mlir::gpu::GPUModuleOp kernels);
+mlir::FailureOr<EmittedKernel> emitTiledKernel(const KernelBody &kernel,
+                                               const Tiling &tiling,
+                                               llvm::StringRef name,
+                                               llvm::ArrayRef<bool> isShared,
+                                               mlir::gpu::GPUModuleOp kernels);
 
 } // namespace meshc::codegen
 

@@ -14,13 +14,12 @@ using namespace meshc::codegen;
 
 KernelFrame::~KernelFrame() = default;
 
-ElementBuilder::ElementBuilder(const Step &step, const Cluster &cluster,
-                               const Schedule &schedule, Location loc,
+ElementBuilder::ElementBuilder(const KernelBody &kernel, Location loc,
                                OpBuilder entry, KernelFrame &frame,
                                ElementOptions options)
-    : step(step), cluster(cluster), schedule(schedule), loc(loc), entry(entry),
-      frame(frame), options(options), row{entry, {}, {}}, chunk{entry, {}, {}} {
-}
+    : kernel(kernel), cluster(kernel.cluster), schedule(kernel.schedule),
+      loc(loc), entry(entry), frame(frame),
+      options(options), row{entry, {}, {}}, chunk{entry, {}, {}} {}
 
 Value ElementBuilder::getConstant(TypedAttr value) {
   Value &constant = constants[value];

@@ -1,8 +1,8 @@
 #ifndef MESHC_CODEGEN_KERNELS_ELEMENTBUILDER_H
 #define MESHC_CODEGEN_KERNELS_ELEMENTBUILDER_H
 
+#include "codegen/exec/KernelBody.h"
 #include "codegen/kernels/Schedule.h"
-#include "codegen/steps/Steps.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -44,8 +44,7 @@ struct ElementOptions {
 /// Memory is dense row-major; booleans take a byte each.
 class ElementBuilder {
 public:
-  ElementBuilder(const Step &step, const Cluster &cluster,
-                 const Schedule &schedule, mlir::Location loc,
+  ElementBuilder(const KernelBody &kernel, mlir::Location loc,
                  mlir::OpBuilder entry, KernelFrame &frame,
                  ElementOptions options = {});
 
@@ -180,7 +179,7 @@ private:
   mlir::Value offsetPointer(mlir::OpBuilder &builder, mlir::Value pointer,
                             mlir::Type element, mlir::Value offset);
 
-  const Step &step;
+  const KernelBody &kernel;
   const Cluster &cluster;
   const Schedule &schedule;
   mlir::Location loc;

@@ -72,9 +72,9 @@ ElementBuilder::Place ElementBuilder::getPlace(Value tensor,
   }
   Value &base = bases[tensor];
   if (!base) {
-    auto position = llvm::find(step.inputs, tensor) - step.inputs.begin();
-    if (position == ptrdiff_t(step.inputs.size()))
-      position += llvm::find(step.outputs, tensor) - step.outputs.begin();
+    auto position = llvm::find(kernel.inputs, tensor) - kernel.inputs.begin();
+    if (position == ptrdiff_t(kernel.inputs.size()))
+      position += llvm::find(kernel.outputs, tensor) - kernel.outputs.begin();
     base = frame.getOperand(entry, unsigned(position));
   }
 

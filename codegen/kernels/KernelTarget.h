@@ -1,8 +1,9 @@
 #ifndef MESHC_CODEGEN_KERNELS_KERNELTARGET_H
 #define MESHC_CODEGEN_KERNELS_KERNELTARGET_H
 
+#include "codegen/exec/KernelGroup.h"
 #include "codegen/kernels/EmittedKernel.h"
-#include "codegen/steps/Steps.h"
+#include "codegen/steps/MatmulLibrary.h"
 
 #include "runtime/exec/exec_generated.h"
 
@@ -19,8 +20,13 @@ public:
   virtual bool groupsKernels() const = 0;
   /// Emits a kernel; see cpu/KernelEmitter.h and gpu/GpuKernelEmitter.h.
   virtual mlir::FailureOr<EmittedKernel>
-  emitKernel(const Step &step, llvm::StringRef name,
+  emitKernel(const KernelBody &kernel, llvm::StringRef name,
              llvm::ArrayRef<bool> isShared) = 0;
+  /// Emits a group of kernels; see gpu/GpuGroupEmitter.h. Fails with a
+  /// diagnostic if the target has none (groupsKernels).
+  virtual mlir::FailureOr<EmittedKernel>
+  emitGroup(const KernelGroup &group, llvm::StringRef name,
+            llvm::ArrayRef<bool> isShared) = 0;
   /// Emits what the commands of `executable` need beside their own kernels.
   virtual void finish(const exec::ExecutableT &executable) = 0;
 };

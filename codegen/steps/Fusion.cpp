@@ -85,12 +85,11 @@ void FusionGraph::setLevels() {
   std::vector<bool> needsLater(nodes.size()); // a matmul or collective
   for (auto [index, node] : llvm::enumerate(nodes)) {
     meshc::nd::Phase phase = meshc::getPhase(node.ops.front()->getLoc());
-    needsLater[index] =
-        phase != meshc::nd::Phase::Forward && node.kind != Step::Kind::Kernel;
+    needsLater[index] = phase != meshc::nd::Phase::Forward && !node.isKernel;
     for (Value read : node.reads)
       if (auto producer = producers.find(read); producer != producers.end()) {
         const Node &from = nodes[producer->second];
-        bool isCommand = from.kind != Step::Kind::Kernel;
+        bool isCommand = !from.isKernel;
         node.level = std::max(node.level, from.level + (isCommand ? 1 : 0));
         if (needsLater[producer->second])
           needsLater[index] = true;
@@ -106,7 +105,7 @@ void FusionGraph::setLevels() {
            entry = readers[entry].next) {
         const Node &reader = nodes[readers[entry].node];
         needed = std::min(needed.value_or(reader.level), reader.level);
-        if (reader.kind != Step::Kind::Kernel)
+        if (!reader.isKernel)
           node.isEarly = false;
       }
     }
@@ -123,7 +122,7 @@ void FusionGraph::linkReaders() {
   std::vector<std::vector<unsigned>> previousOf(nodes.size());
   std::vector<bool> isMark(nodes.size());
   for (auto [index, node] : llvm::enumerate(nodes)) {
-    isMark[index] = node.kind != Step::Kind::Kernel;
+    isMark[index] = !node.isKernel;
     for (Value read : node.reads) {
       auto [known, isFirst] = tensorOf.try_emplace(read, tensors.size());
       if (isFirst) {
@@ -195,7 +194,7 @@ int64_t FusionGraph::getSavedBytes(unsigned firstIndex,
   int64_t saved = 0, shared = 0;
   // Numbers that several kernels read, the optimizer's step for example, stay
   // apart from all of them: none waits for another because of a few bytes, and
-  // updates of parameters keep equal bodies (KernelGroups.h).
+  // updates of parameters keep equal bodies (GroupKernels.h).
   const bool isForAll = isScalar(first) && !isScalar(second);
   for (Value read : second.reads) {
     if (isResult(read, firstIndex)) {
@@ -243,8 +242,7 @@ FusionGraph::getCandidates(ArrayRef<unsigned> added) {
   std::vector<Candidate> candidates;
   const unsigned firstAdded = added.front();
   auto consider = [&](unsigned first, unsigned second) {
-    if (first == second || nodes[first].kind != Step::Kind::Kernel ||
-        nodes[second].kind != Step::Kind::Kernel)
+    if (first == second || !nodes[first].isKernel || !nodes[second].isKernel)
       return;
     if (!mergesScalars && (isScalar(nodes[first]) || isScalar(nodes[second])))
       return;
@@ -257,7 +255,7 @@ FusionGraph::getCandidates(ArrayRef<unsigned> added) {
     }
   };
   for (unsigned node : added) {
-    if (nodes[node].isMerged || nodes[node].kind != Step::Kind::Kernel)
+    if (nodes[node].isMerged || !nodes[node].isKernel)
       continue;
     auto compare = [&](unsigned other) {
       bool isEarlier = nodes[other].position < nodes[node].position;
@@ -314,7 +312,7 @@ bool FusionGraph::tryMerge(unsigned first, unsigned second) {
   // What is known without looking at operations comes first.
   if (one.ops.size() + other.ops.size() > maxOps)
     return false;
-  Node merged{Step::Kind::Kernel, {}, {}, {}, {}, {}, {}};
+  Node merged;
   auto isInside = [&](Value value) {
     return isResult(value, first) || isResult(value, second);
   };

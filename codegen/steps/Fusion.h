@@ -2,8 +2,10 @@
 #define MESHC_CODEGEN_STEPS_FUSION_H
 
 #include "codegen/steps/MergeOrder.h"
-#include "codegen/steps/Steps.h"
 
+#include "dialect/SPMD.h"
+
+#include <optional>
 #include <vector>
 
 namespace meshc::codegen {
@@ -13,8 +15,8 @@ namespace meshc::codegen {
 class FusionGraph {
 public:
   struct Node {
-    Step::Kind kind;
-    /// In program order. Matmul: the contraction, then what it absorbs.
+    bool isKernel = true; ///< no matmul and no collective
+    /// In program order. Matmul: the contraction.
     std::vector<mlir::Operation *> ops;
     /// Tensors in memory that the node reads, each once: results of other
     /// nodes, inputs, variables.
@@ -25,12 +27,6 @@ public:
     /// Results; of merged kernels those that others read or that leave the
     /// program.
     llvm::SmallVector<mlir::Value> results;
-    mlir::Value addend, bias;
-    MatmulActivation activation = MatmulActivation::None;
-    mlir::Value aux = {};
-    bool isGradient = false;
-    mlir::Value columnSum = {};
-    ColumnSum columnSumOf = ColumnSum::None;
     unsigned position = 0; ///< of its last operation in the program
     unsigned level = 0;    ///< matmuls and collectives it has to wait for
     /// Whether it belongs to the backward phase, for kernels alone, but needs

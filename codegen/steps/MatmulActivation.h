@@ -1,7 +1,7 @@
 #ifndef MESHC_CODEGEN_STEPS_MATMULACTIVATION_H
 #define MESHC_CODEGEN_STEPS_MATMULACTIVATION_H
 
-#include "codegen/steps/Steps.h"
+#include "codegen/exec/Exec.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 

@@ -61,18 +61,25 @@ static MatmulForm::Loop takeMain(std::vector<MatmulForm::Loop> &loops) {
   return taken;
 }
 
-MatmulForm meshc::codegen::getMatmulForm(linalg::GenericOp contraction) {
-  auto maps = contraction.getIndexingMapsArray();
-  auto shape = [&](unsigned operand) {
-    return cast<RankedTensorType>(contraction->getOperand(operand).getType())
-        .getShape();
-  };
+/// Sizes of the loops that index tensors of these shapes.
+static SmallVector<int64_t>
+getLoopSizes(ArrayRef<AffineMap> maps,
+             const std::array<ArrayRef<int64_t>, 3> &shapes) {
+  SmallVector<int64_t> sizes(maps.front().getNumDims(), 1);
+  for (auto [map, shape] : llvm::zip_equal(maps, shapes))
+    for (auto [dim, size] : llvm::enumerate(shape))
+      sizes[map.getDimPosition(dim)] = size;
+  return sizes;
+}
+
+MatmulForm
+meshc::codegen::getMatmulForm(ArrayRef<AffineMap> maps,
+                              std::array<ArrayRef<int64_t>, 3> shapes) {
   std::vector<MatmulForm::Loop> batch, m, n, k;
-  SmallVector<int64_t> sizes = contraction.getStaticLoopRanges();
-  for (auto [loop, size] : llvm::enumerate(sizes)) {
-    MatmulForm::Loop info{size, getStride(maps[0], shape(0), loop),
-                          getStride(maps[1], shape(1), loop),
-                          getStride(maps[2], shape(2), loop)};
+  for (auto [loop, size] : llvm::enumerate(getLoopSizes(maps, shapes))) {
+    MatmulForm::Loop info{size, getStride(maps[0], shapes[0], loop),
+                          getStride(maps[1], shapes[1], loop),
+                          getStride(maps[2], shapes[2], loop)};
     auto has = [&, loop = loop](unsigned operand) {
       return maps[operand].isFunctionOfDim(loop);
     };
@@ -110,4 +117,13 @@ MatmulForm meshc::codegen::getMatmulForm(linalg::GenericOp contraction) {
       swapOperands(*loop);
   }
   return form;
+}
+
+MatmulForm meshc::codegen::getMatmulForm(linalg::GenericOp contraction) {
+  auto shape = [&](unsigned operand) {
+    return cast<RankedTensorType>(contraction->getOperand(operand).getType())
+        .getShape();
+  };
+  return getMatmulForm(contraction.getIndexingMapsArray(),
+                       {shape(0), shape(1), shape(2)});
 }

@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -31,7 +32,11 @@ struct MatmulForm {
   bool swapped = false;
 };
 
-/// The form of `contraction`, whose operands are dense and row-major.
+/// The form of a contraction of two tensors to a third, all dense and
+/// row-major, of these shapes, which are indexed by `maps`.
+MatmulForm getMatmulForm(llvm::ArrayRef<mlir::AffineMap> maps,
+                         std::array<llvm::ArrayRef<int64_t>, 3> shapes);
+/// The form of `contraction`.
 MatmulForm getMatmulForm(mlir::linalg::GenericOp contraction);
 
 } // namespace meshc::codegen

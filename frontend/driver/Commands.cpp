@@ -282,6 +282,7 @@ int meshc::driver::runCompile(const SpecArguments &spec,
   Stage stage = compile.emit == "nd"        ? Stage::Nd
                 : compile.emit == "sharded" ? Stage::Sharded
                 : compile.emit == "spmd"    ? Stage::Spmd
+                : compile.emit == "exec"    ? Stage::Steps
                                             : Stage::Exec;
   if (!session.compile(options, stage))
     return session.reportErrors();

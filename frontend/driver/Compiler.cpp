@@ -73,14 +73,18 @@ LogicalResult meshc::driver::compile(ModuleOp module,
     return success();
 
   result.kernels = ModuleOp::create(module.getLoc());
-  if (options.target == exec::Target::cuda) {
-    codegen::GpuKernelTarget target(*result.kernels, options.epilogues);
-    return codegen::buildExecutable(module, result.executable, target,
-                                    options.bucketBytes);
-  }
-  codegen::CpuKernelTarget target(*result.kernels);
-  return codegen::buildExecutable(module, result.executable, target,
-                                  options.bucketBytes);
+  std::unique_ptr<codegen::KernelTarget> target;
+  if (options.target == exec::Target::cuda)
+    target = std::make_unique<codegen::GpuKernelTarget>(*result.kernels,
+                                                        options.epilogues);
+  else
+    target = std::make_unique<codegen::CpuKernelTarget>(*result.kernels);
+  if (failed(codegen::planSteps(module, *target, options.bucketBytes)) ||
+      failed(verifyStage(module, "forming steps", result.internalError)))
+    return failure();
+  if (stage == Stage::Steps)
+    return success();
+  return codegen::buildExecutable(module, result.executable, *target);
 }
 
 std::string meshc::driver::getLibraryFolder() {

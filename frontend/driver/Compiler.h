@@ -1,8 +1,8 @@
 #ifndef MESHC_FRONTEND_DRIVER_COMPILER_H
 #define MESHC_FRONTEND_DRIVER_COMPILER_H
 
-#include "codegen/steps/MergeCollectives.h"
-#include "codegen/steps/Steps.h"
+#include "codegen/steps/MatmulLibrary.h"
+#include "codegen/steps/MergeTransfers.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -24,7 +24,7 @@ struct CompileOptions {
   /// parameter.
   std::vector<std::string> gradients;
   bool verifyEach = false; ///< verify the module after every pass
-  int64_t bucketBytes = codegen::defaultBucketBytes; ///< see mergeCollectives
+  int64_t bucketBytes = codegen::defaultBucketBytes; ///< see mergeTransfers
   /// cuda: what matrix products end with.
   codegen::MatmulEpilogues epilogues = codegen::MatmulEpilogues::All;
 };
@@ -37,6 +37,7 @@ enum class Stage : uint8_t {
   Nd,      ///< the module as elaborated
   Sharded, ///< every value has its sharding
   Spmd,    ///< one device's programs
+  Steps,   ///< their steps, as the target has them
   Exec,    ///< command lists
 };
 

@@ -1,5 +1,6 @@
 // mlir-opt for the passes of meshc.
 
+#include "codegen/steps/Passes.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
 
@@ -9,9 +10,11 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<meshc::nd::NDDialect, meshc::spmd::SPMDDialect,
-                  mlir::arith::ArithDialect, mlir::linalg::LinalgDialect,
-                  mlir::math::MathDialect, mlir::tensor::TensorDialect>();
+                  meshc::steps::ExecDialect, mlir::arith::ArithDialect,
+                  mlir::linalg::LinalgDialect, mlir::math::MathDialect,
+                  mlir::tensor::TensorDialect>();
   meshc::registerMeshcPasses();
+  meshc::codegen::registerMeshcExecPasses();
   meshc::registerPipelines();
   mlir::registerCanonicalizer();
   mlir::registerCSE();

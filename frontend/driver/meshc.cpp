@@ -343,8 +343,10 @@ int main(int argc, char **argv) {
       ->type_name("NAME");
   compileCommand
       ->add_option("--emit", compile.emit,
-                   "exe, or the program as nd, sharded, spmd or kernels")
-      ->check(CLI::IsMember({"exe", "nd", "sharded", "spmd", "kernels"}));
+                   "exe, or the program as nd, sharded, spmd, exec (its steps) "
+                   "or kernels")
+      ->check(
+          CLI::IsMember({"exe", "nd", "sharded", "spmd", "exec", "kernels"}));
 
   CLI::App *runCommand = app.add_subcommand(
       "run", "compile to the cache and run; arguments after -- go to the "

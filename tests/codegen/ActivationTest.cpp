@@ -10,7 +10,6 @@
 using namespace meshc;
 using namespace meshc::codegen;
 using namespace meshc::testing;
-using enum Step::Kind;
 
 namespace {
 
@@ -128,13 +127,14 @@ std::vector<std::string> describe(const ProgramText &text) {
   if (!runner)
     return {"no steps"};
   std::vector<std::string> words;
-  for (const Step &step : runner->getSteps()) {
-    if (step.kind == Kernel) {
+  for (steps::StepOpInterface op : runner->getSteps()) {
+    auto step = mlir::dyn_cast<steps::MatmulOp>(op.getOperation());
+    if (!step) {
       words.push_back("kernel");
       continue;
     }
     std::string word;
-    switch (step.activation) {
+    switch (step.getActivation()) {
     case MatmulActivation::None:
       word = "matmul";
       break;
@@ -148,15 +148,15 @@ std::vector<std::string> describe(const ProgramText &text) {
       word = "gelu_erf";
       break;
     }
-    if (step.isGradient)
+    if (step.isGradient())
       word += "_gradient";
-    else if (step.aux)
+    else if (step.getAux())
       word += "_aux";
-    if (step.bias)
+    if (step.getBias())
       word += "+bias";
-    if (step.columnSumOf == ColumnSum::Result)
+    if (step.getColumnSumOf() == ColumnSum::Result)
       word += "+sum";
-    else if (step.columnSum)
+    else if (step.getColumnSum())
       word += "+factor_sum";
     words.push_back(word);
   }
@@ -441,7 +441,7 @@ TEST(Activation, AnAddendThatIsReadAgainIsAddedFromWhereItIs) {
   EXPECT_EQ(describe(text), (Words{"kernel", "matmul+bias", "kernel"}));
   std::unique_ptr<KernelRunner> runner = KernelRunner::createGpu(text.str());
   ASSERT_TRUE(runner);
-  EXPECT_TRUE(runner->getSteps()[1].addend);
+  EXPECT_TRUE(runner->getStep<steps::MatmulOp>(1).getAddend());
   expectAgreement(text);
 }
 

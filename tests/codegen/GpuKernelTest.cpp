@@ -4,7 +4,9 @@
 
 #include "codegen/gpu/GpuImages.h"
 #include "codegen/gpu/GpuKernelTarget.h"
+
 #include "codegen/gpu/MoveKernels.h"
+#include "codegen/steps/FormSteps.h"
 #include "runtime/exec/Executable.h"
 #include "runtime/exec/GpuKernels.h"
 #include "tests/codegen/KernelFamilies.h"
@@ -341,14 +343,14 @@ TEST(GpuKernels, functions_without_a_formula_are_an_error) {
   text.output("z");
   auto context = makeContext();
   auto module = parse(*context, text.str());
-  auto steps = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
-                                  codegen::MatmulLibrary::CublasLt);
-  ASSERT_TRUE(mlir::succeeded(steps));
+  auto program = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
+                                    codegen::MatmulLibrary::CublasLt);
+  ASSERT_TRUE(mlir::succeeded(program));
   auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
       mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
   codegen::GpuKernelTarget target(*kernels);
-  ASSERT_TRUE(
-      mlir::succeeded(target.emitKernel(steps->front(), "k", {false, false})));
+  ASSERT_TRUE(mlir::succeeded(
+      emitStep(steps::getSteps(*program).front(), target, "k")));
   std::string message;
   mlir::ScopedDiagnosticHandler handler(context.get(),
                                         [&](mlir::Diagnostic &diagnostic) {

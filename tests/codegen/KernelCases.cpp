@@ -150,6 +150,7 @@ void meshc::testing::writeKernelCase(const std::string &text,
     return success();
   });
   ASSERT_TRUE(
+      succeeded(codegen::planSteps(*module, target)) &&
       succeeded(codegen::buildExecutable(*module, executable, target)) &&
       succeeded(addImages(*kernels, executable)));
   exec::ProgramT &program = *executable.programs.front();

@@ -4,7 +4,8 @@
 #include "codegen/gpu/GpuImages.h"
 #include "codegen/gpu/GpuKernelTarget.h"
 #include "codegen/machine/CompileObject.h"
-#include "codegen/steps/KernelGroups.h"
+#include "codegen/steps/FormSteps.h"
+#include "codegen/steps/GroupKernels.h"
 #include "dialect/interpreter/SPMDInterpreter.h"
 #include "runtime/exec/KernelTable.h"
 #include "tests/codegen/KernelCases.h"
@@ -26,40 +27,79 @@
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::testing;
-using codegen::Step;
 
 bool KernelRunner::parse(const std::string &text,
-                         codegen::MatmulLibrary library) {
+                         codegen::MatmulLibrary library, bool groups) {
   context = makeContext();
   module = parseFused(*context, text);
   if (!module) {
     ADD_FAILURE() << "does not parse:\n" << text;
     return false;
   }
-  program = module->lookupSymbol<spmd::ProgramOp>("p");
-  FailureOr<std::vector<Step>> formed = codegen::formSteps(program, library);
-  if (failed(formed)) {
+  source = module->clone();
+  FailureOr<steps::ProgramOp> formed =
+      codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"), library);
+  if (failed(formed) || failed(verify(*module))) {
     ADD_FAILURE() << "no steps for\n" << text;
     return false;
   }
-  steps = std::move(*formed);
+  program = *formed;
+  if (groups)
+    codegen::groupKernels(program);
+  EXPECT_TRUE(succeeded(verify(*module)));
+  all = steps::getSteps(program);
+  kernels.resize(all.size());
   return true;
+}
+
+spmd::ProgramOp KernelRunner::getSource() {
+  return source->lookupSymbol<spmd::ProgramOp>("p");
+}
+
+SmallVector<Value> KernelRunner::getTensors(steps::StepOpInterface step) {
+  auto tensors = llvm::to_vector_of<Value>(step->getOperands());
+  llvm::append_range(tensors, step->getResults());
+  return tensors;
+}
+
+FailureOr<codegen::EmittedKernel>
+meshc::testing::emitStep(steps::StepOpInterface step,
+                         codegen::KernelBodies &bodies,
+                         codegen::KernelTarget &target, const std::string &name,
+                         ArrayRef<bool> isShared) {
+  if (auto kernel = dyn_cast<steps::KernelOp>(step.getOperation()))
+    return target.emitKernel(bodies.get(kernel), name, isShared);
+  if (auto group = dyn_cast<steps::GroupOp>(step.getOperation()))
+    return target.emitGroup(codegen::KernelGroup::get(group, bodies), name,
+                            isShared);
+  return codegen::EmittedKernel();
+}
+
+FailureOr<codegen::EmittedKernel>
+meshc::testing::emitStep(steps::StepOpInterface step,
+                         codegen::KernelTarget &target, const std::string &name,
+                         bool areShared) {
+  codegen::KernelBodies bodies;
+  const size_t count = step->getNumOperands() + step->getNumResults();
+  return emitStep(step, bodies, target, name,
+                  SmallVector<bool>(count, areShared));
 }
 
 std::unique_ptr<KernelRunner>
 KernelRunner::create(const std::string &text, llvm::StringRef cpu,
                      const codegen::PartLimits &limits) {
   std::unique_ptr<KernelRunner> runner(new KernelRunner);
-  if (!runner->parse(text, codegen::MatmulLibrary::OneDnn))
+  if (!runner->parse(text, codegen::MatmulLibrary::OneDnn, /*groups=*/false))
     return nullptr;
   OwningOpRef<ModuleOp> kernels =
       ModuleOp::create(UnknownLoc::get(runner->context.get()));
-  runner->kernels.resize(runner->steps.size());
-  for (auto [index, step] : llvm::enumerate(runner->steps)) {
-    if (step.kind != Step::Kind::Kernel)
+  for (auto [index, step] : llvm::enumerate(runner->all)) {
+    auto op = dyn_cast<steps::KernelOp>(step.getOperation());
+    if (!op)
       continue;
-    auto kernel = codegen::emitCpuKernel(
-        step, "kernel_" + std::to_string(index), *kernels, limits);
+    auto kernel = codegen::emitCpuKernel(runner->bodies.get(op),
+                                         "kernel_" + std::to_string(index),
+                                         *kernels, limits);
     if (failed(kernel) || failed(verify(*kernels))) {
       ADD_FAILURE() << "no kernel for step " << index << " of\n" << text;
       return nullptr;
@@ -76,29 +116,28 @@ KernelRunner::create(const std::string &text, llvm::StringRef cpu,
   return runner->link() ? std::move(runner) : nullptr;
 }
 
-/// Whether each operand of a kernel may lie where another one does.
-static SmallVector<bool> getSharing(const Step &step) {
-  SmallVector<bool> isShared(step.inputs.size() + step.outputs.size(), false);
-  for (auto [output, inputs] : llvm::enumerate(step.mayShare))
+/// Whether each operand of a step may lie where another one does.
+static SmallVector<bool> findShared(steps::StepOpInterface step,
+                                    const steps::Sharing &sharing) {
+  const unsigned numInputs = step->getNumOperands();
+  SmallVector<bool> isShared(numInputs + step->getNumResults(), false);
+  for (auto [output, inputs] : llvm::enumerate(sharing))
     for (unsigned input : inputs)
-      isShared[input] = isShared[step.inputs.size() + output] = true;
+      isShared[input] = isShared[numInputs + output] = true;
   return isShared;
 }
 
 std::unique_ptr<KernelRunner> KernelRunner::createGpu(const std::string &text) {
   std::unique_ptr<KernelRunner> runner(new KernelRunner);
-  if (!runner->parse(text, codegen::MatmulLibrary::CublasLt))
+  if (!runner->parse(text, codegen::MatmulLibrary::CublasLt, /*groups=*/true))
     return nullptr;
-  codegen::groupKernels(runner->steps, 1);
   OwningOpRef<ModuleOp> kernels =
       ModuleOp::create(UnknownLoc::get(runner->context.get()));
   codegen::GpuKernelTarget target(*kernels);
-  runner->kernels.resize(runner->steps.size());
-  for (auto [index, step] : llvm::enumerate(runner->steps)) {
-    if (step.kind != Step::Kind::Kernel)
-      continue;
-    auto kernel = target.emitKernel(step, "kernel_" + std::to_string(index),
-                                    getSharing(step));
+  for (auto [index, step] : llvm::enumerate(runner->all)) {
+    auto kernel = emitStep(step, runner->bodies, target,
+                           "kernel_" + std::to_string(index),
+                           findShared(step, runner->getSharing(step)));
     if (failed(kernel) || failed(verify(*kernels))) {
       ADD_FAILURE() << "no GPU kernel for step " << index << " of\n" << text;
       return nullptr;
@@ -161,8 +200,9 @@ bool KernelRunner::link() {
 }
 
 unsigned KernelRunner::countKernels() const {
-  return unsigned(llvm::count_if(
-      steps, [](const Step &step) { return step.kind == Step::Kind::Kernel; }));
+  return unsigned(llvm::count_if(all, [](steps::StepOpInterface step) {
+    return isa<steps::KernelOp, steps::GroupOp>(step.getOperation());
+  }));
 }
 
 size_t KernelRunner::countFunctions() const {
@@ -260,7 +300,8 @@ static F64Tensor readBlock(RankedTensorType type, char *data) {
 /// Gives the step's outputs memory: that of an input whose last reader it is
 /// where it may.
 void KernelRunner::allocate(unsigned index) {
-  const Step &step = steps[index];
+  steps::StepOpInterface step = all[index];
+  const steps::Sharing sharing = getSharing(step);
   llvm::DenseSet<Value> taken;
   auto isDead = [&](Value value) {
     if (value.getDefiningOp<spmd::InputOp>() || taken.contains(value))
@@ -268,15 +309,15 @@ void KernelRunner::allocate(unsigned index) {
     for (Operation *user : value.getUsers())
       if (isa<spmd::OutputOp>(user))
         return false;
-    for (size_t later = index + 1; later < steps.size(); ++later)
-      if (llvm::is_contained(steps[later].inputs, value))
+    for (size_t later = index + 1; later < all.size(); ++later)
+      if (llvm::is_contained(all[later]->getOperands(), value))
         return false;
     return true;
   };
-  for (auto [position, output] : llvm::enumerate(step.outputs)) {
+  for (OpResult output : step->getResults()) {
     Block block;
-    for (unsigned candidate : step.mayShare[position]) {
-      Value input = step.inputs[candidate];
+    for (unsigned candidate : sharing[output.getResultNumber()]) {
+      Value input = step->getOperand(candidate);
       if (!block.data && isDead(input)) {
         block = blocks[input];
         taken.insert(input);
@@ -290,9 +331,10 @@ void KernelRunner::allocate(unsigned index) {
 
 //===-- Running -----------------------------------------------------------===//
 
-SmallVector<void *> KernelRunner::getOperands(const Step &step) const {
+SmallVector<void *>
+KernelRunner::getOperands(steps::StepOpInterface step) const {
   SmallVector<void *> operands;
-  for (Value value : llvm::concat<const Value>(step.inputs, step.outputs))
+  for (Value value : getTensors(step))
     operands.push_back(blocks.at(value).data);
   return operands;
 }
@@ -313,11 +355,11 @@ void KernelRunner::call(unsigned index, ArrayRef<void *> operands,
     return run(kernel.symbol, kernel.extent, operands);
   Block workspace = makeBlock(kernel.workspaceBytes);
   SmallVector<void *> arguments, sums = {workspace.data};
+  const size_t numInputs = steps::StepOpInterface(all[index])->getNumOperands();
   for (auto [number, operand] : llvm::enumerate(operands)) {
     const bool isSum =
-        number >= steps[index].inputs.size() &&
-        llvm::is_contained(kernel.sum->outputs,
-                           unsigned(number - steps[index].inputs.size()));
+        number >= numInputs &&
+        llvm::is_contained(kernel.sum->outputs, unsigned(number - numInputs));
     (isSum ? sums : arguments).push_back(operand);
   }
   arguments.push_back(workspace.data);
@@ -328,7 +370,7 @@ void KernelRunner::call(unsigned index, ArrayRef<void *> operands,
 }
 
 void KernelRunner::runGpuKernel(unsigned index, ArrayRef<int64_t> coordinates) {
-  const Step &step = steps[index];
+  steps::StepOpInterface step = all[index];
   const codegen::EmittedKernel &kernel = kernels[index];
   SmallVector<void *> operands = getOperands(step);
   Block workspace;
@@ -352,29 +394,29 @@ void KernelRunner::runGpuKernel(unsigned index, ArrayRef<int64_t> coordinates) {
   }
   EXPECT_TRUE(!workspace.data || workspace.isIntact())
       << kernel.symbol << " writes beside its workspace";
-  for (Value value : llvm::concat<const Value>(step.inputs, step.outputs))
+  for (Value value : getTensors(step))
     EXPECT_TRUE(blocks.at(value).isIntact())
         << kernel.symbol << " writes beside an operand";
 }
 
 /// `x` with the activation of a step, or times its slope at `aux`.
-static double activate(const Step &step, double x, double aux) {
+static double activate(steps::MatmulOp step, double x, double aux) {
   const double scale = std::sqrt(2 / M_PI);
   auto getTanh = [&](double at) {
     return std::tanh(scale * (at + 0.044715 * at * at * at));
   };
-  switch (step.activation) {
+  switch (step.getActivation()) {
   case codegen::MatmulActivation::None:
     return x;
   case codegen::MatmulActivation::GeluErf:
     return x * 0.5 * (1 + std::erf(x * M_SQRT1_2));
   case codegen::MatmulActivation::Relu:
-    if (step.isGradient)
+    if (step.isGradient())
       return aux != 0 ? x : 0;
     return std::isnan(x) ? x : std::max(x, 0.0);
   case codegen::MatmulActivation::GeluTanh: {
-    const double t = getTanh(step.isGradient ? aux : x);
-    if (!step.isGradient)
+    const double t = getTanh(step.isGradient() ? aux : x);
+    if (!step.isGradient())
       return 0.5 * x * (1 + t);
     return x * (0.5 * (1 + t) + 0.5 * aux * (1 - t * t) * scale *
                                     (1 + 3 * 0.044715 * aux * aux));
@@ -385,11 +427,11 @@ static double activate(const Step &step, double x, double aux) {
 
 /// result = activation(a * b + addend + bias) and what goes with it, in f64,
 /// rounded once.
-void KernelRunner::runMatmul(const Step &step) {
-  auto contraction = cast<linalg::GenericOp>(step.ops.front());
-  Value result = step.outputs.front();
+void KernelRunner::runMatmul(steps::MatmulOp step) {
+  Value result = step.getResult();
   auto type = cast<RankedTensorType>(result.getType());
-  auto maps = contraction.getIndexingMapsArray();
+  auto maps =
+      llvm::to_vector(step.getIndexingMaps().getAsValueRange<AffineMapAttr>());
   auto walk = [&](Value tensor, AffineMap map) {
     auto shape = cast<RankedTensorType>(tensor.getType()).getShape();
     interpreter::Sizes strides = interpreter::getStrides(shape);
@@ -409,14 +451,14 @@ void KernelRunner::runMatmul(const Step &step) {
     }
     return numbers;
   };
-  Value a = contraction.getDpsInputs()[0], b = contraction.getDpsInputs()[1];
+  Value a = step.getLhs(), b = step.getRhs();
   std::vector<double> lhs = read(a), rhs = read(b), addend, bias, aux;
-  if (step.addend)
-    addend = read(step.addend);
-  if (step.bias)
-    bias = read(step.bias);
-  if (step.isGradient)
-    aux = read(step.aux);
+  if (step.getAddend())
+    addend = read(step.getAddend());
+  if (step.getBias())
+    bias = read(step.getBias());
+  if (step.isGradient())
+    aux = read(step.getSlope());
   auto write = [&](Value value, const std::vector<double> &numbers) {
     auto target = cast<RankedTensorType>(value.getType());
     F64Tensor rounded(target.getShape());
@@ -428,38 +470,38 @@ void KernelRunner::runMatmul(const Step &step) {
     writeBlock(rounded, target, blocks.at(value).data);
   };
   interpreter::forEachPoint(
-      contraction.getStaticLoopRanges(),
+      step.getLoopSizes(),
       {walk(a, maps[0]), walk(b, maps[1]), walk(result, maps[2])},
       [&](ArrayRef<int64_t>, ArrayRef<int64_t> at) {
         sums[size_t(at[2])] += lhs[size_t(at[0])] * rhs[size_t(at[1])];
       });
   for (size_t i = 0; i < sums.size(); ++i) {
-    if (step.addend)
+    if (step.getAddend())
       sums[i] += addend[i];
-    if (step.bias)
+    if (step.getBias())
       sums[i] += bias[i % bias.size()];
   }
-  if (step.aux && !step.isGradient) {
+  if (step.getAux()) {
     std::vector<double> left = sums;
-    if (step.activation == codegen::MatmulActivation::Relu)
+    if (step.getActivation() == codegen::MatmulActivation::Relu)
       for (double &number : left)
         number = number > 0;
-    write(step.aux, left);
+    write(step.getAux(), left);
   }
   for (size_t i = 0; i < sums.size(); ++i)
-    sums[i] = activate(step, sums[i], step.isGradient ? aux[i] : 0);
+    sums[i] = activate(step, sums[i], step.isGradient() ? aux[i] : 0);
   write(result, sums);
-  if (!step.columnSum)
+  if (!step.getColumnSum())
     return;
   std::vector<double> columns(size_t(
-      cast<RankedTensorType>(step.columnSum.getType()).getNumElements()));
+      cast<RankedTensorType>(step.getColumnSum().getType()).getNumElements()));
   const std::vector<double> &summed =
-      step.columnSumOf == codegen::ColumnSum::Result        ? sums
-      : step.columnSumOf == codegen::ColumnSum::FirstFactor ? lhs
-                                                            : rhs;
+      step.getColumnSumOf() == codegen::ColumnSum::Result        ? sums
+      : step.getColumnSumOf() == codegen::ColumnSum::FirstFactor ? lhs
+                                                                 : rhs;
   for (size_t i = 0; i < summed.size(); ++i)
     columns[i % columns.size()] += summed[i];
-  write(step.columnSum, columns);
+  write(step.getColumnSum(), columns);
 }
 
 void KernelRunner::run(F64State &state, std::vector<int64_t> coordinates) {
@@ -470,20 +512,20 @@ void KernelRunner::run(F64State &state, std::vector<int64_t> coordinates) {
     writeBlock(state.inputs.at(input.getName().str()), type,
                blocks[input].data);
   }
-  for (auto [index, step] : llvm::enumerate(steps)) {
-    for (Value input : step.inputs)
+  for (auto [index, step] : llvm::enumerate(all)) {
+    for (Value input : step->getOperands())
       ASSERT_TRUE(blocks.contains(input))
           << "a step reads what no earlier step "
              "computes";
     allocate(unsigned(index));
-    if (step.kind == Step::Kind::Kernel && image)
-      runGpuKernel(unsigned(index), coordinates);
-    else if (step.kind == Step::Kind::Kernel)
-      call(unsigned(index), getOperands(step), coordinates, 3);
-    else if (step.kind == Step::Kind::Matmul)
-      runMatmul(step);
-    else
+    if (auto matmul = dyn_cast<steps::MatmulOp>(step.getOperation()))
+      runMatmul(matmul);
+    else if (step.communicates())
       FAIL() << "the runner has no collectives";
+    else if (image)
+      runGpuKernel(unsigned(index), coordinates);
+    else
+      call(unsigned(index), getOperands(step), coordinates, 3);
   }
   for (auto output : program.getBody().getOps<spmd::OutputOp>())
     state.outputs[output.getName().str()] =
@@ -548,7 +590,7 @@ void meshc::testing::expectAgreement(const std::string &text, F64State state,
                                      double tolerance, unsigned seed) {
   std::unique_ptr<KernelRunner> cpu = KernelRunner::create(text);
   ASSERT_TRUE(cpu);
-  auto program = cpu->getModule().lookupSymbol<spmd::ProgramOp>("p");
+  spmd::ProgramOp program = cpu->getSource();
   fillInputs(program, state, seed);
   F64State expected = state;
   ASSERT_TRUE(succeeded(interpreter::runProgram(program, expected)));

@@ -2,7 +2,7 @@
 #define MESHC_TESTS_CODEGEN_KERNELRUNNER_H
 
 #include "codegen/cpu/KernelEmitter.h"
-#include "codegen/steps/Steps.h"
+#include "codegen/kernels/KernelTarget.h"
 #include "tests/codegen/ProgramText.h"
 #include "tests/dialect/Programs.h"
 #include "tests/emulation/Fibers.h"
@@ -35,9 +35,22 @@ public:
   /// Sets state.outputs from state.inputs. Tensors are one device's blocks.
   void run(F64State &state, std::vector<int64_t> coordinates = {0});
 
-  const std::vector<codegen::Step> &getSteps() const { return steps; }
+  const std::vector<steps::StepOpInterface> &getSteps() const { return all; }
+  /// The step with this number, as what the test says it is.
+  template <typename Op> Op getStep(size_t number) const {
+    return mlir::cast<Op>(
+        steps::StepOpInterface(all.at(number)).getOperation());
+  }
+  /// Inputs, then outputs of a step.
+  static llvm::SmallVector<mlir::Value> getTensors(steps::StepOpInterface step);
+  /// Which operands' memory the results of a step may take.
+  steps::Sharing getSharing(steps::StepOpInterface step) {
+    return step.getSharing(bodies);
+  }
   unsigned countKernels() const;
-  mlir::ModuleOp getModule() { return *module; }
+  steps::ProgramOp getProgram() { return program; }
+  /// The program @p as it was, without steps.
+  spmd::ProgramOp getSource();
   /// The object file.
   const std::string &getObject() const { return object; }
   /// How many different functions the kernels have.
@@ -66,18 +79,20 @@ public:
 
 private:
   KernelRunner() = default;
-  bool parse(const std::string &text, codegen::MatmulLibrary library);
+  bool parse(const std::string &text, codegen::MatmulLibrary library,
+             bool groups);
   bool link();
   /// Memory of a step's inputs, then outputs.
-  llvm::SmallVector<void *> getOperands(const codegen::Step &step) const;
+  llvm::SmallVector<void *> getOperands(steps::StepOpInterface step) const;
   void runGpuKernel(unsigned step, llvm::ArrayRef<int64_t> coordinates);
-  void runMatmul(const codegen::Step &step);
+  void runMatmul(steps::MatmulOp step);
   void allocate(unsigned step);
 
   std::unique_ptr<mlir::MLIRContext> context;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  spmd::ProgramOp program;
-  std::vector<codegen::Step> steps;
+  mlir::OwningOpRef<mlir::ModuleOp> module, source;
+  steps::ProgramOp program;
+  std::vector<steps::StepOpInterface> all;
+  codegen::KernelBodies bodies;
   std::vector<codegen::EmittedKernel> kernels; ///< by step
   std::map<std::string, Function> functions;
   std::optional<emulation::HostImage> image;
@@ -86,6 +101,18 @@ private:
   void *library = nullptr;
   llvm::DenseMap<mlir::Value, Block> blocks;
 };
+
+/// Emits the code of a step, if it has any: that of a kernel or of a group.
+mlir::FailureOr<codegen::EmittedKernel> emitStep(steps::StepOpInterface step,
+                                                 codegen::KernelBodies &bodies,
+                                                 codegen::KernelTarget &target,
+                                                 const std::string &name,
+                                                 llvm::ArrayRef<bool> isShared);
+/// The same, where no operand lies where another one does, or all do.
+mlir::FailureOr<codegen::EmittedKernel> emitStep(steps::StepOpInterface step,
+                                                 codegen::KernelTarget &target,
+                                                 const std::string &name,
+                                                 bool areShared = false);
 
 /// Stores a tensor as kernels see it, in memory for its bytes.
 void writeBlock(const F64Tensor &tensor, mlir::RankedTensorType type,

@@ -1,6 +1,7 @@
 // How rows fall to blocks and threads.
 
 #include "codegen/gpu/GpuKernelTarget.h"
+#include "codegen/steps/FormSteps.h"
 #include "tests/codegen/KernelFamilies.h"
 #include "tests/codegen/KernelRunner.h"
 
@@ -18,16 +19,14 @@ using Launch = std::pair<int64_t, int64_t>; ///< blocks, threads of each
 std::vector<Launch> getLaunches(const ProgramText &text) {
   auto context = makeContext();
   auto module = parse(*context, text.str());
-  auto steps = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
-                                  codegen::MatmulLibrary::CublasLt);
-  EXPECT_EQ(steps->size(), 1u);
+  auto program = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
+                                    codegen::MatmulLibrary::CublasLt);
+  const auto all = steps::getSteps(*program);
+  EXPECT_EQ(all.size(), 1u);
   auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
       mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
   codegen::GpuKernelTarget target(*kernels);
-  const codegen::Step &step = steps->front();
-  auto kernel = target.emitKernel(
-      step, "kernel",
-      llvm::SmallVector<bool>(step.inputs.size() + step.outputs.size(), false));
+  auto kernel = emitStep(all.front(), target, "kernel");
   std::vector<Launch> launches;
   if (mlir::succeeded(kernel))
     for (const codegen::KernelLaunch &launch : kernel->launches)

@@ -87,8 +87,8 @@ TEST_P(NarrowFloats, QuotientsAndRootsOfCpusAreRoundedExactly) {
     actual.inputs[name] = tensor;
   }
   F64State expected = actual;
-  ASSERT_TRUE(mlir::succeeded(interpreter::runProgram(
-      runner->getModule().lookupSymbol<spmd::ProgramOp>("p"), expected)));
+  ASSERT_TRUE(
+      mlir::succeeded(interpreter::runProgram(runner->getSource(), expected)));
   runner->run(actual);
   for (const char *name : {"div", "root"})
     for (auto [got, want] : llvm::zip_equal(actual.outputs[name].elements,

@@ -4,7 +4,8 @@
 #include "codegen/gpu/GpuImages.h"
 #include "codegen/gpu/GpuKernelTarget.h"
 #include "codegen/gpu/MoveKernels.h"
-#include "codegen/steps/KernelGroups.h"
+#include "codegen/steps/FormSteps.h"
+#include "codegen/steps/GroupKernels.h"
 #include "tests/codegen/KernelFamilies.h"
 #include "tests/codegen/KernelRunner.h"
 #include "tests/codegen/NamedPrograms.h"
@@ -51,17 +52,15 @@ Assembly assemble(const std::string &text,
                   bool isShared = false) {
   auto context = makeContext();
   auto module = parseFused(*context, text);
-  auto steps = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
-                                  codegen::MatmulLibrary::CublasLt);
-  codegen::groupKernels(*steps, /*numAxes=*/1);
+  auto program = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
+                                    codegen::MatmulLibrary::CublasLt);
+  codegen::groupKernels(*program);
   auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
       mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
   codegen::GpuKernelTarget target(*kernels);
-  for (auto [index, step] : llvm::enumerate(*steps))
-    EXPECT_TRUE(mlir::succeeded(target.emitKernel(
-        step, "kernel_" + std::to_string(index),
-        llvm::SmallVector<bool>(step.inputs.size() + step.outputs.size(),
-                                isShared))));
+  for (auto [index, step] : llvm::enumerate(steps::getSteps(*program)))
+    EXPECT_TRUE(mlir::succeeded(
+        emitStep(step, target, "kernel_" + std::to_string(index), isShared)));
   Assembly result{
       getPtx(*kernels->getOps<mlir::gpu::GPUModuleOp>().begin(), architecture),
       ""};

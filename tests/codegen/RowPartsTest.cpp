@@ -165,11 +165,10 @@ TEST(RowParts, CutsChangeNoBit) {
   auto runner = KernelRunner::create(text.str());
   ASSERT_TRUE(runner);
   for (unsigned index = 0; index < runner->getSteps().size(); ++index) {
-    const codegen::Step &step = runner->getSteps()[index];
     std::vector<std::vector<float>> memory;
     std::vector<void *> operands;
     for (mlir::Value value :
-         llvm::concat<const mlir::Value>(step.inputs, step.outputs)) {
+         KernelRunner::getTensors(runner->getSteps()[index])) {
       auto type = llvm::cast<mlir::RankedTensorType>(value.getType());
       memory.emplace_back(size_t(type.getNumElements()));
       operands.push_back(memory.back().data());

@@ -75,7 +75,8 @@ compileStep(const Case &model,
   mlir::OwningOpRef<mlir::ModuleOp> kernels =
       mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
   codegen::CpuKernelTarget target(*kernels);
-  if (failed(codegen::buildExecutable(*module, data, target, bucketBytes)))
+  if (failed(codegen::planSteps(*module, target, bucketBytes)) ||
+      failed(codegen::buildExecutable(*module, data, target)))
     llvm::report_fatal_error("no command list");
   runtime::Result<runtime::Executable> executable =
       runtime::Executable::create(std::move(data));

@@ -19,7 +19,8 @@ import sys
 import tree
 
 TBLGEN, *INCLUDES = sys.argv[2:]
-DIALECTS = {"nd": "dialect/NDOps.td", "spmd": "dialect/SPMD.td"}
+DIALECTS = {"nd": "dialect/NDOps.td", "spmd": "dialect/SPMD.td",
+            "exec": "codegen/exec/Exec.td"}
 TESTS = tree.root() / "tests" / "dialect"
 CONSTRAINT = re.compile(r"- \((C\d+)\) (.*?)(?=\n\s*- \(C\d|\n\s*\n|\Z)", re.DOTALL)
 

@@ -2,7 +2,8 @@
 example runs.
 
 For `def CheckLayout : Pass<"nd-check-layout">` there are CheckLayout.cpp in the
-same folder and tests/passes/check-layout.mlir, which runs -nd-check-layout. The
+same folder and tests/passes/check-layout.mlir, which runs -nd-check-layout; for the
+passes of codegen the test is in tests/codegen/. The
 description has the paragraphs Needs and Leaves, and Before and After with an
 `mlir` block each. The block of Before goes through the pass, which must leave
 something that verifies, and in it the statements of After, in their order: After
@@ -12,6 +13,7 @@ Arguments: repository, llvm-tblgen, meshc-opt, include folders of MLIR.
 """
 
 import json
+import pathlib
 import re
 import subprocess
 import sys
@@ -19,11 +21,12 @@ import sys
 import tree
 
 TBLGEN, OPT, *INCLUDES = sys.argv[2:]
-PASSES = "passes/Passes.td"
+# Folder of the tests, by declarations.
+PASSES = {"passes/Passes.td": "passes", "codegen/steps/Passes.td": "codegen"}
 
 
-def passes():
-    command = [TBLGEN, "--dump-json", str(tree.root() / PASSES)]
+def passes(path):
+    command = [TBLGEN, "--dump-json", str(tree.root() / path)]
     command += [f"-I{folder}" for folder in [tree.root(), *INCLUDES]]
     records = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     for name in records["!instanceof"]["Pass"] + records["!instanceof"].get("InterfacePass", []):
@@ -119,17 +122,18 @@ def run_example(name, flag, before, after):
     return [f"{name}: the pass does not leave '{missing}'"] if missing else []
 
 
-def check(name, record):
+def check(path, name, record):
     flag = record["argument"]
     if not flag.endswith("-" + kebab(name)):
         yield f"{name}: the flag '{flag}' is not <dialect>-{kebab(name)}"
-    if not (tree.root() / "passes" / f"{name}.cpp").exists():
-        yield f"{name}: there is no passes/{name}.cpp"
-    test = tree.root() / "tests" / "passes" / f"{kebab(name)}.mlir"
+    folder = pathlib.PurePath(path).parent
+    if not (tree.root() / folder / f"{name}.cpp").exists():
+        yield f"{name}: there is no {folder}/{name}.cpp"
+    test = tree.root() / "tests" / PASSES[path] / f"{kebab(name)}.mlir"
     if not test.exists():
-        yield f"{name}: there is no tests/passes/{test.name}"
+        yield f"{name}: there is no tests/{PASSES[path]}/{test.name}"
     elif f"-{flag}" not in test.read_text(encoding="utf-8"):
-        yield f"{name}: tests/passes/{test.name} does not run -{flag}"
+        yield f"{name}: tests/{PASSES[path]}/{test.name} does not run -{flag}"
 
     description = record["description"]
     for part in ("Needs", "Leaves", "Before", "After"):
@@ -143,10 +147,12 @@ def check(name, record):
 
 
 def main():
-    found = list(passes())
-    problems = [problem for name, record in found for problem in check(name, record)]
-    if not found:
-        problems.append(f"{PASSES}: no passes")
+    problems = []
+    for path in PASSES:
+        found = list(passes(path))
+        problems += [problem for name, record in found for problem in check(path, name, record)]
+        if not found:
+            problems.append(f"{path}: no passes")
     tree.finish(problems)
 
 

@@ -1,6 +1,6 @@
 // Which kernels become one launch, and that it computes what they would.
 
-#include "codegen/steps/KernelGroups.h"
+#include "codegen/steps/GroupKernels.h"
 #include "tests/codegen/KernelRunner.h"
 
 #include "gtest/gtest.h"
@@ -15,15 +15,31 @@ const std::string sgd = "%c = arith.constant 0.125 : f32\n"
                         "%s = arith.mulf %a1, %c : f32\n"
                         "%r = arith.subf %a0, %s : f32";
 
+std::vector<steps::KernelOp> getKernels(steps::GroupOp group) {
+  auto kernels = group.getBody().getOps<steps::KernelOp>();
+  return {kernels.begin(), kernels.end()};
+}
+
+/// Which operands of the group its kernel `member` reads.
+std::vector<unsigned> getInputs(steps::GroupOp group, size_t member) {
+  std::vector<unsigned> inputs;
+  for (mlir::Value input : getKernels(group)[member].getInputs())
+    inputs.push_back(mlir::cast<mlir::BlockArgument>(input).getArgNumber());
+  return inputs;
+}
+
 /// Numbers of the members of each kernel on a GPU, 1 for one by itself.
 std::vector<size_t> getMembers(const ProgramText &text) {
   auto runner = KernelRunner::createGpu(text.str());
   std::vector<size_t> members;
   if (!runner)
     return members;
-  for (const Step &step : runner->getSteps())
-    if (step.kind == Step::Kind::Kernel)
-      members.push_back(std::max<size_t>(step.members.size(), 1));
+  for (steps::StepOpInterface step : runner->getSteps()) {
+    if (auto group = mlir::dyn_cast<steps::GroupOp>(step.getOperation()))
+      members.push_back(getKernels(group).size());
+    else if (mlir::isa<steps::KernelOp>(step.getOperation()))
+      members.push_back(1);
+  }
   return members;
 }
 
@@ -51,7 +67,7 @@ ProgramText makeDims() {
   return text;
 }
 
-TEST(KernelGroups, UpdatesOfEveryShapeAreOneLaunch) {
+TEST(GroupKernels, UpdatesOfEveryShapeAreOneLaunch) {
   ProgramText text = makeDims();
   size_t count = 0;
   for (const char *dims : {"a b", "c", "one", "", "block", "d", "e", "b block",
@@ -62,7 +78,7 @@ TEST(KernelGroups, UpdatesOfEveryShapeAreOneLaunch) {
 }
 
 /// Several results each, and numbers that all members read.
-TEST(KernelGroups, AdamIsOneLaunch) {
+TEST(GroupKernels, AdamIsOneLaunch) {
   ProgramText text = makeDims();
   text.input("rate", "");
   text.input("step", "");
@@ -95,7 +111,7 @@ TEST(KernelGroups, AdamIsOneLaunch) {
   expectAgreement(text);
 }
 
-TEST(KernelGroups, OnlyEqualBodiesAndTypesGoTogether) {
+TEST(GroupKernels, OnlyEqualBodiesAndTypesGoTogether) {
   ProgramText text = makeDims();
   addUpdate(text, "0", "a b");
   addUpdate(text, "1", "c");
@@ -124,7 +140,7 @@ TEST(KernelGroups, OnlyEqualBodiesAndTypesGoTogether) {
   expectAgreement(text);
 }
 
-TEST(KernelGroups, WhatDependsOnPlaceOrOnAnotherStaysAlone) {
+TEST(GroupKernels, WhatDependsOnPlaceOrOnAnotherStaysAlone) {
   ProgramText text = makeDims();
   addUpdate(text, "0", "a");
   addUpdate(text, "1", "c");
@@ -155,7 +171,7 @@ TEST(KernelGroups, WhatDependsOnPlaceOrOnAnotherStaysAlone) {
 }
 
 /// What a later step reads cannot wait for the others.
-TEST(KernelGroups, CastsOfParametersRunAtTheStart) {
+TEST(GroupKernels, CastsOfParametersRunAtTheStart) {
   ProgramText text = makeDims();
   for (const auto &[x, w, h, dims, result] :
        {std::tuple("x0", "w0", "h0", "a b", "a c"),
@@ -173,12 +189,12 @@ TEST(KernelGroups, CastsOfParametersRunAtTheStart) {
   auto runner = KernelRunner::createGpu(text.str());
   ASSERT_TRUE(runner);
   ASSERT_EQ(runner->getSteps().size(), 3u);
-  EXPECT_EQ(runner->getSteps().front().members.size(), 2u);
+  EXPECT_EQ(getKernels(runner->getStep<steps::GroupOp>(0)).size(), 2u);
   expectAgreement(text);
 }
 
 /// Gradients that die give their memory to results, each to its own member's.
-TEST(KernelGroups, ResultsTakeTheMemoryOfTheirOwnOperands) {
+TEST(GroupKernels, ResultsTakeTheMemoryOfTheirOwnOperands) {
   ProgramText text = makeDims();
   text.input("x", "a b");
   text.input("y", "a c");
@@ -193,19 +209,19 @@ TEST(KernelGroups, ResultsTakeTheMemoryOfTheirOwnOperands) {
   }
   auto runner = KernelRunner::createGpu(text.str());
   ASSERT_TRUE(runner);
-  const Step &group = runner->getSteps().back();
-  ASSERT_EQ(group.members.size(), 2u);
+  auto group = runner->getStep<steps::GroupOp>(runner->getSteps().size() - 1);
+  ASSERT_EQ(getKernels(group).size(), 2u);
+  const steps::Sharing sharing = runner->getSharing(runner->getSteps().back());
   for (size_t output : {0, 1}) {
-    ASSERT_EQ(group.mayShare[output].size(), 2u);
-    for (unsigned input : group.mayShare[output])
-      EXPECT_TRUE(llvm::is_contained(group.members[output].inputs,
-                                     group.inputs[input]));
+    ASSERT_EQ(sharing[output].size(), 2u);
+    for (unsigned input : sharing[output])
+      EXPECT_TRUE(llvm::is_contained(getInputs(group, output), input));
   }
   expectAgreement(text);
 }
 
 /// What two members read neither may overwrite.
-TEST(KernelGroups, SharedOperandsAreNotOverwritten) {
+TEST(GroupKernels, SharedOperandsAreNotOverwritten) {
   ProgramText text = makeDims();
   text.input("x", "a b");
   text.input("y", "a c");
@@ -220,14 +236,14 @@ TEST(KernelGroups, SharedOperandsAreNotOverwritten) {
   text.output("u1");
   auto runner = KernelRunner::createGpu(text.str());
   ASSERT_TRUE(runner);
-  const Step &group = runner->getSteps().back();
-  ASSERT_EQ(group.members.size(), 2u);
+  auto group = runner->getStep<steps::GroupOp>(runner->getSteps().size() - 1);
+  ASSERT_EQ(getKernels(group).size(), 2u);
+  const steps::Sharing sharing = runner->getSharing(runner->getSteps().back());
   auto areShared = [&](size_t output) {
     std::vector<bool> found;
-    for (unsigned input : group.mayShare[output])
-      found.push_back(
-          llvm::is_contained(group.members[0].inputs, group.inputs[input]) &&
-          llvm::is_contained(group.members[1].inputs, group.inputs[input]));
+    for (unsigned input : sharing[output])
+      found.push_back(llvm::is_contained(getInputs(group, 0), input) &&
+                      llvm::is_contained(getInputs(group, 1), input));
     return found;
   };
   EXPECT_EQ(areShared(0), std::vector{false});
@@ -236,7 +252,7 @@ TEST(KernelGroups, SharedOperandsAreNotOverwritten) {
 }
 
 /// 200 updates with three operands each: 4800 bytes of parameters.
-TEST(KernelGroups, ParametersOfALaunchAreLimited) {
+TEST(GroupKernels, ParametersOfALaunchAreLimited) {
   ProgramText text = makeDims();
   for (int i = 0; i < 200; ++i)
     addUpdate(text, std::to_string(i), i % 2 == 0 ? "b" : "c");

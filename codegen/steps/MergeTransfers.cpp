@@ -1,11 +1,16 @@
-#include "codegen/steps/MergeCollectives.h"
+#include "codegen/steps/MergeTransfers.h"
 
 #include "codegen/ExecTypes.h"
-#include "codegen/kernels/StructuredOps.h"
 #include "codegen/steps/CollectiveForm.h"
+#include "codegen/steps/Passes.h"
 #include "layout/CostModel.h"
 
 #include "llvm/ADT/STLExtras.h"
+
+namespace meshc::codegen {
+#define GEN_PASS_DEF_MERGETRANSFERS
+#include "codegen/steps/Passes.h.inc"
+} // namespace meshc::codegen
 
 using namespace mlir;
 using namespace meshc;
@@ -33,26 +38,26 @@ struct Bucket {
 
 class Merger {
 public:
-  Merger(std::vector<Step> steps, const layout::Mesh &mesh, int64_t bucketBytes)
-      : steps(std::move(steps)), mesh(mesh), bucketBytes(bucketBytes) {}
+  Merger(steps::ProgramOp program, int64_t bucketBytes)
+      : stepList(steps::getSteps(program)), mesh(nd::getMesh(program)),
+        bucketBytes(bucketBytes) {}
 
-  std::vector<Step> merge();
+  void merge();
 
 private:
   Bucket makeBucket(size_t index) const;
   bool isSmall(const CollectiveForm &form) const;
   static bool areOfOneSort(const Bucket &x, const Bucket &y);
   bool mayJoin(const Bucket &bucket, const Bucket &added) const;
-  void findReaders();
   void findBuckets();
-  Step makeStep(const Bucket &bucket) const;
+  void makeTransfer(const Bucket &bucket) const;
 
-  std::vector<Step> steps;
-  const layout::Mesh &mesh;
+  std::vector<steps::StepOpInterface> stepList;
+  const layout::Mesh mesh;
   const int64_t bucketBytes;
   const layout::CostModel model;
-  double computedUs = 0, totalUs = 0; ///< before a step, of all steps
-  llvm::DenseMap<Value, size_t> firstReader;
+  double computedUs = 0, totalUs = 0;          ///< before a step, of all steps
+  llvm::DenseMap<Operation *, size_t> numbers; ///< of steps
   std::vector<Bucket> buckets;
 };
 } // namespace
@@ -62,48 +67,45 @@ static int64_t getTensorBytes(Value tensor) {
 }
 
 /// Time of a step that computes; 0 for one that communicates.
-static double getComputationUs(const Step &step,
+static double getComputationUs(steps::StepOpInterface step,
                                const layout::CostModel &model) {
-  if (step.kind == Step::Kind::Collective)
+  if (step.communicates())
     return 0;
-  double flops = 0, bytes = 0;
-  for (Operation *op : step.ops) {
-    double iterations = getWork(op);
-    for (int64_t size : getLoopSizes(op))
-      iterations *= double(size);
-    flops += iterations;
-  }
-  for (Value operand : llvm::concat<const Value>(step.inputs, step.outputs))
-    bytes += double(getTensorBytes(operand));
-  return std::max(flops / flopsPerUs, bytes / model.copyBytesPerUs);
+  llvm::SmallSetVector<Value, 16> tensors;
+  tensors.insert_range(step->getOperands());
+  tensors.insert_range(step->getResults());
+  double bytes = 0;
+  for (Value tensor : tensors)
+    bytes += double(getTensorBytes(tensor));
+  return std::max(step.getWork() / flopsPerUs, bytes / model.copyBytesPerUs);
 }
 
 /// Whether nothing but new values of variables depends on the step.
-static bool isUpdate(const Step &step) {
-  return llvm::all_of(step.outputs, [](Value output) {
-    return getPhase(output.getLoc()) == nd::Phase::Update;
+static bool isUpdate(steps::StepOpInterface step) {
+  return llvm::all_of(step->getResults(), [](Value output) {
+    return getPhase(steps::getValueLoc(output)) == nd::Phase::Update;
   });
 }
 
-void Merger::findReaders() {
-  for (auto [index, step] : llvm::enumerate(steps))
-    for (Value input : step.inputs)
-      firstReader.try_emplace(input, index);
+/// The collective of a transfer as formed.
+static spmd::CollectiveOpInterface getMember(steps::StepOpInterface transfer) {
+  return *transfer->getRegion(0).getOps<spmd::CollectiveOpInterface>().begin();
 }
 
 Bucket Merger::makeBucket(size_t index) const {
-  auto op = cast<spmd::CollectiveOpInterface>(steps[index].ops.front());
+  spmd::CollectiveOpInterface op = getMember(stepList[index]);
   Bucket bucket;
   bucket.form = getCollectiveForm(op, mesh);
   bucket.element = op.getInput().getType().getElementType();
   bucket.phase = getPhase(op->getLoc());
   bucket.members = {index};
   bucket.openedUs = computedUs;
-  auto reader = firstReader.find(op.getResult());
-  bucket.firstReader =
-      reader == firstReader.end() ? steps.size() : reader->second;
-  bucket.isForUpdates =
-      bucket.firstReader == steps.size() || isUpdate(steps[bucket.firstReader]);
+  bucket.firstReader = stepList.size();
+  for (Operation *user : stepList[index]->getUsers())
+    if (auto reader = numbers.find(user); reader != numbers.end())
+      bucket.firstReader = std::min(bucket.firstReader, reader->second);
+  bucket.isForUpdates = bucket.firstReader == stepList.size() ||
+                        isUpdate(stepList[bucket.firstReader]);
   return bucket;
 }
 
@@ -138,7 +140,7 @@ bool Merger::mayJoin(const Bucket &bucket, const Bucket &added) const {
       form.payloadBytes + added.form.payloadBytes > bucketBytes)
     return false;
   for (size_t member : bucket.members)
-    if (steps[member].inputs == steps[place].inputs)
+    if (stepList[member]->getOperand(0) == stepList[place]->getOperand(0))
       return false; // both would want its memory
   const double heldUs = added.openedUs - bucket.openedUs;
   if (!bucket.isForUpdates)
@@ -150,15 +152,17 @@ bool Merger::mayJoin(const Bucket &bucket, const Bucket &added) const {
 }
 
 void Merger::findBuckets() {
-  for (const Step &step : steps)
+  for (auto [index, step] : llvm::enumerate(stepList)) {
+    numbers[step] = index;
     totalUs += getComputationUs(step, model);
+  }
   // The latest bucket of each sort.
   std::vector<size_t> open;
-  for (size_t index = 0; index < steps.size(); ++index) {
-    const Step &step = steps[index];
+  for (size_t index = 0; index < stepList.size(); ++index) {
+    steps::StepOpInterface step = stepList[index];
     computedUs += getComputationUs(step, model);
-    if (step.kind != Step::Kind::Collective)
-      continue;
+    if (!step.communicates() || step->getNumResults() != 1)
+      continue; // as it was merged
     Bucket added = makeBucket(index);
     if (!isSmall(added.form))
       continue;
@@ -180,45 +184,55 @@ void Merger::findBuckets() {
   }
 }
 
-/// The members in one step, each with its operand and its result.
-Step Merger::makeStep(const Bucket &bucket) const {
-  Step merged = steps[bucket.members.front()];
-  for (size_t member : llvm::drop_begin(bucket.members)) {
-    const Step &step = steps[member];
-    merged.ops.push_back(step.ops.front());
-    merged.inputs.push_back(step.inputs.front());
-    merged.outputs.push_back(step.outputs.front());
-    merged.mayShare.push_back(step.mayShare.front());
-    // Operand i is that of member i.
-    for (unsigned &shared : merged.mayShare.back())
-      shared = unsigned(merged.inputs.size()) - 1;
+/// The members in one transfer, each with its operand and its result.
+void Merger::makeTransfer(const Bucket &bucket) const {
+  SmallVector<Value> inputs;
+  SmallVector<Type> types;
+  for (size_t member : bucket.members) {
+    inputs.push_back(stepList[member]->getOperand(0));
+    types.push_back(stepList[member]->getResult(0).getType());
   }
-  return merged;
+  steps::StepOpInterface first = stepList[bucket.members.front()];
+  OpBuilder builder(stepList[bucket.members.back()]);
+  auto transfer =
+      steps::TransferOp::create(builder, first.getLoc(), types, inputs);
+  Block &body = transfer.getBody().emplaceBlock();
+  SmallVector<Value> yielded;
+  for (auto [number, member] : llvm::enumerate(bucket.members)) {
+    steps::StepOpInterface step = stepList[member];
+    Operation *op = getMember(step);
+    Value input = inputs[number];
+    op->moveBefore(&body, body.end());
+    op->setOperand(
+        0, body.addArgument(input.getType(), steps::getValueLoc(input)));
+    yielded.push_back(op->getResult(0));
+    steps::moveUses(step->getResult(0), transfer.getResult(unsigned(number)),
+                    [](Operation *) { return true; });
+    step->erase();
+  }
+  builder.setInsertionPointToEnd(&body);
+  steps::YieldOp::create(builder, transfer.getLoc(), yielded);
 }
 
-std::vector<Step> Merger::merge() {
+void Merger::merge() {
   if (bucketBytes == 0)
-    return std::move(steps);
-  findReaders();
+    return;
   findBuckets();
-  llvm::DenseMap<size_t, const Bucket *> placed; // by the last member
-  llvm::DenseSet<size_t> taken;
-  for (const Bucket &bucket : buckets) {
-    placed[bucket.members.back()] = &bucket;
-    taken.insert(bucket.members.begin(), bucket.members.end());
-  }
-  std::vector<Step> merged;
-  for (size_t index = 0; index < steps.size(); ++index) {
-    if (auto bucket = placed.find(index); bucket != placed.end())
-      merged.push_back(makeStep(*bucket->second));
-    else if (!taken.contains(index))
-      merged.push_back(std::move(steps[index]));
-  }
-  return merged;
+  for (const Bucket &bucket : buckets)
+    if (bucket.members.size() > 1)
+      makeTransfer(bucket);
 }
 
-std::vector<Step> meshc::codegen::mergeCollectives(std::vector<Step> steps,
-                                                   const layout::Mesh &mesh,
-                                                   int64_t bucketBytes) {
-  return Merger(std::move(steps), mesh, bucketBytes).merge();
+void meshc::codegen::mergeTransfers(steps::ProgramOp program,
+                                    int64_t bucketBytes) {
+  Merger(program, bucketBytes).merge();
 }
+
+namespace {
+struct MergeTransfers : codegen::impl::MergeTransfersBase<MergeTransfers> {
+  using MergeTransfersBase::MergeTransfersBase;
+  void runOnOperation() override {
+    mergeTransfers(getOperation(), bucketBytes);
+  }
+};
+} // namespace

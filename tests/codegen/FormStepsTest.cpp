@@ -62,42 +62,45 @@ void addGelu(ProgramText &text, const std::string &scale = "0.707106769") {
   text.pointwise("g", "r n", {"h", "p"}, "%r = arith.mulf %a0, %a1 : f32");
 }
 
-std::vector<Step::Kind> getKinds(const KernelRunner &runner) {
-  std::vector<Step::Kind> kinds;
-  for (const Step &step : runner.getSteps())
-    kinds.push_back(step.kind);
+enum class Kind : uint8_t { Kernel, Matmul };
+using enum Kind;
+
+std::vector<Kind> getKinds(const KernelRunner &runner) {
+  std::vector<Kind> kinds;
+  for (steps::StepOpInterface step : runner.getSteps())
+    kinds.push_back(mlir::isa<steps::MatmulOp>(step.getOperation()) ? Matmul
+                                                                    : Kernel);
   return kinds;
 }
 
-using enum Step::Kind;
-
-TEST(Steps, BiasAndGeluGoIntoTheLibraryCall) {
+TEST(FormSteps, BiasAndGeluGoIntoTheLibraryCall) {
   ProgramText text = makeLinear();
   addGelu(text);
   text.output("g");
   auto runner = KernelRunner::create(text.str());
   ASSERT_TRUE(runner);
   ASSERT_EQ(getKinds(*runner), std::vector{Matmul});
-  EXPECT_TRUE(runner->getSteps()[0].bias);
-  EXPECT_EQ(runner->getSteps()[0].activation, MatmulActivation::GeluErf);
+  EXPECT_TRUE(runner->getStep<steps::MatmulOp>(0).getBias());
+  EXPECT_EQ(runner->getStep<steps::MatmulOp>(0).getActivation(),
+            MatmulActivation::GeluErf);
   expectAgreement(text);
 }
 
 /// The bias is rounded ahead of the product, which rounds once.
-TEST(Steps, ANarrowBiasGoesIntoTheLibraryCall) {
+TEST(FormSteps, ANarrowBiasGoesIntoTheLibraryCall) {
   ProgramText text = makeNarrowLinear();
   text.output("z");
   for (const auto &runner : {KernelRunner::create(text.str()),
                              KernelRunner::createGpu(text.str())}) {
     ASSERT_TRUE(runner);
     ASSERT_EQ(getKinds(*runner), (std::vector{Kernel, Matmul}));
-    EXPECT_TRUE(runner->getSteps()[1].bias);
+    EXPECT_TRUE(runner->getStep<steps::MatmulOp>(1).getBias());
   }
   // The program rounds the product, whose rounding is left out, and the sum.
   expectAgreement(text, {}, 2 * 0x1p-8);
 }
 
-TEST(Steps, ANarrowGeluGoesIntoTheLibraryCall) {
+TEST(FormSteps, ANarrowGeluGoesIntoTheLibraryCall) {
   for (bool isRounded : {true, false}) {
     ProgramText text = makeNarrowLinear();
     text.pointwise("y", "r n", {"z"}, "%r = arith.extf %a0 : bf16 to f32");
@@ -117,7 +120,7 @@ TEST(Steps, ANarrowGeluGoesIntoTheLibraryCall) {
 
 /// A bias that is computed from what comes behind the product does not exist in
 /// front of it.
-TEST(Steps, ABiasThatIsComputedLaterStaysAKernel) {
+TEST(FormSteps, ABiasThatIsComputedLaterStaysAKernel) {
   ProgramText text = makeLinear();
   text.pointwise("half", "n", {"b"}, "%r = arith.mulf %a0, %a0 : f32");
   text.contraction("again", "r n", "x", "w");
@@ -129,12 +132,12 @@ TEST(Steps, ABiasThatIsComputedLaterStaysAKernel) {
   text.output("z");
   auto runner = KernelRunner::create(text.str());
   ASSERT_TRUE(runner);
-  for (const Step &step : runner->getSteps())
-    EXPECT_FALSE(step.bias);
+  for (auto matmul : runner->getProgram().getBody().getOps<steps::MatmulOp>())
+    EXPECT_FALSE(matmul.getBias());
   expectAgreement(text);
 }
 
-TEST(Steps, GeluStaysAKernelWhereItsArgumentIsNeeded) {
+TEST(FormSteps, GeluStaysAKernelWhereItsArgumentIsNeeded) {
   ProgramText text = makeLinear();
   addGelu(text);
   text.output("y");
@@ -142,12 +145,13 @@ TEST(Steps, GeluStaysAKernelWhereItsArgumentIsNeeded) {
   auto runner = KernelRunner::create(text.str());
   ASSERT_TRUE(runner);
   ASSERT_EQ(getKinds(*runner), (std::vector{Matmul, Kernel}));
-  EXPECT_TRUE(runner->getSteps()[0].bias);
-  EXPECT_EQ(runner->getSteps()[0].activation, MatmulActivation::None);
+  EXPECT_TRUE(runner->getStep<steps::MatmulOp>(0).getBias());
+  EXPECT_EQ(runner->getStep<steps::MatmulOp>(0).getActivation(),
+            MatmulActivation::None);
   expectAgreement(text);
 }
 
-TEST(Steps, OtherMultiplesOfTheErrorFunctionAreNoGelu) {
+TEST(FormSteps, OtherMultiplesOfTheErrorFunctionAreNoGelu) {
   ProgramText text = makeLinear();
   addGelu(text, "0.70");
   text.output("g");
@@ -157,7 +161,7 @@ TEST(Steps, OtherMultiplesOfTheErrorFunctionAreNoGelu) {
   expectAgreement(text);
 }
 
-TEST(Steps, ReluPassesNaNOn) {
+TEST(FormSteps, ReluPassesNaNOn) {
   ProgramText text = makeLinear();
   text.constant("zero", "", "0.0");
   text.pointwise("z", "r n", {"y", "zero"},
@@ -175,7 +179,7 @@ TEST(Steps, ReluPassesNaNOn) {
     EXPECT_TRUE(std::isnan(std::get<double>(value)));
 }
 
-TEST(Steps, AnAddendThatDiesGivesItsMemory) {
+TEST(FormSteps, AnAddendThatDiesGivesItsMemory) {
   ProgramText text = makeLinear();
   text.input("z", "r n");
   text.pointwise("old", "r n", {"z"}, "%r = arith.mulf %a0, %a0 : f32");
@@ -186,14 +190,15 @@ TEST(Steps, AnAddendThatDiesGivesItsMemory) {
   auto runner = KernelRunner::create(text.str());
   ASSERT_TRUE(runner);
   ASSERT_EQ(getKinds(*runner), (std::vector{Kernel, Matmul}));
-  const Step &matmul = runner->getSteps()[1];
-  ASSERT_TRUE(matmul.addend);
-  ASSERT_EQ(matmul.mayShare[0].size(), 1u);
-  EXPECT_EQ(matmul.inputs[matmul.mayShare[0][0]], matmul.addend);
+  auto matmul = runner->getStep<steps::MatmulOp>(1);
+  ASSERT_TRUE(matmul.getAddend());
+  const steps::Sharing sharing = runner->getSharing(runner->getSteps()[1]);
+  ASSERT_EQ(sharing[0].size(), 1u);
+  EXPECT_EQ(matmul->getOperand(sharing[0][0]), matmul.getAddend());
   expectAgreement(text);
 }
 
-TEST(Steps, LayerNormalisationIsOneKernel) {
+TEST(FormSteps, LayerNormalisationIsOneKernel) {
   ProgramText text;
   text.dim("b", 3);
   text.dim("d", 41);
@@ -221,7 +226,7 @@ TEST(Steps, LayerNormalisationIsOneKernel) {
 
 /// As many kernels as it takes: the three that hold 600 operations could be
 /// one, which would take compilers long.
-TEST(Steps, LongChainsAreSeveralKernels) {
+TEST(FormSteps, LongChainsAreSeveralKernels) {
   constexpr int count = 600;
   ProgramText text;
   text.dim("r", 5);
@@ -240,10 +245,12 @@ TEST(Steps, LongChainsAreSeveralKernels) {
   auto runner = KernelRunner::create(text.str());
   ASSERT_TRUE(runner);
   size_t operations = 0;
-  for (const Step &step : runner->getSteps()) {
-    EXPECT_EQ(step.kind, Kernel);
-    EXPECT_LE(step.ops.size(), 256u);
-    operations += step.ops.size();
+  for (size_t index = 0; index < runner->getSteps().size(); ++index) {
+    auto kernel = runner->getStep<steps::KernelOp>(index);
+    const auto ops = kernel.getBody().getOps<mlir::linalg::GenericOp>();
+    const auto count = size_t(std::distance(ops.begin(), ops.end()));
+    EXPECT_LE(count, 256u);
+    operations += count;
   }
   EXPECT_EQ(operations, size_t(count));
   EXPECT_GT(runner->getSteps().size(), 2u);
@@ -271,7 +278,7 @@ std::vector<std::string> getUndefinedSymbols(const std::string &object) {
 
 /// x - mean in f32, for 16-bit x, on both sides of a product: the second side
 /// reads x and the means again, not differences of twice the size.
-TEST(Steps, DifferencesFromNarrowTensorsAreComputedAgain) {
+TEST(FormSteps, DifferencesFromNarrowTensorsAreComputedAgain) {
   ProgramText text;
   text.dim("b", 5);
   text.dim("d", 37);
@@ -289,9 +296,9 @@ TEST(Steps, DifferencesFromNarrowTensorsAreComputedAgain) {
   auto runner = KernelRunner::create(text.str());
   ASSERT_TRUE(runner);
   ASSERT_EQ(getKinds(*runner), (std::vector{Kernel, Matmul, Kernel, Kernel}));
-  const Step &last = runner->getSteps().back();
+  steps::StepOpInterface last = runner->getSteps().back();
   std::vector<mlir::Value> large;
-  for (mlir::Value input : last.inputs)
+  for (mlir::Value input : last->getOperands())
     if (mlir::cast<mlir::RankedTensorType>(input.getType()).getNumElements() ==
         5 * 37)
       large.push_back(input);
@@ -326,20 +333,20 @@ std::vector<int64_t> getWidthsBesideBackward(const std::string &f,
             (std::vector{Matmul, Kernel, Matmul, Matmul, Kernel}));
   expectAgreement(text);
   std::vector<int64_t> widths;
-  for (mlir::Value output : runner->getSteps()[1].outputs)
+  for (mlir::Value output : runner->getStep<steps::KernelOp>(1).getOutputs())
     widths.push_back(
         int64_t(mlir::getElementTypeOrSelf(output).getIntOrFloatBitWidth()));
   std::ranges::sort(widths);
   return widths;
 }
 
-TEST(Steps, TheBackwardPhaseComputesWhatItNeedsWhenItNeedsIt) {
+TEST(FormSteps, TheBackwardPhaseComputesWhatItNeedsWhenItNeedsIt) {
   EXPECT_EQ(getWidthsBesideBackward("%r = math.tanh %a0 : f32", "f32",
                                     "%r = arith.mulf %a0, %a1 : f32"),
             std::vector<int64_t>{32});
 }
 
-TEST(Steps, OneByteForTheBackwardPhaseIsWrittenEarly) {
+TEST(FormSteps, OneByteForTheBackwardPhaseIsWrittenEarly) {
   EXPECT_EQ(getWidthsBesideBackward("%z = arith.constant 0.5 : f32\n"
                                     "%r = arith.cmpf ogt, %a0, %z : f32",
                                     "i1",
@@ -348,7 +355,7 @@ TEST(Steps, OneByteForTheBackwardPhaseIsWrittenEarly) {
             (std::vector<int64_t>{1, 32}));
 }
 
-TEST(Steps, KernelsOfFloatsCallNothing) {
+TEST(FormSteps, KernelsOfFloatsCallNothing) {
   ProgramText text;
   text.dim("b", 3);
   text.dim("d", 41);

@@ -1,7 +1,7 @@
-#ifndef MESHC_CODEGEN_STEPS_MERGECOLLECTIVES_H
-#define MESHC_CODEGEN_STEPS_MERGECOLLECTIVES_H
+#ifndef MESHC_CODEGEN_STEPS_MERGETRANSFERS_H
+#define MESHC_CODEGEN_STEPS_MERGETRANSFERS_H
 
-#include "codegen/steps/Steps.h"
+#include "codegen/exec/Exec.h"
 
 namespace meshc::codegen {
 
@@ -11,9 +11,9 @@ namespace meshc::codegen {
 /// layout::CostModel at most a tenth of such an all_reduce is latency.
 inline constexpr int64_t defaultBucketBytes = int64_t(1) << 20;
 
-/// Merges steps that are small collectives of one kind, over the same axes,
-/// with one reduction, element type and phase, into steps with several: one
-/// transfer, where the last of them stood.
+/// Merges transfers of one small collective each, of one kind, over the same
+/// axes, with one reduction, element type and phase, into transfers of several,
+/// where the last of them stood.
 ///
 /// A collective is small where its latency is more than the time of its bytes,
 /// under layout::CostModel. Others stay where they are: they neither wait for
@@ -31,9 +31,8 @@ inline constexpr int64_t defaultBucketBytes = int64_t(1) << 20;
 /// still computed, and what is left at the end is less than a bucket. Every
 /// device has the same list, so the order stays the same on all of them.
 /// `bucketBytes` of 0 leaves everything as it is.
-std::vector<Step> mergeCollectives(std::vector<Step> steps,
-                                   const layout::Mesh &mesh,
-                                   int64_t bucketBytes = defaultBucketBytes);
+void mergeTransfers(steps::ProgramOp program,
+                    int64_t bucketBytes = defaultBucketBytes);
 
 } // namespace meshc::codegen
 

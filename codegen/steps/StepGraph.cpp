@@ -1,7 +1,6 @@
-#include "codegen/steps/Steps.h"
+#include "codegen/steps/StepGraph.h"
 
-#include "codegen/kernels/Schedule.h"
-#include "codegen/steps/Fusion.h"
+#include "codegen/kernels/StructuredOps.h"
 #include "codegen/steps/MatmulActivation.h"
 #include "codegen/steps/MatmulEpilogue.h"
 #include "codegen/steps/MatmulForm.h"
@@ -21,7 +20,7 @@ public:
                MatmulEpilogues epilogues)
       : program(program), library(library), epilogues(epilogues) {}
 
-  FailureOr<FusionGraph> build();
+  FailureOr<StepGraph> build();
 
 private:
   LogicalResult visit(Operation &op);
@@ -29,15 +28,12 @@ private:
   void addKernel(Operation *op);
   bool isNeededInMemory(Value value) const;
   bool isThereBefore(Operation *product, Value value);
-  linalg::GenericOp absorbRounding(FusionGraph::Node &node,
-                                   linalg::GenericOp last);
-  linalg::GenericOp absorbAddition(FusionGraph::Node &node,
-                                   linalg::GenericOp last);
-  linalg::GenericOp absorbActivation(FusionGraph::Node &node,
-                                     linalg::GenericOp last);
-  linalg::GenericOp absorbGradient(FusionGraph::Node &node,
+  linalg::GenericOp absorbRounding(MatmulNode &node, linalg::GenericOp last);
+  linalg::GenericOp absorbAddition(MatmulNode &node, linalg::GenericOp last);
+  linalg::GenericOp absorbActivation(MatmulNode &node, linalg::GenericOp last);
+  linalg::GenericOp absorbGradient(MatmulNode &node,
                                    const ActivationMatch &match);
-  void absorbColumnSum(FusionGraph::Node &node);
+  void absorbColumnSum(MatmulNode &node);
   bool sumsFactors() const {
     return library == MatmulLibrary::CublasLt &&
            epilogues == MatmulEpilogues::All;
@@ -46,7 +42,7 @@ private:
                                            linalg::GenericOp sum) const;
   bool leaveToProduct(linalg::GenericOp sum, linalg::GenericOp contraction);
   bool leaveToLaterProduct(Operation *op);
-  void absorbFactorSum(FusionGraph::Node &node);
+  void absorbFactorSum(MatmulNode &node);
 
   spmd::ProgramOp program;
   MatmulLibrary library;
@@ -57,7 +53,7 @@ private:
   llvm::DenseMap<Operation *, std::pair<linalg::GenericOp, unsigned>> sums;
   /// Results of library calls: no kernel passes over them as it is.
   llvm::DenseSet<Value> products;
-  FusionGraph graph;
+  StepGraph graph;
   llvm::DenseSet<Operation *> live, absorbed;
   unsigned position = 0;
 };
@@ -115,7 +111,7 @@ bool GraphBuilder::isNeededInMemory(Value value) const {
 /// Takes the rounding of the matmul's result to 16 bits into the library call.
 /// Several calls that add up would each round. Returns the rounding; null if
 /// there is none.
-linalg::GenericOp GraphBuilder::absorbRounding(FusionGraph::Node &node,
+linalg::GenericOp GraphBuilder::absorbRounding(MatmulNode &node,
                                                linalg::GenericOp last) {
   Value result = last->getResult(0);
   if (!result.hasOneUse() || node.addend || !getMatmulForm(last).outerK.empty())
@@ -148,7 +144,7 @@ bool GraphBuilder::isThereBefore(Operation *product, Value value) {
 /// along the last dimension, or of a tensor; on CPUs of one that is not needed
 /// afterwards and whose memory the result then takes. Returns the addition;
 /// null if there is none.
-linalg::GenericOp GraphBuilder::absorbAddition(FusionGraph::Node &node,
+linalg::GenericOp GraphBuilder::absorbAddition(MatmulNode &node,
                                                linalg::GenericOp last) {
   Value result = last->getResult(0);
   if (!result.hasOneUse())
@@ -181,7 +177,7 @@ linalg::GenericOp GraphBuilder::absorbAddition(FusionGraph::Node &node,
 
 /// Takes an activation of the matmul's result into the library call. Returns
 /// its last operation; null if there is none.
-linalg::GenericOp GraphBuilder::absorbActivation(FusionGraph::Node &node,
+linalg::GenericOp GraphBuilder::absorbActivation(MatmulNode &node,
                                                  linalg::GenericOp last) {
   // oneDNN adds an addend after the activation, cuBLASLt before it, and several
   // calls that accumulate would each apply it.
@@ -214,7 +210,7 @@ linalg::GenericOp GraphBuilder::absorbActivation(FusionGraph::Node &node,
 
 /// Makes the gradient of an activation of a matmul whose result arrives there.
 /// Returns its last operation.
-linalg::GenericOp GraphBuilder::absorbGradient(FusionGraph::Node &node,
+linalg::GenericOp GraphBuilder::absorbGradient(MatmulNode &node,
                                                const ActivationMatch &match) {
   node.activation = match.activation;
   node.isGradient = true;
@@ -228,7 +224,7 @@ linalg::GenericOp GraphBuilder::absorbGradient(FusionGraph::Node &node,
 
 /// Takes the sum of the columns of a gradient, that of a bias, into the library
 /// call.
-void GraphBuilder::absorbColumnSum(FusionGraph::Node &node) {
+void GraphBuilder::absorbColumnSum(MatmulNode &node) {
   Value result = node.results.front();
   MatmulForm form = getMatmulForm(cast<linalg::GenericOp>(node.ops.front()));
   linalg::GenericOp sum = findColumnSum(result, form.n.size);
@@ -312,7 +308,7 @@ bool GraphBuilder::leaveToLaterProduct(Operation *op) {
 }
 
 /// Takes a sum of a factor's columns into the library call.
-void GraphBuilder::absorbFactorSum(FusionGraph::Node &node) {
+void GraphBuilder::absorbFactorSum(MatmulNode &node) {
   auto contraction = cast<linalg::GenericOp>(node.ops.front());
   // One that comes after the product.
   if (node.ops.size() == 1 && !sums.contains(contraction)) {
@@ -337,7 +333,9 @@ void GraphBuilder::absorbFactorSum(FusionGraph::Node &node) {
 }
 
 void GraphBuilder::addMatmul(linalg::GenericOp contraction) {
-  FusionGraph::Node node{Step::Kind::Matmul, {contraction}, {}, {}, {}, {}, {}};
+  MatmulNode node;
+  node.isKernel = false;
+  node.ops = {contraction};
   for (Value operand : contraction.getDpsInputs())
     if (!llvm::is_contained(node.reads, operand))
       node.reads.push_back(operand);
@@ -373,13 +371,15 @@ void GraphBuilder::addMatmul(linalg::GenericOp contraction) {
   if (node.columnSum)
     node.results.push_back(node.columnSum);
   node.position = position;
-  graph.addNode(std::move(node));
+  graph.fusion.addNode(node);
+  graph.matmuls.try_emplace(contraction, std::move(node));
 }
 
 //===-- Nodes -------------------------------------------------------------===//
 
 void GraphBuilder::addKernel(Operation *op) {
-  FusionGraph::Node node{Step::Kind::Kernel, {op}, {}, {}, {}, {}, {}};
+  FusionGraph::Node node;
+  node.ops = {op};
   llvm::SmallSetVector<Value, 8> reads;
   collectReads(op, reads);
   node.gathered = getGatheredTensors(op);
@@ -387,7 +387,7 @@ void GraphBuilder::addKernel(Operation *op) {
   node.reads.assign(reads.begin(), reads.end());
   node.results = {op->getResult(0)};
   node.position = position;
-  graph.addNode(std::move(node));
+  graph.fusion.addNode(std::move(node));
 }
 
 LogicalResult GraphBuilder::visit(Operation &op) {
@@ -395,19 +395,21 @@ LogicalResult GraphBuilder::visit(Operation &op) {
   if (isa<spmd::InputOp, spmd::ReadOp, spmd::AxisIndexOp, tensor::EmptyOp>(op))
     return success();
   if (auto output = dyn_cast<spmd::OutputOp>(op)) {
-    graph.addEscape(output.getValue());
+    graph.fusion.addEscape(output.getValue());
     return success();
   }
   if (auto write = dyn_cast<spmd::WriteOp>(op)) {
-    graph.addEscape(write.getValue());
+    graph.fusion.addEscape(write.getValue());
     return success();
   }
   if (isa<spmd::CollectiveOpInterface>(op)) {
-    FusionGraph::Node node{Step::Kind::Collective, {&op}, {}, {}, {}, {}, {}};
+    FusionGraph::Node node;
+    node.isKernel = false;
+    node.ops = {&op};
     node.reads = {op.getOperand(0)};
     node.results = {op.getResult(0)};
     node.position = position;
-    graph.addNode(std::move(node));
+    graph.fusion.addNode(std::move(node));
     return success();
   }
   bool isScalar = llvm::none_of(op.getResultTypes(), llvm::IsaPred<ShapedType>);
@@ -438,7 +440,7 @@ static llvm::DenseSet<Operation *> getLiveOps(Block &block) {
   return live;
 }
 
-FailureOr<FusionGraph> GraphBuilder::build() {
+FailureOr<StepGraph> GraphBuilder::build() {
   Block &block = program.getBody().front();
   live = getLiveOps(block);
   for (Operation &op : block)
@@ -447,90 +449,8 @@ FailureOr<FusionGraph> GraphBuilder::build() {
   return std::move(graph);
 }
 
-//===-- Steps -------------------------------------------------------------===//
-
-/// The operations of a kernel and what it computes again, in program order.
-static std::vector<Operation *> getKernelOps(ArrayRef<Operation *> members) {
-  llvm::SmallSetVector<Operation *, 16> ops;
-  SmallVector<Operation *> pending(members);
-  while (!pending.empty()) {
-    Operation *op = pending.pop_back_val();
-    if (!ops.insert(op))
-      continue;
-    for (const ReadOperand &read : getReads(op))
-      if (Operation *producer = read.tensor.getDefiningOp();
-          producer && isRecomputed(producer))
-        pending.push_back(producer);
-  }
-  std::vector<Operation *> sorted(ops.begin(), ops.end());
-  llvm::sort(sorted,
-             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  return sorted;
-}
-
-static std::vector<std::vector<unsigned>> getKernelSharing(const Step &step) {
-  std::optional<Cluster> cluster = Cluster::build(step.ops, step.outputs);
-  std::optional<Schedule> schedule = Schedule::build(*cluster);
-  std::vector<std::vector<unsigned>> sharing;
-  for (Value output : step.outputs) {
-    sharing.emplace_back();
-    for (auto [index, member] : llvm::enumerate(cluster->getMembers())) {
-      if (member.op->getResult(0) != output)
-        continue;
-      for (auto [position, input] : llvm::enumerate(step.inputs))
-        if (schedule->mayShare(*cluster, index, input))
-          sharing.back().push_back(position);
-    }
-  }
-  return sharing;
-}
-
-static Step createStep(const FusionGraph &graph,
-                       const FusionGraph::Node &node) {
-  Step step;
-  step.kind = node.kind;
-  step.inputs.assign(node.reads.begin(), node.reads.end());
-  if (node.kind == Step::Kind::Kernel) {
-    step.ops = getKernelOps(node.ops);
-    SmallVector<Value> outputs = graph.getOutputs(node);
-    step.outputs.assign(outputs.begin(), outputs.end());
-    step.mayShare = getKernelSharing(step);
-    return step;
-  }
-  step.ops = node.ops;
-  step.outputs.assign(node.results.begin(), node.results.end());
-  step.addend = node.addend;
-  step.bias = node.bias;
-  step.activation = node.activation;
-  step.aux = node.aux;
-  step.isGradient = node.isGradient;
-  step.columnSum = node.columnSum;
-  step.columnSumOf = node.columnSumOf;
-  step.mayShare.resize(step.outputs.size());
-  // Every element is complete where its terms were.
-  if (isa<spmd::AllReduceOp>(node.ops.front()))
-    step.mayShare[0].push_back(0);
-  // A result that takes the place of its addend: the library adds in place.
-  bool isOperand = node.addend &&
-                   llvm::is_contained(
-                       cast<linalg::GenericOp>(node.ops.front()).getDpsInputs(),
-                       node.addend);
-  if (node.addend && !isOperand)
-    step.mayShare[0].push_back(
-        unsigned(llvm::find(step.inputs, node.addend) - step.inputs.begin()));
-  return step;
-}
-
-FailureOr<std::vector<Step>>
-meshc::codegen::formSteps(spmd::ProgramOp program, MatmulLibrary library,
-                          MatmulEpilogues epilogues) {
-  FailureOr<FusionGraph> graph =
-      GraphBuilder(program, library, epilogues).build();
-  if (failed(graph))
-    return failure();
-  graph->fuse();
-  std::vector<Step> steps;
-  for (unsigned node : graph->getOrder())
-    steps.push_back(createStep(*graph, graph->getNode(node)));
-  return steps;
+FailureOr<StepGraph> meshc::codegen::buildStepGraph(spmd::ProgramOp program,
+                                                    MatmulLibrary library,
+                                                    MatmulEpilogues epilogues) {
+  return GraphBuilder(program, library, epilogues).build();
 }

@@ -1,12 +1,15 @@
 // Which collectives go in one transfer, where it stands and where it lies.
 
-#include "codegen/steps/MergeCollectives.h"
+#include "codegen/steps/MergeTransfers.h"
 #include "codegen/BuildExecutable.h"
 #include "codegen/cpu/CpuKernelTarget.h"
 #include "codegen/steps/ArenaPlan.h"
+#include "codegen/steps/FormSteps.h"
 #include "dialect/Locations.h"
 #include "tests/codegen/ProgramText.h"
 #include "tests/dialect/Programs.h"
+
+#include "mlir/IR/Verifier.h"
 
 #include "gmock/gmock.h"
 
@@ -86,22 +89,25 @@ std::vector<std::string> getOrder(const Gradients &program,
                                   int64_t bucketBytes = defaultBucketBytes) {
   auto context = makeContext();
   auto module = parseProgram(*context, program);
-  auto steps = formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
-                         MatmulLibrary::OneDnn);
-  EXPECT_TRUE(mlir::succeeded(steps));
+  auto formed = formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
+                          MatmulLibrary::OneDnn);
+  EXPECT_TRUE(mlir::succeeded(formed));
+  mergeTransfers(*formed, bucketBytes);
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
   std::vector<std::string> order;
-  for (const Step &step :
-       mergeCollectives(std::move(*steps), nd::getMesh(*module), bucketBytes)) {
-    EXPECT_EQ(step.outputs.size(), step.mayShare.size());
+  KernelBodies bodies;
+  for (steps::StepOpInterface step : steps::getSteps(*formed)) {
+    EXPECT_EQ(step->getNumResults(), step.getSharing(bodies).size());
     std::string names;
-    for (mlir::Value output : step.outputs)
-      names += (names.empty() ? "" : "+") + getValueName(output.getLoc()).str();
+    for (mlir::Value output : step->getResults())
+      names += (names.empty() ? "" : "+") +
+               getValueName(steps::getValueLoc(output)).str();
     order.push_back(names);
   }
   return order;
 }
 
-TEST(MergeCollectives, small_sums_for_updates_go_together) {
+TEST(MergeTransfers, small_sums_for_updates_go_together) {
   Gradients program;
   for (const char *name : {"a", "b", "c"}) {
     program.gradient(name, "small");
@@ -115,7 +121,7 @@ TEST(MergeCollectives, small_sums_for_updates_go_together) {
                                                 "s_c", "r_a", "r_b", "r_c"));
 }
 
-TEST(MergeCollectives, a_large_one_is_neither_held_back_nor_taken_along) {
+TEST(MergeTransfers, a_large_one_is_neither_held_back_nor_taken_along) {
   Gradients program;
   program.gradient("a");
   program.sum("a");
@@ -131,7 +137,7 @@ TEST(MergeCollectives, a_large_one_is_neither_held_back_nor_taken_along) {
 }
 
 // What the backward pass reads, such as a sum over a model axis.
-TEST(MergeCollectives, sums_on_the_way_wait_for_no_computation) {
+TEST(MergeTransfers, sums_on_the_way_wait_for_no_computation) {
   Gradients program;
   program.gradient("a");
   program.sum("a");
@@ -143,7 +149,7 @@ TEST(MergeCollectives, sums_on_the_way_wait_for_no_computation) {
               ElementsAre("a", "s_a", "b", "s_b", "r_a", "r_b"));
 }
 
-TEST(MergeCollectives, sums_on_the_way_that_are_ready_together_go_together) {
+TEST(MergeTransfers, sums_on_the_way_that_are_ready_together_go_together) {
   Gradients program;
   program.gradients("a", "b");
   program.sum("a");
@@ -153,7 +159,7 @@ TEST(MergeCollectives, sums_on_the_way_that_are_ready_together_go_together) {
   EXPECT_THAT(getOrder(program), ElementsAre("a+b", "s_a+s_b", "r_a", "r_b"));
 }
 
-TEST(MergeCollectives, sums_on_the_way_do_not_carry_those_for_updates) {
+TEST(MergeTransfers, sums_on_the_way_do_not_carry_those_for_updates) {
   Gradients program;
   program.gradients("a", "b");
   program.sum("a");
@@ -164,7 +170,7 @@ TEST(MergeCollectives, sums_on_the_way_do_not_carry_those_for_updates) {
               ElementsAre("a+b", "s_a", "s_b", "r_b", "r_a"));
 }
 
-TEST(MergeCollectives, nothing_is_held_back_behind_its_reader) {
+TEST(MergeTransfers, nothing_is_held_back_behind_its_reader) {
   Gradients program;
   program.gradient("a");
   program.sum("a");
@@ -176,7 +182,7 @@ TEST(MergeCollectives, nothing_is_held_back_behind_its_reader) {
               ElementsAre("a", "s_a", "r_a", "b", "s_b", "r_b"));
 }
 
-TEST(MergeCollectives, a_full_bucket_is_sent) {
+TEST(MergeTransfers, a_full_bucket_is_sent) {
   Gradients program;
   for (const char *name : {"a", "b", "c", "d", "e"}) {
     program.gradient(name); // 20 bytes
@@ -210,7 +216,7 @@ std::vector<std::string> getHeld(int between, int after) {
   return order;
 }
 
-TEST(MergeCollectives, nothing_is_held_back_for_much_computation) {
+TEST(MergeTransfers, nothing_is_held_back_for_much_computation) {
   const auto apart = ElementsAre("a", "s_a", "b", "s_b", "r_a", "r_b");
   const auto together = ElementsAre("a", "b", "s_a+s_b", "r_a", "r_b");
   // One of two products is more than a full bucket takes, and than a tenth.
@@ -221,7 +227,7 @@ TEST(MergeCollectives, nothing_is_held_back_for_much_computation) {
   EXPECT_THAT(getHeld(0, 1), together);
 }
 
-TEST(MergeCollectives, axes_and_types_stay_apart) {
+TEST(MergeTransfers, axes_and_types_stay_apart) {
   Gradients program;
   program.gradient("a");
   program.sum("a", "x");
@@ -245,7 +251,7 @@ TEST(MergeCollectives, axes_and_types_stay_apart) {
 
 // Any program: each sum once, after what it adds up and before who reads it, in
 // transfers that are no larger than a bucket.
-TEST(MergeCollectives, keeps_every_dependency) {
+TEST(MergeTransfers, keeps_every_dependency) {
   std::mt19937 random(3);
   int merged = 0;
   for (int round = 0; round < 60; ++round) {
@@ -298,7 +304,7 @@ TEST(MergeCollectives, keeps_every_dependency) {
   EXPECT_GT(merged, 60);
 }
 
-TEST(MergeCollectives, members_lie_one_behind_the_other_and_stay_there) {
+TEST(MergeTransfers, members_lie_one_behind_the_other_and_stay_there) {
   Gradients program;
   for (const auto &[name, dims] : {std::pair("a", "small"),
                                    {"b", "large"},
@@ -316,7 +322,8 @@ TEST(MergeCollectives, members_lie_one_behind_the_other_and_stay_there) {
   mlir::OwningOpRef<mlir::ModuleOp> kernels =
       mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
   CpuKernelTarget target(*kernels);
-  ASSERT_TRUE(mlir::succeeded(buildExecutable(*module, executable, target)));
+  ASSERT_TRUE(mlir::succeeded(planSteps(*module, target)) &&
+              mlir::succeeded(buildExecutable(*module, executable, target)));
 
   std::vector<const exec::CommandT *> transfers;
   for (const auto &command : executable.programs[0]->commands)

@@ -1,0 +1,230 @@
+#include "codegen/exec/CommandBuilder.h"
+
+#include "runtime/exec/ExecutableChecker.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+using steps::StepOpInterface;
+
+LogicalResult CommandBuilder::prepare(ArrayRef<StepOpInterface> steps) {
+  for (auto [index, op] : llvm::enumerate(steps)) {
+    step = int64_t(index);
+    if (failed(StepOpInterface(op).prepare(*this)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult CommandBuilder::addSteps(ArrayRef<StepOpInterface> steps) {
+  for (StepOpInterface op : steps)
+    if (failed(op.addCommands(*this)))
+      return failure();
+  return success();
+}
+
+//===-- Commands ----------------------------------------------------------===//
+
+static std::vector<int64_t> getDenseStrides(ArrayRef<int64_t> shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t dim = shape.size(); dim-- > 1;)
+    strides[dim - 1] = strides[dim] * shape[dim];
+  return strides;
+}
+
+std::unique_ptr<exec::OperandT> CommandBuilder::getOperand(Value value) const {
+  auto type = cast<RankedTensorType>(value.getType());
+  auto operand = std::make_unique<exec::OperandT>();
+  operand->buffer = slots.getBuffer(slots.getSlot(value));
+  if (std::optional<steps::Mask> mask = slots.findMask(value)) {
+    auto [rows, words] = *mask;
+    operand->element = exec::ElementType::i32;
+    operand->shape = {rows, words};
+    operand->strides = {words, 1};
+    return operand;
+  }
+  operand->element = types.getElementType(type.getElementType());
+  operand->shape.assign(type.getShape().begin(), type.getShape().end());
+  operand->strides = getDenseStrides(type.getShape());
+  operand->tensor = tensors.find(value);
+  operand->inside = isInside(steps::getValueLoc(value));
+  return operand;
+}
+
+exec::CommandT &CommandBuilder::addCommand(Location loc,
+                                           ArrayRef<Value> operands,
+                                           unsigned results) {
+  auto command = std::make_unique<exec::CommandT>();
+  command->name = getValueName(loc).str();
+  command->phase = ExecTypes::getPhase(loc);
+  command->span = std::make_unique<exec::Span>(types.getSpan(loc));
+  command->results = int(results);
+  for (Value value : operands) {
+    command->operands.push_back(getOperand(value));
+    command->bytes += int64_t(slots.getStoredBytes(value));
+  }
+  program.commands.push_back(std::move(command));
+  return *program.commands.back();
+}
+
+LogicalResult CommandBuilder::addFlops(Location loc, exec::CommandT &command,
+                                       ArrayRef<SmallVector<int64_t>> parts) {
+  constexpr int64_t maxFlops = int64_t(1) << 56;
+  for (ArrayRef<int64_t> factors : parts) {
+    int64_t product = 1;
+    for (int64_t factor : factors)
+      if (llvm::MulOverflow(product, factor, product))
+        product = maxFlops;
+    command.flops += std::min(product, maxFlops);
+    if (command.flops >= maxFlops)
+      return emitError(loc, "this takes 2^56 operations or more on each device "
+                            "in each step, which is more than meshc plans for");
+  }
+  flops += command.flops;
+  if (flops > runtime::maxTotal)
+    return emitError(loc, "with this the program takes 2^62 operations or more "
+                          "on each device in each step, which is more than "
+                          "meshc plans for");
+  return success();
+}
+
+//===-- Kernels -----------------------------------------------------------===//
+
+LogicalResult CommandBuilder::emitKernel(
+    StepOpInterface op,
+    llvm::function_ref<FailureOr<EmittedKernel>(StringRef, ArrayRef<bool>)>
+        emit) {
+  SmallVector<int> places;
+  for (Value value : op->getOperands())
+    places.push_back(slots.getSlot(value));
+  for (Value value : op->getResults())
+    places.push_back(slots.getSlot(value));
+  SmallVector<bool> isShared;
+  for (int place : places)
+    isShared.push_back(llvm::count(places, place) > 1);
+  FailureOr<EmittedKernel> code =
+      emit((source.getSymName() + "_" + Twine(step)).str(), isShared);
+  if (failed(code))
+    return failure();
+  StepKernel &kernel = kernels[op];
+  kernel.code = std::move(*code);
+  if (kernel.code.workspaceBytes == 0)
+    return success();
+  const std::optional<PartSum> &sum = kernel.code.sum;
+  Value named =
+      op->getResult(sum ? sum->outputs.back() : op->getNumResults() - 1);
+  kernel.workspace = slots.addWorkspace("parts of " + getBufferName(named),
+                                        kernel.code.workspaceBytes, step);
+  return success();
+}
+
+/// Arithmetic of one element of a `linalg` body.
+static int64_t countScalarOps(linalg::LinalgOp op) {
+  int64_t count = 0;
+  for (Operation &inner : *op.getBlock()) {
+    StringRef dialect = inner.getName().getDialectNamespace();
+    if ((dialect == "arith" || dialect == "math") &&
+        !isa<arith::ConstantOp>(inner) && !isSignOfFma(&inner))
+      count += isa<math::FmaOp>(inner) ? 2 : 1;
+  }
+  return count;
+}
+
+/// What a kernel is called after: of what others read, the last result of the
+/// earliest phase.
+static Location getNamingLoc(StepOpInterface op) {
+  Location naming = op.getLoc();
+  std::optional<exec::Phase> earliest;
+  for (unsigned result = 0; result < op->getNumResults(); ++result) {
+    const Location loc = op.getResultLoc(result);
+    const exec::Phase phase = ExecTypes::getPhase(loc);
+    if (earliest && phase > *earliest)
+      continue;
+    earliest = phase;
+    naming = loc;
+  }
+  return naming;
+}
+
+LogicalResult CommandBuilder::addKernel(StepOpInterface op,
+                                        ArrayRef<linalg::LinalgOp> ops,
+                                        size_t others) {
+  const StepKernel &kernel = kernels.at(op);
+  const std::optional<PartSum> &sum = kernel.code.sum;
+  auto operands = llvm::to_vector_of<Value>(op->getOperands());
+  for (OpResult output : op->getResults())
+    if (!sum || !llvm::is_contained(sum->outputs, output.getResultNumber()))
+      operands.push_back(output);
+  exec::CommandT &command =
+      addCommand(getNamingLoc(op), operands,
+                 unsigned(operands.size() - op->getNumOperands()));
+  if (others > 0)
+    command.name += " and " + std::to_string(others) + " more";
+  std::vector<SmallVector<int64_t>> work;
+  for (linalg::LinalgOp structured : ops) {
+    work.push_back(structured.getStaticLoopRanges());
+    work.back().push_back(countScalarOps(structured));
+  }
+  const Location last =
+      ops.empty() ? op.getLoc() : linalg::LinalgOp(ops.back()).getLoc();
+  if (failed(addFlops(last, command, work)))
+    return failure();
+  if (kernel.workspace >= 0) {
+    command.operands.push_back(getWorkspace(kernel));
+    ++command.results;
+    const auto bytes = int64_t(kernel.code.workspaceBytes);
+    command.bytes += sum ? bytes : 2 * bytes; // written, then read
+  }
+  exec::KernelT action;
+  action.symbol = kernel.code.symbol;
+  action.extent = kernel.code.extent;
+  for (const KernelLaunch &launch : kernel.code.launches) {
+    auto entry = std::make_unique<exec::LaunchT>();
+    entry->symbol = launch.symbol;
+    entry->grid = launch.grid;
+    entry->block = int32_t(launch.block);
+    entry->shared_bytes = int32_t(launch.sharedBytes);
+    action.launches.push_back(std::move(entry));
+  }
+  command.action.Set(std::move(action));
+  return sum ? addPartSum(op, kernel) : success();
+}
+
+std::unique_ptr<exec::OperandT>
+CommandBuilder::getWorkspace(const StepKernel &kernel) const {
+  auto operand = std::make_unique<exec::OperandT>();
+  operand->buffer = slots.getBuffer(kernel.workspace);
+  operand->element = exec::ElementType::f32;
+  operand->shape = {int64_t(kernel.code.workspaceBytes / sizeof(float))};
+  operand->strides = {1};
+  return operand;
+}
+
+/// The command behind a kernel that adds up the parts it has summed.
+LogicalResult CommandBuilder::addPartSum(StepOpInterface op,
+                                         const StepKernel &kernel) {
+  const PartSum &sum = *kernel.code.sum;
+  SmallVector<Value> outputs;
+  std::vector<SmallVector<int64_t>> work;
+  for (unsigned number : sum.outputs) {
+    outputs.push_back(op->getResult(number));
+    work.push_back(
+        {sum.parts,
+         cast<RankedTensorType>(outputs.back().getType()).getNumElements()});
+  }
+  exec::CommandT &command =
+      addCommand(getNamingLoc(op), outputs, unsigned(outputs.size()));
+  command.name = "sum of parts of " + getBufferName(outputs.back());
+  command.operands.insert(command.operands.begin(), getWorkspace(kernel));
+  command.bytes += int64_t(kernel.code.workspaceBytes);
+  exec::KernelT action;
+  action.symbol = sum.symbol;
+  action.extent = sum.extent;
+  command.action.Set(std::move(action));
+  return addFlops(op.getLoc(), command, work);
+}

@@ -1,0 +1,94 @@
+#ifndef MESHC_CODEGEN_EXEC_COMMANDBUILDER_H
+#define MESHC_CODEGEN_EXEC_COMMANDBUILDER_H
+
+#include "codegen/ExecTypes.h"
+#include "codegen/exec/SlotPlan.h"
+#include "codegen/kernels/KernelTarget.h"
+
+namespace meshc::codegen {
+
+/// Builds the commands of one program, step by step: what the steps themselves
+/// (StepOpInterface) write to.
+class CommandBuilder {
+public:
+  CommandBuilder(steps::ProgramOp source, KernelTarget &target,
+                 ExecTypes &types, const exec::ExecutableT &executable,
+                 KernelBodies &bodies, SlotPlan &slots, exec::ProgramT &program)
+      : source(source), target(target), types(types), tensors(executable),
+        bodies(bodies), slots(slots), program(program) {}
+
+  KernelTarget &getTarget() { return target; }
+  ExecTypes &getTypes() { return types; }
+  KernelBodies &getBodies() { return bodies; }
+  /// Whether two values have one place in memory.
+  bool lieTogether(mlir::Value x, mlir::Value y) const {
+    return slots.getSlot(x) == slots.getSlot(y);
+  }
+
+  /// Emits the code of all steps, in order, which tells what workspace they
+  /// need. Fails with a diagnostic.
+  mlir::LogicalResult prepare(llvm::ArrayRef<steps::StepOpInterface> all);
+  /// Adds the commands of all steps, in order; memory is planned by then. Fails
+  /// with a diagnostic.
+  mlir::LogicalResult addSteps(llvm::ArrayRef<steps::StepOpInterface> all);
+
+  //===-- What steps ask for ----------------------------------------------===//
+
+  /// Adds a command called like `loc`, with its phase and span, whose operands
+  /// are `operands`. The last `results` of them are written.
+  exec::CommandT &addCommand(mlir::Location loc,
+                             llvm::ArrayRef<mlir::Value> operands,
+                             unsigned results);
+  /// Adds what `command` computes: the sum over `parts` of the products of
+  /// their factors. The bounds leave room for sums over a program. Fails with a
+  /// diagnostic.
+  mlir::LogicalResult
+  addFlops(mlir::Location loc, exec::CommandT &command,
+           llvm::ArrayRef<llvm::SmallVector<int64_t>> parts);
+  /// The id of the next collective that communicates.
+  std::string getNextCollective() {
+    return "c" + std::to_string(nextCollective++);
+  }
+
+  /// Emits the code of `step` under a symbol of its own; `isShared` says which
+  /// operands, inputs and then outputs, lie where another one does.
+  mlir::LogicalResult
+  emitKernel(steps::StepOpInterface step,
+             llvm::function_ref<mlir::FailureOr<EmittedKernel>(
+                 llvm::StringRef name, llvm::ArrayRef<bool> isShared)>
+                 emit);
+  /// Adds the commands of a step whose code emitKernel has emitted: of `ops`,
+  /// and of `others` kernels beside the first.
+  mlir::LogicalResult addKernel(steps::StepOpInterface step,
+                                llvm::ArrayRef<mlir::linalg::LinalgOp> ops,
+                                size_t others);
+
+private:
+  /// A step's code, if it is a kernel, and its workspace (a slot; -1: none).
+  struct StepKernel {
+    EmittedKernel code;
+    int workspace = -1;
+  };
+
+  std::unique_ptr<exec::OperandT> getOperand(mlir::Value value) const;
+  std::unique_ptr<exec::OperandT> getWorkspace(const StepKernel &kernel) const;
+  mlir::LogicalResult addPartSum(steps::StepOpInterface step,
+                                 const StepKernel &kernel);
+
+  steps::ProgramOp source;
+  KernelTarget &target;
+  ExecTypes &types;
+  const TensorIndex tensors;
+  KernelBodies &bodies;
+  SlotPlan &slots;
+  exec::ProgramT &program;
+
+  int64_t step = 0; ///< the number of the one at work
+  llvm::DenseMap<mlir::Operation *, StepKernel> kernels;
+  int nextCollective = 1;
+  int64_t flops = 0; ///< of all commands so far
+};
+
+} // namespace meshc::codegen
+
+#endif

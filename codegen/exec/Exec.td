@@ -1,0 +1,253 @@
+// The exec dialect: one device's program as steps, each of which becomes one
+// command of the runtime, or a few. Values of it are tensors in memory.
+
+#ifndef MESHC_CODEGEN_EXEC
+#define MESHC_CODEGEN_EXEC
+
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+// In C++ `exec` is the namespace of the runtime's schema.
+def Exec_Dialect : Dialect {
+  let name = "exec";
+  let cppNamespace = "::meshc::steps";
+  let summary = "The steps of one device's program";
+  let dependentDialects = ["::meshc::spmd::SPMDDialect"];
+}
+
+//===-- Attributes --------------------------------------------------------===//
+
+def Exec_MatmulActivation : I32EnumAttr<"MatmulActivation",
+    "what a library matmul applies to its result",
+    [I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Relu", 1, "relu">,
+     I32EnumAttrCase<"GeluErf", 2, "gelu_erf">,
+     I32EnumAttrCase<"GeluTanh", 3, "gelu_tanh">]> {
+  let cppNamespace = "::meshc::codegen";
+}
+
+def Exec_ColumnSum : I32EnumAttr<"ColumnSum",
+    "of which matrix a library matmul sums the columns beside its product: the "
+    "result over its rows, or a factor over what is contracted",
+    [I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Result", 1, "result">,
+     I32EnumAttrCase<"FirstFactor", 2, "first_factor">,
+     I32EnumAttrCase<"SecondFactor", 3, "second_factor">]> {
+  let cppNamespace = "::meshc::codegen";
+}
+
+def Exec_LocationAttr
+    : Attr<CPred<"::llvm::isa<::mlir::LocationAttr>($_self)">, "location"> {
+  let storageType = "::mlir::LocationAttr";
+  let returnType = "::mlir::LocationAttr";
+  let convertFromStorage = "$_self";
+}
+
+//===-- Interface ---------------------------------------------------------===//
+
+def StepOpInterface : OpInterface<"StepOpInterface"> {
+  let cppNamespace = "::meshc::steps";
+  let description = [{
+    An operation that reads tensors in memory, its operands, writes others, its
+    results, and becomes commands. What planning asks about it:
+
+    - what a result is called (`getResultLoc`) and how much memory it takes
+      (`getMask`);
+    - which operands' memory a result may take (`getSharing`);
+    - how much it computes (`getWork`), or that it communicates;
+    - its commands: `prepare` emits code, which tells what workspace it needs,
+      before memory is planned, `addCommands` comes afterwards.
+  }];
+  let methods = [
+    InterfaceMethod<"Name, phase and span of a result.",
+                    "::mlir::Location", "getResultLoc",
+                    (ins "unsigned":$result)>,
+    InterfaceMethod<[{By result, the numbers of the operands whose memory it may
+        take: every element is read before that element is written, and by no
+        other iteration.}],
+        "::meshc::steps::Sharing", "getSharing",
+        (ins "::meshc::codegen::KernelBodies &":$bodies)>,
+    InterfaceMethod<[{Rows, and 32-bit words of a row, of a result that has one
+        bit for each element in memory; nothing for any other.}],
+        "std::optional<::meshc::steps::Mask>", "getMask",
+        (ins "unsigned":$result), "", "return std::nullopt;">,
+    InterfaceMethod<"Work, in units of one addition.", "double", "getWork">,
+    InterfaceMethod<"Whether it changes shardings and computes nothing.",
+        "bool", "communicates", (ins), "", "return false;">,
+    InterfaceMethod<"Whether it adds to an operand where that lies.",
+        "bool", "accumulates", (ins), "", "return false;">,
+    InterfaceMethod<"Emits its code. Fails with a diagnostic.",
+        "::llvm::LogicalResult", "prepare",
+        (ins "::meshc::codegen::CommandBuilder &":$commands), "",
+        "return ::mlir::success();">,
+    InterfaceMethod<"Adds its commands. Fails with a diagnostic.",
+        "::llvm::LogicalResult", "addCommands",
+        (ins "::meshc::codegen::CommandBuilder &":$commands)>,
+  ];
+}
+
+//===-- Operations --------------------------------------------------------===//
+
+class Exec_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Exec_Dialect, mnemonic, traits>;
+
+class Exec_StepOp<string mnemonic, list<string> methods,
+                  list<Trait> traits = []>
+    : Exec_Op<mnemonic, [DeclareOpInterfaceMethods<StepOpInterface, methods>]
+                        # traits>;
+
+def Exec_ProgramOp : Exec_Op<"program",
+    [Symbol, SingleBlock, NoTerminator, NoRegionArguments, IsolatedFromAbove,
+     HasParent<"::mlir::ModuleOp">]> {
+  let summary = "The steps of a program, in the order in which they are issued";
+  let description = [{
+    What comes in and goes out are the operations on the border of an spmd
+    program: `spmd.input` and `spmd.read` first, `spmd.output` and `spmd.write`
+    last. Everything between them is a step.
+
+    **Constraints**
+    - (C1) it holds steps and the border of an spmd program.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name)>];
+  let hasRegionVerifier = 1;
+}
+
+def Exec_YieldOp : Exec_Op<"yield", [Pure, Terminator,
+    ParentOneOf<["KernelOp", "GroupOp", "TransferOp"]>]> {
+  let summary = "Ends the body of a step with its results";
+  let arguments = (ins Variadic<AnyRankedTensor>:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
+class Exec_BodyOp<string mnemonic, list<string> methods = []>
+    : Exec_StepOp<mnemonic, methods,
+        [IsolatedFromAbove, SingleBlock]> {
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs);
+  let results = (outs Variadic<AnyRankedTensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `(` $inputs `)` $body attr-dict `:` functional-type($inputs, $outputs)
+  }];
+  let hasRegionVerifier = 1;
+  code baseDeclarations = [{
+    /// The results as the body knows them.
+    ::mlir::OperandRange getYielded() {
+      return getBody().front().getTerminator()->getOperands();
+    }
+  }];
+  let extraClassDeclaration = baseDeclarations;
+}
+
+def Exec_KernelOp : Exec_BodyOp<"kernel", ["prepare"]> {
+  let summary = "Fused tensor operations: generated code";
+  let description = [{
+    The body has the operations of the kernel and, of what it computes again
+    (splats, positions, broadcasts), a copy of its own. Block arguments are the
+    operands, in order; no two operands are the same tensor.
+
+    **Constraints**
+    - (C1) block arguments and yielded values have the types of operands and
+      results.
+    - (C2) the body computes tensors of static shape from tensors and scalars.
+    - (C3) there is a result, and what is yielded is computed in the body.
+  }];
+}
+
+def Exec_GroupOp : Exec_BodyOp<"group", ["prepare"]> {
+  let summary = "Kernels with the same body as one launch";
+  let description = [{
+    Horizontal fusion: kernels that do not depend on one another run as one
+    step. The results are those of the kernels, in order.
+
+    **Constraints**
+    - (C1) block arguments and yielded values have the types of operands and
+      results.
+    - (C2) the body has at least two kernels, which read operands of the group
+      alone.
+    - (C3) the results of the kernels are yielded, in order.
+  }];
+}
+
+def Exec_TransferOp : Exec_BodyOp<"transfer", ["communicates"]> {
+  let summary = "Collectives that go together";
+  let description = [{
+    Member i of the body takes operand i to result i.
+
+    **Constraints**
+    - (C1) block arguments and yielded values have the types of operands and
+      results.
+    - (C2) the body has a collective for each operand, in order, and yields
+      their results.
+    - (C3) collectives that go together are of one kind.
+  }];
+}
+
+def Exec_MatmulOp : Exec_StepOp<"matmul", ["getMask", "accumulates"],
+    [AttrSizedOperandSegments, AttrSizedResultSegments]> {
+  let summary = "A library's contraction of two tensors, and its epilogue";
+  let description = [{
+    result = activation(lhs * rhs + addend + bias), the bias along the result's
+    last dimensions. `indexing_maps` say, as those of `linalg.generic`, by which
+    loops lhs, rhs and the result are indexed; loops that the result lacks are
+    summed over. The result, addend and bias have one element type; lhs and rhs
+    have another one, of 16 bits, where the result is f32 all the same. All is
+    computed in f32; 16 bits are rounded to once, where the program rounds in
+    between too.
+
+    `aux` is what an activation leaves behind for its gradient: its argument for
+    gelu; for relu a comparison with 0, which is one bit for each element in
+    memory. With `slope`, what another matmul left behind, the result is
+    lhs * rhs times the slope of the activation at what it stands for.
+
+    `column_sum` are sums over rows of the result or of a factor.
+
+    `aux_loc` and `sum_loc` are the locations of these results; that of the
+    operation is the result's.
+
+    **Constraints**
+    - (C1) there are three projected permutations of the same loops, one for
+      each of lhs, rhs and result, and sizes agree.
+    - (C2) the addend has the result's type; there is one only where there is no
+      activation.
+    - (C3) aux and slope go with an activation, and not with each other.
+    - (C4) what is contracted in several library calls ends with no bias and no
+      activation.
+    - (C5) there are column sums where it is said of what, and only there.
+  }];
+  let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs,
+                       Optional<AnyRankedTensor>:$addend,
+                       Optional<AnyRankedTensor>:$bias,
+                       Optional<AnyRankedTensor>:$slope,
+                       AffineMapArrayAttr:$indexing_maps,
+                       DefaultValuedAttr<Exec_MatmulActivation,
+                           "::meshc::codegen::MatmulActivation::None">:$activation,
+                       DefaultValuedAttr<Exec_ColumnSum,
+                           "::meshc::codegen::ColumnSum::None">:$column_sum_of,
+                       OptionalAttr<Exec_LocationAttr>:$aux_loc,
+                       OptionalAttr<Exec_LocationAttr>:$sum_loc);
+  let results = (outs AnyRankedTensor:$result, Optional<AnyRankedTensor>:$aux,
+                      Optional<AnyRankedTensor>:$column_sum);
+  let assemblyFormat = [{
+    $lhs `,` $rhs (`addend` $addend^)? (`bias` $bias^)?
+    (`activation` $activation^)? (`slope` $slope^)?
+    (`sums` $column_sum_of^)? attr-dict
+    `:` type($lhs) `,` type($rhs) (`addend` type($addend)^)?
+    (`bias` type($bias)^)? (`slope` type($slope)^)?
+    `->` type($result) (`aux` type($aux)^)? (`sums` type($column_sum)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// What its library calls are.
+    ::meshc::codegen::MatmulForm getForm();
+    /// Sizes of the loops.
+    ::llvm::SmallVector<int64_t> getLoopSizes();
+    bool isGradient() { return bool(getSlope()); }
+  }];
+}
+
+#endif

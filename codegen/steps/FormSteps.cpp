@@ -1,0 +1,337 @@
+// Writes the steps of a program as an exec.program.
+//
+// Operations move from the spmd program into the bodies of steps. What several
+// kernels compute again each has a copy of, so nothing that a body reads is
+// outside of it but the operands of its step.
+
+#include "codegen/steps/FormSteps.h"
+
+#include "codegen/kernels/StructuredOps.h"
+#include "codegen/steps/Passes.h"
+#include "codegen/steps/StepGraph.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace meshc::codegen {
+#define GEN_PASS_DEF_FORMSTEPS
+#include "codegen/steps/Passes.h.inc"
+} // namespace meshc::codegen
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+
+//===-- Kernels -----------------------------------------------------------===//
+
+/// The operations of a kernel and what it computes again, in program order.
+static std::vector<Operation *> getKernelOps(ArrayRef<Operation *> members) {
+  llvm::SmallSetVector<Operation *, 16> ops;
+  SmallVector<Operation *> pending(members);
+  while (!pending.empty()) {
+    Operation *op = pending.pop_back_val();
+    if (!ops.insert(op))
+      continue;
+    for (const ReadOperand &read : getReads(op))
+      if (Operation *producer = read.tensor.getDefiningOp();
+          producer && isRecomputed(producer))
+        pending.push_back(producer);
+  }
+  std::vector<Operation *> sorted(ops.begin(), ops.end());
+  llvm::sort(sorted,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return sorted;
+}
+
+namespace {
+/// Fills the body of one kernel.
+class BodyWriter {
+public:
+  BodyWriter(Block &body, ArrayRef<Value> inputs) : body(body) {
+    for (auto [input, argument] : llvm::zip_equal(inputs, body.getArguments()))
+      arguments[input] = argument;
+  }
+
+  /// Appends `op`, or a copy of it if others compute it again, too.
+  void add(Operation *op);
+  /// The result of the body that `value` of the spmd program is.
+  Value getResult(Value value) const { return computed.at(value); }
+
+private:
+  void setInputs(linalg::LinalgOp op);
+  void setCaptured(Operation *op);
+  Value getScalar(Value value, Operation *before);
+  Value getEmpty(Value value, Operation *before);
+
+  Block &body;
+  /// By tensor of the spmd program: operands of the kernel, what its body
+  /// computes, and scalars.
+  llvm::DenseMap<Value, Value> arguments, computed, scalars;
+  llvm::DenseMap<Type, Value> empties;
+};
+} // namespace
+
+/// `value`, which no kernel computes but each that uses it, in this body.
+Value BodyWriter::getScalar(Value value, Operation *before) {
+  // What it is computed from comes first: not by recursion.
+  SmallVector<Operation *> open = {value.getDefiningOp()};
+  while (!open.empty()) {
+    Operation *op = open.back();
+    if (scalars.contains(op->getResult(0))) {
+      open.pop_back();
+      continue;
+    }
+    const size_t known = open.size();
+    for (Value operand : op->getOperands())
+      if (!scalars.contains(operand))
+        open.push_back(operand.getDefiningOp());
+    if (open.size() > known)
+      continue;
+    open.pop_back();
+    Operation *copy = op->clone();
+    for (OpOperand &operand : copy->getOpOperands())
+      operand.set(scalars.at(operand.get()));
+    body.getOperations().insert(before->getIterator(), copy);
+    for (auto [old, made] :
+         llvm::zip_equal(op->getResults(), copy->getResults()))
+      scalars[old] = made;
+  }
+  return scalars.at(value);
+}
+
+/// In the place of a tensor of which nothing is read.
+Value BodyWriter::getEmpty(Value value, Operation *before) {
+  Value &empty = empties[value.getType()];
+  if (!empty) {
+    OpBuilder builder(before);
+    empty = tensor::EmptyOp::create(builder, value.getLoc(), value.getType(),
+                                    ValueRange());
+  }
+  return empty;
+}
+
+void BodyWriter::setInputs(linalg::LinalgOp op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    const Value value = operand.get();
+    if (!isa<RankedTensorType>(value.getType()))
+      operand.set(getScalar(value, op));
+    else if (!op.payloadUsesValueFromOperand(&operand))
+      operand.set(getEmpty(value, op));
+    else if (Value inside = computed.lookup(value))
+      operand.set(inside);
+    else
+      operand.set(arguments.at(value));
+  }
+}
+
+/// Tensors that the body of `op` gathers from, and scalars from outside.
+void BodyWriter::setCaptured(Operation *op) {
+  Block &block = op->getRegion(0).front();
+  for (Operation &inner : block)
+    for (OpOperand &operand : inner.getOpOperands()) {
+      Value value = operand.get();
+      if (value.getParentBlock() == &block)
+        continue;
+      operand.set(isa<RankedTensorType>(value.getType())
+                      ? arguments.at(value)
+                      : getScalar(value, op));
+    }
+}
+
+void BodyWriter::add(Operation *op) {
+  const Value result = op->getResult(0);
+  Operation *moved = op;
+  if (isRecomputed(op))
+    moved = op->clone();
+  else
+    op->remove();
+  body.push_back(moved);
+  if (auto structured = dyn_cast<linalg::LinalgOp>(moved)) {
+    setInputs(structured);
+    setCaptured(moved);
+  }
+  computed[result] = moved->getResult(0);
+}
+
+//===-- Programs ----------------------------------------------------------===//
+
+namespace {
+class ProgramWriter {
+public:
+  ProgramWriter(spmd::ProgramOp source, const StepGraph &graph)
+      : source(source), graph(graph), builder(source),
+        program(steps::ProgramOp::create(builder, source.getLoc(),
+                                         source.getSymName())) {
+    builder.setInsertionPointToEnd(&program.getBody().front());
+  }
+
+  steps::ProgramOp write();
+
+private:
+  void addKernel(const FusionGraph::Node &node);
+  void addMatmul(const MatmulNode &node);
+  void addTransfer(Operation *op);
+  void moveOutputs();
+  /// What stands for a tensor of the spmd program.
+  Value get(Value value) const {
+    const Value step = results.lookup(value);
+    return step ? step : value;
+  }
+  SmallVector<Value> get(ArrayRef<Value> values) const {
+    return llvm::map_to_vector(values, [&](Value value) { return get(value); });
+  }
+  /// Adds a body whose arguments are `values`.
+  Block &addBody(Region &region, ArrayRef<Value> values) const;
+
+  spmd::ProgramOp source;
+  const StepGraph &graph;
+  OpBuilder builder;
+  steps::ProgramOp program;
+  llvm::DenseMap<Value, Value> results; ///< of steps
+};
+} // namespace
+
+static Block &getBlock(spmd::ProgramOp program) {
+  return program.getBody().front();
+}
+
+static bool isInput(Operation *op) {
+  return isa_and_present<spmd::InputOp, spmd::ReadOp>(op);
+}
+
+Block &ProgramWriter::addBody(Region &region, ArrayRef<Value> values) const {
+  Block &body = region.emplaceBlock();
+  for (Value value : values)
+    body.addArgument(value.getType(), value.getLoc());
+  return body;
+}
+
+void ProgramWriter::addKernel(const FusionGraph::Node &node) {
+  const SmallVector<Value> outputs = graph.fusion.getOutputs(node);
+  auto kernel =
+      steps::KernelOp::create(builder, node.ops.back()->getLoc(),
+                              ValueRange(outputs).getTypes(), get(node.reads));
+  Block &body = addBody(kernel.getBody(), node.reads);
+  BodyWriter writer(body, node.reads);
+  for (Operation *op : getKernelOps(node.ops))
+    writer.add(op);
+  auto yielded = llvm::map_to_vector(
+      outputs, [&](Value output) { return writer.getResult(output); });
+  OpBuilder inside = OpBuilder::atBlockEnd(&body);
+  steps::YieldOp::create(inside, kernel.getLoc(), yielded);
+  for (auto [output, result] : llvm::zip_equal(outputs, kernel.getResults()))
+    results[output] = result;
+}
+
+void ProgramWriter::addMatmul(const MatmulNode &node) {
+  auto contraction = cast<linalg::GenericOp>(node.ops.front());
+  const Value result = node.results.front();
+  const Value aux = node.isGradient ? Value() : node.aux;
+  auto getLoc = [](Value value) -> LocationAttr {
+    return value ? LocationAttr(value.getLoc()) : LocationAttr();
+  };
+  auto getType = [](Value value) { return value ? value.getType() : Type(); };
+  auto matmul = steps::MatmulOp::create(
+      builder, result.getLoc(), result.getType(), getType(aux),
+      getType(node.columnSum), get(contraction.getDpsInputs()[0]),
+      get(contraction.getDpsInputs()[1]),
+      node.addend ? get(node.addend) : Value(),
+      node.bias ? get(node.bias) : Value(),
+      node.isGradient ? get(node.aux) : Value(), contraction.getIndexingMaps(),
+      node.activation, node.columnSumOf, getLoc(aux), getLoc(node.columnSum));
+  results[result] = matmul.getResult();
+  if (aux)
+    results[aux] = matmul.getAux();
+  if (node.columnSum)
+    results[node.columnSum] = matmul.getColumnSum();
+}
+
+void ProgramWriter::addTransfer(Operation *op) {
+  const Value input = op->getOperand(0), result = op->getResult(0);
+  auto transfer = steps::TransferOp::create(
+      builder, op->getLoc(), TypeRange(result.getType()), get({input}));
+  Block &body = addBody(transfer.getBody(), {input});
+  op->moveBefore(&body, body.end());
+  op->setOperand(0, body.getArgument(0));
+  OpBuilder inside = OpBuilder::atBlockEnd(&body);
+  steps::YieldOp::create(inside, op->getLoc(), result);
+  results[result] = transfer.getResult(0);
+}
+
+/// Moves what says what leaves the program.
+void ProgramWriter::moveOutputs() {
+  auto isOutput = [](Operation *op) {
+    return isa<spmd::OutputOp, spmd::WriteOp>(op);
+  };
+  for (Operation &op : llvm::make_early_inc_range(getBlock(source))) {
+    if (!isOutput(&op))
+      continue;
+    for (Value value : op.getOperands())
+      if (Value result = results.lookup(value))
+        steps::moveUses(value, result, isOutput);
+    op.moveBefore(&program.getBody().front(), program.getBody().front().end());
+  }
+}
+
+steps::ProgramOp ProgramWriter::write() {
+  for (Operation &op : llvm::make_early_inc_range(getBlock(source)))
+    if (isInput(&op))
+      op.moveBefore(&program.getBody().front(),
+                    program.getBody().front().end());
+  for (unsigned index : graph.fusion.getOrder()) {
+    const FusionGraph::Node &node = graph.fusion.getNode(index);
+    if (node.isKernel)
+      addKernel(node);
+    else if (auto matmul = graph.matmuls.find(node.ops.front());
+             matmul != graph.matmuls.end())
+      addMatmul(matmul->second);
+    else
+      addTransfer(node.ops.front());
+  }
+  moveOutputs();
+  source.erase();
+  return program;
+}
+
+/// Whether what leaves the program is a step's, an input's or a variable's.
+static LogicalResult checkBorder(spmd::ProgramOp source,
+                                 const FusionGraph &graph) {
+  llvm::DenseSet<Value> made;
+  for (unsigned index : graph.getOrder())
+    made.insert_range(graph.getNode(index).results);
+  for (auto write : getBlock(source).getOps<spmd::WriteOp>())
+    if (!made.contains(write.getValue()) &&
+        !isInput(write.getValue().getDefiningOp()))
+      return write.emitError("no step computes the new value of ")
+             << write.getVariableAttr();
+  for (auto output : getBlock(source).getOps<spmd::OutputOp>())
+    if (!made.contains(output.getValue()) &&
+        !isInput(output.getValue().getDefiningOp()))
+      return output.emitError("no step computes the output '")
+             << output.getName() << "'";
+  return success();
+}
+
+FailureOr<steps::ProgramOp>
+meshc::codegen::formSteps(spmd::ProgramOp program, MatmulLibrary library,
+                          MatmulEpilogues epilogues) {
+  program.getContext()->loadDialect<steps::ExecDialect>();
+  FailureOr<StepGraph> graph = buildStepGraph(program, library, epilogues);
+  if (failed(graph))
+    return failure();
+  graph->fusion.fuse();
+  if (failed(checkBorder(program, graph->fusion)))
+    return failure();
+  return ProgramWriter(program, *graph).write();
+}
+
+namespace {
+struct FormSteps : codegen::impl::FormStepsBase<FormSteps> {
+  using FormStepsBase::FormStepsBase;
+  void runOnOperation() override {
+    for (auto program :
+         llvm::make_early_inc_range(getOperation().getOps<spmd::ProgramOp>()))
+      if (failed(formSteps(program, library, epilogues)))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,208 @@
+// Passes from one device's program to its steps, in pipeline order. Each
+// describes what it needs and leaves, with the program before and after.
+
+#ifndef MESHC_CODEGEN_STEPS_PASSES
+#define MESHC_CODEGEN_STEPS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def FormSteps : Pass<"exec-form-steps", "::mlir::ModuleOp"> {
+  let summary = "Divides programs into kernels, matmuls and transfers";
+  let description = [{
+    Puts an exec.program in the place of each spmd.program. Contractions that a
+    library computes become matmuls and absorb what the library does besides as
+    their epilogue; collectives become transfers of one; all else becomes
+    kernels, which are fused where that saves memory traffic
+    (codegen/steps/README.md). What several kernels compute again, such as a
+    splat, each has in its body. What nothing that leaves the program depends on
+    goes.
+
+    Needs:  programs as spmd-partition leaves them, in which one operation is
+            computed as one (nd-fuse-arithmetic).
+    Leaves: an exec.program for each spmd.program.
+
+    Before:
+    ```mlir
+    nd.mesh ["d"=1]
+    spmd.program @p {
+      %x = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+      %empty = tensor.empty() : tensor<6xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> (a)>],
+                           iterator_types = ["parallel"]}
+          ins(%x : tensor<6xf32>) outs(%empty : tensor<6xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %r = math.exp %a : f32
+        linalg.yield %r : f32
+      } -> tensor<6xf32>
+      spmd.output "y" of !nd.tensor<["a"=6], f32, <>>, %y : tensor<6xf32>
+    }
+    ```
+    After:
+    ```mlir
+    nd.mesh ["d"=1]
+    exec.program @p {
+      %x = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+      %y = exec.kernel(%x) {
+      ^bb0(%b: tensor<6xf32>):
+        %empty = tensor.empty() : tensor<6xf32>
+        %z = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> (a)>],
+                             iterator_types = ["parallel"]}
+            ins(%b : tensor<6xf32>) outs(%empty : tensor<6xf32>) {
+        ^bb0(%a: f32, %o: f32):
+          %r = math.exp %a : f32
+          linalg.yield %r : f32
+        } -> tensor<6xf32>
+        exec.yield %z : tensor<6xf32>
+      } : (tensor<6xf32>) -> tensor<6xf32>
+      spmd.output "y" of !nd.tensor<["a"=6], f32, <>>, %y : tensor<6xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"library", "library", "::meshc::codegen::MatmulLibrary",
+           "::meshc::codegen::MatmulLibrary::OneDnn", "which library multiplies",
+           [{::llvm::cl::values(
+               clEnumValN(::meshc::codegen::MatmulLibrary::OneDnn, "onednn", ""),
+               clEnumValN(::meshc::codegen::MatmulLibrary::CublasLt, "cublaslt",
+                          ""))}]>,
+    Option<"epilogues", "epilogues", "::meshc::codegen::MatmulEpilogues",
+           "::meshc::codegen::MatmulEpilogues::All",
+           "what its matmuls may end with",
+           [{::llvm::cl::values(
+               clEnumValN(::meshc::codegen::MatmulEpilogues::All, "all", ""),
+               clEnumValN(::meshc::codegen::MatmulEpilogues::Bias, "bias", ""),
+               clEnumValN(::meshc::codegen::MatmulEpilogues::None, "none", ""))}]>,
+  ];
+  let dependentDialects = ["::meshc::steps::ExecDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def GroupKernels : Pass<"exec-group-kernels", "::meshc::steps::ProgramOp"> {
+  let summary = "Puts independent kernels with the same body in one launch";
+  let description = [{
+    Horizontal fusion, for GPUs: of kernels that go through their tensors from
+    end to end, those with the same body, sizes aside, become an exec.group.
+    They run at the end of the program if no step reads their results, as updates
+    of parameters, and at its start if they read nothing but inputs and
+    variables, as casts of parameters.
+
+    Needs:  fused kernels (exec-form-steps).
+    Leaves: groups where kernels stood.
+
+    Before:
+    ```mlir
+    nd.mesh ["d"=1]
+    exec.program @p {
+      %x = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+      %y = spmd.input "y" of !nd.tensor<["b"=5], f32, <>> : tensor<5xf32>
+      %0 = exec.kernel(%x) {
+      ^bb0(%b: tensor<6xf32>):
+        %empty = tensor.empty() : tensor<6xf32>
+        %z = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> (a)>],
+                             iterator_types = ["parallel"]}
+            ins(%b : tensor<6xf32>) outs(%empty : tensor<6xf32>) {
+        ^bb0(%a: f32, %o: f32):
+          %r = math.exp %a : f32
+          linalg.yield %r : f32
+        } -> tensor<6xf32>
+        exec.yield %z : tensor<6xf32>
+      } : (tensor<6xf32>) -> tensor<6xf32>
+      %1 = exec.kernel(%y) {
+      ^bb0(%b: tensor<5xf32>):
+        %empty = tensor.empty() : tensor<5xf32>
+        %z = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> (a)>],
+                             iterator_types = ["parallel"]}
+            ins(%b : tensor<5xf32>) outs(%empty : tensor<5xf32>) {
+        ^bb0(%a: f32, %o: f32):
+          %r = math.exp %a : f32
+          linalg.yield %r : f32
+        } -> tensor<5xf32>
+        exec.yield %z : tensor<5xf32>
+      } : (tensor<5xf32>) -> tensor<5xf32>
+      spmd.output "x" of !nd.tensor<["a"=6], f32, <>>, %0 : tensor<6xf32>
+      spmd.output "y" of !nd.tensor<["b"=5], f32, <>>, %1 : tensor<5xf32>
+    }
+    ```
+    After:
+    ```mlir
+    nd.mesh ["d"=1]
+    exec.program @p {
+      %x = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+      %y = spmd.input "y" of !nd.tensor<["b"=5], f32, <>> : tensor<5xf32>
+      %0:2 = exec.group(%x, %y) {
+      ^bb0(%a: tensor<6xf32>, %b: tensor<5xf32>):
+        %1 = exec.kernel(%a) { ... } : (tensor<6xf32>) -> tensor<6xf32>
+        %2 = exec.kernel(%b) { ... } : (tensor<5xf32>) -> tensor<5xf32>
+        exec.yield %1, %2 : tensor<6xf32>, tensor<5xf32>
+      } : (tensor<6xf32>, tensor<5xf32>) -> (tensor<6xf32>, tensor<5xf32>)
+      spmd.output "x" of !nd.tensor<["a"=6], f32, <>>, %0#0 : tensor<6xf32>
+      spmd.output "y" of !nd.tensor<["b"=5], f32, <>>, %0#1 : tensor<5xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::meshc::steps::ExecDialect"];
+}
+
+def MergeTransfers : Pass<"exec-merge-transfers", "::meshc::steps::ProgramOp"> {
+  let summary = "Lets small collectives go together";
+  let description = [{
+    Small collectives of one kind, over the same axes, with one element type and
+    phase, become one transfer where the last of them stood. Small is what takes
+    longer to start than to send, under the cost model; a collective is held back
+    for others not past its reader and not for long (MergeTransfers.h has the
+    rule).
+
+    Needs:  transfers of one collective each (exec-form-steps).
+    Leaves: transfers of several.
+
+    Before:
+    ```mlir
+    nd.mesh ["d"=2]
+    exec.program @p {
+      %x = spmd.input "x" of !nd.tensor<["a"=6], f32, <> partial sum over d> : tensor<6xf32>
+      %y = spmd.input "y" of !nd.tensor<["b"=5], f32, <> partial sum over d> : tensor<5xf32>
+      %0 = exec.transfer(%x) {
+      ^bb0(%b: tensor<6xf32>):
+        %z = spmd.all_reduce %b from !nd.tensor<["a"=6], f32, <> partial sum over d>
+            to !nd.tensor<["a"=6], f32, <>> : tensor<6xf32> -> tensor<6xf32>
+        exec.yield %z : tensor<6xf32>
+      } : (tensor<6xf32>) -> tensor<6xf32>
+      %1 = exec.transfer(%y) {
+      ^bb0(%b: tensor<5xf32>):
+        %z = spmd.all_reduce %b from !nd.tensor<["b"=5], f32, <> partial sum over d>
+            to !nd.tensor<["b"=5], f32, <>> : tensor<5xf32> -> tensor<5xf32>
+        exec.yield %z : tensor<5xf32>
+      } : (tensor<5xf32>) -> tensor<5xf32>
+      spmd.output "x" of !nd.tensor<["a"=6], f32, <>>, %0 : tensor<6xf32>
+      spmd.output "y" of !nd.tensor<["b"=5], f32, <>>, %1 : tensor<5xf32>
+    }
+    ```
+    After:
+    ```mlir
+    nd.mesh ["d"=2]
+    exec.program @p {
+      %x = spmd.input "x" of !nd.tensor<["a"=6], f32, <> partial sum over d> : tensor<6xf32>
+      %y = spmd.input "y" of !nd.tensor<["b"=5], f32, <> partial sum over d> : tensor<5xf32>
+      %0:2 = exec.transfer(%x, %y) {
+      ^bb0(%a: tensor<6xf32>, %b: tensor<5xf32>):
+        %1 = spmd.all_reduce %a from !nd.tensor<["a"=6], f32, <> partial sum over d>
+            to !nd.tensor<["a"=6], f32, <>> : tensor<6xf32> -> tensor<6xf32>
+        %2 = spmd.all_reduce %b from !nd.tensor<["b"=5], f32, <> partial sum over d>
+            to !nd.tensor<["b"=5], f32, <>> : tensor<5xf32> -> tensor<5xf32>
+        exec.yield %1, %2 : tensor<6xf32>, tensor<5xf32>
+      } : (tensor<6xf32>, tensor<5xf32>) -> (tensor<6xf32>, tensor<5xf32>)
+      spmd.output "x" of !nd.tensor<["a"=6], f32, <>>, %0#0 : tensor<6xf32>
+      spmd.output "y" of !nd.tensor<["b"=5], f32, <>>, %0#1 : tensor<5xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"bucketBytes", "bucket-bytes", "int64_t",
+           "::meshc::codegen::defaultBucketBytes",
+           "what the members of a transfer bring in together, at most; 0 leaves "
+           "each alone">,
+  ];
+  let dependentDialects = ["::meshc::steps::ExecDialect"];
+}
+
+#endif

@@ -1,0 +1,35 @@
+#ifndef MESHC_CODEGEN_STEPS_STEPGRAPH_H
+#define MESHC_CODEGEN_STEPS_STEPGRAPH_H
+
+#include "codegen/exec/Exec.h"
+#include "codegen/steps/Fusion.h"
+#include "codegen/steps/MatmulLibrary.h"
+
+namespace meshc::codegen {
+
+/// A matmul and its epilogue, in terms of the spmd program; see exec.matmul.
+struct MatmulNode : FusionGraph::Node {
+  mlir::Value addend, bias;
+  MatmulActivation activation = MatmulActivation::None;
+  /// What an activation leaves behind; with `isGradient` what it reads of it.
+  mlir::Value aux;
+  bool isGradient = false;
+  mlir::Value columnSum;
+  ColumnSum columnSumOf = ColumnSum::None;
+};
+
+/// What becomes steps: kernels, matmuls with their epilogues, collectives.
+struct StepGraph {
+  FusionGraph fusion;
+  llvm::DenseMap<mlir::Operation *, MatmulNode> matmuls; ///< by contraction
+};
+
+/// The graph of `program` before kernels are fused. Fails with a diagnostic at
+/// an operation no step can hold.
+mlir::FailureOr<StepGraph> buildStepGraph(spmd::ProgramOp program,
+                                          MatmulLibrary library,
+                                          MatmulEpilogues epilogues);
+
+} // namespace meshc::codegen
+
+#endif

@@ -1,0 +1,312 @@
+// RUN: meshc-opt %s -split-input-file -verify-diagnostics
+
+// The numbered constraints.
+
+nd.mesh ["d"=2]
+// expected-error @below {{'exec.program' op (C1) holds 'arith.constant', which is no step and not on the border of a program}}
+exec.program @c1_other_operations {
+  %0 = arith.constant 1.0 : f32
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c1_kernel_arguments {
+  %x = spmd.input "x" of !nd.tensor<["a"=2], f32, <>> : tensor<2xf32>
+  // expected-error @below {{'exec.kernel' op (C1) the block arguments have other types than the operands}}
+  %y = exec.kernel(%x) {
+  ^bb0(%a: tensor<3xf32>):
+    %c = arith.constant dense<1.0> : tensor<2xf32>
+    exec.yield %c : tensor<2xf32>
+  } : (tensor<2xf32>) -> tensor<2xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c1_kernel_results {
+  %x = spmd.input "x" of !nd.tensor<["a"=2], f32, <>> : tensor<2xf32>
+  // expected-error @below {{'exec.kernel' op (C1) what is yielded has other types than the results}}
+  %y = exec.kernel(%x) {
+  ^bb0(%a: tensor<2xf32>):
+    %c = arith.constant dense<1.0> : tensor<3xf32>
+    exec.yield %c : tensor<3xf32>
+  } : (tensor<2xf32>) -> tensor<2xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_kernel_of_an_input {
+  %x = spmd.input "x" of !nd.tensor<["a"=2], f32, <>> : tensor<2xf32>
+  // expected-error @below {{'exec.kernel' op (C2) holds 'spmd.input', which no kernel computes}}
+  %y = exec.kernel(%x) {
+  ^bb0(%a: tensor<2xf32>):
+    %c = spmd.input "y" of !nd.tensor<["a"=2], f32, <>> : tensor<2xf32>
+    exec.yield %c : tensor<2xf32>
+  } : (tensor<2xf32>) -> tensor<2xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c3_kernel_that_passes_on {
+  %x = spmd.input "x" of !nd.tensor<["a"=2], f32, <>> : tensor<2xf32>
+  // expected-error @below {{'exec.kernel' op (C3) yields what it does not compute}}
+  %y = exec.kernel(%x) {
+  ^bb0(%a: tensor<2xf32>):
+    exec.yield %a : tensor<2xf32>
+  } : (tensor<2xf32>) -> tensor<2xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_group_of_one {
+  %x = spmd.input "x" of !nd.tensor<["a"=2], f32, <>> : tensor<2xf32>
+  // expected-error @below {{'exec.group' op (C2) has fewer than two kernels}}
+  %y = exec.group(%x) {
+  ^bb0(%a: tensor<2xf32>):
+    %one = exec.kernel(%a) {
+    ^bb0(%b: tensor<2xf32>):
+      %c = arith.constant dense<1.0> : tensor<2xf32>
+      exec.yield %c : tensor<2xf32>
+    } : (tensor<2xf32>) -> tensor<2xf32>
+    exec.yield %one : tensor<2xf32>
+  } : (tensor<2xf32>) -> tensor<2xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_group_of_a_chain {
+  %x = spmd.input "x" of !nd.tensor<["a"=2], f32, <>> : tensor<2xf32>
+  // expected-error @below {{'exec.group' op (C2) has a kernel that reads what another one computes}}
+  %y:2 = exec.group(%x) {
+  ^bb0(%a: tensor<2xf32>):
+    %one = exec.kernel(%a) {
+    ^bb0(%b: tensor<2xf32>):
+      %c = arith.constant dense<1.0> : tensor<2xf32>
+      exec.yield %c : tensor<2xf32>
+    } : (tensor<2xf32>) -> tensor<2xf32>
+    %two = exec.kernel(%one) {
+    ^bb0(%b: tensor<2xf32>):
+      %c = arith.constant dense<1.0> : tensor<2xf32>
+      exec.yield %c : tensor<2xf32>
+    } : (tensor<2xf32>) -> tensor<2xf32>
+    exec.yield %one, %two : tensor<2xf32>, tensor<2xf32>
+  } : (tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_group_of_something_else {
+  %x = spmd.input "x" of !nd.tensor<["a"=2], f32, <>> : tensor<2xf32>
+  // expected-error @below {{'exec.group' op (C2) holds 'arith.constant', no kernel}}
+  %y = exec.group(%x) {
+  ^bb0(%a: tensor<2xf32>):
+    %c = arith.constant dense<1.0> : tensor<2xf32>
+    exec.yield %c : tensor<2xf32>
+  } : (tensor<2xf32>) -> tensor<2xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c3_group_in_another_order {
+  %x = spmd.input "x" of !nd.tensor<["a"=2], f32, <>> : tensor<2xf32>
+  // expected-error @below {{'exec.group' op (C3) does not yield its kernels' results in order}}
+  %y:2 = exec.group(%x) {
+  ^bb0(%a: tensor<2xf32>):
+    %one = exec.kernel(%a) {
+    ^bb0(%b: tensor<2xf32>):
+      %c = arith.constant dense<1.0> : tensor<2xf32>
+      exec.yield %c : tensor<2xf32>
+    } : (tensor<2xf32>) -> tensor<2xf32>
+    %two = exec.kernel(%a) {
+    ^bb0(%b: tensor<2xf32>):
+      %c = arith.constant dense<1.0> : tensor<2xf32>
+      exec.yield %c : tensor<2xf32>
+    } : (tensor<2xf32>) -> tensor<2xf32>
+    exec.yield %two, %one : tensor<2xf32>, tensor<2xf32>
+  } : (tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_transfer_of_a_constant {
+  %x = spmd.input "x" of !nd.tensor<["a"=2], f32, <> partial sum over d> : tensor<2xf32>
+  %y = spmd.input "y" of !nd.tensor<["a"=2], f32, <> partial sum over d> : tensor<2xf32>
+  // expected-error @below {{'exec.transfer' op (C2) holds 'arith.constant', no collective}}
+  %z = exec.transfer(%x) {
+  ^bb0(%a: tensor<2xf32>):
+    %c = arith.constant dense<1.0> : tensor<2xf32>
+    exec.yield %c : tensor<2xf32>
+  } : (tensor<2xf32>) -> tensor<2xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_transfer_in_another_order {
+  %x = spmd.input "x" of !nd.tensor<["a"=2], f32, <> partial sum over d> : tensor<2xf32>
+  %y = spmd.input "y" of !nd.tensor<["a"=2], f32, <> partial sum over d> : tensor<2xf32>
+  // expected-error @below {{'exec.transfer' op (C2) has a collective that does not take the next operand}}
+  %z:2 = exec.transfer(%x, %y) {
+  ^bb0(%a: tensor<2xf32>, %b: tensor<2xf32>):
+    %p = spmd.all_reduce %b from !nd.tensor<["a"=2], f32, <> partial sum over d> to !nd.tensor<["a"=2], f32, <>> : tensor<2xf32> -> tensor<2xf32>
+    %q = spmd.all_reduce %a from !nd.tensor<["a"=2], f32, <> partial sum over d> to !nd.tensor<["a"=2], f32, <>> : tensor<2xf32> -> tensor<2xf32>
+    exec.yield %p, %q : tensor<2xf32>, tensor<2xf32>
+  } : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_transfer_yields_in_another_order {
+  %x = spmd.input "x" of !nd.tensor<["a"=2], f32, <> partial sum over d> : tensor<2xf32>
+  %y = spmd.input "y" of !nd.tensor<["a"=2], f32, <> partial sum over d> : tensor<2xf32>
+  // expected-error @below {{'exec.transfer' op (C2) does not yield its collectives' results in order}}
+  %z:2 = exec.transfer(%x, %y) {
+  ^bb0(%a: tensor<2xf32>, %b: tensor<2xf32>):
+    %p = spmd.all_reduce %a from !nd.tensor<["a"=2], f32, <> partial sum over d> to !nd.tensor<["a"=2], f32, <>> : tensor<2xf32> -> tensor<2xf32>
+    %q = spmd.all_reduce %b from !nd.tensor<["a"=2], f32, <> partial sum over d> to !nd.tensor<["a"=2], f32, <>> : tensor<2xf32> -> tensor<2xf32>
+    exec.yield %q, %p : tensor<2xf32>, tensor<2xf32>
+  } : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c3_transfer_of_two_kinds {
+  %x = spmd.input "x" of !nd.tensor<["a"=2], f32, <> partial sum over d> : tensor<2xf32>
+  %y = spmd.input "y" of !nd.tensor<["a"=2], f32, <> partial sum over d> : tensor<2xf32>
+  // expected-error @below {{'exec.transfer' op (C3) has collectives of different kinds}}
+  %z:2 = exec.transfer(%x, %y) {
+  ^bb0(%a: tensor<2xf32>, %b: tensor<2xf32>):
+    %p = spmd.all_reduce %a from !nd.tensor<["a"=2], f32, <> partial sum over d> to !nd.tensor<["a"=2], f32, <>> : tensor<2xf32> -> tensor<2xf32>
+    %q = spmd.reduce_scatter %b from !nd.tensor<["a"=2], f32, <> partial sum over d> to !nd.tensor<["a"=2], f32, <"a"@d>> : tensor<2xf32> -> tensor<1xf32>
+    exec.yield %p, %q : tensor<2xf32>, tensor<1xf32>
+  } : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<1xf32>)
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c1_two_maps {
+  %a = spmd.input "a" of !nd.tensor<["m"=2, "k"=3], f32, <>> : tensor<2x3xf32>
+  %b = spmd.input "b" of !nd.tensor<["k"=3, "n"=8], f32, <>> : tensor<3x8xf32>
+  %c = spmd.input "c" of !nd.tensor<["m"=2, "n"=8], f32, <>> : tensor<2x8xf32>
+  %d = spmd.input "d" of !nd.tensor<["n"=8], f32, <>> : tensor<8xf32>
+  // expected-error @below {{'exec.matmul' op (C1) needs three indexing maps}}
+  %0 = exec.matmul %a, %b {indexing_maps = [affine_map<(a, c, b) -> (a, b)>, affine_map<(a, c, b) -> (b, c)>]} : tensor<2x3xf32>, tensor<3x8xf32> -> tensor<2x8xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c1_map_of_another_rank {
+  %a = spmd.input "a" of !nd.tensor<["m"=2, "k"=3], f32, <>> : tensor<2x3xf32>
+  %b = spmd.input "b" of !nd.tensor<["k"=3, "n"=8], f32, <>> : tensor<3x8xf32>
+  %c = spmd.input "c" of !nd.tensor<["m"=2, "n"=8], f32, <>> : tensor<2x8xf32>
+  %d = spmd.input "d" of !nd.tensor<["n"=8], f32, <>> : tensor<8xf32>
+  // expected-error @below {{'exec.matmul' op (C1) affine_map<(d0, d1, d2) -> (d0)> does not index 'tensor<2x8xf32>'}}
+  %0 = exec.matmul %a, %b {indexing_maps = [affine_map<(a, c, b) -> (a, b)>, affine_map<(a, c, b) -> (b, c)>, affine_map<(a, c, b) -> (a)>]} : tensor<2x3xf32>, tensor<3x8xf32> -> tensor<2x8xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c1_loop_of_two_sizes {
+  %a = spmd.input "a" of !nd.tensor<["m"=2, "k"=3], f32, <>> : tensor<2x3xf32>
+  %b = spmd.input "b" of !nd.tensor<["k"=3, "n"=8], f32, <>> : tensor<3x8xf32>
+  %c = spmd.input "c" of !nd.tensor<["m"=2, "n"=8], f32, <>> : tensor<2x8xf32>
+  %d = spmd.input "d" of !nd.tensor<["n"=8], f32, <>> : tensor<8xf32>
+  // expected-error @below {{'exec.matmul' op (C1) a loop has the sizes 3 and 8}}
+  %0 = exec.matmul %a, %b {indexing_maps = [affine_map<(a, c, b) -> (a, b)>, affine_map<(a, c, b) -> (c, b)>, affine_map<(a, c, b) -> (a, c)>]} : tensor<2x3xf32>, tensor<3x8xf32> -> tensor<2x8xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_addend_of_another_type {
+  %a = spmd.input "a" of !nd.tensor<["m"=2, "k"=3], f32, <>> : tensor<2x3xf32>
+  %b = spmd.input "b" of !nd.tensor<["k"=3, "n"=8], f32, <>> : tensor<3x8xf32>
+  %c = spmd.input "c" of !nd.tensor<["m"=2, "n"=8], f32, <>> : tensor<2x8xf32>
+  %d = spmd.input "d" of !nd.tensor<["n"=8], f32, <>> : tensor<8xf32>
+  // expected-error @below {{'exec.matmul' op (C2) the addend is 'tensor<8xf32>', the result 'tensor<2x8xf32>'}}
+  %0 = exec.matmul %a, %b addend %d {indexing_maps = [affine_map<(a, c, b) -> (a, b)>, affine_map<(a, c, b) -> (b, c)>, affine_map<(a, c, b) -> (a, c)>]} : tensor<2x3xf32>, tensor<3x8xf32> addend tensor<8xf32> -> tensor<2x8xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_addend_and_activation {
+  %a = spmd.input "a" of !nd.tensor<["m"=2, "k"=3], f32, <>> : tensor<2x3xf32>
+  %b = spmd.input "b" of !nd.tensor<["k"=3, "n"=8], f32, <>> : tensor<3x8xf32>
+  %c = spmd.input "c" of !nd.tensor<["m"=2, "n"=8], f32, <>> : tensor<2x8xf32>
+  %d = spmd.input "d" of !nd.tensor<["n"=8], f32, <>> : tensor<8xf32>
+  // expected-error @below {{'exec.matmul' op (C2) has both an addend and an activation}}
+  %0 = exec.matmul %a, %b addend %c activation relu {indexing_maps = [affine_map<(a, c, b) -> (a, b)>, affine_map<(a, c, b) -> (b, c)>, affine_map<(a, c, b) -> (a, c)>]} : tensor<2x3xf32>, tensor<3x8xf32> addend tensor<2x8xf32> -> tensor<2x8xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c3_aux_without_activation {
+  %a = spmd.input "a" of !nd.tensor<["m"=2, "k"=3], f32, <>> : tensor<2x3xf32>
+  %b = spmd.input "b" of !nd.tensor<["k"=3, "n"=8], f32, <>> : tensor<3x8xf32>
+  %c = spmd.input "c" of !nd.tensor<["m"=2, "n"=8], f32, <>> : tensor<2x8xf32>
+  %d = spmd.input "d" of !nd.tensor<["n"=8], f32, <>> : tensor<8xf32>
+  // expected-error @below {{'exec.matmul' op (C3) has no activation that leaves something behind}}
+  %0, %1 = exec.matmul %a, %b {indexing_maps = [affine_map<(a, c, b) -> (a, b)>, affine_map<(a, c, b) -> (b, c)>, affine_map<(a, c, b) -> (a, c)>]} : tensor<2x3xf32>, tensor<3x8xf32> -> tensor<2x8xf32> aux tensor<2x8xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c3_aux_and_slope {
+  %a = spmd.input "a" of !nd.tensor<["m"=2, "k"=3], f32, <>> : tensor<2x3xf32>
+  %b = spmd.input "b" of !nd.tensor<["k"=3, "n"=8], f32, <>> : tensor<3x8xf32>
+  %c = spmd.input "c" of !nd.tensor<["m"=2, "n"=8], f32, <>> : tensor<2x8xf32>
+  %d = spmd.input "d" of !nd.tensor<["n"=8], f32, <>> : tensor<8xf32>
+  // expected-error @below {{'exec.matmul' op (C3) leaves something behind and reads it}}
+  %0, %1 = exec.matmul %a, %b activation gelu_tanh slope %c {indexing_maps = [affine_map<(a, c, b) -> (a, b)>, affine_map<(a, c, b) -> (b, c)>, affine_map<(a, c, b) -> (a, c)>]} : tensor<2x3xf32>, tensor<3x8xf32> slope tensor<2x8xf32> -> tensor<2x8xf32> aux tensor<2x8xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c4_bias_of_several_calls {
+  %a = spmd.input "a" of !nd.tensor<["p"=3, "m"=2, "q"=5], f32, <>> : tensor<3x2x5xf32>
+  %b = spmd.input "b" of !nd.tensor<["p"=3, "n"=7, "q"=5], f32, <>> : tensor<3x7x5xf32>
+  %d = spmd.input "d" of !nd.tensor<["n"=7], f32, <>> : tensor<7xf32>
+  // expected-error @below {{'exec.matmul' op (C4) a matmul over several strided contracted dimensions takes no bias or activation}}
+  %0 = exec.matmul %a, %b bias %d {indexing_maps = [affine_map<(m, n, p, q) -> (p, m, q)>, affine_map<(m, n, p, q) -> (p, n, q)>, affine_map<(m, n, p, q) -> (m, n)>]} : tensor<3x2x5xf32>, tensor<3x7x5xf32> bias tensor<7xf32> -> tensor<2x7xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c5_sums_that_are_not_given {
+  %a = spmd.input "a" of !nd.tensor<["m"=2, "k"=3], f32, <>> : tensor<2x3xf32>
+  %b = spmd.input "b" of !nd.tensor<["k"=3, "n"=8], f32, <>> : tensor<3x8xf32>
+  %c = spmd.input "c" of !nd.tensor<["m"=2, "n"=8], f32, <>> : tensor<2x8xf32>
+  %d = spmd.input "d" of !nd.tensor<["n"=8], f32, <>> : tensor<8xf32>
+  // expected-error @below {{'exec.matmul' op (C5) has column sums of nothing, or does not give those that it has}}
+  %0 = exec.matmul %a, %b sums result {indexing_maps = [affine_map<(a, c, b) -> (a, b)>, affine_map<(a, c, b) -> (b, c)>, affine_map<(a, c, b) -> (a, c)>]} : tensor<2x3xf32>, tensor<3x8xf32> -> tensor<2x8xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c5_sums_of_nothing {
+  %a = spmd.input "a" of !nd.tensor<["m"=2, "k"=3], f32, <>> : tensor<2x3xf32>
+  %b = spmd.input "b" of !nd.tensor<["k"=3, "n"=8], f32, <>> : tensor<3x8xf32>
+  %c = spmd.input "c" of !nd.tensor<["m"=2, "n"=8], f32, <>> : tensor<2x8xf32>
+  %d = spmd.input "d" of !nd.tensor<["n"=8], f32, <>> : tensor<8xf32>
+  // expected-error @below {{'exec.matmul' op (C5) has column sums of nothing, or does not give those that it has}}
+  %0, %1 = exec.matmul %a, %b {indexing_maps = [affine_map<(a, c, b) -> (a, b)>, affine_map<(a, c, b) -> (b, c)>, affine_map<(a, c, b) -> (a, c)>]} : tensor<2x3xf32>, tensor<3x8xf32> -> tensor<2x8xf32> sums tensor<8xf32>
+}

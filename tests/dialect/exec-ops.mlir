@@ -1,0 +1,109 @@
+// Every operation is printed as it is parsed, in its own form and the generic one.
+// RUN: meshc-opt %s | meshc-opt | FileCheck %s
+// RUN: meshc-opt %s -mlir-print-op-generic | meshc-opt | FileCheck %s
+
+!x = !nd.tensor<["a"=6, "b"=5], f32, <>>
+!terms = !nd.tensor<["a"=6, "b"=5], f32, <> partial sum over d>
+#element = affine_map<(a, b) -> (a, b)>
+#lhs = affine_map<(a, c, b) -> (a, b)>
+#rhs = affine_map<(a, c, b) -> (b, c)>
+#result = affine_map<(a, c, b) -> (a, c)>
+
+nd.mesh ["d"=2]
+nd.variable parameter @w : !x = #nd.fill<1.0>
+
+// CHECK-DAG: #[[H_LOC:[a-z0-9]+]] = loc("h")
+// CHECK-DAG: #[[G_LOC:[a-z0-9]+]] = loc("g")
+
+// CHECK-LABEL: exec.program @kernels attributes {note = "kept"} {
+// CHECK-NEXT:    %[[X:.*]] = spmd.input "x"
+// CHECK-NEXT:    %[[W:.*]] = spmd.read @w
+// CHECK-NEXT:    %[[Y:.*]]:2 = exec.kernel(%[[X]], %[[W]]) {
+// CHECK-NEXT:    ^bb0(%[[A:.*]]: tensor<6x5xf32>, %[[B:.*]]: tensor<6x5xf32>):
+// CHECK:           %[[S:.*]] = linalg.generic {{.*}} ins(%[[A]], %[[B]]
+// CHECK:           exec.yield %[[S]], %{{.*}} : tensor<6x5xf32>, tensor<6x5xf32>
+// CHECK-NEXT:    } : (tensor<6x5xf32>, tensor<6x5xf32>) -> (tensor<6x5xf32>, tensor<6x5xf32>)
+// CHECK-NEXT:    spmd.output "y" of {{.*}}, %[[Y]]#0
+// CHECK-NEXT:    spmd.write @w, %[[Y]]#1
+exec.program @kernels attributes {note = "kept"} {
+  %x = spmd.input "x" of !x : tensor<6x5xf32>
+  %w = spmd.read @w : tensor<6x5xf32>
+  %y:2 = exec.kernel(%x, %w) {
+  ^bb0(%a: tensor<6x5xf32>, %b: tensor<6x5xf32>):
+    %empty = tensor.empty() : tensor<6x5xf32>
+    %half = arith.constant dense<0.5> : tensor<6x5xf32>
+    %s = linalg.generic {indexing_maps = [#element, #element, #element], iterator_types = ["parallel", "parallel"]}
+        ins(%a, %b : tensor<6x5xf32>, tensor<6x5xf32>) outs(%empty : tensor<6x5xf32>) {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %r = arith.addf %p, %q : f32
+      linalg.yield %r : f32
+    } -> tensor<6x5xf32>
+    exec.yield %s, %half : tensor<6x5xf32>, tensor<6x5xf32>
+  } : (tensor<6x5xf32>, tensor<6x5xf32>) -> (tensor<6x5xf32>, tensor<6x5xf32>)
+  spmd.output "y" of !x, %y#0 : tensor<6x5xf32>
+  spmd.write @w, %y#1 : tensor<6x5xf32>
+}
+
+// CHECK-LABEL: exec.program @groups {
+// CHECK:         exec.group(%{{.*}}) {
+// CHECK-NEXT:    ^bb0(%[[A:.*]]: tensor<2xf32>):
+// CHECK-NEXT:      %[[ONE:.*]] = exec.kernel(%[[A]]) {
+// CHECK:           %[[TWO:.*]] = exec.kernel(%[[A]]) {
+// CHECK:           exec.yield %[[ONE]], %[[TWO]] : tensor<2xf32>, tensor<2xf32>
+// CHECK-NEXT:    } : (tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+exec.program @groups {
+  %x = spmd.input "x" of !nd.tensor<["a"=2], f32, <>> : tensor<2xf32>
+  %y:2 = exec.group(%x) {
+  ^bb0(%a: tensor<2xf32>):
+    %one = exec.kernel(%a) {
+    ^bb0(%b: tensor<2xf32>):
+      %c = arith.constant dense<1.0> : tensor<2xf32>
+      exec.yield %c : tensor<2xf32>
+    } : (tensor<2xf32>) -> tensor<2xf32>
+    %two = exec.kernel(%a) {
+    ^bb0(%b: tensor<2xf32>):
+      %c = arith.constant dense<2.0> : tensor<2xf32>
+      exec.yield %c : tensor<2xf32>
+    } : (tensor<2xf32>) -> tensor<2xf32>
+    exec.yield %one, %two : tensor<2xf32>, tensor<2xf32>
+  } : (tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+}
+
+// CHECK-LABEL: exec.program @transfers {
+// CHECK:         exec.transfer(%[[X:.*]], %[[Y:.*]]) {
+// CHECK-NEXT:    ^bb0(%[[A:.*]]: tensor<6x5xf32>, %[[B:.*]]: tensor<6x5xf32>):
+// CHECK-NEXT:      %[[P:.*]] = spmd.all_reduce %[[A]]
+// CHECK-NEXT:      %[[Q:.*]] = spmd.all_reduce %[[B]]
+// CHECK-NEXT:      exec.yield %[[P]], %[[Q]]
+exec.program @transfers {
+  %x = spmd.input "x" of !terms : tensor<6x5xf32>
+  %y = spmd.input "y" of !terms : tensor<6x5xf32>
+  %z:2 = exec.transfer(%x, %y) {
+  ^bb0(%a: tensor<6x5xf32>, %b: tensor<6x5xf32>):
+    %p = spmd.all_reduce %a from !terms to !x : tensor<6x5xf32> -> tensor<6x5xf32>
+    %q = spmd.all_reduce %b from !terms to !x : tensor<6x5xf32> -> tensor<6x5xf32>
+    exec.yield %p, %q : tensor<6x5xf32>, tensor<6x5xf32>
+  } : (tensor<6x5xf32>, tensor<6x5xf32>) -> (tensor<6x5xf32>, tensor<6x5xf32>)
+}
+
+// CHECK-LABEL: exec.program @matmuls {
+// CHECK:         exec.matmul %[[A:.*]], %[[B:.*]] {indexing_maps = [#{{.*}}, #{{.*}}, #{{.*}}]} : tensor<2x3xf32>, tensor<3x8xf32> -> tensor<2x8xf32>
+// CHECK:         exec.matmul %[[A]], %[[B]] addend %[[C:.*]] bias %[[D:.*]] {{{.*}}} : tensor<2x3xf32>, tensor<3x8xf32> addend tensor<2x8xf32> bias tensor<8xf32> -> tensor<2x8xf32>
+// CHECK:         %[[H:.*]], %[[AUX:.*]] = exec.matmul %[[A]], %[[B]] bias %[[D]] activation gelu_tanh {aux_loc = #[[H_LOC]], {{.*}}} : {{.*}} -> tensor<2x8xf32> aux tensor<2x8xf32>
+// CHECK:         %{{.*}}, %{{.*}} = exec.matmul %[[A]], %[[B]] activation gelu_tanh slope %[[AUX]] sums result {{{.*}}sum_loc = #[[G_LOC]]} : tensor<2x3xf32>, tensor<3x8xf32> slope tensor<2x8xf32> -> tensor<2x8xf32> sums tensor<8xf32>
+exec.program @matmuls {
+  %a = spmd.input "a" of !nd.tensor<["m"=2, "k"=3], f32, <>> : tensor<2x3xf32>
+  %b = spmd.input "b" of !nd.tensor<["k"=3, "n"=8], f32, <>> : tensor<3x8xf32>
+  %c = spmd.input "c" of !nd.tensor<["m"=2, "n"=8], f32, <>> : tensor<2x8xf32>
+  %d = spmd.input "d" of !nd.tensor<["n"=8], f32, <>> : tensor<8xf32>
+  %0 = exec.matmul %a, %b {indexing_maps = [#lhs, #rhs, #result]}
+      : tensor<2x3xf32>, tensor<3x8xf32> -> tensor<2x8xf32>
+  %1 = exec.matmul %a, %b addend %c bias %d {indexing_maps = [#lhs, #rhs, #result]}
+      : tensor<2x3xf32>, tensor<3x8xf32> addend tensor<2x8xf32> bias tensor<8xf32> -> tensor<2x8xf32>
+  %h, %aux = exec.matmul %a, %b bias %d activation gelu_tanh
+      {aux_loc = loc("h"), indexing_maps = [#lhs, #rhs, #result]}
+      : tensor<2x3xf32>, tensor<3x8xf32> bias tensor<8xf32> -> tensor<2x8xf32> aux tensor<2x8xf32>
+  %g, %sum = exec.matmul %a, %b activation gelu_tanh slope %aux sums result
+      {indexing_maps = [#lhs, #rhs, #result], sum_loc = loc("g")}
+      : tensor<2x3xf32>, tensor<3x8xf32> slope tensor<2x8xf32> -> tensor<2x8xf32> sums tensor<8xf32>
+}
