@@ -162,8 +162,10 @@ LogicalResult meshc::codegen::buildExecutable(ModuleOp module,
   executable.arena_bytes = arenaStart;
   if (failed(addData(module, types, executable)))
     return failure();
+  EqualKernels emitted;
   for (auto program : module.getOps<steps::ProgramOp>()) {
-    ProgramBuilder builder(program, types, executable, variables, target);
+    ProgramBuilder builder(program, types, executable, variables, target,
+                           emitted);
     if (failed(builder.build(arenaStart)))
       return failure();
   }

@@ -59,8 +59,8 @@ LogicalResult ProgramBuilder::build(uint64_t arenaStart) {
   program = std::make_unique<exec::ProgramT>();
   program->name = source.getSymName().str();
   const std::vector<steps::StepOpInterface> all = steps::getSteps(source);
-  CommandBuilder commands(source, target, types, executable, bodies, slots,
-                          *program);
+  CommandBuilder commands(source, target, types, executable, emitted, bodies,
+                          slots, *program);
   if (failed(slots.assign()) || failed(commands.prepare(all)))
     return failure();
   program->arena_bytes = slots.place(arenaStart, executable);

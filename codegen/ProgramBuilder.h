@@ -2,6 +2,7 @@
 #define MESHC_CODEGEN_PROGRAMBUILDER_H
 
 #include "codegen/ExecTypes.h"
+#include "codegen/exec/EqualKernels.h"
 #include "codegen/exec/SlotPlan.h"
 #include "codegen/kernels/KernelTarget.h"
 
@@ -13,10 +14,11 @@ class ProgramBuilder {
 public:
   ProgramBuilder(steps::ProgramOp source, ExecTypes &types,
                  exec::ExecutableT &executable,
-                 const SlotPlan::Variables &variables, KernelTarget &target)
+                 const SlotPlan::Variables &variables, KernelTarget &target,
+                 EqualKernels &emitted)
       : source(source), types(types), executable(executable),
-        variables(variables), target(target), slots(source, variables, bodies) {
-  }
+        variables(variables), target(target), emitted(emitted),
+        slots(source, variables, bodies) {}
 
   /// Adds the program; its buffers start at `arenaStart`. Fails with a
   /// diagnostic.
@@ -32,6 +34,7 @@ private:
   exec::ExecutableT &executable;
   const SlotPlan::Variables &variables;
   KernelTarget &target;
+  EqualKernels &emitted; ///< of all programs
   KernelBodies bodies;
   SlotPlan slots;
   std::unique_ptr<exec::ProgramT> program;

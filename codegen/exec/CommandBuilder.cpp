@@ -107,12 +107,17 @@ LogicalResult CommandBuilder::emitKernel(
   SmallVector<bool> isShared;
   for (int place : places)
     isShared.push_back(llvm::count(places, place) > 1);
-  FailureOr<EmittedKernel> code =
-      emit((source.getSymName() + "_" + Twine(step)).str(), isShared);
-  if (failed(code))
-    return failure();
   StepKernel &kernel = kernels[op];
-  kernel.code = std::move(*code);
+  if (const EmittedKernel *known = emitted.find(op, isShared)) {
+    kernel.code = *known;
+  } else {
+    FailureOr<EmittedKernel> code =
+        emit((source.getSymName() + "_" + Twine(step)).str(), isShared);
+    if (failed(code))
+      return failure();
+    emitted.add(op, isShared, *code);
+    kernel.code = std::move(*code);
+  }
   if (kernel.code.workspaceBytes == 0)
     return success();
   const std::optional<PartSum> &sum = kernel.code.sum;

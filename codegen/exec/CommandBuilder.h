@@ -2,6 +2,7 @@
 #define MESHC_CODEGEN_EXEC_COMMANDBUILDER_H
 
 #include "codegen/ExecTypes.h"
+#include "codegen/exec/EqualKernels.h"
 #include "codegen/exec/SlotPlan.h"
 #include "codegen/kernels/KernelTarget.h"
 
@@ -13,9 +14,10 @@ class CommandBuilder {
 public:
   CommandBuilder(steps::ProgramOp source, KernelTarget &target,
                  ExecTypes &types, const exec::ExecutableT &executable,
-                 KernelBodies &bodies, SlotPlan &slots, exec::ProgramT &program)
+                 EqualKernels &emitted, KernelBodies &bodies, SlotPlan &slots,
+                 exec::ProgramT &program)
       : source(source), target(target), types(types), tensors(executable),
-        bodies(bodies), slots(slots), program(program) {}
+        emitted(emitted), bodies(bodies), slots(slots), program(program) {}
 
   KernelTarget &getTarget() { return target; }
   ExecTypes &getTypes() { return types; }
@@ -50,8 +52,8 @@ public:
     return "c" + std::to_string(nextCollective++);
   }
 
-  /// Emits the code of `step` under a symbol of its own; `isShared` says which
-  /// operands, inputs and then outputs, lie where another one does.
+  /// Emits the code of `step`, unless an equal one has been; `isShared` says
+  /// which operands, inputs and then outputs, lie where another one does.
   mlir::LogicalResult
   emitKernel(steps::StepOpInterface step,
              llvm::function_ref<mlir::FailureOr<EmittedKernel>(
@@ -79,6 +81,7 @@ private:
   KernelTarget &target;
   ExecTypes &types;
   const TensorIndex tensors;
+  EqualKernels &emitted; ///< of all programs
   KernelBodies &bodies;
   SlotPlan &slots;
   exec::ProgramT &program;

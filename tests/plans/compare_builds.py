@@ -1,7 +1,10 @@
 """Compares what two builds of the compiler make of the same specs, byte for byte:
 text and JSON of the plan and the emitted kernels, for CPUs, sm_80 and sm_90.
 
-  python3 tests/plans/compare_builds.py OLD/bin/meshc build/bin/meshc [SPEC...]
+  python3 tests/plans/compare_builds.py [--bodies] OLD/bin/meshc build/bin/meshc [SPEC...]
+
+With --bodies before them kernels are compared as sets of bodies, and plans without the
+names of kernels: for changes of how many kernels are the same one.
 
 Without SPEC: every case of cases.py and the kernels of bench/gpu_kernels, f32 and
 bf16. For changes that must not change a program: refactorings, and what makes the
@@ -11,6 +14,7 @@ anything differs.
 
 import difflib
 import pathlib
+import re
 import sys
 
 import cases
@@ -25,6 +29,25 @@ KERNELS = {
     "sm_80": ["--target", "cuda", "--gpu", "sm_80"],
     "sm_90": ["--target", "cuda", "--gpu", "sm_90"],
 }
+
+
+FUNCTION = re.compile(r"^ +(?:llvm|gpu)\.func @(\w+)", re.MULTILINE)
+
+
+def get_bodies(text):
+    """The functions of a module, each once and without its name, in order of their text."""
+    starts = [match.start() for match in FUNCTION.finditer(text)] + [len(text)]
+    bodies = set()
+    for start, end in zip(starts, starts[1:]):
+        body = text[start:end].rstrip("} \n")
+        bodies.add(re.sub(rf"@{FUNCTION.match(body)[1]}\b", "@kernel", body))
+    return text[:starts[0]] + "\n".join(sorted(bodies))
+
+
+def without_symbols(name, text):
+    if name.startswith("kernels"):
+        return get_bodies(text)
+    return re.sub(r'"symbol": "\w+"', '"symbol": ""', text)
 
 
 def get_specs(paths):
@@ -52,12 +75,18 @@ def get_outputs(meshc, arguments):
 
 
 def main():
-    old, new = (compiler.Compiler(path, ROOT) for path in sys.argv[1:3])
+    arguments = sys.argv[1:]
+    compares_bodies = arguments[0] == "--bodies"
+    if compares_bodies:
+        arguments.pop(0)
+    old, new = (compiler.Compiler(path, ROOT) for path in arguments[:2])
     compared = different = 0
-    for spec, arguments in get_specs(sys.argv[3:]).items():
-        outputs = zip(get_outputs(old, arguments), get_outputs(new, arguments), strict=True)
+    for spec, options in get_specs(arguments[2:]).items():
+        outputs = zip(get_outputs(old, options), get_outputs(new, options), strict=True)
         for (name, before), (_, after) in outputs:
             compared += 1
+            if compares_bodies:
+                before, after = (without_symbols(name, text) for text in (before, after))
             if before == after:
                 continue
             different += 1
