@@ -20,15 +20,13 @@ GOLDEN = {
     (cases.BLOCKS, "bf16"): (50, 124),
     (cases.BLOCKS, "fp16"): (78, 146),
 }
-KERNEL = re.compile(r"gpu\.func @step_\d+(?:_of_(\d+))?(?:_sum)?\(")
+KERNEL = re.compile(r"[a-z]+_\d+(?:_of_(\d+))?(?:_sum)?")
 
 
 def count(meshc, sample, precision):
-    dump = f"{meshc.folder.name}/kernels.mlir"
-    meshc.run("compile", sample, "--target", "cuda", "--gpu", "sm_90", "--precision",
-              precision, "--emit", "kernels", "-o", dump)
-    with open(dump, encoding="utf-8") as text:
-        members = [int(number or 1) for number in KERNEL.findall(text.read())]
+    plan = meshc.plan(sample, "--target", "cuda", "--precision", precision)
+    launches = [launch for op in plan["ops"] for launch in op.get("launches", [])]
+    members = [int(KERNEL.fullmatch(launch["symbol"])[1] or 1) for launch in launches]
     return len(members), sum(members)
 
 
