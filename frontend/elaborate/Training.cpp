@@ -237,16 +237,20 @@ void Elaborator::setPrecision(const ast::Expr &expr) {
   reportBuildErrors({});
 }
 
-/// A number of epochs or steps.
+/// A number of epochs or steps, of which no executable takes more.
 std::optional<int64_t> Elaborator::getCount(const ast::Setting &setting) {
   std::optional<Number> number =
       evaluateNumber(*setting.value, fmt::format("\"{}\"", setting.name.text));
   if (!number)
     return std::nullopt;
-  if (std::optional<int64_t> count = toInteger(*number); count && *count > 0)
+  const int exponent = setting.name.text == "epochs" ? 30 : 56;
+  std::optional<int64_t> count = toInteger(*number);
+  if (count && *count > 0 && *count <= int64_t(1) << exponent)
     return count;
   error(Code::InvalidSetting, setting.value->span,
-        fmt::format("\"{}\" is a positive integer, found {}", setting.name.text,
-                    toString(*number)));
+        fmt::format(
+            "\"{}\" is a positive integer{}, found {}", setting.name.text,
+            count && *count > 0 ? fmt::format(" up to 2^{}", exponent) : "",
+            toString(*number)));
   return std::nullopt;
 }

@@ -356,6 +356,15 @@ const std::vector<Case> &getCases() {
       {Code::InvalidSetting,
        train("train { minimize loss optimizer adam(lr = 1) steps <<0>> }"),
        "positive integer, found 0", ""},
+      {Code::InvalidSetting,
+       train("train { minimize loss optimizer adam(lr = 1) "
+             "epochs <<1073741825>> }"),
+       "\"epochs\" is a positive integer up to 2^30, found 1073741825", ""},
+      {Code::InvalidSetting,
+       train("train { minimize loss optimizer adam(lr = 1) "
+             "steps <<72057594037927937>> }"),
+       "\"steps\" is a positive integer up to 2^56, found 72057594037927937",
+       ""},
       {Code::InvalidSetting, train("data { x = idx(\"a\", \"b\") / <<0>> }"),
        "divided by 0", ""},
       {Code::InvalidSetting,

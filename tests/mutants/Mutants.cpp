@@ -1,6 +1,7 @@
 /// Mutants of programs, specs and data files, many in one process:
 ///
 ///   meshc-mutants program|spec|idx|npy SEED COUNT FOLDER FILE...
+///   meshc-mutants program|spec|idx|npy SEED FIRST-END FOLDER FILE...
 ///
 /// A child works through them; its parent sees it crash, or take more than two
 /// seconds of processor time for one, notes that, keeps the mutant in FOLDER
@@ -137,18 +138,22 @@ int main(int argc, char **argv) {
   if (words.size() > 4)
     subject = makeSubject(words[0], words[3], {words.begin() + 4, words.end()});
   if (!subject) {
-    fmt::print(stderr, "usage: meshc-mutants program|spec|idx|npy SEED COUNT "
-                       "FOLDER FILE...\n");
+    fmt::print(stderr, "usage: meshc-mutants program|spec|idx|npy SEED "
+                       "COUNT|FIRST-END FOLDER FILE...\n");
     return 2;
   }
-  const uint64_t count = std::stoull(words[2]);
+  const size_t dash = words[2].find('-');
+  const bool isRange = dash != std::string::npos;
+  const uint64_t first = isRange ? std::stoull(words[2]) : 0;
+  const uint64_t end =
+      std::stoull(isRange ? words[2].substr(dash + 1) : words[2]);
   Mutator mutator(subject->files, std::stoull(words[1]), words[0] == "spec");
   auto &shared = *static_cast<Shared *>(
       mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
            MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   uint64_t faults = 0;
-  for (uint64_t next = 0; next < count; next = shared.mutant + 1) {
-    if (workThrough(*subject, mutator, next, count, shared))
+  for (uint64_t next = first; next < end; next = shared.mutant + 1) {
+    if (workThrough(*subject, mutator, next, end, shared))
       break;
     ++faults;
     const uint64_t number = shared.mutant;
@@ -160,7 +165,7 @@ int main(int argc, char **argv) {
   fmt::print("{{\"kind\": \"{}\", \"mutants\": {}, \"accepted\": {}, "
              "\"refused\": {}, \"planned\": {}, \"run\": {}, \"faults\": {}, "
              "\"longest\": {:.3f}}}\n",
-             words[0], count, uint64_t(shared.accepted),
+             words[0], end - first, uint64_t(shared.accepted),
              uint64_t(shared.refused), uint64_t(shared.planned),
              uint64_t(shared.run), faults, 1e-9 * double(shared.longest));
   return faults == 0 ? 0 : 1;

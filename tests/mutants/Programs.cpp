@@ -97,7 +97,7 @@ static std::optional<Library> loadSpec(const std::string &path,
 
 Outcome Programs::take(const Mutator::Mutant &mutant) {
   constexpr uint64_t maxArenaBytes = uint64_t(1) << 28;
-  constexpr int64_t maxDevices = 16;
+  constexpr int64_t maxDevices = 16, maxPlannedDevices = 4096;
   Outcome outcome;
   auto executable = runtime::Executable::load(
       {reinterpret_cast<const uint8_t *>(mutant.bytes.data()),
@@ -105,6 +105,9 @@ Outcome Programs::take(const Mutator::Mutant &mutant) {
   if (!executable)
     return outcome;
   outcome.isSound = true;
+  // Up to 2^20 are sound, and take time in proportion.
+  if (executable->getNumDevices() > maxPlannedDevices)
+    return outcome;
   plan::renderPlanText(executable->data, {});
   plan::renderPlanJson(executable->data);
   const Kernels &known = kernels[mutant.file];

@@ -24,7 +24,8 @@ LOADER = {".interp", ".dynsym", ".dynstr", ".hash", ".gnu.hash", ".gnu.version",
           ".gnu.version_r", ".gnu.version_d", ".rela.dyn", ".relr.dyn", ".rela.plt",
           ".dynamic", ".preinit_array", ".got", ".got.plt", ".plt", ".iplt"}
 SEAL_CODE = "meshc_seal"
-RESOLVER = re.compile(r"\.resolver(\.\d+)?$|^__cpu_indicator_init$|^get_available_features")
+RESOLVER = re.compile(r"\.resolver(\.\d+)?$|^__cpu_indicator_init$|^get_available_features|"
+                      r"^(set|has)_cpu_feature")
 KERNEL = re.compile(r"^(init|step|eval|gradient)_\d+$")
 NAMED = {"meshc_program_data": "program", "meshc_program_size": "program",
          "meshc_kernel_table": "kernel table", "meshc_kernel_count": "kernel table"}
