@@ -5,7 +5,7 @@
 #
 #   tests/sanitize.sh                everything; hours on two cores
 #   tests/sanitize.sh --quick        what needs no MLIR: sharding algebra and the
-#                                    runtime on CPUs; minutes, part of tests/run.sh
+#                                    runtime on CPUs; minutes
 #   tests/sanitize.sh [--quick] asan|tsan [CTEST ARGUMENT...]    one of the two
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
