@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <ranges>
 #include <vector>
 
 #include <fcntl.h>
@@ -56,6 +57,7 @@ private:
   void limitStops();
   void forward(int signal);
   void sendToAll(int signal);
+  void killAll();
   int getExitCode() const;
   void reportCulprit(int code) const;
   /// "was killed by signal 9 (Killed)": how a rank ended.
@@ -159,10 +161,17 @@ void Launcher::limitStops() {
 }
 
 void Launcher::sendToAll(int signal) {
-  for (Rank &rank : ranks)
-    if (!rank.status) {
+  for (const Rank &rank : ranks)
+    if (!rank.status)
       kill(rank.process, signal);
-      rank.isKilled |= signal == SIGKILL;
+}
+
+void Launcher::killAll() {
+  // Rank 0 last: the others would say that they have lost it.
+  for (Rank &rank : std::views::reverse(ranks))
+    if (!rank.status) {
+      kill(rank.process, SIGKILL);
+      rank.isKilled = true;
     }
 }
 
@@ -259,7 +268,7 @@ int Launcher::run(int64_t processes, const char *const *arguments) {
                   fmt::format("cannot start rank {} of {}: {}", rank, processes,
                               std::strerror(errno)),
                   ""});
-      sendToAll(SIGKILL);
+      killAll();
       return int(ExitCode::DoesNotFit);
     }
   listener->close();
@@ -272,7 +281,7 @@ int Launcher::run(int64_t processes, const char *const *arguments) {
     collect();
     limitStops();
     if (patience && getSecondsUntil(*patience) <= 0)
-      sendToAll(SIGKILL);
+      killAll();
   }
   sigprocmask(SIG_SETMASK, &before, nullptr);
 
