@@ -45,7 +45,7 @@ def FormSteps : Pass<"exec-form-steps", "::mlir::ModuleOp"> {
       %y = exec.kernel(%x) {
       ^bb0(%b: tensor<6xf32>):
         %empty = tensor.empty() : tensor<6xf32>
-        %z = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> (a)>],
+        %z = linalg.generic {indexing_maps = [#whole, #whole],
                              iterator_types = ["parallel"]}
             ins(%b : tensor<6xf32>) outs(%empty : tensor<6xf32>) {
         ^bb0(%a: f32, %o: f32):
@@ -131,8 +131,30 @@ def GroupKernels : Pass<"exec-group-kernels", "::meshc::steps::ProgramOp"> {
       %y = spmd.input "y" of !nd.tensor<["b"=5], f32, <>> : tensor<5xf32>
       %0:2 = exec.group(%x, %y) {
       ^bb0(%a: tensor<6xf32>, %b: tensor<5xf32>):
-        %1 = exec.kernel(%a) { ... } : (tensor<6xf32>) -> tensor<6xf32>
-        %2 = exec.kernel(%b) { ... } : (tensor<5xf32>) -> tensor<5xf32>
+        %1 = exec.kernel(%a) {
+        ^bb0(%c: tensor<6xf32>):
+          %empty = tensor.empty() : tensor<6xf32>
+          %z = linalg.generic {indexing_maps = [#whole, #whole],
+                               iterator_types = ["parallel"]}
+              ins(%c : tensor<6xf32>) outs(%empty : tensor<6xf32>) {
+          ^bb0(%e: f32, %o: f32):
+            %r = math.exp %e : f32
+            linalg.yield %r : f32
+          } -> tensor<6xf32>
+          exec.yield %z : tensor<6xf32>
+        } : (tensor<6xf32>) -> tensor<6xf32>
+        %2 = exec.kernel(%b) {
+        ^bb0(%c: tensor<5xf32>):
+          %empty = tensor.empty() : tensor<5xf32>
+          %z = linalg.generic {indexing_maps = [#whole, #whole],
+                               iterator_types = ["parallel"]}
+              ins(%c : tensor<5xf32>) outs(%empty : tensor<5xf32>) {
+          ^bb0(%e: f32, %o: f32):
+            %r = math.exp %e : f32
+            linalg.yield %r : f32
+          } -> tensor<5xf32>
+          exec.yield %z : tensor<5xf32>
+        } : (tensor<5xf32>) -> tensor<5xf32>
         exec.yield %1, %2 : tensor<6xf32>, tensor<5xf32>
       } : (tensor<6xf32>, tensor<5xf32>) -> (tensor<6xf32>, tensor<5xf32>)
       spmd.output "x" of !nd.tensor<["a"=6], f32, <>>, %0#0 : tensor<6xf32>

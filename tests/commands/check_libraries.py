@@ -39,7 +39,7 @@ def find_packages(program):
 def main():
     meshc, root = sys.argv[1], pathlib.Path(sys.argv[2])
     rows = [line for line in (root / "README.md").read_text(encoding="utf-8").split("\n")
-            if line.startswith("| `meshc compile SPEC")]
+            if line.startswith("| `meshc compile SPEC -o FILE") and "--emit" not in line]
     problems = []
     for target in ("cpu", "cuda"):
         row, = [row for row in rows if ("--target cuda" in row) == (target == "cuda")]
