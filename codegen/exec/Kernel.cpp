@@ -45,13 +45,15 @@ Location KernelOp::getResultLoc(unsigned result) {
 
 Sharing KernelOp::getSharing(codegen::KernelBodies &bodies) {
   Sharing sharing(getNumResults());
-  const codegen::KernelBody &body = bodies.get(*this);
-  for (auto [output, shared] : llvm::zip_equal(body.outputs, sharing))
-    for (auto [index, member] : llvm::enumerate(body.cluster.getMembers())) {
+  const codegen::KernelBody *body = bodies.find(*this);
+  if (!body)
+    return sharing; // find has reported it; prepare fails
+  for (auto [output, shared] : llvm::zip_equal(body->outputs, sharing))
+    for (auto [index, member] : llvm::enumerate(body->cluster.getMembers())) {
       if (member.op->getResult(0) != output)
         continue;
-      for (auto [position, input] : llvm::enumerate(body.inputs))
-        if (body.schedule.mayShare(body.cluster, index, input))
+      for (auto [position, input] : llvm::enumerate(body->inputs))
+        if (body->schedule.mayShare(body->cluster, index, input))
           shared.push_back(unsigned(position));
     }
   return sharing;

@@ -33,7 +33,7 @@ class KernelBodies {
 public:
   /// Null, with a diagnostic at the first call, if there is none.
   const KernelBody *find(steps::KernelOp kernel);
-  /// That of a kernel that has one: all do that fusion forms.
+  /// That of a kernel for which find has given one.
   const KernelBody &get(steps::KernelOp kernel) { return *find(kernel); }
 
 private:

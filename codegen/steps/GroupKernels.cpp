@@ -39,8 +39,10 @@ static std::optional<Side> getSide(steps::KernelOp kernel) {
   return Side::Front;
 }
 
-static std::vector<Group> findGroups(ArrayRef<steps::KernelOp> kernels,
-                                     KernelBodies &bodies, size_t numAxes) {
+/// Fails where a kernel has no body.
+static FailureOr<std::vector<Group>>
+findGroups(ArrayRef<steps::KernelOp> kernels, KernelBodies &bodies,
+           size_t numAxes) {
   struct Candidate {
     unsigned kernel;
     Side side;
@@ -49,9 +51,14 @@ static std::vector<Group> findGroups(ArrayRef<steps::KernelOp> kernels,
   std::vector<Candidate> candidates;
   for (auto [index, kernel] : llvm::enumerate(kernels)) {
     std::optional<Side> side = getSide(kernel);
-    if (side && getFlatSize(bodies.get(kernel)))
-      candidates.push_back({unsigned(index), *side,
-                            bodies.get(kernel).cluster.getNumDims() == 1});
+    if (!side)
+      continue;
+    const KernelBody *body = bodies.find(kernel);
+    if (!body)
+      return failure();
+    if (getFlatSize(*body))
+      candidates.push_back(
+          {unsigned(index), *side, body->cluster.getNumDims() == 1});
   }
   // Tensors of a single element join those whose elements tell which of their
   // operands are single numbers.
@@ -123,12 +130,15 @@ static void makeGroup(ArrayRef<steps::KernelOp> members, Operation *place) {
   steps::YieldOp::create(builder, group.getLoc(), yielded);
 }
 
-void meshc::codegen::groupKernels(steps::ProgramOp program) {
+LogicalResult meshc::codegen::groupKernels(steps::ProgramOp program) {
   KernelBodies bodies;
   const size_t numAxes = nd::getMesh(program).getAxes().size();
   SmallVector<steps::KernelOp> kernels(
       program.getBody().getOps<steps::KernelOp>());
-  for (const Group &group : findGroups(kernels, bodies, numAxes)) {
+  FailureOr<std::vector<Group>> groups = findGroups(kernels, bodies, numAxes);
+  if (failed(groups))
+    return failure();
+  for (const Group &group : *groups) {
     if (group.members.size() < 2)
       continue;
     auto [first, last] =
@@ -137,10 +147,14 @@ void meshc::codegen::groupKernels(steps::ProgramOp program) {
         group.members, [&](unsigned member) { return kernels[member]; });
     makeGroup(members, kernels[group.side == Side::Front ? *first : *last]);
   }
+  return success();
 }
 
 namespace {
 struct GroupKernels : codegen::impl::GroupKernelsBase<GroupKernels> {
-  void runOnOperation() override { groupKernels(getOperation()); }
+  void runOnOperation() override {
+    if (failed(groupKernels(getOperation())))
+      signalPassFailure();
+  }
 };
 } // namespace

@@ -19,8 +19,9 @@ inline constexpr int64_t maxParameterBytes = 4096;
 /// member. And for those that read nothing but inputs and variables, casts of
 /// parameters: they run at its start, the group in the place of its first
 /// member. More operands than `maxParameterBytes` has addresses make several
-/// groups; the coordinates of the mesh are parameters too.
-void groupKernels(steps::ProgramOp program);
+/// groups; the coordinates of the mesh are parameters too. Fails with a
+/// diagnostic where a kernel's operations do not fit one loop nest.
+mlir::LogicalResult groupKernels(steps::ProgramOp program);
 
 } // namespace meshc::codegen
 

@@ -45,7 +45,7 @@ bool KernelRunner::parse(const std::string &text,
   }
   program = *formed;
   if (groups)
-    codegen::groupKernels(program);
+    EXPECT_TRUE(succeeded(codegen::groupKernels(program)));
   EXPECT_TRUE(succeeded(verify(*module)));
   all = steps::getSteps(program);
   kernels.resize(all.size());

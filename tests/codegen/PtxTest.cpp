@@ -54,7 +54,7 @@ Assembly assemble(const std::string &text,
   auto module = parseFused(*context, text);
   auto program = codegen::formSteps(module->lookupSymbol<spmd::ProgramOp>("p"),
                                     codegen::MatmulLibrary::CublasLt);
-  codegen::groupKernels(*program);
+  EXPECT_TRUE(mlir::succeeded(codegen::groupKernels(*program)));
   auto kernels = mlir::OwningOpRef<mlir::ModuleOp>(
       mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get())));
   codegen::GpuKernelTarget target(*kernels);
