@@ -3,6 +3,7 @@
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
+using namespace meshc;
 using namespace meshc::nd;
 
 LogicalResult DimAttr::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -164,4 +165,171 @@ void ShardingAttr::print(AsmPrinter &printer) const {
     return;
   printer << " partial " << stringifyReduceKind(*getPartialKind()) << " over ";
   printAxes(printer, getPartialAxes());
+}
+
+//===-- AccessAttr: "y" = 2 "row" + "dy" - 1, "row" = ("y" + 1) / 2 -------===//
+
+AccessAttr AccessAttr::get(StringAttr dim, const DimAccess &access) {
+  layout::Access form = access.getForm();
+  assert(form.getKind() != layout::Access::Kind::Indexed &&
+         "a tensor says where");
+  SmallVector<std::pair<StringAttr, int64_t>> terms;
+  for (const layout::AccessTerm &term : form.getTerms())
+    terms.emplace_back(access.getLoops()[term.loop], term.factor);
+  llvm::sort(terms, [](const auto &a, const auto &b) {
+    return a.first.getValue() < b.first.getValue();
+  });
+  AccessKind kind =
+      form.getKind() == layout::Access::Kind::Exact   ? AccessKind::Exact
+      : form.getKind() == layout::Access::Kind::Floor ? AccessKind::Floor
+                                                      : AccessKind::Modulo;
+  return get(dim.getContext(), dim, kind,
+             llvm::to_vector(llvm::make_first_range(terms)),
+             llvm::to_vector(llvm::make_second_range(terms)), form.getOffset(),
+             form.getDivisor());
+}
+
+DimAccess AccessAttr::getAccess() const {
+  std::vector<layout::AccessTerm> terms;
+  for (auto [loop, factor] : llvm::enumerate(getFactors()))
+    terms.push_back({int32_t(loop), factor});
+  switch (getKind()) {
+  case AccessKind::Exact:
+  case AccessKind::Floor: {
+    auto kind = getKind() == AccessKind::Exact ? layout::Access::Kind::Exact
+                                               : layout::Access::Kind::Floor;
+    return {layout::Access::quotient(kind, std::move(terms), getOffset(),
+                                     getDivisor()),
+            getLoops()};
+  }
+  case AccessKind::Modulo:
+    return {layout::Access::modulo(std::move(terms), getOffset(), getDivisor()),
+            getLoops()};
+  }
+  llvm_unreachable("not a form of a position");
+}
+
+LogicalResult AccessAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 StringAttr dim, AccessKind,
+                                 ArrayRef<StringAttr>,
+                                 ArrayRef<int64_t> factors, int64_t offset,
+                                 int64_t divisor) {
+  if (divisor < 1)
+    return emitError() << "(C1) dimension " << dim
+                       << " is read at a quotient by " << divisor
+                       << ", expected at least 1";
+  SmallVector<int64_t> numbers(factors);
+  numbers.append({offset, divisor});
+  for (int64_t number : numbers)
+    if (!llvm::isInt<32>(number))
+      return emitError() << "(C2) dimension " << dim
+                         << " is read at a multiple of " << number
+                         << ", expected less than 2^31";
+  return success();
+}
+
+/// 2 "row" + "dy" - 1
+static ParseResult parseSum(AsmParser &parser,
+                            SmallVectorImpl<StringAttr> &loops,
+                            SmallVectorImpl<int64_t> &factors,
+                            int64_t &offset) {
+  offset = 0;
+  int64_t sign = succeeded(parser.parseOptionalMinus()) ? -1 : 1;
+  while (true) {
+    int64_t number = 1;
+    SMLoc where = parser.getCurrentLocation();
+    OptionalParseResult hasNumber = parser.parseOptionalInteger(number);
+    if (hasNumber.has_value() && failed(*hasNumber))
+      return failure();
+    std::string loop;
+    if (succeeded(parser.parseOptionalString(&loop))) {
+      loops.push_back(StringAttr::get(parser.getContext(), loop));
+      factors.push_back(sign * number);
+    } else if (!hasNumber.has_value()) {
+      return parser.emitError(where, "expected a dimension or a number");
+    } else if (llvm::AddOverflow(offset, sign * number, offset)) {
+      return parser.emitError(where, "the numbers add up to too many");
+    }
+    if (succeeded(parser.parseOptionalPlus()))
+      sign = 1;
+    else if (succeeded(parser.parseOptionalMinus()))
+      sign = -1;
+    else
+      return success();
+  }
+}
+
+Attribute AccessAttr::parse(AsmParser &parser, Type) {
+  std::string dim;
+  if (parser.parseString(&dim) || parser.parseEqual())
+    return {};
+  SMLoc where = parser.getCurrentLocation();
+  bool isFloor = succeeded(parser.parseOptionalKeyword("floor"));
+  if (isFloor && parser.parseLParen())
+    return {};
+  bool hasBrackets = succeeded(parser.parseOptionalLParen());
+  SmallVector<StringAttr> loops;
+  SmallVector<int64_t> factors;
+  int64_t offset, divisor = 1;
+  if (parseSum(parser, loops, factors, offset) ||
+      (hasBrackets && parser.parseRParen()))
+    return {};
+  AccessKind kind = isFloor ? AccessKind::Floor : AccessKind::Exact;
+  if (isFloor) {
+    if (parser.parseSlash() || parser.parseInteger(divisor) ||
+        parser.parseRParen())
+      return {};
+  } else if (succeeded(parser.parseOptionalSlash())) {
+    if (parser.parseInteger(divisor))
+      return {};
+  } else if (succeeded(parser.parseOptionalKeyword("mod"))) {
+    kind = AccessKind::Modulo;
+    if (parser.parseInteger(divisor))
+      return {};
+  }
+  auto emitError = [&] { return parser.emitError(where); };
+  auto name = StringAttr::get(parser.getContext(), dim);
+  if (failed(verify(emitError, name, kind, loops, factors, offset, divisor)))
+    return {};
+  // What is written in another order, or with a common divisor, is one form.
+  auto written =
+      get(parser.getContext(), name, kind, loops, factors, offset, divisor);
+  return get(name, written.getAccess());
+}
+
+void AccessAttr::print(AsmPrinter &printer) const {
+  printer << getDim() << " = ";
+  if (getKind() == AccessKind::Floor)
+    printer << "floor(";
+  bool isWhole = getKind() == AccessKind::Exact && getDivisor() == 1;
+  size_t parts = getLoops().size() + (getOffset() != 0);
+  bool needsBrackets = !isWhole && parts > 1;
+  if (needsBrackets)
+    printer << "(";
+  bool isFirst = true;
+  auto printSign = [&](int64_t number) {
+    if (isFirst)
+      printer << (number < 0 ? "-" : "");
+    else
+      printer << (number < 0 ? " - " : " + ");
+    isFirst = false;
+  };
+  for (auto [loop, factor] : llvm::zip_equal(getLoops(), getFactors())) {
+    printSign(factor);
+    if (std::abs(factor) != 1)
+      printer << std::abs(factor) << " ";
+    printer << loop;
+  }
+  if (getOffset() != 0 || isFirst) {
+    printSign(getOffset());
+    printer << std::abs(getOffset());
+  }
+  if (needsBrackets)
+    printer << ")";
+  if (getKind() == AccessKind::Modulo)
+    printer << " mod " << getDivisor();
+  else if (!isWhole)
+    printer << " / " << getDivisor();
+  if (getKind() == AccessKind::Floor)
+    printer << ")";
 }

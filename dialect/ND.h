@@ -26,6 +26,10 @@ class PatternRewriter; // for the declarations of canonicalisations
 
 #include "dialect/NDEnums.h.inc"
 
+namespace meshc::nd {
+class DimAccess;
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "dialect/NDAttrs.h.inc"
 

@@ -153,6 +153,43 @@ def ND_ShardingAttr : ND_Attr<"Sharding", "sharding"> {
   }];
 }
 
+def ND_AccessKind : ND_Enum<"AccessKind", "a form of a position", [
+  I32EnumAttrCase<"Exact", 0, "exact">,
+  I32EnumAttrCase<"Floor", 1, "floor">,
+  I32EnumAttrCase<"Modulo", 2, "modulo">,
+]>;
+
+def ND_AccessAttr : ND_Attr<"Access", "access"> {
+  let summary = "Which position of a dimension is read, by loops";
+  let description = [{
+    The form that `layout::Access` describes, its loops by name:
+
+        "y" = 2 "row" + "dy" - 1
+        "row" = ("y" - "dy" + 1) / 2     none where that is not whole
+        "row" = floor("up" / 2)
+        "n" = ("n" + 1) mod 8
+
+    Equal forms are one attribute: loops are sorted by name.
+
+    **Constraints**
+    - (C1) divisor and modulus are at least 1.
+    - (C2) factors, offset and divisor are below 2^31.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$dim, "AccessKind":$kind,
+                        ArrayRefParameter<"::mlir::StringAttr">:$loops,
+                        ArrayRefParameter<"int64_t">:$factors,
+                        "int64_t":$offset, "int64_t":$divisor);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let builders = [
+    AttrBuilderWithInferredContext<(ins "::mlir::StringAttr":$dim,
+                                        "const DimAccess &":$access)>
+  ];
+  let extraClassDeclaration = [{
+    DimAccess getAccess() const;
+  }];
+}
+
 def ND_CauseAttr : ND_Attr<"Cause", "cause"> {
   let summary = "Why a change of sharding is in the program";
   let description = [{

@@ -370,6 +370,48 @@ def ND_RenameOp : ND_ShapeOp<"rename",
                                  "::llvm::StringRef":$to)>];
 }
 
+def ND_ViewOp : ND_ShapeOp<"view",
+    ["getIterationDims", "getOperandAccess", "getPartialUse"]> {
+  let summary = "Reads each dimension at positions that dimensions determine";
+  let description = [{
+    Slices, strides, shifts, padding, windows, dilation, upsampling, diagonals
+    and their gradients are views. An element of the result is the element of
+    the input at the positions that the accesses give; a dimension without an
+    access is read at its own position. Where a position is not whole or lies
+    outside the dimension, the element is 0 (false).
+
+    ```mlir
+    %seen = nd.view %x ["y" = 2 "row" + "dy" - 1]
+        : (!nd.tensor<["y"=8, "c"=3], f32>)
+        -> !nd.tensor<["row"=4, "dy"=3, "c"=3], f32>
+    ```
+
+    The gradient is a view again, summed over dimensions that the input lacks:
+    each access is solved for one of its dimensions.
+
+    **Constraints**
+    - (C1) each access is of another dimension of the input, and its loops are
+      dimensions of the result.
+    - (C2) every other dimension of the input is one of the result; a dimension
+      has the same size wherever it appears.
+    - (C3) every dimension of the result is one of these or in an access.
+    - (C4) the element type stays.
+  }];
+  let arguments = (ins ND_Tensor:$input,
+                       TypedArrayAttrBase<ND_AccessAttr, "accesses">:$accesses);
+  let assemblyFormat = [{
+    $input custom<Accesses>($accesses) attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasFolder = 1;
+  let extraClassDeclaration = [{
+    /// The access of dimension `dim` of the input: itself if it has none.
+    DimAccess getInputAccess(::mlir::StringAttr dim);
+    /// Whether some element of the result has no position in the input.
+    bool mayReadOutside();
+  }];
+}
+
 def ND_GatherOp : ND_ShapeOp<"gather", ["getOperandAccess", "getPartialUse"]> {
   let summary = "Picks elements along a dimension by index";
   let description = [{

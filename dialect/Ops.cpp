@@ -45,6 +45,27 @@ static void printNamedSizes(OpAsmPrinter &printer, Operation *,
   printer << "]";
 }
 
+/// ["y" = 2 "row" + "dy" - 1, "x" = "col"]
+static ParseResult parseAccesses(OpAsmParser &parser, ArrayAttr &accesses) {
+  SmallVector<Attribute> parsed;
+  auto parseOne = [&]() -> ParseResult {
+    parsed.push_back(AccessAttr::parse(parser, {}));
+    return success(bool(parsed.back()));
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseOne))
+    return failure();
+  accesses = parser.getBuilder().getArrayAttr(parsed);
+  return success();
+}
+
+static void printAccesses(OpAsmPrinter &printer, Operation *,
+                          ArrayAttr accesses) {
+  printer << "[";
+  llvm::interleaveComma(accesses.getAsRange<AccessAttr>(), printer,
+                        [&](AccessAttr access) { access.print(printer); });
+  printer << "]";
+}
+
 LogicalResult MeshOp::verify() {
   auto module = (*this)->getParentOfType<ModuleOp>();
   if (*module.getOps<MeshOp>().begin() != *this)

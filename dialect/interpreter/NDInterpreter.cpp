@@ -103,8 +103,8 @@ private:
             [&](auto op) { return values.at(op.getInput()); })
         .template Case<nd::ConstantOp, nd::IotaOp, nd::RandomOp, nd::EinsumOp,
                        nd::ReduceOp, nd::ArgReduceOp, nd::BroadcastOp,
-                       nd::GatherOp, nd::CompareOp, nd::SelectOp, nd::CastOp>(
-            [&](auto op) { return compute(op); })
+                       nd::ViewOp, nd::GatherOp, nd::CompareOp, nd::SelectOp,
+                       nd::CastOp>([&](auto op) { return compute(op); })
         .template Case<nd::ElementwiseOpInterface>(
             [&](auto op) { return computeElementwise(op); })
         .Default([](Operation *op) {
@@ -330,6 +330,42 @@ private:
             extreme = element;
             position = point.back();
           }
+        });
+    return result;
+  }
+
+  FailureOr<T> compute(nd::ViewOp op) {
+    const T &input = values.at(op.getInput());
+    ArrayRef<nd::DimAttr> inputDims = getType(op.getInput()).getDims();
+    Sizes strides = getStrides(input.sizes);
+    // Where each dimension of the input is read, given the place of each of its
+    // loops among the dimensions of the result.
+    SmallVector<std::pair<layout::Access, SmallVector<int64_t>>> accesses;
+    for (nd::DimAttr dim : inputDims) {
+      nd::DimAccess access = op.getInputAccess(dim.getName());
+      SmallVector<int64_t> loops;
+      for (StringAttr loop : access.getLoops())
+        loops.push_back(op.getType().findDim(loop));
+      accesses.emplace_back(access.getForm(), std::move(loops));
+    }
+    S zero = getConstant<Domain>(0, op.getType().getElementType());
+    T result(op.getType().getSizes());
+    forEachPoint(
+        result.sizes, {walk(op.getType(), op.getType().getDims())},
+        [&](ArrayRef<int64_t> point, ArrayRef<int64_t> at) {
+          int64_t from = 0;
+          for (auto [d, access] : llvm::enumerate(accesses)) {
+            SmallVector<int64_t> positions;
+            for (int64_t loop : access.second)
+              positions.push_back(point[loop]);
+            std::optional<int64_t> position = access.first.evaluate(positions);
+            if (!position || *position < 0 || *position >= input.sizes[d]) {
+              result.elements[at[0]] = zero;
+              return;
+            }
+            from += *position * strides[d];
+          }
+          result.elements[at[0]] = input.elements[from];
         });
     return result;
   }
