@@ -278,6 +278,27 @@ TEST_F(NDInterpreterTest, GatherMatchesByNameAndGivesZeroOutside) {
             floats({3, 2}, {40, 0, 0, 31, 0, 22}));
 }
 
+TEST_F(NDInterpreterTest, ViewsReadPositionsAndGiveZeroOutside) {
+  state.inputs["x"] =
+      floats({5, 3}, {0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32, 40, 41, 42});
+  auto view = [&](const std::string &accesses, const std::string &result) {
+    return run("%x = nd.input \"x\" : !cb\n%y = nd.view %x [" + accesses +
+               "] : (!cb) -> !nd.tensor<[" + result +
+               "], f64>\nnd.output \"y\", %y : !nd.tensor<[" + result +
+               "], f64>");
+  };
+  EXPECT_EQ(view(R"("c" = 2 "a" + "b")", R"("a"=2, "b"=3)"),
+            floats({2, 3}, {0, 11, 22, 20, 31, 42}));
+  EXPECT_EQ(view(R"("c" = 3 "a" + 1, "b" = "p" - 1)", R"("p"=2, "a"=3)"),
+            floats({2, 3}, {0, 0, 0, 10, 40, 0}));
+  EXPECT_EQ(view(R"("c" = ("p" - 1) / 2, "b" = 1)", R"("p"=6)"),
+            floats({6}, {0, 1, 0, 11, 0, 21}));
+  EXPECT_EQ(view(R"("c" = floor(("p" - 1) / 2), "b" = 1)", R"("p"=4)"),
+            floats({4}, {0, 1, 1, 11}));
+  EXPECT_EQ(view(R"("c" = (-"p" + 1) mod 6, "b" = 2)", R"("p"=4)"),
+            floats({4}, {12, 2, 0, 42}));
+}
+
 TEST_F(NDInterpreterTest, RandomNumbersFollowTheDefinition) {
   // Known answer of Philox4x32-10 for key and counter 0: 6627e8d5 e169c58d.
   auto [u0, u1] = getUniformNumbers(5, 5, 0);

@@ -394,6 +394,86 @@ nd.program @c3_converts {
 
 // -----
 
+nd.program @c1_no_such_dimension {
+  %t = nd.input "t" : !nd.tensor<["v"=5, "c"=3], f32>
+  // expected-error @below {{'nd.view' op (C1) the input has no dimension "w"}}
+  %0 = nd.view %t ["w" = "b"] : (!nd.tensor<["v"=5, "c"=3], f32>) -> !nd.tensor<["v"=5, "c"=3, "b"=2], f32>
+}
+
+// -----
+
+nd.program @c1_twice {
+  %t = nd.input "t" : !nd.tensor<["v"=5, "c"=3], f32>
+  // expected-error @below {{'nd.view' op (C1) dimension "v" is accessed twice}}
+  %0 = nd.view %t ["v" = "b", "v" = 1] : (!nd.tensor<["v"=5, "c"=3], f32>) -> !nd.tensor<["c"=3, "b"=2], f32>
+}
+
+// -----
+
+nd.program @c1_not_in_the_result {
+  %t = nd.input "t" : !nd.tensor<["v"=5, "c"=3], f32>
+  // expected-error @below {{'nd.view' op (C1) dimension "v" is read along "b", which is no dimension of the result}}
+  %0 = nd.view %t ["v" = "b"] : (!nd.tensor<["v"=5, "c"=3], f32>) -> !nd.tensor<["c"=3], f32>
+}
+
+// -----
+
+nd.program @c2_lacks_a_dimension {
+  %t = nd.input "t" : !nd.tensor<["v"=5, "c"=3], f32>
+  // expected-error @below {{'nd.view' op (C2) the result lacks dimension "c"}}
+  %0 = nd.view %t ["v" = "b"] : (!nd.tensor<["v"=5, "c"=3], f32>) -> !nd.tensor<["b"=2], f32>
+}
+
+// -----
+
+nd.program @c2_view_of_two_sizes {
+  %t = nd.input "t" : !nd.tensor<["v"=5, "c"=3], f32>
+  // expected-error @below {{'nd.view' op (C2) dimension "v" has two sizes}}
+  %0 = nd.view %t ["v" = "v" + 1] : (!nd.tensor<["v"=5, "c"=3], f32>) -> !nd.tensor<["c"=3, "v"=4], f32>
+}
+
+// -----
+
+nd.program @c3_nothing_follows {
+  %t = nd.input "t" : !nd.tensor<["v"=5, "c"=3], f32>
+  // expected-error @below {{'nd.view' op (C3) no position follows from dimension "d"}}
+  %0 = nd.view %t ["v" = "b"] : (!nd.tensor<["v"=5, "c"=3], f32>) -> !nd.tensor<["c"=3, "b"=2, "d"=7], f32>
+}
+
+// -----
+
+nd.program @c4_view_converts {
+  %t = nd.input "t" : !nd.tensor<["v"=5, "c"=3], f32>
+  // expected-error @below {{'nd.view' op (C4) the element type stays 'f32', found 'f64'}}
+  %0 = nd.view %t ["v" = "b"] : (!nd.tensor<["v"=5, "c"=3], f32>) -> !nd.tensor<["c"=3, "b"=2], f64>
+}
+
+// -----
+
+nd.program @c1_divided_by_nothing {
+  %t = nd.input "t" : !nd.tensor<["v"=5, "c"=3], f32>
+  // expected-error @below {{(C1) dimension "v" is read at a quotient by 0, expected at least 1}}
+  %0 = nd.view %t ["v" = "b" / 0] : (!nd.tensor<["v"=5, "c"=3], f32>) -> !nd.tensor<["c"=3, "b"=2], f32>
+}
+
+// -----
+
+nd.program @c2_too_far {
+  %t = nd.input "t" : !nd.tensor<["v"=5, "c"=3], f32>
+  // expected-error @below {{(C2) dimension "v" is read at a multiple of 2147483648, expected less than 2^31}}
+  %0 = nd.view %t ["v" = "b" + 2147483648] : (!nd.tensor<["v"=5, "c"=3], f32>) -> !nd.tensor<["c"=3, "b"=2], f32>
+}
+
+// -----
+
+nd.program @no_position_after_the_sign {
+  %t = nd.input "t" : !nd.tensor<["v"=5, "c"=3], f32>
+  // expected-error @below {{expected a dimension or a number}}
+  %0 = nd.view %t ["v" = "b" - ] : (!nd.tensor<["v"=5, "c"=3], f32>) -> !nd.tensor<["c"=3, "b"=2], f32>
+}
+
+// -----
+
 nd.mesh ["x"=2]
 nd.program @c1_another_tensor {
   %a = nd.input "a" : !nd.tensor<["m"=2], f32>

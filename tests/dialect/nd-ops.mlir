@@ -97,6 +97,28 @@ nd.program @dimensions {
   %9 = nd.gather %ab[%i] over "b" : (!ab, !nd.tensor<["c"=5], i32>) -> !nd.tensor<["a"=2, "c"=5], f32>
 }
 
+// Equal positions have one form, however they are written.
+// CHECK-LABEL: nd.program @views
+// CHECK:         nd.view %[[AB:.*]] ["b" = 2 "c" + "d" - 1] : (!a_by_b) -> !a_by_c_by_d
+// CHECK-NEXT:    nd.view %[[AB]] ["b" = 2 "c" + "d" - 1] : (!a_by_b) -> !a_by_c_by_d
+// CHECK-NEXT:    nd.view %[[AB]] ["b" = (-"c" + 3) / 2] : (!a_by_b) -> !a_by_c
+// CHECK-NEXT:    nd.view %[[AB]] ["b" = "c"] : (!a_by_b) -> !a_by_c
+// CHECK-NEXT:    nd.view %[[AB]] ["b" = floor("c" / 2)] : (!a_by_b) -> !a_by_c
+// CHECK-NEXT:    nd.view %[[AB]] ["b" = (-"b" + 2) mod 3] : (!a_by_b) -> !a_by_b
+// CHECK-NEXT:    nd.view %[[AB]] ["a" = 1, "b" = 0] : (!a_by_b) -> !scalar
+// CHECK-NEXT:    nd.view %[[AB]] [] : (!a_by_b) -> !a_by_b
+nd.program @views {
+  %ab = nd.input "ab" : !ab
+  %0 = nd.view %ab ["b" = 2 "c" + "d" - 1] : (!ab) -> !nd.tensor<["a"=2, "c"=5, "d"=7], f32>
+  %1 = nd.view %ab ["b" = (1 + 4 "c" + 2 "d" - 3) / 2] : (!ab) -> !nd.tensor<["a"=2, "c"=5, "d"=7], f32>
+  %2 = nd.view %ab ["b" = (3 - "c") / 2] : (!ab) -> !nd.tensor<["a"=2, "c"=5], f32>
+  %3 = nd.view %ab ["b" = floor((3 "c" + 2) / 3)] : (!ab) -> !nd.tensor<["a"=2, "c"=5], f32>
+  %4 = nd.view %ab ["b" = floor((2 "c" + 1) / 4)] : (!ab) -> !nd.tensor<["a"=2, "c"=5], f32>
+  %5 = nd.view %ab ["b" = (2 "b" + 5) mod 3] : (!ab) -> !ab
+  %6 = nd.view %ab ["a" = 1, "b" = 0 "c"] : (!ab) -> !s
+  %7 = nd.view %ab [] : (!ab) -> !ab
+}
+
 // CHECK-LABEL: nd.program @elementwise
 // CHECK:         %[[A:.*]] = nd.input "a" : !a
 // CHECK:         %[[B:.*]] = nd.input "b" : !b

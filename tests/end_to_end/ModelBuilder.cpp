@@ -155,6 +155,22 @@ Value ModelBuilder::gather(Value x, Value index, StringRef dim) {
                               index, dim);
 }
 
+Value ModelBuilder::view(Value x, StringRef dim, const layout::Access &access,
+                         Dims loops) {
+  SmallVector<StringRef> dims = getOthers(x, dim);
+  SmallVector<StringAttr> names;
+  for (StringRef loop : loops) {
+    names.push_back(builder.getStringAttr(loop));
+    if (!llvm::is_contained(dims, loop))
+      dims.push_back(loop);
+  }
+  auto attr = nd::AccessAttr::get(builder.getStringAttr(dim),
+                                  nd::DimAccess(access, names));
+  return nd::ViewOp::create(builder, builder.getUnknownLoc(),
+                            getType(dims, typeOf(x).getElementType()), x,
+                            builder.getArrayAttr({attr}));
+}
+
 //===-- What a library would have -----------------------------------------===//
 
 Value ModelBuilder::softmax(Value x, StringRef dim) {

@@ -61,6 +61,9 @@ public:
   mlir::Value constrain(mlir::Value x, llvm::StringRef dim,
                         llvm::StringRef axis);
   mlir::Value gather(mlir::Value x, mlir::Value index, llvm::StringRef dim);
+  /// `x` at `access` of the loops `loops` along `dim`; they replace it.
+  mlir::Value view(mlir::Value x, llvm::StringRef dim,
+                   const layout::Access &access, Dims loops);
 
   /// Over `dim`, with the maximum taken out as a library would.
   mlir::Value softmax(mlir::Value x, llvm::StringRef dim);

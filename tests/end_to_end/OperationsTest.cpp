@@ -222,6 +222,42 @@ const Case cases[] = {
                            b.constant(0));
        finish(b, b.gather(x, b.indexInput("i", {"m"}, 7), "n"));
      }},
+    {"view_window",
+     {"m", "n", "k"},
+     [](ModelBuilder &b) {
+       Value x = b.parameter("x", {"n", "m"});
+       auto access = layout::Access::linear({{0, 2}, {1, 1}}, -1);
+       finish(b, b.view(x, "n", access, {"n", "k"}));
+     }},
+    {"view_quotient",
+     {"m", "n", "k"},
+     [](ModelBuilder &b) {
+       using Access = layout::Access;
+       Value x = b.parameter("x", {"n", "m"});
+       Value up =
+           b.view(x, "n", Access::quotient(Access::Kind::Floor, {{0, 1}}, 1, 2),
+                  {"k"});
+       Value apart = b.view(
+           x, "m", Access::quotient(Access::Kind::Exact, {{0, 1}}, -1, 2),
+           {"k"});
+       finish(b, b.make<nd::MulOp>(up,
+                                   b.reduce(nd::Reduction::Sum, apart, {"k"})));
+     }},
+    {"view_roll",
+     {"m", "n", "k"},
+     [](ModelBuilder &b) {
+       Value x = b.parameter("x", {"n", "m"});
+       auto access = layout::Access::modulo({{0, -1}}, 3, 7);
+       finish(b, b.view(x, "n", access, {"n"}));
+     }},
+    {"view_booleans",
+     {"m", "n", "k"},
+     [](ModelBuilder &b) {
+       Value x = b.compare(nd::Predicate::Lt, b.input("x", {"n", "k"}),
+                           b.constant(0));
+       auto access = layout::Access::linear({{0, 1}}, -2);
+       finish(b, b.view(x, "n", access, {"m"}));
+     }},
     {"einsum_matmul",
      {"m", "n", "k"},
      [](ModelBuilder &b) {

@@ -86,7 +86,7 @@ private:
 
   void addOperation() {
     Value x = pickFrom(floats), y = pickFrom(floats);
-    switch (pick(16)) {
+    switch (pick(17)) {
     case 0:
       return addUnary(x);
     case 1:
@@ -123,8 +123,10 @@ private:
       return addConstraint(x);
     case 15:
       return addSumOfProduct(x, y);
+    case 16:
+      return addView(x);
     }
-    llvm_unreachable("there are 16 choices");
+    llvm_unreachable("there are 17 choices");
   }
 
   /// In (-1, 1).
@@ -260,6 +262,40 @@ private:
     }
     if (fits({x, index}))
       floats.push_back(b.gather(x, index, dim));
+  }
+
+  /// Reads a dimension at positions that one or two dimensions determine.
+  void addView(Value x) {
+    using layout::Access;
+    if (getDims(x).empty())
+      return;
+    std::string dim = getDims(x)[pick(getDims(x).size())].str();
+    Names loops = pickDims(1 + pick(2));
+    std::vector<layout::AccessTerm> terms;
+    for (size_t i = 0; i < loops.size(); ++i)
+      terms.push_back(
+          {int32_t(i), (pick(3) == 0 ? -1 : 1) * int64_t(1 + pick(2))});
+    int64_t offset = int64_t(pick(7)) - 3, divisor = int64_t(2 + pick(4));
+    Access access = Access::linear(terms, offset);
+    switch (pick(6)) {
+    case 0:
+      access = Access::quotient(Access::Kind::Exact, terms, offset, divisor);
+      break;
+    case 1:
+      access = Access::quotient(Access::Kind::Floor, terms, offset, divisor);
+      break;
+    case 2:
+      access = Access::modulo(terms, offset, divisor);
+      break;
+    default:
+      break;
+    }
+    // A loop that the form lost would determine nothing.
+    if (access.getTerms().size() != loops.size())
+      return;
+    Value y = b.view(x, dim, access, loops);
+    if (fits({y}))
+      floats.push_back(y);
   }
 
   /// d0 and d1 have second names.

@@ -53,6 +53,53 @@ Function einsum(const std::string &name, std::vector<std::string> types,
   return function;
 }
 
+/// y = x at the positions of `accesses`
+Function view(const std::string &name, const std::string &type,
+              const std::string &accesses, const std::string &result) {
+  return {"view_" + name,
+          {{"x", type}},
+          "%y = nd.view %x [" + accesses + "] : (!" + type + ") -> !" + result,
+          result};
+}
+
+std::vector<Function> views() {
+  return {
+      view("slice", "cd", R"("d" = "a" + 3)", "ca"),
+      view("stride", "d", R"("d" = 2 "b" + 1)", "b"),
+      view("shift_under_its_name", "d", R"("d" = "d" - 1)", "d"),
+      view("reverse", "dc", R"("d" = -"d" + 6)", "dc"),
+      view("window", "d", R"("d" = "c" + "b" - 1)", "cb"),
+      view("window_under_its_name", "d", R"("d" = "d" + "b" - 1)", "db"),
+      view("strided_window", "da", R"("d" = 2 "c" + "b" - 1)", "cba"),
+      view("dilated_window", "d", R"("d" = "c" + 3 "b" - 2)", "cb"),
+      view("two_windows", "cd", R"("c" = "a" + "b", "d" = "q" + 2 "b")", "abq"),
+      view("one_position", "cd", R"("d" = 4)", "c"),
+      view("no_position", "cd", R"("d" = 9)", "c"),
+      view("roll", "d", R"("d" = ("d" + 3) mod 7)", "d"),
+      view("roll_along_two", "c", R"("c" = ("c" + "b") mod 5)", "cb"),
+      view("more_than_the_modulus", "b", R"("b" = "d" mod 3)", "d"),
+      view("modulus_beyond_the_size", "b", R"("b" = ("d" + 2) mod 5)", "d"),
+      view("multiple_in_a_modulus", "c", R"("c" = (2 "b" + "d") mod 5)", "bd"),
+      view("loop_left_beside_its_name", "d", R"("d" = ("c" + 2 "d") mod 7)",
+           "cd"),
+      view("rounded", "b", R"("b" = floor("d" / 2))", "d"),
+      view("rounded_below_zero", "b", R"("b" = floor(("d" - 2) / 3))", "d"),
+      view("rounded_of_two", "c", R"("c" = floor(("d" + 2 "b" - 1) / 2))",
+           "db"),
+      view("whole_quotient", "b", R"("b" = ("d" - 1) / 2)", "d"),
+      view("whole_quotient_of_two", "c", R"("c" = ("d" - "b") / 2)", "db"),
+      view("diagonal", "cp", R"("p" = "c")", "c"),
+      view("line", "cd", R"("c" = "b" + 1, "d" = 2 "b")", "b"),
+      view("rounded_and_itself", "bc", R"("b" = floor("d" / 3), "c" = "d" - 1)",
+           "d"),
+      view("quotient_and_itself", "bc", R"("b" = "d" / 2, "c" = "d" - 1)", "d"),
+      view("quotients_of_one", "bc", R"("b" = "d" / 2, "c" = ("d" + 3) / 3)",
+           "d"),
+      view("names_change_places", "bd", R"("b" = "d" - 2, "d" = 2 "b" + 1)",
+           "bd"),
+  };
+}
+
 Function reduce(const std::string &kind, const std::string &type,
                 const std::string &result) {
   return {"reduce_" + kind + "_" + type + "_" + result,
@@ -135,6 +182,7 @@ std::vector<Function> getFunctions() {
        R"(%y = nd.gather %x[%i] over "c" : (!c, !id) -> !d)",
        "d"},
   };
+  llvm::append_range(functions, views());
   for (const char *kind : {"sum", "mean", "max", "min"})
     for (auto [type, result] :
          {std::pair("abc", "b"), {"abc", "ca"}, {"ab", "s"}, {"ab", "ba"}})
