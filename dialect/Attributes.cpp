@@ -209,6 +209,11 @@ DimAccess AccessAttr::getAccess() const {
   llvm_unreachable("not a form of a position");
 }
 
+StringAttr AccessAttr::getLoop() const {
+  std::optional<int32_t> loop = getAccess().getForm().getLoop();
+  return loop ? getLoops()[*loop] : StringAttr();
+}
+
 LogicalResult AccessAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  StringAttr dim, AccessKind,
                                  ArrayRef<StringAttr>,

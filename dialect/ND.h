@@ -60,12 +60,16 @@ struct DimUse {
 
 /// How a dimension of an operand or result follows from the loops of an
 /// operation. Almost all dimensions are a loop: that allocates nothing.
+///
+/// A dimension that *is* a loop has its size, so that blocks of one are blocks
+/// of the other. The form that takes the position of a loop of another size, of
+/// the first 3 elements of 7, is a form like any other.
 class DimAccess {
 public:
   /// `form`, in which the loops have their places in `loops`.
   DimAccess(layout::Access form, llvm::ArrayRef<mlir::StringAttr> loops)
       : loops(loops), form(std::move(form)) {}
-  /// The loop of this name.
+  /// The loop of this name, whose size the dimension has.
   static DimAccess itself(mlir::StringAttr loop) { return DimAccess(loop); }
   /// By a tensor; `loop` runs over the dimension.
   static DimAccess indexed(mlir::StringAttr loop) {

@@ -187,6 +187,8 @@ def ND_AccessAttr : ND_Attr<"Access", "access"> {
   ];
   let extraClassDeclaration = [{
     DimAccess getAccess() const;
+    /// The dimension whose position is read; null if it is another form.
+    ::mlir::StringAttr getLoop() const;
   }];
 }
 

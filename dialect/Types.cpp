@@ -180,10 +180,7 @@ RankedTensorType nd::getLocalType(NamedTensorType type,
 }
 
 StringAttr DimAccess::getLoop() const {
-  if (!form)
-    return loops.front();
-  std::optional<int32_t> loop = form->getLoop();
-  return loop ? loops[*loop] : StringAttr();
+  return form ? StringAttr() : loops.front();
 }
 
 StringAttr DimAccess::getSplitLoop() const {

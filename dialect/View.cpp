@@ -17,10 +17,19 @@ using namespace meshc::nd;
 
 //===-- What it is --------------------------------------------------------===//
 
+static int64_t getSize(NamedTensorType type, StringRef dim) {
+  return type.getDims()[type.findDim(dim)].getSize();
+}
+
 DimAccess ViewOp::getInputAccess(StringAttr dim) {
   for (auto access : getAccesses().getAsRange<AccessAttr>())
-    if (access.getDim() == dim)
-      return access.getAccess();
+    if (access.getDim() == dim) {
+      StringAttr loop = access.getLoop();
+      return loop && getSize(getType(), loop) ==
+                         getSize(getInput().getType(), dim)
+                 ? DimAccess::itself(loop)
+                 : access.getAccess();
+    }
   return DimAccess::itself(dim);
 }
 
@@ -64,9 +73,8 @@ LogicalResult ViewOp::verify() {
 
 OpFoldResult ViewOp::fold(FoldAdaptor) {
   bool isWhole = llvm::all_of(
-      getAccesses().getAsRange<AccessAttr>(), [](AccessAttr access) {
-        return access.getAccess().getLoop() == access.getDim();
-      });
+      getAccesses().getAsRange<AccessAttr>(),
+      [](AccessAttr access) { return access.getLoop() == access.getDim(); });
   return isWhole && getInput().getType() == getType() ? OpFoldResult(getInput())
                                                       : OpFoldResult();
 }
@@ -104,10 +112,9 @@ bool ViewOp::mayReadOutside() {
   NamedTensorType result = getType();
   return llvm::any_of(getInput().getType().getDims(), [&](DimAttr dim) {
     DimAccess access = getInputAccess(dim.getName());
-    auto getSize = [&](StringAttr loop) {
-      return result.getDims()[result.findDim(loop)].getSize();
-    };
-    return mayMiss(access.getForm(), getRanges(access, getSize), dim.getSize());
+    auto getCount = [&](StringAttr loop) { return getSize(result, loop); };
+    return mayMiss(access.getForm(), getRanges(access, getCount),
+                   dim.getSize());
   });
 }
 
