@@ -76,6 +76,20 @@ nd.program @p {{
                                getTensor(type)));
 }
 
+std::string meshc::testing::getViewProgram(const std::string &x,
+                                           const std::string &accesses,
+                                           const std::string &type,
+                                           const std::string &mesh) {
+  return partition(fmt::format(R"(
+nd.mesh [{0}]
+nd.program @p {{
+  %x = nd.input "x" : {1}
+  %y = nd.view %x [{2}] : ({1}) -> {3}
+  nd.output "y", %y : {3}
+}})",
+                               mesh, getTensor(x), accesses, getTensor(type)));
+}
+
 std::string meshc::testing::getGatherGradient(const std::string &x,
                                               const std::string &i,
                                               const std::string &w,

@@ -24,6 +24,12 @@ std::string getGatherProgram(const std::string &x, const std::string &i,
                              const std::string &type,
                              const std::string &mesh = R"("x"=1)");
 
+/// The output "y" of `type`: the view of the input "x" by `accesses`, what
+/// stands in its brackets: `"v" = 2 "r" + "k" - 1`.
+std::string getViewProgram(const std::string &x, const std::string &accesses,
+                           const std::string &type,
+                           const std::string &mesh = R"("x"=1)");
+
 /// The gradient of the sum of x[i] * w by x, as output "grad:x", for types
 /// without a sharding. `sum`: that of the sum, of no dimension.
 std::string getGatherGradient(const std::string &x, const std::string &i,

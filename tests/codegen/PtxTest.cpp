@@ -400,6 +400,15 @@ TEST(Ptx, SummedRowsThatAreStoredReadAhead) {
 
 //===-- Families ----------------------------------------------------------===//
 
+/// The windows of 3 by 3 that a convolution of stride 2 sees of an image.
+std::string getWindows(const std::string &type) {
+  const std::string element = "], " + type + ", <>";
+  return getViewProgram(R"(["b"=32, "v"=65, "w"=65, "c"=64)" + element,
+                        R"("v" = 2 "r" + "k" - 1, "w" = 2 "s" + "l" - 1)",
+                        R"(["b"=32, "r"=33, "s"=33, "k"=3, "l"=3, "c"=64)" +
+                            element);
+}
+
 std::string getTableGather(const std::string &type) {
   return getGatherProgram(R"(["v"=32000, "c"=1024], )" + type + ", <>",
                           R"(["b"=4, "p"=512], i32, <>)",
@@ -531,6 +540,8 @@ const std::vector<Family> families = {
      [] { return getTranspose(4096, 1024, "bf16").str(); },
      {31},
      {32}},
+    {"windows_f32", [] { return getWindows("f32"); }, {20}, {22}},
+    {"windows_bf16", [] { return getWindows("bf16"); }, {32}, {30}},
     {"gather_f32", [] { return getTableGather("f32"); }, {18}, {18}},
     {"gather_bf16", [] { return getTableGather("bf16"); }, {25}, {24}},
     {"gather_gradient_f32",
