@@ -24,6 +24,7 @@
 /// out.
 
 #include "frontend/syntax/Diagnostics.h"
+#include "layout/Access.h"
 
 #include <map>
 #include <memory>
@@ -75,6 +76,8 @@ struct BuildError {
   Where where;
   int operand = -1; ///< position of the operand at fault, or -1
   std::string suggestion;
+  /// A fix: what the operation may say before its closing bracket.
+  std::string insertion;
   std::vector<std::pair<Where, std::string>> related;
   std::vector<std::string> notes;
   std::vector<std::string> helps;
@@ -115,6 +118,14 @@ struct Initializer {
   static Initializer uniform(double low, double high) {
     return {Kind::Uniform, low, high};
   }
+};
+
+/// Where one dimension of a tensor is read: `form` of the loops `loops`, by
+/// their places there.
+struct ViewAccess {
+  Dim dim;
+  layout::Access form;
+  std::vector<Dim> loops;
 };
 
 enum class Comparison : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
@@ -251,6 +262,21 @@ public:
                 const Where &where = MESHC_HERE);
   Tensor gather(Tensor x, Tensor index, const Dim &over,
                 const Where &where = MESHC_HERE);
+  /// Reads dimensions of x at positions that others determine, which take their
+  /// places. 0 (false) where a position is outside or not whole; unless
+  /// `isPadded` that is an error, and so is a position of a window that is
+  /// outside wherever the window lies.
+  Tensor view(Tensor x, const std::vector<ViewAccess> &accesses, bool isPadded,
+              const Where &where = MESHC_HERE);
+  /// Whether what `accesses` read is there, over their loops; null if all is.
+  Tensor isInside(const std::vector<ViewAccess> &accesses,
+                  const Where &where = MESHC_HERE);
+  /// Whether an integer is a position of `dim`.
+  Tensor isInside(Tensor index, const Dim &dim,
+                  const Where &where = MESHC_HERE);
+  /// The sum that a linear access takes, over its loops, as integers.
+  Tensor position(const ViewAccess &access, ElementType type,
+                  const Where &where = MESHC_HERE);
   /// Lays this one value out by `rules` where they name its dimensions, and by
   /// the table elsewhere. A rule without axes keeps the dimension whole.
   Tensor constrain(Tensor x, std::vector<RuleSpec> rules,

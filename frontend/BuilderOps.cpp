@@ -104,7 +104,8 @@ bool checkSameElements(BuilderState &state, std::string_view what, Tensor lhs,
   return false;
 }
 
-/// That `x` has a dimension which the user named.
+} // namespace
+
 bool checkHasDim(BuilderState &state, std::string_view what, Tensor x,
                  const std::string &name, int position, const Where &where) {
   if (x.hasDim(name))
@@ -118,8 +119,6 @@ bool checkHasDim(BuilderState &state, std::string_view what, Tensor x,
   error.notes.push_back(fmt::format("it has {}", quoteList(x.getDims())));
   return false;
 }
-
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Sources

@@ -130,6 +130,11 @@ struct BuilderState {
                         const Where &optimizerWhere);
 };
 
+/// Whether `x`, operand of `what`, has the dimension `name`. An error stands at
+/// operand `position`.
+bool checkHasDim(BuilderState &state, std::string_view what, Tensor x,
+                 const std::string &name, int position, const Where &where);
+
 } // namespace meshc::frontend
 
 #endif

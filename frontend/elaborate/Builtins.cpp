@@ -74,6 +74,7 @@ const std::vector<Elaborator::Builtin> &Elaborator::getBuiltins() {
         {"maximum", &Elaborator::callExtremum, true, {"a", "b"}, 2},
         {"minimum", &Elaborator::callExtremum, true, {"a", "b"}, 2},
         {"rename", &Elaborator::callRename, false},
+        {"size", &Elaborator::callSize, true, {"dim"}, 1},
         {"where", &Elaborator::callWhere, true, {"condition", "a", "b"}, 3},
     };
     for (const UnaryFunction &unary : unaryFunctions)
@@ -166,14 +167,32 @@ Value Elaborator::callRounding(const ast::CallExpr &call,
   std::optional<Number> x =
       evaluateNumber(*arguments[0]->value,
                      fmt::format("the argument of \"{}\"", call.callee.text));
-  if (!x || x->isInteger)
-    return x ? Value(*x) : Value(Poison());
-  double rounded =
-      call.callee.text == "floor" ? std::floor(x->real) : std::ceil(x->real);
+  std::optional<Number> rounded =
+      x ? roundNumber(*x, call.callee.text == "ceil", call.span) : std::nullopt;
+  return rounded ? Value(*rounded) : Value(Poison());
+}
+
+std::optional<Number> Elaborator::roundNumber(Number x, bool isUp, Span span) {
+  if (x.isInteger)
+    return x;
+  double rounded = isUp ? std::ceil(x.real) : std::floor(x.real);
   if (std::abs(rounded) < 0x1p63)
     return Number::of(static_cast<int64_t>(rounded));
-  error(Code::NumberOverflow, call.span,
+  error(Code::NumberOverflow, span,
         fmt::format("{} does not fit 64 bits", rounded));
+  return std::nullopt;
+}
+
+/// The number of positions of a dim, or of all dims of a list together.
+Value Elaborator::callSize(const ast::CallExpr &, const Arguments &arguments) {
+  const ast::Expr &operand = *arguments[0]->value;
+  std::optional<Dims> dims = evaluateDims(operand);
+  if (!dims)
+    return Poison();
+  if (std::optional<Number> size = getNumber(*dims))
+    return *size;
+  error(Code::NumberOverflow, operand.span,
+        "the sizes of these dims together do not fit 64 bits");
   return Poison();
 }
 

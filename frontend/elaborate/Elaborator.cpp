@@ -147,6 +147,12 @@ void Elaborator::reportBuildErrors(const std::vector<Operand> &operands) {
       span = operands[size_t(buildError.operand)].span;
     Diagnostic &reported = error(buildError.code, span, buildError.message);
     reported.didYouMean(buildError.suggestion);
+    // Not where the operation is one of the library, at a call of the user's.
+    const Span whole = buildError.where.span;
+    const Span last{whole.source, whole.end - 1, whole.end - 1};
+    if (!buildError.insertion.empty() && whole.isValid() &&
+        sources.getText({whole.source, last.begin, whole.end}) == "]")
+      reported.fix(last, buildError.insertion, "say what is there outside");
     if (isMismatch)
       for (const Operand &operand : operands)
         if (operand.value)

@@ -11,7 +11,7 @@
 /// too, and silent, so that one mistake is reported once.
 
 #include "frontend/Builder.h"
-#include "frontend/elaborate/Numbers.h"
+#include "frontend/elaborate/Position.h"
 #include "frontend/syntax/Ast.h"
 #include "frontend/syntax/Diagnostics.h"
 
@@ -149,6 +149,31 @@ private:
   Value evaluateUnary(const ast::UnaryExpr &expr);
   Value evaluateChain(const ast::ChainExpr &expr);
   Value evaluateConstrain(const ast::ConstrainExpr &expr);
+
+  // Elements by position (Index.cpp).
+  struct Index;
+  struct IndexStep;
+  Value evaluateIndex(const ast::IndexExpr &expr);
+  /// Where dims are read: one place, or one for each dim of a list that goes in
+  /// step. Nothing after an error.
+  std::optional<std::vector<Index>> evaluateIndices(const ast::Expr &expr);
+  std::optional<std::vector<Index>> toIndices(const Value &value, Span span);
+  std::optional<std::vector<Index>> getSizes(const ast::Expr &expr);
+  std::optional<std::vector<Index>> round(const ast::Expr &expr);
+  std::optional<std::vector<Index>>
+  combine(ast::Operator op, const std::vector<Index> &lhs, Span lhsSpan,
+          const std::vector<Index> &rhs, Span rhsSpan);
+  Index combine(ast::Operator op, const Index &lhs, Span lhsSpan,
+                const Index &rhs, Span rhsSpan);
+  static bool isArithmetic(ast::Operator op);
+  /// A place as a number or as a tensor of integers of `type`.
+  Value toValue(const Index &index, Span span, ElementType type);
+  std::optional<Position> toPosition(const Index &index, Span span);
+  Value readElements(const ast::IndexExpr &expr, Tensor x,
+                     std::vector<IndexStep> steps,
+                     const std::optional<Value> &otherwise,
+                     const std::vector<Operand> &operands);
+
   Value apply(ast::Operator op, const Value &lhs, Span lhsSpan,
               const Value &rhs, Span rhsSpan);
   Value applyToNumbers(ast::Operator op, Number lhs, Number rhs, Span span);
@@ -157,9 +182,11 @@ private:
                         const Where &where);
   /// A binding in the frame, a definition, or null.
   const Value *lookUp(std::string_view name, Span *definedAt = nullptr);
+  const Value *lookUpPrimed(std::string_view name, Span *definedAt);
   std::vector<std::string> getNamesInScope() const;
 
-  /// The number a value is, if it is one or a single dim.
+  /// The number a value is, if it is one or dims: their sizes multiplied,
+  /// nothing where 64 bits do not hold that.
   static std::optional<Number> getNumber(const Value &value);
   std::optional<Number> evaluateNumber(const ast::Expr &expr,
                                        std::string_view what);
@@ -193,6 +220,8 @@ private:
   Value callUnary(const ast::CallExpr &call, const Arguments &arguments);
   Value callExtremum(const ast::CallExpr &call, const Arguments &arguments);
   Value callRounding(const ast::CallExpr &call, const Arguments &arguments);
+  std::optional<Number> roundNumber(Number x, bool isUp, Span span);
+  Value callSize(const ast::CallExpr &call, const Arguments &arguments);
   Value callReduce(const ast::CallExpr &call, const Arguments &arguments);
   Value callArgReduce(const ast::CallExpr &call, const Arguments &arguments);
   Value callGather(const ast::CallExpr &call, const Arguments &arguments);
@@ -209,6 +238,8 @@ private:
   std::vector<std::string_view> globalOrder;
   std::map<std::string_view, const ast::Definition *> overrides;
   std::map<std::string_view, const ast::Function *> functions, library;
+  /// What the names d' of dims d stand for, by the names of the dims.
+  std::map<std::string, Value> primed;
   Value infinity = Number::of(std::numeric_limits<double>::infinity());
 
   bool hasMesh = false; ///< false after an error in it

@@ -58,6 +58,8 @@ Value Elaborator::evaluateKind(const ast::Expr &expr) {
     return evaluateCall(static_cast<const ast::CallExpr &>(expr));
   case ExprKind::Constrain:
     return evaluateConstrain(static_cast<const ast::ConstrainExpr &>(expr));
+  case ExprKind::Index:
+    return evaluateIndex(static_cast<const ast::IndexExpr &>(expr));
   }
   __builtin_unreachable();
 }
@@ -82,7 +84,24 @@ const Value *Elaborator::lookUp(std::string_view name, Span *definedAt) {
     resolve(name, global->second);
     return &global->second.value;
   }
-  return name == "inf" ? &infinity : nullptr;
+  if (name == "inf")
+    return &infinity;
+  return name.ends_with('\'') ? lookUpPrimed(name, definedAt) : nullptr;
+}
+
+/// d' is another dim of the size of d; of a list each.
+const Value *Elaborator::lookUpPrimed(std::string_view name, Span *definedAt) {
+  const Value *value = lookUp(name.substr(0, name.size() - 1), definedAt);
+  const auto *dims = value ? std::get_if<Dims>(value) : nullptr;
+  if (!dims)
+    return value && isPoison(*value) ? value : nullptr;
+  Dims second;
+  std::string key;
+  for (const Dim &dim : *dims) {
+    second.push_back({dim.name + "'", dim.size});
+    key += second.back().name + " ";
+  }
+  return &primed.insert_or_assign(key, second).first->second;
 }
 
 std::vector<std::string> Elaborator::getNamesInScope() const {
@@ -178,9 +197,18 @@ std::optional<Number> Elaborator::getNumber(const Value &value) {
   if (const auto *number = std::get_if<Number>(&value))
     return *number;
   const auto *dims = std::get_if<Dims>(&value);
-  if (dims && dims->size() == 1)
-    return Number::of(dims->front().size);
-  return std::nullopt;
+  if (!dims)
+    return std::nullopt;
+  Number product = Number::of(int64_t(1));
+  std::string why;
+  for (const Dim &dim : *dims) {
+    std::optional<Number> next =
+        compute(Operator::Multiply, product, Number::of(dim.size), why);
+    if (!next)
+      return std::nullopt;
+    product = *next;
+  }
+  return product;
 }
 
 std::optional<Number> Elaborator::evaluateNumber(const ast::Expr &expr,

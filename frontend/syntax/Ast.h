@@ -34,6 +34,7 @@ enum class ExprKind : uint8_t {
   Chain,
   Call,
   Constrain,
+  Index,
 };
 
 struct Expr {
@@ -155,6 +156,22 @@ struct ConstrainExpr : Expr {
 
   ConstrainExpr(Span span, ExprPtr operand)
       : Expr(ExprKind::Constrain, span), operand(std::move(operand)) {}
+};
+
+/// dim = position, or (dim, dim) = position for dims that go in step.
+struct IndexPart {
+  std::vector<Name> dims;
+  ExprPtr position;
+};
+
+/// operand[dim = position, ... else otherwise]
+struct IndexExpr : Expr {
+  ExprPtr operand;
+  std::vector<IndexPart> parts;
+  ExprPtr otherwise; ///< null without "else"
+
+  IndexExpr(Span span, ExprPtr operand)
+      : Expr(ExprKind::Index, span), operand(std::move(operand)) {}
 };
 
 /// f32[batch, pixel]

@@ -106,6 +106,7 @@ public:
   std::string print(const ChainExpr &chain);
   std::string print(const Argument &argument);
   std::string print(const LayoutRule &rule);
+  std::string print(const IndexPart &part);
   std::string print(const TypeExpr &type);
   std::string print(const Statement &statement);
   std::string print(const std::vector<Statement> &body);
@@ -168,6 +169,12 @@ std::string Printer::print(const Expr &expr) {
     return fmt::format("{} @ [{}]", print(*constrain.operand, PostfixLevel),
                        printList(constrain.rules));
   }
+  case ExprKind::Index: {
+    const auto &index = static_cast<const IndexExpr &>(expr);
+    return fmt::format("{}[{}{}{}]", print(*index.operand, PostfixLevel),
+                       printList(index.parts), index.otherwise ? " else " : "",
+                       index.otherwise ? print(*index.otherwise) : "");
+  }
   }
   __builtin_unreachable();
 }
@@ -187,6 +194,13 @@ std::string Printer::print(const ChainExpr &chain) {
                         print(operand, isLastExponent ? NegateLevel : own + 1));
   }
   return text;
+}
+
+std::string Printer::print(const IndexPart &part) {
+  std::string dims = printList(part.dims);
+  if (part.dims.size() != 1)
+    dims = fmt::format("({})", dims);
+  return fmt::format("{} = {}", dims, print(*part.position));
 }
 
 std::string Printer::print(const Argument &argument) {

@@ -263,6 +263,9 @@ void Lexer::lexName() {
   size_t begin = at;
   while (isNameCharacter(peek()))
     ++at;
+  // A second role of a dim: pos'.
+  while (peek() == '\'')
+    ++at;
   size_t end = at;
   if (end - begin > Limits::nameLength) {
     end = begin + Limits::nameLength;

@@ -145,13 +145,25 @@ ast::ExprPtr Parser::parsePower() {
 
 ast::ExprPtr Parser::parsePostfix() {
   ast::ExprPtr expr = parsePrimary();
-  if (!expr || !is(TokenKind::At))
-    return expr;
-  expr = parseConstraint(std::move(expr));
-  if (expr && is(TokenKind::At)) {
-    report(Code::ExpectedToken, "a value has one \"@\" constraint at most")
-        .help("write all rules in one pair of brackets");
-    return nullptr;
+  // Each index is an operand of the next: a chain of them is a tree as deep.
+  int numIndices = 0;
+  while (expr && (is(TokenKind::At) || is(TokenKind::LeftBracket))) {
+    if (is(TokenKind::LeftBracket)) {
+      if (nesting + ++numIndices > Limits::nesting) {
+        report(Code::NestingTooDeep,
+               fmt::format("expression nested more than {} deep",
+                           Limits::nesting));
+        return nullptr;
+      }
+      expr = parseIndex(std::move(expr));
+      continue;
+    }
+    expr = parseConstraint(std::move(expr));
+    if (expr && is(TokenKind::At)) {
+      report(Code::ExpectedToken, "a value has one \"@\" constraint at most")
+          .help("write all rules in one pair of brackets");
+      return nullptr;
+    }
   }
   return expr;
 }
@@ -202,10 +214,13 @@ ast::ExprPtr Parser::parseNumber() {
   return std::make_unique<ast::IntegerExpr>(getSpan(token), value);
 }
 
-/// (a) is a, and what is said of it marks the parentheses too; (a, b) a tuple.
+/// (a) is a, and what is said of it marks the parentheses too; (a, b) a tuple,
+/// and () one of nothing.
 ast::ExprPtr Parser::parseParenthesis() {
   uint32_t begin = peek().begin;
   ++position;
+  if (accept(TokenKind::RightParen))
+    return std::make_unique<ast::TupleExpr>(getSpanFrom(begin));
   ast::ExprPtr first = parseExpression();
   if (!first)
     return nullptr;
@@ -297,6 +312,54 @@ ast::ExprPtr Parser::parseConstraint(ast::ExprPtr operand) {
     return nullptr;
   constrained->span = getSpanFrom(begin);
   return constrained;
+}
+
+/// [dim = position, (dim, dim) = position else value]
+ast::ExprPtr Parser::parseIndex(ast::ExprPtr operand) {
+  uint32_t begin = operand->span.begin;
+  auto index = std::make_unique<ast::IndexExpr>(Span{source, begin, begin},
+                                                std::move(operand));
+  ++position;
+  do {
+    std::optional<ast::IndexPart> part = parseIndexPart();
+    if (!part)
+      return nullptr;
+    index->parts.push_back(std::move(*part));
+  } while (accept(TokenKind::Comma));
+  if (accept(TokenKind::KwElse)) {
+    index->otherwise = parseExpression();
+    if (!index->otherwise)
+      return nullptr;
+  }
+  if (!expect(TokenKind::RightBracket, "the index"))
+    return nullptr;
+  index->span = getSpanFrom(begin);
+  return index;
+}
+
+std::optional<ast::IndexPart> Parser::parseIndexPart() {
+  ast::IndexPart part;
+  bool isList = accept(TokenKind::LeftParen);
+  do {
+    std::optional<ast::Name> dim = expectName("a dimension");
+    if (!dim)
+      return std::nullopt;
+    part.dims.push_back(*dim);
+  } while (isList && accept(TokenKind::Comma));
+  if (isList && !expect(TokenKind::RightParen, "the dimensions"))
+    return std::nullopt;
+  if (!is(TokenKind::Equal)) {
+    report(Code::ExpectedToken,
+           fmt::format("expected \"=\" after the dimension, found {}",
+                       describeToken()))
+        .note("an index says which dimension is read where: x[dim = position]");
+    return std::nullopt;
+  }
+  ++position;
+  part.position = parseExpression();
+  if (!part.position)
+    return std::nullopt;
+  return part;
 }
 
 /// dim -> axis, dim -> (axis, axis), and in constraints dim -> () for a

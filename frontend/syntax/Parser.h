@@ -57,6 +57,8 @@ private:
   std::optional<ast::Argument> parseArgument();
   ast::ExprPtr parseNumber();
   ast::ExprPtr parseConstraint(ast::ExprPtr operand);
+  ast::ExprPtr parseIndex(ast::ExprPtr operand);
+  std::optional<ast::IndexPart> parseIndexPart();
   std::optional<ast::LayoutRule> parseRule();
 
   // Statements and items.

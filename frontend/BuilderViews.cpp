@@ -1,0 +1,239 @@
+// Views: which positions of a tensor are read, and whether they are there.
+
+#include "frontend/BuilderState.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace meshc::frontend {
+
+namespace {
+
+using Kind = layout::Access::Kind;
+
+std::vector<layout::Range> getRanges(const ViewAccess &access) {
+  std::vector<layout::Range> ranges;
+  for (const Dim &loop : access.loops)
+    ranges.push_back({0, loop.size});
+  return ranges;
+}
+
+std::string toString(const ViewAccess &access) {
+  std::vector<std::string> names;
+  for (const Dim &loop : access.loops)
+    names.push_back(loop.name);
+  return access.form.toString(names);
+}
+
+/// Factors, offsets and sums are below 2^31, so that i32 holds positions and 64
+/// bits what is made of them.
+bool checkRange(BuilderState &state, const ViewAccess &access, int operand,
+                const Where &where) {
+  constexpr auto limit = __int128(std::numeric_limits<int32_t>::max());
+  const layout::Access &form = access.form;
+  __int128 reach = form.getOffset() < 0 ? -__int128(form.getOffset())
+                                        : __int128(form.getOffset());
+  for (const layout::AccessTerm &term : form.getTerms()) {
+    __int128 size = access.loops[size_t(term.loop)].size;
+    reach += size *
+             (term.factor < 0 ? -__int128(term.factor) : __int128(term.factor));
+  }
+  if (reach <= limit && form.getDivisor() <= limit &&
+      __int128(access.dim.size) * form.getDivisor() <= limit)
+    return true;
+  state.fail(Code::NumberOverflow, where,
+             fmt::format("\"{}\" is read at {}, which goes beyond 2^31",
+                         access.dim.name, toString(access)),
+             operand);
+  return false;
+}
+
+/// Whether the form takes positions outside of the dimension, or none.
+bool mayMiss(const ViewAccess &access) {
+  const layout::Access &form = access.form;
+  if (form.getKind() == Kind::Modulo)
+    return form.getDivisor() > access.dim.size;
+  if (form.getKind() == Kind::Exact && form.getDivisor() > 1)
+    return true;
+  layout::Range image = form.getImage(getRanges(access));
+  return image.offset < 0 || image.offset + image.count > access.dim.size;
+}
+
+bool checkInside(BuilderState &state, const ViewAccess &access, int operand,
+                 const Where &where) {
+  if (!mayMiss(access))
+    return true;
+  layout::Range image = access.form.getImage(getRanges(access));
+  bool isQuotient =
+      access.form.getKind() == Kind::Exact && access.form.getDivisor() > 1;
+  std::string message =
+      isQuotient
+          ? fmt::format("\"{}\" is read at {}, which is not always whole",
+                        access.dim.name, toString(access))
+          : fmt::format("\"{}\" has positions 0 to {} and is read at {} to {}",
+                        access.dim.name, access.dim.size - 1, image.offset,
+                        image.offset + image.count - 1);
+  BuildError &error =
+      state.fail(Code::ReadsOutside, where, std::move(message), operand);
+  error.insertion = " else 0";
+  error.helps.push_back("say what is there outside: else 0");
+  return false;
+}
+
+/// Whether each position of a loop reads something for some of the others; an
+/// access of one loop may shift it out.
+bool checkWindow(BuilderState &state, const ViewAccess &access, int operand,
+                 const Where &where) {
+  const layout::Access &form = access.form;
+  if (form.getTerms().size() < 2 || form.getKind() == Kind::Modulo)
+    return true;
+  for (const layout::AccessTerm &term : form.getTerms()) {
+    const Dim &loop = access.loops[size_t(term.loop)];
+    // The image moves with the position: it is farthest out at the ends.
+    for (int64_t position : {int64_t(0), loop.size - 1}) {
+      std::vector<layout::Range> ranges = getRanges(access);
+      ranges[size_t(term.loop)] = {position, 1};
+      layout::Range image = form.getImage(ranges);
+      if (image.count > 0 && image.offset < access.dim.size &&
+          image.offset + image.count > 0)
+        continue;
+      state.fail(Code::WindowTooLarge, where,
+                 fmt::format("at position {} of \"{}\" nothing of \"{}\", of "
+                             "size {}, is read: {} is outside",
+                             position, loop.name, access.dim.name,
+                             access.dim.size, toString(access)),
+                 operand);
+      return false;
+    }
+  }
+  return true;
+}
+
+} // namespace
+
+Tensor Builder::view(Tensor x, const std::vector<ViewAccess> &accesses,
+                     bool isPadded, const Where &where) {
+  if (!x)
+    return {};
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    const ViewAccess &access = accesses[i];
+    int operand = int(i) + 1;
+    if (!checkHasDim(*state, "index", x, access.dim.name, operand, where))
+      return {};
+    for (size_t j = 0; j < i; ++j)
+      if (accesses[j].dim.name == access.dim.name) {
+        state->fail(Code::RepeatedDim, where,
+                    fmt::format("the index reads dimension \"{}\" twice",
+                                access.dim.name),
+                    operand);
+        return {};
+      }
+    if (!checkRange(*state, access, operand, where) ||
+        !checkWindow(*state, access, operand, where) ||
+        (!isPadded && !checkInside(*state, access, operand, where)))
+      return {};
+  }
+
+  std::vector<Dim> dims;
+  auto add = [&](const Dim &dim) {
+    if (std::none_of(dims.begin(), dims.end(),
+                     [&](const Dim &known) { return known.name == dim.name; }))
+      dims.push_back(dim);
+  };
+  mlir::MLIRContext *context = state->context;
+  llvm::SmallVector<mlir::Attribute> attributes;
+  for (const Dim &dim : x.getDims()) {
+    auto access = std::find_if(accesses.begin(), accesses.end(),
+                               [&](const ViewAccess &candidate) {
+                                 return candidate.dim.name == dim.name;
+                               });
+    if (access == accesses.end()) {
+      add(dim);
+      continue;
+    }
+    llvm::SmallVector<mlir::StringAttr> names;
+    for (const Dim &loop : access->loops)
+      names.push_back(mlir::StringAttr::get(context, loop.name));
+    // A loop whose terms cancelled is no dimension of the result.
+    for (const layout::AccessTerm &term : access->form.getTerms())
+      add(access->loops[size_t(term.loop)]);
+    attributes.push_back(
+        nd::AccessAttr::get(mlir::StringAttr::get(context, dim.name),
+                            nd::DimAccess(access->form, names)));
+  }
+  return state->create<nd::ViewOp>(where, x.getElementType(), dims,
+                                   BuilderState::getValue(x),
+                                   mlir::ArrayAttr::get(context, attributes));
+}
+
+Tensor Builder::position(const ViewAccess &access, ElementType type,
+                         const Where &where) {
+  if (!checkRange(*state, access, -1, where))
+    return {};
+  Tensor sum;
+  auto add = [&](Tensor term) {
+    sum = sum ? this->add(sum, term, where) : term;
+  };
+  for (const layout::AccessTerm &term : access.form.getTerms()) {
+    Tensor positions = iota(access.loops[size_t(term.loop)], where);
+    if (type != ElementType::I32)
+      positions = cast(positions, type, where);
+    if (term.factor != 1)
+      positions = mul(positions, constant(term.factor, type, where), where);
+    add(positions);
+  }
+  if (!sum || access.form.getOffset() != 0)
+    add(constant(access.form.getOffset(), type, where));
+  return sum;
+}
+
+Tensor Builder::isInside(Tensor index, const Dim &dim, const Where &where) {
+  if (!index)
+    return {};
+  ElementType type = index.getElementType();
+  return andOf(
+      compare(Comparison::Ge, index, constant(int64_t(0), type, where), where),
+      compare(Comparison::Lt, index, constant(dim.size, type, where), where),
+      where);
+}
+
+Tensor Builder::isInside(const std::vector<ViewAccess> &accesses,
+                         const Where &where) {
+  Tensor inside;
+  auto require = [&](Tensor condition) {
+    inside = inside ? andOf(inside, condition, where) : condition;
+  };
+  for (const ViewAccess &access : accesses) {
+    if (!mayMiss(access))
+      continue;
+    const layout::Access &form = access.form;
+    int64_t divisor = form.getDivisor();
+    // The remainder of a sum that is not negative: a multiple of the modulus
+    // more changes none.
+    layout::Access linear =
+        layout::Access::linear(form.getTerms(), form.getOffset());
+    layout::Range sums = linear.getImage(getRanges(access));
+    int64_t shift = 0;
+    if (form.getKind() == Kind::Modulo && sums.offset < 0)
+      shift = (-sums.offset + divisor - 1) / divisor * divisor;
+    linear = layout::Access::linear(form.getTerms(), form.getOffset() + shift);
+    Tensor sum =
+        position({access.dim, linear, access.loops}, ElementType::I32, where);
+    if (!sum)
+      return {};
+    Tensor by = constant(divisor, ElementType::I32, where);
+    auto getMultiple = [&] { return mul(div(sum, by, where), by, where); };
+    if (form.getKind() == Kind::Modulo) {
+      require(isInside(sub(sum, getMultiple(), where), access.dim, where));
+      continue;
+    }
+    require(isInside(sum, {access.dim.name, access.dim.size * divisor}, where));
+    if (form.getKind() == Kind::Exact && divisor > 1)
+      require(compare(Comparison::Eq, sum, getMultiple(), where));
+  }
+  return inside;
+}
+
+} // namespace meshc::frontend

@@ -1,0 +1,385 @@
+// x[d = e else v]: which element of a tensor is read where.
+
+#include "frontend/elaborate/Elaborator.h"
+#include "frontend/elaborate/Position.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+using namespace meshc;
+using namespace meshc::frontend;
+using ast::ExprKind;
+using ast::Operator;
+
+/// A null tensor is poison: its error has been reported.
+static Value orPoison(Tensor tensor) {
+  return tensor ? Value(tensor) : Value(Poison());
+}
+
+/// Where one dim is read. A truth or a string is none, and poison says nothing.
+struct Elaborator::Index {
+  std::variant<Poison, Number, Position, Tensor> place;
+
+  bool isPoison() const { return std::holds_alternative<Poison>(place); }
+};
+
+/// What an index does to a tensor in one operation: a view of all dims that
+/// dims and numbers determine, or a gather along one.
+struct Elaborator::IndexStep {
+  std::vector<ViewAccess> view;
+  std::optional<Dim> gathered;
+  Tensor index;
+  Span span;
+
+  bool addsDim(std::string_view name) const {
+    if (gathered)
+      return index.hasDim(name);
+    return std::any_of(view.begin(), view.end(), [&](const ViewAccess &access) {
+      return std::any_of(access.loops.begin(), access.loops.end(),
+                         [&](const Dim &loop) { return loop.name == name; });
+    });
+  }
+  bool reads(std::string_view name) const {
+    if (gathered)
+      return gathered->name == name;
+    return std::any_of(view.begin(), view.end(), [&](const ViewAccess &access) {
+      return access.dim.name == name;
+    });
+  }
+};
+
+std::optional<std::vector<Elaborator::Index>>
+Elaborator::toIndices(const Value &value, Span span) {
+  if (isPoison(value))
+    return std::nullopt;
+  std::vector<Index> indices;
+  if (const auto *dims = std::get_if<Dims>(&value)) {
+    for (const Dim &dim : *dims)
+      indices.push_back({Position::of(dim)});
+  } else if (const auto *number = std::get_if<Number>(&value)) {
+    indices.push_back({*number});
+  } else if (const auto *tensor = std::get_if<Tensor>(&value)) {
+    indices.push_back({*tensor});
+  } else {
+    error(Code::IndexNotInteger, span,
+          fmt::format("an index is an integer, found {}", describe(value)));
+    return std::nullopt;
+  }
+  return indices;
+}
+
+std::optional<std::vector<Elaborator::Index>>
+Elaborator::evaluateIndices(const ast::Expr &expr) {
+  switch (expr.kind) {
+  case ExprKind::Tuple: {
+    std::vector<Index> all;
+    for (const ast::ExprPtr &element :
+         static_cast<const ast::TupleExpr &>(expr).elements) {
+      std::optional<std::vector<Index>> indices = evaluateIndices(*element);
+      if (!indices)
+        return std::nullopt;
+      all.insert(all.end(), indices->begin(), indices->end());
+    }
+    return all;
+  }
+  case ExprKind::Unary: {
+    const auto &unary = static_cast<const ast::UnaryExpr &>(expr);
+    if (unary.op != Operator::Negate)
+      break;
+    std::optional<std::vector<Index>> indices = evaluateIndices(*unary.operand);
+    if (!indices)
+      return std::nullopt;
+    // 0 - n, in whose errors the operator is the one that was written.
+    return combine(Operator::Subtract, {{Number::of(int64_t(0))}}, expr.span,
+                   *indices, unary.operand->span);
+  }
+  case ExprKind::Chain: {
+    const auto &chain = static_cast<const ast::ChainExpr &>(expr);
+    if (!isArithmetic(chain.ops.front()))
+      break;
+    std::optional<std::vector<Index>> indices =
+        evaluateIndices(*chain.operands[0]);
+    Span span = chain.operands[0]->span;
+    for (size_t i = 0; i < chain.ops.size() && indices; ++i) {
+      const ast::Expr &operand = *chain.operands[i + 1];
+      std::optional<std::vector<Index>> rhs = evaluateIndices(operand);
+      if (!rhs)
+        return std::nullopt;
+      indices = combine(chain.ops[i], *indices, span, *rhs, operand.span);
+      span = join(span, operand.span);
+    }
+    return indices;
+  }
+  case ExprKind::Call: {
+    const auto &call = static_cast<const ast::CallExpr &>(expr);
+    bool isSize = call.callee.text == "size",
+         isFloor = call.callee.text == "floor";
+    if ((!isSize && !isFloor) || call.arguments.size() != 1 ||
+        call.arguments[0].arrow || call.arguments[0].name)
+      break;
+    const ast::Expr &operand = *call.arguments[0].value;
+    return isSize ? getSizes(operand) : round(operand);
+  }
+  default:
+    break;
+  }
+  return toIndices(evaluate(expr), expr.span);
+}
+
+bool Elaborator::isArithmetic(Operator op) {
+  return op == Operator::Add || op == Operator::Subtract ||
+         op == Operator::Multiply || op == Operator::Divide ||
+         op == Operator::Remainder;
+}
+
+/// The sizes of dims, one for each: of a list where it is in step with others.
+std::optional<std::vector<Elaborator::Index>>
+Elaborator::getSizes(const ast::Expr &expr) {
+  std::optional<Dims> dims = evaluateDims(expr);
+  if (!dims)
+    return std::nullopt;
+  std::vector<Index> sizes;
+  for (const Dim &dim : *dims)
+    sizes.push_back({Number::of(dim.size)});
+  return sizes;
+}
+
+std::optional<std::vector<Elaborator::Index>>
+Elaborator::round(const ast::Expr &expr) {
+  std::optional<std::vector<Index>> indices = evaluateIndices(expr);
+  if (!indices)
+    return std::nullopt;
+  for (Index &index : *indices) {
+    if (const auto *position = std::get_if<Position>(&index.place)) {
+      index.place = floor(*position);
+    } else if (const auto *number = std::get_if<Number>(&index.place)) {
+      std::optional<Number> rounded =
+          roundNumber(*number, /*isUp=*/false, expr.span);
+      if (!rounded)
+        return std::nullopt;
+      index.place = *rounded;
+    } else {
+      error(Code::WrongKind, expr.span,
+            "\"floor\" is for numbers and dims; the quotient of integer "
+            "tensors is whole already");
+      return std::nullopt;
+    }
+  }
+  return indices;
+}
+
+std::optional<std::vector<Elaborator::Index>>
+Elaborator::combine(Operator op, const std::vector<Index> &lhs, Span lhsSpan,
+                    const std::vector<Index> &rhs, Span rhsSpan) {
+  if (lhs.size() != rhs.size() && lhs.size() != 1 && rhs.size() != 1) {
+    error(Code::WrongKind, join(lhsSpan, rhsSpan),
+          fmt::format("lists of {} and {} positions do not go in step",
+                      lhs.size(), rhs.size()));
+    return std::nullopt;
+  }
+  std::vector<Index> all;
+  bool isEmpty = lhs.empty() || rhs.empty();
+  for (size_t i = 0; i < std::max(lhs.size(), rhs.size()) && !isEmpty; ++i) {
+    Index index = combine(op, lhs[lhs.size() == 1 ? 0 : i], lhsSpan,
+                          rhs[rhs.size() == 1 ? 0 : i], rhsSpan);
+    if (index.isPoison())
+      return std::nullopt;
+    all.push_back(std::move(index));
+  }
+  return all;
+}
+
+Elaborator::Index Elaborator::combine(Operator op, const Index &lhs,
+                                      Span lhsSpan, const Index &rhs,
+                                      Span rhsSpan) {
+  const auto *a = std::get_if<Position>(&lhs.place);
+  const auto *b = std::get_if<Position>(&rhs.place);
+  if (std::holds_alternative<Tensor>(lhs.place) ||
+      std::holds_alternative<Tensor>(rhs.place) || (!a && !b)) {
+    // Beside a tensor a dim is the tensor of its positions.
+    ElementType hint = ElementType::I32;
+    for (const Index *side : {&lhs, &rhs})
+      if (const auto *tensor = std::get_if<Tensor>(&side->place))
+        hint = tensor->getElementType();
+    Value value = apply(op, toValue(lhs, lhsSpan, hint), lhsSpan,
+                        toValue(rhs, rhsSpan, hint), rhsSpan);
+    std::optional<std::vector<Index>> indices =
+        toIndices(value, join(lhsSpan, rhsSpan));
+    return indices ? indices->front() : Index{Poison()};
+  }
+  PositionError why;
+  std::optional<Position> result;
+  const auto *m = std::get_if<Number>(&lhs.place);
+  const auto *n = std::get_if<Number>(&rhs.place);
+  if (n)
+    result = compute(op, *a, *n, why);
+  else if (m)
+    result = compute(op, *m, *b, why);
+  else if (op == Operator::Add || op == Operator::Subtract)
+    result = add(*a, *b, op == Operator::Subtract, why);
+  else
+    why = {Code::WrongKind,
+           fmt::format("\"{}\" of two dims makes no position",
+                       ast::getSpelling(op)),
+           "where the size of a dim is meant, write size(dim)"};
+  if (result)
+    return {*result};
+  Diagnostic &reported =
+      error(why.code, join(lhsSpan, rhsSpan), std::move(why.message));
+  if (!why.help.empty())
+    reported.help(std::move(why.help));
+  return {Poison()};
+}
+
+Value Elaborator::toValue(const Index &index, Span span, ElementType type) {
+  if (const auto *number = std::get_if<Number>(&index.place))
+    return *number;
+  if (const auto *tensor = std::get_if<Tensor>(&index.place))
+    return *tensor;
+  const auto *position = std::get_if<Position>(&index.place);
+  if (!position)
+    return Poison();
+  if (position->kind != Position::Kind::Exact || position->divisor != 1) {
+    error(Code::MixedIndex, span,
+          "a quotient or remainder of dims stands beside a tensor")
+        .help("dims and numbers alone have quotients and remainders; of "
+              "integer tensors \"/\" is whole: iota(n) / 2");
+    return Poison();
+  }
+  return orPoison(
+      checked(builder.position(position->getAccess({}), type, getWhere(span))));
+}
+
+Value Elaborator::evaluateIndex(const ast::IndexExpr &expr) {
+  Tensor x = evaluateTensor(*expr.operand, "what an index reads");
+  std::vector<IndexStep> steps;
+  IndexStep view;
+  view.span = expr.span;
+  std::vector<Operand> operands{{expr.operand->span, x}};
+  bool isValid = bool(x);
+  for (const ast::IndexPart &part : expr.parts) {
+    Dims dims;
+    for (const ast::Name &name : part.dims) {
+      std::optional<Dims> named = lookUpDims(name.text, name.span);
+      isValid &= named.has_value();
+      if (named)
+        dims.insert(dims.end(), named->begin(), named->end());
+    }
+    std::optional<std::vector<Index>> indices = evaluateIndices(*part.position);
+    if (!indices || !isValid)
+      return Poison();
+    if (indices->size() != dims.size() && indices->size() != 1) {
+      error(Code::WrongKind, part.position->span,
+            fmt::format("{} dims are read at {} positions", dims.size(),
+                        indices->size()));
+      return Poison();
+    }
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const Index &index = (*indices)[indices->size() == 1 ? 0 : i];
+      if (const auto *tensor = std::get_if<Tensor>(&index.place)) {
+        steps.push_back({{}, dims[i], *tensor, part.position->span});
+        continue;
+      }
+      std::optional<Position> position = toPosition(index, part.position->span);
+      if (!position)
+        return Poison();
+      view.view.push_back(position->getAccess(dims[i]));
+      operands.push_back({part.position->span});
+    }
+  }
+  if (!isValid)
+    return Poison();
+  std::optional<Value> otherwise;
+  if (expr.otherwise) {
+    otherwise = evaluate(*expr.otherwise);
+    if (isPoison(*otherwise))
+      return Poison();
+    if (!getNumber(*otherwise) && !std::holds_alternative<bool>(*otherwise)) {
+      error(Code::WrongKind, expr.otherwise->span,
+            fmt::format("what is outside is a number, found {}",
+                        describe(*otherwise)))
+          .help("where(condition, a, b) chooses between tensors");
+      return Poison();
+    }
+  }
+  if (!view.view.empty())
+    steps.insert(steps.begin(), view);
+  return readElements(expr, x, std::move(steps), otherwise, operands);
+}
+
+/// A place of dims and numbers as a whole position.
+std::optional<Position> Elaborator::toPosition(const Index &index, Span span) {
+  if (const auto *position = std::get_if<Position>(&index.place))
+    return *position;
+  Number number = std::get<Number>(index.place);
+  if (std::optional<int64_t> whole = toInteger(number))
+    return Position{{}, *whole};
+  error(Code::IndexNotInteger, span,
+        fmt::format("an index is the number {}, which {}", toString(number),
+                    describeNoInteger(number)));
+  return std::nullopt;
+}
+
+/// Does the steps, each when no dim that it adds is one that another is still
+/// to read.
+Value Elaborator::readElements(const ast::IndexExpr &expr, Tensor x,
+                               std::vector<IndexStep> steps,
+                               const std::optional<Value> &otherwise,
+                               const std::vector<Operand> &operands) {
+  Where where = getWhere(expr.span);
+  std::optional<Number> number;
+  if (otherwise)
+    number = getNumber(*otherwise);
+  bool isZero = !otherwise || (number && number->toDouble() == 0);
+  Tensor inside;
+  auto require = [&](Tensor condition) {
+    inside = inside && condition
+                 ? checked(builder.andOf(inside, condition, where))
+             : condition ? condition
+                         : inside;
+  };
+  while (!steps.empty()) {
+    auto ready =
+        std::find_if(steps.begin(), steps.end(), [&](const IndexStep &step) {
+          return std::none_of(
+              steps.begin(), steps.end(), [&](const IndexStep &other) {
+                return &other != &step &&
+                       std::any_of(x.getDims().begin(), x.getDims().end(),
+                                   [&](const Dim &dim) {
+                                     return other.reads(dim.name) &&
+                                            step.addsDim(dim.name);
+                                   });
+              });
+        });
+    if (ready == steps.end()) {
+      error(Code::NotSupported, expr.span,
+            "the tensors of this index have dims that the index reads")
+          .help("rename a dim of the tensor, or index it in two expressions");
+      return Poison();
+    }
+    IndexStep step = std::move(*ready);
+    steps.erase(ready);
+    if (step.gathered) {
+      if (!isZero)
+        require(checked(builder.isInside(step.index, *step.gathered, where)));
+      x = checked(
+          builder.gather(x, step.index, *step.gathered, where),
+          {{expr.operand->span, x}, {step.span, step.index}, {step.span}});
+    } else {
+      Tensor read = checked(
+          builder.view(x, step.view, otherwise.has_value(), where), operands);
+      if (read && !isZero)
+        require(checked(builder.isInside(step.view, where)));
+      x = read;
+    }
+    if (!x)
+      return Poison();
+  }
+  if (!inside)
+    return x;
+  Tensor outside =
+      toTensor(*otherwise, expr.otherwise->span, x.getElementType());
+  return orPoison(outside ? checked(builder.select(inside, x, outside, where))
+                          : Tensor());
+}
