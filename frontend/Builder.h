@@ -76,8 +76,8 @@ struct BuildError {
   Where where;
   int operand = -1; ///< position of the operand at fault, or -1
   std::string suggestion;
-  /// A fix: what the operation may say before its closing bracket.
-  std::string insertion;
+  /// A fix: what the operation may say before its closing bracket, and why.
+  std::string insertion, insertionReason;
   std::vector<std::pair<Where, std::string>> related;
   std::vector<std::string> notes;
   std::vector<std::string> helps;
@@ -265,7 +265,8 @@ public:
   /// Reads dimensions of x at positions that others determine, which take their
   /// places. 0 (false) where a position is outside or not whole; unless
   /// `isPadded` that is an error, and so is a position of a window that is
-  /// outside wherever the window lies.
+  /// outside wherever the window lies. Operands of errors: x, then the
+  /// positions, then the dims of the accesses.
   Tensor view(Tensor x, const std::vector<ViewAccess> &accesses, bool isPadded,
               const Where &where = MESHC_HERE);
   /// Whether what `accesses` read is there, over their loops; null if all is.

@@ -66,6 +66,9 @@ bool checkInside(BuilderState &state, const ViewAccess &access, int operand,
   if (!mayMiss(access))
     return true;
   layout::Range image = access.form.getImage(getRanges(access));
+  // What goes on at 0 takes every remainder from 0.
+  if (access.form.getKind() == Kind::Modulo)
+    image = {0, std::min(access.form.getDivisor(), image.offset + image.count)};
   bool isQuotient =
       access.form.getKind() == Kind::Exact && access.form.getDivisor() > 1;
   std::string message =
@@ -78,7 +81,7 @@ bool checkInside(BuilderState &state, const ViewAccess &access, int operand,
   BuildError &error =
       state.fail(Code::ReadsOutside, where, std::move(message), operand);
   error.insertion = " else 0";
-  error.helps.push_back("say what is there outside: else 0");
+  error.insertionReason = "say what is there outside";
   return false;
 }
 
@@ -119,15 +122,15 @@ Tensor Builder::view(Tensor x, const std::vector<ViewAccess> &accesses,
     return {};
   for (size_t i = 0; i < accesses.size(); ++i) {
     const ViewAccess &access = accesses[i];
-    int operand = int(i) + 1;
-    if (!checkHasDim(*state, "index", x, access.dim.name, operand, where))
+    int operand = int(i) + 1, named = operand + int(accesses.size());
+    if (!checkHasDim(*state, "index", x, access.dim.name, named, where))
       return {};
     for (size_t j = 0; j < i; ++j)
       if (accesses[j].dim.name == access.dim.name) {
         state->fail(Code::RepeatedDim, where,
                     fmt::format("the index reads dimension \"{}\" twice",
                                 access.dim.name),
-                    operand);
+                    named);
         return {};
       }
     if (!checkRange(*state, access, operand, where) ||

@@ -28,6 +28,14 @@ void Elaborator::declare() {
     std::ranges::sort(inOrder, {}, getPlace);
     for (Global &global : inOrder) {
       const ast::Name &name = global.definition->name;
+      if (name.text.ends_with('\''))
+        diagnostics
+            .report(Code::ReservedWord, name.span,
+                    fmt::format("\"{}\" is not defined: a name with a prime is "
+                                "another dimension of the size of the name "
+                                "without",
+                                name.text))
+            .help("leave the definition out");
       auto [known, isFirst] = globals.try_emplace(name.text, global);
       if (isFirst)
         globalOrder.push_back(name.text);

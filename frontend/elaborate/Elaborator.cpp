@@ -137,6 +137,21 @@ Diagnostic &Elaborator::error(Code code, Span span, std::string message) {
   return reported;
 }
 
+/// A fix in front of the bracket that ends the operation; a help where that is
+/// in the library, at a call of the user's.
+static void adviseInsertion(Diagnostic &reported, const SourceSet &sources,
+                            const BuildError &error) {
+  std::string advice =
+      fmt::format("{}:{}", error.insertionReason, error.insertion);
+  const Span whole = error.where.span;
+  const Span last{whole.source, whole.end - 1, whole.end};
+  if (whole.isValid() && sources.getText(last) == "]")
+    reported.fix({last.source, last.begin, last.begin}, error.insertion,
+                 std::move(advice));
+  else
+    reported.help(std::move(advice));
+}
+
 void Elaborator::reportBuildErrors(const std::vector<Operand> &operands) {
   for (BuildError &buildError : builder.takeErrors()) {
     Span span = buildError.where.span;
@@ -147,12 +162,8 @@ void Elaborator::reportBuildErrors(const std::vector<Operand> &operands) {
       span = operands[size_t(buildError.operand)].span;
     Diagnostic &reported = error(buildError.code, span, buildError.message);
     reported.didYouMean(buildError.suggestion);
-    // Not where the operation is one of the library, at a call of the user's.
-    const Span whole = buildError.where.span;
-    const Span last{whole.source, whole.end - 1, whole.end - 1};
-    if (!buildError.insertion.empty() && whole.isValid() &&
-        sources.getText({whole.source, last.begin, whole.end}) == "]")
-      reported.fix(last, buildError.insertion, "say what is there outside");
+    if (!buildError.insertion.empty())
+      adviseInsertion(reported, sources, buildError);
     if (isMismatch)
       for (const Operand &operand : operands)
         if (operand.value)

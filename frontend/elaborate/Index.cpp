@@ -30,7 +30,7 @@ struct Elaborator::IndexStep {
   std::vector<ViewAccess> view;
   std::optional<Dim> gathered;
   Tensor index;
-  Span span;
+  Span span, dimSpan; ///< of what is gathered
 
   bool addsDim(std::string_view name) const {
     if (gathered)
@@ -255,16 +255,19 @@ Value Elaborator::evaluateIndex(const ast::IndexExpr &expr) {
   Tensor x = evaluateTensor(*expr.operand, "what an index reads");
   std::vector<IndexStep> steps;
   IndexStep view;
-  view.span = expr.span;
-  std::vector<Operand> operands{{expr.operand->span, x}};
+  // The tensor, where dims are read, and the dims.
+  std::vector<Operand> operands{{expr.operand->span, x}}, named;
   bool isValid = bool(x);
   for (const ast::IndexPart &part : expr.parts) {
     Dims dims;
+    std::vector<Operand> names;
     for (const ast::Name &name : part.dims) {
-      std::optional<Dims> named = lookUpDims(name.text, name.span);
-      isValid &= named.has_value();
-      if (named)
-        dims.insert(dims.end(), named->begin(), named->end());
+      std::optional<Dims> found = lookUpDims(name.text, name.span);
+      isValid &= found.has_value();
+      if (!found)
+        continue;
+      dims.insert(dims.end(), found->begin(), found->end());
+      names.insert(names.end(), found->size(), Operand{name.span});
     }
     std::optional<std::vector<Index>> indices = evaluateIndices(*part.position);
     if (!indices || !isValid)
@@ -278,7 +281,15 @@ Value Elaborator::evaluateIndex(const ast::IndexExpr &expr) {
     for (size_t i = 0; i < dims.size(); ++i) {
       const Index &index = (*indices)[indices->size() == 1 ? 0 : i];
       if (const auto *tensor = std::get_if<Tensor>(&index.place)) {
-        steps.push_back({{}, dims[i], *tensor, part.position->span});
+        if (tensor->getElementType() != ElementType::I32 &&
+            tensor->getElementType() != ElementType::I64) {
+          error(Code::IndexNotInteger, part.position->span,
+                fmt::format("an index has integer elements, found {}",
+                            getName(tensor->getElementType())));
+          return Poison();
+        }
+        steps.push_back(
+            {{}, dims[i], *tensor, part.position->span, names[i].span});
         continue;
       }
       std::optional<Position> position = toPosition(index, part.position->span);
@@ -286,6 +297,7 @@ Value Elaborator::evaluateIndex(const ast::IndexExpr &expr) {
         return Poison();
       view.view.push_back(position->getAccess(dims[i]));
       operands.push_back({part.position->span});
+      named.push_back(names[i]);
     }
   }
   if (!isValid)
@@ -303,6 +315,7 @@ Value Elaborator::evaluateIndex(const ast::IndexExpr &expr) {
       return Poison();
     }
   }
+  operands.insert(operands.end(), named.begin(), named.end());
   if (!view.view.empty())
     steps.insert(steps.begin(), view);
   return readElements(expr, x, std::move(steps), otherwise, operands);
@@ -365,7 +378,7 @@ Value Elaborator::readElements(const ast::IndexExpr &expr, Tensor x,
         require(checked(builder.isInside(step.index, *step.gathered, where)));
       x = checked(
           builder.gather(x, step.index, *step.gathered, where),
-          {{expr.operand->span, x}, {step.span, step.index}, {step.span}});
+          {{expr.operand->span, x}, {step.span, step.index}, {step.dimSpan}});
     } else {
       Tensor read = checked(
           builder.view(x, step.view, otherwise.has_value(), where), operands);

@@ -162,6 +162,7 @@ nd.program @not_neutral {
 // CHECK-NEXT:    nd.output "broadcast", %[[X]]
 // CHECK-NEXT:    nd.output "reduce", %[[X]]
 // CHECK-NEXT:    nd.output "einsum", %[[X]]
+// CHECK-NEXT:    nd.output "view", %[[X]]
 nd.program @nothing_to_do {
   %x = nd.input "x" : !nd.tensor<["a"=2], f32>
   %0 = nd.broadcast %x : (!nd.tensor<["a"=2], f32>) -> !nd.tensor<["a"=2], f32>
@@ -170,6 +171,8 @@ nd.program @nothing_to_do {
   nd.output "reduce", %1 : !nd.tensor<["a"=2], f32>
   %2 = nd.einsum %x : (!nd.tensor<["a"=2], f32>) -> !nd.tensor<["a"=2], f32>
   nd.output "einsum", %2 : !nd.tensor<["a"=2], f32>
+  %3 = nd.view %x ["a" = "a"] : (!nd.tensor<["a"=2], f32>) -> !nd.tensor<["a"=2], f32>
+  nd.output "view", %3 : !nd.tensor<["a"=2], f32>
 }
 
 // -----

@@ -109,6 +109,22 @@ TEST(Executable, transformer_block_with_every_dimension_split) {
        {"a=4,b=2", {"batch=a,heads=b,d_ff=b"}}});
 }
 
+/// Windows over every dimension that is split, and every other access.
+TEST(Executable, windows_with_every_dimension_split) {
+  compareAll(
+      Reference(MESHC_SOURCE_DIR "/tests/end_to_end/windows.mesh", {},
+                3 * 3 * 2 + 3 * 3 * 3 + 3 * 2 * 3 + 3 + 3 * 8 * 6 * 2),
+      {{"", {""}},
+       {"a=3",
+        {"batch=a", "y=a", "x=a,col=a", "row=a", "up=a", "c=a", "k=a", "dy=a",
+         "dx=a", "y=a,row=a,up=a", "group=a"}},
+       {"a=4", {"y=a,row=a,up=a", "x=a,col=a,right=a", "k=a,group=a"}},
+       {"a=2,b=2", {"y=a,x=b,row=a,col=b", "row=b,k=a", "y=a+b,row=b+a"}},
+       {"a=2,b=3", {"batch=a,y=b,row=b,up=b", "y=a,row=b,up=a+b", "dy=a,x=b"}},
+       {"a=8", {"y=a,row=a,up=a"}},
+       {"a=2,b=2,c=2", {"y=a,x=b,row=a,col=b,k=c", "y=a+b+c,up=c+b+a"}}});
+}
+
 const std::vector<Split> choiceSplits = {
     {"", {""}},
     {"a=2", {"row=a", "in=a", "out=a", "wide=a", "key=a"}},

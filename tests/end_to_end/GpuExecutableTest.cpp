@@ -48,6 +48,15 @@ TEST(GpuExecutable, extremes_of_values_computed_again) {
                {{"", "", 1}, {"a=2", "p=a", 2}});
 }
 
+/// Windows over rows that are split, and the other accesses.
+TEST(GpuExecutable, windows) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/windows.mesh", {},
+                       3 * 3 * 2 + 3 * 3 * 3 + 3 * 2 * 3 + 3 + 3 * 8 * 6 * 2),
+             {{"", "", 1},
+              {"a=2", "y=a,row=a,up=a", 2},
+              {"a=3", "x=a,col=a,right=a", 3}});
+}
+
 TEST(GpuExecutable, epilogues_that_are_left_out) {
   for (const char *precision : {"f32", "bf16"}) {
     const Reference reference(activations, {},

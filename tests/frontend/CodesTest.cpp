@@ -48,6 +48,11 @@ std::string train(const std::string &settings) {
          settings;
 }
 
+/// A whole spec around the index of x[batch, in] and what is behind it.
+std::string index(const std::string &brackets) {
+  return model("  let v = x[" + brackets + "\n  output o = sum(x)");
+}
+
 const std::vector<Case> &getCases() {
   static const std::vector<Case> cases = {
       // Text.
@@ -224,8 +229,7 @@ const std::vector<Case> &getCases() {
       {Code::WrongKind, value("sum(x, over = <<half>>)"),
        "\"half\" is a number, expected a dimension", ""},
       {Code::WrongKind, value("<<x % 2>>"), "\"%\"", ""},
-      {Code::WrongKind, value("exp(<<(batch, in)>>)"), "list of dimensions",
-       ""},
+      {Code::WrongKind, value("exp(<<batch == in>>)"), "truth value", ""},
       {Code::WrongKind, value("<<\"text\">>"), "string is not a value", ""},
       {Code::WrongKind, value("exp(x) as <<e>>"), "opens no scope", ""},
       {Code::MissingReturn, "fn <<f>>(a) { let b = a }", "returns nothing",
@@ -302,6 +306,59 @@ const std::vector<Case> &getCases() {
       {Code::NotRepresentable, value("y + <<0.5>>"), "0.5", ""},
       {Code::NotRepresentable, value("y + <<2 ^ 40>>"), "i32", ""},
       {Code::NotRepresentable, value("x * <<1e300>>"), "f32", ""},
+      // Elements by position.
+      {Code::ReadsOutside, index("in = <<in + 1>>]"),
+       "\"in\" has positions 0 to 4 and is read at 1 to 5", "else 0"},
+      {Code::ReadsOutside, index("in = <<2 * out - 1>>]"), "-1 to 11", ""},
+      {Code::ReadsOutside, index("batch = 0, in = <<out / 2>>]"),
+       "is read at out / 2, which is not always whole", "else 0"},
+      {Code::ReadsOutside, index("in = <<(out + 1) % 6>>]"), "0 to 5", ""},
+      {Code::WindowTooLarge, index("in = <<out + 3 * (out' - 3)>> else 0]"),
+       "at position 0 of \"out'\" nothing of \"in\", of size 5, is read", ""},
+      {Code::WindowTooLarge, index("in = <<out + 4 * out'>> else 0]"),
+       "at position 6 of \"out\"", ""},
+      {Code::IndexNotInteger, index("in = <<half>>]"), "0.5", ""},
+      {Code::IndexNotInteger, index("in = <<half * out>>]"), "0.5",
+       "floor(n / 2)"},
+      {Code::IndexNotInteger, index("in = <<out + half>>]"), "0.5", "floor"},
+      {Code::IndexNotInteger, index("in = <<1 == 2>>]"), "a truth value", ""},
+      {Code::IndexNotInteger, index("in = <<w>>]"), "found f32", ""},
+      {Code::MixedIndex, index("in = <<2 * out % 5>>]"), "multiples",
+       "(n + 1) % size(n)"},
+      {Code::MixedIndex, index("in = <<out % 5 + 1>>]"), "remainder stands in",
+       "(n + 1) % size(n)"},
+      {Code::MixedIndex, index("in = <<floor(out / 2) + out>> else 0]"),
+       "rounded quotient stands in", "floor((n + 1) / 2)"},
+      {Code::MixedIndex, index("in = <<2 * floor(out / 2)>> else 0]"),
+       "rounded quotient is multiplied", ""},
+      {Code::MixedIndex, index("in = <<floor(out / 2)>> + y else 0]"),
+       "beside a tensor", "iota(n) / 2"},
+      {Code::WrongKind, index("in = <<out * out>>]"), "of two dims",
+       "size(dim)"},
+      {Code::WrongKind, index("in = <<2 / out>>]"), "by a dim", ""},
+      {Code::WrongKind, index("(in, batch) = <<(out, out', 1)>>]"),
+       "2 dims are read at 3 positions", ""},
+      {Code::WrongKind, index("(in, batch) = <<(out, 1) + (1, 2, 3)>>]"),
+       "lists of 2 and 3 positions", ""},
+      {Code::WrongKind, index("in = out else <<y>>]"), "a tensor", "where("},
+      {Code::DimNotInTensor, index("<<out>> = 0]"),
+       "which f32[batch, in] lacks", ""},
+      {Code::RepeatedDim, index("in = 0, <<in>> = 1]"), "twice", ""},
+      {Code::UnknownDim, index("<<inn>> = 0]"), "inn", "\"in\""},
+      {Code::UnknownDim, index("in = 0, <<inn'>> = 0]"), "inn'", ""},
+      {Code::NumberOverflow, index("in = <<4000000000 * out>> else 0]"), "2^31",
+       ""},
+      {Code::NumberOverflow, index("in = <<out / 0>>]"), "by zero", ""},
+      {Code::NumberOverflow, index("in = <<out % 0>>]"), "modulo 0", ""},
+      {Code::NotSupported,
+       model("  let v = <<x[batch = iota(in), in = batch]>>\n"
+             "  output o = sum(x)"),
+       "have dims that the index reads", "rename"},
+      {Code::ExpectedToken, index("<<0>>]"), "expected a dimension", ""},
+      {Code::ExpectedToken, index("in <<]>>"), "expected \"=\"",
+       "x[dim = position]"},
+      {Code::ReservedWord, "dim a = 3\ndim <<a'>> = 3", "prime", "leave"},
+
       // Layout.
       {Code::UnknownAxis, layout("batch -> <<dat>>"), "no axis \"dat\"",
        "did you mean \"data\""},

@@ -178,6 +178,66 @@ TEST_F(LibraryTest, Dimensions) {
                [](int i, int j) { return i - j; });
 }
 
+TEST_F(LibraryTest, Elements) {
+  auto at = [&](int i, int j) {
+    return i >= 0 && i < a && j >= 0 && j < b ? x[i][j] : 0;
+  };
+  expectVector("x[b = 2]", [&](int i) { return x[i][2]; });
+  expectVector("x[b = 2 * a]", [&](int i) { return x[i][2 * i]; });
+  expectMatrix("x[b = size(b) - 1 - b]",
+               [&](int i, int j) { return x[i][b - 1 - j]; });
+  expectMatrix("x[b = b - 1 else 0]",
+               [&](int i, int j) { return at(i, j - 1); });
+  expectMatrix("maximum(x[(a, b) = (a, b) + (1, -2) else -inf], -9)",
+               [&](int i, int j) {
+                 bool isInside = i + 1 < a && j >= 2;
+                 return isInside ? std::max(x[i + 1][j - 2], -9.0) : -9;
+               });
+  expectMatrix("x[b = (b - 2) % size(b)]",
+               [&](int i, int j) { return x[i][(j + b - 2) % b]; });
+  expectMatrix("x[b = floor((b - 1) / 2) else 3]",
+               [&](int i, int j) { return j == 0 ? 3 : x[i][(j - 1) / 2]; });
+  expectMatrix("x[b = (b + 1) / 2 else 7]", [&](int i, int j) {
+    return (j + 1) % 2 == 0 ? x[i][(j + 1) / 2] : 7;
+  });
+  expectMatrix("0 * x + x[b = (b + 2) % 6 else 8][a = 1]", [&](int, int j) {
+    return (j + 2) % 6 < b ? x[1][(j + 2) % 6] : 8;
+  });
+  // Windows under the dim's own name, and a second role of it.
+  expectMatrix("sum(x[b = b + a' - 1 else 0], over = a')", [&](int i, int j) {
+    return at(i, j - 1) + at(i, j) + at(i, j + 1);
+  });
+  expectMatrix("sum(x[a = a'], over = a') + 0 * x",
+               [&](int, int j) { return x[0][j] + x[1][j] + x[2][j]; });
+  // By tensors: label is in [0, 5).
+  expectVector("x[b = label]", [&](int i) { return x[i][label[i]]; });
+  expectVector("x[b = label + 1 else -1]", [&](int i) {
+    return label[i] + 1 < b ? x[i][label[i] + 1] : -1;
+  });
+  expectVector("x[b = label - a else 4]",
+               [&](int i) { return label[i] >= i ? x[i][label[i] - i] : 4; });
+  expectVector("x[b = label, a = 2 - a]",
+               [&](int i) { return x[2 - i][label[i]]; });
+  expectVector("0 * v + v[a = 1] + size(b) + size((a, b))",
+               [&](int) { return v[1] + 5 + 15; });
+}
+
+TEST_F(LibraryTest, Windows) {
+  element = "f64";
+  expectMatrix("max_pool(x, b, b, a', stride = 1)", [&](int i, int j) {
+    double most = x[i][j];
+    for (int k = std::max(j - 1, 0); k <= std::min(j + 1, b - 1); ++k)
+      most = std::max(most, x[i][k]);
+    return most;
+  });
+  expectVector("mean_pool(x, b, a', (a''))[a' = a]", [&](int i) {
+    double sum = 0;
+    for (int k = 2 * i - 1; k <= 2 * i + 1; ++k)
+      sum += k >= 0 && k < b ? x[i][k] : 0;
+    return sum / 3;
+  });
+}
+
 TEST_F(LibraryTest, Activations) {
   // Numbers in the library that f32 would round.
   element = "f64";

@@ -59,17 +59,36 @@ TEST(Parser, Precedence) {
       {"a < b + 1 or c", "(a < (b + 1)) or c"},
       {"f(a) @ [x -> y] + b", "(f(a) @ [x -> y]) + b"},
       {"-f(a)", "-(f(a))"},
+      {"a[n = i + 1] ^ 2", "(a[n = (i + 1)]) ^ 2"},
+      {"-a[n = i]", "-(a[n = i])"},
   };
   for (auto [plain, explicitly] : cases)
     EXPECT_EQ(reprintExpression(plain), reprintExpression(explicitly)) << plain;
 }
 
 TEST(Parser, ParenthesesThatMatterStay) {
-  for (const char *text :
-       {"(a + b) * c", "a - (b - c)", "(a ^ b) ^ c", "(-a) ^ 2", "(not a) == b",
-        "(a or b) and c", "a / (b / c)", "(a + b) @ [x -> y]", "--a",
-        "not not a", "a ^ --b", "(a, b)", "f(a) as g",
-        "f(x, y = 1.5, z -> a, b)", "einsum(a, b ->)", "1e-05", "2.0"})
+  for (const char *text : {"(a + b) * c",
+                           "a - (b - c)",
+                           "(a ^ b) ^ c",
+                           "(-a) ^ 2",
+                           "(not a) == b",
+                           "(a or b) and c",
+                           "a / (b / c)",
+                           "(a + b) @ [x -> y]",
+                           "--a",
+                           "not not a",
+                           "a ^ --b",
+                           "(a, b)",
+                           "f(a) as g",
+                           "f(x, y = 1.5, z -> a, b)",
+                           "einsum(a, b ->)",
+                           "1e-05",
+                           "2.0",
+                           "(a + b)[n = i]",
+                           "a[n = i][m = j] @ [x -> y]",
+                           "a @ [x -> y][n = 0]",
+                           "a[(n, m) = 2 * (i, j) - 1, k = f(l') else -inf]",
+                           "f(a, over = ())"})
     EXPECT_EQ(reprintExpression(text), text);
 }
 
