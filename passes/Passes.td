@@ -251,7 +251,8 @@ def Decompose : Pass<"nd-decompose", "::mlir::ModuleOp"> {
 
     The same walk simplifies what gradients are made of: splats and repeated
     values are not stored or worked on in full, constants are folded, gathered
-    and reassociated, and `nd.stop_gradient` goes.
+    and reassociated, and `nd.stop_gradient` goes. The gradient of what a
+    convolution reads becomes a convolution of the gradient that arrived.
 
     Needs:  gradients are taken (nd-differentiate, nd-build-step); no shardings.
     Leaves: no arg_reduce, mean or stop_gradient; every einsum has two inputs

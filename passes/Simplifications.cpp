@@ -253,6 +253,105 @@ struct EinsumOfScalar : OpRewritePattern<EinsumOp> {
   }
 };
 
+/// sum(einsum(x, y)) -> einsum(x, y), over dimensions that several inputs have:
+/// what only one has nd-decompose sums before.
+struct SumOfEinsum : OpRewritePattern<ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ReduceOp op,
+                                PatternRewriter &rewriter) const override {
+    auto einsum = op.getInput().getDefiningOp<EinsumOp>();
+    if (op.getKind() != Reduction::Sum || !einsum || !einsum->hasOneUse())
+      return rewriter.notifyMatchFailure(op, "is no sum of an einsum");
+    for (DimAttr dim : einsum.getType().getDims())
+      if (!op.getType().hasDim(dim.getName()) &&
+          llvm::count_if(einsum.getInputs(), [&](Value input) {
+            return getType(input).hasDim(dim.getName());
+          }) < 2)
+        return rewriter.notifyMatchFailure(op, "sums what one input has");
+    rewriter.replaceOpWithNewOp<EinsumOp>(op, op.getType(), einsum.getInputs());
+    return success();
+  }
+};
+
+/// view(einsum(g, w)) -> einsum(view(g), w), where w goes along a window of g:
+/// the gradient of what a convolution reads. It is a convolution too then, of
+/// few channels of g, where the einsum made a tensor of all that windows see.
+struct ViewOfEinsum : OpRewritePattern<ViewOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ViewOp op,
+                                PatternRewriter &rewriter) const override {
+    auto einsum = op.getInput().getDefiningOp<EinsumOp>();
+    if (!einsum || !einsum->hasOneUse())
+      return rewriter.notifyMatchFailure(op, "is no view of an einsum");
+    std::optional<unsigned> source = findSource(op, einsum);
+    if (!source)
+      return rewriter.notifyMatchFailure(op, "sees no window of one input");
+    SmallVector<Value> inputs(einsum.getInputs());
+    NamedTensorType type = getType(inputs[*source]);
+    SmallVector<DimAttr> dims;
+    auto add = [&](StringAttr name) {
+      DimAttr dim = op.getType().getDims()[op.getType().findDim(name)];
+      if (!llvm::is_contained(dims, dim))
+        dims.push_back(dim);
+    };
+    for (DimAttr dim : type.getDims())
+      if (!einsum.getType().hasDim(dim.getName())) {
+        dims.push_back(dim); // is summed
+      } else {
+        // Stored in the order of what was seen.
+        DimAccess access = op.getInputAccess(dim.getName());
+        SmallVector<StringAttr> loops(access.getLoops());
+        llvm::sort(loops, [&](StringAttr a, StringAttr b) {
+          return op.getType().findDim(a) < op.getType().findDim(b);
+        });
+        llvm::for_each(loops, add);
+      }
+    inputs[*source] =
+        ViewOp::create(rewriter, op.getLoc(),
+                       NamedTensorType::get(dims, type.getElementType()),
+                       inputs[*source], op.getAccessesAttr());
+    rewriter.replaceOpWithNewOp<EinsumOp>(op, op.getType(), inputs);
+    return success();
+  }
+
+private:
+  /// The one input whose dimensions are read elsewhere than at themselves.
+  static std::optional<unsigned> findSource(ViewOp op, EinsumOp einsum) {
+    std::optional<unsigned> source;
+    for (auto access : op.getAccesses().getAsRange<AccessAttr>())
+      for (auto [number, input] : llvm::enumerate(einsum.getInputs())) {
+        if (!getType(input).hasDim(access.getDim()))
+          continue;
+        if (source && *source != number)
+          return std::nullopt;
+        source = number;
+      }
+    for (auto access : op.getAccesses().getAsRange<AccessAttr>()) {
+      bool seesWindow = false;
+      for (StringAttr loop : access.getLoops()) {
+        // A dimension that is summed would be another of the same name.
+        bool isKept = einsum.getType().hasDim(loop);
+        for (auto [number, input] : llvm::enumerate(einsum.getInputs())) {
+          if (!getType(input).hasDim(loop))
+            continue;
+          if (!isKept)
+            return std::nullopt;
+          if (number == *source)
+            continue;
+          if (op.getInputAccess(loop).getLoop() != loop)
+            return std::nullopt;
+          seesWindow = true;
+        }
+      }
+      if (!seesWindow)
+        return std::nullopt;
+    }
+    return source;
+  }
+};
+
 /// broadcast(broadcast(x)) -> broadcast(x)
 struct BroadcastOfRepeated : OpRewritePattern<BroadcastOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -432,5 +531,6 @@ void meshc::addSimplifications(RewritePatternSet &patterns) {
                EinsumOfRepeated, EinsumOfScalar, ElementwiseOfConstants,
                ElementwiseOfRepeated, NegateConstant, PowOfInteger,
                ReassociateConstants, ReduceOfRepeated, RenameOfRepeated,
-               SelectByConstant>(patterns.getContext());
+               SelectByConstant, SumOfEinsum, ViewOfEinsum>(
+      patterns.getContext());
 }

@@ -229,7 +229,7 @@ const std::vector<Case> &getCases() {
       {Code::WrongKind, value("sum(x, over = <<half>>)"),
        "\"half\" is a number, expected a dimension", ""},
       {Code::WrongKind, value("<<x % 2>>"), "\"%\"", ""},
-      {Code::WrongKind, value("exp(<<batch == in>>)"), "truth value", ""},
+      {Code::WrongKind, value("not <<(batch, in)>>"), "list of dimensions", ""},
       {Code::WrongKind, value("<<\"text\">>"), "string is not a value", ""},
       {Code::WrongKind, value("exp(x) as <<e>>"), "opens no scope", ""},
       {Code::MissingReturn, "fn <<f>>(a) { let b = a }", "returns nothing",

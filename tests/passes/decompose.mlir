@@ -258,3 +258,38 @@ nd.program @products_of_16_bits {
   %z = nd.einsum %x, %w : (!ab, !b) -> !nd.tensor<["a"=2], f32>
   nd.output "z", %z : !nd.tensor<["a"=2], f32>
 }
+
+// -----
+
+// The gradient of what a convolution of stride 2 reads: the view of what all
+// windows saw becomes the view of what arrived, and the sum over the window a
+// contraction.
+// CHECK-LABEL: nd.program @gradient_of_a_convolution
+// CHECK:         %[[G:.*]] = nd.input "g"
+// CHECK-NEXT:    %[[W:.*]] = nd.input "w"
+// CHECK-NEXT:    %[[SEEN:.*]] = nd.view %[[G]] ["row" = (-"dy" + "y" + 1) / 2] : (!b_by_row_by_k) -> !b_by_y_by_dy_by_k
+// CHECK-NEXT:    %[[DX:.*]] = nd.einsum %[[SEEN]], %[[W]] : (!b_by_y_by_dy_by_k, !dy_by_c_by_k) -> !b_by_y_by_c
+// CHECK-NEXT:    nd.output "dx", %[[DX]]
+nd.program @gradient_of_a_convolution {
+  %g = nd.input "g" : !nd.tensor<["b"=2, "row"=4, "k"=5], f32>
+  %w = nd.input "w" : !nd.tensor<["dy"=3, "c"=2, "k"=5], f32>
+  %0 = nd.einsum %g, %w : (!nd.tensor<["b"=2, "row"=4, "k"=5], f32>, !nd.tensor<["dy"=3, "c"=2, "k"=5], f32>) -> !nd.tensor<["b"=2, "row"=4, "dy"=3, "c"=2], f32>
+  %1 = nd.view %0 ["row" = ("y" - "dy" + 1) / 2] : (!nd.tensor<["b"=2, "row"=4, "dy"=3, "c"=2], f32>) -> !nd.tensor<["b"=2, "y"=7, "c"=2, "dy"=3], f32>
+  %2 = nd.reduce sum %1 : (!nd.tensor<["b"=2, "y"=7, "c"=2, "dy"=3], f32>) -> !nd.tensor<["b"=2, "y"=7, "c"=2], f32>
+  nd.output "dx", %2 : !nd.tensor<["b"=2, "y"=7, "c"=2], f32>
+}
+
+// -----
+
+// A view of an einsum that is no window of the other input stays behind it: in
+// front of it there would be three times as much to multiply.
+// CHECK-LABEL: nd.program @windows_of_a_product
+// CHECK:         nd.einsum
+// CHECK-NEXT:    nd.view
+nd.program @windows_of_a_product {
+  %x = nd.input "x" : !nd.tensor<["y"=7, "c"=2], f32>
+  %w = nd.input "w" : !nd.tensor<["c"=2, "k"=5], f32>
+  %0 = nd.einsum %x, %w : (!nd.tensor<["y"=7, "c"=2], f32>, !nd.tensor<["c"=2, "k"=5], f32>) -> !nd.tensor<["y"=7, "k"=5], f32>
+  %1 = nd.view %0 ["y" = "row" + "dy" - 1] : (!nd.tensor<["y"=7, "k"=5], f32>) -> !nd.tensor<["row"=7, "dy"=3, "k"=5], f32>
+  nd.output "seen", %1 : !nd.tensor<["row"=7, "dy"=3, "k"=5], f32>
+}
