@@ -1,8 +1,10 @@
 #include "layout/ReshardPlanner.h"
 
 #include "layout/ReshardMoves.h"
+#include "layout/WindowReshard.h"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 #include <map>
 #include <queue>
@@ -185,6 +187,89 @@ private:
   Bound bounds[2]; ///< of the two cheapest shapes, cheaper first
 };
 
+/// The kinds of the steps that communicate.
+std::vector<CollectiveKind> getShape(const ReshardPlan &plan) {
+  std::vector<CollectiveKind> kinds;
+  for (const ReshardStep &step : plan.steps)
+    if (step.kind != CollectiveKind::Slice)
+      kinds.push_back(step.kind);
+  return kinds;
+}
+
+int64_t getElements(std::span<const int64_t> sizes, const Sharding &sharding) {
+  int64_t elements = 1;
+  for (int64_t size : getLocalShape(sizes, sharding))
+    elements *= size;
+  return elements;
+}
+
+/// Plans to a target with windows: to each sharding from which one step goes
+/// there, and that step.
+class WindowPlanner {
+public:
+  WindowPlanner(const Mesh &mesh, std::span<const int64_t> sizes,
+                int64_t elementBytes, const Sharding &source,
+                const Sharding &target, const CostModel &model)
+      : mesh(mesh), sizes(sizes), elementBytes(elementBytes), source(source),
+        target(target), model(model) {}
+
+  ReshardChoice plan() const {
+    std::vector<ReshardPlan> plans;
+    const int64_t maxElements =
+        std::max(getElements(sizes, source), getElements(sizes, target));
+    for (const Sharding &last : getWindowSources(mesh, source, target)) {
+      if (getElements(sizes, last) > maxElements)
+        continue;
+      ReshardChoice way =
+          planReshard(mesh, sizes, elementBytes, source, last, model);
+      plans.push_back(extend(std::move(way.best), last));
+      if (way.secondBest)
+        plans.push_back(extend(std::move(*way.secondBest), last));
+    }
+    auto best = std::min_element(plans.begin(), plans.end(), isCheaper);
+    ReshardChoice choice{*best, std::nullopt};
+    const std::vector<CollectiveKind> shape = getShape(*best);
+    if (shape.empty())
+      return choice;
+    std::erase_if(plans, [&](const ReshardPlan &plan) {
+      return getShape(plan) == shape;
+    });
+    auto second = std::min_element(plans.begin(), plans.end(), isCheaper);
+    if (second != plans.end())
+      choice.secondBest = std::move(*second);
+    return choice;
+  }
+
+private:
+  static bool isCheaper(const ReshardPlan &a, const ReshardPlan &b) {
+    return std::tuple(a.costUs, a.steps.size()) <
+           std::tuple(b.costUs, b.steps.size());
+  }
+
+  ReshardPlan extend(ReshardPlan plan, const Sharding &last) const {
+    const CollectiveKind kind =
+        isWindowStep(mesh, sizes, CollectiveKind::Slice, last, target)
+            ? CollectiveKind::Slice
+            : CollectiveKind::Exchange;
+    plan.steps.push_back(getWindowStep(mesh, sizes, kind, last, target));
+    plan.costUs += getCost(plan.steps.back(), sizes, elementBytes, model);
+    int64_t most = 0;
+    for (const ReshardStep &step : plan.steps)
+      most = std::max(most, getElements(sizes, step.source) +
+                                getElements(sizes, step.target));
+    plan.extraElements =
+        most - std::max(getElements(sizes, source), getElements(sizes, target));
+    return plan;
+  }
+
+  const Mesh &mesh;
+  std::span<const int64_t> sizes;
+  const int64_t elementBytes;
+  const Sharding &source;
+  const Sharding &target;
+  const CostModel &model;
+};
+
 } // namespace
 
 ReshardChoice layout::planReshard(const Mesh &mesh,
@@ -192,6 +277,12 @@ ReshardChoice layout::planReshard(const Mesh &mesh,
                                   int64_t elementBytes, const Sharding &source,
                                   const Sharding &target,
                                   const CostModel &model) {
+  if (source == target)
+    return {};
+  assert(!source.hasWindow() && "no device owns a part of a window");
+  if (target.hasWindow())
+    return WindowPlanner(mesh, sizes, elementBytes, source, target, model)
+        .plan();
   AtomSpace space(mesh, sizes, source, target);
   if (space.getSource() == space.getTarget())
     return {};

@@ -38,7 +38,12 @@ struct ReshardChoice {
 /// Memory: no intermediate block is larger than the larger of the source and
 /// the target block, save that an all_to_all may round up by one message (what
 /// one device sends another). Requires: getViolation is empty for both; equal
-/// partial kinds if both are partial; the local sizes' product fits 63 bits.
+/// partial kinds if both are partial; the local sizes' product fits 63 bits;
+/// `source` has no windows unless it is `target`.
+///
+/// A target with windows is reached by one step, an exchange or a slice, from
+/// the source or from the end of a plan to a sharding without them: all
+/// windowed dimensions whole, as in the source, or over the window's axes.
 ReshardChoice planReshard(const Mesh &mesh, std::span<const int64_t> sizes,
                           int64_t elementBytes, const Sharding &source,
                           const Sharding &target, const CostModel &model = {});

@@ -1,6 +1,7 @@
 #include "layout/ReshardStep.h"
 
 #include "layout/AtomSharding.h"
+#include "layout/WindowReshard.h"
 
 #include <algorithm>
 
@@ -10,6 +11,8 @@ using namespace meshc::layout;
 bool layout::isReshardStep(const Mesh &mesh, std::span<const int64_t> sizes,
                            CollectiveKind kind, const Sharding &source,
                            const Sharding &target) {
+  if (target.hasWindow())
+    return isWindowStep(mesh, sizes, kind, source, target);
   AtomSpace space(mesh, sizes, source, target);
   return space.fits(kind, space.getSource(), space.getTarget());
 }
@@ -18,6 +21,8 @@ ReshardStep layout::getReshardStep(const Mesh &mesh,
                                    std::span<const int64_t> sizes,
                                    CollectiveKind kind, const Sharding &source,
                                    const Sharding &target) {
+  if (target.hasWindow())
+    return getWindowStep(mesh, sizes, kind, source, target);
   AtomSpace space(mesh, sizes, source, target);
   return space.getStep(kind, space.getSource(), space.getTarget());
 }

@@ -32,6 +32,9 @@ namespace meshc::layout {
 /// parts. But a block must be a whole number of parts in the way of all
 /// collectives, which x:(1)2 -> x does not give for 9 elements on an axis of 4
 /// (5 + 4 holds no 3 + 3 + 3 + 0); only an exchange does that.
+///
+/// To a target with windows goes an exchange, or a slice where every device
+/// holds all it wants. A source has no windows.
 struct ReshardStep {
   CollectiveKind kind = CollectiveKind::Exchange;
   Sharding source;
@@ -49,7 +52,7 @@ struct ReshardStep {
   /// What one device sends, at most: getWireBytes of the payload, and of the
   /// all_gather that a reduce_scatter may hold. For an exchange it is what one
   /// device takes from others, taking every device to be asked for as much as
-  /// it asks for.
+  /// it asks for; with windows, the most that any device takes.
   int64_t wireElements = 0;
 };
 

@@ -37,6 +37,31 @@ Range layout::getOwnedRange(const Mesh &mesh, int64_t size,
   return {begin, end - begin};
 }
 
+Range Window::getImage(Range block) const {
+  const int64_t first = factor * block.offset + low;
+  if (block.count == 0)
+    return {first, 0};
+  return {first, factor * (block.count - 1) + high - low + 1};
+}
+
+int64_t layout::getLocalSize(int64_t size, const Sharding &sharding,
+                             size_t dim) {
+  const DimSplit &split = sharding.dims[dim];
+  if (const Window *window = sharding.getWindow(dim))
+    return window->getImage({0, getLocalSize(window->loopSize, split)}).count;
+  return getLocalSize(size, split);
+}
+
+Range layout::getHeldRange(const Mesh &mesh, int64_t size,
+                           const Sharding &sharding, size_t dim,
+                           std::span<const int64_t> coordinates) {
+  const DimSplit &split = sharding.dims[dim];
+  if (const Window *window = sharding.getWindow(dim))
+    return window->getImage(
+        getOwnedRange(mesh, window->loopSize, split, coordinates));
+  return getOwnedRange(mesh, size, split, coordinates);
+}
+
 bool layout::dividesEvenly(int64_t size, const DimSplit &split) {
   for (AxisRef part : split) {
     if (size % part.size)
@@ -50,7 +75,7 @@ std::vector<int64_t> layout::getLocalShape(std::span<const int64_t> sizes,
                                            const Sharding &sharding) {
   std::vector<int64_t> shape(sizes.size());
   for (size_t d = 0; d < sizes.size(); ++d)
-    shape[d] = getLocalSize(sizes[d], sharding.dims[d]);
+    shape[d] = getLocalSize(sizes[d], sharding, d);
   return shape;
 }
 
@@ -61,6 +86,9 @@ Sharding layout::getCanonical(const Mesh &mesh, Sharding sharding) {
   sharding.partialAxes = joinParts(sharding.partialAxes);
   if (sharding.partialAxes.empty())
     sharding.partialKind = ReduceKind::None;
+  if (std::none_of(sharding.windows.begin(), sharding.windows.end(),
+                   [](const auto &window) { return window.has_value(); }))
+    sharding.windows.clear();
   return sharding;
 }
 
@@ -76,6 +104,33 @@ static std::string getPartViolation(const Mesh &mesh, AxisRef part) {
            std::to_string(part.size) + " does not fit axis '" +
            mesh.getAxes()[part.axis].name + "' of size " +
            std::to_string(axisSize);
+  return {};
+}
+
+static std::string getWindowViolation(const Sharding &sharding) {
+  if (!sharding.hasWindow())
+    return {};
+  if (sharding.windows.size() != sharding.dims.size())
+    return std::to_string(sharding.windows.size()) + " windows for " +
+           std::to_string(sharding.dims.size()) + " dimensions";
+  for (size_t d = 0; d < sharding.dims.size(); ++d) {
+    const Window *window = sharding.getWindow(d);
+    if (!window)
+      continue;
+    const std::string name = "the window of loop '" + window->loop + "'";
+    if (joinParts(sharding.dims[d]).empty())
+      return name + " has no axis that splits the loop";
+    if (window->loopSize < 1 || window->factor < 1 ||
+        window->low > window->high)
+      return name + " has size " + std::to_string(window->loopSize) +
+             ", factor " + std::to_string(window->factor) + " and range [" +
+             std::to_string(window->low) + ", " + std::to_string(window->high) +
+             "]";
+  }
+  if (sharding.partialKind == ReduceKind::Max ||
+      sharding.partialKind == ReduceKind::Min)
+    return std::string("a window of a partial ") +
+           getName(sharding.partialKind) + ", whose identity is not 0";
   return {};
 }
 
@@ -111,7 +166,7 @@ std::string layout::getViolation(const Mesh &mesh, const Sharding &sharding,
     return "a partial kind without axes";
   if (!std::is_sorted(sharding.partialAxes.begin(), sharding.partialAxes.end()))
     return "partial axes are not sorted";
-  return {};
+  return getWindowViolation(sharding);
 }
 
 const char *layout::getName(ReduceKind kind) {
@@ -145,13 +200,28 @@ std::string layout::toString(const Mesh &mesh, std::span<const AxisRef> parts) {
   return text + ")";
 }
 
+/// "@rows", or of a window " by 2 row@rows + [-1, 1]".
+static std::string getSplitText(const Mesh &mesh, const Sharding &sharding,
+                                size_t dim) {
+  const std::string axes = "@" + toString(mesh, sharding.dims[dim]);
+  const Window *window = sharding.getWindow(dim);
+  if (!window)
+    return axes;
+  std::string factor;
+  if (window->factor != 1)
+    factor = std::to_string(window->factor) + " ";
+  return " by " + factor + window->loop + axes + " + [" +
+         std::to_string(window->low) + ", " + std::to_string(window->high) +
+         "]";
+}
+
 std::string layout::toString(const Mesh &mesh, const Sharding &sharding,
                              std::span<const std::string> dimNames) {
   std::string text;
   for (size_t d = 0; d < sharding.dims.size(); ++d)
     if (!sharding.dims[d].empty())
-      text += (text.empty() ? "" : ", ") + dimNames[d] + "@" +
-              toString(mesh, sharding.dims[d]);
+      text += (text.empty() ? "" : ", ") + dimNames[d] +
+              getSplitText(mesh, sharding, d);
   if (sharding.isPartial())
     return "<" + text + "> partial " + getName(sharding.partialKind) +
            " over " + toString(mesh, sharding.partialAxes);

@@ -27,11 +27,15 @@
 ///   differ only on it hold equal blocks.
 /// - A partial value has to be combined (sum, max, min) over `partialAxes` to
 ///   become the tensor; each device holds one term.
+/// - An operand's dimension may be split as a window: the axes cut a loop of
+///   the operation, and each device holds what its block of the loop reads, so
+///   blocks overlap (the halo). See Window.
 /// - An axis, or each part of it, serves at most one purpose in one sharding.
 
 #include "layout/Mesh.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,11 +58,50 @@ struct Range {
   bool operator==(const Range &) const = default;
 };
 
+/// How blocks of a loop cut a dimension that is read at
+/// `factor * loop + (low ... high)`.
+///
+/// A convolution of stride 2 reads the row y = 2 * row + dy - 1 of its input,
+/// dy from 0 to 2: factor 2, low -1, high 1. Of 9 rows of input and 5 of
+/// output, those split over two devices in blocks of 3:
+///
+///   device   rows of output   holds rows y   of these in the dimension
+///   0        0 1 2            -1 ... 5       0 ... 5
+///   1        3 4               5 ... 9       5 ... 8
+///
+/// Element i of a device's block is position begin + i, where begin is the
+/// first position held, inside the dimension or not: the local read is then
+/// `factor * (position in the block of the loop) + (value - low)` on every
+/// device alike. What lies outside the dimension is 0 there.
+///
+/// Units: positions, in elements.
+struct Window {
+  std::string loop; ///< its name, for the spelling
+  int64_t loopSize = 1;
+  int64_t factor = 1;        ///< at least 1
+  int64_t low = 0, high = 0; ///< low <= high
+
+  /// The positions that a block of the loop reads, in or out of the dimension;
+  /// count 0 if the block is empty.
+  Range getImage(Range block) const;
+
+  bool operator==(const Window &) const = default;
+};
+
 struct Sharding {
-  std::vector<DimSplit> dims; ///< one per dimension, in storage order
+  /// The axes that split each dimension, in storage order, or the loop of its
+  /// window.
+  std::vector<DimSplit> dims;
   ReduceKind partialKind = ReduceKind::None;
   std::vector<AxisRef> partialAxes; ///< sorted; empty iff kind is None
+  /// One per dimension; empty if there is no window.
+  std::vector<std::optional<Window>> windows = {};
 
+  bool hasWindow() const { return !windows.empty(); }
+  /// The window of dimension `dim`, or null.
+  const Window *getWindow(size_t dim) const {
+    return dim < windows.size() && windows[dim] ? &*windows[dim] : nullptr;
+  }
   bool isPartial() const { return !partialAxes.empty(); }
   bool isReplicated() const;
   bool operator==(const Sharding &) const = default;
@@ -75,6 +118,17 @@ int64_t getLocalSize(int64_t size, const DimSplit &split);
 Range getOwnedRange(const Mesh &mesh, int64_t size, const DimSplit &split,
                     std::span<const int64_t> coordinates);
 
+/// Elements of dimension `dim`, of `size`, that one device's block holds: of a
+/// window the image of a full block of its loop, else as above.
+int64_t getLocalSize(int64_t size, const Sharding &sharding, size_t dim);
+
+/// The positions of dimension `dim`, of `size`, that the block of a device with
+/// these coordinates holds: element i is position offset + i for i < count. Of
+/// a window the image of the device's block of the loop, which may begin before
+/// 0 and end past `size`; else the range it owns.
+Range getHeldRange(const Mesh &mesh, int64_t size, const Sharding &sharding,
+                   size_t dim, std::span<const int64_t> coordinates);
+
 /// Whether every block is full: no device holds padding.
 bool dividesEvenly(int64_t size, const DimSplit &split);
 
@@ -84,12 +138,14 @@ std::vector<int64_t> getLocalShape(std::span<const int64_t> sizes,
 
 /// Joins neighbouring parts of one axis ({pre=1,size=2},{pre=2,size=4} of an
 /// axis of 8 become the whole), drops parts of size 1 and sorts the partial
-/// axes: equal shardings have one form.
+/// axes; drops a list of no window: equal shardings have one form.
 Sharding getCanonical(const Mesh &mesh, Sharding sharding);
 
 /// What is wrong with `sharding` for a tensor of `rank` dimensions on `mesh`:
 /// an axis out of range, a part that does not fit its axis, two uses of one
-/// position of an axis, a partial kind without axes. Empty if nothing is.
+/// position of an axis, a partial kind without axes, a window of a loop that is
+/// not split or that reads nothing, a window of a partial max or min (0 outside
+/// is not their identity). Empty if nothing is.
 std::string getViolation(const Mesh &mesh, const Sharding &sharding,
                          size_t rank);
 
@@ -99,7 +155,8 @@ std::string toString(const Mesh &mesh, AxisRef part);
 std::string toString(const Mesh &mesh, std::span<const AxisRef> parts);
 
 /// "<batch@data, hidden@(model, x:(2)4)> partial sum over y"; "replicated" if
-/// nothing is split. The one spelling used in dumps, plans and messages.
+/// nothing is split. A window: "<y by 2 row@rows + [-1, 1]>". The one spelling
+/// used in dumps, plans and messages.
 std::string toString(const Mesh &mesh, const Sharding &sharding,
                      std::span<const std::string> dimNames);
 

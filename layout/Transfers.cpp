@@ -3,6 +3,7 @@
 #include "layout/AxisParts.h"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <optional>
 #include <utility>
@@ -28,8 +29,9 @@ struct Digit {
 /// What one block of the source holds of a dimension of a target block.
 struct Piece {
   Range range;
-  int64_t blockOffset; ///< where the source block begins in the dimension
-  int64_t device;      ///< sum of the source's digits for this dimension
+  int64_t blockOffset;    ///< where the source block begins in the dimension
+  int64_t device;         ///< sum of the source's digits for this dimension
+  bool isOutside = false; ///< of the dimension: nobody holds it
 };
 
 /// The source blocks of one dimension as a tree: each digit cuts the block of
@@ -48,10 +50,24 @@ public:
     return device;
   }
 
-  /// The pieces that together are `wanted`, in ascending order.
+  /// The pieces that together are `wanted`, in ascending order, as far as it
+  /// lies in the dimension.
   std::vector<Piece> cut(Range wanted) const {
     std::vector<Piece> pieces;
     descend(0, {0, size}, size, 0, wanted, pieces);
+    return pieces;
+  }
+
+  /// The parts of `wanted` before and past the dimension.
+  std::vector<Piece> cutOutside(Range wanted) const {
+    std::vector<Piece> pieces;
+    const int64_t end = wanted.offset + wanted.count;
+    auto add = [&](int64_t from, int64_t to) {
+      if (from < to)
+        pieces.push_back({{from, to - from}, from, 0, true});
+    };
+    add(wanted.offset, std::min<int64_t>(end, 0));
+    add(std::max(wanted.offset, size), end);
     return pieces;
   }
 
@@ -146,8 +162,9 @@ public:
   }
 
 private:
-  /// Where a box lies in the tensor and the first of those that send it, which
-  /// stands for all of them; a fill has no sender.
+  /// Where a box lies in the tensor with its shape (windows may want more or
+  /// less from one position on), and the first of those that send it, which
+  /// stands for all of them; a fill has its shape alone and no sender.
   using Key = std::pair<std::vector<int64_t>, int64_t>;
   static constexpr int64_t noSender = -1;
 
@@ -155,8 +172,7 @@ private:
     const std::vector<int64_t> coordinates = mesh.getCoordinates(device);
     std::vector<Range> block;
     for (size_t d = 0; d < sizes.size(); ++d) {
-      block.push_back(
-          getOwnedRange(mesh, sizes[d], target.dims[d], coordinates));
+      block.push_back(getHeldRange(mesh, sizes[d], target, d, coordinates));
       if (block.back().count == 0)
         return;
     }
@@ -177,14 +193,22 @@ private:
                 std::vector<Piece> &box) {
     size_t d = box.size();
     if (d == sizes.size()) {
-      addBox(device, base, block, box);
+      auto isOutside = [](const Piece &piece) { return piece.isOutside; };
+      if (std::any_of(box.begin(), box.end(), isOutside))
+        addZeros(device, block, box);
+      else
+        addBox(device, base, block, box);
       return;
     }
-    for (const Piece &piece : trees[d].cut(block[d])) {
-      box.push_back(piece);
-      addBoxes(device, base, block, box);
-      box.pop_back();
-    }
+    auto addAll = [&](std::span<const Piece> pieces) {
+      for (const Piece &piece : pieces) {
+        box.push_back(piece);
+        addBoxes(device, base, block, box);
+        box.pop_back();
+      }
+    };
+    addAll(trees[d].cut(block[d]));
+    addAll(trees[d].cutOutside(block[d]));
   }
 
   void addBox(int64_t device, int64_t base, std::span<const Range> block,
@@ -199,6 +223,7 @@ private:
       shape.push_back(box[d].range.count);
       key.first.push_back(box[d].range.offset);
     }
+    key.first.insert(key.first.end(), shape.begin(), shape.end());
     key.second = getFirstTerm(from.device);
     auto [entry, isFirst] =
         indices.try_emplace(std::move(key), transfers.size());
@@ -237,13 +262,31 @@ private:
     std::vector<int64_t> shape;
     for (Range range : block)
       shape.push_back(range.count);
+    addIdentity(target.partialKind, std::move(shape),
+                {device, std::vector<int64_t>(block.size(), 0)});
+  }
+
+  /// A box of which no element lies in the tensor.
+  void addZeros(int64_t device, std::span<const Range> block,
+                std::span<const Piece> box) {
+    TransferEnd to{device, {}};
+    std::vector<int64_t> shape;
+    for (size_t d = 0; d < box.size(); ++d) {
+      to.offset.push_back(box[d].range.offset - block[d].offset);
+      shape.push_back(box[d].range.count);
+    }
+    addIdentity(ReduceKind::Sum, std::move(shape), std::move(to));
+  }
+
+  /// One target has both kinds of fill only if both are of a sum.
+  void addIdentity(ReduceKind kind, std::vector<int64_t> shape,
+                   TransferEnd to) {
     // Keyed by its shape alone: without a source the place does not matter.
     auto [entry, isFirst] =
         indices.try_emplace(Key{shape, noSender}, transfers.size());
     if (isFirst)
-      transfers.push_back({{}, {}, std::move(shape), target.partialKind});
-    transfers[entry->second].targets.push_back(
-        {device, std::vector<int64_t>(block.size(), 0)});
+      transfers.push_back({{}, {}, std::move(shape), kind});
+    transfers[entry->second].targets.push_back(std::move(to));
   }
 
   const Mesh &mesh;
@@ -262,5 +305,6 @@ std::vector<Transfer> layout::getTransfers(const Mesh &mesh,
                                            std::span<const int64_t> sizes,
                                            const Sharding &source,
                                            const Sharding &target) {
+  assert(!source.hasWindow() && "no device owns a part of a window");
   return TransferList(mesh, sizes, source, target).take();
 }

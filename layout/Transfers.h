@@ -24,7 +24,8 @@ struct TransferEnd {
 /// - several sources: terms of a partial value, in ascending device order,
 ///   combined by `reduce`.
 /// - no source: the targets are filled with the identity of `reduce` (a whole
-///   value made partial keeps the value on one device only).
+///   value made partial keeps the value on one device only; what a window
+///   holds outside the dimension is 0, the identity of sum).
 ///
 /// A source may also be among the targets, at another offset or the same.
 struct Transfer {
@@ -48,9 +49,12 @@ struct Transfer {
 /// are; other partial axes of `source` are reduced; on other partial axes of
 /// `target` the first coordinate gets the value and the rest the identity.
 ///
+/// A target may have windows: several devices then hold one element, each takes
+/// it from its owner.
+///
 /// Order:    by the lowest target device, then by position in its block.
 /// Requires: getViolation is empty for both; equal partial kinds if both are
-///           partial.
+///           partial; `source` has no window, for no device owns a part of one.
 std::vector<Transfer> getTransfers(const Mesh &mesh,
                                    std::span<const int64_t> sizes,
                                    const Sharding &source,
