@@ -16,7 +16,8 @@ namespace meshc {
 /// is read as terms: the operation that makes a value, on the terms of its
 /// operands. Kinds of operations are ranked,
 ///
-///   arg_reduce > view > einsum > mean > reduction of 16-bit floats > other reduction
+///   arg_reduce > view > einsum > mean > reduction of 16-bit floats > other
+///   reduction
 ///     > rename > pow, neg, add > every other elementwise operation
 ///     > broadcast > constant with dimensions > constant
 ///
