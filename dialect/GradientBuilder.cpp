@@ -50,7 +50,7 @@ static SmallVector<Value> getGradientOperands(Operation *op) {
   if (isProduct(op))
     return {op->getOperand(0)};
   SmallVector<Value> variable = getVariable(op);
-  if (!isa<AddOp, SubOp>(op) && variable.size() > 1)
+  if (!isa<AddOp, SubOp, StackOp>(op) && variable.size() > 1)
     return {};
   return variable;
 }

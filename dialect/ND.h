@@ -14,6 +14,7 @@
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/RegionKindInterface.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/FloatingPointMode.h"
@@ -144,6 +145,11 @@ layout::AxisRef getAxisRef(AxisRefAttr ref, const layout::Mesh &mesh);
 /// `ref` by the name of its axis.
 AxisRefAttr getAxisRefAttr(mlir::MLIRContext *context, layout::AxisRef ref,
                            const layout::Mesh &mesh);
+
+/// `type` without the dimension `dim`, or with it before the others; without
+/// sharding.
+NamedTensorType withoutDim(NamedTensorType type, llvm::StringRef dim);
+NamedTensorType withDimFirst(NamedTensorType type, DimAttr dim);
 
 /// The builtin tensor that one device holds of `type`.
 mlir::RankedTensorType getLocalType(NamedTensorType type,

@@ -457,4 +457,6 @@ def ND_ReshardOp : Op<ND_Dialect, "reshard", [Pure,
   let hasFolder = 1;
 }
 
+include "dialect/NDLoop.td"
+
 #endif

@@ -6,6 +6,66 @@
 
 include "mlir/Pass/PassBase.td"
 
+def Unroll : Pass<"nd-unroll", "::mlir::ModuleOp"> {
+  let summary = "Writes loops out as straight-line code";
+  let description = [{
+    The region of nd.loop is copied once for each position of its dimension. What
+    is sliced comes from nd.unstack, the position is a constant, a carried value
+    is that of the iteration before; what is stacked goes into nd.stack, what is
+    summed is added in the order of the iterations. Passes that follow see no
+    loop: programs with loops are differentiated, laid out and compiled as if the
+    iterations had been written down one by one.
+
+    A value called `layer/h` in the loop `layer` is called `layer/3/h` in its
+    iteration 3; stacked and summed it is `layer/h`. Places in the spec stay.
+
+    A loop that would become more than `max-operations` operations, loops inside
+    it written out, is an error at the loop.
+
+    Needs:  programs as they were built.
+    Leaves: no nd.loop.
+
+    Before:
+    ```mlir
+    nd.program @forward {
+      %x = nd.input "x" : !nd.tensor<["time"=2, "c"=3], f32>
+      %h = nd.input "h" : !nd.tensor<["c"=3], f32>
+      %last, %all = nd.loop "time"=2 carries(%h) slices(%x)
+          : (!nd.tensor<["c"=3], f32>, !nd.tensor<["time"=2, "c"=3], f32>)
+          -> (!nd.tensor<["c"=3], f32>, !nd.tensor<["time"=2, "c"=3], f32>) {
+      ^bb0(%t: !nd.tensor<[], i32>, %before: !nd.tensor<["c"=3], f32>,
+           %s: !nd.tensor<["c"=3], f32>):
+        %next = nd.add %before, %s
+            : (!nd.tensor<["c"=3], f32>, !nd.tensor<["c"=3], f32>)
+            -> !nd.tensor<["c"=3], f32>
+        nd.yield carries(%next : !nd.tensor<["c"=3], f32>)
+            stacks(%next : !nd.tensor<["c"=3], f32>)
+      }
+      nd.output "last", %last : !nd.tensor<["c"=3], f32>
+      nd.output "all", %all : !nd.tensor<["time"=2, "c"=3], f32>
+    }
+    ```
+    After:
+    ```mlir
+    nd.program @forward {
+      %x = nd.input "x" : !time_by_c
+      %h = nd.input "h" : !c
+      %s:2 = nd.unstack %x along "time" : (!time_by_c) -> (!c, !c)
+      %first = nd.add %h, %s#0 : (!c, !c) -> !c
+      %second = nd.add %first, %s#1 : (!c, !c) -> !c
+      %all = nd.stack %first, %second along "time" : (!c, !c) -> !time_by_c
+      nd.output "last", %second : !c
+      nd.output "all", %all : !time_by_c
+    }
+    ```
+  }];
+  let options = [
+    Option<"maxOperations", "max-operations", "int64_t", "100000",
+           "operations that one loop may become">,
+  ];
+  let dependentDialects = ["::meshc::nd::NDDialect"];
+}
+
 def CheckLayout : Pass<"nd-check-layout", "::mlir::ModuleOp"> {
   let summary = "Checks that the layout is legal for every tensor";
   let description = [{
@@ -247,7 +307,10 @@ def Decompose : Pass<"nd-decompose", "::mlir::ModuleOp"> {
     cheapest order by arithmetic and memory traffic of the whole tensors. A
     dimension that only one input of a contraction has is summed before; a
     contraction in which one side has nothing of its own is an elementwise
-    product and a sum.
+    product and a sum. A tensor at each position of a dimension (nd.unstack) is a
+    view; tensors put one after the other (nd.stack) are chosen by position, by
+    eights: one choice among n reads n tensors for each element, a tree of them
+    8 for each factor of 8 in n.
 
     The same walk simplifies what gradients are made of: splats and repeated
     values are not stored or worked on in full, constants are folded, gathered
@@ -255,8 +318,8 @@ def Decompose : Pass<"nd-decompose", "::mlir::ModuleOp"> {
     convolution reads becomes a convolution of the gradient that arrived.
 
     Needs:  gradients are taken (nd-differentiate, nd-build-step); no shardings.
-    Leaves: no arg_reduce, mean or stop_gradient; every einsum has two inputs
-            and contracts a dimension that both have.
+    Leaves: no arg_reduce, mean, stack, unstack or stop_gradient; every einsum has
+            two inputs and contracts a dimension that both have.
 
     Before:
     ```mlir

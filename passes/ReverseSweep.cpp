@@ -261,13 +261,14 @@ Value ReverseSweep::widen(Value gradient) {
     builder.setInsertionPoint(cast);
     return widenCast(cast, cast.getInput());
   };
-  // What several uses of a source bring, added one after the other.
+  // What several uses of a source bring, added one after the other, or one for
+  // each of its positions.
   SmallVector<Value> open{gradient};
   while (!open.empty()) {
-    auto add = open.pop_back_val().getDefiningOp<AddOp>();
-    if (!add || !isBackward(add))
+    Operation *op = open.pop_back_val().getDefiningOp();
+    if (!isa_and_present<AddOp, StackOp>(op) || !isBackward(op))
       continue;
-    for (OpOperand &term : add->getOpOperands()) {
+    for (OpOperand &term : op->getOpOperands()) {
       Value widened = widenOne(term.get());
       if (widened == term.get())
         open.push_back(widened);

@@ -76,11 +76,8 @@ public:
         auto &outside = border.isVariable() ? written : state.outputs;
         outside[border.getBorderName().str()] =
             values.at(border.getBorderValue());
-      } else {
-        FailureOr<Tensor<Domain>> result = evaluate(&op);
-        if (failed(result))
-          return failure();
-        values.insert({op.getResult(0), std::move(*result)});
+      } else if (failed(execute(&op))) {
+        return failure();
       }
     }
     for (auto &[name, value] : written)
@@ -91,6 +88,99 @@ public:
 private:
   using T = Tensor<Domain>;
   using S = Scalar<Domain>;
+
+  LogicalResult execute(Operation *op) {
+    if (auto loop = dyn_cast<nd::LoopOp>(op))
+      return execute(loop);
+    if (auto unstack = dyn_cast<nd::UnstackOp>(op)) {
+      const T &input = values.at(unstack.getInput());
+      for (auto [position, result] : llvm::enumerate(unstack.getResults()))
+        set(result, slice(input, getType(unstack.getInput()), unstack.getDim(),
+                          int64_t(position)));
+      return success();
+    }
+    FailureOr<T> result = evaluate(op);
+    if (failed(result))
+      return failure();
+    set(op->getResult(0), std::move(*result));
+    return success();
+  }
+
+  void set(Value value, T tensor) {
+    values.insert_or_assign(value, std::move(tensor));
+  }
+
+  /// The elements of `input`, of this type, at `position` of `dim`.
+  T slice(const T &input, nd::NamedTensorType type, StringRef dim,
+          int64_t position) {
+    nd::NamedTensorType sliced = nd::withoutDim(type, dim);
+    int64_t offset = position * getStrides(input.sizes)[type.findDim(dim)];
+    T result(sliced.getSizes());
+    forEachPoint(result.sizes,
+                 {walk(sliced, sliced.getDims()), walk(type, sliced.getDims())},
+                 [&](ArrayRef<int64_t>, ArrayRef<int64_t> at) {
+                   result.elements[at[0]] = input.elements[at[1] + offset];
+                 });
+    return result;
+  }
+
+  /// Puts `part` at `position` of the first dimension of `whole`.
+  void place(T &whole, const T &part, int64_t position) {
+    llvm::copy(part.elements,
+               whole.elements.begin() + position * part.elements.size());
+  }
+
+  FailureOr<T> compute(nd::StackOp op) {
+    T result(op.getType().getSizes());
+    for (auto [position, input] : llvm::enumerate(op.getInputs()))
+      place(result, values.at(input), int64_t(position));
+    return result;
+  }
+
+  LogicalResult execute(nd::LoopOp op) {
+    nd::YieldOp yield = op.getYield();
+    std::vector<T> carried, stacked, summed;
+    for (Value initial : op.getInitial())
+      carried.push_back(values.at(initial));
+    for (Value result : op.getStackedResults())
+      stacked.emplace_back(getType(result).getSizes());
+    for (int64_t i = 0; i < op.getDim().getSize(); ++i) {
+      set(op.getPosition(), T(Sizes(), S(i)));
+      for (auto [argument, value] :
+           llvm::zip_equal(op.getCarriedArguments(), carried))
+        set(argument, value);
+      for (auto [argument, whole] :
+           llvm::zip_equal(op.getSlices(), op.getSliced()))
+        set(argument,
+            slice(values.at(whole), getType(whole), op.getDim().getName(), i));
+      for (Operation &inner : op.getBody().front().without_terminator())
+        if (failed(execute(&inner)))
+          return failure();
+      for (auto [value, yielded] : llvm::zip_equal(carried, yield.getCarried()))
+        value = values.at(yielded);
+      for (auto [whole, yielded] : llvm::zip_equal(stacked, yield.getStacked()))
+        place(whole, values.at(yielded), i);
+      for (auto [n, yielded] : llvm::enumerate(yield.getSummed())) {
+        const T &term = values.at(yielded);
+        if (i == 0)
+          summed.push_back(term);
+        else
+          add(summed[n], term, getKind(yielded));
+      }
+    }
+    for (auto [results, tensors] : {std::pair(op.getCarriedResults(), &carried),
+                                    std::pair(op.getStackedResults(), &stacked),
+                                    std::pair(op.getSummedResults(), &summed)})
+      for (auto [result, tensor] : llvm::zip_equal(results, *tensors))
+        set(result, tensor);
+    return success();
+  }
+
+  void add(T &sum, const T &term, ElementKind kind) {
+    auto add = findFunction<Domain>("add", kind, 2);
+    for (auto [element, other] : llvm::zip_equal(sum.elements, term.elements))
+      element = add({element, other});
+  }
 
   FailureOr<T> evaluate(Operation *op) {
     return llvm::TypeSwitch<Operation *, FailureOr<T>>(op)
@@ -103,8 +193,9 @@ private:
             [&](auto op) { return values.at(op.getInput()); })
         .template Case<nd::ConstantOp, nd::IotaOp, nd::RandomOp, nd::EinsumOp,
                        nd::ReduceOp, nd::ArgReduceOp, nd::BroadcastOp,
-                       nd::ViewOp, nd::GatherOp, nd::CompareOp, nd::SelectOp,
-                       nd::CastOp>([&](auto op) { return compute(op); })
+                       nd::ViewOp, nd::StackOp, nd::GatherOp, nd::CompareOp,
+                       nd::SelectOp, nd::CastOp>(
+            [&](auto op) { return compute(op); })
         .template Case<nd::ElementwiseOpInterface>(
             [&](auto op) { return computeElementwise(op); })
         .Default([](Operation *op) {

@@ -171,6 +171,45 @@ Value ModelBuilder::view(Value x, StringRef dim, const layout::Access &access,
                             builder.getArrayAttr({attr}));
 }
 
+Value ModelBuilder::stack(ValueRange parts, StringRef dim) {
+  return nd::StackOp::create(builder, builder.getUnknownLoc(),
+                             builder.getStringAttr(dim), parts);
+}
+
+ResultRange ModelBuilder::unstack(Value x, StringRef dim) {
+  return nd::UnstackOp::create(builder, builder.getUnknownLoc(), x,
+                               builder.getStringAttr(dim))
+      .getResults();
+}
+
+ResultRange ModelBuilder::loop(StringRef dim, ValueRange initial,
+                               ValueRange sliced,
+                               llvm::function_ref<Iteration(ValueRange)> body) {
+  Location loc = builder.getUnknownLoc();
+  Region region;
+  Block &block = region.emplaceBlock();
+  block.addArgument(nd::NamedTensorType::get({}, builder.getI32Type()), loc);
+  block.addArguments(initial.getTypes(),
+                     SmallVector<Location>(initial.size(), loc));
+  for (Value value : sliced)
+    block.addArgument(nd::withoutDim(typeOf(value), dim), loc);
+  OpBuilder::InsertPoint outside = builder.saveInsertionPoint();
+  builder.setInsertionPointToEnd(&block);
+  Iteration iteration = body(block.getArguments());
+  nd::YieldOp::create(builder, loc, iteration.carried, iteration.stacked,
+                      iteration.summed);
+  builder.restoreInsertionPoint(outside);
+  SmallVector<Type> types(initial.getTypes());
+  nd::DimAttr attr = getType({dim}, builder.getI32Type()).getDims().front();
+  for (Value value : iteration.stacked)
+    types.push_back(nd::withDimFirst(typeOf(value), attr));
+  for (Value value : iteration.summed)
+    types.push_back(value.getType());
+  auto op = nd::LoopOp::create(builder, loc, types, attr, initial, sliced);
+  op.getBody().takeBody(region);
+  return op.getResults();
+}
+
 //===-- What a library would have -----------------------------------------===//
 
 Value ModelBuilder::softmax(Value x, StringRef dim) {

@@ -64,6 +64,17 @@ public:
   /// `x` at `access` of the loops `loops` along `dim`; they replace it.
   mlir::Value view(mlir::Value x, llvm::StringRef dim,
                    const layout::Access &access, Dims loops);
+  mlir::Value stack(mlir::ValueRange parts, llvm::StringRef dim);
+  mlir::ResultRange unstack(mlir::Value x, llvm::StringRef dim);
+  /// What an iteration of a loop makes.
+  struct Iteration {
+    llvm::SmallVector<mlir::Value> carried, stacked, summed;
+  };
+  /// The results of a loop over `dim`; `body` is given the arguments of the
+  /// region: the position, then carried values, then slices.
+  mlir::ResultRange loop(llvm::StringRef dim, mlir::ValueRange initial,
+                         mlir::ValueRange sliced,
+                         llvm::function_ref<Iteration(mlir::ValueRange)> body);
 
   /// Over `dim`, with the maximum taken out as a library would.
   mlir::Value softmax(mlir::Value x, llvm::StringRef dim);

@@ -258,6 +258,43 @@ const Case cases[] = {
        auto access = layout::Access::linear({{0, 1}}, -2);
        finish(b, b.view(x, "n", access, {"m"}));
      }},
+    {"stack",
+     {"m", "n", "k"},
+     [](ModelBuilder &b) {
+       Value x = b.parameter("x", {"m", "k"});
+       Value y = b.parameter("z", {"m", "k"});
+       Value z = b.make<nd::MulOp>(x, y);
+       llvm::SmallVector<Value> parts{x, y, z, x, z, z, y};
+       finish(b, b.stack(parts, "n"));
+     }},
+    // More than one choice takes: 3 * 7 parts, and some of them.
+    {"stack_of_many",
+     {"m", "n", "k"},
+     [](ModelBuilder &b) {
+       Value x = b.parameter("x", {"n", "m", "k"});
+       mlir::ResultRange rows = b.unstack(x, "n");
+       llvm::SmallVector<Value> parts;
+       for (unsigned i = 0; i < 21; ++i)
+         parts.push_back(b.unstack(rows[5 * i % 7], "m")[i % 3]);
+       Value all = b.stack(parts, "all");
+       finish(b,
+              b.view(all, "all", layout::Access::linear({{0, 3}}, 1), {"n"}));
+     }},
+    {"loop",
+     {"m", "n", "k"},
+     [](ModelBuilder &b) {
+       Value x = b.parameter("x", {"n", "k"});
+       Value h = b.parameter("h", {"m", "k"});
+       Value w = b.parameter("w", {"k", "other"});
+       auto body = [&](mlir::ValueRange at) -> ModelBuilder::Iteration {
+         Value g = b.make<nd::TanhOp>(b.einsum({at[1], w}, {"m", "other"}));
+         Value next = b.make<nd::AddOp>(b.einsum({g, w}, {"m", "k"}), at[2]);
+         return {{next}, {g}, {b.make<nd::MulOp>(next, at[2])}};
+       };
+       mlir::ResultRange r = b.loop("n", {h}, {x}, body);
+       b.output("last", r[0]);
+       finish(b, b.einsum({r[1], r[2]}, {"n", "k", "other"}));
+     }},
     {"einsum_matmul",
      {"m", "n", "k"},
      [](ModelBuilder &b) {

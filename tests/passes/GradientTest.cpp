@@ -307,6 +307,53 @@ std::vector<Function> getCompositions() {
           %d = nd.div %v, %e : (!ab, !ab) -> !ab
           %y = nd.select %c, %d, %x : (!tab, !ab, !ab) -> !ab)",
        "ab"},
+      {"stack",
+       {{"x", "ab"}, {"u", "ab"}},
+       R"(%y = nd.stack %u, %x, %u, %u, %x along "c"
+              : (!ab, !ab, !ab, !ab, !ab) -> !cab)",
+       "cab"},
+      {"unstack_of_which_some_is_read",
+       {{"x", "bad"}},
+       R"(%s:2 = nd.unstack %x along "a" : (!bad) -> (!bd, !bd)
+          %e = nd.exp %s#1 : (!bd) -> !bd
+          %y = nd.mul %e, %s#1 : (!bd, !bd) -> !bd)",
+       "bd"},
+      // A recurrence: what is carried, sliced in two orders, stacked, summed,
+      // captured.
+      {"loop",
+       {{"h", "b"}, {"x", "db"}, {"z", "bd"}, {"w", "pb"}, {"v", "bp"}},
+       R"(%r:3 = nd.loop "d"=7 carries(%h) slices(%x, %z)
+              : (!b, !db, !bd) -> (!b, !db, !p) {
+          ^bb0(%t: !is, %before: !b, %s: !b, %u: !b):
+            %i = nd.cast %t : (!is) -> !s
+            %a = nd.einsum %before, %w : (!b, !pb) -> !p
+            %e = nd.tanh %a : (!p) -> !p
+            %c = nd.einsum %e, %v : (!p, !bp) -> !b
+            %f = nd.mul %c, %s : (!b, !b) -> !b
+            %n = nd.add %f, %u : (!b, !b) -> !b
+            %m = nd.mul %e, %i : (!p, !s) -> !p
+            nd.yield carries(%n : !b) stacks(%f : !b) sums(%m : !p)
+          }
+          %k = nd.einsum %r#0, %r#2 : (!b, !p) -> !pb
+          %l = nd.einsum %r#1, %k : (!db, !pb) -> !pd
+          %y = nd.einsum %l, %z : (!pd, !bd) -> !pb)",
+       "pb"},
+      // In each position of "c" a loop over "d"; the last position has a row of
+      // its own.
+      {"nested_loops",
+       {{"h", "b"}, {"x", "cb"}},
+       R"(%y, %l = nd.loop "c"=5 carries(%h) slices(%x)
+              : (!b, !cb) -> (!b, !cb) {
+          ^bb0(%o: !is, %before: !b, %s: !b):
+            %r = nd.loop "d"=7 carries(%before) : (!b) -> !b {
+            ^bb0(%i: !is, %g: !b):
+              %e = nd.tanh %g : (!b) -> !b
+              %n = nd.add %e, %s : (!b, !b) -> !b
+              nd.yield carries(%n : !b)
+            }
+            nd.yield carries(%r : !b) stacks(%before : !b)
+          })",
+       "b"},
       {"mean_of_a_product",
        {{"x", "ab"}, {"w", "bc"}},
        R"(%p = nd.einsum %x, %w : (!ab, !bc) -> !ac

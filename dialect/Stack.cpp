@@ -1,0 +1,117 @@
+// nd.stack and nd.unstack: what they must fulfil, and their gradients.
+
+#include "dialect/GradientBuilder.h"
+#include "dialect/Locations.h"
+#include "dialect/ND.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+static NamedTensorType toTensorType(Value value) {
+  return cast<NamedTensorType>(value.getType());
+}
+
+//===-- nd.stack ----------------------------------------------------------===//
+
+void StackOp::build(OpBuilder &builder, OperationState &state, StringAttr dim,
+                    ValueRange inputs) {
+  auto size = DimAttr::get(dim, int64_t(inputs.size()));
+  build(builder, state, withDimFirst(toTensorType(inputs.front()), size), dim,
+        inputs);
+}
+
+LogicalResult StackOp::verify() {
+  if (getInputs().empty())
+    return emitOpError("(C1) there is nothing to stack");
+  NamedTensorType type = toTensorType(getInputs().front());
+  if (type.hasDim(getDim()))
+    return emitOpError("(C1) the operands have dimension \"")
+           << getDim() << "\"";
+  for (Value input : getInputs())
+    if (input.getType() != type)
+      return emitOpError("(C1) operands are ")
+             << type << " and " << input.getType();
+  auto dim = DimAttr::get(getDimAttr(), int64_t(getInputs().size()));
+  if (getType() != withDimFirst(type, dim))
+    return emitOpError("(C2) the result is ")
+           << getType() << ", expected " << withDimFirst(type, dim);
+  return success();
+}
+
+PrecisionUse StackOp::getPrecisionUse() { return PrecisionUse::Follow; }
+
+llvm::FPClassTest StackOp::getResultClasses(ArrayRef<llvm::FPClassTest> x) {
+  llvm::FPClassTest all = llvm::fcNone;
+  for (llvm::FPClassTest classes : x)
+    all |= classes;
+  return all;
+}
+
+SmallVector<Value> StackOp::buildGradients(GradientBuilder &builder,
+                                           ValueRange arrived) {
+  SmallVector<Value> gradients(getInputs().size());
+  if (!isa<FloatType>(getType().getElementType()))
+    return gradients;
+  // The gradient may be stored in another order.
+  auto unstack = UnstackOp::create(builder, getGradientLoc(*this, getResult()),
+                                   arrived.front(), getDimAttr());
+  llvm::copy(unstack.getResults(), gradients.begin());
+  return gradients;
+}
+
+//===-- nd.unstack --------------------------------------------------------===//
+
+void UnstackOp::build(OpBuilder &builder, OperationState &state, Value input,
+                      StringAttr dim) {
+  NamedTensorType type = toTensorType(input);
+  int64_t count = type.getSizes()[type.findDim(dim.getValue())];
+  SmallVector<Type> results(count, withoutDim(type, dim.getValue()));
+  build(builder, state, results, input, dim);
+}
+
+LogicalResult UnstackOp::verify() {
+  NamedTensorType type = getInput().getType();
+  int64_t position = type.findDim(getDim());
+  if (position < 0)
+    return emitOpError("(C1) the operand has no dimension \"")
+           << getDim() << "\"";
+  if (int64_t(getNumResults()) != type.getSizes()[position])
+    return emitOpError("(C1) there are ")
+           << getNumResults() << " results, expected "
+           << type.getSizes()[position];
+  NamedTensorType wanted = withoutDim(type, getDim());
+  for (Type result : getResultTypes())
+    if (result != wanted)
+      return emitOpError("(C2) a result is ")
+             << result << ", expected " << wanted;
+  return success();
+}
+
+PrecisionUse UnstackOp::getPrecisionUse() { return PrecisionUse::Move; }
+
+llvm::FPClassTest UnstackOp::getResultClasses(ArrayRef<llvm::FPClassTest> x) {
+  return x[0];
+}
+
+SmallVector<Value> UnstackOp::buildGradients(GradientBuilder &builder,
+                                             ValueRange arrived) {
+  NamedTensorType type = withoutDim(getInput().getType(), getDim());
+  if (!isa<FloatType>(type.getElementType()))
+    return {Value()};
+  Location loc = getGradientLoc(*this, getInput());
+  SmallVector<Value> gradients;
+  Value zero;
+  for (Value gradient : arrived) {
+    if (!gradient && !zero)
+      zero = ConstantOp::create(builder, loc, type,
+                                FloatAttr::get(type.getElementType(), 0));
+    if (!gradient)
+      gradient = zero;
+    // All of them are stored in one order.
+    if (gradient.getType() != type)
+      gradient = ReduceOp::create(builder, loc, type, Reduction::Sum, gradient);
+    gradients.push_back(gradient);
+  }
+  return {StackOp::create(builder, loc, getDimAttr(), gradients)};
+}
