@@ -78,13 +78,13 @@ static LogicalResult verifyArguments(LoopOp op) {
 static LogicalResult verifyResults(LoopOp op, YieldOp yield) {
   DimAttr dim = op.getDim();
   if (yield.getCarried().getTypes() != op.getInitial().getTypes())
-    return yield.emitOpError("(C3) the carried types are ")
+    return op.emitOpError("(C3) the carried types are ")
            << yield.getCarried().getTypes() << ", expected "
            << op.getInitial().getTypes();
   for (auto values : {yield.getCarried(), yield.getStacked()})
     for (Value value : values)
       if (cast<NamedTensorType>(value.getType()).hasDim(dim.getName()))
-        return yield.emitOpError("(C5) ")
+        return op.emitOpError("(C5) ")
                << (values == yield.getCarried() ? "a carried" : "a stacked")
                << " value has dimension " << dim.getName() << " of the loop";
   SmallVector<Type> wanted(op.getInitial().getTypes());

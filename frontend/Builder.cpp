@@ -176,7 +176,12 @@ bool BuilderState::checkType(ElementType element, std::span<const Dim> dims,
       return false;
     }
   }
+  if (!loops.empty() && !checkNumOperations(where))
+    return false;
   bool wasTooMuch = bytes > Builder::maxBytes;
+  // Few iterations, as checked: the product of bytes and them fits.
+  for (const Loop &loop : loops)
+    size *= loop.dim.size;
   bytes += size;
   if (bytes <= Builder::maxBytes)
     return true;
@@ -216,6 +221,8 @@ Tensor BuilderState::addNode(mlir::Value value, ElementType element,
     names.push_back(dim.name);
   shapes.try_emplace(std::move(names), where);
   nodes.push_back({element, std::move(dims), value});
+  if (!loops.empty())
+    ++loops.back().numOperations;
   return Tensor(&nodes.back());
 }
 
@@ -414,7 +421,16 @@ Tensor Builder::parameter(const std::string &name, ElementType type,
         fmt::format("a parameter has float elements, not {}", getName(type)));
     return {};
   }
-  if (!state->checkType(type, dims, where))
+  // Of a parameter in loops there is one for each of their positions.
+  std::vector<BuilderState::Loop> loops;
+  std::vector<Dim> allDims;
+  for (const BuilderState::Loop &loop : state->loops)
+    allDims.push_back(loop.dim);
+  allDims.insert(allDims.end(), dims.begin(), dims.end());
+  std::swap(loops, state->loops);
+  bool isValid = state->checkType(type, allDims, where);
+  std::swap(loops, state->loops);
+  if (!isValid)
     return {};
   mlir::OpBuilder &declarations = state->declarations;
   auto first = declarations.getF64FloatAttr(initializer.first);
@@ -435,13 +451,20 @@ Tensor Builder::parameter(const std::string &name, ElementType type,
   }
   mlir::Location location = withName(state->getLocation(where), fullName);
   state->valueNames.insert(fullName);
-  nd::NamedTensorType tensorType = state->getType(type, dims);
+  nd::NamedTensorType tensorType = state->getType(type, allDims);
   nd::VariableOp::create(declarations, location, fullName,
                          nd::VariableRole::Parameter, tensorType, init);
+  mlir::OpBuilder::InsertionGuard guard(state->operations);
+  if (!state->loops.empty())
+    state->operations.restoreInsertionPoint(state->loops.front().outside);
   auto read = nd::ReadOp::create(state->operations, location,
                                  mlir::Type(tensorType), fullName);
-  return entry->second.value =
-             state->addNode(read.getResult(), type, dims, where);
+  Tensor parameter =
+      state->addNode(read.getResult(), type, std::move(allDims), where);
+  entry->second.value = parameter;
+  for (BuilderState::Loop &loop : state->loops)
+    parameter = state->slice(loop, parameter, where);
+  return parameter;
 }
 
 void Builder::output(const std::string &name, Tensor value,

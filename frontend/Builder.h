@@ -28,6 +28,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -260,6 +261,7 @@ public:
                    const Where &where = MESHC_HERE);
   Tensor rename(Tensor x, const Dim &from, const Dim &to,
                 const Where &where = MESHC_HERE);
+  /// At the position of a loop over the dimension the slice that the loop sees.
   Tensor gather(Tensor x, Tensor index, const Dim &over,
                 const Where &where = MESHC_HERE);
   /// Reads dimensions of x at positions that others determine, which take their
@@ -282,6 +284,37 @@ public:
   /// the table elsewhere. A rule without axes keeps the dimension whole.
   Tensor constrain(Tensor x, std::vector<RuleSpec> rules,
                    const Where &where = MESHC_HERE);
+
+  // Loops over a dimension (language: `for t in time`).
+  /// A value under the name that a loop carries, stacks or sums it by, and
+  /// where the program says what it is.
+  struct LoopValue {
+    std::string name;
+    Tensor value;
+    Where where = {};
+  };
+  /// What an iteration has of the one before it, in the order in which it was
+  /// given, and its position, an i32.
+  struct LoopArguments {
+    Tensor position;
+    std::vector<Tensor> carried;
+  };
+  struct LoopResults {
+    std::vector<Tensor> carried, stacked, summed;
+  };
+  /// What is built from here to endLoop is computed at each position of `dim`,
+  /// in the scope `name`; parameters get the dimension, and the loop sees its
+  /// slice of them. Carried values must not have the dimension.
+  LoopArguments beginLoop(const std::string &name, const Dim &dim,
+                          const std::vector<LoopValue> &carried,
+                          const Where &where = MESHC_HERE);
+  /// Ends the innermost loop. `carried` is what the next iteration has, each of
+  /// the type of its initial value; stacked values get the dimension, summed
+  /// ones are added over the iterations. Nothing after an error.
+  std::optional<LoopResults> endLoop(const std::vector<LoopValue> &carried,
+                                     const std::vector<LoopValue> &stacked,
+                                     const std::vector<LoopValue> &summed,
+                                     const Where &where = MESHC_HERE);
 
   /// Checks what only the whole program shows: that every layout rule matches
   /// something and no tensor has two dimensions on one axis, that what is to be

@@ -444,6 +444,8 @@ Tensor Builder::gather(Tensor x, Tensor index, const Dim &over,
                 1);
     return {};
   }
+  if (Tensor slice = state->findSlice(x, index, over.name, where))
+    return slice;
   std::vector<Dim> dims;
   for (const Dim &dim : BuilderState::unite({{index, x}}))
     if (dim.name != over.name)

@@ -33,12 +33,39 @@ struct Tensor::Node {
 
 struct BuilderState {
   explicit BuilderState(mlir::MLIRContext *context);
+  ~BuilderState();
 
   std::unique_ptr<mlir::MLIRContext> ownContext;
   mlir::MLIRContext *context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::OpBuilder declarations; ///< before the program
-  mlir::OpBuilder operations;   ///< at the end of the program
+  mlir::OpBuilder operations;   ///< at the end of the program or loop
+
+  /// A loop that has not ended.
+  struct Loop {
+    Dim dim;
+    mlir::Location location;
+    mlir::OpBuilder::InsertPoint outside;
+    std::unique_ptr<mlir::Region> region;
+    std::vector<Builder::LoopValue> initial;
+    std::vector<std::pair<Tensor, Tensor>> slices = {}; ///< of what, and they
+    int64_t numOperations = 0; ///< of one iteration, inner loops written out
+    bool isTooLarge = false;   ///< and that was said
+  };
+  std::vector<Loop> loops; ///< inner ones last
+
+  /// Whether `value` is made in `loop` or in loops in there.
+  bool isIn(const Loop &loop, mlir::Value value) const;
+  Tensor slice(Loop &loop, Tensor x, const Where &where);
+  /// The slice of `x`, made outside, in the loop over `dim` whose position
+  /// `index` is; null, without an error, if there is none.
+  Tensor findSlice(Tensor x, Tensor index, std::string_view dim,
+                   const Where &where);
+  /// Whether the program is not too large, loops written out.
+  bool checkNumOperations(const Where &where);
+  /// `value` as the next one of `initial`; null after an error.
+  Tensor checkCarried(const Builder::LoopValue &initial,
+                      const Builder::LoopValue &value);
 
   std::vector<BuildError> errors;
   bool failed = false;
@@ -102,7 +129,7 @@ struct BuilderState {
   /// operand: a mask or bias written first does not turn the tensor around.
   static std::vector<Dim> uniteLargestFirst(std::vector<Tensor> operands);
 
-  __int128 bytes = 0; ///< of all tensors
+  __int128 bytes = 0; ///< of all tensors, those of each iteration of loops
 
   Tensor addNode(mlir::Value value, ElementType element, std::vector<Dim> dims,
                  const Where &where);

@@ -47,8 +47,9 @@ public:
     SmallVector<UnstackOp> sliced;
     for (auto [operand, argument] :
          llvm::zip_equal(loop.getSliced(), loop.getSlices()))
-      sliced.push_back(UnstackOp::create(builder, argument.getLoc(), operand,
-                                         loop.getDim().getName()));
+      sliced.push_back(UnstackOp::create(builder,
+                                         getLocOfSlices(argument.getLoc()),
+                                         operand, loop.getDim().getName()));
     YieldOp yield = loop.getYield();
     carried.append(loop.getInitial().begin(), loop.getInitial().end());
     stacked.resize(yield.getStacked().size());
@@ -110,6 +111,12 @@ private:
       return loc;
     std::string text = (Twine(scope) + "/" + Twine(i) + "/" + inside).str();
     return isInside(loc) ? withNameInside(loc, text) : withName(loc, text);
+  }
+
+  /// Slices are no values beside the whole: they are inside it.
+  static Location getLocOfSlices(Location loc) {
+    StringRef name = getValueName(loc);
+    return name.empty() ? loc : withNameInside(loc, name);
   }
 
   /// The location of what all iterations make of `yielded`.

@@ -39,6 +39,10 @@ Value Elaborator::execute(const std::vector<ast::Statement> &body) {
       execute(*param);
     else if (const auto *let = std::get_if<ast::LetStatement>(&statement))
       execute(*let);
+    else if (const auto *place = std::get_if<ast::PlaceStatement>(&statement))
+      execute(*place);
+    else if (const auto *loop = std::get_if<ast::LoopStatement>(&statement))
+      execute(*loop);
     else if (const auto *output = std::get_if<ast::OutputStatement>(&statement))
       execute(*output);
     else
@@ -87,6 +91,8 @@ void Elaborator::execute(const ast::ParamStatement &param) {
   std::optional<Dims> dims = getTypeDims(param.type);
   std::optional<Initializer> initializer = getInitializer(*param.initializer);
   for (const ast::Name &name : param.names) {
+    if (frame->block)
+      checkNew(name);
     Tensor tensor;
     if (element && dims && initializer)
       tensor =
@@ -204,8 +210,29 @@ static std::string getBoundName(const ast::LetStatement &let) {
   return call.scope ? fmt::format("{}/{}", call.scope->text, name) : name;
 }
 
+void Elaborator::checkNew(const ast::Name &name, std::optional<Span> keyword) {
+  auto known = frame->bindings.find(name.text);
+  if (known == frame->bindings.end())
+    return;
+  Diagnostic &bound =
+      error(Code::NameIsBound, name.span,
+            fmt::format("\"{}\" is bound already, and ends with the loop if it "
+                        "is bound anew",
+                        name.text))
+          .alsoAt(getUserSpan(known->second.span), "bound here");
+  if (keyword)
+    bound.fix(
+        {keyword->source, keyword->begin, name.span.begin}, "",
+        fmt::format("without \"let\" the loop carries \"{}\"", name.text));
+}
+
 void Elaborator::execute(const ast::LetStatement &let) {
-  if (let.rebinds && !frame->bindings.contains(let.name.text)) {
+  using Kind = ast::LetStatement::Kind;
+  if (let.kind == Kind::Binds && frame->block)
+    checkNew(let.name, let.keyword);
+  auto known = frame->bindings.find(let.name.text);
+  bool isKnown = known != frame->bindings.end();
+  if (let.kind != Kind::Binds && !isKnown) {
     std::vector<std::string> names;
     for (const auto &[name, binding] : frame->bindings)
       names.emplace_back(name);
@@ -216,7 +243,14 @@ void Elaborator::execute(const ast::LetStatement &let) {
         .help("a first definition begins with \"let\"")
         .didYouMean(layout::findNearest(let.name.text, names));
   }
+  if (let.kind == Kind::Adds && addToSum(let))
+    return;
   Value value = evaluateBound(*let.value);
+  if (let.kind == Kind::Adds)
+    value = isKnown ? apply(ast::Operator::Add,
+                            frame->bindings[let.name.text].value, let.name.span,
+                            value, let.value->span)
+                    : Value(Poison());
   if (const auto *tensor = std::get_if<Tensor>(&value))
     builder.setName(*tensor, getBoundName(let));
   frame->bindings[let.name.text] = {std::move(value), let.name.span};

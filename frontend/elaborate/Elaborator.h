@@ -60,12 +60,14 @@ private:
     Value value;
     Span span;
   };
+  struct LoopBlock;
   /// One call of a function, or the model.
   struct Frame {
     const ast::Function *function = nullptr; ///< null in the model
     Span call;
     Frame *caller = nullptr;
     std::map<std::string_view, Binding> bindings = {};
+    LoopBlock *block = nullptr; ///< the innermost one around the statement
   };
   /// A dim or number defined at the top level.
   struct Global {
@@ -130,9 +132,22 @@ private:
   /// Evaluates an expression whose value the statement names.
   Value evaluateBound(const ast::Expr &expr);
   void execute(const ast::OutputStatement &output);
+  /// Reports a name that is bound where a block binds it; `keyword` is "let",
+  /// if it does so by that.
+  void checkNew(const ast::Name &name, std::optional<Span> keyword = {});
   std::optional<ElementType> getElementType(const ast::Name &name);
   std::optional<Dims> getTypeDims(const ast::TypeExpr &type);
   std::optional<Initializer> getInitializer(const ast::Expr &expr);
+
+  // Loops (Loops.cpp).
+  void execute(const ast::LoopStatement &loop);
+  void execute(const ast::PlaceStatement &place);
+  /// Adds the value to a sum of the block around it; false if it is of none.
+  bool addToSum(const ast::LetStatement &let);
+  /// Ends the loop of `block` and binds its results.
+  void finishLoop(const ast::LoopStatement &loop, LoopBlock &block);
+  Builder::LoopValue getLoopValue(const ast::Name &name, const Value &value,
+                                  ElementType hint);
 
   // Data and training (Training.cpp).
   void buildData(const ast::Data &data);

@@ -188,11 +188,31 @@ struct ParamStatement {
   ExprPtr initializer;
 };
 
-/// let name = value, or name = value for a name that is bound already.
+/// let name = value, or name = value or name += value for a name that is bound
+/// already.
 struct LetStatement {
+  enum class Kind : uint8_t { Binds, Rebinds, Adds };
   Name name;
   ExprPtr value;
-  bool rebinds;
+  Kind kind;
+  Span keyword; ///< of "let"
+};
+
+/// name[dim = position] = value
+struct PlaceStatement {
+  Name name;
+  Name dim;
+  ExprPtr position;
+  ExprPtr value;
+};
+
+struct Block;
+
+/// for variable in dim { ... }
+struct LoopStatement {
+  Name variable;
+  ExprPtr dim;
+  std::unique_ptr<Block> body;
 };
 
 struct OutputStatement {
@@ -205,8 +225,12 @@ struct ReturnStatement {
   ExprPtr value;
 };
 
-using Statement = std::variant<ParamStatement, LetStatement, OutputStatement,
-                               ReturnStatement>;
+using Statement = std::variant<ParamStatement, LetStatement, PlaceStatement,
+                               LoopStatement, OutputStatement, ReturnStatement>;
+
+struct Block {
+  std::vector<Statement> statements;
+};
 
 /// import "path"
 struct Import {

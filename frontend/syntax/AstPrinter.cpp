@@ -117,6 +117,9 @@ public:
   std::string print(const Parameter &parameter);
   std::string print(const Input &input);
   std::string print(const Definition &definition);
+
+private:
+  size_t depth = 0; ///< of blocks around what is printed
 };
 
 } // namespace
@@ -246,8 +249,16 @@ std::string Printer::print(const Statement &statement) {
     return fmt::format("param {}: {} = {}", printList(param->names),
                        print(param->type), print(*param->initializer));
   if (const auto *let = std::get_if<LetStatement>(&statement))
-    return fmt::format("{}{} = {}", let->rebinds ? "" : "let ", let->name.text,
-                       print(*let->value));
+    return fmt::format(
+        "{}{} {} {}", let->kind == LetStatement::Kind::Binds ? "let " : "",
+        let->name.text, let->kind == LetStatement::Kind::Adds ? "+=" : "=",
+        print(*let->value));
+  if (const auto *place = std::get_if<PlaceStatement>(&statement))
+    return fmt::format("{}[{} = {}] = {}", place->name.text, place->dim.text,
+                       print(*place->position), print(*place->value));
+  if (const auto *loop = std::get_if<LoopStatement>(&statement))
+    return fmt::format("for {} in {} {}", loop->variable.text,
+                       print(*loop->dim), print(loop->body->statements));
   if (const auto *output = std::get_if<OutputStatement>(&statement))
     return fmt::format("output {} = {}", output->name.text,
                        print(*output->value));
@@ -256,9 +267,11 @@ std::string Printer::print(const Statement &statement) {
 
 std::string Printer::print(const std::vector<Statement> &body) {
   std::string text = "{\n";
+  ++depth;
   for (const Statement &statement : body)
-    text += "  " + print(statement) + "\n";
-  return text + "}\n";
+    text += std::string(2 * depth, ' ') + print(statement) + "\n";
+  --depth;
+  return text + std::string(2 * depth, ' ') + "}";
 }
 
 std::string ast::print(const Expr &expr) { return Printer().print(expr); }
@@ -281,12 +294,12 @@ std::string ast::print(const File &file) {
     text += "}\n";
   }
   for (const Function &function : file.functions)
-    text += fmt::format("fn {}({}) {}", function.name.text,
+    text += fmt::format("fn {}({}) {}\n", function.name.text,
                         printer.printList(function.parameters),
                         printer.print(function.body));
   for (const Model &model : file.models)
     text +=
-        fmt::format("model {}({}) {}", model.name.text,
+        fmt::format("model {}({}) {}\n", model.name.text,
                     printer.printList(model.inputs), printer.print(model.body));
   for (const Data &data : file.datas) {
     text += "data {\n";

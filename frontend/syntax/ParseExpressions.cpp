@@ -44,18 +44,6 @@ const BinaryOperator *findOperator(TokenKind token, int level) {
   return nullptr;
 }
 
-/// Counts one level of nesting while it lives.
-class NestingGuard {
-public:
-  explicit NestingGuard(int &nesting) : nesting(++nesting) {}
-  ~NestingGuard() { --nesting; }
-  NestingGuard(const NestingGuard &) = delete;
-  bool isTooDeep() const { return nesting > Limits::nesting; }
-
-private:
-  int &nesting;
-};
-
 } // namespace
 
 ast::ExprPtr Parser::parseExpression() {

@@ -52,8 +52,6 @@ void Parser::parseItem(ast::File &file) {
       parseData(file);
     else if (isWord("train"))
       parseTrain(file);
-    else if (is(TokenKind::KwFor))
-      parseLoop();
     else {
       static const std::string words[] = {"import", "mesh",   "dim",
                                           "let",    "layout", "fn",
@@ -157,7 +155,7 @@ void Parser::parseFunction(ast::File &file) {
   if (!expect(TokenKind::LeftParen, "the function name") ||
       !parseParameters(function.parameters))
     return;
-  function.end = parseBody(function.body, /*isModel=*/false);
+  function.end = parseBody(function.body, "the parameters", /*isModel=*/false);
   file.functions.push_back(std::move(function));
 }
 
@@ -188,7 +186,7 @@ void Parser::parseModel(ast::File &file) {
   if (!expect(TokenKind::LeftParen, "the model name") ||
       !parseInputs(model.inputs))
     return;
-  model.end = parseBody(model.body, /*isModel=*/true);
+  model.end = parseBody(model.body, "the inputs", /*isModel=*/true);
   file.models.push_back(std::move(model));
 }
 
@@ -229,9 +227,9 @@ std::optional<ast::TypeExpr> Parser::parseType() {
   return type;
 }
 
-Span Parser::parseBody(std::vector<ast::Statement> &body, bool isModel) {
-  return parseBraces(isModel ? "the inputs" : "the parameters",
-                     [&] { return parseStatement(body, isModel); });
+Span Parser::parseBody(std::vector<ast::Statement> &body,
+                       std::string_view after, bool isModel) {
+  return parseBraces(after, [&] { return parseStatement(body, isModel); });
 }
 
 bool Parser::parseStatement(std::vector<ast::Statement> &body, bool isModel) {
@@ -240,26 +238,30 @@ bool Parser::parseStatement(std::vector<ast::Statement> &body, bool isModel) {
     return parseParam(body);
   case TokenKind::KwLet:
     ++position;
-    return parseLet(body, /*rebinds=*/false);
+    return parseLet(body, ast::LetStatement::Kind::Binds);
   case TokenKind::KwOutput:
     return parseOutput(body, isModel);
   case TokenKind::KwReturn:
     return parseReturn(body, isModel);
   case TokenKind::KwFor:
-    parseLoop();
-    return true;
+    return parseLoop(body, isModel);
   case TokenKind::Name:
     if (peek(1).kind == TokenKind::Equal)
-      return parseLet(body, /*rebinds=*/true);
+      return parseLet(body, ast::LetStatement::Kind::Rebinds);
+    if (peek(1).kind == TokenKind::PlusEqual)
+      return parseLet(body, ast::LetStatement::Kind::Adds);
+    if (peek(1).kind == TokenKind::LeftBracket)
+      return parsePlace(body);
     break;
   default:
     break;
   }
-  static const std::string words[] = {"param", "let", "output", "return"};
+  static const std::string words[] = {"param", "let", "for", "output",
+                                      "return"};
   Diagnostic &error = report(
       Code::ExpectedItem,
       fmt::format("expected a statement, which begins with \"param\", \"let\", "
-                  "\"{}\" or \"name =\", found {}",
+                  "\"for\", \"{}\" or \"name =\", found {}",
                   isModel ? "output" : "return", describeToken()));
   if (is(TokenKind::Name))
     error.didYouMean(layout::findNearest(getText(peek()), words));
@@ -288,12 +290,47 @@ bool Parser::parseParam(std::vector<ast::Statement> &body) {
   return true;
 }
 
-bool Parser::parseLet(std::vector<ast::Statement> &body, bool rebinds) {
-  std::optional<ast::Definition> definition = parseDefinition("a name");
-  if (!definition)
+bool Parser::parseLet(std::vector<ast::Statement> &body,
+                      ast::LetStatement::Kind kind) {
+  using Kind = ast::LetStatement::Kind;
+  ast::LetStatement let{{}, nullptr, kind, {}};
+  if (kind == Kind::Binds)
+    let.keyword = getSpan(tokens[position - 1]);
+  std::optional<ast::Name> name = expectName("a name");
+  TokenKind sign = kind == Kind::Adds ? TokenKind::PlusEqual : TokenKind::Equal;
+  if (!name || !expect(sign, "the name"))
     return false;
-  body.push_back(ast::LetStatement{definition->name,
-                                   std::move(definition->value), rebinds});
+  let.name = *name;
+  let.value = parseExpression();
+  if (!let.value)
+    return false;
+  body.push_back(std::move(let));
+  return true;
+}
+
+/// x[time = t] = value
+bool Parser::parsePlace(std::vector<ast::Statement> &body) {
+  ast::PlaceStatement place;
+  place.name = *expectName("a name");
+  ++position; // the bracket
+  std::optional<ast::Name> dim = expectName("a dimension");
+  if (!dim || !expect(TokenKind::Equal, "the dimension"))
+    return false;
+  place.dim = *dim;
+  place.position = parseExpression();
+  if (!place.position || !expect(TokenKind::RightBracket, "the position"))
+    return false;
+  if (is(TokenKind::PlusEqual)) {
+    report(Code::NotSupported,
+           "not supported yet: adding to elements of a tensor");
+    return false;
+  }
+  if (!expect(TokenKind::Equal, "\"]\""))
+    return false;
+  place.value = parseExpression();
+  if (!place.value)
+    return false;
+  body.push_back(std::move(place));
   return true;
 }
 
@@ -328,17 +365,54 @@ bool Parser::parseReturn(std::vector<ast::Statement> &body, bool isModel) {
   return true;
 }
 
-void Parser::parseLoop() {
-  report(Code::NotSupported, "not supported yet: loops")
-      .help("write the iterations as calls, each with a scope name: "
-            "\"let x = block(x) as b1\"");
-  while (!is(TokenKind::End) && !is(TokenKind::LeftBrace) &&
-         !is(TokenKind::RightBrace))
-    ++position;
+bool Parser::parseLoop(std::vector<ast::Statement> &body, bool isModel) {
+  NestingGuard guard(nesting);
+  if (guard.isTooDeep()) {
+    report(Code::NestingTooDeep,
+           fmt::format("loop nested more than {} deep", Limits::nesting));
+    return false;
+  }
+  ++position;
+  std::optional<ast::Name> variable = expectName("a name");
+  if (!variable)
+    return false;
+  if (!isWord("in")) {
+    report(Code::ExpectedToken,
+           fmt::format("expected \"in\" after the name, found {}",
+                       describeToken()))
+        .help("\"for t in time\" runs over the positions of the dimension "
+              "\"time\"");
+    return false;
+  }
+  ++position;
+  ast::LoopStatement loop{*variable, parseExpression(),
+                          std::make_unique<ast::Block>()};
+  if (!loop.dim)
+    return false;
+  if (isWord("while")) {
+    report(Code::NotSupported, "not supported yet: loops with a condition");
+    return false;
+  }
   if (!is(TokenKind::LeftBrace))
-    return;
-  skipBalancedBraces();
-  mustRecover = false;
+    return expect(TokenKind::LeftBrace, "the dimension");
+  parseBody(loop.body->statements, "the dimension", isModel);
+  checkBlock(loop.body->statements);
+  body.push_back(std::move(loop));
+  return true;
+}
+
+void Parser::checkBlock(const std::vector<ast::Statement> &block) {
+  for (const ast::Statement &statement : block)
+    if (const auto *output = std::get_if<ast::OutputStatement>(&statement))
+      diagnostics
+          .report(Code::MisplacedStatement, output->name.span,
+                  "an output stands in a loop")
+          .help("make an output behind the loop of a value that it rebinds");
+    else if (const auto *early = std::get_if<ast::ReturnStatement>(&statement))
+      diagnostics
+          .report(Code::MisplacedStatement, early->keyword,
+                  "a loop does not return")
+          .help("return a value that it rebinds behind the loop");
 }
 
 void Parser::parseData(ast::File &file) {

@@ -159,8 +159,11 @@ void Parser::skipToStatement() {
     bool isStatement = kind == TokenKind::KwLet || kind == TokenKind::KwParam ||
                        kind == TokenKind::KwOutput ||
                        kind == TokenKind::KwReturn || kind == TokenKind::KwFor;
-    bool isRebinding = kind == TokenKind::Name &&
-                       peek(1).kind == TokenKind::Equal && startsLine(position);
+    TokenKind next = peek(1).kind;
+    bool isRebinding =
+        kind == TokenKind::Name &&
+        (next == TokenKind::Equal || next == TokenKind::PlusEqual) &&
+        startsLine(position);
     if (isStatement || isRebinding)
       return;
     ++position;

@@ -6,6 +6,18 @@
 
 namespace meshc::frontend {
 
+/// Counts one level of nesting while it lives.
+class NestingGuard {
+public:
+  explicit NestingGuard(int &nesting) : nesting(++nesting) {}
+  ~NestingGuard() { --nesting; }
+  NestingGuard(const NestingGuard &) = delete;
+  bool isTooDeep() const { return nesting > Limits::nesting; }
+
+private:
+  int &nesting;
+};
+
 /// Recursive-descent parser of the grammar in frontend/README.md.
 ///
 /// After an error it goes on with the next statement or item, so that one run
@@ -75,13 +87,18 @@ private:
   bool parseParameters(std::vector<ast::Parameter> &parameters);
   bool parseInputs(std::vector<ast::Input> &inputs);
   /// The statements between braces; the span of the closing brace.
-  Span parseBody(std::vector<ast::Statement> &body, bool isModel);
+  Span parseBody(std::vector<ast::Statement> &body, std::string_view after,
+                 bool isModel);
   bool parseStatement(std::vector<ast::Statement> &body, bool isModel);
   bool parseParam(std::vector<ast::Statement> &body);
-  bool parseLet(std::vector<ast::Statement> &body, bool rebinds);
+  bool parseLet(std::vector<ast::Statement> &body,
+                ast::LetStatement::Kind kind);
+  bool parsePlace(std::vector<ast::Statement> &body);
   bool parseOutput(std::vector<ast::Statement> &body, bool isModel);
   bool parseReturn(std::vector<ast::Statement> &body, bool isModel);
-  void parseLoop();
+  bool parseLoop(std::vector<ast::Statement> &body, bool isModel);
+  /// Reports what cannot stand in a loop.
+  void checkBlock(const std::vector<ast::Statement> &block);
   /// Parses entries up to the closing brace with `parseEntry`, which returns
   /// false after an error; a comma between entries is optional.
   template <typename ParseEntry>

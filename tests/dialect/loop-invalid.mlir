@@ -8,7 +8,7 @@
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @c1_lacks_dim {
   %h = nd.input "h" : !c
-  // expected-error @below {{(C1) a sliced operand has no dimension "time" of 3: '!nd.tensor<["c"=2], f32>'}}
+  // expected-error @below {{'nd.loop' op (C1) a sliced operand has no dimension "time" of 3: '!nd.tensor<["c"=2], f32>'}}
   nd.loop "time"=3 slices(%h) : (!c) -> () {
   ^bb0(%t: !i, %s: !c):
     nd.yield
@@ -23,7 +23,7 @@ nd.program @c1_lacks_dim {
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @c1_other_size {
   %x = nd.input "x" : !xc
-  // expected-error @below {{(C1) a sliced operand has no dimension "time" of 4}}
+  // expected-error @below {{'nd.loop' op (C1) a sliced operand has no dimension "time" of 4}}
   nd.loop "time"=4 slices(%x) : (!xc) -> () {
   ^bb0(%t: !i, %s: !c):
     nd.yield
@@ -38,7 +38,7 @@ nd.program @c1_other_size {
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @c2_number {
   %x = nd.input "x" : !xc
-  // expected-error @below {{(C2) the region has 1 arguments, expected 2}}
+  // expected-error @below {{'nd.loop' op (C2) the region has 1 arguments, expected 2}}
   nd.loop "time"=3 slices(%x) : (!xc) -> () {
   ^bb0(%t: !i):
     nd.yield
@@ -52,7 +52,7 @@ nd.program @c2_number {
 !c = !nd.tensor<["c"=2], f32>
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @c2_position {
-  // expected-error @below {{(C2) argument 0 of the region is '!nd.tensor<[], f32>', expected '!nd.tensor<[], i32>'}}
+  // expected-error @below {{'nd.loop' op (C2) argument 0 of the region is '!nd.tensor<[], f32>', expected '!nd.tensor<[], i32>'}}
   nd.loop "time"=3 : () -> () {
   ^bb0(%t: !s):
     nd.yield
@@ -67,7 +67,7 @@ nd.program @c2_position {
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @c2_slice {
   %x = nd.input "x" : !xc
-  // expected-error @below {{(C2) argument 1 of the region is '!nd.tensor<["time"=3, "c"=2], f32>', expected '!nd.tensor<["c"=2], f32>'}}
+  // expected-error @below {{'nd.loop' op (C2) argument 1 of the region is '!nd.tensor<["time"=3, "c"=2], f32>', expected '!nd.tensor<["c"=2], f32>'}}
   nd.loop "time"=3 slices(%x) : (!xc) -> () {
   ^bb0(%t: !i, %s: !xc):
     nd.yield
@@ -81,7 +81,7 @@ nd.program @c2_slice {
 !c = !nd.tensor<["c"=2], f32>
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @c3_end {
-  // expected-error @below {{(C3) the region does not end with nd.yield}}
+  // expected-error @below {{'nd.loop' op (C3) the region does not end with nd.yield}}
   nd.loop "time"=3 : () -> () {
   ^bb0(%t: !i):
     %z = nd.constant(0 : i32) : !i
@@ -96,9 +96,9 @@ nd.program @c3_end {
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @c3_carried {
   %h = nd.input "h" : !c
+  // expected-error @below {{'nd.loop' op (C3) the carried types are '!nd.tensor<[], i32>', expected '!nd.tensor<["c"=2], f32>'}}
   %r = nd.loop "time"=3 carries(%h) : (!c) -> !c {
   ^bb0(%t: !i, %a: !c):
-    // expected-error @below {{(C3) the carried types are '!nd.tensor<[], i32>', expected '!nd.tensor<["c"=2], f32>'}}
     nd.yield carries(%t : !i)
   }
 }
@@ -111,9 +111,9 @@ nd.program @c3_carried {
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @c3_number {
   %h = nd.input "h" : !c
+  // expected-error @below {{'nd.loop' op (C3) the carried types are , expected}}
   %r = nd.loop "time"=3 carries(%h) : (!c) -> !c {
   ^bb0(%t: !i, %a: !c):
-    // expected-error @below {{(C3) the carried types are , expected}}
     nd.yield sums(%a : !c)
   }
 }
@@ -125,7 +125,7 @@ nd.program @c3_number {
 !c = !nd.tensor<["c"=2], f32>
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @c4_stacked {
-  // expected-error @below {{(C4) the results are '!nd.tensor<[], i32>', expected '!nd.tensor<["time"=3], i32>'}}
+  // expected-error @below {{'nd.loop' op (C4) the results are '!nd.tensor<[], i32>', expected '!nd.tensor<["time"=3], i32>'}}
   %r = nd.loop "time"=3 : () -> !i {
   ^bb0(%t: !i):
     nd.yield stacks(%t : !i)
@@ -140,7 +140,7 @@ nd.program @c4_stacked {
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @c4_order {
   %h = nd.input "h" : !c
-  // expected-error @below {{(C4) the results are}}
+  // expected-error @below {{'nd.loop' op (C4) the results are}}
   %r = nd.loop "time"=3 : () -> !nd.tensor<["c"=2, "time"=3], f32> {
   ^bb0(%t: !i):
     nd.yield stacks(%h : !c)
@@ -155,9 +155,9 @@ nd.program @c4_order {
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @c5_stacked {
   %x = nd.input "x" : !xc
+  // expected-error @below {{'nd.loop' op (C5) a stacked value has dimension "time" of the loop}}
   %r = nd.loop "time"=3 : () -> !xc {
   ^bb0(%t: !i):
-    // expected-error @below {{(C5) a stacked value has dimension "time" of the loop}}
     nd.yield stacks(%x : !xc)
   }
 }
@@ -170,9 +170,9 @@ nd.program @c5_stacked {
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @c5_carried {
   %x = nd.input "x" : !xc
+  // expected-error @below {{'nd.loop' op (C5) a carried value has dimension "time" of the loop}}
   %r = nd.loop "time"=3 carries(%x) : (!xc) -> !xc {
   ^bb0(%t: !i, %a: !xc):
-    // expected-error @below {{(C5) a carried value has dimension "time" of the loop}}
     nd.yield carries(%a : !xc)
   }
 }
@@ -186,7 +186,7 @@ nd.program @c5_carried {
 nd.program @c6_border {
   nd.loop "time"=3 : () -> () {
   ^bb0(%t: !i):
-    // expected-error @below {{(C6) cannot be in a loop}}
+    // expected-error @below {{'nd.input' op (C6) cannot be in a loop}}
     %x = nd.input "x" : !xc
     nd.yield
   }
@@ -202,7 +202,7 @@ nd.program @c6_random {
   %seed = nd.constant(7 : i64) : !nd.tensor<[], i64>
   nd.loop "time"=3 : () -> () {
   ^bb0(%t: !i):
-    // expected-error @below {{(C6) cannot be in a loop}}
+    // expected-error @below {{'nd.random' op (C6) cannot be in a loop}}
     %x = nd.random uniform(0.0, 1.0) key 1 seed %seed : (!nd.tensor<[], i64>) -> !c
     nd.yield
   }
@@ -216,7 +216,7 @@ nd.program @c6_random {
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @c6_sum {
   %p = nd.input "p" : !nd.tensor<[], i1>
-  // expected-error @below {{(C6) booleans are not summed}}
+  // expected-error @below {{'nd.loop' op (C6) booleans are not summed}}
   %r = nd.loop "time"=3 : () -> !nd.tensor<[], i1> {
   ^bb0(%t: !i):
     nd.yield sums(%p : !nd.tensor<[], i1>)
@@ -241,7 +241,7 @@ nd.program @yield_elsewhere {
 !c = !nd.tensor<["c"=2], f32>
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @stack_c1_nothing {
-  // expected-error @below {{(C1) there is nothing to stack}}
+  // expected-error @below {{'nd.stack' op (C1) there is nothing to stack}}
   %r = nd.stack along "pair" : () -> !c
 }
 
@@ -253,7 +253,7 @@ nd.program @stack_c1_nothing {
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @stack_c1_dim {
   %x = nd.input "x" : !c
-  // expected-error @below {{(C1) the operands have dimension "c"}}
+  // expected-error @below {{'nd.stack' op (C1) the operands have dimension "c"}}
   %r = nd.stack %x, %x along "c" : (!c, !c) -> !c
 }
 
@@ -266,7 +266,7 @@ nd.program @stack_c1_dim {
 nd.program @stack_c1_types {
   %x = nd.input "x" : !c
   %y = nd.input "y" : !s
-  // expected-error @below {{(C1) operands are '!nd.tensor<["c"=2], f32>' and '!nd.tensor<[], f32>'}}
+  // expected-error @below {{'nd.stack' op (C1) operands are '!nd.tensor<["c"=2], f32>' and '!nd.tensor<[], f32>'}}
   %r = nd.stack %x, %y along "pair" : (!c, !s) -> !nd.tensor<["pair"=2, "c"=2], f32>
 }
 
@@ -278,7 +278,7 @@ nd.program @stack_c1_types {
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @stack_c2 {
   %x = nd.input "x" : !c
-  // expected-error @below {{(C2) the result is}}
+  // expected-error @below {{'nd.stack' op (C2) the result is}}
   %r = nd.stack %x, %x along "pair" : (!c, !c) -> !nd.tensor<["pair"=3, "c"=2], f32>
 }
 
@@ -290,7 +290,7 @@ nd.program @stack_c2 {
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @unstack_c1_dim {
   %x = nd.input "x" : !c
-  // expected-error @below {{(C1) the operand has no dimension "time"}}
+  // expected-error @below {{'nd.unstack' op (C1) the operand has no dimension "time"}}
   %r = nd.unstack %x along "time" : (!c) -> !c
 }
 
@@ -302,7 +302,7 @@ nd.program @unstack_c1_dim {
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @unstack_c1_number {
   %x = nd.input "x" : !xc
-  // expected-error @below {{(C1) there are 2 results, expected 3}}
+  // expected-error @below {{'nd.unstack' op (C1) there are 2 results, expected 3}}
   %r:2 = nd.unstack %x along "time" : (!xc) -> (!c, !c)
 }
 
@@ -314,6 +314,6 @@ nd.program @unstack_c1_number {
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @unstack_c2 {
   %x = nd.input "x" : !xc
-  // expected-error @below {{(C2) a result is '!nd.tensor<[], f32>', expected '!nd.tensor<["c"=2], f32>'}}
+  // expected-error @below {{'nd.unstack' op (C2) a result is '!nd.tensor<[], f32>', expected '!nd.tensor<["c"=2], f32>'}}
   %r:3 = nd.unstack %x along "time" : (!xc) -> (!c, !s, !c)
 }

@@ -125,6 +125,28 @@ TEST(Executable, windows_with_every_dimension_split) {
        {"a=2,b=2,c=2", {"y=a,x=b,row=a,col=b,k=c", "y=a+b+c,up=c+b+a"}}});
 }
 
+TEST(Executable, loops_in_loops) {
+  compareAll(
+      Reference(MESHC_SOURCE_DIR "/tests/end_to_end/loops.mesh", {},
+                3 * (3 + 11 * 2 + 5 + 6 * 5 * 11)),
+      {{"", {""}},
+       {"a=3", {"batch=a", "wide=a", "pos=a", "time=a", "layers=a"}},
+       {"a=2,b=2", {"batch=a,pos=b", "time=a,wide=b"}},
+       {"a=2,b=3",
+        {"batch=a,wide=b", "pos=b+a", "layers=b,batch=a", "time=b,layers=a"}}});
+}
+
+// The prime of a dimension, in a shell's single quotes, is '\''.
+TEST(Executable, gated_recurrent_units) {
+  compareAll(
+      Reference(MESHC_SOURCE_DIR "/tests/end_to_end/gru.mesh", {},
+                2 * 5 * (3 + 3) + 4 * 5 * 3),
+      {{"", {""}},
+       {"a=3", {"batch=a", "wide=a", "wide'\\''=a"}},
+       {"a=2,b=2", {"batch=a,wide=b", "wide=a+b"}},
+       {"a=2,b=3", {"batch=a,wide=b", "batch=a+b", "wide'\\''=b,gate=a"}}});
+}
+
 const std::vector<Split> choiceSplits = {
     {"", {""}},
     {"a=2", {"row=a", "in=a", "out=a", "wide=a", "key=a"}},

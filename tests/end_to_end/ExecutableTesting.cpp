@@ -132,6 +132,7 @@ Reference::Reference(std::string spec, std::vector<std::string> defines,
       names.push_back(input.getName().str());
   wanted.wanted = names;
   mlir::PassManager manager(&context);
+  manager.addPass(createUnroll());
   manager.addPass(createLowerPrecision());
   manager.addPass(createDifferentiate(wanted));
   if (failed(manager.run(*module)))

@@ -37,6 +37,13 @@ std::string value(const std::string &expression) {
   return model("  let v = " + expression + "\n  output o = sum(x)");
 }
 
+/// A whole spec around the block of a loop.
+std::string loop(const std::string &block,
+                 const std::string &head = "t in out") {
+  return model("  for " + head + " {\n    " + block + "\n  }\n" +
+               "  output o = sum(x)");
+}
+
 std::string layout(const std::string &rules) {
   return "layout { " + rules + " }\n" +
          model("  output o = sum(einsum(x, w -> batch, out))");
@@ -105,9 +112,53 @@ const std::vector<Case> &getCases() {
       {Code::ChainedComparison, value("1 < 2 <<<>> 3"), "do not chain",
        "\"and\""},
       {Code::NotSupported,
-       model("  <<for>> layer in layers {\n"
-             "    x = exp(x)\n  }\n  output o = sum(x)"),
-       "not supported yet: loops", "as b1"},
+       loop("x = exp(x)", "t in batch <<while>> sum(x) < 1"),
+       "not supported yet: loops with a condition", ""},
+      {Code::NotSupported, loop("x[in = t] <<+=>> 1"),
+       "not supported yet: adding to elements", ""},
+      {Code::NotSupported, loop("x[in = <<t + 1>>] = sum(x)"),
+       "elsewhere than at the position of the innermost loop", ""},
+      {Code::NotSupported, model("  x[in = <<2>>] = 1\n  output o = sum(x)"),
+       "elsewhere than at the position", ""},
+      {Code::ExpectedToken, loop("x = exp(x)", "t <<of>> in"),
+       "expected \"in\" after the name", "positions of the dimension"},
+      {Code::UnknownDim, loop("x = exp(x)", "t in <<im>>"),
+       "no dimension \"im\"", "\"in\""},
+      {Code::WrongKind, loop("x = exp(x)", "t in <<half>>"),
+       "expected a dimension", ""},
+      {Code::WrongKind, loop("x = exp(x)", "t in <<(batch, in)>>"),
+       "expected one dimension, found 2", ""},
+      {Code::MisplacedStatement, loop("output <<late>> = x"),
+       "an output stands in a loop", "behind the loop"},
+      {Code::MisplacedStatement,
+       "fn f(x) {\n  for t in out { <<return>> x }\n  return x\n}\n" +
+           value("f(x)"),
+       "a loop does not return", "behind the loop"},
+      {Code::NameIsBound, loop("let <<x>> = x + 1"), "\"x\" is bound already",
+       "without \"let\" the loop carries \"x\""},
+      {Code::NameIsBound, loop("param <<w>>: f32[in] = zeros"),
+       "\"w\" is bound already", ""},
+      {Code::NameIsBound, loop("x = x + 1", "<<x>> in out"),
+       "\"x\" is bound already", ""},
+      {Code::UnknownName, loop("<<xx>> += 1"), "\"xx\" is not defined here",
+       "begins with \"let\""},
+      {Code::UnknownName, loop("<<xx>>[out = t] = x"),
+       "\"xx\" is not defined here", ""},
+      {Code::CarriedTypeChanges, loop("<<x>> = sum(x, over = in)"),
+       "\"x\" is f32[batch, in] before the loop and f32[batch] after", ""},
+      {Code::CarriedTypeChanges, loop("<<x>> = x == x"),
+       "\"x\" is f32[batch, in] before the loop and bool[batch, in] after", ""},
+      {Code::CarriedTypeChanges, loop("x[in = t] = <<sum(x)>>", "t in in"),
+       "the value at a position of \"in\" is f32, and \"x\" is f32[batch, in]",
+       ""},
+      {Code::RepeatedDim,
+       model("  let <<h>> = x\n  for t in in { h = exp(h) }\n"
+             "  output o = sum(h)"),
+       "\"h\" is carried from one position of \"in\" to the next", ""},
+      {Code::ProgramTooLarge,
+       "dim long = 1099511627776\n" + loop("x = exp(x)", "<<t in long>>"),
+       "each of the 1099511627776 iterations over \"long\" has its own",
+       "not built yet"},
       {Code::NotSupported,
        head + "model m(x: <<bf16>>[batch]) { output o = x }",
        "not supported yet: elements of type bf16", ""},

@@ -76,6 +76,117 @@ std::vector<std::string> getDims(mlir::Value value) {
 const std::string head = "mesh data = 2, model = 3\ndim batch = 6\n"
                          "dim in = 5\ndim out = 7\n";
 
+//===-- Loops -------------------------------------------------------------===//
+
+std::string loopSpec(const std::string &body) {
+  return "dim batch = 2\ndim wide = 3\ndim time = 5\ndim layers = 7\n"
+         "model m(x: f32[batch, wide], s: f32[time, batch]) {\n" +
+         body + "\n}\n";
+}
+
+TEST(Loops, CarryStackSumAndSlice) {
+  SpecRun run(loopSpec(R"(
+  let all = s
+  let total = 0
+  let h = sum(x, over = wide)
+  for t in time {
+    h = tanh(h + s[time = t])
+    total += h * 2
+    total += 1
+    all[time = t] = h
+  }
+  output h = h
+  output all = all
+  output total = total)"));
+  ASSERT_TRUE(run.module) << run.getText();
+  auto loop = getOnly<nd::LoopOp>(run);
+  EXPECT_EQ(loop.getDim().getName(), "time");
+  EXPECT_EQ(getValueName(loop.getLoc()), "t");
+  EXPECT_EQ(loop.getInitial().size(), 1u);
+  EXPECT_EQ(loop.getSliced().size(), 1u);
+  EXPECT_THAT(getDims(loop.getSlices()[0]), ElementsAre("batch"));
+  EXPECT_EQ(loop.getCarriedResults().size(), 1u);
+  ASSERT_EQ(loop.getStackedResults().size(), 1u);
+  EXPECT_THAT(getDims(loop.getStackedResults()[0]),
+              ElementsAre("time", "batch"));
+  EXPECT_EQ(loop.getSummedResults().size(), 1u);
+  EXPECT_THAT(getOwnNames(run), Contains("t/h"));
+}
+
+TEST(Loops, ASumThatIsReadIsCarried) {
+  SpecRun run(loopSpec(R"(
+  let h = x
+  for t in time {
+    h += 1
+    h += h * 2
+  }
+  output h = h)"));
+  ASSERT_TRUE(run.module) << run.getText();
+  auto loop = getOnly<nd::LoopOp>(run);
+  EXPECT_EQ(loop.getCarriedResults().size(), 1u);
+  EXPECT_EQ(loop.getSummedResults().size(), 0u);
+}
+
+TEST(Loops, ParametersAreStackedOverAllLoopsAround) {
+  SpecRun run(loopSpec(R"(
+  for layer in layers {
+    param gain: f32[wide] = ones
+    for t in time {
+      param shift: f32[wide] = zeros
+      x = x * gain + shift
+    }
+    x = dense(x, wide, wide)
+  }
+  output x = x)" + std::string("\n}\nfn dense(x, from, to) {\n"
+                               "  param w: f32[from] = ones\n"
+                               "  return x * w")));
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(getParameterNames(run),
+              ElementsAre("layer/gain", "layer/t/shift", "layer/dense/w"));
+  std::vector<std::vector<std::string>> dims;
+  run.module->walk([&](nd::ReadOp op) {
+    EXPECT_TRUE(llvm::isa<nd::ProgramOp>(op->getParentOp()));
+    dims.push_back(getDims(op.getResult()));
+  });
+  using Names = std::vector<std::string>;
+  EXPECT_THAT(dims, ElementsAre(Names{"layers", "wide"},
+                                Names{"layers", "time", "wide"},
+                                Names{"layers", "wide"}));
+}
+
+TEST(Loops, NamesOfTheBlockEndWithIt) {
+  SpecRun run(loopSpec(R"(
+  for t in time {
+    let inner = x + 1
+    x = inner
+  }
+  for t in time {
+    let inner = 2 * x
+    x = inner
+  }
+  output x = x)"));
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(getOwnNames(run), Contains("t/inner"));
+  EXPECT_THAT(getOwnNames(run), Contains("t_2/inner"));
+  SpecRun outside(loopSpec("  for t in time { let inner = x + 1\n x = inner }\n"
+                           "  output o = sum(inner)"));
+  EXPECT_THAT(outside.getText(), HasSubstr("\"inner\" is not defined"));
+}
+
+/// Dimensions in another order of storage are the same type.
+TEST(Loops, CarriedInTheOrderOfTheFirst) {
+  SpecRun run(loopSpec(R"(
+  param w: f32[wide] = ones
+  let h = sum(s, over = time) * w
+  for t in time {
+    h = einsum(h, w -> wide, batch)
+  }
+  output h = h)"));
+  ASSERT_TRUE(run.module) << run.getText();
+  auto loop = getOnly<nd::LoopOp>(run);
+  EXPECT_EQ(loop.getResult(0).getType(), loop.getInitial()[0].getType());
+}
+
 } // namespace
 
 TEST(Elaborate, CallsOpenScopes) {

@@ -53,7 +53,7 @@ TEST(Limits, NestingTenThousandDeep) {
              Code::ExpectedItem);
   expectCode("model m(x: f32) { " + repeat("for i in n { ", depth) +
                  repeat("} ", depth) + "}",
-             Code::NotSupported);
+             Code::NestingTooDeep);
   expectCode(repeat("{", depth), Code::ExpectedItem);
   expectCode("fn f(x) " + repeat("{", depth), Code::ExpectedItem);
 }

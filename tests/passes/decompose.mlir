@@ -322,7 +322,7 @@ nd.program @stack_of_ten {
 }
 
 // CHECK-LABEL: nd.program @unstack
-// CHECK:         nd.view %{{.*}} ["t" = 1] : (!t_by_c) -> !c
+// CHECK:         nd.view %{{.*}} ["t" = 1] : (!{{.*}}) -> !c
 nd.program @unstack {
   %x = nd.input "x" : !nd.tensor<["t"=2, "c"=2], f32>
   %p:2 = nd.unstack %x along "t" : (!nd.tensor<["t"=2, "c"=2], f32>) -> (!nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>)

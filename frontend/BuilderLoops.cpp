@@ -1,0 +1,214 @@
+// Loops: what is built between their beginning and end goes into a region.
+
+#include "frontend/BuilderState.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace meshc::frontend {
+
+/// `dims` without the one called `name`.
+static std::vector<Dim> without(std::span<const Dim> dims,
+                                std::string_view name) {
+  std::vector<Dim> others(dims.begin(), dims.end());
+  std::erase_if(others, [&](const Dim &dim) { return dim.name == name; });
+  return others;
+}
+
+BuilderState::~BuilderState() {
+  // Inner regions use values of outer ones.
+  while (!loops.empty())
+    loops.pop_back();
+}
+
+bool BuilderState::isIn(const Loop &loop, mlir::Value value) const {
+  mlir::Region *region = value.getParentRegion();
+  for (size_t i = loops.size(); i-- > 0;) {
+    if (loops[i].region.get() == region)
+      return true;
+    if (&loops[i] == &loop)
+      return false;
+  }
+  return false;
+}
+
+bool BuilderState::checkNumOperations(const Where &where) {
+  constexpr int64_t limit = Builder::maxOperations;
+  __int128 operations = 0;
+  for (size_t i = loops.size(); i-- > 0;) {
+    operations += loops[i].numOperations;
+    operations *= loops[i].dim.size;
+    // Iterations of several loops, multiplied, need not fit.
+    operations = std::min<__int128>(operations, limit + 1);
+  }
+  if (operations <= limit)
+    return true;
+  if (!std::exchange(loops.front().isTooLarge, true))
+    fail(Code::ProgramTooLarge, where,
+         fmt::format("the program has more than {} operations: each of the {} "
+                     "iterations over \"{}\" has its own",
+                     limit, loops.back().dim.size, loops.back().dim.name))
+        .notes.push_back("loops that run as loops are not built yet; they are "
+                         "written out");
+  return false;
+}
+
+static std::vector<Dim> getDims(Tensor tensor) {
+  return {tensor.getDims().begin(), tensor.getDims().end()};
+}
+
+Builder::LoopArguments Builder::beginLoop(const std::string &name,
+                                          const Dim &dim,
+                                          const std::vector<LoopValue> &carried,
+                                          const Where &where) {
+  enterNumberedScope(name, where);
+  std::string prefix = state->scopes.back().prefix;
+  prefix.pop_back(); // the separator
+  BuilderState::Loop &loop = state->loops.emplace_back(
+      BuilderState::Loop{dim, withName(state->getLocation(where), prefix),
+                         state->operations.saveInsertionPoint(),
+                         std::make_unique<mlir::Region>(), carried});
+  mlir::Block &block = loop.region->emplaceBlock();
+  state->operations.setInsertionPointToEnd(&block);
+  auto addArgument = [&](ElementType element, std::vector<Dim> dims,
+                         const std::string &argument) {
+    mlir::Value value = block.addArgument(
+        state->getType(element, dims),
+        withName(state->getLocation(where), state->getFullName(argument)));
+    return state->addNode(value, element, std::move(dims), where);
+  };
+  LoopArguments arguments;
+  arguments.position = addArgument(ElementType::I32, {}, "position");
+  for (const LoopValue &value : carried) {
+    ElementType element = value.value.getElementType();
+    if (value.value.hasDim(dim.name))
+      state->fail(Code::RepeatedDim, value.where,
+                  fmt::format("\"{}\" is carried from one position of \"{}\" "
+                              "to the next, and has that dimension itself: {}",
+                              value.name, dim.name,
+                              toString(element, value.value.getDims())));
+    arguments.carried.push_back(
+        addArgument(element, getDims(value.value), value.name));
+  }
+  state->checkNumOperations(where);
+  return arguments;
+}
+
+Tensor BuilderState::slice(Loop &loop, Tensor x, const Where &where) {
+  mlir::Value value = getValue(x);
+  for (const auto &[whole, slice] : loop.slices)
+    if (getValue(whole) == value)
+      return slice;
+  std::vector<Dim> dims = without(x.getDims(), loop.dim.name);
+  mlir::Value argument = loop.region->front().addArgument(
+      getType(x.getElementType(), dims), value.getLoc());
+  Tensor slice = addNode(argument, x.getElementType(), std::move(dims), where);
+  loop.slices.push_back({x, slice});
+  return slice;
+}
+
+Tensor BuilderState::findSlice(Tensor x, Tensor index, std::string_view dim,
+                               const Where &where) {
+  for (Loop &loop : loops)
+    if (loop.dim.name == dim &&
+        loop.region->getArgument(0) == getValue(index) &&
+        !isIn(loop, getValue(x)))
+      return slice(loop, x, where);
+  return {};
+}
+
+Tensor BuilderState::checkCarried(const Builder::LoopValue &initial,
+                                  const Builder::LoopValue &value) {
+  ElementType element = initial.value.getElementType();
+  std::vector<Dim> dims = getDims(initial.value);
+  bool isSame = value.value.getElementType() == element &&
+                std::is_permutation(dims.begin(), dims.end(),
+                                    value.value.getDims().begin(),
+                                    value.value.getDims().end());
+  if (!isSame) {
+    fail(Code::CarriedTypeChanges, value.where,
+         fmt::format(
+             "\"{}\" is {} before the loop and {} after an iteration",
+             value.name, toString(element, dims),
+             toString(value.value.getElementType(), value.value.getDims())))
+        .related.push_back({initial.where, "the type before"});
+    return {};
+  }
+  if (std::ranges::equal(dims, value.value.getDims()))
+    return value.value;
+  // The same dimensions in another order of storage.
+  return create<nd::ReduceOp>(value.where, element, std::move(dims),
+                              nd::Reduction::Sum, getValue(value.value));
+}
+
+std::optional<Builder::LoopResults>
+Builder::endLoop(const std::vector<LoopValue> &carried,
+                 const std::vector<LoopValue> &stacked,
+                 const std::vector<LoopValue> &summed, const Where &where) {
+  llvm::SmallVector<mlir::Value> yielded[3];
+  if (!state->failed)
+    for (size_t i = 0; i < carried.size(); ++i)
+      if (Tensor next =
+              state->checkCarried(state->loops.back().initial[i], carried[i]))
+        yielded[0].push_back(BuilderState::getValue(next));
+  BuilderState::Loop loop = std::move(state->loops.back());
+  state->loops.pop_back();
+  leaveScope();
+  auto endRegion = [&] {
+    state->operations.restoreInsertionPoint(loop.outside);
+    if (!state->loops.empty())
+      state->loops.back().numOperations += int64_t(std::min<__int128>(
+          loop.numOperations * __int128(loop.dim.size), maxOperations + 1));
+  };
+  if (state->failed) {
+    endRegion();
+    return std::nullopt;
+  }
+  for (const LoopValue &value : stacked)
+    yielded[1].push_back(BuilderState::getValue(value.value));
+  for (const LoopValue &value : summed)
+    yielded[2].push_back(BuilderState::getValue(value.value));
+  nd::YieldOp::create(state->operations, loop.location, yielded[0], yielded[1],
+                      yielded[2]);
+  endRegion();
+
+  // The types of the results.
+  std::vector<std::pair<ElementType, std::vector<Dim>>> made;
+  for (const LoopValue &value : loop.initial)
+    made.push_back({value.value.getElementType(), getDims(value.value)});
+  for (const LoopValue &value : stacked) {
+    std::vector<Dim> dims = getDims(value.value);
+    dims.insert(dims.begin(), loop.dim);
+    made.push_back({value.value.getElementType(), std::move(dims)});
+  }
+  for (const LoopValue &value : summed)
+    made.push_back({value.value.getElementType(), getDims(value.value)});
+  llvm::SmallVector<mlir::Type> types;
+  for (const auto &[element, dims] : made) {
+    if (!state->checkType(element, dims, where))
+      return std::nullopt;
+    types.push_back(state->getType(element, dims));
+  }
+  llvm::SmallVector<mlir::Value> initial, sliced;
+  for (const LoopValue &value : loop.initial)
+    initial.push_back(BuilderState::getValue(value.value));
+  for (const auto &[whole, slice] : loop.slices)
+    sliced.push_back(BuilderState::getValue(whole));
+  auto dim = nd::DimAttr::get(
+      mlir::StringAttr::get(state->context, loop.dim.name), loop.dim.size);
+  auto op = nd::LoopOp::create(state->operations, loop.location, types, dim,
+                               initial, sliced);
+  op.getBody().takeBody(*loop.region);
+  std::vector<Tensor> results;
+  for (auto [value, type] : llvm::zip_equal(op.getResults(), made))
+    results.push_back(
+        state->addNode(value, type.first, std::move(type.second), where));
+  auto behindCarried = results.begin() + std::ptrdiff_t(carried.size());
+  auto behindStacked = behindCarried + std::ptrdiff_t(stacked.size());
+  return LoopResults{{results.begin(), behindCarried},
+                     {behindCarried, behindStacked},
+                     {behindStacked, results.end()}};
+}
+
+} // namespace meshc::frontend

@@ -1,0 +1,318 @@
+// Loops: which names a block rebinds, and what becomes of them.
+
+#include "frontend/elaborate/Loops.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+using namespace meshc;
+using namespace meshc::frontend;
+using ast::ExprKind;
+
+//===----------------------------------------------------------------------===//
+// What the text of a block says
+//===----------------------------------------------------------------------===//
+
+static bool mentions(const ast::Expr &expr, std::string_view name);
+
+static bool mentions(const std::vector<ast::ExprPtr> &all,
+                     std::string_view name) {
+  return std::any_of(all.begin(), all.end(), [&](const ast::ExprPtr &expr) {
+    return mentions(*expr, name);
+  });
+}
+
+/// Whether a name occurs in an expression, as an argument's name too.
+static bool mentions(const ast::Expr &expr, std::string_view name) {
+  switch (expr.kind) {
+  case ExprKind::Integer:
+  case ExprKind::Float:
+  case ExprKind::String:
+    return false;
+  case ExprKind::Name:
+    return static_cast<const ast::NameExpr &>(expr).name == name;
+  case ExprKind::Tuple:
+    return mentions(static_cast<const ast::TupleExpr &>(expr).elements, name);
+  case ExprKind::Unary:
+    return mentions(*static_cast<const ast::UnaryExpr &>(expr).operand, name);
+  case ExprKind::Chain:
+    return mentions(static_cast<const ast::ChainExpr &>(expr).operands, name);
+  case ExprKind::Call:
+    return std::ranges::any_of(
+        static_cast<const ast::CallExpr &>(expr).arguments,
+        [&](const ast::Argument &argument) {
+          return (argument.value && mentions(*argument.value, name)) ||
+                 (argument.target && mentions(*argument.target, name));
+        });
+  case ExprKind::Index: {
+    const auto &index = static_cast<const ast::IndexExpr &>(expr);
+    return mentions(*index.operand, name) ||
+           (index.otherwise && mentions(*index.otherwise, name)) ||
+           std::ranges::any_of(index.parts, [&](const ast::IndexPart &part) {
+             return mentions(*part.position, name);
+           });
+  }
+  case ExprKind::Constrain:
+    return mentions(*static_cast<const ast::ConstrainExpr &>(expr).operand,
+                    name);
+  }
+  __builtin_unreachable();
+}
+
+static bool mentions(const std::vector<ast::Statement> &body,
+                     std::string_view name) {
+  return std::ranges::any_of(body, [&](const ast::Statement &statement) {
+    if (const auto *let = std::get_if<ast::LetStatement>(&statement))
+      return mentions(*let->value, name);
+    if (const auto *place = std::get_if<ast::PlaceStatement>(&statement))
+      return mentions(*place->position, name) || mentions(*place->value, name);
+    if (const auto *loop = std::get_if<ast::LoopStatement>(&statement))
+      return mentions(*loop->dim, name) ||
+             mentions(loop->body->statements, name);
+    if (const auto *param = std::get_if<ast::ParamStatement>(&statement))
+      return mentions(*param->initializer, name);
+    return false; // the rest does not stand in blocks
+  });
+}
+
+namespace {
+/// The names that a block rebinds, in the order in which it first does.
+class Rebinding {
+public:
+  enum class Kind : uint8_t { Carried, Stacked, Summed };
+  std::vector<std::pair<ast::Name, Kind>> names;
+
+  explicit Rebinding(const ast::LoopStatement &loop) {
+    collect(loop, {}, /*isInner=*/false);
+    for (auto &[name, kind] : names)
+      if (kind == Kind::Summed && mentions(loop.body->statements, name.text))
+        kind = Kind::Carried;
+  }
+
+private:
+  using Names = std::set<std::string_view>;
+
+  /// `own`: names that blocks around have bound themselves.
+  void collect(const ast::LoopStatement &loop, Names own, bool isInner) {
+    own.insert(loop.variable.text);
+    for (const ast::Statement &statement : loop.body->statements) {
+      using LetKind = ast::LetStatement::Kind;
+      if (const auto *let = std::get_if<ast::LetStatement>(&statement)) {
+        if (let->kind == LetKind::Binds)
+          own.insert(let->name.text);
+        else
+          note(let->name, own,
+               let->kind == LetKind::Adds && !isInner ? Kind::Summed
+                                                      : Kind::Carried);
+      } else if (const auto *param =
+                     std::get_if<ast::ParamStatement>(&statement)) {
+        for (const ast::Name &name : param->names)
+          own.insert(name.text);
+      } else if (const auto *place =
+                     std::get_if<ast::PlaceStatement>(&statement)) {
+        note(place->name, own, isInner ? Kind::Carried : Kind::Stacked);
+      } else if (const auto *inner =
+                     std::get_if<ast::LoopStatement>(&statement)) {
+        collect(*inner, own, /*isInner=*/true);
+      }
+    }
+  }
+
+  void note(const ast::Name &name, const Names &own, Kind kind) {
+    if (own.contains(name.text))
+      return;
+    for (auto &[known, knownKind] : names)
+      if (known.text == name.text) {
+        if (knownKind != kind)
+          knownKind = Kind::Carried;
+        return;
+      }
+    names.push_back({name, kind});
+  }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Elaboration
+//===----------------------------------------------------------------------===//
+
+Builder::LoopValue Elaborator::getLoopValue(const ast::Name &name,
+                                            const Value &value,
+                                            ElementType hint) {
+  return {std::string(name.text), toTensor(value, name.span, hint),
+          getWhere(name.span)};
+}
+
+/// The element type that numbers beside `value` become.
+static ElementType getHint(const Value &value) {
+  const auto *tensor = std::get_if<Tensor>(&value);
+  return tensor ? tensor->getElementType() : ElementType::F32;
+}
+
+void Elaborator::execute(const ast::LoopStatement &loop) {
+  std::optional<Dim> dim = evaluateDim(*loop.dim);
+  checkNew(loop.variable);
+  auto outer = frame->bindings;
+  LoopBlock block{loop.variable.text, {}, {}, {}, frame->block};
+  std::vector<Builder::LoopValue> initial;
+  for (const auto &[name, kind] : Rebinding(loop).names) {
+    auto known = outer.find(name.text);
+    if (known == outer.end()) // reported where it is rebound
+      continue;
+    Value &value = known->second.value;
+    if (!dim || isPoison(value)) {
+      value = Poison();
+      frame->bindings[name.text].value = Poison();
+    } else if (kind == Rebinding::Kind::Carried) {
+      Builder::LoopValue carried = getLoopValue(name, value, getHint(value));
+      carried.where = getWhere(known->second.span);
+      if (carried.value) {
+        block.carried.push_back({name, carried.value.getElementType()});
+        initial.push_back(std::move(carried));
+      } else {
+        value = Poison();
+      }
+    } else if (kind == Rebinding::Kind::Summed) {
+      block.sums[name.text] = {name, {}};
+    }
+  }
+  if (!dim) {
+    frame->bindings = std::move(outer);
+    return;
+  }
+  block.dim = *dim;
+  Builder::LoopArguments arguments =
+      builder.beginLoop(std::string(loop.variable.text), *dim, initial,
+                        getWhere(join(loop.variable.span, loop.dim->span)));
+  reportBuildErrors({});
+  frame->bindings[loop.variable.text] = {arguments.position,
+                                         loop.variable.span};
+  for (size_t i = 0; i < block.carried.size(); ++i)
+    frame->bindings[block.carried[i].first.text].value = arguments.carried[i];
+
+  frame->block = &block;
+  execute(loop.body->statements);
+  frame->block = block.outer;
+  std::swap(frame->bindings, outer);
+  block.last = std::move(outer);
+  finishLoop(loop, block);
+}
+
+void Elaborator::finishLoop(const ast::LoopStatement &loop, LoopBlock &block) {
+  std::vector<Builder::LoopValue> carried, stacked, summed;
+  bool isValid = true;
+  auto add = [&](std::vector<Builder::LoopValue> &values, const ast::Name &name,
+                 const Value &value, ElementType hint) {
+    values.push_back(getLoopValue(name, value, hint));
+    isValid &= bool(values.back().value);
+  };
+  for (auto &[name, element] : block.carried)
+    add(carried, {name.text, block.last[name.text].span},
+        block.last[name.text].value, element);
+  for (auto &[text, placed] : block.placed)
+    add(stacked, placed.name, placed.value, ElementType::F32);
+  for (auto &[text, sum] : block.sums)
+    add(summed, sum.name, sum.value, getHint(frame->bindings[text].value));
+  if (!isValid)
+    builder.markIncomplete();
+  std::optional<Builder::LoopResults> results =
+      builder.endLoop(carried, stacked, summed,
+                      getWhere(join(loop.variable.span, loop.dim->span)));
+  reportBuildErrors({});
+
+  // Without results every name is poison.
+  auto bind = [&](const ast::Name &name, Value value) {
+    frame->bindings[name.text] = {std::move(value), name.span};
+  };
+  size_t i = 0;
+  for (auto &[name, element] : block.carried)
+    bind(name, results ? Value(results->carried[i++]) : Value(Poison()));
+  i = 0;
+  for (auto &[text, placed] : block.placed)
+    bind(placed.name, results ? Value(results->stacked[i++]) : Value(Poison()));
+  i = 0;
+  for (auto &[text, sum] : block.sums)
+    bind(sum.name,
+         results ? apply(ast::Operator::Add, frame->bindings[text].value,
+                         sum.name.span, results->summed[i++], sum.name.span)
+                 : Value(Poison()));
+}
+
+bool Elaborator::addToSum(const ast::LetStatement &let) {
+  if (!frame->block)
+    return false;
+  auto sum = frame->block->sums.find(let.name.text);
+  if (sum == frame->block->sums.end())
+    return false;
+  Value term = evaluateBound(*let.value);
+  // Numbers as what they are added to.
+  if (!isPoison(term)) {
+    Tensor tensor = toTensor(term, let.value->span,
+                             getHint(frame->bindings[let.name.text].value));
+    builder.setName(tensor, std::string(let.name.text));
+    term = tensor ? Value(tensor) : Value(Poison());
+  }
+  Value &all = sum->second.value;
+  all = sum->second.isStarted ? apply(ast::Operator::Add, all, let.name.span,
+                                      term, let.value->span)
+                              : term;
+  sum->second.isStarted = true;
+  return true;
+}
+
+void Elaborator::execute(const ast::PlaceStatement &place) {
+  Value value = evaluateBound(*place.value);
+  auto known = frame->bindings.find(place.name.text);
+  if (known == frame->bindings.end()) {
+    error(
+        Code::UnknownName, place.name.span,
+        fmt::format("\"{}\" is not defined here, so that none of its elements "
+                    "can be set",
+                    place.name.text));
+    return;
+  }
+  LoopBlock *block = frame->block;
+  std::optional<Dims> dims = lookUpDims(place.dim.text, place.dim.span);
+  if (!dims)
+    return;
+  bool isAtPosition =
+      block && dims->size() == 1 && dims->front() == block->dim &&
+      place.position->kind == ExprKind::Name &&
+      static_cast<const ast::NameExpr &>(*place.position).name ==
+          block->variable;
+  if (!isAtPosition) {
+    error(Code::NotSupported, place.position->span,
+          "not supported yet: setting elements elsewhere than at the position "
+          "of the innermost loop");
+    return;
+  }
+  const auto *whole = std::get_if<Tensor>(&known->second.value);
+  if (!whole && !isPoison(known->second.value)) {
+    error(Code::WrongKind, place.name.span,
+          fmt::format("\"{}\" is {}; elements are set of a tensor",
+                      place.name.text, describe(known->second.value)));
+    return;
+  }
+  if (!whole)
+    return;
+  Tensor part = toTensor(value, place.value->span, whole->getElementType());
+  if (!part)
+    return;
+  builder.setName(part, std::string(place.name.text));
+  Dims all(part.getDims().begin(), part.getDims().end());
+  all.push_back(block->dim);
+  if (part.getElementType() != whole->getElementType() ||
+      !std::is_permutation(all.begin(), all.end(), whole->getDims().begin(),
+                           whole->getDims().end())) {
+    error(Code::CarriedTypeChanges, place.value->span,
+          fmt::format(
+              "the value at a position of \"{}\" is {}, and \"{}\" is {}",
+              place.dim.text, toString(part.getElementType(), part.getDims()),
+              place.name.text,
+              toString(whole->getElementType(), whole->getDims())))
+        .alsoAt(getUserSpan(known->second.span), "defined here");
+    return;
+  }
+  block->placed[place.name.text] = {place.name, part};
+}
