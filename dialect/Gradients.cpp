@@ -237,7 +237,8 @@ MESHC_UNARY_GRADIENT(RsqrtOp,
                      t.scale(t.scale(g, t.splat(-0.5)), t.mul(y, t.mul(y, y))))
 MESHC_UNARY_GRADIENT(AbsOp, t.scale(g, t.sign(x)))
 
-MESHC_BINARY_GRADIENT(AddOp, g, g)
+// Both operands of a sum have one gradient.
+MESHC_BINARY_GRADIENT(AddOp, g, g) // NOLINT(bugprone-branch-clone)
 MESHC_BINARY_GRADIENT(SubOp, g, t.neg(g))
 MESHC_BINARY_GRADIENT(MulOp, t.scale(g, y), t.scale(g, x))
 MESHC_BINARY_GRADIENT(DivOp, t.divide(g, y), t.neg(t.scale(t.divide(g, y), z)))
@@ -328,12 +329,12 @@ SmallVector<Value> ReduceOp::buildGradients(GradientBuilder &builder,
   Value g = arrived.front();
   return forFloats(*this, builder, [&](unsigned, ExpressionBuilder &t) {
     NamedTensorType type = getInput().getType();
-    auto terms = double(type.getNumElements() / getType().getNumElements());
+    const int64_t terms = type.getNumElements() / getType().getNumElements();
     switch (getKind()) {
     case Reduction::Sum:
       return t.broadcast(g, type);
     case Reduction::Mean:
-      return t.broadcast(t.scale(g, t.splat(1 / terms)), type);
+      return t.broadcast(t.scale(g, t.splat(1 / double(terms))), type);
     case Reduction::Max:
     case Reduction::Min: {
       Value isExtreme = t.compare(Predicate::Eq, getInput(), getResult());

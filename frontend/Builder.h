@@ -282,7 +282,7 @@ public:
                   const Where &where = MESHC_HERE);
   /// Lays this one value out by `rules` where they name its dimensions, and by
   /// the table elsewhere. A rule without axes keeps the dimension whole.
-  Tensor constrain(Tensor x, std::vector<RuleSpec> rules,
+  Tensor constrain(Tensor x, const std::vector<RuleSpec> &rules,
                    const Where &where = MESHC_HERE);
 
   // Loops over a dimension (language: `for t in time`).

@@ -466,7 +466,7 @@ Tensor Builder::gather(Tensor x, Tensor index, const Dim &over,
                                      over.name);
 }
 
-Tensor Builder::constrain(Tensor x, std::vector<RuleSpec> rules,
+Tensor Builder::constrain(Tensor x, const std::vector<RuleSpec> &rules,
                           const Where &where) {
   if (!x)
     return {};
@@ -495,7 +495,9 @@ Tensor Builder::constrain(Tensor x, std::vector<RuleSpec> rules,
     sharding.dims.emplace_back();
     auto rule = own.find(dim.name);
     bool isOwn = rule != own.end();
-    if (!isOwn && (rule = table.find(dim.name)) == table.end())
+    if (!isOwn)
+      rule = table.find(dim.name);
+    if (!isOwn && rule == table.end())
       continue;
     const RuleSpec &spec = *rule->second;
     for (size_t i = 0; i < spec.axes.size(); ++i) {

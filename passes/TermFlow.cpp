@@ -189,7 +189,7 @@ void TermFlow::keepJointly(PartitionOpInterface op,
 }
 
 void TermFlow::keepAlone(PartitionOpInterface op,
-                         ArrayRef<OpOperand *> operands, Terms own) {
+                         ArrayRef<OpOperand *> operands, const Terms &own) {
   // The largest first: of two partial over one axis it is the one to complete
   // later.
   SmallVector<OpOperand *> sorted(operands);

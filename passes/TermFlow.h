@@ -44,7 +44,7 @@ private:
   void keepJointly(nd::PartitionOpInterface op,
                    llvm::ArrayRef<mlir::OpOperand *> operands);
   void keepAlone(nd::PartitionOpInterface op,
-                 llvm::ArrayRef<mlir::OpOperand *> operands, Terms own);
+                 llvm::ArrayRef<mlir::OpOperand *> operands, const Terms &own);
   int64_t getLocalElements(mlir::Value value) const;
   int64_t getLargestResult(mlir::Operation *op) const;
 

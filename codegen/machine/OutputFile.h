@@ -44,7 +44,7 @@ public:
   static llvm::Expected<TemporaryFile> create(llvm::StringRef suffix);
   /// Beside `path`, so that it can be moved there in one step.
   static llvm::Expected<TemporaryFile> createBeside(llvm::StringRef path);
-  TemporaryFile(TemporaryFile &&other) : path(std::move(other.path)) {
+  TemporaryFile(TemporaryFile &&other) noexcept : path(std::move(other.path)) {
     other.path.clear();
   }
   ~TemporaryFile();

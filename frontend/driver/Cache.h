@@ -22,8 +22,9 @@ llvm::Expected<std::string> getCacheFolder();
 class Descriptor {
 public:
   explicit Descriptor(int number = -1) : number(number) {}
-  Descriptor(Descriptor &&other) : number(std::exchange(other.number, -1)) {}
-  Descriptor &operator=(Descriptor &&other) {
+  Descriptor(Descriptor &&other) noexcept
+      : number(std::exchange(other.number, -1)) {}
+  Descriptor &operator=(Descriptor &&other) noexcept {
     std::swap(number, other.number);
     return *this;
   }

@@ -121,8 +121,9 @@ std::vector<ProgramCache::Entry> ProgramCache::list() const {
 }
 
 void ProgramCache::remove(const std::string &name) const {
+  // What cannot be removed stays, and is tried again another time.
   if (unlinkat(folder.get(), name.c_str(), 0) != 0)
-    sys::fs::remove_directories(path + "/" + name);
+    (void)sys::fs::remove_directories(path + "/" + name);
 }
 
 std::optional<Descriptor> ProgramCache::check(const std::string &name) const {

@@ -296,6 +296,8 @@ static int printHelp(const CLI::App &app, const CLI::ParseError &asked) {
   return exitWrongInput;
 }
 
+// The parser of the command line throws where it was set up wrongly.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 int main(int argc, char **argv) {
   meshc::runtime::openStandardStreams();
   blockFileSizeSignal();

@@ -165,7 +165,8 @@ Value Elaborator::resolve(std::string_view name, Global &global) {
 }
 
 /// The dimension of a definition, or poison if its size is none.
-Value Elaborator::resolveSize(const ast::Definition &definition, Value value) {
+Value Elaborator::resolveSize(const ast::Definition &definition,
+                              const Value &value) {
   std::optional<Number> number = getNumber(value);
   Span span = definition.value->span;
   std::string name(definition.name.text);

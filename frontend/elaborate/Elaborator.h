@@ -110,7 +110,7 @@ private:
   void checkFunction(const ast::Function &function);
   void resolveDefinitions();
   Value resolve(std::string_view name, Global &global);
-  Value resolveSize(const ast::Definition &definition, Value value);
+  Value resolveSize(const ast::Definition &definition, const Value &value);
   void buildMesh();
   bool isAxisOfOption(const ast::Name &name) const;
   /// Notes a rule of the spec with axes that the mesh of the command line

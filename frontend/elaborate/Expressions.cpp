@@ -463,6 +463,6 @@ Value Elaborator::evaluateConstrain(const ast::ConstrainExpr &expr) {
   // The value is the same without its layout: what follows is checked too.
   if (!hasAxes)
     return operand;
-  return orPoison(checked(
-      builder.constrain(operand, std::move(rules), getWhere(expr.span))));
+  return orPoison(
+      checked(builder.constrain(operand, rules, getWhere(expr.span))));
 }
