@@ -172,9 +172,12 @@ Range Access::getImage(std::span<const Range> loops) const {
                    divideDown(getLast(sums), divisor));
   int64_t first = divideUp(sums.offset, divisor);
   int64_t last = divideDown(getLast(sums), divisor);
-  // The quotients of one term are whole at equal distances.
+  // The quotients of one term are whole at equal distances, of the factor; or
+  // none is: a divisor that the factor has too is none of the offset.
   if (terms.size() == 1) {
     int64_t factor = terms.front().factor;
+    if (std::gcd(factor, divisor) != 1)
+      return between(first, first - 1);
     auto isTaken = [&](int64_t position) {
       return (position * divisor - offset) % factor == 0;
     };

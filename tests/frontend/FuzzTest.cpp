@@ -52,6 +52,11 @@ private:
                                          "fn",
                                          "for",
                                          "as",
+                                         "else",
+                                         "[y = 2 * row + dy' - 1 else 0]",
+                                         "floor(",
+                                         "%",
+                                         "'",
                                          "//",
                                          "\"",
                                          "over",
@@ -103,7 +108,8 @@ private:
 TEST(Fuzz, MutatedSamplesNeverCrash) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   size_t numCompiled = 0, numRefused = 0;
-  for (const char *name : {"mlp.mesh", "transformer_block.mesh"}) {
+  for (const char *name :
+       {"mlp.mesh", "transformer_block.mesh", "convnet.mesh"}) {
     std::string sample = readSample(name);
     ASSERT_FALSE(sample.empty());
     for (unsigned seed = 0; seed < 2000; ++seed) {

@@ -46,6 +46,9 @@ TEST(Limits, NestingTenThousandDeep) {
   expectCode(model(repeat("(x, ", depth) + "x" + repeat(")", depth)),
              Code::NestingTooDeep);
   expectCode(model(repeat("(", depth)), Code::NestingTooDeep);
+  expectCode(model("x" + repeat("[n = 0]", depth)), Code::NestingTooDeep);
+  expectCode(model(repeat("x[n = ", depth) + "0" + repeat("]", depth)),
+             Code::NestingTooDeep);
   expectCode(model("x " + repeat("@ [n -> ", depth)), Code::ExpectedToken);
   expectCode(repeat("model m(x: f32) { ", depth), Code::ExpectedItem);
   expectCode("model m(x: f32) { " + repeat("{ ", depth) + repeat("} ", depth) +

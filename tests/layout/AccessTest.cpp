@@ -187,6 +187,13 @@ TEST(Access, ImagesHoldWhatIsTakenAndBeginAndEndThere) {
   }
 }
 
+/// An odd number over 2 is never whole: that is seen without trying each.
+TEST(Access, ImageOfWhatIsNeverWholeIsEmpty) {
+  const Access access = Access::quotient(Access::Kind::Exact, {{0, 2}}, 1, 2);
+  const std::vector<Range> loops{{5, int64_t(1) << 40}};
+  EXPECT_EQ(access.getImage(loops).count, 0);
+}
+
 TEST(Access, ImageOfABlockIsItsHalo) {
   // Rows 4 to 7 of a convolution of stride 2 with 3 rows of weights, 1 of
   // padding.
