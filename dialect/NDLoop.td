@@ -94,25 +94,29 @@ def ND_YieldOp : Op<ND_Dialect, "yield",
   }];
 }
 
-// Both are rewritten into operations that partition (nd-decompose), after
-// differentiation: the gradient of each is the other.
-class ND_StackingOp<string mnemonic> : Op<ND_Dialect, mnemonic,
-    [Pure, DeclareOpInterfaceMethods<FloatClassOpInterface>,
-     DeclareOpInterfaceMethods<PrecisionOpInterface>,
-     DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+// Both are operations until gradients stand: the gradient of each is the other.
+class ND_StackingOp<string mnemonic, list<Trait> traits = []>
+    : Op<ND_Dialect, mnemonic, !listconcat([Pure,
+        DeclareOpInterfaceMethods<FloatClassOpInterface>,
+        DeclareOpInterfaceMethods<PrecisionOpInterface>,
+        DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)> {
   let hasVerifier = 1;
 }
 
-def ND_StackOp : ND_StackingOp<"stack"> {
-  let summary = "Puts tensors of one type one after the other along a new dimension";
+def ND_StackOp : ND_StackingOp<"stack",
+    [DeclareOpInterfaceMethods<PartitionOpInterface, ["getPartialUse"]>]> {
+  let summary = "Puts tensors of one shape one after the other along a new dimension";
   let description = [{
     The element of the result at position t of the dimension is that of operand
-    t.
+    t. It is one operation for shardings, so that the pending terms of all
+    operands pass it together, and written out once they are assigned
+    (nd-write-stacks).
 
     **Constraints**
-    - (C1) there is an operand, and all have one type, without the dimension.
-    - (C2) the result is of that type with the dimension before the others, its
-      size the number of operands.
+    - (C1) there is an operand; all have the same dimensions, not the new one, in
+      any order of storage, and one element type.
+    - (C2) the result has these dimensions and the new one, whose size is the
+      number of operands, and their element type.
   }];
   let arguments = (ins StrAttr:$dim, Variadic<ND_Tensor>:$inputs);
   let results = (outs ND_Tensor:$result);
@@ -128,7 +132,7 @@ def ND_UnstackOp : ND_StackingOp<"unstack"> {
   let summary = "The tensors at each position of a dimension";
   let description = [{
     The inverse of nd.stack: result t is the operand at position t of the
-    dimension.
+    dimension. Rewritten into views before shardings (nd-decompose).
 
     **Constraints**
     - (C1) the operand has the dimension; there are as many results as it has

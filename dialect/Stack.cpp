@@ -1,4 +1,4 @@
-// nd.stack and nd.unstack: what they must fulfil, and their gradients.
+// nd.stack and nd.unstack: what they must fulfil, partitioning, gradients.
 
 #include "dialect/GradientBuilder.h"
 #include "dialect/Locations.h"
@@ -21,6 +21,13 @@ void StackOp::build(OpBuilder &builder, OperationState &state, StringAttr dim,
         inputs);
 }
 
+/// Whether two tensors are alike but for the order of storage.
+static bool haveSameElements(NamedTensorType a, NamedTensorType b) {
+  return a.getElementType() == b.getElementType() &&
+         std::is_permutation(a.getDims().begin(), a.getDims().end(),
+                             b.getDims().begin(), b.getDims().end());
+}
+
 LogicalResult StackOp::verify() {
   if (getInputs().empty())
     return emitOpError("(C1) there is nothing to stack");
@@ -29,14 +36,27 @@ LogicalResult StackOp::verify() {
     return emitOpError("(C1) the operands have dimension \"")
            << getDim() << "\"";
   for (Value input : getInputs())
-    if (input.getType() != type)
+    if (!haveSameElements(toTensorType(input), type))
       return emitOpError("(C1) operands are ")
              << type << " and " << input.getType();
   auto dim = DimAttr::get(getDimAttr(), int64_t(getInputs().size()));
-  if (getType() != withDimFirst(type, dim))
+  NamedTensorType wanted = withDimFirst(type, dim);
+  if (!haveSameElements(getType(), wanted))
     return emitOpError("(C2) the result is ")
-           << getType() << ", expected " << withDimFirst(type, dim);
+           << getType() << ", expected " << wanted;
   return success();
+}
+
+DimUse StackOp::getDimUse(StringRef) { return DimUse::parallel(); }
+
+PartialUse StackOp::getPartialUse(unsigned, ReduceKind kind) {
+  // What is written out reads zeros outside of what it takes.
+  return kind == ReduceKind::Sum ? PartialUse::Joint : PartialUse::Complete;
+}
+
+LocalResults StackOp::buildLocal(PartitionBuilder &, ValueRange) {
+  return emitOpError("cannot be partitioned: expected choices by position "
+                     "(nd-write-stacks makes them)");
 }
 
 PrecisionUse StackOp::getPrecisionUse() { return PrecisionUse::Follow; }

@@ -57,93 +57,6 @@ struct DecomposeArgReduce : OpRewritePattern<ArgReduceOp> {
   }
 };
 
-/// How many tensors one choice by position takes: each is read for every
-/// element of the result, and what is chosen is written once more for every
-/// factor of this in their number.
-constexpr size_t maxChoices = 8;
-
-/// The tensors `parts` one after the other along `dim`. Those at `starts` are
-/// of a dimension of their own, or have none and one position; `starts` ends
-/// with where the last one ends.
-static Value chooseByPosition(PatternRewriter &rewriter, Location loc,
-                              DimAttr dim, ArrayRef<Value> parts,
-                              ArrayRef<StringAttr> partDims,
-                              ArrayRef<int64_t> starts) {
-  Type integer = rewriter.getI32Type();
-  Value position =
-      IotaOp::create(rewriter, loc, NamedTensorType::get({dim}, integer));
-  NamedTensorType partType = getType(parts.front()).withoutSharding();
-  if (partDims.front())
-    partType = withoutDim(partType, partDims.front());
-  NamedTensorType type = withDimFirst(partType, dim);
-  Value chosen;
-  for (size_t i = parts.size(); i-- > 0;) {
-    int64_t start = starts[i] - starts.front();
-    Value part;
-    if (partDims[i]) {
-      DimAccess access(layout::Access::linear({{0, 1}}, -start),
-                       {dim.getName()});
-      part = ViewOp::create(
-          rewriter, loc, type, parts[i],
-          rewriter.getArrayAttr(AccessAttr::get(partDims[i], access)));
-    } else {
-      part = BroadcastOp::create(rewriter, loc, type, parts[i]);
-    }
-    if (!chosen) {
-      chosen = part;
-      continue;
-    }
-    Value end = ConstantOp::create(
-        rewriter, loc, NamedTensorType::get({}, integer),
-        rewriter.getI32IntegerAttr(int32_t(starts[i + 1] - starts.front())));
-    Value isBefore =
-        CompareOp::create(rewriter, loc, Predicate::Lt, position, end);
-    chosen = SelectOp::create(rewriter, loc, type, isBefore, part, chosen);
-  }
-  return chosen;
-}
-
-/// stack(a, b, c) -> where(position < 1, a, where(position < 2, b, c)). Where
-/// they are many, such stacks are put one after the other the same way.
-struct DecomposeStack : OpRewritePattern<StackOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(StackOp op,
-                                PatternRewriter &rewriter) const override {
-    DimAttr dim = op.getType().getDims().front();
-    SmallVector<Value> parts(op.getInputs());
-    SmallVector<StringAttr> partDims(parts.size());
-    SmallVector<int64_t> starts(
-        llvm::to_vector(llvm::seq<int64_t>(0, dim.getSize() + 1)));
-    do {
-      SmallVector<Value> joined;
-      SmallVector<StringAttr> joinedDims;
-      SmallVector<int64_t> joinedStarts;
-      bool isLast = parts.size() <= maxChoices;
-      for (size_t i = 0; i < parts.size(); i += maxChoices) {
-        size_t count = std::min(maxChoices, parts.size() - i);
-        // A name has one size: what is put together on the way has another.
-        int64_t size = starts[i + count] - starts[i];
-        auto name = rewriter.getStringAttr(dim.getName().getValue() + " of " +
-                                           Twine(size));
-        DimAttr joinedDim = isLast ? dim : DimAttr::get(name, size);
-        joined.push_back(chooseByPosition(
-            rewriter, op.getLoc(), joinedDim, ArrayRef(parts).slice(i, count),
-            ArrayRef(partDims).slice(i, count),
-            ArrayRef(starts).slice(i, count + 1)));
-        joinedDims.push_back(joinedDim.getName());
-        joinedStarts.push_back(starts[i]);
-      }
-      joinedStarts.push_back(starts.back());
-      parts = std::move(joined);
-      partDims = std::move(joinedDims);
-      starts = std::move(joinedStarts);
-    } while (parts.size() > 1);
-    rewriter.replaceOp(op, parts.front());
-    return success();
-  }
-};
-
 /// unstack(x) -> x at each position
 struct DecomposeUnstack : OpRewritePattern<UnstackOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -325,8 +238,7 @@ struct Decompose : meshc::impl::DecomposeBase<Decompose> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<DecomposeArgReduce, DecomposeManyInputs, DecomposeMean,
-                 DecomposeStack, DecomposeUnstack, SumLoneDims, WidenSum>(
-        &getContext());
+                 DecomposeUnstack, SumLoneDims, WidenSum>(&getContext());
     // Last, so that what can be summed before the product is.
     patterns.add<DecomposeProduct>(&getContext(), /*benefit=*/0);
     EinsumOp::getCanonicalizationPatterns(patterns, &getContext());

@@ -308,9 +308,7 @@ def Decompose : Pass<"nd-decompose", "::mlir::ModuleOp"> {
     dimension that only one input of a contraction has is summed before; a
     contraction in which one side has nothing of its own is an elementwise
     product and a sum. A tensor at each position of a dimension (nd.unstack) is a
-    view; tensors put one after the other (nd.stack) are chosen by position, by
-    eights: one choice among n reads n tensors for each element, a tree of them
-    8 for each factor of 8 in n.
+    view.
 
     The same walk simplifies what gradients are made of: splats and repeated
     values are not stored or worked on in full, constants are folded, gathered
@@ -318,8 +316,8 @@ def Decompose : Pass<"nd-decompose", "::mlir::ModuleOp"> {
     convolution reads becomes a convolution of the gradient that arrived.
 
     Needs:  gradients are taken (nd-differentiate, nd-build-step); no shardings.
-    Leaves: no arg_reduce, mean, stack, unstack or stop_gradient; every einsum has
-            two inputs and contracts a dimension that both have.
+    Leaves: no arg_reduce, mean, unstack or stop_gradient; every einsum has two
+            inputs and contracts a dimension that both have.
 
     Before:
     ```mlir
@@ -469,7 +467,8 @@ def AssignShardings : Pass<"nd-assign-shardings", "::mlir::ModuleOp"> {
     Needs:  a legal layout (nd-check-layout); operations that partition
             (nd-decompose); the order of storage (nd-choose-orders).
     Leaves: a sharding in every type, such that operands and results of each
-            operation agree (verifyShardings); causes on every reshard.
+            operation agree (verifyShardings); causes on every reshard; nd.stack
+            is the one operation left that has no local form.
 
     Before:
     ```mlir
@@ -506,6 +505,54 @@ def AssignShardings : Pass<"nd-assign-shardings", "::mlir::ModuleOp"> {
           : !batch_at_data_by_out_sum_over_model -> !batch_at_data_by_out
       %y = nd.exp %whole : (!batch_at_data_by_out) -> !batch_at_data_by_out
       nd.output "y", %y : !batch_at_data_by_out
+    }
+    ```
+  }];
+  let dependentDialects = ["::meshc::nd::NDDialect"];
+}
+
+def WriteStacks : Pass<"nd-write-stacks", "::mlir::ModuleOp"> {
+  let summary = "Writes stacks as choices by position";
+  let description = [{
+    Tensors put one after the other (nd.stack) are chosen by position, by eights:
+    one choice among n reads n tensors for each element, a tree of them 8 for each
+    factor of 8 in n. What is put together on the way has a dimension of its own,
+    `layers of 8`, which no rule splits.
+
+    Only here, because a stack passes on the pending terms of all its operands
+    (passes/TermFlow.h): nothing tells from a choice, a repetition and a view that
+    they make a tensor no larger than their operands together.
+
+    Needs:  a sharding in every type (nd-assign-shardings).
+    Leaves: no nd.stack; shardings that agree.
+
+    Before:
+    ```mlir
+    nd.mesh ["data"=2]
+    nd.rule "c" -> ["data"]
+    nd.program @eval {
+      %x = nd.input "x" : !nd.tensor<["c"=4], f32, <"c"@data>>
+      %y = nd.input "y" : !nd.tensor<["c"=4], f32, <"c"@data>>
+      %s = nd.stack %x, %y along "t" : (!nd.tensor<["c"=4], f32, <"c"@data>>,
+          !nd.tensor<["c"=4], f32, <"c"@data>>)
+          -> !nd.tensor<["t"=2, "c"=4], f32, <"c"@data>>
+      nd.output "s", %s : !nd.tensor<["t"=2, "c"=4], f32, <"c"@data>>
+    }
+    ```
+    After:
+    ```mlir
+    nd.program @eval {
+      %x = nd.input "x" : !c_at_data
+      %y = nd.input "y" : !c_at_data
+      %second = nd.broadcast %y : (!c_at_data) -> !t_by_c_at_data
+      %first = nd.broadcast %x : (!c_at_data) -> !t_by_c_at_data
+      %position = nd.iota : !t_i32
+      %one = nd.constant(1 : i32) : !scalar_i32
+      %before = nd.compare lt %position, %one
+          : (!t_i32, !scalar_i32) -> !t_i1
+      %s = nd.select %before, %first, %second
+          : (!t_i1, !t_by_c_at_data, !t_by_c_at_data) -> !t_by_c_at_data
+      nd.output "s", %s : !t_by_c_at_data
     }
     ```
   }];

@@ -23,6 +23,7 @@ void meshc::buildShardingPipeline(OpPassManager &manager,
   manager.addPass(createShrinkResiduals()); // what backward keeps of forward
   manager.addPass(createChooseOrders());    // storage order of values
   manager.addPass(createAssignShardings()); // each value: who holds which part
+  manager.addPass(createWriteStacks());     // stacks -> choices by position
   manager.addPass(createCSEPass());
 }
 

@@ -172,7 +172,7 @@ void TermFlow::keepJointly(PartitionOpInterface op,
   Terms shared = getTerms(operands.front()->get());
   if (countJointOperands(op, shared.kind) != operands.size())
     return;
-  int64_t largest = 0;
+  int64_t elements = 0;
   for (OpOperand *operand : operands) {
     Terms pending = getTerms(operand->get());
     if (pending.kind != shared.kind)
@@ -180,9 +180,9 @@ void TermFlow::keepJointly(PartitionOpInterface op,
     llvm::erase_if(shared.axes, [&](layout::AxisRef axis) {
       return !llvm::is_contained(pending.axes, axis);
     });
-    largest = std::max(largest, getLocalElements(operand->get()));
+    elements += getLocalElements(operand->get());
   }
-  if (shared.axes.empty() || getLargestResult(op) > largest)
+  if (shared.axes.empty() || getLargestResult(op) > elements)
     return;
   for (OpOperand *operand : operands)
     kept[operand] = shared;

@@ -17,14 +17,17 @@ using SplitMap = llvm::DenseMap<mlir::Operation *, IterationSplit>;
 /// on through an operation that is linear in them (getPartialUse), unless
 ///
 /// - the operation splits one of its dimensions over one of their axes,
-/// - its result has more elements than the operand (of an addition: than the
-///   largest of them), so that completing it later would cost more,
+/// - its result has more elements than the operand (of an addition or a stack:
+///   than all of them together), so that completing it later would cost more,
 /// - the value is a gradient and the operation belongs to the update of a
 ///   variable: gradients are what is summed over data, whatever the optimizer
 ///   does with them,
 /// - the value has several readers: it is completed once for all of them. The
 ///   exception is a value all of whose readers add it to others partial over
 ///   the same axes.
+///
+/// So the gradient of a parameter that is stacked over iterations is completed
+/// once, as a stack of terms.
 ///
 /// Operands of an addition that are partial over different axes keep those they
 /// share; the rest is completed first.

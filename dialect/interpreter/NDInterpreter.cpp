@@ -124,16 +124,23 @@ private:
     return result;
   }
 
-  /// Puts `part` at `position` of the first dimension of `whole`.
-  void place(T &whole, const T &part, int64_t position) {
-    llvm::copy(part.elements,
-               whole.elements.begin() + position * part.elements.size());
+  /// Puts the value `part` at `position` of `dim` in `whole`, of this type.
+  void place(T &whole, nd::NamedTensorType type, StringRef dim, Value part,
+             int64_t position) {
+    const T &tensor = values.at(part);
+    int64_t offset = position * getStrides(whole.sizes)[type.findDim(dim)];
+    nd::NamedTensorType placed = getType(part);
+    forEachPoint(tensor.sizes,
+                 {walk(placed, placed.getDims()), walk(type, placed.getDims())},
+                 [&](ArrayRef<int64_t>, ArrayRef<int64_t> at) {
+                   whole.elements[at[1] + offset] = tensor.elements[at[0]];
+                 });
   }
 
   FailureOr<T> compute(nd::StackOp op) {
     T result(op.getType().getSizes());
     for (auto [position, input] : llvm::enumerate(op.getInputs()))
-      place(result, values.at(input), int64_t(position));
+      place(result, op.getType(), op.getDim(), input, int64_t(position));
     return result;
   }
 
@@ -158,8 +165,9 @@ private:
           return failure();
       for (auto [value, yielded] : llvm::zip_equal(carried, yield.getCarried()))
         value = values.at(yielded);
-      for (auto [whole, yielded] : llvm::zip_equal(stacked, yield.getStacked()))
-        place(whole, values.at(yielded), i);
+      for (auto [whole, yielded, result] :
+           llvm::zip_equal(stacked, yield.getStacked(), op.getStackedResults()))
+        place(whole, getType(result), op.getDim().getName(), yielded, i);
       for (auto [n, yielded] : llvm::enumerate(yield.getSummed())) {
         const T &term = values.at(yielded);
         if (i == 0)

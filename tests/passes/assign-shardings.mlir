@@ -373,3 +373,35 @@ nd.program @sum_in_sums {
   %6 = nd.add %5, %v5 : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["m"=3], f32>
   nd.output "y5", %6 : !nd.tensor<["m"=3], f32>
 }
+
+// -----
+
+// The terms of all that is stacked pass it: one sum, of the stack. Where one of
+// them has no terms, each is completed by itself.
+// CHECK-LABEL: nd.program @stack_of_terms
+// CHECK:         %[[P:.*]] = nd.reduce sum
+// CHECK:         %[[Q:.*]] = nd.reduce sum
+// CHECK:         %[[S:.*]] = nd.stack %[[P]], %[[Q]], %[[P]] along "t" : {{.*}} -> !t_by_m_sum_over_x
+// CHECK-NEXT:    %[[W:.*]] = nd.reshard %[[S]]
+// CHECK-NEXT:    nd.output "s", %[[W]]
+// CHECK-LABEL: nd.program @stack_of_terms_and_others
+// CHECK:         %[[P:.*]] = nd.reduce sum
+// CHECK-NEXT:    %[[W:.*]] = nd.reshard %[[P]]
+// CHECK:         nd.stack %[[W]], %{{.*}} along "t" : {{.*}} -> !t_by_m
+nd.mesh ["x"=2]
+nd.rule "k" -> ["x"]
+nd.program @stack_of_terms {
+  %a = nd.input "a" : !nd.tensor<["m"=3, "k"=7], f32>
+  %p = nd.reduce sum %a : (!nd.tensor<["m"=3, "k"=7], f32>) -> !nd.tensor<["m"=3], f32>
+  %b = nd.input "b" : !nd.tensor<["m"=3, "k"=7], f32>
+  %q = nd.reduce sum %b : (!nd.tensor<["m"=3, "k"=7], f32>) -> !nd.tensor<["m"=3], f32>
+  %s = nd.stack %p, %q, %p along "t" : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["t"=3, "m"=3], f32>
+  nd.output "s", %s : !nd.tensor<["t"=3, "m"=3], f32>
+}
+nd.program @stack_of_terms_and_others {
+  %a = nd.input "a" : !nd.tensor<["m"=3, "k"=7], f32>
+  %p = nd.reduce sum %a : (!nd.tensor<["m"=3, "k"=7], f32>) -> !nd.tensor<["m"=3], f32>
+  %b = nd.input "b" : !nd.tensor<["m"=3], f32>
+  %s = nd.stack %p, %b along "t" : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["t"=2, "m"=3], f32>
+  nd.output "s", %s : !nd.tensor<["t"=2, "m"=3], f32>
+}

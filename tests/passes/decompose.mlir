@@ -296,31 +296,6 @@ nd.program @windows_of_a_product {
 
 // -----
 
-// Up to eight tensors are one choice by position; ten are two, put one after
-// the other, and no tensor is read for more than eight others.
-// CHECK-LABEL: nd.program @stack_of_three
-// CHECK-NOT:     nd.view
-// CHECK-COUNT-2: nd.select
-// CHECK-NOT:     nd.select
-// CHECK:         nd.output "y", %{{.*}} : !t_by_c
-nd.program @stack_of_three {
-  %x = nd.input "x" : !nd.tensor<["c"=2], f32>
-  %y = nd.input "y" : !nd.tensor<["c"=2], f32>
-  %s = nd.stack %x, %y, %x along "t" : (!nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>) -> !nd.tensor<["t"=3, "c"=2], f32>
-  nd.output "y", %s : !nd.tensor<["t"=3, "c"=2], f32>
-}
-
-// CHECK-LABEL: nd.program @stack_of_ten
-// CHECK-DAG:     nd.view %{{.*}} ["t of 8" = "t"]
-// CHECK-DAG:     nd.view %{{.*}} ["t of 2" = "t" - 8]
-// CHECK:         nd.output "y", %{{.*}} : !t_by_c
-nd.program @stack_of_ten {
-  %x = nd.input "x" : !nd.tensor<["s"=10, "c"=2], f32>
-  %p:10 = nd.unstack %x along "s" : (!nd.tensor<["s"=10, "c"=2], f32>) -> (!nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>)
-  %s = nd.stack %p#0, %p#1, %p#2, %p#3, %p#4, %p#5, %p#6, %p#7, %p#8, %p#9 along "t" : (!nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>) -> !nd.tensor<["t"=10, "c"=2], f32>
-  nd.output "y", %s : !nd.tensor<["t"=10, "c"=2], f32>
-}
-
 // CHECK-LABEL: nd.program @unstack
 // CHECK:         nd.view %{{.*}} ["t" = 1] : (!{{.*}}) -> !c
 nd.program @unstack {

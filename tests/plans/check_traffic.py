@@ -152,6 +152,22 @@ class Checker:
             self.expect(summed, parameters, f"{place}, over data")
         self.expect(dict(over), {}, f"{place}, anything else")
 
+    def check_loops(self, spec, mesh, *arguments):
+        """batch over `data`: one sum of each parameter's gradient in a step, whole
+        over the iterations of the loops around it, and nothing in between."""
+        path = f"{self.meshc.folder.name}/trained.mesh"
+        with open(f"{self.meshc.root}/{spec}", encoding="utf-8") as source:
+            text = source.read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace("minimize loss", "minimize loss  optimizer sgd(lr = 0.1)  steps 1"))
+        plan = self.meshc.plan(path, "--mesh", mesh, "--layout", "batch=data", *arguments)
+        place = f"{spec} on {mesh}"
+        tensors = {tensor["id"]: tensor for tensor in plan["tensors"]}
+        found = sorted((tensors[entry["tensor"]]["name"], entry["payload_elements"])
+                       for entry in plan["collectives"] if entry["phase"] != "forward")
+        expected = sorted(("gradient of " + tensor["name"], tensor["bytes_global"] // 4)
+                          for tensor in plan["tensors"] if tensor["role"] == "param")
+        self.expect(found, expected, place)
 
     def check_specs(self):
         for name, (text, expected) in SPECS.items():
@@ -177,6 +193,9 @@ def main():
     checker.check_blocks("data=2,model=3", rules, {**sizes, "batch": 7, "d_ff": 11})
     checker.check_blocks("data=4", "batch=data", sizes)
     checker.check_blocks("model=2", "heads=model,d_ff=model", sizes)
+    checker.check_loops("tests/end_to_end/gru.mesh", "data=2")
+    checker.check_loops("tests/end_to_end/gru.mesh", "data=3", "-Dlayers=9", "-Dtime=2")
+    checker.check_loops("tests/end_to_end/loops.mesh", "data=2")
     if checker.problems:
         sys.exit("\n".join(checker.problems))
 
