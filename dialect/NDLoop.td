@@ -27,9 +27,10 @@ def ND_LoopOp : Op<ND_Dialect, "loop",
       which is the first of the result;
     - for each summed value the sum over the iterations, in their order.
 
-    Rewritten into straight-line code before anything else (nd-unroll). A value
-    in the region is called after the loop, `layer/h` in the loop `layer`: that
-    of iteration 3 is `layer/3/h`.
+    Rewritten before anything else: a loop that carries nothing into one
+    computation along the dimension (nd-map-loops), any other into straight-line
+    code (nd-unroll). A value in the region is called after the loop, `layer/h` in
+    the loop `layer`: that of iteration 3 is `layer/3/h`.
 
     ```mlir
     %last, %all = nd.loop "time"=5 carries(%start) slices(%x)

@@ -38,7 +38,7 @@ bool BuilderState::checkNumOperations(const Where &where) {
   __int128 operations = 0;
   for (size_t i = loops.size(); i-- > 0;) {
     operations += loops[i].numOperations;
-    operations *= loops[i].dim.size;
+    operations *= loops[i].getNumCopies();
     // Iterations of several loops, multiplied, need not fit.
     operations = std::min<__int128>(operations, limit + 1);
   }
@@ -158,8 +158,9 @@ Builder::endLoop(const std::vector<LoopValue> &carried,
   auto endRegion = [&] {
     state->operations.restoreInsertionPoint(loop.outside);
     if (!state->loops.empty())
-      state->loops.back().numOperations += int64_t(std::min<__int128>(
-          loop.numOperations * __int128(loop.dim.size), maxOperations + 1));
+      state->loops.back().numOperations += int64_t(
+          std::min<__int128>(loop.numOperations * __int128(loop.getNumCopies()),
+                             maxOperations + 1));
   };
   if (state->failed) {
     endRegion();

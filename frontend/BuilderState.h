@@ -51,6 +51,10 @@ struct BuilderState {
     std::vector<std::pair<Tensor, Tensor>> slices = {}; ///< of what, and they
     int64_t numOperations = 0; ///< of one iteration, inner loops written out
     bool isTooLarge = false;   ///< and that was said
+
+    /// How often its block is written out: what carries nothing is one
+    /// computation (nd-map-loops), or too large for nd-unroll.
+    int64_t getNumCopies() const { return initial.empty() ? 1 : dim.size; }
   };
   std::vector<Loop> loops; ///< inner ones last
 

@@ -9,6 +9,7 @@ using namespace mlir;
 
 void meshc::buildShardingPipeline(OpPassManager &manager,
                                   const GradientOptions &gradients) {
+  manager.addPass(createMapLoops());       // a loop that carries nothing
   manager.addPass(createUnroll());         // loops -> straight-line code
   manager.addPass(createCheckLayout());    // two dimensions of one tensor?
   manager.addPass(createLowerPrecision()); // f32 -> 16 bits where that is asked

@@ -136,6 +136,16 @@ TEST(Executable, loops_in_loops) {
         {"batch=a,wide=b", "pos=b+a", "layers=b,batch=a", "time=b,layers=a"}}});
 }
 
+TEST(Executable, loops_that_carry_nothing) {
+  compareAll(
+      Reference(MESHC_SOURCE_DIR "/tests/end_to_end/maps.mesh", {},
+                5 * (3 + 3) + 7 * 4 * 3),
+      {{"", {""}},
+       {"a=3", {"batch=a", "wide=a", "time=a", "member=a"}},
+       {"a=2,b=2", {"batch=a,member=b", "time=a,wide=b"}},
+       {"a=2,b=3", {"batch=a,wide=b", "member=b+a", "member=b,batch=a"}}});
+}
+
 // The prime of a dimension, in a shell's single quotes, is '\''.
 TEST(Executable, gated_recurrent_units) {
   compareAll(

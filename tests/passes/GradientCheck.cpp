@@ -115,6 +115,7 @@ struct Runner {
     for (const Input &input : function.inputs)
       if (!isInteger(input))
         options.wanted.push_back(input.name);
+    passes.addPass(createMapLoops());
     passes.addPass(createUnroll());
     passes.addPass(createDifferentiate(options));
     if (decompose) {

@@ -354,6 +354,47 @@ std::vector<Function> getCompositions() {
             nd.yield carries(%r : !b) stacks(%before : !b)
           })",
        "b"},
+      // Nothing is carried: sliced in two orders, stacked, summed, captured,
+      // the same at each position.
+      {"map",
+       {{"x", "db"}, {"z", "bd"}, {"w", "pb"}},
+       R"(%r:3 = nd.loop "d"=7 slices(%x, %z) : (!db, !bd) -> (!dp, !db, !p) {
+          ^bb0(%t: !is, %s: !b, %u: !b):
+            %i = nd.cast %t : (!is) -> !s
+            %m = nd.mul %s, %u : (!b, !b) -> !b
+            %a = nd.einsum %m, %w : (!b, !pb) -> !p
+            %n = nd.rename %a "p" -> "c" : (!p) -> !c
+            %e = nd.tanh %n : (!c) -> !c
+            %o = nd.rename %e "c" -> "p" : (!c) -> !p
+            %f = nd.mul %o, %i : (!p, !s) -> !p
+            %k = nd.reduce sum %w : (!pb) -> !b
+            nd.yield stacks(%f, %k : !p, !b) sums(%a : !p)
+          }
+          %g = nd.einsum %r#0, %r#2 : (!dp, !p) -> !dp
+          %y = nd.einsum %g, %r#1 : (!dp, !db) -> !pb)",
+       "pb"},
+      // At each position a loop that carries, stacks and sums, and a map.
+      {"map_of_loops",
+       {{"x", "cdb"}, {"h", "b"}, {"v", "bq"}},
+       R"(%r:4 = nd.loop "c"=5 slices(%x) : (!cdb) -> (!cb, !cdb, !cq, !b) {
+          ^bb0(%o: !is, %s: !db):
+            %k:3 = nd.loop "d"=7 carries(%h) slices(%s)
+                : (!b, !db) -> (!b, !db, !b) {
+            ^bb0(%i: !is, %g: !b, %u: !b):
+              %e = nd.tanh %g : (!b) -> !b
+              %n = nd.add %e, %u : (!b, !b) -> !b
+              nd.yield carries(%n : !b) stacks(%e : !b) sums(%n : !b)
+            }
+            %m = nd.loop "q"=2 slices(%v) : (!bq) -> !q {
+            ^bb0(%i: !is, %u: !b):
+              %f = nd.einsum %u, %k#2 : (!b, !b) -> !s
+              nd.yield stacks(%f : !s)
+            }
+            nd.yield stacks(%k#0, %k#1, %m : !b, !db, !q) sums(%k#2 : !b)
+          }
+          %f = nd.einsum %r#0, %r#1, %r#3 : (!cb, !cdb, !b) -> !cd
+          %y = nd.einsum %f, %r#2 : (!cd, !cq) -> !dq)",
+       "dq"},
       {"mean_of_a_product",
        {{"x", "ab"}, {"w", "bc"}},
        R"(%p = nd.einsum %x, %w : (!ab, !bc) -> !ac
