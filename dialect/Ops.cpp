@@ -1,5 +1,6 @@
 // Verifiers, folds and builders of the operations that are not elementwise.
 
+#include "dialect/AccessSyntax.h"
 #include "dialect/Locations.h"
 #include "dialect/ND.h"
 #include "dialect/PartitionBuilder.h"
@@ -45,8 +46,7 @@ static void printNamedSizes(OpAsmPrinter &printer, Operation *,
   printer << "]";
 }
 
-/// ["y" = 2 "row" + "dy" - 1, "x" = "col"]
-static ParseResult parseAccesses(OpAsmParser &parser, ArrayAttr &accesses) {
+ParseResult nd::parseAccesses(OpAsmParser &parser, ArrayAttr &accesses) {
   SmallVector<Attribute> parsed;
   auto parseOne = [&]() -> ParseResult {
     parsed.push_back(AccessAttr::parse(parser, {}));
@@ -58,8 +58,7 @@ static ParseResult parseAccesses(OpAsmParser &parser, ArrayAttr &accesses) {
   return success();
 }
 
-static void printAccesses(OpAsmPrinter &printer, Operation *,
-                          ArrayAttr accesses) {
+void nd::printAccesses(OpAsmPrinter &printer, Operation *, ArrayAttr accesses) {
   printer << "[";
   llvm::interleaveComma(accesses.getAsRange<AccessAttr>(), printer,
                         [&](AccessAttr access) { access.print(printer); });

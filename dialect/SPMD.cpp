@@ -1,5 +1,7 @@
 #include "dialect/SPMD.h"
 
+#include "dialect/AccessSyntax.h"
+
 #include "layout/ReshardStep.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -147,6 +149,10 @@ CollectiveOpInterface spmd::createCollective(
   }
   llvm_unreachable("not a collective kind");
 }
+
+// Of spmd.view.
+using meshc::nd::parseAccesses;
+using meshc::nd::printAccesses;
 
 #define GET_OP_CLASSES
 #include "dialect/SPMDOps.cpp.inc"

@@ -207,4 +207,6 @@ def SPMD_ExchangeOp : SPMD_Collective<"exchange", "Exchange",
 def SPMD_SliceOp : SPMD_Collective<"slice", "Slice",
     "Keeps a part of the own block; no communication">;
 
+include "dialect/SPMDView.td"
+
 #endif

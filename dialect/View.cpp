@@ -21,31 +21,38 @@ static int64_t getSize(NamedTensorType type, StringRef dim) {
   return type.getDims()[type.findDim(dim)].getSize();
 }
 
-DimAccess ViewOp::getInputAccess(StringAttr dim) {
-  for (auto access : getAccesses().getAsRange<AccessAttr>())
+/// How dimension `dim` of `input` is read where the result is `result`.
+static DimAccess getAccess(ArrayAttr accesses, NamedTensorType input,
+                           NamedTensorType result, StringAttr dim) {
+  for (auto access : accesses.getAsRange<AccessAttr>())
     if (access.getDim() == dim) {
       StringAttr loop = access.getLoop();
-      return loop && getSize(getType(), loop) ==
-                         getSize(getInput().getType(), dim)
+      return loop && getSize(result, loop) == getSize(input, dim)
                  ? DimAccess::itself(loop)
                  : access.getAccess();
     }
   return DimAccess::itself(dim);
 }
 
-LogicalResult ViewOp::verify() {
-  NamedTensorType input = getInput().getType(), result = getType();
+DimAccess ViewOp::getInputAccess(StringAttr dim) {
+  return getAccess(getAccesses(), getInput().getType(), getType(), dim);
+}
+
+/// (C1) to (C4)
+static LogicalResult verifyView(Operation *op, ArrayAttr accesses,
+                                NamedTensorType input, NamedTensorType result) {
   llvm::SmallSet<StringRef, 4> accessed;
   SmallVector<StringAttr> used;
-  for (auto access : getAccesses().getAsRange<AccessAttr>()) {
+  for (auto access : accesses.getAsRange<AccessAttr>()) {
     if (!input.hasDim(access.getDim()))
-      return emitOpError("(C1) the input has no dimension ") << access.getDim();
+      return op->emitOpError("(C1) the input has no dimension ")
+             << access.getDim();
     if (!accessed.insert(access.getDim().getValue()).second)
-      return emitOpError("(C1) dimension ")
+      return op->emitOpError("(C1) dimension ")
              << access.getDim() << " is accessed twice";
     for (StringAttr loop : access.getLoops())
       if (!result.hasDim(loop))
-        return emitOpError("(C1) dimension ")
+        return op->emitOpError("(C1) dimension ")
                << access.getDim() << " is read along " << loop
                << ", which is no dimension of the result";
     llvm::append_range(used, access.getLoops());
@@ -53,22 +60,27 @@ LogicalResult ViewOp::verify() {
   for (DimAttr dim : input.getDims()) {
     int64_t position = result.findDim(dim.getName());
     if (position >= 0 && result.getDims()[position] != dim)
-      return emitOpError("(C2) dimension ")
+      return op->emitOpError("(C2) dimension ")
              << dim.getName() << " has two sizes";
     if (accessed.contains(dim.getName()))
       continue;
     if (position < 0)
-      return emitOpError("(C2) the result lacks dimension ") << dim.getName();
+      return op->emitOpError("(C2) the result lacks dimension ")
+             << dim.getName();
     used.push_back(dim.getName());
   }
   for (DimAttr dim : result.getDims())
     if (!llvm::is_contained(used, dim.getName()))
-      return emitOpError("(C3) no position follows from dimension ")
+      return op->emitOpError("(C3) no position follows from dimension ")
              << dim.getName();
   if (input.getElementType() != result.getElementType())
-    return emitOpError("(C4) the element type stays ")
+    return op->emitOpError("(C4) the element type stays ")
            << input.getElementType() << ", found " << result.getElementType();
   return success();
+}
+
+LogicalResult ViewOp::verify() {
+  return verifyView(*this, getAccesses(), getInput().getType(), getType());
 }
 
 OpFoldResult ViewOp::fold(FoldAdaptor) {
@@ -231,7 +243,51 @@ private:
 } // namespace
 
 LocalResults ViewOp::buildLocal(PartitionBuilder &builder, ValueRange shards) {
-  NamedTensorType inputType = getInput().getType(), result = getType();
+  RankedTensorType local = getLocalType(getType(), builder.getMesh());
+  Value seen = spmd::ViewOp::create(builder.getBuilder(), builder.getLoc(),
+                                    local, shards[0], getAccesses(),
+                                    getInput().getType(), getType());
+  return SmallVector{seen};
+}
+
+//===-- On one device -----------------------------------------------------===//
+
+LogicalResult spmd::ViewOp::verify() {
+  NamedTensorType source = getSourceType(), target = getTargetType();
+  if (failed(verifyView(*this, getAccesses(), source, target)))
+    return failure();
+  layout::Mesh mesh = nd::getMesh(*this);
+  for (NamedTensorType type : {source, target}) {
+    if (!type.getSharding())
+      return emitOpError("(C5) needs sharded tensor types, found ") << type;
+    if (failed(verifySharding(*this, type, mesh, "(C5) ")))
+      return failure();
+  }
+  if (getLocalType(source, mesh) != getInput().getType() ||
+      getLocalType(target, mesh) != getType())
+    return emitOpError("(C5) expected local shapes ")
+           << getLocalType(source, mesh) << " and "
+           << getLocalType(target, mesh);
+  return success();
+}
+
+std::optional<DimAccess> spmd::ViewOp::getLocalAccess(StringAttr dim) {
+  DimAccess access =
+      getAccess(getAccesses(), getSourceType(), getTargetType(), dim);
+  // A dimension that is a loop is split as the loop is.
+  if (access.getLoop())
+    return access;
+  ShardingAttr sharding = getTargetType().getSharding();
+  bool isSplit = llvm::any_of(access.getLoops(), [&](StringAttr loop) {
+    return !sharding.getAxes(loop).empty();
+  });
+  return isSplit ? std::nullopt : std::optional(access);
+}
+
+Value spmd::ViewOp::buildGeneric(OpBuilder &inner) {
+  const layout::Mesh mesh = nd::getMesh(*this);
+  PartitionBuilder builder(inner, getLoc(), mesh);
+  NamedTensorType inputType = getSourceType(), result = getTargetType();
   // Positions of a loop on all devices, padding included.
   auto getCount = [&](StringAttr loop) {
     int64_t count = getLocalType(result, builder.getMesh())
@@ -240,15 +296,16 @@ LocalResults ViewOp::buildLocal(PartitionBuilder &builder, ValueRange shards) {
       count *= getAxisRef(axis, builder.getMesh()).size;
     return count;
   };
-  Value input = shards[0];
-  Value seen = builder.buildPointwise(
+  Value input = getInput();
+  return builder.buildPointwise(
       result, {},
       [&](OpBuilder &b, Location loc, ValueRange,
           PartitionBuilder::GlobalIndex globalIndex) -> Value {
         PositionBuilder positions(b, loc, globalIndex);
         SmallVector<Value> indices;
         for (DimAttr dim : inputType.getDims()) {
-          DimAccess access = getInputAccess(dim.getName());
+          DimAccess access =
+              getAccess(getAccesses(), inputType, result, dim.getName());
           // A dimension that is a loop is split as the loop is.
           if (StringAttr loop = access.getLoop())
             indices.push_back(
@@ -264,7 +321,6 @@ LocalResults ViewOp::buildLocal(PartitionBuilder &builder, ValueRange shards) {
         return arith::SelectOp::create(b, loc, positions.getFound(), element,
                                        arith::ConstantOp::create(b, loc, zero));
       });
-  return SmallVector{seen};
 }
 
 //===-- Gradient ----------------------------------------------------------===//

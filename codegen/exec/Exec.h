@@ -1,6 +1,7 @@
 #ifndef MESHC_CODEGEN_EXEC_EXEC_H
 #define MESHC_CODEGEN_EXEC_EXEC_H
 
+#include "codegen/steps/ConvForm.h"
 #include "codegen/steps/MatmulForm.h"
 #include "dialect/SPMD.h"
 

@@ -37,6 +37,14 @@ def Exec_ColumnSum : I32EnumAttr<"ColumnSum",
   let cppNamespace = "::meshc::codegen";
 }
 
+def Exec_ConvTensor : I32EnumAttr<"ConvTensor",
+    "one of the three tensors of a convolution",
+    [I32EnumAttrCase<"Destination", 0, "destination">,
+     I32EnumAttrCase<"Source", 1, "source">,
+     I32EnumAttrCase<"Weights", 2, "weights">]> {
+  let cppNamespace = "::meshc::codegen";
+}
+
 def Exec_LocationAttr
     : Attr<CPred<"::llvm::isa<::mlir::LocationAttr>($_self)">, "location"> {
   let storageType = "::mlir::LocationAttr";
@@ -247,6 +255,53 @@ def Exec_MatmulOp : Exec_StepOp<"matmul", ["getMask", "accumulates"],
     /// Sizes of the loops.
     ::llvm::SmallVector<int64_t> getLoopSizes();
     bool isGradient() { return bool(getSlope()); }
+  }];
+}
+
+def Exec_ConvOp : Exec_StepOp<"conv", []> {
+  let summary = "A library's convolution, or one of its gradients";
+  let description = [{
+    The terms of a convolution are source * weights * destination: the loops are
+    those of all three, and `indexing_maps` say by which of them each is
+    indexed, the source in space at stride * a + dilation * b - pad, where a is a
+    loop of the destination and b one of the weights. What is outside the source
+    is 0. It computes one of the three from the others: an element of it is the
+    sum, over all terms that it is in, of the product of the other two. The
+    destination is the convolution; source and weights are what its gradients
+    are.
+
+    The operands are source, weights and destination, in this order, but for the
+    one that is computed.
+
+    ```mlir
+    %y = exec.conv destination %x, %w {indexing_maps = [
+        affine_map<(n, row, k, dy, c) -> (n, 2 * row + dy - 1, c)>,
+        affine_map<(n, row, k, dy, c) -> (dy, c, k)>,
+        affine_map<(n, row, k, dy, c) -> (n, row, k)>]}
+        : tensor<2x8x3xf32>, tensor<3x3x5xf32> -> tensor<2x4x5xf32>
+    ```
+
+    **Constraints**
+    - (C1) there are three maps of the same loops.
+    - (C2) the tensors are of f32.
+    - (C3) it is one call of the library: weights and destination are indexed by
+      projected permutations of the loops, the source by loops or as above;
+      sizes agree; windows see something of the source, and all of a source
+      that is computed; after merging loops that step through memory as one
+      there is one loop of inputs, one of outputs and one of groups, and no more
+      than three dimensions of space, batches beyond the first included.
+  }];
+  let arguments = (ins Exec_ConvTensor:$computes, AnyRankedTensor:$lhs,
+                       AnyRankedTensor:$rhs, AffineMapArrayAttr:$indexing_maps);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $computes $lhs `,` $rhs attr-dict
+    `:` type($lhs) `,` type($rhs) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// What its library call is.
+    ::meshc::codegen::ConvForm getForm();
   }];
 }
 

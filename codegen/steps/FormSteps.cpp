@@ -169,6 +169,7 @@ public:
 private:
   void addKernel(const FusionGraph::Node &node);
   void addMatmul(const MatmulNode &node);
+  void addConv(linalg::GenericOp contraction, const ConvMatch &match);
   void addTransfer(Operation *op);
   void moveOutputs();
   /// What stands for a tensor of the spmd program.
@@ -245,6 +246,16 @@ void ProgramWriter::addMatmul(const MatmulNode &node) {
     results[node.columnSum] = matmul.getColumnSum();
 }
 
+void ProgramWriter::addConv(linalg::GenericOp contraction,
+                            const ConvMatch &match) {
+  const Value result = contraction->getResult(0);
+  auto conv = steps::ConvOp::create(builder, result.getLoc(), result.getType(),
+                                    match.result, get(match.operands[0]),
+                                    get(match.operands[1]),
+                                    builder.getAffineMapArrayAttr(match.maps));
+  results[result] = conv.getResult();
+}
+
 void ProgramWriter::addTransfer(Operation *op) {
   const Value input = op->getOperand(0), result = op->getResult(0);
   auto transfer = steps::TransferOp::create(
@@ -284,6 +295,9 @@ steps::ProgramOp ProgramWriter::write() {
     else if (auto matmul = graph.matmuls.find(node.ops.front());
              matmul != graph.matmuls.end())
       addMatmul(matmul->second);
+    else if (auto conv = graph.convs.find(node.ops.front());
+             conv != graph.convs.end())
+      addConv(cast<linalg::GenericOp>(node.ops.front()), conv->second);
     else
       addTransfer(node.ops.front());
   }

@@ -9,7 +9,9 @@ include "mlir/Pass/PassBase.td"
 def FormSteps : Pass<"exec-form-steps", "::mlir::ModuleOp"> {
   let summary = "Divides programs into kernels, matmuls and transfers";
   let description = [{
-    Puts an exec.program in the place of each spmd.program. Contractions that a
+    Puts an exec.program in the place of each spmd.program. On CPUs contractions
+    of views become convolutions, which read what is viewed where it lies, if
+    the library has one; other views become kernels. Contractions that a
     library computes become matmuls and absorb what the library does besides as
     their epilogue; collectives become transfers of one; all else becomes
     kernels, which are fused where that saves memory traffic

@@ -7,6 +7,9 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/CSE.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -24,7 +27,9 @@ public:
 
 private:
   LogicalResult visit(Operation &op);
+  void findConvs(Block &block);
   void addMatmul(linalg::GenericOp contraction);
+  void addConv(linalg::GenericOp contraction, const ConvMatch &match);
   void addKernel(Operation *op);
   bool isNeededInMemory(Value value) const;
   bool isThereBefore(Operation *product, Value value);
@@ -97,7 +102,7 @@ bool GraphBuilder::isNeededInMemory(Value value) const {
   return llvm::any_of(value.getUses(), [&](OpOperand &use) {
     Operation *user = use.getOwner();
     if (isa<spmd::OutputOp, spmd::WriteOp, spmd::CollectiveOpInterface,
-            tensor::ExtractOp>(user))
+            spmd::ViewOp, tensor::ExtractOp>(user))
       return true;
     if (!isLibraryMatmul(user))
       return false;
@@ -375,6 +380,46 @@ void GraphBuilder::addMatmul(linalg::GenericOp contraction) {
   graph.matmuls.try_emplace(contraction, std::move(node));
 }
 
+//===-- Convolutions ------------------------------------------------------===//
+
+/// Finds the contractions that the library computes from what a view reads, and
+/// builds what is left of the views.
+void GraphBuilder::findConvs(Block &block) {
+  if (library == MatmulLibrary::OneDnn)
+    for (auto contraction : block.getOps<linalg::GenericOp>())
+      if (auto match = matchConv(contraction))
+        graph.convs.try_emplace(contraction, std::move(*match));
+  for (auto view : llvm::make_early_inc_range(block.getOps<spmd::ViewOp>())) {
+    auto isStored = [&](OpOperand &use) {
+      auto conv = graph.convs.find(use.getOwner());
+      return conv == graph.convs.end() || conv->second.view != view;
+    };
+    if (!llvm::any_of(view->getUses(), isStored))
+      continue;
+    IRRewriter rewriter(view);
+    Value stored = view.buildGeneric(rewriter);
+    // Kernels are compared by their bodies.
+    DominanceInfo dominance;
+    eliminateCommonSubExpressions(rewriter, dominance, stored.getDefiningOp());
+    view.getResult().replaceUsesWithIf(stored, isStored);
+    if (view->use_empty())
+      view->erase();
+  }
+}
+
+void GraphBuilder::addConv(linalg::GenericOp contraction,
+                           const ConvMatch &match) {
+  FusionGraph::Node node;
+  node.isKernel = false;
+  node.ops = {contraction};
+  for (Value operand : match.operands)
+    if (!llvm::is_contained(node.reads, operand))
+      node.reads.push_back(operand);
+  node.results = {contraction->getResult(0)};
+  node.position = position;
+  graph.fusion.addNode(std::move(node));
+}
+
 //===-- Nodes -------------------------------------------------------------===//
 
 void GraphBuilder::addKernel(Operation *op) {
@@ -392,7 +437,8 @@ void GraphBuilder::addKernel(Operation *op) {
 
 LogicalResult GraphBuilder::visit(Operation &op) {
   ++position;
-  if (isa<spmd::InputOp, spmd::ReadOp, spmd::AxisIndexOp, tensor::EmptyOp>(op))
+  if (isa<spmd::InputOp, spmd::ReadOp, spmd::AxisIndexOp, spmd::ViewOp,
+          tensor::EmptyOp>(op))
     return success();
   if (auto output = dyn_cast<spmd::OutputOp>(op)) {
     graph.fusion.addEscape(output.getValue());
@@ -419,7 +465,9 @@ LogicalResult GraphBuilder::visit(Operation &op) {
     return success();
   if (failed(checkComputation(&op)))
     return failure();
-  if (isLibraryMatmul(&op))
+  if (auto conv = graph.convs.find(&op); conv != graph.convs.end())
+    addConv(cast<linalg::GenericOp>(op), conv->second);
+  else if (isLibraryMatmul(&op))
     addMatmul(cast<linalg::GenericOp>(op));
   else if (leaveToLaterProduct(&op))
     return success();
@@ -442,6 +490,7 @@ static llvm::DenseSet<Operation *> getLiveOps(Block &block) {
 
 FailureOr<StepGraph> GraphBuilder::build() {
   Block &block = program.getBody().front();
+  findConvs(block);
   live = getLiveOps(block);
   for (Operation &op : block)
     if (live.contains(&op) && failed(visit(op)))

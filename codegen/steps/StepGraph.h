@@ -22,10 +22,12 @@ struct MatmulNode : FusionGraph::Node {
 struct StepGraph {
   FusionGraph fusion;
   llvm::DenseMap<mlir::Operation *, MatmulNode> matmuls; ///< by contraction
+  llvm::DenseMap<mlir::Operation *, ConvMatch> convs;    ///< by contraction
 };
 
-/// The graph of `program` before kernels are fused. Fails with a diagnostic at
-/// an operation no step can hold.
+/// The graph of `program` before kernels are fused; views that no convolution
+/// reads through become operations of `linalg` first. Fails with a diagnostic
+/// at an operation no step can hold.
 mlir::FailureOr<StepGraph> buildStepGraph(spmd::ProgramOp program,
                                           MatmulLibrary library,
                                           MatmulEpilogues epilogues);

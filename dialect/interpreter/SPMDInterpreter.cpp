@@ -55,6 +55,7 @@ private:
             [&](auto op) { return compute(op); })
         .template Case<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(
             [&](auto op) { return reshape(op); })
+        .Case([&](spmd::ViewOp op) { return compute(op); })
         .Default([&](Operation *op) {
           auto constant = dyn_cast<arith::ConstantOp>(op);
           if (constant && isa<RankedTensorType>(constant.getType()))
@@ -280,6 +281,22 @@ private:
         to = wrapInteger(from.getSExtValue(), width);
     }
     return set(op, [&](int64_t) { return whole; });
+  }
+
+  /// By what it is as an operation of `linalg`.
+  LogicalResult compute(spmd::ViewOp op) {
+    Block block;
+    OpBuilder builder = OpBuilder::atBlockBegin(&block);
+    Value result = op.buildGeneric(builder);
+    for (Operation &part : block)
+      if (failed(evaluate(&part)))
+        return failure();
+    Blocks<Domain> blocks = std::move(values[result]);
+    for (Operation &part : block)
+      for (Value value : part.getResults())
+        values.erase(value);
+    values[op.getResult()] = std::move(blocks);
+    return success();
   }
 
   LogicalResult compute(tensor::EmptyOp op) {

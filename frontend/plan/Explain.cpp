@@ -456,6 +456,8 @@ static const char *describeKind(const exec::CommandT &command) {
     return "a generated kernel";
   case exec::Action::Matmul:
     return "a library matmul";
+  case exec::Action::Convolution:
+    return "a library convolution";
   case exec::Action::Copy:
     return "a copy";
   case exec::Action::Collective:

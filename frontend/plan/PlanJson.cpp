@@ -129,6 +129,8 @@ static const char *getOpKind(const exec::CommandT &command) {
     return "kernel";
   case exec::Action::Matmul:
     return "matmul";
+  case exec::Action::Convolution:
+    return "convolution";
   case exec::Action::Copy:
     return "copy";
   case exec::Action::Collective:

@@ -228,13 +228,15 @@ std::string PlanPrinter::getLaunches() const {
 }
 
 std::string PlanPrinter::getTotals() const {
-  int64_t flops = 0, matmulFlops = 0, commands = 0;
+  int64_t flops = 0, matmulFlops = 0, convolutionFlops = 0, commands = 0;
   Traffic traffic;
   std::map<std::string, Traffic> byAxes;
   for (const PlannedCommand &planned : plan.commands) {
     flops += planned.command->flops * repeatsPerStep;
     if (planned.command->action.type == exec::Action::Matmul)
       matmulFlops += planned.command->flops * repeatsPerStep;
+    if (planned.command->action.type == exec::Action::Convolution)
+      convolutionFlops += planned.command->flops * repeatsPerStep;
     if (const exec::CollectiveT *collective = planned.collective) {
       bool isFirst = collective == planned.command->action.AsCollective();
       traffic.add(*collective, isFirst);
@@ -247,9 +249,12 @@ std::string PlanPrinter::getTotals() const {
   const char *what =
       plan.program->name == "step" ? "training step" : "evaluation";
   std::string text = fmt::format("\neach {}, on each device\n", what);
-  text += fmt::format("  computation    {}, {} ({} in matmuls)\n",
-                      formatCount(commands, "command"), formatFlops(flops),
-                      formatFlops(matmulFlops));
+  std::string parts = formatFlops(matmulFlops) + " in matmuls";
+  if (convolutionFlops > 0)
+    parts += ", " + formatFlops(convolutionFlops) + " in convolutions";
+  text +=
+      fmt::format("  computation    {}, {} ({})\n",
+                  formatCount(commands, "command"), formatFlops(flops), parts);
   text += getLaunches();
   text += "  communication  " + traffic.toString() + "\n";
   for (const auto &[axes, part] : byAxes)

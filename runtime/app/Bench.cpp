@@ -89,7 +89,7 @@ HostArray runtime::makeRandomInput(const exec::PortT &port, int64_t seed) {
 }
 
 static constexpr std::array<const char *, numTimeClasses> classNames = {
-    "matmul", "kernel", "collective", "copy", "idle"};
+    "matmul", "convolution", "kernel", "collective", "copy", "idle"};
 
 /// Members of a JSON object: where the workers' time goes, in milliseconds of a
 /// step that add up to its time times the threads, and the costliest commands.

@@ -15,11 +15,32 @@ static constexpr int64_t minPieceFlops = int64_t(1) << 18;
 /// Pieces per worker: enough that an unlucky worker delays the end little.
 static constexpr int64_t piecesPerWorker = 4;
 
-Result<Matmul *> MatmulPrimitives::get(const MatmulShape &shape) {
+Result<Matmul *> LibraryPrimitives::get(const MatmulShape &shape) {
   auto [entry, isAbsent] = products.try_emplace(shape);
   if (isAbsent) {
     Result<std::unique_ptr<Matmul>> created =
         Matmul::create(shape, pieces, workers);
+    if (!created)
+      return created.getError();
+    entry->second = std::move(*created);
+    scratchBytes = std::max(scratchBytes, entry->second->getScratchBytes());
+  }
+  return entry->second.get();
+}
+
+Result<Convolution *> LibraryPrimitives::get(const exec::ConvolutionT &shape) {
+  std::vector<int64_t> key = {
+      int64_t(shape.result), shape.batch,   shape.groups,
+      shape.inputs,          shape.outputs, int64_t(shape.source.size())};
+  for (const auto *numbers :
+       {&shape.source, &shape.weights, &shape.destination, &shape.stride,
+        &shape.dilation, &shape.pad, &shape.source_strides,
+        &shape.weights_strides, &shape.destination_strides})
+    key.insert(key.end(), numbers->begin(), numbers->end());
+  auto [entry, isAbsent] = convolutions.try_emplace(std::move(key));
+  if (isAbsent) {
+    Result<std::unique_ptr<Convolution>> created =
+        Convolution::create(shape, pieces, workers);
     if (!created)
       return created.getError();
     entry->second = std::move(*created);
@@ -105,7 +126,7 @@ Result<CommandList> runtime::prepareProgram(
     const Executable &executable, const exec::ProgramT &program,
     std::span<const meshcKernelEntry> kernels,
     std::span<std::byte *const> arenas, const Division &division, int workers,
-    size_t firstNumber, MatmulPrimitives &products) {
+    size_t firstNumber, LibraryPrimitives &library) {
   CommandList list;
   const KernelUse use(kernels);
   auto getArenaOffset = [&](const exec::OperandT &operand) {
@@ -133,13 +154,23 @@ Result<CommandList> runtime::prepareProgram(
     }
     case exec::Action::Matmul: {
       prepared.timeClass = TimeClass::Matmul;
-      Result<Matmul *> product = products.get(getMatmulShape(
+      Result<Matmul *> product = library.get(getMatmulShape(
           *command->action.AsMatmul(), command->operands.front()->element,
           command->operands.back()->element));
       if (!product)
         return product.getError();
       prepared.matmul = *product;
       prepared.pieces = prepared.matmul->getNumPieces();
+      break;
+    }
+    case exec::Action::Convolution: {
+      prepared.timeClass = TimeClass::Convolution;
+      Result<Convolution *> convolution =
+          library.get(*command->action.AsConvolution());
+      if (!convolution)
+        return convolution.getError();
+      prepared.convolution = *convolution;
+      prepared.pieces = prepared.convolution->getNumPieces();
       break;
     }
     case exec::Action::Collective:

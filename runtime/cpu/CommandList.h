@@ -1,6 +1,7 @@
 #ifndef MESHC_RUNTIME_CPU_COMMANDLIST_H
 #define MESHC_RUNTIME_CPU_COMMANDLIST_H
 
+#include "runtime/cpu/Convolution.h"
 #include "runtime/cpu/Matmul.h"
 #include "runtime/devices/Profile.h"
 #include "runtime/exec/Executable.h"
@@ -33,6 +34,9 @@ struct PreparedCommand {
   // TimeClass::Matmul
   Matmul *matmul = nullptr;
 
+  // TimeClass::Convolution
+  Convolution *convolution = nullptr;
+
   // TimeClass::Collective
   std::optional<Collective> collective;
   size_t firstGroup = 0; ///< number of its first group, see CommandList
@@ -54,13 +58,14 @@ struct CommandList {
   uint64_t stagingBytes = 0;        ///< for messages with other processes
 };
 
-/// The products of an executable; equal ones are created once.
-class MatmulPrimitives {
+/// The products and convolutions of an executable; equal ones are created once.
+class LibraryPrimitives {
 public:
-  MatmulPrimitives(int64_t pieces, int workers)
+  LibraryPrimitives(int64_t pieces, int workers)
       : pieces(pieces), workers(workers) {}
 
   Result<Matmul *> get(const MatmulShape &shape);
+  Result<Convolution *> get(const exec::ConvolutionT &shape);
   uint64_t getScratchBytes() const { return scratchBytes; }
 
 private:
@@ -68,18 +73,21 @@ private:
   int workers;
   uint64_t scratchBytes = 0;
   std::map<MatmulShape, std::unique_ptr<Matmul>> products;
+  /// By all numbers of the command.
+  std::map<std::vector<int64_t>, std::unique_ptr<Convolution>> convolutions;
 };
 
 /// Prepares a program for `workers` threads. `arenas` has the memory of every
 /// device, null for those of other processes; `firstNumber` is the number of
 /// its first command.
 /// Errors: Damaged where a kernel is not in `kernels`, or was generated for
-/// other operands than its command has; see Matmul::create.
+/// other operands than its command has; see Matmul::create and
+/// Convolution::create.
 Result<CommandList>
 prepareProgram(const Executable &executable, const exec::ProgramT &program,
                std::span<const meshcKernelEntry> kernels,
                std::span<std::byte *const> arenas, const Division &division,
-               int workers, size_t firstNumber, MatmulPrimitives &products);
+               int workers, size_t firstNumber, LibraryPrimitives &library);
 
 /// Copies rows [begin, end) of operand 0 to operand 1; the rows of a command
 /// are the positions of all its dimensions but the last, counted row-major.

@@ -104,13 +104,13 @@ Executor::create(const Executable &executable,
     return created.getError();
 
   useOneMatmulThread();
-  executor->products = std::make_unique<MatmulPrimitives>(
+  executor->library = std::make_unique<LibraryPrimitives>(
       getMatmulPieces(devices, threads), threads);
   size_t numCommands = 0;
   for (const auto &program : executable.data.programs) {
     Result<CommandList> list = prepareProgram(
         executable, *program, kernels, executor->arenas, executor->division,
-        threads, numCommands, *executor->products);
+        threads, numCommands, *executor->library);
     if (!list)
       return list.getError();
     numCommands += list->commands.size();
@@ -122,7 +122,7 @@ Executor::create(const Executable &executable,
   constexpr size_t alignment = 64;
   for (Worker &worker : executor->workers) {
     worker.commandSeconds.resize(numCommands);
-    worker.scratchMemory.resize(executor->products->getScratchBytes() +
+    worker.scratchMemory.resize(executor->library->getScratchBytes() +
                                 alignment);
     auto address = reinterpret_cast<uintptr_t>(worker.scratchMemory.data());
     worker.scratch = worker.scratchMemory.data() +
@@ -202,11 +202,18 @@ void Executor::runPiece(const Job &job, int64_t piece, int worker) {
                                      hasBias ? operands[2] : nullptr};
     Status status =
         command.matmul->run(piece, matrices, worker, workers[worker].scratch);
-    if (!status) {
-      std::lock_guard<std::mutex> lock(mutex);
-      if (!failure)
-        failure = status.getError();
-    }
+    if (!status)
+      keepFailure(status);
+    return;
+  }
+  case TimeClass::Convolution: {
+    Status status = command.convolution->run(
+        piece,
+        getConvolutionOperands(command.source->action.AsConvolution()->result,
+                               operands),
+        worker, workers[worker].scratch);
+    if (!status)
+      keepFailure(status);
     return;
   }
   case TimeClass::Collective:
@@ -224,6 +231,12 @@ void Executor::runPiece(const Job &job, int64_t piece, int worker) {
     break;
   }
   __builtin_unreachable(); // no command is of class Idle
+}
+
+void Executor::keepFailure(const Status &status) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!failure)
+    failure = status.getError();
 }
 
 void Executor::runPieces(Job &job, int worker,

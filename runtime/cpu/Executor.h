@@ -161,6 +161,8 @@ private:
   /// Wakes up to `count` sleeping workers.
   void wake(int64_t count);
   void runPiece(const Job &job, int64_t piece, int worker);
+  /// The run ends with the first one.
+  void keepFailure(const Status &status);
 
   // What has to do with other processes, in ExecutorExchange.cpp.
   Status createStaging();
@@ -199,7 +201,7 @@ private:
   Arenas ownedArenas;
   std::vector<std::byte *> arenas;
   std::vector<std::vector<int64_t>> coordinates; ///< per device
-  std::unique_ptr<MatmulPrimitives> products;
+  std::unique_ptr<LibraryPrimitives> library;
   std::vector<CommandList> lists; ///< per program
   std::vector<Worker> workers;
   std::vector<std::thread> threads;

@@ -132,6 +132,7 @@ GpuProgram::create(GpuSession &session, const exec::ProgramT &program) {
       command.timeClass = TimeClass::Copy;
       command.copy = planCopy(*source);
       break;
+    case exec::Action::Convolution:
     case exec::Action::NONE:
       __builtin_unreachable(); // checkExecutable refuses it
     }
@@ -228,6 +229,7 @@ Status GpuProgram::build() {
         built = addBoxes(command);
       break;
     case TimeClass::Collective:
+    case TimeClass::Convolution:
     case TimeClass::Idle:
       break;
     }
@@ -291,10 +293,12 @@ Status GpuProgram::issueOn(const Command &command, size_t number) {
   case TimeClass::Copy:
     return issueCopy(command, number);
   case TimeClass::Collective:
+  case TimeClass::Convolution:
   case TimeClass::Idle:
     break;
   }
-  __builtin_unreachable(); // collectives are of all devices together
+  // Collectives are of all devices together, convolutions of CPUs.
+  __builtin_unreachable();
 }
 
 Status GpuProgram::issue(std::vector<OwnedEvent> *times) {

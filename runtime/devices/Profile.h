@@ -11,9 +11,16 @@
 namespace meshc::runtime {
 
 /// What a worker's time is spent on; Idle is what no other class accounts for.
-enum class TimeClass : uint8_t { Matmul, Kernel, Collective, Copy, Idle };
+enum class TimeClass : uint8_t {
+  Matmul,
+  Convolution,
+  Kernel,
+  Collective,
+  Copy,
+  Idle
+};
 
-inline constexpr size_t numTimeClasses = 5;
+inline constexpr size_t numTimeClasses = 6;
 
 /// Seconds per class.
 using TimePerClass = std::array<double, numTimeClasses>;

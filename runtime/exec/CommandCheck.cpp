@@ -465,12 +465,15 @@ bool ExecutableChecker::checkCommand(const exec::CommandT &command,
                                      size_t index, Totals &totals) {
   std::string outer = where;
   where += fmt::format(", command {} ('{}')", index, command.name);
-  // A product has strides of its own, which start anywhere in its operands.
-  const bool isMatmul = command.action.type == exec::Action::Matmul;
+  // A product has strides of its own, which start anywhere in its operands; so
+  // has a convolution.
+  const bool hasStrides = command.action.type == exec::Action::Matmul ||
+                          command.action.type == exec::Action::Convolution;
   for (size_t i = 0; i < command.operands.size(); ++i) {
     const exec::OperandT &operand = *command.operands[i];
     if (!checkOperand(i, operand) ||
-        (!isMatmul && !checkReach(i, operand, operand.shape, operand.strides)))
+        (!hasStrides &&
+         !checkReach(i, operand, operand.shape, operand.strides)))
       return false;
   }
   if (command.results < 0 || size_t(command.results) > command.operands.size())
@@ -495,6 +498,9 @@ bool ExecutableChecker::checkCommand(const exec::CommandT &command,
     break;
   case exec::Action::Matmul:
     sound = checkMatmul(command);
+    break;
+  case exec::Action::Convolution:
+    sound = checkConvolution(command);
     break;
   case exec::Action::Collective:
     sound = checkCollective(command);

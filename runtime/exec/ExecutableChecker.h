@@ -95,6 +95,8 @@ private:
                  std::span<const int64_t> strides);
   bool checkKernel(const exec::CommandT &command);
   bool checkMatmul(const exec::CommandT &command);
+  bool checkConvolution(const exec::CommandT &command);
+  bool checkConvolutionSizes(const exec::ConvolutionT &shape);
   bool checkMatmulEnds(const exec::CommandT &command);
   bool checkMatmulOverlap(const exec::CommandT &command);
   bool checkCollective(const exec::CommandT &command);

@@ -71,6 +71,17 @@ bool ExecutableChecker::checkCommandQuantities(const exec::CommandT &command,
     if (mostFlops < 0)
       return fail("a matmul computes more than any machine");
   }
+  if (const exec::ConvolutionT *shape = command.action.AsConvolution()) {
+    mostFlops = 2;
+    for (int64_t size :
+         {shape->batch, shape->groups, shape->inputs, shape->outputs})
+      mostFlops = multiply(mostFlops, size);
+    for (const auto *sizes : {&shape->weights, &shape->destination})
+      for (int64_t size : *sizes)
+        mostFlops = multiply(mostFlops, size);
+    if (mostFlops < 0)
+      return fail("a convolution computes more than any machine");
+  }
   if (!checkQuantities(
           {{"the number of its operations", command.flops, mostFlops},
            {"what it reads and writes", command.bytes, maxExtent}}))

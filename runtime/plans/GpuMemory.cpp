@@ -42,6 +42,7 @@ GpuMemoryPlanner::GpuMemoryPlanner(const exec::ExecutableT &executable,
           boxCopies.push_back({program.get(), command.get()});
         break;
       case exec::Action::Kernel:
+      case exec::Action::Convolution:
       case exec::Action::NONE:
         break;
       }

@@ -310,3 +310,83 @@ exec.program @c5_sums_of_nothing {
   // expected-error @below {{'exec.matmul' op (C5) has column sums of nothing, or does not give those that it has}}
   %0, %1 = exec.matmul %a, %b {indexing_maps = [affine_map<(a, c, b) -> (a, b)>, affine_map<(a, c, b) -> (b, c)>, affine_map<(a, c, b) -> (a, c)>]} : tensor<2x3xf32>, tensor<3x8xf32> -> tensor<2x8xf32> sums tensor<8xf32>
 }
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c1_two_maps {
+  %x = spmd.input "x" of !nd.tensor<["y"=7, "c"=3], f32, <>> : tensor<7x3xf32>
+  %w = spmd.input "w" of !nd.tensor<["dy"=3, "c"=3, "k"=5], f32, <>> : tensor<3x3x5xf32>
+  // expected-error @below {{'exec.conv' op (C1) needs three indexing maps}}
+  %0 = exec.conv destination %x, %w {indexing_maps = [affine_map<(r, k, w, c) -> (2 * r + w - 1, c)>, affine_map<(r, k, w, c) -> (w, c, k)>]} : tensor<7x3xf32>, tensor<3x3x5xf32> -> tensor<4x5xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c1_maps_of_other_loops {
+  %x = spmd.input "x" of !nd.tensor<["y"=7, "c"=3], f32, <>> : tensor<7x3xf32>
+  %w = spmd.input "w" of !nd.tensor<["dy"=3, "c"=3, "k"=5], f32, <>> : tensor<3x3x5xf32>
+  // expected-error @below {{'exec.conv' op (C1) has indexing maps of different loops}}
+  %0 = exec.conv destination %x, %w {indexing_maps = [affine_map<(r, k, w, c) -> (2 * r + w - 1, c)>, affine_map<(r, k, w, c) -> (w, c, k)>, affine_map<(r, k, w) -> (r, k)>]} : tensor<7x3xf32>, tensor<3x3x5xf32> -> tensor<4x5xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c3_a_window_backwards {
+  %x = spmd.input "x" of !nd.tensor<["y"=7, "c"=3], f32, <>> : tensor<7x3xf32>
+  %w = spmd.input "w" of !nd.tensor<["dy"=3, "c"=3, "k"=5], f32, <>> : tensor<3x3x5xf32>
+  // expected-error @below {{'exec.conv' op (C3) no library call is this convolution}}
+  %0 = exec.conv destination %x, %w {indexing_maps = [affine_map<(r, k, w, c) -> (2 * r - w + 1, c)>, affine_map<(r, k, w, c) -> (w, c, k)>, affine_map<(r, k, w, c) -> (r, k)>]} : tensor<7x3xf32>, tensor<3x3x5xf32> -> tensor<4x5xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c3_no_size_of_a_loop {
+  %x = spmd.input "x" of !nd.tensor<["y"=7, "c"=3], f32, <>> : tensor<7x3xf32>
+  %w = spmd.input "w" of !nd.tensor<["dy"=3, "c"=3, "k"=5], f32, <>> : tensor<3x3x5xf32>
+  // expected-error @below {{'exec.conv' op (C3) no library call is this convolution}}
+  %0 = exec.conv destination %x, %w {indexing_maps = [affine_map<(r, k, w, c) -> (2 * r + w - 1, c)>, affine_map<(r, k, w, c) -> (w, c, k)>, affine_map<(r, k, w, c) -> (r, c)>]} : tensor<7x3xf32>, tensor<3x3x5xf32> -> tensor<4x5xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c3_a_window_of_one_tensor_alone {
+  %x = spmd.input "x" of !nd.tensor<["y"=7, "c"=3], f32, <>> : tensor<7x3xf32>
+  %w = spmd.input "w" of !nd.tensor<["dy"=3, "c"=3, "k"=5], f32, <>> : tensor<3x3x5xf32>
+  // expected-error @below {{'exec.conv' op (C3) no library call is this convolution}}
+  %0 = exec.conv destination %x, %w {indexing_maps = [affine_map<(r, k, w, c) -> (w + c, c)>, affine_map<(r, k, w, c) -> (w, c, k)>, affine_map<(r, k, w, c) -> (r, k)>]} : tensor<7x3xf32>, tensor<3x3x5xf32> -> tensor<4x5xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c3_nothing_is_seen {
+  %x = spmd.input "x" of !nd.tensor<["y"=7, "c"=3], f32, <>> : tensor<7x3xf32>
+  %w = spmd.input "w" of !nd.tensor<["dy"=3, "c"=3, "k"=5], f32, <>> : tensor<3x3x5xf32>
+  // expected-error @below {{'exec.conv' op (C3) no library call is this convolution}}
+  %0 = exec.conv destination %x, %w {indexing_maps = [affine_map<(r, k, w, c) -> (2 * r + w + 7, c)>, affine_map<(r, k, w, c) -> (w, c, k)>, affine_map<(r, k, w, c) -> (r, k)>]} : tensor<7x3xf32>, tensor<3x3x5xf32> -> tensor<4x5xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_other_floats {
+  %x = spmd.input "x" of !nd.tensor<["y"=7, "c"=3], bf16, <>> : tensor<7x3xbf16>
+  %w = spmd.input "w" of !nd.tensor<["dy"=3, "c"=3, "k"=5], bf16, <>> : tensor<3x3x5xbf16>
+  // expected-error @below {{'exec.conv' op (C2) computes f32, found 'tensor<7x3xbf16>'}}
+  %0 = exec.conv destination %x, %w {indexing_maps = [affine_map<(r, k, w, c) -> (2 * r + w - 1, c)>, affine_map<(r, k, w, c) -> (w, c, k)>, affine_map<(r, k, w, c) -> (r, k)>]} : tensor<7x3xbf16>, tensor<3x3x5xbf16> -> tensor<4x5xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c3_not_all_of_the_source {
+  %w = spmd.input "w" of !nd.tensor<["dy"=3, "c"=3, "k"=5], f32, <>> : tensor<3x3x5xf32>
+  %y = spmd.input "y" of !nd.tensor<["row"=4, "k"=5], f32, <>> : tensor<4x5xf32>
+  // expected-error @below {{'exec.conv' op (C3) no library call is this convolution}}
+  %0 = exec.conv source %w, %y {indexing_maps = [affine_map<(r, k, w, c) -> (2 * r + w - 1, c)>, affine_map<(r, k, w, c) -> (w, c, k)>, affine_map<(r, k, w, c) -> (r, k)>]} : tensor<3x3x5xf32>, tensor<4x5xf32> -> tensor<11x3xf32>
+}

@@ -8,6 +8,9 @@
 #lhs = affine_map<(a, c, b) -> (a, b)>
 #rhs = affine_map<(a, c, b) -> (b, c)>
 #result = affine_map<(a, c, b) -> (a, c)>
+#source = affine_map<(row, k, dy, c) -> (2 * row + dy - 1, c)>
+#weights = affine_map<(row, k, dy, c) -> (dy, c, k)>
+#destination = affine_map<(row, k, dy, c) -> (row, k)>
 
 nd.mesh ["d"=2]
 nd.variable parameter @w : !x = #nd.fill<1.0>
@@ -106,4 +109,19 @@ exec.program @matmuls {
   %g, %sum = exec.matmul %a, %b activation gelu_tanh slope %aux sums result
       {indexing_maps = [#lhs, #rhs, #result], sum_loc = loc("g")}
       : tensor<2x3xf32>, tensor<3x8xf32> slope tensor<2x8xf32> -> tensor<2x8xf32> sums tensor<8xf32>
+}
+
+// CHECK-LABEL: exec.program @convolutions {
+// CHECK:         %[[Y:.*]] = exec.conv destination %[[X:.*]], %[[W:.*]] {indexing_maps = [#{{.*}}, #{{.*}}, #{{.*}}]} : tensor<7x3xf32>, tensor<3x3x5xf32> -> tensor<4x5xf32>
+// CHECK-NEXT:    exec.conv source %[[W]], %[[Y]] {{{.*}}} : tensor<3x3x5xf32>, tensor<4x5xf32> -> tensor<7x3xf32>
+// CHECK-NEXT:    exec.conv weights %[[X]], %[[Y]] {{{.*}}} : tensor<7x3xf32>, tensor<4x5xf32> -> tensor<3x3x5xf32>
+exec.program @convolutions {
+  %x = spmd.input "x" of !nd.tensor<["y"=7, "c"=3], f32, <>> : tensor<7x3xf32>
+  %w = spmd.input "w" of !nd.tensor<["dy"=3, "c"=3, "k"=5], f32, <>> : tensor<3x3x5xf32>
+  %y = exec.conv destination %x, %w {indexing_maps = [#source, #weights, #destination]}
+      : tensor<7x3xf32>, tensor<3x3x5xf32> -> tensor<4x5xf32>
+  %dx = exec.conv source %w, %y {indexing_maps = [#source, #weights, #destination]}
+      : tensor<3x3x5xf32>, tensor<4x5xf32> -> tensor<7x3xf32>
+  %dw = exec.conv weights %x, %y {indexing_maps = [#source, #weights, #destination]}
+      : tensor<7x3xf32>, tensor<4x5xf32> -> tensor<3x3x5xf32>
 }

@@ -207,3 +207,57 @@ spmd.program @c1_input_over_a_part_that_does_not_divide {
   // expected-error @below {{'spmd.input' op (C1) has a sharding that does not fit the mesh}}
   %0 = spmd.input "x" of !nd.tensor<["a"=4], f32, <"a"@x:(0)4>> : tensor<1xf32>
 }
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c1_no_dimension {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+  // expected-error @below {{'spmd.view' op (C1) the input has no dimension "b"}}
+  %1 = spmd.view %0 ["b" = "r"] from !nd.tensor<["a"=6], f32, <>> to !nd.tensor<["a"=6, "r"=2], f32, <>> : tensor<6xf32> -> tensor<6x2xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c2_no_dimension_left {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+  // expected-error @below {{'spmd.view' op (C2) the result lacks dimension "a"}}
+  %1 = spmd.view %0 [] from !nd.tensor<["a"=6], f32, <>> to !nd.tensor<["r"=2], f32, <>> : tensor<6xf32> -> tensor<2xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c3_a_dimension_of_nothing {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+  // expected-error @below {{'spmd.view' op (C3) no position follows from dimension "r"}}
+  %1 = spmd.view %0 ["a" = 1] from !nd.tensor<["a"=6], f32, <>> to !nd.tensor<["r"=2], f32, <>> : tensor<6xf32> -> tensor<2xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c4_another_element_type {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+  // expected-error @below {{'spmd.view' op (C4) the element type stays}}
+  %1 = spmd.view %0 ["a" = "r"] from !nd.tensor<["a"=6], f32, <>> to !nd.tensor<["r"=2], i32, <>> : tensor<6xf32> -> tensor<2xi32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c5_no_sharding {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+  // expected-error @below {{'spmd.view' op (C5) needs sharded tensor types, found}}
+  %1 = spmd.view %0 ["a" = "r"] from !nd.tensor<["a"=6], f32, <>> to !nd.tensor<["r"=2], f32> : tensor<6xf32> -> tensor<2xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c5_another_shape {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+  // expected-error @below {{'spmd.view' op (C5) expected local shapes}}
+  %1 = spmd.view %0 ["a" = "r"] from !nd.tensor<["a"=6], f32, <>> to !nd.tensor<["r"=2], f32, <"r"@x>> : tensor<6xf32> -> tensor<2xf32>
+}

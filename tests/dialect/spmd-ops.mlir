@@ -51,3 +51,11 @@ spmd.program @collectives {
   %6 = spmd.slice %2 from !ax to !axy : tensor<3x5xf32> -> tensor<1x5xf32>
   %7 = spmd.permute %6 from !axy to !ayx : tensor<1x5xf32> -> tensor<1x5xf32>
 }
+
+// CHECK-LABEL: spmd.program @views
+// CHECK:         spmd.view %{{.*}} ["a" = "d" + 2 "r" - 1] from !a_by_b_at_x to !r_by_d_by_b_at_x : tensor<6x3xf32> -> tensor<3x3x3xf32>
+spmd.program @views {
+  %x = spmd.input "x" of !bx : tensor<6x3xf32>
+  %0 = spmd.view %x ["a" = 2 "r" + "d" - 1] from !bx
+      to !nd.tensor<["r"=3, "d"=3, "b"=5], f32, <"b"@x>> : tensor<6x3xf32> -> tensor<3x3x3xf32>
+}

@@ -133,6 +133,23 @@ exec::CommandT &getStepCommand(exec::ExecutableT &data, size_t index) {
 exec::MatmulT &getMatmul(exec::ExecutableT &data) {
   return *getStepCommand(data, 0).action.AsMatmul();
 }
+/// Makes the matmul a convolution of single positions.
+exec::ConvolutionT &makeConvolution(exec::ExecutableT &data) {
+  const exec::MatmulT matmul = getMatmul(data);
+  exec::ConvolutionT shape;
+  shape.batch = matmul.m;
+  shape.groups = 1;
+  shape.inputs = matmul.k;
+  shape.outputs = matmul.n;
+  shape.source = shape.weights = shape.destination = {1};
+  shape.stride = shape.dilation = {1};
+  shape.pad = {0};
+  shape.source_strides = {matmul.a_strides[0], 0, matmul.a_strides[1], 1};
+  shape.weights_strides = {0, matmul.b_strides[1], matmul.b_strides[0], 1};
+  shape.destination_strides = {matmul.c_strides[0], 0, matmul.c_strides[1], 1};
+  getStepCommand(data, 0).action.Set(std::move(shape));
+  return *getStepCommand(data, 0).action.AsConvolution();
+}
 exec::CollectiveT &getCollective(exec::ExecutableT &data) {
   return *getStepCommand(data, 5).action.AsCollective();
 }
@@ -373,6 +390,89 @@ const std::vector<Defect> defects = {
      }},
     {"a collective has 1 operands",
      [](auto &data) { getStepCommand(data, 5).operands.pop_back(); }},
+    {"a convolution has 2 operands and 1 results, expected 3 and 1",
+     [](auto &data) {
+       makeConvolution(data);
+       getStepCommand(data, 0).operands.pop_back();
+     }},
+    {"a convolution has 3 operands and 2 results, expected 3 and 1",
+     [](auto &data) {
+       makeConvolution(data);
+       getStepCommand(data, 0).results = 2;
+     }},
+    {"a convolution computes an unknown tensor 3",
+     [](auto &data) {
+       makeConvolution(data).result = exec::ConvolutionTensor(3);
+     }},
+    {"a convolution of element type i32 is not supported",
+     [](auto &data) {
+       makeConvolution(data);
+       getStepCommand(data, 0).operands[1]->element = exec::ElementType::i32;
+     }},
+    {"a convolution has 0 dimensions of space, expected 1 to 3",
+     [](auto &data) { makeConvolution(data).source.clear(); }},
+    {"a convolution's tensors differ in rank",
+     [](auto &data) { makeConvolution(data).dilation = {1, 1}; }},
+    {"a convolution has a size, stride or dilation of 0",
+     [](auto &data) { makeConvolution(data).stride = {0}; }},
+    {"a convolution has a size, stride or dilation of -1",
+     [](auto &data) { makeConvolution(data).groups = -1; }},
+    {"a convolution has a size, stride or dilation of 2147483648",
+     [](auto &data) { makeConvolution(data).inputs = int64_t(1) << 31; }},
+    {"a convolution reaches farther than any tensor",
+     [](auto &data) { makeConvolution(data).pad = {int64_t(1) << 31}; }},
+    {"a convolution reaches farther than any tensor",
+     [](auto &data) {
+       auto &shape = makeConvolution(data);
+       shape.destination = shape.stride = {int64_t(1) << 29};
+     }},
+    {"a convolution sees nothing of its source",
+     [](auto &data) { makeConvolution(data).pad = {1}; }},
+    {"a convolution sees nothing of its source",
+     [](auto &data) { makeConvolution(data).pad = {-1}; }},
+    {"a convolution does not compute all of its source",
+     [](auto &data) {
+       auto &shape = makeConvolution(data);
+       shape.result = exec::ConvolutionTensor::source;
+       shape.source = {2};
+     }},
+    {"a convolution's strides are not as many as its dimensions",
+     [](auto &data) { makeConvolution(data).weights_strides.pop_back(); }},
+    {"operand 0 reaches byte",
+     [](auto &data) {
+       auto &shape = makeConvolution(data);
+       shape.source = {1000};
+       shape.weights = {1000};
+       shape.weights_strides[3] = 0;
+     }},
+    {"one element written several times",
+     [](auto &data) {
+       auto &shape = makeConvolution(data);
+       shape.weights = {1};
+       shape.source = shape.destination = {2};
+       shape.source_strides[3] = shape.destination_strides[3] = 0;
+     }},
+    {"a convolution's groups of channels lie apart",
+     [](auto &data) {
+       auto &shape = makeConvolution(data);
+       shape.batch = 1;
+       shape.groups = 2;
+       shape.inputs = 2;
+       shape.source_strides = {0, 0, 1, 1};
+     }},
+    {"a convolution reads the memory it writes",
+     [](auto &data) {
+       makeConvolution(data);
+       auto &operands = getStepCommand(data, 0).operands;
+       operands[2]->buffer = operands[0]->buffer;
+       operands[2]->offset = operands[0]->offset;
+     }},
+    {"command 0 ('matmul'): the number of its operations is 37, expected 0 to "
+     "36",
+     [](auto &data) {
+       makeConvolution(data);
+       getStepCommand(data, 0).flops = 37;
+     }},
     {"a collective has 2 operands, expected 4",
      [](auto &data) {
        getCollective(data).merged.push_back(

@@ -1,0 +1,54 @@
+// A view on one device: what windows see, until code generation says whether it
+// is stored.
+
+#ifndef MESHC_DIALECT_SPMDVIEW
+#define MESHC_DIALECT_SPMDVIEW
+
+def SPMD_ViewOp : SPMD_Op<"view", [Pure]> {
+  let summary = "This device's block of what nd.view reads";
+  let description = [{
+    `source` and `target` are the sharded tensors of an nd.view with these
+    accesses; the operand is this device's block of the source, the result that
+    of the target.
+
+    Code generation has a convolution read the source itself where the library
+    can, and makes a kernel of the view elsewhere. So the partitioned program
+    says what a window is.
+
+    ```mlir
+    %seen = spmd.view %x ["y" = 2 "row" + "dy" - 1]
+        from !nd.tensor<["y"=8, "c"=3], f32, <>>
+        to !nd.tensor<["row"=4, "dy"=3, "c"=3], f32, <"c"@data>>
+        : tensor<8x1xf32> -> tensor<4x3x1xf32>
+    ```
+
+    **Constraints**
+    - (C1) to (C4) are those of nd.view for source and target.
+    - (C5) operand and result have the local shapes of source and target.
+  }];
+  let arguments = (ins AnyRankedTensor:$input,
+                       TypedArrayAttrBase<ND_AccessAttr, "accesses">:$accesses,
+                       TypeAttrOf<ND_Tensor>:$source,
+                       TypeAttrOf<ND_Tensor>:$target);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $input custom<Accesses>($accesses) `from` $source `to` $target attr-dict
+    `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::meshc::nd::NamedTensorType getSourceType() {
+      return ::llvm::cast<::meshc::nd::NamedTensorType>(getSource());
+    }
+    ::meshc::nd::NamedTensorType getTargetType() {
+      return ::llvm::cast<::meshc::nd::NamedTensorType>(getTarget());
+    }
+    /// Where dimension `dim` of the operand is read, by positions in the blocks
+    /// of this device. Nothing where that depends on the device.
+    std::optional<::meshc::nd::DimAccess> getLocalAccess(::mlir::StringAttr dim);
+    /// Builds the view as an operation of `linalg`; returns its result.
+    ::mlir::Value buildGeneric(::mlir::OpBuilder &builder);
+  }];
+}
+
+#endif
