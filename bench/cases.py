@@ -1,4 +1,4 @@
-"""What is measured: two programs under four layouts, with the goals."""
+"""What is measured: three programs under four layouts, with the goals."""
 
 import dataclasses
 
@@ -49,4 +49,10 @@ PROGRAMS = [
         splits={"data": ["batch"], "model": ["heads", "d_ff"]},
         goals={"one device": 2.2, "data=8": 2.0, "model=8": 2.5, "data=4,model=2": 2.0},
         steps=5),
+    Program(
+        name="residual",
+        spec="bench/residual.mesh",
+        splits={"data": ["batch"], "model": ["y"]},
+        goals={"one device": 3.6, "data=8": 1.0, "model=8": 1.3, "data=4,model=2": 1.2},
+        steps=10),
 ]

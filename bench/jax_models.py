@@ -119,4 +119,25 @@ def make_blocks(batch=16, pos=128, d_model=512, heads=8, d_head=64, d_ff=2048,
     return Model(params, inputs, loss, 0.01)
 
 
-MODELS = {"mlp": make_mlp, "blocks": make_blocks}
+def make_residual():
+    batch, size, window, channels = 32, 32, 3, 64
+    rng = np.random.default_rng(0)
+    stddev = math.sqrt(2 / (window * window * channels))
+    params = {f"{name}/weight": (normal(rng, (window, window, channels, channels), stddev), P())
+              for name in ("first", "second")}
+    inputs = {name: (normal(rng, (batch, size, size, channels)), P("data", "model"))
+              for name in ("image", "target")}
+
+    def conv(x, weight):
+        return jax.lax.conv_general_dilated(x, weight, (1, 1), "SAME",
+                                            dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    def loss(params, image, target):
+        h = jax.nn.relu(conv(image, params["first/weight"]))
+        y = jax.nn.relu(image + conv(h, params["second/weight"]))
+        return jnp.mean((y - target) ** 2)
+
+    return Model(params, inputs, loss, 0.01)
+
+
+MODELS = {"mlp": make_mlp, "blocks": make_blocks, "residual": make_residual}

@@ -322,6 +322,9 @@ TEST(Convolution, Groups) {
 }
 
 TEST(Convolution, SizesOfOne) {
+  for (Order order : {Order::ChannelsFirst, Order::BatchLast})
+    check(
+        makeShape(2, 1, 1, 1, {{5, 3, 5, 1, 1, 1}, {7, 3, 7, 1, 1, 1}}, order));
   check(makeShape(1, 1, 1, 1, {{5, 3, 5, 1, 1, 1}}));
   check(makeShape(1, 1, 1, 2, {{1, 3, 1, 1, 1, 1}, {7, 3, 7, 1, 1, 1}}));
   check(makeShape(1, 1, 2, 1, {{5, 1, 5, 1, 1, 0}, {7, 7, 1, 1, 1, 0}}));
