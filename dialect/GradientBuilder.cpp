@@ -43,10 +43,32 @@ static bool isProduct(Operation *op) {
   return isa<EinsumOp, MulOp, DivOp>(op) && getVariable(op).size() > 1;
 }
 
-/// The operands of `op` through which a gradient arrives.
-static SmallVector<Value> getGradientOperands(Operation *op) {
+/// What the result of a loop or a slice in it has its elements from; null for
+/// what passes from one iteration to the next, and for other values.
+static Value getLoopOrigin(Value value) {
+  if (auto loop = value.getDefiningOp<LoopOp>())
+    return llvm::is_contained(loop.getStackedResults(), value)
+               ? loop.getYielded(cast<OpResult>(value))
+               : Value();
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto loop = argument
+                  ? dyn_cast_or_null<LoopOp>(argument.getOwner()->getParentOp())
+                  : LoopOp();
+  return loop && llvm::is_contained(loop.getSlices(), argument)
+             ? loop.getSlicedOperand(argument)
+             : Value();
+}
+
+/// The values through which a gradient arrives at `value`.
+SmallVector<Value> GradientBuilder::getGradientOperands(Value value) const {
+  if (auto origin = origins.find(value); origin != origins.end())
+    return origin->second ? SmallVector<Value>{origin->second}
+                          : SmallVector<Value>();
+  Operation *op = value.getDefiningOp();
   if (!op || isa<SelectOp>(op))
     return {};
+  if (auto loop = dyn_cast<LoopOp>(op))
+    return {loop.getYielded(cast<OpResult>(value))};
   if (isProduct(op))
     return {op->getOperand(0)};
   SmallVector<Value> variable = getVariable(op);
@@ -55,16 +77,17 @@ static SmallVector<Value> getGradientOperands(Operation *op) {
   return variable;
 }
 
-GradientBuilder::ChoiceZeros GradientBuilder::findChoiceZeros(Operation *op) {
+GradientBuilder::ChoiceZeros GradientBuilder::findChoiceZeros(Value value) {
+  Operation *op = value.getDefiningOp();
   if (isa_and_present<SelectOp>(op))
     return {true, true};
-  SmallVector<Value> operands = getGradientOperands(op);
+  SmallVector<Value> operands = getGradientOperands(value);
   if (operands.empty())
-    return {};
+    return {false, origins.contains(value)};
   ChoiceZeros found{false, true};
   for (Value operand : operands) {
     ChoiceZeros zeros = choiceZeros.lookup(operand);
-    found.anyTerm |= zeros.anyTerm && !isProduct(op);
+    found.anyTerm |= zeros.anyTerm && !(op && isProduct(op));
     found.allTerms &= zeros.allTerms;
   }
   return found;
@@ -73,13 +96,21 @@ GradientBuilder::ChoiceZeros GradientBuilder::findChoiceZeros(Operation *op) {
 GradientBuilder::ChoiceZeros GradientBuilder::getChoiceZeros(Value gradient) {
   return resolve(
       choiceZeros, gradient,
-      [](Value value) { return getGradientOperands(value.getDefiningOp()); },
-      [this](Value value) { return findChoiceZeros(value.getDefiningOp()); });
+      [this](Value value) { return getGradientOperands(value); },
+      [this](Value value) { return findChoiceZeros(value); });
 }
 
 llvm::FPClassTest GradientBuilder::findClasses(Value value) {
+  if (Value origin = getLoopOrigin(value))
+    return classes.lookup(origin);
   Operation *op = value.getDefiningOp();
-  auto told = dyn_cast_or_null<FloatClassOpInterface>(op);
+  // What iterations make of one another's values may be any float.
+  if (!op || isa<LoopOp>(op))
+    return isa<FloatType>(
+               cast<NamedTensorType>(value.getType()).getElementType())
+               ? llvm::fcAllFlags
+               : llvm::fcFinite;
+  auto told = dyn_cast<FloatClassOpInterface>(op);
   if (!told)
     return llvm::fcFinite;
   SmallVector<llvm::FPClassTest> operands;
@@ -92,6 +123,8 @@ bool GradientBuilder::mayHold(Value value, llvm::FPClassTest wanted) {
   llvm::FPClassTest found = resolve(
       classes, value,
       [](Value value) -> SmallVector<Value> {
+        if (Value origin = getLoopOrigin(value))
+          return {origin};
         Operation *op = value.getDefiningOp();
         if (!isa_and_present<FloatClassOpInterface>(op))
           return {};

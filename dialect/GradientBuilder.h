@@ -24,14 +24,22 @@ public:
   };
   ChoiceZeros getChoiceZeros(mlir::Value gradient);
 
+  /// Says that `argument`, of the region of a loop, is the gradient `gradient`
+  /// or part of it, in the first iteration at least; null if it is 0 there.
+  void setOrigin(mlir::Value argument, mlir::Value gradient) {
+    origins[argument] = gradient;
+  }
+
   /// Whether `value` may hold one of `classes`; see FloatClassOpInterface. What
   /// the program is given is finite.
   bool mayHold(mlir::Value value, llvm::FPClassTest classes);
 
 private:
-  ChoiceZeros findChoiceZeros(mlir::Operation *op);
+  llvm::SmallVector<mlir::Value> getGradientOperands(mlir::Value value) const;
+  ChoiceZeros findChoiceZeros(mlir::Value value);
   llvm::FPClassTest findClasses(mlir::Value value);
 
+  llvm::DenseMap<mlir::Value, mlir::Value> origins;
   llvm::DenseMap<mlir::Value, ChoiceZeros> choiceZeros;
   llvm::DenseMap<mlir::Value, llvm::FPClassTest> classes;
 };

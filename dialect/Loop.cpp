@@ -48,6 +48,18 @@ ResultRange LoopOp::getSummedResults() {
   return getResults().take_back(getYield().getSummed().size());
 }
 
+Value LoopOp::getYielded(OpResult result) {
+  return getYield()->getOperand(result.getResultNumber());
+}
+
+Value LoopOp::getSlicedOperand(BlockArgument slice) {
+  return getSliced()[slice.getArgNumber() - 1 - getInitial().size()];
+}
+
+int64_t LoopOp::getPositionOf(int64_t iteration) {
+  return getReverse() ? getDim().getSize() - 1 - iteration : iteration;
+}
+
 //===-- Constraints -------------------------------------------------------===//
 
 /// (C1), (C2)

@@ -27,6 +27,10 @@ def ND_LoopOp : Op<ND_Dialect, "loop",
       which is the first of the result;
     - for each summed value the sum over the iterations, in their order.
 
+    With `reverse` the first iteration is that of the last position, and so on:
+    the gradient of a loop runs backwards. Slices and stacked values lie at the
+    position all the same.
+
     Rewritten before anything else: a loop that carries nothing into one
     computation along the dimension (nd-map-loops), any other into straight-line
     code (nd-unroll). A value in the region is called after the loop, `layer/h` in
@@ -59,11 +63,11 @@ def ND_LoopOp : Op<ND_Dialect, "loop",
       floats and integers of 32 or 64 bits are summed.
   }];
   let arguments = (ins ND_DimAttr:$dim, Variadic<ND_Tensor>:$initial,
-                       Variadic<ND_Tensor>:$sliced);
+                       Variadic<ND_Tensor>:$sliced, UnitAttr:$reverse);
   let results = (outs Variadic<ND_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $dim (`carries` `(` $initial^ `)`)? (`slices` `(` $sliced^ `)`)? attr-dict
+    $dim (`reverse` $reverse^)? (`carries` `(` $initial^ `)`)? (`slices` `(` $sliced^ `)`)? attr-dict
     `:` functional-type(operands, results) $body
   }];
   let hasVerifier = 1;
@@ -78,6 +82,12 @@ def ND_LoopOp : Op<ND_Dialect, "loop",
     ::mlir::ResultRange getCarriedResults();
     ::mlir::ResultRange getStackedResults();
     ::mlir::ResultRange getSummedResults();
+    /// What the region yields for a result.
+    ::mlir::Value getYielded(::mlir::OpResult result);
+    /// The operand that `slice`, one of getSlices(), is a slice of.
+    ::mlir::Value getSlicedOperand(::mlir::BlockArgument slice);
+    /// The position of iteration `iteration`.
+    int64_t getPositionOf(int64_t iteration);
   }];
 }
 

@@ -156,7 +156,7 @@ private:
     for (Value value : yield.getSummed())
       types.push_back(withDim(getType(value)));
     auto mapped = LoopOp::create(builder, inner.getLoc(), types, inner.getDim(),
-                                 initial, sliced);
+                                 initial, sliced, inner.getReverse());
 
     Block &block = mapped.getBody().emplaceBlock();
     auto addArgument = [&](BlockArgument old, Type type) {

@@ -230,11 +230,19 @@ def Differentiate : Pass<"nd-differentiate", "::mlir::ModuleOp"> {
 
     The output is what the training recipe or `nd.objective` minimizes; without
     them it is the one output that is a float scalar. If there is none or are
-    several, and without the option `output`, the pass does nothing. In fp16 the
-    loss is scaled; @gradient halves the scale where a gradient overflows, and
-    says in the output `fp16/retry` that it is to run again. Gradients are in the
-    phase `backward`, at the position of the operation they come from, and are
-    called `gradient of NAME`.
+    several, and without the option `output`, the pass does nothing.
+
+    The gradient of a loop is a loop that runs backwards: it carries the gradients
+    of what the loop carries, stacks those of slices and sums those of what the
+    region captures. What it reads of an iteration the loop stacks in addition
+    (passes/LoopResiduals.h). The pipeline has no loops here yet: carried values
+    would need a 16-bit form in nd-lower-precision, gradients of 16-bit copies in
+    a region the precision of their parameters, and partitioning to know regions.
+
+    In fp16 the loss is scaled; @gradient halves the scale where a gradient
+    overflows, and says in the output `fp16/retry` that it is to run again.
+    Gradients are in the phase `backward`, at the position of the operation they
+    come from, and are called `gradient of NAME`.
 
     Needs:  @forward; the output is a float scalar.
     Leaves: @gradient beside @forward.

@@ -4,8 +4,10 @@
 #include "dialect/Locations.h"
 #include "dialect/ProgramWalk.h"
 #include "layout/Spelling.h"
+#include "passes/LoopResiduals.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -89,7 +91,7 @@ FailureOr<Value> meshc::findMinimized(ProgramOp program, StringRef name,
 }
 
 namespace {
-/// One walk backwards over a program.
+/// One walk backwards over a program, and over the regions of its loops.
 class ReverseSweep {
 public:
   ReverseSweep(ProgramOp program, ArrayRef<GradientSource> sources);
@@ -103,7 +105,21 @@ public:
   void eraseUnused(ArrayRef<Value> kept);
 
 private:
+  /// Marks what active values influence. A loop carries on what it is given and
+  /// what an iteration makes of that.
+  void markActive(Block &block);
+  void markActive(LoopOp loop);
+  bool readsActive(Operation *op) const;
+
+  LogicalResult sweep(ArrayRef<Operation *> operations);
   LogicalResult passOn(Operation *op);
+  /// Builds the loop that runs `loop` backwards.
+  LogicalResult passOn(LoopOp loop);
+  /// What operations in `block` built for operands that need no gradient is
+  /// taken out.
+  void discardUnused(Block &block);
+  /// `gradient`, or 0, stored as `type`.
+  Value store(Value gradient, Type type, Location loc);
   void accumulate(Value value, Value contribution, Location loc);
   bool isBackward(Operation *op) const {
     return op && forward.back()->isBeforeInBlock(op);
@@ -117,7 +133,11 @@ private:
   SmallVector<Operation *> forward;
   /// Values that some source influences.
   DenseSet<Value> active;
-  DenseMap<Value, Value> gradients;
+  /// Of the values that the operations of one block read, so far.
+  llvm::MapVector<Value, Value> gradients;
+  /// Operations that are nowhere any more. The builder knows values by their
+  /// addresses, which no other value may get while it is asked.
+  SmallVector<Operation *> discarded;
 };
 } // namespace
 
@@ -126,12 +146,49 @@ ReverseSweep::ReverseSweep(ProgramOp program, ArrayRef<GradientSource> sources)
   builder.setInsertionPointToEnd(&program.getBody().front());
   for (const GradientSource &source : sources)
     active.insert_range(source.reads);
-  for (Operation &op : program.getBody().front()) {
+  Block &block = program.getBody().front();
+  for (Operation &op : block)
     forward.push_back(&op);
-    if (llvm::any_of(op.getOperands(),
-                     [&](Value x) { return active.contains(x); }))
+  markActive(block);
+}
+
+bool ReverseSweep::readsActive(Operation *op) const {
+  return op
+      ->walk([&](Operation *reader) {
+        return llvm::any_of(reader->getOperands(),
+                            [&](Value x) { return active.contains(x); })
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void ReverseSweep::markActive(Block &block) {
+  for (Operation &op : block)
+    if (auto loop = dyn_cast<LoopOp>(op))
+      markActive(loop);
+    else if (readsActive(&op))
       active.insert_range(op.getResults());
+}
+
+void ReverseSweep::markActive(LoopOp loop) {
+  for (auto [values, arguments] :
+       {std::pair(loop.getInitial(), loop.getCarriedArguments()),
+        std::pair(loop.getSliced(), loop.getSlices())})
+    for (auto [value, argument] : llvm::zip_equal(values, arguments))
+      if (active.contains(value))
+        active.insert(argument);
+  for (bool changed = true; changed;) {
+    changed = false;
+    markActive(loop.getBody().front());
+    for (auto [argument, next] : llvm::zip_equal(loop.getCarriedArguments(),
+                                                 loop.getYield().getCarried()))
+      if (active.contains(next))
+        changed |= active.insert(argument).second;
   }
+  for (OpResult result : loop->getOpResults())
+    if (active.contains(loop.getYielded(result)))
+      active.insert(result);
 }
 
 Value ReverseSweep::fit(Value gradient, NamedTensorType type, Location loc) {
@@ -146,6 +203,143 @@ void ReverseSweep::accumulate(Value value, Value contribution, Location loc) {
   Value term = fit(contribution, type, loc);
   Value &sum = gradients[value];
   sum = sum ? AddOp::create(builder, loc, sum, term).getResult() : term;
+}
+
+Value ReverseSweep::store(Value gradient, Type type, Location loc) {
+  auto wanted = cast<NamedTensorType>(type).withoutSharding();
+  if (!gradient)
+    return ConstantOp::create(builder, loc, wanted,
+                              FloatAttr::get(wanted.getElementType(), 0));
+  if (gradient.getType() == wanted)
+    return gradient;
+  return ReduceOp::create(builder, loc, wanted, Reduction::Sum, gradient);
+}
+
+LogicalResult ReverseSweep::sweep(ArrayRef<Operation *> operations) {
+  for (Operation *op : llvm::reverse(operations)) {
+    if (llvm::none_of(op->getResults(),
+                      [&](Value y) { return gradients.contains(y); }) ||
+        !readsActive(op))
+      continue;
+    auto loop = dyn_cast<LoopOp>(op);
+    if (failed(loop ? passOn(loop) : passOn(op)))
+      return failure();
+  }
+  return success();
+}
+
+void ReverseSweep::discardUnused(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op)) {
+      op.dropAllReferences();
+      op.remove();
+      discarded.push_back(&op);
+    }
+}
+
+LogicalResult ReverseSweep::passOn(LoopOp loop) {
+  Location loc = withPhase(loop.getLoc(), Phase::Backward);
+  if (StringRef name = getValueName(loc); !name.empty())
+    loc = withName(loc, "gradient of " + name);
+  YieldOp yield = loop.getYield();
+  Region region;
+  Block &block = region.emplaceBlock();
+  block.addArgument(loop.getPosition().getType(), loc);
+  SmallVector<Value> initial, sliced;
+  OpBuilder::InsertPoint outside = builder.saveInsertionPoint();
+
+  // What arrives at the values that an iteration yields.
+  SmallVector<std::pair<Value, Value>> arrived;
+  SmallVector<std::pair<Value, BlockArgument>> carried; // of it and argument
+  for (auto [value, argument, next, result] :
+       llvm::zip_equal(loop.getInitial(), loop.getCarriedArguments(),
+                       yield.getCarried(), loop.getCarriedResults())) {
+    auto type = cast<NamedTensorType>(argument.getType());
+    if (!active.contains(argument) || !isa<FloatType>(type.getElementType()))
+      continue;
+    Value last = gradients.lookup(result);
+    initial.push_back(store(last, type, loc));
+    BlockArgument gradient = block.addArgument(initial.back().getType(), loc);
+    builder.setOrigin(gradient, last);
+    carried.push_back({value, argument});
+    arrived.push_back({next, gradient});
+  }
+  for (auto [yielded, result] :
+       llvm::zip_equal(yield.getStacked(), loop.getStackedResults()))
+    if (Value whole = gradients.lookup(result)) {
+      auto type = cast<NamedTensorType>(whole.getType());
+      BlockArgument gradient = block.addArgument(
+          withoutDim(type, loop.getDim().getName().getValue()), loc);
+      builder.setOrigin(gradient, whole);
+      sliced.push_back(whole);
+      arrived.push_back({yielded, gradient});
+    }
+  for (auto [yielded, result] :
+       llvm::zip_equal(yield.getSummed(), loop.getSummedResults()))
+    if (Value gradient = gradients.lookup(result))
+      arrived.push_back({yielded, gradient});
+
+  llvm::MapVector<Value, Value> outer;
+  std::swap(outer, gradients);
+  builder.setInsertionPointToStart(&block);
+  for (auto [yielded, gradient] : arrived)
+    if (active.contains(yielded))
+      accumulate(yielded, gradient, gradient.getLoc());
+  SmallVector<Operation *> operations;
+  for (Operation &op : loop.getBody().front().without_terminator())
+    operations.push_back(&op);
+  if (failed(sweep(operations)))
+    return failure();
+
+  SmallVector<Value> carriedOn, stacked, summed;
+  SmallVector<Value> slices, captured; // what the last two are gradients of
+  for (auto [value, argument] : carried)
+    carriedOn.push_back(
+        store(gradients.lookup(argument), argument.getType(), loc));
+  for (auto [value, argument] :
+       llvm::zip_equal(loop.getSliced(), loop.getSlices()))
+    if (Value gradient = gradients.lookup(argument)) {
+      slices.push_back(value);
+      stacked.push_back(gradient);
+    }
+  for (auto [value, gradient] : gradients)
+    if (!isWithin(value, loop.getBody())) {
+      captured.push_back(value);
+      summed.push_back(gradient);
+    }
+  YieldOp::create(builder, loc, carriedOn, stacked, summed);
+  std::swap(outer, gradients);
+
+  discardUnused(block);
+  LoopOp forwardLoop = keepResiduals(loop, block, sliced);
+  if (forwardLoop != loop) {
+    llvm::replace(forward, loop.getOperation(), forwardLoop.getOperation());
+    for (Value result : loop.getResults())
+      gradients.erase(result);
+    loop->dropAllReferences();
+    loop->remove();
+    discarded.push_back(loop);
+  }
+  SmallVector<Type> types(ValueRange(initial).getTypes());
+  for (Value value : stacked)
+    types.push_back(withDimFirst(cast<NamedTensorType>(value.getType()),
+                                 forwardLoop.getDim()));
+  llvm::append_range(types, ValueRange(summed).getTypes());
+  builder.restoreInsertionPoint(outside);
+  auto backward = LoopOp::create(builder, loc, types, forwardLoop.getDim(),
+                                 initial, sliced, !forwardLoop.getReverse());
+  backward.getBody().takeBody(region);
+  for (auto [pair, gradient] :
+       llvm::zip_equal(carried, backward.getCarriedResults()))
+    if (active.contains(pair.first))
+      accumulate(pair.first, gradient, loc);
+  for (auto [value, gradient] :
+       llvm::zip_equal(slices, backward.getStackedResults()))
+    accumulate(value, gradient, loc);
+  for (auto [value, gradient] :
+       llvm::zip_equal(captured, backward.getSummedResults()))
+    accumulate(value, gradient, loc);
+  return success();
 }
 
 LogicalResult ReverseSweep::passOn(Operation *op) {
@@ -174,14 +368,11 @@ LogicalResult ReverseSweep::run(Value output, Value scale) {
     gradients[output] = ConstantOp::create(
         builder, loc, type, FloatAttr::get(type.getElementType(), 1));
   }
-  for (Operation *op : llvm::reverse(forward))
-    if (llvm::any_of(op->getResults(),
-                     [&](Value y) { return gradients.contains(y); }) &&
-        llvm::any_of(op->getOperands(),
-                     [&](Value x) { return active.contains(x); }))
-      if (failed(passOn(op)))
-        return failure();
-  return success();
+  // Loops that stack more take the places of others in the list.
+  LogicalResult result = sweep(SmallVector<Operation *>(forward));
+  for (Operation *op : discarded)
+    op->destroy();
+  return result;
 }
 
 Value ReverseSweep::getGradient(const GradientSource &source) {

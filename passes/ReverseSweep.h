@@ -40,7 +40,9 @@ findMinimized(nd::ProgramOp program, llvm::StringRef name, mlir::Location loc);
 /// respect to each of `sources`, in reverse mode: one walk from the last
 /// operation to the first in which each operation passes the gradient of its
 /// result on to its operands (Griewank, Walther: Evaluating Derivatives, 2nd
-/// ed., 3.2). Operations between no source and the output are skipped.
+/// ed., 3.2). Operations between no source and the output are skipped. A loop
+/// gets a loop that runs backwards, with 0 where nothing arrives; what it reads
+/// of the iterations is stacked in addition (passes/LoopResiduals.h).
 ///
 /// A gradient has the dimensions of its source, in any order, and its element
 /// type: where 16-bit copies of a source were used, what they bring is computed

@@ -52,9 +52,11 @@ public:
                                          operand, loop.getDim().getName()));
     YieldOp yield = loop.getYield();
     carried.append(loop.getInitial().begin(), loop.getInitial().end());
-    stacked.resize(yield.getStacked().size());
+    stacked.resize(yield.getStacked().size(),
+                   SmallVector<Value>(loop.getDim().getSize()));
     summed.resize(yield.getSummed().size());
-    for (int64_t i = 0; i < loop.getDim().getSize(); ++i) {
+    for (int64_t n = 0; n < loop.getDim().getSize(); ++n) {
+      int64_t i = loop.getPositionOf(n);
       IRMapping values;
       for (auto [argument, unstacked] :
            llvm::zip_equal(loop.getSlices(), sliced))
@@ -73,6 +75,7 @@ public:
   }
 
 private:
+  /// The iteration at position `i`.
   void writeIteration(int64_t i, IRMapping &values) {
     for (auto [argument, value] :
          llvm::zip_equal(loop.getCarriedArguments(), carried))
@@ -91,7 +94,7 @@ private:
     for (auto [value, yielded] : llvm::zip_equal(carried, yield.getCarried()))
       value = values.lookupOrDefault(yielded);
     for (auto [parts, yielded] : llvm::zip_equal(stacked, yield.getStacked()))
-      parts.push_back(values.lookupOrDefault(yielded));
+      parts[i] = values.lookupOrDefault(yielded);
     for (auto [sum, yielded] : llvm::zip_equal(summed, yield.getSummed())) {
       Value term = values.lookupOrDefault(yielded);
       sum =

@@ -152,14 +152,15 @@ private:
     for (Value result : op.getStackedResults())
       stacked.emplace_back(getType(result).getSizes());
     for (int64_t i = 0; i < op.getDim().getSize(); ++i) {
-      set(op.getPosition(), T(Sizes(), S(i)));
+      int64_t at = op.getPositionOf(i);
+      set(op.getPosition(), T(Sizes(), S(at)));
       for (auto [argument, value] :
            llvm::zip_equal(op.getCarriedArguments(), carried))
         set(argument, value);
       for (auto [argument, whole] :
            llvm::zip_equal(op.getSlices(), op.getSliced()))
         set(argument,
-            slice(values.at(whole), getType(whole), op.getDim().getName(), i));
+            slice(values.at(whole), getType(whole), op.getDim().getName(), at));
       for (Operation &inner : op.getBody().front().without_terminator())
         if (failed(execute(&inner)))
           return failure();
@@ -167,7 +168,7 @@ private:
         value = values.at(yielded);
       for (auto [whole, yielded, result] :
            llvm::zip_equal(stacked, yield.getStacked(), op.getStackedResults()))
-        place(whole, getType(result), op.getDim().getName(), yielded, i);
+        place(whole, getType(result), op.getDim().getName(), yielded, at);
       for (auto [n, yielded] : llvm::enumerate(yield.getSummed())) {
         const T &term = values.at(yielded);
         if (i == 0)

@@ -205,7 +205,7 @@ nd.program @reshards {
 // CHECK:         %[[R:.*]]:3 = nd.loop "time"=3 carries(%{{.*}}) slices(%{{.*}}, %{{.*}}) : (!c, !time_by_c, !c_by_time) -> (!c, !time_by_c, !c) {
 // CHECK-NEXT:    ^bb0(%[[T:.*]]: !scalar_i32, %[[H:.*]]: !c, %[[S:.*]]: !c, %[[U:.*]]: !c):
 // CHECK-NEXT:      nd.yield carries(%[[S]] : !c) stacks(%[[H]] : !c) sums(%[[U]] : !c)
-// CHECK:         nd.loop "time"=3 : () -> () {
+// CHECK:         nd.loop "time"=3 reverse : () -> () {
 // CHECK-NEXT:    ^bb0(%{{.*}}: !scalar_i32):
 // CHECK-NEXT:      nd.yield{{$}}
 nd.program @loops {
@@ -216,7 +216,7 @@ nd.program @loops {
   ^bb0(%t: !position, %a: !c, %s: !c, %u: !c):
     nd.yield carries(%s : !c) stacks(%a : !c) sums(%u : !c)
   }
-  nd.loop "time"=3 : () -> () {
+  nd.loop "time"=3 reverse : () -> () {
   ^bb0(%t: !position):
     nd.yield
   }

@@ -67,8 +67,11 @@ TEST_P(Choices, NothingLeaks) {
     fill(choice.harmless);
     auto expected = runGradient(function, state, /*decompose=*/false);
     fill(choice.harmful);
-    for (bool decompose : {false, true}) {
-      auto found = runGradient(function, state, decompose);
+    for (auto [decompose, loops] :
+         {std::pair(false, Loops::WrittenOutFirst),
+          std::pair(true, Loops::WrittenOutFirst),
+          std::pair(false, Loops::Stay), std::pair(true, Loops::Stay)}) {
+      auto found = runGradient(function, state, decompose, loops);
       for (const auto &[name, tensor] : expected)
         for (size_t i = 0; i < tensor.elements.size(); ++i) {
           double wanted = asNumber<F64>(tensor.elements[i]);
@@ -161,6 +164,34 @@ const Choice choices[] = {
         %e = nd.einsum %log, %w : (!cb, !bd) -> !cd
         %y = nd.maximum %e, %n : (!cd, !s) -> !cd)",
      "cd", 0, 1e-30},
+    {"in_a_loop",
+     R"(%y = nd.loop "d"=7 slices(%w) : (!bd) -> !dc {
+        ^bb0(%t: !is, %s: !b):
+          %e = nd.einsum %log, %s : (!cb, !b) -> !c
+          %k = nd.select %keep, %e, %zero : (!tc, !c, !s) -> !c
+          nd.yield stacks(%k : !c)
+        })",
+     "dc"},
+    {"after_a_loop",
+     R"(%f = nd.loop "d"=7 carries(%log) slices(%w) : (!cb, !bd) -> !cb {
+        ^bb0(%t: !is, %g: !cb, %s: !b):
+          %n = nd.mul %g, %s : (!cb, !b) -> !cb
+          nd.yield carries(%n : !cb)
+        }
+        %e = nd.einsum %f, %r : (!cb, !b) -> !c
+        %y = nd.select %keep, %e, %zero : (!tc, !c, !s) -> !c)",
+     "c"},
+    {"after_what_a_loop_stacks",
+     R"(%l, %f = nd.loop "d"=7 carries(%log) slices(%w)
+            : (!cb, !bd) -> (!cb, !dcb) {
+        ^bb0(%t: !is, %g: !cb, %s: !b):
+          %e = nd.mul %g, %s : (!cb, !b) -> !cb
+          %n = nd.sub %e, %g : (!cb, !cb) -> !cb
+          nd.yield carries(%n : !cb) stacks(%e : !cb)
+        }
+        %e = nd.einsum %f, %r : (!dcb, !b) -> !cd
+        %y = nd.select %keep, %e, %zero : (!tc, !cd, !s) -> !cd)",
+     "cd"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, Choices, ::testing::ValuesIn(choices),

@@ -40,14 +40,22 @@ std::string getAliases();
 /// Random inputs, the same on every machine.
 F64State makeState(const Function &function, uint64_t seed);
 
+/// What becomes of loops.
+enum class Loops {
+  WrittenOutFirst, ///< straight-line code is differentiated
+  Stay,            ///< the gradient of a loop is a loop
+  WrittenOutLast,  ///< that one, as straight-line code
+};
+
 /// The values of the program's outputs "y" and "loss", and of "grad:NAME" for
 /// every float input, at `state`. With `decompose` the program went through the
 /// rest of the passes that leave it whole.
-std::map<std::string, F64Tensor> runGradient(const Function &function,
-                                             F64State state, bool decompose);
+std::map<std::string, F64Tensor>
+runGradient(const Function &function, F64State state, bool decompose,
+            Loops loops = Loops::WrittenOutFirst);
 
 /// Compares every element of every gradient with differences of fourth order,
-/// before and after decomposition.
+/// before and after decomposition, whatever becomes of loops.
 void checkGradients(const Function &function, uint64_t seed = 1);
 
 } // namespace meshc::testing

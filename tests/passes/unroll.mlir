@@ -57,6 +57,27 @@ nd.program @exchange {
   nd.output "q", %r#1 : !s
 }
 
+// From the last position to the first; stacked values lie at their positions.
+// CHECK-LABEL: nd.program @reverse
+// CHECK:         %[[H:.*]] = nd.input "h"
+// CHECK-NEXT:    %[[S:.*]]:3 = nd.unstack
+// CHECK-NEXT:    %[[A2:.*]] = nd.add %[[H]], %[[S]]#2
+// CHECK-NEXT:    %[[A1:.*]] = nd.add %[[A2]], %[[S]]#1
+// CHECK-NEXT:    %[[A0:.*]] = nd.add %[[A1]], %[[S]]#0
+// CHECK-NEXT:    nd.stack %[[A0]], %[[A1]], %[[A2]] along "time"
+// CHECK-NEXT:    nd.output "last", %[[A0]]
+nd.program @reverse {
+  %x = nd.input "x" : !xc
+  %h = nd.input "h" : !c
+  %r:2 = nd.loop "time"=3 reverse carries(%h) slices(%x) : (!c, !xc) -> (!c, !xc) {
+  ^bb0(%t: !i, %before: !c, %s: !c):
+    %a = nd.add %before, %s : (!c, !c) -> !c
+    nd.yield carries(%a : !c) stacks(%a : !c)
+  }
+  nd.output "last", %r#0 : !c
+  nd.output "all", %r#1 : !xc
+}
+
 // The position is a constant; inner loops are written out in each iteration.
 // CHECK-LABEL: nd.program @nested
 // CHECK-COUNT-6: nd.add

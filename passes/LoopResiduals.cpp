@@ -1,0 +1,119 @@
+#include "passes/LoopResiduals.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+bool meshc::isWithin(Value value, const Region &region) {
+  Region *around = value.getParentRegion();
+  while (around && around != &region) {
+    Operation *op = around->getParentOp();
+    around = op ? op->getParentRegion() : nullptr;
+  }
+  return around != nullptr;
+}
+
+namespace {
+class Residuals {
+public:
+  Residuals(LoopOp loop, Block &body, SmallVectorImpl<Value> &sliced)
+      : loop(loop), body(body), sliced(sliced) {}
+
+  LoopOp run() {
+    body.walk([&](Operation *op) {
+      for (OpOperand &use : op->getOpOperands())
+        if (isWithin(use.get(), loop.getBody()))
+          use.set(get(use.get()));
+    });
+    LoopOp stacking = stacked.empty() ? loop : addStacked();
+    for (auto [place, result] : slicesOfResults)
+      sliced[place] = stacking.getResult(result);
+    return stacking;
+  }
+
+private:
+  /// What `body` reads for `value` of the region.
+  Value get(Value value) {
+    Value &read = known[value];
+    if (read)
+      return read;
+    auto argument = dyn_cast<BlockArgument>(value);
+    if (value == loop.getPosition())
+      return read = body.getArgument(0);
+    if (argument && llvm::is_contained(loop.getSlices(), argument)) {
+      read = body.addArgument(value.getType(), value.getLoc());
+      sliced.push_back(loop.getSlicedOperand(argument));
+      return read;
+    }
+    Operation *op = value.getDefiningOp();
+    if (op && op->getNumOperands() == 0 && op->getNumRegions() == 0) {
+      OpBuilder builder = OpBuilder::atBlockBegin(&body);
+      return read = builder.clone(*op)->getResult(
+                 cast<OpResult>(value).getResultNumber());
+    }
+    return read = sliceStacked(value);
+  }
+
+  Value sliceStacked(Value value) {
+    StringRef dim = loop.getDim().getName().getValue();
+    auto type = cast<NamedTensorType>(value.getType());
+    if (!type.hasDim(dim))
+      return slice(value);
+    std::string name = (dim + " kept").str();
+    while (type.hasDim(name))
+      name += "'";
+    OpBuilder builder(loop.getYield());
+    Value renamed = RenameOp::create(builder, value.getLoc(), value, dim, name);
+    builder.setInsertionPointToStart(&body);
+    return RenameOp::create(builder, value.getLoc(), slice(renamed), name, dim);
+  }
+
+  /// A slice of `value` as the loop stacks it.
+  Value slice(Value value) {
+    OperandRange yielded = loop.getYield().getStacked();
+    size_t number = llvm::find(yielded, value) - yielded.begin();
+    if (number == yielded.size()) {
+      number += stacked.size();
+      stacked.push_back(value);
+    }
+    slicesOfResults.push_back(
+        {sliced.size(), unsigned(loop.getInitial().size() + number)});
+    sliced.push_back(nullptr);
+    return body.addArgument(value.getType(), value.getLoc());
+  }
+
+  /// The loop, with results for all that is stacked in addition.
+  LoopOp addStacked() {
+    SmallVector<Type> types(loop.getCarriedResults().getTypes());
+    llvm::append_range(types, loop.getStackedResults().getTypes());
+    size_t numBefore = types.size();
+    for (Value value : stacked)
+      types.push_back(
+          withDimFirst(cast<NamedTensorType>(value.getType()), loop.getDim()));
+    llvm::append_range(types, loop.getSummedResults().getTypes());
+    OpBuilder builder(loop);
+    auto stacking =
+        LoopOp::create(builder, loop.getLoc(), types, loop.getDim(),
+                       loop.getInitial(), loop.getSliced(), loop.getReverse());
+    for (auto [i, result] : llvm::enumerate(loop.getResults()))
+      result.replaceAllUsesWith(
+          stacking.getResult(i < numBefore ? i : i + stacked.size()));
+    stacking.getBody().takeBody(loop.getBody());
+    stacking.getYield().getStackedMutable().append(stacked);
+    return stacking;
+  }
+
+  LoopOp loop;
+  Block &body;
+  SmallVectorImpl<Value> &sliced;
+  DenseMap<Value, Value> known;
+  SmallVector<Value> stacked; ///< by the loop, in addition
+  /// Places in `sliced`, and the results of the loop that come there.
+  SmallVector<std::pair<size_t, unsigned>> slicesOfResults;
+};
+} // namespace
+
+LoopOp meshc::keepResiduals(LoopOp loop, Block &body,
+                            SmallVectorImpl<Value> &sliced) {
+  return Residuals(loop, body, sliced).run();
+}
