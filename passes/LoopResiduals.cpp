@@ -47,7 +47,9 @@ private:
     }
     Operation *op = value.getDefiningOp();
     if (op && op->getNumOperands() == 0 && op->getNumRegions() == 0) {
-      OpBuilder builder = OpBuilder::atBlockBegin(&body);
+      // The block is in no operation yet.
+      OpBuilder builder(loop.getContext());
+      builder.setInsertionPointToStart(&body);
       return read = builder.clone(*op)->getResult(
                  cast<OpResult>(value).getResultNumber());
     }
