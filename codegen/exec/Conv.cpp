@@ -41,9 +41,16 @@ LogicalResult ConvOp::verify() {
   for (AffineMap map : maps)
     if (map.getNumDims() != maps[0].getNumDims() || map.getNumSymbols() != 0)
       return emitOpError("(C1) has indexing maps of different loops");
-  for (Value tensor : getTensors(*this))
-    if (!getElementTypeOrSelf(tensor).isF32())
-      return emitOpError("(C2) computes f32, found ") << tensor.getType();
+  Type factor = getElementTypeOrSelf(getLhs());
+  Type result = getElementTypeOrSelf(getResult());
+  if (!factor.isF32() && !factor.isBF16())
+    return emitOpError("(C2) computes f32 or bf16, found ")
+           << getLhs().getType();
+  if (getElementTypeOrSelf(getRhs()) != factor ||
+      (result != factor && !result.isF32()))
+    return emitOpError("(C2) has element types ")
+           << factor << ", " << getElementTypeOrSelf(getRhs()) << " and "
+           << result;
   if (!findForm(*this))
     return emitOpError("(C3) no library call is this convolution");
   return success();
@@ -58,8 +65,11 @@ Location ConvOp::getResultLoc(unsigned) { return getLoc(); }
 /// The library reads its operands where it has written already.
 Sharing ConvOp::getSharing(codegen::KernelBodies &) { return Sharing(1); }
 
-/// Of each term a product and a sum.
-double ConvOp::getWork() { return 2 * getForm().countTerms(); }
+/// Of each term a product, a sum and the widening of 16-bit factors.
+double ConvOp::getWork() {
+  const double parts = getElementTypeOrSelf(getLhs()).isF32() ? 2 : 4;
+  return parts * getForm().countTerms();
+}
 
 //===-- Commands ----------------------------------------------------------===//
 

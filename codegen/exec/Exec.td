@@ -283,7 +283,8 @@ def Exec_ConvOp : Exec_StepOp<"conv", []> {
 
     **Constraints**
     - (C1) there are three maps of the same loops.
-    - (C2) the tensors are of f32.
+    - (C2) both operands are of f32 or of bf16, and so is the result, or of f32;
+      sums are of f32 and rounded once.
     - (C3) it is one call of the library: weights and destination are indexed by
       projected permutations of the loops, the source by loops or as above;
       sizes agree; windows see something of the source, and all of a source

@@ -521,7 +521,8 @@ meshc::codegen::matchConv(linalg::GenericOp contraction) {
   if (!isLibraryMatmul(contraction) ||
       !isZeroFilled(contraction.getDpsInits()[0]) ||
       !llvm::all_of(contraction.getDpsInputs(), [](Value factor) {
-        return getElementTypeOrSelf(factor).isF32();
+        Type type = getElementTypeOrSelf(factor);
+        return type.isF32() || type.isBF16();
       }))
     return std::nullopt;
   for (unsigned viewed : {0u, 1u})

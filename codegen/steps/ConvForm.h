@@ -61,9 +61,9 @@ struct ConvMatch {
   llvm::SmallVector<mlir::AffineMap> maps;
 };
 
-/// The convolution that a contraction of f32 is, one operand of which is a
-/// view. Nothing where it is none that the library computes, or its sums are
-/// longer than those of one product.
+/// The convolution that a contraction of f32 or bf16 is, one operand of which
+/// is a view. Nothing where it is none that the library computes, or its sums
+/// are longer than those of one product.
 std::optional<ConvMatch> matchConv(mlir::linalg::GenericOp contraction);
 
 } // namespace meshc::codegen

@@ -169,7 +169,7 @@ public:
 private:
   void addKernel(const FusionGraph::Node &node);
   void addMatmul(const MatmulNode &node);
-  void addConv(linalg::GenericOp contraction, const ConvMatch &match);
+  void addConv(const FusionGraph::Node &node, const ConvMatch &match);
   void addTransfer(Operation *op);
   void moveOutputs();
   /// What stands for a tensor of the spmd program.
@@ -246,9 +246,9 @@ void ProgramWriter::addMatmul(const MatmulNode &node) {
     results[node.columnSum] = matmul.getColumnSum();
 }
 
-void ProgramWriter::addConv(linalg::GenericOp contraction,
+void ProgramWriter::addConv(const FusionGraph::Node &node,
                             const ConvMatch &match) {
-  const Value result = contraction->getResult(0);
+  const Value result = node.results.front();
   auto conv = steps::ConvOp::create(builder, result.getLoc(), result.getType(),
                                     match.result, get(match.operands[0]),
                                     get(match.operands[1]),
@@ -297,7 +297,7 @@ steps::ProgramOp ProgramWriter::write() {
       addMatmul(matmul->second);
     else if (auto conv = graph.convs.find(node.ops.front());
              conv != graph.convs.end())
-      addConv(cast<linalg::GenericOp>(node.ops.front()), conv->second);
+      addConv(node, conv->second);
     else
       addTransfer(node.ops.front());
   }

@@ -415,7 +415,14 @@ void GraphBuilder::addConv(linalg::GenericOp contraction,
   for (Value operand : match.operands)
     if (!llvm::is_contained(node.reads, operand))
       node.reads.push_back(operand);
-  node.results = {contraction->getResult(0)};
+  Value result = contraction->getResult(0);
+  if (result.hasOneUse())
+    if (auto rounding = getRounding(*result.user_begin(), result)) {
+      absorbed.insert(rounding);
+      node.ops.push_back(rounding);
+      result = rounding->getResult(0);
+    }
+  node.results = {result};
   node.position = position;
   graph.fusion.addNode(std::move(node));
 }

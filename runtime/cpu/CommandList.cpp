@@ -28,10 +28,16 @@ Result<Matmul *> LibraryPrimitives::get(const MatmulShape &shape) {
   return entry->second.get();
 }
 
-Result<Convolution *> LibraryPrimitives::get(const exec::ConvolutionT &shape) {
-  std::vector<int64_t> key = {
-      int64_t(shape.result), shape.batch,   shape.groups,
-      shape.inputs,          shape.outputs, int64_t(shape.source.size())};
+Result<Convolution *> LibraryPrimitives::get(const exec::ConvolutionT &shape,
+                                             ConvolutionElements elements) {
+  std::vector<int64_t> key = {int64_t(elements.factor),
+                              int64_t(elements.result),
+                              int64_t(shape.result),
+                              shape.batch,
+                              shape.groups,
+                              shape.inputs,
+                              shape.outputs,
+                              int64_t(shape.source.size())};
   for (const auto *numbers :
        {&shape.source, &shape.weights, &shape.destination, &shape.stride,
         &shape.dilation, &shape.pad, &shape.source_strides,
@@ -40,7 +46,7 @@ Result<Convolution *> LibraryPrimitives::get(const exec::ConvolutionT &shape) {
   auto [entry, isAbsent] = convolutions.try_emplace(std::move(key));
   if (isAbsent) {
     Result<std::unique_ptr<Convolution>> created =
-        Convolution::create(shape, pieces, workers);
+        Convolution::create(shape, elements, pieces, workers);
     if (!created)
       return created.getError();
     entry->second = std::move(*created);
@@ -166,7 +172,9 @@ Result<CommandList> runtime::prepareProgram(
     case exec::Action::Convolution: {
       prepared.timeClass = TimeClass::Convolution;
       Result<Convolution *> convolution =
-          library.get(*command->action.AsConvolution());
+          library.get(*command->action.AsConvolution(),
+                      {command->operands.front()->element,
+                       command->operands.back()->element});
       if (!convolution)
         return convolution.getError();
       prepared.convolution = *convolution;

@@ -65,7 +65,8 @@ public:
       : pieces(pieces), workers(workers) {}
 
   Result<Matmul *> get(const MatmulShape &shape);
-  Result<Convolution *> get(const exec::ConvolutionT &shape);
+  Result<Convolution *> get(const exec::ConvolutionT &shape,
+                            ConvolutionElements elements);
   uint64_t getScratchBytes() const { return scratchBytes; }
 
 private:

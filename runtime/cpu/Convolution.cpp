@@ -2,6 +2,7 @@
 
 #include "runtime/cpu/ConvolutionCall.h"
 #include "runtime/cpu/Matmul.h"
+#include "runtime/exec/Executable.h"
 #include "runtime/exec/SumBlock.h"
 
 #include <dnnl_debug.h>
@@ -34,6 +35,11 @@ ConvolutionOperands runtime::getConvolutionOperands(ConvolutionTensor result,
   __builtin_unreachable(); // checkExecutable refuses it
 }
 
+int64_t ConvolutionElements::getBytes(ConvolutionTensor tensor,
+                                      ConvolutionTensor computed) const {
+  return getElementBytes(tensor == computed ? result : factor);
+}
+
 namespace {
 
 int64_t divideUp(int64_t value, int64_t divisor) {
@@ -58,13 +64,18 @@ Status check(dnnl_status_t status) {
 /// Pieces of the batch.
 class ImageConvolution final : public Convolution {
 public:
-  ImageConvolution(const exec::ConvolutionT &shape, int64_t pieces, int workers)
+  ImageConvolution(const exec::ConvolutionT &shape,
+                   ConvolutionElements elements, int64_t pieces, int workers)
       : batch(shape.batch), perPiece(divideUp(batch, std::min(batch, pieces))),
-        sourceStride(shape.source_strides.front()),
-        destinationStride(shape.destination_strides.front()) {
-    calls.emplace_back(shape, perPiece, shape.outputs, workers);
+        sourceBytes(shape.source_strides.front() *
+                    elements.getBytes(ConvolutionTensor::source, shape.result)),
+        destinationBytes(
+            shape.destination_strides.front() *
+            elements.getBytes(ConvolutionTensor::destination, shape.result)) {
+    calls.emplace_back(shape, elements, perPiece, shape.outputs, workers);
     if (batch % perPiece != 0)
-      calls.emplace_back(shape, batch % perPiece, shape.outputs, workers);
+      calls.emplace_back(shape, elements, batch % perPiece, shape.outputs,
+                         workers);
   }
 
   int64_t getNumPieces() const override { return divideUp(batch, perPiece); }
@@ -80,24 +91,24 @@ public:
     const int64_t begin = piece * perPiece;
     ConvolutionCall &call =
         batch - begin < perPiece ? calls.back() : calls.front();
-    const auto bytes = int64_t(sizeof(float));
-    return check(call.run(
-        {operands.source + begin * sourceStride * bytes, operands.weights,
-         operands.destination + begin * destinationStride * bytes},
-        worker, static_cast<std::byte *>(scratch)));
+    return check(
+        call.run({operands.source + begin * sourceBytes, operands.weights,
+                  operands.destination + begin * destinationBytes},
+                 worker, static_cast<std::byte *>(scratch)));
   }
 
 private:
-  int64_t batch, perPiece, sourceStride, destinationStride;
-  std::vector<ConvolutionCall> calls; ///< the last one for the last piece
+  int64_t batch, perPiece;
+  int64_t sourceBytes, destinationBytes; ///< of an image
+  std::vector<ConvolutionCall> calls;    ///< the last one for the last piece
 };
 
 /// Sums over the batch: the weights, in pieces of outputs. Each is a sequence
 /// of calls, whose results add up.
 class WeightsConvolution final : public Convolution {
 public:
-  WeightsConvolution(const exec::ConvolutionT &shape, int64_t pieces,
-                     int workers);
+  WeightsConvolution(const exec::ConvolutionT &shape,
+                     ConvolutionElements elements, int64_t pieces, int workers);
 
   int64_t getNumPieces() const override {
     return divideUp(outputs, outputsPerPiece);
@@ -110,7 +121,7 @@ public:
              void *scratch) override;
 
 private:
-  /// A call of some images and rows, and where these begin (elements).
+  /// A call of some images and rows, and where these begin (bytes).
   struct Term {
     size_t call;
     int64_t source, destination;
@@ -125,15 +136,20 @@ private:
   void addSequence(const exec::ConvolutionT &shape, int64_t numOutputs,
                    int workers);
 
+  ConvolutionElements elements;
+  int64_t factorBytes; ///< of an element
   int64_t outputs, outputsPerPiece;
-  int64_t weightsStride, destinationStride; ///< of an output
-  std::vector<Sequence> sequences;          ///< the last one for the last piece
+  int64_t weightsBytes, destinationBytes; ///< of an output
+  std::vector<Sequence> sequences;        ///< the last one for the last piece
 };
 
 WeightsConvolution::WeightsConvolution(const exec::ConvolutionT &shape,
+                                       ConvolutionElements elements,
                                        int64_t pieces, int workers)
-    : outputs(shape.outputs), weightsStride(shape.weights_strides[1]),
-      destinationStride(shape.destination_strides[2]) {
+    : elements(elements), factorBytes(getElementBytes(elements.factor)),
+      outputs(shape.outputs),
+      weightsBytes(shape.weights_strides[1] * getElementBytes(elements.result)),
+      destinationBytes(shape.destination_strides[2] * factorBytes) {
   // A whole number of vector registers; outputs of groups are not together.
   constexpr int64_t grain = 16;
   if (shape.groups > 1)
@@ -187,14 +203,15 @@ void WeightsConvolution::addSequence(const exec::ConvolutionT &shape,
         std::optional<dnnl::memory::desc> order;
         if (!sequence.calls.empty())
           order = sequence.calls.front().getWeightsOrder();
-        sequence.calls.emplace_back(part, images, numOutputs, workers,
+        sequence.calls.emplace_back(part, elements, images, numOutputs, workers,
                                     order ? &*order : nullptr);
       }
       sequence.terms.push_back(
           {entry->second,
-           image * shape.source_strides[0] + begin * shape.source_strides[3],
-           image * shape.destination_strides[0] +
-               row * shape.destination_strides[3]});
+           factorBytes * (image * shape.source_strides[0] +
+                          begin * shape.source_strides[3]),
+           factorBytes * (image * shape.destination_strides[0] +
+                          row * shape.destination_strides[3])});
     }
 }
 
@@ -222,15 +239,14 @@ Status WeightsConvolution::run(int64_t piece, const ConvolutionOperands &given,
   const int64_t begin = piece * outputsPerPiece;
   Sequence &sequence =
       outputs - begin < outputsPerPiece ? sequences.back() : sequences.front();
-  constexpr auto bytes = int64_t(sizeof(float));
   const ConvolutionOperands operands = {
-      given.source, given.weights + begin * weightsStride * bytes,
-      given.destination + begin * destinationStride * bytes};
+      given.source, given.weights + begin * weightsBytes,
+      given.destination + begin * destinationBytes};
   const auto numTerms = int64_t(sequence.terms.size());
   auto runTerm = [&](const Term &term, std::byte *inside, std::byte *into) {
     return check(sequence.calls[term.call].run(
-        {operands.source + term.source * bytes, operands.weights,
-         operands.destination + term.destination * bytes},
+        {operands.source + term.source, operands.weights,
+         operands.destination + term.destination},
         worker, inside, into));
   };
   std::byte *const term = static_cast<std::byte *>(scratch);
@@ -268,8 +284,8 @@ Status WeightsConvolution::run(int64_t piece, const ConvolutionOperands &given,
 } // namespace
 
 Result<std::unique_ptr<Convolution>>
-Convolution::create(const exec::ConvolutionT &shape, int64_t pieces,
-                    int workers) {
+Convolution::create(const exec::ConvolutionT &shape,
+                    ConvolutionElements elements, int64_t pieces, int workers) {
   // A piece of less than about half a millisecond is not worth handing over,
   // as of products (Matmul.cpp).
   constexpr double minPieceFlops = 5e7;
@@ -282,10 +298,10 @@ Convolution::create(const exec::ConvolutionT &shape, int64_t pieces,
   useOneMatmulThread();
   try {
     if (shape.result == ConvolutionTensor::weights)
-      return std::unique_ptr<Convolution>(
-          std::make_unique<WeightsConvolution>(shape, pieces, workers));
+      return std::unique_ptr<Convolution>(std::make_unique<WeightsConvolution>(
+          shape, elements, pieces, workers));
     return std::unique_ptr<Convolution>(
-        std::make_unique<ImageConvolution>(shape, pieces, workers));
+        std::make_unique<ImageConvolution>(shape, elements, pieces, workers));
   } catch (const dnnl::error &error) {
     return Error{ErrorCode::Internal,
                  fmt::format("cannot prepare a convolution: {} ({})",

@@ -1,5 +1,7 @@
 #include "runtime/cpu/ConvolutionCall.h"
 
+#include "runtime/exec/Executable.h"
+
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -13,8 +15,14 @@ using Dims = dnnl::memory::dims;
 
 namespace {
 
-dnnl::memory::desc describe(const Dims &sizes, const Dims &strides) {
-  return {sizes, dnnl::memory::data_type::f32, strides};
+dnnl::memory::data_type getDataType(exec::ElementType element) {
+  return element == exec::ElementType::bf16 ? dnnl::memory::data_type::bf16
+                                            : dnnl::memory::data_type::f32;
+}
+
+dnnl::memory::desc describe(const Dims &sizes, const Dims &strides,
+                            exec::ElementType element) {
+  return {sizes, getDataType(element), strides};
 }
 
 /// Strides of a dense tensor of batch, channels and space whose channels are
@@ -111,9 +119,10 @@ ConvolutionProblem::ConvolutionProblem(const exec::ConvolutionT &shape,
   setUnusedStrides(destination);
 }
 
-CallTensor::CallTensor(const ConvolutionView &view,
+CallTensor::CallTensor(const ConvolutionView &view, exec::ElementType element,
                        const dnnl::memory::desc &inside, bool isResult)
-    : view(view), outside(describe(view.sizes, view.strides)), inside(inside) {
+    : view(view), element(element),
+      outside(describe(view.sizes, view.strides, element)), inside(inside) {
   if (outside == inside)
     return;
   dnnl::primitive_attr attributes;
@@ -123,6 +132,10 @@ CallTensor::CallTensor(const ConvolutionView &view,
       isResult ? outside : inside, attributes);
   reorder = dnnl::reorder(prepared);
   reorderScratchBytes = prepared.scratchpad_desc().get_size();
+}
+
+int64_t CallTensor::getOffsetBytes() const {
+  return view.offset * getElementBytes(element);
 }
 
 bool ConvolutionCall::prepare(const ConvolutionProblem &problem,
@@ -146,7 +159,9 @@ bool ConvolutionCall::prepare(const ConvolutionProblem &problem,
     const dnnl::memory::desc *chosen[3] = {&source, &weights, &destination};
     tensors.clear();
     for (size_t i = 0; i < 3; ++i)
-      tensors.emplace_back(*views[i], *chosen[i], i == result);
+      tensors.emplace_back(*views[i],
+                           i == result ? elements.result : elements.factor,
+                           *chosen[i], i == result);
     libraryScratch = prepared.scratchpad_desc();
     // A hundred times slower than the others: "ref:any".
     return !std::string_view(implementation).starts_with("ref");
@@ -174,17 +189,19 @@ bool ConvolutionCall::prepare(const ConvolutionProblem &problem,
               prepared.diff_dst_desc());
 }
 
-ConvolutionCall::ConvolutionCall(const exec::ConvolutionT &shape, int64_t batch,
+ConvolutionCall::ConvolutionCall(const exec::ConvolutionT &shape,
+                                 ConvolutionElements elements, int64_t batch,
                                  int64_t outputs, int numWorkers,
                                  const dnnl::memory::desc *order)
-    : result(getNumber(shape.result)) {
+    : result(getNumber(shape.result)), elements(elements) {
   const ConvolutionProblem problem(shape, batch, outputs);
+  constexpr auto inside = exec::ElementType::f32;
   auto getAny = [](const ConvolutionView &view) {
-    return dnnl::memory::desc(view.sizes, dnnl::memory::data_type::f32,
+    return dnnl::memory::desc(view.sizes, getDataType(inside),
                               dnnl::memory::format_tag::any);
   };
   auto getLast = [](const ConvolutionView &view) {
-    return describe(view.sizes, getChannelsLast(view.sizes));
+    return describe(view.sizes, getChannelsLast(view.sizes), inside);
   };
   // Channels last everywhere; a copy makes them so. Else as the library likes.
   const dnnl::memory::desc weights = order ? *order : getAny(problem.weights);
@@ -250,7 +267,7 @@ dnnl_status_t ConvolutionCall::run(const ConvolutionOperands &operands,
   std::byte *copies = scratch + scratchBytes;
   for (size_t i = 0; i < 3; ++i) {
     const CallTensor &tensor = tensors[i];
-    std::byte *inside = given[i] + tensor.view.offset * int64_t(sizeof(float));
+    std::byte *inside = given[i] + tensor.getOffsetBytes();
     if (tensor.isCopied()) {
       std::byte *outside = std::exchange(inside, copies);
       copies += tensor.getCopyBytes();

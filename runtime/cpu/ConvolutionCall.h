@@ -29,17 +29,20 @@ struct ConvolutionProblem;
 /// A tensor as the program has it and as the library's convolution wants it.
 class CallTensor {
 public:
-  CallTensor(const ConvolutionView &view, const dnnl::memory::desc &inside,
-             bool isResult);
+  CallTensor(const ConvolutionView &view, exec::ElementType element,
+             const dnnl::memory::desc &inside, bool isResult);
 
   /// Bytes of scratch memory for a copy of it; 0: it is used where it lies.
   uint64_t getCopyBytes() const {
     return reorder ? alignScratch(inside.get_size()) : 0;
   }
   uint64_t getReorderScratchBytes() const { return reorderScratchBytes; }
+  /// Bytes in front of the part that is used.
+  int64_t getOffsetBytes() const;
   bool isCopied() const { return bool(reorder); }
 
   ConvolutionView view;
+  exec::ElementType element; ///< as the program has it
   dnnl::memory::desc outside, inside;
   dnnl::reorder reorder;
 
@@ -52,8 +55,8 @@ class ConvolutionCall {
 public:
   /// With `order`, the weights lie so inside the library. Throws dnnl::error
   /// where oneDNN refuses it.
-  ConvolutionCall(const exec::ConvolutionT &shape, int64_t batch,
-                  int64_t outputs, int workers,
+  ConvolutionCall(const exec::ConvolutionT &shape, ConvolutionElements elements,
+                  int64_t batch, int64_t outputs, int workers,
                   const dnnl::memory::desc *order = nullptr);
 
   const dnnl::memory::desc &getWeightsOrder() const {
@@ -87,6 +90,7 @@ private:
 
   // Tensors are numbered source, weights, destination.
   size_t result;
+  ConvolutionElements elements;
   std::vector<CallTensor> tensors;
   dnnl::primitive primitive;
   dnnl::memory::desc libraryScratch;

@@ -59,11 +59,14 @@ bool ExecutableChecker::checkConvolution(const exec::CommandT &command) {
     return fail(fmt::format("a convolution has {} operands and {} results, "
                             "expected 3 and 1",
                             command.operands.size(), command.results));
-  for (const auto &operand : command.operands)
-    if (operand->element != exec::ElementType::f32)
-      return fail(
-          fmt::format("a convolution of element type {} is not supported",
-                      getName(operand->element)));
+  const exec::ElementType factor = command.operands[0]->element;
+  const exec::ElementType result = command.operands[2]->element;
+  if (factor != exec::ElementType::f32 && factor != exec::ElementType::bf16)
+    return fail(fmt::format("a convolution of element type {} is not supported",
+                            getName(factor)));
+  if (command.operands[1]->element != factor ||
+      (result != factor && result != exec::ElementType::f32))
+    return fail("a convolution's operands differ in element type");
   if (!checkConvolutionSizes(shape))
     return false;
 
@@ -85,11 +88,11 @@ bool ExecutableChecker::checkConvolution(const exec::CommandT &command) {
                    &shape.destination,
                    &shape.destination_strides}};
   // The result comes last.
-  auto *result =
+  auto *last =
       std::find_if(std::begin(views), std::end(views), [&](const View &view) {
         return view.tensor == shape.result;
       });
-  std::rotate(result, result + 1, std::end(views));
+  std::rotate(last, last + 1, std::end(views));
   std::pair<uint64_t, uint64_t> reach[3];
   for (size_t i = 0; i < 3; ++i) {
     auto &[tensor, sizes, space, strides] = views[i];

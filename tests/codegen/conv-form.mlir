@@ -130,3 +130,40 @@ spmd.program @others {
   spmd.output "z" of !nd.tensor<["up"=14, "k"=5], f32, <>>, %z : tensor<14x5xf32>
   spmd.output "seen" of !nd.tensor<["row"=5, "dy"=3, "c"=3], f32, <>>, %seen : tensor<5x3x3xf32>
 }
+
+// In 16 bits the rounding of the sums is the convolution's.
+// CHECK-LABEL: exec.program @narrow {
+// CHECK:         %[[X:.*]] = spmd.input "x"
+// CHECK:         %[[W:.*]] = spmd.input "w"
+// CHECK-NEXT:    %[[Y:.*]] = exec.conv destination %[[X]], %[[W]] {{{.*}}} : tensor<7x3xbf16>, tensor<3x3x5xbf16> -> tensor<5x5xbf16>
+// CHECK-NEXT:    spmd.output "y" of {{.*}}, %[[Y]]
+spmd.program @narrow {
+  %x = spmd.input "x" of !nd.tensor<["y"=7, "c"=3], bf16, <>> : tensor<7x3xbf16>
+  %w = spmd.input "w" of !nd.tensor<["dy"=3, "c"=3, "k"=5], bf16, <>> : tensor<3x3x5xbf16>
+  %seen = spmd.view %x ["y" = "row" + "dy"]
+      from !nd.tensor<["y"=7, "c"=3], bf16, <>>
+      to !nd.tensor<["row"=5, "dy"=3, "c"=3], bf16, <>>
+      : tensor<7x3xbf16> -> tensor<5x3x3xbf16>
+  %zero = arith.constant dense<0.0> : tensor<5x5xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(r, k, w, c) -> (r, w, c)>,
+                                          affine_map<(r, k, w, c) -> (w, c, k)>,
+                                          affine_map<(r, k, w, c) -> (r, k)>],
+                         iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%seen, %w : tensor<5x3x3xbf16>, tensor<3x3x5xbf16>) outs(%zero : tensor<5x5xf32>) {
+  ^bb0(%a: bf16, %b: bf16, %o: f32):
+    %e = arith.extf %a : bf16 to f32
+    %f = arith.extf %b : bf16 to f32
+    %p = arith.mulf %e, %f : f32
+    %r = arith.addf %o, %p : f32
+    linalg.yield %r : f32
+  } -> tensor<5x5xf32>
+  %empty = tensor.empty() : tensor<5x5xbf16>
+  %y = linalg.generic {indexing_maps = [affine_map<(r, k) -> (r, k)>, affine_map<(r, k) -> (r, k)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%sum : tensor<5x5xf32>) outs(%empty : tensor<5x5xbf16>) {
+  ^bb0(%a: f32, %o: bf16):
+    %r = arith.truncf %a : f32 to bf16
+    linalg.yield %r : bf16
+  } -> tensor<5x5xbf16>
+  spmd.output "y" of !nd.tensor<["row"=5, "k"=5], bf16, <>>, %y : tensor<5x5xbf16>
+}

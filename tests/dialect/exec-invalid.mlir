@@ -375,10 +375,20 @@ exec.program @c3_nothing_is_seen {
 
 nd.mesh ["d"=2]
 exec.program @c2_other_floats {
-  %x = spmd.input "x" of !nd.tensor<["y"=7, "c"=3], bf16, <>> : tensor<7x3xbf16>
+  %x = spmd.input "x" of !nd.tensor<["y"=7, "c"=3], f16, <>> : tensor<7x3xf16>
   %w = spmd.input "w" of !nd.tensor<["dy"=3, "c"=3, "k"=5], bf16, <>> : tensor<3x3x5xbf16>
-  // expected-error @below {{'exec.conv' op (C2) computes f32, found 'tensor<7x3xbf16>'}}
-  %0 = exec.conv destination %x, %w {indexing_maps = [affine_map<(r, k, w, c) -> (2 * r + w - 1, c)>, affine_map<(r, k, w, c) -> (w, c, k)>, affine_map<(r, k, w, c) -> (r, k)>]} : tensor<7x3xbf16>, tensor<3x3x5xbf16> -> tensor<4x5xf32>
+  // expected-error @below {{'exec.conv' op (C2) computes f32 or bf16, found 'tensor<7x3xf16>'}}
+  %0 = exec.conv destination %x, %w {indexing_maps = [affine_map<(r, k, w, c) -> (2 * r + w - 1, c)>, affine_map<(r, k, w, c) -> (w, c, k)>, affine_map<(r, k, w, c) -> (r, k)>]} : tensor<7x3xf16>, tensor<3x3x5xbf16> -> tensor<4x5xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_different_floats {
+  %x = spmd.input "x" of !nd.tensor<["y"=7, "c"=3], f32, <>> : tensor<7x3xf32>
+  %w = spmd.input "w" of !nd.tensor<["dy"=3, "c"=3, "k"=5], f32, <>> : tensor<3x3x5xf32>
+  // expected-error @below {{'exec.conv' op (C2) has element types 'f32', 'f32' and 'bf16'}}
+  %0 = exec.conv destination %x, %w {indexing_maps = [affine_map<(r, k, w, c) -> (2 * r + w - 1, c)>, affine_map<(r, k, w, c) -> (w, c, k)>, affine_map<(r, k, w, c) -> (r, k)>]} : tensor<7x3xf32>, tensor<3x3x5xf32> -> tensor<4x5xbf16>
 }
 
 // -----

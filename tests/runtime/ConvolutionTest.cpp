@@ -1,10 +1,14 @@
 /// Convolutions and their gradients against plain loops in f64.
 
 #include "runtime/cpu/Convolution.h"
+#include "runtime/exec/Executable.h"
+#include "runtime/exec/HalfFloats.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <map>
 #include <random>
 #include <string>
 
@@ -195,11 +199,42 @@ const Sizes &getStrides(const exec::ConvolutionT &shape,
   return shape.destination_strides;
 }
 
+/// A tensor as the program has it.
+std::vector<std::byte> store(const std::vector<float> &values,
+                             exec::ElementType element) {
+  const auto bytes = size_t(getElementBytes(element));
+  std::vector<std::byte> stored(values.size() * bytes);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const BFloat16 narrow = BFloat16::round(values[i]);
+    if (element == exec::ElementType::bf16)
+      std::memcpy(&stored[i * bytes], &narrow, bytes);
+    else
+      std::memcpy(&stored[i * bytes], &values[i], bytes);
+  }
+  return stored;
+}
+
+std::vector<float> load(const std::vector<std::byte> &stored,
+                        exec::ElementType element) {
+  const auto bytes = size_t(getElementBytes(element));
+  std::vector<float> values(stored.size() / bytes);
+  for (size_t i = 0; i < values.size(); ++i) {
+    BFloat16 narrow;
+    if (element == exec::ElementType::bf16) {
+      std::memcpy(&narrow, &stored[i * bytes], bytes);
+      values[i] = narrow.toFloat();
+    } else {
+      std::memcpy(&values[i], &stored[i * bytes], bytes);
+    }
+  }
+  return values;
+}
+
 /// Runs it, backwards and on alternating workers: pieces must not depend on one
 /// another. Returns the implementation.
 std::string run(const exec::ConvolutionT &shape, int64_t pieces,
-                Tensors &tensors) {
-  auto convolution = Convolution::create(shape, pieces, 2);
+                Tensors &tensors, ConvolutionElements elements = {}) {
+  auto convolution = Convolution::create(shape, elements, pieces, 2);
   if (!convolution) {
     ADD_FAILURE() << convolution.getError().message;
     return "";
@@ -207,22 +242,28 @@ std::string run(const exec::ConvolutionT &shape, int64_t pieces,
   std::vector<std::byte> scratch((*convolution)->getScratchBytes() + 64);
   auto address = reinterpret_cast<uintptr_t>(scratch.data());
   std::byte *aligned = scratch.data() + (64 - address % 64) % 64;
-  auto get = [](std::vector<float> &values) {
-    return reinterpret_cast<std::byte *>(values.data());
+  auto getElement = [&](ConvolutionTensor tensor) {
+    return tensor == shape.result ? elements.result : elements.factor;
   };
+  std::map<ConvolutionTensor, std::vector<std::byte>> stored;
+  for (ConvolutionTensor tensor : allTensors)
+    stored[tensor] = store(tensors.get(tensor), getElement(tensor));
   for (int64_t piece = (*convolution)->getNumPieces(); piece-- > 0;)
     EXPECT_TRUE((*convolution)
                     ->run(piece,
-                          {get(tensors.source), get(tensors.weights),
-                           get(tensors.destination)},
+                          {stored[ConvolutionTensor::source].data(),
+                           stored[ConvolutionTensor::weights].data(),
+                           stored[ConvolutionTensor::destination].data()},
                           int(piece % 2), aligned));
+  tensors.get(shape.result) =
+      load(stored[shape.result], getElement(shape.result));
   return (*convolution)->getImplementation();
 }
 
 /// Computes each of the three tensors from the others and compares every
 /// element.
 void checkOne(exec::ConvolutionT shape, ConvolutionTensor result,
-              int64_t pieces) {
+              int64_t pieces, ConvolutionElements elements = {}) {
   shape.result = result;
   std::mt19937 random(7);
   Tensors tensors;
@@ -232,6 +273,9 @@ void checkOne(exec::ConvolutionT shape, ConvolutionTensor result,
         size_t(getReach(getSizes(shape, tensor), getStrides(shape, tensor))));
     for (float &value : values)
       value = float(std::normal_distribution<double>()(random));
+    if (elements.factor == exec::ElementType::bf16)
+      for (float &value : values)
+        value = BFloat16::round(value).toFloat();
   }
   const size_t count = tensors.get(result).size();
   std::vector<double> expected(count), magnitude(count);
@@ -247,11 +291,13 @@ void checkOne(exec::ConvolutionT shape, ConvolutionTensor result,
     magnitude[place] += std::abs(product);
     ++terms[place];
   });
-  const std::string implementation = run(shape, pieces, tensors);
+  const std::string implementation = run(shape, pieces, tensors, elements);
   for (size_t i = 0; i < count; ++i) {
     const double found = tensors.get(result)[i];
-    // That many roundings in any order.
-    const double bound = 0x1p-24 * double(terms[i] + 1) * magnitude[i];
+    // That many roundings in any order, and one to 16 bits.
+    const bool isRounded = elements.result == exec::ElementType::bf16;
+    const double bound = 0x1p-24 * double(terms[i] + 1) * magnitude[i] +
+                         (isRounded ? 0x1p-8 * std::abs(expected[i]) : 0);
     if (!(std::abs(found - expected[i]) <= bound)) {
       ADD_FAILURE() << "tensor " << exec::EnumNameConvolutionTensor(result)
                     << ", element " << i << ": expected " << expected[i]
@@ -330,14 +376,29 @@ TEST(Convolution, SizesOfOne) {
   check(makeShape(1, 1, 2, 1, {{5, 1, 5, 1, 1, 0}, {7, 7, 1, 1, 1, 0}}));
 }
 
+TEST(Convolution, SixteenBits) {
+  using exec::ElementType;
+  for (ElementType written : {ElementType::bf16, ElementType::f32})
+    for (Order order : {Order::ChannelsLast, Order::BatchLast})
+      for (ConvolutionTensor result : allTensors) {
+        const ConvolutionElements elements = {ElementType::bf16, written};
+        checkOne(makeShape(3, 1, 5, 7, {{7, 3, 4, 2, 1, 1}, {5, 3, 5, 1, 1, 1}},
+                           order),
+                 result, 1, elements);
+        checkOne(makeShape(2, 1, 3, 2,
+                           {{40, 3, 40, 1, 1, 1}, {35, 2, 36, 1, 1, 1}}, order),
+                 result, 1, elements);
+      }
+}
+
 TEST(Convolution, PiecesAreOfTheBatchAndOfTheOutputs) {
   const exec::ConvolutionT shape =
       makeShape(7, 1, 32, 40, {{32, 3, 32, 1, 1, 1}, {40, 3, 40, 1, 1, 1}});
   check(shape, 3);
   exec::ConvolutionT weights = shape;
   weights.result = ConvolutionTensor::weights;
-  EXPECT_EQ((*Convolution::create(shape, 3, 1))->getNumPieces(), 3);
-  EXPECT_EQ((*Convolution::create(weights, 2, 1))->getNumPieces(), 2);
+  EXPECT_EQ((*Convolution::create(shape, {}, 3, 1))->getNumPieces(), 3);
+  EXPECT_EQ((*Convolution::create(weights, {}, 2, 1))->getNumPieces(), 2);
 }
 
 // Calls of 7 images, the last one of fewer, whose results add up.

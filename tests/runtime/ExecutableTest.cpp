@@ -407,7 +407,17 @@ const std::vector<Defect> defects = {
     {"a convolution of element type i32 is not supported",
      [](auto &data) {
        makeConvolution(data);
-       getStepCommand(data, 0).operands[1]->element = exec::ElementType::i32;
+       getStepCommand(data, 0).operands[0]->element = exec::ElementType::i32;
+     }},
+    {"a convolution's operands differ in element type",
+     [](auto &data) {
+       makeConvolution(data);
+       getStepCommand(data, 0).operands[1]->element = exec::ElementType::bf16;
+     }},
+    {"a convolution's operands differ in element type",
+     [](auto &data) {
+       makeConvolution(data);
+       getStepCommand(data, 0).operands[2]->element = exec::ElementType::bf16;
      }},
     {"a convolution has 0 dimensions of space, expected 1 to 3",
      [](auto &data) { makeConvolution(data).source.clear(); }},
