@@ -432,6 +432,8 @@ Tensor Builder::parameter(const std::string &name, ElementType type,
   std::swap(loops, state->loops);
   if (!isValid)
     return {};
+  for (BuilderState::Scope &scope : state->scopes)
+    scope.ownsParameters = true;
   mlir::OpBuilder &declarations = state->declarations;
   auto first = declarations.getF64FloatAttr(initializer.first);
   auto second = declarations.getF64FloatAttr(initializer.second);
@@ -501,9 +503,19 @@ void Builder::enterScope(const std::string &name, const Where &where) {
         .related.push_back({entry->second, "by this call"});
     // What follows gets names of its own, so that it does not clash as well.
     enterNumberedScope(name, where);
+    state->scopes.back().stem.clear();
     return;
   }
-  state->scopes.push_back({state->getFullName(name) + "/", {}, {}});
+  state->openScope(name, name, where);
+}
+
+void BuilderState::openScope(const std::string &name, const std::string &stem,
+                             const Where &where) {
+  Scope scope;
+  scope.prefix = getFullName(name) + "/";
+  scope.stem = stem;
+  scope.where = where;
+  scopes.push_back(std::move(scope));
 }
 
 void Builder::enterNumberedScope(const std::string &stem, const Where &where) {
@@ -514,10 +526,31 @@ void Builder::enterNumberedScope(const std::string &stem, const Where &where) {
     if (++number > 1)
       name = fmt::format("{}_{}", stem, number);
   } while (!scope.children.try_emplace(name, where).second);
-  state->scopes.push_back({state->getFullName(name) + "/", {}, {}});
+  state->openScope(name, stem, where);
 }
 
-void Builder::leaveScope() { state->scopes.pop_back(); }
+/// A number in the name of a parameter would depend on the order of the lines,
+/// and so would what a checkpoint means.
+void Builder::leaveScope() {
+  BuilderState::Scope ended = std::move(state->scopes.back());
+  state->scopes.pop_back();
+  if (!ended.ownsParameters || ended.stem.empty())
+    return;
+  BuilderState::Scope &parent = state->scopes.back();
+  auto [owner, isFirst] = parent.owners.try_emplace(ended.stem, ended.where);
+  if (isFirst)
+    return;
+  BuildError &error = state->fail(
+      Code::SharedScope, ended.where,
+      fmt::format("a second {} has parameters in scope \"{}\"",
+                  ended.isLoop ? "loop" : "call", parent.prefix + ended.stem));
+  error.related.push_back({owner->second, "the first"});
+  error.notes.push_back("names of parameters do not depend on the order in "
+                        "which they are written");
+  error.helps.push_back(ended.isLoop
+                            ? "call the position of this loop otherwise"
+                            : "name the call: ... as NAME");
+}
 
 std::string BuilderState::getUniqueName(const std::string &name) {
   std::string unique = name;

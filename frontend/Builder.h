@@ -218,6 +218,8 @@ public:
   /// Opens a scope called `stem`, or stem_2, stem_3 ... if that is taken.
   void enterNumberedScope(const std::string &stem,
                           const Where &where = MESHC_HERE);
+  /// Ends the innermost scope; an error if it owns parameters and another one
+  /// of its name, numbers aside, did.
   void leaveScope();
   /// Calls a value `name` in the current scope, unless it has a name already;
   /// name_2 and so on if another value is called that. Values without a name

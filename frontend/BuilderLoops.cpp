@@ -63,6 +63,7 @@ Builder::LoopArguments Builder::beginLoop(const std::string &name,
                                           const std::vector<LoopValue> &carried,
                                           const Where &where) {
   enterNumberedScope(name, where);
+  state->scopes.back().isLoop = true;
   std::string prefix = state->scopes.back().prefix;
   prefix.pop_back(); // the separator
   BuilderState::Loop &loop = state->loops.emplace_back(

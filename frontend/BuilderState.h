@@ -99,8 +99,15 @@ struct BuilderState {
     std::string prefix; ///< "" or "b1/attn/"
     std::map<std::string, Where, std::less<>> children;
     std::map<std::string, int, std::less<>> lastNumbers; ///< by stem
+    std::string stem; ///< without the number; empty: its name is at fault
+    Where where;
+    bool isLoop = false, ownsParameters = false;
+    /// By stem, the first scope in here that owned parameters and has ended.
+    std::map<std::string, Where, std::less<>> owners;
   };
   std::vector<Scope> scopes{Scope{}};
+  void openScope(const std::string &name, const std::string &stem,
+                 const Where &where);
   /// Names that values have, so that no two have the same.
   std::set<std::string, std::less<>> valueNames;
   /// The number that the next value of a name gets, if it is not taken.

@@ -187,5 +187,6 @@ Value Elaborator::callFunction(const ast::CallExpr &call,
   if (const auto *tensor = std::get_if<Tensor>(&result); tensor && !isBound)
     builder.setNameOfScope(*tensor);
   builder.leaveScope();
+  reportBuildErrors({});
   return result;
 }

@@ -66,6 +66,80 @@ TEST_F(BuilderTest, MakesAModuleWithTheCallersLines) {
   });
 }
 
+TEST_F(BuilderTest, ViewsReadDimensionsAtPositions) {
+  Dim pixel = builder.dim("pixel", 7), tap = builder.dim("tap", 3);
+  Tensor x = builder.input("x", ElementType::F32, {batch, pixel});
+  // pixel = 2 out + tap, out of 3 and tap of 3: positions 0 to 6.
+  ViewAccess window{
+      pixel, meshc::layout::Access::linear({{0, 2}, {1, 1}}, 0), {out, tap}};
+  Tensor seen = builder.view(x, {window}, /*isPadded=*/false);
+  EXPECT_EQ(toString(seen.getElementType(), seen.getDims()),
+            "f32[batch, out, tap]");
+  EXPECT_FALSE(builder.isInside({window}));
+  // A dim of the tensor that is a loop of its own access stays where it was.
+  ViewAccess shift{pixel, meshc::layout::Access::linear({{0, 1}}, -1), {pixel}};
+  Tensor shifted = builder.view(x, {shift}, /*isPadded=*/true);
+  EXPECT_EQ(shifted.getDims()[1].name, "pixel");
+  Tensor isThere = builder.isInside({shift});
+  EXPECT_EQ(toString(isThere.getElementType(), isThere.getDims()),
+            "bool[pixel]");
+  // Both dims at once: the diagonal of the first five.
+  Tensor y = builder.input("y", ElementType::I32, {in, pixel});
+  auto same = meshc::layout::Access::linear({{0, 1}}, 0);
+  Tensor line = builder.view(y, {{in, same, {out}}, {pixel, same, {out}}},
+                             /*isPadded=*/false);
+  EXPECT_EQ(toString(line.getElementType(), line.getDims()), "i32[out]");
+  EXPECT_FALSE(builder.hasErrors());
+  EXPECT_FALSE(builder.view(Tensor(), {window}, true));
+  EXPECT_FALSE(builder.hasErrors());
+}
+
+TEST_F(BuilderTest, ViewsThatCannotBe) {
+  using meshc::layout::Access;
+  Dim tap = builder.dim("tap", 3);
+  Tensor x = builder.input("x", ElementType::F32, {batch, in});
+  auto expect = [&](const std::vector<ViewAccess> &accesses, bool isPadded,
+                    Code code, int operand, const std::string &message) {
+    EXPECT_FALSE(builder.view(x, accesses, isPadded));
+    BuildError error = getOnlyError(builder);
+    EXPECT_EQ(error.code, code);
+    EXPECT_EQ(error.operand, operand);
+    EXPECT_THAT(error.message, HasSubstr(message));
+  };
+  ViewAccess fits{in, Access::linear({{0, 1}}, 1), {out}};
+  ViewAccess out1{in, Access::linear({{0, 1}}, 3), {out}};
+  expect({out1}, false, Code::ReadsOutside, 1, "is read at 3 to 5");
+  EXPECT_TRUE(builder.view(x, {out1}, true));
+  ViewAccess halved{
+      in, Access::quotient(Access::Kind::Exact, {{0, 1}}, 0, 2), {out}};
+  expect({halved}, false, Code::ReadsOutside, 1, "not always whole");
+  ViewAccess far{in, Access::linear({{0, 1}, {1, 5}}, 0), {out, tap}};
+  expect({far}, true, Code::WindowTooLarge, 1, "at position 2 of \"tap\"");
+  expect({{tap, Access::linear({}, 0), {}}}, true, Code::DimNotInTensor, 2,
+         "\"tap\"");
+  expect({fits, fits}, true, Code::RepeatedDim, 4, "\"in\" twice");
+  expect({{in, Access::linear({{0, int64_t(1) << 31}}, 0), {out}}}, true,
+         Code::NumberOverflow, 1, "beyond 2^31");
+}
+
+TEST_F(BuilderTest, OneScopeOfANameOwnsParameters) {
+  for (int i = 0; i < 2; ++i) {
+    builder.enterNumberedScope("free");
+    builder.leaveScope();
+  }
+  builder.enterNumberedScope("layer");
+  builder.parameter("w", ElementType::F32, {in}, Initializer());
+  builder.leaveScope();
+  EXPECT_FALSE(builder.hasErrors());
+  uint32_t line = __LINE__ + 1;
+  builder.enterNumberedScope("layer");
+  builder.parameter("w", ElementType::F32, {in}, Initializer());
+  builder.leaveScope();
+  BuildError error = getOnlyError(builder);
+  EXPECT_EQ(error.code, Code::SharedScope);
+  EXPECT_EQ(error.where.line, line);
+}
+
 TEST_F(BuilderTest, ErrorsHaveTheCallersLineAndPassSilently) {
   Tensor x = builder.input("x", ElementType::F32, {batch, in});
   Tensor n = builder.input("n", ElementType::I32, {batch});

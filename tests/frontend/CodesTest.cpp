@@ -37,6 +37,9 @@ std::string value(const std::string &expression) {
   return model("  let v = " + expression + "\n  output o = sum(x)");
 }
 
+const std::string owning =
+    "fn f(x) {\n  param p: f32 = ones\n  return x * p\n}\n";
+
 /// A whole spec around the block of a loop.
 std::string loop(const std::string &block,
                  const std::string &head = "t in out") {
@@ -249,6 +252,30 @@ const std::vector<Case> &getCases() {
            model("  let a = f(x) as r\n  let b = f(x) as <<r>>\n"
                  "  output o = sum(x)"),
        "scope \"r\" is taken", ""},
+      {Code::SharedScope,
+       owning + model("  let a = f(x)\n  let b = <<f(x)>>\n"
+                      "  output o = sum(b)"),
+       "a second call has parameters in scope \"f\"", "... as NAME"},
+      {Code::SharedScope,
+       owning + model("  let a = f(x)\n  let b = f(x) as r\n"
+                      "  let c = <<f(x)>>\n  output o = sum(b)"),
+       "a second call has parameters in scope \"f\"", "... as NAME"},
+      {Code::SharedScope,
+       owning + model("  let a = f(x) as f\n  let b = exp(x) + <<f(x)>>\n"
+                      "  output o = sum(b)"),
+       "a second call has parameters in scope \"f\"", "... as NAME"},
+      {Code::SharedScope,
+       owning + "fn g(x) {\n  return f(x) + <<f(x)>>\n}\n" +
+           value("g(x) as one + g(x) as other"),
+       "in scope \"one/f\"", ""},
+      {Code::SharedScope, value("dense(x, in, out) + <<dense(x, in, out)>>"),
+       "in scope \"dense\"", "order in which they are written"},
+      {Code::SharedScope,
+       model("  for t in out { param a: f32 = ones\n    x = x * a }\n"
+             "  for <<t in out>> { param b: f32 = ones\n    x = x * b }\n"
+             "  output o = sum(x)"),
+       "a second loop has parameters in scope \"t\"",
+       "call the position of this loop otherwise"},
       {Code::DuplicateName, model("  output o = x\n  output <<o = x>>"),
        "two outputs \"o\"", ""},
       {Code::DuplicateName,
