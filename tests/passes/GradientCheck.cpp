@@ -96,25 +96,31 @@ F64State meshc::testing::makeState(const Function &function, uint64_t seed) {
   return state;
 }
 
+static std::vector<std::string> getWanted(const Function &function) {
+  std::vector<std::string> wanted;
+  for (const Input &input : function.inputs)
+    if (!isInteger(input))
+      wanted.push_back(input.name);
+  return wanted;
+}
+
 namespace {
 /// A module whose programs can be run.
 struct Runner {
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
   mlir::OwningOpRef<mlir::ModuleOp> module;
 
-  explicit Runner(const Function &function)
-      : module(parse(*context, getText(function))) {
+  explicit Runner(const std::string &text) : module(parse(*context, text)) {
     if (!module)
-      ADD_FAILURE() << getText(function);
+      ADD_FAILURE() << text;
   }
 
-  void derive(const Function &function, bool decompose, Loops loops) {
+  void derive(const std::vector<std::string> &wanted, bool decompose,
+              Loops loops) {
     mlir::PassManager passes(context.get());
     DifferentiateOptions options;
     options.output = "loss";
-    for (const Input &input : function.inputs)
-      if (!isInteger(input))
-        options.wanted.push_back(input.name);
+    llvm::append_range(options.wanted, wanted);
     if (loops == Loops::WrittenOutFirst) {
       passes.addPass(createMapLoops());
       passes.addPass(createUnroll());
@@ -127,7 +133,7 @@ struct Runner {
       passes.addPass(mlir::createCSEPass());
     }
     if (failed(passes.run(*module)))
-      ADD_FAILURE() << "the passes fail on " << function.name;
+      ADD_FAILURE() << "the passes fail";
   }
 
   std::map<std::string, F64Tensor> run(const char *program, F64State &state) {
@@ -138,12 +144,20 @@ struct Runner {
 };
 } // namespace
 
+static std::map<std::string, F64Tensor>
+runGradient(const std::string &module, const std::vector<std::string> &wanted,
+            F64State state, bool decompose, Loops loops) {
+  Runner runner(module);
+  runner.derive(wanted, decompose, loops);
+  return runner.run("gradient", state);
+}
+
 std::map<std::string, F64Tensor>
 meshc::testing::runGradient(const Function &function, F64State state,
                             bool decompose, Loops loops) {
-  Runner runner(function);
-  runner.derive(function, decompose, loops);
-  return runner.run("gradient", state);
+  SCOPED_TRACE(function.name);
+  return ::runGradient(getText(function), getWanted(function), std::move(state),
+                       decompose, loops);
 }
 
 /// The derivative of the loss by one element, by differences of fourth order:
@@ -186,31 +200,40 @@ static void checkLoops(const Function &function, const F64State &state,
 void meshc::testing::checkGradients(const Function &function, uint64_t seed) {
   SCOPED_TRACE(function.name);
   F64State state = makeState(function, seed);
-  auto plain = runGradient(function, state, /*decompose=*/false);
-  auto decomposed = runGradient(function, state, /*decompose=*/true);
-  checkLoops(function, state, plain);
-  Runner forward(function);
+  checkLoops(function, state,
+             runGradient(function, state, /*decompose=*/false));
+  checkGradients(getText(function), getWanted(function), std::move(state));
+}
+
+void meshc::testing::checkGradients(const std::string &module,
+                                    const std::vector<std::string> &wanted,
+                                    F64State state) {
+  auto plain = ::runGradient(module, wanted, state, /*decompose=*/false,
+                             Loops::WrittenOutFirst);
+  auto decomposed = ::runGradient(module, wanted, state, /*decompose=*/true,
+                                  Loops::WrittenOutFirst);
+  Runner forward(module);
   ASSERT_EQ(plain.at("y"), forward.run("forward", state).at("y"));
   for (auto [before, after] :
        llvm::zip_equal(plain.at("y").elements, decomposed.at("y").elements))
     EXPECT_NEAR(asNumber<F64>(after), asNumber<F64>(before),
                 1e-12 * (1 + std::abs(asNumber<F64>(before))));
-  for (const Input &input : function.inputs) {
-    if (isInteger(input))
-      continue;
-    const F64Tensor &gradient = plain.at("grad:" + input.name);
-    const F64Tensor &after = decomposed.at("grad:" + input.name);
-    F64Tensor &values = state.inputs.at(input.name);
-    ASSERT_EQ(gradient.sizes, values.sizes) << input.name;
-    ASSERT_EQ(after.sizes, values.sizes) << input.name;
+  for (const std::string &name : wanted) {
+    const F64Tensor &gradient = plain.at("grad:" + name);
+    const F64Tensor &after = decomposed.at("grad:" + name);
+    auto input = state.inputs.find(name);
+    F64Tensor &values =
+        input != state.inputs.end() ? input->second : state.variables.at(name);
+    ASSERT_EQ(gradient.sizes, values.sizes) << name;
+    ASSERT_EQ(after.sizes, values.sizes) << name;
     for (size_t i = 0; i < values.elements.size(); ++i) {
       double slope = getDifference(forward, state, values.elements[i]);
       double found = asNumber<F64>(gradient.elements[i]);
       EXPECT_NEAR(found, slope, 1e-8 * (1 + std::abs(slope)))
-          << input.name << " " << i;
+          << name << " " << i;
       EXPECT_NEAR(asNumber<F64>(after.elements[i]), found,
                   1e-12 * (1 + std::abs(found)))
-          << input.name << " " << i << " after decomposition";
+          << name << " " << i << " after decomposition";
     }
   }
 }

@@ -58,6 +58,11 @@ runGradient(const Function &function, F64State state, bool decompose,
 /// before and after decomposition, whatever becomes of loops.
 void checkGradients(const Function &function, uint64_t seed = 1);
 
+/// The same for a whole module, whose program "forward" has the outputs "y" and
+/// "loss": gradients by the inputs and variables called `wanted`, at `state`.
+void checkGradients(const std::string &module,
+                    const std::vector<std::string> &wanted, F64State state);
+
 } // namespace meshc::testing
 
 #endif
