@@ -85,12 +85,26 @@ bool checkInside(BuilderState &state, const ViewAccess &access, int operand,
   return false;
 }
 
-/// Whether each position of a loop reads something for some of the others; an
-/// access of one loop may shift it out.
+/// Whether something is read, and each position of a loop reads something for
+/// some of the others; an access of one loop may shift it out.
 bool checkWindow(BuilderState &state, const ViewAccess &access, int operand,
                  const Where &where) {
   const layout::Access &form = access.form;
-  if (form.getTerms().size() < 2 || form.getKind() == Kind::Modulo)
+  if (form.getKind() == Kind::Modulo)
+    return true;
+  auto isRead = [&](layout::Range image) {
+    return image.count > 0 && image.offset < access.dim.size &&
+           image.offset + image.count > 0;
+  };
+  if (!isRead(form.getImage(getRanges(access)))) {
+    state.fail(Code::WindowTooLarge, where,
+               fmt::format("nothing of \"{}\", of size {}, is read: no "
+                           "position is at {}",
+                           access.dim.name, access.dim.size, toString(access)),
+               operand);
+    return false;
+  }
+  if (form.getTerms().size() < 2)
     return true;
   for (const layout::AccessTerm &term : form.getTerms()) {
     const Dim &loop = access.loops[size_t(term.loop)];
@@ -99,8 +113,7 @@ bool checkWindow(BuilderState &state, const ViewAccess &access, int operand,
       std::vector<layout::Range> ranges = getRanges(access);
       ranges[size_t(term.loop)] = {position, 1};
       layout::Range image = form.getImage(ranges);
-      if (image.count > 0 && image.offset < access.dim.size &&
-          image.offset + image.count > 0)
+      if (isRead(image))
         continue;
       state.fail(Code::WindowTooLarge, where,
                  fmt::format("at position {} of \"{}\" nothing of \"{}\", of "
@@ -134,8 +147,8 @@ Tensor Builder::view(Tensor x, const std::vector<ViewAccess> &accesses,
         return {};
       }
     if (!checkRange(*state, access, operand, where) ||
-        !checkWindow(*state, access, operand, where) ||
-        (!isPadded && !checkInside(*state, access, operand, where)))
+        (!isPadded && !checkInside(*state, access, operand, where)) ||
+        !checkWindow(*state, access, operand, where))
       return {};
   }
 

@@ -184,6 +184,7 @@ private:
   /// A place as a number or as a tensor of integers of `type`.
   Value toValue(const Index &index, Span span, ElementType type);
   std::optional<Position> toPosition(const Index &index, Span span);
+  bool checkNumbers(const Position &position, Span span);
   Value readElements(const ast::IndexExpr &expr, Tensor x,
                      std::vector<IndexStep> steps,
                      const std::optional<Value> &otherwise,

@@ -240,6 +240,8 @@ Value Elaborator::toValue(const Index &index, Span span, ElementType type) {
   const auto *position = std::get_if<Position>(&index.place);
   if (!position)
     return Poison();
+  if (!checkNumbers(*position, span))
+    return Poison();
   if (position->kind != Position::Kind::Exact || position->divisor != 1) {
     error(Code::MixedIndex, span,
           "a quotient or remainder of dims stands beside a tensor")
@@ -293,7 +295,7 @@ Value Elaborator::evaluateIndex(const ast::IndexExpr &expr) {
         continue;
       }
       std::optional<Position> position = toPosition(index, part.position->span);
-      if (!position)
+      if (!position || !checkNumbers(*position, part.position->span))
         return Poison();
       view.view.push_back(position->getAccess(dims[i]));
       operands.push_back({part.position->span});
@@ -319,6 +321,14 @@ Value Elaborator::evaluateIndex(const ast::IndexExpr &expr) {
   if (!view.view.empty())
     steps.insert(steps.begin(), view);
   return readElements(expr, x, std::move(steps), otherwise, operands);
+}
+
+bool Elaborator::checkNumbers(const Position &position, Span span) {
+  if (position.fitsAccess())
+    return true;
+  error(Code::NumberOverflow, span,
+        "this index has a number that goes beyond 2^31");
+  return false;
 }
 
 /// A place of dims and numbers as a whole position.

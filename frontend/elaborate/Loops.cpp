@@ -14,66 +14,104 @@ using ast::ExprKind;
 // What the text of a block says
 //===----------------------------------------------------------------------===//
 
-static bool mentions(const ast::Expr &expr, std::string_view name);
+namespace {
+/// Whether a name occurs in a text, as an argument's name too. `sliced`: but
+/// for slices at the position of this loop, which may be null.
+class Mentions {
+public:
+  explicit Mentions(std::string_view name,
+                    const ast::LoopStatement *sliced = nullptr)
+      : name(name), sliced(sliced) {}
 
-static bool mentions(const std::vector<ast::ExprPtr> &all,
-                     std::string_view name) {
-  return std::any_of(all.begin(), all.end(), [&](const ast::ExprPtr &expr) {
-    return mentions(*expr, name);
-  });
-}
+  bool in(const ast::Expr &expr) const {
+    switch (expr.kind) {
+    case ExprKind::Integer:
+    case ExprKind::Float:
+    case ExprKind::String:
+      return false;
+    case ExprKind::Name:
+      return isName(expr, name);
+    case ExprKind::Tuple:
+      return in(static_cast<const ast::TupleExpr &>(expr).elements);
+    case ExprKind::Unary:
+      return in(*static_cast<const ast::UnaryExpr &>(expr).operand);
+    case ExprKind::Chain:
+      return in(static_cast<const ast::ChainExpr &>(expr).operands);
+    case ExprKind::Call:
+      return std::ranges::any_of(
+          static_cast<const ast::CallExpr &>(expr).arguments,
+          [&](const ast::Argument &argument) {
+            return (argument.value && in(*argument.value)) ||
+                   (argument.target && in(*argument.target));
+          });
+    case ExprKind::Index:
+      return in(static_cast<const ast::IndexExpr &>(expr));
+    case ExprKind::Constrain:
+      return in(*static_cast<const ast::ConstrainExpr &>(expr).operand);
+    }
+    __builtin_unreachable();
+  }
 
-/// Whether a name occurs in an expression, as an argument's name too.
-static bool mentions(const ast::Expr &expr, std::string_view name) {
-  switch (expr.kind) {
-  case ExprKind::Integer:
-  case ExprKind::Float:
-  case ExprKind::String:
-    return false;
-  case ExprKind::Name:
-    return static_cast<const ast::NameExpr &>(expr).name == name;
-  case ExprKind::Tuple:
-    return mentions(static_cast<const ast::TupleExpr &>(expr).elements, name);
-  case ExprKind::Unary:
-    return mentions(*static_cast<const ast::UnaryExpr &>(expr).operand, name);
-  case ExprKind::Chain:
-    return mentions(static_cast<const ast::ChainExpr &>(expr).operands, name);
-  case ExprKind::Call:
+  bool in(const std::vector<ast::Statement> &body) const {
     return std::ranges::any_of(
-        static_cast<const ast::CallExpr &>(expr).arguments,
-        [&](const ast::Argument &argument) {
-          return (argument.value && mentions(*argument.value, name)) ||
-                 (argument.target && mentions(*argument.target, name));
+        body, [&](const ast::Statement &statement) { return in(statement); });
+  }
+
+  bool in(const ast::Statement &statement) const {
+    if (const auto *let = std::get_if<ast::LetStatement>(&statement))
+      return in(*let->value);
+    if (const auto *place = std::get_if<ast::PlaceStatement>(&statement))
+      return in(*place->position) || in(*place->value);
+    if (const auto *loop = std::get_if<ast::LoopStatement>(&statement))
+      return in(*loop->dim) || in(loop->body->statements);
+    if (const auto *param = std::get_if<ast::ParamStatement>(&statement))
+      return in(*param->initializer);
+    return false; // the rest does not stand in blocks
+  }
+
+private:
+  static bool isName(const ast::Expr &expr, std::string_view text) {
+    return expr.kind == ExprKind::Name &&
+           static_cast<const ast::NameExpr &>(expr).name == text;
+  }
+
+  bool in(const std::vector<ast::ExprPtr> &all) const {
+    return std::ranges::any_of(
+        all, [&](const ast::ExprPtr &expr) { return in(*expr); });
+  }
+
+  bool in(const ast::IndexExpr &index) const {
+    bool isSlice =
+        sliced && isName(*index.operand, name) &&
+        std::ranges::any_of(index.parts, [&](const ast::IndexPart &part) {
+          return part.dims.size() == 1 &&
+                 isName(*sliced->dim, part.dims.front().text) &&
+                 isName(*part.position, sliced->variable.text);
         });
-  case ExprKind::Index: {
-    const auto &index = static_cast<const ast::IndexExpr &>(expr);
-    return mentions(*index.operand, name) ||
-           (index.otherwise && mentions(*index.otherwise, name)) ||
+    return (!isSlice && in(*index.operand)) ||
+           (index.otherwise && in(*index.otherwise)) ||
            std::ranges::any_of(index.parts, [&](const ast::IndexPart &part) {
-             return mentions(*part.position, name);
+             return in(*part.position);
            });
   }
-  case ExprKind::Constrain:
-    return mentions(*static_cast<const ast::ConstrainExpr &>(expr).operand,
-                    name);
-  }
-  __builtin_unreachable();
-}
 
-static bool mentions(const std::vector<ast::Statement> &body,
-                     std::string_view name) {
-  return std::ranges::any_of(body, [&](const ast::Statement &statement) {
-    if (const auto *let = std::get_if<ast::LetStatement>(&statement))
-      return mentions(*let->value, name);
-    if (const auto *place = std::get_if<ast::PlaceStatement>(&statement))
-      return mentions(*place->position, name) || mentions(*place->value, name);
-    if (const auto *loop = std::get_if<ast::LoopStatement>(&statement))
-      return mentions(*loop->dim, name) ||
-             mentions(loop->body->statements, name);
-    if (const auto *param = std::get_if<ast::ParamStatement>(&statement))
-      return mentions(*param->initializer, name);
-    return false; // the rest does not stand in blocks
-  });
+  std::string_view name;
+  const ast::LoopStatement *sliced;
+};
+} // namespace
+
+/// Whether a block reads elements of `name` that it has set, in this iteration
+/// or in another: anything but slices at the position before that is set.
+static bool readsWhatItSets(const ast::LoopStatement &loop,
+                            std::string_view name) {
+  bool isSet = false;
+  for (const ast::Statement &statement : loop.body->statements) {
+    if (Mentions(name, isSet ? nullptr : &loop).in(statement))
+      return true;
+    const auto *place = std::get_if<ast::PlaceStatement>(&statement);
+    isSet |= place && place->name.text == name;
+  }
+  return false;
 }
 
 namespace {
@@ -86,7 +124,7 @@ public:
   explicit Rebinding(const ast::LoopStatement &loop) {
     collect(loop, {}, /*isInner=*/false);
     for (auto &[name, kind] : names)
-      if (kind == Kind::Summed && mentions(loop.body->statements, name.text))
+      if (kind == Kind::Summed && Mentions(name.text).in(loop.body->statements))
         kind = Kind::Carried;
   }
 
@@ -172,6 +210,17 @@ void Elaborator::execute(const ast::LoopStatement &loop) {
         initial.push_back(std::move(carried));
       } else {
         value = Poison();
+      }
+    } else if (kind == Rebinding::Kind::Stacked) {
+      if (readsWhatItSets(loop, name.text)) {
+        error(
+            Code::NotSupported, name.span,
+            fmt::format("not supported yet: the block reads elements of \"{}\" "
+                        "that it sets",
+                        name.text))
+            .help("carry what the next iteration needs under another name");
+        value = Poison();
+        frame->bindings[name.text].value = Poison();
       }
     } else if (kind == Rebinding::Kind::Summed) {
       block.sums[name.text] = {name, {}};

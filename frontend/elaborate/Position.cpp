@@ -19,6 +19,14 @@ static std::nullopt_t failOverflow(PositionError &error) {
               "the numbers of this index do not fit 64 bits");
 }
 
+bool Position::fitsAccess() const {
+  constexpr int64_t limit = int64_t(1) << 31;
+  auto fits = [&](int64_t number) { return -limit < number && number < limit; };
+  return fits(offset) && fits(divisor) &&
+         std::all_of(terms.begin(), terms.end(),
+                     [&](const auto &term) { return fits(term.second); });
+}
+
 ViewAccess Position::getAccess(const Dim &dim) const {
   ViewAccess access{dim, layout::Access::linear({}, 0), {}};
   std::vector<layout::AccessTerm> numbered;
@@ -143,7 +151,9 @@ static std::optional<Position> getRemainder(Position position, int64_t by,
                 "a remainder is taken of multiples or quotients of dims",
                 "\"%\" wraps sums of dims and numbers: (n + 1) % size(n)");
   if (position.terms.empty()) {
-    position.offset = ((position.offset % by) + by) % by;
+    position.offset %= by;
+    if (position.offset < 0)
+      position.offset += by;
     return position;
   }
   position.kind = Position::Kind::Modulo;

@@ -23,7 +23,10 @@ struct Position {
 
   static Position of(const Dim &dim) { return {{{dim, 1}}}; }
 
+  /// Whether all numbers are below 2^31, as an access needs them.
+  bool fitsAccess() const;
   /// As an access of `dim`, its loops in the order in which they occur.
+  /// Requires: fitsAccess.
   ViewAccess getAccess(const Dim &dim) const;
 };
 
