@@ -18,22 +18,6 @@ using Element = interpreter::Scalar<interpreter::F64>;
 
 constexpr int64_t batch = 3, places = 11;
 
-/// Small integers, which every type holds and whose sums are exact.
-F64Tensor getWhole(llvm::ArrayRef<int64_t> tensorSizes, const std::string &type,
-                   unsigned seed) {
-  std::mt19937 random(seed);
-  F64Tensor tensor(tensorSizes);
-  for (Element &element : tensor.elements) {
-    const int64_t number =
-        type == "i1" ? int64_t(random() % 2) : int64_t(random() % 17) - 8;
-    if (type[0] == 'i')
-      element = number;
-    else
-      element = double(number);
-  }
-  return tensor;
-}
-
 /// Indices into a dimension of `size`, most of them several times and none in
 /// order, with some that are outside of it, also by a multiple of 2^32.
 F64Tensor getIndices(int64_t size, bool isWide) {

@@ -9,6 +9,8 @@
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 
+#include <random>
+
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::testing;
@@ -115,4 +117,19 @@ module {{
     buildShardingPipeline(manager, {/*isWanted=*/true, wanted});
     buildPartitionPipeline(manager);
   });
+}
+
+F64Tensor meshc::testing::getWhole(ArrayRef<int64_t> sizes,
+                                   const std::string &type, unsigned seed) {
+  std::mt19937 random(seed);
+  F64Tensor tensor(sizes);
+  for (interpreter::Scalar<interpreter::F64> &element : tensor.elements) {
+    const int64_t number =
+        type == "i1" ? int64_t(random() % 2) : int64_t(random() % 17) - 8;
+    if (type[0] == 'i')
+      element = number;
+    else
+      element = double(number);
+  }
+  return tensor;
 }

@@ -1,6 +1,8 @@
 #ifndef MESHC_TESTS_CODEGEN_NAMEDPROGRAMS_H
 #define MESHC_TESTS_CODEGEN_NAMEDPROGRAMS_H
 
+#include "tests/dialect/Programs.h"
+
 #include <string>
 
 namespace meshc::testing {
@@ -34,6 +36,11 @@ std::string getViewProgram(const std::string &x, const std::string &accesses,
 /// without a sharding. `sum`: that of the sum, of no dimension.
 std::string getGatherGradient(const std::string &x, const std::string &i,
                               const std::string &w, const std::string &sum);
+
+/// Numbers for their inputs: small integers, which every element type holds and
+/// whose sums are exact; 0 and 1 for "i1".
+F64Tensor getWhole(llvm::ArrayRef<int64_t> sizes, const std::string &type,
+                   unsigned seed);
 
 } // namespace meshc::testing
 

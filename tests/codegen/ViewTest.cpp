@@ -7,7 +7,6 @@
 
 #include <cmath>
 #include <functional>
-#include <random>
 
 using namespace meshc;
 using namespace meshc::testing;
@@ -15,21 +14,6 @@ using namespace meshc::testing;
 namespace {
 
 using Element = interpreter::Scalar<interpreter::F64>;
-
-/// Small integers, which every type holds.
-F64Tensor getWhole(llvm::ArrayRef<int64_t> sizes, const std::string &type) {
-  std::mt19937 random(5);
-  F64Tensor tensor(sizes);
-  for (Element &element : tensor.elements) {
-    const int64_t number =
-        type == "i1" ? int64_t(random() % 2) : int64_t(random() % 17) - 8;
-    if (type[0] == 'i')
-      element = number;
-    else
-      element = double(number);
-  }
-  return tensor;
-}
 
 Element getZero(const std::string &type) {
   return type[0] == 'i' ? Element(int64_t(0)) : Element(0.0);
@@ -116,7 +100,8 @@ TEST_P(Views, OnOneDevice) {
           getViewProgram(R"(["v"=37, "c"=5], )" + type + ", <>", view.access,
                          getType(r, k, type + ", <>"));
       F64State state;
-      const F64Tensor x = state.inputs["x"] = getWhole({rows, columns}, type);
+      const F64Tensor x = state.inputs["x"] =
+          getWhole({rows, columns}, type, 5);
       const F64Tensor expected = getExpected(view, x, 0, r, k, getZero(type));
       auto runner = KernelRunner::createGpu(text);
       ASSERT_TRUE(runner);
@@ -136,7 +121,7 @@ TEST_P(Views, OnThreeDevices) {
         getViewProgram(R"(["v"=37, "c"=5], )" + type + ", <>", view.access,
                        getType(r, k, type + R"(, <"r"@x>)"), R"("x"=3)");
     F64State state;
-    const F64Tensor x = state.inputs["x"] = getWhole({rows, columns}, type);
+    const F64Tensor x = state.inputs["x"] = getWhole({rows, columns}, type, 5);
     auto gpu = KernelRunner::createGpu(text);
     auto cpu = KernelRunner::create(text);
     ASSERT_TRUE(gpu && cpu);
