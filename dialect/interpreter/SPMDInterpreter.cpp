@@ -285,8 +285,10 @@ private:
 
   /// By what it is as an operation of `linalg`.
   LogicalResult compute(spmd::ViewOp op) {
+    // In no region: such a block does not know its context.
     Block block;
-    OpBuilder builder = OpBuilder::atBlockBegin(&block);
+    OpBuilder builder(op.getContext());
+    builder.setInsertionPointToStart(&block);
     Value result = op.buildGeneric(builder);
     for (Operation &part : block)
       if (failed(evaluate(&part)))
