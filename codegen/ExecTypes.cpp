@@ -59,11 +59,19 @@ ExecTypes::getLayout(nd::NamedTensorType type) const {
   layout::Sharding sharding = nd::getSharding(type, mesh);
   auto result = std::make_unique<exec::TensorLayoutT>();
   result->element = getElementType(type.getElementType());
-  for (auto [dim, split] : llvm::zip_equal(type.getDims(), sharding.dims)) {
+  for (auto [number, dim] : llvm::enumerate(type.getDims())) {
     auto entry = std::make_unique<exec::DimShardingT>();
     entry->name = dim.getName().str();
     entry->size = dim.getSize();
-    entry->axes = getAxes(split);
+    entry->axes = getAxes(sharding.dims[number]);
+    if (const layout::Window *window = sharding.getWindow(number)) {
+      entry->window = std::make_unique<exec::WindowT>();
+      entry->window->loop = window->loop;
+      entry->window->size = window->loopSize;
+      entry->window->factor = window->factor;
+      entry->window->low = window->low;
+      entry->window->high = window->high;
+    }
     result->dims.push_back(std::move(entry));
   }
   result->partial = getReduceKind(sharding.partialKind);

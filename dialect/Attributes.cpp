@@ -67,36 +67,123 @@ static void printAxes(AsmPrinter &printer, ArrayRef<AxisRefAttr> axes) {
   printer << ")";
 }
 
+//===-- WindowAttr: what "y" by 2 "row"=5@rows + [-1, 1] has -------------===//
+
+/// `2 "row"=5`, in front of the axes of a window.
+static ParseResult parseWindowLoop(AsmParser &parser, int64_t &factor,
+                                   DimAttr &loop) {
+  OptionalParseResult given = parser.parseOptionalInteger(factor);
+  if (given.has_value() && failed(*given))
+    return failure();
+  loop = dyn_cast_or_null<DimAttr>(DimAttr::parse(parser, {}));
+  return success(loop != nullptr);
+}
+
+/// `+ [-1, 1]`, behind them.
+static ParseResult parseWindowRange(AsmParser &parser, int64_t &low,
+                                    int64_t &high) {
+  return failure(parser.parsePlus() || parser.parseLSquare() ||
+                 parser.parseInteger(low) || parser.parseComma() ||
+                 parser.parseInteger(high) || parser.parseRSquare());
+}
+
+Attribute WindowAttr::parse(AsmParser &parser, Type) {
+  int64_t factor = 1, low = 0, high = 0;
+  DimAttr loop;
+  if (parser.parseLess() || parseWindowLoop(parser, factor, loop) ||
+      parseWindowRange(parser, low, high) || parser.parseGreater())
+    return {};
+  return parser.getChecked<WindowAttr>(parser.getContext(), loop, factor, low,
+                                       high);
+}
+
+static void printWindowLoop(AsmPrinter &printer, WindowAttr window) {
+  if (window.getFactor() != 1)
+    printer << window.getFactor() << " ";
+  window.getLoop().print(printer);
+}
+
+static void printWindowRange(AsmPrinter &printer, WindowAttr window) {
+  printer << " + [" << window.getLow() << ", " << window.getHigh() << "]";
+}
+
+void WindowAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printWindowLoop(printer, *this);
+  printWindowRange(printer, *this);
+  printer << ">";
+}
+
+LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 DimAttr, int64_t factor, int64_t low,
+                                 int64_t high) {
+  if (factor < 1 || low > high)
+    return emitError() << "(C1) a window of factor " << factor << " and range ["
+                       << low << ", " << high << "]";
+  constexpr int64_t limit = int64_t(1) << 31;
+  if (factor >= limit || low <= -limit || high >= limit)
+    return emitError() << "(C2) the numbers of a window are below 2^31";
+  return success();
+}
+
 //===-- DimSplitAttr: "batch"@data, or "batch"@data@model:(2)4 ------------===//
 
+static ParseResult parseAxisPart(AsmParser &parser,
+                                 SmallVectorImpl<AxisRefAttr> &axes) {
+  StringAttr name;
+  int64_t pre = 1, size = 0;
+  if (parser.parseSymbolName(name) ||
+      (succeeded(parser.parseOptionalColon()) &&
+       (parser.parseLParen() || parser.parseInteger(pre) ||
+        parser.parseRParen() || parser.parseInteger(size))))
+    return failure();
+  MLIRContext *context = parser.getContext();
+  axes.push_back(AxisRefAttr::get(
+      context, StringAttr::get(context, name.getValue()), pre, size));
+  return success();
+}
+
 Attribute DimSplitAttr::parse(AsmParser &parser, Type) {
+  SMLoc where = parser.getCurrentLocation();
   std::string dim;
-  SmallVector<AxisRefAttr> axes;
   if (parser.parseString(&dim))
     return {};
-  MLIRContext *context = parser.getContext();
+  bool hasWindow = succeeded(parser.parseOptionalKeyword("by"));
+  int64_t factor = 1, low = 0, high = 0;
+  DimAttr loop;
+  if (hasWindow && parseWindowLoop(parser, factor, loop))
+    return {};
+  SmallVector<AxisRefAttr> axes;
   do {
-    StringAttr name;
-    int64_t pre = 1, size = 0;
-    if (parser.parseSymbolName(name) ||
-        (succeeded(parser.parseOptionalColon()) &&
-         (parser.parseLParen() || parser.parseInteger(pre) ||
-          parser.parseRParen() || parser.parseInteger(size))))
+    if (parseAxisPart(parser, axes))
       return {};
-    axes.push_back(AxisRefAttr::get(
-        context, StringAttr::get(context, name.getValue()), pre, size));
     // A following '@' starts the next axis.
   } while (*parser.getCurrentLocation().getPointer() == '@');
-  return get(context, StringAttr::get(context, dim), axes);
+  MLIRContext *context = parser.getContext();
+  auto name = StringAttr::get(context, dim);
+  if (!hasWindow)
+    return get(context, name, axes);
+  if (parseWindowRange(parser, low, high))
+    return {};
+  auto window = WindowAttr::getChecked([&] { return parser.emitError(where); },
+                                       context, loop, factor, low, high);
+  return window ? get(context, name, axes, window) : DimSplitAttr();
 }
 
 void DimSplitAttr::print(AsmPrinter &printer) const {
   printer << getDim();
+  WindowAttr window = getWindow();
+  if (window) {
+    printer << " by ";
+    printWindowLoop(printer, window);
+  }
   for (AxisRefAttr axis : getAxes()) {
     printer.printSymbolName(axis.getName().getValue());
     if (axis.getSize() != 0)
       printer << ":(" << axis.getPre() << ")" << axis.getSize();
   }
+  if (window)
+    printWindowRange(printer, window);
 }
 
 //===-- ShardingAttr ------------------------------------------------------===//
@@ -124,6 +211,18 @@ ArrayRef<AxisRefAttr> ShardingAttr::getAxes(StringRef dim) const {
     if (split.getDim().getValue() == dim)
       return split.getAxes();
   return {};
+}
+
+WindowAttr ShardingAttr::getWindow(StringRef dim) const {
+  for (DimSplitAttr split : getSplits())
+    if (split.getDim().getValue() == dim)
+      return split.getWindow();
+  return {};
+}
+
+bool ShardingAttr::hasWindow() const {
+  return llvm::any_of(
+      getSplits(), [](DimSplitAttr split) { return bool(split.getWindow()); });
 }
 
 Attribute ShardingAttr::parse(AsmParser &parser, Type) {

@@ -32,7 +32,8 @@ static void printAxes(ArrayRef<AxisRefAttr> axes, raw_ostream &os) {
 
 namespace {
 /// Names tensor types by their dimensions, `!batch_by_hidden`, and by what the
-/// sharding adds to them: `!batch_at_data_by_hidden_sum_over_model`.
+/// sharding adds to them: `!batch_at_data_by_hidden_sum_over_model`, or
+/// `!y_window_at_rows`.
 struct TypeAliases : OpAsmDialectInterface {
   using OpAsmDialectInterface::OpAsmDialectInterface;
 
@@ -49,7 +50,7 @@ struct TypeAliases : OpAsmDialectInterface {
           os << dim.getName().getValue();
           if (!sharding || sharding.getAxes(dim.getName()).empty())
             return;
-          os << "_at_";
+          os << (sharding.getWindow(dim.getName()) ? "_window_at_" : "_at_");
           printAxes(sharding.getAxes(dim.getName()), os);
         },
         "_by_");

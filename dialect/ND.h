@@ -100,6 +100,13 @@ private:
 /// "2 row + dy - 1", for messages.
 std::string toString(const DimAccess &access);
 
+/// The window that blocks of `loop` read of a dimension with this access, the
+/// other loops running over all of their positions. `loops` has every loop of
+/// the access. Nothing if that is no window (layout::Access::getWindow).
+std::optional<layout::Window> getWindow(const DimAccess &access,
+                                        mlir::StringAttr loop,
+                                        llvm::ArrayRef<DimAttr> loops);
+
 /// What an operation is on one device: a value for each result.
 using LocalResults = mlir::FailureOr<llvm::SmallVector<mlir::Value>>;
 
@@ -164,6 +171,7 @@ LocalResults buildElementwise(mlir::Operation *op, PartitionBuilder &builder,
                               mlir::ValueRange shards);
 
 layout::ReduceKind toLayout(ReduceKind kind);
+layout::Window toLayout(WindowAttr window);
 ReduceKind fromLayout(layout::ReduceKind kind); // not None
 
 } // namespace meshc::nd

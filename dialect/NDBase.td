@@ -121,10 +121,37 @@ def ND_AxisRefAttr : ND_Attr<"AxisRef", "axis"> {
   let hasCustomAssemblyFormat = 1;
 }
 
+def ND_WindowAttr : ND_Attr<"Window", "window"> {
+  let summary = "What blocks of a loop read of a dimension";
+  let description = [{
+    Of the positions `factor * loop + value`, value from `low` to `high`, those
+    of a block of the loop. layout/Sharding.h, `Window`, has an example.
+
+    **Constraints**
+    - (C1) the factor is at least 1, and low is at most high.
+    - (C2) factor, low and high are below 2^31.
+  }];
+  let parameters = (ins "DimAttr":$loop, "int64_t":$factor, "int64_t":$low,
+                        "int64_t":$high);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 def ND_DimSplitAttr : ND_Attr<"DimSplit", "split"> {
   let summary = "A dimension and the axes that split it, major to minor";
+  let description = [{
+    Printed `"batch"@data`. Where there is a window the axes split its loop:
+    `"y" by 2 "row"=5@rows + [-1, 1]`.
+  }];
   let parameters = (ins "::mlir::StringAttr":$dim,
-                        ArrayRefParameter<"AxisRefAttr">:$axes);
+                        ArrayRefParameter<"AxisRefAttr">:$axes,
+                        OptionalParameter<"WindowAttr">:$window);
+  let builders = [
+    AttrBuilder<(ins "::mlir::StringAttr":$dim,
+                     "::llvm::ArrayRef<AxisRefAttr>":$axes), [{
+      return $_get($_ctxt, dim, axes, WindowAttr());
+    }]>
+  ];
   let hasCustomAssemblyFormat = 1;
 }
 
@@ -148,8 +175,11 @@ def ND_ShardingAttr : ND_Attr<"Sharding", "sharding"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     bool isPartial() const { return !getPartialAxes().empty(); }
-    /// Axes that split `dim`; empty if it is whole.
+    /// Axes that split `dim`, or the loop of its window; empty if it is whole.
     ::llvm::ArrayRef<AxisRefAttr> getAxes(::llvm::StringRef dim) const;
+    /// The window of `dim`; null if it has none.
+    WindowAttr getWindow(::llvm::StringRef dim) const;
+    bool hasWindow() const;
   }];
 }
 

@@ -104,6 +104,8 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
   for (nd::NamedTensorType type : {source, target})
     if (failed(nd::verifySharding(op, type, mesh, "(C1) ")))
       return failure();
+  if (source.getSharding().hasWindow())
+    return op->emitOpError("(C1) no device owns a part of a window");
   if (nd::getLocalType(source, mesh) != op.getInput().getType() ||
       nd::getLocalType(target, mesh) != op.getResult().getType())
     return op->emitOpError("(C2) expected local shapes ")

@@ -25,6 +25,8 @@ def SPMD_ViewOp : SPMD_Op<"view", [Pure]> {
     **Constraints**
     - (C1) to (C4) are those of nd.view for source and target.
     - (C5) operand and result have the local shapes of source and target.
+    - (C6) a window of the source is what its access reads, of a loop that the
+      target splits over the same axes.
   }];
   let arguments = (ins AnyRankedTensor:$input,
                        TypedArrayAttrBase<ND_AccessAttr, "accesses">:$accesses,

@@ -133,16 +133,25 @@ ReduceKind nd::fromLayout(layout::ReduceKind kind) {
   llvm_unreachable("not the kind of a partial value");
 }
 
+layout::Window nd::toLayout(WindowAttr window) {
+  return {window.getLoop().getName().str(), window.getLoop().getSize(),
+          window.getFactor(), window.getLow(), window.getHigh()};
+}
+
 layout::Sharding nd::getSharding(NamedTensorType type,
                                  const layout::Mesh &mesh) {
   ShardingAttr attr = type.getSharding();
   assert(attr && "the type has no sharding");
   layout::Sharding sharding;
-  for (DimAttr dim : type.getDims()) {
+  if (attr.hasWindow())
+    sharding.windows.resize(size_t(type.getRank()));
+  for (auto [number, dim] : llvm::enumerate(type.getDims())) {
     layout::DimSplit split;
     for (AxisRefAttr axis : attr.getAxes(dim.getName()))
       split.push_back(getAxisRef(axis, mesh));
     sharding.dims.push_back(std::move(split));
+    if (WindowAttr window = attr.getWindow(dim.getName()))
+      sharding.windows[number] = toLayout(window);
   }
   for (AxisRefAttr axis : attr.getPartialAxes())
     sharding.partialAxes.push_back(getAxisRef(axis, mesh));
@@ -161,10 +170,19 @@ ShardingAttr nd::getShardingAttr(NamedTensorType type, const layout::Mesh &mesh,
     });
   };
   SmallVector<DimSplitAttr> splits;
-  for (auto [dim, split] : llvm::zip_equal(type.getDims(), sharding.dims))
-    if (!split.empty())
-      splits.push_back(
-          DimSplitAttr::get(context, dim.getName(), nameAll(split)));
+  for (auto [number, dim] : llvm::enumerate(type.getDims())) {
+    const layout::DimSplit &split = sharding.dims[number];
+    if (split.empty())
+      continue;
+    WindowAttr window;
+    if (const layout::Window *known = sharding.getWindow(number))
+      window = WindowAttr::get(
+          context,
+          DimAttr::get(StringAttr::get(context, known->loop), known->loopSize),
+          known->factor, known->low, known->high);
+    splits.push_back(
+        DimSplitAttr::get(context, dim.getName(), nameAll(split), window));
+  }
   std::optional<ReduceKind> kind;
   if (sharding.isPartial())
     kind = fromLayout(sharding.partialKind);
@@ -186,6 +204,25 @@ StringAttr DimAccess::getLoop() const {
 StringAttr DimAccess::getSplitLoop() const {
   bool isIndexed = form && form->getKind() == layout::Access::Kind::Indexed;
   return isIndexed ? loops.front() : getLoop();
+}
+
+std::optional<layout::Window> nd::getWindow(const DimAccess &access,
+                                            StringAttr loop,
+                                            ArrayRef<DimAttr> loops) {
+  std::vector<layout::Range> ranges;
+  for (StringAttr name : access.getLoops())
+    for (DimAttr known : loops)
+      if (known.getName() == name)
+        ranges.push_back({0, known.getSize()});
+  assert(ranges.size() == access.getLoops().size() && "a loop is missing");
+  auto number = llvm::find(access.getLoops(), loop);
+  if (number == access.getLoops().end())
+    return std::nullopt;
+  auto window = access.getForm().getWindow(
+      int32_t(number - access.getLoops().begin()), ranges);
+  if (window)
+    window->loop = loop.str();
+  return window;
 }
 
 std::string nd::toString(const DimAccess &access) {

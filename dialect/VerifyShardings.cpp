@@ -85,6 +85,19 @@ private:
                      const DimAccess &access) {
     ArrayRef<AxisRefAttr> here = type.getSharding().getAxes(dim);
     Loop *loop = find(access.getSplitLoop());
+    if (WindowAttr window = type.getSharding().getWindow(dim)) {
+      StringAttr name = window.getLoop().getName();
+      if (loop ||
+          getWindow(access, name, op.getIterationDims()) != toLayout(window))
+        return op->emitOpError("takes position ")
+               << toString(access) << " of dimension " << dim
+               << ", which is not the window "
+               << toString(ShardingAttr::get(
+                      op->getContext(),
+                      DimSplitAttr::get(op->getContext(), dim, here, window),
+                      std::nullopt, {}));
+      loop = find(name);
+    }
     if (!loop && here.empty())
       return success();
     if (!loop)
@@ -288,6 +301,14 @@ static LogicalResult check(Operation *op, const layout::Mesh &mesh) {
       return failure();
   if (auto partitioned = dyn_cast<PartitionOpInterface>(op))
     return OperationCheck(partitioned, mesh).run();
+  // No device owns a part of a window: only operations read one.
+  auto hasWindow = [](Type type) {
+    auto named = dyn_cast<NamedTensorType>(type);
+    return named && named.getSharding().hasWindow();
+  };
+  if (llvm::any_of(op->getOperandTypes(), hasWindow) ||
+      (!isa<ReshardOp>(op) && llvm::any_of(op->getResultTypes(), hasWindow)))
+    return op->emitOpError("has a window, which no device owns a part of");
   if (auto border = dyn_cast<BorderOpInterface>(op))
     if (border.isEntry() && border.getGlobalType().isPartial())
       return border->emitOpError("cannot be partial, found ")

@@ -1,7 +1,5 @@
-// nd.view: what it must fulfil, its gradient, its form on one device.
+// nd.view: what it must fulfil, its partitioning, its form on one device.
 
-#include "dialect/GradientBuilder.h"
-#include "dialect/Locations.h"
 #include "dialect/ND.h"
 #include "dialect/PartitionBuilder.h"
 
@@ -158,15 +156,16 @@ namespace {
 /// Builds, in the body of a local view, where an element is read.
 class PositionBuilder {
 public:
-  PositionBuilder(OpBuilder &builder, Location loc,
-                  PartitionBuilder::GlobalIndex globalIndex)
-      : builder(builder), loc(loc), globalIndex(globalIndex) {}
+  using Index = llvm::function_ref<Value(StringRef)>;
+
+  PositionBuilder(OpBuilder &builder, Location loc)
+      : builder(builder), loc(loc) {}
 
   /// The position that `access` takes in a dimension of `size`, as index; 0
-  /// where there is none. `loops` are the ranges of its loops on all devices,
-  /// padding included.
+  /// where there is none. `getIndex` gives the position of a loop, one of its
+  /// range in `loops`.
   Value build(const DimAccess &access, ArrayRef<layout::Range> loops,
-              int64_t size) {
+              Index getIndex, int64_t size) {
     const layout::Access form = access.getForm();
     layout::Range sums = getSums(form, loops);
     // Divisions are of numbers that are not negative: a remainder is taken of
@@ -177,8 +176,8 @@ public:
           llvm::divideCeil(-sums.offset, form.getDivisor()) * form.getDivisor();
     Value sum = constant(form.getOffset() + shift);
     for (const layout::AccessTerm &term : form.getTerms())
-      sum = add(sum,
-                scale(globalIndex(access.getLoops()[term.loop]), term.factor));
+      sum =
+          add(sum, scale(getIndex(access.getLoops()[term.loop]), term.factor));
     switch (form.getKind()) {
     case layout::Access::Kind::Modulo:
       sum = arith::RemUIOp::create(builder, loc, sum,
@@ -237,7 +236,6 @@ private:
 
   OpBuilder &builder;
   Location loc;
-  PartitionBuilder::GlobalIndex globalIndex;
   Value found;
 };
 } // namespace
@@ -268,6 +266,19 @@ LogicalResult spmd::ViewOp::verify() {
     return emitOpError("(C5) expected local shapes ")
            << getLocalType(source, mesh) << " and "
            << getLocalType(target, mesh);
+  for (DimSplitAttr split : source.getSharding().getSplits()) {
+    WindowAttr window = split.getWindow();
+    if (!window)
+      continue;
+    StringAttr loop = window.getLoop().getName();
+    DimAccess access = getAccess(getAccesses(), source, target, split.getDim());
+    if (access.getLoop() ||
+        getWindow(access, loop, target.getDims()) != toLayout(window) ||
+        target.getSharding().getAxes(loop) != split.getAxes())
+      return emitOpError("(C6) dimension ")
+             << split.getDim() << " is read at " << toString(access)
+             << ", which is not its window of " << loop;
+  }
   return success();
 }
 
@@ -277,6 +288,13 @@ std::optional<DimAccess> spmd::ViewOp::getLocalAccess(StringAttr dim) {
   // A dimension that is a loop is split as the loop is.
   if (access.getLoop())
     return access;
+  // The block begins with what the first position of its loop reads first.
+  if (WindowAttr window = getSourceType().getSharding().getWindow(dim)) {
+    const layout::Access form = access.getForm();
+    return DimAccess(layout::Access::linear(form.getTerms(),
+                                            form.getOffset() - window.getLow()),
+                     access.getLoops());
+  }
   ShardingAttr sharding = getTargetType().getSharding();
   bool isSplit = llvm::any_of(access.getLoops(), [&](StringAttr loop) {
     return !sharding.getAxes(loop).empty();
@@ -288,10 +306,14 @@ Value spmd::ViewOp::buildGeneric(OpBuilder &inner) {
   const layout::Mesh mesh = nd::getMesh(*this);
   PartitionBuilder builder(inner, getLoc(), mesh);
   NamedTensorType inputType = getSourceType(), result = getTargetType();
+  ArrayRef<int64_t> localShape =
+      cast<RankedTensorType>(getInput().getType()).getShape();
+  auto getLocalCount = [&](StringAttr loop) {
+    return getType().getDimSize(result.findDim(loop));
+  };
   // Positions of a loop on all devices, padding included.
   auto getCount = [&](StringAttr loop) {
-    int64_t count = getLocalType(result, builder.getMesh())
-                        .getDimSize(result.findDim(loop));
+    int64_t count = getLocalCount(loop);
     for (AxisRefAttr axis : result.getSharding().getAxes(loop))
       count *= getAxisRef(axis, builder.getMesh()).size;
     return count;
@@ -301,18 +323,27 @@ Value spmd::ViewOp::buildGeneric(OpBuilder &inner) {
       result, {},
       [&](OpBuilder &b, Location loc, ValueRange,
           PartitionBuilder::GlobalIndex globalIndex) -> Value {
-        PositionBuilder positions(b, loc, globalIndex);
+        PositionBuilder positions(b, loc);
+        auto localIndex = [&](StringRef loop) -> Value {
+          return linalg::IndexOp::create(b, loc, result.findDim(loop));
+        };
         SmallVector<Value> indices;
-        for (DimAttr dim : inputType.getDims()) {
+        for (auto [number, dim] : llvm::enumerate(inputType.getDims())) {
           DimAccess access =
               getAccess(getAccesses(), inputType, result, dim.getName());
           // A dimension that is a loop is split as the loop is.
-          if (StringAttr loop = access.getLoop())
+          if (StringAttr loop = access.getLoop()) {
+            indices.push_back(localIndex(loop));
+          } else if (inputType.getSharding().getWindow(dim.getName())) {
+            DimAccess local = *getLocalAccess(dim.getName());
             indices.push_back(
-                linalg::IndexOp::create(b, loc, result.findDim(loop)));
-          else
-            indices.push_back(positions.build(
-                access, getRanges(access, getCount), dim.getSize()));
+                positions.build(local, getRanges(local, getLocalCount),
+                                localIndex, localShape[int64_t(number)]));
+          } else {
+            indices.push_back(positions.build(access,
+                                              getRanges(access, getCount),
+                                              globalIndex, dim.getSize()));
+          }
         }
         Value element = tensor::ExtractOp::create(b, loc, input, indices);
         if (!positions.getFound())
@@ -321,259 +352,4 @@ Value spmd::ViewOp::buildGeneric(OpBuilder &inner) {
         return arith::SelectOp::create(b, loc, positions.getFound(), element,
                                        arith::ConstantOp::create(b, loc, zero));
       });
-}
-
-//===-- Gradient ----------------------------------------------------------===//
-
-namespace {
-/// The view of the gradient g of a view s of x that has, at each position of x
-/// and of loops that are left, the element of g that read it: summed over what
-/// is left it is the gradient of x.
-///
-/// `s[row, dy] = x[2 row + dy - 1]` is solved for row, the larger one:
-/// `v[y, dy] = g[row = (y - dy + 1) / 2, dy]`. An equation of which no loop is
-/// left to solve for, as y = 0 of `x[y = 0]`, becomes an access too: of one
-/// more dimension of g, which has one position, as often as a rounded quotient
-/// may be one position: `v[y] = g[one = y]`.
-class ViewGradient {
-public:
-  ViewGradient(ViewOp op, GradientBuilder &builder, Value gradient)
-      : op(op), builder(builder), loc(getGradientLoc(op, op.getInput())),
-        gradient(gradient) {
-    // The loops of the view, by number, then the dimensions of the input.
-    for (DimAttr dim : op.getType().getDims())
-      loops.push_back({dim, std::nullopt, std::nullopt});
-  }
-
-  Value build() {
-    ArrayRef<DimAttr> inputDims = op.getInput().getType().getDims();
-    dims.append(inputDims.begin(), inputDims.end());
-    // What is a loop as it stands is solved first: it needs no composing.
-    for (bool asLoop : {true, false})
-      for (auto [number, dim] : llvm::enumerate(inputDims))
-        if (isLoop(dim) == asLoop)
-          solve(number, toForm(op.getInputAccess(dim.getName())));
-    // What cannot be substituted becomes an equation itself: until none does.
-    for (size_t i = 0; i < equations.size(); ++i)
-      (void)substitute(equations[i].form);
-    return buildView();
-  }
-
-private:
-  /// Which dimension of the input is at which form of loops and of dimensions
-  /// of the input.
-  struct Equation {
-    size_t number;
-    layout::Access form;
-  };
-  struct Loop {
-    DimAttr dim;
-    /// Where it is, by loops that are left and dimensions of the new view.
-    std::optional<layout::Access> solved;
-    std::optional<Equation> from; ///< what it was solved from
-  };
-
-  bool isLoop(DimAttr dim) {
-    return bool(op.getInputAccess(dim.getName()).getLoop());
-  }
-
-  /// `access`, its loops numbered as in `loops`.
-  layout::Access toForm(const DimAccess &access) {
-    const layout::Access form = access.getForm();
-    std::vector<layout::AccessTerm> terms;
-    for (const layout::AccessTerm &term : form.getTerms())
-      terms.push_back(
-          {int32_t(op.getType().findDim(access.getLoops()[term.loop])),
-           term.factor});
-    if (form.getKind() == layout::Access::Kind::Modulo)
-      return layout::Access::modulo(std::move(terms), form.getOffset(),
-                                    form.getDivisor());
-    return layout::Access::quotient(form.getKind(), std::move(terms),
-                                    form.getOffset(), form.getDivisor());
-  }
-
-  /// Number of dimension `number` of the new view among the loops of forms.
-  int32_t getPosition(size_t number) const {
-    return int32_t(loops.size() + number);
-  }
-  Loop *findSolved(const layout::AccessTerm &term) {
-    bool isSolved = size_t(term.loop) < loops.size() && loops[term.loop].solved;
-    return isSolved ? &loops[term.loop] : nullptr;
-  }
-
-  /// Uses that dimension `number` of the input is at `form`.
-  void solve(size_t number, const layout::Access &given) {
-    layout::Access form = substitute(given);
-    // The loop of the largest size leaves the least to be summed.
-    std::optional<int32_t> best;
-    for (const layout::AccessTerm &term : form.getTerms())
-      if (mayBeSolved(form, term.loop) &&
-          (!best ||
-           loops[term.loop].dim.getSize() > loops[*best].dim.getSize()))
-        best = term.loop;
-    if (!best) {
-      equations.push_back({number, given});
-      return;
-    }
-    loops[*best].solved =
-        form.solve(*best, getPosition(number), getPosition(dims.size()));
-    loops[*best].from = {number, given};
-    if (form.getKind() == layout::Access::Kind::Floor)
-      dims.push_back(makeDim("remainder", form.getDivisor()));
-  }
-
-  /// `form` without the loops that are solved. A loop whose form cannot stand
-  /// in it is left after all: what it was solved from stays an equation.
-  layout::Access substitute(layout::Access form) {
-    while (true) {
-      Loop *solved = nullptr;
-      for (const layout::AccessTerm &term : form.getTerms())
-        if (!solved)
-          solved = findSolved(term);
-      if (!solved)
-        return form;
-      int32_t number = int32_t(solved - loops.data());
-      if (std::optional<layout::Access> composed =
-              form.compose(number, *solved->solved)) {
-        form = *composed;
-        continue;
-      }
-      equations.push_back(*solved->from);
-      solved->solved.reset();
-      solved->from.reset();
-    }
-  }
-
-  /// Whether `form` can be solved for `loop`, and no loop that is solved
-  /// depends on that.
-  bool mayBeSolved(const layout::Access &form, int32_t loop) {
-    if (size_t(loop) >= loops.size())
-      return false;
-    for (const Loop &other : loops)
-      if (other.solved && other.solved->getFactor(loop) != 0)
-        return false;
-    // A remainder stays a dimension, so what it comes from must stay solved.
-    if (form.getKind() == layout::Access::Kind::Floor &&
-        countAccesses(loop) > 1)
-      return false;
-    // A loop that runs over more than the modulus takes a position often.
-    if (form.getKind() == layout::Access::Kind::Modulo &&
-        loops[loop].dim.getSize() > form.getDivisor())
-      return false;
-    return form.solve(loop, 0, 0).has_value();
-  }
-
-  /// In how many accesses of the view the loop is.
-  size_t countAccesses(int32_t loop) {
-    return llvm::count_if(op.getInput().getType().getDims(), [&](DimAttr dim) {
-      return llvm::is_contained(op.getInputAccess(dim.getName()).getLoops(),
-                                loops[loop].dim.getName());
-    });
-  }
-
-  /// A dimension under a name that nothing else here has.
-  DimAttr makeDim(StringRef role, int64_t size) {
-    std::string name = role.str();
-    for (int suffix = 2; isTaken(name); ++suffix)
-      name = (role + "_" + Twine(suffix)).str();
-    return DimAttr::get(builder.getStringAttr(name), size);
-  }
-  bool isTaken(StringRef name) {
-    auto has = [&](DimAttr dim) { return dim.getName() == name; };
-    return llvm::any_of(dims, has) || llvm::any_of(fresh, has) ||
-           llvm::any_of(op.getType().getDims(), has) ||
-           llvm::any_of(op.getInput().getType().getDims(), has);
-  }
-
-  Value buildView() {
-    // Loops that are left stay dimensions; under another name where the input
-    // has a dimension of theirs.
-    Value source = gradient;
-    SmallVector<StringAttr> names; // of all numbers of forms
-    SmallVector<StringAttr> accessed(loops.size());
-    SmallVector<DimAttr> left;
-    for (auto [number, loop] : llvm::enumerate(loops)) {
-      StringAttr name = loop.dim.getName();
-      bool isHidden = llvm::any_of(
-          dims, [&](DimAttr dim) { return dim.getName() == name; });
-      if (!loop.solved && isHidden) {
-        DimAttr renamed = makeDim(name.getValue(), loop.dim.getSize());
-        fresh.push_back(renamed);
-        source =
-            RenameOp::create(builder, loc, source, name, renamed.getName());
-        name = renamed.getName();
-      }
-      if (!loop.solved)
-        left.push_back(DimAttr::get(name, loop.dim.getSize()));
-      names.push_back(name);
-      accessed[number] = name;
-    }
-    for (DimAttr dim : dims)
-      names.push_back(dim.getName());
-
-    SmallVector<Attribute> accesses;
-    for (auto [number, loop] : llvm::enumerate(loops))
-      if (loop.solved && !isSame(loop, names))
-        accesses.push_back(
-            AccessAttr::get(accessed[number], DimAccess(*loop.solved, names)));
-    for (const Equation &equation : equations) {
-      auto [size, access] =
-          getCondition(equation.number, substitute(equation.form));
-      DimAttr one = makeDim("one", size);
-      fresh.push_back(one);
-      auto type = cast<NamedTensorType>(source.getType()).withoutSharding();
-      SmallVector<DimAttr> extended(type.getDims());
-      extended.push_back(one);
-      source = BroadcastOp::create(
-          builder, loc, NamedTensorType::get(extended, type.getElementType()),
-          source);
-      accesses.push_back(
-          AccessAttr::get(one.getName(), DimAccess(access, names)));
-    }
-    SmallVector<DimAttr> resultDims(dims);
-    llvm::append_range(resultDims, left);
-    auto type = NamedTensorType::get(resultDims, op.getType().getElementType());
-    return ViewOp::create(builder, loc, type, source,
-                          builder.getArrayAttr(accesses));
-  }
-
-  /// Whether the new view reads `loop` at a dimension of its own name.
-  static bool isSame(const Loop &loop, ArrayRef<StringAttr> names) {
-    std::optional<int32_t> same = loop.solved->getLoop();
-    return same && names[*same] == loop.dim.getName();
-  }
-
-  /// The size of a dimension, and the position in it that is inside exactly
-  /// where dimension `number` of the input is at `form`.
-  std::pair<int64_t, layout::Access> getCondition(size_t number,
-                                                  const layout::Access &form) {
-    // terms + offset - divisor * position is 0, or a remainder.
-    std::vector<layout::AccessTerm> terms = form.getTerms();
-    bool isModulo = form.getKind() == layout::Access::Kind::Modulo;
-    terms.push_back({getPosition(number), isModulo ? -1 : -form.getDivisor()});
-    if (isModulo)
-      return {1, layout::Access::modulo(std::move(terms), form.getOffset(),
-                                        form.getDivisor())};
-    bool isFloor = form.getKind() == layout::Access::Kind::Floor;
-    return {isFloor ? form.getDivisor() : 1,
-            layout::Access::linear(std::move(terms), form.getOffset())};
-  }
-
-  ViewOp op;
-  GradientBuilder &builder;
-  Location loc;
-  Value gradient;
-  SmallVector<Loop> loops;
-  /// The input's dimensions, then remainders of rounded quotients.
-  SmallVector<DimAttr> dims;
-  SmallVector<DimAttr> fresh; ///< names made for dimensions of the gradient
-  SmallVector<Equation> equations;
-};
-} // namespace
-
-SmallVector<Value> ViewOp::buildGradients(GradientBuilder &builder,
-                                          ValueRange arrived) {
-  if (!isa<FloatType>(getType().getElementType()))
-    return {Value()};
-  return {ViewGradient(*this, builder, arrived.front()).build()};
 }

@@ -238,6 +238,18 @@ Range Access::getPreimage(int32_t loop, std::span<const Range> loops,
   return found.value_or(Range{range.offset, 0});
 }
 
+std::optional<Window> Access::getWindow(int32_t loop,
+                                        std::span<const Range> loops) const {
+  const int64_t factor = getFactor(loop);
+  if (kind != Kind::Exact || divisor != 1 || factor < 1)
+    return std::nullopt;
+  std::vector<Range> others(loops.begin(), loops.end());
+  others[size_t(loop)] = {0, 1};
+  const Range image = getSums(others);
+  return Window{"", loops[size_t(loop)].count, factor, image.offset,
+                image.offset + image.count - 1};
+}
+
 std::optional<Access> Access::solve(int32_t loop, int32_t position,
                                     int32_t remainder) const {
   int64_t factor = getFactor(loop);

@@ -99,6 +99,13 @@ public:
   Range getPreimage(int32_t loop, std::span<const Range> loops,
                     Range wanted) const;
 
+  /// The window that a block of `loop` reads, the other loops running over
+  /// their ranges, which begin at 0: its name is left empty. Nothing where that
+  /// is no window: the access has a divisor or wraps around, or is by a tensor,
+  /// or the factor of `loop` is below 1.
+  std::optional<Window> getWindow(int32_t loop,
+                                  std::span<const Range> loops) const;
+
   /// The access solved for `loop`: where that is, given the position taken and
   /// the other loops. In the answer the loop number `position` is the position
   /// taken. A Floor leaves a remainder open: the answer is exact, with

@@ -123,18 +123,25 @@ CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
     return reason;
   }
   auto type = cast<NamedTensorType>(use.get().getType());
-  for (auto [dim, before, after] :
-       llvm::zip_equal(type.getDims(), had.dims, needed.dims)) {
-    if (before == after)
+  for (auto [number, dim] : llvm::enumerate(type.getDims())) {
+    const layout::Window *window = needed.getWindow(number);
+    if (!window && had.dims[number] == needed.dims[number])
       continue;
     StringRef name = dim.getName();
-    if (auto op = dyn_cast<PartitionOpInterface>(reader))
-      if (StringAttr loop =
-              op.getOperandAccess(use.getOperandNumber(), dim.getName())
-                  .getSplitLoop())
+    std::string prefix;
+    if (auto op = dyn_cast<PartitionOpInterface>(reader)) {
+      DimAccess access =
+          op.getOperandAccess(use.getOperandNumber(), dim.getName());
+      if (StringAttr loop = access.getSplitLoop())
         name = loop;
+      if (window) {
+        name = window->loop;
+        prefix = "window " + quote(dim.getName()) + " = " + toString(access) +
+                 " of ";
+      }
+    }
     if (RuleOp rule = layout.findRule(name)) {
-      reason.rule = "layout rule " + quote(name) + " -> ";
+      reason.rule = prefix + "layout rule " + quote(name) + " -> ";
       llvm::raw_string_ostream os(reason.rule);
       llvm::interleaveComma(rule.getAxes().getAsRange<StringAttr>(), os,
                             [&](StringAttr axis) { os << axis; });

@@ -34,13 +34,55 @@ getSharding(NamedTensorType type, const IterationSplit &split,
   return sharding;
 }
 
+/// The one split loop of `access`; null if none or several are.
+static StringAttr findSplitLoop(const DimAccess &access,
+                                const IterationSplit &split) {
+  StringAttr found;
+  for (StringAttr loop : access.getLoops()) {
+    if (split.get(loop).empty())
+      continue;
+    if (found)
+      return {};
+    found = loop;
+  }
+  return found;
+}
+
+/// Splits dimension `number`, which is no loop, as a window where blocks of one
+/// loop read one that is smaller than the dimension.
+static void addWindow(layout::Sharding &sharding, size_t number, DimAttr dim,
+                      const DimAccess &access, const IterationSplit &split) {
+  StringAttr loop = findSplitLoop(access, split);
+  if (!loop)
+    return;
+  auto window = getWindow(access, loop, split.dims);
+  if (!window)
+    return;
+  const layout::DimSplit &axes = split.get(loop);
+  // A loop that another dimension is has its axes already.
+  for (const layout::DimSplit &other : sharding.dims)
+    if (other == axes)
+      return;
+  layout::Sharding windowed = sharding;
+  windowed.dims[number] = axes;
+  windowed.windows.resize(sharding.dims.size());
+  windowed.windows[number] = std::move(window);
+  if (layout::getLocalSize(dim.getSize(), windowed, number) < dim.getSize())
+    sharding = std::move(windowed);
+}
+
 layout::Sharding meshc::getOperandSharding(PartitionOpInterface op,
                                            unsigned operand,
                                            const IterationSplit &split) {
   auto type = cast<NamedTensorType>(op->getOperand(operand).getType());
-  return getSharding(type, split, [&](DimAttr dim) {
+  auto getAccess = [&](DimAttr dim) {
     return op.getOperandAccess(operand, dim.getName());
-  });
+  };
+  layout::Sharding sharding = getSharding(type, split, getAccess);
+  for (auto [number, dim] : llvm::enumerate(type.getDims()))
+    if (DimAccess access = getAccess(dim); !access.getSplitLoop())
+      addWindow(sharding, number, dim, access, split);
+  return sharding;
 }
 
 layout::Sharding meshc::getResultSharding(PartitionOpInterface op,

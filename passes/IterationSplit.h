@@ -42,7 +42,9 @@ struct IterationSplit {
 IterationSplit chooseIterationSplit(nd::PartitionOpInterface op,
                                     const ModuleLayout &layout);
 
-/// The sharding in which `op` reads operand `operand`, complete.
+/// The sharding in which `op` reads operand `operand`, complete: a dimension
+/// that is a loop is split as the loop is, one that blocks of one split loop
+/// read a window of has that window where it is smaller than the dimension.
 layout::Sharding getOperandSharding(nd::PartitionOpInterface op,
                                     unsigned operand,
                                     const IterationSplit &split);

@@ -141,6 +141,10 @@ void TermFlow::visit(PartitionOpInterface op) {
         split.uses(pending.axes) || entersUpdate(operand) ||
         (!own.empty() && own.kind != pending.kind))
       continue;
+    // What a window has outside is 0, the identity of sums.
+    if (pending.kind != layout::ReduceKind::Sum &&
+        getOperandSharding(op, operand.getOperandNumber(), split).hasWindow())
+      continue;
     switch (op.getPartialUse(operand.getOperandNumber(),
                              fromLayout(pending.kind))) {
     case PartialUse::Complete:

@@ -10,12 +10,13 @@ namespace meshc::codegen {
 /// What the two shardings of a collective amount to on one device.
 struct CollectiveForm {
   layout::CollectiveKind kind;
-  /// Whose use differs between the shardings: those the devices talk over.
+  /// Those the devices talk over, layout::ReshardStep.
   std::vector<layout::AxisRef> axes;
   int64_t groupSize = 1; ///< devices that talk; 1 for a slice
   layout::ReduceKind reduce = layout::ReduceKind::None;
   int64_t payloadElements = 0, payloadBytes = 0; ///< what a device brings in
-  int64_t wireBytes = 0;                         ///< layout::getWireBytes
+  /// layout::getWireBytes; of an exchange what layout::ReshardStep says.
+  int64_t wireBytes = 0;
 };
 
 CollectiveForm getCollectiveForm(spmd::CollectiveOpInterface op,

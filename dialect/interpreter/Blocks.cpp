@@ -32,6 +32,9 @@ Position getPosition(const layout::Mesh &mesh,
 struct Owned {
   Sizes counts; ///< elements per dimension
   Walked whole, block;
+  /// Elements per dimension that are no padding, with what a window has outside
+  /// the tensor, from the begin of the block on.
+  Sizes held;
 };
 
 Owned getOwned(const layout::Mesh &mesh, llvm::ArrayRef<int64_t> sizes,
@@ -41,10 +44,14 @@ Owned getOwned(const layout::Mesh &mesh, llvm::ArrayRef<int64_t> sizes,
   owned.whole.strides = getStrides(sizes);
   owned.block.strides = getStrides(layout::getLocalShape(sizes, sharding));
   for (size_t d = 0; d < sizes.size(); ++d) {
-    layout::Range range =
-        layout::getOwnedRange(mesh, sizes[d], sharding.dims[d], coordinates);
-    owned.counts.push_back(range.count);
-    owned.whole.base += range.offset * owned.whole.strides[d];
+    layout::Range held =
+        layout::getHeldRange(mesh, sizes[d], sharding, d, coordinates);
+    const int64_t begin = std::max<int64_t>(0, held.offset);
+    const int64_t end = std::min(sizes[d], held.offset + held.count);
+    owned.held.push_back(held.count);
+    owned.counts.push_back(std::max<int64_t>(0, end - begin));
+    owned.whole.base += begin * owned.whole.strides[d];
+    owned.block.base += (begin - held.offset) * owned.block.strides[d];
   }
   return owned;
 }
@@ -150,15 +157,22 @@ joinBlocks(const layout::Mesh &mesh, llvm::ArrayRef<int64_t> sizes,
 
 /// Cuts each device's block from the term at its position.
 template <class Domain>
-Blocks<Domain>
-cutBlocks(const layout::Mesh &mesh, llvm::ArrayRef<int64_t> sizes,
-          const layout::Sharding &sharding, const TermTensors<Domain> &terms) {
+Blocks<Domain> cutBlocks(const layout::Mesh &mesh,
+                         llvm::ArrayRef<int64_t> sizes,
+                         const layout::Sharding &sharding, ElementKind kind,
+                         const TermTensors<Domain> &terms) {
   Blocks<Domain> blocks;
   for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
     const Tensor<Domain> &term =
         terms.at(getPosition(mesh, sharding.partialAxes, device));
     Tensor<Domain> block(layout::getLocalShape(sizes, sharding));
     Owned owned = getOwned(mesh, sizes, sharding, device);
+    if (sharding.hasWindow())
+      forEachPoint(owned.held, {Walked{0, owned.block.strides}},
+                   [&](llvm::ArrayRef<int64_t>, llvm::ArrayRef<int64_t> at) {
+                     block.elements[at[0]] =
+                         getIdentity<Domain>(layout::ReduceKind::Sum, kind);
+                   });
     forEachPoint(owned.counts, {owned.whole, owned.block},
                  [&](llvm::ArrayRef<int64_t>, llvm::ArrayRef<int64_t> at) {
                    block.elements[at[1]] = term.elements[at[0]];
@@ -232,7 +246,7 @@ Blocks<Domain>
 interpreter::scatter(const layout::Mesh &mesh, const layout::Sharding &sharding,
                      ElementKind kind, const Tensor<Domain> &whole) {
   TermTensors<Domain> terms = {{Position(), whole}};
-  return cutBlocks(mesh, whole.sizes, sharding,
+  return cutBlocks(mesh, whole.sizes, sharding, kind,
                    moveTerms(mesh, getReplicated(whole.sizes.size()), sharding,
                              kind, terms));
 }
@@ -257,7 +271,7 @@ std::optional<Blocks<Domain>> interpreter::redistribute(
   auto terms = joinBlocks<Domain>(mesh, sizes, source, blocks, error);
   if (!terms)
     return std::nullopt;
-  return cutBlocks(mesh, sizes, target,
+  return cutBlocks(mesh, sizes, target, kind,
                    moveTerms(mesh, source, target, kind, *terms));
 }
 

@@ -20,7 +20,7 @@ template <class Domain> using Blocks = std::vector<Tensor<Domain>>;
 
 /// The block of each device of `whole`, padding poisoned. Of a partial sharding
 /// the devices at the first position of the partial axes hold the value, the
-/// others the identity.
+/// others the identity. Of a window what lies outside the tensor is 0.
 template <class Domain>
 Blocks<Domain> scatter(const layout::Mesh &mesh,
                        const layout::Sharding &sharding, ElementKind kind,
@@ -37,7 +37,7 @@ gather(const layout::Mesh &mesh, llvm::ArrayRef<int64_t> sizes,
 
 /// The blocks of the same tensor under another sharding. Terms of axes that
 /// stay partial stay where they are; the rest is combined in the order of
-/// positions. Fails as gather does.
+/// positions. `source` has no window. Fails as gather does.
 template <class Domain>
 std::optional<Blocks<Domain>>
 redistribute(const layout::Mesh &mesh, llvm::ArrayRef<int64_t> sizes,

@@ -402,9 +402,11 @@ std::string Explainer::explainUse(int tensor) const {
 std::string Explainer::explainTensor(int tensor) {
   const exec::TensorT &value = plan.getTensor(tensor);
   std::vector<std::string> global, local;
-  for (const auto &dim : value.layout->dims) {
-    global.push_back(fmt::format("{} {}", dim->name, dim->size));
-    local.push_back(fmt::format("{} {}", dim->name, getLocalSize(*dim)));
+  for (size_t i = 0; i < value.layout->dims.size(); ++i) {
+    const exec::DimShardingT &dim = *value.layout->dims[i];
+    global.push_back(fmt::format("{} {}", dim.name, dim.size));
+    local.push_back(
+        fmt::format("{} {}", dim.name, getLocalSize(*value.layout, i)));
   }
   auto listDims = [](const std::vector<std::string> &dims) {
     return dims.empty() ? std::string("one number")

@@ -2,8 +2,8 @@
 
 #include "frontend/plan/Quantities.h"
 #include "layout/Sharding.h"
+#include "runtime/exec/Executable.h"
 
-#include <cstdlib>
 #include <fmt/format.h>
 
 using namespace meshc;
@@ -23,35 +23,17 @@ plan::getAxes(const std::vector<exec::AxisRef> &axes) {
   return result;
 }
 
-int64_t plan::getLocalSize(const exec::DimShardingT &dim) {
-  return layout::getLocalSize(dim.size, getAxes(dim.axes));
-}
-
-static layout::ReduceKind getReduceKind(exec::ReduceKind kind) {
-  switch (kind) {
-  case exec::ReduceKind::none:
-    return layout::ReduceKind::None;
-  case exec::ReduceKind::sum:
-    return layout::ReduceKind::Sum;
-  case exec::ReduceKind::max:
-    return layout::ReduceKind::Max;
-  case exec::ReduceKind::min:
-    return layout::ReduceKind::Min;
-  }
-  std::abort();
+int64_t plan::getLocalSize(const exec::TensorLayoutT &layout, size_t dim) {
+  return layout::getLocalSize(layout.dims[dim]->size,
+                              runtime::getSharding(layout), dim);
 }
 
 std::string plan::getSharding(const layout::Mesh &mesh,
                               const exec::TensorLayoutT &layout) {
-  layout::Sharding sharding;
   std::vector<std::string> names;
-  for (const auto &dim : layout.dims) {
+  for (const auto &dim : layout.dims)
     names.push_back(dim->name);
-    sharding.dims.push_back(getAxes(dim->axes));
-  }
-  sharding.partialKind = getReduceKind(layout.partial);
-  sharding.partialAxes = getAxes(layout.partial_axes);
-  return layout::toString(mesh, sharding, names);
+  return layout::toString(mesh, runtime::getSharding(layout), names);
 }
 
 const char *plan::getName(exec::Phase phase) {

@@ -87,8 +87,8 @@ inline constexpr int64_t repeatsPerStep = 1;
 
 layout::AxisRef getAxis(const exec::AxisRef &axis);
 std::vector<layout::AxisRef> getAxes(const std::vector<exec::AxisRef> &axes);
-/// Elements of `dim` that one device's block holds.
-int64_t getLocalSize(const exec::DimShardingT &dim);
+/// Elements of dimension `dim` of a tensor that one device's block holds.
+int64_t getLocalSize(const exec::TensorLayoutT &layout, size_t dim);
 /// The spelling of dumps and messages, "<batch@data> partial sum over model".
 std::string getSharding(const layout::Mesh &mesh,
                         const exec::TensorLayoutT &layout);

@@ -85,11 +85,13 @@ static const char *getRoleName(exec::BufferRole role) {
 Json PlanWriter::getTensor(size_t index) const {
   const exec::TensorT &tensor = *executable.tensors[index];
   Json dims = Json::array();
-  for (const auto &dim : tensor.layout->dims)
-    dims.push_back({{"name", dim->name},
-                    {"size", dim->size},
-                    {"axes", getAxisNames(dim->axes)},
-                    {"local_size", getLocalSize(*dim)}});
+  for (size_t i = 0; i < tensor.layout->dims.size(); ++i) {
+    const exec::DimShardingT &dim = *tensor.layout->dims[i];
+    dims.push_back({{"name", dim.name},
+                    {"size", dim.size},
+                    {"axes", getAxisNames(dim.axes)},
+                    {"local_size", getLocalSize(*tensor.layout, i)}});
+  }
   Json json = {{"id", Plan::getTensorId(int(index))},
                {"name", plan.getName(int(index))},
                {"role", getRoleName(tensor.role)},

@@ -72,12 +72,13 @@ std::string PlanPrinter::getLegend() const {
 /// What the first split dimension in the table means; empty without any.
 std::string PlanPrinter::getSplitLegend() const {
   for (const auto &tensor : executable.tensors)
-    for (const auto &dim : tensor->layout->dims)
-      if (!dim->axes.empty()) {
+    for (size_t i = 0; i < tensor->layout->dims.size(); ++i)
+      if (const auto &dim = tensor->layout->dims[i]; !dim->axes.empty()) {
         std::string axes = layout::toString(plan.mesh, getAxes(dim->axes));
         return fmt::format("'{0} {1}@{2}': a device holds {1} of the {3} "
                            "positions of {0}, which is split over {2}\n",
-                           dim->name, getLocalSize(*dim), axes, dim->size);
+                           dim->name, getLocalSize(*tensor->layout, i), axes,
+                           dim->size);
       }
   return "";
 }
@@ -86,8 +87,10 @@ std::string PlanPrinter::getSplitLegend() const {
 std::vector<std::string>
 PlanPrinter::getShape(const exec::TensorLayoutT &layout) const {
   std::vector<std::string> pieces;
-  for (const auto &dim : layout.dims) {
-    std::string piece = fmt::format("{} {}", dim->name, getLocalSize(*dim));
+  for (size_t i = 0; i < layout.dims.size(); ++i) {
+    const auto &dim = layout.dims[i];
+    std::string piece =
+        fmt::format("{} {}", dim->name, getLocalSize(layout, i));
     if (!dim->axes.empty())
       piece += "@" + layout::toString(plan.mesh, getAxes(dim->axes));
     pieces.push_back(std::move(piece));

@@ -370,17 +370,19 @@ bool ExecutableChecker::checkMember(const exec::CollectiveT &collective,
       return fail("a collective sums booleans");
     break;
   }
+  layout::Sharding source =
+      layout::getCanonical(mesh, getSharding(*collective.source));
+  layout::Sharding target =
+      layout::getCanonical(mesh, getSharding(*collective.target));
+  if (source.hasWindow())
+    return fail("a collective reads a window, of which no device owns a part");
   // Devices read one another's operand while they write the result, so the two
   // may share memory only where every element stays where it is.
   const auto [fromBegin, fromEnd] = getReach(from);
   const auto [toBegin, toEnd] = getReach(to);
   const bool overlap = fromBegin < toEnd && toBegin < fromEnd;
-  layout::Sharding source =
-      layout::getCanonical(mesh, getSharding(*collective.source));
-  layout::Sharding target =
-      layout::getCanonical(mesh, getSharding(*collective.target));
   if (overlap && (fromBegin != toBegin || from.strides != to.strides ||
-                  source.dims != target.dims))
+                  source.dims != target.dims || target.hasWindow()))
     return fail("a collective reads the memory it writes");
   return true;
 }

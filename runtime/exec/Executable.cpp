@@ -53,7 +53,17 @@ layout::Sharding runtime::getSharding(const exec::TensorLayoutT &layout) {
     for (const auto &axis : dim->axes)
       split.push_back(getAxisRef(axis));
     sharding.dims.push_back(std::move(split));
+    sharding.windows.emplace_back();
+    if (dim->window)
+      sharding.windows.back() = {dim->window->loop, dim->window->size,
+                                 dim->window->factor, dim->window->low,
+                                 dim->window->high};
   }
+  // A list of no window is none.
+  if (std::ranges::none_of(sharding.windows, [](const auto &window) {
+        return window.has_value();
+      }))
+    sharding.windows.clear();
   switch (layout.partial) {
   case exec::ReduceKind::none:
     sharding.partialKind = layout::ReduceKind::None;

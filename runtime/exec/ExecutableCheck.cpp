@@ -60,7 +60,21 @@ bool ExecutableChecker::checkLayout(const exec::TensorLayoutT *layout) {
     if (dim->size < 1)
       return fail(
           fmt::format("dimension '{}' has size {}", dim->name, dim->size));
-    bytes = multiply(bytes, dim->size);
+    // A window may be larger than its dimension.
+    int64_t held = dim->size;
+    if (dim->window) {
+      constexpr int64_t limit = int64_t(1) << 31;
+      const exec::WindowT &window = *dim->window;
+      for (int64_t number :
+           {window.size, window.factor, window.low, window.high})
+        if (number <= -limit || number >= limit)
+          return fail(fmt::format("a window of dimension '{}' has a number "
+                                  "beyond 2^31",
+                                  dim->name));
+      held = std::max(held, multiply(window.size, window.factor) + window.high -
+                                window.low);
+    }
+    bytes = multiply(bytes, held);
     if (bytes < 0)
       return fail("a tensor is larger than any memory");
   }

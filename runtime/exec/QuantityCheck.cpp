@@ -45,8 +45,12 @@ bool ExecutableChecker::checkTraffic(const exec::CollectiveT &collective,
   static_assert(int(exec::CollectiveKind::slice) ==
                     int(layout::CollectiveKind::Slice),
                 "both list the kinds in the same order");
-  const int64_t wire = layout::getWireBytes(
-      layout::CollectiveKind(int(collective.kind)), bytes, devices);
+  // In an exchange a device takes at most all that its peers have.
+  const int64_t wire =
+      collective.kind == exec::CollectiveKind::exchange
+          ? (devices - 1) * bytes
+          : layout::getWireBytes(layout::CollectiveKind(int(collective.kind)),
+                                 bytes, devices);
   if (!checkQuantities(
           {{"a collective's group size", collective.group_size, devices},
            {"a collective's payload in elements", collective.payload_elements,

@@ -261,3 +261,23 @@ spmd.program @c5_another_shape {
   // expected-error @below {{'spmd.view' op (C5) expected local shapes}}
   %1 = spmd.view %0 ["a" = "r"] from !nd.tensor<["a"=6], f32, <>> to !nd.tensor<["r"=2], f32, <"r"@x>> : tensor<6xf32> -> tensor<2xf32>
 }
+
+// -----
+
+nd.mesh ["m"=3]
+spmd.program @c6_another_window {
+  %0 = spmd.input "x" of !nd.tensor<["y"=7], f32, <"y"@m>> : tensor<3xf32>
+  %1 = spmd.exchange %0 from !nd.tensor<["y"=7], f32, <"y"@m>> to !nd.tensor<["y"=7], f32, <"y" by "row"=7@m + [0, 1]>> : tensor<3xf32> -> tensor<4xf32>
+  // expected-error @below {{'spmd.view' op (C6) dimension "y" is read at dy + row - 1, which is not its window of "row"}}
+  %2 = spmd.view %1 ["y" = "row" + "dy" - 1] from !nd.tensor<["y"=7], f32, <"y" by "row"=7@m + [0, 1]>> to !nd.tensor<["row"=7, "dy"=3], f32, <"row"@m>> : tensor<4xf32> -> tensor<3x3xf32>
+}
+
+// -----
+
+nd.mesh ["m"=3]
+spmd.program @c1_nobody_owns_a_window {
+  %0 = spmd.input "x" of !nd.tensor<["y"=7], f32, <"y"@m>> : tensor<3xf32>
+  %1 = spmd.exchange %0 from !nd.tensor<["y"=7], f32, <"y"@m>> to !nd.tensor<["y"=7], f32, <"y" by "row"=7@m + [-1, 1]>> : tensor<3xf32> -> tensor<5xf32>
+  // expected-error @below {{'spmd.all_gather' op (C1) no device owns a part of a window}}
+  %2 = spmd.all_gather %1 from !nd.tensor<["y"=7], f32, <"y" by "row"=7@m + [-1, 1]>> to !nd.tensor<["y"=7], f32, <>> : tensor<5xf32> -> tensor<7xf32>
+}

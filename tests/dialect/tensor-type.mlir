@@ -17,6 +17,8 @@
 // CHECK-DAG: !a_by_b_max_over_x_y = !nd.tensor<["a"=2, "b"=12], f32, <> partial max over (x, y)>
 // CHECK-DAG: !a_by_b_i32_min_over_z2x4 = !nd.tensor<["a"=2, "b"=12], i32, <> partial min over z:(2)4>
 // CHECK-DAG: !nd.tensor<["key pos"=4], f32, <"key pos"@"two words">>
+// CHECK-DAG: !nd.tensor<["y"=9, "c"=2], f32, <"y" by 2 "row"=5@x + [-1, 1], "c"@z:(1)2>>
+// CHECK-DAG: !nd.tensor<["y"=9], f32, <"y" by "row"=7@y@x + [0, 2]> partial sum over z>
 nd.mesh ["x"=2, "y"=3, "z"=8, "two words"=2]
 nd.program @types {
   %0 = nd.input "0" : !nd.tensor<[], f32>
@@ -35,4 +37,6 @@ nd.program @types {
   %13 = nd.input "13" : !nd.tensor<["a"=2, "b"=12], f32, <> partial max over (x, y)>
   %14 = nd.input "14" : !nd.tensor<["a"=2, "b"=12], i32, <> partial min over z:(2)4>
   %15 = nd.input "15" : !nd.tensor<["key pos"=4], f32, <"key pos"@"two words">>
+  %16 = nd.input "16" : !nd.tensor<["y"=9, "c"=2], f32, <"y" by 2 "row"=5@x + [-1, 1], "c"@z:(1)2>>
+  %17 = nd.input "17" : !nd.tensor<["y"=9], f32, <"y" by "row"=7@y@x + [0, 2]> partial sum over z>
 }

@@ -374,3 +374,28 @@ TEST(Access, IsSpelledAsInTheLanguage) {
   EXPECT_EQ(Access::modulo({{0, 1}}, 1, 8).toString(names), "(x + 1) % 8");
   EXPECT_EQ(Access::modulo({{0, -1}}, 0, 8).toString(names), "(-x) % 8");
 }
+
+/// A window is what blocks of its loop read: of every block the image of it is
+/// the access's.
+TEST(Access, WindowsAreImagesOfBlocks) {
+  const std::vector<Range> loops{{0, 7}, {0, 5}};
+  int64_t windows = 0;
+  for (const Formula &formula : getFormulas()) {
+    const Access access = formula.get();
+    const std::optional<Window> window = access.getWindow(0, loops);
+    const bool expected = access.getKind() == Kind::Exact &&
+                          access.getDivisor() == 1 && access.getFactor(0) > 0;
+    ASSERT_EQ(window.has_value(), expected) << access.toString(names);
+    if (!window)
+      continue;
+    ++windows;
+    EXPECT_EQ(window->loopSize, 7);
+    for (Range block : {Range{0, 7}, Range{0, 3}, Range{3, 3}, Range{6, 1}}) {
+      const std::vector<Range> part{block, loops[1]};
+      EXPECT_EQ(window->getImage(block), access.getImage(part))
+          << access.toString(names) << " for " << block.count << " from "
+          << block.offset;
+    }
+  }
+  EXPECT_GT(windows, 100);
+}

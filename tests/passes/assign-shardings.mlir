@@ -405,3 +405,62 @@ nd.program @stack_of_terms_and_others {
   %s = nd.stack %p, %b along "t" : (!nd.tensor<["m"=3], f32>, !nd.tensor<["m"=3], f32>) -> !nd.tensor<["t"=2, "m"=3], f32>
   nd.output "s", %s : !nd.tensor<["t"=2, "m"=3], f32>
 }
+
+// -----
+
+// Blocks of a split loop read a window of the dimension: each device gets its
+// block and what the window reaches beyond it. With a stride, and where the
+// window would be as large as the dimension, which is gathered then; quotients
+// are not windows yet.
+// CHECK:       !y_by_c = !nd.tensor<["y"=7, "c"=2], f32, <>>
+// CHECK-LABEL: nd.program @window
+// CHECK:         nd.reshard {{.*}}rule = "window {{.*}} = dy + row - 1 of layout rule {{.*}}", {{.*}}needed = "<y by row@m + [-1, 1]>"{{.*}} : !y_at_m_by_c -> !y_window_at_m_by_c
+// CHECK-NEXT:    nd.view {{.*}} : (!y_window_at_m_by_c) -> !row_at_m_by_dy_by_c
+// CHECK-LABEL: nd.program @window_of_stride_2
+// CHECK:         nd.reshard {{.*}}needed = "<y by 2 row@m + [-1, 1]>"
+// CHECK-LABEL: nd.program @window_as_large_as_the_dimension
+// CHECK:         nd.reshard {{.*}} : {{.*}} -> !y_by_c
+// CHECK-LABEL: nd.program @quotients
+// CHECK:         nd.reshard {{.*}} : {{.*}} -> !y_by_c
+nd.mesh ["m"=3]
+nd.rule "row" -> ["m"]
+nd.rule "y" -> ["m"]
+nd.program @window {
+  %x = nd.input "x" : !nd.tensor<["y"=7, "c"=2], f32>
+  %0 = nd.view %x ["y" = "row" + "dy" - 1] : (!nd.tensor<["y"=7, "c"=2], f32>) -> !nd.tensor<["row"=7, "dy"=3, "c"=2], f32>
+  nd.output "o", %0 : !nd.tensor<["row"=7, "dy"=3, "c"=2], f32>
+}
+nd.program @window_of_stride_2 {
+  %x = nd.input "x" : !nd.tensor<["y"=7, "c"=2], f32>
+  %0 = nd.view %x ["y" = 2 "row" + "dy" - 1] : (!nd.tensor<["y"=7, "c"=2], f32>) -> !nd.tensor<["row"=4, "dy"=3, "c"=2], f32>
+  nd.output "o", %0 : !nd.tensor<["row"=4, "dy"=3, "c"=2], f32>
+}
+nd.program @window_as_large_as_the_dimension {
+  %x = nd.input "x" : !nd.tensor<["y"=7, "c"=2], f32>
+  %0 = nd.view %x ["y" = "row" + "dy" - 2] : (!nd.tensor<["y"=7, "c"=2], f32>) -> !nd.tensor<["row"=7, "dy"=5, "c"=2], f32>
+  nd.output "o", %0 : !nd.tensor<["row"=7, "dy"=5, "c"=2], f32>
+}
+nd.program @quotients {
+  %x = nd.input "x" : !nd.tensor<["y"=7, "c"=2], f32>
+  %0 = nd.view %x ["y" = ("row" - "dy" + 1) / 2] : (!nd.tensor<["y"=7, "c"=2], f32>) -> !nd.tensor<["row"=13, "dy"=3, "c"=2], f32>
+  nd.output "o", %0 : !nd.tensor<["row"=13, "dy"=3, "c"=2], f32>
+}
+
+// -----
+
+// Pending sums pass a window, whose zeros outside the dimension are no terms of
+// them; pending maxima are completed before it.
+// CHECK-LABEL: nd.program @window_of_terms
+// CHECK:         %[[P:.*]] = nd.reduce max %{{.*}} -> !y_at_m_max_over_k
+// CHECK-NEXT:    nd.reshard %[[P]] {{.*}} -> !y_window_at_m
+nd.mesh ["m"=3, "k"=2]
+nd.rule "row" -> ["m"]
+nd.rule "y" -> ["m"]
+nd.rule "c" -> ["k"]
+nd.program @window_of_terms {
+  %x = nd.input "x" : !nd.tensor<["y"=7, "c"=5], f32>
+  %m = nd.reduce max %x : (!nd.tensor<["y"=7, "c"=5], f32>) -> !nd.tensor<["y"=7], f32>
+  %0 = nd.view %m ["y" = "row" + "dy" - 1] : (!nd.tensor<["y"=7], f32>) -> !nd.tensor<["row"=7, "dy"=3], f32>
+  %1 = nd.reduce max %0 : (!nd.tensor<["row"=7, "dy"=3], f32>) -> !nd.tensor<["row"=7], f32>
+  nd.output "o", %1 : !nd.tensor<["row"=7], f32>
+}

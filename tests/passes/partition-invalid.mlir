@@ -163,3 +163,43 @@ nd.program @no_way_to_partition {
   // expected-error @below {{'nd.arg_reduce' cannot be partitioned: it has no PartitionOpInterface}}
   %i = nd.arg_reduce max %x over "a" : (!nd.tensor<["a"=4], f32, <>>) -> !nd.tensor<[], i32, <>>
 }
+
+// -----
+
+nd.mesh ["m"=3]
+nd.program @another_window {
+  %x = nd.input "x" : !nd.tensor<["y"=7], f32, <"y"@m>>
+  %w = nd.reshard %x : !nd.tensor<["y"=7], f32, <"y"@m>> -> !nd.tensor<["y"=7], f32, <"y" by "row"=7@m + [0, 1]>>
+  // expected-error @below {{'nd.view' op takes position dy + row - 1 of dimension "y", which is not the window sharding<"y" by "row"=7@m + [0, 1]>}}
+  %0 = nd.view %w ["y" = "row" + "dy" - 1] : (!nd.tensor<["y"=7], f32, <"y" by "row"=7@m + [0, 1]>>) -> !nd.tensor<["row"=7, "dy"=3], f32, <"row"@m>>
+}
+
+// -----
+
+nd.mesh ["m"=3]
+nd.program @window_of_a_loop_that_is_whole {
+  %x = nd.input "x" : !nd.tensor<["y"=7], f32, <"y"@m>>
+  %w = nd.reshard %x : !nd.tensor<["y"=7], f32, <"y"@m>> -> !nd.tensor<["y"=7], f32, <"y" by "row"=7@m + [-1, 1]>>
+  // expected-error @below {{'nd.view' op splits dimension "row" in two ways: operands and result must agree}}
+  %0 = nd.view %w ["y" = "row" + "dy" - 1] : (!nd.tensor<["y"=7], f32, <"y" by "row"=7@m + [-1, 1]>>) -> !nd.tensor<["row"=7, "dy"=3], f32, <>>
+}
+
+// -----
+
+nd.mesh ["m"=3]
+nd.program @window_of_what_is_a_loop {
+  %x = nd.input "x" : !nd.tensor<["y"=7], f32, <"y"@m>>
+  %w = nd.reshard %x : !nd.tensor<["y"=7], f32, <"y"@m>> -> !nd.tensor<["y"=7], f32, <"y" by "y"=7@m + [-1, 1]>>
+  // expected-error @below {{'nd.neg' op takes position y of dimension "y", which is not the window}}
+  %0 = nd.neg %w : (!nd.tensor<["y"=7], f32, <"y" by "y"=7@m + [-1, 1]>>) -> !nd.tensor<["y"=7], f32, <"y"@m>>
+}
+
+// -----
+
+nd.mesh ["m"=3]
+nd.program @nobody_owns_a_window {
+  %x = nd.input "x" : !nd.tensor<["y"=7], f32, <"y"@m>>
+  %w = nd.reshard %x : !nd.tensor<["y"=7], f32, <"y"@m>> -> !nd.tensor<["y"=7], f32, <"y" by "row"=7@m + [-1, 1]>>
+  // expected-error @below {{has a window, which no device owns a part of}}
+  %0 = nd.reshard %w : !nd.tensor<["y"=7], f32, <"y" by "row"=7@m + [-1, 1]>> -> !nd.tensor<["y"=7], f32, <>>
+}

@@ -161,3 +161,19 @@ nd.program @causes {
   %p = nd.reduce sum %x : (!nd.tensor<["a"=4, "b"=6], f32, <"a"@x>>) -> !nd.tensor<["b"=6], f32, <> partial sum over x>
   %y = nd.reshard %p {causes = [#nd.cause<rule = "r", consumer = "c", operand = "o", needed = "n", had = "h", spans = []>]} : !nd.tensor<["b"=6], f32, <> partial sum over x> -> !nd.tensor<["b"=6], f32, <"b"@y>>
 }
+
+// -----
+
+// A window arrives by an exchange; the view reads of it from where the first
+// position of the block reads first.
+// CHECK-LABEL: spmd.program @window
+// CHECK-NEXT:    %[[X:.*]] = spmd.input
+// CHECK-NEXT:    %[[W:.*]] = spmd.exchange %[[X]] from {{.*}} : tensor<3x2xf32> -> tensor<5x2xf32>
+// CHECK-NEXT:    spmd.view %[[W]] ["y" = "dy" + "row" - 1] from {{.*}} : tensor<5x2xf32> -> tensor<3x3x2xf32>
+nd.mesh ["m"=3]
+nd.program @window {
+  %x = nd.input "x" : !nd.tensor<["y"=7, "c"=2], f32, <"y"@m>>
+  %w = nd.reshard %x : !nd.tensor<["y"=7, "c"=2], f32, <"y"@m>> -> !nd.tensor<["y"=7, "c"=2], f32, <"y" by "row"=7@m + [-1, 1]>>
+  %0 = nd.view %w ["y" = "row" + "dy" - 1] : (!nd.tensor<["y"=7, "c"=2], f32, <"y" by "row"=7@m + [-1, 1]>>) -> !nd.tensor<["row"=7, "dy"=3, "c"=2], f32, <"row"@m>>
+  nd.output "o", %0 : !nd.tensor<["row"=7, "dy"=3, "c"=2], f32, <"row"@m>>
+}

@@ -99,6 +99,28 @@ model f(x: f32[b, c]) {
 }
 
 
+# Two convolutions, one after the other, their rows split: devices, rows, positions
+# of a window, dilation, and how many rows the device that lacks most lacks. Blocks
+# have 2 rows each; of 7 rows over 4 devices the last one has 1.
+WINDOWS = {
+    "3x3": (4, 8, 3, 1, 2),
+    "3x3, uneven blocks": (4, 7, 3, 1, 2),
+    "7x7, beyond the neighbours": (8, 16, 7, 1, 6),
+    "3x3, dilation 2": (4, 8, 3, 2, 4),
+}
+CONVOLUTIONS = """
+mesh m = {devices}
+dim batch = 3  dim y = {rows}  dim x = 5  dim dy = {window}  dim dx = 3  dim c = 2
+layout {{ y -> m }}
+model f(image: f32[batch, y, x, c]) {{
+  let a = conv(image, (y, x), (dy, dx), c, c', dilation = {dilation}) as first
+  let b = conv(a, (y, x), (dy, dx), c', c, dilation = {dilation}) as second
+  output loss = mean(b ^ 2)
+}}
+train {{ minimize loss  optimizer sgd(lr = 0.1)  steps 1 }}
+"""
+
+
 class Checker:
     def __init__(self, meshc):
         self.meshc = meshc
@@ -169,6 +191,23 @@ class Checker:
                           for tensor in plan["tensors"] if tensor["role"] == "param")
         self.expect(found, expected, place)
 
+    def check_windows(self):
+        """One exchange of the rows that windows reach beyond the block for each
+        convolution forward, one for each that has a gradient of its input
+        backward, and sums over all rows."""
+        for name, (devices, rows, window, dilation, lacked) in WINDOWS.items():
+            path = f"{self.meshc.folder.name}/windows.mesh"
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(CONVOLUTIONS.format(devices=devices, rows=rows, window=window,
+                                               dilation=dilation))
+            found = collections.defaultdict(list)
+            for entry in self.meshc.plan(path)["collectives"]:
+                if entry["kind"] != "all_reduce":
+                    found[entry["kind"], entry["phase"]].append(entry["wire_bytes_per_device"])
+            wire = lacked * 3 * 5 * 2 * 4
+            self.expect(dict(found), {("exchange", "forward"): [wire, wire],
+                                      ("exchange", "backward"): [wire]}, f"windows, {name}")
+
     def check_specs(self):
         for name, (text, expected) in SPECS.items():
             path = f"{self.meshc.folder.name}/small.mesh"
@@ -184,6 +223,7 @@ def main():
     checker.check_mlp(8, 16, 32)
     checker.check_mlp(24, 48, 96)
     checker.check_specs()
+    checker.check_windows()
     sizes = {"batch": 8, "pos": 5, "d_model": 12, "heads": 6, "d_head": 3, "d_ff": 10}
     rules = "batch=data,heads=model,d_ff=model"
     checker.check_blocks("data=2,model=2", rules, sizes)
