@@ -71,6 +71,7 @@ ExecTypes::getLayout(nd::NamedTensorType type) const {
       entry->window->factor = window->factor;
       entry->window->low = window->low;
       entry->window->high = window->high;
+      entry->window->divisor = window->divisor;
     }
     result->dims.push_back(std::move(entry));
   }

@@ -79,22 +79,24 @@ static ParseResult parseWindowLoop(AsmParser &parser, int64_t &factor,
   return success(loop != nullptr);
 }
 
-/// `+ [-1, 1]`, behind them.
+/// `+ [-1, 1] / 2`, behind them.
 static ParseResult parseWindowRange(AsmParser &parser, int64_t &low,
-                                    int64_t &high) {
-  return failure(parser.parsePlus() || parser.parseLSquare() ||
-                 parser.parseInteger(low) || parser.parseComma() ||
-                 parser.parseInteger(high) || parser.parseRSquare());
+                                    int64_t &high, int64_t &divisor) {
+  return failure(
+      parser.parsePlus() || parser.parseLSquare() || parser.parseInteger(low) ||
+      parser.parseComma() || parser.parseInteger(high) ||
+      parser.parseRSquare() ||
+      (succeeded(parser.parseOptionalSlash()) && parser.parseInteger(divisor)));
 }
 
 Attribute WindowAttr::parse(AsmParser &parser, Type) {
-  int64_t factor = 1, low = 0, high = 0;
+  int64_t factor = 1, low = 0, high = 0, divisor = 1;
   DimAttr loop;
   if (parser.parseLess() || parseWindowLoop(parser, factor, loop) ||
-      parseWindowRange(parser, low, high) || parser.parseGreater())
+      parseWindowRange(parser, low, high, divisor) || parser.parseGreater())
     return {};
   return parser.getChecked<WindowAttr>(parser.getContext(), loop, factor, low,
-                                       high);
+                                       high, divisor);
 }
 
 static void printWindowLoop(AsmPrinter &printer, WindowAttr window) {
@@ -105,6 +107,8 @@ static void printWindowLoop(AsmPrinter &printer, WindowAttr window) {
 
 static void printWindowRange(AsmPrinter &printer, WindowAttr window) {
   printer << " + [" << window.getLow() << ", " << window.getHigh() << "]";
+  if (window.getDivisor() != 1)
+    printer << " / " << window.getDivisor();
 }
 
 void WindowAttr::print(AsmPrinter &printer) const {
@@ -116,12 +120,12 @@ void WindowAttr::print(AsmPrinter &printer) const {
 
 LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  DimAttr, int64_t factor, int64_t low,
-                                 int64_t high) {
-  if (factor < 1 || low > high)
-    return emitError() << "(C1) a window of factor " << factor << " and range ["
-                       << low << ", " << high << "]";
+                                 int64_t high, int64_t divisor) {
+  if (factor < 1 || low > high || divisor < 1)
+    return emitError() << "(C1) a window of factor " << factor << ", range ["
+                       << low << ", " << high << "] and divisor " << divisor;
   constexpr int64_t limit = int64_t(1) << 31;
-  if (factor >= limit || low <= -limit || high >= limit)
+  if (factor >= limit || low <= -limit || high >= limit || divisor >= limit)
     return emitError() << "(C2) the numbers of a window are below 2^31";
   return success();
 }
@@ -149,7 +153,7 @@ Attribute DimSplitAttr::parse(AsmParser &parser, Type) {
   if (parser.parseString(&dim))
     return {};
   bool hasWindow = succeeded(parser.parseOptionalKeyword("by"));
-  int64_t factor = 1, low = 0, high = 0;
+  int64_t factor = 1, low = 0, high = 0, divisor = 1;
   DimAttr loop;
   if (hasWindow && parseWindowLoop(parser, factor, loop))
     return {};
@@ -163,10 +167,11 @@ Attribute DimSplitAttr::parse(AsmParser &parser, Type) {
   auto name = StringAttr::get(context, dim);
   if (!hasWindow)
     return get(context, name, axes);
-  if (parseWindowRange(parser, low, high))
+  if (parseWindowRange(parser, low, high, divisor))
     return {};
-  auto window = WindowAttr::getChecked([&] { return parser.emitError(where); },
-                                       context, loop, factor, low, high);
+  auto window =
+      WindowAttr::getChecked([&] { return parser.emitError(where); }, context,
+                             loop, factor, low, high, divisor);
   return window ? get(context, name, axes, window) : DimSplitAttr();
 }
 

@@ -124,15 +124,16 @@ def ND_AxisRefAttr : ND_Attr<"AxisRef", "axis"> {
 def ND_WindowAttr : ND_Attr<"Window", "window"> {
   let summary = "What blocks of a loop read of a dimension";
   let description = [{
-    Of the positions `factor * loop + value`, value from `low` to `high`, those
-    of a block of the loop. layout/Sharding.h, `Window`, has an example.
+    Of the positions `(factor * loop + value) / divisor`, value from `low` to
+    `high`, rounded down, those of a block of the loop. layout/Sharding.h,
+    `Window`, has examples.
 
     **Constraints**
-    - (C1) the factor is at least 1, and low is at most high.
-    - (C2) factor, low and high are below 2^31.
+    - (C1) factor and divisor are at least 1, and low is at most high.
+    - (C2) all four are below 2^31.
   }];
   let parameters = (ins "DimAttr":$loop, "int64_t":$factor, "int64_t":$low,
-                        "int64_t":$high);
+                        "int64_t":$high, "int64_t":$divisor);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -141,7 +142,8 @@ def ND_DimSplitAttr : ND_Attr<"DimSplit", "split"> {
   let summary = "A dimension and the axes that split it, major to minor";
   let description = [{
     Printed `"batch"@data`. Where there is a window the axes split its loop:
-    `"y" by 2 "row"=5@rows + [-1, 1]`.
+    `"y" by 2 "row"=5@rows + [-1, 1]`, of quotients
+    `"row" by "y"=8@rows + [0, 1] / 2`.
   }];
   let parameters = (ins "::mlir::StringAttr":$dim,
                         ArrayRefParameter<"AxisRefAttr">:$axes,

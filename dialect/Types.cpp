@@ -134,8 +134,12 @@ ReduceKind nd::fromLayout(layout::ReduceKind kind) {
 }
 
 layout::Window nd::toLayout(WindowAttr window) {
-  return {window.getLoop().getName().str(), window.getLoop().getSize(),
-          window.getFactor(), window.getLow(), window.getHigh()};
+  return {window.getLoop().getName().str(),
+          window.getLoop().getSize(),
+          window.getFactor(),
+          window.getLow(),
+          window.getHigh(),
+          window.getDivisor()};
 }
 
 layout::Sharding nd::getSharding(NamedTensorType type,
@@ -179,7 +183,7 @@ ShardingAttr nd::getShardingAttr(NamedTensorType type, const layout::Mesh &mesh,
       window = WindowAttr::get(
           context,
           DimAttr::get(StringAttr::get(context, known->loop), known->loopSize),
-          known->factor, known->low, known->high);
+          known->factor, known->low, known->high, known->divisor);
     splits.push_back(
         DimSplitAttr::get(context, dim.getName(), nameAll(split), window));
   }

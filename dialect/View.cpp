@@ -291,9 +291,13 @@ std::optional<DimAccess> spmd::ViewOp::getLocalAccess(StringAttr dim) {
   // The block begins with what the first position of its loop reads first.
   if (WindowAttr window = getSourceType().getSharding().getWindow(dim)) {
     const layout::Access form = access.getForm();
-    return DimAccess(layout::Access::linear(form.getTerms(),
-                                            form.getOffset() - window.getLow()),
-                     access.getLoops());
+    const int64_t begin =
+        layout::divideDown(window.getLow(), window.getDivisor());
+    return DimAccess(
+        layout::Access::quotient(form.getKind(), form.getTerms(),
+                                 form.getOffset() - begin * form.getDivisor(),
+                                 form.getDivisor()),
+        access.getLoops());
   }
   ShardingAttr sharding = getTargetType().getSharding();
   bool isSplit = llvm::any_of(access.getLoops(), [&](StringAttr loop) {

@@ -11,9 +11,6 @@ using namespace meshc::layout;
 
 namespace {
 
-int64_t divideDown(int64_t x, int64_t by) {
-  return x / by - (x % by != 0 && x % by < 0);
-}
 int64_t divideUp(int64_t x, int64_t by) { return -divideDown(-x, by); }
 int64_t getRemainder(int64_t x, int64_t by) {
   return x - divideDown(x, by) * by;
@@ -241,13 +238,18 @@ Range Access::getPreimage(int32_t loop, std::span<const Range> loops,
 std::optional<Window> Access::getWindow(int32_t loop,
                                         std::span<const Range> loops) const {
   const int64_t factor = getFactor(loop);
-  if (kind != Kind::Exact || divisor != 1 || factor < 1)
+  if ((kind != Kind::Exact && kind != Kind::Floor) || factor < 1)
     return std::nullopt;
   std::vector<Range> others(loops.begin(), loops.end());
   others[size_t(loop)] = {0, 1};
-  const Range image = getSums(others);
-  return Window{"", loops[size_t(loop)].count, factor, image.offset,
-                image.offset + image.count - 1};
+  const Range sums = getSums(others);
+  int64_t low = sums.offset;
+  if (kind == Kind::Exact)
+    low = divideUp(low, divisor) * divisor;
+  const int64_t high = sums.offset + sums.count - 1;
+  if (low > high) // never whole where a block begins
+    return std::nullopt;
+  return Window{"", loops[size_t(loop)].count, factor, low, high, divisor};
 }
 
 std::optional<Access> Access::solve(int32_t loop, int32_t position,

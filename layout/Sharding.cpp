@@ -38,10 +38,21 @@ Range layout::getOwnedRange(const Mesh &mesh, int64_t size,
 }
 
 Range Window::getImage(Range block) const {
-  const int64_t first = factor * block.offset + low;
+  const int64_t first = divideDown(factor * block.offset + low, divisor);
   if (block.count == 0)
     return {first, 0};
-  return {first, factor * (block.count - 1) + high - low + 1};
+  const int64_t end = block.offset + block.count;
+  return {first, divideDown(factor * (end - 1) + high, divisor) - first + 1};
+}
+
+bool Window::fits(const DimSplit &split) const {
+  int64_t block = loopSize;
+  for (AxisRef part : split) {
+    block = ceilDiv(block, part.size);
+    if (factor * block % divisor != 0)
+      return false;
+  }
+  return true;
 }
 
 int64_t layout::getLocalSize(int64_t size, const Sharding &sharding,
@@ -121,11 +132,15 @@ static std::string getWindowViolation(const Sharding &sharding) {
     if (joinParts(sharding.dims[d]).empty())
       return name + " has no axis that splits the loop";
     if (window->loopSize < 1 || window->factor < 1 ||
-        window->low > window->high)
+        window->low > window->high || window->divisor < 1)
       return name + " has size " + std::to_string(window->loopSize) +
-             ", factor " + std::to_string(window->factor) + " and range [" +
+             ", factor " + std::to_string(window->factor) + ", range [" +
              std::to_string(window->low) + ", " + std::to_string(window->high) +
-             "]";
+             "] and divisor " + std::to_string(window->divisor);
+    if (!window->fits(sharding.dims[d]))
+      return name + " has blocks that begin between two positions of factor " +
+             std::to_string(window->factor) + " and divisor " +
+             std::to_string(window->divisor);
   }
   if (sharding.partialKind == ReduceKind::Max ||
       sharding.partialKind == ReduceKind::Min)
@@ -200,7 +215,8 @@ std::string layout::toString(const Mesh &mesh, std::span<const AxisRef> parts) {
   return text + ")";
 }
 
-/// "@rows", or of a window " by 2 row@rows + [-1, 1]".
+/// "@rows", or of a window " by 2 row@rows + [-1, 1]", of quotients
+/// " by y@rows + [0, 1] / 2".
 static std::string getSplitText(const Mesh &mesh, const Sharding &sharding,
                                 size_t dim) {
   const std::string axes = "@" + toString(mesh, sharding.dims[dim]);
@@ -210,9 +226,12 @@ static std::string getSplitText(const Mesh &mesh, const Sharding &sharding,
   std::string factor;
   if (window->factor != 1)
     factor = std::to_string(window->factor) + " ";
+  std::string divisor;
+  if (window->divisor != 1)
+    divisor = " / " + std::to_string(window->divisor);
   return " by " + factor + window->loop + axes + " + [" +
          std::to_string(window->low) + ", " + std::to_string(window->high) +
-         "]";
+         "]" + divisor;
 }
 
 std::string layout::toString(const Mesh &mesh, const Sharding &sharding,

@@ -58,8 +58,13 @@ struct Range {
   bool operator==(const Range &) const = default;
 };
 
+/// x / by, rounded down; `by` is at least 1.
+inline int64_t divideDown(int64_t x, int64_t by) {
+  return x / by - (x % by != 0 && x % by < 0);
+}
+
 /// How blocks of a loop cut a dimension that is read at
-/// `factor * loop + (low ... high)`.
+/// `(factor * loop + (low ... high)) / divisor`, rounded down.
 ///
 /// A convolution of stride 2 reads the row y = 2 * row + dy - 1 of its input,
 /// dy from 0 to 2: factor 2, low -1, high 1. Of 9 rows of input and 5 of
@@ -74,16 +79,27 @@ struct Range {
 /// `factor * (position in the block of the loop) + (value - low)` on every
 /// device alike. What lies outside the dimension is 0 there.
 ///
+/// A quotient is one where blocks begin at whole positions: `factor` times the
+/// size of a block is a multiple of the divisor. Where only exact quotients are
+/// positions, `low` is a multiple of it too, so that begin is a position. The
+/// gradient of the convolution reads `row = (y - dy + 1) / 2`: factor 1, low 0
+/// (of -1), high 1, divisor 2; blocks of 4 rows y hold 3 rows.
+///
 /// Units: positions, in elements.
 struct Window {
   std::string loop; ///< its name, for the spelling
   int64_t loopSize = 1;
   int64_t factor = 1;        ///< at least 1
   int64_t low = 0, high = 0; ///< low <= high
+  int64_t divisor = 1;       ///< at least 1
 
   /// The positions that a block of the loop reads, in or out of the dimension;
   /// count 0 if the block is empty.
+  /// Requires: factor * block.offset is a multiple of the divisor.
   Range getImage(Range block) const;
+
+  /// Whether blocks of the loop over these axes begin at whole positions.
+  bool fits(const DimSplit &split) const;
 
   bool operator==(const Window &) const = default;
 };

@@ -56,9 +56,9 @@ static void addWindow(layout::Sharding &sharding, size_t number, DimAttr dim,
   if (!loop)
     return;
   auto window = getWindow(access, loop, split.dims);
-  if (!window)
-    return;
   const layout::DimSplit &axes = split.get(loop);
+  if (!window || !window->fits(axes))
+    return;
   // A loop that another dimension is has its axes already.
   for (const layout::DimSplit &other : sharding.dims)
     if (other == axes)

@@ -55,9 +55,9 @@ layout::Sharding runtime::getSharding(const exec::TensorLayoutT &layout) {
     sharding.dims.push_back(std::move(split));
     sharding.windows.emplace_back();
     if (dim->window)
-      sharding.windows.back() = {dim->window->loop, dim->window->size,
+      sharding.windows.back() = {dim->window->loop,   dim->window->size,
                                  dim->window->factor, dim->window->low,
-                                 dim->window->high};
+                                 dim->window->high,   dim->window->divisor};
   }
   // A list of no window is none.
   if (std::ranges::none_of(sharding.windows, [](const auto &window) {

@@ -65,8 +65,8 @@ bool ExecutableChecker::checkLayout(const exec::TensorLayoutT *layout) {
     if (dim->window) {
       constexpr int64_t limit = int64_t(1) << 31;
       const exec::WindowT &window = *dim->window;
-      for (int64_t number :
-           {window.size, window.factor, window.low, window.high})
+      for (int64_t number : {window.size, window.factor, window.low,
+                             window.high, window.divisor})
         if (number <= -limit || number >= limit)
           return fail(fmt::format("a window of dimension '{}' has a number "
                                   "beyond 2^31",

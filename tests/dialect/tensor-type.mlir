@@ -19,6 +19,7 @@
 // CHECK-DAG: !nd.tensor<["key pos"=4], f32, <"key pos"@"two words">>
 // CHECK-DAG: !nd.tensor<["y"=9, "c"=2], f32, <"y" by 2 "row"=5@x + [-1, 1], "c"@z:(1)2>>
 // CHECK-DAG: !nd.tensor<["y"=9], f32, <"y" by "row"=7@y@x + [0, 2]> partial sum over z>
+// CHECK-DAG: !nd.tensor<["y"=9], f32, <"y" by 3 "up"=8@x + [-2, 1] / 2>>
 nd.mesh ["x"=2, "y"=3, "z"=8, "two words"=2]
 nd.program @types {
   %0 = nd.input "0" : !nd.tensor<[], f32>
@@ -39,4 +40,5 @@ nd.program @types {
   %15 = nd.input "15" : !nd.tensor<["key pos"=4], f32, <"key pos"@"two words">>
   %16 = nd.input "16" : !nd.tensor<["y"=9, "c"=2], f32, <"y" by 2 "row"=5@x + [-1, 1], "c"@z:(1)2>>
   %17 = nd.input "17" : !nd.tensor<["y"=9], f32, <"y" by "row"=7@y@x + [0, 2]> partial sum over z>
+  %18 = nd.input "18" : !nd.tensor<["y"=9], f32, <"y" by 3 "up"=8@x + [-2, 1] / 2>>
 }

@@ -1,7 +1,7 @@
 // RUN: meshc-opt %s -split-input-file -verify-diagnostics
 
 nd.program @c1_factor {
-  // expected-error @+2 {{(C1) a window of factor 0 and range [0, 1]}}
+  // expected-error @+2 {{(C1) a window of factor 0, range [0, 1] and divisor 1}}
   // expected-error @+1 {{failed to parse ND_NamedTensorType parameter 'sharding'}}
   %0 = nd.input "x" : !nd.tensor<["y"=7], f32, <"y" by 0 "row"=7@m + [0, 1]>>
 }
@@ -9,9 +9,17 @@ nd.program @c1_factor {
 // -----
 
 nd.program @c1_range {
-  // expected-error @+2 {{(C1) a window of factor 1 and range [1, 0]}}
+  // expected-error @+2 {{(C1) a window of factor 1, range [1, 0] and divisor 1}}
   // expected-error @+1 {{failed to parse ND_NamedTensorType parameter 'sharding'}}
   %0 = nd.input "x" : !nd.tensor<["y"=7], f32, <"y" by "row"=7@m + [1, 0]>>
+}
+
+// -----
+
+nd.program @c1_divisor {
+  // expected-error @+2 {{(C1) a window of factor 1, range [0, 1] and divisor 0}}
+  // expected-error @+1 {{failed to parse ND_NamedTensorType parameter 'sharding'}}
+  %0 = nd.input "x" : !nd.tensor<["y"=7], f32, <"y" by "row"=7@m + [0, 1] / 0>>
 }
 
 // -----

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 using namespace meshc::layout;
@@ -88,7 +89,8 @@ private:
     for (int64_t p = owned.offset; p < owned.offset + owned.count; ++p)
       if (window)
         for (int64_t value = window->low; value <= window->high; ++value)
-          read.push_back(window->factor * p + value);
+          read.push_back(int64_t(std::floor(double(window->factor * p + value) /
+                                            double(window->divisor))));
       else
         read.push_back(p);
     if (!window || read.empty())
@@ -265,6 +267,7 @@ TEST(Window, IsSpelledWithLoopFactorAndRange) {
   };
   EXPECT_EQ(spell({"row", 7, 2, -1, 1}), "<y by 2 row@rows + [-1, 1]>");
   EXPECT_EQ(spell({"row", 7, 1, 0, 6}), "<y by row@rows + [0, 6]>");
+  EXPECT_EQ(spell({"up", 8, 1, 0, 1, 2}), "<y by up@rows + [0, 1] / 2>");
 }
 
 TEST(Window, ThatIsNoneIsAViolation) {
@@ -278,11 +281,20 @@ TEST(Window, ThatIsNoneIsAViolation) {
   EXPECT_EQ(getText({{{rows}, {}}, ReduceKind::None, {}, {good}}),
             "1 windows for 2 dimensions");
   EXPECT_EQ(getText(getWindowed({"row", 7, -1, 6, 6})),
-            "the window of loop 'row' has size 7, factor -1 and range [6, 6]");
+            "the window of loop 'row' has size 7, factor -1, range [6, 6] "
+            "and divisor 1");
   EXPECT_EQ(getText(getWindowed({"row", 0, 1, -1, 1})),
-            "the window of loop 'row' has size 0, factor 1 and range [-1, 1]");
+            "the window of loop 'row' has size 0, factor 1, range [-1, 1] "
+            "and divisor 1");
   EXPECT_EQ(getText(getWindowed({"row", 7, 1, 1, 0})),
-            "the window of loop 'row' has size 7, factor 1 and range [1, 0]");
+            "the window of loop 'row' has size 7, factor 1, range [1, 0] "
+            "and divisor 1");
+  EXPECT_EQ(getText(getWindowed({"row", 7, 1, 0, 1, 0})),
+            "the window of loop 'row' has size 7, factor 1, range [0, 1] "
+            "and divisor 0");
+  EXPECT_EQ(getText(getWindowed({"row", 12, 1, 0, 1, 2})),
+            "the window of loop 'row' has blocks that begin between two "
+            "positions of factor 1 and divisor 2");
   const Mesh two({{"a", 2}, {"b", 2}});
   EXPECT_EQ(getViolation(two,
                          {{{two.getWholeAxis(0)}, {}},
@@ -319,6 +331,36 @@ TEST(Window, OfEveryShardingHoldsWhatTheLoopReads) {
                 return;
             }
           }
+}
+
+TEST(Window, OfQuotientsHoldsWhatTheLoopReads) {
+  int64_t windows = 0;
+  for (const Mesh &mesh :
+       {Mesh({{"x", 2}}), Mesh({{"x", 3}}), Mesh({{"x", 2}, {"y", 3}})}) {
+    std::vector<DimSplit> splits{{mesh.getWholeAxis(0)}};
+    if (mesh.getNumAxes() == 2)
+      splits.push_back({mesh.getWholeAxis(1), mesh.getWholeAxis(0)});
+    for (int64_t size : {3, 7})
+      for (int64_t loopSize : {7, 10, 12, 18})
+        for (int64_t factor : {1, 2, 3})
+          for (int64_t divisor : {2, 3})
+            for (Range reach : {Range{0, 1}, Range{0, 2}, Range{-2, 5}})
+              for (const DimSplit &split : splits) {
+                const Window window{"up",
+                                    loopSize,
+                                    factor,
+                                    reach.offset,
+                                    reach.offset + reach.count - 1,
+                                    divisor};
+                if (!window.fits(split))
+                  continue;
+                ++windows;
+                checkWindow(mesh, {size, 2}, window, split);
+                if (HasFatalFailure())
+                  return;
+              }
+  }
+  EXPECT_GT(windows, 100);
 }
 
 TEST(Window, TwoDimensionsHaveCorners) {

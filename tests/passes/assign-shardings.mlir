@@ -410,8 +410,8 @@ nd.program @stack_of_terms_and_others {
 
 // Blocks of a split loop read a window of the dimension: each device gets its
 // block and what the window reaches beyond it. With a stride, and where the
-// window would be as large as the dimension, which is gathered then; quotients
-// are not windows yet.
+// window would be as large as the dimension, which is gathered then. Quotients are
+// windows where blocks begin at whole positions: blocks of 4 do by 2, of 5 not.
 // CHECK:       !y_by_c = !nd.tensor<["y"=7, "c"=2], f32, <>>
 // CHECK-LABEL: nd.program @window
 // CHECK:         nd.reshard {{.*}}rule = "window {{.*}} = dy + row - 1 of layout rule {{.*}}", {{.*}}needed = "<y by row@m + [-1, 1]>"{{.*}} : !y_at_m_by_c -> !y_window_at_m_by_c
@@ -421,6 +421,8 @@ nd.program @stack_of_terms_and_others {
 // CHECK-LABEL: nd.program @window_as_large_as_the_dimension
 // CHECK:         nd.reshard {{.*}} : {{.*}} -> !y_by_c
 // CHECK-LABEL: nd.program @quotients
+// CHECK:         nd.reshard {{.*}}needed = "<y by row@m + [0, 1] / 2>"
+// CHECK-LABEL: nd.program @quotients_between_positions
 // CHECK:         nd.reshard {{.*}} : {{.*}} -> !y_by_c
 nd.mesh ["m"=3]
 nd.rule "row" -> ["m"]
@@ -441,6 +443,11 @@ nd.program @window_as_large_as_the_dimension {
   nd.output "o", %0 : !nd.tensor<["row"=7, "dy"=5, "c"=2], f32>
 }
 nd.program @quotients {
+  %x = nd.input "x" : !nd.tensor<["y"=7, "c"=2], f32>
+  %0 = nd.view %x ["y" = ("row" - "dy" + 1) / 2] : (!nd.tensor<["y"=7, "c"=2], f32>) -> !nd.tensor<["row"=12, "dy"=3, "c"=2], f32>
+  nd.output "o", %0 : !nd.tensor<["row"=12, "dy"=3, "c"=2], f32>
+}
+nd.program @quotients_between_positions {
   %x = nd.input "x" : !nd.tensor<["y"=7, "c"=2], f32>
   %0 = nd.view %x ["y" = ("row" - "dy" + 1) / 2] : (!nd.tensor<["y"=7, "c"=2], f32>) -> !nd.tensor<["row"=13, "dy"=3, "c"=2], f32>
   nd.output "o", %0 : !nd.tensor<["row"=13, "dy"=3, "c"=2], f32>

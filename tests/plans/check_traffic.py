@@ -120,6 +120,23 @@ model f(image: f32[batch, y, x, c]) {{
 train {{ minimize loss  optimizer sgd(lr = 0.1)  steps 1 }}
 """
 
+# A convolution of stride 2 between two of stride 1, and a transposed one: 16 rows
+# and 8 half rows over four devices. Forward stride 2 lacks one row from above, its
+# gradient one half row from below; growing reads the own rows alone.
+STRIDES = """
+mesh m = 4
+dim batch = 3  dim y = 16  dim half = 8  dim x = 5  dim col = 3  dim c = 2
+dim dy = 3  dim dx = 3  dim up = 2  dim across = 2  dim wide = 6
+layout { y -> m  half -> m }
+model f(image: f32[batch, y, x, c]) {
+  let a = conv(image, (y, x), (dy, dx), c, c') as first
+  let b = conv(a, (y, x), (dy, dx), c', c, at = (half, col), stride = 2) as second
+  let d = grow(b, (half, col), (y, wide), (up, across), c, c') as third
+  output loss = mean(d ^ 2)
+}
+train { minimize loss  optimizer sgd(lr = 0.1)  steps 1 }
+"""
+
 
 class Checker:
     def __init__(self, meshc):
@@ -196,17 +213,26 @@ class Checker:
         convolution forward, one for each that has a gradient of its input
         backward, and sums over all rows."""
         for name, (devices, rows, window, dilation, lacked) in WINDOWS.items():
-            path = f"{self.meshc.folder.name}/windows.mesh"
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(CONVOLUTIONS.format(devices=devices, rows=rows, window=window,
-                                               dilation=dilation))
-            found = collections.defaultdict(list)
-            for entry in self.meshc.plan(path)["collectives"]:
-                if entry["kind"] != "all_reduce":
-                    found[entry["kind"], entry["phase"]].append(entry["wire_bytes_per_device"])
+            text = CONVOLUTIONS.format(devices=devices, rows=rows, window=window,
+                                       dilation=dilation)
             wire = lacked * 3 * 5 * 2 * 4
-            self.expect(dict(found), {("exchange", "forward"): [wire, wire],
-                                      ("exchange", "backward"): [wire]}, f"windows, {name}")
+            self.expect(self.find_exchanges(text), {("exchange", "forward"): [wire, wire],
+                                                    ("exchange", "backward"): [wire]},
+                        f"windows, {name}")
+        row, half = 3 * 5 * 2 * 4, 3 * 3 * 2 * 4
+        self.expect(self.find_exchanges(STRIDES), {("exchange", "forward"): [row, 2 * row],
+                                                   ("exchange", "backward"): [half]}, "strides")
+
+    def find_exchanges(self, text):
+        """What a device sends in each collective that is no sum, by kind and phase."""
+        path = f"{self.meshc.folder.name}/windows.mesh"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        found = collections.defaultdict(list)
+        for entry in self.meshc.plan(path)["collectives"]:
+            if entry["kind"] != "all_reduce":
+                found[entry["kind"], entry["phase"]].append(entry["wire_bytes_per_device"])
+        return {key: sorted(sent) for key, sent in found.items()}
 
     def check_specs(self):
         for name, (text, expected) in SPECS.items():
