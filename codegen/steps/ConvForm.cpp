@@ -3,6 +3,7 @@
 #include "codegen/exec/Exec.h"
 #include "codegen/kernels/StructuredOps.h"
 #include "codegen/steps/MatmulEpilogue.h"
+#include "codegen/steps/StridedLoops.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -25,16 +26,6 @@ struct LinearForm {
   SmallVector<std::pair<unsigned, int64_t>, 2> terms; ///< loop, factor
   int64_t offset = 0;
 };
-
-/// The stride of each loop in a dense row-major tensor, by projected
-/// permutation; 0 where it has none.
-SmallVector<int64_t> getStrides(AffineMap map, ArrayRef<int64_t> shape) {
-  SmallVector<int64_t> strides(map.getNumDims(), 0);
-  int64_t stride = 1;
-  for (size_t dim = shape.size(); dim-- > 0; stride *= shape[dim])
-    strides[map.getDimPosition(dim)] = stride;
-  return strides;
-}
 
 /// Adds `factor` times `expr`; false if that is not linear.
 bool addTo(LinearForm &form, AffineExpr expr, int64_t factor) {
@@ -157,28 +148,6 @@ bool FormBuilder::readSource() {
     }
   }
   return true;
-}
-
-/// Merges loops that step through memory as one; the outermost are first.
-static void mergeLoops(Loops &loops) {
-  llvm::erase_if(loops, [](const auto &loop) { return loop.size == 1; });
-  llvm::sort(loops, [](const auto &x, const auto &y) {
-    return std::tuple(x.source, x.weights, x.destination) >
-           std::tuple(y.source, y.weights, y.destination);
-  });
-  auto isMergeable = [](const ConvForm::Loop &outer,
-                        const ConvForm::Loop &inner) {
-    return outer.source == inner.source * inner.size &&
-           outer.weights == inner.weights * inner.size &&
-           outer.destination == inner.destination * inner.size;
-  };
-  for (size_t i = 1; i < loops.size();)
-    if (isMergeable(loops[i - 1], loops[i])) {
-      loops[i].size *= loops[i - 1].size;
-      loops.erase(loops.begin() + ptrdiff_t(i) - 1);
-    } else {
-      ++i;
-    }
 }
 
 /// Loops that are none of space, by the tensors that they are in.

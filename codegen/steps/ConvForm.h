@@ -32,6 +32,10 @@ struct ConvForm {
   struct Loop {
     int64_t size = 1;
     int64_t source = 0, weights = 0, destination = 0;
+
+    std::array<int64_t, 3> getStrides() const {
+      return {source, weights, destination};
+    }
   };
   /// A dimension of space: sizes and strides of its three dimensions.
   struct Space {

@@ -1,50 +1,9 @@
 #include "codegen/steps/MatmulForm.h"
 
+#include "codegen/steps/StridedLoops.h"
+
 using namespace mlir;
 using namespace meshc::codegen;
-
-/// Stride of loop `loop` in a dense row-major tensor accessed through `map`; 0
-/// if the tensor does not depend on it.
-static int64_t getStride(AffineMap map, ArrayRef<int64_t> shape,
-                         unsigned loop) {
-  int64_t stride = 1;
-  for (size_t dim = shape.size(); dim-- > 0; stride *= shape[dim])
-    if (map.getDimPosition(dim) == loop)
-      return stride;
-  return 0;
-}
-
-/// Whether `outer` steps over whole runs of `inner` in every tensor.
-static bool isMergeable(const MatmulForm::Loop &outer,
-                        const MatmulForm::Loop &inner) {
-  return outer.a == inner.a * inner.size && outer.b == inner.b * inner.size &&
-         outer.c == inner.c * inner.size;
-}
-
-/// Merges loops that step through memory as one. Afterwards the largest loop is
-/// last.
-static void mergeLoops(std::vector<MatmulForm::Loop> &loops) {
-  llvm::erase_if(loops, [](const auto &loop) { return loop.size == 1; });
-  // A loop can only be inside one that strides further.
-  llvm::sort(loops, [](const auto &x, const auto &y) {
-    return std::tuple(x.a + x.b + x.c, x.size) >
-           std::tuple(y.a + y.b + y.c, y.size);
-  });
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t outer = 0; outer < loops.size() && !changed; ++outer)
-      for (size_t inner = 0; inner < loops.size() && !changed; ++inner) {
-        if (outer == inner || !isMergeable(loops[outer], loops[inner]))
-          continue;
-        loops[inner].size *= loops[outer].size;
-        loops.erase(loops.begin() + outer);
-        changed = true;
-      }
-  }
-  llvm::sort(loops, [](const auto &x, const auto &y) {
-    return std::tuple(x.size, y.c) < std::tuple(y.size, x.c);
-  });
-}
 
 /// Takes the loop for the library's own dimension from `loops`: the largest, or
 /// among several the one the result (or else an operand) is contiguous in.
@@ -76,10 +35,11 @@ MatmulForm
 meshc::codegen::getMatmulForm(ArrayRef<AffineMap> maps,
                               std::array<ArrayRef<int64_t>, 3> shapes) {
   std::vector<MatmulForm::Loop> batch, m, n, k;
+  const auto a = getStrides(maps[0], shapes[0]);
+  const auto b = getStrides(maps[1], shapes[1]);
+  const auto c = getStrides(maps[2], shapes[2]);
   for (auto [loop, size] : llvm::enumerate(getLoopSizes(maps, shapes))) {
-    MatmulForm::Loop info{size, getStride(maps[0], shapes[0], loop),
-                          getStride(maps[1], shapes[1], loop),
-                          getStride(maps[2], shapes[2], loop)};
+    MatmulForm::Loop info{size, a[loop], b[loop], c[loop]};
     auto has = [&, loop = loop](unsigned operand) {
       return maps[operand].isFunctionOfDim(loop);
     };
@@ -90,8 +50,13 @@ meshc::codegen::getMatmulForm(ArrayRef<AffineMap> maps,
     else
       (has(0) ? m : n).push_back(info);
   }
-  for (auto *loops : {&batch, &m, &n, &k})
+  for (auto *loops : {&batch, &m, &n, &k}) {
     mergeLoops(*loops);
+    // The largest last.
+    llvm::sort(*loops, [](const auto &x, const auto &y) {
+      return std::tuple(x.size, y.c) < std::tuple(y.size, x.c);
+    });
+  }
 
   MatmulForm form;
   form.m = takeMain(m);

@@ -22,6 +22,8 @@ struct MatmulForm {
   struct Loop {
     int64_t size = 1;
     int64_t a = 0, b = 0, c = 0;
+
+    std::array<int64_t, 3> getStrides() const { return {a, b, c}; }
   };
   std::vector<Loop> batch;
   Loop m, n, k;
