@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 import report
-from cases import LAYOUTS, PROGRAMS
+from cases import PROGRAMS
 
 BENCH = pathlib.Path(__file__).resolve().parent
 ROOT = BENCH.parent
@@ -47,7 +47,7 @@ class JaxWorker:
     def __init__(self, program, layout):
         self.process = subprocess.Popen(
             [sys.executable, BENCH / "jax_worker.py", program.name,
-             str(layout.mesh["data"]), str(layout.mesh["model"])],
+             layout.mesh_option],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.compiled = self.read()
 
@@ -74,13 +74,13 @@ def median_of(rounds, field):
 def get_limit(plan, rates):
     """Milliseconds that no implementation of this plan can beat.
 
-    Matmuls at the machine's best rate, and at the copy rate what has to go
+    Matmuls and convolutions at the machine's best rate of matmuls, and at the copy rate what has to go
     through memory: SGD reads each parameter and its gradient and writes the
     parameter; a collective reads what each device brings in and writes as much.
     """
     devices = plan["devices"]
     flops = devices * sum(op["flops_per_device"] * op["repeat"] for op in plan["ops"]
-                          if op["kind"] == "matmul")
+                          if op["kind"] in ("matmul", "convolution"))
     params = devices * sum(tensor["bytes_per_device"] for tensor in plan["tensors"]
                            if tensor["role"] == "param")
     payload = devices * plan["totals"]["collective_payload_bytes"]
@@ -155,7 +155,8 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, help="of one measurement; by program if not given")
     parser.add_argument("--program", choices=[program.name for program in PROGRAMS])
-    parser.add_argument("--layout", choices=[layout.name for layout in LAYOUTS])
+    parser.add_argument("--layout", choices=sorted({
+        layout.name for program in PROGRAMS for layout in program.layouts}))
     parser.add_argument("--output", type=pathlib.Path, default=BENCH / "results",
                         help="folder for the report")
     return parser.parse_args()
@@ -166,7 +167,7 @@ def main():
     rates = measure_rates()
     cases = [measure(program, layout, arguments.steps or program.steps,
                      arguments.rounds, rates)
-             for program in PROGRAMS for layout in LAYOUTS
+             for program in PROGRAMS for layout in program.layouts
              if arguments.program in (None, program.name)
              and arguments.layout in (None, layout.name)]
     result = {"date": datetime.date.today().isoformat(), "processor": read_processor(),

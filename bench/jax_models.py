@@ -125,7 +125,7 @@ def make_residual():
     stddev = math.sqrt(2 / (window * window * channels))
     params = {f"{name}/weight": (normal(rng, (window, window, channels, channels), stddev), P())
               for name in ("first", "second")}
-    inputs = {name: (normal(rng, (batch, size, size, channels)), P("data", "model"))
+    inputs = {name: (normal(rng, (batch, size, size, channels)), P("data", "rows", "cols"))
               for name in ("image", "target")}
 
     def conv(x, weight):
@@ -140,4 +140,28 @@ def make_residual():
     return Model(params, inputs, loss, 0.01)
 
 
-MODELS = {"mlp": make_mlp, "blocks": make_blocks, "residual": make_residual}
+def make_gru():
+    batch, steps, wide = 64, 32, 512
+    rng = np.random.default_rng(0)
+    params = {name: (normal(rng, (wide, 3, wide), wide ** -0.5), P(None, None, "model"))
+              for name in ("w", "u")}
+    inputs = {name: (normal(rng, (steps, batch, wide)), P(None, "data", "model"))
+              for name in ("x", "target")}
+
+    def loss(params, x, target):
+        def unit(h, s):
+            g = jnp.einsum("bi,igo->bgo", h, params["u"])
+            r = jax.nn.sigmoid(s[:, 0] + g[:, 0])
+            z = jax.nn.sigmoid(s[:, 1] + g[:, 1])
+            n = jnp.tanh(s[:, 2] + r * g[:, 2])
+            h = (1 - z) * n + z * h
+            return h, h
+
+        all_steps = jnp.einsum("tbi,igo->tbgo", x, params["w"])
+        _, y = jax.lax.scan(unit, jnp.zeros((batch, wide), jnp.float32), all_steps)
+        return jnp.mean((y - target) ** 2)
+
+    return Model(params, inputs, loss, 0.01)
+
+
+MODELS = {"mlp": make_mlp, "blocks": make_blocks, "residual": make_residual, "gru": make_gru}

@@ -3,10 +3,11 @@
 Compiles, runs twice to warm up, prints a line of JSON, and then runs as many
 steps as each line of standard input says, printing a line of JSON each time.
 
-Arguments: program, data axis, model axis.
+Arguments: program, mesh ("data=4,model=2").
 """
 
 import json
+import math
 import os
 import statistics
 import sys
@@ -30,9 +31,10 @@ def put(mesh, arrays):
 
 
 def main():
-    program, data, model = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    devices = np.array(jax.devices()[:data * model]).reshape(data, model)
-    mesh = jax.sharding.Mesh(devices, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+    program, option = sys.argv[1:]
+    axes = {axis: int(size) for axis, size in (part.split("=") for part in option.split(","))}
+    devices = np.array(jax.devices()[:math.prod(axes.values())]).reshape(*axes.values())
+    mesh = jax.sharding.Mesh(devices, tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
     described = MODELS[program]()
     params = put(mesh, described.params)
     inputs = put(mesh, described.inputs)
