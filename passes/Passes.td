@@ -6,6 +6,8 @@
 
 include "mlir/Pass/PassBase.td"
 
+include "passes/LoopPasses.td"
+
 def MapLoops : Pass<"nd-map-loops", "::mlir::ModuleOp"> {
   let summary = "Makes a loop that carries nothing one computation";
   let description = [{

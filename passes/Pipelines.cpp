@@ -9,6 +9,7 @@ using namespace mlir;
 
 void meshc::buildShardingPipeline(OpPassManager &manager,
                                   const GradientOptions &gradients) {
+  manager.addPass(createHoist());          // what iterations share
   manager.addPass(createMapLoops());       // a loop that carries nothing
   manager.addPass(createUnroll());         // loops -> straight-line code
   manager.addPass(createCheckLayout());    // two dimensions of one tensor?

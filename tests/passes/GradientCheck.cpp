@@ -128,6 +128,8 @@ struct Runner {
     passes.addPass(createDifferentiate(options));
     if (loops == Loops::WrittenOutLast)
       passes.addPass(createUnroll());
+    if (loops == Loops::Hoisted)
+      passes.addPass(createHoist());
     if (decompose) {
       passes.addPass(createDecompose());
       passes.addPass(mlir::createCSEPass());
@@ -181,7 +183,7 @@ static void checkLoops(const Function &function, const F64State &state,
                        const std::map<std::string, F64Tensor> &expected) {
   if (function.body.find("nd.loop") == std::string::npos)
     return;
-  for (Loops loops : {Loops::Stay, Loops::WrittenOutLast})
+  for (Loops loops : {Loops::Stay, Loops::WrittenOutLast, Loops::Hoisted})
     for (bool decompose : {false, true}) {
       auto found = runGradient(function, state, decompose, loops);
       for (const auto &[name, tensor] : expected) {

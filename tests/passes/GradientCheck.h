@@ -45,6 +45,7 @@ enum class Loops {
   WrittenOutFirst, ///< straight-line code is differentiated
   Stay,            ///< the gradient of a loop is a loop
   WrittenOutLast,  ///< that one, as straight-line code
+  Hoisted,         ///< that one, without what its iterations share and its sums
 };
 
 /// The values of the program's outputs "y" and "loss", and of "grad:NAME" for
