@@ -14,7 +14,7 @@ using namespace meshc::codegen;
 
 /// Raised whenever a reader of the schema's previous version would misread a
 /// program.
-static constexpr int schemaVersion = 4;
+static constexpr int schemaVersion = 5;
 
 static void addMesh(ModuleOp module, ExecTypes &types,
                     exec::ExecutableT &executable) {

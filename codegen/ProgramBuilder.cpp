@@ -1,7 +1,7 @@
 #include "codegen/ProgramBuilder.h"
 
 #include "codegen/exec/CommandBuilder.h"
-#include "codegen/steps/CommandWaits.h"
+#include "runtime/exec/CommandWaits.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -22,7 +22,7 @@ void ProgramBuilder::addCopies(CommandBuilder &commands) {
 //===-- Dependencies and ports --------------------------------------------===//
 
 void ProgramBuilder::addWaits() {
-  std::vector<std::vector<MemoryAccess>> accesses;
+  std::vector<std::vector<runtime::MemoryAccess>> accesses;
   for (const auto &command : program->commands) {
     accesses.emplace_back();
     for (auto [position, operand] : llvm::enumerate(command->operands)) {
@@ -33,7 +33,7 @@ void ProgramBuilder::addWaits() {
     }
   }
   for (auto [command, waits] :
-       llvm::zip_equal(program->commands, findWaits(accesses)))
+       llvm::zip_equal(program->commands, runtime::findWaits(accesses)))
     command->waits = std::move(waits);
 }
 

@@ -1,6 +1,7 @@
 #include "codegen/exec/CommandBuilder.h"
 
 #include "runtime/exec/ExecutableChecker.h"
+#include "runtime/exec/Loops.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -13,8 +14,8 @@ using namespace meshc::codegen;
 using steps::StepOpInterface;
 
 LogicalResult CommandBuilder::prepare(ArrayRef<StepOpInterface> steps) {
-  for (auto [index, op] : llvm::enumerate(steps)) {
-    step = int64_t(index);
+  for (StepOpInterface op : steps) {
+    step = slots.getTime(op);
     if (failed(StepOpInterface(op).prepare(*this)))
       return failure();
   }
@@ -37,10 +38,18 @@ static std::vector<int64_t> getDenseStrides(ArrayRef<int64_t> shape) {
   return strides;
 }
 
+void CommandBuilder::setPlace(exec::OperandT &operand,
+                              const SlotPlan::Place &place) const {
+  operand.buffer = slots.getBuffer(place.slot);
+  operand.steps.assign(place.steps.begin(), place.steps.end());
+  if (!operand.steps.empty())
+    operand.steps.resize(depth, 0);
+}
+
 std::unique_ptr<exec::OperandT> CommandBuilder::getOperand(Value value) const {
   auto type = cast<RankedTensorType>(value.getType());
   auto operand = std::make_unique<exec::OperandT>();
-  operand->buffer = slots.getBuffer(slots.getSlot(value));
+  setPlace(*operand, slots.getPlace(value));
   if (std::optional<steps::Mask> mask = slots.findMask(value)) {
     auto [rows, words] = *mask;
     operand->element = exec::ElementType::i32;
@@ -85,11 +94,74 @@ LogicalResult CommandBuilder::addFlops(Location loc, exec::CommandT &command,
       return emitError(loc, "this takes 2^56 operations or more on each device "
                             "in each step, which is more than meshc plans for");
   }
-  flops += command.flops;
-  if (flops > runtime::maxTotal)
+  int64_t total = 0;
+  if (llvm::MulOverflow(command.flops, repeats, total) ||
+      llvm::AddOverflow(flops, total, flops) || flops > runtime::maxTotal)
     return emitError(loc, "with this the program takes 2^62 operations or more "
                           "on each device in each step, which is more than "
                           "meshc plans for");
+  return success();
+}
+
+//===-- Loops -------------------------------------------------------------===//
+
+void CommandBuilder::addMoves(ArrayRef<SlotPlan::Move> moves) {
+  for (const SlotPlan::Move &move : moves) {
+    exec::CommandT &command =
+        addCommand(steps::getValueLoc(move.value), {move.value, move.value}, 1);
+    setPlace(*command.operands[0], move.from);
+    setPlace(*command.operands[1], move.to);
+    command.action.Set(exec::CopyT());
+  }
+}
+
+/// Commands of `program` with all iterations of its loops, or more than
+/// maxLoopCommands.
+static int64_t countCommands(const exec::ProgramT &program) {
+  std::vector<int64_t> repeats(program.commands.size(), 1);
+  constexpr int64_t limit = runtime::maxLoopCommands + 1;
+  for (const auto &loop : program.loops)
+    for (int i = loop->first; i < loop->first + loop->commands; ++i)
+      repeats[size_t(i)] = std::min(
+          limit, repeats[size_t(i)] * std::min(limit, loop->iterations));
+  int64_t count = 0;
+  for (int64_t each : repeats)
+    count = std::min(limit, count + each);
+  return count;
+}
+
+LogicalResult CommandBuilder::addLoop(steps::LoopOp loop) {
+  if (depth == runtime::maxLoopDepth)
+    return loop.emitError("more than ")
+           << runtime::maxLoopDepth
+           << " loops inside of one another are not built yet";
+  const SlotPlan::Moves &moves = slots.getMoves(loop);
+  addMoves(moves.before);
+  const size_t number = program.loops.size();
+  program.loops.push_back(std::make_unique<exec::LoopT>());
+  exec::LoopT &entry = *program.loops.back();
+  entry.name = loop.getDim().str();
+  entry.first = int(program.commands.size());
+  entry.iterations = int64_t(loop.getIterations());
+  entry.is_reversed = loop.getReverse();
+  const int64_t outside = repeats;
+  if (llvm::MulOverflow(repeats, entry.iterations, repeats))
+    repeats = runtime::maxTotal; // too many commands: refused below
+  ++depth;
+  addMoves(moves.first);
+  if (failed(addSteps(loop.getSteps())))
+    return failure();
+  addMoves(moves.last);
+  --depth;
+  repeats = outside;
+  entry.commands = int(program.commands.size()) - entry.first;
+  if (entry.commands == 0)
+    program.loops.erase(program.loops.begin() + std::ptrdiff_t(number));
+  if (depth == 0 && countCommands(program) > runtime::maxLoopCommands)
+    return loop.emitError("with all iterations of this loop the program has "
+                          "more than ")
+           << runtime::maxLoopCommands
+           << " commands, which is more than meshc plans for";
   return success();
 }
 

@@ -24,14 +24,14 @@ public:
   KernelBodies &getBodies() { return bodies; }
   /// Whether two values have one place in memory.
   bool lieTogether(mlir::Value x, mlir::Value y) const {
-    return slots.getSlot(x) == slots.getSlot(y);
+    return slots.getPlace(x) == slots.getPlace(y);
   }
 
-  /// Emits the code of all steps, in order, which tells what workspace they
-  /// need. Fails with a diagnostic.
+  /// Emits the code of all steps of a block, in order, which tells what
+  /// workspace they need. Fails with a diagnostic.
   mlir::LogicalResult prepare(llvm::ArrayRef<steps::StepOpInterface> all);
-  /// Adds the commands of all steps, in order; memory is planned by then. Fails
-  /// with a diagnostic.
+  /// Adds the commands of all steps of a block, in order; memory is planned by
+  /// then. Fails with a diagnostic.
   mlir::LogicalResult addSteps(llvm::ArrayRef<steps::StepOpInterface> all);
 
   //===-- What steps ask for ----------------------------------------------===//
@@ -41,6 +41,9 @@ public:
   exec::CommandT &addCommand(mlir::Location loc,
                              llvm::ArrayRef<mlir::Value> operands,
                              unsigned results);
+  /// Adds the commands of a loop: copies, and the steps of its body, once.
+  /// Fails with a diagnostic.
+  mlir::LogicalResult addLoop(steps::LoopOp loop);
   /// Adds what `command` computes: the sum over `parts` of the products of
   /// their factors. The bounds leave room for sums over a program. Fails with a
   /// diagnostic.
@@ -73,6 +76,8 @@ private:
   };
 
   std::unique_ptr<exec::OperandT> getOperand(mlir::Value value) const;
+  void setPlace(exec::OperandT &operand, const SlotPlan::Place &place) const;
+  void addMoves(llvm::ArrayRef<SlotPlan::Move> moves);
   std::unique_ptr<exec::OperandT> getWorkspace(const StepKernel &kernel) const;
   mlir::LogicalResult addPartSum(steps::StepOpInterface step,
                                  const StepKernel &kernel);
@@ -86,7 +91,9 @@ private:
   SlotPlan &slots;
   exec::ProgramT &program;
 
-  int64_t step = 0; ///< the number of the one at work
+  int64_t step = 0;    ///< the time of the one at work
+  size_t depth = 0;    ///< of loops around it
+  int64_t repeats = 1; ///< their iterations
   llvm::DenseMap<mlir::Operation *, StepKernel> kernels;
   int nextCollective = 1;
   int64_t flops = 0; ///< of all commands so far

@@ -34,7 +34,9 @@ namespace meshc::steps {
 /// Name, phase and span of a value of an exec.program.
 mlir::Location getValueLoc(mlir::Value value);
 
-/// The steps of `program`, in order.
+/// The steps of `block`, in order; a loop is one.
+std::vector<StepOpInterface> getSteps(mlir::Block &block);
+/// The steps of `program`, in order; a loop is one.
 std::vector<StepOpInterface> getSteps(ProgramOp program);
 
 /// Has the uses of `from` that `isMoved` picks use `to`, in the same order:

@@ -126,7 +126,7 @@ def Exec_ProgramOp : Exec_Op<"program",
 }
 
 def Exec_YieldOp : Exec_Op<"yield", [Pure, Terminator,
-    ParentOneOf<["KernelOp", "GroupOp", "TransferOp"]>]> {
+    ParentOneOf<["KernelOp", "GroupOp", "TransferOp", "LoopOp"]>]> {
   let summary = "Ends the body of a step with its results";
   let arguments = (ins Variadic<AnyRankedTensor>:$values);
   let assemblyFormat = "$values attr-dict `:` type($values)";
@@ -303,6 +303,71 @@ def Exec_ConvOp : Exec_StepOp<"conv", []> {
   let extraClassDeclaration = [{
     /// What its library call is.
     ::meshc::codegen::ConvForm getForm();
+  }];
+}
+
+def Exec_LoopOp : Exec_StepOp<"loop", ["prepare"],
+    [IsolatedFromAbove, SingleBlock, AttrSizedOperandSegments]> {
+  let summary = "Steps that are run once for each position of a dimension, in order";
+  let description = [{
+    The arguments of the body are the carried values, for each sliced operand its
+    slice at the position, and the captured operands, which are the same in all
+    iterations. The body yields the carried values of the next iteration, then
+    what is stacked. The results are the carried values after the last iteration
+    and, along the dimension, which is their first, the stacked ones.
+
+    With `reverse` the first iteration is that of the last position. Slices and
+    stacked values lie at the position all the same.
+
+    The steps of the body stand in the program once, whatever the number of
+    iterations. A carried value has one place, in which the next one is computed
+    where nothing reads it any more; slices are read and stacked values computed
+    where they lie in the whole, if they lie on cache lines there. Anything else
+    is copied.
+
+    ```mlir
+    %last, %all = exec.loop "time" x 5 carries(%start) slices(%x) captures(%w) {
+    ^bb0(%h: tensor<16xf32>, %s: tensor<16xf32>, %v: tensor<16xf32>):
+      %next = exec.kernel(%h, %s, %v) { ... }
+      exec.yield %next, %next : tensor<16xf32>, tensor<16xf32>
+    } : (tensor<16xf32>, tensor<5x16xf32>, tensor<16xf32>)
+        -> (tensor<16xf32>, tensor<5x16xf32>)
+    ```
+
+    **Constraints**
+    - (C1) each sliced operand has as many slices as there are iterations.
+    - (C2) the arguments of the body have the types of the initial values, of the
+      slices and of the captured operands.
+    - (C3) what is yielded has the types of the carried values and of slices of
+      the stacked ones.
+    - (C4) the body holds steps.
+  }];
+  let arguments = (ins StrAttr:$dim,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$iterations,
+                       Variadic<AnyRankedTensor>:$initial,
+                       Variadic<AnyRankedTensor>:$sliced,
+                       Variadic<AnyRankedTensor>:$captured, UnitAttr:$reverse);
+  let results = (outs Variadic<AnyRankedTensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $dim `x` $iterations (`reverse` $reverse^)?
+    (`carries` `(` $initial^ `)`)? (`slices` `(` $sliced^ `)`)?
+    (`captures` `(` $captured^ `)`)? $body attr-dict
+    `:` functional-type(operands, $outputs)
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Arguments of the body, by what they are.
+    ::mlir::ArrayRef<::mlir::BlockArgument> getCarriedArguments();
+    ::mlir::ArrayRef<::mlir::BlockArgument> getSlices();
+    ::mlir::ArrayRef<::mlir::BlockArgument> getCapturedArguments();
+    /// Results, by what they are.
+    ::mlir::ResultRange getCarriedResults();
+    ::mlir::ResultRange getStackedResults();
+    /// What the body yields for them.
+    ::mlir::OperandRange getYielded();
+    /// The steps of the body, in order.
+    std::vector<StepOpInterface> getSteps();
   }];
 }
 

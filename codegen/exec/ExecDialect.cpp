@@ -42,9 +42,13 @@ Location steps::getValueLoc(Value value) {
   return value.getLoc();
 }
 
-std::vector<StepOpInterface> steps::getSteps(ProgramOp program) {
-  auto steps = program.getBody().getOps<StepOpInterface>();
+std::vector<StepOpInterface> steps::getSteps(Block &block) {
+  auto steps = block.getOps<StepOpInterface>();
   return {steps.begin(), steps.end()};
+}
+
+std::vector<StepOpInterface> steps::getSteps(ProgramOp program) {
+  return getSteps(program.getBody().front());
 }
 
 void steps::moveUses(Value from, Value to,

@@ -53,33 +53,56 @@ int SlotPlan::addSlot(Value value, int64_t first, exec::BufferRole role) {
   slot.role = role;
   slot.name = getBufferName(value);
   slots.push_back(std::move(slot));
-  slotOf[value] = int(slots.size()) - 1;
-  return slotOf[value];
+  placeOf[value] = {int(slots.size()) - 1};
+  return int(slots.size()) - 1;
 }
 
-int SlotPlan::addWorkspace(std::string name, uint64_t bytes, int64_t step) {
+int SlotPlan::addWorkspace(std::string name, uint64_t bytes, int64_t time) {
   Slot slot;
   slot.bytes = bytes;
-  slot.first = slot.last = step;
+  slot.first = slot.last = time;
   slot.role = exec::BufferRole::workspace;
   slot.name = std::move(name);
   slots.push_back(std::move(slot));
   return int(slots.size()) - 1;
 }
 
-void SlotPlan::assignBorder() {
-  for (auto [index, step] : llvm::enumerate(stepList)) {
-    for (Value input : step->getOperands())
-      lastUse[input] = int64_t(index);
+void SlotPlan::countSteps(Block &block) {
+  for (StepOpInterface step : steps::getSteps(block)) {
+    times[step].begin = end++;
+    if (auto loop = dyn_cast<steps::LoopOp>(step.getOperation())) {
+      countSteps(loop.getBody().front());
+      times[step].end = end++;
+    }
+  }
+}
+
+void SlotPlan::setLastUse(Value value, int64_t time) {
+  auto [known, isFirst] = lastUse.try_emplace(value, time);
+  known->second = std::max(known->second, time);
+}
+
+void SlotPlan::findUses(Block &block) {
+  for (StepOpInterface step : steps::getSteps(block)) {
     for (OpResult output : step->getResults())
       if (auto mask = step.getMask(output.getResultNumber()))
         masks[output] = *mask;
+    if (auto loop = dyn_cast<steps::LoopOp>(step.getOperation())) {
+      findLoopUses(loop);
+      continue;
+    }
+    for (Value input : step->getOperands())
+      setLastUse(input, getTime(step));
   }
+}
+
+void SlotPlan::assignBorder() {
+  findUses(source.getBody().front());
   for (auto output : source.getBody().getOps<spmd::OutputOp>())
     lastUse[output.getValue()] = getEnd();
 
   for (auto read : source.getBody().getOps<spmd::ReadOp>()) {
-    slotOf[read] = getVariableSlot(read.getVariable());
+    placeOf[read] = {getVariableSlot(read.getVariable())};
     auto [last, isFirst] = lastVariableRead.try_emplace(read.getVariable(), -1);
     last->second = std::max(last->second, lastUse.lookup(read));
   }
@@ -93,15 +116,15 @@ void SlotPlan::assignBorder() {
 }
 
 std::optional<int> SlotPlan::findWritableVariable(OpResult output,
-                                                  ArrayRef<unsigned> sharing,
-                                                  int64_t index) {
+                                                  ArrayRef<unsigned> sharing) {
+  const int64_t time = getTime(output.getOwner());
   for (Operation *user : output.getUsers()) {
     auto write = dyn_cast<spmd::WriteOp>(user);
     if (!write)
       continue;
     auto lastRead = lastVariableRead.find(write.getVariable());
     int64_t last = lastRead == lastVariableRead.end() ? -1 : lastRead->second;
-    if (last > index)
+    if (last > time)
       continue;
     bool mayOverwrite =
         llvm::all_of(output.getOwner()->getOpOperands(), [&](OpOperand &input) {
@@ -116,69 +139,89 @@ std::optional<int> SlotPlan::findWritableVariable(OpResult output,
 }
 
 std::optional<int> SlotPlan::findTakeover(OpResult output,
-                                          ArrayRef<unsigned> sharing,
-                                          int64_t index) {
+                                          ArrayRef<unsigned> sharing) {
+  const int64_t time = getTime(output.getOwner());
   for (unsigned candidate : sharing) {
     Value input = output.getOwner()->getOperand(candidate);
-    Slot &slot = slots[size_t(slotOf.at(input))];
-    if (slot.isReusable && slot.last == index &&
+    Slot &slot = slots[size_t(getSlot(input))];
+    if (slot.isReusable && slot.last == time &&
         slot.bytes == getValueBytes(output)) {
-      slot.last = std::max(index, lastUse.lookup(output));
-      return slotOf.at(input);
+      slot.last = std::max(time, lastUse.lookup(output));
+      return getSlot(input);
     }
   }
   return std::nullopt;
 }
 
-void SlotPlan::assignStep(int64_t index) {
-  StepOpInterface step = stepList[size_t(index)];
+exec::BufferRole SlotPlan::getRole(Value value) const {
+  if (auto step = value.getDefiningOp<StepOpInterface>();
+      step && step.communicates())
+    return exec::BufferRole::communication;
+  // Masks are kept for the backward pass.
+  if (!masks.contains(value) &&
+      getPhase(steps::getValueLoc(value)) != nd::Phase::Forward)
+    return exec::BufferRole::gradient;
+  return exec::BufferRole::activation;
+}
+
+void SlotPlan::assignOutput(OpResult output, ArrayRef<unsigned> sharing) {
+  auto step = cast<StepOpInterface>(output.getOwner());
+  const int64_t time = getTime(step);
+  if (std::optional<int> variable = findWritableVariable(output, sharing)) {
+    placeOf[output] = {*variable};
+    return;
+  }
+  if (std::optional<Place> place = findYieldPlace(output, sharing)) {
+    placeOf[output] = std::move(*place);
+    return;
+  }
+  if (llvm::any_of(output.getUsers(), llvm::IsaPred<spmd::WriteOp>))
+    lastUse[output] = getEnd(); // copied at the end
+  auto transfer = transferOf.find(output);
+  if (transfer != transferOf.end() && !step.accumulates()) {
+    Slot &slot =
+        slots[size_t(addSlot(output, time, exec::BufferRole::gradient))];
+    std::tie(slot.transfer, slot.member) = transfer->second;
+    return;
+  }
+  if (std::optional<int> taken = findTakeover(output, sharing)) {
+    placeOf[output] = {*taken};
+    return;
+  }
+  addSlot(output, time, getRole(output));
+}
+
+void SlotPlan::assignStep(StepOpInterface step) {
   const steps::Sharing sharing = step.getSharing(bodies);
-  for (OpResult output : step->getResults()) {
-    ArrayRef<unsigned> shared = sharing[output.getResultNumber()];
-    if (std::optional<int> variable =
-            findWritableVariable(output, shared, index)) {
-      slotOf[output] = *variable;
-      continue;
-    }
-    if (llvm::any_of(output.getUsers(), llvm::IsaPred<spmd::WriteOp>))
-      lastUse[output] = getEnd(); // copied at the end
-    auto transfer = transferOf.find(output);
-    if (transfer != transferOf.end() && !step.accumulates()) {
-      Slot &slot =
-          slots[size_t(addSlot(output, index, exec::BufferRole::gradient))];
-      std::tie(slot.transfer, slot.member) = transfer->second;
-      continue;
-    }
-    if (std::optional<int> taken = findTakeover(output, shared, index)) {
-      slotOf[output] = *taken;
-      continue;
-    }
-    exec::BufferRole role = exec::BufferRole::activation;
-    if (step.communicates())
-      role = exec::BufferRole::communication;
-    else if (masks.contains(output))
-      role = exec::BufferRole::activation; // kept for the backward pass
-    else if (getPhase(steps::getValueLoc(output)) != nd::Phase::Forward)
-      role = exec::BufferRole::gradient;
-    addSlot(output, index, role);
+  for (OpResult output : step->getResults())
+    assignOutput(output, sharing[output.getResultNumber()]);
+}
+
+void SlotPlan::assignBlock(Block &block) {
+  for (StepOpInterface step : steps::getSteps(block)) {
+    if (auto loop = dyn_cast<steps::LoopOp>(step.getOperation()))
+      assignLoop(loop);
+    else
+      assignStep(step);
   }
 }
 
 /// Finds the operands of transfers whose results take their memory.
 void SlotPlan::findTransfers() {
-  for (auto [index, step] : llvm::enumerate(stepList)) {
-    if (!step.communicates() || step->getNumResults() < 2)
-      continue;
+  source.walk([&](StepOpInterface step) {
+    if (!times.contains(step) || !step.communicates() ||
+        step->getNumResults() < 2)
+      return; // a member of a step; or no transfer of several
     const steps::Sharing sharing = step.getSharing(bodies);
     for (auto [member, operand] : llvm::enumerate(step->getOperands()))
       if (!sharing[member].empty() && operand.hasOneUse())
-        transferOf[operand] = {int64_t(index), member};
-  }
+        transferOf[operand] = {getTime(step), member};
+  });
 }
 
 LogicalResult SlotPlan::assignWrites() {
   for (auto write : source.getBody().getOps<spmd::WriteOp>()) {
-    Slot &slot = slots[size_t(slotOf.at(write.getValue()))];
+    Slot &slot = slots[size_t(getSlot(write.getValue()))];
     if (slot.buffer == variables.lookup(write.getVariable()))
       continue;
     if (write.getValue().getDefiningOp<spmd::ReadOp>())
@@ -191,14 +234,14 @@ LogicalResult SlotPlan::assignWrites() {
 }
 
 LogicalResult SlotPlan::assign() {
+  countSteps(source.getBody().front());
   // A written value that no step computes is a variable's or an input's.
   for (auto write : source.getBody().getOps<spmd::WriteOp>())
     if (!write.getValue().getDefiningOp<StepOpInterface>())
       lastUse[write.getValue()] = getEnd();
   assignBorder();
   findTransfers();
-  for (int64_t index = 0; index < getEnd(); ++index)
-    assignStep(index);
+  assignBlock(source.getBody().front());
   return assignWrites();
 }
 

@@ -23,6 +23,13 @@ std::string getBufferName(mlir::Value value);
 /// value of a variable is computed into the variable's own slot where nothing
 /// reads the old value any more. Otherwise it is copied there at the end.
 ///
+/// In loops a place moves: slices are read, and stacked values computed, where
+/// they lie in the whole, if each begins on a cache line; else they are copied.
+/// A carried value has one slot, in which the next one is computed if nothing
+/// reads it from then on, or copied to at the end of the iteration. What the
+/// body has besides, and slots from outside that it reads, are not shared with
+/// anything while the loop runs.
+///
 /// Sums over devices that go in one transfer are made in place, in slots that
 /// lie one behind the other, so that the transfer is of one piece of memory.
 class SlotPlan {
@@ -36,20 +43,42 @@ public:
     llvm::StringRef variable;
   };
 
+  /// Where a value lies: in a slot, which moves in loops, by `steps` bytes from
+  /// one position to the next of each loop around it, the outermost first. No
+  /// steps: it lies still.
+  struct Place {
+    int slot = -1;
+    llvm::SmallVector<int64_t, 2> steps = {};
+    bool operator==(const Place &) const = default;
+  };
+  /// A copy of a value that a loop needs elsewhere.
+  struct Move {
+    mlir::Value value;
+    Place from, to;
+  };
+  /// Copies of a loop: before it, and at both ends of each iteration.
+  struct Moves {
+    std::vector<Move> before, first, last;
+  };
+
   SlotPlan(steps::ProgramOp source, const Variables &variables,
            KernelBodies &bodies)
-      : source(source), stepList(steps::getSteps(source)), variables(variables),
-        bodies(bodies) {}
+      : source(source), variables(variables), bodies(bodies) {}
 
   /// Gives every value a slot. Fails with a diagnostic.
   mlir::LogicalResult assign();
-  /// A slot for what step `step` alone needs.
-  int addWorkspace(std::string name, uint64_t bytes, int64_t step);
+  /// A slot for what the step at `time` alone needs.
+  int addWorkspace(std::string name, uint64_t bytes, int64_t time);
   /// Gives every slot a buffer of `executable`, from `arenaStart` on. Returns
   /// the end of the arena.
   uint64_t place(uint64_t arenaStart, exec::ExecutableT &executable);
 
-  int getSlot(mlir::Value value) const { return slotOf.at(value); }
+  int getSlot(mlir::Value value) const { return placeOf.at(value).slot; }
+  const Place &getPlace(mlir::Value value) const { return placeOf.at(value); }
+  const Moves &getMoves(steps::LoopOp loop) const { return movesOf.at(loop); }
+  /// When a step runs: steps are counted in order, those of a body behind their
+  /// loop, whose end counts too.
+  int64_t getTime(mlir::Operation *step) const { return times.at(step).begin; }
   int getBuffer(int slot) const { return slots[size_t(slot)].buffer; }
   /// Bytes that a value has in memory.
   uint64_t getStoredBytes(mlir::Value value) const;
@@ -74,29 +103,57 @@ private:
     uint64_t offset = 0; ///< behind the first of the transfer
   };
 
-  int64_t getEnd() const { return int64_t(stepList.size()); }
+  /// Of a step; a loop ends behind the last one of its body.
+  struct Time {
+    int64_t begin = 0, end = 0;
+  };
+
+  int64_t getEnd() const { return end; }
+  void countSteps(mlir::Block &block);
+  void setLastUse(mlir::Value value, int64_t time);
+  void findUses(mlir::Block &block);
   void assignBorder();
   void findTransfers();
-  void assignStep(int64_t index);
+  void assignBlock(mlir::Block &block);
+  void assignStep(steps::StepOpInterface step);
+  void assignOutput(mlir::OpResult output, llvm::ArrayRef<unsigned> sharing);
   mlir::LogicalResult assignWrites();
   int getVariableSlot(llvm::StringRef variable);
-  /// Slot of the variable that result `output` of step `index` may be computed
-  /// into.
+  /// Slot of the variable that result `output` of a step may be computed into.
   std::optional<int> findWritableVariable(mlir::OpResult output,
-                                          llvm::ArrayRef<unsigned> sharing,
-                                          int64_t index);
+                                          llvm::ArrayRef<unsigned> sharing);
   std::optional<int> findTakeover(mlir::OpResult output,
-                                  llvm::ArrayRef<unsigned> sharing,
-                                  int64_t index);
+                                  llvm::ArrayRef<unsigned> sharing);
   int addSlot(mlir::Value value, int64_t first, exec::BufferRole role);
 
+  //===-- Loops (LoopSlots.cpp) -------------------------------------------===//
+
+  void findLoopUses(steps::LoopOp loop);
+  void assignLoop(steps::LoopOp loop);
+  void assignCarried(steps::LoopOp loop, Moves &moves);
+  void assignSlices(steps::LoopOp loop, Moves &moves);
+  void assignStacked(steps::LoopOp loop);
+  void addYieldMoves(steps::LoopOp loop, Moves &moves);
+  /// The place in a carried or stacked value that `output`, which the body of a
+  /// loop yields, may be computed into.
+  std::optional<Place> findYieldPlace(mlir::OpResult output,
+                                      llvm::ArrayRef<unsigned> sharing) const;
+  /// Where the slices of `whole` lie by iteration of a loop around which there
+  /// are `depth` loops; nothing if they do not begin on cache lines.
+  std::optional<Place> findSlices(mlir::Value whole, size_t depth) const;
+  /// The same, wherever they begin.
+  Place getSlices(mlir::Value whole, size_t depth) const;
+  exec::BufferRole getRole(mlir::Value value) const;
+
   steps::ProgramOp source;
-  std::vector<steps::StepOpInterface> stepList;
+  int64_t end = 0; ///< the time behind all steps
   const Variables &variables;
   KernelBodies &bodies;
 
   std::vector<Slot> slots;
-  llvm::DenseMap<mlir::Value, int> slotOf;
+  llvm::DenseMap<mlir::Value, Place> placeOf;
+  llvm::DenseMap<mlir::Operation *, Time> times;
+  llvm::DenseMap<mlir::Operation *, Moves> movesOf; ///< by loop
   /// Values that lie beside others of a transfer: its step, and which member.
   llvm::DenseMap<mlir::Value, std::pair<int64_t, size_t>> transferOf;
   llvm::StringMap<int> variableSlots;

@@ -38,9 +38,10 @@ struct Bucket {
 
 class Merger {
 public:
-  Merger(steps::ProgramOp program, int64_t bucketBytes)
-      : stepList(steps::getSteps(program)), mesh(nd::getMesh(program)),
-        bucketBytes(bucketBytes) {}
+  /// For the steps of a program or of a loop's body.
+  Merger(Block &block, const layout::Mesh &mesh, int64_t bucketBytes)
+      : stepList(steps::getSteps(block)), mesh(mesh), bucketBytes(bucketBytes) {
+  }
 
   void merge();
 
@@ -225,7 +226,12 @@ void Merger::merge() {
 
 void meshc::codegen::mergeTransfers(steps::ProgramOp program,
                                     int64_t bucketBytes) {
-  Merger(program, bucketBytes).merge();
+  const layout::Mesh mesh = nd::getMesh(program);
+  SmallVector<Block *> blocks = {&program.getBody().front()};
+  program.walk(
+      [&](steps::LoopOp loop) { blocks.push_back(&loop.getBody().front()); });
+  for (Block *block : blocks)
+    Merger(*block, mesh, bucketBytes).merge();
 }
 
 namespace {

@@ -1,5 +1,7 @@
 #include "runtime/exec/Executable.h"
 
+#include "runtime/exec/Loops.h"
+
 #include <fmt/format.h>
 
 using namespace meshc;
@@ -153,8 +155,14 @@ static Error getDamage(std::string message) {
 }
 
 Result<Executable> Executable::create(exec::ExecutableT data) {
-  if (std::string defect = checkExecutable(data); !defect.empty())
+  std::vector<exec::ProgramT *> expanded;
+  std::string defect = expandLoops(data, expanded);
+  if (defect.empty())
+    defect = checkExpanded(data);
+  if (!defect.empty())
     return getDamage(std::move(defect));
+  for (exec::ProgramT *program : expanded)
+    addLoopWaits(data, *program);
   std::vector<layout::MeshAxis> axes;
   for (const auto &axis : data.mesh->axes)
     axes.push_back({axis->name, axis->size});

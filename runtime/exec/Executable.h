@@ -21,7 +21,7 @@
 namespace meshc::runtime {
 
 /// The version of exec.fbs that this runtime reads and codegen writes.
-inline constexpr int32_t execVersion = 4;
+inline constexpr int32_t execVersion = 5;
 
 /// Bytes of one element of a type.
 int64_t getElementBytes(exec::ElementType type);
@@ -50,9 +50,9 @@ struct Executable {
   exec::ExecutableT data;
   layout::Mesh mesh;
 
-  /// Reads and verifies. Errors are ErrorCode::DamagedProgram.
+  /// Reads, expands loops and verifies. Errors are ErrorCode::DamagedProgram.
   static Result<Executable> load(std::span<const uint8_t> bytes);
-  /// Verifies a program that was built in memory.
+  /// Expands loops and verifies, of a program that was built in memory.
   static Result<Executable> create(exec::ExecutableT data);
 
   int64_t getNumDevices() const { return mesh.getNumDevices(); }
@@ -68,8 +68,10 @@ findPort(const std::vector<std::unique_ptr<exec::PortT>> &ports,
 /// What is wrong with `data` beyond its encoding, the first defect found;
 /// empty if nothing is. Checks versions, enumerators, mesh size, indices,
 /// shardings, and that every operand, port and variable lies inside its buffer
-/// and every buffer inside the arena.
+/// and every buffer inside the arena; in every iteration of loops.
 std::string checkExecutable(const exec::ExecutableT &data);
+/// The same of one whose loops are expanded.
+std::string checkExpanded(const exec::ExecutableT &data);
 
 } // namespace meshc::runtime
 

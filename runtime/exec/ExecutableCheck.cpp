@@ -1,7 +1,9 @@
 #include "runtime/exec/ExecutableChecker.h"
+#include "runtime/exec/Loops.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 using namespace meshc;
@@ -247,6 +249,17 @@ std::string ExecutableChecker::check() {
   return defect;
 }
 
-std::string runtime::checkExecutable(const exec::ExecutableT &data) {
+std::string runtime::checkExpanded(const exec::ExecutableT &data) {
   return ExecutableChecker(data).check();
+}
+
+std::string runtime::checkExecutable(const exec::ExecutableT &data) {
+  if (std::ranges::all_of(data.programs, [](const auto &program) {
+        return program->loops.empty();
+      }))
+    return checkExpanded(data);
+  exec::ExecutableT copy(data);
+  std::vector<exec::ProgramT *> expanded;
+  const std::string defect = expandLoops(copy, expanded);
+  return defect.empty() ? checkExpanded(copy) : defect;
 }

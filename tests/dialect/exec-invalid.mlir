@@ -400,3 +400,87 @@ exec.program @c3_not_all_of_the_source {
   // expected-error @below {{'exec.conv' op (C3) no library call is this convolution}}
   %0 = exec.conv source %w, %y {indexing_maps = [affine_map<(r, k, w, c) -> (2 * r + w - 1, c)>, affine_map<(r, k, w, c) -> (w, c, k)>, affine_map<(r, k, w, c) -> (r, k)>]} : tensor<3x3x5xf32>, tensor<4x5xf32> -> tensor<11x3xf32>
 }
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c1_loop_slices {
+  %x = spmd.input "x" of !nd.tensor<["a"=3, "b"=7], f32, <>> : tensor<3x7xf32>
+  // expected-error @below {{'exec.loop' op (C1) slices 'tensor<3x7xf32>', which has not 5 slices}}
+  %y = exec.loop "t" x 5 slices(%x) {
+  ^bb0(%s: tensor<7xf32>):
+    exec.yield %s : tensor<7xf32>
+  } : (tensor<3x7xf32>) -> tensor<5x7xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_loop_slices {
+  %x = spmd.input "x" of !nd.tensor<["a"=3, "b"=7], f32, <>> : tensor<3x7xf32>
+  // expected-error @below {{'exec.loop' op (C2) slices 'tensor<3x7xf32>' as 'tensor<3xf32>'}}
+  %y = exec.loop "t" x 3 slices(%x) {
+  ^bb0(%s: tensor<3xf32>):
+    exec.yield %s : tensor<3xf32>
+  } : (tensor<3x7xf32>) -> tensor<3x3xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_loop_captures {
+  %x = spmd.input "x" of !nd.tensor<["b"=7], f32, <>> : tensor<7xf32>
+  // expected-error @below {{'exec.loop' op (C2) has a body with 2 arguments for 1 operands}}
+  %y = exec.loop "t" x 3 captures(%x) {
+  ^bb0(%c: tensor<7xf32>, %d: tensor<7xf32>):
+    exec.yield %d : tensor<7xf32>
+  } : (tensor<7xf32>) -> tensor<3x7xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c3_loop_results {
+  %x = spmd.input "x" of !nd.tensor<["b"=7], f32, <>> : tensor<7xf32>
+  // expected-error @below {{'exec.loop' op (C3) yields 1 values for 0 results, 1 of them carried}}
+  exec.loop "t" x 3 carries(%x) {
+  ^bb0(%h: tensor<7xf32>):
+    exec.yield %h : tensor<7xf32>
+  } : (tensor<7xf32>) -> ()
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c3_loop_carries {
+  %x = spmd.input "x" of !nd.tensor<["b"=7], f32, <>> : tensor<7xf32>
+  %z = spmd.input "z" of !nd.tensor<["b"=5], f32, <>> : tensor<5xf32>
+  // expected-error @below {{'exec.loop' op (C3) carries 'tensor<7xf32>', yields 'tensor<5xf32>' and results in 'tensor<7xf32>'}}
+  %y = exec.loop "t" x 3 carries(%x) captures(%z) {
+  ^bb0(%h: tensor<7xf32>, %c: tensor<5xf32>):
+    exec.yield %c : tensor<5xf32>
+  } : (tensor<7xf32>, tensor<5xf32>) -> tensor<7xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c3_loop_stacks {
+  %z = spmd.input "z" of !nd.tensor<["b"=5], f32, <>> : tensor<5xf32>
+  // expected-error @below {{'exec.loop' op (C3) stacks 'tensor<5xf32>' as 'tensor<2x5xf32>'}}
+  %y = exec.loop "t" x 3 captures(%z) {
+  ^bb0(%c: tensor<5xf32>):
+    exec.yield %c : tensor<5xf32>
+  } : (tensor<5xf32>) -> tensor<2x5xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c4_loop_body {
+  // expected-error @below {{'exec.loop' op (C4) holds 'tensor.empty', which is no step}}
+  %y = exec.loop "t" x 3 {
+    %c = tensor.empty() : tensor<5xf32>
+    exec.yield %c : tensor<5xf32>
+  } : () -> tensor<3x5xf32>
+}

@@ -125,3 +125,26 @@ exec.program @convolutions {
   %dw = exec.conv weights %x, %y {indexing_maps = [#source, #weights, #destination]}
       : tensor<7x3xf32>, tensor<4x5xf32> -> tensor<3x3x5xf32>
 }
+
+// CHECK-LABEL: exec.program @nested {
+// CHECK:         %[[L:.*]]:2 = exec.loop "i" x 3 reverse carries(%[[S:.*]]) slices(%[[X:.*]]) captures(%[[S]]) {
+// CHECK-NEXT:    ^bb0(%[[H:.*]]: tensor<7xf32>, %[[R:.*]]: tensor<5x7xf32>, %[[W:.*]]: tensor<7xf32>):
+// CHECK-NEXT:      %[[M:.*]] = exec.loop "j" x 5 carries(%[[H]]) slices(%[[R]]) {
+// CHECK:             exec.yield %{{.*}} : tensor<7xf32>
+// CHECK-NEXT:      } : (tensor<7xf32>, tensor<5x7xf32>) -> tensor<7xf32>
+// CHECK-NEXT:      exec.yield %[[M]], %[[W]] : tensor<7xf32>, tensor<7xf32>
+// CHECK-NEXT:    } : (tensor<7xf32>, tensor<3x5x7xf32>, tensor<7xf32>) -> (tensor<7xf32>, tensor<3x7xf32>)
+exec.program @nested {
+  %x = spmd.input "x" of !nd.tensor<["a"=3, "b"=5, "c"=7], f32, <>> : tensor<3x5x7xf32>
+  %s = spmd.input "s" of !nd.tensor<["c"=7], f32, <>> : tensor<7xf32>
+  %last, %all = exec.loop "i" x 3 reverse carries(%s) slices(%x) captures(%s) {
+  ^bb0(%h: tensor<7xf32>, %r: tensor<5x7xf32>, %w: tensor<7xf32>):
+    %m = exec.loop "j" x 5 carries(%h) slices(%r) {
+    ^bb0(%g: tensor<7xf32>, %t: tensor<7xf32>):
+      exec.yield %t : tensor<7xf32>
+    } : (tensor<7xf32>, tensor<5x7xf32>) -> tensor<7xf32>
+    exec.yield %m, %w : tensor<7xf32>, tensor<7xf32>
+  } : (tensor<7xf32>, tensor<3x5x7xf32>, tensor<7xf32>) -> (tensor<7xf32>, tensor<3x7xf32>)
+  spmd.output "last" of !nd.tensor<["c"=7], f32, <>>, %last : tensor<7xf32>
+  spmd.output "all" of !nd.tensor<["a"=3, "c"=7], f32, <>>, %all : tensor<3x7xf32>
+}

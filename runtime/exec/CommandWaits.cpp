@@ -1,11 +1,12 @@
-#include "codegen/steps/CommandWaits.h"
+#include "runtime/exec/CommandWaits.h"
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
 
-using namespace meshc::codegen;
+using namespace meshc;
+using namespace meshc::runtime;
 
 namespace {
 
@@ -106,7 +107,7 @@ private:
 } // namespace
 
 std::vector<std::vector<int>>
-meshc::codegen::findWaits(std::span<const std::vector<MemoryAccess>> commands) {
+runtime::findWaits(std::span<const std::vector<MemoryAccess>> commands) {
   std::vector<std::vector<int>> waits(commands.size());
   std::vector<CommandSet> implied(commands.size());
   Memory memory;

@@ -1,11 +1,11 @@
-#ifndef MESHC_CODEGEN_STEPS_COMMANDWAITS_H
-#define MESHC_CODEGEN_STEPS_COMMANDWAITS_H
+#ifndef MESHC_RUNTIME_EXEC_COMMANDWAITS_H
+#define MESHC_RUNTIME_EXEC_COMMANDWAITS_H
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-namespace meshc::codegen {
+namespace meshc::runtime {
 
 /// Bytes [begin, end) of the arena, at least one, that a command reads or
 /// writes.
@@ -20,6 +20,6 @@ struct MemoryAccess {
 std::vector<std::vector<int>>
 findWaits(std::span<const std::vector<MemoryAccess>> commands);
 
-} // namespace meshc::codegen
+} // namespace meshc::runtime
 
 #endif

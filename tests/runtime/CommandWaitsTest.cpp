@@ -1,7 +1,7 @@
 // Waits against their definition: every conflict with an earlier command, but
 // those that another wait implies.
 
-#include "codegen/steps/CommandWaits.h"
+#include "runtime/exec/CommandWaits.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-using namespace meshc::codegen;
+using namespace meshc::runtime;
 
 namespace {
 
