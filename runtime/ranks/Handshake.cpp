@@ -73,10 +73,12 @@ Status runtime::introduce(const Socket &socket, const Address &address,
     return fail(ErrorCode::CannotConnect, "the connection was closed");
 
   const Deadline answered = std::min(deadline, getDeadline(answerSeconds));
+  const Error noAnswer =
+      fail(ErrorCode::MissingRank,
+           "rank 0, or who else listens there, does not answer");
   const std::string first = receiveFrame(socket, answered);
   if (first.empty() && getSecondsUntil(answered) <= 0)
-    return fail(ErrorCode::MissingRank,
-                "rank 0, or who else listens there, does not answer");
+    return noAnswer;
   MessageReader challenge(first);
   // Nobody in particular says so: its own words are not passed on.
   if (challenge.isValid() && challenge.getKind() == StoreMessage::Error)
@@ -104,6 +106,8 @@ Status runtime::introduce(const Socket &socket, const Address &address,
     return fail(ErrorCode::CannotConnect, "the connection was closed");
 
   const std::string last = receiveFrame(socket, deadline);
+  if (last.empty() && getSecondsUntil(deadline) <= 0)
+    return noAnswer;
   MessageReader verdict(last);
   if (verdict.isValid() && verdict.getKind() == StoreMessage::Value)
     return Status::success();

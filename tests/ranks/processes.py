@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -77,6 +78,14 @@ def state(process):
     except (FileNotFoundError, ProcessLookupError):
         return ""
     return stat.rsplit(")", 1)[1].split()[0]
+
+
+def catches(process, number):
+    """Whether the process does something of its own when it gets the signal; before it
+    has come that far, it only ends."""
+    status = pathlib.Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    caught = int(re.search(r"^SigCgt:\s*(\w+)$", status, re.MULTILINE).group(1), 16)
+    return bool(caught >> (number - 1) & 1)
 
 
 def is_alive(process):
