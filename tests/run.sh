@@ -1,11 +1,16 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything into build/ and runs every test.
-# Arguments go to ctest: tests/run.sh -R layout
+# Installs what is missing, builds everything into build/ and runs every test; before
+# that the quick part of the tests under AddressSanitizer and
+# UndefinedBehaviorSanitizer. Arguments go to ctest, and leave the sanitizers out:
+# tests/run.sh -R layout
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 "$root/.ci/install-packages"
 
 cd "$root"
+if [ $# -eq 0 ]; then
+  tests/sanitize.sh --quick asan
+fi
 cmake --preset default -DMESHC_TESTS=ON
 cmake --build build
 ctest --test-dir build --output-on-failure --parallel "$(nproc)" "$@"
