@@ -219,9 +219,9 @@ class Launcher(unittest.TestCase):
             self.assertEqual([one.returncode for one in done], [0, 0], done)
             self.assertEqual(errors(done[0].stderr + done[1].stderr), [])
 
-    def wait_until_caught(self, started, number):
+    def wait_until_taken(self, started, number):
         self.assertTrue(processes.wait_for(
-            lambda: all(processes.catches(process.pid, number) for process in started)))
+            lambda: all(processes.takes(process.pid, number) for process in started)))
 
     def test_interrupts_before_the_first_step(self):
         """Rank 1 waits to be let in, and so does rank 0."""
@@ -229,7 +229,7 @@ class Launcher(unittest.TestCase):
             port = processes.free_port()
             started = [self.start_rank(one, 3, port) for one in (0, 1)]
             time.sleep(0.7)
-            self.wait_until_caught(started, signal.SIGINT)
+            self.wait_until_taken(started, signal.SIGINT)
             started[rank].send_signal(signal.SIGINT)
             done = [processes.finish(process) for process in started]
             self.assertEqual([one.returncode for one in done], [130, 130], done)
@@ -237,7 +237,7 @@ class Launcher(unittest.TestCase):
             self.assertEqual(done[1].stderr, "")
         alone = self.start_rank(1, 2, processes.free_port())
         time.sleep(0.5)
-        self.wait_until_caught([alone], signal.SIGTERM)
+        self.wait_until_taken([alone], signal.SIGTERM)
         alone.send_signal(signal.SIGTERM)
         self.expect_stop(processes.finish(alone), "SIGTERM", "before the first step", 143)
 

@@ -80,12 +80,12 @@ def state(process):
     return stat.rsplit(")", 1)[1].split()[0]
 
 
-def catches(process, number):
-    """Whether the process does something of its own when it gets the signal; before it
-    has come that far, it only ends."""
+def takes(process, number):
+    """Whether the process has come so far that the signal does not just end it: its main
+    thread catches it, or blocks it for another one that waits for it."""
     status = pathlib.Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-    caught = int(re.search(r"^SigCgt:\s*(\w+)$", status, re.MULTILINE).group(1), 16)
-    return bool(caught >> (number - 1) & 1)
+    masks = re.findall(r"^Sig(?:Cgt|Blk):\s*(\w+)$", status, re.MULTILINE)
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
 
 
 def is_alive(process):
