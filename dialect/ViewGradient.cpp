@@ -17,7 +17,8 @@ namespace {
 /// `v[y, dy] = g[row = (y - dy + 1) / 2, dy]`. An equation of which no loop is
 /// left to solve for, as y = 0 of `x[y = 0]`, becomes an access too: of one
 /// more dimension of g, which has one position, as often as a rounded quotient
-/// may be one position: `v[y] = g[one = y]`.
+/// may be one position: `v[y] = g[one = y]`. A remainder says in the same way
+/// that positions from the modulus on are read by none.
 class ViewGradient {
 public:
   ViewGradient(ViewOp op, GradientBuilder &builder, Value gradient)
@@ -34,8 +35,13 @@ public:
     // What is a loop as it stands is solved first: it needs no composing.
     for (bool asLoop : {true, false})
       for (auto [number, dim] : llvm::enumerate(inputDims))
-        if (isLoop(dim) == asLoop)
-          solve(number, toForm(op.getInputAccess(dim.getName())));
+        if (isLoop(dim) == asLoop) {
+          const layout::Access form = toForm(op.getInputAccess(dim.getName()));
+          solve(number, form);
+          if (form.getKind() == layout::Access::Kind::Modulo &&
+              form.getDivisor() < dim.getSize())
+            bounds.push_back({number, form.getDivisor()});
+        }
     // What cannot be substituted becomes an equation itself: until none does.
     for (size_t i = 0; i < equations.size(); ++i)
       (void)substitute(equations[i].form);
@@ -199,20 +205,28 @@ private:
       if (loop.solved && !isSame(loop, names))
         accesses.push_back(
             AccessAttr::get(accessed[number], DimAccess(*loop.solved, names)));
-    for (const Equation &equation : equations) {
-      auto [size, access] =
-          getCondition(equation.number, substitute(equation.form));
-      DimAttr one = makeDim("one", size);
-      fresh.push_back(one);
+    // Positions of a dimension that repeats the gradient are inside where a
+    // condition holds.
+    auto require = [&](StringRef role, int64_t size,
+                       const layout::Access &access) {
+      DimAttr dim = makeDim(role, size);
+      fresh.push_back(dim);
       auto type = cast<NamedTensorType>(source.getType()).withoutSharding();
       SmallVector<DimAttr> extended(type.getDims());
-      extended.push_back(one);
+      extended.push_back(dim);
       source = BroadcastOp::create(
           builder, loc, NamedTensorType::get(extended, type.getElementType()),
           source);
       accesses.push_back(
-          AccessAttr::get(one.getName(), DimAccess(access, names)));
+          AccessAttr::get(dim.getName(), DimAccess(access, names)));
+    };
+    for (const Equation &equation : equations) {
+      auto [size, access] =
+          getCondition(equation.number, substitute(equation.form));
+      require("one", size, access);
     }
+    for (auto [number, modulus] : bounds)
+      require("below", modulus, layout::Access::itself(getPosition(number)));
     SmallVector<DimAttr> resultDims(dims);
     llvm::append_range(resultDims, left);
     auto type = NamedTensorType::get(resultDims, op.getType().getElementType());
@@ -251,6 +265,9 @@ private:
   SmallVector<DimAttr> dims;
   SmallVector<DimAttr> fresh; ///< names made for dimensions of the gradient
   SmallVector<Equation> equations;
+  /// Dimensions of the input of which a remainder reaches positions below its
+  /// modulus alone, and that.
+  SmallVector<std::pair<size_t, int64_t>> bounds;
 };
 } // namespace
 

@@ -113,8 +113,10 @@ public:
   ///
   /// Every pair of a loop's position and the position taken there is a pair of
   /// the answer, and the reverse; for Modulo only as long as the loop has at
-  /// most modulus positions. Nothing if there is no such access: Modulo where
-  /// the loop's factor is neither 1 nor -1, Indexed, an access without `loop`.
+  /// most modulus positions, and of positions below the modulus: the caller
+  /// leaves out the others, which are never taken. Nothing if there is no such
+  /// access: Modulo where the loop's factor is neither 1 nor -1, Indexed, an
+  /// access without `loop`.
   std::optional<Access> solve(int32_t loop, int32_t position,
                               int32_t remainder) const;
 

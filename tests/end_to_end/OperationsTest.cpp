@@ -250,6 +250,24 @@ const Case cases[] = {
        auto access = layout::Access::modulo({{0, -1}}, 3, 7);
        finish(b, b.view(x, "n", access, {"n"}));
      }},
+    {"view_remainder",
+     {"m", "n", "k"},
+     [](ModelBuilder &b) {
+       // Below, at and above the size of what is read and of the loop.
+       Value x = b.parameter("x", {"n"});
+       Value y = b.parameter("y0", {"k"});
+       auto modulo = [](int64_t offset, int64_t modulus) {
+         return layout::Access::modulo({{0, 1}}, offset, modulus);
+       };
+       Value all;
+       for (int64_t modulus : {2, 4, 7, 9}) {
+         Value sum =
+             b.make<nd::AddOp>(b.view(x, "n", modulo(1, modulus), {"n"}),
+                               b.view(y, "k", modulo(2, modulus), {"n"}));
+         all = all ? b.make<nd::MulOp>(all, sum) : sum;
+       }
+       finish(b, b.make<nd::AddOp>(all, b.view(x, "n", modulo(0, 2), {"m"})));
+     }},
     {"view_booleans",
      {"m", "n", "k"},
      [](ModelBuilder &b) {

@@ -79,6 +79,11 @@ std::vector<Function> views() {
       view("roll_along_two", "c", R"("c" = ("c" + "b") mod 5)", "cb"),
       view("more_than_the_modulus", "b", R"("b" = "d" mod 3)", "d"),
       view("modulus_beyond_the_size", "b", R"("b" = ("d" + 2) mod 5)", "d"),
+      view("modulus_below_the_size", "c", R"("c" = ("d" + 1) mod 3)", "d"),
+      view("modulus_below_both_sizes", "d", R"("d" = "b" mod 2)", "b"),
+      view("two_remainders", "bc", R"("b" = "d" mod 2, "c" = ("d" + 1) mod 4)",
+           "d"),
+      view("remainder_and_itself", "cd", R"("c" = "d" mod 3)", "d"),
       view("multiple_in_a_modulus", "c", R"("c" = (2 "b" + "d") mod 5)", "bd"),
       view("loop_left_beside_its_name", "d", R"("d" = ("c" + 2 "d") mod 7)",
            "cd"),
@@ -211,6 +216,36 @@ std::string getName(const ::testing::TestParamInfo<Function> &info) {
 
 INSTANTIATE_TEST_SUITE_P(EveryOperation, Gradient,
                          ::testing::ValuesIn(getFunctions()), getName);
+
+/// Every kind of access, with divisors and moduli below, at and above the sizes
+/// of what is read and of the loops.
+TEST(ViewGradient, OfEveryKindOfAccess) {
+  const std::string kinds[] = {"(SUM) / BY", "floor((SUM) / BY)",
+                               "(SUM) mod BY"};
+  struct Sum {
+    const char *text, *result;
+  };
+  const Sum sums[] = {
+      {"\"d\"", "d"},          {"-\"d\" + 2", "d"},
+      {"2 \"d\" - 3", "d"},    {"\"b\" - 1", "b"},
+      {"\"c\" + \"b\"", "cb"}, {"-\"d\" + 2 \"a\" + 1", "da"},
+  };
+  for (const std::string &kind : kinds)
+    for (const Sum &sum : sums)
+      for (const char *by : {"2", "3", "5", "6", "7", "9"})
+        for (const char *type : {"b", "c", "d"}) {
+          std::string access = kind, text = sum.text;
+          // A loop whose factor the modulus divides is none of the view.
+          if (kind.ends_with("mod BY") && by == std::string("2") &&
+              text.find("2 ") != text.npos)
+            continue;
+          access.replace(access.find("SUM"), 3, text);
+          access.replace(access.find("BY"), 2, by);
+          checkGradients(view(type + (" at " + access), type,
+                              "\"" + std::string(type) + "\" = " + access,
+                              sum.result));
+        }
+}
 
 //===-- Compositions ------------------------------------------------------===//
 
