@@ -563,8 +563,10 @@ std::string BuilderState::getUniqueName(const std::string &name) {
 
 /// Gives `value` its name, and what leads to it and has none a place inside it.
 static void setFullName(mlir::Value value, const std::string &name) {
+  value.setLoc(withName(value.getLoc(), name));
   mlir::Operation *op = value.getDefiningOp();
-  op->setLoc(withName(op->getLoc(), name));
+  if (!op) // a slice that a loop is given: what leads to it is outside
+    return;
   llvm::SmallVector<mlir::Value> inner(op->getOperands());
   while (!inner.empty()) {
     mlir::Operation *leading = inner.pop_back_val().getDefiningOp();

@@ -187,6 +187,28 @@ TEST(Loops, CarriedInTheOrderOfTheFirst) {
   EXPECT_EQ(loop.getResult(0).getType(), loop.getInitial()[0].getType());
 }
 
+/// What an earlier loop summed has no name when the slice gets one.
+TEST(Loops, ASliceOfWhatHasNoNameGetsOne) {
+  SpecRun run(loopSpec(R"(
+  let total = 0 * x
+  let u = x
+  for t in time { total += x }
+  for j in wide { u[wide = j] = total[wide = j] }
+  let v = f(x + u)
+  output u = u
+  output v = v)" + std::string("\n}\nfn f(x) {\n"
+                               "  let y = 0 * x\n"
+                               "  for j in wide { y[wide = j] = x[wide = j] }\n"
+                               "  return y")));
+  ASSERT_TRUE(run.module) << run.getText();
+  std::vector<std::string> names;
+  run.module->walk([&](nd::LoopOp loop) {
+    for (mlir::BlockArgument slice : loop.getSlices())
+      names.push_back(getValueName(slice.getLoc()).str());
+  });
+  EXPECT_THAT(names, ElementsAre("j/u", "f/j/y"));
+}
+
 } // namespace
 
 TEST(Elaborate, CallsOpenScopes) {
