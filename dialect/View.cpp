@@ -19,17 +19,40 @@ static int64_t getSize(NamedTensorType type, StringRef dim) {
   return type.getDims()[type.findDim(dim)].getSize();
 }
 
-/// How dimension `dim` of `input` is read where the result is `result`.
+static AccessAttr findAccess(ArrayAttr accesses, StringAttr dim) {
+  for (auto access : accesses.getAsRange<AccessAttr>())
+    if (access.getDim() == dim)
+      return access;
+  return {};
+}
+
+/// The loop that dimension `dim` of `input` takes the positions of, all of
+/// them; null if there is none.
+static StringAttr getWholeLoop(ArrayAttr accesses, NamedTensorType input,
+                               NamedTensorType result, StringAttr dim) {
+  AccessAttr access = findAccess(accesses, dim);
+  if (!access)
+    return dim;
+  StringAttr loop = access.getLoop();
+  return loop && getSize(result, loop) == getSize(input, dim) ? loop
+                                                              : StringAttr();
+}
+
+/// How dimension `dim` of `input` is read where the result is `result`. Of the
+/// dimensions that take the positions of one loop, a diagonal, one is the loop:
+/// the one of its name, or the first. No axis splits two dimensions.
 static DimAccess getAccess(ArrayAttr accesses, NamedTensorType input,
                            NamedTensorType result, StringAttr dim) {
-  for (auto access : accesses.getAsRange<AccessAttr>())
-    if (access.getDim() == dim) {
-      StringAttr loop = access.getLoop();
-      return loop && getSize(result, loop) == getSize(input, dim)
-                 ? DimAccess::itself(loop)
-                 : access.getAccess();
-    }
-  return DimAccess::itself(dim);
+  StringAttr loop = getWholeLoop(accesses, input, result, dim);
+  if (!loop)
+    return findAccess(accesses, dim).getAccess();
+  StringAttr first;
+  for (DimAttr other : input.getDims())
+    if (getWholeLoop(accesses, input, result, other.getName()) == loop)
+      if (!first || other.getName() == loop)
+        first = other.getName();
+  return first == dim ? DimAccess::itself(loop)
+                      : DimAccess(layout::Access::itself(0), {loop});
 }
 
 DimAccess ViewOp::getInputAccess(StringAttr dim) {

@@ -268,6 +268,13 @@ const Case cases[] = {
        }
        finish(b, b.make<nd::AddOp>(all, b.view(x, "n", modulo(0, 2), {"m"})));
      }},
+    {"view_diagonal",
+     {"m", "n", "other"},
+     [](ModelBuilder &b) {
+       // The loop is in two dimensions of one operand.
+       Value x = b.parameter("x", {"other", "m", "n"});
+       finish(b, b.view(x, "other", layout::Access::itself(0), {"n"}));
+     }},
     {"view_booleans",
      {"m", "n", "k"},
      [](ModelBuilder &b) {
