@@ -3,6 +3,8 @@
 #include "dialect/ND.h"
 #include "dialect/PartitionBuilder.h"
 
+#include "layout/AccessBounds.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -120,18 +122,6 @@ static layout::Range getSums(const layout::Access &form,
       .getImage(loops);
 }
 
-/// Whether `form` takes a position outside a dimension of `size`, or none, for
-/// some position of its loops.
-static bool mayMiss(const layout::Access &form, ArrayRef<layout::Range> loops,
-                    int64_t size) {
-  if (form.getKind() == layout::Access::Kind::Modulo)
-    return form.getDivisor() > size;
-  if (form.getKind() == layout::Access::Kind::Exact && form.getDivisor() > 1)
-    return true;
-  layout::Range image = form.getImage(loops);
-  return image.offset < 0 || image.offset + image.count > size;
-}
-
 static SmallVector<layout::Range>
 getRanges(const DimAccess &access,
           llvm::function_ref<int64_t(StringAttr)> getCount) {
@@ -146,8 +136,8 @@ bool ViewOp::mayReadOutside() {
   return llvm::any_of(getInput().getType().getDims(), [&](DimAttr dim) {
     DimAccess access = getInputAccess(dim.getName());
     auto getCount = [&](StringAttr loop) { return getSize(result, loop); };
-    return mayMiss(access.getForm(), getRanges(access, getCount),
-                   dim.getSize());
+    return layout::mayMiss(access.getForm(), getRanges(access, getCount),
+                           dim.getSize());
   });
 }
 
@@ -205,7 +195,9 @@ public:
     case layout::Access::Kind::Modulo:
       sum = arith::RemUIOp::create(builder, loc, sum,
                                    constant(form.getDivisor()));
-      return form.getDivisor() > size ? require(isBelow(sum, size), sum) : sum;
+      return layout::mayMiss(form, loops, size)
+                 ? require(isBelow(sum, size), sum)
+                 : sum;
     case layout::Access::Kind::Exact:
     case layout::Access::Kind::Floor: {
       int64_t end = size * form.getDivisor();

@@ -54,6 +54,10 @@ struct Dim {
   bool operator==(const Dim &) const = default;
 };
 
+/// `dim` of what an index reads, where the index has the dimension itself: no
+/// spec can write this name, so that no rule splits it.
+Dim asRead(const Dim &dim);
+
 /// A place in the user's program. Lines and columns count from 1, endColumn is
 /// one past the last character; column 0 means the whole line.
 struct Where {
@@ -264,6 +268,7 @@ public:
   Tensor rename(Tensor x, const Dim &from, const Dim &to,
                 const Where &where = MESHC_HERE);
   /// At the position of a loop over the dimension the slice that the loop sees.
+  /// An index that has the dimension itself gives it to the result.
   Tensor gather(Tensor x, Tensor index, const Dim &over,
                 const Where &where = MESHC_HERE);
   /// Reads dimensions of x at positions that others determine, which take their

@@ -421,10 +421,11 @@ Tensor Builder::rename(Tensor x, const Dim &from, const Dim &to,
                                      to.name);
 }
 
+Dim asRead(const Dim &dim) { return {dim.name + " read", dim.size}; }
+
 Tensor Builder::gather(Tensor x, Tensor index, const Dim &over,
                        const Where &where) {
-  if (!x || !index ||
-      !checkElements(*state, "gather", Elements::Numeric, x, 0, where))
+  if (!x || !index)
     return {};
   if (index.getElementType() != ElementType::I32 &&
       index.getElementType() != ElementType::I64) {
@@ -436,13 +437,10 @@ Tensor Builder::gather(Tensor x, Tensor index, const Dim &over,
   }
   if (!checkHasDim(*state, "gather", x, over.name, 2, where))
     return {};
+  // The dimension of the index is another one, of the result.
   if (index.hasDim(over.name)) {
-    state->fail(Code::DimAlreadyPresent, where,
-                fmt::format("the index of a gather over \"{}\" has that "
-                            "dimension itself",
-                            over.name),
-                1);
-    return {};
+    Dim read = asRead(over);
+    return gather(rename(x, over, read, where), index, read, where);
   }
   if (Tensor slice = state->findSlice(x, index, over.name, where))
     return slice;

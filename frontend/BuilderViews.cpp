@@ -2,6 +2,8 @@
 
 #include "frontend/BuilderState.h"
 
+#include "layout/AccessBounds.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -52,13 +54,27 @@ bool checkRange(BuilderState &state, const ViewAccess &access, int operand,
 
 /// Whether the form takes positions outside of the dimension, or none.
 bool mayMiss(const ViewAccess &access) {
+  return layout::mayMiss(access.form, getRanges(access), access.dim.size);
+}
+
+/// The access for the dialect, which knows only loops that have a term.
+nd::AccessAttr getAttribute(const ViewAccess &access,
+                            mlir::MLIRContext *context) {
   const layout::Access &form = access.form;
-  if (form.getKind() == Kind::Modulo)
-    return form.getDivisor() > access.dim.size;
-  if (form.getKind() == Kind::Exact && form.getDivisor() > 1)
-    return true;
-  layout::Range image = form.getImage(getRanges(access));
-  return image.offset < 0 || image.offset + image.count > access.dim.size;
+  std::vector<layout::AccessTerm> terms;
+  llvm::SmallVector<mlir::StringAttr> names;
+  for (const layout::AccessTerm &term : form.getTerms()) {
+    terms.push_back({int32_t(terms.size()), term.factor});
+    names.push_back(
+        mlir::StringAttr::get(context, access.loops[size_t(term.loop)].name));
+  }
+  layout::Access numbered =
+      form.getKind() == Kind::Modulo
+          ? layout::Access::modulo(terms, form.getOffset(), form.getDivisor())
+          : layout::Access::quotient(form.getKind(), terms, form.getOffset(),
+                                     form.getDivisor());
+  return nd::AccessAttr::get(mlir::StringAttr::get(context, access.dim.name),
+                             nd::DimAccess(numbered, names));
 }
 
 bool checkInside(BuilderState &state, const ViewAccess &access, int operand,
@@ -66,9 +82,10 @@ bool checkInside(BuilderState &state, const ViewAccess &access, int operand,
   if (!mayMiss(access))
     return true;
   layout::Range image = access.form.getImage(getRanges(access));
-  // What goes on at 0 takes every remainder from 0.
-  if (access.form.getKind() == Kind::Modulo)
-    image = {0, std::min(access.form.getDivisor(), image.offset + image.count)};
+  // What goes on at 0 takes remainders from 0 to the largest.
+  if (access.form.getKind() == Kind::Modulo &&
+      image.offset + image.count > access.form.getDivisor())
+    image = {0, access.form.getDivisor()};
   bool isQuotient =
       access.form.getKind() == Kind::Exact && access.form.getDivisor() > 1;
   std::string message =
@@ -153,10 +170,10 @@ Tensor Builder::view(Tensor x, const std::vector<ViewAccess> &accesses,
   }
 
   std::vector<Dim> dims;
-  auto add = [&](const Dim &dim) {
-    if (std::none_of(dims.begin(), dims.end(),
+  auto add = [](std::vector<Dim> &all, const Dim &dim) {
+    if (std::none_of(all.begin(), all.end(),
                      [&](const Dim &known) { return known.name == dim.name; }))
-      dims.push_back(dim);
+      all.push_back(dim);
   };
   mlir::MLIRContext *context = state->context;
   llvm::SmallVector<mlir::Attribute> attributes;
@@ -166,22 +183,24 @@ Tensor Builder::view(Tensor x, const std::vector<ViewAccess> &accesses,
                                  return candidate.dim.name == dim.name;
                                });
     if (access == accesses.end()) {
-      add(dim);
+      add(dims, dim);
       continue;
     }
-    llvm::SmallVector<mlir::StringAttr> names;
-    for (const Dim &loop : access->loops)
-      names.push_back(mlir::StringAttr::get(context, loop.name));
-    // A loop whose terms cancelled is no dimension of the result.
     for (const layout::AccessTerm &term : access->form.getTerms())
-      add(access->loops[size_t(term.loop)]);
-    attributes.push_back(
-        nd::AccessAttr::get(mlir::StringAttr::get(context, dim.name),
-                            nd::DimAccess(access->form, names)));
+      add(dims, access->loops[size_t(term.loop)]);
+    attributes.push_back(getAttribute(*access, context));
   }
-  return state->create<nd::ViewOp>(where, x.getElementType(), dims,
-                                   BuilderState::getValue(x),
-                                   mlir::ArrayAttr::get(context, attributes));
+  Tensor read = state->create<nd::ViewOp>(
+      where, x.getElementType(), dims, BuilderState::getValue(x),
+      mlir::ArrayAttr::get(context, attributes));
+  // Along a loop without a term, of `m % 1` and `0 * m`, all is the same: no
+  // size and no factor changes which dimensions the result has.
+  std::vector<Dim> repeated;
+  for (const ViewAccess &access : accesses)
+    for (const Dim &loop : access.loops)
+      if (read && !read.hasDim(loop.name))
+        add(repeated, loop);
+  return repeated.empty() ? read : broadcast(read, repeated, where);
 }
 
 Tensor Builder::position(const ViewAccess &access, ElementType type,
@@ -202,7 +221,12 @@ Tensor Builder::position(const ViewAccess &access, ElementType type,
   }
   if (!sum || access.form.getOffset() != 0)
     add(constant(access.form.getOffset(), type, where));
-  return sum;
+  // As in views: what is multiplied by 0 has its dimensions.
+  std::vector<Dim> repeated;
+  for (const Dim &loop : access.loops)
+    if (sum && !sum.hasDim(loop.name))
+      repeated.push_back(loop);
+  return repeated.empty() ? sum : broadcast(sum, repeated, where);
 }
 
 Tensor Builder::isInside(Tensor index, const Dim &dim, const Where &where) {

@@ -185,6 +185,8 @@ private:
   Value toValue(const Index &index, Span span, ElementType type);
   std::optional<Position> toPosition(const Index &index, Span span);
   bool checkNumbers(const Position &position, Span span);
+  Tensor setApart(Tensor x, const IndexStep &step,
+                  std::vector<IndexStep> &steps, const Where &where);
   Value readElements(const ast::IndexExpr &expr, Tensor x,
                      std::vector<IndexStep> steps,
                      const std::optional<Value> &otherwise,

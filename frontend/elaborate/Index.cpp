@@ -344,6 +344,20 @@ std::optional<Position> Elaborator::toPosition(const Index &index, Span span) {
   return std::nullopt;
 }
 
+/// `x` with other names for the dims that `step` adds and gathers are still to
+/// read, which read them under these names. A view comes before all gathers.
+Tensor Elaborator::setApart(Tensor x, const IndexStep &step,
+                            std::vector<IndexStep> &steps, const Where &where) {
+  for (IndexStep &other : steps)
+    if (x && &other != &step && other.gathered &&
+        x.hasDim(other.gathered->name) && step.addsDim(other.gathered->name)) {
+      const Dim apart = asRead(*other.gathered);
+      x = checked(builder.rename(x, *other.gathered, apart, where));
+      other.gathered = apart;
+    }
+  return x;
+}
+
 /// Does the steps, each when no dim that it adds is one that another is still
 /// to read.
 Value Elaborator::readElements(const ast::IndexExpr &expr, Tensor x,
@@ -376,10 +390,10 @@ Value Elaborator::readElements(const ast::IndexExpr &expr, Tensor x,
               });
         });
     if (ready == steps.end()) {
-      error(Code::NotSupported, expr.span,
-            "the tensors of this index have dims that the index reads")
-          .help("rename a dim of the tensor, or index it in two expressions");
-      return Poison();
+      ready = steps.begin();
+      x = setApart(x, *ready, steps, where);
+      if (!x)
+        return Poison();
     }
     IndexStep step = std::move(*ready);
     steps.erase(ready);

@@ -19,6 +19,11 @@ static std::nullopt_t failOverflow(PositionError &error) {
               "the numbers of this index do not fit 64 bits");
 }
 
+bool Position::isConstant() const {
+  return std::all_of(terms.begin(), terms.end(),
+                     [](const auto &term) { return term.second == 0; });
+}
+
 bool Position::fitsAccess() const {
   constexpr int64_t limit = int64_t(1) << 31;
   auto fits = [&](int64_t number) { return -limit < number && number < limit; };
@@ -62,13 +67,12 @@ std::optional<Position> frontend::add(const Position &lhs, const Position &rhs,
                                       bool subtracts, PositionError &error) {
   // Of a rounded quotient a whole number is a multiple of the divisor.
   auto isWhole = [](const Position &p) { return p.divisor == 1; };
-  auto isNumber = [](const Position &p) { return p.terms.empty(); };
   for (const auto &[side, other] : {std::pair(&lhs, &rhs), {&rhs, &lhs}}) {
     if (side->kind == Position::Kind::Exact)
       continue;
     bool isRemainder = side->kind == Position::Kind::Modulo;
     bool isNegated = subtracts && side == &rhs;
-    if (isRemainder || isNegated || !isNumber(*other) || !isWhole(*other))
+    if (isRemainder || isNegated || !other->isConstant() || !isWhole(*other))
       return fail(error, Code::MixedIndex,
                   fmt::format("a {} stands in a sum with other positions",
                               isRemainder ? "remainder" : "rounded quotient"),
@@ -93,7 +97,6 @@ std::optional<Position> frontend::add(const Position &lhs, const Position &rhs,
       found = sum.terms.insert(sum.terms.end(), {dim, 0});
     fits &= accumulate(found->second, factor, sign);
   }
-  std::erase_if(sum.terms, [](const auto &known) { return known.second == 0; });
   return fits ? std::optional(sum) : failOverflow(error);
 }
 
@@ -109,8 +112,6 @@ static std::optional<Position> multiply(Position position, int64_t factor,
                 "an index takes either a stride, or a remainder or rounding");
   if (!scale(position, factor))
     return failOverflow(error);
-  std::erase_if(position.terms,
-                [](const auto &term) { return term.second == 0; });
   return position;
 }
 
@@ -144,13 +145,13 @@ static std::optional<Position> getRemainder(Position position, int64_t by,
                  position.divisor == 1 &&
                  std::all_of(position.terms.begin(), position.terms.end(),
                              [](const auto &term) {
-                               return term.second == 1 || term.second == -1;
+                               return -1 <= term.second && term.second <= 1;
                              });
   if (!isPlain)
     return fail(error, Code::MixedIndex,
                 "a remainder is taken of multiples or quotients of dims",
                 "\"%\" wraps sums of dims and numbers: (n + 1) % size(n)");
-  if (position.terms.empty()) {
+  if (position.isConstant()) {
     position.offset %= by;
     if (position.offset < 0)
       position.offset += by;

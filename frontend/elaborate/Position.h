@@ -16,12 +16,16 @@ namespace meshc::frontend {
 struct Position {
   using Kind = layout::Access::Kind;
 
-  std::vector<std::pair<Dim, int64_t>> terms; ///< dims with their factors
+  /// Dims with their factors; those that cancelled too, with 0.
+  std::vector<std::pair<Dim, int64_t>> terms;
   int64_t offset = 0;
   int64_t divisor = 1;
   Kind kind = Kind::Exact;
 
   static Position of(const Dim &dim) { return {{{dim, 1}}}; }
+
+  /// Whether no dim changes it: one that is multiplied by 0 only repeats it.
+  bool isConstant() const;
 
   /// Whether all numbers are below 2^31, as an access needs them.
   bool fitsAccess() const;

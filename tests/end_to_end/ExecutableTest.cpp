@@ -125,6 +125,15 @@ TEST(Executable, windows_with_every_dimension_split) {
        {"a=2,b=2,c=2", {"y=a,x=b,row=a,col=b,k=c", "y=a+b+c,up=c+b+a"}}});
 }
 
+TEST(Executable, reads_by_position) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/accesses.mesh", {},
+                       7 * 5 * 3),
+             {{"", {""}},
+              {"a=3", {"n=a", "m=a", "m'\\''=a", "k=a"}},
+              {"a=2,b=2", {"n=a,m=b", "m=a,m'\\''=b", "n=a+b"}},
+              {"a=2,b=3", {"n=b,m=a", "m=b,m'\\''=a,k=a", "n=a,k=b"}}});
+}
+
 TEST(Executable, loops_in_loops) {
   compareAll(
       Reference(MESHC_SOURCE_DIR "/tests/end_to_end/loops.mesh", {},

@@ -57,6 +57,12 @@ TEST(GpuExecutable, windows) {
               {"a=3", "x=a,col=a,right=a", 3}});
 }
 
+TEST(GpuExecutable, reads_by_position) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/accesses.mesh", {},
+                       7 * 5 * 3),
+             {{"", "", 1}, {"a=2", "n=a", 2}, {"a=3", "m=a", 3}});
+}
+
 TEST(GpuExecutable, epilogues_that_are_left_out) {
   for (const char *precision : {"f32", "bf16"}) {
     const Reference reference(activations, {},

@@ -1,6 +1,6 @@
 // Accesses by brute force: every position of small loops is tried.
 
-#include "layout/Access.h"
+#include "layout/AccessBounds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -192,6 +192,39 @@ TEST(Access, ImageOfWhatIsNeverWholeIsEmpty) {
   const Access access = Access::quotient(Access::Kind::Exact, {{0, 2}}, 1, 2);
   const std::vector<Range> loops{{5, int64_t(1) << 40}};
   EXPECT_EQ(access.getImage(loops).count, 0);
+}
+
+TEST(Access, MayMissWhatIsOutsideOrNotWhole) {
+  size_t misses = 0, inside = 0;
+  for (const Formula &formula : getFormulas()) {
+    const Access access = formula.get();
+    for (Range x : blocks)
+      for (Range y : blocks)
+        for (int64_t size : {1, 2, 3, 5, 7}) {
+          const std::vector<Range> loops{x, y};
+          bool isMissed = false;
+          forEachPosition(loops, [&](std::span<const int64_t> at) {
+            const auto position = formula.evaluate(at);
+            isMissed |= !position || *position < 0 || *position >= size;
+          });
+          const bool found = mayMiss(access, loops, size);
+          const std::string what =
+              describe(formula, x, y) + ", size " + std::to_string(size);
+          // An access that lacks a loop does not know that the loop is empty.
+          if (x.count == 0 || y.count == 0)
+            continue;
+          ASSERT_TRUE(found || !isMissed) << what;
+          const bool isOfMultiples = access.getKind() == Kind::Modulo &&
+                                     (std::abs(access.getFactor(0)) > 1 ||
+                                      std::abs(access.getFactor(1)) > 1);
+          if (isOfMultiples)
+            continue;
+          ASSERT_EQ(found, isMissed) << what;
+          ++(found ? misses : inside);
+        }
+  }
+  EXPECT_GT(misses, 1000u);
+  EXPECT_GT(inside, 1000u);
 }
 
 TEST(Access, ImageOfABlockIsItsHalo) {
