@@ -102,8 +102,12 @@ static LogicalResult verifyResults(LoopOp op, YieldOp yield) {
   SmallVector<Type> wanted(op.getInitial().getTypes());
   for (Value value : yield.getStacked())
     wanted.push_back(withDimFirst(cast<NamedTensorType>(value.getType()), dim));
-  llvm::append_range(wanted, yield.getSummed().getTypes());
-  if (op.getResultTypes() != wanted)
+  for (Value value : yield.getSummed())
+    wanted.push_back(cast<NamedTensorType>(value.getType()).withoutSharding());
+  SmallVector<Type> found(op.getResultTypes());
+  for (Type &type : MutableArrayRef(found).take_back(yield.getSummed().size()))
+    type = cast<NamedTensorType>(type).withoutSharding();
+  if (found != wanted)
     return op.emitOpError("(C4) the results are ")
            << op.getResultTypes() << ", expected " << wanted;
   return success();

@@ -57,7 +57,8 @@ def ND_LoopOp : Op<ND_Dialect, "loop",
     - (C3) the region yields for each initial value one of its type.
     - (C4) the results have the types of the initial values, those of the
       stacked values with the dimension before their own, and those of the summed
-      values.
+      values. A sharding that a constraint gave what is stacked or summed is not
+      that of the whole.
     - (C5) no carried and no stacked value has the dimension.
     - (C6) the region has no input, output, read, write or random numbers; only
       floats and integers of 32 or 64 bits are summed.

@@ -133,7 +133,10 @@ bool BuilderState::checkDim(const Dim &dim, const Where &where) {
                      dim.name, dim.size));
     return false;
   }
-  if (isFirst || entry->second.size == dim.size)
+  if (isFirst)
+    nd::DimOp::create(declarations, getLocation(where), dim.name,
+                      uint64_t(dim.size));
+  if (entry->second.size == dim.size)
     return true;
   fail(Code::ContradictingSizes, where,
        fmt::format("dimension \"{}\" has size {} here and {} before", dim.name,
@@ -283,10 +286,7 @@ void Builder::setMesh(std::vector<MeshAxisSpec> axes, const Where &where) {
 }
 
 Dim Builder::dim(const std::string &name, int64_t size, const Where &where) {
-  bool isNew = state->dims.find(name) == state->dims.end();
-  if (state->checkDim({name, size}, where) && isNew)
-    nd::DimOp::create(state->declarations, state->getLocation(where), name,
-                      uint64_t(size));
+  state->checkDim({name, size}, where);
   return {name, size};
 }
 

@@ -72,15 +72,16 @@ Builder::LoopArguments Builder::beginLoop(const std::string &name,
                          std::make_unique<mlir::Region>(), carried});
   mlir::Block &block = loop.region->emplaceBlock();
   state->operations.setInsertionPointToEnd(&block);
-  auto addArgument = [&](ElementType element, std::vector<Dim> dims,
-                         const std::string &argument) {
-    mlir::Value value = block.addArgument(
-        state->getType(element, dims),
-        withName(state->getLocation(where), state->getFullName(argument)));
+  auto addArgument = [&](mlir::Type type, ElementType element,
+                         std::vector<Dim> dims, const std::string &argument) {
+    mlir::Value value =
+        block.addArgument(type, withName(state->getLocation(where),
+                                         state->getFullName(argument)));
     return state->addNode(value, element, std::move(dims), where);
   };
   LoopArguments arguments;
-  arguments.position = addArgument(ElementType::I32, {}, "position");
+  arguments.position = addArgument(state->getType(ElementType::I32, {}),
+                                   ElementType::I32, {}, "position");
   for (const LoopValue &value : carried) {
     ElementType element = value.value.getElementType();
     if (value.value.hasDim(dim.name))
@@ -90,7 +91,8 @@ Builder::LoopArguments Builder::beginLoop(const std::string &name,
                               value.name, dim.name,
                               toString(element, value.value.getDims())));
     arguments.carried.push_back(
-        addArgument(element, getDims(value.value), value.name));
+        addArgument(BuilderState::getValue(value.value).getType(), element,
+                    getDims(value.value), value.name));
   }
   state->checkNumOperations(where);
   return arguments;
@@ -143,6 +145,31 @@ Tensor BuilderState::checkCarried(const Builder::LoopValue &initial,
                               nd::Reduction::Sum, getValue(value.value));
 }
 
+/// `value` with the sharding of `type`, at `builder`.
+static mlir::Value reshard(mlir::OpBuilder &builder, mlir::Value value,
+                           mlir::Type type) {
+  return nd::ReshardOp::create(builder, value.getLoc(), type, value,
+                               mlir::ArrayAttr());
+}
+
+mlir::Value BuilderState::alignCarried(Loop &loop, size_t number, Tensor next) {
+  mlir::Value initial = getValue(loop.initial[number].value);
+  mlir::Value value = getValue(next);
+  mlir::Type before = initial.getType(), after = value.getType();
+  if (before == after)
+    return value;
+  if (mlir::cast<nd::NamedTensorType>(before).getSharding())
+    return reshard(operations, value, before);
+  mlir::OpBuilder outside(context);
+  outside.restoreInsertionPoint(loop.outside);
+  Builder::LoopValue &aligned = loop.initial[number];
+  aligned.value =
+      addNode(reshard(outside, initial, after), aligned.value.getElementType(),
+              getDims(aligned.value), aligned.where);
+  loop.region->getArgument(unsigned(1 + number)).setType(after);
+  return value;
+}
+
 std::optional<Builder::LoopResults>
 Builder::endLoop(const std::vector<LoopValue> &carried,
                  const std::vector<LoopValue> &stacked,
@@ -152,7 +179,7 @@ Builder::endLoop(const std::vector<LoopValue> &carried,
     for (size_t i = 0; i < carried.size(); ++i)
       if (Tensor next =
               state->checkCarried(state->loops.back().initial[i], carried[i]))
-        yielded[0].push_back(BuilderState::getValue(next));
+        yielded[0].push_back(state->alignCarried(state->loops.back(), i, next));
   BuilderState::Loop loop = std::move(state->loops.back());
   state->loops.pop_back();
   leaveScope();
@@ -186,15 +213,17 @@ Builder::endLoop(const std::vector<LoopValue> &carried,
   }
   for (const LoopValue &value : summed)
     made.push_back({value.value.getElementType(), getDims(value.value)});
+  llvm::SmallVector<mlir::Value> initial, sliced;
   llvm::SmallVector<mlir::Type> types;
   for (const auto &[element, dims] : made) {
     if (!state->checkType(element, dims, where))
       return std::nullopt;
     types.push_back(state->getType(element, dims));
   }
-  llvm::SmallVector<mlir::Value> initial, sliced;
   for (const LoopValue &value : loop.initial)
     initial.push_back(BuilderState::getValue(value.value));
+  // Those that are carried keep a sharding of their own.
+  llvm::copy(mlir::ValueRange(initial).getTypes(), types.begin());
   for (const auto &[whole, slice] : loop.slices)
     sliced.push_back(BuilderState::getValue(whole));
   auto dim = nd::DimAttr::get(

@@ -71,6 +71,11 @@ struct BuilderState {
   Tensor checkCarried(const Builder::LoopValue &initial,
                       const Builder::LoopValue &value);
 
+  /// `next` as iteration after iteration carries it: with the sharding that a
+  /// constraint gave the initial value. Where that has none and `next` has one,
+  /// it is given to the initial value too.
+  mlir::Value alignCarried(Loop &loop, size_t number, Tensor next);
+
   std::vector<BuildError> errors;
   bool failed = false;
   std::deque<Tensor::Node> nodes;
@@ -132,7 +137,7 @@ struct BuilderState {
   /// its bytes.
   bool checkType(ElementType element, std::span<const Dim> dims,
                  const Where &where);
-  /// Registers a dimension that a tensor uses; false if it has another size.
+  /// Declares a dimension that a tensor uses; false if it has another size.
   bool checkDim(const Dim &dim, const Where &where);
   /// The union of the operands' dimensions, in order of first occurrence.
   static std::vector<Dim> unite(std::span<const Tensor> operands);

@@ -6,6 +6,7 @@
 
 #include "mlir/IR/PatternMatch.h"
 
+#include "dialect/ErrorKind.h"
 #include "dialect/Locations.h"
 
 #include <algorithm>
@@ -200,9 +201,11 @@ static void report(mlir::Diagnostic &diagnostic, Diagnostics &diagnostics) {
   const SourceSet &sources = diagnostics.getSources();
   Span primary = getSpan(diagnostic.getLocation(), sources);
   mlir::DiagnosticSeverity severity = diagnostic.getSeverity();
+  const bool isSharedAxis = getKind(diagnostic) == ErrorKind::SharedAxis;
   Diagnostic &error =
       severity == mlir::DiagnosticSeverity::Error
-          ? diagnostics.report(Code::Refused, primary, diagnostic.str())
+          ? diagnostics.report(isSharedAxis ? Code::SharedAxis : Code::Refused,
+                               primary, diagnostic.str())
           : diagnostics.notify(severity == mlir::DiagnosticSeverity::Warning
                                    ? Level::Warning
                                    : Level::Note,
@@ -214,6 +217,12 @@ static void report(mlir::Diagnostic &diagnostic, Diagnostics &diagnostics) {
     else
       error.note(note.str());
   }
+  // What the spec says itself was checked before: passes add a loop's dim.
+  if (isSharedAxis)
+    error
+        .note("a loop that carries nothing is computed at all its positions at "
+              "once: what differs between them has its dimension")
+        .help("split one of the two over another axis or not at all");
 }
 
 PassErrors::PassErrors(mlir::MLIRContext &context, Diagnostics &diagnostics)

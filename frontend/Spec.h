@@ -47,8 +47,8 @@ mlir::OwningOpRef<mlir::ModuleOp> compileSpec(const SpecOptions &options,
                                               Diagnostics &diagnostics);
 
 /// While it lives, errors that passes emit at places in a spec are reported as
-/// diagnostics of code Refused, with their notes as labels and notes; warnings
-/// and remarks as notices of code NoEffect.
+/// diagnostics of code Refused, or that of their ErrorKind, with their notes as
+/// labels and notes; warnings and remarks as notices of code NoEffect.
 class PassErrors {
 public:
   PassErrors(mlir::MLIRContext &context, Diagnostics &diagnostics);

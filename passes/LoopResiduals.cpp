@@ -81,7 +81,9 @@ private:
     slicesOfResults.push_back(
         {sliced.size(), unsigned(loop.getInitial().size() + number)});
     sliced.push_back(nullptr);
-    return body.addArgument(value.getType(), value.getLoc());
+    // A constraint on the value is none on what is stacked.
+    auto type = cast<NamedTensorType>(value.getType());
+    return body.addArgument(type.withoutSharding(), value.getLoc());
   }
 
   /// The loop, with results for all that is stacked in addition.

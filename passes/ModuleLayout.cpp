@@ -1,5 +1,7 @@
 #include "passes/ModuleLayout.h"
 
+#include "dialect/ErrorKind.h"
+
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
@@ -78,8 +80,9 @@ FailureOr<layout::Sharding> ModuleLayout::getSharding(NamedTensorType type,
   InFlightDiagnostic diagnostic =
       op->emitError() << "dimensions \"" << error.otherDim << "\" and \""
                       << error.dim
-                      << "\" of one tensor are both split over axis \""
+                      << "\" of one tensor are split over one axis, \""
                       << error.axis << "\"";
+  setKind(*diagnostic.getUnderlyingDiagnostic(), ErrorKind::SharedAxis);
   for (const std::string &dim : {error.otherDim, error.dim})
     diagnostic.attachNote(findRule(dim).getLoc())
         << "\"" << dim << "\" is split by this rule";

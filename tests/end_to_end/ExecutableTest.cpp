@@ -145,6 +145,14 @@ TEST(Executable, loops_in_loops) {
         {"batch=a,wide=b", "pos=b+a", "layers=b,batch=a", "time=b,layers=a"}}});
 }
 
+TEST(Executable, loops_of_constrained_values) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/constrained.mesh",
+                       {}, 5 * (3 + 3) + 7 * 3),
+             {{"a=3", {"", "batch=a", "wide=a"}},
+              {"a=2,b=2", {"batch=a,wide=b", "time=b"}},
+              {"a=2,b=3", {"wide=a", "batch=b"}}});
+}
+
 TEST(Executable, loops_that_carry_nothing) {
   compareAll(
       Reference(MESHC_SOURCE_DIR "/tests/end_to_end/maps.mesh", {},

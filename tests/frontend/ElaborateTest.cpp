@@ -209,6 +209,70 @@ TEST(Loops, ASliceOfWhatHasNoNameGetsOne) {
   EXPECT_THAT(names, ElementsAre("j/u", "f/j/y"));
 }
 
+/// The sharding of each reshard, by the value that it is of.
+std::vector<std::string> getConstraints(SpecRun &run) {
+  std::vector<std::string> types;
+  run.module->walk([&](nd::ReshardOp op) {
+    types.push_back(nd::toString(
+        mlir::cast<nd::NamedTensorType>(op.getType()).getSharding()));
+  });
+  return types;
+}
+
+const std::string meshHead = "mesh a = 2, b = 3\n";
+
+TEST(Loops, WhatIsCarriedKeepsItsSharding) {
+  SpecRun before(meshHead + loopSpec(R"(
+  let h = x @ [wide -> b]
+  for t in time { h = tanh(h) }
+  output h = h)"));
+  ASSERT_TRUE(before.module) << before.getText();
+  EXPECT_THAT(getConstraints(before),
+              ElementsAre("sharding<\"wide\"@b>", "sharding<\"wide\"@b>"));
+  SpecRun inside(meshHead + loopSpec(R"(
+  let h = x
+  for t in time { h = tanh(h) @ [batch -> a] }
+  output h = h)"));
+  ASSERT_TRUE(inside.module) << inside.getText();
+  EXPECT_THAT(getConstraints(inside),
+              ElementsAre("sharding<\"batch\"@a>", "sharding<\"batch\"@a>"));
+  // The block's own, then what it is carried with; and two loops.
+  SpecRun both(meshHead + loopSpec(R"(
+  let h = x @ [wide -> b]
+  for l in layers {
+    for t in time { h = tanh(h) @ [batch -> a] }
+  }
+  output h = h)"));
+  ASSERT_TRUE(both.module) << both.getText();
+  EXPECT_THAT(getConstraints(both),
+              ElementsAre("sharding<\"wide\"@b>", "sharding<\"batch\"@a>",
+                          "sharding<\"wide\"@b>"));
+  SpecRun nested(meshHead + loopSpec(R"(
+  let h = x
+  for l in layers {
+    for t in time { h = tanh(h) @ [batch -> a] }
+  }
+  output h = h)"));
+  ASSERT_TRUE(nested.module) << nested.getText();
+}
+
+TEST(Loops, TermsAndElementsMayBeConstrained) {
+  SpecRun run(meshHead + loopSpec(R"(
+  let total = x
+  let all = s
+  for t in time {
+    total += (x * f32(t)) @ [wide -> b]
+    all[time = t] = exp(s[time = t]) @ [batch -> a]
+  }
+  output total = total
+  output all = all)"));
+  ASSERT_TRUE(run.module) << run.getText();
+  auto loop = getOnly<nd::LoopOp>(run);
+  for (mlir::Value result : loop.getResults())
+    EXPECT_FALSE(
+        mlir::cast<nd::NamedTensorType>(result.getType()).getSharding());
+}
+
 } // namespace
 
 TEST(Elaborate, CallsOpenScopes) {

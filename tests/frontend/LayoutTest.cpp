@@ -3,7 +3,10 @@
 #include "SpecTesting.h"
 
 #include "dialect/Locations.h"
+#include "passes/Pipelines.h"
+
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Pass/PassManager.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -243,4 +246,44 @@ TEST(PassErrors, PointIntoTheSpec) {
   ASSERT_EQ(error.labels.size(), 1u);
   EXPECT_EQ(sources.getText(error.labels[0].span), "w");
   EXPECT_EQ(error.labels[0].text, "with these weights");
+}
+
+/// What a spec is told by the passes that decide where values lie.
+static std::string shard(const std::string &text) {
+  SourceSet sources;
+  Diagnostics diagnostics(sources);
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  PassErrors errors(context, diagnostics);
+  SpecOptions options{"test.mesh"};
+  options.text = text;
+  auto module = compileSpec(options, context, sources, diagnostics);
+  EXPECT_TRUE(module) << render(diagnostics, MessageFormat::Text);
+  mlir::PassManager passes(&context);
+  meshc::buildShardingPipeline(passes, {});
+  if (module)
+    EXPECT_EQ(failed(passes.run(*module)), diagnostics.hasErrors());
+  return render(diagnostics, MessageFormat::Text);
+}
+
+/// A loop that carries nothing adds its dim to what its block computes.
+TEST(PassErrors, OfAnAxisThatALoopSharesHaveItsCode) {
+  EXPECT_THAT(
+      shard("mesh a = 2\ndim n = 4\ndim m = 3\nlayout { n -> a  m -> a }\n"
+            "model f(x: f32[n], u: f32[m]) {\n  let v = x\n"
+            "  for i in m { v += x * u[m = i] }\n  output v = v\n}\n"),
+      ::testing::AllOf(HasSubstr("test.mesh:7:21: error[MC0607]: dimensions "
+                                 "\"m\" and \"n\" of one tensor"),
+                       HasSubstr("a loop that carries nothing")));
+}
+
+/// Passes drop values; the dims that rules name stay known.
+TEST(PassErrors, NoneOfRulesForDimsThatOnlyDroppedValuesHave) {
+  const std::string head = "mesh a = 2\ndim n = 4\nlayout { n' -> a }\n"
+                           "model f(x: f32[n]) {\n";
+  EXPECT_EQ(shard(head + "  let dead = rename(x, n -> n')\n"
+                         "  output o = sum(x)\n}\n"),
+            "");
+  EXPECT_EQ(shard(head + "  let y = rename(x, n -> n')\n"
+                         "  output o = sum(rename(y, n' -> n''))\n}\n"),
+            "");
 }

@@ -85,6 +85,27 @@ const Function functions[] = {
         %z = nd.mul %k, %q : (!db, !s) -> !db
         %y = nd.mul %z, %x : (!db, !db) -> !db)",
      "db"},
+    // What is carried, kept for the gradient, stacked and summed has a sharding
+    // of its own.
+    {"constraints",
+     {{"h", "b"}, {"x", "db"}},
+     R"(%k = nd.reshard %h : !b -> !nd.tensor<["b"=3], f64, <"b"@x>>
+        %r:3 = nd.loop "d"=7 carries(%k) slices(%x)
+            : (!nd.tensor<["b"=3], f64, <"b"@x>>, !db)
+            -> (!nd.tensor<["b"=3], f64, <"b"@x>>, !db, !b) {
+        ^bb0(%t: !is, %g: !nd.tensor<["b"=3], f64, <"b"@x>>, %s: !b):
+          %e = nd.tanh %g : (!nd.tensor<["b"=3], f64, <"b"@x>>) -> !b
+          %f = nd.reshard %e : !b -> !nd.tensor<["b"=3], f64, <"b"@x>>
+          %m = nd.mul %f, %s : (!nd.tensor<["b"=3], f64, <"b"@x>>, !b) -> !b
+          %n = nd.reshard %m : !b -> !nd.tensor<["b"=3], f64, <"b"@x>>
+          nd.yield carries(%n : !nd.tensor<["b"=3], f64, <"b"@x>>)
+              stacks(%f : !nd.tensor<["b"=3], f64, <"b"@x>>)
+              sums(%n : !nd.tensor<["b"=3], f64, <"b"@x>>)
+        }
+        %l = nd.add %r#0, %r#2
+            : (!nd.tensor<["b"=3], f64, <"b"@x>>, !b) -> !b
+        %y = nd.mul %r#1, %l : (!db, !b) -> !db)",
+     "db"},
     // What the region makes of a result that nothing reads has no gradient.
     {"results_that_nothing_reads",
      {{"h", "b"}, {"x", "cb"}},

@@ -108,7 +108,7 @@ TEST_F(Regions, AreCheckedAgainstTheLayout) {
       %x = nd.constant(1.0 : f32) : !x
       scf.yield
     } })");
-  EXPECT_THAT(run(*module, createCheckLayout()), HasSubstr("axis \"m\""));
+  EXPECT_THAT(run(*module, createCheckLayout()), HasSubstr("axis, \"m\""));
 }
 
 // What goes in, round and out is f32; what the loop computes is not.

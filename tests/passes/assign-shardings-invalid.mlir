@@ -15,7 +15,7 @@ nd.rule "m" -> ["x"]
 // expected-note @below {{"k" is split by this rule}}
 nd.rule "k" -> ["x"]
 nd.program @two_dimensions_on_one_axis {
-  // expected-error @below {{dimensions "m" and "k" of one tensor are both split over axis "x"}}
+  // expected-error @below {{dimensions "m" and "k" of one tensor are split over one axis, "x"}}
   %x = nd.input "x" : !nd.tensor<["m"=4, "k"=6], f32>
 }
 

@@ -17,7 +17,7 @@ nd.rule "m" -> ["a"]
 // expected-note@+1 {{"k" is split by this rule}}
 nd.rule "k" -> ["a"]
 nd.program @forward {
-  // expected-error@+1 {{of one tensor are both split over axis "a"}}
+  // expected-error@+1 {{of one tensor are split over one axis, "a"}}
   %x = nd.input "x" : !nd.tensor<["m"=4, "k"=6], f32>
 }
 
@@ -28,5 +28,5 @@ nd.mesh ["a"=2, "b"=3]
 nd.rule "in" -> ["b", "a"]
 // expected-note@+1 {{"out" is split by this rule}}
 nd.rule "out" -> ["a"]
-// expected-error@+1 {{of one tensor are both split over axis "a"}}
+// expected-error@+1 {{of one tensor are split over one axis, "a"}}
 nd.variable parameter @w : !nd.tensor<["in"=4, "out"=6], f32> = #nd.fill<1.0 : f64>
