@@ -111,6 +111,8 @@ llvm::FPClassTest GradientBuilder::findClasses(Value value) {
                ? llvm::fcAllFlags
                : llvm::fcFinite;
   auto told = dyn_cast<FloatClassOpInterface>(op);
+  // Inputs and parameters count as finite: else every contraction of one of
+  // them behind a relu would choose, for each element of it.
   if (!told)
     return llvm::fcFinite;
   SmallVector<llvm::FPClassTest> operands;

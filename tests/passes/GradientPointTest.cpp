@@ -209,6 +209,33 @@ TEST(GradientPoint, NothingLeaksThroughAReduction) {
   EXPECT_EQ(found["grad:s"], floats({}, {0}));
 }
 
+/// Inputs count as finite: what is NaN in one stays out of the gradient of what
+/// it is multiplied by if a choice takes it out in front of the product.
+TEST(GradientPoint, ANaNOfAnInputIsKeptOutInFrontOfAProduct) {
+  const std::string product =
+      "%e = nd.einsum %z, %w : (!ab, !bc) -> !ac\n"
+      "%y = nd.select %t, %e, %zero : (!ta, !ac, !s) -> !ac\n";
+  const std::string head =
+      "%zero = nd.constant(0.0 : f64) : !s\n"
+      "%i = nd.iota : !ia\n%one = nd.constant(1 : i32) : !is\n"
+      "%t = nd.compare lt %i, %one : (!ia, !is) -> !ta\n";
+  Function kept = {
+      "kept_out",
+      {{"x", "ab"}, {"w", "bc"}},
+      head +
+          "%n = nd.compare eq %x, %x : (!ab, !ab) -> !tab\n"
+          "%z = nd.select %n, %x, %zero : (!tab, !ab, !s) -> !ab\n" +
+          product,
+      "ac"};
+  F64Tensor x = floats({2, 3}, {2, 3, 5, nan, 7, nan});
+  F64Tensor weights = floats({2, 5}, {1, 1, 1, 1, 1, 2, 2, 2, 2, 2});
+  auto found = differentiate(kept, {{"x", x}}, weights);
+  EXPECT_EQ(found["grad:w"],
+            floats({3, 5}, {2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 5, 5, 5, 5, 5}));
+  for (size_t i = 3; i < 6; ++i)
+    EXPECT_EQ(asNumber<F64>(found["grad:x"].elements[i]), 0);
+}
+
 TEST(GradientPoint, LargeNumbersDoNotOverflow) {
   for (double x : {1e3, -1e3}) {
     auto found =
