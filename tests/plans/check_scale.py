@@ -78,6 +78,37 @@ def squares(count):
     return "dim long = 40000\n" + model(lines, inputs="x: f32[row, long]")
 
 
+def recurrence(count):
+    """Two layers of gated recurrent units, trained: about thirty operations for each of
+    `count` / 30 steps, and slices and stacks of all steps."""
+    return f"""
+dim time = {count // 30}
+dim batch = 5
+dim wide = 7
+dim gate = 3
+fn gru(x) {{
+  param w, u: f32[wide', gate, wide] = normal(stddev = size(wide) ^ -0.5)
+  let a = einsum(rename(x, wide -> wide'), w, over = wide')
+  let h = broadcast(f32(0), batch, wide)
+  let y = x
+  for t in time {{
+    let s = a[time = t]
+    let g = einsum(rename(h, wide -> wide'), u, over = wide')
+    let r = logistic(s[gate = 0] + g[gate = 0])
+    let z = logistic(s[gate = 1] + g[gate = 1])
+    let n = tanh(s[gate = 2] + r * g[gate = 2])
+    h = (1 - z) * n + z * h
+    y[time = t] = h
+  }}
+  return y
+}}
+model m(x: f32[time, batch, wide]) {{
+  output loss = mean(gru(gru(x) as one) as two)
+}}
+train {{ minimize loss optimizer sgd(lr = 0.1) steps 3 }}
+"""
+
+
 LONG = {
     "chain": (chain(16000), 1.5 * GIB),
     "trained chain": (trained_chain(3000), 1.5 * GIB),
@@ -88,7 +119,7 @@ LONG = {
 
 
 GROWTH = {"chain": chain, "trained chain": trained_chain, "fan-out": fan_out,
-          "layers": layers}
+          "layers": layers, "recurrence": recurrence}
 SHORTER, LONGER = 3000, 12000
 
 # A product with a number is two operations. A trained chain has about three for each
