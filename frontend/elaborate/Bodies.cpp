@@ -45,8 +45,14 @@ Value Elaborator::execute(const std::vector<ast::Statement> &body) {
       execute(*loop);
     else if (const auto *output = std::get_if<ast::OutputStatement>(&statement))
       execute(*output);
-    else
+    else if (const auto *assertion =
+                 std::get_if<ast::AssertStatement>(&statement)) {
+      // What a function does with arguments that it refuses says nothing.
+      if (!execute(*assertion) && frame->function)
+        return Poison();
+    } else {
       return evaluateBound(*std::get<ast::ReturnStatement>(statement).value);
+    }
   }
   return Poison();
 }

@@ -181,6 +181,7 @@ Value Elaborator::callFunction(const ast::CallExpr &call,
       callee.bindings[parameter.name.text] = {evaluate(*parameter.defaultValue),
                                               parameter.name.span};
   }
+  checkArguments(caller);
   Value result = execute(function.body);
   frame = caller;
   // Inside an expression nothing else names it.

@@ -132,6 +132,8 @@ private:
   /// Evaluates an expression whose value the statement names.
   Value evaluateBound(const ast::Expr &expr);
   void execute(const ast::OutputStatement &output);
+  /// False if it does not hold.
+  bool execute(const ast::AssertStatement &assertion);
   /// Reports a name that is bound where a block binds it; `keyword` is "let",
   /// if it does so by that.
   void checkNew(const ast::Name &name, std::optional<Span> keyword = {});
@@ -228,6 +230,17 @@ private:
   std::optional<Arguments> bind(const ast::CallExpr &call,
                                 const std::vector<std::string> &parameters,
                                 size_t numRequired);
+
+  // What functions ask of their arguments (Requirements.cpp).
+  /// Checks what the parameters of the call in `frame` are bound to, which was
+  /// written in `caller`. What a parameter does not take becomes poison.
+  void checkArguments(Frame *caller);
+  bool checkArgument(const ast::Parameter &parameter, Binding &binding,
+                     Frame *caller);
+  bool checkShape(const ast::Parameter &parameter, const Binding &binding,
+                  Frame *caller);
+  /// "stride" is 0, "over" is "y" of 5 positions: what a truth is about.
+  std::string describeNames(const ast::Expr &expr);
 
   // Functions that are not written in the language (Builtins.cpp).
   static const std::vector<Builtin> &getBuiltins();

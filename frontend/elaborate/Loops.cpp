@@ -66,6 +66,8 @@ public:
       return in(*loop->dim) || in(loop->body->statements);
     if (const auto *param = std::get_if<ast::ParamStatement>(&statement))
       return in(*param->initializer);
+    if (const auto *assertion = std::get_if<ast::AssertStatement>(&statement))
+      return in(*assertion->condition);
     return false; // the rest does not stand in blocks
   }
 

@@ -206,6 +206,11 @@ struct PlaceStatement {
   ExprPtr value;
 };
 
+/// assert condition
+struct AssertStatement {
+  ExprPtr condition;
+};
+
 struct Block;
 
 /// for variable in dim { ... }
@@ -225,8 +230,9 @@ struct ReturnStatement {
   ExprPtr value;
 };
 
-using Statement = std::variant<ParamStatement, LetStatement, PlaceStatement,
-                               LoopStatement, OutputStatement, ReturnStatement>;
+using Statement =
+    std::variant<ParamStatement, LetStatement, PlaceStatement, AssertStatement,
+                 LoopStatement, OutputStatement, ReturnStatement>;
 
 struct Block {
   std::vector<Statement> statements;
@@ -254,9 +260,21 @@ struct Layout {
   std::vector<LayoutRule> rules;
 };
 
+/// What a parameter takes: dim, dims, number, truth, or tensors of a shape, as
+/// f32[batch, pixel] or, with any other dims too, [.., pixel].
+struct ParameterType {
+  enum class Kind : uint8_t { Dim, Dims, Number, Truth, Tensor };
+  Kind kind = Kind::Tensor;
+  Span span = {};
+  std::optional<Name> element = {};
+  std::vector<Name> dims = {};
+  bool isOpen = false; ///< with "..": these dims at least
+};
+
 struct Parameter {
   Name name;
-  ExprPtr defaultValue; ///< may be null
+  std::optional<ParameterType> type; ///< without: takes anything
+  ExprPtr defaultValue;              ///< may be null
 };
 
 struct Function {

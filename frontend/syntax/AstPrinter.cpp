@@ -108,6 +108,7 @@ public:
   std::string print(const LayoutRule &rule);
   std::string print(const IndexPart &part);
   std::string print(const TypeExpr &type);
+  std::string print(const ParameterType &type);
   std::string print(const Statement &statement);
   std::string print(const std::vector<Statement> &body);
   template <typename Element>
@@ -230,8 +231,31 @@ std::string Printer::print(const TypeExpr &type) {
   return fmt::format("{}[{}]", type.element.text, printList(type.dims));
 }
 
+std::string Printer::print(const ParameterType &type) {
+  switch (type.kind) {
+  case ParameterType::Kind::Dim:
+    return "dim";
+  case ParameterType::Kind::Dims:
+    return "dims";
+  case ParameterType::Kind::Number:
+    return "number";
+  case ParameterType::Kind::Truth:
+    return "truth";
+  case ParameterType::Kind::Tensor:
+    break;
+  }
+  std::string element(type.element ? type.element->text : "");
+  if (type.element && type.dims.empty() && !type.isOpen)
+    return element;
+  return fmt::format("{}[{}{}{}]", element, type.isOpen ? ".." : "",
+                     type.isOpen && !type.dims.empty() ? ", " : "",
+                     printList(type.dims));
+}
+
 std::string Printer::print(const Parameter &parameter) {
   std::string text(parameter.name.text);
+  if (parameter.type)
+    text += ": " + print(*parameter.type);
   return parameter.defaultValue ? text + " = " + print(*parameter.defaultValue)
                                 : text;
 }
@@ -262,6 +286,8 @@ std::string Printer::print(const Statement &statement) {
   if (const auto *output = std::get_if<OutputStatement>(&statement))
     return fmt::format("output {} = {}", output->name.text,
                        print(*output->value));
+  if (const auto *assertion = std::get_if<AssertStatement>(&statement))
+    return "assert " + print(*assertion->condition);
   return "return " + print(*std::get<ReturnStatement>(statement).value);
 }
 

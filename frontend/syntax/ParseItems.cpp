@@ -166,7 +166,12 @@ bool Parser::parseParameters(std::vector<ast::Parameter> &parameters) {
     std::optional<ast::Name> name = expectName("a parameter name");
     if (!name)
       return false;
-    ast::Parameter parameter{*name, nullptr};
+    ast::Parameter parameter{*name, std::nullopt, nullptr};
+    if (accept(TokenKind::Colon)) {
+      parameter.type = parseParameterType();
+      if (!parameter.type)
+        return false;
+    }
     if (accept(TokenKind::Equal)) {
       parameter.defaultValue = parseExpression();
       if (!parameter.defaultValue)
@@ -175,6 +180,45 @@ bool Parser::parseParameters(std::vector<ast::Parameter> &parameters) {
     parameters.push_back(std::move(parameter));
   } while (accept(TokenKind::Comma));
   return expect(TokenKind::RightParen, "the parameters");
+}
+
+/// dim, dims, number, truth, f32, [batch, d], f32[.., d]
+std::optional<ast::ParameterType> Parser::parseParameterType() {
+  using Kind = ast::ParameterType::Kind;
+  constexpr std::pair<std::string_view, Kind> words[] = {
+      {"dim", Kind::Dim},
+      {"dims", Kind::Dims},
+      {"number", Kind::Number},
+      {"truth", Kind::Truth}};
+  uint32_t begin = peek().begin;
+  for (auto [word, kind] : words)
+    if (getText(peek()) == word) {
+      ++position;
+      return ast::ParameterType{kind, getSpanFrom(begin)};
+    }
+  ast::ParameterType type;
+  if (!is(TokenKind::LeftBracket)) {
+    type.element = expectName("\"dim\", \"dims\", \"number\", \"truth\" or the "
+                              "shape of a tensor");
+    if (!type.element)
+      return std::nullopt;
+  }
+  if (accept(TokenKind::LeftBracket)) {
+    type.isOpen = accept(TokenKind::DotDot);
+    bool hasDims =
+        type.isOpen ? accept(TokenKind::Comma) : !is(TokenKind::RightBracket);
+    while (hasDims) {
+      std::optional<ast::Name> dim = expectName("a dimension");
+      if (!dim)
+        return std::nullopt;
+      type.dims.push_back(*dim);
+      hasDims = accept(TokenKind::Comma);
+    }
+    if (!expect(TokenKind::RightBracket, "the dimensions"))
+      return std::nullopt;
+  }
+  type.span = getSpanFrom(begin);
+  return type;
 }
 
 void Parser::parseModel(ast::File &file) {
@@ -239,6 +283,8 @@ bool Parser::parseStatement(std::vector<ast::Statement> &body, bool isModel) {
   case TokenKind::KwLet:
     ++position;
     return parseLet(body, ast::LetStatement::Kind::Binds);
+  case TokenKind::KwAssert:
+    return parseAssert(body);
   case TokenKind::KwOutput:
     return parseOutput(body, isModel);
   case TokenKind::KwReturn:
@@ -256,12 +302,12 @@ bool Parser::parseStatement(std::vector<ast::Statement> &body, bool isModel) {
   default:
     break;
   }
-  static const std::string words[] = {"param", "let", "for", "output",
-                                      "return"};
+  static const std::string words[] = {"param",  "let",    "for",
+                                      "assert", "output", "return"};
   Diagnostic &error = report(
       Code::ExpectedItem,
       fmt::format("expected a statement, which begins with \"param\", \"let\", "
-                  "\"for\", \"{}\" or \"name =\", found {}",
+                  "\"for\", \"assert\", \"{}\" or \"name =\", found {}",
                   isModel ? "output" : "return", describeToken()));
   if (is(TokenKind::Name))
     error.didYouMean(layout::findNearest(getText(peek()), words));
@@ -331,6 +377,15 @@ bool Parser::parsePlace(std::vector<ast::Statement> &body) {
   if (!place.value)
     return false;
   body.push_back(std::move(place));
+  return true;
+}
+
+bool Parser::parseAssert(std::vector<ast::Statement> &body) {
+  ++position;
+  ast::ExprPtr condition = parseExpression();
+  if (!condition)
+    return false;
+  body.push_back(ast::AssertStatement{std::move(condition)});
   return true;
 }
 

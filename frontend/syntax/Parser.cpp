@@ -157,6 +157,7 @@ void Parser::skipToStatement() {
     }
     TokenKind kind = peek().kind;
     bool isStatement = kind == TokenKind::KwLet || kind == TokenKind::KwParam ||
+                       kind == TokenKind::KwAssert ||
                        kind == TokenKind::KwOutput ||
                        kind == TokenKind::KwReturn || kind == TokenKind::KwFor;
     TokenKind next = peek(1).kind;

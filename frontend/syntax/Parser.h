@@ -85,6 +85,7 @@ private:
   std::optional<ast::Definition> parseDefinition(std::string_view what);
   std::optional<ast::TypeExpr> parseType();
   bool parseParameters(std::vector<ast::Parameter> &parameters);
+  std::optional<ast::ParameterType> parseParameterType();
   bool parseInputs(std::vector<ast::Input> &inputs);
   /// The statements between braces; the span of the closing brace.
   Span parseBody(std::vector<ast::Statement> &body, std::string_view after,
@@ -94,6 +95,7 @@ private:
   bool parseLet(std::vector<ast::Statement> &body,
                 ast::LetStatement::Kind kind);
   bool parsePlace(std::vector<ast::Statement> &body);
+  bool parseAssert(std::vector<ast::Statement> &body);
   bool parseOutput(std::vector<ast::Statement> &body, bool isModel);
   bool parseReturn(std::vector<ast::Statement> &body, bool isModel);
   bool parseLoop(std::vector<ast::Statement> &body, bool isModel);

@@ -1,6 +1,7 @@
 // Every diagnostic: a spec that causes it, with the primary span between << and
 // >>, and what the message and its help must say.
 
+#include "CodeCases.h"
 #include "SpecTesting.h"
 
 #include <gmock/gmock.h>
@@ -9,62 +10,13 @@
 #include <set>
 
 using namespace meshc::frontend;
+using namespace meshc::frontend::cases;
 using testing::HasSubstr;
 
 namespace {
 
-struct Case {
-  Code code;
-  std::string text;    ///< with << >> around the expected primary span
-  std::string message; ///< part of the message
-  std::string advice;  ///< part of a note, help or fix-it; empty: not checked
-};
-
-const std::string head = "mesh data = 2, model = 3\n"
-                         "dim batch = 6\ndim in = 5\ndim out = 7\n"
-                         "let half = 0.5\n";
-
-/// A whole spec around the statements of a model.
-std::string model(const std::string &body) {
-  return head +
-         "model m(x: f32[batch, in], y: i32[batch]) {\n"
-         "  param w: f32[in, out] = zeros\n" +
-         body + "\n}\n";
-}
-
-/// A whole spec around expressions on x, y and w.
-std::string value(const std::string &expression) {
-  return model("  let v = " + expression + "\n  output o = sum(x)");
-}
-
-const std::string owning =
-    "fn f(x) {\n  param p: f32 = ones\n  return x * p\n}\n";
-
-/// A whole spec around the block of a loop.
-std::string loop(const std::string &block,
-                 const std::string &head = "t in out") {
-  return model("  for " + head + " {\n    " + block + "\n  }\n" +
-               "  output o = sum(x)");
-}
-
-std::string layout(const std::string &rules) {
-  return "layout { " + rules + " }\n" +
-         model("  output o = sum(einsum(x, w -> batch, out))");
-}
-
-std::string train(const std::string &settings) {
-  return model("  output loss = sum(einsum(x, w -> batch, out))\n"
-               "  output wide = x\n  output count = sum(y)") +
-         settings;
-}
-
-/// A whole spec around the index of x[batch, in] and what is behind it.
-std::string index(const std::string &brackets) {
-  return model("  let v = x[" + brackets + "\n  output o = sum(x)");
-}
-
 const std::vector<Case> &getCases() {
-  static const std::vector<Case> cases = {
+  static const std::vector<Case> own = {
       // Text.
       {Code::InvalidUtf8, "dim a = 1 // <<\xC3>>\x28", "0xc3 at offset 13",
        "UTF-8"},
@@ -212,32 +164,6 @@ const std::vector<Case> &getCases() {
       {Code::UnknownInitializer,
        model("  param v: f32[in] = <<randn>>(0, 1)\n  output o = sum(x)"),
        "\"randn\"", "did you mean \"normal\""},
-      // Names of other systems.
-      {Code::UnknownFunction, value("<<sigmoid>>(x)"), "\"sigmoid\"",
-       "did you mean \"logistic\""},
-      {Code::UnknownFunction, value("<<matmul>>(x, w)"), "\"matmul\"",
-       "did you mean \"einsum\""},
-      {Code::UnknownFunction, value("<<square>>(x)"), "\"square\"",
-       "write x ^ 2"},
-      {Code::UnknownFunction, value("<<float32>>(y)"), "\"float32\"",
-       "did you mean \"f32\""},
-      {Code::UnknownElementType,
-       head + "model m(x: <<float32>>[batch]) { output o = x }", "\"float32\"",
-       "did you mean \"f32\""},
-      {Code::ExpectedToken, value("x @ <<w>>"),
-       "expected \"[\" after \"@\", found", "einsum(a, b -> dims)"},
-      {Code::UnexpectedCharacter, value("<<np.exp>>(x)"), "names have no \".\"",
-       "functions are called by their name alone: exp(...)"},
-      {Code::UnexpectedCharacter,
-       value("1 + <<torch.nn.functional.sigmoid>>(x)"), "names have no \".\"",
-       "did you mean \"logistic\""},
-      {Code::UnexpectedCharacter, value("<<x.square>>()"),
-       "names have no \".\"", "write x ^ 2"},
-      {Code::UnexpectedCharacter, value("<<x.T>> * 2"), "methods or attributes",
-       ""},
-      {Code::UnexpectedCharacter,
-       head + "model m(x: <<np.float32>>[batch]) { output o = x }",
-       "names have no \".\"", "did you mean \"f32\""},
       {Code::DuplicateName, "dim a = 1\ndim <<a>> = 2\n", "defined twice", ""},
       {Code::DuplicateName, "dim a = 1\nlet <<a>> = 2\n", "defined twice", ""},
       {Code::DuplicateName, "mesh a = 2, <<a = 3>>\n", "two axes \"a\"", ""},
@@ -367,8 +293,6 @@ const std::vector<Case> &getCases() {
        "float elements, not i32", ""},
       {Code::DimNotInTensor, value("sum(x, over = <<out>>)"),
        "\"out\", which f32[batch, in] lacks", "\"batch\", \"in\""},
-      {Code::DimNotInTensor, value("<<softmax(x, over = out)>>"),
-       "max over dimension \"out\"", "found in \"softmax\""},
       {Code::DimNotInTensor, value("x @ [<<out>> -> data]"), "\"out\"", ""},
       {Code::DimNotInTensor, value("einsum(x, x, over = (in, <<out>>))"),
        "no input of the einsum has dimension \"out\"", ""},
@@ -588,7 +512,12 @@ const std::vector<Case> &getCases() {
              "1 }"),
        "exclude", ""},
   };
-  return cases;
+  static const std::vector<Case> all = [] {
+    std::vector<Case> all = getCallCases();
+    all.insert(all.end(), own.begin(), own.end());
+    return all;
+  }();
+  return all;
 }
 
 /// Takes the marks out of a text; the range between them.

@@ -76,6 +76,60 @@ std::vector<std::string> getDims(mlir::Value value) {
 const std::string head = "mesh data = 2, model = 3\ndim batch = 6\n"
                          "dim in = 5\ndim out = 7\n";
 
+//===-- Requirements ------------------------------------------------------===//
+
+/// Parameters take what they say in any order of dims, and what they ask of a
+/// later parameter or of a list; a call that fits adds nothing to the program.
+TEST(Elaborate, ParametersThatFit) {
+  const std::string body = " {\n  assert size(over) >= n and not t\n"
+                           "  return sum(x, over = over) * n\n}\n"
+                           "model m(x: f32[batch, in, out]) {\n"
+                           "  output o = f(x, (in, batch), t = 1 > 2)\n"
+                           "  output p = f(x, out, n = batch, t = 1 > 2)\n}\n";
+  SpecRun plain(head + "fn f(x, over, n = 2, t)" + body);
+  ASSERT_TRUE(plain.module) << plain.getText();
+  for (const char *parameters :
+       {"x: [.., over], over: dims, n: number = 2, t: truth",
+        "x: [out, batch, in], over, n = 2, t", "x: [..], over, n = 2, t",
+        "x: f32[.., out, over], over: dims, n = 2, t: truth"}) {
+    SpecRun run(head + "fn f(" + parameters + ")" + body);
+    ASSERT_TRUE(run.module) << parameters << "\n" << run.getText();
+    EXPECT_EQ(run.printModule(), plain.printModule()) << parameters;
+  }
+}
+
+/// What a call says of its argument is all that is said of it, and what the
+/// user wrote is what is marked.
+TEST(Elaborate, ACallIsWrongOnce) {
+  SpecRun run(head + "fn inner(x: [.., over], over: dims) {\n"
+                     "  return softmax(x, over)\n}\n"
+                     "fn outer(x) { return inner(x, out) }\n"
+                     "model m(x: f32[batch, in]) {\n"
+                     "  output o = outer(x)\n}\n");
+  ASSERT_EQ(run.diagnostics.getErrors().size(), 1u) << run.getText();
+  const Diagnostic &error = run.diagnostics.getErrors()[0];
+  EXPECT_EQ(error.code, Code::DimNotInTensor);
+  EXPECT_EQ(run.sources.getText(error.primary), "out");
+  ASSERT_EQ(error.labels.size(), 2u) << run.getText();
+  EXPECT_EQ(run.sources.getText(error.labels[0].span), "outer(x)");
+  EXPECT_EQ(run.sources.getText(error.labels[1].span), "x");
+  EXPECT_EQ(error.labels[1].text, "f32[batch, in]");
+}
+
+/// A name that a block only adds to is a sum, unless an assert reads it too.
+TEST(Elaborate, AssertsReadNames) {
+  const std::string text = head + "model m(x: f32[batch, in]) {\n"
+                                  "  let s = 1\n"
+                                  "  for t in out {\n"
+                                  "    s += sum(x)\n"
+                                  "    assert s == 1\n  }\n"
+                                  "  output o = s\n}\n";
+  SpecRun run(text);
+  ASSERT_FALSE(run.module);
+  EXPECT_EQ(run.diagnostics.getErrors()[0].code, Code::WrongKind)
+      << run.getText();
+}
+
 //===-- Loops -------------------------------------------------------------===//
 
 std::string loopSpec(const std::string &body) {
