@@ -106,6 +106,10 @@ private:
   const Node *node = nullptr;
 };
 
+/// What a value is made of at most: numbers and positions alone, parameters
+/// too, inputs too.
+enum class Origin : uint8_t { Numbers, Parameters, Inputs };
+
 /// "f32[batch, pixel]"
 std::string toString(ElementType element, std::span<const Dim> dims);
 
@@ -202,6 +206,9 @@ public:
   void training(TrainingSpec training, const Where &where = MESHC_HERE);
   void precision(const PrecisionSpec &precision,
                  const Where &where = MESHC_HERE);
+
+  /// What loops carry counts as made of inputs.
+  Origin getOrigin(Tensor x);
 
   // Border of the program.
   Tensor input(const std::string &name, ElementType type,

@@ -13,6 +13,8 @@
 
 #include "mlir/IR/OwningOpRef.h"
 
+#include "llvm/ADT/DenseMap.h"
+
 #include <deque>
 #include <map>
 #include <optional>
@@ -146,6 +148,9 @@ struct BuilderState {
   static std::vector<Dim> uniteLargestFirst(std::vector<Tensor> operands);
 
   __int128 bytes = 0; ///< of all tensors, those of each iteration of loops
+
+  /// Of values, as far as they were asked for.
+  llvm::DenseMap<mlir::Value, Origin> origins;
 
   Tensor addNode(mlir::Value value, ElementType element, std::vector<Dim> dims,
                  const Where &where);

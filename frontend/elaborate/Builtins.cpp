@@ -156,9 +156,11 @@ Value Elaborator::callExtremum(const ast::CallExpr &call,
                              : ElementType::F32;
   Tensor p = toTensor(lhs, a.span, hint), q = toTensor(rhs, b.span, hint);
   Where where = getWhere(call.span);
-  return orPoison(checked(isMaximum ? builder.maximum(p, q, where)
+  Tensor result = checked(isMaximum ? builder.maximum(p, q, where)
                                     : builder.minimum(p, q, where),
-                          {{a.span, p}, {b.span, q}}));
+                          {{a.span, p}, {b.span, q}});
+  noteOuter(call.callee.text, result, call.span, {a.span, p}, {b.span, q});
+  return orPoison(result);
 }
 
 /// floor and ceil, on numbers: for sizes.
@@ -220,8 +222,11 @@ Value Elaborator::callWhere(const ast::CallExpr &call,
                              : ElementType::F32;
   Tensor p = std::get<Tensor>(condition), x = toTensor(whenTrue, a.span, hint),
          y = toTensor(whenFalse, b.span, hint);
-  return orPoison(checked(builder.select(p, x, y, getWhere(call.span)),
-                          {{c.span, p}, {a.span, x}, {b.span, y}}));
+  Tensor result = checked(builder.select(p, x, y, getWhere(call.span)),
+                          {{c.span, p}, {a.span, x}, {b.span, y}});
+  // The condition is a mask, of whatever dims.
+  noteOuter("where", result, call.span, {a.span, x}, {b.span, y});
+  return orPoison(result);
 }
 
 Value Elaborator::callCast(const ast::CallExpr &call,

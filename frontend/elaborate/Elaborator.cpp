@@ -120,8 +120,14 @@ Where Elaborator::getWhere(Span span) const {
 }
 
 Diagnostic &Elaborator::error(Code code, Span span, std::string message) {
+  Diagnostic &reported =
+      diagnostics.report(code, getUserSpan(span), std::move(message));
+  addCalls(reported, span);
+  return reported;
+}
+
+void Elaborator::addCalls(Diagnostic &reported, Span span) {
   Span place = getUserSpan(span);
-  Diagnostic &reported = diagnostics.report(code, place, std::move(message));
   if (place != span && frame->function)
     reported.note(fmt::format("found in \"{}\" of the standard library",
                               frame->function->name.text));
@@ -134,7 +140,6 @@ Diagnostic &Elaborator::error(Code code, Span span, std::string message) {
     reported.alsoAt(at->call, "in this call");
     ++shown;
   }
-  return reported;
 }
 
 /// A fix in front of the bracket that ends the operation; a help where that is

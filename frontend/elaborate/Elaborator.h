@@ -93,6 +93,8 @@ private:
 
   // Errors and places (Elaborator.cpp).
   Diagnostic &error(Code code, Span span, std::string message);
+  /// Says of what was reported which calls led to its place.
+  void addCalls(Diagnostic &reported, Span span);
   /// The place of a span, or of the user's call if it is in the library.
   Span getUserSpan(Span span) const;
   Where getWhere(Span span) const;
@@ -200,6 +202,10 @@ private:
   Value applyToTruths(ast::Operator op, bool lhs, bool rhs, Span span);
   Tensor applyToTensors(ast::Operator op, Tensor lhs, Tensor rhs,
                         const Where &where);
+  /// Notes a result of floats with dims of each operand that the other lacks:
+  /// likelier a mistake than an outer product, which einsum and broadcast say.
+  void noteOuter(std::string_view what, const Tensor &result, Span span,
+                 const Operand &lhs, const Operand &rhs);
   /// A binding in the frame, a definition, or null.
   const Value *lookUp(std::string_view name, Span *definedAt = nullptr);
   const Value *lookUpPrimed(std::string_view name, Span *definedAt);

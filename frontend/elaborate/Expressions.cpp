@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 using namespace meshc;
 using namespace meshc::frontend;
@@ -342,8 +343,60 @@ Value Elaborator::apply(Operator op, const Value &lhs, Span lhsSpan,
                             {{lhsSpan, *left}, {lhsSpan, *left}}));
   ElementType hint = (left ? *left : *right).getElementType();
   Tensor a = toTensor(lhs, lhsSpan, hint), b = toTensor(rhs, rhsSpan, hint);
-  return orPoison(checked(applyToTensors(op, a, b, getWhere(span)),
-                          {{lhsSpan, a}, {rhsSpan, b}}));
+  Tensor result = checked(applyToTensors(op, a, b, getWhere(span)),
+                          {{lhsSpan, a}, {rhsSpan, b}});
+  noteOuter(getSpelling(op), result, span, {lhsSpan, a}, {rhsSpan, b});
+  return orPoison(result);
+}
+
+/// The dims of `x` that `other` lacks.
+static Dims getOwnDims(Tensor x, Tensor other) {
+  Dims own;
+  for (const Dim &dim : x.getDims())
+    if (!other.hasDim(dim.name))
+      own.push_back(dim);
+  return own;
+}
+
+void Elaborator::noteOuter(std::string_view what, const Tensor &result,
+                           Span span, const Operand &lhs, const Operand &rhs) {
+  // Comparisons make masks, integers count positions.
+  if (!result || !lhs.value || !rhs.value ||
+      (result.getElementType() != ElementType::F32 &&
+       result.getElementType() != ElementType::F64))
+    return;
+  Dims left = getOwnDims(lhs.value, rhs.value),
+       right = getOwnDims(rhs.value, lhs.value);
+  if (left.empty() || right.empty())
+    return;
+  // Tables of positions and parameters are made so: angles, two embeddings.
+  Origin least = builder.getOrigin(lhs.value),
+         most = builder.getOrigin(rhs.value);
+  if (std::min(least, most) == Origin::Numbers ||
+      std::max(least, most) != Origin::Inputs)
+    return;
+  auto print = [](Tensor x) {
+    return toString(x.getElementType(), x.getDims());
+  };
+  auto list = [](const Dims &dims) {
+    std::vector<std::string> names;
+    for (const Dim &dim : dims)
+      names.push_back(dim.name);
+    return fmt::format("{}", fmt::join(names, ", "));
+  };
+  Diagnostic &note = diagnostics.notify(
+      Level::Note, Code::OuterResult, getUserSpan(span),
+      fmt::format("\"{}\" of {} and {} is {}: all pairs of positions", what,
+                  print(lhs.value), print(rhs.value), print(result)));
+  if (left.size() == 1 && right.size() == 1 &&
+      left.front().size == right.front().size)
+    note.help(fmt::format("where they are one dimension, write rename(..., {} "
+                          "-> {}) around the second",
+                          list(right), list(left)));
+  note.help(fmt::format("where pairs are meant, broadcast(..., {}) around the "
+                        "first says so",
+                        list(right)));
+  addCalls(note, span);
 }
 
 static std::optional<Comparison> getComparison(Operator op) {

@@ -74,6 +74,12 @@ Diagnostic &Diagnostics::report(Code code, Span primary, std::string message) {
 
 Diagnostic &Diagnostics::notify(Level level, Code code, Span primary,
                                 std::string message) {
+  bool isKnown = std::ranges::any_of(notices, [&](const Diagnostic &other) {
+    return other.code == code && other.message == message &&
+           other.primary.isValid() && other.primary == primary;
+  });
+  if (isKnown || notices.size() >= limit)
+    return discarded = Diagnostic{};
   notices.emplace_back();
   notices.back().code = code;
   notices.back().message = std::move(message);

@@ -81,7 +81,8 @@ public:
 
   /// Records an error; the result can be completed until the next report.
   Diagnostic &report(Code code, Span primary, std::string message);
-  /// Records a warning or note, the same way.
+  /// Records a warning or note, the same way. Only one that says the same at
+  /// one span is dropped: passes say several things of one line.
   Diagnostic &notify(Level level, Code code, Span primary, std::string message);
 
   bool hasErrors() const { return !errors.empty(); }

@@ -588,8 +588,9 @@ INSTANTIATE_TEST_SUITE_P(All, CodesTest,
                          });
 
 TEST(CodeTable, EveryCodeHasATest) {
-  // These need files, sizes, programs or commands that do not fit a table;
-  // LimitsTest, SourcesTest, LayoutTest and tests/driver cause each.
+  // These need files, sizes, programs or commands that do not fit a table, or
+  // are no errors; LimitsTest, SourcesTest, LayoutTest, NotesTest and
+  // tests/driver cause each.
   std::set<Code> tested = {
       Code::CannotRead,      Code::FileTooLarge,    Code::TooManyTokens,
       Code::ImportCycle,     Code::TooManyImports,  Code::NestingTooDeep,
@@ -597,7 +598,7 @@ TEST(CodeTable, EveryCodeHasATest) {
       Code::InvalidOverride, Code::Refused,         Code::CannotWrite,
       Code::UnknownId,       Code::MissingPlan,     Code::DamagedPlan,
       Code::UnknownGradient, Code::CannotLink,      Code::NoObjective,
-      Code::NoEffect,
+      Code::NoEffect,        Code::OuterResult,
   };
   for (const Case &test : getCases())
     tested.insert(test.code);

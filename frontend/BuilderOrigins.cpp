@@ -1,0 +1,56 @@
+// What values are made of.
+
+#include "frontend/BuilderState.h"
+
+using namespace meshc;
+using namespace meshc::frontend;
+
+/// Of an operation without operands, or with a region; nothing of others, which
+/// are made of what their operands are made of.
+static std::optional<Origin> findOwnOrigin(mlir::Operation *op) {
+  if (!op || op->getNumRegions() > 0 || mlir::isa<nd::InputOp>(op))
+    return Origin::Inputs;
+  if (mlir::isa<nd::ReadOp>(op))
+    return Origin::Parameters;
+  if (op->getNumOperands() == 0)
+    return Origin::Numbers;
+  return std::nullopt;
+}
+
+/// What a value that loops around read is a slice of; else the value.
+static mlir::Value findWhole(const BuilderState &state, mlir::Value value) {
+  for (size_t i = state.loops.size(); i-- > 0;)
+    for (const auto &[whole, slice] : state.loops[i].slices)
+      if (BuilderState::getValue(slice) == value)
+        value = BuilderState::getValue(whole);
+  return value;
+}
+
+Origin Builder::getOrigin(Tensor x) {
+  llvm::DenseMap<mlir::Value, Origin> &known = state->origins;
+  // Programs are deep: no recursion.
+  const mlir::Value asked = findWhole(*state, BuilderState::getValue(x));
+  std::vector<mlir::Value> open{asked};
+  while (!open.empty()) {
+    const mlir::Value value = open.back();
+    mlir::Operation *op = value.getDefiningOp();
+    std::optional<Origin> origin = findOwnOrigin(op);
+    if (!origin && !known.contains(value)) {
+      const size_t numOpen = open.size();
+      origin = Origin::Numbers;
+      for (mlir::Value operand : op->getOperands()) {
+        operand = findWhole(*state, operand);
+        if (auto found = known.find(operand); found != known.end())
+          origin = std::max(*origin, found->second);
+        else
+          open.push_back(operand);
+      }
+      if (open.size() > numOpen)
+        continue;
+    }
+    if (origin)
+      known.insert({value, *origin});
+    open.pop_back();
+  }
+  return known.find(asked)->second;
+}
