@@ -6,7 +6,7 @@
 //                     [--skip 0] PLAN...
 //
 // A PLAN is what `meshc plan --target cuda` leaves for `meshc explain`, a file
-// "last-plan" in MESHC_CACHE_DIR. Prints a line of JSON for every different
+// "last-plan-..." in MESHC_CACHE_DIR. Prints a line of JSON for every different
 // product of their training steps as soon as it is measured, always in the same
 // order; `skip` leaves out the first ones, which were measured before.
 //

@@ -86,7 +86,8 @@ class Cases:
         cache = self.arguments.folder / "plans"
         self.run("plan", spec, sizes, "--target", "cuda", *flags, "-o", os.devnull,
                  env={**os.environ, "MESHC_CACHE_DIR": str(cache)})
-        (cache / "last-plan").rename(self.arguments.folder / name)
+        (last,) = cache.glob("last-plan-*")
+        last.rename(self.arguments.folder / name)
         cache.rmdir()
         return name
 

@@ -3,6 +3,7 @@
 #include "codegen/BuildExecutable.h"
 #include "codegen/gpu/GpuImages.h"
 #include "codegen/machine/OutputFile.h"
+#include "frontend/driver/LastPlan.h"
 #include "frontend/driver/ProgramCache.h"
 #include "frontend/driver/SpecSession.h"
 #include "frontend/plan/Explain.h"
@@ -44,10 +45,10 @@ void meshc::driver::printError(const std::string &text) {
 
 /// Reports an error that has no place in a spec.
 static int fail(const SpecArguments &spec, frontend::Code code,
-                std::string message) {
+                std::string message, std::vector<std::string> notes = {}) {
   frontend::SourceSet sources;
   frontend::Diagnostics diagnostics(sources);
-  diagnostics.report(code, {}, std::move(message));
+  diagnostics.report(code, {}, std::move(message)).notes = std::move(notes);
   printError(frontend::render(diagnostics, getMessageFormat(spec)));
   return code == frontend::Code::DamagedPlan ? exitDamaged : exitWrongInput;
 }
@@ -77,29 +78,6 @@ int meshc::driver::runCheck(const SpecArguments &spec) {
   if (!session.elaborate() || !session.compile({}, Stage::Sharded))
     return session.reportErrors();
   return exitSuccess;
-}
-
-/// Where `explain` finds the plan that was shown last.
-static llvm::Expected<std::string> getLastPlanPath() {
-  llvm::Expected<std::string> folder = getCacheFolder();
-  if (!folder)
-    return folder;
-  return *folder + "/last-plan";
-}
-
-/// Remembers the plan for `explain`, the whole or none of it.
-static llvm::Error rememberPlan(const exec::ExecutableT &executable) {
-  llvm::Expected<std::string> path = getLastPlanPath();
-  if (!path)
-    return path.takeError();
-  // In the place of what is there, a link too.
-  llvm::Expected<codegen::TemporaryFile> file =
-      codegen::TemporaryFile::createBeside(*path);
-  if (!file)
-    return file.takeError();
-  if (llvm::Error error = file->write(codegen::serialize(executable)))
-    return error;
-  return llvm::errorCodeToError(file->moveTo(*path));
 }
 
 /// Says what was not done although the command succeeded.
@@ -168,10 +146,11 @@ static int printExplanation(const SpecArguments &spec,
   std::string message;
   std::optional<std::string> text =
       plan::explain(executable, id, readSource, message);
+  std::string subject = plan::describeSubject(executable);
   if (!text)
-    return fail(spec, frontend::Code::UnknownId, message);
-  return write(spec, codegen::standardOutput,
-               plan::describeSubject(executable) + "\n" + *text);
+    return fail(spec, frontend::Code::UnknownId, message,
+                {"the plan is that of " + subject});
+  return write(spec, codegen::standardOutput, subject + "\n\n" + *text);
 }
 
 /// Whether `id` is formed like a code of an error message.
@@ -219,13 +198,13 @@ int meshc::driver::runExplain(const SpecArguments &spec,
         [&](std::string_view file) { return session.readSource(file); },
         explain.id);
   }
-  llvm::Expected<std::string> path = getLastPlanPath();
+  llvm::Expected<std::string> path = findLastPlan();
   if (!path)
     return fail(spec, frontend::Code::MissingPlan, toText(path.takeError()));
-  if (!llvm::sys::fs::exists(*path))
+  if (path->empty())
     return fail(spec, frontend::Code::MissingPlan,
-                "no plan was made yet; run \"meshc plan SPEC\" first, or name "
-                "the spec: \"meshc explain " +
+                "no plan was shown in this folder; run \"meshc plan SPEC\" "
+                "first, or name the spec: \"meshc explain " +
                     explain.id + " SPEC\"");
   auto failToRead = [&](const std::string &why) {
     return fail(

@@ -362,9 +362,10 @@ int main(int argc, char **argv) {
       "explain", "why is this collective (c17), value (h) or operation (o3) as "
                  "it is; what does an error code (MC0603) mean");
   explainCommand
-      ->add_option("id", explain.id,
-                   "a collective, value or operation of the last plan, or a "
-                   "code")
+      ->add_option(
+          "id", explain.id,
+          "a collective, value or operation of this folder's last plan, or a "
+          "code")
       ->required();
   CLI::Option *explained =
       addSpecOptions(explainCommand, spec)

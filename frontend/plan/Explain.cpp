@@ -494,7 +494,7 @@ std::string plan::describeSubject(const exec::ExecutableT &executable) {
   Plan plan(executable);
   const std::string &name =
       executable.files.empty() ? executable.model : executable.files.front();
-  return fmt::format("{} on {}; layout: {}\n", name, plan.describeMesh(),
+  return fmt::format("{} on {}; layout: {}", name, plan.describeMesh(),
                      plan.describeLayout());
 }
 

@@ -70,7 +70,7 @@ def programs(meshc, root, folder):
                    capture_output=True,
                    env={"PATH": "/usr/bin:/bin", "MESHC_CACHE_DIR": str(folder / "cuda")})
     return [*(folder / f"{name}.mesh" for name in texts),
-            *sorted((root / "tests/end_to_end").glob("*.mesh")), folder / "cuda" / "last-plan"]
+            *sorted((root / "tests/end_to_end").glob("*.mesh")), *(folder / "cuda").glob("last-plan-*")]
 
 
 def check_kinds(given, folder):
