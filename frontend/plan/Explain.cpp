@@ -324,6 +324,15 @@ Explainer::describeAll(const std::vector<ValueSource> &sources) const {
   return parts.empty() ? "nothing" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
+/// The axes but for those of one device, which split nothing.
+static std::vector<layout::AxisRef>
+getSplitting(const std::vector<exec::AxisRef> &axes) {
+  std::vector<layout::AxisRef> splitting = getAxes(axes);
+  std::erase_if(splitting,
+                [](const layout::AxisRef &axis) { return axis.size == 1; });
+  return splitting;
+}
+
 /// Which rule, or its absence, gives each dimension its split.
 std::string Explainer::explainSplits(const exec::TensorLayoutT &layout) {
   std::string text;
@@ -334,8 +343,17 @@ std::string Explainer::explainSplits(const exec::TensorLayoutT &layout) {
         known = named.get();
     std::string axes = layout::toString(plan.mesh, getAxes(dim->axes));
     bool hasRule = known && !known->axes.empty();
-    bool follows = hasRule && getAxes(known->axes) == getAxes(dim->axes);
-    if (follows)
+    std::vector<layout::AxisRef> asked;
+    if (hasRule)
+      asked = getSplitting(known->axes);
+    bool follows = hasRule && asked == getSplitting(dim->axes);
+    if (follows && asked.empty())
+      text += fmt::format("\n  '{}' is whole: its rule splits it over {}, {} "
+                          "one device:\n",
+                          dim->name,
+                          layout::toString(plan.mesh, getAxes(known->axes)),
+                          known->axes.size() == 1 ? "an axis of" : "axes of");
+    else if (follows)
       text += fmt::format("\n  '{}' is split over {} by this rule:\n",
                           dim->name, axes);
     else if (hasRule)

@@ -155,6 +155,19 @@ TEST_F(ExplainTest, a_dimension_split_against_the_layout_is_pointed_out) {
   EXPECT_THAT(explain("y"), HasSubstr("'batch' is whole: no rule splits it."));
 }
 
+TEST_F(ExplainTest, an_axis_of_one_device_splits_nothing) {
+  executable.mesh->axes[0]->size = 1;
+  executable.dims[0]->axes = {exec::AxisRef(0, 1, 1)};
+  executable.tensors[3]->layout->dims[0]->axes.clear();
+  EXPECT_THAT(explain("y"),
+              HasSubstr("'batch' is whole: its rule splits it over data, an "
+                        "axis of one device:\n  tiny.mesh:5:10\n"));
+  EXPECT_THAT(explain("y"), Not(HasSubstr("although")));
+  // Beside another axis it changes nothing either.
+  executable.dims[2]->axes = {exec::AxisRef(0, 1, 1), exec::AxisRef(1, 1, 3)};
+  EXPECT_THAT(explain("y"), HasSubstr("'hidden' is split over model by this"));
+}
+
 TEST_F(ExplainTest, an_operation_reads_like_this) {
   EXPECT_EQ(explain("o3"), R"(o3: a generated kernel, forward pass
   It computes 'loss' from the result of c1 inside 'loss'.
