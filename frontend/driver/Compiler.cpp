@@ -7,6 +7,7 @@
 #include "codegen/gpu/GpuKernelTarget.h"
 #include "codegen/machine/CompileObject.h"
 #include "codegen/machine/Link.h"
+#include "frontend/driver/Sharing.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
 
@@ -50,6 +51,8 @@ LogicalResult meshc::driver::compile(ModuleOp module,
                                      Compilation &result) {
   if (stage == Stage::Nd)
     return success();
+  Sharing sharing;
+  sharing.noteLoops(module);
   if (failed(runPipeline(
           module, options,
           [&](OpPassManager &manager) {
@@ -65,6 +68,7 @@ LogicalResult meshc::driver::compile(ModuleOp module,
   if (stage == Stage::Sharded)
     return success();
 
+  sharing.measureProducts(module);
   codegen::collectTensors(module, result.executable);
   if (failed(runPipeline(module, options, buildPartitionPipeline)) ||
       failed(verifyStage(module, "partitioning", result.internalError)))
@@ -84,7 +88,10 @@ LogicalResult meshc::driver::compile(ModuleOp module,
     return failure();
   if (stage == Stage::Steps)
     return success();
-  return codegen::buildExecutable(module, result.executable, *target);
+  if (failed(codegen::buildExecutable(module, result.executable, *target)))
+    return failure();
+  sharing.writeTo(result.executable);
+  return success();
 }
 
 std::string meshc::driver::getLibraryFolder() {

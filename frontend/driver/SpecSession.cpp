@@ -2,6 +2,7 @@
 
 #include "codegen/machine/OutputFile.h"
 #include "frontend/driver/Cache.h"
+#include "frontend/plan/Waste.h"
 #include "frontend/syntax/Lexer.h"
 #include "layout/Spelling.h"
 #include "passes/ReverseSweep.h"
@@ -157,9 +158,40 @@ bool SpecSession::checkOutput(llvm::StringRef path) {
   return true;
 }
 
+/// The place in the sources, invalid if it is in none of them.
+static frontend::Span findSpan(const frontend::SourceSet &sources,
+                               const exec::ExecutableT &executable,
+                               const exec::Span &span) {
+  if (span.file() < 0)
+    return {};
+  const std::string &name = executable.files[size_t(span.file())];
+  auto at = [](int line, int column) {
+    return frontend::LineColumn{uint32_t(line), uint32_t(column)};
+  };
+  for (uint32_t i = 0; i < sources.getNumSources(); ++i)
+    if (const frontend::Source &source = sources.get(i);
+        source.getName() == name)
+      return {i, source.getOffset(at(span.line(), span.column())),
+              source.getOffset(at(span.end_line(), span.end_column()))};
+  return {};
+}
+
+void SpecSession::noteWaste() {
+  const plan::Plan plan(compilation.executable);
+  for (const plan::Waste &waste : plan::findWaste(plan)) {
+    frontend::Span span;
+    if (waste.span)
+      span = findSpan(sources, compilation.executable, *waste.span);
+    diagnostics.notify(frontend::Level::Note, frontend::Code::Waste, span,
+                       waste.text);
+  }
+}
+
 bool SpecSession::compile(const CompileOptions &options, Stage stage) {
   if (failed(driver::compile(*module, options, stage, compilation)))
     return false;
+  if (stage == Stage::Exec)
+    noteWaste();
   printError(frontend::renderNotices(diagnostics, getMessageFormat(arguments)));
   return true;
 }

@@ -48,6 +48,8 @@ private:
   /// Reports that the spec does not say which output gradients are of, as
   /// `asked` for on the command line.
   void checkObjective(const std::string &asked);
+  /// Notes what the plan of the compiled program says of unused devices.
+  void noteWaste();
 
   SpecArguments arguments;
   mlir::MLIRContext context;

@@ -4,6 +4,7 @@
 #include "frontend/plan/MemoryUse.h"
 #include "frontend/plan/Overlap.h"
 #include "frontend/plan/Plan.h"
+#include "frontend/plan/Waste.h"
 #include "layout/Sharding.h"
 
 #include <algorithm>
@@ -37,6 +38,7 @@ private:
   Json getTransfer(const Transfer &transfer) const;
   Json getMemory() const;
   Json getTotals() const;
+  Json getWaste() const;
 
   Plan plan;
   const exec::ExecutableT &executable;
@@ -297,6 +299,24 @@ Json PlanWriter::getTotals() const {
   return json;
 }
 
+Json PlanWriter::getWaste() const {
+  Json all = Json::array();
+  for (const Waste &waste : findWaste(plan)) {
+    Json axes = Json::array();
+    for (const layout::AxisRef &axis : waste.axes)
+      axes.push_back(layout::toString(plan.mesh, axis));
+    all.push_back({{"kind", getName(waste.kind)},
+                   {"dim", waste.dim ? Json(waste.dim->name) : Json(nullptr)},
+                   {"axes", std::move(axes)},
+                   {"devices", waste.numDevices},
+                   {"idle_devices", waste.numIdle},
+                   {"lost", waste.lost},
+                   {"text", waste.text},
+                   {"span", waste.span ? getSpan(*waste.span) : Json()}});
+  }
+  return all;
+}
+
 Json PlanWriter::write() const {
   Json axes = Json::array(), dims = Json::array(), tensors = Json::array(),
        ops = Json::array(), collectives = Json::array(),
@@ -335,7 +355,8 @@ Json PlanWriter::write() const {
           {"collectives", std::move(collectives)},
           {"transfers", std::move(transferred)},
           {"memory", getMemory()},
-          {"totals", getTotals()}};
+          {"totals", getTotals()},
+          {"waste", getWaste()}};
 }
 
 std::string plan::renderPlanJson(const exec::ExecutableT &executable) {

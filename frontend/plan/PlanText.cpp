@@ -7,6 +7,7 @@
 #include "frontend/plan/Plan.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/ValueTable.h"
+#include "frontend/plan/Waste.h"
 #include "layout/Sharding.h"
 
 #include <algorithm>
@@ -46,6 +47,7 @@ private:
   std::string getMembers(std::span<const Transfer> some) const;
   std::string getOverlap() const;
   std::string getMemory() const;
+  std::string getWaste() const;
 
   Plan plan;
   const exec::ExecutableT &executable;
@@ -377,6 +379,33 @@ std::string PlanPrinter::getMemory() const {
   return text;
 }
 
+/// The words of `text` in lines of at most `width` columns; those behind the
+/// first are indented further.
+static std::string wrap(std::string_view text, std::string_view indent,
+                        size_t width) {
+  std::string lines, line(indent);
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    if (line.size() + 1 + end > width && line.size() > indent.size()) {
+      lines += line + "\n";
+      line = fmt::format("{0}{0}", indent);
+    }
+    const bool isFirst = line.find_first_not_of(' ') == std::string::npos;
+    line += fmt::format("{}{}", isFirst ? "" : " ", text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines + line + "\n";
+}
+
+static constexpr size_t numColumns = 100;
+
+std::string PlanPrinter::getWaste() const {
+  std::string text;
+  for (const Waste &waste : findWaste(plan))
+    text += wrap(waste.text, "  ", numColumns);
+  return text.empty() ? text : "\nwaste\n" + text;
+}
+
 std::string PlanPrinter::print() {
   std::string text = fmt::format(
       "{} on {}{}\nlayout: {}\n", executable.model, plan.describeMesh(),
@@ -389,7 +418,8 @@ std::string PlanPrinter::print() {
   addVariables(table);
   for (exec::Phase phase : options.phases)
     addPhase(table, phase);
-  return text + table.render() + getTotals() + getOverlap() + getMemory();
+  return text + table.render() + getTotals() + getOverlap() + getMemory() +
+         getWaste();
 }
 
 std::string plan::renderPlanText(const exec::ExecutableT &executable,

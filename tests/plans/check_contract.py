@@ -57,6 +57,10 @@ CONTRACT = {
                "launches?": {"kernels": int, "products": int, "copies": int,
                              "collectives": int},
                "refused_products?": [str], "refused_moves?": [str]},
+    "waste": [{
+        "kind": {"uneven", "one_device", "repeated"}, "dim": (str, type(None)), "axes": [str],
+        "devices": int, "idle_devices": int, "lost": (int, float), "text": str,
+        "span": SPAN}],
 }
 
 
@@ -142,6 +146,11 @@ def disagreements(plan, spec_bytes):
     memory = plan["memory"]
     parts = ["params", "gradients", "optimizer", "activations", "communication", "workspace"]
     check(memory["peak_bytes_per_device"] == sum(memory[part] for part in parts), "memory")
+    for waste in plan["waste"]:
+        check(waste["devices"] == math.prod(sizes[axis] for axis in waste["axes"]),
+              f"{waste['text']}: devices")
+        check(0 <= waste["idle_devices"] < waste["devices"] and 0 <= waste["lost"] < 1,
+              f"{waste['text']}: what is lost")
     totals = plan["totals"]
     check(totals["collective_payload_bytes"] ==
           sum(entry["repeat"] * entry["payload_bytes"] for entry in plan["collectives"]),

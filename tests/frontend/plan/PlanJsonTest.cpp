@@ -142,7 +142,21 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
        {{"flops_per_device", "integer"},
         {"collective_payload_bytes", "integer"},
         {"wire_bytes_per_device", "integer"},
-        {"transfers", "integer"}}}};
+        {"transfers", "integer"}}},
+      {"waste",
+       {{"list",
+         {{"kind", {{"one of", {"uneven", "one_device", "repeated"}}}},
+          {"dim", {{"nullable", "string"}}},
+          {"axes", names},
+          {"devices", "integer"},
+          {"idle_devices", "integer"},
+          {"lost", "number"},
+          {"text", "string"},
+          {"span", optionalSpan}}}}}};
+  ASSERT_EQ(plan["waste"].size(), 1u);
+  EXPECT_EQ(plan["waste"][0]["dim"], "hidden");
+  EXPECT_EQ(plan["waste"][0]["axes"], json({"model"}));
+  EXPECT_EQ(plan["waste"][0]["span"]["column"], 24);
   EXPECT_EQ(plan["schema"], "meshc.plan/1");
   EXPECT_THAT(plan::findViolations(plan, schema), testing::IsEmpty());
 }
