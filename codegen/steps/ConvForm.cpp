@@ -456,18 +456,17 @@ std::optional<ConvMatch> Matcher::matchWith(Place source) {
   constexpr ConvTensor tensors[3] = {ConvTensor::Source, ConvTensor::Weights,
                                      ConvTensor::Destination};
   ConvMatch match;
-  match.view = view;
+  match.contraction = contraction;
+  match.viewed = viewed;
+  match.isViewedFirst = llvm::find(places, Viewed) < llvm::find(places, Other);
   SmallVector<AffineMap> maps;
   std::array<ArrayRef<int64_t>, 3> shapes;
-  size_t next = 0;
   for (size_t i = 0; i < 3; ++i) {
     Value tensor = getTensor(places[i]);
     maps.push_back(getMap(places[i], source));
     shapes[i] = cast<RankedTensorType>(tensor.getType()).getShape();
     if (places[i] == Result)
       match.result = tensors[i];
-    else
-      match.operands[next++] = tensor;
   }
   match.maps = compressUnusedDims(maps);
   std::optional<ConvForm> form = getConvForm(match.maps, shapes, match.result);
@@ -483,6 +482,20 @@ std::optional<ConvMatch> Matcher::match() {
     if (auto match = matchWith(source))
       return match;
   return std::nullopt;
+}
+
+spmd::ViewOp ConvMatch::getView() const {
+  return contraction->getOperand(viewed).getDefiningOp<spmd::ViewOp>();
+}
+
+bool ConvMatch::readsThrough(OpOperand &use) const {
+  return use.getOwner() == contraction && use.getOperandNumber() == viewed;
+}
+
+std::array<Value, 2> ConvMatch::getOperands() const {
+  const Value seen = spmd::ViewOp(getView()).getInput();
+  const Value other = contraction->getOperand(1 - viewed);
+  return isViewedFirst ? std::array{seen, other} : std::array{other, seen};
 }
 
 std::optional<ConvMatch>

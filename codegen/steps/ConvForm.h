@@ -57,12 +57,23 @@ std::optional<ConvForm>
 getConvForm(llvm::ArrayRef<mlir::AffineMap> maps,
             std::array<llvm::ArrayRef<int64_t>, 3> shapes, ConvTensor result);
 
-/// A contraction that is a convolution.
+/// A contraction that is a convolution. It names operands by their numbers:
+/// what they are may be rewritten between match and use.
 struct ConvMatch {
-  spmd::ViewOp view; ///< whose operand the call reads in its place
+  mlir::linalg::GenericOp contraction;
+  unsigned viewed = 0; ///< the operand of the contraction that is the view
   ConvTensor result;
-  std::array<mlir::Value, 2> operands; ///< source, weights, destination but one
+  /// Whether what the view reads comes before the other factor in the order
+  /// source, weights, destination.
+  bool isViewedFirst = true;
   llvm::SmallVector<mlir::AffineMap> maps;
+
+  /// The view whose operand the call reads in its place.
+  spmd::ViewOp getView() const;
+  /// Whether the call reads through this use of a view.
+  bool readsThrough(mlir::OpOperand &use) const;
+  /// Source, weights, destination but the one that is computed.
+  std::array<mlir::Value, 2> getOperands() const;
 };
 
 /// The convolution that a contraction of f32 or bf16 is, one operand of which

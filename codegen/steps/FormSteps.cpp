@@ -154,6 +154,10 @@ void BodyWriter::add(Operation *op) {
 
 //===-- Programs ----------------------------------------------------------===//
 
+static bool isInput(Operation *op) {
+  return isa_and_present<spmd::InputOp, spmd::ReadOp>(op);
+}
+
 namespace {
 class ProgramWriter {
 public:
@@ -172,9 +176,12 @@ private:
   void addConv(const FusionGraph::Node &node, const ConvMatch &match);
   void addTransfer(Operation *op);
   void moveOutputs();
-  /// What stands for a tensor of the spmd program.
+  /// What stands for a tensor of the spmd program: the result of a step, or an
+  /// input or variable, which moved into the new program.
   Value get(Value value) const {
     const Value step = results.lookup(value);
+    assert((step || isInput(value.getDefiningOp())) &&
+           "no step computes what a step reads");
     return step ? step : value;
   }
   SmallVector<Value> get(ArrayRef<Value> values) const {
@@ -193,10 +200,6 @@ private:
 
 static Block &getBlock(spmd::ProgramOp program) {
   return program.getBody().front();
-}
-
-static bool isInput(Operation *op) {
-  return isa_and_present<spmd::InputOp, spmd::ReadOp>(op);
 }
 
 Block &ProgramWriter::addBody(Region &region, ArrayRef<Value> values) const {
@@ -249,9 +252,9 @@ void ProgramWriter::addMatmul(const MatmulNode &node) {
 void ProgramWriter::addConv(const FusionGraph::Node &node,
                             const ConvMatch &match) {
   const Value result = node.results.front();
+  const auto [lhs, rhs] = match.getOperands();
   auto conv = steps::ConvOp::create(builder, result.getLoc(), result.getType(),
-                                    match.result, get(match.operands[0]),
-                                    get(match.operands[1]),
+                                    match.result, get(lhs), get(rhs),
                                     builder.getAffineMapArrayAttr(match.maps));
   results[result] = conv.getResult();
 }

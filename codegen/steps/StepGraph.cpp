@@ -392,7 +392,7 @@ void GraphBuilder::findConvs(Block &block) {
   for (auto view : llvm::make_early_inc_range(block.getOps<spmd::ViewOp>())) {
     auto isStored = [&](OpOperand &use) {
       auto conv = graph.convs.find(use.getOwner());
-      return conv == graph.convs.end() || conv->second.view != view;
+      return conv == graph.convs.end() || !conv->second.readsThrough(use);
     };
     if (!llvm::any_of(view->getUses(), isStored))
       continue;
@@ -412,7 +412,7 @@ void GraphBuilder::addConv(linalg::GenericOp contraction,
   FusionGraph::Node node;
   node.isKernel = false;
   node.ops = {contraction};
-  for (Value operand : match.operands)
+  for (Value operand : match.getOperands())
     if (!llvm::is_contained(node.reads, operand))
       node.reads.push_back(operand);
   Value result = contraction->getResult(0);

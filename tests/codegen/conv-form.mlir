@@ -167,3 +167,66 @@ spmd.program @narrow {
   } -> tensor<5x5xbf16>
   spmd.output "y" of !nd.tensor<["row"=5, "k"=5], bf16, <>>, %y : tensor<5x5xbf16>
 }
+
+// What a convolution reads through its window is itself a view, which is stored:
+// the convolution reads what is stored.
+// CHECK-LABEL: exec.program @behind_a_view {
+// CHECK:         %[[X:.*]] = spmd.input "x"
+// CHECK:         %[[W:.*]] = spmd.input "w"
+// CHECK-NEXT:    %[[UP:.*]] = exec.kernel(%[[X]])
+// CHECK:         exec.conv destination %[[UP]], %[[W]] {{{.*}}} : tensor<7x3xf32>, tensor<3x3x5xf32> -> tensor<5x5xf32>
+spmd.program @behind_a_view {
+  %x = spmd.input "x" of !nd.tensor<["x"=4, "c"=3], f32, <>> : tensor<4x3xf32>
+  %w = spmd.input "w" of !nd.tensor<["dy"=3, "c"=3, "k"=5], f32, <>> : tensor<3x3x5xf32>
+  %up = spmd.view %x ["x" = floor("y" / 2)]
+      from !nd.tensor<["x"=4, "c"=3], f32, <>>
+      to !nd.tensor<["y"=7, "c"=3], f32, <>>
+      : tensor<4x3xf32> -> tensor<7x3xf32>
+  %seen = spmd.view %up ["y" = "row" + "dy"]
+      from !nd.tensor<["y"=7, "c"=3], f32, <>>
+      to !nd.tensor<["row"=5, "dy"=3, "c"=3], f32, <>>
+      : tensor<7x3xf32> -> tensor<5x3x3xf32>
+  %zero = arith.constant dense<0.0> : tensor<5x5xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(r, k, w, c) -> (r, w, c)>,
+                                        affine_map<(r, k, w, c) -> (w, c, k)>,
+                                        affine_map<(r, k, w, c) -> (r, k)>],
+                       iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%seen, %w : tensor<5x3x3xf32>, tensor<3x3x5xf32>) outs(%zero : tensor<5x5xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %r = arith.addf %o, %p : f32
+    linalg.yield %r : f32
+  } -> tensor<5x5xf32>
+  spmd.output "y" of !nd.tensor<["row"=5, "k"=5], f32, <>>, %y : tensor<5x5xf32>
+}
+
+// The weights are a view, too, which is stored.
+// CHECK-LABEL: exec.program @two_views {
+// CHECK:         %[[X:.*]] = spmd.input "x"
+// CHECK:         %[[V:.*]] = spmd.input "v"
+// CHECK-NEXT:    %[[W:.*]] = exec.kernel(%[[V]])
+// CHECK:         exec.conv destination %[[X]], %[[W]] {{{.*}}} : tensor<7x3xf32>, tensor<3x3x5xf32> -> tensor<5x5xf32>
+spmd.program @two_views {
+  %x = spmd.input "x" of !nd.tensor<["y"=7, "c"=3], f32, <>> : tensor<7x3xf32>
+  %v = spmd.input "v" of !nd.tensor<["e"=2, "c"=3, "k"=5], f32, <>> : tensor<2x3x5xf32>
+  %w = spmd.view %v ["e" = floor("dy" / 2)]
+      from !nd.tensor<["e"=2, "c"=3, "k"=5], f32, <>>
+      to !nd.tensor<["dy"=3, "c"=3, "k"=5], f32, <>>
+      : tensor<2x3x5xf32> -> tensor<3x3x5xf32>
+  %seen = spmd.view %x ["y" = "row" + "dy"]
+      from !nd.tensor<["y"=7, "c"=3], f32, <>>
+      to !nd.tensor<["row"=5, "dy"=3, "c"=3], f32, <>>
+      : tensor<7x3xf32> -> tensor<5x3x3xf32>
+  %zero = arith.constant dense<0.0> : tensor<5x5xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(r, k, w, c) -> (r, w, c)>,
+                                        affine_map<(r, k, w, c) -> (w, c, k)>,
+                                        affine_map<(r, k, w, c) -> (r, k)>],
+                       iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%seen, %w : tensor<5x3x3xf32>, tensor<3x3x5xf32>) outs(%zero : tensor<5x5xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %r = arith.addf %o, %p : f32
+    linalg.yield %r : f32
+  } -> tensor<5x5xf32>
+  spmd.output "y" of !nd.tensor<["row"=5, "k"=5], f32, <>>, %y : tensor<5x5xf32>
+}

@@ -134,6 +134,16 @@ TEST(Executable, reads_by_position) {
               {"a=2,b=3", {"n=b,m=a", "m=b,m'\\''=a,k=a", "n=a,k=b"}}});
 }
 
+/// What a convolution reads is kept until it is built, views included.
+TEST(Executable, convolutions_of_views) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/convs_of_views.mesh",
+                       {}, 6 * 3 * 8 + 9 * 5 * 8),
+             {{"", {""}},
+              {"a=3", {"g=a", "h=a", "c=a", "o=a"}},
+              {"a=2,b=2", {"g=a,o=b", "h=a,c=b", "g=a+b"}},
+              {"a=2,b=3", {"h=b,c=a", "g=b,h=a"}}});
+}
+
 TEST(Executable, loops_in_loops) {
   compareAll(
       Reference(MESHC_SOURCE_DIR "/tests/end_to_end/loops.mesh", {},
