@@ -598,7 +598,7 @@ TEST(CodeTable, EveryCodeHasATest) {
       Code::InvalidOverride, Code::Refused,         Code::CannotWrite,
       Code::UnknownId,       Code::MissingPlan,     Code::DamagedPlan,
       Code::UnknownGradient, Code::CannotLink,      Code::NoObjective,
-      Code::NoEffect,        Code::OuterResult,
+      Code::NoEffect,        Code::OuterResult,     Code::Waste,
   };
   for (const Case &test : getCases())
     tested.insert(test.code);
