@@ -1,0 +1,505 @@
+#include "tests/fuzz/Check.h"
+
+#include <set>
+
+using namespace meshc::fuzz;
+
+Checker::Checker(const Tree &tree) : tree(&tree) {
+  for (const Input &input : tree.inputs) {
+    Variable variable;
+    variable.type = input.type;
+    variables[input.name] = variable;
+    leaves.push_back({input.name, input.type, false, input.bound});
+  }
+}
+
+/// Lists, which are in some order.
+bool Checker::isSame(const Dims &lhs, const Dims &rhs) const {
+  return unite({}, lhs) == unite({}, rhs);
+}
+
+bool Checker::check(Expr &expr) {
+  if (expr.kind != ExprKind::Index)
+    for (Expr &operand : expr.operands)
+      if (!check(operand))
+        return false;
+  const bool isOfDim =
+      expr.kind == ExprKind::Iota || expr.kind == ExprKind::Rename ||
+      expr.kind == ExprKind::Gather || expr.kind == ExprKind::Constrain;
+  if (isOfDim && expr.dims.size() != 1)
+    return fail("no dim");
+  bool isLegal = true;
+  switch (expr.kind) {
+  case ExprKind::Number:
+    expr.type = {};
+    break;
+  case ExprKind::Name: {
+    auto found = variables.find(expr.name);
+    if (found == variables.end())
+      return fail("there is no " + expr.name);
+    if (found->second.isNumber)
+      return fail(expr.name + " is a number");
+    expr.type = found->second.type;
+    break;
+  }
+  case ExprKind::Iota:
+    expr.type = {Element::I32, expr.dims};
+    break;
+  case ExprKind::Operator:
+    isLegal = checkElementwise(expr);
+    break;
+  case ExprKind::Call:
+    isLegal = checkCall(expr);
+    break;
+  case ExprKind::Reduce:
+  case ExprKind::Einsum:
+    isLegal = checkReduce(expr);
+    break;
+  case ExprKind::Index:
+    isLegal = checkIndex(expr);
+    break;
+  case ExprKind::Rename: {
+    const Type &from = expr.operands[0].type;
+    if (!from.has(expr.dims[0]) || from.has(expr.targets[0]) ||
+        size(expr.dims[0]) != size(expr.targets[0]))
+      return fail("rename");
+    expr.type = {from.element,
+                 unite(without(from.dims, expr.dims), expr.targets)};
+    break;
+  }
+  case ExprKind::Broadcast: {
+    const Type &from = expr.operands[0].type;
+    for (DimId dim : expr.dims)
+      if (from.has(dim))
+        return fail("broadcast");
+    expr.type = {from.element, unite(from.dims, expr.dims)};
+    break;
+  }
+  case ExprKind::Gather: {
+    const Type &from = expr.operands[0].type, &index = expr.operands[1].type;
+    if (!from.has(expr.dims[0]) || index.has(expr.dims[0]) ||
+        index.element != Element::I32 || from.element == Element::Bool)
+      return fail("gather");
+    expr.type = {from.element,
+                 unite(without(from.dims, expr.dims), index.dims)};
+    break;
+  }
+  case ExprKind::Constrain:
+    expr.type = expr.operands[0].type;
+    if (!expr.type.has(expr.dims[0]))
+      return fail("@ of a dim that is not there");
+    break;
+  case ExprKind::Layer:
+    isLegal = checkLayer(expr);
+    break;
+  case ExprKind::Position:
+  case ExprKind::Size:
+  case ExprKind::Tuple:
+    return fail("a position outside of an index");
+  }
+  if (isLegal && countElements(*tree, expr.type.dims) > maxElements)
+    return fail("too large");
+  return isLegal;
+}
+
+/// A number takes the type of what stands beside it.
+static bool agree(const Expr &lhs, const Expr &rhs) {
+  if (lhs.kind == ExprKind::Number && rhs.kind == ExprKind::Number)
+    return false;
+  if (lhs.kind == ExprKind::Number)
+    return rhs.type.element != Element::Bool;
+  if (rhs.kind == ExprKind::Number)
+    return lhs.type.element != Element::Bool;
+  return lhs.type.element == rhs.type.element;
+}
+
+bool Checker::checkElementwise(Expr &expr) {
+  static const std::set<std::string> comparisons = {"==", "!=", "<",
+                                                    "<=", ">",  ">="};
+  const Expr &lhs = expr.operands[0];
+  if (expr.operands.size() == 1) {
+    expr.type = lhs.type;
+    return (expr.name == "not") == (lhs.type.element == Element::Bool) ||
+           fail("unary");
+  }
+  const Expr &rhs = expr.operands[1];
+  if (!agree(lhs, rhs))
+    return fail("operands of " + expr.name);
+  const Element element =
+      lhs.kind == ExprKind::Number ? rhs.type.element : lhs.type.element;
+  const bool isLogic = expr.name == "and" || expr.name == "or";
+  if (isLogic != (element == Element::Bool))
+    return fail("operands of " + expr.name);
+  expr.type = {comparisons.contains(expr.name) ? Element::Bool : element,
+               unite(lhs.type.dims, rhs.type.dims)};
+  return true;
+}
+
+bool Checker::checkCall(Expr &expr) {
+  const Expr &first = expr.operands[0];
+  const std::string &name = expr.name;
+  if (name == "where") {
+    const Expr &a = expr.operands[1], &b = expr.operands[2];
+    if (first.type.element != Element::Bool || !agree(a, b))
+      return fail("where");
+    expr.type = {a.kind == ExprKind::Number ? b.type.element : a.type.element,
+                 unite(first.type.dims, unite(a.type.dims, b.type.dims))};
+    return true;
+  }
+  if (name == "maximum" || name == "minimum") {
+    const Expr &b = expr.operands[1];
+    if (!agree(first, b) || first.type.element == Element::Bool)
+      return fail(name);
+    expr.type = {first.kind == ExprKind::Number ? b.type.element
+                                                : first.type.element,
+                 unite(first.type.dims, b.type.dims)};
+    return true;
+  }
+  expr.type = first.type;
+  if (name == "f32" || name == "i32") {
+    expr.type.element = name == "f32" ? Element::F32 : Element::I32;
+    return (name == "f32" || first.type.element == Element::Bool) ||
+           fail("conversion that rounds");
+  }
+  if (first.kind == ExprKind::Number)
+    return fail(name + " of a number");
+  if (name == "abs" || name == "stop_gradient")
+    return first.type.element != Element::Bool || fail(name);
+  return first.type.element == Element::F32 || fail(name);
+}
+
+bool Checker::checkReduce(Expr &expr) {
+  Dims dims;
+  for (const Expr &operand : expr.operands) {
+    if (operand.kind == ExprKind::Number)
+      return fail("a reduction of a number");
+    dims = unite(dims, operand.type.dims);
+  }
+  for (DimId dim : expr.dims)
+    if (std::find(dims.begin(), dims.end(), dim) == dims.end())
+      return fail("over a dim that is not there");
+  if (expr.dims.empty())
+    return fail("over nothing");
+  const std::string &name = expr.name;
+  const Element element = expr.operands[0].type.element;
+  if (name == "cross_entropy") {
+    const Type &label = expr.operands[1].type;
+    expr.type = {Element::F32, without(dims, expr.dims)};
+    return (element == Element::F32 && label.element == Element::I32 &&
+            expr.dims.size() == 1 && !label.has(expr.dims[0]) &&
+            expr.operands[0].type.has(expr.dims[0])) ||
+           fail(name);
+  }
+  for (const Expr &operand : expr.operands)
+    if (operand.type.element != element || element == Element::Bool)
+      return fail(name);
+  const bool keepsDims = name == "softmax" || name == "log_softmax";
+  const bool isPosition = name == "argmax" || name == "argmin";
+  if (isPosition && expr.dims.size() != 1)
+    return fail(name);
+  const bool needsFloats =
+      expr.kind == ExprKind::Einsum || name == "mean" || keepsDims;
+  if (needsFloats && element != Element::F32)
+    return fail(name);
+  // What an einsum multiplies.
+  if (expr.kind == ExprKind::Einsum && countElements(*tree, dims) > 20000)
+    return fail("too large");
+  expr.type = {isPosition ? Element::I32 : element,
+               keepsDims ? dims : without(dims, expr.dims)};
+  return true;
+}
+
+bool Checker::addLeaf(const std::string &name, Type type) {
+  std::string path;
+  for (const auto &[dim, position] : loops) {
+    path += position + "/";
+    if (type.has(dim))
+      return fail("a parameter has the dim of a loop");
+    type.dims = unite(type.dims, {dim});
+  }
+  for (const Leaf &leaf : leaves)
+    if (leaf.name == path + name)
+      return fail("a parameter of this name");
+  if (countElements(*tree, type.dims) > maxElements)
+    return fail("too large");
+  leaves.push_back({path + name, type, true, 0});
+  return true;
+}
+
+bool Checker::checkLayer(Expr &expr) {
+  const LayerArguments &layer = expr.layer;
+  const Type &x = expr.operands[0].type;
+  if (x.element != Element::F32)
+    return fail("a layer of integers");
+  auto hasAll = [&](const Dims &dims) {
+    return std::all_of(dims.begin(), dims.end(),
+                       [&](DimId dim) { return x.has(dim); });
+  };
+  auto hasAny = [&](const Dims &dims) {
+    return std::any_of(dims.begin(), dims.end(),
+                       [&](DimId dim) { return x.has(dim); });
+  };
+  auto addWeight = [&](const std::string &name, const Dims &dims) {
+    const Dims set = unite({}, dims);
+    return (set.size() == dims.size() || fail("a dim twice")) &&
+           addLeaf(layer.scope + "/" + name, {Element::F32, set});
+  };
+  auto concat = [](Dims a, const Dims &b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  };
+  if (!hasAll(layer.over) || !hasAll(layer.from) || !hasAll(layer.each) ||
+      hasAny(layer.to) || hasAny(layer.window))
+    return fail("dims of a layer");
+  if (expr.name != "conv" && !layer.each.empty())
+    return fail("each of another layer than conv");
+  if (expr.name == "dense") {
+    expr.type = {Element::F32, unite(without(x.dims, layer.from), layer.to)};
+    return addWeight("weight", concat(layer.from, layer.to)) &&
+           addWeight("bias", layer.to);
+  }
+  if (expr.name == "layer_norm") {
+    expr.type = x;
+    return addWeight("gain", layer.over) && addWeight("bias", layer.over);
+  }
+  // What the window sees has to be within, as for any index.
+  Expr seen = make(ExprKind::Index, "", {expr.operands[0]});
+  for (size_t i = 0; i < layer.over.size(); ++i) {
+    const Expr at = positionOf(layer.at[i]),
+               window = positionOf(layer.window[i]);
+    const int64_t width = size(layer.window[i]);
+    const Expr position =
+        expr.name == "grow"
+            ? binary("/", binary("-", at, window), number(double(width)))
+            : binary(
+                  "+", binary("*", number(double(layer.stride)), at),
+                  binary("*", number(double(layer.dilation)),
+                         binary("-", window, number(double((width - 1) / 2)))));
+    seen.parts.push_back({{layer.over[i]}, position});
+  }
+  seen.otherwise = 0;
+  const bool isPool = expr.name == "max_pool" || expr.name == "mean_pool";
+  Checker inner(*this);
+  if (!inner.checkIndex(seen))
+    return fail(inner.reason);
+  const Dims all = unite(seen.type.dims, layer.to);
+  if (countElements(*tree, all) > 20000)
+    return fail("too large");
+  for (DimId dim : layer.at)
+    if (x.has(dim) && std::find(layer.over.begin(), layer.over.end(), dim) ==
+                          layer.over.end())
+      return fail("a layer's result has a dim twice");
+  expr.type = {Element::F32, without(seen.type.dims, layer.window)};
+  if (isPool)
+    return true;
+  expr.type.dims = unite(without(expr.type.dims, layer.from), layer.to);
+  return addWeight("weight", concat(concat(layer.each, layer.window),
+                                    concat(layer.from, layer.to)));
+}
+
+//===-- Statements --------------------------------------------------------===//
+
+bool Checker::enter(DimId dim, const std::string &position) {
+  for (const auto &[known, name] : loops)
+    if (known == dim)
+      return fail("a loop within a loop over the same dim");
+  if (variables.contains(position))
+    return fail("a loop's name is taken");
+  outer.push_back(variables);
+  loops.push_back({dim, position});
+  Variable variable;
+  variable.type = {Element::I32, {}};
+  variable.depth = loops.size();
+  variable.isPosition = true;
+  variables[position] = variable;
+  return true;
+}
+
+/// Whether an expression reads `name`; `sliced`: but for x[dim = position].
+static bool mentions(const Expr &expr, const std::string &name,
+                     const Statement *sliced) {
+  if (sliced && expr.kind == ExprKind::Index && expr.operands[0].name == name &&
+      expr.operands[0].kind == ExprKind::Name)
+    for (const Part &part : expr.parts)
+      if (part.dims == Dims{sliced->dim} &&
+          part.position.kind == ExprKind::Name &&
+          part.position.name == sliced->position)
+        return false;
+  if (expr.kind == ExprKind::Name && expr.name == name)
+    return true;
+  for (const Expr &operand : expr.operands)
+    if (mentions(operand, name, sliced))
+      return true;
+  for (const Part &part : expr.parts)
+    if (mentions(part.position, name, sliced))
+      return true;
+  return false;
+}
+
+static bool mentions(const Statement &statement, const std::string &name,
+                     const Statement *sliced) {
+  if (mentions(statement.value, name, sliced))
+    return true;
+  for (const Statement &inner : statement.body)
+    if (mentions(inner, name, sliced))
+      return true;
+  return false;
+}
+
+/// Whether a block gives `name` another value.
+static bool rebinds(const std::vector<Statement> &body, const std::string &name,
+                    StatementKind kind) {
+  return std::any_of(body.begin(), body.end(), [&](const Statement &statement) {
+    return (statement.kind == kind && statement.name == name) ||
+           rebinds(statement.body, name, kind);
+  });
+}
+
+bool Checker::leave(const Statement &loop) {
+  const std::map<std::string, Variable> inside = std::move(variables);
+  variables = std::move(outer.back());
+  outer.pop_back();
+  loops.pop_back();
+  const std::vector<Statement> &body = loop.body;
+  for (auto &[name, variable] : variables) {
+    const bool isAssigned = rebinds(body, name, StatementKind::Assign);
+    const bool isAdded = rebinds(body, name, StatementKind::Add);
+    const bool isPlaced = rebinds(body, name, StatementKind::Place);
+    if (!isAssigned && !isAdded && !isPlaced)
+      continue;
+    if (variable.isPosition)
+      return fail("the position of a loop is rebound");
+    if (int(isAssigned) + int(isAdded) + int(isPlaced) > 1)
+      return fail("a name is rebound in several ways");
+    auto isDirect = [&](StatementKind kind) {
+      return std::all_of(body.begin(), body.end(), [&](const Statement &s) {
+        return s.kind != StatementKind::For || !rebinds(s.body, name, kind);
+      });
+    };
+    bool isMentioned =
+        std::any_of(body.begin(), body.end(), [&](const Statement &s) {
+          return mentions(s, name, nullptr);
+        });
+    const bool isSum = isAdded && !isMentioned && isDirect(StatementKind::Add);
+    const bool isStacked = isPlaced && isDirect(StatementKind::Place);
+    const Type &after = inside.at(name).type;
+    if (isSum) {
+      variable.type = after;
+      variable.origin = Origin::Summed;
+    } else if (after != variable.type || variable.isNumber) {
+      return fail("a carried value changes its type");
+    } else {
+      variable.origin = isStacked ? Origin::Stacked : Origin::Carried;
+    }
+    variable.isNumber = false;
+    if (!isStacked && variable.type.has(loop.dim))
+      return fail("a carried value has the dim of the loop");
+    if (!isStacked)
+      continue;
+    bool isSet = false;
+    for (const Statement &statement : body) {
+      if (mentions(statement, name, isSet ? nullptr : &loop))
+        return fail("a block reads what it sets");
+      isSet |= statement.kind == StatementKind::Place && statement.name == name;
+    }
+  }
+  return true;
+}
+
+bool Checker::apply(Statement &statement) {
+  const std::string &name = statement.name;
+  if (statement.kind == StatementKind::Param) {
+    if (variables.contains(name))
+      return fail("the name is taken");
+    if (!addLeaf(name, statement.type))
+      return false;
+    Variable variable;
+    variable.type = statement.type;
+    variable.depth = loops.size();
+    variables[name] = variable;
+    return true;
+  }
+  if (statement.kind == StatementKind::For) {
+    if (!enter(statement.dim, statement.position))
+      return false;
+    for (Statement &inner : statement.body)
+      if (!apply(inner))
+        return false;
+    return leave(statement);
+  }
+  Expr &value = statement.value;
+  if (!check(value))
+    return false;
+  if (statement.kind == StatementKind::Let ||
+      statement.kind == StatementKind::Output) {
+    if (variables.contains(name))
+      return fail("the name is taken");
+    if (statement.kind == StatementKind::Output && !loops.empty())
+      return fail("an output in a loop");
+    Variable variable;
+    variable.type = value.type;
+    variable.depth = loops.size();
+    variable.isNumber = value.kind == ExprKind::Number;
+    variables[name] = variable;
+    return true;
+  }
+  auto found = variables.find(name);
+  if (found == variables.end())
+    return fail("there is no " + name);
+  Variable &variable = found->second;
+  if (loops.empty())
+    return fail("a value is rebound outside of loops");
+  if (variable.depth == loops.size())
+    return fail("a block's own value is rebound");
+  if (value.kind == ExprKind::Number)
+    return fail("a number is carried");
+  switch (statement.kind) {
+  case StatementKind::Assign:
+    return (!variable.isNumber && value.type == variable.type) ||
+           fail("a carried value changes its type");
+  case StatementKind::Add: {
+    if (value.type.element != variable.type.element ||
+        value.type.element == Element::Bool)
+      return fail("a term of another type");
+    const Dims dims = unite(variable.type.dims, value.type.dims);
+    if (variable.depth + 1 != loops.size() && dims != variable.type.dims)
+      return fail("a carried value changes its type");
+    for (const auto &[dim, position] : loops)
+      if (value.type.has(dim))
+        return fail("a term has the dim of a loop");
+    variable.type.dims = dims;
+    return true;
+  }
+  case StatementKind::Place: {
+    const auto &[dim, position] = loops.back();
+    if (dim != statement.dim || position != statement.position ||
+        !variable.type.has(dim) || value.type.has(dim) ||
+        variable.type.element != value.type.element ||
+        without(variable.type.dims, {dim}) != value.type.dims)
+      return fail("what is placed has another type");
+    return true;
+  }
+  default:
+    return fail("a statement that is none");
+  }
+}
+
+std::string meshc::fuzz::check(Tree &tree) {
+  Checker checker(tree);
+  for (Statement &statement : tree.body)
+    if (!checker.apply(statement))
+      return checker.getReason();
+  auto loss = checker.getVariables().find("loss");
+  if (loss == checker.getVariables().end() ||
+      loss->second.type != Type{Element::F32, {}} || loss->second.isNumber)
+    return "no loss";
+  return {};
+}
+
+std::vector<Leaf> meshc::fuzz::getLeaves(Tree &tree) {
+  Checker checker(tree);
+  for (Statement &statement : tree.body)
+    if (!checker.apply(statement))
+      return {};
+  return checker.getLeaves();
+}

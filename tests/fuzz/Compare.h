@@ -1,0 +1,32 @@
+#ifndef MESHC_TESTS_FUZZ_COMPARE_H
+#define MESHC_TESTS_FUZZ_COMPARE_H
+
+/// Between tensors of a tree and those of programs, whose dims have an order.
+
+#include "dialect/ND.h"
+#include "tests/dialect/Programs.h"
+#include "tests/fuzz/Evaluate.h"
+
+namespace meshc::fuzz {
+
+/// The tensor in the order of a program's type.
+meshc::testing::F64Tensor toProgram(const Tree &tree, const Tensor &tensor,
+                                    nd::NamedTensorType type);
+/// A result of a program, in the order of the tree; empty if it has other dims.
+std::optional<Tensor> fromProgram(const Tree &tree,
+                                  const meshc::testing::F64Tensor &tensor,
+                                  nd::NamedTensorType type);
+
+/// Why `found` is not `expected`, whose largest magnitude (at least `least`)
+/// times `bound` is how far an element may be off; empty if it is. Integers and
+/// truths are equal.
+std::string compare(const Tensor &expected, const Tensor &found, double bound,
+                    double least);
+
+/// The terms that the reductions of a program sum, of all of them: the longest
+/// chain has no more.
+int64_t countTerms(nd::ProgramOp program);
+
+} // namespace meshc::fuzz
+
+#endif

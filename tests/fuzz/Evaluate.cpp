@@ -1,0 +1,181 @@
+#include "tests/fuzz/Evaluate.h"
+#include "tests/fuzz/Evaluator.h"
+
+#include <random>
+
+using namespace meshc::fuzz;
+
+Feeds meshc::fuzz::drawFeeds(const Tree &tree, const std::vector<Leaf> &leaves,
+                             uint64_t seed) {
+  Feeds feeds;
+  for (const Leaf &leaf : leaves) {
+    std::seed_seq sequence(leaf.name.begin(), leaf.name.end());
+    uint32_t words[2];
+    sequence.generate(words, words + 2);
+    std::mt19937_64 random(seed ^ (uint64_t(words[0]) << 32 | words[1]));
+    Tensor tensor{leaf.type.dims, leaf.type.element, {}};
+    const int64_t count = countElements(tree, leaf.type.dims);
+    for (int64_t i = 0; i < count; ++i) {
+      // Of 20 bits: products of two are exact in f64 and rounded in f32.
+      const double unit = double(random() >> 44) * 0x1p-20;
+      tensor.elements.push_back(leaf.type.element == Element::F32 ? 2 * unit - 1
+                                : leaf.type.element == Element::I32
+                                    ? std::floor(unit * leaf.bound)
+                                    : double(unit < 0.5));
+    }
+    feeds[leaf.name] = std::move(tensor);
+  }
+  return feeds;
+}
+
+void Evaluator::feed(const std::vector<Leaf> &leaves, const Feeds &feeds) {
+  for (const Leaf &leaf : leaves) {
+    const Tensor &tensor = feeds.at(leaf.name);
+    Value value{tensor.dims, {}};
+    for (double element : tensor.elements) {
+      const bool isFloat = leaf.type.element == Element::F32;
+      value.elements.push_back(isFloat ? tape.makeLeaf(element)
+                                       : Scalar{element, -1});
+      leafNodes[leaf.name].push_back(value.elements.back().node);
+    }
+    if (leaf.isParameter)
+      parameters[leaf.name] = std::move(value);
+    else
+      values[leaf.name] = std::move(value);
+  }
+}
+
+size_t Evaluator::getOffset(const Dims &dims, const Point &point) const {
+  size_t offset = 0;
+  for (DimId dim : dims)
+    offset = offset * size_t(size(dim)) + size_t(point[size_t(dim)]);
+  return offset;
+}
+
+/// A parameter of this scope in the iterations that run.
+Scalar Evaluator::readParameter(const std::string &name, const Point &point) {
+  std::string path;
+  Point whole = point;
+  for (const auto &[dim, position] : loops) {
+    path += position + "/";
+    whole[size_t(dim)] = int64_t(values.at(position).elements[0].value);
+  }
+  const Value &value = parameters.at(path + name);
+  return value.elements[getOffset(value.dims, whole)];
+}
+
+Evaluator::Value Evaluator::bind(const Expr &expr) {
+  Value value{expr.type.dims, {}};
+  Point point(tree.dims.size(), 0);
+  forEach(value.dims, point, [&] {
+    Scalar element = at(expr, point);
+    if (!std::isfinite(element.value))
+      note("a value is not finite");
+    else if (std::fabs(element.value) > 1e4)
+      note("a value is large");
+    value.elements.push_back(element);
+  });
+  if (tape.size() > maxNodes)
+    note("too long");
+  return value;
+}
+
+void Evaluator::run(const std::vector<Statement> &body) {
+  for (const Statement &statement : body) {
+    if (!problem.empty())
+      return;
+    run(statement);
+  }
+}
+
+void Evaluator::run(const Statement &statement) {
+  const std::string &name = statement.name;
+  switch (statement.kind) {
+  case StatementKind::Param: {
+    Value value{unite({}, statement.type.dims), {}};
+    Point point(tree.dims.size(), 0);
+    forEach(value.dims, point,
+            [&] { value.elements.push_back(readParameter(name, point)); });
+    values[name] = std::move(value);
+    return;
+  }
+  case StatementKind::Let:
+  case StatementKind::Assign:
+    values[name] = bind(statement.value);
+    return;
+  case StatementKind::Output:
+    values[name] = bind(statement.value);
+    outputs.push_back({name, statement.value.type.element});
+    return;
+  case StatementKind::Add: {
+    const Value old = values.at(name), term = bind(statement.value);
+    Value sum{unite(old.dims, term.dims), {}};
+    Point point(tree.dims.size(), 0);
+    forEach(sum.dims, point, [&] {
+      sum.elements.push_back(
+          tape.add(old.elements[getOffset(old.dims, point)],
+                   term.elements[getOffset(term.dims, point)]));
+    });
+    values[name] = std::move(sum);
+    return;
+  }
+  case StatementKind::Place: {
+    const Value part = bind(statement.value);
+    Value &whole = values.at(name);
+    Point point(tree.dims.size(), 0);
+    point[size_t(statement.dim)] =
+        int64_t(values.at(statement.position).elements[0].value);
+    forEach(part.dims, point, [&] {
+      whole.elements[getOffset(whole.dims, point)] =
+          part.elements[getOffset(part.dims, point)];
+    });
+    return;
+  }
+  case StatementKind::For:
+    loops.push_back({statement.dim, statement.position});
+    for (int64_t i = 0; i < size(statement.dim) && problem.empty(); ++i) {
+      values[statement.position] = {{}, {{double(i), -1}}};
+      run(statement.body);
+    }
+    loops.pop_back();
+    return;
+  }
+}
+
+Evaluation meshc::fuzz::evaluate(const Tree &tree,
+                                 const std::vector<Leaf> &leaves,
+                                 const Feeds &feeds, bool rounds) {
+  Evaluator evaluator(tree, rounds);
+  evaluator.feed(leaves, feeds);
+  evaluator.run(tree.body);
+  return evaluator.finish(leaves);
+}
+
+Evaluation Evaluator::finish(const std::vector<Leaf> &leaves) {
+  Evaluation result;
+  result.problem = problem;
+  if (!problem.empty())
+    return result;
+  auto toTensor = [](const Value &value, Element element) {
+    Tensor tensor{value.dims, element, {}};
+    for (const Scalar &scalar : value.elements)
+      tensor.elements.push_back(scalar.value);
+    return tensor;
+  };
+  for (const auto &[name, element] : outputs)
+    result.outputs[name] = toTensor(values.at(name), element);
+  const std::vector<double> slopes =
+      tape.differentiate(values.at("loss").elements[0]);
+  for (const Leaf &leaf : leaves) {
+    if (leaf.type.element != Element::F32)
+      continue;
+    Tensor gradient{leaf.type.dims, Element::F32, {}};
+    for (int node : leafNodes.at(leaf.name)) {
+      gradient.elements.push_back(slopes[size_t(node)]);
+      if (!(std::fabs(gradient.elements.back()) < 1e4))
+        result.problem = "a gradient is large";
+    }
+    result.gradients[leaf.name] = std::move(gradient);
+  }
+  return result;
+}

@@ -1,0 +1,43 @@
+#ifndef MESHC_TESTS_FUZZ_EVALUATE_H
+#define MESHC_TESTS_FUZZ_EVALUATE_H
+
+/// What a program means: the tree is walked position by position in f64, loops
+/// are run as they are written, and gradients follow from the slopes of every
+/// single operation on numbers (Tape.h). Nothing here knows of tensors'
+/// gradients, of views as operations, or of loops as values.
+
+#include "tests/fuzz/Tree.h"
+
+#include <map>
+
+namespace meshc::fuzz {
+
+/// A whole tensor, row-major in the order of `dims`.
+struct Tensor {
+  Dims dims;
+  Element element = Element::F32;
+  std::vector<double> elements;
+};
+
+/// What the leaves hold, by name. Floats are such that f32 holds them, in
+/// [-1, 1).
+using Feeds = std::map<std::string, Tensor>;
+Feeds drawFeeds(const Tree &tree, const std::vector<Leaf> &leaves,
+                uint64_t seed);
+
+struct Evaluation {
+  std::map<std::string, Tensor> outputs;
+  std::map<std::string, Tensor> gradients; ///< of "loss", by leaf
+  /// Why the program cannot be compared: a decision hangs on rounding, or a
+  /// value is infinite, NaN or large.
+  std::string problem;
+};
+
+/// Runs a legal tree, whose types are set (Check.h). With `rounds`, each
+/// operation is rounded to f32.
+Evaluation evaluate(const Tree &tree, const std::vector<Leaf> &leaves,
+                    const Feeds &feeds, bool rounds = false);
+
+} // namespace meshc::fuzz
+
+#endif

@@ -1,0 +1,96 @@
+#ifndef MESHC_TESTS_FUZZ_EVALUATOR_H
+#define MESHC_TESTS_FUZZ_EVALUATOR_H
+
+/// The state of Evaluate.h; for its own sources.
+
+#include "tests/fuzz/Evaluate.h"
+#include "tests/fuzz/Tape.h"
+
+namespace meshc::fuzz {
+
+class Evaluator {
+public:
+  Evaluator(const Tree &tree, bool rounds) : tree(tree), tape(rounds) {}
+
+  void feed(const std::vector<Leaf> &leaves, const Feeds &feeds);
+  void run(const std::vector<Statement> &body);
+  Evaluation finish(const std::vector<Leaf> &leaves);
+
+private:
+  /// Where every dim is, by its number.
+  using Point = std::vector<int64_t>;
+  struct Value {
+    Dims dims;
+    std::vector<Scalar> elements;
+  };
+
+  /// Nodes of the longest program: 200 MB.
+  static constexpr size_t maxNodes = 6'000'000;
+  /// Numbers that are closer than this relative to their size, or to 1, may
+  /// come in either order in f32.
+  static constexpr double margin = 1e-4;
+
+  void run(const Statement &statement);
+  Value bind(const Expr &expr);
+  Scalar readParameter(const std::string &name, const Point &point);
+
+  /// The element of an expression at a point that has all its dims.
+  Scalar at(const Expr &expr, Point &point);
+  Scalar atOperator(const Expr &expr, Point &point);
+  Scalar atCall(const Expr &expr, Point &point);
+  Scalar atReduce(const Expr &expr, Point &point);
+  Scalar atIndex(const Expr &expr, Point &point);
+  Scalar atLayer(const Expr &expr, Point &point);
+  Scalar atConvolution(const Expr &expr, Point &point);
+  Scalar atPool(const Expr &expr, Point &point);
+  /// Sets where a window sees x; false where that is outside.
+  bool lookThrough(const Expr &expr, const Point &point, Point &seen) const;
+
+  template <class Term>
+  Scalar sum(const Dims &dims, Point &point, Term &&term) {
+    Scalar total;
+    forEach(dims, point, [&] { total = tape.add(total, term()); });
+    return total;
+  }
+  Scalar softmax(const Expr &x, const Dims &over, Point point, bool takesLog);
+  /// The extreme of `candidates`, and its place.
+  Scalar findExtreme(const std::vector<Scalar> &candidates, bool isMaximum,
+                     size_t &place);
+  /// Notes a problem if rounding decides between two floats.
+  void decide(Scalar x, Scalar y);
+  void note(const char *what) {
+    if (problem.empty())
+      problem = what;
+  }
+
+  int64_t size(DimId dim) const { return tree.dims[size_t(dim)].size; }
+  size_t getOffset(const Dims &dims, const Point &point) const;
+
+  template <class Visit>
+  void forEach(const Dims &dims, Point &point, Visit &&visit,
+               size_t depth = 0) const {
+    if (depth == dims.size()) {
+      visit();
+      return;
+    }
+    const auto dim = size_t(dims[depth]);
+    const int64_t before = point[dim];
+    for (int64_t i = 0; i < size(dims[depth]); ++i) {
+      point[dim] = i;
+      forEach(dims, point, visit, depth + 1);
+    }
+    point[dim] = before;
+  }
+
+  const Tree &tree;
+  Tape tape;
+  std::map<std::string, Value> values, parameters;
+  std::map<std::string, std::vector<int>> leafNodes;
+  std::vector<std::pair<DimId, std::string>> loops;
+  std::vector<std::pair<std::string, Element>> outputs;
+  std::string problem;
+};
+
+} // namespace meshc::fuzz
+
+#endif

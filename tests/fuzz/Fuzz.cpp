@@ -1,0 +1,166 @@
+// meshc-fuzz: random specs, compiled and run, against what they mean.
+
+#include "tests/fuzz/Check.h"
+#include "tests/fuzz/Generate.h"
+#include "tests/fuzz/Isolate.h"
+#include "tests/fuzz/Known.h"
+#include "tests/fuzz/Reduce.h"
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+using namespace meshc;
+using namespace meshc::fuzz;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+struct Options {
+  std::string seeds = "0..400";
+  double minutes = 0; ///< 0: as long as the seeds take
+  std::vector<std::string> without, only;
+  bool takesKnown = false;
+  bool shows = false;
+  bool stays = false; ///< in this process, for a debugger
+  int layouts = 2;
+  int deviceEvery = 3; ///< kernels are run of each so-many-th case
+  int reduceAttempts = 400;
+  int maxFailures = 20;
+};
+
+/// Meshes whose axes differ, up to twelve devices.
+constexpr const char *meshes[] = {"a=2,c=3", "a=3,c=2", "a=4,c=1", "a=1,c=5",
+                                  "a=2,c=2", "a=4,c=3", "a=2,c=6", "a=7,c=1"};
+
+/// The first program of a seed that can be compared.
+Case makeCase(uint64_t seed, const Kinds &leftOut) {
+  Case item;
+  for (uint64_t attempt = 0; attempt < 50; ++attempt) {
+    item.seed = seed * 64 + attempt;
+    item.tree = generate(item.seed, 3 + int(seed % 9), leftOut);
+    check(item.tree); // its types
+    if (findProblem(item.tree, item.seed).empty())
+      break;
+  }
+  return item;
+}
+
+class Fuzz {
+public:
+  explicit Fuzz(const Options &options) : options(options) {
+    leftOut.insert(options.without.begin(), options.without.end());
+    if (!options.takesKnown)
+      for (const KnownDefect &known : knownDefects)
+        leftOut.insert(known.kind);
+    for (const std::string &kind : options.only)
+      leftOut.erase(kind);
+  }
+
+  int run() {
+    const size_t dots = options.seeds.find("..");
+    const uint64_t first = std::stoull(options.seeds);
+    const uint64_t last = dots == std::string::npos
+                              ? first + 1
+                              : std::stoull(options.seeds.substr(dots + 2));
+    fmt::print("seeds {} to {}, without {}\n", first, last - 1,
+               fmt::join(leftOut, ", "));
+    const auto start = Clock::now();
+    uint64_t seed = first;
+    for (; seed < last && numFailures < options.maxFailures; ++seed) {
+      const std::chrono::duration<double> passed = Clock::now() - start;
+      if (options.minutes > 0 && passed.count() > 60 * options.minutes)
+        break;
+      runSeed(seed);
+    }
+    const std::chrono::duration<double> passed = Clock::now() - start;
+    fmt::print("{} seeds in {:.0f} s, {} failures\n", seed - first,
+               passed.count(), numFailures);
+    for (const auto &[stage, seeds] : stages)
+      fmt::print("  {}: seeds {}\n", stage, fmt::join(seeds, ", "));
+    return numFailures == 0 ? 0 : 1;
+  }
+
+private:
+  std::vector<meshc::testing::Layout> draw(const Case &item) const {
+    std::vector<meshc::testing::Layout> layouts;
+    for (int i = 0; i < options.layouts; ++i)
+      layouts.push_back(drawLayout(
+          item.tree, meshes[(item.seed + uint64_t(i) * 3) % std::size(meshes)],
+          item.seed + uint64_t(i)));
+    return layouts;
+  }
+
+  void runSeed(uint64_t seed) {
+    Case item = makeCase(seed, leftOut);
+    if (options.shows)
+      fmt::print("{}\n", describe(item));
+    Checks checks;
+    checks.devices = !leftOut.contains("kernels") &&
+                     seed % uint64_t(options.deviceEvery) == 0;
+    checks.draw = [&] { return draw(item); };
+    Failure failure =
+        options.stays ? fuzz::run(item, checks) : runIsolated(item, checks);
+    if (!failure)
+      return;
+    ++numFailures;
+    fmt::print("\nseed {}: {}\n{}\n", seed, failure.stage, failure.message);
+    std::fflush(stdout);
+    const bool isFirst = stages[failure.stage].empty();
+    stages[failure.stage].push_back(seed);
+    if (options.reduceAttempts == 0)
+      return;
+    checks.draw = nullptr;
+    if (!isOfWhole(failure))
+      item.layouts = draw(item);
+    // Further ones of a stage in fewer runs: they may be the same.
+    const Case reduced =
+        reduce(item, failure, checks,
+               isFirst ? options.reduceAttempts : options.reduceAttempts / 2);
+    const Failure again = runIsolated(reduced, checks);
+    fmt::print("reduced:\n{}{}: {}\n", describe(reduced), again.stage,
+               again.message);
+    std::fflush(stdout);
+  }
+
+  const Options &options;
+  Kinds leftOut;
+  int numFailures = 0;
+  std::map<std::string, std::vector<uint64_t>> stages;
+};
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Options options;
+  bool listsKinds = false;
+  CLI::App app("Random specs, compiled and run, against what they mean.");
+  app.add_option("--seeds", options.seeds, "A..B: from A to below B; or one");
+  app.add_option("--minutes", options.minutes, "stop after that long");
+  app.add_option("--without", options.without, "kinds to leave out")
+      ->delimiter(',');
+  app.add_option("--with", options.only,
+                 "kinds to take in spite of a known defect")
+      ->delimiter(',');
+  app.add_flag("--known", options.takesKnown, "take kinds with known defects");
+  app.add_flag("--show", options.shows, "print every spec with its layouts");
+  app.add_flag("--no-fork", options.stays,
+               "run in this process, for a debugger");
+  app.add_flag("--kinds", listsKinds, "list the kinds and end");
+  app.add_option("--layouts", options.layouts, "for each spec");
+  app.add_option("--device-every", options.deviceEvery,
+                 "run kernels of every so-many-th spec")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--reduce", options.reduceAttempts,
+                 "runs to reduce a failure; 0: as it is");
+  app.add_option("--failures", options.maxFailures, "stop after so many");
+  CLI11_PARSE(app, argc, argv);
+  if (listsKinds) {
+    for (const Kind &kind : getKinds())
+      fmt::print("{:<18} {}\n", kind.name, kind.meaning);
+    return 0;
+  }
+  return Fuzz(options).run();
+}

@@ -1,0 +1,119 @@
+#ifndef MESHC_TESTS_FUZZ_GENERATOR_H
+#define MESHC_TESTS_FUZZ_GENERATOR_H
+
+/// The state of Generate.h; for its own sources.
+
+#include "tests/fuzz/Check.h"
+#include "tests/fuzz/Generate.h"
+
+#include <functional>
+#include <random>
+
+namespace meshc::fuzz {
+
+class Generator {
+public:
+  Generator(uint64_t seed, const Kinds &leftOut)
+      : random(seed), leftOut(leftOut) {}
+
+  Tree run(int statements);
+
+private:
+  using Body = std::vector<Statement>;
+
+  //===-- Choices ---------------------------------------------------------===//
+  int64_t pick(int64_t choices) {
+    return int64_t(random() % uint64_t(choices));
+  }
+  bool flip(int64_t outOf = 2) { return pick(outOf) == 0; }
+  template <class T> const T &pickFrom(const std::vector<T> &all) {
+    return all[size_t(pick(int64_t(all.size())))];
+  }
+  bool allows(const char *kind) const { return !leftOut.contains(kind); }
+  std::string makeName(const char *stem) {
+    return stem + std::to_string(++numNames);
+  }
+  int64_t size(DimId dim) const { return tree.dims[size_t(dim)].size; }
+  /// A number of eighths, which f32 holds.
+  double pickNumber() { return double(pick(25) - 12) / 8; }
+  /// A visible value that `is` so, of the last ones rather than of the first.
+  std::optional<std::string>
+  pickVariable(const std::function<bool(const Variable &)> &is);
+  std::optional<std::string> pickFloat();
+  std::optional<std::string> pickFloatWithDims();
+  const Variable &get(const std::string &name) {
+    return checker->getVariable(name);
+  }
+  const Dims &getDims(const std::string &name) { return get(name).type.dims; }
+  /// A dim that a value lacks; of this size, if any is asked for.
+  std::optional<DimId> pickOtherDim(const Dims &not_, int64_t ofSize = 0,
+                                    int64_t atMost = 1000);
+  Dims pickSubset(Dims dims, bool isEmptyAllowed);
+
+  //===-- Statements ------------------------------------------------------===//
+  void declare();
+  void addStatements(Body &body, int count);
+  void addStatement(Body &body);
+  /// Adds it if it is legal.
+  bool add(Body &body, Statement statement, double magnitude);
+  /// let NAME = value, within bounds.
+  bool bind(Body &body, Expr value);
+  /// Whether a loop may carry it, or its value.
+  bool mayCarry(const std::string &name) const {
+    return allows("constrain-carried") || !constrained.contains(name);
+  }
+  /// Of what is left out, the kinds that no choice of a generator is.
+  bool isLeftOut(const Expr &value);
+  void addParameter(Body &body);
+  void finish();
+  double getMagnitude(const Expr &expr);
+  double getLayerMagnitude(const Expr &expr);
+
+  //===-- Expressions -----------------------------------------------------===//
+  std::optional<Expr> makeElementwise();
+  std::optional<Expr> makeUnary(Expr x);
+  std::optional<Expr> makeReduction();
+  std::optional<Expr> makeEinsum();
+  std::optional<Expr> makeShape();
+  std::optional<Expr> makeChoice();
+  std::optional<Expr> makeInteger();
+  std::optional<Expr> makeLayer();
+  std::optional<Expr> makeWindowed(const std::string &x);
+  std::optional<Expr> makeView();
+  std::optional<Expr> makeViewOf(const std::string &name);
+  std::optional<Expr> makePosition(DimId dim, const Dims &taken);
+  std::optional<Expr> makeTensorPosition(DimId dim);
+  std::optional<Expr> makeSeveral(const std::string &name);
+  std::optional<Expr> makeSlice();
+  /// A name, or sometimes an expression of its type.
+  Expr makeOperand(const std::string &name);
+
+  //===-- Loops -----------------------------------------------------------===//
+  void addLoop(Body &body);
+  /// What the block of a loop makes of values outside of it.
+  struct Roles {
+    std::vector<std::string> carried, summed, stacked;
+  };
+  Roles makeRoles(Body &body, DimId dim);
+  void fillLoop(Statement &loop, const Roles &roles);
+  void update(Body &body, const Statement &loop, const Roles &roles);
+  std::optional<Expr> makeIntegersLike(const Type &type);
+  std::optional<Expr> makeLike(const Type &type);
+
+  std::mt19937_64 random;
+  const Kinds &leftOut;
+  Tree tree;
+  std::optional<Checker> checker;
+  std::vector<std::string> order; ///< names, as they were bound
+  /// What the blocks around must not read: sums, and what they set.
+  std::vector<std::string> hidden;
+  Dims declared, windows;
+  std::map<std::string, int64_t> bounds; ///< integers lie in [0, bound)
+  std::set<std::string> constrained; ///< values with a sharding of their own
+  int numNames = 0;
+  int depth = 0;
+};
+
+} // namespace meshc::fuzz
+
+#endif

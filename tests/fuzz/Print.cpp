@@ -1,0 +1,248 @@
+#include "tests/fuzz/Print.h"
+
+#include <cmath>
+#include <fmt/format.h>
+
+using namespace meshc::fuzz;
+
+namespace {
+
+class Printer {
+public:
+  explicit Printer(const Tree &tree) : tree(tree) {}
+
+  std::string getName(DimId dim) const { return tree.dims[size_t(dim)].name; }
+  std::string join(const Dims &dims) const {
+    std::string text;
+    for (DimId dim : dims)
+      text += (text.empty() ? "" : ", ") + getName(dim);
+    return text;
+  }
+  /// One dim by its name, several as a list.
+  std::string getList(const Dims &dims) const {
+    return dims.size() == 1 ? getName(dims[0]) : "(" + join(dims) + ")";
+  }
+  std::string print(const Type &type) const;
+  std::string print(const Expr &expr) const;
+  std::string print(const Statement &statement, int depth) const;
+  std::string print(const std::vector<Statement> &body, int depth) const {
+    std::string text;
+    for (const Statement &statement : body)
+      text += print(statement, depth);
+    return text;
+  }
+
+private:
+  std::string printNumber(double value) const {
+    if (std::isinf(value))
+      return value < 0 ? "-inf" : "inf";
+    return fmt::format("{}", value);
+  }
+  std::string printOperands(const Expr &expr) const {
+    std::string text;
+    for (const Expr &operand : expr.operands)
+      text += (text.empty() ? "" : ", ") + print(operand);
+    return text;
+  }
+  /// What may stand before an index, `@` or an operator.
+  std::string printInner(const Expr &expr) const {
+    const bool isBare =
+        expr.kind == ExprKind::Name || expr.kind == ExprKind::Position ||
+        expr.kind == ExprKind::Size || expr.kind == ExprKind::Tuple ||
+        (expr.kind == ExprKind::Number && expr.number >= 0) ||
+        expr.kind == ExprKind::Iota || expr.kind == ExprKind::Call;
+    return isBare ? print(expr) : "(" + print(expr) + ")";
+  }
+  std::string printIndex(const Expr &expr) const;
+  std::string printLayer(const Expr &expr) const;
+
+  const Tree &tree;
+};
+
+} // namespace
+
+std::string Printer::print(const Type &type) const {
+  const char *element = type.element == Element::F32   ? "f32"
+                        : type.element == Element::I32 ? "i32"
+                                                       : "bool";
+  return type.dims.empty() ? element
+                           : fmt::format("{}[{}]", element, join(type.dims));
+}
+
+std::string Printer::printIndex(const Expr &expr) const {
+  std::string text;
+  for (const Part &part : expr.parts)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ",
+                        getList(part.dims), print(part.position));
+  if (expr.otherwise)
+    text += " else " + printNumber(*expr.otherwise);
+  return fmt::format("{}[{}]", printInner(expr.operands[0]), text);
+}
+
+std::string Printer::printLayer(const Expr &expr) const {
+  const LayerArguments &layer = expr.layer;
+  std::string text = expr.name + "(" + printOperands(expr);
+  auto add = [&](const char *name, const Dims &dims) {
+    if (!dims.empty())
+      text += fmt::format(", {} = {}", name, getList(dims));
+  };
+  add("over", layer.over);
+  if (layer.at != layer.over)
+    add("at", layer.at);
+  add("window", layer.window);
+  if (expr.name == "conv" || expr.name == "grow" || expr.name == "dense") {
+    text += ", from = " + getList(layer.from) + ", to = " + getList(layer.to);
+    add("each", layer.each);
+  }
+  const int64_t usual = expr.name.ends_with("pool") ? 2 : 1;
+  if (layer.stride != usual)
+    text += fmt::format(", stride = {}", layer.stride);
+  if (layer.dilation != 1)
+    text += fmt::format(", dilation = {}", layer.dilation);
+  text += ")";
+  return layer.scope.empty() ? text : text + " as " + layer.scope;
+}
+
+std::string Printer::print(const Expr &expr) const {
+  switch (expr.kind) {
+  case ExprKind::Number:
+    return printNumber(expr.number);
+  case ExprKind::Name:
+    return expr.name;
+  case ExprKind::Position:
+    return getName(expr.dims[0]);
+  case ExprKind::Size:
+    return "size(" + getName(expr.dims[0]) + ")";
+  case ExprKind::Tuple:
+    return "(" + printOperands(expr) + ")";
+  case ExprKind::Iota:
+    return "iota(" + getName(expr.dims[0]) + ")";
+  case ExprKind::Operator:
+    if (expr.operands.size() == 1)
+      return (expr.name == "not" ? "not " : expr.name) +
+             printInner(expr.operands[0]);
+    return fmt::format("{} {} {}", printInner(expr.operands[0]), expr.name,
+                       printInner(expr.operands[1]));
+  case ExprKind::Call:
+    return expr.name + "(" + printOperands(expr) + ")";
+  case ExprKind::Einsum:
+    // Either spelling, of which an operation has always the same.
+    if ((expr.operands.size() + expr.dims.size()) % 2 == 0)
+      return fmt::format("einsum({} -> {})", printOperands(expr),
+                         expr.type.dims.empty() ? "()" : join(expr.type.dims));
+    [[fallthrough]];
+  case ExprKind::Reduce:
+    return fmt::format("{}({}, over = {})",
+                       expr.kind == ExprKind::Einsum ? "einsum" : expr.name,
+                       printOperands(expr), getList(expr.dims));
+  case ExprKind::Index:
+    return printIndex(expr);
+  case ExprKind::Rename:
+    return fmt::format("rename({}, {} -> {})", printOperands(expr),
+                       getName(expr.dims[0]), getName(expr.targets[0]));
+  case ExprKind::Broadcast:
+    return fmt::format("broadcast({}, {})", printOperands(expr),
+                       join(expr.dims));
+  case ExprKind::Gather:
+    return fmt::format("gather({}, over = {})", printOperands(expr),
+                       getName(expr.dims[0]));
+  case ExprKind::Constrain:
+    return fmt::format("{} @ [{} -> {}]", printInner(expr.operands[0]),
+                       getName(expr.dims[0]), expr.axes);
+  case ExprKind::Layer:
+    return printLayer(expr);
+  }
+  __builtin_unreachable();
+}
+
+std::string Printer::print(const Statement &statement, int depth) const {
+  const std::string indent(size_t(2 * depth), ' ');
+  switch (statement.kind) {
+  case StatementKind::Param:
+    return fmt::format("{}param {}: {} = normal(stddev = 0.5)\n", indent,
+                       statement.name, print(statement.type));
+  case StatementKind::Let:
+    return fmt::format("{}let {} = {}\n", indent, statement.name,
+                       print(statement.value));
+  case StatementKind::Assign:
+    return fmt::format("{}{} = {}\n", indent, statement.name,
+                       print(statement.value));
+  case StatementKind::Add:
+    return fmt::format("{}{} += {}\n", indent, statement.name,
+                       print(statement.value));
+  case StatementKind::Place:
+    return fmt::format("{}{}[{} = {}] = {}\n", indent, statement.name,
+                       getName(statement.dim), statement.position,
+                       print(statement.value));
+  case StatementKind::For:
+    return fmt::format("{}for {} in {} {{\n{}{}}}\n", indent,
+                       statement.position, getName(statement.dim),
+                       print(statement.body, depth + 1), indent);
+  case StatementKind::Output:
+    return fmt::format("{}output {} = {}\n", indent, statement.name,
+                       print(statement.value));
+  }
+  __builtin_unreachable();
+}
+
+std::string meshc::fuzz::print(const Tree &tree, const Expr &expr) {
+  return Printer(tree).print(expr);
+}
+
+/// What an expression or statement names, and what has a prime that it names.
+static void collect(const Tree &tree, const Dims &dims, Dims &used) {
+  for (DimId dim : dims) {
+    used = unite(used, {dim});
+    const DimId declared = tree.dims[size_t(dim)].primeOf;
+    if (declared >= 0)
+      used = unite(used, {declared});
+  }
+}
+
+static void collect(const Tree &tree, const Expr &expr, Dims &used) {
+  const LayerArguments &layer = expr.layer;
+  for (const Dims *dims : {&expr.dims, &expr.targets, &layer.over, &layer.at,
+                           &layer.window, &layer.from, &layer.to, &layer.each})
+    collect(tree, *dims, used);
+  for (const Expr &operand : expr.operands)
+    collect(tree, operand, used);
+  for (const Part &part : expr.parts) {
+    collect(tree, part.dims, used);
+    collect(tree, part.position, used);
+  }
+}
+
+static void collect(const Tree &tree, const std::vector<Statement> &body,
+                    Dims &used) {
+  for (const Statement &statement : body) {
+    if (statement.dim >= 0)
+      collect(tree, Dims{statement.dim}, used);
+    collect(tree, statement.type.dims, used);
+    collect(tree, statement.value, used);
+    collect(tree, statement.body, used);
+  }
+}
+
+Dims meshc::fuzz::findUsedDims(const Tree &tree) {
+  Dims used;
+  for (const Input &input : tree.inputs)
+    collect(tree, input.type.dims, used);
+  collect(tree, tree.body, used);
+  return used;
+}
+
+std::string meshc::fuzz::print(const Tree &tree) {
+  Printer printer(tree);
+  std::string text, inputs;
+  const Dims used = findUsedDims(tree);
+  for (DimId dim : used)
+    if (tree.dims[size_t(dim)].primeOf < 0)
+      text += fmt::format("dim {} = {}\n", printer.getName(dim),
+                          tree.dims[size_t(dim)].size);
+  for (const Input &input : tree.inputs)
+    inputs += fmt::format("{}{}: {}", inputs.empty() ? "" : ", ", input.name,
+                          printer.print(input.type));
+  return fmt::format("{}\nmodel random({}) {{\n{}}}\n\ntrain {{ minimize loss "
+                     "}}\n",
+                     text, inputs, printer.print(tree.body, 1));
+}

@@ -1,0 +1,350 @@
+#include "tests/fuzz/Run.h"
+
+#include "codegen/ExecTypes.h"
+#include "frontend/Spec.h"
+#include "passes/Passes.h"
+#include "passes/Pipelines.h"
+#include "tests/fuzz/Check.h"
+#include "tests/fuzz/Compare.h"
+#include "tests/fuzz/Devices.h"
+#include "tests/fuzz/Print.h"
+
+#include "dialect/interpreter/SPMDInterpreter.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <set>
+
+using namespace meshc;
+using namespace meshc::fuzz;
+using interpreter::F64;
+
+namespace {
+
+using Results = std::map<std::string, Tensor>;
+
+/// Outputs, and gradients as "grad:NAME".
+Results getResults(const Evaluation &evaluation) {
+  Results results = evaluation.outputs;
+  for (const auto &[name, tensor] : evaluation.gradients)
+    results["grad:" + name] = tensor;
+  return results;
+}
+
+/// Relative to the largest element, at least 1: the most that rounding to f32
+/// takes off any result.
+double getCondition(const Results &exact, const Results &rounded) {
+  double worst = 0;
+  for (const auto &[name, tensor] : exact) {
+    const Tensor &other = rounded.at(name);
+    double largest = 0, error = 0;
+    for (size_t i = 0; i < tensor.elements.size(); ++i) {
+      largest = std::max(largest, std::fabs(tensor.elements[i]));
+      error =
+          std::max(error, std::fabs(tensor.elements[i] - other.elements[i]));
+    }
+    if (largest > 0)
+      worst = std::max(worst, error / largest);
+  }
+  return worst;
+}
+
+/// One spec in a context of its own.
+class Compilation {
+public:
+  Compilation(const std::string &text,
+              const std::optional<meshc::testing::Layout> &layout)
+      : context(mlir::MLIRContext::Threading::DISABLED), diagnostics(sources),
+        passErrors(context, diagnostics) {
+    context.printOpOnDiagnostic(false);
+    frontend::SpecOptions options;
+    options.path = "random.mesh";
+    options.text = text;
+    options.mesh = layout ? layout->mesh : "a=1,c=1";
+    options.layout = layout ? layout->rules : "";
+    module = frontend::compileSpec(options, context, sources, diagnostics);
+  }
+
+  bool run(mlir::ModuleOp target,
+           llvm::function_ref<void(mlir::OpPassManager &)> build) {
+    mlir::PassManager manager(&context);
+    manager.enableVerifier(true);
+    build(manager);
+    return succeeded(manager.run(target));
+  }
+  std::string getErrors() const {
+    return frontend::render(diagnostics, frontend::MessageFormat::Text);
+  }
+  /// "MC0607", or "without a word".
+  std::string getCode() const {
+    return diagnostics.hasErrors()
+               ? frontend::getInfo(diagnostics.getErrors().front().code).id
+               : "without a word";
+  }
+  /// Two dims of one tensor on one axis: not legal, if within a loop.
+  bool isSplitTwice() const {
+    return llvm::any_of(diagnostics.getErrors(), [](const auto &error) {
+      return error.code == frontend::Code::SharedAxis ||
+             error.message.find("are both split over") != std::string::npos;
+    });
+  }
+
+  mlir::MLIRContext context;
+  frontend::SourceSet sources;
+  frontend::Diagnostics diagnostics;
+  frontend::PassErrors passErrors;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+/// One run of a case.
+class Runner {
+public:
+  Runner(Case &item, const Checks &checks)
+      : tree(item.tree), layouts(item.layouts), checks(checks),
+        leaves(getLeaves(item.tree)), feeds(drawFeeds(tree, leaves, item.seed)),
+        expected(getResults(evaluate(tree, leaves, feeds))), text(print(tree)) {
+    for (const auto &[name, tensor] : expected)
+      if (name.starts_with("grad:"))
+        wanted.push_back(name.substr(5));
+  }
+
+  Failure run();
+
+private:
+  Failure runWhole();
+  Failure runSplit(const meshc::testing::Layout &layout);
+  template <class Program>
+  Failure interpret(Program program, mlir::ModuleOp declarations,
+                    const std::string &stage);
+  Failure compareAll(const Results &found, double bound, double least,
+                     bool hasGradients, const std::string &stage);
+  static Failure refuse(const std::string &stage, Compilation &compilation) {
+    return {stage + " refused " + compilation.getCode(),
+            compilation.getErrors()};
+  }
+
+  const Tree &tree;
+  const std::vector<meshc::testing::Layout> &layouts;
+  const Checks &checks;
+  const std::vector<Leaf> leaves;
+  const Feeds feeds;
+  const Results expected;
+  const std::string text;
+  llvm::SmallVector<std::string> wanted;
+  int64_t terms = 1;
+};
+
+} // namespace
+
+Failure Runner::compareAll(const Results &found, double bound, double least,
+                           bool hasGradients, const std::string &stage) {
+  for (const auto &[name, tensor] : expected) {
+    const bool isGradient = name.starts_with("grad:");
+    if (isGradient && !hasGradients)
+      continue;
+    auto result = found.find(name);
+    std::string difference =
+        result == found.end() ? "is missing"
+                              : compare(tensor, result->second, bound, least);
+    if (!difference.empty())
+      return {stage + (isGradient ? " gradient" : " value"),
+              fmt::format("{} {}", name, difference)};
+  }
+  return {};
+}
+
+/// In f64. As elaborated a program has the constants of the tree. Passes make
+/// more, such as the factor of a mean, and round them to f32: then the bound is
+/// that of a program in f32.
+template <class Program>
+Failure Runner::interpret(Program program, mlir::ModuleOp declarations,
+                          const std::string &stage) {
+  checks.enter(stage);
+  meshc::testing::F64State state;
+  program.walk([&](mlir::Operation *op) {
+    if (auto input = mlir::dyn_cast<nd::InputOp>(op))
+      state.inputs[input.getName().str()] =
+          toProgram(tree, feeds.at(input.getName().str()), input.getType());
+    if (auto input = mlir::dyn_cast<spmd::InputOp>(op))
+      state.inputs[input.getName().str()] = toProgram(
+          tree, feeds.at(input.getName().str()), input.getGlobalType());
+  });
+  for (auto variable : declarations.getOps<nd::VariableOp>())
+    if (feeds.contains(variable.getSymName().str()))
+      state.variables[variable.getSymName().str()] =
+          toProgram(tree, feeds.at(variable.getSymName().str()),
+                    variable.getTensorType());
+  std::string errors;
+  mlir::ScopedDiagnosticHandler handler(
+      program.getContext(),
+      [&](mlir::Diagnostic &diagnostic) { errors += diagnostic.str() + "\n"; });
+  if (failed(interpreter::runProgram(program, state)))
+    return {stage + " does not run", errors};
+  Results found;
+  program.walk([&](mlir::Operation *op) {
+    std::string name;
+    nd::NamedTensorType type;
+    if (auto output = mlir::dyn_cast<nd::OutputOp>(op)) {
+      name = output.getName().str();
+      type = mlir::cast<nd::NamedTensorType>(output.getValue().getType());
+    } else if (auto output = mlir::dyn_cast<spmd::OutputOp>(op)) {
+      name = output.getName().str();
+      type = output.getGlobalType();
+    } else {
+      return;
+    }
+    if (auto tensor = fromProgram(tree, state.outputs.at(name), type))
+      found[name] = std::move(*tensor);
+  });
+  // Chains of operations amplify rounding by more than the length of sums: 10^3
+  // is far from any mistake.
+  const double unit =
+      program.getSymName() == "forward" ? 1e3 * 0x1p-53 : 0x1p-24;
+  return compareAll(found, 4 * double(terms) * unit, 1,
+                    program.getSymName() == "gradient", stage);
+}
+
+/// The program as elaborated, loops and all, and with gradients.
+Failure Runner::runWhole() {
+  checks.enter("frontend");
+  Compilation whole(text, std::nullopt);
+  if (!whole.module)
+    return refuse("frontend", whole);
+  auto getProgram = [&](llvm::StringRef name) {
+    return whole.module->lookupSymbol<nd::ProgramOp>(name);
+  };
+  if (failed(mlir::verify(*whole.module)))
+    return {"frontend does not verify", ""};
+  if (auto failure = interpret(getProgram("forward"), *whole.module, "forward"))
+    return failure;
+  checks.enter("differentiation");
+  const bool isDone = whole.run(*whole.module, [&](mlir::OpPassManager &pm) {
+    DifferentiateOptions options;
+    options.wanted = wanted;
+    pm.addPass(createUnroll());
+    pm.addPass(createLowerPrecision());
+    pm.addPass(createDifferentiate(options));
+  });
+  if (!isDone)
+    return refuse("differentiation", whole);
+  terms = countTerms(getProgram("gradient"));
+  return interpret(getProgram("gradient"), *whole.module, "gradient");
+}
+
+Failure Runner::runSplit(const meshc::testing::Layout &layout) {
+  checks.enter("layout");
+  Compilation split(text, layout);
+  // A loop that carries nothing becomes one computation, whose tensors have its
+  // dim.
+  if (!split.module)
+    return split.isSplitTwice() ? Failure() : refuse("layout", split);
+  mlir::ModuleOp module = *split.module;
+  checks.enter("sharding");
+  if (!split.run(module, [&](mlir::OpPassManager &pm) {
+        buildShardingPipeline(pm, {true, wanted});
+      }))
+    return split.isSplitTwice() ? Failure() : refuse("sharding", split);
+  for (auto program :
+       llvm::make_early_inc_range(module.getOps<nd::ProgramOp>()))
+    if (program.getSymName() != "gradient" && program.getSymName() != "init")
+      program.erase();
+  if (auto failure = interpret(module.lookupSymbol<nd::ProgramOp>("gradient"),
+                               module, "sharded"))
+    return failure;
+  checks.enter("partition");
+  exec::ExecutableT executable;
+  codegen::collectTensors(module, executable);
+  if (!split.run(module, buildPartitionPipeline))
+    return refuse("partition", split);
+  if (auto failure = interpret(module.lookupSymbol<spmd::ProgramOp>("gradient"),
+                               module, "partitioned"))
+    return failure;
+  if (!checks.devices)
+    return {};
+  checks.enter("devices");
+  std::string error;
+  Results found = runOnDevices(tree, module, executable, leaves, feeds, error);
+  if (!error.empty())
+    return {"devices", error + "\n" + split.getErrors()};
+  return compareAll(found, 4 * double(terms) * 0x1p-24, 0, true, "devices");
+}
+
+Failure Runner::run() {
+  Failure failure = runWhole();
+  if (failure)
+    return failure;
+  for (const meshc::testing::Layout &layout :
+       layouts.empty() && checks.draw ? checks.draw() : layouts) {
+    failure = runSplit(layout);
+    if (!failure)
+      continue;
+    failure.message += fmt::format("\nunder --mesh {} --layout '{}'",
+                                   layout.mesh, layout.rules);
+    return failure;
+  }
+  return {};
+}
+
+bool meshc::fuzz::isOfWhole(const Failure &failure) {
+  return llvm::any_of(
+      std::initializer_list<llvm::StringRef>{"frontend", "forward",
+                                             "differentiation", "gradient"},
+      [&](llvm::StringRef stage) {
+        return llvm::StringRef(failure.stage).starts_with(stage);
+      });
+}
+
+Failure meshc::fuzz::run(Case &item, const Checks &checks) {
+  return Runner(item, checks).run();
+}
+
+std::string meshc::fuzz::findProblem(const Tree &tree, uint64_t seed) {
+  Tree copy = tree;
+  const std::vector<Leaf> leaves = getLeaves(copy);
+  const Feeds feeds = drawFeeds(copy, leaves, seed);
+  const Evaluation exact = evaluate(copy, leaves, feeds);
+  if (!exact.problem.empty())
+    return exact.problem;
+  const Evaluation rounded = evaluate(copy, leaves, feeds, /*rounds=*/true);
+  if (!rounded.problem.empty())
+    return rounded.problem;
+  // An eighth of the least that is allowed on devices: other orders of the same
+  // operations round differently.
+  constexpr double limit = 4 * 32 * 0x1p-24 / 8;
+  return getCondition(getResults(exact), getResults(rounded)) > limit
+             ? "ill-conditioned"
+             : "";
+}
+
+meshc::testing::Layout meshc::fuzz::drawLayout(const Tree &tree,
+                                               const std::string &mesh,
+                                               uint64_t seed) {
+  Compilation whole(print(tree), meshc::testing::Layout{mesh, ""});
+  if (!whole.module)
+    return {mesh, ""};
+  // A rule is refused where no tensor of the program has its dim.
+  std::set<std::string> present;
+  whole.module->walk([&](mlir::Operation *op) {
+    for (mlir::Type type : op->getResultTypes())
+      if (auto named = mlir::dyn_cast<nd::NamedTensorType>(type))
+        for (nd::DimAttr dim : named.getDims())
+          present.insert(dim.getName().str());
+  });
+  std::vector<std::string> names;
+  for (const Dim &dim : tree.dims)
+    if (present.contains(dim.name))
+      names.push_back(dim.name);
+  std::mt19937_64 random(seed);
+  return meshc::testing::drawLegalLayout(*whole.module, mesh, names, 2, random);
+}
+
+std::string meshc::fuzz::describe(const Case &item) {
+  std::string text = print(item.tree);
+  for (const meshc::testing::Layout &layout : item.layouts)
+    text += fmt::format("// --mesh {} --layout \"{}\"\n", layout.mesh,
+                        layout.rules);
+  return text;
+}
