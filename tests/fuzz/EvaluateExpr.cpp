@@ -235,8 +235,8 @@ Scalar Evaluator::atReduce(const Expr &expr, Point &point) {
   if (name == "sum")
     return sum(expr.dims, point, [&] { return at(x, point); });
   if (name == "mean")
-    return tape.div(sum(expr.dims, point, [&] { return at(x, point); }),
-                    {double(countElements(tree, expr.dims)), -1});
+    return tape.mean(sum(expr.dims, point, [&] { return at(x, point); }),
+                     countElements(tree, expr.dims));
   std::vector<Scalar> candidates;
   forEach(expr.dims, point, [&] { candidates.push_back(at(x, point)); });
   size_t place;

@@ -16,16 +16,18 @@ Scalar Evaluator::atLayer(const Expr &expr, Point &point) {
                         }),
                     readParameter(layer.scope + "/bias", point));
   if (expr.name == "layer_norm") {
-    const Scalar count{double(countElements(tree, layer.over)), -1};
+    const int64_t count = countElements(tree, layer.over);
+    if (count == 1)
+      note("a number less itself is what rounding leaves of it");
     const Scalar mean =
-        tape.div(sum(layer.over, point, [&] { return at(x, point); }), count);
-    const Scalar variance = tape.div(sum(layer.over, point,
-                                         [&] {
-                                           const Scalar centred =
-                                               tape.sub(at(x, point), mean);
-                                           return tape.mul(centred, centred);
-                                         }),
-                                     count);
+        tape.mean(sum(layer.over, point, [&] { return at(x, point); }), count);
+    const Scalar variance = tape.mean(sum(layer.over, point,
+                                          [&] {
+                                            const Scalar centred =
+                                                tape.sub(at(x, point), mean);
+                                            return tape.mul(centred, centred);
+                                          }),
+                                      count);
     const Scalar base = tape.add(variance, {double(float(1e-5)), -1});
     const double root = std::sqrt(base.value);
     const Scalar scale = tape.unary(1 / root, base, -0.5 / (base.value * root));

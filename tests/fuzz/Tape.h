@@ -50,6 +50,11 @@ public:
     return binary(x.value / y.value, x, 1 / y.value, y,
                   -x.value / (y.value * y.value));
   }
+  /// A mean is a sum times a factor, which is rounded too: the mean of equal
+  /// numbers is then another number, and what is left of them behind it noise.
+  Scalar mean(Scalar sum, int64_t count) {
+    return mul(sum, {round(1 / double(count)), -1});
+  }
   Scalar exp(Scalar x) {
     const double value = std::exp(x.value);
     return unary(value, x, value);
