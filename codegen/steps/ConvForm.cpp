@@ -493,7 +493,7 @@ bool ConvMatch::readsThrough(OpOperand &use) const {
 }
 
 std::array<Value, 2> ConvMatch::getOperands() const {
-  const Value seen = spmd::ViewOp(getView()).getInput();
+  const Value seen = getView().getInput();
   const Value other = contraction->getOperand(1 - viewed);
   return isViewedFirst ? std::array{seen, other} : std::array{other, seen};
 }

@@ -125,9 +125,7 @@ F64State meshc::testing::makeState(const Model &model, nd::ProgramOp program,
 
 //===-- Comparison --------------------------------------------------------===//
 
-/// Terms summed by the reductions of `program`, over all of them: the longest
-/// chain of them is no longer.
-static int64_t countTerms(nd::ProgramOp program) {
+int64_t meshc::testing::countTerms(nd::ProgramOp program) {
   int64_t terms = 1;
   program.walk([&](Operation *op) {
     if (!isa<nd::EinsumOp, nd::ReduceOp>(op))

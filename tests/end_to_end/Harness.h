@@ -61,6 +61,10 @@ Compiled compile(const Model &model, const Layout &layout);
 /// is positive.
 F64State makeState(const Model &model, nd::ProgramOp program, uint64_t seed);
 
+/// Terms summed by the reductions of `program`, over all of them: the longest
+/// chain of them is no longer.
+int64_t countTerms(nd::ProgramOp program);
+
 /// Runs every program of the model under the layout on all devices and whole,
 /// and compares outputs and variables.
 ///

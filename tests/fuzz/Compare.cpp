@@ -101,18 +101,3 @@ std::string meshc::fuzz::compare(const Tensor &expected, const Tensor &found,
   }
   return {};
 }
-
-int64_t meshc::fuzz::countTerms(nd::ProgramOp program) {
-  int64_t terms = 1;
-  program.walk([&](mlir::Operation *op) {
-    if (!mlir::isa<nd::EinsumOp, nd::ReduceOp>(op))
-      return;
-    auto result = mlir::cast<nd::NamedTensorType>(op->getResult(0).getType());
-    int64_t reduced = 1;
-    for (nd::DimAttr dim : nd::getUnionOfDims(op))
-      if (!result.hasDim(dim.getName()))
-        reduced *= dim.getSize();
-    terms += reduced;
-  });
-  return terms;
-}

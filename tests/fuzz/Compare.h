@@ -23,10 +23,6 @@ std::optional<Tensor> fromProgram(const Tree &tree,
 std::string compare(const Tensor &expected, const Tensor &found, double bound,
                     double least);
 
-/// The terms that the reductions of a program sum, of all of them: the longest
-/// chain has no more.
-int64_t countTerms(nd::ProgramOp program);
-
 } // namespace meshc::fuzz
 
 #endif

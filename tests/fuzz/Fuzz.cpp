@@ -8,9 +8,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include <charconv>
 #include <chrono>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <optional>
 
 using namespace meshc;
 using namespace meshc::fuzz;
@@ -59,12 +61,8 @@ public:
       leftOut.erase(kind);
   }
 
-  int run() {
-    const size_t dots = options.seeds.find("..");
-    const uint64_t first = std::stoull(options.seeds);
-    const uint64_t last = dots == std::string::npos
-                              ? first + 1
-                              : std::stoull(options.seeds.substr(dots + 2));
+  /// The seeds from `first` to below `last`; the exit code.
+  int run(uint64_t first, uint64_t last) {
     fmt::print("seeds {} to {}, without {}\n", first, last - 1,
                fmt::join(leftOut, ", "));
     const auto start = Clock::now();
@@ -133,17 +131,45 @@ private:
 
 } // namespace
 
+/// "A..B" or "A" as the first seed and the one behind the last; nothing where
+/// that is no range with a seed in it.
+static std::optional<std::pair<uint64_t, uint64_t>>
+parseSeeds(std::string_view text) {
+  auto parse = [](std::string_view digits) -> std::optional<uint64_t> {
+    uint64_t value = 0;
+    const char *end = digits.data() + digits.size();
+    const auto [rest, error] = std::from_chars(digits.data(), end, value);
+    return error == std::errc() && rest == end ? std::optional(value)
+                                               : std::nullopt;
+  };
+  const size_t dots = text.find("..");
+  const std::optional<uint64_t> first = parse(text.substr(0, dots));
+  std::optional<uint64_t> last;
+  if (dots != std::string_view::npos)
+    last = parse(text.substr(dots + 2));
+  else if (first)
+    last = *first + 1;
+  if (!first || !last || *first >= *last)
+    return std::nullopt;
+  return std::pair(*first, *last);
+}
+
 int main(int argc, char **argv) {
   Options options;
   bool listsKinds = false;
   CLI::App app("Random specs, compiled and run, against what they mean.");
   app.add_option("--seeds", options.seeds, "A..B: from A to below B; or one");
   app.add_option("--minutes", options.minutes, "stop after that long");
+  std::vector<std::string> names;
+  for (const Kind &kind : getKinds())
+    names.emplace_back(kind.name);
   app.add_option("--without", options.without, "kinds to leave out")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(CLI::IsMember(names));
   app.add_option("--with", options.only,
                  "kinds to take in spite of a known defect")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(CLI::IsMember(names));
   app.add_flag("--known", options.takesKnown, "take kinds with known defects");
   app.add_flag("--show", options.shows, "print every spec with its layouts");
   app.add_flag("--no-fork", options.stays,
@@ -162,5 +188,11 @@ int main(int argc, char **argv) {
       fmt::print("{:<18} {}\n", kind.name, kind.meaning);
     return 0;
   }
-  return Fuzz(options).run();
+  const auto seeds = parseSeeds(options.seeds);
+  if (!seeds) {
+    fmt::print(stderr, "--seeds {}: expected A..B, with A below B, or one\n",
+               options.seeds);
+    return 2;
+  }
+  return Fuzz(options).run(seeds->first, seeds->second);
 }

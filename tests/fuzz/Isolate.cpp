@@ -1,6 +1,7 @@
 #include "tests/fuzz/Isolate.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -14,7 +15,8 @@ using namespace meshc::fuzz;
 /// with sanitizers.
 static constexpr unsigned secondsPerCase = 60;
 
-/// What the child says: "@STAGE\n" before each stage, then "!STAGE\nMESSAGE".
+/// What the child says: "@STAGE\n" before each stage, then "!STAGE\nMESSAGE"
+/// or, where everything is as it should be, ".".
 static void say(int pipe, const std::string &text) {
   size_t written = 0;
   while (written < text.size()) {
@@ -36,6 +38,8 @@ static void say(int pipe, const std::string &text) {
   };
   if (Failure failure = run(item, checks))
     say(pipe, "!" + failure.stage + "\n" + failure.message);
+  else
+    say(pipe, ".");
   _exit(0);
 }
 
@@ -55,7 +59,11 @@ Failure meshc::fuzz::runIsolated(const Case &item, const Checks &checks) {
   if (pipe(ends) != 0)
     return {"no pipe", std::strerror(errno)};
   std::FILE *words = std::tmpfile();
+  if (!words)
+    return {"no file for what the case says", std::strerror(errno)};
   const pid_t child = fork();
+  if (child < 0)
+    return {"no process", std::strerror(errno)};
   if (child == 0) {
     close(ends[0]);
     runChild(item, checks, ends[1], fileno(words));
@@ -85,5 +93,7 @@ Failure meshc::fuzz::runIsolated(const Case &item, const Checks &checks) {
     return {fmt::format("{} ends by signal {}", stage, WTERMSIG(status)), said};
   if (WEXITSTATUS(status) != 0)
     return {fmt::format("{} ends with {}", stage, WEXITSTATUS(status)), said};
+  if (text.substr(at) != ".")
+    return {fmt::format("{} ends without a word", stage), said};
   return {};
 }

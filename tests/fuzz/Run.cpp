@@ -230,7 +230,7 @@ Failure Runner::runWhole() {
   });
   if (!isDone)
     return refuse("differentiation", whole);
-  terms = countTerms(getProgram("gradient"));
+  terms = meshc::testing::countTerms(getProgram("gradient"));
   return interpret(getProgram("gradient"), *whole.module, "gradient");
 }
 
