@@ -81,8 +81,9 @@ public:
 
   /// Records an error; the result can be completed until the next report.
   Diagnostic &report(Code code, Span primary, std::string message);
-  /// Records a warning or note, the same way. Only one that says the same at
-  /// one span is dropped: passes say several things of one line.
+  /// Records a warning or note, the same way. Dropped are those that say the
+  /// same at one span, of which passes say several things, and those beyond as
+  /// many as there may be errors.
   Diagnostic &notify(Level level, Code code, Span primary, std::string message);
 
   bool hasErrors() const { return !errors.empty(); }
