@@ -109,6 +109,32 @@ TEST(Executable, transformer_block_with_every_dimension_split) {
        {"a=4,b=2", {"batch=a,heads=b,d_ff=b"}}});
 }
 
+// The prime of a dimension, in a shell's single quotes, is '\''.
+TEST(Executable, decoder_of_the_layouts_that_people_want) {
+  compareAll(
+      Reference(MESHC_SOURCE_DIR "/samples/layouts/decoder.mesh",
+                {"batch=6", "pos=5", "d=9", "heads=3", "d_head=4", "d_ff=7"},
+                2 * (4 * 9 + 4 + 2 * 5 + 3 * 4 + 7) + 6 * 5 * 9),
+      {{"", {""}},
+       {"a=4", {"batch=a", "batch=a,d'\\''=a", "heads=a,d_ff=a", "pos=a"}},
+       {"a=2,b=3",
+        {"batch=a,d'\\''=a,heads=b,d_ff=b", "batch=b,d'\\''=a+b",
+         "pos=a,d'\\''=a", "batch=a,pos=b", "pos'\\''=a,batch=b"}}});
+}
+
+TEST(Executable, experts_on_the_axis_of_the_batch) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/samples/layouts/experts.mesh",
+                       {"batch=6", "pos=5", "d=9", "heads=3", "d_head=4",
+                        "d_ff=7", "experts=5", "slot=2"},
+                       2 * (4 * 9 + 4 + 2 * 5 + 3 * 4 + 7 + 5 * 5 + 5 * 3) +
+                           6 * 5 * 9),
+             {{"", {""}},
+              {"a=3", {"batch=a,experts=a", "batch=a", "experts=a"}},
+              {"a=2,b=3",
+               {"batch=a,experts=a,heads=b,d_ff=b", "batch=a+b,experts=b",
+                "batch=b,experts=a"}}});
+}
+
 /// Windows over every dimension that is split, and every other access.
 TEST(Executable, windows_with_every_dimension_split) {
   compareAll(
@@ -123,6 +149,17 @@ TEST(Executable, windows_with_every_dimension_split) {
        {"a=2,b=3", {"batch=a,y=b,row=b,up=b", "y=a,row=b,up=a+b", "dy=a,x=b"}},
        {"a=8", {"y=a,row=a,up=a"}},
        {"a=2,b=2,c=2", {"y=a,x=b,row=a,col=b,k=c", "y=a+b+c,up=c+b+a"}}});
+}
+
+TEST(Executable, images_split_by_rows) {
+  compareAll(
+      Reference(MESHC_SOURCE_DIR "/samples/layouts/spatial.mesh",
+                {"batch=3", "y=14", "x=6", "thin=2", "wide=3", "class=5"},
+                9 * (3 + 3 * 2 + 2 * 3) + 7 * 3 + 3 + 5 + 3 * 14 * 6),
+      {{"", {""}},
+       {"a=3", {"y=a,row=a", "y=a"}},
+       {"a=2,b=3", {"y=a,row=a,x=b,col=b", "batch=a,y=b,row=b"}},
+       {"a=8", {"y=a,row=a"}}});
 }
 
 TEST(Executable, reads_by_position) {
@@ -173,7 +210,6 @@ TEST(Executable, loops_that_carry_nothing) {
        {"a=2,b=3", {"batch=a,wide=b", "member=b+a", "member=b,batch=a"}}});
 }
 
-// The prime of a dimension, in a shell's single quotes, is '\''.
 TEST(Executable, gated_recurrent_units) {
   compareAll(
       Reference(MESHC_SOURCE_DIR "/tests/end_to_end/gru.mesh", {},

@@ -1,0 +1,243 @@
+"""samples/layouts: what its README says of each layout, from the plans, and that a
+layout changes no number.
+
+- The table of the README is that of the plans.
+- A layout's collectives are those of a formula, and nothing is computed twice: a
+  device computes an eighth of what one alone does, but for what REPEATED says.
+- What the README advises against costs what it says.
+- Small sizes train alike on one device, on the spec's mesh and on one of three.
+
+To write the table anew: python3 tests/plans/check_layouts.py build/bin/meshc . --update
+"""
+
+import collections
+import pathlib
+import re
+import shutil
+import sys
+
+import compiler
+import curves
+
+FOLDER = "samples/layouts"
+HEAD = "| spec | layout | flop | collectives (bytes sent) | sent | memory | of it parameters and optimizer |"
+# What devices compute together beyond what one alone does, of that: the update of all
+# parameters; of tensor.mesh norms and residuals; of spatial.mesh gradients of what a
+# convolution reads, from two border rows too, which lie beside 32 or 16 own ones.
+REPEATED = {"data": 0.004, "sequence": 0.004, "experts": 0.004, "fsdp": 0.001,
+            "tensor": 0.01, "spatial": 0.03}
+DECODER = {"batch": 16, "pos": 256, "d": 512, "heads": 8, "d_head": 64, "d_ff": 2048}
+EXPERTS, SLOTS, BLOCKS = 8, 64, 2
+SMALL = {"batch": 6, "pos": 5, "d": 9, "heads": 3, "d_head": 4, "d_ff": 7, "lr": 0.01}
+
+
+def parameters_of(block):
+    """Elements of the parameters of `block`, by whether they have d' as stored rows."""
+    d, heads, head, ff = (DECODER[name] for name in ("d", "heads", "d_head", "d_ff"))
+    weights = [d * heads * head] * 4
+    small = [d] * 4
+    if block == "feed_forward":
+        weights += [d * ff] * 2
+        small += [ff, d]
+    else:
+        small += [d * EXPERTS]
+    return weights, small
+
+
+def collectives():
+    """Spec -> (kind, phase) -> payloads in elements, of every layout of the decoder."""
+    batch, pos, d = (DECODER[name] for name in ("batch", "pos", "d"))
+    devices = 8
+    weights, small = parameters_of("feed_forward")
+    routed_weights, routed_small = parameters_of("mixture")
+    keys = batch * pos * DECODER["heads"] * DECODER["d_head"]
+    places = batch // devices * EXPERTS * SLOTS * d
+    return {
+        "data": {("all_reduce", "backward"): weights + small},
+        "tensor": {("all_reduce", phase): [batch * pos * d] * 2
+                   for phase in ("forward", "backward")},
+        "fsdp": {("all_gather", "forward"): [size // devices for size in weights],
+                 ("reduce_scatter", "backward"): weights,
+                 ("all_reduce", "backward"): small},
+        "sequence": {("all_gather", "forward"): [keys // devices] * 2,
+                     ("reduce_scatter", "backward"): [keys] * 2,
+                     ("all_reduce", "backward"): weights + small},
+        "experts": {("all_to_all", "forward"): [places] * 2,
+                    ("all_to_all", "backward"): [places] * 2,
+                    ("all_reduce", "backward"): routed_weights + routed_small},
+    }
+
+
+def in_units(number, units, step):
+    """As the plan's text: three digits."""
+    for unit in units:
+        if number < step or unit == units[-1]:
+            return f"{number:.3g} {unit}"
+        number /= step
+
+
+def in_bytes(number):
+    return in_units(number, ["B", "KiB", "MiB", "GiB"], 1024)
+
+
+def describe_layout(plan):
+    return ", ".join(f"`{dim['name']} -> {'+'.join(dim['axes'])}`"
+                     for dim in plan["dims"] if dim["axes"])
+
+
+def describe_collectives(plan):
+    """How many of each kind, and what all of these send."""
+    count, sent = collections.Counter(), collections.Counter()
+    for entry in plan["collectives"]:
+        count[entry["kind"]] += entry["repeat"]
+        sent[entry["kind"]] += entry["repeat"] * entry["wire_bytes_per_device"]
+    return ", ".join(f"{count[kind]} {kind} ({in_bytes(sent[kind])})" for kind in sorted(count))
+
+
+def in_flop(plan):
+    return in_units(plan["totals"]["flops_per_device"], ["", "k", "M", "G"], 1000)
+
+
+def in_sent(plan):
+    return in_bytes(plan["totals"]["wire_bytes_per_device"])
+
+
+def make_row(name, plan):
+    memory = plan["memory"]
+    cells = [f"`{name}.mesh`", describe_layout(plan),
+             in_flop(plan), describe_collectives(plan), in_sent(plan),
+             in_bytes(memory["peak_bytes_per_device"]),
+             in_bytes(memory["params"] + memory["optimizer"])]
+    return f"| {' | '.join(cells)} |"
+
+
+# The same numbers, written as the README advises against: file, what is replaced by
+# what there, spec, and what the README says of its plan and that of the spec as it is.
+WORSE = [
+    ("transformer", r"rename\(einsum\(x, (.*?), over = d\), pos -> pos'\)",
+     r"einsum(rename(x, pos -> pos'), \1, over = d)", "sequence",
+     lambda plan: in_flop(plan) + "flop", in_flop),
+    ("experts", r"= (einsum\(.*\))\[\((.*), (.*)\) = \((.*), (.*)\)\]",
+     r"= rename(\1, \2 -> \4, \3 -> \5)", "experts",
+     lambda plan: in_sent(plan) + " sent", in_sent),
+]
+
+
+class Checker:
+    def __init__(self, meshc, update):
+        self.meshc = meshc
+        self.update = update
+        self.problems = []
+
+    def expect(self, holds, problem):
+        if not holds:
+            self.problems.append(problem)
+
+    def check_table(self, plans):
+        path = pathlib.Path(self.meshc.root) / FOLDER / "README.md"
+        text = path.read_text(encoding="utf-8")
+        rows = "\n".join(make_row(name, plan) for name, plan in plans.items())
+        found = re.search(rf"^{re.escape(HEAD)}\n(\|[-|]+\|)\n((?:\|.*\n)*)", text, re.MULTILINE)
+        if not found:
+            self.problems.append(f"{path}: no table begins with {HEAD}")
+        elif self.update:
+            path.write_text(text[:found.start(2)] + rows + "\n" + text[found.end(2):],
+                            encoding="utf-8")
+        else:
+            self.expect(found[2] == rows + "\n", f"{path}: the table is\n{found[2]}expected\n{rows}")
+
+    def check_collectives(self, name, plan, expected):
+        found = collections.defaultdict(list)
+        for entry in plan["collectives"]:
+            found[entry["kind"], entry["phase"]].append(entry["payload_elements"])
+        for key in found.keys() | expected.keys():
+            there, wanted = sorted(found[key]), sorted(expected.get(key, []) * BLOCKS)
+            self.expect(there == wanted, f"{name}: {key} of {there} elements, expected {wanted}")
+
+    def check_spatial(self, plan):
+        """Two rows of the own block's width at most by each exchange, and sums of
+        gradients and of the mean over all rows."""
+        count = collections.Counter((entry["kind"], entry["phase"])
+                                    for entry in plan["collectives"])
+        convolutions = 6
+        self.expect(count == {("exchange", "forward"): convolutions,
+                              ("exchange", "backward"): convolutions - 1,
+                              ("all_reduce", "forward"): 1,
+                              ("all_reduce", "backward"): convolutions},
+                    f"spatial: {dict(count)}")
+        two_rows = 2 * 4 * 4 * max(256 * 16, 128 * 32)
+        for entry in plan["collectives"]:
+            if entry["kind"] == "exchange":
+                self.expect(entry["wire_bytes_per_device"] <= two_rows,
+                            f"spatial: {entry['id']} sends {entry['wire_bytes_per_device']} bytes")
+
+    def check_computation(self, name, plan):
+        alone = self.meshc.plan(f"{FOLDER}/{name}.mesh", "--mesh", "", "--layout", "")
+        whole = alone["totals"]["flops_per_device"]
+        part = plan["totals"]["flops_per_device"]
+        self.expect(part * plan["devices"] <= whole * (1 + REPEATED[name]),
+                    f"{name}: {part} flop on each of {plan['devices']} devices, {whole} on one")
+
+    def check_worse(self, plans):
+        folder = pathlib.Path(self.meshc.root) / FOLDER
+        said = " ".join((folder / "README.md").read_text(encoding="utf-8").split())
+        for file, found, written, spec, tell, tell_good in WORSE:
+            changed = pathlib.Path(self.meshc.folder.name) / spec
+            shutil.copytree(folder, changed)
+            text = (changed / f"{file}.mesh").read_text(encoding="utf-8")
+            text, count = re.subn(found, written, text)
+            self.expect(count == 2, f"{file}.mesh: {count} places of {found}")
+            (changed / f"{file}.mesh").write_text(text, encoding="utf-8")
+            plan = self.meshc.plan(str(changed / f"{spec}.mesh"))
+            sentence = f"{tell(plan)} instead of {tell_good(plans[spec]).split()[0]}."
+            self.expect(sentence in said, f"README.md does not say '{sentence}'")
+
+    def check_curve(self, name, sizes, reduction):
+        spec = f"{FOLDER}/{name}.mesh"
+        flags = [f"-D{size}={value}" for size, value in sizes.items()]
+        plan = self.meshc.plan(spec, *flags)
+        parameters = sum(tensor["bytes_global"] // 4 for tensor in plan["tensors"]
+                         if tensor["role"] == "param")
+        model = Trained(self.meshc, spec, sizes, reduction, parameters, sizes["lr"])
+        (axis,) = (axis["name"] for axis in plan["mesh"]["axes"])
+        for mesh in (["--mesh", "", "--layout", ""], [], ["--mesh", f"{axis}=3"]):
+            self.problems += model.check(model.train(model.compile_as(mesh)), " ".join(mesh))
+
+
+class Trained(curves.Blocks):
+    """A spec of the folder with the layout that it has, but for `flags`."""
+
+    def compile_as(self, flags):
+        program = f"{self.meshc.folder.name}/program"
+        self.meshc.run("compile", self.spec, *self.sizes, *flags, "-o", program)
+        return program
+
+
+def main():
+    checker = Checker(compiler.Compiler(sys.argv[1], sys.argv[2]), "--update" in sys.argv[3:])
+    names = [*collectives(), "spatial"]
+    plans = {name: checker.meshc.plan(f"{FOLDER}/{name}.mesh") for name in names}
+    checker.check_table(plans)
+    for name, plan in plans.items():
+        checker.check_computation(name, plan)
+    for name, expected in collectives().items():
+        checker.check_collectives(name, plans[name], expected)
+    checker.check_worse(plans)
+    checker.check_spatial(plans["spatial"])
+
+    b, pos, d, heads, head, ff, _ = SMALL.values()
+    block = 4 * d + head + 2 * pos + heads * head + ff
+    for name in ("data", "tensor", "fsdp", "sequence"):
+        checker.check_curve(name, SMALL, BLOCKS * block + b * pos * d)
+    experts, slots = 5, 2
+    checker.check_curve("experts", {**SMALL, "experts": experts, "slot": slots},
+                        BLOCKS * (block + pos * experts + experts * (1 + slots)) + b * pos * d)
+    rows, thin, wide = 14, 2, 3
+    checker.check_curve("spatial", {"batch": 3, "y": rows, "x": 6, "thin": thin, "wide": wide,
+                                    "class": 5, "lr": 0.01},
+                        9 * (3 + 3 * thin + 2 * wide) + 7 * 3 + wide + 5 + 3)
+    if checker.problems:
+        sys.exit("\n".join(checker.problems))
+
+
+main()
