@@ -19,23 +19,7 @@ void ProgramBuilder::addCopies(CommandBuilder &commands) {
   }
 }
 
-//===-- Dependencies and ports --------------------------------------------===//
-
-void ProgramBuilder::addWaits() {
-  std::vector<std::vector<runtime::MemoryAccess>> accesses;
-  for (const auto &command : program->commands) {
-    accesses.emplace_back();
-    for (auto [position, operand] : llvm::enumerate(command->operands)) {
-      const exec::BufferT &buffer = *executable.buffers[operand->buffer];
-      bool isWrite = position + command->results >= command->operands.size();
-      accesses.back().push_back(
-          {buffer.offset, buffer.offset + buffer.bytes, isWrite});
-    }
-  }
-  for (auto [command, waits] :
-       llvm::zip_equal(program->commands, runtime::findWaits(accesses)))
-    command->waits = std::move(waits);
-}
+//===-- Ports -----------------------------------------------------------===//
 
 void ProgramBuilder::addPorts() {
   auto makePort = [&](StringRef name, Type global, Value value) {
@@ -67,7 +51,7 @@ LogicalResult ProgramBuilder::build(uint64_t arenaStart) {
   if (failed(commands.addSteps(all)))
     return failure();
   addCopies(commands);
-  addWaits();
+  runtime::addWaits(executable, *program);
   addPorts();
   executable.arena_bytes =
       std::max(executable.arena_bytes, program->arena_bytes);

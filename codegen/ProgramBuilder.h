@@ -18,7 +18,7 @@ public:
                  EqualKernels &emitted)
       : source(source), types(types), executable(executable),
         variables(variables), target(target), emitted(emitted),
-        slots(source, variables, bodies) {}
+        slots(source, variables, bodies, target.getOperandAlignment()) {}
 
   /// Adds the program; its buffers start at `arenaStart`. Fails with a
   /// diagnostic.
@@ -26,7 +26,6 @@ public:
 
 private:
   void addCopies(class CommandBuilder &commands);
-  void addWaits();
   void addPorts();
 
   steps::ProgramOp source;

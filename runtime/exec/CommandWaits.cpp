@@ -1,5 +1,7 @@
 #include "runtime/exec/CommandWaits.h"
 
+#include "runtime/exec/Executable.h"
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -128,4 +130,41 @@ runtime::findWaits(std::span<const std::vector<MemoryAccess>> commands) {
       memory.add(access, index);
   }
   return waits;
+}
+
+/// The bytes of the arena that an operand touches, or more than those: products
+/// and convolutions have strides of their own, which start anywhere in it.
+static MemoryAccess getAccess(const exec::ExecutableT &data,
+                              const exec::CommandT &command, size_t number) {
+  const exec::OperandT &operand = *command.operands[number];
+  const exec::BufferT &buffer = *data.buffers[size_t(operand.buffer)];
+  MemoryAccess access;
+  access.begin = buffer.offset;
+  access.end = buffer.offset + buffer.bytes;
+  access.isWrite = number + size_t(command.results) >= command.operands.size();
+  if (!operand.steps.empty())
+    return access;
+  int64_t elements = 1;
+  for (size_t i = 0; i < operand.shape.size(); ++i)
+    elements += std::max<int64_t>(operand.shape[i] - 1, 0) * operand.strides[i];
+  access.begin += operand.offset;
+  access.end = std::min(
+      access.begin + uint64_t(elements * getElementBytes(operand.element)),
+      access.end);
+  return access;
+}
+
+void runtime::addWaits(const exec::ExecutableT &data, exec::ProgramT &program) {
+  std::vector<std::vector<MemoryAccess>> accesses;
+  for (const auto &command : program.commands) {
+    accesses.emplace_back();
+    for (size_t i = 0; i < command->operands.size(); ++i) {
+      const MemoryAccess access = getAccess(data, *command, i);
+      if (access.begin < access.end)
+        accesses.back().push_back(access);
+    }
+  }
+  std::vector<std::vector<int>> waits = findWaits(accesses);
+  for (size_t i = 0; i < waits.size(); ++i)
+    program.commands[i]->waits = std::move(waits[i]);
 }

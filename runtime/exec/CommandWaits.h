@@ -1,6 +1,8 @@
 #ifndef MESHC_RUNTIME_EXEC_COMMANDWAITS_H
 #define MESHC_RUNTIME_EXEC_COMMANDWAITS_H
 
+#include "runtime/exec/exec_generated.h"
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -19,6 +21,11 @@ struct MemoryAccess {
 /// what it overwrites. A wait that another wait implies is left out.
 std::vector<std::vector<int>>
 findWaits(std::span<const std::vector<MemoryAccess>> commands);
+
+/// Gives the commands of `program`, a program of `data` or one to be, the waits
+/// that they need, by the bytes that they touch: of an operand that moves in a
+/// loop, its whole buffer.
+void addWaits(const exec::ExecutableT &data, exec::ProgramT &program);
 
 } // namespace meshc::runtime
 

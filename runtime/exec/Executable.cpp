@@ -1,5 +1,6 @@
 #include "runtime/exec/Executable.h"
 
+#include "runtime/exec/CommandWaits.h"
 #include "runtime/exec/Loops.h"
 
 #include <fmt/format.h>
@@ -162,7 +163,7 @@ Result<Executable> Executable::create(exec::ExecutableT data) {
   if (!defect.empty())
     return getDamage(std::move(defect));
   for (exec::ProgramT *program : expanded)
-    addLoopWaits(data, *program);
+    addWaits(data, *program);
   std::vector<layout::MeshAxis> axes;
   for (const auto &axis : data.mesh->axes)
     axes.push_back({axis->name, axis->size});

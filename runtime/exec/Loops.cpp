@@ -1,6 +1,5 @@
 #include "runtime/exec/Loops.h"
 
-#include "runtime/exec/CommandWaits.h"
 #include "runtime/exec/ExecutableChecker.h"
 
 #include <fmt/format.h>
@@ -189,37 +188,4 @@ std::string runtime::expandLoops(exec::ExecutableT &data,
     expanded.push_back(program.get());
   }
   return "";
-}
-
-/// The bytes of the arena that an operand touches, or more than those: products
-/// and convolutions have strides of their own, which start anywhere in it.
-static MemoryAccess getAccess(const exec::ExecutableT &data,
-                              const exec::CommandT &command, size_t number) {
-  const exec::OperandT &operand = *command.operands[number];
-  const exec::BufferT &buffer = *data.buffers[size_t(operand.buffer)];
-  int64_t elements = 1;
-  for (size_t i = 0; i < operand.shape.size(); ++i)
-    elements += std::max<int64_t>(operand.shape[i] - 1, 0) * operand.strides[i];
-  const uint64_t bytes = uint64_t(elements * getElementBytes(operand.element));
-  MemoryAccess access;
-  access.begin = buffer.offset + operand.offset;
-  access.end = std::min(access.begin + bytes, buffer.offset + buffer.bytes);
-  access.isWrite = number + size_t(command.results) >= command.operands.size();
-  return access;
-}
-
-void runtime::addLoopWaits(const exec::ExecutableT &data,
-                           exec::ProgramT &program) {
-  std::vector<std::vector<MemoryAccess>> accesses;
-  for (const auto &command : program.commands) {
-    accesses.emplace_back();
-    for (size_t i = 0; i < command->operands.size(); ++i) {
-      const MemoryAccess access = getAccess(data, *command, i);
-      if (access.begin < access.end)
-        accesses.back().push_back(access);
-    }
-  }
-  const std::vector<std::vector<int>> waits = findWaits(accesses);
-  for (size_t i = 0; i < waits.size(); ++i)
-    program.commands[i]->waits = waits[i];
 }
