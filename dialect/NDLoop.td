@@ -121,8 +121,9 @@ def ND_StackOp : ND_StackingOp<"stack",
   let description = [{
     The element of the result at position t of the dimension is that of operand
     t. It is one operation for shardings, so that the pending terms of all
-    operands pass it together, and written out once they are assigned
-    (nd-write-stacks).
+    operands pass it together. Along a dimension that is split, or that is not
+    the first one in memory, it is written out once shardings are assigned
+    (nd-write-stacks); elsewhere operands lie one after the other (spmd.stack).
 
     **Constraints**
     - (C1) there is an operand; all have the same dimensions, not the new one, in
@@ -138,6 +139,11 @@ def ND_StackOp : ND_StackingOp<"stack",
   let builders = [
     OpBuilder<(ins "::mlir::StringAttr":$dim, "::mlir::ValueRange":$inputs)>
   ];
+  let extraClassDeclaration = [{
+    /// Whether the operands lie one after the other on every device: the
+    /// dimension is the first one in memory and not split.
+    bool isWhole();
+  }];
 }
 
 def ND_UnstackOp : ND_StackingOp<"unstack"> {

@@ -1,5 +1,5 @@
-// A view on one device: what windows see, until code generation says whether it
-// is stored.
+// A view and a stack on one device: what windows see and what lies one after the
+// other, until code generation says what of it is stored.
 
 #ifndef MESHC_DIALECT_SPMDVIEW
 #define MESHC_DIALECT_SPMDVIEW
@@ -48,9 +48,35 @@ def SPMD_ViewOp : SPMD_Op<"view", [Pure]> {
     /// Where dimension `dim` of the operand is read, by positions in the blocks
     /// of this device. Nothing where that depends on the device.
     std::optional<::meshc::nd::DimAccess> getLocalAccess(::mlir::StringAttr dim);
+    /// The element of the operand from which on the result is all that follows,
+    /// in one piece. Nothing where it is in several, or something of it is
+    /// outside.
+    std::optional<int64_t> findSliceOffset();
     /// Builds the view as an operation of `linalg`; returns its result.
     ::mlir::Value buildGeneric(::mlir::OpBuilder &builder);
   }];
+}
+
+def SPMD_StackOp : SPMD_Op<"stack", [Pure]> {
+  let summary = "This device's blocks of tensors, along a dimension that is not split";
+  let description = [{
+    The first dimension of the result says which operand. Code generation has
+    operands computed where they lie in the result.
+
+    ```mlir
+    %g = spmd.stack %g0, %g1 : tensor<5xf32>, tensor<5xf32> -> tensor<2x5xf32>
+    ```
+
+    **Constraints**
+    - (C1) there is an operand, and all have one type.
+    - (C2) the result is as many of them as there are operands.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$parts);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $parts attr-dict `:` type($parts) `->` type($result)
+  }];
+  let hasVerifier = 1;
 }
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "dialect/GradientBuilder.h"
 #include "dialect/Locations.h"
-#include "dialect/ND.h"
+#include "dialect/PartitionBuilder.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -54,9 +54,49 @@ PartialUse StackOp::getPartialUse(unsigned, ReduceKind kind) {
   return kind == ReduceKind::Sum ? PartialUse::Joint : PartialUse::Complete;
 }
 
-LocalResults StackOp::buildLocal(PartitionBuilder &, ValueRange) {
-  return emitOpError("cannot be partitioned: expected choices by position "
-                     "(nd-write-stacks makes them)");
+bool StackOp::isWhole() {
+  NamedTensorType type = getType();
+  return type.getSharding() && type.findDim(getDim()) == 0 &&
+         type.getSharding().getAxes(getDimAttr()).empty();
+}
+
+LocalResults StackOp::buildLocal(PartitionBuilder &builder, ValueRange shards) {
+  if (!isWhole())
+    return emitOpError("cannot be partitioned: expected choices by position "
+                       "(nd-write-stacks makes them)");
+  // All blocks are split as the result is, and stored in its order.
+  NamedTensorType type = withoutDim(getType(), getDim())
+                             .withSharding(getType().getSharding());
+  SmallVector<Value> parts;
+  for (auto [input, shard] : llvm::zip_equal(getInputs(), shards)) {
+    Value part = shard;
+    if (toTensorType(input).getDims() != type.getDims())
+      part = builder.buildPointwise(
+          type, {{shard, toTensorType(input)}},
+          [](OpBuilder &, Location, ValueRange scalars,
+             PartitionBuilder::GlobalIndex) { return scalars.front(); });
+    parts.push_back(part);
+  }
+  Value stacked =
+      spmd::StackOp::create(builder.getBuilder(), builder.getLoc(),
+                            getLocalType(getType(), builder.getMesh()), parts);
+  return SmallVector{stacked};
+}
+
+LogicalResult spmd::StackOp::verify() {
+  if (getParts().empty())
+    return emitOpError("(C1) has no operand");
+  auto part = cast<RankedTensorType>(getParts().front().getType());
+  for (Type type : getParts().getTypes())
+    if (type != part)
+      return emitOpError("(C1) has operands of the types ")
+             << part << " and " << type;
+  SmallVector<int64_t> shape = {int64_t(getParts().size())};
+  llvm::append_range(shape, part.getShape());
+  if (getType() != RankedTensorType::get(shape, part.getElementType()))
+    return emitOpError("(C2) makes ")
+           << getType() << " of " << getParts().size() << " operands " << part;
+  return success();
 }
 
 PrecisionUse StackOp::getPrecisionUse() { return PrecisionUse::Follow; }

@@ -321,6 +321,40 @@ std::optional<DimAccess> spmd::ViewOp::getLocalAccess(StringAttr dim) {
   return isSplit ? std::nullopt : std::optional(access);
 }
 
+std::optional<int64_t> spmd::ViewOp::findSliceOffset() {
+  ArrayRef<int64_t> shape = getInput().getType().getShape();
+  ArrayRef<int64_t> seen = getType().getShape();
+  int64_t offset = 0, next = 0;
+  // What is read of a dimension lies in one piece if all of the following ones
+  // is read, and one position of each before it.
+  bool isOneEach = true;
+  for (auto [number, dim] : llvm::enumerate(getSourceType().getDims())) {
+    std::optional<DimAccess> access = getLocalAccess(dim.getName());
+    if (!access)
+      return std::nullopt;
+    const layout::Access form = access->getForm();
+    const int64_t size = shape[number];
+    int64_t first = 0, count = 1;
+    if (form.getKind() != layout::Access::Kind::Exact || form.getDivisor() != 1)
+      return std::nullopt;
+    first = form.getOffset();
+    if (!form.getTerms().empty()) {
+      if (form.getTerms().size() != 1 || form.getTerms().front().factor != 1 ||
+          getTargetType().findDim(access->getLoops().front()) != next)
+        return std::nullopt;
+      count = seen[size_t(next++)];
+    }
+    const bool isWhole = first == 0 && count == size;
+    if (first < 0 || first + count > size || (!isWhole && !isOneEach))
+      return std::nullopt;
+    isOneEach &= count == 1;
+    offset = offset * size + first;
+  }
+  if (next != int64_t(seen.size()))
+    return std::nullopt;
+  return offset;
+}
+
 Value spmd::ViewOp::buildGeneric(OpBuilder &inner) {
   const layout::Mesh mesh = nd::getMesh(*this);
   PartitionBuilder builder(inner, getLoc(), mesh);

@@ -173,47 +173,49 @@ def AssignShardings : Pass<"nd-assign-shardings", "::mlir::ModuleOp"> {
 }
 
 def WriteStacks : Pass<"nd-write-stacks", "::mlir::ModuleOp"> {
-  let summary = "Writes stacks as choices by position";
+  let summary = "Writes stacks along split dimensions as choices by position";
   let description = [{
-    Tensors put one after the other (nd.stack) are chosen by position, by eights:
-    one choice among n reads n tensors for each element, a tree of them 8 for each
-    factor of 8 in n. What is put together on the way has a dimension of its own,
-    `layers of 8`, which no rule splits.
+    Tensors put one after the other (nd.stack) lie so on every device where the
+    new dimension is whole there and the first one in memory: these stay. Others
+    are chosen by position, by eights: one choice among n reads n tensors for each
+    element, a tree of them 8 for each factor of 8 in n. What is put together on
+    the way has a dimension of its own, `layers of 8`, which no rule splits.
 
     Only here, because a stack passes on the pending terms of all its operands
     (passes/TermFlow.h): nothing tells from a choice, a repetition and a view that
     they make a tensor no larger than their operands together.
 
     Needs:  a sharding in every type (nd-assign-shardings).
-    Leaves: no nd.stack; shardings that agree.
+    Leaves: no nd.stack along a dimension that is split or not the first one in
+    memory; shardings that agree.
 
     Before:
     ```mlir
     nd.mesh ["data"=2]
-    nd.rule "c" -> ["data"]
+    nd.rule "t" -> ["data"]
     nd.program @eval {
-      %x = nd.input "x" : !nd.tensor<["c"=4], f32, <"c"@data>>
-      %y = nd.input "y" : !nd.tensor<["c"=4], f32, <"c"@data>>
-      %s = nd.stack %x, %y along "t" : (!nd.tensor<["c"=4], f32, <"c"@data>>,
-          !nd.tensor<["c"=4], f32, <"c"@data>>)
-          -> !nd.tensor<["t"=2, "c"=4], f32, <"c"@data>>
-      nd.output "s", %s : !nd.tensor<["t"=2, "c"=4], f32, <"c"@data>>
+      %x = nd.input "x" : !nd.tensor<["c"=4], f32, <>>
+      %y = nd.input "y" : !nd.tensor<["c"=4], f32, <>>
+      %s = nd.stack %x, %y along "t"
+          : (!nd.tensor<["c"=4], f32, <>>, !nd.tensor<["c"=4], f32, <>>)
+          -> !nd.tensor<["t"=2, "c"=4], f32, <"t"@data>>
+      nd.output "s", %s : !nd.tensor<["t"=2, "c"=4], f32, <"t"@data>>
     }
     ```
     After:
     ```mlir
     nd.program @eval {
-      %x = nd.input "x" : !c_at_data
-      %y = nd.input "y" : !c_at_data
-      %second = nd.broadcast %y : (!c_at_data) -> !t_by_c_at_data
-      %first = nd.broadcast %x : (!c_at_data) -> !t_by_c_at_data
+      %x = nd.input "x" : !c
+      %y = nd.input "y" : !c
+      %second = nd.broadcast %y : (!c) -> !t_at_data_by_c
+      %first = nd.broadcast %x : (!c) -> !t_at_data_by_c
       %position = nd.iota : !t_i32
       %one = nd.constant(1 : i32) : !scalar_i32
       %before = nd.compare lt %position, %one
           : (!t_i32, !scalar_i32) -> !t_i1
       %s = nd.select %before, %first, %second
-          : (!t_i1, !t_by_c_at_data, !t_by_c_at_data) -> !t_by_c_at_data
-      nd.output "s", %s : !t_by_c_at_data
+          : (!t_i1, !t_at_data_by_c, !t_at_data_by_c) -> !t_at_data_by_c
+      nd.output "s", %s : !t_at_data_by_c
     }
     ```
   }];

@@ -147,7 +147,8 @@ struct WriteStacks : meshc::impl::WriteStacksBase<WriteStacks> {
         op.emitOpError("has no sharding (nd-assign-shardings gives it one)");
         return signalPassFailure();
       }
-      Writing(op).run();
+      if (!op.isWhole())
+        Writing(op).run();
     }
   }
 };

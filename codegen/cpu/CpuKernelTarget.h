@@ -17,6 +17,8 @@ public:
   MatmulEpilogues getMatmulEpilogues() const override {
     return MatmulEpilogues::All;
   }
+  /// Vectors are loaded from where elements begin.
+  int64_t getOperandAlignment() const override { return 1; }
   bool groupsKernels() const override { return false; }
   mlir::FailureOr<EmittedKernel>
   emitKernel(const KernelBody &kernel, llvm::StringRef name,

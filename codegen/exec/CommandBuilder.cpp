@@ -41,6 +41,7 @@ static std::vector<int64_t> getDenseStrides(ArrayRef<int64_t> shape) {
 void CommandBuilder::setPlace(exec::OperandT &operand,
                               const SlotPlan::Place &place) const {
   operand.buffer = slots.getBuffer(place.slot);
+  operand.offset = uint64_t(place.offset);
   operand.steps.assign(place.steps.begin(), place.steps.end());
   if (!operand.steps.empty())
     operand.steps.resize(depth, 0);
@@ -171,14 +172,15 @@ LogicalResult CommandBuilder::emitKernel(
     StepOpInterface op,
     llvm::function_ref<FailureOr<EmittedKernel>(StringRef, ArrayRef<bool>)>
         emit) {
-  SmallVector<int> places;
-  for (Value value : op->getOperands())
-    places.push_back(slots.getSlot(value));
-  for (Value value : op->getResults())
-    places.push_back(slots.getSlot(value));
+  SmallVector<Value> values(op->getOperands());
+  llvm::append_range(values, op->getResults());
   SmallVector<bool> isShared;
-  for (int place : places)
-    isShared.push_back(llvm::count(places, place) > 1);
+  for (auto [number, value] : llvm::enumerate(values))
+    isShared.push_back(
+        llvm::any_of(llvm::enumerate(values), [&, number = number,
+                                               value = value](auto other) {
+          return other.index() != number && slots.overlap(value, other.value());
+        }));
   StepKernel &kernel = kernels[op];
   if (const EmittedKernel *known = emitted.find(op, isShared)) {
     kernel.code = *known;

@@ -41,6 +41,10 @@ public:
   exec::CommandT &addCommand(mlir::Location loc,
                              llvm::ArrayRef<mlir::Value> operands,
                              unsigned results);
+  /// Adds the copies of a slice or a stack.
+  void addCopies(mlir::Operation *step) {
+    addMoves(slots.getMoves(step).before);
+  }
   /// Adds the commands of a loop: copies, and the steps of its body, once.
   /// Fails with a diagnostic.
   mlir::LogicalResult addLoop(steps::LoopOp loop);

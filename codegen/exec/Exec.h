@@ -44,6 +44,9 @@ std::vector<StepOpInterface> getSteps(ProgramOp program);
 void moveUses(mlir::Value from, mlir::Value to,
               llvm::function_ref<bool(mlir::Operation *)> isMoved);
 
+/// Whether `whole` is `count` tensors of type `part`, one after the other.
+bool isStackOf(mlir::Type whole, mlir::Type part, int64_t count);
+
 /// (C1) of steps with a body.
 llvm::LogicalResult verifyBody(mlir::Operation *step);
 

@@ -306,6 +306,55 @@ def Exec_ConvOp : Exec_StepOp<"conv", []> {
   }];
 }
 
+def Exec_SliceOp : Exec_StepOp<"slice", []> {
+  let summary = "A part of a tensor that lies in one piece";
+  let description = [{
+    The elements of the operand from `offset` on. It computes nothing: the result
+    lies where it lies in the operand, so it is no command, unless something
+    asks for memory of its own: the border of a program, a transfer, or a place
+    that does not begin where a kernel's operands begin. Then it is a copy.
+
+    ```mlir
+    %w3 = exec.slice %w at 105 : tensor<4x5x7xf32> -> tensor<5x7xf32>
+    ```
+
+    **Constraints**
+    - (C1) operand and result have one element type.
+    - (C2) the operand has the elements from `offset` on.
+  }];
+  let arguments = (ins AnyRankedTensor:$input,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$offset);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $input `at` $offset attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_StackOp : Exec_StepOp<"stack", []> {
+  let summary = "Tensors one after the other in memory";
+  let description = [{
+    Its first dimension says which operand. Operands are computed where they lie
+    in the result, so it is no command, but for a copy of each that lies
+    elsewhere: an input, a variable, one that is stacked twice, or whose place
+    does not begin where a kernel's operands begin.
+
+    ```mlir
+    %g = exec.stack %g0, %g1 : tensor<5xf32>, tensor<5xf32> -> tensor<2x5xf32>
+    ```
+
+    **Constraints**
+    - (C1) there is an operand, and all have one type.
+    - (C2) the result is as many of them as there are operands.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$parts);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $parts attr-dict `:` type($parts) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Exec_LoopOp : Exec_StepOp<"loop", ["prepare"],
     [IsolatedFromAbove, SingleBlock, AttrSizedOperandSegments]> {
   let summary = "Steps that are run once for each position of a dimension, in order";

@@ -62,6 +62,15 @@ void steps::moveUses(Value from, Value to,
     use->set(to);
 }
 
+bool steps::isStackOf(Type whole, Type part, int64_t count) {
+  auto wholeType = cast<RankedTensorType>(whole);
+  auto partType = cast<RankedTensorType>(part);
+  return wholeType.getElementType() == partType.getElementType() &&
+         wholeType.getRank() == partType.getRank() + 1 &&
+         wholeType.getDimSize(0) == count &&
+         wholeType.getShape().drop_front() == partType.getShape();
+}
+
 LogicalResult steps::verifyBody(Operation *step) {
   Block &body = step->getRegion(0).front();
   if (body.getArgumentTypes() != step->getOperandTypes())

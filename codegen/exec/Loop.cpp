@@ -34,16 +34,6 @@ std::vector<StepOpInterface> LoopOp::getSteps() {
   return steps::getSteps(getBody().front());
 }
 
-/// Whether `whole` is as many tensors of type `slice` as there are iterations.
-static bool isStackOf(Type whole, Type slice, int64_t iterations) {
-  auto wholeType = cast<RankedTensorType>(whole);
-  auto sliceType = cast<RankedTensorType>(slice);
-  return wholeType.getElementType() == sliceType.getElementType() &&
-         wholeType.getRank() == sliceType.getRank() + 1 &&
-         wholeType.getDimSize(0) == iterations &&
-         wholeType.getShape().drop_front() == sliceType.getShape();
-}
-
 LogicalResult LoopOp::verifyRegions() {
   const auto iterations = int64_t(getIterations());
   for (Value whole : getSliced())

@@ -66,8 +66,9 @@ SlotPlan::findYieldPlace(OpResult output, ArrayRef<unsigned> sharing) const {
     if (lastUse.lookup(old) > getTime(step))
       continue;
     if (llvm::all_of(step->getOpOperands(), [&](OpOperand &input) {
-          return input.get() != old ||
-                 llvm::is_contained(sharing, input.getOperandNumber());
+          return getWhole(input.get()) != old ||
+                 (input.get() == old &&
+                  llvm::is_contained(sharing, input.getOperandNumber()));
         }))
       return placeOf.at(old);
   }
@@ -142,9 +143,9 @@ void SlotPlan::addYieldMoves(LoopOp loop, Moves &moves) {
     const Place &to = placeOf.at(loop.getCarriedArguments()[number]);
     if (from == to)
       continue;
-    // A carried value that takes another place is saved before any of them is
-    // overwritten.
-    if (llvm::is_contained(loop.getCarriedArguments(), value)) {
+    // A carried value, or a slice of one, that takes another place is saved
+    // before any of them is overwritten.
+    if (llvm::is_contained(loop.getCarriedArguments(), getWhole(value))) {
       const Place saved = {addWorkspace("saved " + getBufferName(value),
                                         getStoredBytes(value), end)};
       moves.last.push_back({value, from, saved});

@@ -249,8 +249,8 @@ LogicalResult MatmulOp::addCommands(codegen::CommandBuilder &commands) {
       bOffset += rest % loop.size * loop.b;
       rest /= loop.size;
     }
-    command.operands[0]->offset = uint64_t(aOffset * elementBytes);
-    command.operands[1]->offset = uint64_t(bOffset * elementBytes);
+    command.operands[0]->offset += uint64_t(aOffset * elementBytes);
+    command.operands[1]->offset += uint64_t(bOffset * elementBytes);
     exec::MatmulT action = getAction(*this, form);
     action.has_addend = call == 0 && hasAddend;
     action.accumulate = call > 0 || (getAddend() && !hasAddend);

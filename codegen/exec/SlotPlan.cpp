@@ -77,9 +77,16 @@ void SlotPlan::countSteps(Block &block) {
   }
 }
 
+/// What reads a slice reads the whole that it lies in.
 void SlotPlan::setLastUse(Value value, int64_t time) {
-  auto [known, isFirst] = lastUse.try_emplace(value, time);
-  known->second = std::max(known->second, time);
+  for (;;) {
+    auto [known, isFirst] = lastUse.try_emplace(value, time);
+    known->second = std::max(known->second, time);
+    auto slice = value.getDefiningOp<steps::SliceOp>();
+    if (!slice)
+      return;
+    value = slice.getInput();
+  }
 }
 
 void SlotPlan::findUses(Block &block) {
@@ -128,9 +135,11 @@ std::optional<int> SlotPlan::findWritableVariable(OpResult output,
       continue;
     bool mayOverwrite =
         llvm::all_of(output.getOwner()->getOpOperands(), [&](OpOperand &input) {
-          auto read = input.get().getDefiningOp<spmd::ReadOp>();
+          const Value whole = getWhole(input.get());
+          auto read = whole.getDefiningOp<spmd::ReadOp>();
           return !read || read.getVariable() != write.getVariable() ||
-                 llvm::is_contained(sharing, input.getOperandNumber());
+                 (whole == input.get() &&
+                  llvm::is_contained(sharing, input.getOperandNumber()));
         });
     if (mayOverwrite)
       return getVariableSlot(write.getVariable());
@@ -144,8 +153,13 @@ std::optional<int> SlotPlan::findTakeover(OpResult output,
   for (unsigned candidate : sharing) {
     Value input = output.getOwner()->getOperand(candidate);
     Slot &slot = slots[size_t(getSlot(input))];
+    // Nothing else in the slot is read meanwhile, such as a slice of it.
+    auto isElsewhere = [&](Value other) {
+      return other == input || getSlot(other) != getSlot(input);
+    };
     if (slot.isReusable && slot.last == time &&
-        slot.bytes == getValueBytes(output)) {
+        slot.bytes == getValueBytes(output) &&
+        llvm::all_of(output.getOwner()->getOperands(), isElsewhere)) {
       slot.last = std::max(time, lastUse.lookup(output));
       return getSlot(input);
     }
@@ -177,18 +191,25 @@ void SlotPlan::assignOutput(OpResult output, ArrayRef<unsigned> sharing) {
   }
   if (llvm::any_of(output.getUsers(), llvm::IsaPred<spmd::WriteOp>))
     lastUse[output] = getEnd(); // copied at the end
-  auto transfer = transferOf.find(output);
-  if (transfer != transferOf.end() && !step.accumulates()) {
-    Slot &slot =
-        slots[size_t(addSlot(output, time, exec::BufferRole::gradient))];
-    std::tie(slot.transfer, slot.member) = transfer->second;
-    return;
+  // A step that accumulates does so where its addend lies.
+  if (!step.accumulates()) {
+    if (transferOf.contains(output))
+      return addTransferSlot(output, time);
+    if (std::optional<Place> place = findPartPlace(output, time)) {
+      placeOf[output] = std::move(*place);
+      return;
+    }
   }
   if (std::optional<int> taken = findTakeover(output, sharing)) {
     placeOf[output] = {*taken};
     return;
   }
   addSlot(output, time, getRole(output));
+}
+
+void SlotPlan::addTransferSlot(Value value, int64_t first) {
+  Slot &slot = slots[size_t(addSlot(value, first, exec::BufferRole::gradient))];
+  std::tie(slot.transfer, slot.member) = transferOf.at(value);
 }
 
 void SlotPlan::assignStep(StepOpInterface step) {
@@ -199,8 +220,13 @@ void SlotPlan::assignStep(StepOpInterface step) {
 
 void SlotPlan::assignBlock(Block &block) {
   for (StepOpInterface step : steps::getSteps(block)) {
-    if (auto loop = dyn_cast<steps::LoopOp>(step.getOperation()))
+    Operation *op = step;
+    if (auto loop = dyn_cast<steps::LoopOp>(op))
       assignLoop(loop);
+    else if (auto slice = dyn_cast<steps::SliceOp>(op))
+      assignSlice(slice);
+    else if (auto stack = dyn_cast<steps::StackOp>(op))
+      addPartMoves(stack);
     else
       assignStep(step);
   }

@@ -23,6 +23,10 @@ std::string getBufferName(mlir::Value value);
 /// value of a variable is computed into the variable's own slot where nothing
 /// reads the old value any more. Otherwise it is copied there at the end.
 ///
+/// A slice lies where it lies in its whole, and what is stacked is computed
+/// where it lies in the stack, if each begins at a multiple of `alignment`;
+/// else they are copied. So a slot has values at several places in it.
+///
 /// In loops a place moves: slices are read, and stacked values computed, where
 /// they lie in the whole, if each begins on a cache line; else they are copied.
 /// A carried value has one slot, in which the next one is computed if nothing
@@ -45,25 +49,30 @@ public:
 
   /// Where a value lies: in a slot, which moves in loops, by `steps` bytes from
   /// one position to the next of each loop around it, the outermost first. No
-  /// steps: it lies still.
+  /// steps: it lies still. `offset` is in bytes.
   struct Place {
     int slot = -1;
     llvm::SmallVector<int64_t, 2> steps = {};
+    int64_t offset = 0;
     bool operator==(const Place &) const = default;
   };
-  /// A copy of a value that a loop needs elsewhere.
+  /// A copy of a value that is needed elsewhere.
   struct Move {
     mlir::Value value;
     Place from, to;
   };
-  /// Copies of a loop: before it, and at both ends of each iteration.
+  /// Copies of a loop, before it, and at both ends of each iteration; of a
+  /// slice or a stack, all of them `before`.
   struct Moves {
     std::vector<Move> before, first, last;
   };
 
+  /// `alignment`, in bytes, is that of what kernels read and write
+  /// (KernelTarget).
   SlotPlan(steps::ProgramOp source, const Variables &variables,
-           KernelBodies &bodies)
-      : source(source), variables(variables), bodies(bodies) {}
+           KernelBodies &bodies, int64_t alignment)
+      : source(source), variables(variables), bodies(bodies),
+        alignment(alignment) {}
 
   /// Gives every value a slot. Fails with a diagnostic.
   mlir::LogicalResult assign();
@@ -75,7 +84,14 @@ public:
 
   int getSlot(mlir::Value value) const { return placeOf.at(value).slot; }
   const Place &getPlace(mlir::Value value) const { return placeOf.at(value); }
-  const Moves &getMoves(steps::LoopOp loop) const { return movesOf.at(loop); }
+  /// Copies of a loop, a slice or a stack.
+  const Moves &getMoves(mlir::Operation *step) const {
+    return movesOf.at(step);
+  }
+  /// What `value` lies in if it is a slice, of a slice perhaps; else itself.
+  static mlir::Value getWhole(mlir::Value value);
+  /// Whether two values have bytes in common.
+  bool overlap(mlir::Value x, mlir::Value y) const;
   /// When a step runs: steps are counted in order, those of a body behind their
   /// loop, whose end counts too.
   int64_t getTime(mlir::Operation *step) const { return times.at(step).begin; }
@@ -125,6 +141,19 @@ private:
   std::optional<int> findTakeover(mlir::OpResult output,
                                   llvm::ArrayRef<unsigned> sharing);
   int addSlot(mlir::Value value, int64_t first, exec::BufferRole role);
+  /// Gives a value a slot that lies beside others if a transfer takes it from
+  /// there.
+  void addTransferSlot(mlir::Value value, int64_t first);
+
+  //===-- Slices and stacks (PartPlaces.cpp) ------------------------------===//
+
+  bool needsOwnMemory(mlir::Value value) const;
+  void assignSlice(steps::SliceOp slice);
+  /// The place in a stack that `output` may be computed into.
+  std::optional<Place> findPartPlace(mlir::OpResult output, int64_t time);
+  /// The place of a stack whose first part is computed at `time`.
+  const Place &assignStack(steps::StackOp stack, int64_t time);
+  void addPartMoves(steps::StackOp stack);
 
   //===-- Loops (LoopSlots.cpp) -------------------------------------------===//
 
@@ -149,11 +178,13 @@ private:
   int64_t end = 0; ///< the time behind all steps
   const Variables &variables;
   KernelBodies &bodies;
+  int64_t alignment;
 
   std::vector<Slot> slots;
   llvm::DenseMap<mlir::Value, Place> placeOf;
   llvm::DenseMap<mlir::Operation *, Time> times;
-  llvm::DenseMap<mlir::Operation *, Moves> movesOf; ///< by loop
+  /// By loop, slice and stack.
+  llvm::DenseMap<mlir::Operation *, Moves> movesOf;
   /// Values that lie beside others of a transfer: its step, and which member.
   llvm::DenseMap<mlir::Value, std::pair<int64_t, size_t>> transferOf;
   llvm::StringMap<int> variableSlots;

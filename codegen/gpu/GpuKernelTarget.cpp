@@ -2,6 +2,7 @@
 
 #include "codegen/gpu/GpuGroupEmitter.h"
 #include "codegen/gpu/GpuKernelEmitter.h"
+#include "codegen/gpu/LaunchShape.h"
 #include "codegen/gpu/MoveKernels.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,6 +23,8 @@ GpuKernelTarget::GpuKernelTarget(ModuleOp kernels, MatmulEpilogues epilogues)
   this->kernels =
       gpu::GPUModuleOp::create(builder, kernels.getLoc(), "kernels");
 }
+
+int64_t GpuKernelTarget::getOperandAlignment() const { return accessBytes; }
 
 FailureOr<EmittedKernel> GpuKernelTarget::emitKernel(const KernelBody &kernel,
                                                      StringRef name,

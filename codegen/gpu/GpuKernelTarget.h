@@ -19,6 +19,7 @@ public:
     return MatmulLibrary::CublasLt;
   }
   MatmulEpilogues getMatmulEpilogues() const override { return epilogues; }
+  int64_t getOperandAlignment() const override;
   bool groupsKernels() const override { return true; }
   mlir::FailureOr<EmittedKernel>
   emitKernel(const KernelBody &kernel, llvm::StringRef name,

@@ -16,6 +16,9 @@ public:
   virtual exec::Target getKind() const = 0;
   virtual MatmulLibrary getMatmulLibrary() const = 0;
   virtual MatmulEpilogues getMatmulEpilogues() const = 0;
+  /// What the places of operands are multiples of, in bytes; elements begin at
+  /// multiples of their size anyway.
+  virtual int64_t getOperandAlignment() const = 0;
   /// Whether independent kernels with the same body become one.
   virtual bool groupsKernels() const = 0;
   /// Emits a kernel; see cpu/KernelEmitter.h and gpu/GpuKernelEmitter.h.

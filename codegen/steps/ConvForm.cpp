@@ -340,7 +340,11 @@ bool Matcher::readView() {
         return false;
     equations.push_back(*equation);
   }
-  return !equations.empty();
+  // A window: positions of the result beside positions of the other factor. What
+  // has none is a matmul of a slice.
+  return llvm::any_of(equations, [](const Equation &equation) {
+    return equation.loops[Other] && equation.loops[Result];
+  });
 }
 
 /// An equation solved for its dimension of the tensor `source`: the factors of

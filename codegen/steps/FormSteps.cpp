@@ -174,6 +174,7 @@ private:
   void addKernel(const FusionGraph::Node &node);
   void addMatmul(const MatmulNode &node);
   void addConv(const FusionGraph::Node &node, const ConvMatch &match);
+  void addPart(Operation *op);
   void addTransfer(Operation *op);
   void moveOutputs();
   /// What stands for a tensor of the spmd program: the result of a step, or an
@@ -259,6 +260,19 @@ void ProgramWriter::addConv(const FusionGraph::Node &node,
   results[result] = conv.getResult();
 }
 
+/// A slice or a stack.
+void ProgramWriter::addPart(Operation *op) {
+  const Value result = op->getResult(0);
+  const auto operands = llvm::to_vector_of<Value>(op->getOperands());
+  if (auto slice = graph.slices.find(op); slice != graph.slices.end())
+    results[result] =
+        steps::SliceOp::create(builder, op->getLoc(), result.getType(),
+                               get(operands.front()), slice->second);
+  else
+    results[result] = steps::StackOp::create(builder, op->getLoc(),
+                                             result.getType(), get(operands));
+}
+
 void ProgramWriter::addTransfer(Operation *op) {
   const Value input = op->getOperand(0), result = op->getResult(0);
   auto transfer = steps::TransferOp::create(
@@ -295,6 +309,8 @@ steps::ProgramOp ProgramWriter::write() {
     const FusionGraph::Node &node = graph.fusion.getNode(index);
     if (node.isKernel)
       addKernel(node);
+    else if (node.isPart)
+      addPart(node.ops.front());
     else if (auto matmul = graph.matmuls.find(node.ops.front());
              matmul != graph.matmuls.end())
       addMatmul(matmul->second);

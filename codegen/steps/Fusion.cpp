@@ -80,17 +80,22 @@ static bool isNarrow(const FusionGraph::Node &node) {
   return 2 * node.resultBytes < read;
 }
 
+/// Whether a node is a command that kernels are ordered by.
+static bool isCommand(const FusionGraph::Node &node) {
+  return !node.isKernel && !node.isPart;
+}
+
 void FusionGraph::setLevels() {
   // Nodes were added in program order: producers come first.
   std::vector<bool> needsLater(nodes.size()); // a matmul or collective
   for (auto [index, node] : llvm::enumerate(nodes)) {
     meshc::nd::Phase phase = meshc::getPhase(node.ops.front()->getLoc());
-    needsLater[index] = phase != meshc::nd::Phase::Forward && !node.isKernel;
+    needsLater[index] = phase != meshc::nd::Phase::Forward && isCommand(node);
     for (Value read : node.reads)
       if (auto producer = producers.find(read); producer != producers.end()) {
         const Node &from = nodes[producer->second];
-        bool isCommand = !from.isKernel;
-        node.level = std::max(node.level, from.level + (isCommand ? 1 : 0));
+        node.level =
+            std::max(node.level, from.level + (isCommand(from) ? 1 : 0));
         if (needsLater[producer->second])
           needsLater[index] = true;
       }

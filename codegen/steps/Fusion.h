@@ -15,7 +15,9 @@ namespace meshc::codegen {
 class FusionGraph {
 public:
   struct Node {
-    bool isKernel = true; ///< no matmul and no collective
+    bool isKernel = true; ///< no library call, no collective, no part
+    /// A slice or a stack: a matter of places in memory, nothing to wait for.
+    bool isPart = false;
     /// In program order. Matmul: the contraction.
     std::vector<mlir::Operation *> ops;
     /// Tensors in memory that the node reads, each once: results of other

@@ -28,9 +28,11 @@ public:
 private:
   LogicalResult visit(Operation &op);
   void findConvs(Block &block);
+  void formViews(Block &block);
   void addMatmul(linalg::GenericOp contraction);
   void addConv(linalg::GenericOp contraction, const ConvMatch &match);
   void addKernel(Operation *op);
+  void addPart(Operation *op);
   bool isNeededInMemory(Value value) const;
   bool isThereBefore(Operation *product, Value value);
   linalg::GenericOp absorbRounding(MatmulNode &node, linalg::GenericOp last);
@@ -102,13 +104,19 @@ bool GraphBuilder::isNeededInMemory(Value value) const {
   return llvm::any_of(value.getUses(), [&](OpOperand &use) {
     Operation *user = use.getOwner();
     if (isa<spmd::OutputOp, spmd::WriteOp, spmd::CollectiveOpInterface,
-            spmd::ViewOp, tensor::ExtractOp>(user))
+            spmd::ViewOp, spmd::StackOp, tensor::ExtractOp>(user))
       return true;
     if (!isLibraryMatmul(user))
       return false;
     auto contraction = cast<linalg::GenericOp>(user);
     return !contraction.isDpsInit(&use) || !getSplat(value);
   });
+}
+
+/// Whether the memory of what `op` gives is not the program's to overwrite: an
+/// input's, a variable's, or a part of another value.
+static bool isBorrowed(Operation *op) {
+  return isa<spmd::InputOp, spmd::ReadOp, spmd::ViewOp>(op);
 }
 
 //===-- Matmuls -----------------------------------------------------------===//
@@ -171,8 +179,8 @@ linalg::GenericOp GraphBuilder::absorbAddition(MatmulNode &node,
   Operation *addendOp = addend ? addend.getDefiningOp() : nullptr;
   if (addendOp && !node.addend && addendOp->isBeforeInBlock(last) &&
       !isRecomputed(addendOp) && !llvm::is_contained(node.reads, addend) &&
-      (addsFromElsewhere || (!node.bias && addend.hasOneUse() &&
-                             !isa<spmd::InputOp, spmd::ReadOp>(addendOp)))) {
+      (addsFromElsewhere ||
+       (!node.bias && addend.hasOneUse() && !isBorrowed(addendOp)))) {
     node.addend = addend;
     node.reads.push_back(addend);
     return user;
@@ -382,13 +390,18 @@ void GraphBuilder::addMatmul(linalg::GenericOp contraction) {
 
 //===-- Convolutions ------------------------------------------------------===//
 
-/// Finds the contractions that the library computes from what a view reads, and
-/// builds what is left of the views.
+/// Finds the contractions that the library computes from what a view reads.
 void GraphBuilder::findConvs(Block &block) {
-  if (library == MatmulLibrary::OneDnn)
-    for (auto contraction : block.getOps<linalg::GenericOp>())
-      if (auto match = matchConv(contraction))
-        graph.convs.try_emplace(contraction, std::move(*match));
+  if (library != MatmulLibrary::OneDnn)
+    return;
+  for (auto contraction : block.getOps<linalg::GenericOp>())
+    if (auto match = matchConv(contraction))
+      graph.convs.try_emplace(contraction, std::move(*match));
+}
+
+/// Builds what is left of the views. What lies in one piece stays where it is,
+/// if that is memory.
+void GraphBuilder::formViews(Block &block) {
   for (auto view : llvm::make_early_inc_range(block.getOps<spmd::ViewOp>())) {
     auto isStored = [&](OpOperand &use) {
       auto conv = graph.convs.find(use.getOwner());
@@ -396,6 +409,12 @@ void GraphBuilder::findConvs(Block &block) {
     };
     if (!llvm::any_of(view->getUses(), isStored))
       continue;
+    Operation *source = view.getInput().getDefiningOp();
+    if (std::optional<int64_t> offset = view.findSliceOffset();
+        offset && !isRecomputed(source)) {
+      graph.slices[view] = *offset;
+      continue;
+    }
     IRRewriter rewriter(view);
     Value stored = view.buildGeneric(rewriter);
     // Kernels are compared by their bodies.
@@ -442,11 +461,29 @@ void GraphBuilder::addKernel(Operation *op) {
   graph.fusion.addNode(std::move(node));
 }
 
+/// A slice or a stack.
+void GraphBuilder::addPart(Operation *op) {
+  FusionGraph::Node node;
+  node.isKernel = false;
+  node.isPart = true;
+  node.ops = {op};
+  for (Value operand : op->getOperands())
+    if (!llvm::is_contained(node.reads, operand))
+      node.reads.push_back(operand);
+  node.results = {op->getResult(0)};
+  node.position = position;
+  graph.fusion.addNode(std::move(node));
+}
+
 LogicalResult GraphBuilder::visit(Operation &op) {
   ++position;
-  if (isa<spmd::InputOp, spmd::ReadOp, spmd::AxisIndexOp, spmd::ViewOp,
-          tensor::EmptyOp>(op))
+  if (isa<spmd::InputOp, spmd::ReadOp, spmd::AxisIndexOp, tensor::EmptyOp>(op))
     return success();
+  if (isa<spmd::ViewOp, spmd::StackOp>(op)) {
+    if (isa<spmd::StackOp>(op) || graph.slices.contains(&op))
+      addPart(&op);
+    return success();
+  }
   if (auto output = dyn_cast<spmd::OutputOp>(op)) {
     graph.fusion.addEscape(output.getValue());
     return success();
@@ -498,6 +535,7 @@ static llvm::DenseSet<Operation *> getLiveOps(Block &block) {
 FailureOr<StepGraph> GraphBuilder::build() {
   Block &block = program.getBody().front();
   findConvs(block);
+  formViews(block);
   live = getLiveOps(block);
   for (Operation &op : block)
     if (live.contains(&op) && failed(visit(op)))

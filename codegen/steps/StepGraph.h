@@ -18,16 +18,19 @@ struct MatmulNode : FusionGraph::Node {
   ColumnSum columnSumOf = ColumnSum::None;
 };
 
-/// What becomes steps: kernels, matmuls with their epilogues, collectives.
+/// What becomes steps: kernels, matmuls with their epilogues, collectives, and
+/// what is but a place in memory.
 struct StepGraph {
   FusionGraph fusion;
   llvm::DenseMap<mlir::Operation *, MatmulNode> matmuls; ///< by contraction
   llvm::DenseMap<mlir::Operation *, ConvMatch> convs;    ///< by contraction
+  /// Views that lie in one piece in their operand, and from which element on.
+  llvm::DenseMap<mlir::Operation *, int64_t> slices;
 };
 
-/// The graph of `program` before kernels are fused; views that no convolution
-/// reads through become operations of `linalg` first. Fails with a diagnostic
-/// at an operation no step can hold.
+/// The graph of `program` before kernels are fused; views that are no slices
+/// and that no convolution reads through become operations of `linalg` first.
+/// Fails with a diagnostic at an operation no step can hold.
 mlir::FailureOr<StepGraph> buildStepGraph(spmd::ProgramOp program,
                                           MatmulLibrary library,
                                           MatmulEpilogues epilogues);

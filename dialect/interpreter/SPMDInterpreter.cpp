@@ -55,7 +55,8 @@ private:
             [&](auto op) { return compute(op); })
         .template Case<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(
             [&](auto op) { return reshape(op); })
-        .Case([&](spmd::ViewOp op) { return compute(op); })
+        .template Case<spmd::ViewOp, spmd::StackOp>(
+            [&](auto op) { return compute(op); })
         .Default([&](Operation *op) {
           auto constant = dyn_cast<arith::ConstantOp>(op);
           if (constant && isa<RankedTensorType>(constant.getType()))
@@ -299,6 +300,16 @@ private:
         values.erase(value);
     values[op.getResult()] = std::move(blocks);
     return success();
+  }
+
+  LogicalResult compute(spmd::StackOp op) {
+    return set(op, [&](int64_t device) {
+      T whole(getSizes(op));
+      auto next = whole.elements.begin();
+      for (Value part : op.getParts())
+        next = llvm::copy(get(part, device).elements, next);
+      return whole;
+    });
   }
 
   LogicalResult compute(tensor::EmptyOp op) {

@@ -1,197 +1,15 @@
-// Loops of steps from their IR to numbers: places in memory, copies, commands,
-// and what the runtime makes of them. All numbers are small integers, so that
-// every result is exact.
+// Loops of steps from their IR to numbers.
 
-#include "codegen/BuildExecutable.h"
-#include "codegen/cpu/CpuKernelTarget.h"
-#include "codegen/cpu/CpuTarget.h"
-#include "codegen/exec/Exec.h"
-#include "codegen/machine/CompileObject.h"
-#include "runtime/cpu/Executor.h"
-#include "tests/dialect/Programs.h"
+#include "tests/codegen/StepsProgram.h"
 
-#include "mlir/IR/Verifier.h"
-
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Program.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include "gtest/gtest.h"
 
-#include <cstring>
-#include <dlfcn.h>
-
 using namespace meshc;
+using namespace meshc::testing;
 
 namespace {
-
-using Numbers = std::vector<float>;
-
-/// A program @p of steps, compiled for this processor and run on one device.
-class LoopProgram {
-public:
-  explicit LoopProgram(const std::string &steps,
-                       const std::string &variables = "") {
-    context = meshc::testing::makeContext();
-    context->loadDialect<steps::ExecDialect>();
-    const std::string text = "#a = affine_map<(a) -> (a)>\n"
-                             "nd.mesh [\"d\"=1]\n" +
-                             variables + "exec.program @p {\n" + steps + "}\n";
-    module = meshc::testing::parse(*context, text);
-    if (!module)
-      llvm::report_fatal_error(llvm::StringRef("does not parse:\n" + text));
-    build();
-  }
-  ~LoopProgram() {
-    if (library)
-      dlclose(library);
-  }
-
-  /// The commands as compiled, loops not expanded.
-  const exec::ProgramT &getProgram() const { return *data.programs.front(); }
-  size_t countCopies() const {
-    return size_t(llvm::count_if(getProgram().commands, [](auto &command) {
-      return command->action.AsCopy() != nullptr;
-    }));
-  }
-  const std::string &getObject() const { return object; }
-
-  /// Outputs, by name, of a run of these inputs.
-  std::map<std::string, Numbers>
-  run(const std::map<std::string, Numbers> &inputs) {
-    link();
-    auto executable = runtime::Executable::load(
-        {reinterpret_cast<const uint8_t *>(program.data()), program.size()});
-    if (!executable) {
-      ADD_FAILURE() << executable.getError().message;
-      return {};
-    }
-    auto executor = runtime::Executor::create(*executable, kernels, 2);
-    if (!executor) {
-      ADD_FAILURE() << executor.getError().message;
-      return {};
-    }
-    const exec::ProgramT &loaded = *executable->data.programs.front();
-    for (const auto &port : loaded.inputs) {
-      const Numbers &numbers = inputs.at(port->name);
-      std::memcpy((*executor)->getBlock(0, port->buffer), numbers.data(),
-                  numbers.size() * sizeof(float));
-    }
-    std::map<std::string, Numbers> outputs;
-    // Nothing is left behind that another run would take up.
-    for (int repeat = 0; repeat < 2; ++repeat) {
-      EXPECT_TRUE((*executor)->run(loaded));
-      for (const auto &port : loaded.outputs) {
-        Numbers numbers(size_t(runtime::getLocalElements(*port->layout)));
-        std::memcpy(numbers.data(), (*executor)->getBlock(0, port->buffer),
-                    numbers.size() * sizeof(float));
-        if (repeat == 1 && executable->data.variables.empty())
-          EXPECT_EQ(outputs[port->name], numbers);
-        outputs.try_emplace(port->name, numbers);
-      }
-    }
-    return outputs;
-  }
-
-private:
-  void build() {
-    mlir::OwningOpRef<mlir::ModuleOp> code =
-        mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
-    codegen::CpuKernelTarget target(*code);
-    if (failed(codegen::buildExecutable(*module, data, target)))
-      llvm::report_fatal_error("no executable");
-    program = codegen::serialize(data);
-    auto compiled =
-        codegen::compileCpuObject(*code, *codegen::CpuTarget::get("native"),
-                                  program, codegen::findKernelUses(data));
-    if (failed(compiled))
-      llvm::report_fatal_error("no object");
-    object = *compiled;
-  }
-
-  void link() {
-    llvm::SmallString<128> path, shared;
-    llvm::sys::fs::createTemporaryFile("meshc-loops", "o", path);
-    llvm::sys::fs::createTemporaryFile("meshc-loops", "so", shared);
-    llvm::FileRemover removeObject(path), removeShared(shared);
-    {
-      std::error_code error;
-      llvm::raw_fd_ostream(path, error) << object;
-    }
-    auto linker = llvm::sys::findProgramByName("ld.lld-22");
-    ASSERT_TRUE(linker && llvm::sys::ExecuteAndWait(
-                              *linker, {*linker, "-shared", path, "-o",
-                                        llvm::StringRef(shared)}) == 0);
-    library = dlopen(shared.c_str(), RTLD_NOW | RTLD_LOCAL);
-    ASSERT_TRUE(library) << dlerror();
-    kernels = {static_cast<const meshcKernelEntry *>(
-                   dlsym(library, "meshc_kernel_table")),
-               *static_cast<uint64_t *>(dlsym(library, "meshc_kernel_count"))};
-  }
-
-  std::unique_ptr<mlir::MLIRContext> context;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  exec::ExecutableT data;
-  std::string program, object;
-  void *library = nullptr;
-  std::span<const meshcKernelEntry> kernels;
-};
-
-std::string getType(std::vector<int64_t> shape) {
-  std::string type = "tensor<";
-  for (int64_t size : shape)
-    type += std::to_string(size) + "x";
-  return type + "f32>";
-}
-
-std::string addInput(const std::string &name, std::vector<int64_t> shape) {
-  std::string dims;
-  for (size_t i = 0; i < shape.size(); ++i)
-    dims += llvm::formatv("{0}\"{1}\"={2}", i ? ", " : "", "abc"[i], shape[i]);
-  return llvm::formatv("%{0} = spmd.input \"{0}\" of !nd.tensor<[{1}], f32, "
-                       "<>> : {2}\n",
-                       name, dims, getType(shape));
-}
-
-std::string addOutput(const std::string &name, const std::string &value,
-                      std::vector<int64_t> shape) {
-  std::string dims;
-  for (size_t i = 0; i < shape.size(); ++i)
-    dims += llvm::formatv("{0}\"{1}\"={2}", i ? ", " : "", "abc"[i], shape[i]);
-  return llvm::formatv("spmd.output \"{0}\" of !nd.tensor<[{1}], f32, <>>, "
-                       "%{2} : {3}\n",
-                       name, dims, value, getType(shape));
-}
-
-/// %result = a kernel of %x and %y, `size` numbers each.
-std::string addKernel(const std::string &result, const std::string &x,
-                      const std::string &y, int64_t size,
-                      const std::string &formula = "arith.addf") {
-  const std::string type = getType({size});
-  return llvm::formatv(
-      "%{0} = exec.kernel(%{1}, %{2}) {{\n"
-      "^bb0(%in_p: {3}, %in_q: {3}):\n"
-      "  %in_e = tensor.empty() : {3}\n"
-      "  %in_r = linalg.generic {{indexing_maps = [#a, #a, #a], iterator_types "
-      "= "
-      "[\"parallel\"]} ins(%in_p, %in_q : {3}, {3}) outs(%in_e : {3}) {{\n"
-      "  ^bb1(%in_u: f32, %in_v: f32, %in_o: f32):\n"
-      "    %in_s = {4} %in_u, %in_v : f32\n"
-      "    linalg.yield %in_s : f32\n"
-      "  } -> {3}\n"
-      "  exec.yield %in_r : {3}\n"
-      "} : ({3}, {3}) -> {3}\n",
-      result, x, y, type, formula);
-}
-
-Numbers count(int64_t size, float first = 1) {
-  Numbers numbers;
-  for (int64_t i = 0; i < size; ++i)
-    numbers.push_back(first + float(i % 11));
-  return numbers;
-}
 
 /// h += x[t]; before[t] = the old h, after[t] the new one.
 std::string getRunningSum(int64_t iterations, int64_t size, bool isReversed) {
@@ -218,7 +36,7 @@ TEST(LoopSteps, CarriedSlicedAndStackedValues) {
   for (int64_t size : {3, 7, 16, 48})
     for (int64_t iterations : {1, 2, 5})
       for (bool isReversed : {false, true}) {
-        LoopProgram program(getRunningSum(iterations, size, isReversed));
+        StepsProgram program(getRunningSum(iterations, size, isReversed));
         const Numbers x = count(iterations * size), start = count(size, 100);
         auto outputs = program.run({{"x", x}, {"start", start}});
         Numbers h = start, before(x.size()), after(x.size());
@@ -238,8 +56,8 @@ TEST(LoopSteps, CarriedSlicedAndStackedValues) {
 
 /// What is compiled does not depend on the number of iterations.
 TEST(LoopSteps, BodiesStandOnce) {
-  LoopProgram few(getRunningSum(2, 16, false));
-  LoopProgram many(getRunningSum(96, 16, false));
+  StepsProgram few(getRunningSum(2, 16, false));
+  StepsProgram many(getRunningSum(96, 16, false));
   EXPECT_EQ(few.getProgram().commands.size(),
             many.getProgram().commands.size());
   ASSERT_EQ(many.getProgram().loops.size(), 1U);
@@ -255,7 +73,7 @@ TEST(LoopSteps, BodiesStandOnce) {
 TEST(LoopSteps, NothingIsCopiedThatNeedNot) {
   for (int64_t size : {16, 7}) {
     const std::string slice = getType({size}), whole = getType({5, size});
-    LoopProgram program(
+    StepsProgram program(
         addInput("x", {5, size}) + addInput("start", {size}) +
         llvm::formatv("%last = exec.loop \"t\" x 5 carries(%start) slices(%x) "
                       "{{\n^bb0(%h: {0}, %s: {0}):\n",
@@ -307,7 +125,7 @@ TEST(LoopSteps, CarriedValuesChangePlaces) {
                         "r#" + std::to_string(i), {size});
       values.push_back(inputs[names[i]] = count(size, float(i)));
     }
-    auto outputs = LoopProgram(text).run(inputs);
+    auto outputs = StepsProgram(text).run(inputs);
     for (int t = 0; t < 7; ++t) {
       Numbers sum = values[0];
       for (size_t k = 0; k < sum.size(); ++k)
@@ -350,7 +168,7 @@ TEST(LoopSteps, LoopsInsideOfLoops) {
     const Numbers x = count(15 * size), w = count(size, 2),
                   start = count(size, 4);
     auto outputs =
-        LoopProgram(text).run({{"x", x}, {"w", w}, {"start", start}});
+        StepsProgram(text).run({{"x", x}, {"w", w}, {"start", start}});
     Numbers h = start, all(x.size()), kept;
     for (int64_t i = 0; i < 3; ++i) {
       for (size_t k = 0; k < h.size(); ++k)
@@ -372,7 +190,7 @@ TEST(LoopSteps, ProductsOfTheCarriedValue) {
   const std::string maps =
       "{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, "
       "affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]}";
-  LoopProgram program(
+  StepsProgram program(
       addInput("h0", {2, 3}) + addInput("w", {4, 3, 3}) +
       "%last, %all = exec.loop \"t\" x 4 carries(%h0) slices(%w) {\n"
       "^bb0(%h: tensor<2x3xf32>, %s: tensor<3x3xf32>):\n"
@@ -404,7 +222,7 @@ TEST(LoopSteps, ProductsOfTheCarriedValue) {
 /// What leaves the loop as a variable's new value is copied there, as the old
 /// one is what the loop begins with.
 TEST(LoopSteps, VariablesAreCarried) {
-  LoopProgram program(
+  StepsProgram program(
       "%v = spmd.read @v : tensor<7xf32>\n" + addInput("x", {7}) +
           "%last = exec.loop \"t\" x 3 carries(%v) captures(%x) {\n"
           "^bb0(%h: tensor<7xf32>, %s: tensor<7xf32>):\n" +
@@ -420,7 +238,7 @@ TEST(LoopSteps, VariablesAreCarried) {
   // The variable begins with what the arena has, which is zeros.
   Numbers expected;
   for (float number : x)
-    expected.push_back(3 * number);
+    expected.push_back(2 * 3 * number);
   EXPECT_EQ(last, expected);
 }
 

@@ -484,3 +484,40 @@ exec.program @c4_loop_body {
     exec.yield %c : tensor<5xf32>
   } : () -> tensor<3x5xf32>
 }
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c1_slice_of_another_type {
+  %x = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+  // expected-error @below {{'exec.slice' op (C1) takes 'tensor<2xf64>' out of 'tensor<6xf32>'}}
+  %y = exec.slice %x at 2 : tensor<6xf32> -> tensor<2xf64>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_slice_beyond_the_end {
+  %x = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+  // expected-error @below {{'exec.slice' op (C2) takes 'tensor<3xf32>' from element 4 of 'tensor<6xf32>'}}
+  %y = exec.slice %x at 4 : tensor<6xf32> -> tensor<3xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c1_stack_of_two_types {
+  %x = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+  %y = spmd.input "y" of !nd.tensor<["b"=5], f32, <>> : tensor<5xf32>
+  // expected-error @below {{'exec.stack' op (C1) has operands of the types 'tensor<6xf32>' and 'tensor<5xf32>'}}
+  %z = exec.stack %x, %y : tensor<6xf32>, tensor<5xf32> -> tensor<2x6xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_stack_of_another_shape {
+  %x = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+  // expected-error @below {{'exec.stack' op (C2) makes 'tensor<3x6xf32>' of 2 operands 'tensor<6xf32>'}}
+  %z = exec.stack %x, %x : tensor<6xf32>, tensor<6xf32> -> tensor<3x6xf32>
+}

@@ -281,3 +281,22 @@ spmd.program @c1_nobody_owns_a_window {
   // expected-error @below {{'spmd.all_gather' op (C1) no device owns a part of a window}}
   %2 = spmd.all_gather %1 from !nd.tensor<["y"=7], f32, <"y" by "row"=7@m + [-1, 1]>> to !nd.tensor<["y"=7], f32, <>> : tensor<5xf32> -> tensor<7xf32>
 }
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c1_stack_of_two_types {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+  %1 = spmd.input "y" of !nd.tensor<["b"=5], f32, <>> : tensor<5xf32>
+  // expected-error @below {{'spmd.stack' op (C1) has operands of the types 'tensor<6xf32>' and 'tensor<5xf32>'}}
+  %2 = spmd.stack %0, %1 : tensor<6xf32>, tensor<5xf32> -> tensor<2x6xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c2_stack_of_another_shape {
+  %0 = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+  // expected-error @below {{'spmd.stack' op (C2) makes 'tensor<3x6xf32>' of 2 operands 'tensor<6xf32>'}}
+  %2 = spmd.stack %0, %0 : tensor<6xf32>, tensor<6xf32> -> tensor<3x6xf32>
+}

@@ -177,3 +177,20 @@ nd.program @window {
   %0 = nd.view %w ["y" = "row" + "dy" - 1] : (!nd.tensor<["y"=7, "c"=2], f32, <"y" by "row"=7@m + [-1, 1]>>) -> !nd.tensor<["row"=7, "dy"=3, "c"=2], f32, <"row"@m>>
   nd.output "o", %0 : !nd.tensor<["row"=7, "dy"=3, "c"=2], f32, <"row"@m>>
 }
+
+// -----
+
+// What is stacked along a whole dimension lies one after the other on each device,
+// in the order in which the result is stored.
+// CHECK-LABEL: spmd.program @stacked
+// CHECK:         %[[X:.*]] = spmd.input "x"
+// CHECK:         %[[Y:.*]] = spmd.input "y"
+// CHECK:         %[[TURNED:.*]] = linalg.generic {{.*}} ins(%[[Y]]
+// CHECK:         spmd.stack %[[X]], %[[TURNED]] : tensor<2x3xf32>, tensor<2x3xf32> -> tensor<2x2x3xf32>
+nd.mesh ["data"=2]
+nd.program @stacked {
+  %x = nd.input "x" : !nd.tensor<["b"=4, "c"=3], f32, <"b"@data>>
+  %y = nd.input "y" : !nd.tensor<["c"=3, "b"=4], f32, <"b"@data>>
+  %s = nd.stack %x, %y along "t" : (!nd.tensor<["b"=4, "c"=3], f32, <"b"@data>>, !nd.tensor<["c"=3, "b"=4], f32, <"b"@data>>) -> !nd.tensor<["t"=2, "b"=4, "c"=3], f32, <"b"@data>>
+  nd.output "s", %s : !nd.tensor<["t"=2, "b"=4, "c"=3], f32, <"b"@data>>
+}

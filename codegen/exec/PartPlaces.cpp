@@ -1,0 +1,107 @@
+/// Places of slices and of what is stacked.
+
+#include "codegen/exec/SlotPlan.h"
+
+#include "codegen/ExecTypes.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+using steps::SliceOp;
+using steps::StackOp;
+
+/// Whether what takes `value` takes the whole of a buffer.
+bool SlotPlan::needsOwnMemory(Value value) const {
+  return transferOf.contains(value) ||
+         llvm::any_of(value.getUsers(),
+                      llvm::IsaPred<spmd::OutputOp, spmd::WriteOp>);
+}
+
+/// The place `bytes` behind `place`.
+static SlotPlan::Place behind(SlotPlan::Place place, int64_t bytes) {
+  place.offset += bytes;
+  return place;
+}
+
+Value SlotPlan::getWhole(Value value) {
+  while (auto slice = value.getDefiningOp<SliceOp>())
+    value = slice.getInput();
+  return value;
+}
+
+bool SlotPlan::overlap(Value x, Value y) const {
+  const Place &at = getPlace(x), &other = getPlace(y);
+  if (at.slot != other.slot)
+    return false;
+  // Places that move are known by iteration alone.
+  return !at.steps.empty() || !other.steps.empty() ||
+         (at.offset < other.offset + int64_t(getStoredBytes(y)) &&
+          other.offset < at.offset + int64_t(getStoredBytes(x)));
+}
+
+void SlotPlan::assignSlice(SliceOp slice) {
+  const Value result = slice.getResult();
+  const int64_t bytes =
+      int64_t(slice.getOffset()) *
+      getElementBytes(
+          cast<RankedTensorType>(result.getType()).getElementType());
+  Place place = behind(getPlace(slice.getInput()), bytes);
+  Moves &moves = movesOf[slice];
+  if (place.offset % alignment == 0 && !needsOwnMemory(result)) {
+    placeOf[result] = std::move(place);
+    return;
+  }
+  const int64_t time = getTime(slice);
+  if (transferOf.contains(result))
+    addTransferSlot(result, time);
+  else
+    addSlot(result, time, getRole(result));
+  moves.before.push_back({result, place, getPlace(result)});
+}
+
+std::optional<SlotPlan::Place> SlotPlan::findPartPlace(OpResult output,
+                                                       int64_t time) {
+  if (masks.contains(output) || needsOwnMemory(output))
+    return std::nullopt;
+  const auto bytes = int64_t(getStoredBytes(output));
+  for (OpOperand &use : output.getUses()) {
+    auto stack = dyn_cast<StackOp>(use.getOwner());
+    if (!stack || stack->getBlock() != output.getOwner()->getBlock() ||
+        bytes % alignment != 0)
+      continue;
+    const Place &whole = assignStack(stack, time);
+    // Other steps may read it when nothing reads the stack any more.
+    Slot &slot = slots[size_t(whole.slot)];
+    slot.last = std::max(slot.last, lastUse.lookup(output));
+    return behind(whole, bytes * use.getOperandNumber());
+  }
+  return std::nullopt;
+}
+
+const SlotPlan::Place &SlotPlan::assignStack(StackOp stack, int64_t time) {
+  OpResult result = cast<OpResult>(stack.getResult());
+  if (auto known = placeOf.find(result); known != placeOf.end())
+    return known->second;
+  if (llvm::any_of(result.getUsers(), llvm::IsaPred<spmd::WriteOp>))
+    lastUse[result] = getEnd(); // copied at the end
+  if (transferOf.contains(result))
+    addTransferSlot(result, time);
+  else if (std::optional<Place> place = findPartPlace(result, time))
+    placeOf[result] = std::move(*place);
+  else
+    addSlot(result, time, getRole(result));
+  return placeOf.at(result);
+}
+
+/// Copies the parts that were not computed in their places.
+void SlotPlan::addPartMoves(StackOp stack) {
+  const Place whole = assignStack(stack, getTime(stack));
+  Moves &moves = movesOf[stack];
+  for (auto [number, part] : llvm::enumerate(stack.getParts())) {
+    const Place from = getPlace(part);
+    const Place to =
+        behind(whole, int64_t(number) * int64_t(getStoredBytes(part)));
+    if (from != to)
+      moves.before.push_back({part, from, to});
+  }
+}
