@@ -65,8 +65,8 @@ LocalResults StackOp::buildLocal(PartitionBuilder &builder, ValueRange shards) {
     return emitOpError("cannot be partitioned: expected choices by position "
                        "(nd-write-stacks makes them)");
   // All blocks are split as the result is, and stored in its order.
-  NamedTensorType type = withoutDim(getType(), getDim())
-                             .withSharding(getType().getSharding());
+  NamedTensorType type =
+      withoutDim(getType(), getDim()).withSharding(getType().getSharding());
   SmallVector<Value> parts;
   for (auto [input, shard] : llvm::zip_equal(getInputs(), shards)) {
     Value part = shard;

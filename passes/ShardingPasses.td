@@ -209,12 +209,12 @@ def WriteStacks : Pass<"nd-write-stacks", "::mlir::ModuleOp"> {
       %y = nd.input "y" : !c
       %second = nd.broadcast %y : (!c) -> !t_at_data_by_c
       %first = nd.broadcast %x : (!c) -> !t_at_data_by_c
-      %position = nd.iota : !t_i32
+      %position = nd.iota : !t_at_data_i32
       %one = nd.constant(1 : i32) : !scalar_i32
       %before = nd.compare lt %position, %one
-          : (!t_i32, !scalar_i32) -> !t_i1
+          : (!t_at_data_i32, !scalar_i32) -> !t_at_data_i1
       %s = nd.select %before, %first, %second
-          : (!t_i1, !t_at_data_by_c, !t_at_data_by_c) -> !t_at_data_by_c
+          : (!t_at_data_i1, !t_at_data_by_c, !t_at_data_by_c) -> !t_at_data_by_c
       nd.output "s", %s : !t_at_data_by_c
     }
     ```

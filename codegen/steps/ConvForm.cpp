@@ -340,8 +340,8 @@ bool Matcher::readView() {
         return false;
     equations.push_back(*equation);
   }
-  // A window: positions of the result beside positions of the other factor. What
-  // has none is a matmul of a slice.
+  // A window: positions of the result beside positions of the other factor.
+  // What has none is a matmul of a slice.
   return llvm::any_of(equations, [](const Equation &equation) {
     return equation.loops[Other] && equation.loops[Result];
   });

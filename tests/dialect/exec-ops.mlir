@@ -148,3 +148,15 @@ exec.program @nested {
   spmd.output "last" of !nd.tensor<["c"=7], f32, <>>, %last : tensor<7xf32>
   spmd.output "all" of !nd.tensor<["a"=3, "c"=7], f32, <>>, %all : tensor<3x7xf32>
 }
+
+// CHECK-LABEL: exec.program @parts {
+// CHECK:         %[[X:.*]] = spmd.input "x"
+// CHECK-NEXT:    %[[ROW:.*]] = exec.slice %[[X]] at 5 : tensor<6x5xf32> -> tensor<5xf32>
+// CHECK-NEXT:    %[[ROWS:.*]] = exec.stack %[[ROW]], %[[ROW]] : tensor<5xf32>, tensor<5xf32> -> tensor<2x5xf32>
+// CHECK-NEXT:    spmd.output "y" of {{.*}}, %[[ROWS]]
+exec.program @parts {
+  %x = spmd.input "x" of !x : tensor<6x5xf32>
+  %row = exec.slice %x at 5 : tensor<6x5xf32> -> tensor<5xf32>
+  %rows = exec.stack %row, %row : tensor<5xf32>, tensor<5xf32> -> tensor<2x5xf32>
+  spmd.output "y" of !nd.tensor<["r"=2, "b"=5], f32, <>>, %rows : tensor<2x5xf32>
+}

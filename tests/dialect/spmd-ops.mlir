@@ -59,3 +59,10 @@ spmd.program @views {
   %0 = spmd.view %x ["a" = 2 "r" + "d" - 1] from !bx
       to !nd.tensor<["r"=3, "d"=3, "b"=5], f32, <"b"@x>> : tensor<6x3xf32> -> tensor<3x3x3xf32>
 }
+
+// CHECK-LABEL: spmd.program @stacks
+// CHECK:         spmd.stack %{{.*}}, %{{.*}} : tensor<6x3xf32>, tensor<6x3xf32> -> tensor<2x6x3xf32>
+spmd.program @stacks {
+  %x = spmd.input "x" of !bx : tensor<6x3xf32>
+  %0 = spmd.stack %x, %x : tensor<6x3xf32>, tensor<6x3xf32> -> tensor<2x6x3xf32>
+}
