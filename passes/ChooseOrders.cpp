@@ -5,7 +5,8 @@
 // A contraction is one library call when, in each of its three tensors, the
 // dimensions of one class (batch, rows m, columns n, contracted k) lie next to
 // each other in one order, and the innermost dimension of the result is not a
-// batch dimension. Each contraction's result order is chosen by what it costs
+// batch dimension, nor one beside which an operand has another row or column
+// innermost. Each contraction's result order is chosen by what it costs
 // the contraction itself and the contractions that read it; everything else
 // follows its operands.
 
@@ -64,6 +65,17 @@ int countPieces(ArrayRef<DimAttr> a, ArrayRef<DimAttr> b,
     previousB = other;
   }
   return pieces;
+}
+
+/// Whether `order` and an operand end in different dimensions for which
+/// `isMember` holds: one is the library's, in which it can be contiguous alone.
+bool endsInAnother(ArrayRef<DimAttr> order, ArrayRef<DimAttr> operand,
+                   llvm::function_ref<bool(DimAttr)> isMember) {
+  auto isLoop = [](DimAttr dim) { return dim.getSize() > 1; };
+  auto last = llvm::find_if(llvm::reverse(order), isLoop);
+  auto other = llvm::find_if(llvm::reverse(operand), isLoop);
+  return last != order.rend() && other != operand.rend() && *last != *other &&
+         isMember(*last) && isMember(*other);
 }
 
 /// Names that a value's dimensions have further on.
@@ -244,6 +256,9 @@ private:
     };
     int cost = 0;
     if (!order.empty() && isOf(DimClass::Batch)(order.back()))
+      cost += innermostCost;
+    if (endsInAnother(order, lhs.getDims(), isOf(DimClass::M)) ||
+        endsInAnother(order, rhs.getDims(), isOf(DimClass::N)))
       cost += innermostCost;
     cost +=
         splitFreeCost *

@@ -3,6 +3,7 @@
 #include "codegen/exec/KernelBody.h"
 
 #include "runtime/exec/MatmulOperands.h"
+#include "runtime/plans/MatmulPlan.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -259,6 +260,11 @@ LogicalResult MatmulOp::addCommands(codegen::CommandBuilder &commands) {
     if (failed(commands.addFlops(getLoc(), command, factors)))
       return failure();
     command.action.Set(std::move(action));
+    // An executable that cannot run is none.
+    if (commands.getTarget().getMatmulLibrary() ==
+        codegen::MatmulLibrary::CublasLt)
+      if (auto plan = runtime::cuda::planMatmul(command); !plan)
+        return emitError(plan.getError().message);
   }
   return success();
 }

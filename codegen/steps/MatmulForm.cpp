@@ -5,19 +5,34 @@
 using namespace mlir;
 using namespace meshc::codegen;
 
-/// Takes the loop for the library's own dimension from `loops`: the largest, or
-/// among several the one the result (or else an operand) is contiguous in.
+/// Takes the loop for the library's own dimension from `loops`, which begin
+/// with the smallest: the one that the result is contiguous in, else the
+/// largest that an operand is, else the largest.
 static MatmulForm::Loop takeMain(std::vector<MatmulForm::Loop> &loops) {
   if (loops.empty())
     return {};
-  auto main = llvm::find_if(loops, [](const auto &loop) {
-    return loop.c == 1 || (loop.c == 0 && (loop.a == 1 || loop.b == 1));
-  });
+  auto main =
+      llvm::find_if(loops, [](const auto &loop) { return loop.c == 1; });
+  for (auto loop = loops.end(); main == loops.end() && loop != loops.begin();)
+    if (--loop; loop->a == 1 || loop->b == 1)
+      main = loop;
   if (main == loops.end())
     main = std::prev(loops.end());
   MatmulForm::Loop taken = *main;
   loops.erase(main);
   return taken;
+}
+
+std::array<bool, 3> MatmulForm::findStrided() const {
+  auto isStrided = [](const Loop &x, const Loop &y, int64_t Loop::*stride) {
+    return x.size > 1 && y.size > 1 && x.*stride != 1 && y.*stride != 1;
+  };
+  std::array<bool, 3> strided = {isStrided(m, k, &Loop::a),
+                                 isStrided(k, n, &Loop::b),
+                                 isStrided(m, n, &Loop::c)};
+  if (swapped)
+    std::swap(strided[0], strided[1]);
+  return strided;
 }
 
 /// Sizes of the loops that index tensors of these shapes.

@@ -32,6 +32,10 @@ struct MatmulForm {
   /// Whether m and n changed places (with the operands) so that the result is
   /// contiguous along n.
   bool swapped = false;
+
+  /// In which of the first operand, the second one and the result neither loop
+  /// of a call steps from one element to the next: no library takes these.
+  std::array<bool, 3> findStrided() const;
 };
 
 /// The form of a contraction of two tensors to a third, all dense and

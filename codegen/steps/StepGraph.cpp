@@ -4,6 +4,7 @@
 #include "codegen/steps/MatmulActivation.h"
 #include "codegen/steps/MatmulEpilogue.h"
 #include "codegen/steps/MatmulForm.h"
+#include "codegen/steps/MatmulOrder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -29,6 +30,7 @@ private:
   LogicalResult visit(Operation &op);
   void findConvs(Block &block);
   void formViews(Block &block);
+  void orderMatmuls(Block &block);
   void addMatmul(linalg::GenericOp contraction);
   void addConv(linalg::GenericOp contraction, const ConvMatch &match);
   void addKernel(Operation *op);
@@ -426,6 +428,13 @@ void GraphBuilder::formViews(Block &block) {
   }
 }
 
+/// Copies what no library call can take as it lies.
+void GraphBuilder::orderMatmuls(Block &block) {
+  for (auto op : llvm::make_early_inc_range(block.getOps<linalg::GenericOp>()))
+    if (isLibraryMatmul(op) && !graph.convs.contains(op))
+      storeInLibraryOrder(op);
+}
+
 void GraphBuilder::addConv(linalg::GenericOp contraction,
                            const ConvMatch &match) {
   FusionGraph::Node node;
@@ -536,6 +545,7 @@ FailureOr<StepGraph> GraphBuilder::build() {
   Block &block = program.getBody().front();
   findConvs(block);
   formViews(block);
+  orderMatmuls(block);
   live = getLiveOps(block);
   for (Operation &op : block)
     if (live.contains(&op) && failed(visit(op)))

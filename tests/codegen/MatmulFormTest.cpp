@@ -180,12 +180,40 @@ TEST(MatmulForm, swaps_operands_where_the_result_is_contiguous_along_rows) {
   EXPECT_TRUE(form.swapped);
 }
 
+TEST(MatmulForm, takes_the_loop_that_an_operand_is_contiguous_in) {
+  // w[f, d, k] is contiguous along k, of its columns the shorter one; the
+  // result along b.
+  MatmulForm form = Contraction("bd,fdk->fkb", sizes).getForm();
+  EXPECT_TRUE(form.swapped);
+  EXPECT_EQ(form.m.size, 4);
+  EXPECT_EQ(form.m.a, 1);
+  EXPECT_EQ(form.findStrided(), (std::array{false, false, false}));
+}
+
+TEST(MatmulForm, says_what_no_library_takes) {
+  using Strided = std::array<bool, 3>;
+  auto find = [](const char *text) {
+    return Contraction(text, sizes).getForm().findStrided();
+  };
+  EXPECT_EQ(find("bpd,df->bpf"), (Strided{false, false, false}));
+  EXPECT_EQ(find("bdp,df->bpf"), (Strided{false, false, false}));
+  // The batch is last in each of them.
+  EXPECT_EQ(find("bpdh,dfh->bpfh"), (Strided{true, true, true}));
+  EXPECT_EQ(find("bpdh,hdf->bphf"), (Strided{true, false, false}));
+  // Columns h and k: contiguous along one in the result, the other in w.
+  EXPECT_EQ(find("bd,hdk->bkh"), (Strided{false, true, false}));
+  // Sums over d and e: one operand is contiguous along d, which is longer.
+  EXPECT_EQ(find("bde,fed->bf"), (Strided{true, false, false}));
+  EXPECT_EQ(find("fed,bde->bf"), (Strided{false, true, false}));
+}
+
 TEST(MatmulForm, every_form_computes_the_contraction) {
   for (const char *text :
        {"bpd,dhe->bphe", "bpd,dhe->bhpe", "bphe,bkhe->bhpk", "bhpk,bkhe->bphe",
         "bhpk,bkhe->bhpe", "bphe,hed->bpd", "bhpe,hed->bpd", "bpd,bphe->dhe",
         "bpd,bhpe->dhe", "bpf,fd->bpd", "bpd,df->fpb", "db,df->fb",
-        "bhpk,bphe->bkhe", "pbd,dbk->kbp"}) {
+        "bhpk,bphe->bkhe", "pbd,dbk->kbp", "bd,fdk->fkb", "bpdh,dfh->bpfh",
+        "bd,hdk->bkh", "bde,fed->bf"}) {
     Contraction contraction(text, sizes);
     std::vector<double> a = makeRandom(contraction.getSize(0), 1);
     std::vector<double> b = makeRandom(contraction.getSize(1), 2);

@@ -200,6 +200,15 @@ TEST(Executable, loops_of_constrained_values) {
               {"a=2,b=3", {"wide=a", "batch=b"}}});
 }
 
+/// Library calls of tensors that are stored as none takes them.
+TEST(Executable, products_in_any_order) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/orders.mesh", {},
+                       3 * 2 + 4 * 5 * 7 * 2 + 4 * 7 + 3 * 5),
+             {{"", {""}},
+              {"a=3", {"b=a", "k=a", "member=a"}},
+              {"a=2,b=3", {"b=a,h=b", "t=a,e=b", "k=a,b=b", "e=a,member=b"}}});
+}
+
 TEST(Executable, loops_that_carry_nothing) {
   compareAll(
       Reference(MESHC_SOURCE_DIR "/tests/end_to_end/maps.mesh", {},

@@ -116,6 +116,13 @@ TEST(GpuExecutable, mlp_in_16_bits) {
                {{"", "", 1}, {"a=2", "batch=a", 2}});
 }
 
+/// cuBLASLt refuses them as they are stored.
+TEST(GpuExecutable, products_in_any_order) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/orders.mesh", {},
+                       3 * 2 + 4 * 5 * 7 * 2 + 4 * 7 + 3 * 5),
+             {{"", "", 1}, {"a=2", "e=a", 2}});
+}
+
 TEST(GpuExecutable, transformer_block) {
   compareAll(Reference(MESHC_SOURCE_DIR "/samples/transformer_block.mesh",
                        {"batch=4", "pos=6", "d_model=16", "heads=2", "d_head=8",

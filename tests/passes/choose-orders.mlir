@@ -67,3 +67,18 @@ nd.program @constraint {
   %y = nd.einsum %r, %o : (!nd.tensor<["b"=2, "h"=7, "p"=3, "e"=11], f32, <"h"@a, "p"@b>>, !nd.tensor<["h"=7, "e"=11, "d"=5], f32>) -> !nd.tensor<["b"=2, "p"=3, "d"=5], f32>
   nd.output "y", %y : !nd.tensor<["b"=2, "p"=3, "d"=5], f32>
 }
+
+// -----
+
+// An ensemble: members are columns like k, and no library is contiguous along both,
+// so that the result does not end in members, which the reader would like.
+// CHECK-LABEL: nd.program @ensemble
+nd.program @ensemble {
+  %x = nd.input "x" : !nd.tensor<["batch"=5, "c"=3], f32>
+  %w = nd.input "w" : !nd.tensor<["member"=2, "c"=3, "k"=7], f32>
+  // CHECK: %[[Y:.*]] = nd.einsum {{.*}} -> !batch_by_member_by_k
+  %y = nd.einsum %x, %w : (!nd.tensor<["batch"=5, "c"=3], f32>, !nd.tensor<["member"=2, "c"=3, "k"=7], f32>) -> !nd.tensor<["batch"=5, "k"=7, "member"=2], f32>
+  // CHECK: nd.einsum %[[Y]], {{.*}} -> !member_by_k_by_c
+  %g = nd.einsum %y, %x : (!nd.tensor<["batch"=5, "k"=7, "member"=2], f32>, !nd.tensor<["batch"=5, "c"=3], f32>) -> !nd.tensor<["member"=2, "k"=7, "c"=3], f32>
+  nd.output "g", %g : !nd.tensor<["member"=2, "k"=7, "c"=3], f32>
+}

@@ -1,0 +1,189 @@
+#include "codegen/steps/MatmulOrder.h"
+
+#include "codegen/kernels/StructuredOps.h"
+#include "codegen/steps/MatmulForm.h"
+#include "codegen/steps/StridedLoops.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace meshc::codegen;
+
+namespace {
+
+constexpr unsigned resultNumber = 2;
+
+/// One contraction whose tensors are copied.
+class Reordering {
+public:
+  explicit Reordering(linalg::GenericOp contraction)
+      : contraction(contraction), builder(contraction),
+        maps(contraction.getIndexingMapsArray()) {}
+
+  linalg::GenericOp run();
+
+private:
+  RankedTensorType getType(unsigned number) {
+    return cast<RankedTensorType>(contraction->getOperand(number).getType());
+  }
+  bool isIn(unsigned number, unsigned loop) const {
+    return maps[number].isFunctionOfDim(loop);
+  }
+
+  SmallVector<unsigned> chooseOrder(unsigned number);
+  Value copy(Value tensor, AffineMap map);
+  Value fillLike(Value init, ArrayRef<int64_t> shape);
+  void copyOperand(unsigned number);
+  void copyResult();
+  void replace(ValueRange operands, AffineMap map, unsigned number);
+
+  linalg::GenericOp contraction;
+  OpBuilder builder;
+  SmallVector<AffineMap> maps;
+};
+
+} // namespace
+
+/// The loops of tensor `number` in the order of a row-major matrix behind its
+/// batch dimensions: what it shares with both others, then rows, then columns;
+/// within a class as another tensor has them, so that they are merged.
+SmallVector<unsigned> Reordering::chooseOrder(unsigned number) {
+  // Rows and columns of a, b and c are those of (c, b), (a, c) and (a, b).
+  constexpr unsigned rowsAs[] = {2, 0, 0}, columnsAs[] = {1, 2, 1};
+  std::array<SmallVector<int64_t>, 3> strides;
+  for (unsigned tensor = 0; tensor < 3; ++tensor)
+    strides[tensor] = getStrides(maps[tensor], getType(tensor).getShape());
+  auto getKey = [&](unsigned loop) {
+    const bool isRow = isIn(rowsAs[number], loop),
+               isColumn = isIn(columnsAs[number], loop);
+    const unsigned like = isRow && isColumn
+                              ? (number == resultNumber ? 0 : resultNumber)
+                          : isRow ? rowsAs[number]
+                                  : columnsAs[number];
+    return std::tuple(isRow && isColumn ? 0 : (isRow ? 1 : 2),
+                      -strides[like][loop], loop);
+  };
+  SmallVector<unsigned> order;
+  for (AffineExpr loop : maps[number].getResults())
+    order.push_back(cast<AffineDimExpr>(loop).getPosition());
+  llvm::sort(order,
+             [&](unsigned x, unsigned y) { return getKey(x) < getKey(y); });
+  return order;
+}
+
+/// `tensor`, whose dimension i is that of number `map`(i) of the copy.
+Value Reordering::copy(Value tensor, AffineMap map) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  const unsigned rank = map.getNumDims();
+  SmallVector<int64_t> shape(rank);
+  for (auto [dim, size] : llvm::enumerate(type.getShape()))
+    shape[map.getDimPosition(unsigned(dim))] = size;
+  Value empty = tensor::EmptyOp::create(builder, contraction.getLoc(), shape,
+                                        type.getElementType());
+  SmallVector<utils::IteratorType> parallel(rank,
+                                            utils::IteratorType::parallel);
+  auto op = linalg::GenericOp::create(
+      builder, contraction.getLoc(), empty.getType(), tensor, empty,
+      {map, builder.getMultiDimIdentityMap(rank)}, parallel,
+      [](OpBuilder &body, Location loc, ValueRange scalars) {
+        linalg::YieldOp::create(body, loc, scalars.front());
+      });
+  return op.getResult(0);
+}
+
+Value Reordering::fillLike(Value init, ArrayRef<int64_t> shape) {
+  const Location loc = contraction.getLoc();
+  auto type = cast<RankedTensorType>(init.getType());
+  const OpFoldResult splat = getSplat(init);
+  Value scalar = dyn_cast<Value>(splat);
+  if (!scalar)
+    scalar = arith::ConstantOp::create(builder, loc,
+                                       cast<TypedAttr>(cast<Attribute>(splat)));
+  Value empty =
+      tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
+  return linalg::FillOp::create(builder, loc, scalar, empty).getResult(0);
+}
+
+/// Puts a contraction of `operands`, of which `number` is indexed by `map`, in
+/// the place of the one there was; its users are left.
+void Reordering::replace(ValueRange operands, AffineMap map, unsigned number) {
+  maps[number] = map;
+  auto replaced = cast<linalg::GenericOp>(
+      clone(builder, contraction, operands.back().getType(), operands));
+  replaced.setIndexingMapsAttr(builder.getAffineMapArrayAttr(maps));
+  if (number != resultNumber)
+    contraction->replaceAllUsesWith(replaced);
+  contraction->erase();
+  contraction = replaced;
+  builder.setInsertionPoint(contraction);
+}
+
+/// The map from a dimension of a tensor with loops `map` to that of the same
+/// loop in `order`.
+static AffineMap getPermutation(AffineMap map, ArrayRef<unsigned> order) {
+  SmallVector<unsigned> positions;
+  for (AffineExpr loop : map.getResults())
+    positions.push_back(
+        unsigned(llvm::find(order, cast<AffineDimExpr>(loop).getPosition()) -
+                 order.begin()));
+  return AffineMap::getMultiDimMapWithTargets(unsigned(order.size()), positions,
+                                              map.getContext());
+}
+
+void Reordering::copyOperand(unsigned number) {
+  const SmallVector<unsigned> order = chooseOrder(number);
+  SmallVector<Value> operands(contraction->getOperands());
+  operands[number] =
+      copy(operands[number], getPermutation(maps[number], order));
+  replace(operands,
+          AffineMap::getMultiDimMapWithTargets(maps[number].getNumDims(), order,
+                                               builder.getContext()),
+          number);
+}
+
+void Reordering::copyResult() {
+  const SmallVector<unsigned> order = chooseOrder(resultNumber);
+  const AffineMap wanted = maps[resultNumber];
+  const AffineMap inverse = inversePermutation(getPermutation(wanted, order));
+  SmallVector<int64_t> shape;
+  for (AffineExpr dim : inverse.getResults())
+    shape.push_back(getType(resultNumber)
+                        .getDimSize(cast<AffineDimExpr>(dim).getPosition()));
+  SmallVector<Value> operands(contraction->getOperands());
+  operands.back() = fillLike(operands.back(), shape);
+  linalg::GenericOp old = contraction;
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : old->getUses())
+    uses.push_back(&use);
+  old->getResult(0).dropAllUses();
+  replace(operands,
+          AffineMap::getMultiDimMapWithTargets(wanted.getNumDims(), order,
+                                               builder.getContext()),
+          resultNumber);
+  builder.setInsertionPointAfter(contraction);
+  Value restored = copy(contraction->getResult(0), inverse);
+  for (OpOperand *use : uses)
+    use->set(restored);
+  builder.setInsertionPoint(contraction);
+}
+
+linalg::GenericOp Reordering::run() {
+  // What is copied changes what the loops of a call are, at most once each.
+  for (unsigned round = 0; round < 3; ++round) {
+    const std::array<bool, 3> strided =
+        getMatmulForm(contraction).findStrided();
+    if (llvm::none_of(strided, [](bool is) { return is; }))
+      break;
+    for (unsigned number = 0; number < resultNumber; ++number)
+      if (strided[number])
+        copyOperand(number);
+    if (strided[resultNumber])
+      copyResult();
+  }
+  return contraction;
+}
+
+linalg::GenericOp
+meshc::codegen::storeInLibraryOrder(linalg::GenericOp contraction) {
+  return Reordering(contraction).run();
+}

@@ -1,0 +1,53 @@
+// RUN: meshc-opt %s -exec-form-steps | FileCheck %s
+// RUN: meshc-opt %s "-exec-form-steps=library=cublaslt" | FileCheck %s
+
+// Tensors that no library takes as they are stored are copied.
+nd.mesh ["d"=2]
+
+// The batch is last in all three: each is copied with the batch first.
+// CHECK-LABEL: exec.program @batch_last {
+// CHECK-DAG:     %[[A:.*]] = exec.kernel(%[[X:.*]]) {
+// CHECK-DAG:     %[[B:.*]] = exec.kernel(%[[W:.*]]) {
+// CHECK:         %[[C:.*]] = exec.matmul %[[A]], %[[B]] {{.*}} : tensor<7x5x3xf32>, tensor<7x3x2xf32> -> tensor<7x5x2xf32>
+// CHECK:         %[[Y:.*]] = exec.kernel(%[[C]]) {
+// CHECK:         spmd.output "y" of {{.*}}, %[[Y]] : tensor<5x2x7xf32>
+spmd.program @batch_last {
+  %x = spmd.input "x" of !nd.tensor<["b"=5, "k"=3, "h"=7], f32, <>> : tensor<5x3x7xf32>
+  %w = spmd.input "w" of !nd.tensor<["k"=3, "e"=2, "h"=7], f32, <>> : tensor<3x2x7xf32>
+  %zero = arith.constant dense<0.0> : tensor<5x2x7xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(b, e, h, k) -> (b, k, h)>,
+                                        affine_map<(b, e, h, k) -> (k, e, h)>,
+                                        affine_map<(b, e, h, k) -> (b, e, h)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<5x3x7xf32>, tensor<3x2x7xf32>) outs(%zero : tensor<5x2x7xf32>) {
+  ^bb0(%a: f32, %f: f32, %o: f32):
+    %t = arith.mulf %a, %f : f32
+    %r = arith.addf %o, %t : f32
+    linalg.yield %r : f32
+  } -> tensor<5x2x7xf32>
+  spmd.output "y" of !nd.tensor<["b"=5, "e"=2, "h"=7], f32, <>>, %y : tensor<5x2x7xf32>
+}
+
+// What is summed over lies in one order in x and in the other one in w: w is copied,
+// so that both are one loop.
+// CHECK-LABEL: exec.program @sums {
+// CHECK:         %[[X:.*]] = spmd.input "x"
+// CHECK:         %[[W:.*]] = spmd.input "w"
+// CHECK-NEXT:    %[[B:.*]] = exec.kernel(%[[W]]) {
+// CHECK:         exec.matmul %[[X]], %[[B]] {{.*}} : tensor<5x3x7xf32>, tensor<3x7x2xf32> -> tensor<5x2xf32>
+spmd.program @sums {
+  %x = spmd.input "x" of !nd.tensor<["b"=5, "k"=3, "h"=7], f32, <>> : tensor<5x3x7xf32>
+  %w = spmd.input "w" of !nd.tensor<["e"=2, "h"=7, "k"=3], f32, <>> : tensor<2x7x3xf32>
+  %zero = arith.constant dense<0.0> : tensor<5x2xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(b, e, h, k) -> (b, k, h)>,
+                                        affine_map<(b, e, h, k) -> (e, h, k)>,
+                                        affine_map<(b, e, h, k) -> (b, e)>],
+                       iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %w : tensor<5x3x7xf32>, tensor<2x7x3xf32>) outs(%zero : tensor<5x2xf32>) {
+  ^bb0(%a: f32, %f: f32, %o: f32):
+    %t = arith.mulf %a, %f : f32
+    %r = arith.addf %o, %t : f32
+    linalg.yield %r : f32
+  } -> tensor<5x2xf32>
+  spmd.output "y" of !nd.tensor<["b"=5, "e"=2], f32, <>>, %y : tensor<5x2xf32>
+}
