@@ -152,22 +152,56 @@ static mlir::Value reshard(mlir::OpBuilder &builder, mlir::Value value,
                                mlir::ArrayAttr());
 }
 
-mlir::Value BuilderState::alignCarried(Loop &loop, size_t number, Tensor next) {
+/// Gives `value` the sharding of `type`, and with it what loops carry that
+/// begin with it.
+static void setCarriedType(mlir::Value value, mlir::Type type) {
+  if (value.getType() == type)
+    return;
+  value.setType(type);
+  for (mlir::OpOperand &use : value.getUses()) {
+    auto loop = mlir::dyn_cast<nd::LoopOp>(use.getOwner());
+    const unsigned number = use.getOperandNumber();
+    if (!loop || number >= loop.getInitial().size())
+      continue;
+    setCarriedType(loop.getBody().getArgument(1 + number), type);
+    mlir::Operation *yield = loop.getBody().front().getTerminator();
+    mlir::OpOperand &next = yield->getOpOperand(number);
+    if (next.get().getType() != type) {
+      mlir::OpBuilder builder(yield);
+      next.set(reshard(builder, next.get(), type));
+    }
+    setCarriedType(loop.getResult(number), type);
+  }
+}
+
+bool BuilderState::alignInitial(Loop &loop, size_t number, mlir::Value next) {
   mlir::Value initial = getValue(loop.initial[number].value);
-  mlir::Value value = getValue(next);
-  mlir::Type before = initial.getType(), after = value.getType();
-  if (before == after)
-    return value;
-  if (mlir::cast<nd::NamedTensorType>(before).getSharding())
-    return reshard(operations, value, before);
+  if (mlir::cast<nd::NamedTensorType>(initial.getType()).getSharding() ||
+      initial.getType() == next.getType())
+    return false;
   mlir::OpBuilder outside(context);
   outside.restoreInsertionPoint(loop.outside);
   Builder::LoopValue &aligned = loop.initial[number];
-  aligned.value =
-      addNode(reshard(outside, initial, after), aligned.value.getElementType(),
-              getDims(aligned.value), aligned.where);
-  loop.region->getArgument(unsigned(1 + number)).setType(after);
-  return value;
+  aligned.value = addNode(reshard(outside, initial, next.getType()),
+                          aligned.value.getElementType(),
+                          getDims(aligned.value), aligned.where);
+  setCarriedType(loop.region->getArgument(unsigned(1 + number)),
+                 next.getType());
+  return true;
+}
+
+void BuilderState::alignCarried(Loop &loop,
+                                llvm::MutableArrayRef<mlir::Value> next) {
+  // What has a sharding now may be what another value becomes.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto [number, value] : llvm::enumerate(next))
+      changed |= alignInitial(loop, number, value);
+  }
+  for (auto [initial, value] : llvm::zip_equal(loop.initial, next))
+    if (mlir::Type type = getValue(initial.value).getType();
+        value.getType() != type)
+      value = reshard(operations, value, type);
 }
 
 std::optional<Builder::LoopResults>
@@ -179,7 +213,9 @@ Builder::endLoop(const std::vector<LoopValue> &carried,
     for (size_t i = 0; i < carried.size(); ++i)
       if (Tensor next =
               state->checkCarried(state->loops.back().initial[i], carried[i]))
-        yielded[0].push_back(state->alignCarried(state->loops.back(), i, next));
+        yielded[0].push_back(BuilderState::getValue(next));
+  if (!state->failed)
+    state->alignCarried(state->loops.back(), yielded[0]);
   BuilderState::Loop loop = std::move(state->loops.back());
   state->loops.pop_back();
   leaveScope();

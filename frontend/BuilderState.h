@@ -73,10 +73,13 @@ struct BuilderState {
   Tensor checkCarried(const Builder::LoopValue &initial,
                       const Builder::LoopValue &value);
 
-  /// `next` as iteration after iteration carries it: with the sharding that a
-  /// constraint gave the initial value. Where that has none and `next` has one,
-  /// it is given to the initial value too.
-  mlir::Value alignCarried(Loop &loop, size_t number, Tensor next);
+  /// Makes `next` what iteration after iteration carries: with the sharding
+  /// that a constraint gave the initial value. Where that has none and `next`
+  /// has one, it is given to the initial value too, and to what loops inside
+  /// carry of it.
+  void alignCarried(Loop &loop, llvm::MutableArrayRef<mlir::Value> next);
+  /// The latter, for one value; whether anything changed.
+  bool alignInitial(Loop &loop, size_t number, mlir::Value next);
 
   std::vector<BuildError> errors;
   bool failed = false;

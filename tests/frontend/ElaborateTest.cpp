@@ -310,6 +310,35 @@ TEST(Loops, WhatIsCarriedKeepsItsSharding) {
   ASSERT_TRUE(nested.module) << nested.getText();
 }
 
+TEST(Loops, ConstraintsReachWhatLoopsInsideCarry) {
+  SpecRun behind(meshHead + loopSpec(R"(
+  let h = x
+  for l in layers {
+    for t in time { h = tanh(h) }
+    for t in time { h = h * 0.5 }
+    h = h @ [batch -> a]
+  }
+  output h = h)"));
+  ASSERT_TRUE(behind.module) << behind.getText();
+  // Before the loops, in each of those inside, and the block's own.
+  EXPECT_THAT(getConstraints(behind),
+              ElementsAre("sharding<\"batch\"@a>", "sharding<\"batch\"@a>",
+                          "sharding<\"batch\"@a>", "sharding<\"batch\"@a>"));
+  // What takes the place of another value takes its sharding.
+  SpecRun turned(meshHead + loopSpec(R"(
+  let h = x
+  let g = x
+  let f = x
+  for t in time {
+    let old = h
+    h = exp(f) @ [batch -> a]
+    f = g
+    g = old
+  }
+  output h = h + g + f)"));
+  ASSERT_TRUE(turned.module) << turned.getText();
+}
+
 TEST(Loops, TermsAndElementsMayBeConstrained) {
   SpecRun run(meshHead + loopSpec(R"(
   let total = x

@@ -3,7 +3,6 @@
 #include "tests/fuzz/Check.h"
 #include "tests/fuzz/Generate.h"
 #include "tests/fuzz/Isolate.h"
-#include "tests/fuzz/Known.h"
 #include "tests/fuzz/Reduce.h"
 
 #include <CLI/CLI.hpp>
@@ -23,8 +22,7 @@ namespace {
 struct Options {
   std::string seeds = "0..400";
   double minutes = 0; ///< 0: as long as the seeds take
-  std::vector<std::string> without, only;
-  bool takesKnown = false;
+  std::vector<std::string> without;
   bool shows = false;
   bool stays = false; ///< in this process, for a debugger
   int layouts = 2;
@@ -54,11 +52,6 @@ class Fuzz {
 public:
   explicit Fuzz(const Options &options) : options(options) {
     leftOut.insert(options.without.begin(), options.without.end());
-    if (!options.takesKnown)
-      for (const KnownDefect &known : knownDefects)
-        leftOut.insert(known.kind);
-    for (const std::string &kind : options.only)
-      leftOut.erase(kind);
   }
 
   /// The seeds from `first` to below `last`; the exit code.
@@ -166,11 +159,6 @@ int main(int argc, char **argv) {
   app.add_option("--without", options.without, "kinds to leave out")
       ->delimiter(',')
       ->check(CLI::IsMember(names));
-  app.add_option("--with", options.only,
-                 "kinds to take in spite of a known defect")
-      ->delimiter(',')
-      ->check(CLI::IsMember(names));
-  app.add_flag("--known", options.takesKnown, "take kinds with known defects");
   app.add_flag("--show", options.shows, "print every spec with its layouts");
   app.add_flag("--no-fork", options.stays,
                "run in this process, for a debugger");
