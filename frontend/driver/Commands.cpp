@@ -298,6 +298,8 @@ static std::vector<std::string> getProgramArguments(const RunArguments &run,
     arguments.push_back("run-eval");
     addAll("--in", run.in);
     addAll("--param", run.param);
+    if (run.drawsParameters)
+      addAll("--init", {"random"});
     addAll("--out", run.out);
     addAll("--grad", run.grad);
   } else if (run.bench) {
@@ -363,10 +365,13 @@ static int failWithoutCommand(const SpecArguments &spec, SpecSession &session) {
     text += fmt::format("to train: meshc run {} -- train --data-dir DIR\n",
                         spec.path);
   else
-    text += fmt::format("it has no {} block and cannot be trained on files; on "
-                        "arrays: meshc run {} --eval --in NAME=FILE.npy --out "
-                        "NAME=FILE.npy\n",
-                        trains ? "data" : "train", spec.path);
+    text += fmt::format(
+        "it has no {} block and cannot be trained on files; on "
+        "arrays: meshc run {} --eval --in NAME=FILE.npy {}--out "
+        "NAME=FILE.npy\n",
+        trains ? "data" : "train", spec.path,
+        module.getOps<nd::VariableOp>().empty() ? ""
+                                                : "--param NAME=FILE.npy ");
   if (trains)
     text +=
         fmt::format("to measure training steps on random data: meshc run {} "

@@ -52,6 +52,7 @@ struct CompileArguments {
 struct RunArguments {
   bool eval = false;
   std::vector<std::string> in, param, out, grad; ///< NAME=FILE.npy
+  bool drawsParameters = false; ///< those that --eval is not given
   std::optional<int64_t> seed, bench, threads;
   bool profile = false;
   uint64_t cacheBytes = defaultCacheBytes;   ///< to keep compiled programs in

@@ -144,6 +144,13 @@ static void addRunOptions(CLI::App *command, RunArguments &run) {
   addFiles("--out", run.out, "NAME=FILE.npy, an output of --eval");
   addFiles("--grad", run.grad,
            "NAME=FILE.npy, the gradient of a parameter or input of --eval");
+  command
+      ->add_option_function<std::string>(
+          "--init", [&run](const std::string &) { run.drawsParameters = true; },
+          "random: parameters that --eval is not given start as a training "
+          "starts them")
+      ->check(CLI::IsMember({"random"}))
+      ->needs(eval);
   CLI::Option *bench =
       command
           ->add_option("--bench", run.bench,
@@ -169,6 +176,12 @@ static void addRunOptions(CLI::App *command, RunArguments &run) {
   command->add_option("--threads", run.threads, "worker threads")
       ->check(CLI::Range(int64_t(1), int64_t(4096)))
       ->excludes(arguments);
+}
+
+/// Refuses a seed that nothing would be drawn from.
+static void checkSeed(const RunArguments &run) {
+  if (run.eval && run.seed && !run.drawsParameters)
+    throw CLI::RequiresError("--seed", "--init with --eval");
 }
 
 /// The option or command of `app` and its commands nearest to `word`.
@@ -357,6 +370,10 @@ int main(int argc, char **argv) {
                         addSpecOptions(runCommand, spec)->required(), spec);
   addCompileOptions(runCommand, compile);
   addRunOptions(runCommand, run);
+  runCommand->callback([&] {
+    checkTargetOptions(*runCommand, compile.target);
+    checkSeed(run);
+  });
 
   CLI::App *explainCommand = app.add_subcommand(
       "explain", "why is this collective (c17), value (h) or operation (o3) as "

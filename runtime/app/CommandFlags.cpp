@@ -29,10 +29,11 @@ int runtime::finishWith(std::string_view text) {
 
 static Status runOnArrays(Session &session, const CommandFlags &flags) {
   EvaluationRequest request;
-  request.seed = flags.seed;
+  request.parameters.drawsMissing = flags.drawsParameters;
+  request.parameters.seed = flags.seed;
   for (auto [texts, files] :
        {std::pair{&flags.inputs, &request.inputs},
-        std::pair{&flags.parameters, &request.parameters},
+        std::pair{&flags.parameters, &request.parameters.files},
         std::pair{&flags.outputs, &request.outputs},
         std::pair{&flags.gradients, &request.gradients}}) {
     Result<std::vector<NamedFile>> parsed = parseNamedFiles(*texts);
@@ -44,16 +45,14 @@ static Status runOnArrays(Session &session, const CommandFlags &flags) {
 }
 
 static Status runOnTestSplit(Session &session, const CommandFlags &flags) {
-  if (flags.parameters.empty() && !flags.hasSeed)
-    return Error{ErrorCode::Usage, "there are no parameters to evaluate",
-                 "give them as --param NAME=FILE.npy, or --seed N to evaluate "
-                 "freshly initialised ones"};
   Result<std::vector<NamedFile>> files = parseNamedFiles(flags.parameters);
   if (!files)
     return files.getError();
-  Status ready = session.initialise(flags.seed);
+  const ParameterRequest request{std::move(*files), flags.drawsParameters,
+                                 flags.seed};
+  Status ready = checkParameters(session, request);
   if (ready)
-    ready = readParameters(session, *files);
+    ready = setParameters(session, request);
   return ready ? evaluateOnTestSplit(session, flags.training.dataFolder)
                : ready;
 }
@@ -80,15 +79,16 @@ static std::string checkInteger(const std::string &text) {
              : fmt::format("expected an integer of 64 bits, found '{}'", text);
 }
 
-void CommandLine::addSeed(CLI::App *subcommand) {
-  subcommand
+CLI::Option *CommandLine::addSeed(CLI::App *subcommand,
+                                  const std::string &what) {
+  return subcommand
       ->add_option_function<int64_t>(
           "--seed",
           [this](int64_t seed) {
             flags.seed = seed;
             flags.hasSeed = true;
           },
-          "seed of parameters, sample order and random data (default 0)")
+          fmt::format("seed of {} (default 0)", what))
       ->check(checkInteger);
 }
 
@@ -102,6 +102,15 @@ void CommandLine::addDataFolder(CLI::App *subcommand) {
 void CommandLine::addParameters(CLI::App *subcommand) {
   subcommand->add_option("--param", flags.parameters,
                          "NAME=FILE.npy, a parameter");
+  CLI::Option *init =
+      subcommand
+          ->add_option_function<std::string>(
+              "--init",
+              [this](const std::string &) { flags.drawsParameters = true; },
+              "random: parameters that are not given start as a training "
+              "starts them; without this each must be given")
+          ->check(CLI::IsMember({"random"}));
+  addSeed(subcommand, "the parameters of --init random")->needs(init);
 }
 
 void CommandLine::addRanks(CLI::App *subcommand) {
@@ -182,14 +191,13 @@ CommandLine::CommandLine() {
                     "file for one JSON object per step");
   train->add_flag("--fail-on-nan", flags.training.failsOnNan,
                   "end with code 3 where the loss is NaN or infinite");
-  addSeed(train);
+  addSeed(train, "the parameters and the order of samples");
 
   CLI::App *eval = addSubcommand(
       "eval", "Evaluate parameters on the test split",
       [this](Session &session) { return runOnTestSplit(session, flags); });
   addDataFolder(eval);
   addParameters(eval);
-  addSeed(eval);
 
   // Not listed, but those who know of it are told what does it.
   app.add_subcommand(inferName, "")->group("")->allow_extras()->callback([] {
@@ -206,7 +214,6 @@ CommandLine::CommandLine() {
                      "NAME=FILE.npy, an output to write");
   arrays->add_option("--grad", flags.gradients,
                      "NAME=FILE.npy, a gradient to write");
-  addSeed(arrays);
 
   CLI::App *bench =
       addSubcommand("bench",
@@ -223,7 +230,7 @@ CommandLine::CommandLine() {
                     "reported as compile_s");
   bench->add_flag("--profile", flags.bench.profile,
                   "report where the time goes");
-  addSeed(bench);
+  addSeed(bench, "the parameters and the data");
 
   app.add_subcommand("info", "Print what is inside")->callback([this] {
     printsInfo = true;

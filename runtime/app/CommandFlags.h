@@ -31,6 +31,7 @@ struct CommandFlags {
   BenchRequest bench;
   TrainingRequest training;
   bool hasSeed = false;
+  bool drawsParameters = false; ///< those that an evaluation is not given
   std::vector<std::string> inputs;
   std::vector<std::string> parameters;
   std::vector<std::string> outputs;
@@ -60,7 +61,7 @@ public:
 private:
   CLI::App *addSubcommand(const std::string &name, const std::string &what,
                           std::function<Status(Session &)> run);
-  void addSeed(CLI::App *subcommand);
+  CLI::Option *addSeed(CLI::App *subcommand, const std::string &what);
   void addDataFolder(CLI::App *subcommand);
   void addParameters(CLI::App *subcommand);
   void addRanks(CLI::App *subcommand);

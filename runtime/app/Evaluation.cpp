@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <string_view>
@@ -52,7 +53,7 @@ static Status checkOverwriting(const EvaluationRequest &request) {
     return failed ? path : place.string(); // reading or writing it tells why
   };
   std::set<std::string> taken; // by whatever name
-  for (const auto *files : {&request.inputs, &request.parameters})
+  for (const auto *files : {&request.inputs, &request.parameters.files})
     for (const NamedFile &file : *files)
       taken.insert(getPlace(file.path));
   for (const auto *files : {&request.outputs, &request.gradients})
@@ -78,12 +79,60 @@ static Status agreeOnArray(Session &session, std::string_view kind,
       {{fmt::format("{} '{}'", kind, file.name), getDigest(array.data)}});
 }
 
-Status runtime::readParameters(Session &session,
-                               const std::vector<NamedFile> &files) {
-  Status unique = checkUnique("parameter", files);
+/// An error if a parameter of the model is given by no file.
+static Status checkComplete(const Session &session,
+                            const std::vector<NamedFile> &files) {
+  std::set<std::string_view> given;
+  for (const NamedFile &file : files)
+    given.insert(file.name);
+  std::vector<const exec::VariableT *> missing;
+  for (const exec::VariableT *parameter : session.getParameters())
+    if (!given.count(parameter->name))
+      missing.push_back(parameter);
+  if (missing.empty())
+    return Status::success();
+  if (missing.size() == 1)
+    return Error{ErrorCode::MissingInput,
+                 fmt::format("parameter '{}' is missing: expected {}",
+                             missing[0]->name, toString(*missing[0]->layout)),
+                 fmt::format("give it as --param {}=FILE.npy, or --init random "
+                             "to evaluate one that is not trained",
+                             missing[0]->name)};
+  constexpr size_t most = 4; // names in a message
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(missing.size(), most); ++i)
+    names.push_back(fmt::format("'{}'", missing[i]->name));
+  if (missing.size() > most)
+    names.push_back(fmt::format("{} more", missing.size() - most));
+  const std::string last = std::move(names.back());
+  names.pop_back();
+  return Error{ErrorCode::MissingInput,
+               fmt::format("{} parameters are missing: {} and {}",
+                           missing.size(), fmt::join(names, ", "), last),
+               "give each as --param NAME=FILE.npy, or --init random to "
+               "evaluate those that are not given untrained"};
+}
+
+Status runtime::checkParameters(const Session &session,
+                                const ParameterRequest &request) {
+  Status unique = checkUnique("parameter", request.files);
   if (!unique)
     return unique;
-  for (const NamedFile &file : files) {
+  for (const NamedFile &file : request.files) {
+    Result<const exec::VariableT *> parameter = session.getParameter(file.name);
+    if (!parameter)
+      return parameter.getError();
+  }
+  return request.drawsMissing ? Status::success()
+                              : checkComplete(session, request.files);
+}
+
+Status runtime::setParameters(Session &session,
+                              const ParameterRequest &request) {
+  Status initialised = session.initialise(request.seed);
+  if (!initialised)
+    return initialised;
+  for (const NamedFile &file : request.files) {
     Result<HostArray> array = readNpy(file.path);
     if (!array)
       return array.getError();
@@ -207,13 +256,13 @@ Status runtime::evaluateOnce(Session &session,
                    fmt::format("input '{}' is missing: expected {}",
                                input->name, toString(*input->layout)),
                    fmt::format("give it as --in {}=FILE.npy", input->name)};
+  Status complete = checkParameters(session, request.parameters);
+  if (!complete)
+    return complete;
 
-  Status initialised = session.initialise(request.seed);
-  if (!initialised)
-    return initialised;
-  Status read = readParameters(session, request.parameters);
-  if (!read)
-    return read;
+  Status set = setParameters(session, request.parameters);
+  if (!set)
+    return set;
   Status ran = runOnFiles(session, **program, request.inputs);
   if (!ran)
     return ran;

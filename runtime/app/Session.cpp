@@ -115,19 +115,21 @@ static Status checkArray(std::string_view kind, std::string_view name,
                ""};
 }
 
-Status Session::setParameter(std::string_view name, const HostArray &array,
-                             std::string_view source) {
-  std::vector<std::string> names;
-  for (const auto &variable : executable.data.variables) {
+std::vector<const exec::VariableT *> Session::getParameters() const {
+  std::vector<const exec::VariableT *> parameters;
+  for (const auto &variable : executable.data.variables)
     if (variable->trainable)
-      names.push_back(variable->name);
-    if (variable->name != name || !variable->trainable)
-      continue;
-    Status fits =
-        checkArray("parameter", name, *variable->layout, array, source);
-    return fits ? scatter(*devices, *variable->layout, variable->buffer,
-                          array.data)
-                : fits;
+      parameters.push_back(variable.get());
+  return parameters;
+}
+
+Result<const exec::VariableT *>
+Session::getParameter(std::string_view name) const {
+  std::vector<std::string> names;
+  for (const exec::VariableT *parameter : getParameters()) {
+    if (parameter->name == name)
+      return parameter;
+    names.push_back(parameter->name);
   }
   for (const auto &program : executable.data.programs)
     if (program->name != "init" && findPort(program->inputs, name))
@@ -138,6 +140,17 @@ Status Session::setParameter(std::string_view name, const HostArray &array,
   return Error{ErrorCode::UnknownName,
                fmt::format("there is no parameter '{}'", name),
                listNames(names)};
+}
+
+Status Session::setParameter(std::string_view name, const HostArray &array,
+                             std::string_view source) {
+  Result<const exec::VariableT *> parameter = getParameter(name);
+  if (!parameter)
+    return parameter.getError();
+  const exec::TensorLayoutT &layout = *(*parameter)->layout;
+  Status fits = checkArray("parameter", name, layout, array, source);
+  return fits ? scatter(*devices, layout, (*parameter)->buffer, array.data)
+              : fits;
 }
 
 /// The first integer of an array outside [0, bound), as text; empty if none.

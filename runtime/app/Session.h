@@ -52,10 +52,15 @@ public:
   Result<const exec::PortT *> getInput(const exec::ProgramT &program,
                                        std::string_view name) const;
 
+  /// The parameters, in the order of the program.
+  std::vector<const exec::VariableT *> getParameters() const;
+  /// The parameter `name`. Errors: WrongInput, naming those there are.
+  Result<const exec::VariableT *> getParameter(std::string_view name) const;
+
   /// Sets every variable by running "init" with this seed.
   Status initialise(int64_t seed);
-  /// Sets a parameter. Errors: WrongInput where there is none of this name or
-  /// `array` has another shape or type; `source` says where it came from.
+  /// Sets a parameter, with the same errors and where `array` has another
+  /// shape or type; `source` says where it came from.
   Status setParameter(std::string_view name, const HostArray &array,
                       std::string_view source);
   /// Sets an input of a program, with the same errors and where an integer is

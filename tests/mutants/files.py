@@ -199,7 +199,7 @@ class Files:
         self.write({begin: part, len(content) - 48: self.layout.seal(changed)})
         command = numbers.choice((
             ("train", "--steps", "3", "--data-dir", self.folder), ("info",), ("bench", "2"),
-            ("eval", "--seed", "1", "--data-dir", self.folder)))
+            ("eval", "--init", "random", "--seed", "1", "--data-dir", self.folder)))
         code = self.ends.run(self.path, *command, *(
             ("--threads", "2") if command[0] != "info" else ()))
         count(self.resealed_counts, code)

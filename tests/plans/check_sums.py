@@ -106,7 +106,9 @@ class Program:
                   *options)
 
     def evaluate(self, *flags):
-        lines = self.meshc.execute(self.file, "run-eval", *flags).splitlines()
+        # What the initializers give is what is summed.
+        lines = self.meshc.execute(self.file, "run-eval", "--init", "random",
+                                   *flags).splitlines()
         return {name: float(value) for name, value in (line.split() for line in lines)}
 
     def get_ways(self):

@@ -107,7 +107,7 @@ class Streams(unittest.TestCase):
 
     def test_what_an_executable_prints(self):
         for command in (["info"], ["--help"], ["train", "--help"],
-                        ["eval", "--data-dir", self.folder, "--seed", 1], ["bench", 1]):
+                        ["eval", "--data-dir", self.folder, "--init", "random"], ["bench", 1]):
             with self.subTest(command):
                 self.check_output([APP, *command])
         for ranks in (1, 3):
@@ -216,7 +216,7 @@ class Streams(unittest.TestCase):
         scalar = self.folder / "scalar.mesh"
         scalar.write_text("model m() { param w: f32 = ones  output y = w * 2 }\n",
                           encoding="utf-8")
-        self.check_output([MESHC, "run", scalar, "--eval"], cache=cache)
+        self.check_output([MESHC, "run", scalar, "--eval", "--init", "random"], cache=cache)
 
     def test_an_executable_to_standard_output(self):
         command = [str(word) for word in (MESHC, "compile", SPEC, "-o", "-")]

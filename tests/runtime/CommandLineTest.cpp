@@ -157,6 +157,11 @@ TEST_F(CommandLineTest, run_eval_refuses_wrong_arrays) {
   };
   std::vector<std::string> missing(sound.begin(), sound.begin() + 3);
   expectFailure(missing, 1, "input 'y' is missing: expected i32[batch=12]");
+  std::vector<std::string> untrained(sound.begin(), sound.end() - 2);
+  expectFailure(untrained, 1,
+                "parameter 'w' is missing: expected f32[feature=3]");
+  untrained.insert(untrained.end(), {"--init", "random"});
+  EXPECT_EQ(run(untrained).code, 0);
   expectFailure(with({"--in", "z=x.npy"}), 1, "there is no input 'z'");
   expectFailure(with({"--in", sound[2]}), 1, "input 'x' is given twice");
   // A file that is read or written already, by whatever name.
@@ -239,10 +244,16 @@ TEST_F(CommandLineTest, train_and_eval) {
                            "--param", "w=" + (folder / "best.npy")});
   EXPECT_EQ(evaluated.code, 0) << evaluated.messages;
   EXPECT_THAT(evaluated.output, HasSubstr("test accuracy 100.0 %\n"));
-  EXPECT_EQ(
-      run({"eval", "--data-dir", folder.path.string(), "--seed", "1"}).code, 0);
-  expectFailure({"eval", "--data-dir", folder.path.string()}, 2,
-                "there are no parameters to evaluate");
+  EXPECT_EQ(run({"eval", "--data-dir", folder.path.string(), "--init", "random",
+                 "--seed", "1"})
+                .code,
+            0);
+  expectFailure({"eval", "--data-dir", folder.path.string()}, 1,
+                "error[MR0104]: parameter 'w' is missing: expected "
+                "f32[feature=3]\nmeshc: note: give it as --param w=FILE.npy, "
+                "or --init random");
+  expectFailure({"eval", "--data-dir", folder.path.string(), "--seed", "1"}, 2,
+                "--seed requires --init");
 }
 
 TEST_F(CommandLineTest, an_interrupt_exits_with_130) {
