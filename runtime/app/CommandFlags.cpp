@@ -1,6 +1,7 @@
 #include "runtime/app/CommandFlags.h"
 
 #include "runtime/app/Evaluation.h"
+#include "runtime/app/TestSplit.h"
 #include "runtime/io/StandardStreams.h"
 
 #include "layout/Spelling.h"
@@ -53,7 +54,8 @@ static Status runOnTestSplit(Session &session, const CommandFlags &flags) {
   Status ready = checkParameters(session, request);
   if (ready)
     ready = setParameters(session, request);
-  return ready ? evaluateOnTestSplit(session, flags.training.dataFolder)
+  return ready ? evaluateOnTestSplit(session, flags.training.dataFolder,
+                                     flags.training.evalBatches)
                : ready;
 }
 
@@ -97,6 +99,14 @@ void CommandLine::addDataFolder(CLI::App *subcommand) {
       ->add_option("--data-dir", flags.training.dataFolder,
                    "folder of the data files")
       ->required();
+}
+
+CLI::Option *CommandLine::addEvalSteps(CLI::App *subcommand) {
+  return subcommand
+      ->add_option("--eval-steps", flags.training.evalBatches,
+                   "batches of the test split to evaluate (default: all "
+                   "samples)")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
 }
 
 void CommandLine::addParameters(CLI::App *subcommand) {
@@ -191,6 +201,12 @@ CommandLine::CommandLine() {
                     "file for one JSON object per step");
   train->add_flag("--fail-on-nan", flags.training.failsOnNan,
                   "end with code 3 where the loss is NaN or infinite");
+  CLI::Option *evalSteps = addEvalSteps(train);
+  train
+      ->add_flag_callback(
+          "--no-eval", [this] { flags.training.evaluates = false; },
+          "only train; the test files are not read")
+      ->excludes(evalSteps);
   addSeed(train, "the parameters and the order of samples");
 
   CLI::App *eval = addSubcommand(
@@ -198,6 +214,7 @@ CommandLine::CommandLine() {
       [this](Session &session) { return runOnTestSplit(session, flags); });
   addDataFolder(eval);
   addParameters(eval);
+  addEvalSteps(eval);
 
   // Not listed, but those who know of it are told what does it.
   app.add_subcommand(inferName, "")->group("")->allow_extras()->callback([] {

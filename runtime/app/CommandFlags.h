@@ -63,6 +63,7 @@ private:
                           std::function<Status(Session &)> run);
   CLI::Option *addSeed(CLI::App *subcommand, const std::string &what);
   void addDataFolder(CLI::App *subcommand);
+  CLI::Option *addEvalSteps(CLI::App *subcommand);
   void addParameters(CLI::App *subcommand);
   void addRanks(CLI::App *subcommand);
   int reportUsage(const CLI::ParseError &error);

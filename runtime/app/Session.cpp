@@ -207,6 +207,20 @@ Status Session::setInput(const exec::ProgramT &program, std::string_view name,
   return scatter(*devices, *port->layout, port->buffer, array.data);
 }
 
+Result<std::vector<NamedValue>>
+Session::readScalars(const exec::ProgramT &program) {
+  std::vector<NamedValue> values;
+  for (const auto &port : program.outputs) {
+    if (!port->layout->dims.empty())
+      continue;
+    Result<HostArray> array = read(*port);
+    if (!array)
+      return array.getError();
+    values.push_back({port->name, getScalar(*array)});
+  }
+  return values;
+}
+
 Status Session::initialise(int64_t seed) {
   Result<const exec::ProgramT *> init = getProgram("init");
   if (!init)

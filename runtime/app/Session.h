@@ -13,6 +13,12 @@
 
 namespace meshc::runtime {
 
+/// An output of one element.
+struct NamedValue {
+  std::string name;
+  double value;
+};
+
 /// An executable on its devices, with its values by name: what every subcommand
 /// works with.
 class Session {
@@ -72,6 +78,8 @@ public:
   Result<HostArray> read(const exec::PortT &port) {
     return gather(*devices, *port.layout, port.buffer);
   }
+  /// Every output of a program that has no dimensions.
+  Result<std::vector<NamedValue>> readScalars(const exec::ProgramT &program);
 
 private:
   explicit Session(Executable executable) : executable(std::move(executable)) {}

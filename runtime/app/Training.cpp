@@ -1,6 +1,7 @@
 #include "runtime/app/Training.h"
 
 #include "runtime/app/Progress.h"
+#include "runtime/app/TestSplit.h"
 #include "runtime/data/SampleOrder.h"
 #include "runtime/io/Json.h"
 #include "runtime/io/StandardStreams.h"
@@ -86,102 +87,7 @@ private:
   std::unique_ptr<std::FILE, CloseFile> stream;
 };
 
-struct NamedValue {
-  std::string name;
-  double value;
-};
-
 } // namespace
-
-static Result<std::vector<NamedValue>>
-readScalars(Session &session, const exec::ProgramT &program) {
-  std::vector<NamedValue> values;
-  for (const auto &port : program.outputs) {
-    if (!port->layout->dims.empty())
-      continue;
-    Result<HostArray> array = session.read(*port);
-    if (!array)
-      return array.getError();
-    values.push_back({port->name, getScalar(*array)});
-  }
-  return values;
-}
-
-namespace {
-/// The evaluation program with the files it runs on.
-struct TestSplit {
-  const exec::ProgramT *program;
-  Dataset dataset;
-};
-} // namespace
-
-static Result<TestSplit> loadTestSplit(const Session &session,
-                                       const std::string &dataFolder) {
-  Result<const exec::ProgramT *> program = session.getProgram("eval");
-  if (!program)
-    return program.getError();
-  Result<Dataset> dataset = Dataset::load(session.getExecutable(), **program,
-                                          Dataset::Split::Test, dataFolder);
-  if (!dataset)
-    return dataset.getError();
-  return TestSplit{*program, std::move(*dataset)};
-}
-
-/// Runs all whole batches and prints the mean of every scalar output. Returns
-/// these means.
-static Result<std::vector<NamedValue>> evaluate(Session &session,
-                                                const TestSplit &split) {
-  std::vector<NamedValue> sums;
-  const Dataset &dataset = split.dataset;
-  const int64_t batchSize = dataset.getBatchSize();
-  std::vector<int64_t> samples(batchSize);
-  for (int64_t batch = 0; batch < dataset.getNumBatches(); ++batch) {
-    for (int64_t i = 0; i < batchSize; ++i)
-      samples[i] = batch * batchSize + i;
-    Status ran = dataset.feed(session.getDevices(), samples);
-    if (ran)
-      ran = session.run(*split.program);
-    if (!ran)
-      return ran.getError();
-    Result<std::vector<NamedValue>> values =
-        readScalars(session, *split.program);
-    if (!values)
-      return values.getError();
-    if (sums.empty())
-      sums = std::move(*values);
-    else
-      for (size_t i = 0; i < sums.size(); ++i)
-        sums[i].value += (*values)[i].value;
-  }
-  for (NamedValue &sum : sums)
-    sum.value /= double(dataset.getNumBatches());
-  if (!session.isFirst())
-    return sums;
-  const int64_t used = dataset.getNumBatches() * batchSize;
-  printOutput(fmt::format("evaluated {} of {} test samples, in batches of {}\n",
-                          used, dataset.getNumSamples(), batchSize));
-  for (const auto &[name, mean] : sums)
-    if (name == "accuracy")
-      printOutput(fmt::format("test {} {:.1f} %\n", name, mean * 100));
-    else
-      printOutput(fmt::format("test {} {:.4g}\n", name, mean));
-  return sums;
-}
-
-Status runtime::evaluateOnTestSplit(Session &session,
-                                    const std::string &dataFolder) {
-  Result<TestSplit> split = loadTestSplit(session, dataFolder);
-  if (!split)
-    return split.getError();
-  if (session.hasOtherRanks()) {
-    Status same =
-        session.agree({{"the test data", split->dataset.getDigest()}});
-    if (!same)
-      return same;
-  }
-  Result<std::vector<NamedValue>> means = evaluate(session, *split);
-  return means ? Status::success() : Status(means.getError());
-}
 
 /// The value of this name; none where it is no scalar.
 static std::optional<double> findValue(const std::vector<NamedValue> &values,
@@ -232,8 +138,7 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
     if (!ran)
       return ran;
 
-    const Result<std::vector<NamedValue>> values =
-        readScalars(session, program);
+    const Result<std::vector<NamedValue>> values = session.readScalars(program);
     if (!values)
       return values.getError();
     const Clock::time_point now = Clock::now();
@@ -292,11 +197,13 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
 
 /// An error if ranks have read different files.
 static Status agreeOnData(Session &session, const Dataset &dataset,
-                          const TestSplit &split) {
+                          const std::optional<TestSplit> &split) {
   if (!session.hasOtherRanks())
     return Status::success();
-  return session.agree({{"the training data", dataset.getDigest()},
-                        {"the test data", split.dataset.getDigest()}});
+  Agreements items = {{"the training data", dataset.getDigest()}};
+  if (split)
+    items.push_back({"the test data", split->getDataset().getDigest()});
+  return session.agree(items);
 }
 
 Status runtime::train(Session &session, const TrainingRequest &request) {
@@ -312,10 +219,14 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
   if (!dataset)
     return dataset.getError();
   // Opened first: what is wrong with it should not cost a training.
-  Result<TestSplit> split = loadTestSplit(session, request.dataFolder);
-  if (!split)
-    return split.getError();
-  Status same = agreeOnData(session, *dataset, *split);
+  std::optional<TestSplit> split;
+  if (request.evaluates) {
+    Result<TestSplit> loaded = TestSplit::load(session, request.dataFolder);
+    if (!loaded)
+      return loaded.getError();
+    split = std::move(*loaded);
+  }
+  Status same = agreeOnData(session, *dataset, split);
   if (!same)
     return same;
   Result<MetricsFile> metrics =
@@ -327,9 +238,10 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
     return initialised;
   Status trained =
       runSteps(session, **program, *recipe, *dataset, request, *metrics);
-  if (!trained)
+  if (!trained || !split)
     return trained;
-  Result<std::vector<NamedValue>> means = evaluate(session, *split);
+  Result<std::vector<NamedValue>> means =
+      split->evaluate(session, request.evalBatches);
   if (!means)
     return means.getError();
   const std::optional<double> loss = findValue(*means, recipe->minimize);

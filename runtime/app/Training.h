@@ -2,7 +2,6 @@
 #define MESHC_RUNTIME_APP_TRAINING_H
 
 #include "runtime/app/Session.h"
-#include "runtime/data/Dataset.h"
 #include "runtime/io/StopSignals.h"
 
 #include <optional>
@@ -13,15 +12,18 @@ namespace meshc::runtime {
 struct TrainingRequest {
   std::string dataFolder;
   int64_t seed = 0;
-  std::optional<int64_t> epochs; ///< instead of the model's
-  std::optional<int64_t> steps;  ///< instead of the epochs
-  std::string metricsPath;       ///< JSON lines, one per step; empty: none
-  bool failsOnNan = false;       ///< ends where the loss is not finite
+  std::optional<int64_t> epochs;      ///< instead of the model's
+  std::optional<int64_t> steps;       ///< instead of the epochs
+  std::string metricsPath;            ///< JSON lines, one per step; empty: none
+  bool failsOnNan = false;            ///< ends where the loss is not finite
+  bool evaluates = true;              ///< on the test split, in the end
+  std::optional<int64_t> evalBatches; ///< instead of all of the test split
   /// That end the training; null: signals have their usual effect.
   StopSignals *signals = nullptr;
 };
 
-/// Sets the variables from the seed, trains, and evaluates on the test split.
+/// Sets the variables from the seed, trains, and evaluates on the test split
+/// (TestSplit.h), which is not read where there is no evaluation.
 /// Progress goes to standard error, the evaluation to standard output.
 ///
 /// A loss that is NaN or infinite for the first time is told on standard error,
@@ -34,10 +36,6 @@ struct TrainingRequest {
 /// progress on all of them and are reported as an error of code Interrupted,
 /// Terminated or HungUp.
 Status train(Session &session, const TrainingRequest &request);
-
-/// Runs "eval" over the whole batches of the test split and prints the mean of
-/// every scalar output, as "test loss 0.3123" and "test accuracy 88.9 %".
-Status evaluateOnTestSplit(Session &session, const std::string &dataFolder);
 
 } // namespace meshc::runtime
 

@@ -142,7 +142,12 @@ Result<Dataset> Dataset::load(const Executable &executable,
   }
   if (dataset.sources.empty())
     return Error{ErrorCode::NothingToDo, "this model has no data section", ""};
-  if (dataset.numSamples < dataset.batchSize)
+  if (dataset.numSamples == 0)
+    return Error{
+        ErrorCode::WrongData,
+        fmt::format("'{}' has no samples", dataset.sources[0].file.path), ""};
+  // An epoch of training needs a whole batch, an evaluation a sample.
+  if (split == Split::Train && dataset.numSamples < dataset.batchSize)
     return Error{ErrorCode::WrongData,
                  fmt::format("'{}' has {} samples, one batch needs {}",
                              dataset.sources[0].file.path, dataset.numSamples,

@@ -20,7 +20,7 @@ public:
   /// Reads the files of every data source below `folder` and checks them
   /// against the inputs of `program`: items have as many elements as the input
   /// has behind its batch dimension, integer inputs get integers in range, and
-  /// all files have equally many samples, a batch at least.
+  /// all files have equally many samples, for training a batch at least.
   /// Errors, with the place of the data source in the spec: WrongData where the
   /// files do not fit the program, ValueOutOfRange; see readIdx.
   static Result<Dataset> load(const Executable &executable,
@@ -29,7 +29,7 @@ public:
 
   int64_t getNumSamples() const { return numSamples; }
   int64_t getBatchSize() const { return batchSize; }
-  /// Whole batches; the samples of an incomplete one are left out.
+  /// Whole batches.
   int64_t getNumBatches() const { return numSamples / batchSize; }
 
   /// Equal for equal samples, see getDigest() of Ranks.h.

@@ -1,5 +1,6 @@
 #include "runtime/io/StandardStreams.h"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -36,8 +37,17 @@ bool runtime::colorsMessages() {
          terminal != "dumb" && isatty(STDERR_FILENO) == 1;
 }
 
+/// Whether the last line of standard error can still be rewritten.
+static std::atomic<bool> isLineOpen = false;
+
 void runtime::printMessage(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  if (text.empty())
+    return;
+  const bool leavesOpen = text.back() != '\n';
+  const bool wasOpen = isLineOpen.exchange(leavesOpen);
+  const bool goesOn = text.front() == '\r' || text.front() == '\n';
+  const std::string line = (wasOpen && !goesOn ? "\n" : "") + std::string(text);
+  std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);
 }
 

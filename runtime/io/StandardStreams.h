@@ -25,7 +25,8 @@ void openStandardStreams();
 bool colorsMessages();
 
 /// Writes to standard error, in one call, so that the lines of several
-/// processes do not mix.
+/// processes do not mix. Behind a line without an end, which a text that begins
+/// with \r rewrites, any other text begins a new one.
 void printMessage(std::string_view text);
 
 /// Writes to standard output; flushOutput says whether it could.

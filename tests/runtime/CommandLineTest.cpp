@@ -244,6 +244,19 @@ TEST_F(CommandLineTest, train_and_eval) {
                            "--param", "w=" + (folder / "best.npy")});
   EXPECT_EQ(evaluated.code, 0) << evaluated.messages;
   EXPECT_THAT(evaluated.output, HasSubstr("test accuracy 100.0 %\n"));
+  Outcome some = run({"eval", "--data-dir", folder.path.string(), "--param",
+                      "w=" + (folder / "best.npy"), "--eval-steps", "2"});
+  EXPECT_THAT(some.output, HasSubstr("evaluated 24 of 31 test samples"));
+  Outcome few = run({"train", "--data-dir", folder.path.string(), "--steps",
+                     "1", "--eval-steps", "1"});
+  EXPECT_THAT(few.output, HasSubstr("evaluated 12 of 31 test samples"));
+  Outcome none = run({"train", "--data-dir", folder.path.string(), "--steps",
+                      "1", "--no-eval"});
+  EXPECT_EQ(none.code, 0) << none.messages;
+  EXPECT_EQ(none.output, "");
+  expectFailure({"train", "--data-dir", folder.path.string(), "--no-eval",
+                 "--eval-steps", "1"},
+                2, "--eval-steps excludes --no-eval");
   EXPECT_EQ(run({"eval", "--data-dir", folder.path.string(), "--init", "random",
                  "--seed", "1"})
                 .code,

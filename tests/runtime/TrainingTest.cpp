@@ -82,7 +82,7 @@ TEST(TrainingTest, learns_and_evaluates) {
   EXPECT_LT(getNumber(outcome.metrics.back(), "loss"), 0.2);
   EXPECT_GT(getNumber(outcome.metrics.back(), "samples_per_s"), 0);
   EXPECT_THAT(outcome.output,
-              HasSubstr("evaluated 24 of 31 test samples, in batches of 12\n"));
+              HasSubstr("evaluated 31 of 31 test samples, in batches of 12\n"));
   EXPECT_THAT(outcome.output, HasSubstr("test loss 0."));
   EXPECT_TRUE(std::regex_search(outcome.output,
                                 std::regex("test accuracy \\d+\\.\\d %\n")))
@@ -148,6 +148,20 @@ TEST(TrainingTest, steps_and_epochs) {
   EXPECT_TRUE(none.status);
   EXPECT_TRUE(none.metrics.empty());
   EXPECT_THAT(none.output, HasSubstr("test loss"));
+}
+
+TEST(TrainingTest, without_evaluation_test_files_are_not_read) {
+  TemporaryFolder folder;
+  writeLinearData(folder);
+  std::filesystem::remove(folder / "test-x");
+  TrainingRequest request;
+  request.epochs = 1;
+  EXPECT_FALSE(runTraining(*makeSession(1), request, folder).status);
+  request.evaluates = false;
+  Outcome outcome = runTraining(*makeSession(1), request, folder);
+  EXPECT_TRUE(outcome.status) << outcome.status.getError().message;
+  EXPECT_EQ(outcome.metrics.size(), 8u);
+  EXPECT_EQ(outcome.output, "");
 }
 
 TEST(TrainingTest, an_interrupt_ends_after_the_step) {
