@@ -99,7 +99,7 @@ class Bench:
                 for case in self.get_cases(kind)}
 
     def bench(self, program, *flags, steps=None):
-        done = self.run(program, "bench", steps or self.arguments.steps, *flags)
+        done = self.run(program, "bench", "--steps", steps or self.arguments.steps, *flags)
         if done.returncode != 0:
             return {"error": get_error(done)}
         return json.loads(done.stdout)
@@ -230,7 +230,7 @@ class Bench:
                                      f"--gtest_filter={SANITIZED_TESTS}"]}
         for case in self.get_cases("sanitized"):
             commands[f"steps of {case['name']} on {case['devices']} devices"] = [
-                self.folder / case["cuda"], "bench", "1", "--no-graphs",
+                self.folder / case["cuda"], "bench", "--steps", "1", "--no-graphs",
                 "--devices-per-gpu", case["devices"]]
         return commands
 

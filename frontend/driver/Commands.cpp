@@ -304,7 +304,8 @@ static std::vector<std::string> getProgramArguments(const RunArguments &run,
     addAll("--grad", run.grad);
   } else if (run.bench) {
     arguments.insert(arguments.end(),
-                     {"bench", std::to_string(*run.bench), "--compile-seconds",
+                     {"bench", "--steps", std::to_string(*run.bench),
+                      "--compile-seconds",
                       fmt::format("{:.3f}", compileSeconds)});
     if (run.profile)
       arguments.push_back("--profile");

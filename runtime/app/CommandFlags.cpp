@@ -240,8 +240,9 @@ CommandLine::CommandLine() {
                       flags.bench.seed = flags.seed;
                       return runBench(session, flags.bench);
                     });
-  bench->add_option("steps", flags.bench.steps, "steps to time")
-      ->required()
+  bench
+      ->add_option("--steps", flags.bench.steps,
+                   fmt::format("steps to time (default {})", flags.bench.steps))
       ->check(CLI::Range(int64_t(1), int64_t(1000000000)));
   bench->add_option("--compile-seconds", flags.bench.compileSeconds,
                     "reported as compile_s");

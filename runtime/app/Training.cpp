@@ -102,14 +102,13 @@ static double getSeconds(Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-static int64_t getTotalSteps(const TrainingRequest &request,
-                             const exec::TrainingT &recipe,
-                             int64_t stepsPerEpoch) {
+/// The steps of a training that is measured in steps, not in epochs.
+static std::optional<int64_t> getSteps(const TrainingRequest &request,
+                                       const exec::TrainingT &recipe) {
   if (request.steps)
-    return *request.steps;
-  if (request.epochs)
-    return *request.epochs * stepsPerEpoch;
-  return recipe.steps > 0 ? recipe.steps : recipe.epochs * stepsPerEpoch;
+    return request.steps;
+  return !request.epochs && recipe.steps > 0 ? std::optional(recipe.steps)
+                                             : std::nullopt;
 }
 
 /// Runs the steps; the variables are set, the files open.
@@ -118,7 +117,9 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
                        const TrainingRequest &request, MetricsFile &metrics) {
   const int64_t batchSize = dataset.getBatchSize();
   const int64_t stepsPerEpoch = dataset.getNumBatches();
-  const int64_t totalSteps = getTotalSteps(request, recipe, stepsPerEpoch);
+  const std::optional<int64_t> steps = getSteps(request, recipe);
+  const int64_t totalSteps =
+      steps ? *steps : request.epochs.value_or(recipe.epochs) * stepsPerEpoch;
   const int64_t totalEpochs = (totalSteps + stepsPerEpoch - 1) / stepsPerEpoch;
   std::vector<int64_t> samples(batchSize);
   Progress progress;
@@ -171,7 +172,8 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
       const double rate = double(step + 1) / getSeconds(now - start);
       progress.show(
           {fmt::format("epoch {}/{}", epoch + 1, totalEpochs),
-           fmt::format("step {}/{}", stepInEpoch + 1, stepsPerEpoch),
+           steps ? fmt::format("step {}/{}", step + 1, totalSteps)
+                 : fmt::format("step {}/{}", stepInEpoch + 1, stepsPerEpoch),
            fmt::format("loss {}", loss ? formatNumber(*loss) : "no number"),
            fmt::format("{} samples/s", formatRate(rate * double(batchSize))),
            fmt::format("{} left",

@@ -44,7 +44,7 @@ def main():
         assert run(app, "info", env=clean).startswith("model     mlp\n")
         # Without the compiler.
         place.rename(folder / "away")
-        loss = json.loads(run(app, "bench", "2", env=clean))["loss"]
+        loss = json.loads(run(app, "bench", "--steps", "2", env=clean))["loss"]
         (folder / "away").rename(place)
         again = json.loads(run(meshc, "run", spec, "--bench", "2", env=clean))["loss"]
         assert loss == again, (loss, again)

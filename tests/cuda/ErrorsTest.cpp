@@ -50,7 +50,7 @@ ProgramBuilder makeProgram(int64_t devices, const std::string &symbol = "mix",
   return builder;
 }
 
-/// Exit code and messages of `app bench 1 ...` on emulated GPUs.
+/// Exit code and messages of `app bench --steps 1 ...` on emulated GPUs.
 std::string runBench(const ProgramBuilder &builder,
                      const emulation::Variables &variables,
                      const std::vector<std::string> &flags = {}) {
@@ -58,7 +58,7 @@ std::string runBench(const ProgramBuilder &builder,
   emulation::Variables all = {{"MESHC_CUDA_LIBRARIES", MESHC_EMULATION_FOLDER}};
   all.insert(all.end(), variables.begin(), variables.end());
   const emulation::ForkedResult result = emulation::runForked(all, [&] {
-    std::vector<const char *> arguments = {"app", "bench", "1"};
+    std::vector<const char *> arguments = {"app", "bench", "--steps", "1"};
     for (const std::string &flag : flags)
       arguments.push_back(flag.c_str());
     return fmt::format("exit {}",

@@ -198,7 +198,8 @@ class Files:
         changed = content[:begin] + part + content[end:]
         self.write({begin: part, len(content) - 48: self.layout.seal(changed)})
         command = numbers.choice((
-            ("train", "--steps", "3", "--data-dir", self.folder), ("info",), ("bench", "2"),
+            ("train", "--steps", "3", "--data-dir", self.folder), ("info",),
+            ("bench", "--steps", "2"),
             ("eval", "--init", "random", "--seed", "1", "--data-dir", self.folder)))
         code = self.ends.run(self.path, *command, *(
             ("--threads", "2") if command[0] != "info" else ()))

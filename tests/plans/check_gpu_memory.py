@@ -51,7 +51,7 @@ class Runs:
             os.environ, MESHC_CUDA_LIBRARIES=self.libraries, MESHC_EMULATION_LOG=log,
             MESHC_EMULATION_DEVICES=str(devices), MESHC_EMULATION_MEMORY=str(memory),
             NCCL_MAX_CTAS="1", **variables)
-        return subprocess.run([program, "bench", "1"], capture_output=True, text=True,
+        return subprocess.run([program, "bench", "--steps", "1"], capture_output=True, text=True,
                               check=False, env=environment)
 
     def find_nccl_need(self, program, log, peak, devices):

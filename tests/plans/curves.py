@@ -170,7 +170,7 @@ class Blocks(Model):
     def train(self, program, *flags, environment=None):
         curve = []
         for steps in self.points:
-            done = subprocess.run([program, "bench", str(steps), "--seed", "3", *flags],
+            done = subprocess.run([program, "bench", "--steps", str(steps), "--seed", "3", *flags],
                                   capture_output=True, text=True, check=True, env=environment)
             curve.append(json.loads(done.stdout)["loss"])
         return curve

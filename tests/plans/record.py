@@ -17,7 +17,7 @@ def count_calls(meshc, arguments, libraries, *members):
         log = f"{meshc.folder.name}/log"
         if os.path.exists(log):
             os.remove(log)
-        subprocess.run([program, "bench", str(steps), "--no-graphs"], check=True,
+        subprocess.run([program, "bench", "--steps", str(steps), "--no-graphs"], check=True,
                        capture_output=True,
                        env=dict(os.environ, MESHC_CUDA_LIBRARIES=libraries,
                                 MESHC_EMULATION_LOG=log))

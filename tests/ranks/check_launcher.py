@@ -60,7 +60,8 @@ class Launcher(unittest.TestCase):
             self.assertEqual(done.stderr.count("epoch 3/3"), 1, done.stderr)
 
     def test_other_commands_print_once(self):
-        for command in (["eval", "--data-dir", self.folder, "--init", "random", "--seed", 1], ["bench", 2]):
+        for command in (["eval", "--data-dir", self.folder, "--init", "random", "--seed", 1],
+                        ["bench", "--steps", 2]):
             alone = processes.run([APP, *command])
             done = processes.run([APP, *command, "--processes", 3])
             self.assertEqual(done.returncode, 0, done.stderr)

@@ -70,7 +70,7 @@ class Samples(unittest.TestCase):
             app = self.compile("transformer_block.mesh", [*flags, *TRANSFORMER_SIZES])
             expected = None
             for before, behind in [([], []), *self.ways(counts)]:
-                done = processes.run([*before, app, "bench", 3, "--seed", 2, *behind])
+                done = processes.run([*before, app, "bench", "--steps", 3, "--seed", 2, *behind])
                 self.assertEqual(done.returncode, 0, done.stderr)
                 loss = json.loads(done.stdout)["loss"]
                 expected = expected or loss

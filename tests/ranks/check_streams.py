@@ -107,7 +107,8 @@ class Streams(unittest.TestCase):
 
     def test_what_an_executable_prints(self):
         for command in (["info"], ["--help"], ["train", "--help"],
-                        ["eval", "--data-dir", self.folder, "--init", "random"], ["bench", 1]):
+                        ["eval", "--data-dir", self.folder, "--init", "random"],
+                        ["bench", "--steps", 1]):
             with self.subTest(command):
                 self.check_output([APP, *command])
         for ranks in (1, 3):

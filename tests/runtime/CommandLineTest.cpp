@@ -207,8 +207,8 @@ TEST_F(CommandLineTest, run_eval_refuses_wrong_arrays) {
 }
 
 TEST_F(CommandLineTest, bench_prints_the_contract) {
-  Outcome outcome =
-      run({"bench", "5", "--threads", "2", "--compile-seconds", "1.25"});
+  Outcome outcome = run(
+      {"bench", "--steps", "5", "--threads", "2", "--compile-seconds", "1.25"});
   EXPECT_EQ(outcome.code, 0) << outcome.messages;
   EXPECT_THAT(
       outcome.output,
@@ -216,7 +216,7 @@ TEST_F(CommandLineTest, bench_prints_the_contract) {
           "\\{\"step_ms_median\": [0-9.]+, \"step_ms_min\": [0-9.]+, "
           "\"compile_s\": 1.250, \"peak_bytes_per_device\": 640, \"threads\": "
           "2, \"devices\": 2, \"loss\": [0-9.e+-]+\\}\n"));
-  Outcome profiled = run({"bench", "3", "--profile"});
+  Outcome profiled = run({"bench", "--steps", "3", "--profile"});
   EXPECT_THAT(profiled.output, HasSubstr("\"worker_ms\": {\"matmul\": "));
   EXPECT_THAT(profiled.output, HasSubstr("\"idle\": "));
   EXPECT_THAT(profiled.output, HasSubstr("\"costliest\": [{\"name\": \""));
@@ -225,7 +225,8 @@ TEST_F(CommandLineTest, bench_prints_the_contract) {
 TEST_F(CommandLineTest, bench_is_repeatable) {
   auto getLoss = [&](const std::string &seed, const std::string &threads) {
     std::string output =
-        run({"bench", "5", "--seed", seed, "--threads", threads}).output;
+        run({"bench", "--steps", "5", "--seed", seed, "--threads", threads})
+            .output;
     return output.substr(output.find("\"loss\""));
   };
   EXPECT_EQ(getLoss("1", "1"), getLoss("1", "3"));
@@ -310,10 +311,10 @@ TEST_F(CommandLineTest, wrong_usage_exits_with_2) {
   expectFailure({"train"}, 2,
                 "--data-dir is required\nmeshc: note: give the folder of the "
                 "data files: --data-dir DIR");
-  expectFailure({"bench"}, 2, "steps is required");
-  expectFailure({"bench", "0"}, 2, "0");
-  expectFailure({"bench", "many"}, 2, "many");
-  expectFailure({"bench", "3", "--threads", "0"}, 2, "--threads");
+  expectFailure({"bench", "5"}, 2, "unknown argument '5'");
+  expectFailure({"bench", "--steps", "0"}, 2, "0");
+  expectFailure({"bench", "--steps", "many"}, 2, "many");
+  expectFailure({"bench", "--steps", "3", "--threads", "0"}, 2, "--threads");
   expectFailure({"train", "--data-dir", ".", "--steps", "1", "--epochs", "1"},
                 2, "--epochs");
   const std::string meant = "there is no command 'infer'\nmeshc: note: to run "
@@ -367,9 +368,9 @@ TEST(ExitCodeTest, lost_processes_have_their_own) {
 TEST(CommandLineProgramTest, a_damaged_program_exits_with_4) {
   std::vector<uint8_t> program = LinearModel::makeProgram(2);
   program.resize(program.size() / 2);
-  const char *argv[] = {"linear", "bench", "1"};
+  const char *argv[] = {"linear", "bench", "--steps", "1"};
   testing::internal::CaptureStderr();
-  EXPECT_EQ(runCommandLine(3, argv, program, LinearModel::getKernels(),
+  EXPECT_EQ(runCommandLine(4, argv, program, LinearModel::getKernels(),
                            openCpuDevices),
             4);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),

@@ -16,6 +16,7 @@
 using namespace meshc;
 using namespace meshc::runtime;
 using namespace meshc::runtime::test;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -148,6 +149,19 @@ TEST(TrainingTest, steps_and_epochs) {
   EXPECT_TRUE(none.status);
   EXPECT_TRUE(none.metrics.empty());
   EXPECT_THAT(none.output, HasSubstr("test loss"));
+}
+
+TEST(TrainingTest, steps_are_counted_to_those_asked_for) {
+  TemporaryFolder folder;
+  writeLinearData(folder);
+  TrainingRequest request;
+  request.steps = 11;
+  EXPECT_THAT(runTraining(*makeSession(1), request, folder).progress,
+              ContainsRegex("epoch 1/2  step 8/11  .*\nepoch 2/2  step 11/11 "
+                            " loss"));
+  request.steps = 3;
+  EXPECT_THAT(runTraining(*makeSession(1), request, folder).progress,
+              HasSubstr("epoch 1/1  step 3/3  loss"));
 }
 
 TEST(TrainingTest, without_evaluation_test_files_are_not_read) {
