@@ -125,7 +125,7 @@ static std::string describeProfile(const Profile &profile, int64_t numDevices) {
 }
 
 Status runtime::runBench(Session &session, const BenchRequest &request) {
-  Result<const exec::ProgramT *> step = session.getProgram("step");
+  Result<const exec::ProgramT *> step = session.getStep();
   if (!step)
     return step.getError();
   const exec::ExecutableT &data = session.getExecutable().data;

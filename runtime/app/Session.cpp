@@ -102,6 +102,16 @@ Session::getProgram(std::string_view name) const {
                listNames(names)};
 }
 
+Result<const exec::ProgramT *> Session::getStep() const {
+  if (const exec::ProgramT *step = executable.findProgram("step"))
+    return step;
+  return Error{ErrorCode::NothingToDo,
+               "the model has no train block with an optimizer, so there is no "
+               "training step",
+               "add one to its spec, as train { minimize loss optimizer "
+               "adam(lr = 0.001) epochs 5 }, and compile it again"};
+}
+
 /// Checks an array against the layout of the value it is for.
 static Status checkArray(std::string_view kind, std::string_view name,
                          const exec::TensorLayoutT &layout,

@@ -54,7 +54,11 @@ public:
   /// The program called `name`. Errors: WrongInput, naming those there are.
   Result<const exec::ProgramT *> getProgram(std::string_view name) const;
 
-  /// The input `name` of a program, with the same errors.
+  /// The program of a training step. Errors: NothingToDo where the model is
+  /// not trained.
+  Result<const exec::ProgramT *> getStep() const;
+
+  /// The input `name` of a program. Errors: WrongInput, naming those there are.
   Result<const exec::PortT *> getInput(const exec::ProgramT &program,
                                        std::string_view name) const;
 

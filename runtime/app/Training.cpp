@@ -209,12 +209,12 @@ static Status agreeOnData(Session &session, const Dataset &dataset,
 }
 
 Status runtime::train(Session &session, const TrainingRequest &request) {
-  Result<const exec::ProgramT *> program = session.getProgram("step");
+  Result<const exec::ProgramT *> program = session.getStep();
   if (!program)
     return program.getError();
   const exec::TrainingT *recipe = session.getExecutable().data.training.get();
   if (!recipe)
-    return Error{ErrorCode::NothingToDo, "this model has no train section", ""};
+    return Error{ErrorCode::NothingToDo, "the model has no train block", ""};
   Result<Dataset> dataset =
       Dataset::load(session.getExecutable(), **program, Dataset::Split::Train,
                     request.dataFolder);

@@ -117,7 +117,7 @@ Result<Dataset> Dataset::load(const Executable &executable,
       return Error{
           ErrorCode::NothingToDo,
           fmt::format("the model reads no data for input '{}'", input->name),
-          "name a file for it in the data section of the model"};
+          "name a file for it in the data block of the spec"};
   Dataset dataset;
   for (const auto &source : data.data) {
     const exec::PortT *port = findPort(program.inputs, source->input);
@@ -141,7 +141,7 @@ Result<Dataset> Dataset::load(const Executable &executable,
     dataset.sources.push_back(std::move(*loaded));
   }
   if (dataset.sources.empty())
-    return Error{ErrorCode::NothingToDo, "this model has no data section", ""};
+    return Error{ErrorCode::NothingToDo, "the model has no data block", ""};
   if (dataset.numSamples == 0)
     return Error{
         ErrorCode::WrongData,
