@@ -16,6 +16,8 @@ using namespace meshc;
 using namespace meshc::runtime;
 
 static constexpr const char *inferName = "infer";
+/// The section of the help about programs for GPUs.
+static constexpr const char *gpuGroup = "GPUs";
 
 int runtime::report(const Error &error) {
   printError(error);
@@ -67,7 +69,7 @@ CLI::App *CommandLine::addSubcommand(const std::string &name,
     command = name;
     action = run;
   });
-  addRanks(subcommand);
+  actions.push_back(subcommand);
   return subcommand;
 }
 
@@ -81,88 +83,94 @@ static std::string checkInteger(const std::string &text) {
              : fmt::format("expected an integer of 64 bits, found '{}'", text);
 }
 
+/// What the help shows behind the name of an option with one value.
+static CLI::Option *takes(const char *value, CLI::Option *option) {
+  return option->option_text(value);
+}
+
 CLI::Option *CommandLine::addSeed(CLI::App *subcommand,
                                   const std::string &what) {
-  return subcommand
-      ->add_option_function<int64_t>(
-          "--seed",
-          [this](int64_t seed) {
-            flags.seed = seed;
-            flags.hasSeed = true;
-          },
-          fmt::format("seed of {} (default 0)", what))
+  return takes("N", subcommand->add_option_function<int64_t>(
+                        "--seed",
+                        [this](int64_t seed) {
+                          flags.seed = seed;
+                          flags.hasSeed = true;
+                        },
+                        fmt::format("seed of {} (default 0)", what)))
       ->check(checkInteger);
 }
 
 void CommandLine::addDataFolder(CLI::App *subcommand) {
-  subcommand
-      ->add_option("--data-dir", flags.training.dataFolder,
-                   "folder of the data files")
+  takes("DIR (required)",
+        subcommand->add_option("--data-dir", flags.training.dataFolder,
+                               "folder of the data files that the spec names"))
       ->required();
 }
 
 CLI::Option *CommandLine::addEvalSteps(CLI::App *subcommand) {
-  return subcommand
-      ->add_option("--eval-steps", flags.training.evalBatches,
-                   "batches of the test split to evaluate (default: all "
-                   "samples)")
+  return takes("N", subcommand->add_option(
+                        "--eval-steps", flags.training.evalBatches,
+                        "batches of the test files to evaluate (default: all "
+                        "samples)"))
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
 }
 
+static void addFiles(CLI::App *subcommand, const char *name,
+                     std::vector<std::string> &files, const char *what) {
+  takes("NAME=FILE.npy ...", subcommand->add_option(name, files, what));
+}
+
 void CommandLine::addParameters(CLI::App *subcommand) {
-  subcommand->add_option("--param", flags.parameters,
-                         "NAME=FILE.npy, a parameter");
+  addFiles(subcommand, "--param", flags.parameters, "parameters");
   CLI::Option *init =
-      subcommand
-          ->add_option_function<std::string>(
-              "--init",
-              [this](const std::string &) { flags.drawsParameters = true; },
-              "random: parameters that are not given start as a training "
-              "starts them; without this each must be given")
+      takes("random",
+            subcommand->add_option_function<std::string>(
+                "--init",
+                [this](const std::string &) { flags.drawsParameters = true; },
+                "parameters that are not given start as a training starts "
+                "them; without this every one must be given"))
           ->check(CLI::IsMember({"random"}));
   addSeed(subcommand, "the parameters of --init random")->needs(init);
 }
 
 void CommandLine::addRanks(CLI::App *subcommand) {
-  CLI::Option *processes =
-      subcommand
-          ->add_option_function<int64_t>(
-              "--processes",
-              [this](int64_t processes) {
-                flags.processes = processes;
-                flags.hasProcesses = true;
-              },
-              "processes on this machine that share the devices (default: as "
-              "many as the mesh has GPUs, one for CPUs)")
-          ->check(CLI::Range(int64_t(1), int64_t(4096)));
-  auto addRank = [&](const char *name, const char *what, auto &value) {
-    return subcommand->add_option(name, value, what)->excludes(processes);
+  const char *group = "Several processes";
+  auto add = [&](const char *value, CLI::Option *option) {
+    return takes(value, option)->group(group);
   };
-  addRank("--rank", "number of this process, if no launcher tells",
+  CLI::Option *processes =
+      add("N", subcommand->add_option_function<int64_t>(
+                   "--processes",
+                   [this](int64_t count) {
+                     flags.processes = count;
+                     flags.hasProcesses = true;
+                   },
+                   "processes on this machine that share the devices (default: "
+                   "as many as the mesh has GPUs, one for CPUs)"))
+          ->check(CLI::Range(int64_t(1), int64_t(4096)));
+  auto addRank = [&](const char *name, const char *value, const char *what,
+                     auto &variable) {
+    return add(value, subcommand->add_option(name, variable, what))
+        ->excludes(processes);
+  };
+  addRank("--rank", "N", "number of this process, if no launcher tells",
           flags.ranks.rank)
       ->check(checkInteger);
-  addRank("--ranks", "number of processes", flags.ranks.ranks)
+  addRank("--ranks", "N", "number of processes", flags.ranks.ranks)
       ->check(checkInteger);
-  addRank("--store", "HOST:PORT where rank 0 waits for the others",
+  addRank("--store", "HOST:PORT", "where rank 0 waits for the others",
           flags.ranks.store);
-  addRank("--store-key",
-          "file, of mode 600, with the secret of the run, which all ranks need "
+  addRank("--store-key", "FILE",
+          "of mode 600, with the secret of the run, which all ranks need "
           "unless the store is on 127.0.0.1 (default: what is in "
           "MESHC_STORE_KEY)",
           flags.ranks.storeKey);
-  subcommand
-      ->add_option("--join-timeout", flags.joinSeconds,
-                   "seconds to wait for all processes (default 120)")
+  add("SECONDS", subcommand->add_option(
+                     "--join-timeout", flags.joinSeconds,
+                     "how long to wait for all processes (default 120)"))
       ->check(CLI::Range(0.1, 1e6));
-  subcommand
-      ->add_option_function<int64_t>(
-          "--stall-timeout",
-          [this](int64_t seconds) { flags.gpus.stallSeconds = seconds; },
-          "seconds that a run of GPUs of several processes may take before it "
-          "counts as stuck (default 600)")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 30));
-  subcommand
-      ->add_option_function<std::string>(
+  add("auto|tcp|mpi",
+      subcommand->add_option_function<std::string>(
           "--transport",
           [this](const std::string &name) {
             flags.transport = name == "tcp"   ? TransportKind::Tcp
@@ -170,35 +178,68 @@ void CommandLine::addRanks(CLI::App *subcommand) {
                                               : TransportKind::Auto;
           },
           "what carries data between processes: auto is mpi below mpirun, tcp "
-          "elsewhere")
+          "elsewhere"))
       ->check(CLI::IsMember({"auto", "tcp", "mpi"}));
+}
+
+void CommandLine::addGpus(CLI::App *subcommand) {
+  takes("N",
+        subcommand->add_option("--devices-per-gpu", flags.gpus.devicesPerGpu,
+                               "logical devices that share a GPU (default "
+                               "1)"))
+      ->check(CLI::Range(int64_t(1), int64_t(4096)))
+      ->group(gpuGroup);
+  auto addFlag = [&](const char *name, bool &flag, bool value,
+                     const char *what) {
+    subcommand
+        ->add_flag_callback(
+            name, [&flag, value] { flag = value; }, what)
+        ->group(gpuGroup);
+  };
+  addFlag("--no-graphs", flags.gpus.usesGraphs, false,
+          "issue every command in every run instead of one graph");
+  addFlag("--tune-matmuls", flags.gpus.tunesMatmuls, true,
+          "time the library's algorithms for each matrix product and take the "
+          "fastest, or what earlier runs found");
+  addFlag("--check-commands", flags.gpus.checksCommands, true,
+          "wait for every command on a GPU, so that what fails there is named "
+          "with its line of the spec; slow, and without graphs");
+  takes("SECONDS",
+        subcommand->add_option_function<int64_t>(
+            "--stall-timeout",
+            [this](int64_t seconds) { flags.gpus.stallSeconds = seconds; },
+            "how long a run of several processes may take before it counts as "
+            "stuck (default 600)"))
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
+      ->group(gpuGroup);
 }
 
 CommandLine::CommandLine() {
   app.require_subcommand(1);
+  // Commands have the footer as it is when they are added.
   app.footer(
       "Exit codes: 0 success, 1 wrong input, 2 usage, 3 a check failed, "
       "4 damaged file or\nother processor, 5 does not fit, 6 a process of "
       "the run is missing or ended,\n70 internal error, 129 stopped by SIGHUP, "
       "130 by SIGINT, 143 by SIGTERM; while\ntraining, after a whole step.");
 
-  CLI::App *train =
-      addSubcommand("train", "Train, then evaluate on the test split",
-                    [this](Session &session) {
-                      flags.training.seed = flags.seed;
-                      return runtime::train(session, flags.training);
-                    });
+  CLI::App *train = addSubcommand(
+      "train", "Train on the data files, then evaluate on the test files",
+      [this](Session &session) {
+        flags.training.seed = flags.seed;
+        return runtime::train(session, flags.training);
+      });
   addDataFolder(train);
-  auto *epochs = train->add_option("--epochs", flags.training.epochs,
-                                   "epochs instead of the model's");
+  auto *epochs = takes("N", train->add_option("--epochs", flags.training.epochs,
+                                              "epochs instead of the model's"));
   epochs->check(CLI::Range(int64_t(0), int64_t(1) << 30));
-  train
-      ->add_option("--steps", flags.training.steps,
-                   "steps instead of the model's epochs")
+  takes("N", train->add_option("--steps", flags.training.steps,
+                               "steps instead of the model's epochs"))
       ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
       ->excludes(epochs);
-  train->add_option("--metrics", flags.training.metricsPath,
-                    "file for one JSON object per step");
+  addSeed(train, "the parameters and the order of samples");
+  takes("FILE", train->add_option("--metrics", flags.training.metricsPath,
+                                  "for one JSON object per step"));
   train->add_flag("--fail-on-nan", flags.training.failsOnNan,
                   "end with code 3 where the loss is NaN or infinite");
   CLI::Option *evalSteps = addEvalSteps(train);
@@ -207,10 +248,9 @@ CommandLine::CommandLine() {
           "--no-eval", [this] { flags.training.evaluates = false; },
           "only train; the test files are not read")
       ->excludes(evalSteps);
-  addSeed(train, "the parameters and the order of samples");
 
   CLI::App *eval = addSubcommand(
-      "eval", "Evaluate parameters on the test split",
+      "eval", "Evaluate parameters on the test files",
       [this](Session &session) { return runOnTestSplit(session, flags); });
   addDataFolder(eval);
   addParameters(eval);
@@ -225,12 +265,11 @@ CommandLine::CommandLine() {
   CLI::App *arrays = addSubcommand(
       "run-eval", "Run the model once on .npy arrays",
       [this](Session &session) { return runOnArrays(session, flags); });
-  arrays->add_option("--in", flags.inputs, "NAME=FILE.npy, an input");
+  addFiles(arrays, "--in", flags.inputs, "inputs, every one of the model's");
   addParameters(arrays);
-  arrays->add_option("--out", flags.outputs,
-                     "NAME=FILE.npy, an output to write");
-  arrays->add_option("--grad", flags.gradients,
-                     "NAME=FILE.npy, a gradient to write");
+  addFiles(arrays, "--out", flags.outputs,
+           "outputs to write (default: print those of one element)");
+  addFiles(arrays, "--grad", flags.gradients, "gradients to write");
 
   CLI::App *bench =
       addSubcommand("bench",
@@ -240,42 +279,36 @@ CommandLine::CommandLine() {
                       flags.bench.seed = flags.seed;
                       return runBench(session, flags.bench);
                     });
-  bench
-      ->add_option("--steps", flags.bench.steps,
-                   fmt::format("steps to time (default {})", flags.bench.steps))
+  takes("N", bench->add_option(
+                 "--steps", flags.bench.steps,
+                 fmt::format("steps to time (default {})", flags.bench.steps)))
       ->check(CLI::Range(int64_t(1), int64_t(1000000000)));
-  bench->add_option("--compile-seconds", flags.bench.compileSeconds,
-                    "reported as compile_s");
   bench->add_flag("--profile", flags.bench.profile,
                   "report where the time goes");
   addSeed(bench, "the parameters and the data");
+  takes("SECONDS",
+        bench->add_option("--compile-seconds", flags.bench.compileSeconds,
+                          "reported as compile_s"));
 
   app.add_subcommand("info", "Print what is inside")->callback([this] {
     printsInfo = true;
   });
 
-  for (CLI::App *subcommand : app.get_subcommands({})) {
-    subcommand
-        ->add_option("--threads", flags.threads,
-                     "worker threads of each process (default: one per "
-                     "hardware thread, divided by the processes)")
+  for (CLI::App *subcommand : actions) {
+    takes("N", subcommand->add_option(
+                   "--threads", flags.threads,
+                   "worker threads of each process (default: one per hardware "
+                   "thread, divided by the processes)"))
         ->check(CLI::Range(1, 4096));
-    subcommand
-        ->add_option("--devices-per-gpu", flags.gpus.devicesPerGpu,
-                     "logical devices that share a GPU (default: 1)")
-        ->check(CLI::Range(int64_t(1), int64_t(4096)));
-    subcommand->add_flag_callback(
-        "--no-graphs", [this] { flags.gpus.usesGraphs = false; },
-        "issue every command in every run instead of one graph");
-    subcommand->add_flag_callback(
-        "--check-commands", [this] { flags.gpus.checksCommands = true; },
-        "wait for every command on a GPU, so that what fails there is named "
-        "with its line of the spec; slow, and without graphs");
-    subcommand->add_flag_callback(
-        "--tune-matmuls", [this] { flags.gpus.tunesMatmuls = true; },
-        "time the library's algorithms for each matrix product and take the "
-        "fastest, or what earlier runs found");
+    addRanks(subcommand);
+    addGpus(subcommand);
   }
+  app.footer("COMMAND --help lists all options of a command; most runs are:\n"
+             "  train    --data-dir DIR [--epochs N | --steps N] [--seed N]\n"
+             "  eval     --data-dir DIR --param NAME=FILE.npy ...\n"
+             "  run-eval --in NAME=FILE.npy ... --param NAME=FILE.npy ... "
+             "[--out NAME=FILE.npy ...]\n\n" +
+             app.get_footer());
 }
 
 int CommandLine::reportUsage(const CLI::ParseError &error) {
@@ -313,6 +346,14 @@ void CommandLine::describe(std::span<const uint8_t> program) {
   Result<Executable> executable = Executable::load(program);
   if (!executable || !executable->findProgram("gradient"))
     app.get_subcommand("run-eval")->get_option("--grad")->group("");
+  if (!executable)
+    return;
+  const bool isForGpus = executable->data.target == exec::Target::cuda;
+  for (CLI::App *subcommand : actions)
+    for (CLI::Option *option : subcommand->get_options())
+      if (isForGpus ? option->get_name() == "--threads"
+                    : option->get_group() == gpuGroup)
+        option->group("");
 }
 
 std::optional<int> CommandLine::parse(int argc, const char *const *argv) {

@@ -66,8 +66,10 @@ private:
   CLI::Option *addEvalSteps(CLI::App *subcommand);
   void addParameters(CLI::App *subcommand);
   void addRanks(CLI::App *subcommand);
+  void addGpus(CLI::App *subcommand);
   int reportUsage(const CLI::ParseError &error);
 
+  std::vector<CLI::App *> actions; ///< the subcommands that need devices
   CLI::App app{"A model compiled by meshc for a mesh of devices."};
 };
 

@@ -336,6 +336,17 @@ TEST_F(CommandLineTest, help_and_info) {
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.output, HasSubstr("run-eval"));
   EXPECT_THAT(help.output, Not(HasSubstr("infer")));
+  // Only the list of commands has those that are used most.
+  EXPECT_THAT(help.output, HasSubstr("\n  train    --data-dir DIR "));
+  EXPECT_THAT(run({"train", "--help"}).output, Not(HasSubstr("run-eval")));
+  // Data and parameters come first, and what is for programs of the other
+  // target is not listed.
+  const std::string train = run({"train", "--help"}).output;
+  EXPECT_THAT(train, ContainsRegex("--data-dir DIR \\(required\\)"));
+  EXPECT_LT(train.find("--threads"), train.find("\nSeveral processes:\n"));
+  EXPECT_LT(train.find("--seed"), train.find("\nSeveral processes:\n"));
+  EXPECT_GT(train.find("--rank "), train.find("\nSeveral processes:\n"));
+  EXPECT_THAT(train, Not(HasSubstr("GPUs:")));
   // What CLI11 shows of values that are bytes of the program's own.
   for (const char *command : {"train", "eval", "run-eval", "bench"})
     for (char c : run({command, "--help"}).output)
