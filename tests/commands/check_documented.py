@@ -1,0 +1,109 @@
+"""What runtime/data/README.md and runtime/app/README.md show is so: files written by the
+lines in Python are read as they are meant, and each command prints the lines below it,
+with other numbers."""
+
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+SIZES = {"batch": 32, "pixel": 6, "hidden": 5, "class": 7}
+SAMPLES = {"train": 98, "t10k": 41}
+# Of a number that a run may give: all but counts and sizes, which stand alone or as 3/5.
+MEASURED = r"\d+\.\d+|\d+(?= samples/s)|\d+(?= s left)"
+
+
+class Array:
+    """What the lines use of an array of NumPy."""
+
+    def __init__(self, shape, elements):
+        self.shape, self.ndim, self.elements = shape, len(shape), elements
+        self.kind = None
+
+    def astype(self, kind):
+        array = Array(self.shape, self.elements)
+        array.kind = kind
+        return array
+
+    def tobytes(self):
+        order, letter = re.fullmatch(r"(>?)(\w\d)", self.kind).groups()
+        form = {"u1": "B", "i1": "b", "i2": "h", "i4": "i", "f4": "f", "f8": "d"}[letter]
+        return struct.pack(f"{order or '<'}{len(self.elements)}{form}", *self.elements)
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                          check=False)
+
+
+def read_blocks(path, kind):
+    return re.findall(rf"^```{kind}\n(.*?)^```$", path.read_text(encoding="utf-8"),
+                      flags=re.M | re.S)
+
+
+def write_data(folder, write_idx, kinds):
+    """Images of bytes, or of another kind of elements with the same values."""
+    code, kind = kinds
+    for split, count in SAMPLES.items():
+        images = [(i * i * 7 + 3 * i) % 101 for i in range(count * SIZES["pixel"])]
+        labels = [sum(images[i * 6:i * 6 + 6]) % SIZES["class"] for i in range(count)]
+        # Sizes of their own, of as many elements.
+        write_idx(folder / f"{split}-images-idx3-ubyte.gz", Array((count, 2, 3), images),
+                  code, kind)
+        write_idx(folder / f"{split}-labels-idx1-ubyte.gz", Array((count,), labels))
+
+
+def to_pattern(line):
+    pieces = re.split(f"({MEASURED})", line)
+    return "".join(r"[\d.]+(?:e[+-]\d+)?" if number % 2 else re.escape(piece)
+                   for number, piece in enumerate(pieces))
+
+
+def check_console(block, replaced):
+    """Runs each command; the lines it prints, standard error first."""
+    at, lines = 0, block.rstrip("\n").split("\n")
+    while at < len(lines):
+        assert lines[at].startswith("$ "), lines[at]
+        command = lines[at][2:].split()
+        end = at + 1
+        while end < len(lines) and not lines[end].startswith("$ "):
+            end += 1
+        done = run(*(replaced.get(word, word) for word in command))
+        printed = (done.stderr + done.stdout).rstrip("\n").split("\n")
+        shown = lines[at + 1:end]
+        assert len(printed) == len(shown), (command, printed)
+        for expected, found in zip(shown, printed):
+            assert re.fullmatch(to_pattern(expected), found), (command, expected, found)
+        assert (done.returncode != 0) == ("error[" in shown[0]), done
+        at = end
+
+
+def main():
+    meshc, root = sys.argv[1], pathlib.Path(sys.argv[2])
+    readme = root / "runtime/data/README.md"
+    lines, = read_blocks(readme, "python")
+    scope = {}
+    exec(lines, scope)  # pylint: disable=exec-used
+    kinds = re.findall(r'`(0x\w\w), "(>?\w+)"`', readme.read_text(encoding="utf-8"))
+    assert len(kinds) == 6, kinds
+    with tempfile.TemporaryDirectory(prefix="meshc-") as name:
+        folder = pathlib.Path(name)
+        app = folder / "app"
+        done = run(meshc, "compile", root / "samples/mlp.mesh", "-o", app,
+                   *(f"-D{dim}={size}" for dim, size in SIZES.items()))
+        assert done.returncode == 0, done.stderr
+        results = set()
+        for code, kind in kinds:
+            write_data(folder, scope["write_idx"], (int(code, 16), kind))
+            done = run(app, "train", "--data-dir", folder, "--epochs", "3")
+            assert done.returncode == 0, done.stderr
+            results.add(done.stdout)
+        assert len(results) == 1, results
+        write_data(folder, scope["write_idx"], (0x08, "u1"))
+        for block in read_blocks(root / "runtime/app/README.md", "console"):
+            check_console(block, {"FILE": app, "DIR": folder, "METRICS": folder / "metrics"})
+
+
+main()
