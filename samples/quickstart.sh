@@ -10,7 +10,8 @@ cd "$root"
 # A build folder that exists keeps its choice about tests.
 [ -f build/CMakeCache.txt ] || fresh=-DMESHC_TESTS=OFF
 cmake --preset default ${fresh:-}
-cmake --build build --target meshc meshc-opt meshc_runtime_main
+# With the runtime that it links into programs.
+cmake --build build --target meshc
 
 meshc=build/bin/meshc
 plan=build/mlp.plan.json
