@@ -114,10 +114,12 @@ void StopSignals::request(int64_t rank, int signal) {
 }
 
 Error StopSignals::getError(int signal, const std::string &how) const {
-  return {
-      getCode(signal), fmt::format("stopped by {} {}", getName(signal), how),
-      requestingRank > 0 ? fmt::format("rank {} got the signal", requestingRank)
-                         : ""};
+  return {getCode(signal),
+          fmt::format("stopped by {}{}{}", getName(signal),
+                      how.empty() ? "" : " ", how),
+          requestingRank > 0
+              ? fmt::format("rank {} got the signal", requestingRank)
+              : ""};
 }
 
 void StopSignals::takeAll() {

@@ -43,7 +43,7 @@ public:
   /// comes meanwhile waits for a StopSignals.
   static void block();
 
-  /// `when` completes "stopped by SIGINT ".
+  /// `when` follows "stopped by SIGINT"; empty: nothing does.
   StopSignals(std::string when, Actions actions);
   /// Signals that come later have no effect any more.
   ~StopSignals();

@@ -52,8 +52,9 @@ TEST_F(StopSignalsTest, outside_of_steps_they_end_at_once) {
   signals.setWhen("later");
   kill(getpid(), SIGTERM);
   EXPECT_EQ(waitForEnds(2)[1], "stopped by SIGTERM later");
+  signals.setWhen("");
   kill(getpid(), SIGHUP);
-  EXPECT_EQ(waitForEnds(3)[2], "stopped by SIGHUP later");
+  EXPECT_EQ(waitForEnds(3)[2], "stopped by SIGHUP");
   EXPECT_EQ(ends[0].code, ErrorCode::Interrupted);
   EXPECT_EQ(ends[1].code, ErrorCode::Terminated);
   EXPECT_EQ(ends[2].code, ErrorCode::HungUp);
