@@ -268,6 +268,33 @@ bool Elaborator::checkAxes(const ast::LayoutRule &rule, bool isConstraint) {
   return false;
 }
 
+/// Says which axes of the option are likely those that it lacks: of each that
+/// no rule names the nearest. False if there are none.
+bool Elaborator::adviseAxes(Diagnostic &reported,
+                            std::vector<std::string_view> missing) const {
+  std::vector<std::string> names(missing.begin(), missing.end());
+  bool isAdvised = false;
+  for (const ast::Definition &axis : *trees.mesh) {
+    auto isOf = [&](const ast::LayoutRule &rule) {
+      return std::any_of(
+          rule.axes.begin(), rule.axes.end(),
+          [&](const ast::Name &name) { return name.text == axis.name.text; });
+    };
+    if (layoutRules &&
+        std::any_of(layoutRules->begin(), layoutRules->end(), isOf))
+      continue;
+    std::string nearest = layout::findNearest(axis.name.text, names);
+    if (nearest.empty())
+      continue;
+    std::erase(names, nearest);
+    isAdvised = true;
+    reported.fix(
+        axis.name.span, nearest,
+        fmt::format("did you mean \"{}\" by \"{}\"?", nearest, axis.name.text));
+  }
+  return isAdvised;
+}
+
 void Elaborator::reportLackingAxes() {
   if (lacking.empty())
     return;
@@ -287,6 +314,8 @@ void Elaborator::reportLackingAxes() {
       fmt::format("the mesh of the command line has no {} \"{}\", over which "
                   "the spec splits dimensions",
                   isOne ? "axis" : "axes", fmt::join(missing, "\" and \"")));
+  if (adviseAxes(reported, missing))
+    return;
   bool hasConstraint = false;
   for (const Lacking &each : lacking) {
     hasConstraint |= each.isConstraint;

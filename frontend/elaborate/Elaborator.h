@@ -121,6 +121,8 @@ private:
   /// Reports the rules noted. They lack together what the command line lacks:
   /// one error, and the option that mends it.
   void reportLackingAxes();
+  bool adviseAxes(Diagnostic &reported,
+                  std::vector<std::string_view> missing) const;
   void buildLayout();
   RuleSpec getRule(const ast::LayoutRule &rule);
   std::vector<std::string> getDimNames() const;

@@ -52,6 +52,31 @@ TEST(Overrides, DerivedSizesFollow) {
                               "2.500000e-01 : f64>"));
 }
 
+/// An axis that no rule names is likely one that a rule names and the option
+/// lacks.
+TEST(Overrides, AxesOfTheOption) {
+  SpecOptions options{"test.mesh"};
+  options.mesh = "data=4,modle=2";
+  SpecRun run(spec, options);
+  EXPECT_EQ(getOnlyCode(run), Code::UnknownAxis);
+  const Diagnostic &error = run.diagnostics.getErrors()[0];
+  ASSERT_EQ(error.fixIts.size(), 1u) << run.getText();
+  EXPECT_EQ(run.sources.getText(error.fixIts[0].span), "modle");
+  EXPECT_EQ(error.fixIts[0].replacement, "model");
+  EXPECT_TRUE(error.helps.empty()) << run.getText();
+
+  options.mesh = "dat=4,modle=2";
+  SpecRun both(spec, options);
+  EXPECT_EQ(getOnlyCode(both), Code::UnknownAxis);
+  EXPECT_EQ(both.diagnostics.getErrors()[0].fixIts.size(), 2u);
+
+  options.mesh = "data=4,x=2";
+  SpecRun other(spec, options);
+  EXPECT_EQ(getOnlyCode(other), Code::UnknownAxis);
+  EXPECT_TRUE(other.diagnostics.getErrors()[0].fixIts.empty());
+  EXPECT_THAT(other.getText(), HasSubstr("--layout batch=data"));
+}
+
 TEST(Overrides, MayUseOtherDefinitions) {
   SpecRun run(spec, with({"batch=in+out,in=3"}));
   ASSERT_TRUE(run.module) << run.getText();
