@@ -77,7 +77,10 @@ int meshc::driver::runCheck(const SpecArguments &spec) {
   // Sharding is the last step in which the spec can be wrong.
   if (!session.elaborate() || !session.compile({}, Stage::Sharded))
     return session.reportErrors();
-  return exitSuccess;
+  // Whoever reads JSON asks for errors.
+  return spec.messageFormat == "json"
+             ? exitSuccess
+             : write(spec, codegen::standardOutput, session.summarize() + "\n");
 }
 
 /// Says what was not done although the command succeeded.

@@ -2,6 +2,7 @@
 
 #include "codegen/machine/OutputFile.h"
 #include "frontend/driver/Cache.h"
+#include "frontend/plan/Quantities.h"
 #include "frontend/plan/Waste.h"
 #include "frontend/syntax/Lexer.h"
 #include "layout/Spelling.h"
@@ -206,6 +207,28 @@ bool SpecSession::link(const CompileOptions &options, llvm::StringRef output) {
         return mlir::success();
       });
   return mlir::succeeded(driver::link(*module, options, compilation, output));
+}
+
+std::string SpecSession::summarize() {
+  int64_t parameters = 0, elements = 0;
+  for (auto variable : module->getOps<nd::VariableOp>()) {
+    if (variable.getRole() != nd::VariableRole::Parameter)
+      continue;
+    ++parameters;
+    int64_t own = 1;
+    for (nd::DimAttr dim : variable.getTensorType().getDims())
+      own *= dim.getSize();
+    elements += own;
+  }
+  const std::string size =
+      parameters > 0
+          ? fmt::format(" of {} element{}", plan::formatNumber(elements),
+                        elements == 1 ? "" : "s")
+          : "";
+  return fmt::format(
+      "{}: {}{}, {}", compilation.executable.model,
+      plan::formatCount(parameters, "parameter"), size,
+      plan::formatCount(nd::getMesh(*module).getNumDevices(), "device"));
 }
 
 int SpecSession::reportErrors() const {

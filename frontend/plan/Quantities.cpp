@@ -20,7 +20,7 @@ static std::string scale(double value, double step,
   // (1023) keep all of theirs.
   std::string text = value >= 100 ? fmt::format("{:.0f}", value)
                                   : fmt::format("{:.3g}", value);
-  return text + " " + units[unit];
+  return *units[unit] ? text + " " + units[unit] : text;
 }
 
 std::string plan::formatBytes(int64_t bytes) {
@@ -32,6 +32,11 @@ std::string plan::formatFlops(int64_t flops) {
   static constexpr std::array units = {"flop",  "kflop", "Mflop",
                                        "Gflop", "Tflop", "Pflop"};
   return scale(double(flops), 1000, units);
+}
+
+std::string plan::formatNumber(int64_t number) {
+  static constexpr std::array units = {"", "k", "M", "G", "T", "P", "E"};
+  return scale(double(number), 1000, units);
 }
 
 std::string plan::formatCount(int64_t count, const std::string &noun) {

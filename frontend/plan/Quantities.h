@@ -12,6 +12,9 @@ std::string formatBytes(int64_t bytes);
 /// "640 flop", "1.23 Gflop": three significant digits, powers of 1000.
 std::string formatFlops(int64_t flops);
 
+/// "640", "124 M": three significant digits, powers of 1000.
+std::string formatNumber(int64_t number);
+
 /// "1 collective", "3 collectives".
 std::string formatCount(int64_t count, const std::string &noun);
 

@@ -21,6 +21,14 @@ TEST(QuantitiesTest, flops_have_powers_of_1000) {
   EXPECT_EQ(plan::formatFlops(999999), "1 Mflop");
 }
 
+TEST(QuantitiesTest, numbers_have_powers_of_1000) {
+  EXPECT_EQ(plan::formatNumber(0), "0");
+  EXPECT_EQ(plan::formatNumber(640), "640");
+  EXPECT_EQ(plan::formatNumber(814'090), "814 k");
+  EXPECT_EQ(plan::formatNumber(124'439'808), "124 M");
+  EXPECT_EQ(plan::formatNumber(1'557'611'200), "1.56 G");
+}
+
 TEST(QuantitiesTest, one_is_singular) {
   EXPECT_EQ(plan::formatCount(1, "device"), "1 device");
   EXPECT_EQ(plan::formatCount(0, "device"), "0 devices");
