@@ -373,17 +373,37 @@ void Lexer::lexOther() {
   size_t begin = at;
   uint32_t first = 0;
   at += decode(text, at, first);
+  // && and || are one mistake.
+  const bool isDouble = (first == '&' || first == '|') && peek() == char(first);
+  if (isDouble)
+    ++at;
   while (at < text.size() && static_cast<unsigned char>(text[at]) >= 0x80) {
     uint32_t codePoint = 0;
     at += decode(text, at, codePoint);
   }
-  std::string shown = first > 0x20 && first < 0x7F
-                          ? fmt::format("\"{}\"", char(first))
-                          : fmt::format("character U+{:04X}", first);
+  std::string shown =
+      first > 0x20 && first < 0x7F
+          ? fmt::format("\"{}\"", text.substr(begin, isDouble ? 2 : 1))
+          : fmt::format("character U+{:04X}", first);
   Diagnostic &error =
       diagnostics.report(Code::UnexpectedCharacter, getSpan(begin, at),
                          fmt::format("unexpected {}", shown));
-  if (first == '\r')
+  // What these mean elsewhere is plain; the text goes on behind them.
+  if (first == '#') {
+    at = std::min(text.find('\n', at), text.size());
+    error.help("comments begin with \"//\"");
+    return;
+  }
+  if (first == ';') {
+    error.fix(getSpan(begin, at), "",
+              "leave it out: a statement ends where the next one begins");
+    return;
+  }
+  if (first == '&' || first == '|' || first == '!')
+    error.help(fmt::format("write \"{}\"", first == '&'   ? "and"
+                                           : first == '|' ? "or"
+                                                          : "not"));
+  else if (first == '\r')
     error.note("a line ends with LF or CRLF; a CR alone does not end a line");
   else if (first >= 0x80)
     error.note("names are made of ASCII letters, digits and \"_\"");

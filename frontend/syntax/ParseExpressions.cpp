@@ -179,10 +179,15 @@ ast::ExprPtr Parser::parsePrimary() {
   }
   case TokenKind::LeftParen:
     return parseParenthesis();
-  default:
-    report(Code::ExpectedExpression,
-           fmt::format("expected an expression, found {}", describeToken()));
+  default: {
+    Diagnostic &error = report(
+        Code::ExpectedExpression,
+        fmt::format("expected an expression, found {}", describeToken()));
+    if (is(TokenKind::Star) && position > 0 &&
+        tokens[position - 1].kind == TokenKind::Star)
+      error.help("write \"^\" for a power");
     return nullptr;
+  }
   }
 }
 

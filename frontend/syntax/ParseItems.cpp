@@ -103,7 +103,8 @@ void Parser::parseMesh(ast::File &file) {
 }
 
 template <typename ParseEntry>
-Span Parser::parseBraces(std::string_view what, ParseEntry parseEntry) {
+Span Parser::parseBraces(std::string_view what, Entries entries,
+                         ParseEntry parseEntry) {
   Span open = getSpan(peek());
   if (!expect(TokenKind::LeftBrace, what))
     return open;
@@ -123,7 +124,7 @@ Span Parser::parseBraces(std::string_view what, ParseEntry parseEntry) {
       }
       if (position == before)
         ++position;
-      skipToStatement();
+      entries == Entries::Names ? skipToName() : skipToStatement();
     }
   }
   Span close = getSpan(peek());
@@ -135,7 +136,7 @@ Span Parser::parseBraces(std::string_view what, ParseEntry parseEntry) {
 void Parser::parseLayout(ast::File &file) {
   ast::Layout layout{getSpan(peek()), {}};
   ++position;
-  parseBraces("\"layout\"", [&] {
+  parseBraces("\"layout\"", Entries::Names, [&] {
     std::optional<ast::LayoutRule> rule = parseRule();
     if (!rule)
       return false;
@@ -153,8 +154,10 @@ void Parser::parseFunction(ast::File &file) {
     return;
   ast::Function function{*name, {}, {}, {}};
   if (!expect(TokenKind::LeftParen, "the function name") ||
-      !parseParameters(function.parameters))
+      !parseParameters(function.parameters)) {
+    parseBodyAfterError(/*isModel=*/false);
     return;
+  }
   function.end = parseBody(function.body, "the parameters", /*isModel=*/false);
   file.functions.push_back(std::move(function));
 }
@@ -228,8 +231,10 @@ void Parser::parseModel(ast::File &file) {
     return;
   ast::Model model{*name, {}, {}, {}};
   if (!expect(TokenKind::LeftParen, "the model name") ||
-      !parseInputs(model.inputs))
+      !parseInputs(model.inputs)) {
+    parseBodyAfterError(/*isModel=*/true);
     return;
+  }
   model.end = parseBody(model.body, "the inputs", /*isModel=*/true);
   file.models.push_back(std::move(model));
 }
@@ -273,7 +278,8 @@ std::optional<ast::TypeExpr> Parser::parseType() {
 
 Span Parser::parseBody(std::vector<ast::Statement> &body,
                        std::string_view after, bool isModel) {
-  return parseBraces(after, [&] { return parseStatement(body, isModel); });
+  return parseBraces(after, Entries::Statements,
+                     [&] { return parseStatement(body, isModel); });
 }
 
 bool Parser::parseStatement(std::vector<ast::Statement> &body, bool isModel) {
@@ -309,7 +315,30 @@ bool Parser::parseStatement(std::vector<ast::Statement> &body, bool isModel) {
       fmt::format("expected a statement, which begins with \"param\", \"let\", "
                   "\"for\", \"assert\", \"{}\" or \"name =\", found {}",
                   isModel ? "output" : "return", describeToken()));
-  if (is(TokenKind::Name))
+  if (isWord("if")) {
+    error
+        .help("where(condition, a, b) chooses between values, of tensors "
+              "element by element")
+        .note("there are no branches yet");
+    bool isParsed = parseBodyAfterError(isModel);
+    while (isParsed && (accept(TokenKind::KwElse) || isWord("elif")))
+      isParsed = parseBodyAfterError(isModel);
+    return isParsed;
+  }
+  if (isWord("while")) {
+    error.help("\"for t in time\" runs over the positions of the dimension "
+               "\"time\"");
+    return parseBodyAfterError(isModel);
+  }
+  const TokenKind next = peek(1).kind;
+  const bool updates = is(TokenKind::Name) &&
+                       peek(2).kind == TokenKind::Equal &&
+                       (next == TokenKind::Minus || next == TokenKind::Star ||
+                        next == TokenKind::Slash);
+  if (updates)
+    error.help(fmt::format("write \"{0} = {0} {1} (...)\"", getText(peek()),
+                           getText(peek(1))));
+  else if (is(TokenKind::Name))
     error.didYouMean(layout::findNearest(getText(peek()), words));
   return false;
 }
@@ -429,27 +458,31 @@ bool Parser::parseLoop(std::vector<ast::Statement> &body, bool isModel) {
   }
   ++position;
   std::optional<ast::Name> variable = expectName("a name");
-  if (!variable)
-    return false;
+  if (!variable) {
+    return parseBodyAfterError(isModel);
+  }
   if (!isWord("in")) {
     report(Code::ExpectedToken,
            fmt::format("expected \"in\" after the name, found {}",
                        describeToken()))
         .help("\"for t in time\" runs over the positions of the dimension "
               "\"time\"");
-    return false;
+    return parseBodyAfterError(isModel);
   }
   ++position;
   ast::LoopStatement loop{*variable, parseExpression(),
                           std::make_unique<ast::Block>()};
-  if (!loop.dim)
-    return false;
+  if (!loop.dim) {
+    return parseBodyAfterError(isModel);
+  }
   if (isWord("while")) {
     report(Code::NotSupported, "not supported yet: loops with a condition");
-    return false;
+    return parseBodyAfterError(isModel);
   }
-  if (!is(TokenKind::LeftBrace))
-    return expect(TokenKind::LeftBrace, "the dimension");
+  if (!is(TokenKind::LeftBrace)) {
+    expect(TokenKind::LeftBrace, "the dimension");
+    return parseBodyAfterError(isModel);
+  }
   parseBody(loop.body->statements, "the dimension", isModel);
   checkBlock(loop.body->statements);
   body.push_back(std::move(loop));
@@ -473,7 +506,7 @@ void Parser::checkBlock(const std::vector<ast::Statement> &block) {
 void Parser::parseData(ast::File &file) {
   ast::Data data{getSpan(peek()), {}};
   ++position;
-  parseBraces("\"data\"", [&] {
+  parseBraces("\"data\"", Entries::Names, [&] {
     std::optional<ast::Definition> binding = parseDefinition("an input name");
     if (!binding)
       return false;
@@ -487,7 +520,7 @@ void Parser::parseData(ast::File &file) {
 void Parser::parseTrain(ast::File &file) {
   ast::Train train{getSpan(peek()), {}};
   ++position;
-  parseBraces("\"train\"", [&] {
+  parseBraces("\"train\"", Entries::Names, [&] {
     std::optional<ast::Name> name = expectName("a setting");
     if (!name)
       return false;

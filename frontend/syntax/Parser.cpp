@@ -155,20 +155,60 @@ void Parser::skipToStatement() {
       skipBalancedBraces();
       continue;
     }
-    TokenKind kind = peek().kind;
-    bool isStatement = kind == TokenKind::KwLet || kind == TokenKind::KwParam ||
-                       kind == TokenKind::KwAssert ||
-                       kind == TokenKind::KwOutput ||
-                       kind == TokenKind::KwReturn || kind == TokenKind::KwFor;
-    TokenKind next = peek(1).kind;
-    bool isRebinding =
-        kind == TokenKind::Name &&
-        (next == TokenKind::Equal || next == TokenKind::PlusEqual) &&
-        startsLine(position);
-    if (isStatement || isRebinding)
+    if (atStatement(position))
       return;
     ++position;
   }
+}
+
+/// Whether a statement plausibly begins at a token.
+bool Parser::atStatement(size_t index) const {
+  switch (tokens[index].kind) {
+  case TokenKind::KwAssert:
+  case TokenKind::KwFor:
+  case TokenKind::KwLet:
+  case TokenKind::KwOutput:
+  case TokenKind::KwParam:
+  case TokenKind::KwReturn:
+    return true;
+  case TokenKind::Name:
+    break;
+  default:
+    return false;
+  }
+  if (!startsLine(index) || index + 1 >= tokens.size())
+    return false;
+  // "over = d" on a line of its own may be an argument.
+  TokenKind before = index == 0 ? TokenKind::End : tokens[index - 1].kind;
+  if (before == TokenKind::Comma || before == TokenKind::LeftParen)
+    return false;
+  TokenKind next = tokens[index + 1].kind;
+  return next == TokenKind::Equal || next == TokenKind::PlusEqual ||
+         next == TokenKind::LeftBracket;
+}
+
+/// To the next rule, setting or binding of the block, which begins a line, to
+/// its closing brace, or to an item.
+void Parser::skipToName() {
+  while (!is(TokenKind::End) && !is(TokenKind::RightBrace) &&
+         !atItemStart(position)) {
+    if (is(TokenKind::Name) && startsLine(position))
+      return;
+    ++position;
+  }
+}
+
+bool Parser::parseBodyAfterError(bool isModel) {
+  while (!is(TokenKind::End) && !is(TokenKind::LeftBrace) &&
+         !is(TokenKind::RightBrace) && !atItemStart(position) &&
+         !atStatement(position))
+    ++position;
+  NestingGuard guard(nesting);
+  if (!is(TokenKind::LeftBrace) || guard.isTooDeep())
+    return false;
+  std::vector<ast::Statement> ignored;
+  parseBody(ignored, "", isModel);
+  return true;
 }
 
 void Parser::skipBalancedBraces() {

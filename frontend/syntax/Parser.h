@@ -101,16 +101,26 @@ private:
   bool parseLoop(std::vector<ast::Statement> &body, bool isModel);
   /// Reports what cannot stand in a loop.
   void checkBlock(const std::vector<ast::Statement> &block);
+  /// Where entries of a block begin: statements with a word or a name that they
+  /// bind, rules, data and settings with a name.
+  enum class Entries : uint8_t { Statements, Names };
   /// Parses entries up to the closing brace with `parseEntry`, which returns
   /// false after an error; a comma between entries is optional.
   template <typename ParseEntry>
-  Span parseBraces(std::string_view what, ParseEntry parseEntry);
+  Span parseBraces(std::string_view what, Entries entries,
+                   ParseEntry parseEntry);
+  /// After an error ahead of a block: parses the block for its errors, if it
+  /// begins before the next item or statement. Whether it does; then what is
+  /// behind the block comes next.
+  bool parseBodyAfterError(bool isModel);
 
   // Recovery.
   bool atItemWord(size_t index) const;
   bool atItemStart(size_t index) const;
   void skipToItem();
   void skipToStatement();
+  void skipToName();
+  bool atStatement(size_t index) const;
   void skipBalancedBraces();
 
   const SourceSet &sources;

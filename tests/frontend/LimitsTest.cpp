@@ -57,6 +57,9 @@ TEST(Limits, NestingTenThousandDeep) {
   expectCode("model m(x: f32) { " + repeat("for i in n { ", depth) +
                  repeat("} ", depth) + "}",
              Code::NestingTooDeep);
+  expectCode("model m(x: f32) { " + repeat("if x { ", depth) +
+                 repeat("} ", depth) + "}",
+             Code::ExpectedItem);
   expectCode(repeat("{", depth), Code::ExpectedItem);
   expectCode("fn f(x) " + repeat("{", depth), Code::ExpectedItem);
 }

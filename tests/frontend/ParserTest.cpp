@@ -177,6 +177,41 @@ TEST(Parser, GoesOnAfterErrors) {
                                    Code::ExpectedItem));
 }
 
+/// One mistake in an entry, a head or a condition hides none behind it.
+TEST(Parser, EveryErrorOfABlockIsFound) {
+  const std::pair<const char *, size_t> cases[] = {
+      {"layout {\n  a b\n  c -> \n  d -> e\n  f = g\n}\n", 3},
+      {"train {\n  minimize +\n  optimizer = 3\n  steps 1\n  epochs +\n}\n", 3},
+      {"data {\n  x idx\n  y = \n  z = idx(\"a\", \"b\")\n  w +\n}\n", 3},
+      {"fn f(x y) {\n  let a = \n  let b = x *\n  return b\n}\n", 3},
+      {"model m(x: f32[a) {\n  let b = \n  output c\n}\nfn f( {\n}\n", 4},
+      {"fn f(x) {\n  for t of a {\n    x = )\n    let y 3\n  }\n  x =\n"
+       "  return x\n}\n",
+       4},
+      {"fn f(x) {\n  for t in a while x < 1 {\n    x =\n  }\n"
+       "  return x\n}\n",
+       2},
+      {"fn f(x) {\n  if x > 1 {\n    x =\n  } else {\n    x =\n  }\n"
+       "  while x > 1 {\n    x =\n  }\n  return x\n}\n",
+       5},
+      {"fn f(x) {\n  x[a = ] = 2\n  x[a = 1] = +\n  x[a = 2] 3\n"
+       "  return x\n}\n",
+       3},
+      {"fn f(x) {\n  for t in a b {\n    x =\n  }\n  for t d {\n    x =\n"
+       "  }\n  if x {\n    x =\n  }\n  return x\n}\n",
+       6},
+      // What belongs to a call is no statement.
+      {"fn f(x) {\n  let a = g(x, by = ,\n    over = x,\n    at = x\n  )\n"
+       "  let b =\n  return a\n}\n",
+       2},
+      {"dim a = 1; dim b = 2; # two; of them {\ndim c =\n", 4},
+  };
+  for (auto [text, count] : cases) {
+    std::vector<Code> codes = getCodes(text);
+    EXPECT_EQ(codes.size(), count) << text;
+  }
+}
+
 TEST(Parser, MissingBraceIsFoundAtTheNextItem) {
   EXPECT_THAT(getCodes("fn f(x) {\n  return x\n\nfn g(x) { return x }\n"),
               testing::ElementsAre(Code::ExpectedToken));
