@@ -168,7 +168,8 @@ bool BuilderState::checkType(ElementType element, std::span<const Dim> dims,
     if (!seen.insert(dim.name).second) {
       fail(Code::RepeatedDim, where,
            fmt::format("dimension \"{}\" occurs twice in one tensor", dim.name))
-          .notes.push_back("two roles of one size need two names, see rename");
+          .helps.push_back(fmt::format(
+              "write \"{}'\" for its second role, of the same size", dim.name));
       return false;
     }
     size *= dim.size;

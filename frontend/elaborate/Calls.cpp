@@ -67,10 +67,16 @@ Elaborator::bind(const ast::CallExpr &call,
       auto named =
           std::find(parameters.begin(), parameters.end(), argument.name->text);
       if (named == parameters.end()) {
-        error(Code::UnknownArgument, argument.name->span,
-              fmt::format("\"{}\" has no parameter \"{}\"", call.callee.text,
-                          argument.name->text))
-            .didYouMean(layout::findNearest(argument.name->text, parameters));
+        Diagnostic &unknown =
+            error(Code::UnknownArgument, argument.name->span,
+                  fmt::format("\"{}\" has no parameter \"{}\"",
+                              call.callee.text, argument.name->text));
+        const bool takesDims = std::find(parameters.begin(), parameters.end(),
+                                         "over") != parameters.end();
+        if (!takesDims ||
+            !adviseForeign(unknown, ForeignKind::Argument, argument.name->text))
+          unknown.didYouMean(
+              layout::findNearest(argument.name->text, parameters));
         isValid = false;
         continue;
       }

@@ -1,6 +1,7 @@
 // The order of elaboration, errors and places.
 
 #include "frontend/elaborate/Elaborator.h"
+#include "frontend/syntax/ForeignNames.h"
 
 #include <fmt/format.h>
 
@@ -93,7 +94,10 @@ void Elaborator::run() {
       buildError.where.span = model->name.span;
     Diagnostic &reported =
         error(buildError.code, buildError.where.span, buildError.message);
-    reported.didYouMean(buildError.suggestion);
+    if (buildError.code != Code::UnknownOptimizer ||
+        !adviseForeign(reported, ForeignKind::Optimizer,
+                       sources.getText(buildError.where.span)))
+      reported.didYouMean(buildError.suggestion);
     for (auto &[where, text] : buildError.related)
       reported.alsoAt(where.span, text);
     reported.notes.insert(reported.notes.end(), buildError.notes.begin(),

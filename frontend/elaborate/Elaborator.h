@@ -147,6 +147,7 @@ private:
 
   // Loops (Loops.cpp).
   void execute(const ast::LoopStatement &loop);
+  std::optional<Dim> evaluateLoopDim(const ast::LoopStatement &loop);
   void execute(const ast::PlaceStatement &place);
   /// Adds the value to a sum of the block around it; false if it is of none.
   bool addToSum(const ast::LetStatement &let);

@@ -190,8 +190,61 @@ static ElementType getHint(const Value &value) {
   return tensor ? tensor->getElementType() : ElementType::F32;
 }
 
+/// How often a loop is to run that is written over a number: 12, or what is in
+/// range(12), range(0, 12) or size(time). Null if that is not plain.
+static const ast::Expr *findCount(const ast::Expr &expr) {
+  if (expr.kind == ExprKind::Integer || expr.kind == ExprKind::Float ||
+      expr.kind == ExprKind::Unary || expr.kind == ExprKind::Chain)
+    return &expr;
+  if (expr.kind != ExprKind::Call)
+    return nullptr;
+  const auto &call = static_cast<const ast::CallExpr &>(expr);
+  const std::string_view callee = call.callee.text;
+  const bool isRange = callee == "range" || callee == "arange";
+  if (!isRange && callee != "size" && callee != "len")
+    return nullptr;
+  const auto &arguments = call.arguments;
+  auto isZero = [](const ast::Argument &argument) {
+    return argument.value && argument.value->kind == ExprKind::Integer &&
+           static_cast<const ast::IntegerExpr &>(*argument.value).value == 0;
+  };
+  const bool isPlain =
+      arguments.size() == 1 ||
+      (isRange && arguments.size() == 2 && isZero(arguments[0]));
+  return isPlain ? arguments.back().value.get() : nullptr;
+}
+
+/// The dim that a loop runs over; none after an error.
+std::optional<Dim> Elaborator::evaluateLoopDim(const ast::LoopStatement &loop) {
+  const ast::Expr &expr = *loop.dim;
+  if (expr.kind == ExprKind::Name || expr.kind == ExprKind::Tuple)
+    return evaluateDim(expr);
+  Diagnostic &reported = error(Code::WrongKind, expr.span,
+                               "a loop runs over the positions of a dimension");
+  const ast::Expr *count = findCount(expr);
+  if (!count) {
+    reported.help(
+        "\"for t in time\" runs over those of the dimension \"time\"");
+    return std::nullopt;
+  }
+  if (count->kind == ExprKind::Name) {
+    const auto &name = static_cast<const ast::NameExpr &>(*count);
+    const Value *value = lookUp(name.name);
+    if (value && std::holds_alternative<Dims>(*value)) {
+      reported.fix(
+          expr.span, std::string(name.name),
+          fmt::format("write \"for {} in {}\"", loop.variable.text, name.name));
+      return std::nullopt;
+    }
+  }
+  reported.help(
+      fmt::format("write \"dim n = {}\" at the top level and \"for {} in n\"",
+                  print(*count), loop.variable.text));
+  return std::nullopt;
+}
+
 void Elaborator::execute(const ast::LoopStatement &loop) {
-  std::optional<Dim> dim = evaluateDim(*loop.dim);
+  std::optional<Dim> dim = evaluateLoopDim(loop);
   checkNew(loop.variable);
   auto outer = frame->bindings;
   LoopBlock block{loop.variable.text, {}, {}, {}, frame->block};

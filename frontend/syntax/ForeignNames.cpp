@@ -12,6 +12,31 @@ namespace {
 constexpr ForeignKind function = ForeignKind::Function;
 constexpr ForeignKind elementType = ForeignKind::ElementType;
 constexpr ForeignKind initializer = ForeignKind::Initializer;
+constexpr ForeignKind optimizer = ForeignKind::Optimizer;
+constexpr ForeignKind argument = ForeignKind::Argument;
+
+constexpr std::string_view noRandom =
+    "only parameters begin as random values: make a mask an input";
+constexpr std::string_view noScan =
+    "there are no scans yet; a loop \"for t in time\" carries what is so far";
+constexpr std::string_view noAngles =
+    "there is no sine or cosine yet: make a table of them an input";
+constexpr std::string_view penalty =
+    "weight decay that is not decoupled is a term of the loss: "
+    "loss + 0.01 * sum(w ^ 2)";
+constexpr std::string_view noJoin =
+    "values side by side along a new dimension \"to\" of the size of both, "
+    "\"first\" and \"second\" being theirs";
+constexpr std::string_view join =
+    "where(iota(to) < size(first), a[first = to else 0], "
+    "b[second = to - size(first) else 0])";
+constexpr std::string_view sideBySide = "where(iota(side) == 0, a, b)";
+constexpr std::string_view noSides =
+    "values side by side along a new dimension \"side\" of size 2";
+constexpr std::string_view sums =
+    "einsum(x, f32(iota(d) <= iota(d')), over = d)";
+constexpr std::string_view noOptimizer =
+    "optimizers are sgd, momentum and adam";
 
 constexpr ForeignName names[] = {
     {function, "absolute", "abs"},
@@ -26,12 +51,19 @@ constexpr ForeignName names[] = {
     {function, "cast", "f32(x)"},
     {function, "clamp", "minimum(maximum(x, low), high)"},
     {function, "clip", "minimum(maximum(x, low), high)"},
+    {function, "concat", join, noJoin},
+    {function, "concatenate", join, noJoin},
     {function, "cond", "where"},
     {function, "contract", "einsum"},
+    {function, "cos", "", noAngles},
+    {function, "cummax", "", noScan},
+    {function, "cumprod", "", noScan},
+    {function, "cumsum", sums, "the sums lie along d', the second role of d"},
     {function, "detach", "stop_gradient"},
     {function, "div", "a / b"},
     {function, "divide", "a / b"},
     {function, "dot", "einsum"},
+    {function, "dropout", "", noRandom},
     {function, "embedding", "gather"},
     {function, "expand", "broadcast"},
     {function, "expand_dims", "broadcast"},
@@ -62,11 +94,14 @@ constexpr ForeignName names[] = {
     {function, "reduce_sum", "sum"},
     {function, "relu6", "minimum(relu(x), 6)"},
     {function, "repeat", "broadcast"},
+    {function, "scan", "", noScan},
     {function, "select", "where"},
     {function, "sigmoid", "logistic"},
+    {function, "sin", "", noAngles},
     {function, "softmax_cross_entropy", "cross_entropy"},
     {function, "softplus", "log(1 + exp(x))"},
     {function, "square", "x ^ 2"},
+    {function, "stack", sideBySide, noSides},
     {function, "stopgradient", "stop_gradient"},
     {function, "sub", "a - b"},
     {function, "subtract", "a - b"},
@@ -98,12 +133,25 @@ constexpr ForeignName names[] = {
     {initializer, "random_uniform", "uniform"},
     {initializer, "zeros_like", "zeros"},
 
+    {optimizer, "Adam", "adam"},
+    {optimizer, "AdamW", "adam", penalty},
+    {optimizer, "SGD", "sgd"},
+    {optimizer, "adagrad", "", noOptimizer},
+    {optimizer, "adamw", "adam", penalty},
+    {optimizer, "lamb", "", noOptimizer},
+    {optimizer, "lion", "", noOptimizer},
+    {optimizer, "nesterov", "", noOptimizer},
+    {optimizer, "rmsprop", "", noOptimizer},
+
+    {argument, "axes", "over"},
+    {argument, "axis", "over"},
+    {argument, "dims", "over"},
 };
 
 } // namespace
 
 bool ForeignName::isName() const {
-  return here.find_first_of(" (-") == std::string_view::npos;
+  return !here.empty() && here.find_first_of(" (-") == std::string_view::npos;
 }
 
 std::span<const ForeignName> meshc::frontend::getForeignNames() {
@@ -126,7 +174,9 @@ bool meshc::frontend::adviseForeign(Diagnostic &error, ForeignKind kind,
     return false;
   if (foreign->isName())
     error.didYouMean(foreign->here);
-  else
+  else if (!foreign->here.empty())
     error.help(fmt::format("write {}", foreign->here));
+  if (!foreign->advice.empty())
+    error.help(std::string(foreign->advice));
   return true;
 }

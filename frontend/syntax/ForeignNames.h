@@ -9,7 +9,13 @@
 
 namespace meshc::frontend {
 
-enum class ForeignKind : uint8_t { Function, ElementType, Initializer };
+enum class ForeignKind : uint8_t {
+  Function,
+  ElementType,
+  Initializer,
+  Optimizer,
+  Argument ///< of a function that takes dims as "over"
+};
 
 /// A name that people know from NumPy, PyTorch, JAX or TensorFlow, and what
 /// stands for it in a spec.
@@ -17,8 +23,10 @@ struct ForeignName {
   ForeignKind kind;
   std::string_view name;
   /// A name of the same kind, or, with blanks or parentheses, what to write
-  /// instead of a call.
+  /// instead of a call; empty where nothing stands for it.
   std::string_view here;
+  /// What else there is to say, a help of its own.
+  std::string_view advice = {};
 
   bool isName() const;
 };

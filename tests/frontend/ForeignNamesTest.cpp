@@ -26,6 +26,15 @@ SpecRun compile(const std::string &type, const std::string &initializer,
       "\n}\n");
 }
 
+/// A model with what is written over dims that a call brings along.
+SpecRun compileJoint(const std::string &expression) {
+  return SpecRun("dim first = 3\ndim second = 2\ndim to = first + second\n"
+                 "dim side = 2\ndim d = 5\n"
+                 "model m(x: f32[d], a: f32[first], b: f32[second]) {\n"
+                 "  output o = " +
+                 expression + "\n}\n");
+}
+
 bool has(const SpecRun &run, Code code) {
   const std::vector<Diagnostic> &errors = run.diagnostics.getErrors();
   return std::any_of(
@@ -44,6 +53,16 @@ bool isKnown(ForeignKind kind, const std::string &name) {
     // One that needs arguments is told so by the same code, in other words.
     return compile("f32", name, "x").getText().find("there is no") ==
            std::string::npos;
+  case ForeignKind::Optimizer:
+    return !has(SpecRun("dim d = 3\nmodel m(x: f32[d]) {\n"
+                        "  param p: f32[d] = zeros\n"
+                        "  output loss = sum(p * x)\n}\n"
+                        "train { minimize loss optimizer " +
+                        name + "(lr = 0.1) steps 1 }"),
+                Code::UnknownOptimizer);
+  case ForeignKind::Argument:
+    return !has(compile("f32", "zeros", "sum(x, " + name + " = d)"),
+                Code::UnknownArgument);
   }
   __builtin_unreachable();
 }
@@ -55,9 +74,13 @@ TEST(ForeignNames, none_is_a_name_here_and_what_stands_for_it_is) {
     EXPECT_FALSE(isKnown(row.kind, std::string(row.name))) << row.name;
     if (row.isName())
       EXPECT_TRUE(isKnown(row.kind, std::string(row.here))) << row.name;
+    else if (row.here.empty())
+      EXPECT_FALSE(row.advice.empty()) << row.name;
     else {
       SpecRun run = compile("f32", "zeros", std::string(row.here));
-      EXPECT_TRUE(run.module) << row.name << "\n" << run.getText();
+      EXPECT_TRUE(run.module || compileJoint(std::string(row.here)).module)
+          << row.name << "\n"
+          << run.getText();
     }
   }
 }
