@@ -14,12 +14,15 @@ void ProgramBuilder::addCopies(CommandBuilder &commands) {
         steps::getValueLoc(copy.value), {copy.value, copy.value}, 1);
     command.name = copy.variable.str();
     command.phase = exec::Phase::update;
-    command.operands[1]->buffer = variables.lookup(copy.variable);
+    exec::OperandT &variable = *command.operands[1];
+    variable.buffer = variables.lookup(copy.variable);
+    variable.offset = 0;
+    variable.steps.clear();
     command.action.Set(exec::CopyT());
   }
 }
 
-//===-- Ports -----------------------------------------------------------===//
+//===-- Ports -------------------------------------------------------------===//
 
 void ProgramBuilder::addPorts() {
   auto makePort = [&](StringRef name, Type global, Value value) {

@@ -334,20 +334,21 @@ std::optional<int64_t> spmd::ViewOp::findSliceOffset() {
       return std::nullopt;
     const layout::Access form = access->getForm();
     const int64_t size = shape[number];
-    int64_t first = 0, count = 1;
+    int64_t count = 1;
     if (form.getKind() != layout::Access::Kind::Exact || form.getDivisor() != 1)
       return std::nullopt;
-    first = form.getOffset();
+    const int64_t first = form.getOffset();
     if (!form.getTerms().empty()) {
       if (form.getTerms().size() != 1 || form.getTerms().front().factor != 1 ||
-          getTargetType().findDim(access->getLoops().front()) != next)
+          getTargetType().findDim(
+              access->getLoops()[size_t(form.getTerms().front().loop)]) != next)
         return std::nullopt;
       count = seen[size_t(next++)];
     }
     const bool isWhole = first == 0 && count == size;
     if (first < 0 || first + count > size || (!isWhole && !isOneEach))
       return std::nullopt;
-    isOneEach &= count == 1;
+    isOneEach = isOneEach && count == 1;
     offset = offset * size + first;
   }
   if (next != int64_t(seen.size()))

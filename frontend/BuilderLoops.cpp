@@ -152,25 +152,54 @@ static mlir::Value reshard(mlir::OpBuilder &builder, mlir::Value value,
                                mlir::ArrayAttr());
 }
 
+static void setCarriedType(mlir::Value value, mlir::Type type);
+
+/// Gives what `loop`, which is complete, carries as `number` the sharding of
+/// `type`.
+static void setCarriedType(nd::LoopOp loop, unsigned number, mlir::Type type) {
+  setCarriedType(loop.getBody().getArgument(1 + number), type);
+  mlir::Operation *yield = loop.getBody().front().getTerminator();
+  mlir::OpOperand &next = yield->getOpOperand(number);
+  if (next.get().getType() != type) {
+    mlir::OpBuilder builder(yield);
+    next.set(reshard(builder, next.get(), type));
+  }
+  setCarriedType(loop.getResult(number), type);
+}
+
 /// Gives `value` the sharding of `type`, and with it what loops carry that
-/// begin with it.
+/// begin with it or become it.
 static void setCarriedType(mlir::Value value, mlir::Type type) {
   if (value.getType() == type)
     return;
   value.setType(type);
-  for (mlir::OpOperand &use : value.getUses()) {
-    auto loop = mlir::dyn_cast<nd::LoopOp>(use.getOwner());
-    const unsigned number = use.getOperandNumber();
-    if (!loop || number >= loop.getInitial().size())
-      continue;
-    setCarriedType(loop.getBody().getArgument(1 + number), type);
-    mlir::Operation *yield = loop.getBody().front().getTerminator();
-    mlir::OpOperand &next = yield->getOpOperand(number);
-    if (next.get().getType() != type) {
-      mlir::OpBuilder builder(yield);
-      next.set(reshard(builder, next.get(), type));
+  llvm::SmallVector<mlir::OpOperand *> uses;
+  for (mlir::OpOperand &use : value.getUses())
+    uses.push_back(&use);
+  for (mlir::OpOperand *use : uses) {
+    if (use->get() != value)
+      continue; // reshards by now
+    const unsigned number = use->getOperandNumber();
+    if (auto loop = mlir::dyn_cast<nd::LoopOp>(use->getOwner())) {
+      if (number < loop.getInitial().size())
+        setCarriedType(loop, number, type);
+    } else if (auto yield = mlir::dyn_cast<nd::YieldOp>(use->getOwner())) {
+      if (number >= yield.getCarried().size())
+        continue;
+      auto around = mlir::cast<nd::LoopOp>(yield->getParentOp());
+      mlir::OpOperand &initial = around->getOpOperand(number);
+      const mlir::Type wanted = initial.get().getType();
+      if (wanted == type)
+        continue;
+      if (mlir::cast<nd::NamedTensorType>(wanted).getSharding()) {
+        mlir::OpBuilder builder(yield);
+        use->set(reshard(builder, value, wanted));
+        continue;
+      }
+      mlir::OpBuilder builder(around);
+      initial.set(reshard(builder, initial.get(), type));
+      setCarriedType(around, number, type);
     }
-    setCarriedType(loop.getResult(number), type);
   }
 }
 

@@ -59,6 +59,7 @@ private:
   void findFlexible();
   void findWide();
   bool isWideByOperands(Operation *op) const;
+  bool isReadNarrow(Value value) const;
   void rewrite(Operation *op);
   void setWidth(Operation *op, FloatType type);
   /// `value` as `type`, for `user`.
@@ -141,6 +142,19 @@ void Lowering::findWide() {
   wideOps.insert_range(wanted);
 }
 
+/// Whether one operation alone reads `value`, in 16 bits.
+bool Lowering::isReadNarrow(Value value) const {
+  if (!value.hasOneUse())
+    return false;
+  Operation *user = *value.user_begin();
+  std::optional<PrecisionUse> use = getUse(user);
+  if (use == PrecisionUse::Move)
+    return llvm::all_of(user->getResults(),
+                        [&](Value result) { return isReadNarrow(result); });
+  return use == PrecisionUse::Product ||
+         (use == PrecisionUse::Follow && !wideOps.contains(user));
+}
+
 Value Lowering::convert(Value value, FloatType type, Operation *user) {
   if (getType(value).getElementType() == type)
     return value;
@@ -187,6 +201,12 @@ void Lowering::rewrite(Operation *op) {
   case PrecisionUse::Follow:
     return setWidth(op, wideOps.contains(op) ? wide : narrow);
   case PrecisionUse::Move:
+    // The parameters of all iterations are rounded at once, where each has one
+    // reader: what gradients bring of several is added in f32.
+    if (isa<UnstackOp>(op) && llvm::all_of(op->getResults(), [&](Value part) {
+          return isReadNarrow(part);
+        }))
+      return setWidth(op, narrow);
     for (Value result : op->getResults())
       if (isFloat(result))
         result.setType(getType(result).withElementType(

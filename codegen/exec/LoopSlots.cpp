@@ -85,7 +85,8 @@ void SlotPlan::assignCarried(LoopOp loop, Moves &moves) {
     Place place;
     Slot &slot = slots[size_t(from.slot)];
     if (slot.isReusable && slot.last == time.begin &&
-        slot.bytes == getStoredBytes(argument) && from.steps.empty()) {
+        slot.bytes == getStoredBytes(argument) && from.steps.empty() &&
+        from.offset == 0) {
       slot.last = last;
       place = from;
     } else {

@@ -157,7 +157,8 @@ std::optional<int> SlotPlan::findTakeover(OpResult output,
     auto isElsewhere = [&](Value other) {
       return other == input || getSlot(other) != getSlot(input);
     };
-    if (slot.isReusable && slot.last == time &&
+    if (slot.isReusable && slot.last == time && getPlace(input).offset == 0 &&
+        slot.bytes == getStoredBytes(input) &&
         slot.bytes == getValueBytes(output) &&
         llvm::all_of(output.getOwner()->getOperands(), isElsewhere)) {
       slot.last = std::max(time, lastUse.lookup(output));

@@ -341,7 +341,7 @@ bool Matcher::readView() {
     equations.push_back(*equation);
   }
   // A window: positions of the result beside positions of the other factor.
-  // What has none is a matmul of a slice.
+  // What has none is a matmul of a slice, or of what is gathered with a stride.
   return llvm::any_of(equations, [](const Equation &equation) {
     return equation.loops[Other] && equation.loops[Result];
   });

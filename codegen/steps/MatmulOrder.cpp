@@ -48,20 +48,20 @@ private:
 /// batch dimensions: what it shares with both others, then rows, then columns;
 /// within a class as another tensor has them, so that they are merged.
 SmallVector<unsigned> Reordering::chooseOrder(unsigned number) {
-  // Rows and columns of a, b and c are those of (c, b), (a, c) and (a, b).
-  constexpr unsigned rowsAs[] = {2, 0, 0}, columnsAs[] = {1, 2, 1};
+  // The tensors that share rows, and columns, with a, b and c.
+  constexpr unsigned withRows[] = {2, 0, 0}, withColumns[] = {1, 2, 1};
   std::array<SmallVector<int64_t>, 3> strides;
   for (unsigned tensor = 0; tensor < 3; ++tensor)
     strides[tensor] = getStrides(maps[tensor], getType(tensor).getShape());
   auto getKey = [&](unsigned loop) {
-    const bool isRow = isIn(rowsAs[number], loop),
-               isColumn = isIn(columnsAs[number], loop);
-    const unsigned like = isRow && isColumn
-                              ? (number == resultNumber ? 0 : resultNumber)
-                          : isRow ? rowsAs[number]
-                                  : columnsAs[number];
-    return std::tuple(isRow && isColumn ? 0 : (isRow ? 1 : 2),
-                      -strides[like][loop], loop);
+    const bool isRow = isIn(withRows[number], loop);
+    const bool isColumn = isIn(withColumns[number], loop);
+    if (isRow && isColumn) // a batch dimension
+      return std::tuple(
+          0, -strides[number == resultNumber ? 0 : resultNumber][loop], loop);
+    if (isRow)
+      return std::tuple(1, -strides[withRows[number]][loop], loop);
+    return std::tuple(2, -strides[withColumns[number]][loop], loop);
   };
   SmallVector<unsigned> order;
   for (AffineExpr loop : maps[number].getResults())
@@ -105,7 +105,7 @@ Value Reordering::fillLike(Value init, ArrayRef<int64_t> shape) {
 }
 
 /// Puts a contraction of `operands`, of which `number` is indexed by `map`, in
-/// the place of the one there was; its users are left.
+/// the place of the one there was. Users follow, unless the result is copied.
 void Reordering::replace(ValueRange operands, AffineMap map, unsigned number) {
   maps[number] = map;
   auto replaced = cast<linalg::GenericOp>(
@@ -150,7 +150,9 @@ void Reordering::copyResult() {
     shape.push_back(getType(resultNumber)
                         .getDimSize(cast<AffineDimExpr>(dim).getPosition()));
   SmallVector<Value> operands(contraction->getOperands());
-  operands.back() = fillLike(operands.back(), shape);
+  operands.back() = getSplat(operands.back())
+                        ? fillLike(operands.back(), shape)
+                        : copy(operands.back(), getPermutation(wanted, order));
   linalg::GenericOp old = contraction;
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : old->getUses())
@@ -168,7 +170,8 @@ void Reordering::copyResult() {
 }
 
 linalg::GenericOp Reordering::run() {
-  // What is copied changes what the loops of a call are, at most once each.
+  // What is copied may change which loops are the library's, so that another
+  // tensor is strided; once each was copied none is.
   for (unsigned round = 0; round < 3; ++round) {
     const std::array<bool, 3> strided =
         getMatmulForm(contraction).findStrided();

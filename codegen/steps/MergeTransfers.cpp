@@ -46,6 +46,9 @@ public:
   void merge();
 
 private:
+  /// The number of the first step behind `step` that reads what it gives, also
+  /// in a slice or a stack; as many as there are steps if none does.
+  size_t findFirstReader(Operation *step) const;
   Bucket makeBucket(size_t index) const;
   bool isSmall(const CollectiveForm &form) const;
   static bool areOfOneSort(const Bucket &x, const Bucket &y);
@@ -67,10 +70,15 @@ static int64_t getTensorBytes(Value tensor) {
   return getBytes(cast<RankedTensorType>(tensor.getType()));
 }
 
-/// Time of a step that computes; 0 for one that communicates.
+/// A slice or a stack, which says where tensors lie.
+static bool isPart(Operation *step) {
+  return isa<steps::SliceOp, steps::StackOp>(step);
+}
+
+/// Time of a step that computes; 0 for one that communicates or is no command.
 static double getComputationUs(steps::StepOpInterface step,
                                const layout::CostModel &model) {
-  if (step.communicates())
+  if (step.communicates() || isPart(step))
     return 0;
   llvm::SmallSetVector<Value, 16> tensors;
   tensors.insert_range(step->getOperands());
@@ -93,6 +101,16 @@ static spmd::CollectiveOpInterface getMember(steps::StepOpInterface transfer) {
   return *transfer->getRegion(0).getOps<spmd::CollectiveOpInterface>().begin();
 }
 
+size_t Merger::findFirstReader(Operation *step) const {
+  size_t first = stepList.size();
+  for (Operation *user : step->getUsers())
+    if (isPart(user))
+      first = std::min(first, findFirstReader(user));
+    else if (auto reader = numbers.find(user); reader != numbers.end())
+      first = std::min(first, reader->second);
+  return first;
+}
+
 Bucket Merger::makeBucket(size_t index) const {
   spmd::CollectiveOpInterface op = getMember(stepList[index]);
   Bucket bucket;
@@ -101,10 +119,7 @@ Bucket Merger::makeBucket(size_t index) const {
   bucket.phase = getPhase(op->getLoc());
   bucket.members = {index};
   bucket.openedUs = computedUs;
-  bucket.firstReader = stepList.size();
-  for (Operation *user : stepList[index]->getUsers())
-    if (auto reader = numbers.find(user); reader != numbers.end())
-      bucket.firstReader = std::min(bucket.firstReader, reader->second);
+  bucket.firstReader = findFirstReader(stepList[index]);
   bucket.isForUpdates = bucket.firstReader == stepList.size() ||
                         isUpdate(stepList[bucket.firstReader]);
   return bucket;

@@ -147,8 +147,12 @@ bool GraphBuilder::isThereBefore(Operation *product, Value value) {
   if (!rounding || rounding.getNumDpsInputs() != 1)
     return false;
   Value whole = rounding.getDpsInputs().front();
-  if (!getRounding(op, whole) ||
-      !isa_and_present<spmd::InputOp, spmd::ReadOp>(whole.getDefiningOp()))
+  if (!getRounding(op, whole))
+    return false;
+  if (Operation *slice = whole.getDefiningOp();
+      graph.slices.contains(slice) && slice->isBeforeInBlock(product))
+    whole = slice->getOperand(0);
+  if (!isa_and_present<spmd::InputOp, spmd::ReadOp>(whole.getDefiningOp()))
     return false;
   if (absorbed.insert(op).second)
     addKernel(op);

@@ -23,11 +23,10 @@ inline constexpr size_t maxLoopDepth = 8;
 
 /// Replaces the loops of all programs by their commands in each iteration, in
 /// the order of iterations. These are called after the position too, "h [time =
-/// 3]", and have no waits
-/// (addWaits gives them those); `expanded` gets the programs that had loops.
-/// Returns the first defect, or nothing: loops that overlap in part, more than
-/// maxLoopCommands, waits for what is not before them, operands that move
-/// outside of loops or beyond any memory.
+/// 3]", and have no waits, which addWaits gives them; `expanded` gets the
+/// programs that had loops. Returns the first defect, or nothing: loops that
+/// overlap in part, more than maxLoopCommands, waits for what is not before
+/// them, operands that move outside of loops or beyond any memory.
 std::string expandLoops(exec::ExecutableT &data,
                         std::vector<exec::ProgramT *> &expanded);
 

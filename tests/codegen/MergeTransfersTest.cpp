@@ -136,6 +136,21 @@ TEST(MergeTransfers, a_large_one_is_neither_held_back_nor_taken_along) {
                                              "r_a", "r_b", "r_c"));
 }
 
+// A stack, which is no command, is not what reads a sum: its readers are. Nor
+// is it computation that would be held back for.
+TEST(MergeTransfers, sums_for_updates_of_a_stack_go_together) {
+  Gradients program;
+  program.text.dim("layers", 2);
+  for (const char *name : {"a", "b"}) {
+    program.gradient(name);
+    program.sum(name);
+  }
+  program.text.stack("s_c", "layers", {"s_a", "s_b"});
+  program.read("c", "update", "layers small");
+  EXPECT_THAT(getOrder(program),
+              ElementsAre("a", "b", "s_a+s_b", "s_c", "r_c"));
+}
+
 // What the backward pass reads, such as a sum over a model axis.
 TEST(MergeTransfers, sums_on_the_way_wait_for_no_computation) {
   Gradients program;

@@ -59,6 +59,20 @@ std::string ProgramText::getLocation(const std::string &name) const {
   return fmt::format(" loc(fused<#nd.phase<{}>>[\"{}\"])", phase, name);
 }
 
+void ProgramText::stack(const std::string &name, const std::string &dim,
+                        const std::vector<std::string> &parts) {
+  const TensorInfo &part = tensors.at(parts.front());
+  TensorInfo info{{dim}, part.type};
+  info.dims.insert(info.dims.end(), part.dims.begin(), part.dims.end());
+  std::string types;
+  for (const std::string &other : parts)
+    types += (types.empty() ? "" : ", ") + getTensorType(other);
+  line(fmt::format("%{} = spmd.stack %{} : {} -> {} {}", name,
+                   fmt::join(parts, ", %"), types, getTensorType(info),
+                   getLocation(name)));
+  tensors[name] = std::move(info);
+}
+
 void ProgramText::allReduce(const std::string &name, const std::string &input,
                             const std::string &axes) {
   const TensorInfo &info = tensors.at(input);

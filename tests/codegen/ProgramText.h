@@ -49,6 +49,9 @@ public:
   /// Completes the terms that the devices along `axes` have ("x, y").
   void allReduce(const std::string &name, const std::string &input,
                  const std::string &axes);
+  /// Tensors of one shape along a dimension `dim` of as many, the first one.
+  void stack(const std::string &name, const std::string &dim,
+             const std::vector<std::string> &parts);
   void constant(const std::string &name, const std::string &dims,
                 const std::string &value, const std::string &type = "f32");
   /// Any line, for scalars outside of bodies.

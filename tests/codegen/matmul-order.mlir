@@ -51,3 +51,25 @@ spmd.program @sums {
   } -> tensor<5x2xf32>
   spmd.output "y" of !nd.tensor<["b"=5, "e"=2], f32, <>>, %y : tensor<5x2xf32>
 }
+
+// What is added to is copied, too.
+// CHECK-LABEL: exec.program @adds {
+// CHECK:         %[[Z:.*]] = spmd.input "z"
+// CHECK:         %[[C:.*]] = exec.kernel(%[[Z]]) {
+// CHECK:         exec.matmul %{{.*}}, %{{.*}} addend %[[C]] {{.*}} addend tensor<7x5x2xf32> -> tensor<7x5x2xf32>
+spmd.program @adds {
+  %x = spmd.input "x" of !nd.tensor<["b"=5, "k"=3, "h"=7], f32, <>> : tensor<5x3x7xf32>
+  %w = spmd.input "w" of !nd.tensor<["k"=3, "e"=2, "h"=7], f32, <>> : tensor<3x2x7xf32>
+  %z = spmd.input "z" of !nd.tensor<["b"=5, "e"=2, "h"=7], f32, <>> : tensor<5x2x7xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(b, e, h, k) -> (b, k, h)>,
+                                        affine_map<(b, e, h, k) -> (k, e, h)>,
+                                        affine_map<(b, e, h, k) -> (b, e, h)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<5x3x7xf32>, tensor<3x2x7xf32>) outs(%z : tensor<5x2x7xf32>) {
+  ^bb0(%a: f32, %f: f32, %o: f32):
+    %t = arith.mulf %a, %f : f32
+    %r = arith.addf %o, %t : f32
+    linalg.yield %r : f32
+  } -> tensor<5x2x7xf32>
+  spmd.output "y" of !nd.tensor<["b"=5, "e"=2, "h"=7], f32, <>>, %y : tensor<5x2x7xf32>
+}

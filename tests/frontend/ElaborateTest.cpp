@@ -324,6 +324,19 @@ TEST(Loops, ConstraintsReachWhatLoopsInsideCarry) {
   EXPECT_THAT(getConstraints(behind),
               ElementsAre("sharding<\"batch\"@a>", "sharding<\"batch\"@a>",
                           "sharding<\"batch\"@a>", "sharding<\"batch\"@a>"));
+  // An inner loop yields what the outer one carries; two of them change places.
+  for (const char *inside :
+       {"let u = x\n for t in time { u = h }",
+        "let u = h\n let v = x\n for t in time { let q = u\n u = tanh(v)\n v = "
+        "q }",
+        "let u = h\n let r = x\n for t in time { let w = r\n"
+        "for i in layers { w = u }\n r = w\n u = tanh(u) }"}) {
+    SpecRun run(meshHead + loopSpec("let h = x\n for l in layers {\n" +
+                                    std::string(inside) +
+                                    "\n h = (h + u) @ [batch -> a]\n }\n"
+                                    "output h = h"));
+    EXPECT_TRUE(run.module) << inside << "\n" << run.getText();
+  }
   // What takes the place of another value takes its sharding.
   SpecRun turned(meshHead + loopSpec(R"(
   let h = x
