@@ -31,13 +31,13 @@ def run_json(command, **options):
     return json.loads(result.stdout)
 
 
-def spec_arguments(program, layout):
-    return [program.spec, "--mesh", layout.mesh_option,
+def spec_arguments(spec, program, layout):
+    return [spec, "--mesh", layout.mesh_option,
             "--layout", program.layout_option(layout)]
 
 
-def run_meshc(program, layout, steps):
-    return run_json([BIN / "meshc", "run", *spec_arguments(program, layout),
+def run_meshc(spec, program, layout, steps):
+    return run_json([BIN / "meshc", "run", *spec_arguments(spec, program, layout),
                      "--bench", steps, "--profile"])
 
 
@@ -89,18 +89,26 @@ def get_limit(plan, rates):
 
 
 def measure(program, layout, steps, rounds, rates):
-    plan = run_json([BIN / "meshc", "plan", *spec_arguments(program, layout),
+    plan = run_json([BIN / "meshc", "plan", *spec_arguments(program.spec, program, layout),
                      "--emit", "json"])
-    ours, theirs = [], []
+    ours, theirs, written_out = [], [], []
     worker = JaxWorker(program, layout)
     for number in range(rounds):
-        ours.append(run_meshc(program, layout, steps))
+        ours.append(run_meshc(program.spec, program, layout, steps))
+        if program.written_out:
+            written_out.append(run_meshc(program.written_out, program, layout, steps))
         theirs.append(worker.run(steps))
         print(f"{program.name} {layout.name} round {number + 1}: meshc "
               f"{ours[-1]['step_ms_median']:.0f} ms, JAX "
               f"{theirs[-1]['step_ms_median']:.0f} ms", file=sys.stderr)
     worker.stop()
     return {
+        "written_out": written_out and {
+            "step_ms": median_of(written_out, "step_ms_median"),
+            "compile_s": median_of(written_out, "compile_s"),
+            "peak_bytes_per_device": written_out[0]["peak_bytes_per_device"],
+            "rounds": written_out,
+        },
         "program": program.name,
         "layout": layout.name,
         "goal": program.goals[layout.name],

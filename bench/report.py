@@ -3,6 +3,8 @@
 import json
 import re
 
+from cases import LOOP_GOAL
+
 MIB = 1 << 20
 
 
@@ -28,6 +30,26 @@ def speed_table(cases):
                      f"{total:.0f} ({limit['matmul_ms']:.0f} + {limit['memory_ms']:.0f})"])
     return table(["program", "layout", "meshc ms", "JAX ms", "JAX / meshc", "goal", "reached",
                   "limit ms (matmul + memory)"], rows)
+
+
+def loop_table(cases):
+    """Programs with loops beside the same ones written out; empty if there is none."""
+    rows = []
+    for case in cases:
+        if not case["written_out"]:
+            continue
+        loops, written_out = case["meshc"], case["written_out"]
+        fraction = written_out["step_ms"] / loops["step_ms"]
+        rows.append([case["program"], case["layout"], f"{loops['step_ms']:.0f}",
+                     f"{written_out['step_ms']:.0f}", f"{fraction:.2f}", f"{LOOP_GOAL:.2f}",
+                     "yes" if fraction >= LOOP_GOAL else "no",
+                     f"{loops['peak_bytes_per_device'] / MIB:.1f}",
+                     f"{written_out['peak_bytes_per_device'] / MIB:.1f}"])
+    if not rows:
+        return ""
+    return "\nLoops beside the same programs written out:\n\n" + table(
+        ["program", "layout", "loops ms", "written out ms", "written out / loops", "goal",
+         "reached", "loops MiB per device", "written out MiB per device"], rows) + "\n"
 
 
 def time_table(cases):
@@ -65,7 +87,7 @@ copy {rates['bytes'] / 1e9:.1f} GB/s (read plus written), all threads. Times are
 medians of rounds measured in turns; eight CPU devices but for "one device".
 
 {speed_table(cases)}
-
+{loop_table(cases)}
 Where the time of meshc's workers goes:
 
 {time_table(cases)}

@@ -392,13 +392,14 @@ Value ReverseSweep::getGradient(const GradientSource &source) {
 Value ReverseSweep::widenCast(CastOp cast, Value value) {
   Location loc = cast.getLoc();
   Type elementType = cast.getType().getElementType();
-  // Sums that nothing else reads are made anew of what they add up.
+  // Sums and stacks that nothing else reads are made anew of what they consist
+  // of.
   auto getTerms = [&](Value sum) -> SmallVector<Value, 2> {
     Operation *op = sum.getDefiningOp();
     if (!isBackward(op) || !sum.hasOneUse())
       return {};
-    if (auto add = dyn_cast<AddOp>(op))
-      return {add.getLhs(), add.getRhs()};
+    if (isa<AddOp, StackOp>(op))
+      return SmallVector<Value, 2>(op->getOperands());
     auto reduce = dyn_cast<ReduceOp>(op);
     if (reduce && reduce.getKind() == Reduction::Sum)
       return {reduce.getInput()};
@@ -422,7 +423,11 @@ Value ReverseSweep::widenCast(CastOp cast, Value value) {
                     .withElementType(elementType);
     auto einsum = dyn_cast_if_present<EinsumOp>(op);
     Value made;
-    if (frame.widened.size() == 2)
+    if (auto stack = dyn_cast_if_present<StackOp>(op);
+        stack && !frame.widened.empty())
+      made = StackOp::create(builder, loc, type, stack.getDimAttr(),
+                             frame.widened);
+    else if (frame.widened.size() == 2)
       made =
           AddOp::create(builder, loc, type, frame.widened[0], frame.widened[1]);
     else if (frame.widened.size() == 1)

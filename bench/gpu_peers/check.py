@@ -16,7 +16,7 @@ import tempfile
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
-SPEC = HERE.parent.parent / "samples" / "transformer_block.mesh"
+SPEC = HERE.parent / "blocks_written_out.mesh"
 SIZES = {"batch": 3, "pos": 7, "d_model": 20, "heads": 2, "d_head": 6, "d_ff": 28}
 LAYERS = 4
 PEERS = ["torch_block.py", "jax_block.py"]

@@ -6,14 +6,26 @@
 using namespace meshc;
 using namespace meshc::plan;
 
+/// The length of the scope that `name` begins with: "b1" of "b1/ff/h",
+/// "layer/0" of "layer/0/ff/h"; 0 if it has none.
+static size_t getScopeLength(std::string_view name) {
+  const size_t end = name.find('/');
+  if (end == std::string_view::npos)
+    return 0;
+  const size_t number = name.find_first_not_of("0123456789", end + 1);
+  const bool isIteration = number != std::string_view::npos &&
+                           number > end + 1 && name[number] == '/';
+  return isIteration ? number : end;
+}
+
 std::set<std::string> plan::findScopes(const exec::ExecutableT &executable) {
   std::set<std::string> scopes;
   for (const auto &tensor : executable.tensors) {
-    size_t end = tensor->name.find('/');
+    const size_t length = getScopeLength(tensor->name);
     bool isOfSpec = tensor->role == exec::BufferRole::parameter ||
                     tensor->role == exec::BufferRole::activation;
-    if (isOfSpec && end != std::string::npos)
-      scopes.insert(tensor->name.substr(0, end));
+    if (isOfSpec && length > 0)
+      scopes.insert(tensor->name.substr(0, length));
   }
   return scopes;
 }
@@ -43,7 +55,8 @@ static std::string findScope(const std::string &name,
     size_t end = name.find_first_of(" /", position);
     if (end == std::string::npos)
       return "";
-    std::string part = name.substr(position, end - position);
+    std::string part =
+        name.substr(position, getScopeLength(name.substr(position)));
     if (name[end] == '/' && scopes.contains(part))
       return part;
     position = end + 1;

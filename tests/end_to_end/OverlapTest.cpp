@@ -32,16 +32,18 @@ const std::vector<std::string> blockSizes = {
 const std::vector<std::string> mlpSizes = {"batch=300", "pixel=500",
                                            "hidden=701", "class=10"};
 
+// Blocks one by one: gradients of stacked parameters leave when all iterations
+// are over.
 const Case cases[] = {
-    {"transformer_block", blockSizes, "data=4", "batch=data"},
-    {"transformer_block", blockSizes, "data=2,model=3",
+    {"bench/blocks_written_out.mesh", blockSizes, "data=4", "batch=data"},
+    {"bench/blocks_written_out.mesh", blockSizes, "data=2,model=3",
      "batch=data,heads=model,d_ff=model"},
-    {"transformer_block", blockSizes, "a=2,b=2", "batch=a+b"},
-    {"mlp", mlpSizes, "data=3", "batch=data"},
-    {"mlp", mlpSizes, "data=2,model=2", "batch=data,hidden=model"},
+    {"bench/blocks_written_out.mesh", blockSizes, "a=2,b=2", "batch=a+b"},
+    {"samples/mlp.mesh", mlpSizes, "data=3", "batch=data"},
+    {"samples/mlp.mesh", mlpSizes, "data=2,model=2", "batch=data,hidden=model"},
 };
 
-/// The training step of a sample under a layout, as `meshc compile` has it.
+/// The training step of a spec under a layout, as `meshc compile` has it.
 runtime::Executable
 compileStep(const Case &model,
             int64_t bucketBytes = codegen::defaultBucketBytes) {
@@ -49,8 +51,7 @@ compileStep(const Case &model,
   frontend::SourceSet sources;
   frontend::Diagnostics diagnostics(sources);
   frontend::SpecOptions options;
-  options.path =
-      std::string(MESHC_SOURCE_DIR "/samples/") + model.spec + ".mesh";
+  options.path = std::string(MESHC_SOURCE_DIR "/") + model.spec;
   options.defines = model.defines;
   options.mesh = model.mesh;
   options.layout = model.layout;

@@ -612,12 +612,14 @@ TEST(Samples, TransformerBlock) {
   SpecRun run(SpecOptions{SAMPLES_DIRECTORY "/transformer_block.mesh"});
   ASSERT_TRUE(run.module) << run.getText();
   std::vector<std::string> names = getParameterNames(run);
-  EXPECT_EQ(names.size(), 4u * 12u);
-  for (const char *name : {"b1/attn/wq", "b2/attn/wo", "b3/ff/w1",
-                           "b4/norm2/gain", "b4/ff/b2", "b1/norm1/bias"})
+  EXPECT_EQ(names.size(), 12u);
+  for (const char *name :
+       {"layer/block/attn/wq", "layer/block/attn/wo", "layer/block/ff/w1",
+        "layer/block/norm2/gain", "layer/block/ff/b2", "layer/block/norm1/bias"})
     EXPECT_THAT(names, Contains(name));
-  for (const char *name : {"b4/attn/scores", "b1/h", "b4/h", "b2/attn", "b3/ff",
-                           "b1/norm1", "b4/attn/softmax"})
+  for (const char *name :
+       {"layer/block/attn/scores", "layer/h", "layer/block/attn",
+        "layer/block/ff", "layer/block/norm1", "layer/block/attn/softmax"})
     EXPECT_THAT(getOwnNames(run), Contains(name));
 }
 

@@ -134,3 +134,36 @@ module {
     nd.output "y", %y : !nd.tensor<["b"=2], f32>
   }
 }
+
+// -----
+
+// What the iterations of a loop read is rounded at once where each has one reader, in
+// 16 bits; others stay f32.
+// CHECK-LABEL: nd.program @forward
+// CHECK:         %[[W:.*]] = nd.input "w"
+// CHECK:         %[[W16:.*]] = nd.cast %[[W]] : (!t_by_k_by_n) -> !t_by_k_by_n_bf16
+// CHECK:         nd.unstack %[[W16]] along "t" : (!t_by_k_by_n_bf16) -> (!k_by_n_bf16, !k_by_n_bf16)
+// CHECK:         %[[G:.*]]:2 = nd.unstack %{{.*}} along "t" : (!t_by_n) -> (!n, !n)
+// CHECK:         nd.mul %{{.*}}, %[[G]]#0 : (!b_by_n, !n) -> !b_by_n
+module {
+  nd.precision bf16
+  nd.program @forward {
+    %x = nd.input "x" : !nd.tensor<["b"=3, "k"=5], f32>
+    %w = nd.input "w" : !nd.tensor<["t"=2, "k"=5, "n"=7], f32>
+    %g = nd.input "g" : !nd.tensor<["t"=2, "n"=7], f32>
+    %w0, %w1 = nd.unstack %w along "t" : (!nd.tensor<["t"=2, "k"=5, "n"=7], f32>)
+        -> (!nd.tensor<["k"=5, "n"=7], f32>, !nd.tensor<["k"=5, "n"=7], f32>)
+    %g0, %g1 = nd.unstack %g along "t" : (!nd.tensor<["t"=2, "n"=7], f32>)
+        -> (!nd.tensor<["n"=7], f32>, !nd.tensor<["n"=7], f32>)
+    %y0 = nd.einsum %x, %w0 : (!nd.tensor<["b"=3, "k"=5], f32>, !nd.tensor<["k"=5, "n"=7], f32>)
+        -> !nd.tensor<["b"=3, "n"=7], f32>
+    %y1 = nd.einsum %x, %w1 : (!nd.tensor<["b"=3, "k"=5], f32>, !nd.tensor<["k"=5, "n"=7], f32>)
+        -> !nd.tensor<["b"=3, "n"=7], f32>
+    %z0 = nd.mul %y0, %g0 : (!nd.tensor<["b"=3, "n"=7], f32>, !nd.tensor<["n"=7], f32>)
+        -> !nd.tensor<["b"=3, "n"=7], f32>
+    %z1 = nd.mul %y1, %g0 : (!nd.tensor<["b"=3, "n"=7], f32>, !nd.tensor<["n"=7], f32>)
+        -> !nd.tensor<["b"=3, "n"=7], f32>
+    nd.output "z0", %z0 : !nd.tensor<["b"=3, "n"=7], f32>
+    nd.output "z1", %z1 : !nd.tensor<["b"=3, "n"=7], f32>
+  }
+}

@@ -2,6 +2,8 @@
 
 MLP = "samples/mlp.mesh"
 BLOCKS = "samples/transformer_block.mesh"
+# The same without a loop.
+BLOCKS_WRITTEN_OUT = "bench/blocks_written_out.mesh"
 
 SMALL_BLOCKS = [f"-D{name}={size}" for name, size in {
     "batch": 6, "pos": 5, "d_model": 9, "heads": 3, "d_head": 4, "d_ff": 7}.items()]
@@ -18,6 +20,7 @@ CASES = {
     "blocks-bf16": [BLOCKS, "--precision", "bf16"],
     "blocks-gpus": [BLOCKS, "--target", "cuda"],
     "blocks-data": [BLOCKS, "--mesh", "data=8", "--layout", "batch=data"],
+    "blocks-written-out": [BLOCKS_WRITTEN_OUT],
     "blocks-d-model": [BLOCKS, *SMALL_BLOCKS, "--mesh", "a=2,b=3",
                        "--layout", "batch=a,d_model=b"],
     "blocks-key-pos": [BLOCKS, *SMALL_BLOCKS, "--mesh", "a=2,b=3",

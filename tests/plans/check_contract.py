@@ -14,7 +14,7 @@ CAUSE = {
     "alternative?": {"description": str, "cost_us": (int, float),
                      "chosen_cost_us": (int, float)},
 }
-ELEMENT_BYTES = {"f32": 4, "i32": 4, "bf16": 2}
+ELEMENT_BYTES = {"f32": 4, "i32": 4, "bf16": 2, "boolean": 1}
 PHASES = {"forward", "backward", "update"}
 CONTRACT = {
     "schema": {"meshc.plan/1"}, "producer": str, "model": str, "program": {"step", "eval"},

@@ -179,9 +179,10 @@ class Checker:
                 self.expect([entry["payload_elements"] for entry in found],
                             [activation] * 8, f"{place}, over model, {phase}")
                 blocks = collections.Counter(
-                    tensors[entry["tensor"]]["name"].removeprefix("gradient of ").split("/")[0]
+                    tensors[entry["tensor"]]["name"].removeprefix("gradient of ")
+                    .rpartition("/block/")[0]
                     for entry in found)
-                self.expect(blocks, {f"b{number}": 2 for number in range(1, 5)},
+                self.expect(blocks, {f"layer/{number}": 2 for number in range(4)},
                             f"{place}, over model, {phase}, by block")
         if "data" in axes:
             summed = sorted(tensors[entry["tensor"]]["name"]

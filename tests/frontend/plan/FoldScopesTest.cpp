@@ -10,7 +10,8 @@ using testing::ElementsAre;
 static std::vector<std::string> fold(std::vector<ValueRow> rows) {
   std::vector<std::string> texts;
   for (const ValueRow &row :
-       plan::foldScopes(std::move(rows), {"b1", "b2", "b3"})) {
+       plan::foldScopes(std::move(rows), {"b1", "b2", "b3", "layer", "layer/0",
+                                          "layer/1", "layer/2"})) {
     std::string text = row.name;
     for (const std::string &piece : row.shape)
       text += ", " + piece;
@@ -43,6 +44,29 @@ TEST(FoldScopes, scopes_stand_behind_what_a_name_begins_with) {
                     makeRow("adam/m/b1/w"), makeRow("adam/m/b2/w")}),
               ElementsAre("gradient of b3/h, batch 2: 8", "b2, as b3: 8",
                           "adam/m/b1/w, batch 2: 8", "b2, as b1: 8"));
+}
+
+TEST(FoldScopes, iterations_of_a_loop_are_scopes) {
+  EXPECT_THAT(
+      fold({makeRow("layer/ff/w"), makeRow("layer/0/h"), makeRow("layer/0/ff"),
+            makeRow("layer/1/h"), makeRow("layer/1/ff"), makeRow("layer/2/h"),
+            makeRow("layer/2/ff"), makeRow("loss"),
+            makeRow("gradient of layer/2/h"),
+            makeRow("gradient of layer/1/h")}),
+      ElementsAre("layer/ff/w, batch 2: 8", "layer/0/h, batch 2: 8",
+                  "layer/0/ff, batch 2: 8",
+                  "layer/1, layer/2, each as layer/0: 32", "loss, batch 2: 8",
+                  "gradient of layer/2/h, batch 2: 8",
+                  "layer/1, as layer/2: 8"));
+  exec::ExecutableT executable;
+  for (const char *name : {"layer/ff/w", "layer/0/h", "layer/12/time/3/k", "x",
+                           "layer/3", "b1/0"}) {
+    executable.tensors.push_back(std::make_unique<exec::TensorT>());
+    executable.tensors.back()->name = name;
+    executable.tensors.back()->role = exec::BufferRole::activation;
+  }
+  EXPECT_THAT(plan::findScopes(executable),
+              ElementsAre("b1", "layer", "layer/0", "layer/12"));
 }
 
 TEST(FoldScopes, what_differs_is_not_folded) {
