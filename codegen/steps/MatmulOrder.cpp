@@ -16,8 +16,8 @@ constexpr unsigned resultNumber = 2;
 /// One contraction whose tensors are copied.
 class Reordering {
 public:
-  explicit Reordering(linalg::GenericOp contraction)
-      : contraction(contraction), builder(contraction),
+  Reordering(linalg::GenericOp contraction, OrderedCopies &copies)
+      : contraction(contraction), builder(contraction), copies(copies),
         maps(contraction.getIndexingMapsArray()) {}
 
   linalg::GenericOp run();
@@ -33,12 +33,14 @@ private:
   SmallVector<unsigned> chooseOrder(unsigned number);
   Value copy(Value tensor, AffineMap map);
   Value fillLike(Value init, ArrayRef<int64_t> shape);
+  bool takeCopy(unsigned number);
   void copyOperand(unsigned number);
   void copyResult();
   void replace(ValueRange operands, AffineMap map, unsigned number);
 
   linalg::GenericOp contraction;
   OpBuilder builder;
+  OrderedCopies &copies;
   SmallVector<AffineMap> maps;
 };
 
@@ -130,11 +132,35 @@ static AffineMap getPermutation(AffineMap map, ArrayRef<unsigned> order) {
                                               map.getContext());
 }
 
+/// Replaces operand `number` by a copy that there is and that the library
+/// takes.
+bool Reordering::takeCopy(unsigned number) {
+  const Value operand = contraction->getOperand(number);
+  for (const auto &[permutation, copied] : copies.lookup(operand)) {
+    SmallVector<AffineMap> other = maps;
+    other[number] = inversePermutation(permutation).compose(maps[number]);
+    std::array<ArrayRef<int64_t>, 3> shapes = {
+        getType(0).getShape(), getType(1).getShape(), getType(2).getShape()};
+    shapes[number] = cast<RankedTensorType>(copied.getType()).getShape();
+    if (getMatmulForm(other, shapes).findStrided()[number])
+      continue;
+    SmallVector<Value> operands(contraction->getOperands());
+    operands[number] = copied;
+    replace(operands, other[number], number);
+    return true;
+  }
+  return false;
+}
+
 void Reordering::copyOperand(unsigned number) {
+  if (takeCopy(number))
+    return;
   const SmallVector<unsigned> order = chooseOrder(number);
   SmallVector<Value> operands(contraction->getOperands());
-  operands[number] =
-      copy(operands[number], getPermutation(maps[number], order));
+  const AffineMap permutation = getPermutation(maps[number], order);
+  const Value copied = copy(operands[number], permutation);
+  copies[operands[number]].push_back({permutation, copied});
+  operands[number] = copied;
   replace(operands,
           AffineMap::getMultiDimMapWithTargets(maps[number].getNumDims(), order,
                                                builder.getContext()),
@@ -187,6 +213,7 @@ linalg::GenericOp Reordering::run() {
 }
 
 linalg::GenericOp
-meshc::codegen::storeInLibraryOrder(linalg::GenericOp contraction) {
-  return Reordering(contraction).run();
+meshc::codegen::storeInLibraryOrder(linalg::GenericOp contraction,
+                                    OrderedCopies &copies) {
+  return Reordering(contraction, copies).run();
 }

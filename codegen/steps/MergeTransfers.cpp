@@ -46,9 +46,6 @@ public:
   void merge();
 
 private:
-  /// The number of the first step behind `step` that reads what it gives, also
-  /// in a slice or a stack; as many as there are steps if none does.
-  size_t findFirstReader(Operation *step) const;
   Bucket makeBucket(size_t index) const;
   bool isSmall(const CollectiveForm &form) const;
   static bool areOfOneSort(const Bucket &x, const Bucket &y);
@@ -101,14 +98,14 @@ static spmd::CollectiveOpInterface getMember(steps::StepOpInterface transfer) {
   return *transfer->getRegion(0).getOps<spmd::CollectiveOpInterface>().begin();
 }
 
-size_t Merger::findFirstReader(Operation *step) const {
-  size_t first = stepList.size();
-  for (Operation *user : step->getUsers())
-    if (isPart(user))
-      first = std::min(first, findFirstReader(user));
-    else if (auto reader = numbers.find(user); reader != numbers.end())
-      first = std::min(first, reader->second);
-  return first;
+/// Whether nothing but new values of variables depends on the step; also what
+/// reads a slice or a stack of it.
+static bool leadsToUpdates(Operation *step) {
+  if (!isPart(step))
+    return isUpdate(cast<steps::StepOpInterface>(step));
+  return llvm::all_of(step->getUsers(), [](Operation *user) {
+    return !isa<steps::StepOpInterface>(user) || leadsToUpdates(user);
+  });
 }
 
 Bucket Merger::makeBucket(size_t index) const {
@@ -119,9 +116,12 @@ Bucket Merger::makeBucket(size_t index) const {
   bucket.phase = getPhase(op->getLoc());
   bucket.members = {index};
   bucket.openedUs = computedUs;
-  bucket.firstReader = findFirstReader(stepList[index]);
+  bucket.firstReader = stepList.size();
+  for (Operation *user : stepList[index]->getUsers())
+    if (auto reader = numbers.find(user); reader != numbers.end())
+      bucket.firstReader = std::min(bucket.firstReader, reader->second);
   bucket.isForUpdates = bucket.firstReader == stepList.size() ||
-                        isUpdate(stepList[bucket.firstReader]);
+                        leadsToUpdates(stepList[bucket.firstReader]);
   return bucket;
 }
 

@@ -434,9 +434,10 @@ void GraphBuilder::formViews(Block &block) {
 
 /// Copies what no library call can take as it lies.
 void GraphBuilder::orderMatmuls(Block &block) {
+  OrderedCopies copies;
   for (auto op : llvm::make_early_inc_range(block.getOps<linalg::GenericOp>()))
     if (isLibraryMatmul(op) && !graph.convs.contains(op))
-      storeInLibraryOrder(op);
+      storeInLibraryOrder(op, copies);
 }
 
 void GraphBuilder::addConv(linalg::GenericOp contraction,

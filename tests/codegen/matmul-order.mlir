@@ -73,3 +73,36 @@ spmd.program @adds {
   } -> tensor<5x2x7xf32>
   spmd.output "y" of !nd.tensor<["b"=5, "e"=2, "h"=7], f32, <>>, %y : tensor<5x2x7xf32>
 }
+
+// One copy serves all that read it.
+// CHECK-LABEL: exec.program @twice {
+// CHECK:         exec.matmul %[[A:[a-z0-9#]+]], %{{.*}} : tensor<7x5x3xf32>, tensor<7x3x2xf32> -> tensor<7x5x2xf32>
+// CHECK:         exec.matmul %[[A]], %{{.*}} : tensor<7x5x3xf32>, tensor<7x3x2xf32> -> tensor<7x5x2xf32>
+spmd.program @twice {
+  %x = spmd.input "x" of !nd.tensor<["b"=5, "k"=3, "h"=7], f32, <>> : tensor<5x3x7xf32>
+  %w = spmd.input "w" of !nd.tensor<["k"=3, "e"=2, "h"=7], f32, <>> : tensor<3x2x7xf32>
+  %v = spmd.input "v" of !nd.tensor<["k"=3, "e"=2, "h"=7], f32, <>> : tensor<3x2x7xf32>
+  %zero = arith.constant dense<0.0> : tensor<5x2x7xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(b, e, h, k) -> (b, k, h)>,
+                                        affine_map<(b, e, h, k) -> (k, e, h)>,
+                                        affine_map<(b, e, h, k) -> (b, e, h)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<5x3x7xf32>, tensor<3x2x7xf32>) outs(%zero : tensor<5x2x7xf32>) {
+  ^bb0(%a: f32, %f: f32, %o: f32):
+    %t = arith.mulf %a, %f : f32
+    %r = arith.addf %o, %t : f32
+    linalg.yield %r : f32
+  } -> tensor<5x2x7xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(b, e, h, k) -> (b, k, h)>,
+                                        affine_map<(b, e, h, k) -> (k, e, h)>,
+                                        affine_map<(b, e, h, k) -> (b, e, h)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %v : tensor<5x3x7xf32>, tensor<3x2x7xf32>) outs(%zero : tensor<5x2x7xf32>) {
+  ^bb0(%a: f32, %f: f32, %o: f32):
+    %t = arith.mulf %a, %f : f32
+    %r = arith.addf %o, %t : f32
+    linalg.yield %r : f32
+  } -> tensor<5x2x7xf32>
+  spmd.output "y" of !nd.tensor<["b"=5, "e"=2, "h"=7], f32, <>>, %y : tensor<5x2x7xf32>
+  spmd.output "z" of !nd.tensor<["b"=5, "e"=2, "h"=7], f32, <>>, %z : tensor<5x2x7xf32>
+}
