@@ -83,7 +83,7 @@ public:
     return ReduceOp::create(builder, loc, type.withoutSharding(),
                             Reduction::Sum, x);
   }
-  Value rename(Value x, StringRef from, StringRef to) {
+  Value rename(Value x, ArrayAttr from, ArrayAttr to) {
     return RenameOp::create(builder, loc, x, from, to);
   }
   Value iota(DimAttr dim, Type type) {

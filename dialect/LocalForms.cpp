@@ -273,7 +273,7 @@ SmallVector<DimAttr> RenameOp::getIterationDims() {
 DimUse RenameOp::getDimUse(StringRef) { return DimUse::parallel(); }
 
 DimAccess RenameOp::getOperandAccess(unsigned, StringAttr dim) {
-  return DimAccess::itself(dim == getFromAttr() ? getToAttr() : dim);
+  return DimAccess::itself(getNewName(dim));
 }
 
 PartialUse RenameOp::getPartialUse(unsigned, ReduceKind) {

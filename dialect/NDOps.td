@@ -354,20 +354,34 @@ def ND_BroadcastOp : ND_ShapeOp<"broadcast", ["getPartialUse"]> {
 
 def ND_RenameOp : ND_ShapeOp<"rename",
     ["getIterationDims", "getOperandAccess", "getPartialUse"]> {
-  let summary = "Gives a dimension another name";
+  let summary = "Gives dimensions other names";
   let description = [{
+    All at once, so that two dimensions can exchange their names.
+
+    ```mlir
+    %t = nd.rename %x "a" -> "b", "b" -> "a" : (!a_by_b) -> !b_by_a
+    ```
+
     **Constraints**
-    - (C1) the input has a dimension `from` and none called `to`.
-    - (C2) the result is the input's type with that one name changed.
+    - (C1) `from` are dimensions of the input, each once, one for each of `to`.
+    - (C2) the result is the input's type with these names changed.
   }];
-  let arguments = (ins ND_Tensor:$input, StrAttr:$from, StrAttr:$to);
+  let arguments = (ins ND_Tensor:$input, StrArrayAttr:$from, StrArrayAttr:$to);
   let assemblyFormat = [{
-    $input $from `->` $to attr-dict `:` functional-type($input, $result)
+    $input custom<NewNames>($from, $to) attr-dict `:`
+    functional-type($input, $result)
   }];
   let hasFolder = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$input,
+                                 "::mlir::ArrayAttr":$from,
+                                 "::mlir::ArrayAttr":$to)>,
+                  OpBuilder<(ins "::mlir::Value":$input,
                                  "::llvm::StringRef":$from,
                                  "::llvm::StringRef":$to)>];
+  let extraClassDeclaration = [{
+    /// The name in the result of a dimension of the input.
+    ::mlir::StringAttr getNewName(::mlir::StringAttr dim);
+  }];
 }
 
 def ND_ViewOp : ND_ShapeOp<"view",

@@ -46,6 +46,33 @@ static void printNamedSizes(OpAsmPrinter &printer, Operation *,
   printer << "]";
 }
 
+/// "a" -> "c", "b" -> "d"
+static ParseResult parseNewNames(OpAsmParser &parser, ArrayAttr &from,
+                                 ArrayAttr &to) {
+  SmallVector<Attribute> fromNames, toNames;
+  auto parseOne = [&]() -> ParseResult {
+    std::string oldName, newName;
+    if (parser.parseString(&oldName) || parser.parseArrow() ||
+        parser.parseString(&newName))
+      return failure();
+    fromNames.push_back(parser.getBuilder().getStringAttr(oldName));
+    toNames.push_back(parser.getBuilder().getStringAttr(newName));
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(parseOne))
+    return failure();
+  from = parser.getBuilder().getArrayAttr(fromNames);
+  to = parser.getBuilder().getArrayAttr(toNames);
+  return success();
+}
+
+static void printNewNames(OpAsmPrinter &printer, Operation *, ArrayAttr from,
+                          ArrayAttr to) {
+  llvm::interleaveComma(llvm::zip_equal(from, to), printer, [&](auto names) {
+    printer << std::get<0>(names) << " -> " << std::get<1>(names);
+  });
+}
+
 ParseResult nd::parseAccesses(OpAsmParser &parser, ArrayAttr &accesses) {
   SmallVector<Attribute> parsed;
   auto parseOne = [&]() -> ParseResult {
@@ -342,29 +369,54 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
   return adaptor.getInput(); // a splat stays that splat
 }
 
-static NamedTensorType getRenamed(NamedTensorType type, StringRef from,
-                                  StringRef to) {
-  SmallVector<DimAttr> dims(type.getDims());
-  int64_t position = type.findDim(from);
-  dims[position] = DimAttr::get(StringAttr::get(type.getContext(), to),
-                                dims[position].getSize());
-  return NamedTensorType::get(dims, type.getElementType());
+static StringAttr getNewName(ArrayAttr from, ArrayAttr to, StringAttr dim) {
+  for (auto [oldName, newName] : llvm::zip(from, to))
+    if (oldName == dim)
+      return cast<StringAttr>(newName);
+  return dim;
+}
+
+StringAttr RenameOp::getNewName(StringAttr dim) {
+  return ::getNewName(getFrom(), getTo(), dim);
+}
+
+void RenameOp::build(OpBuilder &builder, OperationState &state, Value input,
+                     ArrayAttr from, ArrayAttr to) {
+  auto type = cast<NamedTensorType>(input.getType());
+  SmallVector<DimAttr> dims;
+  for (DimAttr dim : type.getDims())
+    dims.push_back(
+        DimAttr::get(::getNewName(from, to, dim.getName()), dim.getSize()));
+  build(builder, state, NamedTensorType::get(dims, type.getElementType()),
+        input, from, to);
 }
 
 void RenameOp::build(OpBuilder &builder, OperationState &state, Value input,
                      StringRef from, StringRef to) {
-  build(builder, state,
-        getRenamed(cast<NamedTensorType>(input.getType()), from, to), input,
-        from, to);
+  build(builder, state, input, builder.getStrArrayAttr(from),
+        builder.getStrArrayAttr(to));
 }
 
 LogicalResult RenameOp::verify() {
-  NamedTensorType input = getInput().getType();
-  if (!input.hasDim(getFrom()) || input.hasDim(getTo()))
-    return emitOpError("(C1) the input needs a dimension \"")
-           << getFrom() << "\" and none called \"" << getTo() << "\"";
-  if (getRenamed(input, getFrom(), getTo()) != getType().withoutSharding())
-    return emitOpError("(C2) the result is the input's type with one name "
+  NamedTensorType input = getInput().getType(), result = getType();
+  llvm::SmallSet<StringRef, 4> names;
+  auto isDimOfInput = [&](StringAttr name) {
+    return input.hasDim(name) && names.insert(name).second;
+  };
+  if (getFrom().size() != getTo().size() ||
+      !llvm::all_of(getFrom().getAsRange<StringAttr>(), isDimOfInput))
+    return emitOpError("(C1) \"from\" are dimensions of the input, each once, "
+                       "one for each of \"to\"");
+  auto isRenamed = [&](auto pair) {
+    auto [dim, renamed] = pair;
+    return getNewName(dim.getName()) == renamed.getName() &&
+           dim.getSize() == renamed.getSize();
+  };
+  if (input.getElementType() != result.getElementType() ||
+      input.getRank() != result.getRank() ||
+      !llvm::all_of(llvm::zip_equal(input.getDims(), result.getDims()),
+                    isRenamed))
+    return emitOpError("(C2) the result is the input's type with these names "
                        "changed, found ")
            << getType();
   return success();
@@ -374,14 +426,20 @@ OpFoldResult RenameOp::fold(FoldAdaptor adaptor) {
   if (Attribute splat = adaptor.getInput())
     return splat;
   auto inner = getInput().getDefiningOp<RenameOp>();
-  if (!inner || inner.getTo() != getFrom())
+  if (!inner)
     return {};
   if (inner.getInput().getType() == getType())
     return inner.getInput();
-  if (inner.getInput().getType().hasDim(getTo()))
-    return {};
+  SmallVector<Attribute> from, to;
+  for (DimAttr dim : inner.getInput().getType().getDims())
+    if (StringAttr name = getNewName(inner.getNewName(dim.getName()));
+        name != dim.getName()) {
+      from.push_back(dim.getName());
+      to.push_back(name);
+    }
   setOperand(inner.getInput());
-  setFrom(inner.getFrom());
+  setFromAttr(ArrayAttr::get(getContext(), from));
+  setToAttr(ArrayAttr::get(getContext(), to));
   return getResult();
 }
 

@@ -129,6 +129,11 @@ struct Initializer {
   }
 };
 
+/// A dimension of a tensor and the one, of the same size, that it becomes.
+struct Renaming {
+  Dim from, to;
+};
+
 /// Where one dimension of a tensor is read: `form` of the loops `loops`, by
 /// their places there.
 struct ViewAccess {
@@ -272,7 +277,9 @@ public:
   /// Repeats x along `dims`, which come before its own.
   Tensor broadcast(Tensor x, const std::vector<Dim> &dims,
                    const Where &where = MESHC_HERE);
-  Tensor rename(Tensor x, const Dim &from, const Dim &to,
+  /// All at once: two dimensions can exchange their names. Operands of errors:
+  /// x, then the two dimensions of each renaming.
+  Tensor rename(Tensor x, const std::vector<Renaming> &renamings,
                 const Where &where = MESHC_HERE);
   /// At the position of a loop over the dimension the slice that the loop sees.
   /// An index that has the dimension itself gives it to the result.

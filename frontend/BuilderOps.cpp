@@ -391,34 +391,73 @@ Tensor Builder::broadcast(Tensor x, const std::vector<Dim> &dims,
                                         BuilderState::getValue(x));
 }
 
-Tensor Builder::rename(Tensor x, const Dim &from, const Dim &to,
-                       const Where &where) {
-  if (!x || !checkHasDim(*state, "rename", x, from.name, 1, where))
-    return {};
-  if (x.hasDim(to.name)) {
-    state->fail(
+/// Whether x can have renaming `number` of these.
+static bool checkRenaming(BuilderState &state, Tensor x,
+                          std::span<const Renaming> all, size_t number,
+                          const Where &where) {
+  const auto &[from, to] = all[number];
+  int position = 2 * int(number) + 1;
+  if (!checkHasDim(state, "rename", x, from.name, position, where))
+    return false;
+  for (const Renaming &earlier : all.first(number)) {
+    if (earlier.from.name == from.name) {
+      state.fail(
+          Code::RepeatedDim, where,
+          fmt::format("rename gives dimension \"{}\" two names", from.name),
+          position);
+      return false;
+    }
+    if (earlier.to.name == to.name) {
+      state.fail(
+          Code::RepeatedDim, where,
+          fmt::format("rename gives two dimensions the name \"{}\"", to.name),
+          position + 1);
+      return false;
+    }
+  }
+  // A name is free once its dimension gets another one.
+  bool isFree = std::any_of(all.begin(), all.end(), [&](const Renaming &other) {
+    return other.from.name == to.name && other.to.name != to.name;
+  });
+  if (x.hasDim(to.name) && !isFree) {
+    state.fail(
         Code::DimAlreadyPresent, where,
         fmt::format("{} has dimension \"{}\" already", toString(x), to.name),
-        2);
-    return {};
+        position + 1);
+    return false;
   }
   if (from.size != to.size) {
     state
-        ->fail(Code::ContradictingSizes, where,
-               fmt::format("cannot rename \"{}\" of size {} to \"{}\" of "
-                           "size {}",
-                           from.name, from.size, to.name, to.size),
-               2)
+        .fail(Code::ContradictingSizes, where,
+              fmt::format("cannot rename \"{}\" of size {} to \"{}\" of "
+                          "size {}",
+                          from.name, from.size, to.name, to.size),
+              position + 1)
         .notes.push_back("a dimension under another name keeps its size");
+    return false;
+  }
+  return true;
+}
+
+Tensor Builder::rename(Tensor x, const std::vector<Renaming> &renamings,
+                       const Where &where) {
+  if (!x)
     return {};
+  llvm::SmallVector<llvm::StringRef> from, to;
+  for (size_t i = 0; i < renamings.size(); ++i) {
+    if (!checkRenaming(*state, x, renamings, i, where))
+      return {};
+    from.push_back(renamings[i].from.name);
+    to.push_back(renamings[i].to.name);
   }
   std::vector<Dim> dims(x.getDims().begin(), x.getDims().end());
   for (Dim &dim : dims)
-    if (dim.name == from.name)
-      dim = to;
-  return state->create<nd::RenameOp>(where, x.getElementType(), dims,
-                                     BuilderState::getValue(x), from.name,
-                                     to.name);
+    if (auto found = llvm::find(from, dim.name); found != from.end())
+      dim = renamings[size_t(found - from.begin())].to;
+  mlir::OpBuilder &builder = state->operations;
+  return state->create<nd::RenameOp>(
+      where, x.getElementType(), dims, BuilderState::getValue(x),
+      builder.getStrArrayAttr(from), builder.getStrArrayAttr(to));
 }
 
 Dim asRead(const Dim &dim) { return {dim.name + " read", dim.size}; }
@@ -440,7 +479,7 @@ Tensor Builder::gather(Tensor x, Tensor index, const Dim &over,
   // The dimension of the index is another one, of the result.
   if (index.hasDim(over.name)) {
     Dim read = asRead(over);
-    return gather(rename(x, over, read, where), index, read, where);
+    return gather(rename(x, {{over, read}}, where), index, read, where);
   }
   if (Tensor slice = state->findSlice(x, index, over.name, where))
     return slice;

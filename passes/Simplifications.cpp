@@ -377,9 +377,17 @@ struct RenameOfRepeated : OpRewritePattern<RenameOp> {
     if (!inner)
       return rewriter.notifyMatchFailure(op, "the input is no broadcast");
     Value input = inner.getInput();
-    if (getType(input).hasDim(op.getFrom()))
-      input = RenameOp::create(rewriter, op.getLoc(), input, op.getFrom(),
-                               op.getTo());
+    SmallVector<Attribute> from, to;
+    for (DimAttr dim : getType(input).getDims())
+      if (StringAttr name = op.getNewName(dim.getName());
+          name != dim.getName()) {
+        from.push_back(dim.getName());
+        to.push_back(name);
+      }
+    if (!from.empty())
+      input = RenameOp::create(rewriter, op.getLoc(), input,
+                               rewriter.getArrayAttr(from),
+                               rewriter.getArrayAttr(to));
     rewriter.replaceOpWithNewOp<BroadcastOp>(op, op.getType(), input);
     return success();
   }

@@ -320,8 +320,8 @@ Value Elaborator::callEinsum(const ast::CallExpr &call, const Arguments &) {
       checked(builder.einsum(inputs, result, getWhere(call.span)), operands));
 }
 
-/// rename(x, from -> to, ...): one after another, so that an exchange of names
-/// takes a third.
+/// rename(x, from -> to, ...): all at once. Names that are given one after
+/// another would go through tensors that the program does not have.
 Value Elaborator::callRename(const ast::CallExpr &call, const Arguments &) {
   if (call.arguments.size() < 2 || call.arguments[0].arrow ||
       call.arguments[0].name) {
@@ -332,6 +332,8 @@ Value Elaborator::callRename(const ast::CallExpr &call, const Arguments &) {
   }
   const ast::Expr &operand = *call.arguments[0].value;
   Tensor x = evaluateTensor(operand, "what is renamed");
+  std::vector<Renaming> renamings;
+  std::vector<Operand> operands{{operand.span, x}};
   for (size_t i = 1; i < call.arguments.size(); ++i) {
     const ast::Argument &argument = call.arguments[i];
     if (!argument.arrow || !argument.target || argument.name) {
@@ -343,11 +345,12 @@ Value Elaborator::callRename(const ast::CallExpr &call, const Arguments &) {
     std::optional<Dim> to = evaluateDim(*argument.target);
     if (!from || !to || !x)
       return Poison();
-    x = checked(
-        builder.rename(x, *from, *to, getWhere(call.span)),
-        {{operand.span, x}, {argument.value->span}, {argument.target->span}});
+    renamings.push_back({*from, *to});
+    operands.push_back({argument.value->span});
+    operands.push_back({argument.target->span});
   }
-  return orPoison(x);
+  return orPoison(
+      checked(builder.rename(x, renamings, getWhere(call.span)), operands));
 }
 
 Value Elaborator::callBroadcast(const ast::CallExpr &call, const Arguments &) {

@@ -352,7 +352,7 @@ Tensor Elaborator::setApart(Tensor x, const IndexStep &step,
     if (x && &other != &step && other.gathered &&
         x.hasDim(other.gathered->name) && step.addsDim(other.gathered->name)) {
       const Dim apart = asRead(*other.gathered);
-      x = checked(builder.rename(x, *other.gathered, apart, where));
+      x = checked(builder.rename(x, {{*other.gathered, apart}}, where));
       other.gathered = apart;
     }
   return x;

@@ -49,15 +49,32 @@ nd.program @rename_and_back {
 
 // -----
 
-// Renames of two dimensions are no chain, even if one takes the other's name.
-// CHECK-LABEL: nd.program @renames_that_stay
-// CHECK-COUNT-2: nd.rename
-// CHECK-NOT:     nd.rename
-nd.program @renames_that_stay {
+// Renames of two dimensions are one, even if one takes the other's name.
+// CHECK-LABEL: nd.program @renames_of_two_dims
+// CHECK-NEXT:    %[[X:.*]] = nd.input "x"
+// CHECK-NEXT:    %[[Y:.*]] = nd.rename %[[X]] "a" -> "c", "b" -> "a" : (!a_by_b) -> !c_by_a
+// CHECK-NEXT:    nd.output "y", %[[Y]]
+nd.program @renames_of_two_dims {
   %x = nd.input "x" : !nd.tensor<["a"=2, "b"=3], f32>
   %1 = nd.rename %x "a" -> "c" : (!nd.tensor<["a"=2, "b"=3], f32>) -> !nd.tensor<["c"=2, "b"=3], f32>
   %2 = nd.rename %1 "b" -> "a" : (!nd.tensor<["c"=2, "b"=3], f32>) -> !nd.tensor<["c"=2, "a"=3], f32>
   nd.output "y", %2 : !nd.tensor<["c"=2, "a"=3], f32>
+}
+
+// -----
+
+// What is exchanged twice is where it was; once is no empty rename.
+// CHECK-LABEL: nd.program @exchanges
+// CHECK-NEXT:    %[[X:.*]] = nd.input "x"
+// CHECK-NEXT:    %[[Y:.*]] = nd.rename %[[X]] "a" -> "b", "b" -> "a" : (!a_by_b) -> !b_by_a
+// CHECK-NEXT:    nd.output "once", %[[Y]]
+// CHECK-NEXT:    nd.output "twice", %[[X]]
+nd.program @exchanges {
+  %x = nd.input "x" : !nd.tensor<["a"=2, "b"=2], f32>
+  %1 = nd.rename %x "a" -> "b", "b" -> "a" : (!nd.tensor<["a"=2, "b"=2], f32>) -> !nd.tensor<["b"=2, "a"=2], f32>
+  %2 = nd.rename %1 "a" -> "b", "b" -> "a" : (!nd.tensor<["b"=2, "a"=2], f32>) -> !nd.tensor<["a"=2, "b"=2], f32>
+  nd.output "once", %1 : !nd.tensor<["b"=2, "a"=2], f32>
+  nd.output "twice", %2 : !nd.tensor<["a"=2, "b"=2], f32>
 }
 
 // -----

@@ -325,30 +325,6 @@ nd.program @c2_broadcast_converts {
 
 // -----
 
-nd.program @c1_nothing_to_rename {
-  %a = nd.input "a" : !nd.tensor<["m"=2], f32>
-  // expected-error @below {{'nd.rename' op (C1) the input needs a dimension "k" and none called "n"}}
-  %0 = nd.rename %a "k" -> "n" : (!nd.tensor<["m"=2], f32>) -> !nd.tensor<["n"=2], f32>
-}
-
-// -----
-
-nd.program @c1_name_is_taken {
-  %a = nd.input "a" : !nd.tensor<["m"=2, "n"=2], f32>
-  // expected-error @below {{'nd.rename' op (C1) the input needs a dimension "m" and none called "n"}}
-  %0 = nd.rename %a "m" -> "n" : (!nd.tensor<["m"=2, "n"=2], f32>) -> !nd.tensor<["n"=2], f32>
-}
-
-// -----
-
-nd.program @c2_resizes {
-  %a = nd.input "a" : !nd.tensor<["m"=2], f32>
-  // expected-error @below {{'nd.rename' op (C2) the result is the input's type with one name changed, found '!nd.tensor<["n"=3], f32>'}}
-  %0 = nd.rename %a "m" -> "n" : (!nd.tensor<["m"=2], f32>) -> !nd.tensor<["n"=3], f32>
-}
-
-// -----
-
 nd.program @c1_nothing_to_pick_from {
   %t = nd.input "t" : !nd.tensor<["v"=5], f32>
   %i = nd.input "i" : !nd.tensor<["b"=2], i32>

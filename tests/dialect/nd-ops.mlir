@@ -79,6 +79,7 @@ nd.program @sources {
 // CHECK-NEXT:    nd.arg_reduce min %[[A]] over "a" : (!a) -> !scalar_i32
 // CHECK-NEXT:    nd.broadcast %[[A]] : (!a) -> !b_by_a
 // CHECK-NEXT:    nd.rename %[[AB]] "a" -> "c" : (!a_by_b) -> !c_by_b
+// CHECK-NEXT:    nd.rename %[[AB]] "a" -> "c", "b" -> "a" : (!a_by_b) -> !c_by_a
 // CHECK-NEXT:    nd.gather %[[AB]][%[[I:.*]]] over "b" : (!a_by_b, !c_i32) -> !a_by_c
 nd.program @dimensions {
   %a = nd.input "a" : !a
@@ -94,7 +95,8 @@ nd.program @dimensions {
   %6 = nd.arg_reduce min %a over "a" : (!a) -> !nd.tensor<[], i32>
   %7 = nd.broadcast %a : (!a) -> !nd.tensor<["b"=3, "a"=2], f32>
   %8 = nd.rename %ab "a" -> "c" : (!ab) -> !nd.tensor<["c"=2, "b"=3], f32>
-  %9 = nd.gather %ab[%i] over "b" : (!ab, !nd.tensor<["c"=5], i32>) -> !nd.tensor<["a"=2, "c"=5], f32>
+  %9 = nd.rename %ab "a" -> "c", "b" -> "a" : (!ab) -> !nd.tensor<["c"=2, "a"=3], f32>
+  %10 = nd.gather %ab[%i] over "b" : (!ab, !nd.tensor<["c"=5], i32>) -> !nd.tensor<["a"=2, "c"=5], f32>
 }
 
 // Equal positions have one form, however they are written.

@@ -171,6 +171,12 @@ TEST_F(LibraryTest, Dimensions) {
   expectMatrix("sum(rename(x, b -> k) - x, over = k)", [&](int i, int j) {
     return sumRow(i, [](double t) { return t; }) - b * x[i][j];
   });
+  // The same with the roles of b and k exchanged, and 2 in front of x.
+  expectMatrix("sum(rename(x - 2 * rename(x, b -> k), b -> k, k -> b), "
+               "over = k)",
+               [&](int i, int j) {
+                 return sumRow(i, [](double t) { return t; }) - 2 * b * x[i][j];
+               });
   expectMatrix("0 * x + broadcast(v, b)", [&](int i, int) { return v[i]; });
   expectVector("gather(x, label, over = b)",
                [&](int i) { return x[i][label[i]]; });

@@ -163,6 +163,17 @@ std::vector<Function> getFunctions() {
        R"(%z = nd.rename %x "c" -> "p" : (!cb) -> !pb
           %y = nd.mul %x, %z : (!cb, !pb) -> !cbp)",
        "cbp"},
+      {"rename_two",
+       {{"x", "ca"}},
+       R"(%z = nd.rename %x "c" -> "p", "a" -> "q" : (!ca) -> !pq
+          %n = nd.reduce sum %x : (!ca) -> !c
+          %y = nd.mul %n, %z : (!c, !pq) -> !cpq)",
+       "cpq"},
+      {"exchange",
+       {{"x", "pcb"}},
+       R"(%z = nd.rename %x "p" -> "c", "c" -> "p" : (!pcb) -> !cpb
+          %y = nd.mul %x, %z : (!pcb, !cpb) -> !pcb)",
+       "pcb"},
       {"reshard",
        {{"x", "ab"}},
        R"(%z = nd.reshard %x

@@ -65,6 +65,15 @@ NUMBERS = {
 }
 
 
+RENAMES = """
+mesh m = 2
+dim b = 4  dim e = 2  dim d = 3
+layout {{ b -> m  e -> m }}
+model f(x: f32[b, d]) {{
+  param r: f32[d, e'] = normal(stddev = 1)
+  output inbox = rename(einsum(x, r -> b, e', d), {})
+}}"""
+
 # Small programs with what their evaluation may communicate: kind, axes and
 # payload of each collective.
 SPECS = {
@@ -89,6 +98,9 @@ layout { b -> m  d -> m }
 model f(x: f32[b, c]) {
   output z = rename(sum(x, over = b), c -> d)
 }""", [("reduce_scatter", "m", 6)]),
+    "dims that are renamed in one step move in one": (RENAMES.format("b -> b', e' -> e"),
+                                                      [("all_to_all", "m", 12)]),
+    "in any order": (RENAMES.format("e' -> e, b -> b'"), [("all_to_all", "m", 12)]),
     "a sum over two axes is one": ("""
 mesh m = 2, n = 2
 dim b = 4  dim c = 8
