@@ -117,9 +117,6 @@ WORSE = [
     ("transformer", r"rename\(einsum\(x, (.*?), over = d\), pos -> pos'\)",
      r"einsum(rename(x, pos -> pos'), \1, over = d)", "sequence",
      lambda plan: in_flop(plan) + "flop", in_flop),
-    ("experts", r"= (einsum\(.*\))\[\((.*), (.*)\) = \((.*), (.*)\)\]",
-     r"= rename(\1, \2 -> \4, \3 -> \5)", "experts",
-     lambda plan: in_sent(plan) + " sent", in_sent),
 ]
 
 
