@@ -23,9 +23,9 @@ struct CompileOptions {
   /// Names whose gradients the program `gradient` gives; none: of every
   /// parameter.
   std::vector<std::string> gradients;
-  /// Verify the module after every pass, not after every stage alone: a third of
-  /// the time of the passes, 8 % of a compilation (30 of 380 ms of processor time,
-  /// samples/transformer_block.mesh).
+  /// Verify the module after every pass, not after every stage alone: a third
+  /// of the time of the passes, 8 % of a compilation (30 of 380 ms of processor
+  /// time, samples/transformer_block.mesh).
   bool verifyEach = false;
   int64_t bucketBytes = codegen::defaultBucketBytes; ///< see mergeTransfers
   /// cuda: what matrix products end with.

@@ -8,8 +8,8 @@
 
 namespace meshc::plan {
 
-/// The outermost scopes of values and parameters: b1 of "b1/attn/wq", layer/0 of
-/// "layer/0/attn/q", which is one iteration of a loop.
+/// The outermost scopes of values and parameters: b1 of "b1/attn/wq", layer/0
+/// of "layer/0/attn/q", which is one iteration of a loop.
 std::set<std::string> findScopes(const exec::ExecutableT &executable);
 
 /// Says what equal calls have in common only once. Where the rows of scopes

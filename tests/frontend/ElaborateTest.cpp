@@ -18,30 +18,12 @@ using ::testing::HasSubstr;
 
 namespace {
 
-std::vector<std::string> getParameterNames(SpecRun &run) {
-  std::vector<std::string> names;
-  run.module->walk(
-      [&](nd::VariableOp op) { names.push_back(op.getSymName().str()); });
-  return names;
-}
-
 std::vector<std::string> getValueNames(SpecRun &run) {
   std::vector<std::string> names;
   run.module->walk([&](mlir::Operation *op) {
     if (op->getNumResults() && !getValueName(op->getLoc()).empty())
       names.push_back(getValueName(op->getLoc()).str());
   });
-  return names;
-}
-
-/// The names of values that are more than something inside a value.
-std::vector<std::string> getOwnNames(SpecRun &run) {
-  std::vector<std::string> names;
-  run.module->lookupSymbol<nd::ProgramOp>("forward").walk(
-      [&](mlir::Operation *op) {
-        if (op->getNumResults() && !isInside(op->getLoc()))
-          names.push_back(getValueName(op->getLoc()).str());
-      });
   return names;
 }
 
@@ -54,23 +36,6 @@ std::string getCoveredText(SpecRun &run, mlir::Operation *op) {
   uint32_t begin = source.getOffset({span->line, span->column});
   uint32_t end = source.getOffset({span->endLine, span->endColumn});
   return std::string(source.getText().substr(begin, end - begin));
-}
-
-template <typename Op> Op getOnly(SpecRun &run) {
-  Op found;
-  run.module->walk([&](Op op) {
-    EXPECT_FALSE(found);
-    found = op;
-  });
-  return found;
-}
-
-std::vector<std::string> getDims(mlir::Value value) {
-  std::vector<std::string> names;
-  for (nd::DimAttr dim :
-       mlir::cast<nd::NamedTensorType>(value.getType()).getDims())
-    names.push_back(dim.getName().str());
-  return names;
 }
 
 const std::string head = "mesh data = 2, model = 3\ndim batch = 6\n"
@@ -128,245 +93,6 @@ TEST(Elaborate, AssertsReadNames) {
   ASSERT_FALSE(run.module);
   EXPECT_EQ(run.diagnostics.getErrors()[0].code, Code::WrongKind)
       << run.getText();
-}
-
-//===-- Loops -------------------------------------------------------------===//
-
-std::string loopSpec(const std::string &body) {
-  return "dim batch = 2\ndim wide = 3\ndim time = 5\ndim layers = 7\n"
-         "model m(x: f32[batch, wide], s: f32[time, batch]) {\n" +
-         body + "\n}\n";
-}
-
-TEST(Loops, CarryStackSumAndSlice) {
-  SpecRun run(loopSpec(R"(
-  let all = s
-  let total = 0
-  let h = sum(x, over = wide)
-  for t in time {
-    h = tanh(h + s[time = t])
-    total += h * 2
-    total += 1
-    all[time = t] = h
-  }
-  output h = h
-  output all = all
-  output total = total)"));
-  ASSERT_TRUE(run.module) << run.getText();
-  auto loop = getOnly<nd::LoopOp>(run);
-  EXPECT_EQ(loop.getDim().getName(), "time");
-  EXPECT_EQ(getValueName(loop.getLoc()), "t");
-  EXPECT_EQ(loop.getInitial().size(), 1u);
-  EXPECT_EQ(loop.getSliced().size(), 1u);
-  EXPECT_THAT(getDims(loop.getSlices()[0]), ElementsAre("batch"));
-  EXPECT_EQ(loop.getCarriedResults().size(), 1u);
-  ASSERT_EQ(loop.getStackedResults().size(), 1u);
-  EXPECT_THAT(getDims(loop.getStackedResults()[0]),
-              ElementsAre("time", "batch"));
-  EXPECT_EQ(loop.getSummedResults().size(), 1u);
-  EXPECT_THAT(getOwnNames(run), Contains("t/h"));
-}
-
-TEST(Loops, ASumThatIsReadIsCarried) {
-  SpecRun run(loopSpec(R"(
-  let h = x
-  for t in time {
-    h += 1
-    h += h * 2
-  }
-  output h = h)"));
-  ASSERT_TRUE(run.module) << run.getText();
-  auto loop = getOnly<nd::LoopOp>(run);
-  EXPECT_EQ(loop.getCarriedResults().size(), 1u);
-  EXPECT_EQ(loop.getSummedResults().size(), 0u);
-}
-
-TEST(Loops, ParametersAreStackedOverAllLoopsAround) {
-  SpecRun run(loopSpec(R"(
-  for layer in layers {
-    param gain: f32[wide] = ones
-    for t in time {
-      param shift: f32[wide] = zeros
-      x = x * gain + shift
-    }
-    x = dense(x, wide, wide)
-  }
-  output x = x)" + std::string("\n}\nfn dense(x, from, to) {\n"
-                               "  param w: f32[from] = ones\n"
-                               "  return x * w")));
-  ASSERT_TRUE(run.module) << run.getText();
-  EXPECT_THAT(getParameterNames(run),
-              ElementsAre("layer/gain", "layer/t/shift", "layer/dense/w"));
-  std::vector<std::vector<std::string>> dims;
-  run.module->walk([&](nd::ReadOp op) {
-    EXPECT_TRUE(llvm::isa<nd::ProgramOp>(op->getParentOp()));
-    dims.push_back(getDims(op.getResult()));
-  });
-  using Names = std::vector<std::string>;
-  EXPECT_THAT(dims, ElementsAre(Names{"layers", "wide"},
-                                Names{"layers", "time", "wide"},
-                                Names{"layers", "wide"}));
-}
-
-TEST(Loops, NamesOfTheBlockEndWithIt) {
-  SpecRun run(loopSpec(R"(
-  for t in time {
-    let inner = x + 1
-    x = inner
-  }
-  for t in time {
-    let inner = 2 * x
-    x = inner
-  }
-  output x = x)"));
-  ASSERT_TRUE(run.module) << run.getText();
-  EXPECT_THAT(getOwnNames(run), Contains("t/inner"));
-  EXPECT_THAT(getOwnNames(run), Contains("t_2/inner"));
-  SpecRun outside(loopSpec("  for t in time { let inner = x + 1\n x = inner }\n"
-                           "  output o = sum(inner)"));
-  EXPECT_THAT(outside.getText(), HasSubstr("\"inner\" is not defined"));
-}
-
-/// Dimensions in another order of storage are the same type.
-TEST(Loops, CarriedInTheOrderOfTheFirst) {
-  SpecRun run(loopSpec(R"(
-  param w: f32[wide] = ones
-  let h = sum(s, over = time) * w
-  for t in time {
-    h = einsum(h, w -> wide, batch)
-  }
-  output h = h)"));
-  ASSERT_TRUE(run.module) << run.getText();
-  auto loop = getOnly<nd::LoopOp>(run);
-  EXPECT_EQ(loop.getResult(0).getType(), loop.getInitial()[0].getType());
-}
-
-/// What an earlier loop summed has no name when the slice gets one.
-TEST(Loops, ASliceOfWhatHasNoNameGetsOne) {
-  SpecRun run(loopSpec(R"(
-  let total = 0 * x
-  let u = x
-  for t in time { total += x }
-  for j in wide { u[wide = j] = total[wide = j] }
-  let v = f(x + u)
-  output u = u
-  output v = v)" + std::string("\n}\nfn f(x) {\n"
-                               "  let y = 0 * x\n"
-                               "  for j in wide { y[wide = j] = x[wide = j] }\n"
-                               "  return y")));
-  ASSERT_TRUE(run.module) << run.getText();
-  std::vector<std::string> names;
-  run.module->walk([&](nd::LoopOp loop) {
-    for (mlir::BlockArgument slice : loop.getSlices())
-      names.push_back(getValueName(slice.getLoc()).str());
-  });
-  EXPECT_THAT(names, ElementsAre("j/u", "f/j/y"));
-}
-
-/// The sharding of each reshard, by the value that it is of.
-std::vector<std::string> getConstraints(SpecRun &run) {
-  std::vector<std::string> types;
-  run.module->walk([&](nd::ReshardOp op) {
-    types.push_back(nd::toString(
-        mlir::cast<nd::NamedTensorType>(op.getType()).getSharding()));
-  });
-  return types;
-}
-
-const std::string meshHead = "mesh a = 2, b = 3\n";
-
-TEST(Loops, WhatIsCarriedKeepsItsSharding) {
-  SpecRun before(meshHead + loopSpec(R"(
-  let h = x @ [wide -> b]
-  for t in time { h = tanh(h) }
-  output h = h)"));
-  ASSERT_TRUE(before.module) << before.getText();
-  EXPECT_THAT(getConstraints(before),
-              ElementsAre("sharding<\"wide\"@b>", "sharding<\"wide\"@b>"));
-  SpecRun inside(meshHead + loopSpec(R"(
-  let h = x
-  for t in time { h = tanh(h) @ [batch -> a] }
-  output h = h)"));
-  ASSERT_TRUE(inside.module) << inside.getText();
-  EXPECT_THAT(getConstraints(inside),
-              ElementsAre("sharding<\"batch\"@a>", "sharding<\"batch\"@a>"));
-  // The block's own, then what it is carried with; and two loops.
-  SpecRun both(meshHead + loopSpec(R"(
-  let h = x @ [wide -> b]
-  for l in layers {
-    for t in time { h = tanh(h) @ [batch -> a] }
-  }
-  output h = h)"));
-  ASSERT_TRUE(both.module) << both.getText();
-  EXPECT_THAT(getConstraints(both),
-              ElementsAre("sharding<\"wide\"@b>", "sharding<\"batch\"@a>",
-                          "sharding<\"wide\"@b>"));
-  SpecRun nested(meshHead + loopSpec(R"(
-  let h = x
-  for l in layers {
-    for t in time { h = tanh(h) @ [batch -> a] }
-  }
-  output h = h)"));
-  ASSERT_TRUE(nested.module) << nested.getText();
-}
-
-TEST(Loops, ConstraintsReachWhatLoopsInsideCarry) {
-  SpecRun behind(meshHead + loopSpec(R"(
-  let h = x
-  for l in layers {
-    for t in time { h = tanh(h) }
-    for t in time { h = h * 0.5 }
-    h = h @ [batch -> a]
-  }
-  output h = h)"));
-  ASSERT_TRUE(behind.module) << behind.getText();
-  // Before the loops, in each of those inside, and the block's own.
-  EXPECT_THAT(getConstraints(behind),
-              ElementsAre("sharding<\"batch\"@a>", "sharding<\"batch\"@a>",
-                          "sharding<\"batch\"@a>", "sharding<\"batch\"@a>"));
-  // An inner loop yields what the outer one carries; two of them change places.
-  for (const char *inside :
-       {"let u = x\n for t in time { u = h }",
-        "let u = h\n let v = x\n for t in time { let q = u\n u = tanh(v)\n v = "
-        "q }",
-        "let u = h\n let r = x\n for t in time { let w = r\n"
-        "for i in layers { w = u }\n r = w\n u = tanh(u) }"}) {
-    SpecRun run(meshHead + loopSpec("let h = x\n for l in layers {\n" +
-                                    std::string(inside) +
-                                    "\n h = (h + u) @ [batch -> a]\n }\n"
-                                    "output h = h"));
-    EXPECT_TRUE(run.module) << inside << "\n" << run.getText();
-  }
-  // What takes the place of another value takes its sharding.
-  SpecRun turned(meshHead + loopSpec(R"(
-  let h = x
-  let g = x
-  let f = x
-  for t in time {
-    let old = h
-    h = exp(f) @ [batch -> a]
-    f = g
-    g = old
-  }
-  output h = h + g + f)"));
-  ASSERT_TRUE(turned.module) << turned.getText();
-}
-
-TEST(Loops, TermsAndElementsMayBeConstrained) {
-  SpecRun run(meshHead + loopSpec(R"(
-  let total = x
-  let all = s
-  for t in time {
-    total += (x * f32(t)) @ [wide -> b]
-    all[time = t] = exp(s[time = t]) @ [batch -> a]
-  }
-  output total = total
-  output all = all)"));
-  ASSERT_TRUE(run.module) << run.getText();
-  auto loop = getOnly<nd::LoopOp>(run);
-  for (mlir::Value result : loop.getResults())
-    EXPECT_FALSE(
-        mlir::cast<nd::NamedTensorType>(result.getType()).getSharding());
 }
 
 } // namespace
@@ -613,9 +339,9 @@ TEST(Samples, TransformerBlock) {
   ASSERT_TRUE(run.module) << run.getText();
   std::vector<std::string> names = getParameterNames(run);
   EXPECT_EQ(names.size(), 12u);
-  for (const char *name :
-       {"layer/block/attn/wq", "layer/block/attn/wo", "layer/block/ff/w1",
-        "layer/block/norm2/gain", "layer/block/ff/b2", "layer/block/norm1/bias"})
+  for (const char *name : {"layer/block/attn/wq", "layer/block/attn/wo",
+                           "layer/block/ff/w1", "layer/block/norm2/gain",
+                           "layer/block/ff/b2", "layer/block/norm1/bias"})
     EXPECT_THAT(names, Contains(name));
   for (const char *name :
        {"layer/block/attn/scores", "layer/h", "layer/block/attn",

@@ -1,9 +1,13 @@
 #ifndef MESHC_TESTS_FRONTEND_SPECTESTING_H
 #define MESHC_TESTS_FRONTEND_SPECTESTING_H
 
+#include "dialect/Locations.h"
+#include "dialect/ND.h"
 #include "frontend/Spec.h"
 
 #include "mlir/IR/MLIRContext.h"
+
+#include <gtest/gtest.h>
 
 namespace meshc::frontend {
 
@@ -39,6 +43,44 @@ private:
     module = compileSpec(options, context, sources, diagnostics);
   }
 };
+
+//===-- What is in a module -----------------------------------------------===//
+
+inline std::vector<std::string> getParameterNames(SpecRun &run) {
+  std::vector<std::string> names;
+  run.module->walk(
+      [&](nd::VariableOp op) { names.push_back(op.getSymName().str()); });
+  return names;
+}
+
+/// The names of values that are more than something inside a value.
+inline std::vector<std::string> getOwnNames(SpecRun &run) {
+  std::vector<std::string> names;
+  run.module->lookupSymbol<nd::ProgramOp>("forward").walk(
+      [&](mlir::Operation *op) {
+        if (op->getNumResults() && !isInside(op->getLoc()))
+          names.push_back(getValueName(op->getLoc()).str());
+      });
+  return names;
+}
+
+/// The operation of this kind; there is one.
+template <typename Op> Op getOnly(SpecRun &run) {
+  Op found;
+  run.module->walk([&](Op op) {
+    EXPECT_FALSE(found);
+    found = op;
+  });
+  return found;
+}
+
+inline std::vector<std::string> getDims(mlir::Value value) {
+  std::vector<std::string> names;
+  for (nd::DimAttr dim :
+       mlir::cast<nd::NamedTensorType>(value.getType()).getDims())
+    names.push_back(dim.getName().str());
+  return names;
+}
 
 } // namespace meshc::frontend
 
