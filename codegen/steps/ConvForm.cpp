@@ -405,8 +405,8 @@ AffineMap Matcher::getMap(Place place, Place source) {
     AffineExpr sum = getAffineConstantExpr(
         source == Viewed ? equation.offset : -equation.offset, context);
     if (source == Viewed) {
-      for (auto [place, factor] :
-           llvm::zip_equal(ArrayRef{Other, Result}, factors))
+      constexpr std::array places = {Other, Result};
+      for (auto [place, factor] : llvm::zip_equal(places, factors))
         if (equation.loops[place])
           sum = sum + getLoop(*equation.loops[place]) * factor;
       exprs[equation.dim] = sum;
