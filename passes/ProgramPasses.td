@@ -59,10 +59,11 @@ def LowerPrecision : Pass<"nd-lower-precision", "::mlir::ModuleOp"> {
     goes: the program is one in f32.
 
     A variable, input, constant, position or converted integer fits either width
-    and is converted for each operation that needs it in 16 bits. Every operation
-    with a 16-bit result rounds it: results do not depend on which operations
-    become one kernel. A library call that takes along what follows a product
-    rounds once (codegen/README.md, decisions).
+    and is converted for each operation that needs it in 16 bits; before it is
+    unstacked where each part has one reader, in 16 bits. Every operation with a
+    16-bit result rounds it: results do not depend on which operations become one
+    kernel. A library call that takes along what follows a product rounds once
+    (codegen/README.md, decisions).
 
     Needs:  @forward as the user wrote it.
     Leaves: @forward with conversions; what is not f32 untouched.

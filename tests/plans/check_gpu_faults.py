@@ -22,6 +22,7 @@ import sys
 
 import compiler
 import curves
+import npy
 import waits
 
 MESH, LAYOUT, DEVICES = "a=2,b=2", "batch=a,hidden=b", 4
@@ -92,7 +93,7 @@ def make_evaluation(meshc, libraries):
     inputs = []
     for name, first in (("x", 1.5), ("z", -7.25)):
         file = folder / f"{name}.npy"
-        curves.write_npy(file, [first + index for index in range(12)])
+        npy.write(file, [first + index for index in range(12)])
         inputs += ["--in", f"{name}={file}"]
 
     def run(*flags, environment):

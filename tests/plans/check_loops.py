@@ -8,14 +8,15 @@ parameters and stacks of their gradients, which are no commands, the other progr
 an update, and a sum over devices, for each layer.
 """
 
-import array
 import collections
+import math
 import random
 import re
 import sys
 
 import cases
 import compiler
+import npy
 
 LAYERS = 4
 SIZES = {"batch": 6, "pos": 5, "d_model": 9, "heads": 3, "d_head": 4, "d_ff": 7}
@@ -38,29 +39,6 @@ def get_shape(dims):
     return [SIZES[dim] for dim in dims]
 
 
-def write_npy(path, shape, values):
-    text = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({text}), }}"
-    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
-    with open(path, "wb") as file:
-        file.write(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header.encode())
-        array.array("f", values).tofile(file)
-
-
-def read_npy(path):
-    """The elements, as bytes."""
-    with open(path, "rb") as file:
-        data = file.read()
-    return data[10 + int.from_bytes(data[8:10], "little"):]
-
-
-def count(shape):
-    total = 1
-    for size in shape:
-        total *= size
-    return total
-
-
 class Values:
     """Random inputs and parameters, as files for both programs."""
 
@@ -69,10 +47,10 @@ class Values:
         numbers = random.Random(3)
         for name in INPUTS:
             shape = get_shape(["batch", "pos", "d_model"])
-            self.write(name, shape, [numbers.gauss(0, 1) for _ in range(count(shape))])
+            self.write(name, shape, [numbers.gauss(0, 1) for _ in range(math.prod(shape))])
         for name, dims in PARAMETERS.items():
             shape = get_shape(dims)
-            layers = [[numbers.gauss(0, 0.5) for _ in range(count(shape))]
+            layers = [[numbers.gauss(0, 0.5) for _ in range(math.prod(shape))]
                       for _ in range(LAYERS)]
             for number, layer in enumerate(layers):
                 self.write(f"b{number + 1}/{name}", shape, layer)
@@ -82,7 +60,7 @@ class Values:
         return f"{self.folder}/{name.replace('/', '_')}.npy"
 
     def write(self, name, shape, values):
-        write_npy(self.get_path(name), shape, values)
+        npy.write(self.get_path(name), values, shape)
 
 
 def evaluate(meshc, values, spec, layout, precision, names):
@@ -98,7 +76,7 @@ def evaluate(meshc, values, spec, layout, precision, names):
     meshc.run("run", spec, *[f"-D{name}={size}" for name, size in SIZES.items()], "--mesh",
               mesh, "--layout", rules, "--precision", precision, "--eval", "--out",
               f"loss={loss}", *flags)
-    return read_npy(loss), {name: read_npy(values.get_path("grad_" + name)) for name in names}
+    return npy.read_bytes(loss), {name: npy.read_bytes(values.get_path("grad_" + name)) for name in names}
 
 
 def check_bits(meshc, values, layout, precision):

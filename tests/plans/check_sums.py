@@ -9,10 +9,10 @@ for all sizes here, and in one case two sums follow each other.
 """
 
 import math
-import struct
 import sys
 
 import compiler
+import npy
 
 UNIT = 2.0 ** -24
 BOUND = 2 * 5 * 64 / 3 * UNIT
@@ -86,13 +86,6 @@ def write(meshc, name, text):
     return path
 
 
-def read_floats(path):
-    with open(path, "rb") as file:
-        data = file.read()
-    start = 10 + struct.unpack("<H", data[8:10])[0]
-    return struct.unpack(f"<{(len(data) - start) // 4}f", data[start:])
-
-
 class Program:
     """A spec compiled for one mesh and layout."""
 
@@ -163,7 +156,7 @@ def check_batch(meshc, problems):
         for way in program.get_ways():
             values = program.evaluate(*way)
             program.evaluate(*flags, *way)
-            found = {name: read_floats(path) for name, path in files.items()}
+            found = {name: npy.read(path) for name, path in files.items()}
             seen.add(str((values, found)))
         if len(seen) != 1:
             problems.append(f"{case}: other bits on other threads or in other processes")

@@ -43,15 +43,6 @@ def write_idx(path, shape, limit, numbers):
         file.write(bytes(numbers.randrange(limit) for _ in range(count)))
 
 
-def write_npy(path, values):
-    """A vector of f32."""
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(values)},), }}"
-    # Source: NumPy's format 1.0; what precedes the values is a multiple of 64 bytes.
-    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
-    path.write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() +
-                     struct.pack(f"<{len(values)}f", *values))
-
-
 def write_data(folder, side, classes):
     numbers = random.Random(7)
     for kind, samples in (("train", 96), ("t10k", 40)):
