@@ -6,6 +6,20 @@
 
 #include "dialect/SPMDDialect.h.inc"
 
+namespace meshc::spmd {
+
+/// A part of a tensor that is dense and row-major: its first element and, by
+/// dimension of the part, the stride, both in elements of the whole.
+struct Slice {
+  int64_t offset = 0;
+  llvm::SmallVector<int64_t> strides;
+
+  /// Whether a part of this shape lies in one piece, row-major.
+  bool isDense(llvm::ArrayRef<int64_t> shape) const;
+};
+
+} // namespace meshc::spmd
+
 #include "dialect/SPMDInterfaces.h.inc"
 
 #define GET_OP_CLASSES

@@ -48,10 +48,10 @@ def SPMD_ViewOp : SPMD_Op<"view", [Pure]> {
     /// Where dimension `dim` of the operand is read, by positions in the blocks
     /// of this device. Nothing where that depends on the device.
     std::optional<::meshc::nd::DimAccess> getLocalAccess(::mlir::StringAttr dim);
-    /// The element of the operand from which on the result is all that follows,
-    /// in one piece. Nothing where it is in several, or something of it is
-    /// outside.
-    std::optional<int64_t> findSliceOffset();
+    /// Where the result lies in the operand, if every element of it is one of
+    /// the operand's and a dimension of the operand is read along one loop at
+    /// most. Nothing otherwise.
+    std::optional<::meshc::spmd::Slice> findSlice();
     /// Builds the view as an operation of `linalg`; returns its result.
     ::mlir::Value buildGeneric(::mlir::OpBuilder &builder);
   }];

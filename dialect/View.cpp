@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SmallSet.h"
 
@@ -321,39 +322,45 @@ std::optional<DimAccess> spmd::ViewOp::getLocalAccess(StringAttr dim) {
   return isSplit ? std::nullopt : std::optional(access);
 }
 
-std::optional<int64_t> spmd::ViewOp::findSliceOffset() {
+bool spmd::Slice::isDense(ArrayRef<int64_t> shape) const {
+  for (auto [size, stride, dense] :
+       llvm::zip_equal(shape, strides, computeStrides(shape)))
+    if (size > 1 && stride != dense)
+      return false;
+  return true;
+}
+
+std::optional<spmd::Slice> spmd::ViewOp::findSlice() {
   ArrayRef<int64_t> shape = getInput().getType().getShape();
   ArrayRef<int64_t> seen = getType().getShape();
-  int64_t offset = 0, next = 0;
-  // What is read of a dimension lies in one piece if all of the following ones
-  // is read, and one position of each before it.
-  bool isOneEach = true;
-  for (auto [number, dim] : llvm::enumerate(getSourceType().getDims())) {
+  Slice slice{0, SmallVector<int64_t>(seen.size(), 0)};
+  for (auto [dim, size, stride] : llvm::zip_equal(
+           getSourceType().getDims(), shape, computeStrides(shape))) {
     std::optional<DimAccess> access = getLocalAccess(dim.getName());
     if (!access)
       return std::nullopt;
     const layout::Access form = access->getForm();
-    const int64_t size = shape[number];
-    int64_t count = 1;
-    if (form.getKind() != layout::Access::Kind::Exact || form.getDivisor() != 1)
+    if (form.getKind() != layout::Access::Kind::Exact ||
+        form.getDivisor() != 1 || form.getTerms().size() > 1)
       return std::nullopt;
     const int64_t first = form.getOffset();
-    if (!form.getTerms().empty()) {
-      if (form.getTerms().size() != 1 || form.getTerms().front().factor != 1 ||
-          getTargetType().findDim(
-              access->getLoops()[size_t(form.getTerms().front().loop)]) != next)
+    int64_t last = first;
+    for (const layout::AccessTerm &term : form.getTerms()) {
+      const auto loop = size_t(
+          getTargetType().findDim(access->getLoops()[size_t(term.loop)]));
+      if (term.factor < 0)
         return std::nullopt;
-      count = seen[size_t(next++)];
+      last += term.factor * (seen[loop] - 1);
+      slice.strides[loop] += term.factor * stride;
     }
-    const bool isWhole = first == 0 && count == size;
-    if (first < 0 || first + count > size || (!isWhole && !isOneEach))
+    if (first < 0 || last >= size)
       return std::nullopt;
-    isOneEach = isOneEach && count == 1;
-    offset = offset * size + first;
+    slice.offset += first * stride;
   }
-  if (next != int64_t(seen.size()))
-    return std::nullopt;
-  return offset;
+  for (auto [size, stride] : llvm::zip_equal(seen, slice.strides))
+    if (size > 1 && stride == 0)
+      return std::nullopt;
+  return slice;
 }
 
 Value spmd::ViewOp::buildGeneric(OpBuilder &inner) {

@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -31,13 +32,6 @@ LogicalResult CommandBuilder::addSteps(ArrayRef<StepOpInterface> steps) {
 
 //===-- Commands ----------------------------------------------------------===//
 
-static std::vector<int64_t> getDenseStrides(ArrayRef<int64_t> shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t dim = shape.size(); dim-- > 1;)
-    strides[dim - 1] = strides[dim] * shape[dim];
-  return strides;
-}
-
 void CommandBuilder::setPlace(exec::OperandT &operand,
                               const SlotPlan::Place &place) const {
   operand.buffer = slots.getBuffer(place.slot);
@@ -60,7 +54,10 @@ std::unique_ptr<exec::OperandT> CommandBuilder::getOperand(Value value) const {
   }
   operand->element = types.getElementType(type.getElementType());
   operand->shape.assign(type.getShape().begin(), type.getShape().end());
-  operand->strides = getDenseStrides(type.getShape());
+  auto slice = value.getDefiningOp<steps::SliceOp>();
+  const SmallVector<int64_t> strides =
+      slice ? slice.getResultStrides() : computeStrides(type.getShape());
+  operand->strides.assign(strides.begin(), strides.end());
   operand->tensor = tensors.find(value);
   operand->inside = isInside(steps::getValueLoc(value));
   return operand;

@@ -65,6 +65,8 @@ Location ConvOp::getResultLoc(unsigned) { return getLoc(); }
 /// The library reads its operands where it has written already.
 Sharing ConvOp::getSharing(codegen::KernelBodies &) { return Sharing(1); }
 
+bool ConvOp::readsAnywhere() { return true; }
+
 /// Of each term a product, a sum and the widening of 16-bit factors.
 double ConvOp::getWork() {
   const double parts = getElementTypeOrSelf(getLhs()).isF32() ? 2 : 4;

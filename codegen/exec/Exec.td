@@ -62,7 +62,8 @@ def StepOpInterface : OpInterface<"StepOpInterface"> {
 
     - what a result is called (`getResultLoc`) and how much memory it takes
       (`getMask`);
-    - which operands' memory a result may take (`getSharing`);
+    - which operands' memory a result may take (`getSharing`), and where
+      operands may begin (`readsAnywhere`);
     - how much it computes (`getWork`), or that it communicates;
     - its commands: `prepare` emits code, which tells what workspace it needs,
       before memory is planned, `addCommands` comes afterwards.
@@ -85,6 +86,9 @@ def StepOpInterface : OpInterface<"StepOpInterface"> {
         "bool", "communicates", (ins), "", "return false;">,
     InterfaceMethod<"Whether it adds to an operand where that lies.",
         "bool", "accumulates", (ins), "", "return false;">,
+    InterfaceMethod<[{Whether its operands may begin at any element; else they
+        begin where those of kernels do.}],
+        "bool", "readsAnywhere", (ins), "", "return false;">,
     InterfaceMethod<"Emits its code. Fails with a diagnostic.",
         "::llvm::LogicalResult", "prepare",
         (ins "::meshc::codegen::CommandBuilder &":$commands), "",
@@ -195,7 +199,8 @@ def Exec_TransferOp : Exec_BodyOp<"transfer", ["communicates"]> {
   }];
 }
 
-def Exec_MatmulOp : Exec_StepOp<"matmul", ["getMask", "accumulates"],
+def Exec_MatmulOp : Exec_StepOp<"matmul",
+    ["getMask", "accumulates", "readsAnywhere"],
     [AttrSizedOperandSegments, AttrSizedResultSegments]> {
   let summary = "A library's contraction of two tensors, and its epilogue";
   let description = [{
@@ -258,7 +263,7 @@ def Exec_MatmulOp : Exec_StepOp<"matmul", ["getMask", "accumulates"],
   }];
 }
 
-def Exec_ConvOp : Exec_StepOp<"conv", []> {
+def Exec_ConvOp : Exec_StepOp<"conv", ["readsAnywhere"]> {
   let summary = "A library's convolution, or one of its gradients";
   let description = [{
     The terms of a convolution are source * weights * destination: the loops are
@@ -306,32 +311,44 @@ def Exec_ConvOp : Exec_StepOp<"conv", []> {
   }];
 }
 
-def Exec_SliceOp : Exec_StepOp<"slice", []> {
-  let summary = "A part of a tensor that lies in one piece";
+def Exec_SliceOp : Exec_StepOp<"slice", ["readsAnywhere"]> {
+  let summary = "A part of a tensor, where it lies";
   let description = [{
-    The elements of the operand from `offset` on. It computes nothing: the result
-    lies where it lies in the operand, so it is no command, unless something
-    asks for memory of its own: the border of a program, a transfer, or a place
-    that does not begin where a kernel's operands begin. Then it is a copy.
+    The elements of the operand from `offset` on, one behind the other, or with
+    `strides` from one position of each dimension of the result to the next, all
+    in elements. It computes nothing: the result lies where it lies in the
+    operand, so it is no command, unless something asks for memory of its own:
+    the border of a program, a transfer, or a kernel whose operands do not begin
+    where it begins. Then it is a copy.
 
     ```mlir
     %w3 = exec.slice %w at 105 : tensor<4x5x7xf32> -> tensor<5x7xf32>
+    %q = exec.slice %qkv at 7 strides [21, 1]
+        : tensor<5x3x7xf32> -> tensor<5x7xf32>
     ```
 
     **Constraints**
     - (C1) operand and result have one element type.
-    - (C2) the operand has the elements from `offset` on.
+    - (C2) the operand has all elements of the result.
+    - (C3) strides, of which there is one for each dimension, are no less than 0.
+    - (C4) a result with strides is a factor of matmuls, and nothing else.
   }];
   let arguments = (ins AnyRankedTensor:$input,
-                       ConfinedAttr<I64Attr, [IntNonNegative]>:$offset);
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$offset,
+                       OptionalAttr<DenseI64ArrayAttr>:$strides);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $input `at` $offset attr-dict `:` type($input) `->` type($result)
+    $input `at` $offset (`strides` $strides^)? attr-dict
+    `:` type($input) `->` type($result)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Of the result, in elements, by dimension.
+    ::llvm::SmallVector<int64_t> getResultStrides();
+  }];
 }
 
-def Exec_StackOp : Exec_StepOp<"stack", []> {
+def Exec_StackOp : Exec_StepOp<"stack", ["readsAnywhere"]> {
   let summary = "Tensors one after the other in memory";
   let description = [{
     Its first dimension says which operand. Operands are computed where they lie

@@ -75,9 +75,10 @@ LogicalResult MatmulOp::verify() {
 //===-- Planning ----------------------------------------------------------===//
 
 MatmulForm MatmulOp::getForm() {
-  return codegen::getMatmulForm(
-      getMaps(*this),
-      {getShape(getLhs()), getShape(getRhs()), getShape(getResult())});
+  return codegen::getMatmulForm(getMaps(*this),
+                                {codegen::getStridedTensor(getLhs()),
+                                 codegen::getStridedTensor(getRhs()),
+                                 codegen::getStridedTensor(getResult())});
 }
 
 SmallVector<int64_t> MatmulOp::getLoopSizes() {
@@ -106,6 +107,8 @@ Sharing MatmulOp::getSharing(codegen::KernelBodies &) {
     sharing[0].push_back(getODSOperandIndexAndLength(2).first);
   return sharing;
 }
+
+bool MatmulOp::readsAnywhere() { return true; }
 
 bool MatmulOp::accumulates() { return bool(getAddend()); }
 

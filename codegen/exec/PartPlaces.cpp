@@ -9,6 +9,7 @@ using namespace meshc;
 using namespace meshc::codegen;
 using steps::SliceOp;
 using steps::StackOp;
+using steps::StepOpInterface;
 
 /// Whether what takes `value` takes the whole of a buffer.
 bool SlotPlan::needsOwnMemory(Value value) const {
@@ -47,7 +48,12 @@ void SlotPlan::assignSlice(SliceOp slice) {
           cast<RankedTensorType>(result.getType()).getElementType());
   Place place = behind(getPlace(slice.getInput()), bytes);
   Moves &moves = movesOf[slice];
-  if (place.offset % alignment == 0 && !needsOwnMemory(result)) {
+  const bool liesWell = place.offset % alignment == 0 ||
+                        llvm::all_of(result.getUsers(), [](Operation *user) {
+                          auto step = dyn_cast<StepOpInterface>(user);
+                          return step && step.readsAnywhere();
+                        });
+  if (liesWell && !needsOwnMemory(result)) {
     placeOf[result] = std::move(place);
     return;
   }

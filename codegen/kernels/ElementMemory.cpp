@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <numeric>
@@ -29,11 +30,7 @@ static unsigned getAlignment(Type element) {
 }
 
 static SmallVector<int64_t> getDenseStrides(Value tensor) {
-  auto shape = cast<RankedTensorType>(tensor.getType()).getShape();
-  SmallVector<int64_t> strides(shape.size(), 1);
-  for (size_t dim = shape.size(); dim-- > 1;)
-    strides[dim - 1] = strides[dim] * shape[dim];
-  return strides;
+  return computeStrides(cast<RankedTensorType>(tensor.getType()).getShape());
 }
 
 Value ElementBuilder::offsetPointer(OpBuilder &builder, Value pointer,

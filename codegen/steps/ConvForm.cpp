@@ -5,6 +5,8 @@
 #include "codegen/steps/MatmulEpilogue.h"
 #include "codegen/steps/StridedLoops.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
@@ -91,8 +93,8 @@ bool FormBuilder::readFactors() {
       known = size;
     }
   }
-  weights = getStrides(maps[1], shapes[1]);
-  destination = getStrides(maps[2], shapes[2]);
+  weights = getStrides(maps[1], computeStrides(shapes[1]));
+  destination = getStrides(maps[2], computeStrides(shapes[2]));
   return maps[0].getNumResults() == shapes[0].size() &&
          !llvm::is_contained(sizes, 0);
 }

@@ -260,14 +260,21 @@ void ProgramWriter::addConv(const FusionGraph::Node &node,
   results[result] = conv.getResult();
 }
 
+/// The attribute `strides` of a slice of this type.
+static DenseI64ArrayAttr getStrides(const spmd::Slice &slice, Type type) {
+  if (slice.isDense(cast<RankedTensorType>(type).getShape()))
+    return {};
+  return DenseI64ArrayAttr::get(type.getContext(), slice.strides);
+}
+
 /// A slice or a stack.
 void ProgramWriter::addPart(Operation *op) {
   const Value result = op->getResult(0);
   const auto operands = llvm::to_vector_of<Value>(op->getOperands());
   if (auto slice = graph.slices.find(op); slice != graph.slices.end())
-    results[result] =
-        steps::SliceOp::create(builder, op->getLoc(), result.getType(),
-                               get(operands.front()), slice->second);
+    results[result] = steps::SliceOp::create(
+        builder, op->getLoc(), result.getType(), get(operands.front()),
+        slice->second.offset, getStrides(slice->second, result.getType()));
   else
     results[result] = steps::StackOp::create(builder, op->getLoc(),
                                              result.getType(), get(operands));

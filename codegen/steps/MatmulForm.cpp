@@ -1,7 +1,5 @@
 #include "codegen/steps/MatmulForm.h"
 
-#include "codegen/steps/StridedLoops.h"
-
 using namespace mlir;
 using namespace meshc::codegen;
 
@@ -35,25 +33,25 @@ std::array<bool, 3> MatmulForm::findStrided() const {
   return strided;
 }
 
-/// Sizes of the loops that index tensors of these shapes.
+/// Sizes of the loops that index `tensors`.
 static SmallVector<int64_t>
 getLoopSizes(ArrayRef<AffineMap> maps,
-             const std::array<ArrayRef<int64_t>, 3> &shapes) {
+             const std::array<StridedTensor, 3> &tensors) {
   SmallVector<int64_t> sizes(maps.front().getNumDims(), 1);
-  for (auto [map, shape] : llvm::zip_equal(maps, shapes))
-    for (auto [dim, size] : llvm::enumerate(shape))
+  for (auto [map, tensor] : llvm::zip_equal(maps, tensors))
+    for (auto [dim, size] : llvm::enumerate(tensor.shape))
       sizes[map.getDimPosition(dim)] = size;
   return sizes;
 }
 
 MatmulForm
 meshc::codegen::getMatmulForm(ArrayRef<AffineMap> maps,
-                              std::array<ArrayRef<int64_t>, 3> shapes) {
+                              const std::array<StridedTensor, 3> &tensors) {
   std::vector<MatmulForm::Loop> batch, m, n, k;
-  const auto a = getStrides(maps[0], shapes[0]);
-  const auto b = getStrides(maps[1], shapes[1]);
-  const auto c = getStrides(maps[2], shapes[2]);
-  for (auto [loop, size] : llvm::enumerate(getLoopSizes(maps, shapes))) {
+  const auto a = getStrides(maps[0], tensors[0].strides);
+  const auto b = getStrides(maps[1], tensors[1].strides);
+  const auto c = getStrides(maps[2], tensors[2].strides);
+  for (auto [loop, size] : llvm::enumerate(getLoopSizes(maps, tensors))) {
     MatmulForm::Loop info{size, a[loop], b[loop], c[loop]};
     auto has = [&, loop = loop](unsigned operand) {
       return maps[operand].isFunctionOfDim(loop);
@@ -100,10 +98,8 @@ meshc::codegen::getMatmulForm(ArrayRef<AffineMap> maps,
 }
 
 MatmulForm meshc::codegen::getMatmulForm(linalg::GenericOp contraction) {
-  auto shape = [&](unsigned operand) {
-    return cast<RankedTensorType>(contraction->getOperand(operand).getType())
-        .getShape();
-  };
   return getMatmulForm(contraction.getIndexingMapsArray(),
-                       {shape(0), shape(1), shape(2)});
+                       {getStridedTensor(contraction->getOperand(0)),
+                        getStridedTensor(contraction->getOperand(1)),
+                        getStridedTensor(contraction->getResult(0))});
 }

@@ -1,6 +1,8 @@
 #ifndef MESHC_CODEGEN_STEPS_MATMULFORM_H
 #define MESHC_CODEGEN_STEPS_MATMULFORM_H
 
+#include "codegen/steps/StridedLoops.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 #include <array>
@@ -38,11 +40,11 @@ struct MatmulForm {
   std::array<bool, 3> findStrided() const;
 };
 
-/// The form of a contraction of two tensors to a third, all dense and
-/// row-major, of these shapes, which are indexed by `maps`.
+/// The form of a contraction of two tensors to a third, which are indexed by
+/// `maps`.
 MatmulForm getMatmulForm(llvm::ArrayRef<mlir::AffineMap> maps,
-                         std::array<llvm::ArrayRef<int64_t>, 3> shapes);
-/// The form of `contraction`.
+                         const std::array<StridedTensor, 3> &tensors);
+/// The form of `contraction`, whose operands lie as getStridedTensor() says.
 MatmulForm getMatmulForm(mlir::linalg::GenericOp contraction);
 
 } // namespace meshc::codegen

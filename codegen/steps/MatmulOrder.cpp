@@ -3,10 +3,12 @@
 #include "codegen/kernels/StructuredOps.h"
 #include "codegen/steps/MatmulForm.h"
 #include "codegen/steps/StridedLoops.h"
+#include "dialect/SPMD.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
+using namespace meshc;
 using namespace meshc::codegen;
 
 namespace {
@@ -25,6 +27,9 @@ public:
 private:
   RankedTensorType getType(unsigned number) {
     return cast<RankedTensorType>(contraction->getOperand(number).getType());
+  }
+  StridedTensor getStored(unsigned number) {
+    return getStridedTensor(contraction->getOperand(number));
   }
   bool isIn(unsigned number, unsigned loop) const {
     return maps[number].isFunctionOfDim(loop);
@@ -54,7 +59,7 @@ SmallVector<unsigned> Reordering::chooseOrder(unsigned number) {
   constexpr unsigned withRows[] = {2, 0, 0}, withColumns[] = {1, 2, 1};
   std::array<SmallVector<int64_t>, 3> strides;
   for (unsigned tensor = 0; tensor < 3; ++tensor)
-    strides[tensor] = getStrides(maps[tensor], getType(tensor).getShape());
+    strides[tensor] = getStrides(maps[tensor], getStored(tensor).strides);
   auto getKey = [&](unsigned loop) {
     const bool isRow = isIn(withRows[number], loop);
     const bool isColumn = isIn(withColumns[number], loop);
@@ -139,10 +144,10 @@ bool Reordering::takeCopy(unsigned number) {
   for (const auto &[permutation, copied] : copies.lookup(operand)) {
     SmallVector<AffineMap> other = maps;
     other[number] = inversePermutation(permutation).compose(maps[number]);
-    std::array<ArrayRef<int64_t>, 3> shapes = {
-        getType(0).getShape(), getType(1).getShape(), getType(2).getShape()};
-    shapes[number] = cast<RankedTensorType>(copied.getType()).getShape();
-    if (getMatmulForm(other, shapes).findStrided()[number])
+    std::array<StridedTensor, 3> tensors = {getStored(0), getStored(1),
+                                            getStored(2)};
+    tensors[number] = getStridedTensor(copied);
+    if (getMatmulForm(other, tensors).findStrided()[number])
       continue;
     SmallVector<Value> operands(contraction->getOperands());
     operands[number] = copied;
@@ -158,7 +163,13 @@ void Reordering::copyOperand(unsigned number) {
   const SmallVector<unsigned> order = chooseOrder(number);
   SmallVector<Value> operands(contraction->getOperands());
   const AffineMap permutation = getPermutation(maps[number], order);
-  const Value copied = copy(operands[number], permutation);
+  // A kernel reads no strided slice: it computes the view itself.
+  const bool isStrided = isStridedSlice(operands[number]);
+  const Value copied = copy(
+      isStrided
+          ? operands[number].getDefiningOp<spmd::ViewOp>().buildGeneric(builder)
+          : operands[number],
+      permutation);
   copies[operands[number]].push_back({permutation, copied});
   operands[number] = copied;
   replace(operands,

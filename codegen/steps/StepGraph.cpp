@@ -8,9 +8,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Dominance.h"
-#include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/CSE.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -29,7 +26,6 @@ public:
 private:
   LogicalResult visit(Operation &op);
   void findConvs(Block &block);
-  void formViews(Block &block);
   void orderMatmuls(Block &block);
   void addMatmul(linalg::GenericOp contraction);
   void addConv(linalg::GenericOp contraction, const ConvMatch &match);
@@ -113,12 +109,6 @@ bool GraphBuilder::isNeededInMemory(Value value) const {
     auto contraction = cast<linalg::GenericOp>(user);
     return !contraction.isDpsInit(&use) || !getSplat(value);
   });
-}
-
-/// Whether the memory of what `op` gives is not the program's to overwrite: an
-/// input's, a variable's, or a part of another value.
-static bool isBorrowed(Operation *op) {
-  return isa<spmd::InputOp, spmd::ReadOp, spmd::ViewOp>(op);
 }
 
 //===-- Matmuls -----------------------------------------------------------===//
@@ -405,33 +395,6 @@ void GraphBuilder::findConvs(Block &block) {
       graph.convs.try_emplace(contraction, std::move(*match));
 }
 
-/// Builds what is left of the views. What lies in one piece stays where it is,
-/// if that is memory.
-void GraphBuilder::formViews(Block &block) {
-  for (auto view : llvm::make_early_inc_range(block.getOps<spmd::ViewOp>())) {
-    auto isStored = [&](OpOperand &use) {
-      auto conv = graph.convs.find(use.getOwner());
-      return conv == graph.convs.end() || !conv->second.readsThrough(use);
-    };
-    if (!llvm::any_of(view->getUses(), isStored))
-      continue;
-    Operation *source = view.getInput().getDefiningOp();
-    if (std::optional<int64_t> offset = view.findSliceOffset();
-        offset && !isRecomputed(source)) {
-      graph.slices[view] = *offset;
-      continue;
-    }
-    IRRewriter rewriter(view);
-    Value stored = view.buildGeneric(rewriter);
-    // Kernels are compared by their bodies.
-    DominanceInfo dominance;
-    eliminateCommonSubExpressions(rewriter, dominance, stored.getDefiningOp());
-    view.getResult().replaceUsesWithIf(stored, isStored);
-    if (view->use_empty())
-      view->erase();
-  }
-}
-
 /// Copies what no library call can take as it lies.
 void GraphBuilder::orderMatmuls(Block &block) {
   OrderedCopies copies;
@@ -549,7 +512,7 @@ static llvm::DenseSet<Operation *> getLiveOps(Block &block) {
 FailureOr<StepGraph> GraphBuilder::build() {
   Block &block = program.getBody().front();
   findConvs(block);
-  formViews(block);
+  graph.slices = formViews(block, graph.convs);
   orderMatmuls(block);
   live = getLiveOps(block);
   for (Operation &op : block)

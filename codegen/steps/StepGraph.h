@@ -4,6 +4,7 @@
 #include "codegen/exec/Exec.h"
 #include "codegen/steps/Fusion.h"
 #include "codegen/steps/MatmulLibrary.h"
+#include "codegen/steps/ViewForm.h"
 
 namespace meshc::codegen {
 
@@ -23,9 +24,8 @@ struct MatmulNode : FusionGraph::Node {
 struct StepGraph {
   FusionGraph fusion;
   llvm::DenseMap<mlir::Operation *, MatmulNode> matmuls; ///< by contraction
-  llvm::DenseMap<mlir::Operation *, ConvMatch> convs;    ///< by contraction
-  /// Views that lie in one piece in their operand, and from which element on.
-  llvm::DenseMap<mlir::Operation *, int64_t> slices;
+  Convs convs;
+  Slices slices;
 };
 
 /// The graph of `program` before kernels are fused; views that are no slices

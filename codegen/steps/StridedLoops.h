@@ -4,6 +4,7 @@
 /// Loops of library calls, by how they step through the memory of tensors.
 
 #include "mlir/IR/AffineMap.h"
+#include "mlir/IR/Value.h"
 
 #include <array>
 #include <cstdint>
@@ -13,11 +14,23 @@
 
 namespace meshc::codegen {
 
-/// The stride of each loop, in elements, in a dense row-major tensor of this
-/// shape that is indexed by `map`; 0 where the tensor does not depend on it.
+/// A tensor as it lies in memory: sizes, and strides in elements.
+struct StridedTensor {
+  llvm::SmallVector<int64_t> shape, strides;
+};
+
+/// How `tensor` lies in memory as an operand of a library call: as in its
+/// whole where it is a slice (a view that findSlice() tells the place of, or
+/// exec.slice), else dense and row-major.
+StridedTensor getStridedTensor(mlir::Value tensor);
+/// Whether `tensor` is a slice in several pieces.
+bool isStridedSlice(mlir::Value tensor);
+
+/// The stride of each loop, in elements, in a tensor that is indexed by `map`;
+/// 0 where the tensor does not depend on it.
 /// Requires: `map` is a projected permutation.
 llvm::SmallVector<int64_t> getStrides(mlir::AffineMap map,
-                                      llvm::ArrayRef<int64_t> shape);
+                                      llvm::ArrayRef<int64_t> strides);
 
 /// Merges loops that step through every tensor as one and drops those of one
 /// position. A loop has a size and getStrides(), one per tensor. What remains

@@ -506,6 +506,62 @@ exec.program @c2_slice_beyond_the_end {
 // -----
 
 nd.mesh ["d"=2]
+exec.program @c2_strided_slice_beyond_the_end {
+  %x = spmd.input "x" of !nd.tensor<["a"=3, "b"=4], f32, <>> : tensor<3x4xf32>
+  // expected-error @below {{'exec.slice' op (C2) takes 'tensor<3x2xf32>' from element 3 of 'tensor<3x4xf32>'}}
+  %y = exec.slice %x at 3 strides [4, 1] : tensor<3x4xf32> -> tensor<3x2xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c2_strides_without_end {
+  %x = spmd.input "x" of !nd.tensor<["a"=3, "b"=4], f32, <>> : tensor<3x4xf32>
+  // expected-error @below {{'exec.slice' op (C2) takes 'tensor<3x2xf32>' from element 0 of 'tensor<3x4xf32>'}}
+  %y = exec.slice %x at 0 strides [9223372036854775807, 1] : tensor<3x4xf32> -> tensor<3x2xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c3_strides_of_another_rank {
+  %x = spmd.input "x" of !nd.tensor<["a"=3, "b"=4], f32, <>> : tensor<3x4xf32>
+  // expected-error @below {{'exec.slice' op (C3) has 1 strides of 'tensor<3x2xf32>'}}
+  %y = exec.slice %x at 0 strides [4] : tensor<3x4xf32> -> tensor<3x2xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c3_stride_below_zero {
+  %x = spmd.input "x" of !nd.tensor<["a"=3, "b"=4], f32, <>> : tensor<3x4xf32>
+  // expected-error @below {{'exec.slice' op (C3) has the stride -4}}
+  %y = exec.slice %x at 8 strides [-4, 1] : tensor<3x4xf32> -> tensor<3x2xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c4_strided_slice_leaves {
+  %x = spmd.input "x" of !nd.tensor<["a"=3, "b"=4], f32, <>> : tensor<3x4xf32>
+  // expected-error @below {{'exec.slice' op (C4) has strides and is read by 'spmd.output'}}
+  %y = exec.slice %x at 0 strides [4, 1] : tensor<3x4xf32> -> tensor<3x2xf32>
+  spmd.output "y" of !nd.tensor<["a"=3, "c"=2], f32, <>>, %y : tensor<3x2xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
+exec.program @c4_strided_slice_is_added {
+  %x = spmd.input "x" of !nd.tensor<["a"=3, "b"=6], f32, <>> : tensor<3x6xf32>
+  // expected-error @below {{'exec.slice' op (C4) has strides and is read by 'exec.matmul'}}
+  %y = exec.slice %x at 0 strides [6, 1] : tensor<3x6xf32> -> tensor<3x3xf32>
+  %z = exec.matmul %y, %y addend %y {indexing_maps = [affine_map<(a, c, b) -> (a, b)>, affine_map<(a, c, b) -> (b, c)>, affine_map<(a, c, b) -> (a, c)>]} : tensor<3x3xf32>, tensor<3x3xf32> addend tensor<3x3xf32> -> tensor<3x3xf32>
+}
+
+// -----
+
+nd.mesh ["d"=2]
 exec.program @c1_stack_of_two_types {
   %x = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
   %y = spmd.input "y" of !nd.tensor<["b"=5], f32, <>> : tensor<5xf32>

@@ -149,6 +149,21 @@ exec.program @nested {
   spmd.output "all" of !nd.tensor<["a"=3, "c"=7], f32, <>>, %all : tensor<3x7xf32>
 }
 
+// CHECK-LABEL: exec.program @factor {
+// CHECK:         %[[X:.*]] = spmd.input "x"
+// CHECK-NEXT:    %[[COLUMNS:.*]] = exec.slice %[[X]] at 1 strides [5, 1] : tensor<6x5xf32> -> tensor<6x3xf32>
+// CHECK-NEXT:    exec.matmul %[[COLUMNS]], %[[COLUMNS]]
+exec.program @factor {
+  %x = spmd.input "x" of !x : tensor<6x5xf32>
+  %columns = exec.slice %x at 1 strides [5, 1] : tensor<6x5xf32> -> tensor<6x3xf32>
+  %y = exec.matmul %columns, %columns
+      {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                        affine_map<(m, n, k) -> (n, k)>,
+                        affine_map<(m, n, k) -> (m, n)>]}
+      : tensor<6x3xf32>, tensor<6x3xf32> -> tensor<6x6xf32>
+  spmd.output "y" of !nd.tensor<["r"=6, "s"=6], f32, <>>, %y : tensor<6x6xf32>
+}
+
 // CHECK-LABEL: exec.program @parts {
 // CHECK:         %[[X:.*]] = spmd.input "x"
 // CHECK-NEXT:    %[[ROW:.*]] = exec.slice %[[X]] at 5 : tensor<6x5xf32> -> tensor<5xf32>

@@ -209,6 +209,15 @@ TEST(Executable, products_in_any_order) {
               {"a=2,b=3", {"b=a,h=b", "t=a,e=b", "k=a,b=b", "e=a,member=b"}}});
 }
 
+/// Matmuls read slices in several pieces where they lie.
+TEST(Executable, products_of_slices) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/slices.mesh", {},
+                       6 + 7 + 4 + 4 + 5 * 4 * 2 * 7 + 7 + 4 + 4 + 5 * 4),
+             {{"", {""}},
+              {"a=3", {"b=a", "t=a", "h=a", "three=a", "half=a"}},
+              {"a=2,b=3", {"b=a,h=b", "e=a,t=b", "d=a,c=b", "half=b,e=a"}}});
+}
+
 TEST(Executable, loops_that_carry_nothing) {
   compareAll(
       Reference(MESHC_SOURCE_DIR "/tests/end_to_end/maps.mesh", {},

@@ -123,6 +123,14 @@ TEST(GpuExecutable, products_in_any_order) {
              {{"", "", 1}, {"a=2", "e=a", 2}});
 }
 
+TEST(GpuExecutable, products_of_slices) {
+  for (const char *precision : {"f32", "bf16"})
+    compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/slices.mesh", {},
+                         6 + 7 + 4 + 4 + 5 * 4 * 2 * 7 + 7 + 4 + 4 + 5 * 4, 1,
+                         {precision, precision[0] == 'b' ? 12 : 0}),
+               {{"", "", 1}, {"a=2", "b=a", 2}});
+}
+
 TEST(GpuExecutable, transformer_block) {
   compareAll(Reference(MESHC_SOURCE_DIR "/samples/transformer_block.mesh",
                        {"batch=4", "pos=6", "d_model=16", "heads=2", "d_head=8",
