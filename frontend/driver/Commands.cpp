@@ -7,9 +7,9 @@
 #include "frontend/driver/ProgramCache.h"
 #include "frontend/driver/SpecSession.h"
 #include "frontend/plan/Explain.h"
-#include "frontend/plan/PlanJson.h"
 #include "frontend/plan/PlanText.h"
 #include "frontend/plan/Quantities.h"
+#include "frontend/plan/json/PlanJson.h"
 #include "frontend/syntax/Diagnostics.h"
 #include "runtime/cuda/library/SystemReport.h"
 #include "runtime/exec/Executable.h"
@@ -125,8 +125,12 @@ int meshc::driver::runPlan(const SpecArguments &spec,
     warn(spec, "\"meshc explain\" will not know this plan: " +
                    toText(std::move(error)));
   return write(spec, plan.output,
-               plan.emit == "json" ? plan::renderPlanJson(executable)
-                                   : plan::renderPlanText(executable, {}));
+               plan.emit == "json"
+                   ? plan::renderPlanJson(executable,
+                                          [&](std::string_view path) {
+                                            return session.readSource(path);
+                                          })
+                   : plan::renderPlanText(executable, {}));
 }
 
 int meshc::driver::runDoctor() {

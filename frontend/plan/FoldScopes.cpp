@@ -38,18 +38,11 @@ struct Run {
   std::vector<std::string> patterns; ///< what each says but for scope and ids
 };
 
-/// How the rows of one run differ from those of another.
-struct Difference {
-  std::vector<size_t> more; ///< rows of the run
-  std::vector<size_t> less; ///< rows of the other
-};
 } // namespace
 
-/// Where the first of `scopes` stands in a name: at its start in "b1/ff/h",
-/// behind what comes before in "gradient of b1/ff/h" and "adam/m/b1/ff/w1".
-static std::string findScope(const std::string &name,
-                             const std::set<std::string> &scopes,
-                             size_t &position) {
+std::string plan::findScope(const std::string &name,
+                            const std::set<std::string> &scopes,
+                            size_t &position) {
   position = 0;
   while (position < name.size()) {
     size_t end = name.find_first_of(" /", position);
@@ -103,16 +96,22 @@ static std::vector<size_t> findSurplus(const std::vector<std::string> &patterns,
   return surplus;
 }
 
-/// Nothing if the runs have too little in common.
-static std::optional<Difference> compare(const Run &run, const Run &shown) {
-  if (run.scope.empty() || shown.scope.empty())
-    return std::nullopt;
-  Difference difference{findSurplus(run.patterns, shown.patterns),
-                        findSurplus(shown.patterns, run.patterns)};
-  // A quarter of the rows: more would be hard to read as an exception.
-  if (4 * (difference.more.size() + difference.less.size()) > shown.rows.size())
+std::optional<ScopeDifference>
+plan::compareScopes(const std::vector<std::string> &patterns,
+                    const std::vector<std::string> &others) {
+  ScopeDifference difference{findSurplus(patterns, others),
+                             findSurplus(others, patterns)};
+  if (4 * (difference.more.size() + difference.less.size()) > others.size())
     return std::nullopt;
   return difference;
+}
+
+/// Nothing if the runs have too little in common.
+static std::optional<ScopeDifference> compare(const Run &run,
+                                              const Run &shown) {
+  if (run.scope.empty() || shown.scope.empty())
+    return std::nullopt;
+  return compareScopes(run.patterns, shown.patterns);
 }
 
 /// The name of a row without what comes before its scope and without that.
@@ -132,7 +131,7 @@ static std::string list(const std::vector<std::string> &entries) {
 /// `shown`.
 static ValueRow summarize(const std::vector<Run> &runs, const Run &shown,
                           size_t first, size_t last,
-                          const Difference &difference) {
+                          const ScopeDifference &difference) {
   ValueRow row;
   std::vector<std::string> names, ids;
   for (size_t index = first; index <= last; ++index) {
@@ -163,7 +162,8 @@ std::vector<ValueRow> plan::foldScopes(std::vector<ValueRow> rows,
     result.insert(result.end(), runs[shown].rows.begin(),
                   runs[shown].rows.end());
     while (next < runs.size()) {
-      std::optional<Difference> difference = compare(runs[next], runs[shown]);
+      std::optional<ScopeDifference> difference =
+          compare(runs[next], runs[shown]);
       if (!difference)
         break;
       size_t first = next++;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
 #include <numeric>
 
 using namespace meshc;
@@ -46,22 +45,6 @@ MemoryCategory plan::getCategory(exec::BufferRole role) {
   std::abort();
 }
 
-namespace {
-/// First and last command that a buffer has to keep its content for.
-struct Life {
-  int first = std::numeric_limits<int>::max();
-  int last = std::numeric_limits<int>::min();
-
-  void add(int command) {
-    first = std::min(first, command);
-    last = std::max(last, command);
-  }
-  bool isAlive(int command) const {
-    return first <= command && command <= last;
-  }
-};
-} // namespace
-
 static std::vector<Life> getLives(const Plan &plan) {
   std::vector<Life> lives(plan.executable.buffers.size());
   int end = std::max(int(plan.commands.size()) - 1, 0);
@@ -94,11 +77,11 @@ MemoryUse::MemoryUse(const Plan &plan, const GpuUse &gpu)
       arenaBytes -= int64_t(row.bytes);
   }
   const auto &buffers = plan.executable.buffers;
-  std::vector<Life> lives = getLives(plan);
+  lives = getLives(plan);
   int steps = std::max(int(plan.commands.size()), 1);
   std::vector<int64_t> change(size_t(steps) + 1);
   for (size_t buffer = 0; buffer < buffers.size(); ++buffer)
-    if (lives[buffer].first <= lives[buffer].last) {
+    if (lives[buffer].isUsed()) {
       change[size_t(lives[buffer].first)] += int64_t(buffers[buffer]->bytes);
       change[size_t(lives[buffer].last) + 1] -= int64_t(buffers[buffer]->bytes);
     }

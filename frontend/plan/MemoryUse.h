@@ -4,7 +4,9 @@
 #include "frontend/plan/GpuUse.h"
 #include "frontend/plan/Plan.h"
 
+#include <algorithm>
 #include <array>
+#include <limits>
 
 namespace meshc::plan {
 
@@ -23,6 +25,23 @@ inline constexpr size_t numMemoryCategories = 6;
 const char *getName(MemoryCategory category);
 MemoryCategory getCategory(exec::BufferRole role);
 
+/// First and last command, a position in Plan.commands, that a buffer has to
+/// keep its content for.
+struct Life {
+  int first = std::numeric_limits<int>::max();
+  int last = std::numeric_limits<int>::min();
+
+  void add(int command) {
+    first = std::min(first, command);
+    last = std::max(last, command);
+  }
+  bool isAlive(int command) const {
+    return first <= command && command <= last;
+  }
+  /// Whether the program uses the buffer at all.
+  bool isUsed() const { return first <= last; }
+};
+
 /// What one device holds when the planned program holds most.
 struct MemoryUse {
   MemoryUse(const Plan &plan, const GpuUse &gpu);
@@ -38,8 +57,9 @@ struct MemoryUse {
   /// The rest of the arena: alignment, gaps between buffers of different
   /// lifetimes, and what only another program of the executable needs.
   int64_t unusedBytes = 0;
-  std::vector<int> live; ///< buffers at the peak, largest first
-  int command = -1;      ///< the first command at the peak; -1: no commands
+  std::vector<Life> lives; ///< by buffer
+  std::vector<int> live;   ///< buffers at the peak, largest first
+  int command = -1;        ///< the first command at the peak; -1: no commands
 };
 
 } // namespace meshc::plan

@@ -5,6 +5,7 @@
 #include "runtime/exec/Executable.h"
 
 #include <fmt/format.h>
+#include <limits>
 
 using namespace meshc;
 using namespace meshc::plan;
@@ -74,6 +75,7 @@ Plan::Plan(const exec::ExecutableT &executable)
   for (size_t tensor = 0; tensor < executable.tensors.size(); ++tensor)
     tensorsNamed[executable.tensors[tensor]->name].push_back(int(tensor));
   isWritten.resize(executable.tensors.size());
+  wholes.resize(executable.tensors.size(), -1);
   if (!program)
     return;
   followValues();
@@ -137,14 +139,70 @@ int Plan::findTensor(std::string_view name,
   return -1;
 }
 
+namespace {
+/// What lies in a buffer: by place, what was written there last.
+class HeldValues {
+public:
+  /// Bytes [begin, end) of the buffer.
+  struct Place {
+    uint64_t begin = 0, end = 0;
+  };
+
+  static Place getPlace(const exec::OperandT &operand) {
+    if (!operand.steps.empty()) // it moves: anywhere
+      return {0, std::numeric_limits<uint64_t>::max()};
+    int64_t last = 0;
+    for (size_t dim = 0; dim < operand.shape.size(); ++dim)
+      last += (operand.shape[dim] - 1) * operand.strides[dim];
+    const auto element = uint64_t(runtime::getElementBytes(operand.element));
+    return {operand.offset, operand.offset + uint64_t(last + 1) * element};
+  }
+
+  void write(Place place, const ValueSource &source) {
+    std::erase_if(parts, [&](const Part &part) {
+      return place.begin <= part.place.begin && part.place.end <= place.end;
+    });
+    parts.push_back({place, source});
+  }
+
+  ValueSource read(Place place) const {
+    for (size_t index = parts.size(); index-- > 0;)
+      if (const Part &part = parts[index];
+          part.place.begin < place.end && place.begin < part.place.end)
+        return part.source;
+    return {};
+  }
+
+private:
+  struct Part {
+    Place place;
+    ValueSource source;
+  };
+  std::vector<Part> parts; ///< the last one written last
+};
+} // namespace
+
 void Plan::followValues() {
   using Role = exec::BufferRole;
-  std::vector<ValueSource> held(executable.buffers.size());
+  std::vector<HeldValues> held(executable.buffers.size());
+  auto hold = [&](int buffer, int tensor) {
+    held[size_t(buffer)].write({0, executable.buffers[size_t(buffer)]->bytes},
+                               {tensor, -1});
+  };
   for (const auto &variable : executable.variables)
-    held[size_t(variable->buffer)] = {
-        findTensor(variable->name, {Role::parameter, Role::state}), -1};
+    hold(variable->buffer,
+         findTensor(variable->name, {Role::parameter, Role::state}));
   for (const auto &input : program->inputs)
-    held[size_t(input->buffer)] = {findTensor(input->name, {Role::input}), -1};
+    hold(input->buffer, findTensor(input->name, {Role::input}));
+
+  auto read = [&](const exec::OperandT &operand) {
+    const ValueSource source =
+        held[size_t(operand.buffer)].read(HeldValues::getPlace(operand));
+    if (operand.tensor >= 0 && !operand.inside && source.tensor >= 0 &&
+        source.tensor != operand.tensor && !isStored(operand.tensor))
+      wholes[size_t(operand.tensor)] = source.tensor;
+    return source;
+  };
 
   for (size_t position = 0; position < program->commands.size(); ++position) {
     const exec::CommandT &command = *program->commands[position];
@@ -158,8 +216,8 @@ void Plan::followValues() {
         size_t(command.results) / (commands.size() - first);
     for (size_t index = first; index < commands.size(); ++index)
       for (size_t i = 0; i < inputsOfEach; ++i)
-        commands[index].inputs.push_back(held[size_t(
-            command.operands[(index - first) * inputsOfEach + i]->buffer)]);
+        commands[index].inputs.push_back(
+            read(*command.operands[(index - first) * inputsOfEach + i]));
     for (size_t index = first; index < commands.size(); ++index)
       for (size_t i = 0; i < outputsOfEach; ++i) {
         PlannedCommand &planned = commands[index];
@@ -171,7 +229,8 @@ void Plan::followValues() {
             {operand.inside ? -1 : operand.tensor, int(index)});
         if (!operand.inside && operand.tensor >= 0)
           isWritten[size_t(operand.tensor)] = true;
-        held[size_t(operand.buffer)] = planned.outputs.back();
+        held[size_t(operand.buffer)].write(HeldValues::getPlace(operand),
+                                           planned.outputs.back());
       }
   }
 }

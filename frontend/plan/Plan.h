@@ -6,7 +6,8 @@
 /// A command list knows buffers and memory; a reader of the plan thinks in the
 /// named values of the spec. Operands say which named value they are; what has
 /// none is followed from the command that writes it to those that read it: a
-/// buffer stands for whatever was written to it last. A value without a name
+/// place in a buffer stands for whatever was written there last. A value
+/// without a name
 /// ("the product inside h = relu(x w + b)") belongs to the named value that it
 /// leads to.
 
@@ -71,6 +72,9 @@ struct Plan {
   /// Whether the value is ever in memory as a whole: what is computed and read
   /// within one fused operation is not.
   bool isStored(int tensor) const;
+  /// The tensor in whose memory a value lies that has none of its own, as a
+  /// slice has; -1: there is none.
+  int getWhole(int tensor) const { return wholes[size_t(tensor)]; }
 
 private:
   void followValues();
@@ -80,6 +84,7 @@ private:
   std::unordered_map<std::string_view, std::vector<int>> tensorsNamed;
   /// Of each tensor, whether a command writes it.
   std::vector<bool> isWritten;
+  std::vector<int> wholes; ///< by tensor: getWhole()
 };
 
 /// How often a command runs in one step. The schema has no loops, so once.

@@ -63,8 +63,8 @@ std::string PlanPrinter::getLegend() const {
   std::string text = getSplitLegend();
   for (int tensor = 0; tensor < int(executable.tensors.size()); ++tensor)
     if (!plan.getTensor(tensor).inside && !plan.isStored(tensor)) {
-      text += fmt::format("'({})': computed and used within one fused "
-                          "operation, never stored as a whole\n",
+      text += fmt::format("'({})': takes no memory of its own: is part of a "
+                          "fused operation, or lies in another value\n",
                           formatBytes(plan.getTensor(tensor).bytes_per_device));
       break;
     }

@@ -24,7 +24,7 @@ def main():
     written = re.fullmatch(r"plan written to (.*)", last[-1])
     assert written, last
     with open(written[1], encoding="utf-8") as file:
-        assert json.load(file)["schema"] == "meshc.plan/1"
+        assert json.load(file)["schema"] == "meshc.plan/2"
 
 
 main()

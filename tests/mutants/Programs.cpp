@@ -5,8 +5,8 @@
 #include "codegen/machine/Link.h"
 #include "frontend/Spec.h"
 #include "frontend/driver/Compiler.h"
-#include "frontend/plan/PlanJson.h"
 #include "frontend/plan/PlanText.h"
+#include "frontend/plan/json/PlanJson.h"
 #include "runtime/cpu/Executor.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -109,7 +109,8 @@ Outcome Programs::take(const Mutator::Mutant &mutant) {
   if (executable->getNumDevices() > maxPlannedDevices)
     return outcome;
   plan::renderPlanText(executable->data, {});
-  plan::renderPlanJson(executable->data);
+  plan::renderPlanJson(executable->data,
+                       [](std::string_view) { return std::nullopt; });
   const Kernels &known = kernels[mutant.file];
   if (!known || executable->data.target != exec::Target::cpu ||
       executable->data.arena_bytes > maxArenaBytes ||

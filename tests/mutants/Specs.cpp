@@ -2,8 +2,8 @@
 
 #include "frontend/Spec.h"
 #include "frontend/driver/Compiler.h"
-#include "frontend/plan/PlanJson.h"
 #include "frontend/plan/PlanText.h"
+#include "frontend/plan/json/PlanJson.h"
 #include "runtime/exec/Executable.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -47,7 +47,8 @@ static std::string planSpec(mlir::ModuleOp module, mlir::MLIRContext &context,
   if (!defect.empty())
     return defect;
   plan::renderPlanText(compilation.executable, {});
-  plan::renderPlanJson(compilation.executable);
+  plan::renderPlanJson(compilation.executable,
+                       [](std::string_view) { return std::nullopt; });
   return "";
 }
 

@@ -2,6 +2,7 @@
 there are, their types, and what has to agree with what."""
 
 import hashlib
+import json
 import math
 import sys
 
@@ -14,26 +15,36 @@ CAUSE = {
     "alternative?": {"description": str, "cost_us": (int, float),
                      "chosen_cost_us": (int, float)},
 }
+OPTIONAL_ID = (str, type(None))
+DIM = {"name": str, "size": int, "axes": [str], "local_size": int,
+       "window?": {"loop": str, "size": int, "factor": int, "low": int, "high": int,
+                   "divisor": int}}
+PARTIAL = {"kind": {"sum", "max", "min"}, "axes": [str]}
 ELEMENT_BYTES = {"f32": 4, "i32": 4, "bf16": 2, "boolean": 1}
 PHASES = {"forward", "backward", "update"}
 CONTRACT = {
-    "schema": {"meshc.plan/1"}, "producer": str, "model": str, "program": {"step", "eval"},
+    "schema": {"meshc.plan/2"}, "producer": str, "model": str, "program": {"step", "eval"},
     "target": {"cpu", "cuda"},
     "devices": int,
     "mesh": {"axes": [{"name": str, "size": int}]},
     "dims": [{"name": str, "size": int, "axes": [str], "span": SPAN}],
-    "spec": {"path": str, "sha256": str},
+    "sha256": str,
+    "spec": {"path": str, "sha256": str,
+             "files": [{"path": str, "text": (str, type(None))}]},
+    "scopes": [{"id": str, "name": str, "like": str}],
+    "schedule": [str],
     "tensors": [{
         "id": str, "name": str,
         "role": {"input", "param", "state", "activation", "output", "gradient"},
         "dtype": set(ELEMENT_BYTES),
-        "dims": [{"name": str, "size": int, "axes": [str], "local_size": int}],
-        "partial?": {"kind": {"sum", "max", "min"}, "axes": [str]},
-        "bytes_global": int, "bytes_per_device": int, "span": SPAN}],
+        "dims": [DIM], "partial?": PARTIAL, "bytes_global": int, "bytes_per_device": int,
+        "inside": bool, "stored": bool, "lies_in": OPTIONAL_ID, "scope": OPTIONAL_ID,
+        "fold": str, "span": SPAN}],
     "ops": [{
         "id": str, "name": str, "kind": {"kernel", "matmul", "copy", "slice"},
         "inputs": [str], "outputs": [str], "phase": PHASES, "repeat": int,
-        "flops_per_device": int, "bytes_per_device": int, "span": SPAN,
+        "flops_per_device": int, "bytes_per_device": int, "scope": OPTIONAL_ID, "fold": str,
+        "span": SPAN,
         "launches?": [{"symbol": str, "blocks": int, "threads": int, "shared_bytes": int}]}],
     "collectives": [{
         "id": str,
@@ -41,6 +52,9 @@ CONTRACT = {
                  "exchange"},
         "axes": [str], "group_size": int, "phase": PHASES, "repeat": int,
         "payload_elements": int, "payload_bytes": int, "wire_bytes_per_device": int,
+        "before": {"dims": [DIM], "partial": (dict, type(None))},
+        "after": {"dims": [DIM], "partial": (dict, type(None))},
+        "scope": OPTIONAL_ID, "fold": str,
         "tensor": str, "transfer": str, "span": SPAN, "cause": CAUSE,
         "merged_causes?": [CAUSE]}],
     "transfers": [{
@@ -50,7 +64,9 @@ CONTRACT = {
     "memory": {
         "peak_bytes_per_device": int, "params": int, "gradients": int, "optimizer": int,
         "activations": int, "communication": int, "workspace": int,
-        "at_peak": [{"name": str, "category": str, "bytes": int}],
+        "at_peak": [{"name": str, "category": str, "bytes": int}], "peak_at": str,
+        "buffers": [{"name": str, "category": str, "bytes": int, "offset": int, "first": int,
+                     "last": int}],
         "allocation?": {"arena": int, "cublaslt": int, "move_tables": int, "staging": int}},
     "totals": {"flops_per_device": int, "collective_payload_bytes": int,
                "wire_bytes_per_device": int, "transfers": int,
@@ -87,6 +103,28 @@ def violations(value, contract, place):
     if not isinstance(value, contract) or isinstance(value, bool) != (contract is bool):
         return [f"{place} is {value!r}"]
     return []
+
+
+def find_unlike_folds(plan):
+    """Values and commands that are not what stands for them."""
+    same = {"tensors": ("role", "dims", "dtype", "bytes_per_device"),
+            "ops": ("kind", "phase", "flops_per_device", "bytes_per_device"),
+            "collectives": ("kind", "axes", "phase", "payload_bytes")}
+    found = []
+    for kind, fields in same.items():
+        entries = {entry["id"]: entry for entry in plan[kind]}
+        for entry in plan[kind]:
+            first = entries.get(entry["fold"])
+            if not first or first["fold"] != first["id"] or \
+                    any(first[field] != entry[field] for field in fields) or \
+                    (entry is not first and entry["scope"] == first["scope"]):
+                found.append(f"{entry['id']} folds into {entry['fold']}")
+    return found
+
+
+def alive(memory, position):
+    return sum(buffer["bytes"] for buffer in memory["buffers"]
+               if buffer["first"] <= position <= buffer["last"])
 
 
 def disagreements(plan, spec_bytes):
@@ -143,7 +181,29 @@ def disagreements(plan, spec_bytes):
         check(overlap["flops_per_device"] == sum(flops[entry] for entry in overlap["ops"]),
               f"{transfer['id']}: flops beside it")
         check(overlap["exposed"] == (not overlap["ops"]), f"{transfer['id']}: exposed")
+    found += find_unlike_folds(plan)
+    unhashed = {name: value for name, value in plan.items() if name != "sha256"}
+    text = json.dumps(unhashed, separators=(",", ":"), ensure_ascii=False)
+    check(plan["sha256"] == hashlib.sha256(text.encode()).hexdigest(), "hash of the plan")
+    check(plan["spec"]["files"][0] == {"path": plan["spec"]["path"],
+                                       "text": spec_bytes.decode()}, "text of the spec")
+    schedule = plan["schedule"]
+    check(sorted(schedule) == sorted([entry["id"] for entry in plan["ops"]] +
+                                     [entry["id"] for entry in plan["transfers"]]), "schedule")
+    of_command = {entry["id"]: entry["transfer"] for entry in plan["collectives"]}
     memory = plan["memory"]
+    at = schedule.index(of_command.get(memory["peak_at"], memory["peak_at"]))
+    check(alive(memory, at) == max(alive(memory, i) for i in range(len(schedule))), "peak")
+    check(alive(memory, at) == sum(memory[part] for part in (
+        "params", "gradients", "optimizer", "activations", "communication")) +
+        sum(buffer["bytes"] for buffer in memory["buffers"]
+            if buffer["category"] == "workspace" and buffer["first"] <= at <= buffer["last"]),
+        "what is alive at the peak")
+    for tensor in plan["tensors"]:
+        whole = tensors.get(tensor["lies_in"])
+        check(tensor["lies_in"] is None or
+              whole and whole["bytes_per_device"] >= tensor["bytes_per_device"],
+              f"{tensor['id']} lies in {tensor['lies_in']}")
     parts = ["params", "gradients", "optimizer", "activations", "communication", "workspace"]
     check(memory["peak_bytes_per_device"] == sum(memory[part] for part in parts), "memory")
     for waste in plan["waste"]:

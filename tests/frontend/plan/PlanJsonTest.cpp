@@ -1,8 +1,8 @@
 #include "ExampleExecutable.h"
 #include "JsonSchema.h"
 
-#include "frontend/plan/PlanJson.h"
 #include "frontend/plan/PlanText.h"
+#include "frontend/plan/json/PlanJson.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,20 @@ using namespace meshc;
 using nlohmann::json;
 
 namespace {
+constexpr const char *specText = "model tiny\n";
+
+std::string render(const exec::ExecutableT &executable) {
+  return plan::renderPlanJson(
+      executable, [](std::string_view path) -> std::optional<std::string> {
+        if (path == "tiny.mesh")
+          return specText;
+        return std::nullopt;
+      });
+}
+
 class PlanJsonTest : public testing::Test {
 protected:
-  json plan = json::parse(plan::renderPlanJson(plan::makeExample()));
+  json plan = json::parse(render(plan::makeExample()));
 
   const json &find(const char *list, const char *field, const char *value) {
     for (const json &entry : plan[list])
@@ -51,7 +62,18 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
   const json dim = {{"name", "string"},
                     {"size", "integer"},
                     {"axes", names},
-                    {"local_size", "integer"}};
+                    {"local_size", "integer"},
+                    {"window?",
+                     {{"loop", "string"},
+                      {"size", "integer"},
+                      {"factor", "integer"},
+                      {"low", "integer"},
+                      {"high", "integer"},
+                      {"divisor", "integer"}}}};
+  const json optionalId = {{"nullable", "string"}};
+  const json sharding = {
+      {"dims", {{"list", dim}}},
+      {"partial", {{"nullable", {{"kind", "string"}, {"axes", names}}}}}};
   const json schema = {
       {"schema", "string"},
       {"producer", "string"},
@@ -67,7 +89,16 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
           {"size", "integer"},
           {"axes", names},
           {"span", optionalSpan}}}}},
-      {"spec", {{"path", "string"}, {"sha256", "string"}}},
+      {"sha256", "string"},
+      {"spec",
+       {{"path", "string"},
+        {"sha256", "string"},
+        {"files",
+         {{"list",
+           {{"path", "string"}, {"text", {{"nullable", "string"}}}}}}}}},
+      {"scopes",
+       {{"list", {{"id", "string"}, {"name", "string"}, {"like", "string"}}}}},
+      {"schedule", names},
       {"tensors",
        {{"list",
          {{"id", "string"},
@@ -80,6 +111,11 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
           {"partial?", {{"kind", "string"}, {"axes", names}}},
           {"bytes_global", "integer"},
           {"bytes_per_device", "integer"},
+          {"inside", "boolean"},
+          {"stored", "boolean"},
+          {"lies_in", optionalId},
+          {"scope", optionalId},
+          {"fold", "string"},
           {"span", optionalSpan}}}}},
       {"ops",
        {{"list",
@@ -92,6 +128,8 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
           {"repeat", "integer"},
           {"flops_per_device", "integer"},
           {"bytes_per_device", "integer"},
+          {"scope", optionalId},
+          {"fold", "string"},
           {"span", optionalSpan}}}}},
       {"collectives",
        {{"list",
@@ -107,6 +145,10 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
           {"payload_elements", "integer"},
           {"payload_bytes", "integer"},
           {"wire_bytes_per_device", "integer"},
+          {"before", sharding},
+          {"after", sharding},
+          {"scope", optionalId},
+          {"fold", "string"},
           {"tensor", {{"nullable", "string"}}},
           {"transfer", "string"},
           {"span", optionalSpan},
@@ -137,7 +179,16 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
          {{"list",
            {{"name", "string"},
             {"category", "string"},
-            {"bytes", "integer"}}}}}}},
+            {"bytes", "integer"}}}}},
+        {"peak_at", {{"nullable", "string"}}},
+        {"buffers",
+         {{"list",
+           {{"name", "string"},
+            {"category", "string"},
+            {"bytes", "integer"},
+            {"offset", "integer"},
+            {"first", "integer"},
+            {"last", "integer"}}}}}}},
       {"totals",
        {{"flops_per_device", "integer"},
         {"collective_payload_bytes", "integer"},
@@ -157,12 +208,12 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
   EXPECT_EQ(plan["waste"][0]["dim"], "hidden");
   EXPECT_EQ(plan["waste"][0]["axes"], json({"model"}));
   EXPECT_EQ(plan["waste"][0]["span"]["column"], 24);
-  EXPECT_EQ(plan["schema"], "meshc.plan/1");
+  EXPECT_EQ(plan["schema"], "meshc.plan/2");
   EXPECT_THAT(plan::findViolations(plan, schema), testing::IsEmpty());
 }
 
 TEST_F(PlanJsonTest, tells_what_a_gpu_is_asked_for) {
-  plan = json::parse(plan::renderPlanJson(plan::makeGpuExample()));
+  plan = json::parse(render(plan::makeGpuExample()));
   EXPECT_EQ(plan["target"], "cuda");
   EXPECT_EQ(plan["totals"]["launches"], json({{"kernels", 4},
                                               {"products", 3},
@@ -223,7 +274,7 @@ TEST_F(PlanJsonTest, tells_of_moves_that_a_gpu_refuses) {
       "a move has 9 dimensions that are not contiguous, "
       "expected at most 8, in command 'transpose' of "
       "program 'step'";
-  plan = json::parse(plan::renderPlanJson(executable));
+  plan = json::parse(render(executable));
   EXPECT_EQ(plan["totals"]["refused_moves"], json({refused}));
   EXPECT_EQ(plan["memory"]["peak_bytes_per_device"], 512);
   EXPECT_THAT(plan::renderPlanText(executable, {}),
@@ -233,7 +284,10 @@ TEST_F(PlanJsonTest, tells_of_moves_that_a_gpu_refuses) {
 TEST_F(PlanJsonTest, describes_mesh_dims_and_spec) {
   EXPECT_EQ(plan["devices"], 6);
   EXPECT_EQ(plan["mesh"]["axes"][1], json({{"name", "model"}, {"size", 3}}));
-  EXPECT_EQ(plan["spec"], json({{"path", "tiny.mesh"}, {"sha256", "0123"}}));
+  EXPECT_EQ(plan["spec"],
+            json({{"path", "tiny.mesh"},
+                  {"sha256", "0123"},
+                  {"files", {{{"path", "tiny.mesh"}, {"text", specText}}}}}));
   EXPECT_EQ(find("dims", "name", "hidden")["span"]["line"], 4);
 }
 
@@ -296,7 +350,7 @@ TEST_F(PlanJsonTest, a_transfer_says_what_is_computed_meanwhile) {
   EXPECT_TRUE(plan["transfers"][0]["overlap"]["exposed"]);
   EXPECT_EQ(plan["transfers"][0]["overlap"]["first_reader"], "o3");
 
-  plan = json::parse(plan::renderPlanJson(plan::makeExampleWithOverlap()));
+  plan = json::parse(render(plan::makeExampleWithOverlap()));
   EXPECT_EQ(plan["totals"]["transfers"], 2);
   const json &first = plan["transfers"][0]["overlap"];
   EXPECT_EQ(first["ops"], json({"o3", "o4", "o5"}));
@@ -308,7 +362,7 @@ TEST_F(PlanJsonTest, a_transfer_says_what_is_computed_meanwhile) {
 }
 
 TEST_F(PlanJsonTest, collectives_of_one_transfer_keep_their_own_payload) {
-  plan = json::parse(plan::renderPlanJson(plan::makeExampleWithOverlap()));
+  plan = json::parse(render(plan::makeExampleWithOverlap()));
   EXPECT_EQ(plan["transfers"][1]["collectives"], json({"c2", "c3"}));
   EXPECT_EQ(plan["transfers"][1]["payload_bytes"], 60 + 12);
   EXPECT_EQ(find("collectives", "id", "c2")["payload_bytes"], 60);
@@ -328,7 +382,7 @@ TEST_F(PlanJsonTest, who_waits_for_a_later_transfer_waits_for_this_one) {
   auto &commands = executable.programs[0]->commands;
   commands[3]->queue = exec::Queue::communication;
   commands[4]->waits = {3};
-  plan = json::parse(plan::renderPlanJson(executable));
+  plan = json::parse(render(executable));
   EXPECT_EQ(plan["transfers"][0]["overlap"]["first_reader"], "o4");
   EXPECT_TRUE(plan["transfers"][0]["overlap"]["exposed"]);
 }
@@ -347,6 +401,16 @@ TEST_F(PlanJsonTest, finds_the_peak) {
   EXPECT_EQ(memory["at_peak"].size(), 6u);
   EXPECT_EQ(memory["at_peak"][0]["bytes"], 60);
   EXPECT_EQ(memory["at_peak"].back()["name"], "sgd/step");
+  // What is alive there adds up to it.
+  const json &schedule = plan["schedule"];
+  const auto peak =
+      std::find(schedule.begin(), schedule.end(), memory["peak_at"]) -
+      schedule.begin();
+  int64_t alive = 0;
+  for (const json &buffer : memory["buffers"])
+    if (buffer["first"] <= peak && peak <= buffer["last"])
+      alive += buffer["bytes"].get<int64_t>();
+  EXPECT_EQ(alive, 232);
 }
 
 TEST_F(PlanJsonTest, adds_up_a_step) {
@@ -358,11 +422,11 @@ TEST_F(PlanJsonTest, adds_up_a_step) {
 TEST_F(PlanJsonTest, a_path_that_is_no_utf8_still_gives_json) {
   exec::ExecutableT executable = plan::makeExample();
   executable.files[0] = "\xff.mesh";
-  EXPECT_TRUE(json::accept(plan::renderPlanJson(executable)));
+  EXPECT_TRUE(json::accept(render(executable)));
 }
 
 TEST_F(PlanJsonTest, without_training_the_evaluation_is_planned) {
   exec::ExecutableT executable = plan::makeExample();
   executable.programs[0]->name = "eval";
-  EXPECT_EQ(json::parse(plan::renderPlanJson(executable))["program"], "eval");
+  EXPECT_EQ(json::parse(render(executable))["program"], "eval");
 }

@@ -115,8 +115,9 @@ TEST(PlanTextTest, what_is_never_stored_stands_in_parentheses) {
   std::string text = render(executable);
   EXPECT_THAT(text, HasSubstr("\n  y              batch 3@data, hidden 3@model"
                               "           (36 B)\n"));
-  EXPECT_THAT(text, HasSubstr("\n'(36 B)': computed and used within one fused "
-                              "operation, never stored as a whole\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\n'(36 B)': takes no memory of its own: is part of a "
+                        "fused operation, or lies in another value\n"));
 }
 
 TEST(PlanTextTest, shows_the_phases_asked_for) {

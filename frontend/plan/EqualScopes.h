@@ -1,0 +1,32 @@
+#ifndef MESHC_FRONTEND_PLAN_EQUALSCOPES_H
+#define MESHC_FRONTEND_PLAN_EQUALSCOPES_H
+
+#include "frontend/plan/Plan.h"
+
+namespace meshc::plan {
+
+/// Which calls and iterations are alike, and what in them stands for what.
+///
+/// A scope is alike an earlier one, its *model*, if what both have differs in
+/// the scope alone but for a quarter at most (compareScopes). Of values and
+/// commands that differ in the scope alone, in scopes of one model, the first
+/// stands for all: of b1/ff/h, b2/ff/h, b3/ff/h that of b1. What a scope has
+/// more than once, such as two gradient sums of the same size, is matched in
+/// order.
+struct EqualScopes {
+  explicit EqualScopes(const Plan &plan);
+
+  struct Scope {
+    std::string name; ///< "b1", "layer/0"
+    int model = -1;   ///< the scope it is alike; itself if there is none
+  };
+  std::vector<Scope> scopes; ///< in order of the first value
+  /// By tensor, and by position in Plan.commands: the scope, -1 of none, and
+  /// the first that is the same but for its scope, itself perhaps.
+  std::vector<int> tensorScopes, tensorFolds;
+  std::vector<int> commandScopes, commandFolds;
+};
+
+} // namespace meshc::plan
+
+#endif

@@ -1,0 +1,163 @@
+/// What a device computes and sends.
+
+#include "frontend/plan/json/PlanWriter.h"
+
+#include <cstdlib>
+
+using namespace meshc;
+using namespace meshc::plan;
+
+static Json getLaunches(const exec::KernelT &kernel) {
+  Json launches = Json::array();
+  for (const auto &launch : kernel.launches)
+    launches.push_back({{"symbol", launch->symbol},
+                        {"blocks", launch->grid},
+                        {"threads", launch->block},
+                        {"shared_bytes", launch->shared_bytes}});
+  return launches;
+}
+
+/// A named value by its tensor, another one by the command that makes it.
+Json PlanWriter::getSource(const ValueSource &source) const {
+  if (source.tensor >= 0)
+    return Plan::getTensorId(source.tensor);
+  if (source.command >= 0)
+    return plan.commands[size_t(source.command)].id;
+  return nullptr;
+}
+
+/// How the blocks of a value lie: the dimensions with their axes and windows.
+Json PlanWriter::getSharding(const exec::TensorLayoutT &layout) const {
+  Json dims = Json::array();
+  for (size_t dim = 0; dim < layout.dims.size(); ++dim)
+    dims.push_back(getDim(layout, dim));
+  return {{"dims", std::move(dims)}, {"partial", getPartial(layout)}};
+}
+
+static const char *getOpKind(const exec::CommandT &command) {
+  switch (command.action.type) {
+  case exec::Action::Kernel:
+    return "kernel";
+  case exec::Action::Matmul:
+    return "matmul";
+  case exec::Action::Convolution:
+    return "convolution";
+  case exec::Action::Copy:
+    return "copy";
+  case exec::Action::Collective:
+    return "slice"; // the one collective that is an op: it sends nothing
+  case exec::Action::NONE:
+    break;
+  }
+  std::abort();
+}
+
+Json PlanWriter::getOp(size_t index) const {
+  const PlannedCommand &planned = plan.commands[index];
+  const exec::CommandT &command = *planned.command;
+  Json inputs = Json::array(), outputs = Json::array();
+  for (const ValueSource &input : planned.inputs)
+    inputs.push_back(getSource(input));
+  for (const ValueSource &output : planned.outputs)
+    outputs.push_back(getSource(output));
+  Json json = {{"id", planned.id},
+               {"name", command.name},
+               {"kind", getOpKind(command)},
+               {"inputs", std::move(inputs)},
+               {"outputs", std::move(outputs)},
+               {"phase", getName(command.phase)},
+               {"repeat", repeatsPerStep},
+               {"flops_per_device", command.flops},
+               {"bytes_per_device", command.bytes},
+               {"scope", getScopeId(scopes.commandScopes[index])},
+               {"fold", plan.commands[size_t(scopes.commandFolds[index])].id},
+               {"span", getSpan(command.span)}};
+  if (const exec::KernelT *kernel = command.action.AsKernel();
+      kernel && isGpuPlan(plan))
+    json["launches"] = getLaunches(*kernel);
+  return json;
+}
+
+Json PlanWriter::getCause(const exec::CauseT &cause) const {
+  Json spans = Json::array();
+  for (const exec::Span &span : cause.spans)
+    spans.push_back(getSpan(span));
+  Json json = {{"rule", cause.rule},       {"consumer", cause.consumer},
+               {"operand", cause.operand}, {"needed", cause.needed},
+               {"had", cause.had},         {"spans", std::move(spans)}};
+  if (cause.alternative)
+    json["alternative"] = {
+        {"description", cause.alternative->description},
+        {"cost_us", cause.alternative->cost_us},
+        {"chosen_cost_us", cause.alternative->chosen_cost_us}};
+  return json;
+}
+
+Json PlanWriter::getCollective(size_t index) const {
+  const PlannedCommand &planned = plan.commands[index];
+  const exec::CollectiveT &collective = *planned.collective;
+  Json json = {{"id", planned.id},
+               {"kind", getName(collective.kind)},
+               {"axes", getAxisNames(collective.axes)},
+               {"group_size", collective.group_size},
+               {"phase", getName(planned.command->phase)},
+               {"repeat", repeatsPerStep},
+               {"payload_elements", collective.payload_elements},
+               {"payload_bytes", collective.payload_bytes},
+               {"wire_bytes_per_device", collective.wire_bytes},
+               {"before", getSharding(*collective.source)},
+               {"after", getSharding(*collective.target)}};
+  json["tensor"] = planned.tensor < 0 ? Json(nullptr)
+                                      : Json(Plan::getTensorId(planned.tensor));
+  json["transfer"] = transfers[size_t(transferOf[index])].id;
+  json["scope"] = getScopeId(scopes.commandScopes[index]);
+  json["fold"] = plan.commands[size_t(scopes.commandFolds[index])].id;
+  json["span"] = getSpan(planned.command->span);
+  // Merged collectives have several causes; the first one is the one that put
+  // the collective where it stands.
+  if (!collective.causes.empty())
+    json["cause"] = getCause(*collective.causes.front());
+  if (collective.causes.size() > 1) {
+    json["merged_causes"] = Json::array();
+    for (size_t cause = 1; cause < collective.causes.size(); ++cause)
+      json["merged_causes"].push_back(getCause(*collective.causes[cause]));
+  }
+  return json;
+}
+
+Json PlanWriter::getTransfer(const Transfer &transfer) const {
+  auto getId = [&](int index) { return plan.commands[size_t(index)].id; };
+  Json members = Json::array();
+  for (int member : transfer.collectives)
+    members.push_back(getId(member));
+  Json beside = Json::array();
+  for (int index : transfer.beside)
+    beside.push_back(getId(index));
+  return {
+      {"id", transfer.id},
+      {"collectives", std::move(members)},
+      {"payload_bytes", transfer.payloadBytes},
+      {"repeat", repeatsPerStep},
+      {"overlap",
+       {{"ops", std::move(beside)},
+        {"matmuls", transfer.matmuls},
+        {"flops_per_device", transfer.flops},
+        {"bytes_per_device", transfer.bytes},
+        {"first_reader",
+         transfer.reader < 0 ? Json(nullptr) : Json(getId(transfer.reader))},
+        {"exposed", transfer.beside.empty()}}}};
+}
+
+/// Ops and transfers in the order of the command list.
+Json PlanWriter::getSchedule() const {
+  Json ids = Json::array();
+  for (size_t index = 0; index < plan.commands.size(); ++index) {
+    const PlannedCommand &planned = plan.commands[index];
+    if (!planned.collective)
+      ids.push_back(planned.id);
+    else if (const Transfer &transfer = transfers[size_t(transferOf[index])];
+             transfer.collectives.front() == int(index))
+      ids.push_back(transfer.id);
+  }
+  return ids;
+}

@@ -1,0 +1,75 @@
+/// What a device holds, and when.
+
+#include "frontend/plan/json/PlanWriter.h"
+
+#include <algorithm>
+
+using namespace meshc;
+using namespace meshc::plan;
+
+Json PlanWriter::getMemory() const {
+  const MemoryUse use(plan, gpu);
+  // Positions in the schedule.
+  std::vector<int> scheduled;
+  int last = -1;
+  for (size_t index = 0; index < plan.commands.size(); ++index) {
+    if (index == 0 ||
+        plan.commands[index].command != plan.commands[index - 1].command)
+      ++last;
+    scheduled.push_back(last);
+  }
+  auto getScheduled = [&](int command) {
+    return scheduled.empty() ? 0 : scheduled[size_t(command)];
+  };
+  Json json = {{"peak_bytes_per_device", use.peakBytes}};
+  for (size_t index = 0; index < numMemoryCategories; ++index) {
+    auto category = MemoryCategory(index);
+    // What no value occupies at the peak is workspace to whoever adds up.
+    json[getName(category)] =
+        use.bytes[index] +
+        (category == MemoryCategory::Workspace
+             ? use.peakBytes - use.arenaBytes + use.unusedBytes
+             : 0);
+  }
+  json["at_peak"] = Json::array();
+  for (int index : use.live) {
+    const exec::BufferT &buffer = *executable.buffers[size_t(index)];
+    json["at_peak"].push_back({{"name", buffer.name},
+                               {"category", getName(getCategory(buffer.role))},
+                               {"bytes", int64_t(buffer.bytes)}});
+  }
+  json["peak_at"] = use.command < 0
+                        ? Json(nullptr)
+                        : Json(plan.commands[size_t(use.command)].id);
+  json["buffers"] = Json::array();
+  for (size_t index = 0; index < executable.buffers.size(); ++index) {
+    const exec::BufferT &buffer = *executable.buffers[index];
+    const Life &life = use.lives[index];
+    if (life.isUsed())
+      json["buffers"].push_back(
+          {{"name", buffer.name},
+           {"category", getName(getCategory(buffer.role))},
+           {"bytes", int64_t(buffer.bytes)},
+           {"offset", int64_t(buffer.offset)},
+           {"first", getScheduled(life.first)},
+           {"last", getScheduled(life.last)}});
+  }
+  if (!isGpuPlan(plan))
+    return json;
+  Json &atPeak = json["at_peak"];
+  for (const runtime::cuda::MemoryRow &row : use.besideArena) {
+    const auto isSmaller = [&](const Json &entry) {
+      return entry["bytes"].get<uint64_t>() < row.bytes;
+    };
+    if (row.bytes > 0)
+      atPeak.insert(std::find_if(atPeak.begin(), atPeak.end(), isSmaller),
+                    Json{{"name", row.name},
+                         {"category", getName(MemoryCategory::Workspace)},
+                         {"bytes", row.bytes}});
+  }
+  json["allocation"] = {{"arena", use.arenaBytes},
+                        {"cublaslt", gpu.memory.products},
+                        {"move_tables", gpu.memory.tables},
+                        {"staging", gpu.memory.staging}};
+  return json;
+}

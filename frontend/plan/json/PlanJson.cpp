@@ -1,0 +1,138 @@
+#include "frontend/plan/json/PlanJson.h"
+
+#include "frontend/plan/Waste.h"
+#include "frontend/plan/json/PlanWriter.h"
+#include "layout/Sharding.h"
+
+#include <array>
+#include <fmt/format.h>
+#include <sodium.h>
+
+using namespace meshc;
+using namespace meshc::plan;
+
+PlanWriter::PlanWriter(const exec::ExecutableT &executable,
+                       const ReadSource &readSource)
+    : plan(executable), executable(executable), readSource(readSource),
+      transfers(findTransfers(plan)), transferOf(plan.commands.size(), -1),
+      gpu(plan), scopes(plan) {
+  for (size_t number = 0; number < transfers.size(); ++number)
+    for (int member : transfers[number].collectives)
+      transferOf[size_t(member)] = int(number);
+}
+
+/// The spec with the text of its files, null of those that are not to be read.
+Json PlanWriter::getSpec() const {
+  Json files = Json::array();
+  for (const std::string &path : executable.files) {
+    std::optional<std::string> text = readSource(path);
+    files.push_back({{"path", path}, {"text", text ? Json(*text) : Json()}});
+  }
+  return {{"path", executable.files.empty() ? "" : executable.files[0]},
+          {"sha256", executable.spec_sha256},
+          {"files", std::move(files)}};
+}
+
+Json PlanWriter::getTotals() const {
+  int64_t flops = 0, payload = 0, wire = 0;
+  for (const PlannedCommand &planned : plan.commands) {
+    flops += planned.command->flops * repeatsPerStep;
+    if (const exec::CollectiveT *collective = planned.collective) {
+      payload += collective->payload_bytes * repeatsPerStep;
+      wire += collective->wire_bytes * repeatsPerStep;
+    }
+  }
+  Json json = {{"flops_per_device", flops},
+               {"collective_payload_bytes", payload},
+               {"wire_bytes_per_device", wire},
+               {"transfers", int64_t(transfers.size()) * repeatsPerStep}};
+  if (!isGpuPlan(plan))
+    return json;
+  json["launches"] = {{"kernels", gpu.kernels},
+                      {"products", gpu.products},
+                      {"copies", gpu.copies},
+                      {"collectives", gpu.collectives}};
+  json["refused_products"] = gpu.refusedProducts;
+  json["refused_moves"] = gpu.refusedMoves;
+  return json;
+}
+
+Json PlanWriter::getWaste() const {
+  Json all = Json::array();
+  for (const Waste &waste : findWaste(plan)) {
+    Json axes = Json::array();
+    for (const layout::AxisRef &axis : waste.axes)
+      axes.push_back(layout::toString(plan.mesh, axis));
+    all.push_back({{"kind", getName(waste.kind)},
+                   {"dim", waste.dim ? Json(waste.dim->name) : Json(nullptr)},
+                   {"axes", std::move(axes)},
+                   {"devices", waste.numDevices},
+                   {"idle_devices", waste.numIdle},
+                   {"lost", waste.lost},
+                   {"text", waste.text},
+                   {"span", waste.span ? getSpan(*waste.span) : Json()}});
+  }
+  return all;
+}
+
+Json PlanWriter::write() const {
+  Json axes = Json::array(), dims = Json::array(), tensors = Json::array(),
+       ops = Json::array(), collectives = Json::array(),
+       transferred = Json::array();
+  for (const layout::MeshAxis &axis : plan.mesh.getAxes())
+    axes.push_back({{"name", axis.name}, {"size", axis.size}});
+  for (const auto &dim : executable.dims)
+    dims.push_back({{"name", dim->name},
+                    {"size", dim->size},
+                    {"axes", getAxisNames(dim->axes)},
+                    {"span", getSpan(dim->span)}});
+  for (size_t tensor = 0; tensor < executable.tensors.size(); ++tensor)
+    tensors.push_back(getTensor(tensor));
+  for (size_t index = 0; index < plan.commands.size(); ++index)
+    if (plan.commands[index].collective)
+      collectives.push_back(getCollective(index));
+    else
+      ops.push_back(getOp(index));
+  for (const Transfer &transfer : transfers)
+    transferred.push_back(getTransfer(transfer));
+
+  return {{"schema", "meshc.plan/2"},
+          {"producer", executable.producer},
+          {"model", executable.model},
+          {"program", plan.program ? Json(plan.program->name) : Json(nullptr)},
+          {"target", exec::EnumNameTarget(executable.target)},
+          {"devices", plan.mesh.getNumDevices()},
+          {"mesh", {{"axes", std::move(axes)}}},
+          {"dims", std::move(dims)},
+          {"spec", getSpec()},
+          {"scopes", getScopes()},
+          {"tensors", std::move(tensors)},
+          {"ops", std::move(ops)},
+          {"collectives", std::move(collectives)},
+          {"transfers", std::move(transferred)},
+          {"schedule", getSchedule()},
+          {"memory", getMemory()},
+          {"totals", getTotals()},
+          {"waste", getWaste()}};
+}
+
+/// In hexadecimal digits.
+static std::string getSha256(const std::string &text) {
+  std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
+  crypto_hash_sha256(hash.data(),
+                     reinterpret_cast<const unsigned char *>(text.data()),
+                     text.size());
+  return fmt::format("{:02x}", fmt::join(hash, ""));
+}
+
+/// Paths and texts need not be UTF-8; JSON has to be.
+static std::string dump(const Json &json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string plan::renderPlanJson(const exec::ExecutableT &executable,
+                                 const ReadSource &readSource) {
+  Json plan = PlanWriter(executable, readSource).write();
+  plan["sha256"] = getSha256(dump(plan, -1));
+  return dump(plan, 2) + "\n";
+}

@@ -1,0 +1,21 @@
+#ifndef MESHC_FRONTEND_PLAN_JSON_PLANJSON_H
+#define MESHC_FRONTEND_PLAN_JSON_PLANJSON_H
+
+#include "frontend/plan/Explain.h"
+#include "runtime/exec/exec_generated.h"
+
+#include <string>
+
+namespace meshc::plan {
+
+/// The plan as JSON, "schema": "meshc.plan/2"; ends in a newline. README.md of
+/// this folder describes the fields. `readSource` gives the text of the files
+/// of the spec, which is part of the plan.
+///
+/// Units: bytes and counts are integers, `*_us` are microseconds.
+std::string renderPlanJson(const exec::ExecutableT &executable,
+                           const ReadSource &readSource);
+
+} // namespace meshc::plan
+
+#endif

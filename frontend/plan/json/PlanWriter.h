@@ -1,0 +1,64 @@
+#ifndef MESHC_FRONTEND_PLAN_JSON_PLANWRITER_H
+#define MESHC_FRONTEND_PLAN_JSON_PLANWRITER_H
+
+#include "frontend/plan/EqualScopes.h"
+#include "frontend/plan/Explain.h"
+#include "frontend/plan/GpuUse.h"
+#include "frontend/plan/MemoryUse.h"
+#include "frontend/plan/Overlap.h"
+#include "frontend/plan/Plan.h"
+
+#include <nlohmann/json.hpp>
+
+namespace meshc::plan {
+
+/// Keeps the order in which fields are added.
+using Json = nlohmann::ordered_json;
+
+/// Writes the parts of a plan's JSON, each in a file of its own.
+class PlanWriter {
+public:
+  PlanWriter(const exec::ExecutableT &executable, const ReadSource &readSource);
+
+  Json write() const;
+
+private:
+  // PlanJson.cpp
+  Json getSpec() const;
+  Json getTotals() const;
+  Json getWaste() const;
+
+  // ValueJson.cpp
+  Json getSpan(const exec::Span &span) const;
+  Json getSpan(const std::unique_ptr<exec::Span> &span) const;
+  Json getAxisNames(const std::vector<exec::AxisRef> &axes) const;
+  Json getScopes() const;
+  Json getScopeId(int scope) const;
+  Json getDim(const exec::TensorLayoutT &layout, size_t dim) const;
+  Json getPartial(const exec::TensorLayoutT &layout) const;
+  Json getTensor(size_t index) const;
+
+  // CommandJson.cpp
+  Json getSource(const ValueSource &source) const;
+  Json getSharding(const exec::TensorLayoutT &layout) const;
+  Json getOp(size_t index) const;
+  Json getCause(const exec::CauseT &cause) const;
+  Json getCollective(size_t index) const;
+  Json getTransfer(const Transfer &transfer) const;
+  Json getSchedule() const;
+
+  // MemoryJson.cpp
+  Json getMemory() const;
+
+  Plan plan;
+  const exec::ExecutableT &executable;
+  const ReadSource &readSource;
+  std::vector<Transfer> transfers;
+  std::vector<int> transferOf; ///< by command: number of its transfer; -1
+  GpuUse gpu;
+  EqualScopes scopes;
+};
+
+} // namespace meshc::plan
+
+#endif

@@ -1,0 +1,111 @@
+/// Values, and how they are split.
+
+#include "frontend/plan/json/PlanWriter.h"
+
+#include "layout/Sharding.h"
+
+#include <cstdlib>
+
+using namespace meshc;
+using namespace meshc::plan;
+
+Json PlanWriter::getSpan(const exec::Span &span) const {
+  if (span.file() < 0)
+    return nullptr;
+  return {{"path", executable.files[size_t(span.file())]},
+          {"line", span.line()},
+          {"column", span.column()},
+          {"end_line", span.end_line()},
+          {"end_column", span.end_column()}};
+}
+
+Json PlanWriter::getSpan(const std::unique_ptr<exec::Span> &span) const {
+  return span ? getSpan(*span) : Json(nullptr);
+}
+
+Json PlanWriter::getAxisNames(const std::vector<exec::AxisRef> &axes) const {
+  Json names = Json::array();
+  for (const exec::AxisRef &axis : axes)
+    names.push_back(layout::toString(plan.mesh, getAxis(axis)));
+  return names;
+}
+
+//===-- Scopes ------------------------------------------------------------===//
+
+Json PlanWriter::getScopeId(int scope) const {
+  return scope < 0 ? Json(nullptr) : Json("s" + std::to_string(scope));
+}
+
+Json PlanWriter::getScopes() const {
+  Json all = Json::array();
+  for (size_t index = 0; index < scopes.scopes.size(); ++index) {
+    const EqualScopes::Scope &scope = scopes.scopes[index];
+    all.push_back({{"id", getScopeId(int(index))},
+                   {"name", scope.name},
+                   {"like", getScopeId(scope.model)}});
+  }
+  return all;
+}
+
+//===-- Values ------------------------------------------------------------===//
+
+Json PlanWriter::getDim(const exec::TensorLayoutT &layout, size_t dim) const {
+  const exec::DimShardingT &split = *layout.dims[dim];
+  Json json = {{"name", split.name},
+               {"size", split.size},
+               {"axes", getAxisNames(split.axes)},
+               {"local_size", getLocalSize(layout, dim)}};
+  if (const auto &window = split.window)
+    json["window"] = {{"loop", window->loop},     {"size", window->size},
+                      {"factor", window->factor}, {"low", window->low},
+                      {"high", window->high},     {"divisor", window->divisor}};
+  return json;
+}
+
+/// Null where each device's block is complete.
+Json PlanWriter::getPartial(const exec::TensorLayoutT &layout) const {
+  if (layout.partial == exec::ReduceKind::none)
+    return nullptr;
+  return {{"kind", getName(layout.partial)},
+          {"axes", getAxisNames(layout.partial_axes)}};
+}
+
+static const char *getRoleName(exec::BufferRole role) {
+  switch (role) {
+  case exec::BufferRole::parameter:
+    return "param";
+  case exec::BufferRole::state:
+  case exec::BufferRole::input:
+  case exec::BufferRole::output:
+  case exec::BufferRole::activation:
+  case exec::BufferRole::gradient:
+  case exec::BufferRole::communication:
+  case exec::BufferRole::workspace:
+    return exec::EnumNameBufferRole(role);
+  }
+  std::abort();
+}
+
+Json PlanWriter::getTensor(size_t index) const {
+  const exec::TensorT &tensor = *executable.tensors[index];
+  Json dims = Json::array();
+  for (size_t i = 0; i < tensor.layout->dims.size(); ++i)
+    dims.push_back(getDim(*tensor.layout, i));
+  Json json = {{"id", Plan::getTensorId(int(index))},
+               {"name", plan.getName(int(index))},
+               {"role", getRoleName(tensor.role)},
+               {"dtype", getName(tensor.layout->element)},
+               {"dims", std::move(dims)}};
+  if (Json partial = getPartial(*tensor.layout); !partial.is_null())
+    json["partial"] = std::move(partial);
+  json["bytes_global"] = tensor.bytes_global;
+  json["bytes_per_device"] = tensor.bytes_per_device;
+  json["inside"] = tensor.inside;
+  json["stored"] = plan.isStored(int(index));
+  const int whole = plan.getWhole(int(index));
+  json["lies_in"] = whole < 0 ? Json(nullptr) : Json(Plan::getTensorId(whole));
+  json["scope"] = getScopeId(scopes.tensorScopes[index]);
+  json["fold"] = Plan::getTensorId(scopes.tensorFolds[index]);
+  json["span"] = getSpan(tensor.span);
+  return json;
+}
