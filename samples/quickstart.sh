@@ -10,7 +10,7 @@ cd "$root"
 # A build folder that exists keeps its choice about tests.
 [ -f build/CMakeCache.txt ] || fresh=-DMESHC_TESTS=OFF
 cmake --preset default ${fresh:-}
-# With the runtime that it links into programs.
+# With the runtime that it links into programs for CPUs.
 cmake --build build --target meshc
 
 meshc=build/bin/meshc

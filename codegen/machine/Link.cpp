@@ -172,9 +172,13 @@ Error meshc::codegen::linkExecutable(StringRef object, exec::Target target,
   uint64_t bytes = object.size();
   for (const std::string &name : getRuntimeLibraries(target)) {
     libraries.push_back((libraryFolder + "/lib" + name + ".a").str());
-    uint64_t size;
-    if (!sys::fs::file_size(libraries.back(), size))
-      bytes += size;
+    uint64_t size = 0;
+    if (sys::fs::file_size(libraries.back(), size))
+      return createStringError("the runtime of programs for target " +
+                               std::string(exec::EnumNameTarget(target)) +
+                               " is not built: no '" + libraries.back() +
+                               "'; 'cmake --build' without a target builds it");
+    bytes += size;
   }
   SmallVector<StringRef> arguments = {*linker, "-o", linked->getPath(),
                                       objectFile->getPath()};
