@@ -124,13 +124,16 @@ int meshc::driver::runPlan(const SpecArguments &spec,
   if (llvm::Error error = rememberPlan(executable))
     warn(spec, "\"meshc explain\" will not know this plan: " +
                    toText(std::move(error)));
+  const layout::Machine *machine =
+      plan.machine.empty() ? nullptr : layout::findMachine(plan.machine);
+  if (plan.emit == "text")
+    return write(spec, plan.output,
+                 plan::renderPlanText(executable, {.machine = machine}));
+  auto readSource = [&](std::string_view path) {
+    return session.readSource(path);
+  };
   return write(spec, plan.output,
-               plan.emit == "json"
-                   ? plan::renderPlanJson(executable,
-                                          [&](std::string_view path) {
-                                            return session.readSource(path);
-                                          })
-                   : plan::renderPlanText(executable, {}));
+               plan::renderPlanJson(executable, readSource, machine));
 }
 
 int meshc::driver::runDoctor() {

@@ -38,6 +38,7 @@ struct PlanArguments {
   std::string target = "cpu"; ///< cpu or cuda
   std::string emit = "text";  ///< text or json
   std::string output = "-";   ///< standard output
+  std::string machine;        ///< to predict for; empty: none
 };
 
 struct CompileArguments {

@@ -1,6 +1,7 @@
 // The command line of meshc.
 
 #include "frontend/driver/Commands.h"
+#include "layout/Machine.h"
 #include "layout/Spelling.h"
 #include "runtime/io/StandardStreams.h"
 
@@ -14,6 +15,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+using namespace meshc;
 using namespace meshc::driver;
 
 /// An option with one value that may be given several times.
@@ -337,8 +339,28 @@ int main(int argc, char **argv) {
       "plan", "show who holds what and every collective, with its cause");
   addCommandListOptions(planCommand,
                         addSpecOptions(planCommand, spec)->required(), spec);
-  addTarget(planCommand, plan.target);
-  planCommand->callback([&] { checkTargetOptions(*planCommand, plan.target); });
+  CLI::Option *planTarget = addTarget(planCommand, plan.target);
+  planCommand
+      ->add_option(
+          "--machine", plan.machine,
+          "predict times for a kind of machine, and whether its memory "
+          "suffices; it plans for target cuda: " +
+              layout::getMachineNames())
+      ->type_name("NAME")
+      ->check([](const std::string &name) {
+        return layout::findMachine(name)
+                   ? std::string()
+                   : "unknown machine '" + name + "'; expected one of " +
+                         layout::getMachineNames();
+      });
+  planCommand->callback([&, planTarget] {
+    if (!plan.machine.empty()) {
+      if (planTarget->count() > 0 && plan.target != "cuda")
+        throw CLI::ValidationError("--machine", "it needs --target cuda");
+      plan.target = "cuda";
+    }
+    checkTargetOptions(*planCommand, plan.target);
+  });
   planCommand->add_option("--emit", plan.emit, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   planCommand->add_option("-o", plan.output, "the file; - is standard output");

@@ -7,6 +7,7 @@
 #include "frontend/plan/Plan.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/ValueTable.h"
+#include "frontend/plan/Verdict.h"
 #include "frontend/plan/Waste.h"
 #include "layout/Sharding.h"
 
@@ -413,6 +414,8 @@ std::string PlanPrinter::print() {
   if (!plan.program)
     return text + "\nthe executable has neither a training step nor an "
                   "evaluation\n";
+  if (options.machine)
+    text += renderVerdict(plan, transfers, gpu, *options.machine);
   text += getLegend();
   ValueTable table;
   addVariables(table);

@@ -1,6 +1,7 @@
 #ifndef MESHC_FRONTEND_PLAN_PLANTEXT_H
 #define MESHC_FRONTEND_PLAN_PLANTEXT_H
 
+#include "layout/Machine.h"
 #include "runtime/exec/exec_generated.h"
 
 #include <set>
@@ -12,6 +13,9 @@ struct PlanTextOptions {
   /// The parts of a step to show.
   std::set<exec::Phase> phases = {exec::Phase::forward, exec::Phase::backward,
                                   exec::Phase::update};
+  /// The machine to predict for, of a plan for GPUs; null: nothing is
+  /// predicted.
+  const layout::Machine *machine = nullptr;
 };
 
 /// The plan for reading: every named value with the block one device holds, how

@@ -39,6 +39,11 @@ std::string plan::formatNumber(int64_t number) {
   return scale(double(number), 1000, units);
 }
 
+std::string plan::formatTime(double us) {
+  static constexpr std::array units = {"us", "ms", "s"};
+  return scale(us, 1000, units);
+}
+
 std::string plan::formatCount(int64_t count, const std::string &noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }

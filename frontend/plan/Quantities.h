@@ -15,6 +15,9 @@ std::string formatFlops(int64_t flops);
 /// "640", "124 M": three significant digits, powers of 1000.
 std::string formatNumber(int64_t number);
 
+/// "640 us", "1.23 ms", "12 s": three significant digits.
+std::string formatTime(double us);
+
 /// "1 collective", "3 collectives".
 std::string formatCount(int64_t count, const std::string &noun);
 

@@ -15,6 +15,7 @@ CAUSE = {
     "alternative?": {"description": str, "cost_us": (int, float),
                      "chosen_cost_us": (int, float)},
 }
+NUMBER = (int, float)
 OPTIONAL_ID = (str, type(None))
 DIM = {"name": str, "size": int, "axes": [str], "local_size": int,
        "window?": {"loop": str, "size": int, "factor": int, "low": int, "high": int,
@@ -33,6 +34,9 @@ CONTRACT = {
              "files": [{"path": str, "text": (str, type(None))}]},
     "scopes": [{"id": str, "name": str, "like": str}],
     "schedule": [str],
+    "machine?": {"name": str, "label": str, "memory_bytes": int, "constants": [
+        {"name": str, "value": NUMBER, "unit": str,
+         "made": {"measured", "interpolated", "data_sheet"}, "source": str}]},
     "tensors": [{
         "id": str, "name": str,
         "role": {"input", "param", "state", "activation", "output", "gradient"},
@@ -44,6 +48,7 @@ CONTRACT = {
         "id": str, "name": str, "kind": {"kernel", "matmul", "copy", "slice"},
         "inputs": [str], "outputs": [str], "phase": PHASES, "repeat": int,
         "flops_per_device": int, "bytes_per_device": int, "scope": OPTIONAL_ID, "fold": str,
+        "time_us?": NUMBER, "start_us?": NUMBER, "bound?": {"flops", "memory", "launch"},
         "span": SPAN,
         "launches?": [{"symbol": str, "blocks": int, "threads": int, "shared_bytes": int}]}],
     "collectives": [{
@@ -59,6 +64,7 @@ CONTRACT = {
         "merged_causes?": [CAUSE]}],
     "transfers": [{
         "id": str, "collectives": [str], "payload_bytes": int, "repeat": int,
+        "time_us?": NUMBER, "start_us?": NUMBER, "exposed_us?": NUMBER,
         "overlap": {"ops": [str], "matmuls": int, "flops_per_device": int,
                     "bytes_per_device": int, "first_reader": (str, type(None)), "exposed": bool}}],
     "memory": {
@@ -70,6 +76,7 @@ CONTRACT = {
         "allocation?": {"arena": int, "cublaslt": int, "move_tables": int, "staging": int}},
     "totals": {"flops_per_device": int, "collective_payload_bytes": int,
                "wire_bytes_per_device": int, "transfers": int,
+               "step_us?": NUMBER, "compute_us?": NUMBER, "exposed_us?": NUMBER,
                "launches?": {"kernels": int, "products": int, "copies": int,
                              "collectives": int},
                "refused_products?": [str], "refused_moves?": [str]},
@@ -221,6 +228,22 @@ def disagreements(plan, spec_bytes):
     return found
 
 
+def check_times(plan):
+    """What the predicted times of a plan say differently; with a machine all are there."""
+    # In whole nanoseconds each.
+    tolerance = 1e-3 * (len(plan["ops"]) + len(plan["transfers"]))
+    totals = plan["totals"]
+    compute = sum(op["time_us"] for op in plan["ops"])
+    exposed = sum(transfer["exposed_us"] for transfer in plan["transfers"])
+    end = max(entry["start_us"] + entry["time_us"] for entry in plan["ops"] + plan["transfers"])
+    sums = {"compute_us": compute, "exposed_us": exposed, "step_us": compute + exposed}
+    found = [f"{name} is {totals[name]}, not {value}" for name, value in sums.items()
+             if not math.isclose(totals[name], value, abs_tol=tolerance)]
+    if not math.isclose(end, totals["step_us"], abs_tol=tolerance):
+        found.append(f"the last command ends at {end}, the step at {totals['step_us']}")
+    return found
+
+
 def main():
     meshc = compiler.Compiler(sys.argv[1], sys.argv[2])
     problems = []
@@ -228,6 +251,11 @@ def main():
         plan = meshc.plan(*arguments)
         with open(f"{sys.argv[2]}/{arguments[0]}", "rb") as spec:
             found = violations(plan, CONTRACT, "plan") + disagreements(plan, spec.read())
+            if plan["target"] == "cuda":
+                timed = meshc.plan(*arguments, "--machine", "h100")
+                spec.seek(0)
+                found += violations(timed, CONTRACT, "plan") + check_times(timed) + \
+                    disagreements(timed, spec.read())
         problems += [f"{name}: {text}" for text in found]
         # Of a long plan about eight of each kind.
         asked = [entry for kind in ("collectives", "ops", "tensors")

@@ -72,6 +72,12 @@ Json PlanWriter::getOp(size_t index) const {
                {"scope", getScopeId(scopes.commandScopes[index])},
                {"fold", plan.commands[size_t(scopes.commandFolds[index])].id},
                {"span", getSpan(command.span)}};
+  if (time) {
+    const StepTime::Span &span = time->commands[index];
+    json["time_us"] = roundTime(span.getUs());
+    json["start_us"] = roundTime(span.start);
+    json["bound"] = layout::getName(time->bounds[index]);
+  }
   if (const exec::KernelT *kernel = command.action.AsKernel();
       kernel && isGpuPlan(plan))
     json["launches"] = getLaunches(*kernel);
@@ -133,7 +139,7 @@ Json PlanWriter::getTransfer(const Transfer &transfer) const {
   Json beside = Json::array();
   for (int index : transfer.beside)
     beside.push_back(getId(index));
-  return {
+  Json json = {
       {"id", transfer.id},
       {"collectives", std::move(members)},
       {"payload_bytes", transfer.payloadBytes},
@@ -146,6 +152,15 @@ Json PlanWriter::getTransfer(const Transfer &transfer) const {
         {"first_reader",
          transfer.reader < 0 ? Json(nullptr) : Json(getId(transfer.reader))},
         {"exposed", transfer.beside.empty()}}}};
+  if (time) {
+    const StepTime::Span &span =
+        time->commands[size_t(transfer.collectives.front())];
+    json["time_us"] = roundTime(span.getUs());
+    json["start_us"] = roundTime(span.start);
+    json["exposed_us"] =
+        roundTime(time->exposed[size_t(&transfer - transfers.data())]);
+  }
+  return json;
 }
 
 /// Ops and transfers in the order of the command list.

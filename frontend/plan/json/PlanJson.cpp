@@ -12,13 +12,31 @@ using namespace meshc;
 using namespace meshc::plan;
 
 PlanWriter::PlanWriter(const exec::ExecutableT &executable,
-                       const ReadSource &readSource)
+                       const ReadSource &readSource,
+                       const layout::Machine *machine)
     : plan(executable), executable(executable), readSource(readSource),
       transfers(findTransfers(plan)), transferOf(plan.commands.size(), -1),
       gpu(plan), scopes(plan) {
   for (size_t number = 0; number < transfers.size(); ++number)
     for (int member : transfers[number].collectives)
       transferOf[size_t(member)] = int(number);
+  if (machine)
+    time.emplace(plan, transfers, *machine);
+}
+
+Json PlanWriter::getMachine() const {
+  const layout::Machine &machine = time->machine;
+  Json constants = Json::array();
+  for (const layout::MachineConstant &constant : machine.getConstants())
+    constants.push_back({{"name", constant.name},
+                         {"value", constant.value},
+                         {"unit", constant.unit},
+                         {"made", layout::getName(constant.made)},
+                         {"source", constant.source}});
+  return {{"name", machine.getName()},
+          {"label", machine.getLabel()},
+          {"memory_bytes", machine.getMemoryBytes()},
+          {"constants", std::move(constants)}};
 }
 
 /// The spec with the text of its files, null of those that are not to be read.
@@ -46,6 +64,11 @@ Json PlanWriter::getTotals() const {
                {"collective_payload_bytes", payload},
                {"wire_bytes_per_device", wire},
                {"transfers", int64_t(transfers.size()) * repeatsPerStep}};
+  if (time) {
+    json["step_us"] = roundTime(time->stepUs);
+    json["compute_us"] = roundTime(time->computeUs);
+    json["exposed_us"] = roundTime(time->exposedUs);
+  }
   if (!isGpuPlan(plan))
     return json;
   json["launches"] = {{"kernels", gpu.kernels},
@@ -96,24 +119,28 @@ Json PlanWriter::write() const {
   for (const Transfer &transfer : transfers)
     transferred.push_back(getTransfer(transfer));
 
-  return {{"schema", "meshc.plan/2"},
-          {"producer", executable.producer},
-          {"model", executable.model},
-          {"program", plan.program ? Json(plan.program->name) : Json(nullptr)},
-          {"target", exec::EnumNameTarget(executable.target)},
-          {"devices", plan.mesh.getNumDevices()},
-          {"mesh", {{"axes", std::move(axes)}}},
-          {"dims", std::move(dims)},
-          {"spec", getSpec()},
-          {"scopes", getScopes()},
-          {"tensors", std::move(tensors)},
-          {"ops", std::move(ops)},
-          {"collectives", std::move(collectives)},
-          {"transfers", std::move(transferred)},
-          {"schedule", getSchedule()},
-          {"memory", getMemory()},
-          {"totals", getTotals()},
-          {"waste", getWaste()}};
+  Json json = {
+      {"schema", "meshc.plan/2"},
+      {"producer", executable.producer},
+      {"model", executable.model},
+      {"program", plan.program ? Json(plan.program->name) : Json(nullptr)},
+      {"target", exec::EnumNameTarget(executable.target)},
+      {"devices", plan.mesh.getNumDevices()},
+      {"mesh", {{"axes", std::move(axes)}}},
+      {"dims", std::move(dims)},
+      {"spec", getSpec()},
+      {"scopes", getScopes()},
+      {"tensors", std::move(tensors)},
+      {"ops", std::move(ops)},
+      {"collectives", std::move(collectives)},
+      {"transfers", std::move(transferred)},
+      {"schedule", getSchedule()},
+      {"memory", getMemory()},
+      {"totals", getTotals()},
+      {"waste", getWaste()}};
+  if (time)
+    json["machine"] = getMachine();
+  return json;
 }
 
 /// In hexadecimal digits.
@@ -131,8 +158,9 @@ static std::string dump(const Json &json, int indent) {
 }
 
 std::string plan::renderPlanJson(const exec::ExecutableT &executable,
-                                 const ReadSource &readSource) {
-  Json plan = PlanWriter(executable, readSource).write();
+                                 const ReadSource &readSource,
+                                 const layout::Machine *machine) {
+  Json plan = PlanWriter(executable, readSource, machine).write();
   plan["sha256"] = getSha256(dump(plan, -1));
   return dump(plan, 2) + "\n";
 }

@@ -2,6 +2,7 @@
 #define MESHC_FRONTEND_PLAN_JSON_PLANJSON_H
 
 #include "frontend/plan/Explain.h"
+#include "layout/Machine.h"
 #include "runtime/exec/exec_generated.h"
 
 #include <string>
@@ -13,8 +14,11 @@ namespace meshc::plan {
 /// of the spec, which is part of the plan.
 ///
 /// Units: bytes and counts are integers, `*_us` are microseconds.
+///
+/// With a machine, of a plan for GPUs, times are predicted for it.
 std::string renderPlanJson(const exec::ExecutableT &executable,
-                           const ReadSource &readSource);
+                           const ReadSource &readSource,
+                           const layout::Machine *machine = nullptr);
 
 } // namespace meshc::plan
 

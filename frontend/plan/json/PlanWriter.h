@@ -7,18 +7,27 @@
 #include "frontend/plan/MemoryUse.h"
 #include "frontend/plan/Overlap.h"
 #include "frontend/plan/Plan.h"
+#include "frontend/plan/StepTime.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace meshc::plan {
 
 /// Keeps the order in which fields are added.
 using Json = nlohmann::ordered_json;
 
+/// Microseconds, in whole nanoseconds: what is predicted is not better, and
+/// every writer of JSON spells them alike.
+inline double roundTime(double us) { return std::round(us * 1e3) / 1e3; }
+
 /// Writes the parts of a plan's JSON, each in a file of its own.
 class PlanWriter {
 public:
-  PlanWriter(const exec::ExecutableT &executable, const ReadSource &readSource);
+  /// `machine` may be null: then there are no times.
+  PlanWriter(const exec::ExecutableT &executable, const ReadSource &readSource,
+             const layout::Machine *machine);
 
   Json write() const;
 
@@ -27,6 +36,7 @@ private:
   Json getSpec() const;
   Json getTotals() const;
   Json getWaste() const;
+  Json getMachine() const;
 
   // ValueJson.cpp
   Json getSpan(const exec::Span &span) const;
@@ -57,6 +67,7 @@ private:
   std::vector<int> transferOf; ///< by command: number of its transfer; -1
   GpuUse gpu;
   EqualScopes scopes;
+  std::optional<StepTime> time;
 };
 
 } // namespace meshc::plan

@@ -1,0 +1,151 @@
+#include "frontend/plan/StepTime.h"
+
+#include "runtime/exec/Executable.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+using namespace meshc;
+using namespace meshc::plan;
+
+static layout::CollectiveKind getKind(exec::CollectiveKind kind) {
+  static_assert(int(exec::CollectiveKind::slice) ==
+                int(layout::CollectiveKind::Slice));
+  return layout::CollectiveKind(int(kind));
+}
+
+namespace {
+/// Prices of the commands of one plan.
+class Prices {
+public:
+  Prices(const Plan &plan, const layout::Machine &machine)
+      : plan(plan), machine(machine) {}
+
+  layout::Machine::Price get(const exec::CommandT &command) {
+    if (const exec::CollectiveT *collective = command.action.AsCollective())
+      return {getTransferUs(*collective), layout::Machine::Bound::Memory};
+    const auto element = runtime::getElementBytes(
+        command.operands.empty() ? exec::ElementType::f32
+                                 : command.operands.front()->element);
+    const bool isMatmul = command.action.type == exec::Action::Matmul ||
+                          command.action.type == exec::Action::Convolution;
+    return machine.getComputePrice(isMatmul, element, double(command.flops),
+                                   double(command.bytes));
+  }
+
+private:
+  /// Collectives that go together are one message.
+  double getTransferUs(const exec::CollectiveT &collective) {
+    int64_t payload = 0, wire = 0;
+    for (const exec::CollectiveT *member : runtime::getMembers(collective)) {
+      payload += member->payload_bytes;
+      wire += member->wire_bytes;
+    }
+    return machine.getCollectiveUs(getKind(collective.kind),
+                                   getReach(collective.axes), payload, wire);
+  }
+
+  const layout::GroupReach &getReach(const std::vector<exec::AxisRef> &axes) {
+    std::vector<layout::AxisRef> over = getAxes(axes);
+    auto [known, isNew] = reaches.try_emplace(over);
+    if (isNew)
+      known->second = machine.getReach(plan.mesh, over);
+    return known->second;
+  }
+
+  const Plan &plan;
+  const layout::Machine &machine;
+  std::map<std::vector<layout::AxisRef>, layout::GroupReach> reaches;
+};
+} // namespace
+
+StepTime::StepTime(const Plan &plan, const std::vector<Transfer> &transfers,
+                   const layout::Machine &machine)
+    : machine(machine), commands(plan.commands.size()),
+      bounds(plan.commands.size()), exposed(transfers.size()) {
+  if (!plan.program)
+    return;
+  std::vector<int> positions; // of the transfers in the program
+  for (const Transfer &transfer : transfers)
+    positions.push_back(
+        plan.commands[size_t(transfer.collectives[0])].position);
+  std::vector<Span> spans;
+  std::vector<layout::Machine::Bound> boundOf;
+  std::vector<int> firstOf(plan.program->commands.size(), -1);
+  for (size_t index = plan.commands.size(); index-- > 0;)
+    firstOf[size_t(plan.commands[index].position)] = int(index);
+
+  Prices prices(plan, machine);
+  double computed = 0, sent = 0; // until when the queues are busy
+  // What is under way while nothing is computed: the one waited for, and those
+  // that it waited for in the queue.
+  auto expose = [&](double from, double to, int command) {
+    for (size_t transfer = positions.size(); transfer-- > 0;) {
+      const auto at = size_t(positions[transfer]);
+      if (at >= spans.size() || spans[at].start >= to)
+        continue;
+      const double us =
+          std::min(to, spans[at].end) - std::max(from, spans[at].start);
+      if (us <= 0)
+        break;
+      exposed[transfer] += us;
+      waits.push_back({command, int(transfer), us});
+    }
+  };
+  for (size_t at = 0; at < plan.program->commands.size(); ++at) {
+    const exec::CommandT &command = *plan.program->commands[at];
+    const bool communicates = command.queue == exec::Queue::communication;
+    double &queue = communicates ? sent : computed;
+    double start = queue;
+    for (int wait : command.waits)
+      start = std::max(start, spans[size_t(wait)].end);
+    const layout::Machine::Price price = prices.get(command);
+    if (!communicates) {
+      computeUs += price.us;
+      expose(queue, start, firstOf[at]);
+    }
+    queue = start + price.us;
+    spans.push_back({start, queue});
+    boundOf.push_back(price.bound);
+  }
+  stepUs = std::max(computed, sent);
+  expose(computed, stepUs, -1);
+  for (const Wait &wait : waits)
+    exposedUs += wait.us;
+  for (size_t index = 0; index < plan.commands.size(); ++index) {
+    const auto position = size_t(plan.commands[index].position);
+    commands[index] = spans[position];
+    bounds[index] = boundOf[position];
+  }
+}
+
+std::vector<StepCost> plan::findCosts(const Plan &plan,
+                                      const std::vector<Transfer> &transfers,
+                                      const EqualScopes &scopes,
+                                      const StepTime &time) {
+  std::map<std::pair<int, bool>, StepCost> costs;
+  auto add = [&](int command, bool isWait, double us) {
+    const int first = scopes.commandFolds[size_t(command)];
+    StepCost &cost = costs[{first, isWait}];
+    cost.us += us;
+    ++cost.count;
+    cost.first = first;
+    cost.isWait = isWait;
+  };
+  for (size_t index = 0; index < plan.commands.size(); ++index)
+    if (!plan.commands[index].collective)
+      add(int(index), false, time.commands[index].getUs());
+  for (size_t transfer = 0; transfer < transfers.size(); ++transfer)
+    if (time.exposed[transfer] > 0)
+      add(transfers[transfer].collectives[0], true, time.exposed[transfer]);
+  std::vector<StepCost> sorted;
+  for (const auto &[key, cost] : costs)
+    sorted.push_back(cost);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const StepCost &left, const StepCost &right) {
+              return std::tuple(-left.us, left.first, left.isWait) <
+                     std::tuple(-right.us, right.first, right.isWait);
+            });
+  return sorted;
+}

@@ -1,0 +1,93 @@
+#include "frontend/plan/Verdict.h"
+
+#include "frontend/plan/MemoryUse.h"
+#include "frontend/plan/Quantities.h"
+#include "frontend/plan/StepTime.h"
+#include "layout/Sharding.h"
+
+#include <fmt/format.h>
+#include <set>
+
+using namespace meshc;
+using namespace meshc::plan;
+
+/// How many costs are named.
+static constexpr size_t numShownCosts = 3;
+
+static std::string getFit(const Plan &plan, const GpuUse &gpu,
+                          const layout::Machine &machine) {
+  const int64_t peak = MemoryUse(plan, gpu).peakBytes;
+  const int64_t limit = machine.getMemoryBytes();
+  return peak <= limit
+             ? fmt::format("fits: {} of {} on each device", formatBytes(peak),
+                           formatBytes(limit))
+             : fmt::format("does not fit: {} where each device has {}",
+                           formatBytes(peak), formatBytes(limit));
+}
+
+/// "data sheets and interpolated measurements": how the constants were made.
+static std::string getBasis(const layout::Machine &machine) {
+  std::set<layout::Made> made;
+  for (const layout::MachineConstant &constant : machine.getConstants())
+    made.insert(constant.made);
+  std::vector<std::string_view> words;
+  for (auto [kind, word] :
+       {std::pair(layout::Made::Measured, "measurements"),
+        {layout::Made::DataSheet, "data sheets"},
+        {layout::Made::Interpolated, "measurements of similar machines"}})
+    if (made.contains(kind))
+      words.push_back(word);
+  return fmt::format("{}", fmt::join(words, " and "));
+}
+
+/// "samples/mlp.mesh:12" behind a space; empty where no line is behind it.
+static std::string getLine(const Plan &plan, const exec::Span *span) {
+  if (!span || span->file() < 0)
+    return "";
+  return fmt::format(" ({}:{})", plan.executable.files[size_t(span->file())],
+                     span->line());
+}
+
+/// "waiting for all_reduce over data, of gradient of w1 (mlp.mesh:23)".
+static std::string describe(const Plan &plan, const StepCost &cost) {
+  const PlannedCommand &planned = plan.commands[size_t(cost.first)];
+  const std::string times =
+      cost.count > 1 ? fmt::format(", {} times", cost.count) : "";
+  const exec::CollectiveT *collective = planned.collective;
+  if (!cost.isWait)
+    return fmt::format("{} of {}{}{}", getName(planned.command->phase),
+                       planned.command->name, times,
+                       getLine(plan, planned.command->span.get()));
+  const exec::Span *span = planned.command->span.get();
+  if (!collective->causes.empty() && !collective->causes[0]->spans.empty())
+    span = &collective->causes[0]->spans[0];
+  return fmt::format("waiting for {}, {} over {}{}{}", planned.id,
+                     getName(collective->kind),
+                     layout::toString(plan.mesh, getAxes(collective->axes)),
+                     times, getLine(plan, span));
+}
+
+std::string plan::renderVerdict(const Plan &plan,
+                                const std::vector<Transfer> &transfers,
+                                const GpuUse &gpu,
+                                const layout::Machine &machine) {
+  std::string text = fmt::format(
+      "\npredicted for {}, from {}, not checked\n  {}\n", machine.getLabel(),
+      getBasis(machine), getFit(plan, gpu, machine));
+  const StepTime time(plan, transfers, machine);
+  const char *what =
+      plan.program->name == "step" ? "a training step" : "an evaluation";
+  text += fmt::format("  {} takes {}: {} computing", what,
+                      formatTime(time.stepUs), formatTime(time.computeUs));
+  if (time.exposedUs > 0)
+    text += fmt::format(", {} ({:.0f} %) waiting for transfers",
+                        formatTime(time.exposedUs),
+                        100 * time.exposedUs / time.stepUs);
+  text += "\n  the largest costs\n";
+  const std::vector<StepCost> costs =
+      findCosts(plan, transfers, EqualScopes(plan), time);
+  for (size_t index = 0; index < std::min(costs.size(), numShownCosts); ++index)
+    text += fmt::format("    {:>8}  {}\n", formatTime(costs[index].us),
+                        describe(plan, costs[index]));
+  return text;
+}
