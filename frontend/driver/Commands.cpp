@@ -9,6 +9,7 @@
 #include "frontend/plan/Explain.h"
 #include "frontend/plan/PlanText.h"
 #include "frontend/plan/Quantities.h"
+#include "frontend/plan/json/PlanDiff.h"
 #include "frontend/plan/json/PlanJson.h"
 #include "frontend/syntax/Diagnostics.h"
 #include "runtime/cuda/library/SystemReport.h"
@@ -114,6 +115,48 @@ static CompileOptions getPlanOptions(const SpecArguments &spec,
   return options;
 }
 
+/// The text of a stored plan. Fails with the reason.
+static llvm::Expected<std::string> readPlan(const std::string &path) {
+  // 2^17 commands, the most that a program has, are a tenth of it.
+  constexpr uint64_t maxBytes = uint64_t(1) << 30;
+  uint64_t bytes = 0;
+  if (llvm::sys::fs::is_directory(path))
+    return llvm::createStringError("it is a directory");
+  if (std::error_code error = llvm::sys::fs::file_size(path, bytes))
+    return llvm::createStringError(error.message());
+  if (bytes > maxBytes)
+    return llvm::createStringError("it has more than " +
+                                   plan::formatBytes(int64_t(maxBytes)));
+  auto text = llvm::MemoryBuffer::getFile(path);
+  if (!text)
+    return llvm::createStringError(text.getError().message());
+  return (*text)->getBuffer().str();
+}
+
+/// Holds the plan `fresh` against the stored one.
+static int checkPlan(const SpecArguments &spec, const std::string &path,
+                     const std::string &fresh) {
+  auto refuse = [&](const std::string &reason) {
+    return fail(spec, frontend::Code::UnreadablePlan,
+                fmt::format("cannot read the plan '{}': {}", path, reason));
+  };
+  llvm::Expected<std::string> stored = readPlan(path);
+  if (!stored)
+    return refuse(toText(stored.takeError()));
+  std::string error;
+  std::optional<std::string> difference =
+      plan::diffPlans(*stored, fresh, error);
+  if (!difference)
+    return refuse(error);
+  if (difference->empty())
+    return write(spec, codegen::standardOutput,
+                 fmt::format("the plan is that of '{}'\n", path));
+  const int code =
+      write(spec, codegen::standardOutput,
+            fmt::format("the plan differs from '{}'\n{}", path, *difference));
+  return code == exitSuccess ? exitCheckFailed : code;
+}
+
 int meshc::driver::runPlan(const SpecArguments &spec,
                            const PlanArguments &plan) {
   SpecSession session(spec);
@@ -126,14 +169,16 @@ int meshc::driver::runPlan(const SpecArguments &spec,
                    toText(std::move(error)));
   const layout::Machine *machine =
       plan.machine.empty() ? nullptr : layout::findMachine(plan.machine);
-  if (plan.emit == "text")
+  if (plan.emit == "text" && plan.check.empty())
     return write(spec, plan.output,
                  plan::renderPlanText(executable, {.machine = machine}));
   auto readSource = [&](std::string_view path) {
     return session.readSource(path);
   };
-  return write(spec, plan.output,
-               plan::renderPlanJson(executable, readSource, machine));
+  const std::string text =
+      plan::renderPlanJson(executable, readSource, machine);
+  return plan.check.empty() ? write(spec, plan.output, text)
+                            : checkPlan(spec, plan.check, text);
 }
 
 int meshc::driver::runDoctor() {

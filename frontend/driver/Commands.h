@@ -13,6 +13,7 @@ namespace meshc::driver {
 inline constexpr int exitSuccess = 0;
 inline constexpr int exitWrongInput = 1;
 inline constexpr int exitUsage = 2;
+inline constexpr int exitCheckFailed = 3;
 inline constexpr int exitDamaged = 4;
 inline constexpr int exitInternal = 70;
 
@@ -39,6 +40,7 @@ struct PlanArguments {
   std::string emit = "text";  ///< text or json
   std::string output = "-";   ///< standard output
   std::string machine;        ///< to predict for; empty: none
+  std::string check;          ///< a stored plan to compare with; empty: none
 };
 
 struct CompileArguments {

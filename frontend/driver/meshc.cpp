@@ -361,9 +361,18 @@ int main(int argc, char **argv) {
     }
     checkTargetOptions(*planCommand, plan.target);
   });
-  planCommand->add_option("--emit", plan.emit, "text or json")
-      ->check(CLI::IsMember({"text", "json"}));
-  planCommand->add_option("-o", plan.output, "the file; - is standard output");
+  CLI::Option *planEmit =
+      planCommand->add_option("--emit", plan.emit, "text or json")
+          ->check(CLI::IsMember({"text", "json"}));
+  CLI::Option *planOutput = planCommand->add_option(
+      "-o", plan.output, "the file; - is standard output");
+  planCommand
+      ->add_option("--check", plan.check,
+                   "compare with a plan that --emit json has written: says "
+                   "what differs, with exit code 3")
+      ->type_name("FILE")
+      ->excludes(planEmit)
+      ->excludes(planOutput);
 
   CLI::App *compileCommand =
       app.add_subcommand("compile", "make an executable");

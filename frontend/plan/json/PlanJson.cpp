@@ -120,7 +120,7 @@ Json PlanWriter::write() const {
     transferred.push_back(getTransfer(transfer));
 
   Json json = {
-      {"schema", "meshc.plan/2"},
+      {"schema", planSchema},
       {"producer", executable.producer},
       {"model", executable.model},
       {"program", plan.program ? Json(plan.program->name) : Json(nullptr)},

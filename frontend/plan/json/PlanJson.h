@@ -9,7 +9,10 @@
 
 namespace meshc::plan {
 
-/// The plan as JSON, "schema": "meshc.plan/2"; ends in a newline. README.md of
+/// The version of the JSON.
+inline constexpr const char *planSchema = "meshc.plan/2";
+
+/// The plan as JSON, "schema": planSchema; ends in a newline. README.md of
 /// this folder describes the fields. `readSource` gives the text of the files
 /// of the spec, which is part of the plan.
 ///
