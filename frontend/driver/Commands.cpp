@@ -7,6 +7,7 @@
 #include "frontend/driver/ProgramCache.h"
 #include "frontend/driver/SpecSession.h"
 #include "frontend/plan/Explain.h"
+#include "frontend/plan/HeldPositions.h"
 #include "frontend/plan/PlanText.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/json/PlanDiff.h"
@@ -169,14 +170,32 @@ int meshc::driver::runPlan(const SpecArguments &spec,
                    toText(std::move(error)));
   const layout::Machine *machine =
       plan.machine.empty() ? nullptr : layout::findMachine(plan.machine);
+  int64_t numDevices = 1;
+  for (const auto &axis : executable.mesh->axes)
+    numDevices *= axis->size;
+  if (plan.device && *plan.device >= numDevices)
+    return fail(
+        spec, frontend::Code::UnknownId,
+        fmt::format("the plan has no device {}; it has {}", *plan.device,
+                    numDevices == 1 ? "0 alone"
+                                    : fmt::format("0 to {}", numDevices - 1)));
+  if (!plan.tensor.empty()) {
+    std::string message;
+    std::optional<std::string> text =
+        plan::renderTensor(executable, plan.tensor, message);
+    return text ? write(spec, plan.output, *text)
+                : fail(spec, frontend::Code::UnknownId, message);
+  }
   if (plan.emit == "text" && plan.check.empty())
     return write(spec, plan.output,
-                 plan::renderPlanText(executable, {.machine = machine}));
+                 plan::renderPlanText(executable, {.device = plan.device,
+                                                   .memoryLimit = plan.memory,
+                                                   .machine = machine}));
   auto readSource = [&](std::string_view path) {
     return session.readSource(path);
   };
   const std::string text =
-      plan::renderPlanJson(executable, readSource, machine);
+      plan::renderPlanJson(executable, readSource, machine, plan.memory);
   return plan.check.empty() ? write(spec, plan.output, text)
                             : checkPlan(spec, plan.check, text);
 }

@@ -36,11 +36,14 @@ struct SpecArguments {
 };
 
 struct PlanArguments {
-  std::string target = "cpu"; ///< cpu or cuda
-  std::string emit = "text";  ///< text or json
-  std::string output = "-";   ///< standard output
-  std::string machine;        ///< to predict for; empty: none
-  std::string check;          ///< a stored plan to compare with; empty: none
+  std::string target = "cpu";    ///< cpu or cuda
+  std::string emit = "text";     ///< text or json
+  std::string output = "-";      ///< standard output
+  std::string machine;           ///< to predict for; empty: none
+  std::optional<int64_t> memory; ///< of a device, in bytes
+  std::string tensor;            ///< to say who holds what of it; empty: none
+  std::optional<int64_t> device; ///< of which to show what it holds
+  std::string check;             ///< a stored plan to compare with; empty: none
 };
 
 struct CompileArguments {

@@ -359,11 +359,32 @@ int main(int argc, char **argv) {
         throw CLI::ValidationError("--machine", "it needs --target cuda");
       plan.target = "cuda";
     }
+    if (!plan.tensor.empty() &&
+        (plan.device || plan.emit == "json" || !plan.check.empty()))
+      throw CLI::ValidationError("--tensor", "it takes the place of the plan");
+    if (plan.device && (plan.emit == "json" || !plan.check.empty()))
+      throw CLI::ValidationError("--device", "it is for the text of a plan");
     checkTargetOptions(*planCommand, plan.target);
   });
   CLI::Option *planEmit =
       planCommand->add_option("--emit", plan.emit, "text or json")
           ->check(CLI::IsMember({"text", "json"}));
+  planCommand
+      ->add_option("--tensor", plan.tensor,
+                   "show which devices hold which positions of this value")
+      ->type_name("NAME");
+  planCommand
+      ->add_option("--memory", plan.memory,
+                   "what each device has, to say whether the plan fits: 80GiB, "
+                   "80GB")
+      ->type_name("SIZE")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      ->check(CLI::PositiveNumber);
+  planCommand
+      ->add_option("--device", plan.device,
+                   "show which positions of each value this device holds")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
   CLI::Option *planOutput = planCommand->add_option(
       "-o", plan.output, "the file; - is standard output");
   planCommand

@@ -6,7 +6,6 @@
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/SourceQuote.h"
 #include "layout/Sharding.h"
-#include "layout/Spelling.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -47,10 +46,7 @@ public:
   std::string explainOp(const PlannedCommand &planned);
   std::string explainTensor(int tensor);
   const PlannedCommand *findCommand(std::string_view id) const;
-  /// The tensors that `id` names: one by its id, all of one name, or, if there
-  /// are none, the one whose name ends so ("scores" for "attn/scores").
-  std::vector<int> findTensors(std::string_view id) const;
-  std::string getUnknownMessage(std::string_view id) const;
+  const Plan &getPlan() const { return plan; }
 
 private:
   std::string getSummary(const PlannedCommand &planned) const;
@@ -77,60 +73,6 @@ const PlannedCommand *Explainer::findCommand(std::string_view id) const {
   return nullptr;
 }
 
-/// Whether `name` is `id` behind some scopes: "b1/attn/scores" for "scores",
-/// "gradient of b1/attn/scores" for "gradient of scores".
-static bool isInScope(std::string_view name, std::string_view id) {
-  size_t inName = name.rfind(' ') + 1, inId = id.rfind(' ') + 1;
-  return name.substr(0, inName) == id.substr(0, inId) &&
-         name.ends_with("/" + std::string(id.substr(inId)));
-}
-
-std::vector<int> Explainer::findTensors(std::string_view id) const {
-  std::vector<int> found, ending;
-  for (int tensor = 0; tensor < int(executable.tensors.size()); ++tensor) {
-    if (Plan::getTensorId(tensor) == id)
-      return {tensor};
-    std::string name = plan.getName(tensor);
-    // An output of this name is that value, seen from outside.
-    bool isKnown = !found.empty() &&
-                   plan.getTensor(tensor).role == exec::BufferRole::output;
-    if (name == id && !isKnown)
-      found.push_back(tensor);
-    else if (isInScope(name, id))
-      ending.push_back(tensor);
-  }
-  return found.empty() && ending.size() == 1 ? ending : found;
-}
-
-std::string Explainer::getUnknownMessage(std::string_view id) const {
-  std::vector<std::string> known;
-  for (const PlannedCommand &planned : plan.commands)
-    if (planned.collective)
-      known.push_back(planned.id);
-  size_t collectives = known.size();
-  for (const auto &tensor : executable.tensors)
-    known.push_back(tensor->name);
-  std::string message =
-      fmt::format("the plan has no collective, value or operation '{}'", id);
-  std::vector<std::string> ending;
-  for (size_t index = collectives; index < known.size(); ++index)
-    if (isInScope(known[index], id))
-      ending.push_back("'" + known[index] + "'");
-  if (!ending.empty())
-    return fmt::format("{}; several end so: {}", message,
-                       fmt::join(ending, ", "));
-  std::string nearest = layout::findNearest(id, known);
-  if (!nearest.empty())
-    return fmt::format("{}; did you mean '{}'?", message, nearest);
-  if (collectives > 0)
-    return fmt::format("{}; its collectives are {} to {}", message,
-                       known.front(), known[collectives - 1]);
-  return message + "; it has no collectives";
-}
-
-//===-- Collectives -------------------------------------------------------===//
-
-/// "c3: all_reduce over model in groups of 2 devices, forward pass".
 std::string Explainer::getSummary(const PlannedCommand &planned) const {
   const exec::CollectiveT &collective = *planned.collective;
   std::string axes = layout::toString(plan.mesh, getAxes(collective.axes));
@@ -525,10 +467,10 @@ std::optional<std::string> plan::explain(const exec::ExecutableT &executable,
     return planned->collective ? explainer.explainCollective(*planned)
                                : explainer.explainOp(*planned);
   std::string text;
-  for (int tensor : explainer.findTensors(id))
+  for (int tensor : explainer.getPlan().findTensors(id))
     text += (text.empty() ? "" : "\n") + explainer.explainTensor(tensor);
   if (!text.empty())
     return text;
-  message = explainer.getUnknownMessage(id);
+  message = explainer.getPlan().getUnknownMessage(id);
   return std::nullopt;
 }

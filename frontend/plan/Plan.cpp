@@ -2,6 +2,7 @@
 
 #include "frontend/plan/Quantities.h"
 #include "layout/Sharding.h"
+#include "layout/Spelling.h"
 #include "runtime/exec/Executable.h"
 
 #include <fmt/format.h>
@@ -139,6 +140,60 @@ int Plan::findTensor(std::string_view name,
   return -1;
 }
 
+/// Whether `name` is `id` behind some scopes: "b1/attn/scores" for "scores",
+/// "gradient of b1/attn/scores" for "gradient of scores".
+static bool isInScope(std::string_view name, std::string_view id) {
+  size_t inName = name.rfind(' ') + 1, inId = id.rfind(' ') + 1;
+  return name.substr(0, inName) == id.substr(0, inId) &&
+         name.ends_with("/" + std::string(id.substr(inId)));
+}
+
+std::vector<int> Plan::findTensors(std::string_view id) const {
+  std::vector<int> found, ending;
+  for (int tensor = 0; tensor < int(executable.tensors.size()); ++tensor) {
+    if (getTensorId(tensor) == id)
+      return {tensor};
+    std::string name = getName(tensor);
+    // An output of this name is that value, seen from outside.
+    bool isKnown =
+        !found.empty() && getTensor(tensor).role == exec::BufferRole::output;
+    if (name == id && !isKnown)
+      found.push_back(tensor);
+    else if (isInScope(name, id))
+      ending.push_back(tensor);
+  }
+  return found.empty() && ending.size() == 1 ? ending : found;
+}
+
+std::string Plan::getUnknownMessage(std::string_view id) const {
+  std::vector<std::string> known;
+  for (const PlannedCommand &planned : commands)
+    if (planned.collective)
+      known.push_back(planned.id);
+  size_t collectives = known.size();
+  for (const auto &tensor : executable.tensors)
+    known.push_back(tensor->name);
+  std::string message =
+      fmt::format("the plan has no collective, value or operation '{}'", id);
+  std::vector<std::string> ending;
+  for (size_t index = collectives; index < known.size(); ++index)
+    if (isInScope(known[index], id))
+      ending.push_back("'" + known[index] + "'");
+  if (!ending.empty())
+    return fmt::format("{}; several end so: {}", message,
+                       fmt::join(ending, ", "));
+  std::string nearest = layout::findNearest(id, known);
+  if (!nearest.empty())
+    return fmt::format("{}; did you mean '{}'?", message, nearest);
+  if (collectives > 0)
+    return fmt::format("{}; its collectives are {} to {}", message,
+                       known.front(), known[collectives - 1]);
+  return message + "; it has no collectives";
+}
+
+//===-- Collectives -------------------------------------------------------===//
+
+/// "c3: all_reduce over model in groups of 2 devices, forward pass".
 namespace {
 /// What lies in a buffer: by place, what was written there last.
 class HeldValues {

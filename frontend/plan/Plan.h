@@ -63,6 +63,12 @@ struct Plan {
   const exec::TensorT &getTensor(int tensor) const {
     return *executable.tensors[size_t(tensor)];
   }
+  /// The values that `id` names: one by its id ("t4"), all of the name, or the
+  /// one that has it behind its scopes: "scores", "gradient of scores". Empty
+  /// if there is none or it could be several.
+  std::vector<int> findTensors(std::string_view id) const;
+  /// That there is no `id` in the plan, with a suggestion.
+  std::string getUnknownMessage(std::string_view id) const;
   /// "data=2 x model=2: 4 devices", "1 device" without a mesh.
   std::string describeMesh() const;
   /// "batch -> data, hidden -> model", "nothing is split".

@@ -2,6 +2,7 @@
 
 #include "frontend/plan/FoldScopes.h"
 #include "frontend/plan/GpuUse.h"
+#include "frontend/plan/HeldPositions.h"
 #include "frontend/plan/MemoryUse.h"
 #include "frontend/plan/Overlap.h"
 #include "frontend/plan/Plan.h"
@@ -36,6 +37,9 @@ public:
 
 private:
   std::string getLegend() const;
+  std::string describeDevice() const;
+  std::string describePositions(const exec::TensorLayoutT &layout,
+                                size_t dim) const;
   std::string getSplitLegend() const;
   std::vector<std::string> getShape(const exec::TensorLayoutT &layout) const;
   ValueRow getRow(int tensor) const;
@@ -72,12 +76,40 @@ std::string PlanPrinter::getLegend() const {
   return text.empty() ? text : "\n" + text;
 }
 
+/// "device 3 is data=1, model=1"; empty where none is asked for.
+std::string PlanPrinter::describeDevice() const {
+  if (!options.device)
+    return "";
+  const std::vector<int64_t> coordinates =
+      plan.mesh.getCoordinates(*options.device);
+  std::vector<std::string> places;
+  for (size_t axis = 0; axis < coordinates.size(); ++axis)
+    places.push_back(fmt::format("{}={}", plan.mesh.getAxes()[axis].name,
+                                 coordinates[axis]));
+  return fmt::format(
+      "device {}{}\n", *options.device,
+      places.empty() ? "" : fmt::format(" is {}", fmt::join(places, ", ")));
+}
+
+/// "batch 128", or of one device the positions that it holds, "batch 128:256".
+std::string PlanPrinter::describePositions(const exec::TensorLayoutT &layout,
+                                           size_t dim) const {
+  return options.device ? describeHeld(plan, layout, dim, *options.device)
+                        : fmt::format("{} {}", layout.dims[dim]->name,
+                                      getLocalSize(layout, dim));
+}
+
 /// What the first split dimension in the table means; empty without any.
 std::string PlanPrinter::getSplitLegend() const {
   for (const auto &tensor : executable.tensors)
     for (size_t i = 0; i < tensor->layout->dims.size(); ++i)
       if (const auto &dim = tensor->layout->dims[i]; !dim->axes.empty()) {
         std::string axes = layout::toString(plan.mesh, getAxes(dim->axes));
+        if (options.device)
+          return fmt::format("'{0}@{1}': from the first number to before the "
+                             "second, of {2} positions split over {1}\n",
+                             describePositions(*tensor->layout, i), axes,
+                             dim->size);
         return fmt::format("'{0} {1}@{2}': a device holds {1} of the {3} "
                            "positions of {0}, which is split over {2}\n",
                            dim->name, getLocalSize(*tensor->layout, i), axes,
@@ -92,8 +124,7 @@ PlanPrinter::getShape(const exec::TensorLayoutT &layout) const {
   std::vector<std::string> pieces;
   for (size_t i = 0; i < layout.dims.size(); ++i) {
     const auto &dim = layout.dims[i];
-    std::string piece =
-        fmt::format("{} {}", dim->name, getLocalSize(layout, i));
+    std::string piece = describePositions(layout, i);
     if (!dim->axes.empty())
       piece += "@" + layout::toString(plan.mesh, getAxes(dim->axes));
     pieces.push_back(std::move(piece));
@@ -411,13 +442,18 @@ std::string PlanPrinter::print() {
   std::string text = fmt::format(
       "{} on {}{}\nlayout: {}\n", executable.model, plan.describeMesh(),
       isGpuPlan(plan) ? ", GPUs" : "", plan.describeLayout());
+  text += describeDevice();
   if (!plan.program)
     return text + "\nthe executable has neither a training step nor an "
                   "evaluation\n";
   if (options.machine)
-    text += renderVerdict(plan, transfers, gpu, *options.machine);
+    text += renderVerdict(plan, transfers, gpu, *options.machine,
+                          options.memoryLimit);
+  else if (options.memoryLimit)
+    text += fmt::format("\n{}\n", describeFit(plan, gpu, *options.memoryLimit));
   text += getLegend();
-  ValueTable table;
+  ValueTable table(options.device ? fmt::format("on device {}", *options.device)
+                                  : "on each device");
   addVariables(table);
   for (exec::Phase phase : options.phases)
     addPhase(table, phase);

@@ -4,6 +4,7 @@
 #include "layout/Machine.h"
 #include "runtime/exec/exec_generated.h"
 
+#include <optional>
 #include <set>
 #include <string>
 
@@ -13,6 +14,12 @@ struct PlanTextOptions {
   /// The parts of a step to show.
   std::set<exec::Phase> phases = {exec::Phase::forward, exec::Phase::backward,
                                   exec::Phase::update};
+  /// A device, of which to show exactly what it holds; nothing: what all hold
+  /// alike. Requires: it is one of the mesh.
+  std::optional<int64_t> device = std::nullopt;
+  /// Bytes that each device has, to say whether the plan fits; nothing: those
+  /// of the machine, if there is one.
+  std::optional<int64_t> memoryLimit = std::nullopt;
   /// The machine to predict for, of a plan for GPUs; null: nothing is
   /// predicted.
   const layout::Machine *machine = nullptr;

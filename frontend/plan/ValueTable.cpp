@@ -85,8 +85,8 @@ static std::string formatStored(const ValueRow &row) {
 
 std::string ValueTable::render() const {
   std::string text = "\n";
-  renderRow({"value", {"on each device"}, 0, true, {{"", "communication"}}},
-            "bytes ", text);
+  renderRow({"value", {held}, 0, true, {{"", "communication"}}}, "bytes ",
+            text);
   for (const Entry &entry : entries)
     if (entry.row)
       renderRow(*entry.row, formatStored(*entry.row), text);

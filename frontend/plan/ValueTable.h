@@ -26,6 +26,9 @@ struct ValueRow {
 /// Values under headings, aligned over the whole table.
 class ValueTable {
 public:
+  /// `held` is the title of the column of shapes.
+  explicit ValueTable(std::string held = "on each device")
+      : held(std::move(held)) {}
   void addHeading(std::string heading);
   void addRow(ValueRow row);
   std::string render() const;
@@ -39,6 +42,7 @@ private:
   void renderRow(const ValueRow &row, const std::string &bytes,
                  std::string &text) const;
 
+  std::string held;
   std::vector<Entry> entries;
   // The titles of the columns need as much.
   size_t nameWidth = 5, shapeWidth = 14;

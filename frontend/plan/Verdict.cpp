@@ -14,15 +14,16 @@ using namespace meshc::plan;
 /// How many costs are named.
 static constexpr size_t numShownCosts = 3;
 
-static std::string getFit(const Plan &plan, const GpuUse &gpu,
-                          const layout::Machine &machine) {
+std::string plan::describeFit(const Plan &plan, const GpuUse &gpu,
+                              int64_t limit) {
   const int64_t peak = MemoryUse(plan, gpu).peakBytes;
-  const int64_t limit = machine.getMemoryBytes();
   return peak <= limit
              ? fmt::format("fits: {} of {} on each device", formatBytes(peak),
                            formatBytes(limit))
-             : fmt::format("does not fit: {} where each device has {}",
-                           formatBytes(peak), formatBytes(limit));
+             : fmt::format("does not fit: {} where each device has {}, {} too "
+                           "much",
+                           formatBytes(peak), formatBytes(limit),
+                           formatBytes(peak - limit));
 }
 
 /// "data sheets and interpolated measurements": how the constants were made.
@@ -70,10 +71,12 @@ static std::string describe(const Plan &plan, const StepCost &cost) {
 std::string plan::renderVerdict(const Plan &plan,
                                 const std::vector<Transfer> &transfers,
                                 const GpuUse &gpu,
-                                const layout::Machine &machine) {
+                                const layout::Machine &machine,
+                                std::optional<int64_t> limit) {
   std::string text = fmt::format(
       "\npredicted for {}, from {}, not checked\n  {}\n", machine.getLabel(),
-      getBasis(machine), getFit(plan, gpu, machine));
+      getBasis(machine),
+      describeFit(plan, gpu, limit.value_or(machine.getMemoryBytes())));
   const StepTime time(plan, transfers, machine);
   const char *what =
       plan.program->name == "step" ? "a training step" : "an evaluation";

@@ -5,16 +5,21 @@
 #include "frontend/plan/Overlap.h"
 #include "layout/Machine.h"
 
+#include <optional>
 #include <string>
 
 namespace meshc::plan {
 
+/// "fits: 6.84 MiB of 80 GiB on each device", or by how much it does not.
+std::string describeFit(const Plan &plan, const GpuUse &gpu, int64_t limit);
+
 /// Whether the plan fits on a machine and how long a step takes there, with the
 /// three largest costs and their lines; ends in a newline. The plan is for
-/// GPUs.
+/// GPUs. `limit` takes the place of the machine's memory.
 std::string renderVerdict(const Plan &plan,
                           const std::vector<Transfer> &transfers,
-                          const GpuUse &gpu, const layout::Machine &machine);
+                          const GpuUse &gpu, const layout::Machine &machine,
+                          std::optional<int64_t> limit = std::nullopt);
 
 } // namespace meshc::plan
 

@@ -71,6 +71,7 @@ CONTRACT = {
         "peak_bytes_per_device": int, "params": int, "gradients": int, "optimizer": int,
         "activations": int, "communication": int, "workspace": int,
         "at_peak": [{"name": str, "category": str, "bytes": int}], "peak_at": str,
+        "limit_bytes?": int,
         "buffers": [{"name": str, "category": str, "bytes": int, "offset": int, "first": int,
                      "last": int}],
         "allocation?": {"arena": int, "cublaslt": int, "move_tables": int, "staging": int}},

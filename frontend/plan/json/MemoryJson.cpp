@@ -38,6 +38,8 @@ Json PlanWriter::getMemory() const {
                                {"category", getName(getCategory(buffer.role))},
                                {"bytes", int64_t(buffer.bytes)}});
   }
+  if (memoryLimit)
+    json["limit_bytes"] = *memoryLimit;
   json["peak_at"] = use.command < 0
                         ? Json(nullptr)
                         : Json(plan.commands[size_t(use.command)].id);

@@ -13,15 +13,18 @@ using namespace meshc::plan;
 
 PlanWriter::PlanWriter(const exec::ExecutableT &executable,
                        const ReadSource &readSource,
-                       const layout::Machine *machine)
+                       const layout::Machine *machine,
+                       std::optional<int64_t> memoryLimit)
     : plan(executable), executable(executable), readSource(readSource),
       transfers(findTransfers(plan)), transferOf(plan.commands.size(), -1),
-      gpu(plan), scopes(plan) {
+      gpu(plan), scopes(plan), memoryLimit(memoryLimit) {
   for (size_t number = 0; number < transfers.size(); ++number)
     for (int member : transfers[number].collectives)
       transferOf[size_t(member)] = int(number);
   if (machine)
     time.emplace(plan, transfers, *machine);
+  if (machine && !memoryLimit)
+    this->memoryLimit = machine->getMemoryBytes();
 }
 
 Json PlanWriter::getMachine() const {
@@ -159,8 +162,9 @@ static std::string dump(const Json &json, int indent) {
 
 std::string plan::renderPlanJson(const exec::ExecutableT &executable,
                                  const ReadSource &readSource,
-                                 const layout::Machine *machine) {
-  Json plan = PlanWriter(executable, readSource, machine).write();
+                                 const layout::Machine *machine,
+                                 std::optional<int64_t> memoryLimit) {
+  Json plan = PlanWriter(executable, readSource, machine, memoryLimit).write();
   plan["sha256"] = getSha256(dump(plan, -1));
   return dump(plan, 2) + "\n";
 }

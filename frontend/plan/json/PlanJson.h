@@ -19,9 +19,12 @@ inline constexpr const char *planSchema = "meshc.plan/2";
 /// Units: bytes and counts are integers, `*_us` are microseconds.
 ///
 /// With a machine, of a plan for GPUs, times are predicted for it.
+/// `memoryLimit` is what each device has, in bytes, if that is not the
+/// machine's.
 std::string renderPlanJson(const exec::ExecutableT &executable,
                            const ReadSource &readSource,
-                           const layout::Machine *machine = nullptr);
+                           const layout::Machine *machine = nullptr,
+                           std::optional<int64_t> memoryLimit = std::nullopt);
 
 } // namespace meshc::plan
 

@@ -27,7 +27,8 @@ class PlanWriter {
 public:
   /// `machine` may be null: then there are no times.
   PlanWriter(const exec::ExecutableT &executable, const ReadSource &readSource,
-             const layout::Machine *machine);
+             const layout::Machine *machine,
+             std::optional<int64_t> memoryLimit);
 
   Json write() const;
 
@@ -68,6 +69,7 @@ private:
   GpuUse gpu;
   EqualScopes scopes;
   std::optional<StepTime> time;
+  std::optional<int64_t> memoryLimit;
 };
 
 } // namespace meshc::plan

@@ -2,6 +2,8 @@
 
 #include "frontend/plan/PlanText.h"
 
+#include <array>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sstream>
 
@@ -170,4 +172,34 @@ TEST(PlanTextTest, nothing_split) {
   EXPECT_THAT(text, HasSubstr("tiny on 1 device\nlayout: nothing is split\n"));
   EXPECT_THAT(text, HasSubstr("each evaluation, on each device"));
   EXPECT_THAT(text, HasSubstr("0 collectives"));
+}
+
+TEST(PlanTextTest, shows_what_one_device_holds) {
+  // hidden has 7 positions over 3 devices, in blocks of 3.
+  const std::array<const char *, 3> hidden = {"0:3", "3:6", "6:7"};
+  for (int64_t device = 0; device < 6; ++device) {
+    const std::string text =
+        plan::renderPlanText(plan::makeExample(), {.device = device});
+    const int64_t data = device / 3, model = device % 3;
+    EXPECT_THAT(text,
+                HasSubstr(fmt::format("\ndevice {} is data={}, model={}\n",
+                                      device, data, model)));
+    EXPECT_THAT(text, HasSubstr(fmt::format("on device {}", device)));
+    EXPECT_THAT(text, HasSubstr(fmt::format("in 0:5, hidden {}@model",
+                                            hidden[size_t(model)])));
+    EXPECT_THAT(text, HasSubstr(fmt::format("batch {}@data",
+                                            data == 0 ? "0:3" : "3:6")));
+  }
+}
+
+TEST(PlanTextTest, a_device_may_hold_padding_alone) {
+  exec::ExecutableT executable = plan::makeExample();
+  for (auto &tensor : executable.tensors)
+    for (auto &dim : tensor->layout->dims)
+      if (dim->name == "hidden")
+        dim->size = 2;
+  EXPECT_THAT(plan::renderPlanText(executable, {.device = 1}),
+              HasSubstr("hidden 1:2@model"));
+  EXPECT_THAT(plan::renderPlanText(executable, {.device = 2}),
+              HasSubstr("hidden none@model"));
 }

@@ -119,7 +119,7 @@ TEST(Verdict, says_whether_it_fits_and_what_takes_longest) {
   EXPECT_THAT(text,
               HasSubstr("\npredicted for slow machine, from measurements, "
                         "not checked\n  does not fit: "));
-  EXPECT_THAT(text, HasSubstr(" where each device has 1 MiB\n"));
+  EXPECT_THAT(text, HasSubstr(" where each device has 1 MiB, "));
   EXPECT_THAT(text, HasSubstr("  a training step takes "));
   EXPECT_THAT(text,
               HasSubstr("  waiting for c2, all_reduce over data (tiny.mesh:"));
