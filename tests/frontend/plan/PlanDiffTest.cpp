@@ -126,7 +126,7 @@ void damage(json &whole, json &value, const Check &check) {
     }
 }
 
-TEST(PlanDiff, a_damaged_plan_differs_or_is_refused) {
+TEST(PlanDiff, damage_is_refused_or_found_where_it_counts) {
   json whole = json::parse(example);
   int refused = 0, differing = 0;
   damage(whole, whole, [&](const std::string &damaged) {
