@@ -2,7 +2,7 @@
 #define MESHC_DIALECT_SPMD_H
 
 #include "dialect/ND.h"
-#include "layout/CostModel.h"
+#include "layout/Collective.h"
 
 #include "dialect/SPMDDialect.h.inc"
 

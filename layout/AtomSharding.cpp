@@ -307,6 +307,7 @@ StepFigures AtomSpace::getFigures(CollectiveKind kind, const AtomSharding &from,
   if (kind == CollectiveKind::Slice)
     return figures;
   const AtomSet moving = getCommunicating(kind, from, to);
+  figures.group = moving;
   if (moving & foreign)
     for (AxisRef part : getGroupAxes(moving))
       figures.groupSize *= part.size;
@@ -321,7 +322,8 @@ StepFigures AtomSpace::getFigures(CollectiveKind kind, const AtomSharding &from,
       getWireBytes(kind, figures.payloadElements, figures.groupSize);
   if (kind == CollectiveKind::ReduceScatter) {
     // Completed atoms that split nothing afterwards replicate.
-    figures.gatherSize = getGroupSize(moving & ~to.getSplitAtoms());
+    figures.gather = moving & ~to.getSplitAtoms();
+    figures.gatherSize = getGroupSize(figures.gather);
     figures.wireElements +=
         getWireBytes(CollectiveKind::AllGather,
                      ceilDiv(figures.payloadElements, figures.groupSize),

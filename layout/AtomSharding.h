@@ -38,12 +38,10 @@ struct StepFigures {
   CollectiveKind kind = CollectiveKind::Exchange;
   int64_t groupSize = 1, gatherSize = 1;
   int64_t payloadElements = 0, wireElements = 0;
+  /// The atoms over which devices talk, and those of the all_gather that a
+  /// reduce_scatter holds.
+  AtomSet group = 0, gather = 0;
 };
-
-/// Microseconds of a step between blocks of so many elements.
-double getCost(const StepFigures &figures, int64_t elementsBefore,
-               int64_t elementsAfter, int64_t elementBytes,
-               const CostModel &model);
 
 /// The atoms of a pair of shardings, and questions about lists of them.
 class AtomSpace {

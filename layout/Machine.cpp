@@ -1,10 +1,11 @@
 #include "layout/Machine.h"
 
+#include "layout/NcclTimes.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdlib>
-#include <set>
 
 using namespace meshc::layout;
 
@@ -16,6 +17,8 @@ const char *meshc::layout::getName(Made made) {
     return "interpolated";
   case Made::DataSheet:
     return "data_sheet";
+  case Made::Assumed:
+    return "assumed";
   }
   std::abort();
 }
@@ -33,37 +36,103 @@ const char *meshc::layout::getName(Machine::Bound bound) {
 }
 
 std::vector<MachineConstant> Machine::getConstants() const {
-  const Constants &c = constants;
-  return {c.memoryBytes, c.devicesPerHost, c.matmul32,
-          c.matmul16,    c.vector32,       c.memoryRate,
-          c.launchUs,    c.insideRate,     c.networkRate};
+  if (const auto *host = std::get_if<HostConstants>(&constants))
+    return {host->arithmetic, host->copyRate, host->transferUs,
+            host->roundUs,    host->wireRate, host->exchangeFactor};
+  const auto &c = std::get<Constants>(constants);
+  std::vector<MachineConstant> all = {
+      c.memoryBytes, c.devicesPerHost, c.matmul32,   c.matmul16,   c.vector32,
+      c.memoryRate,  c.launchUs,       c.insideRate, c.networkRate};
+  for (const auto &constant : {c.pcieRate, c.switchPart})
+    if (constant)
+      all.push_back(*constant);
+  return all;
+}
+
+std::optional<int64_t> Machine::getMemoryBytes() const {
+  if (const Constants *gpu = getGpuConstants())
+    return int64_t(gpu->memoryBytes.value);
+  return std::nullopt;
 }
 
 //===-- Groups ------------------------------------------------------------===//
 
+namespace {
+/// A digit of the numbers of devices.
+struct Digit {
+  int64_t stride, size;
+};
+} // namespace
+
+/// The digits that `axes` are, and those of all else, from major to minor.
+static void splitDigits(const Mesh &mesh, std::span<const AxisRef> axes,
+                        std::vector<Digit> &inside,
+                        std::vector<Digit> &outside) {
+  std::vector<AxisRef> parts(axes.begin(), axes.end());
+  std::sort(parts.begin(), parts.end());
+  int64_t minor = mesh.getNumDevices();
+  auto part = parts.begin();
+  for (int32_t axis = 0; axis < mesh.getNumAxes(); ++axis) {
+    const int64_t size = mesh.getAxisSize(axis);
+    minor /= size;
+    int64_t pre = 1;
+    auto skipTo = [&](int64_t next) {
+      if (next > pre)
+        outside.push_back({size / next * minor, next / pre});
+    };
+    for (; part != parts.end() && part->axis == axis; ++part) {
+      skipTo(part->pre);
+      pre = part->pre * part->size;
+      inside.push_back({size / pre * minor, part->size});
+    }
+    skipTo(size);
+  }
+}
+
+/// Adds every value of the digit to every number.
+static std::vector<int64_t> addDigit(const std::vector<int64_t> &numbers,
+                                     Digit digit) {
+  std::vector<int64_t> sums;
+  sums.reserve(numbers.size() * size_t(digit.size));
+  for (int64_t number : numbers)
+    for (int64_t value = 0; value < digit.size; ++value)
+      sums.push_back(number + value * digit.stride);
+  return sums;
+}
+
 GroupReach Machine::getReach(const Mesh &mesh,
                              std::span<const AxisRef> axes) const {
-  const auto perHost = int64_t(constants.devicesPerHost.value);
   GroupReach reach;
   for (const AxisRef &axis : axes)
     reach.ranks *= axis.size;
   reach.perHost = reach.ranks;
+  const Constants *gpu = getGpuConstants();
+  const int64_t perHost =
+      gpu ? int64_t(gpu->devicesPerHost.value) : mesh.getNumDevices();
+  if (mesh.getNumDevices() <= perHost)
+    return reach;
+  std::vector<Digit> inside, outside;
+  splitDigits(mesh, axes, inside, outside);
+  std::vector<int64_t> members = {0}, starts = {0};
+  for (Digit digit : inside)
+    members = addDigit(members, digit); // ascending
   // Groups that begin at the same place of a host reach alike.
-  std::set<int64_t> starts;
-  for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
-    const std::vector<int64_t> coordinates = mesh.getCoordinates(device);
-    const bool isFirst = std::ranges::all_of(axes, [&](const AxisRef &axis) {
-      return mesh.getCoordinate(axis, coordinates) == 0;
-    });
-    if (!isFirst || !starts.insert(device % perHost).second)
-      continue;
-    std::map<int64_t, int64_t> onHost;
-    for (int64_t member : mesh.getGroup(device, axes))
-      ++onHost[member / perHost];
-    int64_t most = 0;
-    for (const auto &[host, count] : onHost)
+  for (Digit digit : outside) {
+    starts = addDigit(starts, {digit.stride, std::min(digit.size, perHost)});
+    for (int64_t &start : starts)
+      start %= perHost;
+    std::sort(starts.begin(), starts.end());
+    starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
+  }
+  for (int64_t start : starts) {
+    int64_t hosts = 0, most = 0, count = 0, last = -1;
+    for (int64_t member : members) {
+      const int64_t host = (start + member) / perHost;
+      hosts += host != last;
+      count = host == last ? count + 1 : 1;
       most = std::max(most, count);
-    const auto hosts = int64_t(onHost.size());
+      last = host;
+    }
     if (hosts > reach.hosts)
       reach = {reach.ranks, hosts, most};
     else if (hosts == reach.hosts) // the one that shares the network less
@@ -101,15 +170,21 @@ static constexpr std::array<Efficiency, 4> memoryEfficiency = {
 
 Machine::Price Machine::getComputePrice(bool isMatmul, int64_t elementBytes,
                                         double flops, double bytes) const {
-  const double rate =
-      !isMatmul ? constants.vector32.value
-                : (elementBytes <= 2 ? constants.matmul16 : constants.matmul32)
-                          .value *
-                      getEfficiency(matmulEfficiency, flops);
-  const double arithmetic = flops / rate;
-  const double memory = bytes / (constants.memoryRate.value *
-                                 getEfficiency(memoryEfficiency, bytes));
-  const double launch = constants.launchUs.value;
+  double arithmetic = 0, memory = 0, launch = 0;
+  if (const auto *host = std::get_if<HostConstants>(&constants)) {
+    arithmetic = flops / host->arithmetic.value;
+    memory = bytes / host->copyRate.value;
+  } else {
+    const auto &gpu = std::get<Constants>(constants);
+    const double rate =
+        !isMatmul ? gpu.vector32.value
+                  : (elementBytes <= 2 ? gpu.matmul16 : gpu.matmul32).value *
+                        getEfficiency(matmulEfficiency, flops);
+    arithmetic = flops / rate;
+    memory =
+        bytes / (gpu.memoryRate.value * getEfficiency(memoryEfficiency, bytes));
+    launch = gpu.launchUs.value;
+  }
   Price price;
   price.us = launch + std::max(arithmetic, memory);
   if (std::max(arithmetic, memory) > launch)
@@ -119,147 +194,61 @@ Machine::Price Machine::getComputePrice(bool isMatmul, int64_t elementBytes,
 
 //===-- Sending -----------------------------------------------------------===//
 
-namespace {
-/// A protocol of NCCL: its latencies in microseconds, and the part of the
-/// links' rate that it reaches.
-struct Protocol {
-  double ringBase, treeBase, insideHop, networkRingHop, treeHop, networkTreeHop,
-      ringPart, treePart;
-};
-} // namespace
+static int64_t getRounds(CollectiveKind kind, int64_t groupSize) {
+  const int64_t doublings = std::bit_width(uint64_t(groupSize - 1));
+  switch (kind) {
+  case CollectiveKind::AllReduce:
+    return 2 * doublings;
+  case CollectiveKind::ReduceScatter:
+  case CollectiveKind::AllGather:
+  case CollectiveKind::AllToAll:
+    return doublings;
+  case CollectiveKind::Exchange:
+    return 2 * doublings + 1;
+  case CollectiveKind::Permute:
+    return 1;
+  case CollectiveKind::Slice:
+    return 0;
+  }
+  std::abort();
+}
 
-// LL, LL128 and Simple. Source: NCCL 2.30, src/graph/tuning.cc: base and hop
-// latencies of NVLink and network; LL sends as many flags as data; LL128 120 of
-// 128 bytes, 0.92 of the links' rate; trees 0.92 of it, LL trees a 3.8th.
-static constexpr std::array<Protocol, 3> protocols = {
-    {{6.6, 6.8, 0.6, 2.7, 0.6, 5.0, 0.5, 1 / 3.8},
-     {14, 14, 1.9, 4.0, 1.25, 8.5, 0.92, 0.92 * 120 / 128},
-     {8.4, 8.4, 3.4, 14, 4.0, 14, 1, 0.92}}};
-
-/// Messages of all_to_all, by NCCL's Simple protocol inside of a host and its
-/// latency per network hop of LL between hosts, whose sends are under way
-/// together.
-static double getPairwiseUs(const GroupReach &reach) {
-  const Protocol &low = protocols[0], &simple = protocols[2];
-  return simple.ringBase + double(reach.perHost - 1) * simple.insideHop +
-         double(reach.ranks - reach.perHost) * low.networkRingHop;
+static double getHostUs(const Machine::HostConstants &machine,
+                        CollectiveKind kind, int64_t groupSize,
+                        int64_t wireBytes, int64_t localBytes) {
+  const double local = double(localBytes) / machine.copyRate.value;
+  if (kind == CollectiveKind::Slice || groupSize <= 1)
+    return local;
+  double wire = double(wireBytes) / machine.wireRate.value;
+  if (kind == CollectiveKind::Exchange)
+    wire *= machine.exchangeFactor.value;
+  return local + machine.transferUs.value +
+         machine.roundUs.value * double(getRounds(kind, groupSize)) + wire;
 }
 
 double Machine::getCollectiveUs(CollectiveKind kind, const GroupReach &reach,
-                                int64_t payloadBytes, int64_t wireBytes) const {
-  const double inside = constants.insideRate.value;
-  const double network = constants.networkRate.value;
-  const bool isAcross = reach.hosts > 1;
+                                int64_t payloadBytes, int64_t wireBytes,
+                                int64_t localBytes) const {
+  if (const auto *host = std::get_if<HostConstants>(&constants))
+    return getHostUs(*host, kind, reach.ranks, wireBytes, localBytes);
+  const auto &gpu = std::get<Constants>(constants);
+  auto getCopyUs = [&](int64_t bytes) {
+    return 2 * double(bytes) / gpu.memoryRate.value;
+  };
   if (reach.ranks <= 1 || kind == CollectiveKind::Slice)
-    return constants.launchUs.value +
-           2 * double(payloadBytes) / constants.memoryRate.value;
-  const auto ranks = double(reach.ranks), hosts = double(reach.hosts);
-  const auto wire = double(wireBytes);
-  switch (kind) {
-  case CollectiveKind::AllReduce:
-  case CollectiveKind::ReduceScatter:
-  case CollectiveKind::AllGather:
-    break;
-  case CollectiveKind::AllToAll:
-  case CollectiveKind::Exchange: {
-    // What goes to other hosts has a device's own share of the network.
-    const double across = (ranks - double(reach.perHost)) / (ranks - 1);
-    // Exchanged boxes are irregular.
-    const double factor =
-        kind == CollectiveKind::Exchange ? CostModel().exchangeFactor : 1;
-    return getPairwiseUs(reach) +
-           factor *
-               std::max(wire * (1 - across) / inside, wire * across / network);
-  }
-  case CollectiveKind::Permute: {
-    const Protocol &simple = protocols[2];
-    return simple.ringBase +
-           (isAcross ? simple.networkRingHop : simple.insideHop) +
-           wire / (isAcross ? network : inside);
-  }
-  case CollectiveKind::Slice:
-    std::abort();
-  }
-  // Every device of a host brings its own share of the network to a ring.
-  const double links =
-      isAcross ? std::min(inside, double(reach.perHost) * network) : inside;
-  const bool isReduce = kind == CollectiveKind::AllReduce;
-  const double rounds = isReduce ? 2 : 1;
-  const double steps = rounds * (ranks - 1), netSteps = rounds * (hosts - 1);
-  double best = 0;
-  for (const Protocol &protocol : protocols) {
-    const double ring =
-        protocol.ringBase + (steps - netSteps) * protocol.insideHop +
-        netSteps * protocol.networkRingHop + wire / (links * protocol.ringPart);
-    best = best == 0 ? ring : std::min(best, ring);
-    if (!isReduce)
-      continue;
-    // Up and down: twice the payload.
-    const auto doublings = double(std::bit_width(uint64_t(reach.hosts - 1)));
-    const double tree = protocol.treeBase +
-                        2 * (double(reach.perHost - 1) * protocol.treeHop +
-                             doublings * protocol.networkTreeHop) +
-                        2 * double(payloadBytes) / (links * protocol.treePart);
-    best = std::min(best, tree);
-  }
-  if (isReduce)
-    return best;
-  // An all_reduce of the whole does what both others do, by a tree with fewer
-  // rounds.
-  const int64_t whole = kind == CollectiveKind::AllGather
-                            ? payloadBytes * reach.ranks
-                            : payloadBytes;
-  return std::min(best, getCollectiveUs(CollectiveKind::AllReduce, reach, whole,
-                                        getWireBytes(CollectiveKind::AllReduce,
-                                                     whole, reach.ranks)));
+    return gpu.launchUs.value + getCopyUs(std::max(payloadBytes, localBytes));
+  return nccl::getUs(gpu, kind, reach, payloadBytes, wireBytes) +
+         getCopyUs(localBytes);
 }
 
-//===-- Machines ----------------------------------------------------------===//
-
-static Machine makeGpu(std::string_view name, std::string_view label,
-                       double memory, double matmul32, double matmul16,
-                       double memoryRate, double inside, double network) {
-  constexpr std::string_view sheet = "NVIDIA's data sheet";
-  return {name,
-          label,
-          {{"memory", "bytes", memory, Made::DataSheet, sheet},
-           {"devices of a host", "", 8, Made::DataSheet,
-            "a DGX or HGX server of eight"},
-           {"matmul f32", "flop/us", matmul32, Made::DataSheet, sheet},
-           {"matmul 16 bits", "flop/us", matmul16, Made::DataSheet, sheet},
-           {"other arithmetic", "flop/us", matmul32, Made::DataSheet, sheet},
-           {"memory rate", "bytes/us", memoryRate, Made::DataSheet, sheet},
-           {"launch", "us", 3, Made::Interpolated,
-            "a kernel of a CUDA graph or stream, 2 to 5 us"},
-           {"NVLink", "bytes/us", inside, Made::Interpolated,
-            "NCCL 2.30's planning rate, links by what each reaches"},
-           {"network", "bytes/us", network, Made::DataSheet,
-            "the server's network adapters by its devices"}}};
+double Machine::getAddedGatherUs(const GroupReach &reach) const {
+  const double us = getCollectiveUs(CollectiveKind::AllGather, reach, 0, 0);
+  const auto *host = std::get_if<HostConstants>(&constants);
+  return host ? us - host->transferUs.value : us;
 }
 
-static const std::array<Machine, 4> &getMachines() {
-  static const std::array<Machine, 4> machines = {
-      makeGpu("v100", "V100 SXM2 32 GB", 32e9, 15.7e6, 125e6, 0.9e6, 120e3,
-              6.25e3),
-      makeGpu("a100", "A100 SXM4 80 GB", 80e9, 19.5e6, 312e6, 2.04e6, 240e3,
-              25e3),
-      makeGpu("h100", "H100 SXM5 80 GB", 80e9, 67e6, 989e6, 3.35e6, 370.8e3,
-              50e3),
-      makeGpu("h200", "H200 SXM5 141 GB", 141e9, 67e6, 989e6, 4.8e6, 370.8e3,
-              50e3)};
-  return machines;
-}
-
-const Machine *meshc::layout::findMachine(std::string_view name) {
-  for (const Machine &machine : getMachines())
-    if (machine.getName() == name)
-      return &machine;
-  return nullptr;
-}
-
-std::string meshc::layout::getMachineNames() {
-  std::string names;
-  for (const Machine &machine : getMachines())
-    names += (names.empty() ? "" : ", ") + std::string(machine.getName());
-  return names;
+double Machine::getLeastCollectiveUs() const {
+  if (const auto *host = std::get_if<HostConstants>(&constants))
+    return host->transferUs.value + host->roundUs.value;
+  return nccl::getLeastUs();
 }

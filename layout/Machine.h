@@ -1,12 +1,13 @@
 #ifndef MESHC_LAYOUT_MACHINE_H
 #define MESHC_LAYOUT_MACHINE_H
 
-#include "layout/CostModel.h"
+#include "layout/Collective.h"
 #include "layout/Mesh.h"
 
-#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace meshc::layout {
@@ -16,8 +17,9 @@ enum class Made : uint8_t {
   Measured,     ///< on such a machine
   Interpolated, ///< between measurements of a similar one
   DataSheet,    ///< promised by the maker
+  Assumed,      ///< a starting value, neither measured nor promised
 };
-/// "measured", "interpolated", "data_sheet".
+/// "measured", "interpolated", "data_sheet", "assumed".
 const char *getName(Made made);
 
 /// A number of a machine.
@@ -35,15 +37,27 @@ struct GroupReach {
   int64_t perHost = 1; ///< of its devices on one of these, at most
 };
 
-/// A kind of machine, and what it takes it to compute and to send: predictions,
-/// from constants that say how they were made.
+/// Caps of NCCL's planning rates of one generation of GPUs, on one host, on two
+/// and on more, in bytes/us: of all channels for LL, of one for the others.
+struct NcclCaps {
+  double ring64[3];   ///< LL, all channels
+  double ring128;     ///< LL128
+  double tree128[3];  ///< LL128
+  double treeFull[3]; ///< Simple
+};
+
+/// A kind of machine, and what it takes it to compute and to send: the one
+/// price list, of reshardings as of commands. Predictions, from constants that
+/// say how they were made.
 ///
 /// Devices are on hosts in order of their numbers, so many on each; a group
 /// whose devices are on one host uses the links inside, any other one the
-/// network too.
+/// network too: an axis stays inside if the product of it and of all minor
+/// axes does.
 class Machine {
 public:
-  /// Rates are of one device, of links in one direction.
+  /// Of GPUs that send by NCCL. Rates are of one device, of links in one
+  /// direction.
   struct Constants {
     MachineConstant memoryBytes; ///< of a device
     MachineConstant devicesPerHost;
@@ -53,20 +67,48 @@ public:
     MachineConstant launchUs;
     MachineConstant insideRate;  ///< bytes/us between devices of a host
     MachineConstant networkRate; ///< bytes/us between hosts
+    /// bytes/us from a device to its network adapter.
+    std::optional<MachineConstant> pcieRate = std::nullopt;
+    /// Part of insideRate at which switches of a host reduce (NVLS); none where
+    /// they cannot.
+    std::optional<MachineConstant> switchPart = std::nullopt;
+    const NcclCaps *caps = nullptr; ///< null: the links alone limit
+  };
+  /// Of devices that are the threads and processes of hosts, all of which reach
+  /// one another alike. A collective takes a time, a time for each of its
+  /// rounds of messages, and its bytes.
+  struct HostConstants {
+    MachineConstant arithmetic; ///< flop/us, of matmuls and of all else
+    MachineConstant copyRate;   ///< bytes/us, read plus write
+    MachineConstant transferUs; ///< one collective, whatever its size
+    MachineConstant roundUs;    ///< one message round
+    MachineConstant wireRate;   ///< bytes/us, one device's sending rate
+    /// Bytes of an exchange take this much longer: its boxes are irregular.
+    /// Also keeps regular collectives where padding makes an exchange look
+    /// smaller.
+    MachineConstant exchangeFactor;
   };
 
   Machine(std::string_view name, std::string_view label,
           const Constants &constants)
+      : name(name), label(label), constants(constants) {}
+  Machine(std::string_view name, std::string_view label,
+          const HostConstants &constants)
       : name(name), label(label), constants(constants) {}
 
   std::string_view getName() const { return name; }
   /// "H100 SXM 80 GB".
   std::string_view getLabel() const { return label; }
   std::vector<MachineConstant> getConstants() const;
-  int64_t getMemoryBytes() const {
-    return int64_t(constants.memoryBytes.value);
+  /// Null if its devices are no GPUs.
+  const Constants *getGpuConstants() const {
+    return std::get_if<Constants>(&constants);
   }
+  /// Of a device; none where devices share the memory of a host.
+  std::optional<int64_t> getMemoryBytes() const;
 
+  /// `axes` are independent parts of axes, as in ReshardStep. 1 device on one
+  /// host for no axes.
   GroupReach getReach(const Mesh &mesh, std::span<const AxisRef> axes) const;
 
   /// What bounds a command.
@@ -76,30 +118,46 @@ public:
     Bound bound = Bound::Launch;
   };
   /// A kernel or a matmul of this work: the longer of arithmetic and memory,
-  /// and a launch. Large ones come closer to the machine's rates than small
-  /// ones.
+  /// and a launch. On GPUs large ones come closer to the machine's rates than
+  /// small ones.
   Price getComputePrice(bool isMatmul, int64_t elementBytes, double flops,
                         double bytes) const;
   /// Microseconds of a collective. `payloadBytes` is what a device brings in,
-  /// `wireBytes` what it sends, as in CostModel.h.
+  /// `wireBytes` what it sends, as in Collective.h, `localBytes` what it copies
+  /// beside it.
   ///
-  /// all_reduce, reduce_scatter and all_gather are the fastest of NCCL's rings
-  /// and all_reduce's trees, over its three protocols; the others send to each
-  /// device of the group what is for it.
+  /// On GPUs all_reduce, reduce_scatter and all_gather are the fastest of
+  /// NCCL's rings and all_reduce's trees, over its three protocols, and of
+  /// reductions in switches; the others send to each device of the group what
+  /// is for it. On hosts, rounds are log2 p for reduce_scatter, all_gather
+  /// (recursive halving and doubling send the bytes of the ring) and all_to_all
+  /// (Bruck, for the short messages of which rounds are the cost), twice that
+  /// for all_reduce, and one more for an exchange, whose devices first have to
+  /// ask; 1 for permute. Source: Thakur, Rabenseifner, Gropp 2005.
   double getCollectiveUs(CollectiveKind kind, const GroupReach &reach,
-                         int64_t payloadBytes, int64_t wireBytes) const;
+                         int64_t payloadBytes, int64_t wireBytes,
+                         int64_t localBytes = 0) const;
+  /// What an all_gather adds to the collective that it is a part of, whose
+  /// wire bytes count its own.
+  double getAddedGatherUs(const GroupReach &reach) const;
+  /// No collective over two devices or more takes less.
+  double getLeastCollectiveUs() const;
 
 private:
   std::string_view name, label;
-  Constants constants;
+  std::variant<Constants, HostConstants> constants;
 };
 
 /// "flops", "memory", "launch".
 const char *getName(Machine::Bound bound);
 
-/// The machine called `name`; null if there is none.
+/// The mesh of CPU devices. Reshardings are chosen by its prices.
+const Machine &getCpuMachine();
+/// The machine called `name`, of GPUs or "cpu"; null if there is none.
 const Machine *findMachine(std::string_view name);
-/// "v100, a100, h100, h200".
+/// Of those with GPUs: "v100, a100, h100, h200".
+std::string getGpuMachineNames();
+/// Of all: "cpu, v100, a100, h100, h200".
 std::string getMachineNames();
 
 } // namespace meshc::layout

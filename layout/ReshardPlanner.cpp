@@ -1,6 +1,7 @@
 #include "layout/ReshardPlanner.h"
 
 #include "layout/ReshardMoves.h"
+#include "layout/StepPrices.h"
 #include "layout/WindowReshard.h"
 
 #include <algorithm>
@@ -31,9 +32,9 @@ struct Path {
 /// of the two could replace its first part.
 class PathFinder {
 public:
-  PathFinder(const AtomSpace &space, int64_t elementBytes,
-             const CostModel &model)
-      : space(space), elementBytes(elementBytes), model(model),
+  PathFinder(const Mesh &mesh, const AtomSpace &space, int64_t elementBytes,
+             const Machine &machine)
+      : space(space), prices(mesh, space, elementBytes, machine),
         maxElements(std::max(space.getBlockElements(space.getSource()),
                              space.getBlockElements(space.getTarget()))) {}
 
@@ -89,11 +90,11 @@ private:
     Path next = path;
     next.before = index;
     next.kind = move.kind;
-    next.cost += getCost(figures, before, after, elementBytes, model);
+    next.cost += prices.getCost(figures, before, after);
     double rest = 0;
     if (move.to != space.getTarget() &&
         !space.fits(CollectiveKind::Slice, move.to, space.getTarget()))
-      rest = model.launchUs + model.roundUs;
+      rest = prices.getLeastCost();
     if (next.cost + rest > bounds[1].cost || path.length == maxLength)
       return;
     ++next.length;
@@ -124,7 +125,7 @@ private:
     queue.push(int32_t(paths.size()) - 1);
   }
 
-  ReshardPlan getPlan(int32_t index) const {
+  ReshardPlan getPlan(int32_t index) {
     std::vector<const Path *> way;
     for (; paths[index].before >= 0; index = paths[index].before)
       way.insert(way.begin(), &paths[index]);
@@ -144,12 +145,12 @@ private:
   }
 
   void addStep(ReshardPlan &plan, CollectiveKind kind, const AtomSharding &from,
-               const AtomSharding &to) const {
+               const AtomSharding &to) {
     plan.steps.push_back(space.getStep(kind, from, to));
     const int64_t before = space.getBlockElements(from);
     const int64_t after = space.getBlockElements(to);
-    plan.costUs += getCost(space.getFigures(kind, from, to), before, after,
-                           elementBytes, model);
+    plan.costUs +=
+        prices.getCost(space.getFigures(kind, from, to), before, after);
     plan.extraElements = std::max(plan.extraElements, before + after);
   }
 
@@ -177,8 +178,7 @@ private:
   static constexpr int32_t maxLength = 15; ///< so that a shape fits 64 bits
 
   const AtomSpace &space;
-  const int64_t elementBytes;
-  const CostModel &model;
+  StepPrices prices;
   const int64_t maxElements;
   std::vector<Path> paths;
   std::map<AtomSharding, std::vector<uint64_t>> settled;
@@ -209,9 +209,9 @@ class WindowPlanner {
 public:
   WindowPlanner(const Mesh &mesh, std::span<const int64_t> sizes,
                 int64_t elementBytes, const Sharding &source,
-                const Sharding &target, const CostModel &model)
+                const Sharding &target, const Machine &machine)
       : mesh(mesh), sizes(sizes), elementBytes(elementBytes), source(source),
-        target(target), model(model) {}
+        target(target), machine(machine) {}
 
   ReshardChoice plan() const {
     std::vector<ReshardPlan> plans;
@@ -221,7 +221,7 @@ public:
       if (getElements(sizes, last) > maxElements)
         continue;
       ReshardChoice way =
-          planReshard(mesh, sizes, elementBytes, source, last, model);
+          planReshard(mesh, sizes, elementBytes, source, last, machine);
       plans.push_back(extend(std::move(way.best), last));
       if (way.secondBest)
         plans.push_back(extend(std::move(*way.secondBest), last));
@@ -252,7 +252,8 @@ private:
             ? CollectiveKind::Slice
             : CollectiveKind::Exchange;
     plan.steps.push_back(getWindowStep(mesh, sizes, kind, last, target));
-    plan.costUs += getCost(plan.steps.back(), sizes, elementBytes, model);
+    plan.costUs +=
+        getCost(mesh, sizes, elementBytes, plan.steps.back(), machine);
     int64_t most = 0;
     for (const ReshardStep &step : plan.steps)
       most = std::max(most, getElements(sizes, step.source) +
@@ -267,7 +268,7 @@ private:
   const int64_t elementBytes;
   const Sharding &source;
   const Sharding &target;
-  const CostModel &model;
+  const Machine &machine;
 };
 
 } // namespace
@@ -276,15 +277,15 @@ ReshardChoice layout::planReshard(const Mesh &mesh,
                                   std::span<const int64_t> sizes,
                                   int64_t elementBytes, const Sharding &source,
                                   const Sharding &target,
-                                  const CostModel &model) {
+                                  const Machine &machine) {
   if (source == target)
     return {};
   assert(!source.hasWindow() && "no device owns a part of a window");
   if (target.hasWindow())
-    return WindowPlanner(mesh, sizes, elementBytes, source, target, model)
+    return WindowPlanner(mesh, sizes, elementBytes, source, target, machine)
         .plan();
   AtomSpace space(mesh, sizes, source, target);
   if (space.getSource() == space.getTarget())
     return {};
-  return PathFinder(space, elementBytes, model).find();
+  return PathFinder(mesh, space, elementBytes, machine).find();
 }

@@ -12,7 +12,7 @@ namespace meshc::layout {
 
 struct ReshardPlan {
   std::vector<ReshardStep> steps; ///< empty: the shardings are equal
-  double costUs = 0;              ///< under the cost model given
+  double costUs = 0;              ///< on the machine given
   /// Largest local size (elements) any step has as source plus target beyond
   /// max(source, target) of the whole reshard.
   int64_t extraElements = 0;
@@ -46,7 +46,8 @@ struct ReshardChoice {
 /// windowed dimensions whole, as in the source, or over the window's axes.
 ReshardChoice planReshard(const Mesh &mesh, std::span<const int64_t> sizes,
                           int64_t elementBytes, const Sharding &source,
-                          const Sharding &target, const CostModel &model = {});
+                          const Sharding &target,
+                          const Machine &machine = getCpuMachine());
 
 } // namespace meshc::layout
 

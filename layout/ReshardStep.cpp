@@ -1,6 +1,7 @@
 #include "layout/ReshardStep.h"
 
 #include "layout/AtomSharding.h"
+#include "layout/StepPrices.h"
 #include "layout/WindowReshard.h"
 
 #include <algorithm>
@@ -27,30 +28,28 @@ ReshardStep layout::getReshardStep(const Mesh &mesh,
   return space.getStep(kind, space.getSource(), space.getTarget());
 }
 
-double layout::getCost(const ReshardStep &step, std::span<const int64_t> sizes,
-                       int64_t elementBytes, const CostModel &model) {
+double layout::getCost(const Mesh &mesh, std::span<const int64_t> sizes,
+                       int64_t elementBytes, const ReshardStep &step,
+                       const Machine &machine) {
   auto getElements = [&](const Sharding &sharding) {
     int64_t elements = 1;
     for (int64_t size : getLocalShape(sizes, sharding))
       elements *= size;
     return elements;
   };
-  return getCost({step.kind, step.groupSize, step.gatherSize,
-                  step.payloadElements, step.wireElements},
-                 getElements(step.source), getElements(step.target),
-                 elementBytes, model);
-}
-
-double layout::getCost(const StepFigures &figures, int64_t elementsBefore,
-                       int64_t elementsAfter, int64_t elementBytes,
-                       const CostModel &model) {
-  const int64_t local = std::max(elementsBefore, elementsAfter) * elementBytes;
-  double cost = model.getCost(figures.kind, figures.groupSize,
-                              figures.wireElements * elementBytes, local);
-  // The bytes of the all_gather in a reduce_scatter are counted, its rounds
-  // are not.
-  if (figures.gatherSize > 1)
-    cost += model.getCost(CollectiveKind::AllGather, figures.gatherSize, 0, 0) -
-            model.launchUs;
-  return cost;
+  const int64_t before = getElements(step.source);
+  const int64_t after = getElements(step.target);
+  if (!step.target.hasWindow()) {
+    const AtomSpace space(mesh, sizes, step.source, step.target);
+    return StepPrices(mesh, space, elementBytes, machine)
+        .getCost(
+            space.getFigures(step.kind, space.getSource(), space.getTarget()),
+            before, after);
+  }
+  GroupReach reach;
+  if (step.kind != CollectiveKind::Slice)
+    reach = machine.getReach(mesh, step.axes);
+  return machine.getCollectiveUs(
+      step.kind, reach, step.payloadElements * elementBytes,
+      step.wireElements * elementBytes, std::max(before, after) * elementBytes);
 }

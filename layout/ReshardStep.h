@@ -1,7 +1,7 @@
 #ifndef MESHC_LAYOUT_RESHARDSTEP_H
 #define MESHC_LAYOUT_RESHARDSTEP_H
 
-#include "layout/CostModel.h"
+#include "layout/Machine.h"
 #include "layout/Sharding.h"
 
 #include <cstdint>
@@ -68,9 +68,10 @@ ReshardStep getReshardStep(const Mesh &mesh, std::span<const int64_t> sizes,
                            CollectiveKind kind, const Sharding &source,
                            const Sharding &target);
 
-/// Microseconds that the step takes for a tensor of these sizes.
-double getCost(const ReshardStep &step, std::span<const int64_t> sizes,
-               int64_t elementBytes, const CostModel &model);
+/// Microseconds that the step takes on the machine for a tensor of these sizes.
+double getCost(const Mesh &mesh, std::span<const int64_t> sizes,
+               int64_t elementBytes, const ReshardStep &step,
+               const Machine &machine);
 
 } // namespace meshc::layout
 

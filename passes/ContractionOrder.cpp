@@ -9,7 +9,7 @@ using namespace meshc::nd;
 /// Arithmetic operations in the time of moving one byte: one core multiplies
 /// matrices at about 160 operations and copies about 12 bytes per nanosecond.
 /// Source: measured with oneDNN, f32, on one core of an AVX-512 Xeon; the
-/// copying rate is that of layout::CostModel.
+/// copying rate is that of layout::getCpuMachine.
 static constexpr double operationsPerByte = 13;
 
 /// Trees are searched for up to this many inputs: 3^8 = 6561 splits.

@@ -3,7 +3,7 @@
 #include "codegen/ExecTypes.h"
 #include "codegen/steps/CollectiveForm.h"
 #include "codegen/steps/Passes.h"
-#include "layout/CostModel.h"
+#include "layout/Machine.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -16,10 +16,6 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
 
-/// Rate of additions and multiplications, on the same machine as the other
-/// rates of the cost model. Source: oneDNN's f32 matmul on one core, half of
-/// what bench/results/ has for two.
-static constexpr double flopsPerUs = 9e4;
 /// The part of the program's computation for which a collective may be held
 /// back: what is sent last is then what the last tenth has made.
 static constexpr double heldPart = 0.1;
@@ -56,7 +52,7 @@ private:
   std::vector<steps::StepOpInterface> stepList;
   const layout::Mesh mesh;
   const int64_t bucketBytes;
-  const layout::CostModel model;
+  const layout::Machine &machine = layout::getCpuMachine();
   double computedUs = 0, totalUs = 0;          ///< before a step, of all steps
   llvm::DenseMap<Operation *, size_t> numbers; ///< of steps
   std::vector<Bucket> buckets;
@@ -74,7 +70,7 @@ static bool isPart(Operation *step) {
 
 /// Time of a step that computes; 0 for one that communicates or is no command.
 static double getComputationUs(steps::StepOpInterface step,
-                               const layout::CostModel &model) {
+                               const layout::Machine &machine) {
   if (step.communicates() || isPart(step))
     return 0;
   llvm::SmallSetVector<Value, 16> tensors;
@@ -83,7 +79,7 @@ static double getComputationUs(steps::StepOpInterface step,
   double bytes = 0;
   for (Value tensor : tensors)
     bytes += double(getTensorBytes(tensor));
-  return std::max(step.getWork() / flopsPerUs, bytes / model.copyBytesPerUs);
+  return machine.getComputePrice(false, 4, step.getWork(), bytes).us;
 }
 
 /// Whether nothing but new values of variables depends on the step.
@@ -137,8 +133,10 @@ bool Merger::isSmall(const CollectiveForm &form) const {
   case layout::CollectiveKind::Slice:
     return false;
   }
-  double wholeUs = model.getCost(form.kind, form.groupSize, form.wireBytes, 0);
-  double latencyUs = model.getCost(form.kind, form.groupSize, 0, 0);
+  const layout::GroupReach reach = machine.getReach(mesh, form.axes);
+  double wholeUs = machine.getCollectiveUs(form.kind, reach, form.payloadBytes,
+                                           form.wireBytes);
+  double latencyUs = machine.getCollectiveUs(form.kind, reach, 0, 0);
   return wholeUs <= 2 * latencyUs && form.payloadBytes <= bucketBytes;
 }
 
@@ -161,22 +159,22 @@ bool Merger::mayJoin(const Bucket &bucket, const Bucket &added) const {
   const double heldUs = added.openedUs - bucket.openedUs;
   if (!bucket.isForUpdates)
     return heldUs == 0;
-  const double fullUs = model.getCost(
-      form.kind, form.groupSize,
-      layout::getWireBytes(form.kind, bucketBytes, form.groupSize), 0);
+  const double fullUs = machine.getCollectiveUs(
+      form.kind, machine.getReach(mesh, form.axes), bucketBytes,
+      layout::getWireBytes(form.kind, bucketBytes, form.groupSize));
   return heldUs <= std::max(fullUs, heldPart * totalUs);
 }
 
 void Merger::findBuckets() {
   for (auto [index, step] : llvm::enumerate(stepList)) {
     numbers[step] = index;
-    totalUs += getComputationUs(step, model);
+    totalUs += getComputationUs(step, machine);
   }
   // The latest bucket of each sort.
   std::vector<size_t> open;
   for (size_t index = 0; index < stepList.size(); ++index) {
     steps::StepOpInterface step = stepList[index];
-    computedUs += getComputationUs(step, model);
+    computedUs += getComputationUs(step, machine);
     if (!step.communicates() || step->getNumResults() != 1)
       continue; // as it was merged
     Bucket added = makeBucket(index);

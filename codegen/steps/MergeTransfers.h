@@ -7,8 +7,8 @@ namespace meshc::codegen {
 
 /// What the members of one transfer bring in, at most, in bytes on one device.
 /// Source: the first bucket of PyTorch's DistributedDataParallel
-/// (torch/nn/parallel/distributed.py, _DEFAULT_FIRST_BUCKET_BYTES). Under
-/// layout::CostModel at most a tenth of such an all_reduce is latency.
+/// (torch/nn/parallel/distributed.py, _DEFAULT_FIRST_BUCKET_BYTES). On
+/// layout::getCpuMachine at most a tenth of such an all_reduce is latency.
 inline constexpr int64_t defaultBucketBytes = int64_t(1) << 20;
 
 /// Merges transfers of one small collective each, of one kind, over the same
@@ -16,7 +16,7 @@ inline constexpr int64_t defaultBucketBytes = int64_t(1) << 20;
 /// where the last of them stood.
 ///
 /// A collective is small where its latency is more than the time of its bytes,
-/// under layout::CostModel. Others stay where they are: they neither wait for
+/// on layout::getCpuMachine. Others stay where they are: they neither wait for
 /// small ones nor take them along. A small one is held back for later ones
 ///
 /// - never past a step that reads its result;

@@ -345,13 +345,15 @@ int main(int argc, char **argv) {
           "--machine", plan.machine,
           "predict times for a kind of machine, and whether its memory "
           "suffices; it plans for target cuda: " +
-              layout::getMachineNames())
+              layout::getGpuMachineNames())
       ->type_name("NAME")
       ->check([](const std::string &name) {
-        return layout::findMachine(name)
-                   ? std::string()
-                   : "unknown machine '" + name + "'; expected one of " +
-                         layout::getMachineNames();
+        const layout::Machine *machine = layout::findMachine(name);
+        if (machine && machine->getGpuConstants())
+          return std::string();
+        return (machine ? "times are not predicted for '" + name + "'"
+                        : "unknown machine '" + name + "'") +
+               "; expected one of " + layout::getGpuMachineNames();
       });
   planCommand->callback([&, planTarget] {
     if (!plan.machine.empty()) {

@@ -20,7 +20,7 @@ struct PlanTextOptions {
   /// Bytes that each device has, to say whether the plan fits; nothing: those
   /// of the machine, if there is one.
   std::optional<int64_t> memoryLimit = std::nullopt;
-  /// The machine to predict for, of a plan for GPUs; null: nothing is
+  /// The machine of GPUs to predict for, of a plan for them; null: nothing is
   /// predicted.
   const layout::Machine *machine = nullptr;
 };

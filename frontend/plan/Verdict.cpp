@@ -35,7 +35,8 @@ static std::string getBasis(const layout::Machine &machine) {
   for (auto [kind, word] :
        {std::pair(layout::Made::Measured, "measurements"),
         {layout::Made::DataSheet, "data sheets"},
-        {layout::Made::Interpolated, "measurements of similar machines"}})
+        {layout::Made::Interpolated, "measurements of similar machines"},
+        {layout::Made::Assumed, "assumptions"}})
     if (made.contains(kind))
       words.push_back(word);
   return fmt::format("{}", fmt::join(words, " and "));
@@ -76,7 +77,7 @@ std::string plan::renderVerdict(const Plan &plan,
   std::string text = fmt::format(
       "\npredicted for {}, from {}, not checked\n  {}\n", machine.getLabel(),
       getBasis(machine),
-      describeFit(plan, gpu, limit.value_or(machine.getMemoryBytes())));
+      describeFit(plan, gpu, limit.value_or(*machine.getMemoryBytes())));
   const StepTime time(plan, transfers, machine);
   const char *what =
       plan.program->name == "step" ? "a training step" : "an evaluation";

@@ -4,7 +4,7 @@
 
 #include "runtime/exec/ExecutableChecker.h"
 
-#include "layout/CostModel.h"
+#include "layout/Collective.h"
 
 #include <fmt/format.h>
 

@@ -124,8 +124,9 @@ double getStepCost(const Mesh &mesh, const std::vector<int64_t> &sizes,
     if (!isReshardStep(mesh, sizes, kind, source, target))
       continue;
     cheapest = std::min(
-        cheapest, getCost(getReshardStep(mesh, sizes, kind, source, target),
-                          sizes, 4, CostModel()));
+        cheapest, getCost(mesh, sizes, 4,
+                          getReshardStep(mesh, sizes, kind, source, target),
+                          getCpuMachine()));
   }
   return cheapest;
 }

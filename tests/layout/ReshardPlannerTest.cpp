@@ -1,5 +1,6 @@
 #include "layout/ReshardPlanner.h"
 
+#include "HostMachine.h"
 #include "Shardings.h"
 
 #include <gmock/gmock.h>
@@ -191,8 +192,8 @@ TEST(ReshardPlanner, CostDecides) {
               ElementsAre("exchange (x, y) 144"));
   EXPECT_THAT(plan({1200, 2400}, source, target).front(),
               ::testing::StartsWith("reduce_scatter y 1440000"));
-  CostModel freeLaunch;
-  freeLaunch.launchUs = freeLaunch.roundUs = 0;
+  const Machine freeLaunch =
+      meshc::layout::testing::makeHost({.transferUs = 0, .roundUs = 0});
   EXPECT_EQ(planReshard(mesh, sizes, 4, source, target, freeLaunch)
                 .best.steps[0]
                 .kind,

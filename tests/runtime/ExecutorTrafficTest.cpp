@@ -1,6 +1,6 @@
 /// What collectives send between processes, byte by byte.
 
-#include "layout/CostModel.h"
+#include "layout/Collective.h"
 #include "runtime/cpu/Executor.h"
 #include "runtime/ranks/SocketTransport.h"
 #include "tests/runtime/ProgramBuilder.h"

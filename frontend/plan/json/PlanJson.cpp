@@ -38,7 +38,7 @@ Json PlanWriter::getMachine() const {
                          {"source", constant.source}});
   return {{"name", machine.getName()},
           {"label", machine.getLabel()},
-          {"memory_bytes", machine.getMemoryBytes()},
+          {"memory_bytes", *machine.getMemoryBytes()},
           {"constants", std::move(constants)}};
 }
 

@@ -1,6 +1,5 @@
-#include "layout/CostModel.h"
+#include "layout/Collective.h"
 
-#include <bit>
 #include <cstdlib>
 
 using namespace meshc;
@@ -47,35 +46,4 @@ int64_t layout::getWireBytes(CollectiveKind kind, int64_t payloadBytes,
     return 0;
   }
   std::abort();
-}
-
-static int64_t getRounds(CollectiveKind kind, int64_t groupSize) {
-  const int64_t doublings = std::bit_width(uint64_t(groupSize - 1));
-  switch (kind) {
-  case CollectiveKind::AllReduce:
-    return 2 * doublings;
-  case CollectiveKind::ReduceScatter:
-  case CollectiveKind::AllGather:
-  case CollectiveKind::AllToAll:
-    return doublings;
-  case CollectiveKind::Exchange:
-    return 2 * doublings + 1;
-  case CollectiveKind::Permute:
-    return 1;
-  case CollectiveKind::Slice:
-    return 0;
-  }
-  std::abort();
-}
-
-double CostModel::getCost(CollectiveKind kind, int64_t groupSize,
-                          int64_t wireBytes, int64_t localBytes) const {
-  double cost = double(localBytes) / copyBytesPerUs;
-  if (kind == CollectiveKind::Slice || groupSize <= 1)
-    return cost;
-  double wireUs = double(wireBytes) / wireBytesPerUs;
-  if (kind == CollectiveKind::Exchange)
-    wireUs *= exchangeFactor;
-  return cost + launchUs + roundUs * double(getRounds(kind, groupSize)) +
-         wireUs;
 }
