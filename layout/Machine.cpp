@@ -35,6 +35,20 @@ const char *meshc::layout::getName(Machine::Bound bound) {
   std::abort();
 }
 
+const char *meshc::layout::getName(MatmulType type) {
+  switch (type) {
+  case MatmulType::F64:
+    return "f64";
+  case MatmulType::F32:
+    return "f32";
+  case MatmulType::F16:
+    return "f16";
+  case MatmulType::Bf16:
+    return "bf16";
+  }
+  std::abort();
+}
+
 std::vector<MachineConstant> Machine::getConstants() const {
   if (const auto *host = std::get_if<HostConstants>(&constants))
     return {host->arithmetic, host->copyRate, host->transferUs,
@@ -43,7 +57,8 @@ std::vector<MachineConstant> Machine::getConstants() const {
   std::vector<MachineConstant> all = {
       c.memoryBytes, c.devicesPerHost, c.matmul32,   c.matmul16,   c.vector32,
       c.memoryRate,  c.launchUs,       c.insideRate, c.networkRate};
-  for (const auto &constant : {c.pcieRate, c.switchPart})
+  for (const auto &constant :
+       {c.matmul64, c.matmulBf16, c.pcieRate, c.switchPart})
     if (constant)
       all.push_back(*constant);
   return all;
@@ -168,28 +183,55 @@ static constexpr std::array<Efficiency, 4> matmulEfficiency = {
 static constexpr std::array<Efficiency, 4> memoryEfficiency = {
     {{0, 0.3}, {1e6, 0.6}, {10e6, 0.75}, {100e6, 0.9}}};
 
-Machine::Price Machine::getComputePrice(bool isMatmul, int64_t elementBytes,
-                                        double flops, double bytes) const {
-  double arithmetic = 0, memory = 0, launch = 0;
+Machine::Price Machine::getPrice(double arithmeticUs, double bytes) const {
+  double memoryUs = 0, launchUs = 0;
   if (const auto *host = std::get_if<HostConstants>(&constants)) {
-    arithmetic = flops / host->arithmetic.value;
-    memory = bytes / host->copyRate.value;
+    memoryUs = bytes / host->copyRate.value;
   } else {
     const auto &gpu = std::get<Constants>(constants);
-    const double rate =
-        !isMatmul ? gpu.vector32.value
-                  : (elementBytes <= 2 ? gpu.matmul16 : gpu.matmul32).value *
-                        getEfficiency(matmulEfficiency, flops);
-    arithmetic = flops / rate;
-    memory =
+    memoryUs =
         bytes / (gpu.memoryRate.value * getEfficiency(memoryEfficiency, bytes));
-    launch = gpu.launchUs.value;
+    launchUs = gpu.launchUs.value;
   }
   Price price;
-  price.us = launch + std::max(arithmetic, memory);
-  if (std::max(arithmetic, memory) > launch)
-    price.bound = arithmetic > memory ? Bound::Flops : Bound::Memory;
+  price.us = launchUs + std::max(arithmeticUs, memoryUs);
+  if (std::max(arithmeticUs, memoryUs) > launchUs)
+    price.bound = arithmeticUs > memoryUs ? Bound::Flops : Bound::Memory;
   return price;
+}
+
+Machine::Price Machine::getKernelPrice(double flops, double bytes) const {
+  const Constants *gpu = getGpuConstants();
+  const MachineConstant &rate =
+      gpu ? gpu->vector32 : std::get<HostConstants>(constants).arithmetic;
+  return getPrice(flops / rate.value, bytes);
+}
+
+static std::optional<MachineConstant>
+findMatmulRate(const Machine::Constants &machine, MatmulType type) {
+  switch (type) {
+  case MatmulType::F64:
+    return machine.matmul64;
+  case MatmulType::F32:
+    return machine.matmul32;
+  case MatmulType::F16:
+    return machine.matmul16;
+  case MatmulType::Bf16:
+    return machine.matmulBf16;
+  }
+  std::abort();
+}
+
+std::optional<Machine::Price>
+Machine::findMatmulPrice(MatmulType type, double flops, double bytes) const {
+  const Constants *gpu = getGpuConstants();
+  if (!gpu)
+    return getKernelPrice(flops, bytes);
+  const std::optional<MachineConstant> rate = findMatmulRate(*gpu, type);
+  if (!rate)
+    return std::nullopt;
+  return getPrice(
+      flops / (rate->value * getEfficiency(matmulEfficiency, flops)), bytes);
 }
 
 //===-- Sending -----------------------------------------------------------===//

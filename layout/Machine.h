@@ -30,6 +30,11 @@ struct MachineConstant {
   std::string_view source;
 };
 
+/// What the elements of a matmul are.
+enum class MatmulType : uint8_t { F64, F32, F16, Bf16 };
+/// "f64", "f32", "f16", "bf16".
+const char *getName(MatmulType type);
+
 /// How far a group reaches.
 struct GroupReach {
   int64_t ranks = 1;   ///< devices of the group
@@ -61,12 +66,15 @@ public:
   struct Constants {
     MachineConstant memoryBytes; ///< of a device
     MachineConstant devicesPerHost;
-    MachineConstant matmul32, matmul16; ///< flop/us, of f32 and of 16 bits
+    MachineConstant matmul32, matmul16; ///< flop/us, of f32 and of f16
     MachineConstant vector32;           ///< flop/us outside of matmuls
     MachineConstant memoryRate;         ///< bytes/us
     MachineConstant launchUs;
     MachineConstant insideRate;  ///< bytes/us between devices of a host
     MachineConstant networkRate; ///< bytes/us between hosts
+    /// flop/us; none where matmuls of the type cannot be run.
+    std::optional<MachineConstant> matmul64 = std::nullopt;
+    std::optional<MachineConstant> matmulBf16 = std::nullopt;
     /// bytes/us from a device to its network adapter.
     std::optional<MachineConstant> pcieRate = std::nullopt;
     /// Part of insideRate at which switches of a host reduce (NVLS); none where
@@ -117,11 +125,12 @@ public:
     double us = 0;
     Bound bound = Bound::Launch;
   };
-  /// A kernel or a matmul of this work: the longer of arithmetic and memory,
-  /// and a launch. On GPUs large ones come closer to the machine's rates than
-  /// small ones.
-  Price getComputePrice(bool isMatmul, int64_t elementBytes, double flops,
-                        double bytes) const;
+  /// A kernel of this work: the longer of arithmetic and memory, and a launch.
+  /// On GPUs large ones come closer to the machine's rates than small ones.
+  Price getKernelPrice(double flops, double bytes) const;
+  /// The same of a matmul; none if the machine cannot run those of the type.
+  std::optional<Price> findMatmulPrice(MatmulType type, double flops,
+                                       double bytes) const;
   /// Microseconds of a collective. `payloadBytes` is what a device brings in,
   /// `wireBytes` what it sends, as in Collective.h, `localBytes` what it copies
   /// beside it.
@@ -144,6 +153,8 @@ public:
   double getLeastCollectiveUs() const;
 
 private:
+  Price getPrice(double arithmeticUs, double bytes) const;
+
   std::string_view name, label;
   std::variant<Constants, HostConstants> constants;
 };

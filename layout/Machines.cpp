@@ -37,45 +37,60 @@ static constexpr NcclCaps hopper = {{141e3, 45e3, 35e3},
                                     {36.7e3, 36.7e3, 29e3},
                                     {38.7e3, 41.4e3, 36e3}};
 
-static Machine makeGpu(std::string_view name, std::string_view label,
-                       double memory, double matmul32, double matmul16,
-                       double memoryRate, double inside, double network,
-                       double pcie, bool hasSwitchReductions,
-                       const NcclCaps &caps) {
+namespace {
+/// What differs from machine to machine; in flop/us and bytes/us.
+struct Gpu {
+  std::string_view name, label;
+  double memory; ///< bytes
+  double matmul64, matmul32, matmul16;
+  bool hasBf16; ///< at the rate of f16
+  double memoryRate, inside, network, pcie;
+  bool hasSwitchReductions;
+  const NcclCaps &caps;
+};
+} // namespace
+
+static Machine makeGpu(const Gpu &gpu) {
   constexpr std::string_view sheet = "NVIDIA's data sheet";
   constexpr std::string_view planning = "NCCL 2.30's planning rate";
   Machine::Constants constants = {
-      {"memory", "bytes", memory, Made::DataSheet, sheet},
+      {"memory", "bytes", gpu.memory, Made::DataSheet, sheet},
       {"devices of a host", "", 8, Made::DataSheet,
        "a DGX or HGX server of eight"},
-      {"matmul f32", "flop/us", matmul32, Made::DataSheet, sheet},
-      {"matmul 16 bits", "flop/us", matmul16, Made::DataSheet, sheet},
-      {"other arithmetic", "flop/us", matmul32, Made::DataSheet, sheet},
-      {"memory rate", "bytes/us", memoryRate, Made::DataSheet, sheet},
+      {"matmul f32", "flop/us", gpu.matmul32, Made::DataSheet, sheet},
+      {"matmul f16", "flop/us", gpu.matmul16, Made::DataSheet, sheet},
+      {"other arithmetic", "flop/us", gpu.matmul32, Made::DataSheet, sheet},
+      {"memory rate", "bytes/us", gpu.memoryRate, Made::DataSheet, sheet},
       {"launch", "us", 3, Made::Interpolated,
        "a kernel of a CUDA graph or stream, 2 to 5 us"},
-      {"NVLink", "bytes/us", inside, Made::Interpolated,
+      {"NVLink", "bytes/us", gpu.inside, Made::Interpolated,
        "NCCL 2.30's planning rate, links by what each reaches"},
-      {"network", "bytes/us", network, Made::DataSheet,
+      {"network", "bytes/us", gpu.network, Made::DataSheet,
        "the server's network adapters by its devices"}};
-  constants.pcieRate = {"PCIe", "bytes/us", pcie, Made::Interpolated, planning};
-  if (hasSwitchReductions)
+  constants.matmul64 = {"matmul f64", "flop/us", gpu.matmul64, Made::DataSheet,
+                        sheet};
+  if (gpu.hasBf16)
+    constants.matmulBf16 = {"matmul bf16", "flop/us", gpu.matmul16,
+                            Made::DataSheet, sheet};
+  constants.pcieRate = {"PCIe", "bytes/us", gpu.pcie, Made::Interpolated,
+                        planning};
+  if (gpu.hasSwitchReductions)
     constants.switchPart = {"NVLS", "of NVLink", 0.85, Made::Interpolated,
                             planning};
-  constants.caps = &caps;
-  return {name, label, constants};
+  constants.caps = &gpu.caps;
+  return {gpu.name, gpu.label, constants};
 }
 
 static const std::array<Machine, 4> &getGpuMachines() {
   static const std::array<Machine, 4> machines = {
-      makeGpu("v100", "V100 SXM2 32 GB", 32e9, 15.7e6, 125e6, 0.9e6, 120e3,
-              6.25e3, 12e3, false, volta),
-      makeGpu("a100", "A100 SXM4 80 GB", 80e9, 19.5e6, 312e6, 2.04e6, 240e3,
-              25e3, 24e3, false, ampere),
-      makeGpu("h100", "H100 SXM5 80 GB", 80e9, 67e6, 989e6, 3.35e6, 370.8e3,
-              50e3, 48e3, true, hopper),
-      makeGpu("h200", "H200 SXM5 141 GB", 141e9, 67e6, 989e6, 4.8e6, 370.8e3,
-              50e3, 48e3, true, hopper)};
+      makeGpu({"v100", "V100 SXM2 32 GB", 32e9, 7.8e6, 15.7e6, 125e6, false,
+               0.9e6, 120e3, 6.25e3, 12e3, false, volta}),
+      makeGpu({"a100", "A100 SXM4 80 GB", 80e9, 19.5e6, 19.5e6, 312e6, true,
+               2.04e6, 240e3, 25e3, 24e3, false, ampere}),
+      makeGpu({"h100", "H100 SXM5 80 GB", 80e9, 67e6, 67e6, 989e6, true, 3.35e6,
+               370.8e3, 50e3, 48e3, true, hopper}),
+      makeGpu({"h200", "H200 SXM5 141 GB", 141e9, 67e6, 67e6, 989e6, true,
+               4.8e6, 370.8e3, 50e3, 48e3, true, hopper})};
   return machines;
 }
 

@@ -79,7 +79,7 @@ static double getComputationUs(steps::StepOpInterface step,
   double bytes = 0;
   for (Value tensor : tensors)
     bytes += double(getTensorBytes(tensor));
-  return machine.getComputePrice(false, 4, step.getWork(), bytes).us;
+  return machine.getKernelPrice(step.getWork(), bytes).us;
 }
 
 /// Whether nothing but new values of variables depends on the step.

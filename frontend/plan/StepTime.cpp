@@ -3,6 +3,7 @@
 #include "runtime/exec/Executable.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <tuple>
 
@@ -15,6 +16,53 @@ static layout::CollectiveKind getKind(exec::CollectiveKind kind) {
   return layout::CollectiveKind(int(kind));
 }
 
+/// None of what is computed by kernels.
+static std::optional<layout::MatmulType>
+findMatmulType(const exec::CommandT &command) {
+  if ((command.action.type != exec::Action::Matmul &&
+       command.action.type != exec::Action::Convolution) ||
+      command.operands.empty())
+    return std::nullopt;
+  switch (command.operands.front()->element) {
+  case exec::ElementType::f64:
+    return layout::MatmulType::F64;
+  case exec::ElementType::f32:
+    return layout::MatmulType::F32;
+  case exec::ElementType::f16:
+    return layout::MatmulType::F16;
+  case exec::ElementType::bf16:
+    return layout::MatmulType::Bf16;
+  case exec::ElementType::i32:
+  case exec::ElementType::i64:
+  case exec::ElementType::boolean:
+    return std::nullopt;
+  }
+  std::abort();
+}
+
+/// Of a command that computes; none if the machine cannot run it.
+static std::optional<layout::Machine::Price>
+findPrice(const exec::CommandT &command, const layout::Machine &machine) {
+  const auto flops = double(command.flops), bytes = double(command.bytes);
+  if (std::optional<layout::MatmulType> type = findMatmulType(command))
+    return machine.findMatmulPrice(*type, flops, bytes);
+  return machine.getKernelPrice(flops, bytes);
+}
+
+std::vector<int> plan::findUnpriced(const Plan &plan,
+                                    const layout::Machine &machine) {
+  std::vector<int> unpriced;
+  for (size_t index = 0; index < plan.commands.size(); ++index)
+    if (!plan.commands[index].collective &&
+        !findPrice(*plan.commands[index].command, machine))
+      unpriced.push_back(int(index));
+  return unpriced;
+}
+
+const char *plan::getMatmulTypeName(const exec::CommandT &command) {
+  return layout::getName(findMatmulType(command).value());
+}
+
 namespace {
 /// Prices of the commands of one plan.
 class Prices {
@@ -25,13 +73,7 @@ public:
   layout::Machine::Price get(const exec::CommandT &command) {
     if (const exec::CollectiveT *collective = command.action.AsCollective())
       return {getTransferUs(*collective), layout::Machine::Bound::Memory};
-    const auto element = runtime::getElementBytes(
-        command.operands.empty() ? exec::ElementType::f32
-                                 : command.operands.front()->element);
-    const bool isMatmul = command.action.type == exec::Action::Matmul ||
-                          command.action.type == exec::Action::Convolution;
-    return machine.getComputePrice(isMatmul, element, double(command.flops),
-                                   double(command.bytes));
+    return *findPrice(command, machine);
   }
 
 private:

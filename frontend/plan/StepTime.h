@@ -17,6 +17,7 @@ namespace meshc::plan {
 /// last command that computes is exposed too, so that the step is the time of
 /// the commands and what is exposed.
 struct StepTime {
+  /// Requires: findUnpriced is empty.
   StepTime(const Plan &plan, const std::vector<Transfer> &transfers,
            const layout::Machine &machine);
 
@@ -39,6 +40,13 @@ struct StepTime {
   std::vector<Wait> waits;
   double stepUs = 0, computeUs = 0, exposedUs = 0;
 };
+
+/// Commands that the machine cannot run, as of a matmul of bf16 where none has
+/// units for it: positions in Plan.commands. Of a step that has one no time is
+/// predicted.
+std::vector<int> findUnpriced(const Plan &plan, const layout::Machine &machine);
+/// "bf16": what the machine cannot multiply in such a command.
+const char *getMatmulTypeName(const exec::CommandT &command);
 
 /// What of a step takes how long: a command or a wait for a transfer, with all
 /// that are the same in calls and iterations that are alike.

@@ -78,6 +78,15 @@ std::string plan::renderVerdict(const Plan &plan,
       "\npredicted for {}, from {}, not checked\n  {}\n", machine.getLabel(),
       getBasis(machine),
       describeFit(plan, gpu, limit.value_or(*machine.getMemoryBytes())));
+  const std::vector<int> unpriced = findUnpriced(plan, machine);
+  if (!unpriced.empty()) {
+    const exec::CommandT &command = *plan.commands[size_t(unpriced[0])].command;
+    return text + fmt::format("  no time: the machine has no matmuls of {}, "
+                              "which {} of {} is{}\n",
+                              getMatmulTypeName(command),
+                              getName(command.phase), command.name,
+                              getLine(plan, command.span.get()));
+  }
   const StepTime time(plan, transfers, machine);
   const char *what =
       plan.program->name == "step" ? "a training step" : "an evaluation";

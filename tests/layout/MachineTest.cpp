@@ -163,22 +163,35 @@ TEST(Machine, GroupsReachAsFarAsTheirDevices) {
 
 TEST(Machine, WorkIsBoundByWhatTakesLongest) {
   using Bound = Machine::Bound;
-  EXPECT_EQ(h100().getComputePrice(true, 4, 1e3, 1e3).bound, Bound::Launch);
-  EXPECT_EQ(h100().getComputePrice(true, 2, 1e12, 1e8).bound, Bound::Flops);
-  EXPECT_EQ(h100().getComputePrice(false, 4, 1e8, 1e9).bound, Bound::Memory);
+  EXPECT_EQ(h100().findMatmulPrice(MatmulType::F32, 1e3, 1e3)->bound,
+            Bound::Launch);
+  EXPECT_EQ(h100().findMatmulPrice(MatmulType::F16, 1e12, 1e8)->bound,
+            Bound::Flops);
+  EXPECT_EQ(h100().getKernelPrice(1e8, 1e9).bound, Bound::Memory);
   // 989 Tflop/s at 0.95 of it.
-  EXPECT_NEAR(h100().getComputePrice(true, 2, 1e12, 1).us,
+  EXPECT_NEAR(h100().findMatmulPrice(MatmulType::Bf16, 1e12, 1)->us,
               3 + 1e12 / (0.95 * 989e6), 1);
   double last = 0;
   for (double flops = 1; flops < 1e14; flops *= 1.3) {
-    const double us = h100().getComputePrice(true, 4, flops, flops / 7).us;
+    const double us =
+        h100().findMatmulPrice(MatmulType::F32, flops, flops / 7)->us;
     EXPECT_GE(us, last);
     last = us;
   }
 }
 
-/// Of both directions of thinking: what is changed, changes what uses it, and
-/// nothing else.
+TEST(Machine, TypesThatItCannotMultiplyHaveNoPrice) {
+  const Machine &v100 = *findMachine("v100");
+  EXPECT_FALSE(v100.findMatmulPrice(MatmulType::Bf16, 1e12, 1e8));
+  for (MatmulType type : {MatmulType::F64, MatmulType::F32, MatmulType::F16})
+    EXPECT_TRUE(v100.findMatmulPrice(type, 1e12, 1e8)) << getName(type);
+  for (const char *name : {"cpu", "a100", "h100", "h200"})
+    EXPECT_TRUE(findMachine(name)->findMatmulPrice(MatmulType::Bf16, 1, 1));
+  EXPECT_GT(v100.findMatmulPrice(MatmulType::F64, 1e12, 1)->us,
+            1.9 * v100.findMatmulPrice(MatmulType::F32, 1e12, 1)->us);
+}
+
+/// What is changed changes the price of what uses it, and of nothing else.
 TEST(Machine, TopologyIsSeen) {
   Machine::Constants slow = *h100().getGpuConstants();
   slow.networkRate.value /= 2;
@@ -300,8 +313,8 @@ TEST(CpuMachine, PricesAreThoseThatPlansWereMadeWith) {
   EXPECT_EQ(cpu.getCollectiveUs(CollectiveKind::Slice, {}, 0, 0, 25000), 2);
   EXPECT_EQ(cpu.getAddedGatherUs({3, 1, 3}), 2);
   EXPECT_EQ(cpu.getLeastCollectiveUs(), 6);
-  EXPECT_EQ(cpu.getComputePrice(true, 4, 18e4, 12500).us, 2);
-  EXPECT_EQ(cpu.getComputePrice(false, 4, 9e4, 37500).us, 3);
+  EXPECT_EQ(cpu.findMatmulPrice(MatmulType::F32, 18e4, 12500)->us, 2);
+  EXPECT_EQ(cpu.getKernelPrice(9e4, 37500).us, 3);
   // Devices of a CPU mesh are on one host, however many.
   const Mesh mesh({{"a", 64}, {"b", 3}});
   EXPECT_EQ(cpu.getReach(mesh, {{mesh.getWholeAxis(0)}}).hosts, 1);

@@ -200,6 +200,44 @@ TEST(ReshardPlanner, CostDecides) {
             CollectiveKind::ReduceScatter);
 }
 
+TEST(ReshardPlanner, MachinesDecide) {
+  // Sixteen devices on hosts of eight: model is inside of one, data across two.
+  const Mesh mesh({{"data", 4}, {"model", 4}});
+  const AxisRef data = mesh.getWholeAxis(0), model = mesh.getWholeAxis(1);
+  const std::vector<int64_t> sizes = {4000, 6000};
+  auto plan = [&](const Sharding &source, const Sharding &target,
+                  const Machine &machine) {
+    return planReshard(mesh, sizes, 4, source, target, machine).best;
+  };
+  const Machine &h100 = *findMachine("h100");
+  // A gather costs what its axis reaches; on CPUs all axes are alike.
+  const Sharding whole = split({{}, {}});
+  const double inside = plan(split({{model}, {}}), whole, h100).costUs;
+  const double across = plan(split({{data}, {}}), whole, h100).costUs;
+  EXPECT_GT(across, 2 * inside);
+  EXPECT_EQ(plan(split({{model}, {}}), whole, getCpuMachine()).costUs,
+            plan(split({{data}, {}}), whole, getCpuMachine()).costUs);
+  // A plan costs the sum of its steps, those that gather what they scattered
+  // too, and no more than one exchange.
+  for (const Machine *machine : {&h100, &getCpuMachine(), findMachine("v100")})
+    for (const Sharding &source :
+         {sum({{}, {}}, {data, model}), split({{data, model}, {}}),
+          split({{model}, {data}}), sum({{model}, {}}, {data})})
+      for (const Sharding &target :
+           {whole, split({{data}, {}}), split({{data}, {model}}),
+            split({{}, {model}})}) {
+        const ReshardPlan best = plan(source, target, *machine);
+        double sum = 0;
+        for (const ReshardStep &step : best.steps)
+          sum += getCost(mesh, sizes, 4, step, *machine);
+        EXPECT_NEAR(best.costUs, sum, 1e-6 * sum) << machine->getName();
+        const ReshardStep direct = getReshardStep(
+            mesh, sizes, CollectiveKind::Exchange, source, target);
+        EXPECT_LE(best.costUs, getCost(mesh, sizes, 4, direct, *machine))
+            << machine->getName();
+      }
+}
+
 TEST(ReshardPlanner, RefusesBlocksThatDoNotFit) {
   // Gathering x to split it elsewhere would double the block.
   ReshardPlan best =

@@ -36,7 +36,8 @@ CONTRACT = {
     "schedule": [str],
     "machine?": {"name": str, "label": str, "memory_bytes": int, "constants": [
         {"name": str, "value": NUMBER, "unit": str,
-         "made": {"measured", "interpolated", "data_sheet"}, "source": str}]},
+         "made": {"measured", "interpolated", "data_sheet", "assumed"}, "source": str}],
+        "cannot_run?": [str]},
     "tensors": [{
         "id": str, "name": str,
         "role": {"input", "param", "state", "activation", "output", "gradient"},

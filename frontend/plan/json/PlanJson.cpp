@@ -17,29 +17,33 @@ PlanWriter::PlanWriter(const exec::ExecutableT &executable,
                        std::optional<int64_t> memoryLimit)
     : plan(executable), executable(executable), readSource(readSource),
       transfers(findTransfers(plan)), transferOf(plan.commands.size(), -1),
-      gpu(plan), scopes(plan), memoryLimit(memoryLimit) {
+      gpu(plan), scopes(plan), machine(machine), memoryLimit(memoryLimit) {
   for (size_t number = 0; number < transfers.size(); ++number)
     for (int member : transfers[number].collectives)
       transferOf[size_t(member)] = int(number);
   if (machine)
+    unpriced = findUnpriced(plan, *machine);
+  if (machine && unpriced.empty())
     time.emplace(plan, transfers, *machine);
   if (machine && !memoryLimit)
     this->memoryLimit = machine->getMemoryBytes();
 }
 
 Json PlanWriter::getMachine() const {
-  const layout::Machine &machine = time->machine;
   Json constants = Json::array();
-  for (const layout::MachineConstant &constant : machine.getConstants())
+  for (const layout::MachineConstant &constant : machine->getConstants())
     constants.push_back({{"name", constant.name},
                          {"value", constant.value},
                          {"unit", constant.unit},
                          {"made", layout::getName(constant.made)},
                          {"source", constant.source}});
-  return {{"name", machine.getName()},
-          {"label", machine.getLabel()},
-          {"memory_bytes", *machine.getMemoryBytes()},
-          {"constants", std::move(constants)}};
+  Json json = {{"name", machine->getName()},
+               {"label", machine->getLabel()},
+               {"memory_bytes", *machine->getMemoryBytes()},
+               {"constants", std::move(constants)}};
+  for (int index : unpriced)
+    json["cannot_run"].push_back(plan.commands[size_t(index)].id);
+  return json;
 }
 
 /// The spec with the text of its files, null of those that are not to be read.
@@ -141,7 +145,7 @@ Json PlanWriter::write() const {
       {"memory", getMemory()},
       {"totals", getTotals()},
       {"waste", getWaste()}};
-  if (time)
+  if (machine)
     json["machine"] = getMachine();
   return json;
 }

@@ -25,7 +25,8 @@ inline double roundTime(double us) { return std::round(us * 1e3) / 1e3; }
 /// Writes the parts of a plan's JSON, each in a file of its own.
 class PlanWriter {
 public:
-  /// `machine` may be null: then there are no times.
+  /// `machine` may be null: then there are no times, and neither are there
+  /// where it cannot run all of the plan.
   PlanWriter(const exec::ExecutableT &executable, const ReadSource &readSource,
              const layout::Machine *machine,
              std::optional<int64_t> memoryLimit);
@@ -68,6 +69,8 @@ private:
   std::vector<int> transferOf; ///< by command: number of its transfer; -1
   GpuUse gpu;
   EqualScopes scopes;
+  const layout::Machine *machine;
+  std::vector<int> unpriced; ///< commands that the machine cannot run
   std::optional<StepTime> time;
   std::optional<int64_t> memoryLimit;
 };

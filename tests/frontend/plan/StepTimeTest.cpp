@@ -130,6 +130,34 @@ TEST(Verdict, says_whether_it_fits_and_what_takes_longest) {
               testing::Not(HasSubstr("predicted")));
 }
 
+TEST(StepTime, what_a_machine_cannot_run_has_no_time) {
+  using nlohmann::json;
+  exec::ExecutableT executable = plan::makeGpuExample();
+  const layout::Machine &v100 = *layout::findMachine("v100");
+  EXPECT_THAT(plan::findUnpriced(plan::Plan(executable), v100),
+              testing::IsEmpty());
+  auto &product = *executable.programs[0]->commands[0];
+  for (auto &operand : product.operands)
+    operand->element = exec::ElementType::bf16;
+  const plan::Plan plan(executable);
+  EXPECT_THAT(plan::findUnpriced(plan, *layout::findMachine("a100")),
+              testing::IsEmpty());
+  const std::vector<int> unpriced = plan::findUnpriced(plan, v100);
+  ASSERT_EQ(unpriced.size(), 1u);
+  const plan::PlannedCommand &first = plan.commands[size_t(unpriced[0])];
+  EXPECT_EQ(first.command, &product);
+
+  const std::string text = plan::renderPlanText(executable, {.machine = &v100});
+  EXPECT_THAT(text, HasSubstr("  no time: the machine has no matmuls of bf16, "
+                              "which forward of " +
+                              product.name + " is (tiny.mesh:"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("step takes")));
+  const json written = json::parse(plan::renderPlanJson(
+      executable, [](std::string_view) { return std::nullopt; }, &v100));
+  EXPECT_EQ(written["machine"]["cannot_run"], json::array({first.id}));
+  EXPECT_FALSE(written["totals"].contains("step_us"));
+}
+
 TEST(PlanJson, times_are_there_with_a_machine) {
   using nlohmann::json;
   auto noSource = [](std::string_view) { return std::nullopt; };
