@@ -32,19 +32,20 @@ AtomSet AtomSharding::getSplitAtoms() const {
 }
 
 AtomSpace::AtomSpace(const Mesh &mesh, std::span<const int64_t> sizes,
-                     const Sharding &source, const Sharding &target)
+                     const Sharding &source, const Sharding &target,
+                     bool allAxes)
     : sizes(sizes.begin(), sizes.end()),
       partialKind(source.isPartial() ? source.partialKind
                                      : target.partialKind) {
   for (const MeshAxis &axis : mesh.getAxes())
     axisSizes.push_back(axis.size);
-  addAtoms(mesh, source, target);
+  addAtoms(mesh, source, target, allAxes);
   this->source = getAtoms(source);
   this->target = getAtoms(target);
 }
 
 void AtomSpace::addAtoms(const Mesh &mesh, const Sharding &source,
-                         const Sharding &target) {
+                         const Sharding &target, bool allAxes) {
   std::vector<AxisRef> used;
   for (const Sharding *sharding : {&source, &target}) {
     for (const DimSplit &split : sharding->dims)
@@ -58,8 +59,11 @@ void AtomSpace::addAtoms(const Mesh &mesh, const Sharding &source,
     auto isHere = [&](AxisRef part) {
       return part.axis == axis && part.size > 1;
     };
-    if (std::none_of(used.begin(), used.end(), isHere))
+    if (std::none_of(used.begin(), used.end(), isHere)) {
+      if (allAxes && mesh.getAxisSize(axis) > 1)
+        atoms.push_back(mesh.getWholeAxis(axis));
       continue;
+    }
     if (auto cut = cutAxis(axis, mesh.getAxisSize(axis), used)) {
       atoms.insert(atoms.end(), cut->begin(), cut->end());
       continue;

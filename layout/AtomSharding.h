@@ -46,13 +46,17 @@ struct StepFigures {
 /// The atoms of a pair of shardings, and questions about lists of them.
 class AtomSpace {
 public:
+  /// Axes that neither sharding uses are atoms only if `allAxes`.
   /// Requires: getViolation is empty for both.
   AtomSpace(const Mesh &mesh, std::span<const int64_t> sizes,
-            const Sharding &source, const Sharding &target);
+            const Sharding &source, const Sharding &target,
+            bool allAxes = false);
 
   const AtomSharding &getSource() const { return source; }
   const AtomSharding &getTarget() const { return target; }
   Sharding getSharding(const AtomSharding &sharding) const;
+
+  AtomSet getAtoms() const { return getAtomSet(uint8_t(atoms.size())) - 1; }
 
   /// Elements of one device's block, padding included.
   int64_t getBlockElements(const AtomSharding &sharding) const;
@@ -94,7 +98,7 @@ private:
   using AtomList = std::vector<uint8_t>;
 
   void addAtoms(const Mesh &mesh, const Sharding &source,
-                const Sharding &target);
+                const Sharding &target, bool allAxes);
   AtomSharding getAtoms(const Sharding &sharding) const;
   std::vector<AxisRef> getRefs(std::span<const uint8_t> list) const;
   int64_t getLocalSize(size_t dim, std::span<const uint8_t> list) const;

@@ -115,17 +115,20 @@ static std::vector<int64_t> addDigit(const std::vector<int64_t> &numbers,
   return sums;
 }
 
+bool Machine::hasSeveralHosts(const Mesh &mesh) const {
+  const Constants *gpu = getGpuConstants();
+  return gpu && mesh.getNumDevices() > int64_t(gpu->devicesPerHost.value);
+}
+
 GroupReach Machine::getReach(const Mesh &mesh,
                              std::span<const AxisRef> axes) const {
   GroupReach reach;
   for (const AxisRef &axis : axes)
     reach.ranks *= axis.size;
   reach.perHost = reach.ranks;
-  const Constants *gpu = getGpuConstants();
-  const int64_t perHost =
-      gpu ? int64_t(gpu->devicesPerHost.value) : mesh.getNumDevices();
-  if (mesh.getNumDevices() <= perHost)
+  if (!hasSeveralHosts(mesh))
     return reach;
+  const auto perHost = int64_t(getGpuConstants()->devicesPerHost.value);
   std::vector<Digit> inside, outside;
   splitDigits(mesh, axes, inside, outside);
   std::vector<int64_t> members = {0}, starts = {0};

@@ -115,6 +115,8 @@ public:
   /// Of a device; none where devices share the memory of a host.
   std::optional<int64_t> getMemoryBytes() const;
 
+  /// Whether some devices of the mesh are on another host than others.
+  bool hasSeveralHosts(const Mesh &mesh) const;
   /// `axes` are independent parts of axes, as in ReshardStep. 1 device on one
   /// host for no axes.
   GroupReach getReach(const Mesh &mesh, std::span<const AxisRef> axes) const;

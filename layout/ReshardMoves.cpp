@@ -15,8 +15,9 @@ bool contains(AtomSet set, uint8_t atom) { return set >> atom & 1; }
 
 class MoveFinder {
 public:
-  MoveFinder(const AtomSpace &space, const AtomSharding &from)
-      : space(space), from(from), target(space.getTarget()) {
+  MoveFinder(const AtomSpace &space, const AtomSharding &from, bool acrossHosts)
+      : space(space), from(from), target(space.getTarget()),
+        acrossHosts(acrossHosts) {
     for (size_t d = 0; d < from.dims.size(); ++d) {
       const AtomList &list = from.dims[d], &goal = target.dims[d];
       settled.push_back(
@@ -72,10 +73,16 @@ private:
     return to;
   }
 
+  /// The terms that may be completed. Those that the target has, too, where
+  /// others are across hosts: a slice makes them again.
+  AtomSet getOpen() const {
+    return acrossHosts ? from.partial : from.partial & ~target.partial;
+  }
+
   /// Completes every subset of the terms that must not stay; if there are many,
   /// all of them, those that split nothing in the target, and single ones.
   void addAllReduces() {
-    const AtomSet open = from.partial & ~target.partial;
+    const AtomSet open = getOpen();
     auto complete = [&](AtomSet atoms) {
       AtomSharding to = from;
       to.partial &= ~atoms;
@@ -95,7 +102,7 @@ private:
   /// Completes terms by scattering those that the target has next. With them
   /// are completed none of the others, those that it wants whole, or all.
   void addReduceScatters() {
-    const AtomSet open = from.partial & ~target.partial;
+    const AtomSet open = getOpen();
     if (!open)
       return;
     auto scatter = [&](auto &&choose) {
@@ -110,7 +117,13 @@ private:
       to.partial &= target.partial;
       add(CollectiveKind::ReduceScatter, std::move(to));
     };
-    scatterAway(open & ~target.getSplitAtoms());
+    const AtomSet whole = open & ~target.getSplitAtoms();
+    scatterAway(whole, whole);
+    if (acrossHosts)
+      for (AtomSet rest = open; rest; rest &= rest - 1) {
+        scatterAway(rest & -rest, rest & -rest);
+        scatterAway(rest & -rest, open);
+      }
     scatter([](size_t) { return 64; });
     scatter([&](size_t d) { return isOnTheWay(d) ? 64 : 0; });
     for (size_t dim = 0; dim < from.dims.size(); ++dim)
@@ -118,12 +131,13 @@ private:
         scatter([&](size_t d) { return d == dim ? count : 0; });
   }
 
-  /// Scatters terms that the target wants whole onto some dimension: a later
-  /// step that moves more takes their all_gather with it.
-  void scatterAway(AtomSet open) {
-    for (size_t d = 0; d < from.dims.size() && open; ++d) {
-      AtomSharding to = append(from, d, open);
-      to.partial &= ~open;
+  /// Scatters terms that the target wants whole onto some dimension, and
+  /// completes others with them: a later step that moves more takes their
+  /// all_gather with it.
+  void scatterAway(AtomSet scattered, AtomSet completed) {
+    for (size_t d = 0; d < from.dims.size() && scattered; ++d) {
+      AtomSharding to = append(from, d, scattered);
+      to.partial &= ~completed;
       add(CollectiveKind::ReduceScatter, std::move(to));
     }
   }
@@ -144,6 +158,9 @@ private:
     partial.partial |= target.partial & unused;
     add(CollectiveKind::Slice, std::move(partial));
     sliceAway(unused & target.getSplitAtoms());
+    if (acrossHosts)
+      for (AtomSet rest = unused & space.getAtoms(); rest; rest &= rest - 1)
+        sliceAway(rest & -rest);
   }
 
   /// Unused atoms that the target splits over may join any dimension, for a
@@ -201,8 +218,12 @@ private:
       for (uint8_t atom : target.dims[d])
         if (contains(taken, atom))
           moved.dims[d].push_back(atom);
-    if (moved.getSplitAtoms() == from.getSplitAtoms())
+    const AtomSet left = from.getSplitAtoms() & ~moved.getSplitAtoms();
+    if (!left)
       add(CollectiveKind::AllToAll, std::move(moved));
+    else if (acrossHosts)
+      for (size_t d = 0; d < moved.dims.size(); ++d)
+        add(CollectiveKind::AllToAll, append(moved, d, left));
   }
 
   /// To the dimensions of the target or their major atoms, or to lists in which
@@ -237,6 +258,7 @@ private:
   const AtomSpace &space;
   const AtomSharding &from;
   const AtomSharding &target;
+  const bool acrossHosts;
   std::vector<size_t> settled; ///< per dim: atoms that stand as in the target
   std::vector<ReshardMove> moves;
 };
@@ -244,6 +266,7 @@ private:
 } // namespace
 
 std::vector<ReshardMove> layout::getMoves(const AtomSpace &space,
-                                          const AtomSharding &from) {
-  return MoveFinder(space, from).find();
+                                          const AtomSharding &from,
+                                          bool acrossHosts) {
+  return MoveFinder(space, from, acrossHosts).find();
 }

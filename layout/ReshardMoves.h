@@ -15,8 +15,10 @@ struct ReshardMove {
 
 /// The collectives worth considering at `from` on the way to the target of
 /// `space`; each fits. Contains an exchange to the target unless `from` is it.
+/// `acrossHosts`: atoms may also split what the target does not split over
+/// them, so that each device sends less from host to host.
 std::vector<ReshardMove> getMoves(const AtomSpace &space,
-                                  const AtomSharding &from);
+                                  const AtomSharding &from, bool acrossHosts);
 
 } // namespace meshc::layout
 

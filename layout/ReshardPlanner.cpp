@@ -35,6 +35,7 @@ public:
   PathFinder(const Mesh &mesh, const AtomSpace &space, int64_t elementBytes,
              const Machine &machine)
       : space(space), prices(mesh, space, elementBytes, machine),
+        acrossHosts(machine.hasSeveralHosts(mesh)),
         maxElements(std::max(space.getBlockElements(space.getSource()),
                              space.getBlockElements(space.getTarget()))) {}
 
@@ -54,10 +55,13 @@ public:
           break;
       } else if (expanded < maxExpanded) {
         ++expanded;
-        for (ReshardMove &move : getMoves(space, *path.end))
+        for (ReshardMove &move : getMoves(space, *path.end, acrossHosts))
           follow(index, move);
       }
     }
+    // Slices that have become one may have made the second the cheaper.
+    if (plans.size() > 1 && plans[1].costUs < plans[0].costUs)
+      std::swap(plans[0], plans[1]);
     // The exchange from the source is always there.
     ReshardChoice choice{std::move(plans.front()), std::nullopt};
     if (plans.size() > 1)
@@ -179,6 +183,7 @@ private:
 
   const AtomSpace &space;
   StepPrices prices;
+  const bool acrossHosts;
   const int64_t maxElements;
   std::vector<Path> paths;
   std::map<AtomSharding, std::vector<uint64_t>> settled;
@@ -284,7 +289,7 @@ ReshardChoice layout::planReshard(const Mesh &mesh,
   if (target.hasWindow())
     return WindowPlanner(mesh, sizes, elementBytes, source, target, machine)
         .plan();
-  AtomSpace space(mesh, sizes, source, target);
+  AtomSpace space(mesh, sizes, source, target, machine.hasSeveralHosts(mesh));
   if (space.getSource() == space.getTarget())
     return {};
   return PathFinder(mesh, space, elementBytes, machine).find();

@@ -35,7 +35,7 @@ struct ReshardChoice {
 /// where it has them, are completed, dropped, reordered, or parked on any
 /// dimension if that costs nothing. Up to two axes no two steps of any kind are
 /// cheaper by more than 3 %, on three axes 12 % (tests/layout compares all);
-/// where devices are on several hosts, the best two may take half of the time.
+/// where devices are on several hosts, 37 %.
 /// Memory: no intermediate block is larger than the larger of the source and
 /// the target block, save that an all_to_all may round up by one message (what
 /// one device sends another). Requires: getViolation is empty for both; equal

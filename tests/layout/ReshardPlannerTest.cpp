@@ -212,9 +212,17 @@ TEST(ReshardPlanner, MachinesDecide) {
   const Machine &h100 = *findMachine("h100");
   // A gather costs what its axis reaches; on CPUs all axes are alike.
   const Sharding whole = split({{}, {}});
-  const double inside = plan(split({{model}, {}}), whole, h100).costUs;
-  const double across = plan(split({{data}, {}}), whole, h100).costUs;
-  EXPECT_GT(across, 2 * inside);
+  auto gather = [&](AxisRef axis, const Machine &machine) {
+    const ReshardStep step = getReshardStep(
+        mesh, sizes, CollectiveKind::AllGather, split({{axis}, {}}), whole);
+    return getCost(mesh, sizes, 4, step, machine);
+  };
+  EXPECT_GT(gather(data, h100), 2 * gather(model, h100));
+  // So a plan lets each device of a host fetch a part and gathers inside.
+  EXPECT_EQ(plan(split({{model}, {}}), whole, h100).costUs,
+            gather(model, h100));
+  EXPECT_LT(plan(split({{data}, {}}), whole, h100).costUs,
+            0.8 * gather(data, h100));
   EXPECT_EQ(plan(split({{model}, {}}), whole, getCpuMachine()).costUs,
             plan(split({{data}, {}}), whole, getCpuMachine()).costUs);
   // A plan costs the sum of its steps, those that gather what they scattered
