@@ -1,0 +1,173 @@
+// The frame: header, columns, views that are built when they come near.
+
+const VIEWS = /** @type {View[]} */ ([layoutView, ledgerView]);
+const NEAR = 600;
+
+/** @param {Page} page */
+function buildPage(page) {
+  const { plan } = page;
+  const main = document.getElementById('main');
+  const left = html('div.left', {}, buildSource(page), buildInspector(page));
+  const right = html('div.views');
+  const sections = VIEWS.filter(view => !view.exists || view.exists(page)).map(view => new Section(page, view));
+  page.width = () => {
+    const style = getComputedStyle(right);
+    return Math.floor(right.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
+  };
+  left.firstChild.id = 'source';
+  put(right, sections.map(section => section.element));
+  put(main, html('div.columns', {}, left, right));
+  document.title = showControls(`${plan.model}: sharding plan`);
+  const header = buildHeader(page, sections);
+  document.body.append(tip, buildFooter(plan));
+  watch(page, sections, header);
+  return sections;
+}
+
+class Section {
+  /** @param {Page} page @param {View} view */
+  constructor(page, view) {
+    this.page = page;
+    this.view = view;
+    this.parts = /** @type {ViewParts} */ (null);
+    this.element = html('section.view', { id: view.id, 'aria-label': view.title, style: { 'min-height': pixels(view.height) } });
+  }
+
+  build() {
+    if (this.parts) return;
+    this.parts = this.view.build(this.page);
+    const { controls, body } = this.parts;
+    this.element.style.removeProperty('min-height');
+    put(this.element, html('div.view-head', {}, html('h2', {}, this.view.title), controls && controls.length ? html('div.controls', {}, controls) : null,
+      html('p', {}, this.view.text(this.page))), body);
+    this.page.paint();
+  }
+}
+
+/** @param {Page} page @param {Section[]} sections */
+function buildHeader(page, sections) {
+  const places = [];
+  for (const section of sections) {
+    places.push({ id: section.view.id, name: section.view.name, occurs: section.view.occurs });
+    if (section.view.id === 'verdict') places.push({ id: 'source', name: 'Source', occurs: related => related.line.size > 0 });
+  }
+  if (!places.some(place => place.id === 'source')) places.unshift({ id: 'source', name: 'Source', occurs: related => related.line.size > 0 });
+  const buttons = places.map(place => html('button', { type: 'button', onclick: () => page.show(place.id) }, place.name));
+  put(document.getElementById('top'), html('span.model', {}, page.plan.model), html('nav', { 'aria-label': 'Views' }, buttons));
+  return {
+    places,
+    /** @param {string} current */
+    mark(current) {
+      places.forEach((place, index) => {
+        buttons[index].classList.toggle('current', place.id === current);
+        buttons[index].classList.toggle('occurs', !!page.item && place.occurs(page.related));
+      });
+    },
+  };
+}
+
+/** @param {Plan} plan */
+function buildFooter(plan) {
+  const { json, machine } = plan;
+  const sha = json.sha256 ? `, sha256 ${json.sha256.slice(0, 12)}…` : '';
+  const times = plan.timed ? `Times are predicted for ${machine.label}; nothing here was measured.` : 'No machine was named: there are no times.';
+  return html('footer', {}, `${json.spec.path}, ${json.producer}, ${json.schema}${sha}. Bytes, layouts, messages and causes are the compiler’s. ${times}`);
+}
+
+/** @param {Page} page @param {Section[]} sections */
+function watch(page, sections, header) {
+  const byId = new Map(sections.map(section => [section.view.id, section]));
+  const spy = () => {
+    let current = header.places[0].id;
+    for (const place of header.places) {
+      const element = document.getElementById(place.id);
+      if (place.id !== 'source' && element.getBoundingClientRect().top < 140) current = place.id;
+    }
+    header.mark(current);
+  };
+  page.show = id => {
+    const element = document.getElementById(id);
+    if (!element) return;
+    page.view = id;
+    byId.get(id)?.build();
+    element.scrollIntoView({ block: 'start' });
+    spy();
+    writeHash(page);
+  };
+  page.listeners.push(() => {
+    for (const section of sections) if (section.parts && section.parts.select) section.parts.select();
+    page.paint();
+    spy();
+    writeHash(page);
+  });
+  const observer = new IntersectionObserver(entries => {
+    for (const entry of entries) if (entry.isIntersecting) byId.get(entry.target.id).build();
+  }, { rootMargin: NEAR + 'px' });
+  for (const section of sections) observer.observe(section.element);
+  addEventListener('beforeprint', () => sections.forEach(section => section.build()));
+  addEventListener('scroll', () => requestAnimationFrame(spy), { passive: true });
+  let waiting = 0;
+  addEventListener('resize', () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      for (const section of sections) if (section.parts && section.parts.resize) section.parts.resize();
+      page.paint();
+    }, 120);
+  });
+  spy();
+}
+
+// Links: #sel=c17&dev=5&view=ledger&theme=dark. Browsers throttle bursts of them, so that one is written late.
+let hashTimer = 0;
+let reading = false;
+
+/** @param {Page} page */
+function writeHash(page) {
+  if (reading) return;
+  clearTimeout(hashTimer);
+  hashTimer = setTimeout(() => {
+    const words = [];
+    if (page.item) words.push('sel=' + encodeURIComponent(keyOf(page.plan, page.item)));
+    if (page.deviceChosen) words.push('dev=' + page.device);
+    if (page.view) words.push('view=' + page.view);
+    if (page.theme) words.push('theme=' + page.theme);
+    history.replaceState(null, '', '#' + words.join('&'));
+  }, 80);
+}
+
+/** @param {Page} page */
+function readHash(page) {
+  const words = new URLSearchParams(location.hash.slice(1));
+  reading = true;
+  const device = words.get('dev') || '';
+  if (/^\d+$/.test(device) && Number(device) < page.plan.devices) {
+    page.device = Number(device);
+    page.deviceChosen = true;
+  }
+  setTheme(page, words.get('theme'));
+  const item = words.has('sel') ? itemOf(page.plan, words.get('sel')) : null;
+  page.select(item, true);
+  if (words.has('view')) page.show(words.get('view'));
+  if (item && item.kind === 'line') page.showLine(item.index);
+  reading = false;
+}
+
+/** @param {Page} page */
+function setTheme(page, theme) {
+  if (theme !== 'dark' && theme !== 'light') return;
+  page.theme = theme;
+  document.documentElement.dataset.theme = theme;
+}
+
+function start() {
+  const plans = JSON.parse(document.getElementById('plan').textContent).map(readPlan);
+  axesOfMesh = plans[0].axes;
+  addPatterns(plans[0].axes, plans.flatMap(plan => plan.collectives.map(one => one.axes)));
+  const page = new Page(plans[0], plans[1] || null);
+  buildPage(page);
+  readHash(page);
+  addEventListener('hashchange', () => readHash(page));
+  // For tests, which read what is selected and who holds what.
+  Object.assign(window, { planPage: { page, heldRanges } });
+}
+start();

@@ -1,0 +1,100 @@
+// The one selection and the one device, and who is told of them.
+
+class Page {
+  /** @param {Plan} plan @param {Plan} other */
+  constructor(plan, other) {
+    this.plan = plan;
+    this.other = other;
+    this.item = /** @type {Item} */ (null);
+    this.related = nothingRelated();
+    this.device = 0;
+    this.deviceChosen = false;
+    /** The value that is drawn where one has to be. */
+    this.value = chooseValue(plan);
+    /** The part of the step that is seen in the timeline. */
+    this.window = [0, plan.totals.step];
+    this.view = '';
+    this.theme = '';
+    /** Elements by kind and index, of every view. */
+    this.registries = /** @type {Map<string, Element[]>[]} */ ([]);
+    this.lit = /** @type {Element[]} */ ([]);
+    this.listeners = /** @type {(() => void)[]} */ ([]);
+    this.show = /** @type {(id: string) => void} */ (() => {});
+    this.showLine = /** @type {(line: number) => void} */ (() => {});
+    /** The width that a view may draw on. */
+    this.width = () => 600;
+  }
+
+  /** @returns {Marks} */
+  makeMarks() {
+    const registry = new Map();
+    this.registries.push(registry);
+    return {
+      add(kind, index, element) {
+        const key = kind + index;
+        if (registry.has(key)) registry.get(key).push(element);
+        else registry.set(key, [element]);
+      },
+      clear: () => registry.clear(),
+    };
+  }
+
+  /** Selects, or clears where the same is selected already, unless `keep`. @param {Item} item */
+  select(item, keep = false) {
+    if (!keep && item && this.isSelected(item.kind, item.index)) item = null;
+    this.item = item;
+    this.related = findRelated(this.plan, item);
+    this.followValue();
+    this.tell();
+  }
+
+  /** @param {Kind} kind */
+  isSelected(kind, index) {
+    return !!this.item && this.item.kind === kind && this.item.index === index;
+  }
+
+  /** The value that is drawn follows what is selected. */
+  followValue() {
+    if (!this.item || this.related.value.has(this.value)) return;
+    const { values } = this.plan;
+    const candidates = [...this.related.value].filter(index => values[index].dims.length && !values[index].inside);
+    const best = candidates.find(index => values[index].stored && !isGradientName(values[index].name)) ?? candidates[0];
+    if (best != null && this.item.kind !== 'axis') this.value = best;
+  }
+
+  setDevice(device) {
+    this.device = Math.max(0, Math.min(this.plan.devices - 1, device));
+    this.deviceChosen = true;
+    this.tell();
+  }
+
+  tell() {
+    this.paint();
+    for (const listener of this.listeners) listener();
+  }
+
+  /** Puts the classes on the elements; called again after a view was drawn anew. */
+  paint() {
+    for (const element of this.lit) element.classList.remove('selected', 'related');
+    this.lit = [];
+    const light = (kind, index, name) => {
+      for (const registry of this.registries) for (const element of registry.get(kind + index) || []) {
+        element.classList.add(name);
+        this.lit.push(element);
+      }
+    };
+    for (const line of this.related.line.keys()) light('line', line, 'related');
+    for (const kind of ['value', 'collective', 'operation', 'axis']) for (const index of this.related[kind]) light(kind, index, 'related');
+    if (this.item) light(this.item.kind, this.item.index, 'selected');
+  }
+}
+
+/** The first to be drawn: one with a window, since it has most to show; else the largest parameter. @param {Plan} plan */
+function chooseValue(plan) {
+  const windowed = plan.collectives.find(one => one.value >= 0 && one.after && one.after.dims.some(dim => dim.window));
+  if (windowed) return windowed.value;
+  const candidates = plan.values.filter(value => value.dims.length && value.stored);
+  const parameters = candidates.filter(value => value.role === 'param');
+  const list = parameters.length ? parameters : candidates;
+  return list.length ? list.reduce((best, value) => value.globalBytes > best.globalBytes ? value : best).index : 0;
+}

@@ -1,0 +1,48 @@
+// Numbers and names as text.
+
+const NO_BREAK = '\u00a0';
+
+/** `value` in the largest unit that leaves at least 1, with three digits, as the compiler prints it. */
+function scaled(value, step, units) {
+  let unit = 0;
+  while (unit + 1 < units.length && value >= step * 0.9995) {
+    value /= step;
+    ++unit;
+  }
+  const digits = value >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
+  return units[unit] ? digits + NO_BREAK + units[unit] : digits;
+}
+
+const formatBytes = bytes => scaled(bytes, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']);
+const formatFlops = flops => scaled(flops, 1000, ['flop', 'kflop', 'Mflop', 'Gflop', 'Tflop', 'Pflop', 'Eflop']);
+const formatTime = us => us < 1 && us > 0 ? scaled(us * 1000, 1000, ['ns', 'µs']) : scaled(us, 1000, ['µs', 'ms', 's']);
+/** Three digits; above 1000 all of them. */
+const formatFactor = value => value >= 1000 ? formatInteger(Math.round(value)) : String(Number(value.toPrecision(3)));
+const formatInteger = value => String(value).replace(/\B(?=(\d{3})+$)/g, '\u202f');
+const formatCount = (count, noun) => `${formatInteger(count)}${NO_BREAK}${noun}${count === 1 ? '' : 's'}`;
+
+/** A share of a whole; of comparisons it may be above 1. */
+function formatShare(share) {
+  if (share === 0) return `0${NO_BREAK}%`;
+  if (share < 0.001) return `<${NO_BREAK}0.1${NO_BREAK}%`;
+  if (share >= 0.0995) return Math.round(100 * share) + NO_BREAK + '%';
+  return Number((100 * share).toPrecision(2)) + NO_BREAK + '%';
+}
+
+/** `text` with marks that reorder or hide text made visible. */
+function showControls(text) {
+  return String(text).replace(
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
+    mark => `‹U+${mark.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}›`);
+}
+
+const kindName = kind => kind.replace(/_/g, '-');
+const GRADIENT = 'gradient of ';
+const isGradientName = name => name.startsWith(GRADIENT) || name.startsWith('inside ' + GRADIENT);
+/** "∂ w1" for "gradient of w1". */
+const shortName = name => name.replace(/gradient of /g, '∂ ');
+
+const sum = (list, get) => list.reduce((total, item) => total + get(item), 0);
+const largest = (list, get) => list.reduce((most, item) => Math.max(most, get(item)), 0);
+const product = numbers => numbers.reduce((total, number) => total * number, 1);
+const unique = list => [...new Set(list)];
