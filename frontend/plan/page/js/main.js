@@ -1,6 +1,6 @@
 // The frame: header, columns, views that are built when they come near.
 
-const VIEWS = /** @type {View[]} */ ([layoutView, ledgerView]);
+const VIEWS = /** @type {View[]} */ ([verdictView, layoutView, devicesView, meshView, ledgerView]);
 const NEAR = 600;
 
 /** @param {Page} page */
@@ -15,13 +15,15 @@ function buildPage(page) {
     return Math.floor(right.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
   };
   left.firstChild.id = 'source';
-  put(right, sections.map(section => section.element));
-  put(main, html('div.columns', {}, left, right));
+  const [verdict, ...views] = sections;
+  put(right, views.map(section => section.element));
+  put(main, verdict.element, html('div.columns', {}, left, right));
+  verdict.build();
   document.title = showControls(`${plan.model}: sharding plan`);
   const header = buildHeader(page, sections);
   document.body.append(tip, buildFooter(plan));
   watch(page, sections, header);
-  return sections;
+  listenToKeys(page, sections, header.places);
 }
 
 class Section {
@@ -38,8 +40,9 @@ class Section {
     this.parts = this.view.build(this.page);
     const { controls, body } = this.parts;
     this.element.style.removeProperty('min-height');
-    put(this.element, html('div.view-head', {}, html('h2', {}, this.view.title), controls && controls.length ? html('div.controls', {}, controls) : null,
-      html('p', {}, this.view.text(this.page))), body);
+    const text = this.view.text(this.page);
+    // The verdict has a headline of its own.
+    put(this.element, text ? html('div.view-head', {}, html('h2', {}, this.view.title), controls && controls.length ? html('div.controls', {}, controls) : null, html('p', {}, text)) : null, body);
     this.page.paint();
   }
 }
@@ -49,11 +52,14 @@ function buildHeader(page, sections) {
   const places = [];
   for (const section of sections) {
     places.push({ id: section.view.id, name: section.view.name, occurs: section.view.occurs });
+    // The source stands beside all views, but second in the header.
     if (section.view.id === 'verdict') places.push({ id: 'source', name: 'Source', occurs: related => related.line.size > 0 });
   }
-  if (!places.some(place => place.id === 'source')) places.unshift({ id: 'source', name: 'Source', occurs: related => related.line.size > 0 });
   const buttons = places.map(place => html('button', { type: 'button', onclick: () => page.show(place.id) }, place.name));
-  put(document.getElementById('top'), html('span.model', {}, page.plan.model), html('nav', { 'aria-label': 'Views' }, buttons));
+  put(document.getElementById('top'), html('span.model', {}, page.plan.model), html('nav', { 'aria-label': 'Views' }, buttons),
+    html('button.tool', { type: 'button', title: 'Find anything', onclick: () => openPalette(page, sections) }, 'Find', html('kbd', {}, '/')),
+    html('button.tool', { type: 'button', title: 'Light or dark (t)', onclick: () => switchTheme(page) }, 'Theme'),
+    html('button.tool', { type: 'button', title: 'Keys', onclick: openHelp }, '?'));
   return {
     places,
     /** @param {string} current */

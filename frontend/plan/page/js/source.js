@@ -1,6 +1,6 @@
 // The spec with what it costs.
 
-const KEYWORDS = /^(mesh|dim|let|layout|model|param|output|fn|return|for|in|data|train|minimize|optimizer|epochs|steps|precision|import|as|at|over)$/;
+const KEYWORDS = /^(mesh|dim|let|layout|model|param|output|fn|return|for|in|data|train|minimize|optimizer|epochs|steps|precision|import|as)$/;
 const GUTTER = 64;
 
 /** Bytes sent, by axes, and times of each line. @param {Plan} plan */
@@ -23,13 +23,14 @@ function costOfLines(plan) {
   return costs;
 }
 
-/** The values that a line is shown with: parameters, else the stored one. @param {Plan} plan @returns {Value[]} */
+/** The values that a line is shown with: of `param` the parameters, else the last that is stored. @param {Plan} plan @returns {Value[]} */
 function valuesOfLine(plan, line) {
   const own = plan.values.filter(value => value.line === line && !value.inside && value.role !== 'state' && !isGradientName(value.name) && value.role !== 'gradient');
-  const parameters = own.filter(value => value.role === 'param');
-  if (parameters.length) return parameters;
-  const stored = own.filter(value => value.stored);
-  return (stored.length ? stored : own).slice(-1);
+  if (/^\s*param\b/.test(plan.lines[line].text)) return own.filter(value => value.role === 'param');
+  // A call of a library declares parameters on its line too, but binds another value.
+  const bound = own.filter(value => value.role !== 'param');
+  const stored = bound.filter(value => value.stored);
+  return (stored.length ? stored : bound).slice(-1);
 }
 
 /** @param {Plan} plan @param {Value} value */
