@@ -17,8 +17,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 # The order in which the scripts stand inside the one function of the page.
 SCRIPTS = (
     "types.js", "text.js", "draw.js", "axes.js", "model.js", "fold.js", "blocks.js",
-    "relations.js", "page.js", "phrases.js", "source.js", "inspector.js", "verdict.js",
-    "layout.js", "drawblocks.js", "devices.js", "mesh.js", "ledger.js", "keys.js", "main.js",
+    "relations.js", "track.js", "page.js", "phrases.js", "source.js", "inspector.js",
+    "verdict.js", "layout.js", "drawblocks.js", "devices.js", "mesh.js", "ledger.js",
+    "lanes.js", "timeline.js", "memory.js", "keys.js", "main.js",
 )
 
 

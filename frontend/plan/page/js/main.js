@@ -1,6 +1,6 @@
 // The frame: header, columns, views that are built when they come near.
 
-const VIEWS = /** @type {View[]} */ ([verdictView, layoutView, devicesView, meshView, ledgerView]);
+const VIEWS = /** @type {View[]} */ ([verdictView, layoutView, devicesView, meshView, ledgerView, timelineView, memoryView]);
 const NEAR = 600;
 
 /** @param {Page} page */

@@ -209,13 +209,16 @@ function readSchedule(plan) {
   plan.schedule = plan.json.schedule;
   plan.position = new Map(plan.schedule.map((id, position) => [id, position]));
   plan.runs = plan.json.ops.map(op => ({
-    id: op.id, start: op.start_us || 0, time: op.time_us || 0, operation: plan.operationOf.get(op.id), kind: op.kind, phase: op.phase, name: op.name,
+    id: op.id, start: op.start_us || 0, time: op.time_us || 0, operation: plan.operationOf.get(op.id), kind: op.kind, phase: op.phase, name: op.name, scope: op.scope || null,
+    flops: op.flops_per_device,
   }));
+  const wire = new Map(plan.json.collectives.map(one => [one.id, one.wire_bytes_per_device]));
   plan.sendings = plan.json.transfers.map(transfer => {
     const rows = unique(transfer.collectives.map(id => plan.collectiveOf.get(id)));
     return {
       id: transfer.id, start: transfer.start_us || 0, time: transfer.time_us || 0, exposed: transfer.exposed_us || 0,
       collectives: rows, ids: transfer.collectives, axes: plan.collectives[rows[0]].axes,
+      sent: sum(transfer.collectives, id => wire.get(id)),
     };
   });
 }

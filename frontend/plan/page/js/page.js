@@ -12,7 +12,9 @@ class Page {
     /** The value that is drawn where one has to be. */
     this.value = chooseValue(plan);
     /** The part of the step that is seen in the timeline. */
-    this.window = [0, plan.totals.step];
+    this.track = makeTrack(plan);
+    this.window = /** @type {[number, number]} */ (firstWindow(this.track));
+    this.windowListeners = /** @type {(() => void)[]} */ ([]);
     this.view = '';
     this.theme = '';
     /** Elements by kind and index, of every view. */
@@ -66,6 +68,12 @@ class Page {
     this.device = Math.max(0, Math.min(this.plan.devices - 1, device));
     this.deviceChosen = true;
     this.tell();
+  }
+
+  /** @param {number} from @param {number} to */
+  setWindow(from, to) {
+    this.window = /** @type {[number, number]} */ ([from, to]);
+    for (const listener of this.windowListeners) listener();
   }
 
   tell() {

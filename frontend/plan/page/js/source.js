@@ -45,11 +45,14 @@ function chipsOf(plan, value) {
   return chips.length ? chips : [html('span.chip.copies', { title: 'every device holds all of it' }, 'replicated')];
 }
 
+/** A comment begins outside of strings. */
+const LINE_PARTS = /^((?:[^"/]|"(?:[^"\\]|\\.)*"?|\/(?!\/))*)(\/\/.*)?$/s;
+
 /** Words of the code with split dims underlined and axes coloured. @param {Plan} plan @param {Line} line */
 function codeNodes(plan, line) {
-  const [, code, comment] = /^(.*?)(\/\/.*)?$/s.exec(line.text);
+  const [, code, comment] = LINE_PARTS.exec(line.text);
   const isMesh = /^\s*mesh\b/.test(code);
-  const nodes = code.split(/([\p{L}_][\p{L}\p{N}_']*)/u).map(word => {
+  const nodes = code.split(/("(?:[^"\\]|\\.)*"?|[\p{L}_][\p{L}\p{N}_']*)/u).map(word => {
     const axis = plan.axes.find(candidate => candidate.name === word);
     if (axis && (isMesh || line.rules.length)) return html('b.hue', { axes: [axis.index] }, word);
     const dim = plan.dims.find(candidate => candidate.name === word && candidate.axes.length);

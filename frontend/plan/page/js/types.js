@@ -91,8 +91,8 @@
  *  @property {boolean} unhidden     nothing is computed between it and its reader */
 
 /** Something in the order of the command list.
- *  @typedef {{id: string, start: number, time: number, operation: number, kind: string, phase: string, name: string}} Run */
-/** @typedef {{id: string, start: number, time: number, exposed: number, collectives: number[], ids: string[], axes: number[]}} Sending */
+ *  @typedef {{id: string, start: number, time: number, operation: number, kind: string, phase: string, name: string, scope: string, flops: number}} Run */
+/** @typedef {{id: string, start: number, time: number, exposed: number, collectives: number[], ids: string[], axes: number[], sent: number}} Sending */
 /** @typedef {{name: string, category: string, bytes: number, first: number, last: number, value: number}} Buffer_ */
 
 /** @typedef {Object} Plan
@@ -121,6 +121,18 @@
  *  @property {Map<string, number>} collectiveOf
  *  @property {Map<string, number>} valueNamed by name, of members too
  *  @property {Map<string, number>} lineAt     by path and number */
+
+/** The step along one axis: of time, or without a machine of places in the command list.
+ *  @typedef {Object} Track
+ *  @property {boolean} timed
+ *  @property {number} total
+ *  @property {(at: number) => string} format
+ *  @property {(Run & {height: number})[]} runs
+ *  @property {{axes: number[], sendings: (Sending & {height: number})[]}[]} lanes
+ *  @property {{from: number, to: number, axes: number[], ids: string[]}[]} waits
+ *  @property {{name: string, from: number, to: number}[]} phases
+ *  @property {{name: string, phase: string, from: number, to: number}[]} loops   iterations, by phase
+ *  @property {number[]} at       where each place of the command list begins */
 
 /** @typedef {'line' | 'value' | 'collective' | 'operation' | 'axis'} Kind */
 /** @typedef {{kind: Kind, index: number}} Item */
