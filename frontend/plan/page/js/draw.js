@@ -15,7 +15,7 @@ function setProperties(element, properties) {
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
     else if (name === 'style') for (const [key, style] of Object.entries(value)) element.style.setProperty(key, style);
     else if (name === 'axes') paintAxes(element, value);
-    else if (name.startsWith('aria-')) element.setAttribute(name, String(value));
+    else if (name.startsWith('aria-')) element.setAttribute(name, showControls(value));
     else if (value !== false) element.setAttribute(name, value === true ? '' : showControls(value));
   }
 }

@@ -1,6 +1,6 @@
 // The frame: header, columns, views that are built when they come near.
 
-const VIEWS = /** @type {View[]} */ ([verdictView, layoutView, devicesView, meshView, ledgerView, timelineView, memoryView]);
+const VIEWS = /** @type {View[]} */ ([verdictView, layoutView, devicesView, meshView, graphView, ledgerView, timelineView, memoryView, compareView]);
 const NEAR = 600;
 
 /** @param {Page} page */
@@ -174,6 +174,6 @@ function start() {
   readHash(page);
   addEventListener('hashchange', () => readHash(page));
   // For tests, which read what is selected and who holds what.
-  Object.assign(window, { planPage: { page, heldRanges } });
+  Object.assign(window, { planPage: { page, heldRanges, costOfLines, makeCurve } });
 }
 start();

@@ -1,0 +1,124 @@
+"""Opens pages of plans in headless Chromium and says what they did."""
+
+import json
+import os
+import pathlib
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.keys import Keys
+except ImportError:
+    sys.exit("no Selenium for this Python: run '.ci/install-packages test'")
+
+import compiler  # noqa: E402, of the folder above
+
+# What every check looks at: the page has each of these views.
+VIEWS = ("verdict", "layout", "devices", "mesh", "graph", "ledger", "timeline", "memory")
+CONVNET = ["samples/convnet.mesh", "--mesh", "data=2,rows=3"]
+
+
+class Browser:
+    def __init__(self, root, width=1280, height=900):
+        sys.path.insert(0, str(pathlib.Path(root) / "frontend/plan/page"))
+        import assemble
+        self.assemble = assemble.assemble
+        self.folder = tempfile.TemporaryDirectory(prefix="meshc-page-")
+        options = webdriver.ChromeOptions()
+        options.binary_location = "/usr/bin/chromium"
+        arguments = ["--headless=new", "--hide-scrollbars", "--disable-background-networking",
+                     f"--user-data-dir={self.folder.name}/profile"]
+        # Containers run as root, where the sandbox cannot start.
+        if os.geteuid() == 0:
+            arguments.append("--no-sandbox")
+        for argument in arguments:
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        self.driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+        self.resize(width, height)
+        self.problems = []
+        self.pages = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.driver.quit()
+        self.folder.cleanup()
+
+    def resize(self, width, height):
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+
+    def open(self, plans, link="", all_views=True):
+        """Opens a page of these plans with every view built, and checks that it fetched nothing."""
+        self.pages += 1
+        path = pathlib.Path(self.folder.name) / f"plan{self.pages}.html"
+        path.write_text(self.assemble(plans), encoding="utf-8")
+        self.take_log()
+        self.address = path.as_uri()
+        self.driver.get(self.address + (f"#{link}" if link else ""))
+        if all_views:
+            self.run("dispatchEvent(new Event('beforeprint'))")
+        self.check_quiet()
+
+    def take_log(self):
+        return self.driver.get_log("browser"), self.driver.get_log("performance")
+
+    def check_quiet(self):
+        """No message of the console, no request but for the file itself."""
+        console, network = self.take_log()
+        for entry in console:
+            self.fail(f"console: {entry['message']}")
+        for entry in network:
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                address = message["params"]["request"]["url"].split("#")[0]
+                if address not in (self.address, "about:blank"):
+                    self.fail(f"request: {address}")
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def press(self, *keys):
+        webdriver.ActionChains(self.driver).send_keys(*keys).perform()
+
+    def select(self, kind, index):
+        self.run("planPage.page.select({kind: arguments[0], index: arguments[1]}, true)", kind, index)
+
+    def lit(self, view, kind="related"):
+        """Ids of the members of what is lit in a view with rows."""
+        return set(self.run("""
+            const rows = [...document.querySelectorAll(`#${arguments[0]} tr[data-index].${arguments[1]}`)];
+            const {plan} = planPage.page;
+            const list = {layout: plan.values, ledger: plan.collectives, graph: plan.operations}[arguments[0]];
+            return rows.flatMap(row => list[row.dataset.index].ids);""", view, kind))
+
+    def text(self, selector="body"):
+        return self.run("return document.querySelector(arguments[0]).textContent", selector)
+
+    def count(self, selector):
+        return self.run("return document.querySelectorAll(arguments[0]).length", selector)
+
+    def fail(self, problem):
+        self.problems.append(problem)
+
+    def expect(self, condition, problem):
+        if not condition:
+            self.fail(problem)
+
+    def finish(self):
+        self.check_quiet()
+        if self.problems:
+            sys.exit("\n".join(self.problems[:40]))
+
+
+def start():
+    """The compiler and the browser of a check, from its arguments."""
+    meshc, root = sys.argv[1:3]
+    return compiler.Compiler(meshc, root), Browser(root)

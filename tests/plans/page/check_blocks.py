@@ -1,0 +1,102 @@
+"""The positions that the page says devices hold tile each tensor: they are disjoint or equal,
+cover it, and the largest has the compiler's size. Sums on the page are the compiler's."""
+
+import itertools
+import math
+
+import browser
+import cases
+
+UNEVEN = {
+    "mlp": [cases.MLP],
+    "mlp-uneven": cases.CASES["mlp-uneven"],
+    "mlp-two-axes": cases.CASES["mlp-two-axes"],
+    "mlp-nested": [cases.MLP, "-Dbatch=11", "-Dhidden=7", "--mesh", "a=2,b=3,c=2", "--layout", "batch=a+b,hidden=c"],
+    "blocks-key-pos": cases.CASES["blocks-key-pos"],
+    "convnet": browser.CONVNET,
+}
+
+
+def get_ranges(page):
+    """By tensor and device: a range for each dim."""
+    return page.run("""
+        const {page, heldRanges} = planPage;
+        return page.plan.json.tensors.map(tensor =>
+          Array.from({length: page.plan.devices}, (_, device) => heldRanges(page.plan, tensor.dims, device)));""")
+
+
+def check_tiling(page, plan, name):
+    for tensor, devices in zip(plan["tensors"], get_ranges(page)):
+        what = f"{name}: {tensor['name']}"
+        sizes = [dim["size"] for dim in tensor["dims"]]
+        if any(dim.get("window") for dim in tensor["dims"]):
+            continue
+        for place, dim in enumerate(tensor["dims"]):
+            blocks = sorted({tuple(ranges[place]) for ranges in devices if ranges[place][0] < ranges[place][1]})
+            ends = [0, *(end for _, end in blocks)]
+            page.expect([begin for begin, _ in blocks] == ends[:-1] and ends[-1] == dim["size"],
+                        f"{what}: {dim['name']} of {dim['size']} is held as {blocks}")
+            most = max(end - begin for begin, end in blocks)
+            page.expect(most == dim["local_size"], f"{what}: {dim['name']} has {most} positions at most, expected {dim['local_size']}")
+        boxes = {tuple(map(tuple, ranges)) for ranges in devices if all(begin < end for begin, end in ranges)}
+        held = sum(math.prod(end - begin for begin, end in box) for box in boxes)
+        page.expect(held == math.prod(sizes), f"{what}: {held} of {math.prod(sizes)} elements are held")
+        for first, second in itertools.combinations(boxes, 2):
+            overlap = all(a[0] < b[1] and b[0] < a[1] for a, b in zip(first, second))
+            page.expect(not overlap, f"{what}: {first} and {second} overlap")
+
+
+def check_windows(page, plan, name):
+    """What an exchange leaves on a device holds its own block, and is as large as the compiler says."""
+    for collective in plan["collectives"]:
+        dims = collective["after"]["dims"]
+        if not any(dim.get("window") for dim in dims):
+            continue
+        read = page.run("""
+            const {page, heldRanges} = planPage;
+            return Array.from({length: page.plan.devices}, (_, device) => heldRanges(page.plan, arguments[0], device));""", dims)
+        for ranges in read:
+            for (begin, end), dim in zip(ranges, dims):
+                page.expect(0 <= begin <= end <= dim["size"] and end - begin <= dim["local_size"],
+                            f"{name}: {collective['id']} leaves {begin}:{end} of {dim}")
+
+
+def check_sums(page, plan, name):
+    sums = page.run("""
+        const {page, costOfLines, makeCurve} = planPage;
+        const {plan} = page;
+        const curve = makeCurve(plan);
+        const total = list => list.reduce((sum, one) => sum + one, 0);
+        return {
+          sent: total(costOfLines(plan).map(cost => cost.sent)) + total(plan.collectives.filter(one => one.line < 0).map(one => one.sent)),
+          time: total(costOfLines(plan).map(cost => cost.computed + cost.exposed)) + total(plan.operations.filter(one => one.line < 0).map(one => one.time)) + total(plan.collectives.filter(one => one.line < 0).map(one => one.exposed)),
+          peak: total(curve.sums[curve.peak]), most: Math.max(...curve.sums.map(total)),
+          flops: total(plan.operations.map(one => one.flops)),
+          waits: total(page.track.waits.map(wait => wait.to - wait.from)),
+          counts: [total(plan.collectives.map(one => one.ids.length)), total(plan.operations.map(one => one.ids.length))],
+        };""")
+    totals, peak = plan["totals"], plan["memory"]["peak_bytes_per_device"]
+    page.expect(sums["sent"] == totals["wire_bytes_per_device"], f"{name}: lines send {sums['sent']}")
+    page.expect(sums["peak"] == sums["most"] == peak, f"{name}: the curve has its peak at {sums['peak']}, {sums['most']}; expected {peak}")
+    page.expect(sums["flops"] == totals["flops_per_device"], f"{name}: operations have {sums['flops']} flops")
+    page.expect(sums["counts"] == [len(plan["collectives"]), len(plan["ops"])], f"{name}: rows have {sums['counts']} members")
+    if plan.get("machine"):
+        page.expect(math.isclose(sums["time"], totals["step_us"], abs_tol=0.001 * len(plan["schedule"])), f"{name}: lines take {sums['time']} of {totals['step_us']}")
+        page.expect(math.isclose(sums["waits"], totals["exposed_us"], abs_tol=0.001 * len(plan["schedule"])), f"{name}: waits of {sums['waits']}, expected {totals['exposed_us']}")
+
+
+def main():
+    compiler, page = browser.start()
+    with page:
+        for name, arguments in UNEVEN.items():
+            for machine in ([], ["--machine", "h100"]):
+                plan = compiler.plan(*arguments, *machine)
+                page.open([plan], all_views=False)
+                if not machine:
+                    check_tiling(page, plan, name)
+                    check_windows(page, plan, name)
+                check_sums(page, plan, name)
+        page.finish()
+
+
+main()

@@ -1,0 +1,72 @@
+"""A selected line lights up exactly the collectives that it is a cause of; any member of a
+fold opens it; selecting again clears; the device and the selection are in the link."""
+
+import browser
+import cases
+
+
+def get_collectives(plan, line):
+    """Ids of those of which a cause has a span over the line."""
+    found = set()
+    for collective in plan["collectives"]:
+        for cause in [collective["cause"], *collective.get("merged_causes", [])]:
+            for span in cause["spans"]:
+                if span and span["path"] == plan["spec"]["path"] and span["line"] <= line <= span["end_line"]:
+                    found.add(collective["id"])
+    return found
+
+
+def check_lines(page, plan, name):
+    lines = plan["spec"]["files"][0]["text"].rstrip("\n").split("\n")
+    lit = 0
+    for line in range(1, len(lines) + 1):
+        page.select("line", line - 1)
+        expected = get_collectives(plan, line)
+        found = page.lit("ledger")
+        lit += len(found)
+        page.expect(found == expected, f"{name}: line {line} lights {sorted(found)}, expected {sorted(expected)}")
+    page.expect(lit > 0, f"{name}: no line lights anything")
+
+
+def check_collectives(page, plan, name):
+    """The steps of a cause stand at its lines, and a member of a fold opens the fold."""
+    for collective in plan["collectives"]:
+        page.run("location.hash = 'sel=' + arguments[0]", collective["id"])
+        page.driver.execute_async_script("setTimeout(arguments[0], 20)")
+        selected = page.lit("ledger", "selected")
+        page.expect(collective["id"] in selected, f"{name}: {collective['id']} selects {selected}")
+        steps = page.run("return [...document.querySelectorAll('.line .step')].map(step => Number(step.textContent)).sort((a, b) => a - b)")
+        page.expect(steps == list(range(1, len(steps) + 1)) and steps, f"{name}: {collective['id']} has the steps {steps}")
+
+
+def check_links(page, plan):
+    page.open([plan], "sel=L22&dev=3&view=ledger&theme=dark")
+    state = page.run("""
+        const {page} = planPage;
+        return [page.item.kind, page.item.index, page.device, document.documentElement.dataset.theme];""")
+    page.expect(state == ["line", 21, 3, "dark"], f"a link is read as {state}")
+    page.run("planPage.page.select({kind: 'axis', index: 1})")
+    page.driver.execute_async_script("setTimeout(arguments[0], 150)")
+    link = page.run("return location.hash")
+    page.expect(link == "#sel=axis%3Amodel&dev=3&view=ledger&theme=dark", f"the link is {link}")
+    page.open([plan], "sel=c999&dev=77&view=nothing&theme=pink")
+    page.expect(page.run("return planPage.page.item") is None, "an unknown id selects something")
+    page.run("planPage.page.select({kind: 'line', index: 21}); planPage.page.select({kind: 'line', index: 21})")
+    page.expect(page.run("return planPage.page.item") is None, "selecting again does not clear")
+    page.expect(page.count(".related, .selected") == 0, "something stays lit")
+
+
+def main():
+    compiler, page = browser.start()
+    with page:
+        for name, arguments in {"mlp": [cases.MLP], "convnet": browser.CONVNET, "blocks": [cases.BLOCKS],
+                                "blocks-gpus": cases.CASES["blocks-gpus"]}.items():
+            plan = compiler.plan(*arguments)
+            page.open([plan])
+            check_lines(page, plan, name)
+            check_collectives(page, plan, name)
+        check_links(page, compiler.plan(cases.MLP))
+        page.finish()
+
+
+main()
