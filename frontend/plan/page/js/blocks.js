@@ -1,6 +1,10 @@
 // Which positions of a value a device holds: nested ceil blocks, as layout/Sharding.
 
-/** Coordinates of a device, row-major over the mesh. @param {Axis[]} axes @returns {number[]} */
+/**
+ * Coordinates of a device, row-major over the mesh.
+ * @param {Axis[]} axes
+ * @returns {number[]}
+ */
 function coordinatesOf(axes, device) {
   const coordinates = new Array(axes.length);
   for (let axis = axes.length - 1; axis >= 0; --axis) {
@@ -10,10 +14,11 @@ function coordinatesOf(axes, device) {
   return coordinates;
 }
 
-/** @param {Axis[]} axes @param {number[]} coordinates */
-const deviceAt = (axes, coordinates) => coordinates.reduce((device, coordinate, axis) => device * axes[axis].size + coordinate, 0);
-
-/** Where along a part of an axis a device lies. @param {Axis[]} axes @param {AxisPart} part */
+/**
+ * Where along a part of an axis a device lies.
+ * @param {Axis[]} axes
+ * @param {AxisPart} part
+ */
 function positionIn(axes, part, coordinates) {
   const below = axes[part.axis].size / (part.before * part.size);
   return Math.floor(coordinates[part.axis] / below) % part.size;
@@ -32,19 +37,31 @@ function ownedRange(axes, size, parts, coordinates) {
   return [Math.min(begin, end), end];
 }
 
-/** What a block of the loop reads: of an empty block nothing. @param {Window_} window @param {number[]} range */
+/**
+ * What a block of the loop reads: of an empty block nothing.
+ * @param {Window_} window
+ * @param {number[]} range
+ */
 function imageOf(window, range) {
   const [begin, end] = range;
   if (begin === end) return [begin, begin];
-  return [Math.floor((window.factor * begin + window.low) / window.divisor), Math.floor((window.factor * (end - 1) + window.high) / window.divisor) + 1];
+  return [
+    Math.floor((window.factor * begin + window.low) / window.divisor),
+    Math.floor((window.factor * (end - 1) + window.high) / window.divisor) + 1
+  ];
 }
 
-/** The positions of `dim` on a device, of a window within 0 and the size.
- *  @param {Plan} plan @param {Dim} dim @returns {number[]} */
+/**
+ * The positions of `dim` on a device, of a window within 0 and the size.
+ * @param {Plan} plan
+ * @param {Dim} dim
+ * @returns {number[]}
+ */
 function heldRange(plan, dim, coordinates) {
   const parts = dim.axes.map(name => readAxis(plan, name));
   if (!dim.window) return ownedRange(plan.axes, dim.size, parts, coordinates);
-  const [begin, end] = imageOf(dim.window, ownedRange(plan.axes, dim.window.size, parts, coordinates));
+  const [begin, end] =
+      imageOf(dim.window, ownedRange(plan.axes, dim.window.size, parts, coordinates));
   const first = Math.max(0, Math.min(begin, dim.size));
   return [first, Math.max(first, Math.min(end, dim.size))];
 }
@@ -55,30 +72,56 @@ function heldRanges(plan, dims, device) {
   return dims.map(dim => heldRange(plan, dim, coordinates));
 }
 
-/** Bytes of what a device holds, without what pads its block. @param {Plan} plan @param {Value} value */
+/**
+ * Bytes of what a device holds, without what pads its block.
+ * @param {Plan} plan
+ * @param {Value} value
+ */
 function heldBytes(plan, value, device) {
   const elements = product(value.dims.map(dim => dim.size));
   const held = product(heldRanges(plan, value.dims, device).map(([begin, end]) => end - begin));
   return elements ? value.globalBytes / elements * held : 0;
 }
 
-/** "[50:100, 0:28]" @param {Plan} plan @param {Dim[]} dims */
+/**
+ * "[50:100, 0:28]"
+ * @param {Plan} plan
+ * @param {Dim[]} dims
+ */
 function rangesText(plan, dims, device) {
   if (!dims.length) return 'one number';
-  return '[' + heldRanges(plan, dims, device).map(([begin, end]) => begin === end ? '–' : `${begin}:${end}`).join(', ') + ']';
+  return '[' +
+      heldRanges(plan, dims, device)
+          .map(([begin, end]) => begin === end ? '–' : `${begin}:${end}`)
+          .join(', ') +
+      ']';
 }
 
-/** "data=1, rows=2" @param {Plan} plan */
+/**
+ * "data=1, rows=2"
+ * @param {Plan} plan
+ */
 function coordinatesText(plan, device) {
-  return coordinatesOf(plan.axes, device).map((coordinate, axis) => `${plan.axes[axis].name}=${coordinate}`).join(', ');
+  return coordinatesOf(plan.axes, device)
+      .map((coordinate, axis) => `${plan.axes[axis].name}=${coordinate}`)
+      .join(', ');
 }
 
-/** Axes that split a value or of which each device has a term. @param {Plan} plan @param {{dims: Dim[], partial: Partial_}} split */
+/**
+ * Axes that split a value or of which each device has a term.
+ * @param {Plan} plan
+ * @param {{dims: Dim[], partial: Partial_}} split
+ */
 function axesUsed(plan, split) {
-  return new Set(axesOf(plan, split.dims.flatMap(dim => dim.axes).concat(split.partial ? split.partial.axes : [])));
+  return new Set(axesOf(
+      plan, split.dims.flatMap(dim => dim.axes).concat(split.partial ? split.partial.axes : [])));
 }
 
-/** How many devices hold the same as one of them. @param {Plan} plan @param {{dims: Dim[], partial: Partial_}} split */
+/**
+ * How many devices hold the same as one of them.
+ * @param {Plan} plan
+ * @param {{dims: Dim[], partial: Partial_}} split
+ */
 function copiesOf(plan, split) {
   const names = split.dims.flatMap(dim => dim.axes).concat(split.partial ? split.partial.axes : []);
   return plan.devices / product(names.map(name => readAxis(plan, name).size));

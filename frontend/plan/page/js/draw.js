@@ -1,29 +1,38 @@
-// Elements. All text goes into text nodes; sizes are set through the CSSOM, as the policy of the page wants it.
+// Elements. All text goes into text nodes; sizes are set through the CSSOM, as the policy of the
+// page wants it.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** Appends nodes and texts, of nested lists too; null, false and undefined are nothing. */
 function put(parent, ...children) {
   for (const child of children.flat(Infinity))
-    if (child != null && child !== false) parent.append(child.nodeType ? child : document.createTextNode(showControls(child)));
+    if (child != null && child !== false)
+      parent.append(child.nodeType ? child : document.createTextNode(showControls(child)));
   return parent;
 }
 
 function setProperties(element, properties) {
   for (const [name, value] of Object.entries(properties || {})) {
     if (value == null) continue;
-    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
-    else if (name === 'style') for (const [key, style] of Object.entries(value)) element.style.setProperty(key, style);
-    else if (name === 'axes') paintAxes(element, value);
-    else if (name.startsWith('aria-')) element.setAttribute(name, showControls(value));
-    else if (value !== false) element.setAttribute(name, value === true ? '' : showControls(value));
+    if (name.startsWith('on'))
+      element.addEventListener(name.slice(2), value);
+    else if (name === 'style')
+      for (const [key, style] of Object.entries(value)) element.style.setProperty(key, style);
+    else if (name === 'axes')
+      paintAxes(element, value);
+    else if (name.startsWith('aria-'))
+      element.setAttribute(name, showControls(value));
+    else if (value !== false)
+      element.setAttribute(name, value === true ? '' : showControls(value));
   }
 }
 
-/** An element: `html('span.name', {title: 'x'}, child, 'text')`.
- *  @param {string} tag with classes
- *  @param {Object<string, any>} [properties] attributes, `onevent` listeners, `style`, `axes`
- *  @returns {any} */
+/**
+ * An element: `html('span.name', {title: 'x'}, child, 'text')`.
+ * @param {string} tag with classes
+ * @param {Object<string, any>} [properties] attributes, `onevent` listeners, `style`, `axes`
+ * @returns {any}
+ */
 function html(tag, properties, ...children) {
   const [name, ...classes] = tag.split('.');
   const element = document.createElement(name || 'div');
@@ -32,7 +41,12 @@ function html(tag, properties, ...children) {
   return put(element, children);
 }
 
-/** The same for SVG. @param {string} tag @param {Object<string, any>} [properties] @returns {any} */
+/**
+ * The same for SVG.
+ * @param {string} tag
+ * @param {Object<string, any>} [properties]
+ * @returns {any}
+ */
 function svg(tag, properties, ...children) {
   const [name, ...classes] = tag.split('.');
   const element = document.createElementNS(SVG, name);
@@ -51,43 +65,71 @@ const pixels = length => length + 'px';
 
 /** "a, b and c" of nodes. */
 function enumerate(nodes, word = 'and') {
-  return nodes.map((node, index) => [index === 0 ? null : index === nodes.length - 1 ? ` ${word} ` : ', ', node]);
+  return nodes.map(
+      (node, index) =>
+          [index === 0                    ? null :
+               index === nodes.length - 1 ? ` ${word} ` :
+                                            ', ',
+           node]);
 }
 
 /** A name that may break at its slashes. */
 function nameNode(name) {
-  return html('span.name', {}, shortName(name).split(/(?<=\/)/).map((part, index) => [index ? html('wbr') : null, part]));
+  return html(
+      'span.name', {},
+      shortName(name).split(/(?<=\/)/).map((part, index) => [index ? html('wbr') : null, part]));
 }
 
-/** A button that stays pressed. @returns {any} */
+/**
+ * A button that stays pressed.
+ * @returns {any}
+ */
 function toggle(label, pressed, act) {
-  const button = html('button.tool', {
-    type: 'button', 'aria-pressed': pressed, onclick: () => {
-      const now = button.getAttribute('aria-pressed') !== 'true';
-      button.setAttribute('aria-pressed', String(now));
-      act(now);
-    },
-  }, label);
+  const button = html(
+      'button.tool', {
+        type: 'button',
+        'aria-pressed': pressed,
+        onclick: () => {
+          const now = button.getAttribute('aria-pressed') !== 'true';
+          button.setAttribute('aria-pressed', String(now));
+          act(now);
+        },
+      },
+      label);
   return button;
 }
 
 /** Buttons of which one is pressed, or none where `none` is true. */
 function choice(labels, chosen, act, none = false) {
-  const buttons = labels.map(([key, label]) => html('button', {
-    type: 'button', 'aria-pressed': key === chosen, onclick: () => {
-      chosen = none && chosen === key ? null : key;
+  const buttons = labels.map(
+      ([key, label]) => html(
+          'button', {
+            type: 'button',
+            'aria-pressed': key === chosen,
+            onclick: () => {
+              chosen = none && chosen === key ? null : key;
+              show();
+              act(chosen);
+            },
+          },
+          label));
+  const show = () => buttons.forEach(
+      (button, index) => button.setAttribute('aria-pressed', String(labels[index][0] === chosen)));
+  const element = html('span.choice', {role: 'group'}, buttons);
+  return {
+    element,
+    set(key) {
+      chosen = key;
       show();
-      act(chosen);
-    },
-  }, label));
-  const show = () => buttons.forEach((button, index) => button.setAttribute('aria-pressed', String(labels[index][0] === chosen)));
-  const element = html('span.choice', { role: 'group' }, buttons);
-  return { element, set(key) { chosen = key; show(); } };
+    }
+  };
 }
 
 /** A bar as long as `share` of `length` pixels. */
 function bar(share, length, properties = {}, ...classes) {
-  return html(['span.bar', ...classes].join('.'), { ...properties, style: { width: pixels(Math.max(1, share * length)), ...properties.style } });
+  return html(
+      ['span.bar', ...classes].join('.'),
+      {...properties, style: {width: pixels(Math.max(1, share * length)), ...properties.style}});
 }
 
 /** A row that can be chosen with the pointer and, by the keys of the page, without. */
@@ -100,7 +142,7 @@ function pickable(element, index, act) {
 }
 
 // The one tip of the page, beside the pointer.
-const tip = html('div.tip.hidden', { role: 'status' });
+const tip = html('div.tip.hidden', {role: 'status'});
 
 function showTip(event, children) {
   put(clear(tip), children);
@@ -109,9 +151,10 @@ function showTip(event, children) {
 }
 
 function moveTip(event) {
-  const { offsetWidth: width, offsetHeight: height } = tip;
+  const {offsetWidth: width, offsetHeight: height} = tip;
   const below = event.clientY + height + 24 <= innerHeight;
-  tip.style.setProperty('left', pixels(Math.max(8, Math.min(innerWidth - width - 12, event.clientX + 14))));
+  tip.style.setProperty(
+      'left', pixels(Math.max(8, Math.min(innerWidth - width - 12, event.clientX + 14))));
   tip.style.setProperty('top', pixels(below ? event.clientY + 16 : event.clientY - height - 12));
 }
 

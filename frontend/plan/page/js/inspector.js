@@ -2,39 +2,66 @@
 
 /** @param {Page} page */
 function buildInspector(page) {
-  const element = html('aside.inspector.hidden', { 'aria-live': 'polite', 'aria-label': 'What is selected' });
+  const element =
+      html('aside.inspector.hidden', {'aria-live': 'polite', 'aria-label': 'What is selected'});
   page.listeners.push(() => {
     clear(element).classList.toggle('hidden', !page.item);
     if (!page.item) return;
-    const { head, facts, rest } = INSPECTIONS[page.item.kind](page, page.item.index);
-    const close = html('button.close', { type: 'button', title: 'Esc', onclick: () => page.select(null) }, 'close');
-    put(element, html('h3', {}, head, close), html('div.facts', {}, facts.filter(Boolean).map(fact => html('span', {}, fact))), rest);
+    const {head, facts, rest} = INSPECTIONS[page.item.kind](page, page.item.index);
+    const close = html(
+        'button.close', {type: 'button', title: 'Esc', onclick: () => page.select(null)}, 'close');
+    put(element, html('h3', {}, head, close),
+        html('div.facts', {}, facts.filter(Boolean).map(fact => html('span', {}, fact))), rest);
     element.scrollTop = 0;
   });
   return element;
 }
 
-/** Links to where the selection is seen. @param {Page} page */
+/**
+ * Links to where the selection is seen.
+ * @param {Page} page
+ */
 function viewLinks(page) {
-  const { related } = page;
-  const link = (id, text) => html('button.link', { type: 'button', onclick: () => page.show(id) }, text);
-  return html('div.facts', {}, related.collective.size ? link('ledger', `${formatCount(related.collective.size, 'row')} of the ledger`) : null,
-    related.value.size ? link('layout', formatCount(related.value.size, 'value')) : null,
-    related.operation.size ? link('timeline', 'timeline') : null);
+  const {related} = page;
+  const link = (id, text) =>
+      html('button.link', {type: 'button', onclick: () => page.show(id)}, text);
+  return html(
+      'div.facts', {},
+      related.collective.size ?
+          link('ledger', `${formatCount(related.collective.size, 'row')} of the ledger`) :
+          null,
+      related.value.size ? link('layout', formatCount(related.value.size, 'value')) : null,
+      related.operation.size ? link('timeline', 'timeline') : null);
 }
 
 /** @type {Object<Kind, (page: Page, index: number) => {head: any, facts: any[], rest: any}>} */
 const INSPECTIONS = {
   collective(page, index) {
-    const { plan } = page;
+    const {plan} = page;
     const one = plan.collectives[index];
-    const { alternative } = one.cause;
+    const {alternative} = one.cause;
     return {
-      head: [html('span', {}, idsText(one)), html('span', {}, kindName(one.kind), ' over ', axesChips(one.axes))],
-      facts: [one.count > 1 ? `${formatBytes(one.wire)} sent × ${one.count} = ${formatBytes(one.sent)}` : `${formatBytes(one.sent)} sent`,
-        plan.timed ? `${formatTime(one.time)}, ${exposureText(one)}` : one.unhidden ? 'nothing computed meanwhile' : null],
-      rest: [needSentence(page, one), causeList(page, one), alternative ? html('p.faint', {},
-        `Rejected: ${kindName(alternative.description)}, ${formatTime(alternative.cost_us)} instead of ${formatTime(alternative.chosen_cost_us)} by the planner’s own prices.`) : null],
+      head: [
+        html('span', {}, idsText(one)),
+        html('span', {}, kindName(one.kind), ' over ', axesChips(one.axes))
+      ],
+      facts: [
+        one.count > 1 ? `${formatBytes(one.wire)} sent × ${one.count} = ${formatBytes(one.sent)}` :
+                        `${formatBytes(one.sent)} sent`,
+        plan.timed ? `${formatTime(one.time)}, ${exposureText(one)}` :
+            one.unhidden ? 'nothing computed meanwhile' :
+                           null
+      ],
+      rest: [
+        needSentence(page, one), causeList(page, one),
+        alternative ?
+            html(
+                'p.faint', {},
+                `Rejected: ${kindName(alternative.description)}, ${
+                    formatTime(alternative.cost_us)} instead of ${
+                    formatTime(alternative.chosen_cost_us)} by the planner’s own prices.`) :
+            null
+      ],
     };
   },
 
@@ -43,51 +70,107 @@ const INSPECTIONS = {
     const copies = copiesOf(page.plan, value);
     return {
       head: html('span.mono', {}, value.name),
-      facts: [shapeNode(page, value), value.dtype, `${formatBytes(value.bytes)} on each device`, value.count > 1 ? `× ${value.count}` : null,
-        copies > 1 ? formatInteger(copies) + ' copies' : 'no copies', value.stored ? null : 'no memory of its own'],
-      rest: [value.line >= 0 ? html('p', {}, lineLink(page, value.line), '  ', quoteNode(page, value.span)) : null, viewLinks(page)],
+      facts: [
+        shapeNode(page, value), value.dtype, `${formatBytes(value.bytes)} on each device`,
+        value.count > 1 ? `× ${value.count}` : null,
+        copies > 1 ? formatInteger(copies) + ' copies' : 'no copies',
+        value.stored ? null : 'no memory of its own'
+      ],
+      rest: [
+        value.line >= 0 ?
+            html('p', {}, lineLink(page, value.line), '  ', quoteNode(page, value.span)) :
+            null,
+        viewLinks(page)
+      ],
     };
   },
 
   line(page, index) {
-    const { plan, related } = page;
+    const {plan, related} = page;
     const cost = costOfLines(plan)[index];
-    const list = [...related.collective].map(one => plan.collectives[one]).sort((a, b) => b.exposed - a.exposed || b.sent - a.sent);
+    const list = [...related.collective]
+                     .map(one => plan.collectives[one])
+                     .sort((a, b) => b.exposed - a.exposed || b.sent - a.sent);
     const shown = list.slice(0, 6);
     const name = lineName(plan, index);
     return {
       head: html('span', {}, name[0].toUpperCase() + name.slice(1)),
-      facts: [`${formatBytes(cost.sent)} sent`, plan.timed ? `${formatTime(cost.computed)} computing` : formatFlops(cost.flops), plan.timed ? `${formatTime(cost.exposed)} exposed` : null],
-      rest: [html('p', { class: list.length ? null : 'faint' }, list.length ? `A cause of ${formatCount(sum(list, one => one.count), 'collective')}:` : 'No collective has its cause here.'),
-        shown.map(one => html('div', {}, itemLink(page, { kind: 'collective', index: one.index }, idsText(one)), ` ${kindName(one.kind)} over `, axesChips(one.axes),
-          html('span.faint', {}, `  ${formatBytes(one.sent)}`, plan.timed ? `, ${formatTime(one.exposed)} exposed` : ''))),
-        list.length > shown.length ? html('div.faint', {}, `and ${list.length - shown.length} more`) : null, viewLinks(page)],
+      facts: [
+        `${formatBytes(cost.sent)} sent`,
+        plan.timed ? `${formatTime(cost.computed)} computing` : formatFlops(cost.flops),
+        plan.timed ? `${formatTime(cost.exposed)} exposed` : null
+      ],
+      rest: [
+        html(
+            'p', {class: list.length ? null : 'faint'},
+            list.length ? `A cause of ${formatCount(sum(list, one => one.count), 'collective')}:` :
+                          'No collective has its cause here.'),
+        shown.map(
+            one => html(
+                'div', {}, itemLink(page, {kind: 'collective', index: one.index}, idsText(one)),
+                ` ${kindName(one.kind)} over `, axesChips(one.axes),
+                html(
+                    'span.faint', {}, `  ${formatBytes(one.sent)}`,
+                    plan.timed ? `, ${formatTime(one.exposed)} exposed` : ''))),
+        list.length > shown.length ?
+            html('div.faint', {}, `and ${list.length - shown.length} more`) :
+            null,
+        viewLinks(page)
+      ],
     };
   },
 
   operation(page, index) {
-    const { plan } = page;
+    const {plan} = page;
     const operation = plan.operations[index];
     const bounds = [...operation.bounds].sort((a, b) => b[1] - a[1]);
     return {
       head: html('span.mono', {}, operation.name),
-      facts: [operation.phase, [...operation.kinds].map(([kind, count]) => `${count} ${kind}`).join(', '), formatFlops(operation.flops), `${formatBytes(operation.bytes)} moved`,
-        plan.timed ? `${formatTime(operation.time)}, ${formatShare(operation.time / plan.totals.step)}` : null, bounds.length ? `bound by ${BOUNDS[bounds[0][0]] || bounds[0][0]}` : null],
-      rest: [operation.line >= 0 ? html('p', {}, lineLink(page, operation.line), '  ', quoteNode(page, operation.span)) : null, viewLinks(page)],
+      facts: [
+        operation.phase, [...operation.kinds].map(([kind, count]) => `${count} ${kind}`).join(', '),
+        formatFlops(operation.flops), `${formatBytes(operation.bytes)} moved`,
+        plan.timed ?
+            `${formatTime(operation.time)}, ${formatShare(operation.time / plan.totals.step)}` :
+            null,
+        bounds.length ? `bound by ${BOUNDS[bounds[0][0]] || bounds[0][0]}` : null
+      ],
+      rest: [
+        operation.line >= 0 ?
+            html('p', {}, lineLink(page, operation.line), '  ', quoteNode(page, operation.span)) :
+            null,
+        viewLinks(page)
+      ],
     };
   },
 
   axis(page, index) {
-    const { plan } = page;
+    const {plan} = page;
     const axis = plan.axes[index];
     const list = plan.collectives.filter(one => one.axes.includes(index));
     const dims = plan.dims.filter(dim => axesOf(plan, dim.axes).includes(index));
     return {
-      head: [axisChip(index), html('span', {}, formatCount(axis.size, 'device'), axis.link ? `, ${axis.link}` : '')],
-      facts: [formatCount(sum(list, one => one.count), 'collective'), `${formatBytes(sum(list, one => one.sent))} sent`, plan.timed ? `${formatTime(sum(list, one => one.exposed))} exposed` : null],
-      rest: [html('p', {}, dims.length ? ['Splits ', enumerate(dims.map(dim => html('code', {}, dim.name))), '.'] : 'No rule of the layout splits over it.'), viewLinks(page)],
+      head: [
+        axisChip(index),
+        html('span', {}, formatCount(axis.size, 'device'), axis.link ? `, ${axis.link}` : '')
+      ],
+      facts: [
+        formatCount(sum(list, one => one.count), 'collective'),
+        `${formatBytes(sum(list, one => one.sent))} sent`,
+        plan.timed ? `${formatTime(sum(list, one => one.exposed))} exposed` : null
+      ],
+      rest: [
+        html(
+            'p', {},
+            dims.length ? ['Splits ', enumerate(dims.map(dim => html('code', {}, dim.name))), '.'] :
+                          'No rule of the layout splits over it.'),
+        viewLinks(page)
+      ],
     };
   },
 };
 
-const BOUNDS = { flops: 'arithmetic', memory: 'memory', launch: 'its launch' };
+const BOUNDS = {
+  flops: 'arithmetic',
+  memory: 'memory',
+  launch: 'its launch'
+};

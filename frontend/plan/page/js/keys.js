@@ -9,58 +9,121 @@ function closeVeil() {
   if (!veil) return;
   veil.remove();
   veil = null;
-  if (before && before.isConnected) before.focus({ preventScroll: true });
+  if (before && before.isConnected) before.focus({preventScroll: true});
 }
 
 function openVeil(label, ...children) {
   closeVeil();
   before = /** @type {HTMLElement} */ (document.activeElement);
-  veil = html('div.veil', { onclick: event => { if (event.target === veil) closeVeil(); } }, html('div.palette', { role: 'dialog', 'aria-modal': true, 'aria-label': label }, children));
+  veil = html(
+      'div.veil', {
+        onclick: event => {
+          if (event.target === veil) closeVeil();
+        }
+      },
+      html('div.palette', {role: 'dialog', 'aria-modal': true, 'aria-label': label}, children));
   document.body.append(veil);
 }
 
-/** Everything that can be found: what it is, its name, a number, what happens. @param {Page} page @param {Section[]} sections */
+/**
+ * Everything that can be found: what it is, its name, a number, what happens.
+ * @param {Page} page
+ * @param {Section[]} sections
+ */
 function findable(page, sections) {
-  const { plan } = page;
+  const {plan} = page;
   const chosen = (item, view) => () => {
     page.select(item, true);
     if (view) page.show(view);
   };
-  const entries = sections.map(section => ({ kind: 'view', name: section.view.name, note: '', act: () => page.show(section.view.id) }));
-  for (const value of plan.values) if (!value.inside) entries.push({ kind: 'value', name: value.name, note: formatBytes(value.bytes), act: chosen({ kind: 'value', index: value.index }, 'devices') });
+  const entries = sections.map(section => ({
+                                 kind: 'view',
+                                 name: section.view.name,
+                                 note: '',
+                                 act: () => page.show(section.view.id)
+                               }));
+  for (const value of plan.values)
+    if (!value.inside)
+      entries.push({
+        kind: 'value',
+        name: value.name,
+        note: formatBytes(value.bytes),
+        act: chosen({kind: 'value', index: value.index}, 'devices')
+      });
   for (const one of plan.collectives)
-    entries.push({ kind: 'collective', name: `${idsText(one)} ${kindName(one.kind)} of ${one.of}`, note: formatBytes(one.sent), act: chosen({ kind: 'collective', index: one.index }, 'ledger') });
-  for (const axis of plan.axes) entries.push({ kind: 'axis', name: axis.name, note: String(axis.size), act: chosen({ kind: 'axis', index: axis.index }, 'mesh') });
-  for (const line of plan.lines) if (line.text.trim()) {
     entries.push({
-      kind: lineName(plan, line.index), name: line.text.trim(), note: '', act: () => {
-        page.select({ kind: 'line', index: line.index }, true);
-        page.showLine(line.index);
-      },
+      kind: 'collective',
+      name: `${idsText(one)} ${kindName(one.kind)} of ${one.of}`,
+      note: formatBytes(one.sent),
+      act: chosen({kind: 'collective', index: one.index}, 'ledger')
     });
-  }
+  for (const axis of plan.axes)
+    entries.push({
+      kind: 'axis',
+      name: axis.name,
+      note: String(axis.size),
+      act: chosen({kind: 'axis', index: axis.index}, 'mesh')
+    });
+  for (const line of plan.lines)
+    if (line.text.trim()) {
+      entries.push({
+        kind: lineName(plan, line.index),
+        name: line.text.trim(),
+        note: '',
+        act: () => {
+          page.select({kind: 'line', index: line.index}, true);
+          page.showLine(line.index);
+        },
+      });
+    }
   return entries;
 }
 
-/** Members of folds and devices, which have names but no entries of their own. @param {Page} page */
+/**
+ * Members of folds and devices, which have names but no entries of their own.
+ * @param {Page} page
+ */
 function namedEntries(page, query) {
-  const { plan } = page;
+  const {plan} = page;
   const device = /^dev(?:ice)?\s*(\d+)$/.exec(query);
   if (device && Number(device[1]) < plan.devices) {
     const number = Number(device[1]);
-    return [{ kind: 'device', name: `${number} (${coordinatesText(plan, number)})`, note: '', act: () => { page.setDevice(number); page.show('devices'); } }];
+    return [{
+      kind: 'device',
+      name: `${number} (${coordinatesText(plan, number)})`,
+      note: '',
+      act: () => {
+        page.setDevice(number);
+        page.show('devices');
+      }
+    }];
   }
   if (!plan.collectiveOf.has(query)) return [];
   const one = plan.collectives[plan.collectiveOf.get(query)];
-  const act = () => { page.select({ kind: 'collective', index: one.index }, true); page.show('ledger'); };
-  return [{ kind: 'collective', name: `${query}: ${kindName(one.kind)} of ${one.of}`, note: formatBytes(one.sent), act }];
+  const act = () => {
+    page.select({kind: 'collective', index: one.index}, true);
+    page.show('ledger');
+  };
+  return [{
+    kind: 'collective',
+    name: `${query}: ${kindName(one.kind)} of ${one.of}`,
+    note: formatBytes(one.sent),
+    act
+  }];
 }
 
 /** @param {Page} page @param {Section[]} sections */
 function openPalette(page, sections) {
   const entries = findable(page, sections);
-  const list = html('ul', { role: 'listbox', id: 'found' });
-  const input = html('input', { placeholder: 'Value, collective (c17), line, device (dev 5), view', role: 'combobox', 'aria-label': 'Find', 'aria-controls': 'found', 'aria-expanded': true, oninput: () => find() });
+  const list = html('ul', {role: 'listbox', id: 'found'});
+  const input = html('input', {
+    placeholder: 'Value, collective (c17), line, device (dev 5), view',
+    role: 'combobox',
+    'aria-label': 'Find',
+    'aria-controls': 'found',
+    'aria-expanded': true,
+    oninput: () => find()
+  });
   let found = [];
   let current = 0;
   const act = entry => {
@@ -70,21 +133,29 @@ function openPalette(page, sections) {
   function find() {
     const query = input.value.trim().toLowerCase();
     const words = query.split(/\s+/);
-    const matching = entries.filter(entry => words.every(word => `${entry.kind} ${entry.name}`.toLowerCase().includes(word)));
+    const matching = entries.filter(
+        entry => words.every(word => `${entry.kind} ${entry.name}`.toLowerCase().includes(word)));
     found = [...namedEntries(page, query), ...matching].slice(0, 40);
     current = 0;
-    put(clear(list), found.map((entry, index) => html('li', { role: 'option', id: 'found-' + index, onclick: () => act(entry) }, html('span.kind', {}, entry.kind), html('span.mono.cut', {}, entry.name), html('span.note', {}, entry.note))),
-      found.length ? null : html('li.faint', {}, 'Nothing has such a name.'));
+    put(clear(list),
+        found.map(
+            (entry, index) => html(
+                'li', {role: 'option', id: 'found-' + index, onclick: () => act(entry)},
+                html('span.kind', {}, entry.kind), html('span.mono.cut', {}, entry.name),
+                html('span.note', {}, entry.note))),
+        found.length ? null : html('li.faint', {}, 'Nothing has such a name.'));
     mark();
   }
   function mark() {
-    [...list.children].forEach((child, index) => child.setAttribute('aria-selected', String(found.length > 0 && index === current)));
+    [...list.children].forEach(
+        (child, index) =>
+            child.setAttribute('aria-selected', String(found.length > 0 && index === current)));
     input.setAttribute('aria-activedescendant', found.length ? 'found-' + current : '');
-    list.children[current]?.scrollIntoView({ block: 'nearest' });
+    list.children[current]?.scrollIntoView({block: 'nearest'});
   }
   input.addEventListener('keydown', event => {
     event.stopPropagation();
-    const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const move = {ArrowDown: 1, ArrowUp: -1}[event.key];
     if (move) {
       current = Math.max(0, Math.min(found.length - 1, current + move));
       mark();
@@ -92,7 +163,8 @@ function openPalette(page, sections) {
       if (found[current]) act(found[current]);
     } else if (event.key === 'Escape') {
       closeVeil();
-    } else if (event.key !== 'Tab') return;
+    } else if (event.key !== 'Tab')
+      return;
     event.preventDefault();
   });
   openVeil('Find', input, list);
@@ -100,17 +172,29 @@ function openPalette(page, sections) {
   input.focus();
 }
 
-const HELP = [['/', 'find a value, collective, line, device or view'], ['↑ ↓', 'next row of the source, the matrix or the ledger'], ['Enter', 'select it'], ['← →', 'previous or next device; in the timeline, earlier or later'],
-  ['+ −', 'zoom the timeline'], ['1 … 9, 0', 'a view'], ['t', 'light or dark'], ['Esc', 'select nothing'], ['?', 'this']];
+const HELP = [
+  ['/', 'find a value, collective, line, device or view'],
+  ['↑ ↓', 'next row of the source, the matrix or the ledger'], ['Enter', 'select it'],
+  ['← →', 'previous or next device; in the timeline, earlier or later'],
+  ['+ −', 'zoom the timeline'], ['1 … 9, 0', 'a view'], ['t', 'light or dark'],
+  ['Esc', 'select nothing'], ['?', 'this']
+];
 
 function openHelp() {
-  const close = html('button.close', { type: 'button', onclick: closeVeil }, 'close');
-  openVeil('Keys', html('h3', {}, 'Keys', close), html('div.help', {}, HELP.map(([keys, what]) => [html('span', {}, keys.split(' ').map(key => [html('kbd', {}, key), ' '])), html('span', {}, what)])));
+  const close = html('button.close', {type: 'button', onclick: closeVeil}, 'close');
+  openVeil(
+      'Keys', html('h3', {}, 'Keys', close),
+      html(
+          'div.help', {},
+          HELP.map(
+              ([keys, what]) =>
+                  [html('span', {}, keys.split(' ').map(key => [html('kbd', {}, key), ' '])),
+                   html('span', {}, what)])));
   close.focus();
 }
 
 function isDark() {
-  const { theme } = document.documentElement.dataset;
+  const {theme} = document.documentElement.dataset;
   return theme ? theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
 }
 
@@ -120,13 +204,18 @@ function switchTheme(page) {
   writeHash(page);
 }
 
-/** The list whose rows the arrows go through. @type {HTMLElement} */
+/**
+ * The list whose rows the arrows go through.
+ * @type {HTMLElement}
+ */
 let arrowList = null;
 
 /** Moves the focus to another row. */
 function moveRow(page, step) {
   const focused = /** @type {HTMLElement} */ (document.activeElement);
-  const list = focused.closest('[data-list]') || (arrowList && arrowList.isConnected ? arrowList : document.querySelector('[data-list="line"]'));
+  const list = focused.closest('[data-list]') ||
+      (arrowList && arrowList.isConnected ? arrowList :
+                                            document.querySelector('[data-list="line"]'));
   const rows = /** @type {HTMLElement[]} */ ([...list.querySelectorAll('[data-index]')]);
   if (!rows.length) return;
   let at = rows.indexOf(focused);
@@ -142,8 +231,9 @@ function chooseRow() {
   if (!list || !row.dataset.index) return false;
   const kind = list.dataset.list;
   row.click();
-  const again = /** @type {HTMLElement} */ (document.querySelector(`[data-list="${kind}"] [data-index="${row.dataset.index}"]`));
-  if (again) again.focus({ preventScroll: true });
+  const again = /** @type {HTMLElement} */ (
+      document.querySelector(`[data-list="${kind}"] [data-index="${row.dataset.index}"]`));
+  if (again) again.focus({preventScroll: true});
   return true;
 }
 
@@ -152,17 +242,28 @@ function listenToKeys(page, sections, places) {
   const timeline = sections.find(section => section.view.id === 'timeline');
   const timelineSeen = () => {
     if (!timeline) return false;
-    const { top, bottom } = timeline.element.getBoundingClientRect();
+    const {top, bottom} = timeline.element.getBoundingClientRect();
     return top < innerHeight * 0.6 && bottom > innerHeight * 0.3;
   };
   const sideways = step => {
-    if (timelineSeen() && timeline.parts && timeline.parts.pan) timeline.parts.pan(step * 0.25);
-    else page.setDevice(page.device + step);
+    if (timelineSeen() && timeline.parts && timeline.parts.pan)
+      timeline.parts.pan(step * 0.25);
+    else
+      page.setDevice(page.device + step);
   };
-  const zoom = factor => timeline && timeline.parts && timeline.parts.zoom && timeline.parts.zoom(factor);
+  const zoom = factor =>
+      timeline && timeline.parts && timeline.parts.zoom && timeline.parts.zoom(factor);
   const keys = {
-    '/': () => openPalette(page, sections), '?': openHelp, t: () => switchTheme(page), '+': () => zoom(0.5), '=': () => zoom(0.5), '-': () => zoom(2),
-    ArrowLeft: () => sideways(-1), ArrowRight: () => sideways(1), ArrowDown: () => moveRow(page, 1), ArrowUp: () => moveRow(page, -1),
+    '/': () => openPalette(page, sections),
+    '?': openHelp,
+    t: () => switchTheme(page),
+    '+': () => zoom(0.5),
+    '=': () => zoom(0.5),
+    '-': () => zoom(2),
+    ArrowLeft: () => sideways(-1),
+    ArrowRight: () => sideways(1),
+    ArrowDown: () => moveRow(page, 1),
+    ArrowUp: () => moveRow(page, -1),
     Escape: () => veil ? closeVeil() : page.select(null),
   };
   addEventListener('keydown', event => {

@@ -30,10 +30,14 @@ class Scale {
   }
 }
 
-/** Slices stacked by share: products, other computation, waiting by axes. @param {Track} track @param {Scale} scale */
+/**
+ * Slices stacked by share: products, other computation, waiting by axes.
+ * @param {Track} track
+ * @param {Scale} scale
+ */
 function drawShares(track, picture, scale, top, height, count) {
   const slice = (scale.to - scale.from) / count;
-  const slices = Array.from({ length: count }, () => ({ products: 0, other: 0, waits: new Map() }));
+  const slices = Array.from({length: count}, () => ({products: 0, other: 0, waits: new Map()}));
   const spread = (from, to, add) => {
     const last = Math.min(count - 1, Math.floor((to - scale.from) / slice));
     for (let index = Math.max(0, Math.floor((from - scale.from) / slice)); index <= last; ++index) {
@@ -42,45 +46,72 @@ function drawShares(track, picture, scale, top, height, count) {
       if (share > 0) add(slices[index], share);
     }
   };
-  for (const run of track.runs) if (scale.sees(run.start, run.start + run.time))
-    spread(run.start, run.start + run.time, (into, share) => { into[run.kind === 'matmul' ? 'products' : 'other'] += share * run.height; });
-  for (const wait of track.waits) if (scale.sees(wait.from, wait.to))
-    spread(wait.from, wait.to, (into, share) => into.waits.set(wait.axes.join(), (into.waits.get(wait.axes.join()) || 0) + share));
+  for (const run of track.runs)
+    if (scale.sees(run.start, run.start + run.time))
+      spread(run.start, run.start + run.time, (into, share) => {
+        into[run.kind === 'matmul' ? 'products' : 'other'] += share * run.height;
+      });
+  for (const wait of track.waits)
+    if (scale.sees(wait.from, wait.to))
+      spread(
+          wait.from, wait.to,
+          (into, share) =>
+              into.waits.set(wait.axes.join(), (into.waits.get(wait.axes.join()) || 0) + share));
   const base = new Array(count).fill(0);
   const width = (scale.width - scale.left) / count;
   const layer = (get, properties) => {
     let path = '';
     slices.forEach((into, index) => {
       const share = get(into);
-      if (share > 0.002) path += `M${(scale.left + index * width).toFixed(2)} ${(top + height * (1 - base[index])).toFixed(2)}h${(width + 0.15).toFixed(2)}v${(-height * share).toFixed(2)}h${(-width - 0.15).toFixed(2)}z`;
+      if (share > 0.002)
+        path += `M${(scale.left + index * width).toFixed(2)} ${
+            (top + height * (1 - base[index])).toFixed(2)}h${(width + 0.15).toFixed(2)}v${
+            (-height * share).toFixed(2)}h${(-width - 0.15).toFixed(2)}z`;
       base[index] += share;
     });
-    if (path) picture.append(svg('path', { d: path, ...properties }));
+    if (path) picture.append(svg('path', {d: path, ...properties}));
   };
-  layer(into => into.products, { class: 'products' });
-  layer(into => into.other, { class: 'other' });
-  for (const lane of track.lanes) layer(into => into.waits.get(lane.axes.join()) || 0, { fill: axesFill(lane.axes) });
+  layer(into => into.products, {class: 'products'});
+  layer(into => into.other, {class: 'other'});
+  for (const lane of track.lanes)
+    layer(into => into.waits.get(lane.axes.join()) || 0, {fill: axesFill(lane.axes)});
 }
 
-/** Marks below a drawing. @param {Track} track @param {Scale} scale */
+/**
+ * Marks below a drawing.
+ * @param {Track} track
+ * @param {Scale} scale
+ */
 function drawTicks(track, picture, scale, top) {
-  for (const at of ticksOf(scale.from, scale.to, Math.max(2, Math.floor((scale.width - scale.left) / 110)))) {
+  for (const at of ticksOf(
+           scale.from, scale.to, Math.max(2, Math.floor((scale.width - scale.left) / 110)))) {
     const x = scale.x(at);
-    picture.append(svg('line.tick', { x1: x, x2: x, y1: top - 4, y2: top }),
-      svg('text.faint', { x: Math.min(x, scale.width - 2), y: top + 12, 'text-anchor': at === 0 ? 'start' : x > scale.width - 24 ? 'end' : 'middle' }, at === 0 ? '0' : track.format(at)));
+    picture.append(
+        svg('line.tick', {x1: x, x2: x, y1: top - 4, y2: top}),
+        svg('text.faint', {
+          x: Math.min(x, scale.width - 2),
+          y: top + 12,
+          'text-anchor': at === 0  ? 'start' :
+              x > scale.width - 24 ? 'end' :
+                                     'middle'
+        },
+            at === 0 ? '0' : track.format(at)));
   }
 }
 
 /** @param {Page} page @param {Track} track @param {Scale} scale */
 function drawCommands(page, track, picture, scale, top) {
-  const { related } = page;
-  const visible = track.runs.slice(Math.max(0, lowerBound(track.runs, scale.from) - 1)).filter(run => scale.sees(run.start, run.start + run.time));
-  picture.append(svg('rect.lane', { x: scale.left, y: top, width: scale.width - scale.left, height: COMPUTE }));
+  const {related} = page;
+  const visible = track.runs.slice(Math.max(0, lowerBound(track.runs, scale.from) - 1))
+                      .filter(run => scale.sees(run.start, run.start + run.time));
+  picture.append(
+      svg('rect.lane', {x: scale.left, y: top, width: scale.width - scale.left, height: COMPUTE}));
   if (visible.length > DRAWN_COMMANDS) {
     drawShares(track, picture, scale, top, COMPUTE, 110);
     return;
   }
-  for (const wait of track.waits) if (scale.sees(wait.from, wait.to)) drawWait(track, picture, scale, wait, top);
+  for (const wait of track.waits)
+    if (scale.sees(wait.from, wait.to)) drawWait(track, picture, scale, wait, top);
   const dims = !!page.item && visible.some(run => related.operation.has(run.operation));
   for (const run of visible) {
     const x = scale.x(run.start);
@@ -88,11 +119,28 @@ function drawCommands(page, track, picture, scale, top) {
     const lit = !!page.item && related.operation.has(run.operation);
     const height = Math.max(1, COMPUTE * run.height);
     const classes = [run.kind === 'matmul' ? 'products' : 'other', lit ? 'lit' : dims ? 'dim' : ''];
-    const shape = svg('rect', { class: 'command ' + classes.join(' '), x, y: top + COMPUTE - height, width: Math.max(0.4, width - (width > 3 ? 1 : 0)), height, rx: width > 8 ? 2 : 0, onclick: () => page.select({ kind: 'operation', index: run.operation }) });
-    tipOn(shape, () => [html('b.mono', {}, run.name), html('div', {}, track.timed ? `${formatTime(run.time)} from ${formatTime(run.start)}` : `${formatFlops(run.flops)}, command ${run.start}`), html('div', {}, run.phase)]);
+    const shape = svg('rect', {
+      class: 'command ' + classes.join(' '),
+      x,
+      y: top + COMPUTE - height,
+      width: Math.max(0.4, width - (width > 3 ? 1 : 0)),
+      height,
+      rx: width > 8 ? 2 : 0,
+      onclick: () => page.select({kind: 'operation', index: run.operation})
+    });
+    tipOn(
+        shape,
+        () =>
+            [html('b.mono', {}, run.name),
+             html(
+                 'div', {},
+                 track.timed ? `${formatTime(run.time)} from ${formatTime(run.start)}` :
+                               `${formatFlops(run.flops)}, command ${run.start}`),
+             html('div', {}, run.phase)]);
     picture.append(shape);
     const name = shortName(run.name).split('/').slice(-2).join('/');
-    if (track.timed && width > name.length * 6.2 + 10) picture.append(svg('text.inside', { x: x + 5, y: top + 24 }, name));
+    if (track.timed && width > name.length * 6.2 + 10)
+      picture.append(svg('text.inside', {x: x + 5, y: top + 24}, name));
   }
 }
 
@@ -100,18 +148,36 @@ function drawWait(track, picture, scale, wait, top) {
   const x = scale.x(wait.from);
   const width = scale.x(wait.to) - x;
   if (width < 0.4) return;
-  const shape = svg('rect', { x, y: top, width, height: COMPUTE, fill: wait.axes.length > 1 ? axesFill(wait.axes) : stripesFill(wait.axes[0]), opacity: wait.axes.length > 1 ? 0.34 : 1 });
-  picture.append(tipOn(shape, () => `waiting ${track.format(wait.to - wait.from)} for ${wait.ids.join(', ')} over ${axesName(wait.axes)}`));
-  if (width > 56) picture.append(svg('text.axis-text.through', { axes: wait.axes, x: x + width / 2, y: top + 24, 'text-anchor': 'middle' }, width > 116 ? `waiting ${track.format(wait.to - wait.from)}` : 'waiting'));
+  const shape = svg('rect', {
+    x,
+    y: top,
+    width,
+    height: COMPUTE,
+    fill: wait.axes.length > 1 ? axesFill(wait.axes) : stripesFill(wait.axes[0]),
+    opacity: wait.axes.length > 1 ? 0.34 : 1
+  });
+  picture.append(tipOn(
+      shape,
+      () => `waiting ${track.format(wait.to - wait.from)} for ${wait.ids.join(', ')} over ${
+          axesName(wait.axes)}`));
+  if (width > 56)
+    picture.append(
+        svg('text.axis-text.through',
+            {axes: wait.axes, x: x + width / 2, y: top + 24, 'text-anchor': 'middle'},
+            width > 116 ? `waiting ${track.format(wait.to - wait.from)}` : 'waiting'));
 }
 
 /** @param {Page} page @param {Track} track @param {Scale} scale */
 function drawLane(page, track, picture, scale, lane, top) {
-  const { related } = page;
-  picture.append(svg('rect', { x: 0, y: top + 8, width: 10, height: 10, rx: 2, fill: axesFill(lane.axes) }), svg('text', { x: 16, y: top + 17 }, shorten(axesName(lane.axes), 10)),
-    svg('rect.lane', { x: scale.left, y: top, width: scale.width - scale.left, height: LANE }));
-  const visible = lane.sendings.filter(sending => scale.sees(sending.start, sending.start + sending.time));
-  const dims = !!page.item && visible.some(sending => sending.collectives.some(one => related.collective.has(one)));
+  const {related} = page;
+  picture.append(
+      svg('rect', {x: 0, y: top + 8, width: 10, height: 10, rx: 2, fill: axesFill(lane.axes)}),
+      svg('text', {x: 16, y: top + 17}, shorten(axesName(lane.axes), 10)),
+      svg('rect.lane', {x: scale.left, y: top, width: scale.width - scale.left, height: LANE}));
+  const visible =
+      lane.sendings.filter(sending => scale.sees(sending.start, sending.start + sending.time));
+  const dims = !!page.item &&
+      visible.some(sending => sending.collectives.some(one => related.collective.has(one)));
   let plain = '';
   for (const sending of visible) {
     const x = scale.x(sending.start);
@@ -119,21 +185,59 @@ function drawLane(page, track, picture, scale, lane, top) {
     const lit = !!page.item && sending.collectives.some(one => related.collective.has(one));
     const height = Math.max(1, LANE * sending.height);
     if (visible.length > DRAWN_COMMANDS && width < 4 && !lit) {
-      plain += `M${x.toFixed(1)} ${top}h${Math.max(0.4, width - 0.3).toFixed(2)}v${LANE}h${(-Math.max(0.4, width - 0.3)).toFixed(2)}z`;
+      plain += `M${x.toFixed(1)} ${top}h${Math.max(0.4, width - 0.3).toFixed(2)}v${LANE}h${
+          (-Math.max(0.4, width - 0.3)).toFixed(2)}z`;
       continue;
     }
     const hidden = sending.time > 0 ? Math.max(0, 1 - sending.exposed / sending.time) : 0;
     const inner = Math.max(0.5, width - (width > 3 ? 1 : 0));
-    const group = svg('g', { class: 'command ' + (lit ? 'lit' : dims ? 'dim' : ''), onclick: () => page.select({ kind: 'collective', index: sending.collectives[0] }) },
-      svg('rect.exposed', { x: x + inner * hidden, y: top + LANE - height, width: inner * (1 - hidden), height, fill: axesFill(sending.axes) }),
-      hidden > 0 ? svg('rect.behind', { x, y: top + LANE - height, width: inner * hidden, height, fill: axesFill(sending.axes) }) : null,
-      lit ? svg('rect.outline', { x: x + 0.75, y: top + 0.75, width: Math.max(0.5, inner - 1.5), height: LANE - 1.5 }) : null);
-    const shown = sending.ids.length > 1 ? `${sending.ids[0]} + ${sending.ids.length - 1}` : sending.ids[0];
-    if (width > 7 * shown.length + 10 && hidden > 0.98) group.append(svg('text.on-pale', { x: x + 5, y: top + 17 }, shown));
-    tipOn(group, () => [html('b', {}, `${enumerateWords(sending.ids)} over ${axesName(sending.axes)}`), html('div', {}, `${formatBytes(sending.sent)} sent`), track.timed ? html('div', {}, `${formatTime(sending.time)} from ${formatTime(sending.start)}, ${formatTime(sending.exposed)} exposed`) : null]);
+    const group =
+        svg('g', {
+          class: 'command ' +
+              (lit      ? 'lit' :
+                   dims ? 'dim' :
+                          ''),
+          onclick: () => page.select({kind: 'collective', index: sending.collectives[0]})
+        },
+            svg('rect.exposed', {
+              x: x + inner * hidden,
+              y: top + LANE - height,
+              width: inner * (1 - hidden),
+              height,
+              fill: axesFill(sending.axes)
+            }),
+            hidden > 0 ? svg('rect.behind', {
+              x,
+              y: top + LANE - height,
+              width: inner * hidden,
+              height,
+              fill: axesFill(sending.axes)
+            }) :
+                         null,
+            lit ? svg('rect.outline', {
+              x: x + 0.75,
+              y: top + 0.75,
+              width: Math.max(0.5, inner - 1.5),
+              height: LANE - 1.5
+            }) :
+                  null);
+    const shown =
+        sending.ids.length > 1 ? `${sending.ids[0]} + ${sending.ids.length - 1}` : sending.ids[0];
+    if (width > 7 * shown.length + 10 && hidden > 0.98)
+      group.append(svg('text.on-pale', {x: x + 5, y: top + 17}, shown));
+    tipOn(
+        group,
+        () =>
+            [html('b', {}, `${enumerateWords(sending.ids)} over ${axesName(sending.axes)}`),
+             html('div', {}, `${formatBytes(sending.sent)} sent`),
+             track.timed ? html(
+                               'div', {},
+                               `${formatTime(sending.time)} from ${formatTime(sending.start)}, ${
+                                   formatTime(sending.exposed)} exposed`) :
+                           null]);
     picture.append(group);
   }
-  if (plain) picture.append(svg('path', { d: plain, fill: axesFill(lane.axes) }));
+  if (plain) picture.append(svg('path', {d: plain, fill: axesFill(lane.axes)}));
 }
 
 const shorten = (text, length) => text.length > length ? text.slice(0, length - 1) + '…' : text;

@@ -1,18 +1,23 @@
 // The frame: header, columns, views that are built when they come near.
 
-const VIEWS = /** @type {View[]} */ ([verdictView, layoutView, devicesView, meshView, graphView, ledgerView, timelineView, memoryView, compareView]);
+const VIEWS = /** @type {View[]} */ ([
+  verdictView, layoutView, devicesView, meshView, graphView, ledgerView, timelineView, memoryView,
+  compareView
+]);
 const NEAR = 600;
 
 /** @param {Page} page */
 function buildPage(page) {
-  const { plan } = page;
+  const {plan} = page;
   const main = document.getElementById('main');
   const left = html('div.left', {}, buildSource(page), buildInspector(page));
   const right = html('div.views');
-  const sections = VIEWS.filter(view => !view.exists || view.exists(page)).map(view => new Section(page, view));
+  const sections =
+      VIEWS.filter(view => !view.exists || view.exists(page)).map(view => new Section(page, view));
   page.width = () => {
     const style = getComputedStyle(right);
-    return Math.floor(right.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
+    return Math.floor(
+        right.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
   };
   left.firstChild.id = 'source';
   const [verdict, ...views] = sections;
@@ -32,17 +37,25 @@ class Section {
     this.page = page;
     this.view = view;
     this.parts = /** @type {ViewParts} */ (null);
-    this.element = html('section.view', { id: view.id, 'aria-label': view.title, style: { 'min-height': pixels(view.height) } });
+    this.element = html(
+        'section.view',
+        {id: view.id, 'aria-label': view.title, style: {'min-height': pixels(view.height)}});
   }
 
   build() {
     if (this.parts) return;
     this.parts = this.view.build(this.page);
-    const { controls, body } = this.parts;
+    const {controls, body} = this.parts;
     this.element.style.removeProperty('min-height');
     const text = this.view.text(this.page);
     // The verdict has a headline of its own.
-    put(this.element, text ? html('div.view-head', {}, html('h2', {}, this.view.title), controls && controls.length ? html('div.controls', {}, controls) : null, html('p', {}, text)) : null, body);
+    put(this.element,
+        text ? html(
+                   'div.view-head', {}, html('h2', {}, this.view.title),
+                   controls && controls.length ? html('div.controls', {}, controls) : null,
+                   html('p', {}, text)) :
+               null,
+        body);
     this.page.paint();
   }
 }
@@ -51,15 +64,23 @@ class Section {
 function buildHeader(page, sections) {
   const places = [];
   for (const section of sections) {
-    places.push({ id: section.view.id, name: section.view.name, occurs: section.view.occurs });
+    places.push({id: section.view.id, name: section.view.name, occurs: section.view.occurs});
     // The source stands beside all views, but second in the header.
-    if (section.view.id === 'verdict') places.push({ id: 'source', name: 'Source', occurs: related => related.line.size > 0 });
+    if (section.view.id === 'verdict')
+      places.push({id: 'source', name: 'Source', occurs: related => related.line.size > 0});
   }
-  const buttons = places.map(place => html('button', { type: 'button', onclick: () => page.show(place.id) }, place.name));
-  put(document.getElementById('top'), html('span.model', {}, page.plan.model), html('nav', { 'aria-label': 'Views' }, buttons),
-    html('button.tool', { type: 'button', title: 'Find anything', onclick: () => openPalette(page, sections) }, 'Find', html('kbd', {}, '/')),
-    html('button.tool', { type: 'button', title: 'Light or dark (t)', onclick: () => switchTheme(page) }, 'Theme'),
-    html('button.tool', { type: 'button', title: 'Keys', onclick: openHelp }, '?'));
+  const buttons = places.map(
+      place => html('button', {type: 'button', onclick: () => page.show(place.id)}, place.name));
+  put(document.getElementById('top'), html('span.model', {}, page.plan.model),
+      html('nav', {'aria-label': 'Views'}, buttons),
+      html(
+          'button.tool',
+          {type: 'button', title: 'Find anything', onclick: () => openPalette(page, sections)},
+          'Find', html('kbd', {}, '/')),
+      html(
+          'button.tool',
+          {type: 'button', title: 'Light or dark (t)', onclick: () => switchTheme(page)}, 'Theme'),
+      html('button.tool', {type: 'button', title: 'Keys', onclick: openHelp}, '?'));
   return {
     places,
     /** @param {string} current */
@@ -74,10 +95,15 @@ function buildHeader(page, sections) {
 
 /** @param {Plan} plan */
 function buildFooter(plan) {
-  const { json, machine } = plan;
+  const {json, machine} = plan;
   const sha = json.sha256 ? `, sha256 ${json.sha256.slice(0, 12)}…` : '';
-  const times = plan.timed ? `Times are predicted for ${machine.label}; nothing here was measured.` : 'No machine was named: there are no times.';
-  return html('footer', {}, `${json.spec.path}, ${json.producer}, ${json.schema}${sha}. Bytes, layouts, messages and causes are the compiler’s. ${times}`);
+  const times = plan.timed ?
+      `Times are predicted for ${machine.label}; nothing here was measured.` :
+      'No machine was named: there are no times.';
+  return html(
+      'footer', {},
+      `${json.spec.path}, ${json.producer}, ${json.schema}${
+          sha}. Bytes, layouts, messages and causes are the compiler’s. ${times}`);
 }
 
 /** @param {Page} page @param {Section[]} sections */
@@ -96,34 +122,38 @@ function watch(page, sections, header) {
     if (!element) return;
     page.view = id;
     byId.get(id)?.build();
-    element.scrollIntoView({ block: 'start' });
+    element.scrollIntoView({block: 'start'});
     spy();
     writeHash(page);
   };
   page.listeners.push(() => {
-    for (const section of sections) if (section.parts && section.parts.select) section.parts.select();
+    for (const section of sections)
+      if (section.parts && section.parts.select) section.parts.select();
     page.paint();
     spy();
     writeHash(page);
   });
   const observer = new IntersectionObserver(entries => {
-    for (const entry of entries) if (entry.isIntersecting) byId.get(entry.target.id).build();
-  }, { rootMargin: NEAR + 'px' });
+    for (const entry of entries)
+      if (entry.isIntersecting) byId.get(entry.target.id).build();
+  }, {rootMargin: NEAR + 'px'});
   for (const section of sections) observer.observe(section.element);
   addEventListener('beforeprint', () => sections.forEach(section => section.build()));
-  addEventListener('scroll', () => requestAnimationFrame(spy), { passive: true });
+  addEventListener('scroll', () => requestAnimationFrame(spy), {passive: true});
   let waiting = 0;
   addEventListener('resize', () => {
     clearTimeout(waiting);
     waiting = setTimeout(() => {
-      for (const section of sections) if (section.parts && section.parts.resize) section.parts.resize();
+      for (const section of sections)
+        if (section.parts && section.parts.resize) section.parts.resize();
       page.paint();
     }, 120);
   });
   spy();
 }
 
-// Links: #sel=c17&dev=5&view=ledger&theme=dark. Browsers throttle bursts of them, so that one is written late.
+// Links: #sel=c17&dev=5&view=ledger&theme=dark. Browsers throttle bursts of them, so that one is
+// written late.
 let hashTimer = 0;
 let reading = false;
 
@@ -174,6 +204,6 @@ function start() {
   readHash(page);
   addEventListener('hashchange', () => readHash(page));
   // For tests, which read what is selected and who holds what.
-  Object.assign(window, { planPage: { page, heldRanges, costOfLines, makeCurve } });
+  Object.assign(window, {planPage: {page, heldRanges, costOfLines, makeCurve}});
 }
 start();

@@ -5,11 +5,15 @@ const DRAWN_DEVICES = 4096;
 
 /** @type {View} */
 const meshView = {
-  id: 'mesh', name: 'Mesh', title: 'Where the bytes go', height: 480,
-  text: () => 'A line between neighbours is as thick as the bytes that a device sends along the axis in a step.',
+  id: 'mesh',
+  name: 'Mesh',
+  title: 'Where the bytes go',
+  height: 480,
+  text: () => 'A line between neighbours is as thick as the bytes that a device sends along ' +
+      'the axis in a step.',
   occurs: related => related.axis.size > 0 || related.collective.size > 0,
   build(page) {
-    const { plan } = page;
+    const {plan} = page;
     const picture = html('div.mesh');
     const note = html('p.faint.sum');
     let drawing = null;
@@ -20,23 +24,36 @@ const meshView = {
     };
     const select = () => markMesh(page, drawing, note);
     draw();
-    return { body: html('div', {}, plan.devices <= DRAWN_DEVICES ? picture : html('p.faint', {}, 'The mesh has too many devices to be drawn.'), note, trafficTable(page)), select, resize: draw };
+    return {
+      body: html(
+          'div', {},
+          plan.devices <= DRAWN_DEVICES ?
+              picture :
+              html('p.faint', {}, 'The mesh has too many devices to be drawn.'),
+          note, trafficTable(page)),
+      select,
+      resize: draw
+    };
   },
 };
 
-/** The axes of a grid: the longer of the last two across; earlier ones are facets. @param {Axis[]} axes */
+/**
+ * The axes of a grid: the longer of the last two across; earlier ones are facets.
+ * @param {Axis[]} axes
+ */
 function gridAxes(axes) {
   const last = axes[axes.length - 1];
   const before = axes[axes.length - 2] || null;
   const [across, down] = before && before.size > last.size ? [before, last] : [last, before];
-  return { across, down, facets: axes.filter(axis => axis !== across && axis !== down) };
+  return {across, down, facets: axes.filter(axis => axis !== across && axis !== down)};
 }
 
 /** @param {Page} page */
 function drawMesh(page) {
-  const { plan } = page;
-  const { across, down, facets } = gridAxes(plan.axes);
-  const sent = plan.axes.map(axis => sum(plan.collectives.filter(one => one.axes.includes(axis.index)), one => one.sent));
+  const {plan} = page;
+  const {across, down, facets} = gridAxes(plan.axes);
+  const sent = plan.axes.map(
+      axis => sum(plan.collectives.filter(one => one.axes.includes(axis.index)), one => one.sent));
   const most = Math.max(1, ...sent);
   const columns = across.size;
   const rows = down ? down.size : 1;
@@ -48,7 +65,12 @@ function drawMesh(page) {
   const height = Math.min(40, Math.max(10, width));
   const top = 30;
   const one = top + rows * (height + gapY);
-  const picture = svg('svg', { width: left + columns * (width + gapX), height: count * one, role: 'img', 'aria-label': `Mesh of ${plan.devices} devices` });
+  const picture = svg('svg', {
+    width: left + columns * (width + gapX),
+    height: count * one,
+    role: 'img',
+    'aria-label': `Mesh of ${plan.devices} devices`
+  });
   const lines = svg('g');
   const boxes = svg('g');
   picture.append(lines, boxes);
@@ -60,38 +82,74 @@ function drawMesh(page) {
     const x = left + coordinates[across.index] * (width + gapX);
     const y = facet * one + top + (down ? coordinates[down.index] : 0) * (height + gapY);
     const link = (axis, room, ends) => {
-      const line = svg('line.wire', { axes: [axis.index], ...ends, style: { 'stroke-width': pixels(1 + Math.min(12, 0.6 * room) * sent[axis.index] / most) } });
-      links.push({ line, axis: axis.index, coordinates });
+      const line = svg('line.wire', {
+        axes: [axis.index],
+        ...ends,
+        style: {'stroke-width': pixels(1 + Math.min(12, 0.6 * room) * sent[axis.index] / most)}
+      });
+      links.push({line, axis: axis.index, coordinates});
       lines.append(line);
     };
-    if (coordinates[across.index] + 1 < columns && sent[across.index]) link(across, height, { x1: x + width, x2: x + width + gapX, y1: y + height / 2, y2: y + height / 2 });
-    if (down && coordinates[down.index] + 1 < rows && sent[down.index]) link(down, width, { x1: x + width / 2, x2: x + width / 2, y1: y + height, y2: y + height + gapY });
-    const box = svg('g.device-box', { onclick: () => page.setDevice(device) }, svg('rect', { x, y, width, height, rx: Math.min(5, width / 5) }),
-      width > 22 ? svg('text.mono', { x: x + width / 2, y: y + height / 2 + 4, 'text-anchor': 'middle' }, device) : null);
+    if (coordinates[across.index] + 1 < columns && sent[across.index])
+      link(
+          across, height,
+          {x1: x + width, x2: x + width + gapX, y1: y + height / 2, y2: y + height / 2});
+    if (down && coordinates[down.index] + 1 < rows && sent[down.index])
+      link(
+          down, width,
+          {x1: x + width / 2, x2: x + width / 2, y1: y + height, y2: y + height + gapY});
+    const box =
+        svg('g.device-box', {onclick: () => page.setDevice(device)},
+            svg('rect', {x, y, width, height, rx: Math.min(5, width / 5)}),
+            width > 22 ?
+                svg('text.mono', {x: x + width / 2, y: y + height / 2 + 4, 'text-anchor': 'middle'},
+                    device) :
+                null);
     tipOn(box, () => `device ${device} (${coordinatesText(plan, device)})`);
-    devices.push({ box, coordinates });
+    devices.push({box, coordinates});
     boxes.append(box);
   }
   for (let facet = 0; facet < count; ++facet) {
     const names = facetName(facets, facet);
-    picture.append(svg('text.axis-text', { axes: [across.index], x: left, y: facet * one + 16 }, `${across.name} →`));
-    if (names) picture.append(svg('text.faint', { x: left + 8 * across.name.length + 40, y: facet * one + 16 }, names));
-    if (down) picture.append(svg('text.axis-text', { axes: [down.index], x: left - 10, y: facet * one + top + height / 2 + 4, 'text-anchor': 'end' }, `${down.name} ↓`));
+    picture.append(
+        svg('text.axis-text', {axes: [across.index], x: left, y: facet * one + 16},
+            `${across.name} →`));
+    if (names)
+      picture.append(
+          svg('text.faint', {x: left + 8 * across.name.length + 40, y: facet * one + 16}, names));
+    if (down)
+      picture.append(
+          svg('text.axis-text', {
+            axes: [down.index],
+            x: left - 10,
+            y: facet * one + top + height / 2 + 4,
+            'text-anchor': 'end'
+          },
+              `${down.name} ↓`));
   }
-  return { picture, devices, links };
+  return {picture, devices, links};
 }
 
-/** "pod=1, host=0" @param {Axis[]} facets */
+/**
+ * "pod=1, host=0"
+ * @param {Axis[]} facets
+ */
 function facetName(facets, facet) {
   const coordinates = coordinatesOf(facets, facet);
   return facets.map((axis, place) => `${axis.name}=${coordinates[place]}`).join(', ');
 }
 
-/** The group of the chosen device along the axes that are selected. @param {Page} page */
+/**
+ * The group of the chosen device along the axes that are selected.
+ * @param {Page} page
+ */
 function markMesh(page, drawing, note) {
-  const { plan } = page;
-  const selected = page.item && page.item.kind === 'collective' ? plan.collectives[page.item.index] : null;
-  const names = selected ? selected.axisNames : page.item && page.item.kind === 'axis' ? [plan.axes[page.item.index].name] : null;
+  const {plan} = page;
+  const selected =
+      page.item && page.item.kind === 'collective' ? plan.collectives[page.item.index] : null;
+  const names = selected                     ? selected.axisNames :
+      page.item && page.item.kind === 'axis' ? [plan.axes[page.item.index].name] :
+                                               null;
   const own = coordinatesOf(plan.axes, page.device);
   const axes = names ? axesOf(plan, names) : [];
   const parts = names ? names.map(name => readAxis(plan, name)) : [];
@@ -102,34 +160,71 @@ function markMesh(page, drawing, note) {
     return withoutParts(plan.axes, here, coordinates) === withoutParts(plan.axes, here, own);
   });
   const few = plan.devices <= MANY_DEVICES;
-  drawing.devices.forEach(({ box, coordinates }, device) => {
+  drawing.devices.forEach(({box, coordinates}, device) => {
     box.classList.toggle('in', !!names && inGroup(coordinates));
     box.classList.toggle('own', page.deviceChosen && device === page.device);
   });
-  for (const { line, axis, coordinates } of drawing.links) {
-    const lit = names ? axes.includes(axis) && inGroup(coordinates) : few || plan.axes.every(other => other.index === axis || coordinates[other.index] === own[other.index]);
+  for (const {line, axis, coordinates} of drawing.links) {
+    const lit = names ? axes.includes(axis) && inGroup(coordinates) :
+                        few ||
+            plan.axes.every(
+                other => other.index === axis || coordinates[other.index] === own[other.index]);
     line.classList.toggle('pale', !lit);
   }
   const size = product(parts.map(part => part.size));
-  put(clear(note), names ? `The group of device ${page.device}: ${formatCount(size, 'device')}. There are ${formatInteger(plan.devices / size)} such groups, all at once.`
-    : few ? '' : `In full colour: the groups of device ${page.device}.`);
+  put(clear(note),
+      names ? `The group of device ${page.device}: ${formatCount(size, 'device')}. There are ${
+                  formatInteger(plan.devices / size)} such groups, all at once.` :
+          few ? '' :
+                `In full colour: the groups of device ${page.device}.`);
 }
 
-/** The coordinate along an axis without what these parts of it say. @param {Axis[]} axes @param {AxisPart[]} parts */
+/**
+ * The coordinate along an axis without what these parts of it say.
+ * @param {Axis[]} axes
+ * @param {AxisPart[]} parts
+ */
 function withoutParts(axes, parts, coordinates) {
   let coordinate = coordinates[parts[0].axis];
-  for (const part of parts) coordinate -= positionIn(axes, part, coordinates) * (axes[part.axis].size / (part.before * part.size));
+  for (const part of parts)
+    coordinate -=
+        positionIn(axes, part, coordinates) * (axes[part.axis].size / (part.before * part.size));
   return coordinate;
 }
 
 /** @param {Page} page */
 function trafficTable(page) {
-  const { plan } = page;
+  const {plan} = page;
   const sums = sumsByAxes(plan);
   if (!sums.length) return html('p.faint', {}, 'Nothing is sent.');
   const most = Math.max(1, largest(sums, own => own.sent));
   const linked = plan.axes.some(axis => axis.link);
-  return html('div.scroll', {}, html('table', {}, html('thead', {}, html('tr', {}, html('th', {}, 'axes'), linked ? html('th', {}, 'link') : null, html('th', {}, 'sent by a device in a step'), html('th'), html('th.right', {}, 'collectives'), plan.timed ? html('th.right', {}, 'exposed of') : null)),
-    html('tbody', {}, sums.map(own => html('tr', {}, html('td', {}, axesChips(own.axes)), linked ? html('td', {}, unique(own.axes.map(axis => plan.axes[axis].link || '')).join(', ')) : null,
-      html('td', {}, formatBytes(own.sent)), html('td.bars', {}, bar(own.sent / most, 160, { axes: own.axes })), html('td.right', {}, formatInteger(own.count)), plan.timed ? html('td.right', {}, `${formatTime(own.exposed)} of ${formatTime(own.time)}`) : null)))));
+  return html(
+      'div.scroll', {},
+      html(
+          'table', {},
+          html(
+              'thead', {},
+              html(
+                  'tr', {}, html('th', {}, 'axes'), linked ? html('th', {}, 'link') : null,
+                  html('th', {}, 'sent by a device in a step'), html('th'),
+                  html('th.right', {}, 'collectives'),
+                  plan.timed ? html('th.right', {}, 'exposed of') : null)),
+          html(
+              'tbody', {},
+              sums.map(
+                  own => html(
+                      'tr', {}, html('td', {}, axesChips(own.axes)),
+                      linked ?
+                          html(
+                              'td', {},
+                              unique(own.axes.map(axis => plan.axes[axis].link || '')).join(', ')) :
+                          null,
+                      html('td', {}, formatBytes(own.sent)),
+                      html('td.bars', {}, bar(own.sent / most, 160, {axes: own.axes})),
+                      html('td.right', {}, formatInteger(own.count)),
+                      plan.timed ? html(
+                                       'td.right', {},
+                                       `${formatTime(own.exposed)} of ${formatTime(own.time)}`) :
+                                   null)))));
 }

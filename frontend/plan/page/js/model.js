@@ -1,11 +1,15 @@
-// From the JSON of a plan to the rows that the views show. The only file that knows the names of its fields.
+// From the JSON of a plan to the rows that the views show. The only file that knows the names of
+// its fields.
 
 const GROUPS = ['Parameters', 'State of the optimizer', 'Inputs', 'Forward', 'Backward'];
 
 /** @returns {Plan} */
 function readPlan(json) {
-  const plan = /** @type {Plan} */ ({ json, model: json.model, devices: json.devices, machine: json.machine || null });
-  plan.axes = json.mesh.axes.map((axis, index) => ({ index, name: axis.name, size: axis.size, link: axis.link ? axis.link.name : null }));
+  const plan = /** @type {Plan} */ (
+      {json, model: json.model, devices: json.devices, machine: json.machine || null});
+  plan.axes = json.mesh.axes.map(
+      (axis, index) =>
+          ({index, name: axis.name, size: axis.size, link: axis.link ? axis.link.name : null}));
   plan.timed = !!json.machine && json.totals.step_us != null;
   plan.limit = json.memory.limit_bytes || (json.machine ? json.machine.memory_bytes : 0) || 0;
   plan.label = getCommand(json) || plan.model;
@@ -16,8 +20,13 @@ function readPlan(json) {
   readSchedule(plan);
   readMemory(plan);
   plan.totals = {
-    flops: json.totals.flops_per_device, sent: json.totals.wire_bytes_per_device, payload: json.totals.collective_payload_bytes,
-    transfers: json.totals.transfers, step: json.totals.step_us || 0, compute: json.totals.compute_us || 0, exposed: json.totals.exposed_us || 0,
+    flops: json.totals.flops_per_device,
+    sent: json.totals.wire_bytes_per_device,
+    payload: json.totals.collective_payload_bytes,
+    transfers: json.totals.transfers,
+    step: json.totals.step_us || 0,
+    compute: json.totals.compute_us || 0,
+    exposed: json.totals.exposed_us || 0,
   };
   return plan;
 }
@@ -34,61 +43,87 @@ function getCommand(json) {
 
 /** @param {Plan} plan */
 function readLines(plan) {
-  const { spec } = plan.json;
+  const {spec} = plan.json;
   plan.lines = [];
   plan.lineAt = new Map();
   const files = spec.files.filter(file => file.text != null);
   files.sort((a, b) => Number(b.path === spec.path) - Number(a.path === spec.path));
-  for (const { path, text } of files) {
+  for (const {path, text} of files) {
     text.replace(/\n$/, '').split('\n').forEach((line, place) => {
       const index = plan.lines.length;
-      plan.lines.push({ index, path, number: place + 1, text: line, rules: [] });
+      plan.lines.push({index, path, number: place + 1, text: line, rules: []});
       plan.lineAt.set(path + '\n' + (place + 1), index);
     });
   }
-  plan.dims = plan.json.dims.map(dim => ({ name: dim.name, size: dim.size, axes: dim.axes, line: lineOf(plan, dim.span) }));
+  plan.dims = plan.json.dims.map(
+      dim => ({name: dim.name, size: dim.size, axes: dim.axes, line: lineOf(plan, dim.span)}));
   findRules(plan);
 }
 
-/** The rules of `layout`, which the JSON does not point at: causes end at one, and each names its dim first. */
+/**
+ * The rules of `layout`, which the JSON does not point at: causes end at one, and each names its
+ * dim first.
+ */
 function findRules(plan) {
   for (const line of plan.lines) {
     const code = line.text.replace(/\/\/.*/, '');
-    for (const [, name, axis] of code.matchAll(/([\p{L}_][\p{L}\p{N}_']*)\s*->\s*\(?\s*([\p{L}_][\p{L}\p{N}_]*)/gu)) {
+    for (const [, name, axis] of code.matchAll(
+             /([\p{L}_][\p{L}\p{N}_']*)\s*->\s*\(?\s*([\p{L}_][\p{L}\p{N}_]*)/gu)) {
       const dim = plan.dims.find(candidate => candidate.name === name);
       if (dim && plan.axes.some(candidate => candidate.name === axis)) line.rules.push(dim);
     }
   }
 }
 
-/** The index of the line in which `span` begins, or -1. @param {Plan} plan @param {Span} span */
+/**
+ * The index of the line in which `span` begins, or -1.
+ * @param {Plan} plan
+ * @param {Span} span
+ */
 function lineOf(plan, span) {
   return span ? plan.lineAt.get(span.path + '\n' + span.line) ?? -1 : -1;
 }
 
-/** Indices of all lines of a span. @param {Plan} plan @param {Span} span @returns {number[]} */
+/**
+ * Indices of all lines of a span.
+ * @param {Plan} plan
+ * @param {Span} span
+ * @returns {number[]}
+ */
 function linesOf(plan, span) {
   const first = lineOf(plan, span);
   if (first < 0) return [];
   // A span that ends in column 1 has nothing of its last line.
-  const last = span.end_column === 1 && span.end_line > span.line ? span.end_line - 1 : span.end_line;
-  return Array.from({ length: last - span.line + 1 }, (_, place) => first + place);
+  const last =
+      span.end_column === 1 && span.end_line > span.line ? span.end_line - 1 : span.end_line;
+  return Array.from({length: last - span.line + 1}, (_, place) => first + place);
 }
 
-/** "layer 26" or, in another file than the spec, "attention.mesh:26". @param {Plan} plan */
+/**
+ * "layer 26" or, in another file than the spec, "attention.mesh:26".
+ * @param {Plan} plan
+ */
 function lineName(plan, index) {
   const line = plan.lines[index];
-  return line.path === plan.json.spec.path ? `line ${line.number}` : `${line.path.split('/').pop()}:${line.number}`;
+  return line.path === plan.json.spec.path ? `line ${line.number}` :
+                                             `${line.path.split('/').pop()}:${line.number}`;
 }
 
-/** The axis that `name` is or is a part of: "x:(2)4". @param {Plan} plan @returns {AxisPart} */
+/**
+ * The axis that `name` is or is a part of: "x:(2)4".
+ * @param {Plan} plan
+ * @returns {AxisPart}
+ */
 function readAxis(plan, name) {
   const [, axis, before, size] = /^(.*?)(?::\((\d+)\)(\d+))?$/.exec(name);
   const found = plan.axes.find(candidate => candidate.name === axis);
-  return { axis: found.index, before: Number(before || 1), size: size ? Number(size) : found.size };
+  return {axis: found.index, before: Number(before || 1), size: size ? Number(size) : found.size};
 }
 
-/** Indices of the axes of these names, each once. @returns {number[]} */
+/**
+ * Indices of the axes of these names, each once.
+ * @returns {number[]}
+ */
 const axesOf = (plan, names) => unique(names.map(name => readAxis(plan, name).axis));
 
 function getGroup(tensor) {
@@ -103,22 +138,39 @@ function readValues(plan) {
   plan.values = [];
   plan.valueOf = new Map();
   plan.valueNamed = new Map();
-  const { tensors } = plan.json;
+  const {tensors} = plan.json;
   const byId = new Map(tensors.map(tensor => [tensor.id, tensor]));
   // An output is the value of the same name, where both are split alike: one row.
   const key = tensor => {
     const first = byId.get(tensor.fold) || tensor;
-    return JSON.stringify([first.name, first.dims, first.partial || null, tensor.role === 'param' || tensor.role === 'state']);
+    return JSON.stringify([
+      first.name, first.dims, first.partial || null,
+      tensor.role === 'param' || tensor.role === 'state'
+    ]);
   };
   for (const members of groupFolds(tensors, key)) {
     const first = members[0];
     const index = plan.values.length;
     const names = unique(members.map(tensor => tensor.name));
     const value = {
-      index, id: first.id, ids: members.map(tensor => tensor.id), name: foldNames(names), names, role: first.role, dtype: first.dtype,
-      dims: first.dims, partial: first.partial || null, bytes: first.bytes_per_device, globalBytes: first.bytes_global,
-      stored: members.some(tensor => tensor.stored), inside: first.inside, count: names.length, span: first.span,
-      line: lineOf(plan, first.span), group: getGroup(first), stateOf: null,
+      index,
+      id: first.id,
+      ids: members.map(tensor => tensor.id),
+      name: foldNames(names),
+      names,
+      role: first.role,
+      dtype: first.dtype,
+      dims: first.dims,
+      partial: first.partial || null,
+      bytes: first.bytes_per_device,
+      globalBytes: first.bytes_global,
+      stored: members.some(tensor => tensor.stored),
+      inside: first.inside,
+      count: names.length,
+      span: first.span,
+      line: lineOf(plan, first.span),
+      group: getGroup(first),
+      stateOf: null,
     };
     plan.values.push(value);
     for (const tensor of members) {
@@ -127,14 +179,16 @@ function readValues(plan) {
       if (known == null || !plan.values[known].stored) plan.valueNamed.set(tensor.name, index);
     }
   }
-  for (const value of plan.values) if (value.role === 'state') value.stateOf = findParameter(plan, value, byId);
+  for (const value of plan.values)
+    if (value.role === 'state') value.stateOf = findParameter(plan, value, byId);
 }
 
 /** adam/m/w1 is state of w1, unless the plan says it itself. */
 function findParameter(plan, state, byId) {
   const said = byId.get(state.id).state_of;
   if (said) return plan.values[plan.valueOf.get(said)];
-  const parameters = plan.values.filter(value => value.role === 'param' && state.name.endsWith('/' + value.name));
+  const parameters =
+      plan.values.filter(value => value.role === 'param' && state.name.endsWith('/' + value.name));
   parameters.sort((a, b) => b.name.length - a.name.length);
   return parameters[0] || null;
 }
@@ -143,9 +197,10 @@ function findParameter(plan, state, byId) {
 function readOperations(plan) {
   plan.operations = [];
   plan.operationOf = new Map();
-  const { ops } = plan.json;
+  const {ops} = plan.json;
   const nameOf = new Map(ops.map(op => [op.id, op.name]));
-  const values = ids => new Set(ids.filter(id => plan.valueOf.has(id)).map(id => plan.valueOf.get(id)));
+  const values = ids =>
+      new Set(ids.filter(id => plan.valueOf.has(id)).map(id => plan.valueOf.get(id)));
   for (const members of groupFolds(ops, op => op.phase + '\n' + (nameOf.get(op.fold) || op.name))) {
     const index = plan.operations.length;
     const kinds = new Map();
@@ -155,11 +210,21 @@ function readOperations(plan) {
       if (op.bound) bounds.set(op.bound, (bounds.get(op.bound) || 0) + op.time_us);
     }
     plan.operations.push({
-      index, id: members[0].id, ids: members.map(op => op.id), name: foldNames(members.map(op => op.name)), phase: members[0].phase,
-      kinds, bounds, count: sum(members, op => op.repeat), flops: sum(members, op => op.repeat * op.flops_per_device),
-      bytes: sum(members, op => op.repeat * op.bytes_per_device), time: sum(members, op => op.time_us || 0),
-      outputs: values(members.flatMap(op => op.outputs)), inputs: values(members.flatMap(op => op.inputs)),
-      span: members[0].span, line: lineOf(plan, members[0].span),
+      index,
+      id: members[0].id,
+      ids: members.map(op => op.id),
+      name: foldNames(members.map(op => op.name)),
+      phase: members[0].phase,
+      kinds,
+      bounds,
+      count: sum(members, op => op.repeat),
+      flops: sum(members, op => op.repeat * op.flops_per_device),
+      bytes: sum(members, op => op.repeat * op.bytes_per_device),
+      time: sum(members, op => op.time_us || 0),
+      outputs: values(members.flatMap(op => op.outputs)),
+      inputs: values(members.flatMap(op => op.inputs)),
+      span: members[0].span,
+      line: lineOf(plan, members[0].span),
     });
     for (const op of members) plan.operationOf.set(op.id, index);
   }
@@ -171,11 +236,14 @@ function readCollectives(plan) {
   plan.collectiveOf = new Map();
   const transfers = new Map(plan.json.transfers.map(transfer => [transfer.id, transfer]));
   const sent = new Map(plan.json.transfers.map(transfer => [transfer.id, 0]));
-  for (const one of plan.json.collectives) sent.set(one.transfer, sent.get(one.transfer) + one.wire_bytes_per_device);
+  for (const one of plan.json.collectives)
+    sent.set(one.transfer, sent.get(one.transfer) + one.wire_bytes_per_device);
   // A transfer of several collectives has its time by their bytes.
-  const share = one => sent.get(one.transfer) ? one.wire_bytes_per_device / sent.get(one.transfer) : 1 / transfers.get(one.transfer).collectives.length;
+  const share = one => sent.get(one.transfer) ? one.wire_bytes_per_device / sent.get(one.transfer) :
+                                                1 / transfers.get(one.transfer).collectives.length;
   const timeOf = (one, field) => (transfers.get(one.transfer)[field] || 0) * share(one);
-  const operations = ids => unique(ids.filter(id => plan.operationOf.has(id)).map(id => plan.operationOf.get(id)));
+  const operations = ids =>
+      unique(ids.filter(id => plan.operationOf.has(id)).map(id => plan.operationOf.get(id)));
   for (const members of groupFolds(plan.json.collectives, one => one.fold || one.id)) {
     const first = members[0];
     const transfer = transfers.get(first.transfer);
@@ -184,21 +252,45 @@ function readCollectives(plan) {
     const index = plan.collectives.length;
     const spans = [];
     const seen = new Set();
-    for (const one of members) for (const cause of [one.cause, ...one.merged_causes || []]) for (const span of cause.spans) {
-      const key = JSON.stringify(span);
-      if (span && !seen.has(key)) spans.push(span);
-      seen.add(key);
-    }
+    for (const one of members)
+      for (const cause of [one.cause, ...one.merged_causes || []])
+        for (const span of cause.spans) {
+          const key = JSON.stringify(span);
+          if (span && !seen.has(key)) spans.push(span);
+          seen.add(key);
+        }
     plan.collectives.push({
-      index, id: first.id, ids: members.map(one => one.id), kind: first.kind, axisNames: first.axes, axes: axesOf(plan, first.axes),
-      groupSize: first.group_size, phase: first.phase, of: value >= 0 ? plan.values[value].name : foldNames(members.map(one => one.cause.operand)),
-      value, count, payload: first.payload_bytes, wire: first.wire_bytes_per_device, sent: sum(members, one => one.repeat * one.wire_bytes_per_device),
-      time: sum(members, one => timeOf(one, 'time_us')), exposed: sum(members, one => timeOf(one, 'exposed_us')), origin: first.origin || null,
-      before: first.before, after: first.after,
-      cause: { ...first.cause, consumer: foldNames(members.map(one => one.cause.consumer)), operand: foldNames(members.map(one => one.cause.operand)) },
-      spans, steps: unique(spans.map(span => lineOf(plan, span)).filter(line => line >= 0)), line: lineOf(plan, first.span),
-      together: transfer.collectives.filter(id => id !== first.id), meanwhile: operations(transfer.overlap.ops),
-      reader: operations([transfer.overlap.first_reader])[0] ?? -1, unhidden: transfer.overlap.exposed,
+      index,
+      id: first.id,
+      ids: members.map(one => one.id),
+      kind: first.kind,
+      axisNames: first.axes,
+      axes: axesOf(plan, first.axes),
+      groupSize: first.group_size,
+      phase: first.phase,
+      of: value >= 0 ? plan.values[value].name : foldNames(members.map(one => one.cause.operand)),
+      value,
+      count,
+      payload: first.payload_bytes,
+      wire: first.wire_bytes_per_device,
+      sent: sum(members, one => one.repeat * one.wire_bytes_per_device),
+      time: sum(members, one => timeOf(one, 'time_us')),
+      exposed: sum(members, one => timeOf(one, 'exposed_us')),
+      origin: first.origin || null,
+      before: first.before,
+      after: first.after,
+      cause: {
+        ...first.cause,
+        consumer: foldNames(members.map(one => one.cause.consumer)),
+        operand: foldNames(members.map(one => one.cause.operand))
+      },
+      spans,
+      steps: unique(spans.map(span => lineOf(plan, span)).filter(line => line >= 0)),
+      line: lineOf(plan, first.span),
+      together: transfer.collectives.filter(id => id !== first.id),
+      meanwhile: operations(transfer.overlap.ops),
+      reader: operations([transfer.overlap.first_reader])[0] ?? -1,
+      unhidden: transfer.overlap.exposed,
     });
     for (const one of members) plan.collectiveOf.set(one.id, index);
   }
@@ -209,31 +301,46 @@ function readSchedule(plan) {
   plan.schedule = plan.json.schedule;
   plan.position = new Map(plan.schedule.map((id, position) => [id, position]));
   plan.runs = plan.json.ops.map(op => ({
-    id: op.id, start: op.start_us || 0, time: op.time_us || 0, operation: plan.operationOf.get(op.id), kind: op.kind, phase: op.phase, name: op.name, scope: op.scope || null,
-    flops: op.flops_per_device,
-  }));
+                                  id: op.id,
+                                  start: op.start_us || 0,
+                                  time: op.time_us || 0,
+                                  operation: plan.operationOf.get(op.id),
+                                  kind: op.kind,
+                                  phase: op.phase,
+                                  name: op.name,
+                                  scope: op.scope || null,
+                                  flops: op.flops_per_device,
+                                }));
   const wire = new Map(plan.json.collectives.map(one => [one.id, one.wire_bytes_per_device]));
   plan.sendings = plan.json.transfers.map(transfer => {
     const rows = unique(transfer.collectives.map(id => plan.collectiveOf.get(id)));
     return {
-      id: transfer.id, start: transfer.start_us || 0, time: transfer.time_us || 0, exposed: transfer.exposed_us || 0,
-      collectives: rows, ids: transfer.collectives, axes: plan.collectives[rows[0]].axes,
+      id: transfer.id,
+      start: transfer.start_us || 0,
+      time: transfer.time_us || 0,
+      exposed: transfer.exposed_us || 0,
+      collectives: rows,
+      ids: transfer.collectives,
+      axes: plan.collectives[rows[0]].axes,
       sent: sum(transfer.collectives, id => wire.get(id)),
     };
   });
 }
 
-const CATEGORIES = ['params', 'optimizer', 'gradients', 'activations', 'communication', 'workspace'];
+const CATEGORIES =
+    ['params', 'optimizer', 'gradients', 'activations', 'communication', 'workspace'];
 
 /** @param {Plan} plan */
 function readMemory(plan) {
-  const { memory } = plan.json;
+  const {memory} = plan.json;
   plan.memory = memory;
-  plan.buffers = (memory.buffers || []).map(buffer => ({ ...buffer, value: valueOfBuffer(plan, buffer) }));
+  plan.buffers =
+      (memory.buffers || []).map(buffer => ({...buffer, value: valueOfBuffer(plan, buffer)}));
 }
 
 /** The value that a buffer has the name of, or -1. */
 function valueOfBuffer(plan, buffer) {
   if (buffer.tensor != null) return plan.valueOf.get(buffer.tensor) ?? -1;
-  return plan.valueNamed.get(buffer.name) ?? plan.valueNamed.get(buffer.name.replace(/^(parts of )?inside /, '')) ?? -1;
+  return plan.valueNamed.get(buffer.name) ??
+      plan.valueNamed.get(buffer.name.replace(/^(parts of )?inside /, '')) ?? -1;
 }

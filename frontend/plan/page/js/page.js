@@ -34,14 +34,19 @@ class Page {
     return {
       add(kind, index, element) {
         const key = kind + index;
-        if (registry.has(key)) registry.get(key).push(element);
-        else registry.set(key, [element]);
+        if (registry.has(key))
+          registry.get(key).push(element);
+        else
+          registry.set(key, [element]);
       },
       clear: () => registry.clear(),
     };
   }
 
-  /** Selects, or clears where the same is selected already, unless `keep`. @param {Item} item */
+  /**
+   * Selects, or clears where the same is selected already, unless `keep`.
+   * @param {Item} item
+   */
   select(item, keep = false) {
     if (!keep && item && this.isSelected(item.kind, item.index)) item = null;
     this.item = item;
@@ -58,9 +63,12 @@ class Page {
   /** The value that is drawn follows what is selected. */
   followValue() {
     if (!this.item || this.related.value.has(this.value)) return;
-    const { values } = this.plan;
-    const candidates = [...this.related.value].filter(index => values[index].dims.length && !values[index].inside);
-    const best = candidates.find(index => values[index].stored && !isGradientName(values[index].name)) ?? candidates[0];
+    const {values} = this.plan;
+    const candidates =
+        [...this.related.value].filter(index => values[index].dims.length && !values[index].inside);
+    const best =
+        candidates.find(index => values[index].stored && !isGradientName(values[index].name)) ??
+        candidates[0];
     if (best != null && this.item.kind !== 'axis') this.value = best;
   }
 
@@ -86,23 +94,31 @@ class Page {
     for (const element of this.lit) element.classList.remove('selected', 'related');
     this.lit = [];
     const light = (kind, index, name) => {
-      for (const registry of this.registries) for (const element of registry.get(kind + index) || []) {
-        element.classList.add(name);
-        this.lit.push(element);
-      }
+      for (const registry of this.registries)
+        for (const element of registry.get(kind + index) || []) {
+          element.classList.add(name);
+          this.lit.push(element);
+        }
     };
     for (const line of this.related.line.keys()) light('line', line, 'related');
-    for (const kind of ['value', 'collective', 'operation', 'axis']) for (const index of this.related[kind]) light(kind, index, 'related');
+    for (const kind of ['value', 'collective', 'operation', 'axis'])
+      for (const index of this.related[kind]) light(kind, index, 'related');
     if (this.item) light(this.item.kind, this.item.index, 'selected');
   }
 }
 
-/** The first to be drawn: one with a window, since it has most to show; else the largest parameter. @param {Plan} plan */
+/**
+ * The first to be drawn: one with a window, since it has most to show; else the largest parameter.
+ * @param {Plan} plan
+ */
 function chooseValue(plan) {
-  const windowed = plan.collectives.find(one => one.value >= 0 && one.after && one.after.dims.some(dim => dim.window));
+  const windowed = plan.collectives.find(
+      one => one.value >= 0 && one.after && one.after.dims.some(dim => dim.window));
   if (windowed) return windowed.value;
   const candidates = plan.values.filter(value => value.dims.length && value.stored);
   const parameters = candidates.filter(value => value.role === 'param');
   const list = parameters.length ? parameters : candidates;
-  return list.length ? list.reduce((best, value) => value.globalBytes > best.globalBytes ? value : best).index : 0;
+  return list.length ?
+      list.reduce((best, value) => value.globalBytes > best.globalBytes ? value : best).index :
+      0;
 }

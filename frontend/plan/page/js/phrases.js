@@ -1,57 +1,90 @@
 // Parts of sentences that several views say.
 
-/** A button that selects a line. @param {Page} page */
+/**
+ * A button that selects a line.
+ * @param {Page} page
+ */
 function lineLink(page, line, text = lineName(page.plan, line)) {
-  return html('button.link', {
-    type: 'button', onclick: event => {
-      event.stopPropagation();
-      page.select({ kind: 'line', index: line }, true);
-      page.showLine(line);
-    },
-  }, text);
+  return html(
+      'button.link', {
+        type: 'button',
+        onclick: event => {
+          event.stopPropagation();
+          page.select({kind: 'line', index: line}, true);
+          page.showLine(line);
+        },
+      },
+      text);
 }
 
-/** A button that selects an item and stays where it is. @param {Page} page @param {Item} item */
+/**
+ * A button that selects an item and stays where it is.
+ * @param {Page} page
+ * @param {Item} item
+ */
 function itemLink(page, item, text) {
-  return html('button.link', {
-    type: 'button', onclick: event => {
-      event.stopPropagation();
-      page.select(item, true);
-    },
-  }, text);
+  return html(
+      'button.link', {
+        type: 'button',
+        onclick: event => {
+          event.stopPropagation();
+          page.select(item, true);
+        },
+      },
+      text);
 }
 
 /** "nd.einsum inside logits" in words. */
 function operandNode(operand) {
   const inside = /^nd\.(\w+) inside (.*)$/.exec(operand);
-  return inside ? [`the ${inside[1]} inside `, html('code', {}, inside[2])] : html('code', {}, operand);
+  return inside ? [`the ${inside[1]} inside `, html('code', {}, inside[2])] :
+                  html('code', {}, operand);
 }
 
-/** "<batch@data> partial sum over model" with the axes in their colours. @param {Page} page */
+/**
+ * "<batch@data> partial sum over model" with the axes in their colours.
+ * @param {Page} page
+ */
 function splitNode(page, text) {
   return html('span.mono', {}, text.split(/([\p{L}_][\p{L}\p{N}_]*)/u).map(word => {
     const axis = page.plan.axes.find(candidate => candidate.name === word);
-    return axis ? html('b.hue', { axes: [axis.index] }, word) : word;
+    return axis ? html('b.hue', {axes: [axis.index]}, word) : word;
   }));
 }
 
-/** A line of the spec, what the span means in it marked. @param {Page} page @param {Span} span */
+/**
+ * A line of the spec, what the span means in it marked.
+ * @param {Page} page
+ * @param {Span} span
+ */
 function quoteNode(page, span) {
   const line = page.plan.lines[lineOf(page.plan, span)];
   if (!line) return null;
-  const { text } = line;
+  const {text} = line;
   const indent = text.length - text.trimStart().length;
   const end = span.end_line === span.line ? span.end_column - 1 : text.length;
-  return html('code', {}, text.slice(indent, span.column - 1), html('mark', {}, text.slice(span.column - 1, end)), text.slice(end));
+  return html(
+      'code', {}, text.slice(indent, span.column - 1),
+      html('mark', {}, text.slice(span.column - 1, end)), text.slice(end));
 }
 
-/** The sentence of why a collective is there. @param {Page} page @param {Collective} collective */
+/**
+ * The sentence of why a collective is there.
+ * @param {Page} page
+ * @param {Collective} collective
+ */
 function needSentence(page, collective) {
-  const { consumer, operand, needed, had } = collective.cause;
-  return html('p', {}, html('code', {}, consumer), ' needs ', operandNode(operand), ' as ', splitNode(page, needed), '; it is computed as ', splitNode(page, had), '.');
+  const {consumer, operand, needed, had} = collective.cause;
+  return html(
+      'p', {}, html('code', {}, consumer), ' needs ', operandNode(operand), ' as ',
+      splitNode(page, needed), '; it is computed as ', splitNode(page, had), '.');
 }
 
-/** The lines of a cause, numbered as in the source. @param {Page} page @param {Collective} collective */
+/**
+ * The lines of a cause, numbered as in the source.
+ * @param {Page} page
+ * @param {Collective} collective
+ */
 function causeList(page, collective) {
   const shown = new Set();
   const items = [];
@@ -61,57 +94,95 @@ function causeList(page, collective) {
     shown.add(line);
     const text = page.plan.lines[line].text.slice(span.column - 1, span.end_column - 1);
     const rule = page.plan.lines[line].rules.some(dim => text.startsWith(dim.name));
-    const role = rule ? 'this rule of the layout splits it' : place === 0 ? 'needed here' : 'computed here';
-    items.push(html('li', {}, html('span.step', {}, collective.steps.indexOf(line) + 1),
-      html('span', {}, html('span.role', {}, role, ', ', lineLink(page, line)), html('br'), quoteNode(page, span))));
+    const role = rule ? 'this rule of the layout splits it' :
+        place === 0   ? 'needed here' :
+                        'computed here';
+    items.push(html(
+        'li', {}, html('span.step', {}, collective.steps.indexOf(line) + 1),
+        html(
+            'span', {}, html('span.role', {}, role, ', ', lineLink(page, line)), html('br'),
+            quoteNode(page, span))));
   });
   return html('ol.cause', {}, items);
 }
 
-/** "exposed", "overlapped" or how much of it is exposed. @param {Collective} collective */
+/**
+ * "exposed", "overlapped" or how much of it is exposed.
+ * @param {Collective} collective
+ */
 function exposureText(collective) {
   const share = collective.time > 0 ? collective.exposed / collective.time : 0;
   return share > 0.98 ? 'exposed' : share < 0.02 ? 'overlapped' : `${formatShare(share)} exposed`;
 }
 
-/** The cause in one clause. @param {Page} page @param {Collective} collective */
+/**
+ * The cause in one clause.
+ * @param {Page} page
+ * @param {Collective} collective
+ */
 function becauseClause(page, collective) {
-  const { steps, cause } = collective;
+  const {steps, cause} = collective;
   if (!steps.length) return ['.'];
   const rule = steps[steps.length - 1];
   const use = steps[Math.max(0, steps.length - 2)];
   const summed = /(?:contraction|reduction) over split dimension "(.+?)"/.exec(cause.rule);
   if (summed && steps.length > 1)
-    return [', because ', lineLink(page, use), ' sums over ', html('code', {}, summed[1]), ', which ', lineLink(page, rule), ' splits over ', enumerate(collective.axes.map(axisChip)), '.'];
+    return [
+      ', because ', lineLink(page, use), ' sums over ', html('code', {}, summed[1]), ', which ',
+      lineLink(page, rule), ' splits over ', enumerate(collective.axes.map(axisChip)), '.'
+    ];
   const window = /window "(.+?)"/.exec(cause.rule);
   if (window && steps.length > 1)
-    return [', because ', lineLink(page, use), ' reads positions of ', html('code', {}, window[1]), ' beyond its own block, which ', lineLink(page, rule), ' splits.'];
+    return [
+      ', because ', lineLink(page, use), ' reads positions of ', html('code', {}, window[1]),
+      ' beyond its own block, which ', lineLink(page, rule), ' splits.'
+    ];
   return [', because of ', enumerate(steps.map(line => lineLink(page, line))), '.'];
 }
 
-/** "batch 128 · hidden 512" with the split sizes in the colour of their axis. @param {Page} page @param {Value} value */
+/**
+ * "batch 128 · hidden 512" with the split sizes in the colour of their axis.
+ * @param {Page} page
+ * @param {Value} value
+ */
 function shapeNode(page, value) {
   if (!value.dims.length) return html('span.shape', {}, html('span.faint', {}, 'one number'));
   return html('span.shape', {}, value.dims.map((dim, place) => {
     const axes = axesOf(page.plan, dim.axes);
     const text = `${dim.name} ${dim.local_size}`;
     const title = `${dim.name}: ${dim.local_size} of ${dim.size}`;
-    return [place ? html('span.faint', {}, ' · ') : null, axes.length ? html('span.hue', { axes, title }, text) : text];
+    return [
+      place ? html('span.faint', {}, ' · ') : null,
+      axes.length ? html('span.hue', {axes, title}, text) : text
+    ];
   }));
 }
 
-/** What a device holds of a value along an axis, as a cell of the matrix. @param {Page} page */
+/**
+ * What a device holds of a value along an axis, as a cell of the matrix.
+ * @param {Page} page
+ */
 function axisCell(page, value, axis, short = false) {
-  const { plan } = page;
+  const {plan} = page;
   const dims = value.dims.filter(dim => axesOf(plan, dim.axes).includes(axis));
   if (dims.length) {
-    const { name, size, local_size: local } = dims[0];
-    return html('span.cell', { axes: [axis], title: `${name} ${size}: ${local} on each device` }, name, short ? null : html('small', {}, `${local} of ${size}`));
+    const {name, size, local_size: local} = dims[0];
+    return html(
+        'span.cell', {axes: [axis], title: `${name} ${size}: ${local} on each device`}, name,
+        short ? null : html('small', {}, `${local} of ${size}`));
   }
   if (value.partial && axesOf(plan, value.partial.axes).includes(axis))
-    return html('span.cell.term', { axes: [axis], title: `each device has one term of a ${value.partial.kind}` }, short ? 'Σ' : `Σ partial ${value.partial.kind}`);
-  return html('span.cell.copies', { title: 'all devices along this axis hold the same' }, plan.axes[axis].size > 1 ? `× ${plan.axes[axis].size}` : '');
+    return html(
+        'span.cell.term',
+        {axes: [axis], title: `each device has one term of a ${value.partial.kind}`},
+        short ? 'Σ' : `Σ partial ${value.partial.kind}`);
+  return html(
+      'span.cell.copies', {title: 'all devices along this axis hold the same'},
+      plan.axes[axis].size > 1 ? `× ${plan.axes[axis].size}` : '');
 }
 
-/** "× 96" after a folded name. @param {{count: number}} row */
+/**
+ * "× 96" after a folded name.
+ * @param {{count: number}} row
+ */
 const timesNode = row => row.count > 1 ? html('span.times', {}, `${NO_BREAK}× ${row.count}`) : null;

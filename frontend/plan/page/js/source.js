@@ -1,31 +1,47 @@
 // The spec with what it costs.
 
-const KEYWORDS = /^(mesh|dim|let|layout|model|param|output|fn|return|for|in|data|train|minimize|optimizer|epochs|steps|precision|import|as)$/;
+const KEYWORDS = new Set([
+  'mesh',      'dim',    'let',   'layout',    'model',  'param', 'output',
+  'fn',        'return', 'for',   'in',        'data',   'train', 'minimize',
+  'optimizer', 'epochs', 'steps', 'precision', 'import', 'as'
+]);
 const GUTTER = 64;
 
-/** Bytes sent, by axes, and times of each line. @param {Plan} plan */
+/**
+ * Bytes sent, by axes, and times of each line.
+ * @param {Plan} plan
+ */
 function costOfLines(plan) {
-  const costs = plan.lines.map(() => ({ sent: 0, computed: 0, exposed: 0, flops: 0, byAxes: new Map() }));
-  for (const operation of plan.operations) if (operation.line >= 0) {
-    costs[operation.line].computed += operation.time;
-    costs[operation.line].flops += operation.flops;
-  }
-  for (const collective of plan.collectives) if (collective.line >= 0) {
-    const cost = costs[collective.line];
-    const key = collective.axes.join();
-    const own = cost.byAxes.get(key) || { axes: collective.axes, sent: 0, exposed: 0 };
-    own.sent += collective.sent;
-    own.exposed += collective.exposed;
-    cost.byAxes.set(key, own);
-    cost.sent += collective.sent;
-    cost.exposed += collective.exposed;
-  }
+  const costs =
+      plan.lines.map(() => ({sent: 0, computed: 0, exposed: 0, flops: 0, byAxes: new Map()}));
+  for (const operation of plan.operations)
+    if (operation.line >= 0) {
+      costs[operation.line].computed += operation.time;
+      costs[operation.line].flops += operation.flops;
+    }
+  for (const collective of plan.collectives)
+    if (collective.line >= 0) {
+      const cost = costs[collective.line];
+      const key = collective.axes.join();
+      const own = cost.byAxes.get(key) || {axes: collective.axes, sent: 0, exposed: 0};
+      own.sent += collective.sent;
+      own.exposed += collective.exposed;
+      cost.byAxes.set(key, own);
+      cost.sent += collective.sent;
+      cost.exposed += collective.exposed;
+    }
   return costs;
 }
 
-/** The values that a line is shown with: of `param` the parameters, else the last that is stored. @param {Plan} plan @returns {Value[]} */
+/**
+ * The values that a line is shown with: of `param` the parameters, else the last that is stored.
+ * @param {Plan} plan
+ * @returns {Value[]}
+ */
 function valuesOfLine(plan, line) {
-  const own = plan.values.filter(value => value.line === line && !value.inside && value.role !== 'state' && !isGradientName(value.name) && value.role !== 'gradient');
+  const own = plan.values.filter(
+      value => value.line === line && !value.inside && value.role !== 'state' &&
+          !isGradientName(value.name) && value.role !== 'gradient');
   if (/^\s*param\b/.test(plan.lines[line].text)) return own.filter(value => value.role === 'param');
   // A call of a library declares parameters on its line too, but binds another value.
   const bound = own.filter(value => value.role !== 'param');
@@ -36,77 +52,130 @@ function valuesOfLine(plan, line) {
 /** @param {Plan} plan @param {Value} value */
 function chipsOf(plan, value) {
   const chips = [];
-  for (const dim of value.dims) for (const name of dim.axes) {
-    const part = readAxis(plan, name);
-    chips.push(html('span.chip', { axes: [part.axis], title: `${dim.name} ${dim.size}: ${dim.local_size} on each device, split over ${name}` }, `${dim.name}/${part.size}`));
-  }
-  if (value.partial) for (const axis of axesOf(plan, value.partial.axes))
-    chips.push(html('span.chip.term', { axes: [axis], title: `each device has one term of a ${value.partial.kind} over ${axisName(axis)}` }, `Σ ${axisName(axis)}`));
-  return chips.length ? chips : [html('span.chip.copies', { title: 'every device holds all of it' }, 'replicated')];
+  for (const dim of value.dims)
+    for (const name of dim.axes) {
+      const part = readAxis(plan, name);
+      chips.push(html(
+          'span.chip', {
+            axes: [part.axis],
+            title: `${dim.name} ${dim.size}: ${dim.local_size} on each device, split over ${name}`
+          },
+          `${dim.name}/${part.size}`));
+    }
+  if (value.partial)
+    for (const axis of axesOf(plan, value.partial.axes))
+      chips.push(html(
+          'span.chip.term', {
+            axes: [axis],
+            title: `each device has one term of a ${value.partial.kind} over ${axisName(axis)}`
+          },
+          `Σ ${axisName(axis)}`));
+  return chips.length ?
+      chips :
+      [html('span.chip.copies', {title: 'every device holds all of it'}, 'replicated')];
 }
 
 /** A comment begins outside of strings. */
 const LINE_PARTS = /^((?:[^"/]|"(?:[^"\\]|\\.)*"?|\/(?!\/))*)(\/\/.*)?$/s;
 
-/** Words of the code with split dims underlined and axes coloured. @param {Plan} plan @param {Line} line */
+/**
+ * Words of the code with split dims underlined and axes coloured.
+ * @param {Plan} plan
+ * @param {Line} line
+ */
 function codeNodes(plan, line) {
   const [, code, comment] = LINE_PARTS.exec(line.text);
   const isMesh = /^\s*mesh\b/.test(code);
   const nodes = code.split(/("(?:[^"\\]|\\.)*"?|[\p{L}_][\p{L}\p{N}_']*)/u).map(word => {
     const axis = plan.axes.find(candidate => candidate.name === word);
-    if (axis && (isMesh || line.rules.length)) return html('b.hue', { axes: [axis.index] }, word);
+    if (axis && (isMesh || line.rules.length)) return html('b.hue', {axes: [axis.index]}, word);
     const dim = plan.dims.find(candidate => candidate.name === word && candidate.axes.length);
-    if (dim) return html('span.split', { axes: axesOf(plan, dim.axes).slice(0, 1), title: `${word} is split over ${dim.axes.join(', ')}` }, word);
-    return KEYWORDS.test(word) ? html('b', {}, word) : word;
+    if (dim)
+      return html(
+          'span.split', {
+            axes: axesOf(plan, dim.axes).slice(0, 1),
+            title: `${word} is split over ${dim.axes.join(', ')}`
+          },
+          word);
+    return KEYWORDS.has(word) ? html('b', {}, word) : word;
   });
   return comment ? [nodes, html('span.comment', {}, comment)] : nodes;
 }
 
-/** Sizes of the mesh and of dims that are not those of the line. @param {Plan} plan @param {Line} line */
+/**
+ * Sizes of the mesh and of dims that are not those of the line.
+ * @param {Plan} plan
+ * @param {Line} line
+ */
 function overrideChips(plan, line) {
   const chips = [];
-  if (/^\s*mesh\b/.test(line.text)) for (const axis of plan.axes) {
-    const written = new RegExp(`\\b${axis.name.replace(/\W/g, '\\$&')}\\s*=\\s*(\\d+)`).exec(line.text);
-    if (!written || Number(written[1]) !== axis.size) chips.push(html('span.chip', { axes: [axis.index], title: 'changed on the command line' }, `here ${axis.name} ${axis.size}`));
-  }
+  if (/^\s*mesh\b/.test(line.text))
+    for (const axis of plan.axes) {
+      const written =
+          new RegExp(`\\b${axis.name.replace(/\W/g, '\\$&')}\\s*=\\s*(\\d+)`).exec(line.text);
+      if (!written || Number(written[1]) !== axis.size)
+        chips.push(html(
+            'span.chip', {axes: [axis.index], title: 'changed on the command line'},
+            `here ${axis.name} ${axis.size}`));
+    }
   for (const dim of plan.dims) {
-    const written = dim.line === line.index && /^\s*dim\s+[^=]*=\s*(\d+)\s*(\/\/.*)?$/.exec(line.text);
-    if (written && Number(written[1]) !== dim.size) chips.push(html('span.chip.copies', { title: 'changed on the command line' }, `here ${dim.size}`));
+    const written =
+        dim.line === line.index && /^\s*dim\s+[^=]*=\s*(\d+)\s*(\/\/.*)?$/.exec(line.text);
+    if (written && Number(written[1]) !== dim.size)
+      chips.push(
+          html('span.chip.copies', {title: 'changed on the command line'}, `here ${dim.size}`));
   }
   return chips;
 }
 
 /** @param {Page} page */
 function buildSource(page) {
-  const { plan } = page;
+  const {plan} = page;
   const marks = page.makeMarks();
   const costs = costOfLines(plan);
   const mostSent = Math.max(1, largest(costs, cost => cost.sent));
   const timeOf = cost => cost.computed + cost.exposed;
   const longest = Math.max(1e-9, largest(costs, timeOf));
   const mostFlops = Math.max(1, largest(costs, cost => cost.flops));
-  const list = html('div.lines', { role: 'listbox', 'aria-label': 'Source of the model', tabindex: 0, 'data-list': 'line' });
+  const list = html(
+      'div.lines',
+      {role: 'listbox', 'aria-label': 'Source of the model', tabindex: 0, 'data-list': 'line'});
   const rows = plan.lines.map(line => {
     const cost = costs[line.index];
     const sent = html('span.gutter');
     const time = html('span.gutter');
-    if (cost.sent) put(sent, formatBytes(cost.sent), html('span.under', {}, [...cost.byAxes.values()].map(own => bar(own.sent / mostSent, GUTTER, { axes: own.axes }, 'plain'))));
+    if (cost.sent)
+      put(sent, formatBytes(cost.sent), html('span.under', {}, [
+            ...cost.byAxes.values()
+          ].map(own => bar(own.sent / mostSent, GUTTER, {axes: own.axes}, 'plain'))));
     if (plan.timed && timeOf(cost) > plan.totals.step / 2000)
-      put(time, formatTime(timeOf(cost)), html('span.under', {}, cost.computed ? bar(cost.computed / longest, GUTTER, {}, 'computed') : null,
-        [...cost.byAxes.values()].filter(own => own.exposed > 0).map(own => bar(own.exposed / longest, GUTTER, { axes: own.axes }, 'plain'))));
+      put(time, formatTime(timeOf(cost)),
+          html(
+              'span.under', {},
+              cost.computed ? bar(cost.computed / longest, GUTTER, {}, 'computed') : null,
+              [...cost.byAxes.values()]
+                  .filter(own => own.exposed > 0)
+                  .map(own => bar(own.exposed / longest, GUTTER, {axes: own.axes}, 'plain'))));
     else if (!plan.timed && cost.flops > mostFlops / 2000)
-      put(time, formatFlops(cost.flops), html('span.under', {}, bar(cost.flops / mostFlops, GUTTER, {}, 'computed')));
+      put(time, formatFlops(cost.flops),
+          html('span.under', {}, bar(cost.flops / mostFlops, GUTTER, {}, 'computed')));
     const values = valuesOfLine(plan, line.index);
     const chips = new Map();
-    for (const chip of values.flatMap(value => chipsOf(plan, value))) chips.set(chip.textContent, chip);
+    for (const chip of values.flatMap(value => chipsOf(plan, value)))
+      chips.set(chip.textContent, chip);
     if (chips.size > 1) chips.delete('replicated');
     const all = [...chips.values(), ...overrideChips(plan, line)];
-    const code = html('span.code', {}, sent.firstChild || time.firstChild ? html('span.gutters', {}, sent, time) : null,
-      line.text.trim() ? codeNodes(plan, line) : NO_BREAK, line.text.trim() && all.length ? html('span.chips', {}, all) : null);
+    const code = html(
+        'span.code', {},
+        sent.firstChild || time.firstChild ? html('span.gutters', {}, sent, time) : null,
+        line.text.trim() ? codeNodes(plan, line) : NO_BREAK,
+        line.text.trim() && all.length ? html('span.chips', {}, all) : null);
     const indent = line.text.length - line.text.trimStart().length + 2;
     code.style.setProperty('padding-left', indent + 'ch');
     code.style.setProperty('text-indent', -indent + 'ch');
-    const row = pickable(html('div.line', { role: 'option' }, html('span.number', {}, line.number), code), line.index, () => page.select({ kind: 'line', index: line.index }));
+    const row = pickable(
+        html('div.line', {role: 'option'}, html('span.number', {}, line.number), code), line.index,
+        () => page.select({kind: 'line', index: line.index}));
     marks.add('line', line.index, row);
     return row;
   });
@@ -119,7 +188,9 @@ function buildSource(page) {
     const row = rows[index];
     if (list.scrollHeight <= list.clientHeight + 4) return;
     const top = row.offsetTop - list.offsetTop;
-    if (top < list.scrollTop + 20 || top + row.offsetHeight > list.scrollTop + list.clientHeight - 20) list.scrollTop = top - list.clientHeight / 2.4;
+    if (top < list.scrollTop + 20 ||
+        top + row.offsetHeight > list.scrollTop + list.clientHeight - 20)
+      list.scrollTop = top - list.clientHeight / 2.4;
   };
   let steps = [];
   page.listeners.push(() => {
@@ -132,11 +203,17 @@ function buildSource(page) {
       rows[line].firstChild.append(step);
       steps.push(step);
     }
-    rows.forEach((row, index) => { if (!page.related.line.has(index)) row.removeAttribute('aria-selected'); });
-    if (page.item && page.item.kind !== 'line' && page.related.line.size) page.showLine([...page.related.line.keys()][0]);
+    rows.forEach((row, index) => {
+      if (!page.related.line.has(index)) row.removeAttribute('aria-selected');
+    });
+    if (page.item && page.item.kind !== 'line' && page.related.line.size)
+      page.showLine([...page.related.line.keys()][0]);
   });
-  const { totals } = plan;
-  const head = html('div.source-head', {}, html('b', {}, plan.json.spec.path), html('span.right', {}, 'sent'), html('span.right', {}, plan.timed ? 'time' : 'flops'),
-    html('span', {}, 'per device and step'), html('b.right', {}, formatBytes(totals.sent)), html('b.right', {}, plan.timed ? formatTime(totals.step) : formatFlops(totals.flops)));
+  const {totals} = plan;
+  const head = html(
+      'div.source-head', {}, html('b', {}, plan.json.spec.path), html('span.right', {}, 'sent'),
+      html('span.right', {}, plan.timed ? 'time' : 'flops'),
+      html('span', {}, 'per device and step'), html('b.right', {}, formatBytes(totals.sent)),
+      html('b.right', {}, plan.timed ? formatTime(totals.step) : formatFlops(totals.flops)));
   return [head, list];
 }

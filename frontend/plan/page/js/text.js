@@ -2,7 +2,10 @@
 
 const NO_BREAK = '\u00a0';
 
-/** `value` in the largest unit that leaves at least 1, with three digits, as the compiler prints it. */
+/**
+ * `value` in the largest unit that leaves at least 1, with three digits, as the compiler prints
+ * it.
+ */
 function scaled(value, step, units) {
   let unit = 0;
   while (unit + 1 < units.length && value >= step * 0.9995) {
@@ -14,12 +17,16 @@ function scaled(value, step, units) {
 }
 
 const formatBytes = bytes => scaled(bytes, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']);
-const formatFlops = flops => scaled(flops, 1000, ['flop', 'kflop', 'Mflop', 'Gflop', 'Tflop', 'Pflop', 'Eflop']);
-const formatTime = us => us < 1 && us > 0 ? scaled(us * 1000, 1000, ['ns', 'µs']) : scaled(us, 1000, ['µs', 'ms', 's']);
+const formatFlops = flops =>
+    scaled(flops, 1000, ['flop', 'kflop', 'Mflop', 'Gflop', 'Tflop', 'Pflop', 'Eflop']);
+const formatTime = us =>
+    us < 1 && us > 0 ? scaled(us * 1000, 1000, ['ns', 'µs']) : scaled(us, 1000, ['µs', 'ms', 's']);
 /** Three digits; above 1000 all of them. */
-const formatFactor = value => value >= 1000 ? formatInteger(Math.round(value)) : String(Number(value.toPrecision(3)));
+const formatFactor = value =>
+    value >= 1000 ? formatInteger(Math.round(value)) : String(Number(value.toPrecision(3)));
 const formatInteger = value => String(value).replace(/\B(?=(\d{3})+$)/g, '\u202f');
-const formatCount = (count, noun) => `${formatInteger(count)}${NO_BREAK}${noun}${count === 1 ? '' : 's'}`;
+const formatCount = (count, noun) =>
+    `${formatInteger(count)}${NO_BREAK}${noun}${count === 1 ? '' : 's'}`;
 
 /** A share of a whole; of comparisons it may be above 1. */
 function formatShare(share) {
@@ -32,8 +39,8 @@ function formatShare(share) {
 /** `text` with marks that reorder or hide text made visible. */
 function showControls(text) {
   return String(text).replace(
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
-    mark => `‹U+${mark.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}›`);
+      /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
+      mark => `‹U+${mark.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}›`);
 }
 
 const kindName = kind => kind.replace(/_/g, '-');

@@ -2,16 +2,26 @@
 
 /** @type {View} */
 const timelineView = {
-  id: 'timeline', name: 'Timeline', title: 'When everything happens', height: 480,
-  text: page => page.plan.timed ? `Predicted for ${page.plan.machine.label}; nothing was measured. Drag over the step to look closer; Ctrl and wheel, or + and −, zoom.`
-    : 'No machine was named, so there are no times: commands in their order, each as high as what it computes or sends. Drag over the step to look closer; + and − zoom.',
+  id: 'timeline',
+  name: 'Timeline',
+  title: 'When everything happens',
+  height: 480,
+  text: page => page.plan.timed ?
+      `Predicted for ${page.plan.machine.label}; nothing was measured. Drag over the step to ` +
+          'look closer; Ctrl and wheel, or + and −, zoom.' :
+      'No machine was named, so there are no times: commands in their order, each as high as ' +
+          'what it computes or sends. Drag over the step to look closer; + and − zoom.',
   occurs: related => related.operation.size > 0 || related.collective.size > 0,
   build(page) {
-    const { plan } = page;
+    const {plan} = page;
     const track = page.track;
-    const whole = svg('svg.brush', { role: 'img', 'aria-label': 'The whole step' });
-    const detail = svg('svg', { role: 'img', 'aria-label': 'A window of the step' });
-    const presets = html('span.choice', {}, presetsOf(track).map(({ name, from, to }) => html('button', { type: 'button', onclick: () => setWindow(from, to) }, name)));
+    const whole = svg('svg.brush', {role: 'img', 'aria-label': 'The whole step'});
+    const detail = svg('svg', {role: 'img', 'aria-label': 'A window of the step'});
+    const presets = html(
+        'span.choice', {},
+        presetsOf(track).map(
+            ({name, from, to}) =>
+                html('button', {type: 'button', onclick: () => setWindow(from, to)}, name)));
 
     function setWindow(from, to) {
       const length = Math.min(track.total, Math.max(to - from, track.total * 1e-5));
@@ -30,8 +40,11 @@ const timelineView = {
     detail.addEventListener('wheel', event => {
       if (!event.ctrlKey) return;
       event.preventDefault();
-      around(new Scale(...page.window, page.width()).at(event.clientX - detail.getBoundingClientRect().left), event.deltaY > 0 ? 1.25 : 0.8);
-    }, { passive: false });
+      around(
+          new Scale(...page.window, page.width())
+              .at(event.clientX - detail.getBoundingClientRect().left),
+          event.deltaY > 0 ? 1.25 : 0.8);
+    }, {passive: false});
     page.windowListeners.push(draw);
     /** Moves the window to the middle occurrence of what is selected, if none is in it. */
     const follow = () => {
@@ -47,27 +60,42 @@ const timelineView = {
     };
     follow();
     return {
-      controls: [presets], body: html('div.timeline', {}, whole, detail, timelineKey(track)), select: follow, resize: draw,
+      controls: [presets],
+      body: html('div.timeline', {}, whole, detail, timelineKey(track)),
+      select: follow,
+      resize: draw,
       zoom: factor => around((page.window[0] + page.window[1]) / 2, factor),
-      pan: share => setWindow(page.window[0] + share * (page.window[1] - page.window[0]), page.window[1] + share * (page.window[1] - page.window[0])),
+      pan: share => setWindow(
+          page.window[0] + share * (page.window[1] - page.window[0]),
+          page.window[1] + share * (page.window[1] - page.window[0])),
     };
   },
 };
 
 /** @param {Track} track */
 function presetsOf(track) {
-  const presets = [{ name: 'Whole step', from: 0, to: track.total }];
+  const presets = [{name: 'Whole step', from: 0, to: track.total}];
   const title = text => text[0].toUpperCase() + text.slice(1);
   const phases = unique(track.loops.map(loop => loop.phase));
   for (const phase of phases) {
-    const { name, from, to } = middleLoop(track, phase);
-    presets.push({ name: `${title(name.replace(/\//g, ' '))} ${phase}`, from: from - (to - from) * 0.04, to: to + (to - from) * 0.04 });
+    const {name, from, to} = middleLoop(track, phase);
+    presets.push({
+      name: `${title(name.replace(/\//g, ' '))} ${phase}`,
+      from: from - (to - from) * 0.04,
+      to: to + (to - from) * 0.04
+    });
   }
-  for (const { name, from, to } of track.phases) if (!phases.includes(name)) presets.push({ name: title(name), from: from - track.total * 0.005, to: to + track.total * 0.005 });
+  for (const {name, from, to} of track.phases)
+    if (!phases.includes(name))
+      presets.push(
+          {name: title(name), from: from - track.total * 0.005, to: to + track.total * 0.005});
   return presets;
 }
 
-/** The middle iteration, the same of every phase. @param {Track} track */
+/**
+ * The middle iteration, the same of every phase.
+ * @param {Track} track
+ */
 function middleLoop(track, phase) {
   const names = unique(track.loops.map(loop => loop.name));
   const middle = names[Math.floor(names.length / 2)];
@@ -75,21 +103,30 @@ function middleLoop(track, phase) {
   return loops.find(loop => loop.name === middle) || loops[0];
 }
 
-/** The window that the timeline opens on: one layer backward, else everything. @param {Track} track */
+/**
+ * The window that the timeline opens on: one layer backward, else everything.
+ * @param {Track} track
+ */
 function firstWindow(track) {
   const loop = middleLoop(track, 'backward');
   if (!loop) return [0, track.total];
-  const { from, to } = loop;
+  const {from, to} = loop;
   return [Math.max(0, from - (to - from) * 0.04), Math.min(track.total, to + (to - from) * 0.04)];
 }
 
 /** @param {Page} page @param {Track} track */
 function occurrencesOf(page, track) {
-  const { item, related } = page;
+  const {item, related} = page;
   if (!item || item.kind === 'axis') return [];
-  const runs = track.runs.filter(run => related.operation.has(run.operation)).map(run => ({ from: run.start, to: run.start + run.time }));
-  const sendings = track.lanes.flatMap(lane => lane.sendings).filter(sending => sending.collectives.some(one => related.collective.has(one))).map(sending => ({ from: sending.start, to: sending.start + sending.time }));
-  const own = item.kind === 'collective' ? sendings : item.kind === 'operation' ? runs : [...runs, ...sendings];
+  const runs = track.runs.filter(run => related.operation.has(run.operation))
+                   .map(run => ({from: run.start, to: run.start + run.time}));
+  const sendings =
+      track.lanes.flatMap(lane => lane.sendings)
+          .filter(sending => sending.collectives.some(one => related.collective.has(one)))
+          .map(sending => ({from: sending.start, to: sending.start + sending.time}));
+  const own = item.kind === 'collective' ? sendings :
+      item.kind === 'operation'          ? runs :
+                                           [...runs, ...sendings];
   return own.sort((a, b) => a.from - b.from);
 }
 
@@ -99,17 +136,31 @@ function drawWhole(page, track, picture) {
   clear(picture);
   picture.setAttribute('width', String(scale.width));
   picture.setAttribute('height', '88');
-  for (const { name, from, to } of track.phases) {
+  for (const {name, from, to} of track.phases) {
     const width = scale.x(to) - scale.x(from);
-    if (width > 7 * name.length) picture.append(svg('text.faint', { x: scale.x(from) + 3, y: 10 }, track.timed && width > 150 ? `${name}  ${formatTime(to - from)}` : name));
-    picture.append(svg('line.tick', { x1: scale.x(from), x2: scale.x(from), y1: 2, y2: 64 }));
+    if (width > 7 * name.length)
+      picture.append(
+          svg('text.faint', {x: scale.x(from) + 3, y: 10},
+              track.timed && width > 150 ? `${name}  ${formatTime(to - from)}` : name));
+    picture.append(svg('line.tick', {x1: scale.x(from), x2: scale.x(from), y1: 2, y2: 64}));
   }
-  picture.append(svg('text', { x: 0, y: 38 }, 'whole step'), svg('text.faint', { x: 0, y: 53 }, track.timed ? 'share of time' : 'flops'));
+  picture.append(
+      svg('text', {x: 0, y: 38}, 'whole step'),
+      svg('text.faint', {x: 0, y: 53}, track.timed ? 'share of time' : 'flops'));
   // Without times a slice is a whole number of commands or a command one of slices.
-  const slices = !track.timed && track.total <= 240 ? track.total * Math.floor(240 / track.total) : track.runs.length > 600 ? 110 : 240;
+  const slices = !track.timed && track.total <= 240 ? track.total * Math.floor(240 / track.total) :
+      track.runs.length > 600                       ? 110 :
+                                                      240;
   drawShares(track, picture, scale, 16, 46, slices);
   const [from, to] = page.window;
-  if (to - from < track.total * 0.999) picture.append(svg('rect.window', { x: scale.x(from), y: 13, width: Math.max(2, scale.x(to) - scale.x(from)), height: 52, rx: 2 }));
+  if (to - from < track.total * 0.999)
+    picture.append(svg('rect.window', {
+      x: scale.x(from),
+      y: 13,
+      width: Math.max(2, scale.x(to) - scale.x(from)),
+      height: 52,
+      rx: 2
+    }));
   drawTicks(track, picture, scale, 70);
 }
 
@@ -122,12 +173,21 @@ function drawDetail(page, track, picture) {
   const height = top + COMPUTE + track.lanes.length * (LANE + LANE_APART) + LANE_APART + 20;
   picture.setAttribute('width', String(scale.width));
   picture.setAttribute('height', String(height));
-  for (const loop of track.loops) if (scale.sees(loop.from, loop.to)) {
-    const x = scale.x(loop.from);
-    const width = scale.x(loop.to) - x;
-    if (width > 7 * loop.name.length) picture.append(svg('line.tick', { x1: x, x2: x + width - 2, y1: 17, y2: 17 }), svg('text.faint', { x, y: 12 }, width > 7 * (loop.name.length + loop.phase.length + 1) ? `${loop.name.replace(/\//g, ' ')} ${loop.phase}` : loop.name));
-  }
-  picture.append(svg('text', { x: 0, y: top + 18 }, 'compute'), svg('text.faint', { x: 0, y: top + 32 }, 'one device'));
+  for (const loop of track.loops)
+    if (scale.sees(loop.from, loop.to)) {
+      const x = scale.x(loop.from);
+      const width = scale.x(loop.to) - x;
+      if (width > 7 * loop.name.length)
+        picture.append(
+            svg('line.tick', {x1: x, x2: x + width - 2, y1: 17, y2: 17}),
+            svg('text.faint', {x, y: 12},
+                width > 7 * (loop.name.length + loop.phase.length + 1) ?
+                    `${loop.name.replace(/\//g, ' ')} ${loop.phase}` :
+                    loop.name));
+    }
+  picture.append(
+      svg('text', {x: 0, y: top + 18}, 'compute'),
+      svg('text.faint', {x: 0, y: top + 32}, 'one device'));
   drawCommands(page, track, picture, scale, top);
   top += COMPUTE + LANE_APART;
   for (const lane of track.lanes) {
@@ -137,27 +197,45 @@ function drawDetail(page, track, picture) {
   drawTicks(track, picture, scale, top - 4);
 }
 
-/** Dragging over the whole step chooses a window; a click moves it. @param {Page} page @param {Track} track */
+/**
+ * Dragging over the whole step chooses a window; a click moves it.
+ * @param {Page} page
+ * @param {Track} track
+ */
 function listenToBrush(page, track, picture, setWindow) {
   let origin = null;
-  const at = event => Math.max(0, Math.min(track.total, new Scale(0, track.total, page.width()).at(event.clientX - picture.getBoundingClientRect().left)));
+  const at = event => Math.max(
+      0,
+      Math.min(
+          track.total,
+          new Scale(0, track.total, page.width())
+              .at(event.clientX - picture.getBoundingClientRect().left)));
   const small = track.total * 0.002;
   picture.addEventListener('pointerdown', event => {
     origin = at(event);
     picture.setPointerCapture(event.pointerId);
   });
   picture.addEventListener('pointermove', event => {
-    if (origin != null && Math.abs(at(event) - origin) > small) setWindow(Math.min(at(event), origin), Math.max(at(event), origin));
+    if (origin != null && Math.abs(at(event) - origin) > small)
+      setWindow(Math.min(at(event), origin), Math.max(at(event), origin));
   });
   picture.addEventListener('pointerup', event => {
     const length = page.window[1] - page.window[0];
-    if (origin != null && Math.abs(at(event) - origin) <= small && length < track.total * 0.999) setWindow(origin - length / 2, origin + length / 2);
+    if (origin != null && Math.abs(at(event) - origin) <= small && length < track.total * 0.999)
+      setWindow(origin - length / 2, origin + length / 2);
     origin = null;
   });
 }
 
 /** @param {Track} track */
 function timelineKey(track) {
-  return html('div.key', {}, html('span', {}, swatch('var(--c1)'), 'matrix product'), html('span', {}, swatch('var(--c2)'), 'other computation'),
-    track.timed ? [html('span', {}, 'stripes: waiting, in the colour of the axis'), html('span', {}, 'pale: sent behind computation')] : null);
+  return html(
+      'div.key', {}, html('span', {}, swatch('var(--c1)'), 'matrix product'),
+      html('span', {}, swatch('var(--c2)'), 'other computation'),
+      track.timed ?
+          [
+            html('span', {}, 'stripes: waiting, in the colour of the axis'),
+            html('span', {}, 'pale: sent behind computation')
+          ] :
+          null);
 }

@@ -3,16 +3,34 @@
 /** @param {Plan} plan @returns {Track} */
 function makeTrack(plan) {
   const place = id => plan.position.get(id);
-  const { timed } = plan;
+  const {timed} = plan;
   const mostFlops = Math.max(1, largest(plan.runs, run => run.flops));
   const mostSent = Math.max(1, largest(plan.sendings, sending => sending.sent));
   // Without times every command is as long as any other, and as high as what it computes or sends.
-  const runs = plan.runs.map(run => timed ? { ...run, height: 1 } : { ...run, start: place(run.id), time: 1, height: run.flops / mostFlops }).sort((a, b) => a.start - b.start);
-  const sendings = plan.sendings.map(sending => timed ? { ...sending, height: 1 } : { ...sending, start: place(sending.id), time: 1, exposed: 1, height: sending.sent / mostSent });
+  const runs =
+      plan.runs
+          .map(
+              run => timed ? {...run, height: 1} :
+                             {...run, start: place(run.id), time: 1, height: run.flops / mostFlops})
+          .sort((a, b) => a.start - b.start);
+  const sendings = plan.sendings.map(sending => timed ? {...sending, height: 1} : {
+    ...sending,
+    start: place(sending.id),
+    time: 1,
+    exposed: 1,
+    height: sending.sent / mostSent
+  });
   const total = Math.max(timed ? plan.totals.step : plan.schedule.length, 1e-9);
   return {
-    timed, total, runs, lanes: lanesOf(sendings), waits: timed ? waitsOf(runs, sendings, total) : [], phases: phasesOf(runs), loops: loopsOf(plan, runs),
-    at: placesOf(plan, runs, sendings, total), format: timed ? formatTime : at => formatInteger(Math.round(at)),
+    timed,
+    total,
+    runs,
+    lanes: lanesOf(sendings),
+    waits: timed ? waitsOf(runs, sendings, total) : [],
+    phases: phasesOf(runs),
+    loops: loopsOf(plan, runs),
+    at: placesOf(plan, runs, sendings, total),
+    format: timed ? formatTime : at => formatInteger(Math.round(at)),
   };
 }
 
@@ -21,22 +39,26 @@ function lanesOf(sendings) {
   const lanes = new Map();
   for (const sending of sendings) {
     const key = sending.axes.join();
-    if (!lanes.has(key)) lanes.set(key, { axes: sending.axes, sendings: [] });
+    if (!lanes.has(key)) lanes.set(key, {axes: sending.axes, sendings: []});
     lanes.get(key).sendings.push(sending);
   }
-  return [...lanes.values()].sort((a, b) => sum(b.sendings, sending => sending.time) - sum(a.sendings, sending => sending.time));
+  return [...lanes.values()].sort(
+      (a, b) =>
+          sum(b.sendings, sending => sending.time) - sum(a.sendings, sending => sending.time));
 }
 
 /** Gaps in which nothing is computed, by the transfer that ends next. */
 function waitsOf(runs, sendings, total) {
-  const byEnd = sendings.filter(sending => sending.exposed > 0).sort((a, b) => a.start + a.time - b.start - b.time);
+  const byEnd = sendings.filter(sending => sending.exposed > 0)
+                    .sort((a, b) => a.start + a.time - b.start - b.time);
   const waits = [];
   let from = 0;
-  for (const { start, time } of [...runs, { start: total, time: 0 }]) {
+  for (const {start, time} of [...runs, {start: total, time: 0}]) {
     while (start - from > total * 1e-7) {
-      const next = byEnd.find(sending => sending.start + sending.time > from + total * 1e-7 && sending.start < start);
+      const next = byEnd.find(
+          sending => sending.start + sending.time > from + total * 1e-7 && sending.start < start);
       const to = next ? Math.min(start, next.start + next.time) : start;
-      if (next) waits.push({ from, to, axes: next.axes, ids: next.ids });
+      if (next) waits.push({from, to, axes: next.axes, ids: next.ids});
       from = to;
     }
     from = Math.max(from, start + time);
@@ -47,11 +69,18 @@ function waitsOf(runs, sendings, total) {
 function phasesOf(runs) {
   return unique(runs.map(run => run.phase)).map(name => {
     const own = runs.filter(run => run.phase === name);
-    return { name, from: Math.min(...own.map(run => run.start)), to: Math.max(...own.map(run => run.start + run.time)) };
+    return {
+      name,
+      from: Math.min(...own.map(run => run.start)),
+      to: Math.max(...own.map(run => run.start + run.time))
+    };
   });
 }
 
-/** The iterations of the outermost scopes that are alike. @param {Plan} plan */
+/**
+ * The iterations of the outermost scopes that are alike.
+ * @param {Plan} plan
+ */
 function loopsOf(plan, runs) {
   const scopes = plan.json.scopes || [];
   const counts = new Map();
@@ -60,13 +89,14 @@ function loopsOf(plan, runs) {
   const within = (scope, other) => scope !== other && scope.name.startsWith(other.name + '/');
   const outermost = alike.filter(scope => !alike.some(other => within(scope, other)));
   const owner = new Map();
-  for (const scope of scopes) owner.set(scope.id, outermost.find(other => other === scope || within(scope, other)) || null);
+  for (const scope of scopes)
+    owner.set(scope.id, outermost.find(other => other === scope || within(scope, other)) || null);
   const loops = new Map();
   for (const run of runs) {
     const scope = owner.get(run.scope);
     if (!scope) continue;
     const key = run.phase + '\n' + scope.id;
-    const loop = loops.get(key) || { name: scope.name, phase: run.phase, from: Infinity, to: 0 };
+    const loop = loops.get(key) || {name: scope.name, phase: run.phase, from: Infinity, to: 0};
     loop.from = Math.min(loop.from, run.start);
     loop.to = Math.max(loop.to, run.start + run.time);
     loops.set(key, loop);
@@ -74,15 +104,21 @@ function loopsOf(plan, runs) {
   return [...loops.values()];
 }
 
-/** Where each place of the command list begins, rising. @param {Plan} plan */
+/**
+ * Where each place of the command list begins, rising.
+ * @param {Plan} plan
+ */
 function placesOf(plan, runs, sendings, total) {
   const starts = new Map(runs.map(run => [run.id, run.start]));
-  // A transfer frees and takes memory where it stands in the list, which is when the next op begins.
+  // A transfer frees and takes memory where it stands in the list, which is when the next op
+  // begins.
   const at = plan.schedule.map(id => starts.get(id) ?? null);
   let next = total;
   for (let place = at.length - 1; place >= 0; --place) {
-    if (at[place] == null) at[place] = next;
-    else next = at[place] = Math.min(at[place], next);
+    if (at[place] == null)
+      at[place] = next;
+    else
+      next = at[place] = Math.min(at[place], next);
   }
   return at;
 }
@@ -93,8 +129,10 @@ function lowerBound(items, at) {
   let high = items.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (items[middle].start < at) low = middle + 1;
-    else high = middle;
+    if (items[middle].start < at)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }

@@ -1,24 +1,39 @@
 // What the page reads and what it makes of it, for the type checker.
 
-/** @typedef {{path: string, line: number, column: number, end_line: number, end_column: number}} Span */
-/** @typedef {{loop: string, size: number, factor: number, low: number, high: number, divisor: number}} Window_ */
-/** @typedef {{name: string, size: number, axes: string[], local_size: number, window?: Window_}} Dim */
+/**
+ * @typedef {{path: string, line: number, column: number, end_line: number, end_column: number}} Span
+ */
+/**
+ * @typedef {{loop: string, size: number, factor: number, low: number, high: number, divisor: number}} Window_
+ */
+/**
+ * @typedef {{name: string, size: number, axes: string[], local_size: number, window?: Window_}} Dim
+ */
 /** @typedef {{kind: string, axes: string[]}} Partial_ */
 /** @typedef {{dims: Dim[], partial: Partial_}} Split */
 
-/** A part of an axis: of `size` positions, below the first `before`.
- *  @typedef {{axis: number, before: number, size: number}} AxisPart */
+/**
+ * A part of an axis: of `size` positions, below the first `before`.
+ *  @typedef {{axis: number, before: number, size: number}} AxisPart
+ */
 
-/** An axis of the mesh. `link` is null where no machine was named.
- *  @typedef {{index: number, name: string, size: number, link: string}} Axis */
+/**
+ * An axis of the mesh. `link` is null where no machine was named.
+ *  @typedef {{index: number, name: string, size: number, link: string}} Axis
+ */
 
-/** A line of a file of the spec.
- *  @typedef {{index: number, path: string, number: number, text: string, rules: Dim_[]}} Line */
+/**
+ * A line of a file of the spec.
+ *  @typedef {{index: number, path: string, number: number, text: string, rules: Dim_[]}} Line
+ */
 
-/** A dimension of the spec and the axes of its layout rule.
- *  @typedef {{name: string, size: number, axes: string[], line: number}} Dim_ */
+/**
+ * A dimension of the spec and the axes of its layout rule.
+ *  @typedef {{name: string, size: number, axes: string[], line: number}} Dim_
+ */
 
-/** Values that are the same but for the layer or call that they are of.
+/**
+ * Values that are the same but for the layer or call that they are of.
  *  @typedef {Object} Value
  *  @property {number} index
  *  @property {string} id
@@ -37,9 +52,11 @@
  *  @property {Span} span
  *  @property {number} line          an index of lines, or -1
  *  @property {string} group         heading of the layout matrix
- *  @property {Value} stateOf        parameter of which it is optimizer state */
+ *  @property {Value} stateOf        parameter of which it is optimizer state
+ */
 
-/** Operations of one phase and name. Numbers are sums.
+/**
+ * Operations of one phase and name. Numbers are sums.
  *  @typedef {Object} Operation
  *  @property {number} index
  *  @property {string} id
@@ -55,12 +72,16 @@
  *  @property {Set<number>} outputs  indices of values
  *  @property {Set<number>} inputs
  *  @property {Span} span
- *  @property {number} line */
+ *  @property {number} line
+ */
 
-/** @typedef {{rule: string, consumer: string, operand: string, needed: string, had: string, spans: Span[],
- *    alternative?: {description: string, cost_us: number, chosen_cost_us: number}}} Cause */
+/**
+ * @typedef {{rule: string, consumer: string, operand: string, needed: string, had: string, spans: Span[],
+ *    alternative?: {description: string, cost_us: number, chosen_cost_us: number}}} Cause
+ */
 
-/** Collectives that are the same but for the layer or call that they are of.
+/**
+ * Collectives that are the same but for the layer or call that they are of.
  *  @typedef {Object} Collective
  *  @property {number} index
  *  @property {string} id
@@ -88,14 +109,22 @@
  *  @property {string[]} together    ids of others in the transfer of the first
  *  @property {number[]} meanwhile   indices of operations that need not wait for the first
  *  @property {number} reader        index of the operation that has to wait for it, or -1
- *  @property {boolean} unhidden     nothing is computed between it and its reader */
+ *  @property {boolean} unhidden     nothing is computed between it and its reader
+ */
 
-/** Something in the order of the command list.
- *  @typedef {{id: string, start: number, time: number, operation: number, kind: string, phase: string, name: string, scope: string, flops: number}} Run */
-/** @typedef {{id: string, start: number, time: number, exposed: number, collectives: number[], ids: string[], axes: number[], sent: number}} Sending */
-/** @typedef {{name: string, category: string, bytes: number, first: number, last: number, value: number}} Buffer_ */
+/**
+ * Something in the order of the command list.
+ *  @typedef {{id: string, start: number, time: number, operation: number, kind: string, phase: string, name: string, scope: string, flops: number}} Run
+ */
+/**
+ * @typedef {{id: string, start: number, time: number, exposed: number, collectives: number[], ids: string[], axes: number[], sent: number}} Sending
+ */
+/**
+ * @typedef {{name: string, category: string, bytes: number, first: number, last: number, value: number}} Buffer_
+ */
 
-/** @typedef {Object} Plan
+/**
+ * @typedef {Object} Plan
  *  @property {any} json
  *  @property {string} model
  *  @property {string} label
@@ -120,9 +149,11 @@
  *  @property {Map<string, number>} operationOf
  *  @property {Map<string, number>} collectiveOf
  *  @property {Map<string, number>} valueNamed by name, of members too
- *  @property {Map<string, number>} lineAt     by path and number */
+ *  @property {Map<string, number>} lineAt     by path and number
+ */
 
-/** The step along one axis: of time, or without a machine of places in the command list.
+/**
+ * The step along one axis: of time, or without a machine of places in the command list.
  *  @typedef {Object} Track
  *  @property {boolean} timed
  *  @property {number} total
@@ -132,26 +163,34 @@
  *  @property {{from: number, to: number, axes: number[], ids: string[]}[]} waits
  *  @property {{name: string, from: number, to: number}[]} phases
  *  @property {{name: string, phase: string, from: number, to: number}[]} loops   iterations, by phase
- *  @property {number[]} at       where each place of the command list begins */
+ *  @property {number[]} at       where each place of the command list begins
+ */
 
 /** @typedef {'line' | 'value' | 'collective' | 'operation' | 'axis'} Kind */
 /** @typedef {{kind: Kind, index: number}} Item */
 
-/** What a selection lights up: of lines also the number of the step of the cause, or 0.
- *  @typedef {{line: Map<number, number>, value: Set<number>, collective: Set<number>, operation: Set<number>, axis: Set<number>}} Related */
+/**
+ * What a selection lights up: of lines also the number of the step of the cause, or 0.
+ *  @typedef {{line: Map<number, number>, value: Set<number>, collective: Set<number>, operation: Set<number>, axis: Set<number>}} Related
+ */
 
-/** Elements of a view by what they stand for.
- *  @typedef {{add(kind: Kind, index: number, element: Element): void, clear(): void}} Marks */
+/**
+ * Elements of a view by what they stand for.
+ *  @typedef {{add(kind: Kind, index: number, element: Element): void, clear(): void}} Marks
+ */
 
-/** @typedef {Object} ViewParts
+/**
+ * @typedef {Object} ViewParts
  *  @property {Node[]} [controls]
  *  @property {Node} body
  *  @property {() => void} [select]        after the selection or the device changed
  *  @property {() => void} [resize]
  *  @property {(factor: number) => void} [zoom]
- *  @property {(share: number) => void} [pan] */
+ *  @property {(share: number) => void} [pan]
+ */
 
-/** @typedef {Object} View
+/**
+ * @typedef {Object} View
  *  @property {string} id
  *  @property {string} name               in the header
  *  @property {string} title
@@ -159,4 +198,5 @@
  *  @property {number} height             guessed, until it is built
  *  @property {(page: Page) => boolean} [exists]
  *  @property {(related: Related) => boolean} occurs   whether the selection is seen in it
- *  @property {(page: Page) => ViewParts} build */
+ *  @property {(page: Page) => ViewParts} build
+ */
