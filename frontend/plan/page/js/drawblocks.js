@@ -60,16 +60,20 @@ function drawBlocks(page, value, state, room) {
   drawHalo(page, value, state, picture, {across, down, x, y});
   drawRuler(plan, picture, across, columns, x, top, false);
   if (down) drawRuler(plan, picture, down, rows, y, left, true);
-  if (spareX > 0 || spareY > 0) {
-    picture.append(svg('path.rest', {
-      d: spareX > 0 ? `M${right} ${top}H${x(padded(across))}V${bottom}H${right}` :
-                      `M${left} ${bottom}V${bottom + spareY}H${right}V${bottom}`
-    }));
-    const short = spareX > 0 ? padded(across) - across.size : padded(down) - down.size;
+  // What the last blocks have room for and the value does not have.
+  if (spareX > 0)
+    picture.append(
+        svg('path.rest', {d: `M${right} ${top}H${x(padded(across))}V${bottom}H${right}`}));
+  if (spareY > 0)
+    picture.append(
+        svg('path.rest', {d: `M${left} ${bottom}V${bottom + spareY}H${right}V${bottom}`}));
+  const empty = [across, down]
+                    .filter(dim => dim && padded(dim) > dim.size)
+                    .map(dim => `${dim.name} ${padded(dim) - dim.size}`);
+  if (empty.length)
     picture.append(
         svg('text.faint', {x: right, y: bottom + spareY + 18, 'text-anchor': 'end'},
-            `the last block is ${short} short`));
-  }
+            `positions left empty: ${empty.join(', ')}`));
   return {picture, note: shape.note};
 }
 
@@ -130,23 +134,17 @@ function drawCells(page, value, state, picture, {columns, rows, across, down, x,
           svg('rect',
               {class: own ? 'own' : null, x: x(column.begin), y: y(row.begin), width, height}));
       const lead = own ? page.device : devices[0];
-      const text = devices.length > 1 ? `${lead}  + ${devices.length - 1}` : String(lead);
-      if (height >= 14 && width >= 7 * text.length + 6)
-        cell.append(
-            svg('text.strong', {
-              x: x(column.begin) + width / 2,
-              y: y(row.begin) + height / 2 + 4,
-              'text-anchor': 'middle'
-            },
-                text));
-      else if (height >= 14 && width >= 7 * String(lead).length + 4)
-        cell.append(
-            svg('text.strong', {
-              x: x(column.begin) + width / 2,
-              y: y(row.begin) + height / 2 + 4,
-              'text-anchor': 'middle'
-            },
-                lead));
+      const rest = devices.length > 1 ? `+ ${devices.length - 1}` : '';
+      const fits = text => height >= 14 && width >= 7 * text.length + 6;
+      const label =
+          svg('text', {
+            x: x(column.begin) + width / 2,
+            y: y(row.begin) + height / 2 + 4,
+            'text-anchor': 'middle'
+          },
+              svg('tspan.strong', {}, lead));
+      if (rest && fits(`${lead}   ${rest}`)) label.append(svg('tspan', {dx: 8}, rest));
+      if (fits(String(lead))) cell.append(label);
       tipOn(
           cell,
           () =>
@@ -184,10 +182,23 @@ function cutsOf(plan, dim, blocks, place) {
 }
 
 function drawCuts(plan, picture, {columns, rows, across, down, x, y, left, top, right, bottom}) {
-  for (const {at, axis} of cutsOf(plan, across, columns, x))
-    picture.append(svg('line.cut', {axes: [axis], x1: at, x2: at, y1: top, y2: bottom}));
-  for (const {at, axis} of cutsOf(plan, down, rows, y))
-    picture.append(svg('line.cut', {axes: [axis], x1: left, x2: right, y1: at, y2: at}));
+  const upright = cutsOf(plan, across, columns, x);
+  const flat = cutsOf(plan, down, rows, y);
+  // Many cuts are thin, or they hide what lies between them.
+  const width = cuts => pixels(cuts.length > 12 ? 1 : 2);
+  for (const {at, axis} of upright)
+    picture.append(svg('line.cut', {
+      axes: [axis],
+      x1: at,
+      x2: at,
+      y1: top,
+      y2: bottom,
+      style: {'stroke-width': width(upright)}
+    }));
+  for (const {at, axis} of flat)
+    picture.append(svg(
+        'line.cut',
+        {axes: [axis], x1: left, x2: right, y1: at, y2: at, style: {'stroke-width': width(flat)}}));
   picture.append(svg('rect.frame', {x: left, y: top, width: right - left, height: bottom - top}));
 }
 

@@ -220,7 +220,9 @@ function aliveTable(page, marks, all, showAll) {
   const most = Math.max(1, largest(rows, row => row.bytes));
   const rowOf = group => {
     const value = group.index >= 0 ? plan.values[group.index] : null;
-    const name = group.name.startsWith('inside ') || !value ? group.name : value.name;
+    const name = !value                                   ? group.name :
+        group.name.startsWith('inside ') && !value.inside ? `inside ${value.name}` :
+                                                            value.name;
     const row = html(
         'tr', {}, html('td', {}, nameNode(name)),
         html(

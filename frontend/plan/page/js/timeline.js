@@ -183,7 +183,7 @@ function drawDetail(page, track, picture) {
             svg('text.faint', {x, y: 12},
                 width > 7 * (loop.name.length + loop.phase.length + 1) ?
                     `${loop.name.replace(/\//g, ' ')} ${loop.phase}` :
-                    loop.name));
+                    loop.name.replace(/\//g, ' ')));
     }
   picture.append(
       svg('text', {x: 0, y: top + 18}, 'compute'),

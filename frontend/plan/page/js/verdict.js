@@ -283,11 +283,12 @@ function waitSentence(page, one) {
 function computeSentence(page, line) {
   const operations = page.plan.operations.filter(operation => operation.line === line)
                          .sort((a, b) => b.time - a.time);
+  const phases = unique(page.plan.operations.map(operation => operation.phase))
+                     .filter(phase => operations.some(operation => operation.phase === phase));
   const flops = sum(operations, operation => operation.flops);
   return [
     html('b', {}, 'Computing '), lineLink(page, line),
-    `: ${formatFlops(flops)} in ${
-        enumerateWords(unique(operations.map(operation => operation.phase)))}, most of it in `,
+    `: ${formatFlops(flops)} in ${enumerateWords(phases)}, most of it in `,
     html('code', {}, operations[0].name), '.'
   ];
 }
