@@ -60,7 +60,8 @@ def main():
     compiler, page = browser.start()
     with page:
         for name, arguments in {"mlp": [cases.MLP], "convnet": browser.CONVNET, "blocks": [cases.BLOCKS],
-                                "blocks-gpus": cases.CASES["blocks-gpus"]}.items():
+                                "blocks-gpus": cases.CASES["blocks-gpus"],
+                                "mlp-uneven": cases.CASES["mlp-uneven"]}.items():
             plan = compiler.plan(*arguments)
             page.open([plan])
             check_lines(page, plan, name)

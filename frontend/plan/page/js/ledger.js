@@ -193,10 +193,15 @@ const ledgerView = {
 
 /** What each device sends, of a payload in a group of p; the plan's own number decides. */
 const FORMULAS = {
-  all_reduce: {text: '2 (p − 1) / p × the payload', get: p => 2 * (p - 1) / p},
-  all_gather: {text: '(p − 1) × the payload', get: p => p - 1},
-  reduce_scatter: {text: '(p − 1) / p × the payload', get: p => (p - 1) / p},
-  all_to_all: {text: '(p − 1) / p × the payload', get: p => (p - 1) / p},
+  all_reduce: {
+    text: '2\u00a0(p\u00a0−\u00a01)\u00a0/\u00a0p\u00a0×\u00a0the payload',
+    get: p => 2 * (p - 1) / p
+  },
+  all_gather: {text: '(p\u00a0−\u00a01)\u00a0×\u00a0the payload', get: p => p - 1},
+  reduce_scatter:
+      {text: '(p\u00a0−\u00a01)\u00a0/\u00a0p\u00a0×\u00a0the payload', get: p => (p - 1) / p},
+  all_to_all:
+      {text: '(p\u00a0−\u00a01)\u00a0/\u00a0p\u00a0×\u00a0the payload', get: p => (p - 1) / p},
 };
 
 /**

@@ -51,7 +51,7 @@ function readLines(plan) {
   for (const {path, text} of files) {
     text.replace(/\n$/, '').split('\n').forEach((line, place) => {
       const index = plan.lines.length;
-      plan.lines.push({index, path, number: place + 1, text: line, rules: []});
+      plan.lines.push({index, path, number: place + 1, text: line, rules: [], replaced: []});
       plan.lineAt.set(path + '\n' + (place + 1), index);
     });
   }
@@ -61,19 +61,29 @@ function readLines(plan) {
 }
 
 /**
- * The rules of `layout`, which the JSON does not point at: causes end at one, and each names its
- * dim first.
+ * The rules of `layout`, which the JSON does not point at: in the spec "batch -> data", of the
+ * option "batch=data". A rule that another replaced is kept as one that does not hold.
+ * @param {Plan} plan
  */
 function findRules(plan) {
+  const rule = /([\p{L}_][\p{L}\p{N}_']*)\s*(?:->|=)\s*\(?\s*([\p{L}_][\p{L}\p{N}_]*)/gu;
+  let inside = false;
   for (const line of plan.lines) {
     const code = line.text.replace(/\/\/.*/, '');
-    for (const [, name, axis] of code.matchAll(
-             /([\p{L}_][\p{L}\p{N}_']*)\s*->\s*\(?\s*([\p{L}_][\p{L}\p{N}_]*)/gu)) {
-      const dim = plan.dims.find(candidate => candidate.name === name);
-      if (dim && plan.axes.some(candidate => candidate.name === axis)) line.rules.push(dim);
-    }
+    if (/^\s*layout\b/.test(code) || line.path === '--layout') inside = true;
+    if (inside)
+      for (const [, name, axis] of code.matchAll(rule)) {
+        const dim = plan.dims.find(candidate => candidate.name === name);
+        if (!dim) continue;
+        const holds = axesOf(plan, dim.axes).some(index => plan.axes[index].name === axis);
+        (holds ? line.rules : line.replaced).push(dim);
+      }
+    if (/}/.test(code) || line.path === '--layout') inside = false;
   }
 }
+
+/** Texts of the command line stand among the files, by the name of the option. */
+const isOption = path => path.startsWith('-');
 
 /**
  * The index of the line in which `span` begins, or -1.
@@ -105,6 +115,7 @@ function linesOf(plan, span) {
  */
 function lineName(plan, index) {
   const line = plan.lines[index];
+  if (isOption(line.path)) return line.path;
   return line.path === plan.json.spec.path ? `line ${line.number}` :
                                              `${line.path.split('/').pop()}:${line.number}`;
 }

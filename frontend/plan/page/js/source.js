@@ -88,7 +88,8 @@ function codeNodes(plan, line) {
   const isMesh = /^\s*mesh\b/.test(code);
   const nodes = code.split(/("(?:[^"\\]|\\.)*"?|[\p{L}_][\p{L}\p{N}_']*)/u).map(word => {
     const axis = plan.axes.find(candidate => candidate.name === word);
-    if (axis && (isMesh || line.rules.length)) return html('b.hue', {axes: [axis.index]}, word);
+    if (axis && (isMesh || line.rules.length || line.replaced.length))
+      return html('b.hue', {axes: [axis.index]}, word);
     const dim = plan.dims.find(candidate => candidate.name === word && candidate.axes.length);
     if (dim)
       return html(
@@ -118,13 +119,17 @@ function overrideChips(plan, line) {
             'span.chip', {axes: [axis.index], title: 'changed on the command line'},
             `here ${axis.name} ${axis.size}`));
     }
-  for (const dim of plan.dims) {
-    const written =
-        dim.line === line.index && /^\s*dim\s+[^=]*=\s*(\d+)\s*(\/\/.*)?$/.exec(line.text);
-    if (written && Number(written[1]) !== dim.size)
-      chips.push(
-          html('span.chip.copies', {title: 'changed on the command line'}, `here ${dim.size}`));
-  }
+  const title = 'changed on the command line';
+  const declared = /^\s*dim\s+([^=\s]+)\s*=\s*(\d+)\s*(\/\/.*)?$/.exec(line.text);
+  const dim = declared && plan.dims.find(candidate => candidate.name === declared[1]);
+  if (dim && Number(declared[2]) !== dim.size)
+    chips.push(html('span.chip.copies', {title}, `here ${dim.size}`));
+  for (const {name, axes} of line.replaced)
+    chips.push(
+        axes.length ? html(
+                          'span.chip', {axes: axesOf(plan, axes).slice(0, 1), title},
+                          `here ${name} -> ${axes.join(' + ')}`) :
+                      html('span.chip.copies', {title}, `here ${name} is whole`));
   return chips;
 }
 

@@ -24,7 +24,7 @@
 
 /**
  * A line of a file of the spec.
- *  @typedef {{index: number, path: string, number: number, text: string, rules: Dim_[]}} Line
+ *  @typedef {{index: number, path: string, number: number, text: string, rules: Dim_[], replaced: Dim_[]}} Line
  */
 
 /**
