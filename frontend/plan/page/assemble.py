@@ -18,8 +18,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 SCRIPTS = (
     "types.js", "text.js", "draw.js", "axes.js", "model.js", "fold.js", "blocks.js",
     "relations.js", "track.js", "page.js", "phrases.js", "source.js", "inspector.js",
-    "verdict.js", "layout.js", "drawblocks.js", "devices.js", "mesh.js", "lanes.js", "graph.js",
-    "ledger.js", "timeline.js", "memory.js", "compare.js", "keys.js", "main.js",
+    "verdict.js", "layout.js", "drawblocks.js", "devices.js", "mesh.js", "lanes.js",
+    "drawgraph.js", "graph.js", "ledger.js", "timeline.js", "memory.js", "compare.js",
+    "keys.js", "main.js",
 )
 
 

@@ -41,6 +41,24 @@ def check_width(page, name, width):
         page.fail(f"{name}: cut off at {width} px: {text}")
 
 
+def check_graph(page, plan):
+    """A plan with places has them drawn, each as large as text needs; selecting dims the rest."""
+    ids = sorted({op["fold"] for op in plan["ops"]} | {one["fold"] for one in plan["collectives"]})
+    nodes = [{"id": one, "x": 100, "y": 40 + 60 * place, "w": 160, "h": 40} for place, one in enumerate(ids)]
+    points = [[100, 60], [90, 66], [110, 74], [100, 80]]
+    edges = [{"from": a, "to": b, "points": points} for a, b in zip(ids, ids[1:])]
+    page.open([{**plan, "layout": {"nodes": nodes, "edges": edges}}])
+    drawn = {}
+    for place, phase in enumerate(("forward", "backward", "update"), 1):
+        page.run("document.querySelector(`#graph .choice button:nth-child(${arguments[0]})`).click()", place)
+        drawn[phase] = page.count("#graph .node")
+        bars = page.run("return [...document.querySelectorAll('#graph .node.sent rect:not(.back)')].filter(bar => getComputedStyle(bar).fill === 'none').length")
+        page.expect(bars == 0, f"graph: {bars} bars of {phase} have no fill")
+    page.expect(sum(drawn.values()) == len(ids), f"graph: {drawn} nodes of {len(ids)}")
+    page.select("collective", 0)
+    page.expect(page.count("#graph .dims .node.selected") == 1, "graph: the selected collective is not lit")
+
+
 def check_theme(page, name):
     """The same contrast of 4.5 for all text of an axis cell and of the page, in both themes."""
     for theme in ("light", "dark"):
@@ -87,6 +105,7 @@ def main():
                     check_width(page, name, width)
         check_theme(page, sample)
         page.resize(1280, 900)
+        check_graph(page, compiler.plan(cases.BLOCKS, *MACHINE))
         other = compiler.plan(cases.MLP, "--layout", "batch=data,pixel=model")
         page.open([compiler.plan(cases.MLP), other])
         page.expect("values are split otherwise" in page.text("#compare"), "compare: no values")

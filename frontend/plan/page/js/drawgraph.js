@@ -1,0 +1,137 @@
+// The drawn graph, at the places that the plan gives.
+
+const GRAPH_PAD = 28;
+
+/** @param {Page} page @param {Marks} marks */
+function drawGraph(page, marks, phase) {
+  const {plan} = page;
+  const {nodes, edges} = plan.json.layout;
+  const phaseOf = id => plan.operationOf.has(id) ? plan.operations[plan.operationOf.get(id)].phase :
+      plan.collectiveOf.has(id) ? plan.collectives[plan.collectiveOf.get(id)].phase :
+                                  null;
+  const shown = nodes.filter(node => phaseOf(node.id) === phase);
+  if (!shown.length) return html('p.faint', {}, 'Nothing of this phase is drawn.');
+  const left = Math.min(...shown.map(node => node.x - node.w / 2)) - GRAPH_PAD;
+  const top = Math.min(...shown.map(node => node.y - node.h / 2)) - GRAPH_PAD;
+  const right = Math.max(...shown.map(node => node.x + node.w / 2)) + GRAPH_PAD;
+  const bottom = Math.max(...shown.map(node => node.y + node.h / 2)) + GRAPH_PAD;
+  const ids = new Set(shown.map(node => node.id));
+  const most = Math.max(1, largest(plan.collectives, one => one.sent));
+  // Shifted, never scaled: text keeps its size.
+  const drawing = svg('g', {transform: `translate(${- left} ${- top})`});
+  const lines = edges.filter(edge => ids.has(edge.from) && ids.has(edge.to))
+                    .map(edge => ({edge, line: svg('path.edge', {d: edgePath(edge.points)})}));
+  drawing.append(...lines.map(({line}) => line));
+  for (const node of shown)
+    drawing.append(
+        plan.operationOf.has(node.id) ? operationNode(page, marks, node) :
+                                        collectiveNode(page, marks, node, most));
+  const picture =
+      svg('svg.graph',
+          {width: right - left, height: bottom - top, role: 'img', 'aria-label': `${phase} graph`},
+          drawing);
+  const isLit = id => plan.operationOf.has(id) ?
+      page.related.operation.has(plan.operationOf.get(id)) :
+      page.related.collective.has(plan.collectiveOf.get(id));
+  return {
+    picture,
+    /** Dims what is not related, if something related is drawn, and brings that into sight. */
+    select(body) {
+      const first = shown.find(node => isLit(node.id));
+      picture.classList.toggle('dims', !!page.item && !!first);
+      for (const {edge, line} of lines)
+        line.classList.toggle('related', isLit(edge.from) && isLit(edge.to));
+      if (first && body.scrollWidth > body.clientWidth)
+        body.scrollLeft = first.x - left - body.clientWidth / 2;
+    },
+  };
+}
+
+/** @param {Page} page @param {Marks} marks */
+function operationNode(page, marks, node) {
+  const {plan} = page;
+  const index = plan.operationOf.get(node.id);
+  const operation = plan.operations[index];
+  const value =
+      [...operation.outputs].map(output => plan.values[output]).find(output => !output.inside);
+  const name = shortenPath(shortName(operation.name), Math.max(4, Math.floor((node.w - 14) / 7)));
+  const shape = value ? value.dims.map(
+                            (dim, place) =>
+                                [place ? svg('tspan', {}, ' · ') : null,
+                                 svg(dim.axes.length ? 'tspan.axis-text' : 'tspan',
+                                     {axes: axesOf(plan, dim.axes)}, dim.local_size)]) :
+                        null;
+  const group = svg(
+      'g.node', {onclick: () => page.select({kind: 'operation', index})},
+      svg('rect.back',
+          {x: node.x - node.w / 2, y: node.y - node.h / 2, width: node.w, height: node.h, rx: 6}),
+      svg('text.mono', {x: node.x, y: node.y + (value ? -3 : 4), 'text-anchor': 'middle'}, name),
+      value ? svg('text.mono.shape-text', {x: node.x, y: node.y + 12, 'text-anchor': 'middle'},
+                  shape, value.partial ? ' Σ' : '') :
+              null);
+  tipOn(
+      group,
+      () =>
+          [html('b.mono', {}, operation.name),
+           html(
+               'div', {}, formatFlops(operation.flops),
+               plan.timed ? `, ${formatTime(operation.time)}` : ''),
+           value ? value.dims.map(
+                       dim => html(
+                           'div.mono', {},
+                           `${dim.name} ${dim.size}${
+                               dim.axes.length ?
+                                   ` → ${dim.local_size}, divided by ${dim.axes.join(', ')}` :
+                                   ', whole'}`)) :
+                   null]);
+  marks.add('operation', index, group);
+  return group;
+}
+
+/** @param {Page} page @param {Marks} marks */
+function collectiveNode(page, marks, node, most) {
+  const {plan} = page;
+  const index = plan.collectiveOf.get(node.id);
+  const one = plan.collectives[index];
+  const length = Math.max(2, node.w * one.sent / most);
+  const group = svg(
+      'g.node.sent', {onclick: () => page.select({kind: 'collective', index})},
+      svg('rect.back',
+          {x: node.x - node.w / 2, y: node.y - node.h / 2, width: node.w, height: node.h, rx: 6}),
+      svg('rect', {
+        x: node.x - length / 2,
+        y: node.y - node.h / 2 + 4,
+        width: length,
+        height: 10,
+        rx: 3,
+        fill: axesFill(one.axes)
+      }),
+      svg(one.axes.length > 1 ? 'text.strong' : 'text.axis-text',
+          {axes: one.axes, x: node.x, y: node.y + node.h / 2 - 6, 'text-anchor': 'middle'},
+          `${kindName(one.kind)}  ${formatBytes(one.wire)}${
+              one.count > 1 ? ` × ${one.count}` : ''}`));
+  tipOn(
+      group,
+      () =>
+          [html('b', {}, `${idsText(one)} ${kindName(one.kind)} over ${axesName(one.axes)}`),
+           html('div', {}, `${formatBytes(one.sent)} sent`)]);
+  marks.add('collective', index, group);
+  return group;
+}
+
+/**
+ * A path of cubic curves, as Graphviz has them: a start, then two controls and an end each; what
+ * is left are straight lines.
+ */
+function edgePath(points) {
+  const text = ([x, y]) => `${x} ${y}`;
+  let path = 'M' + text(points[0]);
+  let at = 1;
+  for (; at + 2 < points.length; at += 3)
+    path += `C${points.slice(at, at + 3).map(text).join(' ')}`;
+  for (; at < points.length; ++at) path += 'L' + text(points[at]);
+  return path;
+}
+
+/** The end of a name, which tells it from others of its layer. */
+const shortenPath = (name, length) => name.length > length ? '…' + name.slice(1 - length) : name;
