@@ -27,6 +27,8 @@ static void addMesh(ModuleOp module, ExecTypes &types,
       entry->span = std::make_unique<exec::Span>(types.getSpan(mesh.getLoc()));
       executable.mesh->axes.push_back(std::move(entry));
     }
+    if (mesh.getMachine())
+      executable.mesh->machine = mesh.getMachine()->str();
     if (std::optional<ArrayRef<int64_t>> order = mesh.getDeviceOrder())
       executable.mesh->device_order.assign(order->begin(), order->end());
   }

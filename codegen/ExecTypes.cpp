@@ -111,6 +111,7 @@ std::unique_ptr<exec::CauseT> ExecTypes::getCause(nd::CauseAttr cause) {
   result->operand = cause.getOperand().str();
   result->needed = cause.getNeeded().str();
   result->had = cause.getHad().str();
+  result->written = bool(cause.getWritten());
   for (Attribute span : cause.getSpans())
     if (auto loc = dyn_cast<LocationAttr>(span)) {
       exec::Span entry = getSpan(Location(loc));

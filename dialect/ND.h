@@ -22,6 +22,9 @@
 namespace mlir {
 class PatternRewriter; // for the declarations of canonicalisations
 }
+namespace meshc::layout {
+class Machine;
+}
 
 #include "dialect/NDDialect.h.inc"
 
@@ -138,6 +141,8 @@ NamedTensorType getBroadcastType(mlir::ValueRange operands);
 
 /// The mesh of the module around `op`; a mesh without axes if it has none.
 layout::Mesh getMesh(mlir::Operation *op);
+/// The machine that the program of the module around `op` is planned for.
+const layout::Machine &getMachine(mlir::Operation *op);
 
 /// `sharding` in the terms of layout/, for the dimensions of `type`. The type
 /// must have a sharding whose axes `mesh` has.

@@ -231,6 +231,8 @@ def ND_CauseAttr : ND_Attr<"Cause", "cause"> {
     rule asked for it, the consumer and operand, the sharding needed and the
     one the producer left, the spec positions that put both there, and the best
     rejected alternative with both costs in microseconds under the cost model.
+    `written` where the model itself asks for the sharding; else a rule of the
+    layout does, and the compiler inserted the change.
   }];
   let parameters = (ins
     "::mlir::StringAttr":$rule, "::mlir::StringAttr":$consumer,
@@ -238,7 +240,8 @@ def ND_CauseAttr : ND_Attr<"Cause", "cause"> {
     "::mlir::StringAttr":$had, "::mlir::ArrayAttr":$spans,
     OptionalParameter<"::mlir::StringAttr">:$alternative,
     OptionalParameter<"::mlir::FloatAttr">:$alternativeUs,
-    OptionalParameter<"::mlir::FloatAttr">:$chosenUs);
+    OptionalParameter<"::mlir::FloatAttr">:$chosenUs,
+    OptionalParameter<"::mlir::UnitAttr">:$written);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -22,22 +22,27 @@ def ND_MeshOp : ND_Declaration<"mesh"> {
   let summary = "Declares the processor mesh of the module";
   let description = [{
     Axes are major to minor: device number d is the row-major index of its
-    coordinates. `device_order` gives the physical device of each number.
+    coordinates. `device_order` gives the physical device of each number;
+    `machine` the kind of machine by whose prices the program is planned, by
+    default that of CPU devices.
 
     **Constraints**
     - (C1) there is one mesh per module.
     - (C2) axis names are distinct, sizes are at least 1, and there are at most
       2^20 devices.
     - (C3) a device order is a permutation of the device numbers.
+    - (C4) there is a machine of that name.
 
     ```mlir
-    nd.mesh ["data"=2, "model"=3]
+    nd.mesh ["data"=2, "model"=3] machine "h100"
     ```
   }];
   let arguments = (ins TypedArrayAttrBase<ND_DimAttr, "axes">:$axes,
-                       OptionalAttr<DenseI64ArrayAttr>:$device_order);
+                       OptionalAttr<DenseI64ArrayAttr>:$device_order,
+                       OptionalAttr<StrAttr>:$machine);
   let assemblyFormat = [{
-    custom<NamedSizes>($axes) (`device_order` $device_order^)? attr-dict
+    custom<NamedSizes>($axes) (`device_order` $device_order^)?
+    (`machine` $machine^)? attr-dict
   }];
   let hasVerifier = 1;
 }

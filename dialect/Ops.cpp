@@ -4,6 +4,7 @@
 #include "dialect/Locations.h"
 #include "dialect/ND.h"
 #include "dialect/PartitionBuilder.h"
+#include "layout/Machine.h"
 
 #include "llvm/ADT/SmallSet.h"
 
@@ -115,6 +116,8 @@ LogicalResult MeshOp::verify() {
       return emitOpError("(C3) the device order is no permutation of the ")
              << devices << " device numbers";
   }
+  if (getMachine() && !layout::findMachine(*getMachine()))
+    return emitOpError("(C4) there is no machine \"") << *getMachine() << "\"";
   return success();
 }
 

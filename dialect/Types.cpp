@@ -1,4 +1,5 @@
 #include "dialect/ND.h"
+#include "layout/Machine.h"
 
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/Support/MathExtras.h"
@@ -88,6 +89,16 @@ layout::Mesh nd::getMesh(Operation *op) {
     for (auto axis : mesh.getAxes().getAsRange<DimAttr>())
       axes.push_back({axis.getName().str(), axis.getSize()});
   return layout::Mesh(std::move(axes));
+}
+
+const layout::Machine &nd::getMachine(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  for (auto mesh : module.getOps<MeshOp>())
+    if (mesh.getMachine())
+      return *layout::findMachine(*mesh.getMachine());
+  return layout::getCpuMachine();
 }
 
 layout::AxisRef nd::getAxisRef(AxisRefAttr ref, const layout::Mesh &mesh) {

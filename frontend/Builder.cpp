@@ -283,7 +283,7 @@ void Builder::setMesh(std::vector<MeshAxisSpec> axes, const Where &where) {
   state->mesh = layout::Mesh(std::move(meshAxes));
   nd::MeshOp::create(state->declarations, state->getLocation(where),
                      state->declarations.getArrayAttr(attrs),
-                     mlir::DenseI64ArrayAttr());
+                     mlir::DenseI64ArrayAttr(), mlir::StringAttr());
 }
 
 Dim Builder::dim(const std::string &name, int64_t size, const Where &where) {

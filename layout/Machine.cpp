@@ -282,8 +282,11 @@ double Machine::getCollectiveUs(CollectiveKind kind, const GroupReach &reach,
   };
   if (reach.ranks <= 1 || kind == CollectiveKind::Slice)
     return gpu.launchUs.value + getCopyUs(std::max(payloadBytes, localBytes));
-  return nccl::getUs(gpu, kind, reach, payloadBytes, wireBytes) +
-         getCopyUs(localBytes);
+  const double us = nccl::getUs(gpu, kind, reach, payloadBytes, wireBytes);
+  // Boxes are packed before they are sent, and unpacked or added up behind.
+  const bool isPacked =
+      kind == CollectiveKind::Exchange || kind == CollectiveKind::AllToAll;
+  return isPacked ? us + 2 * (gpu.launchUs.value + getCopyUs(localBytes)) : us;
 }
 
 double Machine::getAddedGatherUs(const GroupReach &reach) const {

@@ -139,8 +139,9 @@ public:
   ///
   /// On GPUs all_reduce, reduce_scatter and all_gather are the fastest of
   /// NCCL's rings and all_reduce's trees, over its three protocols, and of
-  /// reductions in switches; the others send to each device of the group what
-  /// is for it. On hosts, rounds are log2 p for reduce_scatter, all_gather
+  /// reductions in switches, which copy nothing; the others send to each device
+  /// of the group what is for it, all_to_all and exchange between two kernels
+  /// that pack and unpack it. On hosts, rounds are log2 p for reduce_scatter, all_gather
   /// (recursive halving and doubling send the bytes of the ring) and all_to_all
   /// (Bruck, for the short messages of which rounds are the cost), twice that
   /// for all_reduce, and one more for an exchange, whose devices first have to

@@ -209,10 +209,10 @@ Value ProgramRewriter::getResharded(Value value, const layout::Sharding &had,
   auto type = cast<NamedTensorType>(value.getType());
   const layout::Mesh &mesh = layout.getMesh();
   ShardingAttr attr = getShardingAttr(type, mesh, wanted);
-  CauseAttr cause =
-      causes.build(use, had, wanted,
-                   layout::planReshard(mesh, type.getSizes(),
-                                       getElementBytes(type), had, wanted));
+  CauseAttr cause = causes.build(
+      use, had, wanted,
+      layout::planReshard(mesh, type.getSizes(), getElementBytes(type), had,
+                          wanted, layout.getMachine()));
   ReshardOp &reshard = reshards[{value, attr}];
   if (reshard) {
     SmallVector<Attribute> all(reshard.getCausesAttr().getValue());

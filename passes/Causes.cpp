@@ -205,5 +205,6 @@ CauseAttr CauseBuilder::build(OpOperand &use, const layout::Sharding &had,
       builder.getStringAttr(describeOperand(use.get())),
       builder.getStringAttr(layout::toString(mesh, needed, names)),
       builder.getStringAttr(layout::toString(mesh, had, names)),
-      builder.getArrayAttr(spans), alternative, alternativeUs, chosenUs);
+      builder.getArrayAttr(spans), alternative, alternativeUs, chosenUs,
+      isa<ReshardOp>(reader) ? builder.getUnitAttr() : UnitAttr());
 }

@@ -302,7 +302,8 @@ private:
                       const layout::Sharding &target) {
     auto named = cast<NamedTensorType>(type);
     return layout::planReshard(layout.getMesh(), named.getSizes(),
-                               getElementBytes(named), source, target)
+                               getElementBytes(named), source, target,
+                               layout.getMachine())
         .best.costUs;
   }
 

@@ -32,6 +32,7 @@ static std::vector<std::string> collectDims(ModuleOp module) {
 FailureOr<ModuleLayout> ModuleLayout::create(ModuleOp module) {
   ModuleLayout result;
   result.mesh = nd::getMesh(module);
+  result.machine = &nd::getMachine(module);
   std::vector<layout::LayoutRule> table;
   SmallVector<RuleOp> ops(module.getOps<RuleOp>());
   for (RuleOp rule : ops) {

@@ -18,6 +18,8 @@ public:
   static llvm::FailureOr<ModuleLayout> create(mlir::ModuleOp module);
 
   const layout::Mesh &getMesh() const { return mesh; }
+  /// By whose prices reshardings are chosen.
+  const layout::Machine &getMachine() const { return *machine; }
   /// Axes that split `dim`, in canonical form; empty if no rule names it.
   layout::DimSplit getSplit(llvm::StringRef dim) const;
   /// The rule for `dim`, or null.
@@ -35,6 +37,7 @@ public:
 
 private:
   layout::Mesh mesh;
+  const layout::Machine *machine = nullptr;
   layout::LayoutRules rules;
   llvm::StringMap<nd::RuleOp> ruleOps;
   std::set<std::pair<std::string, std::string>> reported;

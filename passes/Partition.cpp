@@ -24,7 +24,7 @@ class ProgramPartition {
 public:
   ProgramPartition(ProgramOp source)
       : source(source), mesh(nd::getMesh(source)),
-        builder(source.getContext()) {}
+        machine(nd::getMachine(source)), builder(source.getContext()) {}
 
   LogicalResult run() {
     if (failed(verifyShardings(source)))
@@ -82,7 +82,7 @@ private:
     layout::ReshardPlan plan =
         layout::planReshard(mesh, type.getSizes(), getElementBytes(type),
                             getSharding(type, mesh),
-                            getSharding(op.getType(), mesh))
+                            getSharding(op.getType(), mesh), machine)
             .best;
     Value value = values.lookup(op.getInput());
     for (const layout::ReshardStep &step : plan.steps) {
@@ -119,6 +119,7 @@ private:
 
   ProgramOp source;
   layout::Mesh mesh;
+  const layout::Machine &machine;
   OpBuilder builder;
   IRMapping values; ///< whole tensors to this device's blocks
 };

@@ -35,9 +35,10 @@ struct Bucket {
 class Merger {
 public:
   /// For the steps of a program or of a loop's body.
-  Merger(Block &block, const layout::Mesh &mesh, int64_t bucketBytes)
-      : stepList(steps::getSteps(block)), mesh(mesh), bucketBytes(bucketBytes) {
-  }
+  Merger(Block &block, const layout::Mesh &mesh, const layout::Machine &machine,
+         int64_t bucketBytes)
+      : stepList(steps::getSteps(block)), mesh(mesh), bucketBytes(bucketBytes),
+        machine(machine) {}
 
   void merge();
 
@@ -52,7 +53,7 @@ private:
   std::vector<steps::StepOpInterface> stepList;
   const layout::Mesh mesh;
   const int64_t bucketBytes;
-  const layout::Machine &machine = layout::getCpuMachine();
+  const layout::Machine &machine;
   double computedUs = 0, totalUs = 0;          ///< before a step, of all steps
   llvm::DenseMap<Operation *, size_t> numbers; ///< of steps
   std::vector<Bucket> buckets;
@@ -244,7 +245,7 @@ void meshc::codegen::mergeTransfers(steps::ProgramOp program,
   program.walk(
       [&](steps::LoopOp loop) { blocks.push_back(&loop.getBody().front()); });
   for (Block *block : blocks)
-    Merger(*block, mesh, bucketBytes).merge();
+    Merger(*block, mesh, nd::getMachine(program), bucketBytes).merge();
 }
 
 namespace {

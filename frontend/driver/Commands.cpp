@@ -5,22 +5,15 @@
 #include "codegen/machine/OutputFile.h"
 #include "frontend/driver/LastPlan.h"
 #include "frontend/driver/ProgramCache.h"
+#include "frontend/driver/Report.h"
 #include "frontend/driver/SpecSession.h"
 #include "frontend/plan/Explain.h"
-#include "frontend/plan/HeldPositions.h"
-#include "frontend/plan/PlanText.h"
 #include "frontend/plan/Quantities.h"
-#include "frontend/plan/json/PlanDiff.h"
-#include "frontend/plan/json/PlanJson.h"
-#include "frontend/syntax/Diagnostics.h"
 #include "runtime/cuda/library/SystemReport.h"
 #include "runtime/exec/Executable.h"
 #include "runtime/io/StandardStreams.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -34,45 +27,7 @@
 using namespace meshc;
 using namespace meshc::driver;
 
-std::string meshc::driver::getErrorPrefix() {
-  return getMessageFormat({}) == frontend::MessageFormat::ColouredText
-             ? frontend::paint(frontend::MessagePart::Error, "meshc: error:") +
-                   " "
-             : "meshc: error: ";
-}
-
-void meshc::driver::printError(const std::string &text) {
-  runtime::printMessage(text);
-}
-
-/// Reports an error that has no place in a spec.
-static int fail(const SpecArguments &spec, frontend::Code code,
-                std::string message, std::vector<std::string> notes = {}) {
-  frontend::SourceSet sources;
-  frontend::Diagnostics diagnostics(sources);
-  diagnostics.report(code, {}, std::move(message)).notes = std::move(notes);
-  printError(frontend::render(diagnostics, getMessageFormat(spec)));
-  return code == frontend::Code::DamagedPlan ? exitDamaged : exitWrongInput;
-}
-
-static int failToWrite(const SpecArguments &spec, llvm::StringRef path,
-                       std::error_code error) {
-  return fail(spec, frontend::Code::CannotWrite,
-              fmt::format("cannot write \"{}\": {}",
-                          codegen::getOutputName(path).str(), error.message()));
-}
-
-static std::string toText(llvm::Error error) {
-  return llvm::toString(std::move(error));
-}
-
-static int write(const SpecArguments &spec, llvm::StringRef path,
-                 llvm::StringRef text) {
-  std::error_code error = codegen::writeOutput(path, text);
-  return error ? failToWrite(spec, path, error) : exitSuccess;
-}
-
-//===-- check and plan ----------------------------------------------------===//
+//===-- check and doctor --------------------------------------------------===//
 
 int meshc::driver::runCheck(const SpecArguments &spec) {
   SpecSession session(spec);
@@ -83,121 +38,6 @@ int meshc::driver::runCheck(const SpecArguments &spec) {
   return spec.messageFormat == "json"
              ? exitSuccess
              : write(spec, codegen::standardOutput, session.summarize() + "\n");
-}
-
-/// Says what was not done although the command succeeded.
-static void warn(const SpecArguments &spec, const std::string &message) {
-  // Of any bytes, where it names a file.
-  const std::string text = llvm::json::fixUTF8(message);
-  if (spec.messageFormat == "text")
-    return printError("meshc: warning: " + message + "\n");
-  llvm::json::Object object{{"$message_type", "diagnostic"},
-                            {"message", text},
-                            {"code", nullptr},
-                            {"level", "warning"},
-                            {"spans", llvm::json::Array()},
-                            {"children", llvm::json::Array()},
-                            {"rendered", "warning: " + text + "\n"}};
-  printError(llvm::formatv("{0}\n", llvm::json::Value(std::move(object))));
-}
-
-/// What to plan for `target`: kernels are the same for every GPU.
-static CompileOptions getPlanOptions(const SpecArguments &spec,
-                                     const std::string &target) {
-  CompileOptions options;
-  if (spec.bucketBytes)
-    options.bucketBytes = *spec.bucketBytes;
-  if (target == "cuda")
-    options.target = exec::Target::cuda;
-  if (spec.matmulEpilogues == "bias")
-    options.epilogues = codegen::MatmulEpilogues::Bias;
-  else if (spec.matmulEpilogues == "none")
-    options.epilogues = codegen::MatmulEpilogues::None;
-  return options;
-}
-
-/// The text of a stored plan. Fails with the reason.
-static llvm::Expected<std::string> readPlan(const std::string &path) {
-  // 2^17 commands, the most that a program has, are a tenth of it.
-  constexpr uint64_t maxBytes = uint64_t(1) << 30;
-  uint64_t bytes = 0;
-  if (llvm::sys::fs::is_directory(path))
-    return llvm::createStringError("it is a directory");
-  if (std::error_code error = llvm::sys::fs::file_size(path, bytes))
-    return llvm::createStringError(error.message());
-  if (bytes > maxBytes)
-    return llvm::createStringError("it has more than " +
-                                   plan::formatBytes(int64_t(maxBytes)));
-  auto text = llvm::MemoryBuffer::getFile(path);
-  if (!text)
-    return llvm::createStringError(text.getError().message());
-  return (*text)->getBuffer().str();
-}
-
-/// Holds the plan `fresh` against the stored one.
-static int checkPlan(const SpecArguments &spec, const std::string &path,
-                     const std::string &fresh) {
-  auto refuse = [&](const std::string &reason) {
-    return fail(spec, frontend::Code::UnreadablePlan,
-                fmt::format("cannot read the plan '{}': {}", path, reason));
-  };
-  llvm::Expected<std::string> stored = readPlan(path);
-  if (!stored)
-    return refuse(toText(stored.takeError()));
-  std::string error;
-  std::optional<std::string> difference =
-      plan::diffPlans(*stored, fresh, error);
-  if (!difference)
-    return refuse(error);
-  if (difference->empty())
-    return write(spec, codegen::standardOutput,
-                 fmt::format("the plan is that of '{}'\n", path));
-  const int code =
-      write(spec, codegen::standardOutput,
-            fmt::format("the plan differs from '{}'\n{}", path, *difference));
-  return code == exitSuccess ? exitCheckFailed : code;
-}
-
-int meshc::driver::runPlan(const SpecArguments &spec,
-                           const PlanArguments &plan) {
-  SpecSession session(spec);
-  if (!session.elaborate() || !session.checkOutput(plan.output) ||
-      !session.compile(getPlanOptions(spec, plan.target), Stage::Exec))
-    return session.reportErrors();
-  const exec::ExecutableT &executable = session.getCompilation().executable;
-  if (llvm::Error error = rememberPlan(executable))
-    warn(spec, "\"meshc explain\" will not know this plan: " +
-                   toText(std::move(error)));
-  const layout::Machine *machine =
-      plan.machine.empty() ? nullptr : layout::findMachine(plan.machine);
-  int64_t numDevices = 1;
-  for (const auto &axis : executable.mesh->axes)
-    numDevices *= axis->size;
-  if (plan.device && *plan.device >= numDevices)
-    return fail(
-        spec, frontend::Code::UnknownId,
-        fmt::format("the plan has no device {}; it has {}", *plan.device,
-                    numDevices == 1 ? "0 alone"
-                                    : fmt::format("0 to {}", numDevices - 1)));
-  if (!plan.tensor.empty()) {
-    std::string message;
-    std::optional<std::string> text =
-        plan::renderTensor(executable, plan.tensor, message);
-    return text ? write(spec, plan.output, *text)
-                : fail(spec, frontend::Code::UnknownId, message);
-  }
-  if (plan.emit == "text" && plan.check.empty())
-    return write(spec, plan.output,
-                 plan::renderPlanText(executable, {.device = plan.device,
-                                                   .memoryLimit = plan.memory,
-                                                   .machine = machine}));
-  auto readSource = [&](std::string_view path) {
-    return session.readSource(path);
-  };
-  const std::string text =
-      plan::renderPlanJson(executable, readSource, machine, plan.memory);
-  return plan.check.empty() ? write(spec, plan.output, text)
-                            : checkPlan(spec, plan.check, text);
 }
 
 int meshc::driver::runDoctor() {
@@ -420,7 +260,8 @@ static std::string getCacheKey(mlir::ModuleOp module,
   if (options.target == exec::Target::cuda)
     os << "cuda " << codegen::findAssembler() << "\n";
   os << "bucket " << options.bucketBytes << "\n"
-     << "epilogues " << int(options.epilogues) << "\n";
+     << "epilogues " << int(options.epilogues) << "\n"
+     << "machine " << options.machine << "\n";
   for (const std::string &name : options.gpus)
     os << "gpu:" << name << "\n";
   for (const std::string &name : options.programs)

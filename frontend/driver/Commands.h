@@ -31,15 +31,16 @@ struct SpecArguments {
   std::string messageFormat = "text";   ///< text or json
   /// Of collectives that go in one transfer; absent: codegen's default.
   std::optional<int64_t> bucketBytes;
+  /// Kind of machine to plan for, and to predict times of; empty: none.
+  std::string machine;
   /// all, bias or none; on GPUs alone.
   std::string matmulEpilogues = "all";
 };
 
 struct PlanArguments {
   std::string target = "cpu";    ///< cpu or cuda
-  std::string emit = "text";     ///< text or json
+  std::string emit = "text";     ///< text, json or html
   std::string output = "-";      ///< standard output
-  std::string machine;           ///< to predict for; empty: none
   std::optional<int64_t> memory; ///< of a device, in bytes
   std::string tensor;            ///< to say who holds what of it; empty: none
   std::optional<int64_t> device; ///< of which to show what it holds

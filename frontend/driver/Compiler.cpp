@@ -49,6 +49,9 @@ static LogicalResult verifyStage(ModuleOp module, StringRef stage,
 LogicalResult meshc::driver::compile(ModuleOp module,
                                      const CompileOptions &options, Stage stage,
                                      Compilation &result) {
+  if (!options.machine.empty())
+    for (auto mesh : module.getOps<nd::MeshOp>())
+      mesh.setMachine(options.machine);
   if (stage == Stage::Nd)
     return success();
   Sharing sharing;

@@ -27,6 +27,8 @@ struct CompileOptions {
   /// of the time of the passes, 8 % of a compilation (30 of 380 ms of processor
   /// time, samples/transformer_block.mesh).
   bool verifyEach = false;
+  /// Kind of machine by whose prices the program is planned; empty: CPUs.
+  std::string machine;
   int64_t bucketBytes = codegen::defaultBucketBytes; ///< see mergeTransfers
   /// cuda: what matrix products end with.
   codegen::MatmulEpilogues epilogues = codegen::MatmulEpilogues::All;

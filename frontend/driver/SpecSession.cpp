@@ -241,3 +241,18 @@ int SpecSession::reportErrors() const {
                   error.empty() ? "a pass failed without saying why" : error));
   return exitInternal;
 }
+
+CompileOptions meshc::driver::getPlanOptions(const SpecArguments &spec,
+                                             const std::string &target) {
+  CompileOptions options;
+  options.machine = spec.machine;
+  if (spec.bucketBytes)
+    options.bucketBytes = *spec.bucketBytes;
+  if (target == "cuda")
+    options.target = exec::Target::cuda;
+  if (spec.matmulEpilogues == "bias")
+    options.epilogues = codegen::MatmulEpilogues::Bias;
+  else if (spec.matmulEpilogues == "none")
+    options.epilogues = codegen::MatmulEpilogues::None;
+  return options;
+}

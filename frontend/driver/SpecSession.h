@@ -13,6 +13,10 @@ namespace meshc::driver {
 /// user asks for none by NO_COLOR (https://no-color.org).
 frontend::MessageFormat getMessageFormat(const SpecArguments &arguments);
 
+/// What to plan for `target`: kernels are the same for every GPU.
+CompileOptions getPlanOptions(const SpecArguments &spec,
+                              const std::string &target);
+
 /// One spec on its way through the compiler, and the errors found on the way.
 class SpecSession {
 public:

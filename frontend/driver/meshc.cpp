@@ -58,6 +58,26 @@ static CLI::Option *addSpecOptions(CLI::App *command, SpecArguments &spec) {
   return path;
 }
 
+static void addMachine(CLI::App *command, CLI::Option *path,
+                       SpecArguments &spec) {
+  command
+      ->add_option(
+          "--machine", spec.machine,
+          "plan for a kind of machine, by its prices; plan also predicts "
+          "times and whether the memory suffices. It means target cuda: " +
+              layout::getGpuMachineNames())
+      ->type_name("NAME")
+      ->check([](const std::string &name) {
+        const layout::Machine *machine = layout::findMachine(name);
+        if (machine && machine->getGpuConstants())
+          return std::string();
+        return (machine ? "times are not predicted for '" + name + "'"
+                        : "unknown machine '" + name + "'") +
+               "; expected one of " + layout::getGpuMachineNames();
+      })
+      ->needs(path);
+}
+
 /// The options of every command that shows or makes a command list.
 static void addCommandListOptions(CLI::App *command, CLI::Option *path,
                                   SpecArguments &spec) {
@@ -73,11 +93,18 @@ static void addCommandListOptions(CLI::App *command, CLI::Option *path,
                    "cuda: all, bias or none")
       ->check(CLI::IsMember({"all", "bias", "none"}))
       ->needs(path);
+  addMachine(command, path, spec);
 }
 
-/// Refuses options that programs for the target do not have.
-static void checkTargetOptions(const CLI::App &command,
-                               const std::string &target) {
+/// Takes target cuda for a machine, which has GPUs. Refuses options that
+/// programs for the target do not have.
+static void settleTarget(const CLI::App &command, const SpecArguments &spec,
+                         std::string &target) {
+  if (!spec.machine.empty()) {
+    if (command.get_option("--target")->count() > 0 && target != "cuda")
+      throw CLI::ValidationError("--machine", "it needs --target cuda");
+    target = "cuda";
+  }
   for (const char *name : {"--gpu", "--matmul-epilogues"})
     if (const CLI::Option *option = command.get_option_no_throw(name);
         option && option->count() > 0 && target != "cuda")
@@ -92,15 +119,64 @@ static CLI::Option *addTarget(CLI::App *command, std::string &target) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
 }
 
-static void addCompileOptions(CLI::App *command, CompileArguments &compile) {
+/// What `plan` shows of the plan, and how.
+static void addPlanOptions(CLI::App *command, const SpecArguments &spec,
+                           PlanArguments &plan) {
+  addTarget(command, plan.target);
+  CLI::Option *emit =
+      command
+          ->add_option("--emit", plan.emit,
+                       "text, json or html: a page that shows the plan")
+          ->check(CLI::IsMember({"text", "json", "html"}));
+  command->callback([&plan, &spec, command, emit] {
+    if (emit->count() == 0 && plan.output.ends_with(".html"))
+      plan.emit = "html";
+    if (!plan.tensor.empty() &&
+        (plan.device || plan.emit != "text" || !plan.check.empty()))
+      throw CLI::ValidationError("--tensor", "it takes the place of the plan");
+    if (plan.device && (plan.emit != "text" || !plan.check.empty()))
+      throw CLI::ValidationError("--device", "it is for the text of a plan");
+    settleTarget(*command, spec, plan.target);
+  });
+  command
+      ->add_option("--tensor", plan.tensor,
+                   "show which devices hold which positions of this value")
+      ->type_name("NAME");
+  command
+      ->add_option("--memory", plan.memory,
+                   "what each device has, to say whether the plan fits: 80GiB, "
+                   "80GB")
+      ->type_name("SIZE")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--device", plan.device,
+                   "show which positions of each value this device holds")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  CLI::Option *output = command->add_option(
+      "-o", plan.output,
+      "the file, a page if it ends in .html; - is standard output");
+  command
+      ->add_option("--check", plan.check,
+                   "compare with a plan that --emit json has written: says "
+                   "what differs, with exit code 3")
+      ->type_name("FILE")
+      ->excludes(emit)
+      ->excludes(output);
+}
+
+static void addCompileOptions(CLI::App *command, const SpecArguments &spec,
+                              CompileArguments &compile) {
   addTarget(command, compile.target);
   command
       ->add_option("--gpu", compile.gpus,
                    "architectures for target cuda: sm_80,sm_90")
       ->type_name("ARCHITECTURE,...")
       ->check(checkGpus);
-  command->callback(
-      [&compile, command] { checkTargetOptions(*command, compile.target); });
+  command->callback([&spec, &compile, command] {
+    settleTarget(*command, spec, compile.target);
+  });
   command
       ->add_option("--cpu", compile.cpu,
                    "processor to compile for: native, x86-64-v3, x86-64-v4")
@@ -339,69 +415,13 @@ int main(int argc, char **argv) {
       "plan", "show who holds what and every collective, with its cause");
   addCommandListOptions(planCommand,
                         addSpecOptions(planCommand, spec)->required(), spec);
-  CLI::Option *planTarget = addTarget(planCommand, plan.target);
-  planCommand
-      ->add_option(
-          "--machine", plan.machine,
-          "predict times for a kind of machine, and whether its memory "
-          "suffices; it plans for target cuda: " +
-              layout::getGpuMachineNames())
-      ->type_name("NAME")
-      ->check([](const std::string &name) {
-        const layout::Machine *machine = layout::findMachine(name);
-        if (machine && machine->getGpuConstants())
-          return std::string();
-        return (machine ? "times are not predicted for '" + name + "'"
-                        : "unknown machine '" + name + "'") +
-               "; expected one of " + layout::getGpuMachineNames();
-      });
-  planCommand->callback([&, planTarget] {
-    if (!plan.machine.empty()) {
-      if (planTarget->count() > 0 && plan.target != "cuda")
-        throw CLI::ValidationError("--machine", "it needs --target cuda");
-      plan.target = "cuda";
-    }
-    if (!plan.tensor.empty() &&
-        (plan.device || plan.emit == "json" || !plan.check.empty()))
-      throw CLI::ValidationError("--tensor", "it takes the place of the plan");
-    if (plan.device && (plan.emit == "json" || !plan.check.empty()))
-      throw CLI::ValidationError("--device", "it is for the text of a plan");
-    checkTargetOptions(*planCommand, plan.target);
-  });
-  CLI::Option *planEmit =
-      planCommand->add_option("--emit", plan.emit, "text or json")
-          ->check(CLI::IsMember({"text", "json"}));
-  planCommand
-      ->add_option("--tensor", plan.tensor,
-                   "show which devices hold which positions of this value")
-      ->type_name("NAME");
-  planCommand
-      ->add_option("--memory", plan.memory,
-                   "what each device has, to say whether the plan fits: 80GiB, "
-                   "80GB")
-      ->type_name("SIZE")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
-      ->check(CLI::PositiveNumber);
-  planCommand
-      ->add_option("--device", plan.device,
-                   "show which positions of each value this device holds")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  CLI::Option *planOutput = planCommand->add_option(
-      "-o", plan.output, "the file; - is standard output");
-  planCommand
-      ->add_option("--check", plan.check,
-                   "compare with a plan that --emit json has written: says "
-                   "what differs, with exit code 3")
-      ->type_name("FILE")
-      ->excludes(planEmit)
-      ->excludes(planOutput);
+  addPlanOptions(planCommand, spec, plan);
 
   CLI::App *compileCommand =
       app.add_subcommand("compile", "make an executable");
   addCommandListOptions(compileCommand,
                         addSpecOptions(compileCommand, spec)->required(), spec);
-  addCompileOptions(compileCommand, compile);
+  addCompileOptions(compileCommand, spec, compile);
   compileCommand
       ->add_option("-o", compile.output,
                    "the executable (or dump); - is standard output")
@@ -422,10 +442,10 @@ int main(int argc, char **argv) {
              "program (train, eval, info)");
   addCommandListOptions(runCommand,
                         addSpecOptions(runCommand, spec)->required(), spec);
-  addCompileOptions(runCommand, compile);
+  addCompileOptions(runCommand, spec, compile);
   addRunOptions(runCommand, run);
   runCommand->callback([&] {
-    checkTargetOptions(*runCommand, compile.target);
+    settleTarget(*runCommand, spec, compile.target);
     checkSeed(run);
   });
 
@@ -443,7 +463,7 @@ int main(int argc, char **argv) {
           ->description("plan this .mesh file instead of taking the last plan");
   addTarget(explainCommand, explain.target)->needs(explained);
   explainCommand->callback(
-      [&] { checkTargetOptions(*explainCommand, explain.target); });
+      [&] { settleTarget(*explainCommand, spec, explain.target); });
   addCommandListOptions(explainCommand, explained, spec);
 
   CLI::App *cacheCommand = app.add_subcommand(

@@ -77,15 +77,28 @@ public:
   }
 
 private:
+  /// Bytes of a device's block before or after it, the larger of both.
+  static int64_t getLocalBytes(const exec::CollectiveT &collective) {
+    if (collective.payload_elements == 0)
+      return 0;
+    int64_t elements = 1;
+    for (size_t dim = 0; dim < collective.target->dims.size(); ++dim)
+      elements *= getLocalSize(*collective.target, dim);
+    return std::max(elements, collective.payload_elements) *
+           (collective.payload_bytes / collective.payload_elements);
+  }
+
   /// Collectives that go together are one message.
   double getTransferUs(const exec::CollectiveT &collective) {
-    int64_t payload = 0, wire = 0;
+    int64_t payload = 0, wire = 0, local = 0;
     for (const exec::CollectiveT *member : runtime::getMembers(collective)) {
       payload += member->payload_bytes;
       wire += member->wire_bytes;
+      local += getLocalBytes(*member);
     }
     return machine.getCollectiveUs(getKind(collective.kind),
-                                   getReach(collective.axes), payload, wire);
+                                   getReach(collective.axes), payload, wire,
+                                   local);
   }
 
   const layout::GroupReach &getReach(const std::vector<exec::AxisRef> &axes) {

@@ -28,6 +28,11 @@ nd.mesh ["x"=4611686018427387904, "y"=4]
 
 // -----
 
+// expected-error @below {{'nd.mesh' op (C4) there is no machine "k80"}}
+nd.mesh ["x"=2, "y"=3] machine "k80"
+
+// -----
+
 // expected-error @below {{'nd.mesh' op (C3) the device order is no permutation of the 6 device numbers}}
 nd.mesh ["x"=2, "y"=3] device_order [0, 1, 2, 3, 4, 4]
 

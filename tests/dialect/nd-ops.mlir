@@ -7,12 +7,12 @@
 !b = !nd.tensor<["b"=3], f32>
 !ab = !nd.tensor<["a"=2, "b"=3], f32>
 
-// CHECK:      nd.mesh ["x"=2, "y"=3] device_order [5, 4, 3, 2, 1, 0]
+// CHECK:      nd.mesh ["x"=2, "y"=3] device_order [5, 4, 3, 2, 1, 0] machine "h100"
 // CHECK-NEXT: nd.dim "a" = 2
 // CHECK-NEXT: nd.rule "a" -> ["y", "x"]
 // CHECK-NEXT: nd.rule "b" -> []
 // CHECK-NEXT: nd.precision fp16 {growth_steps = 100 : i64, scale = 8.000000e+00 : f64}
-nd.mesh ["x"=2, "y"=3] device_order [5, 4, 3, 2, 1, 0]
+nd.mesh ["x"=2, "y"=3] device_order [5, 4, 3, 2, 1, 0] machine "h100"
 nd.dim "a" = 2
 nd.rule "a" -> ["y", "x"]
 nd.rule "b" -> []

@@ -44,7 +44,8 @@ void setLayout(ModuleOp module, const Layout &layout) {
   for (const layout::MeshAxis &axis : layout.getAxes())
     axes.push_back(
         nd::DimAttr::get(builder.getStringAttr(axis.name), axis.size));
-  nd::MeshOp::create(builder, loc, builder.getArrayAttr(axes), nullptr);
+  nd::MeshOp::create(builder, loc, builder.getArrayAttr(axes), nullptr,
+                     nullptr);
   for (const layout::LayoutRule &rule : layout.getRules()) {
     SmallVector<StringRef> names(rule.axes.begin(), rule.axes.end());
     nd::RuleOp::create(builder, loc, rule.dim, builder.getStrArrayAttr(names));

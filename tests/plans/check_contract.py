@@ -11,7 +11,7 @@ import compiler
 
 SPAN = {"path": str, "line": int, "column": int, "end_line": int, "end_column": int}
 CAUSE = {
-    "rule": str, "consumer": str, "operand": str, "needed": str, "had": str, "spans": [SPAN],
+    "rule": str, "consumer": str, "operand": str, "needed": str, "had": str, "written": bool, "spans": [SPAN],
     "alternative?": {"description": str, "cost_us": (int, float),
                      "chosen_cost_us": (int, float)},
 }
@@ -27,7 +27,7 @@ CONTRACT = {
     "schema": {"meshc.plan/2"}, "producer": str, "model": str, "program": {"step", "eval"},
     "target": {"cpu", "cuda"},
     "devices": int,
-    "mesh": {"axes": [{"name": str, "size": int}]},
+    "mesh": {"axes": [{"name": str, "size": int, "link?": {"name": str, "bytes_per_us": NUMBER}}]},
     "dims": [{"name": str, "size": int, "axes": [str], "span": SPAN}],
     "sha256": str,
     "spec": {"path": str, "sha256": str,
@@ -56,7 +56,8 @@ CONTRACT = {
         "id": str,
         "kind": {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "permute",
                  "exchange"},
-        "axes": [str], "group_size": int, "phase": PHASES, "repeat": int,
+        "axes": [str], "group_size": int, "inputs": [str], "outputs": [str],
+        "phase": PHASES, "repeat": int,
         "payload_elements": int, "payload_bytes": int, "wire_bytes_per_device": int,
         "before": {"dims": [DIM], "partial": (dict, type(None))},
         "after": {"dims": [DIM], "partial": (dict, type(None))},

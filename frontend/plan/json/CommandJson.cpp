@@ -2,6 +2,7 @@
 
 #include "frontend/plan/json/PlanWriter.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 using namespace meshc;
@@ -24,6 +25,13 @@ Json PlanWriter::getSource(const ValueSource &source) const {
   if (source.command >= 0)
     return plan.commands[size_t(source.command)].id;
   return nullptr;
+}
+
+Json PlanWriter::getSources(const std::vector<ValueSource> &sources) const {
+  Json ids = Json::array();
+  for (const ValueSource &source : sources)
+    ids.push_back(getSource(source));
+  return ids;
 }
 
 /// How the blocks of a value lie: the dimensions with their axes and windows.
@@ -55,16 +63,11 @@ static const char *getOpKind(const exec::CommandT &command) {
 Json PlanWriter::getOp(size_t index) const {
   const PlannedCommand &planned = plan.commands[index];
   const exec::CommandT &command = *planned.command;
-  Json inputs = Json::array(), outputs = Json::array();
-  for (const ValueSource &input : planned.inputs)
-    inputs.push_back(getSource(input));
-  for (const ValueSource &output : planned.outputs)
-    outputs.push_back(getSource(output));
   Json json = {{"id", planned.id},
                {"name", command.name},
                {"kind", getOpKind(command)},
-               {"inputs", std::move(inputs)},
-               {"outputs", std::move(outputs)},
+               {"inputs", getSources(planned.inputs)},
+               {"outputs", getSources(planned.outputs)},
                {"phase", getName(command.phase)},
                {"repeat", repeatsPerStep},
                {"flops_per_device", command.flops},
@@ -90,7 +93,8 @@ Json PlanWriter::getCause(const exec::CauseT &cause) const {
     spans.push_back(getSpan(span));
   Json json = {{"rule", cause.rule},       {"consumer", cause.consumer},
                {"operand", cause.operand}, {"needed", cause.needed},
-               {"had", cause.had},         {"spans", std::move(spans)}};
+               {"had", cause.had},         {"written", cause.written},
+               {"spans", std::move(spans)}};
   if (cause.alternative)
     json["alternative"] = {
         {"description", cause.alternative->description},
@@ -106,6 +110,8 @@ Json PlanWriter::getCollective(size_t index) const {
                {"kind", getName(collective.kind)},
                {"axes", getAxisNames(collective.axes)},
                {"group_size", collective.group_size},
+               {"inputs", getSources(planned.inputs)},
+               {"outputs", getSources(planned.outputs)},
                {"phase", getName(planned.command->phase)},
                {"repeat", repeatsPerStep},
                {"payload_elements", collective.payload_elements},
@@ -121,12 +127,17 @@ Json PlanWriter::getCollective(size_t index) const {
   json["span"] = getSpan(planned.command->span);
   // Merged collectives have several causes; the first one is the one that put
   // the collective where it stands.
-  if (!collective.causes.empty())
-    json["cause"] = getCause(*collective.causes.front());
-  if (collective.causes.size() > 1) {
-    json["merged_causes"] = Json::array();
-    for (size_t cause = 1; cause < collective.causes.size(); ++cause)
-      json["merged_causes"].push_back(getCause(*collective.causes[cause]));
+  // The states of an optimizer ask for a gradient alike.
+  Json causes = Json::array();
+  for (const auto &cause : collective.causes)
+    if (Json written = getCause(*cause);
+        std::find(causes.begin(), causes.end(), written) == causes.end())
+      causes.push_back(std::move(written));
+  if (!causes.empty())
+    json["cause"] = causes.front();
+  if (causes.size() > 1) {
+    causes.erase(0);
+    json["merged_causes"] = std::move(causes);
   }
   return json;
 }

@@ -46,6 +46,20 @@ Json PlanWriter::getMachine() const {
   return json;
 }
 
+/// The link that messages along an axis take.
+Json PlanWriter::getLink(int axis) const {
+  const layout::Machine::Constants *gpu = machine->getGpuConstants();
+  if (!gpu)
+    return nullptr;
+  const layout::AxisRef whole{.axis = axis,
+                              .size = plan.mesh.getAxes()[size_t(axis)].size};
+  const bool crossesHosts =
+      machine->getReach(plan.mesh, std::span(&whole, 1)).hosts > 1;
+  const layout::MachineConstant &link =
+      crossesHosts ? gpu->networkRate : gpu->insideRate;
+  return {{"name", link.name}, {"bytes_per_us", link.value}};
+}
+
 /// The spec with the text of its files, null of those that are not to be read.
 Json PlanWriter::getSpec() const {
   Json files = Json::array();
@@ -109,8 +123,12 @@ Json PlanWriter::write() const {
   Json axes = Json::array(), dims = Json::array(), tensors = Json::array(),
        ops = Json::array(), collectives = Json::array(),
        transferred = Json::array();
-  for (const layout::MeshAxis &axis : plan.mesh.getAxes())
-    axes.push_back({{"name", axis.name}, {"size", axis.size}});
+  for (int axis = 0; axis < int(plan.mesh.getNumAxes()); ++axis) {
+    const layout::MeshAxis &named = plan.mesh.getAxes()[size_t(axis)];
+    axes.push_back({{"name", named.name}, {"size", named.size}});
+    if (machine)
+      axes.back()["link"] = getLink(axis);
+  }
   for (const auto &dim : executable.dims)
     dims.push_back({{"name", dim->name},
                     {"size", dim->size},

@@ -39,6 +39,7 @@ private:
   Json getTotals() const;
   Json getWaste() const;
   Json getMachine() const;
+  Json getLink(int axis) const;
 
   // ValueJson.cpp
   Json getSpan(const exec::Span &span) const;
@@ -52,6 +53,7 @@ private:
 
   // CommandJson.cpp
   Json getSource(const ValueSource &source) const;
+  Json getSources(const std::vector<ValueSource> &sources) const;
   Json getSharding(const exec::TensorLayoutT &layout) const;
   Json getOp(size_t index) const;
   Json getCause(const exec::CauseT &cause) const;

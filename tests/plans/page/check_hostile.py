@@ -1,7 +1,5 @@
 """Names of a spec are text: markup in them does nothing, and marks that reorder are shown."""
 
-import json
-
 import browser
 import cases
 
@@ -53,7 +51,7 @@ def main():
             }
             return found;""")
         page.expect(not hidden, f"marks are left as they are: {hidden[:5]}")
-        data = json.loads(page.run("return document.getElementById('plan').textContent"))
+        data = browser.unpack(page.run("return document.getElementById('plan').textContent"))
         page.expect(data == [plan, plan], "the data is not what was put in")
         page.finish()
 

@@ -41,20 +41,28 @@ def check_width(page, name, width):
         page.fail(f"{name}: cut off at {width} px: {text}")
 
 
-def check_graph(page, plan):
-    """A plan with places has them drawn, each as large as text needs; selecting dims the rest."""
-    ids = sorted({op["fold"] for op in plan["ops"]} | {one["fold"] for one in plan["collectives"]})
-    nodes = [{"id": one, "x": 100, "y": 40 + 60 * place, "w": 160, "h": 40} for place, one in enumerate(ids)]
-    points = [[100, 60], [90, 66], [110, 74], [100, 80]]
-    edges = [{"from": a, "to": b, "points": points} for a, b in zip(ids, ids[1:])]
-    page.open([{**plan, "layout": {"nodes": nodes, "edges": edges}}])
-    drawn = {}
+def check_graph(page, compiler):
+    """Every row of a phase is drawn or listed once; no two nodes overlap; loops have a frame; selecting dims the rest."""
+    page.open_plan(compiler, cases.BLOCKS, *MACHINE)
+    rows = page.run("""
+        const {plan} = planPage.page;
+        return [...plan.operations.map(row => [row.phase, row.id]), ...plan.collectives.map(row => [row.phase, row.id])];""")
     for place, phase in enumerate(("forward", "backward", "update"), 1):
         page.run("document.querySelector(`#graph .choice button:nth-child(${arguments[0]})`).click()", place)
-        drawn[phase] = page.count("#graph .node")
+        drawn, listed = page.count("#graph .node"), page.count("#graph .unread tr, #graph .operations tbody tr")
+        of_phase = sum(row[0] == phase for row in rows)
+        page.expect(drawn + listed == of_phase, f"graph: {drawn} nodes and {listed} rows of {of_phase} of {phase}")
+        page.expect(drawn > 2 or phase == "update", f"graph: {drawn} nodes of {phase}")
         bars = page.run("return [...document.querySelectorAll('#graph .node.sent rect:not(.back)')].filter(bar => getComputedStyle(bar).fill === 'none').length")
         page.expect(bars == 0, f"graph: {bars} bars of {phase} have no fill")
-    page.expect(sum(drawn.values()) == len(ids), f"graph: {drawn} nodes of {len(ids)}")
+        overlaps = page.run("""
+            const boxes = [...document.querySelectorAll('#graph .node .back')].map(box => box.getBoundingClientRect());
+            return boxes.flatMap((a, place) => boxes.slice(place + 1).filter(b =>
+              a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)).length;""")
+        page.expect(overlaps == 0, f"graph: {overlaps} nodes of {phase} overlap")
+    page.run("document.querySelector('#graph .choice button').click()")
+    page.expect(page.text("#graph .frame-text") == "layer/#, × 4", f"graph: the frame is {page.text('#graph .frame-text')}")
+    page.expect(page.count("#graph .edge.back") > 0, "graph: nothing is carried from one layer to the next")
     page.select("collective", 0)
     page.expect(page.count("#graph .dims .node.selected") == 1, "graph: the selected collective is not lit")
 
@@ -94,7 +102,7 @@ def main():
             for machine in ([], MACHINE):
                 name = f"{sample} {' '.join(machine)}".strip()
                 page.resize(1280, 900)
-                page.open([compiler.plan(*arguments, *machine)])
+                page.open_plan(compiler, *arguments, *machine)
                 check_content(page, name)
                 untimed = "No machine was named" in page.text("#verdict")
                 page.expect(untimed != bool(machine), f"{name}: the verdict and the machine disagree")
@@ -105,7 +113,7 @@ def main():
                     check_width(page, name, width)
         check_theme(page, sample)
         page.resize(1280, 900)
-        check_graph(page, compiler.plan(cases.BLOCKS, *MACHINE))
+        check_graph(page, compiler)
         other = compiler.plan(cases.MLP, "--layout", "batch=data,pixel=model")
         page.open([compiler.plan(cases.MLP), other])
         page.expect("values are split otherwise" in page.text("#compare"), "compare: no values")

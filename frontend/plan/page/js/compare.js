@@ -10,35 +10,39 @@ const compareView = {
   height: 900,
   text: () => 'A is the plan of this page, B the other. What differs, largest difference first.',
   occurs: () => false,
-  exists: page => page.other != null,
+  exists: page => page.others.length > 0,
   build(page) {
-    const {plan, other} = page;
-    return {
-      body: html(
-          'div', {},
-          html(
-              'p.labels', {},
-              html('span', {}, swatch('var(--c1)'), ' A  ', html('code', {}, labelOf(plan))),
-              html('span', {}, swatch('var(--c2)'), ' B  ', html('code', {}, labelOf(other)))),
-          comparedTotals(plan, other), html('h3.part', {}, 'Layout'), comparedLayouts(page),
-          html('h3.part', {}, 'Messages'), comparedMessages(page)),
-    };
+    const {plan, others} = page;
+    const body = html('div');
+    const draw = other => put(
+        clear(body),
+        html(
+            'p.labels', {}, html('span', {}, swatch('var(--c1)'), ' A  ', labelNode(plan)),
+            html('span', {}, swatch('var(--c2)'), ' B  ', labelNode(other))),
+        comparedTotals(plan, other), html('h3.part', {}, 'Layout'), comparedLayouts(page, other),
+        html('h3.part', {}, 'Messages'), comparedMessages(page, other));
+    draw(others[0]);
+    const chosen = choice(
+        others.map((other, index) => [index, rulesOf(other)]), 0, index => draw(others[index]));
+    return {controls: others.length > 1 ? [chosen.element] : [], body};
   },
 };
 
+/** @param {Plan} plan */
+const rulesOf = plan => plan.dims.filter(dim => dim.axes.length)
+                            .map(dim => `${dim.name} → ${dim.axes.join(' + ')}`)
+                            .join(', ') ||
+    'nothing is split';
+
 /**
- * What tells a plan from another: its command, else its mesh and rules.
+ * What tells a plan from another: its mesh and rules.
  * @param {Plan} plan
  */
-function labelOf(plan) {
-  const command = getCommand(plan.json);
-  if (command) return command;
+function labelNode(plan) {
   const mesh = plan.axes.map(axis => `${axis.name}=${axis.size}`).join(',');
-  const rules = plan.dims.filter(dim => dim.axes.length)
-                    .map(dim => `${dim.name} -> ${dim.axes.join(' + ')}`)
-                    .join(', ');
-  return `${plan.model} on ${mesh}: ${rules || 'nothing is split'}${
-      plan.timed ? `, ${plan.machine.label}` : ''}`;
+  return html(
+      'code', {},
+      `${plan.model} on ${mesh}: ${rulesOf(plan)}${plan.timed ? `, ${plan.machine.label}` : ''}`);
 }
 
 /** "2.61 ×" from doubling on, else "+ 12 %". */
@@ -118,9 +122,9 @@ function useOf(plan, value, name) {
   return value.partial && axesOf(plan, value.partial.axes).includes(axis.index) ? 'Σ' : '';
 }
 
-/** @param {Page} page */
-function comparedLayouts(page) {
-  const {plan, other} = page;
+/** @param {Page} page @param {Plan} other */
+function comparedLayouts(page, other) {
+  const {plan} = page;
   const names = unique([...plan.axes, ...other.axes].map(axis => axis.name));
   const pairs = [];
   const seen = new Set();
@@ -173,9 +177,9 @@ function comparedLayouts(page) {
           value.index, () => page.select({kind: 'value', index: value.index})));
 }
 
-/** @param {Page} page */
-function comparedMessages(page) {
-  const {plan, other} = page;
+/** @param {Page} page @param {Plan} other */
+function comparedMessages(page, other) {
+  const {plan} = page;
   /** @param {Plan} own */
   const sumsOf = own => {
     const sums = new Map();

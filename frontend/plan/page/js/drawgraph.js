@@ -2,25 +2,42 @@
 
 const GRAPH_PAD = 28;
 
-/** @param {Page} page @param {Marks} marks */
+/**
+ * The drawing of a phase, or null if the plan has no places for it.
+ * @param {Page} page @param {Marks} marks
+ */
 function drawGraph(page, marks, phase) {
   const {plan} = page;
-  const {nodes, edges} = plan.json.layout;
+  const {nodes, edges, frames} = plan.json.graph;
   const phaseOf = id => plan.operationOf.has(id) ? plan.operations[plan.operationOf.get(id)].phase :
       plan.collectiveOf.has(id) ? plan.collectives[plan.collectiveOf.get(id)].phase :
                                   null;
   const shown = nodes.filter(node => phaseOf(node.id) === phase);
-  if (!shown.length) return html('p.faint', {}, 'Nothing of this phase is drawn.');
-  const left = Math.min(...shown.map(node => node.x - node.w / 2)) - GRAPH_PAD;
-  const top = Math.min(...shown.map(node => node.y - node.h / 2)) - GRAPH_PAD;
-  const right = Math.max(...shown.map(node => node.x + node.w / 2)) + GRAPH_PAD;
-  const bottom = Math.max(...shown.map(node => node.y + node.h / 2)) + GRAPH_PAD;
+  if (!shown.length) return null;
+  const framed = frames.filter(frame => frame.phase === phase);
+  const boxes = [
+    ...shown.map(node => [node.x - node.w / 2, node.y - node.h / 2, node.w, node.h]),
+    ...framed.map(frame => [frame.x, frame.y, frame.w, frame.h])
+  ];
+  const left = Math.min(...boxes.map(box => box[0])) - GRAPH_PAD;
+  const top = Math.min(...boxes.map(box => box[1])) - GRAPH_PAD;
+  const right = Math.max(...boxes.map(box => box[0] + box[2])) + GRAPH_PAD;
+  const bottom = Math.max(...boxes.map(box => box[1] + box[3])) + GRAPH_PAD;
   const ids = new Set(shown.map(node => node.id));
   const most = Math.max(1, largest(plan.collectives, one => one.sent));
   // Shifted, never scaled: text keeps its size.
   const drawing = svg('g', {transform: `translate(${- left} ${- top})`});
-  const lines = edges.filter(edge => ids.has(edge.from) && ids.has(edge.to))
-                    .map(edge => ({edge, line: svg('path.edge', {d: edgePath(edge.points)})}));
+  const lines =
+      edges.filter(edge => ids.has(edge.from) && ids.has(edge.to))
+          .map(edge => ({
+                 edge,
+                 line: svg(edge.back ? 'path.edge.back' : 'path.edge', {d: edgePath(edge.points)})
+               }));
+  for (const frame of framed)
+    drawing.append(
+        svg('rect.frame', {x: frame.x, y: frame.y, width: frame.w, height: frame.h, rx: 10}),
+        svg('text.frame-text', {x: frame.x + 10, y: frame.y - 7},
+            `${foldNames(scopesLike(plan, frame.scope))}, × ${frame.count}`));
   drawing.append(...lines.map(({line}) => line));
   for (const node of shown)
     drawing.append(
@@ -35,6 +52,7 @@ function drawGraph(page, marks, phase) {
       page.related.collective.has(plan.collectiveOf.get(id));
   return {
     picture,
+    ids: shown.map(node => node.id),
     /** Dims what is not related, if something related is drawn, and brings that into sight. */
     select(body) {
       const first = shown.find(node => isLit(node.id));
@@ -46,6 +64,10 @@ function drawGraph(page, marks, phase) {
     },
   };
 }
+
+/** Names of the scopes that are drawn as one. */
+const scopesLike = (plan, id) =>
+    plan.json.scopes.filter(scope => scope.like === id).map(scope => scope.name);
 
 /** @param {Page} page @param {Marks} marks */
 function operationNode(page, marks, node) {

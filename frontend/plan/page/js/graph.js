@@ -6,7 +6,7 @@ const graphView = {
   name: 'Graph',
   title: 'What is computed from what',
   height: 700,
-  text: page => page.plan.json.layout ?
+  text: page => page.plan.json.graph ?
       'Values with their shape on a device; coloured numbers are split. A coloured ' +
           'bar is a collective, as long as the bytes it sends in a step.' :
       'Operations in their order, one row for layers that are alike, with what each ' +
@@ -21,8 +21,13 @@ const graphView = {
     let graph = null;
     const draw = () => {
       marks.clear();
-      graph = plan.json.layout ? drawGraph(page, marks, phase) : null;
-      put(clear(body), graph ? graph.picture : operationList(page, marks, phase));
+      graph = plan.json.graph ? drawGraph(page, marks, phase) : null;
+      const drawn = new Set(graph ? graph.ids : []);
+      const operations = plan.operations.filter(row => row.phase === phase && !drawn.has(row.id));
+      const sums = plan.collectives.filter(row => row.phase === phase && !drawn.has(row.id));
+      put(clear(body), graph ? graph.picture : null,
+          graph && sums.length ? unreadList(page, marks, phase, sums) : null,
+          operations.length ? operationList(page, marks, operations) : null);
       page.paint();
       if (graph) graph.select(body);
     };
@@ -50,10 +55,34 @@ const graphView = {
   },
 };
 
-/** @param {Page} page @param {Marks} marks */
-function operationList(page, marks, phase) {
+/**
+ * Collectives that nothing of the phase reads, as the sums of gradients: as nodes they would
+ * stand side by side.
+ * @param {Page} page @param {Marks} marks @param {Collective[]} unread
+ */
+function unreadList(page, marks, phase, unread) {
   const {plan} = page;
-  const operations = plan.operations.filter(operation => operation.phase === phase);
+  const most = Math.max(1, largest(plan.collectives, one => one.sent));
+  const rowOf = one => {
+    const row = html(
+        'tr', {},
+        html(
+            'td', {}, itemLink(page, {kind: 'collective', index: one.index}, idsText(one)),
+            ` ${kindName(one.kind)}`),
+        html('td', {}, axesChips(one.axes)), html('td.mono', {}, shortName(one.of)),
+        html('td.right', {}, formatBytes(one.sent)),
+        html('td.bars', {}, bar(one.sent / most, 190, {axes: one.axes})));
+    marks.add('collective', one.index, row);
+    return row;
+  };
+  return html(
+      'div', {}, html('h3', {}, `Sent for what comes after: nothing of ${phase} reads it`),
+      html('table.unread', {}, html('tbody', {}, unread.map(rowOf))));
+}
+
+/** @param {Page} page @param {Marks} marks @param {Operation[]} operations */
+function operationList(page, marks, operations) {
+  const {plan} = page;
   const most = Math.max(
       1e-9, largest(operations, operation => plan.timed ? operation.time : operation.flops));
   const rowOf = operation => {

@@ -195,15 +195,27 @@ function setTheme(page, theme) {
   document.documentElement.dataset.theme = theme;
 }
 
-function start() {
-  const plans = JSON.parse(document.getElementById('plan').textContent).map(readPlan);
+/** The JSON of the plans, which the file has packed. */
+async function unpackPlans() {
+  const text = document.getElementById('plan').textContent;
+  const packed = Uint8Array.from(atob(text), character => character.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(
+      new (/** @type {any} */ (window)).DecompressionStream('deflate'));
+  return new Response(stream).json();
+}
+
+function start(json) {
+  const plans = json.map(readPlan);
   axesOfMesh = plans[0].axes;
   addPatterns(plans[0].axes, plans.flatMap(plan => plan.collectives.map(one => one.axes)));
-  const page = new Page(plans[0], plans[1] || null);
+  const page = new Page(plans[0], plans.slice(1));
   buildPage(page);
   readHash(page);
   addEventListener('hashchange', () => readHash(page));
   // For tests, which read what is selected and who holds what.
   Object.assign(window, {planPage: {page, heldRanges, costOfLines, makeCurve}});
 }
-start();
+unpackPlans().then(start).catch(error => {
+  document.getElementById('main').textContent = `This browser cannot show the plan: ${error}`;
+  throw error;
+});

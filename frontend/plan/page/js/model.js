@@ -12,7 +12,6 @@ function readPlan(json) {
           ({index, name: axis.name, size: axis.size, link: axis.link ? axis.link.name : null}));
   plan.timed = !!json.machine && json.totals.step_us != null;
   plan.limit = json.memory.limit_bytes || (json.machine ? json.machine.memory_bytes : 0) || 0;
-  plan.label = getCommand(json) || plan.model;
   readLines(plan);
   readValues(plan);
   readOperations(plan);
@@ -29,16 +28,6 @@ function readPlan(json) {
     exposed: json.totals.exposed_us || 0,
   };
   return plan;
-}
-
-/** How the user may get this plan again, or '' if the plan does not say. */
-function getCommand(json) {
-  const command = json.command;
-  if (!command) return '';
-  const words = ['meshc plan', json.spec.path];
-  if (command.mesh) words.push('--mesh ' + command.mesh);
-  if (command.layout) words.push('--layout ' + command.layout);
-  return words.concat(command.options || []).join(' ');
 }
 
 /** @param {Plan} plan */
@@ -287,7 +276,7 @@ function readCollectives(plan) {
       sent: sum(members, one => one.repeat * one.wire_bytes_per_device),
       time: sum(members, one => timeOf(one, 'time_us')),
       exposed: sum(members, one => timeOf(one, 'exposed_us')),
-      origin: first.origin || null,
+      origin: first.cause.written ? 'written' : 'inserted',
       before: first.before,
       after: first.after,
       cause: {

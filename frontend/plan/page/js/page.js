@@ -1,10 +1,10 @@
 // The one selection and the one device, and who is told of them.
 
 class Page {
-  /** @param {Plan} plan @param {Plan} other */
-  constructor(plan, other) {
+  /** @param {Plan} plan @param {Plan[]} others  that it is compared with */
+  constructor(plan, others) {
     this.plan = plan;
-    this.other = other;
+    this.others = others;
     this.item = /** @type {Item} */ (null);
     this.related = nothingRelated();
     this.device = 0;

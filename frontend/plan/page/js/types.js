@@ -127,7 +127,6 @@
  * @typedef {Object} Plan
  *  @property {any} json
  *  @property {string} model
- *  @property {string} label
  *  @property {Axis[]} axes
  *  @property {number} devices
  *  @property {Dim_[]} dims

@@ -28,7 +28,6 @@ const verdictView = {
 /** @param {Page} page */
 function eyebrow(page) {
   const {plan} = page;
-  const command = getCommand(plan.json);
   return html(
       'div.eyebrow', {}, html('b', {}, formatCount(plan.devices, 'device')),
       plan.axes.map(
@@ -42,8 +41,7 @@ function eyebrow(page) {
               `${axis.name} ${axis.size}`)),
       html(
           'span.faint', {},
-          plan.machine ? plan.machine.label : `target ${plan.json.target}, no machine named`),
-      command ? html('code.faint', {}, command) : null);
+          plan.machine ? plan.machine.label : `target ${plan.json.target}, no machine named`));
 }
 
 /** @param {Plan} plan */

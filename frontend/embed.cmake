@@ -1,4 +1,4 @@
-# Writes OUTPUT with one {name, text} for each of FILES, for elaborate/Library.cpp.
+# Writes OUTPUT with one {name, text} for each of FILES, rows of an array in C++.
 set(rows "")
 foreach(path ${FILES})
   get_filename_component(name ${path} NAME)

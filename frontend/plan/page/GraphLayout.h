@@ -1,0 +1,27 @@
+#ifndef MESHC_FRONTEND_PLAN_PAGE_GRAPHLAYOUT_H
+#define MESHC_FRONTEND_PLAN_PAGE_GRAPHLAYOUT_H
+
+#include <nlohmann/json.hpp>
+
+namespace meshc::plan {
+
+/// No phase of more rows is laid out: Graphviz takes some 2 s for so many, and
+/// nobody reads them.
+inline constexpr size_t maxGraphNodes = 400;
+
+/// Where the page draws what a plan computes and sends, laid out by Graphviz's
+/// dot, each phase by itself. `plan` is JSON of version 2.
+///
+/// `nodes`: of each row of the page that another of its phase reads or is read
+/// by, the `id` of its first op or collective, its middle `x`, `y` and its size
+/// `w`, `h` in pixels. What nothing of the phase reads is none where it is a
+/// collective: the sums of gradients would stand side by side. `edges`: `from`,
+/// `to`, the `points` of cubic curves, and whether the edge goes `back`, into a
+/// row that stands in front of it in the order of the commands, as what loops
+/// carry does. `frames`: `scope` that is drawn once for several, its `count`,
+/// and the box around it. Null where no phase can be drawn.
+nlohmann::ordered_json layOutGraph(const nlohmann::ordered_json &plan);
+
+} // namespace meshc::plan
+
+#endif
