@@ -4,6 +4,7 @@
 #include "layout/Sharding.h"
 #include "layout/Spelling.h"
 #include "runtime/exec/Executable.h"
+#include "runtime/exec/PlanIds.h"
 
 #include <fmt/format.h>
 #include <limits>
@@ -259,10 +260,11 @@ void Plan::followValues() {
     return source;
   };
 
+  const auto ids = runtime::getPlanIds(*program);
   for (size_t position = 0; position < program->commands.size(); ++position) {
     const exec::CommandT &command = *program->commands[position];
     const size_t first = commands.size();
-    addCommands(command, int(position));
+    addCommands(command, int(position), ids[position]);
     // Each planned command has inputs and outputs in the order of the operands;
     // all are read before any is written.
     const size_t numInputs = command.operands.size() - size_t(command.results);
@@ -290,24 +292,17 @@ void Plan::followValues() {
   }
 }
 
-/// Adds a command, once for each of its members.
-void Plan::addCommands(const exec::CommandT &command, int position) {
-  PlannedCommand planned;
-  planned.command = &command;
-  planned.position = position;
-  planned.id = "o" + std::to_string(commands.size());
-  const exec::CollectiveT *collective = command.action.AsCollective();
-  // A slice keeps a part of the own block: nothing is sent.
-  if (!collective || collective->kind == exec::CollectiveKind::slice) {
-    commands.push_back(std::move(planned));
-    return;
+/// Adds a command, once for each of its members, which have these ids.
+void Plan::addCommands(const exec::CommandT &command, int position,
+                       const std::vector<std::string> &ids) {
+  std::vector<const exec::CollectiveT *> members = {nullptr};
+  if (runtime::isMessage(command))
+    members = runtime::getMembers(*command.action.AsCollective());
+  for (size_t i = 0; i < members.size(); ++i) {
+    PlannedCommand &planned = commands.emplace_back();
+    planned.command = &command;
+    planned.position = position;
+    planned.collective = members[i];
+    planned.id = ids[i];
   }
-  auto add = [&](const exec::CollectiveT &member) {
-    planned.collective = &member;
-    planned.id = member.id;
-    commands.push_back(planned);
-  };
-  add(*collective);
-  for (const auto &member : collective->merged)
-    add(*member);
 }

@@ -84,7 +84,8 @@ struct Plan {
 
 private:
   void followValues();
-  void addCommands(const exec::CommandT &command, int position);
+  void addCommands(const exec::CommandT &command, int position,
+                   const std::vector<std::string> &ids);
 
   /// By name, the tensors of the executable, in their order.
   std::unordered_map<std::string_view, std::vector<int>> tensorsNamed;

@@ -137,23 +137,28 @@ Status runtime::runBench(Session &session, const BenchRequest &request) {
                  "this executable minimises no output, so it has no loss to "
                  "report",
                  ""};
+  constexpr int64_t warmUpSteps = StepTracer::warmUpSteps;
+  const int64_t timedSteps = warmUpSteps + request.steps;
+  Result<StepTracer> tracer =
+      StepTracer::createAt(session, **step, request.trace, timedSteps);
+  if (!tracer)
+    return tracer.getError();
   Status ready = session.initialise(request.seed);
   for (const auto &input : (*step)->inputs)
     if (ready)
       ready = session.setInput(**step, input->name,
                                makeRandomInput(*input, request.seed),
                                "random data");
-  constexpr int64_t warmUpSteps = 2;
   for (int64_t i = 0; i < warmUpSteps && ready; ++i)
-    ready = session.run(**step);
+    ready = tracer->run(i);
   if (!ready)
     return ready;
 
   session.getDevices().resetProfile(request.profile);
   std::vector<double> milliseconds;
-  for (int64_t i = 0; i < request.steps; ++i) {
+  for (int64_t i = warmUpSteps; i < timedSteps; ++i) {
     auto start = std::chrono::steady_clock::now();
-    Status ran = session.run(**step);
+    Status ran = tracer->run(i);
     if (!ran)
       return ran;
     milliseconds.push_back(std::chrono::duration<double, std::milli>(
@@ -180,6 +185,11 @@ Status runtime::runBench(Session &session, const BenchRequest &request) {
   if (request.profile)
     line += describeProfile(session.getDevices().getProfile(),
                             session.getExecutable().getNumDevices());
+  // The loss and the times are those of the steps that were asked for.
+  const int64_t traced = request.trace.path.empty() ? 0 : request.trace.steps;
+  for (int64_t i = timedSteps; i < timedSteps + traced; ++i)
+    if (Status ran = tracer->run(i); !ran)
+      return ran;
   if (session.isFirst())
     printOutput(line + "}\n");
   return Status::success();

@@ -2,6 +2,7 @@
 #define MESHC_RUNTIME_APP_BENCH_H
 
 #include "runtime/app/Session.h"
+#include "runtime/app/StepTracer.h"
 
 namespace meshc::runtime {
 
@@ -10,6 +11,7 @@ struct BenchRequest {
   int64_t seed = 0;
   double compileSeconds = 0; ///< passed through to the result
   bool profile = false;      ///< adds where the time goes
+  TraceRequest trace;        ///< of steps behind those that are timed
 };
 
 /// Runs the training step on random data, twice to warm up and then

@@ -133,6 +133,21 @@ void CommandLine::addParameters(CLI::App *subcommand) {
   addSeed(subcommand, "the parameters of --init random")->needs(init);
 }
 
+/// `which`: the steps that are traced.
+void CommandLine::addTrace(CLI::App *subcommand, TraceRequest &request,
+                           const std::string &which) {
+  CLI::Option *trace =
+      takes("FILE", subcommand->add_option(
+                        "--trace", request.path,
+                        "for what every device did, and when, in " + which +
+                            "; JSON for ui.perfetto.dev and chrome://tracing"));
+  takes("N", subcommand->add_option(
+                 "--trace-steps", request.steps,
+                 fmt::format("steps to trace (default {})", request.steps)))
+      ->check(CLI::Range(int64_t(1), int64_t(1000)))
+      ->needs(trace);
+}
+
 void CommandLine::addRanks(CLI::App *subcommand) {
   const char *group = "Several processes";
   auto add = [&](const char *value, CLI::Option *option) {
@@ -240,6 +255,8 @@ CommandLine::CommandLine() {
   addSeed(train, "the parameters and the order of samples");
   takes("FILE", train->add_option("--metrics", flags.training.metricsPath,
                                   "for one JSON object per step"));
+  addTrace(train, flags.training.trace,
+           "the first steps behind 7, or in the last ones of fewer");
   train->add_flag("--fail-on-nan", flags.training.failsOnNan,
                   "end with code 3 where the loss is NaN or infinite");
   CLI::Option *evalSteps = addEvalSteps(train);
@@ -285,6 +302,7 @@ CommandLine::CommandLine() {
       ->check(CLI::Range(int64_t(1), int64_t(1000000000)));
   bench->add_flag("--profile", flags.bench.profile,
                   "report where the time goes");
+  addTrace(bench, flags.bench.trace, "steps behind those that are timed");
   addSeed(bench, "the parameters and the data");
   takes("SECONDS",
         bench->add_option("--compile-seconds", flags.bench.compileSeconds,

@@ -65,6 +65,8 @@ private:
   void addDataFolder(CLI::App *subcommand);
   CLI::Option *addEvalSteps(CLI::App *subcommand);
   void addParameters(CLI::App *subcommand);
+  void addTrace(CLI::App *subcommand, TraceRequest &request,
+                const std::string &which);
   void addRanks(CLI::App *subcommand);
   void addGpus(CLI::App *subcommand);
   int reportUsage(const CLI::ParseError &error);

@@ -51,6 +51,13 @@ static Agreements getAgreements(const CommandLine &commandLine,
           {"--epochs", number(flags.training.epochs)},
           {"--eval-steps", number(flags.training.evalBatches)},
           {"--no-eval", flags.training.evaluates ? "not given" : "given"},
+          {"--trace",
+           flags.training.trace.path.empty() && flags.bench.trace.path.empty()
+               ? "not given"
+               : "given"},
+          {"--trace-steps", std::to_string(commandLine.command == "bench"
+                                               ? flags.bench.trace.steps
+                                               : flags.training.trace.steps)},
           {"--fail-on-nan", flags.training.failsOnNan ? "given" : "not given"},
           {"--tune-matmuls", flags.gpus.tunesMatmuls ? "given" : "not given"},
           {"--in", names(flags.inputs)},

@@ -90,6 +90,51 @@ Session::create(Executable executable,
   return session;
 }
 
+Result<std::vector<std::string>> Session::collect(const std::string &name,
+                                                  std::string bytes) {
+  if (!hasOtherRanks())
+    return std::vector<std::string>{std::move(bytes)};
+  // Messages and the store have limits: one piece after the other, each when
+  // the first rank asks for it.
+  constexpr size_t pieceBytes = size_t(1) << 25;
+  constexpr double patienceSeconds = 600;
+  Store &store = ranks->getStore();
+  auto getKey = [&](int64_t rank, size_t piece, const char *what) {
+    return fmt::format("{}/{}/{}/{}", name, rank, piece, what);
+  };
+  if (!isFirst()) {
+    for (size_t begin = 0, piece = 0; begin <= bytes.size();
+         begin += pieceBytes, ++piece) {
+      Result<std::string> asked =
+          store.get(getKey(ranks->getRank(), piece, "asked"), patienceSeconds);
+      if (!asked)
+        return asked.getError();
+      Status set = store.set(getKey(ranks->getRank(), piece, "bytes"),
+                             bytes.substr(begin, pieceBytes));
+      if (!set)
+        return set.getError();
+    }
+    return std::vector<std::string>();
+  }
+  std::vector<std::string> all = {std::move(bytes)};
+  for (int64_t rank = 1; rank < ranks->getNumRanks(); ++rank) {
+    all.emplace_back();
+    // One that is not full is the last.
+    for (size_t piece = 0; all.back().size() == piece * pieceBytes; ++piece) {
+      Status asked = store.set(getKey(rank, piece, "asked"), "");
+      if (!asked)
+        return asked.getError();
+      const std::string key = getKey(rank, piece, "bytes");
+      Result<std::string> got = store.get(key, patienceSeconds);
+      Status emptied = store.set(key, "");
+      if (!got || !emptied)
+        return got ? emptied.getError() : got.getError();
+      all.back() += *got;
+    }
+  }
+  return all;
+}
+
 Result<const exec::ProgramT *>
 Session::getProgram(std::string_view name) const {
   if (const exec::ProgramT *program = executable.findProgram(name))

@@ -51,6 +51,11 @@ public:
     return ranks ? ranks->agree(items) : Status::success();
   }
 
+  /// The bytes that each rank gives, in their order, on the first rank; on the
+  /// others nothing. A name is used once. Errors: as of the store.
+  Result<std::vector<std::string>> collect(const std::string &name,
+                                           std::string bytes);
+
   /// The program called `name`. Errors: WrongInput, naming those there are.
   Result<const exec::ProgramT *> getProgram(std::string_view name) const;
 

@@ -111,15 +111,24 @@ static std::optional<int64_t> getSteps(const TrainingRequest &request,
                                              : std::nullopt;
 }
 
+static int64_t getTotalSteps(const TrainingRequest &request,
+                             const exec::TrainingT &recipe,
+                             const Dataset &dataset) {
+  const std::optional<int64_t> steps = getSteps(request, recipe);
+  return steps
+             ? *steps
+             : request.epochs.value_or(recipe.epochs) * dataset.getNumBatches();
+}
+
 /// Runs the steps; the variables are set, the files open.
 static Status runSteps(Session &session, const exec::ProgramT &program,
                        const exec::TrainingT &recipe, const Dataset &dataset,
-                       const TrainingRequest &request, MetricsFile &metrics) {
+                       const TrainingRequest &request, MetricsFile &metrics,
+                       StepTracer &tracer) {
   const int64_t batchSize = dataset.getBatchSize();
   const int64_t stepsPerEpoch = dataset.getNumBatches();
-  const std::optional<int64_t> steps = getSteps(request, recipe);
-  const int64_t totalSteps =
-      steps ? *steps : request.epochs.value_or(recipe.epochs) * stepsPerEpoch;
+  const bool isInSteps = getSteps(request, recipe).has_value();
+  const int64_t totalSteps = getTotalSteps(request, recipe, dataset);
   const int64_t totalEpochs = (totalSteps + stepsPerEpoch - 1) / stepsPerEpoch;
   std::vector<int64_t> samples(batchSize);
   Progress progress;
@@ -135,7 +144,7 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
       samples[i] = order.getSample(stepInEpoch * batchSize + i);
     Status ran = dataset.feed(session.getDevices(), samples);
     if (ran)
-      ran = session.run(program);
+      ran = tracer.run(step);
     if (!ran)
       return ran;
 
@@ -172,8 +181,9 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
       const double rate = double(step + 1) / getSeconds(now - start);
       progress.show(
           {fmt::format("epoch {}/{}", epoch + 1, totalEpochs),
-           steps ? fmt::format("step {}/{}", step + 1, totalSteps)
-                 : fmt::format("step {}/{}", stepInEpoch + 1, stepsPerEpoch),
+           isInSteps
+               ? fmt::format("step {}/{}", step + 1, totalSteps)
+               : fmt::format("step {}/{}", stepInEpoch + 1, stepsPerEpoch),
            fmt::format("loss {}", loss ? formatNumber(*loss) : "no number"),
            fmt::format("{} samples/s", formatRate(rate * double(batchSize))),
            fmt::format("{} left",
@@ -235,11 +245,16 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
       MetricsFile::open(session.isFirst() ? request.metricsPath : "");
   if (!metrics)
     return metrics.getError();
+  Result<StepTracer> tracer =
+      StepTracer::create(session, **program, request.trace,
+                         getTotalSteps(request, *recipe, *dataset));
+  if (!tracer)
+    return tracer.getError();
   Status initialised = session.initialise(request.seed);
   if (!initialised)
     return initialised;
-  Status trained =
-      runSteps(session, **program, *recipe, *dataset, request, *metrics);
+  Status trained = runSteps(session, **program, *recipe, *dataset, request,
+                            *metrics, *tracer);
   if (!trained || !split)
     return trained;
   Result<std::vector<NamedValue>> means =

@@ -2,6 +2,7 @@
 #define MESHC_RUNTIME_APP_TRAINING_H
 
 #include "runtime/app/Session.h"
+#include "runtime/app/StepTracer.h"
 #include "runtime/io/StopSignals.h"
 
 #include <optional>
@@ -18,6 +19,7 @@ struct TrainingRequest {
   bool failsOnNan = false;            ///< ends where the loss is not finite
   bool evaluates = true;              ///< on the test split, in the end
   std::optional<int64_t> evalBatches; ///< instead of all of the test split
+  TraceRequest trace;
   /// That end the training; null: signals have their usual effect.
   StopSignals *signals = nullptr;
 };

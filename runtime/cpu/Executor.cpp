@@ -13,9 +13,7 @@
 using namespace meshc;
 using namespace meshc::runtime;
 
-using Clock = std::chrono::steady_clock;
-
-static double getSeconds(Clock::duration duration) {
+static double getSeconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
@@ -253,7 +251,7 @@ void Executor::runPieces(Job &job, int worker,
     lock.unlock();
     const Clock::time_point start = Clock::now();
     runPiece(current, piece, worker);
-    workers[worker].add(*current.command, getSeconds(Clock::now() - start));
+    workers[worker].add(current, start, Clock::now());
     lock.lock();
     if (--job.unfinished == 0) {
       if (job.device < 0 && job.command->collective->isExchanged(job.group))
@@ -318,6 +316,8 @@ void Executor::finishJob(Job &job) {
         [&](const Job &other) { return &other == &job; });
     finishCommand(device, command);
   } else {
+    if (trace)
+      tracedGroups[command.firstGroup + size_t(job.group)].end = Clock::now();
     for (int64_t device : command.collective->getDevices(job.group))
       finishCommand(device, command);
   }
@@ -363,6 +363,8 @@ void Executor::advance(int64_t device, int worker,
     if (isCollective) {
       place.running.push_back(&command);
       const size_t slot = command.firstGroup + size_t(group);
+      if (trace)
+        tracedGroups[slot].arrivals.push_back({device, Clock::now()});
       if (++arrivals[slot] <
           int64_t(command.collective->getDevices(group).size()))
         continue;
@@ -390,7 +392,7 @@ void Executor::advance(int64_t device, int worker,
         .command = &command, .device = device, .count = command.pieces};
     for (int64_t piece = 0; piece < command.pieces; ++piece)
       runPiece(alone, piece, worker);
-    workers[worker].add(command, getSeconds(Clock::now() - start));
+    workers[worker].add(alone, start, Clock::now());
     lock.lock();
   }
   if (isHeldUp(place)) {
@@ -415,6 +417,8 @@ Status Executor::run(const exec::ProgramT &program) {
       return *broken;
     current = &lists[index];
     failure.reset();
+    if (trace)
+      beginTrace();
     // Before the first receive is posted: from there on, groups may complete.
     unfinishedDevices = division.getNumLocal();
   }
@@ -430,11 +434,14 @@ Status Executor::run(const exec::ProgramT &program) {
     wake(division.getNumLocal() - 1);
   }
   work(0, true);
-  runSeconds += getSeconds(Clock::now() - start);
+  const Clock::time_point end = Clock::now();
+  runSeconds += getSeconds(end - start);
   ++runs;
   std::lock_guard<std::mutex> lock(mutex);
   if (unfinishedDevices > 0 || unsentMessages > 0)
     return *broken;
+  if (trace && !failure)
+    collectTrace(start, end);
   return failure ? Status(*failure) : Status::success();
 }
 

@@ -37,12 +37,14 @@
 #include "runtime/cpu/CommandList.h"
 #include "runtime/devices/DeviceSet.h"
 #include "runtime/devices/Profile.h"
+#include "runtime/devices/RunTrace.h"
 #include "runtime/exec/Executable.h"
 #include "runtime/exec/KernelTable.h"
 #include "runtime/ranks/Division.h"
 #include "runtime/ranks/Transport.h"
 
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -98,6 +100,7 @@ public:
 
   Profile getProfile() override;
   void resetProfile(bool timesCommands) override;
+  void traceRuns(RunTrace *newTrace) override;
 
   /// Called for every command that a device starts, with its number in the
   /// program; of a collective when the device arrives; not for commands that
@@ -184,14 +187,50 @@ private:
   /// The first bytes of a buffer of devices [begin, end), in all processes.
   Status fetch(int64_t begin, int64_t end, int buffer, uint64_t bytes);
 
+  // Traces, in ExecutorTrace.cpp.
+  using Clock = std::chrono::steady_clock;
+  void beginTrace();
+  /// Makes the trace of a run that is over.
+  void collectTrace(Clock::time_point begin, Clock::time_point end);
+  std::vector<TraceEvent> traceGroup(size_t slot) const;
+
+  /// A piece of a job that a worker has executed, or all of a command.
+  struct TracedPiece {
+    const PreparedCommand *command;
+    int64_t device; ///< -1 for a collective
+    int64_t group;  ///< of the collective
+    Collective::Stage stage;
+    Clock::time_point begin, end;
+  };
+  /// A group of a collective in a run that is traced.
+  struct TracedGroup {
+    struct Arrival {
+      int64_t device;
+      Clock::time_point time;
+    };
+    struct Span {
+      Clock::time_point begin = Clock::time_point::max();
+      Clock::time_point end = Clock::time_point::min();
+    };
+    std::vector<Arrival> arrivals;                  ///< in order
+    std::array<Span, Collective::numStages> stages; ///< that had pieces
+    Clock::time_point end;
+  };
+
   struct alignas(64) Worker {
-    void add(const PreparedCommand &command, double seconds) {
-      times[size_t(command.timeClass)] += seconds;
-      commandSeconds[command.number] += seconds;
+    void add(const Job &job, Clock::time_point begin, Clock::time_point end) {
+      const double seconds = std::chrono::duration<double>(end - begin).count();
+      times[size_t(job.command->timeClass)] += seconds;
+      commandSeconds[job.command->number] += seconds;
+      if (isTraced)
+        pieces.push_back(
+            {job.command, job.device, job.group, job.stage, begin, end});
     }
 
     TimePerClass times{};
     std::vector<double> commandSeconds; ///< by number of the command
+    bool isTraced = false;
+    std::vector<TracedPiece> pieces; ///< of the run, if it is traced
     std::vector<std::byte> scratchMemory;
     std::byte *scratch = nullptr;
   };
@@ -228,7 +267,9 @@ private:
   int64_t pendingReads = 0;    ///< messages of exchange() to come
   std::optional<Error> broken; ///< the connection to the others
   StartObserver observer;
-  double runSeconds = 0; ///< of all runs, on the wall
+  RunTrace *trace = nullptr;
+  std::vector<TracedGroup> tracedGroups; ///< per group of the program
+  double runSeconds = 0;                 ///< of all runs, on the wall
   int64_t runs = 0;
 
   /// What fetch() got, until something may have changed.

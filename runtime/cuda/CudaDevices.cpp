@@ -15,8 +15,6 @@ using namespace meshc::runtime;
 using namespace meshc::runtime::cuda;
 namespace exec = meshc::exec;
 
-using Clock = std::chrono::steady_clock;
-
 /// The GPU of this process among `gpus`; an error if the devices of the mesh
 /// cannot be on the GPUs and in the processes that there are.
 static Result<int> chooseGpu(int64_t devices, bool hasDeviceOrder,
@@ -256,9 +254,14 @@ Status CudaDevices::run(const exec::ProgramT &program) {
   assert(found != programs.end() && "a program of another executable");
   GpuProgram &prepared = **found;
   const Clock::time_point start = Clock::now();
-  if (timesCommands) {
-    MESHC_RETURN_IF_ERROR(prepared.runTimed(
-        commandSeconds[size_t(found - programs.begin())], classSeconds));
+  if (timesCommands || trace) {
+    Result<std::vector<GpuProgram::Span>> spans = prepared.runTimed();
+    if (!spans)
+      return spans.getError();
+    if (timesCommands)
+      addTimes(size_t(found - programs.begin()), *spans);
+    if (trace)
+      collectTrace(prepared, *spans, start);
   } else {
     MESHC_RETURN_IF_ERROR(
         prepared.start(options.usesGraphs && !options.checksCommands));
@@ -274,6 +277,32 @@ Status CudaDevices::run(const exec::ProgramT &program) {
   runSeconds += std::chrono::duration<double>(Clock::now() - start).count();
   ++runs;
   return Status::success();
+}
+
+/// Adds the times of a run, of all devices.
+void CudaDevices::addTimes(size_t program,
+                           std::span<const GpuProgram::Span> spans) {
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const size_t command = i / session.devices.size();
+    const double seconds = spans[i].end - spans[i].begin;
+    commandSeconds[program][command] += seconds;
+    classSeconds[size_t(programs[program]->getTimeClass(command))] += seconds;
+  }
+}
+
+void CudaDevices::collectTrace(const GpuProgram &program,
+                               const std::vector<GpuProgram::Span> &spans,
+                               Clock::time_point start) {
+  auto getNanoseconds = [](Clock::time_point time) {
+    return int64_t(std::chrono::nanoseconds(time.time_since_epoch()).count());
+  };
+  trace->begin = getNanoseconds(start);
+  trace->end = getNanoseconds(Clock::now());
+  trace->events.clear();
+  program.addEvents(spans, *trace);
+  // The clocks of the GPU and the host are not one.
+  for (const TraceEvent &event : trace->events)
+    trace->end = std::max(trace->end, event.end);
 }
 
 Status CudaDevices::reserve(Staging &staging, uint64_t bytes) {

@@ -74,6 +74,7 @@ public:
   int getNumThreads() const override { return 0; }
   Profile getProfile() override;
   void resetProfile(bool timesCommands) override;
+  void traceRuns(RunTrace *newTrace) override { trace = newTrace; }
 
   /// What was chosen, and what it gains; empty without
   /// CudaOptions::tunesMatmuls and without a product.
@@ -98,6 +99,8 @@ private:
     bool isBusy = false;
   };
 
+  using Clock = std::chrono::steady_clock;
+
   Status openGpu();
   Status prepare();
   Status tune();
@@ -108,6 +111,10 @@ private:
   DevicePointer getAddress(const MemoryRange &range) const {
     return memory.get() + range.offset;
   }
+  void addTimes(size_t program, std::span<const GpuProgram::Span> spans);
+  void collectTrace(const GpuProgram &program,
+                    const std::vector<GpuProgram::Span> &spans,
+                    Clock::time_point start);
   /// Number of a device of the mesh among those of this process.
   size_t getIndex(int64_t device) const;
 
@@ -123,6 +130,7 @@ private:
   Staging reads;
 
   bool timesCommands = false;
+  RunTrace *trace = nullptr;
   double runSeconds = 0;
   int64_t runs = 0;
   TimePerClass classSeconds{};

@@ -385,29 +385,95 @@ Status GpuProgram::start(bool useGraph) {
       graph.get(), session.devices[0].compute.get()));
 }
 
-Status GpuProgram::runTimed(std::vector<double> &secondsPerCommand,
-                            TimePerClass &secondsPerClass) {
+Result<std::vector<GpuProgram::Span>> GpuProgram::runTimed() {
   const Driver &driver = session.gpu->getDriver();
-  const size_t numDevices = session.devices.size();
-  std::vector<OwnedEvent> times(commands.size() * numDevices * 2);
-  for (OwnedEvent &time : times) {
+  const size_t numSpans = commands.size() * session.devices.size();
+  std::vector<OwnedEvent> times(numSpans * 2);
+  OwnedEvent origin;
+  for (size_t i = 0; i <= times.size(); ++i) {
     Result<OwnedEvent> made = makeEvent(driver, /*hasTime=*/true);
     if (!made)
       return made.getError();
-    time = std::move(*made);
+    (i < times.size() ? times[i] : origin) = std::move(*made);
   }
-  MESHC_RETURN_IF_ERROR(issue(&times));
-  ++runs;
-  MESHC_RETURN_IF_ERROR(
-      session.communicator->wait(session.devices[0].compute.get()));
-  for (size_t index = 0; index < commands.size(); ++index)
-    for (size_t i = 0; i < numDevices; ++i) {
-      const size_t place = (index * numDevices + i) * 2;
-      float milliseconds = 0;
-      MESHC_RETURN_IF_ERROR(driver.eventElapsedTime(
-          &milliseconds, times[place].get(), times[place + 1].get()));
-      secondsPerCommand[index] += milliseconds * 1e-3;
-      secondsPerClass[size_t(commands[index].timeClass)] += milliseconds * 1e-3;
+  const Stream first = session.devices[0].compute.get();
+  Status ran = driver.eventRecord(origin.get(), first);
+  if (ran)
+    ran = issue(&times);
+  if (ran) {
+    ++runs;
+    ran = session.communicator->wait(first);
+  }
+  std::vector<Span> spans(numSpans);
+  // All from one event: rounding keeps the order of times.
+  auto getSeconds = [&](const OwnedEvent &time) {
+    float milliseconds = 0;
+    if (ran)
+      ran = driver.eventElapsedTime(&milliseconds, origin.get(), time.get());
+    return double(milliseconds) * 1e-3;
+  };
+  for (size_t i = 0; i < numSpans && ran; ++i)
+    spans[i] = {getSeconds(times[i * 2]), getSeconds(times[i * 2 + 1])};
+  if (!ran)
+    return ran.getError();
+  return spans;
+}
+
+bool GpuProgram::isIssued(const Command &command) {
+  switch (command.timeClass) {
+  case TimeClass::Kernel:
+    return !command.launches.empty();
+  case TimeClass::Matmul:
+    return command.product != nullptr;
+  case TimeClass::Copy:
+    return command.copy.form != CopyForm::Nothing;
+  case TimeClass::Collective:
+  case TimeClass::Convolution:
+  case TimeClass::Idle:
+    break;
+  }
+  __builtin_unreachable();
+}
+
+void GpuProgram::addEvents(const std::vector<Span> &spans,
+                           RunTrace &trace) const {
+  const size_t numDevices = session.devices.size();
+  auto getTime = [&](double seconds) {
+    return trace.begin + int64_t(seconds * 1e9);
+  };
+  for (size_t index = 0; index < commands.size(); ++index) {
+    const Command &command = commands[index];
+    const Span *own = &spans[index * numDevices];
+    auto add = [&](TraceEvent::Part part, size_t i, double begin, double end) {
+      trace.events.push_back({getTime(begin), getTime(end),
+                              int32_t(session.devices[i].number),
+                              int32_t(index), part});
+    };
+    if (command.timeClass != TimeClass::Collective) {
+      for (size_t i = 0; i < numDevices && isIssued(command); ++i)
+        add(TraceEvent::Part::Command, i, own[i].begin, own[i].end);
+      continue;
     }
-  return Status::success();
+    const Collective collective = Collective::create(
+        session.executable->mesh,
+        Collective::getMembers(session.executable->data, *command.source));
+    std::vector<double> lastArrivals(size_t(collective.getNumGroups()), 0);
+    auto getGroup = [&](size_t i) {
+      return collective.getGroup(session.devices[i].number);
+    };
+    for (size_t i = 0; i < numDevices; ++i)
+      if (const int64_t group = getGroup(i); group >= 0) {
+        double &last = lastArrivals[size_t(group)];
+        last = std::max(last, own[i].begin);
+      }
+    for (size_t i = 0; i < numDevices; ++i) {
+      const int64_t group = getGroup(i);
+      if (group < 0)
+        continue;
+      add(TraceEvent::Part::Command, i, own[i].begin, own[i].end);
+      const double last = std::min(lastArrivals[size_t(group)], own[i].end);
+      if (getTime(last) > getTime(own[i].begin))
+        add(TraceEvent::Part::Devices, i, own[i].begin, last);
+    }
+  }
 }

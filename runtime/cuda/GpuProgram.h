@@ -5,6 +5,7 @@
 #include "runtime/cuda/MatmulCalls.h"
 #include "runtime/cuda/UnsupportedProducts.h"
 #include "runtime/devices/Profile.h"
+#include "runtime/devices/RunTrace.h"
 #include "runtime/exec/Executable.h"
 #include "runtime/exec/KernelUse.h"
 #include "runtime/plans/CopyPlan.h"
@@ -73,9 +74,15 @@ public:
 
   /// Enqueues a run of the program.
   Status start(bool useGraph);
-  /// Runs the program command by command and adds their times, of all devices.
-  Status runTimed(std::vector<double> &secondsPerCommand,
-                  TimePerClass &secondsPerClass);
+  /// When a command was under way on a device: seconds from the beginning of
+  /// the run.
+  struct Span {
+    double begin, end;
+  };
+  /// Runs the program command by command; spans[command * devices + device].
+  Result<std::vector<Span>> runTimed();
+  /// Adds what devices did in such a run, which began at `trace.begin`.
+  void addEvents(const std::vector<Span> &spans, RunTrace &trace) const;
 
   const exec::ProgramT &getSource() const { return source; }
   size_t getNumCommands() const { return commands.size(); }
@@ -130,6 +137,8 @@ private:
   /// Issues all commands between the beginning and the end of a run. With
   /// `times`, an event before and one behind each, per command and device.
   Status issue(std::vector<OwnedEvent> *times);
+  /// Whether a device gets anything of a command that is no collective.
+  static bool isIssued(const Command &command);
   Status issueOn(const Command &command, size_t device);
   Status issueCopy(const Command &command, size_t device);
   Status record();

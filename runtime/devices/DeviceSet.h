@@ -10,6 +10,7 @@
 /// read in all of them.
 
 #include "runtime/devices/Profile.h"
+#include "runtime/devices/RunTrace.h"
 #include "runtime/exec/Error.h"
 #include "runtime/exec/Executable.h"
 
@@ -55,6 +56,10 @@ public:
   /// With `timesCommands`, following runs are timed command by command, which
   /// slows GPUs down; without, only those report commands that do so anyway.
   virtual void resetProfile(bool timesCommands) = 0;
+  /// Has each of the following runs that succeeds replace what is in `trace`;
+  /// null: nothing is kept. GPUs get their commands one by one in such a run,
+  /// not as a graph.
+  virtual void traceRuns(RunTrace *trace) = 0;
 
 protected:
   explicit DeviceSet(const Executable &executable) : executable(executable) {}

@@ -150,30 +150,75 @@ static Status writeInPlace(const std::string &path, std::string_view text) {
                                       : Status(getWriteError(path));
 }
 
-Status runtime::writeFile(const std::string &path, std::string_view text) {
+/// Where a file's bytes go until they are all there.
+struct FreshFile {
+  std::string path;
+  int descriptor = -1;        ///< -1: it is written in place
+  std::optional<mode_t> mode; ///< of the file that it replaces
+};
+
+/// Opens what writeFile() writes to.
+static Result<FreshFile> openFresh(const std::string &path) {
   // Devices and pipes take what comes; links of both kinds, and the owner, stay
   // with the file that is there.
   struct stat status {};
   const bool isThere = lstat(path.c_str(), &status) == 0;
   if (isThere && (!S_ISREG(status.st_mode) || status.st_nlink > 1 ||
                   status.st_uid != geteuid()))
-    return writeInPlace(path, text);
-  const std::string fresh =
-      fmt::format("{}.{:08x}.part", path, std::random_device()());
-  const int descriptor =
-      open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return FreshFile();
+  FreshFile fresh;
+  fresh.path = fmt::format("{}.{:08x}.part", path, std::random_device()());
+  fresh.descriptor =
+      open(fresh.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   // In a folder that takes no new files, one that is there may be written. Not
   // on a full disk: what was there would be gone.
-  if (descriptor < 0)
-    return errno == EACCES || errno == EPERM || errno == ENAMETOOLONG
-               ? writeInPlace(path, text)
-               : Status(getWriteError(path));
+  if (fresh.descriptor < 0 && errno != EACCES && errno != EPERM &&
+      errno != ENAMETOOLONG)
+    return getWriteError(path);
   if (isThere)
-    fchmod(descriptor, status.st_mode & 07777);
-  if (writeAll(fdopen(descriptor, "wb"), text) &&
-      rename(fresh.c_str(), path.c_str()) == 0)
+    fresh.mode = status.st_mode & 07777;
+  return fresh;
+}
+
+Status runtime::writeFile(const std::string &path, std::string_view text) {
+  Result<FreshFile> fresh = openFresh(path);
+  if (!fresh)
+    return fresh.getError();
+  if (fresh->descriptor < 0)
+    return writeInPlace(path, text);
+  if (fresh->mode)
+    fchmod(fresh->descriptor, *fresh->mode);
+  if (writeAll(fdopen(fresh->descriptor, "wb"), text) &&
+      rename(fresh->path.c_str(), path.c_str()) == 0)
     return Status::success();
   const Error error = getWriteError(path);
-  unlink(fresh.c_str());
+  unlink(fresh->path.c_str());
   return error;
+}
+
+Status runtime::checkWritable(const std::string &path) {
+  Result<FreshFile> fresh = openFresh(path);
+  if (!fresh)
+    return fresh.getError();
+  if (fresh->descriptor >= 0) {
+    close(fresh->descriptor);
+    unlink(fresh->path.c_str());
+    return Status::success();
+  }
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) {
+    const int made =
+        open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (made < 0)
+      return getWriteError(path);
+    close(made);
+    unlink(path.c_str());
+    return Status::success();
+  }
+  if (S_ISDIR(status.st_mode))
+    errno = EISDIR;
+  // It is not opened: a pipe would wait for who reads it.
+  if (S_ISDIR(status.st_mode) || access(path.c_str(), W_OK) != 0)
+    return getWriteError(path);
+  return Status::success();
 }

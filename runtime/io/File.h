@@ -83,6 +83,11 @@ Result<std::vector<std::byte>> readFile(const std::string &path);
 /// with the system's reason.
 Status writeFile(const std::string &path, std::string_view text);
 
+/// Whether writeFile() could write the file now; it stays as it is. Nothing
+/// tells whether the bytes will fit. Errors: CannotWrite with the system's
+/// reason.
+Status checkWritable(const std::string &path);
+
 } // namespace meshc::runtime
 
 #endif

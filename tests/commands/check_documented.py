@@ -103,7 +103,8 @@ def main():
         assert len(results) == 1, results
         write_data(folder, scope["write_idx"], (0x08, "u1"))
         for block in read_blocks(root / "runtime/app/README.md", "console"):
-            check_console(block, {"FILE": app, "DIR": folder, "METRICS": folder / "metrics"})
+            check_console(block, {"FILE": app, "DIR": folder, "METRICS": folder / "metrics",
+                                  "TRACE": folder / "trace"})
 
 
 main()

@@ -2,8 +2,9 @@
 
 #include "frontend/plan/json/PlanWriter.h"
 
+#include "runtime/exec/PlanIds.h"
+
 #include <algorithm>
-#include <cstdlib>
 
 using namespace meshc;
 using namespace meshc::plan;
@@ -42,30 +43,12 @@ Json PlanWriter::getSharding(const exec::TensorLayoutT &layout) const {
   return {{"dims", std::move(dims)}, {"partial", getPartial(layout)}};
 }
 
-static const char *getOpKind(const exec::CommandT &command) {
-  switch (command.action.type) {
-  case exec::Action::Kernel:
-    return "kernel";
-  case exec::Action::Matmul:
-    return "matmul";
-  case exec::Action::Convolution:
-    return "convolution";
-  case exec::Action::Copy:
-    return "copy";
-  case exec::Action::Collective:
-    return "slice"; // the one collective that is an op: it sends nothing
-  case exec::Action::NONE:
-    break;
-  }
-  std::abort();
-}
-
 Json PlanWriter::getOp(size_t index) const {
   const PlannedCommand &planned = plan.commands[index];
   const exec::CommandT &command = *planned.command;
   Json json = {{"id", planned.id},
                {"name", command.name},
-               {"kind", getOpKind(command)},
+               {"kind", runtime::getPlanKind(command)},
                {"inputs", getSources(planned.inputs)},
                {"outputs", getSources(planned.outputs)},
                {"phase", getName(command.phase)},

@@ -1,0 +1,79 @@
+#include "runtime/exec/PlanIds.h"
+
+#include "runtime/exec/Executable.h"
+
+#include <fmt/format.h>
+#include <sodium.h>
+
+#include <array>
+
+using namespace meshc;
+
+bool runtime::isMessage(const exec::CommandT &command) {
+  const exec::CollectiveT *collective = command.action.AsCollective();
+  return collective && collective->kind != exec::CollectiveKind::slice;
+}
+
+std::vector<std::vector<std::string>>
+runtime::getPlanIds(const exec::ProgramT &program) {
+  std::vector<std::vector<std::string>> ids;
+  size_t count = 0;
+  for (const auto &command : program.commands) {
+    std::vector<std::string> &own = ids.emplace_back();
+    if (!isMessage(*command))
+      own.push_back(fmt::format("o{}", count));
+    else
+      for (const exec::CollectiveT *member :
+           getMembers(*command->action.AsCollective()))
+        own.push_back(member->id);
+    count += own.size();
+  }
+  return ids;
+}
+
+const char *runtime::getPlanKind(const exec::CommandT &command) {
+  switch (command.action.type) {
+  case exec::Action::Kernel:
+    return "kernel";
+  case exec::Action::Matmul:
+    return "matmul";
+  case exec::Action::Convolution:
+    return "convolution";
+  case exec::Action::Copy:
+    return "copy";
+  case exec::Action::Collective:
+    return exec::EnumNameCollectiveKind(command.action.AsCollective()->kind);
+  case exec::Action::NONE:
+    break;
+  }
+  __builtin_unreachable(); // checkExecutable refuses it
+}
+
+std::string runtime::getPlanDigest(const exec::ExecutableT &executable,
+                                   const exec::ProgramT &program) {
+  std::string text = "mesh";
+  for (const auto &axis : executable.mesh->axes)
+    text += fmt::format(" {}={}", axis->name, axis->size);
+  text += "\n";
+  const std::vector<std::vector<std::string>> ids = getPlanIds(program);
+  for (size_t i = 0; i < program.commands.size(); ++i) {
+    const exec::CommandT &command = *program.commands[i];
+    const char *kind = getPlanKind(command);
+    const char *phase = exec::EnumNamePhase(command.phase);
+    if (!isMessage(command)) {
+      text += fmt::format("{} {} {} {} {}\n", ids[i][0], kind, phase,
+                          command.flops, command.bytes);
+      continue;
+    }
+    const auto members = getMembers(*command.action.AsCollective());
+    for (size_t member = 0; member < members.size(); ++member)
+      text += fmt::format("{} {} {} {} {}\n", ids[i][member], kind, phase,
+                          members[member]->payload_bytes,
+                          members[member]->wire_bytes);
+  }
+  std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
+  crypto_hash_sha256(hash.data(),
+                     reinterpret_cast<const unsigned char *>(text.data()),
+                     text.size());
+  return fmt::format("{:02x}", fmt::join(hash, ""));
+}

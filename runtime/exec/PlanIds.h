@@ -1,0 +1,36 @@
+#ifndef MESHC_RUNTIME_EXEC_PLANIDS_H
+#define MESHC_RUNTIME_EXEC_PLANIDS_H
+
+/// What plans and traces call the commands of a program, so that what one says
+/// of a command can be put beside what the other says.
+
+#include "runtime/exec/exec_generated.h"
+
+#include <string>
+#include <vector>
+
+namespace meshc::runtime {
+
+/// Whether a command sends something; a slice does not, which is a collective
+/// too.
+bool isMessage(const exec::CommandT &command);
+
+/// Of each command of a program whose loops are expanded, its ids: "c3" of a
+/// collective, those of all that a transfer carries, and "o12" of anything
+/// else. Numbers of the latter count every id in front of them.
+std::vector<std::vector<std::string>> getPlanIds(const exec::ProgramT &program);
+
+/// What a command is called there: "matmul", "kernel", "slice", "all_reduce".
+const char *getPlanKind(const exec::CommandT &command);
+
+/// Which plan a program is: in hexadecimal digits the SHA-256 of lines, each
+/// ended by a line break. The first is "mesh data=2 model=3"; one for each id
+/// follows, in the order of commands: id, kind, phase, and then flops and bytes
+/// of each device or, of a collective, the bytes of its payload and those that
+/// each device sends: "o4 matmul forward 120 64", "c1 all_reduce forward 8 8".
+std::string getPlanDigest(const exec::ExecutableT &executable,
+                          const exec::ProgramT &program);
+
+} // namespace meshc::runtime
+
+#endif
