@@ -21,6 +21,7 @@ namespace {
 /// What the trace says of a command wherever it is.
 struct CommandText {
   std::string ids; ///< "c2, c3"; not as JSON, as the others are
+  std::string id;  ///< the first of them
   std::string name;
   std::string category;
   std::string arguments; ///< members of an object
@@ -100,7 +101,8 @@ TraceWriter::TraceWriter(const Executable &executable,
     text.ids = fmt::format("{}", fmt::join(ids[number], ", "));
     const char *kind = getPlanKind(command);
     text.category = toJson(std::string_view(kind));
-    text.arguments = fmt::format("\"id\": {}", toJson(ids[number][0]));
+    text.id = toJson(ids[number][0]);
+    text.arguments = "\"id\": " + text.id;
     if (ids[number].size() > 1) {
       std::vector<std::string> quoted;
       for (const std::string &id : ids[number])
@@ -237,9 +239,8 @@ void TraceWriter::addWaits(const TracedStep &step, size_t rank,
                idleSince, end, toJson("wait for " + commands[size_t(last)].ids),
                "\"wait\"",
                fmt::format("\"for\": {}, \"before\": {}, \"step\": {}",
-                           toJson(commands[size_t(last)].ids),
-                           toJson(commands[size_t(event.command)].ids),
-                           step.number));
+                           commands[size_t(last)].id,
+                           commands[size_t(event.command)].id, step.number));
     idleSince = std::max(idleSince, event.end);
   }
 }
@@ -268,15 +269,14 @@ void TraceWriter::addDevice(const TracedStep &step, size_t rank,
     const char *part = getPartName(event.part);
     const bool isWait =
         event.part == Part::Devices || event.part == Part::Messages;
-    addEvent(
-        rank, threadOf[event.command], event.begin, event.end,
-        part ? toJson(std::string_view(part)) : command.name,
-        isWait ? "\"wait\""
-        : part ? "\"part\""
-               : command.category,
-        fmt::format("{}, \"step\": {}",
-                    part ? "\"of\": " + toJson(command.ids) : command.arguments,
-                    step.number));
+    addEvent(rank, threadOf[event.command], event.begin, event.end,
+             part ? toJson(std::string_view(part)) : command.name,
+             isWait ? "\"wait\""
+             : part ? "\"part\""
+                    : command.category,
+             fmt::format("{}, \"step\": {}",
+                         part ? "\"of\": " + command.id : command.arguments,
+                         step.number));
   }
   addWaits(step, rank, ordered);
 }
