@@ -98,14 +98,7 @@ std::string Plan::describeMesh() const {
 }
 
 std::string Plan::describeLayout() const {
-  std::vector<std::string> rules;
-  for (const auto &dim : executable.dims)
-    if (!dim->axes.empty())
-      rules.push_back(dim->name + " -> " +
-                      layout::toString(mesh, getAxes(dim->axes)));
-  if (rules.empty())
-    return "nothing is split";
-  return fmt::format("{}", fmt::join(rules, ", "));
+  return runtime::describeLayout(executable, mesh);
 }
 
 std::string Plan::getName(int tensor) const {

@@ -256,7 +256,8 @@ CommandLine::CommandLine() {
   takes("FILE", train->add_option("--metrics", flags.training.metricsPath,
                                   "for one JSON object per step"));
   addTrace(train, flags.training.trace,
-           "the first steps behind 7, or in the last ones of fewer");
+           fmt::format("steps from {} on, or the last ones of a short training",
+                       StepTracer::warmUpSteps + StepTracer::timedSteps + 1));
   train->add_flag("--fail-on-nan", flags.training.failsOnNan,
                   "end with code 3 where the loss is NaN or infinite");
   CLI::Option *evalSteps = addEvalSteps(train);

@@ -71,21 +71,6 @@ private:
 
 } // namespace
 
-/// Names of mesh axes and what they split, as plans spell them.
-static std::string describeLayout(const Executable &executable) {
-  std::string text;
-  for (const auto &dim : executable.data.dims) {
-    if (dim->axes.empty())
-      continue;
-    std::vector<layout::AxisRef> axes;
-    for (const exec::AxisRef &axis : dim->axes)
-      axes.push_back(getAxisRef(axis));
-    text += fmt::format("{}{} -> {}", text.empty() ? "" : ", ", dim->name,
-                        layout::toString(executable.mesh, axes));
-  }
-  return text.empty() ? "nothing is split" : text;
-}
-
 TraceWriter::TraceWriter(const Executable &executable,
                          const exec::ProgramT &program,
                          const std::vector<TracedStep> &steps)
@@ -308,7 +293,7 @@ std::string TraceWriter::describeMeta(std::optional<double> stepUs) const {
       "[{}], \"step_us\": {}}}",
       traceSchema, toJson(data.producer), toJson(data.model),
       exec::EnumNameTarget(data.target), axes,
-      toJson(describeLayout(executable)),
+      toJson(describeLayout(data, executable.mesh)),
       toJson(data.files.empty() ? std::string() : data.files[0]),
       toJson(data.spec_sha256), getPlanDigest(data, program),
       steps.empty() ? 0 : steps[0].ranks.size(), numbers,

@@ -21,8 +21,6 @@
 
 namespace meshc::runtime {
 
-inline constexpr const char *traceSchema = "meshc.trace/1";
-
 /// A run of the program that is traced, as all processes saw it: one of each,
 /// with times of one clock.
 struct TracedStep {

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -207,6 +208,24 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
   return Status::success();
 }
 
+/// An error if one file is to get both the metrics and the trace.
+static Status checkFiles(const TrainingRequest &request) {
+  namespace fs = std::filesystem;
+  if (request.metricsPath.empty() || request.trace.path.empty())
+    return Status::success();
+  std::error_code failed; // opening it tells why
+  const fs::path metrics = fs::weakly_canonical(request.metricsPath, failed);
+  const fs::path trace = fs::weakly_canonical(request.trace.path, failed);
+  // Devices and pipes take both.
+  if (metrics != trace ||
+      (fs::exists(trace, failed) && !fs::is_regular_file(trace, failed)))
+    return Status::success();
+  return Error{ErrorCode::RepeatedInput,
+               fmt::format("'{}' is the file for --metrics and for --trace",
+                           request.trace.path),
+               "what is there would be written over"};
+}
+
 /// An error if ranks have read different files.
 static Status agreeOnData(Session &session, const Dataset &dataset,
                           const std::optional<TestSplit> &split) {
@@ -225,6 +244,8 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
   const exec::TrainingT *recipe = session.getExecutable().data.training.get();
   if (!recipe)
     return Error{ErrorCode::NothingToDo, "the model has no train block", ""};
+  if (Status apart = checkFiles(request); !apart)
+    return apart;
   Result<Dataset> dataset =
       Dataset::load(session.getExecutable(), **program, Dataset::Split::Train,
                     request.dataFolder);

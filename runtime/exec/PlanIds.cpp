@@ -49,6 +49,20 @@ const char *runtime::getPlanKind(const exec::CommandT &command) {
   __builtin_unreachable(); // checkExecutable refuses it
 }
 
+std::string runtime::describeLayout(const exec::ExecutableT &executable,
+                                    const layout::Mesh &mesh) {
+  std::vector<std::string> rules;
+  for (const auto &dim : executable.dims) {
+    std::vector<layout::AxisRef> axes;
+    for (const exec::AxisRef &axis : dim->axes)
+      axes.push_back(getAxisRef(axis));
+    if (!axes.empty())
+      rules.push_back(dim->name + " -> " + layout::toString(mesh, axes));
+  }
+  return rules.empty() ? "nothing is split"
+                       : fmt::format("{}", fmt::join(rules, ", "));
+}
+
 std::string runtime::getPlanDigest(const exec::ExecutableT &executable,
                                    const exec::ProgramT &program) {
   std::string text = "mesh";

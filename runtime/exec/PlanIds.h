@@ -4,12 +4,16 @@
 /// What plans and traces call the commands of a program, so that what one says
 /// of a command can be put beside what the other says.
 
+#include "layout/Mesh.h"
 #include "runtime/exec/exec_generated.h"
 
 #include <string>
 #include <vector>
 
 namespace meshc::runtime {
+
+/// What the traces say that they are.
+inline constexpr const char *traceSchema = "meshc.trace/1";
 
 /// Whether a command sends something; a slice does not, which is a collective
 /// too.
@@ -22,6 +26,10 @@ std::vector<std::vector<std::string>> getPlanIds(const exec::ProgramT &program);
 
 /// What a command is called there: "matmul", "kernel", "slice", "all_reduce".
 const char *getPlanKind(const exec::CommandT &command);
+
+/// "batch -> data, hidden -> model", "nothing is split".
+std::string describeLayout(const exec::ExecutableT &executable,
+                           const layout::Mesh &mesh);
 
 /// Which plan a program is: in hexadecimal digits the SHA-256 of lines, each
 /// ended by a line break. The first is "mesh data=2 model=3"; one for each id

@@ -185,6 +185,12 @@ TEST(StepTracerTest, wrong_requests_are_told_before_the_training) {
     EXPECT_THAT(trained.getError().message, HasSubstr("cannot write '" + path));
     EXPECT_EQ(readBytes(request.metricsPath), "");
   }
+  request.trace.path = folder.path.string() + "/./metrics";
+  trained = train(**session, request);
+  ASSERT_FALSE(trained);
+  EXPECT_EQ(trained.getError().code, ErrorCode::RepeatedInput);
+  EXPECT_THAT(trained.getError().message,
+              HasSubstr("is the file for --metrics and for --trace"));
   // A file that is there stays until there is another.
   request.trace.path = folder / "trace";
   writeBytes(request.trace.path, "before");

@@ -13,8 +13,6 @@ using namespace meshc;
 using namespace meshc::plan;
 using nlohmann::json;
 
-static constexpr std::string_view traceSchema = "meshc.trace/1";
-
 /// "mlp on data=2 x model=2; layout: batch -> data".
 static std::string describe(std::string_view model,
                             const std::vector<std::string> &axes,
@@ -117,9 +115,9 @@ std::optional<MeasuredPlan> plan::readTrace(std::string_view text,
       return std::nullopt;
     }
     if (const auto schema = meta.at("schema").get<std::string>();
-        schema != traceSchema) {
+        schema != runtime::traceSchema) {
       error = fmt::format("it has the schema \"{}\", expected \"{}\"", schema,
-                          traceSchema);
+                          runtime::traceSchema);
       return std::nullopt;
     }
     const Plan plan(executable);
