@@ -141,11 +141,12 @@ public:
   /// NCCL's rings and all_reduce's trees, over its three protocols, and of
   /// reductions in switches, which copy nothing; the others send to each device
   /// of the group what is for it, all_to_all and exchange between two kernels
-  /// that pack and unpack it. On hosts, rounds are log2 p for reduce_scatter, all_gather
-  /// (recursive halving and doubling send the bytes of the ring) and all_to_all
-  /// (Bruck, for the short messages of which rounds are the cost), twice that
-  /// for all_reduce, and one more for an exchange, whose devices first have to
-  /// ask; 1 for permute. Source: Thakur, Rabenseifner, Gropp 2005.
+  /// that pack and unpack it. On hosts, rounds are log2 p for reduce_scatter,
+  /// all_gather (recursive halving and doubling send the bytes of the ring) and
+  /// all_to_all (Bruck, for the short messages of which rounds are the cost),
+  /// twice that for all_reduce, and one more for an exchange, whose devices
+  /// first have to ask; 1 for permute. Source: Thakur, Rabenseifner, Gropp
+  /// 2005.
   double getCollectiveUs(CollectiveKind kind, const GroupReach &reach,
                          int64_t payloadBytes, int64_t wireBytes,
                          int64_t localBytes = 0) const;

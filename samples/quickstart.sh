@@ -14,12 +14,12 @@ cmake --preset default ${fresh:-}
 cmake --build build --target meshc
 
 meshc=build/bin/meshc
-plan=build/mlp.plan.json
+plan=build/mlp.plan.html
 
 echo
 "$meshc" plan samples/mlp.mesh
-"$meshc" plan samples/mlp.mesh --emit json -o "$plan"
+"$meshc" plan samples/mlp.mesh -o "$plan"
 echo
 "$meshc" run samples/mlp.mesh -- \
   train --data-dir /usr/share/datasets/fashion-mnist --seed 20 "$@"
-echo "plan written to $root/$plan"
+echo "the plan as a page: $root/$plan"

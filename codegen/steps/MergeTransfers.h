@@ -16,8 +16,8 @@ inline constexpr int64_t defaultBucketBytes = int64_t(1) << 20;
 /// where the last of them stood.
 ///
 /// A collective is small where its latency is more than the time of its bytes,
-/// on the machine of the mesh. Others stay where they are: they neither wait for
-/// small ones nor take them along. A small one is held back for later ones
+/// on the machine of the mesh. Others stay where they are: they neither wait
+/// for small ones nor take them along. A small one is held back for later ones
 ///
 /// - never past a step that reads its result;
 /// - if the first such step does not belong to the update of the variables,

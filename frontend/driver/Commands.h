@@ -44,6 +44,7 @@ struct PlanArguments {
   std::optional<int64_t> memory; ///< of a device, in bytes
   std::string tensor;            ///< to say who holds what of it; empty: none
   std::optional<int64_t> device; ///< of which to show what it holds
+  std::string trace;             ///< of a run, to show beside; empty: none
   std::string check;             ///< a stored plan to compare with; empty: none
 };
 

@@ -19,9 +19,9 @@
 using namespace meshc;
 using namespace meshc::driver;
 
-/// The text of a stored plan. Fails with the reason.
-static llvm::Expected<std::string> readPlan(const std::string &path) {
-  // 2^17 commands, the most that a program has, are a tenth of it.
+/// The text of a stored plan or trace. Fails with the reason.
+static llvm::Expected<std::string> readLargeFile(const std::string &path) {
+  // A plan of 2^17 commands, the most that a program has, is a tenth of it.
   constexpr uint64_t maxBytes = uint64_t(1) << 30;
   uint64_t bytes = 0;
   if (llvm::sys::fs::is_directory(path))
@@ -44,7 +44,7 @@ static int checkPlan(const SpecArguments &spec, const std::string &path,
     return fail(spec, frontend::Code::UnreadablePlan,
                 fmt::format("cannot read the plan '{}': {}", path, reason));
   };
-  llvm::Expected<std::string> stored = readPlan(path);
+  llvm::Expected<std::string> stored = readLargeFile(path);
   if (!stored)
     return refuse(toText(stored.takeError()));
   std::string error;
@@ -97,8 +97,23 @@ int meshc::driver::runPlan(const SpecArguments &spec,
   auto readSource = [&](std::string_view path) {
     return session.readSource(path);
   };
+  plan::PlanJsonOptions options{.machine = machine, .memoryLimit = plan.memory};
+  std::optional<plan::MeasuredPlan> measured;
+  if (!plan.trace.empty()) {
+    std::string error;
+    llvm::Expected<std::string> trace = readLargeFile(plan.trace);
+    if (trace)
+      measured = plan::readTrace(*trace, executable, error);
+    else
+      error = toText(trace.takeError());
+    if (!measured)
+      return fail(
+          spec, frontend::Code::UnreadableTrace,
+          fmt::format("cannot read the trace '{}': {}", plan.trace, error));
+    options.measured = &*measured;
+  }
   const std::string text =
-      plan::renderPlanJson(executable, readSource, machine, plan.memory);
+      plan::renderPlanJson(executable, readSource, options);
   if (!plan.check.empty())
     return checkPlan(spec, plan.check, text);
   return write(spec, plan.output,

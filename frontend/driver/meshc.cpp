@@ -136,6 +136,8 @@ static void addPlanOptions(CLI::App *command, const SpecArguments &spec,
       throw CLI::ValidationError("--tensor", "it takes the place of the plan");
     if (plan.device && (plan.emit != "text" || !plan.check.empty()))
       throw CLI::ValidationError("--device", "it is for the text of a plan");
+    if (!plan.trace.empty() && plan.emit == "text")
+      throw CLI::ValidationError("--trace", "it needs --emit json or html");
     settleTarget(*command, spec, plan.target);
   });
   command
@@ -157,6 +159,11 @@ static void addPlanOptions(CLI::App *command, const SpecArguments &spec,
   CLI::Option *output = command->add_option(
       "-o", plan.output,
       "the file, a page if it ends in .html; - is standard output");
+  command
+      ->add_option("--trace", plan.trace,
+                   "what a run took, as its --trace has written it, for "
+                   "--emit json or html")
+      ->type_name("FILE");
   command
       ->add_option("--check", plan.check,
                    "compare with a plan that --emit json has written: says "

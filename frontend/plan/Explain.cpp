@@ -85,12 +85,11 @@ std::string Explainer::getSummary(const PlannedCommand &planned) const {
 std::string
 Explainer::explainAlternative(const exec::AlternativeT &alternative) const {
   const std::string &machine = plan.executable.mesh->machine;
-  return fmt::format("  The best alternative was {}: {:.1f} us instead of "
-                     "{:.1f} us {}.\n",
-                     alternative.description, alternative.cost_us,
-                     alternative.chosen_cost_us,
-                     machine.empty() ? "under the cost model"
-                                     : "predicted for " + machine);
+  return fmt::format(
+      "  The best alternative was {}: {:.1f} us instead of "
+      "{:.1f} us {}.\n",
+      alternative.description, alternative.cost_us, alternative.chosen_cost_us,
+      machine.empty() ? "under the cost model" : "predicted for " + machine);
 }
 
 /// What a cause names: "'loss'"; "the einsum inside 'loss'"; "an inner einsum"

@@ -1,10 +1,12 @@
 """samples/quickstart.sh shows the plan, trains, evaluates and writes the plan."""
 
+import base64
 import json
 import pathlib
 import re
 import subprocess
 import sys
+import zlib
 
 
 def main():
@@ -21,10 +23,13 @@ def main():
     assert any(accuracy), last
     # Ten classes: a network that learns nothing gets 10 %.
     assert float(next(found for found in accuracy if found)[1]) > 50, last
-    written = re.fullmatch(r"plan written to (.*)", last[-1])
+    written = re.fullmatch(r"the plan as a page: (.*)", last[-1])
     assert written, last
-    with open(written[1], encoding="utf-8") as file:
-        assert json.load(file)["schema"] == "meshc.plan/2"
+    page = pathlib.Path(written[1]).read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>"), page[:80]
+    packed = re.search(r'id="plan">([^<]*)<', page)[1]
+    plans = json.loads(zlib.decompress(base64.b64decode(packed)))
+    assert [plan["model"] for plan in plans] == ["mlp"], plans
 
 
 main()

@@ -137,6 +137,20 @@ def check(trace, plan, processes, steps):
     return {event["name"] for event in events if event["cat"] in ("wait", "part")}
 
 
+def check_beside(beside, plan, processes, steps):
+    """The plan with what was measured: the same, and a time of every command."""
+    measured = beside.pop("trace")
+    assert (measured["steps"], measured["processes"]) == (len(steps), processes), measured
+    assert 0 < measured["step_us"] and 0 < measured["traced_step_us"], measured
+    times = []
+    for thing in beside["ops"] + beside["transfers"]:
+        times.append(thing.pop("measured_us"))
+        thing.pop("measured_wait_us", None)
+    assert min(times) >= 0 and 0 < max(times) <= measured["traced_step_us"], times
+    del beside["sha256"], plan["sha256"]
+    assert beside == plan
+
+
 def main():
     meshc, root, emulation = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     mlp, block = (root / "samples" / name for name in ("mlp.mesh", "transformer_block.mesh"))
@@ -155,14 +169,26 @@ def main():
             run(app, *command, "--trace", path, **environment)
             steps = [8, 9, 10] if command[0] == "train" else [7, 8]
             assert sorted(folder.glob("trace*")) == [path]
+            beside = json.loads(run(meshc, "plan", spec, *flags, "--emit", "json",
+                                    "--trace", path, **environment))
+            check_beside(beside, plan, processes, steps)
             return check(json.loads(path.read_text(encoding="utf-8")), plan, processes,
                          steps)
+
+        def refuse():
+            done = subprocess.run([meshc, "plan", block, "--emit", "json", "--trace",
+                                   folder / "trace.json"], capture_output=True, text=True,
+                                  check=False, env=dict(os.environ, **environment))
+            assert done.returncode == 1, done
+            assert "error[MC0810]: cannot read the trace" in done.stderr, done.stderr
+            assert "mlp" in done.stderr, done.stderr
 
         train = ["train", "--data-dir", IMAGES, "--steps", "12", "--no-eval",
                  "--trace-steps", "3"]
         bench = ["bench", "--steps", "4"]
         found = trace(mlp, [], train)
         assert "combine" in found, found
+        refuse()
         found = trace(mlp, THREE, [*train, "--processes", "4"], 4)
         assert {"pack", "wait for messages", "combine"} <= found, found
         trace(block, [], [*bench, "--threads", "1"])

@@ -608,7 +608,7 @@ TEST(CodeTable, EveryCodeHasATest) {
       Code::UnknownId,       Code::MissingPlan,     Code::DamagedPlan,
       Code::UnknownGradient, Code::CannotLink,      Code::NoObjective,
       Code::NoEffect,        Code::OuterResult,     Code::Waste,
-      Code::UnreadablePlan,
+      Code::UnreadablePlan,  Code::UnreadableTrace,
   };
   for (const Case &test : getCases())
     tested.insert(test.code);

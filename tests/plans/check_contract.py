@@ -34,6 +34,7 @@ CONTRACT = {
              "files": [{"path": str, "text": (str, type(None))}]},
     "scopes": [{"id": str, "name": str, "like": str}],
     "schedule": [str],
+    "trace?": {"steps": int, "processes": int, "traced_step_us": NUMBER, "step_us?": NUMBER},
     "machine?": {"name": str, "label": str, "memory_bytes": int, "constants": [
         {"name": str, "value": NUMBER, "unit": str,
          "made": {"measured", "interpolated", "data_sheet", "assumed"}, "source": str}],
@@ -50,6 +51,7 @@ CONTRACT = {
         "inputs": [str], "outputs": [str], "phase": PHASES, "repeat": int,
         "flops_per_device": int, "bytes_per_device": int, "scope": OPTIONAL_ID, "fold": str,
         "time_us?": NUMBER, "start_us?": NUMBER, "bound?": {"flops", "memory", "launch"},
+        "measured_us?": NUMBER,
         "span": SPAN,
         "launches?": [{"symbol": str, "blocks": int, "threads": int, "shared_bytes": int}]}],
     "collectives": [{
@@ -67,6 +69,7 @@ CONTRACT = {
     "transfers": [{
         "id": str, "collectives": [str], "payload_bytes": int, "repeat": int,
         "time_us?": NUMBER, "start_us?": NUMBER, "exposed_us?": NUMBER,
+        "measured_us?": NUMBER, "measured_wait_us?": NUMBER,
         "overlap": {"ops": [str], "matmuls": int, "flops_per_device": int,
                     "bytes_per_device": int, "first_reader": (str, type(None)), "exposed": bool}}],
     "memory": {

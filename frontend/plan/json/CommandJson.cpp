@@ -64,6 +64,7 @@ Json PlanWriter::getOp(size_t index) const {
     json["start_us"] = roundTime(span.start);
     json["bound"] = layout::getName(time->bounds[index]);
   }
+  addMeasured(json, planned.id);
   if (const exec::KernelT *kernel = command.action.AsKernel();
       kernel && isGpuPlan(plan))
     json["launches"] = getLaunches(*kernel);
@@ -154,6 +155,7 @@ Json PlanWriter::getTransfer(const Transfer &transfer) const {
     json["exposed_us"] =
         roundTime(time->exposed[size_t(&transfer - transfers.data())]);
   }
+  addMeasured(json, getId(transfer.collectives.front()));
   return json;
 }
 

@@ -13,11 +13,11 @@ using namespace meshc::plan;
 
 PlanWriter::PlanWriter(const exec::ExecutableT &executable,
                        const ReadSource &readSource,
-                       const layout::Machine *machine,
-                       std::optional<int64_t> memoryLimit)
+                       const PlanJsonOptions &options)
     : plan(executable), executable(executable), readSource(readSource),
       transfers(findTransfers(plan)), transferOf(plan.commands.size(), -1),
-      gpu(plan), scopes(plan), machine(machine), memoryLimit(memoryLimit) {
+      gpu(plan), scopes(plan), machine(options.machine),
+      memoryLimit(options.memoryLimit), measured(options.measured) {
   for (size_t number = 0; number < transfers.size(); ++number)
     for (int member : transfers[number].collectives)
       transferOf[size_t(member)] = int(number);
@@ -26,7 +26,7 @@ PlanWriter::PlanWriter(const exec::ExecutableT &executable,
   if (machine && unpriced.empty())
     time.emplace(plan, transfers, *machine);
   if (machine && !memoryLimit)
-    this->memoryLimit = machine->getMemoryBytes();
+    memoryLimit = machine->getMemoryBytes();
 }
 
 Json PlanWriter::getMachine() const {
@@ -58,6 +58,27 @@ Json PlanWriter::getLink(int axis) const {
   const layout::MachineConstant &link =
       crossesHosts ? gpu->networkRate : gpu->insideRate;
   return {{"name", link.name}, {"bytes_per_us", link.value}};
+}
+
+Json PlanWriter::getTrace() const {
+  Json json = {{"steps", measured->steps},
+               {"processes", measured->processes},
+               {"traced_step_us", roundTime(measured->tracedStepUs)}};
+  if (measured->stepUs)
+    json["step_us"] = roundTime(*measured->stepUs);
+  return json;
+}
+
+/// What the trace says of a command; nothing of one that was not run.
+void PlanWriter::addMeasured(Json &json, const std::string &id) const {
+  if (!measured)
+    return;
+  const auto found = measured->commands.find(id);
+  if (found == measured->commands.end())
+    return;
+  json["measured_us"] = roundTime(found->second.us);
+  if (found->second.waitUs > 0)
+    json["measured_wait_us"] = roundTime(found->second.waitUs);
 }
 
 /// The spec with the text of its files, null of those that are not to be read.
@@ -165,6 +186,8 @@ Json PlanWriter::write() const {
       {"waste", getWaste()}};
   if (machine)
     json["machine"] = getMachine();
+  if (measured)
+    json["trace"] = getTrace();
   return json;
 }
 
@@ -184,9 +207,8 @@ static std::string dump(const Json &json, int indent) {
 
 std::string plan::renderPlanJson(const exec::ExecutableT &executable,
                                  const ReadSource &readSource,
-                                 const layout::Machine *machine,
-                                 std::optional<int64_t> memoryLimit) {
-  Json plan = PlanWriter(executable, readSource, machine, memoryLimit).write();
+                                 const PlanJsonOptions &options) {
+  Json plan = PlanWriter(executable, readSource, options).write();
   plan["sha256"] = getSha256(dump(plan, -1));
   return dump(plan, 2) + "\n";
 }

@@ -2,6 +2,7 @@
 #define MESHC_FRONTEND_PLAN_JSON_PLANJSON_H
 
 #include "frontend/plan/Explain.h"
+#include "frontend/plan/json/TraceReader.h"
 #include "layout/Machine.h"
 #include "runtime/exec/exec_generated.h"
 
@@ -12,19 +13,24 @@ namespace meshc::plan {
 /// The version of the JSON.
 inline constexpr const char *planSchema = "meshc.plan/2";
 
+struct PlanJsonOptions {
+  /// That times are predicted for, of a plan for its devices.
+  const layout::Machine *machine = nullptr;
+  /// Bytes that each device has, if that is not the machine's memory.
+  std::optional<int64_t> memoryLimit = std::nullopt;
+  /// What a run of the plan took; null: none is shown.
+  const MeasuredPlan *measured = nullptr;
+};
+
 /// The plan as JSON, "schema": planSchema; ends in a newline. README.md of
 /// this folder describes the fields. `readSource` gives the text of the files
 /// of the spec, which is part of the plan.
 ///
 /// Units: bytes and counts are integers, `*_us` are microseconds.
 ///
-/// With a machine, of a plan for GPUs, times are predicted for it.
-/// `memoryLimit` is what each device has, in bytes, if that is not the
-/// machine's.
 std::string renderPlanJson(const exec::ExecutableT &executable,
                            const ReadSource &readSource,
-                           const layout::Machine *machine = nullptr,
-                           std::optional<int64_t> memoryLimit = std::nullopt);
+                           const PlanJsonOptions &options = {});
 
 } // namespace meshc::plan
 

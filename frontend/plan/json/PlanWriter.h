@@ -8,6 +8,7 @@
 #include "frontend/plan/Overlap.h"
 #include "frontend/plan/Plan.h"
 #include "frontend/plan/StepTime.h"
+#include "frontend/plan/json/PlanJson.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -25,11 +26,10 @@ inline double roundTime(double us) { return std::round(us * 1e3) / 1e3; }
 /// Writes the parts of a plan's JSON, each in a file of its own.
 class PlanWriter {
 public:
-  /// `machine` may be null: then there are no times, and neither are there
-  /// where it cannot run all of the plan.
+  /// There are no times without a machine, and neither where it cannot run all
+  /// of the plan.
   PlanWriter(const exec::ExecutableT &executable, const ReadSource &readSource,
-             const layout::Machine *machine,
-             std::optional<int64_t> memoryLimit);
+             const PlanJsonOptions &options);
 
   Json write() const;
 
@@ -40,6 +40,8 @@ private:
   Json getWaste() const;
   Json getMachine() const;
   Json getLink(int axis) const;
+  Json getTrace() const;
+  void addMeasured(Json &json, const std::string &id) const;
 
   // ValueJson.cpp
   Json getSpan(const exec::Span &span) const;
@@ -75,6 +77,7 @@ private:
   std::vector<int> unpriced; ///< commands that the machine cannot run
   std::optional<StepTime> time;
   std::optional<int64_t> memoryLimit;
+  const MeasuredPlan *measured; ///< may be null
 };
 
 } // namespace meshc::plan

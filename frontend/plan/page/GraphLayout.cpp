@@ -16,7 +16,6 @@ namespace {
 /// A row of the page: commands of one phase that are alike.
 struct Row {
   std::string id, phase, scope;
-  size_t order = 0; ///< among all rows, by its first command
   size_t textLength = 0;
   bool isCollective = false;
   bool isRead = false; ///< by another row of its phase
@@ -26,7 +25,11 @@ struct Row {
 struct RowGraph {
   explicit RowGraph(const Json &plan);
 
-  std::vector<Row> rows;
+  /// Whether the reader stands in front of what it reads, by the first commands
+  /// of both.
+  static bool isBack(size_t from, size_t to) { return to < from; }
+
+  std::vector<Row> rows; ///< in the order of their first commands
   std::set<std::pair<size_t, size_t>> edges; ///< of one phase, from and to
   /// Of each scope that is drawn for several, how many.
   std::map<std::string, int> counts;
@@ -88,7 +91,6 @@ void RowGraph::addCommand(const Json &command, bool isCollective) {
     Row added;
     added.id = id;
     added.phase = phase;
-    added.order = row;
     added.isCollective = isCollective;
     added.textLength = getText(command, "name").size();
     if (const auto model = models.find(getText(command, "scope"));
@@ -192,10 +194,15 @@ Drawing::Drawing(GVC_t *context, const RowGraph &graph,
     setPixels(node, "height", 40);
     nodes[index] = node;
   }
-  for (const auto &[from, to] : graph.edges)
-    if (nodes.contains(from) && nodes.contains(to))
-      edges.emplace_back(std::pair(from, to), agedge(drawn, nodes.at(from),
-                                                     nodes.at(to), nullptr, 1));
+  for (const auto &[from, to] : graph.edges) {
+    if (!nodes.contains(from) || !nodes.contains(to))
+      continue;
+    Agedge_t *edge = agedge(drawn, nodes.at(from), nodes.at(to), nullptr, 1);
+    // What the next iteration reads leaves the rows in the order of the first.
+    if (RowGraph::isBack(from, to))
+      agsafeset(edge, toText("constraint"), toText("false"), toText(""));
+    edges.emplace_back(std::pair(from, to), edge);
+  }
   gvLayout(context, drawn, "dot");
 }
 
@@ -231,11 +238,11 @@ void Drawing::write(Json &layout) const {
           points.push_back(getPoint(curve->list[part].list[point].x,
                                     curve->list[part].list[point].y));
     if (!points.empty())
-      layout["edges"].push_back({{"from", graph.rows[ends.first].id},
-                                 {"to", graph.rows[ends.second].id},
-                                 {"back", graph.rows[ends.second].order <
-                                              graph.rows[ends.first].order},
-                                 {"points", std::move(points)}});
+      layout["edges"].push_back(
+          {{"from", graph.rows[ends.first].id},
+           {"to", graph.rows[ends.second].id},
+           {"back", RowGraph::isBack(ends.first, ends.second)},
+           {"points", std::move(points)}});
   }
   for (const auto &[scope, frame] : frames) {
     const boxf box = GD_bb(frame);

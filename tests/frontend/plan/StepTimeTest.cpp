@@ -153,7 +153,8 @@ TEST(StepTime, what_a_machine_cannot_run_has_no_time) {
                               product.name + " is (tiny.mesh:"));
   EXPECT_THAT(text, testing::Not(HasSubstr("step takes")));
   const json written = json::parse(plan::renderPlanJson(
-      executable, [](std::string_view) { return std::nullopt; }, &v100));
+      executable, [](std::string_view) { return std::nullopt; },
+      {.machine = &v100}));
   EXPECT_EQ(written["machine"]["cannot_run"], json::array({first.id}));
   EXPECT_FALSE(written["totals"].contains("step_us"));
 }
@@ -162,8 +163,8 @@ TEST(PlanJson, times_are_there_with_a_machine) {
   using nlohmann::json;
   auto noSource = [](std::string_view) { return std::nullopt; };
   const layout::Machine machine = makeMachine(1e9, 1e-3);
-  const json plan = json::parse(
-      plan::renderPlanJson(plan::makeGpuExample(), noSource, &machine));
+  const json plan = json::parse(plan::renderPlanJson(
+      plan::makeGpuExample(), noSource, {.machine = &machine}));
   EXPECT_EQ(plan["machine"]["name"], "slow");
   EXPECT_EQ(plan["machine"]["memory_bytes"], 1000000000);
   EXPECT_EQ(plan["machine"]["constants"][0]["made"], "measured");

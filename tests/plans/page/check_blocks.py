@@ -2,7 +2,9 @@
 cover it, and the largest has the compiler's size. Sums on the page are the compiler's."""
 
 import itertools
+import json
 import math
+import re
 
 import browser
 import cases
@@ -15,6 +17,10 @@ UNEVEN = {
     "blocks-key-pos": cases.CASES["blocks-key-pos"],
     "convnet": browser.CONVNET,
 }
+
+
+# With halos, and with more coordinates than positions.
+PRINTED = {"convnet", "mlp-uneven", "mlp-nested"}
 
 
 def get_ranges(page):
@@ -61,6 +67,41 @@ def check_windows(page, plan, name):
                             f"{name}: {collective['id']} leaves {begin}:{end} of {dim}")
 
 
+def read_printed(text):
+    """By tensor of this name and device: the ranges that `meshc plan --tensor` prints."""
+    tensors = []
+    for line in text.splitlines():
+        if not line.startswith("  "):
+            tensors += [{}] if line else []
+            continue
+        if "holds one term" in line:
+            continue
+        block, found, devices = re.fullmatch(r"  (.*?)  +(devices?) ([\d, ]+)", line).groups()
+        ranges = [re.search(r" (?:(\d+):(\d+)|none)$", part).groups() for part in block.split(", ")]
+        for device in devices.split(", "):
+            tensors[-1][int(device)] = [[int(begin or 0), int(end or 0)] for begin, end in ranges]
+    return tensors
+
+
+def check_printed(page, compiler, arguments, plan, name):
+    """What the page says each device holds is what the compiler prints, a value of each split."""
+    splits = {}
+    for index, tensor in enumerate(plan["tensors"]):
+        # What all devices hold is printed as a number of them.
+        is_split = any(dim["axes"] for dim in tensor["dims"])
+        if is_split and not tensor.get("partial") and " " not in tensor["name"]:
+            splits.setdefault(json.dumps(tensor["dims"]), (index, tensor))
+    ranges = get_ranges(page)
+    seen = 0
+    for index, tensor in splits.values():
+        printed = read_printed(compiler.run("plan", *arguments, "--tensor", tensor["name"]))
+        shown = {device: [[begin, end] if begin < end else [0, 0] for begin, end in held]
+                 for device, held in enumerate(ranges[index])}
+        page.expect(shown in printed, f"{name}: {tensor['name']} is held as {shown}, printed as {printed}")
+        seen += 1
+    page.expect(seen > 3, f"{name}: {seen} values were compared")
+
+
 def check_sums(page, plan, name):
     sums = page.run("""
         const {page, costOfLines, makeCurve} = planPage;
@@ -95,6 +136,8 @@ def main():
                 if not machine:
                     check_tiling(page, plan, name)
                     check_windows(page, plan, name)
+                    if name in PRINTED:
+                        check_printed(page, compiler, arguments, plan, name)
                 check_sums(page, plan, name)
         page.finish()
 

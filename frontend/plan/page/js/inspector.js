@@ -54,13 +54,12 @@ const INSPECTIONS = {
       ],
       rest: [
         needSentence(page, one), causeList(page, one),
-        alternative ?
-            html(
-                'p.faint', {},
-                `Rejected: ${kindName(alternative.description)}, ${
-                    formatTime(alternative.cost_us)} instead of ${
-                    formatTime(alternative.chosen_cost_us)} by the planner’s own prices.`) :
-            null
+        alternative ? html(
+                          'p.faint', {},
+                          `Rejected: ${kindName(alternative.description)}, ${
+                              formatTime(alternative.cost_us)} instead of ${
+                              formatTime(alternative.chosen_cost_us)}, ${pricesOf(plan)}.`) :
+                      null
       ],
     };
   },

@@ -219,7 +219,7 @@ function expand(page, one) {
           html('p.faint', {}, `Rule: ${one.cause.rule}.${written[one.origin] || ''}`),
           html('h4', {}, 'On the wire'), wireSentence(one)),
       html(
-          'div', {}, html('h4', {}, 'Instead, by the planner’s own prices'), pricesNode(one),
+          'div', {}, html('h4', {}, `Instead, ${pricesOf(page.plan)}`), pricesNode(one),
           html('h4', {}, 'Meanwhile'), meanwhileSentence(page, one)));
 }
 

@@ -97,9 +97,10 @@ function buildHeader(page, sections) {
 function buildFooter(plan) {
   const {json, machine} = plan;
   const sha = json.sha256 ? `, sha256 ${json.sha256.slice(0, 12)}…` : '';
-  const times = plan.timed ?
-      `Times are predicted for ${machine.label}; nothing here was measured.` :
-      'No machine was named: there are no times.';
+  const predicted = plan.timed ? `Times are predicted for ${machine.label}` :
+                                 'No machine was named: no times are predicted';
+  const times = `${predicted}${
+      plan.trace ? '; measured times are those of a trace.' : '; nothing here was measured.'}`;
   return html(
       'footer', {},
       `${json.spec.path}, ${json.producer}, ${json.schema}${

@@ -11,6 +11,7 @@ function readPlan(json) {
       (axis, index) =>
           ({index, name: axis.name, size: axis.size, link: axis.link ? axis.link.name : null}));
   plan.timed = !!json.machine && json.totals.step_us != null;
+  plan.trace = json.trace || null;
   plan.limit = json.memory.limit_bytes || (json.machine ? json.machine.memory_bytes : 0) || 0;
   readLines(plan);
   readValues(plan);
@@ -221,6 +222,7 @@ function readOperations(plan) {
       flops: sum(members, op => op.repeat * op.flops_per_device),
       bytes: sum(members, op => op.repeat * op.bytes_per_device),
       time: sum(members, op => op.time_us || 0),
+      measured: plan.trace ? sum(members, op => op.measured_us || 0) : null,
       outputs: values(members.flatMap(op => op.outputs)),
       inputs: values(members.flatMap(op => op.inputs)),
       span: members[0].span,
@@ -276,6 +278,8 @@ function readCollectives(plan) {
       sent: sum(members, one => one.repeat * one.wire_bytes_per_device),
       time: sum(members, one => timeOf(one, 'time_us')),
       exposed: sum(members, one => timeOf(one, 'exposed_us')),
+      measured: plan.trace ? sum(members, one => timeOf(one, 'measured_us')) : null,
+      waited: plan.trace ? sum(members, one => timeOf(one, 'measured_wait_us')) : null,
       origin: first.cause.written ? 'written' : 'inserted',
       before: first.before,
       after: first.after,

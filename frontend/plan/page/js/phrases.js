@@ -186,3 +186,10 @@ function axisCell(page, value, axis, short = false) {
  * @param {{count: number}} row
  */
 const timesNode = row => row.count > 1 ? html('span.times', {}, `${NO_BREAK}× ${row.count}`) : null;
+
+/**
+ * By whose prices a collective was chosen.
+ * @param {Plan} plan
+ */
+const pricesOf = plan =>
+    plan.machine ? `predicted for ${plan.machine.label}` : 'by the prices of CPU devices';

@@ -7,7 +7,9 @@ const timelineView = {
   title: 'When everything happens',
   height: 480,
   text: page => page.plan.timed ?
-      `Predicted for ${page.plan.machine.label}; nothing was measured. Drag over the step to ` +
+      `Predicted for ${page.plan.machine.label}${
+          page.plan.trace ? '; what a run took stands below' :
+                            '; nothing was measured'}. Drag over the step to ` +
           'look closer; Ctrl and wheel, or + and −, zoom.' :
       'No machine was named, so there are no times: commands in their order, each as high as ' +
           'what it computes or sends. Drag over the step to look closer; + and − zoom.',
@@ -61,7 +63,9 @@ const timelineView = {
     follow();
     return {
       controls: [presets],
-      body: html('div.timeline', {}, whole, detail, timelineKey(track)),
+      body: html(
+          'div', {}, html('div.timeline', {}, whole, detail, timelineKey(track)),
+          plan.trace ? measuredTable(page) : null),
       select: follow,
       resize: draw,
       zoom: factor => around((page.window[0] + page.window[1]) / 2, factor),

@@ -68,6 +68,7 @@
  *  @property {number} flops
  *  @property {number} bytes
  *  @property {number} time
+ *  @property {number} measured      of a run, or null
  *  @property {Map<string, number>} bounds  microseconds by what bounds them
  *  @property {Set<number>} outputs  indices of values
  *  @property {Set<number>} inputs
@@ -99,6 +100,8 @@
  *  @property {number} sent          by a device in a step
  *  @property {number} time          sum
  *  @property {number} exposed       sum
+ *  @property {number} measured      of a run, without waiting, or null
+ *  @property {number} waited        of a run, for the others, or null
  *  @property {string} origin
  *  @property {Split} before
  *  @property {Split} after
@@ -143,6 +146,7 @@
  *  @property {{flops: number, sent: number, payload: number, transfers: number, step: number, compute: number, exposed: number}} totals
  *  @property {{name: string, label: string, memory_bytes: number, constants: any[]}} machine
  *  @property {boolean} timed                  a machine was named
+ *  @property {{steps: number, processes: number, traced_step_us: number, step_us?: number}} trace
  *  @property {number} limit                   bytes of a device, or 0
  *  @property {Map<string, number>} valueOf    by id of a tensor
  *  @property {Map<string, number>} operationOf
