@@ -53,6 +53,17 @@ std::vector<MachineConstant> Machine::getConstants() const {
   if (const auto *host = std::get_if<HostConstants>(&constants))
     return {host->arithmetic, host->copyRate, host->transferUs,
             host->roundUs,    host->wireRate, host->exchangeFactor};
+  if (const WorkerConstants *w = getWorkerConstants()) {
+    std::vector<MachineConstant> all = {w->workers};
+    for (const ProductConstants *product :
+         {&w->matmul32, &w->matmulBf16, &w->matmul16, &w->convolution})
+      all.insert(all.end(),
+                 {product->rate, product->byteRate, product->callUs});
+    all.insert(all.end(),
+               {w->arithmetic, w->nearRate, w->farRate, w->nearBytes,
+                w->farBytes, w->commandUs, w->collectiveUs, w->collectiveRate});
+    return all;
+  }
   const auto &c = std::get<Constants>(constants);
   std::vector<MachineConstant> all = {
       c.memoryBytes, c.devicesPerHost, c.matmul32,   c.matmul16,   c.vector32,
@@ -186,9 +197,28 @@ static constexpr std::array<Efficiency, 4> matmulEfficiency = {
 static constexpr std::array<Efficiency, 4> memoryEfficiency = {
     {{0, 0.3}, {1e6, 0.6}, {10e6, 0.75}, {100e6, 0.9}}};
 
+/// Of kernels and copies on a thread: the rate falls from that of its caches to
+/// that of the memory, linearly over the logarithm of the bytes; the time does
+/// not.
+static double getWorkerMemoryUs(const Machine::WorkerConstants &worker,
+                                double bytes) {
+  const double nearUs = worker.nearBytes.value / worker.nearRate.value;
+  const double farUs = worker.farBytes.value / worker.farRate.value;
+  if (bytes <= worker.nearBytes.value)
+    return bytes / worker.nearRate.value;
+  if (bytes >= worker.farBytes.value)
+    return bytes / worker.farRate.value;
+  const double part = (bytes - worker.nearBytes.value) /
+                      (worker.farBytes.value - worker.nearBytes.value);
+  return nearUs + part * (farUs - nearUs);
+}
+
 Machine::Price Machine::getPrice(double arithmeticUs, double bytes) const {
   double memoryUs = 0, launchUs = 0;
-  if (const auto *host = std::get_if<HostConstants>(&constants)) {
+  if (const WorkerConstants *worker = getWorkerConstants()) {
+    memoryUs = getWorkerMemoryUs(*worker, bytes);
+    launchUs = worker->commandUs.value;
+  } else if (const auto *host = std::get_if<HostConstants>(&constants)) {
     memoryUs = bytes / host->copyRate.value;
   } else {
     const auto &gpu = std::get<Constants>(constants);
@@ -204,6 +234,8 @@ Machine::Price Machine::getPrice(double arithmeticUs, double bytes) const {
 }
 
 Machine::Price Machine::getKernelPrice(double flops, double bytes) const {
+  if (const WorkerConstants *worker = getWorkerConstants())
+    return getPrice(flops / worker->arithmetic.value, bytes);
   const Constants *gpu = getGpuConstants();
   const MachineConstant &rate =
       gpu ? gpu->vector32 : std::get<HostConstants>(constants).arithmetic;
@@ -225,8 +257,45 @@ findMatmulRate(const Machine::Constants &machine, MatmulType type) {
   std::abort();
 }
 
+/// Null where products of the type are not the library's, and were not
+/// measured.
+static const Machine::ProductConstants *
+findProduct(const Machine::WorkerConstants &worker, MatmulType type) {
+  switch (type) {
+  case MatmulType::F64:
+    return nullptr;
+  case MatmulType::F32:
+    return &worker.matmul32;
+  case MatmulType::F16:
+    return &worker.matmul16;
+  case MatmulType::Bf16:
+    return &worker.matmulBf16;
+  }
+  std::abort();
+}
+
+static Machine::Price getProductPrice(const Machine::WorkerConstants &worker,
+                                      const Machine::ProductConstants &product,
+                                      double flops, double bytes) {
+  const double arithmeticUs = flops / product.rate.value;
+  const double memoryUs = bytes / product.byteRate.value;
+  const double startUs = product.callUs.value + worker.commandUs.value;
+  Machine::Price price;
+  price.us = startUs + arithmeticUs + memoryUs;
+  if (std::max(arithmeticUs, memoryUs) > startUs)
+    price.bound = arithmeticUs > memoryUs ? Machine::Bound::Flops
+                                          : Machine::Bound::Memory;
+  return price;
+}
+
 std::optional<Machine::Price>
 Machine::findMatmulPrice(MatmulType type, double flops, double bytes) const {
+  if (const WorkerConstants *worker = getWorkerConstants()) {
+    const ProductConstants *product = findProduct(*worker, type);
+    return product
+               ? std::optional(getProductPrice(*worker, *product, flops, bytes))
+               : std::nullopt;
+  }
   const Constants *gpu = getGpuConstants();
   if (!gpu)
     return getKernelPrice(flops, bytes);
@@ -235,6 +304,31 @@ Machine::findMatmulPrice(MatmulType type, double flops, double bytes) const {
     return std::nullopt;
   return getPrice(
       flops / (rate->value * getEfficiency(matmulEfficiency, flops)), bytes);
+}
+
+std::optional<Machine::Price>
+Machine::findConvolutionPrice(MatmulType type, double flops,
+                              double bytes) const {
+  const WorkerConstants *worker = getWorkerConstants();
+  // The library computes those of 16-bit floats as f32.
+  if (worker && type != MatmulType::F64)
+    return getProductPrice(*worker, worker->convolution, flops, bytes);
+  return findMatmulPrice(type, flops, bytes);
+}
+
+Machine::Price Machine::shareAmongWorkers(Price price, int64_t pieces,
+                                          int64_t devices) const {
+  const auto workers = int64_t(getWorkerConstants()->workers.value);
+  const int64_t rounds = (devices * pieces + workers - 1) / workers;
+  price.us *= double(rounds) / double(pieces);
+  return price;
+}
+
+double Machine::getSharedCollectiveUs(int64_t bytes, int64_t devices) const {
+  const WorkerConstants &worker = *getWorkerConstants();
+  const double us =
+      worker.collectiveUs.value + double(bytes) / worker.collectiveRate.value;
+  return us * double(devices) / worker.workers.value;
 }
 
 //===-- Sending -----------------------------------------------------------===//
@@ -276,6 +370,9 @@ double Machine::getCollectiveUs(CollectiveKind kind, const GroupReach &reach,
                                 int64_t localBytes) const {
   if (const auto *host = std::get_if<HostConstants>(&constants))
     return getHostUs(*host, kind, reach.ranks, wireBytes, localBytes);
+  if (getWorkerConstants())
+    return getSharedCollectiveUs(payloadBytes + wireBytes + localBytes,
+                                 reach.ranks);
   const auto &gpu = std::get<Constants>(constants);
   auto getCopyUs = [&](int64_t bytes) {
     return 2 * double(bytes) / gpu.memoryRate.value;
@@ -298,5 +395,7 @@ double Machine::getAddedGatherUs(const GroupReach &reach) const {
 double Machine::getLeastCollectiveUs() const {
   if (const auto *host = std::get_if<HostConstants>(&constants))
     return host->transferUs.value + host->roundUs.value;
+  if (const WorkerConstants *worker = getWorkerConstants())
+    return worker->collectiveUs.value;
   return nccl::getLeastUs();
 }

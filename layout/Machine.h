@@ -97,11 +97,38 @@ public:
     MachineConstant exchangeFactor;
   };
 
+  /// Products or convolutions of one element type on one thread. The time of
+  /// one is a call, its flops and its bytes, one after the other.
+  struct ProductConstants {
+    MachineConstant rate;     ///< flop/us
+    MachineConstant byteRate; ///< bytes/us of operands and result
+    MachineConstant callUs;
+  };
+  /// Of devices that are tasks of the worker threads of one process, as it was
+  /// measured on the host. Transfers are copies, which the same threads do.
+  struct WorkerConstants {
+    MachineConstant workers;
+    ProductConstants matmul32, matmulBf16, matmul16, convolution;
+    MachineConstant arithmetic; ///< flop/us of kernels on one thread
+    /// bytes/us of kernels and copies on one thread, where all stays in its
+    /// caches and where nothing does; and the bytes of a command of which the
+    /// one and the other was measured.
+    MachineConstant nearRate, farRate, nearBytes, farBytes;
+    MachineConstant commandUs;    ///< to start a command on a device
+    MachineConstant collectiveUs; ///< a device's arrival at a collective
+    /// bytes/us of one thread, of what devices bring in and get.
+    MachineConstant collectiveRate;
+  };
+
   Machine(std::string_view name, std::string_view label,
           const Constants &constants)
       : name(name), label(label), constants(constants) {}
   Machine(std::string_view name, std::string_view label,
           const HostConstants &constants)
+      : name(name), label(label), constants(constants) {}
+
+  Machine(std::string_view name, std::string_view label,
+          const WorkerConstants &constants)
       : name(name), label(label), constants(constants) {}
 
   std::string_view getName() const { return name; }
@@ -111,6 +138,10 @@ public:
   /// Null if its devices are no GPUs.
   const Constants *getGpuConstants() const {
     return std::get_if<Constants>(&constants);
+  }
+  /// Null if its devices are no tasks of worker threads.
+  const WorkerConstants *getWorkerConstants() const {
+    return std::get_if<WorkerConstants>(&constants);
   }
   /// Of a device; none where devices share the memory of a host.
   std::optional<int64_t> getMemoryBytes() const;
@@ -133,6 +164,16 @@ public:
   /// The same of a matmul; none if the machine cannot run those of the type.
   std::optional<Price> findMatmulPrice(MatmulType type, double flops,
                                        double bytes) const;
+  /// The same of a convolution.
+  std::optional<Price> findConvolutionPrice(MatmulType type, double flops,
+                                            double bytes) const;
+  /// What all devices together take for a command that takes one of them
+  /// `price` on one thread and is cut into `pieces`. Requires: worker
+  /// constants.
+  Price shareAmongWorkers(Price price, int64_t pieces, int64_t devices) const;
+  /// Microseconds of a collective of all devices, which bring in and get
+  /// `bytes` each. Requires: worker constants.
+  double getSharedCollectiveUs(int64_t bytes, int64_t devices) const;
   /// Microseconds of a collective. `payloadBytes` is what a device brings in,
   /// `wireBytes` what it sends, as in Collective.h, `localBytes` what it copies
   /// beside it.
@@ -160,7 +201,7 @@ private:
   Price getPrice(double arithmeticUs, double bytes) const;
 
   std::string_view name, label;
-  std::variant<Constants, HostConstants> constants;
+  std::variant<Constants, HostConstants, WorkerConstants> constants;
 };
 
 /// "flops", "memory", "launch".

@@ -138,15 +138,17 @@ static Error seal(StringRef path) {
 }
 
 std::vector<std::string>
-meshc::codegen::getRuntimeLibraries(exec::Target target) {
+meshc::codegen::getRuntimeLibraries(exec::Target target, MainFunction main) {
   const std::string devices =
       std::string("meshc_runtime_") + exec::EnumNameTarget(target);
-  return {devices + "_main", devices, "meshc_runtime", "meshc_layout"};
+  return {main == MainFunction::Measure ? "meshc_runtime_measure"
+                                        : devices + "_main",
+          devices, "meshc_runtime", "meshc_layout"};
 }
 
 Error meshc::codegen::linkExecutable(StringRef object, exec::Target target,
-                                     StringRef output,
-                                     StringRef libraryFolder) {
+                                     StringRef output, StringRef libraryFolder,
+                                     MainFunction main) {
   Expected<std::string> linker = findLinker();
   if (!linker)
     return linker.takeError();
@@ -170,7 +172,7 @@ Error meshc::codegen::linkExecutable(StringRef object, exec::Target target,
 
   SmallVector<std::string> libraries;
   uint64_t bytes = object.size();
-  for (const std::string &name : getRuntimeLibraries(target)) {
+  for (const std::string &name : getRuntimeLibraries(target, main)) {
     libraries.push_back((libraryFolder + "/lib" + name + ".a").str());
     uint64_t size = 0;
     if (sys::fs::file_size(libraries.back(), size))

@@ -4,6 +4,7 @@
 #include "codegen/gpu/GpuImages.h"
 #include "codegen/machine/OutputFile.h"
 #include "frontend/driver/LastPlan.h"
+#include "frontend/driver/Measure.h"
 #include "frontend/driver/ProgramCache.h"
 #include "frontend/driver/Report.h"
 #include "frontend/driver/SpecSession.h"
@@ -40,8 +41,37 @@ int meshc::driver::runCheck(const SpecArguments &spec) {
              : write(spec, codegen::standardOutput, session.summarize() + "\n");
 }
 
-int meshc::driver::runDoctor() {
-  return write({}, codegen::standardOutput, runtime::cuda::reportSystem());
+/// Measures this host and keeps what was measured.
+static llvm::Error keepMeasurement() {
+  llvm::Expected<std::string> path = getMeasurementPath();
+  if (!path)
+    return path.takeError();
+  llvm::Expected<layout::MeasuredHost> host = measureHost();
+  if (!host)
+    return host.takeError();
+  // In the place of what is there, a link too.
+  llvm::Expected<codegen::TemporaryFile> file =
+      codegen::TemporaryFile::createBeside(*path);
+  if (!file)
+    return file.takeError();
+  if (llvm::Error error = file->write(writeMeasurement(*host)))
+    return error;
+  return llvm::errorCodeToError(file->moveTo(*path));
+}
+
+int meshc::driver::runDoctor(bool measures) {
+  if (measures)
+    if (llvm::Error error = keepMeasurement())
+      return fail({}, frontend::Code::NotMeasured,
+                  "cannot measure this host: " + toText(std::move(error)));
+  llvm::Expected<std::optional<layout::MeasuredHost>> host = findMeasurement();
+  if (!host)
+    return fail({}, frontend::Code::NotMeasured, toText(host.takeError()));
+  return write({}, codegen::standardOutput,
+               runtime::cuda::reportSystem() +
+                   (*host ? renderMeasurement(**host)
+                          : "host      not measured; 'meshc doctor --measure' "
+                            "does it in a minute\n"));
 }
 
 //===-- explain -----------------------------------------------------------===//

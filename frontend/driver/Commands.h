@@ -94,8 +94,9 @@ std::string checkGpus(const std::string &text);
 int runExplain(const SpecArguments &spec, const ExplainArguments &explain);
 /// Shows what `run` has kept, after removing what is asked to be removed.
 int runCache(const CacheArguments &arguments);
-/// Shows what this machine has for programs on GPUs, whatever that is.
-int runDoctor();
+/// Shows what this machine has for programs on GPUs, whatever that is, and what
+/// was measured of it, after measuring if `measures`.
+int runDoctor(bool measures);
 
 } // namespace meshc::driver
 

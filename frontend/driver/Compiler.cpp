@@ -135,8 +135,8 @@ LogicalResult meshc::driver::link(ModuleOp module,
       codegen::findKernelUses(compilation.executable));
   if (failed(object))
     return failure();
-  if (llvm::Error error = codegen::linkExecutable(*object, options.target,
-                                                  output, getLibraryFolder()))
+  if (llvm::Error error = codegen::linkExecutable(
+          *object, options.target, output, getLibraryFolder(), options.main))
     return module.emitError(llvm::toString(std::move(error)));
   return success();
 }

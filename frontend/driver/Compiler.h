@@ -1,6 +1,7 @@
 #ifndef MESHC_FRONTEND_DRIVER_COMPILER_H
 #define MESHC_FRONTEND_DRIVER_COMPILER_H
 
+#include "codegen/machine/Link.h"
 #include "codegen/steps/MatmulLibrary.h"
 #include "codegen/steps/MergeTransfers.h"
 
@@ -30,6 +31,7 @@ struct CompileOptions {
   /// Kind of machine by whose prices the program is planned; empty: CPUs.
   std::string machine;
   int64_t bucketBytes = codegen::defaultBucketBytes; ///< see mergeTransfers
+  codegen::MainFunction main = codegen::MainFunction::Commands;
   /// cuda: what matrix products end with.
   codegen::MatmulEpilogues epilogues = codegen::MatmulEpilogues::All;
 };

@@ -2,6 +2,7 @@
 
 #include "codegen/machine/OutputFile.h"
 #include "frontend/driver/LastPlan.h"
+#include "frontend/driver/Measure.h"
 #include "frontend/driver/Report.h"
 #include "frontend/driver/SpecSession.h"
 #include "frontend/plan/HeldPositions.h"
@@ -63,6 +64,20 @@ static int checkPlan(const SpecArguments &spec, const std::string &path,
 
 int meshc::driver::runPlan(const SpecArguments &spec,
                            const PlanArguments &plan) {
+  const bool isForHost = spec.machine == layout::getCpuMachine().getName();
+  std::optional<layout::MeasuredMachine> host;
+  if (isForHost) {
+    llvm::Expected<std::optional<layout::MeasuredHost>> measured =
+        findMeasurement();
+    if (!measured)
+      return fail(spec, frontend::Code::NotMeasured,
+                  toText(measured.takeError()));
+    if (!*measured)
+      return fail(spec, frontend::Code::NotMeasured,
+                  "this host has not been measured",
+                  {"run 'meshc doctor --measure', which takes a minute"});
+    host.emplace(**measured);
+  }
   SpecSession session(spec);
   if (!session.elaborate() || !session.checkOutput(plan.output) ||
       !session.compile(getPlanOptions(spec, plan.target), Stage::Exec))
@@ -71,8 +86,10 @@ int meshc::driver::runPlan(const SpecArguments &spec,
   if (llvm::Error error = rememberPlan(executable))
     warn(spec, "\"meshc explain\" will not know this plan: " +
                    toText(std::move(error)));
-  const layout::Machine *machine =
-      spec.machine.empty() ? nullptr : layout::findMachine(spec.machine);
+  const layout::Machine *machine = host ? &host->get()
+                                   : spec.machine.empty()
+                                       ? nullptr
+                                       : layout::findMachine(spec.machine);
   int64_t numDevices = 1;
   for (const auto &axis : executable.mesh->axes)
     numDevices *= axis->size;

@@ -5,6 +5,7 @@
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/Waste.h"
 #include "frontend/syntax/Lexer.h"
+#include "layout/Machine.h"
 #include "layout/Spelling.h"
 #include "passes/ReverseSweep.h"
 
@@ -245,7 +246,9 @@ int SpecSession::reportErrors() const {
 CompileOptions meshc::driver::getPlanOptions(const SpecArguments &spec,
                                              const std::string &target) {
   CompileOptions options;
-  options.machine = spec.machine;
+  // Plans do not depend on the host: `cpu` is for times alone.
+  if (spec.machine != layout::getCpuMachine().getName())
+    options.machine = spec.machine;
   if (spec.bucketBytes)
     options.bucketBytes = *spec.bucketBytes;
   if (target == "cuda")

@@ -60,20 +60,27 @@ static CLI::Option *addSpecOptions(CLI::App *command, SpecArguments &spec) {
 
 static void addMachine(CLI::App *command, CLI::Option *path,
                        SpecArguments &spec) {
+  const bool isPlan = command->get_name() == "plan";
   command
       ->add_option(
           "--machine", spec.machine,
           "plan for a kind of machine, by its prices; plan also predicts "
           "times and whether the memory suffices. It means target cuda: " +
-              layout::getGpuMachineNames())
+              layout::getGpuMachineNames() +
+              (isPlan ? "; or this host, as 'doctor --measure' has measured "
+                        "it: cpu"
+                      : ""))
       ->type_name("NAME")
-      ->check([](const std::string &name) {
+      ->check([isPlan](const std::string &name) {
         const layout::Machine *machine = layout::findMachine(name);
-        if (machine && machine->getGpuConstants())
+        if (machine && (isPlan || machine->getGpuConstants()))
           return std::string();
-        return (machine ? "times are not predicted for '" + name + "'"
-                        : "unknown machine '" + name + "'") +
-               "; expected one of " + layout::getGpuMachineNames();
+        return (machine
+                    ? "programs are not planned by the prices of '" + name + "'"
+                    : "unknown machine '" + name + "'") +
+               "; expected one of " +
+               (isPlan ? layout::getMachineNames()
+                       : layout::getGpuMachineNames());
       })
       ->needs(path);
 }
@@ -100,7 +107,10 @@ static void addCommandListOptions(CLI::App *command, CLI::Option *path,
 /// programs for the target do not have.
 static void settleTarget(const CLI::App &command, const SpecArguments &spec,
                          std::string &target) {
-  if (!spec.machine.empty()) {
+  if (spec.machine == layout::getCpuMachine().getName()) {
+    if (target != "cpu")
+      throw CLI::ValidationError("--machine", "it needs --target cpu");
+  } else if (!spec.machine.empty()) {
     if (command.get_option("--target")->count() > 0 && target != "cuda")
       throw CLI::ValidationError("--machine", "it needs --target cuda");
     target = "cuda";
@@ -479,7 +489,12 @@ int main(int argc, char **argv) {
       ->excludes(addCacheBytes(cacheCommand, cache.bytes));
 
   CLI::App *doctorCommand = app.add_subcommand(
-      "doctor", "show what this machine has for programs on GPUs");
+      "doctor", "show what this machine has for programs on GPUs, and what it "
+                "takes as it was measured");
+  bool measures = false;
+  doctorCommand->add_flag("--measure", measures,
+                          "measure what programs take on its processor, in a "
+                          "minute, for plan --machine cpu");
 
   try {
     app.parse(argc, argv);
@@ -500,6 +515,6 @@ int main(int argc, char **argv) {
   if (cacheCommand->parsed())
     return runCache(cache);
   if (doctorCommand->parsed())
-    return runDoctor();
+    return runDoctor(measures);
   return runExplain(spec, explain);
 }

@@ -1,9 +1,11 @@
 #include "frontend/plan/StepTime.h"
 
 #include "runtime/exec/Executable.h"
+#include "runtime/plans/CpuPieces.h"
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -45,7 +47,9 @@ static std::optional<layout::Machine::Price>
 findPrice(const exec::CommandT &command, const layout::Machine &machine) {
   const auto flops = double(command.flops), bytes = double(command.bytes);
   if (std::optional<layout::MatmulType> type = findMatmulType(command))
-    return machine.findMatmulPrice(*type, flops, bytes);
+    return command.action.type == exec::Action::Convolution
+               ? machine.findConvolutionPrice(*type, flops, bytes)
+               : machine.findMatmulPrice(*type, flops, bytes);
   return machine.getKernelPrice(flops, bytes);
 }
 
@@ -68,15 +72,35 @@ namespace {
 class Prices {
 public:
   Prices(const Plan &plan, const layout::Machine &machine)
-      : plan(plan), machine(machine) {}
+      : plan(plan), machine(machine), numDevices(plan.mesh.getNumDevices()) {}
 
   layout::Machine::Price get(const exec::CommandT &command) {
-    if (const exec::CollectiveT *collective = command.action.AsCollective())
+    const exec::CollectiveT *collective = command.action.AsCollective();
+    if (machine.getWorkerConstants())
+      return collective ? layout::Machine::Price{machine.getSharedCollectiveUs(
+                                                     command.bytes, numDevices),
+                                                 layout::Machine::Bound::Memory}
+                        : getShared(command);
+    if (collective)
       return {getTransferUs(*collective), layout::Machine::Bound::Memory};
     return *findPrice(command, machine);
   }
 
 private:
+  /// Of all devices, whose pieces worker threads take.
+  layout::Machine::Price getShared(const exec::CommandT &command) {
+    const auto workers = int(machine.getWorkerConstants()->workers.value);
+    const int64_t pieces =
+        findMatmulType(command)
+            ? runtime::limitMatmulPieces(
+                  double(command.flops),
+                  runtime::getMatmulPieces(numDevices, workers))
+            : runtime::getKernelPieces(
+                  command, std::numeric_limits<int64_t>::max(), workers);
+    return machine.shareAmongWorkers(*findPrice(command, machine), pieces,
+                                     numDevices);
+  }
+
   /// Bytes of a device's block before or after it, the larger of both.
   static int64_t getLocalBytes(const exec::CollectiveT &collective) {
     if (collective.payload_elements == 0)
@@ -111,6 +135,7 @@ private:
 
   const Plan &plan;
   const layout::Machine &machine;
+  const int64_t numDevices;
   std::map<std::vector<layout::AxisRef>, layout::GroupReach> reaches;
 };
 } // namespace
@@ -133,6 +158,7 @@ StepTime::StepTime(const Plan &plan, const std::vector<Transfer> &transfers,
 
   Prices prices(plan, machine);
   double computed = 0, sent = 0; // until when the queues are busy
+  const bool sharesThreads = machine.getWorkerConstants() != nullptr;
   // What is under way while nothing is computed: the one waited for, and those
   // that it waited for in the queue.
   auto expose = [&](double from, double to, int command) {
@@ -152,7 +178,7 @@ StepTime::StepTime(const Plan &plan, const std::vector<Transfer> &transfers,
     const exec::CommandT &command = *plan.program->commands[at];
     const bool communicates = command.queue == exec::Queue::communication;
     double &queue = communicates ? sent : computed;
-    double start = queue;
+    double start = sharesThreads ? std::max(computed, sent) : queue;
     for (int wait : command.waits)
       start = std::max(start, spans[size_t(wait)].end);
     const layout::Machine::Price price = prices.get(command);

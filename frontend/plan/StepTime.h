@@ -12,6 +12,11 @@ namespace meshc::plan {
 /// waits begins when what it waits for is complete. Microseconds from the start
 /// of the step.
 ///
+/// Devices that are tasks of worker threads have one queue: transfers are
+/// copies by the same threads, so that nothing is computed meanwhile. The time
+/// of a command is that of all devices by the workers there are: as many rounds
+/// as all pieces of all devices take.
+///
 /// What computes stands still while it waits: that is *exposed* time of the
 /// transfers that are under way meanwhile. What is left of transfers behind the
 /// last command that computes is exposed too, so that the step is the time of

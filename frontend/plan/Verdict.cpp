@@ -74,10 +74,12 @@ std::string plan::renderVerdict(const Plan &plan,
                                 const GpuUse &gpu,
                                 const layout::Machine &machine,
                                 std::optional<int64_t> limit) {
-  std::string text = fmt::format(
-      "\npredicted for {}, from {}, not checked\n  {}\n", machine.getLabel(),
-      getBasis(machine),
-      describeFit(plan, gpu, limit.value_or(*machine.getMemoryBytes())));
+  std::string text = fmt::format("\npredicted for {}, from {}, not checked\n",
+                                 machine.getLabel(), getBasis(machine));
+  if (!limit)
+    limit = machine.getMemoryBytes();
+  if (limit)
+    text += fmt::format("  {}\n", describeFit(plan, gpu, *limit));
   const std::vector<int> unpriced = findUnpriced(plan, machine);
   if (!unpriced.empty()) {
     const exec::CommandT &command = *plan.commands[size_t(unpriced[0])].command;

@@ -14,8 +14,9 @@ namespace meshc::plan {
 std::string describeFit(const Plan &plan, const GpuUse &gpu, int64_t limit);
 
 /// Whether the plan fits on a machine and how long a step takes there, with the
-/// three largest costs and their lines; ends in a newline. The plan and
-/// the machine are for GPUs. `limit` takes the place of the machine's memory.
+/// three largest costs and their lines; ends in a newline. The plan is for
+/// what the machine has. Without a limit to its memory nothing is said of it.
+/// `limit` takes the place of the machine's memory.
 std::string renderVerdict(const Plan &plan,
                           const std::vector<Transfer> &transfers,
                           const GpuUse &gpu, const layout::Machine &machine,

@@ -1,19 +1,13 @@
 #include "runtime/cpu/CommandList.h"
 
 #include "runtime/exec/KernelUse.h"
+#include "runtime/plans/CpuPieces.h"
 #include "runtime/plans/Reduction.h"
 
 #include <algorithm>
 
 using namespace meshc;
 using namespace meshc::runtime;
-
-/// Work worth handing to another thread: some ten microseconds, against about
-/// one for the hand-over (a lock and, where a worker sleeps, a wake-up call).
-static constexpr int64_t minPieceBytes = int64_t(1) << 18;
-static constexpr int64_t minPieceFlops = int64_t(1) << 18;
-/// Pieces per worker: enough that an unlucky worker delays the end little.
-static constexpr int64_t piecesPerWorker = 4;
 
 Result<Matmul *> LibraryPrimitives::get(const MatmulShape &shape) {
   auto [entry, isAbsent] = products.try_emplace(shape);
@@ -55,16 +49,6 @@ Result<Convolution *> LibraryPrimitives::get(const exec::ConvolutionT &shape,
   return entry->second.get();
 }
 
-static int64_t getNumPieces(const exec::CommandT &command, int64_t iterations,
-                            int workers) {
-  if (workers == 1 || iterations < 2)
-    return iterations > 0 ? 1 : 0;
-  int64_t worth =
-      std::max(command.bytes / minPieceBytes, command.flops / minPieceFlops);
-  return std::clamp<int64_t>(worth, 1,
-                             std::min(iterations, workers * piecesPerWorker));
-}
-
 static void prepareKernel(const exec::CommandT &command, int workers,
                           PreparedCommand &prepared) {
   prepared.timeClass = TimeClass::Kernel;
@@ -78,7 +62,7 @@ static void prepareKernel(const exec::CommandT &command, int workers,
   // iterations that move much are rows, which have a loop of their own.
   constexpr int64_t vectorGrain = 64;
   constexpr int64_t rowBytes = 1024;
-  const int64_t pieces = getNumPieces(command, prepared.extent, workers);
+  const int64_t pieces = getKernelPieces(command, prepared.extent, workers);
   const bool isFewRows = prepared.extent / pieces < vectorGrain &&
                          command.bytes / prepared.extent >= rowBytes;
   const int64_t grain = isFewRows ? 1 : vectorGrain;
@@ -96,7 +80,7 @@ static void prepareCopy(const exec::CommandT &command, int workers,
   for (size_t i = 0; i < from.shape.size(); ++i)
     if (i + 1 < from.shape.size() || from.shape[i] == 0)
       prepared.rows *= from.shape[i];
-  const int64_t pieces = getNumPieces(command, prepared.rows, workers);
+  const int64_t pieces = getKernelPieces(command, prepared.rows, workers);
   if (pieces == 0) {
     prepared.pieces = 0;
     return;

@@ -1,5 +1,7 @@
 #include "runtime/cpu/Executor.h"
 
+#include "runtime/plans/CpuPieces.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,15 +17,6 @@ using namespace meshc::runtime;
 
 static double getSeconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
-}
-
-/// Into how many pieces one product is cut. It depends on the number of devices
-/// alone, so that the bits of a result do not depend on the number of threads;
-/// only beyond this many threads is a single device cut finer.
-static int64_t getMatmulPieces(int64_t devices, int workers) {
-  constexpr int64_t usualThreads = 8;
-  const int64_t threads = std::max<int64_t>(usualThreads, workers);
-  return (threads + devices - 1) / devices;
 }
 
 Executor::Executor(const Executable &executable, int numWorkers,

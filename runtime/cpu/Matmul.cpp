@@ -4,6 +4,7 @@
 #include "runtime/cpu/TiledMatmul.h"
 #include "runtime/exec/Executable.h"
 #include "runtime/exec/HalfFloats.h"
+#include "runtime/plans/CpuPieces.h"
 
 #include <dnnl.hpp>
 #include <dnnl_debug.h>
@@ -500,12 +501,8 @@ Result<std::unique_ptr<Matmul>> Matmul::create(const MatmulShape &given,
   MatmulShape shape = mergeDims(given);
   const int64_t products =
       multiplySizes(shape.batch) * shape.m.size * shape.n.size;
-  // A piece of less than about half a millisecond is not worth handing over.
-  // Source: 100 to 160 GFLOP/s per core, measured with oneDNN 2.6.
-  constexpr double minPieceFlops = 5e7;
-  const double flops = 2.0 * double(products) * double(shape.k.size);
-  pieces = std::clamp<int64_t>(int64_t(flops / minPieceFlops), 1,
-                               std::max<int64_t>(1, pieces));
+  pieces =
+      limitMatmulPieces(2.0 * double(products) * double(shape.k.size), pieces);
   const bool isHalf = isHalfFloat(shape.element);
   const bool isLibrarys = shape.element == exec::ElementType::f32 || isHalf;
   if (isLibrarys && products > 0 && shape.k.size > longestMatmul)

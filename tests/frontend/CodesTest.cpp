@@ -608,7 +608,7 @@ TEST(CodeTable, EveryCodeHasATest) {
       Code::UnknownId,       Code::MissingPlan,     Code::DamagedPlan,
       Code::UnknownGradient, Code::CannotLink,      Code::NoObjective,
       Code::NoEffect,        Code::OuterResult,     Code::Waste,
-      Code::UnreadablePlan,  Code::UnreadableTrace,
+      Code::UnreadablePlan,  Code::UnreadableTrace, Code::NotMeasured,
   };
   for (const Case &test : getCases())
     tested.insert(test.code);

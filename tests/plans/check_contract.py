@@ -35,7 +35,7 @@ CONTRACT = {
     "scopes": [{"id": str, "name": str, "like": str}],
     "schedule": [str],
     "trace?": {"steps": int, "processes": int, "traced_step_us": NUMBER, "step_us?": NUMBER},
-    "machine?": {"name": str, "label": str, "memory_bytes": int, "constants": [
+    "machine?": {"name": str, "label": str, "memory_bytes?": int, "constants": [
         {"name": str, "value": NUMBER, "unit": str,
          "made": {"measured", "interpolated", "data_sheet", "assumed"}, "source": str}],
         "cannot_run?": [str]},

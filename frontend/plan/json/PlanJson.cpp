@@ -39,8 +39,9 @@ Json PlanWriter::getMachine() const {
                          {"source", constant.source}});
   Json json = {{"name", machine->getName()},
                {"label", machine->getLabel()},
-               {"memory_bytes", *machine->getMemoryBytes()},
                {"constants", std::move(constants)}};
+  if (std::optional<int64_t> bytes = machine->getMemoryBytes())
+    json["memory_bytes"] = *bytes;
   for (int index : unpriced)
     json["cannot_run"].push_back(plan.commands[size_t(index)].id);
   return json;

@@ -5,6 +5,9 @@
 #include "frontend/plan/PlanText.h"
 #include "frontend/plan/StepTime.h"
 #include "frontend/plan/json/PlanJson.h"
+#include "layout/MeasuredMachine.h"
+
+#include <cmath>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,12 +26,13 @@ layout::Machine makeMachine(double memoryBytes, double bytesPerUs) {
   auto constant = [&](const char *name, double value) {
     return layout::MachineConstant{name, "", value, made, source};
   };
-  return {"slow",
-          "slow machine",
-          {constant("memory", memoryBytes), constant("devices", 8),
-           constant("f32", 1e12), constant("16", 1e12), constant("other", 1e12),
-           constant("rate", 1e12), constant("launch", 1000),
-           constant("inside", bytesPerUs), constant("network", 1)}};
+  return {"slow", "slow machine",
+          layout::Machine::Constants{
+              constant("memory", memoryBytes), constant("devices", 8),
+              constant("f32", 1e12), constant("16", 1e12),
+              constant("other", 1e12), constant("rate", 1e12),
+              constant("launch", 1000), constant("inside", bytesPerUs),
+              constant("network", 1)}};
 }
 
 void expectConsistent(const exec::ExecutableT &executable,
@@ -91,6 +95,54 @@ TEST(StepTime, a_transfer_is_exposed_beyond_what_is_computed_meanwhile) {
     EXPECT_NEAR(time.exposed[0] + time.exposed[1], expected, 1e-6 * expected)
         << rate;
   }
+}
+
+/// A host of which a command takes a millisecond on one thread, whatever it
+/// does, and a collective a millisecond of each device.
+layout::MeasuredHost makeHost(int64_t workers) {
+  layout::MeasuredHost host;
+  for (const layout::MeasuredField &field : layout::getFields(host))
+    *field.value = 1e12;
+  for (double *us : {&host.matmul32.callUs, &host.matmul16.callUs,
+                     &host.matmulBf16.callUs, &host.convolution.callUs})
+    *us = 0;
+  host.workers = workers;
+  host.commandUs = host.collectiveUs = 1000;
+  return host;
+}
+
+TEST(StepTime, workers_compute_nothing_beside_a_transfer) {
+  const exec::ExecutableT executable = plan::makeExampleWithOverlap();
+  const plan::Plan plan(executable);
+  const std::vector<plan::Transfer> transfers = plan::findTransfers(plan);
+  const auto devices = double(plan.mesh.getNumDevices());
+  for (int64_t workers : {1, 3, 7}) {
+    const layout::MeasuredMachine host(makeHost(workers));
+    expectConsistent(executable, host.get());
+    const plan::StepTime time(plan, transfers, host.get());
+    size_t computing = 0;
+    for (const plan::PlannedCommand &command : plan.commands)
+      computing += command.collective == nullptr;
+    EXPECT_NEAR(time.exposedUs,
+                1000 * double(transfers.size()) * devices / double(workers),
+                1e-3);
+    EXPECT_NEAR(time.computeUs,
+                1000 * double(computing) * std::ceil(devices / double(workers)),
+                1e-3);
+  }
+}
+
+TEST(StepTime, of_a_host_nothing_is_said_of_its_memory) {
+  const layout::MeasuredMachine host(makeHost(3));
+  const std::string text =
+      plan::renderPlanText(plan::makeExample(), {.machine = &host.get()});
+  EXPECT_THAT(text, HasSubstr("from measurements, not checked\n  a training "));
+  const auto json = nlohmann::json::parse(plan::renderPlanJson(
+      plan::makeExample(), [](std::string_view) { return std::nullopt; },
+      &host.get()));
+  EXPECT_FALSE(json["machine"].contains("memory_bytes"));
+  EXPECT_FALSE(json["memory"].contains("limit_bytes"));
+  EXPECT_GT(json["totals"]["step_us"].get<double>(), 0);
 }
 
 TEST(StepTime, costs_add_up_to_the_step) {

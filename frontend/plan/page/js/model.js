@@ -12,7 +12,7 @@ function readPlan(json) {
           ({index, name: axis.name, size: axis.size, link: axis.link ? axis.link.name : null}));
   plan.timed = !!json.machine && json.totals.step_us != null;
   plan.trace = json.trace || null;
-  plan.limit = json.memory.limit_bytes || (json.machine ? json.machine.memory_bytes : 0) || 0;
+  plan.limit = json.memory.limit_bytes || (json.machine && json.machine.memory_bytes) || 0;
   readLines(plan);
   readValues(plan);
   readOperations(plan);

@@ -144,7 +144,7 @@
  *  @property {any} memory
  *  @property {Buffer_[]} buffers
  *  @property {{flops: number, sent: number, payload: number, transfers: number, step: number, compute: number, exposed: number}} totals
- *  @property {{name: string, label: string, memory_bytes: number, constants: any[]}} machine
+ *  @property {{name: string, label: string, memory_bytes?: number, constants: any[]}} machine
  *  @property {boolean} timed                  a machine was named
  *  @property {{steps: number, processes: number, traced_step_us: number, step_us?: number}} trace
  *  @property {number} limit                   bytes of a device, or 0
