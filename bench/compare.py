@@ -185,4 +185,5 @@ def main():
     print(f"written to {path}")
 
 
-main()
+if __name__ == "__main__":
+    main()
