@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
 #include <map>
 #include <tuple>
 
@@ -90,13 +89,9 @@ private:
   /// Of all devices, whose pieces worker threads take.
   layout::Machine::Price getShared(const exec::CommandT &command) {
     const auto workers = int(machine.getWorkerConstants()->workers.value);
-    const int64_t pieces =
-        findMatmulType(command)
-            ? runtime::limitMatmulPieces(
-                  double(command.flops),
-                  runtime::getMatmulPieces(numDevices, workers))
-            : runtime::getKernelPieces(
-                  command, std::numeric_limits<int64_t>::max(), workers);
+    const int64_t pieces = runtime::countPieces(command, numDevices, workers);
+    if (pieces == 0) // empty on every device
+      return {};
     return machine.shareAmongWorkers(*findPrice(command, machine), pieces,
                                      numDevices);
   }

@@ -53,41 +53,18 @@ static void prepareKernel(const exec::CommandT &command, int workers,
                           PreparedCommand &prepared) {
   prepared.timeClass = TimeClass::Kernel;
   prepared.extent = command.action.AsKernel()->extent;
-  if (prepared.extent == 0) {
-    prepared.pieces = 0;
-    return;
-  }
-  // A cut inside a vector would compute an element in a loop's scalar tail that
-  // another cut computes in its vector body, with other rounding. Few
-  // iterations that move much are rows, which have a loop of their own.
-  constexpr int64_t vectorGrain = 64;
-  constexpr int64_t rowBytes = 1024;
-  const int64_t pieces = getKernelPieces(command, prepared.extent, workers);
-  const bool isFewRows = prepared.extent / pieces < vectorGrain &&
-                         command.bytes / prepared.extent >= rowBytes;
-  const int64_t grain = isFewRows ? 1 : vectorGrain;
-  prepared.extentPerPiece =
-      ((prepared.extent + pieces - 1) / pieces + grain - 1) / grain * grain;
-  prepared.pieces =
-      (prepared.extent + prepared.extentPerPiece - 1) / prepared.extentPerPiece;
+  const PieceCut cut = cutKernel(command, workers);
+  prepared.pieces = cut.pieces;
+  prepared.extentPerPiece = cut.perPiece;
 }
 
 static void prepareCopy(const exec::CommandT &command, int workers,
                         PreparedCommand &prepared) {
   prepared.timeClass = TimeClass::Copy;
-  const exec::OperandT &from = *command.operands[0];
-  prepared.rows = 1;
-  for (size_t i = 0; i < from.shape.size(); ++i)
-    if (i + 1 < from.shape.size() || from.shape[i] == 0)
-      prepared.rows *= from.shape[i];
-  const int64_t pieces = getKernelPieces(command, prepared.rows, workers);
-  if (pieces == 0) {
-    prepared.pieces = 0;
-    return;
-  }
-  prepared.rowsPerPiece = (prepared.rows + pieces - 1) / pieces;
-  prepared.pieces =
-      (prepared.rows + prepared.rowsPerPiece - 1) / prepared.rowsPerPiece;
+  prepared.rows = getCopyRows(command);
+  const PieceCut cut = cutCopy(command, workers);
+  prepared.pieces = cut.pieces;
+  prepared.rowsPerPiece = cut.perPiece;
 }
 
 void runtime::runCopy(const exec::CommandT &command, const std::byte *from,

@@ -4,6 +4,7 @@
 #include "runtime/cpu/Matmul.h"
 #include "runtime/exec/Executable.h"
 #include "runtime/exec/SumBlock.h"
+#include "runtime/plans/CpuPieces.h"
 
 #include <dnnl_debug.h>
 #include <fmt/format.h>
@@ -42,10 +43,6 @@ int64_t ConvolutionElements::getBytes(ConvolutionTensor tensor,
 
 namespace {
 
-int64_t divideUp(int64_t value, int64_t divisor) {
-  return (value + divisor - 1) / divisor;
-}
-
 int64_t multiplySizes(const std::vector<int64_t> &sizes) {
   int64_t product = 1;
   for (int64_t size : sizes)
@@ -65,8 +62,8 @@ Status check(dnnl_status_t status) {
 class ImageConvolution final : public Convolution {
 public:
   ImageConvolution(const exec::ConvolutionT &shape,
-                   ConvolutionElements elements, int64_t pieces, int workers)
-      : batch(shape.batch), perPiece(divideUp(batch, std::min(batch, pieces))),
+                   ConvolutionElements elements, PieceCut cut, int workers)
+      : batch(shape.batch), perPiece(cut.perPiece), pieces(cut.pieces),
         sourceBytes(shape.source_strides.front() *
                     elements.getBytes(ConvolutionTensor::source, shape.result)),
         destinationBytes(
@@ -78,7 +75,7 @@ public:
                          workers);
   }
 
-  int64_t getNumPieces() const override { return divideUp(batch, perPiece); }
+  int64_t getNumPieces() const override { return pieces; }
   uint64_t getScratchBytes() const override {
     return std::max(calls.front().getScratchBytes(),
                     calls.back().getScratchBytes());
@@ -98,7 +95,7 @@ public:
   }
 
 private:
-  int64_t batch, perPiece;
+  int64_t batch, perPiece, pieces;
   int64_t sourceBytes, destinationBytes; ///< of an image
   std::vector<ConvolutionCall> calls;    ///< the last one for the last piece
 };
@@ -108,11 +105,9 @@ private:
 class WeightsConvolution final : public Convolution {
 public:
   WeightsConvolution(const exec::ConvolutionT &shape,
-                     ConvolutionElements elements, int64_t pieces, int workers);
+                     ConvolutionElements elements, PieceCut cut, int workers);
 
-  int64_t getNumPieces() const override {
-    return divideUp(outputs, outputsPerPiece);
-  }
+  int64_t getNumPieces() const override { return pieces; }
   uint64_t getScratchBytes() const override;
   const char *getImplementation() const override {
     return sequences.front().calls.front().implementation.c_str();
@@ -138,24 +133,18 @@ private:
 
   ConvolutionElements elements;
   int64_t factorBytes; ///< of an element
-  int64_t outputs, outputsPerPiece;
+  int64_t outputs, outputsPerPiece, pieces;
   int64_t weightsBytes, destinationBytes; ///< of an output
   std::vector<Sequence> sequences;        ///< the last one for the last piece
 };
 
 WeightsConvolution::WeightsConvolution(const exec::ConvolutionT &shape,
                                        ConvolutionElements elements,
-                                       int64_t pieces, int workers)
+                                       PieceCut cut, int workers)
     : elements(elements), factorBytes(getElementBytes(elements.factor)),
-      outputs(shape.outputs),
+      outputs(shape.outputs), outputsPerPiece(cut.perPiece), pieces(cut.pieces),
       weightsBytes(shape.weights_strides[1] * getElementBytes(elements.result)),
       destinationBytes(shape.destination_strides[2] * factorBytes) {
-  // A whole number of vector registers; outputs of groups are not together.
-  constexpr int64_t grain = 16;
-  if (shape.groups > 1)
-    pieces = 1;
-  outputsPerPiece =
-      std::min(outputs, divideUp(divideUp(outputs, pieces), grain) * grain);
   addSequence(shape, outputsPerPiece, workers);
   if (outputs % outputsPerPiece != 0)
     addSequence(shape, outputs % outputsPerPiece, workers);
@@ -286,22 +275,14 @@ Status WeightsConvolution::run(int64_t piece, const ConvolutionOperands &given,
 Result<std::unique_ptr<Convolution>>
 Convolution::create(const exec::ConvolutionT &shape,
                     ConvolutionElements elements, int64_t pieces, int workers) {
-  // A piece of less than about half a millisecond is not worth handing over,
-  // as of products (Matmul.cpp).
-  constexpr double minPieceFlops = 5e7;
-  double flops = 2.0 * double(shape.batch * shape.groups) *
-                 double(shape.inputs * shape.outputs);
-  for (const auto *sizes : {&shape.destination, &shape.weights})
-    flops *= double(multiplySizes(*sizes));
-  pieces = std::clamp<int64_t>(int64_t(flops / minPieceFlops), 1,
-                               std::max<int64_t>(1, pieces));
+  const PieceCut cut = cutConvolution(shape, pieces);
   useOneMatmulThread();
   try {
     if (shape.result == ConvolutionTensor::weights)
-      return std::unique_ptr<Convolution>(std::make_unique<WeightsConvolution>(
-          shape, elements, pieces, workers));
+      return std::unique_ptr<Convolution>(
+          std::make_unique<WeightsConvolution>(shape, elements, cut, workers));
     return std::unique_ptr<Convolution>(
-        std::make_unique<ImageConvolution>(shape, elements, pieces, workers));
+        std::make_unique<ImageConvolution>(shape, elements, cut, workers));
   } catch (const dnnl::error &error) {
     return Error{ErrorCode::Internal,
                  fmt::format("cannot prepare a convolution: {} ({})",

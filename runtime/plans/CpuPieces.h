@@ -9,6 +9,12 @@
 /// threads may take.
 namespace meshc::runtime {
 
+/// Pieces of one size, the last one of what is left.
+struct PieceCut {
+  int64_t pieces = 0;
+  int64_t perPiece = 0; ///< iterations, rows, images or outputs
+};
+
 /// Of one product, at most. It depends on the number of devices alone, so that
 /// the bits of a result do not depend on the number of threads; only beyond
 /// this many threads is a single device cut finer.
@@ -17,9 +23,20 @@ int64_t getMatmulPieces(int64_t devices, int workers);
 /// Of a product of so many flops, of which `pieces` may be made.
 int64_t limitMatmulPieces(double flops, int64_t pieces);
 
-/// Of a kernel or copy with `iterations` that can be divided; 0 without any.
-int64_t getKernelPieces(const exec::CommandT &command, int64_t iterations,
-                        int workers);
+/// Iterations of a kernel. No pieces without any.
+PieceCut cutKernel(const exec::CommandT &command, int workers);
+/// Rows of a copy, of which there are `getCopyRows`.
+PieceCut cutCopy(const exec::CommandT &command, int workers);
+int64_t getCopyRows(const exec::CommandT &command);
+
+/// Images of a convolution, or outputs where weights are computed, which are
+/// sums over the images; of which `pieces` may be made.
+PieceCut cutConvolution(const exec::ConvolutionT &shape, int64_t pieces);
+
+/// Of a command that communicates nothing, on one of `devices` devices. Of a
+/// product it is what limitMatmulPieces gives: its layout may allow fewer.
+int64_t countPieces(const exec::CommandT &command, int64_t devices,
+                    int workers);
 
 } // namespace meshc::runtime
 

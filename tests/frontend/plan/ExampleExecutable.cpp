@@ -261,6 +261,9 @@ void ExampleBuilder::addPrograms() {
   addCommand("w", Phase::update, {w, dw, count},
              {{w, tensorW}, {count, tensorStep}}, 31, nowhere)
       .action.Set(KernelT());
+  for (auto &command : step->commands)
+    if (KernelT *kernel = command->action.AsKernel())
+      kernel->extent = 7;
 
   const std::vector<int> waits[] = {{}, {0}, {1}, {2}, {0}, {4}, {5}, {6}};
   for (size_t index = 0; index < step->commands.size(); ++index) {

@@ -132,6 +132,37 @@ TEST(StepTime, workers_compute_nothing_beside_a_transfer) {
   }
 }
 
+TEST(StepTime, workers_share_no_command_that_cannot_be_cut) {
+  exec::ExecutableT executable = plan::makeExample();
+  for (const auto &command : executable.programs.front()->commands)
+    if (exec::KernelT *kernel = command->action.AsKernel()) {
+      kernel->extent = 1;
+      command->flops = int64_t(1) << 40;
+    }
+  const plan::Plan plan(executable);
+  const std::vector<plan::Transfer> transfers = plan::findTransfers(plan);
+  const int64_t devices = plan.mesh.getNumDevices();
+  const layout::MeasuredMachine few(makeHost(devices));
+  const layout::MeasuredMachine many(makeHost(3 * devices));
+  const plan::StepTime fewTime(plan, transfers, few.get());
+  const plan::StepTime manyTime(plan, transfers, many.get());
+  EXPECT_NEAR(manyTime.computeUs, fewTime.computeUs, 1e-3);
+}
+
+TEST(StepTime, what_is_empty_takes_no_time_of_workers) {
+  exec::ExecutableT executable = plan::makeExample();
+  const plan::Plan whole(executable);
+  const layout::MeasuredMachine host(makeHost(2));
+  const double before =
+      plan::StepTime(whole, plan::findTransfers(whole), host.get()).computeUs;
+  for (const auto &command : executable.programs.front()->commands)
+    if (exec::KernelT *kernel = command->action.AsKernel())
+      kernel->extent = 0;
+  const plan::StepTime time(whole, plan::findTransfers(whole), host.get());
+  EXPECT_LT(time.computeUs, before);
+  EXPECT_GT(time.computeUs, 0);
+}
+
 TEST(StepTime, of_a_host_nothing_is_said_of_its_memory) {
   const layout::MeasuredMachine host(makeHost(3));
   const std::string text =
