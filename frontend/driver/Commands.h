@@ -38,14 +38,16 @@ struct SpecArguments {
 };
 
 struct PlanArguments {
-  std::string target = "cpu";    ///< cpu or cuda
-  std::string emit = "text";     ///< text, json or html
-  std::string output = "-";      ///< standard output
-  std::optional<int64_t> memory; ///< of a device, in bytes
-  std::string tensor;            ///< to say who holds what of it; empty: none
-  std::optional<int64_t> device; ///< of which to show what it holds
-  std::string trace;             ///< of a run, to show beside; empty: none
-  std::string check;             ///< a stored plan to compare with; empty: none
+  std::string target = "cpu";     ///< cpu or cuda
+  std::string emit = "text";      ///< text, json or html
+  std::string output = "-";       ///< standard output
+  std::optional<int64_t> memory;  ///< of a device, in bytes
+  std::string tensor;             ///< to say who holds what of it; empty: none
+  std::optional<int64_t> device;  ///< of which to show what it holds
+  std::vector<std::string> tries; ///< layouts to compare with
+  std::vector<std::string> compared; ///< specs or plans to compare
+  std::string trace;                 ///< of a run, to show beside; empty: none
+  std::string check; ///< a stored plan to compare with; empty: none
 };
 
 struct CompileArguments {

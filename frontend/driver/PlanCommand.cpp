@@ -8,35 +8,16 @@
 #include "frontend/plan/HeldPositions.h"
 #include "frontend/plan/PlanText.h"
 #include "frontend/plan/Quantities.h"
+#include "frontend/plan/json/PlanCompare.h"
 #include "frontend/plan/json/PlanDiff.h"
 #include "frontend/plan/json/PlanJson.h"
 #include "frontend/plan/page/PlanPage.h"
 
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
-
+#include <cstdlib>
 #include <fmt/format.h>
 
 using namespace meshc;
 using namespace meshc::driver;
-
-/// The text of a stored plan or trace. Fails with the reason.
-static llvm::Expected<std::string> readLargeFile(const std::string &path) {
-  // A plan of 2^17 commands, the most that a program has, is a tenth of it.
-  constexpr uint64_t maxBytes = uint64_t(1) << 30;
-  uint64_t bytes = 0;
-  if (llvm::sys::fs::is_directory(path))
-    return llvm::createStringError("it is a directory");
-  if (std::error_code error = llvm::sys::fs::file_size(path, bytes))
-    return llvm::createStringError(error.message());
-  if (bytes > maxBytes)
-    return llvm::createStringError("it has more than " +
-                                   plan::formatBytes(int64_t(maxBytes)));
-  auto text = llvm::MemoryBuffer::getFile(path);
-  if (!text)
-    return llvm::createStringError(text.getError().message());
-  return (*text)->getBuffer().str();
-}
 
 /// Holds the plan `fresh` against the stored one.
 static int checkPlan(const SpecArguments &spec, const std::string &path,
@@ -45,10 +26,10 @@ static int checkPlan(const SpecArguments &spec, const std::string &path,
     return fail(spec, frontend::Code::UnreadablePlan,
                 fmt::format("cannot read the plan '{}': {}", path, reason));
   };
-  llvm::Expected<std::string> stored = readLargeFile(path);
-  if (!stored)
-    return refuse(toText(stored.takeError()));
   std::string error;
+  std::optional<std::string> stored = plan::readPlanText(path, error);
+  if (!stored)
+    return refuse(error);
   std::optional<std::string> difference =
       plan::diffPlans(*stored, fresh, error);
   if (!difference)
@@ -62,22 +43,141 @@ static int checkPlan(const SpecArguments &spec, const std::string &path,
   return code == exitSuccess ? exitCheckFailed : code;
 }
 
+namespace {
+/// The machine that times are predicted for.
+struct TimedMachine {
+  std::optional<layout::MeasuredMachine> host;
+  const layout::Machine *machine = nullptr; ///< null: no times
+};
+} // namespace
+
+/// Finds the machine that `spec` names. Returns an exit code.
+static int findMachine(const SpecArguments &spec, TimedMachine &result) {
+  if (spec.machine.empty())
+    return exitSuccess;
+  result.machine = layout::findMachine(spec.machine);
+  if (spec.machine != layout::getCpuMachine().getName())
+    return exitSuccess;
+  llvm::Expected<std::optional<layout::MeasuredHost>> measured =
+      findMeasurement();
+  if (!measured)
+    return fail(spec, frontend::Code::NotMeasured,
+                toText(measured.takeError()));
+  if (!*measured)
+    return fail(spec, frontend::Code::NotMeasured,
+                "this host has not been measured",
+                {"run 'meshc doctor --measure', which takes a minute"});
+  result.machine = &result.host.emplace(**measured).get();
+  return exitSuccess;
+}
+
+//===-- Comparing ---------------------------------------------------------===//
+
+/// The plan of a spec as JSON, or its diagnostics.
+static plan::PlanToCompare makePlan(const SpecArguments &spec,
+                                    const PlanArguments &plan,
+                                    const layout::Machine *machine,
+                                    std::string label) {
+  plan::PlanToCompare made{.label = std::move(label), .json = "", .error = ""};
+  SpecSession session(spec);
+  if (!session.elaborate() || !session.checkOutput(plan.output) ||
+      !session.compile(getPlanOptions(spec, plan.target), Stage::Exec)) {
+    made.error = session.renderErrors(frontend::MessageFormat::Text);
+    return made;
+  }
+  made.json = plan::renderPlanJson(
+      session.getCompilation().executable,
+      [&](std::string_view path) { return session.readSource(path); },
+      {.machine = machine, .memoryLimit = plan.memory});
+  return made;
+}
+
+/// The plan in the file, or that of the spec in it.
+static int readOrMakePlan(const SpecArguments &spec, const PlanArguments &plan,
+                          const layout::Machine *machine,
+                          plan::PlanToCompare &made) {
+  std::string error;
+  std::optional<std::string> text = plan::readPlanText(spec.path, error);
+  if (!text)
+    return fail(spec, frontend::Code::UnreadablePlan,
+                fmt::format("cannot read '{}': {}", spec.path, error));
+  if (plan::looksLikeJson(*text))
+    made = {.label = spec.path, .json = std::move(*text), .error = ""};
+  else
+    made = makePlan(spec, plan, machine, spec.path);
+  return exitSuccess;
+}
+
+/// Columns of a terminal, or what a table has elsewhere.
+static size_t getWidth() {
+  constexpr size_t least = 60, usual = 100;
+  const char *columns = std::getenv("COLUMNS");
+  size_t width = 0;
+  if (!columns || llvm::StringRef(columns).getAsInteger(10, width))
+    return usual;
+  return std::max(width, least);
+}
+
+static int writeComparison(const SpecArguments &spec, const PlanArguments &plan,
+                           std::span<const plan::PlanToCompare> plans) {
+  plan::UnreadablePlan unreadable;
+  std::optional<plan::PlanComparison> comparison =
+      plan::PlanComparison::make(plans, unreadable);
+  if (!comparison)
+    return fail(spec, frontend::Code::UnreadablePlan,
+                fmt::format("cannot read the plan '{}': {}",
+                            plans[unreadable.index].label, unreadable.reason));
+  std::vector<std::string> pages;
+  std::string errors;
+  for (const plan::PlanToCompare &compared : plans)
+    if (compared.error.empty())
+      pages.push_back(compared.json);
+    else
+      errors += fmt::format("{} does not compile:\n{}", compared.label,
+                            compared.error);
+  int code = exitSuccess;
+  if (plan.emit == "text")
+    code = write(spec, plan.output,
+                 plan::renderComparisonText(*comparison, getWidth()));
+  else if (plan.emit == "json")
+    code = write(spec, plan.output, plan::renderComparisonJson(*comparison));
+  else if (!pages.empty())
+    code = write(spec, plan.output, plan::renderPlanPage(pages));
+  if (plan.emit == "html")
+    printError(errors); // a page has no place for them
+  return code == exitSuccess && !errors.empty() ? exitWrongInput : code;
+}
+
+static int runComparison(const SpecArguments &spec, const PlanArguments &plan,
+                         const layout::Machine *machine) {
+  std::vector<plan::PlanToCompare> plans;
+  if (!plan.tries.empty())
+    plans.push_back(makePlan(spec, plan, machine,
+                             spec.layout ? *spec.layout : "its own layout"));
+  for (const std::string &layout : plan.tries) {
+    SpecArguments tried = spec;
+    tried.layout = layout;
+    plans.push_back(makePlan(tried, plan, machine, layout));
+  }
+  for (const std::string &path : plan.compared) {
+    SpecArguments other = spec;
+    other.path = path;
+    if (int code = readOrMakePlan(other, plan, machine, plans.emplace_back()))
+      return code;
+  }
+  return writeComparison(spec, plan, plans);
+}
+
+//===-- plan --------------------------------------------------------------===//
+
 int meshc::driver::runPlan(const SpecArguments &spec,
                            const PlanArguments &plan) {
-  const bool isForHost = spec.machine == layout::getCpuMachine().getName();
-  std::optional<layout::MeasuredMachine> host;
-  if (isForHost) {
-    llvm::Expected<std::optional<layout::MeasuredHost>> measured =
-        findMeasurement();
-    if (!measured)
-      return fail(spec, frontend::Code::NotMeasured,
-                  toText(measured.takeError()));
-    if (!*measured)
-      return fail(spec, frontend::Code::NotMeasured,
-                  "this host has not been measured",
-                  {"run 'meshc doctor --measure', which takes a minute"});
-    host.emplace(**measured);
-  }
+  TimedMachine timed;
+  if (int code = findMachine(spec, timed))
+    return code;
+  const layout::Machine *machine = timed.machine;
+  if (!plan.tries.empty() || !plan.compared.empty())
+    return runComparison(spec, plan, machine);
   SpecSession session(spec);
   if (!session.elaborate() || !session.checkOutput(plan.output) ||
       !session.compile(getPlanOptions(spec, plan.target), Stage::Exec))
@@ -86,10 +186,6 @@ int meshc::driver::runPlan(const SpecArguments &spec,
   if (llvm::Error error = rememberPlan(executable))
     warn(spec, "\"meshc explain\" will not know this plan: " +
                    toText(std::move(error)));
-  const layout::Machine *machine = host ? &host->get()
-                                   : spec.machine.empty()
-                                       ? nullptr
-                                       : layout::findMachine(spec.machine);
   int64_t numDevices = 1;
   for (const auto &axis : executable.mesh->axes)
     numDevices *= axis->size;
@@ -118,11 +214,9 @@ int meshc::driver::runPlan(const SpecArguments &spec,
   std::optional<plan::MeasuredPlan> measured;
   if (!plan.trace.empty()) {
     std::string error;
-    llvm::Expected<std::string> trace = readLargeFile(plan.trace);
-    if (trace)
+    if (std::optional<std::string> trace =
+            plan::readPlanText(plan.trace, error))
       measured = plan::readTrace(*trace, executable, error);
-    else
-      error = toText(trace.takeError());
     if (!measured)
       return fail(
           spec, frontend::Code::UnreadableTrace,

@@ -232,15 +232,19 @@ std::string SpecSession::summarize() {
       plan::formatCount(nd::getMesh(*module).getNumDevices(), "device"));
 }
 
-int SpecSession::reportErrors() const {
-  printError(frontend::render(diagnostics, getMessageFormat(arguments)));
+std::string SpecSession::renderErrors(frontend::MessageFormat format) const {
+  std::string text = frontend::render(diagnostics, format);
   if (diagnostics.hasErrors())
-    return exitWrongInput;
+    return text;
   const std::string &error = compilation.internalError;
-  printError(
-      fmt::format("meshc: internal error: {}\n",
-                  error.empty() ? "a pass failed without saying why" : error));
-  return exitInternal;
+  return text + fmt::format("meshc: internal error: {}\n",
+                            error.empty() ? "a pass failed without saying why"
+                                          : error);
+}
+
+int SpecSession::reportErrors() const {
+  printError(renderErrors(getMessageFormat(arguments)));
+  return diagnostics.hasErrors() ? exitWrongInput : exitInternal;
 }
 
 CompileOptions meshc::driver::getPlanOptions(const SpecArguments &spec,

@@ -46,6 +46,8 @@ public:
   std::string summarize();
   /// Prints the errors on standard error; returns the exit code they mean.
   int reportErrors() const;
+  /// The errors, as they are printed.
+  std::string renderErrors(frontend::MessageFormat format) const;
 
   mlir::ModuleOp getModule() { return *module; }
   Compilation &getCompilation() { return compilation; }

@@ -61,28 +61,32 @@ static CLI::Option *addSpecOptions(CLI::App *command, SpecArguments &spec) {
 static void addMachine(CLI::App *command, CLI::Option *path,
                        SpecArguments &spec) {
   const bool isPlan = command->get_name() == "plan";
-  command
-      ->add_option(
-          "--machine", spec.machine,
-          "plan for a kind of machine, by its prices; plan also predicts "
-          "times and whether the memory suffices. It means target cuda: " +
-              layout::getGpuMachineNames() +
-              (isPlan ? "; or this host, as 'doctor --measure' has measured "
-                        "it: cpu"
-                      : ""))
-      ->type_name("NAME")
-      ->check([isPlan](const std::string &name) {
-        const layout::Machine *machine = layout::findMachine(name);
-        if (machine && (isPlan || machine->getGpuConstants()))
-          return std::string();
-        return (machine
-                    ? "programs are not planned by the prices of '" + name + "'"
-                    : "unknown machine '" + name + "'") +
-               "; expected one of " +
-               (isPlan ? layout::getMachineNames()
-                       : layout::getGpuMachineNames());
-      })
-      ->needs(path);
+  CLI::Option *machine =
+      command
+          ->add_option(
+              "--machine", spec.machine,
+              "plan for a kind of machine, by its prices; plan also predicts "
+              "times and whether the memory suffices. It means target cuda: " +
+                  layout::getGpuMachineNames() +
+                  (isPlan
+                       ? "; or this host, as 'doctor --measure' has measured "
+                         "it: cpu"
+                       : ""))
+          ->type_name("NAME")
+          ->check([isPlan](const std::string &name) {
+            const layout::Machine *machine = layout::findMachine(name);
+            if (machine && (isPlan || machine->getGpuConstants()))
+              return std::string();
+            return (machine ? "programs are not planned by the prices of '" +
+                                  name + "'"
+                            : "unknown machine '" + name + "'") +
+                   "; expected one of " +
+                   (isPlan ? layout::getMachineNames()
+                           : layout::getGpuMachineNames());
+          });
+  // Plans of specs that are compared are predicted alike.
+  if (!isPlan)
+    machine->needs(path);
 }
 
 /// The options of every command that shows or makes a command list.
@@ -130,8 +134,8 @@ static CLI::Option *addTarget(CLI::App *command, std::string &target) {
 }
 
 /// What `plan` shows of the plan, and how.
-static void addPlanOptions(CLI::App *command, const SpecArguments &spec,
-                           PlanArguments &plan) {
+static void addPlanOptions(CLI::App *command, CLI::Option *path,
+                           const SpecArguments &spec, PlanArguments &plan) {
   addTarget(command, plan.target);
   CLI::Option *emit =
       command
@@ -141,6 +145,15 @@ static void addPlanOptions(CLI::App *command, const SpecArguments &spec,
   command->callback([&plan, &spec, command, emit] {
     if (emit->count() == 0 && plan.output.ends_with(".html"))
       plan.emit = "html";
+    if (spec.path.empty() && plan.compared.empty())
+      throw CLI::RequiredError("spec");
+    if (plan.compared.size() == 1)
+      throw CLI::ValidationError("--compare", "it needs two plans or specs");
+    if ((!plan.tries.empty() || !plan.compared.empty()) &&
+        (plan.device || !plan.tensor.empty() || !plan.trace.empty() ||
+         !plan.check.empty()))
+      throw CLI::ValidationError(
+          "plan", "what compares plans shows no part of one of them");
     if (!plan.tensor.empty() &&
         (plan.device || plan.emit != "text" || !plan.check.empty()))
       throw CLI::ValidationError("--tensor", "it takes the place of the plan");
@@ -169,6 +182,17 @@ static void addPlanOptions(CLI::App *command, const SpecArguments &spec,
   CLI::Option *output = command->add_option(
       "-o", plan.output,
       "the file, a page if it ends in .html; - is standard output");
+  addRepeated(command, "--try", plan.tries,
+              "another layout to show beside the spec's: batch=data")
+      ->type_name("LAYOUT")
+      ->needs(path);
+  command
+      ->add_option("--compare", plan.compared,
+                   "specs, or plans that --emit json has written, to show "
+                   "beside each other")
+      ->type_name("A B")
+      ->expected(1, CLI::detail::expected_max_vector_size)
+      ->excludes(path);
   command
       ->add_option("--trace", plan.trace,
                    "what a run took, as its --trace has written it, for "
@@ -430,9 +454,9 @@ int main(int argc, char **argv) {
 
   CLI::App *planCommand = app.add_subcommand(
       "plan", "show who holds what and every collective, with its cause");
-  addCommandListOptions(planCommand,
-                        addSpecOptions(planCommand, spec)->required(), spec);
-  addPlanOptions(planCommand, spec, plan);
+  CLI::Option *planned = addSpecOptions(planCommand, spec);
+  addCommandListOptions(planCommand, planned, spec);
+  addPlanOptions(planCommand, planned, spec, plan);
 
   CLI::App *compileCommand =
       app.add_subcommand("compile", "make an executable");
