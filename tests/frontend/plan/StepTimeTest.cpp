@@ -170,7 +170,7 @@ TEST(StepTime, of_a_host_nothing_is_said_of_its_memory) {
   EXPECT_THAT(text, HasSubstr("from measurements, not checked\n  a training "));
   const auto json = nlohmann::json::parse(plan::renderPlanJson(
       plan::makeExample(), [](std::string_view) { return std::nullopt; },
-      &host.get()));
+      {.machine = &host.get()}));
   EXPECT_FALSE(json["machine"].contains("memory_bytes"));
   EXPECT_FALSE(json["memory"].contains("limit_bytes"));
   EXPECT_GT(json["totals"]["step_us"].get<double>(), 0);
