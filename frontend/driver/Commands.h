@@ -44,6 +44,8 @@ struct PlanArguments {
   std::optional<int64_t> memory;  ///< of a device, in bytes
   std::string tensor;             ///< to say who holds what of it; empty: none
   std::optional<int64_t> device;  ///< of which to show what it holds
+  std::string sort;               ///< of values; empty: as the program has them
+  std::optional<size_t> top;      ///< of each list
   std::vector<std::string> tries; ///< layouts to compare with
   std::vector<std::string> compared; ///< specs or plans to compare
   std::string trace;                 ///< of a run, to show beside; empty: none

@@ -5,16 +5,22 @@
 #include "frontend/driver/Measure.h"
 #include "frontend/driver/Report.h"
 #include "frontend/driver/SpecSession.h"
-#include "frontend/plan/HeldPositions.h"
-#include "frontend/plan/PlanText.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/json/PlanCompare.h"
 #include "frontend/plan/json/PlanDiff.h"
 #include "frontend/plan/json/PlanJson.h"
 #include "frontend/plan/page/PlanPage.h"
+#include "frontend/plan/text/ComparisonText.h"
+#include "frontend/plan/text/HeldPositions.h"
+#include "frontend/plan/text/PlanText.h"
 
+#include "llvm/Support/Process.h"
+
+#include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 using namespace meshc;
 using namespace meshc::driver;
@@ -71,6 +77,48 @@ static int findMachine(const SpecArguments &spec, TimedMachine &result) {
   return exitSuccess;
 }
 
+//===-- Where text goes
+//-----------------------------------------------------===//
+
+/// Whether what is written to `output` is read on a terminal.
+static bool isTerminal(const std::string &output) {
+  return output == codegen::standardOutput && isatty(STDOUT_FILENO);
+}
+
+/// Columns of a text: those of the terminal, or as COLUMNS says; else as many
+/// as a page has.
+static size_t getWidth(const std::string &output) {
+  constexpr size_t least = 60, usual = 100;
+  const char *columns = std::getenv("COLUMNS");
+  size_t width = 0;
+  winsize size{};
+  if (columns && !llvm::StringRef(columns).getAsInteger(10, width))
+    return std::max(width, least);
+  if (isTerminal(output) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+      size.ws_col > 0)
+    return std::max<size_t>(size.ws_col, least);
+  return usual;
+}
+
+/// Whether text is coloured: on a terminal that has colours, unless NO_COLOR
+/// asks for none (https://no-color.org).
+static bool hasColours(const std::string &output) {
+  const char *refusal = std::getenv("NO_COLOR");
+  return isTerminal(output) && llvm::sys::Process::StandardOutHasColors() &&
+         !(refusal && *refusal);
+}
+
+static plan::RowOrder getOrder(const PlanArguments &plan) {
+  if (plan.sort == "name")
+    return plan::RowOrder::Name;
+  if (plan.sort == "sent")
+    return plan::RowOrder::Sent;
+  // A few of many are those that take most.
+  if (plan.sort == "bytes" || (plan.sort.empty() && plan.top))
+    return plan::RowOrder::Bytes;
+  return plan::RowOrder::Program;
+}
+
 //===-- Comparing ---------------------------------------------------------===//
 
 /// The plan of a spec as JSON, or its diagnostics.
@@ -108,16 +156,6 @@ static int readOrMakePlan(const SpecArguments &spec, const PlanArguments &plan,
   return exitSuccess;
 }
 
-/// Columns of a terminal, or what a table has elsewhere.
-static size_t getWidth() {
-  constexpr size_t least = 60, usual = 100;
-  const char *columns = std::getenv("COLUMNS");
-  size_t width = 0;
-  if (!columns || llvm::StringRef(columns).getAsInteger(10, width))
-    return usual;
-  return std::max(width, least);
-}
-
 static int writeComparison(const SpecArguments &spec, const PlanArguments &plan,
                            std::span<const plan::PlanToCompare> plans) {
   plan::UnreadablePlan unreadable;
@@ -137,8 +175,9 @@ static int writeComparison(const SpecArguments &spec, const PlanArguments &plan,
                             compared.error);
   int code = exitSuccess;
   if (plan.emit == "text")
-    code = write(spec, plan.output,
-                 plan::renderComparisonText(*comparison, getWidth()));
+    code =
+        write(spec, plan.output,
+              plan::renderComparisonText(*comparison, getWidth(plan.output)));
   else if (plan.emit == "json")
     code = write(spec, plan.output, plan::renderComparisonJson(*comparison));
   else if (!pages.empty())
@@ -204,9 +243,15 @@ int meshc::driver::runPlan(const SpecArguments &spec,
   }
   if (plan.emit == "text" && plan.check.empty())
     return write(spec, plan.output,
-                 plan::renderPlanText(executable, {.device = plan.device,
-                                                   .memoryLimit = plan.memory,
-                                                   .machine = machine}));
+                 plan::renderPlanText(executable,
+                                      {.device = plan.device,
+                                       .memoryLimit = plan.memory,
+                                       .machine = machine,
+                                       .order = getOrder(plan),
+                                       .top = plan.top,
+                                       .width = getWidth(plan.output),
+                                       .isTerminal = isTerminal(plan.output),
+                                       .hasColours = hasColours(plan.output)}));
   auto readSource = [&](std::string_view path) {
     return session.readSource(path);
   };

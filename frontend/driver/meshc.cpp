@@ -159,6 +159,11 @@ static void addPlanOptions(CLI::App *command, CLI::Option *path,
       throw CLI::ValidationError("--tensor", "it takes the place of the plan");
     if (plan.device && (plan.emit != "text" || !plan.check.empty()))
       throw CLI::ValidationError("--device", "it is for the text of a plan");
+    if ((!plan.sort.empty() || plan.top) &&
+        (plan.emit != "text" || !plan.check.empty() || !plan.tensor.empty() ||
+         !plan.tries.empty() || !plan.compared.empty()))
+      throw CLI::ValidationError(plan.top ? "--top" : "--sort",
+                                 "it is for the text of a plan");
     if (!plan.trace.empty() && plan.emit == "text")
       throw CLI::ValidationError("--trace", "it needs --emit json or html");
     settleTarget(*command, spec, plan.target);
@@ -179,6 +184,17 @@ static void addPlanOptions(CLI::App *command, CLI::Option *path,
                    "show which positions of each value this device holds")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--sort", plan.sort,
+                   "order of values: program, name, bytes or sent; those first "
+                   "that take or send most")
+      ->check(CLI::IsMember({"program", "name", "bytes", "sent"}));
+  command
+      ->add_option("--top", plan.top,
+                   "show so many of each list: values of a section, costs, "
+                   "transfers; the largest if --sort says nothing else")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(1), int64_t(1000000)));
   CLI::Option *output = command->add_option(
       "-o", plan.output,
       "the file, a page if it ends in .html; - is standard output");

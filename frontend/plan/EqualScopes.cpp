@@ -1,6 +1,6 @@
 #include "frontend/plan/EqualScopes.h"
 
-#include "frontend/plan/FoldScopes.h"
+#include "frontend/plan/ScopeNames.h"
 
 #include <fmt/format.h>
 #include <map>

@@ -66,7 +66,8 @@ public:
   GpuMemoryPlanner(const exec::ExecutableT &executable,
                    const layout::Mesh &mesh);
 
-  /// Errors: UnsupportedOnGpu, see MoveList::add; with the command's name.
+  /// Errors: UnsupportedOnGpu, see MoveList::add; with the name of the first
+  /// command that has it.
   Result<GpuMemoryPlan> plan(const GpuShare &share) const;
 
 private:
@@ -76,10 +77,12 @@ private:
     const exec::CommandT *command;
   };
   struct PlannedCollective {
-    Mover mover;
+    Mover mover; ///< the first
     Collective collective;
     /// Per group: whether NCCL has a collective that does the same.
     std::vector<bool> isNative;
+    /// Commands whose moves are the same but for their places.
+    uint64_t count = 1;
   };
 
   const exec::ExecutableT &executable;

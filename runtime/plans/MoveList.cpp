@@ -78,15 +78,59 @@ static int64_t countElements(std::span<const Collective::MoveDim> dims) {
   return count;
 }
 
+/// Elements of a piece: so many that there are maxBlocks pieces at most, but
+/// for the last ones of boxes.
+static int64_t getPieceLength(std::span<const MoveList::Box> boxes) {
+  int64_t total = 0;
+  for (const MoveList::Box &box : boxes)
+    total += countElements(box.dims);
+  return ((total + maxBlocks - 1) / maxBlocks + grain - 1) / grain * grain;
+}
+
+/// Checks that a box of these dimensions, which are merged, has a piece.
+static Status checkRank(std::span<const Collective::MoveDim> dims) {
+  if (dims.size() <= size_t(maxMoveRank))
+    return Status::success();
+  return Error{ErrorCode::UnsupportedOnGpu,
+               fmt::format("a move has {} dimensions that are not "
+                           "contiguous, expected at most {}",
+                           dims.size(), maxMoveRank),
+               ""};
+}
+
+static Status checkNumPieces(size_t count) {
+  if (count <= size_t(INT32_MAX))
+    return Status::success();
+  return Error{ErrorCode::UnsupportedOnGpu,
+               fmt::format("a collective has {} pieces", count), ""};
+}
+
+static_assert(sizeof(MovePiece) % sizeof(uint64_t) == 0);
+static constexpr size_t pieceWords = sizeof(MovePiece) / sizeof(uint64_t);
+
+Result<uint64_t> MoveList::measure(std::span<const Box> boxes) {
+  const int64_t length = getPieceLength(boxes);
+  if (length == 0)
+    return uint64_t(0);
+  size_t ends = 0, pieces = 0;
+  for (const Box &box : boxes) {
+    // Boxes that are empty have places of their ends, too.
+    ends += box.sources.size() + box.targets.size();
+    const int64_t count = countElements(box.dims);
+    if (count == 0)
+      continue;
+    MESHC_RETURN_IF_ERROR(checkRank(mergeMoveDims(box.dims)));
+    pieces += size_t((count + length - 1) / length);
+  }
+  MESHC_RETURN_IF_ERROR(checkNumPieces(pieces));
+  return (ends + pieces * pieceWords) * sizeof(uint64_t);
+}
+
 Result<MoveList::Pieces> MoveList::add(std::span<const Box> boxes) {
   Pieces added;
-  int64_t total = 0;
-  for (const Box &box : boxes)
-    total += countElements(box.dims);
-  if (total == 0)
+  const int64_t length = getPieceLength(boxes);
+  if (length == 0)
     return added;
-  const int64_t length =
-      ((total + maxBlocks - 1) / maxBlocks + grain - 1) / grain * grain;
 
   std::vector<MovePiece> pieces;
   std::vector<size_t> pieceBoxes;
@@ -96,12 +140,7 @@ Result<MoveList::Pieces> MoveList::add(std::span<const Box> boxes) {
     if (count == 0)
       continue;
     const std::vector<Collective::MoveDim> dims = mergeMoveDims(box.dims);
-    if (dims.size() > size_t(maxMoveRank))
-      return Error{ErrorCode::UnsupportedOnGpu,
-                   fmt::format("a move has {} dimensions that are not "
-                               "contiguous, expected at most {}",
-                               dims.size(), maxMoveRank),
-                   ""};
+    MESHC_RETURN_IF_ERROR(checkRank(dims));
     MovePiece piece{};
     piece.numSources = int64_t(box.sources.size());
     piece.numTargets = int64_t(box.targets.size());
@@ -122,9 +161,7 @@ Result<MoveList::Pieces> MoveList::add(std::span<const Box> boxes) {
       pieceBoxes.push_back(i);
     }
   }
-  if (pieces.size() > size_t(INT32_MAX))
-    return Error{ErrorCode::UnsupportedOnGpu,
-                 fmt::format("a collective has {} pieces", pieces.size()), ""};
+  MESHC_RETURN_IF_ERROR(checkNumPieces(pieces.size()));
   added.count = unsigned(pieces.size());
 
   // Addresses of the boxes first, then the pieces that point to them.
@@ -136,8 +173,6 @@ Result<MoveList::Pieces> MoveList::add(std::span<const Box> boxes) {
     words.insert(words.end(), box.targets.begin(), box.targets.end());
   }
   added.offset = getBytes();
-  static_assert(sizeof(MovePiece) % sizeof(uint64_t) == 0);
-  constexpr size_t pieceWords = sizeof(MovePiece) / sizeof(uint64_t);
   for (size_t i = 0; i < pieces.size(); ++i) {
     std::tie(pieces[i].sources, pieces[i].targets) = ends[pieceBoxes[i]];
     places.push_back(words.size() + offsetof(MovePiece, sources) / 8);

@@ -32,8 +32,12 @@ public:
   };
 
   /// Adds the boxes of one launch. Empty boxes are left out.
-  /// Errors: UnsupportedOnGpu where a box has more than maxMoveRank dimensions.
+  /// Errors: UnsupportedOnGpu where a box has more than maxMoveRank dimensions,
+  /// or the boxes have more than INT32_MAX pieces.
   Result<Pieces> add(std::span<const Box> boxes);
+  /// The bytes of the table that boxes added take, without making it.
+  /// Errors: as of add.
+  static Result<uint64_t> measure(std::span<const Box> boxes);
   uint64_t getBytes() const { return words.size() * sizeof(uint64_t); }
   /// The table as it has to lie at an address.
   std::vector<uint64_t> getWords(DevicePointer address) const;

@@ -10,6 +10,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <random>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -64,6 +65,39 @@ TEST(MoveTableTest, one_box_beyond_them_needs_it) {
   EXPECT_EQ(add({{{limit + 1, 1, 1}}}), wide);
   EXPECT_EQ(add({{{5, 1, 1}}, {{2, limit, 1}}}), wide);
   EXPECT_EQ(add({{{2, 1, limit}}, {{5, 1, 1}}}), wide);
+}
+
+// What a plan says of tables is what they take.
+TEST(MoveTableTest, tables_are_as_large_as_measured) {
+  std::mt19937 random(7);
+  auto draw = [&](int64_t from, int64_t to) {
+    return std::uniform_int_distribution<int64_t>(from, to)(random);
+  };
+  for (int round = 0; round < 200; ++round) {
+    std::vector<MoveList::Box> boxes(size_t(draw(0, 4)));
+    for (MoveList::Box &box : boxes) {
+      box.sources.resize(size_t(draw(0, 3)));
+      box.targets.resize(size_t(draw(1, 3)));
+      // Sometimes empty, sometimes of more pieces than blocks of a launch.
+      for (int64_t rank = draw(0, 3); rank > 0; --rank)
+        box.dims.push_back({draw(round % 5 == 0 ? 0 : 1, 300), draw(1, 9), 1});
+    }
+    MoveList list;
+    Result<MoveList::Pieces> added = list.add(boxes);
+    ASSERT_TRUE(added);
+    Result<uint64_t> measured = MoveList::measure(boxes);
+    ASSERT_TRUE(measured);
+    EXPECT_EQ(*measured, list.getBytes());
+  }
+  std::vector<Collective::MoveDim> scattered;
+  for (int64_t dim = 0; dim <= maxMoveRank; ++dim)
+    scattered.push_back({2, 3, int64_t(1) << (2 * dim)});
+  const MoveList::Box box{{0}, {0}, scattered};
+  Result<uint64_t> refused = MoveList::measure({&box, 1});
+  Result<MoveList::Pieces> added = MoveList().add({&box, 1});
+  ASSERT_FALSE(refused);
+  ASSERT_FALSE(added);
+  EXPECT_EQ(refused.getError().message, added.getError().message);
 }
 
 } // namespace

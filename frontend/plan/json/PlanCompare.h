@@ -80,15 +80,8 @@ struct PlanComparison {
   static std::string getLetter(size_t plan);
 };
 
-/// The comparison for reading, ends in a newline: a table of what differs with
-/// a column for each plan, then values and collectives. What takes more than
-/// `width` columns is wrapped; a table with too many columns is several.
-/// Requires: width >= 40.
-std::string renderComparisonText(const PlanComparison &comparison,
-                                 size_t width);
-
-/// The same as JSON, "schema": comparisonSchema; ends in a newline. README.md
-/// of this folder describes the fields.
+/// The comparison as JSON, "schema": comparisonSchema; ends in a newline.
+/// README.md of this folder describes the fields.
 std::string renderComparisonJson(const PlanComparison &comparison);
 
 } // namespace meshc::plan

@@ -1,8 +1,8 @@
 #ifndef MESHC_FRONTEND_PLAN_JSON_PLANJSON_H
 #define MESHC_FRONTEND_PLAN_JSON_PLANJSON_H
 
-#include "frontend/plan/Explain.h"
 #include "frontend/plan/json/TraceReader.h"
+#include "frontend/plan/text/SourceQuote.h"
 #include "layout/Machine.h"
 #include "runtime/exec/exec_generated.h"
 

@@ -2,13 +2,13 @@
 #define MESHC_FRONTEND_PLAN_JSON_PLANWRITER_H
 
 #include "frontend/plan/EqualScopes.h"
-#include "frontend/plan/Explain.h"
 #include "frontend/plan/GpuUse.h"
 #include "frontend/plan/MemoryUse.h"
 #include "frontend/plan/Overlap.h"
 #include "frontend/plan/Plan.h"
 #include "frontend/plan/StepTime.h"
 #include "frontend/plan/json/PlanJson.h"
+#include "frontend/plan/text/SourceQuote.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #include "ExampleExecutable.h"
 
-#include "frontend/plan/Explain.h"
+#include "frontend/plan/text/Explain.h"
 
 #include <gmock/gmock.h>
 

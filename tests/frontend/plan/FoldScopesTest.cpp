@@ -1,4 +1,4 @@
-#include "frontend/plan/FoldScopes.h"
+#include "frontend/plan/text/FoldScopes.h"
 
 #include <gmock/gmock.h>
 
@@ -13,6 +13,8 @@ static std::vector<std::string> fold(std::vector<ValueRow> rows) {
        plan::foldScopes(std::move(rows), {"b1", "b2", "b3", "layer", "layer/0",
                                           "layer/1", "layer/2"})) {
     std::string text = row.name;
+    if (row.times > 1)
+      text += " x " + std::to_string(row.times);
     for (const std::string &piece : row.shape)
       text += ", " + piece;
     text += ": " + std::to_string(row.bytes);
@@ -25,7 +27,10 @@ static std::vector<std::string> fold(std::vector<ValueRow> rows) {
 
 static ValueRow makeRow(const std::string &name, int64_t bytes = 8,
                         std::vector<plan::Communication> communication = {}) {
-  return {name, {"batch 2"}, bytes, true, std::move(communication)};
+  return {.name = name,
+          .shape = {"batch 2"},
+          .bytes = bytes,
+          .communication = std::move(communication)};
 }
 
 TEST(FoldScopes, equal_scopes_become_one_row) {
@@ -92,6 +97,21 @@ TEST(FoldScopes, a_few_rows_more_or_less_are_named) {
   EXPECT_EQ(folded[8], "b2, as b1: 64");
   EXPECT_EQ(folded[9], "b3, as b1, without c, and these:: 64");
   EXPECT_EQ(folded[10], "b3/new, batch 2: 8");
+}
+
+TEST(FoldScopes, what_several_have_more_is_named_once) {
+  std::vector<ValueRow> rows;
+  for (const char *scope : {"b1", "b2", "b3"}) {
+    for (const char *name : {"a", "b", "c", "d", "e", "f", "g", "h"})
+      rows.push_back(makeRow(std::string(scope) + "/" + name));
+    if (scope != std::string("b1"))
+      rows.push_back(makeRow(std::string(scope) + "/new", 8,
+                             {{std::string("c") + scope[1], " sum"}}));
+  }
+  std::vector<std::string> folded = fold(std::move(rows));
+  ASSERT_EQ(folded.size(), 8u + 2u);
+  EXPECT_EQ(folded[8], "b2, b3, each as b1, and these:: 144; c2, c3");
+  EXPECT_EQ(folded[9], "b2/new x 2, batch 2: 16; c2, c3 sum");
 }
 
 TEST(FoldScopes, bytes_are_those_that_are_stored) {

@@ -3,6 +3,7 @@
 
 #include "frontend/plan/json/PlanCompare.h"
 #include "frontend/plan/json/PlanJson.h"
+#include "frontend/plan/text/ComparisonText.h"
 
 #include <algorithm>
 #include <functional>

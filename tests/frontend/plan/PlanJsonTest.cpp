@@ -1,8 +1,8 @@
 #include "ExampleExecutable.h"
 #include "JsonSchema.h"
 
-#include "frontend/plan/PlanText.h"
 #include "frontend/plan/json/PlanJson.h"
+#include "frontend/plan/text/PlanText.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

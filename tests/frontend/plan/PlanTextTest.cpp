@@ -1,6 +1,7 @@
 #include "ExampleExecutable.h"
 
-#include "frontend/plan/PlanText.h"
+#include "frontend/plan/text/PlanText.h"
+#include "frontend/plan/text/TerminalText.h"
 
 #include <array>
 #include <fmt/format.h>
@@ -202,4 +203,108 @@ TEST(PlanTextTest, a_device_may_hold_padding_alone) {
               HasSubstr("hidden 1:2@model"));
   EXPECT_THAT(plan::renderPlanText(executable, {.device = 2}),
               HasSubstr("hidden none@model"));
+}
+
+//===-- Order -------------------------------------------------------------===//
+
+/// The names of rows below a heading, in their order.
+static std::vector<std::string> getNames(const std::string &text,
+                                         const std::string &heading) {
+  std::vector<std::string> names;
+  std::istringstream lines(text.substr(text.find("\n" + heading + "\n")));
+  std::string line;
+  std::getline(lines, line);
+  std::getline(lines, line);
+  while (std::getline(lines, line) && !line.empty())
+    if (line[2] != ' ')
+      names.push_back(line.substr(2, line.find("  ", 2) - 2));
+  return names;
+}
+
+TEST(PlanTextTest, values_are_sorted_within_their_sections) {
+  const exec::ExecutableT example = plan::makeExample();
+  auto sort = [&](plan::RowOrder order) {
+    return getNames(plan::renderPlanText(example, {.order = order}), "forward");
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(sort(plan::RowOrder::Program), ElementsAre("x", "y", "loss"));
+  EXPECT_THAT(sort(plan::RowOrder::Name), ElementsAre("loss", "x", "y"));
+  EXPECT_THAT(sort(plan::RowOrder::Bytes), ElementsAre("x", "y", "loss"));
+  // The loss alone is completed; the others stay in their order.
+  EXPECT_THAT(sort(plan::RowOrder::Sent), ElementsAre("loss", "x", "y"));
+}
+
+TEST(PlanTextTest, what_is_not_stored_takes_no_memory) {
+  exec::ExecutableT executable = plan::makeExample();
+  executable.programs[0]->commands[0]->operands.back()->inside = true; // y
+  executable.tensors[3]->bytes_per_device = 1 << 20;
+  EXPECT_THAT(getNames(plan::renderPlanText(executable,
+                                            {.order = plan::RowOrder::Bytes}),
+                       "forward"),
+              testing::ElementsAre("x", "loss", "y"));
+}
+
+TEST(PlanTextTest, the_top_of_each_list) {
+  const std::string text =
+      plan::renderPlanText(plan::makeExampleWithOverlap(),
+                           {.order = plan::RowOrder::Bytes, .top = 1});
+  EXPECT_THAT(getNames(text, "forward"),
+              testing::ElementsAre("x", "and 2 other values"));
+  EXPECT_THAT(text,
+              HasSubstr("and 2 other values                             40 B   "
+                        "16 B sent\n"));
+  EXPECT_THAT(text, HasSubstr("\n  and 1 more transfer, see --emit json\n"));
+  EXPECT_THAT(text, HasSubstr("largest at the peak: w 60 B\n"));
+  // Of fewer nothing is left out.
+  EXPECT_THAT(plan::renderPlanText(plan::makeExample(), {.top = 100}),
+              Not(HasSubstr("other value")));
+}
+
+//===-- Terminals ---------------------------------------------------------===//
+
+TEST(PlanTextTest, lines_are_as_wide_as_the_terminal) {
+  for (size_t width : {60, 80, 100, 160}) {
+    const std::string text = plan::renderPlanText(
+        plan::makeExampleWithOverlap(), {.width = width, .isTerminal = true});
+    std::istringstream lines(text);
+    size_t longest = 0;
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(line.size(), width) << line;
+      longest = std::max(longest, line.size());
+    }
+    EXPECT_GT(longest, 55u);
+  }
+}
+
+/// Without what changes colours.
+static std::string strip(const std::string &text) {
+  std::string plain;
+  for (size_t at = 0; at < text.size(); ++at)
+    if (text[at] == '\x1b')
+      at = text.find('m', at);
+    else
+      plain += text[at];
+  return plain;
+}
+
+TEST(PlanTextTest, colours_say_nothing_more) {
+  const exec::ExecutableT example = plan::makeExample();
+  const std::string plain = plan::renderPlanText(example, {.memoryLimit = 100});
+  const std::string coloured =
+      plan::renderPlanText(example, {.memoryLimit = 100, .hasColours = true});
+  EXPECT_EQ(strip(coloured), plain);
+  EXPECT_THAT(plain, Not(HasSubstr("\x1b")));
+  // The axes are those of the mesh, in its order: blue and orange.
+  EXPECT_THAT(coloured, HasSubstr("batch 3@\x1b[38;5;33mdata\x1b[0m"));
+  EXPECT_THAT(coloured, HasSubstr("hidden 3@\x1b[38;5;172mmodel\x1b[0m"));
+  EXPECT_THAT(coloured, HasSubstr("partial sum over \x1b[38;5;33mdata\x1b[0m"));
+  EXPECT_THAT(coloured, HasSubstr("\x1b[1mforward\x1b[0m\n"));
+  EXPECT_THAT(coloured, HasSubstr("\x1b[31mdoes not fit: "));
+}
+
+TEST(PlanTextTest, parts_and_lists_of_axes_are_coloured) {
+  const layout::Mesh mesh({{"a", 2}, {"b'", 8}});
+  EXPECT_EQ(plan::colourPlan("  x 3@(a, b':(2)4) over a, over c@d\n", mesh),
+            "  x 3@(\x1b[38;5;33ma\x1b[0m, \x1b[38;5;172mb':(2)4\x1b[0m) over "
+            "\x1b[38;5;33ma\x1b[0m, over c@d\n");
 }

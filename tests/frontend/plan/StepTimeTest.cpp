@@ -2,9 +2,9 @@
 
 #include "ExampleExecutable.h"
 
-#include "frontend/plan/PlanText.h"
 #include "frontend/plan/StepTime.h"
 #include "frontend/plan/json/PlanJson.h"
+#include "frontend/plan/text/PlanText.h"
 #include "layout/MeasuredMachine.h"
 
 #include <cmath>

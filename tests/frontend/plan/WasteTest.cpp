@@ -1,7 +1,7 @@
 #include "ExampleExecutable.h"
 
-#include "frontend/plan/PlanText.h"
 #include "frontend/plan/Waste.h"
+#include "frontend/plan/text/PlanText.h"
 #include "layout/Sharding.h"
 
 #include <gmock/gmock.h>

@@ -1,10 +1,12 @@
-#ifndef MESHC_FRONTEND_PLAN_FOLDSCOPES_H
-#define MESHC_FRONTEND_PLAN_FOLDSCOPES_H
+#ifndef MESHC_FRONTEND_PLAN_SCOPENAMES_H
+#define MESHC_FRONTEND_PLAN_SCOPENAMES_H
 
-#include "frontend/plan/ValueTable.h"
 #include "runtime/exec/exec_generated.h"
 
+#include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 namespace meshc::plan {
 
@@ -30,20 +32,6 @@ struct ScopeDifference {
 std::optional<ScopeDifference>
 compareScopes(const std::vector<std::string> &patterns,
               const std::vector<std::string> &others);
-
-/// Says what equal calls have in common only once. Where the rows of scopes
-/// that follow each other (b1, b2, b3 ...) differ in nothing but the scope and
-/// the ids of collectives, the first scope's rows stay, and one row stands for
-/// the others:
-///
-///   b2, b3, b4           each as b1                  96 MiB  c3 to c8
-///
-/// Of scopes that have a few rows more or less than the first, the row says
-/// which are missing, and those that are more follow it. Whether a value is
-/// stored is not compared: fusion differs at the ends of a chain of calls. The
-/// bytes are those of all rows that are stored.
-std::vector<ValueRow> foldScopes(std::vector<ValueRow> rows,
-                                 const std::set<std::string> &scopes);
 
 } // namespace meshc::plan
 

@@ -1,10 +1,10 @@
-#include "frontend/plan/Explain.h"
+#include "frontend/plan/text/Explain.h"
 
 #include "frontend/plan/GpuUse.h"
 #include "frontend/plan/Overlap.h"
 #include "frontend/plan/Plan.h"
 #include "frontend/plan/Quantities.h"
-#include "frontend/plan/SourceQuote.h"
+#include "frontend/plan/text/SourceQuote.h"
 #include "layout/Sharding.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
-/// Plans beside each other, for reading.
+#include "frontend/plan/text/ComparisonText.h"
 
 #include "frontend/plan/Quantities.h"
-#include "frontend/plan/json/PlanCompare.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,18 +1,9 @@
-#ifndef MESHC_FRONTEND_PLAN_EXPLAIN_H
-#define MESHC_FRONTEND_PLAN_EXPLAIN_H
+#ifndef MESHC_FRONTEND_PLAN_TEXT_EXPLAIN_H
+#define MESHC_FRONTEND_PLAN_TEXT_EXPLAIN_H
 
-#include "runtime/exec/exec_generated.h"
-
-#include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
+#include "frontend/plan/text/SourceQuote.h"
 
 namespace meshc::plan {
-
-/// Gives the text of a spec file, nothing if it cannot be read.
-using ReadSource =
-    std::function<std::optional<std::string>(std::string_view path)>;
 
 /// What `explain` speaks of, one line: "mlp.mesh on data=2: 2 devices; layout:
 /// batch -> data".

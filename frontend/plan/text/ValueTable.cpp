@@ -1,4 +1,4 @@
-#include "frontend/plan/ValueTable.h"
+#include "frontend/plan/text/ValueTable.h"
 
 #include "frontend/plan/Quantities.h"
 
@@ -7,14 +7,25 @@
 
 using namespace meshc::plan;
 
-/// Columns of a page. The caps and the gaps of two blanks make up the width.
-static constexpr size_t pageWidth = 100, indent = 2, gap = 2, nameCap = 34,
-                        shapeCap = 50, bytesWidth = 10;
-static_assert(indent + nameCap + gap + shapeCap + gap + bytesWidth <=
-              pageWidth);
+/// Columns beside names and shapes.
+static constexpr size_t indent = 2, gap = 2, bytesWidth = 10;
 
 static std::string join(const std::vector<std::string> &pieces) {
   return fmt::format("{}", fmt::join(pieces, ", "));
+}
+
+/// Names may take two fifths of what names and shapes have, shapes the rest: 34
+/// and 50 of 100 columns.
+ValueTable::ValueTable(size_t width, std::string held)
+    : pageWidth(width),
+      nameCap((width - indent - 2 * gap - bytesWidth) * 2 / 5 + 1),
+      shapeCap(width - indent - 2 * gap - bytesWidth - nameCap),
+      held(std::move(held)) {}
+
+/// "layer/0/h, 96 times" of a row that stands for several.
+static std::string getName(const ValueRow &row) {
+  return row.times > 1 ? fmt::format("{}, {} times", row.name, row.times)
+                       : row.name;
 }
 
 void ValueTable::addHeading(std::string heading) {
@@ -22,7 +33,7 @@ void ValueTable::addHeading(std::string heading) {
 }
 
 void ValueTable::addRow(ValueRow row) {
-  nameWidth = std::max(nameWidth, std::min(row.name.size(), nameCap));
+  nameWidth = std::max(nameWidth, std::min(getName(row).size(), nameCap));
   shapeWidth = std::max(shapeWidth, std::min(join(row.shape).size(), shapeCap));
   entries.push_back({"", std::move(row)});
 }
@@ -45,9 +56,10 @@ ValueTable::wrap(const std::vector<std::string> &pieces) const {
 
 void ValueTable::renderRow(const ValueRow &row, const std::string &bytes,
                            std::string &text) const {
-  bool isLong = row.name.size() > nameWidth;
+  const std::string name = getName(row);
+  bool isLong = name.size() > nameWidth;
   if (isLong)
-    text += fmt::format("{:{}}{}\n", "", indent, row.name);
+    text += fmt::format("{:{}}{}\n", "", indent, name);
   std::vector<std::string> shape = wrap(row.shape);
   std::vector<std::string> sent;
   for (const Communication &entry : row.communication)
@@ -56,7 +68,7 @@ void ValueTable::renderRow(const ValueRow &row, const std::string &bytes,
   for (size_t index = 0; index < shape.size(); ++index) {
     bool isFirst = index == 0;
     std::string line = fmt::format("{:{}}{:{}}{:{}}{:{}}{:{}}{:>{}}", "",
-                                   indent, isFirst && !isLong ? row.name : "",
+                                   indent, isFirst && !isLong ? name : "",
                                    nameWidth, "", gap, shape[index], shapeWidth,
                                    "", gap, isFirst ? bytes : "", bytesWidth);
     if (communication < sent.size() &&
@@ -85,8 +97,10 @@ static std::string formatStored(const ValueRow &row) {
 
 std::string ValueTable::render() const {
   std::string text = "\n";
-  renderRow({"value", {held}, 0, true, {{"", "communication"}}}, "bytes ",
-            text);
+  renderRow({.name = "value",
+             .shape = {held},
+             .communication = {{"", "communication"}}},
+            "bytes ", text);
   for (const Entry &entry : entries)
     if (entry.row)
       renderRow(*entry.row, formatStored(*entry.row), text);

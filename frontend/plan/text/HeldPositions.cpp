@@ -1,4 +1,4 @@
-#include "frontend/plan/HeldPositions.h"
+#include "frontend/plan/text/HeldPositions.h"
 
 #include "frontend/plan/Quantities.h"
 #include "layout/Sharding.h"

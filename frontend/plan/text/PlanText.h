@@ -1,5 +1,5 @@
-#ifndef MESHC_FRONTEND_PLAN_PLANTEXT_H
-#define MESHC_FRONTEND_PLAN_PLANTEXT_H
+#ifndef MESHC_FRONTEND_PLAN_TEXT_PLANTEXT_H
+#define MESHC_FRONTEND_PLAN_TEXT_PLANTEXT_H
 
 #include "layout/Machine.h"
 #include "runtime/exec/exec_generated.h"
@@ -9,6 +9,10 @@
 #include <string>
 
 namespace meshc::plan {
+
+/// The order of values in their sections: as the program has them, by name, or
+/// those first that take most memory or send most.
+enum class RowOrder : uint8_t { Program, Name, Bytes, Sent };
 
 struct PlanTextOptions {
   /// The parts of a step to show.
@@ -23,11 +27,20 @@ struct PlanTextOptions {
   /// The machine of GPUs to predict for, of a plan for them; null: nothing is
   /// predicted.
   const layout::Machine *machine = nullptr;
+  RowOrder order = RowOrder::Program;
+  /// How many are shown of each list: values of a section, costs, transfers,
+  /// values at the peak; nothing: all values and a few of the others.
+  std::optional<size_t> top = std::nullopt;
+  /// Columns; 60 at least. Lines beside the table are wrapped on a terminal
+  /// alone, where the reader cannot scroll to their ends.
+  size_t width = 100;
+  bool isTerminal = false;
+  bool hasColours = false;
 };
 
 /// The plan for reading: every named value with the block one device holds, how
-/// it is split and which communication it needs; totals; memory. At most 100
-/// columns as long as single names are shorter; plain text.
+/// it is split and which communication it needs; totals; memory. The table of
+/// values has at most `width` columns as long as single names are shorter.
 std::string renderPlanText(const exec::ExecutableT &executable,
                            const PlanTextOptions &options);
 

@@ -1,18 +1,18 @@
-#include "frontend/plan/Verdict.h"
+#include "frontend/plan/text/Verdict.h"
 
 #include "frontend/plan/MemoryUse.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/StepTime.h"
 #include "layout/Sharding.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <functional>
+#include <map>
 #include <set>
 
 using namespace meshc;
 using namespace meshc::plan;
-
-/// How many costs are named.
-static constexpr size_t numShownCosts = 3;
 
 std::string plan::describeFit(const Plan &plan, const GpuUse &gpu,
                               int64_t limit) {
@@ -69,10 +69,34 @@ static std::string describe(const Plan &plan, const StepCost &cost) {
                      times, getLine(plan, span));
 }
 
+/// "flops 71 %, transfers 20 %, memory 9 %": what the step's time is bound by,
+/// the most first; what rounds to nothing is left out.
+static std::string describeBounds(const Plan &plan, const StepTime &time) {
+  using Bound = layout::Machine::Bound;
+  std::map<Bound, double> computing;
+  for (size_t index = 0; index < plan.commands.size(); ++index)
+    if (!plan.commands[index].collective)
+      computing[time.bounds[index]] += time.commands[index].getUs();
+  std::vector<std::pair<double, std::string_view>> parts = {
+      {time.exposedUs, "transfers"},
+      {computing[Bound::Flops], "flops"},
+      {computing[Bound::Memory], "memory"},
+      {computing[Bound::Launch], plan.executable.target == exec::Target::cuda
+                                     ? "launches"
+                                     : "starts of commands"}};
+  std::sort(parts.begin(), parts.end(), std::greater<>());
+  std::string text;
+  for (auto [us, what] : parts)
+    if (const double share = 100 * us / time.stepUs; share >= 0.5)
+      text +=
+          fmt::format("{}{} {:.0f} %", text.empty() ? "" : ", ", what, share);
+  return text;
+}
+
 std::string plan::renderVerdict(const Plan &plan,
                                 const std::vector<Transfer> &transfers,
                                 const GpuUse &gpu,
-                                const layout::Machine &machine,
+                                const layout::Machine &machine, size_t top,
                                 std::optional<int64_t> limit) {
   std::string text = fmt::format("\npredicted for {}, from {}, not checked\n",
                                  machine.getLabel(), getBasis(machine));
@@ -98,10 +122,11 @@ std::string plan::renderVerdict(const Plan &plan,
     text += fmt::format(", {} ({:.0f} %) waiting for transfers",
                         formatTime(time.exposedUs),
                         100 * time.exposedUs / time.stepUs);
-  text += "\n  the largest costs\n";
+  text += fmt::format("\n  bound by {}\n  the largest costs\n",
+                      describeBounds(plan, time));
   const std::vector<StepCost> costs =
       findCosts(plan, transfers, EqualScopes(plan), time);
-  for (size_t index = 0; index < std::min(costs.size(), numShownCosts); ++index)
+  for (size_t index = 0; index < std::min(costs.size(), top); ++index)
     text += fmt::format("    {:>8}  {}\n", formatTime(costs[index].us),
                         describe(plan, costs[index]));
   return text;

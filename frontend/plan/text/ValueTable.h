@@ -1,5 +1,5 @@
-#ifndef MESHC_FRONTEND_PLAN_VALUETABLE_H
-#define MESHC_FRONTEND_PLAN_VALUETABLE_H
+#ifndef MESHC_FRONTEND_PLAN_TEXT_VALUETABLE_H
+#define MESHC_FRONTEND_PLAN_TEXT_VALUETABLE_H
 
 #include <cstdint>
 #include <optional>
@@ -17,18 +17,22 @@ struct Communication {
 /// to complete it.
 struct ValueRow {
   std::string name;
-  std::vector<std::string> shape; ///< pieces, joined by ", "
-  int64_t bytes = 0;              ///< on each device; 0: not shown
-  bool isStored = true;           ///< else the bytes stand in parentheses
-  std::vector<Communication> communication;
+  std::vector<std::string> shape = {}; ///< pieces, joined by ", "
+  int64_t bytes = 0;                   ///< on each device; 0: not shown
+  bool isStored = true;                ///< else the bytes stand in parentheses
+  std::vector<Communication> communication = {};
+  int64_t wireBytes = 0; ///< that each device sends
+  int64_t times = 1;     ///< how many values the row stands for
+  /// Equal in rows that are the same but for their call or iteration.
+  std::vector<int> likeness = {};
 };
 
 /// Values under headings, aligned over the whole table.
 class ValueTable {
 public:
-  /// `held` is the title of the column of shapes.
-  explicit ValueTable(std::string held = "on each device")
-      : held(std::move(held)) {}
+  /// A table of at most `width` columns, 60 or more; `held` is the title of the
+  /// column of shapes.
+  ValueTable(size_t width, std::string held);
   void addHeading(std::string heading);
   void addRow(ValueRow row);
   std::string render() const;
@@ -42,6 +46,7 @@ private:
   void renderRow(const ValueRow &row, const std::string &bytes,
                  std::string &text) const;
 
+  size_t pageWidth, nameCap, shapeCap;
   std::string held;
   std::vector<Entry> entries;
   // The titles of the columns need as much.

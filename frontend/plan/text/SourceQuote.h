@@ -1,11 +1,19 @@
-#ifndef MESHC_FRONTEND_PLAN_SOURCEQUOTE_H
-#define MESHC_FRONTEND_PLAN_SOURCEQUOTE_H
+#ifndef MESHC_FRONTEND_PLAN_TEXT_SOURCEQUOTE_H
+#define MESHC_FRONTEND_PLAN_TEXT_SOURCEQUOTE_H
 
-#include "frontend/plan/Explain.h"
+#include "runtime/exec/exec_generated.h"
 
+#include <functional>
 #include <map>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace meshc::plan {
+
+/// Gives the text of a spec file, nothing if it cannot be read.
+using ReadSource =
+    std::function<std::optional<std::string>(std::string_view path)>;
 
 /// Quotes lines of the spec with what is meant underlined:
 ///

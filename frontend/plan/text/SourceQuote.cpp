@@ -1,4 +1,4 @@
-#include "frontend/plan/SourceQuote.h"
+#include "frontend/plan/text/SourceQuote.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,34 +1,11 @@
-#include "frontend/plan/FoldScopes.h"
+#include "frontend/plan/text/FoldScopes.h"
 
 #include <fmt/format.h>
 #include <optional>
+#include <span>
 
 using namespace meshc;
 using namespace meshc::plan;
-
-/// The length of the scope that `name` begins with: "b1" of "b1/ff/h",
-/// "layer/0" of "layer/0/ff/h"; 0 if it has none.
-static size_t getScopeLength(std::string_view name) {
-  const size_t end = name.find('/');
-  if (end == std::string_view::npos)
-    return 0;
-  const size_t number = name.find_first_not_of("0123456789", end + 1);
-  const bool isIteration = number != std::string_view::npos &&
-                           number > end + 1 && name[number] == '/';
-  return isIteration ? number : end;
-}
-
-std::set<std::string> plan::findScopes(const exec::ExecutableT &executable) {
-  std::set<std::string> scopes;
-  for (const auto &tensor : executable.tensors) {
-    const size_t length = getScopeLength(tensor->name);
-    bool isOfSpec = tensor->role == exec::BufferRole::parameter ||
-                    tensor->role == exec::BufferRole::activation;
-    if (isOfSpec && length > 0)
-      scopes.insert(tensor->name.substr(0, length));
-  }
-  return scopes;
-}
 
 namespace {
 /// Neighbouring rows of one scope; of none if `scope` is empty.
@@ -39,23 +16,6 @@ struct Run {
 };
 
 } // namespace
-
-std::string plan::findScope(const std::string &name,
-                            const std::set<std::string> &scopes,
-                            size_t &position) {
-  position = 0;
-  while (position < name.size()) {
-    size_t end = name.find_first_of(" /", position);
-    if (end == std::string::npos)
-      return "";
-    std::string part =
-        name.substr(position, getScopeLength(name.substr(position)));
-    if (name[end] == '/' && scopes.contains(part))
-      return part;
-    position = end + 1;
-  }
-  return "";
-}
 
 static std::string getPattern(const ValueRow &row, const std::string &scope,
                               size_t position) {
@@ -81,29 +41,6 @@ static std::vector<Run> divide(std::vector<ValueRow> rows,
     runs.back().rows.push_back(std::move(row));
   }
   return runs;
-}
-
-/// Positions of what is in `patterns` more often than in `others`.
-static std::vector<size_t> findSurplus(const std::vector<std::string> &patterns,
-                                       const std::vector<std::string> &others) {
-  std::multiset<std::string> rest(others.begin(), others.end());
-  std::vector<size_t> surplus;
-  for (size_t index = 0; index < patterns.size(); ++index)
-    if (auto found = rest.find(patterns[index]); found != rest.end())
-      rest.erase(found);
-    else
-      surplus.push_back(index);
-  return surplus;
-}
-
-std::optional<ScopeDifference>
-plan::compareScopes(const std::vector<std::string> &patterns,
-                    const std::vector<std::string> &others) {
-  ScopeDifference difference{findSurplus(patterns, others),
-                             findSurplus(others, patterns)};
-  if (4 * (difference.more.size() + difference.less.size()) > others.size())
-    return std::nullopt;
-  return difference;
 }
 
 /// Nothing if the runs have too little in common.
@@ -154,6 +91,21 @@ static ValueRow summarize(const std::vector<Run> &runs, const Run &shown,
   return row;
 }
 
+/// The row at `position` of runs that have the same, once for all of them.
+static ValueRow repeat(std::span<const Run> runs, size_t position) {
+  ValueRow row = runs.front().rows[position];
+  row.times = int64_t(runs.size());
+  row.bytes *= row.times;
+  row.wireBytes *= row.times;
+  for (size_t entry = 0; entry < row.communication.size(); ++entry) {
+    std::vector<std::string> ids;
+    for (const Run &run : runs)
+      ids.push_back(run.rows[position].communication[entry].id);
+    row.communication[entry].id = list(ids);
+  }
+  return row;
+}
+
 std::vector<ValueRow> plan::foldScopes(std::vector<ValueRow> rows,
                                        const std::set<std::string> &scopes) {
   std::vector<Run> runs = divide(std::move(rows), scopes);
@@ -171,9 +123,8 @@ std::vector<ValueRow> plan::foldScopes(std::vector<ValueRow> rows,
         ++next;
       result.push_back(
           summarize(runs, runs[shown], first, next - 1, *difference));
-      for (size_t index = first; index < next; ++index)
-        for (size_t more : difference->more)
-          result.push_back(runs[index].rows[more]);
+      for (size_t more : difference->more)
+        result.push_back(repeat({&runs[first], next - first}, more));
     }
   }
   return result;

@@ -1,5 +1,5 @@
-#ifndef MESHC_FRONTEND_PLAN_VERDICT_H
-#define MESHC_FRONTEND_PLAN_VERDICT_H
+#ifndef MESHC_FRONTEND_PLAN_TEXT_VERDICT_H
+#define MESHC_FRONTEND_PLAN_TEXT_VERDICT_H
 
 #include "frontend/plan/GpuUse.h"
 #include "frontend/plan/Overlap.h"
@@ -13,13 +13,14 @@ namespace meshc::plan {
 /// "fits: 6.84 MiB of 80 GiB on each device", or by how much it does not.
 std::string describeFit(const Plan &plan, const GpuUse &gpu, int64_t limit);
 
-/// Whether the plan fits on a machine and how long a step takes there, with the
-/// three largest costs and their lines; ends in a newline. The plan is for
-/// what the machine has. Without a limit to its memory nothing is said of it.
-/// `limit` takes the place of the machine's memory.
+/// Whether the plan fits on a machine, how long a step takes there and what
+/// bounds it, with the `top` largest costs and their lines; ends in a newline.
+/// The plan is for what the machine has. Without a limit to its memory nothing
+/// is said of it. `limit` takes the place of the machine's memory.
 std::string renderVerdict(const Plan &plan,
                           const std::vector<Transfer> &transfers,
                           const GpuUse &gpu, const layout::Machine &machine,
+                          size_t top,
                           std::optional<int64_t> limit = std::nullopt);
 
 } // namespace meshc::plan

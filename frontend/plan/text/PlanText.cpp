@@ -1,0 +1,126 @@
+#include "frontend/plan/text/PlanText.h"
+
+#include "frontend/plan/Quantities.h"
+#include "frontend/plan/text/HeldPositions.h"
+#include "frontend/plan/text/StepText.h"
+#include "frontend/plan/text/TerminalText.h"
+#include "frontend/plan/text/ValueRows.h"
+#include "frontend/plan/text/Verdict.h"
+#include "layout/Sharding.h"
+
+#include <fmt/format.h>
+
+using namespace meshc;
+using namespace meshc::plan;
+
+//===-- Sections ----------------------------------------------------------===//
+
+namespace {
+class PlanPrinter {
+public:
+  PlanPrinter(const exec::ExecutableT &executable,
+              const PlanTextOptions &options)
+      : plan(executable), executable(executable), options(options),
+        transfers(findTransfers(plan)), gpu(plan) {}
+
+  std::string print();
+
+private:
+  std::string getLegend() const;
+  std::string describeDevice() const;
+  std::string getSplitLegend() const;
+
+  Plan plan;
+  const exec::ExecutableT &executable;
+  const PlanTextOptions &options;
+  std::vector<Transfer> transfers;
+  GpuUse gpu;
+};
+} // namespace
+
+/// What the table's notation means, by the first of its values that use it.
+std::string PlanPrinter::getLegend() const {
+  std::string text = getSplitLegend();
+  for (int tensor = 0; tensor < int(executable.tensors.size()); ++tensor)
+    if (!plan.getTensor(tensor).inside && !plan.isStored(tensor)) {
+      text += fmt::format("'({})': takes no memory of its own: is part of a "
+                          "fused operation, or lies in another value\n",
+                          formatBytes(plan.getTensor(tensor).bytes_per_device));
+      break;
+    }
+  return text.empty() ? text : "\n" + text;
+}
+
+/// "device 3 is data=1, model=1"; empty where none is asked for.
+std::string PlanPrinter::describeDevice() const {
+  if (!options.device)
+    return "";
+  const std::vector<int64_t> coordinates =
+      plan.mesh.getCoordinates(*options.device);
+  std::vector<std::string> places;
+  for (size_t axis = 0; axis < coordinates.size(); ++axis)
+    places.push_back(fmt::format("{}={}", plan.mesh.getAxes()[axis].name,
+                                 coordinates[axis]));
+  return fmt::format(
+      "device {}{}\n", *options.device,
+      places.empty() ? "" : fmt::format(" is {}", fmt::join(places, ", ")));
+}
+
+/// What the first split dimension in the table means; empty without any.
+std::string PlanPrinter::getSplitLegend() const {
+  for (const auto &tensor : executable.tensors)
+    for (size_t i = 0; i < tensor->layout->dims.size(); ++i)
+      if (const auto &dim = tensor->layout->dims[i]; !dim->axes.empty()) {
+        std::string axes = layout::toString(plan.mesh, getAxes(dim->axes));
+        if (options.device)
+          return fmt::format(
+              "'{0}@{1}': from the first number to before the "
+              "second, of {2} positions split over {1}\n",
+              describeHeld(plan, *tensor->layout, i, *options.device), axes,
+              dim->size);
+        return fmt::format("'{0} {1}@{2}': a device holds {1} of the {3} "
+                           "positions of {0}, which is split over {2}\n",
+                           dim->name, getLocalSize(*tensor->layout, i), axes,
+                           dim->size);
+      }
+  return "";
+}
+
+/// How many are shown of what is listed, where nothing else is asked for.
+static constexpr size_t numCosts = 3, numTransfers = 16, numAtPeak = 3;
+
+std::string PlanPrinter::print() {
+  std::string text = fmt::format(
+      "{} on {}{}\nlayout: {}\n", executable.model, plan.describeMesh(),
+      isGpuPlan(plan) ? ", GPUs" : "", plan.describeLayout());
+  text += describeDevice();
+  if (!plan.program)
+    return text + "\nthe executable has neither a training step nor an "
+                  "evaluation\n";
+  if (options.machine)
+    text += renderVerdict(plan, transfers, gpu, *options.machine,
+                          options.top.value_or(numCosts), options.memoryLimit);
+  else if (options.memoryLimit)
+    text += fmt::format("\n{}\n", describeFit(plan, gpu, *options.memoryLimit));
+  text += getLegend();
+  ValueTable table(options.width,
+                   options.device ? fmt::format("on device {}", *options.device)
+                                  : "on each device");
+  for (ValueSection &section : findValueRows(plan, options)) {
+    table.addHeading(std::move(section.heading));
+    for (ValueRow &row : section.rows)
+      table.addRow(std::move(row));
+  }
+  text += table.render() + renderTotals(plan, gpu) +
+          renderOverlap(plan, transfers, options.top.value_or(numTransfers)) +
+          renderMemory(plan, gpu, options.top.value_or(numAtPeak)) +
+          renderWaste(plan, options.width);
+  if (options.isTerminal)
+    text = wrapLines(text, options.width);
+  return options.hasColours ? colourPlan(text, plan.mesh) : text;
+}
+
+std::string plan::renderPlanText(const exec::ExecutableT &executable,
+                                 const PlanTextOptions &options) {
+  return PlanPrinter(executable, options).print();
+}

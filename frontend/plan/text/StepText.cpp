@@ -1,0 +1,210 @@
+#include "frontend/plan/text/StepText.h"
+
+#include "frontend/plan/MemoryUse.h"
+#include "frontend/plan/Quantities.h"
+#include "frontend/plan/Waste.h"
+#include "frontend/plan/text/TerminalText.h"
+#include "layout/Sharding.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <map>
+#include <span>
+
+using namespace meshc;
+using namespace meshc::plan;
+
+//===-- Totals ------------------------------------------------------------===//
+
+namespace {
+struct Traffic {
+  int64_t collectives = 0, transfers = 0, payload = 0, wire = 0;
+
+  void add(const exec::CollectiveT &collective, bool beginsTransfer) {
+    collectives += repeatsPerStep;
+    transfers += beginsTransfer ? repeatsPerStep : 0;
+    payload += collective.payload_bytes * repeatsPerStep;
+    wire += collective.wire_bytes * repeatsPerStep;
+  }
+  std::string toString() const {
+    std::string count = formatCount(collectives, "collective");
+    if (transfers < collectives)
+      count += " in " + formatCount(transfers, "transfer");
+    return fmt::format("{}, payload {}, {} sent", count, formatBytes(payload),
+                       formatBytes(wire));
+  }
+};
+} // namespace
+
+/// What is issued to a GPU; empty of a plan for CPUs.
+static std::string getLaunches(const Plan &plan, const GpuUse &gpu) {
+  if (!isGpuPlan(plan))
+    return "";
+  std::vector<std::string> parts;
+  for (auto [count, noun] :
+       {std::pair{gpu.kernels, "kernel"}, std::pair{gpu.products, "product"},
+        std::pair{gpu.copies, "move"},
+        std::pair{gpu.collectives, "collective"}})
+    if (count > 0)
+      parts.push_back(formatCount(count, noun));
+  std::string text =
+      fmt::format("  launches       {}: {}\n",
+                  gpu.kernels + gpu.products + gpu.copies + gpu.collectives,
+                  fmt::join(parts, ", "));
+  for (const auto *list : {&gpu.refusedProducts, &gpu.refusedMoves})
+    for (const std::string &refused : *list)
+      text += fmt::format("    {}\n", refused);
+  return text;
+}
+
+std::string plan::renderTotals(const Plan &plan, const GpuUse &gpu) {
+  int64_t flops = 0, matmulFlops = 0, convolutionFlops = 0, commands = 0;
+  Traffic traffic;
+  std::map<std::string, Traffic> byAxes;
+  for (const PlannedCommand &planned : plan.commands) {
+    flops += planned.command->flops * repeatsPerStep;
+    if (planned.command->action.type == exec::Action::Matmul)
+      matmulFlops += planned.command->flops * repeatsPerStep;
+    if (planned.command->action.type == exec::Action::Convolution)
+      convolutionFlops += planned.command->flops * repeatsPerStep;
+    if (const exec::CollectiveT *collective = planned.collective) {
+      bool isFirst = collective == planned.command->action.AsCollective();
+      traffic.add(*collective, isFirst);
+      byAxes[layout::toString(plan.mesh, getAxes(collective->axes))].add(
+          *collective, isFirst);
+    } else {
+      commands += repeatsPerStep;
+    }
+  }
+  const char *what =
+      plan.program->name == "step" ? "training step" : "evaluation";
+  std::string text = fmt::format("\neach {}, on each device\n", what);
+  std::string parts = formatFlops(matmulFlops) + " in matmuls";
+  if (convolutionFlops > 0)
+    parts += ", " + formatFlops(convolutionFlops) + " in convolutions";
+  text +=
+      fmt::format("  computation    {}, {} ({})\n",
+                  formatCount(commands, "command"), formatFlops(flops), parts);
+  text += getLaunches(plan, gpu);
+  text += "  communication  " + traffic.toString() + "\n";
+  for (const auto &[axes, part] : byAxes)
+    text += fmt::format("    over {:<7} {}\n", axes, part.toString());
+  return text;
+}
+
+//===-- Overlap -----------------------------------------------------------===//
+
+/// "c1 to c3, c7": the collectives of transfers.
+static std::string getMembers(const Plan &plan,
+                              std::span<const Transfer> some) {
+  std::vector<int> members;
+  for (const Transfer &transfer : some)
+    members.insert(members.end(), transfer.collectives.begin(),
+                   transfer.collectives.end());
+  // Ids count the collectives in the order of the commands.
+  std::vector<int> numbers;
+  for (int member : members)
+    numbers.push_back(int(std::count_if(
+        plan.commands.begin(), plan.commands.begin() + member,
+        [](const PlannedCommand &planned) { return planned.collective; })));
+  std::string text;
+  for (size_t begin = 0, end; begin < members.size(); begin = end) {
+    end = begin + 1;
+    while (end < members.size() && numbers[end] == numbers[end - 1] + 1)
+      ++end;
+    auto getId = [&](size_t i) { return plan.commands[size_t(members[i])].id; };
+    text += (text.empty() ? "" : ", ") + getId(begin);
+    if (end - begin > 1)
+      text += (end - begin == 2 ? ", " : " to ") + getId(end - 1);
+  }
+  return text;
+}
+
+std::string plan::renderOverlap(const Plan &plan,
+                                const std::vector<Transfer> &transfers,
+                                size_t top) {
+  if (transfers.empty())
+    return "";
+  std::vector<std::array<std::string, 3>> rows;
+  size_t width = 0, bytesWidth = 0, shown = 0;
+  for (size_t begin = 0, end; begin < transfers.size() && rows.size() < top;
+       begin = end) {
+    end = begin + 1;
+    // What has nothing beside it is told together.
+    const Transfer &first = transfers[begin];
+    while (first.beside.empty() && end < transfers.size() &&
+           transfers[end].beside.empty())
+      ++end;
+    std::span<const Transfer> some(&first, end - begin);
+    int64_t bytes = 0;
+    for (const Transfer &transfer : some)
+      bytes += transfer.payloadBytes;
+    std::string members = getMembers(plan, some);
+    if (some.size() == 1 && first.collectives.size() > 1)
+      members += " together";
+    std::string beside = "nothing";
+    if (!first.beside.empty())
+      beside = fmt::format(
+          "{}, {}{}", describeBeside(first), formatFlops(first.flops),
+          first.reader < 0
+              ? ""
+              : fmt::format(", until {}",
+                            plan.commands[size_t(first.reader)].id));
+    rows.push_back({members, formatBytes(bytes), beside});
+    width = std::max(width, members.size());
+    bytesWidth = std::max(bytesWidth, rows.back()[1].size());
+    shown = end;
+  }
+  std::string text = "\ntransfers, and what a device computes meanwhile\n";
+  for (const auto &[members, bytes, beside] : rows)
+    text += fmt::format("  {:<{}}  {:>{}}  {}\n", members, width, bytes,
+                        bytesWidth, beside);
+  if (shown < transfers.size())
+    text += fmt::format(
+        "  and {}, see --emit json\n",
+        formatCount(int64_t(transfers.size() - shown), "more transfer"));
+  return text;
+}
+
+//===-- Memory ------------------------------------------------------------===//
+
+std::string plan::renderMemory(const Plan &plan, const GpuUse &gpu,
+                               size_t top) {
+  const MemoryUse use(plan, gpu);
+  std::string text =
+      fmt::format("\nmemory on each device: {}\n", formatBytes(use.peakBytes));
+  auto addRow = [&](std::string_view indent, std::string_view name,
+                    int64_t bytes) {
+    if (bytes > 0)
+      text += fmt::format("{}{:<{}} {}\n", indent, name, 16 - indent.size(),
+                          formatBytes(bytes));
+  };
+  // Of an arena alone the rows are those of the device.
+  const std::string_view indent = isGpuPlan(plan) ? "    " : "  ";
+  if (isGpuPlan(plan))
+    addRow("  ", "arena", use.arenaBytes);
+  for (size_t index = 0; index < numMemoryCategories; ++index)
+    addRow(indent, getName(MemoryCategory(index)), use.bytes[index]);
+  addRow(indent, "unused", use.unusedBytes);
+  for (const runtime::cuda::MemoryRow &row : use.besideArena)
+    addRow("  ", row.name, int64_t(row.bytes));
+  std::vector<std::string> largest;
+  for (int index : use.live) {
+    const exec::BufferT &buffer = *plan.executable.buffers[size_t(index)];
+    if (largest.size() < top && !buffer.name.empty())
+      largest.push_back(fmt::format("{} {}", buffer.name,
+                                    formatBytes(int64_t(buffer.bytes))));
+  }
+  if (!largest.empty())
+    text +=
+        fmt::format("  largest at the peak: {}\n", fmt::join(largest, ", "));
+  return text;
+}
+
+std::string plan::renderWaste(const Plan &plan, size_t width) {
+  std::string text;
+  for (const Waste &waste : findWaste(plan))
+    text += wrapWords("  ", "    ", waste.text, width);
+  return text.empty() ? text : "\nwaste\n" + text;
+}

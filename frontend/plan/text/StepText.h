@@ -1,0 +1,31 @@
+#ifndef MESHC_FRONTEND_PLAN_TEXT_STEPTEXT_H
+#define MESHC_FRONTEND_PLAN_TEXT_STEPTEXT_H
+
+#include "frontend/plan/GpuUse.h"
+#include "frontend/plan/Overlap.h"
+#include "frontend/plan/Plan.h"
+
+#include <string>
+
+namespace meshc::plan {
+
+/// What a device does in a step: commands, launches on a GPU, collectives by
+/// axes.
+std::string renderTotals(const Plan &plan, const GpuUse &gpu);
+
+/// The first `top` lines of transfers, with what is computed meanwhile; empty
+/// without any. Those that have nothing beside them are told together.
+std::string renderOverlap(const Plan &plan,
+                          const std::vector<Transfer> &transfers, size_t top);
+
+/// The memory of a device at the peak by category, and the `top` largest values
+/// there.
+std::string renderMemory(const Plan &plan, const GpuUse &gpu, size_t top);
+
+/// The devices that are not used, in lines of `width` columns; empty without
+/// any.
+std::string renderWaste(const Plan &plan, size_t width);
+
+} // namespace meshc::plan
+
+#endif

@@ -1,0 +1,235 @@
+#include "frontend/plan/text/ValueRows.h"
+
+#include "frontend/plan/Quantities.h"
+#include "frontend/plan/text/FoldScopes.h"
+#include "frontend/plan/text/HeldPositions.h"
+#include "layout/Sharding.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <map>
+#include <numeric>
+
+using namespace meshc;
+using namespace meshc::plan;
+
+std::vector<std::string> plan::getShape(const Plan &plan,
+                                        const exec::TensorLayoutT &layout,
+                                        std::optional<int64_t> device) {
+  std::vector<std::string> pieces;
+  for (size_t i = 0; i < layout.dims.size(); ++i) {
+    const auto &dim = layout.dims[i];
+    std::string piece =
+        device ? describeHeld(plan, layout, i, *device)
+               : fmt::format("{} {}", dim->name, getLocalSize(layout, i));
+    if (!dim->axes.empty())
+      piece += "@" + layout::toString(plan.mesh, getAxes(dim->axes));
+    pieces.push_back(std::move(piece));
+  }
+  if (pieces.empty())
+    pieces.emplace_back("one number");
+  if (layout.partial != exec::ReduceKind::none)
+    pieces.push_back(
+        fmt::format("partial {} over {}", getName(layout.partial),
+                    layout::toString(plan.mesh, getAxes(layout.partial_axes))));
+  return pieces;
+}
+
+/// Whether a value is listed in a phase even if it needs no communication
+/// there.
+static bool belongsTo(const exec::TensorT &tensor, exec::Phase phase) {
+  switch (tensor.role) {
+  case exec::BufferRole::input:
+  case exec::BufferRole::output:
+  case exec::BufferRole::activation:
+    return phase == exec::Phase::forward;
+  case exec::BufferRole::gradient:
+    return phase == exec::Phase::backward;
+  case exec::BufferRole::parameter:
+  case exec::BufferRole::state:
+  case exec::BufferRole::communication:
+  case exec::BufferRole::workspace:
+    return false;
+  }
+  std::abort();
+}
+
+namespace {
+class RowFinder {
+public:
+  RowFinder(const Plan &plan, const PlanTextOptions &options)
+      : plan(plan), options(options), scopes(plan) {}
+
+  ValueSection findVariables(exec::BufferRole role, const char *heading) const;
+  ValueSection findPhase(exec::Phase phase) const;
+
+private:
+  ValueRow getRow(int tensor) const;
+
+  const Plan &plan;
+  const PlanTextOptions &options;
+  EqualScopes scopes;
+};
+} // namespace
+
+ValueRow RowFinder::getRow(int tensor) const {
+  const exec::TensorT &value = plan.getTensor(tensor);
+  return {.name = plan.getName(tensor),
+          .shape = getShape(plan, *value.layout, options.device),
+          .bytes = value.bytes_per_device,
+          .isStored = plan.isStored(tensor),
+          .likeness = {scopes.tensorFolds[size_t(tensor)]}};
+}
+
+ValueSection RowFinder::findVariables(exec::BufferRole role,
+                                      const char *heading) const {
+  ValueSection section{heading, {}};
+  for (int tensor = 0; tensor < int(plan.executable.tensors.size()); ++tensor)
+    if (plan.getTensor(tensor).role == role)
+      section.rows.push_back(getRow(tensor));
+  return section;
+}
+
+ValueSection RowFinder::findPhase(exec::Phase phase) const {
+  std::map<int, std::vector<size_t>> communication;
+  for (size_t index = 0; index < plan.commands.size(); ++index)
+    if (const PlannedCommand &planned = plan.commands[index];
+        planned.collective && planned.command->phase == phase)
+      communication[planned.tensor].push_back(index);
+  auto addCommunication = [&](ValueRow &row, size_t index) {
+    const PlannedCommand &planned = plan.commands[index];
+    const exec::CollectiveT &collective = *planned.collective;
+    row.communication.push_back(
+        {planned.id,
+         fmt::format("{} over {}, {}", getName(collective.kind),
+                     layout::toString(plan.mesh, getAxes(collective.axes)),
+                     formatBytes(collective.payload_bytes))});
+    row.wireBytes += collective.wire_bytes * repeatsPerStep;
+    row.likeness.push_back(scopes.commandFolds[index]);
+  };
+
+  ValueSection section{getName(phase), {}};
+  for (size_t index = 0; index < plan.executable.tensors.size(); ++index) {
+    const exec::TensorT &tensor = *plan.executable.tensors[index];
+    auto sent = communication.find(int(index));
+    bool communicates = sent != communication.end();
+    // An output that is a named value as well is that value.
+    if (!communicates && tensor.role == exec::BufferRole::output &&
+        plan.findTensor(tensor.name,
+                        {exec::BufferRole::activation, exec::BufferRole::input,
+                         exec::BufferRole::parameter}) >= 0)
+      continue;
+    if (!communicates && (tensor.inside || !belongsTo(tensor, phase)))
+      continue;
+    section.rows.push_back(getRow(int(index)));
+    if (communicates)
+      for (size_t command : sent->second)
+        addCommunication(section.rows.back(), command);
+  }
+  // A value without a name that leads to none either.
+  for (size_t command : communication[-1]) {
+    section.rows.push_back({.name = "(unnamed)", .likeness = {-1}});
+    addCommunication(section.rows.back(), command);
+  }
+  return section;
+}
+
+//===-- Order -------------------------------------------------------------===//
+
+/// One row for all that are alike, with the bytes of all; in order of the
+/// first.
+static std::vector<ValueRow> foldAlike(std::vector<ValueRow> rows) {
+  std::map<std::vector<int>, size_t> places;
+  std::vector<ValueRow> folded;
+  for (ValueRow &row : rows) {
+    auto [place, isFirst] = places.try_emplace(row.likeness, folded.size());
+    if (isFirst) {
+      folded.push_back(std::move(row));
+      continue;
+    }
+    ValueRow &first = folded[place->second];
+    first.bytes += row.bytes;
+    first.wireBytes += row.wireBytes;
+    first.isStored |= row.isStored;
+    ++first.times;
+  }
+  return folded;
+}
+
+/// Whether `one` comes first. Values of which nothing is stored take no memory.
+static bool isBefore(const ValueRow &one, const ValueRow &other,
+                     RowOrder order) {
+  switch (order) {
+  case RowOrder::Program:
+    return false;
+  case RowOrder::Name:
+    return one.name < other.name;
+  case RowOrder::Bytes:
+    return std::pair(one.isStored, one.bytes) >
+           std::pair(other.isStored, other.bytes);
+  case RowOrder::Sent:
+    return one.wireBytes > other.wireBytes;
+  }
+  std::abort();
+}
+
+/// Sorts rows; those of equal rank stay in their order.
+static void sortRows(std::vector<ValueRow> &rows, RowOrder order) {
+  std::vector<size_t> places(rows.size());
+  std::iota(places.begin(), places.end(), size_t(0));
+  std::sort(places.begin(), places.end(), [&](size_t one, size_t other) {
+    if (isBefore(rows[one], rows[other], order))
+      return true;
+    return !isBefore(rows[other], rows[one], order) && one < other;
+  });
+  std::vector<ValueRow> sorted;
+  for (size_t place : places)
+    sorted.push_back(std::move(rows[place]));
+  rows = std::move(sorted);
+}
+
+/// The first `count` rows, and one for the others.
+static void cutRows(std::vector<ValueRow> &rows, size_t count) {
+  if (rows.size() <= count)
+    return;
+  ValueRow rest;
+  int64_t values = 0;
+  for (size_t index = count; index < rows.size(); ++index) {
+    values += rows[index].times;
+    rest.bytes += rows[index].isStored ? rows[index].bytes : 0;
+    rest.wireBytes += rows[index].wireBytes;
+  }
+  rows.resize(count);
+  rest.name = "and " + formatCount(values, "other value");
+  rest.likeness = {-1};
+  if (rest.wireBytes > 0)
+    rest.communication.push_back(
+        {"", fmt::format("{} sent", formatBytes(rest.wireBytes))});
+  rows.push_back(std::move(rest));
+}
+
+std::vector<ValueSection> plan::findValueRows(const Plan &plan,
+                                              const PlanTextOptions &options) {
+  const RowFinder finder(plan, options);
+  std::vector<ValueSection> sections = {
+      finder.findVariables(exec::BufferRole::parameter, "parameters"),
+      finder.findVariables(exec::BufferRole::state, "state of the optimizer")};
+  for (exec::Phase phase : options.phases)
+    sections.push_back(finder.findPhase(phase));
+  const std::set<std::string> scopes = findScopes(plan.executable);
+  for (ValueSection &section : sections) {
+    if (options.order == RowOrder::Program) {
+      section.rows = foldScopes(std::move(section.rows), scopes);
+    } else {
+      section.rows = foldAlike(std::move(section.rows));
+      sortRows(section.rows, options.order);
+    }
+    if (options.top)
+      cutRows(section.rows, *options.top);
+  }
+  std::erase_if(sections, [](const ValueSection &section) {
+    return section.rows.empty();
+  });
+  return sections;
+}
