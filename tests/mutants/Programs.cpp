@@ -5,8 +5,8 @@
 #include "codegen/machine/Link.h"
 #include "frontend/Spec.h"
 #include "frontend/driver/Compiler.h"
-#include "frontend/plan/PlanText.h"
 #include "frontend/plan/json/PlanJson.h"
+#include "frontend/plan/text/PlanText.h"
 #include "runtime/cpu/Executor.h"
 
 #include "mlir/IR/MLIRContext.h"

@@ -2,8 +2,8 @@
 
 #include "frontend/Spec.h"
 #include "frontend/driver/Compiler.h"
-#include "frontend/plan/PlanText.h"
 #include "frontend/plan/json/PlanJson.h"
+#include "frontend/plan/text/PlanText.h"
 #include "runtime/exec/Executable.h"
 
 #include "mlir/IR/MLIRContext.h"
