@@ -80,24 +80,27 @@ int64_t NamedTensorType::getNumElements() const {
 
 //===-- The mesh and the terms of layout/ ---------------------------------===//
 
-layout::Mesh nd::getMesh(Operation *op) {
+/// The mesh of the module around `op`, its only one; null if there is none.
+static MeshOp findMesh(Operation *op) {
   auto module = dyn_cast<ModuleOp>(op);
   if (!module)
     module = op->getParentOfType<ModuleOp>();
+  // It stands in front of thousands of variables, none of which is looked at.
+  auto meshes = module.getOps<MeshOp>();
+  return meshes.empty() ? MeshOp() : *meshes.begin();
+}
+
+layout::Mesh nd::getMesh(Operation *op) {
   std::vector<layout::MeshAxis> axes;
-  for (auto mesh : module.getOps<MeshOp>())
+  if (MeshOp mesh = findMesh(op))
     for (auto axis : mesh.getAxes().getAsRange<DimAttr>())
       axes.push_back({axis.getName().str(), axis.getSize()});
   return layout::Mesh(std::move(axes));
 }
 
 const layout::Machine &nd::getMachine(Operation *op) {
-  auto module = dyn_cast<ModuleOp>(op);
-  if (!module)
-    module = op->getParentOfType<ModuleOp>();
-  for (auto mesh : module.getOps<MeshOp>())
-    if (mesh.getMachine())
-      return *layout::findMachine(*mesh.getMachine());
+  if (MeshOp mesh = findMesh(op); mesh && mesh.getMachine())
+    return *layout::findMachine(*mesh.getMachine());
   return layout::getCpuMachine();
 }
 

@@ -37,31 +37,52 @@ Cluster::Dims Cluster::getOutputDims(Value value) const {
 
 Cluster::Dims Cluster::getReducedDims(const Member &member) const {
   Dims dims;
-  for (unsigned loop : getReducedLoops(member.op))
+  for (unsigned loop : member.uses.reduced)
     if (member.loops[loop] != unit)
       dims.push_back(member.loops[loop]);
   return dims;
 }
 
-void Cluster::walkReads(
-    Operation *op, ArrayRef<unsigned> loops,
+/// Dimensions in place of the loops of a member.
+static Cluster::Dims getDimsAt(const Cluster::Member &member,
+                               ArrayRef<unsigned> loops) {
+  return llvm::map_to_vector<4>(loops, [&](unsigned loop) {
+    return loop == Cluster::unit ? loop : member.loops[loop];
+  });
+}
+
+void Cluster::visitReads(
+    const Member &member,
     llvm::function_ref<void(Value, ArrayRef<unsigned>)> visit) const {
+  for (const auto &[tensor, loops] : member.uses.reads)
+    visit(tensor, getDimsAt(member, loops));
+}
+
+/// Walks what `op` computes again: once for each member of a cluster, since
+/// dimensions change and fusion tries thousands of clusters.
+static Cluster::Uses findUses(Operation *op, size_t numLoops) {
+  Cluster::Uses uses;
+  uses.reduced = Cluster::Dims(getReducedLoops(op));
   // What is computed again may in turn read what is: not by recursion.
-  SmallVector<std::pair<Value, Dims>> open;
-  auto addReads = [&](Operation *reader, ArrayRef<unsigned> readerLoops) {
+  SmallVector<std::pair<Value, Cluster::Dims>> open;
+  auto addReads = [&](Operation *reader, ArrayRef<unsigned> loops) {
+    for (auto [loop, own] : llvm::enumerate(loops))
+      if (own != Cluster::unit && usesIndex(reader, unsigned(loop)))
+        uses.positions.push_back(own);
     SmallVector<ReadOperand> reads = getReads(reader);
     for (const ReadOperand &read : llvm::reverse(reads))
-      open.emplace_back(read.tensor, getDimsOf(read, readerLoops));
+      open.emplace_back(read.tensor, getDimsOf(read, loops));
   };
-  addReads(op, loops);
+  addReads(op, llvm::to_vector(llvm::seq(0u, unsigned(numLoops))));
   while (!open.empty()) {
-    auto [tensor, dims] = open.pop_back_val();
+    auto [tensor, loops] = open.pop_back_val();
     Operation *producer = tensor.getDefiningOp();
     if (producer && isRecomputed(producer))
-      addReads(producer, getLoopsAt(producer, dims));
+      addReads(producer, getLoopsAt(producer, loops));
     else
-      visit(tensor, dims);
+      uses.reads.emplace_back(tensor, loops);
   }
+  return uses;
 }
 
 //===-- Unification of loops ----------------------------------------------===//
@@ -121,35 +142,35 @@ static void tryUnite(LoopClasses &classes, ArrayRef<Cluster::Member> members,
 
 bool Cluster::unify() {
   LoopClasses classes;
-  for (Member &member : members)
+  for (Member &member : members) {
     for (int64_t size : getLoopSizes(member.op))
       member.loops.push_back(size == 1 ? unit : classes.add(size));
+    member.uses = findUses(member.op, member.loops.size());
+  }
 
   // What a member computes has one index in the whole cluster.
   for (const Member &member : members)
-    walkReads(
-        member.op, member.loops, [&](Value tensor, ArrayRef<unsigned> dims) {
-          const Member *producer = getProducer(tensor);
-          if (!producer)
-            return;
-          for (auto [x, y] : llvm::zip_equal(dims, getResultDims(*producer)))
-            if (x != unit)
-              classes.unite(x, y);
-        });
+    visitReads(member, [&](Value tensor, ArrayRef<unsigned> dims) {
+      const Member *producer = getProducer(tensor);
+      if (!producer)
+        return;
+      for (auto [x, y] : llvm::zip_equal(dims, getResultDims(*producer)))
+        if (x != unit)
+          classes.unite(x, y);
+    });
   if (!isConsistent(classes, members))
     return false;
 
   // The same element of a tensor from outside is best read once.
   llvm::MapVector<Value, Dims> firstUse;
   for (const Member &member : members)
-    walkReads(
-        member.op, member.loops, [&](Value tensor, ArrayRef<unsigned> dims) {
-          if (getProducer(tensor))
-            return;
-          auto [known, isFirst] = firstUse.try_emplace(tensor, Dims(dims));
-          if (!isFirst)
-            tryUnite(classes, members, known->second, dims);
-        });
+    visitReads(member, [&](Value tensor, ArrayRef<unsigned> dims) {
+      if (getProducer(tensor))
+        return;
+      auto [known, isFirst] = firstUse.try_emplace(tensor, Dims(dims));
+      if (!isFirst)
+        tryUnite(classes, members, known->second, dims);
+    });
 
   // Loops of one size may run together.
   llvm::SmallSetVector<unsigned, 8> loops;
@@ -180,11 +201,10 @@ bool Cluster::unify() {
 void Cluster::collectAccesses() {
   accesses.clear();
   for (auto [index, member] : llvm::enumerate(members)) {
-    walkReads(
-        member.op, member.loops, [&](Value tensor, ArrayRef<unsigned> dims) {
-          if (!getProducer(tensor))
-            accesses.push_back({tensor, Dims(dims), unsigned(index), false});
-        });
+    visitReads(member, [&](Value tensor, ArrayRef<unsigned> dims) {
+      if (!getProducer(tensor))
+        accesses.push_back({tensor, Dims(dims), unsigned(index), false});
+    });
     if (isOutput(member.op->getResult(0)))
       accesses.push_back({member.op->getResult(0), getResultDims(member),
                           unsigned(index), true});
@@ -204,25 +224,13 @@ static bool areNeighbours(ArrayRef<unsigned> dims, unsigned outer,
   return first == second;
 }
 
-/// Whether the body of `op`, or of what it computes again, asks for its
-/// position along `dim`.
-static bool asksForPosition(Operation *op, ArrayRef<unsigned> loops,
-                            unsigned dim) {
-  SmallVector<std::pair<Operation *, Cluster::Dims>> open;
-  open.emplace_back(op, Cluster::Dims(loops));
-  while (!open.empty()) {
-    auto [reader, readerLoops] = open.pop_back_val();
-    for (auto [loop, loopDim] : llvm::enumerate(readerLoops))
-      if (loopDim == dim && usesIndex(reader, loop))
-        return true;
-    for (const ReadOperand &read : getReads(reader)) {
-      Operation *producer = read.tensor.getDefiningOp();
-      if (producer && isRecomputed(producer))
-        open.emplace_back(producer,
-                          getLoopsAt(producer, getDimsOf(read, readerLoops)));
-    }
-  }
-  return false;
+llvm::BitVector Cluster::findPositions() const {
+  llvm::BitVector asked(getNumDims());
+  for (const Member &member : members)
+    for (unsigned dim : getDimsAt(member, member.uses.positions))
+      if (dim != unit)
+        asked.set(dim);
+  return asked;
 }
 
 bool Cluster::canCollapse(unsigned outer, unsigned inner) const {
@@ -237,9 +245,6 @@ bool Cluster::canCollapse(unsigned outer, unsigned inner) const {
     if (llvm::is_contained(reduced, outer) !=
         llvm::is_contained(reduced, inner))
       return false;
-    if (asksForPosition(member.op, member.loops, outer) ||
-        asksForPosition(member.op, member.loops, inner))
-      return false;
   }
   return true;
 }
@@ -247,9 +252,11 @@ bool Cluster::canCollapse(unsigned outer, unsigned inner) const {
 void Cluster::collapse() {
   for (bool changed = true; changed;) {
     changed = false;
+    const llvm::BitVector asked = findPositions();
     for (unsigned outer = 0; outer < sizes.size() && !changed; ++outer)
       for (unsigned inner = 0; inner < sizes.size() && !changed; ++inner) {
-        if (outer == inner || !canCollapse(outer, inner))
+        if (outer == inner || asked[outer] || asked[inner] ||
+            !canCollapse(outer, inner))
           continue;
         // Counting on through the inner dimension steps through both.
         sizes[inner] *= sizes[outer];
@@ -277,7 +284,7 @@ std::optional<Cluster> Cluster::build(ArrayRef<Operation *> ops,
     cluster.memberOf[op] = unsigned(cluster.members.size());
     if (!isAgain)
       cluster.producers[op] = unsigned(cluster.members.size());
-    cluster.members.push_back({op, {}});
+    cluster.members.push_back({op, {}, {}});
     for (Value tensor : getGatheredTensors(op))
       cluster.gathered.insert(tensor);
   }

@@ -3,7 +3,10 @@
 
 #include "codegen/kernels/StructuredOps.h"
 
+#include "llvm/ADT/BitVector.h"
+
 #include <optional>
+#include <vector>
 
 namespace meshc::codegen {
 
@@ -24,9 +27,19 @@ public:
   static constexpr unsigned unit = ~0u;
   using Dims = llvm::SmallVector<unsigned, 4>;
 
+  /// What an operation reads and asks for, by its own loops, through what it
+  /// computes again.
+  struct Uses {
+    /// The element at these loops of each tensor; `unit`: at position 0.
+    llvm::SmallVector<std::pair<mlir::Value, Dims>, 4> reads;
+    Dims positions; ///< loops of which it asks for the position
+    Dims reduced;   ///< loops that it reduces
+  };
+
   struct Member {
     mlir::Operation *op;
     Dims loops; ///< dimension of the cluster, or `unit`, of each loop
+    Uses uses;
   };
 
   /// One use of memory: element [dims] of `tensor`.
@@ -69,20 +82,24 @@ public:
   /// Reduced dimensions, in the order of the member's loops.
   Dims getReducedDims(const Member &member) const;
 
-  /// Calls `visit(tensor, dims)` for what `op`, run on dimensions `loops`,
-  /// reads from memory or from members, through what it computes again.
-  void walkReads(mlir::Operation *op, llvm::ArrayRef<unsigned> loops,
-                 llvm::function_ref<void(mlir::Value, llvm::ArrayRef<unsigned>)>
-                     visit) const;
+  /// Calls `visit(tensor, dims)` for what `member` reads from memory or from
+  /// members, through what it computes again.
+  void
+  visitReads(const Member &member,
+             llvm::function_ref<void(mlir::Value, llvm::ArrayRef<unsigned>)>
+                 visit) const;
 
 private:
   bool unify();
   void collectAccesses();
   void collapse();
+  /// By dimension, whether a member asks for its position along it.
+  llvm::BitVector findPositions() const;
   bool canCollapse(unsigned outer, unsigned inner) const;
 
   llvm::SmallVector<int64_t> sizes;
-  llvm::SmallVector<Member> members;
+  std::vector<Member> members;
+  llvm::SmallVector<Uses> uses; ///< by member
   llvm::SmallVector<Access> accesses;
   llvm::SmallVector<mlir::Value> outputs;
   llvm::SmallSetVector<mlir::Value, 2> gathered;

@@ -58,11 +58,10 @@ static int64_t getTensorBytes(Value tensor) {
 static llvm::BitVector findReadInside(const Cluster &cluster) {
   llvm::BitVector isRead(unsigned(cluster.getMembers().size()));
   for (const Cluster::Member &reader : cluster.getMembers())
-    cluster.walkReads(
-        reader.op, reader.loops, [&](Value tensor, ArrayRef<unsigned>) {
-          if (const Cluster::Member *producer = cluster.getProducer(tensor))
-            isRead.set(unsigned(producer - cluster.getMembers().begin()));
-        });
+    cluster.visitReads(reader, [&](Value tensor, ArrayRef<unsigned>) {
+      if (const Cluster::Member *producer = cluster.getProducer(tensor))
+        isRead.set(unsigned(producer - cluster.getMembers().begin()));
+    });
   return isRead;
 }
 
@@ -222,15 +221,14 @@ unsigned Schedule::getWorkAgain(const Cluster &cluster, unsigned member) const {
   while (!open.empty() && work < costlyWork) {
     const Cluster::Member &info = cluster.getMembers()[open.pop_back_val()];
     work += getWork(info.op);
-    cluster.walkReads(
-        info.op, info.loops, [&](Value tensor, ArrayRef<unsigned> dims) {
-          if (!intersects(dims, columns))
-            return;
-          if (const Cluster::Member *producer = cluster.getProducer(tensor))
-            open.push_back(unsigned(producer - cluster.getMembers().begin()));
-          else
-            ++work;
-        });
+    cluster.visitReads(info, [&](Value tensor, ArrayRef<unsigned> dims) {
+      if (!intersects(dims, columns))
+        return;
+      if (const Cluster::Member *producer = cluster.getProducer(tensor))
+        open.push_back(unsigned(producer - cluster.getMembers().begin()));
+      else
+        ++work;
+    });
   }
   return work;
 }
@@ -243,9 +241,9 @@ void Schedule::visitReads(const Cluster &cluster, unsigned member,
   auto addReads = [&](unsigned reader) {
     const Cluster::Member &info = cluster.getMembers()[reader];
     const size_t first = open.size();
-    cluster.walkReads(
-        info.op, info.loops,
-        [&](Value tensor, ArrayRef<unsigned>) { open.push_back(tensor); });
+    cluster.visitReads(info, [&](Value tensor, ArrayRef<unsigned>) {
+      open.push_back(tensor);
+    });
     std::reverse(open.begin() + first, open.end());
   };
   addReads(member);
@@ -270,17 +268,16 @@ void Schedule::noteReadsAgain(const Cluster &cluster, unsigned member,
   llvm::SmallDenseSet<unsigned> seen{member};
   while (!open.empty()) {
     const Cluster::Member &info = cluster.getMembers()[open.pop_back_val()];
-    cluster.walkReads(
-        info.op, info.loops, [&](Value tensor, ArrayRef<unsigned>) {
-          const Cluster::Member *producer = cluster.getProducer(tensor);
-          if (!producer) {
-            lastRead[tensor] = std::max(lastRead.lookup(tensor), stage);
-            return;
-          }
-          auto index = unsigned(producer - cluster.getMembers().begin());
-          if (roles[index] != Role::Reduction && seen.insert(index).second)
-            open.push_back(index);
-        });
+    cluster.visitReads(info, [&](Value tensor, ArrayRef<unsigned>) {
+      const Cluster::Member *producer = cluster.getProducer(tensor);
+      if (!producer) {
+        lastRead[tensor] = std::max(lastRead.lookup(tensor), stage);
+        return;
+      }
+      auto index = unsigned(producer - cluster.getMembers().begin());
+      if (roles[index] != Role::Reduction && seen.insert(index).second)
+        open.push_back(index);
+    });
   }
 }
 
@@ -335,9 +332,8 @@ void Schedule::assignStages(const Cluster &cluster) {
   depths.assign(members.size(), 0);
   unsigned deepest = 0;
   for (auto [index, member] : llvm::enumerate(members)) {
-    cluster.walkReads(
-        member.op, member.loops,
-        [&, index = index](Value tensor, ArrayRef<unsigned>) {
+    cluster.visitReads(
+        member, [&, index = index](Value tensor, ArrayRef<unsigned>) {
           const Cluster::Member *producer = cluster.getProducer(tensor);
           if (!producer)
             return;

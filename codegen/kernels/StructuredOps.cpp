@@ -252,7 +252,10 @@ bool codegen::isRecomputed(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
   if (!generic)
     return true;
-  if (generic.getNumReductionLoops() != 0 || getWork(op) >= costlyWork)
+  if (generic.getNumReductionLoops() != 0)
+    return false;
+  const int64_t work = getWork(op);
+  if (work >= costlyWork)
     return false;
   SmallVector<ReadOperand> reads = getReads(op);
   if (reads.empty())
@@ -263,8 +266,7 @@ bool codegen::isRecomputed(Operation *op) {
       size_t(cast<RankedTensorType>(op->getResult(0).getType()).getRank());
   if (readsOneWidened(reads, rank))
     return true;
-  return getWork(op) == 0 && reads.size() == 1 &&
-         reads.front().loops.size() < rank;
+  return work == 0 && reads.size() == 1 && reads.front().loops.size() < rank;
 }
 
 static LogicalResult checkBody(linalg::GenericOp op) {
