@@ -49,6 +49,8 @@ struct NcclCaps {
   double ring128;     ///< LL128
   double tree128[3];  ///< LL128
   double treeFull[3]; ///< Simple
+  double plateau;     ///< latency of rings of Simple that all_reduce on several
+                      ///< hosts, times this
 };
 
 /// A kind of machine, and what it takes it to compute and to send: the one

@@ -27,15 +27,22 @@ const Machine &meshc::layout::getCpuMachine() {
 //===-- GPUs --------------------------------------------------------------===//
 
 // Source: NCCL 2.30, src/graph/tuning.cc: llMaxBws, perChMaxRingLL128Bws,
-// perChMaxTreeLL128Bws, perChMaxTreeBws.
-static constexpr NcclCaps volta = {
-    {39e3, 39e3, 20.4e3}, 20e3, {20e3, 20e3, 20e3}, {26.5e3, 18.5e3, 10e3}};
-static constexpr NcclCaps ampere = {
-    {87.7e3, 22.5e3, 19e3}, 20e3, {20e3, 20e3, 20e3}, {24e3, 23.6e3, 17.8e3}};
+// perChMaxTreeLL128Bws, perChMaxTreeBws, the plateau of rings.
+static constexpr NcclCaps volta = {{39e3, 39e3, 20.4e3},
+                                   20e3,
+                                   {20e3, 20e3, 20e3},
+                                   {26.5e3, 18.5e3, 10e3},
+                                   1.9};
+static constexpr NcclCaps ampere = {{87.7e3, 22.5e3, 19e3},
+                                    20e3,
+                                    {20e3, 20e3, 20e3},
+                                    {24e3, 23.6e3, 17.8e3},
+                                    1.4};
 static constexpr NcclCaps hopper = {{141e3, 45e3, 35e3},
                                     36.7e3,
                                     {36.7e3, 36.7e3, 29e3},
-                                    {38.7e3, 41.4e3, 36e3}};
+                                    {38.7e3, 41.4e3, 36e3},
+                                    1.4};
 
 namespace {
 /// What differs from machine to machine; in flop/us and bytes/us.
@@ -83,8 +90,10 @@ static Machine makeGpu(const Gpu &gpu) {
 
 static const std::array<Machine, 4> &getGpuMachines() {
   static const std::array<Machine, 4> machines = {
+      // A DGX-1 has an adapter of 100 Gb/s for two devices, behind PCIe of its
+      // own, of which NCCL plans 12e3 bytes/us.
       makeGpu({"v100", "V100 SXM2 32 GB", 32e9, 7.8e6, 15.7e6, 125e6, false,
-               0.9e6, 120e3, 6.25e3, 12e3, false, volta}),
+               0.9e6, 120e3, 6e3, 12e3, false, volta}),
       makeGpu({"a100", "A100 SXM4 80 GB", 80e9, 19.5e6, 19.5e6, 312e6, true,
                2.04e6, 240e3, 25e3, 24e3, false, ampere}),
       makeGpu({"h100", "H100 SXM5 80 GB", 80e9, 67e6, 67e6, 989e6, true, 3.35e6,

@@ -23,8 +23,6 @@ static constexpr Latencies latencies[] = {{6.6, 6.8, 1.0, 2.7, 0.6, 5.0},
                                           {8.4, 8.4, 3.4, 14, 4.0, 14}};
 /// Of a reduction in the switches of a host.
 static constexpr double switchUs = 25;
-/// Latency of rings of Simple that all_reduce on several hosts, times this.
-static constexpr double plateau = 1.4;
 /// What trees reach of the caps of their channels.
 static constexpr double treePattern = 0.85;
 /// What LL128 and trees reach of the rate of their links.
@@ -85,8 +83,8 @@ Terms nccl::getRing(const Machine::Constants &machine, CollectiveKind kind,
     break;
   case Protocol::Simple:
     terms.rate = bus;
-    if (isReduce && isAcross)
-      terms.latency *= plateau;
+    if (isReduce && isAcross && machine.caps)
+      terms.latency *= machine.caps->plateau;
     break;
   }
   return terms;

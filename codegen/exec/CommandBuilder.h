@@ -26,6 +26,10 @@ public:
   bool lieTogether(mlir::Value x, mlir::Value y) const {
     return slots.getPlace(x) == slots.getPlace(y);
   }
+  /// Bytes of a value as it lies in memory.
+  int64_t getStoredBytes(mlir::Value value) const {
+    return int64_t(slots.getStoredBytes(value));
+  }
 
   /// Emits the code of all steps of a block, in order, which tells what
   /// workspace they need. Fails with a diagnostic.

@@ -253,6 +253,12 @@ LogicalResult MatmulOp::addCommands(codegen::CommandBuilder &commands) {
       bOffset += rest % loop.size * loop.b;
       rest /= loop.size;
     }
+    // Each reads its part of both.
+    for (Value operand : {a, b}) {
+      const int64_t bytes = commands.getStoredBytes(operand);
+      command.bytes -=
+          bytes - (bytes * (call + 1) / calls - bytes * call / calls);
+    }
     command.operands[0]->offset += uint64_t(aOffset * elementBytes);
     command.operands[1]->offset += uint64_t(bOffset * elementBytes);
     exec::MatmulT action = getAction(*this, form);
