@@ -104,6 +104,26 @@ exec::Phase ExecTypes::getPhase(Location loc) {
   llvm_unreachable("not a phase");
 }
 
+static exec::CauseKind getCauseKind(nd::CauseKind kind) {
+  switch (kind) {
+  case nd::CauseKind::Contraction:
+    return exec::CauseKind::contraction;
+  case nd::CauseKind::Reduction:
+    return exec::CauseKind::reduction;
+  case nd::CauseKind::Constraint:
+    return exec::CauseKind::constraint;
+  case nd::CauseKind::Conflict:
+    return exec::CauseKind::conflict;
+  case nd::CauseKind::Window:
+    return exec::CauseKind::window;
+  case nd::CauseKind::Rule:
+    return exec::CauseKind::rule;
+  case nd::CauseKind::NoRule:
+    return exec::CauseKind::no_rule;
+  }
+  llvm_unreachable("not a kind of cause");
+}
+
 std::unique_ptr<exec::CauseT> ExecTypes::getCause(nd::CauseAttr cause) {
   auto result = std::make_unique<exec::CauseT>();
   result->rule = cause.getRule().str();
@@ -112,6 +132,7 @@ std::unique_ptr<exec::CauseT> ExecTypes::getCause(nd::CauseAttr cause) {
   result->needed = cause.getNeeded().str();
   result->had = cause.getHad().str();
   result->written = bool(cause.getWritten());
+  result->kind = getCauseKind(cause.getKind());
   for (Attribute span : cause.getSpans())
     if (auto loc = dyn_cast<LocationAttr>(span)) {
       exec::Span entry = getSpan(Location(loc));

@@ -54,6 +54,16 @@ def ND_ArgKind : ND_Enum<"ArgKind", "which extreme's position", [
 ]>;
 def ND_ArgKindAttr : EnumAttr<ND_Dialect, ND_ArgKind, "arg_kind">;
 
+def ND_CauseKind : ND_Enum<"CauseKind", "what asks for a change of sharding", [
+  I32EnumAttrCase<"Contraction", 0, "contraction">,
+  I32EnumAttrCase<"Reduction", 1, "reduction">,
+  I32EnumAttrCase<"Constraint", 2, "constraint">,
+  I32EnumAttrCase<"Conflict", 3, "conflict">,
+  I32EnumAttrCase<"Window", 4, "window">,
+  I32EnumAttrCase<"Rule", 5, "rule">,
+  I32EnumAttrCase<"NoRule", 6, "no_rule">,
+]>;
+
 def ND_Predicate : ND_Enum<"Predicate", "a comparison", [
   I32EnumAttrCase<"Eq", 0, "eq">, I32EnumAttrCase<"Ne", 1, "ne">,
   I32EnumAttrCase<"Lt", 2, "lt">, I32EnumAttrCase<"Le", 3, "le">,
@@ -227,14 +237,15 @@ def ND_AccessAttr : ND_Attr<"Access", "access"> {
 def ND_CauseAttr : ND_Attr<"Cause", "cause"> {
   let summary = "Why a change of sharding is in the program";
   let description = [{
-    Recorded where the decision is made and carried by every later pass: which
-    rule asked for it, the consumer and operand, the sharding needed and the
+    Recorded where the decision is made and carried by every later pass: what
+    kind of rule asked for it and which (passes/Causes.h), the consumer and operand, the sharding needed and the
     one the producer left, the spec positions that put both there, and the best
     rejected alternative with both costs in microseconds under the cost model.
     `written` where the model itself asks for the sharding; else a rule of the
     layout does, and the compiler inserted the change.
   }];
   let parameters = (ins
+    EnumParameter<ND_CauseKind>:$kind,
     "::mlir::StringAttr":$rule, "::mlir::StringAttr":$consumer,
     "::mlir::StringAttr":$operand, "::mlir::StringAttr":$needed,
     "::mlir::StringAttr":$had, "::mlir::ArrayAttr":$spans,

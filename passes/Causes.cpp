@@ -85,12 +85,14 @@ CauseBuilder::getReasonOfTerms(Value value,
       if (!flow.getKept(operand).empty())
         worklist.push_back(operand.get());
   }
-  if (dims.empty())
+  if (dims.empty()) {
     // Terms that a constraint asked for.
     reason.rule = "constraint on " + quote(getName(value));
-  else
-    reason.rule = (isContraction ? "contraction" : "reduction") +
-                  std::string(" over split dimension") + listDims(dims);
+  } else {
+    reason.kind = isContraction ? CauseKind::Contraction : CauseKind::Reduction;
+    reason.rule = stringifyCauseKind(reason.kind).str() +
+                  " over split dimension" + listDims(dims);
+  }
   if (getPhase(value.getLoc()) == Phase::Backward)
     reason.rule = getName(value) + ": " + reason.rule;
   return reason;
@@ -114,6 +116,7 @@ CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
   }
   auto known = splits.find(reader);
   if (known != splits.end() && known->second.conflict) {
+    reason.kind = CauseKind::Conflict;
     reason.conflict = &*known->second.conflict;
     reason.rule = "dimensions " + quote(reason.conflict->dim) + " and " +
                   quote(reason.conflict->otherDim) + " share axis " +
@@ -140,7 +143,11 @@ CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
                  " of ";
       }
     }
-    if (RuleOp rule = layout.findRule(name)) {
+    RuleOp rule = layout.findRule(name);
+    reason.kind = window ? CauseKind::Window
+                  : rule ? CauseKind::Rule
+                         : CauseKind::NoRule;
+    if (rule) {
       reason.rule = prefix + "layout rule " + quote(name) + " -> ";
       llvm::raw_string_ostream os(reason.rule);
       llvm::interleaveComma(rule.getAxes().getAsRange<StringAttr>(), os,
@@ -200,7 +207,7 @@ CauseAttr CauseBuilder::build(OpOperand &use, const layout::Sharding &had,
       getDimNames(cast<NamedTensorType>(use.get().getType()));
   const layout::Mesh &mesh = layout.getMesh();
   return CauseAttr::get(
-      context, builder.getStringAttr(reason.rule),
+      context, reason.kind, builder.getStringAttr(reason.rule),
       builder.getStringAttr(getReaderName(reader)),
       builder.getStringAttr(describeOperand(use.get())),
       builder.getStringAttr(layout::toString(mesh, needed, names)),

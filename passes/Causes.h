@@ -8,17 +8,23 @@ namespace meshc {
 
 /// Says why `use` needs its value in another sharding than it has.
 ///
-/// The rule is one of these sentences, behind the name of the value and ": " in
-/// the backward pass:
+/// The rule is one of these sentences, in the backward pass behind the name of
+/// the value and ": ", with its kind:
 ///
-/// - `contraction over split dimension "x"`: a summed dimension is split, and
-///   the reader needs the whole sum;
-/// - `reduction over split dimension "x"`: the same of a reduce or a gather;
-/// - `constraint on "v"`: the user's sharding for one value;
-/// - `dimensions "x" and "y" share axis "a"`: the reader could keep only one of
-///   them split;
-/// - `layout rule "x" -> "a"` or `no layout rule for "x"`: what the table says
-///   about a dimension that the value has split otherwise.
+/// - `contraction over split dimension "x"` (Contraction): a summed dimension
+/// is
+///   split, and the reader needs the whole sum;
+/// - `reduction over split dimension "x"` (Reduction): the same of a reduce or
+/// a
+///   gather;
+/// - `constraint on "v"` (Constraint): the user's sharding for one value;
+/// - `dimensions "x" and "y" share axis "a"` (Conflict): the reader could keep
+///   only one of them split;
+/// - `window "x" = x + w of layout rule ...` (Window): the reader reads
+/// positions
+///   around its own;
+/// - `layout rule "x" -> "a"` (Rule) or `no layout rule for "x"` (NoRule): what
+///   the table says about a dimension that the value has split otherwise.
 class CauseBuilder {
 public:
   CauseBuilder(const ModuleLayout &layout, const SplitMap &splits,
@@ -31,6 +37,7 @@ public:
 
 private:
   struct Reason {
+    nd::CauseKind kind = nd::CauseKind::Constraint;
     std::string rule;
     llvm::SmallVector<mlir::Location> spans;
     const AxisConflict *conflict = nullptr;

@@ -31,6 +31,8 @@ struct SpecArguments {
   std::string messageFormat = "text";   ///< text or json
   /// Of collectives that go in one transfer; absent: codegen's default.
   std::optional<int64_t> bucketBytes;
+  /// Bytes above which a resharding that the compiler inserts is an error.
+  std::optional<int64_t> strict;
   /// Kind of machine to plan for, and to predict times of; empty: none.
   std::string machine;
   /// all, bias or none; on GPUs alone.

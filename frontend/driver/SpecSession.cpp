@@ -3,6 +3,7 @@
 #include "codegen/machine/OutputFile.h"
 #include "frontend/driver/Cache.h"
 #include "frontend/plan/Quantities.h"
+#include "frontend/plan/Reshardings.h"
 #include "frontend/plan/Waste.h"
 #include "frontend/syntax/Lexer.h"
 #include "layout/Machine.h"
@@ -189,11 +190,31 @@ void SpecSession::noteWaste() {
   }
 }
 
+bool SpecSession::checkReshardings() {
+  if (!arguments.strict)
+    return true;
+  const plan::Plan plan(compilation.executable);
+  for (const plan::InsertedResharding &resharding :
+       plan::findReshardings(plan, *arguments.strict)) {
+    frontend::Span span;
+    if (resharding.span)
+      span = findSpan(sources, compilation.executable, *resharding.span);
+    diagnostics
+        .report(frontend::Code::InsertedResharding, span, resharding.text)
+        .help("write \"@ [...]\" behind the value where this is meant, or "
+              "choose a layout that needs none");
+  }
+  return !diagnostics.hasErrors();
+}
+
 bool SpecSession::compile(const CompileOptions &options, Stage stage) {
   if (failed(driver::compile(*module, options, stage, compilation)))
     return false;
-  if (stage == Stage::Exec)
+  if (stage == Stage::Exec) {
     noteWaste();
+    if (!checkReshardings())
+      return false;
+  }
   printError(frontend::renderNotices(diagnostics, getMessageFormat(arguments)));
   return true;
 }

@@ -37,7 +37,7 @@ public:
   /// False if there are errors.
   bool checkOutput(llvm::StringRef path);
   /// Takes the module to `stage` and prints what the user may not expect on
-  /// standard error. False if there are errors.
+  /// standard error. False if there are errors, of --strict too.
   bool compile(const CompileOptions &options, Stage stage);
   /// Compiles kernels and links. False if there are errors.
   bool link(const CompileOptions &options, llvm::StringRef output);
@@ -59,6 +59,8 @@ private:
   void checkObjective(const std::string &asked);
   /// Notes what the plan of the compiled program says of unused devices.
   void noteWaste();
+  /// Reports the reshardings that --strict forbids. False if there are any.
+  bool checkReshardings();
 
   SpecArguments arguments;
   mlir::MLIRContext context;

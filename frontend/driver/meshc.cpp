@@ -104,6 +104,14 @@ static void addCommandListOptions(CLI::App *command, CLI::Option *path,
                    "cuda: all, bias or none")
       ->check(CLI::IsMember({"all", "bias", "none"}))
       ->needs(path);
+  if (command->get_name() != "explain") // which says why it is there
+    command
+        ->add_option("--strict", spec.strict,
+                     "bytes above which a resharding that the compiler inserts "
+                     "is an error: 1MiB; 0: every one")
+        ->type_name("SIZE")
+        ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+        ->check(CLI::NonNegativeNumber);
   addMachine(command, path, spec);
 }
 

@@ -301,7 +301,7 @@ nd.program @scalar_output {
 // CHECK-DAG:   #[[H:.*]] = loc("h"(#[[AT]]))
 // CHECK-DAG:   #[[E:.*]] = loc("e"(#[[READER]]))
 // CHECK-LABEL: nd.program @causes
-// CHECK:         nd.reshard %{{.*}} {causes = [#nd.cause<rule = "contraction over split dimension \22k\22", consumer = "e", operand = "h", needed = "replicated", had = "<> partial sum over x", spans = [#[[E]], #[[H]], #[[RULE]]], alternative = "{{.*}}", alternativeUs = {{.*}}, chosenUs = {{.*}}>]}
+// CHECK:         nd.reshard %{{.*}} {causes = [#nd.cause<kind = contraction, rule = "contraction over split dimension \22k\22", consumer = "e", operand = "h", needed = "replicated", had = "<> partial sum over x", spans = [#[[E]], #[[H]], #[[RULE]]], alternative = "{{.*}}", alternativeUs = {{.*}}, chosenUs = {{.*}}>]}
 nd.mesh ["x"=2]
 nd.rule "k" -> ["x"] loc("c.mesh":2:3)
 nd.program @causes {

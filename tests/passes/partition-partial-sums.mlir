@@ -45,7 +45,7 @@ nd.program @full_sum {
 // reduce_scatter, of uneven blocks.
 // CHECK-LABEL: spmd.program @needed_split
 // CHECK:         %[[S:.*]] = linalg.generic
-// CHECK:         %[[D:.*]] = spmd.reduce_scatter %{{.*}} from !c_sum_over_x to !c_at_x {causes = [#nd.cause<rule = "reduction over split dimension \22b\22"{{.*}} : tensor<7xf32> -> tensor<4xf32>
+// CHECK:         %[[D:.*]] = spmd.reduce_scatter %{{.*}} from !c_sum_over_x to !c_at_x {causes = [#nd.cause<kind = reduction, rule = "reduction over split dimension \22b\22"{{.*}} : tensor<7xf32> -> tensor<4xf32>
 // CHECK-NOT:     spmd.all_reduce
 // CHECK:         spmd.output "y" of !d_at_x
 nd.mesh ["x"=2]

@@ -4,96 +4,70 @@ there are, their types, and what has to agree with what."""
 import hashlib
 import json
 import math
+import re
 import sys
 
 import cases
 import compiler
 
-SPAN = {"path": str, "line": int, "column": int, "end_line": int, "end_column": int}
-CAUSE = {
-    "rule": str, "consumer": str, "operand": str, "needed": str, "had": str, "written": bool, "spans": [SPAN],
-    "alternative?": {"description": str, "cost_us": (int, float),
-                     "chosen_cost_us": (int, float)},
-}
 NUMBER = (int, float)
-OPTIONAL_ID = (str, type(None))
-DIM = {"name": str, "size": int, "axes": [str], "local_size": int,
-       "window?": {"loop": str, "size": int, "factor": int, "low": int, "high": int,
-                   "divisor": int}}
-PARTIAL = {"kind": {"sum", "max", "min"}, "axes": [str]}
-ELEMENT_BYTES = {"f32": 4, "i32": 4, "bf16": 2, "boolean": 1}
-PHASES = {"forward", "backward", "update"}
-CONTRACT = {
-    "schema": {"meshc.plan/2"}, "producer": str, "model": str, "program": {"step", "eval"},
-    "target": {"cpu", "cuda"},
-    "devices": int,
-    "mesh": {"axes": [{"name": str, "size": int, "link?": {"name": str, "bytes_per_us": NUMBER}}]},
-    "dims": [{"name": str, "size": int, "axes": [str], "span": SPAN}],
-    "sha256": str,
-    "spec": {"path": str, "sha256": str,
-             "files": [{"path": str, "text": (str, type(None))}]},
-    "scopes": [{"id": str, "name": str, "like": str}],
-    "schedule": [str],
-    "trace?": {"steps": int, "processes": int, "traced_step_us": NUMBER, "step_us?": NUMBER},
-    "machine?": {"name": str, "label": str, "memory_bytes?": int, "constants": [
-        {"name": str, "value": NUMBER, "unit": str,
-         "made": {"measured", "interpolated", "data_sheet", "assumed"}, "source": str}],
-        "cannot_run?": [str]},
-    "tensors": [{
-        "id": str, "name": str,
-        "role": {"input", "param", "state", "activation", "output", "gradient"},
-        "dtype": set(ELEMENT_BYTES),
-        "dims": [DIM], "partial?": PARTIAL, "bytes_global": int, "bytes_per_device": int,
-        "inside": bool, "stored": bool, "lies_in": OPTIONAL_ID, "scope": OPTIONAL_ID,
-        "fold": str, "span": SPAN}],
-    "ops": [{
-        "id": str, "name": str, "kind": {"kernel", "matmul", "copy", "slice"},
-        "inputs": [str], "outputs": [str], "phase": PHASES, "repeat": int,
-        "flops_per_device": int, "bytes_per_device": int, "scope": OPTIONAL_ID, "fold": str,
-        "time_us?": NUMBER, "start_us?": NUMBER, "bound?": {"flops", "memory", "launch"},
-        "measured_us?": NUMBER,
-        "span": SPAN,
-        "launches?": [{"symbol": str, "blocks": int, "threads": int, "shared_bytes": int}]}],
-    "collectives": [{
-        "id": str,
-        "kind": {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "permute",
-                 "exchange"},
-        "axes": [str], "group_size": int, "inputs": [str], "outputs": [str],
-        "phase": PHASES, "repeat": int,
-        "payload_elements": int, "payload_bytes": int, "wire_bytes_per_device": int,
-        "before": {"dims": [DIM], "partial": (dict, type(None))},
-        "after": {"dims": [DIM], "partial": (dict, type(None))},
-        "scope": OPTIONAL_ID, "fold": str,
-        "tensor": str, "transfer": str, "span": SPAN, "cause": CAUSE,
-        "merged_causes?": [CAUSE]}],
-    "transfers": [{
-        "id": str, "collectives": [str], "payload_bytes": int, "repeat": int,
-        "time_us?": NUMBER, "start_us?": NUMBER, "exposed_us?": NUMBER,
-        "measured_us?": NUMBER, "measured_wait_us?": NUMBER,
-        "overlap": {"ops": [str], "matmuls": int, "flops_per_device": int,
-                    "bytes_per_device": int, "first_reader": (str, type(None)), "exposed": bool}}],
-    "memory": {
-        "peak_bytes_per_device": int, "params": int, "gradients": int, "optimizer": int,
-        "activations": int, "communication": int, "workspace": int,
-        "at_peak": [{"name": str, "category": str, "bytes": int}], "peak_at": str,
-        "limit_bytes?": int,
-        "buffers": [{"name": str, "category": str, "bytes": int, "offset": int, "first": int,
-                     "last": int}],
-        "allocation?": {"arena": int, "cublaslt": int, "move_tables": int, "staging": int}},
-    "totals": {"flops_per_device": int, "collective_payload_bytes": int,
-               "wire_bytes_per_device": int, "transfers": int,
-               "step_us?": NUMBER, "compute_us?": NUMBER, "exposed_us?": NUMBER,
-               "launches?": {"kernels": int, "products": int, "copies": int,
-                             "collectives": int},
-               "refused_products?": [str], "refused_moves?": [str]},
-    "waste": [{
-        "kind": {"uneven", "one_device", "repeated"}, "dim": (str, type(None)), "axes": [str],
-        "devices": int, "idle_devices": int, "lost": (int, float), "text": str,
-        "span": SPAN}],
-}
+ELEMENT_BYTES = {"f32": 4, "i32": 4, "bf16": 2, "f16": 2, "f64": 8, "i64": 8, "boolean": 1}
+SCALARS = {"text": str, "integer": int, "number": NUMBER, "boolean": bool}
+FIELD = re.compile(r"\| `(\w+)` \| ([^|]+) \|.*\|$")
 
 
-def violations(value, contract, place):
+def read_contract(path):
+    """The tables of FIELDS.md: by object, its fields with their types."""
+    objects, fields = {}, None
+    with open(path, encoding="utf-8") as page:
+        for line in page:
+            if line.startswith("## "):
+                fields = objects.setdefault(line[3:].strip(), {})
+            elif found := FIELD.match(line.strip()):
+                name, type_name = found.group(1), found.group(2).strip()
+                optional = type_name.removesuffix(", optional") != type_name
+                fields[name + "?" * optional] = type_name.removesuffix(", optional")
+
+    def resolve(type_name):
+        if type_name.startswith("one of "):
+            return set(type_name.removeprefix("one of ").split(", "))
+        if type_name.startswith("list of "):
+            return [resolve(type_name.removeprefix("list of "))]
+        if type_name.endswith(" or null"):
+            return Nullable(resolve(type_name.removesuffix(" or null")))
+        if type_name in SCALARS:
+            return SCALARS[type_name]
+        if type_name not in resolved:
+            resolved[type_name] = {}
+            resolved[type_name].update({name: resolve(inner)
+                                        for name, inner in objects[type_name].items()})
+        return resolved[type_name]
+
+    resolved = {}
+    contract = resolve("plan")
+    unused = objects.keys() - resolved.keys()
+    if unused:
+        sys.exit(f"{path}: nothing is of {', '.join(sorted(unused))}")
+    return contract
+
+
+class Nullable:
+    def __init__(self, contract):
+        self.contract = contract
+
+
+# What the cases have none of: windows, a machine without units for bf16, waste.
+OTHERS = [
+    ["samples/convnet.mesh", "--mesh", "data=2,rows=3"],
+    [cases.BLOCKS, "--precision", "bf16", "--machine", "v100"],
+    [cases.MLP, "--mesh", "data=3,model=1", "--memory", "1GiB"],
+]
+
+
+def violations(value, contract, place, seen):
+    """What of the value is not as the contract says; adds the fields there are to `seen`."""
+    if isinstance(contract, Nullable):
+        return [] if value is None else violations(value, contract.contract, place, seen)
     if isinstance(contract, dict):
         if not isinstance(value, dict):
             return [f"{place} is no object"]
@@ -101,8 +75,9 @@ def violations(value, contract, place):
         found = [f"{place} has {name}" for name in value.keys() - names]
         for name, inner in contract.items():
             if name.rstrip("?") in value:
+                seen.add((id(contract), name))
                 found += violations(value[name.rstrip("?")], inner,
-                                    f"{place}.{name.rstrip('?')}")
+                                    f"{place}.{name.rstrip('?')}", seen)
             elif not name.endswith("?"):
                 found.append(f"{place} has no {name}")
         return found
@@ -110,7 +85,7 @@ def violations(value, contract, place):
         if not isinstance(value, list):
             return [f"{place} is no list"]
         return [text for index, entry in enumerate(value)
-                for text in violations(entry, contract[0], f"{place}[{index}]")]
+                for text in violations(entry, contract[0], f"{place}[{index}]", seen)]
     if isinstance(contract, set):
         return [] if value in contract else [f"{place} is {value!r}"]
     if not isinstance(value, contract) or isinstance(value, bool) != (contract is bool):
@@ -250,17 +225,37 @@ def check_times(plan):
     return found
 
 
+def find_unseen(contract, seen):
+    """Fields that no plan has had, but for those of traces (tests/commands/check_trace.py)."""
+    todo, known, unseen = [("plan", contract)], set(), []
+    while todo:
+        place, part = todo.pop()
+        while isinstance(part, (list, Nullable)):
+            part = part[0] if isinstance(part, list) else part.contract
+        if not isinstance(part, dict) or id(part) in known:
+            continue
+        known.add(id(part))
+        for name, inner in part.items():
+            if name == "trace?" or name.startswith("measured_"):
+                continue
+            if (id(part), name) not in seen:
+                unseen.append(f"{place}.{name}")
+            todo.append((f"{place}.{name.rstrip('?')}", inner))
+    return unseen
+
+
 def main():
     meshc = compiler.Compiler(sys.argv[1], sys.argv[2])
-    problems = []
+    contract = read_contract(f"{sys.argv[2]}/frontend/plan/json/FIELDS.md")
+    problems, seen = [], set()
     for name, arguments in cases.CASES.items():
         plan = meshc.plan(*arguments)
         with open(f"{sys.argv[2]}/{arguments[0]}", "rb") as spec:
-            found = violations(plan, CONTRACT, "plan") + disagreements(plan, spec.read())
+            found = violations(plan, contract, "plan", seen) + disagreements(plan, spec.read())
             if plan["target"] == "cuda":
                 timed = meshc.plan(*arguments, "--machine", "h100")
                 spec.seek(0)
-                found += violations(timed, CONTRACT, "plan") + check_times(timed) + \
+                found += violations(timed, contract, "plan", seen) + check_times(timed) + \
                     disagreements(timed, spec.read())
         problems += [f"{name}: {text}" for text in found]
         # Of a long plan about eight of each kind.
@@ -270,6 +265,10 @@ def main():
             text = meshc.run("explain", entry["id"])
             if "no reason" in text or not text:
                 problems.append(f"{name}: explain {entry['id']}: {text}")
+    for arguments in OTHERS:
+        problems += [f"{arguments}: {text}" for text in
+                     violations(meshc.plan(*arguments), contract, "plan", seen)]
+    problems += [f"no plan has {name}" for name in find_unseen(contract, seen)]
     if problems:
         sys.exit("\n".join(problems))
 

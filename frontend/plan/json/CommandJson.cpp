@@ -75,9 +75,13 @@ Json PlanWriter::getCause(const exec::CauseT &cause) const {
   Json spans = Json::array();
   for (const exec::Span &span : cause.spans)
     spans.push_back(getSpan(span));
-  Json json = {{"rule", cause.rule},       {"consumer", cause.consumer},
-               {"operand", cause.operand}, {"needed", cause.needed},
-               {"had", cause.had},         {"written", cause.written},
+  Json json = {{"kind", exec::EnumNameCauseKind(cause.kind)},
+               {"rule", cause.rule},
+               {"consumer", cause.consumer},
+               {"operand", cause.operand},
+               {"needed", cause.needed},
+               {"had", cause.had},
+               {"written", cause.written},
                {"spans", std::move(spans)}};
   if (cause.alternative)
     json["alternative"] = {

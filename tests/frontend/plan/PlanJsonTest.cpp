@@ -54,6 +54,7 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
                       {"operand", "string"},
                       {"needed", "string"},
                       {"had", "string"},
+                      {"kind", "string"},
                       {"written", "boolean"},
                       {"spans", {{"list", span}}},
                       {"alternative?",
