@@ -164,6 +164,26 @@ def check_large(meshc, root):
     assert parameters * 4 / 8 <= held <= parameters * 4 / 8 * 1.01, (parameters, held)
 
 
+GPT3 = {"layers": 96, "batch": 1536, "pos": 2048, "d_model": 12288, "heads": 96,
+        "d_head": 128, "d_ff": 49152}
+
+
+def check_gpt3(meshc, root):
+    """The 96 blocks of GPT-3 on 1,024 devices are read as one block is."""
+    spec = root / "samples" / "transformer_block.mesh"
+    lines = {}
+    for layers in (2, GPT3["layers"]):
+        sizes = dict(GPT3, layers=layers)
+        text = run(meshc, ["plan", str(spec), "--machine", "a100", "--mesh",
+                           "data=128,model=8",
+                           *[f"-D{name}={size}" for name, size in sizes.items()]],
+                   memory=GIB, stack=8 << 20)
+        lines[layers] = len(text.splitlines())
+    print(f"GPT-3: {lines[GPT3['layers']]} lines, {lines[2]} of two blocks")
+    assert lines[GPT3["layers"]] < 150, lines
+    assert lines[GPT3["layers"]] - lines[2] < 12, lines
+
+
 def check_long(meshc, folder):
     for name, (spec, memory) in LONG.items():
         path = folder / f"{name.replace(' ', '-')}.mesh"
@@ -211,6 +231,7 @@ def main():
             check_most(meshc, folder)
             return
         check_large(meshc, root)
+        check_gpt3(meshc, root)
         check_long(meshc, folder)
         check_growth(meshc, folder)
 

@@ -21,8 +21,8 @@ static std::string getPattern(const ValueRow &row, const std::string &scope,
                               size_t position) {
   std::string name = row.name;
   name.erase(position, scope.size());
-  std::string text =
-      fmt::format("{}|{}|{}", name, fmt::join(row.shape, ","), row.bytes);
+  std::string text = fmt::format("{}|{}|{}|{}", name, fmt::join(row.shape, ","),
+                                 row.partial, row.bytes);
   for (const Communication &entry : row.communication)
     text += "|" + entry.what;
   return text;

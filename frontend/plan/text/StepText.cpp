@@ -1,5 +1,6 @@
 #include "frontend/plan/text/StepText.h"
 
+#include "frontend/plan/EqualScopes.h"
 #include "frontend/plan/MemoryUse.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/Waste.h"
@@ -121,17 +122,33 @@ static std::string getMembers(const Plan &plan,
   return text;
 }
 
-std::string plan::renderOverlap(const Plan &plan,
-                                const std::vector<Transfer> &transfers,
-                                size_t top) {
-  if (transfers.empty())
-    return "";
-  std::vector<std::array<std::string, 3>> rows;
-  size_t width = 0, bytesWidth = 0, shown = 0;
-  for (size_t begin = 0, end; begin < transfers.size() && rows.size() < top;
-       begin = end) {
+namespace {
+/// A line of the transfers.
+struct TransferRow {
+  std::string members, beside;
+  int64_t bytes = 0;
+  size_t numTransfers = 1;
+  size_t times = 1; ///< in calls and iterations that are alike
+};
+} // namespace
+
+/// "1 matmul, 3.71 Tflop", what is computed beside a transfer; "nothing".
+static std::string describeOverlap(const Transfer &transfer) {
+  return transfer.beside.empty()
+             ? "nothing"
+             : fmt::format("{}, {}", describeBeside(transfer),
+                           formatFlops(transfer.flops));
+}
+
+/// Transfers with nothing beside them are told together, others with those
+/// that are the same but for their call or iteration.
+static std::vector<TransferRow>
+findTransferRows(const Plan &plan, const std::vector<Transfer> &transfers) {
+  const EqualScopes scopes(plan);
+  std::map<std::pair<std::vector<int>, std::string>, size_t> places;
+  std::vector<TransferRow> rows;
+  for (size_t begin = 0, end; begin < transfers.size(); begin = end) {
     end = begin + 1;
-    // What has nothing beside it is told together.
     const Transfer &first = transfers[begin];
     while (first.beside.empty() && end < transfers.size() &&
            transfers[end].beside.empty())
@@ -140,30 +157,57 @@ std::string plan::renderOverlap(const Plan &plan,
     int64_t bytes = 0;
     for (const Transfer &transfer : some)
       bytes += transfer.payloadBytes;
-    std::string members = getMembers(plan, some);
+    TransferRow row{.members = getMembers(plan, some),
+                    .beside = describeOverlap(first),
+                    .bytes = bytes};
+    std::vector<int> likeness;
+    for (const Transfer &transfer : some)
+      for (int member : transfer.collectives)
+        likeness.push_back(scopes.commandFolds[size_t(member)]);
+    const auto [place, isFirst] =
+        places.try_emplace({likeness, row.beside}, rows.size());
+    if (!isFirst) {
+      rows[place->second].bytes += bytes;
+      ++rows[place->second].times;
+      continue;
+    }
+    row.numTransfers = some.size();
     if (some.size() == 1 && first.collectives.size() > 1)
-      members += " together";
-    std::string beside = "nothing";
-    if (!first.beside.empty())
-      beside = fmt::format(
-          "{}, {}{}", describeBeside(first), formatFlops(first.flops),
-          first.reader < 0
-              ? ""
-              : fmt::format(", until {}",
-                            plan.commands[size_t(first.reader)].id));
-    rows.push_back({members, formatBytes(bytes), beside});
-    width = std::max(width, members.size());
-    bytesWidth = std::max(bytesWidth, rows.back()[1].size());
-    shown = end;
+      row.members += " together";
+    if (first.reader >= 0 && !first.beside.empty())
+      row.beside +=
+          fmt::format(", until {}", plan.commands[size_t(first.reader)].id);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string plan::renderOverlap(const Plan &plan,
+                                const std::vector<Transfer> &transfers,
+                                size_t top) {
+  if (transfers.empty())
+    return "";
+  std::vector<TransferRow> rows = findTransferRows(plan, transfers);
+  const size_t shown = std::min(rows.size(), top);
+  size_t width = 0, bytesWidth = 0;
+  for (TransferRow &row : rows) {
+    if (row.times > 1)
+      row.members += fmt::format(", {} times", row.times);
+    if (&row - rows.data() >= ptrdiff_t(shown))
+      break;
+    width = std::max(width, row.members.size());
+    bytesWidth = std::max(bytesWidth, formatBytes(row.bytes).size());
   }
   std::string text = "\ntransfers, and what a device computes meanwhile\n";
-  for (const auto &[members, bytes, beside] : rows)
-    text += fmt::format("  {:<{}}  {:>{}}  {}\n", members, width, bytes,
-                        bytesWidth, beside);
-  if (shown < transfers.size())
-    text += fmt::format(
-        "  and {}, see --emit json\n",
-        formatCount(int64_t(transfers.size() - shown), "more transfer"));
+  for (const TransferRow &row : std::span(rows).first(shown))
+    text += fmt::format("  {:<{}}  {:>{}}  {}\n", row.members, width,
+                        formatBytes(row.bytes), bytesWidth, row.beside);
+  int64_t others = 0;
+  for (const TransferRow &row : std::span(rows).subspan(shown))
+    others += int64_t(row.times * row.numTransfers);
+  if (others > 0)
+    text += fmt::format("  and {}, see --emit json\n",
+                        formatCount(others, "more transfer"));
   return text;
 }
 

@@ -29,11 +29,16 @@ std::vector<std::string> plan::getShape(const Plan &plan,
   }
   if (pieces.empty())
     pieces.emplace_back("one number");
-  if (layout.partial != exec::ReduceKind::none)
-    pieces.push_back(
-        fmt::format("partial {} over {}", getName(layout.partial),
-                    layout::toString(plan.mesh, getAxes(layout.partial_axes))));
   return pieces;
+}
+
+/// "partial sum over data"; empty if each device has all of it.
+static std::string getPartial(const Plan &plan,
+                              const exec::TensorLayoutT &layout) {
+  if (layout.partial == exec::ReduceKind::none)
+    return "";
+  return fmt::format("partial {} over {}", getName(layout.partial),
+                     layout::toString(plan.mesh, getAxes(layout.partial_axes)));
 }
 
 /// Whether a value is listed in a phase even if it needs no communication
@@ -77,6 +82,7 @@ ValueRow RowFinder::getRow(int tensor) const {
   const exec::TensorT &value = plan.getTensor(tensor);
   return {.name = plan.getName(tensor),
           .shape = getShape(plan, *value.layout, options.device),
+          .partial = getPartial(plan, *value.layout),
           .bytes = value.bytes_per_device,
           .isStored = plan.isStored(tensor),
           .likeness = {scopes.tensorFolds[size_t(tensor)]}};
@@ -133,6 +139,86 @@ ValueSection RowFinder::findPhase(exec::Phase phase) const {
     addCommunication(section.rows.back(), command);
   }
   return section;
+}
+
+//===-- Neighbours that are alike
+//------------------------------------------===//
+
+/// "layer/block/attn/" of "layer/block/attn/wq"; empty without a scope.
+static std::string_view getScope(std::string_view name) {
+  return name.substr(0, name.rfind('/') + 1);
+}
+
+/// Whether rows of two values differ in the last part of their names alone, and
+/// in the ids of collectives.
+static bool areAlike(const ValueRow &one, const ValueRow &other) {
+  return !getScope(one.name).empty() &&
+         getScope(one.name) == getScope(other.name) &&
+         one.shape == other.shape && one.partial == other.partial &&
+         one.bytes == other.bytes && one.isStored == other.isStored &&
+         one.times == other.times &&
+         std::equal(one.communication.begin(), one.communication.end(),
+                    other.communication.begin(), other.communication.end(),
+                    [](const Communication &x, const Communication &y) {
+                      return x.what == y.what;
+                    });
+}
+
+/// One row for neighbours that are alike, with the bytes of all.
+static std::vector<ValueRow> joinAlike(std::vector<ValueRow> rows) {
+  std::vector<ValueRow> joined;
+  for (size_t begin = 0, end; begin < rows.size(); begin = end) {
+    ValueRow row = rows[begin];
+    for (end = begin + 1; end < rows.size() && areAlike(rows[begin], rows[end]);
+         ++end) {
+      const ValueRow &next = rows[end];
+      row.name += ", " + next.name.substr(getScope(next.name).size());
+      row.bytes += next.bytes;
+      row.wireBytes += next.wireBytes;
+      for (size_t entry = 0; entry < row.communication.size(); ++entry)
+        row.communication[entry].id += ", " + next.communication[entry].id;
+    }
+    joined.push_back(std::move(row));
+  }
+  return joined;
+}
+
+/// One row for all state that the optimizer has of every parameter and that
+/// lies as the parameters do: "adam/m, adam/v".
+static std::vector<ValueRow>
+joinState(std::vector<ValueRow> rows, const std::vector<ValueRow> &parameters) {
+  if (parameters.size() < 2)
+    return rows;
+  std::map<std::string, std::vector<size_t>> kinds; // by what is in front
+  for (size_t index = 0; index < rows.size(); ++index)
+    for (const ValueRow &parameter : parameters)
+      if (std::string suffix = "/" + parameter.name;
+          rows[index].name.ends_with(suffix) &&
+          rows[index].shape == parameter.shape)
+        kinds[rows[index].name.substr(0,
+                                      rows[index].name.size() - suffix.size())]
+            .push_back(index);
+  std::vector<bool> isJoined(rows.size());
+  ValueRow all{.shape = {"each as the parameters"}};
+  for (const auto &[kind, members] : kinds) {
+    if (members.size() != parameters.size() ||
+        std::any_of(members.begin(), members.end(),
+                    [&](size_t member) { return isJoined[member]; }))
+      continue;
+    all.name += (all.name.empty() ? "" : ", ") + kind;
+    for (size_t member : members) {
+      all.bytes += rows[member].bytes;
+      isJoined[member] = true;
+    }
+  }
+  if (all.name.empty())
+    return rows;
+  std::vector<ValueRow> joined;
+  for (size_t index = 0; index < rows.size(); ++index)
+    if (!isJoined[index])
+      joined.push_back(std::move(rows[index]));
+  joined.push_back(std::move(all));
+  return joined;
 }
 
 //===-- Order -------------------------------------------------------------===//
@@ -218,9 +304,11 @@ std::vector<ValueSection> plan::findValueRows(const Plan &plan,
   for (exec::Phase phase : options.phases)
     sections.push_back(finder.findPhase(phase));
   const std::set<std::string> scopes = findScopes(plan.executable);
+  if (options.order == RowOrder::Program)
+    sections[1].rows = joinState(std::move(sections[1].rows), sections[0].rows);
   for (ValueSection &section : sections) {
     if (options.order == RowOrder::Program) {
-      section.rows = foldScopes(std::move(section.rows), scopes);
+      section.rows = joinAlike(foldScopes(std::move(section.rows), scopes));
     } else {
       section.rows = foldAlike(std::move(section.rows));
       sortRows(section.rows, options.order);

@@ -16,15 +16,17 @@ struct ValueSection {
 /// The values of a plan, by what they are and when they are computed: those
 /// that lie on devices all the time, those of each phase with what completes
 /// them. In the order of the program calls and iterations that are alike are
-/// folded (FoldScopes.h). In any other order a row stands for all values that
-/// are the same but for their call or iteration:
+/// folded (FoldScopes.h), then neighbours in one scope that are alike,
+/// "attn/wq, wk, wv", and the state of an optimizer that lies as the parameters
+/// do. In any other order a row stands for all values that are the same but for
+/// their call or iteration:
 ///
 ///   layer/0/attn/scores, x 96    batch 4@data, heads 12@model, ...    1.5 GiB
 std::vector<ValueSection> findValueRows(const Plan &plan,
                                         const PlanTextOptions &options);
 
-/// "batch 128@data", "pixel 784", and "partial sum over model" behind them; of
-/// one device the positions that it holds, "batch 128:256@data".
+/// "batch 128@data", "pixel 784"; of one device the positions that it holds,
+/// "batch 128:256@data".
 std::vector<std::string> getShape(const Plan &plan,
                                   const exec::TensorLayoutT &layout,
                                   std::optional<int64_t> device);

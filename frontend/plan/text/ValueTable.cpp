@@ -28,13 +28,21 @@ static std::string getName(const ValueRow &row) {
                        : row.name;
 }
 
+static std::vector<std::string> getPieces(const ValueRow &row) {
+  std::vector<std::string> pieces = row.shape;
+  if (!row.partial.empty())
+    pieces.push_back(row.partial);
+  return pieces;
+}
+
 void ValueTable::addHeading(std::string heading) {
   entries.push_back({std::move(heading), std::nullopt});
 }
 
 void ValueTable::addRow(ValueRow row) {
   nameWidth = std::max(nameWidth, std::min(getName(row).size(), nameCap));
-  shapeWidth = std::max(shapeWidth, std::min(join(row.shape).size(), shapeCap));
+  shapeWidth =
+      std::max(shapeWidth, std::min(join(getPieces(row)).size(), shapeCap));
   entries.push_back({"", std::move(row)});
 }
 
@@ -54,13 +62,26 @@ ValueTable::wrap(const std::vector<std::string> &pieces) const {
   return lines;
 }
 
+/// The lines of a row's shape: where it takes several, "as" the first value
+/// that has it.
+std::vector<std::string> ValueTable::getShape(const ValueRow &row) {
+  std::vector<std::string> lines = wrap(getPieces(row));
+  const auto [known, isFirst] = told.try_emplace(
+      join(row.shape), row.name.substr(0, row.name.find(", ")));
+  if (isFirst || lines.size() == 1)
+    return lines;
+  std::vector<std::string> shorter = wrap(
+      getPieces({.shape = {"as " + known->second}, .partial = row.partial}));
+  return shorter.size() < lines.size() ? shorter : lines;
+}
+
 void ValueTable::renderRow(const ValueRow &row, const std::string &bytes,
-                           std::string &text) const {
+                           std::string &text) {
   const std::string name = getName(row);
   bool isLong = name.size() > nameWidth;
   if (isLong)
     text += fmt::format("{:{}}{}\n", "", indent, name);
-  std::vector<std::string> shape = wrap(row.shape);
+  std::vector<std::string> shape = getShape(row);
   std::vector<std::string> sent;
   for (const Communication &entry : row.communication)
     sent.push_back(entry.id.empty() ? entry.what : entry.id + " " + entry.what);
@@ -95,7 +116,7 @@ static std::string formatStored(const ValueRow &row) {
   return row.isStored ? bytes + " " : "(" + bytes + ")";
 }
 
-std::string ValueTable::render() const {
+std::string ValueTable::render() {
   std::string text = "\n";
   renderRow({.name = "value",
              .shape = {held},

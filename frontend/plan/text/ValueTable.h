@@ -2,6 +2,7 @@
 #define MESHC_FRONTEND_PLAN_TEXT_VALUETABLE_H
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,10 +17,13 @@ struct Communication {
 /// A line of the plan: a value, the block that a device holds, and what is sent
 /// to complete it.
 struct ValueRow {
-  std::string name;
-  std::vector<std::string> shape = {}; ///< pieces, joined by ", "
-  int64_t bytes = 0;                   ///< on each device; 0: not shown
-  bool isStored = true;                ///< else the bytes stand in parentheses
+  std::string name = {};
+  /// Pieces, joined by ", "; what takes several lines is told by the name of
+  /// the first value that has the shape, if there is one: "as wq".
+  std::vector<std::string> shape = {};
+  std::string partial = {}; ///< behind the shape: "partial sum over data"
+  int64_t bytes = 0;        ///< on each device; 0: not shown
+  bool isStored = true;     ///< else the bytes stand in parentheses
   std::vector<Communication> communication = {};
   int64_t wireBytes = 0; ///< that each device sends
   int64_t times = 1;     ///< how many values the row stands for
@@ -35,7 +39,7 @@ public:
   ValueTable(size_t width, std::string held);
   void addHeading(std::string heading);
   void addRow(ValueRow row);
-  std::string render() const;
+  std::string render();
 
 private:
   struct Entry {
@@ -43,12 +47,15 @@ private:
     std::optional<ValueRow> row;
   };
   std::vector<std::string> wrap(const std::vector<std::string> &pieces) const;
+  std::vector<std::string> getShape(const ValueRow &row);
   void renderRow(const ValueRow &row, const std::string &bytes,
-                 std::string &text) const;
+                 std::string &text);
 
   size_t pageWidth, nameCap, shapeCap;
   std::string held;
   std::vector<Entry> entries;
+  std::map<std::string, std::string>
+      told; ///< by shape, the first value that has it
   // The titles of the columns need as much.
   size_t nameWidth = 5, shapeWidth = 14;
 };

@@ -2,6 +2,7 @@
 
 #include "frontend/plan/text/PlanText.h"
 #include "frontend/plan/text/TerminalText.h"
+#include "frontend/plan/text/ValueTable.h"
 
 #include <array>
 #include <fmt/format.h>
@@ -203,6 +204,82 @@ TEST(PlanTextTest, a_device_may_hold_padding_alone) {
               HasSubstr("hidden 1:2@model"));
   EXPECT_THAT(plan::renderPlanText(executable, {.device = 2}),
               HasSubstr("hidden none@model"));
+}
+
+//===-- What is told once -------------------------------------------------===//
+
+static plan::ValueRow makeRow(const std::string &name,
+                              std::vector<std::string> shape,
+                              const std::string &partial = "") {
+  return {
+      .name = name, .shape = std::move(shape), .partial = partial, .bytes = 8};
+}
+
+TEST(ValueTableTest, long_shapes_are_told_by_the_first_value_that_has_them) {
+  const std::vector<std::string> shape = {"layers 96", "d_model 12288",
+                                          "heads 12@model", "d_head 128"};
+  plan::ValueTable table(80, "on each device");
+  table.addRow(makeRow("wq", shape));
+  table.addRow(makeRow("wk, wv", shape));
+  table.addRow(makeRow("other", {"layers 96", "d_model 12288", "heads 96"}));
+  table.addRow(makeRow("gradient of wq", shape, "partial sum over data"));
+  table.addRow(makeRow("short", {"d_model 12288"}));
+  table.addRow(makeRow("gradient of short", {"d_model 12288"}));
+  EXPECT_EQ(table.render(), R"(
+  value              on each device                              bytes
+                     communication
+  wq                 layers 96, d_model 12288,                     8 B
+                     heads 12@model, d_head 128
+  wk, wv             as wq                                         8 B
+  other              layers 96, d_model 12288, heads 96            8 B
+  gradient of wq     as wq, partial sum over data                  8 B
+  short              d_model 12288                                 8 B
+  gradient of short  d_model 12288                                 8 B
+)");
+}
+
+/// A plan of two parameters in one scope, of which the optimizer keeps two
+/// values each.
+static exec::ExecutableT makeScopedExample() {
+  exec::ExecutableT executable = plan::makeExample();
+  auto add = [&](const char *name, exec::BufferRole role, int like) {
+    executable.tensors.push_back(
+        std::make_unique<exec::TensorT>(*executable.tensors[size_t(like)]));
+    executable.tensors.back()->name = name;
+    executable.tensors.back()->role = role;
+  };
+  executable.tensors[1]->name = "layer/w";
+  add("layer/u", exec::BufferRole::parameter, 1);
+  for (const char *name :
+       {"adam/m/layer/w", "adam/v/layer/w", "adam/m/layer/u", "adam/v/layer/u"})
+    add(name, exec::BufferRole::state, 1);
+  return executable;
+}
+
+TEST(PlanTextTest, neighbours_that_are_alike_are_one_row) {
+  const std::string text = render(makeScopedExample());
+  EXPECT_THAT(text, HasSubstr("\n  layer/w, u      in 5, hidden 3@model        "
+                              "           120 B\n"));
+  EXPECT_THAT(text, HasSubstr("\n  sgd/step        one number                  "
+                              "             4 B\n"
+                              "  adam/m, adam/v  each as the parameters        "
+                              "         240 B\n"));
+}
+
+TEST(PlanTextTest, state_that_lies_otherwise_is_told_by_itself) {
+  exec::ExecutableT executable = makeScopedExample();
+  executable.tensors.back()->layout->dims[1]->axes.clear();
+  const std::string text = render(executable);
+  EXPECT_THAT(text, HasSubstr("\n  adam/v/layer/u  in 5, hidden 7"));
+  EXPECT_THAT(text, HasSubstr("\n  adam/v/layer/w  in 5, hidden 3@model"));
+  EXPECT_THAT(text, HasSubstr("\n  adam/m          each as the parameters"));
+}
+
+TEST(PlanTextTest, sorted_every_value_has_its_row) {
+  const std::string text = plan::renderPlanText(
+      makeScopedExample(), {.order = plan::RowOrder::Name});
+  for (const char *name : {"layer/u", "layer/w", "adam/m/layer/u"})
+    EXPECT_THAT(text, HasSubstr(fmt::format("\n  {} ", name)));
 }
 
 //===-- Order -------------------------------------------------------------===//
