@@ -64,10 +64,14 @@ static Item getItem(const Plan &plan, const exec::TensorT &tensor,
   return item;
 }
 
-static Item getItem(const PlannedCommand &planned, ScopeNumbers &scopes) {
+static Item getItem(const Plan &plan, const PlannedCommand &planned,
+                    ScopeNumbers &scopes) {
   const exec::CommandT &command = *planned.command;
   Item item;
-  std::string name = command.name;
+  // A command that is several collectives is called like the first.
+  const bool isMember = planned.collective && planned.tensor >= 0;
+  std::string name =
+      isMember ? plan.getTensor(planned.tensor).name : command.name;
   item.scope = scopes.take(name);
   item.pattern =
       fmt::format("{}|{}|{}|{}|{}", name, int(command.phase),
@@ -137,7 +141,7 @@ EqualScopes::EqualScopes(const Plan &plan) {
   for (const auto &tensor : plan.executable.tensors)
     tensors.push_back(getItem(plan, *tensor, numbers));
   for (const PlannedCommand &planned : plan.commands)
-    commands.push_back(getItem(planned, numbers));
+    commands.push_back(getItem(plan, planned, numbers));
 
   const size_t numScopes = numbers.getNames().size();
   // Commands differ at both ends of a chain of calls more than values do.

@@ -16,9 +16,11 @@ namespace {
 /// A row of the page: commands of one phase that are alike.
 struct Row {
   std::string id, phase, scope;
-  size_t textLength = 0;
+  const Json *first = nullptr; ///< of its commands
+  size_t size = 0;             ///< how many these are
+  int64_t sentBytes = 0;
   bool isCollective = false;
-  bool isRead = false; ///< by another row of its phase
+  bool isOfParameters = true; ///< reads something, and parameters alone
 };
 
 /// The rows of a plan and which reads which.
@@ -29,16 +31,30 @@ struct RowGraph {
   /// of both.
   static bool isBack(size_t from, size_t to) { return to < from; }
 
+  /// How wide it is drawn, in pixels.
+  double getWidth(const Row &row) const;
+
   std::vector<Row> rows; ///< in the order of their first commands
   std::set<std::pair<size_t, size_t>> edges; ///< of one phase, from and to
   /// Of each scope that is drawn for several, how many.
   std::map<std::string, int> counts;
 
 private:
+  void readNames(const Json &plan);
   void addCommand(const Json &command, bool isCollective);
+  Row makeRow(const Json &command, bool isCollective) const;
+  bool isGradientOfParameter(const Row &row) const;
+  /// Drops edges to what is there for the sake of another phase alone:
+  /// collectives and, of many, gradients of parameters that nothing reads.
+  void dropUnread();
+  /// The name of an op as in the scope that its own is like.
+  std::string getNameOfLike(const Json &op) const;
+  size_t getShapeLength(const Json &op) const;
+  std::string getCollectiveKey(const Json &collective) const;
 
   std::map<std::string, std::string> models; ///< by scope, the one it is like
-  std::map<std::string, std::string> foldNames;
+  std::map<std::string, std::string> scopeNames;
+  std::map<std::string, const Json *> ops, tensors, namedTensors;
   std::map<std::string, size_t> rowOfKey;
   std::map<std::string, size_t> writers; ///< by id of a value, its last writer
 };
@@ -79,51 +95,148 @@ static std::string getText(const Json &json, const char *field) {
                                                    : std::string();
 }
 
+static constexpr std::string_view gradientPrefix = "gradient of ";
+
+/// The scope in the name, which its like has instead.
+static std::string replaceScope(const std::string &name,
+                                const std::string &scope,
+                                const std::string &like) {
+  // Names of gradients have it behind a space.
+  const std::string padded = " " + name + "/";
+  for (const char *before : {" ", "/"})
+    if (const size_t at = padded.find(before + scope + "/");
+        at != std::string::npos)
+      return name.substr(0, at) + like + name.substr(at + scope.size());
+  return name;
+}
+
+std::string RowGraph::getNameOfLike(const Json &op) const {
+  const std::string name = getText(op, "name"), scope = getText(op, "scope");
+  const auto like = models.find(scope);
+  return like == models.end() ? name
+                              : replaceScope(name, scopeNames.at(scope),
+                                             scopeNames.at(like->second));
+}
+
+/// What the page has one row for: what sends alike values for one reason.
+std::string RowGraph::getCollectiveKey(const Json &collective) const {
+  const auto tensor = tensors.find(getText(collective, "tensor"));
+  if (tensor == tensors.end())
+    return getText(collective, "fold");
+  Json key = {collective.at("kind"), collective.at("axes"),
+              collective.at("phase"), tensor->second->at("fold"),
+              collective.at("payload_bytes")};
+  const auto addCause = [&](const Json &cause) {
+    for (const char *field : {"needed", "had", "spans"})
+      key.push_back(cause.at(field));
+  };
+  addCause(collective.at("cause"));
+  if (const auto merged = collective.find("merged_causes");
+      merged != collective.end())
+    for (const Json &cause : *merged)
+      addCause(cause);
+  return key.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Of "12 · 2048", the sizes of what it makes.
+size_t RowGraph::getShapeLength(const Json &op) const {
+  std::vector<const Json *> made;
+  if (const auto named = namedTensors.find(getText(op, "name"));
+      named != namedTensors.end())
+    made.push_back(named->second);
+  else
+    for (const Json &output : op.at("outputs"))
+      if (const auto tensor = output.is_string()
+                                  ? tensors.find(output.get<std::string>())
+                                  : tensors.end();
+          tensor != tensors.end() && !tensor->second->value("inside", false))
+        made.push_back(tensor->second);
+  size_t longest = 0;
+  for (const Json *tensor : made) {
+    size_t length = 0;
+    const auto partial = tensor->find("partial");
+    if (partial != tensor->end() && !partial->is_null())
+      length += 2;
+    for (const Json &dim : tensor->at("dims"))
+      length += 3 + std::to_string(dim.at("local_size").get<int64_t>()).size();
+    longest = std::max(longest, length);
+  }
+  return longest;
+}
+
+Row RowGraph::makeRow(const Json &command, bool isCollective) const {
+  Row row;
+  row.id = getText(command, "id");
+  row.phase = getText(command, "phase");
+  row.first = &command;
+  row.isCollective = isCollective;
+  row.isOfParameters = !isCollective;
+  if (const auto model = models.find(getText(command, "scope"));
+      model != models.end() && counts.at(model->second) > 1)
+    row.scope = model->second;
+  return row;
+}
+
 void RowGraph::addCommand(const Json &command, bool isCollective) {
   const std::string id = getText(command, "id");
-  const std::string fold = getText(command, "fold");
   const std::string phase = getText(command, "phase");
+  const std::string fold = getText(command, "fold");
   // The page joins what has one name, as the parts of a fused operation.
-  const std::string key = isCollective ? fold : phase + "\n" + foldNames[fold];
+  const std::string key = isCollective
+                              ? getCollectiveKey(command)
+                              : phase + "\n" + getNameOfLike(*ops.at(fold));
   const auto [known, isNew] = rowOfKey.try_emplace(key, rows.size());
   const size_t row = known->second;
-  if (isNew) {
-    Row added;
-    added.id = id;
-    added.phase = phase;
-    added.isCollective = isCollective;
-    added.textLength = getText(command, "name").size();
-    if (const auto model = models.find(getText(command, "scope"));
-        model != models.end() && counts[model->second] > 1)
-      added.scope = model->second;
-    rows.push_back(added);
-  }
+  if (isNew)
+    rows.push_back(makeRow(command, isCollective));
+  bool isOfParameters = !command.at("inputs").empty();
   for (const Json &input : command.at("inputs")) {
     if (!input.is_string())
       continue;
-    const auto writer = writers.find(input.get<std::string>());
-    if (writer == writers.end() || writer->second == row ||
-        rows[writer->second].phase != phase)
+    const std::string value = input.get<std::string>();
+    const auto writer = writers.find(value);
+    if (writer == writers.end()) {
+      const auto tensor = tensors.find(value);
+      isOfParameters &= tensor != tensors.end() &&
+                        getText(*tensor->second, "role") == "param";
+      continue;
+    }
+    isOfParameters &=
+        writer->second == row || rows[writer->second].isOfParameters;
+    if (writer->second == row || rows[writer->second].phase != phase)
       continue;
     edges.emplace(writer->second, row);
-    rows[writer->second].isRead = true;
   }
+  rows[row].isOfParameters &= isOfParameters;
+  rows[row].size += 1;
+  if (isCollective)
+    rows[row].sentBytes += command.value("wire_bytes_per_device", int64_t(0)) *
+                           command.value("repeat", int64_t(1));
   writers[id] = row;
   for (const Json &output : command.at("outputs"))
     if (output.is_string())
       writers[output.get<std::string>()] = row;
 }
 
-RowGraph::RowGraph(const Json &plan) {
+void RowGraph::readNames(const Json &plan) {
   for (const Json &scope : plan.at("scopes")) {
-    models[getText(scope, "id")] = getText(scope, "like");
-    ++counts[getText(scope, "like")];
+    const std::string id = getText(scope, "id");
+    models[id] = getText(scope, "like");
+    scopeNames[id] = getText(scope, "name");
+    ++counts[models[id]];
   }
-  std::map<std::string, const Json *> ops, collectives, transfers;
-  for (const Json &op : plan.at("ops")) {
+  for (const Json &op : plan.at("ops"))
     ops[getText(op, "id")] = &op;
-    foldNames[getText(op, "id")] = getText(op, "name");
-  }
+  if (const auto found = plan.find("tensors"); found != plan.end())
+    for (const Json &tensor : *found) {
+      tensors[getText(tensor, "id")] = &tensor;
+      namedTensors[getText(tensor, "name")] = &tensor;
+    }
+}
+
+RowGraph::RowGraph(const Json &plan) {
+  readNames(plan);
+  std::map<std::string, const Json *> collectives, transfers;
   for (const Json &collective : plan.at("collectives"))
     collectives[getText(collective, "id")] = &collective;
   for (const Json &transfer : plan.at("transfers"))
@@ -137,6 +250,64 @@ RowGraph::RowGraph(const Json &plan) {
         addCommand(*collectives.at(member.get<std::string>()),
                    /*isCollective=*/true);
   }
+  // Parameters are not drawn, nor what is made of them alone, such as copies
+  // of another type: everything would hang on them.
+  std::erase_if(
+      edges, [&](const auto &edge) { return rows[edge.first].isOfParameters; });
+  dropUnread();
+}
+
+bool RowGraph::isGradientOfParameter(const Row &row) const {
+  const std::string name = getText(*row.first, "name");
+  if (row.isCollective || !name.starts_with(gradientPrefix))
+    return false;
+  const auto tensor = namedTensors.find(name.substr(gradientPrefix.size()));
+  return tensor != namedTensors.end() &&
+         getText(*tensor->second, "role") == "param";
+}
+
+void RowGraph::dropUnread() {
+  // So many gradients of parameters may stand beside what is computed.
+  constexpr size_t mostAside = 6;
+  const bool dropsGradients =
+      size_t(std::count_if(rows.begin(), rows.end(), [&](const Row &row) {
+        return isGradientOfParameter(row);
+      })) > mostAside;
+  for (bool isChanged = true; isChanged;) {
+    std::set<size_t> read;
+    for (const auto &[from, to] : edges)
+      read.insert(from);
+    isChanged = std::erase_if(edges, [&](const auto &edge) {
+                  const Row &row = rows[edge.second];
+                  return !read.contains(edge.second) &&
+                         (row.isCollective ||
+                          (dropsGradients && isGradientOfParameter(row)));
+                }) > 0;
+  }
+}
+
+double RowGraph::getWidth(const Row &row) const {
+  if (row.isCollective) {
+    // A bar as long as what is sent, and room for the text under it.
+    constexpr double longest = 190, text = 140;
+    int64_t most = 1;
+    for (const Row &other : rows)
+      most = std::max(most, other.sentBytes);
+    return std::max(text, longest * double(row.sentBytes) / double(most));
+  }
+  // Of a name longer than this its end is shown.
+  constexpr size_t least = 12, longest = 30;
+  const std::string name = getText(*row.first, "name");
+  size_t length = name.size();
+  // Written as "∂ ".
+  if (name.starts_with(gradientPrefix))
+    length -= gradientPrefix.size() - 2;
+  // The frame says the scope.
+  if (!row.scope.empty() && row.size > 1)
+    length -= std::min(length,
+                       scopeNames.at(getText(*row.first, "scope")).size() + 1);
+  return 14 + 7 * double(std::max(std::clamp(length, least, longest),
+                                  getShapeLength(*row.first)));
 }
 
 //===-- Places ------------------------------------------------------------===//
@@ -181,21 +352,13 @@ Drawing::Drawing(GVC_t *context, const RowGraph &graph,
       joined.insert({from, to});
   for (size_t index : joined) {
     const Row &row = graph.rows[index];
-    if (row.isCollective && !row.isRead)
-      continue;
     Agnode_t *node = agnode(getFrame(row.scope), toText(row.id), 1);
-    // Room for the end of a name in the page's font, or for a collective's
-    // bar and what it sends.
-    const double width =
-        row.isCollective
-            ? 190
-            : 14 + 7 * double(std::clamp<size_t>(row.textLength, 10, 26));
-    setPixels(node, "width", width);
+    setPixels(node, "width", graph.getWidth(row));
     setPixels(node, "height", 40);
     nodes[index] = node;
   }
   for (const auto &[from, to] : graph.edges) {
-    if (!nodes.contains(from) || !nodes.contains(to))
+    if (!nodes.contains(from))
       continue;
     Agedge_t *edge = agedge(drawn, nodes.at(from), nodes.at(to), nullptr, 1);
     // What the next iteration reads leaves the rows in the order of the first.

@@ -14,12 +14,14 @@ inline constexpr size_t maxGraphNodes = 400;
 ///
 /// `nodes`: of each row of the page that another of its phase reads or is read
 /// by, the `id` of its first op or collective, its middle `x`, `y` and its size
-/// `w`, `h` in pixels. What nothing of the phase reads is none where it is a
-/// collective: the sums of gradients would stand side by side. `edges`: `from`,
+/// `w`, `h` in pixels. Collectives that nothing of the phase reads are none,
+/// nor are gradients of parameters where there are many: they would stand side
+/// by side. `edges`: `from`,
 /// `to`, the `points` of cubic curves, and whether the edge goes `back`, into a
 /// row that stands in front of it in the order of the commands, as what loops
-/// carry does. `frames`: `scope` that is drawn once for several, its `count`,
-/// and the box around it. Null where no phase can be drawn.
+/// carry does. No edge comes from what is made of parameters alone: everything
+/// would hang on them. `frames`: `scope` that is drawn once for several, its
+/// `count`, and the box around it. Null where no phase can be drawn.
 nlohmann::ordered_json layOutGraph(const nlohmann::ordered_json &plan);
 
 } // namespace meshc::plan

@@ -95,7 +95,7 @@ class Browser:
         self.driver.get(self.address + (f"#{link}" if link else ""))
         WebDriverWait(self.driver, 20).until(lambda _: self.run("return !!window.planPage"))
         if all_views:
-            self.run("dispatchEvent(new Event('beforeprint'))")
+            self.run("for (const name of ['beforeprint', 'afterprint']) dispatchEvent(new Event(name))")
         self.check_quiet()
 
     def take_log(self):

@@ -41,7 +41,9 @@ def main():
         page.expect("c7" in page.lit("ledger", "selected"), "the palette finds no member of a fold")
         page.press(Keys.ESCAPE, "/", "wq", Keys.ARROW_DOWN, Keys.ARROW_UP, Keys.ENTER)
         page.expect(item() and item()[0] == "value", f"the palette selects {item()}")
-        page.press("/", Keys.ESCAPE)
+        page.press("/", "operation scores backward", Keys.ENTER)
+        page.expect(item() and item()[0] == "operation", f"the palette finds no operation but {item()}")
+        page.press("/", "wq", Keys.ENTER, "/", Keys.ESCAPE)
         page.expect(page.count("[role=dialog]") == 0, "the palette stays open")
         page.expect(item() and item()[0] == "value", "closing the palette clears the selection")
 

@@ -56,17 +56,38 @@ def check_links(page, plan):
     page.expect(page.count(".related, .selected") == 0, "something stays lit")
 
 
+def check_long_ledger(page, compiler):
+    """Of many rows the first are there, and the one that is selected."""
+    plan = compiler.plan(cases.BLOCKS, *cases.SMALL_BLOCKS, "-D", "layers=60")
+    for place, collective in enumerate(plan["collectives"]):
+        collective["payload_bytes"] += place  # no two are alike
+    page.open([plan])
+    rows = lambda: page.count("#ledger tbody tr[data-index]")
+    page.expect(rows() == 200 < len(plan["collectives"]), f"long ledger: {rows()} of {len(plan['collectives'])} rows")
+    shown = set(page.run("return [...document.querySelectorAll('#ledger tr[data-index]')].map(row => Number(row.dataset.index))"))
+    last = max(set(range(len(plan["collectives"]))) - shown)
+    page.select("collective", last)
+    page.expect(page.lit("ledger", "selected") == {plan["collectives"][last]["id"]}, f"long ledger: {page.lit('ledger', 'selected')} is selected")
+    page.expect(page.count("#ledger tr.selected[aria-expanded=true] + tr.opened") == 1, "long ledger: the selected row is not open")
+    page.select("collective", min(shown))
+    page.expect(page.count("#ledger tr.opened") == 1, "long ledger: two rows are open")
+    page.run("document.querySelector('#ledger .more').click()")
+    page.expect(rows() == len(plan["collectives"]), f"long ledger: {rows()} rows of all")
+
+
 def main():
     compiler, page = browser.start()
     with page:
         for name, arguments in {"mlp": [cases.MLP], "convnet": browser.CONVNET, "blocks": [cases.BLOCKS],
                                 "blocks-gpus": cases.CASES["blocks-gpus"],
+                                "blocks-written-out": cases.CASES["blocks-written-out"],
                                 "mlp-uneven": cases.CASES["mlp-uneven"]}.items():
             plan = compiler.plan(*arguments)
             page.open([plan])
             check_lines(page, plan, name)
             check_collectives(page, plan, name)
         check_links(page, compiler.plan(cases.MLP))
+        check_long_ledger(page, compiler)
         page.finish()
 
 

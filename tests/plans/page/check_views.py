@@ -1,6 +1,10 @@
 """Every view has content, with and without a machine, at three widths, light and dark; the
 page fetches nothing and says nothing to the console."""
 
+import pathlib
+import re
+import tempfile
+
 import browser
 import cases
 
@@ -43,7 +47,7 @@ def check_width(page, name, width):
 
 def check_graph(page, compiler):
     """Every row of a phase is drawn or listed once; no two nodes overlap; loops have a frame; selecting dims the rest."""
-    page.open_plan(compiler, cases.BLOCKS, *MACHINE)
+    page.open_plan(compiler, cases.BLOCKS, *MACHINE, "--precision", "bf16")
     rows = page.run("""
         const {plan} = planPage.page;
         return [...plan.operations.map(row => [row.phase, row.id]), ...plan.collectives.map(row => [row.phase, row.id])];""")
@@ -60,11 +64,41 @@ def check_graph(page, compiler):
             return boxes.flatMap((a, place) => boxes.slice(place + 1).filter(b =>
               a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)).length;""")
         page.expect(overlaps == 0, f"graph: {overlaps} nodes of {phase} overlap")
+        check_node_text(page, phase)
     page.run("document.querySelector('#graph .choice button').click()")
     page.expect(page.text("#graph .frame-text") == "layer/#, × 4", f"graph: the frame is {page.text('#graph .frame-text')}")
     page.expect(page.count("#graph .edge.back") > 0, "graph: nothing is carried from one layer to the next")
+    texts = page.run("return [...document.querySelectorAll('#graph .node text')].map(text => text.textContent)")
+    page.expect("block/attn/q" in texts, f"graph: nodes in the frame are called {texts[:6]}")
+    page.expect(not any(" as bf16" in text for text in texts), "graph: what is made of parameters alone is drawn")
+    tips = page.run("""
+        return [...document.querySelectorAll('#graph .edge-reach')].map(edge => {
+          edge.dispatchEvent(new PointerEvent('pointerenter'));
+          return document.querySelector('.tip').textContent;
+        });""")
+    page.expect(tips and all(tips), f"graph: edges say {tips[:3]}")
+    page.expect(any("heads 8 → 4, divided by model" in tip for tip in tips), "graph: no edge says what divides its value")
     page.select("collective", 0)
     page.expect(page.count("#graph .dims .node.selected") == 1, "graph: the selected collective is not lit")
+    page.expect(page.count("#graph [aria-current=true]") == 1, "graph: the selected collective is not marked as the current one")
+    seen = page.run("""
+        const box = document.querySelector('.graph-box').getBoundingClientRect();
+        const node = document.querySelector('#graph .node.selected').getBoundingClientRect();
+        return box.left <= node.left && node.right <= box.right;""")
+    page.expect(seen, "graph: the selected collective is out of sight")
+
+
+def check_node_text(page, name):
+    """The text of a node fits into its box."""
+    wide = page.run("""
+        return [...document.querySelectorAll('#graph .node')].flatMap(node => {
+          const box = node.querySelector('.back').getBoundingClientRect();
+          return [...node.querySelectorAll('text')].filter(text => {
+            const {left, right} = text.getBoundingClientRect();
+            return left < box.left || right > box.right;
+          }).map(text => text.textContent);
+        });""")
+    page.expect(not wide, f"graph: wider than its node in {name}: {wide[:3]}")
 
 
 def check_theme(page, name):
@@ -93,6 +127,102 @@ def check_theme(page, name):
             page.fail(f"{name}: contrast under 4.5 in {theme}: {pair}")
 
 
+def check_compare(page, compiler):
+    """Bars of all plans; values and messages of the first beside each other one."""
+    page.visit(compiler.run("plan", cases.MLP, "--try", "batch=data,pixel=model", "--emit", "html"), "", True)
+    page.expect("values are split otherwise" in page.text("#compare"), "compare: no values")
+    page.expect(page.count("#compare tbody tr") > 4, "compare: no rows")
+    page.expect(page.count("#compare .choice button") == 0, "compare: of two plans there is a choice")
+    page.visit(compiler.run("plan", cases.MLP, "--try", "batch=data,pixel=model", "--try", "batch=data",
+                            "--emit", "html"), "", True)
+    labels = page.run("return [...document.querySelectorAll('#compare .labels li')].map(label => label.textContent)")
+    page.expect(labels == ["Abatch → data, hidden → model", "Bbatch → data, pixel → model", "Cbatch → data"],
+                f"compare: the plans are called {labels}")
+    page.expect(page.count("#compare .over") == 0, "compare: a plan without a limit is over it")
+    rows = page.count("#compare .compared-name")
+    numbers = page.run("return [...document.querySelectorAll('#compare .compared > span:nth-child(n)')].map(one => one.textContent)")
+    page.expect(rows > 3 and len(numbers) == 6 * rows, f"compare: {len(numbers)} letters and numbers for {rows} quantities of three plans")
+    page.expect(page.count("#compare .compared .bar") == 3 * rows - 1, "compare: a plan without messages over an axis has a bar for them")
+    heads = "return [...document.querySelectorAll('#compare th')].map(head => head.textContent.trim().slice(-1))"
+    page.expect("B" in page.run(heads) and "C" not in page.run(heads), f"compare: the tables are of {page.run(heads)}")
+    page.run("document.querySelector('#compare .choice button:nth-child(2)').click()")
+    page.expect("C" in page.run(heads) and "B" not in page.run(heads), f"compare: the other tables are of {page.run(heads)}")
+
+
+    plans = [compiler.plan(cases.MLP, "--memory", "6900KiB"),
+             compiler.plan(cases.MLP, "--memory", "6900KiB", "--mesh", "x=2,data=4", "--layout", "batch=data,hidden=x", *MACHINE)]
+    page.open(plans)
+    labels = page.run("return [...document.querySelectorAll('#compare .labels code')].map(label => label.textContent)")
+    page.expect(labels == ["mlp on data=2,model=2, no machine: batch → data, hidden → model",
+                           "mlp on x=2,data=4, H100 SXM5 80 GB: batch → data, hidden → x"],
+                f"compare: plans on other meshes are called {labels}")
+    over = page.run("return [...document.querySelectorAll('#compare .over')].map(number => number.textContent)")
+    expected = [plan["memory"]["peak_bytes_per_device"] > plan["memory"]["limit_bytes"] for plan in plans].count(True)
+    page.expect(len(over) == expected > 0, f"compare: {over} are over the limit, expected {expected}")
+
+
+def check_edges(page, compiler):
+    """Plans of which something is missing or too much."""
+    page.resize(1280, 900)
+    whole = compiler.plan(cases.MLP, *MACHINE)
+    whole["totals"] = {key: number for key, number in whole["totals"].items() if key not in ("step_us", "compute_us", "exposed_us")}
+    whole["machine"]["cannot_run"] = ["o1", "o2"]
+    whole["totals"]["refused_moves"] = ["c1: no such move"]
+    page.open([whole])
+    page.expect("cannot runc1: no such move" in page.text("#verdict"), "refused: the verdict does not say what GPUs refuse")
+    for view in ("verdict", "ledger", "timeline"):
+        page.expect("has no units for 2\u00a0operations" in page.text(f"#{view}"), f"no units: {view} does not say why there are no times")
+    page.open_plan(compiler, cases.MLP, "--memory", "4MiB")
+    page.expect(page.text("h1").startswith("Does not fit. 6.84\u00a0MiB where 4\u00a0MiB are there"), f"memory: the headline is {page.text('h1')}")
+    with tempfile.TemporaryDirectory(prefix="meshc-page-") as folder:
+        spec = (pathlib.Path(compiler.root) / cases.MLP).read_text(encoding="utf-8")
+        bare = pathlib.Path(folder) / "bare.mesh"
+        bare.write_text(re.sub(r"^(train|data|layout) \{.*?^\}|^mesh .*?$", "", spec, flags=re.MULTILINE | re.DOTALL), encoding="utf-8")
+        page.open_plan(compiler, str(bare), *MACHINE)
+        check_content(page, "one device")
+        page.expect("An evaluation takes" in page.text("h1"), f"one device: the headline is {page.text('h1')}")
+        page.expect("One device and no mesh." in page.text("#mesh"), "one device: the mesh is drawn")
+    axes = ["a", "b", "c", "d", "e", "f"]
+    page.open_plan(compiler, cases.MLP, "--mesh", ",".join(f"{axis}=2" for axis in axes), "--layout", "batch=a+b,hidden=c+d,pixel=e")
+    check_content(page, "six axes")
+    check_width(page, "six axes", 1280)
+    hidden = page.run("const matrix = document.querySelector('#layout .scroll'); return matrix.scrollWidth - matrix.clientWidth")
+    page.expect(hidden <= 0, f"six axes: {hidden} px of the matrix are out of sight")
+    page.expect("f: its 2 devices compute the same" in page.text("#verdict"), "six axes: the verdict does not say that f is wasted")
+    grids = page.run("return [...document.querySelectorAll('#mesh svg .faint')].map(name => name.textContent)")
+    page.expect(len(set(grids)) == 16, f"six axes: {len(set(grids))} grids of 4 devices have a name of their own")
+    chips = page.run("return [...document.querySelectorAll('.line[data-index=\"21\"] .chip')].map(chip => chip.textContent)")
+    page.expect(chips == ["batch/2", "batch/2", "hidden/2", "hidden/2"], f"six axes: h has the chips {chips}")
+
+
+def check_media(page, compiler):
+    """Paper has every view and no controls; forced colours show what is selected."""
+    page.open_plan(compiler, cases.MLP, *MACHINE, link="sel=c1")
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = page.run("""
+        return ['#top nav', '.controls', '.dims select', '.more', '.inspector', '.cause', 'footer details td']
+          .filter(selector => [...document.querySelectorAll(selector)].some(element => element.checkVisibility()));""")
+    page.expect(shown == [".cause", "footer details td"], f"print: there are {shown}")
+    # Drawings of a wide screen fit on the paper, and have their size again after it.
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    check_width(page, "mlp, before it is printed", 1920)
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    page.resize(720, 1000)
+    wide = page.run("""
+        return [...document.querySelectorAll('.view svg')].filter(picture => picture.getBoundingClientRect().right > innerWidth)
+          .map(picture => picture.getAttribute('aria-label'));""")
+    page.expect(not wide, f"print: drawings are wider than the paper: {wide}")
+    page.run("dispatchEvent(new Event('afterprint'))")
+    page.expect(page.count(".view svg[viewBox]") == 0, "print: drawings are scaled after it")
+    page.resize(1280, 900)
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+        "media": "", "features": [{"name": "forced-colors", "value": "active"}]})
+    outlines = page.run("return [...document.querySelectorAll('tr.selected, .line.related')].map(row => getComputedStyle(row).outlineStyle)")
+    page.expect(len(outlines) > 1 and "none" not in outlines, f"forced colours: what is selected has the outlines {outlines}")
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+
+
 def main():
     compiler, page = browser.start()
     with page:
@@ -109,15 +239,15 @@ def main():
                 for view in ("ledger", "timeline"):
                     said = "o machine was named" in page.text(f"#{view}")
                     page.expect(said != bool(machine), f"{name}: {view} and the machine disagree")
+                check_node_text(page, name)
                 for width in WIDTHS:
                     check_width(page, name, width)
         check_theme(page, sample)
         page.resize(1280, 900)
         check_graph(page, compiler)
-        other = compiler.plan(cases.MLP, "--layout", "batch=data,pixel=model")
-        page.open([compiler.plan(cases.MLP), other])
-        page.expect("values are split otherwise" in page.text("#compare"), "compare: no values")
-        page.expect(page.count("#compare tbody tr") > 4, "compare: no rows")
+        check_compare(page, compiler)
+        check_edges(page, compiler)
+        check_media(page, compiler)
         page.finish()
 
 

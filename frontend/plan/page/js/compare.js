@@ -1,6 +1,10 @@
-// Two plans beside each other: A is the one that the page shows, B the other.
+// Plans beside each other: A is the one that the page shows. Quantities are those of all plans,
+// values and messages those of A and one other.
 
 const COMPARED = 12;
+
+/** "A", "B"; a page has no more plans than letters. */
+const letterOf = index => String.fromCharCode(65 + index);
 
 /** @type {View} */
 const compareView = {
@@ -8,25 +12,40 @@ const compareView = {
   name: 'Compare',
   title: 'What another plan would do',
   height: 900,
-  text: () => 'A is the plan of this page, B the other. What differs, largest difference first.',
+  text: page => page.others.length > 1 ?
+      'A is the plan of this page. Below the bars, it beside one of the others: what differs, ' +
+          'largest difference first.' :
+      'A is the plan of this page, B the other. What differs, largest difference first.',
   occurs: () => false,
   exists: page => page.others.length > 0,
   build(page) {
     const {plan, others} = page;
-    const body = html('div');
-    const draw = other => put(
-        clear(body),
-        html(
-            'p.labels', {}, html('span', {}, swatch('var(--c1)'), ' A  ', labelNode(plan)),
-            html('span', {}, swatch('var(--c2)'), ' B  ', labelNode(other))),
-        comparedTotals(plan, other), html('h3.part', {}, 'Layout'), comparedLayouts(page, other),
-        html('h3.part', {}, 'Messages'), comparedMessages(page, other));
-    draw(others[0]);
+    const plans = [plan, ...others];
+    const details = html('div');
+    const draw = index =>
+        put(clear(details), html('h3.part', {}, 'Layout'), comparedLayouts(page, index),
+            html('h3.part', {}, 'Messages'), comparedMessages(page, index));
+    draw(1);
     const chosen = choice(
-        others.map((other, index) => [index, rulesOf(other)]), 0, index => draw(others[index]));
-    return {controls: others.length > 1 ? [chosen.element] : [], body};
+        others.map((_, index) => [index + 1, `A and ${letterOf(index + 1)}`]), 1,
+        index => draw(index));
+    return {
+      body: html(
+          'div', {},
+          html(
+              'ul.labels', {},
+              plans.map(
+                  (one, index) => html(
+                      'li', {}, swatch(colorOf(index)), html('b', {}, letterOf(index)),
+                      labelNode(one, plans)))),
+          comparedTotals(plans), others.length > 1 ? html('p.sum', {}, chosen.element) : null,
+          details)
+    };
   },
 };
+
+/** A is dark, all others are pale. */
+const colorOf = index => index ? 'var(--c2)' : 'var(--c1)';
 
 /** @param {Plan} plan */
 const rulesOf = plan => plan.dims.filter(dim => dim.axes.length)
@@ -35,14 +54,19 @@ const rulesOf = plan => plan.dims.filter(dim => dim.axes.length)
     'nothing is split';
 
 /**
- * What tells a plan from another: its mesh and rules.
- * @param {Plan} plan
+ * What tells a plan from another: its rules, and of model, mesh and machine what is not alike.
+ * @param {Plan} plan @param {Plan[]} plans
  */
-function labelNode(plan) {
-  const mesh = plan.axes.map(axis => `${axis.name}=${axis.size}`).join(',');
-  return html(
-      'code', {},
-      `${plan.model} on ${mesh}: ${rulesOf(plan)}${plan.timed ? `, ${plan.machine.label}` : ''}`);
+function labelNode(plan, plans) {
+  const differs = get => plans.some(other => get(other) !== get(plan));
+  const meshOf = one => one.axes.map(axis => `${axis.name}=${axis.size}`).join(',');
+  const machineOf = one => one.machine ? one.machine.label : 'no machine';
+  const mesh = differs(meshOf) ? ` on ${meshOf(plan)}` : '';
+  const words = [
+    differs(one => one.json.spec.sha256) || mesh ? plan.model + mesh : null,
+    differs(machineOf) ? machineOf(plan) : null
+  ].filter(Boolean);
+  return html('code', {}, words.length ? `${words.join(', ')}: ` : '', rulesOf(plan));
 }
 
 /** "2.61 ×" from doubling on, else "+ 12 %". */
@@ -53,40 +77,54 @@ function changeText(a, b, format) {
       a > 0 ? formatShare(Math.abs(b - a) / a) : format(Math.abs(b - a))}`;
 }
 
-/** @param {Plan} plan @param {Plan} other */
-function comparedTotals(plan, other) {
-  const sentOver = (one, name) =>
-      sum(one.collectives.filter(
-              collective => collective.axes.some(axis => one.axes[axis].name === name)),
-          collective => collective.sent);
-  const count = one => sum(one.collectives, collective => collective.count);
-  const names = unique([...plan.axes, ...other.axes].map(axis => axis.name));
+/** @param {Plan[]} plans */
+function comparedTotals(plans) {
+  const axisNames = unique(plans.flatMap(plan => plan.axes.map(axis => axis.name)));
+  const sentOver = name => plan =>
+      sum(plan.collectives.filter(one => one.axes.some(axis => plan.axes[axis].name === name)),
+          one => one.sent);
+  const timed = plans.every(plan => plan.timed);
   const rows = [
     [
-      'memory at the peak', plan.memory.peak_bytes_per_device, other.memory.peak_bytes_per_device,
-      formatBytes
+      'memory at the peak', plan => plan.memory.peak_bytes_per_device, formatBytes,
+      plan => plan.limit && plan.memory.peak_bytes_per_device > plan.limit
     ],
-    ['computed by a device', plan.totals.flops, other.totals.flops, formatFlops]
+    ...timed ?
+        [
+          [`${plans[0].execution}, predicted`, plan => plan.totals.step, formatTime],
+          ['waiting for messages', plan => plan.totals.exposed, formatTime]
+        ] :
+        [],
+    ['computed by a device', plan => plan.totals.flops, formatFlops], ...axisNames.map(name => {
+      const axis = plans[0].axes.find(candidate => candidate.name === name);
+      return [
+        html('span', {}, 'sent over ', axis ? axisChip(axis.index) : html('code', {}, name)),
+        sentOver(name), formatBytes
+      ];
+    }),
+    ['collectives', plan => sum(plan.collectives, one => one.count), formatInteger]
   ];
-  if (plan.timed && other.timed)
-    rows.push(
-        ['step, predicted', plan.totals.step, other.totals.step, formatTime],
-        ['waiting for messages', plan.totals.exposed, other.totals.exposed, formatTime]);
-  for (const name of names) {
-    const axis = plan.axes.find(candidate => candidate.name === name);
-    rows.push([
-      html('span', {}, 'sent over ', axis ? axisChip(axis.index) : html('code', {}, name)),
-      sentOver(plan, name), sentOver(other, name), formatBytes
-    ]);
-  }
-  rows.push(['collectives', count(plan), count(other), formatInteger]);
-  return html('div.compared', {}, rows.map(([name, a, b, format]) => {
-    const most = Math.max(a, b) || 1;
-    const length = size => ({style: {width: percent(size / most)}});
+  return html('div.compared', {}, rows.map(([name, get, format, isOver]) => {
+    const numbers = plans.map(get);
+    const most = Math.max(...numbers) || 1;
     return [
-      html('div.compared-name', {}, name), html('div.bar.computed', length(a)),
-      html('span', {}, format(a)), html('div.bar.bytes', length(b)),
-      html('span', {}, format(b), html('span.faint', {}, '  ' + changeText(a, b, format)))
+      html('div.compared-name', {style: {'grid-row': `span ${plans.length}`}}, name),
+      numbers.map(
+          (number, index) =>
+              [html('span', {class: index ? 'faint' : 'faint first'}, letterOf(index)),
+               html(
+                   'div', {},
+                   number > 0 ? html('div.bar', {
+                     style: {width: percent(number / most), background: colorOf(index)}
+                   }) :
+                                null),
+               html(
+                   'span', {},
+                   html(
+                       'span', {class: isOver && isOver(plans[index]) ? 'over' : null},
+                       format(number)),
+                   index ? html('span.faint', {}, '  ' + changeText(numbers[0], number, format)) :
+                           null)])
     ];
   }));
 }
@@ -122,9 +160,11 @@ function useOf(plan, value, name) {
   return value.partial && axesOf(plan, value.partial.axes).includes(axis.index) ? 'Σ' : '';
 }
 
-/** @param {Page} page @param {Plan} other */
-function comparedLayouts(page, other) {
+/** @param {Page} page @param {number} index of the other plan */
+function comparedLayouts(page, index) {
   const {plan} = page;
+  const other = page.others[index - 1];
+  const letter = letterOf(index);
   const names = unique([...plan.axes, ...other.axes].map(axis => axis.name));
   const pairs = [];
   const seen = new Set();
@@ -150,9 +190,9 @@ function comparedLayouts(page, other) {
     return html('td.along', {class: same ? 'along same' : 'along'}, node);
   };
   const heads = which => names.map(name => {
-    const index = plan.axes.findIndex(axis => axis.name === name);
+    const axis = plan.axes.find(candidate => candidate.name === name);
     return html(
-        'th', {}, index >= 0 ? html('span.axis', {axes: [index]}, which) : `${name} ${which}`);
+        'th', {}, axis ? html('span.axis', {axes: [axis.index]}, which) : `${name} ${which}`);
   });
   const head = html(
       'tr', {},
@@ -160,7 +200,7 @@ function comparedLayouts(page, other) {
           'th', {},
           pairs.length === 1 ? '1 value is split otherwise' :
                                `${formatInteger(pairs.length)} values are split otherwise`),
-      heads('A'), heads('B'), html('th.right', {}, 'bytes, A'), html('th.right', {}, 'B'));
+      heads('A'), heads(letter), html('th.right', {}, 'bytes, A'), html('th.right', {}, letter));
   return longTable(
       head, pairs,
       ({value, twin}) => pickable(
@@ -177,9 +217,11 @@ function comparedLayouts(page, other) {
           value.index, () => page.select({kind: 'value', index: value.index})));
 }
 
-/** @param {Page} page @param {Plan} other */
-function comparedMessages(page, other) {
+/** @param {Page} page @param {number} index of the other plan */
+function comparedMessages(page, index) {
   const {plan} = page;
+  const other = page.others[index - 1];
+  const letter = letterOf(index);
   /** @param {Plan} own */
   const sumsOf = own => {
     const sums = new Map();
@@ -213,15 +255,17 @@ function comparedMessages(page, other) {
   const head = html(
       'tr', {}, html('th'),
       html('th', {}, `${formatCount(rows.length, 'kind')} of messages differ`),
-      html('th', {}, 'of'), html('th.right', {}, 'count, A'), html('th.right', {}, 'B'),
-      html('th.right', {}, 'sent, A'), html('th.right', {}, 'B'),
-      timed ? [html('th.right', {}, 'exposed, A'), html('th.right', {}, 'B')] : null);
+      html('th', {}, 'of'), html('th.right', {}, 'count, A'), html('th.right', {}, letter),
+      html('th.right', {}, 'sent, A'), html('th.right', {}, letter),
+      timed ? [html('th.right', {}, 'exposed, A'), html('th.right', {}, letter)] : null);
   return longTable(head, rows, row => {
     const {one, names} = row.a || row.b;
     const element = html(
         'tr', {}, html('td', {}, html('b', {}, row.sign)),
         html('td', {}, `${kindName(one.kind)} `, html('span.small.faint', {}, names)),
-        html('td', {}, nameNode(one.cause.operand), html('span.small.faint', {}, ` ${one.phase}`)),
+        html(
+            'td', {}, operandNode(one.cause.operand),
+            html('span.small.faint', {}, ` ${one.phase}`)),
         pair(row, own => own.count), pair(row, own => formatBytes(own.sent)),
         timed ? pair(row, own => formatTime(own.exposed)) : null);
     return row.a ? pickable(

@@ -253,7 +253,7 @@ function valueFacts(page, value) {
       'whole',
       html(
           'span.mono', {},
-          value.dims.map(dim => `${dim.name} ${dim.size}`).join(' · ') || 'one number'),
+          value.dims.map(dim => `${dim.name}${NO_BREAK}${dim.size}`).join(' · ') || 'one number'),
       value.globalBytes
     ],
     [
@@ -282,18 +282,21 @@ function deviceList(page, value, state, draw) {
   const {plan} = page;
   const count = state.all ? plan.devices : Math.min(plan.devices, DEVICES_SHOWN);
   const first = Math.max(0, Math.min(page.device - Math.floor(count / 2), plan.devices - count));
-  const rows = Array.from({length: count}, (_, place) => first + place)
-                   .map(
-                       device => html(
-                           'button', {
-                             type: 'button',
-                             class: device === page.device && page.deviceChosen ? 'selected' : null,
-                             onclick: () => page.setDevice(device),
-                           },
-                           `dev ${device} `,
-                           html('span.faint', {}, `(${coordinatesText(plan, device)})`), html('br'),
-                           `${rangesText(plan, value.dims, device)} ${
-                               formatBytes(heldBytes(plan, value, device))}`));
+  const rows =
+      Array.from({length: count}, (_, place) => first + place)
+          .map(
+              device => html(
+                  'button', {
+                    type: 'button',
+                    class: device === page.device && page.deviceChosen ? 'selected' : null,
+                    onclick: () => page.setDevice(device),
+                  },
+                  `dev ${device} `,
+                  plan.axes.length ? html('span.faint', {}, `(${coordinatesText(plan, device)})`) :
+                                     null,
+                  html('br'),
+                  `${rangesText(plan, value.dims, device)} ${
+                      formatBytes(heldBytes(plan, value, device))}`));
   return html(
       'div.device-list', {}, rows,
       count < plan.devices && plan.devices <= 4096 ?
@@ -324,7 +327,7 @@ function drawDevice(page, state, draw) {
   return html(
       'div', {},
       html(
-          'p', {}, html('b', {}, `Device ${page.device}`),
+          'p.sum', {}, html('b', {}, `Device ${page.device}`),
           ` (${
               coordinatesText(
                   plan,

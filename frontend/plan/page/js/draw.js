@@ -101,18 +101,20 @@ function toggle(label, pressed, act) {
 
 /** Buttons of which one is pressed, or none where `none` is true. */
 function choice(labels, chosen, act, none = false) {
-  const buttons = labels.map(
-      ([key, label]) => html(
-          'button', {
-            type: 'button',
-            'aria-pressed': key === chosen,
-            onclick: () => {
-              chosen = none && chosen === key ? null : key;
-              show();
-              act(chosen);
-            },
-          },
-          label));
+  // Of one there is nothing to choose.
+  const buttons = labels.length < 2 ? [] :
+                                      labels.map(
+                                          ([key, label]) => html(
+                                              'button', {
+                                                type: 'button',
+                                                'aria-pressed': key === chosen,
+                                                onclick: () => {
+                                                  chosen = none && chosen === key ? null : key;
+                                                  show();
+                                                  act(chosen);
+                                                },
+                                              },
+                                              label));
   const show = () => buttons.forEach(
       (button, index) => button.setAttribute('aria-pressed', String(labels[index][0] === chosen)));
   const element = html('span.choice', {role: 'group'}, buttons);
@@ -131,6 +133,14 @@ function bar(share, length, properties = {}, ...classes) {
       ['span.bar', ...classes].join('.'),
       {...properties, style: {width: pixels(Math.max(1, share * length)), ...properties.style}});
 }
+
+/** Bars behind each other, of shares of the room in a cell. */
+const track = (...parts) => html(
+    'span.track', {},
+    parts.filter(([share]) => share > 0)
+        .map(
+            ([share, axes, kind]) => html(
+                kind ? `span.bar.${kind}` : 'span.bar', {axes, style: {width: percent(share)}})));
 
 /** A row that can be chosen with the pointer and, by the keys of the page, without. */
 function pickable(element, index, act) {

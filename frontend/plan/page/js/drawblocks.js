@@ -16,10 +16,10 @@ function drawBlocks(page, value, state, room) {
           (!used.has(axis.index) ||
            (value.partial && axesOf(plan, value.partial.axes).includes(axis.index))));
   const sheets = Math.min(SHEETS, product(free.map(axis => axis.size)) - 1);
-  const left = down ? 104 : 8;
   const top = 52;
   const columns = blocksOf(plan, across);
   const rows = blocksOf(plan, down);
+  const left = down ? rulerRoom(down, rows) : 8;
   const shape = getScale(across, down, Math.min(760, room - left - 12 - sheets * SHEET));
   const padded = dim => dim && !dim.window && dim.axes.length ?
       dim.local_size * blocksOf(plan, dim).length :
@@ -75,6 +75,15 @@ function drawBlocks(page, value, state, room) {
         svg('text.faint', {x: right, y: bottom + spareY + 18, 'text-anchor': 'end'},
             `positions left empty: ${empty.join(', ')}`));
   return {picture, note: shape.note};
+}
+
+/** Pixels in front of the drawing for what stands there: name and size, ranges, axes. */
+function rulerRoom(dim, blocks) {
+  const lengths = [
+    `${dim.name} ${dim.size}`.length * 7.7, `÷ ${dim.axes.join(', ')}`.length * 7.7,
+    ...blocks.map(block => `${block.begin}:${block.end}`.length * 7)
+  ];
+  return Math.min(240, Math.max(64, 22 + Math.max(...lengths)));
 }
 
 /**

@@ -1,6 +1,7 @@
 // The drawn graph, at the places that the plan gives.
 
 const GRAPH_PAD = 28;
+const LONGEST_BAR = 190;
 
 /**
  * The drawing of a phase, or null if the plan has no places for it.
@@ -35,14 +36,20 @@ function drawGraph(page, marks, phase) {
                }));
   for (const frame of framed)
     drawing.append(
-        svg('rect.frame', {x: frame.x, y: frame.y, width: frame.w, height: frame.h, rx: 10}),
-        svg('text.frame-text', {x: frame.x + 10, y: frame.y - 7},
-            `${foldNames(scopesLike(plan, frame.scope))}, × ${frame.count}`));
-  drawing.append(...lines.map(({line}) => line));
+        svg('rect.frame', {x: frame.x, y: frame.y, width: frame.w, height: frame.h, rx: 10}));
+  drawing.append(
+      ...lines.map(({line}) => line),
+      ...lines.map(
+          ({edge}) => tipOn(
+              svg('path.edge-reach', {d: edgePath(edge.points)}), () => edgeTip(page, edge))));
   for (const node of shown)
     drawing.append(
         plan.operationOf.has(node.id) ? operationNode(page, marks, node) :
                                         collectiveNode(page, marks, node, most));
+  for (const frame of framed)
+    drawing.append(
+        svg('text.frame-text', {x: frame.x + 10, y: frame.y - 7},
+            `${foldNames(scopesLike(plan, frame.scope))}, × ${frame.count}`));
   const picture =
       svg('svg.graph',
           {width: right - left, height: bottom - top, role: 'img', 'aria-label': `${phase} graph`},
@@ -50,33 +57,97 @@ function drawGraph(page, marks, phase) {
   const isLit = id => plan.operationOf.has(id) ?
       page.related.operation.has(plan.operationOf.get(id)) :
       page.related.collective.has(plan.collectiveOf.get(id));
+  const box = html('div.graph-box', {}, picture);
   return {
-    picture,
+    box,
     ids: shown.map(node => node.id),
     /** Dims what is not related, if something related is drawn, and brings that into sight. */
-    select(body) {
+    select() {
       const first = shown.find(node => isLit(node.id));
       picture.classList.toggle('dims', !!page.item && !!first);
       for (const {edge, line} of lines)
         line.classList.toggle('related', isLit(edge.from) && isLit(edge.to));
-      if (first && body.scrollWidth > body.clientWidth)
-        body.scrollLeft = first.x - left - body.clientWidth / 2;
+      if (first) box.scrollLeft = first.x - left - box.clientWidth / 2;
+    },
+    /** Brings the middle of the largest frame into sight, or else of the drawing. */
+    center() {
+      const frame = framed.reduce(
+          (most, one) => one.h > most.h ? one : most,
+          framed[0] || {x: left, w: right - left, h: 0});
+      box.scrollLeft = frame.x + frame.w / 2 - left - box.clientWidth / 2;
     },
   };
 }
 
+/**
+ * What goes along an edge: the value, whole and on a device.
+ * @param {Page} page
+ */
+function edgeTip(page, edge) {
+  const {plan} = page;
+  const operation = plan.operations[plan.operationOf.get(edge.from)];
+  const one = plan.collectives[plan.collectiveOf.get(edge.from)];
+  const value = operation ? madeBy(plan, operation) : plan.values[one.value];
+  const dims = operation ? value && value.dims : one.after && one.after.dims;
+  return [
+    html('b.mono', {}, operation ? (value || operation).name : one.of),
+    dims ? dimsText(dims) : null, edge.back ? html('div', {}, 'read by the next iteration') : null
+  ];
+}
+
+/**
+ * The value that an operation is drawn with: that of its name, or else what it makes.
+ * @param {Plan} plan
+ * @param {Operation} operation
+ */
+function madeBy(plan, operation) {
+  const named = plan.values[plan.valueNamed.get(operation.first)];
+  return named ||
+      [...operation.outputs].map(output => plan.values[output]).find(output => !output.inside);
+}
+
+/**
+ * "heads 96 → 12, divided by model", a line for each.
+ * @param {Dim[]} dims
+ */
+const dimsText = dims => dims.map(
+    dim => html(
+        'div.mono', {},
+        `${dim.name} ${dim.size}${
+            dim.axes.length ? ` → ${dim.local_size}, divided by ${dim.axes.join(', ')}` :
+                              ', whole'}`));
+
 /** Names of the scopes that are drawn as one. */
 const scopesLike = (plan, id) =>
     plan.json.scopes.filter(scope => scope.like === id).map(scope => scope.name);
+
+/**
+ * The name without what the frame around it says.
+ * @param {Plan} plan
+ * @param {Operation} operation
+ */
+function nameInFrame(plan, operation) {
+  const {scope} = plan.runs.find(run => run.id === operation.id);
+  const model = (plan.json.scopes.find(other => other.id === scope) || {like: null}).like;
+  const frame =
+      plan.json.graph.frames.find(one => one.scope === model && one.phase === operation.phase);
+  const name = shortName(operation.name);
+  if (!frame) return name;
+  const prefix = foldNames(scopesLike(plan, frame.scope)) + '/';
+  return name.replace(
+      /^(∂ )?(.*)$/,
+      (_, sign, path) =>
+          (sign || '') + (path.startsWith(prefix) ? path.slice(prefix.length) : path));
+}
 
 /** @param {Page} page @param {Marks} marks */
 function operationNode(page, marks, node) {
   const {plan} = page;
   const index = plan.operationOf.get(node.id);
   const operation = plan.operations[index];
-  const value =
-      [...operation.outputs].map(output => plan.values[output]).find(output => !output.inside);
-  const name = shortenPath(shortName(operation.name), Math.max(4, Math.floor((node.w - 14) / 7)));
+  const value = madeBy(plan, operation);
+  const name =
+      shortenPath(nameInFrame(plan, operation), Math.max(4, Math.floor((node.w - 14) / 7)));
   const shape = value ? value.dims.map(
                             (dim, place) =>
                                 [place ? svg('tspan', {}, ' · ') : null,
@@ -89,7 +160,8 @@ function operationNode(page, marks, node) {
           {x: node.x - node.w / 2, y: node.y - node.h / 2, width: node.w, height: node.h, rx: 6}),
       svg('text.mono', {x: node.x, y: node.y + (value ? -3 : 4), 'text-anchor': 'middle'}, name),
       value ? svg('text.mono.shape-text', {x: node.x, y: node.y + 12, 'text-anchor': 'middle'},
-                  shape, value.partial ? ' Σ' : '') :
+                  shape.length ? shape : svg('tspan.faint', {}, 'one number'),
+                  value.partial ? ' Σ' : '') :
               null);
   tipOn(
       group,
@@ -98,14 +170,7 @@ function operationNode(page, marks, node) {
            html(
                'div', {}, formatFlops(operation.flops),
                plan.timed ? `, ${formatTime(operation.time)}` : ''),
-           value ? value.dims.map(
-                       dim => html(
-                           'div.mono', {},
-                           `${dim.name} ${dim.size}${
-                               dim.axes.length ?
-                                   ` → ${dim.local_size}, divided by ${dim.axes.join(', ')}` :
-                                   ', whole'}`)) :
-                   null]);
+           value ? dimsText(value.dims) : null]);
   marks.add('operation', index, group);
   return group;
 }
@@ -115,7 +180,7 @@ function collectiveNode(page, marks, node, most) {
   const {plan} = page;
   const index = plan.collectiveOf.get(node.id);
   const one = plan.collectives[index];
-  const length = Math.max(2, node.w * one.sent / most);
+  const length = Math.max(2, LONGEST_BAR * one.sent / most);
   const group = svg(
       'g.node.sent', {onclick: () => page.select({kind: 'collective', index})},
       svg('rect.back',
@@ -136,7 +201,10 @@ function collectiveNode(page, marks, node, most) {
       group,
       () =>
           [html('b', {}, `${idsText(one)} ${kindName(one.kind)} over ${axesName(one.axes)}`),
-           html('div', {}, `${formatBytes(one.sent)} sent`)]);
+           html('div.mono', {}, one.of),
+           html(
+               'div', {}, `${formatBytes(one.sent)} sent`,
+               plan.timed ? `, ${formatTime(one.time)}, ${exposureText(one)}` : '')]);
   marks.add('collective', index, group);
   return group;
 }

@@ -16,7 +16,7 @@ const graphView = {
     const {plan} = page;
     const phases = unique(plan.operations.map(operation => operation.phase));
     const marks = page.makeMarks();
-    const body = html('div.scroll');
+    const body = html('div');
     let phase = phases[0];
     let graph = null;
     const draw = () => {
@@ -25,11 +25,21 @@ const graphView = {
       const drawn = new Set(graph ? graph.ids : []);
       const operations = plan.operations.filter(row => row.phase === phase && !drawn.has(row.id));
       const sums = plan.collectives.filter(row => row.phase === phase && !drawn.has(row.id));
-      put(clear(body), graph ? graph.picture : null,
+      put(clear(body), graph ? graph.box : null,
           graph && sums.length ? unreadList(page, marks, phase, sums) : null,
+          graph && operations.length ?
+              html(
+                  'h3.part', {},
+                  `Not drawn: parameters alone, or no operation of ${phase} reads it`) :
+              null,
           operations.length ? operationList(page, marks, operations) : null);
       page.paint();
-      if (graph) graph.select(body);
+      show();
+    };
+    const show = () => {
+      if (!graph) return;
+      graph.center();
+      graph.select();
     };
     const chosen = choice(phases.map(name => [name, name]), phase, name => {
       phase = name;
@@ -46,12 +56,12 @@ const graphView = {
         chosen.set(phase);
         draw();
       } else if (graph) {
-        graph.select(body);
+        graph.select();
       }
     };
     draw();
     select();
-    return {controls: [chosen.element], body, select};
+    return {controls: [chosen.element], body, select, shown: show};
   },
 };
 
@@ -76,8 +86,9 @@ function unreadList(page, marks, phase, unread) {
     return row;
   };
   return html(
-      'div', {}, html('h3', {}, `Sent for what comes after: nothing of ${phase} reads it`),
-      html('table.unread', {}, html('tbody', {}, unread.map(rowOf))));
+      'div', {},
+      html('h3.part', {}, `Sent for what comes after: no operation of ${phase} reads it`),
+      html('div.scroll', {}, html('table.unread', {}, html('tbody', {}, unread.map(rowOf)))));
 }
 
 /** @param {Page} page @param {Marks} marks @param {Operation[]} operations */
@@ -116,7 +127,7 @@ function operationList(page, marks, operations) {
     return pickable(
         row, operation.index, () => page.select({kind: 'operation', index: operation.index}));
   };
-  return html(
+  const table = html(
       'table.operations', {'data-list': 'operation'},
       html(
           'thead', {},
@@ -125,4 +136,5 @@ function operationList(page, marks, operations) {
               html('th', {}, 'waits for'), html('th.right', {}, plan.timed ? 'time' : 'flops'),
               html('th'))),
       html('tbody', {}, operations.map(rowOf)));
+  return html('div.scroll', {}, table);
 }

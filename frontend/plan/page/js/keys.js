@@ -57,6 +57,13 @@ function findable(page, sections) {
       note: formatBytes(one.sent),
       act: chosen({kind: 'collective', index: one.index}, 'ledger')
     });
+  for (const operation of plan.operations)
+    entries.push({
+      kind: 'operation',
+      name: `${operation.name} ${operation.phase}`,
+      note: plan.timed ? formatTime(operation.time) : formatFlops(operation.flops),
+      act: chosen({kind: 'operation', index: operation.index}, 'timeline')
+    });
   for (const axis of plan.axes)
     entries.push({
       kind: 'axis',
@@ -173,10 +180,10 @@ function openPalette(page, sections) {
 }
 
 const HELP = [
-  ['/', 'find a value, collective, line, device or view'],
+  ['/', 'find a value, operation, collective, line, device or view'],
   ['↑ ↓', 'next row of the source, the matrix or the ledger'], ['Enter', 'select it'],
   ['← →', 'previous or next device; in the timeline, earlier or later'],
-  ['+ −', 'zoom the timeline'], ['1 … 9, 0', 'a view'], ['t', 'light or dark'],
+  ['+ −', 'zoom the timeline'], ['1 … 9 0', 'a view'], ['t', 'light or dark'],
   ['Esc', 'select nothing'], ['?', 'this']
 ];
 
@@ -188,7 +195,9 @@ function openHelp() {
           'div.help', {},
           HELP.map(
               ([keys, what]) =>
-                  [html('span', {}, keys.split(' ').map(key => [html('kbd', {}, key), ' '])),
+                  [html(
+                       'span', {},
+                       keys.split(' ').map(key => [key === '…' ? key : html('kbd', {}, key), ' '])),
                    html('span', {}, what)])));
   close.focus();
 }

@@ -1,6 +1,5 @@
 // Drawings of a stretch of the step: shares of slices, or every command.
 
-const LANE_LEFT = 84;
 const COMPUTE = 40;
 const LANE = 26;
 const LANE_APART = 14;
@@ -8,10 +7,11 @@ const DRAWN_COMMANDS = 420;
 
 /** A stretch of the track on so many pixels. */
 class Scale {
-  constructor(from, to, width) {
+  /** @param {Track} track */
+  constructor(track, from, to, width) {
     this.from = from;
     this.to = to;
-    this.left = LANE_LEFT;
+    this.left = track.left;
     this.width = width;
   }
 
@@ -138,7 +138,7 @@ function drawCommands(page, track, picture, scale, top) {
                                `${formatFlops(run.flops)}, command ${run.start}`),
              html('div', {}, run.phase)]);
     picture.append(shape);
-    const name = shortName(run.name).split('/').slice(-2).join('/');
+    const name = tailOf(shortName(run.name));
     if (track.timed && width > name.length * 6.2 + 10)
       picture.append(svg('text.inside', {x: x + 5, y: top + 24}, name));
   }
@@ -172,7 +172,7 @@ function drawLane(page, track, picture, scale, lane, top) {
   const {related} = page;
   picture.append(
       svg('rect', {x: 0, y: top + 8, width: 10, height: 10, rx: 2, fill: axesFill(lane.axes)}),
-      svg('text', {x: 16, y: top + 17}, shorten(axesName(lane.axes), 10)),
+      svg('text', {x: 16, y: top + 17}, shorten(axesName(lane.axes), LANE_NAME)),
       svg('rect.lane', {x: scale.left, y: top, width: scale.width - scale.left, height: LANE}));
   const visible =
       lane.sendings.filter(sending => scale.sees(sending.start, sending.start + sending.time));
@@ -239,5 +239,9 @@ function drawLane(page, track, picture, scale, lane, top) {
   }
   if (plain) picture.append(svg('path', {d: plain, fill: axesFill(lane.axes)}));
 }
+
+/** "∂ ff/h" of "∂ layer/3/ff/h": the last two parts, and whether it is a gradient. */
+const tailOf = name =>
+    (/^∂ /.exec(name) || [''])[0] + name.replace(/^∂ /, '').split('/').slice(-2).join('/');
 
 const shorten = (text, length) => text.length > length ? text.slice(0, length - 1) + '…' : text;

@@ -1,5 +1,8 @@
 // Rows are values, columns are axes of the mesh.
 
+// Of more axes the cells name the dimensions alone.
+const WIDE_AXES = 4;
+
 /** @type {View} */
 const layoutView = {
   id: 'layout',
@@ -64,7 +67,9 @@ const layoutView = {
     function rowOf(value) {
       const row = html(
           'tr', {}, html('td', {}, nameNode(value.name), timesNode(value)),
-          plan.axes.map(axis => html('td.along', {}, axisCell(page, value, axis.index))),
+          plan.axes.map(
+              axis => html(
+                  'td.along', {}, axisCell(page, value, axis.index, plan.axes.length > WIDE_AXES))),
           html('td.wide', {}, shapeNode(page, value)),
           html(
               'td.right', {},
@@ -87,7 +92,10 @@ const layoutView = {
       }
       put(clear(body),
           html(
-              'table.matrix', {'data-list': 'value'},
+              'table.matrix', {
+                'data-list': 'value',
+                class: plan.axes.length > WIDE_AXES ? 'matrix tight' : 'matrix'
+              },
               html(
                   'thead', {},
                   html(

@@ -4,7 +4,8 @@
  * @typedef {{id: string, title: string, right: boolean, get: (one: Collective) => any, rising: boolean}} Column
  */
 
-const BAR = 84;
+// Of a longer list the first rows are shown.
+const LEDGER_ROWS = 200;
 
 /** @param {Plan} plan @returns {Column[]} */
 function ledgerColumns(plan) {
@@ -34,15 +35,21 @@ const ledgerView = {
   height: 900,
   text: page => 'One row for each kind of message; layers are counted, not repeated. ' +
       'Open a row for the lines that cause it and for what was rejected.' +
-      (page.plan.timed ? '' : ' No machine was named, so there are no times.'),
+      (page.plan.timed ? '' : ` ${untimedClause(page.plan)}, so there are no times.`),
   occurs: related => related.collective.size > 0,
   build(page) {
     const {plan} = page;
     const columns = ledgerColumns(plan);
     const marks = page.makeMarks();
     const body = html('div.scroll');
-    const show =
-        {column: plan.timed ? 'exposed' : 'sent', down: true, query: '', axis: null, phase: null};
+    const show = {
+      column: plan.timed ? 'exposed' : 'sent',
+      down: true,
+      query: '',
+      axis: null,
+      phase: null,
+      all: false
+    };
     const most = Math.max(1, largest(plan.collectives, one => one.sent));
     const longest = Math.max(1e-9, largest(plan.collectives, one => one.time));
     const filter = html('input.filter', {
@@ -121,16 +128,12 @@ const ledgerView = {
       of: one => [nameNode(one.of), html('div.small.faint', {}, one.phase)],
       count: one => one.count,
       payload: one => formatBytes(one.payload),
-      sent: one =>
-          [html('div', {}, formatBytes(one.sent)), bar(one.sent / most, BAR, {axes: one.axes})],
+      sent: one => [html('div', {}, formatBytes(one.sent)), track([one.sent / most, one.axes])],
       time: one =>
           [html('div', {}, formatTime(one.time)),
-           html(
-               'span.pair', {},
-               one.exposed > 0 ? bar(one.exposed / longest, BAR, {axes: one.axes}) : null,
-               one.time > one.exposed ?
-                   bar((one.time - one.exposed) / longest, BAR, {axes: one.axes}, 'behind') :
-                   null)],
+           track(
+               [one.exposed / longest, one.axes],
+               [(one.time - one.exposed) / longest, one.axes, 'behind'])],
       exposed: one => plan.timed ?
           (one.exposed > 0 ? formatTime(one.exposed) : html('span.faint', {}, 'hidden')) :
           one.unhidden ? html('span.faint', {}, 'nothing') :
@@ -141,30 +144,64 @@ const ledgerView = {
     };
 
     function rowOf(one) {
-      const opened = page.isSelected('collective', one.index);
       const row = html(
-          'tr', {'aria-expanded': opened},
+          'tr', {'aria-expanded': false},
           columns.map(column => html('td', {class: classOf(column)}, cells[column.id](one))));
       marks.add('collective', one.index, row);
-      pickable(row, one.index, () => page.select({kind: 'collective', index: one.index}));
-      return opened ?
-          [row, html('tr.opened', {}, html('td', {colspan: columns.length}, expand(page, one)))] :
-          [row];
+      return pickable(row, one.index, () => page.select({kind: 'collective', index: one.index}));
+    }
+
+    /** The collective of the row that is open, and what it opened to. */
+    let opened = null;
+    let reasons = null;
+    const rowAt = index =>
+        /** @type {HTMLElement} */ (body.querySelector(`tr[data-index="${index}"]`));
+
+    function open() {
+      if (reasons) {
+        reasons.previousElementSibling?.setAttribute('aria-expanded', 'false');
+        reasons.remove();
+      }
+      const row = opened == null ? null : rowAt(opened);
+      reasons = row ?
+          html(
+              'tr.opened', {},
+              html('td', {colspan: columns.length}, expand(page, plan.collectives[opened]))) :
+          null;
+      if (!row) return;
+      row.setAttribute('aria-expanded', 'true');
+      row.after(reasons);
     }
 
     function draw() {
       marks.clear();
       const list = getList();
+      const isLong = !show.all && list.length > LEDGER_ROWS;
+      // The one that is open is always among them.
+      const shown =
+          isLong ? list.filter((one, at) => at < LEDGER_ROWS || one.index === opened) : list;
       const times = plan.timed ? `, ${formatTime(sum(list, one => one.exposed))} exposed of ${
                                      formatTime(sum(list, one => one.time))}` :
                                  '';
       const focused = body.contains(document.activeElement) &&
           /** @type {HTMLElement} */ (document.activeElement.closest('tr[data-index]'));
+      const more = isLong ? html(
+                                'button.link.more', {
+                                  type: 'button',
+                                  onclick: () => {
+                                    show.all = true;
+                                    draw();
+                                  }
+                                },
+                                `${list.length - shown.length} more`) :
+                            null;
       put(clear(body),
-          html(
-              'table.ledger', {'data-list': 'collective'},
-              html('thead', {}, html('tr', {}, columns.map(heading))),
-              html('tbody', {}, list.map(rowOf))),
+          plan.collectives.length ? html(
+                                        'table.ledger', {'data-list': 'collective'},
+                                        html('thead', {}, html('tr', {}, columns.map(heading))),
+                                        html('tbody', {}, shown.map(rowOf))) :
+                                    null,
+          more,
           html(
               'p.faint.sum', {},
               list.length ?
@@ -173,20 +210,22 @@ const ledgerView = {
                       formatBytes(sum(list, one => one.sent))} sent by each device${times}.` :
                   plan.collectives.length ? 'No message is like this.' :
                                             'Nothing is sent.'));
-      if (focused)
-        body.querySelector(`tr[data-index="${focused.dataset.index}"]`)?.focus({
-          preventScroll: true
-        });
+      reasons = null;
+      open();
+      if (focused) rowAt(focused.dataset.index)?.focus({preventScroll: true});
       page.paint();
     }
-    let opened = null;
     const select = () => {
       const now = page.item && page.item.kind === 'collective' ? page.item.index : null;
-      if (now !== opened) draw();
+      if (now === opened) return;
       opened = now;
+      if (now != null && !rowAt(now))
+        draw();
+      else
+        open();
     };
-    select();
     draw();
+    select();
     return {controls: [axes.element, phases.element, filter], body, select};
   },
 };

@@ -56,6 +56,7 @@ class Section {
                    html('p', {}, text)) :
                null,
         body);
+    if (this.parts.shown) this.parts.shown();
     this.page.paint();
   }
 }
@@ -71,23 +72,28 @@ function buildHeader(page, sections) {
   }
   const buttons = places.map(
       place => html('button', {type: 'button', onclick: () => page.show(place.id)}, place.name));
-  put(document.getElementById('top'), html('span.model', {}, page.plan.model),
-      html('nav', {'aria-label': 'Views'}, buttons),
+  const nav = html('nav', {'aria-label': 'Views'}, buttons);
+  put(document.getElementById('top'), html('span.model', {}, page.plan.model), nav,
       html(
           'button.tool',
           {type: 'button', title: 'Find anything', onclick: () => openPalette(page, sections)},
           'Find', html('kbd', {}, '/')),
       html(
-          'button.tool',
+          'button.tool.roomy',
           {type: 'button', title: 'Light or dark (t)', onclick: () => switchTheme(page)}, 'Theme'),
-      html('button.tool', {type: 'button', title: 'Keys', onclick: openHelp}, '?'));
+      html('button.tool.roomy', {type: 'button', title: 'Keys (?)', onclick: openHelp}, '?'));
   return {
     places,
     /** @param {string} current */
     mark(current) {
       places.forEach((place, index) => {
-        buttons[index].classList.toggle('current', place.id === current);
-        buttons[index].classList.toggle('occurs', !!page.item && place.occurs(page.related));
+        const button = buttons[index];
+        const isCurrent = place.id === current;
+        // Where the names do not fit beside each other, the current one is in sight.
+        if (isCurrent && !button.classList.contains('current'))
+          nav.scrollLeft = button.offsetLeft + button.offsetWidth / 2 - nav.clientWidth / 2;
+        button.classList.toggle('current', isCurrent);
+        button.classList.toggle('occurs', !!page.item && place.occurs(page.related));
       });
     },
   };
@@ -96,15 +102,35 @@ function buildHeader(page, sections) {
 /** @param {Plan} plan */
 function buildFooter(plan) {
   const {json, machine} = plan;
-  const sha = json.sha256 ? `, sha256 ${json.sha256.slice(0, 12)}…` : '';
+  const sha = json.sha256 ? `, sha256 ${json.sha256.slice(0, 12)}` : '';
   const predicted = plan.timed ? `Times are predicted for ${machine.label}` :
-                                 'No machine was named: no times are predicted';
+                                 `${untimedClause(plan)}: no times are predicted`;
   const times = `${predicted}${
       plan.trace ? '; measured times are those of a trace.' : '; nothing here was measured.'}`;
   return html(
-      'footer', {},
+      'footer', {}, machine ? constantsOf(machine) : null,
       `${json.spec.path}, ${json.producer}, ${json.schema}${
           sha}. Bytes, layouts, messages and causes are the compiler’s. ${times}`);
+}
+
+/** What the times are made of, and where each number comes from. */
+function constantsOf(machine) {
+  return html(
+      'details', {},
+      html(
+          'summary', {},
+          `${formatCount(machine.constants.length, 'constant')} of ${machine.label}`),
+      html(
+          'div.scroll', {},
+          html(
+              'table', {},
+              html(
+                  'tbody', {},
+                  machine.constants.map(
+                      ({name, value, unit, made, source}) => html(
+                          'tr', {}, html('td', {}, name),
+                          html('td.right', {}, `${formatFactor(value)} ${unit}`),
+                          html('td', {}, made.replace(/_/g, ' ')), html('td', {}, source)))))));
 }
 
 /** @param {Page} page @param {Section[]} sections */
@@ -139,7 +165,18 @@ function watch(page, sections, header) {
       if (entry.isIntersecting) byId.get(entry.target.id).build();
   }, {rootMargin: NEAR + 'px'});
   for (const section of sections) observer.observe(section.element);
-  addEventListener('beforeprint', () => sections.forEach(section => section.build()));
+  addEventListener('beforeprint', () => {
+    for (const section of sections) section.build();
+    for (const details of document.querySelectorAll('details')) details.open = true;
+    // On paper a drawing of a wider screen is made smaller rather than cut off.
+    for (const picture of document.querySelectorAll('.view svg'))
+      picture.setAttribute(
+          'viewBox', `0 0 ${picture.getAttribute('width')} ${picture.getAttribute('height')}`);
+  });
+  addEventListener('afterprint', () => {
+    for (const picture of document.querySelectorAll('.view svg'))
+      picture.removeAttribute('viewBox');
+  });
   addEventListener('scroll', () => requestAnimationFrame(spy), {passive: true});
   let waiting = 0;
   addEventListener('resize', () => {

@@ -1,14 +1,17 @@
 // What a device holds over the step.
 
+const CURVE = 220;
+const CURVE_TOP = 24;
+
 /** @type {View} */
 const memoryView = {
   id: 'memory',
   name: 'Memory',
   title: 'What is alive when',
   height: 760,
-  text: page => `Bytes of one device over the same ${
-      page.plan.timed ? 'step as above' :
-                        'commands as above; no machine was named, so there is no time'}.`,
+  text: page => page.plan.timed ?
+      `Bytes of one device over the same ${page.plan.execution} as above.` :
+      'Bytes of one device over the same commands as above.',
   occurs: related => related.value.size > 0,
   build(page) {
     const {plan} = page;
@@ -22,8 +25,18 @@ const memoryView = {
     const marks = page.makeMarks();
     const state = {all: false};
     let scale = null;
+    const tick = svg('rect.window-tick', {height: 4});
+    const drawWindow = () => {
+      const [from, to] = page.window;
+      tick.classList.toggle('hidden', to - from >= page.track.total * 0.999);
+      tick.setAttribute('x', String(scale.x(from)));
+      tick.setAttribute('width', String(Math.max(3, scale.x(to) - scale.x(from))));
+    };
     const draw = () => {
       scale = drawCurve(page, curve, picture);
+      tick.setAttribute('y', String(CURVE_TOP + CURVE + 1));
+      picture.append(tick);
+      drawWindow();
     };
     const drawTable = () => {
       marks.clear();
@@ -47,7 +60,7 @@ const memoryView = {
       ]);
     });
     picture.addEventListener('pointerleave', hideTip);
-    page.windowListeners.push(draw);
+    page.windowListeners.push(drawWindow);
     draw();
     drawTable();
     const keys = CATEGORIES.map(
@@ -118,12 +131,12 @@ function peakPlace(plan) {
 /** @param {Page} page */
 function drawCurve(page, curve, picture) {
   const {plan, track} = page;
-  const height = 220;
-  const top = 24;
+  const height = CURVE;
+  const top = CURVE_TOP;
   const peak = plan.memory.peak_bytes_per_device;
   const limited = plan.limit && plan.limit < 2.5 * peak;
   const most = Math.max(peak, limited ? plan.limit : 0) * 1.02;
-  const scale = new Scale(0, track.total, page.width());
+  const scale = new Scale(track, 0, track.total, page.width());
   const y = bytes => top + height * (1 - bytes / most);
   clear(picture);
   picture.setAttribute('width', String(scale.width));
@@ -135,12 +148,13 @@ function drawCurve(page, curve, picture) {
           svg('text.faint', {x: scale.left - 8, y: y(bytes) + 4, 'text-anchor': 'end'},
               formatBytes(bytes)));
   }
-  const base = new Array(curve.sums.length).fill(0);
+  const places = drawnPlaces(track, scale, curve.sums.map(at => sum(at, bytes => bytes)));
+  const base = new Array(places.length).fill(0);
   for (const [category] of CATEGORIES.entries()) {
     if (!curve.sums.some(at => at[category] > 0)) continue;
-    const above = curve.sums.map((at, place) => base[place] + at[category]);
-    picture.append(
-        svg('path', {d: stepsPath(track, scale, base, above, y), fill: `var(--m${category})`}));
+    const above = places.map((place, index) => base[index] + curve.sums[place][category]);
+    picture.append(svg(
+        'path', {d: stepsPath(track, scale, places, base, above, y), fill: `var(--m${category})`}));
     above.forEach((bytes, place) => {
       base[place] = bytes;
     });
@@ -169,15 +183,26 @@ function drawCurve(page, curve, picture) {
         'text-anchor': x > scale.width - 110 ? 'end' : 'start'
       },
           `peak ${formatBytes(peak)}`));
-  const [from, to] = page.window;
-  if (to - from < track.total * 0.999)
-    picture.append(svg('rect.window-tick', {
-      x: scale.x(from),
-      y: top + height + 1,
-      width: Math.max(3, scale.x(to) - scale.x(from)),
-      height: 4
-    }));
   return scale;
+}
+
+/**
+ * Of places of the command list that share a pixel the one at which most is alive.
+ * @param {Track} track
+ * @param {Scale} scale
+ */
+function drawnPlaces(track, scale, totals) {
+  const places = [];
+  let column = -1;
+  for (let place = 0; place < totals.length; ++place) {
+    const now = Math.floor(scale.x(track.at[place]));
+    if (now !== column)
+      places.push(place);
+    else if (totals[place] > totals[places[places.length - 1]])
+      places[places.length - 1] = place;
+    column = now;
+  }
+  return places;
 }
 
 /**
@@ -185,9 +210,9 @@ function drawCurve(page, curve, picture) {
  * @param {Track} track
  * @param {Scale} scale
  */
-function stepsPath(track, scale, base, above, y) {
-  const count = above.length;
-  const x = place => scale.x(place < count ? track.at[place] : track.total).toFixed(2);
+function stepsPath(track, scale, places, base, above, y) {
+  const count = places.length;
+  const x = place => scale.x(place < count ? track.at[places[place]] : track.total).toFixed(2);
   let path = `M${x(0)} ${y(base[0]).toFixed(2)}`;
   for (let place = 0; place < count; ++place)
     path += `V${y(above[place]).toFixed(2)}H${x(place + 1)}`;
@@ -200,6 +225,35 @@ function stepsPath(track, scale, base, above, y) {
 function byteTicks(most) {
   const unit = 1024 ** Math.floor(Math.log(most) / Math.log(1024));
   return ticksOf(0, most / unit, 4).map(tick => tick * unit);
+}
+
+/**
+ * What is alive at the peak; a parameter counts with its optimizer state, layers are added up.
+ * @param {Plan} plan
+ */
+function peakGroups(plan) {
+  const groups = new Map();
+  for (const entry of plan.memory.at_peak) {
+    const index = valueOfBuffer(plan, {...entry, tensor: null});
+    const value = index >= 0 ? plan.values[index] : null;
+    const lasting = entry.category === 'params' || entry.category === 'optimizer';
+    const base = value && lasting ? value.stateOf || value : value;
+    const key = (base ? base.index : entry.name) + (lasting ? '' : entry.category);
+    const group = groups.get(key) || {
+      name: base ? base.name : entry.name,
+      value: base,
+      category: entry.category,
+      bytes: 0,
+      count: 0,
+      states: 0
+    };
+    group.bytes += entry.bytes;
+    group.count += 1;
+    if (lasting && value && value.stateOf) group.states += 1;
+    if (entry.category === 'params') group.category = 'params';
+    groups.set(key, group);
+  }
+  return [...groups.values()].sort((a, b) => b.bytes - a.bytes);
 }
 
 /** @param {Page} page @param {Marks} marks */

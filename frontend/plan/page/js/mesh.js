@@ -17,25 +17,44 @@ const meshView = {
     const picture = html('div.mesh');
     const note = html('p.faint.sum');
     let drawing = null;
+    const isDrawn = plan.axes.length > 0 && plan.devices <= DRAWN_DEVICES;
     const draw = () => {
+      if (!isDrawn) return;
       drawing = drawMesh(page);
       put(clear(picture), drawing.picture);
       select();
     };
-    const select = () => markMesh(page, drawing, note);
+    const select = () => {
+      if (isDrawn) markMesh(page, drawing, note);
+    };
     draw();
     return {
       body: html(
           'div', {},
-          plan.devices <= DRAWN_DEVICES ?
-              picture :
-              html('p.faint', {}, 'The mesh has too many devices to be drawn.'),
-          note, trafficTable(page)),
+          isDrawn ? picture :
+                    html(
+                        'p.faint', {},
+                        plan.axes.length ? 'The mesh has too many devices to be drawn.' :
+                                           'One device and no mesh.'),
+          note, betweenNote(plan), trafficTable(page)),
       select,
       resize: draw
     };
   },
 };
+
+/**
+ * Of more axes than a grid has, lines along the others are not drawn.
+ * @param {Plan} plan
+ */
+function betweenNote(plan) {
+  if (plan.axes.length < 3) return null;
+  const {facets} = gridAxes(plan.axes);
+  return html(
+      'p.faint.sum', {}, 'Each grid is one place along ',
+      enumerate(facets.map(axis => axisChip(axis.index))),
+      '; what is sent between grids is in the table alone.');
+}
 
 /**
  * The axes of a grid: the longer of the last two across; earlier ones are facets.
@@ -60,14 +79,18 @@ function drawMesh(page) {
   const count = product(facets.map(axis => axis.size));
   const left = 64;
   const gapX = columns > 20 ? 3 : columns > 8 ? 8 : 44;
-  const gapY = rows > 20 ? 3 : rows > 8 ? 8 : 30;
+  // Narrow boxes stand as close below each other as beside each other.
+  const gapY = rows > 20 ? 3 : rows > 8 ? 8 : columns > 20 ? 12 : 30;
   const width = Math.max(4, Math.min(72, (page.width() - left - 4) / columns - gapX));
   const height = Math.min(40, Math.max(10, width));
   const top = 30;
   const one = top + rows * (height + gapY);
+  const facetWidth = left + columns * (width + gapX);
+  const beside = Math.max(1, Math.min(count, Math.floor(page.width() / facetWidth)));
+  const cornerOf = facet => [facet % beside * facetWidth, Math.floor(facet / beside) * one];
   const picture = svg('svg', {
-    width: left + columns * (width + gapX),
-    height: count * one,
+    width: beside * facetWidth,
+    height: Math.ceil(count / beside) * one,
     role: 'img',
     'aria-label': `Mesh of ${plan.devices} devices`
   });
@@ -79,8 +102,9 @@ function drawMesh(page) {
   for (let device = 0; device < Math.min(plan.devices, DRAWN_DEVICES); ++device) {
     const coordinates = coordinatesOf(plan.axes, device);
     const facet = facets.reduce((number, axis) => number * axis.size + coordinates[axis.index], 0);
-    const x = left + coordinates[across.index] * (width + gapX);
-    const y = facet * one + top + (down ? coordinates[down.index] : 0) * (height + gapY);
+    const [cornerX, cornerY] = cornerOf(facet);
+    const x = cornerX + left + coordinates[across.index] * (width + gapX);
+    const y = cornerY + top + (down ? coordinates[down.index] : 0) * (height + gapY);
     const link = (axis, room, ends) => {
       const line = svg('line.wire', {
         axes: [axis.index],
@@ -111,18 +135,19 @@ function drawMesh(page) {
   }
   for (let facet = 0; facet < count; ++facet) {
     const names = facetName(facets, facet);
+    const [cornerX, cornerY] = cornerOf(facet);
     picture.append(
-        svg('text.axis-text', {axes: [across.index], x: left, y: facet * one + 16},
+        svg('text.axis-text', {axes: [across.index], x: cornerX + left, y: cornerY + 16},
             `${across.name} →`));
     if (names)
-      picture.append(
-          svg('text.faint', {x: left + 8 * across.name.length + 40, y: facet * one + 16}, names));
+      picture.append(svg(
+          'text.faint', {x: cornerX + left + 8 * across.name.length + 24, y: cornerY + 16}, names));
     if (down)
       picture.append(
           svg('text.axis-text', {
             axes: [down.index],
-            x: left - 10,
-            y: facet * one + top + height / 2 + 4,
+            x: cornerX + left - 10,
+            y: cornerY + top + height / 2 + 4,
             'text-anchor': 'end'
           },
               `${down.name} ↓`));

@@ -12,6 +12,7 @@ function readPlan(json) {
           ({index, name: axis.name, size: axis.size, link: axis.link ? axis.link.name : null}));
   plan.timed = !!json.machine && json.totals.step_us != null;
   plan.trace = json.trace || null;
+  plan.execution = json.program === 'eval' ? 'evaluation' : 'step';
   plan.limit = json.memory.limit_bytes || (json.machine && json.machine.memory_bytes) || 0;
   readLines(plan);
   readValues(plan);
@@ -19,6 +20,9 @@ function readPlan(json) {
   readCollectives(plan);
   readSchedule(plan);
   readMemory(plan);
+  const {refused_products: products, refused_moves: moves} = json.totals;
+  plan.refused = [...products || [], ...moves || []];
+  plan.waste = (json.waste || []).map(one => ({text: one.text, line: lineOf(plan, one.span)}));
   plan.totals = {
     flops: json.totals.flops_per_device,
     sent: json.totals.wire_bytes_per_device,
@@ -194,12 +198,22 @@ function findParameter(plan, state, byId) {
   return parameters[0] || null;
 }
 
+/** Names of ops by id, as in the scope that their own is like. */
+function namesOfLike(json) {
+  const scopes = new Map(json.scopes.map(scope => [scope.id, scope]));
+  return new Map(json.ops.map(op => {
+    const scope = scopes.get(op.scope);
+    const like = scope && scopes.get(scope.like);
+    return [op.id, like ? replaceScope(op.name, scope.name, like.name) : op.name];
+  }));
+}
+
 /** @param {Plan} plan */
 function readOperations(plan) {
   plan.operations = [];
   plan.operationOf = new Map();
   const {ops} = plan.json;
-  const nameOf = new Map(ops.map(op => [op.id, op.name]));
+  const nameOf = namesOfLike(plan.json);
   const values = ids =>
       new Set(ids.filter(id => plan.valueOf.has(id)).map(id => plan.valueOf.get(id)));
   for (const members of groupFolds(ops, op => op.phase + '\n' + (nameOf.get(op.fold) || op.name))) {
@@ -215,6 +229,7 @@ function readOperations(plan) {
       id: members[0].id,
       ids: members.map(op => op.id),
       name: foldNames(members.map(op => op.name)),
+      first: members[0].name,
       phase: members[0].phase,
       kinds,
       bounds,
@@ -246,7 +261,14 @@ function readCollectives(plan) {
   const timeOf = (one, field) => (transfers.get(one.transfer)[field] || 0) * share(one);
   const operations = ids =>
       unique(ids.filter(id => plan.operationOf.has(id)).map(id => plan.operationOf.get(id)));
-  for (const members of groupFolds(plan.json.collectives, one => one.fold || one.id)) {
+  const folds = new Map(plan.json.tensors.map(tensor => [tensor.id, tensor.fold]));
+  // What sends alike values for one reason is a row, whatever is sent with it.
+  const key = one => folds.has(one.tensor) ? JSON.stringify([
+    one.kind, one.axes, one.phase, folds.get(one.tensor), one.payload_bytes,
+    [one.cause, ...one.merged_causes || []].map(cause => [cause.needed, cause.had, cause.spans])
+  ]) :
+                                             one.fold;
+  for (const members of groupFolds(plan.json.collectives, key)) {
     const first = members[0];
     const transfer = transfers.get(first.transfer);
     const value = plan.valueOf.get(first.tensor) ?? plan.valueNamed.get(first.cause.operand) ?? -1;

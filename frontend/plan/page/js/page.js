@@ -91,12 +91,16 @@ class Page {
 
   /** Puts the classes on the elements; called again after a view was drawn anew. */
   paint() {
-    for (const element of this.lit) element.classList.remove('selected', 'related');
+    for (const element of this.lit) {
+      element.classList.remove('selected', 'related');
+      element.removeAttribute('aria-current');
+    }
     this.lit = [];
     const light = (kind, index, name) => {
       for (const registry of this.registries)
         for (const element of registry.get(kind + index) || []) {
           element.classList.add(name);
+          if (name === 'selected') element.setAttribute('aria-current', 'true');
           this.lit.push(element);
         }
     };

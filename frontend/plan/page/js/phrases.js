@@ -34,6 +34,9 @@ function itemLink(page, item, text) {
       text);
 }
 
+/** A parenthesis does not stand alone at the end of a line. */
+const inParentheses = node => html('span.together', {}, '(', node, ')');
+
 /** "nd.einsum inside logits" in words. */
 function operandNode(operand) {
   const inside = /^nd\.(\w+) inside (.*)$/.exec(operand);
@@ -45,8 +48,8 @@ function operandNode(operand) {
  * "<batch@data> partial sum over model" with the axes in their colours.
  * @param {Page} page
  */
-function splitNode(page, text) {
-  return html('span.mono', {}, text.split(/([\p{L}_][\p{L}\p{N}_]*)/u).map(word => {
+function splitNode(page, text, tag = 'span.mono') {
+  return html(tag, {}, text.split(/([\p{L}_][\p{L}\p{N}_]*)/u).map(word => {
     const axis = page.plan.axes.find(candidate => candidate.name === word);
     return axis ? html('b.hue', {axes: [axis.index]}, word) : word;
   }));
@@ -186,6 +189,23 @@ function axisCell(page, value, axis, short = false) {
  * @param {{count: number}} row
  */
 const timesNode = row => row.count > 1 ? html('span.times', {}, `${NO_BREAK}× ${row.count}`) : null;
+
+/**
+ * What is planned, with its article.
+ * @param {Plan} plan
+ */
+const anExecution = plan => plan.execution === 'step' ? 'a step' : `an ${plan.execution}`;
+
+/**
+ * Why there are no times: a clause, or nothing where there are.
+ * @param {Plan} plan
+ */
+function untimedClause(plan) {
+  if (plan.timed) return '';
+  const refused = (plan.machine && plan.machine.cannot_run || []).length;
+  return refused ? `${plan.machine.label} has no units for ${formatCount(refused, 'operation')}` :
+                   'No machine was named';
+}
 
 /**
  * By whose prices a collective was chosen.

@@ -98,7 +98,9 @@ function codeNodes(plan, line) {
             title: `${word} is split over ${dim.axes.join(', ')}`
           },
           word);
-    return KEYWORDS.has(word) ? html('b', {}, word) : word;
+    if (KEYWORDS.has(word)) return html('b', {}, word);
+    // An arrow stays in one line.
+    return word.split(/(->)/).map(part => part === '->' ? html('span.together', {}, part) : part);
   });
   return comment ? [nodes, html('span.comment', {}, comment)] : nodes;
 }
@@ -167,8 +169,9 @@ function buildSource(page) {
     const values = valuesOfLine(plan, line.index);
     const chips = new Map();
     for (const chip of values.flatMap(value => chipsOf(plan, value)))
-      chips.set(chip.textContent, chip);
-    if (chips.size > 1) chips.delete('replicated');
+      chips.set(chip.className + chip.textContent, chip);
+    const whole = [...chips.keys()].find(key => key.endsWith('replicated'));
+    if (chips.size > 1) chips.delete(whole);
     const all = [...chips.values(), ...overrideChips(plan, line)];
     const code = html(
         'span.code', {},

@@ -43,6 +43,7 @@ function showControls(text) {
       mark => `‹U+${mark.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}›`);
 }
 
+const capital = text => text.slice(0, 1).toUpperCase() + text.slice(1);
 const kindName = kind => kind.replace(/_/g, '-');
 const GRADIENT = 'gradient of ';
 const isGradientName = name => name.startsWith(GRADIENT) || name.startsWith('inside ' + GRADIENT);

@@ -9,10 +9,10 @@ const timelineView = {
   text: page => page.plan.timed ?
       `Predicted for ${page.plan.machine.label}${
           page.plan.trace ? '; what a run took stands below' :
-                            '; nothing was measured'}. Drag over the step to ` +
-          'look closer; Ctrl and wheel, or + and −, zoom.' :
-      'No machine was named, so there are no times: commands in their order, each as high as ' +
-          'what it computes or sends. Drag over the step to look closer; + and − zoom.',
+                            '; nothing was measured'}. Drag over the ${page.plan.execution} ` +
+          'to look closer; Ctrl and wheel, or + and −, zoom.' :
+      `${untimedClause(page.plan)}, so there are no times: commands in their order, each as high ` +
+          'as what it computes or sends. Drag over them to look closer; + and − zoom.',
   occurs: related => related.operation.size > 0 || related.collective.size > 0,
   build(page) {
     const {plan} = page;
@@ -21,18 +21,24 @@ const timelineView = {
     const detail = svg('svg', {role: 'img', 'aria-label': 'A window of the step'});
     const presets = html(
         'span.choice', {},
-        presetsOf(track).map(
-            ({name, from, to}) =>
-                html('button', {type: 'button', onclick: () => setWindow(from, to)}, name)));
+        presetsOf(page, track)
+            .map(
+                ({name, from, to}) =>
+                    html('button', {type: 'button', onclick: () => setWindow(from, to)}, name)));
 
     function setWindow(from, to) {
       const length = Math.min(track.total, Math.max(to - from, track.total * 1e-5));
       const begin = Math.max(0, Math.min(track.total - length, from));
       page.setWindow(begin, begin + length);
     }
-    const draw = () => {
-      drawWhole(page, track, whole);
+    let frame = null;
+    const drawWindow = () => {
+      frame(page.window);
       drawDetail(page, track, detail);
+    };
+    const draw = () => {
+      frame = drawWhole(page, track, whole);
+      drawWindow();
     };
     const around = (middle, factor) => {
       const [from, to] = page.window;
@@ -43,11 +49,11 @@ const timelineView = {
       if (!event.ctrlKey) return;
       event.preventDefault();
       around(
-          new Scale(...page.window, page.width())
+          new Scale(track, ...page.window, page.width())
               .at(event.clientX - detail.getBoundingClientRect().left),
           event.deltaY > 0 ? 1.25 : 0.8);
     }, {passive: false});
-    page.windowListeners.push(draw);
+    page.windowListeners.push(drawWindow);
     /** Moves the window to the middle occurrence of what is selected, if none is in it. */
     const follow = () => {
       const [from, to] = page.window;
@@ -57,9 +63,10 @@ const timelineView = {
         const middle = (place.from + place.to) / 2;
         setWindow(middle - (to - from) / 2, middle + (to - from) / 2);
       } else {
-        draw();
+        drawWindow();
       }
     };
+    draw();
     follow();
     return {
       controls: [presets],
@@ -76,15 +83,14 @@ const timelineView = {
   },
 };
 
-/** @param {Track} track */
-function presetsOf(track) {
-  const presets = [{name: 'Whole step', from: 0, to: track.total}];
-  const title = text => text[0].toUpperCase() + text.slice(1);
+/** @param {Page} page @param {Track} track */
+function presetsOf(page, track) {
+  const presets = [{name: capital(wholeName(page)), from: 0, to: track.total}];
   const phases = unique(track.loops.map(loop => loop.phase));
   for (const phase of phases) {
     const {name, from, to} = middleLoop(track, phase);
     presets.push({
-      name: `${title(name.replace(/\//g, ' '))} ${phase}`,
+      name: `${capital(name.replace(/\//g, ' '))} ${phase}`,
       from: from - (to - from) * 0.04,
       to: to + (to - from) * 0.04
     });
@@ -92,7 +98,7 @@ function presetsOf(track) {
   for (const {name, from, to} of track.phases)
     if (!phases.includes(name))
       presets.push(
-          {name: title(name), from: from - track.total * 0.005, to: to + track.total * 0.005});
+          {name: capital(name), from: from - track.total * 0.005, to: to + track.total * 0.005});
   return presets;
 }
 
@@ -134,9 +140,14 @@ function occurrencesOf(page, track) {
   return own.sort((a, b) => a.from - b.from);
 }
 
-/** @param {Page} page @param {Track} track */
+const wholeName = page => page.plan.execution === 'step' ? 'whole step' : 'everything';
+
+/**
+ * Draws it, and returns what shows a window on it: that moves more often.
+ * @param {Page} page @param {Track} track
+ */
 function drawWhole(page, track, picture) {
-  const scale = new Scale(0, track.total, page.width());
+  const scale = new Scale(track, 0, track.total, page.width());
   clear(picture);
   picture.setAttribute('width', String(scale.width));
   picture.setAttribute('height', '88');
@@ -149,29 +160,27 @@ function drawWhole(page, track, picture) {
     picture.append(svg('line.tick', {x1: scale.x(from), x2: scale.x(from), y1: 2, y2: 64}));
   }
   picture.append(
-      svg('text', {x: 0, y: 38}, 'whole step'),
+      svg('text', {x: 0, y: 38}, wholeName(page)),
       svg('text.faint', {x: 0, y: 53}, track.timed ? 'share of time' : 'flops'));
   // Without times a slice is a whole number of commands or a command one of slices.
   const slices = !track.timed && track.total <= 240 ? track.total * Math.floor(240 / track.total) :
       track.runs.length > 600                       ? 110 :
                                                       240;
   drawShares(track, picture, scale, 16, 46, slices);
-  const [from, to] = page.window;
-  if (to - from < track.total * 0.999)
-    picture.append(svg('rect.window', {
-      x: scale.x(from),
-      y: 13,
-      width: Math.max(2, scale.x(to) - scale.x(from)),
-      height: 52,
-      rx: 2
-    }));
   drawTicks(track, picture, scale, 70);
+  const frame = svg('rect.window', {y: 13, height: 52, rx: 2});
+  picture.append(frame);
+  return ([from, to]) => {
+    frame.classList.toggle('hidden', to - from >= track.total * 0.999);
+    frame.setAttribute('x', String(scale.x(from)));
+    frame.setAttribute('width', String(Math.max(2, scale.x(to) - scale.x(from))));
+  };
 }
 
 /** @param {Page} page @param {Track} track */
 function drawDetail(page, track, picture) {
   const [from, to] = page.window;
-  const scale = new Scale(from, to, page.width());
+  const scale = new Scale(track, from, to, page.width());
   clear(picture);
   let top = 26;
   const height = top + COMPUTE + track.lanes.length * (LANE + LANE_APART) + LANE_APART + 20;
@@ -212,7 +221,7 @@ function listenToBrush(page, track, picture, setWindow) {
       0,
       Math.min(
           track.total,
-          new Scale(0, track.total, page.width())
+          new Scale(track, 0, track.total, page.width())
               .at(event.clientX - picture.getBoundingClientRect().left)));
   const small = track.total * 0.002;
   picture.addEventListener('pointerdown', event => {

@@ -1,5 +1,8 @@
 // When everything happens; without times, in which order.
 
+// Of a longer name of a lane the end is cut off.
+const LANE_NAME = 18;
+
 /** @param {Plan} plan @returns {Track} */
 function makeTrack(plan) {
   const place = id => plan.position.get(id);
@@ -21,11 +24,14 @@ function makeTrack(plan) {
     height: sending.sent / mostSent
   });
   const total = Math.max(timed ? plan.totals.step : plan.schedule.length, 1e-9);
+  const lanes = lanesOf(sendings);
+  const longest = largest(lanes, lane => axesName(lane.axes).length);
   return {
     timed,
     total,
+    left: Math.max(84, 22 + 7 * Math.min(LANE_NAME, longest)),
     runs,
-    lanes: lanesOf(sendings),
+    lanes,
     waits: timed ? waitsOf(runs, sendings, total) : [],
     phases: phasesOf(runs),
     loops: loopsOf(plan, runs),

@@ -62,6 +62,7 @@
  *  @property {string} id
  *  @property {string[]} ids
  *  @property {string} name
+ *  @property {string} first         name of the first of them
  *  @property {string} phase
  *  @property {Map<string, number>} kinds
  *  @property {number} count
@@ -144,8 +145,11 @@
  *  @property {any} memory
  *  @property {Buffer_[]} buffers
  *  @property {{flops: number, sent: number, payload: number, transfers: number, step: number, compute: number, exposed: number}} totals
- *  @property {{name: string, label: string, memory_bytes?: number, constants: any[]}} machine
- *  @property {boolean} timed                  a machine was named
+ *  @property {{name: string, label: string, memory_bytes?: number, constants: any[], cannot_run?: string[]}} machine
+ *  @property {boolean} timed                  a machine was named that can run it
+ *  @property {string} execution               what is planned, "step" or "evaluation"
+ *  @property {string[]} refused               products and moves that GPUs cannot run, and why
+ *  @property {{text: string, line: number}[]} waste  devices that have nothing to do, or what others do too
  *  @property {{steps: number, processes: number, traced_step_us: number, step_us?: number}} trace
  *  @property {number} limit                   bytes of a device, or 0
  *  @property {Map<string, number>} valueOf    by id of a tensor
@@ -160,6 +164,7 @@
  *  @typedef {Object} Track
  *  @property {boolean} timed
  *  @property {number} total
+ *  @property {number} left       pixels in front of the drawings
  *  @property {(at: number) => string} format
  *  @property {(Run & {height: number})[]} runs
  *  @property {{axes: number[], sendings: (Sending & {height: number})[]}[]} lanes
@@ -187,6 +192,7 @@
  *  @property {Node[]} [controls]
  *  @property {Node} body
  *  @property {() => void} [select]        after the selection or the device changed
+ *  @property {() => void} [shown]         when it has come onto the page
  *  @property {() => void} [resize]
  *  @property {(factor: number) => void} [zoom]
  *  @property {(share: number) => void} [pan]

@@ -20,7 +20,7 @@ const verdictView = {
           html(
               'div.totals', {}, memoryTotal(plan, peak, fits),
               plan.timed ? stepTotal(plan) : sentTotal(plan)),
-          costs)
+          costs, verdictNotes(page))
     };
   },
 };
@@ -46,33 +46,56 @@ function eyebrow(page) {
 
 /** @param {Plan} plan */
 function headline(plan, peak, fits) {
-  const {totals} = plan;
-  if (!plan.timed) {
+  const soft = (...parts) => html('span.soft', {}, parts);
+  if (plan.limit && !fits)
     return html(
-        'h1', {}, `${formatBytes(peak)} on each device`,
-        html(
-            'span.soft', {},
-            ` at the peak. A step computes ${formatFlops(totals.flops)} there and sends ${
-                formatBytes(totals.sent)}. No machine was named, so there are no times.`));
-  }
-  const waiting = totals.exposed > 0 ?
-      `${formatShare(totals.exposed / totals.step)} of it waiting for messages.` :
-      'none of it waiting for messages.';
-  if (!plan.limit)
-    return html(
-        'h1', {}, `A step takes ${formatTime(totals.step)}`, html('span.soft', {}, `, ${waiting}`));
-  if (fits)
+        'h1', {}, html('span.over', {}, 'Does not fit. '),
+        `${formatBytes(peak)} where ${formatBytes(plan.limit)} are there`,
+        soft(` on each device. If it did, ${anExecution(plan)} would ${costClause(plan, '')}`));
+  const cost = `${capital(anExecution(plan))} ${costClause(plan, 's')}`;
+  if (plan.limit)
     return html(
         'h1', {}, `Fits. ${formatBytes(peak)} of ${formatBytes(plan.limit)}`,
-        html(
-            'span.soft', {},
-            ` on each device. A step takes ${formatTime(totals.step)}, ${waiting}`));
-  return html(
-      'h1', {}, html('span.over', {}, 'Does not fit. '),
-      `${formatBytes(peak)} where ${formatBytes(plan.limit)} are there`,
+        soft(` on each device. ${cost}`));
+  if (!plan.timed)
+    return html('h1', {}, `${formatBytes(peak)} on each device`, soft(` at the peak. ${cost}`));
+  const [time, ...rest] = cost.split(',');
+  return html('h1', {}, time, soft(',', rest.join(',')));
+}
+
+/**
+ * "takes 2 ms, 18 % of it waiting for messages." with this ending of its verbs.
+ * @param {Plan} plan
+ */
+function costClause(plan, ending) {
+  const {totals} = plan;
+  if (!plan.timed)
+    return `compute${ending} ${formatFlops(totals.flops)} there and send${ending} ${
+        formatBytes(totals.sent)}. ${untimedClause(plan)}, so there are no times.`;
+  const waiting = totals.exposed > 0 ? formatShare(totals.exposed / totals.step) : 'none';
+  return `take${ending} ${formatTime(totals.step)}, ${waiting} of it waiting for messages.`;
+}
+
+/**
+ * What GPUs refuse, and devices that have nothing to do, or what others do too.
+ * @param {Page} page
+ */
+function verdictNotes(page) {
+  const {refused, waste} = page.plan;
+  const list = (heading, items) => items.length ?
       html(
-          'span.soft', {},
-          ` on each device. If it did, a step would take ${formatTime(totals.step)}, ${waiting}`));
+          'div.costs.notes', {}, html('h2', {}, html('span', {}, heading)),
+          html('ul', {}, items.map(item => html('li', {}, item)))) :
+      null;
+  return [
+    list('What GPUs cannot run', refused),
+    list(
+        'Where devices are wasted',
+        waste.map(
+            one =>
+                [splitNode(page, one.text, 'span'),
+                 one.line >= 0 ? [' ', inParentheses(lineLink(page, one.line))] : null]))
+  ];
 }
 
 /**
@@ -172,8 +195,8 @@ function stepTotal(plan) {
                 null),
       }));
   return totalRow(
-      formatTime(step), 'a step, predicted', `Step: ${formatTime(step)}`, [computed, ...parts],
-      step);
+      formatTime(step), `${anExecution(plan)}, predicted`,
+      `${capital(plan.execution)}: ${formatTime(step)}`, [computed, ...parts], step);
 }
 
 /** @param {Plan} plan */
@@ -189,9 +212,10 @@ function sentTotal(plan) {
             `${formatBytes(own.sent)} in ${formatCount(own.count, 'collective')}`),
       }));
   if (!parts.length)
-    return totalRow(formatBytes(0), 'sent by a device in a step', 'Nothing is sent', [], 1);
+    return totalRow(
+        formatBytes(0), `sent by a device in ${anExecution(plan)}`, 'Nothing is sent', [], 1);
   return totalRow(
-      formatBytes(plan.totals.sent), 'sent by a device in a step',
+      formatBytes(plan.totals.sent), `sent by a device in ${anExecution(plan)}`,
       `Sent: ${formatBytes(plan.totals.sent)}`, parts, sum(parts, part => part.size));
 }
 
@@ -259,8 +283,8 @@ function timeCosts(page) {
                                              waitSentence(page, plan.collectives[item.index]),
               }));
   const rest = items.length ? `together ${formatShare(sum(top, cost => cost.size) / whole)} of ${
-                                  plan.timed ? 'the step' : 'what is sent'}` :
-                              'nothing is sent';
+                                  plan.timed ? `the ${plan.execution}` : 'what is sent'}` :
+                                               'nothing is sent';
   return costColumns(page, plan.timed ? 'Where the time goes' : 'What is sent', rest, items);
 }
 
@@ -295,35 +319,6 @@ const enumerateWords = words => words.length < 2 ?
     words.join('') :
     `${words.slice(0, -1).join(', ')} and ${words[words.length - 1]}`;
 
-/**
- * What is alive at the peak; a parameter counts with its optimizer state, layers are added up.
- * @param {Plan} plan
- */
-function peakGroups(plan) {
-  const groups = new Map();
-  for (const entry of plan.memory.at_peak) {
-    const index = valueOfBuffer(plan, {...entry, tensor: null});
-    const value = index >= 0 ? plan.values[index] : null;
-    const lasting = entry.category === 'params' || entry.category === 'optimizer';
-    const base = value && lasting ? value.stateOf || value : value;
-    const key = (base ? base.index : entry.name) + (lasting ? '' : entry.category);
-    const group = groups.get(key) || {
-      name: base ? base.name : entry.name,
-      value: base,
-      category: entry.category,
-      bytes: 0,
-      count: 0,
-      states: 0
-    };
-    group.bytes += entry.bytes;
-    group.count += 1;
-    if (lasting && value && value.stateOf) group.states += 1;
-    if (entry.category === 'params') group.category = 'params';
-    groups.set(key, group);
-  }
-  return [...groups.values()].sort((a, b) => b.bytes - a.bytes);
-}
-
 /** @param {Page} page */
 function memoryCosts(page) {
   const {plan} = page;
@@ -348,7 +343,7 @@ function memorySentence(page, group) {
   const {plan} = page;
   const {value} = group;
   const name = html('b', {}, html('code', {}, group.name));
-  const line = value && value.line >= 0 ? [' (', lineLink(page, value.line), ')'] : '';
+  const line = value && value.line >= 0 ? [' ', inParentheses(lineLink(page, value.line))] : '';
   if (group.category !== 'params' && group.category !== 'optimizer') {
     const why = {
       activations: ' that wait to be read',
