@@ -57,11 +57,12 @@ std::vector<MachineConstant> Machine::getConstants() const {
     std::vector<MachineConstant> all = {w->workers};
     for (const ProductConstants *product :
          {&w->matmul32, &w->matmulBf16, &w->matmul16, &w->convolution})
-      all.insert(all.end(),
-                 {product->rate, product->byteRate, product->callUs});
-    all.insert(all.end(),
-               {w->arithmetic, w->nearRate, w->farRate, w->nearBytes,
-                w->farBytes, w->commandUs, w->collectiveUs, w->collectiveRate});
+      all.insert(all.end(), {product->rate, product->byteRate,
+                             product->farByteRate, product->callUs});
+    all.insert(all.end(), {w->arithmetic, w->nearRate, w->farRate, w->nearBytes,
+                           w->farBytes, w->commandUs, w->collectiveUs,
+                           w->collectiveRate, w->collectiveFarRate,
+                           w->collectiveNearBytes, w->collectiveFarBytes});
     return all;
   }
   const auto &c = std::get<Constants>(constants);
@@ -197,26 +198,33 @@ static constexpr std::array<Efficiency, 4> matmulEfficiency = {
 static constexpr std::array<Efficiency, 4> memoryEfficiency = {
     {{0, 0.3}, {1e6, 0.6}, {10e6, 0.75}, {100e6, 0.9}}};
 
-/// Of kernels and copies on a thread: the rate falls from that of its caches to
-/// that of the memory, linearly over the logarithm of the bytes; the time does
-/// not.
+/// The time of bytes of which one rate was measured for so many, which stay in
+/// the caches, and one for more of them. Between the two it grows linearly, so
+/// that the rate falls.
+static double getMemoryUs(double bytes, double nearRate, double nearBytes,
+                          double farRate, double farBytes) {
+  if (bytes <= nearBytes)
+    return bytes / nearRate;
+  if (bytes >= farBytes)
+    return bytes / farRate;
+  const double nearUs = nearBytes / nearRate, farUs = farBytes / farRate;
+  return nearUs +
+         (bytes - nearBytes) / (farBytes - nearBytes) * (farUs - nearUs);
+}
+
+/// Of a command on a thread, by these rates.
 static double getWorkerMemoryUs(const Machine::WorkerConstants &worker,
-                                double bytes) {
-  const double nearUs = worker.nearBytes.value / worker.nearRate.value;
-  const double farUs = worker.farBytes.value / worker.farRate.value;
-  if (bytes <= worker.nearBytes.value)
-    return bytes / worker.nearRate.value;
-  if (bytes >= worker.farBytes.value)
-    return bytes / worker.farRate.value;
-  const double part = (bytes - worker.nearBytes.value) /
-                      (worker.farBytes.value - worker.nearBytes.value);
-  return nearUs + part * (farUs - nearUs);
+                                double bytes, const MachineConstant &nearRate,
+                                const MachineConstant &farRate) {
+  return getMemoryUs(bytes, nearRate.value, worker.nearBytes.value,
+                     farRate.value, worker.farBytes.value);
 }
 
 Machine::Price Machine::getPrice(double arithmeticUs, double bytes) const {
   double memoryUs = 0, launchUs = 0;
   if (const WorkerConstants *worker = getWorkerConstants()) {
-    memoryUs = getWorkerMemoryUs(*worker, bytes);
+    memoryUs =
+        getWorkerMemoryUs(*worker, bytes, worker->nearRate, worker->farRate);
     launchUs = worker->commandUs.value;
   } else if (const auto *host = std::get_if<HostConstants>(&constants)) {
     memoryUs = bytes / host->copyRate.value;
@@ -278,7 +286,8 @@ static Machine::Price getProductPrice(const Machine::WorkerConstants &worker,
                                       const Machine::ProductConstants &product,
                                       double flops, double bytes) {
   const double arithmeticUs = flops / product.rate.value;
-  const double memoryUs = bytes / product.byteRate.value;
+  const double memoryUs =
+      getWorkerMemoryUs(worker, bytes, product.byteRate, product.farByteRate);
   const double startUs = product.callUs.value + worker.commandUs.value;
   Machine::Price price;
   price.us = startUs + arithmeticUs + memoryUs;
@@ -326,8 +335,11 @@ Machine::Price Machine::shareAmongWorkers(Price price, int64_t pieces,
 
 double Machine::getSharedCollectiveUs(int64_t bytes, int64_t devices) const {
   const WorkerConstants &worker = *getWorkerConstants();
-  const double us =
-      worker.collectiveUs.value + double(bytes) / worker.collectiveRate.value;
+  const double us = worker.collectiveUs.value +
+                    getMemoryUs(double(bytes), worker.collectiveRate.value,
+                                worker.collectiveNearBytes.value,
+                                worker.collectiveFarRate.value,
+                                worker.collectiveFarBytes.value);
   return us * double(devices) / worker.workers.value;
 }
 

@@ -102,8 +102,9 @@ public:
   /// Products or convolutions of one element type on one thread. The time of
   /// one is a call, its flops and its bytes, one after the other.
   struct ProductConstants {
-    MachineConstant rate;     ///< flop/us
-    MachineConstant byteRate; ///< bytes/us of operands and result
+    MachineConstant rate; ///< flop/us
+    /// bytes/us of operands and result, in the caches and in memory.
+    MachineConstant byteRate, farByteRate;
     MachineConstant callUs;
   };
   /// Of devices that are tasks of the worker threads of one process, as it was
@@ -118,8 +119,11 @@ public:
     MachineConstant nearRate, farRate, nearBytes, farBytes;
     MachineConstant commandUs;    ///< to start a command on a device
     MachineConstant collectiveUs; ///< a device's arrival at a collective
-    /// bytes/us of one thread, of what devices bring in and get.
-    MachineConstant collectiveRate;
+    /// bytes/us of one thread, of what devices bring in and get; where it stays
+    /// in the caches and where it does not, and of how many bytes of a device
+    /// the one and the other was measured.
+    MachineConstant collectiveRate, collectiveFarRate, collectiveNearBytes,
+        collectiveFarBytes;
   };
 
   Machine(std::string_view name, std::string_view label,

@@ -20,15 +20,18 @@ struct MeasuredWork {
 
 /// The time of a product is a call, its flops and its bytes.
 struct ProductFit {
-  double rate = 0;     ///< flop/us
-  double byteRate = 0; ///< bytes/us
+  double rate = 0;                      ///< flop/us
+  double byteRate = 0, farByteRate = 0; ///< bytes/us, in caches and in memory
   double callUs = 0;
   double worstError = 0; ///< of those it is fitted to, as a part of their time
 };
 
 /// The fit that is the least off in relative terms (sum of squares), none of
-/// the three less than nothing. Requires: each has flops, bytes and time.
-ProductFit fitProducts(std::span<const MeasuredWork> products);
+/// the four less than nothing; up to `nearBytes` a product is in the caches,
+/// from `farBytes` on in memory. What there is no product for has the rate of
+/// the other. Requires: each has flops, bytes and time.
+ProductFit fitProducts(std::span<const MeasuredWork> products, double nearBytes,
+                       double farBytes);
 
 /// What was measured on a host; rates of one thread, in flop/us and bytes/us.
 struct MeasuredHost {
@@ -38,7 +41,9 @@ struct MeasuredHost {
   ProductFit matmul32, matmulBf16, matmul16, convolution;
   double arithmetic = 0;
   double nearRate = 0, farRate = 0, nearBytes = 0, farBytes = 0;
-  double commandUs = 0, collectiveUs = 0, collectiveRate = 0;
+  double commandUs = 0, collectiveUs = 0;
+  double collectiveRate = 0, collectiveFarRate = 0;
+  double collectiveNearBytes = 0, collectiveFarBytes = 0;
 };
 
 /// Every number of `host` but those that say what it is, by name; the file of

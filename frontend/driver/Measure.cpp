@@ -25,7 +25,7 @@ using namespace meshc;
 using namespace meshc::driver;
 
 /// Of the file; another one after every change of what is measured.
-static constexpr int64_t measurementVersion = 1;
+static constexpr int64_t measurementVersion = 2;
 
 static const char *const advice =
     "'meshc doctor --measure' measures this host again";
@@ -291,15 +291,6 @@ Expected<layout::MeasuredHost> meshc::driver::measureHost() {
   host.workers = getCores();
   host.date = fmt::format("{:%Y-%m-%d}", std::chrono::system_clock::now());
 
-  for (auto [precision, fit] : {std::pair("", &host.matmul32),
-                                {"bf16", &host.matmulBf16},
-                                {"fp16", &host.matmul16}}) {
-    Expected<Report> report = run("products.mesh", precision, 4, 0);
-    if (!report)
-      return report.takeError();
-    *fit = layout::fitProducts(report->find("Matmul"));
-  }
-
   Expected<Report> kernels = run("kernels.mesh", "", 4, 0);
   if (!kernels)
     return kernels.takeError();
@@ -326,17 +317,29 @@ Expected<layout::MeasuredHost> meshc::driver::measureHost() {
   if (convolutions.empty() || middle.size() < 2 || large.size() < 2 ||
       arithmetic.empty())
     return createStringError("a kernel that is measured is not there");
+  host.nearBytes = middle.front().bytes;
+  host.nearRate = getMean(middle, getByteRate);
+  host.farBytes = large.front().bytes;
+  host.farRate = getMean(large, getByteRate);
+
+  for (auto [precision, fit] : {std::pair("", &host.matmul32),
+                                {"bf16", &host.matmulBf16},
+                                {"fp16", &host.matmul16}}) {
+    Expected<Report> report = run("products.mesh", precision, 4, 0);
+    if (!report)
+      return report.takeError();
+    *fit = layout::fitProducts(report->find("Matmul"), host.nearBytes,
+                               host.farBytes);
+  }
+
   host.convolution = host.matmul32;
   const layout::MeasuredWork &convolution = convolutions.front();
+  assert(convolution.bytes <= host.nearBytes && "it is in the caches");
   host.convolution.rate =
       convolution.flops /
       std::max(convolution.us / 2,
                convolution.us - host.matmul32.callUs -
                    convolution.bytes / host.matmul32.byteRate);
-  host.nearBytes = middle.front().bytes;
-  host.nearRate = getMean(middle, getByteRate);
-  host.farBytes = large.front().bytes;
-  host.farRate = getMean(large, getByteRate);
   host.arithmetic = getMean(arithmetic, getFlopRate);
 
   Expected<Report> commands = run("commands.mesh", "", 0.5, 2);
@@ -364,8 +367,21 @@ Expected<layout::MeasuredHost> meshc::driver::measureHost() {
     smallUs += value.getAsObject()->getNumber("us").value_or(0);
   host.collectiveUs =
       std::max(least, smallUs / (numDevices * double(small.size())));
-  const json::Object &copy = *all.front().getAsObject();
-  host.collectiveRate = numDevices * copy.getNumber("bytes").value_or(0) /
-                        copy.getNumber("us").value_or(1);
+  if (all.size() != 2)
+    return createStringError("a collective that is measured is not there");
+  auto getBytes = [](const json::Value &copy) {
+    return copy.getAsObject()->getNumber("bytes").value_or(0);
+  };
+  auto getRate = [&](const json::Value &copy) {
+    return numDevices * getBytes(copy) /
+           copy.getAsObject()->getNumber("us").value_or(1);
+  };
+  const bool isAscending = getBytes(all[0]) < getBytes(all[1]);
+  const json::Value &few = all[isAscending ? 0 : 1];
+  const json::Value &many = all[isAscending ? 1 : 0];
+  host.collectiveRate = getRate(few);
+  host.collectiveNearBytes = getBytes(few);
+  host.collectiveFarRate = getRate(many);
+  host.collectiveFarBytes = getBytes(many);
   return host;
 }

@@ -31,7 +31,7 @@ CASES = [
     (sound[:len(sound) // 2], "it is damaged: no JSON"),
     ("[]", 'it is damaged: no "version"'),
     (change(version="1"), 'it is damaged: no "version"'),
-    (change(version=2), "it has version 2, this meshc reads 1"),
+    (change(version=3), "it has version 3, this meshc reads 2"),
     (change(runtime="meshc 0.0.9"), "it was measured with 'meshc 0.0.9', this is 'meshc "),
     (change(processor="another"), "it was measured on 'another' with "),
     (change(cores=4097), "with 4097 cores, this is "),
