@@ -184,6 +184,25 @@ def check_gpt3(meshc, root):
     assert lines[GPT3["layers"]] - lines[2] < 12, lines
 
 
+def check_stored(meshc, root, folder):
+    """A stored plan of many values is read in a time in proportion to them."""
+    spec = str(root / "samples" / "mlp.mesh")
+    plan = json.loads(run(meshc, ["plan", spec, "--emit", "json"], memory=GIB))
+    first, seconds = plan["tensors"][0], {}
+    for count in (20_000, 80_000):
+        plan["tensors"] = [dict(first, id=f"t{i}", name=f"v{i}") for i in range(count)]
+        path = folder / f"stored-{count}.json"
+        path.write_text(json.dumps(plan), encoding="utf-8")
+        for _ in range(2):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            run(meshc, ["plan", "--compare", str(path), str(path)], 2 * GIB,
+                processor_seconds=MOST_SECONDS)
+            taken = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+            seconds[count] = min(taken, seconds.get(count, taken))
+    print(f"stored plans: {seconds[20_000]:.2f} s, {seconds[80_000]:.2f} s")
+    assert seconds[80_000] < MAX_GROWTH * seconds[20_000], seconds
+
+
 def check_long(meshc, folder):
     for name, (spec, memory) in LONG.items():
         path = folder / f"{name.replace(' ', '-')}.mesh"
@@ -232,6 +251,7 @@ def main():
             return
         check_large(meshc, root)
         check_gpt3(meshc, root)
+        check_stored(meshc, root, folder)
         check_long(meshc, folder)
         check_growth(meshc, folder)
 
