@@ -1,14 +1,12 @@
 """A plan on terminals and elsewhere: `terminal.py SPEC`. Its columns are those of the
 terminal, or of COLUMNS; its colours are for terminals alone."""
 
-import fcntl
 import os
-import pty
 import re
-import struct
 import subprocess
 import sys
-import termios
+
+from terminals import run_on_terminal
 
 ESCAPE = re.compile(rb"\x1b\[[0-9;]*m")
 
@@ -21,20 +19,9 @@ def run(columns=None, **variables):
     environment = {**kept, "TERM": "xterm-256color", **variables}
     if columns is None:
         return subprocess.run(command, env=environment, capture_output=True, check=True).stdout
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    process = subprocess.Popen(command, env=environment, stdout=slave,
-                               stderr=subprocess.DEVNULL)
-    os.close(slave)
-    text = b""
-    try:
-        while piece := os.read(master, 1 << 16):
-            text += piece
-    except OSError:
-        pass  # its other end is closed
-    assert process.wait(timeout=60) == 0
-    os.close(master)
-    return text.replace(b"\r\n", b"\n")
+    text, code = run_on_terminal(command, environment, "stdout", columns)
+    assert code == 0
+    return text
 
 
 def get_width(text):

@@ -1,6 +1,7 @@
 #include "frontend/plan/text/ComparisonText.h"
 
 #include "frontend/plan/Quantities.h"
+#include "frontend/plan/text/TerminalText.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,44 +16,7 @@ static constexpr size_t numShown = 16;
 
 //===-- Words -------------------------------------------------------------===//
 
-/// Columns that a text takes: code points.
-static size_t getWidth(std::string_view text) {
-  return size_t(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
-
 static std::string pad(size_t width) { return std::string(width, ' '); }
-
-/// `pieces` in lines of at most `width` columns behind `first`; those behind
-/// the first line are indented by `indent`.
-static std::string wrap(std::string_view first, size_t indent,
-                        const std::vector<std::string> &pieces, size_t width) {
-  std::string lines, line(first);
-  bool isEmpty = true;
-  for (const std::string &piece : pieces) {
-    if (!isEmpty && getWidth(line) + 1 + getWidth(piece) > width) {
-      lines += line + "\n";
-      line = pad(indent);
-      isEmpty = true;
-    }
-    line += (isEmpty ? "" : " ") + piece;
-    isEmpty = false;
-  }
-  return lines + line + "\n";
-}
-
-/// The words of `text`.
-static std::string wrap(std::string_view first, size_t indent,
-                        std::string_view text, size_t width) {
-  std::vector<std::string> words;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size());
-    words.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return wrap(first, indent, words, width);
-}
 
 static std::string format(Unit unit, int64_t number) {
   switch (unit) {
@@ -260,20 +224,21 @@ std::string ComparisonPrinter::getTable(size_t begin, size_t end,
   std::vector<std::string> lines(rows.size());
   for (size_t line = 0; line < rows.size(); ++line)
     lines[line] = fmt::format("  {}{}", rows[line].label,
-                              pad(labelWidth - getWidth(rows[line].label)));
+                              pad(labelWidth - countColumns(rows[line].label)));
   for (size_t plan = begin; plan < end; ++plan) {
     const std::string letter = PlanComparison::getLetter(plan);
     size_t textWidth = letter.size(), ratioWidth = 0;
     for (const Row &row : rows) {
-      textWidth = std::max(textWidth, getWidth(row.cells[plan].text));
-      ratioWidth = std::max(ratioWidth, getWidth(row.cells[plan].ratio));
+      textWidth = std::max(textWidth, countColumns(row.cells[plan].text));
+      ratioWidth = std::max(ratioWidth, countColumns(row.cells[plan].ratio));
     }
     const size_t gap = ratioWidth > 0 ? 1 : 0;
     head += pad(2 + textWidth - letter.size()) + letter + pad(gap + ratioWidth);
     for (size_t line = 0; line < rows.size(); ++line) {
       const Cell &cell = rows[line].cells[plan];
-      lines[line] += pad(2 + textWidth - getWidth(cell.text)) + cell.text +
-                     pad(gap + ratioWidth - getWidth(cell.ratio)) + cell.ratio;
+      lines[line] += pad(2 + textWidth - countColumns(cell.text)) + cell.text +
+                     pad(gap + ratioWidth - countColumns(cell.ratio)) +
+                     cell.ratio;
     }
   }
   std::string text;
@@ -289,7 +254,7 @@ std::string ComparisonPrinter::getTable() const {
     return "";
   size_t labelWidth = 0;
   for (const Row &row : rows)
-    labelWidth = std::max(labelWidth, getWidth(row.label));
+    labelWidth = std::max(labelWidth, countColumns(row.label));
   std::string text;
   const size_t count = comparison.plans.size();
   for (size_t begin = 0, end; begin < count; begin = end) {
@@ -298,8 +263,8 @@ std::string ComparisonPrinter::getTable() const {
     for (; end < count; ++end) {
       size_t textWidth = PlanComparison::getLetter(end).size(), ratioWidth = 0;
       for (const Row &row : rows) {
-        textWidth = std::max(textWidth, getWidth(row.cells[end].text));
-        ratioWidth = std::max(ratioWidth, getWidth(row.cells[end].ratio));
+        textWidth = std::max(textWidth, countColumns(row.cells[end].text));
+        ratioWidth = std::max(ratioWidth, countColumns(row.cells[end].ratio));
       }
       used += 2 + textWidth + (ratioWidth > 0 ? 1 + ratioWidth : 0);
       if (used > width && end > begin)
@@ -316,7 +281,7 @@ std::string ComparisonPrinter::getEqual() const {
   std::vector<std::string> pieces = {"the same in all:"};
   for (const std::string &piece : equal)
     pieces.push_back(piece + (&piece == &equal.back() ? "" : ","));
-  return "\n" + wrap("", 2, pieces, width);
+  return "\n" + wrapPieces("", 2, pieces, width);
 }
 
 //===-- Values and collectives --------------------------------------------===//
@@ -386,9 +351,9 @@ public:
       letterWidth = std::max(letterWidth, getLetters(members).size());
     std::string text;
     for (const auto &[what, members] : entries)
-      text +=
-          wrap(fmt::format("    {:<{}}  ", getLetters(members), letterWidth),
-               letterWidth + 8, what, width);
+      text += wrapWords(
+          fmt::format("    {:<{}}  ", getLetters(members), letterWidth),
+          letterWidth + 8, what, width);
     return text;
   }
 
@@ -414,13 +379,13 @@ std::string ComparisonPrinter::getValues() const {
     }
     if (isWhole(members))
       sections.add("values that are split otherwise",
-                   wrap("  ", 4, name, width) +
+                   wrapWords("  ", 4, name, width) +
                        choices.toString([&](const std::vector<bool> &some) {
                          return getLetters(some);
                        }));
     else
       sections.add("values only in " + getLetters(members),
-                   wrap("  ", 4, name + ": " + split, width));
+                   wrapWords("  ", 4, name + ": " + split, width));
   }
   return sections.toString();
 }
@@ -456,14 +421,15 @@ std::string ComparisonPrinter::getMessages() const {
     }
     if (isWhole(members))
       sections.add("collectives of another count or size",
-                   wrap("  ", 4, kind + value, width) +
+                   wrapWords("  ", 4, kind + value, width) +
                        choices.toString([&](const std::vector<bool> &some) {
                          return getLetters(some);
                        }));
     else
-      sections.add(
-          "collectives only in " + getLetters(members),
-          wrap("  ", 4, fmt::format("{}, {}{}", kind, counts, value), width));
+      sections.add("collectives only in " + getLetters(members),
+                   wrapWords("  ", 4,
+                             fmt::format("{}, {}{}", kind, counts, value),
+                             width));
   }
   return sections.toString();
 }
@@ -482,21 +448,21 @@ std::string ComparisonPrinter::getHead() const {
                                        [&](const std::string &subject) {
                                          return subject == subjects[0];
                                        });
-  std::string text = isOne ? wrap("", 2, subjects[0], width) : "";
+  std::string text = isOne ? wrapWords("", 2, subjects[0], width) : "";
   for (size_t index = 0; index < comparison.plans.size(); ++index) {
     const std::string letter = PlanComparison::getLetter(index);
     const std::string first = fmt::format("  {}  ", letter);
     const std::optional<ReadPlan> &plan = comparison.plans[index];
-    text += wrap(first, first.size(), comparison.labels[index], width);
+    text += wrapWords(first, first.size(), comparison.labels[index], width);
     if (plan && !isOne)
-      text += wrap(pad(first.size()), first.size() + 2, plan->describeSubject(),
-                   width);
+      text += wrapWords(pad(first.size()), first.size() + 2,
+                        plan->describeSubject(), width);
     if (plan)
-      text += wrap(pad(first.size()), first.size() + 2,
-                   "layout: " + plan->describeLayout(), width);
+      text += wrapWords(pad(first.size()), first.size() + 2,
+                        "layout: " + plan->describeLayout(), width);
   }
   for (const std::string &note : comparison.notes)
-    text += wrap("", 2, "note: " + note, width);
+    text += wrapWords("", 2, "note: " + note, width);
   return text;
 }
 

@@ -249,6 +249,6 @@ std::string plan::renderMemory(const Plan &plan, const GpuUse &gpu,
 std::string plan::renderWaste(const Plan &plan, size_t width) {
   std::string text;
   for (const Waste &waste : findWaste(plan))
-    text += wrapWords("  ", "    ", waste.text, width);
+    text += wrapWords("  ", 4, waste.text, width);
   return text.empty() ? text : "\nwaste\n" + text;
 }

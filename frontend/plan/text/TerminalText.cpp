@@ -7,22 +7,38 @@
 using namespace meshc;
 using namespace meshc::plan;
 
-std::string plan::wrapWords(std::string_view first, std::string_view indent,
-                            std::string_view text, size_t width) {
+size_t plan::countColumns(std::string_view text) {
+  return size_t(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+std::string plan::wrapPieces(std::string_view first, size_t indent,
+                             const std::vector<std::string> &pieces,
+                             size_t width) {
   std::string lines, line(first);
   bool isEmpty = true;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size());
-    if (!isEmpty && line.size() + 1 + end > width) {
+  for (const std::string &piece : pieces) {
+    if (!isEmpty && countColumns(line) + 1 + countColumns(piece) > width) {
       lines += line + "\n";
-      line = indent;
+      line = std::string(indent, ' ');
       isEmpty = true;
     }
-    line += fmt::format("{}{}", isEmpty ? "" : " ", text.substr(0, end));
+    line += (isEmpty ? "" : " ") + piece;
     isEmpty = false;
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return lines + line + "\n";
+}
+
+std::string plan::wrapWords(std::string_view first, size_t indent,
+                            std::string_view text, size_t width) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    words.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return wrapPieces(first, indent, words, width);
 }
 
 /// Calls `add` with every line of `text`, without its end.
@@ -39,10 +55,10 @@ std::string plan::wrapLines(std::string_view text, size_t width) {
   std::string lines;
   forEachLine(text, [&](std::string_view line) {
     const size_t indent = std::min(line.find_first_not_of(' '), line.size());
-    if (line.size() <= width)
+    if (countColumns(line) <= width)
       lines += fmt::format("{}\n", line);
     else
-      lines += wrapWords(line.substr(0, indent), std::string(indent + 4, ' '),
+      lines += wrapWords(line.substr(0, indent), indent + 4,
                          line.substr(indent), width);
   });
   return lines;

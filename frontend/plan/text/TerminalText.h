@@ -5,12 +5,19 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace meshc::plan {
 
-/// The words of `text` in lines of at most `width` columns; the first begins
-/// with `first`, the others with `indent`. A word that is longer stands alone.
-std::string wrapWords(std::string_view first, std::string_view indent,
+/// Columns that a text takes: code points.
+size_t countColumns(std::string_view text);
+
+/// `pieces` in lines of at most `width` columns, the first behind `first`, the
+/// others behind `indent` blanks. A piece that is longer stands alone.
+std::string wrapPieces(std::string_view first, size_t indent,
+                       const std::vector<std::string> &pieces, size_t width);
+/// The words of `text`.
+std::string wrapWords(std::string_view first, size_t indent,
                       std::string_view text, size_t width);
 
 /// Wraps the lines of a rendered plan that are longer than `width` columns;
