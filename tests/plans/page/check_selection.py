@@ -39,6 +39,29 @@ def check_collectives(page, plan, name):
         page.expect(steps == list(range(1, len(steps) + 1)) and steps, f"{name}: {collective['id']} has the steps {steps}")
 
 
+ORIGINS = {"contraction": "completes the sum", "reduction": "completes the sum",
+           "window": "Neighbours have what the window reads"}
+
+
+def check_origins(page, compiler):
+    """An open row says whether the spec asks for the message, the layout means it, or neither."""
+    seen = set()
+    for arguments in ([cases.MLP], browser.CONVNET, ["samples/layouts/experts.mesh"],
+                      cases.CASES["blocks-d-model"]):
+        plan = compiler.plan(*arguments)
+        page.open([plan])
+        for collective in plan["collectives"]:
+            cause = collective["cause"]
+            says = "Written in the spec" if cause["written"] else \
+                ORIGINS.get(cause["kind"], "Inserted by the compiler")
+            seen.add(says)
+            page.run("location.hash = 'sel=' + arguments[0]", collective["id"])
+            page.driver.execute_async_script("setTimeout(arguments[0], 20)")
+            text = page.text("#ledger tr.opened")
+            page.expect(says in text, f"{arguments[0]}: {collective['id']} of {cause['kind']} says {text}")
+    page.expect(len(seen) == 3, f"origins: only {seen}")
+
+
 def check_links(page, plan):
     page.open([plan], "sel=L22&dev=3&view=ledger&theme=dark")
     state = page.run("""
@@ -88,6 +111,7 @@ def main():
             check_collectives(page, plan, name)
         check_links(page, compiler.plan(cases.MLP))
         check_long_ledger(page, compiler)
+        check_origins(page, compiler)
         page.finish()
 
 

@@ -249,17 +249,28 @@ const FORMULAS = {
  * @param {Collective} one
  */
 function expand(page, one) {
-  const written = {written: ' Written in the spec.', inserted: ' Inserted by the compiler.'};
   return html(
       'div.reasons', {},
       html(
           'div', {}, html('h4', {}, 'Why it is there'), needSentence(page, one),
           html('div.narrow', {}, causeList(page, one)),
-          html('p.faint', {}, `Rule: ${one.cause.rule}.${written[one.origin] || ''}`),
+          html('p.faint', {}, `Rule: ${one.cause.rule}. ${originSentence(one.cause)}`),
           html('h4', {}, 'On the wire'), wireSentence(one)),
       html(
           'div', {}, html('h4', {}, `Instead, ${pricesOf(page.plan)}`), pricesNode(one),
           html('h4', {}, 'Meanwhile'), meanwhileSentence(page, one)));
+}
+
+/**
+ * Whether the spec asks for it, the layout means it, or the compiler inserted it.
+ * @param {Cause} cause
+ */
+function originSentence(cause) {
+  if (cause.written) return 'Written in the spec.';
+  if (cause.kind === 'contraction' || cause.kind === 'reduction')
+    return 'It completes the sum, as the layout means.';
+  if (cause.kind === 'window') return 'Neighbours have what the window reads, as the layout means.';
+  return 'Inserted by the compiler: the operation cannot take the value as it lies.';
 }
 
 /** @param {Collective} one */

@@ -302,7 +302,6 @@ function readCollectives(plan) {
       exposed: sum(members, one => timeOf(one, 'exposed_us')),
       measured: plan.trace ? sum(members, one => timeOf(one, 'measured_us')) : null,
       waited: plan.trace ? sum(members, one => timeOf(one, 'measured_wait_us')) : null,
-      origin: first.cause.written ? 'written' : 'inserted',
       before: first.before,
       after: first.after,
       cause: {

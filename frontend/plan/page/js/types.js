@@ -78,7 +78,8 @@
  */
 
 /**
- * @typedef {{rule: string, consumer: string, operand: string, needed: string, had: string, spans: Span[],
+ * @typedef {{kind: string, rule: string, consumer: string, operand: string, needed: string, had: string,
+ *    written: boolean, spans: Span[],
  *    alternative?: {description: string, cost_us: number, chosen_cost_us: number}}} Cause
  */
 
@@ -103,7 +104,6 @@
  *  @property {number} exposed       sum
  *  @property {number} measured      of a run, without waiting, or null
  *  @property {number} waited        of a run, for the others, or null
- *  @property {string} origin
  *  @property {Split} before
  *  @property {Split} after
  *  @property {Cause} cause
