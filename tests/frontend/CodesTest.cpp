@@ -601,14 +601,15 @@ TEST(CodeTable, EveryCodeHasATest) {
   // are no errors; LimitsTest, SourcesTest, LayoutTest, NotesTest and
   // tests/driver cause each.
   std::set<Code> tested = {
-      Code::CannotRead,      Code::FileTooLarge,    Code::TooManyTokens,
-      Code::ImportCycle,     Code::TooManyImports,  Code::NestingTooDeep,
-      Code::TooManyDims,     Code::ProgramTooLarge, Code::UnknownOverride,
-      Code::InvalidOverride, Code::Refused,         Code::CannotWrite,
-      Code::UnknownId,       Code::MissingPlan,     Code::DamagedPlan,
-      Code::UnknownGradient, Code::CannotLink,      Code::NoObjective,
-      Code::NoEffect,        Code::OuterResult,     Code::Waste,
-      Code::UnreadablePlan,  Code::UnreadableTrace, Code::NotMeasured,
+      Code::CannotRead,         Code::FileTooLarge,    Code::TooManyTokens,
+      Code::ImportCycle,        Code::TooManyImports,  Code::NestingTooDeep,
+      Code::TooManyDims,        Code::ProgramTooLarge, Code::UnknownOverride,
+      Code::InvalidOverride,    Code::Refused,         Code::CannotWrite,
+      Code::UnknownId,          Code::MissingPlan,     Code::DamagedPlan,
+      Code::UnknownGradient,    Code::CannotLink,      Code::NoObjective,
+      Code::NoEffect,           Code::OuterResult,     Code::Waste,
+      Code::UnreadablePlan,     Code::UnreadableTrace, Code::NotMeasured,
+      Code::InsertedResharding,
   };
   for (const Case &test : getCases())
     tested.insert(test.code);
