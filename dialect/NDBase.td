@@ -238,8 +238,8 @@ def ND_CauseAttr : ND_Attr<"Cause", "cause"> {
   let summary = "Why a change of sharding is in the program";
   let description = [{
     Recorded where the decision is made and carried by every later pass: what
-    kind of rule asked for it and which (passes/Causes.h), the consumer and operand, the sharding needed and the
-    one the producer left, the spec positions that put both there, and the best
+    kind of rule asked for it and which (passes/Causes.h), the consumer and
+    operand, the sharding needed and the one the producer left, the spec positions that put both there, and the best
     rejected alternative with both costs in microseconds under the cost model.
     `written` where the model itself asks for the sharding; else a rule of the
     layout does, and the compiler inserted the change.

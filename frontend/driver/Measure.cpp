@@ -260,6 +260,8 @@ static Expected<Report> run(StringRef name, StringRef precision, double alone,
   return Report{std::move(*root)};
 }
 
+/// Products of products.mesh.
+static constexpr size_t numProducts = 13;
 /// How many threads and devices there are in a run, beside one another.
 static constexpr double numDevices = 4; // of the mesh of the specs
 
@@ -328,13 +330,16 @@ Expected<layout::MeasuredHost> meshc::driver::measureHost() {
     Expected<Report> report = run("products.mesh", precision, 4, 0);
     if (!report)
       return report.takeError();
-    *fit = layout::fitProducts(report->find("Matmul"), host.nearBytes,
-                               host.farBytes);
+    const std::vector<layout::MeasuredWork> products = report->find("Matmul");
+    if (products.size() < numProducts)
+      return createStringError("a product that is measured is not there");
+    *fit = layout::fitProducts(products, host.nearBytes, host.farBytes);
   }
 
   host.convolution = host.matmul32;
   const layout::MeasuredWork &convolution = convolutions.front();
-  assert(convolution.bytes <= host.nearBytes && "it is in the caches");
+  if (convolution.bytes > host.nearBytes)
+    return createStringError("the convolution is not in the caches");
   host.convolution.rate =
       convolution.flops /
       std::max(convolution.us / 2,
@@ -372,9 +377,14 @@ Expected<layout::MeasuredHost> meshc::driver::measureHost() {
   auto getBytes = [](const json::Value &copy) {
     return copy.getAsObject()->getNumber("bytes").value_or(0);
   };
+  auto getUs = [](const json::Value &copy) {
+    return copy.getAsObject()->getNumber("us").value_or(0);
+  };
+  for (const json::Value &copy : all)
+    if (getBytes(copy) <= 0 || getUs(copy) <= 0)
+      return createStringError("a collective has no time");
   auto getRate = [&](const json::Value &copy) {
-    return numDevices * getBytes(copy) /
-           copy.getAsObject()->getNumber("us").value_or(1);
+    return numDevices * getBytes(copy) / getUs(copy);
   };
   const bool isAscending = getBytes(all[0]) < getBytes(all[1]);
   const json::Value &few = all[isAscending ? 0 : 1];

@@ -77,8 +77,7 @@ static int findMachine(const SpecArguments &spec, TimedMachine &result) {
   return exitSuccess;
 }
 
-//===-- Where text goes
-//-----------------------------------------------------===//
+//===-- Where text goes ---------------------------------------------------===//
 
 /// Whether what is written to `output` is read on a terminal.
 static bool isTerminal(const std::string &output) {
