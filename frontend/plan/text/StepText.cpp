@@ -190,11 +190,9 @@ std::string plan::renderOverlap(const Plan &plan,
   std::vector<TransferRow> rows = findTransferRows(plan, transfers);
   const size_t shown = std::min(rows.size(), top);
   size_t width = 0, bytesWidth = 0;
-  for (TransferRow &row : rows) {
+  for (TransferRow &row : std::span(rows).first(shown)) {
     if (row.times > 1)
       row.members += fmt::format(", {} times", row.times);
-    if (&row - rows.data() >= ptrdiff_t(shown))
-      break;
     width = std::max(width, row.members.size());
     bytesWidth = std::max(bytesWidth, formatBytes(row.bytes).size());
   }

@@ -152,7 +152,8 @@ static std::string_view getScope(std::string_view name) {
 /// Whether rows of two values differ in the last part of their names alone, and
 /// in the ids of collectives.
 static bool areAlike(const ValueRow &one, const ValueRow &other) {
-  return !getScope(one.name).empty() &&
+  return !one.likeness.empty() && !other.likeness.empty() &&
+         !getScope(one.name).empty() &&
          getScope(one.name) == getScope(other.name) &&
          one.shape == other.shape && one.partial == other.partial &&
          one.bytes == other.bytes && one.isStored == other.isStored &&
@@ -288,7 +289,6 @@ static void cutRows(std::vector<ValueRow> &rows, size_t count) {
   }
   rows.resize(count);
   rest.name = "and " + formatCount(values, "other value");
-  rest.likeness = {-1};
   if (rest.wireBytes > 0)
     rest.communication.push_back(
         {"", fmt::format("{} sent", formatBytes(rest.wireBytes))});
@@ -304,10 +304,12 @@ std::vector<ValueSection> plan::findValueRows(const Plan &plan,
   for (exec::Phase phase : options.phases)
     sections.push_back(finder.findPhase(phase));
   const std::set<std::string> scopes = findScopes(plan.executable);
-  if (options.order == RowOrder::Program)
+  // What is cut off is counted, so that each row is of one value.
+  const bool isFolded = options.order == RowOrder::Program && !options.top;
+  if (isFolded)
     sections[1].rows = joinState(std::move(sections[1].rows), sections[0].rows);
   for (ValueSection &section : sections) {
-    if (options.order == RowOrder::Program) {
+    if (isFolded) {
       section.rows = joinAlike(foldScopes(std::move(section.rows), scopes));
     } else {
       section.rows = foldAlike(std::move(section.rows));

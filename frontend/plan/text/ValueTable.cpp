@@ -66,6 +66,8 @@ ValueTable::wrap(const std::vector<std::string> &pieces) const {
 /// that has it.
 std::vector<std::string> ValueTable::getShape(const ValueRow &row) {
   std::vector<std::string> lines = wrap(getPieces(row));
+  if (row.likeness.empty())
+    return lines;
   const auto [known, isFirst] = told.try_emplace(
       join(row.shape), row.name.substr(0, row.name.find(", ")));
   if (isFirst || lines.size() == 1)

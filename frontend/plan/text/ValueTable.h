@@ -27,7 +27,8 @@ struct ValueRow {
   std::vector<Communication> communication = {};
   int64_t wireBytes = 0; ///< that each device sends
   int64_t times = 1;     ///< how many values the row stands for
-  /// Equal in rows that are the same but for their call or iteration.
+  /// Equal in rows that are the same but for their call or iteration; empty of
+  /// what is no value, such as what other rows have in common.
   std::vector<int> likeness = {};
 };
 

@@ -70,7 +70,8 @@ static std::string describe(const Plan &plan, const StepCost &cost) {
 }
 
 /// "flops 71 %, transfers 20 %, memory 9 %": what the step's time is bound by,
-/// the most first; what rounds to nothing is left out.
+/// the most first; what rounds to nothing is left out. Empty of a step that
+/// takes no time.
 static std::string describeBounds(const Plan &plan, const StepTime &time) {
   using Bound = layout::Machine::Bound;
   std::map<Bound, double> computing;
@@ -122,10 +123,13 @@ std::string plan::renderVerdict(const Plan &plan,
     text += fmt::format(", {} ({:.0f} %) waiting for transfers",
                         formatTime(time.exposedUs),
                         100 * time.exposedUs / time.stepUs);
-  text += fmt::format("\n  bound by {}\n  the largest costs\n",
-                      describeBounds(plan, time));
+  text += "\n";
+  if (const std::string bounds = describeBounds(plan, time); !bounds.empty())
+    text += fmt::format("  bound by {}\n", bounds);
   const std::vector<StepCost> costs =
       findCosts(plan, transfers, EqualScopes(plan), time);
+  if (!costs.empty())
+    text += "  the largest costs\n";
   for (size_t index = 0; index < std::min(costs.size(), top); ++index)
     text += fmt::format("    {:>8}  {}\n", formatTime(costs[index].us),
                         describe(plan, costs[index]));

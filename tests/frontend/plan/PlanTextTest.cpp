@@ -211,8 +211,11 @@ TEST(PlanTextTest, a_device_may_hold_padding_alone) {
 static plan::ValueRow makeRow(const std::string &name,
                               std::vector<std::string> shape,
                               const std::string &partial = "") {
-  return {
-      .name = name, .shape = std::move(shape), .partial = partial, .bytes = 8};
+  return {.name = name,
+          .shape = std::move(shape),
+          .partial = partial,
+          .bytes = 8,
+          .likeness = {0}};
 }
 
 TEST(ValueTableTest, long_shapes_are_told_by_the_first_value_that_has_them) {
@@ -236,6 +239,17 @@ TEST(ValueTableTest, long_shapes_are_told_by_the_first_value_that_has_them) {
   short              d_model 12288                                 8 B
   gradient of short  d_model 12288                                 8 B
 )");
+}
+
+// What several values have in common is no shape of a value.
+TEST(ValueTableTest, what_is_no_value_is_told_every_time) {
+  plan::ValueTable table(60, "on each device");
+  for (int i = 0; i < 2; ++i)
+    table.addRow(
+        {.name = "b2, b3",
+         .shape = {"each as b1", "without attention/scores", "and these:"}});
+  const std::string text = table.render();
+  EXPECT_EQ(text.find("as b2"), std::string::npos) << text;
 }
 
 /// A plan of two parameters in one scope, of which the optimizer keeps two
@@ -335,6 +349,15 @@ TEST(PlanTextTest, the_top_of_each_list) {
   // Of fewer nothing is left out.
   EXPECT_THAT(plan::renderPlanText(plan::makeExample(), {.top = 100}),
               Not(HasSubstr("other value")));
+}
+
+TEST(PlanTextTest, what_is_cut_off_is_counted) {
+  const std::string text = plan::renderPlanText(
+      makeScopedExample(), {.order = plan::RowOrder::Program, .top = 1});
+  EXPECT_THAT(getNames(text, "parameters"),
+              testing::ElementsAre("layer/w", "and 1 other value"));
+  EXPECT_THAT(getNames(text, "state of the optimizer"),
+              testing::ElementsAre("sgd/step", "and 4 other values"));
 }
 
 //===-- Terminals ---------------------------------------------------------===//
