@@ -305,6 +305,47 @@ int64_t AtomSpace::getExchangedElements(const AtomSharding &from,
   return terms * getBlockElements(to) - own;
 }
 
+/// Whether every block of the dimension has as many positions as it has memory
+/// for, or none.
+bool AtomSpace::fillsBlocks(size_t dim, std::span<const uint8_t> list) const {
+  int64_t size = sizes[dim];
+  for (AxisRef part : getRefs(list)) {
+    const int64_t block = ceilDiv(size, part.size);
+    if (size % block != 0)
+      return false;
+    size = block;
+  }
+  return true;
+}
+
+/// Blocks of the finer sharding lie in those of the coarser. They are
+/// contiguous there if the dimensions before the last that is cut, or not
+/// filled, have one position each; and one behind the other if those that are
+/// cut divide and those further in are filled.
+bool AtomSpace::haveContiguousBlocks(CollectiveKind kind,
+                                     const AtomSharding &from,
+                                     const AtomSharding &to) const {
+  if (kind != CollectiveKind::AllReduce &&
+      kind != CollectiveKind::ReduceScatter &&
+      kind != CollectiveKind::AllGather)
+    return true;
+  const AtomSharding &fine = kind == CollectiveKind::AllGather ? from : to;
+  bool isCut = false, isFilled = true; // the dimensions further in
+  for (size_t d = sizes.size(); d-- > 0;) {
+    const AtomList &list = fine.dims[d];
+    const int64_t size = getLocalSize(d, list);
+    if ((isCut || !isFilled) && size != 1)
+      return false;
+    if (from.dims[d] != to.dims[d]) {
+      if (!isFilled || size * getGroupSize(::getAtomSet(list)) != sizes[d])
+        return false;
+      isCut = true;
+    }
+    isFilled &= fillsBlocks(d, list);
+  }
+  return true;
+}
+
 StepFigures AtomSpace::getFigures(CollectiveKind kind, const AtomSharding &from,
                                   const AtomSharding &to) const {
   StepFigures figures{kind};
@@ -318,8 +359,9 @@ StepFigures AtomSpace::getFigures(CollectiveKind kind, const AtomSharding &from,
   else
     figures.groupSize = getGroupSize(moving);
   figures.payloadElements = getBlockElements(from);
+  figures.exchangedElements = getExchangedElements(from, to);
   if (kind == CollectiveKind::Exchange) {
-    figures.wireElements = getExchangedElements(from, to);
+    figures.wireElements = figures.exchangedElements;
     return figures;
   }
   figures.wireElements =
@@ -333,6 +375,8 @@ StepFigures AtomSpace::getFigures(CollectiveKind kind, const AtomSharding &from,
                      ceilDiv(figures.payloadElements, figures.groupSize),
                      figures.gatherSize);
   }
+  figures.hasContiguousBlocks =
+      figures.gatherSize == 1 && haveContiguousBlocks(kind, from, to);
   return figures;
 }
 
@@ -346,5 +390,7 @@ ReshardStep AtomSpace::getStep(CollectiveKind kind, const AtomSharding &from,
           figures.groupSize,
           figures.gatherSize,
           figures.payloadElements,
-          figures.wireElements};
+          figures.wireElements,
+          figures.hasContiguousBlocks,
+          figures.exchangedElements};
 }

@@ -38,6 +38,8 @@ struct StepFigures {
   CollectiveKind kind = CollectiveKind::Exchange;
   int64_t groupSize = 1, gatherSize = 1;
   int64_t payloadElements = 0, wireElements = 0;
+  bool hasContiguousBlocks = true;
+  int64_t exchangedElements = 0;
   /// The atoms over which devices talk, and those of the all_gather that a
   /// reduce_scatter holds.
   AtomSet group = 0, gather = 0;
@@ -109,6 +111,10 @@ private:
 
   int64_t getExchangedElements(const AtomSharding &from,
                                const AtomSharding &to) const;
+  bool fillsBlocks(size_t dim, std::span<const uint8_t> list) const;
+  /// ReshardStep::hasContiguousBlocks.
+  bool haveContiguousBlocks(CollectiveKind kind, const AtomSharding &from,
+                            const AtomSharding &to) const;
 
   std::vector<int64_t> sizes;
   std::vector<int64_t> axisSizes;

@@ -152,6 +152,9 @@ public:
   /// Of a device; none where devices share the memory of a host.
   std::optional<int64_t> getMemoryBytes() const;
 
+  /// Whether it can make a collective only of blocks that are contiguous and
+  /// of one size, and sends any other one as an exchange: NCCL does.
+  bool needsContiguousBlocks() const { return getGpuConstants() != nullptr; }
   /// Whether some devices of the mesh are on another host than others.
   bool hasSeveralHosts(const Mesh &mesh) const;
   /// `axes` are independent parts of axes, as in ReshardStep. 1 device on one

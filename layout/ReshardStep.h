@@ -54,6 +54,13 @@ struct ReshardStep {
   /// device takes from others, taking every device to be asked for as much as
   /// it asks for; with windows, the most that any device takes.
   int64_t wireElements = 0;
+  /// all_reduce, reduce_scatter, all_gather: whether what each device brings in
+  /// or takes is as large as that of every other, is contiguous in memory, and
+  /// is nobody else's. A library such as NCCL has a call for no other step; it
+  /// is then sent as an exchange. Operands are taken to be contiguous.
+  bool hasContiguousBlocks = true;
+  /// What one device would send for it as an exchange; 0 for a slice.
+  int64_t exchangedElements = 0;
 };
 
 /// Whether a collective of this kind can make the change; what a step must

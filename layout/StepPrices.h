@@ -22,15 +22,18 @@ public:
   /// Microseconds of a step between blocks of so many elements.
   double getCost(const StepFigures &figures, int64_t elementsBefore,
                  int64_t elementsAfter) {
-    double cost = machine.getCollectiveUs(
-        figures.kind, getReach(figures.group),
-        figures.payloadElements * elementBytes,
-        figures.wireElements * elementBytes,
+    const bool isExchanged =
+        !figures.hasContiguousBlocks && machine.needsContiguousBlocks();
+    const double cost = machine.getCollectiveUs(
+        isExchanged ? CollectiveKind::Exchange : figures.kind,
+        getReach(figures.group), figures.payloadElements * elementBytes,
+        (isExchanged ? figures.exchangedElements : figures.wireElements) *
+            elementBytes,
         std::max(elementsBefore, elementsAfter) * elementBytes);
     // The bytes of the all_gather in a reduce_scatter are counted already.
-    if (figures.gatherSize > 1)
-      cost += machine.getAddedGatherUs(getReach(figures.gather));
-    return cost;
+    return figures.gatherSize > 1 && !isExchanged
+               ? cost + machine.getAddedGatherUs(getReach(figures.gather))
+               : cost;
   }
   double getLeastCost() const { return machine.getLeastCollectiveUs(); }
 

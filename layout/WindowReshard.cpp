@@ -66,7 +66,10 @@ ReshardStep layout::getWindowStep(const Mesh &mesh,
                                   std::span<const int64_t> sizes,
                                   CollectiveKind kind, const Sharding &source,
                                   const Sharding &target) {
-  ReshardStep step{kind, source, target, {}, 1, 1, 0, 0};
+  ReshardStep step;
+  step.kind = kind;
+  step.source = source;
+  step.target = target;
   std::vector<AxisRef> axes;
   // An exchange goes between the owners of a dimension that changes, a slice
   // cuts by the axes of the target.
@@ -86,6 +89,7 @@ ReshardStep layout::getWindowStep(const Mesh &mesh,
   for (int64_t size : getLocalShape(sizes, source))
     step.payloadElements *= size;
   step.wireElements = getLackedElements(mesh, sizes, source, target);
+  step.exchangedElements = step.wireElements;
   return step;
 }
 

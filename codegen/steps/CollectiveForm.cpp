@@ -32,5 +32,6 @@ CollectiveForm meshc::codegen::getCollectiveForm(spmd::CollectiveOpInterface op,
       form.kind == layout::CollectiveKind::Exchange
           ? step.wireElements * bytes
           : layout::getWireBytes(form.kind, form.payloadBytes, form.groupSize);
+  form.hasContiguousBlocks = step.hasContiguousBlocks;
   return form;
 }

@@ -17,6 +17,7 @@ struct CollectiveForm {
   int64_t payloadElements = 0, payloadBytes = 0; ///< what a device brings in
   /// layout::getWireBytes; of an exchange what layout::ReshardStep says.
   int64_t wireBytes = 0;
+  bool hasContiguousBlocks = true; ///< layout::ReshardStep
 };
 
 CollectiveForm getCollectiveForm(spmd::CollectiveOpInterface op,

@@ -134,6 +134,9 @@ bool Merger::isSmall(const CollectiveForm &form) const {
   case layout::CollectiveKind::Slice:
     return false;
   }
+  // It would make an exchange of what it goes with, too.
+  if (machine.needsContiguousBlocks() && !form.hasContiguousBlocks)
+    return false;
   const layout::GroupReach reach = machine.getReach(mesh, form.axes);
   double wholeUs = machine.getCollectiveUs(form.kind, reach, form.payloadBytes,
                                            form.wireBytes);

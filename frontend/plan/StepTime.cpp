@@ -1,5 +1,6 @@
 #include "frontend/plan/StepTime.h"
 
+#include "layout/ReshardStep.h"
 #include "runtime/exec/Executable.h"
 #include "runtime/plans/CpuPieces.h"
 
@@ -107,17 +108,36 @@ private:
            (collective.payload_bytes / collective.payload_elements);
   }
 
-  /// Collectives that go together are one message.
+  /// Collectives that go together are one message; where one of them is no call
+  /// of the machine's library, none is.
   double getTransferUs(const exec::CollectiveT &collective) {
-    int64_t payload = 0, wire = 0, local = 0;
+    int64_t payload = 0, wire = 0, exchanged = 0, local = 0;
+    bool isExchanged = false;
     for (const exec::CollectiveT *member : runtime::getMembers(collective)) {
       payload += member->payload_bytes;
       wire += member->wire_bytes;
       local += getLocalBytes(*member);
+      if (!machine.needsContiguousBlocks() || member->payload_elements == 0)
+        continue;
+      const layout::ReshardStep step = getStep(*member);
+      isExchanged |= !step.hasContiguousBlocks;
+      exchanged += step.exchangedElements *
+                   (member->payload_bytes / member->payload_elements);
     }
-    return machine.getCollectiveUs(getKind(collective.kind),
-                                   getReach(collective.axes), payload, wire,
-                                   local);
+    return machine.getCollectiveUs(isExchanged
+                                       ? layout::CollectiveKind::Exchange
+                                       : getKind(collective.kind),
+                                   getReach(collective.axes), payload,
+                                   isExchanged ? exchanged : wire, local);
+  }
+
+  layout::ReshardStep getStep(const exec::CollectiveT &collective) const {
+    std::vector<int64_t> sizes;
+    for (const auto &dim : collective.target->dims)
+      sizes.push_back(dim->size);
+    return layout::getReshardStep(plan.mesh, sizes, getKind(collective.kind),
+                                  runtime::getSharding(*collective.source),
+                                  runtime::getSharding(*collective.target));
   }
 
   const layout::GroupReach &getReach(const std::vector<exec::AxisRef> &axes) {

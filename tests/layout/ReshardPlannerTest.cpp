@@ -246,6 +246,48 @@ TEST(ReshardPlanner, MachinesDecide) {
       }
 }
 
+/// What a library has no call for is sent box by box, and is chosen only where
+/// that is cheaper.
+TEST(ReshardPlanner, PricesBlocksThatAreNotContiguous) {
+  const Machine &h100 = *findMachine("h100");
+  const Mesh mesh({{"data", 32}, {"model", 8}});
+  const AxisRef data = mesh.getWholeAxis(0), model = mesh.getWholeAxis(1);
+  auto cost = [&](std::vector<int64_t> sizes, const Machine &machine,
+                  CollectiveKind kind, const Sharding &source,
+                  const Sharding &target) {
+    const ReshardStep step = getReshardStep(mesh, sizes, kind, source, target);
+    return getCost(mesh, sizes, 4, step, machine);
+  };
+  // Layers or columns of a stack are scattered: the same bytes.
+  const std::vector<int64_t> stack = {96, 4096, 4096};
+  const Sharding terms = sum({{}, {model}, {}}, {data});
+  auto scatter = [&](const Machine &machine, const Sharding &target) {
+    return cost(stack, machine, CollectiveKind::ReduceScatter, terms, target);
+  };
+  EXPECT_EQ(scatter(getCpuMachine(), split({{data}, {model}, {}})),
+            scatter(getCpuMachine(), split({{}, {model}, {data}})));
+  const double contiguous = scatter(h100, split({{data}, {model}, {}}));
+  const double columns = scatter(h100, split({{}, {model}, {data}}));
+  EXPECT_GT(columns, 1.1 * contiguous);
+  // It is the price of the exchange that is made of it.
+  EXPECT_EQ(columns, cost(stack, h100, CollectiveKind::Exchange, terms,
+                          split({{}, {model}, {data}})));
+  // A sum that is not contiguous goes from everybody to everybody.
+  const std::vector<int64_t> uneven = {96, 13, 4096}, even = {96, 16, 4096};
+  const Sharding parts = sum({{}, {model}, {}}, {data});
+  EXPECT_GT(cost(uneven, h100, CollectiveKind::AllReduce, parts,
+                 split({{}, {model}, {}})),
+            5 * cost(even, h100, CollectiveKind::AllReduce, parts,
+                     split({{}, {model}, {}})));
+  // No plan has a step of the kind where the whole goes as one call.
+  for (const std::vector<int64_t> &sizes : {stack, {96, 2048, 512}}) {
+    const ReshardPlan plan =
+        planReshard(mesh, sizes, 4, terms, split({{}, {model}, {}}), h100).best;
+    for (const ReshardStep &step : plan.steps)
+      EXPECT_TRUE(step.hasContiguousBlocks) << getName(step.kind);
+  }
+}
+
 TEST(ReshardPlanner, RefusesBlocksThatDoNotFit) {
   // Gathering x to split it elsewhere would double the block.
   ReshardPlan best =

@@ -132,15 +132,18 @@ struct TransferRow {
 };
 } // namespace
 
-/// "1 matmul, 3.71 Tflop", what is computed beside a transfer; "nothing".
+/// "1 matmul, 3.71 Tflop", what is computed beside a transfer; "nothing", or
+/// "no arithmetic" beside copies and what else has no flops.
 static std::string describeOverlap(const Transfer &transfer) {
-  return transfer.beside.empty()
-             ? "nothing"
-             : fmt::format("{}, {}", describeBeside(transfer),
-                           formatFlops(transfer.flops));
+  if (transfer.beside.empty())
+    return "nothing";
+  if (transfer.flops == 0)
+    return "no arithmetic";
+  return fmt::format("{}, {}", describeBeside(transfer),
+                     formatFlops(transfer.flops));
 }
 
-/// Transfers with nothing beside them are told together, others with those
+/// Neighbours that no arithmetic hides are told together, others with those
 /// that are the same but for their call or iteration.
 static std::vector<TransferRow>
 findTransferRows(const Plan &plan, const std::vector<Transfer> &transfers) {
@@ -150,16 +153,16 @@ findTransferRows(const Plan &plan, const std::vector<Transfer> &transfers) {
   for (size_t begin = 0, end; begin < transfers.size(); begin = end) {
     end = begin + 1;
     const Transfer &first = transfers[begin];
-    while (first.beside.empty() && end < transfers.size() &&
-           transfers[end].beside.empty())
+    const std::string beside = describeOverlap(first);
+    while (first.flops == 0 && end < transfers.size() &&
+           describeOverlap(transfers[end]) == beside)
       ++end;
     std::span<const Transfer> some(&first, end - begin);
     int64_t bytes = 0;
     for (const Transfer &transfer : some)
       bytes += transfer.payloadBytes;
-    TransferRow row{.members = getMembers(plan, some),
-                    .beside = describeOverlap(first),
-                    .bytes = bytes};
+    TransferRow row{
+        .members = getMembers(plan, some), .beside = beside, .bytes = bytes};
     std::vector<int> likeness;
     for (const Transfer &transfer : some)
       for (int member : transfer.collectives)
@@ -174,7 +177,7 @@ findTransferRows(const Plan &plan, const std::vector<Transfer> &transfers) {
     row.numTransfers = some.size();
     if (some.size() == 1 && first.collectives.size() > 1)
       row.members += " together";
-    if (first.reader >= 0 && !first.beside.empty())
+    if (first.reader >= 0 && first.flops > 0)
       row.beside +=
           fmt::format(", until {}", plan.commands[size_t(first.reader)].id);
     rows.push_back(std::move(row));
