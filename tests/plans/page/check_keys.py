@@ -1,16 +1,123 @@
-"""Everything can be done without a pointer: views, rows, the palette, devices, the window."""
+"""Everything can be done without a pointer: each of the ten views is reached by its digit and
+something in it is chosen by keys alone; rows, nodes of the graph, the palette, devices, the window."""
 
 import browser
 import cases
 from browser import Keys
 
+# What Enter selects after the keys, in the view of the digit; None: it chooses a device.
+CHOSEN = {
+    "verdict": ("1", [Keys.TAB], "axis"),
+    "source": ("2", [Keys.ARROW_DOWN], "line"),
+    "layout": ("3", [Keys.ARROW_DOWN], "value"),
+    "devices": ("4", [Keys.ARROW_DOWN, Keys.ARROW_DOWN], None),
+    "graph": ("6", [Keys.ARROW_DOWN], "operation"),
+    "ledger": ("7", [Keys.ARROW_DOWN, Keys.ARROW_DOWN], "collective"),
+    "timeline": ("8", [Keys.ARROW_DOWN, Keys.ARROW_RIGHT], "operation"),
+    "memory": ("9", [Keys.ARROW_DOWN], "value"),
+    "compare": ("0", [Keys.ARROW_DOWN], "value"),
+}
+
+
+def get_item(page):
+    return page.run("const {item} = planPage.page; return item && [item.kind, item.index]")
+
+
+def get_focus(page):
+    """The view, the list and the index of what has the focus, and whether that is seen."""
+    return page.run("""
+        const focused = document.activeElement;
+        const {left, right, top, bottom} = focused.getBoundingClientRect();
+        const {outlineStyle} = getComputedStyle(focused);
+        const view = focused.closest('section.view, .left');
+        return {view: view && (view.id || 'source'), list: focused.closest('[data-list]')?.dataset.list,
+                index: focused.dataset.index,
+                seen: outlineStyle !== 'none' && left >= 0 && right <= innerWidth && top >= 52 && bottom <= innerHeight};""")
+
+
+def check_views(page):
+    """Each view is entered by its digit, and something in it chosen."""
+    for view, (digit, keys, kind) in CHOSEN.items():
+        page.press(Keys.ESCAPE, digit, *keys)
+        focus = get_focus(page)
+        page.expect(focus["view"] == view and focus["seen"], f"{view}: {digit} and {len(keys)} keys lead to {focus}")
+        before = page.run("return planPage.page.device")
+        page.press(Keys.ENTER)
+        if kind:
+            page.expect((get_item(page) or [None])[0] == kind, f"{view}: Enter selects {get_item(page)}")
+        else:
+            page.expect(page.run("return planPage.page.device") != before, f"{view}: Enter chooses no device")
+        page.expect(get_focus(page)["view"] == view, f"{view}: Enter loses the focus: {get_focus(page)}")
+    page.press(Keys.ESCAPE, "5", Keys.ARROW_RIGHT)
+    own = page.run("return [...document.querySelectorAll('.device-box')].findIndex(box => box.classList.contains('own'))")
+    page.expect(own == page.run("return planPage.page.device"), f"mesh: the arrows show device {own}")
+
+
+def check_nodes(page):
+    """Left and right lead to every node of a phase, up and down along its edges."""
+    page.press(Keys.ESCAPE, "6")
+    for phase in ("forward", "backward"):
+        page.press("6", Keys.TAB, *([Keys.TAB] if phase == "backward" else []), Keys.ENTER, Keys.ARROW_DOWN, Keys.HOME)
+        pressed = page.run("return document.querySelector('#graph .choice [aria-pressed=true]').textContent")
+        page.expect(pressed == phase, f"graph: Tab and Enter show {pressed}")
+        edges = page.run("return planPage.page.plan.json.graph.edges.map(edge => [edge.from, edge.to])")
+        nodes = page.run("return [...document.querySelectorAll('#graph .node')].map(node => node.dataset.index)")
+        stops = page.count("#graph .node[tabindex='0']")
+        page.expect(stops == 1, f"graph: Tab stops at {stops} nodes of {phase}")
+        seen, out_of_sight = [], []
+        for _ in nodes:
+            focus = get_focus(page)
+            seen.append(focus["index"])
+            if not focus["seen"]:
+                out_of_sight.append(focus["index"])
+            page.press(Keys.ARROW_RIGHT)
+        page.expect(sorted(seen) == sorted(nodes), f"graph: the right arrow leads to {len(set(seen))} of {len(nodes)} nodes of {phase}")
+        page.expect(not out_of_sight, f"graph: nodes of {phase} have the focus out of sight: {out_of_sight}")
+        page.press(Keys.HOME)
+        path = [get_focus(page)["index"]]
+        while len(path) < 2 or path[-1] not in path[:-1]:
+            page.press(Keys.ARROW_DOWN)
+            path.append(get_focus(page)["index"])
+        page.expect(len(path) > 6, f"graph: down leads along {path} of {phase}")
+        for step in zip(path, path[1:-1]):
+            page.expect(list(step) in edges, f"graph: down goes from {step[0]} to {step[1]}, where no edge is")
+        page.press(Keys.ARROW_UP)
+        page.expect([get_focus(page)["index"], path[-1]] in edges, f"graph: up goes from {path[-1]} to {get_focus(page)['index']}")
+        tip = page.text(".tip:not(.hidden)") if page.count(".tip:not(.hidden)") else ""
+        page.expect(tip, "graph: the node with the focus says nothing")
+        page.press(" ")
+        page.expect(page.count("#graph .node.selected:focus") == 1, "graph: the space key selects no node")
+
+
+def check_commands(page):
+    """Left and right lead beyond the window of the timeline, up and down from lane to lane."""
+    page.press(Keys.ESCAPE, "8", Keys.ARROW_DOWN, Keys.HOME)
+    first = page.run("return planPage.page.plan.schedule[0]")
+    page.expect(get_focus(page)["index"] == first, f"timeline: Home leads to {get_focus(page)}, expected {first}")
+    page.press(Keys.END)
+    index, runs = get_focus(page)["index"], page.run("return planPage.page.track.runs.map(run => run.id)")
+    page.expect(index == runs[-1], f"timeline: End leads to {index}, expected {runs[-1]}")
+    for step in range(1, 4):
+        page.press(Keys.ARROW_LEFT)
+        index = get_focus(page)["index"]
+        page.expect(index == runs[-1 - step], f"timeline: left leads to {index}, expected {runs[-1 - step]}")
+    page.press("-", "-", "-", "-", "-", "-", Keys.ARROW_DOWN)
+    index = get_focus(page)["index"]
+    page.expect(index and index.startswith("x"), f"timeline: down leads to {index}")
+    page.press(Keys.ENTER)
+    page.expect((get_item(page) or [None])[0] == "collective", f"timeline: Enter selects {get_item(page)}")
+
 
 def main():
     compiler, page = browser.start()
     with page:
+        page.open_plan(compiler, cases.BLOCKS, "--machine", "h100", "--try", "batch=data")
+        check_views(page)
+        check_nodes(page)
+        check_commands(page)
         plan = compiler.plan(cases.BLOCKS, "--machine", "h100")
         page.open([plan])
-        item = lambda: page.run("const {item} = planPage.page; return item && [item.kind, item.index]")
+        item = lambda: get_item(page)
 
         page.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
         focused = page.run("return document.activeElement.dataset.index")

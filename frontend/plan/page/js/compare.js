@@ -130,7 +130,7 @@ function comparedTotals(plans) {
 }
 
 /** A table of which the first rows are shown. */
-function longTable(head, rows, rowOf) {
+function longTable(name, head, rows, rowOf) {
   const body = html('tbody', {}, rows.slice(0, COMPARED).map(rowOf));
   const more = rows.length > COMPARED ? html(
                                             'button.link.more', {
@@ -143,7 +143,10 @@ function longTable(head, rows, rowOf) {
                                             `${rows.length - COMPARED} more`) :
                                         null;
   return html(
-      'div', {}, html('div.scroll', {}, html('table.matrix', {}, html('thead', {}, head), body)),
+      'div', {},
+      html(
+          'div.scroll', {},
+          html('table.matrix', {'data-list': name}, html('thead', {}, head), body)),
       more);
 }
 
@@ -202,7 +205,7 @@ function comparedLayouts(page, index) {
                                `${formatInteger(pairs.length)} values are split otherwise`),
       heads('A'), heads(letter), html('th.right', {}, 'bytes, A'), html('th.right', {}, letter));
   return longTable(
-      head, pairs,
+      'compared value', head, pairs,
       ({value, twin}) => pickable(
           html(
               'tr', {}, html('td', {}, nameNode(value.name), timesNode(value)),
@@ -258,7 +261,7 @@ function comparedMessages(page, index) {
       html('th', {}, 'of'), html('th.right', {}, 'count, A'), html('th.right', {}, letter),
       html('th.right', {}, 'sent, A'), html('th.right', {}, letter),
       timed ? [html('th.right', {}, 'exposed, A'), html('th.right', {}, letter)] : null);
-  return longTable(head, rows, row => {
+  return longTable('compared message', head, rows, row => {
     const {one, names} = row.a || row.b;
     const element = html(
         'tr', {}, html('td', {}, html('b', {}, row.sign)),

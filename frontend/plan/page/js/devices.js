@@ -60,10 +60,15 @@ const devicesView = {
       if (document.activeElement !== device) device.value = String(page.device);
       pick.classList.toggle('hidden', state.mode !== 'value');
       if (state.drawn !== page.value) resetDrawing(plan, state, page.value);
+      const inList = body.contains(document.activeElement.closest('[data-list="device"]'));
       put(clear(body),
           !plan.values.length        ? html('p.faint', {}, 'The program has no named values.') :
               state.mode === 'value' ? drawValue(page, state, draw) :
                                        drawDevice(page, state, draw));
+      // The focus goes on with the device.
+      const row =
+          inList && body.querySelector(`[data-list="device"] [data-index="${page.device}"]`);
+      if (row) row.focus();
     }
     let shown = '';
     const select = () => {
@@ -289,6 +294,7 @@ function deviceList(page, value, state, draw) {
                   'button', {
                     type: 'button',
                     class: device === page.device && page.deviceChosen ? 'selected' : null,
+                    'data-index': device,
                     onclick: () => page.setDevice(device),
                   },
                   `dev ${device} `,
@@ -298,7 +304,7 @@ function deviceList(page, value, state, draw) {
                   `${rangesText(plan, value.dims, device)} ${
                       formatBytes(heldBytes(plan, value, device))}`));
   return html(
-      'div.device-list', {}, rows,
+      'div.device-list', {'data-list': 'device'}, rows,
       count < plan.devices && plan.devices <= 4096 ?
           html(
               'button.link.more', {
@@ -335,7 +341,7 @@ function drawDevice(page, state, draw) {
       html(
           'div.scroll', {},
           html(
-              'table', {},
+              'table', {'data-list': 'held'},
               html(
                   'thead', {},
                   html(

@@ -160,6 +160,7 @@ function showTip(event, children) {
   moveTip(event);
 }
 
+/** @param {{clientX: number, clientY: number}} event */
 function moveTip(event) {
   const {offsetWidth: width, offsetHeight: height} = tip;
   const below = event.clientY + height + 24 <= innerHeight;
@@ -174,5 +175,12 @@ function tipOn(element, children) {
   element.addEventListener('pointerenter', event => showTip(event, children()));
   element.addEventListener('pointermove', moveTip);
   element.addEventListener('pointerleave', hideTip);
+  // Without a pointer it stands beside what has the focus.
+  element.addEventListener('focus', () => {
+    if (!element.matches(':focus-visible')) return;
+    const {right, bottom} = element.getBoundingClientRect();
+    showTip({clientX: right - 8, clientY: bottom - 8}, children());
+  });
+  element.addEventListener('blur', hideTip);
   return element;
 }

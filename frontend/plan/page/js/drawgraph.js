@@ -42,18 +42,23 @@ function drawGraph(page, marks, phase) {
       ...lines.map(
           ({edge}) => tipOn(
               svg('path.edge-reach', {d: edgePath(edge.points)}), () => edgeTip(page, edge))));
-  for (const node of shown)
-    drawing.append(
-        plan.operationOf.has(node.id) ? operationNode(page, marks, node) :
-                                        collectiveNode(page, marks, node, most));
+  const drawn = new Map(shown.map(
+      node =>
+          [node.id,
+           plan.operationOf.has(node.id) ? operationNode(page, marks, node) :
+                                           collectiveNode(page, marks, node, most)]));
+  drawing.append(...drawn.values());
   for (const frame of framed)
     drawing.append(
         svg('text.frame-text', {x: frame.x + 10, y: frame.y - 7},
             `${foldNames(scopesLike(plan, frame.scope))}, × ${frame.count}`));
   const picture =
-      svg('svg.graph',
-          {width: right - left, height: bottom - top, role: 'img', 'aria-label': `${phase} graph`},
+      svg('svg.graph', {width: right - left, height: bottom - top, 'aria-label': `${phase} graph`},
           drawing);
+  const reading = [...shown].sort((a, b) => a.y - b.y || a.x - b.x);
+  const stops = new Stops(
+      picture, 'node', (id, key) => nodeAt(reading, lines.map(({edge}) => edge), id, key));
+  stops.set(new Map(reading.map(node => [node.id, drawn.get(node.id)])));
   const isLit = id => plan.operationOf.has(id) ?
       page.related.operation.has(plan.operationOf.get(id)) :
       page.related.collective.has(plan.collectiveOf.get(id));
@@ -67,7 +72,9 @@ function drawGraph(page, marks, phase) {
       picture.classList.toggle('dims', !!page.item && !!first);
       for (const {edge, line} of lines)
         line.classList.toggle('related', isLit(edge.from) && isLit(edge.to));
-      if (first) box.scrollLeft = first.x - left - box.clientWidth / 2;
+      if (!first) return;
+      box.scrollLeft = first.x - left - box.clientWidth / 2;
+      if (!picture.contains(document.activeElement)) stops.stay(first.id);
     },
     /** Brings the middle of the largest frame into sight, or else of the drawing. */
     center() {
@@ -77,6 +84,24 @@ function drawGraph(page, marks, phase) {
       box.scrollLeft = frame.x + frame.w / 2 - left - box.clientWidth / 2;
     },
   };
+}
+
+/**
+ * The node that a key leads to: up and down along the edges, to the nearest across; left and
+ * right to the next in the order of reading, which leads to all.
+ */
+function nodeAt(reading, edges, id, key) {
+  const at = reading.findIndex(node => node.id === id);
+  const places = {ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: reading.length - 1};
+  if (Object.hasOwn(places, key)) return reading[places[key]]?.id;
+  const [near, far] = key === 'ArrowDown' ? ['from', 'to'] : ['to', 'from'];
+  const along = edges.filter(edge => edge[near] === id);
+  // What the next iteration reads is farthest.
+  const wanted = along.some(edge => !edge.back) ? along.filter(edge => !edge.back) : along;
+  const apart = node => Math.abs(node.x - reading[at].x);
+  return reading.filter(node => wanted.some(edge => edge[far] === node.id))
+      .sort((a, b) => apart(a) - apart(b))[0]
+      ?.id;
 }
 
 /**
@@ -155,7 +180,11 @@ function operationNode(page, marks, node) {
                                      {axes: axesOf(plan, dim.axes)}, dim.local_size)]) :
                         null;
   const group = svg(
-      'g.node', {onclick: () => page.select({kind: 'operation', index})},
+      'g.node', {
+        'aria-label': `${operation.name}, ${
+            value ? value.dims.map(dim => `${dim.name} ${dim.local_size}`).join(', ') : ''}`,
+        onclick: () => page.select({kind: 'operation', index})
+      },
       svg('rect.back',
           {x: node.x - node.w / 2, y: node.y - node.h / 2, width: node.w, height: node.h, rx: 6}),
       svg('text.mono', {x: node.x, y: node.y + (value ? -3 : 4), 'text-anchor': 'middle'}, name),
@@ -182,7 +211,11 @@ function collectiveNode(page, marks, node, most) {
   const one = plan.collectives[index];
   const length = Math.max(2, LONGEST_BAR * one.sent / most);
   const group = svg(
-      'g.node.sent', {onclick: () => page.select({kind: 'collective', index})},
+      'g.node.sent', {
+        'aria-label':
+            `${idsText(one)} ${kindName(one.kind)} over ${axesName(one.axes)} of ${one.of}`,
+        onclick: () => page.select({kind: 'collective', index})
+      },
       svg('rect.back',
           {x: node.x - node.w / 2, y: node.y - node.h / 2, width: node.w, height: node.h, rx: 6}),
       svg('rect', {

@@ -181,8 +181,9 @@ function openPalette(page, sections) {
 
 const HELP = [
   ['/', 'find a value, operation, collective, line, device or view'],
-  ['↑ ↓', 'next row of the source, the matrix or the ledger'], ['Enter', 'select it'],
-  ['← →', 'previous or next device; in the timeline, earlier or later'],
+  ['↑ ↓', 'a row of the source or of the view; in the graph, what it is made from, what reads it'],
+  ['Enter', 'select it'],
+  ['← →', 'previous or next device; in the graph, value; in the timeline, earlier or later'],
   ['+ −', 'zoom the timeline'], ['1 … 9 0', 'a view'], ['t', 'light or dark'],
   ['Esc', 'select nothing'], ['?', 'this']
 ];
@@ -219,18 +220,26 @@ function switchTheme(page) {
  */
 let arrowList = null;
 
-/** Moves the focus to another row. */
-function moveRow(page, step) {
+/** The list that the focus is in, or else the first of the view that it is in. */
+function listOfFocus(focused) {
+  const view = focused.closest('section.view');
+  return focused.closest('[data-list]') ||
+      (view                                   ? view.querySelector('[data-list]') :
+           arrowList && arrowList.isConnected ? arrowList :
+                                                document.querySelector('[data-list="line"]'));
+}
+
+/** Moves the focus to another row, or into a drawing. */
+function moveRow(step) {
   const focused = /** @type {HTMLElement} */ (document.activeElement);
-  const list = focused.closest('[data-list]') ||
-      (arrowList && arrowList.isConnected ? arrowList :
-                                            document.querySelector('[data-list="line"]'));
-  const rows = /** @type {HTMLElement[]} */ ([...list.querySelectorAll('[data-index]')]);
+  const list = listOfFocus(focused);
+  const rows = list ? [...list.querySelectorAll('[data-index]')] : [];
   if (!rows.length) return;
+  arrowList = list;
   let at = rows.indexOf(focused);
   if (at < 0) at = rows.findIndex(row => row.classList.contains('selected'));
-  arrowList = /** @type {HTMLElement} */ (list);
-  rows[Math.max(0, Math.min(rows.length - 1, at + step))].focus();
+  const stop = list.querySelector('[data-index][tabindex="0"]');
+  (stop || rows[Math.max(0, Math.min(rows.length - 1, at + step))]).focus();
 }
 
 /** Selects the row with the focus, which stays on it when the view is drawn anew. */
@@ -271,8 +280,8 @@ function listenToKeys(page, sections, places) {
     '-': () => zoom(2),
     ArrowLeft: () => sideways(-1),
     ArrowRight: () => sideways(1),
-    ArrowDown: () => moveRow(page, 1),
-    ArrowUp: () => moveRow(page, -1),
+    ArrowDown: () => moveRow(1),
+    ArrowUp: () => moveRow(-1),
     Escape: () => veil ? closeVeil() : page.select(null),
   };
   addEventListener('keydown', event => {

@@ -99,8 +99,13 @@ function drawTicks(track, picture, scale, top) {
   }
 }
 
-/** @param {Page} page @param {Track} track @param {Scale} scale */
-function drawCommands(page, track, picture, scale, top) {
+/**
+ * Draws the commands of a window, or their shares where there are many. `drawn` gets those that can
+ * be selected.
+ * @param {Page} page @param {Track} track @param {Scale} scale
+ * @param {Map<string, SVGElement>} drawn
+ */
+function drawCommands(page, track, picture, scale, top, drawn) {
   const {related} = page;
   const visible = track.runs.slice(Math.max(0, lowerBound(track.runs, scale.from) - 1))
                       .filter(run => scale.sees(run.start, run.start + run.time));
@@ -126,8 +131,10 @@ function drawCommands(page, track, picture, scale, top) {
       width: Math.max(0.4, width - (width > 3 ? 1 : 0)),
       height,
       rx: width > 8 ? 2 : 0,
+      'aria-label': run.name,
       onclick: () => page.select({kind: 'operation', index: run.operation})
     });
+    drawn.set(run.id, shape);
     tipOn(
         shape,
         () =>
@@ -167,8 +174,12 @@ function drawWait(track, picture, scale, wait, top) {
             width > 116 ? `waiting ${track.format(wait.to - wait.from)}` : 'waiting'));
 }
 
-/** @param {Page} page @param {Track} track @param {Scale} scale */
-function drawLane(page, track, picture, scale, lane, top) {
+/**
+ * The same of what is sent.
+ * @param {Page} page @param {Track} track @param {Scale} scale
+ * @param {Map<string, SVGElement>} drawn
+ */
+function drawLane(page, track, picture, scale, lane, top, drawn) {
   const {related} = page;
   picture.append(
       svg('rect', {x: 0, y: top + 8, width: 10, height: 10, rx: 2, fill: axesFill(lane.axes)}),
@@ -197,6 +208,7 @@ function drawLane(page, track, picture, scale, lane, top) {
               (lit      ? 'lit' :
                    dims ? 'dim' :
                           ''),
+          'aria-label': `${enumerateWords(sending.ids)} over ${axesName(sending.axes)}`,
           onclick: () => page.select({kind: 'collective', index: sending.collectives[0]})
         },
             svg('rect.exposed', {
@@ -221,6 +233,7 @@ function drawLane(page, track, picture, scale, lane, top) {
               height: LANE - 1.5
             }) :
                   null);
+    drawn.set(sending.id, group);
     const shown =
         sending.ids.length > 1 ? `${sending.ids[0]} + ${sending.ids.length - 1}` : sending.ids[0];
     if (width > 7 * shown.length + 10 && hidden > 0.98)

@@ -37,9 +37,12 @@ class Section {
     this.page = page;
     this.view = view;
     this.parts = /** @type {ViewParts} */ (null);
-    this.element = html(
-        'section.view',
-        {id: view.id, 'aria-label': view.title, style: {'min-height': pixels(view.height)}});
+    this.element = html('section.view', {
+      id: view.id,
+      tabindex: -1,
+      'aria-label': view.title,
+      style: {'min-height': pixels(view.height)}
+    });
   }
 
   build() {
@@ -150,6 +153,9 @@ function watch(page, sections, header) {
     page.view = id;
     byId.get(id)?.build();
     element.scrollIntoView({block: 'start'});
+    // Tab and the arrows go on from there.
+    const focused = byId.has(id) ? element : element.parentElement.querySelector('.lines');
+    /** @type {HTMLElement} */ (focused).focus({preventScroll: true});
     spy();
     writeHash(page);
   };

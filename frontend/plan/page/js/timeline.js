@@ -18,7 +18,13 @@ const timelineView = {
     const {plan} = page;
     const track = page.track;
     const whole = svg('svg.brush', {role: 'img', 'aria-label': 'The whole step'});
-    const detail = svg('svg', {role: 'img', 'aria-label': 'A window of the step'});
+    const detail = svg('svg', {'aria-label': 'A window of the step'});
+    const stops = new Stops(detail, 'command', (id, key) => {
+      const command = commandAt(page, track, id, key);
+      if (command && (command.start < page.window[0] || command.start >= page.window[1]))
+        showPlace(command);
+      return command && stops.elements.has(command.id) ? command.id : null;
+    });
     const presets = html(
         'span.choice', {},
         presetsOf(page, track)
@@ -33,12 +39,19 @@ const timelineView = {
     }
     let frame = null;
     const drawWindow = () => {
+      const hadFocus = detail.contains(document.activeElement);
       frame(page.window);
-      drawDetail(page, track, detail);
+      stops.set(drawDetail(page, track, detail));
+      if (hadFocus) stops.focus();
     };
     const draw = () => {
       frame = drawWhole(page, track, whole);
       drawWindow();
+    };
+    /** Moves the window so that this is in the middle of it. */
+    const showPlace = ({start, time}) => {
+      const half = (page.window[1] - page.window[0]) / 2;
+      setWindow(start + time / 2 - half, start + time / 2 + half);
     };
     const around = (middle, factor) => {
       const [from, to] = page.window;
@@ -58,13 +71,10 @@ const timelineView = {
     const follow = () => {
       const [from, to] = page.window;
       const places = occurrencesOf(page, track);
-      if (places.length && !places.some(place => place.to > from && place.from < to)) {
-        const place = places[Math.floor(places.length / 2)];
-        const middle = (place.from + place.to) / 2;
-        setWindow(middle - (to - from) / 2, middle + (to - from) / 2);
-      } else {
+      if (places.length && !places.some(({start, time}) => start + time > from && start < to))
+        showPlace(places[Math.floor(places.length / 2)]);
+      else
         drawWindow();
-      }
     };
     draw();
     follow();
@@ -128,16 +138,37 @@ function firstWindow(track) {
 function occurrencesOf(page, track) {
   const {item, related} = page;
   if (!item || item.kind === 'axis') return [];
-  const runs = track.runs.filter(run => related.operation.has(run.operation))
-                   .map(run => ({from: run.start, to: run.start + run.time}));
+  const runs = track.runs.filter(run => related.operation.has(run.operation));
   const sendings =
       track.lanes.flatMap(lane => lane.sendings)
-          .filter(sending => sending.collectives.some(one => related.collective.has(one)))
-          .map(sending => ({from: sending.start, to: sending.start + sending.time}));
+          .filter(sending => sending.collectives.some(one => related.collective.has(one)));
   const own = item.kind === 'collective' ? sendings :
       item.kind === 'operation'          ? runs :
                                            [...runs, ...sendings];
-  return own.sort((a, b) => a.from - b.from);
+  return [...own].sort((a, b) => a.start - b.start);
+}
+
+/**
+ * The command that a key leads to: left and right in its lane, beyond the window too; up and down
+ * to the nearest in another lane that has any there.
+ * @param {Page} page @param {Track} track
+ */
+function commandAt(page, track, id, key) {
+  const lanes = /** @type {{id: string, start: number, time: number}[][]} */ (
+      [track.runs, ...track.lanes.map(lane => lane.sendings)]);
+  const level = lanes.findIndex(lane => lane.some(command => command.id === id));
+  const lane = lanes[level];
+  const at = lane.findIndex(command => command.id === id);
+  const places = {ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: lane.length - 1};
+  if (Object.hasOwn(places, key)) return lane[places[key]];
+  const [from, to] = page.window;
+  const apart = command => Math.abs(command.start - lane[at].start);
+  const others = key === 'ArrowDown' ? lanes.slice(level + 1) : lanes.slice(0, level).reverse();
+  for (const other of others) {
+    const seen = other.filter(({start, time}) => start + time > from && start < to);
+    if (seen.length) return seen.reduce((near, one) => apart(one) < apart(near) ? one : near);
+  }
+  return null;
 }
 
 const wholeName = page => page.plan.execution === 'step' ? 'whole step' : 'everything';
@@ -177,8 +208,12 @@ function drawWhole(page, track, picture) {
   };
 }
 
-/** @param {Page} page @param {Track} track */
+/**
+ * Draws the window, and returns the commands in it that can be selected, by id.
+ * @param {Page} page @param {Track} track
+ */
 function drawDetail(page, track, picture) {
+  const drawn = /** @type {Map<string, SVGElement>} */ (new Map());
   const [from, to] = page.window;
   const scale = new Scale(track, from, to, page.width());
   clear(picture);
@@ -201,13 +236,14 @@ function drawDetail(page, track, picture) {
   picture.append(
       svg('text', {x: 0, y: top + 18}, 'compute'),
       svg('text.faint', {x: 0, y: top + 32}, 'one device'));
-  drawCommands(page, track, picture, scale, top);
+  drawCommands(page, track, picture, scale, top, drawn);
   top += COMPUTE + LANE_APART;
   for (const lane of track.lanes) {
-    drawLane(page, track, picture, scale, lane, top);
+    drawLane(page, track, picture, scale, lane, top, drawn);
     top += LANE + LANE_APART;
   }
   drawTicks(track, picture, scale, top - 4);
+  return drawn;
 }
 
 /**
