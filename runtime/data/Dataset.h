@@ -1,8 +1,8 @@
 #ifndef MESHC_RUNTIME_DATA_DATASET_H
 #define MESHC_RUNTIME_DATA_DATASET_H
 
-#include "runtime/app/Session.h"
 #include "runtime/data/Idx.h"
+#include "runtime/data/Values.h"
 
 #include <cstdint>
 #include <span>

@@ -1,5 +1,6 @@
 /// IDX files, sound and damaged, and the order of samples.
 
+#include "runtime/app/Session.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/SampleOrder.h"
 #include "tests/runtime/LinearModel.h"
