@@ -73,9 +73,10 @@ static Item getItem(const Plan &plan, const PlannedCommand &planned,
   std::string name =
       isMember ? plan.getTensor(planned.tensor).name : command.name;
   item.scope = scopes.take(name);
-  item.pattern =
-      fmt::format("{}|{}|{}|{}|{}", name, int(command.phase),
-                  int(command.action.type), command.flops, command.bytes);
+  // What is fused with an operation differs from call to call, and what goes
+  // with a collective: it is the same all the same.
+  item.pattern = fmt::format("{}|{}|{}", name, int(command.phase),
+                             int(command.action.type));
   const exec::CollectiveT *collective = planned.collective;
   if (!collective)
     return item;

@@ -10,9 +10,10 @@ namespace meshc::plan {
 /// A scope is alike an earlier one, its *model*, if what both have differs in
 /// the scope alone but for a quarter at most (compareScopes). Of values and
 /// commands that differ in the scope alone, in scopes of one model, the first
-/// stands for all: of b1/ff/h, b2/ff/h, b3/ff/h that of b1. What a scope has
-/// more than once, such as two gradient sums of the same size, is matched in
-/// order.
+/// stands for all: of b1/ff/h, b2/ff/h, b3/ff/h that of b1. A command is the
+/// same whatever is fused with it or sent with it: its flops may differ. What a
+/// scope has more than once, such as two gradient sums of the same size, is
+/// matched in order.
 struct EqualScopes {
   explicit EqualScopes(const Plan &plan);
 

@@ -96,15 +96,22 @@ def violations(value, contract, place, seen):
 def find_unlike_folds(plan):
     """Values and commands that are not what stands for them."""
     same = {"tensors": ("role", "dims", "dtype", "bytes_per_device"),
-            "ops": ("kind", "phase", "flops_per_device", "bytes_per_device"),
+            "ops": ("kind", "phase"),
             "collectives": ("kind", "axes", "phase", "payload_bytes")}
+    scopes = {scope["id"]: scope["name"] for scope in plan["scopes"]}
     found = []
+
+    def get_name(entry):
+        """The name without its scope."""
+        return entry.get("name", "").replace(scopes.get(entry["scope"], "/") + "/", "", 1)
+
     for kind, fields in same.items():
         entries = {entry["id"]: entry for entry in plan[kind]}
         for entry in plan[kind]:
             first = entries.get(entry["fold"])
             if not first or first["fold"] != first["id"] or \
                     any(first[field] != entry[field] for field in fields) or \
+                    get_name(entry) != get_name(first) or \
                     (entry is not first and entry["scope"] == first["scope"]):
                 found.append(f"{entry['id']} folds into {entry['fold']}")
     return found

@@ -47,10 +47,7 @@ private:
   /// Drops edges to what is there for the sake of another phase alone:
   /// collectives and, of many, gradients of parameters that nothing reads.
   void dropUnread();
-  /// The name of an op as in the scope that its own is like.
-  std::string getNameOfLike(const Json &op) const;
   size_t getShapeLength(const Json &op) const;
-  std::string getCollectiveKey(const Json &collective) const;
 
   std::map<std::string, std::string> models; ///< by scope, the one it is like
   std::map<std::string, std::string> scopeNames;
@@ -97,47 +94,6 @@ static std::string getText(const Json &json, const char *field) {
 
 static constexpr std::string_view gradientPrefix = "gradient of ";
 
-/// The scope in the name, which its like has instead.
-static std::string replaceScope(const std::string &name,
-                                const std::string &scope,
-                                const std::string &like) {
-  // Names of gradients have it behind a space.
-  const std::string padded = " " + name + "/";
-  for (const char *before : {" ", "/"})
-    if (const size_t at = padded.find(before + scope + "/");
-        at != std::string::npos)
-      return name.substr(0, at) + like + name.substr(at + scope.size());
-  return name;
-}
-
-std::string RowGraph::getNameOfLike(const Json &op) const {
-  const std::string name = getText(op, "name"), scope = getText(op, "scope");
-  const auto like = models.find(scope);
-  return like == models.end() ? name
-                              : replaceScope(name, scopeNames.at(scope),
-                                             scopeNames.at(like->second));
-}
-
-/// What the page has one row for: what sends alike values for one reason.
-std::string RowGraph::getCollectiveKey(const Json &collective) const {
-  const auto tensor = tensors.find(getText(collective, "tensor"));
-  if (tensor == tensors.end())
-    return getText(collective, "fold");
-  Json key = {collective.at("kind"), collective.at("axes"),
-              collective.at("phase"), tensor->second->at("fold"),
-              collective.at("payload_bytes")};
-  const auto addCause = [&](const Json &cause) {
-    for (const char *field : {"needed", "had", "spans"})
-      key.push_back(cause.at(field));
-  };
-  addCause(collective.at("cause"));
-  if (const auto merged = collective.find("merged_causes");
-      merged != collective.end())
-    for (const Json &cause : *merged)
-      addCause(cause);
-  return key.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 /// Of "12 · 2048", the sizes of what it makes.
 size_t RowGraph::getShapeLength(const Json &op) const {
   std::vector<const Json *> made;
@@ -182,9 +138,8 @@ void RowGraph::addCommand(const Json &command, bool isCollective) {
   const std::string phase = getText(command, "phase");
   const std::string fold = getText(command, "fold");
   // The page joins what has one name, as the parts of a fused operation.
-  const std::string key = isCollective
-                              ? getCollectiveKey(command)
-                              : phase + "\n" + getNameOfLike(*ops.at(fold));
+  const std::string key =
+      isCollective ? fold : phase + "\n" + getText(*ops.at(fold), "name");
   const auto [known, isNew] = rowOfKey.try_emplace(key, rows.size());
   const size_t row = known->second;
   if (isNew)

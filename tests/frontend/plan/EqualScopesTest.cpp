@@ -93,6 +93,41 @@ TEST(EqualScopes, iterations_stand_for_one_another) {
   EXPECT_THAT(equal.commandFolds, ElementsAre(0, 1, 2, 1, 2, 5));
 }
 
+TEST(EqualScopes, what_is_fused_with_a_command_is_not_compared) {
+  ProgramText text;
+  int64_t flops = 7;
+  for (const char *name : {"b1/h", "b2/h", "b3/h"}) {
+    text.addTensor(name);
+    text.addKernel(name);
+    text.executable.programs[0]->commands.back()->flops = flops++;
+  }
+  // A product is no kernel.
+  text.executable.programs[0]->commands[1]->action.Set(exec::MatmulT());
+  const plan::Plan plan(text.executable);
+  EXPECT_THAT(plan::EqualScopes(plan).commandFolds, ElementsAre(0, 1, 0));
+}
+
+TEST(EqualScopes, what_is_sent_with_a_collective_is_not_compared) {
+  ProgramText text;
+  for (const char *name : {"b1/h", "b2/h", "b3/h"}) {
+    const int tensor = text.addTensor(name);
+    text.addKernel(name, ProgramText::at(text.addBuffer(16), 0, 4, tensor));
+    exec::CommandT &command = *text.executable.programs[0]->commands.back();
+    command.action.Set(exec::CollectiveT());
+    exec::CollectiveT &collective = *command.action.AsCollective();
+    collective.id = "c" + std::to_string(tensor);
+    collective.payload_bytes = 16;
+    command.bytes = 100 * tensor;
+  }
+  const plan::Plan plan(text.executable);
+  EXPECT_THAT(plan::EqualScopes(plan).commandFolds, ElementsAre(0, 0, 0));
+  text.executable.programs[0]
+      ->commands[1]
+      ->action.AsCollective()
+      ->payload_bytes = 20;
+  EXPECT_THAT(plan::EqualScopes(plan).commandFolds, ElementsAre(0, 1, 0));
+}
+
 TEST(EqualScopes, what_one_call_has_more_is_its_own) {
   ProgramText text;
   for (const char *scope : {"b1", "b2"})

@@ -178,6 +178,29 @@ TEST(GraphLayout, joins_what_is_of_one_fold_and_shows_what_it_carries) {
   }
 }
 
+TEST(GraphLayout, joins_collectives_of_one_fold_and_no_others) {
+  // c1 and c2 say the same of everything but their fold.
+  Json plan = makePlan({{}, {}, {}, {}, {}});
+  const auto add = [&](int number, const std::string &fold) {
+    const std::string id = "c" + std::to_string(number);
+    plan["collectives"].push_back({{"id", id},
+                                   {"phase", "forward"},
+                                   {"inputs", {"o0"}},
+                                   {"outputs", {id}},
+                                   {"scope", nullptr},
+                                   {"fold", fold}});
+    plan["transfers"].push_back({{"id", "x" + id}, {"collectives", {id}}});
+    plan["schedule"].insert(plan["schedule"].begin() + number, "x" + id);
+    plan["ops"][size_t(number)]["inputs"] = {id};
+  };
+  add(1, "c1");
+  add(2, "c2");
+  add(3, "c1");
+  EXPECT_THAT(
+      getIds(plan::layOutGraph(plan)),
+      testing::UnorderedElementsAre("o0", "c1", "c2", "o1", "o2", "o3"));
+}
+
 TEST(GraphLayout, draws_no_phase_of_more_rows_than_are_read) {
   std::vector<std::vector<int>> chain(plan::maxGraphNodes + 1);
   for (size_t op = 1; op < chain.size(); ++op)

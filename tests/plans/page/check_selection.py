@@ -83,7 +83,8 @@ def check_long_ledger(page, compiler):
     """Of many rows the first are there, and the one that is selected."""
     plan = compiler.plan(cases.BLOCKS, *cases.SMALL_BLOCKS, "-D", "layers=60")
     for place, collective in enumerate(plan["collectives"]):
-        collective["payload_bytes"] += place  # no two are alike
+        collective["payload_bytes"] += place
+        collective["fold"] = collective["id"]  # no two are alike
     page.open([plan])
     rows = lambda: page.count("#ledger tbody tr[data-index]")
     page.expect(rows() == 200 < len(plan["collectives"]), f"long ledger: {rows()} of {len(plan['collectives'])} rows")

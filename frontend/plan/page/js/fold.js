@@ -33,17 +33,6 @@ function foldNames(names) {
       .join('/');
 }
 
-/** The scope in the name, instead of which it is in another. */
-function replaceScope(name, scope, other) {
-  // Names of gradients have it behind a space.
-  const padded = ` ${name}/`;
-  for (const before of [' ', '/']) {
-    const at = padded.indexOf(`${before}${scope}/`);
-    if (at >= 0) return name.slice(0, at) + other + name.slice(at + scope.length);
-  }
-  return name;
-}
-
 /** "block#" of block1, block2; "gradient of #" of gradient of 1, gradient of 2. */
 function foldSegments(segments) {
   const first = segments[0];

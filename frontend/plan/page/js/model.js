@@ -198,25 +198,15 @@ function findParameter(plan, state, byId) {
   return parameters[0] || null;
 }
 
-/** Names of ops by id, as in the scope that their own is like. */
-function namesOfLike(json) {
-  const scopes = new Map(json.scopes.map(scope => [scope.id, scope]));
-  return new Map(json.ops.map(op => {
-    const scope = scopes.get(op.scope);
-    const like = scope && scopes.get(scope.like);
-    return [op.id, like ? replaceScope(op.name, scope.name, like.name) : op.name];
-  }));
-}
-
 /** @param {Plan} plan */
 function readOperations(plan) {
   plan.operations = [];
   plan.operationOf = new Map();
   const {ops} = plan.json;
-  const nameOf = namesOfLike(plan.json);
+  const nameOf = new Map(ops.map(op => [op.id, op.name]));
   const values = ids =>
       new Set(ids.filter(id => plan.valueOf.has(id)).map(id => plan.valueOf.get(id)));
-  for (const members of groupFolds(ops, op => op.phase + '\n' + (nameOf.get(op.fold) || op.name))) {
+  for (const members of groupFolds(ops, op => op.phase + '\n' + nameOf.get(op.fold))) {
     const index = plan.operations.length;
     const kinds = new Map();
     const bounds = new Map();
@@ -261,14 +251,7 @@ function readCollectives(plan) {
   const timeOf = (one, field) => (transfers.get(one.transfer)[field] || 0) * share(one);
   const operations = ids =>
       unique(ids.filter(id => plan.operationOf.has(id)).map(id => plan.operationOf.get(id)));
-  const folds = new Map(plan.json.tensors.map(tensor => [tensor.id, tensor.fold]));
-  // What sends alike values for one reason is a row, whatever is sent with it.
-  const key = one => folds.has(one.tensor) ? JSON.stringify([
-    one.kind, one.axes, one.phase, folds.get(one.tensor), one.payload_bytes,
-    [one.cause, ...one.merged_causes || []].map(cause => [cause.needed, cause.had, cause.spans])
-  ]) :
-                                             one.fold;
-  for (const members of groupFolds(plan.json.collectives, key)) {
+  for (const members of groupFolds(plan.json.collectives, one => one.fold)) {
     const first = members[0];
     const transfer = transfers.get(first.transfer);
     const value = plan.valueOf.get(first.tensor) ?? plan.valueNamed.get(first.cause.operand) ?? -1;
