@@ -184,6 +184,23 @@ def check_gpt3(meshc, root):
     assert lines[GPT3["layers"]] - lines[2] < 12, lines
 
 
+def check_gpt(meshc, root):
+    """So is the whole model: embeddings, logits, loss, bf16 and Adam."""
+    sizes = {"heads": 96, "d_model": 12288, "layers": 96, "batch": 1536}
+    text = run(meshc, ["plan", str(root / "bench" / "gpt.mesh"), "--machine", "a100",
+                       "--precision", "bf16", "--mesh", "data=128,model=8",
+                       *[f"-D{name}={size}" for name, size in sizes.items()]],
+               memory=1.5 * GIB, stack=8 << 20)
+    lines = text.splitlines()
+    print(f"gpt.mesh: {len(lines)} lines")
+    assert len(lines) < 150, len(lines)
+    # What is told once is all there.
+    for name in ("words", "adam/m, adam/v", "10 parameters as bf16", "layer/1 to layer/95",
+                 "layer/94 to layer/0", "logits", "gradient of words"):
+        assert any(line.startswith(f"  {name} ") for line in lines), name
+    assert sum("all_reduce" in line or "reduce_scatter" in line for line in lines) > 20
+
+
 def check_stored(meshc, root, folder):
     """A stored plan of many values is read in a time in proportion to them."""
     spec = str(root / "samples" / "mlp.mesh")
@@ -251,6 +268,7 @@ def main():
             return
         check_large(meshc, root)
         check_gpt3(meshc, root)
+        check_gpt(meshc, root)
         check_stored(meshc, root, folder)
         check_long(meshc, folder)
         check_growth(meshc, folder)

@@ -1,5 +1,7 @@
 #include "frontend/plan/text/FoldScopes.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <optional>
 #include <span>
@@ -21,8 +23,8 @@ static std::string getPattern(const ValueRow &row, const std::string &scope,
                               size_t position) {
   std::string name = row.name;
   name.erase(position, scope.size());
-  std::string text = fmt::format("{}|{}|{}|{}", name, fmt::join(row.shape, ","),
-                                 row.partial, row.bytes);
+  std::string text =
+      fmt::format("{}|{}|{}", name, fmt::join(row.shape, ","), row.partial);
   for (const Communication &entry : row.communication)
     text += "|" + entry.what;
   return text;
@@ -64,6 +66,30 @@ static std::string list(const std::vector<std::string> &entries) {
              : fmt::format("{} to {}", entries.front(), entries.back());
 }
 
+/// "c3 to c8, c11": ids of collectives, those that follow each other by the
+/// first and the last; of many such runs how many ids there are.
+static std::string listIds(const std::vector<std::string> &ids) {
+  const auto getNumber = [](const std::string &id) {
+    return std::atoi(id.c_str() + 1);
+  };
+  std::vector<std::string> texts;
+  for (size_t begin = 0, end; begin < ids.size(); begin = end) {
+    end = begin + 1;
+    while (end < ids.size() &&
+           getNumber(ids[end]) == getNumber(ids[end - 1]) + 1)
+      ++end;
+    if (end - begin > 2) {
+      texts.push_back(ids[begin] + " to " + ids[end - 1]);
+    } else {
+      texts.insert(texts.end(), ids.begin() + ptrdiff_t(begin),
+                   ids.begin() + ptrdiff_t(end));
+    }
+  }
+  return texts.size() <= numListed ? fmt::format("{}", fmt::join(texts, ", "))
+                                   : fmt::format("{} collectives from {} on",
+                                                 ids.size(), ids.front());
+}
+
 /// One row for the runs from `first` to `last`, which differ alike from
 /// `shown`.
 static ValueRow summarize(const std::vector<Run> &runs, const Run &shown,
@@ -82,12 +108,14 @@ static ValueRow summarize(const std::vector<Run> &runs, const Run &shown,
   row.name = list(names);
   row.shape = {(names.size() > 1 ? "each as " : "as ") + shown.scope};
   for (size_t missing : difference.less)
-    row.shape.push_back("without " +
-                        getInnerName(shown.rows[missing], shown.scope));
-  if (!difference.more.empty())
-    row.shape.emplace_back("and these:");
+    if (!shown.rows[missing].isAside)
+      row.shape.push_back("without " +
+                          getInnerName(shown.rows[missing], shown.scope));
   if (!ids.empty())
-    row.communication.push_back({"", list(ids)});
+    row.shape.push_back("with " + listIds(ids));
+  if (std::any_of(difference.more.begin(), difference.more.end(),
+                  [&](size_t more) { return !runs[first].rows[more].isAside; }))
+    row.shape.emplace_back("and these:");
   return row;
 }
 
@@ -127,5 +155,6 @@ std::vector<ValueRow> plan::foldScopes(std::vector<ValueRow> rows,
         result.push_back(repeat({&runs[first], next - first}, more));
     }
   }
+  std::erase_if(result, [](const ValueRow &row) { return row.isAside; });
   return result;
 }

@@ -11,13 +11,14 @@ namespace meshc::plan {
 /// the ids of collectives, the first scope's rows stay, and one row stands for
 /// the others:
 ///
-///   b2, b3, b4           each as b1                  96 MiB  c3 to c8
+///   b2, b3, b4           each as b1, with c3 to c8      96 MiB
 ///
 /// Of scopes that have a few rows more or less than the first, the row says
 /// which are missing, and those that are more follow it, once where all have
-/// them. Whether a value is
-/// stored is not compared: fusion differs at the ends of a chain of calls. The
-/// bytes are those of all rows that are stored.
+/// them. Whether a value is stored is not compared, nor in which type it is
+/// computed: fusion differs at the ends of a chain of calls. The bytes are
+/// those of all rows that are stored. Rows that say little (ValueRow::isAside)
+/// are compared, and left out.
 std::vector<ValueRow> foldScopes(std::vector<ValueRow> rows,
                                  const std::set<std::string> &scopes);
 

@@ -26,7 +26,7 @@ public:
   std::string print();
 
 private:
-  std::string getLegend() const;
+  std::string getLegend(const std::vector<ValueSection> &sections) const;
   std::string describeDevice() const;
   std::string getSplitLegend() const;
 
@@ -39,15 +39,18 @@ private:
 } // namespace
 
 /// What the table's notation means, by the first of its values that use it.
-std::string PlanPrinter::getLegend() const {
+std::string
+PlanPrinter::getLegend(const std::vector<ValueSection> &sections) const {
   std::string text = getSplitLegend();
-  for (int tensor = 0; tensor < int(executable.tensors.size()); ++tensor)
-    if (!plan.getTensor(tensor).inside && !plan.isStored(tensor)) {
-      text += fmt::format("'({})': takes no memory of its own: is part of a "
-                          "fused operation, or lies in another value\n",
-                          formatBytes(plan.getTensor(tensor).bytes_per_device));
-      break;
-    }
+  const ValueRow *fused = nullptr;
+  for (const ValueSection &section : sections)
+    for (const ValueRow &row : section.rows)
+      if (!fused && !row.isStored && row.bytes > 0)
+        fused = &row;
+  if (fused)
+    text += fmt::format("'({})': takes no memory of its own: is part of a "
+                        "fused operation, or lies in another value\n",
+                        formatBytes(fused->bytes));
   return text.empty() ? text : "\n" + text;
 }
 
@@ -102,11 +105,12 @@ std::string PlanPrinter::print() {
                           options.top.value_or(numCosts), options.memoryLimit);
   else if (options.memoryLimit)
     text += fmt::format("\n{}\n", describeFit(plan, gpu, *options.memoryLimit));
-  text += getLegend();
+  std::vector<ValueSection> sections = findValueRows(plan, options);
+  text += getLegend(sections);
   ValueTable table(options.width,
                    options.device ? fmt::format("on device {}", *options.device)
                                   : "on each device");
-  for (ValueSection &section : findValueRows(plan, options)) {
+  for (ValueSection &section : sections) {
     table.addHeading(std::move(section.heading));
     for (ValueRow &row : section.rows)
       table.addRow(std::move(row));

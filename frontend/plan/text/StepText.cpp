@@ -96,25 +96,29 @@ std::string plan::renderTotals(const Plan &plan, const GpuUse &gpu) {
 
 //===-- Overlap -----------------------------------------------------------===//
 
-/// "c1 to c3, c7": the collectives of transfers.
+/// "c1 to c3, c7": the collectives of transfers; of many runs the first.
 static std::string getMembers(const Plan &plan,
-                              std::span<const Transfer> some) {
-  std::vector<int> members;
-  for (const Transfer &transfer : some)
-    members.insert(members.end(), transfer.collectives.begin(),
-                   transfer.collectives.end());
+                              std::span<const Transfer *const> some) {
+  constexpr size_t mostRuns = 4;
   // Ids count the collectives in the order of the commands.
   std::vector<int> numbers;
-  for (int member : members)
-    numbers.push_back(int(std::count_if(
-        plan.commands.begin(), plan.commands.begin() + member,
-        [](const PlannedCommand &planned) { return planned.collective; })));
+  for (const PlannedCommand &planned : plan.commands)
+    numbers.push_back((numbers.empty() ? 0 : numbers.back()) +
+                      (planned.collective ? 1 : 0));
+  std::vector<size_t> members;
+  for (const Transfer *transfer : some)
+    members.insert(members.end(), transfer->collectives.begin(),
+                   transfer->collectives.end());
   std::string text;
+  size_t runs = 0;
   for (size_t begin = 0, end; begin < members.size(); begin = end) {
+    if (runs++ == mostRuns)
+      return text + fmt::format(" and {} more", members.size() - begin);
     end = begin + 1;
-    while (end < members.size() && numbers[end] == numbers[end - 1] + 1)
+    while (end < members.size() &&
+           numbers[members[end]] == numbers[members[end - 1]] + 1)
       ++end;
-    auto getId = [&](size_t i) { return plan.commands[size_t(members[i])].id; };
+    auto getId = [&](size_t i) { return plan.commands[members[i]].id; };
     text += (text.empty() ? "" : ", ") + getId(begin);
     if (end - begin > 1)
       text += (end - begin == 2 ? ", " : " to ") + getId(end - 1);
@@ -125,10 +129,10 @@ static std::string getMembers(const Plan &plan,
 namespace {
 /// A line of the transfers.
 struct TransferRow {
-  std::string members, beside;
+  std::string members = {}, beside = {};
   int64_t bytes = 0;
-  size_t numTransfers = 1;
-  size_t times = 1; ///< in calls and iterations that are alike
+  std::vector<const Transfer *> transfers = {};
+  bool isAlone = false; ///< no arithmetic is computed meanwhile
 };
 } // namespace
 
@@ -143,46 +147,60 @@ static std::string describeOverlap(const Transfer &transfer) {
                      formatFlops(transfer.flops));
 }
 
-/// Neighbours that no arithmetic hides are told together, others with those
-/// that are the same but for their call or iteration.
+/// All transfers that no arithmetic hides are one row, others one with those
+/// that are the same but for their call or iteration, and neighbours one that
+/// have the same beside them.
 static std::vector<TransferRow>
 findTransferRows(const Plan &plan, const std::vector<Transfer> &transfers) {
   const EqualScopes scopes(plan);
   std::map<std::pair<std::vector<int>, std::string>, size_t> places;
   std::vector<TransferRow> rows;
-  for (size_t begin = 0, end; begin < transfers.size(); begin = end) {
-    end = begin + 1;
-    const Transfer &first = transfers[begin];
-    const std::string beside = describeOverlap(first);
-    while (first.flops == 0 && end < transfers.size() &&
-           describeOverlap(transfers[end]) == beside)
-      ++end;
-    std::span<const Transfer> some(&first, end - begin);
-    int64_t bytes = 0;
-    for (const Transfer &transfer : some)
-      bytes += transfer.payloadBytes;
-    TransferRow row{
-        .members = getMembers(plan, some), .beside = beside, .bytes = bytes};
+  for (const Transfer &transfer : transfers) {
+    TransferRow row{.beside = describeOverlap(transfer),
+                    .bytes = transfer.payloadBytes};
     std::vector<int> likeness;
-    for (const Transfer &transfer : some)
+    if (transfer.flops > 0)
       for (int member : transfer.collectives)
         likeness.push_back(scopes.commandFolds[size_t(member)]);
     const auto [place, isFirst] =
         places.try_emplace({likeness, row.beside}, rows.size());
     if (!isFirst) {
-      rows[place->second].bytes += bytes;
-      ++rows[place->second].times;
+      rows[place->second].bytes += row.bytes;
+      rows[place->second].transfers.push_back(&transfer);
       continue;
     }
-    row.numTransfers = some.size();
-    if (some.size() == 1 && first.collectives.size() > 1)
-      row.members += " together";
-    if (first.reader >= 0 && first.flops > 0)
+    row.isAlone = transfer.flops == 0;
+    row.transfers = {&transfer};
+    if (transfer.reader >= 0 && !row.isAlone)
       row.beside +=
-          fmt::format(", until {}", plan.commands[size_t(first.reader)].id);
+          fmt::format(", until {}", plan.commands[size_t(transfer.reader)].id);
     rows.push_back(std::move(row));
   }
-  return rows;
+  for (TransferRow &row : rows) {
+    const size_t count = row.transfers.size();
+    row.members = getMembers(
+        plan, std::span(row.transfers).first(row.isAlone ? count : 1));
+    if (row.transfers[0]->collectives.size() > 1 && !(row.isAlone && count > 1))
+      row.members += " together";
+    if (count > 1 && !row.isAlone)
+      row.members += fmt::format(", {} times", count);
+  }
+  const auto isSingle = [](const TransferRow &row) {
+    return row.transfers.back()->collectives.size() == 1;
+  };
+  std::vector<TransferRow> joined;
+  for (TransferRow &row : rows)
+    if (!joined.empty() && joined.back().beside == row.beside &&
+        isSingle(joined.back()) && isSingle(row)) {
+      TransferRow &last = joined.back();
+      last.members += ", " + row.members;
+      last.bytes += row.bytes;
+      last.transfers.insert(last.transfers.end(), row.transfers.begin(),
+                            row.transfers.end());
+    } else {
+      joined.push_back(std::move(row));
+    }
+  return joined;
 }
 
 std::string plan::renderOverlap(const Plan &plan,
@@ -190,12 +208,10 @@ std::string plan::renderOverlap(const Plan &plan,
                                 size_t top) {
   if (transfers.empty())
     return "";
-  std::vector<TransferRow> rows = findTransferRows(plan, transfers);
+  const std::vector<TransferRow> rows = findTransferRows(plan, transfers);
   const size_t shown = std::min(rows.size(), top);
   size_t width = 0, bytesWidth = 0;
-  for (TransferRow &row : std::span(rows).first(shown)) {
-    if (row.times > 1)
-      row.members += fmt::format(", {} times", row.times);
+  for (const TransferRow &row : std::span(rows).first(shown)) {
     width = std::max(width, row.members.size());
     bytesWidth = std::max(bytesWidth, formatBytes(row.bytes).size());
   }
@@ -205,7 +221,7 @@ std::string plan::renderOverlap(const Plan &plan,
                         formatBytes(row.bytes), bytesWidth, row.beside);
   int64_t others = 0;
   for (const TransferRow &row : std::span(rows).subspan(shown))
-    others += int64_t(row.times * row.numTransfers);
+    others += int64_t(row.transfers.size());
   if (others > 0)
     text += fmt::format("  and {}, see --emit json\n",
                         formatCount(others, "more transfer"));

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <map>
 #include <numeric>
+#include <span>
+#include <tuple>
 
 using namespace meshc;
 using namespace meshc::plan;
@@ -71,6 +73,7 @@ public:
 
 private:
   ValueRow getRow(int tensor) const;
+  bool isOnTheWay(int tensor) const;
 
   const Plan &plan;
   const PlanTextOptions &options;
@@ -95,6 +98,27 @@ ValueSection RowFinder::findVariables(exec::BufferRole role,
     if (plan.getTensor(tensor).role == role)
       section.rows.push_back(getRow(tensor));
   return section;
+}
+
+/// Whether it is what a function of the library computes on the way to its
+/// result, as norm1/variance is to norm1: both have the line of the call.
+bool RowFinder::isOnTheWay(int tensor) const {
+  const exec::TensorT &value = plan.getTensor(tensor);
+  const size_t end = value.name.rfind('/');
+  if (end == std::string::npos)
+    return false;
+  const int result =
+      plan.findTensor(std::string_view(value.name).substr(0, end),
+                      {exec::BufferRole::activation, exec::BufferRole::output});
+  if (result < 0)
+    return false;
+  const exec::Span *at = value.span.get();
+  const exec::Span *call = plan.getTensor(result).span.get();
+  const auto getPlace = [](const exec::Span &span) {
+    return std::tuple(span.file(), span.line(), span.column(), span.end_line(),
+                      span.end_column());
+  };
+  return at && call && getPlace(*at) == getPlace(*call);
 }
 
 ValueSection RowFinder::findPhase(exec::Phase phase) const {
@@ -129,6 +153,9 @@ ValueSection RowFinder::findPhase(exec::Phase phase) const {
     if (!communicates && (tensor.inside || !belongsTo(tensor, phase)))
       continue;
     section.rows.push_back(getRow(int(index)));
+    section.rows.back().isAside =
+        !communicates && !plan.isStored(int(index)) &&
+        (tensor.role == exec::BufferRole::gradient || isOnTheWay(int(index)));
     if (communicates)
       for (size_t command : sent->second)
         addCommunication(section.rows.back(), command);
@@ -222,6 +249,63 @@ joinState(std::vector<ValueRow> rows, const std::vector<ValueRow> &parameters) {
   return joined;
 }
 
+/// One row for what is the same of many parameters: copies of another type.
+static std::vector<ValueRow>
+joinCopies(std::vector<ValueRow> rows,
+           const std::vector<ValueRow> &parameters) {
+  std::map<std::string, std::vector<size_t>> copies; // by type, " as bf16"
+  for (size_t index = 0; index < rows.size(); ++index)
+    for (const ValueRow &parameter : parameters)
+      if (rows[index].name.starts_with(parameter.name + " as ") &&
+          rows[index].shape == parameter.shape &&
+          rows[index].communication.empty())
+        copies[rows[index].name.substr(parameter.name.size())].push_back(index);
+  for (const auto &[type, members] : copies) {
+    if (members.size() < 2)
+      continue;
+    ValueRow all{.name = (members.size() == parameters.size()
+                              ? "parameters"
+                              : fmt::format("{} parameters", members.size())) +
+                         type,
+                 .shape = {"each as the parameter"}};
+    int64_t fused = 0; // those that take no memory
+    for (size_t member : members) {
+      (rows[member].isStored ? all.bytes : fused) += rows[member].bytes;
+      rows[member].name.clear();
+    }
+    all.isStored = all.bytes > 0;
+    all.bytes = all.isStored ? all.bytes : fused;
+    rows[members.front()] = std::move(all);
+  }
+  std::erase_if(rows, [](const ValueRow &row) { return row.name.empty(); });
+  return rows;
+}
+
+/// Tells a scope once, above the rows that are in it.
+static void tellScopes(std::vector<ValueRow> &rows,
+                       const std::set<std::string> &scopes) {
+  constexpr size_t least = 3; // rows for which it is told
+  const auto getEnd = [&](const ValueRow &row) {
+    size_t position = 0;
+    const std::string scope =
+        row.likeness.empty() ? "" : findScope(row.name, scopes, position);
+    return scope.empty() ? 0 : position + scope.size();
+  };
+  for (size_t begin = 0, end; begin < rows.size(); begin = end) {
+    const std::string scope = rows[begin].name.substr(0, getEnd(rows[begin]));
+    end = begin + 1;
+    while (end < rows.size() && !scope.empty() &&
+           rows[end].name.substr(0, getEnd(rows[end])) == scope)
+      ++end;
+    if (end - begin < least)
+      continue;
+    for (ValueRow &row : std::span(rows).subspan(begin, end - begin)) {
+      row.scope = scope;
+      row.name.erase(0, scope.size() + 1);
+    }
+  }
+}
+
 //===-- Order -------------------------------------------------------------===//
 
 /// One row for all that are alike, with the bytes of all; in order of the
@@ -297,6 +381,8 @@ static void cutRows(std::vector<ValueRow> &rows, size_t count) {
 
 std::vector<ValueSection> plan::findValueRows(const Plan &plan,
                                               const PlanTextOptions &options) {
+  // What is cut off is counted, so that each row is of one value.
+  const bool isFolded = options.order == RowOrder::Program && !options.top;
   const RowFinder finder(plan, options);
   std::vector<ValueSection> sections = {
       finder.findVariables(exec::BufferRole::parameter, "parameters"),
@@ -304,13 +390,15 @@ std::vector<ValueSection> plan::findValueRows(const Plan &plan,
   for (exec::Phase phase : options.phases)
     sections.push_back(finder.findPhase(phase));
   const std::set<std::string> scopes = findScopes(plan.executable);
-  // What is cut off is counted, so that each row is of one value.
-  const bool isFolded = options.order == RowOrder::Program && !options.top;
-  if (isFolded)
+  if (isFolded) {
     sections[1].rows = joinState(std::move(sections[1].rows), sections[0].rows);
+    for (ValueSection &section : std::span(sections).subspan(2))
+      section.rows = joinCopies(std::move(section.rows), sections[0].rows);
+  }
   for (ValueSection &section : sections) {
     if (isFolded) {
       section.rows = joinAlike(foldScopes(std::move(section.rows), scopes));
+      tellScopes(section.rows, scopes);
     } else {
       section.rows = foldAlike(std::move(section.rows));
       sortRows(section.rows, options.order);

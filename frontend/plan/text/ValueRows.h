@@ -17,9 +17,11 @@ struct ValueSection {
 /// that lie on devices all the time, those of each phase with what completes
 /// them. In the order of the program calls and iterations that are alike are
 /// folded (FoldScopes.h), then neighbours in one scope that are alike,
-/// "attn/wq, wk, wv", and the state of an optimizer that lies as the parameters
-/// do. In any other order a row stands for all values that are the same but for
-/// their call or iteration:
+/// "attn/wq, wk, wv", the state of an optimizer that lies as the parameters do,
+/// and their copies of another type; a scope is told once, above its values.
+/// Gradients, and what functions of the library compute on their way, are left
+/// out where they take no memory and need no message. In any other order a row
+/// stands for all values that are the same but for their call or iteration:
 ///
 ///   layer/0/attn/scores, x 96    batch 4@data, heads 12@model, ...    1.5 GiB
 std::vector<ValueSection> findValueRows(const Plan &plan,

@@ -14,18 +14,14 @@ static std::string join(const std::vector<std::string> &pieces) {
   return fmt::format("{}", fmt::join(pieces, ", "));
 }
 
-/// Names may take two fifths of what names and shapes have, shapes the rest: 34
-/// and 50 of 100 columns.
 ValueTable::ValueTable(size_t width, std::string held)
-    : pageWidth(width),
-      nameCap((width - indent - 2 * gap - bytesWidth) * 2 / 5 + 1),
-      shapeCap(width - indent - 2 * gap - bytesWidth - nameCap),
-      held(std::move(held)) {}
+    : pageWidth(width), held(std::move(held)) {}
 
 /// "layer/0/h, 96 times" of a row that stands for several.
+/// Indented below its scope.
 static std::string getName(const ValueRow &row) {
-  return row.times > 1 ? fmt::format("{}, {} times", row.name, row.times)
-                       : row.name;
+  const std::string name = (row.scope.empty() ? "" : "  ") + row.name;
+  return row.times > 1 ? fmt::format("{}, {} times", name, row.times) : name;
 }
 
 static std::vector<std::string> getPieces(const ValueRow &row) {
@@ -40,10 +36,20 @@ void ValueTable::addHeading(std::string heading) {
 }
 
 void ValueTable::addRow(ValueRow row) {
-  nameWidth = std::max(nameWidth, std::min(getName(row).size(), nameCap));
-  shapeWidth =
-      std::max(shapeWidth, std::min(join(getPieces(row)).size(), shapeCap));
   entries.push_back({"", std::move(row)});
+}
+
+void ValueTable::findWidths() {
+  const size_t room = pageWidth - indent - 2 * gap - bytesWidth;
+  // The titles of the columns need as much.
+  size_t names = 5, shapes = 14;
+  for (const Entry &entry : entries)
+    if (entry.row) {
+      names = std::max(names, getName(*entry.row).size());
+      shapes = std::max(shapes, join(getPieces(*entry.row)).size());
+    }
+  nameWidth = std::min(names, room * 2 / 5 + 1);
+  shapeWidth = std::min(shapes, room - nameWidth);
 }
 
 std::vector<std::string>
@@ -68,8 +74,9 @@ std::vector<std::string> ValueTable::getShape(const ValueRow &row) {
   std::vector<std::string> lines = wrap(getPieces(row));
   if (row.likeness.empty())
     return lines;
+  const std::string first = row.name.substr(0, row.name.find(", "));
   const auto [known, isFirst] = told.try_emplace(
-      join(row.shape), row.name.substr(0, row.name.find(", ")));
+      join(row.shape), row.scope.empty() ? first : row.scope + "/" + first);
   if (isFirst || lines.size() == 1)
     return lines;
   std::vector<std::string> shorter = wrap(
@@ -87,27 +94,36 @@ void ValueTable::renderRow(const ValueRow &row, const std::string &bytes,
   std::vector<std::string> sent;
   for (const Communication &entry : row.communication)
     sent.push_back(entry.id.empty() ? entry.what : entry.id + " " + entry.what);
-  size_t communication = 0;
   for (size_t index = 0; index < shape.size(); ++index) {
     bool isFirst = index == 0;
     std::string line = fmt::format("{:{}}{:{}}{:{}}{:{}}{:{}}{:>{}}", "",
                                    indent, isFirst && !isLong ? name : "",
                                    nameWidth, "", gap, shape[index], shapeWidth,
                                    "", gap, isFirst ? bytes : "", bytesWidth);
-    if (communication < sent.size() &&
-        line.size() + gap + sent[communication].size() <= pageWidth)
-      line += fmt::format("{:{}}{}", "", gap, sent[communication++]);
+    if (!sent.empty() && line.size() + gap + sent.front().size() <= pageWidth) {
+      line += fmt::format("{:{}}{}", "", gap, sent.front());
+      sent.erase(sent.begin());
+    }
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
-  // What does not fit beside the value stands below it.
-  size_t beside =
-      indent + nameWidth + gap + shapeWidth + gap + bytesWidth + gap;
-  for (; communication < sent.size(); ++communication) {
-    const std::string &entry = sent[communication];
-    bool fits = beside + entry.size() <= pageWidth;
-    text += fmt::format("{:{}}{}\n", "",
-                        fits ? beside : indent + nameWidth + gap, entry);
-  }
+  renderCommunication(sent, text);
+}
+
+/// What does not fit beside the value stands below it, as much of it in a line
+/// as there is room for: beside the bytes if that is enough, else from the
+/// shapes on, or before them where that makes one line of it.
+void ValueTable::renderCommunication(const std::vector<std::string> &entries,
+                                     std::string &text) const {
+  const size_t below = indent + nameWidth + gap;
+  const size_t beside = below + shapeWidth + gap + bytesWidth + gap;
+  const auto add = [&](size_t column, const std::string &line) {
+    text += fmt::format("{:{}}{}\n", "", column, line);
+  };
+  if (const std::string all = fmt::format("{}", fmt::join(entries, "; "));
+      entries.size() > 1 && all.size() + 6 * indent <= pageWidth)
+    return add(std::min(below, pageWidth - all.size()), all);
+  for (const std::string &entry : entries)
+    add(beside + entry.size() <= pageWidth ? beside : below, entry);
 }
 
 /// "1 MiB ", "(1 MiB)": the digits of both are aligned.
@@ -119,15 +135,21 @@ static std::string formatStored(const ValueRow &row) {
 }
 
 std::string ValueTable::render() {
+  findWidths();
   std::string text = "\n";
   renderRow({.name = "value",
              .shape = {held},
              .communication = {{"", "communication"}}},
             "bytes ", text);
-  for (const Entry &entry : entries)
+  std::string scope;
+  for (const Entry &entry : entries) {
+    if (!entry.row)
+      text += "\n" + entry.heading + "\n";
+    else if (!entry.row->scope.empty() && entry.row->scope != scope)
+      text += fmt::format("{:{}}{}\n", "", indent, entry.row->scope);
+    scope = entry.row ? entry.row->scope : "";
     if (entry.row)
       renderRow(*entry.row, formatStored(*entry.row), text);
-    else
-      text += "\n" + entry.heading + "\n";
+  }
   return text;
 }

@@ -18,12 +18,17 @@ struct Communication {
 /// to complete it.
 struct ValueRow {
   std::string name = {};
+  /// What stands in front of the names of all rows that are alike in it, and is
+  /// told above them: "gradient of layer/3" of "block/ff". Empty: nothing.
+  std::string scope = {};
   /// Pieces, joined by ", "; what takes several lines is told by the name of
   /// the first value that has the shape, if there is one: "as wq".
   std::vector<std::string> shape = {};
   std::string partial = {}; ///< behind the shape: "partial sum over data"
   int64_t bytes = 0;        ///< on each device; 0: not shown
   bool isStored = true;     ///< else the bytes stand in parentheses
+  /// Says little: is left out where calls and iterations are folded.
+  bool isAside = false;
   std::vector<Communication> communication = {};
   int64_t wireBytes = 0; ///< that each device sends
   int64_t times = 1;     ///< how many values the row stands for
@@ -32,7 +37,8 @@ struct ValueRow {
   std::vector<int> likeness = {};
 };
 
-/// Values under headings, aligned over the whole table.
+/// Values under headings, aligned over the whole table. Names take up to two
+/// fifths of what names and shapes have, shapes the rest.
 class ValueTable {
 public:
   /// A table of at most `width` columns, 60 or more; `held` is the title of the
@@ -47,18 +53,20 @@ private:
     std::string heading;
     std::optional<ValueRow> row;
   };
+  void findWidths();
   std::vector<std::string> wrap(const std::vector<std::string> &pieces) const;
   std::vector<std::string> getShape(const ValueRow &row);
   void renderRow(const ValueRow &row, const std::string &bytes,
                  std::string &text);
+  void renderCommunication(const std::vector<std::string> &entries,
+                           std::string &text) const;
 
-  size_t pageWidth, nameCap, shapeCap;
+  size_t pageWidth;
   std::string held;
   std::vector<Entry> entries;
   std::map<std::string, std::string>
       told; ///< by shape, the first value that has it
-  // The titles of the columns need as much.
-  size_t nameWidth = 5, shapeWidth = 14;
+  size_t nameWidth = 0, shapeWidth = 0; ///< columns
 };
 
 } // namespace meshc::plan

@@ -1,5 +1,6 @@
 #include "frontend/plan/text/FoldScopes.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 using namespace meshc;
@@ -40,7 +41,7 @@ TEST(FoldScopes, equal_scopes_become_one_row) {
                     makeRow("b3/y", 4, {{"c3", "sum"}}), makeRow("loss")}),
               ElementsAre("x, batch 2: 8", "b1/h, batch 2: 8",
                           "b1/y, batch 2: 4; c1sum",
-                          "b2, b3, each as b1: 24; c2, c3",
+                          "b2, b3, each as b1, with c2, c3: 24",
                           "loss, batch 2: 8"));
 }
 
@@ -110,8 +111,47 @@ TEST(FoldScopes, what_several_have_more_is_named_once) {
   }
   std::vector<std::string> folded = fold(std::move(rows));
   ASSERT_EQ(folded.size(), 8u + 2u);
-  EXPECT_EQ(folded[8], "b2, b3, each as b1, and these:: 144; c2, c3");
+  EXPECT_EQ(folded[8], "b2, b3, each as b1, with c2, c3, and these:: 144");
   EXPECT_EQ(folded[9], "b2/new x 2, batch 2: 16; c2, c3 sum");
+}
+
+TEST(FoldScopes, ids_are_told_by_their_runs) {
+  const auto foldIds = [](const std::vector<int> &ids) {
+    std::vector<ValueRow> rows = {makeRow("b1/a"), makeRow("b1/b")};
+    for (int layer = 2; const int id : ids) {
+      const std::string scope = fmt::format("b{}", layer++ % 2 + 2);
+      rows.push_back(makeRow(scope + "/a"));
+      rows.push_back(makeRow(scope + "/b"));
+      rows.back().communication = {{fmt::format("c{}", id), "sum"}};
+    }
+    rows[1].communication = {{"c1", "sum"}};
+    return fold(std::move(rows)).back();
+  };
+  EXPECT_THAT(foldIds({2, 3}), testing::HasSubstr(", with c2, c3:"));
+  EXPECT_THAT(foldIds({2, 3, 4, 7}), testing::HasSubstr("c2 to c4, c7:"));
+  EXPECT_THAT(foldIds({2, 4, 6, 8, 10}),
+              testing::HasSubstr("with 5 collectives from c2 on:"));
+}
+
+TEST(FoldScopes, what_says_little_is_compared_and_left_out) {
+  std::vector<ValueRow> rows;
+  for (const char *name : {"b1/h", "b1/aside", "b1/y", "b2/h", "b2/y"}) {
+    rows.push_back(makeRow(name));
+    rows.back().isAside = rows.back().name.ends_with("aside");
+  }
+  // One of three is more than a quarter.
+  EXPECT_THAT(fold(rows), ElementsAre("b1/h, batch 2: 8", "b1/y, batch 2: 8",
+                                      "b2/h, batch 2: 8", "b2/y, batch 2: 8"));
+  for (const char *scope : {"b1/", "b2/"})
+    for (const char *name : {"i", "j", "k"})
+      rows.insert(scope[1] == '1' ? rows.begin() : rows.end(),
+                  makeRow(scope + std::string(name)));
+  EXPECT_EQ(fold(rows).back(), "b2, as b1: 40");
+}
+
+TEST(FoldScopes, types_are_not_compared) {
+  EXPECT_EQ(fold({makeRow("b1/h", 8), makeRow("b2/h", 4)}).back(),
+            "b2, as b1: 4");
 }
 
 TEST(FoldScopes, bytes_are_those_that_are_stored) {

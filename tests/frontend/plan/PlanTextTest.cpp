@@ -229,15 +229,60 @@ TEST(ValueTableTest, long_shapes_are_told_by_the_first_value_that_has_them) {
   table.addRow(makeRow("short", {"d_model 12288"}));
   table.addRow(makeRow("gradient of short", {"d_model 12288"}));
   EXPECT_EQ(table.render(), R"(
-  value              on each device                              bytes
+  value              on each device                                       bytes
                      communication
-  wq                 layers 96, d_model 12288,                     8 B
-                     heads 12@model, d_head 128
-  wk, wv             as wq                                         8 B
-  other              layers 96, d_model 12288, heads 96            8 B
-  gradient of wq     as wq, partial sum over data                  8 B
-  short              d_model 12288                                 8 B
-  gradient of short  d_model 12288                                 8 B
+  wq                 layers 96, d_model 12288, heads 12@model,              8 B
+                     d_head 128
+  wk, wv             as wq                                                  8 B
+  other              layers 96, d_model 12288, heads 96                     8 B
+  gradient of wq     as wq, partial sum over data                           8 B
+  short              d_model 12288                                          8 B
+  gradient of short  d_model 12288                                          8 B
+)");
+}
+
+TEST(ValueTableTest, a_scope_is_told_above_its_rows) {
+  plan::ValueTable table(60, "on each device");
+  const std::vector<std::string> longShape = {"layers 96", "d_model 12288",
+                                              "heads 12@model", "d_head 128"};
+  auto add = [&](const char *scope, const char *name) {
+    plan::ValueRow row = makeRow(name, longShape);
+    row.scope = scope;
+    table.addRow(std::move(row));
+  };
+  add("layer/0", "wq");
+  add("layer/0", "wk");
+  add("layer/1", "wq");
+  add("", "x");
+  EXPECT_EQ(table.render(), R"(
+  value  on each device                               bytes
+         communication
+  layer/0
+    wq   layers 96, d_model 12288,                      8 B
+         heads 12@model, d_head 128
+    wk   as layer/0/wq                                  8 B
+  layer/1
+    wq   as layer/0/wq                                  8 B
+  x      as layer/0/wq                                  8 B
+)");
+}
+
+TEST(ValueTableTest, what_is_sent_stands_in_one_line_if_it_fits) {
+  plan::ValueTable table(80, "on each device");
+  plan::ValueRow row =
+      makeRow("gradient of weights", {"d_model 12288", "heads 12@model"});
+  row.communication = {{"c1", "reduce_scatter over data, 6 MiB"},
+                       {"c2", "all_gather over data, 1 MiB"}};
+  table.addRow(row);
+  row.communication[1].id = "c2, c3, c4, c5, c6";
+  table.addRow(row);
+  EXPECT_EQ(table.render(), R"(
+  value                on each device                     bytes   communication
+  gradient of weights  d_model 12288, heads 12@model        8 B
+              c1 reduce_scatter over data, 6 MiB; c2 all_gather over data, 1 MiB
+  gradient of weights  d_model 12288, heads 12@model        8 B
+                       c1 reduce_scatter over data, 6 MiB
+                       c2, c3, c4, c5, c6 all_gather over data, 1 MiB
 )");
 }
 
@@ -278,6 +323,52 @@ TEST(PlanTextTest, neighbours_that_are_alike_are_one_row) {
                               "             4 B\n"
                               "  adam/m, adam/v  each as the parameters        "
                               "         240 B\n"));
+}
+
+TEST(PlanTextTest, copies_of_parameters_are_one_row) {
+  exec::ExecutableT executable = makeScopedExample();
+  auto add = [&](const char *name, exec::BufferRole role) {
+    executable.tensors.push_back(
+        std::make_unique<exec::TensorT>(*executable.tensors[1]));
+    executable.tensors.back()->name = name;
+    executable.tensors.back()->role = role;
+  };
+  for (const char *name : {"layer/w as bf16", "layer/u as bf16"})
+    add(name, exec::BufferRole::activation);
+  EXPECT_THAT(render(executable),
+              HasSubstr("\n  parameters as bf16  each as the parameter"));
+  add("layer/v", exec::BufferRole::parameter);
+  EXPECT_THAT(render(executable),
+              HasSubstr("\n  2 parameters as bf16  each as the parameter"));
+  // One that lies otherwise is told by itself.
+  executable.tensors[executable.tensors.size() - 2]
+      ->layout->dims[1]
+      ->axes.clear();
+  EXPECT_THAT(render(executable), HasSubstr("\n  layer/u as bf16  in 5"));
+}
+
+TEST(PlanTextTest, what_is_computed_on_the_way_is_left_out) {
+  exec::ExecutableT executable = plan::makeExample();
+  auto add = [&](const char *name, exec::BufferRole role, int line) {
+    executable.tensors.push_back(
+        std::make_unique<exec::TensorT>(*executable.tensors[3]));
+    executable.tensors.back()->name = name;
+    executable.tensors.back()->role = role;
+    *executable.tensors.back()->span = exec::Span(0, line, 7, line, 8);
+  };
+  // Of the call that makes y, which stands in line 8, and of a function of
+  // the user's.
+  add("y/variance", exec::BufferRole::activation, 8);
+  add("y/h", exec::BufferRole::activation, 6);
+  add("gradient of y/h", exec::BufferRole::gradient, 6);
+  const std::string text = render(executable);
+  EXPECT_THAT(text, testing::Not(HasSubstr("y/variance")));
+  EXPECT_THAT(text, HasSubstr("\n  y/h "));
+  EXPECT_THAT(text, testing::Not(HasSubstr("gradient of y/h")));
+  const std::string sorted =
+      plan::renderPlanText(executable, {.order = plan::RowOrder::Name});
+  EXPECT_THAT(sorted, HasSubstr("\n  y/variance "));
+  EXPECT_THAT(sorted, HasSubstr("\n  gradient of y/h "));
 }
 
 TEST(PlanTextTest, state_that_lies_otherwise_is_told_by_itself) {
