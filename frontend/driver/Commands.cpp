@@ -230,6 +230,24 @@ getNames(const std::vector<std::string> &bindings) {
   return names;
 }
 
+/// The gradients, as NAME=FILE, that the program is to be compiled with: those
+/// of --eval, or of `predict` behind --.
+static std::vector<std::string> getGradients(const RunArguments &run) {
+  if (run.programArguments.empty() || run.programArguments[0] != "predict")
+    return run.grad;
+  std::vector<std::string> gradients;
+  bool isValue = false; // of --grad, which takes several
+  for (llvm::StringRef word : run.programArguments) {
+    if (isValue && !word.starts_with("-"))
+      gradients.push_back(word.str());
+    else if (word.consume_front("--grad="))
+      gradients.push_back(word.str());
+    else
+      isValue = word == "--grad";
+  }
+  return gradients;
+}
+
 /// The command line of the program for these arguments.
 static std::vector<std::string> getProgramArguments(const RunArguments &run,
                                                     double compileSeconds) {
@@ -239,7 +257,7 @@ static std::vector<std::string> getProgramArguments(const RunArguments &run,
       arguments.insert(arguments.end(), {flag, value});
   };
   if (run.eval) {
-    arguments.push_back("run-eval");
+    arguments.push_back("predict");
     addAll("--in", run.in);
     addAll("--param", run.param);
     if (run.drawsParameters)
@@ -267,12 +285,14 @@ static CompileOptions getRunOptions(const SpecArguments &spec,
                                     const CompileArguments &compile,
                                     const RunArguments &run) {
   CompileOptions options = getCompileOptions(spec, compile);
+  const std::vector<std::string> gradients = getGradients(run);
+  options.gradients = getNames(gradients);
   if (run.bench)
     options.programs = {"init", "step"};
-  if (run.eval) {
-    options.programs = {"init", run.grad.empty() ? "eval" : "gradient"};
-    options.gradients = getNames(run.grad);
-  }
+  else if (run.eval)
+    options.programs = {"init", gradients.empty() ? "eval" : "gradient"};
+  else if (!gradients.empty())
+    options.programs.push_back("gradient");
   return options;
 }
 
@@ -313,7 +333,7 @@ static int failWithoutCommand(const SpecArguments &spec, SpecSession &session) {
   else
     text += fmt::format(
         "it has no {} block and cannot be trained on files; on "
-        "arrays: meshc run {} --eval --in NAME=FILE.npy {}--out "
+        "arrays: meshc run {} -- predict --in NAME=FILE.npy {}--out "
         "NAME=FILE.npy\n",
         trains ? "data" : "train", spec.path,
         module.getOps<nd::VariableOp>().empty() ? ""
@@ -351,7 +371,7 @@ int meshc::driver::runRun(const SpecArguments &spec,
     return session.reportErrors();
   if (!run.eval && !run.bench && run.programArguments.empty())
     return failWithoutCommand(spec, session);
-  if (!session.checkGradients(run.grad))
+  if (!session.checkGradients(getGradients(run)))
     return session.reportErrors();
   CompileOptions options = getRunOptions(spec, compile, run);
   const std::string key = getCacheKey(session.getModule(), options);

@@ -267,7 +267,9 @@ static void addRunOptions(CLI::App *command, RunArguments &run) {
                        "after --: the program's command and its options")
           ->type_name("ARGUMENTS");
   CLI::Option *eval =
-      command->add_flag("--eval", run.eval, "one evaluation on given arrays")
+      command
+          ->add_flag("--eval", run.eval,
+                     "on given arrays: as the program's predict")
           ->excludes(arguments);
   auto addFiles = [&](const char *name, std::vector<std::string> &files,
                       const char *what) {
@@ -362,8 +364,8 @@ static std::string quote(const std::string &word) {
 ///   meshc train SPEC --steps 5, meshc run SPEC train --steps 5:
 ///   meshc run SPEC -- train --data-dir DIR --steps 5
 static std::string findMeantCommand(std::vector<std::string> words) {
-  static const std::string programCommands[] = {"train", "eval",     "info",
-                                                "bench", "run-eval", "infer"};
+  static const std::string programCommands[] = {
+      "train", "eval", "predict", "info", "bench", "run-eval", "infer"};
   auto command = std::find_first_of(words.begin(), words.end(),
                                     std::begin(programCommands),
                                     std::end(programCommands));
@@ -381,18 +383,15 @@ static std::string findMeantCommand(std::vector<std::string> words) {
   }
   if (own.size() < 2 || own.front() != "run")
     return "";
-  // These two are options of meshc.
-  if (*command == "infer" || *command == "run-eval") {
-    own.push_back("--eval");
-  } else {
-    own.insert(own.end(), {"--", *command});
-    auto isData = [](const std::string &word) {
-      return word.starts_with("--data-dir");
-    };
-    if ((*command == "train" || *command == "eval") &&
-        llvm::none_of(rest, isData))
-      own.insert(own.end(), {"--data-dir", "DIR"});
-  }
+  // The last two are names that predict had.
+  const bool isFormer = *command == "infer" || *command == "run-eval";
+  own.insert(own.end(), {"--", isFormer ? "predict" : *command});
+  auto isData = [](const std::string &word) {
+    return word.starts_with("--data-dir");
+  };
+  if ((*command == "train" || *command == "eval") &&
+      llvm::none_of(rest, isData))
+    own.insert(own.end(), {"--data-dir", "DIR"});
   own.insert(own.end(), rest.begin(), rest.end());
   std::string meant = "meshc";
   for (const std::string &word : own)
@@ -423,10 +422,10 @@ static int reportUsage(const CLI::App &app, const CLI::ParseError &error,
     std::string near = suggest(app, *unknown);
     if (!near.empty() && near != *unknown)
       help = fmt::format("did you mean '{}'?", near);
-    std::string meant = findMeantCommand(std::move(words));
-    if (!meant.empty())
-      help = "to run the program: " + meant;
   }
+  // Also where an option of the program's command is one of meshc's own.
+  if (std::string meant = findMeantCommand(std::move(words)); !meant.empty())
+    help = "to run the program: " + meant;
   printError(fmt::format("{}{}\n{}\n", getErrorPrefix(), message, help));
   return exitUsage;
 }
@@ -493,7 +492,7 @@ int main(int argc, char **argv) {
       ->required();
   addRepeated(compileCommand, "--grad", compile.grad,
               "a parameter or input whose gradient the executable is to give "
-              "(run-eval --grad); '*': all")
+              "(predict --grad); '*': all")
       ->type_name("NAME");
   compileCommand
       ->add_option("--emit", compile.emit,
@@ -504,7 +503,7 @@ int main(int argc, char **argv) {
 
   CLI::App *runCommand = app.add_subcommand(
       "run", "compile to the cache and run; arguments after -- go to the "
-             "program (train, eval, info)");
+             "program (train, eval, predict, info)");
   addCommandListOptions(runCommand,
                         addSpecOptions(runCommand, spec)->required(), spec);
   addCompileOptions(runCommand, spec, compile);

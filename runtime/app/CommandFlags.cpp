@@ -1,7 +1,5 @@
 #include "runtime/app/CommandFlags.h"
 
-#include "runtime/app/Evaluation.h"
-#include "runtime/app/TestSplit.h"
 #include "runtime/io/StandardStreams.h"
 
 #include "layout/Spelling.h"
@@ -15,7 +13,6 @@
 using namespace meshc;
 using namespace meshc::runtime;
 
-static constexpr const char *inferName = "infer";
 /// The section of the help about programs for GPUs.
 static constexpr const char *gpuGroup = "GPUs";
 
@@ -28,37 +25,6 @@ int runtime::finishWith(std::string_view text) {
   printOutput(text);
   Status written = flushOutput();
   return written ? 0 : report(written.getError());
-}
-
-static Status runOnArrays(Session &session, const CommandFlags &flags) {
-  EvaluationRequest request;
-  request.parameters.drawsMissing = flags.drawsParameters;
-  request.parameters.seed = flags.seed;
-  for (auto [texts, files] :
-       {std::pair{&flags.inputs, &request.inputs},
-        std::pair{&flags.parameters, &request.parameters.files},
-        std::pair{&flags.outputs, &request.outputs},
-        std::pair{&flags.gradients, &request.gradients}}) {
-    Result<std::vector<NamedFile>> parsed = parseNamedFiles(*texts);
-    if (!parsed)
-      return parsed.getError();
-    *files = std::move(*parsed);
-  }
-  return evaluateOnce(session, request);
-}
-
-static Status runOnTestSplit(Session &session, const CommandFlags &flags) {
-  Result<std::vector<NamedFile>> files = parseNamedFiles(flags.parameters);
-  if (!files)
-    return files.getError();
-  const ParameterRequest request{std::move(*files), flags.drawsParameters,
-                                 flags.seed};
-  Status ready = checkParameters(session, request);
-  if (ready)
-    ready = setParameters(session, request);
-  return ready ? evaluateOnTestSplit(session, flags.training.dataFolder,
-                                     flags.training.evalBatches)
-               : ready;
 }
 
 CLI::App *CommandLine::addSubcommand(const std::string &name,
@@ -83,8 +49,7 @@ static std::string checkInteger(const std::string &text) {
              : fmt::format("expected an integer of 64 bits, found '{}'", text);
 }
 
-/// What the help shows behind the name of an option with one value.
-static CLI::Option *takes(const char *value, CLI::Option *option) {
+CLI::Option *runtime::takes(const char *value, CLI::Option *option) {
   return option->option_text(value);
 }
 
@@ -105,32 +70,6 @@ void CommandLine::addDataFolder(CLI::App *subcommand) {
         subcommand->add_option("--data-dir", flags.training.dataFolder,
                                "folder of the data files that the spec names"))
       ->required();
-}
-
-CLI::Option *CommandLine::addEvalSteps(CLI::App *subcommand) {
-  return takes("N", subcommand->add_option(
-                        "--eval-steps", flags.training.evalBatches,
-                        "batches of the test files to evaluate (default: all "
-                        "samples)"))
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
-}
-
-static void addFiles(CLI::App *subcommand, const char *name,
-                     std::vector<std::string> &files, const char *what) {
-  takes("NAME=FILE.npy ...", subcommand->add_option(name, files, what));
-}
-
-void CommandLine::addParameters(CLI::App *subcommand) {
-  addFiles(subcommand, "--param", flags.parameters, "parameters");
-  CLI::Option *init =
-      takes("random",
-            subcommand->add_option_function<std::string>(
-                "--init",
-                [this](const std::string &) { flags.drawsParameters = true; },
-                "parameters that are not given start as a training starts "
-                "them; without this every one must be given"))
-          ->check(CLI::IsMember({"random"}));
-  addSeed(subcommand, "the parameters of --init random")->needs(init);
 }
 
 /// `which`: the steps that are traced.
@@ -267,27 +206,8 @@ CommandLine::CommandLine() {
           "only train; the test files are not read")
       ->excludes(evalSteps);
 
-  CLI::App *eval = addSubcommand(
-      "eval", "Evaluate parameters on the test files",
-      [this](Session &session) { return runOnTestSplit(session, flags); });
-  addDataFolder(eval);
-  addParameters(eval);
-  addEvalSteps(eval);
-
-  // Not listed, but those who know of it are told what does it.
-  app.add_subcommand(inferName, "")->group("")->allow_extras()->callback([] {
-    throw CLI::ValidationError(
-        fmt::format("there is no command '{}'", inferName));
-  });
-
-  CLI::App *arrays = addSubcommand(
-      "run-eval", "Run the model once on .npy arrays",
-      [this](Session &session) { return runOnArrays(session, flags); });
-  addFiles(arrays, "--in", flags.inputs, "inputs, every one of the model's");
-  addParameters(arrays);
-  addFiles(arrays, "--out", flags.outputs,
-           "outputs to write (default: print those of one element)");
-  addFiles(arrays, "--grad", flags.gradients, "gradients to write");
+  addEval();
+  addPredict();
 
   CLI::App *bench =
       addSubcommand("bench",
@@ -325,7 +245,7 @@ CommandLine::CommandLine() {
   app.footer("COMMAND --help lists all options of a command; most runs are:\n"
              "  train    --data-dir DIR [--epochs N | --steps N] [--seed N]\n"
              "  eval     --data-dir DIR --param NAME=FILE.npy ...\n"
-             "  run-eval --in NAME=FILE.npy ... --param NAME=FILE.npy ... "
+             "  predict  --in NAME=FILE.npy ... --param NAME=FILE.npy ... "
              "[--out NAME=FILE.npy ...]\n\n" +
              app.get_footer());
 }
@@ -335,8 +255,8 @@ int CommandLine::reportUsage(const CLI::ParseError &error) {
   if (!message.empty())
     message[0] = char(std::tolower(static_cast<unsigned char>(message[0])));
   std::string note = "--help lists what there is";
-  if (app.got_subcommand(inferName))
-    note = "to run the model on arrays: run-eval --in NAME=FILE.npy --param "
+  if (isFormerCommand())
+    note = "to run the model on arrays: predict --in NAME=FILE.npy --param "
            "NAME=FILE.npy --out NAME=FILE.npy";
   else if (message.starts_with("--data-dir"))
     note = "give the folder of the data files: --data-dir DIR";
@@ -364,7 +284,7 @@ int CommandLine::reportUsage(const CLI::ParseError &error) {
 void CommandLine::describe(std::span<const uint8_t> program) {
   Result<Executable> executable = Executable::load(program);
   if (!executable || !executable->findProgram("gradient"))
-    app.get_subcommand("run-eval")->get_option("--grad")->group("");
+    app.get_subcommand("predict")->get_option("--grad")->group("");
   if (!executable)
     return;
   const bool isForGpus = executable->data.target == exec::Target::cuda;

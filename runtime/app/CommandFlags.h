@@ -23,6 +23,9 @@ int report(const Error &error);
 /// Prints what was asked for, and nothing else was; the exit code.
 int finishWith(std::string_view text);
 
+/// What the help shows behind the name of an option with one value.
+CLI::Option *takes(const char *value, CLI::Option *option);
+
 /// The flags of all subcommands.
 struct CommandFlags {
   int threads = 0;
@@ -36,6 +39,7 @@ struct CommandFlags {
   std::vector<std::string> parameters;
   std::vector<std::string> outputs;
   std::vector<std::string> gradients;
+  std::string batchDim; ///< that counts the samples of the inputs
   int64_t processes = 1;
   bool hasProcesses = false;
   RankFlags ranks;
@@ -65,6 +69,10 @@ private:
   void addDataFolder(CLI::App *subcommand);
   CLI::Option *addEvalSteps(CLI::App *subcommand);
   void addParameters(CLI::App *subcommand);
+  void addEval();
+  void addPredict();
+  /// Whether a command was named that another one has taken over.
+  bool isFormerCommand() const;
   void addTrace(CLI::App *subcommand, TraceRequest &request,
                 const std::string &which);
   void addRanks(CLI::App *subcommand);

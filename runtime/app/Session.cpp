@@ -208,24 +208,6 @@ Status Session::setParameter(std::string_view name, const HostArray &array,
               : fits;
 }
 
-/// The first integer of an array outside [0, bound), as text; empty if none.
-static std::string findOutOfRange(const HostArray &array, int64_t bound) {
-  auto find = [&]<typename T>() -> std::string {
-    for (size_t i = 0; i < array.data.size(); i += sizeof(T)) {
-      T value;
-      std::memcpy(&value, array.data.data() + i, sizeof(T));
-      if (value < 0 || value >= bound)
-        return fmt::format("element {} is {}", i / sizeof(T), value);
-    }
-    return "";
-  };
-  if (array.element == exec::ElementType::i32)
-    return find.template operator()<int32_t>();
-  if (array.element == exec::ElementType::i64)
-    return find.template operator()<int64_t>();
-  return "";
-}
-
 Result<const exec::PortT *> Session::getInput(const exec::ProgramT &program,
                                               std::string_view name) const {
   if (const exec::PortT *port = findPort(program.inputs, name))
@@ -252,12 +234,13 @@ Status Session::setInput(const exec::ProgramT &program, std::string_view name,
   if (!fits)
     return fits;
   if (port->index_bound > 0)
-    if (std::string outside = findOutOfRange(array, port->index_bound);
-        !outside.empty())
+    if (auto outside =
+            findOutOfRange(array.element, array.data, port->index_bound))
       return Error{ErrorCode::ValueOutOfRange,
-                   fmt::format("input '{}': {} in '{}', expected at least 0 "
-                               "and less than {}",
-                               name, outside, source, port->index_bound),
+                   fmt::format("input '{}': element {} is {} in '{}', expected "
+                               "at least 0 and less than {}",
+                               name, outside->element, outside->value, source,
+                               port->index_bound),
                    ""};
   return scatter(*devices, *port->layout, port->buffer, array.data);
 }

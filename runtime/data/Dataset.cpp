@@ -14,6 +14,19 @@ static bool isFloat(exec::ElementType element) {
   return element == exec::ElementType::f32 || element == exec::ElementType::f64;
 }
 
+std::string runtime::getBatchDim(const exec::ExecutableT &data) {
+  if (data.training && !data.training->batch_dim.empty())
+    return data.training->batch_dim;
+  if (data.data.empty())
+    return "";
+  for (const auto &program : data.programs)
+    if (const exec::PortT *port =
+            findPort(program->inputs, data.data.front()->input);
+        port && !port->layout->dims.empty())
+      return port->layout->dims.front()->name;
+  return "";
+}
+
 /// Checks one file against the input that it feeds.
 static Status checkFile(const IdxFile &file, const exec::PortT &port) {
   const std::vector<int64_t> sizes = getSizes(*port.layout);
@@ -59,7 +72,7 @@ Result<Dataset::Source> Dataset::loadSource(const exec::ExecutableT &data,
                                             const std::string &folder) {
   const std::string &name = split == Split::Train ? source.train : source.test;
   if (port.layout->dims.empty() ||
-      (data.training && port.layout->dims[0]->name != data.training->batch_dim))
+      port.layout->dims[0]->name != getBatchDim(data))
     return Error{ErrorCode::WrongData,
                  fmt::format("input '{}' is {}: samples need a leading batch "
                              "dimension",

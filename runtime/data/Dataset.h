@@ -12,6 +12,11 @@
 
 namespace meshc::runtime {
 
+/// The dim that counts the samples of a batch, as the program says it: that of
+/// its training, or the leading one of the input that its data block names
+/// first. Empty where the program has no data block.
+std::string getBatchDim(const exec::ExecutableT &data);
+
 /// The samples of one split for the data-fed inputs of a program.
 class Dataset {
 public:

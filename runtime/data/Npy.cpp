@@ -148,24 +148,14 @@ static Result<bool> fill(ByteReader &reader, std::span<std::byte> target) {
   return *count == target.size();
 }
 
-/// Bytes of all elements; none where no file can have so many.
-static std::optional<uint64_t> countBytes(const HostArray &array) {
-  // Zero sizes first: they make any other size harmless.
-  if (std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end())
-    return 0;
-  uint64_t bytes = uint64_t(getElementBytes(array.element));
-  for (int64_t size : array.shape)
-    if (__builtin_mul_overflow(bytes, uint64_t(size), &bytes))
-      return std::nullopt;
-  return bytes;
+static Error getDamage(const std::string &path, const std::string &what) {
+  return {ErrorCode::DamagedFile,
+          fmt::format("'{}' is damaged: {}", path, what), ""};
 }
 
-Result<HostArray> runtime::parseNpy(ByteReader &reader,
-                                    const std::string &path) {
-  auto damaged = [&](std::string what) {
-    return Error{ErrorCode::DamagedFile,
-                 fmt::format("'{}' is damaged: {}", path, what), ""};
-  };
+Result<NpyHeader> runtime::parseNpyHeader(ByteReader &reader,
+                                          const std::string &path) {
+  auto damaged = [&](const std::string &what) { return getDamage(path, what); };
   std::array<std::byte, magic.size() + 2> mark{}; // and the version
   Result<bool> isWhole = fill(reader, mark);
   if (!isWhole)
@@ -212,18 +202,36 @@ Result<HostArray> runtime::parseNpy(ByteReader &reader,
         ErrorCode::UnsupportedArray,
         fmt::format("'{}' is in Fortran order, expected C order", path),
         "numpy.ascontiguousarray() gives C order"};
-  HostArray array{type->element, std::move(header->shape), {}};
+  return NpyHeader{type->element, std::move(header->shape),
+                   mark.size() + (version == 1 ? 2u : 4u) + length};
+}
+
+Status runtime::checkBooleans(exec::ElementType element,
+                              std::span<const std::byte> elements,
+                              const std::string &path) {
+  if (element == exec::ElementType::boolean)
+    for (std::byte value : elements)
+      if (value > std::byte(1))
+        return getDamage(
+            path, fmt::format("a boolean is {}, expected 0 or 1", int(value)));
+  return Status::success();
+}
+
+Result<HostArray> runtime::parseNpy(ByteReader &reader,
+                                    const std::string &path) {
+  Result<NpyHeader> header = parseNpyHeader(reader, path);
+  if (!header)
+    return header.getError();
+  HostArray array{header->element, std::move(header->shape), {}};
   Result<std::vector<std::byte>> elements =
-      readElements(reader, countBytes(array),
+      readElements(reader, countBytes(array.element, array.shape),
                    "shape " + toString(array.element, array.shape), path);
   if (!elements)
     return elements.getError();
   array.data = std::move(*elements);
-  if (array.element == exec::ElementType::boolean)
-    for (std::byte value : array.data)
-      if (value > std::byte(1))
-        return damaged(
-            fmt::format("a boolean is {}, expected 0 or 1", int(value)));
+  Status isSound = checkBooleans(array.element, array.data, path);
+  if (!isSound)
+    return isSound.getError();
   return array;
 }
 
@@ -234,17 +242,19 @@ Result<HostArray> runtime::readNpy(const std::string &path) {
   return parseNpy(**file, path);
 }
 
-Status runtime::writeNpy(const std::string &path, const HostArray &array) {
+Result<std::string> runtime::makeNpyHeader(exec::ElementType element,
+                                           std::span<const int64_t> sizes,
+                                           const std::string &path) {
   auto type = std::find_if(
       typeNames.begin(), typeNames.end(),
-      [&](const TypeName &name) { return name.element == array.element; });
+      [&](const TypeName &name) { return name.element == element; });
   if (type == typeNames.end())
     return Error{ErrorCode::UnsupportedArray,
                  fmt::format("cannot write '{}': .npy has no element type {}",
-                             path, getName(array.element)),
+                             path, getName(element)),
                  ""};
-  std::string shape = fmt::format("{}", fmt::join(array.shape, ", "));
-  if (array.shape.size() == 1)
+  std::string shape = fmt::format("{}", fmt::join(sizes, ", "));
+  if (sizes.size() == 1)
     shape += ",";
   std::string header =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
@@ -257,8 +267,14 @@ Status runtime::writeNpy(const std::string &path, const HostArray &array) {
   std::string text(magic);
   text +=
       {char(1), char(0), char(header.size() & 0xff), char(header.size() >> 8)};
-  text += header;
-  text.append(reinterpret_cast<const char *>(array.data.data()),
-              array.data.size());
-  return writeFile(path, text);
+  return text + header;
+}
+
+Status runtime::writeNpy(const std::string &path, const HostArray &array) {
+  Result<std::string> text = makeNpyHeader(array.element, array.shape, path);
+  if (!text)
+    return text.getError();
+  text->append(reinterpret_cast<const char *>(array.data.data()),
+               array.data.size());
+  return writeFile(path, *text);
 }

@@ -15,6 +15,27 @@
 
 namespace meshc::runtime {
 
+/// What stands in front of the elements.
+struct NpyHeader {
+  exec::ElementType element = exec::ElementType::f32;
+  std::vector<int64_t> shape;
+  uint64_t bytes = 0; ///< of it
+};
+
+/// Reads a header alone. Errors: as readNpy.
+Result<NpyHeader> parseNpyHeader(ByteReader &reader, const std::string &path);
+
+/// The header of a version 1 file; elements begin behind it, at a multiple of
+/// 64. Errors: UnsupportedArray where NumPy has no such elements.
+Result<std::string> makeNpyHeader(exec::ElementType element,
+                                  std::span<const int64_t> shape,
+                                  const std::string &path);
+
+/// An error where a boolean is neither 0 nor 1.
+Status checkBooleans(exec::ElementType element,
+                     std::span<const std::byte> elements,
+                     const std::string &path);
+
 /// Reads a file. Errors: WrongInput where it cannot be opened or holds a type
 /// or order that is not supported; Damaged where it is not an array file, its
 /// header is not well-formed or its length is not what the header says. Never

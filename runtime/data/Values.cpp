@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
@@ -22,6 +23,37 @@ int64_t HostArray::getNumElements() const {
 std::string runtime::toString(exec::ElementType element,
                               std::span<const int64_t> shape) {
   return fmt::format("{}[{}]", getName(element), fmt::join(shape, ", "));
+}
+
+std::optional<uint64_t> runtime::countBytes(exec::ElementType element,
+                                            std::span<const int64_t> shape) {
+  // Zero sizes first: they make any other size harmless.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end())
+    return 0;
+  uint64_t bytes = uint64_t(getElementBytes(element));
+  for (int64_t size : shape)
+    if (__builtin_mul_overflow(bytes, uint64_t(size), &bytes))
+      return std::nullopt;
+  return bytes;
+}
+
+std::optional<OutOfRange>
+runtime::findOutOfRange(exec::ElementType element,
+                        std::span<const std::byte> data, int64_t bound) {
+  auto find = [&]<typename T>() -> std::optional<OutOfRange> {
+    for (size_t i = 0; i < data.size(); i += sizeof(T)) {
+      T value;
+      std::memcpy(&value, data.data() + i, sizeof(T));
+      if (value < 0 || value >= bound)
+        return OutOfRange{int64_t(i / sizeof(T)), int64_t(value)};
+    }
+    return std::nullopt;
+  };
+  if (element == exec::ElementType::i32)
+    return find.template operator()<int32_t>();
+  if (element == exec::ElementType::i64)
+    return find.template operator()<int64_t>();
+  return std::nullopt;
 }
 
 Placement runtime::getPlacement(const layout::Mesh &mesh,

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,19 @@ struct HostArray {
 
 /// "f32[3, 5]".
 std::string toString(exec::ElementType element, std::span<const int64_t> shape);
+
+/// Bytes of all elements; none where 64 bits cannot count them.
+std::optional<uint64_t> countBytes(exec::ElementType element,
+                                   std::span<const int64_t> shape);
+
+/// The first integer outside [0, bound).
+struct OutOfRange {
+  int64_t element;
+  int64_t value;
+};
+std::optional<OutOfRange> findOutOfRange(exec::ElementType element,
+                                         std::span<const std::byte> data,
+                                         int64_t bound);
 
 /// Where one device's part of a tensor lies in the whole and in its block.
 struct Placement {

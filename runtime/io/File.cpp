@@ -150,15 +150,7 @@ static Status writeInPlace(const std::string &path, std::string_view text) {
                                       : Status(getWriteError(path));
 }
 
-/// Where a file's bytes go until they are all there.
-struct FreshFile {
-  std::string path;
-  int descriptor = -1;        ///< -1: it is written in place
-  std::optional<mode_t> mode; ///< of the file that it replaces
-};
-
-/// Opens what writeFile() writes to.
-static Result<FreshFile> openFresh(const std::string &path) {
+Result<FreshFile> runtime::openFresh(const std::string &path) {
   // Devices and pipes take what comes; links of both kinds, and the owner, stay
   // with the file that is there.
   struct stat status {};

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace meshc::runtime {
 
 /// Bytes that are read once, from the first to the last.
@@ -82,6 +84,17 @@ Result<std::vector<std::byte>> readFile(const std::string &path);
 /// file of this user in a folder where he may make one. Errors: CannotWrite
 /// with the system's reason.
 Status writeFile(const std::string &path, std::string_view text);
+
+/// Where a file's bytes go until they are all there.
+struct FreshFile {
+  std::string path;
+  int descriptor = -1;        ///< -1: it is to be written in place
+  std::optional<mode_t> mode; ///< of the file that it replaces
+};
+
+/// Opens what writeFile() writes to, under another name; whoever calls it
+/// renames or removes it. Errors: CannotWrite with the system's reason.
+Result<FreshFile> openFresh(const std::string &path);
 
 /// Whether writeFile() could write the file now; it stays as it is. Nothing
 /// tells whether the bytes will fit. Errors: CannotWrite with the system's

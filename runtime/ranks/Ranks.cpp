@@ -67,14 +67,25 @@ void runtime::printNote(std::string_view text) {
   printMessage(getLine("note", cyan, text));
 }
 
-std::string runtime::getDigest(std::span<const std::byte> bytes) {
-  constexpr uint64_t prime = 0x100000001b3;
-  uint64_t hash = 0xcbf29ce484222325;
+static constexpr uint64_t digestPrime = 0x100000001b3;
+
+void RunningDigest::add(std::span<const std::byte> bytes) {
   for (std::byte byte : bytes)
-    hash = (hash ^ uint64_t(byte)) * prime;
-  for (size_t rest = bytes.size(); rest > 0; rest >>= 8)
-    hash = (hash ^ (rest & 0xff)) * prime;
-  return fmt::format("{:016x}", hash);
+    hash = (hash ^ uint64_t(byte)) * digestPrime;
+  count += bytes.size();
+}
+
+std::string RunningDigest::get() const {
+  uint64_t ended = hash;
+  for (uint64_t rest = count; rest > 0; rest >>= 8)
+    ended = (ended ^ (rest & 0xff)) * digestPrime;
+  return fmt::format("{:016x}", ended);
+}
+
+std::string runtime::getDigest(std::span<const std::byte> bytes) {
+  RunningDigest digest;
+  digest.add(bytes);
+  return digest.get();
 }
 
 Ranks::Ranks(RankIdentity identity, RanksOptions options)

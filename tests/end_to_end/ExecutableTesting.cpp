@@ -339,15 +339,53 @@ std::string Reference::compareRun(const std::string &variables,
         variables + getCommand(folder.getPath(), mesh, layout) + flags);
   if (!failure.empty())
     return failure;
+  return compareFiles(folder.getPath(), reductionLength, true);
+}
+
+std::string Reference::compareFiles(const std::string &folder, int64_t length,
+                                    bool hasGradients) const {
   const double unit = precision.name == "bf16" ? 0x1p-8 : 0x1p-11;
   const double slack = double(precision.roundings) * unit;
   std::string differences;
   for (const auto &[name, tensor] : expected) {
-    auto found = runtime::readNpy(getFile(folder.getPath(), "result_" + name));
-    differences +=
-        found ? compareTensor(name, tensor.values, tensor.element, *found,
-                              4.0 * double(reductionLength), slack)
-              : "no result " + name + "\n";
+    if (!hasGradients && llvm::StringRef(name).starts_with("grad:"))
+      continue;
+    auto found = runtime::readNpy(getFile(folder, "result_" + name));
+    differences += found ? compareTensor(name, tensor.values, tensor.element,
+                                         *found, 4.0 * double(length), slack)
+                         : "no result " + name + "\n";
   }
   return differences;
+}
+
+std::string Reference::comparePrediction(const Prediction &prediction,
+                                         const std::string &cache) const {
+  TemporaryFolder folder;
+  const std::string &path = folder.getPath();
+  std::string command = fmt::format(
+      "MESHC_CACHE_DIR={} {} run {} --mesh '{}' --layout '{}'", cache,
+      MESHC_EXECUTABLE, spec, prediction.mesh, prediction.layout);
+  if (prediction.gpus > 0)
+    command = fmt::format(
+        "MESHC_CUDA_LIBRARIES={} MESHC_EMULATION_DEVICES={} {} --target cuda "
+        "--gpu host",
+        MESHC_EMULATION_FOLDER, prediction.gpus, command);
+  for (const std::string &define : defines)
+    if (!llvm::StringRef(define).starts_with(prediction.batchDim + "="))
+      command += " -D " + define;
+  command += fmt::format(" -D {}={} -- predict {}", prediction.batchDim,
+                         prediction.batchSize, prediction.flags);
+  for (const auto &[name, tensor] : inputs)
+    command += fmt::format(" --in '{}={}'", name, getFile(path, name));
+  for (const auto &[name, tensor] : parameters)
+    command += fmt::format(" --param '{}={}'", name, getFile(path, name));
+  for (const auto &[name, tensor] : expected)
+    if (!llvm::StringRef(name).starts_with("grad:"))
+      command +=
+          fmt::format(" --out '{}={}'", name, getFile(path, "result_" + name));
+  std::string failure = writeInputs(path);
+  if (failure.empty())
+    failure = runCommand(path, command);
+  return failure.empty() ? compareFiles(path, 3 * reductionLength, false)
+                         : failure;
 }

@@ -10,6 +10,15 @@
 
 namespace meshc::testing {
 
+/// A run of `predict` on as many samples as the reference has.
+struct Prediction {
+  std::string batchDim;
+  int batchSize; ///< that the program is compiled for
+  std::string mesh, layout;
+  std::string flags = ""; ///< of `predict`
+  int gpus = 0;           ///< emulated ones, in a process each; 0: on CPUs
+};
+
 /// A spec with fixed sizes, random inputs and parameters, and what the
 /// un-partitioned program computes from them in f64: outputs by name and
 /// gradients as "grad:NAME" for every parameter and float input.
@@ -51,6 +60,14 @@ public:
   /// process each, compiled with `options` too.
   std::string compareOnGpus(const std::string &mesh, const std::string &layout,
                             int devices, const std::string &options = "") const;
+  /// Compiles the program for batches of another size, has `predict` put
+  /// together what they give for the samples of this reference, and compares
+  /// every output. `cache` is the folder for compiled programs.
+  ///
+  /// A mean has the rounding of up to two runs for each batch, of which the
+  /// last one counts up to twice: the bound is three times that of compare().
+  std::string comparePrediction(const Prediction &prediction,
+                                const std::string &cache) const;
   /// Compares the results on these numbers of threads, bit by bit. Empty if all
   /// are the same.
   std::string compareThreads(const std::string &mesh, const std::string &layout,
@@ -72,6 +89,10 @@ private:
   std::string compareRun(const std::string &variables, const std::string &mesh,
                          const std::string &layout,
                          const std::string &flags) const;
+  /// Compares what is in the files of `folder`, outputs and, with
+  /// `hasGradients`, gradients.
+  std::string compareFiles(const std::string &folder, int64_t length,
+                           bool hasGradients) const;
 
   std::string spec;
   std::vector<std::string> defines;

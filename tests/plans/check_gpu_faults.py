@@ -98,7 +98,7 @@ def make_evaluation(meshc, libraries):
 
     def run(*flags, environment):
         output = folder / "y.npy"
-        subprocess.run([path, "run-eval", "--init", "random", *inputs, "--out", f"y={output}", *flags],
+        subprocess.run([path, "predict", "--init", "random", *inputs, "--out", f"y={output}", *flags],
                        capture_output=True, text=True, check=True, env=environment)
         return output.read_bytes()
 

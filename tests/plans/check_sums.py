@@ -100,7 +100,7 @@ class Program:
 
     def evaluate(self, *flags):
         # What the initializers give is what is summed.
-        lines = self.meshc.execute(self.file, "run-eval", "--init", "random",
+        lines = self.meshc.execute(self.file, "predict", "--init", "random",
                                    *flags).splitlines()
         return {name: float(value) for name, value in (line.split() for line in lines)}
 

@@ -107,7 +107,7 @@ train { minimize loss optimizer sgd(lr = 0.1) steps 1 }
             files = [self.folder / name for name in ("y.npy", "z.npy", "loss.npy")]
             for file in files:
                 file.unlink(missing_ok=True)
-            done = processes.run([*before, app, "run-eval", "--init", "random", "--in",
+            done = processes.run([*before, app, "predict", "--init", "random", "--in",
                                   f"x={x}", "--out", f"y={files[0]}", "--out", f"z={files[1]}", "--out",
                                   f"loss={files[2]}", *behind])
             self.assertEqual(done.returncode, 0, done.stderr)

@@ -83,7 +83,7 @@ protected:
         x.push_back(float((i * 5 + j * 3) % 7) / 4);
       y.push_back(int32_t(i % 9));
     }
-    return {"run-eval",
+    return {"predict",
             "--in",
             "x=" + write("x.npy", exec::ElementType::f32, {12, 3}, x),
             "--in",
@@ -110,7 +110,7 @@ protected:
   std::vector<float> w = {0.5f, -1.25f, 2};
 };
 
-TEST_F(CommandLineTest, run_eval_writes_outputs_and_gradients) {
+TEST_F(CommandLineTest, predict_writes_outputs_and_gradients) {
   std::vector<std::string> arguments = writeInputs();
   arguments.insert(arguments.end(), {"--out", "loss=" + (folder / "loss.npy"),
                                      "--grad", "w=" + (folder / "g.npy")});
@@ -135,7 +135,7 @@ TEST_F(CommandLineTest, run_eval_writes_outputs_and_gradients) {
   }
 }
 
-TEST_F(CommandLineTest, run_eval_prints_scalars_if_nothing_is_asked_for) {
+TEST_F(CommandLineTest, predict_prints_scalars_if_nothing_is_asked_for) {
   Outcome outcome = run(writeInputs());
   EXPECT_EQ(outcome.code, 0) << outcome.messages;
   EXPECT_THAT(outcome.output, StartsWith("loss "));
@@ -143,7 +143,7 @@ TEST_F(CommandLineTest, run_eval_prints_scalars_if_nothing_is_asked_for) {
   EXPECT_THAT(outcome.output, HasSubstr("\naccuracy "));
 }
 
-TEST_F(CommandLineTest, run_eval_refuses_wrong_arrays) {
+TEST_F(CommandLineTest, predict_refuses_wrong_arrays) {
   const std::vector<std::string> sound = writeInputs();
   auto with = [&](std::initializer_list<std::string> more) {
     std::vector<std::string> arguments = sound;
@@ -179,7 +179,7 @@ TEST_F(CommandLineTest, run_eval_refuses_wrong_arrays) {
                 "there is no parameter 'v'\nmeshc: note: expected 'w'");
   expectFailure(with({"--out", "losss=a.npy"}), 1,
                 "there is no output 'losss'\nmeshc: note: expected one of "
-                "'loss', 'accuracy'");
+                "'loss', 'accuracy', 'residual'");
   expectFailure(with({"--grad", "x=a.npy"}), 1,
                 "there is no gradient of 'x'\nmeshc: note: expected 'w'");
   write("wrong.npy", exec::ElementType::f32, {3, 12}, x);
@@ -318,7 +318,7 @@ TEST_F(CommandLineTest, wrong_usage_exits_with_2) {
   expectFailure({"train", "--data-dir", ".", "--steps", "1", "--epochs", "1"},
                 2, "--epochs");
   const std::string meant = "there is no command 'infer'\nmeshc: note: to run "
-                            "the model on arrays: run-eval --in NAME=FILE.npy "
+                            "the model on arrays: predict --in NAME=FILE.npy "
                             "--param NAME=FILE.npy --out NAME=FILE.npy";
   expectFailure({"infer"}, 2, meant);
   expectFailure({"infer", "--in", "x=x.npy", "more"}, 2, meant);
@@ -334,11 +334,11 @@ TEST_F(CommandLineTest, wrong_usage_exits_with_2) {
 TEST_F(CommandLineTest, help_and_info) {
   Outcome help = run({"--help"});
   EXPECT_EQ(help.code, 0);
-  EXPECT_THAT(help.output, HasSubstr("run-eval"));
+  EXPECT_THAT(help.output, HasSubstr("predict"));
   EXPECT_THAT(help.output, Not(HasSubstr("infer")));
   // Only the list of commands has those that are used most.
   EXPECT_THAT(help.output, HasSubstr("\n  train    --data-dir DIR "));
-  EXPECT_THAT(run({"train", "--help"}).output, Not(HasSubstr("run-eval")));
+  EXPECT_THAT(run({"train", "--help"}).output, Not(HasSubstr("predict")));
   // Data and parameters come first, and what is for programs of the other
   // target is not listed.
   const std::string train = run({"train", "--help"}).output;
@@ -348,7 +348,7 @@ TEST_F(CommandLineTest, help_and_info) {
   EXPECT_GT(train.find("--rank "), train.find("\nSeveral processes:\n"));
   EXPECT_THAT(train, Not(HasSubstr("GPUs:")));
   // What CLI11 shows of values that are bytes of the program's own.
-  for (const char *command : {"train", "eval", "run-eval", "bench"})
+  for (const char *command : {"train", "eval", "predict", "bench"})
     for (char c : run({command, "--help"}).output)
       ASSERT_TRUE(c == '\n' || (c >= ' ' && c <= '~')) << command << int(c);
   // Whatever an error ends with is listed.

@@ -135,6 +135,8 @@ std::vector<uint8_t> LinearModel::makeProgram(int64_t devices) {
       ElementType::f32, {{"batch", batch, {data}}, {"feature", features}});
   exec::TensorLayoutT y =
       makeLayout(ElementType::i32, {{"batch", batch, {data}}});
+  exec::TensorLayoutT residuals =
+      makeLayout(ElementType::f32, {{"batch", batch, {data}}});
   exec::TensorLayoutT w = makeLayout(ElementType::f32, {{"feature", features}});
   exec::TensorLayoutT partialW = makeLayout(
       ElementType::f32, {{"feature", features}}, exec::ReduceKind::sum, {data});
@@ -208,8 +210,10 @@ std::vector<uint8_t> LinearModel::makeProgram(int64_t devices) {
                     1);
   builder.beginProgram("eval");
   addForward();
+  builder.addOutput("residual", residuals, residual);
   builder.beginProgram("gradient");
   addForward();
+  builder.addOutput("residual", residuals, residual);
   addGradient();
   builder.addOutput("grad:w", partialW, gradient);
 

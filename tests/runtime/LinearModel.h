@@ -4,7 +4,8 @@
 /// A whole model by hand: linear regression, data-parallel.
 ///
 ///   x: f32[batch, feature], y: i32[batch]; w: f32[feature]
-///   loss = mean((x w - y)^2), accuracy = mean(|x w - y| < 1/2)
+///   residual = x w - y: f32[batch]
+///   loss = mean(residual^2), accuracy = mean(|residual| < 1/2)
 ///
 /// trained by gradient descent. The batch is split over the mesh, the gradient
 /// is summed over it, and loss and accuracy leave as partial sums.

@@ -1,0 +1,129 @@
+// The flags of eval and predict.
+
+#include "runtime/app/CommandFlags.h"
+#include "runtime/app/Prediction.h"
+#include "runtime/app/TestSplit.h"
+
+#include <fmt/format.h>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+/// Names that predict had; not listed, but those who know of them are told.
+static constexpr const char *formerNames[] = {"infer", "run-eval"};
+
+/// Splits "NAME=FILE" at the first '='.
+static Result<std::vector<NamedFile>>
+parseNamedFiles(const std::vector<std::string> &texts) {
+  std::vector<NamedFile> files;
+  for (const std::string &text : texts) {
+    size_t split = text.find('=');
+    if (split == std::string::npos || split == 0 || split + 1 == text.size())
+      return Error{ErrorCode::Usage,
+                   fmt::format("expected NAME=FILE, found '{}'", text), ""};
+    files.push_back({text.substr(0, split), text.substr(split + 1)});
+  }
+  return files;
+}
+
+static Result<ParameterRequest> getParameters(const CommandFlags &flags) {
+  Result<std::vector<NamedFile>> files = parseNamedFiles(flags.parameters);
+  if (!files)
+    return files.getError();
+  return ParameterRequest{std::move(*files), flags.drawsParameters, flags.seed};
+}
+
+static Status runOnArrays(Session &session, const CommandFlags &flags) {
+  Result<ParameterRequest> parameters = getParameters(flags);
+  if (!parameters)
+    return parameters.getError();
+  PredictionRequest request;
+  request.parameters = std::move(*parameters);
+  request.batchDim = flags.batchDim;
+  for (auto [texts, files] :
+       {std::pair{&flags.inputs, &request.inputs},
+        std::pair{&flags.outputs, &request.outputs},
+        std::pair{&flags.gradients, &request.gradients}}) {
+    Result<std::vector<NamedFile>> parsed = parseNamedFiles(*texts);
+    if (!parsed)
+      return parsed.getError();
+    *files = std::move(*parsed);
+  }
+  return predict(session, request);
+}
+
+static Status runOnTestSplit(Session &session, const CommandFlags &flags) {
+  Result<ParameterRequest> parameters = getParameters(flags);
+  if (!parameters)
+    return parameters.getError();
+  Status ready = checkParameters(session, *parameters);
+  if (ready)
+    ready = setParameters(session, *parameters);
+  return ready ? evaluateOnTestSplit(session, flags.training.dataFolder,
+                                     flags.training.evalBatches)
+               : ready;
+}
+
+CLI::Option *CommandLine::addEvalSteps(CLI::App *subcommand) {
+  return takes("N", subcommand->add_option(
+                        "--eval-steps", flags.training.evalBatches,
+                        "batches of the test files to evaluate (default: all "
+                        "samples)"))
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
+}
+
+static void addFiles(CLI::App *subcommand, const char *name,
+                     std::vector<std::string> &files, const char *what) {
+  takes("NAME=FILE.npy ...", subcommand->add_option(name, files, what));
+}
+
+void CommandLine::addParameters(CLI::App *subcommand) {
+  addFiles(subcommand, "--param", flags.parameters, "parameters");
+  CLI::Option *init =
+      takes("random",
+            subcommand->add_option_function<std::string>(
+                "--init",
+                [this](const std::string &) { flags.drawsParameters = true; },
+                "parameters that are not given start as a training starts "
+                "them; without this every one must be given"))
+          ->check(CLI::IsMember({"random"}));
+  addSeed(subcommand, "the parameters of --init random")->needs(init);
+}
+
+void CommandLine::addEval() {
+  CLI::App *eval = addSubcommand(
+      "eval", "Evaluate parameters on the test files",
+      [this](Session &session) { return runOnTestSplit(session, flags); });
+  addDataFolder(eval);
+  addParameters(eval);
+  addEvalSteps(eval);
+}
+
+void CommandLine::addPredict() {
+  CLI::App *predict = addSubcommand(
+      "predict",
+      "Run the model on .npy arrays with any number of samples; gradients of "
+      "one batch",
+      [this](Session &session) { return runOnArrays(session, flags); });
+  addFiles(predict, "--in", flags.inputs, "inputs, every one of the model's");
+  takes("DIM",
+        predict->add_option("--batch", flags.batchDim,
+                            "dim of the inputs that counts samples (default: "
+                            "that of the model's data; without any, inputs "
+                            "have the model's own sizes)"));
+  addParameters(predict);
+  addFiles(predict, "--out", flags.outputs,
+           "outputs to write (default: print those of one element)");
+  addFiles(predict, "--grad", flags.gradients, "gradients to write");
+
+  for (const char *name : formerNames)
+    app.add_subcommand(name, "")->group("")->allow_extras()->callback([name] {
+      throw CLI::ValidationError(fmt::format("there is no command '{}'", name));
+    });
+}
+
+bool CommandLine::isFormerCommand() const {
+  return std::any_of(
+      std::begin(formerNames), std::end(formerNames),
+      [&](const char *name) { return app.got_subcommand(name); });
+}

@@ -1,0 +1,413 @@
+#include "runtime/app/Prediction.h"
+
+#include "runtime/app/OutputFile.h"
+#include "runtime/app/SampleLoop.h"
+#include "runtime/data/Dataset.h"
+#include "runtime/data/InputFiles.h"
+#include "runtime/data/Npy.h"
+#include "runtime/io/StandardStreams.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <string_view>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+/// The gradient of NAME is the output with this before its name.
+static constexpr std::string_view gradientPrefix = "grad:";
+/// An output that is nobody's (SampleLoop.cpp).
+static constexpr std::string_view retryOutput = "fp16/retry";
+/// How long a prediction may take without a line that says how far it is.
+static constexpr std::chrono::seconds quietTime(2);
+
+/// An error if a file would be written that is read, or written a second time.
+static Status checkOverwriting(const PredictionRequest &request) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  auto getPlace = [](const std::string &path) {
+    std::error_code failed;
+    const fs::path place = fs::weakly_canonical(path, failed);
+    return failed ? path : place.string(); // reading or writing it tells why
+  };
+  std::set<std::string> taken; // by whatever name
+  for (const auto *files : {&request.inputs, &request.parameters.files})
+    for (const NamedFile &file : *files)
+      taken.insert(getPlace(file.path));
+  for (const auto *files : {&request.outputs, &request.gradients})
+    for (const NamedFile &file : *files) {
+      // Devices and pipes take more than one array.
+      const bool isFile = !fs::exists(file.path, ignored) ||
+                          fs::is_regular_file(file.path, ignored);
+      if (isFile && !taken.insert(getPlace(file.path)).second)
+        return Error{ErrorCode::RepeatedInput,
+                     fmt::format("'{}', the file for '{}', is given twice",
+                                 file.path, file.name),
+                     "what is there would be written over"};
+    }
+  return Status::success();
+}
+
+/// Finds the output each file is for before anything is computed.
+static Result<std::vector<const exec::PortT *>>
+findOutputs(const exec::ProgramT &program, std::string_view kind,
+            std::string_view prefix, const std::vector<NamedFile> &files) {
+  std::vector<const exec::PortT *> ports;
+  for (const NamedFile &file : files) {
+    ports.push_back(findPort(program.outputs, std::string(prefix) + file.name));
+    if (ports.back())
+      continue;
+    std::vector<std::string> names;
+    for (const auto &port : program.outputs)
+      if (port->name.starts_with(prefix) && port->name != retryOutput &&
+          (!prefix.empty() || !port->name.starts_with(gradientPrefix)))
+        names.push_back(port->name.substr(prefix.size()));
+    return Error{ErrorCode::UnknownName,
+                 fmt::format("there is no {} '{}'", kind, file.name),
+                 listNames(names)};
+  }
+  return ports;
+}
+
+/// The program that gives what is asked for.
+static Result<const exec::ProgramT *>
+findProgram(Session &session, const PredictionRequest &request) {
+  if (request.gradients.empty())
+    return session.getProgram("eval");
+  Result<const exec::ProgramT *> program = session.getProgram("gradient");
+  if (program)
+    return program;
+  return Error{
+      ErrorCode::UnknownProgram,
+      "this executable was compiled without gradients",
+      fmt::format("compile it with --grad {}", request.gradients.front().name)};
+}
+
+/// The dims that may count samples where the program does not say which does:
+/// those of inputs that no variable has.
+static std::vector<std::string> findSampleDims(const exec::ExecutableT &data,
+                                               const exec::ProgramT &program) {
+  std::vector<std::string> dims;
+  for (const auto &input : program.inputs)
+    for (const auto &dim : input->layout->dims)
+      if (std::find(dims.begin(), dims.end(), dim->name) == dims.end() &&
+          std::none_of(data.variables.begin(), data.variables.end(),
+                       [&](const auto &variable) {
+                         return findDim(*variable->layout, dim->name);
+                       }))
+        dims.push_back(dim->name);
+  return dims;
+}
+
+/// The dim that counts samples; empty if there is none.
+static Result<std::string> findBatchDim(const exec::ExecutableT &data,
+                                        const exec::ProgramT &program,
+                                        const std::string &asked) {
+  if (asked.empty())
+    return getBatchDim(data);
+  const std::vector<std::string> dims = findSampleDims(data, program);
+  if (std::find(dims.begin(), dims.end(), asked) != dims.end())
+    return asked;
+  return Error{ErrorCode::UnknownName,
+               fmt::format("'{}' is no dim of an input that may count samples, "
+                           "which no parameter has",
+                           asked),
+               listNames(dims)};
+}
+
+/// Opens the file of every input.
+static Result<InputFiles> openInputs(const Session &session,
+                                     const exec::ProgramT &program,
+                                     const std::vector<NamedFile> &files,
+                                     const std::string &batchDim) {
+  std::set<std::string_view> given;
+  std::vector<std::pair<const exec::PortT *, std::string>> ports;
+  for (const NamedFile &file : files) {
+    Result<const exec::PortT *> input = session.getInput(program, file.name);
+    if (!input)
+      return input.getError();
+    given.insert(file.name);
+    ports.push_back({*input, file.path});
+  }
+  for (const auto &input : program.inputs)
+    if (!given.count(input->name))
+      return Error{ErrorCode::MissingInput,
+                   fmt::format("input '{}' is missing: expected {}",
+                               input->name, toString(*input->layout)),
+                   fmt::format("give it as --in {}=FILE.npy", input->name)};
+  Result<InputFiles> opened =
+      InputFiles::open(std::move(ports), batchDim, session.hasOtherRanks());
+  if (opened || !batchDim.empty() ||
+      opened.getError().code != ErrorCode::WrongArray)
+    return opened;
+  Error error = opened.getError();
+  const std::vector<std::string> dims =
+      findSampleDims(session.getExecutable().data, program);
+  if (!dims.empty())
+    error.note = fmt::format(
+        "no data block says which dim counts samples; for any number of them "
+        "--batch {}",
+        fmt::join(dims, " or --batch "));
+  return error;
+}
+
+/// How many samples there are, and in a batch.
+static Samples countSamples(const exec::ProgramT &program,
+                            const InputFiles &inputs,
+                            const std::string &batchDim) {
+  Samples samples{batchDim, 1, 1};
+  for (const auto *ports : {&program.inputs, &program.outputs})
+    for (const auto &port : *ports)
+      if (std::optional<size_t> axis = samples.findAxis(*port->layout))
+        samples.batchSize = port->layout->dims[*axis]->size;
+  samples.count = inputs.getNumSamples().value_or(samples.batchSize);
+  return samples;
+}
+
+static bool isFloat(const exec::PortT &port) {
+  return port.layout->element == exec::ElementType::f32 ||
+         port.layout->element == exec::ElementType::f64;
+}
+
+/// An error if an output cannot be given for so many samples.
+static Status checkOutput(const exec::PortT &port, const Samples &samples) {
+  if (samples.areOneBatch() || samples.findAxis(*port.layout))
+    return Status::success();
+  if (port.layout->dims.empty() && isFloat(port))
+    return samples.count > 0
+               ? Status::success()
+               : Error{ErrorCode::OneBatchOnly,
+                       fmt::format("output '{}' is a mean over samples, of "
+                                   "which the inputs have none",
+                                   port.name),
+                       ""};
+  return Error{
+      ErrorCode::OneBatchOnly,
+      fmt::format("output '{}' is {}, of a batch as a whole, which has {} "
+                  "samples along '{}': found {}",
+                  port.name, toString(*port.layout), samples.batchSize,
+                  samples.dim, samples.count),
+      fmt::format("give as many, compile the model with -D {}={}, or leave the "
+                  "output out",
+                  samples.dim, samples.count)};
+}
+
+static Status checkGradients(const Samples &samples) {
+  if (samples.areOneBatch())
+    return Status::success();
+  return Error{ErrorCode::OneBatchOnly,
+               fmt::format("gradients are of one batch, which has {} samples "
+                           "along '{}': found {}",
+                           samples.batchSize, samples.dim, samples.count),
+               fmt::format("give as many, or compile the model with -D {}={}",
+                           samples.dim, samples.count)};
+}
+
+/// A scalar as an array of the type of the output that it is the mean of.
+static HostArray makeScalar(const exec::PortT &port, double value) {
+  HostArray array{port.layout->element, {}, {}};
+  auto set = [&](auto number) {
+    array.data.resize(sizeof(number));
+    std::memcpy(array.data.data(), &number, sizeof(number));
+  };
+  if (array.element == exec::ElementType::f64)
+    set(value);
+  else
+    set(float(value));
+  return array;
+}
+
+namespace {
+
+/// The outputs that are asked for.
+class Outputs {
+public:
+  /// Creates the files, on the first rank; all know what is asked for.
+  Status open(const std::vector<const exec::PortT *> &ports,
+              const std::vector<NamedFile> &files, const Samples &samples,
+              bool writes) {
+    for (size_t i = 0; i < ports.size(); ++i) {
+      const bool isMean =
+          !samples.areOneBatch() && !samples.findAxis(*ports[i]->layout);
+      outputs.push_back({ports[i], files[i].path, isMean, std::nullopt});
+      if (!writes)
+        continue;
+      if (isMean) {
+        if (Status isWritable = checkWritable(files[i].path); !isWritable)
+          return isWritable;
+        continue;
+      }
+      Result<OutputFile> file =
+          OutputFile::create(*ports[i], files[i].path, samples);
+      if (!file)
+        return file.getError();
+      outputs.back().file = std::move(*file);
+    }
+    return Status::success();
+  }
+
+  bool hasMeans() const {
+    return std::any_of(outputs.begin(), outputs.end(),
+                       [](const Output &output) { return output.isMean; });
+  }
+
+  /// Takes what a batch has given.
+  Status add(Session &session, int64_t first, int64_t count) {
+    for (Output &output : outputs) {
+      if (output.isMean)
+        continue;
+      // By all ranks, each of which may have a part of it.
+      Result<HostArray> batch = session.read(*output.port);
+      if (!batch)
+        return batch.getError();
+      if (!output.file)
+        continue;
+      if (Status added = output.file->add(*batch, first, count); !added)
+        return added;
+    }
+    return Status::success();
+  }
+
+  /// Has the files appear.
+  Status commit(const std::vector<NamedValue> &means) {
+    for (Output &output : outputs) {
+      Status written = Status::success();
+      if (output.file)
+        written = output.file->commit();
+      for (const NamedValue &mean : means)
+        if (output.isMean && mean.name == output.port->name)
+          written = writeNpy(output.path, makeScalar(*output.port, mean.value));
+      if (!written)
+        return written;
+    }
+    return Status::success();
+  }
+
+private:
+  struct Output {
+    const exec::PortT *port;
+    std::string path;
+    bool isMean;
+    std::optional<OutputFile> file;
+  };
+
+  std::vector<Output> outputs;
+};
+
+} // namespace
+
+/// Prints the outputs of one element, of one batch, or the means of those
+/// without dims.
+static Status printScalars(Session &session, const exec::ProgramT &program,
+                           const Samples &samples,
+                           const std::vector<NamedValue> &means) {
+  std::vector<NamedValue> values;
+  for (const auto &port : program.outputs)
+    if (samples.areOneBatch() && getGlobalElements(*port->layout) == 1) {
+      Result<HostArray> array = session.read(*port);
+      if (!array)
+        return array.getError();
+      values.push_back({port->name, getScalar(*array)});
+    }
+  if (!session.isFirst())
+    return Status::success();
+  for (const NamedValue &value : samples.areOneBatch() ? values : means)
+    printOutput(fmt::format("{} {:.9g}\n", value.name, value.value));
+  return Status::success();
+}
+
+/// The numbers of samples, of inputs and of outputs, fit each other.
+static Status checkSamples(const exec::ProgramT &program,
+                           const PredictionRequest &request,
+                           const std::vector<const exec::PortT *> &outputs,
+                           const Samples &samples) {
+  if (!request.gradients.empty())
+    if (Status fits = checkGradients(samples); !fits)
+      return fits;
+  for (const exec::PortT *port : outputs)
+    if (Status fits = checkOutput(*port, samples); !fits)
+      return fits;
+  // What is printed instead.
+  if (request.outputs.empty() && request.gradients.empty() &&
+      samples.count == 0)
+    for (const auto &port : program.outputs)
+      if (port->layout->dims.empty())
+        return checkOutput(*port, samples);
+  return Status::success();
+}
+
+Status runtime::predict(Session &session, const PredictionRequest &request) {
+  Result<const exec::ProgramT *> program = findProgram(session, request);
+  if (!program)
+    return program.getError();
+  Result<std::vector<const exec::PortT *>> outputs =
+      findOutputs(**program, "output", "", request.outputs);
+  if (!outputs)
+    return outputs.getError();
+  Result<std::vector<const exec::PortT *>> gradients =
+      findOutputs(**program, "gradient of", gradientPrefix, request.gradients);
+  if (!gradients)
+    return gradients.getError();
+  for (auto [kind, files] : {std::pair{"output", &request.outputs},
+                             std::pair{"gradient of", &request.gradients},
+                             std::pair{"input", &request.inputs}})
+    if (Status unique = checkUnique(kind, *files); !unique)
+      return unique;
+  if (Status spared = checkOverwriting(request); !spared)
+    return spared;
+
+  Result<std::string> batchDim =
+      findBatchDim(session.getExecutable().data, **program, request.batchDim);
+  if (!batchDim)
+    return batchDim.getError();
+  Result<InputFiles> inputs =
+      openInputs(session, **program, request.inputs, *batchDim);
+  if (!inputs)
+    return inputs.getError();
+  const Samples samples = countSamples(**program, *inputs, *batchDim);
+  Status ready = checkSamples(**program, request, *outputs, samples);
+  if (ready)
+    ready = checkParameters(session, request.parameters);
+  // Ranks run as often as each other.
+  if (ready && session.hasOtherRanks())
+    ready = session.agree(inputs->getShapes());
+  Outputs files;
+  if (ready)
+    ready = files.open(*outputs, request.outputs, samples, session.isFirst());
+  if (ready)
+    ready =
+        files.open(*gradients, request.gradients, samples, session.isFirst());
+  if (ready)
+    ready = setParameters(session, request.parameters);
+  if (!ready)
+    return ready;
+
+  const bool prints = request.outputs.empty() && request.gradients.empty();
+  const SampleLoop loop{
+      .program = **program,
+      .batchSize = samples.batchSize,
+      .numSamples = samples.count,
+      .feed =
+          [&](std::span<const int64_t> places) {
+            return inputs->feed(session.getDevices(), places);
+          },
+      .visit = [&](int64_t first,
+                   int64_t count) { return files.add(session, first, count); },
+      .needsMeans = files.hasMeans() || (prints && !samples.areOneBatch()),
+      .name = "prediction",
+      .quietTime = quietTime};
+  Result<std::vector<NamedValue>> means = loop.run(session);
+  if (!means)
+    return means.getError();
+  if (session.hasOtherRanks())
+    if (Status same = session.agree(inputs->getDigests()); !same)
+      return same;
+  if (prints)
+    return printScalars(session, **program, samples, *means);
+  return session.isFirst() ? files.commit(*means) : Status::success();
+}

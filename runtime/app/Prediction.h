@@ -1,0 +1,38 @@
+#ifndef MESHC_RUNTIME_APP_PREDICTION_H
+#define MESHC_RUNTIME_APP_PREDICTION_H
+
+#include "runtime/app/Parameters.h"
+#include "runtime/app/Session.h"
+
+#include <string>
+#include <vector>
+
+namespace meshc::runtime {
+
+struct PredictionRequest {
+  std::vector<NamedFile> inputs;
+  ParameterRequest parameters;
+  std::vector<NamedFile> outputs;
+  std::vector<NamedFile> gradients;
+  /// The dim that counts samples, where the program does not say it; else
+  /// empty.
+  std::string batchDim;
+};
+
+/// Runs the model on whole arrays: reads every input and the parameters from
+/// .npy files, runs program "eval" (or "gradient", if gradients are asked for)
+/// and writes what is asked for as .npy. If nothing is, the outputs of one
+/// element are printed.
+///
+/// Inputs have any number N of samples along the batch dim (Dataset.h); they
+/// are run in batches (SampleLoop.h). An output
+///   with the batch dim     has N positions along it, in the order of samples
+///   of floats without dims is the mean over the samples
+///   of another shape       is of a batch as a whole, as all gradients are:
+///                          where it is asked for, N is the size of a batch
+/// Nothing is asked of the last two where N is 0; the first has no elements.
+Status predict(Session &session, const PredictionRequest &request);
+
+} // namespace meshc::runtime
+
+#endif
