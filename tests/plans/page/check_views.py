@@ -161,6 +161,59 @@ def check_compare(page, compiler):
     page.expect(len(over) == expected > 0, f"compare: {over} are over the limit, expected {expected}")
 
 
+def check_narrow(page, compiler):
+    """At 800 pixels every name of the header is in sight, and what is selected in the graph."""
+    page.open_plan(compiler, cases.BLOCKS, *MACHINE, "--try", "batch=data")
+    check_width(page, "ten views", 800)
+    cut = page.run("""
+        const room = document.querySelector('#top nav').getBoundingClientRect();
+        const find = document.querySelector('#top .tool').getBoundingClientRect();
+        return [...document.querySelectorAll('#top nav button')].filter(button => {
+          const {left, right} = button.getBoundingClientRect();
+          return left < room.left || right > Math.min(room.right, find.left);
+        }).map(button => button.textContent);""")
+    page.expect(page.count("#top nav button") == 10 and not cut, f"800 px: names of the header are cut off: {cut}")
+    page.open_plan(compiler, "bench/gpt.mesh", "--machine", "a100", "--precision", "bf16",
+                   "--mesh", "data=128,model=8", "-D", "heads=96", "-D", "d_model=12288", "-D", "layers=5", "-D", "batch=1536")
+    for index in range(page.run("return planPage.page.plan.collectives.length")):
+        page.select("collective", index)
+        hidden = page.run("""
+            const node = document.querySelector('#graph .node.selected');
+            if (!node) return null;
+            const box = document.querySelector('.graph-box').getBoundingClientRect();
+            const {left, right} = node.getBoundingClientRect();
+            return left < box.left || right > box.right ? node.textContent : null;""")
+        page.expect(hidden is None, f"800 px: selected in the graph and out of sight: {hidden}")
+    page.resize(1280, 900)
+
+
+def check_many_devices(page, compiler):
+    """A mesh of 128 columns fits; of many blocks every n-th has its range."""
+    page.open_plan(compiler, cases.MLP, "--mesh", "data=128,model=8", "-D", "batch=1024", "-D", "hidden=64")
+    hidden = page.run("const mesh = document.querySelector('#mesh .mesh'); return mesh.scrollWidth - mesh.clientWidth")
+    page.expect(hidden <= 0, f"many devices: {hidden} px of the mesh are out of sight")
+    page.expect(page.count("#mesh .device-box") == 1024, "many devices: the mesh lacks some")
+    page.select("value", page.run("return planPage.page.plan.values.findIndex(value => value.name === 'h')"))
+    begins = page.run("""
+        return [...document.querySelectorAll('#devices svg text.faint[text-anchor="middle"]')]
+          .map(text => Number(text.textContent.split(':')[0]));""")
+    apart = {after - before for before, after in zip(begins, begins[1:])}
+    page.expect(len(begins) > 3 and len(apart) == 1, f"many devices: ranges stand at {begins}")
+
+
+def check_halo(page, compiler):
+    """Where no device is chosen, one is drawn that reads from its neighbours."""
+    page.open_plan(compiler, *browser.CONVNET)
+    values = page.run("""
+        const {plan} = planPage.page;
+        return [...new Set(plan.collectives.filter(one => one.value >= 0 && one.kind === 'exchange').map(one => one.value))];""")
+    page.expect(len(values) > 5, f"halo: {len(values)} values are exchanged")
+    for value in values:
+        page.select("value", value)
+        page.expect(page.count("#devices .halo-band") > 0, f"halo: none of value {value} is drawn")
+        page.expect("sent by its neighbours" in page.text("#devices"), f"halo: the device of value {value} reads nothing")
+
+
 def check_edges(page, compiler):
     """Plans of which something is missing or too much."""
     page.resize(1280, 900)
@@ -172,6 +225,14 @@ def check_edges(page, compiler):
     page.expect("cannot runc1: no such move" in page.text("#verdict"), "refused: the verdict does not say what GPUs refuse")
     for view in ("verdict", "ledger", "timeline"):
         page.expect("has no units for 2\u00a0operations" in page.text(f"#{view}"), f"no units: {view} does not say why there are no times")
+    for machine in ([], MACHINE):
+        traced = compiler.plan(cases.MLP, *machine)
+        traced["trace"] = {"steps": 2, "processes": 1, "traced_step_us": 9.0}
+        for command in [*traced["ops"], *traced["transfers"]]:
+            command["measured_us"] = 1.5
+        page.open([traced])
+        page.expect(page.count("#timeline .measured tbody tr") > 10, "trace: no rows of what was measured")
+        page.expect(("pale is predicted" in page.text("#timeline")) == bool(machine), f"trace: {machine}: what pale bars are is said where there are none, or not where there are")
     page.open_plan(compiler, cases.MLP, "--memory", "4MiB")
     page.expect(page.text("h1").startswith("Does not fit. 6.84\u00a0MiB where 4\u00a0MiB are there"), f"memory: the headline is {page.text('h1')}")
     with tempfile.TemporaryDirectory(prefix="meshc-page-") as folder:
@@ -246,6 +307,9 @@ def main():
         page.resize(1280, 900)
         check_graph(page, compiler)
         check_compare(page, compiler)
+        check_narrow(page, compiler)
+        check_many_devices(page, compiler)
+        check_halo(page, compiler)
         check_edges(page, compiler)
         check_media(page, compiler)
         page.finish()

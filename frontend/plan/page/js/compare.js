@@ -266,9 +266,7 @@ function comparedMessages(page, index) {
     const element = html(
         'tr', {}, html('td', {}, html('b', {}, row.sign)),
         html('td', {}, `${kindName(one.kind)} `, html('span.small.faint', {}, names)),
-        html(
-            'td', {}, operandNode(one.cause.operand),
-            html('span.small.faint', {}, ` ${one.phase}`)),
+        html('td', {}, nameNode(one.of), html('div.small.faint', {}, one.phase)),
         pair(row, own => own.count), pair(row, own => formatBytes(own.sent)),
         timed ? pair(row, own => formatTime(own.exposed)) : null);
     return row.a ? pickable(

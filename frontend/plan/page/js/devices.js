@@ -220,6 +220,23 @@ function halosOf(plan, value) {
           one.after.dims.length === value.dims.length);
 }
 
+/**
+ * The first device that reads beyond its block of a value, or 0.
+ * @param {Plan} plan
+ */
+function firstReader(plan, index) {
+  const value = plan.values[index];
+  const one = value && halosOf(plan, value)[0];
+  if (!one) return 0;
+  const devices = Array.from({length: plan.devices}, (_, device) => device);
+  const readsMore = device => {
+    const own = heldRanges(plan, value.dims, device);
+    return heldRanges(plan, one.after.dims, device)
+        .some(([from, to], place) => from < own[place][0] || to > own[place][1]);
+  };
+  return devices.find(readsMore) ?? 0;
+}
+
 /** @param {Page} page @param {Value} value */
 function haloSentence(page, value) {
   const {plan} = page;

@@ -258,6 +258,11 @@ function drawRuler(plan, picture, dim, blocks, place, edge, upright) {
     picture.append(
         svg('text', {x: edge === 0 ? 0 : place(0), y: 12}, svg('tspan.strong', {}, title),
             axes.length ? svg('tspan.axis-text', {axes}, divided) : ''));
+  // Of many blocks every second, third … has its range, as there is room for.
+  const longest = largest(blocks, block => `${block.begin}:${block.end}`.length);
+  const size = upright ? 13 : 6.6 * longest + 6;
+  const most = largest(blocks, block => place(block.end) - place(block.begin));
+  const step = Math.max(1, Math.ceil(size / Math.max(1e-9, most)));
   let free = -Infinity;
   blocks.forEach((block, index) => {
     const from = place(block.begin);
@@ -272,8 +277,7 @@ function drawRuler(plan, picture, dim, blocks, place, edge, upright) {
     }
     const text = `${block.begin}:${block.end}`;
     const middle = from + length / 2;
-    const size = upright ? 13 : 6.6 * text.length + 6;
-    if (middle - size / 2 < free) return;
+    if (index % step || middle - size / 2 < free) return;
     free = middle + size / 2;
     picture.append(
         upright ? svg('text.faint', {x: edge - 16, y: middle + 4, 'text-anchor': 'end'}, text) :

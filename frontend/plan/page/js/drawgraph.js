@@ -68,7 +68,13 @@ function drawGraph(page, marks, phase) {
     ids: shown.map(node => node.id),
     /** Dims what is not related, if something related is drawn, and brings that into sight. */
     select() {
-      const first = shown.find(node => isLit(node.id));
+      const {item} = page;
+      const own = shown.find(
+          node => item &&
+              (item.kind === 'collective' ?
+                   plan.collectiveOf.get(node.id) === item.index :
+                   item.kind === 'operation' && plan.operationOf.get(node.id) === item.index));
+      const first = own || shown.find(node => isLit(node.id));
       picture.classList.toggle('dims', !!page.item && !!first);
       for (const {edge, line} of lines)
         line.classList.toggle('related', isLit(edge.from) && isLit(edge.to));

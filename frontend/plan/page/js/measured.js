@@ -58,7 +58,8 @@ function measuredTable(page) {
       html('h3.part', {}, plan.timed ? 'Measured beside predicted' : 'Measured in a run'),
       html(
           'p.faint', {}, measuredSentence(plan),
-          ' Of rows that stand for several commands these are sums; pale is predicted, dark measured.'),
+          ' Of rows that stand for several commands these are sums',
+          plan.timed ? '; pale is predicted, dark measured.' : '.'),
       html(
           'table.measured', {'data-list': 'measured'},
           html(

@@ -78,10 +78,11 @@ function drawMesh(page) {
   const rows = down ? down.size : 1;
   const count = product(facets.map(axis => axis.size));
   const left = 64;
-  const gapX = columns > 20 ? 3 : columns > 8 ? 8 : 44;
+  const room = (page.width() - left - 4) / columns;
+  const gapX = columns > 20 ? Math.min(3, room * 0.4) : columns > 8 ? 8 : 44;
   // Narrow boxes stand as close below each other as beside each other.
   const gapY = rows > 20 ? 3 : rows > 8 ? 8 : columns > 20 ? 12 : 30;
-  const width = Math.max(4, Math.min(72, (page.width() - left - 4) / columns - gapX));
+  const width = Math.max(2, Math.min(72, room - gapX));
   const height = Math.min(40, Math.max(10, width));
   const top = 30;
   const one = top + rows * (height + gapY);

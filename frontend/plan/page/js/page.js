@@ -7,10 +7,10 @@ class Page {
     this.others = others;
     this.item = /** @type {Item} */ (null);
     this.related = nothingRelated();
-    this.device = 0;
-    this.deviceChosen = false;
     /** The value that is drawn where one has to be. */
     this.value = chooseValue(plan);
+    this.device = firstReader(plan, this.value);
+    this.deviceChosen = false;
     /** The part of the step that is seen in the timeline. */
     this.track = makeTrack(plan);
     this.window = /** @type {[number, number]} */ (firstWindow(this.track));
@@ -69,7 +69,9 @@ class Page {
     const best =
         candidates.find(index => values[index].stored && !isGradientName(values[index].name)) ??
         candidates[0];
-    if (best != null && this.item.kind !== 'axis') this.value = best;
+    if (best == null || this.item.kind === 'axis') return;
+    this.value = best;
+    if (!this.deviceChosen) this.device = firstReader(this.plan, best);
   }
 
   setDevice(device) {
