@@ -192,13 +192,27 @@ CommandLine::CommandLine() {
       ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
       ->excludes(epochs);
   addSeed(train, "the parameters and the order of samples");
-  takes("FILE", train->add_option("--metrics", flags.training.metricsPath,
+  takes("FILE", train->add_option("--metrics", flags.training.metrics.linesPath,
                                   "for one JSON object per step"));
+  takes("DIR",
+        train->add_option("--tensorboard", flags.training.metrics.eventFolder,
+                          "for files of events, which TensorBoard shows"));
+  takes("FILE",
+        train->add_option("--plot", flags.training.metrics.plotPath,
+                          "for a picture of the metrics, as SVG, written every "
+                          "minute and at the end"));
   addTrace(train, flags.training.trace,
            fmt::format("steps from {} on, or the last ones of a short training",
                        StepTracer::warmUpSteps + StepTracer::timedSteps + 1));
   train->add_flag("--fail-on-nan", flags.training.failsOnNan,
                   "end with code 3 where the loss is NaN or infinite");
+  train
+      ->add_flag("--trap-nan", flags.training.trapsNan,
+                 "end with code 3 where an output or a variable is NaN or "
+                 "infinite, and name the value and the line of the spec in "
+                 "which that arose; every command's results are read, which "
+                 "is slow")
+      ->excludes("--trace");
   CLI::Option *evalSteps = addEvalSteps(train);
   train
       ->add_flag_callback(

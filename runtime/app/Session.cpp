@@ -14,6 +14,20 @@ std::string runtime::listNames(const std::vector<std::string> &names) {
                      fmt::join(names, "', '"));
 }
 
+/// How long a rank waits for what another one has to say. Every process gets as
+/// far as that, or the run ends.
+static constexpr double patienceSeconds = 600;
+
+/// What the first rank has for a key, which is used once.
+static Result<std::string> getOfFirst(Ranks &ranks, const std::string &key,
+                                      const std::string &value) {
+  if (!ranks.isFirst())
+    return ranks.getStore().get(key, patienceSeconds);
+  if (Status set = ranks.getStore().set(key, value); !set)
+    return set.getError();
+  return value;
+}
+
 namespace {
 /// The processes of a run as NCCL finds them: through the store.
 class StorePeers : public cuda::Peers {
@@ -24,15 +38,7 @@ public:
   int64_t getNumRanks() const override { return ranks.getNumRanks(); }
   Result<std::string> shareFirst(const std::string &name,
                                  const std::string &value) override {
-    // Every process gets as far as this, or the run ends.
-    constexpr double patienceSeconds = 600;
-    const std::string key = "first/" + name;
-    if (ranks.isFirst()) {
-      Status set = ranks.getStore().set(key, value);
-      if (!set)
-        return set.getError();
-    }
-    return ranks.getStore().get(key, patienceSeconds);
+    return getOfFirst(ranks, "first/" + name, value);
   }
   Status check() override { return ranks.check(); }
 
@@ -90,6 +96,11 @@ Session::create(Executable executable,
   return session;
 }
 
+Result<std::string> Session::broadcast(const std::string &name,
+                                       std::string text) {
+  return hasOtherRanks() ? getOfFirst(*ranks, name, text) : text;
+}
+
 Result<std::vector<std::string>> Session::collect(const std::string &name,
                                                   std::string bytes) {
   if (!hasOtherRanks())
@@ -97,7 +108,6 @@ Result<std::vector<std::string>> Session::collect(const std::string &name,
   // Messages and the store have limits: one piece after the other, each when
   // the first rank asks for it.
   constexpr size_t pieceBytes = size_t(1) << 25;
-  constexpr double patienceSeconds = 600;
   Store &store = ranks->getStore();
   auto getKey = [&](int64_t rank, size_t piece, const char *what) {
     return fmt::format("{}/{}/{}/{}", name, rank, piece, what);

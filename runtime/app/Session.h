@@ -3,6 +3,7 @@
 
 #include "runtime/data/Values.h"
 #include "runtime/devices/OpenDevices.h"
+#include "runtime/metrics/StepMetrics.h"
 
 #include <memory>
 #include <optional>
@@ -12,12 +13,6 @@
 #include <vector>
 
 namespace meshc::runtime {
-
-/// An output of one element.
-struct NamedValue {
-  std::string name;
-  double value;
-};
 
 /// An executable on its devices, with its values by name: what every subcommand
 /// works with.
@@ -55,6 +50,10 @@ public:
   /// others nothing. A name is used once. Errors: as of the store.
   Result<std::vector<std::string>> collect(const std::string &name,
                                            std::string bytes);
+
+  /// The text of the first rank, on all. A name is used once. Errors: as of the
+  /// store.
+  Result<std::string> broadcast(const std::string &name, std::string text);
 
   /// The program called `name`. Errors: WrongInput, naming those there are.
   Result<const exec::ProgramT *> getProgram(std::string_view name) const;

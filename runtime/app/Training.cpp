@@ -1,10 +1,11 @@
 #include "runtime/app/Training.h"
 
+#include "runtime/app/NanTrap.h"
 #include "runtime/app/Progress.h"
 #include "runtime/app/TestSplit.h"
 #include "runtime/data/SampleOrder.h"
-#include "runtime/io/Json.h"
 #include "runtime/io/StandardStreams.h"
+#include "runtime/metrics/StepLog.h"
 #include "runtime/ranks/Ranks.h"
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -50,42 +52,6 @@ public:
 
 private:
   StopSignals *signals;
-};
-
-struct CloseFile {
-  void operator()(std::FILE *file) const { std::fclose(file); }
-};
-
-/// One JSON object per step, on disk before the next step.
-class MetricsFile {
-public:
-  static Result<MetricsFile> open(const std::string &path) {
-    MetricsFile file;
-    if (path.empty())
-      return file;
-    file.path = path;
-    file.stream.reset(std::fopen(path.c_str(), "w"));
-    if (!file.stream)
-      return file.getError();
-    return file;
-  }
-
-  Status write(const std::string &line) {
-    if (stream && (std::fputs(line.c_str(), stream.get()) < 0 ||
-                   std::fflush(stream.get()) != 0))
-      return getError();
-    return Status::success();
-  }
-
-private:
-  Error getError() const {
-    return {ErrorCode::CannotWrite,
-            fmt::format("cannot write '{}': {}", path, std::strerror(errno)),
-            ""};
-  }
-
-  std::string path;
-  std::unique_ptr<std::FILE, CloseFile> stream;
 };
 
 } // namespace
@@ -124,8 +90,8 @@ static int64_t getTotalSteps(const TrainingRequest &request,
 /// Runs the steps; the variables are set, the files open.
 static Status runSteps(Session &session, const exec::ProgramT &program,
                        const exec::TrainingT &recipe, const Dataset &dataset,
-                       const TrainingRequest &request, MetricsFile &metrics,
-                       StepTracer &tracer) {
+                       const TrainingRequest &request, StepLog &log,
+                       StepTracer &tracer, NanTrap *trap) {
   const int64_t batchSize = dataset.getBatchSize();
   const int64_t stepsPerEpoch = dataset.getNumBatches();
   const bool isInSteps = getSteps(request, recipe).has_value();
@@ -145,7 +111,7 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
       samples[i] = order.getSample(stepInEpoch * batchSize + i);
     Status ran = dataset.feed(session.getDevices(), samples);
     if (ran)
-      ran = tracer.run(step);
+      ran = trap ? trap->run(step + 1) : tracer.run(step);
     if (!ran)
       return ran;
 
@@ -153,15 +119,10 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
     if (!values)
       return values.getError();
     const Clock::time_point now = Clock::now();
-    std::string line =
-        fmt::format("{{\"step\": {}, \"epoch\": {}", step + 1, epoch + 1);
-    for (const NamedValue &value : *values)
-      line += fmt::format(", {}: {}", toJson(value.name), toJson(value.value));
-    line += fmt::format(", \"samples_per_s\": {:.1f}}}\n",
-                        double(batchSize) / getSeconds(now - stepStart));
-    Status written = metrics.write(line);
-    if (!written)
-      return written;
+    Status logged = log.add({step + 1, epoch + 1, *values,
+                             double(batchSize) / getSeconds(now - stepStart)});
+    if (!logged)
+      return logged;
 
     const std::optional<double> loss = findValue(*values, recipe.minimize);
     if (loss && !std::isfinite(*loss) && isFinite) {
@@ -208,22 +169,27 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
   return Status::success();
 }
 
-/// An error if one file is to get both the metrics and the trace.
+/// An error if one file is to be written for two purposes.
 static Status checkFiles(const TrainingRequest &request) {
   namespace fs = std::filesystem;
-  if (request.metricsPath.empty() || request.trace.path.empty())
-    return Status::success();
-  std::error_code failed; // opening it tells why
-  const fs::path metrics = fs::weakly_canonical(request.metricsPath, failed);
-  const fs::path trace = fs::weakly_canonical(request.trace.path, failed);
-  // Devices and pipes take both.
-  if (metrics != trace ||
-      (fs::exists(trace, failed) && !fs::is_regular_file(trace, failed)))
-    return Status::success();
-  return Error{ErrorCode::RepeatedInput,
-               fmt::format("'{}' is the file for --metrics and for --trace",
-                           request.trace.path),
-               "what is there would be written over"};
+  std::map<fs::path, const char *> taken;
+  for (auto [flag, path] : {std::pair{"--metrics", &request.metrics.linesPath},
+                            std::pair{"--plot", &request.metrics.plotPath},
+                            std::pair{"--trace", &request.trace.path}}) {
+    std::error_code failed; // opening it tells why
+    const fs::path place = fs::weakly_canonical(*path, failed);
+    // Devices and pipes take all.
+    if (path->empty() ||
+        (fs::exists(place, failed) && !fs::is_regular_file(place, failed)))
+      continue;
+    const auto [other, isFirst] = taken.emplace(place, flag);
+    if (!isFirst)
+      return Error{ErrorCode::RepeatedInput,
+                   fmt::format("'{}' is the file for {} and for {}", *path,
+                               other->second, flag),
+                   "what is there would be written over"};
+  }
+  return Status::success();
 }
 
 /// An error if ranks have read different files.
@@ -262,10 +228,11 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
   Status same = agreeOnData(session, *dataset, split);
   if (!same)
     return same;
-  Result<MetricsFile> metrics =
-      MetricsFile::open(session.isFirst() ? request.metricsPath : "");
-  if (!metrics)
-    return metrics.getError();
+  Result<StepLog> log = StepLog::open(
+      session.isFirst() ? request.metrics : MetricsRequest(), /*firstStep=*/1,
+      session.getExecutable().data.model, recipe->minimize);
+  if (!log)
+    return log.getError();
   Result<StepTracer> tracer =
       StepTracer::create(session, **program, request.trace,
                          getTotalSteps(request, *recipe, *dataset));
@@ -274,8 +241,15 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
   Status initialised = session.initialise(request.seed);
   if (!initialised)
     return initialised;
+  std::optional<NanTrap> trap;
+  if (request.trapsNan)
+    trap.emplace(session, **program);
   Status trained = runSteps(session, **program, *recipe, *dataset, request,
-                            *metrics, *tracer);
+                            *log, *tracer, trap ? &*trap : nullptr);
+  // What there is of a training that ends early is worth a look, too.
+  const Status logged = log->finish();
+  if (trained)
+    trained = logged;
   if (!trained || !split)
     return trained;
   Result<std::vector<NamedValue>> means =

@@ -4,6 +4,7 @@
 #include "runtime/app/Session.h"
 #include "runtime/app/StepTracer.h"
 #include "runtime/io/StopSignals.h"
+#include "runtime/metrics/StepLog.h"
 
 #include <optional>
 #include <string>
@@ -13,9 +14,10 @@ namespace meshc::runtime {
 struct TrainingRequest {
   std::string dataFolder;
   int64_t seed = 0;
-  std::optional<int64_t> epochs;      ///< instead of the model's
-  std::optional<int64_t> steps;       ///< instead of the epochs
-  std::string metricsPath;            ///< JSON lines, one per step; empty: none
+  std::optional<int64_t> epochs; ///< instead of the model's
+  std::optional<int64_t> steps;  ///< instead of the epochs
+  MetricsRequest metrics;
+  bool trapsNan = false;              ///< see NanTrap
   bool failsOnNan = false;            ///< ends where the loss is not finite
   bool evaluates = true;              ///< on the test split, in the end
   std::optional<int64_t> evalBatches; ///< instead of all of the test split

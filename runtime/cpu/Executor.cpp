@@ -289,6 +289,8 @@ void Executor::release(int64_t device) {
 }
 
 void Executor::finishCommand(int64_t device, const PreparedCommand &command) {
+  if (endObserver)
+    endObserver(device, size_t(&command - current->commands.data()));
   Place &place = places[device];
   std::erase(place.running, &command);
   if (place.isParked && !isHeldUp(place)) {
@@ -387,6 +389,8 @@ void Executor::advance(int64_t device, int worker,
       runPiece(alone, piece, worker);
     workers[worker].add(alone, start, Clock::now());
     lock.lock();
+    if (endObserver)
+      endObserver(device, number);
   }
   if (isHeldUp(place)) {
     place.isParked = true;
@@ -443,6 +447,14 @@ Status Executor::write(int64_t device, int buffer, uint64_t,
   fetched.buffer = -1;
   if (division.isLocal(device))
     fill(getBlock(device, buffer));
+  return Status::success();
+}
+
+Status Executor::readLocal(int64_t device, int buffer, uint64_t offset,
+                           uint64_t,
+                           const std::function<void(const std::byte *)> &take) {
+  assert(division.isLocal(device) && "a device of another process");
+  take(getBlock(device, buffer) + offset);
   return Status::success();
 }
 

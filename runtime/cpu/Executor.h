@@ -87,6 +87,8 @@ public:
   Status run(const exec::ProgramT &program) override;
   Status write(int64_t device, int buffer, uint64_t bytes,
                const std::function<void(std::byte *)> &fill) override;
+  Status readLocal(int64_t device, int buffer, uint64_t offset, uint64_t bytes,
+                   const std::function<void(const std::byte *)> &take) override;
   Result<const std::byte *> read(int64_t device, int buffer,
                                  uint64_t bytes) override;
   Result<uint8_t> decide(uint8_t mine) override;
@@ -101,6 +103,9 @@ public:
   Profile getProfile() override;
   void resetProfile(bool timesCommands) override;
   void traceRuns(RunTrace *newTrace) override;
+  void observeEnds(EndObserver newObserver) override {
+    endObserver = std::move(newObserver);
+  }
 
   /// Called for every command that a device starts, with its number in the
   /// program; of a collective when the device arrives; not for commands that
@@ -267,6 +272,7 @@ private:
   int64_t pendingReads = 0;    ///< messages of exchange() to come
   std::optional<Error> broken; ///< the connection to the others
   StartObserver observer;
+  EndObserver endObserver;
   RunTrace *trace = nullptr;
   std::vector<TracedGroup> tracedGroups; ///< per group of the program
   double runSeconds = 0;                 ///< of all runs, on the wall

@@ -263,8 +263,8 @@ Status CudaDevices::run(const exec::ProgramT &program) {
     if (trace)
       collectTrace(prepared, *spans, start);
   } else {
-    MESHC_RETURN_IF_ERROR(
-        prepared.start(options.usesGraphs && !options.checksCommands));
+    MESHC_RETURN_IF_ERROR(prepared.start(
+        options.usesGraphs && !options.checksCommands && !session.endObserver));
     Status ended = session.communicator->wait(session.devices[0].compute.get());
     if (!ended) {
       Error error = ended.getError();
@@ -338,6 +338,24 @@ Status CudaDevices::write(int64_t device, int buffer, uint64_t bytes,
       staging.memory.get(), bytes, stream));
   staging.isBusy = true;
   return driver.eventRecord(staging.end.get(), stream);
+}
+
+Status
+CudaDevices::readLocal(int64_t device, int buffer, uint64_t offset,
+                       uint64_t bytes,
+                       const std::function<void(const std::byte *)> &take) {
+  assert(isLocal(device) && "a device of another process");
+  // Runs end on this stream.
+  const Stream stream = session.devices[0].compute.get();
+  MESHC_RETURN_IF_ERROR(reserve(reads, bytes));
+  MESHC_RETURN_IF_ERROR(gpu->getDriver().memcpyDtoHAsync(
+      reads.memory.get(),
+      session.devices[getIndex(device)].arena +
+          executable.data.buffers[size_t(buffer)]->offset + offset,
+      bytes, stream));
+  MESHC_RETURN_IF_ERROR(session.communicator->wait(stream));
+  take(static_cast<const std::byte *>(reads.memory.get()));
+  return Status::success();
 }
 
 Result<const std::byte *> CudaDevices::read(int64_t device, int buffer,

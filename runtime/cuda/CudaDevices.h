@@ -62,6 +62,8 @@ public:
   Status run(const exec::ProgramT &program) override;
   Status write(int64_t device, int buffer, uint64_t bytes,
                const std::function<void(std::byte *)> &fill) override;
+  Status readLocal(int64_t device, int buffer, uint64_t offset, uint64_t bytes,
+                   const std::function<void(const std::byte *)> &take) override;
   Result<const std::byte *> read(int64_t device, int buffer,
                                  uint64_t bytes) override;
   Result<uint8_t> decide(uint8_t mine) override;
@@ -75,6 +77,9 @@ public:
   Profile getProfile() override;
   void resetProfile(bool timesCommands) override;
   void traceRuns(RunTrace *newTrace) override { trace = newTrace; }
+  void observeEnds(EndObserver observer) override {
+    session.endObserver = std::move(observer);
+  }
 
   /// What was chosen, and what it gains; empty without
   /// CudaOptions::tunesMatmuls and without a product.

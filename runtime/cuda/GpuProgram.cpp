@@ -344,8 +344,11 @@ Status GpuProgram::issue(std::vector<OwnedEvent> *times) {
     for (size_t i = 0; i < command.ends.size(); ++i)
       MESHC_RETURN_IF_ERROR(
           driver.eventRecord(command.ends[i].get(), streams[i]));
-    for (size_t i = 0; session.checksCommands && i < devices.size(); ++i)
+    const bool isWaitedFor = session.checksCommands || session.endObserver;
+    for (size_t i = 0; isWaitedFor && i < devices.size(); ++i)
       MESHC_RETURN_IF_ERROR(session.communicator->wait(streams[i]));
+    for (size_t i = 0; session.endObserver && i < devices.size(); ++i)
+      session.endObserver(devices[i].number, index);
     return Status::success();
   };
   for (size_t index = 0; index < commands.size(); ++index)

@@ -4,6 +4,7 @@
 #include "runtime/cuda/Communicator.h"
 #include "runtime/cuda/MatmulCalls.h"
 #include "runtime/cuda/UnsupportedProducts.h"
+#include "runtime/devices/DeviceSet.h"
 #include "runtime/devices/Profile.h"
 #include "runtime/devices/RunTrace.h"
 #include "runtime/exec/Executable.h"
@@ -41,6 +42,7 @@ struct GpuSession {
   std::unique_ptr<MatmulCalls> products; ///< null where there is no product
   UnsupportedProducts unsupported;
   bool checksCommands = false; ///< see CudaOptions
+  DeviceSet::EndObserver endObserver;
 };
 
 /// A program as the driver sees it. All logical devices go through the commands

@@ -37,6 +37,12 @@ public:
   /// where the device is another process's.
   virtual Status write(int64_t device, int buffer, uint64_t bytes,
                        const std::function<void(std::byte *)> &fill) = 0;
+  /// Hands bytes [offset, offset + bytes) of a buffer of a device of this
+  /// process to `take`, in memory of the host that stays for the call; it may
+  /// be the buffer itself. Other processes have no part in it.
+  virtual Status
+  readLocal(int64_t device, int buffer, uint64_t offset, uint64_t bytes,
+            const std::function<void(const std::byte *)> &take) = 0;
   /// The first `bytes` of a buffer of a device, valid until the next call of
   /// any method.
   virtual Result<const std::byte *> read(int64_t device, int buffer,
@@ -60,6 +66,15 @@ public:
   /// null: nothing is kept. GPUs get their commands one by one in such a run,
   /// not as a graph.
   virtual void traceRuns(RunTrace *trace) = 0;
+
+  /// Called for every command that a device of this process has executed, with
+  /// its number in the program: its results are there, and nothing that
+  /// overwrites them has begun. By one thread at a time, which may call
+  /// readLocal() of that device and nothing else.
+  using EndObserver = std::function<void(int64_t device, size_t command)>;
+  /// For the following runs; null for none. Commands go one by one where that
+  /// takes it, which slows GPUs down.
+  virtual void observeEnds(EndObserver observer) = 0;
 
 protected:
   explicit DeviceSet(const Executable &executable) : executable(executable) {}

@@ -132,16 +132,10 @@ runtime::findWaits(std::span<const std::vector<MemoryAccess>> commands) {
   return waits;
 }
 
-/// The bytes of the arena that an operand touches, or more than those: products
-/// and convolutions have strides of their own, which start anywhere in it.
-static MemoryAccess getAccess(const exec::ExecutableT &data,
-                              const exec::CommandT &command, size_t number) {
-  const exec::OperandT &operand = *command.operands[number];
+MemoryAccess runtime::getAccess(const exec::ExecutableT &data,
+                                const exec::OperandT &operand) {
   const exec::BufferT &buffer = *data.buffers[size_t(operand.buffer)];
-  MemoryAccess access;
-  access.begin = buffer.offset;
-  access.end = buffer.offset + buffer.bytes;
-  access.isWrite = number + size_t(command.results) >= command.operands.size();
+  MemoryAccess access{buffer.offset, buffer.offset + buffer.bytes, false};
   if (!operand.steps.empty())
     return access;
   int64_t elements = 1;
@@ -159,7 +153,8 @@ void runtime::addWaits(const exec::ExecutableT &data, exec::ProgramT &program) {
   for (const auto &command : program.commands) {
     accesses.emplace_back();
     for (size_t i = 0; i < command->operands.size(); ++i) {
-      const MemoryAccess access = getAccess(data, *command, i);
+      MemoryAccess access = getAccess(data, *command->operands[i]);
+      access.isWrite = i + size_t(command->results) >= command->operands.size();
       if (access.begin < access.end)
         accesses.back().push_back(access);
     }

@@ -16,6 +16,12 @@ struct MemoryAccess {
   bool isWrite;
 };
 
+/// The bytes that an operand touches, or more than those: products and
+/// convolutions have strides of their own, which start anywhere in it, and one
+/// that moves in a loop has its whole buffer. Not a write.
+MemoryAccess getAccess(const exec::ExecutableT &data,
+                       const exec::OperandT &operand);
+
 /// For every command, by its accesses, the earlier ones it has to wait for, in
 /// order: those that wrote what it reads or overwrites, and those that read
 /// what it overwrites. A wait that another wait implies is left out.

@@ -176,14 +176,14 @@ TEST(StepTracerTest, wrong_requests_are_told_before_the_training) {
   EXPECT_EQ(trained.getError().message,
             "--trace-steps 4, but the training has 3 steps");
   request = makeRequest(folder, 3);
-  request.metricsPath = folder / "metrics";
+  request.metrics.linesPath = folder / "metrics";
   for (const std::string &path : {folder / "missing/trace", folder / ""}) {
     request.trace.path = path;
     trained = train(**session, request);
     ASSERT_FALSE(trained);
     EXPECT_EQ(trained.getError().code, ErrorCode::CannotWrite);
     EXPECT_THAT(trained.getError().message, HasSubstr("cannot write '" + path));
-    EXPECT_EQ(readBytes(request.metricsPath), "");
+    EXPECT_EQ(readBytes(request.metrics.linesPath), "");
   }
   request.trace.path = folder.path.string() + "/./metrics";
   trained = train(**session, request);

@@ -47,7 +47,7 @@ struct Outcome {
 Outcome runTraining(Session &session, TrainingRequest request,
                     const TemporaryFolder &folder) {
   request.dataFolder = folder.path.string();
-  request.metricsPath = folder / "metrics.jsonl";
+  request.metrics.linesPath = folder / "metrics.jsonl";
   Outcome outcome;
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
@@ -62,7 +62,7 @@ Outcome runTraining(Session &session, TrainingRequest request,
     kill(getpid(), SIGINT);
   outcome.output = testing::internal::GetCapturedStdout();
   outcome.progress = testing::internal::GetCapturedStderr();
-  std::istringstream lines(readBytes(request.metricsPath));
+  std::istringstream lines(readBytes(request.metrics.linesPath));
   for (std::string line; std::getline(lines, line);)
     outcome.metrics.push_back(line);
   return outcome;
@@ -279,7 +279,7 @@ TEST(TrainingTest, metrics_that_cannot_be_written) {
   writeLinearData(folder);
   TrainingRequest request;
   request.dataFolder = folder.path.string();
-  request.metricsPath = folder / "missing/metrics.jsonl";
+  request.metrics.linesPath = folder / "missing/metrics.jsonl";
   Status status = train(*makeSession(1), request);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.getError().code, ErrorCode::CannotWrite);
