@@ -1,5 +1,6 @@
 #include "runtime/app/CommandFlags.h"
 
+#include "runtime/app/ProgramDescription.h"
 #include "runtime/io/StandardStreams.h"
 
 #include "layout/Spelling.h"
@@ -180,7 +181,8 @@ CommandLine::CommandLine() {
   CLI::App *train = addSubcommand(
       "train", "Train on the data files, then evaluate on the test files",
       [this](Session &session) {
-        flags.training.seed = flags.seed;
+        if (flags.hasSeed)
+          flags.training.seed = flags.seed;
         return runtime::train(session, flags.training);
       });
   addDataFolder(train);
@@ -201,6 +203,7 @@ CommandLine::CommandLine() {
         train->add_option("--plot", flags.training.metrics.plotPath,
                           "for a picture of the metrics, as SVG, written every "
                           "minute and at the end"));
+  addSaving(train);
   addTrace(train, flags.training.trace,
            fmt::format("steps from {} on, or the last ones of a short training",
                        StepTracer::warmUpSteps + StepTracer::timedSteps + 1));
@@ -244,8 +247,12 @@ CommandLine::CommandLine() {
                           "reported as compile_s"));
 
   app.add_subcommand("info", "Print what is inside")->callback([this] {
-    printsInfo = true;
+    lookUp = [](const Executable &executable) {
+      printOutput(describeProgram(executable));
+      return Status::success();
+    };
   });
+  addCheckpointCommands();
 
   for (CLI::App *subcommand : actions) {
     takes("N", subcommand->add_option(

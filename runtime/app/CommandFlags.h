@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <span>
@@ -59,8 +60,9 @@ public:
 
   CommandFlags flags;
   std::function<Status(Session &)> action;
-  std::string command;     ///< name of the subcommand
-  bool printsInfo = false; ///< instead of an action: needs no devices
+  std::string command; ///< name of the subcommand
+  /// Instead of an action: needs no devices.
+  std::function<Status(const Executable &)> lookUp;
 
 private:
   CLI::App *addSubcommand(const std::string &name, const std::string &what,
@@ -73,13 +75,16 @@ private:
   void addPredict();
   /// Whether a command was named that another one has taken over.
   bool isFormerCommand() const;
+  void addSaving(CLI::App *subcommand);
   void addTrace(CLI::App *subcommand, TraceRequest &request,
                 const std::string &which);
   void addRanks(CLI::App *subcommand);
   void addGpus(CLI::App *subcommand);
+  void addCheckpointCommands();
   int reportUsage(const CLI::ParseError &error);
 
   std::vector<CLI::App *> actions; ///< the subcommands that need devices
+  std::array<std::string, 2> checkpointPaths;
   CLI::App app{"A model compiled by meshc for a mesh of devices."};
 };
 

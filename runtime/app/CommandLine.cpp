@@ -1,7 +1,6 @@
 #include "runtime/app/CommandLine.h"
 
 #include "runtime/app/CommandFlags.h"
-#include "runtime/app/ProgramDescription.h"
 #include "runtime/app/Session.h"
 #include "runtime/cuda/library/Gpu.h"
 #include "runtime/io/StandardStreams.h"
@@ -41,30 +40,33 @@ static Agreements getAgreements(const CommandLine &commandLine,
       list += file.substr(0, file.find('=')) + " ";
     return list;
   };
-  return {{"the program", getDigest(std::as_bytes(program))},
-          {"the command", commandLine.command},
-          {"--seed", flags.hasSeed ? std::to_string(flags.seed) : "not given"},
-          {"--init", flags.drawsParameters ? "random" : "not given"},
-          {"--steps", commandLine.command == "bench"
-                          ? std::to_string(flags.bench.steps)
-                          : number(flags.training.steps)},
-          {"--epochs", number(flags.training.epochs)},
-          {"--eval-steps", number(flags.training.evalBatches)},
-          {"--no-eval", flags.training.evaluates ? "not given" : "given"},
-          {"--trace",
-           flags.training.trace.path.empty() && flags.bench.trace.path.empty()
-               ? "not given"
-               : "given"},
-          {"--trace-steps", std::to_string(commandLine.command == "bench"
-                                               ? flags.bench.trace.steps
-                                               : flags.training.trace.steps)},
-          {"--fail-on-nan", flags.training.failsOnNan ? "given" : "not given"},
-          {"--tune-matmuls", flags.gpus.tunesMatmuls ? "given" : "not given"},
-          {"--batch", flags.batchDim.empty() ? "not given" : flags.batchDim},
-          {"--in", names(flags.inputs)},
-          {"--param", names(flags.parameters)},
-          {"--out", names(flags.outputs)},
-          {"--grad", names(flags.gradients)}};
+  return {
+      {"the program", getDigest(std::as_bytes(program))},
+      {"the command", commandLine.command},
+      {"--seed", flags.hasSeed ? std::to_string(flags.seed) : "not given"},
+      {"--init", flags.drawsParameters ? "random" : "not given"},
+      {"--steps", commandLine.command == "bench"
+                      ? std::to_string(flags.bench.steps)
+                      : number(flags.training.steps)},
+      {"--epochs", number(flags.training.epochs)},
+      {"--eval-steps", number(flags.training.evalBatches)},
+      {"--no-eval", flags.training.evaluates ? "not given" : "given"},
+      {"--save", flags.training.save.folder.empty() ? "not given" : "given"},
+      {"--resume", flags.training.resumePath.empty() ? "not given" : "given"},
+      {"--trace",
+       flags.training.trace.path.empty() && flags.bench.trace.path.empty()
+           ? "not given"
+           : "given"},
+      {"--trace-steps", std::to_string(commandLine.command == "bench"
+                                           ? flags.bench.trace.steps
+                                           : flags.training.trace.steps)},
+      {"--fail-on-nan", flags.training.failsOnNan ? "given" : "not given"},
+      {"--tune-matmuls", flags.gpus.tunesMatmuls ? "given" : "not given"},
+      {"--batch", flags.batchDim.empty() ? "not given" : flags.batchDim},
+      {"--in", names(flags.inputs)},
+      {"--param", names(flags.parameters)},
+      {"--out", names(flags.outputs)},
+      {"--grad", names(flags.gradients)}};
 }
 
 /// The exception that is being handled.
@@ -229,11 +231,14 @@ static int runSubcommand(int argc, const char *const *argv,
     commandLine.describe(program);
   if (std::optional<int> code = commandLine.parse(argc, argv))
     return *code;
-  if (commandLine.printsInfo) {
+  if (commandLine.lookUp) {
     Result<Executable> executable = Executable::load(program);
     if (!executable)
       return report(executable.getError());
-    return finishWith(describeProgram(*executable));
+    Status found = commandLine.lookUp(*executable);
+    if (Status written = flushOutput(); found && !written)
+      found = written;
+    return found ? 0 : report(found.getError());
   }
   // In this process and all that it starts.
   StopSignals::block();

@@ -41,6 +41,8 @@ public:
   /// Whether this process prints and writes files for all.
   bool isFirst() const { return !ranks || ranks->isFirst(); }
   bool hasOtherRanks() const { return ranks && ranks->getNumRanks() > 1; }
+  /// The processes of the run; null: this one alone.
+  Ranks *getRanks() const { return ranks; }
   /// Compares items on all ranks, see Ranks.
   Status agree(const Agreements &items) {
     return ranks ? ranks->agree(items) : Status::success();

@@ -98,17 +98,20 @@ Result<StepTracer> StepTracer::createAt(Session &session,
 Result<StepTracer> StepTracer::create(Session &session,
                                       const exec::ProgramT &program,
                                       const TraceRequest &request,
-                                      int64_t totalSteps) {
-  if (!request.path.empty() && request.steps > totalSteps)
+                                      int64_t begin, int64_t totalSteps) {
+  const int64_t steps = std::max<int64_t>(totalSteps - begin, 0);
+  if (!request.path.empty() && request.steps > steps)
     return Error{ErrorCode::TooManyTraceSteps,
                  fmt::format("--trace-steps {}, but the training has {} step{}",
-                             request.steps, totalSteps,
-                             totalSteps == 1 ? "" : "s"),
-                 totalSteps > 0 ? "trace fewer, or train for more steps"
-                                : "train for some steps"};
-  return createAt(
+                             request.steps, steps, steps == 1 ? "" : "s"),
+                 steps > 0 ? "trace fewer, or train for more steps"
+                           : "train for some steps"};
+  Result<StepTracer> tracer = createAt(
       session, program, request,
-      std::min(warmUpSteps + timedSteps, totalSteps - request.steps));
+      begin + std::min(warmUpSteps + timedSteps, steps - request.steps));
+  if (tracer)
+    tracer->begin = begin;
+  return tracer;
 }
 
 Status StepTracer::run(int64_t step) {
@@ -118,7 +121,7 @@ Status StepTracer::run(int64_t step) {
     return runTraced(step);
   const Clock::time_point start = Clock::now();
   Status ran = session->run(*program);
-  if (step >= warmUpSteps && step < first) {
+  if (step >= begin + warmUpSteps && step < first) {
     seconds += std::chrono::duration<double>(Clock::now() - start).count();
     ++numTimed;
   }

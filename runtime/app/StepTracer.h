@@ -28,20 +28,21 @@ public:
   static constexpr int64_t warmUpSteps = 2;
   static constexpr int64_t timedSteps = 5;
 
-  /// For a training of `totalSteps` steps of `program`.
+  /// For a training of `program` from step `begin`, counted from 0, to
+  /// `totalSteps`.
   /// Errors: TooManyTraceSteps; CannotWrite where the file cannot be made.
   static Result<StepTracer> create(Session &session,
                                    const exec::ProgramT &program,
-                                   const TraceRequest &request,
+                                   const TraceRequest &request, int64_t begin,
                                    int64_t totalSteps);
   /// Traces steps [first, first + request.steps) and times all in front of
-  /// these but the first two. Errors: CannotWrite.
+  /// these but the first two that are run. Errors: CannotWrite.
   static Result<StepTracer> createAt(Session &session,
                                      const exec::ProgramT &program,
                                      const TraceRequest &request,
                                      int64_t first);
 
-  /// Runs the step of this number, counted from 0; all are run in order.
+  /// Runs the step of this number, counted from 0; steps are run in order.
   /// Errors: of the devices; CannotWrite; see Session::collect.
   Status run(int64_t step);
 
@@ -56,6 +57,7 @@ private:
   Session *session;
   const exec::ProgramT *program;
   TraceRequest request;
+  int64_t begin = 0; ///< the first step that is run
   int64_t first = 0; ///< that is traced
   std::vector<RunTrace> runs;
   double seconds = 0; ///< of the timed steps

@@ -2,6 +2,7 @@
 
 #include "runtime/app/NanTrap.h"
 #include "runtime/app/Progress.h"
+#include "runtime/app/Resume.h"
 #include "runtime/app/TestSplit.h"
 #include "runtime/data/SampleOrder.h"
 #include "runtime/io/StandardStreams.h"
@@ -10,11 +11,9 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -87,86 +86,169 @@ static int64_t getTotalSteps(const TrainingRequest &request,
              : request.epochs.value_or(recipe.epochs) * dataset.getNumBatches();
 }
 
-/// Runs the steps; the variables are set, the files open.
-static Status runSteps(Session &session, const exec::ProgramT &program,
-                       const exec::TrainingT &recipe, const Dataset &dataset,
-                       const TrainingRequest &request, StepLog &log,
-                       StepTracer &tracer, NanTrap *trap) {
-  const int64_t batchSize = dataset.getBatchSize();
-  const int64_t stepsPerEpoch = dataset.getNumBatches();
-  const bool isInSteps = getSteps(request, recipe).has_value();
-  const int64_t totalSteps = getTotalSteps(request, recipe, dataset);
-  const int64_t totalEpochs = (totalSteps + stepsPerEpoch - 1) / stepsPerEpoch;
-  std::vector<int64_t> samples(batchSize);
+/// What decide() tells of a step besides the number of a signal.
+static constexpr uint8_t savesBit = 0x80;
+
+namespace {
+
+/// The steps of a training whose variables are set and whose files are open.
+class Steps {
+public:
+  Steps(Session &session, const exec::ProgramT &program,
+        const exec::TrainingT &recipe, const Dataset &dataset,
+        const TrainingRequest &request, const TrainingPosition &position,
+        StepLog &log, StepTracer &tracer, NanTrap *trap, Saver *saver)
+      : session(session), program(program), recipe(recipe), dataset(dataset),
+        request(request), position(position), log(log), tracer(tracer),
+        trap(trap), saver(saver), samples(size_t(dataset.getBatchSize())),
+        stepsPerEpoch(dataset.getNumBatches()),
+        totalSteps(getTotalSteps(request, recipe, dataset)) {}
+
+  Status run();
+
+private:
+  /// Runs a step, counted from 0, and writes its metrics; its loss, if it has
+  /// one.
+  Result<std::optional<double>> runStep(int64_t step);
+  /// Tells of a loss that is the first one not to be finite, and of how far
+  /// the training is.
+  Status tell(int64_t step, std::optional<double> loss);
+  /// Saves, where it is time for it, and ends where a signal asks for it.
+  Status endStep(int64_t step, SignalsInSteps &signals);
+  /// Saves behind a step, and waits until it is there.
+  Status saveLast(int64_t steps);
+
+  Session &session;
+  const exec::ProgramT &program;
+  const exec::TrainingT &recipe;
+  const Dataset &dataset;
+  const TrainingRequest &request;
+  const TrainingPosition &position;
+  StepLog &log;
+  StepTracer &tracer;
+  NanTrap *trap; ///< null: none
+  Saver *saver;
+  std::vector<int64_t> samples;
+  const int64_t stepsPerEpoch, totalSteps;
   Progress progress;
-  bool isFinite = true; // as far as was seen
-  SignalsInSteps signals(request.signals);
+  bool isFinite = true; ///< the loss, as far as was seen
   const Clock::time_point start = Clock::now();
-  for (int64_t step = 0; step < totalSteps; ++step) {
-    const Clock::time_point stepStart = Clock::now();
-    const int64_t epoch = step / stepsPerEpoch;
-    const int64_t stepInEpoch = step % stepsPerEpoch;
-    const SampleOrder order(request.seed, epoch, dataset.getNumSamples());
-    for (int64_t i = 0; i < batchSize; ++i)
-      samples[i] = order.getSample(stepInEpoch * batchSize + i);
-    Status ran = dataset.feed(session.getDevices(), samples);
-    if (ran)
-      ran = trap ? trap->run(step + 1) : tracer.run(step);
-    if (!ran)
-      return ran;
+};
 
-    const Result<std::vector<NamedValue>> values = session.readScalars(program);
-    if (!values)
-      return values.getError();
-    const Clock::time_point now = Clock::now();
-    Status logged = log.add({step + 1, epoch + 1, *values,
-                             double(batchSize) / getSeconds(now - stepStart)});
-    if (!logged)
-      return logged;
+} // namespace
 
-    const std::optional<double> loss = findValue(*values, recipe.minimize);
-    if (loss && !std::isfinite(*loss) && isFinite) {
-      isFinite = false;
-      const std::string what = fmt::format(
-          "loss '{}' is {} in epoch {}, step {} of {} (step {} of {} in all)",
-          recipe.minimize, *loss, epoch + 1, stepInEpoch + 1, stepsPerEpoch,
-          step + 1, totalSteps);
-      progress.finish();
-      if (request.failsOnNan)
-        return Error{ErrorCode::LossNotFinite, what, ""};
-      if (session.isFirst())
-        printWarning(what + "; --fail-on-nan ends training there");
-    }
-    const bool endsEpoch =
-        stepInEpoch + 1 == stepsPerEpoch || step + 1 == totalSteps;
-    if (session.isFirst() && (progress.isDue(now) || endsEpoch)) {
-      const double rate = double(step + 1) / getSeconds(now - start);
-      progress.show(
-          {fmt::format("epoch {}/{}", epoch + 1, totalEpochs),
-           isInSteps
-               ? fmt::format("step {}/{}", step + 1, totalSteps)
-               : fmt::format("step {}/{}", stepInEpoch + 1, stepsPerEpoch),
-           fmt::format("loss {}", loss ? formatNumber(*loss) : "no number"),
-           fmt::format("{} samples/s", formatRate(rate * double(batchSize))),
-           fmt::format("{} left",
-                       formatDuration(double(totalSteps - step - 1) / rate))},
-          now, endsEpoch);
-    }
-    // Ranks get the signal at different steps; rank 0 hears of all.
-    Result<uint8_t> stops = session.getDevices().decide(signals.getRequested());
-    if (!stops)
-      return stops.getError();
-    if (*stops != 0) {
-      progress.finish();
-      return signals.stop(
-          *stops, fmt::format("after epoch {}, step {} of {} (step {} of {} in "
-                              "all)",
-                              epoch + 1, stepInEpoch + 1, stepsPerEpoch,
-                              step + 1, totalSteps));
-    }
+Result<std::optional<double>> Steps::runStep(int64_t step) {
+  const Clock::time_point stepStart = Clock::now();
+  const int64_t batchSize = dataset.getBatchSize();
+  const int64_t epoch = step / stepsPerEpoch;
+  const int64_t first = step % stepsPerEpoch * batchSize;
+  const SampleOrder order(position.seed, epoch, dataset.getNumSamples());
+  for (int64_t i = 0; i < batchSize; ++i)
+    samples[size_t(i)] = order.getSample(first + i);
+  Status ran = dataset.feed(session.getDevices(), samples);
+  if (ran)
+    ran = trap ? trap->run(step + 1) : tracer.run(step);
+  if (!ran)
+    return ran.getError();
+  const Result<std::vector<NamedValue>> values = session.readScalars(program);
+  if (!values)
+    return values.getError();
+  Status logged =
+      log.add({step + 1, epoch + 1, *values,
+               double(batchSize) / getSeconds(Clock::now() - stepStart)});
+  if (!logged)
+    return logged.getError();
+  return findValue(*values, recipe.minimize);
+}
+
+Status Steps::tell(int64_t step, std::optional<double> loss) {
+  const int64_t epoch = step / stepsPerEpoch;
+  const int64_t stepInEpoch = step % stepsPerEpoch;
+  if (loss && !std::isfinite(*loss) && isFinite) {
+    isFinite = false;
+    const std::string what = fmt::format(
+        "loss '{}' is {} in epoch {}, step {} of {} (step {} of {} in all)",
+        recipe.minimize, *loss, epoch + 1, stepInEpoch + 1, stepsPerEpoch,
+        step + 1, totalSteps);
+    progress.finish();
+    if (request.failsOnNan)
+      return Error{ErrorCode::LossNotFinite, what, ""};
+    if (session.isFirst())
+      printWarning(what + "; --fail-on-nan ends training there");
+  }
+  const bool endsEpoch =
+      stepInEpoch + 1 == stepsPerEpoch || step + 1 == totalSteps;
+  const Clock::time_point now = Clock::now();
+  if (!session.isFirst() || !(progress.isDue(now) || endsEpoch))
+    return Status::success();
+  const double rate =
+      double(step + 1 - position.step) / getSeconds(now - start);
+  const int64_t totalEpochs = (totalSteps + stepsPerEpoch - 1) / stepsPerEpoch;
+  progress.show(
+      {fmt::format("epoch {}/{}", epoch + 1, totalEpochs),
+       getSteps(request, recipe)
+           ? fmt::format("step {}/{}", step + 1, totalSteps)
+           : fmt::format("step {}/{}", stepInEpoch + 1, stepsPerEpoch),
+       fmt::format("loss {}", loss ? formatNumber(*loss) : "no number"),
+       fmt::format("{} samples/s",
+                   formatRate(rate * double(dataset.getBatchSize()))),
+       fmt::format("{} left",
+                   formatDuration(double(totalSteps - step - 1) / rate))},
+      now, endsEpoch);
+  return Status::success();
+}
+
+Status Steps::saveLast(int64_t steps) {
+  if (!saver)
+    return Status::success();
+  Status saved = saver->save(steps);
+  if (saved)
+    saved = saver->finish();
+  if (saved && session.isFirst() && steps > position.step)
+    printMessage(
+        fmt::format("saved {}/{}\n", request.save.folder, getStepName(steps)));
+  return saved;
+}
+
+Status Steps::endStep(int64_t step, SignalsInSteps &signals) {
+  if (saver)
+    if (Status saved = saver->check(); !saved)
+      return saved;
+  // Ranks get the signal at different steps, and have other clocks; rank 0
+  // hears of all.
+  const bool isDue = saver && step + 1 < totalSteps && saver->isDue(step + 1);
+  Result<uint8_t> decided = session.getDevices().decide(
+      uint8_t(signals.getRequested() | (isDue ? savesBit : 0)));
+  if (!decided)
+    return decided.getError();
+  const int signal = *decided & ~savesBit;
+  if (signal == 0)
+    return *decided & savesBit ? saver->save(step + 1) : Status::success();
+  progress.finish();
+  Status saved = saveLast(step + 1);
+  if (!saved)
+    return saved;
+  return signals.stop(
+      signal,
+      fmt::format("after epoch {}, step {} of {} (step {} of {} in all)",
+                  step / stepsPerEpoch + 1, step % stepsPerEpoch + 1,
+                  stepsPerEpoch, step + 1, totalSteps));
+}
+
+Status Steps::run() {
+  SignalsInSteps signals(request.signals);
+  for (int64_t step = position.step; step < totalSteps; ++step) {
+    Result<std::optional<double>> loss = runStep(step);
+    if (!loss)
+      return loss.getError();
+    Status ended = tell(step, *loss);
+    if (ended)
+      ended = endStep(step, signals);
+    if (!ended)
+      return ended;
   }
   progress.finish();
-  return Status::success();
+  return saveLast(std::max(totalSteps, position.step));
 }
 
 /// An error if one file is to be written for two purposes.
@@ -192,6 +274,29 @@ static Status checkFiles(const TrainingRequest &request) {
   return Status::success();
 }
 
+/// Where training begins.
+static Result<TrainingPosition> getPosition(const Dataset &dataset,
+                                            const TrainingRequest &request,
+                                            const Checkpoint *checkpoint) {
+  TrainingPosition position;
+  position.seed = request.seed.value_or(0);
+  position.batch = dataset.getBatchSize();
+  position.samples = dataset.getNumSamples();
+  // Digests take a while.
+  if (checkpoint || !request.save.folder.empty())
+    position.data = dataset.getDigests();
+  return checkpoint ? checkTraining(*checkpoint, position, request.seed)
+                    : position;
+}
+
+/// Whether a checkpoint is one of those in a folder.
+static bool isInFolder(const std::string &checkpoint,
+                       const std::string &folder) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  return fs::equivalent(fs::path(checkpoint) / "..", folder, failed);
+}
+
 /// An error if ranks have read different files.
 static Status agreeOnData(Session &session, const Dataset &dataset,
                           const std::optional<TestSplit> &split) {
@@ -203,6 +308,55 @@ static Status agreeOnData(Session &session, const Dataset &dataset,
   return session.agree(items);
 }
 
+/// Runs the steps behind `position`, with the variables of the checkpoint, if
+/// there is one.
+static Status runSteps(Session &session, const exec::ProgramT &program,
+                       const Dataset &dataset, const TrainingRequest &request,
+                       const TrainingPosition &position,
+                       const Checkpoint *checkpoint) {
+  const exec::TrainingT &recipe = *session.getExecutable().data.training;
+  std::unique_ptr<Saver> saver;
+  if (!request.save.folder.empty()) {
+    Result<std::unique_ptr<Saver>> created = Saver::create(
+        session.getDevices(), session.getRanks(), request.save, position,
+        checkpoint && isInFolder(checkpoint->getPath(), request.save.folder));
+    if (!created)
+      return created.getError();
+    saver = std::move(*created);
+  }
+  Result<StepLog> log = StepLog::open(
+      session.isFirst() ? request.metrics : MetricsRequest(), position.step + 1,
+      session.getExecutable().data.model, recipe.minimize);
+  if (!log)
+    return log.getError();
+  Result<StepTracer> tracer =
+      StepTracer::create(session, program, request.trace, position.step,
+                         getTotalSteps(request, recipe, dataset));
+  if (!tracer)
+    return tracer.getError();
+  Status ready = session.initialise(position.seed);
+  if (ready && checkpoint)
+    ready = loadCheckpoint(session, *checkpoint);
+  if (ready && checkpoint && session.isFirst())
+    printMessage(fmt::format("goes on from {}, behind step {}\n",
+                             checkpoint->getPath(), position.step));
+  std::optional<NanTrap> trap;
+  if (request.trapsNan)
+    trap.emplace(session, program);
+  if (ready)
+    ready = Steps(session, program, recipe, dataset, request, position, *log,
+                  *tracer, trap ? &*trap : nullptr, saver.get())
+                .run();
+  // What there is of a training that ends early is worth a look, too.
+  const Status logged = log->finish();
+  if (ready)
+    ready = logged;
+  // Its thread may wait for ranks that wait for what this one has to tell.
+  if (!ready && session.hasOtherRanks())
+    static_cast<void>(saver.release());
+  return ready;
+}
+
 Status runtime::train(Session &session, const TrainingRequest &request) {
   Result<const exec::ProgramT *> program = session.getStep();
   if (!program)
@@ -212,12 +366,19 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
     return Error{ErrorCode::NothingToDo, "the model has no train block", ""};
   if (Status apart = checkFiles(request); !apart)
     return apart;
+  // Opened first: what is wrong with it should not cost a training.
+  std::optional<Checkpoint> checkpoint;
+  if (!request.resumePath.empty()) {
+    Result<Checkpoint> opened = openCheckpoint(session, request.resumePath);
+    if (!opened)
+      return opened.getError();
+    checkpoint = std::move(*opened);
+  }
   Result<Dataset> dataset =
       Dataset::load(session.getExecutable(), **program, Dataset::Split::Train,
                     request.dataFolder);
   if (!dataset)
     return dataset.getError();
-  // Opened first: what is wrong with it should not cost a training.
   std::optional<TestSplit> split;
   if (request.evaluates) {
     Result<TestSplit> loaded = TestSplit::load(session, request.dataFolder);
@@ -228,28 +389,12 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
   Status same = agreeOnData(session, *dataset, split);
   if (!same)
     return same;
-  Result<StepLog> log = StepLog::open(
-      session.isFirst() ? request.metrics : MetricsRequest(), /*firstStep=*/1,
-      session.getExecutable().data.model, recipe->minimize);
-  if (!log)
-    return log.getError();
-  Result<StepTracer> tracer =
-      StepTracer::create(session, **program, request.trace,
-                         getTotalSteps(request, *recipe, *dataset));
-  if (!tracer)
-    return tracer.getError();
-  Status initialised = session.initialise(request.seed);
-  if (!initialised)
-    return initialised;
-  std::optional<NanTrap> trap;
-  if (request.trapsNan)
-    trap.emplace(session, **program);
-  Status trained = runSteps(session, **program, *recipe, *dataset, request,
-                            *log, *tracer, trap ? &*trap : nullptr);
-  // What there is of a training that ends early is worth a look, too.
-  const Status logged = log->finish();
-  if (trained)
-    trained = logged;
+  Result<TrainingPosition> position =
+      getPosition(*dataset, request, checkpoint ? &*checkpoint : nullptr);
+  if (!position)
+    return position.getError();
+  Status trained = runSteps(session, **program, *dataset, request, *position,
+                            checkpoint ? &*checkpoint : nullptr);
   if (!trained || !split)
     return trained;
   Result<std::vector<NamedValue>> means =

@@ -3,6 +3,7 @@
 
 #include "runtime/app/Session.h"
 #include "runtime/app/StepTracer.h"
+#include "runtime/checkpoint/Saver.h"
 #include "runtime/io/StopSignals.h"
 #include "runtime/metrics/StepLog.h"
 
@@ -13,7 +14,7 @@ namespace meshc::runtime {
 
 struct TrainingRequest {
   std::string dataFolder;
-  int64_t seed = 0;
+  std::optional<int64_t> seed;   ///< none given: 0, or the checkpoint's
   std::optional<int64_t> epochs; ///< instead of the model's
   std::optional<int64_t> steps;  ///< instead of the epochs
   MetricsRequest metrics;
@@ -22,6 +23,9 @@ struct TrainingRequest {
   bool evaluates = true;              ///< on the test split, in the end
   std::optional<int64_t> evalBatches; ///< instead of all of the test split
   TraceRequest trace;
+  SaveRequest save;
+  /// A checkpoint, or a folder with some, to go on from; empty: none.
+  std::string resumePath;
   /// That end the training; null: signals have their usual effect.
   StopSignals *signals = nullptr;
 };
@@ -36,9 +40,17 @@ struct TrainingRequest {
 /// that fp16's loss scale leaves out have gradients that are not finite, not
 /// losses.)
 ///
+/// With `save` the state is saved as often as that says, and behind the last
+/// step. With `resumePath` training goes on behind the last step of a
+/// checkpoint, on the samples that would have come, and to the step that
+/// `steps` or `epochs` say; metrics of that step and those before stay in their
+/// file.
+///
 /// SIGINT, SIGTERM and SIGHUP of any rank end training after the step in
-/// progress on all of them and are reported as an error of code Interrupted,
-/// Terminated or HungUp.
+/// progress on all of them, which is saved if anything is, and are reported as
+/// an error of code Interrupted, Terminated or HungUp.
+///
+/// Errors: also those of openCheckpoint, checkTraining and Saver.
 Status train(Session &session, const TrainingRequest &request);
 
 } // namespace meshc::runtime

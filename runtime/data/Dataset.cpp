@@ -215,11 +215,18 @@ void Dataset::fillBlock(const Source &source, const Placement &placement,
   __builtin_unreachable(); // load() and checkExecutable refuse the others
 }
 
+std::vector<std::pair<std::string, std::string>> Dataset::getDigests() const {
+  std::vector<std::pair<std::string, std::string>> digests;
+  for (const Source &source : sources)
+    digests.emplace_back(source.port->name, runtime::getDigest(std::as_bytes(
+                                                std::span(source.file.data))));
+  return digests;
+}
+
 std::string Dataset::getDigest() const {
   std::string digests;
-  for (const Source &source : sources)
-    digests +=
-        runtime::getDigest(std::as_bytes(std::span(source.file.data))) + " ";
+  for (const auto &[input, digest] : getDigests())
+    digests += digest + " ";
   return digests;
 }
 

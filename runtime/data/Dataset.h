@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace meshc::runtime {
@@ -37,7 +38,9 @@ public:
   /// Whole batches.
   int64_t getNumBatches() const { return numSamples / batchSize; }
 
-  /// Equal for equal samples, see getDigest() of Ranks.h.
+  /// Of each input, equal for equal samples; see getDigest() of Ranks.h.
+  std::vector<std::pair<std::string, std::string>> getDigests() const;
+  /// All of them together.
   std::string getDigest() const;
 
   /// Writes one batch into the inputs' blocks on every device; `samples` has

@@ -101,7 +101,8 @@ def check_console(block, replaced):
         while end < len(lines) and not lines[end].startswith("$ "):
             end += 1
         done = run(*(replace(word, replaced) for word in command))
-        printed = (done.stderr + done.stdout).rstrip("\n").split("\n")
+        text = (done.stderr + done.stdout).rstrip("\n")
+        printed = text.replace(str(replaced["SAVED"]), "SAVED").split("\n")
         shown = lines[at + 1:end]
         printed = printed if printed != [""] else []
         assert len(printed) == len(shown), (command, printed)
@@ -139,7 +140,8 @@ def main():
         files = write_arrays(folder)
         for block in read_blocks(root / "runtime/app/README.md", "console"):
             check_console(block, {"FILE": app, "DIR": folder, "METRICS": folder / "metrics",
-                                  "TRACE": folder / "trace", **files})
+                                  "TRACE": folder / "trace",
+                                  "SAVED": folder / "saved", **files})
 
 
 main()

@@ -1,6 +1,6 @@
-/// The linear model of the runtime's tests as an executable, on four devices.
-/// With LINEAR_OTHER=N in the environment, rank N has another program; with
-/// LINEAR_NAN=N the loss is NaN behind step N.
+/// The linear model of the runtime's tests as an executable, on four devices,
+/// or on LINEAR_DEVICES. With LINEAR_OTHER=N in the environment, rank N has
+/// another program; with LINEAR_NAN=N the loss is NaN behind step N.
 
 #include "runtime/app/CommandLine.h"
 #include "tests/runtime/LinearModel.h"
@@ -12,7 +12,8 @@ using namespace meshc::runtime;
 using namespace meshc::runtime::test;
 
 int main(int argc, char **argv) {
-  constexpr int64_t devices = 4;
+  const char *mesh = std::getenv("LINEAR_DEVICES");
+  const int64_t devices = mesh ? std::atoi(mesh) : 4;
   const char *other = std::getenv("LINEAR_OTHER");
   const char *rank = std::getenv("MESHC_RANK");
   const bool isOther = other && rank && std::string(other) == rank;

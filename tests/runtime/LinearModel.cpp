@@ -153,6 +153,11 @@ std::vector<uint8_t> LinearModel::makeProgram(int64_t devices) {
   const int accuracy = builder.addBuffer("accuracy", 4);
   const int gradient = builder.addBuffer("gradient", features * 4);
   builder.addVariable("w", w, wBuffer);
+  // State: a block for each device.
+  builder.addVariable("residual",
+                      makeLayout(ElementType::f32, {{"batch", batch, {data}}}),
+                      residual,
+                      /*trainable=*/false);
 
   auto vector = [&](int buffer, int64_t size) {
     return builder.view(buffer, ElementType::f32, {size});

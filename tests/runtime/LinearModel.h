@@ -8,7 +8,8 @@
 ///   loss = mean(residual^2), accuracy = mean(|residual| < 1/2)
 ///
 /// trained by gradient descent. The batch is split over the mesh, the gradient
-/// is summed over it, and loss and accuracy leave as partial sums.
+/// is summed over it, and loss and accuracy leave as partial sums. What x w - y
+/// was in the last step is state, split as the batch.
 
 #include "runtime/exec/Executable.h"
 #include "runtime/exec/KernelTable.h"

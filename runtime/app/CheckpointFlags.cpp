@@ -1,0 +1,116 @@
+// The flags of a training that is saved, and the commands of ckpt.
+
+#include "runtime/app/CheckpointCommands.h"
+#include "runtime/app/CommandFlags.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+/// Steps, or seconds, minutes or hours with a unit behind them; what is wrong
+/// with the text, or nothing.
+static std::string parseInterval(const std::string &text,
+                                 SaveRequest &request) {
+  int64_t count = 0;
+  const char *end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, count);
+  const std::string_view unit(rest, size_t(end - rest));
+  constexpr int64_t most = int64_t(1) << 40;
+  if (error != std::errc() || count < 1 || count > most ||
+      (unit != "" && unit != "s" && unit != "m" && unit != "h"))
+    return fmt::format("expected a number of steps, or a time as 30s, 10m or "
+                       "2h, found '{}'",
+                       text);
+  request.everySteps.reset();
+  request.everySeconds.reset();
+  if (unit.empty())
+    request.everySteps = count;
+  else
+    request.everySeconds = double(count) * (unit == "s"   ? 1
+                                            : unit == "m" ? 60
+                                                          : 3600);
+  return "";
+}
+
+void CommandLine::addSaving(CLI::App *subcommand) {
+  SaveRequest &save = flags.training.save;
+  CLI::Option *folder =
+      takes("DIR", subcommand->add_option(
+                       "--save", save.folder,
+                       "folder for checkpoints: one when training ends, by "
+                       "itself or by a signal"));
+  folder->check([](const std::string &path) {
+    return std::string(path.empty() ? "the name of the folder is empty" : "");
+  });
+  takes("N|10m", subcommand->add_option_function<std::string>(
+                     "--save-every",
+                     [this](const std::string &text) {
+                       parseInterval(text, flags.training.save);
+                     },
+                     "and one every N steps, or in such a time: 30s, 10m, 2h"))
+      ->check([](const std::string &text) {
+        SaveRequest request;
+        return parseInterval(text, request);
+      })
+      ->needs(folder);
+  takes("K", subcommand->add_option(
+                 "--keep", save.keep,
+                 fmt::format("checkpoints to keep, the last ones (default {})",
+                             save.keep)))
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
+      ->needs(folder);
+  takes("BYTES",
+        subcommand->add_option(
+            "--save-memory", save.bufferBytes,
+            fmt::format("memory of each process for what is on its way to the "
+                        "disk, as 1GiB; training waits while more than that is "
+                        "to be saved (default {}MiB)",
+                        save.bufferBytes >> 20)))
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->check(CLI::Range(uint64_t(1) << 23, uint64_t(1) << 50))
+      ->needs(folder);
+  takes("DIR", subcommand->add_option(
+                   "--resume", flags.training.resumePath,
+                   "go on from this checkpoint, or the last one of a folder; "
+                   "--steps and --epochs count from the beginning"));
+}
+
+void CommandLine::addCheckpointCommands() {
+  CLI::App *checkpoints =
+      app.add_subcommand("ckpt", "List, verify and compare checkpoints");
+  checkpoints->require_subcommand(1);
+  auto add = [&](const char *name, const char *what) {
+    CLI::App *command = checkpoints->add_subcommand(name, what);
+    takes("DIR (required)",
+          command->add_option("folder", checkpointPaths[0],
+                              "a checkpoint, or a folder with some"))
+        ->required();
+    return command;
+  };
+  add("ls", "What there is: steps, times, sizes, and what has saved it")
+      ->callback([this] {
+        lookUp = [this](const Executable &) {
+          return listCheckpoints(checkpointPaths[0]);
+        };
+      });
+  add("verify", "Read all of it and compare digests; code 4 if any is damaged")
+      ->callback([this] {
+        lookUp = [this](const Executable &) {
+          return verifyCheckpoints(checkpointPaths[0]);
+        };
+      });
+  CLI::App *diff =
+      add("diff", "In which values two checkpoints differ, code 3 if in any; "
+                  "of one, how it differs from what this program would save");
+  takes("DIR", diff->add_option("other", checkpointPaths[1], "the other one"));
+  diff->callback([this] {
+    lookUp = [this](const Executable &executable) {
+      return checkpointPaths[1].empty()
+                 ? compareWithProgram(checkpointPaths[0], executable)
+                 : compareCheckpoints(checkpointPaths[0], checkpointPaths[1]);
+    };
+  });
+}

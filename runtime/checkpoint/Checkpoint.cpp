@@ -1,0 +1,408 @@
+#include "runtime/checkpoint/Checkpoint.h"
+
+#include "runtime/checkpoint/Safetensors.h"
+#include "runtime/checkpoint/StrictJson.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <tuple>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+/// The folder of the checkpoint that is meant.
+static Result<std::string> findCheckpoint(const std::string &path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::exists(path + "/" + manifestName, ignored))
+    return path;
+  if (!fs::exists(path, ignored))
+    return Error{ErrorCode::NoCheckpoint,
+                 fmt::format("there is no folder '{}'", path), ""};
+  Result<std::vector<int64_t>> steps = listSteps(path);
+  if (!steps)
+    return steps.getError();
+  if (steps->empty())
+    return Error{ErrorCode::NoCheckpoint,
+                 fmt::format("'{}' has no checkpoints", path), ""};
+  return path + "/" + getStepName(steps->back());
+}
+
+Result<Checkpoint> Checkpoint::open(const std::string &path) {
+  Result<std::string> found = findCheckpoint(path);
+  if (!found)
+    return found.getError();
+  Checkpoint checkpoint;
+  checkpoint.path = *found;
+  const std::string manifestPath = *found + "/" + manifestName;
+  uint64_t bytes = 0;
+  Result<OwnedFile> file = openStored(manifestPath, bytes);
+  if (!file)
+    return file.getError();
+  if (bytes > maxJsonBytes)
+    return Error{ErrorCode::DamagedFile,
+                 fmt::format("'{}' is damaged: it has {} bytes, expected at "
+                             "most {}",
+                             manifestPath, bytes, maxJsonBytes),
+                 ""};
+  std::string text(size_t(bytes), '\0');
+  Status read = readFully(*file, 0, std::as_writable_bytes(std::span(text)),
+                          manifestPath);
+  if (!read)
+    return read.getError();
+  Result<Manifest> manifest = parseManifest(text, manifestPath);
+  if (!manifest)
+    return manifest.getError();
+  checkpoint.manifest = std::make_unique<Manifest>(std::move(*manifest));
+  checkpoint.digest = toHex(runtime::digest(std::as_bytes(std::span(text))));
+  Status opened = checkpoint.openFiles();
+  return opened ? Result<Checkpoint>(std::move(checkpoint)) : opened.getError();
+}
+
+Status Checkpoint::openFiles() {
+  for (const StoredTensor &tensor : manifest->tensors)
+    places.emplace_back(tensor.blocks.size());
+  for (const StoredFile &stored : manifest->files) {
+    OpenedFile opened{path + "/" + stored.name, OwnedFile(), &stored};
+    uint64_t bytes = 0;
+    Result<OwnedFile> file = openStored(opened.path, bytes);
+    if (!file)
+      return file.getError();
+    if (bytes != stored.bytes)
+      return Error{ErrorCode::DamagedFile,
+                   fmt::format("'{}' is damaged: it has {} bytes, expected {}",
+                               opened.path, bytes, stored.bytes),
+                   ""};
+    opened.file = std::move(*file);
+    files.push_back(std::move(opened));
+  }
+  for (size_t i = 0; i < files.size(); ++i)
+    if (Status read = readHeader(int64_t(i)); !read)
+      return read;
+  return Status::success();
+}
+
+Status Checkpoint::readHeader(int64_t number) {
+  const OpenedFile &file = files[size_t(number)];
+  // Piece by piece, so that the digests say whether it is sound. How many are
+  // read ahead is a guess until then.
+  uint64_t length = 0;
+  if (file.stored->bytes >= sizeof(length))
+    if (Status got =
+            readFully(file.file, 0,
+                      std::as_writable_bytes(std::span(&length, 1)), file.path);
+        !got)
+      return got;
+  const uint64_t guess = std::min(length, maxJsonBytes) + sizeof(length);
+  std::vector<PiecePlace> order;
+  for (int64_t i = 0;
+       i < getNumPieces(std::min<uint64_t>(guess, file.stored->bytes)); ++i)
+    order.push_back({number, i});
+  PieceReader reader(files, std::move(order));
+  std::span<const std::byte> piece;
+  uint64_t begin = 0, end = 0; ///< of the piece
+  auto read = [&](uint64_t place, std::span<std::byte> target) -> Status {
+    while (!target.empty()) {
+      if (place >= end) {
+        Result<std::span<const std::byte>> next = reader.next();
+        if (!next)
+          return next.getError();
+        piece = *next;
+        begin = end;
+        end += piece.size();
+      }
+      const size_t count =
+          size_t(std::min<uint64_t>(target.size(), end - place));
+      std::memcpy(target.data(), piece.data() + (place - begin), count);
+      place += count;
+      target = target.subspan(count);
+    }
+    return Status::success();
+  };
+  Result<SafetensorsHeader> header =
+      readSafetensorsHeader(read, file.stored->bytes, file.path);
+  if (!header)
+    return header.getError();
+  std::map<std::string_view, const SafetensorsEntry *> entries;
+  for (const SafetensorsEntry &entry : header->entries)
+    entries[entry.name] = &entry;
+  size_t numFound = 0;
+  for (size_t i = 0; i < manifest->tensors.size(); ++i) {
+    const StoredTensor &tensor = manifest->tensors[i];
+    for (size_t j = 0; j < tensor.blocks.size(); ++j) {
+      const StoredBlock &block = tensor.blocks[j];
+      if (block.file != number)
+        continue;
+      const std::string name = tensor.getName(block.box);
+      const auto found = entries.find(name);
+      std::vector<int64_t> shape;
+      for (const layout::Range &range : block.box)
+        shape.push_back(range.count);
+      if (found == entries.end() || found->second->shape != shape ||
+          found->second->element != tensor.element)
+        return Error{ErrorCode::DamagedFile,
+                     fmt::format("'{}' is damaged: it has no tensor '{}' as "
+                                 "'{}' says",
+                                 file.path, name, manifestName),
+                     ""};
+      places[i][j] = found->second->begin;
+      ++numFound;
+    }
+  }
+  if (numFound != entries.size())
+    return Error{ErrorCode::DamagedFile,
+                 fmt::format("'{}' is damaged: it has {} tensors, '{}' names "
+                             "{} of it",
+                             file.path, entries.size(), manifestName, numFound),
+                 ""};
+  return Status::success();
+}
+
+Status Checkpoint::verify() const {
+  std::vector<PiecePlace> order;
+  for (size_t file = 0; file < files.size(); ++file)
+    for (size_t i = 0; i < files[file].stored->pieces.size(); ++i)
+      order.push_back({int64_t(file), int64_t(i)});
+  const size_t count = order.size();
+  PieceReader reader(files, std::move(order));
+  for (size_t i = 0; i < count; ++i)
+    if (Result<std::span<const std::byte>> piece = reader.next(); !piece)
+      return piece.getError();
+  return Status::success();
+}
+
+std::vector<Checkpoint::Segment>
+Checkpoint::find(const StoredTensor &tensor, const Box &box,
+                 std::span<const int64_t> blockShape) const {
+  std::vector<int64_t> origin;
+  for (const layout::Range &range : box)
+    origin.push_back(range.offset);
+  const size_t number = size_t(&tensor - manifest->tensors.data());
+  std::vector<Segment> segments;
+  for (size_t i = 0; i < tensor.blocks.size(); ++i) {
+    const StoredBlock &block = tensor.blocks[i];
+    const Box part = intersect(box, block.box);
+    if (getVolume(part) == 0)
+      continue;
+    Segment segment{block.file,
+                    places[number][i],
+                    BoxRuns(part, block.box, origin, blockShape,
+                            getElementBytes(tensor.element)),
+                    {}};
+    const int64_t first = int64_t(
+        (segment.begin + uint64_t(segment.runs.getBegin())) / pieceBytes);
+    const int64_t last = int64_t(
+        (segment.begin + uint64_t(segment.runs.getEnd()) - 1) / pieceBytes);
+    for (int64_t piece = first; piece <= last; ++piece) {
+      const int64_t begin =
+          piece * int64_t(pieceBytes) - int64_t(segment.begin);
+      if (segment.runs.getLocalBytes(begin, begin + int64_t(pieceBytes)).count >
+          0)
+        segment.pieces.push_back(piece);
+    }
+    segments.push_back(std::move(segment));
+  }
+  return segments;
+}
+
+namespace {
+
+/// Copies what segments need from pieces that are read in their order.
+class SegmentReader {
+public:
+  explicit SegmentReader(std::span<const OpenedFile> files) : files(files) {}
+
+  /// Will be read next.
+  void add(int64_t file, int64_t piece) {
+    if (order.empty() || order.back() != PiecePlace{file, piece})
+      order.push_back({file, piece});
+  }
+  /// Nothing more is added.
+  void begin() { reader.emplace(files, order); }
+
+  Status copy(int64_t file, uint64_t blockBegin, const BoxRuns &runs,
+              std::span<const int64_t> pieces, std::byte *target) {
+    for (int64_t number : pieces) {
+      const PiecePlace place{file, number};
+      if (piece.empty() || current != place) {
+        Result<std::span<const std::byte>> next = reader->next();
+        if (!next)
+          return next.getError();
+        piece = *next;
+        current = place;
+      }
+      // In bytes of the block.
+      const int64_t begin = number * int64_t(pieceBytes) - int64_t(blockBegin);
+      runs.visit(begin, begin + int64_t(piece.size()),
+                 [&](int64_t stored, int64_t local, int64_t count) {
+                   std::memcpy(target + local, piece.data() + (stored - begin),
+                               size_t(count));
+                 });
+    }
+    return Status::success();
+  }
+
+private:
+  std::span<const OpenedFile> files;
+  std::vector<PiecePlace> order;
+  std::optional<PieceReader> reader;
+  std::span<const std::byte> piece;
+  PiecePlace current;
+};
+
+} // namespace
+
+Result<HostArray> Checkpoint::read(const StoredTensor &tensor) const {
+  HostArray array{tensor.element, tensor.getSizes(), {}};
+  array.data.resize(size_t(tensor.getBytes()));
+  const std::vector<Segment> segments =
+      find(tensor, getWhole(array.shape), array.shape);
+  SegmentReader reader(files);
+  for (const Segment &segment : segments)
+    for (int64_t piece : segment.pieces)
+      reader.add(segment.file, piece);
+  reader.begin();
+  for (const Segment &segment : segments)
+    if (Status copied = reader.copy(segment.file, segment.begin, segment.runs,
+                                    segment.pieces, array.data.data());
+        !copied)
+      return copied.getError();
+  return array;
+}
+
+Status Checkpoint::load(DeviceSet &devices) const {
+  const Executable &executable = devices.getExecutable();
+  struct Target {
+    int64_t device;
+    int buffer;
+    uint64_t bytes;
+    std::vector<Segment> segments;
+  };
+  std::vector<Target> targets;
+  for (const auto &variable : executable.data.variables) {
+    const StoredTensor *tensor = manifest->find(variable->name);
+    if (!tensor)
+      continue;
+    const exec::TensorLayoutT &layout = *variable->layout;
+    const std::vector<int64_t> sizes = getSizes(layout);
+    const layout::Sharding sharding = getSharding(layout);
+    for (int64_t device = 0; device < executable.getNumDevices(); ++device) {
+      const Placement placement =
+          getPlacement(executable.mesh, sizes, sharding, device);
+      if (devices.isLocal(device) && getVolume(placement.owned) > 0)
+        targets.push_back({device, variable->buffer,
+                           uint64_t(getLocalElements(layout) *
+                                    getElementBytes(layout.element)),
+                           find(*tensor, placement.owned, placement.block)});
+    }
+  }
+  // As the files have them: a piece with many small variables is read once.
+  std::sort(
+      targets.begin(), targets.end(), [](const Target &a, const Target &b) {
+        return std::tuple(a.segments[0].file, a.segments[0].begin, a.device) <
+               std::tuple(b.segments[0].file, b.segments[0].begin, b.device);
+      });
+  SegmentReader reader(files);
+  for (const Target &target : targets)
+    for (const Segment &segment : target.segments)
+      for (int64_t piece : segment.pieces)
+        reader.add(segment.file, piece);
+  reader.begin();
+  for (const Target &target : targets) {
+    Status copied = Status::success();
+    auto fill = [&](std::byte *block) {
+      for (const Segment &segment : target.segments)
+        if (copied)
+          copied = reader.copy(segment.file, segment.begin, segment.runs,
+                               segment.pieces, block);
+    };
+    Status written =
+        devices.write(target.device, target.buffer, target.bytes, fill);
+    if (!copied || !written)
+      return copied ? written : copied;
+  }
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Another model
+//===----------------------------------------------------------------------===//
+
+/// State that belongs to the precision of computation, not to the model.
+static bool isOfPrecision(std::string_view name) {
+  return name.starts_with("fp16/");
+}
+
+/// Whether dimensions are the same in another order.
+static bool areReordered(std::vector<StoredDim> a, std::vector<StoredDim> b) {
+  if (a == b)
+    return false;
+  auto isLess = [](const StoredDim &x, const StoredDim &y) {
+    return std::pair(std::string_view(x.name), x.size) <
+           std::pair(std::string_view(y.name), y.size);
+  };
+  std::sort(a.begin(), a.end(), isLess);
+  std::sort(b.begin(), b.end(), isLess);
+  return a == b;
+}
+
+std::vector<std::string>
+runtime::compareWithModel(const Manifest &manifest,
+                          const exec::ExecutableT &model) {
+  std::vector<std::string> differences;
+  std::map<std::string_view, const StoredTensor *> stored;
+  for (const StoredTensor &tensor : manifest.tensors)
+    stored[tensor.name] = &tensor;
+  for (const auto &variable : model.variables) {
+    const exec::TensorLayoutT &layout = *variable->layout;
+    const auto found = stored.find(variable->name);
+    if (found == stored.end()) {
+      if (!isOfPrecision(variable->name))
+        differences.push_back(fmt::format("the checkpoint has no '{}', {}",
+                                          variable->name, toString(layout)));
+      continue;
+    }
+    const StoredTensor &tensor = *found->second;
+    stored.erase(found);
+    std::vector<StoredDim> dims;
+    for (const auto &dim : layout.dims)
+      dims.push_back({dim->name, dim->size});
+    // A dimension may be called otherwise now.
+    if (tensor.element != layout.element ||
+        tensor.getSizes() != getSizes(layout) ||
+        areReordered(tensor.dims, dims))
+      differences.push_back(fmt::format(
+          "'{}' is {} in the checkpoint, {} in the model", variable->name,
+          toString(tensor.element, tensor.dims), toString(layout)));
+  }
+  for (const StoredTensor &tensor : manifest.tensors)
+    if (stored.count(tensor.name) && !isOfPrecision(tensor.name))
+      differences.push_back(fmt::format("the model has no '{}', {}",
+                                        tensor.name,
+                                        toString(tensor.element, tensor.dims)));
+  return differences;
+}
+
+Status runtime::checkModel(const Manifest &manifest,
+                           const exec::ExecutableT &model,
+                           const std::string &path) {
+  std::vector<std::string> differences = compareWithModel(manifest, model);
+  if (differences.empty())
+    return Status::success();
+  constexpr size_t maxListed = 8;
+  const size_t count = differences.size();
+  if (count > maxListed) {
+    differences.resize(maxListed);
+    differences.push_back(fmt::format("and {} more", count - maxListed));
+  }
+  return Error{ErrorCode::OtherModel,
+               fmt::format("'{}' is of another model: {} of its values differ "
+                           "from those of '{}'",
+                           path, count, model.model),
+               fmt::format("{}", fmt::join(differences, "; "))};
+}

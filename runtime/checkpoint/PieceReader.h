@@ -1,0 +1,73 @@
+#ifndef MESHC_RUNTIME_CHECKPOINT_PIECEREADER_H
+#define MESHC_RUNTIME_CHECKPOINT_PIECEREADER_H
+
+#include "runtime/checkpoint/Folder.h"
+#include "runtime/checkpoint/Manifest.h"
+#include "runtime/exec/Error.h"
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace meshc::runtime {
+
+/// A file of a checkpoint that is open for reading.
+struct OpenedFile {
+  std::string path;
+  OwnedFile file;
+  const StoredFile *stored;
+};
+
+/// A piece of one of the files of a checkpoint.
+struct PiecePlace {
+  int64_t file = 0;
+  int64_t piece = 0;
+  bool operator==(const PiecePlace &) const = default;
+};
+
+/// Reads pieces of files in a given order, and compares each with its digest.
+/// Threads are ahead of who takes the pieces, by 64 MiB at most.
+class PieceReader {
+public:
+  /// `files` must outlive the reader.
+  PieceReader(std::span<const OpenedFile> files, std::vector<PiecePlace> order);
+  ~PieceReader();
+  PieceReader(const PieceReader &) = delete;
+  PieceReader &operator=(const PieceReader &) = delete;
+
+  /// The next piece in the order, of which one is left; it stays until the
+  /// following call.
+  /// Errors: CannotRead; DamagedFile, with the file and the place in it.
+  Result<std::span<const std::byte>> next();
+
+private:
+  struct Slot {
+    std::vector<std::byte> bytes;
+    Status status = Status::success();
+    bool isReady = false;
+  };
+
+  void work();
+  Status read(const PiecePlace &place, std::vector<std::byte> &bytes);
+
+  std::span<const OpenedFile> files;
+  std::vector<PiecePlace> order;
+
+  std::mutex mutex; ///< of what follows
+  std::condition_variable changed;
+  std::vector<Slot>
+      slots; ///< piece i of the order is in slot i mod their number
+  size_t numStarted = 0, numTaken = 0;
+  bool isStopping = false;
+  std::vector<std::vector<bool>> verified; ///< by file and piece
+  std::vector<std::thread> threads;
+};
+
+} // namespace meshc::runtime
+
+#endif
