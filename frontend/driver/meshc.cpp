@@ -58,6 +58,31 @@ static CLI::Option *addSpecOptions(CLI::App *command, SpecArguments &spec) {
   return path;
 }
 
+/// Bytes, `least` or more, from text such as 80GiB.
+static CLI::Validator readSize(int64_t least) {
+  const auto read = [](std::string text) -> int64_t {
+    int64_t bytes = -1;
+    try {
+      if (CLI::AsSizeValue(/*kb_is_1000=*/true)(text).empty() &&
+          CLI::detail::lexical_cast(text, bytes))
+        return bytes;
+    } catch (const CLI::ValidationError &) {
+    }
+    return -1;
+  };
+  const std::function<std::string(std::string &)> replace =
+      [least, read](std::string &text) {
+        const int64_t bytes = read(text);
+        if (bytes < least)
+          return fmt::format("'{}' is no size{}; expected bytes such as 80GiB "
+                             "or 512MB",
+                             text, least > 0 ? " of a memory" : "");
+        text = std::to_string(bytes);
+        return std::string();
+      };
+  return CLI::Validator(replace, "");
+}
+
 static void addMachine(CLI::App *command, CLI::Option *path,
                        SpecArguments &spec) {
   const bool isPlan = command->get_name() == "plan";
@@ -110,8 +135,7 @@ static void addCommandListOptions(CLI::App *command, CLI::Option *path,
                      "bytes above which a resharding that the compiler inserts "
                      "is an error: 1MiB; 0: every one")
         ->type_name("SIZE")
-        ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
-        ->check(CLI::NonNegativeNumber);
+        ->transform(readSize(0));
   addMachine(command, path, spec);
 }
 
@@ -185,13 +209,17 @@ static void addPlanOptions(CLI::App *command, CLI::Option *path,
                    "what each device has, to say whether the plan fits: 80GiB, "
                    "80GB")
       ->type_name("SIZE")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
-      ->check(CLI::PositiveNumber);
+      ->transform(readSize(1));
   command
       ->add_option("--device", plan.device,
                    "show which positions of each value this device holds")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check([](const std::string &number) {
+        int64_t device = 0;
+        return CLI::detail::lexical_cast(number, device) && device >= 0
+                   ? std::string()
+                   : "'" + number + "' is no number of a device";
+      });
   command
       ->add_option("--sort", plan.sort,
                    "order of values: program, name, bytes or sent; those first "

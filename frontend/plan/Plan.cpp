@@ -159,16 +159,17 @@ std::vector<int> Plan::findTensors(std::string_view id) const {
   return found.empty() && ending.size() == 1 ? ending : found;
 }
 
-std::string Plan::getUnknownMessage(std::string_view id) const {
+std::string Plan::getUnknownMessage(std::string_view id, bool isOfValue) const {
   std::vector<std::string> known;
   for (const PlannedCommand &planned : commands)
-    if (planned.collective)
+    if (planned.collective && !isOfValue)
       known.push_back(planned.id);
   size_t collectives = known.size();
   for (const auto &tensor : executable.tensors)
     known.push_back(tensor->name);
   std::string message =
-      fmt::format("the plan has no collective, value or operation '{}'", id);
+      fmt::format("the plan has no {} '{}'",
+                  isOfValue ? "value" : "collective, value or operation", id);
   std::vector<std::string> ending;
   for (size_t index = collectives; index < known.size(); ++index)
     if (isInScope(known[index], id))
@@ -179,6 +180,8 @@ std::string Plan::getUnknownMessage(std::string_view id) const {
   std::string nearest = layout::findNearest(id, known);
   if (!nearest.empty())
     return fmt::format("{}; did you mean '{}'?", message, nearest);
+  if (isOfValue)
+    return message + "; 'meshc plan --sort name' lists them";
   if (collectives > 0)
     return fmt::format("{}; its collectives are {} to {}", message,
                        known.front(), known[collectives - 1]);

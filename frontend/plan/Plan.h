@@ -68,7 +68,9 @@ struct Plan {
   /// if there is none or it could be several.
   std::vector<int> findTensors(std::string_view id) const;
   /// That there is no `id` in the plan, with a suggestion.
-  std::string getUnknownMessage(std::string_view id) const;
+  /// Where only values are meant, none of collectives is.
+  std::string getUnknownMessage(std::string_view id,
+                                bool isOfValue = false) const;
   /// "data=2 x model=2: 4 devices", "1 device" without a mesh.
   std::string describeMesh() const;
   /// "batch -> data, hidden -> model", "nothing is split".

@@ -73,7 +73,7 @@ static int64_t getCount(const json &object, const char *field) {
       (value.is_number_unsigned() &&
        value.get<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max())) ||
       (!value.is_number_unsigned() && value.get<int64_t>() < 0))
-    throw std::out_of_range(field);
+    throw std::runtime_error(fmt::format("'{}' is no count", field));
   return value.get<int64_t>();
 }
 
@@ -91,7 +91,7 @@ static std::optional<double> getTime(const json &totals, const char *field) {
   constexpr double mostUs = 1e15; // thirty years
   const auto us = totals.at(field).get<double>();
   if (!totals.at(field).is_number() || !(us >= 0 && us < mostUs))
-    throw std::out_of_range(field);
+    throw std::runtime_error(fmt::format("'{}' is no time", field));
   return us;
 }
 
@@ -105,6 +105,20 @@ static ReadSplit getSplit(const json &tensor) {
     split.partialAxes = getAxes(tensor.at("partial"));
   }
   return split;
+}
+
+std::string plan::describeDamage(const std::exception &damage) {
+  const std::string_view what = damage.what();
+  // "[json.exception.out_of_range.403] key 'ops' not found"
+  if (dynamic_cast<const json::exception *>(&damage)) {
+    const size_t end = what.find("] ");
+    return std::string(end == std::string_view::npos ? what
+                                                     : what.substr(end + 2));
+  }
+  // Of a map: "map::at".
+  return dynamic_cast<const std::out_of_range *>(&damage)
+             ? "an id in it stands for nothing"
+             : std::string(what);
 }
 
 //===-- Values and messages -----------------------------------------------===//
@@ -374,9 +388,9 @@ std::optional<ReadPlan> plan::readPlan(std::string_view text,
   }
   try {
     return read(object);
-  } catch (const std::exception &) {
+  } catch (const std::exception &damage) {
     // Whatever was written by hand or cut off: fields or types are missing.
-    error = "fields of a plan are missing in it, or are of another type";
+    error = "it is damaged: " + describeDamage(damage);
     return std::nullopt;
   }
 }

@@ -7,6 +7,7 @@
 /// over while it is read, which is most of a plan.
 
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <optional>
 #include <string>
@@ -85,6 +86,10 @@ std::optional<ReadPlan> readPlan(std::string_view text, std::string &error);
 /// `error`, of what is larger, a folder, or cannot be read.
 std::optional<std::string> readPlanText(const std::string &path,
                                         std::string &error);
+
+/// What is wrong with JSON whose fields were read by nlohmann::json, as a
+/// sentence: "key 'ops' not found".
+std::string describeDamage(const std::exception &damage);
 
 } // namespace meshc::plan
 

@@ -1,5 +1,7 @@
 #include "frontend/plan/json/TraceReader.h"
 
+#include "frontend/plan/json/PlanReader.h"
+
 #include "frontend/plan/Plan.h"
 #include "runtime/exec/PlanIds.h"
 
@@ -130,9 +132,9 @@ std::optional<MeasuredPlan> plan::readTrace(std::string_view text,
     if (const json &step = meta.at("step_us"); !step.is_null())
       measured.stepUs = step.get<double>();
     return measured;
-  } catch (const std::exception &) {
+  } catch (const std::exception &damage) {
     // Whatever was written by hand or cut off.
-    error = "fields of a trace are missing in it, or are of another type";
+    error = "it is damaged: " + describeDamage(damage);
     return std::nullopt;
   }
 }

@@ -79,6 +79,6 @@ plan::renderTensor(const exec::ExecutableT &executable, std::string_view id,
     text += (text.empty() ? "" : "\n") + renderBlocks(plan, tensor);
   if (!text.empty())
     return text;
-  message = plan.getUnknownMessage(id);
+  message = plan.getUnknownMessage(id, /*isOfValue=*/true);
   return std::nullopt;
 }

@@ -92,20 +92,28 @@ TEST(PlanReader, other_schemas_are_refused) {
 }
 
 TEST(PlanReader, numbers_that_no_plan_has_are_refused) {
-  const std::string reason =
-      "fields of a plan are missing in it, or are of another type";
   for (const json &number :
        {json(-1), json(1.5), json(std::numeric_limits<uint64_t>::max())})
     EXPECT_EQ(refuse(change([&](json &plan) {
                 plan["collectives"][0]["payload_bytes"] = number;
               })),
-              reason)
+              "it is damaged: 'payload_bytes' is no count")
         << number;
-  for (const json &number : {json(-1), json(1e300), json("1")})
+  for (const json &number : {json(-1), json(1e300)})
     EXPECT_EQ(
         refuse(change([&](json &plan) { plan["totals"]["step_us"] = number; })),
-        reason)
+        "it is damaged: 'step_us' is no time")
         << number;
+  EXPECT_EQ(refuse(change([](json &plan) { plan["totals"]["step_us"] = "1"; })),
+            "it is damaged: type must be number, but is string");
+}
+
+TEST(PlanReader, says_what_is_missing) {
+  EXPECT_EQ(refuse(change([](json &plan) { plan.erase("collectives"); })),
+            "it is damaged: key 'collectives' not found");
+  EXPECT_EQ(
+      refuse(change([](json &plan) { plan["tensors"][0]["scope"] = "s99"; })),
+      "it is damaged: an id in it stands for nothing");
 }
 
 // A terminal obeys them, wherever a name is printed.

@@ -144,25 +144,24 @@ TEST(TraceReader, says_what_is_no_trace) {
   trace["meta"]["schema"] = "meshc.trace/9";
   EXPECT_EQ(getError(trace), "it has the schema \"meshc.trace/9\", expected "
                              "\"meshc.trace/1\"");
-  const std::string damaged =
-      "fields of a trace are missing in it, or are of another type";
+  const auto damaged = testing::StartsWith("it is damaged: ");
   for (const char *member :
        {"schema", "plan", "steps", "processes", "step_us"}) {
     trace = makeTrace();
     trace["meta"][member] = json::object({{"no", "value"}});
     if (member != std::string("steps"))
-      EXPECT_EQ(getError(trace), damaged) << member;
+      EXPECT_THAT(getError(trace), damaged) << member;
     trace["meta"].erase(member);
     EXPECT_THAT(getError(trace), Not(testing::IsEmpty())) << member;
   }
   for (const char *member : {"ph", "dur", "args", "cat"}) {
     trace = makeTrace();
     trace["traceEvents"][2].erase(member);
-    EXPECT_EQ(getError(trace), damaged) << member;
+    EXPECT_THAT(getError(trace), damaged) << member;
   }
   trace = makeTrace();
   trace["traceEvents"][2]["dur"] = -1;
-  EXPECT_EQ(getError(trace), damaged);
+  EXPECT_THAT(getError(trace), damaged);
 }
 
 } // namespace
