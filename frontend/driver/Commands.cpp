@@ -333,11 +333,10 @@ static int failWithoutCommand(const SpecArguments &spec, SpecSession &session) {
   else
     text += fmt::format(
         "it has no {} block and cannot be trained on files; on "
-        "arrays: meshc run {} -- predict --in NAME=FILE.npy {}--out "
+        "arrays: meshc run {} -- predict {}--in NAME=FILE.npy --out "
         "NAME=FILE.npy\n",
         trains ? "data" : "train", spec.path,
-        module.getOps<nd::VariableOp>().empty() ? ""
-                                                : "--param NAME=FILE.npy ");
+        module.getOps<nd::VariableOp>().empty() ? "" : "--from DIR ");
   if (trains)
     text +=
         fmt::format("to measure training steps on random data: meshc run {} "

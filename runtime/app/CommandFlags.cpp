@@ -265,8 +265,8 @@ CommandLine::CommandLine() {
   }
   app.footer("COMMAND --help lists all options of a command; most runs are:\n"
              "  train    --data-dir DIR [--epochs N | --steps N] [--seed N]\n"
-             "  eval     --data-dir DIR --param NAME=FILE.npy ...\n"
-             "  predict  --in NAME=FILE.npy ... --param NAME=FILE.npy ... "
+             "  eval     --data-dir DIR --from DIR\n"
+             "  predict  --from DIR --in NAME=FILE.npy ... "
              "[--out NAME=FILE.npy ...]\n\n" +
              app.get_footer());
 }
@@ -277,8 +277,8 @@ int CommandLine::reportUsage(const CLI::ParseError &error) {
     message[0] = char(std::tolower(static_cast<unsigned char>(message[0])));
   std::string note = "--help lists what there is";
   if (isFormerCommand())
-    note = "to run the model on arrays: predict --in NAME=FILE.npy --param "
-           "NAME=FILE.npy --out NAME=FILE.npy";
+    note = "to run the model on arrays: predict --from DIR --in NAME=FILE.npy "
+           "--out NAME=FILE.npy";
   else if (message.starts_with("--data-dir"))
     note = "give the folder of the data files: --data-dir DIR";
   // A misspelt name is also one that is missing: the former says more.

@@ -37,6 +37,7 @@ struct CommandFlags {
   bool hasSeed = false;
   bool drawsParameters = false; ///< those that an evaluation is not given
   std::vector<std::string> inputs;
+  std::string parameterSource; ///< that has all of them; empty: none
   std::vector<std::string> parameters;
   std::vector<std::string> outputs;
   std::vector<std::string> gradients;

@@ -61,9 +61,11 @@ static Agreements getAgreements(const CommandLine &commandLine,
                                            ? flags.bench.trace.steps
                                            : flags.training.trace.steps)},
       {"--fail-on-nan", flags.training.failsOnNan ? "given" : "not given"},
+      {"--trap-nan", flags.training.trapsNan ? "given" : "not given"},
       {"--tune-matmuls", flags.gpus.tunesMatmuls ? "given" : "not given"},
       {"--batch", flags.batchDim.empty() ? "not given" : flags.batchDim},
       {"--in", names(flags.inputs)},
+      {"--from", flags.parameterSource.empty() ? "not given" : "given"},
       {"--param", names(flags.parameters)},
       {"--out", names(flags.outputs)},
       {"--grad", names(flags.gradients)}};

@@ -30,7 +30,8 @@ static Result<ParameterRequest> getParameters(const CommandFlags &flags) {
   Result<std::vector<NamedFile>> files = parseNamedFiles(flags.parameters);
   if (!files)
     return files.getError();
-  return ParameterRequest{std::move(*files), flags.drawsParameters, flags.seed};
+  return ParameterRequest{flags.parameterSource, std::move(*files),
+                          flags.drawsParameters, flags.seed};
 }
 
 static Status runOnArrays(Session &session, const CommandFlags &flags) {
@@ -53,12 +54,13 @@ static Status runOnArrays(Session &session, const CommandFlags &flags) {
 }
 
 static Status runOnTestSplit(Session &session, const CommandFlags &flags) {
-  Result<ParameterRequest> parameters = getParameters(flags);
+  Result<ParameterRequest> request = getParameters(flags);
+  if (!request)
+    return request.getError();
+  Result<Parameters> parameters = Parameters::open(session, *request);
   if (!parameters)
     return parameters.getError();
-  Status ready = checkParameters(session, *parameters);
-  if (ready)
-    ready = setParameters(session, *parameters);
+  Status ready = parameters->set(session);
   return ready ? evaluateOnTestSplit(session, flags.training.dataFolder,
                                      flags.training.evalBatches)
                : ready;
@@ -78,7 +80,16 @@ static void addFiles(CLI::App *subcommand, const char *name,
 }
 
 void CommandLine::addParameters(CLI::App *subcommand) {
-  addFiles(subcommand, "--param", flags.parameters, "parameters");
+  takes("DIR", subcommand->add_option(
+                   "--from", flags.parameterSource,
+                   "folder that has all parameters, as .npy files of their "
+                   "names, with '.' for '/': layer.attn.wq.npy"))
+      ->check([](const std::string &path) {
+        return std::string(path.empty() ? "the name of the folder is empty"
+                                        : "");
+      });
+  addFiles(subcommand, "--param", flags.parameters,
+           "parameters, also instead of those of --from");
   CLI::Option *init =
       takes("random",
             subcommand->add_option_function<std::string>(

@@ -34,21 +34,6 @@ static void countRow(const std::byte *at, int64_t count, int64_t stride,
   }
 }
 
-static bool isFloat(exec::ElementType element) {
-  switch (element) {
-  case exec::ElementType::f32:
-  case exec::ElementType::f64:
-  case exec::ElementType::f16:
-  case exec::ElementType::bf16:
-    return true;
-  case exec::ElementType::i32:
-  case exec::ElementType::i64:
-  case exec::ElementType::boolean:
-    return false;
-  }
-  __builtin_unreachable();
-}
-
 static void count(const std::byte *first, exec::ElementType element,
                   std::span<const int64_t> shape,
                   std::span<const int64_t> strides, int64_t &nans,

@@ -1,14 +1,23 @@
 #include "runtime/app/Parameters.h"
 
-#include "runtime/data/Npy.h"
+#include "runtime/app/Progress.h"
+#include "runtime/ranks/Ranks.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 using namespace meshc;
 using namespace meshc::runtime;
+
+/// How long reading may take without a line that says how far it is.
+static constexpr std::chrono::seconds quietTime(2);
+
+static uint64_t getBytes(const exec::TensorLayoutT &layout) {
+  return uint64_t(getGlobalElements(layout) * getElementBytes(layout.element));
+}
 
 Status runtime::checkUnique(std::string_view kind,
                             const std::vector<NamedFile> &files) {
@@ -18,15 +27,6 @@ Status runtime::checkUnique(std::string_view kind,
       return Error{ErrorCode::RepeatedInput,
                    fmt::format("{} '{}' is given twice", kind, file.name), ""};
   return Status::success();
-}
-
-/// An error if ranks have read different arrays.
-static Status agreeOnArray(Session &session, std::string_view kind,
-                           const NamedFile &file, const HostArray &array) {
-  if (!session.hasOtherRanks())
-    return Status::success();
-  return session.agree(
-      {{fmt::format("{} '{}'", kind, file.name), getDigest(array.data)}});
 }
 
 /// An error if a parameter of the model is given by no file.
@@ -59,38 +59,132 @@ static Status checkComplete(const Session &session,
   return Error{ErrorCode::MissingInput,
                fmt::format("{} parameters are missing: {} and {}",
                            missing.size(), fmt::join(names, ", "), last),
-               "give each as --param NAME=FILE.npy, or --init random to "
-               "evaluate those that are not given untrained"};
+               "give a folder of them as --from DIR, each as --param "
+               "NAME=FILE.npy, or --init random to evaluate those that are not "
+               "given untrained"};
 }
 
-Status runtime::checkParameters(const Session &session,
-                                const ParameterRequest &request) {
-  Status unique = checkUnique("parameter", request.files);
-  if (!unique)
-    return unique;
-  for (const NamedFile &file : request.files) {
-    Result<const exec::VariableT *> parameter = session.getParameter(file.name);
-    if (!parameter)
-      return parameter.getError();
+Result<Parameters> Parameters::open(const Session &session,
+                                    const ParameterRequest &request) {
+  Status ready = checkUnique("parameter", request.files);
+  for (const NamedFile &file : request.files)
+    if (ready)
+      if (auto parameter = session.getParameter(file.name); !parameter)
+        ready = parameter.getError();
+  if (ready && request.from.empty() && !request.drawsMissing)
+    ready = checkComplete(session, request.files);
+  if (!ready)
+    return ready.getError();
+
+  Parameters result;
+  result.seed = request.seed;
+  if (!request.files.empty()) {
+    Result<std::unique_ptr<ParameterSource>> files =
+        openParameterFiles(request.files);
+    if (!files)
+      return files.getError();
+    result.files = std::move(*files);
   }
-  return request.drawsMissing ? Status::success()
-                              : checkComplete(session, request.files);
+  if (!request.from.empty()) {
+    Result<std::unique_ptr<ParameterSource>> from =
+        openParameterSource(request.from);
+    if (!from)
+      return from.getError();
+    result.from = std::move(*from);
+    ready = compareParameters(
+        *result.from, request.from, session.getParameters(),
+        [&](const exec::VariableT &parameter) {
+          return (result.files && result.files->find(parameter.name)) ||
+                 (request.drawsMissing && !result.from->find(parameter.name));
+        });
+    if (!ready)
+      return ready.getError();
+  }
+  for (const exec::VariableT *parameter : session.getParameters())
+    for (const auto *source : {result.files.get(), result.from.get()}) {
+      const ParameterSource::Entry *entry =
+          source ? source->find(parameter->name) : nullptr;
+      if (!entry)
+        continue;
+      ready = checkArray("parameter", parameter->name, *parameter->layout,
+                         entry->element, entry->shape, entry->place);
+      if (!ready)
+        return ready.getError();
+      result.settings.push_back({parameter, source, entry});
+      break; // what is given by name comes first
+    }
+  return result;
 }
 
-Status runtime::setParameters(Session &session,
-                              const ParameterRequest &request) {
-  Status initialised = session.initialise(request.seed);
-  if (!initialised)
-    return initialised;
-  for (const NamedFile &file : request.files) {
-    Result<HostArray> array = readNpy(file.path);
-    if (!array)
-      return array.getError();
-    Status set = session.setParameter(file.name, *array, file.path);
-    if (set)
-      set = agreeOnArray(session, "parameter", file, *array);
-    if (!set)
-      return set;
+std::vector<std::string> Parameters::getPlaces() const {
+  std::vector<std::string> places;
+  for (const Setting &setting : settings)
+    places.push_back(setting.entry->place);
+  return places;
+}
+
+Status Parameters::setOne(Session &session, const Setting &setting) {
+  DeviceSet &devices = session.getDevices();
+  const layout::Mesh &mesh = session.getExecutable().mesh;
+  const exec::TensorLayoutT &layout = *setting.parameter->layout;
+  const auto bytes =
+      uint64_t(getLocalElements(layout) * getElementBytes(layout.element));
+  Status status = Status::success();
+  for (int64_t device = 0; device < mesh.getNumDevices() && status; ++device) {
+    const Placement placement =
+        getPlacement(mesh, getSizes(layout), getSharding(layout), device);
+    Status filled = Status::success();
+    auto fill = [&](std::byte *block) {
+      filled = setting.source->readBlock(*setting.entry, placement, block);
+    };
+    status = devices.write(device, setting.parameter->buffer, bytes, fill);
+    if (status)
+      status = filled;
   }
-  return Status::success();
+  return status;
+}
+
+Status Parameters::compareRanks(Session &session) const {
+  if (!session.hasOtherRanks())
+    return Status::success();
+  Agreements items;
+  for (const exec::VariableT *parameter : session.getParameters()) {
+    auto setting = std::find_if(
+        settings.begin(), settings.end(),
+        [&](const Setting &setting) { return setting.parameter == parameter; });
+    Result<std::string> digest("not given");
+    if (setting != settings.end())
+      digest = setting->source->getDigest(*setting->entry);
+    if (!digest)
+      return digest.getError();
+    items.push_back({fmt::format("parameter '{}'", parameter->name), *digest});
+  }
+  return session.agree(items);
+}
+
+Status Parameters::set(Session &session) const {
+  Status status = session.initialise(seed);
+  uint64_t allBytes = 0;
+  for (const Setting &setting : settings)
+    allBytes += getBytes(*setting.parameter->layout);
+  uint64_t bytes = 0;
+  Progress progress;
+  const Progress::Clock::time_point start = Progress::Clock::now();
+  for (size_t i = 0; i < settings.size() && status; ++i) {
+    status = setOne(session, settings[i]);
+    bytes += getBytes(*settings[i].parameter->layout);
+    const Progress::Clock::time_point now = Progress::Clock::now();
+    if (!session.isFirst() || now - start < quietTime || !progress.isDue(now))
+      continue;
+    const double seconds = std::chrono::duration<double>(now - start).count();
+    const double rate = double(bytes) / seconds;
+    progress.show(
+        {fmt::format("parameter {}/{}", i + 1, settings.size()),
+         fmt::format("{} MB/s", formatRate(rate / 1e6)),
+         fmt::format("{} left",
+                     formatDuration(double(allBytes - bytes) / rate))},
+        now, false);
+  }
+  progress.finish();
+  return status ? compareRanks(session) : status;
 }

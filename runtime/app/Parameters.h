@@ -2,9 +2,10 @@
 #define MESHC_RUNTIME_APP_PARAMETERS_H
 
 #include "runtime/app/Session.h"
-#include "runtime/data/NpyFile.h"
+#include "runtime/data/ParameterSource.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,18 +14,44 @@ namespace meshc::runtime {
 
 /// Where the parameters of an evaluation come from.
 struct ParameterRequest {
-  std::vector<NamedFile> files;
-  bool drawsMissing = false; ///< those without a file start as in a training
-  int64_t seed = 0;          ///< of these
+  std::string from;             ///< what has all of them; empty: nothing
+  std::vector<NamedFile> files; ///< instead of what `from` has
+  bool drawsMissing = false;    ///< the others start as in a training
+  int64_t seed = 0;             ///< of these
 };
 
-/// Errors: RepeatedInput, UnknownName, and MissingInput where a parameter has
-/// no file and is not to be drawn.
-Status checkParameters(const Session &session, const ParameterRequest &request);
+/// The parameters of an evaluation, found but not read.
+class Parameters {
+public:
+  /// Errors: RepeatedInput, UnknownName; MissingInput where a parameter is
+  /// given nowhere and is not to be drawn; WrongArray, WrongParameters where
+  /// one has another type or shape; those of the sources.
+  static Result<Parameters> open(const Session &session,
+                                 const ParameterRequest &request);
 
-/// Sets the variables from the seed, and the parameters that are given from
-/// their .npy files.
-Status setParameters(Session &session, const ParameterRequest &request);
+  /// The files that are read.
+  std::vector<std::string> getPlaces() const;
+
+  /// Sets the variables from the seed, and then the parameters that are given,
+  /// each device its part of them. What takes long is shown. Errors: those of
+  /// the sources, RanksDiffer where other processes have read other arrays.
+  Status set(Session &session) const;
+
+private:
+  /// A parameter and what it is set from.
+  struct Setting {
+    const exec::VariableT *parameter;
+    const ParameterSource *source;
+    const ParameterSource::Entry *entry;
+  };
+
+  static Status setOne(Session &session, const Setting &setting);
+  Status compareRanks(Session &session) const;
+
+  std::unique_ptr<ParameterSource> from, files; ///< null: nothing is given
+  std::vector<Setting> settings;
+  int64_t seed = 0;
+};
 
 /// An error if two of `files` are for one thing, which is a `kind`.
 Status checkUnique(std::string_view kind, const std::vector<NamedFile> &files);

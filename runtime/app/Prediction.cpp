@@ -26,8 +26,10 @@ static constexpr std::string_view retryOutput = "fp16/retry";
 /// How long a prediction may take without a line that says how far it is.
 static constexpr std::chrono::seconds quietTime(2);
 
-/// An error if a file would be written that is read, or written a second time.
-static Status checkOverwriting(const PredictionRequest &request) {
+/// An error if a file would be written that is read, as `places` are too, or
+/// written a second time.
+static Status checkOverwriting(const PredictionRequest &request,
+                               const std::vector<std::string> &places) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   auto getPlace = [](const std::string &path) {
@@ -36,9 +38,10 @@ static Status checkOverwriting(const PredictionRequest &request) {
     return failed ? path : place.string(); // reading or writing it tells why
   };
   std::set<std::string> taken; // by whatever name
-  for (const auto *files : {&request.inputs, &request.parameters.files})
-    for (const NamedFile &file : *files)
-      taken.insert(getPlace(file.path));
+  for (const std::string &path : places)
+    taken.insert(getPlace(path));
+  for (const NamedFile &file : request.inputs)
+    taken.insert(getPlace(file.path));
   for (const auto *files : {&request.outputs, &request.gradients})
     for (const NamedFile &file : *files) {
       // Devices and pipes take more than one array.
@@ -358,8 +361,6 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
                              std::pair{"input", &request.inputs}})
     if (Status unique = checkUnique(kind, *files); !unique)
       return unique;
-  if (Status spared = checkOverwriting(request); !spared)
-    return spared;
 
   Result<std::string> batchDim =
       findBatchDim(session.getExecutable().data, **program, request.batchDim);
@@ -371,8 +372,12 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
     return inputs.getError();
   const Samples samples = countSamples(**program, *inputs, *batchDim);
   Status ready = checkSamples(**program, request, *outputs, samples);
-  if (ready)
-    ready = checkParameters(session, request.parameters);
+  if (!ready)
+    return ready;
+  Result<Parameters> parameters = Parameters::open(session, request.parameters);
+  if (!parameters)
+    return parameters.getError();
+  ready = checkOverwriting(request, parameters->getPlaces());
   // Ranks run as often as each other.
   if (ready && session.hasOtherRanks())
     ready = session.agree(inputs->getShapes());
@@ -383,7 +388,7 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
     ready =
         files.open(*gradients, request.gradients, samples, session.isFirst());
   if (ready)
-    ready = setParameters(session, request.parameters);
+    ready = parameters->set(session);
   if (!ready)
     return ready;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 using namespace meshc;
@@ -167,16 +168,17 @@ Result<const exec::ProgramT *> Session::getStep() const {
                "adam(lr = 0.001) epochs 5 }, and compile it again"};
 }
 
-/// Checks an array against the layout of the value it is for.
-static Status checkArray(std::string_view kind, std::string_view name,
-                         const exec::TensorLayoutT &layout,
-                         const HostArray &array, std::string_view source) {
-  if (array.element == layout.element && array.shape == getSizes(layout))
+Status runtime::checkArray(std::string_view kind, std::string_view name,
+                           const exec::TensorLayoutT &layout,
+                           exec::ElementType element,
+                           std::span<const int64_t> shape,
+                           std::string_view source) {
+  const std::vector<int64_t> sizes = getSizes(layout);
+  if (element == layout.element && std::ranges::equal(shape, sizes))
     return Status::success();
   return Error{ErrorCode::WrongArray,
                fmt::format("{} '{}': expected {}, found {} in '{}'", kind, name,
-                           toString(layout),
-                           toString(array.element, array.shape), source),
+                           toString(layout), toString(element, shape), source),
                ""};
 }
 
@@ -207,17 +209,6 @@ Session::getParameter(std::string_view name) const {
                listNames(names)};
 }
 
-Status Session::setParameter(std::string_view name, const HostArray &array,
-                             std::string_view source) {
-  Result<const exec::VariableT *> parameter = getParameter(name);
-  if (!parameter)
-    return parameter.getError();
-  const exec::TensorLayoutT &layout = *(*parameter)->layout;
-  Status fits = checkArray("parameter", name, layout, array, source);
-  return fits ? scatter(*devices, layout, (*parameter)->buffer, array.data)
-              : fits;
-}
-
 Result<const exec::PortT *> Session::getInput(const exec::ProgramT &program,
                                               std::string_view name) const {
   if (const exec::PortT *port = findPort(program.inputs, name))
@@ -240,7 +231,8 @@ Status Session::setInput(const exec::ProgramT &program, std::string_view name,
   if (!found)
     return found.getError();
   const exec::PortT *port = *found;
-  Status fits = checkArray("input", name, *port->layout, array, source);
+  Status fits = checkArray("input", name, *port->layout, array.element,
+                           array.shape, source);
   if (!fits)
     return fits;
   if (port->index_bound > 0)

@@ -75,12 +75,9 @@ public:
 
   /// Sets every variable by running "init" with this seed.
   Status initialise(int64_t seed);
-  /// Sets a parameter, with the same errors and where `array` has another
-  /// shape or type; `source` says where it came from.
-  Status setParameter(std::string_view name, const HostArray &array,
-                      std::string_view source);
-  /// Sets an input of a program, with the same errors and where an integer is
-  /// outside the input's range.
+  /// Sets an input of a program. Errors: as getInput; where `array` has another
+  /// shape or type, or an integer is outside the input's range. `source` says
+  /// where it came from.
   Status setInput(const exec::ProgramT &program, std::string_view name,
                   const HostArray &array, std::string_view source);
 
@@ -99,6 +96,12 @@ private:
   std::unique_ptr<cuda::Peers> peers; ///< of GPUs, with other ranks
   std::unique_ptr<DeviceSet> devices;
 };
+
+/// An error if an array has another shape or type than the value that it is
+/// for; `source` says where it came from.
+Status checkArray(std::string_view kind, std::string_view name,
+                  const exec::TensorLayoutT &layout, exec::ElementType element,
+                  std::span<const int64_t> shape, std::string_view source);
 
 /// "expected one of 'a', 'b'", or "there is none".
 std::string listNames(const std::vector<std::string> &names);

@@ -7,6 +7,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -358,6 +359,13 @@ std::string Reference::compareFiles(const std::string &folder, int64_t length,
   return differences;
 }
 
+/// A parameter's file in a folder for --from.
+static std::string getParameterFile(const std::string &folder,
+                                    std::string name) {
+  std::replace(name.begin(), name.end(), '/', '.');
+  return folder + "/" + name + ".npy";
+}
+
 std::string Reference::comparePrediction(const Prediction &prediction,
                                          const std::string &cache) const {
   TemporaryFolder folder;
@@ -377,8 +385,13 @@ std::string Reference::comparePrediction(const Prediction &prediction,
                          prediction.batchSize, prediction.flags);
   for (const auto &[name, tensor] : inputs)
     command += fmt::format(" --in '{}={}'", name, getFile(path, name));
+  const std::string from = path + "/from";
+  std::filesystem::create_directory(from);
+  command += " --from " + from;
   for (const auto &[name, tensor] : parameters)
-    command += fmt::format(" --param '{}={}'", name, getFile(path, name));
+    if (!runtime::writeNpy(getParameterFile(from, name),
+                           toArray(tensor.values, tensor.element)))
+      return "cannot write " + name;
   for (const auto &[name, tensor] : expected)
     if (!llvm::StringRef(name).starts_with("grad:"))
       command +=

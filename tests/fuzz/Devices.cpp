@@ -168,8 +168,9 @@ static runtime::Result<Results> runProgram(const Tree &tree,
     if (leaf.isParameter) {
       for (const auto &variable : (*session)->getExecutable().data.variables)
         if (variable->name == leaf.name)
-          set = (*session)->setParameter(
-              leaf.name, toArray(tree, tensor, *variable->layout), "fuzz");
+          set = scatter((*session)->getDevices(), *variable->layout,
+                        variable->buffer,
+                        toArray(tree, tensor, *variable->layout).data);
     } else {
       auto port = (*session)->getInput(**gradient, leaf.name);
       if (!port)

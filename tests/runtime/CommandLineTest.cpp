@@ -318,8 +318,8 @@ TEST_F(CommandLineTest, wrong_usage_exits_with_2) {
   expectFailure({"train", "--data-dir", ".", "--steps", "1", "--epochs", "1"},
                 2, "--epochs");
   const std::string meant = "there is no command 'infer'\nmeshc: note: to run "
-                            "the model on arrays: predict --in NAME=FILE.npy "
-                            "--param NAME=FILE.npy --out NAME=FILE.npy";
+                            "the model on arrays: predict --from DIR --in "
+                            "NAME=FILE.npy --out NAME=FILE.npy";
   expectFailure({"infer"}, 2, meant);
   expectFailure({"infer", "--in", "x=x.npy", "more"}, 2, meant);
   expectFailure({"train", "--data-dir", ".", "--transport", "udp"}, 2,

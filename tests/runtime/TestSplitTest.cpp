@@ -33,10 +33,9 @@ public:
     session = std::move(*Session::create(program, LinearModel::getKernels(),
                                          openCpuDevices, 2));
     EXPECT_TRUE(session->initialise(0));
-    HostArray array{exec::ElementType::f32, {3}, {}};
-    array.data.resize(3 * sizeof(float));
-    std::memcpy(array.data.data(), this->w.data(), array.data.size());
-    EXPECT_TRUE(session->setParameter("w", array, "the test"));
+    const exec::VariableT &parameter = **session->getParameter("w");
+    EXPECT_TRUE(scatter(session->getDevices(), *parameter.layout,
+                        parameter.buffer, std::as_bytes(std::span(this->w))));
   }
 
   Means evaluate(std::optional<int64_t> maxBatches = std::nullopt) {
