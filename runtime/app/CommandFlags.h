@@ -3,6 +3,7 @@
 
 #include "runtime/app/Bench.h"
 #include "runtime/app/Session.h"
+#include "runtime/app/TopTable.h"
 #include "runtime/app/Training.h"
 #include "runtime/devices/OpenDevices.h"
 #include "runtime/ranks/Ranks.h"
@@ -42,6 +43,7 @@ struct CommandFlags {
   std::vector<std::string> outputs;
   std::vector<std::string> gradients;
   std::string batchDim; ///< that counts the samples of the inputs
+  TopRequest top;
   int64_t processes = 1;
   bool hasProcesses = false;
   RankFlags ranks;

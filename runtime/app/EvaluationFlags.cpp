@@ -41,6 +41,7 @@ static Status runOnArrays(Session &session, const CommandFlags &flags) {
   PredictionRequest request;
   request.parameters = std::move(*parameters);
   request.batchDim = flags.batchDim;
+  request.top = flags.top;
   for (auto [texts, files] :
        {std::pair{&flags.inputs, &request.inputs},
         std::pair{&flags.outputs, &request.outputs},
@@ -126,6 +127,20 @@ void CommandLine::addPredict() {
   addFiles(predict, "--out", flags.outputs,
            "outputs to write (default: print those of one element)");
   addFiles(predict, "--grad", flags.gradients, "gradients to write");
+  CLI::Option *top =
+      takes("K", predict->add_option(
+                     "--topk", flags.top.count,
+                     "print, for each sample, the K positions with the largest "
+                     "values along the last dim of an output"))
+          ->check(CLI::Range(int64_t(1), int64_t(1) << 31));
+  takes("NAME", predict->add_option("--of", flags.top.output,
+                                    "the output of --topk (default: the only "
+                                    "one that has such a dim)"))
+      ->needs(top);
+  takes("FILE", predict->add_option("--labels", flags.top.labels,
+                                    "with a name in each line, for the "
+                                    "positions of --topk"))
+      ->needs(top);
 
   for (const char *name : formerNames)
     app.add_subcommand(name, "")->group("")->allow_extras()->callback([name] {

@@ -8,8 +8,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace meshc::runtime {
+
+/// The gradient of NAME is the output with this before its name.
+inline constexpr std::string_view gradientPrefix = "grad:";
 
 /// The samples of a prediction and what a batch of them is.
 struct Samples {

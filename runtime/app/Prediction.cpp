@@ -16,11 +16,11 @@
 #include <set>
 #include <string_view>
 
+#include <unistd.h>
+
 using namespace meshc;
 using namespace meshc::runtime;
 
-/// The gradient of NAME is the output with this before its name.
-static constexpr std::string_view gradientPrefix = "grad:";
 /// An output that is nobody's (SampleLoop.cpp).
 static constexpr std::string_view retryOutput = "fp16/retry";
 /// How long a prediction may take without a line that says how far it is.
@@ -172,16 +172,11 @@ static Samples countSamples(const exec::ProgramT &program,
   return samples;
 }
 
-static bool isFloat(const exec::PortT &port) {
-  return port.layout->element == exec::ElementType::f32 ||
-         port.layout->element == exec::ElementType::f64;
-}
-
 /// An error if an output cannot be given for so many samples.
 static Status checkOutput(const exec::PortT &port, const Samples &samples) {
   if (samples.areOneBatch() || samples.findAxis(*port.layout))
     return Status::success();
-  if (port.layout->dims.empty() && isFloat(port))
+  if (port.layout->dims.empty() && isFloat(port.layout->element))
     return samples.count > 0
                ? Status::success()
                : Error{ErrorCode::OneBatchOnly,
@@ -230,6 +225,24 @@ namespace {
 /// The outputs that are asked for.
 class Outputs {
 public:
+  /// Prints a table of one, on the first rank, which reads the labels.
+  Status showTop(const exec::PortT &port, const Samples &samples,
+                 const TopRequest &request, bool prints) {
+    if (prints) {
+      Result<TopTable> created = TopTable::create(port, samples, request);
+      if (!created)
+        return created.getError();
+      table = std::move(*created);
+    }
+    shown = &port;
+    // One that is written too is read once.
+    if (std::none_of(outputs.begin(), outputs.end(), [&](const Output &output) {
+          return output.port == &port;
+        }))
+      outputs.push_back({&port, "", false, std::nullopt});
+    return Status::success();
+  }
+
   /// Creates the files, on the first rank; all know what is asked for.
   Status open(const std::vector<const exec::PortT *> &ports,
               const std::vector<NamedFile> &files, const Samples &samples,
@@ -268,6 +281,8 @@ public:
       Result<HostArray> batch = session.read(*output.port);
       if (!batch)
         return batch.getError();
+      if (table && output.port == shown)
+        table->add(*batch, first, count);
       if (!output.file)
         continue;
       if (Status added = output.file->add(*batch, first, count); !added)
@@ -300,6 +315,8 @@ private:
   };
 
   std::vector<Output> outputs;
+  const exec::PortT *shown = nullptr;
+  std::optional<TopTable> table;
 };
 
 } // namespace
@@ -324,6 +341,12 @@ static Status printScalars(Session &session, const exec::ProgramT &program,
   return Status::success();
 }
 
+/// Whether nothing is asked for.
+static bool printsScalars(const PredictionRequest &request) {
+  return request.outputs.empty() && request.gradients.empty() &&
+         request.top.count == 0;
+}
+
 /// The numbers of samples, of inputs and of outputs, fit each other.
 static Status checkSamples(const exec::ProgramT &program,
                            const PredictionRequest &request,
@@ -335,9 +358,7 @@ static Status checkSamples(const exec::ProgramT &program,
   for (const exec::PortT *port : outputs)
     if (Status fits = checkOutput(*port, samples); !fits)
       return fits;
-  // What is printed instead.
-  if (request.outputs.empty() && request.gradients.empty() &&
-      samples.count == 0)
+  if (printsScalars(request) && samples.count == 0)
     for (const auto &port : program.outputs)
       if (port->layout->dims.empty())
         return checkOutput(*port, samples);
@@ -372,6 +393,15 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
     return inputs.getError();
   const Samples samples = countSamples(**program, *inputs, *batchDim);
   Status ready = checkSamples(**program, request, *outputs, samples);
+  const exec::PortT *top = nullptr;
+  if (ready && request.top.count > 0) {
+    Result<const exec::PortT *> found =
+        findTopOutput(**program, samples, request.top);
+    if (!found)
+      return found.getError();
+    top = *found;
+    ready = checkOutput(*top, samples);
+  }
   if (!ready)
     return ready;
   Result<Parameters> parameters = Parameters::open(session, request.parameters);
@@ -387,12 +417,16 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
   if (ready)
     ready =
         files.open(*gradients, request.gradients, samples, session.isFirst());
+  if (ready && top)
+    ready = files.showTop(*top, samples, request.top, session.isFirst());
   if (ready)
     ready = parameters->set(session);
   if (!ready)
     return ready;
 
-  const bool prints = request.outputs.empty() && request.gradients.empty();
+  const bool prints = printsScalars(request);
+  // A table on a terminal says by itself how far it is.
+  const bool showsTable = top && isatty(STDOUT_FILENO) == 1;
   const SampleLoop loop{
       .program = **program,
       .batchSize = samples.batchSize,
@@ -405,7 +439,8 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
                    int64_t count) { return files.add(session, first, count); },
       .needsMeans = files.hasMeans() || (prints && !samples.areOneBatch()),
       .name = "prediction",
-      .quietTime = quietTime};
+      .quietTime = showsTable ? Progress::Clock::duration::max()
+                              : Progress::Clock::duration(quietTime)};
   Result<std::vector<NamedValue>> means = loop.run(session);
   if (!means)
     return means.getError();

@@ -3,6 +3,7 @@
 
 #include "runtime/app/Parameters.h"
 #include "runtime/app/Session.h"
+#include "runtime/app/TopTable.h"
 
 #include <string>
 #include <vector>
@@ -17,12 +18,13 @@ struct PredictionRequest {
   /// The dim that counts samples, where the program does not say it; else
   /// empty.
   std::string batchDim;
+  TopRequest top;
 };
 
 /// Runs the model on whole arrays: reads every input and the parameters from
 /// .npy files, runs program "eval" (or "gradient", if gradients are asked for)
-/// and writes what is asked for as .npy. If nothing is, the outputs of one
-/// element are printed.
+/// and writes what is asked for as .npy, or prints a table of it (TopTable.h).
+/// If nothing is asked for, the outputs of one element are printed.
 ///
 /// Inputs have any number N of samples along the batch dim (Dataset.h); they
 /// are run in batches (SampleLoop.h). An output

@@ -10,10 +10,6 @@
 using namespace meshc;
 using namespace meshc::runtime;
 
-static bool isFloat(exec::ElementType element) {
-  return element == exec::ElementType::f32 || element == exec::ElementType::f64;
-}
-
 std::string runtime::getBatchDim(const exec::ExecutableT &data) {
   if (data.training && !data.training->batch_dim.empty())
     return data.training->batch_dim;

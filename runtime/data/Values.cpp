@@ -25,6 +25,10 @@ std::string runtime::toString(exec::ElementType element,
   return fmt::format("{}[{}]", getName(element), fmt::join(shape, ", "));
 }
 
+bool runtime::isFloat(exec::ElementType element) {
+  return element == exec::ElementType::f32 || element == exec::ElementType::f64;
+}
+
 std::optional<uint64_t> runtime::countBytes(exec::ElementType element,
                                             std::span<const int64_t> shape) {
   // Zero sizes first: they make any other size harmless.

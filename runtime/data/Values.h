@@ -25,6 +25,8 @@ struct HostArray {
 /// "f32[3, 5]".
 std::string toString(exec::ElementType element, std::span<const int64_t> shape);
 
+bool isFloat(exec::ElementType element);
+
 /// Bytes of all elements; none where 64 bits cannot count them.
 std::optional<uint64_t> countBytes(exec::ElementType element,
                                    std::span<const int64_t> shape);

@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 SIZES = {"batch": 32, "pixel": 6, "hidden": 5, "class": 7}
+CLOTHES = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt"]
 SAMPLES = {"train": 98, "t10k": 41}
 # Of a number that a run may give: all but counts and sizes, which stand alone or as 3/5.
 MEASURED = r"\d+\.\d+|\d+(?= samples/s)|\d+(?= s left)"
@@ -75,8 +76,13 @@ def write_arrays(folder):
     images = [(i * i * 7 + 3 * i) % 101 / 255 for i in range(count * pixels)]
     write_npy(folder / "images.npy", "<f4", (count, pixels), images)
     write_npy(folder / "labels.npy", "<i4", (count,), [i % SIZES["class"] for i in range(count)])
-    names = {"IMAGES": "images", "LABELS": "labels", "LOGITS": "logits"}
-    return {word: folder / f"{name}.npy" for word, name in names.items()}
+    write_npy(folder / "few.npy", "<f4", (2, pixels), images[:2 * pixels])
+    write_npy(folder / "names.npy", "<i4", (2,), [0, 1])
+    (folder / "clothes.txt").write_text("".join(f"{name}\n" for name in CLOTHES),
+                                        encoding="utf-8")
+    files = {"IMAGES": "images.npy", "LABELS": "labels.npy", "LOGITS": "logits.npy",
+             "FEW": "few.npy", "NAMES": "names.npy", "CLOTHES": "clothes.txt"}
+    return {word: folder / name for word, name in files.items()}
 
 
 def to_pattern(line):
