@@ -1,6 +1,7 @@
 #include "runtime/app/Parameters.h"
 
 #include "runtime/app/Progress.h"
+#include "runtime/checkpoint/CheckpointParameters.h"
 #include "runtime/ranks/Ranks.h"
 
 #include <fmt/format.h>
@@ -87,7 +88,8 @@ Result<Parameters> Parameters::open(const Session &session,
   }
   if (!request.from.empty()) {
     Result<std::unique_ptr<ParameterSource>> from =
-        openParameterSource(request.from);
+        isCheckpoint(request.from) ? CheckpointParameters::open(request.from)
+                                   : openParameterSource(request.from);
     if (!from)
       return from.getError();
     result.from = std::move(*from);

@@ -260,8 +260,18 @@ private:
 Result<HostArray> Checkpoint::read(const StoredTensor &tensor) const {
   HostArray array{tensor.element, tensor.getSizes(), {}};
   array.data.resize(size_t(tensor.getBytes()));
+  Status read = readBlock(tensor, {getWhole(array.shape), array.shape},
+                          array.data.data());
+  return read ? Result<HostArray>(std::move(array)) : read.getError();
+}
+
+Status Checkpoint::readBlock(const StoredTensor &tensor,
+                             const Placement &placement,
+                             std::byte *target) const {
+  if (getVolume(placement.owned) == 0)
+    return Status::success();
   const std::vector<Segment> segments =
-      find(tensor, getWhole(array.shape), array.shape);
+      find(tensor, placement.owned, placement.block);
   SegmentReader reader(files);
   for (const Segment &segment : segments)
     for (int64_t piece : segment.pieces)
@@ -269,10 +279,10 @@ Result<HostArray> Checkpoint::read(const StoredTensor &tensor) const {
   reader.begin();
   for (const Segment &segment : segments)
     if (Status copied = reader.copy(segment.file, segment.begin, segment.runs,
-                                    segment.pieces, array.data.data());
+                                    segment.pieces, target);
         !copied)
-      return copied.getError();
-  return array;
+      return copied;
+  return Status::success();
 }
 
 Status Checkpoint::load(DeviceSet &devices) const {

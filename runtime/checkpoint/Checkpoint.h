@@ -34,6 +34,11 @@ public:
   /// What a tensor is. Errors: as of verify(), of the pieces that it is in.
   Result<HostArray> read(const StoredTensor &tensor) const;
 
+  /// Writes the part of a tensor that `placement` owns into a block at
+  /// `target`; padding is left as it is. Errors: the same.
+  Status readBlock(const StoredTensor &tensor, const Placement &placement,
+                   std::byte *target) const;
+
   /// Sets the variables of an executable that the checkpoint has, on the
   /// devices of this process. Reads no more pieces than these need.
   /// Requires: compareWithModel() finds no difference.

@@ -26,8 +26,8 @@ runtime::openParameterSource(const std::string &path) {
   if (std::filesystem::is_regular_file(path, failed))
     return Error{
         ErrorCode::CannotRead,
-        fmt::format("cannot read '{}': it is a file, expected a folder "
-                    "of .npy files",
+        fmt::format("cannot read '{}': it is a file, expected a "
+                    "checkpoint, or a folder of .npy files",
                     path),
         "a single parameter is given as --param NAME=FILE.npy"};
   return NpyParameters::openFolder(path);

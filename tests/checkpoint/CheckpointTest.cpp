@@ -2,6 +2,7 @@
 
 #include "runtime/checkpoint/Checkpoint.h"
 
+#include "runtime/checkpoint/CheckpointParameters.h"
 #include "runtime/checkpoint/Saver.h"
 #include "tests/checkpoint/StateProgram.h"
 #include "tests/runtime/LinearModel.h"
@@ -100,6 +101,57 @@ TEST(CheckpointTest, whole_tensors_are_read_from_blocks) {
       Result<HostArray> array = checkpoint->read(tensor);
       ASSERT_TRUE(array) << array.getError().message;
       EXPECT_EQ(array->data, state.at(tensor.name)) << tensor.name;
+    }
+  }
+}
+
+/// Blocks of every place from files of every other one; padding stays.
+TEST(CheckpointTest, parameters_are_a_source_of_blocks) {
+  const State state = makeState(makeStateProgram({}), 3);
+  for (const Place &place : {places[1], places[7], places[9]}) {
+    TemporaryFolder folder;
+    runAt(place, [&](Session &session) {
+      setState(session, state);
+      save(session, folder / "saved", 3);
+    });
+    EXPECT_TRUE(isCheckpoint(folder / "saved"));
+    EXPECT_TRUE(isCheckpoint(folder / "saved/step-00000003"));
+    EXPECT_FALSE(isCheckpoint(folder.path.string()));
+    auto source = CheckpointParameters::open(folder / "saved");
+    ASSERT_TRUE(source) << source.getError().message;
+    for (const Place &other : places) {
+      const Executable executable = makeStateProgram(other.mesh);
+      size_t parameters = 0;
+      for (const auto &variable : executable.data.variables) {
+        const ParameterSource::Entry *entry = (*source)->find(variable->name);
+        EXPECT_EQ(entry != nullptr, variable->trainable) << variable->name;
+        if (!entry)
+          continue;
+        ++parameters;
+        const std::vector<int64_t> sizes = getSizes(*variable->layout);
+        EXPECT_EQ(entry->shape, sizes);
+        const auto bytes = size_t(getElementBytes(entry->element));
+        const std::vector<std::byte> &whole = state.at(variable->name);
+        for (int64_t device = 0; device < executable.getNumDevices();
+             ++device) {
+          const Placement placement = getPlacement(
+              executable.mesh, sizes, getSharding(*variable->layout), device);
+          std::vector<std::byte> expected(
+              size_t(getLocalElements(*variable->layout)) * bytes,
+              std::byte(0x5A));
+          std::vector<std::byte> found = expected;
+          forEachRow(sizes, placement,
+                     [&](int64_t from, int64_t to, int64_t count) {
+                       std::memcpy(&expected[size_t(to) * bytes],
+                                   &whole[size_t(from) * bytes],
+                                   size_t(count) * bytes);
+                     });
+          Status read = (*source)->readBlock(*entry, placement, found.data());
+          ASSERT_TRUE(read) << read.getError().message;
+          EXPECT_EQ(found, expected) << variable->name << " on " << device;
+        }
+      }
+      EXPECT_EQ(parameters, (*source)->getEntries().size());
     }
   }
 }

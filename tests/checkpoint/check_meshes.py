@@ -182,6 +182,33 @@ class Test:
         else:
             print("not read by Python's safetensors, see tests/install-python")
 
+    def check_evaluation(self):
+        """Parameters of a checkpoint are evaluated as those of the training that has saved
+        it, where it was bit for bit, and elsewhere; a step of several can be named."""
+        saved = self.folder / "evaluated"
+        place = self.places[1]
+        place.train(4, self.folder / "m", "--save", saved, "--save-every", 2)
+        expected = place.run("train", "--data-dir", self.folder, "--steps", 4, *place.flags)
+        assert "test loss" in expected.stdout, expected.stdout
+
+        def evaluate(other, path):
+            return other.run("eval", "--data-dir", self.folder, "--from", path,
+                             *other.flags).stdout
+
+        def get_loss(text):
+            return float(text.split("test loss ")[1].split()[0])
+
+        assert evaluate(place, saved) == expected.stdout
+        # Without the steps behind it the loss is another one.
+        before = get_loss(evaluate(place, saved / "step-00000002"))
+        loss = get_loss(expected.stdout)
+        assert abs(before - loss) > 1e-3 * abs(loss), (before, loss)
+        for other in self.places:
+            found = get_loss(evaluate(other, saved))
+            # Four digits are printed.
+            assert abs(found - loss) <= 2e-3 * abs(loss), (other.name, found, loss)
+        shutil.rmtree(saved)
+
     def check_other_models(self):
         saved = self.folder / "other"
         self.places[0].train(2, self.folder / "m", "--save", saved)
@@ -201,6 +228,7 @@ def main():
     test.check_curves()
     test.check_precisions()
     test.check_files()
+    test.check_evaluation()
     test.check_other_models()
 
 

@@ -1,0 +1,44 @@
+#include "runtime/checkpoint/CheckpointParameters.h"
+
+#include <algorithm>
+#include <filesystem>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+bool runtime::isCheckpoint(const std::string &path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path + "/" + manifestName, ignored))
+    return true;
+  const Result<std::vector<int64_t>> steps = listSteps(path);
+  return steps && !steps->empty();
+}
+
+CheckpointParameters::CheckpointParameters(Checkpoint opened)
+    : checkpoint(std::move(opened)) {
+  for (const StoredTensor &tensor : checkpoint.getManifest().tensors)
+    if (tensor.isParameter)
+      entries.push_back({tensor.name, tensor.element, tensor.getSizes(),
+                         checkpoint.getPath() + ": " + tensor.name});
+  std::ranges::sort(entries, {}, &Entry::name);
+}
+
+Result<std::unique_ptr<ParameterSource>>
+CheckpointParameters::open(const std::string &path) {
+  Result<Checkpoint> checkpoint = Checkpoint::open(path);
+  if (!checkpoint)
+    return checkpoint.getError();
+  return std::unique_ptr<ParameterSource>(
+      new CheckpointParameters(std::move(*checkpoint)));
+}
+
+Status CheckpointParameters::readBlock(const Entry &entry,
+                                       const Placement &placement,
+                                       std::byte *target) const {
+  return checkpoint.readBlock(*checkpoint.getManifest().find(entry.name),
+                              placement, target);
+}
+
+Result<std::string> CheckpointParameters::getDigest(const Entry &) const {
+  return checkpoint.getDigest();
+}

@@ -1,0 +1,31 @@
+#ifndef MESHC_RUNTIME_CHECKPOINT_CHECKPOINTPARAMETERS_H
+#define MESHC_RUNTIME_CHECKPOINT_CHECKPOINTPARAMETERS_H
+
+#include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/data/ParameterSource.h"
+
+namespace meshc::runtime {
+
+/// Whether a path is a checkpoint, or a folder that has some.
+bool isCheckpoint(const std::string &path);
+
+/// The parameters of a checkpoint; its state is not among them.
+class CheckpointParameters : public ParameterSource {
+public:
+  /// Errors: as of Checkpoint::open.
+  static Result<std::unique_ptr<ParameterSource>> open(const std::string &path);
+
+  Status readBlock(const Entry &entry, const Placement &placement,
+                   std::byte *target) const override;
+  /// That of the checkpoint: no value is read for it.
+  Result<std::string> getDigest(const Entry &entry) const override;
+
+private:
+  explicit CheckpointParameters(Checkpoint checkpoint);
+
+  Checkpoint checkpoint;
+};
+
+} // namespace meshc::runtime
+
+#endif
