@@ -287,11 +287,18 @@ LogicalResult nd::verifySharding(Operation *op, NamedTensorType type,
   return success();
 }
 
-/// Checks one operation of a program.
-static LogicalResult check(Operation *op, const layout::Mesh &mesh) {
+/// Checks one operation of a program. Types that fit the mesh are added to
+/// `fitting`.
+static LogicalResult check(Operation *op, const layout::Mesh &mesh,
+                           llvm::DenseSet<Type> &fitting) {
   auto checkType = [&](Type type) -> LogicalResult {
     auto named = dyn_cast<NamedTensorType>(type);
-    return named ? verifySharding(op, named, mesh) : success();
+    if (!named || fitting.contains(type))
+      return success();
+    if (failed(verifySharding(op, named, mesh)))
+      return failure();
+    fitting.insert(type);
+    return success();
   };
   for (Type type : op->getOperandTypes())
     if (failed(checkType(type)))
@@ -327,8 +334,9 @@ static LogicalResult check(Operation *op, const layout::Mesh &mesh) {
 LogicalResult nd::verifyShardings(ProgramOp program) {
   layout::Mesh mesh = getMesh(program);
   LogicalResult result = success();
+  llvm::DenseSet<Type> fitting;
   for (Operation *op : getOperations(program))
-    if (failed(check(op, mesh)))
+    if (failed(check(op, mesh, fitting)))
       result = failure();
   return result;
 }

@@ -294,3 +294,12 @@ ReshardChoice layout::planReshard(const Mesh &mesh,
     return {};
   return PathFinder(mesh, space, elementBytes, machine).find();
 }
+
+const ReshardChoice &ReshardPlans::get(const ShardingChange &change,
+                                       int64_t elementBytes) {
+  auto [place, isFirst] = choices.try_emplace({change, elementBytes});
+  if (isFirst)
+    place->second = planReshard(mesh, change.sizes, elementBytes, change.source,
+                                change.target, machine);
+  return place->second;
+}

@@ -1,11 +1,14 @@
 #ifndef MESHC_LAYOUT_RESHARDPLANNER_H
 #define MESHC_LAYOUT_RESHARDPLANNER_H
 
+#include "layout/EqualTransfers.h"
 #include "layout/ReshardStep.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace meshc::layout {
@@ -49,6 +52,23 @@ ReshardChoice planReshard(const Mesh &mesh, std::span<const int64_t> sizes,
                           int64_t elementBytes, const Sharding &source,
                           const Sharding &target,
                           const Machine &machine = getCpuMachine());
+
+/// Plans on one mesh and machine, of which each is made once: layers that are
+/// alike reshard alike.
+class ReshardPlans {
+public:
+  /// `machine` outlives the plans.
+  ReshardPlans(Mesh mesh, const Machine &machine)
+      : mesh(std::move(mesh)), machine(machine) {}
+
+  /// What planReshard gives; stays where it is.
+  const ReshardChoice &get(const ShardingChange &change, int64_t elementBytes);
+
+private:
+  const Mesh mesh;
+  const Machine &machine;
+  std::map<std::pair<ShardingChange, int64_t>, ReshardChoice> choices;
+};
 
 } // namespace meshc::layout
 

@@ -209,10 +209,8 @@ Value ProgramRewriter::getResharded(Value value, const layout::Sharding &had,
   auto type = cast<NamedTensorType>(value.getType());
   const layout::Mesh &mesh = layout.getMesh();
   ShardingAttr attr = getShardingAttr(type, mesh, wanted);
-  CauseAttr cause = causes.build(
-      use, had, wanted,
-      layout::planReshard(mesh, type.getSizes(), getElementBytes(type), had,
-                          wanted, layout.getMachine()));
+  CauseAttr cause =
+      causes.build(use, had, wanted, layout.planReshard(type, had, wanted));
   ReshardOp &reshard = reshards[{value, attr}];
   if (reshard) {
     SmallVector<Attribute> all(reshard.getCausesAttr().getValue());

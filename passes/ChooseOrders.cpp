@@ -13,6 +13,9 @@
 #include "dialect/ProgramWalk.h"
 #include "passes/Passes.h"
 
+#include <map>
+#include <vector>
+
 namespace meshc {
 #define GEN_PASS_DEF_CHOOSEORDERS
 #include "passes/Passes.h.inc"
@@ -170,6 +173,32 @@ private:
                              sharding.getPartialAxes());
   }
 
+  /// What an order is chosen by: the types that it costs something with, and
+  /// how a value's dimensions are called there.
+  using Key = std::vector<const void *>;
+
+  static Key getKey(EinsumOp einsum, ArrayRef<Reader> readers,
+                    ArrayRef<NamedTensorType> borders) {
+    Key key;
+    auto add = [&](auto attribute) {
+      key.push_back(attribute.getAsOpaquePointer());
+    };
+    for (Value input : einsum.getInputs())
+      add(input.getType());
+    add(einsum.getType());
+    for (Reader reader : readers) {
+      add(reader.einsum.getInputs()[1 - reader.operand].getType());
+      add(reader.einsum.getType());
+      // Nothing where the name stays: then the list has one length everywhere.
+      for (DimAttr dim : einsum.getType().getDims())
+        add(reader.names.lookup(dim.getName()));
+    }
+    key.push_back(nullptr); // no type: the borders follow
+    for (NamedTensorType border : borders)
+      add(border);
+    return key;
+  }
+
   Order choose(EinsumOp einsum) {
     Order order(einsum.getType().getDims());
     // Beyond five dimensions the 720 and more orders are not worth trying: such
@@ -179,8 +208,12 @@ private:
     SmallVector<Reader> readers;
     SmallVector<NamedTensorType> borders;
     collectReaders(einsum, Names(), readers, borders);
+    auto [known, isFirst] =
+        chosen.try_emplace(getKey(einsum, readers, borders), order);
+    if (!isFirst)
+      return known->second;
 
-    Order best = order;
+    Order &best = known->second;
     // The order as written wins when nothing is better.
     std::pair<int, int> bestCost(getCost(einsum, order, readers, borders), -1);
     auto byName = [](DimAttr x, DimAttr y) {
@@ -356,6 +389,8 @@ private:
 
   ProgramOp program;
   llvm::MapVector<Operation *, NamedTensorType> required;
+  /// Layers that are alike choose alike.
+  std::map<Key, Order> chosen;
 };
 
 struct ChooseOrders : meshc::impl::ChooseOrdersBase<ChooseOrders> {

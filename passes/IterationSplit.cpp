@@ -300,10 +300,7 @@ private:
 
   double getReshardUs(Type type, const layout::Sharding &source,
                       const layout::Sharding &target) {
-    auto named = cast<NamedTensorType>(type);
-    return layout::planReshard(layout.getMesh(), named.getSizes(),
-                               getElementBytes(named), source, target,
-                               layout.getMachine())
+    return layout.planReshard(cast<NamedTensorType>(type), source, target)
         .best.costUs;
   }
 

@@ -32,7 +32,8 @@ static std::vector<std::string> collectDims(ModuleOp module) {
 FailureOr<ModuleLayout> ModuleLayout::create(ModuleOp module) {
   ModuleLayout result;
   result.mesh = nd::getMesh(module);
-  result.machine = &nd::getMachine(module);
+  result.plans = std::make_unique<layout::ReshardPlans>(result.mesh,
+                                                        nd::getMachine(module));
   std::vector<layout::LayoutRule> table;
   SmallVector<RuleOp> ops(module.getOps<RuleOp>());
   for (RuleOp rule : ops) {
@@ -58,6 +59,14 @@ FailureOr<ModuleLayout> ModuleLayout::create(ModuleOp module) {
       diagnostic << "; did you mean \"" << error.suggestion << "\"?";
   }
   return failure();
+}
+
+const layout::ReshardChoice &
+ModuleLayout::planReshard(NamedTensorType type, const layout::Sharding &source,
+                          const layout::Sharding &target) const {
+  const llvm::SmallVector<int64_t> sizes = type.getSizes();
+  return plans->get({{sizes.begin(), sizes.end()}, source, target},
+                    getElementBytes(type));
 }
 
 layout::DimSplit ModuleLayout::getSplit(StringRef dim) const {

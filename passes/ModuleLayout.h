@@ -3,9 +3,11 @@
 
 #include "dialect/ND.h"
 #include "layout/LayoutRules.h"
+#include "layout/ReshardPlanner.h"
 
 #include "llvm/ADT/StringMap.h"
 
+#include <memory>
 #include <set>
 
 namespace meshc {
@@ -18,8 +20,11 @@ public:
   static llvm::FailureOr<ModuleLayout> create(mlir::ModuleOp module);
 
   const layout::Mesh &getMesh() const { return mesh; }
-  /// By whose prices reshardings are chosen.
-  const layout::Machine &getMachine() const { return *machine; }
+  /// How a tensor goes from one sharding to another, by the prices of the
+  /// module's machine. Plans are remembered.
+  const layout::ReshardChoice &
+  planReshard(nd::NamedTensorType type, const layout::Sharding &source,
+              const layout::Sharding &target) const;
   /// Axes that split `dim`, in canonical form; empty if no rule names it.
   layout::DimSplit getSplit(llvm::StringRef dim) const;
   /// The rule for `dim`, or null.
@@ -37,7 +42,7 @@ public:
 
 private:
   layout::Mesh mesh;
-  const layout::Machine *machine = nullptr;
+  std::unique_ptr<layout::ReshardPlans> plans;
   layout::LayoutRules rules;
   llvm::StringMap<nd::RuleOp> ruleOps;
   std::set<std::pair<std::string, std::string>> reported;

@@ -24,7 +24,7 @@ class ProgramPartition {
 public:
   ProgramPartition(ProgramOp source)
       : source(source), mesh(nd::getMesh(source)),
-        machine(nd::getMachine(source)), builder(source.getContext()) {}
+        plans(mesh, nd::getMachine(source)), builder(source.getContext()) {}
 
   LogicalResult run() {
     if (failed(verifyShardings(source)))
@@ -79,10 +79,13 @@ private:
 
   LogicalResult translateReshard(ReshardOp op) {
     NamedTensorType type = op.getInput().getType();
-    layout::ReshardPlan plan =
-        layout::planReshard(mesh, type.getSizes(), getElementBytes(type),
-                            getSharding(type, mesh),
-                            getSharding(op.getType(), mesh), machine)
+    const llvm::SmallVector<int64_t> sizes = type.getSizes();
+    const layout::ReshardPlan &plan =
+        plans
+            .get({{sizes.begin(), sizes.end()},
+                  getSharding(type, mesh),
+                  getSharding(op.getType(), mesh)},
+                 getElementBytes(type))
             .best;
     Value value = values.lookup(op.getInput());
     for (const layout::ReshardStep &step : plan.steps) {
@@ -119,7 +122,7 @@ private:
 
   ProgramOp source;
   layout::Mesh mesh;
-  const layout::Machine &machine;
+  layout::ReshardPlans plans;
   OpBuilder builder;
   IRMapping values; ///< whole tensors to this device's blocks
 };

@@ -171,13 +171,7 @@ LogicalResult CommandBuilder::emitKernel(
         emit) {
   SmallVector<Value> values(op->getOperands());
   llvm::append_range(values, op->getResults());
-  SmallVector<bool> isShared;
-  for (auto [number, value] : llvm::enumerate(values))
-    isShared.push_back(
-        llvm::any_of(llvm::enumerate(values), [&, number = number,
-                                               value = value](auto other) {
-          return other.index() != number && slots.overlap(value, other.value());
-        }));
+  const SmallVector<bool> isShared = slots.findShared(values);
   StepKernel &kernel = kernels[op];
   if (const EmittedKernel *known = emitted.find(op, isShared)) {
     kernel.code = *known;
@@ -243,7 +237,7 @@ LogicalResult CommandBuilder::addKernel(StepOpInterface op,
     command.name += " and " + std::to_string(others) + " more";
   std::vector<SmallVector<int64_t>> work;
   for (linalg::LinalgOp structured : ops) {
-    work.push_back(structured.getStaticLoopRanges());
+    work.push_back(getLoopSizes(structured));
     work.back().push_back(countScalarOps(structured));
   }
   const Location last =

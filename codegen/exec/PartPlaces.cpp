@@ -30,14 +30,25 @@ Value SlotPlan::getWhole(Value value) {
   return value;
 }
 
-bool SlotPlan::overlap(Value x, Value y) const {
-  const Place &at = getPlace(x), &other = getPlace(y);
-  if (at.slot != other.slot)
-    return false;
-  // Places that move are known by iteration alone.
-  return !at.steps.empty() || !other.steps.empty() ||
-         (at.offset < other.offset + int64_t(getStoredBytes(y)) &&
-          other.offset < at.offset + int64_t(getStoredBytes(x)));
+SmallVector<bool> SlotPlan::findShared(ArrayRef<Value> values) const {
+  SmallVector<const Place *> places;
+  for (Value value : values)
+    places.push_back(&getPlace(value));
+  auto overlap = [&](size_t x, size_t y) {
+    const Place &at = *places[x], &other = *places[y];
+    if (at.slot != other.slot)
+      return false;
+    // Places that move are known by iteration alone.
+    return !at.steps.empty() || !other.steps.empty() ||
+           (at.offset < other.offset + int64_t(getStoredBytes(values[y])) &&
+            other.offset < at.offset + int64_t(getStoredBytes(values[x])));
+  };
+  SmallVector<bool> isShared(values.size(), false);
+  for (size_t x = 0; x < values.size(); ++x)
+    for (size_t y = x + 1; y < values.size(); ++y)
+      if (overlap(x, y))
+        isShared[x] = isShared[y] = true;
+  return isShared;
 }
 
 void SlotPlan::assignSlice(SliceOp slice) {

@@ -90,8 +90,9 @@ public:
   }
   /// What `value` lies in if it is a slice, of a slice perhaps; else itself.
   static mlir::Value getWhole(mlir::Value value);
-  /// Whether two values have bytes in common.
-  bool overlap(mlir::Value x, mlir::Value y) const;
+  /// Of each value, whether it has bytes in common with another one of the
+  /// list.
+  llvm::SmallVector<bool> findShared(llvm::ArrayRef<mlir::Value> values) const;
   /// When a step runs: steps are counted in order, those of a body behind their
   /// loop, whose end counts too.
   int64_t getTime(mlir::Operation *step) const { return times.at(step).begin; }

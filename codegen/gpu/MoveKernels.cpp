@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <cstddef>
+#include <tuple>
 
 using namespace mlir;
 using namespace meshc;
@@ -426,6 +427,13 @@ static bool needsWideMoves(const exec::CommandT &command) {
 
 void meshc::codegen::emitMoveKernels(const exec::ExecutableT &executable,
                                      gpu::GPUModuleOp kernels) {
+  // Each once, in the order in which commands need them.
+  using Kernel = std::tuple<exec::ReduceKind, exec::ElementType, bool>;
+  SmallVector<Kernel> needed;
+  auto add = [&](Kernel kernel) {
+    if (!llvm::is_contained(needed, kernel))
+      needed.push_back(kernel);
+  };
   for (const auto &program : executable.programs)
     for (const auto &command : program->commands) {
       const exec::CollectiveT *collective = command->action.AsCollective();
@@ -433,9 +441,9 @@ void meshc::codegen::emitMoveKernels(const exec::ExecutableT &executable,
         continue;
       const exec::ElementType element = command->operands[0]->element;
       auto emit = [&](exec::ReduceKind kind) {
-        emitMoveKernel(kind, element, /*isWide=*/false, kernels);
+        add({kind, element, /*isWide=*/false});
         if (needsWideMoves(*command))
-          emitMoveKernel(kind, element, /*isWide=*/true, kernels);
+          add({kind, element, /*isWide=*/true});
       };
       emit(exec::ReduceKind::none);
       // A partial sum that is spread without being completed fills up with the
@@ -446,4 +454,6 @@ void meshc::codegen::emitMoveKernels(const exec::ExecutableT &executable,
         if (layout && layout->partial != exec::ReduceKind::none)
           emit(layout->partial);
     }
+  for (auto [kind, element, isWide] : needed)
+    emitMoveKernel(kind, element, isWide, kernels);
 }

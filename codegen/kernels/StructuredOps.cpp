@@ -27,15 +27,46 @@ OpFoldResult codegen::getSplat(Value tensor) {
   return {};
 }
 
+// Of a generic operation these ask for attributes and operands as they are
+// stored: LinalgOp's own questions make an attribute of operand segments, or a
+// list, for each answer.
+
+/// The map of each operand, in order.
+static auto getMaps(linalg::GenericOp op) {
+  return op.getIndexingMaps().getAsValueRange<AffineMapAttr>();
+}
+
+static AffineMap getMap(linalg::GenericOp op, unsigned operand) {
+  return cast<AffineMapAttr>(op.getIndexingMaps()[operand]).getValue();
+}
+
+/// The accumulator in the body.
+static BlockArgument getAccumulator(linalg::GenericOp op) {
+  return op.getBody()->getArgument(unsigned(op.getInputs().size()));
+}
+
+static bool isReduction(Attribute kind) {
+  return cast<linalg::IteratorTypeAttr>(kind).getValue() ==
+         utils::IteratorType::reduction;
+}
+
+static bool hasReduction(linalg::GenericOp op) {
+  return llvm::any_of(op.getIteratorTypes(), isReduction);
+}
+
 SmallVector<int64_t> codegen::getLoopSizes(Operation *op) {
   // LinalgOp::getStaticLoopRanges inverts the maps of all operands together,
   // which was a sixth of all fusion: each loop is a dimension of some operand.
-  if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
-    SmallVector<int64_t> sizes(structured.getNumLoops(), ShapedType::kDynamic);
-    for (OpOperand &operand : op->getOpOperands()) {
-      AffineMap map = structured.getMatchingIndexingMap(&operand);
+  if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
+    SmallVector<int64_t> sizes(generic.getIteratorTypes().size(),
+                               ShapedType::kDynamic);
+    for (auto [map, type] :
+         llvm::zip_equal(getMaps(generic), op->getOperandTypes())) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      if (!tensor)
+        continue; // a number
       for (auto [expr, size] :
-           llvm::zip_equal(map.getResults(), structured.getShape(&operand)))
+           llvm::zip_equal(map.getResults(), tensor.getShape()))
         if (auto dim = dyn_cast<AffineDimExpr>(expr))
           sizes[dim.getPosition()] = size;
     }
@@ -52,8 +83,7 @@ static SmallVector<unsigned> getLoops(AffineMap map) {
 
 SmallVector<unsigned> codegen::getResultLoops(Operation *op) {
   if (auto generic = dyn_cast<linalg::GenericOp>(op))
-    return getLoops(
-        generic.getMatchingIndexingMap(generic.getDpsInitOperand(0)));
+    return getLoops(getMap(generic, unsigned(generic.getInputs().size())));
   auto rank = cast<RankedTensorType>(op->getResult(0).getType()).getRank();
   return llvm::to_vector(llvm::seq<unsigned>(0, rank));
 }
@@ -65,9 +95,9 @@ SmallVector<codegen::ReadOperand> codegen::getReads(Operation *op) {
     return reads;
   for (OpOperand &operand : generic->getOpOperands())
     if (isa<RankedTensorType>(operand.get().getType()) &&
-        generic.payloadUsesValueFromOperand(&operand))
-      reads.push_back(
-          {operand.get(), getLoops(generic.getMatchingIndexingMap(&operand))});
+        !generic.getBody()->getArgument(operand.getOperandNumber()).use_empty())
+      reads.push_back({operand.get(),
+                       getLoops(getMap(generic, operand.getOperandNumber()))});
   return reads;
 }
 
@@ -90,18 +120,17 @@ bool codegen::usesIndex(Operation *op, unsigned loop) {
 SmallVector<unsigned> codegen::getReducedLoops(Operation *op) {
   SmallVector<unsigned> reduced;
   auto generic = dyn_cast<linalg::GenericOp>(op);
-  if (!generic || generic.getNumReductionLoops() == 0)
+  if (!generic || !hasReduction(generic))
     return reduced;
   SmallVector<int64_t> sizes = getLoopSizes(op);
-  auto kinds = generic.getIteratorTypesArray();
-  for (auto [loop, kind] : llvm::enumerate(kinds))
-    if (kind == utils::IteratorType::reduction && sizes[loop] != 1)
+  for (auto [loop, kind] : llvm::enumerate(generic.getIteratorTypes()))
+    if (isReduction(kind) && sizes[loop] != 1)
       reduced.push_back(loop);
   return reduced;
 }
 
 Operation *codegen::getCombiner(linalg::GenericOp op) {
-  Value accumulator = op.getRegionOutputArgs().front();
+  Value accumulator = getAccumulator(op);
   Operation *combiner =
       op.getBody()->getTerminator()->getOperand(0).getDefiningOp();
   if (!combiner || combiner->getBlock() != op.getBody() ||
@@ -113,7 +142,7 @@ Operation *codegen::getCombiner(linalg::GenericOp op) {
 }
 
 Value codegen::getTerm(linalg::GenericOp op, Operation *combiner) {
-  Value accumulator = op.getRegionOutputArgs().front();
+  Value accumulator = getAccumulator(op);
   return combiner->getOperand(combiner->getOperand(0) == accumulator);
 }
 
@@ -148,8 +177,8 @@ Value meshc::codegen::createCombination(OpBuilder &builder, Location loc,
 
 bool codegen::isContraction(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
-  if (!generic || generic.getNumDpsInputs() != 2 ||
-      generic.getNumDpsInits() != 1 || generic.getNumReductionLoops() == 0)
+  if (!generic || generic.getInputs().size() != 2 ||
+      generic.getOutputs().size() != 1 || !hasReduction(generic))
     return false;
   auto widenings = generic.getBody()->getOps<arith::ExtFOp>();
   if (generic.getBody()->getOperations().size() !=
@@ -159,7 +188,7 @@ bool codegen::isContraction(Operation *op) {
   if (!isa_and_present<arith::AddFOp>(combiner))
     return false;
   auto product = getTerm(generic, combiner).getDefiningOp<arith::MulFOp>();
-  auto inputs = generic.getRegionInputArgs();
+  auto inputs = generic.getBody()->getArguments().take_front(2);
   auto getFactor = [](Value value) {
     auto widening = value.getDefiningOp<arith::ExtFOp>();
     return widening ? widening.getIn() : value;
@@ -179,14 +208,16 @@ bool codegen::isLibraryMatmul(Operation *op) {
            .getElementType()
            .isF32())
     return false;
-  auto maps = generic.getIndexingMapsArray();
+  const AffineMap lhs = getMap(generic, 0), rhs = getMap(generic, 1);
+  const AffineMap result = getMap(generic, 2);
   int64_t rows = 1, columns = 1;
-  for (auto [loop, size] : llvm::enumerate(generic.getStaticLoopRanges())) {
-    bool inLhs = maps[0].isFunctionOfDim(loop);
-    bool inRhs = maps[1].isFunctionOfDim(loop);
-    if (!maps[2].isFunctionOfDim(loop) && inLhs != inRhs && size > 1)
+  for (auto [loop, size] : llvm::enumerate(getLoopSizes(op))) {
+    bool inLhs = lhs.isFunctionOfDim(loop);
+    bool inRhs = rhs.isFunctionOfDim(loop);
+    bool inResult = result.isFunctionOfDim(loop);
+    if (!inResult && inLhs != inRhs && size > 1)
       return false; // a sum over one operand alone
-    if (maps[2].isFunctionOfDim(loop) && inLhs != inRhs)
+    if (inResult && inLhs != inRhs)
       (inLhs ? rows : columns) *= size;
   }
   return rows > 1 && columns > 1;
@@ -225,8 +256,7 @@ unsigned codegen::getWork(Operation *op) {
 
 /// Whether `op` reads floats from memory as wider ones and does nothing else.
 static bool isWidening(linalg::GenericOp op) {
-  return op.getNumReductionLoops() == 0 &&
-         op.getBody()->getOperations().size() == 2 &&
+  return !hasReduction(op) && op.getBody()->getOperations().size() == 2 &&
          isa<arith::ExtFOp>(op.getBody()->front());
 }
 
@@ -252,7 +282,7 @@ bool codegen::isRecomputed(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
   if (!generic)
     return true;
-  if (generic.getNumReductionLoops() != 0)
+  if (hasReduction(generic))
     return false;
   const int64_t work = getWork(op);
   if (work >= costlyWork)

@@ -1,7 +1,7 @@
 #include "codegen/steps/Fusion.h"
 
 #include "codegen/ExecTypes.h"
-#include "codegen/kernels/Schedule.h"
+#include "codegen/kernels/StructuredOps.h"
 #include "dialect/Locations.h"
 
 #include <queue>
@@ -45,7 +45,15 @@ void FusionGraph::addNode(Node node) {
     node.resultBytes += getTensorBytes(result);
     node.hasScalarResults &= isNumber(result);
   }
+  setReads(node);
   nodes.push_back(std::move(node));
+}
+
+/// Sets what follows from the reads of a node whose results are known.
+void FusionGraph::setReads(Node &node) {
+  for (Value read : node.reads)
+    node.readBytes += getTensorBytes(read);
+  node.isScalar = node.hasScalarResults && llvm::all_of(node.reads, isNumber);
 }
 
 std::optional<unsigned> FusionGraph::getProducer(Value value) const {
@@ -65,19 +73,11 @@ bool FusionGraph::isResult(Value value, unsigned node) const {
   return getProducer(value) == node;
 }
 
-/// Whether the node does nothing but compute numbers from numbers.
-bool FusionGraph::isScalar(const Node &node) const {
-  return node.hasScalarResults && llvm::all_of(node.reads, isNumber);
-}
-
 /// Whether it is better to compute the results where what the node reads is at
 /// hand, write them and read them later than to read that later: the gradient
 /// of relu needs one byte of each element.
 static bool isNarrow(const FusionGraph::Node &node) {
-  int64_t read = 0;
-  for (Value value : node.reads)
-    read += getTensorBytes(value);
-  return 2 * node.resultBytes < read;
+  return 2 * node.resultBytes < node.readBytes;
 }
 
 /// Whether a node is a command that kernels are ordered by.
@@ -100,7 +100,7 @@ void FusionGraph::setLevels() {
           needsLater[index] = true;
       }
     node.isEarly = phase == meshc::nd::Phase::Backward && !needsLater[index] &&
-                   !isNarrow(node) && !isScalar(node);
+                   !isNarrow(node) && !node.isScalar;
   }
   for (Node &node : llvm::reverse(nodes)) {
     std::optional<unsigned> needed;
@@ -200,7 +200,7 @@ int64_t FusionGraph::getSavedBytes(unsigned firstIndex,
   // Numbers that several kernels read, the optimizer's step for example, stay
   // apart from all of them: none waits for another because of a few bytes, and
   // updates of parameters keep equal bodies (GroupKernels.h).
-  const bool isForAll = isScalar(first) && !isScalar(second);
+  const bool isForAll = first.isScalar && !second.isScalar;
   for (Value read : second.reads) {
     if (isResult(read, firstIndex)) {
       bool isStored = isReadOutside(read, firstIndex, secondIndex);
@@ -215,14 +215,11 @@ int64_t FusionGraph::getSavedBytes(unsigned firstIndex,
     return saved + shared;
   // A launch, in one byte's place: a mean of each of several sums that one
   // kernel makes.
-  if (isScalar(first) && isScalar(second) && first.level == second.level &&
+  if (first.isScalar && second.isScalar && first.level == second.level &&
       haveOneProducer(first, second))
     return std::max<int64_t>(shared, 1);
   auto getTraffic = [](const Node &node) {
-    int64_t bytes = node.resultBytes;
-    for (Value value : node.reads)
-      bytes += getTensorBytes(value);
-    return bytes;
+    return node.resultBytes + node.readBytes;
   };
   if (first.level != second.level ||
       shared * minSiblingPart < std::min(getTraffic(first), getTraffic(second)))
@@ -249,7 +246,7 @@ FusionGraph::getCandidates(ArrayRef<unsigned> added) {
   auto consider = [&](unsigned first, unsigned second) {
     if (first == second || !nodes[first].isKernel || !nodes[second].isKernel)
       return;
-    if (!mergesScalars && (isScalar(nodes[first]) || isScalar(nodes[second])))
+    if (!mergesScalars && (nodes[first].isScalar || nodes[second].isScalar))
       return;
     ++numPairs;
     if (int64_t saved = getSavedBytes(first, second)) {
@@ -271,11 +268,11 @@ FusionGraph::getCandidates(ArrayRef<unsigned> added) {
       const Tensor &tensor = tensors[readers[reader].tensor];
       if (tensor.producer)
         consider(getRoot(*tensor.producer), node);
-      if (tensor.producer && mergesScalars && isScalar(nodes[node]))
+      if (tensor.producer && mergesScalars && nodes[node].isScalar)
         for (Value result : nodes[getRoot(*tensor.producer)].results)
           if (const Tensor *beside = findTensor(result))
             if (beside->numReaders == 1 &&
-                isScalar(nodes[readers[beside->firstReader].node]))
+                nodes[readers[beside->firstReader].node].isScalar)
               compare(readers[beside->firstReader].node);
       // Of two new readers the earlier one in the list sees the later one.
       unsigned count = 0;
@@ -344,8 +341,7 @@ bool FusionGraph::tryMerge(unsigned first, unsigned second) {
   std::merge(one.ops.begin(), one.ops.end(), other.ops.begin(), other.ops.end(),
              std::back_inserter(merged.ops),
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  std::optional<Cluster> cluster = Cluster::build(merged.ops, merged.results);
-  if (!cluster || !Schedule::build(*cluster))
+  if (!forms.canRun(merged.ops, merged.results))
     return false;
 
   merged.gathered = one.gathered;
@@ -355,6 +351,7 @@ bool FusionGraph::tryMerge(unsigned first, unsigned second) {
   merged.isEarly = one.isEarly && other.isEarly;
   merged.resultBytes = one.resultBytes + other.resultBytes;
   merged.hasScalarResults = one.hasScalarResults && other.hasScalarResults;
+  setReads(merged);
 
   // A node of its own, so that what was tried with the parts is tried again.
   mergeReaders(first, second);

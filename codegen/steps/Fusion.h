@@ -1,6 +1,7 @@
 #ifndef MESHC_CODEGEN_STEPS_FUSION_H
 #define MESHC_CODEGEN_STEPS_FUSION_H
 
+#include "codegen/kernels/ClusterForms.h"
 #include "codegen/steps/MergeOrder.h"
 
 #include "dialect/SPMD.h"
@@ -39,7 +40,9 @@ public:
     bool isMerged = false; ///< into another one
     /// Of all results, those of merged kernels that nothing else reads too.
     int64_t resultBytes = 0;
+    int64_t readBytes = 0;
     bool hasScalarResults = true;
+    bool isScalar = false; ///< computes numbers from numbers and nothing else
   };
 
   void addNode(Node node);
@@ -85,8 +88,8 @@ private:
   std::optional<unsigned> getProducer(mlir::Value value) const;
   const Tensor *findTensor(mlir::Value value) const;
   bool isResult(mlir::Value value, unsigned node) const;
-  bool isScalar(const Node &node) const;
   bool haveOneProducer(const Node &one, const Node &other) const;
+  static void setReads(Node &node);
   void setLevels();
   void linkReaders();
   void dropReader(unsigned reader);
@@ -98,6 +101,7 @@ private:
 
   std::vector<Node> nodes;
   MergeOrder order;
+  ClusterForms forms;
   llvm::DenseMap<mlir::Value, unsigned> producers;
   llvm::DenseSet<mlir::Value> escapes;
   llvm::DenseMap<mlir::Value, unsigned> tensorOf;

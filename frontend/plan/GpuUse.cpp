@@ -23,7 +23,7 @@ std::optional<int64_t> plan::countCalls(const exec::CommandT &product,
 /// The memory of the GPU that needs most, of as many as the mesh has devices.
 static runtime::Result<runtime::cuda::GpuMemoryPlan>
 planLargestMemory(const Plan &plan) {
-  const runtime::cuda::GpuMemoryPlanner planner(plan.executable, plan.mesh);
+  runtime::cuda::GpuMemoryPlanner planner(plan.executable, plan.mesh);
   const int64_t devices = plan.mesh.getNumDevices();
   std::optional<runtime::cuda::GpuMemoryPlan> largest;
   for (int64_t device = 0; device < devices; ++device) {

@@ -119,6 +119,12 @@ runtime::getMembers(const exec::CollectiveT &collective) {
   return members;
 }
 
+layout::ShardingChange
+runtime::getShardingChange(const exec::CollectiveT &member) {
+  return {getSizes(*member.source), getSharding(*member.source),
+          getSharding(*member.target)};
+}
+
 std::string runtime::toString(const exec::TensorLayoutT &layout) {
   std::string text = getName(layout.element);
   for (size_t i = 0; i < layout.dims.size(); ++i)

@@ -8,6 +8,7 @@
 /// byte range means something). Code behind load() may therefore index without
 /// checks of its own.
 
+#include "layout/EqualTransfers.h"
 #include "layout/Mesh.h"
 #include "layout/Sharding.h"
 #include "runtime/exec/Error.h"
@@ -40,6 +41,9 @@ int64_t getGlobalElements(const exec::TensorLayoutT &layout);
 /// The members of a collective: itself, and those merged with it.
 std::vector<const exec::CollectiveT *>
 getMembers(const exec::CollectiveT &collective);
+
+/// What one member of a collective changes.
+layout::ShardingChange getShardingChange(const exec::CollectiveT &member);
 
 /// "f32", "i64", ... as in the spec language.
 const char *getName(exec::ElementType type);

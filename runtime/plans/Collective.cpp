@@ -52,8 +52,8 @@ Collective::getMembers(const exec::ExecutableT &data,
   for (size_t i = 0; i < collectives.size(); ++i) {
     const exec::OperandT &from = *command.operands[i];
     const exec::OperandT &to = *command.operands[collectives.size() + i];
-    members.push_back(
-        {collectives[i], &from, getOffset(from), &to, getOffset(to)});
+    members.push_back({getShardingChange(*collectives[i]), &from,
+                       getOffset(from), &to, getOffset(to)});
   }
   return members;
 }
@@ -124,11 +124,9 @@ Collective Collective::create(const layout::Mesh &mesh,
   std::vector<bool> involved(devices, false);
 
   for (size_t number = 0; number < members.size(); ++number) {
-    const exec::CollectiveT &collective = *members[number].collective;
-    for (const layout::Transfer &transfer :
-         layout::getTransfers(mesh, getSizes(*collective.source),
-                              getSharding(*collective.source),
-                              getSharding(*collective.target))) {
+    const layout::ShardingChange &change = members[number].change;
+    for (const layout::Transfer &transfer : layout::getTransfers(
+             mesh, change.sizes, change.source, change.target)) {
       Move move = getMove(transfer, members[number]);
       if (move.targets.empty())
         continue;

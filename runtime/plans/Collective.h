@@ -38,7 +38,7 @@
 ///   combine   element 0: {0, staging, staging} -> {0, staging, staging}
 ///   spread    element 1: staging of {1} -> 0, element 2: staging of {2} -> 0
 
-#include "layout/Mesh.h"
+#include "layout/EqualTransfers.h"
 #include "runtime/exec/Error.h"
 #include "runtime/exec/exec_generated.h"
 #include "runtime/plans/CollectivePieces.h"
@@ -80,7 +80,7 @@ public:
   /// One collective of a command: its operands, and their places in the arena
   /// (bytes).
   struct Member {
-    const exec::CollectiveT *collective;
+    layout::ShardingChange change;
     const exec::OperandT *from;
     uint64_t fromOffset;
     const exec::OperandT *to;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -16,56 +17,39 @@ using namespace meshc::runtime::cuda;
 /// Blocks of other processes are read in pieces of this size.
 static constexpr uint64_t receivedBytes = uint64_t(16) << 20;
 
-static void addLayout(const exec::TensorLayoutT &layout,
-                      std::vector<int64_t> &key) {
-  auto addAxes = [&](const std::vector<exec::AxisRef> &axes) {
-    key.push_back(int64_t(axes.size()));
-    for (const exec::AxisRef &axis : axes)
-      key.insert(key.end(), {axis.axis(), axis.pre(), axis.size()});
-  };
-  key.push_back(int64_t(layout.dims.size()));
-  for (const auto &dim : layout.dims) {
-    key.push_back(dim->size);
-    addAxes(dim->axes);
-    key.push_back(dim->window != nullptr);
-    if (const exec::WindowT *window = dim->window.get())
-      key.insert(key.end(), {window->size, window->factor, window->low,
-                             window->high, window->divisor});
-  }
-  key.push_back(int64_t(layout.partial));
-  addAxes(layout.partial_axes);
-}
-
 /// What the sizes of a collective's tables and messages follow from: equal for
 /// those whose moves are the same but for their places. Only where operands
 /// share memory their places count, since data may be where it is needed.
-static std::vector<int64_t>
-getMoveKey(const exec::ExecutableT &executable,
-           std::span<const Collective::Member> members) {
-  std::vector<int64_t> key;
+using MoveKey =
+    std::pair<std::vector<layout::ShardingChange>, std::vector<int64_t>>;
+
+static MoveKey getMoveKey(const exec::ExecutableT &executable,
+                          std::span<const Collective::Member> members) {
+  MoveKey key;
+  auto &[changes, places] = key;
   for (const Collective::Member &member : members) {
-    addLayout(*member.collective->source, key);
-    addLayout(*member.collective->target, key);
+    changes.push_back(member.change);
     for (const exec::OperandT *operand : {member.from, member.to}) {
-      key.push_back(int64_t(operand->element));
-      key.insert(key.end(), operand->strides.begin(), operand->strides.end());
+      places.push_back(int64_t(operand->element));
+      places.insert(places.end(), operand->strides.begin(),
+                    operand->strides.end());
     }
     const exec::BufferT &from =
         *executable.buffers[size_t(member.from->buffer)];
     const exec::BufferT &to = *executable.buffers[size_t(member.to->buffer)];
     const bool share = from.offset < to.offset + to.bytes &&
                        to.offset < from.offset + from.bytes;
-    key.push_back(share);
+    places.push_back(share);
     if (share)
-      key.push_back(int64_t(member.toOffset - member.fromOffset));
+      places.push_back(int64_t(member.toOffset - member.fromOffset));
   }
   return key;
 }
 
 GpuMemoryPlanner::GpuMemoryPlanner(const exec::ExecutableT &executable,
                                    const layout::Mesh &mesh)
-    : executable(executable) {
-  std::map<std::vector<int64_t>, size_t> places;
+    : executable(executable), mesh(mesh) {
+  std::map<MoveKey, size_t> places;
   for (const auto &program : executable.programs)
     for (const auto &command : program->commands)
       switch (command->action.type) {
@@ -73,22 +57,15 @@ GpuMemoryPlanner::GpuMemoryPlanner(const exec::ExecutableT &executable,
         hasProducts = true;
         break;
       case exec::Action::Collective: {
-        const std::vector<Collective::Member> members =
+        std::vector<Collective::Member> members =
             Collective::getMembers(executable, *command);
         const auto [place, isFirst] = places.try_emplace(
             getMoveKey(executable, members), collectives.size());
-        if (!isFirst) {
+        if (isFirst)
+          collectives.push_back(
+              {{program.get(), command.get()}, std::move(members)});
+        else
           ++collectives[place->second].count;
-          break;
-        }
-        PlannedCollective planned{{program.get(), command.get()},
-                                  Collective::create(mesh, members),
-                                  {}};
-        for (int64_t group = 0; group < planned.collective.getNumGroups();
-             ++group)
-          planned.isNative.push_back(
-              !findNative(planned.collective, group).empty());
-        collectives.push_back(std::move(planned));
         break;
       }
       case exec::Action::Copy:
@@ -102,42 +79,100 @@ GpuMemoryPlanner::GpuMemoryPlanner(const exec::ExecutableT &executable,
       }
 }
 
-Result<GpuMemoryPlan> GpuMemoryPlanner::plan(const GpuShare &share) const {
-  // Sizes do not depend on addresses.
-  uint64_t tableBytes = 0, stagingBytes = 0;
-  auto add = [&](const Mover &mover, std::span<const MoveList::Box> boxes,
-                 uint64_t count = 1) -> Status {
-    Result<uint64_t> bytes = MoveList::measure(boxes);
-    if (bytes) {
-      tableBytes += *bytes * count;
-      return Status::success();
-    }
-    Error error = bytes.getError();
-    error.message += fmt::format(", in command '{}' of program '{}'",
-                                 mover.command->name, mover.program->name);
-    return error;
-  };
-  const std::vector<DevicePointer> arenas(size_t(share.count));
-  for (const auto &[mover, collective, isNative, count] : collectives) {
-    if (!share.hasPeers) {
-      for (int64_t group = 0; group < collective.getNumGroups(); ++group)
-        MESHC_RETURN_IF_ERROR(
-            add(mover, getBoxes(collective, group, arenas), count));
-      continue;
-    }
-    const int64_t group = collective.getGroup(share.first);
-    if (group < 0 || isNative[size_t(group)])
-      continue;
-    const NcclMessages messages = planMessages(collective, share.first, 0, 0);
-    stagingBytes = std::max(stagingBytes, messages.stagingBytes);
-    MESHC_RETURN_IF_ERROR(add(mover, messages.pack, count));
-    MESHC_RETURN_IF_ERROR(add(mover, messages.unpack, count));
+Error GpuMemoryPlanner::Mover::explain(Error error) const {
+  error.message += fmt::format(", in command '{}' of program '{}'",
+                               command->name, program->name);
+  return error;
+}
+
+// Sizes do not depend on addresses: here all memory is at 0.
+
+Result<GpuMemoryPlanner::Need>
+GpuMemoryPlanner::getNeed(PlannedCollective &planned, int64_t device) const {
+  if (!planned.slice) {
+    std::vector<layout::ShardingChange> changes;
+    for (const Collective::Member &member : planned.members)
+      changes.push_back(member.change);
+    planned.repeatedAxes = layout::getRepeatedAxes(mesh, changes);
+    planned.slice = layout::getSlice(mesh, planned.repeatedAxes);
+    std::vector<Collective::Member> members = planned.members;
+    for (Collective::Member &member : members)
+      member.change = layout::getSlice(member.change, planned.repeatedAxes);
+    planned.collective = Collective::create(*planned.slice, members);
   }
-  for (const Mover &mover : boxCopies)
-    for (int64_t device = 0; device < share.count; ++device) {
-      const MoveList::Box box = getCopyBox(*mover.command, 0, 0);
-      MESHC_RETURN_IF_ERROR(add(mover, {&box, 1}));
+  std::vector<int64_t> coordinates = mesh.getCoordinates(device);
+  for (int32_t axis : planned.repeatedAxes)
+    coordinates[size_t(axis)] = 0;
+  const int64_t self = planned.slice->getDevice(coordinates);
+  const Collective &collective = *planned.collective;
+  const int64_t group = collective.getGroup(self);
+  if (const auto found = planned.needs.find(self); found != planned.needs.end())
+    return found->second;
+  Need need;
+  if (group < 0 || !findNative(collective, group).empty())
+    return planned.needs[self] = need;
+  const NcclMessages messages = planMessages(collective, self, 0, 0);
+  for (const std::vector<MoveList::Box> *boxes :
+       {&messages.pack, &messages.unpack}) {
+    Result<uint64_t> bytes = MoveList::measure(*boxes);
+    if (!bytes)
+      return planned.mover.explain(bytes.getError());
+    need.tables += *bytes;
+  }
+  need.staging = messages.stagingBytes;
+  return planned.needs[self] = need;
+}
+
+Result<uint64_t>
+GpuMemoryPlanner::measureShared(const PlannedCollective &planned) const {
+  const Collective collective = Collective::create(mesh, planned.members);
+  const std::vector<DevicePointer> arenas(size_t(mesh.getNumDevices()));
+  uint64_t total = 0;
+  for (int64_t group = 0; group < collective.getNumGroups(); ++group) {
+    Result<uint64_t> bytes =
+        MoveList::measure(getBoxes(collective, group, arenas));
+    if (!bytes)
+      return planned.mover.explain(bytes.getError());
+    total += *bytes;
+  }
+  return total;
+}
+
+Result<uint64_t> GpuMemoryPlanner::measureCopies() const {
+  uint64_t total = 0;
+  for (const Mover &mover : boxCopies) {
+    const MoveList::Box box = getCopyBox(*mover.command, 0, 0);
+    Result<uint64_t> bytes = MoveList::measure({&box, 1});
+    if (!bytes)
+      return mover.explain(bytes.getError());
+    total += *bytes;
+  }
+  return total;
+}
+
+Result<GpuMemoryPlan> GpuMemoryPlanner::plan(const GpuShare &share) {
+  uint64_t tableBytes = 0, stagingBytes = 0;
+  for (PlannedCollective &planned : collectives) {
+    if (!share.hasPeers) {
+      Result<uint64_t> bytes = measureShared(planned);
+      if (!bytes)
+        return bytes.getError();
+      tableBytes += *bytes * planned.count;
+      continue;
     }
+    Result<Need> need = getNeed(planned, share.first);
+    if (!need)
+      return need.getError();
+    tableBytes += need->tables * planned.count;
+    stagingBytes = std::max(stagingBytes, need->staging);
+  }
+  if (!copyBytes) {
+    Result<uint64_t> bytes = measureCopies();
+    if (!bytes)
+      return bytes.getError();
+    copyBytes = *bytes;
+  }
+  tableBytes += *copyBytes * uint64_t(share.count);
 
   GpuMemoryPlan plan;
   auto reserve = [&](uint64_t bytes) {

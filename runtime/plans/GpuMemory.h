@@ -17,7 +17,8 @@
 #include "runtime/plans/MoveList.h"
 
 #include <cstdint>
-#include <utility>
+#include <map>
+#include <optional>
 #include <vector>
 
 namespace meshc::runtime::cuda {
@@ -59,36 +60,60 @@ struct GpuMemoryPlan {
   uint64_t bytes = 0; ///< of the allocation
 };
 
-/// Plans the memory of an executable's GPUs.
+/// Plans the memory of an executable's GPUs. What devices need for one
+/// collective is the same at all positions of the axes over which it repeats,
+/// and remembered.
 class GpuMemoryPlanner {
 public:
-  /// `executable` is verified and outlives the planner.
+  /// `executable` is verified; both outlive the planner.
   GpuMemoryPlanner(const exec::ExecutableT &executable,
                    const layout::Mesh &mesh);
 
   /// Errors: UnsupportedOnGpu, see MoveList::add; with the name of the first
   /// command that has it.
-  Result<GpuMemoryPlan> plan(const GpuShare &share) const;
+  Result<GpuMemoryPlan> plan(const GpuShare &share);
 
 private:
   /// A command that moves boxes.
   struct Mover {
     const exec::ProgramT *program;
     const exec::CommandT *command;
+
+    /// `error` with the names of both.
+    Error explain(Error error) const;
+  };
+  /// Bytes of the tables and of the messages of a command.
+  struct Need {
+    uint64_t tables = 0;
+    uint64_t staging = 0;
   };
   struct PlannedCollective {
     Mover mover; ///< the first
-    Collective collective;
-    /// Per group: whether NCCL has a collective that does the same.
-    std::vector<bool> isNative;
+    std::vector<Collective::Member> members;
     /// Commands whose moves are the same but for their places.
     uint64_t count = 1;
+    /// The devices that stand for all, and the moves between them; made when
+    /// they are asked for.
+    std::vector<int32_t> repeatedAxes = {};
+    std::optional<layout::Mesh> slice = std::nullopt;
+    std::optional<Collective> collective = std::nullopt;
+    /// Of devices of the slice that have been planned.
+    std::map<int64_t, Need> needs = {};
   };
 
+  /// What one device needs where others have peers of their own.
+  Result<Need> getNeed(PlannedCollective &planned, int64_t device) const;
+  /// The tables of all devices where they share a GPU.
+  Result<uint64_t> measureShared(const PlannedCollective &planned) const;
+  /// The tables of copies on one device.
+  Result<uint64_t> measureCopies() const;
+
   const exec::ExecutableT &executable;
+  const layout::Mesh &mesh;
   bool hasProducts = false;
   std::vector<PlannedCollective> collectives;
   std::vector<Mover> boxCopies;
+  std::optional<uint64_t> copyBytes; ///< of one device, if measured
 };
 
 } // namespace meshc::runtime::cuda

@@ -2,7 +2,9 @@
 /// about it before it is allocated is what is allocated.
 
 #include "runtime/cuda/CudaDevices.h"
+#include "runtime/plans/CopyPlan.h"
 #include "runtime/plans/GpuMemoryNeed.h"
+#include "runtime/plans/NcclPlan.h"
 #include "tests/cuda/CudaTesting.h"
 #include "tests/cuda/RandomProgram.h"
 #include "tests/runtime/LinearModel.h"
@@ -12,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <regex>
+#include <set>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -66,7 +69,7 @@ TEST(GpuMemoryTest, ranges_are_aligned_and_lie_apart) {
   for (uint64_t seed = 0; seed < 8; ++seed)
     for (const Axes &axes : meshes) {
       const Executable executable = makeProgram(seed, axes);
-      const GpuMemoryPlanner planner(executable.data, executable.mesh);
+      GpuMemoryPlanner planner(executable.data, executable.mesh);
       for (const GpuShare &share : getShares(executable.getNumDevices())) {
         Result<GpuMemoryPlan> plan = planner.plan(share);
         ASSERT_TRUE(plan) << plan.getError().message;
@@ -83,6 +86,52 @@ TEST(GpuMemoryTest, ranges_are_aligned_and_lie_apart) {
     }
   EXPECT_GT(tables, 0u);
   EXPECT_GT(staging, 0u);
+}
+
+/// Tables and staging of one device of several, from the moves between all.
+std::pair<uint64_t, uint64_t> measureTables(const Executable &executable,
+                                            int64_t device) {
+  uint64_t tables = 0, staging = 0;
+  for (const auto &command : executable.data.programs[0]->commands) {
+    if (command->action.type == exec::Action::Copy &&
+        planCopy(*command).form == CopyForm::Boxes) {
+      const MoveList::Box box = getCopyBox(*command, 0, 0);
+      tables += *MoveList::measure({&box, 1});
+    }
+    if (command->action.type != exec::Action::Collective)
+      continue;
+    const Collective collective = Collective::create(
+        executable.mesh, Collective::getMembers(executable.data, *command));
+    const int64_t group = collective.getGroup(device);
+    if (group < 0 || !findNative(collective, group).empty())
+      continue;
+    const NcclMessages messages = planMessages(collective, device, 0, 0);
+    tables += *MoveList::measure(messages.pack);
+    tables += *MoveList::measure(messages.unpack);
+    staging = std::max(staging, messages.stagingBytes);
+  }
+  return {alignMemory(tables), alignMemory(staging)};
+}
+
+TEST(GpuMemoryTest, devices_need_what_the_moves_between_all_of_them_say) {
+  const Axes axes[] = {{{"x", 2}, {"y", 3}}, {{"x", 2}, {"y", 2}, {"z", 3}}};
+  std::set<uint64_t> sizes;
+  for (uint64_t seed = 0; seed < 24; ++seed) {
+    RandomOptions options;
+    options.axes = axes[seed % 2];
+    options.isEven = seed % 3 != 0;
+    const Executable executable = makeRandomProgram(seed, options);
+    GpuMemoryPlanner planner(executable.data, executable.mesh);
+    for (int64_t device = 0; device < executable.getNumDevices(); ++device) {
+      Result<GpuMemoryPlan> plan = planner.plan({device, 1, true});
+      ASSERT_TRUE(plan) << plan.getError().message;
+      EXPECT_EQ(std::pair(plan->tables.bytes, plan->staging.bytes),
+                measureTables(executable, device))
+          << "device " << device << " of seed " << seed;
+      sizes.insert(plan->tables.bytes);
+    }
+  }
+  EXPECT_GT(sizes.size(), 24u);
 }
 
 /// The sum of "parameters 1.50 KiB, optimizer 12 B" up to a ';', in bytes, and
@@ -109,7 +158,7 @@ TEST(GpuMemoryTest, the_message_adds_up_to_the_allocation) {
   for (uint64_t seed = 0; seed < 8; ++seed)
     for (const Axes &axes : meshes) {
       const Executable executable = makeProgram(seed, axes);
-      const GpuMemoryPlanner planner(executable.data, executable.mesh);
+      GpuMemoryPlanner planner(executable.data, executable.mesh);
       for (const GpuShare &share : getShares(executable.getNumDevices())) {
         Result<GpuMemoryPlan> plan = planner.plan(share);
         ASSERT_TRUE(plan) << plan.getError().message;

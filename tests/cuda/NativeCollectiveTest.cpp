@@ -35,7 +35,8 @@ Collective makeCollective(const layout::Mesh &mesh,
   };
   const exec::OperandT before = makeOperand(*collective.source);
   const exec::OperandT after = makeOperand(*collective.target);
-  const Collective::Member member{&collective, &before, 0, &after, to};
+  const Collective::Member member{getShardingChange(collective), &before, 0,
+                                  &after, to};
   return Collective::create(mesh, {&member, 1});
 }
 
@@ -121,8 +122,8 @@ static Collective makeSums(const layout::Mesh &mesh, layout::AxisRef axis,
     operands[i].element = exec::ElementType::f32;
     operands[i].shape = getLocalShape(*collectives[i].target);
     operands[i].strides = test::getStrides(operands[i].shape);
-    members.push_back({&collectives[i], &operands[i], cases[i].offset,
-                       &operands[i], cases[i].offset});
+    members.push_back({getShardingChange(collectives[i]), &operands[i],
+                       cases[i].offset, &operands[i], cases[i].offset});
   }
   return Collective::create(mesh, members);
 }

@@ -180,7 +180,7 @@ TEST(NcclMemoryTest, every_process_allocates_once_what_was_planned) {
   RankRequest request;
   request.variables = {{"LOG", folder / "calls"}};
   EXPECT_THAT(runRanks(executable, request), testing::Each(""));
-  const cuda::GpuMemoryPlanner planner(executable.data, executable.mesh);
+  cuda::GpuMemoryPlanner planner(executable.data, executable.mesh);
   std::vector<uint64_t> expected;
   for (int64_t rank = 0; rank < executable.getNumDevices(); ++rank) {
     Result<cuda::GpuMemoryPlan> plan = planner.plan({rank, 1, true});

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 using namespace meshc::layout;
 using meshc::layout::testing::spell;
 using ::testing::ElementsAre;
@@ -322,4 +324,26 @@ TEST(ReshardStep, TellsWhatACollectiveCanDo) {
   EXPECT_TRUE(check(Kind::Slice, split({{x}}), split({{x, y}}), {7}));
   EXPECT_FALSE(check(Kind::Slice, sum({{}}, {x}), split({{x}}), {7}));
   EXPECT_TRUE(check(Kind::Exchange, sum({{y}}, {x}), split({{x}}), {7}));
+}
+
+TEST(ReshardPlans, AreThoseOfThePlannerAndMadeOnce) {
+  ReshardPlans plans(mesh, getCpuMachine());
+  const std::vector<ShardingChange> changes{
+      {sizes, sum({{x}, {}}, {z}), split({{x}, {}})},
+      {sizes, sum({{x}, {}}, {z}), split({{}, {y}})},
+      {{24, 12}, sum({{x}, {}}, {z}), split({{x}, {}})}};
+  std::set<const ReshardChoice *> made;
+  for (int round = 0; round < 2; ++round)
+    for (const ShardingChange &change : changes)
+      for (int64_t bytes : {2, 4}) {
+        const ReshardChoice &found = plans.get(change, bytes);
+        const ReshardChoice expected = planReshard(
+            mesh, change.sizes, bytes, change.source, change.target);
+        EXPECT_EQ(describe(mesh, found.best), describe(mesh, expected.best));
+        EXPECT_EQ(found.best.costUs, expected.best.costUs);
+        EXPECT_EQ(found.secondBest.has_value(),
+                  expected.secondBest.has_value());
+        made.insert(&found);
+      }
+  EXPECT_EQ(made.size(), 6u);
 }

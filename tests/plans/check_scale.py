@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 
+import gpt3
+
 GIB = 1 << 30
 STACK = 1 << 20
 SECONDS = 550
@@ -24,6 +26,8 @@ MOST_SECONDS, MOST_MEMORY = 60, 2 * 10**9
 # Of processor time, where a program is four times as long: between the 4 of what is
 # proportional to its length and the 16 of what is quadratic.
 MAX_GROWTH = 8
+# The same of twice as many layers, between 2 and 4, and of 16 times as many devices.
+MAX_LAYER_GROWTH, MAX_DEVICE_GROWTH = 2.7, 1.3
 
 HEAD = "dim row = 64\ndim col = 128\n"
 
@@ -186,10 +190,7 @@ def check_gpt3(meshc, root):
 
 def check_gpt(meshc, root):
     """So is the whole model: embeddings, logits, loss, bf16 and Adam."""
-    sizes = {"heads": 96, "d_model": 12288, "layers": 96, "batch": 1536}
-    text = run(meshc, ["plan", str(root / "bench" / "gpt.mesh"), "--machine", "a100",
-                       "--precision", "bf16", "--mesh", "data=128,model=8",
-                       *[f"-D{name}={size}" for name, size in sizes.items()]],
+    text = run(meshc, ["plan", str(root / gpt3.SPEC), *gpt3.get_options()],
                memory=1.5 * GIB, stack=8 << 20)
     lines = text.splitlines()
     print(f"gpt.mesh: {len(lines)} lines")
@@ -199,6 +200,30 @@ def check_gpt(meshc, root):
                  "layer/94 to layer/0", "logits", "gradient of words"):
         assert any(line.startswith(f"  {name} ") for line in lines), name
     assert sum("all_reduce" in line or "reduce_scatter" in line for line in lines) > 20
+
+
+def check_gpt3_time(meshc, root, folder):
+    """The time of a plan is in proportion to its layers, as a loop and as calls, and what
+    is alike on many devices is planned once."""
+    runs = {}
+    for layers in (48, 96):
+        for form, text in gpt3.get_forms(root, layers).items():
+            path = folder / f"gpt3-{form}-{layers}.mesh"
+            path.write_text(text, encoding="utf-8")
+            runs[form, layers, 1024] = [str(path), *gpt3.get_options(layers)]
+    runs["loop", 96, 64] = [runs["loop", 96, 1024][0], *gpt3.get_options(96, data=8)]
+    seconds = {}
+    for _ in range(3):  # in turns, the fastest: other processes slow all of them down
+        for run_of, arguments in runs.items():
+            taken = measure(meshc, arguments)
+            seconds[run_of] = min(taken, seconds.get(run_of, taken))
+    for (form, layers, devices), taken in seconds.items():
+        print(f"GPT-3, {layers} layers as {form} on {devices} devices: {taken:.2f} s")
+    for form in ("loop", "calls"):
+        growth = seconds[form, 96, 1024] / seconds[form, 48, 1024]
+        assert growth < MAX_LAYER_GROWTH, (form, seconds)
+    growth = seconds["loop", 96, 1024] / seconds["loop", 96, 64]
+    assert growth < MAX_DEVICE_GROWTH, seconds
 
 
 def check_stored(meshc, root, folder):
@@ -229,11 +254,10 @@ def check_long(meshc, folder):
         run(meshc, ["plan", str(path), "--target", "cuda"], memory)
 
 
-def measure(meshc, path, target):
+def measure(meshc, arguments):
     """Processor time of a plan, in seconds, within the limits of the longest programs."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    run(meshc, ["plan", str(path), "--target", target], MOST_MEMORY,
-        processor_seconds=MOST_SECONDS)
+    run(meshc, ["plan", *arguments], MOST_MEMORY, processor_seconds=MOST_SECONDS)
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
@@ -244,7 +268,7 @@ def check_growth(meshc, folder):
             for count in (SHORTER, LONGER):
                 path = folder / f"growth-{count}.mesh"
                 path.write_text(make(count), encoding="utf-8")
-                taken = measure(meshc, path, "cuda")
+                taken = measure(meshc, [str(path), "--target", "cuda"])
                 seconds[count] = min(taken, seconds.get(count, taken))
         growth = seconds[LONGER] / seconds[SHORTER]
         print(f"{name}: {seconds[SHORTER]:.2f} s, {seconds[LONGER]:.2f} s, {growth:.1f} times")
@@ -256,7 +280,8 @@ def check_most(meshc, folder):
         path = folder / f"most-{name.replace(' ', '-')}.mesh"
         path.write_text(spec, encoding="utf-8")
         for target in ("cpu", "cuda"):
-            print(f"{name}, {target}: {measure(meshc, path, target):.1f} s", flush=True)
+            taken = measure(meshc, [str(path), "--target", target])
+            print(f"{name}, {target}: {taken:.1f} s", flush=True)
 
 
 def main():
@@ -269,6 +294,7 @@ def main():
         check_large(meshc, root)
         check_gpt3(meshc, root)
         check_gpt(meshc, root)
+        check_gpt3_time(meshc, root, folder)
         check_stored(meshc, root, folder)
         check_long(meshc, folder)
         check_growth(meshc, folder)

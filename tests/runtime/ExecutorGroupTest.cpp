@@ -119,7 +119,8 @@ struct Example {
     for (int64_t rank = 0; rank < ranks; ++rank) {
       const Division division{devices, ranks, rank};
       uint64_t stagingBytes = 0;
-      const Collective::Member member{&command, &from, 0, &to, toOffset};
+      const Collective::Member member{getShardingChange(command), &from, 0, &to,
+                                      toOffset};
       parts.push_back(
           Collective::create(mesh, {&member, 1}, division, stagingBytes));
       staging.emplace_back(stagingBytes, std::byte(0xff));

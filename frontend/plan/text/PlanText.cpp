@@ -21,7 +21,7 @@ public:
   PlanPrinter(const exec::ExecutableT &executable,
               const PlanTextOptions &options)
       : plan(executable), executable(executable), options(options),
-        transfers(findTransfers(plan)), gpu(plan) {}
+        scopes(plan), transfers(findTransfers(plan)), gpu(plan) {}
 
   std::string print();
 
@@ -33,6 +33,7 @@ private:
   Plan plan;
   const exec::ExecutableT &executable;
   const PlanTextOptions &options;
+  EqualScopes scopes;
   std::vector<Transfer> transfers;
   GpuUse gpu;
 };
@@ -101,11 +102,11 @@ std::string PlanPrinter::print() {
     return text + "\nthe executable has neither a training step nor an "
                   "evaluation\n";
   if (options.machine)
-    text += renderVerdict(plan, transfers, gpu, *options.machine,
+    text += renderVerdict(plan, scopes, transfers, gpu, *options.machine,
                           options.top.value_or(numCosts), options.memoryLimit);
   else if (options.memoryLimit)
     text += fmt::format("\n{}\n", describeFit(plan, gpu, *options.memoryLimit));
-  std::vector<ValueSection> sections = findValueRows(plan, options);
+  std::vector<ValueSection> sections = findValueRows(plan, scopes, options);
   text += getLegend(sections);
   ValueTable table(options.width,
                    options.device ? fmt::format("on device {}", *options.device)
@@ -116,7 +117,8 @@ std::string PlanPrinter::print() {
       table.addRow(std::move(row));
   }
   text += table.render() + renderTotals(plan, gpu) +
-          renderOverlap(plan, transfers, options.top.value_or(numTransfers)) +
+          renderOverlap(plan, scopes, transfers,
+                        options.top.value_or(numTransfers)) +
           renderMemory(plan, gpu, options.top.value_or(numAtPeak)) +
           renderWaste(plan, options.width);
   if (options.isTerminal)

@@ -1,6 +1,5 @@
 #include "frontend/plan/text/StepText.h"
 
-#include "frontend/plan/EqualScopes.h"
 #include "frontend/plan/MemoryUse.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/Waste.h"
@@ -151,8 +150,8 @@ static std::string describeOverlap(const Transfer &transfer) {
 /// that are the same but for their call or iteration, and neighbours one that
 /// have the same beside them.
 static std::vector<TransferRow>
-findTransferRows(const Plan &plan, const std::vector<Transfer> &transfers) {
-  const EqualScopes scopes(plan);
+findTransferRows(const Plan &plan, const EqualScopes &scopes,
+                 const std::vector<Transfer> &transfers) {
   std::map<std::pair<std::vector<int>, std::string>, size_t> places;
   std::vector<TransferRow> rows;
   for (const Transfer &transfer : transfers) {
@@ -203,12 +202,13 @@ findTransferRows(const Plan &plan, const std::vector<Transfer> &transfers) {
   return joined;
 }
 
-std::string plan::renderOverlap(const Plan &plan,
+std::string plan::renderOverlap(const Plan &plan, const EqualScopes &scopes,
                                 const std::vector<Transfer> &transfers,
                                 size_t top) {
   if (transfers.empty())
     return "";
-  const std::vector<TransferRow> rows = findTransferRows(plan, transfers);
+  const std::vector<TransferRow> rows =
+      findTransferRows(plan, scopes, transfers);
   const size_t shown = std::min(rows.size(), top);
   size_t width = 0, bytesWidth = 0;
   for (const TransferRow &row : std::span(rows).first(shown)) {

@@ -1,6 +1,7 @@
 #ifndef MESHC_FRONTEND_PLAN_TEXT_STEPTEXT_H
 #define MESHC_FRONTEND_PLAN_TEXT_STEPTEXT_H
 
+#include "frontend/plan/EqualScopes.h"
 #include "frontend/plan/GpuUse.h"
 #include "frontend/plan/Overlap.h"
 #include "frontend/plan/Plan.h"
@@ -15,7 +16,7 @@ std::string renderTotals(const Plan &plan, const GpuUse &gpu);
 
 /// The first `top` lines of transfers, with what is computed meanwhile; empty
 /// without any. Those that have nothing beside them are told together.
-std::string renderOverlap(const Plan &plan,
+std::string renderOverlap(const Plan &plan, const EqualScopes &scopes,
                           const std::vector<Transfer> &transfers, size_t top);
 
 /// The memory of a device at the peak by category, and the `top` largest values

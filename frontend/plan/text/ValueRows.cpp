@@ -65,8 +65,9 @@ static bool belongsTo(const exec::TensorT &tensor, exec::Phase phase) {
 namespace {
 class RowFinder {
 public:
-  RowFinder(const Plan &plan, const PlanTextOptions &options)
-      : plan(plan), options(options), scopes(plan) {}
+  RowFinder(const Plan &plan, const EqualScopes &scopes,
+            const PlanTextOptions &options)
+      : plan(plan), scopes(scopes), options(options) {}
 
   ValueSection findVariables(exec::BufferRole role, const char *heading) const;
   ValueSection findPhase(exec::Phase phase) const;
@@ -76,8 +77,8 @@ private:
   bool isOnTheWay(int tensor) const;
 
   const Plan &plan;
+  const EqualScopes &scopes;
   const PlanTextOptions &options;
-  EqualScopes scopes;
 };
 } // namespace
 
@@ -217,15 +218,19 @@ static std::vector<ValueRow>
 joinState(std::vector<ValueRow> rows, const std::vector<ValueRow> &parameters) {
   if (parameters.size() < 2)
     return rows;
+  std::map<std::string_view, const ValueRow *> parameterOf;
+  for (const ValueRow &parameter : parameters)
+    parameterOf[parameter.name] = &parameter;
   std::map<std::string, std::vector<size_t>> kinds; // by what is in front
-  for (size_t index = 0; index < rows.size(); ++index)
-    for (const ValueRow &parameter : parameters)
-      if (std::string suffix = "/" + parameter.name;
-          rows[index].name.ends_with(suffix) &&
-          rows[index].shape == parameter.shape)
-        kinds[rows[index].name.substr(0,
-                                      rows[index].name.size() - suffix.size())]
-            .push_back(index);
+  for (size_t index = 0; index < rows.size(); ++index) {
+    const std::string_view name = rows[index].name;
+    for (size_t slash = name.find('/'); slash != name.npos;
+         slash = name.find('/', slash + 1))
+      if (const auto parameter = parameterOf.find(name.substr(slash + 1));
+          parameter != parameterOf.end() &&
+          rows[index].shape == parameter->second->shape)
+        kinds[std::string(name.substr(0, slash))].push_back(index);
+  }
   std::vector<bool> isJoined(rows.size());
   ValueRow all{.shape = {"each as the parameters"}};
   for (const auto &[kind, members] : kinds) {
@@ -380,10 +385,11 @@ static void cutRows(std::vector<ValueRow> &rows, size_t count) {
 }
 
 std::vector<ValueSection> plan::findValueRows(const Plan &plan,
+                                              const EqualScopes &equal,
                                               const PlanTextOptions &options) {
   // What is cut off is counted, so that each row is of one value.
   const bool isFolded = options.order == RowOrder::Program && !options.top;
-  const RowFinder finder(plan, options);
+  const RowFinder finder(plan, equal, options);
   std::vector<ValueSection> sections = {
       finder.findVariables(exec::BufferRole::parameter, "parameters"),
       finder.findVariables(exec::BufferRole::state, "state of the optimizer")};

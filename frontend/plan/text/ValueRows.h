@@ -25,6 +25,7 @@ struct ValueSection {
 ///
 ///   layer/0/attn/scores, x 96    batch 4@data, heads 12@model, ...    1.5 GiB
 std::vector<ValueSection> findValueRows(const Plan &plan,
+                                        const EqualScopes &equal,
                                         const PlanTextOptions &options);
 
 /// "batch 128@data", "pixel 784"; of one device the positions that it holds,

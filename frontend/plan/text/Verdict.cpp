@@ -94,7 +94,7 @@ static std::string describeBounds(const Plan &plan, const StepTime &time) {
   return text;
 }
 
-std::string plan::renderVerdict(const Plan &plan,
+std::string plan::renderVerdict(const Plan &plan, const EqualScopes &scopes,
                                 const std::vector<Transfer> &transfers,
                                 const GpuUse &gpu,
                                 const layout::Machine &machine, size_t top,
@@ -126,8 +126,7 @@ std::string plan::renderVerdict(const Plan &plan,
   text += "\n";
   if (const std::string bounds = describeBounds(plan, time); !bounds.empty())
     text += fmt::format("  bound by {}\n", bounds);
-  const std::vector<StepCost> costs =
-      findCosts(plan, transfers, EqualScopes(plan), time);
+  const std::vector<StepCost> costs = findCosts(plan, transfers, scopes, time);
   if (!costs.empty())
     text += "  the largest costs\n";
   for (size_t index = 0; index < std::min(costs.size(), top); ++index)

@@ -2,16 +2,13 @@
 every click at once, whether the layers are a loop or calls written out."""
 
 import pathlib
-import re
 import statistics
 import tempfile
 
 import browser
+import gpt3  # of the folder above, which browser has made known
 
-SPEC = "bench/gpt.mesh"
-SIZES = ["--machine", "a100", "--precision", "bf16", "--mesh", "data=128,model=8",
-         "-D", "heads=96", "-D", "d_model=12288", "-D", "layers=96", "-D", "batch=1536"]
-LAYERS, DEVICES = 96, 1024
+DEVICES = 1024
 # A layer sends 8 messages and sums 13 gradients; embeddings, logits and loss add theirs.
 MOST_ROWS = 45
 MOST_BYTES, MOST_PAINT_MS, MOST_CLICK_MS = 3_000_000, 1000, 150
@@ -77,14 +74,6 @@ CLICKED = {
 MOST_OF_A_KIND = 60
 
 
-def write_out(text):
-    """The layers as calls instead of a loop."""
-    calls = "\n".join(f"  let h = block(h) as b{layer}" for layer in range(1, LAYERS + 1))
-    written, count = re.subn(r"^  for layer in layers \{ h = block\(h\) \}$", calls, text, flags=re.MULTILINE)
-    assert count == 1, f"{SPEC} has no loop over the layers"
-    return written
-
-
 def check_paint(page, name, html):
     """The answer is there: the headline is the largest text of the page."""
     first, largest = [], []
@@ -138,13 +127,12 @@ def check_clicks(page, name):
 
 def main():
     compiler, page = browser.start()
-    text = (pathlib.Path(compiler.root) / SPEC).read_text(encoding="utf-8")
     with page, tempfile.TemporaryDirectory(prefix="meshc-scale-") as folder:
         page.driver.set_script_timeout(120)
-        for name, spec in {"loop": text, "calls": write_out(text)}.items():
+        for name, spec in gpt3.get_forms(compiler.root).items():
             path = pathlib.Path(folder) / "gpt.mesh"
             path.write_text(spec, encoding="utf-8")
-            html = compiler.run("plan", str(path), *SIZES, "--emit", "html")
+            html = compiler.run("plan", str(path), *gpt3.get_options(), "--emit", "html")
             size = len(html.encode())
             print(f"{name}: {size / 1e6:.2f} MB")
             page.expect(size < MOST_BYTES, f"{name}: the page has {size} bytes")
