@@ -101,7 +101,8 @@ static std::vector<std::string> findSampleDims(const exec::ExecutableT &data,
       if (std::find(dims.begin(), dims.end(), dim->name) == dims.end() &&
           std::none_of(data.variables.begin(), data.variables.end(),
                        [&](const auto &variable) {
-                         return findDim(*variable->layout, dim->name);
+                         return variable->trainable &&
+                                findDim(*variable->layout, dim->name);
                        }))
         dims.push_back(dim->name);
   return dims;
