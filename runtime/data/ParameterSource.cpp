@@ -24,12 +24,11 @@ Result<std::unique_ptr<ParameterSource>>
 runtime::openParameterSource(const std::string &path) {
   std::error_code failed; // listing it tells why
   if (std::filesystem::is_regular_file(path, failed))
-    return Error{
-        ErrorCode::CannotRead,
-        fmt::format("cannot read '{}': it is a file, expected a "
-                    "checkpoint, or a folder of .npy files",
-                    path),
-        "a single parameter is given as --param NAME=FILE.npy"};
+    return Error{ErrorCode::CannotRead,
+                 fmt::format("cannot read '{}': it is a file, expected a "
+                             "checkpoint, or a folder of .npy files",
+                             path),
+                 "a single parameter is given as --param NAME=FILE.npy"};
   return NpyParameters::openFolder(path);
 }
 

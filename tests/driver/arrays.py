@@ -58,4 +58,5 @@ def main(form, path, *rest):
         file.write({"idx": idx, "npy": npy}[form](kind, *parse(shape, values)))
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])
