@@ -109,7 +109,13 @@ GpuMemoryPlanner::getNeed(PlannedCollective &planned, int64_t device) const {
   if (const auto found = planned.needs.find(self); found != planned.needs.end())
     return found->second;
   Need need;
-  if (group < 0 || !findNative(collective, group).empty())
+  if (group < 0)
+    return planned.needs[self] = need;
+  // A group may have all devices: it is looked at once, not by each of them.
+  const auto [native, isFirst] = planned.isNative.try_emplace(group);
+  if (isFirst)
+    native->second = !findNative(collective, group).empty();
+  if (native->second)
     return planned.needs[self] = need;
   const NcclMessages messages = planMessages(collective, self, 0, 0);
   for (const std::vector<MoveList::Box> *boxes :

@@ -99,6 +99,7 @@ private:
     std::optional<Collective> collective = std::nullopt;
     /// Of devices of the slice that have been planned.
     std::map<int64_t, Need> needs = {};
+    std::map<int64_t, bool> isNative = {}; ///< by group of the slice
   };
 
   /// What one device needs where others have peers of their own.
