@@ -83,8 +83,9 @@ static void addFiles(CLI::App *subcommand, const char *name,
 void CommandLine::addParameters(CLI::App *subcommand) {
   takes("DIR", subcommand->add_option(
                    "--from", flags.parameterSource,
-                   "folder that has all parameters, as .npy files of their "
-                   "names, with '.' for '/': layer.attn.wq.npy"))
+                   "checkpoint, or folder with some, of which the last one is "
+                   "taken; or folder that has all parameters, as .npy files of "
+                   "their names, with '.' for '/': layer.attn.wq.npy"))
       ->check([](const std::string &path) {
         return std::string(path.empty() ? "the name of the folder is empty"
                                         : "");

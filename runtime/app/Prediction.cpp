@@ -92,7 +92,7 @@ findProgram(Session &session, const PredictionRequest &request) {
 }
 
 /// The dims that may count samples where the program does not say which does:
-/// those of inputs that no variable has.
+/// those of inputs that no parameter has.
 static std::vector<std::string> findSampleDims(const exec::ExecutableT &data,
                                                const exec::ProgramT &program) {
   std::vector<std::string> dims;

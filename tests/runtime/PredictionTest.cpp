@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
+#include <span>
 #include <thread>
 
 using namespace meshc;
@@ -23,10 +23,8 @@ namespace {
 template <typename T>
 HostArray makeArray(exec::ElementType element, std::vector<int64_t> shape,
                     const std::vector<T> &values) {
-  HostArray array{element, std::move(shape), {}};
-  array.data.resize(values.size() * sizeof(T));
-  std::memcpy(array.data.data(), values.data(), array.data.size());
-  return array;
+  auto bytes = std::as_bytes(std::span(values));
+  return {element, std::move(shape), {bytes.begin(), bytes.end()}};
 }
 
 /// Arrays of `numSamples` samples for the linear model, in a folder.
