@@ -5,6 +5,7 @@
 #include "codegen/kernels/StructuredOps.h"
 #include "dialect/SPMD.h"
 #include "tests/codegen/KernelFamilies.h"
+#include "tests/dialect/Programs.h"
 
 #include "gtest/gtest.h"
 
@@ -28,7 +29,7 @@ protected:
 
   /// The operations of a program that kernels are made of.
   Ops parse(const ProgramText &text) {
-    modules.push_back(parseFused(context, text.str()));
+    modules.push_back(parseFused(*context, text.str()));
     Ops ops;
     modules.back()->walk([&](spmd::ProgramOp program) {
       for (Operation &op : program.getBody().front())
@@ -53,7 +54,7 @@ protected:
     return forms.canRun(ops, getOutputs(ops));
   }
 
-  MLIRContext context;
+  std::unique_ptr<MLIRContext> context = makeContext();
   std::vector<OwningOpRef<ModuleOp>> modules;
   ClusterForms forms;
 };
