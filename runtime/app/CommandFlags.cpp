@@ -183,6 +183,10 @@ CommandLine::CommandLine() {
       [this](Session &session) {
         if (flags.hasSeed)
           flags.training.seed = flags.seed;
+        Result<ParameterRequest> parameters = getParameterRequest(flags);
+        if (!parameters)
+          return Status(parameters.getError());
+        flags.training.parameters = std::move(*parameters);
         return runtime::train(session, flags.training);
       });
   addDataFolder(train);
@@ -194,6 +198,7 @@ CommandLine::CommandLine() {
       ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
       ->excludes(epochs);
   addSeed(train, "the parameters and the order of samples");
+  addParameters(train);
   takes("FILE", train->add_option("--metrics", flags.training.metrics.linesPath,
                                   "for one JSON object per step"));
   takes("DIR",
@@ -204,6 +209,8 @@ CommandLine::CommandLine() {
                           "for a picture of the metrics, as SVG, written every "
                           "minute and at the end"));
   addSaving(train);
+  for (const char *start : {"--from", "--param", "--init"})
+    train->get_option("--resume")->excludes(start);
   addTrace(train, flags.training.trace,
            fmt::format("steps from {} on, or the last ones of a short training",
                        StepTracer::warmUpSteps + StepTracer::timedSteps + 1));
@@ -253,6 +260,7 @@ CommandLine::CommandLine() {
     };
   });
   addCheckpointCommands();
+  addExport();
 
   for (CLI::App *subcommand : actions) {
     takes("N", subcommand->add_option(

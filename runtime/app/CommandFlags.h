@@ -2,6 +2,7 @@
 #define MESHC_RUNTIME_APP_COMMANDFLAGS_H
 
 #include "runtime/app/Bench.h"
+#include "runtime/app/Parameters.h"
 #include "runtime/app/Session.h"
 #include "runtime/app/TopTable.h"
 #include "runtime/app/Training.h"
@@ -39,6 +40,7 @@ struct CommandFlags {
   bool drawsParameters = false; ///< those that an evaluation is not given
   std::vector<std::string> inputs;
   std::string parameterSource; ///< that has all of them; empty: none
+  std::string nameMap;         ///< of the source's names; empty: none
   std::vector<std::string> parameters;
   std::vector<std::string> outputs;
   std::vector<std::string> gradients;
@@ -50,6 +52,9 @@ struct CommandFlags {
   double joinSeconds = RanksOptions().joinSeconds;
   TransportKind transport = TransportKind::Auto;
 };
+
+/// The parameters that the flags give. Errors: Usage.
+Result<ParameterRequest> getParameterRequest(const CommandFlags &flags);
 
 /// The subcommands and flags of an executable; parsing sets `action`.
 class CommandLine {
@@ -73,7 +78,11 @@ private:
   CLI::Option *addSeed(CLI::App *subcommand, const std::string &what);
   void addDataFolder(CLI::App *subcommand);
   CLI::Option *addEvalSteps(CLI::App *subcommand);
-  void addParameters(CLI::App *subcommand);
+  CLI::Option *addSource(CLI::App *subcommand, const char *what);
+  CLI::Option *addNames(CLI::App *subcommand, const char *what);
+  /// Returns --init.
+  CLI::Option *addParameters(CLI::App *subcommand);
+  void addExport();
   void addEval();
   void addPredict();
   /// Whether a command was named that another one has taken over.
@@ -88,6 +97,7 @@ private:
 
   std::vector<CLI::App *> actions; ///< the subcommands that need devices
   std::array<std::string, 2> checkpointPaths;
+  std::string exportPath;
   CLI::App app{"A model compiled by meshc for a mesh of devices."};
 };
 

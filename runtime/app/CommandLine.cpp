@@ -68,6 +68,7 @@ static Agreements getAgreements(const CommandLine &commandLine,
       {"--of", flags.top.output.empty() ? "not given" : flags.top.output},
       {"--in", names(flags.inputs)},
       {"--from", flags.parameterSource.empty() ? "not given" : "given"},
+      {"--names", flags.nameMap.empty() ? "not given" : "given"},
       {"--param", names(flags.parameters)},
       {"--out", names(flags.outputs)},
       {"--grad", names(flags.gradients)}};

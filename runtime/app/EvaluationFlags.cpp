@@ -26,16 +26,17 @@ parseNamedFiles(const std::vector<std::string> &texts) {
   return files;
 }
 
-static Result<ParameterRequest> getParameters(const CommandFlags &flags) {
+Result<ParameterRequest>
+runtime::getParameterRequest(const CommandFlags &flags) {
   Result<std::vector<NamedFile>> files = parseNamedFiles(flags.parameters);
   if (!files)
     return files.getError();
-  return ParameterRequest{flags.parameterSource, std::move(*files),
-                          flags.drawsParameters, flags.seed};
+  return ParameterRequest{flags.parameterSource, flags.nameMap,
+                          std::move(*files), flags.drawsParameters, flags.seed};
 }
 
 static Status runOnArrays(Session &session, const CommandFlags &flags) {
-  Result<ParameterRequest> parameters = getParameters(flags);
+  Result<ParameterRequest> parameters = getParameterRequest(flags);
   if (!parameters)
     return parameters.getError();
   PredictionRequest request;
@@ -55,7 +56,7 @@ static Status runOnArrays(Session &session, const CommandFlags &flags) {
 }
 
 static Status runOnTestSplit(Session &session, const CommandFlags &flags) {
-  Result<ParameterRequest> request = getParameters(flags);
+  Result<ParameterRequest> request = getParameterRequest(flags);
   if (!request)
     return request.getError();
   Result<Parameters> parameters = Parameters::open(session, *request);
@@ -80,27 +81,43 @@ static void addFiles(CLI::App *subcommand, const char *name,
   takes("NAME=FILE.npy ...", subcommand->add_option(name, files, what));
 }
 
-void CommandLine::addParameters(CLI::App *subcommand) {
-  takes("DIR", subcommand->add_option(
-                   "--from", flags.parameterSource,
-                   "checkpoint, or folder with some, of which the last one is "
-                   "taken; or folder that has all parameters, as .npy files of "
-                   "their names, with '.' for '/': layer.attn.wq.npy"))
+CLI::Option *CommandLine::addSource(CLI::App *subcommand, const char *what) {
+  CLI::Option *from =
+      takes("PATH",
+            subcommand->add_option("--from", flags.parameterSource, what))
+          ->check([](const std::string &path) {
+            return std::string(path.empty() ? "the name of the file is empty"
+                                            : "");
+          });
+  return from;
+}
+
+CLI::Option *CommandLine::addNames(CLI::App *subcommand, const char *what) {
+  return takes("MAP", subcommand->add_option("--names", flags.nameMap, what))
       ->check([](const std::string &path) {
-        return std::string(path.empty() ? "the name of the folder is empty"
-                                        : "");
+        return std::string(path.empty() ? "the name of the file is empty" : "");
       });
+}
+
+CLI::Option *CommandLine::addParameters(CLI::App *subcommand) {
+  CLI::Option *from = addSource(
+      subcommand,
+      "checkpoint, or folder with some, of which the last one is taken; "
+      "safetensors file, or folder of them; or folder that has all parameters, "
+      "as .npy files of their names, with '.' for '/': layer.attn.wq.npy");
+  addNames(subcommand, "what tensors of safetensors files are in the model, if "
+                       "they are not called like parameters")
+      ->needs(from);
   addFiles(subcommand, "--param", flags.parameters,
            "parameters, also instead of those of --from");
-  CLI::Option *init =
-      takes("random",
-            subcommand->add_option_function<std::string>(
-                "--init",
-                [this](const std::string &) { flags.drawsParameters = true; },
-                "parameters that are not given start as a training starts "
-                "them; without this every one must be given"))
-          ->check(CLI::IsMember({"random"}));
-  addSeed(subcommand, "the parameters of --init random")->needs(init);
+  return takes(
+             "random",
+             subcommand->add_option_function<std::string>(
+                 "--init",
+                 [this](const std::string &) { flags.drawsParameters = true; },
+                 "parameters that are not given start as a training starts "
+                 "them; without this every one must be given"))
+      ->check(CLI::IsMember({"random"}));
 }
 
 void CommandLine::addEval() {
@@ -108,7 +125,7 @@ void CommandLine::addEval() {
       "eval", "Evaluate parameters on the test files",
       [this](Session &session) { return runOnTestSplit(session, flags); });
   addDataFolder(eval);
-  addParameters(eval);
+  addSeed(eval, "the parameters of --init random")->needs(addParameters(eval));
   addEvalSteps(eval);
 }
 
@@ -124,7 +141,8 @@ void CommandLine::addPredict() {
                             "dim of the inputs that counts samples (default: "
                             "that of the model's data; without any, inputs "
                             "have the model's own sizes)"));
-  addParameters(predict);
+  addSeed(predict, "the parameters of --init random")
+      ->needs(addParameters(predict));
   addFiles(predict, "--out", flags.outputs,
            "outputs to write (default: print those of one element)");
   addFiles(predict, "--grad", flags.gradients, "gradients to write");

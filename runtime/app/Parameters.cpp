@@ -1,13 +1,14 @@
 #include "runtime/app/Parameters.h"
 
-#include "runtime/app/Progress.h"
 #include "runtime/checkpoint/CheckpointParameters.h"
 #include "runtime/ranks/Ranks.h"
+#include "runtime/weights/WeightParameters.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <set>
 
 using namespace meshc;
@@ -18,6 +19,43 @@ static constexpr std::chrono::seconds quietTime(2);
 
 static uint64_t getBytes(const exec::TensorLayoutT &layout) {
   return uint64_t(getGlobalElements(layout) * getElementBytes(layout.element));
+}
+
+void ByteProgress::show(uint64_t bytes, uint64_t allBytes) {
+  const Progress::Clock::time_point now = Progress::Clock::now();
+  if (now - start < quietTime || !progress.isDue(now))
+    return;
+  const double seconds = std::chrono::duration<double>(now - start).count();
+  const double rate = double(bytes) / seconds;
+  progress.show(
+      {fmt::format("{} {:.0f} %", what, 100 * double(bytes) / double(allBytes)),
+       fmt::format("{} MB/s", formatRate(rate / 1e6)),
+       fmt::format("{} left", formatDuration(double(allBytes - bytes) / rate))},
+      now, false);
+}
+
+Result<std::unique_ptr<ParameterSource>>
+runtime::openSource(const std::string &path, const std::string &names,
+                    std::span<const exec::VariableT *const> parameters) {
+  const bool isOwn = isCheckpoint(path);
+  if (!isOwn && TensorFiles::isAny(path)) {
+    std::optional<NameMap> map;
+    if (!names.empty()) {
+      Result<NameMap> read = readNameMap(names);
+      if (!read)
+        return read.getError();
+      map = std::move(*read);
+    }
+    return WeightParameters::open(path, map ? &*map : nullptr, parameters);
+  }
+  if (!names.empty())
+    return Error{ErrorCode::Usage,
+                 fmt::format("--names is for safetensors files; '{}' is {}",
+                             path,
+                             isOwn ? "a checkpoint, which has the spec's names"
+                                   : "none"),
+                 ""};
+  return isOwn ? CheckpointParameters::open(path) : openParameterSource(path);
 }
 
 Status runtime::checkUnique(std::string_view kind,
@@ -88,8 +126,7 @@ Result<Parameters> Parameters::open(const Session &session,
   }
   if (!request.from.empty()) {
     Result<std::unique_ptr<ParameterSource>> from =
-        isCheckpoint(request.from) ? CheckpointParameters::open(request.from)
-                                   : openParameterSource(request.from);
+        openSource(request.from, request.names, session.getParameters());
     if (!from)
       return from.getError();
     result.from = std::move(*from);
@@ -170,23 +207,12 @@ Status Parameters::set(Session &session) const {
   for (const Setting &setting : settings)
     allBytes += getBytes(*setting.parameter->layout);
   uint64_t bytes = 0;
-  Progress progress;
-  const Progress::Clock::time_point start = Progress::Clock::now();
+  ByteProgress progress("parameters");
   for (size_t i = 0; i < settings.size() && status; ++i) {
     status = setOne(session, settings[i]);
     bytes += getBytes(*settings[i].parameter->layout);
-    const Progress::Clock::time_point now = Progress::Clock::now();
-    if (!session.isFirst() || now - start < quietTime || !progress.isDue(now))
-      continue;
-    const double seconds = std::chrono::duration<double>(now - start).count();
-    const double rate = double(bytes) / seconds;
-    progress.show(
-        {fmt::format("parameter {}/{}", i + 1, settings.size()),
-         fmt::format("{} MB/s", formatRate(rate / 1e6)),
-         fmt::format("{} left",
-                     formatDuration(double(allBytes - bytes) / rate))},
-        now, false);
+    if (session.isFirst())
+      progress.show(bytes, allBytes);
   }
-  progress.finish();
   return status ? compareRanks(session) : status;
 }

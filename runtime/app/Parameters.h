@@ -1,11 +1,13 @@
 #ifndef MESHC_RUNTIME_APP_PARAMETERS_H
 #define MESHC_RUNTIME_APP_PARAMETERS_H
 
+#include "runtime/app/Progress.h"
 #include "runtime/app/Session.h"
 #include "runtime/data/ParameterSource.h"
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,7 @@ namespace meshc::runtime {
 /// Where the parameters of an evaluation come from.
 struct ParameterRequest {
   std::string from;             ///< what has all of them; empty: nothing
+  std::string names;            ///< the map of its names; empty: none
   std::vector<NamedFile> files; ///< instead of what `from` has
   bool drawsMissing = false;    ///< the others start as in a training
   int64_t seed = 0;             ///< of these
@@ -51,6 +54,29 @@ private:
   std::unique_ptr<ParameterSource> from, files; ///< null: nothing is given
   std::vector<Setting> settings;
   int64_t seed = 0;
+};
+
+/// Opens what --from names: a checkpoint, safetensors files under the names of
+/// a map, or a folder of .npy files. Errors: Usage where a map is given for
+/// others than safetensors files; those of the sources and of the map.
+Result<std::unique_ptr<ParameterSource>>
+openSource(const std::string &path, const std::string &names,
+           std::span<const exec::VariableT *const> parameters);
+
+/// Tells how many bytes of all were read or written, on standard error, of what
+/// takes longer than two seconds.
+class ByteProgress {
+public:
+  /// `what`: "parameters".
+  explicit ByteProgress(std::string what) : what(std::move(what)) {}
+  ~ByteProgress() { progress.finish(); }
+
+  void show(uint64_t bytes, uint64_t allBytes);
+
+private:
+  std::string what;
+  Progress progress;
+  const Progress::Clock::time_point start = Progress::Clock::now();
 };
 
 /// An error if two of `files` are for one thing, which is a `kind`.

@@ -182,9 +182,10 @@ Status runtime::checkArray(std::string_view kind, std::string_view name,
                ""};
 }
 
-std::vector<const exec::VariableT *> Session::getParameters() const {
+std::vector<const exec::VariableT *>
+runtime::getParameters(const exec::ExecutableT &program) {
   std::vector<const exec::VariableT *> parameters;
-  for (const auto &variable : executable.data.variables)
+  for (const auto &variable : program.variables)
     if (variable->trainable)
       parameters.push_back(variable.get());
   return parameters;

@@ -14,6 +14,10 @@
 
 namespace meshc::runtime {
 
+/// The parameters of a program, in its order.
+std::vector<const exec::VariableT *>
+getParameters(const exec::ExecutableT &program);
+
 /// An executable on its devices, with its values by name: what every subcommand
 /// works with.
 class Session {
@@ -69,7 +73,9 @@ public:
                                        std::string_view name) const;
 
   /// The parameters, in the order of the program.
-  std::vector<const exec::VariableT *> getParameters() const;
+  std::vector<const exec::VariableT *> getParameters() const {
+    return runtime::getParameters(executable.data);
+  }
   /// The parameter `name`. Errors: WrongInput, naming those there are.
   Result<const exec::VariableT *> getParameter(std::string_view name) const;
 

@@ -309,10 +309,11 @@ static Status agreeOnData(Session &session, const Dataset &dataset,
 }
 
 /// Runs the steps behind `position`, with the variables of the checkpoint, if
-/// there is one.
+/// there is one, else with these parameters.
 static Status runSteps(Session &session, const exec::ProgramT &program,
                        const Dataset &dataset, const TrainingRequest &request,
                        const TrainingPosition &position,
+                       const Parameters &parameters,
                        const Checkpoint *checkpoint) {
   const exec::TrainingT &recipe = *session.getExecutable().data.training;
   std::unique_ptr<Saver> saver;
@@ -334,7 +335,8 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
                          getTotalSteps(request, recipe, dataset));
   if (!tracer)
     return tracer.getError();
-  Status ready = session.initialise(position.seed);
+  Status ready =
+      checkpoint ? session.initialise(position.seed) : parameters.set(session);
   if (ready && checkpoint)
     ready = loadCheckpoint(session, *checkpoint);
   if (ready && checkpoint && session.isFirst())
@@ -367,6 +369,12 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
   if (Status apart = checkFiles(request); !apart)
     return apart;
   // Opened first: what is wrong with it should not cost a training.
+  ParameterRequest start = request.parameters;
+  start.seed = request.seed.value_or(0);
+  start.drawsMissing |= start.from.empty();
+  Result<Parameters> parameters = Parameters::open(session, start);
+  if (!parameters)
+    return parameters.getError();
   std::optional<Checkpoint> checkpoint;
   if (!request.resumePath.empty()) {
     Result<Checkpoint> opened = openCheckpoint(session, request.resumePath);
@@ -394,7 +402,7 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
   if (!position)
     return position.getError();
   Status trained = runSteps(session, **program, *dataset, request, *position,
-                            checkpoint ? &*checkpoint : nullptr);
+                            *parameters, checkpoint ? &*checkpoint : nullptr);
   if (!trained || !split)
     return trained;
   Result<std::vector<NamedValue>> means =

@@ -1,6 +1,7 @@
 #ifndef MESHC_RUNTIME_APP_TRAINING_H
 #define MESHC_RUNTIME_APP_TRAINING_H
 
+#include "runtime/app/Parameters.h"
 #include "runtime/app/Session.h"
 #include "runtime/app/StepTracer.h"
 #include "runtime/checkpoint/Saver.h"
@@ -22,6 +23,8 @@ struct TrainingRequest {
   bool failsOnNan = false;            ///< ends where the loss is not finite
   bool evaluates = true;              ///< on the test split, in the end
   std::optional<int64_t> evalBatches; ///< instead of all of the test split
+  /// That training starts from; none given: those of the seed.
+  ParameterRequest parameters;
   TraceRequest trace;
   SaveRequest save;
   /// A checkpoint, or a folder with some, to go on from; empty: none.
@@ -50,7 +53,11 @@ struct TrainingRequest {
 /// progress on all of them, which is saved if anything is, and are reported as
 /// an error of code Interrupted, Terminated or HungUp.
 ///
-/// Errors: also those of openCheckpoint, checkTraining and Saver.
+/// `parameters` that are given replace those of the seed before the first
+/// step; state of the optimizer starts as ever.
+///
+/// Errors: also those of Parameters::open, openCheckpoint, checkTraining and
+/// Saver.
 Status train(Session &session, const TrainingRequest &request);
 
 } // namespace meshc::runtime

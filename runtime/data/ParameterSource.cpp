@@ -26,7 +26,8 @@ runtime::openParameterSource(const std::string &path) {
   if (std::filesystem::is_regular_file(path, failed))
     return Error{ErrorCode::CannotRead,
                  fmt::format("cannot read '{}': it is a file, expected a "
-                             "checkpoint, or a folder of .npy files",
+                             "checkpoint, a .safetensors file, or a folder of "
+                             ".npy files",
                              path),
                  "a single parameter is given as --param NAME=FILE.npy"};
   return NpyParameters::openFolder(path);

@@ -1,0 +1,26 @@
+#ifndef MESHC_RUNTIME_APP_EXPORT_H
+#define MESHC_RUNTIME_APP_EXPORT_H
+
+#include "runtime/exec/Executable.h"
+
+#include <string>
+
+namespace meshc::runtime {
+
+struct ExportRequest {
+  std::string from;  ///< as of openSource
+  std::string to;    ///< a safetensors file
+  std::string names; ///< the map of its names, and of those of `from` if that
+                     ///< is such a file; empty: the spec's names
+};
+
+/// Writes the parameters of a program, which are all in one source, into a
+/// file for other programs. No device computes anything.
+/// Errors: those of openSource, compareParameters and exportWeights;
+/// RepeatedInput where the file is one of those that are read.
+Status exportParameters(const Executable &executable,
+                        const ExportRequest &request);
+
+} // namespace meshc::runtime
+
+#endif

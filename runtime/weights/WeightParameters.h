@@ -1,0 +1,48 @@
+#ifndef MESHC_RUNTIME_WEIGHTS_WEIGHTPARAMETERS_H
+#define MESHC_RUNTIME_WEIGHTS_WEIGHTPARAMETERS_H
+
+#include "runtime/data/ParameterSource.h"
+#include "runtime/weights/StoredPart.h"
+#include "runtime/weights/TensorFiles.h"
+
+namespace meshc::runtime {
+
+/// Parameters in safetensors files of any program, under names and in shapes
+/// that a map translates.
+class WeightParameters : public ParameterSource {
+public:
+  /// `path`: a file, or a folder of them. `map`: null where tensors have the
+  /// names of parameters, also with '.' for '/'.
+  /// Errors: as of TensorFiles::open; WrongParameters where some tensors of a
+  /// parameter are missing, WrongArray where one has another shape or elements
+  /// than the rule gives it. Those that belong to no parameter are entries of
+  /// their own.
+  static Result<std::unique_ptr<ParameterSource>>
+  open(const std::string &path, const NameMap *map,
+       std::span<const exec::VariableT *const> parameters);
+
+  Status readBlock(const Entry &entry, const Placement &placement,
+                   std::byte *target) const override;
+  Result<std::string> getDigest(const Entry &entry) const override;
+
+private:
+  struct Part {
+    StoredPart stored;
+    const FileTensor *tensor;
+  };
+
+  explicit WeightParameters(TensorFiles files) : files(std::move(files)) {}
+
+  /// The tensor that a rule calls so; null: there is none.
+  Result<const FileTensor *> findTensor(const std::string &name,
+                                        const NameMap *map) const;
+  Status add(StoredParameter &stored, const NameMap *map);
+
+  TensorFiles files;
+  std::map<std::string, std::vector<Part>, std::less<>> parts; ///< by parameter
+  std::map<const FileTensor *, std::string> owners; ///< a parameter of each
+};
+
+} // namespace meshc::runtime
+
+#endif

@@ -1,0 +1,281 @@
+/// Weights in files of other programs: what fits a model, what does not, and
+/// what is said of it.
+
+#include "runtime/weights/WeightParameters.h"
+
+#include "runtime/exec/HalfFloats.h"
+#include "runtime/weights/WeightExport.h"
+#include "tests/runtime/LinearModel.h"
+#include "tests/runtime/ProgramBuilder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+using namespace meshc;
+using namespace meshc::runtime;
+using namespace meshc::runtime::test;
+using testing::HasSubstr;
+
+namespace {
+
+template <typename T>
+HostArray makeArray(exec::ElementType element, std::vector<int64_t> shape,
+                    const std::vector<T> &values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {element, std::move(shape), {bytes.begin(), bytes.end()}};
+}
+
+HostArray makeFloats(std::vector<int64_t> shape, float first) {
+  HostArray array{exec::ElementType::f32, std::move(shape), {}};
+  std::vector<float> values(static_cast<size_t>(array.getNumElements()));
+  for (float &value : values)
+    value = first++;
+  return makeArray(array.element, array.shape, values);
+}
+
+class WeightParametersTest : public testing::Test {
+protected:
+  using Tensors = std::vector<std::pair<std::string, HostArray>>;
+
+  WeightParametersTest() {
+    addParameter("words", {{"vocab", 5}, {"d", 2}});
+    addParameter("layer/w", {{"layers", 2}, {"d", 2}, {"e", 3}});
+  }
+
+  void addParameter(const std::string &name,
+                    const std::vector<std::pair<std::string, int64_t>> &dims,
+                    exec::ElementType element = exec::ElementType::f32) {
+    auto variable = std::make_unique<exec::VariableT>();
+    variable->name = name;
+    variable->layout = std::make_unique<exec::TensorLayoutT>();
+    variable->layout->element = element;
+    for (const auto &[dim, size] : dims) {
+      auto each = std::make_unique<exec::DimShardingT>();
+      each->name = dim;
+      each->size = size;
+      variable->layout->dims.push_back(std::move(each));
+    }
+    parameters.push_back(variable.get());
+    variables.push_back(std::move(variable));
+  }
+
+  std::string write(const std::string &name, const Tensors &tensors) {
+    SafetensorsHeader header;
+    for (const auto &[name, array] : tensors)
+      header.entries.push_back({name, array.element, array.shape});
+    std::string text = layOut(header);
+    for (const auto &[name, array] : tensors)
+      text.append(reinterpret_cast<const char *>(array.data.data()),
+                  array.data.size());
+    writeBytes(folder / name, text);
+    return folder / name;
+  }
+
+  Result<std::unique_ptr<ParameterSource>> open(const std::string &path,
+                                                const std::string &text) {
+    if (text.empty())
+      return WeightParameters::open(path, nullptr, parameters);
+    Result<NameMap> map = parseNameMap(text, "a.map");
+    EXPECT_TRUE(map) << map.getError().message;
+    return map ? WeightParameters::open(path, &*map, parameters)
+               : map.getError();
+  }
+
+  void expectError(const std::string &path, const std::string &map,
+                   ErrorCode code, const std::string &words,
+                   const std::string &note = "") {
+    auto source = open(path, map);
+    ASSERT_FALSE(source) << words;
+    EXPECT_EQ(source.getError().code, code);
+    EXPECT_THAT(source.getError().message, HasSubstr(words));
+    EXPECT_THAT(source.getError().note, HasSubstr(note));
+  }
+
+  /// The whole of a parameter of floats.
+  std::vector<float> read(const ParameterSource &source,
+                          const std::string &name) {
+    const ParameterSource::Entry *entry = source.find(name);
+    EXPECT_TRUE(entry) << name;
+    if (!entry)
+      return {};
+    Placement placement{getWhole(entry->shape), entry->shape};
+    std::vector<float> values(size_t(getVolume(placement.owned)));
+    Status done = source.readBlock(
+        *entry, placement, reinterpret_cast<std::byte *>(values.data()));
+    EXPECT_TRUE(done) << done.getError().message;
+    return values;
+  }
+
+  TemporaryFolder folder;
+  std::vector<std::unique_ptr<exec::VariableT>> variables;
+  std::vector<const exec::VariableT *> parameters;
+};
+
+const std::string stacked = "prefix model.\n"
+                            "ignore *.bias\n"
+                            "words = wte\n"
+                            "layer/w = h.{layers}.w [e, d]\n";
+
+TEST_F(WeightParametersTest, names_of_the_spec_need_no_map) {
+  const std::string path =
+      write("a.safetensors", {{"layer.w", makeFloats({2, 2, 3}, 0)},
+                              {"words", makeFloats({5, 2}, 100)}});
+  auto source = open(path, "");
+  ASSERT_TRUE(source) << source.getError().message;
+  EXPECT_EQ(read(**source, "layer/w")[11], 11);
+  EXPECT_EQ(read(**source, "words")[0], 100);
+  EXPECT_TRUE(compareParameters(**source, path, parameters,
+                                [](const auto &) { return false; }));
+}
+
+TEST_F(WeightParametersTest, a_folder_of_files_is_one_source) {
+  write("a.safetensors", {{"model.h.1.w", makeFloats({3, 2}, 10)},
+                          {"model.h.1.bias", makeFloats({3}, 0)}});
+  write("b.safetensors",
+        {{"h.0.w", makeFloats({3, 2}, 0)}, {"wte", makeFloats({5, 2}, 100)}});
+  writeBytes(folder / "config.json", "{}");
+  EXPECT_TRUE(TensorFiles::isAny(folder.path.string()));
+  auto source = open(folder.path.string(), stacked);
+  ASSERT_TRUE(source) << source.getError().message;
+  EXPECT_EQ((*source)->getEntries().size(), 2u);
+  // Transposed, layer by layer.
+  EXPECT_EQ(read(**source, "layer/w"),
+            (std::vector<float>{0, 2, 4, 1, 3, 5, 10, 12, 14, 11, 13, 15}));
+  auto digest = (*source)->getDigest(*(*source)->find("layer/w"));
+  ASSERT_TRUE(digest);
+  write("b.safetensors",
+        {{"h.0.w", makeFloats({3, 2}, 1)}, {"wte", makeFloats({5, 2}, 100)}});
+  auto other = open(folder.path.string(), stacked);
+  ASSERT_TRUE(other);
+  auto otherDigest = (*other)->getDigest(*(*other)->find("layer/w"));
+  ASSERT_TRUE(otherDigest);
+  EXPECT_NE(*digest, *otherDigest);
+
+  write("c.safetensors", {{"wte", makeFloats({5, 2}, 0)}});
+  expectError(folder.path.string(), stacked, ErrorCode::DamagedFile,
+              "both have a tensor 'wte'");
+}
+
+TEST_F(WeightParametersTest, narrow_floats_become_wide_ones) {
+  std::vector<BFloat16> brains;
+  std::vector<Float16> halves;
+  for (int i = 0; i < 10; ++i) {
+    brains.push_back(BFloat16::round(float(i) - 4.5f));
+    halves.push_back(Float16::round(float(i) / 8));
+  }
+  addParameter("wide", {{"vocab", 5}, {"d", 2}}, exec::ElementType::f64);
+  auto source =
+      open(write("a.safetensors",
+                 {{"layer.w", makeFloats({2, 2, 3}, 0)},
+                  {"words", makeArray(exec::ElementType::bf16, {5, 2}, brains)},
+                  {"wide", makeArray(exec::ElementType::f16, {5, 2}, halves)}}),
+           "");
+  ASSERT_TRUE(source) << source.getError().message;
+  const std::vector<float> words = read(**source, "words");
+  for (int i = 0; i < 10; ++i)
+    EXPECT_EQ(words[size_t(i)], float(i) - 4.5f);
+  const ParameterSource::Entry &entry = *(*source)->find("wide");
+  std::vector<double> wide(10);
+  ASSERT_TRUE((*source)->readBlock(entry, {getWhole(entry.shape), entry.shape},
+                                   reinterpret_cast<std::byte *>(wide.data())));
+  for (int i = 0; i < 10; ++i)
+    EXPECT_EQ(wide[size_t(i)], double(i) / 8);
+
+  const std::vector<double> doubles(10);
+  expectError(
+      write("b.safetensors",
+            {{"words", makeArray(exec::ElementType::f64, {5, 2}, doubles)}}),
+      "", ErrorCode::WrongArray, "is f64[5, 2], expected f32[5, 2]",
+      "it is parameter 'words'");
+}
+
+TEST_F(WeightParametersTest, tensors_that_do_not_fit) {
+  const auto w = [](float first) { return makeFloats({3, 2}, first); };
+  const HostArray words = makeFloats({5, 2}, 0);
+  expectError(write("a.safetensors", {{"h.0.w", w(0)}, {"wte", words}}),
+              stacked, ErrorCode::WrongParameters,
+              "there is a tensor 'h.0.w', but no 'h.1.w'",
+              "a.map:4 has it for 'layer/w'");
+  expectError(write("b.safetensors", {{"h.0.w", w(0)},
+                                      {"model.h.0.w", w(0)},
+                                      {"h.1.w", w(0)},
+                                      {"wte", words}}),
+              stacked, ErrorCode::WrongParameters,
+              "has both 'h.0.w' and 'model.h.0.w'");
+  expectError(write("c.safetensors", {{"h.0.w", w(0)},
+                                      {"h.1.w", makeFloats({2, 3}, 0)},
+                                      {"wte", words}}),
+              stacked, ErrorCode::WrongArray,
+              "h.1.w' is f32[2, 3], expected f32[3, 2]",
+              "a.map:4 has it for 'layer/w'");
+  // What no rule is for, and a parameter that is missing as a whole.
+  const std::string path = write(
+      "d.safetensors", {{"wte", words}, {"lm_head", words}, {"x.bias", words}});
+  auto source = open(path, stacked);
+  ASSERT_TRUE(source) << source.getError().message;
+  Status fits = compareParameters(**source, path, parameters,
+                                  [](const auto &) { return false; });
+  ASSERT_FALSE(fits);
+  EXPECT_THAT(fits.getError().message,
+              HasSubstr("1 parameter is missing: 'layer/w'"));
+  EXPECT_THAT(fits.getError().message, HasSubstr("d.safetensors: lm_head'"));
+  EXPECT_THAT(fits.getError().message, testing::Not(HasSubstr("bias")));
+}
+
+TEST_F(WeightParametersTest, rules_that_do_not_fit_the_model) {
+  const std::string path = write("a.safetensors", {});
+  for (const auto &[map, words] :
+       std::initializer_list<std::pair<const char *, const char *>>{
+           {"worde = a", "the model has no parameter 'worde'; did you mean"},
+           {"words = a [d]", "dim 'vocab' of 'words' is in no name and no"},
+           {"words = a [d vocab d]", "dim 'd' stands twice"},
+           {"words = a.{d} [vocab d]", "dim 'd' stands twice"},
+           {"words = a [d, vocap]",
+            "has no dim 'vocap'; did you mean 'vocab'?"},
+           {"words [1 of 2 vocab] = a", "of size 5 has no 2 equal slices"},
+           {"words [1 of 2 d] = a", "do not have each of its elements once"},
+           {"words = a\nwords = b", "do not have each of its elements once"},
+           {"words = a.{d = x}", "has 2 positions, of which 1 are named"},
+           {"words = a [d, 1 of 9223372036854775807 vocab]",
+            "more elements than 64 bits count"}})
+    expectError(path, map, ErrorCode::WrongParameters, words);
+}
+
+TEST_F(WeightParametersTest, what_cannot_be_exported) {
+  const std::string path =
+      write("a.safetensors", {{"layer.w", makeFloats({2, 2, 3}, 0)},
+                              {"words", makeFloats({5, 2}, 100)}});
+  auto source = open(path, "");
+  ASSERT_TRUE(source);
+  const auto write = [&](const std::string &text) {
+    Result<NameMap> map = parseNameMap(text, "a.map");
+    EXPECT_TRUE(map) << map.getError().message;
+    return exportWeights(**source, parameters, &*map, folder / "out",
+                         [](uint64_t, uint64_t) {});
+  };
+  for (const auto &[map, words] :
+       std::initializer_list<std::pair<const char *, const char *>>{
+           {"words = a", "no rule for parameter 'layer/w'"},
+           {"words = a [1 of 2 vocab, d]\nlayer/w = b",
+            "a.map:1: of tensor 'a', which is f32[10, 2], no rule has 10"},
+           {"words = a [1 of 2 vocab, d]\nlayer/w = a [layers d e]",
+            "a.map:2: tensor 'a' is f32[12] by this rule, and f32[10, 2] by"},
+           {"words [1 of 2 d] = a [vocab d]\nwords [2 of 2 d] = a [vocab d]\n"
+            "layer/w = b",
+            "a.map:2: tensor 'a' has elements that another rule writes, "
+            "too"}}) {
+    Result<size_t> count = write(map);
+    ASSERT_FALSE(count) << words;
+    EXPECT_EQ(count.getError().code, ErrorCode::WrongParameters);
+    EXPECT_THAT(count.getError().message, HasSubstr(words));
+    EXPECT_FALSE(std::filesystem::exists(folder / "out"));
+  }
+  Result<size_t> count = write("words [1 of 2 d] = a\nwords [2 of 2 d] = b\n"
+                               "layer/w = c");
+  ASSERT_TRUE(count) << count.getError().message;
+  EXPECT_EQ(*count, 3u);
+}
+
+} // namespace
