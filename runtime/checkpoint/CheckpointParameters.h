@@ -15,6 +15,7 @@ public:
   /// Errors: as of Checkpoint::open.
   static Result<std::unique_ptr<ParameterSource>> open(const std::string &path);
 
+  std::string getUnit() const override { return "value"; }
   Status readBlock(const Entry &entry, const Placement &placement,
                    std::byte *target) const override;
   /// That of the checkpoint: no value is read for it.

@@ -86,10 +86,11 @@ Status runtime::compareParameters(
   std::vector<std::string> parts;
   describe(std::move(missing), "parameter is missing", "parameters are missing",
            parts);
-  describe(std::move(other), "file has another type or shape",
-           "files have another type or shape", parts);
-  describe(std::move(superfluous), "file is for no parameter",
-           "files are for no parameter", parts);
+  const std::string one = source.getUnit(), several = one + "s";
+  describe(std::move(other), one + " has another type or shape",
+           several + " have another type or shape", parts);
+  describe(std::move(superfluous), one + " is for no parameter",
+           several + " are for no parameter", parts);
   if (parts.empty())
     return Status::success();
   return Error{ErrorCode::WrongParameters,

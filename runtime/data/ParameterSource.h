@@ -34,6 +34,8 @@ public:
   /// The entry of a parameter; null if there is none.
   const Entry *find(std::string_view name) const;
 
+  /// What has an entry, for messages: "file".
+  virtual std::string getUnit() const { return "file"; }
   /// Writes the part that `placement` owns into a block at `target`; padding is
   /// left as it is. Errors: CannotRead, DamagedFile.
   virtual Status readBlock(const Entry &entry, const Placement &placement,

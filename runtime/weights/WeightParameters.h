@@ -21,6 +21,7 @@ public:
   open(const std::string &path, const NameMap *map,
        std::span<const exec::VariableT *const> parameters);
 
+  std::string getUnit() const override { return "tensor"; }
   Status readBlock(const Entry &entry, const Placement &placement,
                    std::byte *target) const override;
   Result<std::string> getDigest(const Entry &entry) const override;

@@ -173,9 +173,9 @@ TEST_F(ParameterSourceTest, what_is_no_such_folder) {
   };
   expect(folder / "none", ErrorCode::CannotRead, "No such file or directory");
   ASSERT_TRUE(writeNpy(folder / "w.npy", makeCount({2, 3})));
-  expect(
-      folder / "w.npy", ErrorCode::CannotRead,
-      "w.npy': it is a file, expected a checkpoint, or a folder of .npy files");
+  expect(folder / "w.npy", ErrorCode::CannotRead,
+         "w.npy': it is a file, expected a checkpoint, a .safetensors file, or "
+         "a folder of .npy files");
   writeBytes(folder / "v.npy", "\x93NUMPY garbage");
   expect(folder.path.string(), ErrorCode::DamagedFile, "v.npy' is damaged");
 }

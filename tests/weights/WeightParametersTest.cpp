@@ -220,6 +220,8 @@ TEST_F(WeightParametersTest, tensors_that_do_not_fit) {
   ASSERT_FALSE(fits);
   EXPECT_THAT(fits.getError().message,
               HasSubstr("1 parameter is missing: 'layer/w'"));
+  EXPECT_THAT(fits.getError().message,
+              HasSubstr("1 tensor is for no parameter: '"));
   EXPECT_THAT(fits.getError().message, HasSubstr("d.safetensors: lm_head'"));
   EXPECT_THAT(fits.getError().message, testing::Not(HasSubstr("bias")));
 }
