@@ -44,6 +44,8 @@ struct CommandFlags {
   std::vector<std::string> parameters;
   std::vector<std::string> outputs;
   std::vector<std::string> gradients;
+  std::optional<std::string> predictedFolder; ///< of test files
+  std::optional<int64_t> maxSamples;
   std::string batchDim; ///< that counts the samples of the inputs
   TopRequest top;
   int64_t processes = 1;

@@ -41,6 +41,8 @@ static Status runOnArrays(Session &session, const CommandFlags &flags) {
     return parameters.getError();
   PredictionRequest request;
   request.parameters = std::move(*parameters);
+  request.dataFolder = flags.predictedFolder;
+  request.maxSamples = flags.maxSamples;
   request.batchDim = flags.batchDim;
   request.top = flags.top;
   for (auto [texts, files] :
@@ -76,20 +78,18 @@ CLI::Option *CommandLine::addEvalSteps(CLI::App *subcommand) {
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
 }
 
-static void addFiles(CLI::App *subcommand, const char *name,
-                     std::vector<std::string> &files, const char *what) {
-  takes("NAME=FILE.npy ...", subcommand->add_option(name, files, what));
+static CLI::Option *addFiles(CLI::App *subcommand, const char *name,
+                             std::vector<std::string> &files,
+                             const char *what) {
+  return takes("NAME=FILE.npy ...", subcommand->add_option(name, files, what));
 }
 
 CLI::Option *CommandLine::addSource(CLI::App *subcommand, const char *what) {
-  CLI::Option *from =
-      takes("PATH",
-            subcommand->add_option("--from", flags.parameterSource, what))
-          ->check([](const std::string &path) {
-            return std::string(path.empty() ? "the name of the file is empty"
-                                            : "");
-          });
-  return from;
+  return takes("PATH",
+               subcommand->add_option("--from", flags.parameterSource, what))
+      ->check([](const std::string &path) {
+        return std::string(path.empty() ? "the name of the file is empty" : "");
+      });
 }
 
 CLI::Option *CommandLine::addNames(CLI::App *subcommand, const char *what) {
@@ -135,12 +135,23 @@ void CommandLine::addPredict() {
       "Run the model on .npy arrays with any number of samples; gradients of "
       "one batch",
       [this](Session &session) { return runOnArrays(session, flags); });
-  addFiles(predict, "--in", flags.inputs, "inputs, every one of the model's");
+  CLI::Option *inputs = addFiles(predict, "--in", flags.inputs,
+                                 "inputs, every one of the model's");
+  CLI::Option *folder =
+      takes("DIR", predict->add_option(
+                       "--data-dir", flags.predictedFolder,
+                       "instead of --in: folder of the data files that the "
+                       "spec names, of which the test files are read"))
+          ->excludes(inputs);
+  takes("N", predict->add_option("--samples", flags.maxSamples,
+                                 "only the first N samples"))
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
   takes("DIM",
         predict->add_option("--batch", flags.batchDim,
                             "dim of the inputs that counts samples (default: "
                             "that of the model's data; without any, inputs "
-                            "have the model's own sizes)"));
+                            "have the model's own sizes)"))
+      ->excludes(folder);
   addSeed(predict, "the parameters of --init random")
       ->needs(addParameters(predict));
   addFiles(predict, "--out", flags.outputs,
@@ -159,6 +170,10 @@ void CommandLine::addPredict() {
   takes("FILE", predict->add_option("--labels", flags.top.labels,
                                     "with a name in each line, for the "
                                     "positions of --topk"))
+      ->needs(top);
+  takes("NAME", predict->add_option("--truth", flags.top.truth,
+                                    "an input that has the right position of "
+                                    "each sample, for a column of --topk"))
       ->needs(top);
 
   for (const char *name : formerNames)

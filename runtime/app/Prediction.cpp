@@ -1,9 +1,8 @@
 #include "runtime/app/Prediction.h"
 
 #include "runtime/app/OutputFile.h"
+#include "runtime/app/PredictionInputs.h"
 #include "runtime/app/SampleLoop.h"
-#include "runtime/data/Dataset.h"
-#include "runtime/data/InputFiles.h"
 #include "runtime/data/Npy.h"
 #include "runtime/io/StandardStreams.h"
 
@@ -40,8 +39,6 @@ static Status checkOverwriting(const PredictionRequest &request,
   std::set<std::string> taken; // by whatever name
   for (const std::string &path : places)
     taken.insert(getPlace(path));
-  for (const NamedFile &file : request.inputs)
-    taken.insert(getPlace(file.path));
   for (const auto *files : {&request.outputs, &request.gradients})
     for (const NamedFile &file : *files) {
       // Devices and pipes take more than one array.
@@ -91,80 +88,10 @@ findProgram(Session &session, const PredictionRequest &request) {
       fmt::format("compile it with --grad {}", request.gradients.front().name)};
 }
 
-/// The dims that may count samples where the program does not say which does:
-/// those of inputs that no parameter has.
-static std::vector<std::string> findSampleDims(const exec::ExecutableT &data,
-                                               const exec::ProgramT &program) {
-  std::vector<std::string> dims;
-  for (const auto &input : program.inputs)
-    for (const auto &dim : input->layout->dims)
-      if (std::find(dims.begin(), dims.end(), dim->name) == dims.end() &&
-          std::none_of(data.variables.begin(), data.variables.end(),
-                       [&](const auto &variable) {
-                         return variable->trainable &&
-                                findDim(*variable->layout, dim->name);
-                       }))
-        dims.push_back(dim->name);
-  return dims;
-}
-
-/// The dim that counts samples; empty if there is none.
-static Result<std::string> findBatchDim(const exec::ExecutableT &data,
-                                        const exec::ProgramT &program,
-                                        const std::string &asked) {
-  if (asked.empty())
-    return getBatchDim(data);
-  const std::vector<std::string> dims = findSampleDims(data, program);
-  if (std::find(dims.begin(), dims.end(), asked) != dims.end())
-    return asked;
-  return Error{ErrorCode::UnknownName,
-               fmt::format("'{}' is no dim of an input that may count samples, "
-                           "which no parameter has",
-                           asked),
-               listNames(dims)};
-}
-
-/// Opens the file of every input.
-static Result<InputFiles> openInputs(const Session &session,
-                                     const exec::ProgramT &program,
-                                     const std::vector<NamedFile> &files,
-                                     const std::string &batchDim) {
-  std::set<std::string_view> given;
-  std::vector<std::pair<const exec::PortT *, std::string>> ports;
-  for (const NamedFile &file : files) {
-    Result<const exec::PortT *> input = session.getInput(program, file.name);
-    if (!input)
-      return input.getError();
-    given.insert(file.name);
-    ports.push_back({*input, file.path});
-  }
-  for (const auto &input : program.inputs)
-    if (!given.count(input->name))
-      return Error{ErrorCode::MissingInput,
-                   fmt::format("input '{}' is missing: expected {}",
-                               input->name, toString(*input->layout)),
-                   fmt::format("give it as --in {}=FILE.npy", input->name)};
-  Result<InputFiles> opened =
-      InputFiles::open(std::move(ports), batchDim, session.hasOtherRanks());
-  if (opened || !batchDim.empty() ||
-      opened.getError().code != ErrorCode::WrongArray)
-    return opened;
-  Error error = opened.getError();
-  const std::vector<std::string> dims =
-      findSampleDims(session.getExecutable().data, program);
-  if (!dims.empty())
-    error.note = fmt::format(
-        "no data block says which dim counts samples; for any number of them "
-        "--batch {}",
-        fmt::join(dims, " or --batch "));
-  return error;
-}
-
 /// How many samples there are, and in a batch.
 static Samples countSamples(const exec::ProgramT &program,
-                            const InputFiles &inputs,
-                            const std::string &batchDim) {
-  Samples samples{batchDim, 1, 1};
+                            const PredictionInputs &inputs) {
+  Samples samples{inputs.getBatchDim(), 1, 1};
   for (const auto *ports : {&program.inputs, &program.outputs})
     for (const auto &port : *ports)
       if (std::optional<size_t> axis = samples.findAxis(*port->layout))
@@ -273,8 +200,9 @@ public:
                        [](const Output &output) { return output.isMean; });
   }
 
-  /// Takes what a batch has given.
-  Status add(Session &session, int64_t first, int64_t count) {
+  /// Takes what a batch has given; `truth` is for the table.
+  Status add(Session &session, int64_t first, int64_t count,
+             std::span<const int64_t> truth) {
     for (Output &output : outputs) {
       if (output.isMean)
         continue;
@@ -283,7 +211,7 @@ public:
       if (!batch)
         return batch.getError();
       if (table && output.port == shown)
-        table->add(*batch, first, count);
+        table->add(*batch, first, count, truth);
       if (!output.file)
         continue;
       if (Status added = output.file->add(*batch, first, count); !added)
@@ -384,23 +312,24 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
     if (Status unique = checkUnique(kind, *files); !unique)
       return unique;
 
-  Result<std::string> batchDim =
-      findBatchDim(session.getExecutable().data, **program, request.batchDim);
-  if (!batchDim)
-    return batchDim.getError();
-  Result<InputFiles> inputs =
-      openInputs(session, **program, request.inputs, *batchDim);
+  Result<PredictionInputs> inputs =
+      PredictionInputs::open(session, **program, request);
   if (!inputs)
     return inputs.getError();
-  const Samples samples = countSamples(**program, *inputs, *batchDim);
+  const Samples samples = countSamples(**program, *inputs);
   Status ready = checkSamples(**program, request, *outputs, samples);
   const exec::PortT *top = nullptr;
+  const exec::PortT *truth = nullptr;
   if (ready && request.top.count > 0) {
     Result<const exec::PortT *> found =
         findTopOutput(**program, samples, request.top);
     if (!found)
       return found.getError();
     top = *found;
+    found = findTruth(**program, samples, request.top);
+    if (!found)
+      return found.getError();
+    truth = *found;
     ready = checkOutput(*top, samples);
   }
   if (!ready)
@@ -408,7 +337,10 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
   Result<Parameters> parameters = Parameters::open(session, request.parameters);
   if (!parameters)
     return parameters.getError();
-  ready = checkOverwriting(request, parameters->getPlaces());
+  std::vector<std::string> places = parameters->getPlaces();
+  for (const std::string &path : inputs->getPaths())
+    places.push_back(path);
+  ready = checkOverwriting(request, places);
   // Ranks run as often as each other.
   if (ready && session.hasOtherRanks())
     ready = session.agree(inputs->getShapes());
@@ -436,8 +368,13 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
           [&](std::span<const int64_t> places) {
             return inputs->feed(session.getDevices(), places);
           },
-      .visit = [&](int64_t first,
-                   int64_t count) { return files.add(session, first, count); },
+      .visit =
+          [&](int64_t first, int64_t count) {
+            const std::vector<int64_t> positions =
+                truth ? inputs->getIntegers(*truth, first, count)
+                      : std::vector<int64_t>();
+            return files.add(session, first, count, positions);
+          },
       .needsMeans = files.hasMeans() || (prints && !samples.areOneBatch()),
       .name = "prediction",
       .quietTime = showsTable ? Progress::Clock::duration::max()

@@ -5,6 +5,8 @@
 #include "runtime/app/Session.h"
 #include "runtime/app/TopTable.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,9 @@ namespace meshc::runtime {
 
 struct PredictionRequest {
   std::vector<NamedFile> inputs;
+  /// Of the test files that all inputs are read from instead.
+  std::optional<std::string> dataFolder;
+  std::optional<int64_t> maxSamples; ///< the first ones; none: all
   ParameterRequest parameters;
   std::vector<NamedFile> outputs;
   std::vector<NamedFile> gradients;
@@ -21,10 +26,11 @@ struct PredictionRequest {
   TopRequest top;
 };
 
-/// Runs the model on whole arrays: reads every input and the parameters from
-/// .npy files, runs program "eval" (or "gradient", if gradients are asked for)
-/// and writes what is asked for as .npy, or prints a table of it (TopTable.h).
-/// If nothing is asked for, the outputs of one element are printed.
+/// Runs the model on whole arrays: reads every input from .npy files or all
+/// from the test files, and the parameters, runs program "eval" (or "gradient",
+/// if gradients are asked for) and writes what is asked for as .npy, or prints
+/// a table of it (TopTable.h). If nothing is asked for, the outputs of one
+/// element are printed.
 ///
 /// Inputs have any number N of samples along the batch dim (Dataset.h); they
 /// are run in batches (SampleLoop.h). An output

@@ -64,6 +64,30 @@ runtime::findTopOutput(const exec::ProgramT &program, const Samples &samples,
   return port;
 }
 
+Result<const exec::PortT *> runtime::findTruth(const exec::ProgramT &program,
+                                               const Samples &samples,
+                                               const TopRequest &request) {
+  if (request.truth.empty())
+    return static_cast<const exec::PortT *>(nullptr);
+  std::vector<std::string> names;
+  for (const auto &port : program.inputs) {
+    const exec::ElementType element = port->layout->element;
+    const bool isInteger =
+        element == exec::ElementType::i32 || element == exec::ElementType::i64;
+    if (!isInteger || port->layout->dims.size() != 1 ||
+        !samples.findAxis(*port->layout))
+      continue;
+    if (port->name == request.truth)
+      return port.get();
+    names.push_back(port->name);
+  }
+  return Error{ErrorCode::UnknownName,
+               fmt::format("there is no input '{}' of integers, one for each "
+                           "sample",
+                           request.truth),
+               names.empty() ? "" : listNames(names)};
+}
+
 /// The lines of a file, as a terminal may get them.
 static Result<std::vector<std::string>> readLines(const std::string &path) {
   Result<std::vector<std::byte>> bytes = readFile(path);
@@ -113,6 +137,9 @@ Result<TopTable> TopTable::create(const exec::PortT &port,
     else
       table.others.insert(table.others.begin(), column);
   }
+  if (!request.truth.empty())
+    table.truth =
+        Column(request.truth, table.ranked.size, 1, table.ranked.size);
   if (request.labels.empty())
     return table;
   Result<std::vector<std::string>> labels = readLines(request.labels);
@@ -127,7 +154,10 @@ Result<TopTable> TopTable::create(const exec::PortT &port,
                  ""};
   table.labels = std::move(*labels);
   for (const std::string &label : table.labels)
-    table.ranked.width = std::max(table.ranked.width, countCharacters(label));
+    for (Column *column :
+         {&table.ranked, table.truth ? &*table.truth : nullptr})
+      if (column)
+        column->width = std::max(column->width, countCharacters(label));
   return table;
 }
 
@@ -136,6 +166,20 @@ TopTable::Column::Column(std::string name, int64_t size, int64_t stride,
     : name(std::move(name)), size(size), stride(stride),
       width(std::max(countCharacters(this->name),
                      int(std::to_string(positions - 1).size()))) {}
+
+std::string TopTable::describe(int64_t position, int width) const {
+  // What is right may be no position of the output.
+  if (position < 0 || position >= int64_t(labels.size()))
+    return fmt::format("{:>{}}", position, width);
+  const std::string &label = labels[size_t(position)];
+  return fmt::format("{}{:{}}", label, "", width - countCharacters(label));
+}
+
+std::string TopTable::describe(const Column &column) const {
+  const int blanks = column.width - countCharacters(column.name);
+  return labels.empty() ? fmt::format("{:{}}{}", "", blanks, column.name)
+                        : fmt::format("{}{:{}}", column.name, "", blanks);
+}
 
 template <typename T>
 void TopTable::printRow(const std::byte *row, const std::string &begin) const {
@@ -156,13 +200,8 @@ void TopTable::printRow(const std::byte *row, const std::string &begin) const {
                     });
   for (int64_t place = 0; place < count; ++place) {
     const size_t position = order[size_t(place)];
-    // Names begin where their column does, numbers end there.
-    const std::string name =
-        labels.empty()
-            ? fmt::format("{:>{}}", position, ranked.width)
-            : fmt::format("{}{:{}}", labels[position], "",
-                          ranked.width - countCharacters(labels[position]));
-    printOutput(fmt::format("{}{:>4}  {}  {:>{}.5g}\n", begin, place + 1, name,
+    printOutput(fmt::format("{}{:>4}  {}  {:>{}.5g}\n", begin, place + 1,
+                            describe(int64_t(position), ranked.width),
                             values[position], getValueWidth()));
   }
 }
@@ -176,16 +215,16 @@ void TopTable::printHeader() const {
   std::string line;
   if (samples)
     line += fmt::format("{:>{}}  ", samples->name, samples->width);
+  if (truth)
+    line += describe(*truth) + "  ";
   for (const Column &column : others)
     line += fmt::format("{:>{}}  ", column.name, column.width);
-  const int blanks = ranked.width - countCharacters(ranked.name);
-  line +=
-      fmt::format("rank  {0:{1}}{3}{0:{2}}", "", labels.empty() ? blanks : 0,
-                  labels.empty() ? 0 : blanks, ranked.name);
-  printOutput(fmt::format("{}  {:>{}}\n", line, output, getValueWidth()));
+  printOutput(fmt::format("{}rank  {}  {:>{}}\n", line, describe(ranked),
+                          output, getValueWidth()));
 }
 
-void TopTable::add(const HostArray &batch, int64_t first, int64_t count) {
+void TopTable::add(const HostArray &batch, int64_t first, int64_t count,
+                   std::span<const int64_t> truths) {
   if (!isBegun)
     printHeader();
   isBegun = true;
@@ -204,6 +243,8 @@ void TopTable::add(const HostArray &batch, int64_t first, int64_t count) {
         element += position * column->stride;
         begin = fmt::format("{:>{}}  ", position, column->width) + begin;
       }
+      if (truth)
+        begin = describe(truths[size_t(sample)], truth->width) + "  " + begin;
       if (samples)
         begin = fmt::format("{:>{}}  ", first + sample, samples->width) + begin;
       const std::byte *data = batch.data.data() + element * bytes;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -224,6 +225,24 @@ std::string Dataset::getDigest() const {
   for (const auto &[input, digest] : getDigests())
     digests += digest + " ";
   return digests;
+}
+
+std::vector<std::string> Dataset::getPaths() const {
+  std::vector<std::string> paths;
+  for (const Source &source : sources)
+    paths.push_back(source.file.path);
+  return paths;
+}
+
+std::vector<int64_t> Dataset::getIntegers(const exec::PortT &port,
+                                          int64_t first, int64_t count) const {
+  const auto source =
+      std::find_if(sources.begin(), sources.end(),
+                   [&](const Source &source) { return source.port == &port; });
+  std::vector<int64_t> integers;
+  for (int64_t sample = first; sample < first + count; ++sample)
+    integers.push_back(int64_t(source->file.getElement(sample)));
+  return integers;
 }
 
 Status Dataset::feed(DeviceSet &devices,

@@ -43,6 +43,12 @@ public:
   /// All of them together.
   std::string getDigest() const;
 
+  std::vector<std::string> getPaths() const;
+  /// Of an input of integers with one element a sample, those of the samples
+  /// from `first` on.
+  std::vector<int64_t> getIntegers(const exec::PortT &port, int64_t first,
+                                   int64_t count) const;
+
   /// Writes one batch into the inputs' blocks on every device; `samples` has
   /// getBatchSize() sample numbers.
   Status feed(DeviceSet &devices, std::span<const int64_t> samples) const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -137,6 +138,32 @@ Status InputFiles::feed(DeviceSet &devices, std::span<const int64_t> samples) {
       return fed;
   }
   return Status::success();
+}
+
+std::vector<std::string> InputFiles::getPaths() const {
+  std::vector<std::string> paths;
+  for (const Input &input : inputs)
+    paths.push_back(input.file.getPath());
+  return paths;
+}
+
+std::vector<int64_t> InputFiles::getIntegers(const exec::PortT &port,
+                                             int64_t count) const {
+  const auto input =
+      std::find_if(inputs.begin(), inputs.end(),
+                   [&](const Input &input) { return input.port == &port; });
+  std::vector<int64_t> integers;
+  auto copy = [&]<typename T>() {
+    std::vector<T> elements(static_cast<size_t>(count));
+    std::memcpy(elements.data(), input->batch.data(),
+                elements.size() * sizeof(T));
+    integers.assign(elements.begin(), elements.end());
+  };
+  if (port.layout->element == exec::ElementType::i64)
+    copy.template operator()<int64_t>();
+  else
+    copy.template operator()<int32_t>();
+  return integers;
 }
 
 Agreements InputFiles::getShapes() const {

@@ -39,6 +39,11 @@ public:
   /// device. Errors: ValueOutOfRange; see NpyFile.
   Status feed(DeviceSet &devices, std::span<const int64_t> samples);
 
+  std::vector<std::string> getPaths() const;
+  /// The first elements of an input of integers, as they were fed last.
+  std::vector<int64_t> getIntegers(const exec::PortT &port,
+                                   int64_t count) const;
+
   /// What ranks have to agree on before a run, and of what was read after all.
   Agreements getShapes() const;
   Agreements getDigests() const;

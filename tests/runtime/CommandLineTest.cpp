@@ -155,6 +155,8 @@ TEST_F(CommandLineTest, predict_refuses_wrong_arrays) {
     arguments[index] = argument;
     return arguments;
   };
+  EXPECT_EQ(run(with({"--data-dir", "."})).code, 2); // beside --in
+  EXPECT_EQ(run(with({"--truth", "y"})).code, 2);    // without --topk
   std::vector<std::string> missing(sound.begin(), sound.begin() + 3);
   expectFailure(missing, 1, "input 'y' is missing: expected i32[batch=12]");
   std::vector<std::string> untrained(sound.begin(), sound.end() - 2);

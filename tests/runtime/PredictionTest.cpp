@@ -3,6 +3,7 @@
 #include "runtime/app/Prediction.h"
 #include "runtime/app/SampleLoop.h"
 
+#include "runtime/data/Idx.h"
 #include "runtime/data/Npy.h"
 #include "tests/runtime/LinearModel.h"
 
@@ -10,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <span>
 #include <thread>
 
@@ -140,6 +142,62 @@ TEST(PredictionTest, no_samples_give_no_elements_and_no_mean) {
                 HasSubstr("output 'loss' is a mean over samples, of which the "
                           "inputs have none"));
   }
+}
+
+/// The test files feed the inputs as arrays with their values would.
+TEST(PredictionTest, the_test_files_instead_of_arrays) {
+  for (auto [limit, count] : {std::pair<std::optional<int64_t>, size_t>{5, 5},
+                              {12, 12},
+                              {13, 13},
+                              {31, 31},
+                              {99, 31},
+                              {std::nullopt, 31}}) {
+    const Arrays arrays(1);
+    writeLinearData(arrays.folder);
+    PredictionRequest request = arrays.request({"residual"});
+    request.inputs.clear();
+    request.dataFolder = arrays.folder.path.string();
+    request.maxSamples = limit;
+    Status done = predictOn(request);
+    ASSERT_TRUE(done) << done.getError().message;
+    const IdxFile x = *readIdx(arrays.folder / "test-x");
+    const IdxFile y = *readIdx(arrays.folder / "test-y");
+    const std::vector<float> found = readFloats(arrays.folder / "residual.npy");
+    ASSERT_EQ(found.size(), count);
+    for (size_t i = 0; i < count; ++i) {
+      double expected = -y.getElement(int64_t(i));
+      for (size_t j = 0; j < 3; ++j)
+        expected +=
+            x.getElement(int64_t(i * 3 + j)) / 255 * double(arrays.w[j]);
+      // Seven roundings of at most 16.
+      EXPECT_NEAR(found[i], expected, 7 * 16 * 0x1p-24) << "sample " << i;
+    }
+  }
+}
+
+TEST(PredictionTest, the_first_samples_of_arrays) {
+  const Arrays arrays(31);
+  PredictionRequest request = arrays.request({"residual"});
+  request.maxSamples = 14;
+  ASSERT_TRUE(predictOn(request));
+  const std::vector<float> found = readFloats(arrays.folder / "residual.npy");
+  ASSERT_EQ(found.size(), size_t(14));
+  for (size_t i = 0; i < found.size(); ++i)
+    EXPECT_EQ(found[i], arrays.getResidual(i)) << i;
+}
+
+TEST(PredictionTest, a_test_file_is_not_written_over) {
+  const Arrays arrays(1);
+  writeLinearData(arrays.folder);
+  const std::string before = readBytes(arrays.folder / "test-x");
+  PredictionRequest request = arrays.request({});
+  request.inputs.clear();
+  request.dataFolder = arrays.folder.path.string();
+  request.outputs = {{"residual", arrays.folder / "test-x"}};
+  Status done = predictOn(request);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.getError().code, ErrorCode::RepeatedInput);
+  EXPECT_EQ(readBytes(arrays.folder / "test-x"), before);
 }
 
 TEST(PredictionTest, gradients_are_of_one_batch) {
