@@ -155,11 +155,13 @@ Result<Parameters> Parameters::open(const Session &session,
   return result;
 }
 
-std::vector<std::string> Parameters::getPlaces() const {
-  std::vector<std::string> places;
-  for (const Setting &setting : settings)
-    places.push_back(setting.entry->place);
-  return places;
+std::vector<std::string> Parameters::getFiles() const {
+  std::vector<std::string> paths;
+  for (const auto *source : {files.get(), from.get()})
+    if (source)
+      for (std::string &path : source->getFiles())
+        paths.push_back(std::move(path));
+  return paths;
 }
 
 Status Parameters::setOne(Session &session, const Setting &setting) {

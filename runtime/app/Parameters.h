@@ -33,7 +33,7 @@ public:
                                  const ParameterRequest &request);
 
   /// The files that are read.
-  std::vector<std::string> getPlaces() const;
+  std::vector<std::string> getFiles() const;
 
   /// Sets the variables from the seed, and then the parameters that are given,
   /// each device its part of them. What takes long is shown. Errors: those of

@@ -337,10 +337,10 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
   Result<Parameters> parameters = Parameters::open(session, request.parameters);
   if (!parameters)
     return parameters.getError();
-  std::vector<std::string> places = parameters->getPlaces();
+  std::vector<std::string> read = parameters->getFiles();
   for (const std::string &path : inputs->getPaths())
-    places.push_back(path);
-  ready = checkOverwriting(request, places);
+    read.push_back(path);
+  ready = checkOverwriting(request, read);
   // Ranks run as often as each other.
   if (ready && session.hasOtherRanks())
     ready = session.agree(inputs->getShapes());

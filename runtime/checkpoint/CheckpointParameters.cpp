@@ -32,6 +32,14 @@ CheckpointParameters::open(const std::string &path) {
       new CheckpointParameters(std::move(*checkpoint)));
 }
 
+std::vector<std::string> CheckpointParameters::getFiles() const {
+  const std::string folder = checkpoint.getPath() + "/";
+  std::vector<std::string> files = {folder + manifestName};
+  for (const StoredFile &file : checkpoint.getManifest().files)
+    files.push_back(folder + file.name);
+  return files;
+}
+
 Status CheckpointParameters::readBlock(const Entry &entry,
                                        const Placement &placement,
                                        std::byte *target) const {

@@ -16,6 +16,7 @@ public:
   static Result<std::unique_ptr<ParameterSource>> open(const std::string &path);
 
   std::string getUnit() const override { return "value"; }
+  std::vector<std::string> getFiles() const override;
   Status readBlock(const Entry &entry, const Placement &placement,
                    std::byte *target) const override;
   /// That of the checkpoint: no value is read for it.

@@ -20,6 +20,13 @@ ParameterSource::find(std::string_view name) const {
   return entry != entries.end() && entry->name == name ? &*entry : nullptr;
 }
 
+std::vector<std::string> ParameterSource::getFiles() const {
+  std::vector<std::string> files;
+  for (const Entry &entry : entries)
+    files.push_back(entry.place);
+  return files;
+}
+
 Result<std::unique_ptr<ParameterSource>>
 runtime::openParameterSource(const std::string &path) {
   std::error_code failed; // listing it tells why

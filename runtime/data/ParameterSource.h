@@ -36,6 +36,8 @@ public:
 
   /// What has an entry, for messages: "file".
   virtual std::string getUnit() const { return "file"; }
+  /// Every file that it reads.
+  virtual std::vector<std::string> getFiles() const;
   /// Writes the part that `placement` owns into a block at `target`; padding is
   /// left as it is. Errors: CannotRead, DamagedFile.
   virtual Status readBlock(const Entry &entry, const Placement &placement,

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -112,6 +113,13 @@ WeightParameters::open(const std::string &path, const NameMap *map,
     }
   std::ranges::sort(source->entries, {}, &Entry::name);
   return std::unique_ptr<ParameterSource>(std::move(source));
+}
+
+std::vector<std::string> WeightParameters::getFiles() const {
+  std::set<std::string> paths;
+  for (const auto &[name, tensor] : files.getTensors())
+    paths.insert(tensor.file->getPath());
+  return {paths.begin(), paths.end()};
 }
 
 Status WeightParameters::readBlock(const Entry &entry,

@@ -22,6 +22,7 @@ public:
        std::span<const exec::VariableT *const> parameters);
 
   std::string getUnit() const override { return "tensor"; }
+  std::vector<std::string> getFiles() const override;
   Status readBlock(const Entry &entry, const Placement &placement,
                    std::byte *target) const override;
   Result<std::string> getDigest(const Entry &entry) const override;

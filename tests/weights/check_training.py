@@ -119,7 +119,13 @@ class Test:
         done = self.run(self.square, "export", "--from", self.folder / "saved", "--to", shard,
                         code=1)
         assert "written over" in done.stderr, done.stderr
-        assert weights.read_bytes() == before
+        shard_before = shard.read_bytes()
+        for source, target in ((self.folder / "saved", shard), (weights, weights),
+                               (self.folder / "saved", shard.parent / "manifest.json")):
+            done = self.run(self.square, "predict", "--data-dir", self.folder, "--from", source,
+                            "--out", f"loss={target}", code=1)
+            assert "MR0105" in done.stderr and str(target) in done.stderr, done.stderr
+        assert weights.read_bytes() == before and shard.read_bytes() == shard_before
         done = self.run(self.square, "export", "--from", self.folder / "saved",
                         "--to", "/dev/full", code=1)
         assert "MR0202" in done.stderr, done.stderr
