@@ -5,8 +5,7 @@
 
 #include "runtime/exec/HalfFloats.h"
 #include "runtime/weights/WeightExport.h"
-#include "tests/runtime/LinearModel.h"
-#include "tests/runtime/ProgramBuilder.h"
+#include "tests/weights/WriteTensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -62,14 +61,7 @@ protected:
   }
 
   std::string write(const std::string &name, const Tensors &tensors) {
-    SafetensorsHeader header;
-    for (const auto &[name, array] : tensors)
-      header.entries.push_back({name, array.element, array.shape});
-    std::string text = layOut(header);
-    for (const auto &[name, array] : tensors)
-      text.append(reinterpret_cast<const char *>(array.data.data()),
-                  array.data.size());
-    writeBytes(folder / name, text);
+    writeTensors(folder / name, tensors);
     return folder / name;
   }
 

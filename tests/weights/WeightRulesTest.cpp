@@ -4,7 +4,7 @@
 #include "runtime/exec/Executable.h"
 #include "runtime/weights/WeightExport.h"
 #include "runtime/weights/WeightParameters.h"
-#include "tests/runtime/LinearModel.h"
+#include "tests/weights/WriteTensors.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -149,24 +149,13 @@ private:
   Case made;
 };
 
-void write(const std::string &path, const Tensors &tensors) {
-  SafetensorsHeader header;
-  for (const auto &[name, array] : tensors)
-    header.entries.push_back({name, array.element, array.shape});
-  std::string text = layOut(header);
-  for (const auto &[name, array] : tensors)
-    text.append(reinterpret_cast<const char *>(array.data.data()),
-                array.data.size());
-  writeBytes(path, text);
-}
-
 class WeightRulesTest : public testing::TestWithParam<unsigned> {};
 
 TEST_P(WeightRulesTest, blocks_of_any_mesh_and_back) {
   TemporaryFolder folder;
   const Case made = CaseMaker(GetParam()).make();
   SCOPED_TRACE(made.map);
-  write(folder / "in.safetensors", made.tensors);
+  writeTensors(folder / "in.safetensors", made.tensors);
   Result<NameMap> map = parseNameMap(made.map, "a.map");
   ASSERT_TRUE(map) << map.getError().message;
   const std::vector<const exec::VariableT *> parameters = made.getParameters();
