@@ -88,7 +88,8 @@ CLI::Option *CommandLine::addSource(CLI::App *subcommand, const char *what) {
   return takes("PATH",
                subcommand->add_option("--from", flags.parameterSource, what))
       ->check([](const std::string &path) {
-        return std::string(path.empty() ? "the name of the file is empty" : "");
+        return std::string(
+            path.empty() ? "the name of the file or folder is empty" : "");
       });
 }
 

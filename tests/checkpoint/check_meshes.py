@@ -161,7 +161,7 @@ class Test:
         saved = self.folder / "read"
         place = self.places[1]
         place.train(2, self.folder / "m", "--save", saved)
-        shard = saved / "step-00000002" / "shard-00000-of-00001.safetensors"
+        shard = saved / "step-00000020" / "shard-00000-of-00001.safetensors"
         content = shard.read_bytes()
         length, = struct.unpack("<Q", content[:8])
         header = json.loads(content[8:8 + length])
@@ -188,8 +188,8 @@ class Test:
         it, wherever that is; a step of several can be named."""
         saved = self.folder / "evaluated"
         place = self.places[1]
-        place.train(4, self.folder / "m", "--save", saved, "--save-every", 2)
-        expected = place.run("train", "--data-dir", self.folder, "--steps", 4, *place.flags)
+        place.train(40, self.folder / "m", "--save", saved, "--save-every", 20)
+        expected = place.run("train", "--data-dir", self.folder, "--steps", 40, *place.flags)
         assert "test loss" in expected.stdout, expected.stdout
         found = place.run("eval", "--data-dir", self.folder, "--from", saved, *place.flags)
         assert found.stdout == expected.stdout, (found.stdout, expected.stdout)
@@ -207,10 +207,10 @@ class Test:
                              path, *other.flags)
             return float(done.stdout.split("loss ")[1].split()[0])
 
-        loss, before = predict(place, saved), predict(place, saved / "step-00000002")
+        loss, before = predict(place, saved), predict(place, saved / "step-00000020")
         assert abs(before - loss) > 1e-4 * abs(loss), (before, loss)
         for other in self.places:
-            for path, right in ((saved, loss), (saved / "step-00000002", before)):
+            for path, right in ((saved, loss), (saved / "step-00000020", before)):
                 found = predict(other, path)
                 # Sums of f32 in another order.
                 assert abs(found - right) <= 1e-6 * abs(right), (other.name, found, right)
