@@ -161,7 +161,7 @@ class Test:
         saved = self.folder / "read"
         place = self.places[1]
         place.train(2, self.folder / "m", "--save", saved)
-        shard = saved / "step-00000020" / "shard-00000-of-00001.safetensors"
+        shard = saved / "step-00000002" / "shard-00000-of-00001.safetensors"
         content = shard.read_bytes()
         length, = struct.unpack("<Q", content[:8])
         header = json.loads(content[8:8 + length])
