@@ -234,7 +234,7 @@ def check_edges(page, compiler):
         page.expect(page.count("#timeline .measured tbody tr") > 10, "trace: no rows of what was measured")
         page.expect(("pale is predicted" in page.text("#timeline")) == bool(machine), f"trace: {machine}: what pale bars are is said where there are none, or not where there are")
     page.open_plan(compiler, cases.MLP, "--memory", "4MiB")
-    page.expect(page.text("h1").startswith("Does not fit. 6.84\u00a0MiB where 4\u00a0MiB are there"), f"memory: the headline is {page.text('h1')}")
+    page.expect(page.text("h1").startswith("Does not fit. 7.23\u00a0MiB where 4\u00a0MiB are there"), f"memory: the headline is {page.text('h1')}")
     with tempfile.TemporaryDirectory(prefix="meshc-page-") as folder:
         spec = (pathlib.Path(compiler.root) / cases.MLP).read_text(encoding="utf-8")
         bare = pathlib.Path(folder) / "bare.mesh"
@@ -252,7 +252,7 @@ def check_edges(page, compiler):
     page.expect("f: its 2 devices compute the same" in page.text("#verdict"), "six axes: the verdict does not say that f is wasted")
     grids = page.run("return [...document.querySelectorAll('#mesh svg .faint')].map(name => name.textContent)")
     page.expect(len(set(grids)) == 16, f"six axes: {len(set(grids))} grids of 4 devices have a name of their own")
-    chips = page.run("return [...document.querySelectorAll('.line[data-index=\"21\"] .chip')].map(chip => chip.textContent)")
+    chips = page.run("return [...document.querySelectorAll('.line[data-index=\"23\"] .chip')].map(chip => chip.textContent)")
     page.expect(chips == ["batch/2", "batch/2", "hidden/2", "hidden/2"], f"six axes: h has the chips {chips}")
 
 
