@@ -1,6 +1,7 @@
-// The flags of eval and predict.
+// The flags of eval, predict and export.
 
 #include "runtime/app/CommandFlags.h"
+#include "runtime/app/Export.h"
 #include "runtime/app/Prediction.h"
 #include "runtime/app/TestSplit.h"
 
@@ -181,6 +182,26 @@ void CommandLine::addPredict() {
     app.add_subcommand(name, "")->group("")->allow_extras()->callback([name] {
       throw CLI::ValidationError(fmt::format("there is no command '{}'", name));
     });
+}
+
+void CommandLine::addExport() {
+  CLI::App *command = app.add_subcommand(
+      "export", "Write the parameters into a safetensors file");
+  addSource(command, "checkpoint, or folder with some, of which the last one "
+                     "is taken; safetensors files; or folder of .npy files")
+      ->required();
+  takes("FILE (required)",
+        command->add_option("--to", exportPath,
+                            "safetensors file to write, for other programs"))
+      ->required();
+  addNames(command, "what the parameters are called in safetensors files, and "
+                    "how they lie there (default: as in the spec)");
+  command->callback([this] {
+    lookUp = [this](const Executable &executable) {
+      return exportParameters(
+          executable, {flags.parameterSource, exportPath, flags.nameMap});
+    };
+  });
 }
 
 bool CommandLine::isFormerCommand() const {

@@ -16,7 +16,7 @@ struct ExportRequest {
 
 /// Writes the parameters of a program, which are all in one source, into a
 /// file for other programs. No device computes anything.
-/// Errors: those of openSource, compareParameters and exportWeights;
+/// Errors: those of openNames, openSource, compareParameters and exportWeights;
 /// RepeatedInput where the file is one of those that are read.
 Status exportParameters(const Executable &executable,
                         const ExportRequest &request);

@@ -1,9 +1,35 @@
 #include "runtime/app/OutputFile.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <filesystem>
 
 using namespace meshc;
 using namespace meshc::runtime;
+
+namespace fs = std::filesystem;
+
+static std::string getPlace(const std::string &path) {
+  std::error_code failed;
+  const fs::path place = fs::weakly_canonical(path, failed);
+  return failed ? path : place.string(); // reading or writing it tells why
+}
+
+void TakenFiles::add(const std::string &path) { places.insert(getPlace(path)); }
+
+Status TakenFiles::addWritten(const std::string &path,
+                              const std::string &what) {
+  std::error_code ignored;
+  const bool isFile =
+      !fs::exists(path, ignored) || fs::is_regular_file(path, ignored);
+  if (!isFile || places.insert(getPlace(path)).second)
+    return Status::success();
+  return Error{
+      ErrorCode::RepeatedInput,
+      fmt::format("'{}', the file for '{}', is given twice", path, what),
+      "what is there would be written over"};
+}
 
 Result<OutputFile> OutputFile::create(const exec::PortT &port,
                                       const std::string &path,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,18 @@ struct Samples {
   std::optional<size_t> findAxis(const exec::TensorLayoutT &layout) const {
     return findDim(layout, dim);
   }
+};
+
+/// The files that a command reads and writes, by whatever name.
+class TakenFiles {
+public:
+  void add(const std::string &path);
+  /// Takes a file to write, which is for `what`; devices and pipes take more
+  /// than one. Errors: RepeatedInput where it is one of them already.
+  Status addWritten(const std::string &path, const std::string &what);
+
+private:
+  std::set<std::string> places;
 };
 
 /// An output of a program for all samples, on its way into a .npy file: what

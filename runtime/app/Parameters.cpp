@@ -34,28 +34,27 @@ void ByteProgress::show(uint64_t bytes, uint64_t allBytes) {
       now, false);
 }
 
+bool runtime::hasOtherNames(const std::string &path) {
+  // A checkpoint has safetensors files, too.
+  return !isCheckpoint(path) && TensorFiles::isAny(path);
+}
+
 Result<std::unique_ptr<ParameterSource>>
-runtime::openSource(const std::string &path, const std::string &names,
+runtime::openSource(const std::string &path, const NameMap *map,
                     std::span<const exec::VariableT *const> parameters) {
-  const bool isOwn = isCheckpoint(path);
-  if (!isOwn && TensorFiles::isAny(path)) {
-    std::optional<NameMap> map;
-    if (!names.empty()) {
-      Result<NameMap> read = readNameMap(names);
-      if (!read)
-        return read.getError();
-      map = std::move(*read);
-    }
-    return WeightParameters::open(path, map ? &*map : nullptr, parameters);
-  }
-  if (!names.empty())
-    return Error{ErrorCode::Usage,
-                 fmt::format("--names is for safetensors files; '{}' is {}",
-                             path,
-                             isOwn ? "a checkpoint, which has the spec's names"
-                                   : "none"),
-                 ""};
-  return isOwn ? CheckpointParameters::open(path) : openParameterSource(path);
+  if (hasOtherNames(path))
+    return WeightParameters::open(path, map, parameters);
+  return isCheckpoint(path) ? CheckpointParameters::open(path)
+                            : openParameterSource(path);
+}
+
+Result<std::optional<NameMap>> runtime::openNames(const std::string &path) {
+  if (path.empty())
+    return std::optional<NameMap>();
+  Result<NameMap> map = readNameMap(path);
+  if (!map)
+    return map.getError();
+  return std::optional<NameMap>(std::move(*map));
 }
 
 Status runtime::checkUnique(std::string_view kind,
@@ -125,8 +124,19 @@ Result<Parameters> Parameters::open(const Session &session,
     result.files = std::move(*files);
   }
   if (!request.from.empty()) {
-    Result<std::unique_ptr<ParameterSource>> from =
-        openSource(request.from, request.names, session.getParameters());
+    if (!request.names.empty() && !hasOtherNames(request.from))
+      return Error{ErrorCode::Usage,
+                   fmt::format("--names is for safetensors files; '{}' is {}",
+                               request.from,
+                               isCheckpoint(request.from)
+                                   ? "a checkpoint, which has the spec's names"
+                                   : "none"),
+                   ""};
+    Result<std::optional<NameMap>> map = openNames(request.names);
+    if (!map)
+      return map.getError();
+    Result<std::unique_ptr<ParameterSource>> from = openSource(
+        request.from, *map ? &**map : nullptr, session.getParameters());
     if (!from)
       return from.getError();
     result.from = std::move(*from);

@@ -4,9 +4,11 @@
 #include "runtime/app/Progress.h"
 #include "runtime/app/Session.h"
 #include "runtime/data/ParameterSource.h"
+#include "runtime/weights/NameMap.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +28,8 @@ struct ParameterRequest {
 /// The parameters of an evaluation, found but not read.
 class Parameters {
 public:
-  /// Errors: RepeatedInput, UnknownName; MissingInput where a parameter is
+  /// Errors: Usage where a map is given for others than safetensors files;
+  /// RepeatedInput, UnknownName; MissingInput where a parameter is
   /// given nowhere and is not to be drawn; WrongArray, WrongParameters where
   /// one has another type or shape; those of the sources.
   static Result<Parameters> open(const Session &session,
@@ -56,12 +59,18 @@ private:
   int64_t seed = 0;
 };
 
+/// Whether --from names safetensors files, whose names a map may translate.
+bool hasOtherNames(const std::string &path);
+
 /// Opens what --from names: a checkpoint, safetensors files under the names of
-/// a map, or a folder of .npy files. Errors: Usage where a map is given for
-/// others than safetensors files; those of the sources and of the map.
+/// a map, which is null for others, or a folder of .npy files. Errors: those of
+/// the sources.
 Result<std::unique_ptr<ParameterSource>>
-openSource(const std::string &path, const std::string &names,
+openSource(const std::string &path, const NameMap *map,
            std::span<const exec::VariableT *const> parameters);
+
+/// The map of a path; none without one. Errors: as of readNameMap.
+Result<std::optional<NameMap>> openNames(const std::string &path);
 
 /// Tells how many bytes of all were read or written, on standard error, of what
 /// takes longer than two seconds.

@@ -11,8 +11,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
-#include <set>
 #include <string_view>
 
 #include <unistd.h>
@@ -25,31 +23,17 @@ static constexpr std::string_view retryOutput = "fp16/retry";
 /// How long a prediction may take without a line that says how far it is.
 static constexpr std::chrono::seconds quietTime(2);
 
-/// An error if a file would be written that is read, as `places` are too, or
+/// An error if a file would be written that is one of those that are `read`, or
 /// written a second time.
 static Status checkOverwriting(const PredictionRequest &request,
-                               const std::vector<std::string> &places) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  auto getPlace = [](const std::string &path) {
-    std::error_code failed;
-    const fs::path place = fs::weakly_canonical(path, failed);
-    return failed ? path : place.string(); // reading or writing it tells why
-  };
-  std::set<std::string> taken; // by whatever name
-  for (const std::string &path : places)
-    taken.insert(getPlace(path));
+                               const std::vector<std::string> &read) {
+  TakenFiles taken;
+  for (const std::string &path : read)
+    taken.add(path);
   for (const auto *files : {&request.outputs, &request.gradients})
-    for (const NamedFile &file : *files) {
-      // Devices and pipes take more than one array.
-      const bool isFile = !fs::exists(file.path, ignored) ||
-                          fs::is_regular_file(file.path, ignored);
-      if (isFile && !taken.insert(getPlace(file.path)).second)
-        return Error{ErrorCode::RepeatedInput,
-                     fmt::format("'{}', the file for '{}', is given twice",
-                                 file.path, file.name),
-                     "what is there would be written over"};
-    }
+    for (const NamedFile &file : *files)
+      if (Status added = taken.addWritten(file.path, file.name); !added)
+        return added;
   return Status::success();
 }
 
@@ -340,6 +324,9 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
   std::vector<std::string> read = parameters->getFiles();
   for (const std::string &path : inputs->getPaths())
     read.push_back(path);
+  for (const std::string &path : {request.parameters.names, request.top.labels})
+    if (!path.empty())
+      read.push_back(path);
   ready = checkOverwriting(request, read);
   // Ranks run as often as each other.
   if (ready && session.hasOtherRanks())

@@ -1,20 +1,15 @@
 #include "runtime/weights/NameMap.h"
 
-#include "runtime/io/RandomAccessFile.h"
+#include "runtime/io/File.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <set>
-#include <span>
 
 using namespace meshc;
 using namespace meshc::runtime;
-
-/// A map of a hundred layers that are written one by one has a tenth of it.
-static constexpr uint64_t maxMapBytes = uint64_t(1) << 20;
 
 Error runtime::getMapError(const std::string &path, int64_t line,
                            const std::string &what) {
@@ -252,17 +247,9 @@ Result<NameMap> runtime::parseNameMap(std::string_view text,
 }
 
 Result<NameMap> runtime::readNameMap(const std::string &path) {
-  Result<RandomAccessFile> file = RandomAccessFile::open(path);
-  if (!file)
-    return file.getError();
-  if (file->getSize() > maxMapBytes)
-    return Error{ErrorCode::WrongParameters,
-                 fmt::format("'{}' has {} bytes, expected at most {} of a map",
-                             path, file->getSize(), maxMapBytes),
-                 ""};
-  std::string text(size_t(file->getSize()), '\0');
-  Status read = file->read(0, std::as_writable_bytes(std::span(text)));
-  if (!read)
-    return read.getError();
-  return parseNameMap(text, path);
+  Result<std::vector<std::byte>> bytes = readFile(path);
+  if (!bytes)
+    return bytes.getError();
+  return parseNameMap(
+      {reinterpret_cast<const char *>(bytes->data()), bytes->size()}, path);
 }

@@ -61,7 +61,7 @@ struct NameMap {
 /// Reads the text of a map. Errors: WrongParameters, with path and line.
 Result<NameMap> parseNameMap(std::string_view text, const std::string &path);
 
-/// The same of a file, which has at most 1 MiB. Errors: CannotRead, too.
+/// The same of a file. Errors: CannotRead, too.
 Result<NameMap> readNameMap(const std::string &path);
 
 /// "gpt2.map:7: `what`", of code WrongParameters.

@@ -162,9 +162,33 @@ std::vector<StoredPart> RuleReader::read() {
   return parts;
 }
 
+/// The elements from one place of each dim to the next, in C order.
+static std::vector<int64_t> getStrides(std::span<const int64_t> shape) {
+  std::vector<int64_t> strides(shape.size());
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0; stride *= shape[i])
+    strides[i] = stride;
+  return strides;
+}
+
+/// Each parameter as a tensor of its own.
+static std::vector<StoredParameter>
+keepNames(std::span<const exec::VariableT *const> parameters) {
+  std::vector<StoredParameter> result;
+  for (const exec::VariableT *parameter : parameters) {
+    const std::vector<int64_t> sizes = getSizes(*parameter->layout);
+    result.push_back(
+        {parameter,
+         {{parameter->name, sizes, getWhole(sizes), 0, getStrides(sizes), 0}}});
+  }
+  return result;
+}
+
 Result<std::vector<StoredParameter>>
-runtime::applyNames(const NameMap &map,
+runtime::applyNames(const NameMap *map,
                     std::span<const exec::VariableT *const> parameters) {
+  if (!map)
+    return keepNames(parameters);
   std::vector<StoredParameter> result;
   std::map<std::string_view, size_t> places;
   std::vector<std::string> names;
@@ -173,12 +197,12 @@ runtime::applyNames(const NameMap &map,
     names.push_back(parameter->name);
     result.push_back({parameter, {}});
   }
-  for (const NameRule &rule : map.rules) {
+  for (const NameRule &rule : map->rules) {
     auto place = places.find(rule.parameter);
     if (place == places.end()) {
       const std::string nearest = layout::findNearest(rule.parameter, names);
       return getMapError(
-          map.path, rule.line,
+          map->path, rule.line,
           fmt::format("the model has no parameter '{}'{}", rule.parameter,
                       nearest.empty()
                           ? ""
@@ -188,7 +212,7 @@ runtime::applyNames(const NameMap &map,
     RuleReader reader(rule, *stored.parameter);
     std::vector<StoredPart> parts = reader.read();
     if (!reader.defect.empty())
-      return getMapError(map.path, rule.line, reader.defect);
+      return getMapError(map->path, rule.line, reader.defect);
     stored.parts.insert(stored.parts.end(),
                         std::make_move_iterator(parts.begin()),
                         std::make_move_iterator(parts.end()));
@@ -200,31 +224,10 @@ runtime::applyNames(const NameMap &map,
         boxes.push_back(part.box);
     if (!boxes.empty() && !tiles(getSizes(*stored.parameter->layout), boxes))
       return getMapError(
-          map.path, stored.parts.back().line,
+          map->path, stored.parts.back().line,
           fmt::format("with this, the rules for '{}' do not have each of its "
                       "elements once",
                       stored.parameter->name));
-  }
-  return result;
-}
-
-/// The elements from one place of each dim to the next, in C order.
-static std::vector<int64_t> getStrides(std::span<const int64_t> shape) {
-  std::vector<int64_t> strides(shape.size());
-  int64_t stride = 1;
-  for (size_t i = shape.size(); i-- > 0; stride *= shape[i])
-    strides[i] = stride;
-  return strides;
-}
-
-std::vector<StoredParameter>
-runtime::keepNames(std::span<const exec::VariableT *const> parameters) {
-  std::vector<StoredParameter> result;
-  for (const exec::VariableT *parameter : parameters) {
-    const std::vector<int64_t> sizes = getSizes(*parameter->layout);
-    result.push_back(
-        {parameter,
-         {{parameter->name, sizes, getWhole(sizes), 0, getStrides(sizes), 0}}});
   }
   return result;
 }

@@ -34,15 +34,12 @@ struct StoredParameter {
   std::vector<StoredPart> parts; ///< that tile it; none: no rule is for it
 };
 
-/// What the rules of a map say of each parameter.
+/// What the rules of a map say of each parameter; without a map each is a
+/// tensor of its own name, in its own shape.
 /// Errors: WrongParameters, with the line, where a rule does not fit them.
 Result<std::vector<StoredParameter>>
-applyNames(const NameMap &map,
+applyNames(const NameMap *map,
            std::span<const exec::VariableT *const> parameters);
-
-/// Each parameter is a tensor of its own name, in its own shape.
-std::vector<StoredParameter>
-keepNames(std::span<const exec::VariableT *const> parameters);
 
 /// Elements of a part that follow one another in the tensor.
 struct StoredRun {

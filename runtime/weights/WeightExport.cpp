@@ -138,15 +138,11 @@ Result<size_t> runtime::exportWeights(
     std::span<const exec::VariableT *const> parameters, const NameMap *map,
     const std::string &path,
     const std::function<void(uint64_t, uint64_t)> &progress) {
-  std::vector<StoredParameter> stored = keepNames(parameters);
-  if (map) {
-    Result<std::vector<StoredParameter>> applied = applyNames(*map, parameters);
-    if (!applied)
-      return applied.getError();
-    stored = std::move(*applied);
-  }
+  Result<std::vector<StoredParameter>> stored = applyNames(map, parameters);
+  if (!stored)
+    return stored.getError();
   Result<std::map<std::string, WrittenTensor>> tensors =
-      findTensors(std::move(stored), map);
+      findTensors(std::move(*stored), map);
   if (!tensors)
     return tensors.getError();
 

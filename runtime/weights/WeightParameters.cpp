@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -79,7 +78,7 @@ Status WeightParameters::add(StoredParameter &stored, const NameMap *map) {
                                toString(tensor.element, tensor.shape),
                                toString(layout.element, part.stored.shape)),
                    getReason(part.stored, map, name)};
-    owners.emplace(part.tensor, name);
+    taken.insert(part.tensor);
   }
   parts.emplace(name, std::move(found));
   entries.push_back(std::move(entry));
@@ -94,18 +93,14 @@ WeightParameters::open(const std::string &path, const NameMap *map,
     return files.getError();
   std::unique_ptr<WeightParameters> source(
       new WeightParameters(std::move(*files)));
-  std::vector<StoredParameter> stored = keepNames(parameters);
-  if (map) {
-    Result<std::vector<StoredParameter>> applied = applyNames(*map, parameters);
-    if (!applied)
-      return applied.getError();
-    stored = std::move(*applied);
-  }
-  for (StoredParameter &each : stored)
+  Result<std::vector<StoredParameter>> stored = applyNames(map, parameters);
+  if (!stored)
+    return stored.getError();
+  for (StoredParameter &each : *stored)
     if (Status added = source->add(each, map); !added)
       return added.getError();
   for (const auto &[name, tensor] : source->files.getTensors())
-    if (!source->owners.count(&tensor) && !(map && map->ignores(name))) {
+    if (!source->taken.count(&tensor) && !(map && map->ignores(name))) {
       const std::string place =
           fmt::format("{}: {}", tensor.file->getPath(), name);
       source->entries.push_back(

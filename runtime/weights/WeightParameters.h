@@ -5,6 +5,9 @@
 #include "runtime/weights/StoredPart.h"
 #include "runtime/weights/TensorFiles.h"
 
+#include <map>
+#include <set>
+
 namespace meshc::runtime {
 
 /// Parameters in safetensors files of any program, under names and in shapes
@@ -42,7 +45,7 @@ private:
 
   TensorFiles files;
   std::map<std::string, std::vector<Part>, std::less<>> parts; ///< by parameter
-  std::map<const FileTensor *, std::string> owners; ///< a parameter of each
+  std::set<const FileTensor *> taken; ///< by some parameter
 };
 
 } // namespace meshc::runtime

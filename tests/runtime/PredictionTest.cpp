@@ -5,6 +5,7 @@
 
 #include "runtime/data/Idx.h"
 #include "runtime/data/Npy.h"
+#include "tests/runtime/HostArrays.h"
 #include "tests/runtime/LinearModel.h"
 
 #include <gmock/gmock.h>
@@ -21,13 +22,6 @@ using namespace meshc::runtime::test;
 using testing::HasSubstr;
 
 namespace {
-
-template <typename T>
-HostArray makeArray(exec::ElementType element, std::vector<int64_t> shape,
-                    const std::vector<T> &values) {
-  auto bytes = std::as_bytes(std::span(values));
-  return {element, std::move(shape), {bytes.begin(), bytes.end()}};
-}
 
 /// Arrays of `numSamples` samples for the linear model, in a folder.
 class Arrays {

@@ -5,6 +5,7 @@
 
 #include "runtime/exec/HalfFloats.h"
 #include "runtime/weights/WeightExport.h"
+#include "tests/runtime/HostArrays.h"
 #include "tests/weights/WriteTensors.h"
 
 #include <gmock/gmock.h>
@@ -18,13 +19,6 @@ using namespace meshc::runtime::test;
 using testing::HasSubstr;
 
 namespace {
-
-template <typename T>
-HostArray makeArray(exec::ElementType element, std::vector<int64_t> shape,
-                    const std::vector<T> &values) {
-  const auto bytes = std::as_bytes(std::span(values));
-  return {element, std::move(shape), {bytes.begin(), bytes.end()}};
-}
 
 HostArray makeFloats(std::vector<int64_t> shape, float first) {
   HostArray array{exec::ElementType::f32, std::move(shape), {}};

@@ -72,8 +72,10 @@ class Test:
         self.train(self.square, 7, "--seed", 3, "--save", saved)
         for number, flags in enumerate(([], ["--names", names])):
             weights = self.folder / f"weights{number}.safetensors"
-            done = self.run(self.three, "export", "--from", saved, "--to", weights, *flags)
-            assert f"exported {len(parameters)} parameters" in done.stderr, done.stderr
+            # A folder with checkpoints, or one of them, whose files are safetensors, too.
+            for source in (next(saved.glob("step-*")), saved):
+                done = self.run(self.three, "export", "--from", source, "--to", weights, *flags)
+                assert f"exported {len(parameters)} parameters" in done.stderr, done.stderr
             for program, processes_ in ((self.three, 1), (self.three, 3), (self.square, 2)):
                 again = self.folder / "again"
                 self.train(program, 0, "--from", weights, *flags, "--save", again, "--seed", 5,
@@ -115,10 +117,13 @@ class Test:
         for target in (weights, self.folder / "." / "weights0.safetensors"):
             done = self.run(self.square, "export", "--from", weights, "--to", target, code=1)
             assert "written over" in done.stderr, done.stderr
+        names = self.folder / "transposed.map"
         shard = next((self.folder / "saved").glob("step-*/*.safetensors"))
-        done = self.run(self.square, "export", "--from", self.folder / "saved", "--to", shard,
-                        code=1)
-        assert "written over" in done.stderr, done.stderr
+        for target in (shard, shard.parent / "manifest.json", names):
+            content = target.read_bytes()
+            done = self.run(self.square, "export", "--from", self.folder / "saved", "--to",
+                            target, "--names", names, code=1)
+            assert "written over" in done.stderr and target.read_bytes() == content, done.stderr
         shard_before = shard.read_bytes()
         for source, target in ((self.folder / "saved", shard), (weights, weights),
                                (self.folder / "saved", shard.parent / "manifest.json")):

@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const exec::VariableT variables[] = {makeParameter("ab"),
                                               makeParameter("c")};
   const exec::VariableT *parameters[] = {&variables[0], &variables[1]};
-  Result<std::vector<StoredParameter>> stored = applyNames(*map, parameters);
+  Result<std::vector<StoredParameter>> stored = applyNames(&*map, parameters);
   if (!stored)
     return 0;
   for (const StoredParameter &parameter : *stored)
