@@ -149,6 +149,9 @@ std::vector<std::byte> makeNumbers(exec::ElementType element, uint64_t bytes) {
       break;
     case exec::ElementType::i64:
     case exec::ElementType::boolean:
+    case exec::ElementType::u8:
+    case exec::ElementType::i8:
+    case exec::ElementType::i16:
       break; // planMatmul refuses them
     }
   }

@@ -14,7 +14,7 @@ using namespace meshc::codegen;
 
 /// Raised whenever a reader of the schema's previous version would misread a
 /// program.
-static constexpr int schemaVersion = 5;
+static constexpr int schemaVersion = 6;
 
 static void addMesh(ModuleOp module, ExecTypes &types,
                     exec::ExecutableT &executable) {
@@ -90,16 +90,25 @@ static uint64_t addVariables(ModuleOp module, ExecTypes &types,
 static LogicalResult addData(ModuleOp module, ExecTypes &types,
                              exec::ExecutableT &executable) {
   for (auto data : module.getOps<nd::DataOp>()) {
-    if (data.getFormat() != "idx")
-      return data.emitError("data format '")
-             << data.getFormat() << "' is not built yet";
     auto entry = std::make_unique<exec::DataSourceT>();
+    const exec::DataReader *reader = llvm::find_if(
+        exec::EnumValuesDataReader(), [&](exec::DataReader known) {
+          return data.getReader() == exec::EnumNameDataReader(known);
+        });
+    if (reader == std::end(exec::EnumValuesDataReader()))
+      return data.emitError("there is no data reader '")
+             << data.getReader() << "'";
+    entry->reader = *reader;
     entry->input = data.getInput().str();
-    entry->format = exec::DataFormat::idx;
     entry->train = data.getTrain().str();
     entry->test = data.getTest().str();
-    entry->divide = data.getDivide().convertToDouble();
+    entry->stride = int64_t(data.getStride().value_or(0));
+    entry->units = data.getUnits().value_or("").str();
+    if (std::optional<ArrayAttr> columns = data.getColumns())
+      for (StringAttr column : columns->getAsRange<StringAttr>())
+        entry->columns.push_back(column.str());
     entry->span = std::make_unique<exec::Span>(types.getSpan(data.getLoc()));
+    executable.sample_dim = data.getOver().str();
     executable.data.push_back(std::move(entry));
   }
   return success();
@@ -130,13 +139,6 @@ static void addTraining(ModuleOp module, exec::ExecutableT &executable) {
     if (executable.training && precision.getPrecision() != nd::Precision::F32)
       executable.training->precision =
           nd::stringifyPrecision(precision.getPrecision()).str();
-  if (!executable.training || executable.data.empty())
-    return;
-  for (auto &program : executable.programs)
-    for (auto &input : program->inputs)
-      if (input->name == executable.data.front()->input &&
-          !input->layout->dims.empty())
-        executable.training->batch_dim = input->layout->dims.front()->name;
 }
 
 LogicalResult meshc::codegen::planSteps(ModuleOp module, KernelTarget &target,

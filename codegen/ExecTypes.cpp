@@ -29,6 +29,12 @@ exec::ElementType ExecTypes::getElementType(Type type) const {
     return exec::ElementType::i64;
   if (type.isInteger(1))
     return exec::ElementType::boolean;
+  if (type.isUnsignedInteger(8))
+    return exec::ElementType::u8;
+  if (type.isInteger(8))
+    return exec::ElementType::i8;
+  if (type.isInteger(16))
+    return exec::ElementType::i16;
   llvm_unreachable("the verifier of !nd.tensor admits no other element type");
 }
 

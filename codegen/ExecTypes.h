@@ -19,6 +19,8 @@ public:
 
   const layout::Mesh &getMesh() const { return mesh; }
 
+  /// Of tensors of the model and of blocks, where unsigned integers are those
+  /// of the same size (runtime::getStored).
   exec::ElementType getElementType(mlir::Type type) const;
   std::unique_ptr<exec::TensorLayoutT>
   getLayout(nd::NamedTensorType type) const;

@@ -168,6 +168,11 @@ MESHC_SCALAR(SelectOp) {
   return arith::SelectOp::create(b, loc, x[0], x[1], x[2]);
 }
 
+/// Whether integers of this type are compared and widened without a sign.
+static bool hasNoSign(Type elementType) {
+  return elementType.isInteger(1) || elementType.isUnsignedInteger();
+}
+
 static arith::CmpFPredicate getFloatPredicate(Predicate predicate) {
   switch (predicate) {
   case Predicate::Eq:
@@ -187,20 +192,20 @@ static arith::CmpFPredicate getFloatPredicate(Predicate predicate) {
 }
 
 static arith::CmpIPredicate getIntPredicate(Predicate predicate,
-                                            bool isBoolean) {
+                                            bool isUnsigned) {
   switch (predicate) {
   case Predicate::Eq:
     return arith::CmpIPredicate::eq;
   case Predicate::Ne:
     return arith::CmpIPredicate::ne;
   case Predicate::Lt:
-    return isBoolean ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
+    return isUnsigned ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
   case Predicate::Le:
-    return isBoolean ? arith::CmpIPredicate::ule : arith::CmpIPredicate::sle;
+    return isUnsigned ? arith::CmpIPredicate::ule : arith::CmpIPredicate::sle;
   case Predicate::Gt:
-    return isBoolean ? arith::CmpIPredicate::ugt : arith::CmpIPredicate::sgt;
+    return isUnsigned ? arith::CmpIPredicate::ugt : arith::CmpIPredicate::sgt;
   case Predicate::Ge:
-    return isBoolean ? arith::CmpIPredicate::uge : arith::CmpIPredicate::sge;
+    return isUnsigned ? arith::CmpIPredicate::uge : arith::CmpIPredicate::sge;
   }
   llvm_unreachable("not a predicate");
 }
@@ -210,14 +215,20 @@ MESHC_SCALAR(CompareOp) {
     return arith::CmpFOp::create(b, loc, getFloatPredicate(getPredicate()),
                                  x[0], x[1]);
   return arith::CmpIOp::create(
-      b, loc, getIntPredicate(getPredicate(), x[0].getType().isInteger(1)),
+      b, loc,
+      getIntPredicate(getPredicate(),
+                      hasNoSign(getLhs().getType().getElementType())),
       x[0], x[1]);
 }
 
 MESHC_SCALAR(CastOp) {
-  Type from = x[0].getType(), to = getResult().getType().getElementType();
+  Type from = getInput().getType().getElementType();
+  Type to = getResult().getType().getElementType();
   if (from == to)
     return x[0];
+  const bool fromUnsigned = hasNoSign(from), toUnsigned = hasNoSign(to);
+  from = getSignless(from);
+  to = getSignless(to);
   if (to.isInteger(1)) {
     Value zero = constant(b, loc, from, 0);
     if (isa<FloatType>(from))
@@ -226,10 +237,13 @@ MESHC_SCALAR(CastOp) {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, x[0], zero);
   }
   bool fromFloat = isa<FloatType>(from), toFloat = isa<FloatType>(to);
-  if (fromFloat && !toFloat)
+  if (fromFloat && !toFloat) {
+    if (toUnsigned)
+      return arith::FPToUIOp::create(b, loc, to, x[0]);
     return arith::FPToSIOp::create(b, loc, to, x[0]);
+  }
   if (!fromFloat && toFloat) {
-    if (from.isInteger(1))
+    if (fromUnsigned)
       return arith::UIToFPOp::create(b, loc, to, x[0]);
     return arith::SIToFPOp::create(b, loc, to, x[0]);
   }
@@ -245,7 +259,9 @@ MESHC_SCALAR(CastOp) {
   }
   if (fromWidth > toWidth)
     return arith::TruncIOp::create(b, loc, to, x[0]);
-  if (from.isInteger(1))
+  if (fromWidth == toWidth) // u8 and i8 are the same bits
+    return x[0];
+  if (fromUnsigned)
     return arith::ExtUIOp::create(b, loc, to, x[0]);
   return arith::ExtSIOp::create(b, loc, to, x[0]);
 }

@@ -26,9 +26,11 @@ static Value castIndex(OpBuilder &b, Location loc, Value value, Type type) {
 DimUse ConstantOp::getDimUse(StringRef) { return DimUse::parallel(); }
 
 LocalResults ConstantOp::buildLocal(PartitionBuilder &builder, ValueRange) {
-  auto splat =
-      DenseElementsAttr::get(getLocalType(getType(), builder.getMesh()),
-                             ArrayRef(Attribute(getValue())));
+  RankedTensorType local = getLocalType(getType(), builder.getMesh());
+  TypedAttr value = getValue();
+  if (auto integer = dyn_cast<IntegerAttr>(value))
+    value = IntegerAttr::get(local.getElementType(), integer.getValue());
+  auto splat = DenseElementsAttr::get(local, ArrayRef(Attribute(value)));
   return SmallVector<Value>{
       arith::ConstantOp::create(builder.getBuilder(), builder.getLoc(), splat)};
 }
@@ -346,7 +348,7 @@ LocalResults GatherOp::buildLocal(PartitionBuilder &builder,
                                 : Value(linalg::IndexOp::create(
                                       b, loc, result.findDim(dim.getName()))));
         Value element = tensor::ExtractOp::create(b, loc, input, indices);
-        TypedAttr zero = b.getZeroAttr(result.getElementType());
+        TypedAttr zero = b.getZeroAttr(getSignless(result.getElementType()));
         return arith::SelectOp::create(b, loc, found, element,
                                        arith::ConstantOp::create(b, loc, zero));
       });

@@ -119,9 +119,12 @@ LogicalResult LoopOp::verify() {
   if (failed(verifyArguments(*this)) ||
       failed(verifyResults(*this, getYield())))
     return failure();
-  for (Value value : getYield().getSummed())
-    if (cast<NamedTensorType>(value.getType()).getElementType().isInteger(1))
-      return emitOpError("(C6) booleans are not summed");
+  for (Value value : getYield().getSummed()) {
+    Type element = cast<NamedTensorType>(value.getType()).getElementType();
+    if (element.isInteger(1) || isForData(element))
+      return emitOpError("(C6) ")
+             << (isForData(element) ? "data" : "booleans") << " are not summed";
+  }
   WalkResult found = getBody().walk([](Operation *inner) {
     if (!isa<BorderOpInterface, RandomOp>(inner))
       return WalkResult::advance();

@@ -45,6 +45,13 @@ namespace meshc::nd {
 class GradientBuilder;
 class PartitionBuilder;
 
+/// Whether elements of this type are for data: ui8, i8, i16. They are moved,
+/// compared and converted; nothing computes with them.
+bool isForData(mlir::Type elementType);
+/// What a device holds of an element type: the signless integer in place of the
+/// unsigned one, any other type itself.
+mlir::Type getSignless(mlir::Type elementType);
+
 /// What partitioning may do with one loop of an operation.
 struct DimUse {
   enum class Kind : uint8_t { Parallel, Reduced, Blocked, Ordered, Whole };
@@ -163,7 +170,7 @@ AxisRefAttr getAxisRefAttr(mlir::MLIRContext *context, layout::AxisRef ref,
 NamedTensorType withoutDim(NamedTensorType type, llvm::StringRef dim);
 NamedTensorType withDimFirst(NamedTensorType type, DimAttr dim);
 
-/// The builtin tensor that one device holds of `type`.
+/// The builtin tensor that one device holds of `type`, its integers signless.
 mlir::RankedTensorType getLocalType(NamedTensorType type,
                                     const layout::Mesh &mesh);
 

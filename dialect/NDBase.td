@@ -287,7 +287,13 @@ def ND_NamedTensorType : TypeDef<ND_Dialect, "NamedTensor"> {
 
     **Constraints**
     - (C1) dimension names are distinct.
-    - (C2) the element type is f32, f64, f16, bf16, i32, i64 or i1.
+    - (C2) the element type is f32, f64, f16, bf16, i32, i64 or i1, or one of those
+      for data: ui8, i8, i16.
+
+    Elements for data are moved, compared and converted; operations that compute
+    refuse them. The unsigned one is a type of its own here, where `nd.compare` and
+    `nd.cast` ask for the sign; on one device's blocks all integers are signless,
+    the operations of `arith` having the signs.
     - (C3) the number of elements fits a signed 64-bit integer.
     - (C4) every dimension a sharding splits is a dimension of the type, listed
       in the type's order.
@@ -332,13 +338,23 @@ def ND_Tensor : Type<CPred<"::llvm::isa<::meshc::nd::NamedTensorType>($_self)">,
                      "tensor with named dimensions",
                      "::meshc::nd::NamedTensorType">,
                 BuildableType<"">;
+def ND_ComputingTensor : Type<
+    And<[ND_Tensor.predicate,
+         CPred<"!::meshc::nd::isForData(::llvm::cast<"
+               "::meshc::nd::NamedTensorType>($_self).getElementType())">]>,
+    "tensor of elements that are computed with",
+    "::meshc::nd::NamedTensorType">;
 class ND_TensorOf<string elements, string description> : Type<
     And<[ND_Tensor.predicate,
          CPred<"::llvm::isa<" # elements # ">(::llvm::cast<"
                "::meshc::nd::NamedTensorType>($_self).getElementType())">]>,
     description, "::meshc::nd::NamedTensorType">;
 def ND_FloatTensor : ND_TensorOf<"::mlir::FloatType", "tensor of floats">;
-def ND_IntTensor : ND_TensorOf<"::mlir::IntegerType", "tensor of integers">;
+def ND_IntTensor : Type<
+    And<[ND_ComputingTensor.predicate,
+         ND_TensorOf<"::mlir::IntegerType", "tensor of integers">.predicate]>,
+    "tensor of integers that are computed with",
+    "::meshc::nd::NamedTensorType">;
 def ND_BoolTensor : Type<
     And<[ND_Tensor.predicate,
          CPred<"::llvm::cast<::meshc::nd::NamedTensorType>($_self)"

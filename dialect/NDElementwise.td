@@ -65,7 +65,7 @@ class ND_Unary<string mnemonic, string what, Type type = ND_FloatTensor,
   }]>];
 }
 
-def ND_NegOp : ND_Unary<"neg", "Negates", ND_Tensor, SumPartial>;
+def ND_NegOp : ND_Unary<"neg", "Negates", ND_ComputingTensor, SumPartial>;
 def ND_ExpOp : ND_Unary<"exp", "Raises e to the operand">;
 def ND_LogOp : ND_Unary<"log", "Takes the natural logarithm">;
 def ND_TanhOp : ND_Unary<"tanh", "Takes the hyperbolic tangent">;
@@ -73,13 +73,15 @@ def ND_LogisticOp : ND_Unary<"logistic", "Computes 1 / (1 + exp(-x))">;
 def ND_ErfOp : ND_Unary<"erf", "Computes the error function">;
 def ND_SqrtOp : ND_Unary<"sqrt", "Takes the square root">;
 def ND_RsqrtOp : ND_Unary<"rsqrt", "Computes 1 / sqrt(x)">;
-def ND_AbsOp : ND_Unary<"abs", "Takes the absolute value", ND_Tensor>;
-def ND_SignOp : ND_Unary<"sign", "Computes -1, 0 or 1; 0 at 0", ND_Tensor>;
+def ND_AbsOp : ND_Unary<"abs", "Takes the absolute value",
+    ND_ComputingTensor>;
+def ND_SignOp : ND_Unary<"sign", "Computes -1, 0 or 1; 0 at 0",
+    ND_ComputingTensor>;
 def ND_NotOp : ND_Unary<"not", "Negates a condition", ND_BoolTensor>;
 def ND_StopGradientOp : ND_Unary<"stop_gradient",
     "Passes its operand on; its gradient is zero", ND_Tensor, AnyPartial>;
 
-class ND_Binary<string mnemonic, string what, Type type = ND_Tensor,
+class ND_Binary<string mnemonic, string what, Type type = ND_ComputingTensor,
                 string partial = NoPartial>
     : ND_Elementwise<mnemonic, "{getLhs(), getRhs(), getResult()}", partial> {
   let summary = what;
@@ -95,11 +97,11 @@ class ND_Binary<string mnemonic, string what, Type type = ND_Tensor,
   }]>];
 }
 
-def ND_AddOp : ND_Binary<"add", "Adds", ND_Tensor, SumPartial> { let hasFolder = 1; }
-def ND_SubOp : ND_Binary<"sub", "Subtracts", ND_Tensor, SumPartial> { let hasFolder = 1; }
-def ND_MulOp : ND_Binary<"mul", "Multiplies", ND_Tensor, ProductPartial> { let hasFolder = 1; }
+def ND_AddOp : ND_Binary<"add", "Adds", ND_ComputingTensor, SumPartial> { let hasFolder = 1; }
+def ND_SubOp : ND_Binary<"sub", "Subtracts", ND_ComputingTensor, SumPartial> { let hasFolder = 1; }
+def ND_MulOp : ND_Binary<"mul", "Multiplies", ND_ComputingTensor, ProductPartial> { let hasFolder = 1; }
 def ND_DivOp : ND_Binary<"div", "Divides; integers truncate toward zero",
-    ND_Tensor,
+    ND_ComputingTensor,
     // Only a float division is linear in the dividend.
     PartialWhen<"operand == 0 && kind == ReduceKind::Sum && "
                 "::llvm::isa<::mlir::FloatType>(getResult().getType()"
@@ -179,8 +181,9 @@ def ND_SelectOp
 def ND_CastOp : ND_Elementwise<"cast", "{}", NoPartial> {
   let summary = "Converts the elements to another type";
   let description = [{
-    Floats become integers by truncation toward zero; booleans become 0 or 1;
-    numbers become booleans by comparison with 0.
+    Floats become integers by truncation toward zero, which has no value where the
+    integer does not fit (arith.fptosi, arith.fptoui); integers keep their low bits;
+    booleans become 0 or 1; numbers become booleans by comparison with 0.
 
     **Constraints**
     - (C1) the result has the operand's dimensions.

@@ -85,11 +85,26 @@ def ND_VariableOp : ND_Declaration<"variable", [Symbol]> {
 }
 
 def ND_DataOp : ND_Declaration<"data"> {
-  let summary = "Binds an input to data files: `idx(train, test) divide 255`";
-  let arguments = (ins StrAttr:$input, StrAttr:$format, StrAttr:$train,
-                       StrAttr:$test, F64Attr:$divide);
+  let summary = "Binds an input to the samples of files";
+  let description = [{
+    `over` is the dim of the input that counts samples. `train` and `test` are
+    files, or folders, for the reader; `test` is empty where there is none. Of
+    readers that cut windows out of a sequence, `stride` is from the first
+    position of a window to that of the next, and `units` what the positions
+    are; `columns` are those of a table.
+
+    ```mlir
+    nd.data "text" over "batch" = "tokens"("a.bin", "b.bin") stride 64 units "u16"
+    ```
+  }];
+  let arguments = (ins StrAttr:$input, StrAttr:$over, StrAttr:$reader,
+                       StrAttr:$train, StrAttr:$test,
+                       OptionalAttr<I64Attr>:$stride,
+                       OptionalAttr<StrAttr>:$units,
+                       OptionalAttr<StrArrayAttr>:$columns);
   let assemblyFormat = [{
-    $input `=` $format `(` $train `,` $test `)` `divide` $divide attr-dict
+    $input `over` $over `=` $reader `(` $train `,` $test `)`
+    (`stride` $stride^)? (`units` $units^)? (`columns` $columns^)? attr-dict
   }];
 }
 
@@ -241,7 +256,8 @@ def ND_IotaOp : ND_Op<"iota"> {
   let summary = "The position along its one dimension: 0, 1, 2, ...";
   let description = [{
     **Constraints**
-    - (C1) the result has one dimension and integer or float elements.
+    - (C1) the result has one dimension and integer or float elements that are
+      computed with.
   }];
   let arguments = (ins);
   let assemblyFormat = "attr-dict `:` type($result)";
@@ -318,7 +334,7 @@ def ND_ReduceOp : ND_ShapeOp<"reduce", ["getPartialUse"]> {
     - (C1) every result dimension is a dimension of the input, of equal size.
     - (C2) the result has the input's element type; a mean needs floats.
   }];
-  let arguments = (ins ND_ReductionAttr:$kind, ND_Tensor:$input);
+  let arguments = (ins ND_ReductionAttr:$kind, ND_ComputingTensor:$input);
   let assemblyFormat =
       "`` $kind $input attr-dict `:` functional-type($input, $result)";
   let hasFolder = 1;
@@ -337,7 +353,8 @@ def ND_ArgReduceOp : Op<ND_Dialect, "arg_reduce",
     - (C1) the result has the input's dimensions without `dim`.
     - (C2) the result has i32 elements.
   }];
-  let arguments = (ins ND_ArgKindAttr:$kind, StrAttr:$dim, ND_Tensor:$input);
+  let arguments = (ins ND_ArgKindAttr:$kind, StrAttr:$dim,
+                       ND_ComputingTensor:$input);
   let results = (outs ND_Tensor:$result);
   let assemblyFormat = [{
     `` $kind $input `over` $dim attr-dict `:` functional-type($input, $result)

@@ -230,9 +230,10 @@ static LogicalResult verifyPositions(Operation *op, Type elementType,
 
 LogicalResult IotaOp::verify() {
   Type elementType = getType().getElementType();
-  if (getType().getRank() != 1 || elementType.isInteger(1))
-    return emitOpError(
-        "(C1) the result has one dimension and integer or float elements");
+  if (getType().getRank() != 1 || elementType.isInteger(1) ||
+      isForData(elementType))
+    return emitOpError("(C1) the result has one dimension and integer or float "
+                       "elements that are computed with");
   DimAttr dim = getType().getDims().front();
   return verifyPositions(*this, elementType, dim, dim.getSize() - 1);
 }

@@ -355,6 +355,7 @@ Value PartitionBuilder::buildContraction(NamedTensorType result,
 }
 
 TypedAttr PartitionBuilder::getIdentity(ReduceKind kind, Type elementType) {
+  elementType = getSignless(elementType);
   if (auto type = dyn_cast<FloatType>(elementType)) {
     const llvm::fltSemantics &semantics = type.getFloatSemantics();
     switch (kind) {

@@ -19,6 +19,18 @@ static bool overlap(AxisRefAttr a, AxisRefAttr b) {
            b.getPre() * b.getSize() <= a.getPre());
 }
 
+bool nd::isForData(Type elementType) {
+  return elementType.isUnsignedInteger(8) || elementType.isSignlessInteger(8) ||
+         elementType.isSignlessInteger(16);
+}
+
+Type nd::getSignless(Type elementType) {
+  if (!elementType.isUnsignedInteger())
+    return elementType;
+  return IntegerType::get(elementType.getContext(),
+                          elementType.getIntOrFloatBitWidth());
+}
+
 LogicalResult
 NamedTensorType::verify(function_ref<InFlightDiagnostic()> emitError,
                         ArrayRef<DimAttr> dims, Type elementType,
@@ -33,10 +45,11 @@ NamedTensorType::verify(function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "(C3) the number of elements overflows";
   }
   if (!isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(elementType) &&
-      !elementType.isInteger(1) && !elementType.isInteger(32) &&
-      !elementType.isInteger(64))
+      !elementType.isSignlessInteger(1) && !elementType.isSignlessInteger(32) &&
+      !elementType.isSignlessInteger(64) && !isForData(elementType))
     return emitError() << "(C2) element type " << elementType
-                       << " is not one of f16, bf16, f32, f64, i1, i32, i64";
+                       << " is not one of f16, bf16, f32, f64, i1, i8, i16, "
+                          "i32, i64, ui8";
   if (!sharding)
     return success();
 
@@ -212,7 +225,7 @@ RankedTensorType nd::getLocalType(NamedTensorType type,
                                   const layout::Mesh &mesh) {
   return RankedTensorType::get(
       layout::getLocalShape(type.getSizes(), getSharding(type, mesh)),
-      type.getElementType());
+      getSignless(type.getElementType()));
 }
 
 StringAttr DimAccess::getLoop() const {

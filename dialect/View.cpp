@@ -409,7 +409,7 @@ Value spmd::ViewOp::buildGeneric(OpBuilder &inner) {
         Value element = tensor::ExtractOp::create(b, loc, input, indices);
         if (!positions.getFound())
           return element;
-        TypedAttr zero = b.getZeroAttr(result.getElementType());
+        TypedAttr zero = b.getZeroAttr(getSignless(result.getElementType()));
         return arith::SelectOp::create(b, loc, positions.getFound(), element,
                                        arith::ConstantOp::create(b, loc, zero));
       });

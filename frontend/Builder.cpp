@@ -13,40 +13,6 @@
 
 namespace meshc::frontend {
 
-std::string_view getName(ElementType type) {
-  switch (type) {
-  case ElementType::F32:
-    return "f32";
-  case ElementType::F64:
-    return "f64";
-  case ElementType::I32:
-    return "i32";
-  case ElementType::I64:
-    return "i64";
-  case ElementType::Bool:
-    return "bool";
-  }
-  __builtin_unreachable();
-}
-
-bool isFloat(ElementType type) {
-  return type == ElementType::F32 || type == ElementType::F64;
-}
-
-int64_t getByteSize(ElementType type) {
-  switch (type) {
-  case ElementType::F64:
-  case ElementType::I64:
-    return 8;
-  case ElementType::F32:
-  case ElementType::I32:
-    return 4;
-  case ElementType::Bool:
-    return 1;
-  }
-  __builtin_unreachable();
-}
-
 std::string toString(ElementType element, std::span<const Dim> dims) {
   std::string text(getName(element));
   if (dims.empty())
@@ -98,22 +64,6 @@ mlir::Location BuilderState::getLocation(const Where &where) const {
     return mlir::UnknownLoc::get(context);
   return withSpan(context, {where.file, where.line, where.column, where.endLine,
                             where.endColumn});
-}
-
-mlir::Type BuilderState::getType(ElementType element) const {
-  switch (element) {
-  case ElementType::F32:
-    return mlir::Float32Type::get(context);
-  case ElementType::F64:
-    return mlir::Float64Type::get(context);
-  case ElementType::I32:
-    return mlir::IntegerType::get(context, 32);
-  case ElementType::I64:
-    return mlir::IntegerType::get(context, 64);
-  case ElementType::Bool:
-    return mlir::IntegerType::get(context, 1);
-  }
-  __builtin_unreachable();
 }
 
 nd::NamedTensorType BuilderState::getType(ElementType element,
@@ -300,19 +250,18 @@ void Builder::addRule(RuleSpec rule, const Where &where) {
   state->rules.push_back(std::move(rule));
 }
 
-void Builder::data(const std::string &input, const std::string &format,
-                   const std::string &train, const std::string &test,
-                   double divide, const Where &where) {
-  auto [first, isFirst] = state->boundInputs.try_emplace(input, where);
-  if (!isFirst) {
-    state
-        ->fail(Code::DuplicateName, where,
-               fmt::format("input \"{}\" is bound to data twice", input))
-        .related.push_back({first->second, "bound here before"});
+void Builder::data(DataSpec data, const Where &where) {
+  const auto first = std::find_if(
+      state->data.begin(), state->data.end(),
+      [&](const auto &fed) { return fed.first.input == data.input; });
+  if (first == state->data.end()) {
+    state->data.emplace_back(std::move(data), where);
     return;
   }
-  nd::DataOp::create(state->declarations, state->getLocation(where), input,
-                     format, train, test, llvm::APFloat(divide));
+  state
+      ->fail(Code::DuplicateName, where,
+             fmt::format("input \"{}\" is bound to data twice", data.input))
+      .related.push_back({first->second, "bound here before"});
 }
 
 void Builder::training(TrainingSpec training, const Where &where) {

@@ -40,11 +40,14 @@ class MLIRContext;
 
 namespace meshc::frontend {
 
-enum class ElementType : uint8_t { F32, F64, I32, I64, Bool };
+enum class ElementType : uint8_t { F32, F64, I32, I64, Bool, U8, I8, I16 };
 
 /// "f32", "bool", as in specs.
 std::string_view getName(ElementType type);
 bool isFloat(ElementType type);
+/// Whether elements of a type are moved, compared, indexed with and converted,
+/// but not computed with: u8, i8, i16.
+bool isForData(ElementType type);
 int64_t getByteSize(ElementType type);
 
 struct Dim {
@@ -161,6 +164,17 @@ struct RuleSpec {
   std::vector<Where> axisWheres = {};
 };
 
+/// What feeds an input (DataReaders.h has the readers, with what each takes).
+struct DataSpec {
+  std::string input;
+  std::string over; ///< the dim that counts samples
+  std::string reader;
+  std::string train, test; ///< without `test` nothing can be evaluated
+  int64_t stride = 0;      ///< 0: as long as a window
+  std::string units;
+  std::vector<std::string> columns;
+};
+
 /// What passes/Optimizers.h lists can be used. Without an optimizer, epochs and
 /// steps it says no more than what gradients are of.
 struct TrainingSpec {
@@ -205,9 +219,7 @@ public:
   Dim dim(const std::string &name, int64_t size,
           const Where &where = MESHC_HERE);
   void addRule(RuleSpec rule, const Where &where = MESHC_HERE);
-  void data(const std::string &input, const std::string &format,
-            const std::string &train, const std::string &test, double divide,
-            const Where &where = MESHC_HERE);
+  void data(DataSpec data, const Where &where = MESHC_HERE);
   void training(TrainingSpec training, const Where &where = MESHC_HERE);
   void precision(const PrecisionSpec &precision,
                  const Where &where = MESHC_HERE);

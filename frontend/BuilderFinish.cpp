@@ -2,6 +2,7 @@
 
 #include "frontend/BuilderModule.h"
 #include "frontend/BuilderState.h"
+#include "frontend/DataReaders.h"
 
 #include "layout/Spelling.h"
 #include "passes/Optimizers.h"
@@ -218,6 +219,81 @@ void BuilderState::finishTraining() {
                          uint64_t(training->epochs), uint64_t(training->steps));
 }
 
+/// Checks one binding of data against its input, and builds it.
+static void finishBinding(BuilderState &state, DataSpec data,
+                          const Where &where) {
+  const auto entry = state.inputs.find(data.input);
+  if (entry == state.inputs.end()) {
+    state
+        .fail(Code::UnknownInput, where,
+              fmt::format("the model has no input \"{}\"", data.input))
+        .suggestion = layout::findNearest(data.input, getKeys(state.inputs));
+    return;
+  }
+  const Tensor input = entry->second.value;
+  if (!input) // its type is wrong
+    return;
+  if (!input.hasDim(data.over)) {
+    state
+        .fail(Code::MissingFedDim, where,
+              fmt::format("data over \"{}\" for input \"{}\", which does not "
+                          "have that dim",
+                          data.over, data.input))
+        .related.push_back(
+            {entry->second.where,
+             fmt::format("it is {}",
+                         toString(input.getElementType(), input.getDims()))});
+    return;
+  }
+  std::vector<Dim> sample;
+  for (const Dim &dim : input.getDims())
+    if (dim.name != data.over)
+      sample.push_back(dim);
+  const std::string defect = fitToReader(data, input.getElementType(), sample);
+  if (!defect.empty()) {
+    state
+        .fail(Code::UnfitInput, where,
+              fmt::format("{} cannot feed input \"{}\": {}", data.reader,
+                          data.input, defect))
+        .related.push_back(
+            {entry->second.where,
+             fmt::format("it is {}",
+                         toString(input.getElementType(), input.getDims()))});
+    return;
+  }
+  mlir::OpBuilder &builder = state.declarations;
+  nd::DataOp::create(
+      builder, state.getLocation(where), data.input, data.over, data.reader,
+      data.train, data.test,
+      data.stride ? builder.getI64IntegerAttr(data.stride) : nullptr,
+      data.units.empty() ? nullptr : builder.getStringAttr(data.units),
+      data.columns.empty()
+          ? nullptr
+          : builder.getStrArrayAttr(llvm::SmallVector<llvm::StringRef>(
+                data.columns.begin(), data.columns.end())));
+}
+
+void BuilderState::finishData() {
+  if (data.empty())
+    return;
+  for (const auto &[spec, where] : data) {
+    if (spec.test.empty() != data.front().first.test.empty())
+      fail(Code::InvalidSetting, where,
+           "test files are named for some inputs and not for others")
+          .related.push_back(
+              {data.front().second, data.front().first.test.empty()
+                                        ? "this one has none"
+                                        : "this one has one"});
+    finishBinding(*this, spec, where);
+  }
+  for (const auto &[name, input] : inputs)
+    if (std::none_of(data.begin(), data.end(),
+                     [&](const auto &fed) { return fed.first.input == name; }))
+      fail(Code::MissingData, input.where,
+           fmt::format("no data for input \"{}\"", name))
+          .related.push_back({data.front().second, "data is bound here"});
+}
+
 void Builder::finish() {
   BuilderState &self = *state;
   self.finishRules();
@@ -225,19 +301,8 @@ void Builder::finish() {
     self.fail(Code::MissingOutput, Where(), "the model has no output");
   if (self.training)
     self.finishTraining();
-  for (const auto &[name, where] : self.boundInputs)
-    if (!self.inputs.contains(name))
-      self.fail(Code::UnknownInput, where,
-                fmt::format("the model has no input \"{}\"", name))
-          .suggestion = layout::findNearest(name, getKeys(self.inputs));
-  if (self.boundInputs.empty())
-    return;
-  for (const auto &[name, input] : self.inputs)
-    if (!self.boundInputs.contains(name))
-      self.fail(Code::MissingData, input.where,
-                fmt::format("no data for input \"{}\"", name))
-          .related.push_back(
-              {self.boundInputs.begin()->second, "data is bound here"});
+  self.finishData();
+  self.finishIndexBounds();
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> takeModule(Builder &builder) {

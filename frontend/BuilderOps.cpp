@@ -21,7 +21,7 @@ bool accepts(Elements elements, ElementType type) {
   case Elements::Float:
     return isFloat(type);
   case Elements::Numeric:
-    return type != ElementType::Bool;
+    return type != ElementType::Bool && !isForData(type);
   case Elements::Bool:
     return type == ElementType::Bool;
   case Elements::Any:
@@ -74,11 +74,30 @@ bool contains(std::span<const Dim> dims, const std::string &name) {
                      [&](const Dim &dim) { return dim.name == name; });
 }
 
+/// Checks that what computes is given no elements that are for data.
+bool checkComputes(BuilderState &state, std::string_view what,
+                   Elements elements, Tensor operand, int position,
+                   const Where &where) {
+  const ElementType type = operand.getElementType();
+  const bool computes =
+      elements == Elements::Float || elements == Elements::Numeric;
+  if (!computes || !isForData(type))
+    return true;
+  state
+      .fail(Code::ComputesWithData, where,
+            fmt::format("{} computes, and {} is for data", what, getName(type)),
+            position)
+      .helps.push_back("convert with i32(...) or f32(...)");
+  return false;
+}
+
 bool checkElements(BuilderState &state, std::string_view what,
                    Elements elements, Tensor operand, int position,
                    const Where &where) {
   if (accepts(elements, operand.getElementType()))
     return true;
+  if (!checkComputes(state, what, elements, operand, position, where))
+    return false;
   BuildError &error =
       state.fail(Code::WrongElementType, where,
                  fmt::format("{} takes {}, not {}", what, describe(elements),
@@ -100,7 +119,7 @@ bool checkSameElements(BuilderState &state, std::string_view what, Tensor lhs,
             position)
       .helps.push_back(fmt::format(
           "nothing is converted silently; write {}(...) around one of them",
-          getName(isFloat(second) ? second : first)));
+          getName(isFloat(second) || isForData(first) ? second : first)));
   return false;
 }
 
@@ -146,10 +165,7 @@ Tensor Builder::constant(double value, ElementType type, const Where &where) {
 Tensor Builder::constant(int64_t value, ElementType type, const Where &where) {
   if (isFloat(type))
     return constant(static_cast<double>(value), type, where);
-  bool fits = type == ElementType::I64 ||
-              (type == ElementType::I32 && value == int32_t(value)) ||
-              (type == ElementType::Bool && (value == 0 || value == 1));
-  if (!fits) {
+  if (!holds(type, value)) {
     state->fail(
         Code::NotRepresentable, where,
         fmt::format("{} is not a value of type {}", value, getName(type)));
@@ -196,9 +212,12 @@ Tensor Builder::iota(const Dim &dim, const Where &where) {
 #define MESHC_BINARY(NAME, OP, ELEMENTS)                                       \
   Tensor Builder::NAME(Tensor lhs, Tensor rhs, const Where &where) {           \
     std::string_view what = getSpelling(#NAME);                                \
+    constexpr Elements elements = Elements::ELEMENTS;                          \
     if (!lhs || !rhs ||                                                        \
+        !checkComputes(*state, what, elements, lhs, 0, where) ||               \
+        !checkComputes(*state, what, elements, rhs, 1, where) ||               \
         !checkSameElements(*state, what, lhs, rhs, 1, where) ||                \
-        !checkElements(*state, what, Elements::ELEMENTS, lhs, 0, where))       \
+        !checkElements(*state, what, elements, lhs, 0, where))                 \
       return {};                                                               \
     return state->create<nd::OP>(where, lhs.getElementType(),                  \
                                  BuilderState::uniteLargestFirst({lhs, rhs}),  \
@@ -458,49 +477,6 @@ Tensor Builder::rename(Tensor x, const std::vector<Renaming> &renamings,
   return state->create<nd::RenameOp>(
       where, x.getElementType(), dims, BuilderState::getValue(x),
       builder.getStrArrayAttr(from), builder.getStrArrayAttr(to));
-}
-
-Dim asRead(const Dim &dim) { return {dim.name + " read", dim.size}; }
-
-Tensor Builder::gather(Tensor x, Tensor index, const Dim &over,
-                       const Where &where) {
-  if (!x || !index)
-    return {};
-  if (index.getElementType() != ElementType::I32 &&
-      index.getElementType() != ElementType::I64) {
-    state->fail(Code::WrongElementType, where,
-                fmt::format("the index of gather has integer elements, not {}",
-                            getName(index.getElementType())),
-                1);
-    return {};
-  }
-  if (!checkHasDim(*state, "gather", x, over.name, 2, where))
-    return {};
-  // The dimension of the index is another one, of the result.
-  if (index.hasDim(over.name)) {
-    Dim read = asRead(over);
-    return gather(rename(x, {{over, read}}, where), index, read, where);
-  }
-  if (Tensor slice = state->findSlice(x, index, over.name, where))
-    return slice;
-  std::vector<Dim> dims;
-  for (const Dim &dim : BuilderState::unite({{index, x}}))
-    if (dim.name != over.name)
-      dims.push_back(dim);
-  mlir::Value indexValue = BuilderState::getValue(index);
-  // What the file gives must be an index: the data reader checks it. Its type
-  // has an end too.
-  if (auto input = indexValue.getDefiningOp<nd::InputOp>()) {
-    int64_t bound = over.size;
-    if (index.getElementType() == ElementType::I32)
-      bound = std::min(bound, int64_t(std::numeric_limits<int32_t>::max()) + 1);
-    if (input.getIndexBound() > 0)
-      bound = std::min<int64_t>(bound, input.getIndexBound());
-    input.setIndexBound(bound);
-  }
-  return state->create<nd::GatherOp>(where, x.getElementType(), dims,
-                                     BuilderState::getValue(x), indexValue,
-                                     over.name);
 }
 
 Tensor Builder::constrain(Tensor x, const std::vector<RuleSpec> &rules,

@@ -101,7 +101,24 @@ struct BuilderState {
     Where where;
   };
   std::map<std::string, Named, std::less<>> inputs, outputs, parameters;
-  std::map<std::string, Where> boundInputs;
+  std::vector<std::pair<DataSpec, Where>> data;
+
+  /// Elements of an input that are used as an index of so many positions: all
+  /// of them, or those at positions [first, end) of a dim.
+  struct IndexUse {
+    nd::InputOp input;
+    std::string dim; ///< empty: all
+    int64_t first = 0, end = 0;
+    int64_t bound = 0;
+  };
+  std::vector<IndexUse> indexUses;
+  /// What files give for an index must be one: the data reader checks it,
+  /// before the conversion of what is for data.
+  void noteIndex(mlir::Value index, int64_t bound);
+  /// Gives inputs the bounds of their uses: all elements the smallest one of
+  /// those that use all; else, where uses of parts leave no position out, the
+  /// largest of them.
+  void finishIndexBounds();
   std::optional<TrainingSpec> training;
   Where trainingWhere;
 
@@ -176,10 +193,14 @@ struct BuilderState {
 
   void finishRules();
   void finishTraining();
+  void finishData();
   llvm::SmallVector<mlir::NamedAttribute>
   finishHyperParameters(const Optimizer &optimizer,
                         const Where &optimizerWhere);
 };
+
+/// Whether `value` is an integer of this type, which is no float.
+bool holds(ElementType type, int64_t value);
 
 /// Whether `x`, operand of `what`, has the dimension `name`. An error stands at
 /// operand `position`.

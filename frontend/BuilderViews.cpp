@@ -203,6 +203,41 @@ Tensor Builder::view(Tensor x, const std::vector<ViewAccess> &accesses,
   return repeated.empty() ? read : broadcast(read, repeated, where);
 }
 
+Dim asRead(const Dim &dim) { return {dim.name + " read", dim.size}; }
+
+Tensor Builder::gather(Tensor x, Tensor index, const Dim &over,
+                       const Where &where) {
+  if (!x || !index)
+    return {};
+  if (isForData(index.getElementType()))
+    index = cast(index, ElementType::I32, where);
+  if (index.getElementType() != ElementType::I32 &&
+      index.getElementType() != ElementType::I64) {
+    state->fail(Code::WrongElementType, where,
+                fmt::format("the index of gather has integer elements, not {}",
+                            getName(index.getElementType())),
+                1);
+    return {};
+  }
+  if (!checkHasDim(*state, "gather", x, over.name, 2, where))
+    return {};
+  // The dimension of the index is another one, of the result.
+  if (index.hasDim(over.name)) {
+    Dim read = asRead(over);
+    return gather(rename(x, {{over, read}}, where), index, read, where);
+  }
+  if (Tensor slice = state->findSlice(x, index, over.name, where))
+    return slice;
+  std::vector<Dim> dims;
+  for (const Dim &dim : BuilderState::unite({{index, x}}))
+    if (dim.name != over.name)
+      dims.push_back(dim);
+  state->noteIndex(BuilderState::getValue(index), over.size);
+  return state->create<nd::GatherOp>(where, x.getElementType(), dims,
+                                     BuilderState::getValue(x),
+                                     BuilderState::getValue(index), over.name);
+}
+
 Tensor Builder::position(const ViewAccess &access, ElementType type,
                          const Where &where) {
   if (!checkRange(*state, access, -1, where))

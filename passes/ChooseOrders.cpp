@@ -377,6 +377,11 @@ private:
     if (found.withoutSharding() == type)
       return;
     OpBuilder builder(border);
+    if (isForData(type.getElementType())) { // which has no sum
+      operand.set(BroadcastOp::create(builder, operand.get().getLoc(), type,
+                                      operand.get()));
+      return;
+    }
     operand.set(ReduceOp::create(builder, operand.get().getLoc(), type,
                                  Reduction::Sum, operand.get()));
   }

@@ -201,6 +201,8 @@ private:
   Value store(Value value, NamedTensorType type) {
     if (value.getType() == type)
       return value;
+    if (isForData(type.getElementType())) // which is not reduced
+      return BroadcastOp::create(builder, value.getLoc(), type, value);
     // Nothing is reduced; booleans have no sum.
     Reduction kind =
         type.getElementType().isInteger(1) ? Reduction::Max : Reduction::Sum;

@@ -144,6 +144,7 @@ private:
     llvm::DenseMap<Value, Attribute> known;
     SmallVector<Value> scalars;
     for (TypedAttr value : values) {
+      value = withType(value, getSignless(value.getType()));
       scalars.push_back(block.addArgument(value.getType(), op.getLoc()));
       known[scalars.back()] = value;
     }
@@ -160,7 +161,16 @@ private:
           asValue ? known.lookup(asValue)
                   : llvm::cast<Attribute>(results.front());
     }
-    return dyn_cast_or_null<TypedAttr>(known.lookup(result));
+    auto folded = dyn_cast_or_null<TypedAttr>(known.lookup(result));
+    return folded ? withType(folded, getType(op->getResult(0)).getElementType())
+                  : folded;
+  }
+
+  /// A constant whose type differs from `type` at most in the sign.
+  static TypedAttr withType(TypedAttr value, Type type) {
+    if (value.getType() == type)
+      return value;
+    return IntegerAttr::get(type, cast<IntegerAttr>(value).getValue());
   }
 };
 

@@ -4,17 +4,8 @@
 # of CPU devices, evaluates what the training has saved and predicts ten images.
 # Arguments go to the training: --steps 20 to only look.
 set -euo pipefail
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-"$root/.ci/install-packages" build run
+source "$(dirname "${BASH_SOURCE[0]}")/build-meshc.sh"
 
-cd "$root"
-# A build folder that exists keeps its choice about tests.
-[ -f build/CMakeCache.txt ] || fresh=-DMESHC_TESTS=OFF
-cmake --preset default ${fresh:-}
-# With the runtime that it links into programs for CPUs.
-cmake --build build --target meshc
-
-meshc=build/bin/meshc
 plan=build/mlp.plan.html
 mlp=build/mlp
 saved=build/mlp.saved

@@ -87,7 +87,11 @@ static Type getType(MLIRContext *context, exec::ReduceKind kind,
   case exec::ElementType::i64:
     return IntegerType::get(context, 64);
   case exec::ElementType::boolean:
+  case exec::ElementType::u8:
+  case exec::ElementType::i8:
     return IntegerType::get(context, 8);
+  case exec::ElementType::i16:
+    return IntegerType::get(context, 16);
   }
   llvm_unreachable("not an element type");
 }

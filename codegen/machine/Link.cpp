@@ -189,9 +189,11 @@ Error meshc::codegen::linkExecutable(StringRef object, exec::Target target,
   if (target == exec::Target::cpu)
     llvm::append_range(arguments,
                        std::initializer_list<StringRef>{"-ldnnl", "-lgomp"});
-  llvm::append_range(arguments, std::initializer_list<StringRef>{
-                                    "-lfmt", "-lsodium", "-lz", "-lm",
-                                    "-pthread", MESHC_LINK_FLAGS});
+  llvm::append_range(arguments,
+                     std::initializer_list<StringRef>{
+                         "-l:libcsv.a", "-l:libpng16.a", "-l:libturbojpeg.a",
+                         "-lfmt", "-lsodium", "-lz", "-lm", "-pthread",
+                         MESHC_LINK_FLAGS});
   // Libraries that the runtime loads only when it needs them. Never $ORIGIN:
   // whoever writes to the folder of the executable would choose its libz.
   llvm::append_range(

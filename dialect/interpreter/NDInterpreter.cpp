@@ -56,7 +56,7 @@ ElementKind getKind(Value value) {
 template <class Domain>
 Scalar<Domain> getConstant(double value, Type elementType) {
   if (!isa<FloatType>(elementType))
-    return wrapInteger(int64_t(value), getElementKind(elementType).width);
+    return wrapInteger(int64_t(value), getElementKind(elementType));
   llvm::APFloat rounded(value);
   bool losesInfo;
   rounded.convert(cast<FloatType>(elementType).getFloatSemantics(),
@@ -230,8 +230,7 @@ private:
     if (auto number = dyn_cast<FloatAttr>(op.getValue()))
       value = Domain::getConstant(number.getValueAsDouble());
     else if (auto integer = dyn_cast<IntegerAttr>(op.getValue()))
-      value = wrapInteger(integer.getValue().getSExtValue(),
-                          integer.getValue().getBitWidth());
+      value = wrapInteger(integer.getValue().getSExtValue(), getKind(op));
     else
       return op.emitOpError("has a value unknown to the interpreter");
     return T(op.getType().getSizes(), value);

@@ -92,9 +92,11 @@ private:
     if (found->second.sizes != Sizes(type.getSizes()))
       return entry->emitOpError("was given a tensor of other sizes for '")
              << name << "'";
-    values[entry.getBorderValue()] =
-        scatter<Domain>(mesh, nd::getSharding(type, mesh),
-                        getElementKind(type.getElementType()), found->second);
+    // On devices integers are signless.
+    const ElementKind kind =
+        getElementKind(nd::getSignless(type.getElementType()));
+    values[entry.getBorderValue()] = scatter<Domain>(
+        mesh, nd::getSharding(type, mesh), kind, withKind(found->second, kind));
     return success();
   }
 
@@ -103,12 +105,21 @@ private:
     std::string error;
     std::optional<T> gathered =
         gather<Domain>(mesh, type.getSizes(), nd::getSharding(type, mesh),
-                       getElementKind(type.getElementType()),
+                       getElementKind(nd::getSignless(type.getElementType())),
                        values.at(exit.getBorderValue()), error);
     if (!gathered)
       return exit->emitOpError("cannot be gathered: ") << error;
-    whole = std::move(*gathered);
+    whole =
+        withKind(std::move(*gathered), getElementKind(type.getElementType()));
     return success();
+  }
+
+  /// The bits of integers, as this kind reads them.
+  static T withKind(T tensor, ElementKind kind) {
+    for (S &element : tensor.elements)
+      if (const auto *integer = std::get_if<int64_t>(&element))
+        element = wrapInteger(*integer, kind);
+    return tensor;
   }
 
   //===-- Communication ---------------------------------------------------===//
@@ -119,7 +130,8 @@ private:
     std::string error;
     auto blocks = redistribute<Domain>(
         mesh, source.getSizes(), nd::getSharding(source, mesh),
-        nd::getSharding(target, mesh), getElementKind(source.getElementType()),
+        nd::getSharding(target, mesh),
+        getElementKind(nd::getSignless(source.getElementType())),
         values.at(op.getInput()), error);
     if (!blocks)
       return op->emitOpError("cannot be executed: ") << error;

@@ -135,6 +135,17 @@ static ScalarFunction<Domain> getScalarFunction(Operation *op) {
             return getConversion<Domain>(getKind(op.getIn()),
                                          getKind(op.getOut()));
           })
+      .template Case<arith::FPToUIOp>([](auto op) -> F {
+        ElementKind bits = getKind(op.getOut()), number = bits;
+        number.isUnsigned = true;
+        auto convert = getConversion<Domain>(getKind(op.getIn()), number);
+        return [=](ArrayRef<S> x) -> S {
+          S value = convert(x);
+          if (isPoison<Domain>(value))
+            return value;
+          return wrapInteger(asInteger<Domain>(value), bits);
+        };
+      })
       .template Case<arith::SIToFPOp, arith::ExtSIOp, arith::TruncIOp,
                      arith::IndexCastOp>([](auto op) {
         return getIntegerConversion<Domain>(op, /*isSigned=*/true);

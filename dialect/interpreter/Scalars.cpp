@@ -84,7 +84,8 @@ ElementKind meshc::interpreter::getElementKind(mlir::Type elementType) {
                        : elementType.isF16() ? FloatFormat::F16
                                              : FloatFormat::Unrounded;
   return {mlir::isa<mlir::FloatType>(elementType),
-          elementType.getIntOrFloatBitWidth(), format};
+          elementType.getIntOrFloatBitWidth(), format,
+          elementType.isUnsignedInteger()};
 }
 
 //===-- Integers ----------------------------------------------------------===//
@@ -93,6 +94,11 @@ int64_t meshc::interpreter::wrapInteger(int64_t value, unsigned width) {
   if (width == 1)
     return value & 1;
   return int64_t(uint64_t(value) << (64 - width)) >> (64 - width);
+}
+
+int64_t meshc::interpreter::wrapInteger(int64_t value, ElementKind kind) {
+  return kind.isUnsigned ? int64_t(getBits(value, kind.width))
+                         : wrapInteger(value, kind.width);
 }
 
 uint64_t meshc::interpreter::getBits(int64_t value, unsigned width) {

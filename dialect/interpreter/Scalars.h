@@ -21,7 +21,8 @@
 /// SPMDInterpreter.cpp.
 ///
 /// Integers and booleans are exact in every domain: two's complement numbers of
-/// their type's width, kept sign-extended in 64 bits (booleans as 0 and 1).
+/// their type's width, kept sign-extended in 64 bits (booleans as 0 and 1,
+/// those without a sign as they are).
 
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -78,6 +79,9 @@ struct F64 {
 
 /// `value` as a two's complement number of `width` bits; a boolean as 0 or 1.
 int64_t wrapInteger(int64_t value, unsigned width);
+struct ElementKind;
+/// `value` as an integer of this kind holds it.
+int64_t wrapInteger(int64_t value, ElementKind kind);
 /// The bits of `value`, read without a sign.
 uint64_t getBits(int64_t value, unsigned width);
 
@@ -96,6 +100,8 @@ struct ElementKind {
   bool isFloat;
   unsigned width; ///< bits; index counts as 64
   FloatFormat format = FloatFormat::Unrounded;
+  bool isUnsigned =
+      false; ///< an integer from 0 on; booleans are by their width
 
   /// For what is computed on the way to one result and not rounded itself.
   ElementKind unrounded() const { return {isFloat, width}; }
@@ -232,11 +238,11 @@ ScalarFunction<Domain> getConversion(ElementKind from, ElementKind to) {
   }
   if (!from.isFloat)
     return makeStrict<Domain>([=](S x) {
-      return Scalar<Domain>(wrapInteger(asInteger<Domain>(x[0]), to.width));
+      return Scalar<Domain>(wrapInteger(asInteger<Domain>(x[0]), to));
     });
   return makeStrict<Domain>([=](S x) -> Scalar<Domain> {
     std::optional<int64_t> value = Domain::toInteger(asNumber<Domain>(x[0]));
-    if (!value || wrapInteger(*value, to.width) != *value)
+    if (!value || wrapInteger(*value, to) != *value)
       return Poison();
     return *value;
   });

@@ -60,7 +60,8 @@ Value Elaborator::execute(const std::vector<ast::Statement> &body) {
 std::optional<ElementType> Elaborator::getElementType(const ast::Name &name) {
   std::vector<std::string> names;
   for (ElementType type : {ElementType::F32, ElementType::F64, ElementType::I32,
-                           ElementType::I64, ElementType::Bool}) {
+                           ElementType::I64, ElementType::I16, ElementType::I8,
+                           ElementType::U8, ElementType::Bool}) {
     if (name.text == getName(type))
       return type;
     names.emplace_back(getName(type));

@@ -55,7 +55,8 @@ constexpr std::pair<std::string_view, Reduction> reductions[] = {
 constexpr std::pair<std::string_view, ElementType> casts[] = {
     {"bool", ElementType::Bool}, {"f32", ElementType::F32},
     {"f64", ElementType::F64},   {"i32", ElementType::I32},
-    {"i64", ElementType::I64},
+    {"i64", ElementType::I64},   {"i8", ElementType::I8},
+    {"i16", ElementType::I16},   {"u8", ElementType::U8},
 };
 
 } // namespace
@@ -151,8 +152,8 @@ Value Elaborator::callExtremum(const ast::CallExpr &call,
   }
   const auto *left = std::get_if<Tensor>(&lhs);
   const auto *right = std::get_if<Tensor>(&rhs);
-  ElementType hint = left    ? left->getElementType()
-                     : right ? right->getElementType()
+  ElementType hint = left    ? getOperandType(*left)
+                     : right ? getOperandType(*right)
                              : ElementType::F32;
   Tensor p = toTensor(lhs, a.span, hint), q = toTensor(rhs, b.span, hint);
   Where where = getWhere(call.span);

@@ -156,9 +156,14 @@ private:
   Builder::LoopValue getLoopValue(const ast::Name &name, const Value &value,
                                   ElementType hint);
 
-  // Data and training (Training.cpp).
+  // Data (DataBlock.cpp).
   void buildData(const ast::Data &data);
-  void buildBinding(const ast::DataBinding &binding);
+  void buildBinding(const ast::Name &over, const ast::DataBinding &binding);
+  /// Sets what an argument of a data reader says; false after an error.
+  bool setDataArgument(DataSpec &spec, std::string_view parameter,
+                       const ast::Expr &value);
+
+  // Training (Training.cpp).
   void buildTraining(const ast::Train &train);
   void setOptimizer(TrainingSpec &spec, const ast::Expr &expr);
   void setPrecision(const ast::Expr &expr);
@@ -222,6 +227,10 @@ private:
   /// `value` as a tensor, numbers as constants of type `hint`. Null after an
   /// error, or silently for poison.
   Tensor toTensor(const Value &value, Span span, ElementType hint);
+  /// The type of a number that is computed with beside `tensor`. Elements for
+  /// data are refused there: the number, whatever it is, then has nothing
+  /// wrong.
+  static ElementType getOperandType(Tensor tensor);
   Tensor evaluateTensor(const ast::Expr &expr, std::string_view what);
   /// The dims that an expression names; nothing after an error.
   std::optional<Dims> evaluateDims(const ast::Expr &expr,

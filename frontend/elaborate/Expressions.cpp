@@ -222,6 +222,11 @@ std::optional<Number> Elaborator::evaluateNumber(const ast::Expr &expr,
   return number;
 }
 
+ElementType Elaborator::getOperandType(Tensor tensor) {
+  const ElementType type = tensor.getElementType();
+  return isForData(type) ? ElementType::F64 : type;
+}
+
 Tensor Elaborator::toTensor(const Value &value, Span span, ElementType hint) {
   if (const auto *tensor = std::get_if<Tensor>(&value))
     return *tensor;
@@ -313,6 +318,25 @@ Value Elaborator::evaluateChain(const ast::ChainExpr &chain) {
   return value;
 }
 
+static std::optional<Comparison> getComparison(Operator op) {
+  switch (op) {
+  case Operator::Equal:
+    return Comparison::Eq;
+  case Operator::NotEqual:
+    return Comparison::Ne;
+  case Operator::Less:
+    return Comparison::Lt;
+  case Operator::LessEqual:
+    return Comparison::Le;
+  case Operator::Greater:
+    return Comparison::Gt;
+  case Operator::GreaterEqual:
+    return Comparison::Ge;
+  default:
+    return std::nullopt;
+  }
+}
+
 Value Elaborator::apply(Operator op, const Value &lhs, Span lhsSpan,
                         const Value &rhs, Span rhsSpan) {
   if (isPoison(lhs) || isPoison(rhs))
@@ -341,7 +365,9 @@ Value Elaborator::apply(Operator op, const Value &lhs, Span lhsSpan,
   if (op == Operator::Power && left && exponent && exponent->toDouble() == 2)
     return orPoison(checked(builder.mul(*left, *left, getWhere(span)),
                             {{lhsSpan, *left}, {lhsSpan, *left}}));
-  ElementType hint = (left ? *left : *right).getElementType();
+  const Tensor beside = left ? *left : *right;
+  ElementType hint =
+      getComparison(op) ? beside.getElementType() : getOperandType(beside);
   Tensor a = toTensor(lhs, lhsSpan, hint), b = toTensor(rhs, rhsSpan, hint);
   Tensor result = checked(applyToTensors(op, a, b, getWhere(span)),
                           {{lhsSpan, a}, {rhsSpan, b}});
@@ -397,25 +423,6 @@ void Elaborator::noteOuter(std::string_view what, const Tensor &result,
                         "first says so",
                         list(right)));
   addCalls(note, span);
-}
-
-static std::optional<Comparison> getComparison(Operator op) {
-  switch (op) {
-  case Operator::Equal:
-    return Comparison::Eq;
-  case Operator::NotEqual:
-    return Comparison::Ne;
-  case Operator::Less:
-    return Comparison::Lt;
-  case Operator::LessEqual:
-    return Comparison::Le;
-  case Operator::Greater:
-    return Comparison::Gt;
-  case Operator::GreaterEqual:
-    return Comparison::Ge;
-  default:
-    return std::nullopt;
-  }
 }
 
 Value Elaborator::applyToNumbers(Operator op, Number lhs, Number rhs,

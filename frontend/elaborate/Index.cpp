@@ -201,7 +201,8 @@ Elaborator::Index Elaborator::combine(Operator op, const Index &lhs,
     ElementType hint = ElementType::I32;
     for (const Index *side : {&lhs, &rhs})
       if (const auto *tensor = std::get_if<Tensor>(&side->place))
-        hint = tensor->getElementType();
+        hint = isForData(tensor->getElementType()) ? ElementType::I32
+                                                   : tensor->getElementType();
     Value value = apply(op, toValue(lhs, lhsSpan, hint), lhsSpan,
                         toValue(rhs, rhsSpan, hint), rhsSpan);
     std::optional<std::vector<Index>> indices =
@@ -282,16 +283,22 @@ Value Elaborator::evaluateIndex(const ast::IndexExpr &expr) {
     }
     for (size_t i = 0; i < dims.size(); ++i) {
       const Index &index = (*indices)[indices->size() == 1 ? 0 : i];
-      if (const auto *tensor = std::get_if<Tensor>(&index.place)) {
-        if (tensor->getElementType() != ElementType::I32 &&
-            tensor->getElementType() != ElementType::I64) {
+      if (const auto *given = std::get_if<Tensor>(&index.place)) {
+        Tensor tensor = *given;
+        if (isForData(tensor.getElementType()))
+          tensor = checked(builder.cast(tensor, ElementType::I32,
+                                        getWhere(part.position->span)));
+        if (!tensor)
+          return Poison();
+        if (tensor.getElementType() != ElementType::I32 &&
+            tensor.getElementType() != ElementType::I64) {
           error(Code::IndexNotInteger, part.position->span,
                 fmt::format("an index has integer elements, found {}",
-                            getName(tensor->getElementType())));
+                            getName(tensor.getElementType())));
           return Poison();
         }
         steps.push_back(
-            {{}, dims[i], *tensor, part.position->span, names[i].span});
+            {{}, dims[i], tensor, part.position->span, names[i].span});
         continue;
       }
       std::optional<Position> position = toPosition(index, part.position->span);

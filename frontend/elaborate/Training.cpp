@@ -1,4 +1,4 @@
-// The data and train blocks.
+// The train block.
 
 #include "frontend/elaborate/Elaborator.h"
 #include "layout/Spelling.h"
@@ -12,67 +12,6 @@
 using namespace meshc;
 using namespace meshc::frontend;
 using ast::ExprKind;
-
-void Elaborator::buildData(const ast::Data &data) {
-  for (const ast::DataBinding &binding : data.bindings)
-    buildBinding(binding);
-  reportBuildErrors({});
-}
-
-/// input = idx("train file", "test file"), perhaps divided by a number.
-void Elaborator::buildBinding(const ast::DataBinding &binding) {
-  const ast::Expr *reader = binding.value.get();
-  double divisor = 1;
-  if (reader->kind == ExprKind::Chain) {
-    const auto &chain = static_cast<const ast::ChainExpr &>(*reader);
-    reader = chain.operands.front().get();
-    if (chain.ops.size() != 1 || chain.ops[0] != ast::Operator::Divide) {
-      error(Code::InvalidSetting, chain.opSpans.back(),
-            "data can be divided by one number, nothing else");
-      return;
-    }
-    std::optional<Number> number =
-        evaluateNumber(*chain.operands[1], "what data is divided by");
-    if (!number)
-      return;
-    divisor = number->toDouble();
-    if (!std::isfinite(divisor) || divisor == 0) {
-      error(Code::InvalidSetting, chain.operands[1]->span,
-            fmt::format("data cannot be divided by {}", divisor));
-      return;
-    }
-  }
-  if (reader->kind != ExprKind::Call) {
-    error(Code::UnknownReader, reader->span,
-          "expected a data reader such as idx(\"train file\", \"test file\")");
-    return;
-  }
-  const auto &call = static_cast<const ast::CallExpr &>(*reader);
-  if (call.callee.text != "idx") {
-    static const std::string readers[] = {"idx"};
-    error(Code::UnknownReader, call.callee.span,
-          fmt::format("there is no data reader \"{}\"", call.callee.text))
-        .note("readers are idx(\"train file\", \"test file\"), for files like "
-              "those of MNIST; .npy files are given one by one: meshc run SPEC "
-              "--eval --in NAME=FILE.npy")
-        .didYouMean(layout::findNearest(call.callee.text, readers));
-    return;
-  }
-  std::optional<Arguments> arguments = bind(call, {"train", "test"}, 2);
-  if (!arguments)
-    return;
-  std::string files[2];
-  for (size_t i = 0; i < 2; ++i) {
-    const ast::Expr &file = *(*arguments)[i]->value;
-    if (file.kind != ExprKind::String) {
-      error(Code::WrongKind, file.span, "expected a file name in quotes");
-      return;
-    }
-    files[i] = std::string(static_cast<const ast::StringExpr &>(file).value);
-  }
-  builder.data(std::string(binding.input.text), "idx", files[0], files[1],
-               divisor, getWhere(binding.input.span));
-}
 
 void Elaborator::buildTraining(const ast::Train &train) {
   TrainingSpec spec;

@@ -37,6 +37,9 @@ findMatmulType(const exec::CommandT &command) {
   case exec::ElementType::i32:
   case exec::ElementType::i64:
   case exec::ElementType::boolean:
+  case exec::ElementType::u8:
+  case exec::ElementType::i8:
+  case exec::ElementType::i16:
     return std::nullopt;
   }
   std::abort();

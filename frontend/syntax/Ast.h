@@ -296,7 +296,7 @@ struct Model {
   Span end;
 };
 
-/// input = reader("file", ...) optionally divided by a number.
+/// input = reader("file", ...).
 struct DataBinding {
   Name input;
   ExprPtr value;
@@ -304,6 +304,7 @@ struct DataBinding {
 
 struct Data {
   Span keyword;
+  Name over; ///< the dim that counts samples
   std::vector<DataBinding> bindings;
 };
 

@@ -328,7 +328,7 @@ std::string ast::print(const File &file) {
         fmt::format("model {}({}) {}\n", model.name.text,
                     printer.printList(model.inputs), printer.print(model.body));
   for (const Data &data : file.datas) {
-    text += "data {\n";
+    text += fmt::format("data over {} {{\n", data.over.text);
     for (const DataBinding &binding : data.bindings)
       text += fmt::format("  {} = {}\n", binding.input.text,
                           printer.print(*binding.value));

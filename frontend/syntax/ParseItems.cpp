@@ -504,8 +504,18 @@ void Parser::checkBlock(const std::vector<ast::Statement> &block) {
 }
 
 void Parser::parseData(ast::File &file) {
-  ast::Data data{getSpan(peek()), {}};
+  ast::Data data{getSpan(peek()), {}, {}};
   ++position;
+  std::optional<ast::Name> over;
+  if (is(TokenKind::Name) && getText(peek()) == "over") {
+    ++position;
+    over = expectName("the dim that counts samples");
+  } else {
+    report(Code::ExpectedToken,
+           fmt::format("expected \"over\", found {}", describeToken()))
+        .help("name the dim that counts samples: data over batch { ... }");
+  }
+  mustRecover = false;
   parseBraces("\"data\"", Entries::Names, [&] {
     std::optional<ast::Definition> binding = parseDefinition("an input name");
     if (!binding)
@@ -514,6 +524,9 @@ void Parser::parseData(ast::File &file) {
     accept(TokenKind::Comma);
     return true;
   });
+  if (!over)
+    return;
+  data.over = *over;
   file.datas.push_back(std::move(data));
 }
 

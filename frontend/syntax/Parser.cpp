@@ -122,6 +122,8 @@ bool Parser::atItemStart(size_t index) const {
   std::string_view word = getText(token);
   if (word == "mesh" || word == "model")
     return next == TokenKind::Name;
+  if (word == "data" && next == TokenKind::Name)
+    return getText(tokens[index + 1]) == "over";
   if (word == "layout" || word == "data" || word == "train")
     return next == TokenKind::LeftBrace;
   return false;

@@ -64,6 +64,10 @@ HostArray runtime::makeRandomInput(const exec::PortT &port, int64_t seed) {
   auto integer = [&](std::array<uint64_t, 2> random) {
     return random[0] % bound;
   };
+  // Data without a bound are all that there can be: nothing sums them.
+  auto datum = [&](std::array<uint64_t, 2> random) {
+    return port.index_bound > 0 ? random[0] % bound : random[0];
+  };
   switch (array.element) {
   case exec::ElementType::f32:
     fill.template operator()<float>(normal);
@@ -80,6 +84,15 @@ HostArray runtime::makeRandomInput(const exec::PortT &port, int64_t seed) {
   case exec::ElementType::boolean:
     fill.template operator()<uint8_t>(
         [](std::array<uint64_t, 2> random) { return random[0] & 1; });
+    return array;
+  case exec::ElementType::u8:
+    fill.template operator()<uint8_t>(datum);
+    return array;
+  case exec::ElementType::i8:
+    fill.template operator()<int8_t>(datum);
+    return array;
+  case exec::ElementType::i16:
+    fill.template operator()<int16_t>(datum);
     return array;
   case exec::ElementType::bf16:
   case exec::ElementType::f16:

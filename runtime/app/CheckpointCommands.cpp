@@ -153,6 +153,12 @@ static double getNumber(exec::ElementType element, const std::byte *place) {
     return double(read.template operator()<int64_t>());
   case exec::ElementType::boolean:
     return read.template operator()<uint8_t>();
+  case exec::ElementType::u8:
+    return read.template operator()<uint8_t>();
+  case exec::ElementType::i8:
+    return read.template operator()<int8_t>();
+  case exec::ElementType::i16:
+    return read.template operator()<int16_t>();
   case exec::ElementType::bf16:
     return read.template operator()<BFloat16>().toFloat();
   case exec::ElementType::f16:

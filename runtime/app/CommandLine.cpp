@@ -3,6 +3,7 @@
 #include "runtime/app/CommandFlags.h"
 #include "runtime/app/Session.h"
 #include "runtime/cuda/library/Gpu.h"
+#include "runtime/io/RunningDigest.h"
 #include "runtime/io/StandardStreams.h"
 #include "runtime/io/StopSignals.h"
 #include "runtime/ranks/Launcher.h"

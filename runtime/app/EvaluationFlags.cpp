@@ -1,6 +1,7 @@
 // The flags of eval, predict and export.
 
 #include "runtime/app/CommandFlags.h"
+#include "runtime/app/Continuation.h"
 #include "runtime/app/Export.h"
 #include "runtime/app/Prediction.h"
 #include "runtime/app/TestSplit.h"
@@ -40,6 +41,12 @@ static Status runOnArrays(Session &session, const CommandFlags &flags) {
   Result<ParameterRequest> parameters = getParameterRequest(flags);
   if (!parameters)
     return parameters.getError();
+  if (!flags.top.output.empty() && flags.top.count == 0 && !flags.prompt)
+    return Error{ErrorCode::Usage, "--of needs --topk or --prompt", ""};
+  if (flags.prompt)
+    return continueText(
+        session, {*flags.prompt, flags.continued, flags.top.output,
+                  flags.predictedFolder.value_or(""), std::move(*parameters)});
   PredictionRequest request;
   request.parameters = std::move(*parameters);
   request.dataFolder = flags.predictedFolder;
@@ -145,9 +152,10 @@ void CommandLine::addPredict() {
                        "instead of --in: folder of the data files that the "
                        "spec names, of which the test files are read"))
           ->excludes(inputs);
-  takes("N", predict->add_option("--samples", flags.maxSamples,
-                                 "only the first N samples"))
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
+  CLI::Option *samples =
+      takes("N", predict->add_option("--samples", flags.maxSamples,
+                                     "only the first N samples"))
+          ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
   takes("DIM",
         predict->add_option("--batch", flags.batchDim,
                             "dim of the inputs that counts samples (default: "
@@ -156,19 +164,37 @@ void CommandLine::addPredict() {
       ->excludes(folder);
   addSeed(predict, "the parameters of --init random")
       ->needs(addParameters(predict));
-  addFiles(predict, "--out", flags.outputs,
-           "outputs to write (default: print those of one element)");
-  addFiles(predict, "--grad", flags.gradients, "gradients to write");
+  CLI::Option *outputs =
+      addFiles(predict, "--out", flags.outputs,
+               "outputs to write (default: print those of one element)");
+  CLI::Option *gradients =
+      addFiles(predict, "--grad", flags.gradients, "gradients to write");
   CLI::Option *top =
       takes("K", predict->add_option(
                      "--topk", flags.top.count,
                      "print, for each sample, the K positions with the largest "
                      "values along the last dim of an output"))
           ->check(CLI::Range(int64_t(1), int64_t(1) << 31));
+  CLI::Option *prompt =
+      takes("TEXT", predict->add_option(
+                        "--prompt", flags.prompt,
+                        "instead of --in: print how the model goes on behind a "
+                        "text; --data-dir has the text for training"))
+          ->check([](const std::string &text) {
+            return std::string(text.empty() ? "the text is empty" : "");
+          })
+          ->excludes(inputs)
+          ->excludes(samples)
+          ->excludes(outputs)
+          ->excludes(gradients)
+          ->excludes(top);
+  takes("N", predict->add_option("--count", flags.continued,
+                                 "bytes or characters behind --prompt"))
+      ->needs(prompt)
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 31));
   takes("NAME", predict->add_option("--of", flags.top.output,
-                                    "the output of --topk (default: the only "
-                                    "one that has such a dim)"))
-      ->needs(top);
+                                    "the output of --topk or --prompt "
+                                    "(default: the only one that fits)"));
   takes("FILE", predict->add_option("--labels", flags.top.labels,
                                     "with a name in each line, for the "
                                     "positions of --topk"))

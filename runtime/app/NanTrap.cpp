@@ -59,6 +59,9 @@ static void count(const std::byte *first, exec::ElementType element,
   case exec::ElementType::i32:
   case exec::ElementType::i64:
   case exec::ElementType::boolean:
+  case exec::ElementType::u8:
+  case exec::ElementType::i8:
+  case exec::ElementType::i16:
     return;
   }
 }

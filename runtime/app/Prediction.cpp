@@ -357,10 +357,11 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
           },
       .visit =
           [&](int64_t first, int64_t count) {
-            const std::vector<int64_t> positions =
-                truth ? inputs->getIntegers(*truth, first, count)
-                      : std::vector<int64_t>();
-            return files.add(session, first, count, positions);
+            Result<std::vector<int64_t>> positions = std::vector<int64_t>();
+            if (truth)
+              positions = inputs->getIntegers(*truth, first, count);
+            return positions ? files.add(session, first, count, *positions)
+                             : Status(positions.getError());
           },
       .needsMeans = files.hasMeans() || (prints && !samples.areOneBatch()),
       .name = "prediction",

@@ -31,7 +31,7 @@ static Result<std::string> findBatchDim(const exec::ExecutableT &data,
                                         const exec::ProgramT &program,
                                         const std::string &asked) {
   if (asked.empty())
-    return getBatchDim(data);
+    return data.sample_dim;
   const std::vector<std::string> dims = findSampleDims(data, program);
   if (std::find(dims.begin(), dims.end(), asked) != dims.end())
     return asked;
@@ -101,7 +101,13 @@ PredictionInputs::open(const Session &session, const exec::ProgramT &program,
         executable, program, Dataset::Split::Test, *request.dataFolder);
     if (!dataset)
       return dataset.getError();
+    Result<std::string> digest = std::string();
+    if (session.hasOtherRanks())
+      digest = dataset->getDigest();
+    if (!digest)
+      return digest.getError();
     inputs = PredictionInputs(std::move(*dataset), *batchDim);
+    inputs->digest = *digest;
   } else {
     Result<InputFiles> files =
         openInputs(session, program, request.inputs, *batchDim);
@@ -130,9 +136,9 @@ Status PredictionInputs::feed(DeviceSet &devices,
                     source);
 }
 
-std::vector<int64_t> PredictionInputs::getIntegers(const exec::PortT &port,
-                                                   int64_t first,
-                                                   int64_t count) const {
+Result<std::vector<int64_t>>
+PredictionInputs::getIntegers(const exec::PortT &port, int64_t first,
+                              int64_t count) const {
   if (const auto *files = std::get_if<InputFiles>(&source))
     return files->getIntegers(port, count);
   return std::get<Dataset>(source).getIntegers(port, first, count);
@@ -141,7 +147,7 @@ std::vector<int64_t> PredictionInputs::getIntegers(const exec::PortT &port,
 Agreements PredictionInputs::getShapes() const {
   if (const auto *files = std::get_if<InputFiles>(&source))
     return files->getShapes();
-  return {{"the test data", std::get<Dataset>(source).getDigest()}};
+  return {{"the test data", digest}};
 }
 
 Agreements PredictionInputs::getDigests() const {

@@ -2,8 +2,8 @@
 #define MESHC_RUNTIME_APP_PREDICTIONINPUTS_H
 
 #include "runtime/app/Prediction.h"
-#include "runtime/data/Dataset.h"
 #include "runtime/data/InputFiles.h"
+#include "runtime/samples/Dataset.h"
 
 #include <cstdint>
 #include <optional>
@@ -34,9 +34,10 @@ public:
   /// Puts sample samples[i] into place i of the batch.
   Status feed(DeviceSet &devices, std::span<const int64_t> samples);
   /// What an input of integers, with the batch dim alone, is for the samples
-  /// from `first` on, which were fed last, into as many places.
-  std::vector<int64_t> getIntegers(const exec::PortT &port, int64_t first,
-                                   int64_t count) const;
+  /// from `first` on, which were fed last, into as many places. Errors: those
+  /// of reading.
+  Result<std::vector<int64_t>> getIntegers(const exec::PortT &port,
+                                           int64_t first, int64_t count) const;
 
   /// What ranks have to agree on before a run, and of what was read after all.
   Agreements getShapes() const;
@@ -48,6 +49,7 @@ private:
 
   std::variant<InputFiles, Dataset> source;
   std::string batchDim;
+  std::string digest; ///< of test data that other ranks read, too
   std::optional<int64_t> numSamples;
 };
 

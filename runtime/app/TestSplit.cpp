@@ -58,8 +58,10 @@ Status runtime::evaluateOnTestSplit(Session &session,
   if (!split)
     return split.getError();
   if (session.hasOtherRanks()) {
-    Status same =
-        session.agree({{"the test data", split->getDataset().getDigest()}});
+    Result<std::string> digest = split->getDataset().getDigest();
+    if (!digest)
+      return digest.getError();
+    Status same = session.agree({{"the test data", *digest}});
     if (!same)
       return same;
   }

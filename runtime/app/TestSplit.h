@@ -4,7 +4,7 @@
 /// Evaluation on the samples of the test files (SampleLoop.h).
 
 #include "runtime/app/Session.h"
-#include "runtime/data/Dataset.h"
+#include "runtime/samples/Dataset.h"
 
 #include <optional>
 #include <string>

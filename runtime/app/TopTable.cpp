@@ -72,8 +72,9 @@ Result<const exec::PortT *> runtime::findTruth(const exec::ProgramT &program,
   std::vector<std::string> names;
   for (const auto &port : program.inputs) {
     const exec::ElementType element = port->layout->element;
-    const bool isInteger =
-        element == exec::ElementType::i32 || element == exec::ElementType::i64;
+    const bool isInteger = element == exec::ElementType::i32 ||
+                           element == exec::ElementType::i64 ||
+                           isForData(element);
     if (!isInteger || port->layout->dims.size() != 1 ||
         !samples.findAxis(*port->layout))
       continue;

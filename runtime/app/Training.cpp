@@ -4,10 +4,11 @@
 #include "runtime/app/Progress.h"
 #include "runtime/app/Resume.h"
 #include "runtime/app/TestSplit.h"
-#include "runtime/data/SampleOrder.h"
 #include "runtime/io/StandardStreams.h"
 #include "runtime/metrics/StepLog.h"
 #include "runtime/ranks/Ranks.h"
+#include "runtime/samples/Prefetch.h"
+#include "runtime/samples/SampleOrder.h"
 
 #include <fmt/format.h>
 
@@ -100,15 +101,19 @@ public:
         StepLog &log, StepTracer &tracer, NanTrap *trap, Saver *saver)
       : session(session), program(program), recipe(recipe), dataset(dataset),
         request(request), position(position), log(log), tracer(tracer),
-        trap(trap), saver(saver), samples(size_t(dataset.getBatchSize())),
-        stepsPerEpoch(dataset.getNumBatches()),
-        totalSteps(getTotalSteps(request, recipe, dataset)) {}
+        trap(trap), saver(saver), stepsPerEpoch(dataset.getNumBatches()),
+        totalSteps(getTotalSteps(request, recipe, dataset)),
+        prefetch(dataset, session.getDevices(), position.step, totalSteps,
+                 [this](int64_t step, std::span<int64_t> samples) {
+                   fillOrder(step, samples);
+                 }) {}
 
   Status run();
 
 private:
-  /// Runs a step, counted from 0, and writes its metrics; its loss, if it has
-  /// one.
+  /// The samples of a step, counted from 0.
+  void fillOrder(int64_t step, std::span<int64_t> samples) const;
+  /// Runs a step, and writes its metrics; its loss, if it has one.
   Result<std::optional<double>> runStep(int64_t step);
   /// Tells of a loss that is the first one not to be finite, and of how far
   /// the training is.
@@ -128,8 +133,8 @@ private:
   StepTracer &tracer;
   NanTrap *trap; ///< null: none
   Saver *saver;
-  std::vector<int64_t> samples;
   const int64_t stepsPerEpoch, totalSteps;
+  Prefetch prefetch;
   Progress progress;
   bool isFinite = true; ///< the loss, as far as was seen
   const Clock::time_point start = Clock::now();
@@ -137,15 +142,17 @@ private:
 
 } // namespace
 
+void Steps::fillOrder(int64_t step, std::span<int64_t> samples) const {
+  const int64_t first = step % stepsPerEpoch * dataset.getBatchSize();
+  const SampleOrder order(position.seed, step / stepsPerEpoch,
+                          dataset.getNumSamples());
+  for (size_t i = 0; i < samples.size(); ++i)
+    samples[i] = order.getSample(first + int64_t(i));
+}
+
 Result<std::optional<double>> Steps::runStep(int64_t step) {
   const Clock::time_point stepStart = Clock::now();
-  const int64_t batchSize = dataset.getBatchSize();
-  const int64_t epoch = step / stepsPerEpoch;
-  const int64_t first = step % stepsPerEpoch * batchSize;
-  const SampleOrder order(position.seed, epoch, dataset.getNumSamples());
-  for (int64_t i = 0; i < batchSize; ++i)
-    samples[size_t(i)] = order.getSample(first + i);
-  Status ran = dataset.feed(session.getDevices(), samples);
+  Status ran = prefetch.feed();
   if (ran)
     ran = trap ? trap->run(step + 1) : tracer.run(step);
   if (!ran)
@@ -153,9 +160,10 @@ Result<std::optional<double>> Steps::runStep(int64_t step) {
   const Result<std::vector<NamedValue>> values = session.readScalars(program);
   if (!values)
     return values.getError();
-  Status logged =
-      log.add({step + 1, epoch + 1, *values,
-               double(batchSize) / getSeconds(Clock::now() - stepStart)});
+  Status logged = log.add(
+      {step + 1, step / stepsPerEpoch + 1, *values,
+       double(dataset.getBatchSize()) / getSeconds(Clock::now() - stepStart),
+       prefetch.getSecondsWaited()});
   if (!logged)
     return logged.getError();
   return findValue(*values, recipe.minimize);
@@ -283,8 +291,12 @@ static Result<TrainingPosition> getPosition(const Dataset &dataset,
   position.batch = dataset.getBatchSize();
   position.samples = dataset.getNumSamples();
   // Digests take a while.
-  if (checkpoint || !request.save.folder.empty())
-    position.data = dataset.getDigests();
+  if (checkpoint || !request.save.folder.empty()) {
+    auto digests = dataset.getDigests();
+    if (!digests)
+      return digests.getError();
+    position.data = std::move(*digests);
+  }
   return checkpoint ? checkTraining(*checkpoint, position, request.seed)
                     : position;
 }
@@ -302,9 +314,16 @@ static Status agreeOnData(Session &session, const Dataset &dataset,
                           const std::optional<TestSplit> &split) {
   if (!session.hasOtherRanks())
     return Status::success();
-  Agreements items = {{"the training data", dataset.getDigest()}};
-  if (split)
-    items.push_back({"the test data", split->getDataset().getDigest()});
+  Result<std::string> digest = dataset.getDigest();
+  if (!digest)
+    return digest.getError();
+  Agreements items = {{"the training data", *digest}};
+  if (split) {
+    digest = split->getDataset().getDigest();
+    if (!digest)
+      return digest.getError();
+    items.push_back({"the test data", *digest});
+  }
   return session.agree(items);
 }
 
@@ -388,7 +407,7 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
   if (!dataset)
     return dataset.getError();
   std::optional<TestSplit> split;
-  if (request.evaluates) {
+  if (request.evaluates && hasTestFiles(session.getExecutable().data)) {
     Result<TestSplit> loaded = TestSplit::load(session, request.dataFolder);
     if (!loaded)
       return loaded.getError();

@@ -20,7 +20,8 @@ static_assert(std::endian::native == std::endian::little,
 static constexpr exec::ElementType allElements[] = {
     exec::ElementType::f32, exec::ElementType::f64,     exec::ElementType::i32,
     exec::ElementType::i64, exec::ElementType::boolean, exec::ElementType::bf16,
-    exec::ElementType::f16};
+    exec::ElementType::f16, exec::ElementType::u8,      exec::ElementType::i8,
+    exec::ElementType::i16};
 
 const char *runtime::getSafetensorsName(exec::ElementType element) {
   switch (element) {
@@ -38,6 +39,12 @@ const char *runtime::getSafetensorsName(exec::ElementType element) {
     return "BF16";
   case exec::ElementType::f16:
     return "F16";
+  case exec::ElementType::u8:
+    return "U8";
+  case exec::ElementType::i8:
+    return "I8";
+  case exec::ElementType::i16:
+    return "I16";
   }
   __builtin_unreachable(); // checkExecutable refuses other values
 }

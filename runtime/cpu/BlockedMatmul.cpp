@@ -127,6 +127,9 @@ void runtime::runBlockedMatmul(const MatmulShape &shape,
   case exec::ElementType::i64:
     return runBlocked<int64_t, uint64_t>(shape, operands, rowBegin, rowEnd);
   case exec::ElementType::boolean:
+  case exec::ElementType::u8:
+  case exec::ElementType::i8:
+  case exec::ElementType::i16:
   case exec::ElementType::bf16:
   case exec::ElementType::f16:
     break;

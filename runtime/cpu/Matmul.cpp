@@ -168,6 +168,9 @@ dnnl::memory::data_type getDataType(exec::ElementType element) {
   case exec::ElementType::i32:
   case exec::ElementType::i64:
   case exec::ElementType::boolean:
+  case exec::ElementType::u8:
+  case exec::ElementType::i8:
+  case exec::ElementType::i16:
     break;
   }
   __builtin_unreachable(); // such products never come here

@@ -72,6 +72,9 @@ static int getType(exec::ElementType element) {
   case exec::ElementType::i32:
   case exec::ElementType::i64:
   case exec::ElementType::boolean:
+  case exec::ElementType::u8:
+  case exec::ElementType::i8:
+  case exec::ElementType::i16:
     break;
   }
   __builtin_unreachable(); // planMatmul refuses them

@@ -20,22 +20,37 @@ using Clock = std::chrono::steady_clock;
 // Communicators
 //===----------------------------------------------------------------------===//
 
-static int getType(exec::ElementType element) {
+namespace {
+/// A type of NCCL, and how many of it an element is.
+struct NcclType {
+  int type;
+  size_t count = 1;
+};
+} // namespace
+
+static NcclType getType(exec::ElementType element) {
   switch (element) {
   case exec::ElementType::f32:
-    return ncclFloat32;
+    return {ncclFloat32};
   case exec::ElementType::f64:
-    return ncclFloat64;
+    return {ncclFloat64};
   case exec::ElementType::i32:
-    return ncclInt32;
+    return {ncclInt32};
   case exec::ElementType::i64:
-    return ncclInt64;
+    return {ncclInt64};
   case exec::ElementType::boolean:
-    return ncclUint8;
+  case exec::ElementType::u8:
+    return {ncclUint8};
+  case exec::ElementType::i8:
+    return {ncclInt8};
+  case exec::ElementType::i16:
+    // NCCL has no such integer. A sum of data has one term that is not 0
+    // (isForData): its bytes may be summed apart.
+    return {ncclUint8, 2};
   case exec::ElementType::bf16:
-    return ncclBfloat16;
+    return {ncclBfloat16};
   case exec::ElementType::f16:
-    return ncclFloat16;
+    return {ncclFloat16};
   }
   __builtin_unreachable(); // checkExecutable refuses other values
 }
@@ -312,7 +327,7 @@ Status NcclCommunicator::build(MoveTable &table,
 }
 
 Status NcclCommunicator::issueNative(const Entry &entry, Stream stream) {
-  const int type = getType(entry.collective.getElement());
+  const auto [type, perElement] = getType(entry.collective.getElement());
   const std::vector<int64_t> &devices = entry.native[0].devices;
   const size_t place =
       size_t(std::find(devices.begin(), devices.end(), peers.getRank()) -
@@ -321,7 +336,7 @@ Status NcclCommunicator::issueNative(const Entry &entry, Stream stream) {
   auto call = [&](const NativeCollective &native) {
     void *from = toPointer(arena + native.from[place]);
     void *to = toPointer(arena + native.to[place]);
-    const size_t elements = size_t(native.elements);
+    const size_t elements = size_t(native.elements) * perElement;
     switch (native.kind) {
     case NativeCollective::Kind::AllReduce:
       symbol = nccl.allReduce.symbol;
@@ -358,7 +373,7 @@ Status NcclCommunicator::issue(size_t number, std::span<const Stream> streams) {
     return Status::success();
   if (!entry.native.empty())
     return issueNative(entry, stream);
-  const int type = getType(entry.collective.getElement());
+  const auto [type, perElement] = getType(entry.collective.getElement());
   MESHC_RETURN_IF_ERROR(moves->launch(entry.pack, stream));
   if (!entry.messages.sends.empty() || !entry.messages.receives.empty()) {
     auto getAddress = [&](const NcclMessages::Message &message) {
@@ -370,13 +385,15 @@ Status NcclCommunicator::issue(size_t number, std::span<const Stream> streams) {
     int status = 0;
     for (const NcclMessages::Message &message : entry.messages.sends)
       if (isGood(status))
-        status = nccl.send.call(getAddress(message), size_t(message.elements),
-                                type, int(message.peer), world, stream);
+        status = nccl.send.call(getAddress(message),
+                                size_t(message.elements) * perElement, type,
+                                int(message.peer), world, stream);
     for (const NcclMessages::Message &message : entry.messages.receives)
       if (isGood(status)) {
         symbol = nccl.recv.symbol;
-        status = nccl.recv.call(getAddress(message), size_t(message.elements),
-                                type, int(message.peer), world, stream);
+        status = nccl.recv.call(getAddress(message),
+                                size_t(message.elements) * perElement, type,
+                                int(message.peer), world, stream);
       }
     MESHC_RETURN_IF_ERROR(endGroup(world, symbol, status));
   }

@@ -159,11 +159,30 @@ std::vector<int64_t> InputFiles::getIntegers(const exec::PortT &port,
                 elements.size() * sizeof(T));
     integers.assign(elements.begin(), elements.end());
   };
-  if (port.layout->element == exec::ElementType::i64)
+  switch (port.layout->element) {
+  case exec::ElementType::i64:
     copy.template operator()<int64_t>();
-  else
+    return integers;
+  case exec::ElementType::i32:
     copy.template operator()<int32_t>();
-  return integers;
+    return integers;
+  case exec::ElementType::i16:
+    copy.template operator()<int16_t>();
+    return integers;
+  case exec::ElementType::i8:
+    copy.template operator()<int8_t>();
+    return integers;
+  case exec::ElementType::u8:
+    copy.template operator()<uint8_t>();
+    return integers;
+  case exec::ElementType::f32:
+  case exec::ElementType::f64:
+  case exec::ElementType::boolean:
+  case exec::ElementType::bf16:
+  case exec::ElementType::f16:
+    break;
+  }
+  __builtin_unreachable(); // the caller asks for an input of integers
 }
 
 Agreements InputFiles::getShapes() const {

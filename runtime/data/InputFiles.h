@@ -3,6 +3,7 @@
 
 #include "runtime/data/NpyFile.h"
 #include "runtime/data/Values.h"
+#include "runtime/io/RunningDigest.h"
 #include "runtime/ranks/Ranks.h"
 
 #include <cstdint>

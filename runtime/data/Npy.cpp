@@ -27,12 +27,15 @@ struct TypeName {
   exec::ElementType element;
 };
 
-constexpr std::array<TypeName, 5> typeNames = {{
+constexpr std::array<TypeName, 8> typeNames = {{
     {"<f4", exec::ElementType::f32},
     {"<f8", exec::ElementType::f64},
     {"<i4", exec::ElementType::i32},
     {"<i8", exec::ElementType::i64},
     {"|b1", exec::ElementType::boolean},
+    {"|u1", exec::ElementType::u8},
+    {"|i1", exec::ElementType::i8},
+    {"<i2", exec::ElementType::i16},
 }};
 
 struct Header {
@@ -194,7 +197,7 @@ Result<NpyHeader> runtime::parseNpyHeader(ByteReader &reader,
   if (type == typeNames.end())
     return Error{ErrorCode::UnsupportedArray,
                  fmt::format("'{}' has elements of type \"{}\", expected <f4, "
-                             "<f8, <i4, <i8 or |b1",
+                             "<f8, <i4, <i8, <i2, |i1, |u1 or |b1",
                              path, header->type),
                  ""};
   if (header->isFortranOrder)

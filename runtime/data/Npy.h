@@ -1,8 +1,8 @@
 #ifndef MESHC_RUNTIME_DATA_NPY_H
 #define MESHC_RUNTIME_DATA_NPY_H
 
-/// NumPy's array file format: versions 1, 2 and 3; little-endian f4, f8, i4, i8
-/// and b1 in C order.
+/// NumPy's array file format: versions 1, 2 and 3; little-endian f4, f8, i4,
+/// i8, i2, i1, u1 and b1 in C order.
 ///
 /// Source: numpy/lib/format.py, "Format specification". The header is a literal
 /// of a Python dictionary; it is read by a parser of just that form, which

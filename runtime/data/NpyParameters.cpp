@@ -1,5 +1,6 @@
 #include "runtime/data/NpyParameters.h"
 
+#include "runtime/io/RunningDigest.h"
 #include "runtime/ranks/Ranks.h"
 
 #include <fmt/format.h>

@@ -57,6 +57,12 @@ runtime::findOutOfRange(exec::ElementType element,
     return find.template operator()<int32_t>();
   if (element == exec::ElementType::i64)
     return find.template operator()<int64_t>();
+  if (element == exec::ElementType::u8)
+    return find.template operator()<uint8_t>();
+  if (element == exec::ElementType::i8)
+    return find.template operator()<int8_t>();
+  if (element == exec::ElementType::i16)
+    return find.template operator()<int16_t>();
   return std::nullopt;
 }
 
@@ -190,6 +196,12 @@ double runtime::getScalar(const HostArray &array) {
     return read.template operator()<int64_t>();
   case exec::ElementType::boolean:
     return read.template operator()<uint8_t>();
+  case exec::ElementType::u8:
+    return read.template operator()<uint8_t>();
+  case exec::ElementType::i8:
+    return read.template operator()<int8_t>();
+  case exec::ElementType::i16:
+    return read.template operator()<int16_t>();
   case exec::ElementType::bf16:
   case exec::ElementType::f16:
     break;

@@ -180,6 +180,9 @@ bool ExecutableChecker::checkMatmul(const exec::CommandT &command) {
     isNarrow = true;
     break;
   case exec::ElementType::boolean:
+  case exec::ElementType::u8:
+  case exec::ElementType::i8:
+  case exec::ElementType::i16:
     return fail(fmt::format("a matmul of element type {} is not supported",
                             getName(factor)));
   }
@@ -342,7 +345,7 @@ bool ExecutableChecker::checkMember(const exec::CollectiveT &collective,
                                           collective.target.get()};
   const exec::OperandT *operands[] = {&from, &to};
   for (size_t i = 0; i < 2; ++i) {
-    if (operands[i]->element != layouts[i]->element ||
+    if (operands[i]->element != getStored(layouts[i]->element) ||
         layouts[i]->element != layouts[0]->element)
       return fail("a collective changes the element type");
     if (operands[i]->shape != getLocalShape(*layouts[i]))
@@ -368,6 +371,15 @@ bool ExecutableChecker::checkMember(const exec::CollectiveT &collective,
     if (collective.source->partial == exec::ReduceKind::sum ||
         collective.target->partial == exec::ReduceKind::sum)
       return fail("a collective sums booleans");
+    break;
+  case exec::ElementType::u8:
+  case exec::ElementType::i8:
+  case exec::ElementType::i16:
+    // Sums of which one term is not 0 only choose it.
+    for (const exec::TensorLayoutT *layout : layouts)
+      if (layout->partial == exec::ReduceKind::max ||
+          layout->partial == exec::ReduceKind::min)
+        return fail("a collective compares elements that are for data");
     break;
   }
   layout::Sharding source =

@@ -11,9 +11,12 @@ using namespace meshc::runtime;
 int64_t runtime::getElementBytes(exec::ElementType type) {
   switch (type) {
   case exec::ElementType::boolean:
+  case exec::ElementType::u8:
+  case exec::ElementType::i8:
     return 1;
   case exec::ElementType::bf16:
   case exec::ElementType::f16:
+  case exec::ElementType::i16:
     return 2;
   case exec::ElementType::f32:
   case exec::ElementType::i32:
@@ -25,8 +28,23 @@ int64_t runtime::getElementBytes(exec::ElementType type) {
   __builtin_unreachable(); // checkExecutable refuses other values
 }
 
+exec::ElementType runtime::getStored(exec::ElementType type) {
+  return type == exec::ElementType::u8 ? exec::ElementType::i8 : type;
+}
+
+bool runtime::isForData(exec::ElementType type) {
+  return type == exec::ElementType::u8 || type == exec::ElementType::i8 ||
+         type == exec::ElementType::i16;
+}
+
 const char *runtime::getName(exec::ElementType type) {
   switch (type) {
+  case exec::ElementType::u8:
+    return "u8";
+  case exec::ElementType::i8:
+    return "i8";
+  case exec::ElementType::i16:
+    return "i16";
   case exec::ElementType::boolean:
     return "bool";
   case exec::ElementType::bf16:

@@ -22,10 +22,17 @@
 namespace meshc::runtime {
 
 /// The version of exec.fbs that this runtime reads and codegen writes.
-inline constexpr int32_t execVersion = 5;
+inline constexpr int32_t execVersion = 6;
 
 /// Bytes of one element of a type.
 int64_t getElementBytes(exec::ElementType type);
+/// What operands of commands have of a type: i8 for u8, itself for any other.
+/// Commands move elements or call kernels, which know the signs.
+exec::ElementType getStored(exec::ElementType type);
+/// Whether elements of a type are moved, compared and converted, but not
+/// computed with: u8, i8, i16. A collective may sum them, to choose: of the
+/// terms of an element at most one is not 0 (nd.gather).
+bool isForData(exec::ElementType type);
 
 layout::AxisRef getAxisRef(const exec::AxisRef &ref);
 layout::Sharding getSharding(const exec::TensorLayoutT &layout);

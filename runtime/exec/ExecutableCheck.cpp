@@ -149,8 +149,8 @@ bool ExecutableChecker::checkData() {
   std::set<std::string_view> fed;
   for (const auto &source : data.data) {
     where = fmt::format("data for '{}'", source->input);
-    if (!isEnumerator(source->format, exec::DataFormat::MAX))
-      return fail(fmt::format("unknown format {}", int(source->format)));
+    if (!isEnumerator(source->reader, exec::DataReader::MAX))
+      return fail(fmt::format("unknown reader {}", int(source->reader)));
     if (!fed.insert(source->input).second)
       return fail("the input is fed twice");
     if ((source->span && !checkSpan(*source->span)) ||

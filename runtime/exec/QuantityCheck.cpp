@@ -116,6 +116,15 @@ bool ExecutableChecker::checkTensorQuantities(const exec::TensorT &tensor) {
 bool ExecutableChecker::checkPortQuantities(const exec::PortT &port) {
   int64_t most = 0;
   switch (port.layout->element) {
+  case exec::ElementType::u8:
+    most = int64_t(std::numeric_limits<uint8_t>::max()) + 1;
+    break;
+  case exec::ElementType::i8:
+    most = int64_t(std::numeric_limits<int8_t>::max()) + 1;
+    break;
+  case exec::ElementType::i16:
+    most = int64_t(std::numeric_limits<int16_t>::max()) + 1;
+    break;
   case exec::ElementType::i32:
     most = int64_t(std::numeric_limits<int32_t>::max()) + 1;
     break;
@@ -129,9 +138,12 @@ bool ExecutableChecker::checkPortQuantities(const exec::PortT &port) {
 }
 
 bool ExecutableChecker::checkSourceQuantities(const exec::DataSourceT &source) {
-  if (!std::isfinite(source.divide))
-    return fail(fmt::format("it is divided by {}", source.divide));
-  return true;
+  // Windows of readers that have some begin at multiples of it.
+  const bool hasWindows = source.reader == exec::DataReader::tokens ||
+                          source.reader == exec::DataReader::text;
+  if (hasWindows && source.stride == 0)
+    return fail("its stride is 0");
+  return checkQuantities({{"its stride", source.stride, maxExtent}});
 }
 
 bool ExecutableChecker::checkTrainingQuantities(

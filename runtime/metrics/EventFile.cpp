@@ -166,6 +166,7 @@ Status EventFile::add(const StepMetrics &metrics) {
     summary.addBytes(1, makeScalar(value.name, value.value).getText());
   summary.addBytes(
       1, makeScalar("samples_per_s", metrics.samplesPerSecond).getText());
+  summary.addBytes(1, makeScalar("data_wait_s", metrics.dataSeconds).getText());
   Status written = write(makeEvent()
                              .addVarint(2, uint64_t(metrics.step))
                              .addBytes(5, summary.getText())

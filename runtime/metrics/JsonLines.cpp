@@ -60,7 +60,8 @@ Status JsonLines::add(const StepMetrics &metrics) {
   for (const NamedValue &value : metrics.values)
     line += fmt::format(", {}: {}", toJson(value.name), toJson(value.value));
   line +=
-      fmt::format(", \"samples_per_s\": {:.1f}}}\n", metrics.samplesPerSecond);
+      fmt::format(", \"samples_per_s\": {:.1f}, \"data_wait_s\": {:.3g}}}\n",
+                  metrics.samplesPerSecond, metrics.dataSeconds);
   return std::fputs(line.c_str(), stream.get()) < 0 ||
                  std::fflush(stream.get()) != 0
              ? getError()

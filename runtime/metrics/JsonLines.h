@@ -11,7 +11,8 @@ namespace meshc::runtime {
 
 /// One JSON object per step, in the file before the next step:
 ///
-///   {"step": 1, "epoch": 1, "loss": 2.6017, "samples_per_s": 61042.7}
+///   {"step": 1, "epoch": 1, "loss": 2.6017, "samples_per_s": 61042.7,
+///    "data_wait_s": 0}
 class JsonLines : public MetricsSink {
 public:
   /// Of a training whose first step is `firstStep`: lines of steps before it

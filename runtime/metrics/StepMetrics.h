@@ -20,6 +20,7 @@ struct StepMetrics {
   int64_t step = 0, epoch = 0; ///< both from 1
   std::vector<NamedValue> values;
   double samplesPerSecond = 0;
+  double dataSeconds = 0; ///< for which it has waited for its samples
 };
 
 /// Where metrics go.

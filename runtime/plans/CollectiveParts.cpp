@@ -28,6 +28,9 @@ static bool isAssociative(exec::ElementType element, exec::ReduceKind reduce) {
   case exec::ElementType::i32:
   case exec::ElementType::i64:
   case exec::ElementType::boolean:
+  case exec::ElementType::u8:
+  case exec::ElementType::i8:
+  case exec::ElementType::i16:
     return true;
   case exec::ElementType::f32:
   case exec::ElementType::f64:

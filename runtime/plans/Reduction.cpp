@@ -75,6 +75,11 @@ void dispatch(exec::ElementType element, exec::ReduceKind kind, Body &&body) {
     return withKind.template operator()<int64_t>();
   case exec::ElementType::boolean:
     return withKind.template operator()<uint8_t>();
+  case exec::ElementType::u8: // which is only summed, the same with a sign
+  case exec::ElementType::i8:
+    return withKind.template operator()<int8_t>();
+  case exec::ElementType::i16:
+    return withKind.template operator()<int16_t>();
   case exec::ElementType::bf16:
   case exec::ElementType::f16:
     break;

@@ -153,22 +153,6 @@ void printWarning(std::string_view text);
 /// Prints "meshc: note: ..." in the same way.
 void printNote(std::string_view text);
 
-/// FNV-1a over 64 bits, of bytes that come in parts and of their number: the
-/// same however they are parted.
-class RunningDigest {
-public:
-  void add(std::span<const std::byte> bytes);
-  /// As hexadecimal digits.
-  std::string get() const;
-
-private:
-  uint64_t hash = 0xcbf29ce484222325;
-  uint64_t count = 0;
-};
-
-/// That of all bytes at once.
-std::string getDigest(std::span<const std::byte> bytes);
-
 } // namespace meshc::runtime
 
 #endif

@@ -1,6 +1,7 @@
 #include "runtime/weights/WeightParameters.h"
 
 #include "runtime/exec/Executable.h"
+#include "runtime/io/RunningDigest.h"
 #include "runtime/ranks/Ranks.h"
 
 #include <fmt/format.h>

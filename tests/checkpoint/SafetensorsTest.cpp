@@ -1,6 +1,7 @@
 /// The format by its description, and every way for a header to be wrong.
 
 #include "runtime/checkpoint/Safetensors.h"
+#include "runtime/exec/Executable.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -44,6 +45,26 @@ void expectDamage(const std::string &file, const std::string &words,
 /// A file with this header and so many bytes of elements.
 std::string makeFile(const std::string &json, size_t bytes) {
   return addLength(json) + std::string(bytes, 'x');
+}
+
+TEST(SafetensorsTest, integers_that_are_for_data) {
+  SafetensorsHeader data;
+  data.entries = {{"u", exec::ElementType::u8, {3}},
+                  {"i", exec::ElementType::i8, {2, 5}},
+                  {"h", exec::ElementType::i16, {7}}};
+  const std::string front = layOut(data);
+  for (const char *type : {"\"U8\"", "\"I8\"", "\"I16\""})
+    EXPECT_THAT(front, HasSubstr(type));
+  Result<SafetensorsHeader> read = parse(front + std::string(3 + 10 + 14, 'x'));
+  ASSERT_TRUE(read) << read.getError().message;
+  ASSERT_EQ(read->entries.size(), 3u);
+  for (const SafetensorsEntry &entry : read->entries) {
+    const exec::ElementType expected = entry.name == "u" ? exec::ElementType::u8
+                                       : entry.name == "i"
+                                           ? exec::ElementType::i8
+                                           : exec::ElementType::i16;
+    EXPECT_EQ(entry.element, expected) << entry.name;
+  }
 }
 
 TEST(SafetensorsTest, layout_is_that_of_the_format) {

@@ -196,10 +196,10 @@ class Test:
         # Of arrays the loss has nine digits.
         numbers, samples = random.Random(4), 23
         image, label = self.folder / "image.npy", self.folder / "label.npy"
-        image.write_bytes(arrays.npy("<f4", [samples, SIZES["pixel"]],
-                                     [numbers.uniform(-3, 3)
+        image.write_bytes(arrays.npy("|u1", [samples, SIZES["pixel"]],
+                                     [numbers.randrange(256)
                                       for _ in range(samples * SIZES["pixel"])]))
-        label.write_bytes(arrays.npy("<i4", [samples],
+        label.write_bytes(arrays.npy("|u1", [samples],
                                      [numbers.randrange(SIZES["class"]) for _ in range(samples)]))
 
         def predict(other, path):

@@ -78,7 +78,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(std::pair("f32", "i32"), std::pair("f32", "i64"),
                       std::pair("f64", "i32"), std::pair("bf16", "i32"),
                       std::pair("f16", "i64"), std::pair("i32", "i32"),
-                      std::pair("i64", "i64"), std::pair("i1", "i32")),
+                      std::pair("i64", "i64"), std::pair("i1", "i32"),
+                      std::pair("i8", "i32"), std::pair("i16", "i64")),
     [](const auto &info) {
       return std::string(info.param.first) + "_at_" + info.param.second;
     });

@@ -5,6 +5,7 @@
 #include "codegen/gpu/GpuImages.h"
 #include "codegen/gpu/GpuKernelTarget.h"
 #include "codegen/gpu/MoveKernels.h"
+#include "runtime/exec/Executable.h"
 #include "tests/codegen/KernelRunner.h"
 #include "tests/cuda/kernel_case_generated.h"
 
@@ -79,11 +80,16 @@ static void writeMoveKernels() {
   codegen::GpuKernelTarget target(*module);
   auto kernels = *module->getOps<gpu::GPUModuleOp>().begin();
   for (exec::ElementType element : exec::EnumValuesElementType())
-    for (exec::ReduceKind kind : exec::EnumValuesReduceKind())
-      if (kind != exec::ReduceKind::sum ||
-          element != exec::ElementType::boolean)
-        for (bool isWide : {false, true})
-          codegen::emitMoveKernel(kind, element, isWide, kernels);
+    for (exec::ReduceKind kind : exec::EnumValuesReduceKind()) {
+      const bool isSum = kind == exec::ReduceKind::sum;
+      const bool isOrder =
+          kind == exec::ReduceKind::max || kind == exec::ReduceKind::min;
+      if ((isSum && element == exec::ElementType::boolean) ||
+          (isOrder && runtime::isForData(element)))
+        continue;
+      for (bool isWide : {false, true})
+        codegen::emitMoveKernel(kind, element, isWide, kernels);
+    }
   exec::ExecutableT executable;
   ASSERT_TRUE(succeeded(addImages(*module, executable)));
   KernelCaseT entry;

@@ -264,6 +264,8 @@ static void withElementType(Type type, char *data, Visit visit) {
     visit(reinterpret_cast<int32_t *>(data));
   else if (type.isInteger(64))
     visit(reinterpret_cast<int64_t *>(data));
+  else if (type.isInteger(16))
+    visit(reinterpret_cast<int16_t *>(data));
   else
     visit(reinterpret_cast<int8_t *>(data));
 }
@@ -549,6 +551,10 @@ static void fillInputs(spmd::ProgramOp program, F64State &state,
       if (isa<FloatType>(type.getElementType()))
         element = interpreter::roundTo<interpreter::F64>(
             double(normal(random)),
+            interpreter::getElementKind(type.getElementType()));
+      else if (nd::isForData(type.getElementType())) // all there are
+        element = interpreter::wrapInteger(
+            int64_t(random()),
             interpreter::getElementKind(type.getElementType()));
       else
         element =

@@ -97,6 +97,61 @@ TEST_P(KernelSizes, ColumnSums) {
   expectAgreement(text, {}, 1e-5);
 }
 
+// Without a sign, with one, and of two bytes; what is moved, compared and
+// converted. A transposed read gathers.
+TEST_P(KernelSizes, ElementsForData) {
+  ProgramText text;
+  text.dim("b", 3);
+  text.dim("d", GetParam());
+  text.input("u", "b d", "i8");
+  text.input("s", "b d", "i8");
+  text.input("h", "d b", "i16");
+  text.pointwise("scaled", "b d", {"u", "s", "h"},
+                 "%x = arith.uitofp %a0 : i8 to f32\n"
+                 "%y = arith.sitofp %a1 : i8 to f32\n"
+                 "%z = arith.sitofp %a2 : i16 to f32\n"
+                 "%t = arith.addf %x, %y : f32\n"
+                 "%r = arith.subf %t, %z : f32");
+  text.reduce("sum", "d", {"scaled"}, "arith.addf", "0.0");
+  text.pointwise("exact", "b d", {"u", "s"},
+                 "%x = arith.uitofp %a0 : i8 to f64\n"
+                 "%y = arith.sitofp %a1 : i8 to f64\n"
+                 "%r = arith.mulf %x, %y : f64",
+                 "f64");
+  text.pointwise("above", "b d", {"u", "s"},
+                 "%r = arith.cmpi ugt, %a0, %a1 : i8", "i1");
+  text.pointwise("below", "b d", {"u", "s"},
+                 "%r = arith.cmpi slt, %a0, %a1 : i8", "i1");
+  text.pointwise("chosen", "b d", {"above", "u", "s"},
+                 "%r = arith.select %a0, %a1, %a2 : i8", "i8");
+  text.pointwise("turned", "d b", {"u"}, "", "i8");
+  text.pointwise("turned_wide", "b d", {"h"}, "", "i16");
+  text.pointwise("low", "b d", {"h"}, "%r = arith.trunci %a0 : i16 to i8",
+                 "i8");
+  text.pointwise("wide", "b d", {"u", "s"},
+                 "%x = arith.extui %a0 : i8 to i32\n"
+                 "%y = arith.extsi %a1 : i8 to i32\n"
+                 "%r = arith.addi %x, %y : i32",
+                 "i32");
+  text.pointwise("halved", "b d", {"u"},
+                 "%x = arith.uitofp %a0 : i8 to f32\n"
+                 "%c = arith.constant 5.0e-01 : f32\n"
+                 "%y = arith.mulf %x, %c : f32\n"
+                 "%r = arith.fptoui %y : f32 to i8",
+                 "i8");
+  text.pointwise("quarter", "b d", {"h"},
+                 "%x = arith.sitofp %a0 : i16 to f32\n"
+                 "%c = arith.constant 2.5e-01 : f32\n"
+                 "%y = arith.mulf %x, %c : f32\n"
+                 "%r = arith.fptosi %y : f32 to i16",
+                 "i16");
+  for (const char *name :
+       {"scaled", "sum", "exact", "above", "below", "chosen", "turned",
+        "turned_wide", "low", "wide", "halved", "quarter"})
+    text.output(name);
+  expectAgreement(text);
+}
+
 // NaN at every place of a row and of a column; a row and a column without any,
 // of infinities and zeros.
 TEST_P(KernelSizes, ExtremaPassNaNOn) {

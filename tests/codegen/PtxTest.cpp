@@ -713,11 +713,13 @@ TEST(Ptx, MovesCountIn32Bits) {
     for (auto [kind, element] :
          {std::pair(exec::ReduceKind::none, exec::ElementType::f32),
           std::pair(exec::ReduceKind::none, exec::ElementType::boolean),
+          std::pair(exec::ReduceKind::sum, exec::ElementType::i8),
+          std::pair(exec::ReduceKind::sum, exec::ElementType::i16),
           std::pair(exec::ReduceKind::sum, exec::ElementType::bf16),
           std::pair(exec::ReduceKind::max, exec::ElementType::f64)})
       codegen::emitMoveKernel(kind, element, isWide, kernels);
     const std::string ptx = getPtx(kernels, "sm_90");
-    EXPECT_EQ(count(ptx, "\\.entry"), 4);
+    EXPECT_EQ(count(ptx, "\\.entry"), 6);
     EXPECT_EQ(countWideArithmetic(ptx) > 0, isWide) << ptx;
     if (!isWide) {
       EXPECT_EQ(count(ptx, "\\b(div|rem)\\.[us]32"), 0) << ptx;

@@ -1,4 +1,4 @@
-"""What runtime/data/README.md and runtime/app/README.md show is so: files written by the
+"""What runtime/samples/README.md and runtime/app/README.md show is so: files written by the
 lines in Python are read as they are meant, and each command prints the lines below it,
 with other numbers."""
 
@@ -56,21 +56,20 @@ def write_data(folder, write_idx, kinds):
         write_idx(folder / f"{split}-labels-idx1-ubyte.gz", Array((count,), labels))
 
 
-def write_npy(path, kind, shape, elements):
-    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n"
-    form = {"<f4": "f", "<i4": "i"}[kind]
+def write_npy(path, shape, elements):
+    text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}\n"
     path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
-                     + struct.pack(f"<{len(elements)}{form}", *elements))
+                     + bytes(elements))
 
 
 def write_arrays(folder):
     """The test samples for `predict`; what the files are called in the README."""
     count, pixels = SAMPLES["t10k"], SIZES["pixel"]
-    images = [(i * i * 7 + 3 * i) % 101 / 255 for i in range(count * pixels)]
-    write_npy(folder / "images.npy", "<f4", (count, pixels), images)
-    write_npy(folder / "labels.npy", "<i4", (count,), [i % SIZES["class"] for i in range(count)])
-    write_npy(folder / "few.npy", "<f4", (2, pixels), images[:2 * pixels])
-    write_npy(folder / "names.npy", "<i4", (2,), [0, 1])
+    images = [(i * i * 7 + 3 * i) % 101 for i in range(count * pixels)]
+    write_npy(folder / "images.npy", (count, pixels), images)
+    write_npy(folder / "labels.npy", (count,), [i % SIZES["class"] for i in range(count)])
+    write_npy(folder / "few.npy", (2, pixels), images[:2 * pixels])
+    write_npy(folder / "names.npy", (2,), [0, 1])
     (folder / "clothes.txt").write_text("".join(f"{name}\n" for name in CLOTHES),
                                         encoding="utf-8")
     files = {"IMAGES": "images.npy", "LABELS": "labels.npy", "LOGITS": "logits.npy",
@@ -113,7 +112,7 @@ def check_console(block, replaced):
 
 def main():
     meshc, root = sys.argv[1], pathlib.Path(sys.argv[2])
-    readme = root / "runtime/data/README.md"
+    readme = root / "runtime/samples/README.md"
     lines, = read_blocks(readme, "python")
     scope = {}
     exec(lines, scope)  # pylint: disable=exec-used
@@ -122,15 +121,23 @@ def main():
     with tempfile.TemporaryDirectory(prefix="meshc-") as name:
         folder = pathlib.Path(name)
         app = folder / "app"
-        done = run(meshc, "compile", root / "samples/mlp.mesh", "-o", app,
-                   *(f"-D{dim}={size}" for dim, size in SIZES.items()))
-        assert done.returncode == 0, done.stderr
         results = set()
-        for code, kind in kinds:
-            write_data(folder, scope["write_idx"], (int(code, 16), kind))
-            done = run(app, "train", "--data-dir", folder, "--epochs", "3")
+        # An input of floats takes all of them, one of bytes those that are integers.
+        spec = (root / "samples/mlp.mesh").read_text(encoding="utf-8")
+        for element in ("f32", "u8"):
+            (folder / "mlp.mesh").write_text(spec.replace("image: u8[", f"image: {element}["),
+                                             encoding="utf-8")
+            done = run(meshc, "compile", folder / "mlp.mesh", "-o", app,
+                       *(f"-D{dim}={size}" for dim, size in SIZES.items()))
             assert done.returncode == 0, done.stderr
-            results.add(done.stdout)
+            for code, kind in kinds:
+                write_data(folder, scope["write_idx"], (int(code, 16), kind))
+                done = run(app, "train", "--data-dir", folder, "--epochs", "3")
+                if element == "u8" and "f" in kind:
+                    assert done.returncode == 1 and "floating-point" in done.stderr, done.stderr
+                    continue
+                assert done.returncode == 0, done.stderr
+                results.add(done.stdout)
         assert len(results) == 1, results
         write_data(folder, scope["write_idx"], (0x08, "u1"))
         files = write_arrays(folder)

@@ -85,7 +85,7 @@ def main():
     assert done.returncode == 2 and "no group \"bulid\"" in done.stderr, done
 
     # The scripts that promise to install ask for the groups they need.
-    for script, groups in (("samples/quickstart.sh", " build run\n"), ("tests/run.sh", "\n")):
+    for script, groups in (("samples/build-meshc.sh", " build run\n"), ("tests/run.sh", "\n")):
         text = (root / script).read_text(encoding="utf-8")
         assert f'.ci/install-packages"{groups}' in text, script
 

@@ -19,10 +19,10 @@ dim in = 5
 layout { batch -> data }
 model line(x: f32[batch, in]) {
   param w: f32[in] = normal(stddev = 0.3)
-  output loss   = mean((x * w - 0.5) ^ 2)
-  output spread = max(x * w)
+  output loss   = mean((x / 255 * w - 0.5) ^ 2)
+  output spread = max(x / 255 * w)
 }
-data { x = idx("x", "x-test") / 255 }
+data over batch { x = idx("x", test = "x-test") }
 train { minimize loss optimizer sgd(lr = 0.01) epochs 3 }
 """
 SAMPLES, BATCH, EPOCHS = 41, 6, 3
@@ -61,14 +61,15 @@ def check(folder, program, *flags):
     steps = [json.loads(line) for line in lines.read_text().splitlines()]
     assert [step["step"] for step in steps] == list(range(1, SAMPLES // BATCH * EPOCHS + 1))
     found = read_events(board)
-    assert set(found) == {"loss", "spread", "samples_per_s"}, set(found)
+    assert set(found) == {"loss", "spread", "samples_per_s", "data_wait_s"}, set(found)
     for tag, events in found.items():
         assert len(events) == len(steps), (tag, len(events))
         for (number, value), step in zip(events, steps):
             assert number == step["step"]
-            # The lines have nine digits, the rate one behind the point.
+            # The lines have nine digits, the rate one behind the point, the wait three.
             expected = single(step[tag])
-            assert abs(value - expected) <= 1e-6 * abs(expected) + (
+            digits = 0.006 if tag == "data_wait_s" else 1e-6
+            assert abs(value - expected) <= digits * abs(expected) + (
                 0.06 if tag == "samples_per_s" else 0), (tag, value, step[tag])
     root = xml.etree.ElementTree.parse(plot).getroot()
     space = "{http://www.w3.org/2000/svg}"

@@ -163,6 +163,7 @@ TEST(AbiTest, numbers_of_nccl) {
   EXPECT_EQ(ours::ncclInvalidUsage, int(::ncclInvalidUsage));
   EXPECT_EQ(ours::ncclInProgress, int(::ncclInProgress));
   EXPECT_EQ(ours::ncclSplitNoColor, NCCL_SPLIT_NOCOLOR);
+  EXPECT_EQ(ours::ncclInt8, int(::ncclInt8));
   EXPECT_EQ(ours::ncclUint8, int(::ncclUint8));
   EXPECT_EQ(ours::ncclInt32, int(::ncclInt32));
   EXPECT_EQ(ours::ncclInt64, int(::ncclInt64));

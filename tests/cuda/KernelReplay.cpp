@@ -79,6 +79,9 @@ double getFloat(exec::ElementType element, const std::byte *place) {
   case exec::ElementType::i32:
   case exec::ElementType::i64:
   case exec::ElementType::boolean:
+  case exec::ElementType::u8:
+  case exec::ElementType::i8:
+  case exec::ElementType::i16:
     break;
   }
   ADD_FAILURE() << "floats are expected of " << getName(element);
@@ -89,7 +92,16 @@ int64_t getInteger(exec::ElementType element, const std::byte *place) {
   int64_t value = 0;
   // The low bytes come first.
   std::memcpy(&value, place, size_t(getElementBytes(element)));
-  return element == exec::ElementType::i32 ? int32_t(value) : value;
+  switch (element) {
+  case exec::ElementType::i8:
+    return int8_t(value);
+  case exec::ElementType::i16:
+    return int16_t(value);
+  case exec::ElementType::i32:
+    return int32_t(value);
+  default: // the others are whole, or without a sign
+    return value;
+  }
 }
 
 bool isClose(double found, double expected, double distance) {
@@ -292,6 +304,11 @@ void MoveTest::fill(DeviceSet &expected, DeviceSet &found) {
       return set(int64_t(), integer);
     case exec::ElementType::boolean:
       return set(uint8_t(), [&] { return draw(2); });
+    case exec::ElementType::u8: // blocks hold it as i8
+    case exec::ElementType::i8:
+      return set(int8_t(), integer);
+    case exec::ElementType::i16:
+      return set(int16_t(), integer);
     }
   };
   const auto &buffers = expected.getExecutable().data.buffers;
@@ -377,8 +394,13 @@ void registerMoves(const fs::path &path) {
     for (layout::ReduceKind kind :
          {layout::ReduceKind::None, layout::ReduceKind::Sum,
           layout::ReduceKind::Max, layout::ReduceKind::Min}) {
-      if (element == exec::ElementType::boolean &&
-          kind == layout::ReduceKind::Sum)
+      const bool isSum = kind == layout::ReduceKind::Sum;
+      const bool isOrder =
+          kind == layout::ReduceKind::Max || kind == layout::ReduceKind::Min;
+      // Operands hold u8 as i8.
+      if (element == exec::ElementType::u8 ||
+          (element == exec::ElementType::boolean && isSum) ||
+          (isForData(element) && isOrder))
         continue;
       for (size_t mesh = 0; mesh < std::size(meshes); ++mesh) {
         const MoveOptions options{element, kind, meshes[mesh], mesh + 1};

@@ -70,6 +70,9 @@ void store(ElementType element, double value, std::byte *target) {
   case ElementType::i32:
   case ElementType::i64:
   case ElementType::boolean:
+  case ElementType::u8:
+  case ElementType::i8:
+  case ElementType::i16:
     break;
   }
   FAIL();

@@ -34,6 +34,9 @@ protected:
       !ib = !nd.tensor<["b"=3], i32>
       !iba = !nd.tensor<["b"=3, "a"=2], i32>
       !pb = !nd.tensor<["b"=3], i1>
+      !ub = !nd.tensor<["b"=3], ui8>
+      !sb = !nd.tensor<["b"=3], i8>
+      !hb = !nd.tensor<["b"=3], i16>
       module {
         nd.variable parameter @v : !b = #nd.fill<0.0 : f64>
         nd.program @p {)" +
@@ -193,6 +196,61 @@ TEST_F(NDInterpreterTest, Casts) {
     %y = nd.cast %c : (!pb) -> !b
     nd.output "y", %y : !b)"),
             floats({3}, {1, 1, 1}));
+}
+
+TEST_F(NDInterpreterTest, CastsOfData) {
+  F64Tensor kept = ints({3}, {255, 0, 127});
+  kept.elements[1] = Poison();
+  // Toward zero; 256 and -1 are no values of u8.
+  state.inputs["x"] = floats({3}, {255.9, 256, 127.5});
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !b
+    %y = nd.cast %x : (!b) -> !ub
+    nd.output "y", %y : !ub)"),
+            kept);
+  state.inputs["x"] = floats({3}, {-0.9, -1, 1});
+  F64Tensor least = ints({3}, {0, 0, 1});
+  least.elements[1] = Poison();
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !b
+    %y = nd.cast %x : (!b) -> !ub
+    nd.output "y", %y : !ub)"),
+            least);
+  // Integers keep their low bits, and are widened by their sign.
+  state.inputs["x"] = ints({3}, {200, 255, 7});
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !ub
+    %s = nd.cast %x : (!ub) -> !sb
+    %y = nd.cast %s : (!sb) -> !ib
+    nd.output "y", %y : !ib)"),
+            ints({3}, {-56, -1, 7}));
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !ub
+    %y = nd.cast %x : (!ub) -> !hb
+    nd.output "y", %y : !hb)"),
+            ints({3}, {200, 255, 7}));
+  state.inputs["x"] = ints({3}, {-1, 456, -32768});
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !hb
+    %y = nd.cast %x : (!hb) -> !ub
+    nd.output "y", %y : !ub)"),
+            ints({3}, {255, 200, 0}));
+}
+
+TEST_F(NDInterpreterTest, ComparesDataByItsSign) {
+  const auto compare = [&](const std::string &type) {
+    return run("%x = nd.input \"x\" : " + type + "\n%c = nd.constant(1 : " +
+               (type == "!ub"   ? "ui8"
+                : type == "!sb" ? "i8"
+                                : "i16") +
+               ") : " + type + "\n%y = nd.compare lt %x, %c : (" + type + ", " +
+               type + ") -> !pb\nnd.output \"y\", %y : !pb");
+  };
+  state.inputs["x"] = ints({3}, {0, 1, 200});
+  EXPECT_EQ(compare("!ub"), ints({3}, {1, 0, 0}));
+  state.inputs["x"] = ints({3}, {0, 1, -56});
+  EXPECT_EQ(compare("!sb"), ints({3}, {1, 0, 1}));
+  EXPECT_EQ(compare("!hb"), ints({3}, {1, 0, 1}));
 }
 
 TEST_F(NDInterpreterTest, EinsumOfThree) {

@@ -225,6 +225,18 @@ nd.program @c6_sum {
 
 // -----
 
+!i = !nd.tensor<[], i32>
+nd.program @c6_sum_of_data {
+  %p = nd.input "p" : !nd.tensor<[], ui8>
+  // expected-error @below {{'nd.loop' op (C6) data are not summed}}
+  %r = nd.loop "time"=3 : () -> !nd.tensor<[], ui8> {
+  ^bb0(%t: !i):
+    nd.yield sums(%p : !nd.tensor<[], ui8>)
+  }
+}
+
+// -----
+
 !s = !nd.tensor<[], f32>
 !i = !nd.tensor<[], i32>
 !c = !nd.tensor<["c"=2], f32>

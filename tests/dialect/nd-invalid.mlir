@@ -133,14 +133,14 @@ nd.program @c1_value_of_other_type {
 // -----
 
 nd.program @c1_positions_in_two_dimensions {
-  // expected-error @below {{'nd.iota' op (C1) the result has one dimension and integer or float elements}}
+  // expected-error @below {{'nd.iota' op (C1) the result has one dimension and integer or float elements that are computed with}}
   %0 = nd.iota : !nd.tensor<["a"=2, "b"=3], i32>
 }
 
 // -----
 
 nd.program @c1_positions_as_booleans {
-  // expected-error @below {{'nd.iota' op (C1) the result has one dimension and integer or float elements}}
+  // expected-error @below {{'nd.iota' op (C1) the result has one dimension and integer or float elements that are computed with}}
   %0 = nd.iota : !nd.tensor<["a"=2], i1>
 }
 

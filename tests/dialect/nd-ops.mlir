@@ -22,14 +22,18 @@ nd.precision fp16 {scale = 8.0 : f64, growth_steps = 100 : i64}
 // CHECK-NEXT: nd.variable parameter @normal : !a = #nd.random<normal, 0.000000e+00 : f64, 5.000000e-01 : f64>
 // CHECK-NEXT: nd.variable parameter @"block/uniform" : !a = #nd.random<uniform, -1.000000e+00 : f64, 1.000000e+00 : f64>
 // CHECK-NEXT: nd.variable state @count : !scalar_i64 = #nd.fill<7.000000e+00 : f64>
-// CHECK-NEXT: nd.data "x" = "idx"("train.gz", "test.gz") divide 2.550000e+02
+// CHECK-NEXT: nd.data "x" over "a" = "idx"("train.gz", "test.gz")
+// CHECK-NEXT: nd.data "t" over "a" = "text"("a.txt", "") stride 7 units "chars"
+// CHECK-NEXT: nd.data "r" over "a" = "rows"("a.csv", "b.csv") columns ["u", "v"]
 // CHECK-NEXT: nd.training minimize "loss" by "sgd" {lr = 1.000000e-01 : f64} epochs 5 steps 0
 // CHECK-NEXT: nd.objective minimize "loss"
 nd.variable parameter @w : !a = #nd.fill<1.5>
 nd.variable parameter @normal : !a = #nd.random<normal, 0.0, 0.5>
 nd.variable parameter @"block/uniform" : !a = #nd.random<uniform, -1.0, 1.0>
 nd.variable state @count : !nd.tensor<[], i64> = #nd.fill<7.0>
-nd.data "x" = "idx"("train.gz", "test.gz") divide 255.0
+nd.data "x" over "a" = "idx"("train.gz", "test.gz")
+nd.data "t" over "a" = "text"("a.txt", "") stride 7 units "chars"
+nd.data "r" over "a" = "rows"("a.csv", "b.csv") columns ["u", "v"]
 nd.training minimize "loss" by "sgd" {lr = 0.1} epochs 5 steps 0
 nd.objective minimize "loss"
 

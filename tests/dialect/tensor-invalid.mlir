@@ -8,14 +8,21 @@ nd.program @c1_twice {
 // -----
 
 nd.program @c2_bits {
-  // expected-error @below {{(C2) element type 'i8' is not one of f16, bf16, f32, f64, i1, i32, i64}}
-  %0 = nd.input "x" : !nd.tensor<["a"=2], i8>
+  // expected-error @below {{(C2) element type 'i4' is not one of f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8}}
+  %0 = nd.input "x" : !nd.tensor<["a"=2], i4>
+}
+
+// -----
+
+nd.program @c2_unsigned {
+  // expected-error @below {{(C2) element type 'ui16' is not one of f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8}}
+  %0 = nd.input "x" : !nd.tensor<["a"=2], ui16>
 }
 
 // -----
 
 nd.program @c2_tensor_of_tensors {
-  // expected-error @below {{(C2) element type 'tensor<2xf32>' is not one of f16, bf16, f32, f64, i1, i32, i64}}
+  // expected-error @below {{(C2) element type 'tensor<2xf32>' is not one of f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8}}
   %0 = nd.input "x" : !nd.tensor<["a"=2], tensor<2xf32>>
 }
 

@@ -6,6 +6,9 @@
 // CHECK-DAG: !a_bf16 = !nd.tensor<["a"=2], bf16>
 // CHECK-DAG: !a_f64 = !nd.tensor<["a"=3], f64>
 // CHECK-DAG: !a_i1 = !nd.tensor<["a"=5], i1>
+// CHECK-DAG: !a_ui8 = !nd.tensor<["a"=4], ui8>
+// CHECK-DAG: !a_i8 = !nd.tensor<["a"=4], i8>
+// CHECK-DAG: !a_i16 = !nd.tensor<["a"=4], i16>
 // CHECK-DAG: !a_i32 = !nd.tensor<["a"=7], i32>
 // CHECK-DAG: !a_i64 = !nd.tensor<["a"=9223372036854775807], i64>
 // CHECK-DAG: !a_by_b = !nd.tensor<["a"=2, "b"=12], f32, <>>
@@ -40,5 +43,8 @@ nd.program @types {
   %15 = nd.input "15" : !nd.tensor<["key pos"=4], f32, <"key pos"@"two words">>
   %16 = nd.input "16" : !nd.tensor<["y"=9, "c"=2], f32, <"y" by 2 "row"=5@x + [-1, 1], "c"@z:(1)2>>
   %17 = nd.input "17" : !nd.tensor<["y"=9], f32, <"y" by "row"=7@y@x + [0, 2]> partial sum over z>
+  %19 = nd.input "19" : !nd.tensor<["a"=4], ui8>
+  %20 = nd.input "20" : !nd.tensor<["a"=4], i8>
+  %21 = nd.input "21" : !nd.tensor<["a"=4], i16>
   %18 = nd.input "18" : !nd.tensor<["y"=9], f32, <"y" by 3 "up"=8@x + [-2, 1] / 2>>
 }

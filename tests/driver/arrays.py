@@ -9,7 +9,7 @@ import struct
 import sys
 
 IDX_TYPES = {"u8": (0x08, "B"), "i32": (0x0C, "i"), "f32": (0x0D, "f")}
-NPY_TYPES = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q", "|b1": "?", "<f2": "e"}
+NPY_TYPES = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q", "|b1": "?", "<f2": "e", "|u1": "B"}
 
 
 def parse(shape, values):

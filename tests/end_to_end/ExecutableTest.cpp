@@ -85,6 +85,19 @@ TEST(Executable, outputs_of_every_element_type) {
               {"a=8", {"batch=a", "pos=a"}}});
 }
 
+TEST(Executable, elements_that_are_for_data) {
+  compareAll(
+      Reference(MESHC_SOURCE_DIR "/tests/end_to_end/data_elements.mesh", {},
+                7 * 5 * 3 * 2),
+      {{"", {""}},
+       {"a=2", {"batch=a", "row=a", "side=a", "col=a", "class=a", "shade=a"}},
+       {"a=4", {"batch=a", "row=a", "side=a", "shade=a"}},
+       {"a=2,b=3",
+        {"batch=a,row=b", "batch=b,shade=a", "row=a,side=b", "batch=a+b",
+         "row=b,shade=a+b", "col=b,side=a"}},
+       {"a=8", {"batch=a", "row=a", "shade=a"}}});
+}
+
 /// A position that is not found is the size; an extreme that is not found has
 /// no gradient.
 TEST(Executable, extremes_of_values_computed_again) {

@@ -44,11 +44,17 @@ static exec::ElementType getElement(nd::NamedTensorType type) {
     return exec::ElementType::i64;
   if (element.isInteger(1))
     return exec::ElementType::boolean;
+  if (element.isUnsignedInteger(8))
+    return exec::ElementType::u8;
+  if (element.isInteger(8))
+    return exec::ElementType::i8;
+  if (element.isInteger(16))
+    return exec::ElementType::i16;
   llvm::report_fatal_error("a test model has elements of another type");
 }
 
 /// Random elements that f32 holds exactly, booleans, or integers: in [0,
-/// bound), in [-9, 9] if `bound` is 0.
+/// bound); if `bound` is 0 in [-9, 9], of data all there are.
 static interpreter::Tensor<F64> makeRandom(nd::NamedTensorType type,
                                            int64_t bound, double scale,
                                            std::mt19937 &random) {
@@ -61,6 +67,10 @@ static interpreter::Tensor<F64> makeRandom(nd::NamedTensorType type,
       element = int64_t(random() % 2);
     else if (bound)
       element = int64_t(random() % uint64_t(bound));
+    else if (nd::isForData(type.getElementType()))
+      element = interpreter::wrapInteger(
+          int64_t(random()),
+          interpreter::getElementKind(type.getElementType()));
     else
       element = int64_t(random() % 19) - 9;
   }
@@ -155,12 +165,17 @@ static auto withHostType(exec::ElementType element, Visit visit) {
   case exec::ElementType::i64:
     return visit(static_cast<int64_t *>(nullptr));
   case exec::ElementType::boolean:
+  case exec::ElementType::u8:
     return visit(static_cast<uint8_t *>(nullptr));
+  case exec::ElementType::i8:
+    return visit(static_cast<int8_t *>(nullptr));
+  case exec::ElementType::i16:
+    return visit(static_cast<int16_t *>(nullptr));
   case exec::ElementType::bf16:
   case exec::ElementType::f16:
     break;
   }
-  llvm::report_fatal_error("no test model has elements of 16 bits");
+  llvm::report_fatal_error("no test model has floats of 16 bits");
 }
 
 static runtime::HostArray toArray(const interpreter::Tensor<F64> &tensor,

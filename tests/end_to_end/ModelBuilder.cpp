@@ -59,6 +59,14 @@ Value ModelBuilder::indexInput(StringRef name, Dims dims,
                              getType(dims, builder.getI32Type()), name);
 }
 
+Value ModelBuilder::dataInput(StringRef name, Dims dims, Type elementType) {
+  const double count = std::ldexp(1, int(elementType.getIntOrFloatBitWidth()));
+  const double low = elementType.isUnsignedInteger() ? 0 : -count / 2;
+  model.bounds[name.str()] = {low, low + count};
+  return nd::InputOp::create(builder, builder.getUnknownLoc(),
+                             getType(dims, elementType), name);
+}
+
 Value ModelBuilder::parameter(StringRef name, Dims dims) {
   nd::NamedTensorType type = getType(dims, builder.getF64Type());
   OpBuilder outside(program);

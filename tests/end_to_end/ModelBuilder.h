@@ -34,6 +34,9 @@ public:
   /// Integers; those in [0, bound) unless bounds say otherwise.
   mlir::Value indexInput(llvm::StringRef name, Dims dims, int64_t bound);
   mlir::Value indexInput(llvm::StringRef name, Dims dims, Model::Bounds bounds);
+  /// All elements of a type for data, by default.
+  mlir::Value dataInput(llvm::StringRef name, Dims dims,
+                        mlir::Type elementType);
   mlir::Value parameter(llvm::StringRef name, Dims dims);
   mlir::Value constant(double value, Dims dims = {});
   mlir::Value iota(llvm::StringRef dim);

@@ -79,6 +79,53 @@ template <nd::Predicate predicate> void comparison(ModelBuilder &b) {
   finish(b, b.compare(predicate, x, y));
 }
 
+mlir::Type getDataType(ModelBuilder &b, unsigned bits, bool isUnsigned) {
+  return mlir::IntegerType::get(b.getBuilder().getContext(), bits,
+                                isUnsigned ? mlir::IntegerType::Unsigned
+                                           : mlir::IntegerType::Signless);
+}
+
+/// What may be done with elements that are for data. That all of a view or of
+/// what is picked may come from one device makes a sum of terms.
+template <unsigned bits, bool isUnsigned> void data(ModelBuilder &b) {
+  mlir::Type type = getDataType(b, bits, isUnsigned);
+  Value x = b.dataInput("x", {"m", "n"}, type);
+  Value y = b.dataInput("z", {"n", "k"}, type);
+  Value least = b.compare(nd::Predicate::Lt, x, y);
+  b.output("least", least);
+  Value chosen = b.make<nd::SelectOp>(least, x, y);
+  b.output("chosen", chosen);
+  b.output("renamed", b.rename(chosen, "n", "other"));
+  b.output("broadcast", b.broadcast(y, {"m", "n", "k"}));
+  b.output("stopped", b.make<nd::StopGradientOp>(y));
+  Value index = b.indexInput("i", {"m"}, Model::Bounds{-3, 10});
+  b.output("picked", b.gather(chosen, index, "n"));
+  b.output("seen", b.view(y, "n", layout::Access::linear({{0, 2}}, -1), {"m"}));
+  b.output("stacked", b.stack({x, x, x, x}, "k"));
+}
+
+/// Every conversion from elements that are for data and to them.
+template <unsigned bits, bool isUnsigned> void dataCast(ModelBuilder &b) {
+  mlir::Type type = getDataType(b, bits, isUnsigned);
+  Value x = b.dataInput("x", {"m", "n"}, type);
+  mlir::OpBuilder &builder = b.getBuilder();
+  const std::pair<const char *, mlir::Type> others[] = {
+      {"i1", builder.getI1Type()},     {"i8", builder.getI8Type()},
+      {"i16", builder.getI16Type()},   {"i32", builder.getI32Type()},
+      {"i64", builder.getI64Type()},   {"u8", getDataType(b, 8, true)},
+      {"f64", builder.getF64Type()},   {"f32", builder.getF32Type()},
+      {"bf16", builder.getBF16Type()},
+  };
+  for (auto [name, other] : others)
+    b.output(std::string("to_") + name, b.cast(x, other));
+  Value whole = b.indexInput("whole", {"n", "k"}, Model::Bounds{-1e9, 1e9});
+  b.output("from_i32", b.cast(whole, type));
+  Value real = b.input("real", {"m", "n"}, {isUnsigned ? -0.9 : -128.9, 127.9});
+  b.output("from_f64", b.cast(real, type));
+  b.output("from_i1",
+           b.cast(b.compare(nd::Predicate::Lt, real, b.constant(1)), type));
+}
+
 template <nd::Distribution distribution> void randomNumbers(ModelBuilder &b) {
   auto scalar = nd::NamedTensorType::get({}, b.getBuilder().getI64Type());
   Value seed = nd::InputOp::create(
@@ -153,6 +200,12 @@ const Case cases[] = {
        finish(b, b.make<nd::MulOp>(b.cast(i, b.getBuilder().getF64Type()),
                                    b.parameter("w", {"n"})));
      }},
+    {"data_u8", {"m", "n", "k", "other"}, data<8, true>},
+    {"data_i8", {"m", "n", "k", "other"}, data<8, false>},
+    {"data_i16", {"m", "n", "k", "other"}, data<16, false>},
+    {"cast_u8", {"m", "n", "k"}, dataCast<8, true>},
+    {"cast_i8", {"m", "n", "k"}, dataCast<8, false>},
+    {"cast_i16", {"m", "n", "k"}, dataCast<16, false>},
     {"constant",
      {"m", "n"},
      [](ModelBuilder &b) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <fstream>
 #include <functional>
@@ -66,16 +67,31 @@ const char *const block = R"(
   }
 )";
 
-/// An IDX file of unsigned bytes.
+void writeBigEndian(std::ostream &file, uint32_t number) {
+  for (int shift : {24, 16, 8, 0})
+    file << char(number >> shift);
+}
+
+/// An IDX file of f32.
 void writeIdx(const std::string &path, const std::vector<uint32_t> &sizes,
-              const std::vector<uint8_t> &elements) {
+              const std::vector<float> &elements) {
   std::ofstream file(path, std::ios::binary);
-  file << '\0' << '\0' << char(8) << char(sizes.size());
+  file << '\0' << '\0' << char(0x0d) << char(sizes.size());
   for (uint32_t size : sizes)
-    for (int shift : {24, 16, 8, 0})
-      file << char(size >> shift);
-  file.write(reinterpret_cast<const char *>(elements.data()),
-             std::streamsize(elements.size()));
+    writeBigEndian(file, size);
+  for (float element : elements)
+    writeBigEndian(file, std::bit_cast<uint32_t>(element));
+}
+
+/// An IDX file of signed 32-bit integers.
+void writeIdx(const std::string &path, const std::vector<uint32_t> &sizes,
+              const std::vector<int32_t> &elements) {
+  std::ofstream file(path, std::ios::binary);
+  file << '\0' << '\0' << char(0x0c) << char(sizes.size());
+  for (uint32_t size : sizes)
+    writeBigEndian(file, size);
+  for (int32_t element : elements)
+    writeBigEndian(file, uint32_t(element));
 }
 
 /// Samples whose class is where their brightest pixels are.
@@ -83,13 +99,14 @@ void writeData(const std::string &folder) {
   std::mt19937 random(3);
   for (const char *split : {"train", "test"}) {
     const uint32_t samples = 8 * batch;
-    std::vector<uint8_t> images, labels;
+    std::vector<float> images;
+    std::vector<int32_t> labels;
     for (uint32_t i = 0; i < samples; ++i) {
       const int label = int(random() % classes);
-      labels.push_back(uint8_t(label));
+      labels.push_back(label);
       for (int pixel = 0; pixel < pixels; ++pixel)
         images.push_back(
-            uint8_t(random() % 128 + (pixel % classes == label ? 127 : 0)));
+            float(random() % 128 + (pixel % classes == label ? 127 : 0)) / 255);
     }
     writeIdx(folder + "/" + split + "-images", {samples, pixels}, images);
     writeIdx(folder + "/" + split + "-labels", {samples}, labels);
@@ -120,9 +137,9 @@ protected:
                         const std::string &precision) {
     const std::string path = folder.getPath() + "/model.mesh";
     std::ofstream(path) << model << R"(
-      data {
-        image = idx("train-images", "test-images") / 255
-        label = idx("train-labels", "test-labels")
+      data over batch {
+        image = idx("train-images", test = "test-images")
+        label = idx("train-labels", test = "test-labels")
       }
       train {
         minimize  loss

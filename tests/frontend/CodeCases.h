@@ -60,6 +60,10 @@ inline std::string index(const std::string &brackets) {
 
 /// What is wrong in calls, and names that other systems have.
 std::vector<Case> getCallCases();
+/// What elements that are for data are refused by.
+std::vector<Case> getDataCases();
+/// What is wrong in data blocks.
+std::vector<Case> getReaderCases();
 
 } // namespace meshc::frontend::cases
 

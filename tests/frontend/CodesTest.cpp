@@ -423,10 +423,6 @@ const std::vector<Case> &getCases() {
        "no optimizer \"adm\"", "did you mean \"adam\""},
       {Code::UnknownOptimizer, train("<<train>> { minimize loss steps 1 }"),
        "does not name an optimizer", ""},
-      {Code::UnknownInput,
-       train("data { <<z>> = idx(\"a\", \"b\") x = idx(\"a\", \"b\")\n"
-             "y = idx(\"a\", \"b\") }"),
-       "no input \"z\"", ""},
       {Code::UnknownSetting,
        train("train { minimize loss optimizer adam(lr = 1) <<epoch>> 1 steps 2 "
              "}"),
@@ -443,8 +439,6 @@ const std::vector<Case> &getCases() {
              "steps <<72057594037927937>> }"),
        "\"steps\" is a positive integer up to 2^56, found 72057594037927937",
        ""},
-      {Code::InvalidSetting, train("data { x = idx(\"a\", \"b\") / <<0>> }"),
-       "divided by 0", ""},
       {Code::InvalidSetting,
        model("  param v: f32[in] = normal(stddev = <<-1>>)\n"
              "  output o = sum(x)"),
@@ -500,15 +494,6 @@ const std::vector<Case> &getCases() {
        "fn f(x) {\n  param <<m>>: f32 = zeros\n  return x * m\n}\n" +
            value("f(x) as fp16"),
        "\"fp16/m\"", ""},
-      {Code::UnknownReader, train("data { x = <<csv>>(\"a\", \"b\") }"),
-       "no data reader \"csv\"",
-       "readers are idx(\"train file\", \"test file\")"},
-      {Code::UnknownReader, train("data { x = <<npy>>(\"x.npy\") }"),
-       "no data reader \"npy\"", "meshc run SPEC --eval --in NAME=FILE.npy"},
-      {Code::MissingData,
-       head + "model m(x: f32[batch], <<y: i32[batch]>>) { output o = x }\n"
-              "data { x = idx(\"a\", \"b\") }\n",
-       "no data for input \"y\"", ""},
       {Code::NothingToOptimize,
        head + "model m(x: f32[batch]) { output loss = sum(x) }\n"
               "<<train>> { minimize loss optimizer adam(lr = 1) steps 1 }",
@@ -523,7 +508,9 @@ const std::vector<Case> &getCases() {
   };
   static const std::vector<Case> all = [] {
     std::vector<Case> all = getCallCases();
-    all.insert(all.end(), own.begin(), own.end());
+    for (const std::vector<Case> &more :
+         {getDataCases(), getReaderCases(), own})
+      all.insert(all.end(), more.begin(), more.end());
     return all;
   }();
   return all;

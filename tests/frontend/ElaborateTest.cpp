@@ -189,7 +189,7 @@ TEST(Elaborate, DeclarationsInTheModule) {
                      "  param b: f32[in] = constant(3)\n"
                      "  let h = gather(x, y, over = in)\n"
                      "  output loss = sum(h) + sum(a) + sum(b)\n}\n"
-                     "data { x = idx(\"p\", \"q\") / 255\n"
+                     "data over batch { x = idx(\"p\", test = \"q\")\n"
                      "       y = idx(\"r\", \"s\") }\n"
                      "train { minimize loss optimizer momentum(lr = 1 / 4) "
                      "steps 30 }\n");
@@ -200,12 +200,85 @@ TEST(Elaborate, DeclarationsInTheModule) {
         "nd.rule \"batch\" -> [\"data\", \"model\"]\n",
         "#nd.random<uniform, -1.000000e+00 : f64, 2.000000e+00 : f64>\n",
         "#nd.fill<3.000000e+00 : f64>\n",
-        "nd.data \"x\" = \"idx\"(\"p\", \"q\") divide 2.550000e+02\n",
-        "nd.data \"y\" = \"idx\"(\"r\", \"s\") divide 1.000000e+00\n",
+        "nd.data \"x\" over \"batch\" = \"idx\"(\"p\", \"q\")\n",
+        "nd.data \"y\" over \"batch\" = \"idx\"(\"r\", \"s\")\n",
         "nd.training minimize \"loss\" by \"momentum\" {beta = "
         "9.000000e-01 : f64, lr = 2.500000e-01 : f64} epochs 0 steps 30\n",
         // Labels are checked where they are read.
         "nd.input \"y\" {index_bound = 5 : i64} : !batch_i32\n"})
+    EXPECT_THAT(text, HasSubstr(line));
+}
+
+/// The bound of input "t" of a model with these statements; 0: none.
+static int64_t getBound(const std::string &statements) {
+  SpecRun run(head +
+              "dim chunk = in + 1\ndim few = 3\n"
+              "model m(t: i32[batch, chunk]) {\n"
+              "  param w: f32[in] = ones\n"
+              "  param v: f32[few] = ones\n" +
+              statements + "}\n");
+  EXPECT_TRUE(run.module) << run.getText();
+  int64_t bound = -1;
+  if (run.module)
+    run.module->walk(
+        [&](nd::InputOp input) { bound = int64_t(input.getIndexBound()); });
+  return bound;
+}
+
+TEST(Elaborate, BoundsOfIndicesThroughViews) {
+  const std::string sumOf = "  output o = sum(gather(";
+  EXPECT_EQ(getBound(sumOf + "w, t, over = in))\n"), 5);
+  // The smallest bound of those that all elements have to keep to.
+  EXPECT_EQ(getBound(sumOf + "w, t, over = in)) + sum(gather(v, t, over = "
+                             "few))\n"),
+            3);
+  // A view leaves the last one out; two of them leave out none.
+  const std::string first = "t[chunk = in]", last = "t[chunk = in + 1]";
+  EXPECT_EQ(getBound(sumOf + "v, " + first + ", over = few))\n"), 0);
+  EXPECT_EQ(getBound(sumOf + "v, " + first + ", over = few)) + sum(gather(v, " +
+                     last + ", over = few))\n"),
+            3);
+  // Not every position, and what is not moved alone.
+  EXPECT_EQ(getBound(sumOf + "v, t[chunk = 2 * few], over = few))\n"), 0);
+  EXPECT_EQ(getBound(sumOf + "v, t + 1, over = few))\n"), 0);
+}
+
+TEST(Elaborate, DataReaders) {
+  SpecRun run(
+      head +
+      "dim y = 4\ndim x = 3\ndim rgb = 3\n"
+      "model m(a: f32[batch, in], i: i32[batch, in], t: i32[in, batch],\n"
+      "        r: f32[batch, in], s: i64[batch], g: f32[batch, y, x],\n"
+      "        c: f32[batch, y, x, rgb], k: i32[batch]) {\n"
+      "  output o = sum(a) + sum(f32(i)) + sum(f32(t)) + sum(r) +\n"
+      "    sum(f32(s)) + sum(g) + sum(c) + sum(f32(k))\n}\n"
+      "data over batch {\n"
+      "  a = npy(\"a.npy\", test = \"b.npy\")\n"
+      "  i = tokens(\"a.bin\", test = \"b.bin\", type = u16)\n"
+      "  t = text(\"a.txt\", test = \"b.txt\", stride = in - 1)\n"
+      "  r = rows(\"a.csv\", test = \"b.csv\",\n"
+      "           columns = \"a, b,c ,  d d, e\")\n"
+      "  s = rows(\"a.csv\", test = \"b.csv\")\n"
+      "  g = images(\"a\", test = \"b\")\n"
+      "  c = images(\"a\", test = \"b\")\n"
+      "  k = classes(\"a\", test = \"b\")\n}\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  std::string text = run.printModule();
+  for (const char *line :
+       {"nd.data \"a\" over \"batch\" = \"npy\"(\"a.npy\", \"b.npy\")\n",
+        // Windows follow each other, unless it is said how far.
+        "nd.data \"i\" over \"batch\" = \"tokens\"(\"a.bin\", \"b.bin\") "
+        "stride 5 units \"u16\"\n",
+        "nd.data \"t\" over \"batch\" = \"text\"(\"a.txt\", \"b.txt\") "
+        "stride 4 units \"bytes\"\n",
+        "nd.data \"r\" over \"batch\" = \"rows\"(\"a.csv\", \"b.csv\") columns "
+        "[\"a\", \"b\", \"c\", \"d d\", \"e\"]\n",
+        // A column is called as its input, unless it is said.
+        "nd.data \"s\" over \"batch\" = \"rows\"(\"a.csv\", \"b.csv\") columns "
+        "[\"s\"]\n",
+        "nd.data \"g\" over \"batch\" = \"images\"(\"a\", \"b\")\n",
+        "nd.data \"c\" over \"batch\" = \"images\"(\"a\", \"b\")\n",
+        "nd.data \"k\" over \"batch\" = \"classes\"(\"a\", \"b\")\n"})
     EXPECT_THAT(text, HasSubstr(line));
 }
 
@@ -220,6 +293,28 @@ TEST(Elaborate, BoundOfAnIndexIsWithinItsType) {
     EXPECT_THAT(run.printModule(),
                 HasSubstr("index_bound = " + std::string(bound) + " : i64"));
   }
+}
+
+/// What is for data is converted before it is an index, and checked before
+/// that: in its own type.
+TEST(Elaborate, BoundOfAnIndexOfData) {
+  for (auto [type, size, bound] : {std::tuple{"u8", "10", "10"},
+                                   {"u8", "784", "256"},
+                                   {"i8", "784", "128"},
+                                   {"i16", "784", "784"},
+                                   {"i16", "40000", "32768"}})
+    for (const char *read : {"x[item = y]", "gather(x, y, over = item)",
+                             "x[item = i32(y)]", "pick(x, y)"}) {
+      SpecRun run("dim row = 2\ndim item = " + std::string(size) +
+                  "\nfn pick(x, at) { return x[item = at] }\n"
+                  "model m(x: f32[item], y: " +
+                  type + "[row]) {\n  output o = " + read + "\n}\n");
+      ASSERT_TRUE(run.module) << run.getText();
+      const std::string text = run.printModule();
+      EXPECT_THAT(text,
+                  HasSubstr("index_bound = " + std::string(bound) + " : i64"));
+      EXPECT_THAT(text, HasSubstr("nd.cast"));
+    }
 }
 
 TEST(Elaborate, MinimizeAloneIsNoRecipe) {

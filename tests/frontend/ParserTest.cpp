@@ -130,8 +130,8 @@ TEST(Parser, EveryItem) {
                      "  param a, b: f32[batch] = normal(stddev = 0.1)\n"
                      "  output o = x\n"
                      "}\n"
-                     "data {\n"
-                     "  x = idx(\"a\", \"b\") / 255\n"
+                     "data over batch {\n"
+                     "  x = idx(\"a\", test = \"b\")\n"
                      "}\n"
                      "train {\n"
                      "  minimize o\n"
@@ -182,7 +182,10 @@ TEST(Parser, EveryErrorOfABlockIsFound) {
   const std::pair<const char *, size_t> cases[] = {
       {"layout {\n  a b\n  c -> \n  d -> e\n  f = g\n}\n", 3},
       {"train {\n  minimize +\n  optimizer = 3\n  steps 1\n  epochs +\n}\n", 3},
-      {"data {\n  x idx\n  y = \n  z = idx(\"a\", \"b\")\n  w +\n}\n", 3},
+      {"data over a {\n  x idx\n  y = \n  z = idx(\"a\", \"b\")\n  w +\n}\n",
+       3},
+      {"data {\n  x idx\n  y = \n}\n", 3},
+      {"data over {\n  x idx\n  y = \n}\n", 3},
       {"fn f(x y) {\n  let a = \n  let b = x *\n  return b\n}\n", 3},
       {"model m(x: f32[a) {\n  let b = \n  output c\n}\nfn f( {\n}\n", 4},
       {"fn f(x) {\n  for t of a {\n    x = )\n    let y 3\n  }\n  x =\n"

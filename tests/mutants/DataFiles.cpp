@@ -1,7 +1,7 @@
 #include "tests/mutants/Subjects.h"
 
-#include "runtime/data/Idx.h"
 #include "runtime/data/Npy.h"
+#include "runtime/samples/Idx.h"
 
 using namespace meshc;
 using namespace meshc::mutants;

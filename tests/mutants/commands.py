@@ -13,11 +13,11 @@ dim class = 5
 layout { batch -> d }
 model m(x: f32[batch, in], y: i32[batch]) {
   param w: f32[in, class] = normal(stddev = 0.5)
-  output loss = mean(cross_entropy(einsum(x, w -> batch, class), y, over = class))
+  output loss = mean(cross_entropy(einsum(x / 255, w -> batch, class), y, over = class))
 }
-data {
-  x = idx("x", "x") / 255
-  y = idx("y", "y")
+data over batch {
+  x = idx("x", test = "x")
+  y = idx("y", test = "y")
 }
 train { minimize loss optimizer sgd(lr = 0.1) epochs 1 }
 """

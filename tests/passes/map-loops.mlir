@@ -60,6 +60,20 @@ nd.program @order_and_repetition {
   nd.output "same", %r#1 : !mc
 }
 
+// Elements that are for data have no sum, not even of one term.
+// CHECK-LABEL: nd.program @order_of_data
+// CHECK:         %[[X:.*]] = nd.input "x"
+// CHECK-NEXT:    %[[M:.*]] = nd.broadcast %[[X]] : (!c_by_m_ui8) -> !m_by_c_ui8
+// CHECK-NEXT:    nd.output "all", %[[M]]
+nd.program @order_of_data {
+  %x = nd.input "x" : !nd.tensor<["c"=2, "m"=3], ui8>
+  %r = nd.loop "m"=3 slices(%x) : (!nd.tensor<["c"=2, "m"=3], ui8>) -> !nd.tensor<["m"=3, "c"=2], ui8> {
+  ^bb0(%t: !i, %s: !nd.tensor<["c"=2], ui8>):
+    nd.yield stacks(%s : !nd.tensor<["c"=2], ui8>)
+  }
+  nd.output "all", %r : !nd.tensor<["m"=3, "c"=2], ui8>
+}
+
 // A loop inside that carries stays a loop, on all positions at once.
 // CHECK-LABEL: nd.program @carries_inside
 // CHECK:         %[[H:.*]] = nd.broadcast %{{.*}} : (!c) -> !m_by_c

@@ -36,9 +36,9 @@ def start(command, env=None, stdout=subprocess.PIPE):
                             stderr=subprocess.PIPE, text=True, env=env or environment())
 
 
-def write_idx(path, sizes, values):
-    header = struct.pack(f">4B{len(sizes)}i", 0, 0, 8, len(sizes), *sizes)
-    pathlib.Path(path).write_bytes(header + bytes(values))
+def write_idx(path, sizes, values, code=0x08, letter="B"):
+    header = struct.pack(f">4B{len(sizes)}i", 0, 0, code, len(sizes), *sizes)
+    pathlib.Path(path).write_bytes(header + struct.pack(f">{len(values)}{letter}", *values))
 
 
 def write_linear_data(folder, seed=1, test_samples=31):
@@ -48,7 +48,7 @@ def write_linear_data(folder, seed=1, test_samples=31):
         x = [numbers.randrange(256) for _ in range(3 * count)]
         y = [round((2 * a + 4 * b + 2 * c) / 255)
              for a, b, c in zip(x[0::3], x[1::3], x[2::3])]
-        write_idx(pathlib.Path(folder) / f"{split}-x", [count, 3], x)
+        write_idx(pathlib.Path(folder) / f"{split}-x", [count, 3], [a / 255 for a in x], 0x0d, "f")
         write_idx(pathlib.Path(folder) / f"{split}-y", [count], y)
 
 
@@ -57,7 +57,7 @@ def read_metrics(path):
     steps = []
     for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines():
         step = json.loads(line)
-        del step["samples_per_s"]
+        del step["samples_per_s"], step["data_wait_s"]
         steps.append(step)
     return steps
 

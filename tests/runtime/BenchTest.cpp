@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -50,6 +52,19 @@ TEST(BenchTest, large_inputs_repeat_their_first_elements) {
   const auto n = double(maxRandomElements);
   EXPECT_NEAR(sum / n, 0, 5 / std::sqrt(n));
   EXPECT_NEAR(squares / n, 1, 5 * std::sqrt(2 / n));
+}
+
+TEST(BenchTest, data_are_all_that_there_can_be_or_within_the_bound) {
+  const auto all = getValues<uint8_t>(
+      makeRandomInput(makePort(exec::ElementType::u8, 20000), 3));
+  EXPECT_EQ(std::set<uint8_t>(all.begin(), all.end()).size(), 256u);
+  const auto wide = getValues<int16_t>(
+      makeRandomInput(makePort(exec::ElementType::i16, 20000), 3));
+  EXPECT_LT(*std::min_element(wide.begin(), wide.end()), -32000);
+  EXPECT_GT(*std::max_element(wide.begin(), wide.end()), 32000);
+  for (int8_t value : getValues<int8_t>(
+           makeRandomInput(makePort(exec::ElementType::i8, 500, 7), 3)))
+    EXPECT_TRUE(value >= 0 && value < 7) << int(value);
 }
 
 TEST(BenchTest, elements_depend_on_seed_and_name_not_on_the_size) {

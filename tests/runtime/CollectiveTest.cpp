@@ -280,6 +280,8 @@ TEST_P(CollectiveTest, other_types_and_reductions) {
   checkAll.template operator()<StoredF16>(ElementType::f16, ReduceKind::min);
   checkAll.template operator()<uint8_t>(ElementType::boolean, ReduceKind::max);
   checkAll.template operator()<uint8_t>(ElementType::boolean, ReduceKind::min);
+  checkAll.template operator()<int8_t>(ElementType::i8, ReduceKind::sum);
+  checkAll.template operator()<int16_t>(ElementType::i16, ReduceKind::sum);
 }
 
 TEST_P(CollectiveTest, strided_operands) {

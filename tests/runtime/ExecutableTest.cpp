@@ -325,6 +325,11 @@ const std::vector<Defect> defects = {
        for (auto &operand : getStepCommand(data, 0).operands)
          operand->element = exec::ElementType::boolean;
      }},
+    {"a matmul of element type i8 is not supported",
+     [](auto &data) {
+       for (auto &operand : getStepCommand(data, 0).operands)
+         operand->element = exec::ElementType::i8;
+     }},
     {"a matmul of element type f32 has a result of bf16",
      [](auto &data) {
        getStepCommand(data, 0).operands[2]->element = exec::ElementType::bf16;
@@ -618,10 +623,28 @@ const std::vector<Defect> defects = {
        port.layout->element = exec::ElementType::i32;
        port.index_bound = (int64_t(1) << 31) + 1;
      }},
-    {"data for 'x': it is divided by inf",
-     [](auto &data) { data.data[0]->divide = INFINITY; }},
-    {"data for 'x': it is divided by nan",
-     [](auto &data) { data.data[0]->divide = NAN; }},
+    {"input 'x': its index bound is 257, expected 0 to 256",
+     [](auto &data) {
+       exec::PortT &port = *data.programs[1]->inputs[0];
+       port.layout->element = exec::ElementType::u8;
+       port.index_bound = 257;
+     }},
+    {"input 'x': its index bound is 129, expected 0 to 128",
+     [](auto &data) {
+       exec::PortT &port = *data.programs[1]->inputs[0];
+       port.layout->element = exec::ElementType::i8;
+       port.index_bound = 129;
+     }},
+    {"input 'x': its index bound is 32769, expected 0 to 32768",
+     [](auto &data) {
+       exec::PortT &port = *data.programs[1]->inputs[0];
+       port.layout->element = exec::ElementType::i16;
+       port.index_bound = 32769;
+     }},
+    {"data for 'x': its stride is -1",
+     [](auto &data) { data.data[0]->stride = -1; }},
+    {"data for 'x': its stride is 0",
+     [](auto &data) { data.data[0]->reader = exec::DataReader::text; }},
     {"a copy reads the memory it writes",
      [](auto &data) {
        exec::CommandT &command = getStepCommand(data, 1);
@@ -661,6 +684,24 @@ const std::vector<Defect> defects = {
      [](auto &data) {
        getStepCommand(data, 5).operands[1]->element = exec::ElementType::i32;
      }},
+    // Operands hold u8 as i8.
+    {"a collective changes the element type",
+     [](auto &data) {
+       exec::CollectiveT &collective = getCollective(data);
+       collective.source->element = collective.target->element =
+           exec::ElementType::u8;
+       for (auto &operand : getStepCommand(data, 5).operands)
+         operand->element = exec::ElementType::u8;
+     }},
+    {"a collective compares elements that are for data",
+     [](auto &data) {
+       exec::CollectiveT &collective = getCollective(data);
+       collective.source->partial = exec::ReduceKind::max;
+       collective.source->element = collective.target->element =
+           exec::ElementType::u8;
+       for (auto &operand : getStepCommand(data, 5).operands)
+         operand->element = exec::ElementType::i8;
+     }},
     {"a collective reads the memory it writes",
      [](auto &data) {
        // The target one element further on in the same buffer.
@@ -671,8 +712,8 @@ const std::vector<Defect> defects = {
      [](auto &data) { getStepCommand(data, 5).operands[1]->strides = {0}; }},
     {"data for 'x': the input is fed twice",
      [](auto &data) { data.data[1]->input = "x"; }},
-    {"data for 'x': unknown format 5",
-     [](auto &data) { data.data[0]->format = exec::DataFormat(5); }},
+    {"data for 'x': unknown reader 7",
+     [](auto &data) { data.data[0]->reader = exec::DataReader(7); }},
     {"training: it minimises 'nothing', which program 'step' does not give",
      [](auto &data) { data.training->minimize = "nothing"; }},
     {"training: the number of epochs is -1, expected 0 to 1073741824",

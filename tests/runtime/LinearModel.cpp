@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <bit>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -229,13 +230,12 @@ std::vector<uint8_t> LinearModel::makeProgram(int64_t devices) {
     source->input = input;
     source->train = std::string("train-") + input;
     source->test = std::string("test-") + input;
-    source->divide = *input == 'x' ? 255 : 0;
     executable.data.push_back(std::move(source));
   }
   executable.training = std::make_unique<exec::TrainingT>();
   executable.training->minimize = "loss";
   executable.training->epochs = 30;
-  executable.training->batch_dim = "batch";
+  executable.sample_dim = "batch";
   builder.addWaits();
   return builder.serialize();
 }
@@ -259,8 +259,8 @@ std::string test::readBytes(const std::string &path) {
 }
 
 std::string test::makeIdx(const std::vector<int64_t> &sizes,
-                          const std::string &elements) {
-  std::string text = {0, 0, 8, char(sizes.size())};
+                          const std::string &elements, char type) {
+  std::string text = {0, 0, type, char(sizes.size())};
   for (int64_t size : sizes)
     for (int shift = 24; shift >= 0; shift -= 8)
       text += char(size >> shift);
@@ -292,12 +292,15 @@ void test::writeLinearData(const TemporaryFolder &folder, int64_t trainSamples,
       double label = 0;
       for (int64_t j = 0; j < features; ++j) {
         state = state * 1664525 + 1013904223;
-        x += char(state >> 24);
+        const auto value =
+            std::bit_cast<uint32_t>(float(double(state >> 24) / 255));
+        for (int shift : {24, 16, 8, 0})
+          x += char(value >> shift);
         label += (j == 1 ? 4 : 2) * double(state >> 24) / 255;
       }
       y += char(std::lround(label));
     }
-    writeBytes(folder / (split + "-x"), makeIdx({samples, features}, x));
+    writeBytes(folder / (split + "-x"), makeIdx({samples, features}, x, 0x0d));
     // One of the two in gzip.
     writeBytes(folder / (split + "-y"), compress(makeIdx({samples}, y)));
   };

@@ -61,9 +61,10 @@ public:
 void writeBytes(const std::string &path, const std::string &bytes);
 std::string readBytes(const std::string &path);
 
-/// The bytes of an IDX file with elements of one byte.
+/// The bytes of an IDX file, whose elements have one byte unless `type` says
+/// another one.
 std::string makeIdx(const std::vector<int64_t> &sizes,
-                    const std::string &elements);
+                    const std::string &elements, char type = 0x08);
 
 /// Compresses as gzip does.
 std::string compress(const std::string &bytes);

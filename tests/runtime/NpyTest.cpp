@@ -87,6 +87,9 @@ TEST(NpyTest, writes_what_it_reads) {
                                {exec::ElementType::f64, "<f8"},
                                {exec::ElementType::i32, "<i4"},
                                {exec::ElementType::i64, "<i8"},
+                               {exec::ElementType::i16, "<i2"},
+                               {exec::ElementType::i8, "|i1"},
+                               {exec::ElementType::u8, "|u1"},
                                {exec::ElementType::boolean, "|b1"}})
     for (const std::vector<int64_t> &shape :
          {std::vector<int64_t>{}, {5}, {2, 3}, {1, 2, 1, 7}}) {

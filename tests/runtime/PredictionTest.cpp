@@ -3,8 +3,8 @@
 #include "runtime/app/Prediction.h"
 #include "runtime/app/SampleLoop.h"
 
-#include "runtime/data/Idx.h"
 #include "runtime/data/Npy.h"
+#include "runtime/samples/Idx.h"
 #include "tests/runtime/HostArrays.h"
 #include "tests/runtime/LinearModel.h"
 
@@ -161,8 +161,7 @@ TEST(PredictionTest, the_test_files_instead_of_arrays) {
     for (size_t i = 0; i < count; ++i) {
       double expected = -y.getElement(int64_t(i));
       for (size_t j = 0; j < 3; ++j)
-        expected +=
-            x.getElement(int64_t(i * 3 + j)) / 255 * double(arrays.w[j]);
+        expected += x.getElement(int64_t(i * 3 + j)) * double(arrays.w[j]);
       // Seven roundings of at most 16.
       EXPECT_NEAR(found[i], expected, 7 * 16 * 0x1p-24) << "sample " << i;
     }

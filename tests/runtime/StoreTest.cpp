@@ -1,6 +1,7 @@
 /// The store of a run, and that the end of a rank is noticed: with several
 /// ranks in one process, each with connections of its own, and with strangers.
 
+#include "runtime/io/RunningDigest.h"
 #include "runtime/ranks/Handshake.h"
 #include "runtime/ranks/Ranks.h"
 #include "runtime/ranks/Socket.h"

@@ -2,6 +2,7 @@
 
 #include "runtime/app/TestSplit.h"
 
+#include "runtime/samples/Idx.h"
 #include "tests/runtime/LinearModel.h"
 
 #include <gmock/gmock.h>
@@ -61,7 +62,7 @@ public:
     for (int64_t i = 0; i < numSamples; ++i) {
       double residual = -y.getElement(i);
       for (int64_t j = 0; j < 3; ++j)
-        residual += x.getElement(i * 3 + j) / 255 * double(w[j]);
+        residual += x.getElement(i * 3 + j) * double(w[j]);
       means.loss += residual * residual / double(numSamples);
       means.accuracy += (std::abs(residual) < 0.5) / double(numSamples);
     }

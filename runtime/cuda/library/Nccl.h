@@ -36,6 +36,7 @@ inline constexpr int ncclInvalidUsage = 5;
 inline constexpr int ncclRemoteError = 6;
 inline constexpr int ncclInProgress = 7;
 inline constexpr int ncclSplitNoColor = -1;
+inline constexpr int ncclInt8 = 0;
 inline constexpr int ncclUint8 = 1;
 inline constexpr int ncclInt32 = 2;
 inline constexpr int ncclInt64 = 4;

@@ -149,8 +149,8 @@ def check_compare(page, compiler):
     page.expect("C" in page.run(heads) and "B" not in page.run(heads), f"compare: the other tables are of {page.run(heads)}")
 
 
-    plans = [compiler.plan(cases.MLP, "--memory", "6900KiB"),
-             compiler.plan(cases.MLP, "--memory", "6900KiB", "--mesh", "x=2,data=4", "--layout", "batch=data,hidden=x", *MACHINE)]
+    plans = [compiler.plan(cases.MLP, "--memory", "4200KiB"),
+             compiler.plan(cases.MLP, "--memory", "4200KiB", "--mesh", "x=2,data=4", "--layout", "batch=data,hidden=x", *MACHINE)]
     page.open(plans)
     labels = page.run("return [...document.querySelectorAll('#compare .labels code')].map(label => label.textContent)")
     page.expect(labels == ["mlp on data=2,model=2, no machine: batch → data, hidden → model",
@@ -234,7 +234,7 @@ def check_edges(page, compiler):
         page.expect(page.count("#timeline .measured tbody tr") > 10, "trace: no rows of what was measured")
         page.expect(("pale is predicted" in page.text("#timeline")) == bool(machine), f"trace: {machine}: what pale bars are is said where there are none, or not where there are")
     page.open_plan(compiler, cases.MLP, "--memory", "4MiB")
-    page.expect(page.text("h1").startswith("Does not fit. 7.23\u00a0MiB where 4\u00a0MiB are there"), f"memory: the headline is {page.text('h1')}")
+    page.expect(page.text("h1").startswith("Does not fit. 4.32\u00a0MiB where 4\u00a0MiB are there"), f"memory: the headline is {page.text('h1')}")
     with tempfile.TemporaryDirectory(prefix="meshc-page-") as folder:
         spec = (pathlib.Path(compiler.root) / cases.MLP).read_text(encoding="utf-8")
         bare = pathlib.Path(folder) / "bare.mesh"

@@ -1,4 +1,4 @@
-#include "runtime/data/SampleOrder.h"
+#include "runtime/samples/SampleOrder.h"
 
 #include <Random123/philox.h>
 

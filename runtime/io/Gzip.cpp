@@ -1,4 +1,4 @@
-#include "runtime/data/Gzip.h"
+#include "runtime/io/Gzip.h"
 
 #include <fmt/format.h>
 #include <zlib.h>

@@ -1,16 +1,12 @@
-/// IDX files, sound and damaged, and the order of samples.
+/// IDX files, sound and damaged.
 
-#include "runtime/app/Session.h"
-#include "runtime/data/Dataset.h"
-#include "runtime/data/SampleOrder.h"
+#include "runtime/samples/Idx.h"
 #include "tests/runtime/LinearModel.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
-
-#include <set>
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -201,124 +197,6 @@ TEST_F(IdxTest, an_empty_set_of_samples_is_sound) {
   Result<IdxFile> huge = read(makeIdx({0, 0xffffffff, 0xffffffff, 7}, ""));
   ASSERT_TRUE(huge);
   EXPECT_EQ(huge->getItemSize(), INT64_MAX);
-}
-
-class DatasetTest : public testing::Test {
-protected:
-  DatasetTest() {
-    writeLinearData(folder);
-    Result<std::unique_ptr<Session>> created =
-        Session::create(LinearModel::makeProgram(3), LinearModel::getKernels(),
-                        openCpuDevices, 1);
-    EXPECT_TRUE(created);
-    session = std::move(*created);
-  }
-  Result<Dataset> load(Dataset::Split split = Dataset::Split::Train) {
-    return Dataset::load(session->getExecutable(),
-                         *session->getExecutable().findProgram("step"), split,
-                         folder.path.string());
-  }
-  void expectWrong(const std::string &message) {
-    Result<Dataset> dataset = load();
-    ASSERT_FALSE(dataset) << message;
-    EXPECT_EQ(getExitCode(dataset.getError().code), ExitCode::WrongInput);
-    EXPECT_THAT(dataset.getError().message, HasSubstr(message));
-  }
-
-  TemporaryFolder folder;
-  std::unique_ptr<Session> session;
-};
-
-TEST_F(DatasetTest, feeds_the_samples_that_were_asked_for) {
-  Result<Dataset> dataset = load();
-  ASSERT_TRUE(dataset) << dataset.getError().message;
-  EXPECT_EQ(dataset->getNumSamples(), 100);
-  EXPECT_EQ(dataset->getNumBatches(), 8);
-  std::vector<int64_t> samples;
-  for (int64_t i = 0; i < LinearModel::batch; ++i)
-    samples.push_back((i * 37 + 5) % 100);
-  ASSERT_TRUE(dataset->feed(session->getDevices(), samples));
-  const exec::ProgramT &step = *session->getExecutable().findProgram("step");
-  HostArray x = *session->read(*findPort(step.inputs, "x"));
-  HostArray y = *session->read(*findPort(step.inputs, "y"));
-  Result<IdxFile> xFile = readIdx(folder / "train-x");
-  Result<IdxFile> yFile = readIdx(folder / "train-y");
-  ASSERT_TRUE(xFile);
-  ASSERT_TRUE(yFile);
-  for (int64_t i = 0; i < LinearModel::batch; ++i) {
-    for (int64_t j = 0; j < 3; ++j)
-      EXPECT_EQ(reinterpret_cast<const float *>(x.data.data())[i * 3 + j],
-                float(xFile->getElement(samples[i] * 3 + j) / 255));
-    EXPECT_EQ(reinterpret_cast<const int32_t *>(y.data.data())[i],
-              yFile->getElement(samples[i]));
-  }
-}
-
-TEST_F(DatasetTest, files_that_do_not_fit) {
-  writeBytes(folder / "train-x", makeIdx({100, 4}, std::string(400, 'a')));
-  expectWrong("has 4 elements per sample (sizes 100 x 4), input 'x' expects 3: "
-              "f32[batch=12, feature=3]");
-  writeBytes(folder / "train-x", makeIdx({99, 3}, std::string(297, 'a')));
-  expectWrong("has 100 samples");
-  writeLinearData(folder);
-  std::string labels(100, '\1');
-  labels[42] = 9;
-  writeBytes(folder / "train-y", makeIdx({100}, labels));
-  expectWrong("sample 42 is 9, input 'y' expects at least 0 and less than 9");
-  std::string floats = makeIdx({100}, std::string(400, '\0'));
-  floats[2] = 0x0d;
-  writeBytes(folder / "train-y", floats);
-  expectWrong("floating-point elements, input 'y' expects i32[batch=12]");
-  std::filesystem::remove(folder / "train-y");
-  expectWrong("train-y': No such file or directory");
-}
-
-TEST_F(DatasetTest, a_negative_label) {
-  std::string labels = makeIdx({100}, std::string(100, '\xff'));
-  labels[2] = 0x09;
-  writeBytes(folder / "train-y", labels);
-  expectWrong("sample 0 is -1, input 'y' expects at least 0");
-}
-
-TEST(SampleOrderTest, is_a_permutation) {
-  for (int64_t count : {1, 2, 3, 5, 7, 64, 65, 1000, 60000}) {
-    SampleOrder order(1, 2, count);
-    std::vector<bool> seen(count, false);
-    for (int64_t i = 0; i < count; ++i) {
-      int64_t sample = order.getSample(i);
-      ASSERT_GE(sample, 0);
-      ASSERT_LT(sample, count);
-      ASSERT_FALSE(seen[sample]);
-      seen[sample] = true;
-    }
-  }
-}
-
-TEST(SampleOrderTest, differs_by_epoch_and_seed) {
-  std::set<std::vector<int64_t>> orders;
-  for (int64_t seed : {int64_t(0), int64_t(1), int64_t(1) << 40})
-    for (int64_t epoch : {int64_t(0), int64_t(1), int64_t(1) << 40}) {
-      SampleOrder order(seed, epoch, 100);
-      std::vector<int64_t> samples;
-      for (int64_t i = 0; i < 100; ++i)
-        samples.push_back(order.getSample(i));
-      orders.insert(samples);
-    }
-  EXPECT_EQ(orders.size(), 9u);
-}
-
-TEST(SampleOrderTest, looks_random) {
-  // Over many orders of 10 samples, each sample is about equally often at each
-  // place: with 10000 orders a count has mean 1000 and deviation 30.
-  int counts[10][10] = {};
-  for (int64_t epoch = 0; epoch < 10000; ++epoch) {
-    SampleOrder order(5, epoch, 10);
-    for (int64_t i = 0; i < 10; ++i)
-      ++counts[i][order.getSample(i)];
-  }
-  for (auto &row : counts)
-    for (int count : row)
-      EXPECT_NEAR(count, 1000, 6 * 30);
 }
 
 } // namespace

@@ -1,6 +1,6 @@
-#include "runtime/data/Idx.h"
+#include "runtime/samples/Idx.h"
 
-#include "runtime/data/Gzip.h"
+#include "runtime/io/Gzip.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

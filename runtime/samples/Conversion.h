@@ -1,0 +1,57 @@
+#ifndef MESHC_RUNTIME_SAMPLES_CONVERSION_H
+#define MESHC_RUNTIME_SAMPLES_CONVERSION_H
+
+#include "runtime/exec/exec_generated.h"
+#include "runtime/samples/SampleArray.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace meshc::runtime {
+
+/// The same type among those of files; none for booleans and 16-bit floats.
+std::optional<SampleElement> getSampleElement(exec::ElementType type);
+
+/// From elements of a file to those of the input that they feed. Integers stay
+/// what they are, or are refused; floats get the nearest one, and are refused
+/// where the input has integers.
+class Conversion {
+public:
+  /// Errors: WrongData where no value of the file could feed the input.
+  static Result<Conversion> create(const SampleArray &from,
+                                   const exec::PortT &to);
+
+  /// Converts `count` elements; the place of the first one that the input does
+  /// not take, if there is one.
+  std::optional<int64_t> convert(const std::byte *from, int64_t count,
+                                 std::byte *to) const {
+    return function(from, count, to, bound);
+  }
+  /// Looks at `count` elements, and gives the place of the first one that the
+  /// input does not take.
+  std::optional<int64_t> check(const std::byte *from, int64_t count) const {
+    return function(from, count, nullptr, bound);
+  }
+  /// Whether elements are copied and all of them are taken.
+  bool isCopy() const { return copies; }
+
+  /// ValueOutOfRange: the element of the file which was refused.
+  Error getError(const SampleArray &from, int64_t element) const;
+
+  /// From so many elements on; null `to`: they are only looked at.
+  using Function = std::optional<int64_t> (*)(const std::byte *from,
+                                              int64_t count, std::byte *to,
+                                              int64_t bound);
+
+private:
+  const exec::PortT *port = nullptr;
+  Function function = nullptr;
+  int64_t bound = 0; ///< of integers, exclusive; 0: that of their type
+  bool copies = false;
+};
+
+} // namespace meshc::runtime
+
+#endif

@@ -1,0 +1,305 @@
+#include "runtime/samples/Dataset.h"
+
+#include "runtime/samples/Readers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <string_view>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+bool runtime::hasTestFiles(const exec::ExecutableT &data) {
+  return !data.data.empty() && !data.data.front()->test.empty();
+}
+
+/// An error where samples have not what an input takes of each.
+static Status checkShape(const SampleArray &array, const exec::PortT &port,
+                         const std::vector<int64_t> &sizes) {
+  int64_t expected = 1;
+  for (int64_t size : sizes)
+    expected *= size;
+  const SampleShape &shape = array.getShape();
+  if (shape.getSampleElements() == expected)
+    return Status::success();
+  std::vector<int64_t> found = {shape.numSamples};
+  found.insert(found.end(), shape.sizes.begin(), shape.sizes.end());
+  return Error{ErrorCode::WrongData,
+               fmt::format("'{}' has {} elements per sample (sizes {}), input "
+                           "'{}' expects {}: {}",
+                           array.getPath(), shape.getSampleElements(),
+                           fmt::join(found, " x "), port.name, expected,
+                           toString(*port.layout)),
+               ""};
+}
+
+/// An error where an element is out of range that can be looked at by now.
+static Status checkElements(const SampleArray &array,
+                            const Conversion &conversion) {
+  if (!array.isQuick() || conversion.isCopy())
+    return Status::success();
+  const SampleShape &shape = array.getShape();
+  const int64_t width = getBytes(shape.element);
+  return forEachPart(
+      array, [&](int64_t first, std::span<const std::byte> bytes) -> Status {
+        const int64_t count = int64_t(bytes.size()) / width;
+        for (int64_t begin = 0; begin < count;) {
+          const std::optional<int64_t> wrong =
+              conversion.check(bytes.data() + begin * width, count - begin);
+          if (!wrong)
+            break;
+          const int64_t element = first + begin + *wrong;
+          // What lies between windows is not read.
+          if (element % shape.stride < shape.getSampleElements())
+            return conversion.getError(array, element);
+          begin += *wrong + 1;
+        }
+        return Status::success();
+      });
+}
+
+Result<Dataset::Source> Dataset::open(const exec::ExecutableT &data,
+                                      const exec::DataSourceT &source,
+                                      const exec::PortT &port, Split split,
+                                      const std::string &folder) {
+  std::vector<int64_t> sizes = getSizes(*port.layout);
+  const auto &dims = port.layout->dims;
+  const auto counting =
+      std::find_if(dims.begin(), dims.end(), [&](const auto &dim) {
+        return dim->name == data.sample_dim;
+      });
+  if (counting == dims.end())
+    return Error{ErrorCode::WrongData,
+                 fmt::format("input '{}' is {}: it has no dim '{}', which "
+                             "counts samples",
+                             port.name, toString(*port.layout),
+                             data.sample_dim),
+                 ""};
+  const auto axis = size_t(counting - dims.begin());
+  sizes.erase(sizes.begin() + ptrdiff_t(axis));
+  auto locate = [&](const std::string &name) {
+    return folder.empty() || name.starts_with('/') ? name : folder + "/" + name;
+  };
+  const std::string train = locate(source.train);
+  Result<std::unique_ptr<SampleArray>> array =
+      openSamples({source, split == Split::Train ? train : locate(source.test),
+                   train, sizes, !isFloat(port.layout->element)});
+  if (!array)
+    return array.getError();
+  Status fits = checkShape(**array, port, sizes);
+  if (!fits)
+    return fits.getError();
+  Result<Conversion> conversion = Conversion::create(**array, port);
+  if (!conversion)
+    return conversion.getError();
+  Status sound = checkElements(**array, *conversion);
+  if (!sound)
+    return sound.getError();
+  return Source{&port, axis, std::move(*array), *conversion};
+}
+
+/// `error` with the place in the spec that asks for the data.
+static Error locate(Error error, const exec::ExecutableT &data,
+                    const exec::DataSourceT &source) {
+  const exec::Span *span = source.span.get();
+  if (!error.note.empty() || !span || span->file() < 0)
+    return error;
+  error.note = fmt::format("input '{}' reads it: {}:{}:{}", source.input,
+                           data.files[size_t(span->file())], span->line(),
+                           span->column());
+  return error;
+}
+
+Result<Dataset> Dataset::load(const Executable &executable,
+                              const exec::ProgramT &program, Split split,
+                              const std::string &folder) {
+  const exec::ExecutableT &data = executable.data;
+  std::set<std::string_view> fed;
+  for (const auto &source : data.data)
+    fed.insert(source->input);
+  for (const auto &input : program.inputs)
+    if (!fed.count(input->name))
+      return Error{
+          ErrorCode::NothingToDo,
+          fmt::format("the model reads no data for input '{}'", input->name),
+          "name a file for it in the data block of the spec"};
+  if (split == Split::Test && !data.data.empty() && !hasTestFiles(data))
+    return Error{ErrorCode::NothingToDo, "the data block names no test files",
+                 fmt::format("name one behind \"{}\": test = \"FILE\"",
+                             data.data.front()->train)};
+  Dataset dataset;
+  for (const auto &source : data.data) {
+    const exec::PortT *port = findPort(program.inputs, source->input);
+    // A program may do without an input of another one.
+    if (!port)
+      continue;
+    Result<Source> opened = open(data, *source, *port, split, folder);
+    if (!opened)
+      return locate(opened.getError(), data, *source);
+    const SampleArray &array = *opened->array;
+    const int64_t found = array.getShape().numSamples;
+    if (!dataset.sources.empty() && found != dataset.numSamples)
+      return locate(
+          {ErrorCode::WrongData,
+           fmt::format("'{}' has {} samples, '{}' has {}", array.getPath(),
+                       found, dataset.sources[0].array->getPath(),
+                       dataset.numSamples),
+           ""},
+          data, *source);
+    dataset.numSamples = found;
+    dataset.batchSize = port->layout->dims[opened->axis]->size;
+    dataset.sources.push_back(std::move(*opened));
+  }
+  if (dataset.sources.empty())
+    return Error{ErrorCode::NothingToDo, "the model has no data block", ""};
+  const std::string &first = dataset.sources[0].array->getPath();
+  if (dataset.numSamples == 0)
+    return Error{ErrorCode::WrongData,
+                 fmt::format("'{}' has no samples", first), ""};
+  // An epoch of training needs a whole batch, an evaluation a sample.
+  if (split == Split::Train && dataset.numSamples < dataset.batchSize)
+    return Error{ErrorCode::WrongData,
+                 fmt::format("'{}' has {} samples, one batch needs {}", first,
+                             dataset.numSamples, dataset.batchSize),
+                 "compile the model with a smaller batch"};
+  return dataset;
+}
+
+Status Dataset::copyRun(const Source &source, const Run &run,
+                        std::byte *target) {
+  const SampleShape &shape = source.array->getShape();
+  const int64_t width = getElementBytes(source.port->layout->element);
+  const int64_t stored = getBytes(shape.element);
+  const int64_t first = run.sample * shape.stride + run.first;
+  target += run.place * width;
+  if (source.conversion.isCopy())
+    return source.array->read(first, {target, size_t(run.count * width)});
+  std::byte part[1 << 14];
+  const int64_t most = int64_t(sizeof(part)) / stored;
+  for (int64_t done = 0; done < run.count; done += most) {
+    const int64_t count = std::min(most, run.count - done);
+    Status read = source.array->read(first + done,
+                                     std::span(part, size_t(count * stored)));
+    if (!read)
+      return read;
+    const std::optional<int64_t> wrong =
+        source.conversion.convert(part, count, target + done * width);
+    if (wrong)
+      return source.conversion.getError(*source.array, first + done + *wrong);
+  }
+  return Status::success();
+}
+
+Status Dataset::fill(size_t input, const layout::Mesh &mesh, int64_t device,
+                     std::span<const int64_t> samples,
+                     std::byte *target) const {
+  const Source &source = sources[input];
+  const exec::TensorLayoutT &layout = *source.port->layout;
+  const std::vector<int64_t> sizes = getSizes(layout);
+  int64_t inner = 1; // elements behind the dim that counts samples
+  for (size_t i = source.axis + 1; i < sizes.size(); ++i)
+    inner *= sizes[i];
+  Run run{0, 0, 0, 0};
+  Status done = Status::success();
+  auto end = [&] {
+    if (done && run.count > 0)
+      done = copyRun(source, run, target);
+    run.count = 0;
+  };
+  auto add = [&](int64_t whole, int64_t place, int64_t count) {
+    const int64_t outer = whole / (inner * batchSize);
+    const int64_t sample = samples[size_t(whole / inner % batchSize)];
+    const int64_t first = outer * inner + whole % inner;
+    if (run.count > 0 && run.sample == sample &&
+        run.first + run.count == first && run.place + run.count == place) {
+      run.count += count;
+      return;
+    }
+    end();
+    run = {sample, first, count, place};
+  };
+  forEachRow(sizes, getPlacement(mesh, sizes, getSharding(layout), device),
+             [&](int64_t whole, int64_t place, int64_t count) {
+               // Rows of the last dim; where that counts samples, each element
+               // is another one's.
+               if (inner > 1 || source.axis + 1 < sizes.size())
+                 return add(whole, place, count);
+               for (int64_t i = 0; i < count; ++i)
+                 add(whole + i, place + i, 1);
+             });
+  end();
+  return done;
+}
+
+Result<std::vector<std::pair<std::string, std::string>>>
+Dataset::getDigests() const {
+  std::vector<std::pair<std::string, std::string>> digests;
+  for (const Source &source : sources) {
+    Result<std::string> digest = source.array->getDigest();
+    if (!digest)
+      return digest.getError();
+    digests.emplace_back(source.port->name, *digest);
+  }
+  return digests;
+}
+
+Result<std::string> Dataset::getDigest() const {
+  Result<std::vector<std::pair<std::string, std::string>>> all = getDigests();
+  if (!all)
+    return all.getError();
+  std::string digests;
+  for (const auto &[input, digest] : *all)
+    digests += digest + " ";
+  return digests;
+}
+
+std::vector<std::string> Dataset::getPaths() const {
+  std::vector<std::string> paths;
+  for (const Source &source : sources)
+    paths.push_back(source.array->getPath());
+  return paths;
+}
+
+Result<std::vector<int64_t>> Dataset::getIntegers(const exec::PortT &port,
+                                                  int64_t first,
+                                                  int64_t count) const {
+  const auto source =
+      std::find_if(sources.begin(), sources.end(),
+                   [&](const Source &source) { return source.port == &port; });
+  std::vector<int64_t> integers;
+  for (int64_t sample = first; sample < first + count; ++sample) {
+    int64_t value = 0;
+    Status read = source->array->readInteger(
+        sample * source->array->getShape().stride, value);
+    if (!read)
+      return read.getError();
+    integers.push_back(value);
+  }
+  return integers;
+}
+
+Status Dataset::feed(DeviceSet &devices,
+                     std::span<const int64_t> samples) const {
+  const layout::Mesh &mesh = devices.getExecutable().mesh;
+  for (size_t input = 0; input < sources.size(); ++input) {
+    const exec::TensorLayoutT &layout = *sources[input].port->layout;
+    const uint64_t bytes =
+        uint64_t(getLocalElements(layout) * getElementBytes(layout.element));
+    for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
+      Status filled = Status::success();
+      Status written = devices.write(
+          device, sources[input].port->buffer, bytes, [&](std::byte *target) {
+            filled = fill(input, mesh, device, samples, target);
+          });
+      if (!filled)
+        return filled;
+      if (!written)
+        return written;
+    }
+  }
+  return Status::success();
+}

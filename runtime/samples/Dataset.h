@@ -1,0 +1,93 @@
+#ifndef MESHC_RUNTIME_SAMPLES_DATASET_H
+#define MESHC_RUNTIME_SAMPLES_DATASET_H
+
+#include "runtime/data/Values.h"
+#include "runtime/samples/Conversion.h"
+#include "runtime/samples/SampleArray.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace meshc::runtime {
+
+/// The samples of one split for the data-fed inputs of a program.
+class Dataset {
+public:
+  enum class Split : uint8_t { Train, Test };
+
+  /// Opens the files of every data source below `folder` and checks them
+  /// against the inputs of `program`: samples have as many elements as the
+  /// input has beside the dim that counts them, integer inputs get integers in
+  /// range (of files that are too long to be looked at, when they are fed), and
+  /// all files have equally many samples, for training a batch at least.
+  /// Errors, with the place of the data source in the spec: WrongData where the
+  /// files do not fit the program, ValueOutOfRange; those of the readers.
+  /// NothingToDo where there are no files for this split.
+  static Result<Dataset> load(const Executable &executable,
+                              const exec::ProgramT &program, Split split,
+                              const std::string &folder);
+
+  int64_t getNumSamples() const { return numSamples; }
+  int64_t getBatchSize() const { return batchSize; }
+  /// Whole batches.
+  int64_t getNumBatches() const { return numSamples / batchSize; }
+
+  /// Of each input, equal for equal samples; see SampleArray. Errors: those of
+  /// reading.
+  Result<std::vector<std::pair<std::string, std::string>>> getDigests() const;
+  /// All of them together.
+  Result<std::string> getDigest() const;
+
+  std::vector<std::string> getPaths() const;
+  /// Of an input of integers with one element a sample, those of the samples
+  /// from `first` on. Errors: those of reading.
+  Result<std::vector<int64_t>> getIntegers(const exec::PortT &port,
+                                           int64_t first, int64_t count) const;
+
+  size_t getNumInputs() const { return sources.size(); }
+  const exec::PortT &getInput(size_t input) const {
+    return *sources[input].port;
+  }
+  /// Writes a device's part of a batch of an input into its block at `target`;
+  /// `samples` has getBatchSize() sample numbers. Any number of threads may do
+  /// so. Errors: ValueOutOfRange, those of reading.
+  Status fill(size_t input, const layout::Mesh &mesh, int64_t device,
+              std::span<const int64_t> samples, std::byte *target) const;
+  /// The same for all inputs on all devices of this process.
+  Status feed(DeviceSet &devices, std::span<const int64_t> samples) const;
+
+private:
+  struct Source {
+    const exec::PortT *port;
+    size_t axis; ///< which counts samples
+    std::unique_ptr<SampleArray> array;
+    Conversion conversion;
+  };
+  /// Elements of one sample that lie side by side in a block, too.
+  struct Run {
+    int64_t sample, first, count; ///< in elements of the sample
+    int64_t place;                ///< in elements of the block
+  };
+
+  static Result<Source> open(const exec::ExecutableT &data,
+                             const exec::DataSourceT &source,
+                             const exec::PortT &port, Split split,
+                             const std::string &folder);
+  static Status copyRun(const Source &source, const Run &run,
+                        std::byte *target);
+
+  std::vector<Source> sources;
+  int64_t numSamples = 0;
+  int64_t batchSize = 0;
+};
+
+/// Whether the data block of a program has files to evaluate on.
+bool hasTestFiles(const exec::ExecutableT &data);
+
+} // namespace meshc::runtime
+
+#endif

@@ -1,0 +1,192 @@
+// Samples that are rows of a table: CSV as RFC 4180 has it.
+
+#include "runtime/io/File.h"
+#include "runtime/io/Gzip.h"
+#include "runtime/samples/Readers.h"
+
+#include <csv.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+using namespace meshc;
+using namespace meshc::runtime;
+
+namespace {
+
+/// Takes the cells of a table one by one, and keeps the numbers of some
+/// columns.
+class RowTable {
+public:
+  explicit RowTable(const SampleRequest &request) : request(request) {}
+
+  void addCell(std::string_view cell);
+  void endRow();
+
+  std::optional<Error> error;
+  std::vector<std::byte> elements;
+  bool hasNames = false; ///< the first row was read
+  int64_t numRows = 0;   ///< behind it
+
+private:
+  void fail(const std::string &what) {
+    if (!error)
+      error = Error{
+          ErrorCode::WrongData,
+          fmt::format("'{}', row {}: {}", request.path, numRows + 2, what), ""};
+  }
+  void findColumns();
+  template <typename T> void parse(std::string_view cell);
+
+  const SampleRequest &request;
+  std::vector<std::string> names;
+  /// By the column of the file, the places that it has in a sample.
+  std::vector<std::vector<size_t>> places;
+  size_t column = 0;
+  std::vector<std::byte> row;
+};
+
+} // namespace
+
+void RowTable::findColumns() {
+  hasNames = true;
+  places.resize(names.size());
+  const std::vector<std::string> &wanted = request.source.columns;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const auto found = std::find(names.begin(), names.end(), wanted[i]);
+    if (found == names.end()) {
+      error =
+          Error{ErrorCode::WrongData,
+                fmt::format("'{}' has no column '{}'", request.path, wanted[i]),
+                fmt::format("its first row names {}", fmt::join(names, ", "))};
+      return;
+    }
+    if (std::find(found + 1, names.end(), wanted[i]) != names.end()) {
+      error = Error{
+          ErrorCode::WrongData,
+          fmt::format("'{}' has two columns '{}'", request.path, wanted[i]),
+          ""};
+      return;
+    }
+    places[size_t(found - names.begin())].push_back(i);
+  }
+  row.resize(wanted.size() * 8);
+}
+
+template <typename T> void RowTable::parse(std::string_view cell) {
+  T value{};
+  const auto [end, failed] =
+      std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  bool isNumber = failed == std::errc() && end == cell.data() + cell.size();
+  if constexpr (std::is_floating_point_v<T>)
+    isNumber = isNumber && std::isfinite(value);
+  if (!isNumber) {
+    fail(cell.empty()
+             ? fmt::format("column '{}' is empty", names[column])
+             : fmt::format("column '{}' is \"{}\", expected {}", names[column],
+                           cell.substr(0, 40),
+                           std::is_floating_point_v<T> ? "a number"
+                                                       : "an integer"));
+    return;
+  }
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  for (size_t place : places[column])
+    std::copy(bytes.begin(), bytes.end(), row.begin() + ptrdiff_t(place * 8));
+}
+
+void RowTable::addCell(std::string_view cell) {
+  if (error)
+    return;
+  if (!hasNames) {
+    names.emplace_back(cell);
+    return;
+  }
+  if (column < names.size() && !places[column].empty())
+    request.takesIntegers ? parse<int64_t>(cell) : parse<double>(cell);
+  ++column;
+}
+
+void RowTable::endRow() {
+  if (error)
+    return;
+  if (!hasNames) {
+    findColumns();
+    return;
+  }
+  if (column != names.size()) {
+    fail(fmt::format("{} cells, the first row names {} columns", column,
+                     names.size()));
+    return;
+  }
+  elements.insert(elements.end(), row.begin(), row.end());
+  column = 0;
+  ++numRows;
+}
+
+static void takeCell(void *cell, size_t length, void *table) {
+  static_cast<RowTable *>(table)->addCell(
+      {static_cast<const char *>(cell), length});
+}
+
+static void takeEnd(int, void *table) {
+  static_cast<RowTable *>(table)->endRow();
+}
+
+/// Gives a table what is in a file.
+static Status readTable(const std::string &path, RowTable &table) {
+  Result<std::unique_ptr<FileReader>> file = FileReader::open(path);
+  if (!file)
+    return file.getError();
+  Result<std::unique_ptr<ByteReader>> reader = unpack(std::move(*file), path);
+  if (!reader)
+    return reader.getError();
+  csv_parser parser;
+  if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0)
+    return Error{ErrorCode::Internal, "libcsv does not start", ""};
+  std::vector<std::byte> part(size_t(1) << 16);
+  Status done = Status::success();
+  while (done && !table.error) {
+    Result<size_t> length = (*reader)->read(part);
+    if (!length) {
+      done = length.getError();
+      break;
+    }
+    const bool isLast = *length < part.size();
+    if (csv_parse(&parser, part.data(), *length, takeCell, takeEnd, &table) !=
+            *length ||
+        (isLast && csv_fini(&parser, takeCell, takeEnd, &table) != 0))
+      done = Error{ErrorCode::WrongData,
+                   fmt::format("'{}', row {}: {}", path, table.numRows + 2,
+                               csv_strerror(csv_error(&parser))),
+                   ""};
+    if (isLast)
+      break;
+  }
+  csv_free(&parser);
+  return done;
+}
+
+Result<Samples> runtime::openRows(const SampleRequest &request) {
+  RowTable table(request);
+  Status read = readTable(request.path, table);
+  if (table.error)
+    return *table.error;
+  if (!read)
+    return read.getError();
+  if (!table.hasNames)
+    return Error{ErrorCode::WrongData,
+                 fmt::format("'{}' is empty: its first row names the columns",
+                             request.path),
+                 ""};
+  SampleShape shape;
+  shape.element =
+      request.takesIntegers ? SampleElement::i64 : SampleElement::f64;
+  shape.sizes = request.sizes;
+  shape.stride = shape.getSampleElements();
+  shape.numSamples = table.numRows;
+  return Samples(std::make_unique<SamplesInMemory>(
+      request.path, std::move(shape), std::move(table.elements)));
+}

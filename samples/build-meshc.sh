@@ -1,0 +1,12 @@
+# For the scripts beside it: installs what is missing and builds meshc; sets
+# `meshc`, and goes to the root of the repository.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+"$root/.ci/install-packages" build run
+
+cd "$root"
+# A build folder that exists keeps its choice about tests.
+[ -f build/CMakeCache.txt ] || fresh=-DMESHC_TESTS=OFF
+cmake --preset default ${fresh:-}
+# With the runtime that it links into programs for CPUs.
+cmake --build build --target meshc
+meshc=build/bin/meshc
