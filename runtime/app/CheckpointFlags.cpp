@@ -76,6 +76,23 @@ void CommandLine::addSaving(CLI::App *subcommand) {
                    "--resume", flags.training.resumePath,
                    "go on from this checkpoint, or the last one of a folder; "
                    "--steps and --epochs count from the beginning"));
+  subcommand
+      ->add_flag("--continue", flags.training.continues,
+                 "go on from the last checkpoint in the folder of --save, if "
+                 "it has one, whatever --resume, --from, --param and --init "
+                 "say; else start")
+      ->needs(folder);
+  takes("N", subcommand->add_option_function<int64_t>(
+                 "--restarts",
+                 [this](int64_t count) {
+                   flags.restarts = count;
+                   flags.hasRestarts = true;
+                 },
+                 "start again where a process is killed, memory or a "
+                 "connection is lost, or meshc fails: from the last "
+                 "checkpoint, N times in all"))
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 30))
+      ->needs(folder);
 }
 
 void CommandLine::addCheckpointCommands() {

@@ -52,6 +52,8 @@ struct CommandFlags {
   int64_t continued = 100;           ///< by so many of its units
   int64_t processes = 1;
   bool hasProcesses = false;
+  int64_t restarts = 0; ///< of a training that fails
+  bool hasRestarts = false;
   RankFlags ranks;
   double joinSeconds = RanksOptions().joinSeconds;
   TransportKind transport = TransportKind::Auto;

@@ -2,6 +2,7 @@
 
 #include "runtime/app/CommandFlags.h"
 #include "runtime/app/Session.h"
+#include "runtime/checkpoint/Folder.h"
 #include "runtime/cuda/library/Gpu.h"
 #include "runtime/io/RunningDigest.h"
 #include "runtime/io/StandardStreams.h"
@@ -9,6 +10,7 @@
 #include "runtime/ranks/Launcher.h"
 #include "runtime/ranks/MpiTransport.h"
 #include "runtime/ranks/Ranks.h"
+#include "runtime/ranks/Restarts.h"
 
 #include <fmt/format.h>
 
@@ -54,6 +56,7 @@ static Agreements getAgreements(const CommandLine &commandLine,
       {"--no-eval", flags.training.evaluates ? "not given" : "given"},
       {"--save", flags.training.save.folder.empty() ? "not given" : "given"},
       {"--resume", flags.training.resumePath.empty() ? "not given" : "given"},
+      {"--continue", flags.training.continues ? "given" : "not given"},
       {"--trace",
        flags.training.trace.path.empty() && flags.bench.trace.path.empty()
            ? "not given"
@@ -229,6 +232,57 @@ static int64_t getNumGpuProcesses(const Executable &executable) {
   return gpus && *gpus >= devices ? devices : 1;
 }
 
+/// --restarts below a launcher that is not our own.
+static Error getRestartsError(const RankIdentity &identity) {
+  const char *note = "";
+  switch (identity.source) {
+  case RankSource::Torchrun:
+    note = "torchrun --max-restarts N starts all ranks again; with --continue "
+           "they go on from the last checkpoint";
+    break;
+  case RankSource::OpenMpi:
+  case RankSource::Hydra:
+    note = "mpirun ends all ranks where one fails; with --continue, the same "
+           "command again goes on from the last checkpoint";
+    break;
+  case RankSource::Slurm:
+    note = "sbatch --requeue starts a job again where a node fails; with "
+           "--continue it goes on from the last checkpoint";
+    break;
+  case RankSource::Flags:
+    note = "start all ranks again, with --continue: they go on from the last "
+           "checkpoint";
+    break;
+  case RankSource::Launcher:
+  case RankSource::Single:
+    break;
+  }
+  return {ErrorCode::Usage,
+          fmt::format("--restarts is for processes that this one starts, and "
+                      "it is {}",
+                      toString(identity)),
+          note};
+}
+
+/// What is said of, and to, a training that starts again.
+static Restart getRestart(const CommandFlags &flags, int argc,
+                          const char *const *argv) {
+  const TrainingRequest &training = flags.training;
+  Restart restart;
+  restart.arguments.assign(argv, argv + argc);
+  if (!training.continues)
+    restart.arguments.emplace_back("--continue");
+  // What cannot be read is told by the ranks.
+  const Result<std::optional<int64_t>> last =
+      findLastStep(training.save.folder);
+  if (last && *last)
+    restart.what = fmt::format("goes on from step {}", **last);
+  else
+    restart.what = fmt::format("starts as before, since '{}' has no checkpoint",
+                               training.save.folder);
+  return restart;
+}
+
 static int runSubcommand(int argc, const char *const *argv,
                          std::span<const uint8_t> program,
                          std::span<const meshcKernelEntry> kernels,
@@ -257,21 +311,24 @@ static int runSubcommand(int argc, const char *const *argv,
   if (!identity)
     return report(identity.getError());
   const bool isLaunched = identity->source == RankSource::Launcher;
+  const bool isAlone = identity->source == RankSource::Single;
+  if (flags.hasRestarts && !isLaunched && !isAlone)
+    return report(getRestartsError(*identity));
   if (flags.processes > 1 && identity->ranks > 1 && !isLaunched)
     return report({ErrorCode::WrongRanks,
                    fmt::format("--processes {}, but this process is {}",
                                flags.processes, toString(*identity)),
                    "a run has one launcher"});
   int64_t processes = flags.processes;
-  if (!flags.hasProcesses && identity->source == RankSource::Single &&
-      !flags.gpus.devicesPerGpu) {
+  if (!flags.hasProcesses && isAlone && !flags.gpus.devicesPerGpu) {
     Result<Executable> executable = Executable::load(program);
     if (!executable)
       return report(executable.getError());
     processes = getNumGpuProcesses(*executable);
   }
-  if (processes > 1 && !isLaunched)
-    return launchRanks(processes, argv);
+  if ((processes > 1 || flags.restarts > 0) && !isLaunched)
+    return launchWithRestarts(processes, argv, flags.restarts,
+                              [&] { return getRestart(flags, argc, argv); });
   return runAsRank(commandLine, program, kernels, open, *identity);
 }
 

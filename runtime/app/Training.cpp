@@ -378,7 +378,8 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
   return ready;
 }
 
-Status runtime::train(Session &session, const TrainingRequest &request) {
+/// A training that knows which checkpoint it goes on from.
+static Status trainFrom(Session &session, const TrainingRequest &request) {
   Result<const exec::ProgramT *> program = session.getStep();
   if (!program)
     return program.getError();
@@ -435,4 +436,25 @@ Status runtime::train(Session &session, const TrainingRequest &request) {
                              recipe->minimize, *loss),
                  ""};
   return Status::success();
+}
+
+Status runtime::train(Session &session, const TrainingRequest &request) {
+  if (!request.continues)
+    return trainFrom(session, request);
+  const std::string &folder = request.save.folder;
+  Result<std::optional<int64_t>> last = findLastStep(folder);
+  if (!last)
+    return last.getError();
+  Status same =
+      session.agree({{fmt::format("the last checkpoint in '{}'", folder),
+                      *last ? std::to_string(**last) : "none"}});
+  if (!same)
+    return same;
+  TrainingRequest next = request;
+  next.metrics.continues = true;
+  if (*last) {
+    next.resumePath = folder;
+    next.parameters = {};
+  }
+  return trainFrom(session, next);
 }

@@ -29,6 +29,9 @@ struct TrainingRequest {
   SaveRequest save;
   /// A checkpoint, or a folder with some, to go on from; empty: none.
   std::string resumePath;
+  /// Goes on from the last checkpoint in the folder of `save`, where it has
+  /// one, instead of `resumePath` and `parameters`.
+  bool continues = false;
   /// That end the training; null: signals have their usual effect.
   StopSignals *signals = nullptr;
 };
@@ -44,10 +47,10 @@ struct TrainingRequest {
 /// losses.)
 ///
 /// With `save` the state is saved as often as that says, and behind the last
-/// step. With `resumePath` training goes on behind the last step of a
-/// checkpoint, on the samples that would have come, and to the step that
-/// `steps` or `epochs` say; metrics of that step and those before stay in their
-/// file.
+/// step. With `resumePath`, or `continues`, training goes on behind the last
+/// step of a checkpoint, on the samples that would have come, and to the step
+/// that `steps` or `epochs` say; metrics of that step and those before stay in
+/// their file.
 ///
 /// SIGINT, SIGTERM and SIGHUP of any rank end training after the step in
 /// progress on all of them, which is saved if anything is, and are reported as

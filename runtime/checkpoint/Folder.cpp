@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <thread>
 
 #include <fcntl.h>
@@ -112,6 +111,17 @@ Result<std::vector<int64_t>> runtime::listSteps(const std::string &folder) {
                  ""};
   std::sort(steps.begin(), steps.end());
   return steps;
+}
+
+Result<std::optional<int64_t>>
+runtime::findLastStep(const std::string &folder) {
+  std::error_code failed; // listSteps tells why
+  if (!fs::exists(folder, failed) && !failed)
+    return std::optional<int64_t>();
+  Result<std::vector<int64_t>> steps = listSteps(folder);
+  if (!steps)
+    return steps.getError();
+  return steps->empty() ? std::optional<int64_t>() : steps->back();
 }
 
 /// Has the names in a folder reach the disk.

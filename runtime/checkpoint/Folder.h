@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,6 +67,10 @@ Status readFully(const OwnedFile &file, uint64_t place,
 
 /// The steps of the checkpoints in a folder, ascending. Errors: CannotRead.
 Result<std::vector<int64_t>> listSteps(const std::string &folder);
+
+/// The last of them; none where there are none, or no folder.
+/// Errors: CannotRead.
+Result<std::optional<int64_t>> findLastStep(const std::string &folder);
 
 /// A folder that this process alone saves into, as long as the object lives.
 class SaveFolder {

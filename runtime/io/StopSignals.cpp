@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include <poll.h>
@@ -27,6 +29,14 @@ static ErrorCode getCode(int signal) {
                              : ErrorCode::HungUp;
 }
 
+/// `how` follows "stopped by SIGINT"; empty: nothing does.
+static Error getError(int signal, const std::string &how, std::string note) {
+  return {getCode(signal),
+          fmt::format("stopped by {}{}{}", getName(signal),
+                      how.empty() ? "" : " ", how),
+          std::move(note)};
+}
+
 static sigset_t getSet() {
   sigset_t set;
   sigemptyset(&set);
@@ -46,6 +56,25 @@ static int64_t getNanoseconds() {
 void StopSignals::block() {
   const sigset_t set = getSet();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+std::optional<Error> StopSignals::sleep(double seconds,
+                                        const std::string &when) {
+  const sigset_t set = getSet();
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  for (;;) {
+    const double left = std::max(
+        0.0,
+        std::chrono::duration<double>(end - std::chrono::steady_clock::now())
+            .count());
+    const timespec rest = {time_t(left), long(std::fmod(left, 1) * 1e9)};
+    if (const int signal = sigtimedwait(&set, nullptr, &rest); signal > 0)
+      return getError(signal, when, "");
+    // It was over, or interrupted by a signal that stops and goes on.
+    if (errno == EAGAIN)
+      return std::nullopt;
+  }
 }
 
 StopSignals::StopSignals(std::string when, Actions actions)
@@ -92,7 +121,7 @@ void StopSignals::endSteps(std::string text) {
   inSteps = false;
   when = std::move(text);
   if (requested != 0 && !isOver)
-    actions.end(getError(requested, when));
+    actions.end(getOwnError(requested, when));
 }
 
 int StopSignals::getRequested() {
@@ -104,7 +133,7 @@ int StopSignals::getRequested() {
 Error StopSignals::stop(int signal, const std::string &text) {
   std::lock_guard<std::mutex> lock(mutex);
   isOver = true;
-  return getError(signal, text);
+  return getOwnError(signal, text);
 }
 
 void StopSignals::request(int64_t rank, int signal) {
@@ -113,13 +142,11 @@ void StopSignals::request(int64_t rank, int signal) {
   [[maybe_unused]] ssize_t written = write(wakeUp, &one, sizeof(one));
 }
 
-Error StopSignals::getError(int signal, const std::string &how) const {
-  return {getCode(signal),
-          fmt::format("stopped by {}{}{}", getName(signal),
-                      how.empty() ? "" : " ", how),
-          requestingRank > 0
-              ? fmt::format("rank {} got the signal", requestingRank)
-              : ""};
+Error StopSignals::getOwnError(int signal, const std::string &how) const {
+  return getError(signal, how,
+                  requestingRank > 0
+                      ? fmt::format("rank {} got the signal", requestingRank)
+                      : "");
 }
 
 void StopSignals::takeAll() {
@@ -142,7 +169,7 @@ void StopSignals::handle(int signal, int64_t fromRank) {
       requested != 0 && isOwn && now - firstNanoseconds > oneSignal;
   if (!inSteps || isSecond) {
     requestingRank = isSecond ? 0 : fromRank;
-    return actions.end(getError(
+    return actions.end(getOwnError(
         signal, inSteps ? "for the second time, within a step" : when));
   }
   if (requested != 0)

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -42,6 +43,9 @@ public:
   /// Has this thread and those that it starts leave the signals alone; what
   /// comes meanwhile waits for a StopSignals.
   static void block();
+  /// Waits in a thread that has blocked them; the error of the one that ends
+  /// the wait, if one does. `when` as below.
+  static std::optional<Error> sleep(double seconds, const std::string &when);
 
   /// `when` follows "stopped by SIGINT"; empty: nothing does.
   StopSignals(std::string when, Actions actions);
@@ -72,7 +76,7 @@ private:
   /// Takes what has come; the mutex is held.
   void takeAll();
   void handle(int signal, int64_t fromRank);
-  Error getError(int signal, const std::string &how) const;
+  Error getOwnError(int signal, const std::string &how) const;
 
   std::mutex mutex;
   Actions actions;

@@ -115,7 +115,8 @@ Status EventFile::flush() {
 }
 
 Result<std::unique_ptr<EventFile>> EventFile::create(const std::string &folder,
-                                                     int64_t firstStep) {
+                                                     int64_t firstStep,
+                                                     bool dropsLater) {
   std::unique_ptr<EventFile> file(new EventFile);
   file->path = folder;
   std::error_code failed;
@@ -145,7 +146,7 @@ Result<std::unique_ptr<EventFile>> EventFile::create(const std::string &folder,
     return file->getError();
   Status written =
       file->write(makeEvent().addBytes(3, "brain.Event:2").getText());
-  if (written && firstStep > 1) {
+  if (written && dropsLater) {
     constexpr uint64_t start = 1; // SessionLog.SessionStatus
     written =
         file->write(makeEvent()

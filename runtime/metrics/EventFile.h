@@ -22,10 +22,10 @@ namespace meshc::runtime {
 class EventFile : public MetricsSink {
 public:
   /// Makes `folder` where there is none, and a file in it whose name no other
-  /// has. With `firstStep` over 1, TensorBoard drops what other files of the
-  /// folder have from that step on. Errors: CannotWrite.
-  static Result<std::unique_ptr<EventFile>> create(const std::string &folder,
-                                                   int64_t firstStep);
+  /// has. With `dropsLater`, TensorBoard drops what other files of the folder
+  /// have from `firstStep` on. Errors: CannotWrite.
+  static Result<std::unique_ptr<EventFile>>
+  create(const std::string &folder, int64_t firstStep, bool dropsLater);
 
   Status add(const StepMetrics &metrics) override;
   Status finish() override;

@@ -21,7 +21,8 @@ Result<StepLog> StepLog::open(const MetricsRequest &request, int64_t firstStep,
   if (!request.linesPath.empty())
     add(JsonLines::create(request.linesPath, firstStep));
   if (opened && !request.eventFolder.empty())
-    add(EventFile::create(request.eventFolder, firstStep));
+    add(EventFile::create(request.eventFolder, firstStep,
+                          firstStep > 1 || request.continues));
   if (opened && !request.plotPath.empty())
     add(MetricsPlot::create(request.plotPath, title, loss));
   if (!opened)

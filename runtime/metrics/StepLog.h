@@ -14,6 +14,8 @@ struct MetricsRequest {
   std::string linesPath;   ///< JSON lines
   std::string eventFolder; ///< files of events, for TensorBoard
   std::string plotPath;    ///< a picture
+  /// The events in the folder are of this training, whatever its first step.
+  bool continues = false;
 };
 
 /// All that was asked for.

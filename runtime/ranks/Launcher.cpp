@@ -38,7 +38,7 @@ namespace {
 
 class Launcher {
 public:
-  int run(int64_t processes, const char *const *arguments);
+  RunEnd run(int64_t processes, const char *const *arguments);
 
 private:
   struct Rank {
@@ -54,12 +54,23 @@ private:
   void collect();
   /// What waitpid says about a rank.
   void note(size_t rank, int status);
+  /// The end of a run of which a rank cannot be started.
+  RunEnd giveUp(int64_t rank, int64_t processes);
   void limitStops();
   void forward(int signal);
   void sendToAll(int signal);
   void killAll();
   int getExitCode() const;
+  RunEnd getEnd() const;
+  /// Whether a signal has ended a rank that is not the launcher's.
+  bool isKilledByOthers(size_t rank) const;
+  /// Whether rank 0 has said what has ended the run.
+  bool hasSpoken() const;
+  /// The rank that has ended the run, of which one did not end well.
+  size_t findCulprit() const;
   void reportCulprit(int code) const;
+  /// "rank 2", or "the process" where there is no other.
+  std::string getName(size_t rank) const;
   /// "was killed by signal 9 (Killed)": how a rank ended.
   std::string describeEnd(size_t rank) const;
 
@@ -211,46 +222,89 @@ std::string Launcher::describeEnd(size_t rank) const {
   return fmt::format("ended with exit code {}", WEXITSTATUS(status));
 }
 
-void Launcher::reportCulprit(int code) const {
-  // Those that got a signal when rank 0 was gone have left it to that to say
-  // so; it has not where it was killed.
-  const bool isUnsaid =
-      code > 128 && WIFSIGNALED(*ranks[0].status) && !ranks[0].isKilled;
-  if (code != int(ExitCode::RankLost) && !isUnsaid)
-    return;
+bool Launcher::isKilledByOthers(size_t rank) const {
+  return WIFSIGNALED(*ranks[rank].status) && !ranks[rank].isKilled;
+}
+
+bool Launcher::hasSpoken() const {
+  const int first = *ranks[0].status;
+  return WIFEXITED(first) && WEXITSTATUS(first) != 0;
+}
+
+size_t Launcher::findCulprit() const {
+  // Rank 0 has spoken where it ended in error; one that hangs has not, and
+  // neither has one that could not know.
+  if (!WIFEXITED(*ranks[0].status))
+    return 0;
   // Whoever was stopped, else killed, else whoever ended first.
   size_t culprit = *firstBad;
   for (size_t rank = 0; rank < ranks.size(); ++rank)
-    if (WIFSIGNALED(*ranks[rank].status) && !ranks[rank].isKilled)
+    if (isKilledByOthers(rank))
       culprit = rank;
   for (size_t rank = 0; rank < ranks.size(); ++rank)
     if (ranks[rank].isKilled && ranks[rank].stopSignal != 0)
       culprit = rank;
-  // Rank 0 has spoken where it ended in error; one that hangs has not, and
-  // neither has one that could not know.
-  const int first = *ranks[0].status;
-  const bool hasSpoken = WIFEXITED(first) && WEXITSTATUS(first) != 0;
-  if (!hasSpoken && !WIFEXITED(first))
-    culprit = 0;
-  const std::string how =
-      fmt::format("rank {} {}", culprit, describeEnd(culprit));
+  return culprit;
+}
+
+std::string Launcher::getName(size_t rank) const {
+  return ranks.size() == 1 ? "the process" : fmt::format("rank {}", rank);
+}
+
+void Launcher::reportCulprit(int code) const {
+  // Those that got a signal when rank 0 was gone have left it to that to say
+  // so; it has not where it was killed.
+  if (code != int(ExitCode::RankLost) && !(code > 128 && isKilledByOthers(0)))
+    return;
+  const size_t culprit = findCulprit();
+  const std::string name = getName(culprit);
+  const std::string how = fmt::format("{} {}", name, describeEnd(culprit));
   const bool isHung = ranks[culprit].isKilled;
-  if (!hasSpoken)
-    printError(
-        {ErrorCode::RankLost,
-         fmt::format("rank {} {}", culprit,
-                     isHung ? "does not answer" : "ended before the others"),
-         how});
+  if (!hasSpoken())
+    printError({ErrorCode::RankLost,
+                fmt::format("{} {}", name,
+                            isHung              ? "does not answer"
+                            : ranks.size() == 1 ? "ended before its time"
+                                                : "ended before the others"),
+                how});
   else if (isHung || WIFSIGNALED(*ranks[culprit].status) ||
            WEXITSTATUS(*ranks[culprit].status) != code)
     printNote(how);
 }
 
-int Launcher::run(int64_t processes, const char *const *arguments) {
+RunEnd Launcher::getEnd() const {
+  RunEnd end;
+  end.code = getExitCode();
+  end.isStopped = lastSignal != 0 || hasPassedOn;
+  if (!firstBad)
+    return end;
+  const size_t culprit = findCulprit();
+  end.cause = fmt::format("{} {}", getName(culprit), describeEnd(culprit));
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    end.isKilled |= isKilledByOthers(rank);
+  return end;
+}
+
+RunEnd Launcher::giveUp(int64_t rank, int64_t processes) {
+  RunEnd end;
+  end.code = int(ExitCode::DoesNotFit);
+  end.cause = fmt::format("cannot start rank {} of {}: {}", rank, processes,
+                          std::strerror(errno));
+  printError({ErrorCode::DoesNotFit, end.cause, ""});
+  killAll();
+  for (const Rank &started : ranks)
+    waitpid(started.process, nullptr, 0);
+  return end;
+}
+
+RunEnd Launcher::run(int64_t processes, const char *const *arguments) {
   Result<Socket> listener = listenOn({"127.0.0.1", 0});
   if (!listener) {
     printError(listener.getError());
-    return int(runtime::getExitCode(listener.getError().code));
+    RunEnd end;
+    end.code = int(runtime::getExitCode(listener.getError().code));
+    end.cause = listener.getError().message;
+    return end;
   }
   key = RankKey::makeText();
 
@@ -264,12 +318,9 @@ int Launcher::run(int64_t processes, const char *const *arguments) {
   std::fflush(nullptr);
   for (int64_t rank = 0; rank < processes; ++rank)
     if (!start(rank, processes, arguments, *listener, before)) {
-      printError({ErrorCode::DoesNotFit,
-                  fmt::format("cannot start rank {} of {}: {}", rank, processes,
-                              std::strerror(errno)),
-                  ""});
-      killAll();
-      return int(ExitCode::DoesNotFit);
+      const RunEnd end = giveUp(rank, processes);
+      sigprocmask(SIG_SETMASK, &before, nullptr);
+      return end;
     }
   listener->close();
 
@@ -291,12 +342,11 @@ int Launcher::run(int64_t processes, const char *const *arguments) {
     signal(lastSignal, SIG_DFL);
     raise(lastSignal);
   }
-  const int code = getExitCode();
   if (firstBad)
-    reportCulprit(code);
-  return code;
+    reportCulprit(getExitCode());
+  return getEnd();
 }
 
-int runtime::launchRanks(int64_t processes, const char *const *arguments) {
+RunEnd runtime::launchRanks(int64_t processes, const char *const *arguments) {
   return Launcher().run(processes, arguments);
 }

@@ -3,6 +3,7 @@
 #include "runtime/metrics/Crc32c.h"
 #include "runtime/metrics/EventFile.h"
 #include "runtime/metrics/MetricsPlot.h"
+#include "runtime/metrics/StepLog.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -144,9 +145,9 @@ std::vector<std::string> readEvents(const std::string &bytes) {
 
 TEST_F(MetricsTest, event_files_have_a_record_for_each_step) {
   const std::string place = folder / "deep" / "events";
-  auto file = EventFile::create(place, 1);
+  auto file = EventFile::create(place, 1, false);
   ASSERT_TRUE(file) << file.getError().message;
-  auto second = EventFile::create(place, 41); // another name
+  auto second = EventFile::create(place, 41, true); // another name
   ASSERT_TRUE(second);
   for (int64_t step = 1; step <= 300; ++step)
     ASSERT_TRUE((*file)->add({step, 1, {{"loss", 2.5}, {"a/b", NAN}}, 100}));
@@ -172,9 +173,24 @@ TEST_F(MetricsTest, event_files_have_a_record_for_each_step) {
   EXPECT_THAT(later[1], HasSubstr(std::string("\x10\x29\x3A\x02\x08\x01")));
 }
 
+TEST_F(MetricsTest, events_of_a_training_that_starts_again_count_from_step_1) {
+  MetricsRequest request;
+  request.eventFolder = folder / "events";
+  request.continues = true;
+  auto log = StepLog::open(request, 1, "model", "loss");
+  ASSERT_TRUE(log) << log.getError().message;
+  ASSERT_TRUE(log->finish());
+  for (const auto &entry :
+       std::filesystem::directory_iterator(request.eventFolder)) {
+    const std::vector<std::string> events = readEvents(read(entry.path()));
+    ASSERT_EQ(events.size(), 2u);
+    EXPECT_THAT(events[1], HasSubstr(std::string("\x10\x01\x3A\x02\x08\x01")));
+  }
+}
+
 TEST_F(MetricsTest, event_files_need_a_folder) {
   std::ofstream(folder / "file") << "x";
-  auto file = EventFile::create(folder / "file", 1);
+  auto file = EventFile::create(folder / "file", 1, false);
   ASSERT_FALSE(file);
   EXPECT_EQ(file.getError().code, ErrorCode::CannotWrite);
   EXPECT_THAT(file.getError().message, HasSubstr("file"));
