@@ -100,9 +100,14 @@ class Training:
         try:
             process.wait(LIMIT_SECONDS)
         except subprocess.TimeoutExpired:
-            left = processes.children(process.pid)
+            left = [rank for rank in processes.children(process.pid)
+                    if processes.is_alive(rank)]
             process.kill()
             # mpirun may wait for ever when all ranks have ended (check_chaos.py).
+            # They would write into the folder while it goes.
+            for rank in left:
+                send(rank, signal.SIGKILL)
+            processes.wait_for_end(left)
             if left or command[0] != "mpirun":
                 raise Violation(f"{left or process.pid} did not end: {command}") from None
             process.wait()
