@@ -27,8 +27,9 @@ for preset in "${presets[@]}"; do
   cmake --preset "$preset" -DMESHC_TESTS=ON
   if $quick; then
     cmake --build --preset "$preset" \
-      --target meshc_layout_tests meshc_runtime_tests meshc_ranks_tests
-    ctest --preset "$preset" --parallel "$(nproc)" -L '^(layout|runtime)$' \
+      --target meshc_layout_tests meshc_runtime_tests meshc_samples_tests \
+        meshc_ranks_tests
+    ctest --preset "$preset" --parallel "$(nproc)" -L '^(layout|runtime|samples)$' \
       -E 'ReshardPairs|Convolution\.Pieces' "$@"
   else
     cmake --build --preset "$preset"
