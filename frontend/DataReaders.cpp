@@ -87,22 +87,13 @@ static std::string fitClasses(DataSpec &data, ElementType element,
 
 std::span<const DataReader> frontend::getDataReaders() {
   static const DataReader readers[] = {
-      {"idx", {}, fitArray, "idx(\"train file\", test = \"test file\")"},
-      {"npy", {}, fitArray, "npy(\"train.npy\", test = \"test.npy\")"},
-      {"tokens",
-       {"stride", "type"},
-       fitTokens,
-       "tokens(\"train.bin\", test = \"test.bin\", stride = pos)"},
-      {"text",
-       {"stride", "tokens"},
-       fitText,
-       "text(\"train.txt\", test = \"test.txt\", tokens = \"chars\")"},
-      {"rows",
-       {"columns"},
-       fitRows,
-       "rows(\"train.csv\", test = \"test.csv\", columns = \"a, b\")"},
-      {"images", {}, fitImages, "images(\"train\", test = \"test\")"},
-      {"classes", {}, fitClasses, "classes(\"train\", test = \"test\")"},
+      {"idx", {}, fitArray},
+      {"npy", {}, fitArray},
+      {"tokens", {"stride", "type"}, fitTokens},
+      {"text", {"stride", "tokens"}, fitText},
+      {"rows", {"columns"}, fitRows},
+      {"images", {}, fitImages},
+      {"classes", {}, fitClasses},
   };
   return readers;
 }

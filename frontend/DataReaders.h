@@ -19,7 +19,6 @@ struct DataReader {
   /// input; what is wrong with the input, or nothing.
   std::string (*fit)(DataSpec &data, ElementType element,
                      std::span<const Dim> sample);
-  std::string_view example;
 };
 
 std::span<const DataReader> getDataReaders();

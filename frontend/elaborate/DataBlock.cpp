@@ -5,6 +5,7 @@
 #include "layout/Spelling.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include <fmt/format.h>
 
@@ -70,6 +71,12 @@ bool Elaborator::setDataArgument(DataSpec &spec, std::string_view parameter,
     return false;
   }
   const std::string text(static_cast<const ast::StringExpr &>(value).value);
+  if ((parameter == "train" || parameter == "test") && text.empty()) {
+    error(Code::InvalidSetting, value.span, "the name of the file is empty");
+    return false;
+  }
+  assert(parameter == "train" || parameter == "test" || parameter == "tokens" ||
+         parameter == "columns");
   if (parameter == "train")
     spec.train = text;
   else if (parameter == "test")
@@ -95,8 +102,8 @@ void Elaborator::buildBinding(const ast::Name &over,
   }
   if (reader.kind != ExprKind::Call) {
     error(Code::UnknownReader, reader.span,
-          fmt::format("expected a data reader such as {}",
-                      getDataReaders().front().example));
+          "expected a data reader such as idx(\"train file\", test = \"test "
+          "file\")");
     return;
   }
   const auto &call = static_cast<const ast::CallExpr &>(reader);

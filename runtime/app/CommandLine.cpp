@@ -73,6 +73,8 @@ static Agreements getAgreements(const CommandLine &commandLine,
       {"--samples", number(flags.maxSamples)},
       {"--truth", flags.top.truth.empty() ? "not given" : flags.top.truth},
       {"--of", flags.top.output.empty() ? "not given" : flags.top.output},
+      {"--prompt", flags.prompt.value_or("not given")},
+      {"--count", std::to_string(flags.continued)},
       {"--in", names(flags.inputs)},
       {"--from", flags.parameterSource.empty() ? "not given" : "given"},
       {"--names", flags.nameMap.empty() ? "not given" : "given"},
@@ -272,10 +274,11 @@ static Restart getRestart(const CommandFlags &flags, int argc,
   restart.arguments.assign(argv, argv + argc);
   if (!training.continues)
     restart.arguments.emplace_back("--continue");
-  // What cannot be read is told by the ranks.
   const Result<std::optional<int64_t>> last =
       findLastStep(training.save.folder);
-  if (last && *last)
+  if (!last)
+    restart.what = last.getError().message;
+  else if (*last)
     restart.what = fmt::format("goes on from step {}", **last);
   else
     restart.what = fmt::format("starts as before, since '{}' has no checkpoint",

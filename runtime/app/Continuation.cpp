@@ -18,7 +18,6 @@ namespace {
 /// A program that tells which unit comes next.
 struct Model {
   const exec::ProgramT *program;
-  const exec::DataSourceT *source;
   const exec::PortT *text;   ///< input, with the samples and a window
   const exec::PortT *output; ///< with the samples, positions, units
   int64_t positions, units;
@@ -52,9 +51,15 @@ static Result<Model> findModel(const Session &session, int64_t units,
   Result<const exec::ProgramT *> program = session.getProgram("eval");
   if (!program)
     return program.getError();
-  Model model{*program, data.data.front().get(), nullptr, nullptr, 0, units};
-  model.text = (*program)->inputs.front().get();
-  const int64_t window = getSampleSizes(data, *model.text)[0];
+  Model model{*program, nullptr, nullptr, 0, units};
+  model.text = findPort((*program)->inputs, data.data.front()->input);
+  const std::vector<int64_t> sizes =
+      model.text ? getSampleSizes(data, *model.text) : std::vector<int64_t>();
+  if (sizes.size() != 1 || model.text->layout->dims.size() != 2 ||
+      isFloat(model.text->layout->element))
+    return Error{ErrorCode::NothingToDo,
+                 "the input of the model is no window of text", ""};
+  const int64_t window = sizes[0];
   std::vector<std::string> names;
   for (const auto &output : (*program)->outputs)
     if (fits(data, *output, window, units)) {
@@ -130,7 +135,7 @@ static Result<int64_t> findBest(const Model &model,
   for (int64_t unit = 0; unit < model.units; ++unit) {
     const float value = values[position * strides[0] + unit * strides[1]];
     if (std::isnan(value))
-      return Error{ErrorCode::LossNotFinite,
+      return Error{ErrorCode::ValueNotFinite,
                    fmt::format("output '{}' is NaN at position {}, unit {}",
                                model.output->name, position, unit),
                    ""};
@@ -175,6 +180,11 @@ Status runtime::continueText(Session &session,
       std::as_bytes(std::span(request.prompt)), "the text of --prompt");
   if (!text)
     return text.getError();
+  // Other characters would be others' numbers.
+  if (Status same = session.agree(
+          {{"the characters of the text for training", units->getDigest()}});
+      !same)
+    return same;
   Result<Parameters> parameters = Parameters::open(session, request.parameters);
   if (!parameters)
     return parameters.getError();

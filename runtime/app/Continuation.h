@@ -25,7 +25,7 @@ struct ContinuationRequest {
 /// ones are taken; behind a shorter one there is the unit 0, which a model
 /// whose positions see those before them alone does not notice. Errors:
 /// NothingToDo where the model does not do so; UnknownName; Usage where several
-/// outputs fit; LossNotFinite where the output is NaN; those of TextUnits and
+/// outputs fit; ValueNotFinite where the output is NaN; those of TextUnits and
 /// Parameters.
 Status continueText(Session &session, const ContinuationRequest &request);
 

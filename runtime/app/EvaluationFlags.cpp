@@ -156,12 +156,13 @@ void CommandLine::addPredict() {
       takes("N", predict->add_option("--samples", flags.maxSamples,
                                      "only the first N samples"))
           ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
-  takes("DIM",
-        predict->add_option("--batch", flags.batchDim,
-                            "dim of the inputs that counts samples (default: "
-                            "that of the model's data; without any, inputs "
-                            "have the model's own sizes)"))
-      ->excludes(folder);
+  CLI::Option *batch =
+      takes("DIM", predict->add_option(
+                       "--batch", flags.batchDim,
+                       "dim of the inputs that counts samples (default: "
+                       "that of the model's data; without any, inputs "
+                       "have the model's own sizes)"))
+          ->excludes(folder);
   addSeed(predict, "the parameters of --init random")
       ->needs(addParameters(predict));
   CLI::Option *outputs =
@@ -185,6 +186,7 @@ void CommandLine::addPredict() {
           })
           ->excludes(inputs)
           ->excludes(samples)
+          ->excludes(batch)
           ->excludes(outputs)
           ->excludes(gradients)
           ->excludes(top);

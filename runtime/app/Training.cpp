@@ -408,7 +408,10 @@ static Status trainFrom(Session &session, const TrainingRequest &request) {
   if (!dataset)
     return dataset.getError();
   std::optional<TestSplit> split;
-  if (request.evaluates && hasTestFiles(session.getExecutable().data)) {
+  const bool hasTest = hasTestFiles(session.getExecutable().data);
+  if (request.evaluates && !hasTest && session.isFirst())
+    printNote("the data block names no test files to evaluate on");
+  if (request.evaluates && hasTest) {
     Result<TestSplit> loaded = TestSplit::load(session, request.dataFolder);
     if (!loaded)
       return loaded.getError();

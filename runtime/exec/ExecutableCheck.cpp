@@ -141,6 +141,24 @@ bool ExecutableChecker::checkProgram(const exec::ProgramT &program) {
   return true;
 }
 
+/// Whether a reader knows what positions of its sequences are.
+static bool hasUnits(const exec::DataSourceT &source) {
+  const std::string &units = source.units;
+  switch (source.reader) {
+  case exec::DataReader::tokens: // a file may say it
+    return units.empty() || units == "u16" || units == "i32";
+  case exec::DataReader::text:
+    return units == "bytes" || units == "chars";
+  case exec::DataReader::idx:
+  case exec::DataReader::npy:
+  case exec::DataReader::rows:
+  case exec::DataReader::images:
+  case exec::DataReader::classes:
+    return units.empty();
+  }
+  return false;
+}
+
 bool ExecutableChecker::checkData() {
   const exec::ProgramT *step = nullptr;
   for (const auto &program : data.programs)
@@ -153,6 +171,8 @@ bool ExecutableChecker::checkData() {
       return fail(fmt::format("unknown reader {}", int(source->reader)));
     if (!fed.insert(source->input).second)
       return fail("the input is fed twice");
+    if (!hasUnits(*source))
+      return fail(fmt::format("unknown units '{}'", source->units));
     if ((source->span && !checkSpan(*source->span)) ||
         !checkSourceQuantities(*source))
       return false;

@@ -170,6 +170,19 @@ static Status readTable(const std::string &path, RowTable &table) {
 }
 
 Result<Samples> runtime::openRows(const SampleRequest &request) {
+  SampleShape shape;
+  shape.element =
+      request.takesIntegers ? SampleElement::i64 : SampleElement::f64;
+  shape.sizes = request.sizes;
+  shape.stride = shape.getSampleElements();
+  if (shape.stride != int64_t(request.source.columns.size()))
+    return Error{
+        ErrorCode::WrongData,
+        fmt::format("input '{}' takes {} numbers of a row, of which {} "
+                    "are named",
+                    request.source.input, shape.stride,
+                    request.source.columns.size()),
+        ""};
   RowTable table(request);
   Status read = readTable(request.path, table);
   if (table.error)
@@ -181,11 +194,6 @@ Result<Samples> runtime::openRows(const SampleRequest &request) {
                  fmt::format("'{}' is empty: its first row names the columns",
                              request.path),
                  ""};
-  SampleShape shape;
-  shape.element =
-      request.takesIntegers ? SampleElement::i64 : SampleElement::f64;
-  shape.sizes = request.sizes;
-  shape.stride = shape.getSampleElements();
   shape.numSamples = table.numRows;
   return Samples(std::make_unique<SamplesInMemory>(
       request.path, std::move(shape), std::move(table.elements)));

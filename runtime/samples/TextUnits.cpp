@@ -2,6 +2,7 @@
 
 #include "runtime/io/File.h"
 #include "runtime/io/Gzip.h"
+#include "runtime/io/RunningDigest.h"
 
 #include <fmt/format.h>
 
@@ -97,6 +98,12 @@ Result<std::vector<int32_t>> TextUnits::encode(std::span<const std::byte> text,
     numbers.push_back(int32_t(found - alphabet.begin()));
   }
   return numbers;
+}
+
+std::string TextUnits::getDigest() const {
+  RunningDigest digest;
+  digest.add(std::as_bytes(std::span(alphabet)));
+  return digest.get();
 }
 
 std::string TextUnits::decode(int64_t number) const {

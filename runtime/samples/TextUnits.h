@@ -28,6 +28,8 @@ public:
   int64_t getSize() const {
     return areBytes() ? 256 : int64_t(alphabet.size());
   }
+  /// Equal for equal units.
+  std::string getDigest() const;
   /// The numbers of a text; `path` is for messages. Errors: DamagedFile where
   /// it is no UTF-8, WrongData for a character that is none of them.
   Result<std::vector<int32_t>> encode(std::span<const std::byte> text,

@@ -644,7 +644,7 @@ const std::vector<Defect> defects = {
     {"data for 'x': its stride is -1",
      [](auto &data) { data.data[0]->stride = -1; }},
     {"data for 'x': its stride is 0",
-     [](auto &data) { data.data[0]->reader = exec::DataReader::text; }},
+     [](auto &data) { data.data[0]->reader = exec::DataReader::tokens; }},
     {"a copy reads the memory it writes",
      [](auto &data) {
        exec::CommandT &command = getStepCommand(data, 1);

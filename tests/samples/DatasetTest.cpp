@@ -87,6 +87,26 @@ TEST_F(DatasetTest, files_that_do_not_fit) {
   expectWrong("train-y': No such file or directory");
 }
 
+/// Programs are not trusted: what they say of readers is checked with them.
+TEST_F(DatasetTest, programs_that_name_no_units_of_a_reader) {
+  Executable program = *Executable::load(LinearModel::makeProgram(3));
+  exec::DataSourceT &source = *program.data.data[0];
+  source.stride = 1;
+  auto check = [&](exec::DataReader reader, const std::string &units) {
+    source.reader = reader;
+    source.units = units;
+    return checkExpanded(program.data);
+  };
+  EXPECT_EQ(check(exec::DataReader::tokens, ""), "");
+  EXPECT_EQ(check(exec::DataReader::tokens, "u16"), "");
+  EXPECT_EQ(check(exec::DataReader::text, "chars"), "");
+  EXPECT_THAT(check(exec::DataReader::text, ""), HasSubstr("unknown units ''"));
+  EXPECT_THAT(check(exec::DataReader::tokens, "u8"),
+              HasSubstr("data for 'x': unknown units 'u8'"));
+  EXPECT_THAT(check(exec::DataReader::idx, "chars"),
+              HasSubstr("unknown units 'chars'"));
+}
+
 TEST_F(DatasetTest, a_negative_label) {
   std::string labels = makeIdx({100}, std::string(100, '\xff'));
   labels[2] = 0x09;

@@ -234,6 +234,14 @@ TEST_F(RowsTest, columns_by_their_names) {
               ElementsAre(INT64_MAX, 0, -5));
 }
 
+TEST_F(RowsTest, as_many_columns_as_an_input_takes) {
+  sizes = {2};
+  Result<Samples> opened = open("a,b,long name\n1,2,3\n");
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.getError().message,
+              HasSubstr("takes 2 numbers of a row, of which 3 are named"));
+}
+
 TEST_F(RowsTest, what_is_refused) {
   const std::string names = "a,b,long name\n1,2,3\n";
   expectError("", ErrorCode::WrongData,
