@@ -142,14 +142,15 @@ static void addTraining(ModuleOp module, exec::ExecutableT &executable) {
 }
 
 LogicalResult meshc::codegen::planSteps(ModuleOp module, KernelTarget &target,
-                                        int64_t bucketBytes) {
+                                        const StepOptions &options) {
   PassManager manager(module.getContext());
   manager.enableVerifier(false); // whoever builds verifies what is left
   manager.addPass(createFormSteps(
-      {target.getMatmulLibrary(), target.getMatmulEpilogues()}));
-  if (target.groupsKernels())
+      {target.getMatmulLibrary(), target.getMatmulEpilogues(), options.fuses}));
+  if (target.groupsKernels() && options.fuses)
     manager.addNestedPass<steps::ProgramOp>(createGroupKernels());
-  manager.addNestedPass<steps::ProgramOp>(createMergeTransfers({bucketBytes}));
+  manager.addNestedPass<steps::ProgramOp>(
+      createMergeTransfers({options.bucketBytes}));
   return manager.run(module);
 }
 

@@ -8,11 +8,16 @@
 
 namespace meshc::codegen {
 
+struct StepOptions {
+  int64_t bucketBytes = defaultBucketBytes; ///< see mergeTransfers
+  bool fuses = true; ///< no: each operation is a step (formSteps)
+};
+
 /// Puts an exec.program in the place of every spmd program of `module`, for
-/// `target`: its steps, with kernels grouped and collectives merged
-/// (`bucketBytes` as for mergeTransfers). Fails with a diagnostic.
+/// `target`: its steps, with kernels grouped and collectives merged. Fails with
+/// a diagnostic.
 mlir::LogicalResult planSteps(mlir::ModuleOp module, KernelTarget &target,
-                              int64_t bucketBytes = defaultBucketBytes);
+                              const StepOptions &options = {});
 
 /// Builds the command list of every exec.program of `module`, plans memory and
 /// emits kernels with `target`. Fills everything of `executable` but `tensors`

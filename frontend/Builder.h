@@ -294,9 +294,11 @@ public:
   Tensor rename(Tensor x, const std::vector<Renaming> &renamings,
                 const Where &where = MESHC_HERE);
   /// At the position of a loop over the dimension the slice that the loop sees.
-  /// An index that has the dimension itself gives it to the result.
+  /// An index that has the dimension itself gives it to the result. 0 (false)
+  /// where it is outside, which what files give for it must not be unless
+  /// `isPadded`.
   Tensor gather(Tensor x, Tensor index, const Dim &over,
-                const Where &where = MESHC_HERE);
+                const Where &where = MESHC_HERE, bool isPadded = false);
   /// Reads dimensions of x at positions that others determine, which take their
   /// places. 0 (false) where a position is outside or not whole; unless
   /// `isPadded` that is an error, and so is a position of a window that is

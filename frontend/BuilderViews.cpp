@@ -206,7 +206,7 @@ Tensor Builder::view(Tensor x, const std::vector<ViewAccess> &accesses,
 Dim asRead(const Dim &dim) { return {dim.name + " read", dim.size}; }
 
 Tensor Builder::gather(Tensor x, Tensor index, const Dim &over,
-                       const Where &where) {
+                       const Where &where, bool isPadded) {
   if (!x || !index)
     return {};
   if (isForData(index.getElementType()))
@@ -224,7 +224,8 @@ Tensor Builder::gather(Tensor x, Tensor index, const Dim &over,
   // The dimension of the index is another one, of the result.
   if (index.hasDim(over.name)) {
     Dim read = asRead(over);
-    return gather(rename(x, {{over, read}}, where), index, read, where);
+    return gather(rename(x, {{over, read}}, where), index, read, where,
+                  isPadded);
   }
   if (Tensor slice = state->findSlice(x, index, over.name, where))
     return slice;
@@ -232,7 +233,8 @@ Tensor Builder::gather(Tensor x, Tensor index, const Dim &over,
   for (const Dim &dim : BuilderState::unite({{index, x}}))
     if (dim.name != over.name)
       dims.push_back(dim);
-  state->noteIndex(BuilderState::getValue(index), over.size);
+  if (!isPadded)
+    state->noteIndex(BuilderState::getValue(index), over.size);
   return state->create<nd::GatherOp>(where, x.getElementType(), dims,
                                      BuilderState::getValue(x),
                                      BuilderState::getValue(index), over.name);

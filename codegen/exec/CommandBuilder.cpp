@@ -253,6 +253,10 @@ LogicalResult CommandBuilder::addKernel(StepOpInterface op,
   exec::KernelT action;
   action.symbol = kernel.code.symbol;
   action.extent = kernel.code.extent;
+  if (const auto fused = llvm::count_if(
+          ops, [](linalg::LinalgOp op) { return !isRecomputed(op); });
+      fused > 1)
+    action.fused = int32_t(fused);
   for (const KernelLaunch &launch : kernel.code.launches) {
     auto entry = std::make_unique<exec::LaunchT>();
     entry->symbol = launch.symbol;

@@ -351,14 +351,18 @@ static LogicalResult checkBorder(spmd::ProgramOp source,
   return success();
 }
 
-FailureOr<steps::ProgramOp>
-meshc::codegen::formSteps(spmd::ProgramOp program, MatmulLibrary library,
-                          MatmulEpilogues epilogues) {
+FailureOr<steps::ProgramOp> meshc::codegen::formSteps(spmd::ProgramOp program,
+                                                      MatmulLibrary library,
+                                                      MatmulEpilogues epilogues,
+                                                      bool fuses) {
   program.getContext()->loadDialect<steps::ExecDialect>();
-  FailureOr<StepGraph> graph = buildStepGraph(program, library, epilogues);
+  FailureOr<StepGraph> graph = buildStepGraph(
+      program, library, fuses ? epilogues : MatmulEpilogues::Nothing);
   if (failed(graph))
     return failure();
-  graph->fusion.fuse();
+  graph->fusion.finish();
+  if (fuses)
+    graph->fusion.fuse();
   if (failed(checkBorder(program, graph->fusion)))
     return failure();
   return ProgramWriter(program, *graph).write();
@@ -370,7 +374,7 @@ struct FormSteps : codegen::impl::FormStepsBase<FormSteps> {
   void runOnOperation() override {
     for (auto program :
          llvm::make_early_inc_range(getOperation().getOps<spmd::ProgramOp>()))
-      if (failed(formSteps(program, library, epilogues)))
+      if (failed(formSteps(program, library, epilogues, fuse)))
         return signalPassFailure();
   }
 };

@@ -8,11 +8,12 @@ namespace meshc::codegen {
 
 /// Puts an exec.program in the place of `program`: fused kernels, matmuls with
 /// what their library call absorbs, and a transfer for each collective, in an
-/// order that respects every dependency. Fails with a diagnostic at an
+/// order that respects every dependency. Without `fuses` each operation is a
+/// step of its own, whose result is in memory. Fails with a diagnostic at an
 /// operation no step can hold; `program` stays then.
 mlir::FailureOr<steps::ProgramOp>
 formSteps(spmd::ProgramOp program, MatmulLibrary library,
-          MatmulEpilogues epilogues = MatmulEpilogues::All);
+          MatmulEpilogues epilogues = MatmulEpilogues::All, bool fuses = true);
 
 } // namespace meshc::codegen
 

@@ -392,9 +392,12 @@ void FusionGraph::mergeReaders(unsigned first, unsigned second) {
 /// Numbers made of numbers come last: they are a few bytes, and a kernel that
 /// has taken them along may not fit another one. A sum over everything can go
 /// with sums over rows, unless the same kernel makes the mean of it.
-void FusionGraph::fuse() {
+void FusionGraph::finish() {
   linkReaders();
   setLevels();
+}
+
+void FusionGraph::fuse() {
   for (bool scalarsToo : {false, true}) {
     mergesScalars = scalarsToo;
     std::vector<unsigned> added;

@@ -49,6 +49,8 @@ public:
   /// Notes that `value` leaves the program.
   void addEscape(mlir::Value value) { escapes.insert(value); }
 
+  /// All nodes are added.
+  void finish();
   /// Merges kernels, the largest saving first, until nothing is left to save.
   void fuse();
 

@@ -9,8 +9,9 @@ namespace meshc::codegen {
 enum class MatmulLibrary : uint8_t { OneDnn, CublasLt };
 
 /// What a product on a GPU may end with, by cuBLASLt's word for it: everything,
-/// a bias alone, or nothing. A tensor that is added is no epilogue.
-enum class MatmulEpilogues : uint8_t { All, Bias, None };
+/// a bias alone, or none. A tensor that is added is no epilogue; with `Nothing`
+/// that is left out too.
+enum class MatmulEpilogues : uint8_t { All, Bias, None, Nothing };
 
 } // namespace meshc::codegen
 

@@ -74,6 +74,8 @@ def FormSteps : Pass<"exec-form-steps", "::mlir::ModuleOp"> {
                clEnumValN(::meshc::codegen::MatmulEpilogues::All, "all", ""),
                clEnumValN(::meshc::codegen::MatmulEpilogues::Bias, "bias", ""),
                clEnumValN(::meshc::codegen::MatmulEpilogues::None, "none", ""))}]>,
+    Option<"fuse", "fuse", "bool", "true",
+           "whether a step may compute several operations">,
   ];
   let dependentDialects = ["::meshc::steps::ExecDialect",
                            "::mlir::tensor::TensorDialect"];

@@ -156,7 +156,7 @@ bool GraphBuilder::isThereBefore(Operation *product, Value value) {
 linalg::GenericOp GraphBuilder::absorbAddition(MatmulNode &node,
                                                linalg::GenericOp last) {
   Value result = last->getResult(0);
-  if (!result.hasOneUse())
+  if (!result.hasOneUse() || epilogues == MatmulEpilogues::Nothing)
     return {};
   auto user = dyn_cast<linalg::GenericOp>(*result.user_begin());
   MatmulForm form = getMatmulForm(cast<linalg::GenericOp>(node.ops.front()));

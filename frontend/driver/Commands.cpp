@@ -309,7 +309,8 @@ static std::string getCacheKey(mlir::ModuleOp module,
      << "\n";
   if (options.target == exec::Target::cuda)
     os << "cuda " << codegen::findAssembler() << "\n";
-  os << "bucket " << options.bucketBytes << "\n"
+  os << "bucket " << options.steps.bucketBytes << "\n"
+     << "fuses " << options.steps.fuses << "\n"
      << "epilogues " << int(options.epilogues) << "\n"
      << "machine " << options.machine << "\n";
   for (const std::string &name : options.gpus)

@@ -31,6 +31,7 @@ struct SpecArguments {
   std::string messageFormat = "text";   ///< text or json
   /// Of collectives that go in one transfer; absent: codegen's default.
   std::optional<int64_t> bucketBytes;
+  bool fuses = true; ///< no: each operation is a command of its own
   /// Bytes above which a resharding that the compiler inserts is an error.
   std::optional<int64_t> strict;
   /// Kind of machine to plan for, and to predict times of; empty: none.

@@ -86,7 +86,7 @@ LogicalResult meshc::driver::compile(ModuleOp module,
                                                         options.epilogues);
   else
     target = std::make_unique<codegen::CpuKernelTarget>(*result.kernels);
-  if (failed(codegen::planSteps(module, *target, options.bucketBytes)) ||
+  if (failed(codegen::planSteps(module, *target, options.steps)) ||
       failed(verifyStage(module, "forming steps", result.internalError)))
     return failure();
   if (stage == Stage::Steps)

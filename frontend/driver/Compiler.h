@@ -1,9 +1,9 @@
 #ifndef MESHC_FRONTEND_DRIVER_COMPILER_H
 #define MESHC_FRONTEND_DRIVER_COMPILER_H
 
+#include "codegen/BuildExecutable.h"
 #include "codegen/machine/Link.h"
 #include "codegen/steps/MatmulLibrary.h"
-#include "codegen/steps/MergeTransfers.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -30,7 +30,7 @@ struct CompileOptions {
   bool verifyEach = false;
   /// Kind of machine by whose prices the program is planned; empty: CPUs.
   std::string machine;
-  int64_t bucketBytes = codegen::defaultBucketBytes; ///< see mergeTransfers
+  codegen::StepOptions steps;
   codegen::MainFunction main = codegen::MainFunction::Commands;
   /// cuda: what matrix products end with.
   codegen::MatmulEpilogues epilogues = codegen::MatmulEpilogues::All;

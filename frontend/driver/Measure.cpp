@@ -225,7 +225,7 @@ static Expected<Report> run(StringRef name, StringRef precision, double alone,
   CompileOptions options;
   options.programs = {"init", "step", "eval"};
   options.main = codegen::MainFunction::Measure;
-  options.bucketBytes = 0; // each collective by itself
+  options.steps.bucketBytes = 0; // each collective by itself
   // Not by the session, which notes that devices do what others do too.
   if (!session.elaborate() ||
       failed(driver::compile(session.getModule(), options, Stage::Exec,

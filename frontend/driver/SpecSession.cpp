@@ -275,7 +275,8 @@ CompileOptions meshc::driver::getPlanOptions(const SpecArguments &spec,
   if (spec.machine != layout::getCpuMachine().getName())
     options.machine = spec.machine;
   if (spec.bucketBytes)
-    options.bucketBytes = *spec.bucketBytes;
+    options.steps.bucketBytes = *spec.bucketBytes;
+  options.steps.fuses = spec.fuses;
   if (target == "cuda")
     options.target = exec::Target::cuda;
   if (spec.matmulEpilogues == "bias")

@@ -129,6 +129,11 @@ static void addCommandListOptions(CLI::App *command, CLI::Option *path,
                    "cuda: all, bias or none")
       ->check(CLI::IsMember({"all", "bias", "none"}))
       ->needs(path);
+  command
+      ->add_flag("!--no-fusion", spec.fuses,
+                 "compute and store each operation by itself: slower, but what "
+                 "--trap-nan, --trace and plans say is said of each")
+      ->needs(path);
   if (command->get_name() != "explain") // which says why it is there
     command
         ->add_option("--strict", spec.strict,

@@ -408,7 +408,8 @@ Value Elaborator::readElements(const ast::IndexExpr &expr, Tensor x,
       if (!isZero)
         require(checked(builder.isInside(step.index, *step.gathered, where)));
       x = checked(
-          builder.gather(x, step.index, *step.gathered, where),
+          builder.gather(x, step.index, *step.gathered, where,
+                         otherwise.has_value()),
           {{expr.operand->span, x}, {step.span, step.index}, {step.dimSpan}});
     } else {
       Tensor read = checked(

@@ -1,23 +1,13 @@
 #include "frontend/plan/GpuUse.h"
 
+#include "frontend/plan/kinds/PlannedKind.h"
 #include "runtime/plans/GpuMemory.h"
-#include "runtime/plans/MatmulPlan.h"
 
 using namespace meshc;
 using namespace meshc::plan;
 
 bool plan::isGpuPlan(const Plan &plan) {
   return plan.executable.target == exec::Target::cuda;
-}
-
-std::optional<int64_t> plan::countCalls(const exec::CommandT &product,
-                                        std::string &reason) {
-  runtime::Result<runtime::cuda::MatmulPlan> planned =
-      runtime::cuda::planMatmul(product);
-  if (planned)
-    return int64_t(planned->calls.size());
-  reason = planned.getError().message;
-  return std::nullopt;
 }
 
 /// The memory of the GPU that needs most, of as many as the mesh has devices.
@@ -46,21 +36,6 @@ GpuUse::GpuUse(const Plan &plan) {
     memory = runtime::cuda::getArenaNeed(plan.executable);
     refusedMoves.push_back(planned.getError().message);
   }
-  for (const PlannedCommand &planned : plan.commands) {
-    const exec::CommandT &command = *planned.command;
-    if (const exec::KernelT *kernel = command.action.AsKernel()) {
-      kernels += int64_t(kernel->launches.size());
-    } else if (command.action.type == exec::Action::Matmul) {
-      std::string reason;
-      if (std::optional<int64_t> calls = countCalls(command, reason))
-        products += *calls;
-      else
-        refusedProducts.push_back(planned.id + ": " + reason);
-    } else if (planned.collective) {
-      // Those of one transfer are one command.
-      collectives += planned.collective == command.action.AsCollective();
-    } else {
-      ++copies;
-    }
-  }
+  for (const PlannedCommand &planned : plan.commands)
+    getPlannedKind(*planned.command).addGpuUse(planned, *this);
 }

@@ -4,7 +4,6 @@
 #include "frontend/plan/Plan.h"
 #include "runtime/plans/GpuMemoryNeed.h"
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,11 +31,6 @@ struct GpuUse {
 };
 
 bool isGpuPlan(const Plan &plan);
-
-/// Calls of cuBLASLt for a product; none if it cannot be asked for it, and why
-/// in `reason`.
-std::optional<int64_t> countCalls(const exec::CommandT &product,
-                                  std::string &reason);
 
 } // namespace meshc::plan
 

@@ -1,11 +1,11 @@
 #include "frontend/plan/StepTime.h"
 
+#include "frontend/plan/kinds/PlannedKind.h"
 #include "layout/ReshardStep.h"
 #include "runtime/exec/Executable.h"
 #include "runtime/plans/CpuPieces.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <tuple>
 
@@ -18,50 +18,13 @@ static layout::CollectiveKind getKind(exec::CollectiveKind kind) {
   return layout::CollectiveKind(int(kind));
 }
 
-/// None of what is computed by kernels.
-static std::optional<layout::MatmulType>
-findMatmulType(const exec::CommandT &command) {
-  if ((command.action.type != exec::Action::Matmul &&
-       command.action.type != exec::Action::Convolution) ||
-      command.operands.empty())
-    return std::nullopt;
-  switch (command.operands.front()->element) {
-  case exec::ElementType::f64:
-    return layout::MatmulType::F64;
-  case exec::ElementType::f32:
-    return layout::MatmulType::F32;
-  case exec::ElementType::f16:
-    return layout::MatmulType::F16;
-  case exec::ElementType::bf16:
-    return layout::MatmulType::Bf16;
-  case exec::ElementType::i32:
-  case exec::ElementType::i64:
-  case exec::ElementType::boolean:
-  case exec::ElementType::u8:
-  case exec::ElementType::i8:
-  case exec::ElementType::i16:
-    return std::nullopt;
-  }
-  std::abort();
-}
-
-/// Of a command that computes; none if the machine cannot run it.
-static std::optional<layout::Machine::Price>
-findPrice(const exec::CommandT &command, const layout::Machine &machine) {
-  const auto flops = double(command.flops), bytes = double(command.bytes);
-  if (std::optional<layout::MatmulType> type = findMatmulType(command))
-    return command.action.type == exec::Action::Convolution
-               ? machine.findConvolutionPrice(*type, flops, bytes)
-               : machine.findMatmulPrice(*type, flops, bytes);
-  return machine.getKernelPrice(flops, bytes);
-}
-
 std::vector<int> plan::findUnpriced(const Plan &plan,
                                     const layout::Machine &machine) {
   std::vector<int> unpriced;
   for (size_t index = 0; index < plan.commands.size(); ++index)
     if (!plan.commands[index].collective &&
-        !findPrice(*plan.commands[index].command, machine))
+        !getPlannedKind(*plan.commands[index].command)
+             .findPrice(*plan.commands[index].command, machine))
       unpriced.push_back(int(index));
   return unpriced;
 }
@@ -86,7 +49,7 @@ public:
                         : getShared(command);
     if (collective)
       return {getTransferUs(*collective), layout::Machine::Bound::Memory};
-    return *findPrice(command, machine);
+    return *getPlannedKind(command).findPrice(command, machine);
   }
 
 private:
@@ -96,8 +59,9 @@ private:
     const int64_t pieces = runtime::countPieces(command, numDevices, workers);
     if (pieces == 0) // empty on every device
       return {};
-    return machine.shareAmongWorkers(*findPrice(command, machine), pieces,
-                                     numDevices);
+    return machine.shareAmongWorkers(
+        *getPlannedKind(command).findPrice(command, machine), pieces,
+        numDevices);
   }
 
   /// Bytes of a device's block before or after it, the larger of both.

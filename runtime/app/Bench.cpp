@@ -1,5 +1,6 @@
 #include "runtime/app/Bench.h"
 
+#include "runtime/exec/kinds/CommandKind.h"
 #include "runtime/io/Json.h"
 #include "runtime/io/StandardStreams.h"
 
@@ -101,9 +102,6 @@ HostArray runtime::makeRandomInput(const exec::PortT &port, int64_t seed) {
   __builtin_unreachable(); // checkExecutable refuses ports of these types
 }
 
-static constexpr std::array<const char *, numTimeClasses> classNames = {
-    "matmul", "convolution", "kernel", "collective", "copy", "idle"};
-
 /// Members of a JSON object: where the workers' time goes, in milliseconds of a
 /// step that add up to its time times the threads, and the costliest commands.
 static std::string describeProfile(const Profile &profile, int64_t numDevices) {
@@ -112,27 +110,27 @@ static std::string describeProfile(const Profile &profile, int64_t numDevices) {
     return seconds * 1e3 / double(profile.runs);
   };
   std::string text = ", \"worker_ms\": {";
-  for (size_t i = 0; i < numTimeClasses; ++i)
-    text += fmt::format("{}\"{}\": {:.4f}", i == 0 ? "" : ", ", classNames[i],
-                        perRun(profile.seconds[i]));
-  text += "}, \"costliest\": [";
+  for (size_t kind = 1; kind < profile.seconds.size(); ++kind)
+    text += fmt::format("\"{}\": {:.4f}, ", getKind(exec::Action(kind)).name,
+                        perRun(profile.seconds[kind]));
+  text += fmt::format("\"idle\": {:.4f}}}, \"costliest\": [",
+                      perRun(profile.idleSeconds));
   for (size_t i = 0; i < std::min(maxCommands, profile.commands.size()); ++i) {
     const CommandTime &time = profile.commands[i];
-    text += fmt::format("{}{{\"name\": {}, \"kind\": \"{}\", \"phase\": "
-                        "\"{}\", \"line\": {}, \"bytes\": {:.0f}, "
-                        "\"worker_ms\": {:.4f}, "
-                        "\"gflops_per_thread\": {:.1f}, "
-                        "\"gbytes_per_s_per_thread\": {:.1f}}}",
-                        i == 0 ? "" : ", ", toJson(time.command->name),
-                        classNames[size_t(time.timeClass)],
-                        exec::EnumNamePhase(time.command->phase),
-                        time.command->span ? time.command->span->line() : 0,
-                        double(time.command->bytes) * double(numDevices),
-                        perRun(time.seconds),
-                        double(time.command->flops) * double(numDevices) *
-                            double(profile.runs) / time.seconds / 1e9,
-                        double(time.command->bytes) * double(numDevices) *
-                            double(profile.runs) / time.seconds / 1e9);
+    text += fmt::format(
+        "{}{{\"name\": {}, \"kind\": \"{}\", \"phase\": "
+        "\"{}\", \"line\": {}, \"bytes\": {:.0f}, "
+        "\"worker_ms\": {:.4f}, "
+        "\"gflops_per_thread\": {:.1f}, "
+        "\"gbytes_per_s_per_thread\": {:.1f}}}",
+        i == 0 ? "" : ", ", toJson(time.command->name),
+        getKind(*time.command).name, exec::EnumNamePhase(time.command->phase),
+        time.command->span ? time.command->span->line() : 0,
+        double(time.command->bytes) * double(numDevices), perRun(time.seconds),
+        double(time.command->flops) * double(numDevices) *
+            double(profile.runs) / time.seconds / 1e9,
+        double(time.command->bytes) * double(numDevices) *
+            double(profile.runs) / time.seconds / 1e9);
   }
   return text + "]";
 }

@@ -1,5 +1,6 @@
 #include "runtime/app/CheckpointCommands.h"
 
+#include "runtime/app/Progress.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/exec/HalfFloats.h"
 #include "runtime/io/Escape.h"
@@ -99,7 +100,8 @@ Status runtime::listCheckpoints(const std::string &path) {
 
 Status runtime::verifyCheckpoints(const std::string &path) {
   return forEach(path, [&](const Checkpoint &checkpoint) {
-    Status sound = checkpoint.verify();
+    ByteProgress progress("read");
+    Status sound = checkpoint.verify(progress.listen(true));
     if (sound)
       printLine(
           fmt::format("{}  sound: {}, {}", checkpoint.getPath(),

@@ -2,6 +2,7 @@
 
 #include "runtime/app/OutputFile.h"
 #include "runtime/app/Parameters.h"
+#include "runtime/app/Progress.h"
 #include "runtime/io/StandardStreams.h"
 #include "runtime/weights/WeightExport.h"
 
@@ -37,9 +38,8 @@ Status runtime::exportParameters(const Executable &executable,
   if (!complete)
     return complete;
   ByteProgress progress("exported");
-  Result<size_t> count = exportWeights(
-      **source, parameters, map, request.to,
-      [&](uint64_t bytes, uint64_t all) { progress.show(bytes, all); });
+  Result<size_t> count = exportWeights(**source, parameters, map, request.to,
+                                       progress.listen(true));
   if (!count)
     return count.getError();
   printMessage(fmt::format("exported {} parameters as {} tensors of {}\n",

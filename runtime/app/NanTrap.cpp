@@ -351,8 +351,11 @@ Error NanTrap::describe(const Value &end, int64_t step) {
     }
     // What makes a NaN is mostly an infinity.
     std::string from = "finite numbers";
-    if (command.action.type == exec::Action::Kernel)
-      from += ", in a kernel that may compute others on the way";
+    if (const exec::KernelT *kernel = command.action.AsKernel();
+        kernel && kernel->fused > 1)
+      from += fmt::format(", in a kernel that computes {} values: compile with "
+                          "--no-fusion to have each named",
+                          kernel->fused);
     for (size_t i = 0; i < read && ofNans; ++i)
       if (auto infinite =
               findWriter(place->command, *command.operands[i], false)) {

@@ -1,5 +1,6 @@
 #include "runtime/app/Parameters.h"
 
+#include "runtime/app/Progress.h"
 #include "runtime/checkpoint/CheckpointParameters.h"
 #include "runtime/ranks/Ranks.h"
 #include "runtime/weights/WeightParameters.h"
@@ -7,31 +8,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <set>
 
 using namespace meshc;
 using namespace meshc::runtime;
 
-/// How long reading may take without a line that says how far it is.
-static constexpr std::chrono::seconds quietTime(2);
-
 static uint64_t getBytes(const exec::TensorLayoutT &layout) {
   return uint64_t(getGlobalElements(layout) * getElementBytes(layout.element));
-}
-
-void ByteProgress::show(uint64_t bytes, uint64_t allBytes) {
-  const Progress::Clock::time_point now = Progress::Clock::now();
-  if (now - start < quietTime || !progress.isDue(now))
-    return;
-  const double seconds = std::chrono::duration<double>(now - start).count();
-  const double rate = double(bytes) / seconds;
-  progress.show(
-      {fmt::format("{} {:.0f} %", what, 100 * double(bytes) / double(allBytes)),
-       fmt::format("{} MB/s", formatRate(rate / 1e6)),
-       fmt::format("{} left", formatDuration(double(allBytes - bytes) / rate))},
-      now, false);
 }
 
 bool runtime::hasOtherNames(const std::string &path) {

@@ -1,7 +1,6 @@
 #ifndef MESHC_RUNTIME_APP_PARAMETERS_H
 #define MESHC_RUNTIME_APP_PARAMETERS_H
 
-#include "runtime/app/Progress.h"
 #include "runtime/app/Session.h"
 #include "runtime/data/ParameterSource.h"
 #include "runtime/weights/NameMap.h"
@@ -71,22 +70,6 @@ openSource(const std::string &path, const NameMap *map,
 
 /// The map of a path; none without one. Errors: as of readNameMap.
 Result<std::optional<NameMap>> openNames(const std::string &path);
-
-/// Tells how many bytes of all were read or written, on standard error, of what
-/// takes longer than two seconds.
-class ByteProgress {
-public:
-  /// `what`: "parameters".
-  explicit ByteProgress(std::string what) : what(std::move(what)) {}
-  ~ByteProgress() { progress.finish(); }
-
-  void show(uint64_t bytes, uint64_t allBytes);
-
-private:
-  std::string what;
-  Progress progress;
-  const Progress::Clock::time_point start = Progress::Clock::now();
-};
 
 /// An error if two of `files` are for one thing, which is a `kind`.
 Status checkUnique(std::string_view kind, const std::vector<NamedFile> &files);

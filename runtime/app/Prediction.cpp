@@ -278,6 +278,19 @@ static Status checkSamples(const exec::ProgramT &program,
   return Status::success();
 }
 
+/// Whether the table may be of this output (findTopOutput), by its name alone
+/// or, without one, its type; `countsSamples`: a dim of the inputs does so.
+static bool mayBeTop(const exec::PortT &port, const TopRequest &request,
+                     bool countsSamples) {
+  if (request.count == 0)
+    return false;
+  return request.output.empty()
+             ? isFloat(port.layout->element) &&
+                   port.layout->dims.size() > (countsSamples ? 1 : 0) &&
+                   !port.name.starts_with(gradientPrefix)
+             : port.name == request.output;
+}
+
 Status runtime::predict(Session &session, const PredictionRequest &request) {
   Result<const exec::ProgramT *> program = findProgram(session, request);
   if (!program)
@@ -296,8 +309,17 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
     if (Status unique = checkUnique(kind, *files); !unique)
       return unique;
 
+  const bool countsSamples = !request.batchDim.empty() ||
+                             !session.getExecutable().data.sample_dim.empty();
+  // Scalars are printed where nothing else is asked for.
+  std::vector<const exec::PortT *> asked = *outputs;
+  asked.insert(asked.end(), gradients->begin(), gradients->end());
+  for (const auto &port : (*program)->outputs)
+    if (printsScalars(request) || port->name == retryOutput ||
+        mayBeTop(*port, request.top, countsSamples))
+      asked.push_back(port.get());
   Result<PredictionInputs> inputs =
-      PredictionInputs::open(session, **program, request);
+      PredictionInputs::open(session, **program, request, asked);
   if (!inputs)
     return inputs.getError();
   const Samples samples = countSamples(**program, *inputs);
@@ -314,6 +336,11 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
     if (!found)
       return found.getError();
     truth = *found;
+    if (truth && !inputs->has(*truth))
+      return Error{ErrorCode::MissingInput,
+                   fmt::format("--truth {}, but that input is given nowhere",
+                               truth->name),
+                   fmt::format("give it as --in {}=FILE.npy", truth->name)};
     ready = checkOutput(*top, samples);
   }
   if (!ready)

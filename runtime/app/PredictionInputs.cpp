@@ -1,8 +1,13 @@
 #include "runtime/app/PredictionInputs.h"
 
+#include "runtime/app/OutputFile.h"
+#include "runtime/app/Progress.h"
+#include "runtime/exec/NeededInputs.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <string_view>
 
@@ -42,11 +47,38 @@ static Result<std::string> findBatchDim(const exec::ExecutableT &data,
                listNames(dims)};
 }
 
-/// Opens the file of every input.
-static Result<InputFiles> openInputs(const Session &session,
-                                     const exec::ProgramT &program,
-                                     const std::vector<NamedFile> &files,
-                                     const std::string &batchDim) {
+/// "; outputs 'logits' and 'accuracy' do without it": what could be asked for
+/// without an input; empty if nothing.
+static std::string nameOutputsWithout(const exec::ExecutableT &data,
+                                      const exec::ProgramT &program,
+                                      const exec::PortT *input) {
+  std::vector<std::string> names;
+  for (const auto &output : program.outputs) {
+    const exec::PortT *asked[] = {output.get()};
+    const auto needed = findNeededInputs(data, program, asked);
+    // A constant is of no use.
+    if (!needed.empty() && !output->name.starts_with(gradientPrefix) &&
+        std::find(needed.begin(), needed.end(), input) == needed.end())
+      names.push_back(output->name);
+  }
+  if (names.empty())
+    return "";
+  if (names.size() == 1)
+    return fmt::format("; output '{}' does without it", names[0]);
+  if (names.size() == 2)
+    return fmt::format("; outputs '{}' and '{}' do without it", names[0],
+                       names[1]);
+  return fmt::format("; output '{}' and {} more do without it", names[0],
+                     names.size() - 1);
+}
+
+/// Opens the files of the inputs. Those that are given nowhere are `missing`:
+/// an error where `outputs` need them.
+static Result<InputFiles>
+openInputs(const Session &session, const exec::ProgramT &program,
+           const std::vector<NamedFile> &files, const std::string &batchDim,
+           std::span<const exec::PortT *const> outputs,
+           std::vector<const exec::PortT *> &missing) {
   std::set<std::string_view> given;
   std::vector<std::pair<const exec::PortT *, std::string>> ports;
   for (const NamedFile &file : files) {
@@ -56,12 +88,21 @@ static Result<InputFiles> openInputs(const Session &session,
     given.insert(file.name);
     ports.push_back({*input, file.path});
   }
-  for (const auto &input : program.inputs)
-    if (!given.count(input->name))
-      return Error{ErrorCode::MissingInput,
-                   fmt::format("input '{}' is missing: expected {}",
-                               input->name, toString(*input->layout)),
-                   fmt::format("give it as --in {}=FILE.npy", input->name)};
+  const exec::ExecutableT &data = session.getExecutable().data;
+  const auto needed = findNeededInputs(data, program, outputs);
+  for (const auto &input : program.inputs) {
+    if (given.count(input->name))
+      continue;
+    if (std::find(needed.begin(), needed.end(), input.get()) == needed.end()) {
+      missing.push_back(input.get());
+      continue;
+    }
+    return Error{ErrorCode::MissingInput,
+                 fmt::format("input '{}' is missing: expected {}", input->name,
+                             toString(*input->layout)),
+                 fmt::format("give it as --in {}=FILE.npy{}", input->name,
+                             nameOutputsWithout(data, program, input.get()))};
+  }
   Result<InputFiles> opened =
       InputFiles::open(std::move(ports), batchDim, session.hasOtherRanks());
   if (opened || !batchDim.empty() ||
@@ -89,7 +130,8 @@ PredictionInputs::PredictionInputs(std::variant<InputFiles, Dataset> source,
 
 Result<PredictionInputs>
 PredictionInputs::open(const Session &session, const exec::ProgramT &program,
-                       const PredictionRequest &request) {
+                       const PredictionRequest &request,
+                       std::span<const exec::PortT *const> outputs) {
   const Executable &executable = session.getExecutable();
   Result<std::string> batchDim =
       findBatchDim(executable.data, program, request.batchDim);
@@ -97,8 +139,10 @@ PredictionInputs::open(const Session &session, const exec::ProgramT &program,
     return batchDim.getError();
   std::optional<PredictionInputs> inputs;
   if (request.dataFolder) {
-    Result<Dataset> dataset = Dataset::load(
-        executable, program, Dataset::Split::Test, *request.dataFolder);
+    ByteProgress progress("test data read");
+    Result<Dataset> dataset =
+        Dataset::load(executable, program, Dataset::Split::Test,
+                      *request.dataFolder, progress.listen(session.isFirst()));
     if (!dataset)
       return dataset.getError();
     Result<std::string> digest = std::string();
@@ -109,11 +153,13 @@ PredictionInputs::open(const Session &session, const exec::ProgramT &program,
     inputs = PredictionInputs(std::move(*dataset), *batchDim);
     inputs->digest = *digest;
   } else {
-    Result<InputFiles> files =
-        openInputs(session, program, request.inputs, *batchDim);
+    std::vector<const exec::PortT *> missing;
+    Result<InputFiles> files = openInputs(session, program, request.inputs,
+                                          *batchDim, outputs, missing);
     if (!files)
       return files.getError();
     inputs = PredictionInputs(std::move(*files), *batchDim);
+    inputs->missing = std::move(missing);
   }
   if (request.maxSamples && !inputs->numSamples)
     return Error{ErrorCode::Usage,
@@ -132,6 +178,19 @@ std::vector<std::string> PredictionInputs::getPaths() const {
 
 Status PredictionInputs::feed(DeviceSet &devices,
                               std::span<const int64_t> samples) {
+  // Each time: a run may put other values there, and what indexes with them
+  // would read beyond its tensors.
+  for (const exec::PortT *port : missing) {
+    const auto bytes = uint64_t(getLocalElements(*port->layout) *
+                                getElementBytes(port->layout->element));
+    const int64_t count = devices.getExecutable().getNumDevices();
+    for (int64_t device = 0; device < count; ++device)
+      if (Status written = devices.write(
+              device, port->buffer, bytes,
+              [&](std::byte *block) { std::memset(block, 0, size_t(bytes)); });
+          !written)
+        return written;
+  }
   return std::visit([&](auto &files) { return files.feed(devices, samples); },
                     source);
 }

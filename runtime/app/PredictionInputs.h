@@ -5,6 +5,7 @@
 #include "runtime/data/InputFiles.h"
 #include "runtime/samples/Dataset.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,11 +19,14 @@ namespace meshc::runtime {
 /// the test files that the data block of the spec names.
 class PredictionInputs {
 public:
-  /// Errors: MissingInput, UnknownName; Usage where samples are to be few and
-  /// nothing counts them; as InputFiles::open or Dataset::load.
-  static Result<PredictionInputs> open(const Session &session,
-                                       const exec::ProgramT &program,
-                                       const PredictionRequest &request);
+  /// `outputs`: what will be read of the program. Inputs that none of them
+  /// needs may be missing; they are zeros then. Errors: MissingInput,
+  /// UnknownName; Usage where samples are to be few and nothing counts them; as
+  /// InputFiles::open or Dataset::load.
+  static Result<PredictionInputs>
+  open(const Session &session, const exec::ProgramT &program,
+       const PredictionRequest &request,
+       std::span<const exec::PortT *const> outputs);
 
   /// The dim that counts samples; empty if there is none.
   const std::string &getBatchDim() const { return batchDim; }
@@ -30,6 +34,11 @@ public:
   std::optional<int64_t> getNumSamples() const { return numSamples; }
   /// The files that are read.
   std::vector<std::string> getPaths() const;
+
+  /// Whether something feeds an input.
+  bool has(const exec::PortT &port) const {
+    return std::find(missing.begin(), missing.end(), &port) == missing.end();
+  }
 
   /// Puts sample samples[i] into place i of the batch.
   Status feed(DeviceSet &devices, std::span<const int64_t> samples);
@@ -48,6 +57,7 @@ private:
                    std::string batchDim);
 
   std::variant<InputFiles, Dataset> source;
+  std::vector<const exec::PortT *> missing;
   std::string batchDim;
   std::string digest; ///< of test data that other ranks read, too
   std::optional<int64_t> numSamples;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -50,6 +49,31 @@ void Progress::finish() {
   if (lastLength > 0)
     printMessage("\n");
   lastLength = 0;
+}
+
+/// How long reading may take without a line that says how far it is.
+static constexpr std::chrono::seconds quietTime(2);
+
+void ByteProgress::show(uint64_t bytes, uint64_t allBytes) {
+  if (bytes < last)
+    before += last;
+  last = bytes;
+  const Progress::Clock::time_point now = Progress::Clock::now();
+  if (allBytes == 0 || now - start < quietTime || !progress.isDue(now))
+    return;
+  const double seconds = std::chrono::duration<double>(now - start).count();
+  const double rate = double(before + bytes) / seconds;
+  progress.show(
+      {fmt::format("{} {:.0f} %", what, 100 * double(bytes) / double(allBytes)),
+       fmt::format("{} MB/s", formatRate(rate / 1e6)),
+       fmt::format("{} left", formatDuration(double(allBytes - bytes) / rate))},
+      now, false);
+}
+
+ByteListener ByteProgress::listen(bool shows) {
+  if (!shows)
+    return {};
+  return [this](uint64_t bytes, uint64_t allBytes) { show(bytes, allBytes); };
 }
 
 std::string runtime::joinFields(const std::vector<std::string> &fields,

@@ -1,7 +1,10 @@
 #ifndef MESHC_RUNTIME_APP_PROGRESS_H
 #define MESHC_RUNTIME_APP_PROGRESS_H
 
+#include "runtime/io/ByteListener.h"
+
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -32,6 +35,26 @@ private:
   bool isTerminal;
   size_t lastLength = 0; ///< of the line that can be rewritten; 0: none
   Clock::time_point next{};
+};
+
+/// Tells how many bytes of all were read or written, on standard error, of what
+/// takes longer than two seconds.
+class ByteProgress {
+public:
+  /// `what`: "parameters".
+  explicit ByteProgress(std::string what) : what(std::move(what)) {}
+  ~ByteProgress() { progress.finish(); }
+
+  /// Fewer bytes than before are of another file, behind it.
+  void show(uint64_t bytes, uint64_t allBytes);
+  /// What calls show(); nothing where another process does so.
+  ByteListener listen(bool shows);
+
+private:
+  std::string what;
+  Progress progress;
+  const Progress::Clock::time_point start = Progress::Clock::now();
+  uint64_t before = 0, last = 0; ///< of earlier files and of this one
 };
 
 /// The fields that fit into `width` columns, two blanks between them; of a

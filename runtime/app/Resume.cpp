@@ -1,5 +1,7 @@
 #include "runtime/app/Resume.h"
 
+#include "runtime/app/Progress.h"
+
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -94,6 +96,8 @@ Result<TrainingPosition> runtime::checkTraining(const Checkpoint &checkpoint,
 }
 
 Status runtime::loadCheckpoint(Session &session, const Checkpoint &checkpoint) {
-  Status loaded = checkpoint.load(session.getDevices());
+  ByteProgress progress("checkpoint read");
+  Status loaded =
+      checkpoint.load(session.getDevices(), progress.listen(session.isFirst()));
   return loaded ? loaded : nameBefore(loaded.getError(), checkpoint.getPath());
 }

@@ -1,5 +1,6 @@
 #include "runtime/app/TestSplit.h"
 
+#include "runtime/app/Progress.h"
 #include "runtime/app/SampleLoop.h"
 #include "runtime/io/StandardStreams.h"
 
@@ -15,8 +16,10 @@ Result<TestSplit> TestSplit::load(const Session &session,
   Result<const exec::ProgramT *> program = session.getProgram("eval");
   if (!program)
     return program.getError();
-  Result<Dataset> dataset = Dataset::load(session.getExecutable(), **program,
-                                          Dataset::Split::Test, dataFolder);
+  ByteProgress progress("test data read");
+  Result<Dataset> dataset =
+      Dataset::load(session.getExecutable(), **program, Dataset::Split::Test,
+                    dataFolder, progress.listen(session.isFirst()));
   if (!dataset)
     return dataset.getError();
   return TestSplit(*program, std::move(*dataset));

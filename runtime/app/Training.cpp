@@ -209,9 +209,12 @@ Status Steps::tell(int64_t step, std::optional<double> loss) {
 Status Steps::saveLast(int64_t steps) {
   if (!saver)
     return Status::success();
+  ByteProgress progress("checkpoint written");
+  saver->listen(progress.listen(session.isFirst()));
   Status saved = saver->save(steps);
   if (saved)
     saved = saver->finish();
+  saver->listen({});
   if (saved && session.isFirst() && steps > position.step)
     printMessage(
         fmt::format("saved {}/{}\n", request.save.folder, getStepName(steps)));
@@ -402,9 +405,11 @@ static Status trainFrom(Session &session, const TrainingRequest &request) {
       return opened.getError();
     checkpoint = std::move(*opened);
   }
+  std::optional<ByteProgress> progress("data read");
   Result<Dataset> dataset =
       Dataset::load(session.getExecutable(), **program, Dataset::Split::Train,
-                    request.dataFolder);
+                    request.dataFolder, progress->listen(session.isFirst()));
+  progress.reset();
   if (!dataset)
     return dataset.getError();
   std::optional<TestSplit> split;

@@ -163,16 +163,19 @@ Status Checkpoint::readHeader(int64_t number) {
   return Status::success();
 }
 
-Status Checkpoint::verify() const {
+Status Checkpoint::verify(const ByteListener &listener) const {
   std::vector<PiecePlace> order;
   for (size_t file = 0; file < files.size(); ++file)
     for (size_t i = 0; i < files[file].stored->pieces.size(); ++i)
       order.push_back({int64_t(file), int64_t(i)});
   const size_t count = order.size();
   PieceReader reader(files, std::move(order));
-  for (size_t i = 0; i < count; ++i)
+  for (size_t i = 0; i < count; ++i) {
     if (Result<std::span<const std::byte>> piece = reader.next(); !piece)
       return piece.getError();
+    if (listener)
+      listener((i + 1) * pieceBytes, count * pieceBytes);
+  }
   return Status::success();
 }
 
@@ -222,8 +225,11 @@ public:
     if (order.empty() || order.back() != PiecePlace{file, piece})
       order.push_back({file, piece});
   }
-  /// Nothing more is added.
-  void begin() { reader.emplace(files, order); }
+  /// Nothing more is added. `listener` may be empty.
+  void begin(const ByteListener &listener = {}) {
+    reader.emplace(files, order);
+    readPiece = listener;
+  }
 
   Status copy(int64_t file, uint64_t blockBegin, const BoxRuns &runs,
               std::span<const int64_t> pieces, std::byte *target) {
@@ -235,6 +241,9 @@ public:
           return next.getError();
         piece = *next;
         current = place;
+        ++numRead;
+        if (readPiece)
+          readPiece(numRead * pieceBytes, order.size() * pieceBytes);
       }
       // In bytes of the block.
       const int64_t begin = number * int64_t(pieceBytes) - int64_t(blockBegin);
@@ -251,6 +260,8 @@ private:
   std::span<const OpenedFile> files;
   std::vector<PiecePlace> order;
   std::optional<PieceReader> reader;
+  ByteListener readPiece;
+  size_t numRead = 0;
   std::span<const std::byte> piece;
   PiecePlace current;
 };
@@ -285,7 +296,8 @@ Status Checkpoint::readBlock(const StoredTensor &tensor,
   return Status::success();
 }
 
-Status Checkpoint::load(DeviceSet &devices) const {
+Status Checkpoint::load(DeviceSet &devices,
+                        const ByteListener &listener) const {
   const Executable &executable = devices.getExecutable();
   struct Target {
     int64_t device;
@@ -322,7 +334,7 @@ Status Checkpoint::load(DeviceSet &devices) const {
     for (const Segment &segment : target.segments)
       for (int64_t piece : segment.pieces)
         reader.add(segment.file, piece);
-  reader.begin();
+  reader.begin(listener);
   for (const Target &target : targets) {
     Status copied = Status::success();
     auto fill = [&](std::byte *block) {

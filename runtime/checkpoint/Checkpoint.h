@@ -5,6 +5,7 @@
 #include "runtime/checkpoint/PieceReader.h"
 #include "runtime/data/Values.h"
 #include "runtime/devices/DeviceSet.h"
+#include "runtime/io/ByteListener.h"
 
 #include <functional>
 #include <memory>
@@ -27,9 +28,9 @@ public:
   /// Of the text of the manifest: equal for equal checkpoints.
   const std::string &getDigest() const { return digest; }
 
-  /// Reads every byte of its files and compares digests. `progress` is told
-  /// how many bytes there were so far. Errors: CannotRead, DamagedFile.
-  Status verify() const;
+  /// Reads every byte of its files and compares digests. Errors: CannotRead,
+  /// DamagedFile.
+  Status verify(const ByteListener &listener = {}) const;
 
   /// What a tensor is. Errors: as of verify(), of the pieces that it is in.
   Result<HostArray> read(const StoredTensor &tensor) const;
@@ -43,7 +44,7 @@ public:
   /// devices of this process. Reads no more pieces than these need.
   /// Requires: compareWithModel() finds no difference.
   /// Errors: as of verify(), of these pieces; those of the devices.
-  Status load(DeviceSet &devices) const;
+  Status load(DeviceSet &devices, const ByteListener &listener = {}) const;
 
 private:
   /// A part of a stored block and where it goes.

@@ -95,6 +95,11 @@ std::span<std::byte> PieceWriter::getPiece() {
   return {filling->memory.get(), filling->bytes};
 }
 
+uint64_t PieceWriter::getWrittenBytes() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return std::min(uint64_t(numWritten) * pieceBytes, fileBytes);
+}
+
 Result<std::vector<Digest>> PieceWriter::end() {
   std::unique_lock<std::mutex> lock(mutex);
   changed.wait(lock, [&] { return numWritten == numPieces; });

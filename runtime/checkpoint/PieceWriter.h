@@ -42,6 +42,10 @@ public:
   Status open(const std::string &path);
   /// Nothing is to be written: pieces are filled for nothing.
   void fail(const Error &error);
+  /// Of this file.
+  uint64_t getFileBytes() const { return fileBytes; }
+  /// Of these, from any thread.
+  uint64_t getWrittenBytes();
   /// Waits until all is written and has reached the disk, from any thread.
   /// Errors: CannotWrite; that of fail().
   Result<std::vector<Digest>> end();

@@ -195,11 +195,14 @@ Status Saver::save(int64_t step) {
   const std::string front = layOut(header);
   const uint64_t bytes = blocks.empty() ? 0 : header.entries.back().end;
   writer.begin(bytes);
+  isWriting = true; // there is no thread
   thread = std::thread([this, step, bytes] {
-    Status written = write(step, bytes);
+    Status saved = write(step, bytes);
     std::lock_guard<std::mutex> lock(mutex);
-    if (!written)
-      failure = written.getError();
+    if (!saved)
+      failure = saved.getError();
+    isWriting = false;
+    changed.notify_all();
   });
   Status copied = bytes > 0 ? copyState(header, front) : Status::success();
   if (!copied)
@@ -215,6 +218,8 @@ Status Saver::copyState(const SafetensorsHeader &header,
   for (uint64_t begin = 0; begin < bytes; begin += pieceBytes) {
     // What is not copied has no one to read it, but the threads wait for it.
     const std::span<std::byte> piece = writer.getPiece();
+    if (written)
+      written(writer.getWrittenBytes(), bytes);
     const uint64_t end = begin + piece.size();
     if (begin < front.size())
       std::memcpy(piece.data(), front.data() + begin,
@@ -262,8 +267,16 @@ Status Saver::check() {
 }
 
 Status Saver::finish() {
-  if (thread.joinable())
+  if (thread.joinable()) {
+    const uint64_t bytes = writer.getFileBytes();
+    std::unique_lock<std::mutex> lock(mutex);
+    while (written && bytes > 0 &&
+           !changed.wait_for(lock, std::chrono::milliseconds(100),
+                             [&] { return !isWriting; }))
+      written(writer.getWrittenBytes(), bytes);
+    lock.unlock();
     thread.join();
+  }
   return check();
 }
 

@@ -23,9 +23,11 @@
 #include "runtime/checkpoint/PieceWriter.h"
 #include "runtime/checkpoint/Safetensors.h"
 #include "runtime/devices/DeviceSet.h"
+#include "runtime/io/ByteListener.h"
 #include "runtime/ranks/Ranks.h"
 
 #include <chrono>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -64,6 +66,9 @@ public:
   /// Saves behind this step, once; the state may change when it returns. All
   /// processes call it. Waits for the one before. Errors: as of check().
   Status save(int64_t step);
+  /// Has save() and finish() tell, while they wait, how many bytes of this
+  /// process are written.
+  void listen(ByteListener listener) { written = std::move(listener); }
   /// What has gone wrong since. Errors: CannotWrite; those of Store.
   Status check();
   /// Waits until what was saved is there. Errors: as of check().
@@ -119,8 +124,11 @@ private:
   PieceWriter writer;
   int64_t lastStep;
   std::chrono::steady_clock::time_point lastTime;
+  ByteListener written;
   std::thread thread; ///< of the save in progress
-  std::mutex mutex;
+  std::mutex mutex;   ///< of what follows
+  std::condition_variable changed;
+  bool isWriting = false;
   std::optional<Error> failure;
 };
 

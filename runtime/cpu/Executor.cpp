@@ -1,5 +1,6 @@
 #include "runtime/cpu/Executor.h"
 
+#include "runtime/cpu/FlushToZero.h"
 #include "runtime/plans/CpuPieces.h"
 
 #include <fmt/format.h>
@@ -144,6 +145,7 @@ Executor::~Executor() {
 }
 
 void Executor::work(int worker, bool isCaller) {
+  const FlushToZero flushToZero;
   useOneMatmulThread();
   std::unique_lock<std::mutex> lock(mutex);
   for (;;) {
@@ -174,54 +176,16 @@ void Executor::wake(int64_t count) {
 
 void Executor::runPiece(const Job &job, int64_t piece, int worker) {
   const PreparedCommand &command = *job.command;
-  const int64_t device = job.device;
-  void *const *operands =
-      device < 0 ? nullptr
-                 : command.operands.data() + device * command.numOperands;
-  switch (command.timeClass) {
-  case TimeClass::Kernel: {
-    const int64_t begin = piece * command.extentPerPiece;
-    command.kernel(operands, coordinates[device].data(), begin,
-                   std::min(begin + command.extentPerPiece, command.extent));
-    return;
-  }
-  case TimeClass::Matmul: {
-    // a, b, the bias if there is one, c.
-    const bool hasBias = command.numOperands == 4;
-    const MatmulOperands matrices = {operands[0], operands[1],
-                                     operands[command.numOperands - 1],
-                                     hasBias ? operands[2] : nullptr};
-    Status status =
-        command.matmul->run(piece, matrices, worker, workers[worker].scratch);
-    if (!status)
-      keepFailure(status);
-    return;
-  }
-  case TimeClass::Convolution: {
-    Status status = command.convolution->run(
-        piece,
-        getConvolutionOperands(command.source->action.AsConvolution()->result,
-                               operands),
-        worker, workers[worker].scratch);
-    if (!status)
-      keepFailure(status);
-    return;
-  }
-  case TimeClass::Collective:
+  if (!command.own) {
     command.collective->run(job.group, job.stage, piece, arenas,
                             staging.getData(0));
     return;
-  case TimeClass::Copy: {
-    const int64_t begin = piece * command.rowsPerPiece;
-    runCopy(*command.source, static_cast<const std::byte *>(operands[0]),
-            static_cast<std::byte *>(operands[1]), begin,
-            std::min(begin + command.rowsPerPiece, command.rows));
-    return;
   }
-  case TimeClass::Idle:
-    break;
-  }
-  __builtin_unreachable(); // no command is of class Idle
+  Status status = command.own->run(piece, {command.getOperands(job.device),
+                                           coordinates[job.device].data(),
+                                           worker, workers[worker].scratch});
+  if (!status)
+    keepFailure(status);
 }
 
 void Executor::keepFailure(const Status &status) {
@@ -295,7 +259,7 @@ void Executor::finishCommand(int64_t device, const PreparedCommand &command) {
   std::erase(place.running, &command);
   if (place.isParked && !isHeldUp(place)) {
     place.isParked = false;
-    if (command.timeClass == TimeClass::Collective)
+    if (command.collective)
       ready.push_back(device);
     else
       ready.push_front(device);
@@ -340,7 +304,7 @@ void Executor::advance(int64_t device, int worker,
   while (place.next < current->commands.size()) {
     const size_t number = place.next;
     const PreparedCommand &command = current->commands[number];
-    const bool isCollective = command.timeClass == TimeClass::Collective;
+    const bool isCollective = command.collective.has_value();
     const int64_t group =
         isCollective ? command.collective->getGroup(device) : -1;
     // A command that is empty on this device, too: others may wait for it in
@@ -350,7 +314,8 @@ void Executor::advance(int64_t device, int worker,
       return;
     }
     ++place.next;
-    if (isCollective ? group < 0 : command.pieces == 0)
+    const int64_t pieces = isCollective ? 0 : command.own->getNumPieces();
+    if (isCollective ? group < 0 : pieces == 0)
       continue;
     if (observer)
       observer(device, number);
@@ -373,19 +338,17 @@ void Executor::advance(int64_t device, int worker,
       startJob(groupJobs[slot], worker, lock);
       return;
     }
-    if (command.pieces > 1 && numWorkers > 1) {
+    if (pieces > 1 && numWorkers > 1) {
       place.running.push_back(&command);
-      startJob(place.jobs.emplace_back(Job{.command = &command,
-                                           .device = device,
-                                           .count = command.pieces}),
+      startJob(place.jobs.emplace_back(
+                   Job{.command = &command, .device = device, .count = pieces}),
                worker, lock);
       return;
     }
     lock.unlock();
     const Clock::time_point start = Clock::now();
-    const Job alone = {
-        .command = &command, .device = device, .count = command.pieces};
-    for (int64_t piece = 0; piece < command.pieces; ++piece)
+    const Job alone = {.command = &command, .device = device, .count = pieces};
+    for (int64_t piece = 0; piece < pieces; ++piece)
       runPiece(alone, piece, worker);
     workers[worker].add(alone, start, Clock::now());
     lock.lock();
@@ -466,14 +429,14 @@ Profile Executor::getProfile() {
   profile.runs = runs;
   double idle = runSeconds * numWorkers;
   for (const Worker &worker : workers)
-    for (size_t i = 0; i < numTimeClasses; ++i) {
+    for (size_t i = 0; i < profile.seconds.size(); ++i) {
       profile.seconds[i] += worker.times[i];
       idle -= worker.times[i];
     }
-  profile.seconds[size_t(TimeClass::Idle)] = std::max(0.0, idle);
+  profile.idleSeconds = std::max(0.0, idle);
   for (const CommandList &list : lists)
     for (const PreparedCommand &command : list.commands) {
-      CommandTime time{command.source, command.timeClass, 0};
+      CommandTime time{command.source, 0};
       for (const Worker &worker : workers)
         time.seconds += worker.commandSeconds[command.number];
       if (time.seconds > 0)

@@ -225,14 +225,14 @@ private:
   struct alignas(64) Worker {
     void add(const Job &job, Clock::time_point begin, Clock::time_point end) {
       const double seconds = std::chrono::duration<double>(end - begin).count();
-      times[size_t(job.command->timeClass)] += seconds;
+      times[size_t(job.command->source->action.type)] += seconds;
       commandSeconds[job.command->number] += seconds;
       if (isTraced)
         pieces.push_back(
             {job.command, job.device, job.group, job.stage, begin, end});
     }
 
-    TimePerClass times{};
+    TimePerKind times{};
     std::vector<double> commandSeconds; ///< by number of the command
     bool isTraced = false;
     std::vector<TracedPiece> pieces; ///< of the run, if it is traced

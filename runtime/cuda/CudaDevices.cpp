@@ -286,7 +286,9 @@ void CudaDevices::addTimes(size_t program,
     const size_t command = i / session.devices.size();
     const double seconds = spans[i].end - spans[i].begin;
     commandSeconds[program][command] += seconds;
-    classSeconds[size_t(programs[program]->getTimeClass(command))] += seconds;
+    const exec::CommandT &source =
+        *programs[program]->getSource().commands[command];
+    kindSeconds[size_t(source.action.type)] += seconds;
   }
 }
 
@@ -414,7 +416,7 @@ void CudaDevices::resetProfile(bool timed) {
   timesCommands = timed;
   runSeconds = 0;
   runs = 0;
-  classSeconds = {};
+  kindSeconds = {};
   for (std::vector<double> &seconds : commandSeconds)
     std::fill(seconds.begin(), seconds.end(), 0.0);
 }
@@ -423,17 +425,17 @@ Profile CudaDevices::getProfile() {
   Profile profile;
   profile.wallSeconds = runSeconds;
   profile.runs = runs;
-  profile.seconds = classSeconds;
+  profile.seconds = kindSeconds;
   double idle = runSeconds * double(session.devices.size());
-  for (double seconds : classSeconds)
+  for (double seconds : kindSeconds)
     idle -= seconds;
-  profile.seconds[size_t(TimeClass::Idle)] = std::max(0.0, idle);
+  profile.idleSeconds = std::max(0.0, idle);
   for (size_t i = 0; i < programs.size(); ++i)
     for (size_t command = 0; command < programs[i]->getNumCommands(); ++command)
       if (commandSeconds[i][command] > 0)
         profile.commands.push_back(
             {programs[i]->getSource().commands[command].get(),
-             programs[i]->getTimeClass(command), commandSeconds[i][command]});
+             commandSeconds[i][command]});
   std::sort(profile.commands.begin(), profile.commands.end(),
             [](const CommandTime &x, const CommandTime &y) {
               return x.seconds > y.seconds;

@@ -7,6 +7,7 @@
 #include "runtime/plans/GpuMemory.h"
 
 #include <array>
+#include <chrono>
 #include <memory>
 #include <span>
 #include <vector>
@@ -138,7 +139,7 @@ private:
   RunTrace *trace = nullptr;
   double runSeconds = 0;
   int64_t runs = 0;
-  TimePerClass classSeconds{};
+  TimePerKind kindSeconds{};
   std::vector<std::vector<double>> commandSeconds; ///< per program
 };
 

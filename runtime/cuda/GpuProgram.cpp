@@ -1,7 +1,5 @@
 #include "runtime/cuda/GpuProgram.h"
 
-#include "runtime/exec/MatmulOperands.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,18 +7,6 @@
 using namespace meshc::runtime;
 using namespace meshc::runtime::cuda;
 namespace exec = meshc::exec;
-
-Error GpuProgram::locate(Error error, const exec::CommandT &command) const {
-  error.message += fmt::format(", in command '{}' of program '{}'",
-                               command.name, source.name);
-  const exec::Span *span = command.span.get();
-  if (error.note.empty() && span && span->file() >= 0)
-    error.note =
-        fmt::format("it computes {}:{}:{}",
-                    session.executable->data.files[size_t(span->file())],
-                    span->line(), span->column());
-  return error;
-}
 
 Status GpuProgram::locateGraph(Status status) const {
   if (status)
@@ -32,33 +18,9 @@ Status GpuProgram::locateGraph(Status status) const {
   return error;
 }
 
-DevicePointer GpuProgram::getAddress(const LogicalDevice &device,
-                                     const exec::OperandT &operand) const {
-  return device.arena +
-         session.executable->data.buffers[size_t(operand.buffer)]->offset +
-         operand.offset;
-}
-
 //===----------------------------------------------------------------------===//
 // Preparing
 //===----------------------------------------------------------------------===//
-
-Status GpuProgram::prepareKernel(const exec::KernelT &kernel,
-                                 Command &command) {
-  command.timeClass = TimeClass::Kernel;
-  if (kernel.extent == 0)
-    return Status::success();
-  for (const auto &launch : kernel.launches) {
-    Result<KernelHandle> handle =
-        session.gpu->getKernel(launch->symbol, launch->shared_bytes);
-    if (!handle)
-      return handle.getError();
-    command.launches.push_back({*handle, unsigned(launch->grid),
-                                unsigned(launch->block),
-                                unsigned(launch->shared_bytes)});
-  }
-  return Status::success();
-}
 
 void GpuProgram::findWaits() {
   // What the last commands of each queue have waited for in the other one.
@@ -90,54 +52,19 @@ GpuProgram::create(GpuSession &session, const exec::ProgramT &program) {
     Command command;
     command.source = source.get();
     command.queue = source->queue;
-    Status prepared = Status::success();
-    switch (source->action.type) {
-    case exec::Action::Kernel:
-      if (session.use)
-        if (auto entry = session.use->find(data, program, *source); !entry)
-          return entry.getError();
-      prepared = result->prepareKernel(*source->action.AsKernel(), command);
-      break;
-    case exec::Action::Matmul: {
-      command.timeClass = TimeClass::Matmul;
-      // All products of a device share a workspace, so they are in one queue.
-      command.queue = exec::Queue::compute;
-      Result<MatmulPlan> plan = planMatmul(*source);
-      if (plan)
-        command.plan = std::move(*plan);
-      else
-        session.unsupported.add(plan.getError().message,
-                                result->locate(plan.getError(), *source));
-      if (session.products)
-        break;
-      Result<std::unique_ptr<MatmulCalls>> products =
-          MatmulCalls::create(driver);
-      if (products)
-        session.products = std::move(*products);
-      else
-        return products.getError();
-      break;
-    }
-    case exec::Action::Collective: {
-      command.timeClass = TimeClass::Collective;
+    PreparedGpuCommand own = prepareGpuCommand({session, program, *source});
+    if (!own)
+      return own.getError();
+    command.own = std::move(*own);
+    if (command.own)
+      command.queue = command.own->getQueue().value_or(source->queue);
+    if (source->action.AsCollective()) {
       Result<size_t> number = session.communicator->add(Collective::create(
           session.executable->mesh, Collective::getMembers(data, *source)));
-      if (number)
-        command.collective = *number;
-      else
-        prepared = number.getError();
-      break;
+      if (!number)
+        return result->locate(number.getError(), *source);
+      command.collective = *number;
     }
-    case exec::Action::Copy:
-      command.timeClass = TimeClass::Copy;
-      command.copy = planCopy(*source);
-      break;
-    case exec::Action::Convolution:
-    case exec::Action::NONE:
-      __builtin_unreachable(); // checkExecutable refuses it
-    }
-    if (!prepared)
-      return result->locate(prepared.getError(), *source);
     result->commands.push_back(std::move(command));
   }
   result->findWaits();
@@ -158,82 +85,11 @@ GpuProgram::create(GpuSession &session, const exec::ProgramT &program) {
   return result;
 }
 
-MatmulPointers
-GpuProgram::getMatmulPointers(const Command &command,
-                              const LogicalDevice &device) const {
-  const auto &operands = command.source->operands;
-  const MatmulOperandOrder order =
-      getOperandOrder(*command.source->action.AsMatmul());
-  auto get = [&](int position) {
-    return position < 0 ? 0 : getAddress(device, *operands[size_t(position)]);
-  };
-  return {get(0),         get(1),
-          get(order.c),   get(std::max(order.bias, order.sums)),
-          get(order.aux), get(order.addend)};
-}
-
-Status GpuProgram::buildMatmul(Command &command) {
-  if (command.plan.calls.empty())
-    return Status::success();
-  // Arenas are aligned alike, so the first device stands for all.
-  Result<MatmulCall *> product = session.products->prepare(
-      command.plan, getMatmulPointers(command, session.devices[0]));
-  if (!product && product.getError().code == ErrorCode::UnsupportedOnGpu) {
-    session.unsupported.add(product.getError().message,
-                            locate(product.getError(), *command.source));
-    return Status::success();
-  }
-  if (!product)
-    return product.getError();
-  command.product = *product;
-  return Status::success();
-}
-
-Status GpuProgram::addBoxes(Command &command) {
-  const exec::OperandT &from = *command.source->operands[0];
-  const exec::OperandT &to = *command.source->operands[1];
-  for (const LogicalDevice &device : session.devices) {
-    const MoveList::Box box = getCopyBox(
-        *command.source, getAddress(device, from), getAddress(device, to));
-    Result<MoveLaunch> launch =
-        session.moves->add(exec::ReduceKind::none, from.element, {&box, 1});
-    if (!launch)
-      return launch.getError();
-    command.boxes.push_back(*launch);
-  }
-  return Status::success();
-}
-
 Status GpuProgram::build() {
   for (Command &command : commands) {
-    Status built = Status::success();
-    switch (command.timeClass) {
-    case TimeClass::Kernel:
-      for (const LogicalDevice &device : session.devices) {
-        for (const auto &operand : command.source->operands)
-          command.parameters.push_back(getAddress(device, *operand));
-        for (int64_t coordinate :
-             session.executable->mesh.getCoordinates(device.number))
-          command.parameters.push_back(uint64_t(coordinate));
-      }
-      for (uint64_t &parameter : command.parameters)
-        command.parameterPointers.push_back(&parameter);
-      command.numParameters =
-          command.parameters.size() / session.devices.size();
-      break;
-    case TimeClass::Matmul:
-      built = buildMatmul(command);
-      break;
-    case TimeClass::Copy:
-      if (command.copy.form == CopyForm::Boxes)
-        built = addBoxes(command);
-      break;
-    case TimeClass::Collective:
-    case TimeClass::Convolution:
-    case TimeClass::Idle:
-      break;
-    }
-    if (!built)
+    if (!command.own)
+      continue;
+    if (Status built = command.own->build(session); !built)
       return locate(built.getError(), *command.source);
   }
   return Status::success();
@@ -242,64 +98,6 @@ Status GpuProgram::build() {
 //===----------------------------------------------------------------------===//
 // Running
 //===----------------------------------------------------------------------===//
-
-Status GpuProgram::issueCopy(const Command &command, size_t number) {
-  const Driver &driver = session.gpu->getDriver();
-  const LogicalDevice &device = session.devices[number];
-  const Stream stream = device.getStream(command.queue);
-  const DevicePointer from = getAddress(device, *command.source->operands[0]);
-  const DevicePointer to = getAddress(device, *command.source->operands[1]);
-  switch (command.copy.form) {
-  case CopyForm::Nothing:
-    return Status::success();
-  case CopyForm::Linear:
-    return driver.memcpyDtoDAsync(to, from, command.copy.widthBytes, stream);
-  case CopyForm::Rows: {
-    Copy2D copy{};
-    copy.fromMemoryType = copy.toMemoryType = memoryTypeDevice;
-    copy.fromDevice = from;
-    copy.fromPitch = command.copy.fromPitch;
-    copy.toDevice = to;
-    copy.toPitch = command.copy.toPitch;
-    copy.widthBytes = command.copy.widthBytes;
-    copy.height = command.copy.height;
-    return driver.memcpy2DAsync(&copy, stream);
-  }
-  case CopyForm::Boxes:
-    return session.moves->launch(command.boxes[number], stream);
-  }
-  __builtin_unreachable();
-}
-
-Status GpuProgram::issueOn(const Command &command, size_t number) {
-  const LogicalDevice &device = session.devices[number];
-  switch (command.timeClass) {
-  case TimeClass::Kernel: {
-    void *const *parameters =
-        command.parameterPointers.data() + number * command.numParameters;
-    for (const Launch &launch : command.launches)
-      MESHC_RETURN_IF_ERROR(session.gpu->getDriver().launchKernel(
-          launch.kernel, launch.grid, 1, 1, launch.block, 1, 1,
-          launch.sharedBytes, device.getStream(command.queue),
-          const_cast<void **>(parameters), nullptr));
-    return Status::success();
-  }
-  case TimeClass::Matmul:
-    if (!command.product)
-      return Status::success();
-    return session.products->run(
-        command.plan, *command.product, getMatmulPointers(command, device),
-        device.matmulWorkspace, device.getStream(command.queue));
-  case TimeClass::Copy:
-    return issueCopy(command, number);
-  case TimeClass::Collective:
-  case TimeClass::Convolution:
-  case TimeClass::Idle:
-    break;
-  }
-  // Collectives are of all devices together, convolutions of CPUs.
-  __builtin_unreachable();
-}
 
 Status GpuProgram::issue(std::vector<OwnedEvent> *times) {
   const Driver &driver = session.gpu->getDriver();
@@ -331,14 +129,14 @@ Status GpuProgram::issue(std::vector<OwnedEvent> *times) {
             streams[i], commands[size_t(command.waitsFor)].ends[i].get(), 0));
     }
     MESHC_RETURN_IF_ERROR(recordTimes(0));
-    if (command.timeClass == TimeClass::Collective) {
+    if (command.own) {
+      for (size_t i = 0; i < devices.size(); ++i)
+        MESHC_RETURN_IF_ERROR(command.own->issue(session, i, streams[i]));
+    } else {
       MESHC_RETURN_IF_ERROR(
           session.communicator->issue(command.collective, streams));
       if (runs == 0 && session.communicator->waitsOnGpu())
         MESHC_RETURN_IF_ERROR(session.communicator->wait(streams[0]));
-    } else {
-      for (size_t i = 0; i < devices.size(); ++i)
-        MESHC_RETURN_IF_ERROR(issueOn(command, i));
     }
     MESHC_RETURN_IF_ERROR(recordTimes(1));
     for (size_t i = 0; i < command.ends.size(); ++i)
@@ -422,22 +220,6 @@ Result<std::vector<GpuProgram::Span>> GpuProgram::runTimed() {
   return spans;
 }
 
-bool GpuProgram::isIssued(const Command &command) {
-  switch (command.timeClass) {
-  case TimeClass::Kernel:
-    return !command.launches.empty();
-  case TimeClass::Matmul:
-    return command.product != nullptr;
-  case TimeClass::Copy:
-    return command.copy.form != CopyForm::Nothing;
-  case TimeClass::Collective:
-  case TimeClass::Convolution:
-  case TimeClass::Idle:
-    break;
-  }
-  __builtin_unreachable();
-}
-
 void GpuProgram::addEvents(const std::vector<Span> &spans,
                            RunTrace &trace) const {
   const size_t numDevices = session.devices.size();
@@ -452,8 +234,8 @@ void GpuProgram::addEvents(const std::vector<Span> &spans,
                               int32_t(session.devices[i].number),
                               int32_t(index), part});
     };
-    if (command.timeClass != TimeClass::Collective) {
-      for (size_t i = 0; i < numDevices && isIssued(command); ++i)
+    if (command.own) {
+      for (size_t i = 0; i < numDevices && command.own->isIssued(); ++i)
         add(TraceEvent::Part::Command, i, own[i].begin, own[i].end);
       continue;
     }

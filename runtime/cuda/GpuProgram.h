@@ -1,49 +1,14 @@
 #ifndef MESHC_RUNTIME_CUDA_GPUPROGRAM_H
 #define MESHC_RUNTIME_CUDA_GPUPROGRAM_H
 
-#include "runtime/cuda/Communicator.h"
-#include "runtime/cuda/MatmulCalls.h"
-#include "runtime/cuda/UnsupportedProducts.h"
-#include "runtime/devices/DeviceSet.h"
-#include "runtime/devices/Profile.h"
+#include "runtime/cuda/kinds/GpuCommand.h"
 #include "runtime/devices/RunTrace.h"
-#include "runtime/exec/Executable.h"
-#include "runtime/exec/KernelUse.h"
-#include "runtime/plans/CopyPlan.h"
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <vector>
 
 namespace meshc::runtime::cuda {
-
-/// One logical device: its memory and the two queues of its commands.
-struct LogicalDevice {
-  int64_t number = 0; ///< in the mesh
-  DevicePointer arena = 0;
-  DevicePointer matmulWorkspace = 0; ///< 0 without products
-  OwnedStream compute;
-  OwnedStream communication; ///< of higher priority
-
-  Stream getStream(exec::Queue queue) const {
-    return queue == exec::Queue::compute ? compute.get() : communication.get();
-  }
-};
-
-/// What the commands of all programs work with.
-struct GpuSession {
-  Gpu *gpu = nullptr;
-  const Executable *executable = nullptr;
-  std::optional<KernelUse> use;       ///< none: see CudaOptions
-  std::vector<LogicalDevice> devices; ///< of this process
-  std::unique_ptr<MoveTable> moves;
-  std::unique_ptr<Communicator> communicator;
-  std::unique_ptr<MatmulCalls> products; ///< null where there is no product
-  UnsupportedProducts unsupported;
-  bool checksCommands = false; ///< see CudaOptions
-  DeviceSet::EndObserver endObserver;
-};
 
 /// A program as the driver sees it. All logical devices go through the commands
 /// in step, issued by one thread: command 0 on each of them, command 1, ...
@@ -88,64 +53,30 @@ public:
 
   const exec::ProgramT &getSource() const { return source; }
   size_t getNumCommands() const { return commands.size(); }
-  TimeClass getTimeClass(size_t command) const {
-    return commands[command].timeClass;
-  }
 
 private:
   GpuProgram(GpuSession &session, const exec::ProgramT &program)
       : session(session), source(program) {}
 
-  struct Launch {
-    KernelHandle kernel;
-    unsigned grid, block, sharedBytes;
-  };
   struct Command {
     const exec::CommandT *source = nullptr;
-    TimeClass timeClass = TimeClass::Kernel;
     exec::Queue queue = exec::Queue::compute;
     /// The last command of the other queue to wait for that nothing before it
     /// in its own queue has waited for; -1: none.
     int64_t waitsFor = -1;
-    std::vector<OwnedEvent> ends; ///< per device, where another one waits
-
-    // Kernel
-    std::vector<Launch> launches;
-    std::vector<uint64_t> parameters; ///< of all devices
-    std::vector<void *> parameterPointers;
-    size_t numParameters = 0;
-
-    // Matmul
-    MatmulPlan plan;
-    MatmulCall *product = nullptr;
-
-    // Collective
-    size_t collective = 0; ///< its number in the communicator
-
-    // Copy
-    CopyPlan copy;
-    std::vector<MoveLaunch> boxes; ///< per device
+    std::vector<OwnedEvent> ends;    ///< per device, where another one waits
+    std::unique_ptr<GpuCommand> own; ///< null for a collective
+    size_t collective = 0;           ///< its number in the communicator
   };
 
   void findWaits();
-  Status prepareKernel(const exec::KernelT &kernel, Command &command);
-  Status buildMatmul(Command &command);
-  Status addBoxes(Command &command);
-  DevicePointer getAddress(const LogicalDevice &device,
-                           const exec::OperandT &operand) const;
-  MatmulPointers getMatmulPointers(const Command &command,
-                                   const LogicalDevice &device) const;
-
   /// Issues all commands between the beginning and the end of a run. With
   /// `times`, an event before and one behind each, per command and device.
   Status issue(std::vector<OwnedEvent> *times);
-  /// Whether a device gets anything of a command that is no collective.
-  static bool isIssued(const Command &command);
-  Status issueOn(const Command &command, size_t device);
-  Status issueCopy(const Command &command, size_t device);
   Status record();
-  /// `error` with the command's name and its place in the spec.
-  Error locate(Error error, const exec::CommandT &command) const;
+  Error locate(const Error &error, const exec::CommandT &command) const {
+    return session.locate(error, source, command);
+  }
   /// `status` of a call for the graph of all commands, with the program's name.
   Status locateGraph(Status status) const;
 

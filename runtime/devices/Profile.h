@@ -10,30 +10,18 @@
 
 namespace meshc::runtime {
 
-/// What a worker's time is spent on; Idle is what no other class accounts for.
-enum class TimeClass : uint8_t {
-  Matmul,
-  Convolution,
-  Kernel,
-  Collective,
-  Copy,
-  Idle
-};
-
-inline constexpr size_t numTimeClasses = 6;
-
-/// Seconds per class.
-using TimePerClass = std::array<double, numTimeClasses>;
+/// Seconds by kind of command.
+using TimePerKind = std::array<double, size_t(exec::Action::MAX) + 1>;
 
 /// A command of the executable and the seconds that workers spent on it.
 struct CommandTime {
   const exec::CommandT *command = nullptr;
-  TimeClass timeClass = TimeClass::Idle;
   double seconds = 0;
 };
 
 struct Profile {
-  TimePerClass seconds{}; ///< summed over the workers
+  TimePerKind seconds{};  ///< summed over the workers
+  double idleSeconds = 0; ///< what no command accounts for
   double wallSeconds = 0; ///< seconds add up to this times the workers
   int64_t runs = 0;
   std::vector<CommandTime> commands; ///< that ran, the costliest first

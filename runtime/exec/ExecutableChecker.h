@@ -2,8 +2,8 @@
 #define MESHC_RUNTIME_EXEC_EXECUTABLECHECKER_H
 
 /// What checkExecutable is made of: ExecutableCheck.cpp has what an executable
-/// declares, CommandCheck.cpp its commands, QuantityCheck.cpp the numbers that
-/// only say something.
+/// declares, CommandCheck.cpp its commands, with what kinds/ has of each kind,
+/// QuantityCheck.cpp the numbers that only say something.
 
 #include "runtime/exec/Executable.h"
 
@@ -36,6 +36,11 @@ template <typename Enum> bool isEnumerator(Enum value, Enum last) {
   return int(value) >= 0 && int(value) <= int(last);
 }
 
+/// Elements of a shape without the dimensions that repeat; -1: beyond
+/// maxExtent.
+int64_t countElements(std::span<const int64_t> shape,
+                      std::span<const int64_t> strides);
+
 /// Looks at every part of an executable and keeps the first defect.
 class ExecutableChecker {
 public:
@@ -43,13 +48,39 @@ public:
 
   std::string check();
 
-private:
+  // What the kinds of commands (kinds/CommandKind.h) check theirs with.
+
+  const exec::ExecutableT &getData() const { return data; }
+  const layout::Mesh &getMesh() const { return mesh; }
+  /// Keeps the first defect; false.
   bool fail(std::string text) {
     if (defect.empty())
       defect = where.empty() ? std::move(text) : where + ": " + text;
     return false;
   }
+  bool checkSpan(const exec::Span &span);
+  bool checkLayout(const exec::TensorLayoutT *layout);
+  /// Whether a view of this shape and strides at `operand` stays in its buffer.
+  bool checkReach(size_t number, const exec::OperandT &operand,
+                  std::span<const int64_t> shape,
+                  std::span<const int64_t> strides);
+  /// Whether what is written as a view of this shape and strides at `operand`
+  /// has every element once.
+  bool checkWritten(size_t number, std::span<const int64_t> shape,
+                    std::span<const int64_t> strides);
+  /// Whether a view has no more elements than the operand whose strides it
+  /// replaces; those that repeat count once.
+  bool checkView(size_t number, const exec::OperandT &operand,
+                 std::span<const int64_t> shape,
+                 std::span<const int64_t> strides);
+  /// The first byte of the arena that an operand covers, and the one behind it;
+  /// with a view's shape and strides, what that covers.
+  std::pair<uint64_t, uint64_t> getReach(const exec::OperandT &operand) const;
+  std::pair<uint64_t, uint64_t>
+  getReach(const exec::OperandT &operand, std::span<const int64_t> shape,
+           std::span<const int64_t> strides) const;
 
+private:
   /// A number that must not be negative.
   struct Quantity {
     std::string_view name;
@@ -70,47 +101,14 @@ private:
   bool checkTrainingQuantities(const exec::TrainingT &training);
 
   bool checkMesh();
-  bool checkSpan(const exec::Span &span);
-  bool checkLayout(const exec::TensorLayoutT *layout);
   bool checkBufferHolds(int buffer, const exec::TensorLayoutT &layout);
   /// One more than the largest element index of a view, 0 if it is empty; -1:
   /// it is none.
   int64_t countReached(size_t number, std::span<const int64_t> shape,
                        std::span<const int64_t> strides);
   bool checkOperand(size_t number, const exec::OperandT &operand);
-  /// Whether a view of this shape and strides at `operand` stays in its buffer.
-  bool checkReach(size_t number, const exec::OperandT &operand,
-                  std::span<const int64_t> shape,
-                  std::span<const int64_t> strides);
   bool checkCommand(const exec::CommandT &command, size_t index,
                     Totals &totals);
-  /// Whether what is written as a view of this shape and strides at `operand`
-  /// has every element once.
-  bool checkWritten(size_t number, std::span<const int64_t> shape,
-                    std::span<const int64_t> strides);
-  /// Whether a view has no more elements than the operand whose strides it
-  /// replaces; those that repeat count once.
-  bool checkView(size_t number, const exec::OperandT &operand,
-                 std::span<const int64_t> shape,
-                 std::span<const int64_t> strides);
-  bool checkKernel(const exec::CommandT &command);
-  bool checkMatmul(const exec::CommandT &command);
-  bool checkConvolution(const exec::CommandT &command);
-  bool checkConvolutionSizes(const exec::ConvolutionT &shape);
-  bool checkMatmulEnds(const exec::CommandT &command);
-  bool checkMatmulOverlap(const exec::CommandT &command);
-  bool checkCollective(const exec::CommandT &command);
-  /// A collective that takes one operand of `command` into another one.
-  bool checkMember(const exec::CollectiveT &collective,
-                   const exec::CommandT &command, size_t fromNumber,
-                   size_t toNumber);
-  /// The first byte of the arena that an operand covers, and the one behind it;
-  /// with a view's shape and strides, what that covers.
-  std::pair<uint64_t, uint64_t> getReach(const exec::OperandT &operand) const;
-  std::pair<uint64_t, uint64_t>
-  getReach(const exec::OperandT &operand, std::span<const int64_t> shape,
-           std::span<const int64_t> strides) const;
-  bool checkCopy(const exec::CommandT &command);
   bool checkProgram(const exec::ProgramT &program);
   bool checkPorts(const std::vector<std::unique_ptr<exec::PortT>> &ports,
                   std::string_view kind);

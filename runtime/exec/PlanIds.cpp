@@ -1,6 +1,7 @@
 #include "runtime/exec/PlanIds.h"
 
 #include "runtime/exec/Executable.h"
+#include "runtime/exec/kinds/CommandKind.h"
 
 #include <fmt/format.h>
 #include <sodium.h>
@@ -32,21 +33,9 @@ runtime::getPlanIds(const exec::ProgramT &program) {
 }
 
 const char *runtime::getPlanKind(const exec::CommandT &command) {
-  switch (command.action.type) {
-  case exec::Action::Kernel:
-    return "kernel";
-  case exec::Action::Matmul:
-    return "matmul";
-  case exec::Action::Convolution:
-    return "convolution";
-  case exec::Action::Copy:
-    return "copy";
-  case exec::Action::Collective:
-    return exec::EnumNameCollectiveKind(command.action.AsCollective()->kind);
-  case exec::Action::NONE:
-    break;
-  }
-  __builtin_unreachable(); // checkExecutable refuses it
+  const exec::CollectiveT *collective = command.action.AsCollective();
+  return collective ? exec::EnumNameCollectiveKind(collective->kind)
+                    : getKind(command).name;
 }
 
 std::string runtime::describeLayout(const exec::ExecutableT &executable,

@@ -3,6 +3,7 @@
 /// what they mean.
 
 #include "runtime/exec/ExecutableChecker.h"
+#include "runtime/exec/kinds/CommandKind.h"
 
 #include "layout/Collective.h"
 
@@ -65,27 +66,11 @@ bool ExecutableChecker::checkTraffic(const exec::CollectiveT &collective,
 
 bool ExecutableChecker::checkCommandQuantities(const exec::CommandT &command,
                                                Totals &totals) {
-  int64_t mostFlops = maxExtent;
-  if (const exec::MatmulT *matmul = command.action.AsMatmul()) {
-    mostFlops = 2;
-    for (int64_t size : {matmul->m, matmul->n, matmul->k})
-      mostFlops = multiply(mostFlops, size);
-    for (int64_t size : matmul->batch)
-      mostFlops = multiply(mostFlops, size);
-    if (mostFlops < 0)
-      return fail("a matmul computes more than any machine");
-  }
-  if (const exec::ConvolutionT *shape = command.action.AsConvolution()) {
-    mostFlops = 2;
-    for (int64_t size :
-         {shape->batch, shape->groups, shape->inputs, shape->outputs})
-      mostFlops = multiply(mostFlops, size);
-    for (const auto *sizes : {&shape->weights, &shape->destination})
-      for (int64_t size : *sizes)
-        mostFlops = multiply(mostFlops, size);
-    if (mostFlops < 0)
-      return fail("a convolution computes more than any machine");
-  }
+  const CommandKind &kind = getKind(command);
+  const int64_t mostFlops =
+      kind.countMostFlops ? kind.countMostFlops(command) : maxExtent;
+  if (mostFlops < 0)
+    return fail(fmt::format("a {} computes more than any machine", kind.name));
   if (!checkQuantities(
           {{"the number of its operations", command.flops, mostFlops},
            {"what it reads and writes", command.bytes, maxExtent}}))

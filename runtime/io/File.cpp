@@ -27,9 +27,11 @@ static Error getWriteError(const std::string &path) {
           fmt::format("cannot write '{}': {}", path, std::strerror(errno)), ""};
 }
 
-Result<std::unique_ptr<FileReader>> FileReader::open(const std::string &path) {
+Result<std::unique_ptr<FileReader>> FileReader::open(const std::string &path,
+                                                     ByteListener listener) {
   auto reader = std::make_unique<FileReader>();
   reader->path = path;
+  reader->listener = std::move(listener);
   reader->file.reset(std::fopen(path.c_str(), "rb"));
   if (!reader->file)
     return getReadError(path);
@@ -45,6 +47,8 @@ Result<size_t> FileReader::read(std::span<std::byte> target) {
   if (std::ferror(file.get()))
     return getReadError(path);
   position += count;
+  if (size && listener)
+    listener(position, *size);
   return count;
 }
 

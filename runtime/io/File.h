@@ -2,6 +2,7 @@
 #define MESHC_RUNTIME_IO_FILE_H
 
 #include "runtime/exec/Error.h"
+#include "runtime/io/ByteListener.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -32,8 +33,10 @@ public:
 /// Those of a file, or of a pipe.
 class FileReader : public ByteReader {
 public:
+  /// `listener` is told what was read of a file, of those that have a length.
   /// Errors: CannotRead with the system's reason.
-  static Result<std::unique_ptr<FileReader>> open(const std::string &path);
+  static Result<std::unique_ptr<FileReader>> open(const std::string &path,
+                                                  ByteListener listener = {});
 
   /// Errors: CannotRead with the system's reason.
   Result<size_t> read(std::span<std::byte> target) override;
@@ -48,6 +51,7 @@ private:
   std::unique_ptr<std::FILE, Close> file;
   std::optional<uint64_t> size; ///< pipes have none
   uint64_t position = 0;
+  ByteListener listener;
 };
 
 /// Those of a part of the memory, which has to stay.

@@ -2,6 +2,7 @@
 
 #include "runtime/cpu/CommandList.h"
 #include "runtime/cpu/Executor.h"
+#include "runtime/cpu/FlushToZero.h"
 #include "runtime/io/Json.h"
 #include "runtime/plans/CpuPieces.h"
 
@@ -27,48 +28,6 @@ static double getThreadUs() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return double(time.tv_sec) * 1e6 + double(time.tv_nsec) * 1e-3;
-}
-
-static void runCommand(const PreparedCommand &command, int64_t device,
-                       std::span<const int64_t> coordinates, int worker,
-                       void *scratch) {
-  void *const *operands =
-      command.operands.data() + size_t(device) * command.numOperands;
-  for (int64_t piece = 0; piece < command.pieces; ++piece)
-    switch (command.timeClass) {
-    case TimeClass::Kernel: {
-      const int64_t begin = piece * command.extentPerPiece;
-      command.kernel(operands, coordinates.data(), begin,
-                     std::min(begin + command.extentPerPiece, command.extent));
-      break;
-    }
-    case TimeClass::Matmul: {
-      const bool hasBias = command.numOperands == 4;
-      static_cast<void>(command.matmul->run(piece,
-                                            {operands[0], operands[1],
-                                             operands[command.numOperands - 1],
-                                             hasBias ? operands[2] : nullptr},
-                                            worker, scratch));
-      break;
-    }
-    case TimeClass::Convolution:
-      static_cast<void>(command.convolution->run(
-          piece,
-          getConvolutionOperands(command.source->action.AsConvolution()->result,
-                                 operands),
-          worker, scratch));
-      break;
-    case TimeClass::Copy: {
-      const int64_t begin = piece * command.rowsPerPiece;
-      runCopy(*command.source, static_cast<const std::byte *>(operands[0]),
-              static_cast<std::byte *>(operands[1]), begin,
-              std::min(begin + command.rowsPerPiece, command.rows));
-      break;
-    }
-    case TimeClass::Collective:
-    case TimeClass::Idle:
-      break;
-    }
 }
 
 /// Of many times that something took, the one that a quarter are below: what
@@ -108,6 +67,7 @@ static Status measureCommands(const Executable &executable,
   std::vector<std::vector<std::vector<float>>> times(size_t(result.threads));
   const Clock::time_point start = Clock::now();
   auto work = [&](int worker) {
+    const FlushToZero flushToZero;
     useOneMatmulThread();
     constexpr size_t alignment = 64;
     std::vector<std::byte> memory(library.getScratchBytes() + alignment);
@@ -122,8 +82,14 @@ static Status measureCommands(const Executable &executable,
     for (int round = 0; round < minRounds || getSecondsSince(start) < seconds;
          ++round)
       for (size_t i = 0; i < list->commands.size(); ++i) {
+        const PreparedCommand &command = list->commands[i];
+        if (!command.own)
+          continue;
+        const CpuPlace place{command.getOperands(worker), coordinates.data(),
+                             worker, scratch};
         const double before = getThreadUs();
-        runCommand(list->commands[i], worker, coordinates, worker, scratch);
+        for (int64_t piece = 0; piece < command.own->getNumPieces(); ++piece)
+          static_cast<void>(command.own->run(piece, place));
         const double after = getThreadUs();
         if (round > 0) // the first one makes library and caches ready
           own[i].push_back(float(after - before));
@@ -144,14 +110,14 @@ static Status measureCommands(const Executable &executable,
   const double clockUs = getQuartile(nothing);
   for (size_t i = 0; i < list->commands.size(); ++i) {
     const PreparedCommand &command = list->commands[i];
-    if (command.timeClass == TimeClass::Collective)
+    if (!command.own)
       continue;
     std::vector<float> all;
     for (const auto &own : times)
       all.insert(all.end(), own[i].begin(), own[i].end());
     result.commands.push_back({command.source,
                                std::max(0.0, getQuartile(all) - clockUs),
-                               command.pieces});
+                               command.own->getNumPieces()});
   }
   return Status::success();
 }
@@ -173,7 +139,7 @@ static Status measureRuns(const Executable &executable,
     const Profile profile = (*executor)->getProfile();
     const double us = profile.wallSeconds * 1e6;
     for (const CommandTime &time : profile.commands)
-      if (time.timeClass == TimeClass::Collective) {
+      if (time.command->action.AsCollective()) {
         auto known = std::ranges::find(result.collectives, time.command,
                                        &MeasuredCollective::command);
         if (known == result.collectives.end())

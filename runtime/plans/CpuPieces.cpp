@@ -1,6 +1,7 @@
 #include "runtime/plans/CpuPieces.h"
 
 #include <algorithm>
+#include <iterator>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -99,19 +100,25 @@ PieceCut runtime::cutConvolution(const exec::ConvolutionT &shape,
 
 int64_t runtime::countPieces(const exec::CommandT &command, int64_t devices,
                              int workers) {
-  const int64_t products = getMatmulPieces(devices, workers);
-  switch (command.action.type) {
-  case exec::Action::Matmul:
-    return limitMatmulPieces(double(command.flops), products);
-  case exec::Action::Convolution:
-    return cutConvolution(*command.action.AsConvolution(), products).pieces;
-  case exec::Action::Kernel:
-    return cutKernel(command, workers).pieces;
-  case exec::Action::Copy:
-    return cutCopy(command, workers).pieces;
-  case exec::Action::Collective:
-  case exec::Action::NONE:
-    break;
-  }
-  __builtin_unreachable(); // collectives have groups, each with its pieces
+  using Count = int64_t (*)(const exec::CommandT &, int64_t, int);
+  // In the order of the schema.
+  static constexpr Count kinds[] = {
+      nullptr,
+      [](const exec::CommandT &kernel, int64_t, int workers) {
+        return cutKernel(kernel, workers).pieces;
+      },
+      [](const exec::CommandT &matmul, int64_t products, int) {
+        return limitMatmulPieces(double(matmul.flops), products);
+      },
+      nullptr, // collectives have groups, each with its pieces
+      [](const exec::CommandT &copy, int64_t, int workers) {
+        return cutCopy(copy, workers).pieces;
+      },
+      [](const exec::CommandT &convolution, int64_t products, int) {
+        return cutConvolution(*convolution.action.AsConvolution(), products)
+            .pieces;
+      }};
+  static_assert(std::size(kinds) == size_t(exec::Action::MAX) + 1);
+  return kinds[size_t(command.action.type)](
+      command, getMatmulPieces(devices, workers), workers);
 }

@@ -52,11 +52,9 @@ GpuMemoryPlanner::GpuMemoryPlanner(const exec::ExecutableT &executable,
   std::map<MoveKey, size_t> places;
   for (const auto &program : executable.programs)
     for (const auto &command : program->commands)
-      switch (command->action.type) {
-      case exec::Action::Matmul:
+      if (command->action.AsMatmul()) {
         hasProducts = true;
-        break;
-      case exec::Action::Collective: {
+      } else if (command->action.AsCollective()) {
         std::vector<Collective::Member> members =
             Collective::getMembers(executable, *command);
         const auto [place, isFirst] = places.try_emplace(
@@ -66,16 +64,9 @@ GpuMemoryPlanner::GpuMemoryPlanner(const exec::ExecutableT &executable,
               {{program.get(), command.get()}, std::move(members)});
         else
           ++collectives[place->second].count;
-        break;
-      }
-      case exec::Action::Copy:
-        if (planCopy(*command).form == CopyForm::Boxes)
-          boxCopies.push_back({program.get(), command.get()});
-        break;
-      case exec::Action::Kernel:
-      case exec::Action::Convolution:
-      case exec::Action::NONE:
-        break;
+      } else if (command->action.AsCopy() &&
+                 planCopy(*command).form == CopyForm::Boxes) {
+        boxCopies.push_back({program.get(), command.get()});
       }
 }
 

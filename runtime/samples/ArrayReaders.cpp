@@ -31,7 +31,7 @@ static SampleElement getElement(IdxType type) {
 }
 
 Result<Samples> runtime::openIdx(const SampleRequest &request) {
-  Result<IdxFile> file = readIdx(request.path);
+  Result<IdxFile> file = readIdx(request.path, request.listener);
   if (!file)
     return file.getError();
   SampleShape shape;

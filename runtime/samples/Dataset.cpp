@@ -65,7 +65,8 @@ static Status checkElements(const SampleArray &array,
 Result<Dataset::Source> Dataset::open(const exec::ExecutableT &data,
                                       const exec::DataSourceT &source,
                                       const exec::PortT &port, Split split,
-                                      const std::string &folder) {
+                                      const std::string &folder,
+                                      const ByteListener &listener) {
   std::vector<int64_t> sizes = getSizes(*port.layout);
   const auto &dims = port.layout->dims;
   const auto counting =
@@ -87,7 +88,7 @@ Result<Dataset::Source> Dataset::open(const exec::ExecutableT &data,
   const std::string train = locate(source.train);
   Result<std::unique_ptr<SampleArray>> array =
       openSamples({source, split == Split::Train ? train : locate(source.test),
-                   train, sizes, !isFloat(port.layout->element)});
+                   train, sizes, !isFloat(port.layout->element), listener});
   if (!array)
     return array.getError();
   Status fits = checkShape(**array, port, sizes);
@@ -116,7 +117,8 @@ static Error locate(Error error, const exec::ExecutableT &data,
 
 Result<Dataset> Dataset::load(const Executable &executable,
                               const exec::ProgramT &program, Split split,
-                              const std::string &folder) {
+                              const std::string &folder,
+                              const ByteListener &listener) {
   const exec::ExecutableT &data = executable.data;
   std::set<std::string_view> fed;
   for (const auto &source : data.data)
@@ -137,7 +139,7 @@ Result<Dataset> Dataset::load(const Executable &executable,
     // A program may do without an input of another one.
     if (!port)
       continue;
-    Result<Source> opened = open(data, *source, *port, split, folder);
+    Result<Source> opened = open(data, *source, *port, split, folder, listener);
     if (!opened)
       return locate(opened.getError(), data, *source);
     const SampleArray &array = *opened->array;

@@ -2,6 +2,7 @@
 #define MESHC_RUNTIME_SAMPLES_DATASET_H
 
 #include "runtime/data/Values.h"
+#include "runtime/io/ByteListener.h"
 #include "runtime/samples/Conversion.h"
 #include "runtime/samples/SampleArray.h"
 
@@ -26,10 +27,12 @@ public:
   /// all files have equally many samples, for training a batch at least.
   /// Errors, with the place of the data source in the spec: WrongData where the
   /// files do not fit the program, ValueOutOfRange; those of the readers.
-  /// NothingToDo where there are no files for this split.
+  /// NothingToDo where there are no files for this split. `listener` is told
+  /// how far a file is that is read as a whole.
   static Result<Dataset> load(const Executable &executable,
                               const exec::ProgramT &program, Split split,
-                              const std::string &folder);
+                              const std::string &folder,
+                              const ByteListener &listener = {});
 
   int64_t getNumSamples() const { return numSamples; }
   int64_t getBatchSize() const { return batchSize; }
@@ -76,7 +79,8 @@ private:
   static Result<Source> open(const exec::ExecutableT &data,
                              const exec::DataSourceT &source,
                              const exec::PortT &port, Split split,
-                             const std::string &folder);
+                             const std::string &folder,
+                             const ByteListener &listener);
   static Status copyRun(const Source &source, const Run &run,
                         std::byte *target);
 

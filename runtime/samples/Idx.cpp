@@ -126,8 +126,10 @@ Result<IdxFile> runtime::parseIdx(std::unique_ptr<ByteReader> bytes,
   return file;
 }
 
-Result<IdxFile> runtime::readIdx(const std::string &path) {
-  Result<std::unique_ptr<FileReader>> file = FileReader::open(path);
+Result<IdxFile> runtime::readIdx(const std::string &path,
+                                 ByteListener listener) {
+  Result<std::unique_ptr<FileReader>> file =
+      FileReader::open(path, std::move(listener));
   if (!file)
     return file.getError();
   return parseIdx(std::move(*file), path);

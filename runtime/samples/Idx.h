@@ -7,6 +7,7 @@
 /// 32-bit number, then the elements, big-endian, the first dimension slowest.
 /// Source: yann.lecun.com/exdb/mnist, "The IDX file format".
 
+#include "runtime/io/ByteListener.h"
 #include "runtime/io/File.h"
 
 #include <cstddef>
@@ -44,7 +45,7 @@ struct IdxFile {
 /// reports a defect, the mark, type or sizes are none of this format, or the
 /// elements are fewer or more than the sizes say. Never allocates more than the
 /// sizes say, nor than the file can really hold.
-Result<IdxFile> readIdx(const std::string &path);
+Result<IdxFile> readIdx(const std::string &path, ByteListener listener = {});
 
 /// Reads it from anywhere; `path` is for messages.
 Result<IdxFile> parseIdx(std::unique_ptr<ByteReader> bytes,

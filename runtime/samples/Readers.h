@@ -2,6 +2,7 @@
 #define MESHC_RUNTIME_SAMPLES_READERS_H
 
 #include "runtime/exec/exec_generated.h"
+#include "runtime/io/ByteListener.h"
 #include "runtime/samples/SampleArray.h"
 
 #include <cstdint>
@@ -20,6 +21,7 @@ struct SampleRequest {
   std::string trainPath;      ///< of that for training: text has its characters
   std::vector<int64_t> sizes; ///< of a sample, as the input has them
   bool takesIntegers = false; ///< the input
+  ByteListener listener = {}; ///< of what is read when it is opened
 };
 
 using SampleReader = Result<Samples> (*)(const SampleRequest &request);

@@ -136,8 +136,10 @@ static void takeEnd(int, void *table) {
 }
 
 /// Gives a table what is in a file.
-static Status readTable(const std::string &path, RowTable &table) {
-  Result<std::unique_ptr<FileReader>> file = FileReader::open(path);
+static Status readTable(const SampleRequest &request, RowTable &table) {
+  const std::string &path = request.path;
+  Result<std::unique_ptr<FileReader>> file =
+      FileReader::open(path, request.listener);
   if (!file)
     return file.getError();
   Result<std::unique_ptr<ByteReader>> reader = unpack(std::move(*file), path);
@@ -184,7 +186,7 @@ Result<Samples> runtime::openRows(const SampleRequest &request) {
                     request.source.columns.size()),
         ""};
   RowTable table(request);
-  Status read = readTable(request.path, table);
+  Status read = readTable(request, table);
   if (table.error)
     return *table.error;
   if (!read)

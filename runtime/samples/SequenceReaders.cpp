@@ -109,7 +109,8 @@ Result<Samples> runtime::openTokens(const SampleRequest &request) {
 }
 
 Result<Samples> runtime::openText(const SampleRequest &request) {
-  Result<std::vector<std::byte>> text = readText(request.path);
+  Result<std::vector<std::byte>> text =
+      readText(request.path, request.listener);
   if (!text)
     return text.getError();
   Result<TextUnits> units =

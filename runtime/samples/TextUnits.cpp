@@ -11,8 +11,10 @@
 using namespace meshc;
 using namespace meshc::runtime;
 
-Result<std::vector<std::byte>> runtime::readText(const std::string &path) {
-  Result<std::unique_ptr<FileReader>> file = FileReader::open(path);
+Result<std::vector<std::byte>> runtime::readText(const std::string &path,
+                                                 ByteListener listener) {
+  Result<std::unique_ptr<FileReader>> file =
+      FileReader::open(path, std::move(listener));
   if (!file)
     return file.getError();
   Result<std::unique_ptr<ByteReader>> unpacked = unpack(std::move(*file), path);

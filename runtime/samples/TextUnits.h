@@ -2,6 +2,7 @@
 #define MESHC_RUNTIME_SAMPLES_TEXTUNITS_H
 
 #include "runtime/exec/Error.h"
+#include "runtime/io/ByteListener.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,8 @@
 namespace meshc::runtime {
 
 /// A text, unpacked where it is in gzip. Errors: CannotRead, DamagedFile.
-Result<std::vector<std::byte>> readText(const std::string &path);
+Result<std::vector<std::byte>> readText(const std::string &path,
+                                        ByteListener listener = {});
 
 /// What the positions of a text are: its bytes, or the numbers of its
 /// characters among those of the text for training, in ascending order.

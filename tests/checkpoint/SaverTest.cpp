@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -129,15 +130,36 @@ TEST_F(SaverTest, a_state_that_no_buffer_holds_is_written_through_it) {
   SaveRequest request;
   request.bufferBytes = uint64_t(8) << 20;
   std::unique_ptr<Saver> saver = create(*session, request);
+  std::vector<uint64_t> told; // as it goes on
+  uint64_t most = 0;
+  auto listen = [&](uint64_t bytes, uint64_t allBytes) {
+    told.push_back(bytes);
+    most = allBytes;
+  };
+  saver->listen(listen);
   ASSERT_TRUE(saver->save(1));
+  // The last pieces wait for those before: 8 MiB are on their way at most.
+  ASSERT_FALSE(told.empty());
+  EXPECT_GE(told.back() + request.bufferBytes + pieceBytes, most);
   ASSERT_TRUE(saver->finish());
+  EXPECT_TRUE(std::ranges::is_sorted(told));
+  EXPECT_LE(told.back(), most);
   Result<Checkpoint> checkpoint = Checkpoint::open(path);
   ASSERT_TRUE(checkpoint);
   EXPECT_GT(checkpoint->getManifest().getBytes(), uint64_t(100) << 20);
+  EXPECT_GE(most, checkpoint->getManifest().getBytes());
+  told.clear();
+  ASSERT_TRUE(checkpoint->verify(listen));
+  EXPECT_EQ(told.size(),
+            (checkpoint->getManifest().files[0].bytes - 1) / pieceBytes + 1);
+  EXPECT_EQ(told.back(), most);
+  told.clear();
   std::unique_ptr<Session> other =
       makeStateSession({2, 2}, nullptr, int64_t(3) << 20);
-  ASSERT_TRUE(checkpoint->load(other->getDevices()));
+  ASSERT_TRUE(checkpoint->load(other->getDevices(), listen));
   EXPECT_EQ(getState(*other), state);
+  EXPECT_TRUE(std::ranges::is_sorted(told));
+  EXPECT_EQ(told.back(), most);
 }
 
 /// Files end at a limit, as they would on a full disk.

@@ -76,7 +76,8 @@ compileStep(const Case &model,
   mlir::OwningOpRef<mlir::ModuleOp> kernels =
       mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
   codegen::CpuKernelTarget target(*kernels);
-  if (failed(codegen::planSteps(*module, target, bucketBytes)) ||
+  if (failed(
+          codegen::planSteps(*module, target, {.bucketBytes = bucketBytes})) ||
       failed(codegen::buildExecutable(*module, data, target)))
     llvm::report_fatal_error("no command list");
   runtime::Result<runtime::Executable> executable =

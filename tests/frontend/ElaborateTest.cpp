@@ -15,6 +15,7 @@ using namespace meshc::frontend;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 namespace {
 
@@ -315,6 +316,23 @@ TEST(Elaborate, BoundOfAnIndexOfData) {
                   HasSubstr("index_bound = " + std::string(bound) + " : i64"));
       EXPECT_THAT(text, HasSubstr("nd.cast"));
     }
+}
+
+/// `else` says that an index may lie outside.
+TEST(Elaborate, AnIndexWithElseHasNoBound) {
+  const std::string front = "dim row = 2\ndim item = 5\n"
+                            "model m(x: f32[item], y: i32[row]) {\n";
+  for (const char *number : {"0", "-1.5"}) {
+    const std::string read =
+        "  output o = x[item = y else " + std::string(number) + "]\n";
+    SpecRun alone(front + read + "}\n");
+    ASSERT_TRUE(alone.module) << alone.getText();
+    EXPECT_THAT(alone.printModule(), Not(HasSubstr("index_bound")));
+    // Where another use has none, that one counts.
+    SpecRun both(front + read + "  output p = x[item = y]\n}\n");
+    ASSERT_TRUE(both.module) << both.getText();
+    EXPECT_THAT(both.printModule(), HasSubstr("index_bound = 5 : i64"));
+  }
 }
 
 TEST(Elaborate, MinimizeAloneIsNoRecipe) {

@@ -219,7 +219,7 @@ TEST_F(CommandLineTest, bench_prints_the_contract) {
           "\"compile_s\": 1.250, \"peak_bytes_per_device\": 640, \"threads\": "
           "2, \"devices\": 2, \"loss\": [0-9.e+-]+\\}\n"));
   Outcome profiled = run({"bench", "--steps", "3", "--profile"});
-  EXPECT_THAT(profiled.output, HasSubstr("\"worker_ms\": {\"matmul\": "));
+  EXPECT_THAT(profiled.output, HasSubstr("\"worker_ms\": {\"kernel\": "));
   EXPECT_THAT(profiled.output, HasSubstr("\"idle\": "));
   EXPECT_THAT(profiled.output, HasSubstr("\"costliest\": [{\"name\": \""));
 }

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 using namespace meshc;
@@ -210,6 +211,29 @@ TEST_F(TextTest, numbers_become_text_again) {
     for (int32_t number : *numbers)
       again += units->decode(number);
     EXPECT_EQ(again, text);
+  }
+}
+
+/// How far a file is that is read as a whole is told, of the packed bytes where
+/// it is packed.
+TEST_F(TextTest, listeners_hear_how_far_it_is) {
+  source.units = "bytes";
+  std::string text;
+  for (int i = 0; i < 1000000; ++i)
+    text += char('a' + i * i % 23);
+  for (const std::string &file : {text, compress(text)}) {
+    writeBytes(folder / "file", file);
+    std::vector<uint64_t> heard;
+    SampleRequest request{source, folder / "file", folder / "file", sizes,
+                          takesIntegers};
+    request.listener = [&](uint64_t bytes, uint64_t allBytes) {
+      heard.push_back(bytes);
+      EXPECT_EQ(allBytes, file.size());
+    };
+    ASSERT_TRUE(openSamples(request));
+    EXPECT_TRUE(std::is_sorted(heard.begin(), heard.end()));
+    ASSERT_FALSE(heard.empty());
+    EXPECT_EQ(heard.back(), file.size());
   }
 }
 

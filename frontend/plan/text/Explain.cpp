@@ -4,6 +4,7 @@
 #include "frontend/plan/Overlap.h"
 #include "frontend/plan/Plan.h"
 #include "frontend/plan/Quantities.h"
+#include "frontend/plan/kinds/PlannedKind.h"
 #include "frontend/plan/text/SourceQuote.h"
 #include "layout/Sharding.h"
 
@@ -396,47 +397,11 @@ std::string Explainer::explainTensor(int tensor) {
   return communicates ? text : text + "\n  It needs no communication.\n";
 }
 
-/// What of an operation is issued to a GPU.
-static std::string explainLaunches(const exec::CommandT &command) {
-  std::string text;
-  if (const exec::KernelT *kernel = command.action.AsKernel())
-    for (const auto &launch : kernel->launches)
-      text += fmt::format("  It launches {}: {} of {}, {} of shared memory.\n",
-                          launch->symbol, formatCount(launch->grid, "block"),
-                          formatCount(launch->block, "thread"),
-                          formatBytes(launch->shared_bytes));
-  if (command.action.type != exec::Action::Matmul)
-    return text;
-  std::string reason;
-  if (std::optional<int64_t> calls = countCalls(command, reason))
-    return fmt::format("  It is {} of cuBLASLt.\n",
-                       formatCount(*calls, "call"));
-  return fmt::format("  {}.\n", reason);
-}
-
-static const char *describeKind(const exec::CommandT &command) {
-  switch (command.action.type) {
-  case exec::Action::Kernel:
-    return "a generated kernel";
-  case exec::Action::Matmul:
-    return "a library matmul";
-  case exec::Action::Convolution:
-    return "a library convolution";
-  case exec::Action::Copy:
-    return "a copy";
-  case exec::Action::Collective:
-    return "a slice of the own block, nothing is sent";
-  case exec::Action::NONE:
-    break;
-  }
-  std::abort();
-}
-
 std::string Explainer::explainOp(const PlannedCommand &planned) {
   const exec::CommandT &command = *planned.command;
-  std::string text =
-      fmt::format("{}: {}, {}\n", planned.id, describeKind(command),
-                  describePhase(command.phase));
+  const PlannedKind &kind = getPlannedKind(command);
+  std::string text = fmt::format("{}: {}, {}\n", planned.id, kind.description,
+                                 describePhase(command.phase));
   std::string computed = describeAll(planned.outputs);
   if (planned.isInside && planned.tensor >= 0 && planned.outputs.size() == 1)
     computed = fmt::format("something inside '{}'",
@@ -445,8 +410,8 @@ std::string Explainer::explainOp(const PlannedCommand &planned) {
                       describeAll(planned.inputs));
   text += fmt::format("  On each device: {}, {} read and written.\n",
                       formatFlops(command.flops), formatBytes(command.bytes));
-  if (isGpuPlan(plan))
-    text += explainLaunches(command);
+  if (isGpuPlan(plan) && kind.explainLaunches)
+    text += kind.explainLaunches(command);
   if (command.span && command.span->file() >= 0)
     text += "\n  It comes from:\n" + source.quote(*command.span);
   return text;

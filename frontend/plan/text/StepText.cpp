@@ -3,6 +3,7 @@
 #include "frontend/plan/MemoryUse.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/Waste.h"
+#include "frontend/plan/kinds/PlannedKind.h"
 #include "frontend/plan/text/TerminalText.h"
 #include "layout/Sharding.h"
 
@@ -11,6 +12,8 @@
 #include <fmt/format.h>
 #include <map>
 #include <span>
+#include <utility>
+#include <vector>
 
 using namespace meshc;
 using namespace meshc::plan;
@@ -59,15 +62,21 @@ static std::string getLaunches(const Plan &plan, const GpuUse &gpu) {
 }
 
 std::string plan::renderTotals(const Plan &plan, const GpuUse &gpu) {
-  int64_t flops = 0, matmulFlops = 0, convolutionFlops = 0, commands = 0;
+  int64_t flops = 0, commands = 0;
+  // Of matmuls also where there are none.
+  std::vector<std::pair<const char *, int64_t>> flopsApart = {
+      {plannedMatmul.flopsName, 0}};
   Traffic traffic;
   std::map<std::string, Traffic> byAxes;
   for (const PlannedCommand &planned : plan.commands) {
     flops += planned.command->flops * repeatsPerStep;
-    if (planned.command->action.type == exec::Action::Matmul)
-      matmulFlops += planned.command->flops * repeatsPerStep;
-    if (planned.command->action.type == exec::Action::Convolution)
-      convolutionFlops += planned.command->flops * repeatsPerStep;
+    if (const char *name = getPlannedKind(*planned.command).flopsName) {
+      auto known = std::ranges::find(flopsApart, name,
+                                     &std::pair<const char *, int64_t>::first);
+      if (known == flopsApart.end())
+        known = flopsApart.insert(known, {name, 0});
+      known->second += planned.command->flops * repeatsPerStep;
+    }
     if (const exec::CollectiveT *collective = planned.collective) {
       bool isFirst = collective == planned.command->action.AsCollective();
       traffic.add(*collective, isFirst);
@@ -80,9 +89,10 @@ std::string plan::renderTotals(const Plan &plan, const GpuUse &gpu) {
   const char *what =
       plan.program->name == "step" ? "training step" : "evaluation";
   std::string text = fmt::format("\neach {}, on each device\n", what);
-  std::string parts = formatFlops(matmulFlops) + " in matmuls";
-  if (convolutionFlops > 0)
-    parts += ", " + formatFlops(convolutionFlops) + " in convolutions";
+  std::string parts;
+  for (const auto &[name, count] : flopsApart)
+    parts += fmt::format("{}{} in {}", parts.empty() ? "" : ", ",
+                         formatFlops(count), name);
   text +=
       fmt::format("  computation    {}, {} ({})\n",
                   formatCount(commands, "command"), formatFlops(flops), parts);

@@ -1,3 +1,5 @@
+#include "runtime/exec/kinds/CommandKind.h"
+
 #include "runtime/exec/ExecutableChecker.h"
 
 #include <fmt/format.h>
@@ -6,21 +8,23 @@
 
 using namespace meshc;
 using namespace meshc::runtime;
+
 using exec::ConvolutionTensor;
 
 /// oneDNN counts in 32 bits.
 static constexpr int64_t maxSize = int64_t(1) << 30;
 
-bool ExecutableChecker::checkConvolutionSizes(const exec::ConvolutionT &shape) {
+static bool checkConvolutionSizes(ExecutableChecker &checker,
+                                  const exec::ConvolutionT &shape) {
   const size_t rank = shape.source.size();
   if (rank < 1 || rank > 3)
-    return fail(fmt::format("a convolution has {} dimensions of space, "
-                            "expected 1 to 3",
-                            rank));
+    return checker.fail(fmt::format("a convolution has {} dimensions of space, "
+                                    "expected 1 to 3",
+                                    rank));
   for (const auto *numbers : {&shape.weights, &shape.destination, &shape.stride,
                               &shape.dilation, &shape.pad})
     if (numbers->size() != rank)
-      return fail("a convolution's tensors differ in rank");
+      return checker.fail("a convolution's tensors differ in rank");
   std::vector<int64_t> sizes = {shape.batch, shape.groups, shape.inputs,
                                 shape.outputs};
   for (const auto *numbers : {&shape.source, &shape.weights, &shape.destination,
@@ -28,7 +32,7 @@ bool ExecutableChecker::checkConvolutionSizes(const exec::ConvolutionT &shape) {
     sizes.insert(sizes.end(), numbers->begin(), numbers->end());
   for (int64_t size : sizes)
     if (size < 1 || size > maxSize)
-      return fail(fmt::format(
+      return checker.fail(fmt::format(
           "a convolution has a size, stride or dilation of {}", size));
   for (size_t i = 0; i < rank; ++i) {
     const int64_t window = multiply(shape.weights[i] - 1, shape.dilation[i]);
@@ -36,38 +40,40 @@ bool ExecutableChecker::checkConvolutionSizes(const exec::ConvolutionT &shape) {
     const int64_t pad = shape.pad[i];
     if (window < 0 || window > maxSize || steps < 0 || steps > maxSize ||
         pad < -maxSize || pad > maxSize)
-      return fail("a convolution reaches farther than any tensor");
+      return checker.fail("a convolution reaches farther than any tensor");
     // Windows see something of the source, and all that is computed of it.
     const int64_t end = steps + window + 1 - pad;
     if (std::max<int64_t>(0, -pad) >= std::min(shape.source[i], end))
-      return fail("a convolution sees nothing of its source");
+      return checker.fail("a convolution sees nothing of its source");
     if (shape.result == ConvolutionTensor::source &&
         (pad < 0 || end <= shape.source[i] - shape.stride[i]))
-      return fail("a convolution does not compute all of its source");
+      return checker.fail("a convolution does not compute all of its source");
   }
   return true;
 }
 
-bool ExecutableChecker::checkConvolution(const exec::CommandT &command) {
+static bool checkConvolution(ExecutableChecker &checker,
+                             const exec::CommandT &command) {
   const exec::ConvolutionT &shape = *command.action.AsConvolution();
-  if (data.target != exec::Target::cpu)
-    return fail("a convolution is of CPUs only");
+  if (checker.getData().target != exec::Target::cpu)
+    return checker.fail("a convolution is of CPUs only");
   if (!isEnumerator(shape.result, ConvolutionTensor::MAX))
-    return fail(fmt::format("a convolution computes an unknown tensor {}",
-                            int(shape.result)));
+    return checker.fail(fmt::format(
+        "a convolution computes an unknown tensor {}", int(shape.result)));
   if (command.operands.size() != 3 || command.results != 1)
-    return fail(fmt::format("a convolution has {} operands and {} results, "
-                            "expected 3 and 1",
-                            command.operands.size(), command.results));
+    return checker.fail(
+        fmt::format("a convolution has {} operands and {} results, "
+                    "expected 3 and 1",
+                    command.operands.size(), command.results));
   const exec::ElementType factor = command.operands[0]->element;
   const exec::ElementType result = command.operands[2]->element;
   if (factor != exec::ElementType::f32 && factor != exec::ElementType::bf16)
-    return fail(fmt::format("a convolution of element type {} is not supported",
-                            getName(factor)));
+    return checker.fail(fmt::format(
+        "a convolution of element type {} is not supported", getName(factor)));
   if (command.operands[1]->element != factor ||
       (result != factor && result != exec::ElementType::f32))
-    return fail("a convolution's operands differ in element type");
-  if (!checkConvolutionSizes(shape))
+    return checker.fail("a convolution's operands differ in element type");
+  if (!checkConvolutionSizes(checker, shape))
     return false;
 
   struct View {
@@ -99,17 +105,34 @@ bool ExecutableChecker::checkConvolution(const exec::CommandT &command) {
     const int64_t channels = sizes[2];
     sizes.insert(sizes.end(), space->begin(), space->end());
     if (strides->size() != sizes.size())
-      return fail("a convolution's strides are not as many as its dimensions");
-    if (!checkView(i, *command.operands[i], sizes, *strides) ||
-        (i == 2 && !checkWritten(i, sizes, *strides)))
+      return checker.fail(
+          "a convolution's strides are not as many as its dimensions");
+    if (!checker.checkView(i, *command.operands[i], sizes, *strides) ||
+        (i == 2 && !checker.checkWritten(i, sizes, *strides)))
       return false;
     if (tensor != ConvolutionTensor::weights && shape.groups > 1 &&
         channels > 1 && (*strides)[1] != channels * (*strides)[2])
-      return fail("a convolution's groups of channels lie apart");
-    reach[i] = getReach(*command.operands[i], sizes, *strides);
+      return checker.fail("a convolution's groups of channels lie apart");
+    reach[i] = checker.getReach(*command.operands[i], sizes, *strides);
   }
   for (size_t i = 0; i < 2; ++i)
     if (reach[2].first < reach[i].second && reach[i].first < reach[2].second)
-      return fail("a convolution reads the memory it writes");
+      return checker.fail("a convolution reads the memory it writes");
   return true;
 }
+
+static int64_t countMostFlops(const exec::CommandT &command) {
+  const exec::ConvolutionT &shape = *command.action.AsConvolution();
+  int64_t flops = 2;
+  for (int64_t size : {shape.batch, shape.groups, shape.inputs, shape.outputs})
+    flops = multiply(flops, size);
+  for (const auto *sizes : {&shape.weights, &shape.destination})
+    for (int64_t size : *sizes)
+      flops = multiply(flops, size);
+  return flops;
+}
+
+const CommandKind runtime::convolutionKind = {.name = "convolution",
+                                              .hasOwnStrides = true,
+                                              .check = checkConvolution,
+                                              .countMostFlops = countMostFlops};

@@ -1,0 +1,10 @@
+#include "frontend/plan/kinds/PlannedKind.h"
+
+using namespace meshc;
+using namespace meshc::plan;
+
+static void addGpuUse(const PlannedCommand &, GpuUse &use) { ++use.copies; }
+
+const PlannedKind plan::plannedCopy = {.description = "a copy",
+                                       .findPrice = findKernelPrice,
+                                       .addGpuUse = addGpuUse};
