@@ -330,12 +330,54 @@ bool spmd::Slice::isDense(ArrayRef<int64_t> shape) const {
   return true;
 }
 
+/// Adds to `slice` the loops whose two digits are dimensions that lie as one:
+/// `head = floor(wide / 64)` and `d = wide mod 64`. Which dimensions these are.
+static SmallVector<bool> findDigits(spmd::ViewOp view, spmd::Slice &slice) {
+  ArrayRef<DimAttr> dims = view.getSourceType().getDims();
+  ArrayRef<int64_t> shape = view.getInput().getType().getShape();
+  const SmallVector<int64_t> strides = computeStrides(shape);
+  SmallVector<bool> isDigit(dims.size(), false);
+  for (size_t high = 0; high < dims.size(); ++high)
+    for (size_t low = 0; low < dims.size(); ++low) {
+      const auto quotient = view.getLocalAccess(dims[high].getName());
+      const auto remainder = view.getLocalAccess(dims[low].getName());
+      if (!quotient || !remainder)
+        continue;
+      const layout::Access form = quotient->getForm();
+      const layout::Access digit = remainder->getForm();
+      const int64_t base = form.getDivisor();
+      if (form.getKind() != layout::Access::Kind::Floor ||
+          digit.getKind() != layout::Access::Kind::Modulo ||
+          digit.getDivisor() != base || form.getTerms().size() != 1 ||
+          form.getTerms() != digit.getTerms() ||
+          quotient->getLoops() != remainder->getLoops() ||
+          form.getTerms()[0].factor != 1 || shape[low] != base ||
+          strides[high] != base * strides[low])
+        continue;
+      const auto loop = size_t(view.getTargetType().findDim(
+          quotient->getLoops()[size_t(form.getTerms()[0].loop)]));
+      const int64_t first = form.getOffset();
+      const int64_t last = first + view.getType().getDimSize(loop) - 1;
+      if (first < 0 || last >= base * shape[high] ||
+          (first - digit.getOffset()) % base != 0)
+        continue;
+      slice.strides[loop] += strides[low];
+      slice.offset += first * strides[low];
+      isDigit[high] = isDigit[low] = true;
+    }
+  return isDigit;
+}
+
 std::optional<spmd::Slice> spmd::ViewOp::findSlice() {
   ArrayRef<int64_t> shape = getInput().getType().getShape();
   ArrayRef<int64_t> seen = getType().getShape();
   Slice slice{0, SmallVector<int64_t>(seen.size(), 0)};
-  for (auto [dim, size, stride] : llvm::zip_equal(
-           getSourceType().getDims(), shape, computeStrides(shape))) {
+  const SmallVector<int64_t> strides = computeStrides(shape);
+  SmallVector<bool> isDigit = findDigits(*this, slice);
+  for (auto [dim, size, stride, isDone] :
+       llvm::zip_equal(getSourceType().getDims(), shape, strides, isDigit)) {
+    if (isDone)
+      continue;
     std::optional<DimAccess> access = getLocalAccess(dim.getName());
     if (!access)
       return std::nullopt;

@@ -19,6 +19,16 @@ namespace {
 /// more dimension of g, which has one position, as often as a rounded quotient
 /// may be one position: `v[y] = g[one = y]`. A remainder says in the same way
 /// that positions from the modulus on are read by none.
+///
+/// What splits one dimension into two, or makes one of two, is turned round as
+/// a whole, and nothing is left to be summed: the digits of a number say what
+/// it is, and a number what they are. Of sizes 8 and 64:
+///
+///   s[head, d] = x[wide = 64 head + d]
+///   v[wide] = g[head = floor(wide / 64), d = wide mod 64]
+///
+///   s[wide] = x[head = floor(wide / 64), d = wide mod 64]
+///   v[head, d] = g[wide = 64 head + d]
 class ViewGradient {
 public:
   ViewGradient(ViewOp op, GradientBuilder &builder, Value gradient)
@@ -27,15 +37,17 @@ public:
     // The loops of the view, by number, then the dimensions of the input.
     for (DimAttr dim : op.getType().getDims())
       loops.push_back({dim, std::nullopt, std::nullopt});
+    isDigit.assign(op.getInput().getType().getDims().size(), false);
   }
 
   Value build() {
     ArrayRef<DimAttr> inputDims = op.getInput().getType().getDims();
     dims.append(inputDims.begin(), inputDims.end());
+    solveDigits();
     // What is a loop as it stands is solved first: it needs no composing.
     for (bool asLoop : {true, false})
       for (auto [number, dim] : llvm::enumerate(inputDims))
-        if (isLoop(dim) == asLoop) {
+        if (!isDigit[number] && isLoop(dim) == asLoop) {
           const layout::Access form = toForm(op.getInputAccess(dim.getName()));
           solve(number, form);
           if (form.getKind() == layout::Access::Kind::Modulo &&
@@ -88,6 +100,64 @@ private:
   Loop *findSolved(const layout::AccessTerm &term) {
     bool isSolved = size_t(term.loop) < loops.size() && loops[term.loop].solved;
     return isSolved ? &loops[term.loop] : nullptr;
+  }
+
+  /// Solves for loops that are the two digits of a dimension, and for a loop
+  /// whose two digits are dimensions.
+  void solveDigits() {
+    ArrayRef<DimAttr> inputDims = op.getInput().getType().getDims();
+    std::vector<layout::Access> forms;
+    for (DimAttr dim : inputDims)
+      forms.push_back(toForm(op.getInputAccess(dim.getName())));
+    for (size_t number = 0; number < forms.size(); ++number)
+      if (!solveNumber(number, forms[number]))
+        for (size_t low = 0; low < forms.size(); ++low)
+          if (low != number)
+            solveDigitsOfLoop(number, forms[number], low, forms[low]);
+  }
+
+  /// `wide = 64 head + d + offset`, with d below 64, where no other dimension
+  /// is at one of these loops.
+  bool solveNumber(size_t number, const layout::Access &form) {
+    if (form.getKind() != layout::Access::Kind::Exact ||
+        form.getDivisor() != 1 || form.getTerms().size() != 2)
+      return false;
+    layout::AccessTerm low = form.getTerms()[0], high = form.getTerms()[1];
+    if (low.factor > high.factor)
+      std::swap(low, high);
+    if (low.factor != 1 || high.factor != loops[low.loop].dim.getSize() ||
+        countAccesses(low.loop) != 1 || countAccesses(high.loop) != 1)
+      return false;
+    const std::vector<layout::AccessTerm> position = {{getPosition(number)}};
+    loops[low.loop].solved =
+        layout::Access::modulo(position, -form.getOffset(), high.factor);
+    loops[high.loop].solved = layout::Access::quotient(
+        layout::Access::Kind::Floor, position, -form.getOffset(), high.factor);
+    for (int32_t loop : {low.loop, high.loop})
+      loops[loop].from = {number, form};
+    return isDigit[number] = true;
+  }
+
+  /// `head = floor((wide + offset) / 64)` and `d = (wide + offset) mod 64`,
+  /// where the dimension d has no more positions and none is at `wide` besides.
+  void solveDigitsOfLoop(size_t high, const layout::Access &quotient,
+                         size_t low, const layout::Access &remainder) {
+    const int64_t base = quotient.getDivisor();
+    if (quotient.getKind() != layout::Access::Kind::Floor ||
+        remainder.getKind() != layout::Access::Kind::Modulo ||
+        remainder.getDivisor() != base || quotient.getTerms().size() != 1 ||
+        quotient.getTerms() != remainder.getTerms() ||
+        quotient.getTerms()[0].factor != 1 || dims[low].getSize() > base)
+      return;
+    const int32_t loop = quotient.getTerms()[0].loop;
+    const int64_t offset = quotient.getOffset();
+    if (((offset - remainder.getOffset()) % base) != 0 ||
+        countAccesses(loop) != 2)
+      return;
+    loops[loop].solved = layout::Access::linear(
+        {{getPosition(high), base}, {getPosition(low), 1}}, -offset);
+    loops[loop].from = {high, quotient};
+    isDigit[high] = isDigit[low] = true;
   }
 
   /// Uses that dimension `number` of the input is at `form`.
@@ -265,6 +335,7 @@ private:
   SmallVector<DimAttr> dims;
   SmallVector<DimAttr> fresh; ///< names made for dimensions of the gradient
   SmallVector<Equation> equations;
+  SmallVector<bool> isDigit; ///< dimensions of the input that solveDigits used
   /// Dimensions of the input of which a remainder reaches positions below its
   /// modulus alone, and that.
   SmallVector<std::pair<size_t, int64_t>> bounds;

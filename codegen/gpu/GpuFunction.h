@@ -7,6 +7,14 @@
 
 namespace meshc::codegen {
 
+/// How a GPU's kernels hold elements: nothing passes between stages in memory,
+/// and a load of which lanes are masked is a branch for each.
+inline ElementOptions getElementOptions(unsigned positionBits,
+                                        int64_t vectorBytes) {
+  return {positionBits, vectorBytes, /*hasRowBuffers=*/false,
+          /*hasMaskedLoads=*/false};
+}
+
 /// The operands of a GPU kernel, in the order of its parameters.
 struct GpuOperands {
   size_t numInputs;  ///< the first ones are only read

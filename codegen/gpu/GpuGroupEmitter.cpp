@@ -128,8 +128,7 @@ GpuGroupBuilder::GpuGroupBuilder(const KernelGroup &group, StringRef name,
                               nd::getMesh(body.ops.front()).getAxes().size())),
       frame(function),
       elements(body, loc, OpBuilder(function.getAnchor()), frame,
-               ElementOptions{getPositionBits(), accessBytes,
-                              /*hasRowBuffers=*/false}) {}
+               getElementOptions(getPositionBits(), accessBytes)) {}
 
 //===-- Members -----------------------------------------------------------===//
 

@@ -220,8 +220,7 @@ void GpuKernelBuilder::createFunction(StringRef symbol, int64_t threads) {
       {kernel.inputs.size(), kernel.outputs.size(), isShared, hasWorkspace()},
       nd::getMesh(kernel.ops.front()).getAxes().size()));
   elements.emplace(kernel, loc, OpBuilder(function->getAnchor()), *function,
-                   ElementOptions{positionBits, accessBytes,
-                                  /*hasRowBuffers=*/false});
+                   getElementOptions(positionBits, accessBytes));
   elements->setGrain(shape.lanes);
 }
 

@@ -215,8 +215,7 @@ TileBuilder::TileBuilder(const KernelBody &kernel, const Tiling &tiling,
           {kernel.inputs.size(), kernel.outputs.size(), isShared},
           nd::getMesh(kernel.ops.front()).getAxes().size())),
       elements(kernel, loc, OpBuilder(function.getAnchor()), function,
-               ElementOptions{getPositionBits(kernel), accessBytes,
-                              /*hasRowBuffers=*/false}),
+               getElementOptions(getPositionBits(kernel), accessBytes)),
       builder(function.atEnd()) {
   elements.setGrain(tiling.columnLanes);
   for (auto [accesses, tiles] : {std::pair(&tiling.inputs, &inputTiles),

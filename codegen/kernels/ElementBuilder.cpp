@@ -42,6 +42,7 @@ void ElementBuilder::beginChunk(OpBuilder builder, int64_t chunkLanes,
   chunk = {builder, {}, {}};
   lanes = chunkLanes;
   stage = chunkStage;
+  steps.clear();
 }
 
 void ElementBuilder::resumeChunk(Scope left, OpBuilder builder,
@@ -50,6 +51,7 @@ void ElementBuilder::resumeChunk(Scope left, OpBuilder builder,
   chunk.builder = builder;
   lanes = chunkLanes;
   stage = chunkStage;
+  steps.clear();
 }
 
 bool ElementBuilder::hasColumns(ArrayRef<unsigned> dims) const {
@@ -278,7 +280,15 @@ void ElementBuilder::computeScalar(Operation &op, ArrayRef<unsigned> loops,
     return known != values.end() ? known->second : getCaptured(value);
   };
   if (auto index = dyn_cast<linalg::IndexOp>(op)) {
-    values[index] = getPosition(loops[index.getDim()], scope);
+    const unsigned dim = loops[index.getDim()];
+    Value position = getPosition(dim, scope);
+    values[index] = position;
+    if (isa<VectorType>(position.getType()))
+      steps[position] = {arith::IndexCastOp::create(chunk.builder, loc,
+                                                    builder.getIndexType(),
+                                                    positions.at(dim)),
+                         1,
+                         {}};
     return;
   }
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
@@ -304,6 +314,46 @@ void ElementBuilder::computeScalar(Operation &op, ArrayRef<unsigned> loops,
     if (isVector)
       built.setType(VectorType::get({lanes}, built.getType()));
     values[result] = built;
+  }
+  if (isVector && op.getNumResults() == 1)
+    noteSteps(op, arguments, values[op.getResult(0)]);
+}
+
+/// Notes how `built`, what became of `op` for a chunk, goes from lane to lane,
+/// if it is an index of which that is known.
+void ElementBuilder::noteSteps(Operation &op, ArrayRef<Value> arguments,
+                               Value built) {
+  auto isScalar = [](Value value) { return !isa<VectorType>(value.getType()); };
+  /// `value` as steps; of a scalar, by 0.
+  auto find = [&](Value value) -> std::optional<Steps> {
+    if (isScalar(value))
+      return Steps{value, 0, {}};
+    auto known = steps.find(value);
+    return known == steps.end() ? std::nullopt : std::optional(known->second);
+  };
+  /// The same operation of what lane 0 has.
+  auto ofFirst = [&](ArrayRef<Value> operands) {
+    Operation *copy = chunk.builder.clone(op);
+    copy->setLoc(loc);
+    copy->setOperands(operands);
+    return copy->getResult(0);
+  };
+  if (isa<arith::AddIOp, arith::SubIOp>(op)) {
+    const auto lhs = find(arguments[0]), rhs = find(arguments[1]);
+    if (!lhs || !rhs || lhs->mask || rhs->mask)
+      return;
+    const int64_t step =
+        isa<arith::AddIOp>(op) ? lhs->step + rhs->step : lhs->step - rhs->step;
+    steps[built] = {ofFirst({lhs->first, rhs->first}), step, {}};
+  } else if (isa<arith::IndexCastOp>(op)) {
+    const auto given = find(arguments[0]);
+    if (given && !given->mask)
+      steps[built] = {ofFirst({given->first}), given->step, {}};
+  } else if (isa<arith::SelectOp>(op) &&
+             matchPattern(op.getOperand(2), m_Zero())) {
+    const auto given = find(arguments[1]);
+    if (given && !given->mask && !isScalar(arguments[1]))
+      steps[built] = {given->first, given->step, broadcast(arguments[0])};
   }
 }
 

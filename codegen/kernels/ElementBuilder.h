@@ -31,6 +31,8 @@ struct ElementOptions {
   /// Whether what passes between stages lies in row buffers. If not, it is in
   /// chunks that are left and resumed, or computed again.
   bool hasRowBuffers = true;
+  /// Whether a vector of which lanes are masked is loaded in one instruction.
+  bool hasMaskedLoads = true;
 };
 
 /// Builds the values of a kernel's tensors at one position of its loops.
@@ -158,8 +160,12 @@ private:
   mlir::Value getCaptured(mlir::Value value);
   mlir::Value getCoordinate(mlir::Operation *axisIndex);
   mlir::Value getPosition(unsigned dim, Scope &scope);
+  void noteSteps(mlir::Operation &op, llvm::ArrayRef<mlir::Value> arguments,
+                 mlir::Value built);
   mlir::Value gather(mlir::Value tensor, llvm::ArrayRef<mlir::Value> indices,
                      Scope &scope);
+  mlir::Value loadSteps(mlir::Value tensor,
+                        llvm::ArrayRef<mlir::Value> indices);
   mlir::Value getScalar(mlir::OpFoldResult splat);
 
   struct Place {
@@ -193,6 +199,14 @@ private:
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
   llvm::DenseMap<unsigned, mlir::Value> positions;
   llvm::DenseMap<mlir::Operation *, mlir::Value> reduced;
+  /// What is known of an index that differs between the lanes.
+  struct Steps {
+    mlir::Value first; ///< of lane 0
+    int64_t step;      ///< from lane to lane
+    /// Lanes that have 0 in place of it do not have their bit; null: all do.
+    mlir::Value mask;
+  };
+  llvm::DenseMap<mlir::Value, Steps> steps; ///< of the chunk
   Scope row, chunk;
   int64_t lanes = 0;
   int64_t grain = 1;

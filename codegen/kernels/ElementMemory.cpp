@@ -255,6 +255,59 @@ void ElementBuilder::store(Value value, Value tensor, ArrayRef<unsigned> dims) {
     storeTo(row.builder, value, place);
 }
 
+/// Elements of `tensor` at `indices` where all lanes but masked ones, which are
+/// at 0 of one dimension, follow one another in memory; null where they may
+/// not.
+Value ElementBuilder::loadSteps(Value tensor, ArrayRef<Value> indices) {
+  SmallVector<Value> first(indices), masked(indices);
+  const SmallVector<int64_t> strides = getDenseStrides(tensor);
+  OpBuilder &builder = chunk.builder;
+  int64_t stride = 0;
+  unsigned numSteps = 0;
+  Value mask;
+  for (auto [position, index] : llvm::enumerate(indices)) {
+    if (!isa<VectorType>(index.getType()))
+      continue;
+    auto known = steps.find(index);
+    if (known == steps.end())
+      return {};
+    ++numSteps;
+    stride += known->second.step * strides[position];
+    first[position] = known->second.first;
+    if (known->second.mask) {
+      mask = known->second.mask;
+      masked[position] = getConstant(entry.getIndexAttr(0));
+    }
+  }
+  if (stride != 1 || (mask && (numSteps > 1 || !options.hasMaskedLoads)))
+    return {};
+  const Type element = getElementType(tensor);
+  Value base =
+      getPlace(tensor, Cluster::Dims(indices.size(), Cluster::unit)).pointer;
+  auto getPointer = [&](ArrayRef<Value> places) {
+    Value offset;
+    for (auto [place, dimStride] : llvm::zip_equal(places, strides)) {
+      Value term = arith::MulIOp::create(
+          builder, loc,
+          arith::IndexCastOp::create(builder, loc, getPositionType(), place),
+          getConstant(dimStride));
+      offset =
+          offset ? arith::AddIOp::create(builder, loc, offset, term) : term;
+    }
+    return offsetPointer(builder, base, element, offset);
+  };
+  const unsigned alignment = getAlignment(element);
+  if (!mask)
+    return loadFrom(builder, {getPointer(first), 1, alignment}, element);
+  const Type memory = getMemoryType(element);
+  Value other = broadcast(LLVM::LoadOp::create(builder, loc, memory,
+                                               getPointer(masked), alignment));
+  Value loaded = LLVM::MaskedLoadOp::create(
+      builder, loc, other.getType(), getPointer(first), mask, other,
+      builder.getI32IntegerAttr(alignment));
+  return fromMemory(builder, loc, loaded, element);
+}
+
 /// Elements of `tensor` at `indices` (scalars or one per lane, of type index).
 Value ElementBuilder::gather(Value tensor, ArrayRef<Value> indices,
                              Scope &scope) {
@@ -264,6 +317,8 @@ Value ElementBuilder::gather(Value tensor, ArrayRef<Value> indices,
       indices, [](Value index) { return isa<VectorType>(index.getType()); });
   if (OpFoldResult splat = getSplat(tensor))
     return getScalar(splat);
+  if (Value loaded = isVector ? loadSteps(tensor, indices) : Value())
+    return loaded;
   Value pointer =
       getPlace(tensor, Cluster::Dims(indices.size(), Cluster::unit)).pointer;
   Value offset;
