@@ -25,6 +25,13 @@ namespace meshc {
 /// measured, passes/ContractionOrder.cpp). A third of that leaves room for
 /// exponentials, which count as one here and take about eight.
 static constexpr unsigned maxChain = 32;
+/// What a view counts as: the sum and the comparison of a position, and the
+/// selection, of two dimensions that slide.
+static constexpr unsigned viewOps = 6;
+
+static bool isForward(Operation *op) {
+  return getPhase(op->getLoc()) == Phase::Forward;
+}
 
 /// Whether `op` computes each element of its result from one element of each
 /// input, in the same order: neither a sum, a transposition nor a gather. Which
@@ -60,6 +67,23 @@ static bool isKernel(Operation *op) {
           llvm::any_of(generic.getDpsInputOperands(), [&](OpOperand *input) {
             return generic.getMatchingIndexingMap(input).isPermutation();
           }));
+}
+
+/// Whether an operation of a later phase sums over the last dimension of
+/// `view`: rows that lie in memory are summed as fast as they are read, and a
+/// kernel that has such sums beside those of another dimension is no faster
+/// than two (windowed attention of 256 positions: 42 ms, and 63 with its
+/// windows computed again; bench/cliffs/windowed.mesh).
+static bool isSummedAlongRows(spmd::ViewOp view) {
+  return llvm::any_of(view->getUses(), [](OpOperand &use) {
+    auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
+    if (!generic || isForward(generic) || !generic.isDpsInput(&use))
+      return false;
+    AffineMap map = generic.getMatchingIndexingMap(&use);
+    const auto last = dyn_cast<AffineDimExpr>(map.getResults().back());
+    return last && generic.getIteratorTypesArray()[last.getPosition()] ==
+                       utils::IteratorType::reduction;
+  });
 }
 
 static unsigned countScalarOps(linalg::GenericOp op) {
@@ -110,10 +134,6 @@ private:
 };
 } // namespace
 
-static bool isForward(Operation *op) {
-  return getPhase(op->getLoc()) == Phase::Forward;
-}
-
 /// Splats, which every reader has for nothing.
 static bool isSplat(Operation *op) {
   return isa_and_present<arith::ConstantOp, linalg::FillOp>(op);
@@ -140,6 +160,16 @@ void Recomputation::addValue(Operation &op) {
   numbers[value] = number;
   // CSE may have given a value of both phases the location of the later one.
   auto isNumbered = [&](Value input) { return numbers.contains(input); };
+  // What windows see is many times what they see it of.
+  if (auto view = dyn_cast<spmd::ViewOp>(op);
+      view && isNumbered(view.getInput()) && !isSummedAlongRows(view)) {
+    const unsigned length = lengths.lookup(view.getInput()) + viewOps;
+    if (length <= maxChain) {
+      lengths[value] = length;
+      cut.addEdge(numbers.at(view.getInput()), number);
+      return;
+    }
+  }
   auto generic = dyn_cast<linalg::GenericOp>(op);
   if (isElementwise(&op) && llvm::all_of(generic.getDpsInputs(), isNumbered)) {
     unsigned length = 0;
@@ -177,7 +207,10 @@ Value Recomputation::computeAgain(Value value, OpBuilder &builder) {
     return copy;
   Operation *op = value.getDefiningOp();
   IRMapping mapping;
-  for (Value input : cast<linalg::GenericOp>(op).getDpsInputs())
+  const SmallVector<Value> inputs =
+      isa<spmd::ViewOp>(op) ? SmallVector<Value>(op->getOperands())
+                            : cast<linalg::GenericOp>(op).getDpsInputs();
+  for (Value input : inputs)
     if (isComputed(input))
       mapping.map(input, computeAgain(input, builder));
   Operation *copy = builder.clone(*op, mapping);

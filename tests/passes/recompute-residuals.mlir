@@ -256,3 +256,48 @@ nd.program @of_both_phases {
   %f = nd.neg %h : (!a) -> !a loc(fused<#nd.phase<backward>>["f"])
   nd.output "f", %f : !a
 }
+
+// -----
+
+!y = !nd.tensor<["y"=7], f32, <>>
+!rd = !nd.tensor<["row"=7, "dy"=3], f32, <>>
+!dc = !nd.tensor<["dy"=3, "c"=5], f32, <>>
+!rc = !nd.tensor<["row"=7, "c"=5], f32, <>>
+
+// What windows see is read again where it lies; h, of a third of its bytes, is kept.
+// What a product reads of windows stays.
+// CHECK-LABEL: spmd.program @windows
+// CHECK:         %[[H:[0-9]+]] = linalg.generic
+// CHECK:           math.erf
+// CHECK:         %[[SEEN:[0-9]+]] = spmd.view %[[H]] ["y" = "dy" + "row" - 1]
+// CHECK:         spmd.output "y"
+// CHECK:         %[[AGAIN:[0-9]+]] = spmd.view %[[H]] ["y" = "dy" + "row" - 1] {{.*}} loc(fused<#nd.phase<backward>>[fused<"inside">["seen"("f.mesh":3:4)]])
+// CHECK:         linalg.generic {{.*}} ins(%[[AGAIN]]
+// CHECK:           arith.negf
+// CHECK-LABEL: spmd.program @windows_of_a_product
+// CHECK:         %[[SEEN:[0-9]+]] = spmd.view
+// CHECK-NOT:     spmd.view
+// CHECK:         linalg.generic {{.*}} ins(%[[SEEN]]
+// CHECK:           arith.negf
+nd.mesh ["x"=1]
+nd.program @windows {
+  %x = nd.input "x" : !y
+  %h = nd.erf %x : (!y) -> !y
+  %v = nd.view %h ["y" = "row" + "dy" - 1] : (!y) -> !rd loc("seen"("f.mesh":3:4))
+  %e = nd.exp %v : (!rd) -> !rd
+  nd.output "y", %e : !rd
+  nd.output "h", %h : !y
+  %f = nd.neg %v : (!rd) -> !rd loc(fused<#nd.phase<backward>>["f"])
+  nd.output "f", %f : !rd
+}
+nd.program @windows_of_a_product {
+  %x = nd.input "x" : !y
+  %w = nd.input "w" : !dc
+  %v = nd.view %x ["y" = "row" + "dy" - 1] : (!y) -> !rd
+  %e = nd.exp %v : (!rd) -> !rd
+  nd.output "y", %e : !rd
+  %p = nd.einsum %v, %w : (!rd, !dc) -> !rc loc(fused<#nd.phase<backward>>["p"])
+  %f = nd.neg %v : (!rd) -> !rd loc(fused<#nd.phase<backward>>["f"])
+  nd.output "p", %p : !rc
+  nd.output "f", %f : !rd
+}
