@@ -49,8 +49,7 @@ def SPMD_ViewOp : SPMD_Op<"view", [Pure]> {
     /// of this device. Nothing where that depends on the device.
     std::optional<::meshc::nd::DimAccess> getLocalAccess(::mlir::StringAttr dim);
     /// Where the result lies in the operand, if every element of it is one of
-    /// the operand's and a dimension of the operand is read along one loop at
-    /// most. Nothing otherwise.
+    /// the operand's and no two are the same one. Nothing otherwise.
     std::optional<::meshc::spmd::Slice> findSlice();
     /// Builds the view as an operation of `linalg`; returns its result.
     ::mlir::Value buildGeneric(::mlir::OpBuilder &builder);

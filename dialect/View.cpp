@@ -382,15 +382,19 @@ std::optional<spmd::Slice> spmd::ViewOp::findSlice() {
     if (!access)
       return std::nullopt;
     const layout::Access form = access->getForm();
-    if (form.getKind() != layout::Access::Kind::Exact ||
-        form.getDivisor() != 1 || form.getTerms().size() > 1)
+    if (form.getKind() != layout::Access::Kind::Exact || form.getDivisor() != 1)
       return std::nullopt;
     const int64_t first = form.getOffset();
     int64_t last = first;
-    for (const layout::AccessTerm &term : form.getTerms()) {
+    std::vector<layout::AccessTerm> terms = form.getTerms();
+    llvm::sort(terms, [](const auto &a, const auto &b) {
+      return a.factor < b.factor;
+    });
+    for (const layout::AccessTerm &term : terms) {
       const auto loop = size_t(
           getTargetType().findDim(access->getLoops()[size_t(term.loop)]));
-      if (term.factor < 0)
+      // Loops of which positions fall on one are a window.
+      if (term.factor <= last - first)
         return std::nullopt;
       last += term.factor * (seen[loop] - 1);
       slice.strides[loop] += term.factor * stride;

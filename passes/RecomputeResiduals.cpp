@@ -75,6 +75,8 @@ static bool isKernel(Operation *op) {
 /// than two (windowed attention of 256 positions: 42 ms, and 63 with its
 /// windows computed again; bench/cliffs/windowed.mesh).
 static bool isSummedAlongRows(spmd::ViewOp view) {
+  if (view.getType().getRank() == 0)
+    return false;
   return llvm::any_of(view->getUses(), [](OpOperand &use) {
     auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
     if (!generic || isForward(generic) || !generic.isDpsInput(&use))
