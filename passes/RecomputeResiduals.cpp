@@ -162,9 +162,11 @@ void Recomputation::addValue(Operation &op) {
   numbers[value] = number;
   // CSE may have given a value of both phases the location of the later one.
   auto isNumbered = [&](Value input) { return numbers.contains(input); };
-  // What windows see is many times what they see it of.
+  // What windows see is many times what they see it of; a slice is a part of
+  // what is there.
   if (auto view = dyn_cast<spmd::ViewOp>(op);
-      view && isNumbered(view.getInput()) && !isSummedAlongRows(view)) {
+      view && isNumbered(view.getInput()) && !view.findSlice() &&
+      !isSummedAlongRows(view)) {
     const unsigned length = lengths.lookup(view.getInput()) + viewOps;
     if (length <= maxChain) {
       lengths[value] = length;
