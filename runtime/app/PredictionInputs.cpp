@@ -178,8 +178,8 @@ std::vector<std::string> PredictionInputs::getPaths() const {
 
 Status PredictionInputs::feed(DeviceSet &devices,
                               std::span<const int64_t> samples) {
-  // Each time: a run may put other values there, and what indexes with them
-  // would read beyond its tensors.
+  // Each time: a run may put other values there, and what is computed of them
+  // in vain is then the same in every batch.
   for (const exec::PortT *port : missing) {
     const auto bytes = uint64_t(getLocalElements(*port->layout) *
                                 getElementBytes(port->layout->element));

@@ -120,4 +120,15 @@ TEST(KernelUseTest, launches_are_those_of_the_kernel) {
               HasSubstr("it has no kernel 'subtract'"));
 }
 
+/// How many values a kernel has only says something, but is a number.
+TEST(KernelUseTest, a_kernel_does_not_compute_fewer_values_than_none) {
+  exec::ExecutableT data = makeSound();
+  exec::KernelT &kernel = *data.programs[1]->commands[1]->action.AsKernel();
+  kernel.fused = 3;
+  EXPECT_EQ(checkExecutable(data), "");
+  kernel.fused = -1;
+  EXPECT_THAT(checkExecutable(data),
+              HasSubstr("its kernel computes -1 values"));
+}
+
 } // namespace

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -64,15 +65,16 @@ static std::string getLaunches(const Plan &plan, const GpuUse &gpu) {
 std::string plan::renderTotals(const Plan &plan, const GpuUse &gpu) {
   int64_t flops = 0, commands = 0;
   // Of matmuls also where there are none.
-  std::vector<std::pair<const char *, int64_t>> flopsApart = {
+  std::vector<std::pair<std::string_view, int64_t>> flopsApart = {
       {plannedMatmul.flopsName, 0}};
   Traffic traffic;
   std::map<std::string, Traffic> byAxes;
   for (const PlannedCommand &planned : plan.commands) {
     flops += planned.command->flops * repeatsPerStep;
     if (const char *name = getPlannedKind(*planned.command).flopsName) {
-      auto known = std::ranges::find(flopsApart, name,
-                                     &std::pair<const char *, int64_t>::first);
+      auto known =
+          std::ranges::find(flopsApart, std::string_view(name),
+                            &std::pair<std::string_view, int64_t>::first);
       if (known == flopsApart.end())
         known = flopsApart.insert(known, {name, 0});
       known->second += planned.command->flops * repeatsPerStep;

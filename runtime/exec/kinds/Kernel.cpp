@@ -30,6 +30,9 @@ static bool checkKernel(ExecutableChecker &checker,
     return checker.fail(
         fmt::format("its extent is {}, its operands have {} elements",
                     kernel.extent, most - 1));
+  if (kernel.fused < 0)
+    return checker.fail(
+        fmt::format("its kernel computes {} values", kernel.fused));
   if (kernel.symbol.empty())
     return checker.fail("its kernel has no symbol");
   if ((checker.getData().target == exec::Target::cuda) ==
