@@ -219,7 +219,7 @@ TEST_F(TextTest, numbers_become_text_again) {
 TEST_F(TextTest, listeners_hear_how_far_it_is) {
   source.units = "bytes";
   std::string text;
-  for (int i = 0; i < 1000000; ++i)
+  for (uint64_t i = 0; i < 1000000; ++i)
     text += char('a' + i * i % 23);
   for (const std::string &file : {text, compress(text)}) {
     writeBytes(folder / "file", file);
