@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -102,6 +103,35 @@ bool runtime::tiles(std::span<const int64_t> sizes,
   return numCovered == numCells;
 }
 
+template <int64_t bytes>
+static void copyRunsOf(std::byte *target, int64_t targetStep,
+                       const std::byte *source, int64_t sourceStep,
+                       int64_t count) {
+  for (; count > 0; --count, target += targetStep, source += sourceStep)
+    std::memcpy(target, source, bytes);
+}
+
+void runtime::copyRuns(std::byte *target, int64_t targetStep,
+                       const std::byte *source, int64_t sourceStep,
+                       int64_t bytes, int64_t count) {
+  switch (bytes) {
+  case 1:
+    return copyRunsOf<1>(target, targetStep, source, sourceStep, count);
+  case 2:
+    return copyRunsOf<2>(target, targetStep, source, sourceStep, count);
+  case 4:
+    return copyRunsOf<4>(target, targetStep, source, sourceStep, count);
+  case 8:
+    return copyRunsOf<8>(target, targetStep, source, sourceStep, count);
+  case 12:
+    return copyRunsOf<12>(target, targetStep, source, sourceStep, count);
+  case 16:
+    return copyRunsOf<16>(target, targetStep, source, sourceStep, count);
+  }
+  for (; count > 0; --count, target += targetStep, source += sourceStep)
+    std::memcpy(target, source, size_t(bytes));
+}
+
 BoxRuns::BoxRuns(const Box &part, const Box &stored,
                  std::span<const int64_t> origin,
                  std::span<const int64_t> blockShape, int64_t elementBytes)
@@ -118,8 +148,14 @@ BoxRuns::BoxRuns(const Box &part, const Box &stored,
       runBytes *= part[i].count;
     } else {
       isOneRun = false;
-      loops.push_back({part[i].count, storedStride, localStride});
       numRuns *= part[i].count;
+      // Two dimensions whose steps continue are one loop.
+      if (!loops.empty() &&
+          storedStride == loops.back().stored * loops.back().count &&
+          localStride == loops.back().local * loops.back().count)
+        loops.back().count *= part[i].count;
+      else
+        loops.push_back({part[i].count, storedStride, localStride});
     }
     storedStride *= stored[i].count;
     localStride *= blockShape[i];

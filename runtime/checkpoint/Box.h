@@ -17,6 +17,7 @@
 #include "layout/Sharding.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -42,6 +43,18 @@ std::string toString(const Box &box);
 /// cut dimensions into very many cells (2^22) count as not covering.
 bool tiles(std::span<const int64_t> sizes, std::span<const Box> boxes);
 
+/// Runs of equal length whose distances are equal too: `count` of `bytes` each.
+struct RunRow {
+  int64_t stored, local; ///< where the first one begins
+  int64_t bytes, count;
+  int64_t storedStep, localStep; ///< from one to the next; any for a single one
+};
+
+/// Copies `count` runs of `bytes` bytes each. Splits of a short last dimension
+/// make runs of a few elements, which are moved without a call for each.
+void copyRuns(std::byte *target, int64_t targetStep, const std::byte *source,
+              int64_t sourceStep, int64_t bytes, int64_t count);
+
 /// The runs of bytes that are contiguous both in a box that is stored in C
 /// order and in a block of a device, in the order of the former.
 class BoxRuns {
@@ -60,17 +73,30 @@ public:
   /// box are in, from the first to the last; count 0 where there are none.
   layout::Range getLocalBytes(int64_t begin, int64_t end) const;
 
-  /// Calls `visit(byte in the box, byte in the block, bytes)` for the runs, or
-  /// parts of them, in bytes [begin, end) of the stored box.
+  /// Calls `visitor(RunRow)` for the runs, or parts of them, in bytes
+  /// [begin, end) of the stored box.
   template <typename Visitor>
   void visit(int64_t begin, int64_t end, Visitor &&visitor) const {
-    for (int64_t run = findRun(begin); run < numRuns; ++run) {
-      const int64_t stored = getStored(run);
+    for (int64_t run = findRun(begin); run < numRuns;) {
+      const int64_t stored = getStored(run), local = getLocal(run);
       if (stored >= end)
         return;
       const int64_t skipped = std::max<int64_t>(begin - stored, 0);
-      const int64_t length = std::min(end - stored, runBytes) - skipped;
-      visitor(stored + skipped, getLocal(run) + skipped, length);
+      RunRow row{stored + skipped,
+                 local + skipped,
+                 std::min(end - stored, runBytes) - skipped,
+                 1,
+                 0,
+                 0};
+      if (row.bytes == runBytes && !loops.empty()) {
+        const Loop &loop = loops.back();
+        row.storedStep = loop.stored;
+        row.localStep = loop.local;
+        row.count = std::min(loop.count - run % loop.count,
+                             (end - stored - runBytes) / loop.stored + 1);
+      }
+      visitor(row);
+      run += row.count;
     }
   }
 

@@ -213,60 +213,87 @@ Checkpoint::find(const StoredTensor &tensor, const Box &box,
   return segments;
 }
 
+/// A part of a stored block that blocks of devices take from one of its pieces.
+struct Checkpoint::PieceCopy {
+  PiecePlace place;
+  const Segment *segment;
+  size_t target; ///< which of the blocks that are filled together
+};
+
+std::vector<Checkpoint::PieceCopy>
+Checkpoint::listCopies(std::span<const std::vector<Segment> *const> targets) {
+  std::vector<PieceCopy> copies;
+  for (size_t i = 0; i < targets.size(); ++i)
+    for (const Segment &segment : *targets[i])
+      for (int64_t piece : segment.pieces)
+        copies.push_back({{segment.file, piece}, &segment, i});
+  std::sort(copies.begin(), copies.end(),
+            [](const PieceCopy &a, const PieceCopy &b) {
+              return std::tuple(a.place.file, a.place.piece, a.target) <
+                     std::tuple(b.place.file, b.place.piece, b.target);
+            });
+  return copies;
+}
+
 namespace {
 
-/// Copies what segments need from pieces that are read in their order.
-class SegmentReader {
+/// Takes pieces that are read in the order in which they are asked for.
+class PieceSequence {
 public:
-  explicit SegmentReader(std::span<const OpenedFile> files) : files(files) {}
-
-  /// Will be read next.
-  void add(int64_t file, int64_t piece) {
-    if (order.empty() || order.back() != PiecePlace{file, piece})
-      order.push_back({file, piece});
-  }
-  /// Nothing more is added. `listener` may be empty.
-  void begin(const ByteListener &listener = {}) {
-    reader.emplace(files, order);
-    readPiece = listener;
+  /// `listener` may be empty.
+  PieceSequence(std::span<const OpenedFile> files,
+                std::vector<PiecePlace> places, const ByteListener &listener)
+      : listener(listener) {
+    // What follows itself is read once.
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    count = places.size();
+    reader.emplace(files, std::move(places));
   }
 
-  Status copy(int64_t file, uint64_t blockBegin, const BoxRuns &runs,
-              std::span<const int64_t> pieces, std::byte *target) {
-    for (int64_t number : pieces) {
-      const PiecePlace place{file, number};
-      if (piece.empty() || current != place) {
-        Result<std::span<const std::byte>> next = reader->next();
-        if (!next)
-          return next.getError();
-        piece = *next;
-        current = place;
-        ++numRead;
-        if (readPiece)
-          readPiece(numRead * pieceBytes, order.size() * pieceBytes);
-      }
-      // In bytes of the block.
-      const int64_t begin = number * int64_t(pieceBytes) - int64_t(blockBegin);
-      runs.visit(begin, begin + int64_t(piece.size()),
-                 [&](int64_t stored, int64_t local, int64_t count) {
-                   std::memcpy(target + local, piece.data() + (stored - begin),
-                               size_t(count));
-                 });
-    }
-    return Status::success();
+  /// The piece at a place: that of the last call, or the one that follows it.
+  Result<std::span<const std::byte>> get(const PiecePlace &place) {
+    if (!piece.empty() && current == place)
+      return piece;
+    Result<std::span<const std::byte>> next = reader->next();
+    if (!next)
+      return next;
+    piece = *next;
+    current = place;
+    ++numRead;
+    if (listener)
+      listener(numRead * pieceBytes, count * pieceBytes);
+    return piece;
   }
 
 private:
-  std::span<const OpenedFile> files;
-  std::vector<PiecePlace> order;
+  ByteListener listener;
   std::optional<PieceReader> reader;
-  ByteListener readPiece;
-  size_t numRead = 0;
+  size_t count = 0, numRead = 0;
   std::span<const std::byte> piece;
   PiecePlace current;
 };
 
 } // namespace
+
+template <typename Pieces>
+Status Checkpoint::copyPieces(Pieces &pieces, std::span<const PieceCopy> copies,
+                              std::span<std::byte *const> targets) {
+  for (const auto &[place, segment, target] : copies) {
+    Result<std::span<const std::byte>> piece = pieces.get(place);
+    if (!piece)
+      return piece.getError();
+    // In bytes of the block.
+    const int64_t begin =
+        place.piece * int64_t(pieceBytes) - int64_t(segment->begin);
+    segment->runs.visit(begin, begin + int64_t(piece->size()),
+                        [&, block = targets[target]](const RunRow &row) {
+                          copyRuns(block + row.local, row.localStep,
+                                   piece->data() + (row.stored - begin),
+                                   row.storedStep, row.bytes, row.count);
+                        });
+  }
+  return Status::success();
+}
 
 Result<HostArray> Checkpoint::read(const StoredTensor &tensor) const {
   HostArray array{tensor.element, tensor.getSizes(), {}};
@@ -283,29 +310,53 @@ Status Checkpoint::readBlock(const StoredTensor &tensor,
     return Status::success();
   const std::vector<Segment> segments =
       find(tensor, placement.owned, placement.block);
-  SegmentReader reader(files);
-  for (const Segment &segment : segments)
-    for (int64_t piece : segment.pieces)
-      reader.add(segment.file, piece);
-  reader.begin();
-  for (const Segment &segment : segments)
-    if (Status copied = reader.copy(segment.file, segment.begin, segment.runs,
-                                    segment.pieces, target);
-        !copied)
-      return copied;
-  return Status::success();
+  const std::vector<PieceCopy> copies = listCopies({{&segments}});
+  std::vector<PiecePlace> places;
+  for (const PieceCopy &copy : copies)
+    places.push_back(copy.place);
+  PieceSequence pieces(files, std::move(places), {});
+  return copyPieces(pieces, copies, {{target}});
+}
+
+namespace {
+
+/// A block of a device, and how much of it is filled.
+struct LoadedBlock {
+  int64_t device;
+  int buffer;
+  uint64_t bytes;
+};
+
+} // namespace
+
+/// Has `fill` write to all blocks at once.
+static Status
+writeTogether(DeviceSet &devices, std::span<const LoadedBlock> blocks,
+              std::vector<std::byte *> &opened,
+              const std::function<Status(std::span<std::byte *const>)> &fill) {
+  if (opened.size() == blocks.size())
+    return fill(opened);
+  const auto [device, buffer, bytes] = blocks[opened.size()];
+  Status filled = Status::success();
+  Status written = devices.write(device, buffer, bytes, [&](std::byte *memory) {
+    opened.push_back(memory);
+    filled = writeTogether(devices, blocks, opened, fill);
+  });
+  return filled ? written : filled;
 }
 
 Status Checkpoint::load(DeviceSet &devices,
                         const ByteListener &listener) const {
   const Executable &executable = devices.getExecutable();
-  struct Target {
-    int64_t device;
-    int buffer;
-    uint64_t bytes;
-    std::vector<Segment> segments;
+  // Blocks of a variable, filled together, so that a piece that several devices
+  // have parts of is read once.
+  struct Group {
+    std::vector<LoadedBlock> blocks;
+    std::vector<std::vector<Segment>> segments;
+    std::vector<PieceCopy> copies;
   };
-  std::vector<Target> targets;
+  std::vector<Group> groups;
+  const auto maxBlocks = size_t(devices.getMaxOpenWrites());
   for (const auto &variable : executable.data.variables) {
     const StoredTensor *tensor = manifest->find(variable->name);
     if (!tensor)
@@ -313,40 +364,50 @@ Status Checkpoint::load(DeviceSet &devices,
     const exec::TensorLayoutT &layout = *variable->layout;
     const std::vector<int64_t> sizes = getSizes(layout);
     const layout::Sharding sharding = getSharding(layout);
+    const uint64_t bytes =
+        uint64_t(getLocalElements(layout) * getElementBytes(layout.element));
+    bool isNew = true;
     for (int64_t device = 0; device < executable.getNumDevices(); ++device) {
       const Placement placement =
           getPlacement(executable.mesh, sizes, sharding, device);
-      if (devices.isLocal(device) && getVolume(placement.owned) > 0)
-        targets.push_back({device, variable->buffer,
-                           uint64_t(getLocalElements(layout) *
-                                    getElementBytes(layout.element)),
-                           find(*tensor, placement.owned, placement.block)});
+      if (!devices.isLocal(device) || getVolume(placement.owned) == 0)
+        continue;
+      if (isNew || groups.back().blocks.size() == maxBlocks)
+        groups.emplace_back();
+      isNew = false;
+      Group &group = groups.back();
+      group.blocks.push_back({device, variable->buffer, bytes});
+      group.segments.push_back(find(*tensor, placement.owned, placement.block));
     }
   }
+  for (Group &group : groups) {
+    std::vector<const std::vector<Segment> *> targets;
+    for (const std::vector<Segment> &segments : group.segments)
+      targets.push_back(&segments);
+    group.copies = listCopies(targets);
+  }
   // As the files have them: a piece with many small variables is read once.
-  std::sort(
-      targets.begin(), targets.end(), [](const Target &a, const Target &b) {
-        return std::tuple(a.segments[0].file, a.segments[0].begin, a.device) <
-               std::tuple(b.segments[0].file, b.segments[0].begin, b.device);
-      });
-  SegmentReader reader(files);
-  for (const Target &target : targets)
-    for (const Segment &segment : target.segments)
-      for (int64_t piece : segment.pieces)
-        reader.add(segment.file, piece);
-  reader.begin(listener);
-  for (const Target &target : targets) {
-    Status copied = Status::success();
-    auto fill = [&](std::byte *block) {
-      for (const Segment &segment : target.segments)
-        if (copied)
-          copied = reader.copy(segment.file, segment.begin, segment.runs,
-                               segment.pieces, block);
-    };
-    Status written =
-        devices.write(target.device, target.buffer, target.bytes, fill);
-    if (!copied || !written)
-      return copied ? written : copied;
+  auto getPlace = [](const Group &group) {
+    const PieceCopy &first = group.copies[0];
+    return std::tuple(first.place.file, first.segment->begin,
+                      group.blocks[0].device);
+  };
+  std::sort(groups.begin(), groups.end(), [&](const Group &a, const Group &b) {
+    return getPlace(a) < getPlace(b);
+  });
+  std::vector<PiecePlace> places;
+  for (const Group &group : groups)
+    for (const PieceCopy &copy : group.copies)
+      places.push_back(copy.place);
+  PieceSequence pieces(files, std::move(places), listener);
+  for (const Group &group : groups) {
+    std::vector<std::byte *> opened;
+    Status loaded = writeTogether(
+        devices, group.blocks, opened, [&](std::span<std::byte *const> blocks) {
+          return copyPieces(pieces, group.copies, blocks);
+        });
+    if (!loaded)
+      return loaded;
   }
   return Status::success();
 }

@@ -20,7 +20,7 @@ class Checkpoint {
 public:
   /// `path`: a checkpoint, or a folder whose newest one is meant. Reads the
   /// manifest and the headers of its files, not the values.
-  /// Errors: NoCheckpoint, CannotRead; DamagedFile, NewerCheckpoint.
+  /// Errors: NoCheckpoint, CannotRead; DamagedFile, CheckpointVersion.
   static Result<Checkpoint> open(const std::string &path);
 
   const std::string &getPath() const { return path; }
@@ -47,6 +47,7 @@ public:
   Status load(DeviceSet &devices, const ByteListener &listener = {}) const;
 
 private:
+  struct PieceCopy;
   /// A part of a stored block and where it goes.
   struct Segment {
     int64_t file;
@@ -62,6 +63,12 @@ private:
   /// Where the parts of a tensor are that a block of a device holds.
   std::vector<Segment> find(const StoredTensor &tensor, const Box &box,
                             std::span<const int64_t> blockShape) const;
+  /// What several blocks take of the pieces, in the order of the files.
+  static std::vector<PieceCopy>
+  listCopies(std::span<const std::vector<Segment> *const> targets);
+  template <typename Pieces>
+  static Status copyPieces(Pieces &pieces, std::span<const PieceCopy> copies,
+                           std::span<std::byte *const> targets);
 
   std::string path;
   std::string digest;

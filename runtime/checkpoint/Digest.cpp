@@ -1,21 +1,19 @@
 #include "runtime/checkpoint/Digest.h"
 
-#include <sodium/core.h>
-#include <sodium/crypto_generichash.h>
+// In this file alone, so that programs need no library at run time.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <sodium/utils.h>
 
 using namespace meshc;
 using namespace meshc::runtime;
 
 Digest runtime::digest(std::span<const std::byte> bytes) {
-  // Once, and by whichever thread comes first: chooses the code for this
-  // processor.
-  [[maybe_unused]] static const int ready = sodium_init();
-  Digest result;
-  crypto_generichash(result.data(), result.size(),
-                     reinterpret_cast<const unsigned char *>(bytes.data()),
-                     bytes.size(), nullptr, 0);
-  return result;
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical,
+                           XXH3_128bits(bytes.data(), bytes.size()));
+  return std::to_array(canonical.digest);
 }
 
 std::string runtime::toHex(const Digest &digest) {

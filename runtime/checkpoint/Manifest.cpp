@@ -339,11 +339,14 @@ Result<Manifest> runtime::parseManifest(std::string_view text,
   if (fields.getText("format") != format)
     return getDamage(fmt::format("its format is not '{}'", format));
   const int64_t version = fields.getNumber("version");
-  if (version > Manifest::version)
-    return Error{ErrorCode::NewerCheckpoint,
-                 fmt::format("'{}' has version {}, expected at most {}", path,
-                             version, Manifest::version),
-                 "a newer meshc has written it"};
+  // A field that is missing or no number is damage, told below.
+  if (fields.getDefect().empty() && version != Manifest::version)
+    return Error{
+        ErrorCode::CheckpointVersion,
+        fmt::format("'{}' has version {}, expected {}", path, version,
+                    Manifest::version),
+        fmt::format("{} meshc has written it",
+                    version > Manifest::version ? "a newer" : "an older")};
   if (!isSealed(text))
     return getDamage("its digest is not that of its text");
   Manifest manifest;

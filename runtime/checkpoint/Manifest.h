@@ -68,7 +68,7 @@ std::string toString(exec::ElementType element,
                      const std::vector<StoredDim> &dims);
 
 struct Manifest {
-  static constexpr int64_t version = 1;
+  static constexpr int64_t version = 2;
 
   std::string producer; ///< "meshc 0.1.0"
   std::string model;
@@ -93,7 +93,7 @@ std::string sealManifest(std::string text);
 
 /// Errors: DamagedFile where the text is not well-formed, names files other
 /// than shards of its folder or blocks that do not tile their tensor;
-/// NewerCheckpoint. `path` is for messages.
+/// CheckpointVersion. `path` is for messages.
 Result<Manifest> parseManifest(std::string_view text, const std::string &path);
 
 /// "shard-00002-of-00004.safetensors".

@@ -31,7 +31,7 @@ struct PiecePlace {
 };
 
 /// Reads pieces of files in a given order, and compares each with its digest.
-/// Threads are ahead of who takes the pieces, by 64 MiB at most.
+/// Threads are ahead of who takes the pieces, by 24 MiB at most.
 class PieceReader {
 public:
   /// `files` must outlive the reader.
@@ -53,6 +53,9 @@ private:
   };
 
   void work();
+  /// Has the system read ahead: it does so by itself for one reader alone, not
+  /// for threads that take pieces in turns.
+  void prefetch(size_t number) const;
   Status read(const PiecePlace &place, std::vector<std::byte> &bytes);
 
   std::span<const OpenedFile> files;

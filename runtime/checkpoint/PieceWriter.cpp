@@ -14,10 +14,8 @@ using namespace meshc::runtime;
 
 PieceWriter::PieceWriter(uint64_t bufferBytes)
     : numBuffers(size_t(std::max<uint64_t>(bufferBytes / pieceBytes, 2))) {
-  // One digests while the other one writes.
-  constexpr int numThreads = 2;
-  for (int i = 0; i < numThreads; ++i)
-    threads.emplace_back([this] { work(); });
+  // A single one: writers of one file wait for each other in the system.
+  thread = std::thread([this] { work(); });
 }
 
 PieceWriter::~PieceWriter() {
@@ -26,8 +24,7 @@ PieceWriter::~PieceWriter() {
     isStopping = true;
   }
   changed.notify_all();
-  for (std::thread &thread : threads)
-    thread.join();
+  thread.join();
 }
 
 void PieceWriter::begin(uint64_t bytes) {

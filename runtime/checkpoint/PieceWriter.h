@@ -19,8 +19,8 @@
 
 namespace meshc::runtime {
 
-/// Writes files, one after the other, beside whoever fills their pieces:
-/// threads digest and write what was filled. Pieces that are on their way take
+/// Writes files, one after the other, beside whoever fills their pieces: a
+/// thread digests and writes what was filled. Pieces that are on their way take
 /// a bounded part of the memory; who fills more has to wait for the disk.
 class PieceWriter {
 public:
@@ -77,7 +77,7 @@ private:
   bool isOpen = false;
   std::optional<Error> failure;
   bool isStopping = false;
-  std::vector<std::thread> threads;
+  std::thread thread;
 };
 
 } // namespace meshc::runtime

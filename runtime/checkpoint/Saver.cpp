@@ -249,11 +249,11 @@ Status Saver::copyBlock(const Block &block, int64_t begin, int64_t end,
     Status read = devices.readLocal(
         part.device, part.buffer, uint64_t(local.offset), uint64_t(local.count),
         [&](const std::byte *source) {
-          part.runs.visit(
-              begin, end, [&](int64_t stored, int64_t place, int64_t count) {
-                std::memcpy(target + (stored - begin),
-                            source + (place - local.offset), size_t(count));
-              });
+          part.runs.visit(begin, end, [&](const RunRow &row) {
+            copyRuns(target + (row.stored - begin), row.storedStep,
+                     source + (row.local - local.offset), row.localStep,
+                     row.bytes, row.count);
+          });
         });
     if (!read)
       return read;

@@ -63,6 +63,7 @@ public:
   Status run(const exec::ProgramT &program) override;
   Status write(int64_t device, int buffer, uint64_t bytes,
                const std::function<void(std::byte *)> &fill) override;
+  int64_t getMaxOpenWrites() const override { return int64_t(writes.size()); }
   Status readLocal(int64_t device, int buffer, uint64_t offset, uint64_t bytes,
                    const std::function<void(const std::byte *)> &take) override;
   Result<const std::byte *> read(int64_t device, int buffer,

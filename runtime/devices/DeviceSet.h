@@ -37,6 +37,8 @@ public:
   /// where the device is another process's.
   virtual Status write(int64_t device, int buffer, uint64_t bytes,
                        const std::function<void(std::byte *)> &fill) = 0;
+  /// How many blocks may be filled at once: so deep may a `fill` call write().
+  virtual int64_t getMaxOpenWrites() const = 0;
   /// Hands bytes [offset, offset + bytes) of a buffer of a device of this
   /// process to `take`, in memory of the host that stays for the call; it may
   /// be the buffer itself. Other processes have no part in it.

@@ -98,14 +98,19 @@ TEST(BoxRunsTest, are_the_bytes_of_the_part) {
       const int64_t next = std::min(end, begin + draw(1, 40));
       const layout::Range local = runs.getLocalBytes(begin, next);
       int64_t low = INT64_MAX, high = 0;
-      runs.visit(begin, next, [&](int64_t from, int64_t to, int64_t count) {
-        ASSERT_GT(count, 0);
-        ASSERT_GE(from, begin);
-        ASSERT_LE(from + count, next);
-        low = std::min(low, to);
-        high = std::max(high, to + count);
-        for (int64_t byte = 0; byte < count; ++byte)
-          EXPECT_TRUE(found.emplace(from + byte, to + byte).second);
+      runs.visit(begin, next, [&](const RunRow &row) {
+        ASSERT_GT(row.bytes, 0);
+        ASSERT_GT(row.count, 0);
+        for (int64_t i = 0; i < row.count; ++i) {
+          const int64_t from = row.stored + i * row.storedStep;
+          const int64_t to = row.local + i * row.localStep;
+          ASSERT_GE(from, begin);
+          ASSERT_LE(from + row.bytes, next);
+          low = std::min(low, to);
+          high = std::max(high, to + row.bytes);
+          for (int64_t byte = 0; byte < row.bytes; ++byte)
+            EXPECT_TRUE(found.emplace(from + byte, to + byte).second);
+        }
       });
       EXPECT_EQ(local.count, low == INT64_MAX ? 0 : high - low);
       if (local.count > 0) {
@@ -115,6 +120,23 @@ TEST(BoxRunsTest, are_the_bytes_of_the_part) {
     }
     EXPECT_EQ(found, expected);
   }
+}
+
+TEST(CopyRunsTest, moves_each_run_and_nothing_between) {
+  for (int64_t bytes = 1; bytes <= 20; ++bytes)
+    for (int64_t count : {0, 1, 2, 7}) {
+      const int64_t sourceStep = bytes + 3, targetStep = bytes + 5;
+      std::vector<std::byte> source(size_t(8 * sourceStep));
+      for (size_t i = 0; i < source.size(); ++i)
+        source[i] = std::byte(1 + i % 251);
+      std::vector<std::byte> target(size_t(8 * targetStep)), expected = target;
+      for (int64_t i = 0; i < count; ++i)
+        std::copy_n(&source[size_t(i * sourceStep)], bytes,
+                    &expected[size_t(i * targetStep)]);
+      copyRuns(target.data(), targetStep, source.data(), sourceStep, bytes,
+               count);
+      EXPECT_EQ(target, expected) << bytes << " " << count;
+    }
 }
 
 } // namespace

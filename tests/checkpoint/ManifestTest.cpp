@@ -65,13 +65,21 @@ TEST(ManifestTest, no_bit_changes_unnoticed) {
   EXPECT_FALSE(parseManifest(text + " ", "m"));
 }
 
-TEST(ManifestTest, a_newer_one_says_so) {
-  Result<Manifest> newer = parseManifest(
-      R"({"format": "meshc.checkpoint", "version": 2, "other": {}})", "m");
-  ASSERT_FALSE(newer);
-  EXPECT_EQ(newer.getError().code, ErrorCode::NewerCheckpoint);
-  EXPECT_EQ(int(getExitCode(newer.getError().code)), 4);
-  EXPECT_THAT(newer.getError().message, HasSubstr("version 2"));
+TEST(ManifestTest, one_of_another_version_says_so) {
+  for (const auto &[version, age] :
+       {std::pair(1, "an older meshc"), std::pair(3, "a newer meshc")}) {
+    Result<Manifest> other = parseManifest(
+        fmt::format(
+            R"({{"format": "meshc.checkpoint", "version": {}, "other": {{}}}})",
+            version),
+        "m");
+    ASSERT_FALSE(other);
+    const Error &error = other.getError();
+    EXPECT_EQ(error.code, ErrorCode::CheckpointVersion);
+    EXPECT_EQ(int(getExitCode(error.code)), 4);
+    EXPECT_THAT(error.message, HasSubstr(fmt::format("version {}", version)));
+    EXPECT_THAT(error.note, HasSubstr(age));
+  }
 }
 
 /// One that is changed and then sealed, as who means harm would.
@@ -166,7 +174,7 @@ TEST(ManifestTest, what_is_no_manifest) {
   EXPECT_THAT(getMessage(""), HasSubstr("'m' is damaged: its JSON is no JSON"));
   EXPECT_THAT(getMessage("{}"), HasSubstr("its format is not"));
   EXPECT_THAT(getMessage("[]"), HasSubstr("is no object"));
-  EXPECT_THAT(getMessage(R"({"format": "meshc.checkpoint", "version": 1})"),
+  EXPECT_THAT(getMessage(R"({"format": "meshc.checkpoint", "version": 2})"),
               HasSubstr("its digest is not that of its text"));
   EXPECT_THAT(getMessage(R"({"format": "meshc.checkpoint", "format": "x"})"),
               HasSubstr("the key 'format' twice"));
