@@ -35,6 +35,7 @@ class Pair:
 
 PAIRS = [
     Pair("lookup", 2, "gradient of a lookup; the whole table used once"),
+    Pair("tables", 2, "gradients of lookups in 26 tables; the whole tables used once"),
     Pair("merged", 1.05, "heads split and merged by position; named dims"),
     Pair("windowed", 1, "attention over 32 positions; over all 256"),
     Pair("batch_last", 1.5, "a batch dimension last; in front of what is contracted"),

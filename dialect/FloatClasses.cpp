@@ -276,6 +276,7 @@ MESHC_SAME_CLASSES(RenameOp)
 MESHC_SAME_CLASSES(ReshardOp)
 MESHC_SAME_CLASSES(StopGradientOp)
 MESHC_FLOAT_CLASSES(GatherOp) { return x[0] | fcZero; } // 0 outside
+MESHC_FLOAT_CLASSES(PutOp) { return sum(x[0]) | fcZero; }
 
 MESHC_FLOAT_CLASSES(ReduceOp) {
   switch (getKind()) {

@@ -43,6 +43,12 @@ static bool isProduct(Operation *op) {
   return isa<EinsumOp, MulOp, DivOp>(op) && getVariable(op).size() > 1;
 }
 
+/// Whether `op` leaves zeros where something was not chosen: by a condition or
+/// by an index.
+static bool isChoice(Operation *op) {
+  return isa<SelectOp, GatherOp, PutOp>(op);
+}
+
 /// What the result of a loop or a slice in it has its elements from; null for
 /// what passes from one iteration to the next, and for other values.
 static Value getLoopOrigin(Value value) {
@@ -65,7 +71,7 @@ SmallVector<Value> GradientBuilder::getGradientOperands(Value value) const {
     return origin->second ? SmallVector<Value>{origin->second}
                           : SmallVector<Value>();
   Operation *op = value.getDefiningOp();
-  if (!op || isa<SelectOp>(op))
+  if (!op || isChoice(op))
     return {};
   if (auto loop = dyn_cast<LoopOp>(op))
     return {loop.getYielded(cast<OpResult>(value))};
@@ -79,7 +85,7 @@ SmallVector<Value> GradientBuilder::getGradientOperands(Value value) const {
 
 GradientBuilder::ChoiceZeros GradientBuilder::findChoiceZeros(Value value) {
   Operation *op = value.getDefiningOp();
-  if (isa_and_present<SelectOp>(op))
+  if (op && isChoice(op))
     return {true, true};
   SmallVector<Value> operands = getGradientOperands(value);
   if (operands.empty())

@@ -34,6 +34,8 @@ public:
   ExpressionBuilder(GradientBuilder &builder, Location loc, Type elementType)
       : builder(builder), loc(loc), elementType(elementType) {}
 
+  Location getLoc() const { return loc; }
+
   Value splat(double value) {
     auto type = NamedTensorType::get({}, elementType);
     return ConstantOp::create(builder, loc, type,
@@ -364,24 +366,42 @@ SmallVector<Value> RenameOp::buildGradients(GradientBuilder &builder,
 SmallVector<Value> GatherOp::buildGradients(GradientBuilder &builder,
                                             ValueRange arrived) {
   Value g = arrived.front();
+  return forFloats(
+      *this, builder, [&](unsigned, ExpressionBuilder &t) -> Value {
+        NamedTensorType type = getInput().getType();
+        Value index = getIndex();
+        if (llvm::any_of(getIndex().getType().getDims(), [&](DimAttr dim) {
+              return !type.hasDim(dim.getName());
+            }))
+          return PutOp::create(builder, t.getLoc(), type.withoutSharding(), g,
+                               index, getDimAttr());
+        // Nothing is added up: to choose each element is no more work than to
+        // write it, and is done on the way to whatever needs it.
+        DimAttr dim = type.getDims()[type.findDim(getDim())];
+        // There may be more positions than the index can name.
+        if (getIndex().getType().getElementType().isInteger(32) &&
+            !llvm::isInt<32>(dim.getSize() - 1))
+          index =
+              CastOp::create(builder, getLoc(), index, builder.getI64Type());
+        Value position = t.iota(
+            dim, cast<NamedTensorType>(index.getType()).getElementType());
+        Value isPicked = t.compare(Predicate::Eq, position, index);
+        return t.select(isPicked, g, t.splat(0), type.getDims());
+      });
+}
+
+SmallVector<Value> PutOp::buildGradients(GradientBuilder &builder,
+                                         ValueRange arrived) {
+  Value g = arrived.front();
   return forFloats(*this, builder, [&](unsigned, ExpressionBuilder &t) {
-    NamedTensorType type = getInput().getType();
-    DimAttr dim = type.getDims()[type.findDim(getDim())];
-    // Every index that picked an element gives it its gradient; the dimensions
-    // of the index alone are summed by the caller.
-    SmallVector<DimAttr> dims(type.getDims());
-    for (DimAttr other : getIndex().getType().getDims())
-      if (!type.hasDim(other.getName()))
-        dims.push_back(other);
-    Value index = getIndex();
-    // There may be more positions than the index can name.
-    if (getIndex().getType().getElementType().isInteger(32) &&
-        !llvm::isInt<32>(dim.getSize() - 1))
-      index = CastOp::create(builder, getLoc(), index, builder.getI64Type());
-    Value position =
-        t.iota(dim, cast<NamedTensorType>(index.getType()).getElementType());
-    Value isPicked = t.compare(Predicate::Eq, position, index);
-    return t.select(isPicked, g, t.splat(0), dims);
+    NamedTensorType type = getInput().getType().withoutSharding();
+    Type element = cast<NamedTensorType>(g.getType()).getElementType();
+    Value picked =
+        GatherOp::create(builder, t.getLoc(), type.withElementType(element), g,
+                         getIndex(), getDimAttr());
+    return element == type.getElementType()
+               ? picked
+               : t.cast(picked, type.getElementType());
   });
 }
 

@@ -468,6 +468,36 @@ def ND_GatherOp : ND_ShapeOp<"gather", ["getOperandAccess", "getPartialUse"]> {
   }];
 }
 
+def ND_PutOp : ND_ShapeOp<"put", ["getPartialUse"]> {
+  let summary = "Adds elements up where an index says, along a new dimension";
+  let description = [{
+    result[dim = v, r..] is the sum of input[i.., r..] over all i.. at which
+    index[i.., r..] is v: the gradient of nd.gather. What an index outside
+    [0, size) says is added to nothing; what no index says is 0.
+
+    Floats narrower than f32 are added up in f32, and the sum is rounded once, to
+    the type of the result.
+
+    **Constraints**
+    - (C1) the result, and neither operand, has the dimension `dim`.
+    - (C2) a dimension has the same size wherever it appears.
+    - (C3) the input has the other dimensions of the result and those of the
+      index, and no more.
+    - (C4) the result has the input's element type, a float, or f32 if that is
+      narrower.
+
+    ```mlir
+    %g = nd.put %rows[%tokens] over "word" : (!time_by_feature, !time_i32)
+        -> !word_by_feature
+    ```
+  }];
+  let arguments = (ins ND_FloatTensor:$input, ND_IntTensor:$index, StrAttr:$dim);
+  let assemblyFormat = [{
+    $input `[` $index `]` `over` $dim attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
 def ND_ReshardOp : Op<ND_Dialect, "reshard", [Pure,
     DeclareOpInterfaceMethods<FloatClassOpInterface>,
     DeclareOpInterfaceMethods<PrecisionOpInterface>,

@@ -447,33 +447,6 @@ OpFoldResult RenameOp::fold(FoldAdaptor adaptor) {
   return getResult();
 }
 
-LogicalResult GatherOp::verify() {
-  NamedTensorType input = getInput().getType(), index = getIndex().getType();
-  if (!input.hasDim(getDim()) || index.hasDim(getDim()))
-    return emitOpError("(C1) the input, and not the index, needs a dimension "
-                       "\"")
-           << getDim() << "\"";
-  for (DimAttr dim : index.getDims()) {
-    int64_t position = input.findDim(dim.getName());
-    if (position >= 0 && input.getDims()[position] != dim)
-      return emitOpError("(C2) dimension ")
-             << dim.getName() << " has two sizes";
-  }
-  size_t expected = 0;
-  for (DimAttr dim : getUnionOfDims(*this))
-    if (dim.getName() != getDimAttr()) {
-      ++expected;
-      if (!llvm::is_contained(getType().getDims(), dim))
-        return emitOpError("(C3) the result lacks dimension ") << dim.getName();
-    }
-  if (expected != getType().getDims().size() ||
-      getType().getElementType() != input.getElementType())
-    return emitOpError("(C3) the result has the input's dimensions without \"")
-           << getDim()
-           << "\", united with the index's, and the input's element type";
-  return success();
-}
-
 LogicalResult ReshardOp::verify() {
   NamedTensorType input = getInput().getType(), result = getType();
   if (input.withoutSharding() != result.withoutSharding())

@@ -28,6 +28,9 @@ MESHC_PRECISION(TanhOp, Wide)
 // A comparison widens its operands for nothing, and has no result to store.
 MESHC_PRECISION(CompareOp, Wide)
 
+// Small terms add up.
+MESHC_PRECISION(PutOp, Wide)
+
 PrecisionUse ReduceOp::getPrecisionUse() {
   switch (getKind()) {
   case Reduction::Sum:

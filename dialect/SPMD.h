@@ -27,6 +27,11 @@ struct Slice {
 
 namespace meshc::spmd {
 
+/// Checks what a put (spmd.put) of `op` is of: (C1) to (C3).
+llvm::LogicalResult verifyPut(mlir::Operation *op, mlir::Value input,
+                              mlir::Value index, mlir::ArrayAttr indexingMaps,
+                              mlir::Value result);
+
 /// Builds the collective of this kind. The result has the local shape of
 /// `target`.
 CollectiveOpInterface

@@ -1,5 +1,5 @@
-// A view and a stack on one device: what windows see and what lies one after the
-// other, until code generation says what of it is stored.
+// Views, stacks and puts on one device: what windows see, what lies one after the
+// other and what an index adds up, until code generation says how.
 
 #ifndef MESHC_DIALECT_SPMDVIEW
 #define MESHC_DIALECT_SPMDVIEW
@@ -76,6 +76,47 @@ def SPMD_StackOp : SPMD_Op<"stack", [Pure]> {
     $parts attr-dict `:` type($parts) `->` type($result)
   }];
   let hasVerifier = 1;
+}
+
+def SPMD_PutOp : SPMD_Op<"put", [Pure]> {
+  let summary = "Adds elements of this device's block up where an index says";
+  let description = [{
+    The loops are those of all three tensors, and `indexing_maps` say by which of
+    them input, index and result are indexed. One loop is the result's alone: its
+    position is what the index says. An element of the result is the sum, over
+    the loops that it lacks, of the elements of the input whose index is its
+    position; an index that is no position is added to nothing.
+
+    Code generation has CPUs sort positions by index and makes a kernel of it, one
+    comparison for each element of the input and each position, for GPUs.
+
+    ```mlir
+    %g = spmd.put %x[%tokens] {indexing_maps = [
+        affine_map<(v, c, t) -> (t, c)>, affine_map<(v, c, t) -> (t)>,
+        affine_map<(v, c, t) -> (v, c)>]}
+        : tensor<7x3xf32>, tensor<7xi32> -> tensor<5x3xf32>
+    ```
+
+    **Constraints**
+    - (C1) there are three projected permutations of the same loops, and sizes
+      agree.
+    - (C2) one loop is the result's alone; the input has each other one, and what
+      the result lacks the index has.
+    - (C3) the input is of floats, the result of the same type, f32 at least, or
+      of f32; the index is of i32 or i64.
+  }];
+  let arguments = (ins AnyRankedTensor:$input, AnyRankedTensor:$index,
+                       AffineMapArrayAttr:$indexing_maps);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $input `[` $index `]` attr-dict
+    `:` type($input) `,` type($index) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Builds it as an operation of `linalg`; returns its result.
+    ::mlir::Value buildGeneric(::mlir::OpBuilder &builder);
+  }];
 }
 
 #endif

@@ -128,6 +128,23 @@ struct WidenSum : OpRewritePattern<ReduceOp> {
   }
 };
 
+/// put(x) of 16-bit floats -> put as f32, rounded
+struct WidenPut : OpRewritePattern<PutOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(PutOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isSummedWider(op.getType()))
+      return rewriter.notifyMatchFailure(op, "is not of 16-bit floats");
+    Value sum =
+        PutOp::create(rewriter, op.getLoc(),
+                      op.getType().withElementType(rewriter.getF32Type()),
+                      op.getInput(), op.getIndex(), op.getDim());
+    rewriter.replaceOpWithNewOp<CastOp>(op, op.getType(), sum);
+    return success();
+  }
+};
+
 /// Sums an input over the dimensions that nothing else has.
 struct SumLoneDims : OpRewritePattern<EinsumOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -238,7 +255,8 @@ struct Decompose : meshc::impl::DecomposeBase<Decompose> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<DecomposeArgReduce, DecomposeManyInputs, DecomposeMean,
-                 DecomposeUnstack, SumLoneDims, WidenSum>(&getContext());
+                 DecomposeUnstack, SumLoneDims, WidenPut, WidenSum>(
+        &getContext());
     // Last, so that what can be summed before the product is.
     patterns.add<DecomposeProduct>(&getContext(), /*benefit=*/0);
     EinsumOp::getCanonicalizationPatterns(patterns, &getContext());

@@ -311,6 +311,28 @@ def Exec_ConvOp : Exec_StepOp<"conv", ["readsAnywhere"]> {
   }];
 }
 
+def Exec_PutOp : Exec_StepOp<"put", ["readsAnywhere"]> {
+  let summary = "Adds elements up where an index says";
+  let description = [{
+    The put of the spmd dialect as one command of CPUs, whose constraints it has.
+
+    ```mlir
+    %g = exec.put %x[%tokens] {indexing_maps = [
+        affine_map<(v, c, t) -> (t, c)>, affine_map<(v, c, t) -> (t)>,
+        affine_map<(v, c, t) -> (v, c)>]}
+        : tensor<7x3xf32>, tensor<7xi32> -> tensor<5x3xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, AnyRankedTensor:$index,
+                       AffineMapArrayAttr:$indexing_maps);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $input `[` $index `]` attr-dict
+    `:` type($input) `,` type($index) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Exec_SliceOp : Exec_StepOp<"slice", ["readsAnywhere"]> {
   let summary = "A part of a tensor, where it lies";
   let description = [{

@@ -175,6 +175,7 @@ private:
   void addMatmul(const MatmulNode &node);
   void addConv(const FusionGraph::Node &node, const ConvMatch &match);
   void addPart(Operation *op);
+  void addPut(spmd::PutOp put);
   void addTransfer(Operation *op);
   void moveOutputs();
   /// What stands for a tensor of the spmd program: the result of a step, or an
@@ -280,6 +281,12 @@ void ProgramWriter::addPart(Operation *op) {
                                              result.getType(), get(operands));
 }
 
+void ProgramWriter::addPut(spmd::PutOp put) {
+  results[put.getResult()] = steps::PutOp::create(
+      builder, put.getLoc(), put.getType(), get(put.getInput()),
+      get(put.getIndex()), put.getIndexingMaps());
+}
+
 void ProgramWriter::addTransfer(Operation *op) {
   const Value input = op->getOperand(0), result = op->getResult(0);
   auto transfer = steps::TransferOp::create(
@@ -318,6 +325,8 @@ steps::ProgramOp ProgramWriter::write() {
       addKernel(node);
     else if (node.isPart)
       addPart(node.ops.front());
+    else if (auto put = dyn_cast<spmd::PutOp>(node.ops.front()))
+      addPut(put);
     else if (auto matmul = graph.matmuls.find(node.ops.front());
              matmul != graph.matmuls.end())
       addMatmul(matmul->second);

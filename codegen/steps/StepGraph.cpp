@@ -31,6 +31,7 @@ private:
   void addConv(linalg::GenericOp contraction, const ConvMatch &match);
   void addKernel(Operation *op);
   void addPart(Operation *op);
+  void addPut(spmd::PutOp put);
   bool isNeededInMemory(Value value) const;
   bool isThereBefore(Operation *product, Value value);
   linalg::GenericOp absorbRounding(MatmulNode &node, linalg::GenericOp last);
@@ -102,7 +103,7 @@ bool GraphBuilder::isNeededInMemory(Value value) const {
   return llvm::any_of(value.getUses(), [&](OpOperand &use) {
     Operation *user = use.getOwner();
     if (isa<spmd::OutputOp, spmd::WriteOp, spmd::CollectiveOpInterface,
-            spmd::ViewOp, spmd::StackOp, tensor::ExtractOp>(user))
+            spmd::ViewOp, spmd::StackOp, spmd::PutOp, tensor::ExtractOp>(user))
       return true;
     if (!isLibraryMatmul(user))
       return false;
@@ -452,6 +453,16 @@ void GraphBuilder::addPart(Operation *op) {
   graph.fusion.addNode(std::move(node));
 }
 
+void GraphBuilder::addPut(spmd::PutOp put) {
+  FusionGraph::Node node;
+  node.isKernel = false;
+  node.ops = {put};
+  node.reads = {put.getInput(), put.getIndex()};
+  node.results = {put.getResult()};
+  node.position = position;
+  graph.fusion.addNode(std::move(node));
+}
+
 LogicalResult GraphBuilder::visit(Operation &op) {
   ++position;
   if (isa<spmd::InputOp, spmd::ReadOp, spmd::AxisIndexOp, tensor::EmptyOp>(op))
@@ -459,6 +470,10 @@ LogicalResult GraphBuilder::visit(Operation &op) {
   if (isa<spmd::ViewOp, spmd::StackOp>(op)) {
     if (isa<spmd::StackOp>(op) || graph.slices.contains(&op))
       addPart(&op);
+    return success();
+  }
+  if (auto put = dyn_cast<spmd::PutOp>(op)) {
+    addPut(put);
     return success();
   }
   if (auto output = dyn_cast<spmd::OutputOp>(op)) {
@@ -497,6 +512,15 @@ LogicalResult GraphBuilder::visit(Operation &op) {
   return success();
 }
 
+/// Makes kernels of puts where the runtime has no command for them.
+static void writeOutPuts(Block &block) {
+  for (auto put : llvm::make_early_inc_range(block.getOps<spmd::PutOp>())) {
+    OpBuilder builder(put);
+    put.replaceAllUsesWith(put.buildGeneric(builder));
+    put.erase();
+  }
+}
+
 /// Operations that what leaves the program depends on.
 static llvm::DenseSet<Operation *> getLiveOps(Block &block) {
   llvm::DenseSet<Operation *> live;
@@ -511,6 +535,8 @@ static llvm::DenseSet<Operation *> getLiveOps(Block &block) {
 
 FailureOr<StepGraph> GraphBuilder::build() {
   Block &block = program.getBody().front();
+  if (library == MatmulLibrary::CublasLt)
+    writeOutPuts(block);
   findConvs(block);
   graph.slices = formViews(block, graph.convs);
   orderMatmuls(block);

@@ -202,8 +202,8 @@ private:
             [&](auto op) { return values.at(op.getInput()); })
         .template Case<nd::ConstantOp, nd::IotaOp, nd::RandomOp, nd::EinsumOp,
                        nd::ReduceOp, nd::ArgReduceOp, nd::BroadcastOp,
-                       nd::ViewOp, nd::StackOp, nd::GatherOp, nd::CompareOp,
-                       nd::SelectOp, nd::CastOp>(
+                       nd::ViewOp, nd::StackOp, nd::GatherOp, nd::PutOp,
+                       nd::CompareOp, nd::SelectOp, nd::CastOp>(
             [&](auto op) { return compute(op); })
         .template Case<nd::ElementwiseOpInterface>(
             [&](auto op) { return computeElementwise(op); })
@@ -492,6 +492,31 @@ private:
               isInside ? input.elements[at[1] + asInteger<Domain>(i) * stride]
                        : zero;
         });
+    return result;
+  }
+
+  FailureOr<T> compute(nd::PutOp op) {
+    auto add = findFunction<Domain>("add", getKind(op).unrounded(), 2);
+    const T &input = values.at(op.getInput());
+    const T &index = values.at(op.getIndex());
+    const int64_t dim = op.getType().findDim(op.getDim());
+    T result(op.getType().getSizes(), Domain::getConstant(0));
+    const int64_t stride = getStrides(result.sizes)[dim];
+    ArrayRef<nd::DimAttr> dims = getType(op.getInput()).getDims();
+    forEachPoint(input.sizes,
+                 {walk(op.getType(), dims), walk(getType(op.getInput()), dims),
+                  walk(getType(op.getIndex()), dims)},
+                 [&](ArrayRef<int64_t>, ArrayRef<int64_t> at) {
+                   const S &i = index.elements[at[2]];
+                   if (isPoison<Domain>(i) || asInteger<Domain>(i) < 0 ||
+                       asInteger<Domain>(i) >= result.sizes[dim])
+                     return;
+                   S &sum =
+                       result.elements[at[0] + asInteger<Domain>(i) * stride];
+                   sum = add({sum, input.elements[at[1]]});
+                 });
+    for (S &element : result.elements)
+      element = roundTo<Domain>(element, getKind(op));
     return result;
   }
 

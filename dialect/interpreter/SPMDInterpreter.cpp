@@ -55,8 +55,9 @@ private:
             [&](auto op) { return compute(op); })
         .template Case<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(
             [&](auto op) { return reshape(op); })
-        .template Case<spmd::ViewOp, spmd::StackOp>(
-            [&](auto op) { return compute(op); })
+        .template Case<spmd::ViewOp, spmd::PutOp>(
+            [&](auto op) { return computeGeneric(op); })
+        .template Case<spmd::StackOp>([&](auto op) { return compute(op); })
         .Default([&](Operation *op) {
           auto constant = dyn_cast<arith::ConstantOp>(op);
           if (constant && isa<RankedTensorType>(constant.getType()))
@@ -297,7 +298,8 @@ private:
   }
 
   /// By what it is as an operation of `linalg`.
-  LogicalResult compute(spmd::ViewOp op) {
+  /// By its form in linalg.
+  template <class Op> LogicalResult computeGeneric(Op op) {
     // In no region: such a block does not know its context.
     Block block;
     OpBuilder builder(op.getContext());

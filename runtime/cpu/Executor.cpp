@@ -112,10 +112,14 @@ Executor::create(const Executable &executable,
   if (!staged)
     return staged.getError();
   constexpr size_t alignment = 64;
+  uint64_t scratchBytes = executor->library->getScratchBytes();
+  for (const CommandList &list : executor->lists)
+    for (const PreparedCommand &command : list.commands)
+      if (command.own)
+        scratchBytes = std::max(scratchBytes, command.own->getScratchBytes());
   for (Worker &worker : executor->workers) {
     worker.commandSeconds.resize(numCommands);
-    worker.scratchMemory.resize(executor->library->getScratchBytes() +
-                                alignment);
+    worker.scratchMemory.resize(scratchBytes + alignment);
     auto address = reinterpret_cast<uintptr_t>(worker.scratchMemory.data());
     worker.scratch = worker.scratchMemory.data() +
                      (alignment - address % alignment) % alignment;

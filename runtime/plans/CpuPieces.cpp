@@ -1,5 +1,7 @@
 #include "runtime/plans/CpuPieces.h"
 
+#include "runtime/plans/PutPlan.h"
+
 #include <algorithm>
 #include <iterator>
 
@@ -79,6 +81,11 @@ PieceCut runtime::cutCopy(const exec::CommandT &command, int workers) {
   return pieces == 0 ? PieceCut() : cutInto(rows, pieces, 1);
 }
 
+PieceCut runtime::cutPut(const exec::CommandT &command, int workers) {
+  const int64_t units = PutPlan(*command.action.AsPut()).getNumUnits();
+  return cutInto(units, getKernelPieces(command, units, workers), 1);
+}
+
 PieceCut runtime::cutConvolution(const exec::ConvolutionT &shape,
                                  int64_t pieces) {
   // Worth handing over as of products.
@@ -117,6 +124,9 @@ int64_t runtime::countPieces(const exec::CommandT &command, int64_t devices,
       [](const exec::CommandT &convolution, int64_t products, int) {
         return cutConvolution(*convolution.action.AsConvolution(), products)
             .pieces;
+      },
+      [](const exec::CommandT &put, int64_t, int workers) {
+        return cutPut(put, workers).pieces;
       }};
   static_assert(std::size(kinds) == size_t(exec::Action::MAX) + 1);
   return kinds[size_t(command.action.type)](

@@ -12,7 +12,7 @@ namespace meshc::runtime {
 /// Pieces of one size, the last one of what is left.
 struct PieceCut {
   int64_t pieces = 0;
-  int64_t perPiece = 0; ///< iterations, rows, images or outputs
+  int64_t perPiece = 0; ///< iterations, rows, images, outputs or units
 };
 
 /// Of one product, at most. It depends on the number of devices alone, so that
@@ -28,6 +28,9 @@ PieceCut cutKernel(const exec::CommandT &command, int workers);
 /// Rows of a copy, of which there are `getCopyRows`.
 PieceCut cutCopy(const exec::CommandT &command, int workers);
 int64_t getCopyRows(const exec::CommandT &command);
+
+/// Units of a put (PutPlan.h).
+PieceCut cutPut(const exec::CommandT &command, int workers);
 
 /// Images of a convolution, or outputs where weights are computed, which are
 /// sums over the images; of which `pieces` may be made.

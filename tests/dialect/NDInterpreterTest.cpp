@@ -336,6 +336,23 @@ TEST_F(NDInterpreterTest, GatherMatchesByNameAndGivesZeroOutside) {
             floats({3, 2}, {40, 0, 0, 31, 0, 22}));
 }
 
+TEST_F(NDInterpreterTest, PutAddsUpByNameAndLeavesOutWhatIsOutside) {
+  state.inputs["x"] = floats({3, 2}, {1, 2, 4, 8, 16, 32});
+  state.inputs["i"] = ints({3, 2}, {4, 0, -1, 3, 4, 5});
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !ba
+    %i = nd.input "i" : !iba
+    %y = nd.put %x[%i] over "c" : (!ba, !iba) -> !nd.tensor<["c"=5], f64>
+    nd.output "y", %y : !nd.tensor<["c"=5], f64>)"),
+            floats({5}, {2, 0, 0, 8, 17}));
+  EXPECT_EQ(run(R"(
+    %x = nd.input "x" : !ba
+    %i = nd.input "i" : !iba
+    %y = nd.put %x[%i] over "c" : (!ba, !iba) -> !cb
+    nd.output "y", %y : !cb)"),
+            floats({5, 3}, {2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 1, 0, 16}));
+}
+
 TEST_F(NDInterpreterTest, ViewsReadPositionsAndGiveZeroOutside) {
   state.inputs["x"] =
       floats({5, 3}, {0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32, 40, 41, 42});

@@ -577,3 +577,13 @@ exec.program @c2_stack_of_another_shape {
   // expected-error @below {{'exec.stack' op (C2) makes 'tensor<3x6xf32>' of 2 operands 'tensor<6xf32>'}}
   %z = exec.stack %x, %x : tensor<6xf32>, tensor<6xf32> -> tensor<3x6xf32>
 }
+
+// -----
+
+nd.mesh ["x"=2]
+exec.program @c2_put_without_positions {
+  %x = spmd.input "x" of !nd.tensor<["d0"=6, "d1"=3], f32, <>> : tensor<6x3xf32>
+  %i = spmd.input "i" of !nd.tensor<["d0"=6], i32, <>> : tensor<6xi32>
+  // expected-error @below {{'exec.put' op (C2) has 0 loops of the result alone, expected 1}}
+  %0 = exec.put %x[%i] {indexing_maps = [affine_map<(b, a) -> (a, b)>, affine_map<(b, a) -> (a)>, affine_map<(b, a) -> (b)>]} : tensor<6x3xf32>, tensor<6xi32> -> tensor<3xf32>
+}

@@ -290,6 +290,60 @@ nd.program @c2_mean_of_integers {
 
 // -----
 
+nd.program @c1_put_lacks_the_dimension {
+  %x = nd.input "x" : !nd.tensor<["b"=2], f32>
+  %i = nd.input "i" : !nd.tensor<["b"=2], i32>
+  // expected-error @below {{'nd.put' op (C1) the result alone needs a dimension "v"}}
+  %0 = nd.put %x[%i] over "v" : (!nd.tensor<["b"=2], f32>, !nd.tensor<["b"=2], i32>) -> !nd.tensor<["w"=5], f32>
+}
+
+// -----
+
+nd.program @c1_put_has_the_dimension_already {
+  %x = nd.input "x" : !nd.tensor<["b"=2, "v"=5], f32>
+  %i = nd.input "i" : !nd.tensor<["b"=2], i32>
+  // expected-error @below {{'nd.put' op (C1) the result alone needs a dimension "v"}}
+  %0 = nd.put %x[%i] over "v" : (!nd.tensor<["b"=2, "v"=5], f32>, !nd.tensor<["b"=2], i32>) -> !nd.tensor<["v"=5], f32>
+}
+
+// -----
+
+nd.program @c2_put_of_two_sizes {
+  %x = nd.input "x" : !nd.tensor<["b"=3], f32>
+  %i = nd.input "i" : !nd.tensor<["b"=2], i32>
+  // expected-error @below {{'nd.put' op (C2) dimension "b" has two sizes}}
+  %0 = nd.put %x[%i] over "v" : (!nd.tensor<["b"=3], f32>, !nd.tensor<["b"=2], i32>) -> !nd.tensor<["v"=5], f32>
+}
+
+// -----
+
+nd.program @c3_put_by_what_the_input_lacks {
+  %x = nd.input "x" : !nd.tensor<["b"=2], f32>
+  %i = nd.input "i" : !nd.tensor<["b"=2, "c"=3], i32>
+  // expected-error @below {{'nd.put' op (C3) the input lacks dimension "c"}}
+  %0 = nd.put %x[%i] over "v" : (!nd.tensor<["b"=2], f32>, !nd.tensor<["b"=2, "c"=3], i32>) -> !nd.tensor<["v"=5], f32>
+}
+
+// -----
+
+nd.program @c3_put_sums_what_the_index_lacks {
+  %x = nd.input "x" : !nd.tensor<["b"=2, "c"=3], f32>
+  %i = nd.input "i" : !nd.tensor<["b"=2], i32>
+  // expected-error @below {{'nd.put' op (C3) neither the index nor the result has dimension "c"}}
+  %0 = nd.put %x[%i] over "v" : (!nd.tensor<["b"=2, "c"=3], f32>, !nd.tensor<["b"=2], i32>) -> !nd.tensor<["v"=5], f32>
+}
+
+// -----
+
+nd.program @c4_put_narrows {
+  %x = nd.input "x" : !nd.tensor<["b"=2], f32>
+  %i = nd.input "i" : !nd.tensor<["b"=2], i32>
+  // expected-error @below {{'nd.put' op (C4) adds 'f32' up to 'bf16'}}
+  %0 = nd.put %x[%i] over "v" : (!nd.tensor<["b"=2], f32>, !nd.tensor<["b"=2], i32>) -> !nd.tensor<["v"=5], bf16>
+}
+
+// -----
+
 nd.program @c1_no_such_dimension {
   %a = nd.input "a" : !nd.tensor<["m"=2], f32>
   // expected-error @below {{'nd.arg_reduce' op (C1) the input has no dimension "k"}}

@@ -85,6 +85,7 @@ nd.program @sources {
 // CHECK-NEXT:    nd.rename %[[AB]] "a" -> "c" : (!a_by_b) -> !c_by_b
 // CHECK-NEXT:    nd.rename %[[AB]] "a" -> "c", "b" -> "a" : (!a_by_b) -> !c_by_a
 // CHECK-NEXT:    nd.gather %[[AB]][%[[I:.*]]] over "b" : (!a_by_b, !c_i32) -> !a_by_c
+// CHECK:         nd.put %[[AB]][%{{.*}}] over "d" : (!a_by_b, !b_i32) -> !d_by_a
 nd.program @dimensions {
   %a = nd.input "a" : !a
   %b = nd.input "b" : !b
@@ -101,6 +102,8 @@ nd.program @dimensions {
   %8 = nd.rename %ab "a" -> "c" : (!ab) -> !nd.tensor<["c"=2, "b"=3], f32>
   %9 = nd.rename %ab "a" -> "c", "b" -> "a" : (!ab) -> !nd.tensor<["c"=2, "a"=3], f32>
   %10 = nd.gather %ab[%i] over "b" : (!ab, !nd.tensor<["c"=5], i32>) -> !nd.tensor<["a"=2, "c"=5], f32>
+  %j = nd.input "j" : !nd.tensor<["b"=3], i32>
+  %11 = nd.put %ab[%j] over "d" : (!ab, !nd.tensor<["b"=3], i32>) -> !nd.tensor<["d"=7, "a"=2], f32>
 }
 
 // Equal positions have one form, however they are written.

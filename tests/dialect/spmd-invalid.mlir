@@ -300,3 +300,73 @@ spmd.program @c2_stack_of_another_shape {
   // expected-error @below {{'spmd.stack' op (C2) makes 'tensor<3x6xf32>' of 2 operands 'tensor<6xf32>'}}
   %2 = spmd.stack %0, %0 : tensor<6xf32>, tensor<6xf32> -> tensor<3x6xf32>
 }
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c1_put_of_two_maps {
+  %x = spmd.input "x" of !nd.tensor<["d0"=6, "d1"=3], f32, <>> : tensor<6x3xf32>
+  %i = spmd.input "i" of !nd.tensor<["d0"=6], i32, <>> : tensor<6xi32>
+  // expected-error @below {{'spmd.put' op (C1) needs three indexing maps}}
+  %0 = spmd.put %x[%i] {indexing_maps = [affine_map<(v, b, a) -> (a, b)>, affine_map<(v, b, a) -> (a)>]} : tensor<6x3xf32>, tensor<6xi32> -> tensor<7x3xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c1_put_of_a_sum {
+  %x = spmd.input "x" of !nd.tensor<["d0"=6, "d1"=3], f32, <>> : tensor<6x3xf32>
+  %i = spmd.input "i" of !nd.tensor<["d0"=6], i32, <>> : tensor<6xi32>
+  // expected-error @below {{'spmd.put' op (C1) has the indexing map affine_map<(d0, d1, d2) -> (d0 + d2, d1)> of 'tensor<6x3xf32>'}}
+  %0 = spmd.put %x[%i] {indexing_maps = [affine_map<(v, b, a) -> (a + v, b)>, affine_map<(v, b, a) -> (a)>, affine_map<(v, b, a) -> (v, b)>]} : tensor<6x3xf32>, tensor<6xi32> -> tensor<7x3xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c1_put_of_two_sizes {
+  %x = spmd.input "x" of !nd.tensor<["d0"=6, "d1"=3], f32, <>> : tensor<6x3xf32>
+  %i = spmd.input "i" of !nd.tensor<["d0"=6], i32, <>> : tensor<6xi32>
+  // expected-error @below {{'spmd.put' op (C1) has a loop of the sizes 3 and 2}}
+  %0 = spmd.put %x[%i] {indexing_maps = [affine_map<(v, b, a) -> (a, b)>, affine_map<(v, b, a) -> (a)>, affine_map<(v, b, a) -> (v, b)>]} : tensor<6x3xf32>, tensor<6xi32> -> tensor<7x2xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c2_put_sums_without_index {
+  %x = spmd.input "x" of !nd.tensor<["d0"=6, "d1"=3], f32, <>> : tensor<6x3xf32>
+  %i = spmd.input "i" of !nd.tensor<["d0"=6], i32, <>> : tensor<6xi32>
+  // expected-error @below {{'spmd.put' op (C2) does not say what loop 1 is}}
+  %0 = spmd.put %x[%i] {indexing_maps = [affine_map<(v, b, a) -> (a, b)>, affine_map<(v, b, a) -> (a)>, affine_map<(v, b, a) -> (v)>]} : tensor<6x3xf32>, tensor<6xi32> -> tensor<7xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c2_put_without_positions {
+  %x = spmd.input "x" of !nd.tensor<["d0"=6, "d1"=3], f32, <>> : tensor<6x3xf32>
+  %i = spmd.input "i" of !nd.tensor<["d0"=6], i32, <>> : tensor<6xi32>
+  // expected-error @below {{'spmd.put' op (C2) has 0 loops of the result alone, expected 1}}
+  %0 = spmd.put %x[%i] {indexing_maps = [affine_map<(b, a) -> (a, b)>, affine_map<(b, a) -> (a)>, affine_map<(b, a) -> (b)>]} : tensor<6x3xf32>, tensor<6xi32> -> tensor<3xf32>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c3_put_narrows {
+  %x = spmd.input "x" of !nd.tensor<["d0"=6, "d1"=3], f32, <>> : tensor<6x3xf32>
+  %i = spmd.input "i" of !nd.tensor<["d0"=6], i32, <>> : tensor<6xi32>
+  // expected-error @below {{'spmd.put' op (C3) adds 'f32' up to 'bf16'}}
+  %0 = spmd.put %x[%i] {indexing_maps = [affine_map<(v, b, a) -> (a, b)>, affine_map<(v, b, a) -> (a)>, affine_map<(v, b, a) -> (v, b)>]} : tensor<6x3xf32>, tensor<6xi32> -> tensor<7x3xbf16>
+}
+
+// -----
+
+nd.mesh ["x"=2]
+spmd.program @c3_put_by_floats {
+  %x = spmd.input "x" of !nd.tensor<["d0"=6, "d1"=3], f32, <>> : tensor<6x3xf32>
+  %i = spmd.input "i" of !nd.tensor<["d0"=6], f32, <>> : tensor<6xf32>
+  // expected-error @below {{'spmd.put' op (C3) has an index of 'f32'}}
+  %0 = spmd.put %x[%i] {indexing_maps = [affine_map<(v, b, a) -> (a, b)>, affine_map<(v, b, a) -> (a)>, affine_map<(v, b, a) -> (v, b)>]} : tensor<6x3xf32>, tensor<6xf32> -> tensor<7x3xf32>
+}

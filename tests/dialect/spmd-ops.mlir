@@ -66,3 +66,13 @@ spmd.program @stacks {
   %x = spmd.input "x" of !bx : tensor<6x3xf32>
   %0 = spmd.stack %x, %x : tensor<6x3xf32>, tensor<6x3xf32> -> tensor<2x6x3xf32>
 }
+
+// CHECK-LABEL: spmd.program @puts
+// CHECK:         spmd.put %{{.*}}[%{{.*}}] {indexing_maps = [#{{.*}}, #{{.*}}, #{{.*}}]} : tensor<6x3xf32>, tensor<6xi32> -> tensor<7x3xf32>
+spmd.program @puts {
+  %x = spmd.input "x" of !bx : tensor<6x3xf32>
+  %i = spmd.input "i" of !nd.tensor<["a"=6], i32, <>> : tensor<6xi32>
+  %0 = spmd.put %x[%i] {indexing_maps = [affine_map<(v, b, a) -> (a, b)>,
+      affine_map<(v, b, a) -> (a)>, affine_map<(v, b, a) -> (v, b)>]}
+      : tensor<6x3xf32>, tensor<6xi32> -> tensor<7x3xf32>
+}

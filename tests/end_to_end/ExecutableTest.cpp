@@ -231,6 +231,30 @@ TEST(Executable, products_of_slices) {
               {"a=2,b=3", {"b=a,h=b", "e=a,t=b", "d=a,c=b", "half=b,e=a"}}});
 }
 
+/// Gradients of lookups add rows up by index.
+const std::vector<Split> lookupSplits = {
+    {"", {""}},
+    {"a=3", {"", "v=a", "d=a", "b=a", "t=a", "kind=a"}},
+    {"a=2,b=2", {"v=a,d=b", "b=a,v=b", "t=a,b=b"}},
+    {"a=2,b=3", {"v=b+a", "b=b,d=a", "v=a,t=b", "kind=b,v=a"}},
+    {"a=8", {"v=a", "b=a"}}};
+
+TEST(Executable, lookups) {
+  for (unsigned seed : {1, 2})
+    compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/lookups.mesh", {},
+                         2 * 7 * 5 * 6 + 7 * 5, seed),
+               lookupSplits);
+}
+
+/// Rows of which each is cut into pieces.
+TEST(Executable, threads_change_no_bit_of_lookups) {
+  const std::vector<std::string> sizes = {"b=257", "t=50", "v=70", "d=67"};
+  const Reference reference(MESHC_SOURCE_DIR "/tests/end_to_end/lookups.mesh",
+                            sizes, 2 * 257 * 50 * 67 + 257 * 50);
+  EXPECT_EQ(reference.compareThreads("", "", {1, 2, 3, 7}), "");
+  EXPECT_EQ(reference.compareThreads("a=2,b=3", "b=a,v=b", {1, 2, 7}), "");
+}
+
 TEST(Executable, loops_that_carry_nothing) {
   compareAll(
       Reference(MESHC_SOURCE_DIR "/tests/end_to_end/maps.mesh", {},
@@ -306,6 +330,13 @@ TEST(Executable, transformer_block_in_16_bits) {
        {"a=2,b=3",
         {"batch=a,heads=b,d_ff=b", "batch=b,d_model=a", "d_ff=a+b,heads=b",
          "key_pos=b,d_head=a"}}});
+}
+
+/// Forward each lookup is a rounding, and so are the product behind it, its
+/// square and what the loop adds and maps; as many backward.
+TEST(Executable, lookups_in_16_bits) {
+  compareHalf("/tests/end_to_end/lookups.mesh", {}, 2 * 7 * 5 * 6 + 7 * 5, 24,
+              lookupSplits);
 }
 
 /// Forward u's conversions, the product, its square and what multiplies it,

@@ -57,6 +57,13 @@ TEST(GpuExecutable, windows) {
               {"a=3", "x=a,col=a,right=a", 3}});
 }
 
+/// Gradients of lookups are kernels there.
+TEST(GpuExecutable, lookups) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/lookups.mesh", {},
+                       2 * 7 * 5 * 6 + 7 * 5),
+             {{"", "", 1}, {"a=2", "v=a", 2}, {"a=3", "b=a", 3}});
+}
+
 TEST(GpuExecutable, reads_by_position) {
   compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/accesses.mesh", {},
                        7 * 5 * 3),

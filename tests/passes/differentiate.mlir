@@ -142,12 +142,11 @@ module {
 
 // -----
 
-// More positions than an i32 index can name: they are counted in i64.
+// What was picked gets its gradient back by the same index, of however many
+// positions; see below where nothing is added up.
 // CHECK-LABEL: nd.program @gradient
 // CHECK:         %[[I:.*]] = nd.input "i"
-// CHECK-DAG:     %[[WIDE:.*]] = nd.cast %[[I]] : {{.*}} -> !b_i64
-// CHECK-DAG:     %[[POSITION:.*]] = nd.iota : !v_i64
-// CHECK:         nd.compare eq %[[POSITION]], %[[WIDE]]
+// CHECK:         nd.put %{{.*}}[%[[I]]] over "v" : (!b_f64, !b_i32) -> !v_f64
 module {
   nd.variable parameter @w : !nd.tensor<["v"=2147483649], f64> = #nd.fill<1.0>
   nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
@@ -155,6 +154,28 @@ module {
     %w = nd.read @w : !nd.tensor<["v"=2147483649], f64>
     %i = nd.input "i" : !nd.tensor<["b"=3], i32>
     %g = nd.gather %w[%i] over "v" : (!nd.tensor<["v"=2147483649], f64>, !nd.tensor<["b"=3], i32>) -> !nd.tensor<["b"=3], f64>
+    %y = nd.reduce sum %g : (!nd.tensor<["b"=3], f64>) -> !nd.tensor<[], f64>
+    nd.output "y", %y : !nd.tensor<[], f64>
+  }
+}
+
+// -----
+
+// Behind an index that has no dimension but the table's, each element is chosen.
+// There are more positions than an i32 index can name: they are counted in i64.
+// CHECK-LABEL: nd.program @gradient
+// CHECK:         %[[I:.*]] = nd.input "i"
+// CHECK-DAG:     %[[WIDE:.*]] = nd.cast %[[I]] : {{.*}} -> !b_i64
+// CHECK-DAG:     %[[POSITION:.*]] = nd.iota : !v_i64
+// CHECK:         nd.compare eq %[[POSITION]], %[[WIDE]]
+// CHECK-NOT:     nd.put
+module {
+  nd.variable parameter @w : !nd.tensor<["v"=2147483649, "b"=3], f64> = #nd.fill<1.0>
+  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.program @forward {
+    %w = nd.read @w : !nd.tensor<["v"=2147483649, "b"=3], f64>
+    %i = nd.input "i" : !nd.tensor<["b"=3], i32>
+    %g = nd.gather %w[%i] over "v" : (!nd.tensor<["v"=2147483649, "b"=3], f64>, !nd.tensor<["b"=3], i32>) -> !nd.tensor<["b"=3], f64>
     %y = nd.reduce sum %g : (!nd.tensor<["b"=3], f64>) -> !nd.tensor<[], f64>
     nd.output "y", %y : !nd.tensor<[], f64>
   }

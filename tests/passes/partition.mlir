@@ -151,6 +151,28 @@ nd.program @gather {
 
 // -----
 
+// A put along a split dimension: each device adds up what is in its block. An
+// index that is split leaves a partial sum, and what is padding there is nowhere.
+// CHECK-LABEL: spmd.program @put
+// CHECK:         %[[X:.*]] = spmd.input "x" of !b_at_y_by_c : tensor<2x2xf32>
+// CHECK:         %[[I:.*]] = linalg.generic
+// CHECK:           arith.subi
+// CHECK:           arith.cmpi ult
+// CHECK:           arith.cmpi slt
+// CHECK:           arith.constant -1 : i32
+// CHECK:         %[[P:.*]] = spmd.put %[[X]][%[[I]]] {indexing_maps = [#{{.*}}, #{{.*}}, #{{.*}}]} : tensor<2x2xf32>, tensor<2xi32> -> tensor<3x2xf32>
+// CHECK:         spmd.all_reduce %[[P]] from !v_at_x_by_c_sum_over_y to !v_at_x_by_c
+nd.mesh ["x"=2, "y"=2]
+nd.program @put {
+  %x = nd.input "x" : !nd.tensor<["b"=3, "c"=2], f32, <"b"@y>>
+  %i = nd.input "i" : !nd.tensor<["b"=3], i32, <"b"@y>>
+  %p = nd.put %x[%i] over "v" : (!nd.tensor<["b"=3, "c"=2], f32, <"b"@y>>, !nd.tensor<["b"=3], i32, <"b"@y>>) -> !nd.tensor<["v"=5, "c"=2], f32, <"v"@x> partial sum over y>
+  %y = nd.reshard %p : !nd.tensor<["v"=5, "c"=2], f32, <"v"@x> partial sum over y> -> !nd.tensor<["v"=5, "c"=2], f32, <"v"@x>>
+  nd.output "y", %y : !nd.tensor<["v"=5, "c"=2], f32, <"v"@x>>
+}
+
+// -----
+
 // Where two collectives make one change each carries its causes.
 // CHECK-LABEL: spmd.program @causes
 // CHECK:         spmd.slice {{.*}} {causes = [#nd.cause<kind = rule, rule = "r", consumer = "c", operand = "o"

@@ -10,8 +10,8 @@ using namespace meshc::plan;
 const PlannedKind &plan::getPlannedKind(exec::Action action) {
   // In the order of the schema.
   static const PlannedKind *const kinds[] = {
-      nullptr,      &plannedKernel,     &plannedMatmul, &plannedCollective,
-      &plannedCopy, &plannedConvolution};
+      nullptr,      &plannedKernel,      &plannedMatmul, &plannedCollective,
+      &plannedCopy, &plannedConvolution, &plannedPut};
   static_assert(std::size(kinds) == size_t(exec::Action::MAX) + 1);
   assert(action != exec::Action::NONE && "no program has such a command");
   return *kinds[size_t(action)];

@@ -28,7 +28,7 @@ struct PlannedKind {
 };
 
 extern const PlannedKind plannedKernel, plannedMatmul, plannedCollective,
-    plannedCopy, plannedConvolution;
+    plannedCopy, plannedConvolution, plannedPut;
 
 const PlannedKind &getPlannedKind(exec::Action action);
 inline const PlannedKind &getPlannedKind(const exec::CommandT &command) {

@@ -15,7 +15,7 @@ runtime::prepareCpuCommand(const exec::CommandT &command,
       nullptr, // checkExecutable refuses a command without action
       prepareKernel, prepareMatmul,
       nullptr, // collectives
-      prepareCopy,   prepareConvolution};
+      prepareCopy,   prepareConvolution, preparePut};
   static_assert(std::size(kinds) == size_t(exec::Action::MAX) + 1);
   const Prepare prepare = kinds[size_t(command.action.type)];
   return prepare ? prepare(command, preparation)

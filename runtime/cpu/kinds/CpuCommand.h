@@ -36,6 +36,10 @@ public:
   /// worker's number at once.
   virtual Status run(int64_t piece, const CpuPlace &place) const = 0;
 
+  /// Bytes of scratch memory, 64-byte aligned, that run() needs beside what the
+  /// library's primitives do.
+  virtual uint64_t getScratchBytes() const { return 0; }
+
 private:
   int64_t numPieces;
 };
@@ -63,6 +67,8 @@ PreparedCpuCommand prepareConvolution(const exec::CommandT &command,
                                       const CpuPreparation &preparation);
 PreparedCpuCommand prepareCopy(const exec::CommandT &command,
                                const CpuPreparation &preparation);
+PreparedCpuCommand preparePut(const exec::CommandT &command,
+                              const CpuPreparation &preparation);
 
 /// The command by its kind; null for collectives.
 PreparedCpuCommand prepareCpuCommand(const exec::CommandT &command,

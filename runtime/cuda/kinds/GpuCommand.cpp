@@ -12,8 +12,10 @@ PreparedGpuCommand cuda::prepareGpuCommand(const GpuPreparation &preparation) {
   static constexpr Prepare kinds[] = {
       nullptr, // checkExecutable refuses a command without action
       prepareKernel, prepareMatmul,
-      nullptr,                 // collectives
-      prepareCopy,   nullptr}; // checkExecutable refuses convolutions on GPUs
+      nullptr, // collectives
+      prepareCopy,
+      // checkExecutable refuses convolutions and puts on GPUs.
+      nullptr, nullptr};
   static_assert(std::size(kinds) == size_t(exec::Action::MAX) + 1);
   const Prepare prepare = kinds[size_t(preparation.command.action.type)];
   return prepare ? prepare(preparation)

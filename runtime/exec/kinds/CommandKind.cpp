@@ -8,9 +8,9 @@ using namespace meshc::runtime;
 
 const CommandKind &runtime::getKind(exec::Action action) {
   // In the order of the schema.
-  static const CommandKind *const kinds[] = {nullptr,     &kernelKind,
-                                             &matmulKind, &collectiveKind,
-                                             &copyKind,   &convolutionKind};
+  static const CommandKind *const kinds[] = {
+      nullptr,   &kernelKind,      &matmulKind, &collectiveKind,
+      &copyKind, &convolutionKind, &putKind};
   static_assert(std::size(kinds) == size_t(exec::Action::MAX) + 1);
   assert(action != exec::Action::NONE && "checkExecutable refuses it");
   return *kinds[size_t(action)];

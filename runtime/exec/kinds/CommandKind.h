@@ -31,7 +31,7 @@ struct CommandKind {
 };
 
 extern const CommandKind kernelKind, matmulKind, collectiveKind, copyKind,
-    convolutionKind;
+    convolutionKind, putKind;
 
 /// Of a command that has an action.
 const CommandKind &getKind(exec::Action action);
