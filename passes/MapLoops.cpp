@@ -130,13 +130,15 @@ private:
     Operation *copy = builder.clone(op, values);
     for (OpResult result : copy->getResults())
       result.setType(withDim(getType(result)));
-    // The only operation whose operands are all of one shape.
-    if (!isa<StackOp>(op))
+    // Operands of a stack are of one shape, and what a put adds up has the
+    // dimensions of its index.
+    if (!isa<StackOp, PutOp>(op))
       return;
     builder.setInsertionPoint(copy);
     for (auto [operand, input] :
          llvm::zip_equal(copy->getOpOperands(), op.getOperands()))
-      operand.set(getVarying(input, values));
+      if (isa<StackOp>(op) || operand.getOperandNumber() == 0)
+        operand.set(getVarying(input, values));
     builder.setInsertionPointAfter(copy);
   }
 

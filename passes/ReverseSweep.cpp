@@ -422,6 +422,7 @@ Value ReverseSweep::widenCast(CastOp cast, Value value) {
     auto type = mlir::cast<NamedTensorType>(frame.value.getType())
                     .withElementType(elementType);
     auto einsum = dyn_cast_if_present<EinsumOp>(op);
+    auto put = dyn_cast_if_present<PutOp>(op);
     Value made;
     if (auto stack = dyn_cast_if_present<StackOp>(op);
         stack && !frame.widened.empty())
@@ -435,6 +436,10 @@ Value ReverseSweep::widenCast(CastOp cast, Value value) {
                               frame.widened[0]);
     else if (einsum && isBackward(op) && frame.value.hasOneUse())
       made = EinsumOp::create(builder, loc, type, einsum.getInputs());
+    else if (put && isBackward(op) && frame.value.hasOneUse() &&
+             elementType.isF32())
+      made = PutOp::create(builder, loc, type, put.getInput(), put.getIndex(),
+                           put.getDimAttr());
     else
       made = CastOp::create(builder, loc, type, frame.value);
     open.pop_back();

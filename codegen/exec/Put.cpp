@@ -1,7 +1,10 @@
 #include "codegen/exec/CommandBuilder.h"
 #include "codegen/exec/Exec.h"
 
+#include "runtime/exec/ExecutableChecker.h"
+
 #include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -47,6 +50,7 @@ LogicalResult PutOp::addCommands(codegen::CommandBuilder &commands) {
     }
   }
   exec::PutT action;
+  int64_t terms = 1;
   for (unsigned loop = 0; loop < numLoops; ++loop) {
     if (!maps[0].isFunctionOfDim(loop)) {
       action.positions = sizes[loop];
@@ -55,6 +59,12 @@ LogicalResult PutOp::addCommands(codegen::CommandBuilder &commands) {
     }
     if (sizes[loop] == 1)
       continue;
+    if (!maps[2].isFunctionOfDim(loop) &&
+        (llvm::MulOverflow(terms, sizes[loop], terms) ||
+         terms > runtime::maxPutTerms))
+      return mlir::emitError(getLoc(), "this adds more than ")
+             << runtime::maxPutTerms
+             << " elements up by one index, which is not built yet";
     action.sizes.push_back(sizes[loop]);
     action.input_strides.push_back(strides[0][loop]);
     action.index_strides.push_back(strides[1][loop]);

@@ -298,7 +298,6 @@ private:
   }
 
   /// By what it is as an operation of `linalg`.
-  /// By its form in linalg.
   template <class Op> LogicalResult computeGeneric(Op op) {
     // In no region: such a block does not know its context.
     Block block;

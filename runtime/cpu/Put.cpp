@@ -48,25 +48,31 @@ public:
   }
 
   void compute(int64_t begin, int64_t end) {
-    const int64_t numTiles = plan.getNumTiles();
+    const int64_t tiles = plan.getTilesPerLine();
+    const int64_t unitsPerTable = plan.rows * tiles;
     while (begin < end) {
-      const int64_t tile = begin / plan.rows % numTiles;
-      const int64_t batch = begin / plan.rows / numTiles;
-      const int64_t row = begin % plan.rows;
-      const int64_t count =
-          std::min({end - begin, plan.rows - row, put.listedRows});
-      list(batch, row, count);
-      setTile(batch, tile);
-      for (int64_t i = 0; i < count;) {
-        int64_t filled = i;
-        while (filled < count && heads[filled] == none)
+      const int64_t table = begin / unitsPerTable;
+      const int64_t first = begin % unitsPerTable;
+      const int64_t row = first / tiles;
+      const int64_t last = std::min(
+          {first + end - begin, unitsPerTable, (row + put.listedRows) * tiles});
+      const int64_t rowsEnd = (last - 1) / tiles + 1;
+      const int64_t numColumns = getSize(plan.columns);
+      list(table / numColumns, row, rowsEnd - row);
+      setTable(table / numColumns, table % numColumns);
+      for (int64_t unit = first; unit < last;) {
+        int64_t filled = unit / tiles;
+        if (const uint32_t term = heads[filled - row]; term != none) {
+          writeUnit(unit++, term);
+          continue;
+        }
+        while (filled < rowsEnd && heads[filled - row] == none)
           ++filled;
-        clear(row + i, filled - i);
-        if (filled < count)
-          writeRow(row + filled, heads[filled]);
-        i = filled + 1;
+        const int64_t stop = std::min(filled * tiles, last);
+        clear(unit, stop);
+        unit = stop;
       }
-      begin += count;
+      begin += last - first;
     }
   }
 
@@ -97,24 +103,30 @@ private:
     }
   }
 
-  void setTile(int64_t batch, int64_t tile) {
-    const int64_t column = tile / plan.getTilesPerLine();
-    const int64_t start = tile % plan.getTilesPerLine() * PutPlan::tileSize;
+  void setTable(int64_t batch, int64_t column) {
+    tableInput = getOffset(plan.batches, batch, &PutLoop::input) +
+                 getOffset(plan.columns, column, &PutLoop::input);
+    tableResult = getOffset(plan.batches, batch, &PutLoop::result) +
+                  getOffset(plan.columns, column, &PutLoop::result);
+  }
+
+  /// Where a unit of the table begins in the result.
+  Sum *getResult(int64_t unit) const {
+    const int64_t tiles = plan.getTilesPerLine();
+    return result + tableResult + unit / tiles * plan.rowStride +
+           unit % tiles * PutPlan::tileSize * plan.line.result;
+  }
+  void setTile(int64_t unit) {
+    start = unit % plan.getTilesPerLine() * PutPlan::tileSize;
     size = std::min(PutPlan::tileSize, plan.line.size - start);
-    tileInput = getOffset(plan.batches, batch, &PutLoop::input) +
-                getOffset(plan.columns, column, &PutLoop::input) +
-                start * plan.line.input;
-    tileResult = getOffset(plan.batches, batch, &PutLoop::result) +
-                 getOffset(plan.columns, column, &PutLoop::result) +
-                 start * plan.line.result;
   }
 
   /// What a term has of the tile, contiguous, until the next call.
   const Sum *read(uint32_t term) {
     const int64_t place =
-        tileInput + (plan.terms.size() == 1
-                         ? int64_t(term) * plan.terms[0].input
-                         : getOffset(plan.terms, term, &PutLoop::input));
+        tableInput + start * plan.line.input +
+        (plan.terms.size() == 1 ? int64_t(term) * plan.terms[0].input
+                                : getOffset(plan.terms, term, &PutLoop::input));
     const int64_t stride = plan.line.input;
     if (isHalfFloat(put.input)) {
       if constexpr (std::is_same_v<Sum, float>)
@@ -129,8 +141,8 @@ private:
     return widened;
   }
 
-  void write(int64_t row, const Sum *from) {
-    Sum *const to = result + tileResult + row * plan.rowStride;
+  void write(int64_t unit, const Sum *from) {
+    Sum *const to = getResult(unit);
     const int64_t stride = plan.line.result;
     if (stride == 1 || size == 1)
       std::memcpy(to, from, size_t(size) * sizeof(Sum));
@@ -139,17 +151,21 @@ private:
         to[i * stride] = from[i];
   }
 
-  /// Rows that have no terms.
-  void clear(int64_t row, int64_t count) {
-    Sum *to = result + tileResult + row * plan.rowStride;
-    const int64_t stride = plan.line.result;
-    if (stride == 1 && plan.rowStride == size) {
-      std::fill_n(to, count * size, Sum(0));
+  /// Units [begin, end) of the table, whose rows have no terms: as one where
+  /// they lie as one, which the library writes without reading it first.
+  void clear(int64_t begin, int64_t end) {
+    if ((plan.line.result == 1 || plan.line.size == 1) &&
+        plan.rowStride == plan.line.size) {
+      std::memset(getResult(begin), 0,
+                  size_t(getResult(end) - getResult(begin)) * sizeof(Sum));
       return;
     }
-    for (; count > 0; --count, to += plan.rowStride)
+    for (int64_t unit = begin; unit < end; ++unit) {
+      setTile(unit);
+      Sum *const to = getResult(unit);
       for (int64_t i = 0; i < size; ++i)
-        to[i * stride] = 0;
+        to[i * plan.line.result] = 0;
+    }
   }
 
   Sum *getLevel(int level) { return sums + level * PutPlan::tileSize; }
@@ -169,10 +185,11 @@ private:
     add(level + 1, getLevel(level));
   }
 
-  /// A row whose first term is `term`.
-  void writeRow(int64_t row, uint32_t term) {
+  /// A unit whose row has `term` as the first one.
+  void writeUnit(int64_t unit, uint32_t term) {
+    setTile(unit);
     if (next[term] == none)
-      return write(row, read(term));
+      return write(unit, read(term));
     used = 0;
     for (int64_t count = 1; term != none; ++count, term = next[term]) {
       add(0, read(term));
@@ -183,7 +200,7 @@ private:
     for (; used >> level != 1; ++level)
       if (used >> level & 1)
         carry(level);
-    write(row, getLevel(level));
+    write(unit, getLevel(level));
   }
 
   const Put &put;
@@ -195,7 +212,8 @@ private:
   uint32_t *next;  ///< by term, the one of the same row that follows
   Sum *widened, *sums;
   int64_t listedBatch = -1, listedRow = 0, listedCount = 0;
-  int64_t size = 0, tileInput = 0, tileResult = 0; ///< of the tile
+  int64_t tableInput = 0, tableResult = 0; ///< of a batch and a column
+  int64_t start = 0, size = 0;             ///< of the tile in the line
   unsigned used = 0; ///< levels that have something, by bit
 };
 

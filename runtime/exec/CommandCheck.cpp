@@ -52,10 +52,8 @@ bool ExecutableChecker::checkReach(size_t number, const exec::OperandT &operand,
   return true;
 }
 
-bool ExecutableChecker::checkWritten(size_t number,
-                                     std::span<const int64_t> shape,
-                                     std::span<const int64_t> strides) {
-  // Each dimension steps over all that the ones of smaller strides reach.
+bool runtime::hasEachElementOnce(std::span<const int64_t> shape,
+                                 std::span<const int64_t> strides) {
   std::vector<std::pair<int64_t, int64_t>> dims;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0)
@@ -67,11 +65,18 @@ bool ExecutableChecker::checkWritten(size_t number,
   int64_t reach = 0;
   for (auto [stride, size] : dims) {
     if (stride <= reach)
-      return fail(fmt::format("operand {} has one element written several "
-                              "times",
-                              number));
+      return false;
     reach += (size - 1) * stride; // in its buffer, as checkReach found
   }
+  return true;
+}
+
+bool ExecutableChecker::checkWritten(size_t number,
+                                     std::span<const int64_t> shape,
+                                     std::span<const int64_t> strides) {
+  if (!hasEachElementOnce(shape, strides))
+    return fail(fmt::format("operand {} has one element written several times",
+                            number));
   return true;
 }
 

@@ -16,9 +16,9 @@ struct MemoryAccess {
   bool isWrite;
 };
 
-/// The bytes that an operand touches, or more than those: products and
-/// convolutions have strides of their own, which start anywhere in it, and one
-/// that moves in a loop has its whole buffer. Not a write.
+/// The bytes that an operand touches, or more than those: products,
+/// convolutions and puts have strides of their own, which start anywhere in it,
+/// and one that moves in a loop has its whole buffer. Not a write.
 MemoryAccess getAccess(const exec::ExecutableT &data,
                        const exec::OperandT &operand);
 

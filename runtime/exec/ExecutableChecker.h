@@ -22,6 +22,9 @@ inline constexpr int64_t maxExtent = int64_t(1) << 56;
 /// What the commands of a program may compute, read and write, or send
 /// together.
 inline constexpr int64_t maxTotal = int64_t(1) << 62;
+/// Terms that a put adds up by one index: they are numbered in 32 bits, of
+/// which one number is none.
+inline constexpr int64_t maxPutTerms = int64_t(UINT32_MAX) - 1;
 
 /// a * b, or -1 where an operand is negative or the product beyond maxExtent.
 inline int64_t multiply(int64_t a, int64_t b) {
@@ -40,6 +43,11 @@ template <typename Enum> bool isEnumerator(Enum value, Enum last) {
 /// maxExtent.
 int64_t countElements(std::span<const int64_t> shape,
                       std::span<const int64_t> strides);
+
+/// Whether a view of this shape and strides has each element of memory once at
+/// most: each dimension steps over all that the ones of smaller strides reach.
+bool hasEachElementOnce(std::span<const int64_t> shape,
+                        std::span<const int64_t> strides);
 
 /// Looks at every part of an executable and keeps the first defect.
 class ExecutableChecker {

@@ -82,8 +82,15 @@ PieceCut runtime::cutCopy(const exec::CommandT &command, int workers) {
 }
 
 PieceCut runtime::cutPut(const exec::CommandT &command, int workers) {
-  const int64_t units = PutPlan(*command.action.AsPut()).getNumUnits();
-  return cutInto(units, getKernelPieces(command, units, workers), 1);
+  const PutPlan plan(*command.action.AsPut());
+  const int64_t units = plan.getNumUnits();
+  // Each piece reads the whole index, of a batch at least: no more pieces than
+  // make that as much as everything else.
+  const int64_t worth = command.bytes / (8 * getSize(plan.terms));
+  return cutInto(
+      units,
+      std::clamp<int64_t>(worth, 1, getKernelPieces(command, units, workers)),
+      1);
 }
 
 PieceCut runtime::cutConvolution(const exec::ConvolutionT &shape,

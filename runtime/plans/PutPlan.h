@@ -21,8 +21,8 @@ int64_t getSize(std::span<const PutLoop> loops);
 int64_t getOffset(std::span<const PutLoop> loops, int64_t position,
                   int64_t PutLoop::*stride);
 
-/// What a put is to one device: for each position of its batches and for each
-/// tile of columns a list of the terms that each row of the result has.
+/// What a put is to one device: for each position of its batches a list of the
+/// terms that each row of the result has.
 ///
 ///   result[batch, row, column] = sum of input[batch, term, column]
 ///                                where index[batch, term] is row
@@ -45,11 +45,9 @@ struct PutPlan {
   int64_t getTilesPerLine() const {
     return (line.size + tileSize - 1) / tileSize;
   }
-  /// Of each batch.
-  int64_t getNumTiles() const { return getSize(columns) * getTilesPerLine(); }
-  /// What pieces are cut from: rows, of each tile of each batch.
+  /// What pieces are cut from: tiles of rows, those of a row side by side.
   int64_t getNumUnits() const {
-    return getSize(batches) * getNumTiles() * rows;
+    return getSize(batches) * getSize(columns) * rows * getTilesPerLine();
   }
 };
 

@@ -164,6 +164,17 @@ exec.program @factor {
   spmd.output "y" of !nd.tensor<["r"=6, "s"=6], f32, <>>, %y : tensor<6x6xf32>
 }
 
+// CHECK-LABEL: exec.program @put {
+// CHECK:         exec.put %{{.*}}[%{{.*}}] {indexing_maps = [#{{.*}}, #{{.*}}, #{{.*}}]} : tensor<6x5xf32>, tensor<6xi32> -> tensor<7x5xf32>
+exec.program @put {
+  %x = spmd.input "x" of !x : tensor<6x5xf32>
+  %i = spmd.input "i" of !nd.tensor<["a"=6], i32, <>> : tensor<6xi32>
+  %y = exec.put %x[%i] {indexing_maps = [affine_map<(v, b, a) -> (a, b)>,
+      affine_map<(v, b, a) -> (a)>, affine_map<(v, b, a) -> (v, b)>]}
+      : tensor<6x5xf32>, tensor<6xi32> -> tensor<7x5xf32>
+  spmd.output "y" of !nd.tensor<["v"=7, "b"=5], f32, <>>, %y : tensor<7x5xf32>
+}
+
 // CHECK-LABEL: exec.program @parts {
 // CHECK:         %[[X:.*]] = spmd.input "x"
 // CHECK-NEXT:    %[[ROW:.*]] = exec.slice %[[X]] at 5 : tensor<6x5xf32> -> tensor<5xf32>

@@ -180,3 +180,23 @@ module {
     nd.output "y", %y : !nd.tensor<[], f64>
   }
 }
+
+// -----
+
+// What is picked of a parameter in 16 bits is added up in those of the parameter.
+// CHECK-LABEL: nd.program @gradient
+// CHECK:         %[[SUM:.*]] = nd.put %{{.*}}[%{{.*}}] over "v" : (!b_bf16, !b_i32) -> !v{{$}}
+// CHECK-NEXT:    nd.output "{{.*}}", %[[SUM]]
+module {
+  nd.variable parameter @w : !nd.tensor<["v"=5], f32> = #nd.fill<1.0>
+  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.program @forward {
+    %w = nd.read @w : !nd.tensor<["v"=5], f32>
+    %n = nd.cast %w : (!nd.tensor<["v"=5], f32>) -> !nd.tensor<["v"=5], bf16>
+    %i = nd.input "i" : !nd.tensor<["b"=3], i32>
+    %g = nd.gather %n[%i] over "v" : (!nd.tensor<["v"=5], bf16>, !nd.tensor<["b"=3], i32>) -> !nd.tensor<["b"=3], bf16>
+    %f = nd.cast %g : (!nd.tensor<["b"=3], bf16>) -> !nd.tensor<["b"=3], f32>
+    %y = nd.reduce sum %f : (!nd.tensor<["b"=3], f32>) -> !nd.tensor<[], f32>
+    nd.output "y", %y : !nd.tensor<[], f32>
+  }
+}

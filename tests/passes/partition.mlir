@@ -153,6 +153,9 @@ nd.program @gather {
 
 // A put along a split dimension: each device adds up what is in its block. An
 // index that is split leaves a partial sum, and what is padding there is nowhere.
+// CHECK-DAG:   #[[INPUT:.*]] = affine_map<(d0, d1, d2) -> (d2, d1)>
+// CHECK-DAG:   #[[INDEX:.*]] = affine_map<(d0, d1, d2) -> (d2)>
+// CHECK-DAG:   #[[SUM:.*]] = affine_map<(d0, d1, d2) -> (d0, d1)>
 // CHECK-LABEL: spmd.program @put
 // CHECK:         %[[X:.*]] = spmd.input "x" of !b_at_y_by_c : tensor<2x2xf32>
 // CHECK:         %[[I:.*]] = linalg.generic
@@ -160,7 +163,7 @@ nd.program @gather {
 // CHECK:           arith.cmpi ult
 // CHECK:           arith.cmpi slt
 // CHECK:           arith.constant -1 : i32
-// CHECK:         %[[P:.*]] = spmd.put %[[X]][%[[I]]] {indexing_maps = [#{{.*}}, #{{.*}}, #{{.*}}]} : tensor<2x2xf32>, tensor<2xi32> -> tensor<3x2xf32>
+// CHECK:         %[[P:.*]] = spmd.put %[[X]][%[[I]]] {indexing_maps = [#[[INPUT]], #[[INDEX]], #[[SUM]]]} : tensor<2x2xf32>, tensor<2xi32> -> tensor<3x2xf32>
 // CHECK:         spmd.all_reduce %[[P]] from !v_at_x_by_c_sum_over_y to !v_at_x_by_c
 nd.mesh ["x"=2, "y"=2]
 nd.program @put {

@@ -3,6 +3,7 @@
 
 #include "runtime/cpu/Put.h"
 
+#include "runtime/cpu/Executor.h"
 #include "runtime/exec/HalfFloats.h"
 #include "runtime/exec/SumBlock.h"
 #include "runtime/plans/CpuPieces.h"
@@ -205,7 +206,7 @@ protected:
     for (Index &position : index)
       position = random() % 8 == 0
                      ? (random() % 2 ? std::numeric_limits<Index>::min()
-                                     : Index(put.positions + draw(0, 2)))
+                                     : std::numeric_limits<Index>::max())
                      : Index(draw(-1, put.positions));
     const std::vector<Sum> whole =
         compute<Sum>(put, element, values.memory, index, INT64_MAX / 2);
@@ -261,6 +262,15 @@ TEST_F(Puts, of_many_rows) {
   const exec::PutT put =
       makePut({{LoopClass::Term, 5}, {LoopClass::Column, 3}}, 70001);
   check<float, int32_t>(put, ElementType::f32);
+  const Values values =
+      store(ElementType::f32, {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024,
+                               2048, 4096, 8192, 16384});
+  const std::vector<int64_t> index = {65536, 70000, 65535, 65536, INT64_MAX};
+  const std::vector<float> result = compute<float>(
+      put, ElementType::f32, values.memory, index, INT64_MAX / 2);
+  const auto [sums, magnitudes] = sum(put, values, index);
+  EXPECT_THAT(result, testing::Pointwise(testing::Eq(), sums));
+  EXPECT_EQ(std::count(result.begin(), result.end(), 0), 3 * 70001 - 9);
 }
 
 /// One accumulator of 2^14 equal terms would be far off (SumBlock.h).
@@ -328,9 +338,34 @@ std::unique_ptr<ProgramBuilder> makeProgram() {
 }
 
 TEST(PutCommand, runs_as_the_program_says) {
-  Executable executable = makeProgram()->finish();
-  EXPECT_EQ(executable.data.programs.front()->commands.front()->action.type,
-            exec::Action::Put);
+  const Executable executable = makeProgram()->finish();
+  for (int threads : {1, 3}) {
+    Result<std::unique_ptr<Executor>> executor =
+        Executor::create(executable, {}, threads);
+    ASSERT_TRUE(executor) << executor.getError().message;
+    const exec::ProgramT &program = *executable.data.programs.front();
+    const auto &operands = program.commands.front()->operands;
+    ASSERT_TRUE((*executor)->write(
+        0, operands[0]->buffer, 7 * 3 * 4, [](std::byte *memory) {
+          for (int i = 0; i < 21; ++i)
+            reinterpret_cast<float *>(memory)[i] = float(1 << i);
+        }));
+    ASSERT_TRUE((*executor)->write(
+        0, operands[1]->buffer, 7 * 4, [](std::byte *memory) {
+          const int32_t index[] = {4, 0, 4, -1, 5, 0, 2};
+          std::memcpy(memory, index, sizeof(index));
+        }));
+    ASSERT_TRUE((*executor)->run(program));
+    std::vector<float> result;
+    ASSERT_TRUE((*executor)->readLocal(
+        0, operands[2]->buffer, 0, 5 * 3 * 4, [&](const std::byte *memory) {
+          const auto *const first = reinterpret_cast<const float *>(memory);
+          result.assign(first, first + 15);
+        }));
+    EXPECT_THAT(result, testing::ElementsAre(0x8008, 0x10010, 0x20020, 0, 0, 0,
+                                             0x40000, 0x80000, 0x100000, 0, 0,
+                                             0, 0x41, 0x82, 0x104));
+  }
 }
 
 struct Defect {
@@ -387,6 +422,22 @@ const Defect defects[] = {
      [](auto &, auto &, auto &put) { put.position_stride = 2; }},
     {"a put does not write all of its result",
      [](auto &, auto &, auto &put) { put.positions = 4; }},
+    // As many elements, but not those that its shape has.
+    {"a put does not write all of its result",
+     [](auto &data, auto &command, auto &put) {
+       data.buffers[size_t(command.operands[2]->buffer)]->bytes *= 2;
+       data.arena_bytes *= 2;
+       put.position_stride = 6;
+     }},
+    // Two small operands, of which nothing would bound the terms.
+    {"a put reads one element several times",
+     [](auto &, auto &command, auto &put) {
+       command.operands[0]->shape = command.operands[1]->shape = {4, 4};
+       command.operands[0]->strides = command.operands[1]->strides = {1, 1};
+       put.sizes = {4, 4};
+       put.input_strides = put.index_strides = {1, 1};
+       put.result_strides = {0, 0};
+     }},
     {"a put reads the memory it writes",
      [](auto &, auto &command, auto &) {
        command.operands[2]->buffer = command.operands[0]->buffer;

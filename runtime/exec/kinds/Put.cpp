@@ -9,9 +9,6 @@ using namespace meshc::runtime;
 
 using exec::ElementType;
 
-/// Terms of a batch are numbered in 32 bits, of which one is none.
-static constexpr int64_t maxTerms = UINT32_MAX - 1;
-
 static bool checkElements(ExecutableChecker &checker,
                           const exec::CommandT &command) {
   const ElementType input = command.operands[0]->element;
@@ -56,7 +53,7 @@ static bool checkLoops(ExecutableChecker &checker, const exec::PutT &put) {
     if (put.index_strides[i] == 0)
       return checker.fail("a put sums a loop that its index lacks");
     terms = multiply(terms, put.sizes[i]);
-    if (terms < 0 || terms > maxTerms)
+    if (terms < 0 || terms > maxPutTerms)
       return checker.fail("a put has 2^32 - 1 terms or more");
   }
   return true;
@@ -92,13 +89,19 @@ static bool checkPut(ExecutableChecker &checker,
     const exec::OperandT &operand = *command.operands[i];
     if (!checker.checkView(i, operand, views[i].sizes, views[i].strides))
       return false;
+    // Else nothing that is stored bounds the terms.
+    if (i < 2 && !hasEachElementOnce(views[i].sizes, views[i].strides))
+      return checker.fail("a put reads one element several times");
     reach[i] = checker.getReach(operand, views[i].sizes, views[i].strides);
   }
   if (!checker.checkWritten(2, views[2].sizes, views[2].strides))
     return false;
+  // All of the result is written, and nothing between its elements.
   const exec::OperandT &result = *command.operands[2];
-  if (countElements(views[2].sizes, views[2].strides) !=
-      countElements(result.shape, result.strides))
+  const int64_t written = countElements(views[2].sizes, views[2].strides);
+  if (written != countElements(result.shape, result.strides) ||
+      reach[2].second - reach[2].first !=
+          uint64_t(written * getElementBytes(result.element)))
     return checker.fail("a put does not write all of its result");
   for (size_t i = 0; i < 2; ++i)
     if (reach[2].first < reach[i].second && reach[i].first < reach[2].second)
