@@ -150,7 +150,7 @@ LogicalResult meshc::codegen::planSteps(ModuleOp module, KernelTarget &target,
   if (target.groupsKernels() && options.fuses)
     manager.addNestedPass<steps::ProgramOp>(createGroupKernels());
   manager.addNestedPass<steps::ProgramOp>(
-      createMergeTransfers({options.bucketBytes}));
+      createMergeTransfers({options.bucketBytes.value_or(-1)}));
   return manager.run(module);
 }
 

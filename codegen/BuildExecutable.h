@@ -9,7 +9,7 @@
 namespace meshc::codegen {
 
 struct StepOptions {
-  int64_t bucketBytes = defaultBucketBytes; ///< see mergeTransfers
+  std::optional<int64_t> bucketBytes; ///< see mergeTransfers
   bool fuses = true; ///< no: each operation is a step (formSteps)
 };
 

@@ -19,6 +19,12 @@ using namespace meshc::codegen;
 /// The part of the program's computation for which a collective may be held
 /// back: what is sent last is then what the last tenth has made.
 static constexpr double heldPart = 0.1;
+/// Of the time of a full bucket, latency at most: larger ones would make
+/// transfers a tenth faster, and leave more of them behind the last gradient.
+static constexpr double latencyPart = 0.1;
+/// How many times its latency a small collective takes, at most: where latency
+/// is less than a quarter of the time, to wait for others saves little.
+static constexpr double smallLatencies = 4;
 
 namespace {
 /// Collectives that go together, and what they wait for.
@@ -36,7 +42,7 @@ class Merger {
 public:
   /// For the steps of a program or of a loop's body.
   Merger(Block &block, const layout::Mesh &mesh, const layout::Machine &machine,
-         int64_t bucketBytes)
+         std::optional<int64_t> bucketBytes)
       : stepList(steps::getSteps(block)), mesh(mesh), bucketBytes(bucketBytes),
         machine(machine) {}
 
@@ -44,6 +50,8 @@ public:
 
 private:
   Bucket makeBucket(size_t index) const;
+  double getUs(const CollectiveForm &form, int64_t payloadBytes) const;
+  int64_t getBucketBytes(const CollectiveForm &form) const;
   bool isSmall(const CollectiveForm &form) const;
   static bool areOfOneSort(const Bucket &x, const Bucket &y);
   bool mayJoin(const Bucket &bucket, const Bucket &added) const;
@@ -52,7 +60,7 @@ private:
 
   std::vector<steps::StepOpInterface> stepList;
   const layout::Mesh mesh;
-  const int64_t bucketBytes;
+  const std::optional<int64_t> bucketBytes;
   const layout::Machine &machine;
   double computedUs = 0, totalUs = 0;          ///< before a step, of all steps
   llvm::DenseMap<Operation *, size_t> numbers; ///< of steps
@@ -122,6 +130,24 @@ Bucket Merger::makeBucket(size_t index) const {
   return bucket;
 }
 
+/// A collective like `form` of so many bytes.
+double Merger::getUs(const CollectiveForm &form, int64_t payloadBytes) const {
+  return machine.getCollectiveUs(
+      form.kind, machine.getReach(mesh, form.axes), payloadBytes,
+      layout::getWireBytes(form.kind, payloadBytes, form.groupSize));
+}
+
+int64_t Merger::getBucketBytes(const CollectiveForm &form) const {
+  if (bucketBytes)
+    return *bucketBytes;
+  constexpr int64_t least = int64_t(1) << 12, most = int64_t(1) << 32;
+  int64_t bytes = least;
+  const double latencyUs = getUs(form, 0);
+  while (bytes < most && latencyUs > latencyPart * getUs(form, bytes))
+    bytes *= 2;
+  return bytes;
+}
+
 bool Merger::isSmall(const CollectiveForm &form) const {
   switch (form.kind) {
   case layout::CollectiveKind::AllReduce:
@@ -140,8 +166,8 @@ bool Merger::isSmall(const CollectiveForm &form) const {
   const layout::GroupReach reach = machine.getReach(mesh, form.axes);
   double wholeUs = machine.getCollectiveUs(form.kind, reach, form.payloadBytes,
                                            form.wireBytes);
-  double latencyUs = machine.getCollectiveUs(form.kind, reach, 0, 0);
-  return wholeUs <= 2 * latencyUs && form.payloadBytes <= bucketBytes;
+  return wholeUs <= smallLatencies * getUs(form, 0) &&
+         form.payloadBytes <= getBucketBytes(form);
 }
 
 bool Merger::areOfOneSort(const Bucket &x, const Bucket &y) {
@@ -154,8 +180,9 @@ bool Merger::mayJoin(const Bucket &bucket, const Bucket &added) const {
   const CollectiveForm &form = bucket.form;
   // Where the transfer would stand.
   const size_t place = added.members.back();
+  const int64_t fullBytes = getBucketBytes(form);
   if (bucket.firstReader <= place ||
-      form.payloadBytes + added.form.payloadBytes > bucketBytes)
+      form.payloadBytes + added.form.payloadBytes > fullBytes)
     return false;
   for (size_t member : bucket.members)
     if (stepList[member]->getOperand(0) == stepList[place]->getOperand(0))
@@ -163,10 +190,7 @@ bool Merger::mayJoin(const Bucket &bucket, const Bucket &added) const {
   const double heldUs = added.openedUs - bucket.openedUs;
   if (!bucket.isForUpdates)
     return heldUs == 0;
-  const double fullUs = machine.getCollectiveUs(
-      form.kind, machine.getReach(mesh, form.axes), bucketBytes,
-      layout::getWireBytes(form.kind, bucketBytes, form.groupSize));
-  return heldUs <= std::max(fullUs, heldPart * totalUs);
+  return heldUs <= std::max(getUs(form, fullBytes), heldPart * totalUs);
 }
 
 void Merger::findBuckets() {
@@ -242,7 +266,7 @@ void Merger::merge() {
 }
 
 void meshc::codegen::mergeTransfers(steps::ProgramOp program,
-                                    int64_t bucketBytes) {
+                                    std::optional<int64_t> bucketBytes) {
   const layout::Mesh mesh = nd::getMesh(program);
   SmallVector<Block *> blocks = {&program.getBody().front()};
   program.walk(
@@ -255,7 +279,9 @@ namespace {
 struct MergeTransfers : codegen::impl::MergeTransfersBase<MergeTransfers> {
   using MergeTransfersBase::MergeTransfersBase;
   void runOnOperation() override {
-    mergeTransfers(getOperation(), bucketBytes);
+    mergeTransfers(getOperation(), bucketBytes < 0
+                                       ? std::nullopt
+                                       : std::optional<int64_t>(bucketBytes));
   }
 };
 } // namespace

@@ -3,20 +3,16 @@
 
 #include "codegen/exec/Exec.h"
 
-namespace meshc::codegen {
+#include <optional>
 
-/// What the members of one transfer bring in, at most, in bytes on one device.
-/// Source: the first bucket of PyTorch's DistributedDataParallel
-/// (torch/nn/parallel/distributed.py, _DEFAULT_FIRST_BUCKET_BYTES). On
-/// layout::getCpuMachine at most a tenth of such an all_reduce is latency.
-inline constexpr int64_t defaultBucketBytes = int64_t(1) << 20;
+namespace meshc::codegen {
 
 /// Merges transfers of one small collective each, of one kind, over the same
 /// axes, with one reduction, element type and phase, into transfers of several,
 /// where the last of them stood.
 ///
-/// A collective is small where its latency is more than the time of its bytes,
-/// on the machine of the mesh. Others stay where they are: they neither wait
+/// A collective is small where its latency is a quarter of its time or more, on
+/// the machine of the mesh. Others stay where they are: they neither wait
 /// for small ones nor take them along. A small one is held back for later ones
 ///
 /// - never past a step that reads its result;
@@ -25,14 +21,16 @@ inline constexpr int64_t defaultBucketBytes = int64_t(1) << 20;
 ///   past other collectives, not past any computation;
 /// - for at most as much computation as takes the time of sending a full
 ///   bucket, or a tenth of the program's time if that is more;
-/// - as long as all together bring in no more than `bucketBytes`.
+/// - as long as all together bring in no more than `bucketBytes` on a device;
+///   without: the least power of two of which latency is at most a tenth, on
+///   the machine of the mesh.
 ///
 /// Of many small gradients the first are thus on their way while others are
 /// still computed, and what is left at the end is less than a bucket. Every
 /// device has the same list, so the order stays the same on all of them.
 /// `bucketBytes` of 0 leaves everything as it is.
 void mergeTransfers(steps::ProgramOp program,
-                    int64_t bucketBytes = defaultBucketBytes);
+                    std::optional<int64_t> bucketBytes = std::nullopt);
 
 } // namespace meshc::codegen
 

@@ -224,9 +224,9 @@ def MergeTransfers : Pass<"exec-merge-transfers", "::meshc::steps::ProgramOp"> {
   }];
   let options = [
     Option<"bucketBytes", "bucket-bytes", "int64_t",
-           "::meshc::codegen::defaultBucketBytes",
+           "-1",
            "what the members of a transfer bring in together, at most; 0 leaves "
-           "each alone">,
+           "each alone; -1: by the cost model">,
   ];
   let dependentDialects = ["::meshc::steps::ExecDialect"];
 }

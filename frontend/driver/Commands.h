@@ -29,7 +29,7 @@ struct SpecArguments {
   std::optional<std::string> layout;    ///< batch=data+model,hidden=...
   std::optional<std::string> precision; ///< f32, bf16 or fp16
   std::string messageFormat = "text";   ///< text or json
-  /// Of collectives that go in one transfer; absent: codegen's default.
+  /// Of collectives that go in one transfer; absent: by the cost model.
   std::optional<int64_t> bucketBytes;
   bool fuses = true; ///< no: each operation is a command of its own
   /// Bytes above which a resharding that the compiler inserts is an error.

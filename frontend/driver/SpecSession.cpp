@@ -274,8 +274,7 @@ CompileOptions meshc::driver::getPlanOptions(const SpecArguments &spec,
   // Plans do not depend on the host: `cpu` is for times alone.
   if (spec.machine != layout::getCpuMachine().getName())
     options.machine = spec.machine;
-  if (spec.bucketBytes)
-    options.steps.bucketBytes = *spec.bucketBytes;
+  options.steps.bucketBytes = spec.bucketBytes;
   options.steps.fuses = spec.fuses;
   if (target == "cuda")
     options.target = exec::Target::cuda;

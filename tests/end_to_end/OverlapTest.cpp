@@ -46,7 +46,7 @@ const Case cases[] = {
 /// The training step of a spec under a layout, as `meshc compile` has it.
 runtime::Executable
 compileStep(const Case &model,
-            int64_t bucketBytes = codegen::defaultBucketBytes) {
+            std::optional<int64_t> bucketBytes = std::nullopt) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   frontend::SourceSet sources;
   frontend::Diagnostics diagnostics(sources);
@@ -104,7 +104,8 @@ bool isForUpdates(const Commands &commands, size_t transfer) {
 
 TEST(OverlapTest, sums_start_when_their_last_term_is_there) {
   for (const Case &model : cases)
-    for (int64_t bucketBytes : {int64_t(0), codegen::defaultBucketBytes}) {
+    for (const std::optional<int64_t> bucketBytes :
+         {std::optional<int64_t>(0), std::optional<int64_t>()}) {
       const runtime::Executable executable = compileStep(model, bucketBytes);
       const Commands &commands = executable.data.programs[0]->commands;
       int found = 0;
