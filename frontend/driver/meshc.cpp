@@ -119,9 +119,8 @@ static void addCommandListOptions(CLI::App *command, CLI::Option *path,
                                   SpecArguments &spec) {
   command
       ->add_option("--bucket-bytes", spec.bucketBytes,
-                   "bytes that small collectives in one transfer bring in "
-                   "together, at most; 0: none go together; without: "
-                   "what the machine needs for a tenth to be latency")
+                   "bytes that small collectives in one transfer bring in, at "
+                   "most; 0: none go together; without: by the cost model")
       ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
       ->needs(path);
   command
