@@ -235,10 +235,8 @@ Checkpoint::listCopies(std::span<const std::vector<Segment> *const> targets) {
   return copies;
 }
 
-namespace {
-
 /// Takes pieces that are read in the order in which they are asked for.
-class PieceSequence {
+class Checkpoint::PieceSequence {
 public:
   /// `listener` may be empty.
   PieceSequence(std::span<const OpenedFile> files,
@@ -273,10 +271,8 @@ private:
   PiecePlace current;
 };
 
-} // namespace
-
-template <typename Pieces>
-Status Checkpoint::copyPieces(Pieces &pieces, std::span<const PieceCopy> copies,
+Status Checkpoint::copyPieces(PieceSequence &pieces,
+                              std::span<const PieceCopy> copies,
                               std::span<std::byte *const> targets) {
   for (const auto &[place, segment, target] : copies) {
     Result<std::span<const std::byte>> piece = pieces.get(place);
@@ -320,7 +316,7 @@ Status Checkpoint::readBlock(const StoredTensor &tensor,
 
 namespace {
 
-/// A block of a device, and how much of it is filled.
+/// A block of a device, `bytes` of which are filled.
 struct LoadedBlock {
   int64_t device;
   int buffer;

@@ -48,6 +48,7 @@ public:
 
 private:
   struct PieceCopy;
+  class PieceSequence;
   /// A part of a stored block and where it goes.
   struct Segment {
     int64_t file;
@@ -66,8 +67,8 @@ private:
   /// What several blocks take of the pieces, in the order of the files.
   static std::vector<PieceCopy>
   listCopies(std::span<const std::vector<Segment> *const> targets);
-  template <typename Pieces>
-  static Status copyPieces(Pieces &pieces, std::span<const PieceCopy> copies,
+  static Status copyPieces(PieceSequence &pieces,
+                           std::span<const PieceCopy> copies,
                            std::span<std::byte *const> targets);
 
   std::string path;

@@ -9,7 +9,6 @@
 #include "runtime/plans/CpuPieces.h"
 #include "tests/runtime/ProgramBuilder.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
