@@ -27,8 +27,8 @@ for preset in "${presets[@]}"; do
   cmake --preset "$preset" -DMESHC_TESTS=ON
   if $quick; then
     cmake --build --preset "$preset" \
-      --target meshc_layout_tests meshc_runtime_tests meshc_samples_tests \
-        meshc_ranks_tests
+      --target meshc_layout_tests meshc_runtime_tests meshc_compute_tests \
+        meshc_samples_tests meshc_ranks_tests
     ctest --preset "$preset" --parallel "$(nproc)" -L '^(layout|runtime|samples)$' \
       -E 'ReshardPairs|Convolution\.Pieces' "$@"
   else

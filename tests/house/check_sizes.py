@@ -27,7 +27,6 @@ LONGER = {
     "tests/emulation/Nccl.cpp": 850,
     "tests/emulation/NcclTest.cpp": 800,
     "tests/frontend/CodesTest.cpp": 650,
-    "tests/ranks/check_launcher.py": 650,
     "tests/runtime/ExecutableTest.cpp": 750,
     "tests/runtime/StoreTest.cpp": 850,
 }

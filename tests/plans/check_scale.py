@@ -215,18 +215,22 @@ def check_gpt3_time(meshc, root, folder):
     runs["loop", 96, 64] = [runs["loop", 96, 1024][0], *gpt3.get_options(96, data=8)]
     # In turns, each compared with those of its own turn: other processes slow some turns
     # down by half, not one form of plan more than another.
-    turns = [{run_of: measure(meshc, arguments) for run_of, arguments in runs.items()}
-             for _ in range(5)]
+    turns = []
+
+    def find_growing():
+        pairs = {((form, 96, 1024), (form, 48, 1024)): MAX_LAYER_GROWTH
+                 for form in ("loop", "calls")}
+        pairs[("loop", 96, 1024), ("loop", 96, 64)] = MAX_DEVICE_GROWTH
+        # The median of five turns is below a limit as soon as three of them are.
+        return {pair: turns for pair, limit in pairs.items()
+                if sum(turn[pair[0]] / turn[pair[1]] < limit for turn in turns) < 3}
+
+    while find_growing() and len(turns) < 5:
+        turns.append({run_of: measure(meshc, arguments) for run_of, arguments in runs.items()})
     for (form, layers, devices) in runs:
         taken = statistics.median(turn[form, layers, devices] for turn in turns)
         print(f"GPT-3, {layers} layers as {form} on {devices} devices: {taken:.2f} s")
-
-    def get_growth(larger, smaller):
-        return statistics.median(turn[larger] / turn[smaller] for turn in turns)
-
-    for form in ("loop", "calls"):
-        assert get_growth((form, 96, 1024), (form, 48, 1024)) < MAX_LAYER_GROWTH, (form, turns)
-    assert get_growth(("loop", 96, 1024), ("loop", 96, 64)) < MAX_DEVICE_GROWTH, turns
+    assert not find_growing(), find_growing()
 
 
 def check_stored(meshc, root, folder):

@@ -14,10 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest
 
 # Only what a test sets tells a process who it is.
 LAUNCHER_VARIABLES = ("MESHC_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "OMPI_", "PMI",
                       "SLURM_", "TORCHELASTIC")
+
+STOPS = ((signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM"), (signal.SIGHUP, "SIGHUP"))
 
 
 def environment(**variables):
@@ -147,3 +150,45 @@ def finish(process, seconds=30):
         out, err = process.communicate()
         sys.exit(f"did not end within {seconds} s: {process.args}\n{out}{err}")
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def errors(text):
+    return [line for line in text.splitlines() if "meshc: error" in line]
+
+
+class LinearModelTest(unittest.TestCase):
+    """Trains the linear model, whose executable is `app`, in a folder with its data."""
+
+    app = None
+
+    def setUp(self):
+        place = folder()
+        self.folder = place.__enter__()
+        self.addCleanup(place.__exit__, None, None, None)
+        write_linear_data(self.folder)
+
+    def train(self, *arguments):
+        return [self.app, "train", "--data-dir", self.folder, *arguments]
+
+    def start_training(self, ranks, *arguments):
+        """A training that does not end by itself; with its ranks' processes."""
+        metrics = self.folder / "endless.jsonl"
+        metrics.unlink(missing_ok=True)
+        process = start(
+            self.train("--processes", ranks, "--steps", 10 ** 9, "--metrics", metrics,
+                       "--threads", 1, *arguments))
+        self.assertTrue(wait_for(
+            lambda: metrics.exists() and metrics.stat().st_size > 0))
+        found = children(process.pid)
+        self.assertEqual(len(found), ranks)
+        return process, found
+
+    def expect_stop(self, done, name, when, code):
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(len(errors(done.stderr)), 1, done.stderr)
+        self.assertIn(f"stopped by {name} {when}", done.stderr)
+
+    def start_rank(self, rank, ranks, port, *arguments, **how):
+        return start(self.train(
+            "--rank", rank, "--ranks", ranks, "--store", f"127.0.0.1:{port}",
+            "--threads", 1, *arguments), **how)
