@@ -178,7 +178,11 @@ def ND_SelectOp
   }]>];
 }
 
-def ND_CastOp : ND_Elementwise<"cast", "{}", NoPartial> {
+// What rounds is linear but for the roundings: terms may be rounded before they are
+// added. Whether they should be is decided where they move (passes/TermFlow.h).
+def ND_CastOp
+    : ND_Elementwise<"cast", "{}",
+        PartialWhen<"kind == ReduceKind::Sum && isFloatCast(*this)", "Alone">.expression> {
   let summary = "Converts the elements to another type";
   let description = [{
     Floats become integers by truncation toward zero, which has no value where the

@@ -1,6 +1,7 @@
 // Verifiers, folds and builders of the operations that are not elementwise.
 
 #include "dialect/AccessSyntax.h"
+#include "dialect/Casts.h"
 #include "dialect/Locations.h"
 #include "dialect/ND.h"
 #include "dialect/PartitionBuilder.h"

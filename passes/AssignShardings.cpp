@@ -1,12 +1,13 @@
 // Decides how every value lies on the mesh. The decision has three parts: how
 // each operation splits its dimensions (IterationSplit), where pending terms
-// move and where they are completed (TermFlow, RegroupAdditions), and what this
-// file does with both: types, and a reshard wherever a reader needs a value
-// otherwise than its producer leaves it.
+// move and where they are completed (TermFlow, RegroupAdditions, NarrowSums),
+// and what this file does with both: types, and a reshard wherever a reader
+// needs a value otherwise than its producer leaves it.
 
 #include "dialect/Locations.h"
 #include "dialect/ProgramWalk.h"
 #include "passes/Causes.h"
+#include "passes/NarrowSums.h"
 #include "passes/Passes.h"
 #include "passes/RegroupAdditions.h"
 
@@ -209,12 +210,12 @@ Value ProgramRewriter::getResharded(Value value, const layout::Sharding &had,
   auto type = cast<NamedTensorType>(value.getType());
   const layout::Mesh &mesh = layout.getMesh();
   ShardingAttr attr = getShardingAttr(type, mesh, wanted);
-  CauseAttr cause =
+  SmallVector<Attribute> why =
       causes.build(use, had, wanted, layout.planReshard(type, had, wanted));
   ReshardOp &reshard = reshards[{value, attr}];
   if (reshard) {
     SmallVector<Attribute> all(reshard.getCausesAttr().getValue());
-    all.push_back(cause);
+    llvm::append_range(all, why);
     reshard.setCausesAttr(ArrayAttr::get(type.getContext(), all));
     return reshard;
   }
@@ -230,7 +231,7 @@ Value ProgramRewriter::getResharded(Value value, const layout::Sharding &had,
     builder.setInsertionPointAfterValue(value);
   }
   reshard = ReshardOp::create(builder, loc, type.withSharding(attr), value,
-                              builder.getArrayAttr(cause));
+                              builder.getArrayAttr(why));
   return reshard;
 }
 
@@ -252,11 +253,12 @@ static LogicalResult assignProgram(ProgramOp program, ModuleLayout &layout) {
   FailureOr<SplitMap> splits = chooseSplits(program, layout);
   if (failed(splits))
     return failure();
-  if (regroupAdditions(program, TermFlow(program, *splits))) {
-    splits = chooseSplits(program, layout);
-    if (failed(splits))
-      return failure();
-  }
+  for (auto improve : {regroupAdditions, narrowSums})
+    if (improve(program, TermFlow(program, *splits))) {
+      splits = chooseSplits(program, layout);
+      if (failed(splits))
+        return failure();
+    }
   TermFlow flow(program, *splits);
   if (failed(ProgramRewriter(program, layout, *splits, flow).run()))
     return failure();

@@ -1,6 +1,9 @@
 #include "passes/Causes.h"
 
+#include "dialect/Casts.h"
 #include "dialect/Locations.h"
+
+#include "mlir/Analysis/TopologicalSortUtils.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -176,21 +179,23 @@ static std::string describe(const layout::ReshardPlan &plan) {
   return text;
 }
 
-CauseAttr CauseBuilder::build(OpOperand &use, const layout::Sharding &had,
-                              const layout::Sharding &needed,
-                              const layout::ReshardChoice &choice) const {
+/// Those that the value of `use` is for.
+static SmallVector<Operation *> getReaders(OpOperand &use) {
+  Operation *reader = use.getOwner();
+  if (!isWideningCast(reader) || reader->getLoc() != use.get().getLoc())
+    return {reader};
+  SetVector<Operation *> readers(reader->user_begin(), reader->user_end());
+  readers = topologicalSort(readers);
+  return SmallVector<Operation *>(readers.begin(), readers.end());
+}
+
+SmallVector<Attribute>
+CauseBuilder::build(OpOperand &use, const layout::Sharding &had,
+                    const layout::Sharding &needed,
+                    const layout::ReshardChoice &choice) const {
   MLIRContext *context = use.get().getContext();
   Builder builder(context);
-  Operation *reader = use.getOwner();
   Reason reason = getReason(use, had, needed);
-  SmallVector<Attribute> spans;
-  auto addSpan = [&](Location loc) {
-    if (!llvm::is_contained(spans, Attribute(LocationAttr(loc))))
-      spans.push_back(LocationAttr(loc));
-  };
-  addSpan(reader->getLoc());
-  addSpan(use.get().getLoc());
-  llvm::for_each(reason.spans, addSpan);
 
   StringAttr alternative;
   FloatAttr alternativeUs, chosenUs;
@@ -206,12 +211,24 @@ CauseAttr CauseBuilder::build(OpOperand &use, const layout::Sharding &had,
   std::vector<std::string> names =
       getDimNames(cast<NamedTensorType>(use.get().getType()));
   const layout::Mesh &mesh = layout.getMesh();
-  return CauseAttr::get(
-      context, reason.kind, builder.getStringAttr(reason.rule),
-      builder.getStringAttr(getReaderName(reader)),
-      builder.getStringAttr(describeOperand(use.get())),
-      builder.getStringAttr(layout::toString(mesh, needed, names)),
-      builder.getStringAttr(layout::toString(mesh, had, names)),
-      builder.getArrayAttr(spans), alternative, alternativeUs, chosenUs,
-      isa<ReshardOp>(reader) ? builder.getUnitAttr() : UnitAttr());
+  SmallVector<Attribute> causes;
+  for (Operation *reader : getReaders(use)) {
+    SmallVector<Attribute> spans;
+    auto addSpan = [&](Location loc) {
+      if (!llvm::is_contained(spans, Attribute(LocationAttr(loc))))
+        spans.push_back(LocationAttr(loc));
+    };
+    addSpan(reader->getLoc());
+    addSpan(use.get().getLoc());
+    llvm::for_each(reason.spans, addSpan);
+    causes.push_back(CauseAttr::get(
+        context, reason.kind, builder.getStringAttr(reason.rule),
+        builder.getStringAttr(getReaderName(reader)),
+        builder.getStringAttr(describeOperand(use.get())),
+        builder.getStringAttr(layout::toString(mesh, needed, names)),
+        builder.getStringAttr(layout::toString(mesh, had, names)),
+        builder.getArrayAttr(spans), alternative, alternativeUs, chosenUs,
+        isa<ReshardOp>(reader) ? builder.getUnitAttr() : UnitAttr()));
+  }
+  return causes;
 }

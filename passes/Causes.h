@@ -31,9 +31,12 @@ public:
                const TermFlow &flow)
       : layout(layout), splits(splits), flow(flow) {}
 
-  nd::CauseAttr build(mlir::OpOperand &use, const layout::Sharding &had,
-                      const layout::Sharding &needed,
-                      const layout::ReshardChoice &choice) const;
+  /// One for each operation that the value is for: who reads it, or, where it
+  /// is only widened under its own name, who reads that.
+  llvm::SmallVector<mlir::Attribute>
+  build(mlir::OpOperand &use, const layout::Sharding &had,
+        const layout::Sharding &needed,
+        const layout::ReshardChoice &choice) const;
 
 private:
   struct Reason {

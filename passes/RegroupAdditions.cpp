@@ -1,5 +1,6 @@
 #include "passes/RegroupAdditions.h"
 
+#include "dialect/Casts.h"
 #include "dialect/ProgramWalk.h"
 
 using namespace mlir;
@@ -52,8 +53,19 @@ private:
     int completions; ///< inside the tree
   };
 
+  /// What is widened for this sum alone has its terms as it is narrow, where
+  /// they stop unless the sum takes them.
   Terms getTerms(Value leaf) const {
-    return flow.isMoving(leaf) ? flow.getTerms(leaf) : Terms();
+    if (flow.isMoving(leaf))
+      return flow.getTerms(leaf);
+    bool isWidened = false;
+    while (leaf.hasOneUse() &&
+           (isWideningCast(leaf.getDefiningOp()) ||
+            isa_and_nonnull<RenameOp>(leaf.getDefiningOp()))) {
+      isWidened |= isWideningCast(leaf.getDefiningOp());
+      leaf = leaf.getDefiningOp()->getOperand(0);
+    }
+    return isWidened && leaf.hasOneUse() ? flow.getTerms(leaf) : Terms();
   }
 
   /// Of two terms under an addition, what the sum still has and what had to be

@@ -388,7 +388,9 @@ Value ReverseSweep::getGradient(const GradientSource &source) {
 }
 
 /// `value`, of 16-bit elements, as `cast` would widen it. Operands come first,
-/// however many sums lead to one another.
+/// however many sums lead to one another. Each stands where the narrow one
+/// does: a gradient that is complete early, as that of one layer of many, is
+/// there early.
 Value ReverseSweep::widenCast(CastOp cast, Value value) {
   Location loc = cast.getLoc();
   Type elementType = cast.getType().getElementType();
@@ -419,6 +421,10 @@ Value ReverseSweep::widenCast(CastOp cast, Value value) {
       continue;
     }
     Operation *op = frame.value.getDefiningOp();
+    if (isBackward(op))
+      builder.setInsertionPointAfter(op);
+    else
+      builder.setInsertionPoint(cast);
     auto type = mlir::cast<NamedTensorType>(frame.value.getType())
                     .withElementType(elementType);
     auto einsum = dyn_cast_if_present<EinsumOp>(op);
@@ -459,7 +465,6 @@ Value ReverseSweep::widen(Value gradient) {
     Type from = cast.getInput().getType().getElementType();
     if (!isa<FloatType>(from) || from.getIntOrFloatBitWidth() >= 32)
       return value;
-    builder.setInsertionPoint(cast);
     return widenCast(cast, cast.getInput());
   };
   // What several uses of a source bring, added one after the other, or one for

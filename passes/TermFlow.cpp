@@ -1,11 +1,36 @@
 #include "passes/TermFlow.h"
 
+#include "dialect/Casts.h"
 #include "dialect/Locations.h"
 #include "dialect/ProgramWalk.h"
+#include "layout/Machine.h"
 
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
+
+FloatType meshc::getAddendType(Value value) {
+  FloatType type;
+  SmallVector<Value> open{value};
+  llvm::DenseSet<Value> seen;
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val().getDefiningOp();
+    if (isWideningCast(op)) {
+      auto found = cast<FloatType>(
+          cast<CastOp>(op).getInput().getType().getElementType());
+      if (type && type != found)
+        return {};
+      type = found;
+    } else if (isa_and_nonnull<AddOp, SubOp, NegOp, RenameOp>(op)) {
+      for (Value operand : op->getOperands())
+        if (seen.insert(operand).second)
+          open.push_back(operand);
+    } else {
+      return {};
+    }
+  }
+  return type;
+}
 
 /// Whether the output of a program takes a value as it is: only a scalar, which
 /// costs its reader nothing to complete.
@@ -38,6 +63,24 @@ static bool isAdded(OpOperand &use, const Terms &terms) {
   return op && countJointOperands(op, terms.kind) > 1;
 }
 
+/// Whether what `widening` makes, under whatever name, is added to others that
+/// are partial like it.
+static bool isAddedWhenWide(Operation *widening,
+                            const llvm::DenseMap<OpOperand *, Terms> &kept) {
+  SmallVector<Operation *> open{widening};
+  while (!open.empty())
+    for (OpOperand &use : open.pop_back_val()->getUses()) {
+      auto terms = kept.find(&use);
+      if (terms == kept.end())
+        return false;
+      if (isa<RenameOp>(use.getOwner()))
+        open.push_back(use.getOwner());
+      else if (!isAdded(use, terms->second))
+        return false;
+    }
+  return true;
+}
+
 /// Whether a gradient goes into the update of a variable.
 static bool entersUpdate(OpOperand &use) {
   return getPhase(use.getOwner()->getLoc()) == Phase::Update &&
@@ -63,7 +106,9 @@ static Terms getAll(ArrayRef<Terms> results) {
   return all;
 }
 
-TermFlow::TermFlow(ProgramOp program, const SplitMap &splits) : splits(splits) {
+TermFlow::TermFlow(ProgramOp program, const SplitMap &splits)
+    : splits(splits), mesh(nd::getMesh(program)),
+      machine(nd::getMachine(program)) {
   SmallVector<Operation *> operations = getOperations(program);
   // Start with every value moving. A value stops where one of several readers
   // needs it complete, which may stop others; none ever starts again.
@@ -77,8 +122,7 @@ TermFlow::TermFlow(ProgramOp program, const SplitMap &splits) : splits(splits) {
       else if (auto reshard = dyn_cast<ReshardOp>(op))
         if (ShardingAttr given = reshard.getType().getSharding();
             given.isPartial()) {
-          layout::Sharding sharding =
-              getSharding(reshard.getType(), nd::getMesh(program));
+          layout::Sharding sharding = getSharding(reshard.getType(), mesh);
           terms[reshard.getResult()] = {sharding.partialKind,
                                         sharding.partialAxes};
         }
@@ -89,7 +133,11 @@ TermFlow::TermFlow(ProgramOp program, const SplitMap &splits) : splits(splits) {
       bool everyReaderMoves = llvm::all_of(readers, [&](OpOperand *use) {
         return kept.lookup(use) == pending && isAdded(*use, pending);
       });
-      if (readers.size() > 1 && !everyReaderMoves) {
+      bool travelsWide = llvm::any_of(readers, [&](OpOperand *use) {
+        return isWideningCast(use->getOwner()) &&
+               !isAddedWhenWide(use->getOwner(), kept);
+      });
+      if (travelsWide || (readers.size() > 1 && !everyReaderMoves)) {
         stopped.insert(value);
         changed = true;
       }
@@ -139,6 +187,7 @@ void TermFlow::visit(PartitionOpInterface op) {
     Terms pending = getTerms(operand.get());
     if (pending.empty() || stopped.contains(operand.get()) ||
         split.uses(pending.axes) || entersUpdate(operand) ||
+        (isNarrowingCast(op) && !getAddendType(operand.get())) ||
         (!own.empty() && own.kind != pending.kind))
       continue;
     // What a window has outside is 0, the identity of sums.
@@ -188,8 +237,32 @@ void TermFlow::keepJointly(PartitionOpInterface op,
   }
   if (shared.axes.empty() || getLargestResult(op) > elements)
     return;
+  if (auto stack = dyn_cast<StackOp>(*op);
+      stack && isCompletedInParts(stack, shared))
+    return;
   for (OpOperand *operand : operands)
     kept[operand] = shared;
+}
+
+bool TermFlow::isCompletedInParts(StackOp stack, const Terms &shared) const {
+  const bool isForUpdate = llvm::all_of(stack->getUses(), entersUpdate);
+  const bool liesInParts =
+      stack.getType().findDim(stack.getDim()) == 0 &&
+      splits.find(stack)->second.get(stack.getDimAttr()).empty();
+  // Threads of a host send in the time in which they would compute.
+  if (!isForUpdate || !liesInParts || !machine.getGpuConstants())
+    return false;
+  const layout::GroupReach reach = machine.getReach(mesh, shared.axes);
+  auto getUs = [&](int64_t bytes) {
+    constexpr auto kind = layout::CollectiveKind::AllReduce;
+    return machine.getCollectiveUs(
+        kind, reach, bytes, layout::getWireBytes(kind, bytes, reach.ranks));
+  };
+  const int64_t parts = int64_t(stack.getInputs().size());
+  const int64_t bytes =
+      getLocalElements(stack) * getElementBytes(stack.getType()) / parts;
+  // What is hidden of a part's time is more than the latency that it adds.
+  return getUs(bytes) >= 2 * getUs(0);
 }
 
 void TermFlow::keepAlone(PartitionOpInterface op,

@@ -7,6 +7,11 @@
 
 namespace meshc {
 
+/// The floats that a sum was made of: T where `value` is a sum or a difference,
+/// also under other names of dimensions, of values of T that were all widened;
+/// nothing where it is none.
+mlir::FloatType getAddendType(mlir::Value value);
+
 /// How the operations of a program split their dimensions.
 using SplitMap = llvm::DenseMap<mlir::Operation *, IterationSplit>;
 
@@ -22,15 +27,20 @@ using SplitMap = llvm::DenseMap<mlir::Operation *, IterationSplit>;
 /// - the value is a gradient and the operation belongs to the update of a
 ///   variable: gradients are what is summed over data, whatever the optimizer
 ///   does with them,
+/// - the operation widens floats, unless the result goes into additions of
+/// values
+///   partial over the same axes: what travels is narrow,
+/// - the operation narrows floats that are no sum of widened ones: they are
+///   rounded once, when they are complete,
 /// - the value has several readers: it is completed once for all of them. The
 ///   exception is a value all of whose readers add it to others partial over
 ///   the same axes.
 ///
 /// So the gradient of a parameter that is stacked over iterations is completed
-/// once, as a stack of terms.
-///
-/// Operands of an addition that are partial over different axes keep those they
-/// share; the rest is completed first.
+/// once, as a stack of terms, if latency is most of what a part would take. The
+/// transfer of more would begin when the gradient of the last iteration is
+/// there, and nothing is left to compute: on GPUs each gradient is then
+/// completed for itself, while the next are computed.
 class TermFlow {
 public:
   TermFlow(nd::ProgramOp program, const SplitMap &splits);
@@ -48,10 +58,13 @@ private:
                    llvm::ArrayRef<mlir::OpOperand *> operands);
   void keepAlone(nd::PartitionOpInterface op,
                  llvm::ArrayRef<mlir::OpOperand *> operands, const Terms &own);
+  bool isCompletedInParts(nd::StackOp stack, const Terms &shared) const;
   int64_t getLocalElements(mlir::Value value) const;
   int64_t getLargestResult(mlir::Operation *op) const;
 
   const SplitMap &splits;
+  const layout::Mesh mesh;
+  const layout::Machine &machine;
   llvm::DenseMap<mlir::Value, Terms> terms;
   llvm::DenseMap<mlir::OpOperand *, Terms> kept;
   llvm::DenseSet<mlir::Value> stopped; ///< completed for all their readers

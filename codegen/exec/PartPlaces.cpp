@@ -76,23 +76,46 @@ void SlotPlan::assignSlice(SliceOp slice) {
   moves.before.push_back({result, place, getPlace(result)});
 }
 
+/// Where `value` is stacked beside where it is made, if it may lie there.
+OpOperand *SlotPlan::findStacking(Value value) const {
+  const bool isAligned = int64_t(getStoredBytes(value)) % alignment == 0;
+  if (masks.contains(value) || needsOwnMemory(value) || !isAligned)
+    return nullptr;
+  for (OpOperand &use : value.getUses())
+    if (isa<StackOp>(use.getOwner()) &&
+        use.getOwner()->getBlock() == value.getParentBlock())
+      return &use;
+  return nullptr;
+}
+
+/// The sum over devices of the terms `value`, which is made where they lie;
+/// null if there is none.
+Value SlotPlan::getSumInPlace(Value value) {
+  if (!value.hasOneUse())
+    return {};
+  OpOperand &use = *value.use_begin();
+  auto step = dyn_cast<StepOpInterface>(use.getOwner());
+  if (!step || !step.communicates() ||
+      step.getSharing(bodies)[use.getOperandNumber()].empty())
+    return {};
+  return step->getResult(use.getOperandNumber());
+}
+
 std::optional<SlotPlan::Place> SlotPlan::findPartPlace(OpResult output,
                                                        int64_t time) {
-  if (masks.contains(output) || needsOwnMemory(output))
+  OpOperand *use = findStacking(output);
+  // The terms of a sum that is stacked: it is made in the stack, in place.
+  if (Value sum = getSumInPlace(output);
+      !use && sum && !masks.contains(output) && !needsOwnMemory(output))
+    use = findStacking(sum);
+  if (!use)
     return std::nullopt;
-  const auto bytes = int64_t(getStoredBytes(output));
-  for (OpOperand &use : output.getUses()) {
-    auto stack = dyn_cast<StackOp>(use.getOwner());
-    if (!stack || stack->getBlock() != output.getOwner()->getBlock() ||
-        bytes % alignment != 0)
-      continue;
-    const Place &whole = assignStack(stack, time);
-    // Other steps may read it when nothing reads the stack any more.
-    Slot &slot = slots[size_t(whole.slot)];
-    slot.last = std::max(slot.last, lastUse.lookup(output));
-    return behind(whole, bytes * use.getOperandNumber());
-  }
-  return std::nullopt;
+  const Place &whole = assignStack(cast<StackOp>(use->getOwner()), time);
+  // Other steps may read it when nothing reads the stack any more.
+  Slot &slot = slots[size_t(whole.slot)];
+  slot.last = std::max(slot.last, lastUse.lookup(output));
+  return behind(whole,
+                int64_t(getStoredBytes(output)) * use->getOperandNumber());
 }
 
 const SlotPlan::Place &SlotPlan::assignStack(StackOp stack, int64_t time) {

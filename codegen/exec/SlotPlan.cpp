@@ -241,7 +241,8 @@ void SlotPlan::findTransfers() {
       return; // a member of a step; or no transfer of several
     const steps::Sharing sharing = step.getSharing(bodies);
     for (auto [member, operand] : llvm::enumerate(step->getOperands()))
-      if (!sharing[member].empty() && operand.hasOneUse())
+      if (!sharing[member].empty() && operand.hasOneUse() &&
+          !findStacking(step->getResult(unsigned(member))))
         transferOf[operand] = {getTime(step), member};
   });
 }

@@ -35,7 +35,8 @@ std::string getBufferName(mlir::Value value);
 /// anything while the loop runs.
 ///
 /// Sums over devices that go in one transfer are made in place, in slots that
-/// lie one behind the other, so that the transfer is of one piece of memory.
+/// lie one behind the other, so that the transfer is of one piece of memory;
+/// those that are stacked, in the stack.
 class SlotPlan {
 public:
   /// Buffers of variables, by symbol; alive in every program.
@@ -149,6 +150,8 @@ private:
   //===-- Slices and stacks (PartPlaces.cpp) ------------------------------===//
 
   bool needsOwnMemory(mlir::Value value) const;
+  mlir::OpOperand *findStacking(mlir::Value value) const;
+  mlir::Value getSumInPlace(mlir::Value value);
   void assignSlice(steps::SliceOp slice);
   /// The place in a stack that `output` may be computed into.
   std::optional<Place> findPartPlace(mlir::OpResult output, int64_t time);

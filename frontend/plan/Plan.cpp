@@ -218,11 +218,16 @@ public:
   }
 
   ValueSource read(Place place) const {
-    for (size_t index = parts.size(); index-- > 0;)
-      if (const Part &part = parts[index];
-          part.place.begin < place.end && place.begin < part.place.end)
-        return part.source;
-    return {};
+    const Part *part = find(place);
+    return part ? part->source : ValueSource{};
+  }
+
+  /// Whether what lies at `place` was written there piece by piece, as a stack
+  /// is.
+  bool isMadeOfParts(Place place) const {
+    const Part *part = find(place);
+    return part &&
+           (place.begin < part->place.begin || part->place.end < place.end);
   }
 
 private:
@@ -230,6 +235,16 @@ private:
     Place place;
     ValueSource source;
   };
+
+  /// What was written last into some of `place`.
+  const Part *find(Place place) const {
+    for (size_t index = parts.size(); index-- > 0;)
+      if (const Part &part = parts[index];
+          part.place.begin < place.end && place.begin < part.place.end)
+        return &part;
+    return nullptr;
+  }
+
   std::vector<Part> parts; ///< the last one written last
 };
 } // namespace
@@ -248,8 +263,12 @@ void Plan::followValues() {
     hold(input->buffer, findTensor(input->name, {Role::input}));
 
   auto read = [&](const exec::OperandT &operand) {
-    const ValueSource source =
-        held[size_t(operand.buffer)].read(HeldValues::getPlace(operand));
+    const HeldValues &values = held[size_t(operand.buffer)];
+    const HeldValues::Place place = HeldValues::getPlace(operand);
+    const ValueSource source = values.read(place);
+    if (operand.tensor >= 0 && !operand.inside && operand.steps.empty() &&
+        values.isMadeOfParts(place))
+      isWritten[size_t(operand.tensor)] = true;
     if (operand.tensor >= 0 && !operand.inside && source.tensor >= 0 &&
         source.tensor != operand.tensor && !isStored(operand.tensor))
       wholes[size_t(operand.tensor)] = source.tensor;

@@ -408,6 +408,47 @@ nd.program @stack_of_terms_and_others {
 
 // -----
 
+// On GPUs gradients that are stacked for an update are completed one by one, each as
+// soon as it is there; together where latency is most of what a sum takes.
+// CHECK-LABEL: nd.program @stack_for_an_update
+// CHECK:         %[[P:.*]] = nd.reduce sum
+// CHECK-NEXT:    %[[P_WHOLE:.*]] = nd.reshard %[[P]]
+// CHECK:         %[[Q:.*]] = nd.reduce sum
+// CHECK-NEXT:    %[[Q_WHOLE:.*]] = nd.reshard %[[Q]]
+// CHECK:         nd.stack %[[P_WHOLE]], %[[Q_WHOLE]] along "t" : {{.*}} -> !t_by_long
+// CHECK-LABEL: nd.program @short_stack_for_an_update
+// CHECK:         nd.stack %{{.*}} along "t" : {{.*}} -> !t_by_m_sum_over_x
+// CHECK-NEXT:    nd.reshard
+// CHECK-NOT:     nd.reshard
+!long = !nd.tensor<["long"=1000003], f32>
+!long_terms = !nd.tensor<["long"=1000003, "k"=7], f32>
+!long_stack = !nd.tensor<["t"=2, "long"=1000003], f32>
+!short = !nd.tensor<["m"=3], f32>
+!short_terms = !nd.tensor<["m"=3, "k"=7], f32>
+!short_stack = !nd.tensor<["t"=2, "m"=3], f32>
+nd.mesh ["x"=2] machine "h100"
+nd.rule "k" -> ["x"]
+nd.program @stack_for_an_update {
+  %a = nd.input "a" : !long_terms
+  %b = nd.input "b" : !long_terms
+  %p = nd.reduce sum %a : (!long_terms) -> !long loc(fused<#nd.phase<backward>>["p"])
+  %q = nd.reduce sum %b : (!long_terms) -> !long loc(fused<#nd.phase<backward>>["q"])
+  %s = nd.stack %p, %q along "t" : (!long, !long) -> !long_stack loc(fused<#nd.phase<backward>>["s"])
+  %u = nd.neg %s : (!long_stack) -> !long_stack loc(fused<#nd.phase<update>>["u"])
+  nd.output "u", %u : !long_stack
+}
+nd.program @short_stack_for_an_update {
+  %a = nd.input "a" : !short_terms
+  %b = nd.input "b" : !short_terms
+  %p = nd.reduce sum %a : (!short_terms) -> !short loc(fused<#nd.phase<backward>>["p"])
+  %q = nd.reduce sum %b : (!short_terms) -> !short loc(fused<#nd.phase<backward>>["q"])
+  %s = nd.stack %p, %q along "t" : (!short, !short) -> !short_stack loc(fused<#nd.phase<backward>>["s"])
+  %u = nd.neg %s : (!short_stack) -> !short_stack loc(fused<#nd.phase<update>>["u"])
+  nd.output "u", %u : !short_stack
+}
+
+// -----
+
 // Blocks of a split loop read a window of the dimension: each device gets its
 // block and what the window reaches beyond it. With a stride, and where the
 // window would be as large as the dimension, which is gathered then. Quotients are

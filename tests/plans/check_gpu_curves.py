@@ -9,6 +9,7 @@ talk through the emulated NCCL.
 """
 
 import os
+import pathlib
 import sys
 
 import compiler
@@ -28,8 +29,8 @@ BLOCK_LAYOUTS = [
 ]
 
 
-def compare(model, mesh, layout, libraries):
-    program = model.compile(mesh, layout, "--target", "cuda", "--gpu", "host")
+def compare(model, mesh, layout, libraries, *options):
+    program = model.compile(mesh, layout, "--target", "cuda", "--gpu", "host", *options)
     problems = []
     first = None
     devices = str(curves.get_devices(mesh))
@@ -44,6 +45,28 @@ def compare(model, mesh, layout, libraries):
         first = first or curve
         if curve != first:
             problems.append(f"{what}: other bits than seed 1: {curve} {first}")
+    return problems
+
+
+def check_wide_layers(meshc, root, libraries):
+    """Gradients of layers that are completed one by one, where they are stacked: in the
+    stack, if kernels may access them there, else beside it."""
+    problems = []
+    # Layers of 16 bytes times a number, and of 12 bytes more.
+    for group, options in ((236, []), (235, ["--bucket-bytes", "0"])):
+        sizes = {"batch": 3, "group": group, "in": 41, "out": 41, "layers": 2}
+        layers = curves.Blocks(
+            meshc, str(root / "tests/plans/wide_layers.mesh"), sizes,
+            # Forward and backward; the mean over all, in three levels of blocks of 64.
+            reduction=2 * 2 * (41 + 41) + 3 + 3 * 64, parameters=0, adam_rate=0)
+        layers.points = (1,)
+        problems += layers.compare("", "")
+        options += ["--machine", "h100"]
+        plan = meshc.plan(layers.spec, *layers.sizes, "--mesh", "a=3", *options)
+        sent = [entry["payload_bytes"] for entry in plan["collectives"]]
+        if sent != [group * 41 * 41 * 4] * 4:
+            problems.append(f"{layers.spec}: collectives of {sent} bytes")
+        problems += compare(layers, "a=3", "batch=a", libraries, *options)
     return problems
 
 
@@ -64,6 +87,7 @@ def main():
         problems += model.compare("", "")
         for mesh, layout in layouts:
             problems += compare(model, mesh, layout, libraries)
+    problems += check_wide_layers(meshc, pathlib.Path(sys.argv[2]), libraries)
     if problems:
         sys.exit("\n".join(problems))
 

@@ -122,6 +122,33 @@ bool RowFinder::isOnTheWay(int tensor) const {
   return at && call && getPlace(*at) == getPlace(*call);
 }
 
+/// Tells once what several collectives of a value, those of its parts, do
+/// alike: "c3 and 11 more all_reduce over data, 9 MiB each".
+static void foldAlike(std::vector<Communication> &communication) {
+  constexpr size_t mostListed = 2;
+  std::vector<Communication> folded;
+  std::vector<size_t> counts;
+  for (const Communication &entry : communication) {
+    const auto known = std::find_if(
+        folded.begin(), folded.end(),
+        [&](const Communication &other) { return other.what == entry.what; });
+    if (known == folded.end()) {
+      folded.push_back(entry);
+      counts.push_back(1);
+    } else {
+      ++counts[size_t(known - folded.begin())];
+    }
+  }
+  if (*std::max_element(counts.begin(), counts.end()) <= mostListed)
+    return;
+  for (size_t index = 0; index < folded.size(); ++index)
+    if (counts[index] > 1) {
+      folded[index].id += fmt::format(" and {} more", counts[index] - 1);
+      folded[index].what += " each";
+    }
+  communication = std::move(folded);
+}
+
 ValueSection RowFinder::findPhase(exec::Phase phase) const {
   std::map<int, std::vector<size_t>> communication;
   for (size_t index = 0; index < plan.commands.size(); ++index)
@@ -157,9 +184,11 @@ ValueSection RowFinder::findPhase(exec::Phase phase) const {
     section.rows.back().isAside =
         !communicates && !plan.isStored(int(index)) &&
         (tensor.role == exec::BufferRole::gradient || isOnTheWay(int(index)));
-    if (communicates)
-      for (size_t command : sent->second)
-        addCommunication(section.rows.back(), command);
+    if (!communicates)
+      continue;
+    for (size_t command : sent->second)
+      addCommunication(section.rows.back(), command);
+    foldAlike(section.rows.back().communication);
   }
   // A value without a name that leads to none either.
   for (size_t command : communication[-1]) {
