@@ -18,6 +18,7 @@ public:
                  EqualKernels &emitted)
       : source(source), types(types), executable(executable),
         variables(variables), target(target), emitted(emitted),
+        bodies(target.getSumPlace()),
         slots(source, variables, bodies, target.getOperandAlignment()) {}
 
   /// Adds the program; its buffers start at `arenaStart`. Fails with a

@@ -19,6 +19,7 @@ public:
   }
   /// Vectors are loaded from where elements begin.
   int64_t getOperandAlignment() const override { return 1; }
+  SumPlace getSumPlace() const override { return SumPlace::Memory; }
   bool groupsKernels() const override { return false; }
   mlir::FailureOr<EmittedKernel>
   emitKernel(const KernelBody &kernel, llvm::StringRef name,

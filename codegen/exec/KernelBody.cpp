@@ -4,7 +4,8 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
 
-std::unique_ptr<KernelBody> KernelBody::build(steps::KernelOp kernel) {
+std::unique_ptr<KernelBody> KernelBody::build(steps::KernelOp kernel,
+                                              SumPlace place) {
   Block &block = kernel.getBody().front();
   std::vector<Operation *> ops;
   for (Operation &op : block)
@@ -14,7 +15,7 @@ std::unique_ptr<KernelBody> KernelBody::build(steps::KernelOp kernel) {
   std::optional<Cluster> cluster = Cluster::build(ops, outputs);
   std::optional<Schedule> schedule;
   if (cluster)
-    schedule = Schedule::build(*cluster);
+    schedule = Schedule::build(*cluster, place);
   if (!schedule) {
     kernel.emitError("the operations of a kernel do not fit one loop nest");
     return nullptr;
@@ -33,6 +34,6 @@ SmallVector<Value> KernelBody::getOperands() const {
 const KernelBody *KernelBodies::find(steps::KernelOp kernel) {
   auto [known, isFirst] = bodies.try_emplace(kernel);
   if (isFirst)
-    known->second = KernelBody::build(kernel);
+    known->second = KernelBody::build(kernel, place);
   return known->second.get();
 }

@@ -12,7 +12,8 @@ namespace meshc::codegen {
 /// emitters start from.
 struct KernelBody {
   /// Null, with a diagnostic, if the operations do not fit one loop nest.
-  static std::unique_ptr<KernelBody> build(steps::KernelOp kernel);
+  static std::unique_ptr<KernelBody> build(steps::KernelOp kernel,
+                                           SumPlace place);
 
   steps::KernelOp kernel;
   /// The operations on tensors, in order.
@@ -31,12 +32,15 @@ struct KernelBody {
 /// but not changed.
 class KernelBodies {
 public:
+  explicit KernelBodies(SumPlace place) : place(place) {}
+
   /// Null, with a diagnostic at the first call, if there is none.
   const KernelBody *find(steps::KernelOp kernel);
   /// That of a kernel for which find has given one.
   const KernelBody &get(steps::KernelOp kernel) { return *find(kernel); }
 
 private:
+  const SumPlace place;
   llvm::DenseMap<mlir::Operation *, std::unique_ptr<KernelBody>> bodies;
 };
 

@@ -20,6 +20,7 @@ public:
   }
   MatmulEpilogues getMatmulEpilogues() const override { return epilogues; }
   int64_t getOperandAlignment() const override;
+  SumPlace getSumPlace() const override { return SumPlace::Registers; }
   bool groupsKernels() const override { return true; }
   mlir::FailureOr<EmittedKernel>
   emitKernel(const KernelBody &kernel, llvm::StringRef name,

@@ -19,6 +19,8 @@ public:
   /// What the places of operands are multiples of, in bytes; elements begin at
   /// multiples of their size anyway.
   virtual int64_t getOperandAlignment() const = 0;
+  /// Where sums across rows are while they are made.
+  virtual SumPlace getSumPlace() const = 0;
   /// Whether independent kernels with the same body become one.
   virtual bool groupsKernels() const = 0;
   /// Emits a kernel; see cpu/KernelEmitter.h and gpu/GpuKernelEmitter.h.

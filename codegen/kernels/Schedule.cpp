@@ -15,6 +15,12 @@ using Dims = Cluster::Dims;
 /// Source: measured with bench/KernelBench.cpp.
 static constexpr int64_t elementwiseBlock = 4096;
 static constexpr int64_t accumulatorBlock = 1024;
+/// Sums that are made at once where they are in memory: with two levels of
+/// blocks (BlockedSums.h) three times as many, in a first-level cache of 32
+/// KiB.
+static constexpr int64_t mostSumsAtOnce = 2 * accumulatorBlock;
+/// What is worth to be read once: it does not stay in a second-level cache.
+static constexpr int64_t largeBytes = 256 * 1024;
 /// The same where a tensor lies across the columns: the lines that one row's
 /// columns touch stay in the second-level cache until the next rows have read
 /// the rest of them, even if all fall on a few sets of it (a power of two as
@@ -436,7 +442,32 @@ bool Schedule::cutAcross(const Cluster &cluster) {
   return false;
 }
 
-std::optional<Schedule> Schedule::build(const Cluster &cluster) {
+/// Columns with which sums of several parallel positions are made at once, so
+/// that what all of these read is read once; none where little is read again.
+Dims Schedule::findSumsAtOnce(const Cluster &cluster) const {
+  if (summed.empty() || !areColumnsIndependent() || !rowStores.empty() ||
+      !rowUpdates.empty())
+    return {};
+  Dims together;
+  int64_t count = getProduct(cluster, columns);
+  for (unsigned dim : llvm::reverse(parallel)) {
+    const bool isReadAgain =
+        llvm::any_of(cluster.getAccesses(), [&](const Cluster::Access &access) {
+          return !contains(access.dims, dim) &&
+                 getTensorBytes(access.tensor) >= largeBytes;
+        });
+    count *= cluster.getSizes()[dim];
+    if (!isReadAgain || count > mostSumsAtOnce)
+      break;
+    together.insert(together.begin(), dim);
+  }
+  if (!together.empty())
+    together.append(columns);
+  return together;
+}
+
+std::optional<Schedule> Schedule::build(const Cluster &cluster,
+                                        SumPlace place) {
   const llvm::BitVector isReadInside = findReadInside(cluster);
   for (ArrayRef<unsigned> choice : getColumnChoices(cluster, isReadInside)) {
     Schedule schedule;
@@ -444,6 +475,16 @@ std::optional<Schedule> Schedule::build(const Cluster &cluster) {
     if (!schedule.divide(cluster, choice))
       continue;
     schedule.assignStages(cluster);
+    if (place == SumPlace::Memory)
+      if (Dims wider = schedule.findSumsAtOnce(cluster); !wider.empty()) {
+        Schedule together;
+        together.isReadInside = isReadInside;
+        if (together.divide(cluster, wider) &&
+            together.columns.back() == schedule.columns.back()) {
+          together.assignStages(cluster);
+          return together;
+        }
+      }
     if (schedule.areColumnsIndependent()) {
       int64_t block =
           schedule.summed.empty() ? elementwiseBlock : accumulatorBlock;

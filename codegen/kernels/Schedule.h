@@ -8,6 +8,12 @@
 
 namespace meshc::codegen {
 
+/// Where sums across rows are while they are made.
+enum class SumPlace : uint8_t {
+  Registers, ///< of a thread, each of its own: one is made after the other
+  Memory,    ///< near the processor: many are made at once
+};
+
 /// The order in which one kernel runs the space of a cluster.
 ///
 ///   for each parallel position               (iterations of the kernel)
@@ -27,7 +33,10 @@ namespace meshc::codegen {
 /// row is added to the accumulators, which are the output itself, or a part's
 /// place in a workspace if rows are cut into parts (RowParts.h, LaunchShape.h).
 /// Of many rows, blocks are added up apart first (BlockedSums.h).
-/// A fixed order: the result does not depend on the number of threads.
+/// Where sums are in memory, as many positions of the result as stay near are
+/// columns: the gradient of a depthwise convolution's weight, [dy, dx,
+/// channel], is made in one pass over the images rather than one for each (dy,
+/// dx). A fixed order: the result does not depend on the number of threads.
 class Schedule {
 public:
   /// How a member's result comes about.
@@ -53,7 +62,8 @@ public:
 
   /// The schedule of `cluster`; nothing if its members do not fit one, which
   /// never happens to a single operation.
-  static std::optional<Schedule> build(const Cluster &cluster);
+  static std::optional<Schedule> build(const Cluster &cluster,
+                                       SumPlace place = SumPlace::Registers);
 
   llvm::ArrayRef<unsigned> getParallel() const { return parallel; }
   llvm::ArrayRef<unsigned> getSummed() const { return summed; }
@@ -91,6 +101,7 @@ private:
   bool isSound(const Cluster &cluster, unsigned member) const;
   bool areColumnsIndependent() const;
   bool cutAcross(const Cluster &cluster);
+  Cluster::Dims findSumsAtOnce(const Cluster &cluster) const;
   void assignStages(const Cluster &cluster);
   void visitReads(const Cluster &cluster, unsigned member, unsigned stage);
   void evaluate(const Cluster &cluster, unsigned member, unsigned stage);

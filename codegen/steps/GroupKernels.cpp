@@ -131,7 +131,7 @@ static void makeGroup(ArrayRef<steps::KernelOp> members, Operation *place) {
 }
 
 LogicalResult meshc::codegen::groupKernels(steps::ProgramOp program) {
-  KernelBodies bodies;
+  KernelBodies bodies(SumPlace::Registers);
   const size_t numAxes = nd::getMesh(program).getAxes().size();
   SmallVector<steps::KernelOp> kernels(
       program.getBody().getOps<steps::KernelOp>());

@@ -79,7 +79,7 @@ FailureOr<codegen::EmittedKernel>
 meshc::testing::emitStep(steps::StepOpInterface step,
                          codegen::KernelTarget &target, const std::string &name,
                          bool areShared) {
-  codegen::KernelBodies bodies;
+  codegen::KernelBodies bodies(target.getSumPlace());
   const size_t count = step->getNumOperands() + step->getNumResults();
   return emitStep(step, bodies, target, name,
                   SmallVector<bool>(count, areShared));
@@ -88,7 +88,8 @@ meshc::testing::emitStep(steps::StepOpInterface step,
 std::unique_ptr<KernelRunner>
 KernelRunner::create(const std::string &text, llvm::StringRef cpu,
                      const codegen::PartLimits &limits) {
-  std::unique_ptr<KernelRunner> runner(new KernelRunner);
+  std::unique_ptr<KernelRunner> runner(
+      new KernelRunner(codegen::SumPlace::Memory));
   if (!runner->parse(text, codegen::MatmulLibrary::OneDnn, /*groups=*/false))
     return nullptr;
   OwningOpRef<ModuleOp> kernels =
@@ -128,7 +129,8 @@ static SmallVector<bool> findShared(steps::StepOpInterface step,
 }
 
 std::unique_ptr<KernelRunner> KernelRunner::createGpu(const std::string &text) {
-  std::unique_ptr<KernelRunner> runner(new KernelRunner);
+  std::unique_ptr<KernelRunner> runner(
+      new KernelRunner(codegen::SumPlace::Registers));
   if (!runner->parse(text, codegen::MatmulLibrary::CublasLt, /*groups=*/true))
     return nullptr;
   OwningOpRef<ModuleOp> kernels =

@@ -78,7 +78,7 @@ public:
   bool hasParts() const;
 
 private:
-  KernelRunner() = default;
+  explicit KernelRunner(codegen::SumPlace place) : bodies(place) {}
   bool parse(const std::string &text, codegen::MatmulLibrary library,
              bool groups);
   bool link();

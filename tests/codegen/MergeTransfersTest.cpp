@@ -99,7 +99,7 @@ std::vector<std::string> getOrder(const Gradients &program,
   mergeTransfers(*formed, bucketBytes);
   EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
   std::vector<std::string> order;
-  KernelBodies bodies;
+  KernelBodies bodies(SumPlace::Memory);
   for (steps::StepOpInterface step : steps::getSteps(*formed)) {
     EXPECT_EQ(step->getNumResults(), step.getSharing(bodies).size());
     std::string names;

@@ -134,6 +134,44 @@ TEST(RowParts, SeveralSummedDimensionsBesideAnother) {
   expectAgreement(text);
 }
 
+/// Sums over b for each p and d, of values that all p or all d read.
+ProgramText makeOuterSums(int64_t rows, int64_t positions, int64_t columns) {
+  ProgramText text;
+  text.dim("b", rows);
+  text.dim("p", positions);
+  text.dim("d", columns);
+  text.input("x", "b d");
+  text.input("y", "b p");
+  text.pointwise("z", "b p d", {"x", "y"}, "%r = arith.mulf %a0, %a1 : f32");
+  text.reduce("s", "p d", {"z"}, "arith.addf", "0.25");
+  text.reduce("most", "p d", {"z"}, "arith.maximumf", "-0.5");
+  text.output("s");
+  text.output("most");
+  return text;
+}
+
+// What all p read is read once, if it is large and their sums stay near.
+TEST(RowParts, SumsOfSeveralPositionsAtOnce) {
+  struct {
+    int64_t rows, positions, columns, extent;
+  } const cases[] = {
+      {701, 7, 101, 1},   // 277 KiB, 707 sums of either kind
+      {513, 20, 128, 20}, // 2560 sums are too many
+      {64, 7, 101, 7},    // 25 KiB are soon read again
+      {5200, 3, 101, 4},  // in parts: 2 MiB
+  };
+  for (const auto &[rows, positions, columns, extent] : cases) {
+    SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(positions) +
+                 " x " + std::to_string(columns));
+    const ProgramText text = makeOuterSums(rows, positions, columns);
+    auto runner = KernelRunner::create(text.str(), "x86-64-v3");
+    ASSERT_TRUE(runner);
+    ASSERT_EQ(runner->getSteps().size(), 1u);
+    EXPECT_EQ(runner->getKernel(0).extent, extent);
+    expectAgreement(text, {}, 1e-5);
+  }
+}
+
 TEST(RowParts, SumsOf16BitsAndOfIntegers) {
   for (const char *type : {"bf16", "f16"}) {
     ProgramText text;
