@@ -1,6 +1,7 @@
 #include "passes/NarrowSums.h"
 
 #include "dialect/Casts.h"
+#include "dialect/Locations.h"
 #include "dialect/ProgramWalk.h"
 
 using namespace mlir;
@@ -18,7 +19,8 @@ static bool isCompleted(Value value, const TermFlow &flow) {
 bool meshc::narrowSums(ProgramOp program, const TermFlow &flow) {
   bool changed = false;
   for (Operation *op : getOperations(program)) {
-    if (op->getNumResults() != 1 || !isCompleted(op->getResult(0), flow))
+    if (op->getNumResults() != 1 || getPhase(op->getLoc()) != Phase::Backward ||
+        !isCompleted(op->getResult(0), flow))
       continue;
     Value sum = op->getResult(0);
     FloatType narrow = getAddendType(sum);

@@ -63,19 +63,19 @@ static bool isAdded(OpOperand &use, const Terms &terms) {
   return op && countJointOperands(op, terms.kind) > 1;
 }
 
-/// Whether what `widening` makes, under whatever name, is added to others that
-/// are partial like it.
-static bool isAddedWhenWide(Operation *widening,
+/// Whether what `widening` makes of `pending` terms, under whatever name, is
+/// added to others that are partial like it.
+static bool isAddedWhenWide(Operation *widening, const Terms &pending,
                             const llvm::DenseMap<OpOperand *, Terms> &kept) {
   SmallVector<Operation *> open{widening};
   while (!open.empty())
     for (OpOperand &use : open.pop_back_val()->getUses()) {
       auto terms = kept.find(&use);
-      if (terms == kept.end())
+      if (terms == kept.end() || terms->second != pending)
         return false;
       if (isa<RenameOp>(use.getOwner()))
         open.push_back(use.getOwner());
-      else if (!isAdded(use, terms->second))
+      else if (!isa<AddOp, SubOp>(use.getOwner()) || !isAdded(use, pending))
         return false;
     }
   return true;
@@ -135,7 +135,7 @@ TermFlow::TermFlow(ProgramOp program, const SplitMap &splits)
       });
       bool travelsWide = llvm::any_of(readers, [&](OpOperand *use) {
         return isWideningCast(use->getOwner()) &&
-               !isAddedWhenWide(use->getOwner(), kept);
+               !isAddedWhenWide(use->getOwner(), pending, kept);
       });
       if (travelsWide || (readers.size() > 1 && !everyReaderMoves)) {
         stopped.insert(value);
@@ -187,7 +187,8 @@ void TermFlow::visit(PartitionOpInterface op) {
     Terms pending = getTerms(operand.get());
     if (pending.empty() || stopped.contains(operand.get()) ||
         split.uses(pending.axes) || entersUpdate(operand) ||
-        (isNarrowingCast(op) && !getAddendType(operand.get())) ||
+        (isNarrowingCast(op) && (getPhase(op->getLoc()) != Phase::Backward ||
+                                 !getAddendType(operand.get()))) ||
         (!own.empty() && own.kind != pending.kind))
       continue;
     // What a window has outside is 0, the identity of sums.

@@ -27,11 +27,10 @@ using SplitMap = llvm::DenseMap<mlir::Operation *, IterationSplit>;
 /// - the value is a gradient and the operation belongs to the update of a
 ///   variable: gradients are what is summed over data, whatever the optimizer
 ///   does with them,
-/// - the operation widens floats, unless the result goes into additions of
-/// values
-///   partial over the same axes: what travels is narrow,
-/// - the operation narrows floats that are no sum of widened ones: they are
-///   rounded once, when they are complete,
+/// - the operation widens floats, unless all of its terms go into sums with
+///   others partial over the same axes: what travels is narrow,
+/// - the operation narrows floats that are no sum of widened gradients: they
+///   are rounded once, when they are complete,
 /// - the value has several readers: it is completed once for all of them. The
 ///   exception is a value all of whose readers add it to others partial over
 ///   the same axes.
@@ -41,6 +40,9 @@ using SplitMap = llvm::DenseMap<mlir::Operation *, IterationSplit>;
 /// transfer of more would begin when the gradient of the last iteration is
 /// there, and nothing is left to compute: on GPUs each gradient is then
 /// completed for itself, while the next are computed.
+///
+/// Operands of an addition that are partial over different axes keep those they
+/// share; the rest is completed first.
 class TermFlow {
 public:
   TermFlow(nd::ProgramOp program, const SplitMap &splits);

@@ -15,12 +15,14 @@ using Dims = Cluster::Dims;
 /// Source: measured with bench/KernelBench.cpp.
 static constexpr int64_t elementwiseBlock = 4096;
 static constexpr int64_t accumulatorBlock = 1024;
-/// Sums that are made at once where they are in memory: with two levels of
-/// blocks (BlockedSums.h) three times as many, in a first-level cache of 32
-/// KiB.
+/// Sums that are made at once where they are in memory, those of all
+/// accumulators together: with two levels of blocks (BlockedSums.h) three times
+/// as many numbers, 24 KiB of f32 in a first-level cache of 32 KiB.
 static constexpr int64_t mostSumsAtOnce = 2 * accumulatorBlock;
-/// What is worth to be read once: it does not stay in a second-level cache.
-static constexpr int64_t largeBytes = 256 * 1024;
+/// What is worth to be read once: it does not stay in a second-level cache, and
+/// is enough to be cut into parts for 8 threads (minBytes in cpu/RowParts.h),
+/// which have no positions of their own then.
+static constexpr int64_t largeBytes = int64_t(4) << 20;
 /// The same where a tensor lies across the columns: the lines that one row's
 /// columns touch stay in the second-level cache until the next rows have read
 /// the rest of them, even if all fall on a few sets of it (a power of two as
@@ -449,7 +451,10 @@ Dims Schedule::findSumsAtOnce(const Cluster &cluster) const {
       !rowUpdates.empty())
     return {};
   Dims together;
-  int64_t count = getProduct(cluster, columns);
+  int64_t accumulators = 0;
+  for (const Stage &stage : stages)
+    accumulators += int64_t(stage.updates.size());
+  int64_t count = getProduct(cluster, columns) * accumulators;
   for (unsigned dim : llvm::reverse(parallel)) {
     const bool isReadAgain =
         llvm::any_of(cluster.getAccesses(), [&](const Cluster::Access &access) {

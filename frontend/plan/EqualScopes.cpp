@@ -2,6 +2,7 @@
 
 #include "frontend/plan/ScopeNames.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 
@@ -14,6 +15,7 @@ namespace {
 struct Item {
   int scope = -1;
   std::string pattern;
+  int sent = -1; ///< the tensor that a collective is of
 };
 
 /// Finds scopes in names, and numbers them.
@@ -80,6 +82,7 @@ static Item getItem(const Plan &plan, const PlannedCommand &planned,
   const exec::CollectiveT *collective = planned.collective;
   if (!collective)
     return item;
+  item.sent = isMember ? planned.tensor : -1;
   const std::string scope =
       item.scope < 0 ? "" : scopes.getNames()[size_t(item.scope)];
   item.pattern +=
@@ -118,20 +121,28 @@ static std::vector<int> findModels(const std::vector<Item> &items,
 /// The first of each that is the same but for its scope.
 static std::vector<int> findFolds(const std::vector<Item> &items,
                                   const std::vector<int> &models) {
-  std::map<std::tuple<int, std::string>, int> counts;     // by scope
-  std::map<std::tuple<int, std::string, int>, int> first; // by model
+  // By scope, those that are the same in it, in order: collectives of one
+  // tensor send parts of it and count as one.
+  std::map<std::tuple<int, std::string>, std::vector<int>> known;
+  std::map<std::tuple<int, std::string, size_t>, int> first; // by model
   std::vector<int> folds;
   for (size_t index = 0; index < items.size(); ++index) {
     const Item &item = items[index];
-    int fold = int(index);
-    if (item.scope >= 0) {
-      const int number = counts[{item.scope, item.pattern}]++;
-      fold = first
-                 .try_emplace(
-                     {models[size_t(item.scope)], item.pattern, number}, fold)
-                 .first->second;
+    if (item.scope < 0 && item.sent < 0) {
+      folds.push_back(int(index));
+      continue;
     }
-    folds.push_back(fold);
+    std::vector<int> &same = known[{item.scope, item.pattern}];
+    auto place = item.sent < 0 ? same.end()
+                               : std::find(same.begin(), same.end(), item.sent);
+    if (place == same.end())
+      place = same.insert(same.end(), item.sent);
+    const int model = item.scope < 0 ? -1 : models[size_t(item.scope)];
+    folds.push_back(
+        first
+            .try_emplace({model, item.pattern, size_t(place - same.begin())},
+                         int(index))
+            .first->second);
   }
   return folds;
 }

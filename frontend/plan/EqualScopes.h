@@ -13,7 +13,8 @@ namespace meshc::plan {
 /// stands for all: of b1/ff/h, b2/ff/h, b3/ff/h that of b1. A command is the
 /// same whatever is fused with it or sent with it: its flops may differ. What a
 /// scope has more than once, such as two gradient sums of the same size, is
-/// matched in order.
+/// matched in order; collectives of one value, which send it in parts, as the
+/// gradients of stacked layers, are alike.
 struct EqualScopes {
   explicit EqualScopes(const Plan &plan);
 

@@ -35,8 +35,8 @@ nd.program @added_in_f32 {
   %wq = nd.cast %q : (!renamed) -> !wide_renamed
   %wr = nd.cast %r : (!narrow) -> !wide
   %n = nd.rename %wq "l" -> "n" : (!wide_renamed) -> !wide
-  %s = nd.add %wp, %n : (!wide, !wide) -> !wide
-  %t = nd.add %s, %wr : (!wide, !wide) -> !wide
+  %s = nd.add %wp, %n : (!wide, !wide) -> !wide loc(fused<#nd.phase<backward>>["s"])
+  %t = nd.add %s, %wr : (!wide, !wide) -> !wide loc(fused<#nd.phase<backward>>["t"])
   %e = nd.exp %t : (!wide) -> !wide
   %u = nd.reduce sum %t : (!wide) -> !rows
   nd.output "e", %e : !wide
@@ -60,9 +60,43 @@ nd.program @beside_what_is_complete {
   %q = nd.einsum %a, %bb : (!a, !b) -> !narrow
   %wp = nd.cast %p : (!narrow) -> !wide
   %wq = nd.cast %q : (!narrow) -> !wide
-  %s = nd.add %w, %wp : (!wide, !wide) -> !wide
-  %t = nd.add %s, %wq : (!wide, !wide) -> !wide
+  %s = nd.add %w, %wp : (!wide, !wide) -> !wide loc(fused<#nd.phase<backward>>["s"])
+  %t = nd.add %s, %wq : (!wide, !wide) -> !wide loc(fused<#nd.phase<backward>>["t"])
   nd.output "t", %t : !wide
+}
+
+// In the forward phase the sum travels in f32: what fits there may not fit 16 bits.
+// CHECK-LABEL: nd.program @forward
+// CHECK:         %[[SUM:.*]] = nd.add %{{.*}} -> !m_by_n_sum_over_x
+// CHECK-NEXT:    nd.reshard %[[SUM]] {{.*}} : !m_by_n_sum_over_x -> !m_by_n
+// CHECK-NOT:     nd.reshard
+nd.program @forward {
+  %a = nd.input "a" : !a
+  %b = nd.input "b" : !b
+  %bb = nd.mul %b, %b : (!b, !b) -> !b
+  %p = nd.einsum %a, %b : (!a, !b) -> !narrow
+  %q = nd.einsum %a, %bb : (!a, !b) -> !narrow
+  %wp = nd.cast %p : (!narrow) -> !wide
+  %wq = nd.cast %q : (!narrow) -> !wide
+  %s = nd.add %wp, %wq : (!wide, !wide) -> !wide
+  nd.output "s", %s : !wide
+}
+
+// What is stacked or chosen from is no sum: each travels as it is.
+// CHECK-LABEL: nd.program @stacked
+// CHECK-COUNT-2: nd.reshard %{{.*}} : !m_by_n_bf16_sum_over_x -> !m_by_n_bf16
+// CHECK-NOT:     nd.reshard
+// CHECK:         nd.stack
+nd.program @stacked {
+  %a = nd.input "a" : !a
+  %b = nd.input "b" : !b
+  %bb = nd.mul %b, %b : (!b, !b) -> !b
+  %p = nd.einsum %a, %b : (!a, !b) -> !narrow
+  %q = nd.einsum %a, %bb : (!a, !b) -> !narrow
+  %wp = nd.cast %p : (!narrow) -> !wide
+  %wq = nd.cast %q : (!narrow) -> !wide
+  %s = nd.stack %wp, %wq along "t" : (!wide, !wide) -> !nd.tensor<["t"=2, "m"=3, "n"=5], f32>
+  nd.output "s", %s : !nd.tensor<["t"=2, "m"=3, "n"=5], f32>
 }
 
 // Alone it travels as it is, before it is widened.
