@@ -113,7 +113,10 @@ def find_unlike_folds(plan):
             if not first or first["fold"] != first["id"] or \
                     any(first[field] != entry[field] for field in fields) or \
                     get_name(entry) != get_name(first) or \
-                    (entry is not first and entry["scope"] == first["scope"]):
+                    (entry is not first and entry["scope"] == first["scope"]
+                     # Two parts of one value, such as gradients of stacked layers.
+                     and not (kind == "collectives"
+                              and entry["tensor"] == first["tensor"])):
                 found.append(f"{entry['id']} folds into {entry['fold']}")
     return found
 
