@@ -182,7 +182,8 @@ static std::string describe(const layout::ReshardPlan &plan) {
 /// Those that the value of `use` is for.
 static SmallVector<Operation *> getReaders(OpOperand &use) {
   Operation *reader = use.getOwner();
-  if (!isWideningCast(reader) || reader->getLoc() != use.get().getLoc())
+  if (!isWideningCast(reader) || reader->use_empty() ||
+      reader->getLoc() != use.get().getLoc())
     return {reader};
   SetVector<Operation *> readers(reader->user_begin(), reader->user_end());
   readers = topologicalSort(readers);

@@ -16,11 +16,19 @@ static bool isCompleted(Value value, const TermFlow &flow) {
          });
 }
 
+/// Whether `value` is the gradient that an update reads, which stays in f32
+/// (ReverseSweep.cpp).
+static bool isForUpdate(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *reader) {
+    return getPhase(reader->getLoc()) == Phase::Update;
+  });
+}
+
 bool meshc::narrowSums(ProgramOp program, const TermFlow &flow) {
   bool changed = false;
   for (Operation *op : getOperations(program)) {
     if (op->getNumResults() != 1 || getPhase(op->getLoc()) != Phase::Backward ||
-        !isCompleted(op->getResult(0), flow))
+        !isCompleted(op->getResult(0), flow) || isForUpdate(op->getResult(0)))
       continue;
     Value sum = op->getResult(0);
     FloatType narrow = getAddendType(sum);

@@ -10,7 +10,8 @@ namespace meshc {
 /// is added in f32, rounded to bf16, completed and widened again. One sum of
 /// 16-bit terms travels, where each of them would. Only in the backward phase:
 /// there what becomes infinite in fp16 is a step that is left out, with a lower
-/// loss scale after it. Sums of the forward phase travel in f32.
+/// loss scale after it. Sums of the forward phase travel in f32, and so do
+/// gradients of parameters.
 ///
 /// Returns whether the program changed; `flow` is then out of date.
 bool narrowSums(nd::ProgramOp program, const TermFlow &flow);

@@ -65,7 +65,10 @@ private:
       isWidened |= isWideningCast(leaf.getDefiningOp());
       leaf = leaf.getDefiningOp()->getOperand(0);
     }
-    return isWidened && leaf.hasOneUse() ? flow.getTerms(leaf) : Terms();
+    if (!isWidened || !leaf.hasOneUse() ||
+        flow.getTerms(leaf).kind != layout::ReduceKind::Sum)
+      return Terms();
+    return flow.getTerms(leaf);
   }
 
   /// Of two terms under an addition, what the sum still has and what had to be

@@ -421,8 +421,11 @@ Value ReverseSweep::widenCast(CastOp cast, Value value) {
       continue;
     }
     Operation *op = frame.value.getDefiningOp();
+    // What the forward phase has made is widened for its one reader.
     if (isBackward(op))
       builder.setInsertionPointAfter(op);
+    else if (open.size() > 1)
+      builder.setInsertionPoint(open[open.size() - 2].value.getDefiningOp());
     else
       builder.setInsertionPoint(cast);
     auto type = mlir::cast<NamedTensorType>(frame.value.getType())

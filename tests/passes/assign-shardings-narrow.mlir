@@ -162,3 +162,21 @@ nd.program @read_narrow_too {
   nd.output "s", %s : !wide
   nd.output "m", %m : !narrow
 }
+
+// What an update reads is rounded for nobody.
+// CHECK-LABEL: nd.program @for_the_update
+// CHECK:         %[[SUM:.*]] = nd.add %{{.*}} -> !m_by_n_sum_over_x
+// CHECK-NEXT:    nd.reshard %[[SUM]] {{.*}} : !m_by_n_sum_over_x -> !m_by_n
+// CHECK-NOT:     nd.reshard
+nd.program @for_the_update {
+  %a = nd.input "a" : !a
+  %b = nd.input "b" : !b
+  %bb = nd.mul %b, %b : (!b, !b) -> !b
+  %p = nd.einsum %a, %b : (!a, !b) -> !narrow
+  %q = nd.einsum %a, %bb : (!a, !b) -> !narrow
+  %wp = nd.cast %p : (!narrow) -> !wide
+  %wq = nd.cast %q : (!narrow) -> !wide
+  %s = nd.add %wp, %wq : (!wide, !wide) -> !wide loc(fused<#nd.phase<backward>>["s"])
+  %u = nd.neg %s : (!wide) -> !wide loc(fused<#nd.phase<update>>["u"])
+  nd.output "u", %u : !wide
+}

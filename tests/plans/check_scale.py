@@ -200,7 +200,9 @@ def check_gpt(meshc, root):
     for name in ("words", "adam/m, adam/v", "10 parameters as bf16", "layer/1 to layer/95",
                  "layer/94 to layer/0", "logits", "gradient of words"):
         assert any(line.startswith(f"  {name} ") for line in lines), name
-    assert sum("all_reduce" in line or "reduce_scatter" in line for line in lines) > 17
+    # Sums of four lines less than where q, k and v each send a gradient.
+    sums = sum("all_reduce" in line or "reduce_scatter" in line for line in lines)
+    assert sums >= 19, sums
 
 
 def check_gpt3_time(meshc, root, folder):
