@@ -2,6 +2,7 @@
 
 #include "codegen/ProgramBuilder.h"
 #include "codegen/steps/Passes.h"
+#include "codegen/tiling/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
 
@@ -145,6 +146,9 @@ LogicalResult meshc::codegen::planSteps(ModuleOp module, KernelTarget &target,
                                         const StepOptions &options) {
   PassManager manager(module.getContext());
   manager.enableVerifier(false); // whoever builds verifies what is left
+  const int64_t tileBytes = options.tileBytes.value_or(target.getTileBytes());
+  if (options.fuses && tileBytes > 0)
+    manager.addPass(createTileValues({tileBytes}));
   manager.addPass(createFormSteps(
       {target.getMatmulLibrary(), target.getMatmulEpilogues(), options.fuses}));
   if (target.groupsKernels() && options.fuses)

@@ -11,6 +11,8 @@ namespace meshc::codegen {
 struct StepOptions {
   std::optional<int64_t> bucketBytes; ///< see mergeTransfers
   bool fuses = true; ///< no: each operation is a step (formSteps)
+  /// See findTileGroups; 0: no tiles. Without, as the target has it.
+  std::optional<int64_t> tileBytes = std::nullopt;
 };
 
 /// Puts an exec.program in the place of every spmd program of `module`, for

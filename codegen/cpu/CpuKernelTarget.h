@@ -20,6 +20,10 @@ public:
   /// Vectors are loaded from where elements begin.
   int64_t getOperandAlignment() const override { return 1; }
   SumPlace getSumPlace() const override { return SumPlace::Memory; }
+  /// A tile stays in a core's cache of the second level (1 MiB and more on
+  /// processors with AVX-512) from the matmul that makes it to the one that
+  /// reads it.
+  int64_t getTileBytes() const override { return 1 << 20; }
   bool groupsKernels() const override { return false; }
   mlir::FailureOr<EmittedKernel>
   emitKernel(const KernelBody &kernel, llvm::StringRef name,

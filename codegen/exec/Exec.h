@@ -46,6 +46,10 @@ void moveUses(mlir::Value from, mlir::Value to,
 
 /// Whether `whole` is `count` tensors of type `part`, one after the other.
 bool isStackOf(mlir::Type whole, mlir::Type part, int64_t count);
+/// Whether `count` times `part`, one behind the other in memory, are `whole`,
+/// cut along its first dimension that is not 1: each has one position of it, or
+/// several.
+bool isCutInto(mlir::Type whole, mlir::Type part, int64_t count);
 
 /// (C1) of steps with a body.
 llvm::LogicalResult verifyBody(mlir::Operation *step);

@@ -402,7 +402,9 @@ def Exec_LoopOp : Exec_StepOp<"loop", ["prepare"],
     slice at the position, and the captured operands, which are the same in all
     iterations. The body yields the carried values of the next iteration, then
     what is stacked. The results are the carried values after the last iteration
-    and, along the dimension, which is their first, the stacked ones.
+    and, along the dimension, which is their first but for those of size 1, the
+    stacked ones. A slice is one position of a dimension with as many as there
+    are iterations, or a tile of a longer one.
 
     With `reverse` the first iteration is that of the last position. Slices and
     stacked values lie at the position all the same.
@@ -423,12 +425,13 @@ def Exec_LoopOp : Exec_StepOp<"loop", ["prepare"],
     ```
 
     **Constraints**
-    - (C1) each sliced operand has as many slices as there are iterations.
+    - (C1) each sliced operand has as many slices of one size as there are
+      iterations.
     - (C2) the arguments of the body have the types of the initial values, of the
       slices and of the captured operands.
     - (C3) what is yielded has the types of the carried values and of slices of
       the stacked ones.
-    - (C4) the body holds steps.
+    - (C4) the body holds steps, once those of the program are formed.
   }];
   let arguments = (ins StrAttr:$dim,
                        ConfinedAttr<I64Attr, [IntPositive]>:$iterations,

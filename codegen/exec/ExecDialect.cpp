@@ -71,6 +71,27 @@ bool steps::isStackOf(Type whole, Type part, int64_t count) {
          wholeType.getShape().drop_front() == partType.getShape();
 }
 
+/// The dimensions behind those of size 1 in front.
+static ArrayRef<int64_t> dropOnes(ArrayRef<int64_t> shape) {
+  return shape.drop_while([](int64_t size) { return size == 1; });
+}
+
+bool steps::isCutInto(Type whole, Type part, int64_t count) {
+  auto wholeType = cast<RankedTensorType>(whole);
+  auto partType = cast<RankedTensorType>(part);
+  if (wholeType.getElementType() != partType.getElementType() ||
+      wholeType.getNumElements() != count * partType.getNumElements())
+    return false;
+  if (count == 1)
+    return dropOnes(wholeType.getShape()) == dropOnes(partType.getShape());
+  const ArrayRef<int64_t> all = dropOnes(wholeType.getShape());
+  const ArrayRef<int64_t> one = partType.getShape();
+  // Along a dimension that each has one position of, or some.
+  return dropOnes(all.drop_front()) == dropOnes(one) ||
+         (all.size() <= one.size() &&
+          all.drop_front() == one.take_back(all.size() - 1));
+}
+
 LogicalResult steps::verifyBody(Operation *step) {
   Block &body = step->getRegion(0).front();
   if (body.getArgumentTypes() != step->getOperandTypes())

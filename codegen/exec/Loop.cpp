@@ -36,9 +36,9 @@ std::vector<StepOpInterface> LoopOp::getSteps() {
 
 LogicalResult LoopOp::verifyRegions() {
   const auto iterations = int64_t(getIterations());
-  for (Value whole : getSliced())
+  for (auto [whole, slice] : llvm::zip(getSliced(), getSlices()))
     if (auto type = cast<RankedTensorType>(whole.getType());
-        type.getRank() == 0 || type.getDimSize(0) != iterations)
+        type.getNumElements() % iterations != 0)
       return emitOpError("(C1) slices ")
              << type << ", which has not " << iterations << " slices";
   if (getBody().getNumArguments() != getNumOperands())
@@ -51,7 +51,7 @@ LogicalResult LoopOp::verifyRegions() {
       return emitOpError("(C2) carries ")
              << value.getType() << " as " << argument.getType();
   for (auto [argument, value] : llvm::zip_equal(getSlices(), getSliced()))
-    if (!isStackOf(value.getType(), argument.getType(), iterations))
+    if (!isCutInto(value.getType(), argument.getType(), iterations))
       return emitOpError("(C2) slices ")
              << value.getType() << " as " << argument.getType();
   for (auto [argument, value] :
@@ -73,9 +73,11 @@ LogicalResult LoopOp::verifyRegions() {
              << " and results in " << result.getType();
   for (auto [result, yielded] : llvm::zip_equal(
            getStackedResults(), getYielded().drop_front(getInitial().size())))
-    if (!isStackOf(result.getType(), yielded.getType(), iterations))
+    if (!isCutInto(result.getType(), yielded.getType(), iterations))
       return emitOpError("(C3) stacks ")
              << yielded.getType() << " as " << result.getType();
+  if (!(*this)->getParentOfType<ProgramOp>())
+    return success();
   for (Operation &op : getBody().front().without_terminator())
     if (!isa<StepOpInterface>(op))
       return emitOpError("(C4) holds '")

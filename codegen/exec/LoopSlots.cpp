@@ -30,17 +30,17 @@ void SlotPlan::findLoopUses(LoopOp loop) {
   findUses(loop.getBody().front());
 }
 
-SlotPlan::Place SlotPlan::getSlices(Value whole, size_t depth) const {
+SlotPlan::Place SlotPlan::getSlices(LoopOp loop, Value whole) const {
   Place place = placeOf.at(whole);
-  auto type = cast<RankedTensorType>(whole.getType());
-  place.steps.resize(depth, 0);
-  place.steps.push_back(getBytes(type) / type.getDimSize(0));
+  place.steps.resize(getDepth(loop), 0);
+  place.steps.push_back(getBytes(cast<RankedTensorType>(whole.getType())) /
+                        int64_t(loop.getIterations()));
   return place;
 }
 
-std::optional<SlotPlan::Place> SlotPlan::findSlices(Value whole,
-                                                    size_t depth) const {
-  Place place = getSlices(whole, depth);
+std::optional<SlotPlan::Place> SlotPlan::findSlices(LoopOp loop,
+                                                    Value whole) const {
+  Place place = getSlices(loop, whole);
   if (place.steps.back() % int64_t(bufferAlignment) != 0)
     return std::nullopt;
   return place;
@@ -57,7 +57,7 @@ SlotPlan::findYieldPlace(OpResult output, ArrayRef<unsigned> sharing) const {
       continue;
     const unsigned number = use.getOperandNumber();
     if (number >= loop.getInitial().size()) {
-      if (auto place = findSlices(loop.getResult(number), getDepth(loop)))
+      if (auto place = findSlices(loop, loop.getResult(number)))
         return place;
       continue;
     }
@@ -100,16 +100,15 @@ void SlotPlan::assignCarried(LoopOp loop, Moves &moves) {
 }
 
 void SlotPlan::assignSlices(LoopOp loop, Moves &moves) {
-  const size_t depth = getDepth(loop);
   for (auto [whole, argument] :
        llvm::zip_equal(loop.getSliced(), loop.getSlices())) {
-    if (std::optional<Place> place = findSlices(whole, depth)) {
+    if (std::optional<Place> place = findSlices(loop, whole)) {
       placeOf[argument] = std::move(*place);
       continue;
     }
     addSlot(argument, times.at(loop).begin, getRole(argument));
     moves.first.push_back(
-        {argument, getSlices(whole, depth), placeOf.at(argument)});
+        {argument, getSlices(loop, whole), placeOf.at(argument)});
   }
   for (auto [value, argument] :
        llvm::zip_equal(loop.getCaptured(), loop.getCapturedArguments())) {
@@ -129,14 +128,13 @@ void SlotPlan::assignStacked(LoopOp loop) {
 
 /// Copies what the body yields and did not compute in its place.
 void SlotPlan::addYieldMoves(LoopOp loop, Moves &moves) {
-  const size_t depth = getDepth(loop);
   const size_t carried = loop.getInitial().size();
   const int64_t end = times.at(loop).end;
   std::vector<Move> overwriting;
   for (auto [number, value] : llvm::enumerate(loop.getYielded())) {
     const Place from = placeOf.at(value);
     if (number >= carried) {
-      const Place to = getSlices(loop.getResult(unsigned(number)), depth);
+      const Place to = getSlices(loop, loop.getResult(unsigned(number)));
       if (from != to)
         moves.last.push_back({value, from, to});
       continue;

@@ -171,11 +171,11 @@ private:
   /// loop yields, may be computed into.
   std::optional<Place> findYieldPlace(mlir::OpResult output,
                                       llvm::ArrayRef<unsigned> sharing) const;
-  /// Where the slices of `whole` lie by iteration of a loop around which there
-  /// are `depth` loops; nothing if they do not begin on cache lines.
-  std::optional<Place> findSlices(mlir::Value whole, size_t depth) const;
+  /// Where the slices of `whole` lie by iteration of `loop`; nothing if they do
+  /// not begin on cache lines.
+  std::optional<Place> findSlices(steps::LoopOp loop, mlir::Value whole) const;
   /// The same, wherever they begin.
-  Place getSlices(mlir::Value whole, size_t depth) const;
+  Place getSlices(steps::LoopOp loop, mlir::Value whole) const;
   exec::BufferRole getRole(mlir::Value value) const;
 
   steps::ProgramOp source;

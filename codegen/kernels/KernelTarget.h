@@ -21,6 +21,8 @@ public:
   virtual int64_t getOperandAlignment() const = 0;
   /// Where sums across rows are while they are made.
   virtual SumPlace getSumPlace() const = 0;
+  /// Of tiles that large values are computed in (TileGroups.h).
+  virtual int64_t getTileBytes() const = 0;
   /// Whether independent kernels with the same body become one.
   virtual bool groupsKernels() const = 0;
   /// Emits a kernel; see cpu/KernelEmitter.h and gpu/GpuKernelEmitter.h.

@@ -152,23 +152,38 @@ void BodyWriter::add(Operation *op) {
   computed[result] = moved->getResult(0);
 }
 
-//===-- Programs ----------------------------------------------------------===//
+//===-- Blocks ------------------------------------------------------------===//
 
 static bool isInput(Operation *op) {
   return isa_and_present<spmd::InputOp, spmd::ReadOp>(op);
 }
 
 namespace {
-class ProgramWriter {
+/// What steps are formed by.
+struct FormOptions {
+  MatmulLibrary library;
+  MatmulEpilogues epilogues;
+  bool fuses;
+};
+} // namespace
+
+static LogicalResult formBlock(Block &source, Block &target,
+                               const FormOptions &options);
+
+namespace {
+/// Writes the steps of a block, of a program or of a loop in it.
+class BlockWriter {
 public:
-  ProgramWriter(spmd::ProgramOp source, const StepGraph &graph)
-      : source(source), graph(graph), builder(source),
-        program(steps::ProgramOp::create(builder, source.getLoc(),
-                                         source.getSymName())) {
-    builder.setInsertionPointToEnd(&program.getBody().front());
+  BlockWriter(Block &source, Block &target, const StepGraph &graph,
+              const FormOptions &options)
+      : source(source), target(target), graph(graph), options(options),
+        builder(OpBuilder::atBlockEnd(&target)) {
+    for (auto [old, argument] :
+         llvm::zip_equal(source.getArguments(), target.getArguments()))
+      results[old] = argument;
   }
 
-  steps::ProgramOp write();
+  LogicalResult write();
 
 private:
   void addKernel(const FusionGraph::Node &node);
@@ -177,41 +192,39 @@ private:
   void addPart(Operation *op);
   void addPut(spmd::PutOp put);
   void addTransfer(Operation *op);
+  LogicalResult addLoop(steps::LoopOp loop);
+  LogicalResult addStep(const FusionGraph::Node &node);
   void moveOutputs();
-  /// What stands for a tensor of the spmd program: the result of a step, or an
-  /// input or variable, which moved into the new program.
+  /// What stands for a tensor of the source: the result of a step, an argument
+  /// of the block, or an input or variable, which moved into the new program.
   Value get(Value value) const {
     const Value step = results.lookup(value);
     assert((step || isInput(value.getDefiningOp())) &&
            "no step computes what a step reads");
     return step ? step : value;
   }
-  SmallVector<Value> get(ArrayRef<Value> values) const {
+  SmallVector<Value> get(ValueRange values) const {
     return llvm::map_to_vector(values, [&](Value value) { return get(value); });
   }
   /// Adds a body whose arguments are `values`.
-  Block &addBody(Region &region, ArrayRef<Value> values) const;
+  Block &addBody(Region &region, ValueRange values) const;
 
-  spmd::ProgramOp source;
+  Block &source, &target;
   const StepGraph &graph;
+  const FormOptions &options;
   OpBuilder builder;
-  steps::ProgramOp program;
-  llvm::DenseMap<Value, Value> results; ///< of steps
+  llvm::DenseMap<Value, Value> results; ///< of steps, and arguments
 };
 } // namespace
 
-static Block &getBlock(spmd::ProgramOp program) {
-  return program.getBody().front();
-}
-
-Block &ProgramWriter::addBody(Region &region, ArrayRef<Value> values) const {
+Block &BlockWriter::addBody(Region &region, ValueRange values) const {
   Block &body = region.emplaceBlock();
   for (Value value : values)
     body.addArgument(value.getType(), value.getLoc());
   return body;
 }
 
-void ProgramWriter::addKernel(const FusionGraph::Node &node) {
+void BlockWriter::addKernel(const FusionGraph::Node &node) {
   const SmallVector<Value> outputs = graph.fusion.getOutputs(node);
   auto kernel =
       steps::KernelOp::create(builder, node.ops.back()->getLoc(),
@@ -228,7 +241,7 @@ void ProgramWriter::addKernel(const FusionGraph::Node &node) {
     results[output] = result;
 }
 
-void ProgramWriter::addMatmul(const MatmulNode &node) {
+void BlockWriter::addMatmul(const MatmulNode &node) {
   auto contraction = cast<linalg::GenericOp>(node.ops.front());
   const Value result = node.results.front();
   const Value aux = node.isGradient ? Value() : node.aux;
@@ -251,8 +264,8 @@ void ProgramWriter::addMatmul(const MatmulNode &node) {
     results[node.columnSum] = matmul.getColumnSum();
 }
 
-void ProgramWriter::addConv(const FusionGraph::Node &node,
-                            const ConvMatch &match) {
+void BlockWriter::addConv(const FusionGraph::Node &node,
+                          const ConvMatch &match) {
   const Value result = node.results.front();
   const auto [lhs, rhs] = match.getOperands();
   auto conv = steps::ConvOp::create(builder, result.getLoc(), result.getType(),
@@ -269,7 +282,7 @@ static DenseI64ArrayAttr getStrides(const spmd::Slice &slice, Type type) {
 }
 
 /// A slice or a stack.
-void ProgramWriter::addPart(Operation *op) {
+void BlockWriter::addPart(Operation *op) {
   const Value result = op->getResult(0);
   const auto operands = llvm::to_vector_of<Value>(op->getOperands());
   if (auto slice = graph.slices.find(op); slice != graph.slices.end())
@@ -281,17 +294,18 @@ void ProgramWriter::addPart(Operation *op) {
                                              result.getType(), get(operands));
 }
 
-void ProgramWriter::addPut(spmd::PutOp put) {
+void BlockWriter::addPut(spmd::PutOp put) {
   results[put.getResult()] = steps::PutOp::create(
       builder, put.getLoc(), put.getType(), get(put.getInput()),
       get(put.getIndex()), put.getIndexingMaps());
 }
 
-void ProgramWriter::addTransfer(Operation *op) {
+void BlockWriter::addTransfer(Operation *op) {
   const Value input = op->getOperand(0), result = op->getResult(0);
-  auto transfer = steps::TransferOp::create(
-      builder, op->getLoc(), TypeRange(result.getType()), get({input}));
-  Block &body = addBody(transfer.getBody(), {input});
+  auto transfer = steps::TransferOp::create(builder, op->getLoc(),
+                                            TypeRange(result.getType()),
+                                            get(ValueRange(input)));
+  Block &body = addBody(transfer.getBody(), input);
   op->moveBefore(&body, body.end());
   op->setOperand(0, body.getArgument(0));
   OpBuilder inside = OpBuilder::atBlockEnd(&body);
@@ -299,65 +313,106 @@ void ProgramWriter::addTransfer(Operation *op) {
   results[result] = transfer.getResult(0);
 }
 
-/// Moves what says what leaves the program.
-void ProgramWriter::moveOutputs() {
+/// The loop, the steps of its body in the place of the operations there.
+LogicalResult BlockWriter::addLoop(steps::LoopOp loop) {
+  auto formed = steps::LoopOp::create(
+      builder, loop.getLoc(), loop.getResultTypes(), loop.getDim(),
+      loop.getIterations(), get(loop.getInitial()), get(loop.getSliced()),
+      get(loop.getCaptured()), loop.getReverse());
+  Block &body = loop.getBody().front();
+  if (failed(formBlock(body, addBody(formed.getBody(), body.getArguments()),
+                       options)))
+    return failure();
+  for (auto [old, result] :
+       llvm::zip_equal(loop.getResults(), formed.getResults()))
+    results[old] = result;
+  return success();
+}
+
+/// Moves what says what leaves the program, or yields what leaves the loop.
+void BlockWriter::moveOutputs() {
   auto isOutput = [](Operation *op) {
     return isa<spmd::OutputOp, spmd::WriteOp>(op);
   };
-  for (Operation &op : llvm::make_early_inc_range(getBlock(source))) {
+  for (Operation &op : llvm::make_early_inc_range(source)) {
+    if (isa<steps::YieldOp>(op))
+      steps::YieldOp::create(builder, op.getLoc(), get(op.getOperands()));
     if (!isOutput(&op))
       continue;
     for (Value value : op.getOperands())
       if (Value result = results.lookup(value))
         steps::moveUses(value, result, isOutput);
-    op.moveBefore(&program.getBody().front(), program.getBody().front().end());
+    op.moveBefore(&target, target.end());
   }
 }
 
-steps::ProgramOp ProgramWriter::write() {
-  for (Operation &op : llvm::make_early_inc_range(getBlock(source)))
+LogicalResult BlockWriter::addStep(const FusionGraph::Node &node) {
+  Operation *op = node.ops.front();
+  if (node.isKernel)
+    addKernel(node);
+  else if (node.isPart)
+    addPart(op);
+  else if (auto put = dyn_cast<spmd::PutOp>(op))
+    addPut(put);
+  else if (auto loop = dyn_cast<steps::LoopOp>(op))
+    return addLoop(loop);
+  else if (auto matmul = graph.matmuls.find(op); matmul != graph.matmuls.end())
+    addMatmul(matmul->second);
+  else if (auto conv = graph.convs.find(op); conv != graph.convs.end())
+    addConv(node, conv->second);
+  else
+    addTransfer(op);
+  return success();
+}
+
+LogicalResult BlockWriter::write() {
+  for (Operation &op : llvm::make_early_inc_range(source))
     if (isInput(&op))
-      op.moveBefore(&program.getBody().front(),
-                    program.getBody().front().end());
-  for (unsigned index : graph.fusion.getOrder()) {
-    const FusionGraph::Node &node = graph.fusion.getNode(index);
-    if (node.isKernel)
-      addKernel(node);
-    else if (node.isPart)
-      addPart(node.ops.front());
-    else if (auto put = dyn_cast<spmd::PutOp>(node.ops.front()))
-      addPut(put);
-    else if (auto matmul = graph.matmuls.find(node.ops.front());
-             matmul != graph.matmuls.end())
-      addMatmul(matmul->second);
-    else if (auto conv = graph.convs.find(node.ops.front());
-             conv != graph.convs.end())
-      addConv(node, conv->second);
-    else
-      addTransfer(node.ops.front());
-  }
+      op.moveBefore(&target, target.end());
+  for (unsigned index : graph.fusion.getOrder())
+    if (failed(addStep(graph.fusion.getNode(index))))
+      return failure();
   moveOutputs();
-  source.erase();
-  return program;
+  return success();
 }
 
-/// Whether what leaves the program is a step's, an input's or a variable's.
-static LogicalResult checkBorder(spmd::ProgramOp source,
-                                 const FusionGraph &graph) {
+/// Whether what leaves the block is a step's, or comes into it.
+static LogicalResult checkBorder(Block &block, const FusionGraph &graph) {
   llvm::DenseSet<Value> made;
   for (unsigned index : graph.getOrder())
     made.insert_range(graph.getNode(index).results);
-  for (auto write : getBlock(source).getOps<spmd::WriteOp>())
-    if (!made.contains(write.getValue()) &&
-        !isInput(write.getValue().getDefiningOp()))
+  auto isThere = [&](Value value) {
+    return made.contains(value) || isa<BlockArgument>(value) ||
+           isInput(value.getDefiningOp());
+  };
+  for (auto write : block.getOps<spmd::WriteOp>())
+    if (!isThere(write.getValue()))
       return write.emitError("no step computes the new value of ")
              << write.getVariableAttr();
-  for (auto output : getBlock(source).getOps<spmd::OutputOp>())
-    if (!made.contains(output.getValue()) &&
-        !isInput(output.getValue().getDefiningOp()))
+  for (auto output : block.getOps<spmd::OutputOp>())
+    if (!isThere(output.getValue()))
       return output.emitError("no step computes the output '")
              << output.getName() << "'";
+  for (auto yield : block.getOps<steps::YieldOp>())
+    if (!llvm::all_of(yield.getOperands(), isThere))
+      return yield.emitError("no step computes what a loop yields");
   return success();
+}
+
+/// Writes the steps of `source` to `target`, which has its arguments.
+static LogicalResult formBlock(Block &source, Block &target,
+                               const FormOptions &options) {
+  FailureOr<StepGraph> graph = buildStepGraph(
+      source, options.library,
+      options.fuses ? options.epilogues : MatmulEpilogues::Nothing);
+  if (failed(graph))
+    return failure();
+  graph->fusion.finish();
+  if (options.fuses)
+    graph->fusion.fuse();
+  if (failed(checkBorder(source, graph->fusion)))
+    return failure();
+  return BlockWriter(source, target, *graph, options).write();
 }
 
 FailureOr<steps::ProgramOp> meshc::codegen::formSteps(spmd::ProgramOp program,
@@ -365,16 +420,16 @@ FailureOr<steps::ProgramOp> meshc::codegen::formSteps(spmd::ProgramOp program,
                                                       MatmulEpilogues epilogues,
                                                       bool fuses) {
   program.getContext()->loadDialect<steps::ExecDialect>();
-  FailureOr<StepGraph> graph = buildStepGraph(
-      program, library, fuses ? epilogues : MatmulEpilogues::Nothing);
-  if (failed(graph))
+  OpBuilder builder(program);
+  auto formed =
+      steps::ProgramOp::create(builder, program.getLoc(), program.getSymName());
+  if (failed(formBlock(program.getBody().front(), formed.getBody().front(),
+                       {library, epilogues, fuses}))) {
+    formed.erase();
     return failure();
-  graph->fusion.finish();
-  if (fuses)
-    graph->fusion.fuse();
-  if (failed(checkBorder(program, graph->fusion)))
-    return failure();
-  return ProgramWriter(program, *graph).write();
+  }
+  program.erase();
+  return formed;
 }
 
 namespace {

@@ -32,7 +32,7 @@ static std::optional<Side> getSide(steps::KernelOp kernel) {
   if (!isRead)
     return Side::Back;
   const bool waits = llvm::any_of(kernel.getInputs(), [](Value input) {
-    return isa<steps::StepOpInterface>(input.getDefiningOp());
+    return isa_and_present<steps::StepOpInterface>(input.getDefiningOp());
   });
   if (waits)
     return std::nullopt;

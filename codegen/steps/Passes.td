@@ -20,7 +20,7 @@ def FormSteps : Pass<"exec-form-steps", "::mlir::ModuleOp"> {
     goes.
 
     Needs:  programs as spmd-partition leaves them, in which one operation is
-            computed as one (nd-fuse-arithmetic).
+            computed as one (nd-fuse-arithmetic), with loops (exec-tile-values).
     Leaves: an exec.program for each spmd.program.
 
     Before:

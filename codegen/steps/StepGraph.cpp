@@ -14,24 +14,22 @@ using namespace meshc;
 using namespace meshc::codegen;
 
 namespace {
-/// Turns a program's operations into the nodes of a fusion graph.
+/// Turns a block's operations into the nodes of a fusion graph.
 class GraphBuilder {
 public:
-  GraphBuilder(spmd::ProgramOp program, MatmulLibrary library,
-               MatmulEpilogues epilogues)
-      : program(program), library(library), epilogues(epilogues) {}
+  GraphBuilder(Block &block, MatmulLibrary library, MatmulEpilogues epilogues)
+      : block(block), library(library), epilogues(epilogues) {}
 
   FailureOr<StepGraph> build();
 
 private:
   LogicalResult visit(Operation &op);
-  void findConvs(Block &block);
-  void orderMatmuls(Block &block);
+  void findConvs();
+  void orderMatmuls();
   void addMatmul(linalg::GenericOp contraction);
   void addConv(linalg::GenericOp contraction, const ConvMatch &match);
   void addKernel(Operation *op);
-  void addPart(Operation *op);
-  void addPut(spmd::PutOp put);
+  void addWhole(Operation *op, bool isPart);
   bool isNeededInMemory(Value value) const;
   bool isThereBefore(Operation *product, Value value);
   linalg::GenericOp absorbRounding(MatmulNode &node, linalg::GenericOp last);
@@ -50,7 +48,7 @@ private:
   bool leaveToLaterProduct(Operation *op);
   void absorbFactorSum(MatmulNode &node);
 
-  spmd::ProgramOp program;
+  Block &block;
   MatmulLibrary library;
   MatmulEpilogues epilogues;
   /// Gradients of activations, by the product that takes them.
@@ -103,7 +101,8 @@ bool GraphBuilder::isNeededInMemory(Value value) const {
   return llvm::any_of(value.getUses(), [&](OpOperand &use) {
     Operation *user = use.getOwner();
     if (isa<spmd::OutputOp, spmd::WriteOp, spmd::CollectiveOpInterface,
-            spmd::ViewOp, spmd::StackOp, spmd::PutOp, tensor::ExtractOp>(user))
+            spmd::ViewOp, spmd::StackOp, spmd::PutOp, tensor::ExtractOp,
+            steps::LoopOp, steps::YieldOp>(user))
       return true;
     if (!isLibraryMatmul(user))
       return false;
@@ -283,7 +282,8 @@ GraphBuilder::findSummedFactor(linalg::GenericOp contraction,
     // The sum leaves together with the product, which must not need it.
     if (products.contains(factor) && findColumnSum(factor, size) == sum &&
         isContractedBefore(contraction, index, getRank(sum)) &&
-        (other->isBeforeInBlock(sum) || contraction->isBeforeInBlock(sum)) &&
+        (!other || other->isBeforeInBlock(sum) ||
+         contraction->isBeforeInBlock(sum)) &&
         getElementTypeOrSelf(sum->getResult(0)) ==
             getElementTypeOrSelf(contraction->getResult(0)))
       return index;
@@ -388,7 +388,7 @@ void GraphBuilder::addMatmul(linalg::GenericOp contraction) {
 //===-- Convolutions ------------------------------------------------------===//
 
 /// Finds the contractions that the library computes from what a view reads.
-void GraphBuilder::findConvs(Block &block) {
+void GraphBuilder::findConvs() {
   if (library != MatmulLibrary::OneDnn)
     return;
   for (auto contraction : block.getOps<linalg::GenericOp>())
@@ -397,7 +397,7 @@ void GraphBuilder::findConvs(Block &block) {
 }
 
 /// Copies what no library call can take as it lies.
-void GraphBuilder::orderMatmuls(Block &block) {
+void GraphBuilder::orderMatmuls() {
   OrderedCopies copies;
   for (auto op : llvm::make_early_inc_range(block.getOps<linalg::GenericOp>()))
     if (isLibraryMatmul(op) && !graph.convs.contains(op))
@@ -439,26 +439,16 @@ void GraphBuilder::addKernel(Operation *op) {
   graph.fusion.addNode(std::move(node));
 }
 
-/// A slice or a stack.
-void GraphBuilder::addPart(Operation *op) {
+/// What is a step as it is: a put, a collective, a loop; or a slice or a stack.
+void GraphBuilder::addWhole(Operation *op, bool isPart) {
   FusionGraph::Node node;
   node.isKernel = false;
-  node.isPart = true;
+  node.isPart = isPart;
   node.ops = {op};
   for (Value operand : op->getOperands())
     if (!llvm::is_contained(node.reads, operand))
       node.reads.push_back(operand);
-  node.results = {op->getResult(0)};
-  node.position = position;
-  graph.fusion.addNode(std::move(node));
-}
-
-void GraphBuilder::addPut(spmd::PutOp put) {
-  FusionGraph::Node node;
-  node.isKernel = false;
-  node.ops = {put};
-  node.reads = {put.getInput(), put.getIndex()};
-  node.results = {put.getResult()};
+  node.results = llvm::to_vector_of<Value>(op->getResults());
   node.position = position;
   graph.fusion.addNode(std::move(node));
 }
@@ -469,29 +459,16 @@ LogicalResult GraphBuilder::visit(Operation &op) {
     return success();
   if (isa<spmd::ViewOp, spmd::StackOp>(op)) {
     if (isa<spmd::StackOp>(op) || graph.slices.contains(&op))
-      addPart(&op);
+      addWhole(&op, /*isPart=*/true);
     return success();
   }
-  if (auto put = dyn_cast<spmd::PutOp>(op)) {
-    addPut(put);
+  if (isa<spmd::OutputOp, spmd::WriteOp, steps::YieldOp>(op)) {
+    for (Value value : op.getOperands())
+      graph.fusion.addEscape(value);
     return success();
   }
-  if (auto output = dyn_cast<spmd::OutputOp>(op)) {
-    graph.fusion.addEscape(output.getValue());
-    return success();
-  }
-  if (auto write = dyn_cast<spmd::WriteOp>(op)) {
-    graph.fusion.addEscape(write.getValue());
-    return success();
-  }
-  if (isa<spmd::CollectiveOpInterface>(op)) {
-    FusionGraph::Node node;
-    node.isKernel = false;
-    node.ops = {&op};
-    node.reads = {op.getOperand(0)};
-    node.results = {op.getResult(0)};
-    node.position = position;
-    graph.fusion.addNode(std::move(node));
+  if (isa<spmd::PutOp, spmd::CollectiveOpInterface, steps::LoopOp>(op)) {
+    addWhole(&op, /*isPart=*/false);
     return success();
   }
   bool isScalar = llvm::none_of(op.getResultTypes(), llvm::IsaPred<ShapedType>);
@@ -521,11 +498,11 @@ static void writeOutPuts(Block &block) {
   }
 }
 
-/// Operations that what leaves the program depends on.
+/// Operations that what leaves the block depends on.
 static llvm::DenseSet<Operation *> getLiveOps(Block &block) {
   llvm::DenseSet<Operation *> live;
   for (Operation &op : llvm::reverse(block))
-    if (isa<spmd::OutputOp, spmd::WriteOp>(op) ||
+    if (isa<spmd::OutputOp, spmd::WriteOp, steps::YieldOp>(op) ||
         llvm::any_of(op.getUsers(), [&](Operation *user) {
           return live.contains(block.findAncestorOpInBlock(*user));
         }))
@@ -534,12 +511,11 @@ static llvm::DenseSet<Operation *> getLiveOps(Block &block) {
 }
 
 FailureOr<StepGraph> GraphBuilder::build() {
-  Block &block = program.getBody().front();
   if (library == MatmulLibrary::CublasLt)
     writeOutPuts(block);
-  findConvs(block);
+  findConvs();
   graph.slices = formViews(block, graph.convs);
-  orderMatmuls(block);
+  orderMatmuls();
   live = getLiveOps(block);
   for (Operation &op : block)
     if (live.contains(&op) && failed(visit(op)))
@@ -547,8 +523,8 @@ FailureOr<StepGraph> GraphBuilder::build() {
   return std::move(graph);
 }
 
-FailureOr<StepGraph> meshc::codegen::buildStepGraph(spmd::ProgramOp program,
+FailureOr<StepGraph> meshc::codegen::buildStepGraph(Block &block,
                                                     MatmulLibrary library,
                                                     MatmulEpilogues epilogues) {
-  return GraphBuilder(program, library, epilogues).build();
+  return GraphBuilder(block, library, epilogues).build();
 }

@@ -28,10 +28,11 @@ struct StepGraph {
   Slices slices;
 };
 
-/// The graph of `program` before kernels are fused; views that are no slices
-/// and that no convolution reads through become operations of `linalg` first.
-/// Fails with a diagnostic at an operation no step can hold.
-mlir::FailureOr<StepGraph> buildStepGraph(spmd::ProgramOp program,
+/// The graph of `block`, the body of a program or of a loop in it, before
+/// kernels are fused; views that are no slices and that no convolution reads
+/// through become operations of `linalg` first. A loop is one node, whatever is
+/// inside. Fails with a diagnostic at an operation no step can hold.
+mlir::FailureOr<StepGraph> buildStepGraph(mlir::Block &block,
                                           MatmulLibrary library,
                                           MatmulEpilogues epilogues);
 

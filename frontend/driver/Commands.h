@@ -31,6 +31,8 @@ struct SpecArguments {
   std::string messageFormat = "text";   ///< text or json
   /// Of collectives that go in one transfer; absent: by the cost model.
   std::optional<int64_t> bucketBytes;
+  /// Of a large value at a time; 0: all; absent: as the target has it.
+  std::optional<int64_t> tileBytes;
   bool fuses = true; ///< no: each operation is a command of its own
   /// Bytes above which a resharding that the compiler inserts is an error.
   std::optional<int64_t> strict;

@@ -275,6 +275,7 @@ CompileOptions meshc::driver::getPlanOptions(const SpecArguments &spec,
   if (spec.machine != layout::getCpuMachine().getName())
     options.machine = spec.machine;
   options.steps.bucketBytes = spec.bucketBytes;
+  options.steps.tileBytes = spec.tileBytes;
   options.steps.fuses = spec.fuses;
   if (target == "cuda")
     options.target = exec::Target::cuda;

@@ -1,6 +1,7 @@
 // mlir-opt for the passes of meshc.
 
 #include "codegen/steps/Passes.h"
+#include "codegen/tiling/Passes.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
 
@@ -15,6 +16,7 @@ int main(int argc, char **argv) {
                   mlir::tensor::TensorDialect>();
   meshc::registerMeshcPasses();
   meshc::codegen::registerMeshcExecPasses();
+  meshc::codegen::registerMeshcTilingPasses();
   meshc::registerPipelines();
   mlir::registerCanonicalizer();
   mlir::registerCSE();

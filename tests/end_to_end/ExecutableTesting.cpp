@@ -284,8 +284,9 @@ static std::string compareTensor(const std::string &name,
 }
 
 std::string Reference::compare(const std::string &mesh,
-                               const std::string &layout) const {
-  return compareRun("", mesh, layout, "");
+                               const std::string &layout,
+                               const std::string &options) const {
+  return compareRun("", mesh, layout, options);
 }
 
 std::string Reference::compareOnGpus(const std::string &mesh,
@@ -320,15 +321,17 @@ std::string Reference::runCommand(const std::string &folder,
 
 std::string Reference::compareThreads(const std::string &mesh,
                                       const std::string &layout,
-                                      const std::vector<int> &threads) const {
+                                      const std::vector<int> &threads,
+                                      const std::string &options) const {
   TemporaryFolder folder;
   const std::string &path = folder.getPath();
   std::string failure = writeInputs(path);
   std::map<std::string, std::vector<std::byte>> first;
   for (int count : threads) {
     if (failure.empty())
-      failure = runCommand(path, getCommand(path, mesh, layout) +
-                                     " --threads " + std::to_string(count));
+      failure =
+          runCommand(path, getCommand(path, mesh, layout) + " --threads " +
+                               std::to_string(count) + options);
     for (const auto &[name, tensor] : expected) {
       if (!failure.empty())
         return failure;

@@ -37,8 +37,9 @@ public:
             int64_t reductionLength, unsigned seed = 1,
             Precision precision = {"f32", 0});
 
-  /// Runs `meshc run SPEC --eval` on this mesh and layout and compares every
-  /// output and gradient. Empty if all agree, else what does not.
+  /// Runs `meshc run SPEC --eval` on this mesh and layout, with `options` too,
+  /// and compares every output and gradient. Empty if all agree, else what does
+  /// not.
   ///
   /// The bound on an element's error is
   ///   4 * reductionLength * 2^-24 * (largest element of the tensor):
@@ -55,7 +56,8 @@ public:
   /// grows by `roundings` units roundoff, 2^-8 or 2^-11, of the largest element
   /// of the tensor: one for each rounding on the longest way from an input to a
   /// result, times what the operations after it multiply relative errors by.
-  std::string compare(const std::string &mesh, const std::string &layout) const;
+  std::string compare(const std::string &mesh, const std::string &layout,
+                      const std::string &options = "") const;
   /// The same of an executable for GPUs on `devices` emulated ones, in a
   /// process each, compiled with `options` too.
   std::string compareOnGpus(const std::string &mesh, const std::string &layout,
@@ -71,7 +73,8 @@ public:
   /// Compares the results on these numbers of threads, bit by bit. Empty if all
   /// are the same.
   std::string compareThreads(const std::string &mesh, const std::string &layout,
-                             const std::vector<int> &threads) const;
+                             const std::vector<int> &threads,
+                             const std::string &options = "") const;
 
 private:
   struct Tensor {

@@ -5,7 +5,8 @@ For `def CheckLayout : Pass<"nd-check-layout">` there are CheckLayout.cpp in the
 same folder and tests/passes/check-layout.mlir, which runs -nd-check-layout; for the
 passes of codegen the test is in tests/codegen/. The
 description has the paragraphs Needs and Leaves, and Before and After with an
-`mlir` block each. The block of Before goes through the pass, which must leave
+`mlir` block each. The block of Before goes through the pass, with the options that
+After may name ("After, with `a=1 b=2`:"), which must leave
 something that verifies, and in it the statements of After, in their order: After
 may leave statements out and give values, maps and types names of its own.
 
@@ -22,7 +23,8 @@ import tree
 
 TBLGEN, OPT, *INCLUDES = sys.argv[2:]
 # Folder of the tests, by declarations.
-PASSES = {"passes/Passes.td": "passes", "codegen/steps/Passes.td": "codegen"}
+PASSES = {"passes/Passes.td": "passes", "codegen/tiling/Passes.td": "codegen",
+          "codegen/steps/Passes.td": "codegen"}
 
 
 def passes(path):
@@ -111,8 +113,8 @@ def find_missing(wanted, given):
     return None if search(0, 0, {}) else " ".join(wanted[furthest])
 
 
-def run_example(name, flag, before, after):
-    result = subprocess.run([OPT, f"-{flag}", "-verify-diagnostics", "-"],
+def run_example(name, flag, options, before, after):
+    result = subprocess.run([OPT, f"-{flag}={options}", "-verify-diagnostics", "-"],
                             input=before, capture_output=True, text=True)
     if result.returncode != 0:
         return [f"{name}: the example does not run: {result.stderr.strip()}"]
@@ -143,7 +145,9 @@ def check(path, name, record):
     if len(blocks) < 2:
         yield f"{name}: the description does not show IR before and after"
     else:
-        yield from run_example(name, flag, *blocks[:2])
+        options = re.search(r"After, with `(.*?)`", description)
+        yield from run_example(name, flag, options.group(1) if options else "",
+                               *blocks[:2])
 
 
 def main():
