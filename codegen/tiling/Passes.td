@@ -71,7 +71,7 @@ def TileValues : Pass<"exec-tile-values", "::mlir::ModuleOp"> {
         %none = arith.constant 0.0 : f32
         %e1 = tensor.empty() : tensor<32xf32>
         %f1 = linalg.fill ins(%none : f32) outs(%e1 : tensor<32xf32>) -> tensor<32xf32>
-        %r = linalg.generic {indexing_maps = [#whole, #row],
+        %sums = linalg.generic {indexing_maps = [#whole, #row],
                              iterator_types = ["parallel", "reduction"]}
             ins(%s : tensor<32x16xf32>) outs(%f1 : tensor<32xf32>) {
         ^bb0(%a: f32, %o: f32):
@@ -79,7 +79,7 @@ def TileValues : Pass<"exec-tile-values", "::mlir::ModuleOp"> {
           %r = arith.addf %o, %e : f32
           linalg.yield %r : f32
         } -> tensor<32xf32>
-        exec.yield %r : tensor<32xf32>
+        exec.yield %sums : tensor<32xf32>
       } : (tensor<128x2xf32>, tensor<16x2xf32>) -> tensor<128xf32>
       spmd.output "y" of !nd.tensor<["p"=128], f32, <>>, %y : tensor<128xf32>
     }

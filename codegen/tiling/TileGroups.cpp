@@ -1,6 +1,8 @@
 #include "codegen/tiling/TileGroups.h"
 
+#include "codegen/ExecTypes.h"
 #include "codegen/kernels/StructuredOps.h"
+#include "codegen/tiling/TileDims.h"
 #include "dialect/SPMD.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -13,63 +15,21 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
 
-SmallVector<int64_t> TileGroup::getTileLoops(Operation *op,
-                                             size_t depth) const {
-  SmallVector<int64_t> loops = getLoopSizes(op);
-  for (const TiledDim &dim : ArrayRef(dims).take_front(depth))
-    if (auto loop = dim.loopOf.find(op); loop != dim.loopOf.end())
-      loops[loop->second] /= dim.tiles;
-  return loops;
-}
-
-SmallVector<unsigned> TileGroup::getTiledOrder(Operation *op,
-                                               ArrayRef<unsigned> loops) const {
-  SmallVector<unsigned> order;
-  SmallVector<int64_t> sizes = getLoopSizes(op);
-  bool isStoredSo = true;
-  for (const TiledDim &dim : dims) {
-    auto tiled = dim.loopOf.find(op);
-    if (tiled == dim.loopOf.end())
-      continue;
-    const auto *found = llvm::find(loops, tiled->second);
-    if (found == loops.end())
-      continue;
-    order.push_back(unsigned(found - loops.begin()));
-    for (unsigned loop : ArrayRef(loops.begin(), found))
-      isStoredSo &= sizes[loop] == 1;
-    sizes[tiled->second] /= dim.tiles;
-  }
-  if (isStoredSo)
-    order.clear();
-  for (unsigned dim = 0; dim < loops.size(); ++dim)
-    if (!llvm::is_contained(order, dim))
-      order.push_back(dim);
-  return order;
-}
-
-/// How many times the bytes of its factors the result of a contraction has
-/// where a group begins. Attention of 64 numbers a head has them from 512
-/// positions on; the hidden units of a transformer, three times those of its
-/// model and weights, have not.
-static constexpr int64_t minGrowth = 4;
 /// Tiles of the largest value of a group, at least.
 static constexpr int64_t minTiles = 16;
-/// Tiles along a dimension that a group sums over: as many terms as one
-/// accumulator may add up (runtime/exec/SumBlock.h).
-static constexpr int64_t maxSummedTiles = 64;
-/// Rows of a tile that a matmul multiplies, at least: oneDNN's kernels compute
-/// up to 48 rows at a time (brgemm of f32 on AVX-512), and fewer leave it
-/// waiting for the other factor.
-static constexpr int64_t minRows = 32;
+/// The part of a group's products that may be products that it computes again:
+/// one of four in attention's gradient.
+static constexpr int64_t maxPartAgain = 4;
+/// Tiles of all groups of a program together, at most: some eight commands each
+/// are half of what a program may have (runtime/exec/Loops.h).
+static constexpr int64_t maxTiles = 8192;
 
 static int64_t getElements(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements();
 }
 
 static int64_t getTensorBytes(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return type.getNumElements() *
-         llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  return getBytes(cast<RankedTensorType>(value.getType()));
 }
 
 static bool isSplatOrEmpty(Operation *op) {
@@ -112,6 +72,7 @@ private:
   bool growsLarge(Operation *op) const;
   Place getPlace(Operation *op) const;
   void addBridges(Operation *op);
+  SmallVector<Operation *> findContractions(Value value) const;
   void formGroups();
   bool addOps(TileGroup &group) const;
   bool isReadOutside(Value value, const TileGroup &group) const;
@@ -127,36 +88,6 @@ private:
   /// Bridges that lead to large values of their level.
   llvm::DenseSet<Operation *> bridges;
   std::vector<TileGroup> groups;
-};
-
-/// Which dimensions of a group are tiled, and how.
-class DimChooser {
-public:
-  DimChooser(TileGroup &group, int64_t tileBytes)
-      : group(group), tileBytes(tileBytes) {}
-
-  /// Whether its values become small enough.
-  bool choose();
-
-private:
-  struct Candidate {
-    TiledDim dim;
-    bool isSummed = false; ///< by an output
-  };
-
-  void joinLoops();
-  std::optional<Candidate> makeCandidate(unsigned loopClass) const;
-  int64_t countCopied(const TiledDim &dim);
-  int64_t countRows(const TiledDim &dim) const;
-  int64_t findTiles(const Candidate &candidate, int64_t bytes) const;
-
-  TileGroup &group;
-  int64_t tileBytes;
-  llvm::DenseMap<Operation *, unsigned> firstLoop;
-  llvm::IntEqClasses classes;
-  /// Of dimensions in which a body reads wherever an index says.
-  llvm::DenseSet<unsigned> gatheredClasses;
-  Value largest;
 };
 } // namespace
 
@@ -278,6 +209,23 @@ bool GroupFinder::addOps(TileGroup &group) const {
   return true;
 }
 
+/// The contractions that `value` is made of, as long as it is large.
+SmallVector<Operation *> GroupFinder::findContractions(Value value) const {
+  SetVector<Operation *> open;
+  SmallVector<Operation *> found;
+  auto add = [&](Value input) {
+    if (large.contains(input))
+      open.insert(input.getDefiningOp());
+  };
+  add(value);
+  for (size_t next = 0; next < open.size(); ++next) {
+    if (isContraction(open[next]))
+      found.push_back(open[next]);
+    llvm::for_each(getInputs(open[next]), add);
+  }
+  return found;
+}
+
 /// The operations of each level that are connected by what they pass.
 void GroupFinder::formGroups() {
   std::vector<Operation *> all;
@@ -287,8 +235,8 @@ void GroupFinder::formGroups() {
       numbers[&op] = unsigned(all.size());
       all.push_back(&op);
     }
-  // What reads the same value of an earlier level computes it again once.
-  llvm::DenseMap<std::pair<Value, unsigned>, unsigned> readers;
+  // A contraction of an earlier level is computed again once in a level.
+  llvm::DenseMap<std::pair<Operation *, unsigned>, unsigned> readers;
   llvm::IntEqClasses connected(unsigned(all.size()));
   for (auto [number, op] : llvm::enumerate(all))
     for (Value input : getInputs(op)) {
@@ -296,10 +244,11 @@ void GroupFinder::formGroups() {
       if (auto from = numbers.find(input.getDefiningOp());
           from != numbers.end() && places.at(from->first).level == level)
         connected.join(unsigned(number), from->second);
-      else if (large.contains(input) && getElements(input) >= leastElements)
-        connected.join(
-            unsigned(number),
-            readers.try_emplace({input, level}, number).first->second);
+      else
+        for (Operation *again : findContractions(input))
+          connected.join(
+              unsigned(number),
+              readers.try_emplace({again, level}, number).first->second);
     }
   connected.compress();
   std::vector<TileGroup> found(connected.getNumClasses());
@@ -343,16 +292,36 @@ bool GroupFinder::setOutputs(TileGroup &group) const {
   return !group.outputs.empty();
 }
 
-/// Whether all that reads the large values of `group` belongs to groups.
+/// Whether what the group computes again takes too long for the memory that it
+/// saves.
+static bool repeatsMuch(const TileGroup &group) {
+  int64_t own = 0, again = 0;
+  for (Operation *op : group.ops) {
+    if (!isContraction(op))
+      continue;
+    int64_t products = 1;
+    for (int64_t size : getLoopSizes(op))
+      products *= size;
+    (group.again.contains(op) ? again : own) += products;
+  }
+  return again * maxPartAgain > own;
+}
+
+/// Whether all that reads the large values of `group` belongs to groups, and
+/// all that it computes again: what is there as a whole anyway is read there.
 bool GroupFinder::isComplete(const TileGroup &group) const {
+  auto isOfGroup = [&](Operation *op) {
+    return llvm::any_of(groups, [&](const TileGroup &other) {
+      return other.contains(op) && !other.again.contains(op);
+    });
+  };
   return llvm::all_of(group.ops, [&](Operation *op) {
     const Value result = op->getResult(0);
-    return group.again.contains(op) || !large.contains(result) ||
+    if (group.again.contains(op))
+      return isOfGroup(op) || !isContraction(op);
+    return !large.contains(result) ||
            llvm::all_of(result.getUsers(), [&](Operation *user) {
-             user = block.findAncestorOpInBlock(*user);
-             return llvm::any_of(groups, [&](const TileGroup &other) {
-               return other.contains(user) && !other.again.contains(user);
-             });
+             return isOfGroup(block.findAncestorOpInBlock(*user));
            });
   });
 }
@@ -371,7 +340,11 @@ std::vector<TileGroup> GroupFinder::find() {
       addBridges(&op);
   formGroups();
   llvm::erase_if(groups, [&](TileGroup &group) {
-    return !setOutputs(group) || !DimChooser(group, tileBytes).choose();
+    return repeatsMuch(group) || !setOutputs(group);
+  });
+  const int64_t most = maxTiles / std::max<int64_t>(1, int64_t(groups.size()));
+  llvm::erase_if(groups, [&](TileGroup &group) {
+    return !chooseTiles(group, tileBytes, most);
   });
   // What one group leaves to another that there is not has to be there.
   for (size_t before = groups.size() + 1; groups.size() < before;) {
@@ -383,184 +356,6 @@ std::vector<TileGroup> GroupFinder::find() {
     llvm::erase_if(groups, [&](const TileGroup &) { return !keeps[number++]; });
   }
   return std::move(groups);
-}
-
-//===-- Dimensions --------------------------------------------------------===//
-
-/// The loops of the operations by what they pass: one class for all that go
-/// along the same dimension.
-void DimChooser::joinLoops() {
-  unsigned loops = 0;
-  for (Operation *op : group.ops) {
-    firstLoop[op] = loops;
-    loops += unsigned(getLoopSizes(op).size());
-    if (!largest || getTensorBytes(op->getResult(0)) > getTensorBytes(largest))
-      largest = op->getResult(0);
-  }
-  classes.grow(loops);
-  SmallVector<unsigned> gathered;
-  for (Operation *op : group.ops) {
-    auto join = [&](Value read, size_t dim, std::optional<unsigned> loop) {
-      Operation *producer = read.getDefiningOp();
-      if (!group.contains(producer))
-        return;
-      const unsigned made =
-          firstLoop.at(producer) + getResultLoops(producer)[dim];
-      if (loop)
-        classes.join(firstLoop.at(op) + *loop, made);
-      else
-        gathered.push_back(made);
-    };
-    for (const ReadOperand &read : getReads(op))
-      for (auto [dim, loop] : llvm::enumerate(read.loops))
-        join(read.tensor, dim, loop);
-    for (auto extract :
-         cast<linalg::GenericOp>(op).getBody()->getOps<tensor::ExtractOp>())
-      for (auto [dim, index] : llvm::enumerate(extract.getIndices())) {
-        auto own = index.getDefiningOp<linalg::IndexOp>();
-        join(extract.getTensor(), dim,
-             own ? std::optional(unsigned(own.getDim())) : std::nullopt);
-      }
-  }
-  classes.compress();
-  for (unsigned loop : gathered)
-    gatheredClasses.insert(classes[loop]);
-}
-
-/// The dimension of a class of loops; nothing unless every operation has it
-/// once, and what one passes to another.
-std::optional<DimChooser::Candidate>
-DimChooser::makeCandidate(unsigned loopClass) const {
-  if (gatheredClasses.contains(loopClass))
-    return std::nullopt;
-  Candidate candidate;
-  for (Operation *op : group.ops) {
-    const SmallVector<int64_t> loopSizes = getLoopSizes(op);
-    std::optional<unsigned> found;
-    for (unsigned loop = 0; loop < loopSizes.size(); ++loop) {
-      if (classes[firstLoop.at(op) + loop] != loopClass)
-        continue;
-      if (found)
-        return std::nullopt;
-      found = loop;
-    }
-    const bool isOutput = llvm::is_contained(group.outputs, op->getResult(0));
-    if (!found && !isOutput && !isReduction(op))
-      continue; // a mask that all share: each iteration computes it
-    if (!found)
-      return std::nullopt;
-    candidate.dim.loopOf[op] = *found;
-    candidate.dim.size = loopSizes[*found];
-    if (llvm::is_contained(getResultLoops(op), *found))
-      continue;
-    candidate.isSummed = true;
-    auto generic = cast<linalg::GenericOp>(op);
-    const Value result = op->getResult(0);
-    // Sums of 16 bits would be rounded from tile to tile.
-    if (!getCombiner(generic) || !getSplat(generic.getDpsInits().front()) ||
-        getElementTypeOrSelf(result).getIntOrFloatBitWidth() < 32 ||
-        !isOutput || llvm::any_of(result.getUsers(), [&](Operation *user) {
-          return group.contains(user);
-        }))
-      return std::nullopt;
-  }
-  return candidate;
-}
-
-/// Bytes of what has to be stored in another order to be tiled along `dim` too.
-int64_t DimChooser::countCopied(const TiledDim &dim) {
-  group.dims.push_back(dim);
-  int64_t bytes = 0;
-  auto add = [&](Value value, Operation *op, ArrayRef<unsigned> loops) {
-    if (!llvm::is_sorted(group.getTiledOrder(op, loops)))
-      bytes += getTensorBytes(value);
-  };
-  for (Operation *op : group.ops)
-    for (const ReadOperand &read : getReads(op))
-      if (!group.contains(read.tensor.getDefiningOp()) &&
-          !getSplat(read.tensor))
-        add(read.tensor, op, read.loops);
-  for (Value output : group.outputs)
-    add(output, output.getDefiningOp(), getResultLoops(output.getDefiningOp()));
-  group.dims.pop_back();
-  return bytes;
-}
-
-/// Rows, or columns, of the contractions that have `dim` in one factor alone:
-/// the least of them. Where both have it, one position is as fast as many.
-int64_t DimChooser::countRows(const TiledDim &dim) const {
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (Operation *op : group.ops) {
-    auto tiled = dim.loopOf.find(op);
-    if (tiled == dim.loopOf.end() || !isContraction(op))
-      continue;
-    auto maps = cast<linalg::GenericOp>(op).getIndexingMapsArray();
-    const SmallVector<int64_t> sizes =
-        group.getTileLoops(op, group.dims.size());
-    auto isAlone = [&](unsigned loop, unsigned factor) {
-      return maps[factor].isFunctionOfDim(loop) &&
-             !maps[1 - factor].isFunctionOfDim(loop);
-    };
-    for (unsigned factor : {0u, 1u}) {
-      if (!isAlone(tiled->second, factor))
-        continue;
-      int64_t rows = 1;
-      for (auto [loop, size] : llvm::enumerate(sizes))
-        rows *= isAlone(unsigned(loop), factor) ? size : 1;
-      least = std::min(least, rows);
-    }
-  }
-  return least;
-}
-
-/// Tiles of a dimension for values of `bytes` to become as small as asked, or
-/// nearly, as many as divide it; 1 if it has none such.
-int64_t DimChooser::findTiles(const Candidate &candidate, int64_t bytes) const {
-  const int64_t size = candidate.dim.size;
-  const int64_t wanted = llvm::divideCeil(bytes, tileBytes);
-  const int64_t most =
-      std::min({size, candidate.isSummed ? maxSummedTiles : size,
-                countRows(candidate.dim) / minRows});
-  int64_t tiles = 1;
-  for (int64_t count = 1; count <= most && tiles < wanted; ++count)
-    if (size % count == 0)
-      tiles = count;
-  return tiles;
-}
-
-bool DimChooser::choose() {
-  joinLoops();
-  Operation *maker = largest.getDefiningOp();
-  std::vector<Candidate> candidates;
-  for (unsigned loop : getResultLoops(maker))
-    if (auto found = makeCandidate(classes[firstLoop.at(maker) + loop]))
-      candidates.push_back(std::move(*found));
-  const int64_t whole = getTensorBytes(largest);
-  int64_t bytes = whole;
-  while (bytes > tileBytes) {
-    // What needs the least copies, and of such the outermost in memory.
-    std::optional<size_t> best;
-    int64_t least = whole / minGrowth;
-    for (auto [number, candidate] : llvm::enumerate(candidates)) {
-      candidate.dim.tiles = findTiles(candidate, bytes);
-      const int64_t copied = countCopied(candidate.dim);
-      if (candidate.dim.tiles > 1 && copied < least) {
-        least = copied;
-        best = number;
-      }
-    }
-    if (!best)
-      break;
-    TiledDim dim = std::move(candidates[*best].dim);
-
-    candidates.erase(candidates.begin() + int64_t(*best));
-    bytes /= dim.tiles;
-    group.dims.push_back(std::move(dim));
-    // Tiles along another dimension would not lie together in memory.
-    if (group.dims.back().tiles < group.dims.back().size)
-      break;
-  }
-  return bytes <= whole / 4;
 }
 
 std::vector<TileGroup> meshc::codegen::findTileGroups(Block &block,

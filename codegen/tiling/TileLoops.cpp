@@ -2,6 +2,7 @@
 
 #include "codegen/exec/Exec.h"
 #include "codegen/kernels/StructuredOps.h"
+#include "dialect/Locations.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
@@ -298,6 +299,9 @@ SmallVector<Value> LoopWriter::writeBody(OpBuilder &builder,
         cloneScalar(builder, value, mapping);
     }
     auto copy = cast<linalg::GenericOp>(builder.clone(*op, mapping));
+    if (group.again.contains(op))
+      copy->setLoc(
+          withPhase(op->getLoc(), getPhase(group.outputs.back().getLoc())));
     builder.setInsertionPoint(copy);
     SmallVector<AffineMap> maps = source.getIndexingMapsArray();
     auto permute = [&](unsigned operand, ArrayRef<unsigned> order) {
@@ -386,7 +390,7 @@ SmallVector<Value> LoopWriter::writeLoop(size_t depth, OpBuilder &builder,
   }
   SmallVector<Type> types = carriedTypes;
   types.append(stackedTypes);
-  const Location loc = group.ops.back()->getLoc();
+  const Location loc = group.outputs.back().getLoc();
   auto loop = steps::LoopOp::create(builder, loc, types, "tile",
                                     uint64_t(group.dims[depth].tiles), initial,
                                     sliced, captured, /*reverse=*/false);

@@ -1,8 +1,8 @@
 #include "codegen/tiling/Passes.h"
 #include "codegen/tiling/TileLoops.h"
 
-#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -13,6 +13,35 @@ namespace meshc::codegen {
 } // namespace meshc::codegen
 
 using namespace meshc::codegen;
+
+/// Moves what an operation reads in front of it where it is not there: a loop
+/// stands behind the last of its operations, and what read the first of them
+/// may stand before. The program's order says when values are computed and how
+/// long they are kept, so nothing else moves.
+static void moveInputsUp(Block &block) {
+  std::vector<Operation *> order, open;
+  llvm::DenseSet<Operation *> ordered;
+  for (Operation &op : block) {
+    open.push_back(&op);
+    while (!open.empty()) {
+      Operation *next = open.back();
+      const size_t before = open.size();
+      SetVector<Value> inputs(next->operand_begin(), next->operand_end());
+      getUsedValuesDefinedAbove(next->getRegions(), inputs);
+      for (Value input : inputs)
+        if (Operation *producer = input.getDefiningOp();
+            !ordered.contains(next) && !ordered.contains(producer))
+          open.push_back(producer);
+      if (open.size() > before)
+        continue;
+      open.pop_back();
+      if (ordered.insert(next).second)
+        order.push_back(next);
+    }
+  }
+  for (Operation *op : order)
+    op->moveBefore(&block, block.end());
+}
 
 static void tileValues(Block &block, int64_t tileBytes) {
   const std::vector<TileGroup> groups = findTileGroups(block, tileBytes);
@@ -30,8 +59,7 @@ static void tileValues(Block &block, int64_t tileBytes) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
       op.erase();
-  // A loop stands behind the last of its operations.
-  sortTopologically(&block);
+  moveInputsUp(block);
 }
 
 namespace {

@@ -65,6 +65,23 @@ static std::vector<Life> getLives(const Plan &plan) {
   for (int index = 0; index < int(plan.commands.size()); ++index)
     for (const auto &operand : plan.commands[size_t(index)].command->operands)
       lives[size_t(operand->buffer)].add(index);
+  // What a loop uses keeps its memory until the last iteration is over.
+  for (const auto &loop : plan.program->loops) {
+    auto isInside = [&](int index) {
+      const int position = plan.commands[size_t(index)].position;
+      return position >= loop->first && position < loop->first + loop->commands;
+    };
+    std::vector<int> inside;
+    for (int index = 0; index < int(plan.commands.size()); ++index)
+      if (isInside(index))
+        inside.push_back(index);
+    for (int index : inside)
+      for (const auto &operand :
+           plan.commands[size_t(index)].command->operands) {
+        lives[size_t(operand->buffer)].add(inside.front());
+        lives[size_t(operand->buffer)].add(inside.back());
+      }
+  }
   return lives;
 }
 

@@ -44,8 +44,8 @@ std::vector<Transfer> plan::findTransfers(const Plan &plan) {
       transfer.beside.push_back(index);
       transfer.matmuls +=
           planned.command->action.type == exec::Action::Matmul ? 1 : 0;
-      transfer.flops += planned.command->flops;
-      transfer.bytes += planned.command->bytes;
+      transfer.flops += planned.command->flops * planned.repeats;
+      transfer.bytes += planned.command->bytes * planned.repeats;
     }
   }
   return transfers;

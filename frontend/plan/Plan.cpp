@@ -4,6 +4,7 @@
 #include "layout/Sharding.h"
 #include "layout/Spelling.h"
 #include "runtime/exec/Executable.h"
+#include "runtime/exec/Loops.h"
 #include "runtime/exec/PlanIds.h"
 
 #include <fmt/format.h>
@@ -78,6 +79,7 @@ Plan::Plan(const exec::ExecutableT &executable)
     tensorsNamed[executable.tensors[tensor]->name].push_back(int(tensor));
   isWritten.resize(executable.tensors.size());
   wholes.resize(executable.tensors.size(), -1);
+  tileBytes.resize(executable.tensors.size());
   if (!program)
     return;
   followValues();
@@ -276,10 +278,11 @@ void Plan::followValues() {
   };
 
   const auto ids = runtime::getPlanIds(*program);
+  const std::vector<int64_t> repeats = runtime::countRepeats(*program);
   for (size_t position = 0; position < program->commands.size(); ++position) {
     const exec::CommandT &command = *program->commands[position];
     const size_t first = commands.size();
-    addCommands(command, int(position), ids[position]);
+    addCommands(command, int(position), ids[position], repeats[position]);
     // Each planned command has inputs and outputs in the order of the operands;
     // all are read before any is written.
     const size_t numInputs = command.operands.size() - size_t(command.results);
@@ -300,16 +303,41 @@ void Plan::followValues() {
         planned.outputs.push_back(
             {operand.inside ? -1 : operand.tensor, int(index)});
         if (!operand.inside && operand.tensor >= 0)
-          isWritten[size_t(operand.tensor)] = true;
+          noteWritten(operand, int(position));
         held[size_t(operand.buffer)].write(HeldValues::getPlace(operand),
                                            planned.outputs.back());
       }
   }
 }
 
+/// Notes that the command at `position` writes a named value, or in a loop a
+/// tile of it that takes the place of the one before.
+void Plan::noteWritten(const exec::OperandT &operand, int position) {
+  const auto tensor = size_t(operand.tensor);
+  int64_t elements = 1, whole = 1;
+  for (int64_t size : operand.shape)
+    elements *= size;
+  const int64_t tile = elements * runtime::getElementBytes(operand.element);
+  size_t depth = 0;
+  for (const auto &loop : program->loops) {
+    if (position < loop->first || position >= loop->first + loop->commands)
+      continue;
+    if (depth < operand.steps.size() && operand.steps[depth] != 0)
+      elements *= loop->iterations;
+    ++depth;
+  }
+  const exec::TensorLayoutT &layout = *executable.tensors[tensor]->layout;
+  for (size_t dim = 0; dim < layout.dims.size(); ++dim)
+    whole *= getLocalSize(layout, dim);
+  if (depth == 0 || elements >= whole)
+    isWritten[tensor] = true;
+  else
+    tileBytes[tensor] = std::max(tileBytes[tensor], tile);
+}
+
 /// Adds a command, once for each of its members, which have these ids.
 void Plan::addCommands(const exec::CommandT &command, int position,
-                       const std::vector<std::string> &ids) {
+                       const std::vector<std::string> &ids, int64_t repeats) {
   std::vector<const exec::CollectiveT *> members = {nullptr};
   if (runtime::isMessage(command))
     members = runtime::getMembers(*command.action.AsCollective());
@@ -317,6 +345,7 @@ void Plan::addCommands(const exec::CommandT &command, int position,
     PlannedCommand &planned = commands.emplace_back();
     planned.command = &command;
     planned.position = position;
+    planned.repeats = repeats;
     planned.collective = members[i];
     planned.id = ids[i];
   }

@@ -31,6 +31,8 @@ struct ValueSource {
 struct PlannedCommand {
   const exec::CommandT *command = nullptr;
   int position = -1; ///< of the command in the program
+  /// How often it runs in one step: iterations of the loops that it is in.
+  int64_t repeats = 1;
   /// The collective that it is or, in a transfer of several, that it stands
   /// for; null unless it communicates.
   const exec::CollectiveT *collective = nullptr;
@@ -78,8 +80,13 @@ struct Plan {
   /// The name of a tensor; "inside h" where only something inside is computed.
   std::string getName(int tensor) const;
   /// Whether the value is ever in memory as a whole: what is computed and read
-  /// within one fused operation is not.
+  /// within one fused operation is not, nor what is computed in tiles.
   bool isStored(int tensor) const;
+  /// Whether the value is computed in tiles, of which there is one at a time.
+  bool isInTiles(int tensor) const {
+    return getTileBytes(tensor) > 0 && !isStored(tensor);
+  }
+  int64_t getTileBytes(int tensor) const { return tileBytes[size_t(tensor)]; }
   /// The tensor in whose memory a value lies that has none of its own, as a
   /// slice has; -1: there is none.
   int getWhole(int tensor) const { return wholes[size_t(tensor)]; }
@@ -87,17 +94,16 @@ struct Plan {
 private:
   void followValues();
   void addCommands(const exec::CommandT &command, int position,
-                   const std::vector<std::string> &ids);
+                   const std::vector<std::string> &ids, int64_t repeats);
+  void noteWritten(const exec::OperandT &operand, int position);
 
   /// By name, the tensors of the executable, in their order.
   std::unordered_map<std::string_view, std::vector<int>> tensorsNamed;
   /// Of each tensor, whether a command writes it.
   std::vector<bool> isWritten;
-  std::vector<int> wholes; ///< by tensor: getWhole()
+  std::vector<int> wholes;        ///< by tensor: getWhole()
+  std::vector<int64_t> tileBytes; ///< by tensor
 };
-
-/// How often a command runs in one step. The schema has no loops, so once.
-inline constexpr int64_t repeatsPerStep = 1;
 
 layout::AxisRef getAxis(const exec::AxisRef &axis);
 std::vector<layout::AxisRef> getAxes(const std::vector<exec::AxisRef> &axes);

@@ -3,6 +3,7 @@
 #include "frontend/plan/kinds/PlannedKind.h"
 #include "layout/ReshardStep.h"
 #include "runtime/exec/Executable.h"
+#include "runtime/exec/Loops.h"
 #include "runtime/plans/CpuPieces.h"
 
 #include <algorithm>
@@ -138,6 +139,7 @@ StepTime::StepTime(const Plan &plan, const std::vector<Transfer> &transfers,
   for (size_t index = plan.commands.size(); index-- > 0;)
     firstOf[size_t(plan.commands[index].position)] = int(index);
 
+  const std::vector<int64_t> repeats = runtime::countRepeats(*plan.program);
   Prices prices(plan, machine);
   double computed = 0, sent = 0; // until when the queues are busy
   const bool sharesThreads = machine.getWorkerConstants() != nullptr;
@@ -163,7 +165,8 @@ StepTime::StepTime(const Plan &plan, const std::vector<Transfer> &transfers,
     double start = sharesThreads ? std::max(computed, sent) : queue;
     for (int wait : command.waits)
       start = std::max(start, spans[size_t(wait)].end);
-    const layout::Machine::Price price = prices.get(command);
+    layout::Machine::Price price = prices.get(command);
+    price.us *= double(repeats[at]);
     if (!communicates) {
       computeUs += price.us;
       expose(queue, start, firstOf[at]);

@@ -79,7 +79,7 @@ TraceWriter::TraceWriter(const Executable &executable,
   for (const TracedStep &step : steps)
     for (const RunTrace &run : step.ranks)
       origin = std::min(origin, run.begin);
-  const auto ids = getPlanIds(program);
+  const auto ids = getPlanIds(program, executable.getSources(program));
   for (size_t number = 0; number < program.commands.size(); ++number) {
     const exec::CommandT &command = *program.commands[number];
     CommandText &text = commands.emplace_back();
@@ -295,7 +295,8 @@ std::string TraceWriter::describeMeta(std::optional<double> stepUs) const {
       exec::EnumNameTarget(data.target), axes,
       toJson(describeLayout(data, executable.mesh)),
       toJson(data.files.empty() ? std::string() : data.files[0]),
-      toJson(data.spec_sha256), getPlanDigest(data, program),
+      toJson(data.spec_sha256),
+      getPlanDigest(data, program, executable.getSources(program)),
       steps.empty() ? 0 : steps[0].ranks.size(), numbers,
       stepUs ? fmt::format("{:.3f}", *stepUs) : "null");
 }

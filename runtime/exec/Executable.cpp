@@ -167,6 +167,12 @@ const exec::ProgramT *Executable::findProgram(std::string_view name) const {
   return nullptr;
 }
 
+std::span<const int>
+Executable::getSources(const exec::ProgramT &program) const {
+  const auto found = sources.find(program.name);
+  return found == sources.end() ? std::span<const int>() : found->second;
+}
+
 const exec::VariableT *Executable::findVariable(std::string_view name) const {
   for (const auto &variable : data.variables)
     if (variable->name == name)
@@ -180,18 +186,22 @@ static Error getDamage(std::string message) {
 }
 
 Result<Executable> Executable::create(exec::ExecutableT data) {
-  std::vector<exec::ProgramT *> expanded;
+  std::vector<ExpandedProgram> expanded;
   std::string defect = expandLoops(data, expanded);
   if (defect.empty())
     defect = checkExpanded(data);
   if (!defect.empty())
     return getDamage(std::move(defect));
-  for (exec::ProgramT *program : expanded)
-    addWaits(data, *program);
+  std::map<std::string, std::vector<int>, std::less<>> sources;
+  for (ExpandedProgram &one : expanded) {
+    addWaits(data, *one.program);
+    sources[one.program->name] = std::move(one.sources);
+  }
   std::vector<layout::MeshAxis> axes;
   for (const auto &axis : data.mesh->axes)
     axes.push_back({axis->name, axis->size});
-  return Executable{std::move(data), layout::Mesh(std::move(axes))};
+  return Executable{std::move(data), layout::Mesh(std::move(axes)),
+                    std::move(sources)};
 }
 
 Result<Executable> Executable::load(std::span<const uint8_t> bytes) {

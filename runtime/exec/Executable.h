@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string_view>
 
@@ -60,12 +61,17 @@ std::string toString(const exec::TensorLayoutT &layout);
 struct Executable {
   exec::ExecutableT data;
   layout::Mesh mesh;
+  /// By name of a program that had loops: of each command the number that it
+  /// has with loops (ExpandedProgram).
+  std::map<std::string, std::vector<int>, std::less<>> sources = {};
 
   /// Reads, expands loops and verifies. Errors are ErrorCode::DamagedProgram.
   static Result<Executable> load(std::span<const uint8_t> bytes);
   /// Expands loops and verifies, of a program that was built in memory.
   static Result<Executable> create(exec::ExecutableT data);
 
+  /// Those of `program`; empty if it had no loops.
+  std::span<const int> getSources(const exec::ProgramT &program) const;
   int64_t getNumDevices() const { return mesh.getNumDevices(); }
   /// The program called `name`; null if there is none.
   const exec::ProgramT *findProgram(std::string_view name) const;

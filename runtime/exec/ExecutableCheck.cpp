@@ -279,7 +279,7 @@ std::string runtime::checkExecutable(const exec::ExecutableT &data) {
       }))
     return checkExpanded(data);
   exec::ExecutableT copy(data);
-  std::vector<exec::ProgramT *> expanded;
+  std::vector<ExpandedProgram> expanded;
   const std::string defect = expandLoops(copy, expanded);
   return defect.empty() ? checkExpanded(copy) : defect;
 }

@@ -18,7 +18,8 @@ public:
 
   /// The first defect; empty if there is none.
   std::string check();
-  void expand();
+  /// Returns, for each command, which one it was.
+  std::vector<int> expand();
 
 private:
   using Commands = std::vector<std::unique_ptr<exec::CommandT>>;
@@ -26,7 +27,7 @@ private:
   std::string checkNesting();
   std::string checkCommand(size_t index) const;
   void expand(size_t first, size_t end, size_t loop);
-  void add(const exec::CommandT &command);
+  void add(size_t index);
 
   size_t getEnd(const exec::LoopT &loop) const {
     return size_t(loop.first) + size_t(loop.commands);
@@ -36,6 +37,7 @@ private:
   /// By command: the loops around it, the outermost first.
   std::vector<std::vector<size_t>> around;
   Commands expanded;
+  std::vector<int> sources;
   /// Where expand is: loops and their positions.
   std::vector<std::pair<const exec::LoopT *, int64_t>> positions;
 };
@@ -132,8 +134,8 @@ std::string LoopExpander::check() {
   return "";
 }
 
-void LoopExpander::add(const exec::CommandT &command) {
-  auto copy = std::make_unique<exec::CommandT>(command);
+void LoopExpander::add(size_t index) {
+  auto copy = std::make_unique<exec::CommandT>(*program.commands[index]);
   copy->waits.clear();
   for (const auto &[loop, position] : positions)
     copy->name += fmt::format(" [{} = {}]", loop->name, position);
@@ -143,6 +145,7 @@ void LoopExpander::add(const exec::CommandT &command) {
     operand->steps.clear();
   }
   expanded.push_back(std::move(copy));
+  sources.push_back(int(index));
 }
 
 /// Commands [first, end) at `positions`; `loop` is the first one that does not
@@ -152,7 +155,7 @@ void LoopExpander::expand(size_t first, size_t end, size_t loop) {
   for (size_t index = first; index < end;) {
     if (loop == program.loops.size() ||
         size_t(program.loops[loop]->first) > index) {
-      add(*program.commands[index++]);
+      add(index++);
       continue;
     }
     const exec::LoopT &entered = *program.loops[loop++];
@@ -170,22 +173,30 @@ void LoopExpander::expand(size_t first, size_t end, size_t loop) {
   }
 }
 
-void LoopExpander::expand() {
+std::vector<int> LoopExpander::expand() {
   expand(0, program.commands.size(), 0);
   program.commands = std::move(expanded);
   program.loops.clear();
+  return std::move(sources);
+}
+
+std::vector<int64_t> runtime::countRepeats(const exec::ProgramT &program) {
+  std::vector<int64_t> repeats(program.commands.size(), 1);
+  for (const auto &loop : program.loops)
+    for (int i = 0; i < loop->commands; ++i)
+      repeats[size_t(loop->first) + size_t(i)] *= loop->iterations;
+  return repeats;
 }
 
 std::string runtime::expandLoops(exec::ExecutableT &data,
-                                 std::vector<exec::ProgramT *> &expanded) {
+                                 std::vector<ExpandedProgram> &expanded) {
   for (const auto &program : data.programs) {
     LoopExpander expander(*program);
     if (const std::string defect = expander.check(); !defect.empty())
       return fmt::format("program '{}', {}", program->name, defect);
     if (program->loops.empty())
       continue;
-    expander.expand();
-    expanded.push_back(program.get());
+    expanded.push_back({program.get(), expander.expand()});
   }
   return "";
 }

@@ -21,6 +21,13 @@ inline constexpr int64_t maxLoopCommands = int64_t(1) << 17;
 /// Loops around a command.
 inline constexpr size_t maxLoopDepth = 8;
 
+/// A program that had loops, and of each command which one of the program with
+/// loops it is an iteration of.
+struct ExpandedProgram {
+  exec::ProgramT *program = nullptr;
+  std::vector<int> sources;
+};
+
 /// Replaces the loops of all programs by their commands in each iteration, in
 /// the order of iterations. These are called after the position too, "h [time =
 /// 3]", and have no waits, which addWaits gives them; `expanded` gets the
@@ -28,7 +35,10 @@ inline constexpr size_t maxLoopDepth = 8;
 /// overlap in part, more than maxLoopCommands, waits for what is not before
 /// them, operands that move outside of loops or beyond any memory.
 std::string expandLoops(exec::ExecutableT &data,
-                        std::vector<exec::ProgramT *> &expanded);
+                        std::vector<ExpandedProgram> &expanded);
+
+/// How often each command of a program with loops, which is sound, runs.
+std::vector<int64_t> countRepeats(const exec::ProgramT &program);
 
 } // namespace meshc::runtime
 

@@ -16,10 +16,21 @@ bool runtime::isMessage(const exec::CommandT &command) {
 }
 
 std::vector<std::vector<std::string>>
-runtime::getPlanIds(const exec::ProgramT &program) {
+runtime::getPlanIds(const exec::ProgramT &program,
+                    std::span<const int> sources) {
   std::vector<std::vector<std::string>> ids;
   size_t count = 0;
+  std::vector<size_t> first; // iteration, by source: these come in order
   for (const auto &command : program.commands) {
+    const size_t number = ids.size();
+    if (!sources.empty()) {
+      const auto source = size_t(sources[number]);
+      if (source < first.size()) {
+        ids.push_back(std::vector<std::string>(ids[first[source]]));
+        continue;
+      }
+      first.push_back(number);
+    }
     std::vector<std::string> &own = ids.emplace_back();
     if (!isMessage(*command))
       own.push_back(fmt::format("o{}", count));
@@ -53,13 +64,19 @@ std::string runtime::describeLayout(const exec::ExecutableT &executable,
 }
 
 std::string runtime::getPlanDigest(const exec::ExecutableT &executable,
-                                   const exec::ProgramT &program) {
+                                   const exec::ProgramT &program,
+                                   std::span<const int> sources) {
   std::string text = "mesh";
   for (const auto &axis : executable.mesh->axes)
     text += fmt::format(" {}={}", axis->name, axis->size);
   text += "\n";
-  const std::vector<std::vector<std::string>> ids = getPlanIds(program);
+  const std::vector<std::vector<std::string>> ids =
+      getPlanIds(program, sources);
+  int numSources = 0;
   for (size_t i = 0; i < program.commands.size(); ++i) {
+    if (!sources.empty() && sources[i] < numSources)
+      continue;
+    ++numSources;
     const exec::CommandT &command = *program.commands[i];
     const char *kind = getPlanKind(command);
     const char *phase = exec::EnumNamePhase(command.phase);

@@ -7,6 +7,7 @@
 #include "layout/Mesh.h"
 #include "runtime/exec/exec_generated.h"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,13 @@ inline constexpr const char *traceSchema = "meshc.trace/1";
 /// too.
 bool isMessage(const exec::CommandT &command);
 
-/// Of each command of a program whose loops are expanded, its ids: "c3" of a
-/// collective, those of all that a transfer carries, and "o12" of anything
-/// else. Numbers of the latter count every id in front of them.
-std::vector<std::vector<std::string>> getPlanIds(const exec::ProgramT &program);
+/// Of each command of a program its ids: "c3" of a collective, those of all
+/// that a transfer carries, and "o12" of anything else. Numbers of the latter
+/// count every id in front of them. Plans have loops as such; where they are
+/// expanded, `sources` says which command of the loop each is an iteration of
+/// (ExpandedProgram), and all of these have its ids.
+std::vector<std::vector<std::string>>
+getPlanIds(const exec::ProgramT &program, std::span<const int> sources = {});
 
 /// What a command is called there: "matmul", "kernel", "slice", "all_reduce".
 const char *getPlanKind(const exec::CommandT &command);
@@ -36,8 +40,10 @@ std::string describeLayout(const exec::ExecutableT &executable,
 /// follows, in the order of commands: id, kind, phase, and then flops and bytes
 /// of each device or, of a collective, the bytes of its payload and those that
 /// each device sends: "o4 matmul forward 120 64", "c1 all_reduce forward 8 8".
+/// A command of a loop has one line; `sources` as for getPlanIds.
 std::string getPlanDigest(const exec::ExecutableT &executable,
-                          const exec::ProgramT &program);
+                          const exec::ProgramT &program,
+                          std::span<const int> sources = {});
 
 } // namespace meshc::runtime
 

@@ -1,7 +1,9 @@
 /// Loops of programs: what their commands become in each iteration, that
 /// iterations wait for what they need and nothing else, and what is no loop.
 
+#include "runtime/exec/Loops.h"
 #include "runtime/cpu/Executor.h"
+#include "runtime/exec/PlanIds.h"
 #include "tests/runtime/ProgramBuilder.h"
 
 #include <gmock/gmock.h>
@@ -128,6 +130,31 @@ TEST(LoopsTest, commands_have_names_and_offsets_of_their_iteration) {
   EXPECT_EQ(commands[5]->operands[1]->offset, 0U);
   EXPECT_THAT(commands[5]->operands[0]->steps, IsEmpty());
   EXPECT_THAT(getProgram(executable).loops, IsEmpty());
+}
+
+/// A trace names commands as the plan does, which has the loops.
+TEST(LoopsTest, iterations_have_the_ids_of_their_command) {
+  RunningSums sums;
+  sums.builder.addCopy(sums.builder.view(sums.sum, i64, {RunningSums::row}),
+                       sums.builder.view(sums.all, i64, {RunningSums::row}));
+  exec::ExecutableT file(sums.builder.get());
+  const exec::ProgramT &program = *file.programs[0];
+  EXPECT_THAT(countRepeats(program), ElementsAre(15, 1));
+  const auto ids = getPlanIds(program);
+  ASSERT_EQ(ids.size(), 2U);
+  const Executable executable = sums.builder.finish();
+  const exec::ProgramT &expanded = getProgram(executable);
+  const auto expandedIds =
+      getPlanIds(expanded, executable.getSources(expanded));
+  ASSERT_EQ(expandedIds.size(), 16U);
+  for (size_t i = 0; i < 15; ++i)
+    EXPECT_EQ(expandedIds[i], ids[0]);
+  EXPECT_EQ(expandedIds[15], ids[1]);
+  EXPECT_EQ(getPlanDigest(file, program),
+            getPlanDigest(executable.data, expanded,
+                          executable.getSources(expanded)));
+  EXPECT_NE(getPlanDigest(file, program),
+            getPlanDigest(executable.data, expanded));
 }
 
 /// Of x = 2 rows, y = 2 rows: each row is copied, twice, within one iteration.

@@ -95,18 +95,20 @@ Json PlanWriter::getSpec() const {
 }
 
 Json PlanWriter::getTotals() const {
-  int64_t flops = 0, payload = 0, wire = 0;
+  int64_t flops = 0, payload = 0, wire = 0, sent = 0;
+  for (const Transfer &transfer : transfers)
+    sent += plan.commands[size_t(transfer.collectives[0])].repeats;
   for (const PlannedCommand &planned : plan.commands) {
-    flops += planned.command->flops * repeatsPerStep;
+    flops += planned.command->flops * planned.repeats;
     if (const exec::CollectiveT *collective = planned.collective) {
-      payload += collective->payload_bytes * repeatsPerStep;
-      wire += collective->wire_bytes * repeatsPerStep;
+      payload += collective->payload_bytes * planned.repeats;
+      wire += collective->wire_bytes * planned.repeats;
     }
   }
   Json json = {{"flops_per_device", flops},
                {"collective_payload_bytes", payload},
                {"wire_bytes_per_device", wire},
-               {"transfers", int64_t(transfers.size()) * repeatsPerStep}};
+               {"transfers", sent}};
   if (time) {
     json["step_us"] = roundTime(time->stepUs);
     json["compute_us"] = roundTime(time->computeUs);

@@ -3,6 +3,7 @@
 #include "frontend/plan/json/PlanReader.h"
 
 #include "frontend/plan/Plan.h"
+#include "runtime/exec/Loops.h"
 #include "runtime/exec/PlanIds.h"
 
 #include <fmt/format.h>
@@ -88,15 +89,16 @@ static MeasuredPlan measure(const json &trace, const Plan &plan) {
     measured.tracedStepUs /= double(runs);
   if (!plan.program)
     return measured;
-  for (const std::vector<std::string> &ids :
-       runtime::getPlanIds(*plan.program)) {
-    const int64_t count = counts[ids[0]];
+  const auto ids = runtime::getPlanIds(*plan.program);
+  const std::vector<int64_t> repeats = runtime::countRepeats(*plan.program);
+  for (size_t number = 0; number < ids.size(); ++number) {
+    const int64_t count = counts[ids[number][0]];
     if (count == 0)
       continue;
-    const MeasuredTime &sum = sums[ids[0]];
-    for (const std::string &id : ids)
-      measured.commands[id] = {(sum.us - sum.waitUs) / double(count),
-                               sum.waitUs / double(count)};
+    const MeasuredTime &sum = sums[ids[number][0]];
+    const double each = double(repeats[number]) / double(count);
+    for (const std::string &id : ids[number])
+      measured.commands[id] = {(sum.us - sum.waitUs) * each, sum.waitUs * each};
   }
   return measured;
 }

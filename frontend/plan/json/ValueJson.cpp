@@ -102,6 +102,8 @@ Json PlanWriter::getTensor(size_t index) const {
   json["bytes_per_device"] = tensor.bytes_per_device;
   json["inside"] = tensor.inside;
   json["stored"] = plan.isStored(int(index));
+  json["tile_bytes"] =
+      plan.isInTiles(int(index)) ? Json(plan.getTileBytes(int(index))) : Json();
   const int whole = plan.getWhole(int(index));
   json["lies_in"] = whole < 0 ? Json(nullptr) : Json(Plan::getTensorId(whole));
   json["scope"] = getScopeId(scopes.tensorScopes[index]);

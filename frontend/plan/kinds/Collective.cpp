@@ -6,9 +6,9 @@ using namespace meshc::plan;
 static void addGpuUse(const PlannedCommand &planned, GpuUse &use) {
   // A slice is a copy; those of one transfer are one command.
   if (!planned.collective)
-    ++use.copies;
+    use.copies += planned.repeats;
   else if (planned.collective == planned.command->action.AsCollective())
-    ++use.collectives;
+    use.collectives += planned.repeats;
 }
 
 const PlannedKind plan::plannedCollective = {

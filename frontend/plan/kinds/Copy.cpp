@@ -3,7 +3,9 @@
 using namespace meshc;
 using namespace meshc::plan;
 
-static void addGpuUse(const PlannedCommand &, GpuUse &use) { ++use.copies; }
+static void addGpuUse(const PlannedCommand &planned, GpuUse &use) {
+  use.copies += planned.repeats;
+}
 
 const PlannedKind plan::plannedCopy = {.description = "a copy",
                                        .findPrice = findKernelPrice,

@@ -8,7 +8,8 @@ using namespace meshc;
 using namespace meshc::plan;
 
 static void addGpuUse(const PlannedCommand &planned, GpuUse &use) {
-  use.kernels += int64_t(planned.command->action.AsKernel()->launches.size());
+  use.kernels += planned.repeats *
+                 int64_t(planned.command->action.AsKernel()->launches.size());
 }
 
 static std::string explainLaunches(const exec::CommandT &command) {

@@ -21,7 +21,7 @@ static void addGpuUse(const PlannedCommand &planned, GpuUse &use) {
   runtime::Result<runtime::cuda::MatmulPlan> calls =
       runtime::cuda::planMatmul(*planned.command);
   if (calls)
-    use.products += int64_t(calls->calls.size());
+    use.products += planned.repeats * int64_t(calls->calls.size());
   else
     use.refusedProducts.push_back(planned.id + ": " + calls.getError().message);
 }

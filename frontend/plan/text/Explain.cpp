@@ -350,6 +350,10 @@ std::string Explainer::explainUse(int tensor) const {
       readers.push_back(planned.id);
   }
   std::string text;
+  if (plan.isInTiles(tensor))
+    text += fmt::format("\n  It is never there as a whole, but in tiles of {}, "
+                        "one at a time.\n",
+                        formatBytes(plan.getTileBytes(tensor)));
   if (!makers.empty())
     text += fmt::format("\n  Written by {}", fmt::join(makers, ", "));
   else
@@ -408,8 +412,12 @@ std::string Explainer::explainOp(const PlannedCommand &planned) {
                            plan.getTensor(planned.tensor).name);
   text += fmt::format("  It computes {} from {}.\n", computed,
                       describeAll(planned.inputs));
-  text += fmt::format("  On each device: {}, {} read and written.\n",
-                      formatFlops(command.flops), formatBytes(command.bytes));
+  text += fmt::format(
+      "  On each device: {}, {} read and written{}.\n",
+      formatFlops(command.flops), formatBytes(command.bytes),
+      planned.repeats > 1
+          ? fmt::format(", {} times, once for each tile", planned.repeats)
+          : "");
   if (isGpuPlan(plan) && kind.explainLaunches)
     text += kind.explainLaunches(command);
   if (command.span && command.span->file() >= 0)

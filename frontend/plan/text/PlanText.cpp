@@ -48,10 +48,14 @@ PlanPrinter::getLegend(const std::vector<ValueSection> &sections) const {
     for (const ValueRow &row : section.rows)
       if (!fused && !row.isStored && row.bytes > 0)
         fused = &row;
+  bool hasTiles = false;
+  for (int tensor = 0; tensor < int(plan.executable.tensors.size()); ++tensor)
+    hasTiles |= plan.isInTiles(tensor);
   if (fused)
     text += fmt::format("'({})': takes no memory of its own: is part of a "
-                        "fused operation, or lies in another value\n",
-                        formatBytes(fused->bytes));
+                        "fused operation, or lies in another value{}\n",
+                        formatBytes(fused->bytes),
+                        hasTiles ? ", or is there a tile at a time" : "");
   return text.empty() ? text : "\n" + text;
 }
 

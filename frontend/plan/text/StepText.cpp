@@ -25,11 +25,14 @@ namespace {
 struct Traffic {
   int64_t collectives = 0, transfers = 0, payload = 0, wire = 0;
 
-  void add(const exec::CollectiveT &collective, bool beginsTransfer) {
-    collectives += repeatsPerStep;
-    transfers += beginsTransfer ? repeatsPerStep : 0;
-    payload += collective.payload_bytes * repeatsPerStep;
-    wire += collective.wire_bytes * repeatsPerStep;
+  void add(const PlannedCommand &planned) {
+    const exec::CollectiveT &collective = *planned.collective;
+    const bool beginsTransfer =
+        &collective == planned.command->action.AsCollective();
+    collectives += planned.repeats;
+    transfers += beginsTransfer ? planned.repeats : 0;
+    payload += collective.payload_bytes * planned.repeats;
+    wire += collective.wire_bytes * planned.repeats;
   }
   std::string toString() const {
     std::string count = formatCount(collectives, "collective");
@@ -70,22 +73,21 @@ std::string plan::renderTotals(const Plan &plan, const GpuUse &gpu) {
   Traffic traffic;
   std::map<std::string, Traffic> byAxes;
   for (const PlannedCommand &planned : plan.commands) {
-    flops += planned.command->flops * repeatsPerStep;
+    flops += planned.command->flops * planned.repeats;
     if (const char *name = getPlannedKind(*planned.command).flopsName) {
       auto known =
           std::ranges::find(flopsApart, std::string_view(name),
                             &std::pair<std::string_view, int64_t>::first);
       if (known == flopsApart.end())
         known = flopsApart.insert(known, {name, 0});
-      known->second += planned.command->flops * repeatsPerStep;
+      known->second += planned.command->flops * planned.repeats;
     }
     if (const exec::CollectiveT *collective = planned.collective) {
-      bool isFirst = collective == planned.command->action.AsCollective();
-      traffic.add(*collective, isFirst);
+      traffic.add(planned);
       byAxes[layout::toString(plan.mesh, getAxes(collective->axes))].add(
-          *collective, isFirst);
+          planned);
     } else {
-      commands += repeatsPerStep;
+      commands += planned.repeats;
     }
   }
   const char *what =

@@ -163,7 +163,7 @@ ValueSection RowFinder::findPhase(exec::Phase phase) const {
          fmt::format("{} over {}, {}", getName(collective.kind),
                      layout::toString(plan.mesh, getAxes(collective.axes)),
                      formatBytes(collective.payload_bytes))});
-    row.wireBytes += collective.wire_bytes * repeatsPerStep;
+    row.wireBytes += collective.wire_bytes * planned.repeats;
     row.likeness.push_back(scopes.commandFolds[index]);
   };
 

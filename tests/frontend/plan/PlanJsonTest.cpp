@@ -119,6 +119,7 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
           {"bytes_per_device", "integer"},
           {"inside", "boolean"},
           {"stored", "boolean"},
+          {"tile_bytes", {{"nullable", "integer"}}},
           {"lies_in", optionalId},
           {"scope", optionalId},
           {"fold", "string"},

@@ -1,0 +1,21 @@
+#ifndef MESHC_CODEGEN_TILING_TILEDIMS_H
+#define MESHC_CODEGEN_TILING_TILEDIMS_H
+
+#include "codegen/tiling/TileGroups.h"
+
+namespace meshc::codegen {
+
+/// How many times the bytes of its factors the result of a contraction has
+/// where a group begins. Attention of 64 numbers a head has them from 512
+/// positions on; the hidden units of a transformer, three times those of its
+/// model and weights, have not.
+inline constexpr int64_t minGrowth = 4;
+
+/// Chooses the dimensions along which `group` is tiled, so that its values have
+/// `tileBytes`, or somewhat more, in `mostTiles` tiles at most. Returns whether
+/// that makes them a quarter or less.
+bool chooseTiles(TileGroup &group, int64_t tileBytes, int64_t mostTiles);
+
+} // namespace meshc::codegen
+
+#endif
