@@ -87,8 +87,7 @@ def SPMD_PutOp : SPMD_Op<"put", [Pure]> {
     the loops that it lacks, of the elements of the input whose index is its
     position; an index that is no position is added to nothing.
 
-    Code generation has CPUs sort positions by index and makes a kernel of it, one
-    comparison for each element of the input and each position, for GPUs.
+    Code generation sorts what is added up by index, on CPUs and GPUs.
 
     ```mlir
     %g = spmd.put %x[%tokens] {indexing_maps = [

@@ -19,4 +19,9 @@ FailureOr<EmittedKernel> CpuKernelTarget::emitGroup(const KernelGroup &group,
   return first.emitError("kernels for processors run one by one");
 }
 
+FailureOr<EmittedKernel> CpuKernelTarget::emitPut(steps::PutOp put, StringRef,
+                                                  ArrayRef<bool>) {
+  return put.emitError("puts on processors are commands of the runtime");
+}
+
 void CpuKernelTarget::finish(const exec::ExecutableT &executable) {}

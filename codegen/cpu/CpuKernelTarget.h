@@ -31,6 +31,10 @@ public:
   mlir::FailureOr<EmittedKernel>
   emitGroup(const KernelGroup &group, llvm::StringRef name,
             llvm::ArrayRef<bool> isShared) override;
+  bool emitsPuts() const override { return false; }
+  mlir::FailureOr<EmittedKernel>
+  emitPut(steps::PutOp put, llvm::StringRef name,
+          llvm::ArrayRef<bool> isShared) override;
   void finish(const exec::ExecutableT &executable) override;
 
 private:

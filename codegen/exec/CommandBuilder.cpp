@@ -188,8 +188,9 @@ LogicalResult CommandBuilder::emitKernel(
   const std::optional<PartSum> &sum = kernel.code.sum;
   Value named =
       op->getResult(sum ? sum->outputs.back() : op->getNumResults() - 1);
-  kernel.workspace = slots.addWorkspace("parts of " + getBufferName(named),
-                                        kernel.code.workspaceBytes, step);
+  kernel.workspace =
+      slots.addWorkspace(kernel.code.workspaceContent + getBufferName(named),
+                         kernel.code.workspaceBytes, step);
   return success();
 }
 
@@ -224,6 +225,28 @@ static Location getNamingLoc(StepOpInterface op) {
 LogicalResult CommandBuilder::addKernel(StepOpInterface op,
                                         ArrayRef<linalg::LinalgOp> ops,
                                         size_t others) {
+  std::vector<SmallVector<int64_t>> work;
+  for (linalg::LinalgOp structured : ops) {
+    work.push_back(getLoopSizes(structured));
+    work.back().push_back(countScalarOps(structured));
+  }
+  const Location last =
+      ops.empty() ? op.getLoc() : linalg::LinalgOp(ops.back()).getLoc();
+  FailureOr<exec::CommandT *> command = addKernel(op, last, work);
+  if (failed(command))
+    return failure();
+  if (others > 0)
+    (*command)->name += " and " + std::to_string(others) + " more";
+  if (const auto fused = llvm::count_if(
+          ops, [](linalg::LinalgOp op) { return !isRecomputed(op); });
+      fused > 1)
+    (*command)->action.AsKernel()->fused = int32_t(fused);
+  return success();
+}
+
+FailureOr<exec::CommandT *>
+CommandBuilder::addKernel(StepOpInterface op, Location loc,
+                          ArrayRef<SmallVector<int64_t>> work) {
   const StepKernel &kernel = kernels.at(op);
   const std::optional<PartSum> &sum = kernel.code.sum;
   auto operands = llvm::to_vector_of<Value>(op->getOperands());
@@ -233,16 +256,7 @@ LogicalResult CommandBuilder::addKernel(StepOpInterface op,
   exec::CommandT &command =
       addCommand(getNamingLoc(op), operands,
                  unsigned(operands.size() - op->getNumOperands()));
-  if (others > 0)
-    command.name += " and " + std::to_string(others) + " more";
-  std::vector<SmallVector<int64_t>> work;
-  for (linalg::LinalgOp structured : ops) {
-    work.push_back(getLoopSizes(structured));
-    work.back().push_back(countScalarOps(structured));
-  }
-  const Location last =
-      ops.empty() ? op.getLoc() : linalg::LinalgOp(ops.back()).getLoc();
-  if (failed(addFlops(last, command, work)))
+  if (failed(addFlops(loc, command, work)))
     return failure();
   if (kernel.workspace >= 0) {
     command.operands.push_back(getWorkspace(kernel));
@@ -253,10 +267,6 @@ LogicalResult CommandBuilder::addKernel(StepOpInterface op,
   exec::KernelT action;
   action.symbol = kernel.code.symbol;
   action.extent = kernel.code.extent;
-  if (const auto fused = llvm::count_if(
-          ops, [](linalg::LinalgOp op) { return !isRecomputed(op); });
-      fused > 1)
-    action.fused = int32_t(fused);
   for (const KernelLaunch &launch : kernel.code.launches) {
     auto entry = std::make_unique<exec::LaunchT>();
     entry->symbol = launch.symbol;
@@ -266,7 +276,9 @@ LogicalResult CommandBuilder::addKernel(StepOpInterface op,
     action.launches.push_back(std::move(entry));
   }
   command.action.Set(std::move(action));
-  return sum ? addPartSum(op, kernel) : success();
+  if (sum && failed(addPartSum(op, kernel)))
+    return failure();
+  return &command;
 }
 
 std::unique_ptr<exec::OperandT>

@@ -75,6 +75,11 @@ public:
   mlir::LogicalResult addKernel(steps::StepOpInterface step,
                                 llvm::ArrayRef<mlir::linalg::LinalgOp> ops,
                                 size_t others);
+  /// The same of a step that computes `work` (addFlops), for which errors are
+  /// at `loc`; returns the first command.
+  mlir::FailureOr<exec::CommandT *>
+  addKernel(steps::StepOpInterface step, mlir::Location loc,
+            llvm::ArrayRef<llvm::SmallVector<int64_t>> work);
 
 private:
   /// A step's code, if it is a kernel, and its workspace (a slot; -1: none).

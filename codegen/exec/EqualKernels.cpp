@@ -20,16 +20,21 @@ static size_t getHash(Operation *step) {
   return hash;
 }
 
-/// Whether the bodies are the same. Operands that could change places are not:
-/// code follows their order.
+/// Whether the bodies are the same, or of steps without one attributes and
+/// types. Operands that could change places are not: code follows their order.
 static bool areEqual(Operation *x, Operation *y) {
+  if (x->getName() != y->getName())
+    return false;
+  if (x->getNumRegions() == 0)
+    return x->getAttrDictionary() == y->getAttrDictionary() &&
+           x->getOperandTypes() == y->getOperandTypes() &&
+           x->getResultTypes() == y->getResultTypes();
   llvm::SmallDenseMap<Value, Value, 32> same;
-  return x->getName() == y->getName() &&
-         OperationEquivalence::isRegionEquivalentTo(
-             &x->getRegion(0), &y->getRegion(0),
-             [&](Value x, Value y) { return success(same.lookup(x) == y); },
-             [&](Value x, Value y) { same[x] = y; },
-             OperationEquivalence::IgnoreLocations);
+  return OperationEquivalence::isRegionEquivalentTo(
+      &x->getRegion(0), &y->getRegion(0),
+      [&](Value x, Value y) { return success(same.lookup(x) == y); },
+      [&](Value x, Value y) { same[x] = y; },
+      OperationEquivalence::IgnoreLocations);
 }
 
 const EmittedKernel *EqualKernels::find(StepOpInterface step,

@@ -8,12 +8,13 @@
 
 namespace meshc::codegen {
 
-/// Code of kernels and groups, to be found for others that need the same: a
-/// model of many layers has one kernel for what they all do.
+/// Code of kernels, groups and puts, to be found for others that need the same:
+/// a model of many layers has one kernel for what they all do.
 ///
 /// Two steps need the same code if their bodies are the same, with the same
-/// operations on the same sizes in the same order, and the same operands lie
-/// where another one does. Locations do not count: code has none.
+/// operations on the same sizes in the same order, or they have none and their
+/// attributes and types are the same, and the same operands lie where another
+/// one does. Locations do not count: code has none.
 class EqualKernels {
 public:
   /// The code of a step that was added and is equal to `step`; null if there is

@@ -5,6 +5,8 @@
 #include "codegen/steps/MatmulForm.h"
 #include "dialect/SPMD.h"
 
+#include "runtime/exec/exec_generated.h"
+
 #include <array>
 #include <optional>
 #include <vector>

@@ -311,10 +311,10 @@ def Exec_ConvOp : Exec_StepOp<"conv", ["readsAnywhere"]> {
   }];
 }
 
-def Exec_PutOp : Exec_StepOp<"put", ["readsAnywhere"]> {
+def Exec_PutOp : Exec_StepOp<"put", ["prepare"]> {
   let summary = "Adds elements up where an index says";
   let description = [{
-    The put of the spmd dialect as one command of CPUs, whose constraints it has.
+    The put of the spmd dialect as one command, whose constraints it has.
 
     ```mlir
     %g = exec.put %x[%tokens] {indexing_maps = [
@@ -331,6 +331,10 @@ def Exec_PutOp : Exec_StepOp<"put", ["readsAnywhere"]> {
     `:` type($input) `,` type($index) `->` type($result)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Sizes and strides of its loops, as the runtime's schema has them.
+    ::meshc::exec::PutT getLoops();
+  }];
 }
 
 def Exec_SliceOp : Exec_StepOp<"slice", ["readsAnywhere"]> {

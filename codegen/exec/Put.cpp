@@ -22,15 +22,11 @@ Location PutOp::getResultLoc(unsigned) { return getLoc(); }
 /// What is added up is read in the order of the index.
 Sharing PutOp::getSharing(codegen::KernelBodies &) { return Sharing(1); }
 
-bool PutOp::readsAnywhere() { return true; }
-
 double PutOp::getWork() {
   return double(cast<RankedTensorType>(getInput().getType()).getNumElements());
 }
 
-//===-- Commands ----------------------------------------------------------===//
-
-LogicalResult PutOp::addCommands(codegen::CommandBuilder &commands) {
+exec::PutT PutOp::getLoops() {
   auto maps =
       llvm::to_vector(getIndexingMaps().getAsValueRange<AffineMapAttr>());
   const Value tensors[] = {getInput(), getIndex(), getResult()};
@@ -49,34 +45,58 @@ LogicalResult PutOp::addCommands(codegen::CommandBuilder &commands) {
       steps[loop] = stride;
     }
   }
-  exec::PutT action;
-  int64_t terms = 1;
+  exec::PutT loops;
   for (unsigned loop = 0; loop < numLoops; ++loop) {
     if (!maps[0].isFunctionOfDim(loop)) {
-      action.positions = sizes[loop];
-      action.position_stride = strides[2][loop];
+      loops.positions = sizes[loop];
+      loops.position_stride = strides[2][loop];
       continue;
     }
     if (sizes[loop] == 1)
       continue;
-    if (!maps[2].isFunctionOfDim(loop) &&
-        (llvm::MulOverflow(terms, sizes[loop], terms) ||
-         terms > runtime::maxPutTerms))
-      return mlir::emitError(getLoc(), "this adds more than ")
+    loops.sizes.push_back(sizes[loop]);
+    loops.input_strides.push_back(strides[0][loop]);
+    loops.index_strides.push_back(strides[1][loop]);
+    loops.result_strides.push_back(strides[2][loop]);
+  }
+  return loops;
+}
+
+//===-- Commands ----------------------------------------------------------===//
+
+LogicalResult PutOp::prepare(codegen::CommandBuilder &commands) {
+  if (!commands.getTarget().emitsPuts())
+    return success();
+  return commands.emitKernel(*this, [&](StringRef name, ArrayRef<bool> shared) {
+    return commands.getTarget().emitPut(*this, name, shared);
+  });
+}
+
+/// Fails with a diagnostic if there are too many terms for the runtime.
+static LogicalResult checkTerms(Location loc, const exec::PutT &loops) {
+  int64_t terms = 1;
+  for (auto [size, stride] : llvm::zip_equal(loops.sizes, loops.result_strides))
+    if (stride == 0 &&
+        (llvm::MulOverflow(terms, size, terms) || terms > runtime::maxPutTerms))
+      return mlir::emitError(loc, "this adds more than ")
              << runtime::maxPutTerms
              << " elements up by one index, which is not built yet";
-    action.sizes.push_back(sizes[loop]);
-    action.input_strides.push_back(strides[0][loop]);
-    action.index_strides.push_back(strides[1][loop]);
-    action.result_strides.push_back(strides[2][loop]);
-  }
+  return success();
+}
+
+LogicalResult PutOp::addCommands(codegen::CommandBuilder &commands) {
+  // An addition for each element.
+  std::vector<SmallVector<int64_t>> work(1);
+  llvm::append_range(work.front(),
+                     cast<RankedTensorType>(getInput().getType()).getShape());
+  if (commands.getTarget().emitsPuts())
+    return commands.addKernel(*this, getLoc(), work);
+  exec::PutT action = getLoops();
+  if (failed(checkTerms(getLoc(), action)))
+    return failure();
   exec::CommandT &command =
       commands.addCommand(getLoc(), {getInput(), getIndex(), getResult()}, 1);
-  // An addition for each element.
-  if (failed(commands.addFlops(
-          getLoc(), command,
-          SmallVector<int64_t>(
-              cast<RankedTensorType>(getInput().getType()).getShape()))))
+  if (failed(commands.addFlops(getLoc(), command, work)))
     return failure();
   command.action.Set(std::move(action));
   return success();

@@ -2,6 +2,7 @@
 
 #include "codegen/gpu/GpuGroupEmitter.h"
 #include "codegen/gpu/GpuKernelEmitter.h"
+#include "codegen/gpu/GpuPutEmitter.h"
 #include "codegen/gpu/LaunchShape.h"
 #include "codegen/gpu/MoveKernels.h"
 
@@ -36,6 +37,12 @@ FailureOr<EmittedKernel> GpuKernelTarget::emitGroup(const KernelGroup &group,
                                                     StringRef name,
                                                     ArrayRef<bool> isShared) {
   return emitGpuGroup(group, name, isShared, kernels);
+}
+
+FailureOr<EmittedKernel> GpuKernelTarget::emitPut(steps::PutOp put,
+                                                  StringRef name,
+                                                  ArrayRef<bool> isShared) {
+  return emitGpuPut(put, name, isShared, kernels);
 }
 
 void GpuKernelTarget::finish(const exec::ExecutableT &executable) {

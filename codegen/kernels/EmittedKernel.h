@@ -32,6 +32,8 @@ struct EmittedKernel {
   int64_t extent = 1;
   std::vector<KernelLaunch> launches; ///< on a GPU
   uint64_t workspaceBytes = 0;        ///< the last operand, if there is one
+  /// What the workspace has, in front of the name of a result.
+  const char *workspaceContent = "parts of ";
   std::optional<PartSum> sum;
 };
 

@@ -34,6 +34,13 @@ public:
   virtual mlir::FailureOr<EmittedKernel>
   emitGroup(const KernelGroup &group, llvm::StringRef name,
             llvm::ArrayRef<bool> isShared) = 0;
+  /// Whether puts are kernels; else they are commands of the runtime.
+  virtual bool emitsPuts() const = 0;
+  /// Emits a put; see gpu/GpuPutEmitter.h. Fails with a diagnostic if the
+  /// target emits none.
+  virtual mlir::FailureOr<EmittedKernel>
+  emitPut(steps::PutOp put, llvm::StringRef name,
+          llvm::ArrayRef<bool> isShared) = 0;
   /// Emits what the commands of `executable` need beside their own kernels.
   virtual void finish(const exec::ExecutableT &executable) = 0;
 };

@@ -489,15 +489,6 @@ LogicalResult GraphBuilder::visit(Operation &op) {
   return success();
 }
 
-/// Makes kernels of puts where the runtime has no command for them.
-static void writeOutPuts(Block &block) {
-  for (auto put : llvm::make_early_inc_range(block.getOps<spmd::PutOp>())) {
-    OpBuilder builder(put);
-    put.replaceAllUsesWith(put.buildGeneric(builder));
-    put.erase();
-  }
-}
-
 /// Operations that what leaves the block depends on.
 static llvm::DenseSet<Operation *> getLiveOps(Block &block) {
   llvm::DenseSet<Operation *> live;
@@ -511,8 +502,6 @@ static llvm::DenseSet<Operation *> getLiveOps(Block &block) {
 }
 
 FailureOr<StepGraph> GraphBuilder::build() {
-  if (library == MatmulLibrary::CublasLt)
-    writeOutPuts(block);
   findConvs();
   graph.slices = formViews(block, graph.convs);
   orderMatmuls();

@@ -72,6 +72,8 @@ meshc::testing::emitStep(steps::StepOpInterface step,
   if (auto group = dyn_cast<steps::GroupOp>(step.getOperation()))
     return target.emitGroup(codegen::KernelGroup::get(group, bodies), name,
                             isShared);
+  if (auto put = dyn_cast<steps::PutOp>(step.getOperation()))
+    return target.emitPut(put, name, isShared);
   return codegen::EmittedKernel();
 }
 

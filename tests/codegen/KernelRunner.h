@@ -102,7 +102,8 @@ private:
   llvm::DenseMap<mlir::Value, Block> blocks;
 };
 
-/// Emits the code of a step, if it has any: that of a kernel or of a group.
+/// Emits the code of a step, if it has any: that of a kernel, a group or, on
+/// GPUs, a put.
 mlir::FailureOr<codegen::EmittedKernel> emitStep(steps::StepOpInterface step,
                                                  codegen::KernelBodies &bodies,
                                                  codegen::KernelTarget &target,

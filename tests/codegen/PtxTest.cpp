@@ -422,6 +422,20 @@ std::string getTableGradient(const std::string &type) {
       R"(["b"=4, "p"=128, "c"=256], )" + type, "[], " + type);
 }
 
+/// Of more elements than 32 bits number.
+std::string getWidePut() {
+  return R"(
+nd.mesh ["x"=1]
+spmd.program @p {
+  %x = spmd.input "x" of !nd.tensor<["t"=3000000, "c"=1024], bf16, <>> : tensor<3000000x1024xbf16>
+  %i = spmd.input "i" of !nd.tensor<["t"=3000000], i64, <>> : tensor<3000000xi64>
+  %y = spmd.put %x[%i] {indexing_maps = [affine_map<(v, c, t) -> (t, c)>,
+      affine_map<(v, c, t) -> (t)>, affine_map<(v, c, t) -> (v, c)>]}
+      : tensor<3000000x1024xbf16>, tensor<3000000xi64> -> tensor<50257x1024xf32>
+  spmd.output "y" of !nd.tensor<["v"=50257, "c"=1024], f32, <>>, %y : tensor<50257x1024xf32>
+})";
+}
+
 std::string getNumbers(const std::string &distribution,
                        const std::string &type) {
   return getRandomProgram(distribution, 5,
@@ -552,6 +566,7 @@ const std::vector<Family> families = {
      [] { return getTableGradient("bf16"); },
      {32, 11, 32, 17, 22},
      {32, 11, 31, 17, 24}},
+    {"put_wide", getWidePut, {30, 24, 30, 24, 32, 24, 14, 22, 22}, {30}},
     {"uniform_f32",
      [] { return getNumbers("uniform(-1.0, 3.0)", "f32"); },
      {26},

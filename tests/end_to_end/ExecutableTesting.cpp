@@ -289,13 +289,17 @@ std::string Reference::compare(const std::string &mesh,
   return compareRun("", mesh, layout, options);
 }
 
+/// What a command on emulated GPUs has in front of it.
+static std::string getGpuVariables(int devices) {
+  return fmt::format("MESHC_CUDA_LIBRARIES={} MESHC_EMULATION_DEVICES={} ",
+                     MESHC_EMULATION_FOLDER, devices);
+}
+static constexpr const char *gpuFlags = " --target cuda --gpu host ";
+
 std::string Reference::compareOnGpus(const std::string &mesh,
                                      const std::string &layout, int devices,
                                      const std::string &options) const {
-  return compareRun(
-      fmt::format("MESHC_CUDA_LIBRARIES={} MESHC_EMULATION_DEVICES={} ",
-                  MESHC_EMULATION_FOLDER, devices),
-      mesh, layout, " --target cuda --gpu host " + options);
+  return compareRun(getGpuVariables(devices), mesh, layout, gpuFlags + options);
 }
 
 std::string Reference::writeInputs(const std::string &folder) const {
@@ -319,19 +323,17 @@ std::string Reference::runCommand(const std::string &folder,
   return text.str();
 }
 
-std::string Reference::compareThreads(const std::string &mesh,
-                                      const std::string &layout,
-                                      const std::vector<int> &threads,
-                                      const std::string &options) const {
+std::string
+Reference::compareBits(const std::string &mesh, const std::string &layout,
+                       const std::vector<Surroundings> &commands) const {
   TemporaryFolder folder;
   const std::string &path = folder.getPath();
   std::string failure = writeInputs(path);
   std::map<std::string, std::vector<std::byte>> first;
-  for (int count : threads) {
+  for (const auto &[variables, flags] : commands) {
     if (failure.empty())
       failure =
-          runCommand(path, getCommand(path, mesh, layout) + " --threads " +
-                               std::to_string(count) + options);
+          runCommand(path, variables + getCommand(path, mesh, layout) + flags);
     for (const auto &[name, tensor] : expected) {
       if (!failure.empty())
         return failure;
@@ -340,10 +342,32 @@ std::string Reference::compareThreads(const std::string &mesh,
         return "no result " + name;
       auto [known, isFirst] = first.try_emplace(name, found->data);
       if (known->second != found->data)
-        failure = name + " differs with " + std::to_string(count) + " threads";
+        failure = name + " differs with " + variables + flags;
     }
   }
   return failure;
+}
+
+std::string Reference::compareThreads(const std::string &mesh,
+                                      const std::string &layout,
+                                      const std::vector<int> &threads,
+                                      const std::string &options) const {
+  std::vector<Surroundings> commands;
+  for (int count : threads)
+    commands.push_back({"", " --threads " + std::to_string(count) + options});
+  return compareBits(mesh, layout, commands);
+}
+
+std::string
+Reference::compareGpuOrders(const std::string &mesh, const std::string &layout,
+                            int devices,
+                            const std::vector<std::string> &orders) const {
+  std::vector<Surroundings> commands;
+  for (const std::string &order : orders)
+    commands.push_back(
+        {getGpuVariables(devices) + "MESHC_EMULATION_ORDER=" + order + " ",
+         gpuFlags});
+  return compareBits(mesh, layout, commands);
 }
 
 std::string Reference::compareRun(const std::string &variables,

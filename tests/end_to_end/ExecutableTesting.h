@@ -75,6 +75,10 @@ public:
   std::string compareThreads(const std::string &mesh, const std::string &layout,
                              const std::vector<int> &threads,
                              const std::string &options = "") const;
+  /// The same of these orders of threads on emulated GPUs, see compareOnGpus.
+  std::string compareGpuOrders(const std::string &mesh,
+                               const std::string &layout, int devices,
+                               const std::vector<std::string> &orders) const;
 
 private:
   struct Tensor {
@@ -88,6 +92,13 @@ private:
   /// Runs a command; its output, if it fails.
   static std::string runCommand(const std::string &folder,
                                 const std::string &command);
+  /// What is in front of a command, and behind it.
+  struct Surroundings {
+    std::string variables, flags;
+  };
+  /// Compares the results of these commands bit by bit.
+  std::string compareBits(const std::string &mesh, const std::string &layout,
+                          const std::vector<Surroundings> &commands) const;
   /// `variables` are in front of the command, `flags` behind.
   std::string compareRun(const std::string &variables, const std::string &mesh,
                          const std::string &layout,

@@ -57,11 +57,42 @@ TEST(GpuExecutable, windows) {
               {"a=3", "x=a,col=a,right=a", 3}});
 }
 
-/// Gradients of lookups are kernels there.
+/// Gradients of lookups add rows up by index, of tables that are split over
+/// rows and columns, evenly and not.
 TEST(GpuExecutable, lookups) {
   compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/lookups.mesh", {},
                        2 * 7 * 5 * 6 + 7 * 5),
-             {{"", "", 1}, {"a=2", "v=a", 2}, {"a=3", "b=a", 3}});
+             {{"", "", 1},
+              {"a=3", "v=a", 3},
+              {"a=3", "d=a", 3},
+              {"a=3", "b=a", 3},
+              {"a=3", "kind=a", 3},
+              {"a=2,b=2", "v=a,d=b", 4},
+              {"a=2,b=2", "b=a,v=b", 4},
+              {"a=2,b=3", "v=b+a", 6},
+              {"a=2,b=3", "v=a,t=b", 6},
+              {"a=8", "v=a", 8},
+              {"a=8", "b=a", 8}});
+}
+
+/// Roundings as in Executable.lookups_in_16_bits.
+TEST(GpuExecutable, lookups_in_16_bits) {
+  for (const char *precision : {"bf16", "fp16"})
+    compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/lookups.mesh", {},
+                         2 * 7 * 5 * 6 + 7 * 5, 1, {precision, 24}),
+               {{"", "", 1}, {"a=2,b=3", "v=b+a", 6}});
+}
+
+/// Rows of several blocks of terms, one of them of all that there are, have the
+/// same bits in every order of threads.
+TEST(GpuExecutable, orders_change_no_bit_of_lookups) {
+  const Reference reference(MESHC_SOURCE_DIR "/tests/end_to_end/lookups.mesh",
+                            {"b=257", "t=50", "v=70", "d=67"},
+                            2 * 257 * 50 * 67 + 257 * 50);
+  const std::vector<std::string> orders = {"forward", "backward", "random:3"};
+  EXPECT_EQ(reference.compareOnGpus("", "", 1), "");
+  EXPECT_EQ(reference.compareGpuOrders("", "", 1, orders), "");
+  EXPECT_EQ(reference.compareGpuOrders("a=2,b=3", "b=a,v=b", 6, orders), "");
 }
 
 TEST(GpuExecutable, reads_by_position) {

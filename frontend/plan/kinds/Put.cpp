@@ -3,7 +3,7 @@
 using namespace meshc;
 using namespace meshc::plan;
 
-/// Programs for GPUs have none.
+/// In programs for GPUs puts are kernels.
 static void addGpuUse(const PlannedCommand &, GpuUse &) {}
 
 const PlannedKind plan::plannedPut = {.description = "a sum by index",
