@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
 using namespace meshc::codegen;
@@ -36,6 +37,12 @@ GpuFunction GpuFunction::create(gpu::GPUModuleOp kernels, Location loc,
       arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
   gpu::ReturnOp::create(builder, loc);
   return GpuFunction(created, unsigned(operands.size()), anchor);
+}
+
+void GpuFunction::setBlocksAtOnce(int64_t count) {
+  function->setAttr(
+      NVVM::NVVMDialect::getMinctasmAttrName(),
+      Builder(function.getContext()).getI32IntegerAttr(int32_t(count)));
 }
 
 OpBuilder GpuFunction::atEnd() {

@@ -47,6 +47,10 @@ public:
   /// At the end of the body, before the return.
   mlir::OpBuilder atEnd();
 
+  /// Gives threads the registers that they have where a multiprocessor runs so
+  /// many blocks at a time; else the assembler chooses, and may spill.
+  void setBlocksAtOnce(int64_t count);
+
   /// Number of the block or of the thread in it, in `type`.
   mlir::Value getId(mlir::OpBuilder &builder, mlir::Type type, bool isBlock);
 

@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -19,7 +20,8 @@ GpuKernelTarget::GpuKernelTarget(ModuleOp kernels, MatmulEpilogues epilogues)
     : epilogues(epilogues) {
   kernels.getContext()
       ->loadDialect<LLVM::LLVMDialect, arith::ArithDialect, gpu::GPUDialect,
-                    scf::SCFDialect, vector::VectorDialect>();
+                    NVVM::NVVMDialect, scf::SCFDialect,
+                    vector::VectorDialect>();
   OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
   this->kernels =
       gpu::GPUModuleOp::create(builder, kernels.getLoc(), "kernels");

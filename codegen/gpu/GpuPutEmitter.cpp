@@ -25,6 +25,9 @@ using runtime::sumBlock;
 
 /// Terms that a thread has on their way at once.
 static constexpr int64_t termsAtOnce = 4;
+/// Threads of a multiprocessor, with 64 registers each: of four accesses on
+/// their way 16 have what is read.
+static constexpr int64_t threadsAtOnce = 1024;
 
 namespace {
 class PutSummer : public PutCode {
@@ -197,6 +200,7 @@ LogicalResult PutSummer::emit() {
                                      getElementBytes(sumType)
                                : 0)))
     return failure();
+  setBlocksAtOnce(threadsAtOnce / blockThreads);
   Value block = getBlock(), thread = getThread();
   team = divide(thread, shape.teamThreads);
   teamThread = getRest(thread, shape.teamThreads);

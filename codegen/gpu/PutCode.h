@@ -39,6 +39,7 @@ protected:
   /// Begins the next function, called after `part`. Fails with a diagnostic.
   llvm::LogicalResult begin(llvm::StringRef part, int64_t grid, int64_t threads,
                             int64_t sharedBytes = 0);
+  void setBlocksAtOnce(int64_t count) { function->setBlocksAtOnce(count); }
   Value getBlock() { return function->getId(builder, numberType, true); }
   Value getThread() { return function->getId(builder, numberType, false); }
 

@@ -422,20 +422,6 @@ std::string getTableGradient(const std::string &type) {
       R"(["b"=4, "p"=128, "c"=256], )" + type, "[], " + type);
 }
 
-/// Of more elements than 32 bits number.
-std::string getWidePut() {
-  return R"(
-nd.mesh ["x"=1]
-spmd.program @p {
-  %x = spmd.input "x" of !nd.tensor<["t"=3000000, "c"=1024], bf16, <>> : tensor<3000000x1024xbf16>
-  %i = spmd.input "i" of !nd.tensor<["t"=3000000], i64, <>> : tensor<3000000xi64>
-  %y = spmd.put %x[%i] {indexing_maps = [affine_map<(v, c, t) -> (t, c)>,
-      affine_map<(v, c, t) -> (t)>, affine_map<(v, c, t) -> (v, c)>]}
-      : tensor<3000000x1024xbf16>, tensor<3000000xi64> -> tensor<50257x1024xf32>
-  spmd.output "y" of !nd.tensor<["v"=50257, "c"=1024], f32, <>>, %y : tensor<50257x1024xf32>
-})";
-}
-
 std::string getNumbers(const std::string &distribution,
                        const std::string &type) {
   return getRandomProgram(distribution, 5,
@@ -560,13 +546,12 @@ const std::vector<Family> families = {
     {"gather_bf16", [] { return getTableGather("bf16"); }, {17}, {18}},
     {"gather_gradient_f32",
      [] { return getTableGradient("f32"); },
-     {32, 11, 40, 14},
-     {32, 11, 32, 16}},
+     {32, 11, 31, 31, 30, 22, 16, 16, 12, 64},
+     {32, 11, 34, 34, 34, 26, 16, 16, 14, 64}},
     {"gather_gradient_bf16",
      [] { return getTableGradient("bf16"); },
-     {32, 11, 32, 17, 22},
-     {32, 11, 31, 17, 24}},
-    {"put_wide", getWidePut, {30, 24, 30, 24, 32, 24, 14, 22, 22}, {30}},
+     {32, 11, 31, 31, 30, 22, 16, 16, 12, 38, 22},
+     {32, 11, 34, 34, 34, 26, 16, 16, 14, 42, 24}},
     {"uniform_f32",
      [] { return getNumbers("uniform(-1.0, 3.0)", "f32"); },
      {26},
@@ -742,6 +727,22 @@ TEST(Ptx, MovesCountIn32Bits) {
     EXPECT_THAT(ptx, Not(HasSubstr(".local")));
     EXPECT_GE(count(ptx, "ld\\.global(\\.nc)?\\.v4"), 4);
   }
+}
+
+/// Of more elements than 32 bits number.
+TEST(Ptx, WidePutsDoNotSpill) {
+  const Assembly assembly = assemble(R"(
+nd.mesh ["x"=1]
+spmd.program @p {
+  %x = spmd.input "x" of !nd.tensor<["t"=3000000, "c"=1024], bf16, <>> : tensor<3000000x1024xbf16>
+  %i = spmd.input "i" of !nd.tensor<["t"=3000000], i64, <>> : tensor<3000000xi64>
+  %y = spmd.put %x[%i] {indexing_maps = [affine_map<(v, c, t) -> (t, c)>,
+      affine_map<(v, c, t) -> (t)>, affine_map<(v, c, t) -> (v, c)>]}
+      : tensor<3000000x1024xbf16>, tensor<3000000xi64> -> tensor<50257x1024xf32>
+  spmd.output "y" of !nd.tensor<["v"=50257, "c"=1024], f32, <>>, %y : tensor<50257x1024xf32>
+})");
+  EXPECT_GT(countWideArithmetic(assembly.ptx), 0);
+  expectNoSpills(assembly);
 }
 
 } // namespace
