@@ -20,10 +20,11 @@ public:
   /// Vectors are loaded from where elements begin.
   int64_t getOperandAlignment() const override { return 1; }
   SumPlace getSumPlace() const override { return SumPlace::Memory; }
-  /// A tile stays in a core's cache of the second level (1 MiB and more on
-  /// processors with AVX-512) from the matmul that makes it to the one that
-  /// reads it.
-  int64_t getTileBytes() const override { return 1 << 20; }
+  /// Small enough for a core's caches, large enough for matmuls: a step of one
+  /// of GPT-2's blocks (samples/gpt2.mesh, four devices on one thread) takes 3
+  /// % longer than without tiles, and 7 % with tiles of 1 MiB. Attention over
+  /// 4,096 positions is as fast with either, and 5 % faster than without.
+  int64_t getTileBytes() const override { return 4 << 20; }
   bool groupsKernels() const override { return false; }
   mlir::FailureOr<EmittedKernel>
   emitKernel(const KernelBody &kernel, llvm::StringRef name,

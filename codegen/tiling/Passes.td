@@ -86,7 +86,7 @@ def TileValues : Pass<"exec-tile-values", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"tileBytes", "tile-bytes", "int64_t", "1048576",
+    Option<"tileBytes", "tile-bytes", "int64_t", "4194304",
            "bytes of a large value at a time, about">,
   ];
   let dependentDialects = ["::meshc::steps::ExecDialect",

@@ -23,6 +23,25 @@ static int64_t getTensorBytes(Value value) {
   return getBytes(cast<RankedTensorType>(value.getType()));
 }
 
+SmallVector<unsigned> meshc::codegen::getGatheringLoops(Operation *op,
+                                                        Value tensor) {
+  const auto rank = size_t(cast<RankedTensorType>(tensor.getType()).getRank());
+  SmallVector<std::optional<unsigned>> loops(rank);
+  for (auto extract :
+       cast<linalg::GenericOp>(op).getBody()->getOps<tensor::ExtractOp>()) {
+    if (extract.getTensor() != tensor)
+      continue;
+    for (auto [loop, index] : llvm::zip_equal(loops, extract.getIndices())) {
+      auto own = index.getDefiningOp<linalg::IndexOp>();
+      const unsigned found = own ? unsigned(own.getDim()) : wholeDim;
+      loop = loop.value_or(found) == found ? found : wholeDim;
+    }
+  }
+  return llvm::map_to_vector(loops, [](std::optional<unsigned> loop) {
+    return loop.value_or(wholeDim);
+  });
+}
+
 SmallVector<int64_t> TileGroup::getTileLoops(Operation *op,
                                              size_t depth) const {
   SmallVector<int64_t> loops = getLoopSizes(op);
@@ -46,7 +65,7 @@ SmallVector<unsigned> TileGroup::getTiledOrder(Operation *op,
       continue;
     order.push_back(unsigned(found - loops.begin()));
     for (unsigned loop : ArrayRef(loops.begin(), found))
-      isStoredSo &= sizes[loop] == 1;
+      isStoredSo &= loop != wholeDim && sizes[loop] == 1;
     sizes[tiled->second] /= dim.tiles;
   }
   if (isStoredSo)
@@ -102,27 +121,23 @@ void DimChooser::joinLoops() {
   classes.grow(loops);
   SmallVector<unsigned> gathered;
   for (Operation *op : group.ops) {
-    auto join = [&](Value read, size_t dim, std::optional<unsigned> loop) {
+    auto join = [&](Value read, size_t dim, unsigned loop) {
       Operation *producer = read.getDefiningOp();
       if (!group.contains(producer))
         return;
       const unsigned made =
           firstLoop.at(producer) + getResultLoops(producer)[dim];
-      if (loop)
-        classes.join(firstLoop.at(op) + *loop, made);
-      else
+      if (loop == wholeDim)
         gathered.push_back(made);
+      else
+        classes.join(firstLoop.at(op) + loop, made);
     };
     for (const ReadOperand &read : getReads(op))
       for (auto [dim, loop] : llvm::enumerate(read.loops))
         join(read.tensor, dim, loop);
-    for (auto extract :
-         cast<linalg::GenericOp>(op).getBody()->getOps<tensor::ExtractOp>())
-      for (auto [dim, index] : llvm::enumerate(extract.getIndices())) {
-        auto own = index.getDefiningOp<linalg::IndexOp>();
-        join(extract.getTensor(), dim,
-             own ? std::optional(unsigned(own.getDim())) : std::nullopt);
-      }
+    for (Value tensor : getGatheredTensors(op))
+      for (auto [dim, loop] : llvm::enumerate(getGatheringLoops(op, tensor)))
+        join(tensor, dim, loop);
   }
   classes.compress();
   for (unsigned loop : gathered)
@@ -147,9 +162,11 @@ DimChooser::makeCandidate(unsigned loopClass) const {
       found = loop;
     }
     const bool isOutput = llvm::is_contained(group.outputs, op->getResult(0));
+    // A mask that all share: each iteration computes it.
     if (!found && !isOutput &&
-        cast<linalg::GenericOp>(op).getNumReductionLoops() == 0)
-      continue; // a mask that all share: each iteration computes it
+        cast<linalg::GenericOp>(op).getNumReductionLoops() == 0 &&
+        minGrowth * getTensorBytes(op->getResult(0)) <= getTensorBytes(largest))
+      continue;
     if (!found)
       return std::nullopt;
     candidate.dim.loopOf[op] = *found;

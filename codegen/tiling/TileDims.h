@@ -10,6 +10,8 @@ namespace meshc::codegen {
 /// positions on; the hidden units of a transformer, three times those of its
 /// model and weights, have not.
 inline constexpr int64_t minGrowth = 4;
+/// Tiles of the largest value of a group, at least.
+inline constexpr int64_t minTiles = 16;
 
 /// Chooses the dimensions along which `group` is tiled, so that its values have
 /// `tileBytes`, or somewhat more, in `mostTiles` tiles at most. Returns whether

@@ -15,8 +15,6 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
 
-/// Tiles of the largest value of a group, at least.
-static constexpr int64_t minTiles = 16;
 /// The part of a group's products that may be products that it computes again:
 /// one of four in attention's gradient.
 static constexpr int64_t maxPartAgain = 4;

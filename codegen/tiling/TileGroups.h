@@ -7,6 +7,9 @@
 
 namespace meshc::codegen {
 
+/// In the place of a loop, where an operation reads a dimension anywhere.
+inline constexpr unsigned wholeDim = ~0u;
+
 /// A dimension that all operations of a group share, cut into tiles.
 struct TiledDim {
   /// Its loop in each operation of the group that has it. Others are the same
@@ -50,8 +53,8 @@ struct TileGroup {
   llvm::SmallVector<int64_t> getTileLoops(mlir::Operation *op,
                                           size_t depth) const;
   /// The order in which the dimensions of a tensor, which have these loops of
-  /// `op`, have to be stored for its tiles to lie one behind the other: the
-  /// tiled ones first, unless they do as it is.
+  /// `op`, or wholeDim, have to be stored for its tiles to lie one behind the
+  /// other: the tiled ones first, unless they do as it is.
   llvm::SmallVector<unsigned>
   getTiledOrder(mlir::Operation *op, llvm::ArrayRef<unsigned> loops) const;
   llvm::DenseSet<mlir::Operation *> members; ///< of `ops`
@@ -62,6 +65,11 @@ struct TileGroup {
 /// whose result has at least four times the bytes of its factors: of less, what
 /// is computed again would cost more than memory for it saves.
 std::vector<TileGroup> findTileGroups(mlir::Block &block, int64_t tileBytes);
+
+/// Of each dimension of `tensor`, which the body of `op` gathers from: the loop
+/// at whose position it reads, always; else wholeDim.
+llvm::SmallVector<unsigned> getGatheringLoops(mlir::Operation *op,
+                                              mlir::Value tensor);
 
 } // namespace meshc::codegen
 

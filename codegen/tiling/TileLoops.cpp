@@ -43,6 +43,7 @@ private:
                                ArrayRef<Value> inputs, ArrayRef<Value> sums);
   SmallVector<Value> writeBody(OpBuilder &builder, ArrayRef<Value> tiles,
                                ArrayRef<Value> sums);
+  bool isTileGathered(Operation *op, Value tensor, size_t dim) const;
   void usePositions(linalg::GenericOp op, Operation *source,
                     ArrayRef<Value> tiles);
 
@@ -51,7 +52,7 @@ private:
   std::vector<Port> inputs, outputs;
   llvm::DenseMap<OpOperand *, unsigned> inputOf;
   /// Of tensors that bodies gather from.
-  llvm::DenseMap<Value, unsigned> gatheredOf;
+  llvm::DenseMap<std::pair<Operation *, Value>, unsigned> gatheredOf;
   /// Of positions along the loops of an operation.
   llvm::DenseMap<std::pair<Operation *, unsigned>, unsigned> positionsOf;
 };
@@ -161,9 +162,15 @@ void LoopWriter::findPorts() {
           !group.contains(value.getDefiningOp()) && !getSplat(value))
         inputOf[&operand] =
             addInput(makePort(value, op, getLoops(generic, operand)));
-    for (Value gathered : getGatheredTensors(op))
-      if (!group.contains(gathered.getDefiningOp()))
-        gatheredOf[gathered] = addInput({gathered, op, {}, {}});
+    for (Value gathered : getGatheredTensors(op)) {
+      if (group.contains(gathered.getDefiningOp()))
+        continue;
+      Port port = makePort(gathered, op, getGatheringLoops(op, gathered));
+      // Bodies say in which order they index it.
+      if (!llvm::is_sorted(port.order))
+        port = {gathered, op, {}, {}};
+      gatheredOf[{op, gathered}] = addInput(std::move(port));
+    }
     for (const TiledDim &dim : group.dims) {
       auto loop = dim.loopOf.find(op);
       if (loop == dim.loopOf.end() || !usesIndex(op, loop->second))
@@ -216,10 +223,13 @@ RankedTensorType LoopWriter::getType(const Port &port, size_t depth) const {
   if (port.loops.empty())
     return cast<RankedTensorType>(port.value.getType());
   const SmallVector<int64_t> sizes = group.getTileLoops(port.op, depth);
-  return RankedTensorType::get(
-      llvm::map_to_vector(port.loops,
-                          [&](unsigned loop) { return sizes[loop]; }),
-      getElementTypeOrSelf(port.value));
+  SmallVector<int64_t> shape;
+  for (auto [position, loop] : llvm::enumerate(port.loops))
+    shape.push_back(loop == wholeDim
+                        ? cast<RankedTensorType>(port.value.getType())
+                              .getDimSize(port.order[position])
+                        : sizes[loop]);
+  return RankedTensorType::get(shape, getElementTypeOrSelf(port.value));
 }
 
 static Value createEmpty(OpBuilder &builder, Value value,
@@ -243,10 +253,35 @@ static Value createSplat(OpBuilder &builder, Value splat,
       .getResult(0);
 }
 
+/// Whether `op` has a tile of what its body gathers from, along this dimension.
+bool LoopWriter::isTileGathered(Operation *op, Value tensor, size_t dim) const {
+  Operation *producer = tensor.getDefiningOp();
+  const auto isLoopOf = [&](Operation *owner, unsigned loop) {
+    return llvm::any_of(group.dims, [&](const TiledDim &tiled) {
+      auto found = tiled.loopOf.find(owner);
+      return found != tiled.loopOf.end() && found->second == loop;
+    });
+  };
+  if (group.contains(producer))
+    return isLoopOf(producer, getResultLoops(producer)[dim]);
+  const Port &port = inputs[gatheredOf.at({op, tensor})];
+  return !port.loops.empty() && isLoopOf(op, port.loops[dim]);
+}
+
 /// Has `op`, a tile of `source`, read positions along tiled loops.
 void LoopWriter::usePositions(linalg::GenericOp op, Operation *source,
                               ArrayRef<Value> tiles) {
   OpBuilder builder(op);
+  // A tile is read where it is.
+  llvm::DenseSet<OpOperand *> inTile;
+  for (auto [whole, tile] :
+       llvm::zip_equal(cast<linalg::GenericOp>(source)
+                           .getBody()
+                           ->getOps<tensor::ExtractOp>(),
+                       op.getBody()->getOps<tensor::ExtractOp>()))
+    for (auto [dim, operand] : llvm::enumerate(tile.getIndicesMutable()))
+      if (isTileGathered(source, whole.getTensor(), dim))
+        inTile.insert(&operand);
   SmallVector<linalg::IndexOp> indices(op.getBody()->getOps<linalg::IndexOp>());
   llvm::DenseMap<unsigned, Value> arguments;
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
@@ -269,11 +304,8 @@ void LoopWriter::usePositions(linalg::GenericOp op, Operation *source,
     builder.setInsertionPoint(index);
     const Value position = arith::IndexCastOp::create(
         builder, index.getLoc(), builder.getIndexType(), argument);
-    // A tile of the group is read where it is.
-    index.getResult().replaceUsesWithIf(position, [&](OpOperand &use) {
-      auto extract = dyn_cast<tensor::ExtractOp>(use.getOwner());
-      return !extract || isa<BlockArgument>(extract.getTensor());
-    });
+    index.getResult().replaceUsesWithIf(
+        position, [&](OpOperand &use) { return !inTile.contains(&use); });
     if (index->use_empty())
       index.erase();
   }
@@ -291,7 +323,8 @@ SmallVector<Value> LoopWriter::writeBody(OpBuilder &builder,
     SetVector<Value> captured;
     getUsedValuesDefinedAbove(op->getRegions(), captured);
     for (Value value : captured) {
-      if (auto gathered = gatheredOf.find(value); gathered != gatheredOf.end())
+      if (auto gathered = gatheredOf.find({op, value});
+          gathered != gatheredOf.end())
         mapping.map(value, tiles[gathered->second]);
       else if (auto inside = made.find(value); inside != made.end())
         mapping.map(value, inside->second.first);

@@ -115,7 +115,7 @@ void meshc::driver::addCommandListOptions(CLI::App *command, CLI::Option *path,
       ->add_option("--tile-bytes", spec.tileBytes,
                    "bytes of a large value, such as attention's scores, that "
                    "are there at a time, about, where it has 16 times as many; "
-                   "0: all; without: 1 MiB, on GPUs 64 MiB")
+                   "0: all; without: 4 MiB, on GPUs 256 MiB")
       ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
       ->needs(path);
   command

@@ -30,7 +30,7 @@ def check_attention(meshc):
         if grown > 2.4:
             yield f"{positions} positions take {grown:.2f} times the memory of half as many"
     whole = meshc.plan(ATTENTION, "--tile-bytes", "0")
-    if peak(whole) < 16 * peak(plans[4096]):
+    if peak(whole) < 15 * peak(plans[4096]):
         yield f"tiles take {peak(plans[4096])} bytes, whole values {peak(whole)}"
     # Forward and backward are one loop: nothing is computed twice.
     if matmul_flops(whole) != matmul_flops(plans[4096]):
@@ -45,8 +45,8 @@ def check_attention(meshc):
             yield f"{tensor['name']} is there as a whole"
     tiles = [tensor["tile_bytes"] for tensor in plans[4096]["tensors"]
              if tensor["tile_bytes"]]
-    if not tiles or max(tiles) > 2 ** 20:
-        yield f"tiles of {tiles} bytes, expected some of 1 MiB at most"
+    if not tiles or max(tiles) > 2 ** 22:
+        yield f"tiles of {tiles} bytes, expected some of 4 MiB at most"
     if any(tensor["tile_bytes"] for tensor in whole["tensors"]):
         yield "--tile-bytes 0 leaves tiles"
 
