@@ -44,10 +44,9 @@ def run_meshc(spec, program, layout, steps):
 class JaxWorker:
     """The process that holds one program under one layout in JAX."""
 
-    def __init__(self, program, layout):
+    def __init__(self, *arguments):
         self.process = subprocess.Popen(
-            [sys.executable, BENCH / "jax_worker.py", program.name,
-             layout.mesh_option],
+            [sys.executable, BENCH / "jax_worker.py", *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.compiled = self.read()
 
@@ -92,7 +91,7 @@ def measure(program, layout, steps, rounds, rates):
     plan = run_json([BIN / "meshc", "plan", *spec_arguments(program.spec, program, layout),
                      "--emit", "json"])
     ours, theirs, written_out = [], [], []
-    worker = JaxWorker(program, layout)
+    worker = JaxWorker(program.name, layout.mesh_option)
     for number in range(rounds):
         ours.append(run_meshc(program.spec, program, layout, steps))
         if program.written_out:
