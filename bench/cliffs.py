@@ -9,7 +9,6 @@ import dataclasses
 import datetime
 import importlib.util
 import json
-import math
 import os
 import pathlib
 import statistics
@@ -21,7 +20,6 @@ from compare import JaxWorker, read_processor
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "cliffs"
 JAX_CLIFFS = FOLDER.parent / "jax_cliffs.py"
-BUSY_MS = 300  # of the steps whose processor time is taken, at least
 MESHC = FOLDER.parent.parent / "build" / "bin" / "meshc"
 
 
@@ -69,31 +67,12 @@ def compile_spec(meshc, spec, defines, output):
     return output
 
 
-def run_bench(executable, steps):
-    """What it says of so many steps, and the seconds of processor time that it took."""
-    with tempfile.TemporaryFile("w+") as output:
-        command = [executable, "bench", "--steps", str(steps), "--threads", "1"]
-        process = subprocess.Popen(command, stdout=output)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
-            raise subprocess.CalledProcessError(process.returncode, command, stderr="")
-        output.seek(0)
-        return json.load(output), usage.ru_utime + usage.ru_stime
-
-
-def measure(executable, steps, busy=False):
-    """Milliseconds of a step and bytes of a device.
-
-    Processor time is the difference of two runs, which start alike, with enough steps
-    between them that what starts differ by is little.
-    """
-    figures, few_s = run_bench(executable, 1 if busy else steps)
-    ms = figures["step_ms_median"]
-    if busy:
-        steps = max(steps, math.ceil(BUSY_MS / ms))
-        ms = (run_bench(executable, 1 + steps)[1] - few_s) / steps * 1e3
-    return ms, figures["peak_bytes_per_device"]
+def measure(executable, steps):
+    """Milliseconds of a step and bytes of a device."""
+    ran = subprocess.run([executable, "bench", "--steps", str(steps), "--threads", "1"],
+                         check=True, capture_output=True, text=True)
+    figures = json.loads(ran.stdout)
+    return figures["step_ms_median"], figures["peak_bytes_per_device"]
 
 
 def start_jax(meshc, pair):
@@ -106,7 +85,7 @@ def start_jax(meshc, pair):
     return {form: JaxWorker(pair.name, form, dims) for form in pair.jax}
 
 
-def compare(meshc, pair, rounds, steps, with_jax=False, busy=False):
+def compare(meshc, pair, rounds, steps, with_jax=False):
     """The pair's figures: milliseconds of both, their ratio, MiB of both; JAX's."""
     workers = start_jax(meshc, pair) if with_jax else {}
     with tempfile.TemporaryDirectory() as folder:
@@ -116,11 +95,10 @@ def compare(meshc, pair, rounds, steps, with_jax=False, busy=False):
         forms = {form: [] for form in workers}
         for _ in range(rounds):
             for side, executable in enumerate(sides):
-                ms, peak = measure(executable, steps, busy)
+                ms, peak = measure(executable, steps)
                 times[side].append((ms, peak))
             for form, worker in workers.items():
-                ran = worker.run(steps)
-                forms[form].append(ran["processor_ms_median" if busy else "step_ms_median"])
+                forms[form].append(worker.run(steps)["step_ms_median"])
     for worker in workers.values():
         worker.stop()
     own, twin = (statistics.median(ms for ms, _ in side) for side in times)
@@ -164,11 +142,10 @@ def write_report(path, lines, options):
     if options.jax:
         import jax  # of this Python, as in the processes that were measured
         beside = f" and JAX {jax.__version__}"
-    spent = ", processor time" if options.busy else ""
     path.write_text(f"""# Short forms beside their twins{beside}, {datetime.date.today().isoformat()}
 
-{read_processor()}, {os.cpu_count()} cores, one thread. Times are of one SGD step{spent}, medians of
-{options.rounds} rounds measured in turns, of {options.steps} steps or more; ratios are medians of those of the
+{read_processor()}, {os.cpu_count()} cores, one thread. Times are of one SGD step, medians of
+{options.rounds} rounds measured in turns, of {options.steps} steps each; ratios are medians of those of the
 rounds. Load of the host at the end: {', '.join(f'{load:.1f}' for load in os.getloadavg())}.
 
 """ + "\n".join(lines) + "\n", encoding="utf-8")
@@ -182,8 +159,6 @@ def parse_arguments():
     parser.add_argument("--steps", type=int, default=5, help="of a round")
     parser.add_argument("--jax", action="store_true",
                         help="those that JAX has, beside it: bench/cpu.sh --cliffs")
-    parser.add_argument("--busy", action="store_true",
-                        help="processor time of steps, where others use the processors, too")
     parser.add_argument("--output", type=pathlib.Path, help="file for the report")
     parser.add_argument("--meshc", default=MESHC, type=pathlib.Path)
     options = parser.parse_args()
@@ -202,8 +177,7 @@ def main():
         if options.pair and pair.name not in options.pair or options.jax and not pair.jax:
             continue
         try:
-            figures = compare(options.meshc, pair, options.rounds, options.steps, options.jax,
-                              options.busy)
+            figures = compare(options.meshc, pair, options.rounds, options.steps, options.jax)
         except subprocess.CalledProcessError as error:
             sys.exit(f"{pair.name}: {' '.join(map(str, error.cmd))}\n{error.stderr}")
         print_row(lines, *get_cells(figures))
