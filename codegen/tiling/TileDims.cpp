@@ -97,6 +97,7 @@ private:
   int64_t countCopied(const TiledDim &dim);
   int64_t countRows(const TiledDim &dim) const;
   int64_t findTiles(const Candidate &candidate, int64_t bytes) const;
+  bool gathersReordered() const;
 
   TileGroup &group;
   int64_t tileBytes, mostTiles;
@@ -105,6 +106,8 @@ private:
   /// Of dimensions in which a body reads wherever an index says.
   llvm::DenseSet<unsigned> gatheredClasses;
   Value largest;
+  /// Terms that the tiles chosen so far add to one sum.
+  int64_t summedTiles = 1;
 };
 } // namespace
 
@@ -180,8 +183,12 @@ DimChooser::makeCandidate(unsigned loopClass) const {
     if (!getCombiner(generic) || !getSplat(generic.getDpsInits().front()) ||
         getElementTypeOrSelf(result).getIntOrFloatBitWidth() < 32 ||
         !isOutput || llvm::any_of(result.getUsers(), [&](Operation *user) {
-          return group.contains(user);
+          return group.contains(op->getBlock()->findAncestorOpInBlock(*user));
         }))
+      return std::nullopt;
+    // Kernels would add the terms of a tile to the sum one by one, without
+    // blocks of their own.
+    if (addsFloats(op) && !isLibraryMatmul(op))
       return std::nullopt;
   }
   return candidate;
@@ -239,8 +246,8 @@ int64_t DimChooser::findTiles(const Candidate &candidate, int64_t bytes) const {
   const int64_t size = candidate.dim.size;
   const int64_t wanted = llvm::divideCeil(bytes, tileBytes);
   const int64_t most =
-      std::min({size, candidate.isSummed ? maxSummedTiles : size,
-                countRows(candidate.dim) / minRows});
+      std::min({size, candidate.isSummed ? maxSummedTiles / summedTiles : size,
+                countRows(candidate.dim) / minRows, 2 * wanted});
   int64_t tiles = 1;
   for (int64_t count = 1; count <= most && tiles < wanted; ++count)
     if (size % count == 0)
@@ -273,7 +280,8 @@ bool DimChooser::choose() {
     if (!best)
       break;
     TiledDim dim = std::move(candidates[*best].dim);
-
+    if (candidates[*best].isSummed)
+      summedTiles *= dim.tiles;
     candidates.erase(candidates.begin() + int64_t(*best));
     bytes /= dim.tiles;
     group.dims.push_back(std::move(dim));
@@ -281,7 +289,20 @@ bool DimChooser::choose() {
     if (group.dims.back().tiles < group.dims.back().size)
       break;
   }
-  return bytes <= whole / 4;
+  return bytes <= whole / 4 && !gathersReordered();
+}
+
+/// Whether a body gathers from a result of the group that is stored in another
+/// order for the loops: it says in which one it reads.
+bool DimChooser::gathersReordered() const {
+  return llvm::any_of(group.ops, [&](Operation *op) {
+    return llvm::any_of(getGatheredTensors(op), [&](Value tensor) {
+      Operation *producer = tensor.getDefiningOp();
+      return group.contains(producer) &&
+             !llvm::is_sorted(
+                 group.getTiledOrder(producer, getResultLoops(producer)));
+    });
+  });
 }
 
 bool meshc::codegen::chooseTiles(TileGroup &group, int64_t tileBytes,

@@ -18,9 +18,10 @@ using namespace meshc::codegen;
 /// The part of a group's products that may be products that it computes again:
 /// one of four in attention's gradient.
 static constexpr int64_t maxPartAgain = 4;
-/// Tiles of all groups of a program together, at most: some eight commands each
-/// are half of what a program may have (runtime/exec/Loops.h).
-static constexpr int64_t maxTiles = 8192;
+/// Operations of all tiles of a program together, about: each may be a command,
+/// and dimensions that divide badly may have twice the tiles, two of them four
+/// times. A program has no more commands than that (runtime/exec/Loops.h).
+static constexpr int64_t maxTileCommands = 32768;
 
 static int64_t getElements(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements();
@@ -38,7 +39,10 @@ static bool isSplatOrEmpty(Operation *op) {
 /// Whether a tile of `op` is the same operation on tiles of its operands.
 static bool isTileable(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
+  // A sum that begins with something begins anew with every tile.
   return generic && generic->getNumResults() == 1 &&
+         (!generic.payloadUsesValueFromOperand(generic.getDpsInitOperand(0)) ||
+          getSplat(generic.getDpsInits().front())) &&
          llvm::all_of(generic.getIndexingMapsArray(), [](AffineMap map) {
            return map.isProjectedPermutation();
          });
@@ -175,8 +179,8 @@ GroupFinder::Place GroupFinder::getPlace(Operation *op) const {
 
 /// Notes the bridges that lead to `op`.
 void GroupFinder::addBridges(Operation *op) {
-  for (Value operand : op->getOperands()) {
-    Operation *producer = operand.getDefiningOp();
+  for (Value input : getInputs(op)) {
+    Operation *producer = input.getDefiningOp();
     const Place from = places.lookup(producer);
     if (from.isBridge && from.level == places.at(op).level &&
         bridges.insert(producer).second)
@@ -337,12 +341,20 @@ std::vector<TileGroup> GroupFinder::find() {
     if (places.lookup(&op).isLarge)
       addBridges(&op);
   formGroups();
+  llvm::erase_if(groups, repeatsMuch);
+  // Outputs are what all other groups read.
+  std::vector<bool> hasOutputs;
+  for (TileGroup &group : groups)
+    hasOutputs.push_back(setOutputs(group));
+  size_t next = 0;
+  llvm::erase_if(groups,
+                 [&](const TileGroup &) { return !hasOutputs[next++]; });
+  int64_t commands = 1;
+  for (const TileGroup &group : groups)
+    commands += int64_t(group.ops.size());
+  const int64_t most = maxTileCommands / commands;
   llvm::erase_if(groups, [&](TileGroup &group) {
-    return repeatsMuch(group) || !setOutputs(group);
-  });
-  const int64_t most = maxTiles / std::max<int64_t>(1, int64_t(groups.size()));
-  llvm::erase_if(groups, [&](TileGroup &group) {
-    return !chooseTiles(group, tileBytes, most);
+    return most < minGrowth || !chooseTiles(group, tileBytes, most);
   });
   // What one group leaves to another that there is not has to be there.
   for (size_t before = groups.size() + 1; groups.size() < before;) {

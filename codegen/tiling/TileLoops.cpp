@@ -265,7 +265,7 @@ bool LoopWriter::isTileGathered(Operation *op, Value tensor, size_t dim) const {
   if (group.contains(producer))
     return isLoopOf(producer, getResultLoops(producer)[dim]);
   const Port &port = inputs[gatheredOf.at({op, tensor})];
-  return !port.loops.empty() && isLoopOf(op, port.loops[dim]);
+  return !port.loops.empty() && isLoopOf(port.op, port.loops[dim]);
 }
 
 /// Has `op`, a tile of `source`, read positions along tiled loops.

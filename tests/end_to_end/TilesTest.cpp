@@ -47,6 +47,21 @@ TEST(Tiles, of_sizes_that_divide_in_few_ways) {
   }
 }
 
+TEST(Tiles, beside_lookups) {
+  const Reference reference(MESHC_SOURCE_DIR
+                            "/tests/end_to_end/gathered_tiles.mesh",
+                            {}, 2 * (3 + 64) + 6 * 4 * 64 * 3);
+  for (const char *bytes : {"0", "512", "1024", "4096"})
+    for (const auto &[mesh, layout] :
+         {std::pair("", ""), std::pair("a=2", "heads=a"),
+          std::pair("a=3", "batch=a")}) {
+      SCOPED_TRACE(fmt::format("{} {} {}", mesh, layout, bytes));
+      EXPECT_EQ(reference.compare(mesh, layout,
+                                  fmt::format(" --tile-bytes {}", bytes)),
+                "");
+    }
+}
+
 TEST(Tiles, in_16_bits) {
   for (const char *precision : {"bf16", "fp16"}) {
     SCOPED_TRACE(precision);

@@ -70,9 +70,18 @@ def check_gpt2(meshc):
         yield f"bench/gpt.mesh has {commands} commands"
 
 
+def check_batches(meshc):
+    """Sizes with few divisors: the program keeps within what it may have."""
+    for batch in (10006, 10007, 40009):
+        plan = meshc.plan(ATTENTION, "-D", f"batch={batch}", "-D", "pos=128", "-D", "d_head=4")
+        commands = sum(op["repeat"] for op in plan["ops"])
+        if commands > 2 ** 17:
+            yield f"{batch} samples: {commands} commands"
+
+
 def main():
     meshc = compiler.Compiler(sys.argv[1], sys.argv[2])
-    problems = [*check_attention(meshc), *check_gpt2(meshc)]
+    problems = [*check_attention(meshc), *check_gpt2(meshc), *check_batches(meshc)]
     if problems:
         sys.exit("\n".join(problems))
 
