@@ -14,6 +14,10 @@ int64_t meshc::codegen::getBytes(RankedTensorType type) {
   return type.getNumElements() * getElementBytes(type.getElementType());
 }
 
+int64_t meshc::codegen::getTensorBytes(Value tensor) {
+  return getBytes(cast<RankedTensorType>(tensor.getType()));
+}
+
 exec::ElementType ExecTypes::getElementType(Type type) const {
   if (type.isF32())
     return exec::ElementType::f32;

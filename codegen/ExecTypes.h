@@ -41,6 +41,7 @@ private:
 int64_t getElementBytes(mlir::Type type);
 /// Bytes of a dense tensor.
 int64_t getBytes(mlir::RankedTensorType type);
+int64_t getTensorBytes(mlir::Value tensor);
 
 /// Named values of the program that the plan is about (@step, or @eval where
 /// nothing is trained), with their shardings: to be called on a module after

@@ -36,7 +36,7 @@ std::vector<StepOpInterface> LoopOp::getSteps() {
 
 LogicalResult LoopOp::verifyRegions() {
   const auto iterations = int64_t(getIterations());
-  for (auto [whole, slice] : llvm::zip(getSliced(), getSlices()))
+  for (Value whole : getSliced())
     if (auto type = cast<RankedTensorType>(whole.getType());
         type.getNumElements() % iterations != 0)
       return emitOpError("(C1) slices ")

@@ -5,8 +5,7 @@
 // columns, then add them up:
 //
 //   sum      a row of up to 64 terms by one team, in order; of a longer one
-//   each
-//            team takes blocks of 64, whose sums are added up in order
+//            each team takes blocks of 64, whose sums are added up in order
 //
 // This is the order of runtime/exec/SumBlock.h, so the bits are the CPU's.
 

@@ -30,8 +30,7 @@ struct PutShape {
   /// Parts of the chunks, whose counts threads add up side by side.
   int64_t chunkParts;
 
-  //===-- Adding up what a row has
-  //-----------------------------------------===//
+  //===-- Adding up what a row has ----------------------------------------===//
 
   int64_t lanes;                ///< neighbouring columns of a thread
   int64_t accesses;             ///< of a whole row: columns / lanes
@@ -40,8 +39,7 @@ struct PutShape {
   int64_t blockRows, rowBlocks; ///< rows of a block, and blocks of a tile
   int sumLevels;                ///< see countSumLevels
 
-  //===-- Workspace, in bytes
-  //----------------------------------------------===//
+  //===-- Workspace, in bytes ---------------------------------------------===//
 
   /// A sorting reads one list and writes the other one.
   int64_t rowLists[2], termLists[2];

@@ -58,10 +58,6 @@ static int64_t getProduct(const Cluster &cluster, ArrayRef<unsigned> dims) {
   return product;
 }
 
-static int64_t getTensorBytes(Value tensor) {
-  return getBytes(cast<RankedTensorType>(tensor.getType()));
-}
-
 /// Of each member, whether another one reads its result.
 static llvm::BitVector findReadInside(const Cluster &cluster) {
   llvm::BitVector isRead(unsigned(cluster.getMembers().size()));

@@ -30,10 +30,6 @@ static constexpr int64_t minSiblingPart = 8;
 /// writes a result (maxOperands).
 static constexpr unsigned maxSiblings = 64;
 
-static int64_t getTensorBytes(Value tensor) {
-  return getBytes(cast<RankedTensorType>(tensor.getType()));
-}
-
 static bool isNumber(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements() == 1;
 }

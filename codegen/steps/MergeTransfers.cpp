@@ -68,10 +68,6 @@ private:
 };
 } // namespace
 
-static int64_t getTensorBytes(Value tensor) {
-  return getBytes(cast<RankedTensorType>(tensor.getType()));
-}
-
 /// A slice or a stack, which says where tensors lie.
 static bool isPart(Operation *step) {
   return isa<steps::SliceOp, steps::StackOp>(step);

@@ -18,10 +18,9 @@ static constexpr int64_t maxSummedTiles = 64;
 /// up to 48 rows at a time (brgemm of f32 on AVX-512), and fewer leave it
 /// waiting for the other factor.
 static constexpr int64_t minRows = 32;
-
-static int64_t getTensorBytes(Value value) {
-  return getBytes(cast<RankedTensorType>(value.getType()));
-}
+/// Of the largest value, what is copied to be tiled has less than this part,
+/// and what each tile computes anew, such as a mask, this part at most.
+static constexpr int64_t maxPartCopied = 4;
 
 SmallVector<unsigned> meshc::codegen::getGatheringLoops(Operation *op,
                                                         Value tensor) {
@@ -40,40 +39,6 @@ SmallVector<unsigned> meshc::codegen::getGatheringLoops(Operation *op,
   return llvm::map_to_vector(loops, [](std::optional<unsigned> loop) {
     return loop.value_or(wholeDim);
   });
-}
-
-SmallVector<int64_t> TileGroup::getTileLoops(Operation *op,
-                                             size_t depth) const {
-  SmallVector<int64_t> loops = getLoopSizes(op);
-  for (const TiledDim &dim : ArrayRef(dims).take_front(depth))
-    if (auto loop = dim.loopOf.find(op); loop != dim.loopOf.end())
-      loops[loop->second] /= dim.tiles;
-  return loops;
-}
-
-SmallVector<unsigned> TileGroup::getTiledOrder(Operation *op,
-                                               ArrayRef<unsigned> loops) const {
-  SmallVector<unsigned> order;
-  SmallVector<int64_t> sizes = getLoopSizes(op);
-  bool isStoredSo = true;
-  for (const TiledDim &dim : dims) {
-    auto tiled = dim.loopOf.find(op);
-    if (tiled == dim.loopOf.end())
-      continue;
-    const auto *found = llvm::find(loops, tiled->second);
-    if (found == loops.end())
-      continue;
-    order.push_back(unsigned(found - loops.begin()));
-    for (unsigned loop : ArrayRef(loops.begin(), found))
-      isStoredSo &= loop != wholeDim && sizes[loop] == 1;
-    sizes[tiled->second] /= dim.tiles;
-  }
-  if (isStoredSo)
-    order.clear();
-  for (unsigned dim = 0; dim < loops.size(); ++dim)
-    if (!llvm::is_contained(order, dim))
-      order.push_back(dim);
-  return order;
 }
 
 namespace {
@@ -168,7 +133,8 @@ DimChooser::makeCandidate(unsigned loopClass) const {
     // A mask that all share: each iteration computes it.
     if (!found && !isOutput &&
         cast<linalg::GenericOp>(op).getNumReductionLoops() == 0 &&
-        minGrowth * getTensorBytes(op->getResult(0)) <= getTensorBytes(largest))
+        maxPartCopied * getTensorBytes(op->getResult(0)) <=
+            getTensorBytes(largest))
       continue;
     if (!found)
       return std::nullopt;
@@ -268,7 +234,7 @@ bool DimChooser::choose() {
   while (bytes > tileBytes) {
     // What needs the least copies, and of such the outermost in memory.
     std::optional<size_t> best;
-    int64_t least = whole / minGrowth;
+    int64_t least = whole / maxPartCopied;
     for (auto [number, candidate] : llvm::enumerate(candidates)) {
       candidate.dim.tiles = findTiles(candidate, bytes);
       const int64_t copied = countCopied(candidate.dim);
@@ -289,7 +255,7 @@ bool DimChooser::choose() {
     if (group.dims.back().tiles < group.dims.back().size)
       break;
   }
-  return bytes <= whole / 4 && !gathersReordered();
+  return bytes <= whole / minCut && !gathersReordered();
 }
 
 /// Whether a body gathers from a result of the group that is stored in another

@@ -12,6 +12,13 @@ namespace meshc::codegen {
 inline constexpr int64_t minGrowth = 4;
 /// Tiles of the largest value of a group, at least.
 inline constexpr int64_t minTiles = 16;
+/// Tiles that make a group worth its loops.
+inline constexpr int64_t minCut = 4;
+
+/// Of each dimension of `tensor`, which the body of `op` gathers from: the loop
+/// at whose position it reads, always; else wholeDim.
+llvm::SmallVector<unsigned> getGatheringLoops(mlir::Operation *op,
+                                              mlir::Value tensor);
 
 /// Chooses the dimensions along which `group` is tiled, so that its values have
 /// `tileBytes`, or somewhat more, in `mostTiles` tiles at most. Returns whether

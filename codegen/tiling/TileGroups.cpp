@@ -6,7 +6,6 @@
 #include "dialect/SPMD.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-
 #include "mlir/Transforms/RegionUtils.h"
 
 #include "llvm/ADT/IntEqClasses.h"
@@ -25,10 +24,6 @@ static constexpr int64_t maxTileCommands = 32768;
 
 static int64_t getElements(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements();
-}
-
-static int64_t getTensorBytes(Value value) {
-  return getBytes(cast<RankedTensorType>(value.getType()));
 }
 
 static bool isSplatOrEmpty(Operation *op) {
@@ -50,6 +45,40 @@ static bool isTileable(Operation *op) {
 
 static bool isReduction(Operation *op) {
   return cast<linalg::GenericOp>(op).getNumReductionLoops() != 0;
+}
+
+SmallVector<int64_t> TileGroup::getTileLoops(Operation *op,
+                                             size_t depth) const {
+  SmallVector<int64_t> loops = getLoopSizes(op);
+  for (const TiledDim &dim : ArrayRef(dims).take_front(depth))
+    if (auto loop = dim.loopOf.find(op); loop != dim.loopOf.end())
+      loops[loop->second] /= dim.tiles;
+  return loops;
+}
+
+SmallVector<unsigned> TileGroup::getTiledOrder(Operation *op,
+                                               ArrayRef<unsigned> loops) const {
+  SmallVector<unsigned> order;
+  SmallVector<int64_t> sizes = getLoopSizes(op);
+  bool isStoredSo = true;
+  for (const TiledDim &dim : dims) {
+    auto tiled = dim.loopOf.find(op);
+    if (tiled == dim.loopOf.end())
+      continue;
+    const auto *found = llvm::find(loops, tiled->second);
+    if (found == loops.end())
+      continue;
+    order.push_back(unsigned(found - loops.begin()));
+    for (unsigned loop : ArrayRef(loops.begin(), found))
+      isStoredSo &= loop != wholeDim && sizes[loop] == 1;
+    sizes[tiled->second] /= dim.tiles;
+  }
+  if (isStoredSo)
+    order.clear();
+  for (unsigned dim = 0; dim < loops.size(); ++dim)
+    if (!llvm::is_contained(order, dim))
+      order.push_back(dim);
+  return order;
 }
 
 namespace {
@@ -147,8 +176,7 @@ void GroupFinder::findLarge() {
   }
 }
 
-/// What `op` reads, be it in its body.
-static SetVector<Value> getInputs(Operation *op) {
+SetVector<Value> meshc::codegen::getInputs(Operation *op) {
   SetVector<Value> inputs(op->operand_begin(), op->operand_end());
   getUsedValuesDefinedAbove(op->getRegions(), inputs);
   return inputs;
@@ -354,7 +382,7 @@ std::vector<TileGroup> GroupFinder::find() {
     commands += int64_t(group.ops.size());
   const int64_t most = maxTileCommands / commands;
   llvm::erase_if(groups, [&](TileGroup &group) {
-    return most < minGrowth || !chooseTiles(group, tileBytes, most);
+    return most < minCut || !chooseTiles(group, tileBytes, most);
   });
   // What one group leaves to another that there is not has to be there.
   for (size_t before = groups.size() + 1; groups.size() < before;) {

@@ -3,6 +3,8 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
+#include "llvm/ADT/SetVector.h"
+
 #include <vector>
 
 namespace meshc::codegen {
@@ -42,6 +44,7 @@ struct TileGroup {
   /// In program order: what belongs to the group, and what it computes again,
   /// which stays where it is as well.
   std::vector<mlir::Operation *> ops;
+  llvm::DenseSet<mlir::Operation *> members; ///< of `ops`
   llvm::DenseSet<mlir::Operation *> again;
   /// Results that others read, each of one of `ops`.
   llvm::SmallVector<mlir::Value> outputs;
@@ -57,7 +60,6 @@ struct TileGroup {
   /// other: the tiled ones first, unless they do as it is.
   llvm::SmallVector<unsigned>
   getTiledOrder(mlir::Operation *op, llvm::ArrayRef<unsigned> loops) const;
-  llvm::DenseSet<mlir::Operation *> members; ///< of `ops`
 };
 
 /// The groups of `block` whose largest value has 16 tiles of `tileBytes` or
@@ -66,10 +68,8 @@ struct TileGroup {
 /// is computed again would cost more than memory for it saves.
 std::vector<TileGroup> findTileGroups(mlir::Block &block, int64_t tileBytes);
 
-/// Of each dimension of `tensor`, which the body of `op` gathers from: the loop
-/// at whose position it reads, always; else wholeDim.
-llvm::SmallVector<unsigned> getGatheringLoops(mlir::Operation *op,
-                                              mlir::Value tensor);
+/// What `op` reads, be it in its body.
+llvm::SetVector<mlir::Value> getInputs(mlir::Operation *op);
 
 } // namespace meshc::codegen
 

@@ -2,6 +2,7 @@
 
 #include "codegen/exec/Exec.h"
 #include "codegen/kernels/StructuredOps.h"
+#include "codegen/tiling/TileDims.h"
 #include "dialect/Locations.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

@@ -2,7 +2,6 @@
 #include "codegen/tiling/TileLoops.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -18,35 +17,42 @@ using namespace meshc::codegen;
 /// stands behind the last of its operations, and what read the first of them
 /// may stand before. The program's order says when values are computed and how
 /// long they are kept, so nothing else moves.
-static void moveInputsUp(Block &block) {
+/// Fails with a diagnostic if something needs itself.
+static LogicalResult moveInputsUp(Block &block) {
   std::vector<Operation *> order, open;
-  llvm::DenseSet<Operation *> ordered;
+  llvm::DenseSet<Operation *> ordered, entered;
   for (Operation &op : block) {
     open.push_back(&op);
     while (!open.empty()) {
       Operation *next = open.back();
-      const size_t before = open.size();
-      SetVector<Value> inputs(next->operand_begin(), next->operand_end());
-      getUsedValuesDefinedAbove(next->getRegions(), inputs);
-      for (Value input : inputs)
-        if (Operation *producer = input.getDefiningOp();
-            !ordered.contains(next) && !ordered.contains(producer))
-          open.push_back(producer);
-      if (open.size() > before)
+      if (ordered.contains(next)) {
+        open.pop_back();
         continue;
-      open.pop_back();
-      if (ordered.insert(next).second)
+      }
+      const bool isFirst = entered.insert(next).second;
+      const size_t before = open.size();
+      for (Value input : getInputs(next))
+        if (Operation *producer = input.getDefiningOp();
+            !ordered.contains(producer))
+          open.push_back(producer);
+      if (open.size() == before) {
+        open.pop_back();
+        ordered.insert(next);
         order.push_back(next);
+      } else if (!isFirst) {
+        return next->emitError("in tiles, this would need its own result");
+      }
     }
   }
   for (Operation *op : order)
     op->moveBefore(&block, block.end());
+  return success();
 }
 
-static void tileValues(Block &block, int64_t tileBytes) {
+static LogicalResult tileValues(Block &block, int64_t tileBytes) {
   const std::vector<TileGroup> groups = findTileGroups(block, tileBytes);
   if (groups.empty())
-    return;
+    return success();
   // Each group is written from the operations of the program: a later one
   // computes again what an earlier one has.
   std::vector<SmallVector<Value>> results;
@@ -59,7 +65,7 @@ static void tileValues(Block &block, int64_t tileBytes) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
       op.erase();
-  moveInputsUp(block);
+  return moveInputsUp(block);
 }
 
 namespace {
@@ -67,7 +73,8 @@ struct TileValues : codegen::impl::TileValuesBase<TileValues> {
   using TileValuesBase::TileValuesBase;
   void runOnOperation() override {
     for (auto program : getOperation().getOps<spmd::ProgramOp>())
-      tileValues(program.getBody().front(), tileBytes);
+      if (failed(tileValues(program.getBody().front(), tileBytes)))
+        return signalPassFailure();
   }
 };
 } // namespace

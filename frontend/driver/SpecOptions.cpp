@@ -112,23 +112,25 @@ void meshc::driver::addCommandListOptions(CLI::App *command, CLI::Option *path,
       ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
       ->needs(path);
   command
-      ->add_option("--tile-bytes", spec.tileBytes,
-                   "bytes of a large value, such as attention's scores, that "
-                   "are there at a time, about, where it has 16 times as many; "
-                   "0: all; without: 4 MiB, on GPUs 256 MiB")
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
-      ->needs(path);
-  command
       ->add_option("--matmul-epilogues", spec.matmulEpilogues,
                    "what cuBLASLt computes beside matrix products for target "
                    "cuda: all, bias or none")
       ->check(CLI::IsMember({"all", "bias", "none"}))
       ->needs(path);
+  CLI::Option *alone = command->add_flag(
+      "!--no-fusion", spec.fuses,
+      "compute and store each operation by itself: slower, but what "
+      "--trap-nan, --trace and plans say is said of each");
+  alone->needs(path);
   command
-      ->add_flag("!--no-fusion", spec.fuses,
-                 "compute and store each operation by itself: slower, but what "
-                 "--trap-nan, --trace and plans say is said of each")
-      ->needs(path);
+      ->add_option("--tile-bytes", spec.tileBytes,
+                   "bytes of a large value, such as attention's scores, that "
+                   "are there at a time, about, where it has 16 times as many; "
+                   "0: all; without: 4 MiB, on GPUs 256 MiB")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
+      ->needs(path)
+      ->excludes(alone); // whose values are whole
+
   if (command->get_name() != "explain") // which says why it is there
     command
         ->add_option("--strict", spec.strict,

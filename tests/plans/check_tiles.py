@@ -70,6 +70,18 @@ def check_gpt2(meshc):
         yield f"bench/gpt.mesh has {commands} commands"
 
 
+def check_specs(meshc):
+    """Those of tests/end_to_end, whose numbers are compared there, have tiles."""
+    for spec, names in (("tiles", {"layer/0/attn/scores", "layer/1/attn/softmax", "logits"}),
+                        ("gathered_tiles", {"s"})):
+        plan = meshc.plan(f"tests/end_to_end/{spec}.mesh", "--tile-bytes", "1024")
+        whole = {tensor["name"] for tensor in plan["tensors"] if tensor["stored"]}
+        if whole & names:
+            yield f"{spec}.mesh has {sorted(whole & names)} as a whole"
+        if max(op["repeat"] for op in plan["ops"]) < 4:
+            yield f"{spec}.mesh has no tiles"
+
+
 def check_batches(meshc):
     """Sizes with few divisors: the program keeps within what it may have."""
     for batch in (10006, 10007, 40009):
@@ -81,7 +93,8 @@ def check_batches(meshc):
 
 def main():
     meshc = compiler.Compiler(sys.argv[1], sys.argv[2])
-    problems = [*check_attention(meshc), *check_gpt2(meshc), *check_batches(meshc)]
+    problems = [*check_attention(meshc), *check_gpt2(meshc), *check_batches(meshc),
+                *check_specs(meshc)]
     if problems:
         sys.exit("\n".join(problems))
 
