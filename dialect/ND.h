@@ -165,6 +165,11 @@ layout::AxisRef getAxisRef(AxisRefAttr ref, const layout::Mesh &mesh);
 AxisRefAttr getAxisRefAttr(mlir::MLIRContext *context, layout::AxisRef ref,
                            const layout::Mesh &mesh);
 
+/// The type of a value of a program, which is a tensor.
+inline NamedTensorType getTensorType(mlir::Value value) {
+  return llvm::cast<NamedTensorType>(value.getType());
+}
+
 /// `type` without the dimension `dim`, or with it before the others; without
 /// sharding.
 NamedTensorType withoutDim(NamedTensorType type, llvm::StringRef dim);

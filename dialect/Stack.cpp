@@ -8,16 +8,12 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
 
-static NamedTensorType toTensorType(Value value) {
-  return cast<NamedTensorType>(value.getType());
-}
-
 //===-- nd.stack ----------------------------------------------------------===//
 
 void StackOp::build(OpBuilder &builder, OperationState &state, StringAttr dim,
                     ValueRange inputs) {
   auto size = DimAttr::get(dim, int64_t(inputs.size()));
-  build(builder, state, withDimFirst(toTensorType(inputs.front()), size), dim,
+  build(builder, state, withDimFirst(getTensorType(inputs.front()), size), dim,
         inputs);
 }
 
@@ -31,12 +27,12 @@ static bool haveSameElements(NamedTensorType a, NamedTensorType b) {
 LogicalResult StackOp::verify() {
   if (getInputs().empty())
     return emitOpError("(C1) there is nothing to stack");
-  NamedTensorType type = toTensorType(getInputs().front());
+  NamedTensorType type = getTensorType(getInputs().front());
   if (type.hasDim(getDim()))
     return emitOpError("(C1) the operands have dimension \"")
            << getDim() << "\"";
   for (Value input : getInputs())
-    if (!haveSameElements(toTensorType(input), type))
+    if (!haveSameElements(getTensorType(input), type))
       return emitOpError("(C1) operands are ")
              << type << " and " << input.getType();
   auto dim = DimAttr::get(getDimAttr(), int64_t(getInputs().size()));
@@ -70,9 +66,9 @@ LocalResults StackOp::buildLocal(PartitionBuilder &builder, ValueRange shards) {
   SmallVector<Value> parts;
   for (auto [input, shard] : llvm::zip_equal(getInputs(), shards)) {
     Value part = shard;
-    if (toTensorType(input).getDims() != type.getDims())
+    if (getTensorType(input).getDims() != type.getDims())
       part = builder.buildPointwise(
-          type, {{shard, toTensorType(input)}},
+          type, {{shard, getTensorType(input)}},
           [](OpBuilder &, Location, ValueRange scalars,
              PartitionBuilder::GlobalIndex) { return scalars.front(); });
     parts.push_back(part);
@@ -124,7 +120,7 @@ SmallVector<Value> StackOp::buildGradients(GradientBuilder &builder,
 
 void UnstackOp::build(OpBuilder &builder, OperationState &state, Value input,
                       StringAttr dim) {
-  NamedTensorType type = toTensorType(input);
+  NamedTensorType type = getTensorType(input);
   int64_t count = type.getSizes()[type.findDim(dim.getValue())];
   SmallVector<Type> results(count, withoutDim(type, dim.getValue()));
   build(builder, state, results, input, dim);

@@ -12,10 +12,6 @@ namespace meshc {
 #include "passes/Passes.h.inc"
 } // namespace meshc
 
-static NamedTensorType getType(Value value) {
-  return cast<NamedTensorType>(value.getType());
-}
-
 namespace {
 
 /// arg_max(x) -> min(where(x == max(x) or x != x, position, size)): the first
@@ -104,7 +100,7 @@ static bool isSummedWider(NamedTensorType type) {
 }
 
 static Value widen(PatternRewriter &rewriter, Location loc, Value value) {
-  if (!isSummedWider(getType(value)))
+  if (!isSummedWider(getTensorType(value)))
     return value;
   return CastOp::create(rewriter, loc, value, rewriter.getF32Type());
 }
@@ -154,13 +150,13 @@ struct SumLoneDims : OpRewritePattern<EinsumOp> {
     SmallVector<Value> inputs;
     bool anyLone = false;
     for (OpOperand &input : op->getOpOperands()) {
-      NamedTensorType type = getType(input.get());
+      NamedTensorType type = getTensorType(input.get());
       SmallVector<DimAttr> kept;
       for (DimAttr dim : type.getDims())
         if (op.getType().hasDim(dim.getName()) ||
             llvm::any_of(op->getOpOperands(), [&](OpOperand &other) {
               return other.getOperandNumber() != input.getOperandNumber() &&
-                     getType(other.get()).hasDim(dim.getName());
+                     getTensorType(other.get()).hasDim(dim.getName());
             }))
           kept.push_back(dim);
       Value value = input.get();
@@ -190,7 +186,7 @@ struct DecomposeManyInputs : OpRewritePattern<EinsumOp> {
       return rewriter.notifyMatchFailure(op, "has no more than two inputs");
     SmallVector<NamedTensorType> types;
     for (Value input : op.getInputs())
-      types.push_back(getType(input).withoutSharding());
+      types.push_back(getTensorType(input).withoutSharding());
     SmallVector<Value> values(op.getInputs());
     for (const Contraction &step : orderContractions(types, op.getType()))
       values.push_back(
@@ -215,15 +211,15 @@ struct DecomposeProduct : OpRewritePattern<EinsumOp> {
       return !op.getType().hasDim(dim.getName());
     });
     auto isWithin = [](Value inner, Value outer) {
-      return llvm::all_of(getType(inner).getDims(), [&](DimAttr dim) {
-        return getType(outer).hasDim(dim.getName());
+      return llvm::all_of(getTensorType(inner).getDims(), [&](DimAttr dim) {
+        return getTensorType(outer).hasDim(dim.getName());
       });
     };
     if (contracts && !isWithin(lhs, rhs) && !isWithin(rhs, lhs))
       return rewriter.notifyMatchFailure(op, "is a matrix product");
     Location loc = op.getLoc();
     if (!contracts &&
-        getType(lhs).getElementType() == op.getType().getElementType()) {
+        getTensorType(lhs).getElementType() == op.getType().getElementType()) {
       rewriter.replaceOpWithNewOp<MulOp>(op, op.getType(), lhs, rhs);
       return success();
     }

@@ -64,14 +64,10 @@ public:
   }
 
 private:
-  static NamedTensorType getType(Value value) {
-    return cast<NamedTensorType>(value.getType());
-  }
-
   bool isInside(Value value) { return isWithin(value, loop.getBody()); }
 
   bool hasDim(Value value) {
-    return getType(value).hasDim(loop.getDim().getName().getValue());
+    return getTensorType(value).hasDim(loop.getDim().getName().getValue());
   }
 
   /// Whether the sum over the iterations of `value` is a contraction of values
@@ -116,7 +112,7 @@ private:
     llvm::append_range(types, loop.getStackedResults().getTypes());
     const size_t before = types.size();
     for (Value value : stacked)
-      types.push_back(withDimFirst(getType(value), loop.getDim()));
+      types.push_back(withDimFirst(getTensorType(value), loop.getDim()));
     for (OpResult result : keptResults)
       types.push_back(result.getType());
     OpBuilder front(loop);

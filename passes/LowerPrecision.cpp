@@ -13,10 +13,6 @@ namespace meshc {
 #include "passes/Passes.h.inc"
 } // namespace meshc
 
-static NamedTensorType getType(Value value) {
-  return cast<NamedTensorType>(value.getType());
-}
-
 /// `value` as `type` rounds it; nothing if a finite number becomes infinite or
 /// one that is not 0 becomes 0.
 static std::optional<APFloat> roundTo(APFloat value, FloatType type) {
@@ -50,7 +46,7 @@ public:
     llvm::for_each(getOperations(program), [&](Operation *op) { rewrite(op); });
     return llvm::any_of(getOperations(program), [&](Operation *op) {
       return getUse(op) && llvm::any_of(op->getResults(), [&](Value result) {
-               return getType(result).getElementType() == narrow;
+               return getTensorType(result).getElementType() == narrow;
              });
     });
   }
@@ -156,10 +152,10 @@ bool Lowering::isReadNarrow(Value value) const {
 }
 
 Value Lowering::convert(Value value, FloatType type, Operation *user) {
-  if (getType(value).getElementType() == type)
+  if (getTensorType(value).getElementType() == type)
     return value;
   OpBuilder builder(user);
-  NamedTensorType converted = getType(value).withElementType(type);
+  NamedTensorType converted = getTensorType(value).withElementType(type);
   if (auto constant = value.getDefiningOp<ConstantOp>()) {
     APFloat number = cast<FloatAttr>(constant.getValue()).getValue();
     return ConstantOp::create(builder, constant.getLoc(), converted,
@@ -185,7 +181,7 @@ void Lowering::setWidth(Operation *op, FloatType type) {
       operand.set(convert(operand.get(), type, op));
   for (Value result : op->getResults())
     if (isFloat(result))
-      result.setType(getType(result).withElementType(type));
+      result.setType(getTensorType(result).withElementType(type));
 }
 
 void Lowering::rewrite(Operation *op) {
@@ -209,8 +205,8 @@ void Lowering::rewrite(Operation *op) {
       return setWidth(op, narrow);
     for (Value result : op->getResults())
       if (isFloat(result))
-        result.setType(getType(result).withElementType(
-            getType(op->getOperand(0)).getElementType()));
+        result.setType(getTensorType(result).withElementType(
+            getTensorType(op->getOperand(0)).getElementType()));
     return;
   case PrecisionUse::Keep:
     return;

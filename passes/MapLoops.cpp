@@ -14,10 +14,6 @@ namespace meshc {
 #include "passes/Passes.h.inc"
 } // namespace meshc
 
-static NamedTensorType getType(Value value) {
-  return cast<NamedTensorType>(value.getType());
-}
-
 namespace {
 
 /// Writes one loop that carries nothing as one computation along its dimension.
@@ -46,10 +42,10 @@ public:
     BlockArgument position = loop.getPosition();
     if (!position.use_empty())
       values.map(position, IotaOp::create(builder, position.getLoc(),
-                                          withDim(getType(position))));
+                                          withDim(getTensorType(position))));
     for (auto [argument, whole] :
          llvm::zip_equal(loop.getSlices(), loop.getSliced()))
-      values.map(argument, store(whole, withDim(getType(argument))));
+      values.map(argument, store(whole, withDim(getTensorType(argument))));
     writeBlock(loop.getBody().front(), values);
     YieldOp yield = loop.getYield();
     for (auto [result, yielded] :
@@ -58,7 +54,7 @@ public:
     for (auto [result, yielded] :
          llvm::zip_equal(loop.getSummedResults(), yield.getSummed()))
       result.replaceAllUsesWith(
-          ReduceOp::create(builder, yielded.getLoc(), getType(result),
+          ReduceOp::create(builder, yielded.getLoc(), getTensorType(result),
                            Reduction::Sum, getVarying(yielded, values)));
     loop.erase();
   }
@@ -69,7 +65,7 @@ private:
   }
 
   bool hasDim(Value value) const {
-    return getType(value).hasDim(dim.getName().getValue());
+    return getTensorType(value).hasDim(dim.getName().getValue());
   }
 
   /// Marks what varies in `block`. Whether each such operation would be, with
@@ -129,7 +125,7 @@ private:
   void write(Operation &op, IRMapping &values) {
     Operation *copy = builder.clone(op, values);
     for (OpResult result : copy->getResults())
-      result.setType(withDim(getType(result)));
+      result.setType(withDim(getTensorType(result)));
     // Operands of a stack are of one shape, and what a put adds up has the
     // dimensions of its index.
     if (!isa<StackOp, PutOp>(op))
@@ -152,11 +148,12 @@ private:
     YieldOp yield = inner.getYield();
     SmallVector<Type> types;
     for (Value value : yield.getCarried())
-      types.push_back(withDim(getType(value)));
+      types.push_back(withDim(getTensorType(value)));
     for (Value value : yield.getStacked())
-      types.push_back(withDimFirst(withDim(getType(value)), inner.getDim()));
+      types.push_back(
+          withDimFirst(withDim(getTensorType(value)), inner.getDim()));
     for (Value value : yield.getSummed())
-      types.push_back(withDim(getType(value)));
+      types.push_back(withDim(getTensorType(value)));
     auto mapped = LoopOp::create(builder, inner.getLoc(), types, inner.getDim(),
                                  initial, sliced, inner.getReverse());
 
@@ -169,8 +166,8 @@ private:
          llvm::zip_equal(inner.getCarriedArguments(), initial))
       addArgument(old, value.getType());
     for (auto [old, whole] : llvm::zip_equal(inner.getSlices(), sliced))
-      addArgument(
-          old, withoutDim(getType(whole), inner.getDim().getName().getValue()));
+      addArgument(old, withoutDim(getTensorType(whole),
+                                  inner.getDim().getName().getValue()));
     builder.setInsertionPointToStart(&block);
     writeBlock(inner.getBody().front(), values);
     auto getAll = [&](OperandRange yielded) {
@@ -186,7 +183,7 @@ private:
     builder.setInsertionPointAfter(mapped);
     for (auto [old, result] :
          llvm::zip_equal(inner.getResults(), mapped.getResults()))
-      values.map(old, store(result, withDim(getType(old))));
+      values.map(old, store(result, withDim(getTensorType(old))));
   }
 
   /// What `value` of the region is at all positions: repeated if it is the
@@ -195,8 +192,8 @@ private:
     Value known = values.lookupOrDefault(value);
     if (varying.contains(value))
       return known;
-    return BroadcastOp::create(builder, value.getLoc(), withDim(getType(value)),
-                               known);
+    return BroadcastOp::create(builder, value.getLoc(),
+                               withDim(getTensorType(value)), known);
   }
 
   /// `value` stored in the order of `type`.

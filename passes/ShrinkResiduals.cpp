@@ -11,10 +11,6 @@ namespace meshc {
 #include "passes/Passes.h.inc"
 } // namespace meshc
 
-static NamedTensorType getType(Value value) {
-  return cast<NamedTensorType>(value.getType());
-}
-
 static bool isBackward(Operation *op) {
   return getPhase(op->getLoc()) == Phase::Backward;
 }
@@ -75,8 +71,9 @@ static void dropRounded(CastOp rounding) {
   Value wide = rounding.getInput();
   auto isProduct = [](Operation *user) { return isa<EinsumOp>(user); };
   if (isBackward(rounding) || wide.getDefiningOp<BorderOpInterface>() ||
-      !isa<Float32Type>(getType(wide).getElementType()) ||
-      !isa<BFloat16Type, Float16Type>(getType(rounding).getElementType()) ||
+      !isa<Float32Type>(getTensorType(wide).getElementType()) ||
+      !isa<BFloat16Type, Float16Type>(
+          getTensorType(rounding).getElementType()) ||
       getBackwardUses(rounding, isProduct).empty())
     return;
   redirect(getBackwardUses(wide,
@@ -85,7 +82,7 @@ static void dropRounded(CastOp rounding) {
                            }),
            [&](OpBuilder &builder, Location loc) -> Value {
              return CastOp::create(builder, loc, rounding.getResult(),
-                                   getType(wide).getElementType());
+                                   getTensorType(wide).getElementType());
            });
 }
 

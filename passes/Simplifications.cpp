@@ -8,10 +8,6 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
 
-static NamedTensorType getType(Value value) {
-  return cast<NamedTensorType>(value.getType());
-}
-
 static Value makeConstant(PatternRewriter &rewriter, Location loc,
                           TypedAttr value) {
   return ConstantOp::create(rewriter, loc,
@@ -29,7 +25,8 @@ static Value makeConstant(PatternRewriter &rewriter, Location loc,
 /// Whether `value` only repeats another.
 static bool isRepeated(Value value) {
   return value.getDefiningOp<BroadcastOp>() ||
-         (value.getDefiningOp<ConstantOp>() && getType(value).getRank() > 0);
+         (value.getDefiningOp<ConstantOp>() &&
+          getTensorType(value).getRank() > 0);
 }
 
 /// What `value` repeats; itself if it does not.
@@ -45,7 +42,7 @@ static Value getRepeated(Value value, PatternRewriter &rewriter) {
 
 static bool anyHasDim(ValueRange values, DimAttr dim) {
   return llvm::any_of(
-      values, [&](Value x) { return getType(x).hasDim(dim.getName()); });
+      values, [&](Value x) { return getTensorType(x).hasDim(dim.getName()); });
 }
 
 /// Those of the dimensions of `type` that some of `values` has, in its order.
@@ -75,8 +72,9 @@ static Value repeat(PatternRewriter &rewriter, Location loc, Value value,
                     double times, Type elementType) {
   Value product = rewriter.createOrFold<MulOp>(
       loc, value,
-      makeConstant(rewriter, loc, getType(value).getElementType(), times));
-  if (getType(product).getElementType() == elementType)
+      makeConstant(rewriter, loc, getTensorType(value).getElementType(),
+                   times));
+  if (getTensorType(product).getElementType() == elementType)
     return product;
   return CastOp::create(rewriter, loc, product, elementType);
 }
@@ -96,7 +94,7 @@ struct ElementwiseOfRepeated
     SmallVector<Value> operands;
     for (Value operand : op->getOperands())
       operands.push_back(getRepeated(operand, rewriter));
-    NamedTensorType type = getType(op->getResult(0));
+    NamedTensorType type = getTensorType(op->getResult(0));
     NamedTensorType kept = keepDims(type, operands);
     if (kept == type) {
       rewriter.modifyOpInPlace(op, [&] { op->setOperands(operands); });
@@ -128,7 +126,7 @@ struct ElementwiseOfConstants
     TypedAttr folded = fold(op, values, rewriter.getContext());
     if (!folded)
       return rewriter.notifyMatchFailure(op, "its scalar form does not fold");
-    rewriter.replaceOpWithNewOp<ConstantOp>(op, getType(op->getResult(0)),
+    rewriter.replaceOpWithNewOp<ConstantOp>(op, getTensorType(op->getResult(0)),
                                             folded);
     return success();
   }
@@ -162,7 +160,8 @@ private:
                   : llvm::cast<Attribute>(results.front());
     }
     auto folded = dyn_cast_or_null<TypedAttr>(known.lookup(result));
-    return folded ? withType(folded, getType(op->getResult(0)).getElementType())
+    return folded ? withType(folded,
+                             getTensorType(op->getResult(0)).getElementType())
                   : folded;
   }
 
@@ -185,7 +184,7 @@ struct ReduceOfRepeated : OpRewritePattern<ReduceOp> {
     Value input = getRepeated(op.getInput(), rewriter);
     double times = 1;
     for (DimAttr dim : op.getInput().getType().getDims())
-      if (!getType(input).hasDim(dim.getName()) &&
+      if (!getTensorType(input).hasDim(dim.getName()) &&
           !op.getType().hasDim(dim.getName()))
         times *= double(dim.getSize());
     NamedTensorType type = op.getType();
@@ -242,7 +241,7 @@ struct EinsumOfScalar : OpRewritePattern<EinsumOp> {
 
   LogicalResult matchAndRewrite(EinsumOp op,
                                 PatternRewriter &rewriter) const override {
-    auto isScalar = [](Value x) { return getType(x).getRank() == 0; };
+    auto isScalar = [](Value x) { return getTensorType(x).getRank() == 0; };
     auto scalar = llvm::find_if(op.getInputs(), isScalar);
     if (op.getInputs().size() < 2 || scalar == op.getInputs().end())
       return rewriter.notifyMatchFailure(op, "no input is a scalar factor");
@@ -256,7 +255,7 @@ struct EinsumOfScalar : OpRewritePattern<EinsumOp> {
         EinsumOp::create(rewriter, op.getLoc(), op.getType(), others);
     Value factor = *scalar;
     Type elementType = op.getType().getElementType();
-    if (getType(factor).getElementType() != elementType)
+    if (getTensorType(factor).getElementType() != elementType)
       factor = CastOp::create(rewriter, op.getLoc(), factor, elementType);
     rewriter.replaceOpWithNewOp<MulOp>(op, op.getType(), product, factor);
     return success();
@@ -276,7 +275,7 @@ struct SumOfEinsum : OpRewritePattern<ReduceOp> {
     for (DimAttr dim : einsum.getType().getDims())
       if (!op.getType().hasDim(dim.getName()) &&
           llvm::count_if(einsum.getInputs(), [&](Value input) {
-            return getType(input).hasDim(dim.getName());
+            return getTensorType(input).hasDim(dim.getName());
           }) < 2)
         return rewriter.notifyMatchFailure(op, "sums what one input has");
     rewriter.replaceOpWithNewOp<EinsumOp>(op, op.getType(), einsum.getInputs());
@@ -299,7 +298,7 @@ struct ViewOfEinsum : OpRewritePattern<ViewOp> {
     if (!source)
       return rewriter.notifyMatchFailure(op, "sees no window of one input");
     SmallVector<Value> inputs(einsum.getInputs());
-    NamedTensorType type = getType(inputs[*source]);
+    NamedTensorType type = getTensorType(inputs[*source]);
     SmallVector<DimAttr> dims;
     auto add = [&](StringAttr name) {
       DimAttr dim = op.getType().getDims()[op.getType().findDim(name)];
@@ -332,7 +331,7 @@ private:
     std::optional<unsigned> source;
     for (auto access : op.getAccesses().getAsRange<AccessAttr>())
       for (auto [number, input] : llvm::enumerate(einsum.getInputs())) {
-        if (!getType(input).hasDim(access.getDim()))
+        if (!getTensorType(input).hasDim(access.getDim()))
           continue;
         if (source && *source != number)
           return std::nullopt;
@@ -344,7 +343,7 @@ private:
         // A dimension that is summed would be another of the same name.
         bool isKept = einsum.getType().hasDim(loop);
         for (auto [number, input] : llvm::enumerate(einsum.getInputs())) {
-          if (!getType(input).hasDim(loop))
+          if (!getTensorType(input).hasDim(loop))
             continue;
           if (!isKept)
             return std::nullopt;
@@ -388,7 +387,7 @@ struct RenameOfRepeated : OpRewritePattern<RenameOp> {
       return rewriter.notifyMatchFailure(op, "the input is no broadcast");
     Value input = inner.getInput();
     SmallVector<Attribute> from, to;
-    for (DimAttr dim : getType(input).getDims())
+    for (DimAttr dim : getTensorType(input).getDims())
       if (StringAttr name = op.getNewName(dim.getName());
           name != dim.getName()) {
         from.push_back(dim.getName());
@@ -533,7 +532,7 @@ struct PowOfInteger : OpRewritePattern<PowOp> {
       product = MulOp::create(rewriter, op.getLoc(), product, op.getLhs());
     if (n < 0)
       product = DivOp::create(
-          rewriter, op.getLoc(), getType(product),
+          rewriter, op.getLoc(), getTensorType(product),
           makeConstant(rewriter, op.getLoc(), op.getType().getElementType(), 1),
           product);
     rewriter.replaceOp(

@@ -4,9 +4,10 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 "$root/.ci/install-packages" build run
 
 cd "$root"
-# A build folder that exists keeps its choice about tests.
-[ -f build/CMakeCache.txt ] || fresh=-DMESHC_TESTS=OFF
-cmake --preset default ${fresh:-}
+# A build folder that exists keeps its choices.
+fresh=()
+[ -f build/CMakeCache.txt ] || fresh=(-DMESHC_TESTS=OFF -DMESHC_UNITY=ON)
+cmake --preset default "${fresh[@]}"
 # With the runtime that it links into programs for CPUs.
 cmake --build build --target meshc
 meshc=build/bin/meshc

@@ -11,7 +11,10 @@ cd "$root"
 if [ $# -eq 0 ]; then
   tests/sanitize.sh --quick asan
 fi
-cmake --preset default -DMESHC_TESTS=ON
+# A build folder that exists keeps its choice.
+fresh=()
+[ -f build/CMakeCache.txt ] || fresh=(-DMESHC_UNITY=ON)
+cmake --preset default -DMESHC_TESTS=ON "${fresh[@]}"
 cmake --build build
 tests/install-python ||
   echo "tests/run.sh: no packages from PyPI; tests that need one are skipped"

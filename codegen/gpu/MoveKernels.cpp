@@ -1,5 +1,6 @@
 #include "codegen/gpu/MoveKernels.h"
 
+#include "codegen/gpu/LaunchShape.h"
 #include "runtime/exec/Executable.h"
 #include "runtime/exec/GpuKernels.h"
 
@@ -15,8 +16,6 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
 using runtime::MovePiece;
-
-static constexpr int64_t accessBytes = 16;
 
 namespace {
 class MoveKernelBuilder {

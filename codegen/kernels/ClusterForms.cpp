@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace meshc::codegen;
 
 /// Whether `value` is made in a region of `op`.
-static bool isInside(Operation *op, Value value) {
+static bool isDefinedInside(Operation *op, Value value) {
   Operation *parent = value.getParentRegion()->getParentOp();
   return op->isAncestor(parent);
 }
@@ -33,8 +33,8 @@ static bool areAlike(Operation *x, Operation *y) {
   auto areEqual = [&](Value ofX, Value ofY) {
     if (auto known = same.find(ofX); known != same.end())
       return success(known->second == ofY);
-    return success(ofX.getType() == ofY.getType() && !isInside(x, ofX) &&
-                   !isInside(y, ofY));
+    return success(ofX.getType() == ofY.getType() && !isDefinedInside(x, ofX) &&
+                   !isDefinedInside(y, ofY));
   };
   return OperationEquivalence::isEquivalentTo(
       x, y, areEqual, [&](Value ofX, Value ofY) { same[ofX] = ofY; },
@@ -59,7 +59,7 @@ const ClusterForms::Form &ClusterForms::getForm(Operation *op) {
   made->isRecomputed = isRecomputed(op);
   op->walk<WalkOrder::PreOrder>([&](Operation *inner) {
     for (Value operand : inner->getOperands())
-      if (!isInside(op, operand))
+      if (!isDefinedInside(op, operand))
         made->reads.push_back(operand);
   });
   made->number = getNumber(op);

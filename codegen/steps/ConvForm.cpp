@@ -248,9 +248,9 @@ struct Equation {
 };
 
 /// Finds the convolution that a contraction of one view is.
-class Matcher {
+class ConvMatcher {
 public:
-  Matcher(linalg::GenericOp contraction, unsigned viewed)
+  ConvMatcher(linalg::GenericOp contraction, unsigned viewed)
       : contraction(contraction), viewed(viewed),
         view(contraction.getDpsInputs()[viewed].getDefiningOp<spmd::ViewOp>()) {
   }
@@ -281,7 +281,7 @@ private:
 
 } // namespace
 
-Value Matcher::getTensor(Place place) {
+Value ConvMatcher::getTensor(Place place) {
   switch (place) {
   case Viewed:
     return view.getInput();
@@ -294,8 +294,8 @@ Value Matcher::getTensor(Place place) {
 }
 
 /// The access of dimension `dim` as an equation; nothing where it is none.
-std::optional<Equation> Matcher::readAccess(unsigned dim,
-                                            const nd::DimAccess &access) {
+std::optional<Equation> ConvMatcher::readAccess(unsigned dim,
+                                                const nd::DimAccess &access) {
   const layout::Access form = access.getForm();
   if (form.getKind() != layout::Access::Kind::Exact)
     return std::nullopt;
@@ -319,7 +319,7 @@ std::optional<Equation> Matcher::readAccess(unsigned dim,
   return equation;
 }
 
-bool Matcher::readView() {
+bool ConvMatcher::readView() {
   llvm::SmallDenseSet<unsigned> used;
   AffineMap seen = getContractionMap(Viewed);
   for (auto [index, dim] : llvm::enumerate(view.getSourceType().getDims())) {
@@ -366,7 +366,7 @@ bool Matcher::readView() {
 /// those of the other two, in order; nothing where that is no window. The
 /// offset is the equation's for the viewed tensor, the opposite otherwise.
 std::optional<std::array<int64_t, 2>>
-Matcher::getSourceFactors(const Equation &equation, Place source) {
+ConvMatcher::getSourceFactors(const Equation &equation, Place source) {
   auto isForward = [&](Place place, int64_t sign) {
     return !equation.loops[place] || sign * equation.factors[place] > 0;
   };
@@ -383,7 +383,7 @@ Matcher::getSourceFactors(const Equation &equation, Place source) {
 }
 
 /// Positions in space of a tensor.
-int64_t Matcher::countSpace(Place place) {
+int64_t ConvMatcher::countSpace(Place place) {
   SmallVector<int64_t> sizes = getLoopSizes(contraction);
   ArrayRef<int64_t> shape =
       cast<RankedTensorType>(view.getInput().getType()).getShape();
@@ -398,7 +398,7 @@ int64_t Matcher::countSpace(Place place) {
 
 /// The map of a tensor over the loops of the contraction, and behind them one
 /// for each equation: the position of its dimension in what is viewed.
-AffineMap Matcher::getMap(Place place, Place source) {
+AffineMap ConvMatcher::getMap(Place place, Place source) {
   MLIRContext *context = contraction.getContext();
   const unsigned numLoops = contraction.getNumLoops();
   auto getLoop = [&](unsigned loop) { return getAffineDimExpr(loop, context); };
@@ -459,7 +459,7 @@ static bool hasLongSums(const ConvForm &form, ConvTensor result) {
   llvm_unreachable("not a tensor of a convolution");
 }
 
-std::optional<ConvMatch> Matcher::matchWith(Place source) {
+std::optional<ConvMatch> ConvMatcher::matchWith(Place source) {
   if (!llvm::all_of(equations, [&](const Equation &equation) {
         return getSourceFactors(equation, source).has_value();
       }))
@@ -494,7 +494,7 @@ std::optional<ConvMatch> Matcher::matchWith(Place source) {
   return match;
 }
 
-std::optional<ConvMatch> Matcher::match() {
+std::optional<ConvMatch> ConvMatcher::match() {
   if (!view || !readView())
     return std::nullopt;
   for (Place source : {Viewed, Result, Other})
@@ -527,7 +527,7 @@ meshc::codegen::matchConv(linalg::GenericOp contraction) {
       }))
     return std::nullopt;
   for (unsigned viewed : {0u, 1u})
-    if (auto match = Matcher(contraction, viewed).match())
+    if (auto match = ConvMatcher(contraction, viewed).match())
       return match;
   return std::nullopt;
 }

@@ -54,9 +54,9 @@ struct KernelParts {
 };
 
 /// Goes through two kernels side by side.
-class Matcher {
+class KernelMatcher {
 public:
-  Matcher(const KernelParts &a, const KernelParts &b) : a(a), b(b) {}
+  KernelMatcher(const KernelParts &a, const KernelParts &b) : a(a), b(b) {}
 
   std::optional<OperandMatch> run();
 
@@ -77,7 +77,7 @@ private:
 
 /// Tensors from other steps: of one element type, both of as many elements as
 /// the kernel goes through or both a single one, and always the same pair.
-bool Matcher::matchOperands(Value x, Value y) {
+bool KernelMatcher::matchOperands(Value x, Value y) {
   if (getElementType(x) != getElementType(y))
     return false;
   auto size = [](const KernelParts &kernel) {
@@ -107,7 +107,7 @@ static bool areSame(OpFoldResult x, OpFoldResult y) {
   return valueX && valueY ? areSame(valueX, valueY) : x == y;
 }
 
-bool Matcher::matchTensors(Value x, Value y) {
+bool KernelMatcher::matchTensors(Value x, Value y) {
   OpFoldResult splatX = getSplat(x), splatY = getSplat(y);
   if (splatX || splatY)
     return areSame(splatX, splatY) && getElementType(x) == getElementType(y);
@@ -146,7 +146,7 @@ static bool areSame(Region &x, Region &y) {
 }
 
 /// Whether two operations, and everything they are computed from, are the same.
-bool Matcher::matchFrom(Operation *x, Operation *y) {
+bool KernelMatcher::matchFrom(Operation *x, Operation *y) {
   open = {{x, y}};
   while (!open.empty()) {
     auto [opX, opY] = open.pop_back_val();
@@ -156,7 +156,7 @@ bool Matcher::matchFrom(Operation *x, Operation *y) {
   return true;
 }
 
-bool Matcher::matchOps(Operation *x, Operation *y) {
+bool KernelMatcher::matchOps(Operation *x, Operation *y) {
   auto [known, isFirst] = computed.try_emplace(x, y);
   if (!isFirst)
     return known->second == y;
@@ -187,7 +187,7 @@ bool Matcher::matchOps(Operation *x, Operation *y) {
   return true;
 }
 
-std::optional<OperandMatch> Matcher::run() {
+std::optional<OperandMatch> KernelMatcher::run() {
   const KernelBody &kernel = a.body, &other = b.body;
   if (kernel.outputs.size() != other.outputs.size() ||
       kernel.inputs.size() != other.inputs.size())
@@ -201,7 +201,7 @@ std::optional<OperandMatch> Matcher::run() {
     for (Value y : other.outputs) {
       if (found)
         break;
-      Matcher attempt = *this;
+      KernelMatcher attempt = *this;
       if (!attempt.matchFrom(x.getDefiningOp(), y.getDefiningOp()))
         continue;
       found = y;
@@ -230,7 +230,7 @@ std::optional<OperandMatch> Matcher::run() {
 std::optional<OperandMatch>
 meshc::codegen::matchKernels(const KernelBody &kernel,
                              const KernelBody &other) {
-  return Matcher(KernelParts(kernel), KernelParts(other)).run();
+  return KernelMatcher(KernelParts(kernel), KernelParts(other)).run();
 }
 
 //===-- Hashes ------------------------------------------------------------===//

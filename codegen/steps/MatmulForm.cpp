@@ -35,8 +35,8 @@ std::array<bool, 3> MatmulForm::findStrided() const {
 
 /// Sizes of the loops that index `tensors`.
 static SmallVector<int64_t>
-getLoopSizes(ArrayRef<AffineMap> maps,
-             const std::array<StridedTensor, 3> &tensors) {
+getTensorLoopSizes(ArrayRef<AffineMap> maps,
+                   const std::array<StridedTensor, 3> &tensors) {
   SmallVector<int64_t> sizes(maps.front().getNumDims(), 1);
   for (auto [map, tensor] : llvm::zip_equal(maps, tensors))
     for (auto [dim, size] : llvm::enumerate(tensor.shape))
@@ -51,7 +51,7 @@ meshc::codegen::getMatmulForm(ArrayRef<AffineMap> maps,
   const auto a = getStrides(maps[0], tensors[0].strides);
   const auto b = getStrides(maps[1], tensors[1].strides);
   const auto c = getStrides(maps[2], tensors[2].strides);
-  for (auto [loop, size] : llvm::enumerate(getLoopSizes(maps, tensors))) {
+  for (auto [loop, size] : llvm::enumerate(getTensorLoopSizes(maps, tensors))) {
     MatmulForm::Loop info{size, a[loop], b[loop], c[loop]};
     auto has = [&, loop = loop](unsigned operand) {
       return maps[operand].isFunctionOfDim(loop);

@@ -26,7 +26,7 @@ static constexpr std::chrono::hours freshFor(24);
 static constexpr mode_t ownerOnly = S_IRWXU;
 static constexpr mode_t allRights = 07777;
 
-static Error fail(const std::string &path, int number) {
+static Error makeError(const std::string &path, int number) {
   return createStringError(
       fmt::format("cannot use the cache folder '{}': {}; set MESHC_CACHE_DIR "
                   "to a folder that can be written",
@@ -55,7 +55,7 @@ Expected<ProgramCache> ProgramCache::open() {
   // Twice, where what is there is in the way.
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (mkdir(path.c_str(), ownerOnly) != 0 && errno != EEXIST)
-      return fail(path, errno);
+      return makeError(path, errno);
     Descriptor folder(
         ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     struct stat status;
@@ -63,7 +63,7 @@ Expected<ProgramCache> ProgramCache::open() {
         status.st_uid == geteuid()) {
       if ((status.st_mode & allRights) != ownerOnly &&
           fchmod(folder.get(), ownerOnly) != 0)
-        return fail(path, errno);
+        return makeError(path, errno);
       return ProgramCache(std::move(path), std::move(folder));
     }
     if (!moveAway(path))
@@ -168,13 +168,13 @@ Expected<Descriptor> ProgramCache::add(const std::string &key) {
     return file.takeError();
   std::optional<std::string> digest = getDigest(key, *file);
   if (!digest || fchmod(file->get(), ownerOnly) != 0)
-    return fail(path, errno);
+    return makeError(path, errno);
   for (const Entry &entry : list())
     if (entry.isProgram && getKey(entry.name) == key)
       remove(entry.name);
   const std::string name = key + "-" + *digest;
   if (renameat(folder.get(), fresh.c_str(), folder.get(), name.c_str()) != 0)
-    return fail(path, errno);
+    return makeError(path, errno);
   return file;
 }
 

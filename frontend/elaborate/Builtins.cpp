@@ -11,10 +11,6 @@ using namespace meshc;
 using namespace meshc::frontend;
 
 /// A null tensor is poison: its error has been reported.
-static Value orPoison(Tensor tensor) {
-  return tensor ? Value(tensor) : Value(Poison());
-}
-
 //===----------------------------------------------------------------------===//
 // Tables
 //===----------------------------------------------------------------------===//

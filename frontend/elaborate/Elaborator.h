@@ -30,6 +30,10 @@ using Value = std::variant<Poison, Number, bool, Dims, Tensor>;
 inline bool isPoison(const Value &value) {
   return std::holds_alternative<Poison>(value);
 }
+/// Poison in place of no tensor.
+inline Value orPoison(Tensor tensor) {
+  return tensor ? Value(tensor) : Value(Poison());
+}
 /// "a number", "a tensor": for messages.
 std::string_view describe(const Value &value);
 

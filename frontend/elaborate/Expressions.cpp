@@ -260,10 +260,6 @@ Tensor Elaborator::evaluateTensor(const ast::Expr &expr,
 //===----------------------------------------------------------------------===//
 
 /// A null tensor is poison: its error has been reported.
-static Value orPoison(Tensor tensor) {
-  return tensor ? Value(tensor) : Value(Poison());
-}
-
 Value Elaborator::evaluateUnary(const ast::UnaryExpr &expr) {
   Value value = evaluate(*expr.operand);
   if (isPoison(value))

@@ -13,10 +13,6 @@ using ast::ExprKind;
 using ast::Operator;
 
 /// A null tensor is poison: its error has been reported.
-static Value orPoison(Tensor tensor) {
-  return tensor ? Value(tensor) : Value(Poison());
-}
-
 /// Where one dim is read. A truth or a string is none, and poison says nothing.
 struct Elaborator::Index {
   std::variant<Poison, Number, Position, Tensor> place;

@@ -8,7 +8,7 @@ using namespace meshc::frontend;
 
 Parser::Parser(const SourceSet &sources, uint32_t source,
                Diagnostics &diagnostics)
-    : sources(sources), source(source), text(sources.get(source).getText()),
+    : source(source), text(sources.get(source).getText()),
       diagnostics(diagnostics), tokens(lex(sources, source, diagnostics)) {}
 
 const Token &Parser::peek(size_t distance) const {

@@ -123,7 +123,6 @@ private:
   bool atStatement(size_t index) const;
   void skipBalancedBraces();
 
-  const SourceSet &sources;
   uint32_t source;
   std::string_view text;
   Diagnostics &diagnostics;

@@ -20,8 +20,6 @@ using namespace meshc::runtime;
 
 /// An output that is nobody's (SampleLoop.cpp).
 static constexpr std::string_view retryOutput = "fp16/retry";
-/// How long a prediction may take without a line that says how far it is.
-static constexpr std::chrono::seconds quietTime(2);
 
 /// An error if a file would be written that is one of those that are `read`, or
 /// written a second time.

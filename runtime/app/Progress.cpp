@@ -52,8 +52,6 @@ void Progress::finish() {
 }
 
 /// How long reading may take without a line that says how far it is.
-static constexpr std::chrono::seconds quietTime(2);
-
 void ByteProgress::show(uint64_t bytes, uint64_t allBytes) {
   if (bytes < last)
     before += last;

@@ -10,6 +10,9 @@
 
 namespace meshc::runtime {
 
+/// How long something may take without a line that tells how far it is.
+inline constexpr std::chrono::seconds quietTime(2);
+
 /// A line on standard error that tells how far things are: rewritten at most
 /// ten times a second on a terminal, else a plain line every two seconds.
 ///
@@ -38,7 +41,7 @@ private:
 };
 
 /// Tells how many bytes of all were read or written, on standard error, of what
-/// takes longer than two seconds.
+/// takes longer than quietTime.
 class ByteProgress {
 public:
   /// `what`: "parameters".

@@ -1,11 +1,10 @@
 #include "runtime/app/CommandLine.h"
+
 #include "runtime/exec/ExecutableSeal.h"
+#include "runtime/io/FileErrors.h"
 #include "runtime/ranks/Ranks.h"
 
 #include <fmt/format.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include <sys/uio.h>
 #include <unistd.h>
@@ -30,9 +29,7 @@ reportDamage(const char (&what)[size]) {
 
 /// Who may not read his executable has no damage to hear of.
 [[gnu::noinline]] static void reportUnreadable() {
-  printError(
-      {ErrorCode::CannotRead,
-       fmt::format("cannot read '{}': {}", ownFile, std::strerror(errno)), ""});
+  printError(getReadError(ownFile));
 }
 
 /// Whether requireSeal has let this process go on.

@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/Folder.h"
 
 #include "runtime/checkpoint/Manifest.h"
+#include "runtime/io/FileErrors.h"
 #include "runtime/ranks/Ranks.h"
 
 #include <fmt/format.h>
@@ -10,7 +11,6 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -48,16 +48,6 @@ static std::optional<int64_t> parseStepName(std::string_view name) {
 
 std::string runtime::getPartPath(const std::string &folder, int64_t step) {
   return fmt::format("{}/.{}.part", folder, getStepName(step));
-}
-
-Error runtime::getWriteError(const std::string &path) {
-  return {ErrorCode::CannotWrite,
-          fmt::format("cannot write '{}': {}", path, std::strerror(errno)), ""};
-}
-
-Error runtime::getReadError(const std::string &path) {
-  return {ErrorCode::CannotRead,
-          fmt::format("cannot read '{}': {}", path, std::strerror(errno)), ""};
 }
 
 Result<OwnedFile> runtime::openStored(const std::string &path,

@@ -52,11 +52,6 @@ inline constexpr const char *manifestName = "manifest.json";
 /// "step-00000120".
 std::string getStepName(int64_t step);
 
-/// "cannot write 'PATH': " and the system's reason, of code CannotWrite.
-Error getWriteError(const std::string &path);
-/// The same of reading.
-Error getReadError(const std::string &path);
-
 /// A plain file of a checkpoint, to read; links are none.
 /// Errors: CannotRead; DamagedFile where it is no plain file.
 Result<OwnedFile> openStored(const std::string &path, uint64_t &bytes);

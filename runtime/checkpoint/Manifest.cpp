@@ -3,6 +3,7 @@
 #include "runtime/checkpoint/Safetensors.h"
 #include "runtime/checkpoint/StrictJson.h"
 #include "runtime/exec/Executable.h"
+#include "runtime/io/FileErrors.h"
 #include "runtime/io/Json.h"
 
 #include <fmt/format.h>
@@ -328,16 +329,12 @@ static bool isSealed(std::string_view text) {
 
 Result<Manifest> runtime::parseManifest(std::string_view text,
                                         const std::string &path) {
-  auto getDamage = [&](const std::string &what) {
-    return Error{ErrorCode::DamagedFile,
-                 fmt::format("'{}' is damaged: {}", path, what), ""};
-  };
   Result<json> parsed = parseStrictJson(text, path);
   if (!parsed)
     return parsed.getError();
   JsonFields fields(*parsed);
   if (fields.getText("format") != format)
-    return getDamage(fmt::format("its format is not '{}'", format));
+    return getDamage(path, fmt::format("its format is not '{}'", format));
   const int64_t version = fields.getNumber("version");
   // A field that is missing or no number is damage, told below.
   if (fields.getDefect().empty() && version != Manifest::version)
@@ -348,7 +345,7 @@ Result<Manifest> runtime::parseManifest(std::string_view text,
         fmt::format("{} meshc has written it",
                     version > Manifest::version ? "a newer" : "an older")};
   if (!isSealed(text))
-    return getDamage("its digest is not that of its text");
+    return getDamage(path, "its digest is not that of its text");
   Manifest manifest;
   TrainingPosition &position = manifest.position;
   manifest.producer = fields.getText("producer");
@@ -367,22 +364,22 @@ Result<Manifest> runtime::parseManifest(std::string_view text,
   const json &files = fields.getList("files");
   const json &tensors = fields.getList("tensors");
   if (!fields.getDefect().empty())
-    return getDamage("it " + fields.getDefect());
+    return getDamage(path, "it " + fields.getDefect());
   if (pieces != int64_t(pieceBytes))
-    return getDamage(fmt::format("its pieces have {} bytes, expected {}",
-                                 pieces, pieceBytes));
+    return getDamage(path, fmt::format("its pieces have {} bytes, expected {}",
+                                       pieces, pieceBytes));
   for (const json &object : data) {
     JsonFields source(object);
     position.data.emplace_back(source.getText("input"),
                                source.getText("digest"));
     if (!source.getDefect().empty())
-      return getDamage("its data " + source.getDefect());
+      return getDamage(path, "its data " + source.getDefect());
   }
   ManifestReader reader;
   reader.readFiles(files, manifest.files);
   if (reader.defect.empty())
     reader.readTensors(tensors, manifest.files, manifest.tensors);
   if (!reader.defect.empty())
-    return getDamage(reader.defect);
+    return getDamage(path, reader.defect);
   return manifest;
 }

@@ -1,5 +1,7 @@
 #include "runtime/checkpoint/PieceWriter.h"
 
+#include "runtime/io/FileErrors.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 
 #include "runtime/checkpoint/StrictJson.h"
 #include "runtime/exec/Executable.h"
+#include "runtime/io/FileErrors.h"
 #include "runtime/io/Json.h"
 
 #include <fmt/format.h>
@@ -180,28 +181,25 @@ static std::string checkCover(const SafetensorsHeader &header,
 Result<SafetensorsHeader>
 runtime::readSafetensorsHeader(const ReadAt &read, uint64_t fileBytes,
                                const std::string &path) {
-  auto getDamage = [&](const std::string &what) {
-    return Error{ErrorCode::DamagedFile,
-                 fmt::format("'{}' is damaged: {}", path, what), ""};
-  };
   uint64_t length = 0;
   if (fileBytes < sizeof(length))
-    return getDamage(fmt::format("it has {} bytes, expected at least {}",
-                                 fileBytes, sizeof(length)));
+    return getDamage(path, fmt::format("it has {} bytes, expected at least {}",
+                                       fileBytes, sizeof(length)));
   Status got = read(0, std::as_writable_bytes(std::span(&length, 1)));
   if (!got)
     return got.getError();
   const uint64_t most =
       std::min<uint64_t>(maxJsonBytes, fileBytes - sizeof(length));
   if (length > most)
-    return getDamage(fmt::format(
-        "its header is to have {} bytes, expected at most {}", length, most));
+    return getDamage(
+        path, fmt::format("its header is to have {} bytes, expected at most {}",
+                          length, most));
   std::string text(size_t(length), '\0');
   got = read(sizeof(length), std::as_writable_bytes(std::span(text)));
   if (!got)
     return got.getError();
   if (!text.starts_with('{'))
-    return getDamage("its header does not begin with '{'");
+    return getDamage(path, "its header does not begin with '{'");
   Result<nlohmann::json> json = parseStrictJson(text, path);
   if (!json)
     return json.getError();
@@ -211,10 +209,11 @@ runtime::readSafetensorsHeader(const ReadAt &read, uint64_t fileBytes,
   for (const auto &[name, object] : json->items()) {
     if (name == "__metadata__") {
       if (!object.is_object())
-        return getDamage("its __metadata__ is no object");
+        return getDamage(path, "its __metadata__ is no object");
       for (const auto &[key, value] : object.items()) {
         if (!value.is_string())
-          return getDamage("its __metadata__ has other values than texts");
+          return getDamage(path,
+                           "its __metadata__ has other values than texts");
         header.metadata[key] = value.get<std::string>();
       }
       continue;
@@ -224,7 +223,7 @@ runtime::readSafetensorsHeader(const ReadAt &read, uint64_t fileBytes,
       return Error{ErrorCode::UnsupportedArray,
                    fmt::format("'{}': {}", path, reader.defect), ""};
     if (!entry)
-      return getDamage(reader.defect);
+      return getDamage(path, reader.defect);
     header.entries.push_back(std::move(*entry));
   }
   // Of those that begin at one place, the empty ones come first.
@@ -233,6 +232,6 @@ runtime::readSafetensorsHeader(const ReadAt &read, uint64_t fileBytes,
               return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
             });
   if (std::string defect = checkCover(header, fileBytes); !defect.empty())
-    return getDamage(defect);
+    return getDamage(path, defect);
   return header;
 }

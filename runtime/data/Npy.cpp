@@ -1,6 +1,7 @@
 #include "runtime/data/Npy.h"
 
 #include "runtime/io/File.h"
+#include "runtime/io/FileErrors.h"
 
 #include <fmt/format.h>
 
@@ -149,11 +150,6 @@ static Result<bool> fill(ByteReader &reader, std::span<std::byte> target) {
   if (!count)
     return count.getError();
   return *count == target.size();
-}
-
-static Error getDamage(const std::string &path, const std::string &what) {
-  return {ErrorCode::DamagedFile,
-          fmt::format("'{}' is damaged: {}", path, what), ""};
 }
 
 Result<NpyHeader> runtime::parseNpyHeader(ByteReader &reader,

@@ -180,7 +180,7 @@ const exec::VariableT *Executable::findVariable(std::string_view name) const {
   return nullptr;
 }
 
-static Error getDamage(std::string message) {
+static Error getProgramDamage(std::string message) {
   return {ErrorCode::DamagedProgram, "damaged program: " + std::move(message),
           ""};
 }
@@ -191,7 +191,7 @@ Result<Executable> Executable::create(exec::ExecutableT data) {
   if (defect.empty())
     defect = checkExpanded(data);
   if (!defect.empty())
-    return getDamage(std::move(defect));
+    return getProgramDamage(std::move(defect));
   std::map<std::string, std::vector<int>, std::less<>> sources;
   for (ExpandedProgram &one : expanded) {
     addWaits(data, *one.program);
@@ -208,19 +208,19 @@ Result<Executable> Executable::load(std::span<const uint8_t> bytes) {
   // Root offset and file identifier.
   constexpr size_t headerBytes = 8;
   if (bytes.size() < headerBytes || bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE)
-    return getDamage(fmt::format("it has {} bytes, expected {} to {}",
-                                 bytes.size(), headerBytes,
-                                 uint64_t(FLATBUFFERS_MAX_BUFFER_SIZE)));
+    return getProgramDamage(fmt::format("it has {} bytes, expected {} to {}",
+                                        bytes.size(), headerBytes,
+                                        uint64_t(FLATBUFFERS_MAX_BUFFER_SIZE)));
   if (!exec::ExecutableBufferHasIdentifier(bytes.data()))
-    return getDamage(fmt::format("it does not carry the mark \"{}\"",
-                                 exec::ExecutableIdentifier()));
+    return getProgramDamage(fmt::format("it does not carry the mark \"{}\"",
+                                        exec::ExecutableIdentifier()));
   // A table takes at least the four bytes of its vtable offset, so a file that
   // was written without sharing has no more tables than this.
   flatbuffers::Verifier::Options options;
   options.max_tables = flatbuffers::uoffset_t(bytes.size() / 4 + 1);
   flatbuffers::Verifier verifier(bytes.data(), bytes.size(), options);
   if (!exec::VerifyExecutableBuffer(verifier))
-    return getDamage("it points outside itself");
+    return getProgramDamage("it points outside itself");
   // Asked before anything else is read: another version may mean other things.
   const exec::Executable *root = exec::GetExecutable(bytes.data());
   if (root->version() != execVersion)

@@ -1,10 +1,11 @@
 #include "runtime/io/File.h"
 
+#include "runtime/io/FileErrors.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <random>
 
 #include <fcntl.h>
@@ -16,16 +17,6 @@ using namespace meshc::runtime;
 
 /// Read and handed on at a time.
 static constexpr size_t chunkBytes = size_t(1) << 20;
-
-static Error getReadError(const std::string &path) {
-  return {ErrorCode::CannotRead,
-          fmt::format("cannot read '{}': {}", path, std::strerror(errno)), ""};
-}
-
-static Error getWriteError(const std::string &path) {
-  return {ErrorCode::CannotWrite,
-          fmt::format("cannot write '{}': {}", path, std::strerror(errno)), ""};
-}
 
 Result<std::unique_ptr<FileReader>> FileReader::open(const std::string &path,
                                                      ByteListener listener) {

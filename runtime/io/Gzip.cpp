@@ -1,5 +1,7 @@
 #include "runtime/io/Gzip.h"
 
+#include "runtime/io/FileErrors.h"
+
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -8,9 +10,8 @@
 using namespace meshc;
 using namespace meshc::runtime;
 
-static Error getDamage(const std::string &path, const std::string &what) {
-  return {ErrorCode::DamagedFile,
-          fmt::format("'{}' is damaged: gzip: {}", path, what), ""};
+static Error getGzipDamage(const std::string &path, const std::string &what) {
+  return getDamage(path, "gzip: " + what);
 }
 
 namespace {
@@ -116,12 +117,13 @@ private:
     case Z_STREAM_END:
       return finish();
     case Z_BUF_ERROR:
-      return getDamage(
+      return getGzipDamage(
           path, fmt::format("it is cut off after {} bytes", stream.total_in));
     case Z_MEM_ERROR:
       return Error{ErrorCode::DoesNotFit, "out of memory", ""};
     default:
-      return getDamage(path, stream.msg ? stream.msg : "it is not well-formed");
+      return getGzipDamage(path,
+                           stream.msg ? stream.msg : "it is not well-formed");
     }
   }
 
@@ -130,9 +132,10 @@ private:
     Status filled = packed.fill();
     if (!filled || packed.rest.empty())
       return filled;
-    return getDamage(path, fmt::format("bytes follow its end, which is after "
-                                       "{} bytes",
-                                       stream.total_in));
+    return getGzipDamage(path,
+                         fmt::format("bytes follow its end, which is after "
+                                     "{} bytes",
+                                     stream.total_in));
   }
 
   PackedBytes packed;

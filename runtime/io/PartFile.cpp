@@ -1,11 +1,11 @@
 #include "runtime/io/PartFile.h"
 
 #include "runtime/io/File.h"
+#include "runtime/io/FileErrors.h"
 
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -16,11 +16,6 @@
 
 using namespace meshc;
 using namespace meshc::runtime;
-
-static Error getWriteError(const std::string &path) {
-  return {ErrorCode::CannotWrite,
-          fmt::format("cannot write '{}': {}", path, std::strerror(errno)), ""};
-}
 
 /// A file without a name; -1 and errno where there can be none.
 static int openTemporary() {

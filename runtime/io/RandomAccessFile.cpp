@@ -1,9 +1,10 @@
 #include "runtime/io/RandomAccessFile.h"
 
+#include "runtime/io/FileErrors.h"
+
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include <fcntl.h>
@@ -12,11 +13,6 @@
 
 using namespace meshc;
 using namespace meshc::runtime;
-
-static Error getReadError(const std::string &path) {
-  return {ErrorCode::CannotRead,
-          fmt::format("cannot read '{}': {}", path, std::strerror(errno)), ""};
-}
 
 RandomAccessFile::RandomAccessFile(std::string path, int descriptor)
     : path(std::move(path)), descriptor(descriptor) {

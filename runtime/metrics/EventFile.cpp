@@ -1,5 +1,6 @@
 #include "runtime/metrics/EventFile.h"
 
+#include "runtime/io/FileErrors.h"
 #include "runtime/metrics/Crc32c.h"
 
 #include <fmt/format.h>
@@ -93,10 +94,7 @@ static void appendChecked(std::string &record, std::string_view bytes) {
   record.append(reinterpret_cast<const char *>(&sum), sizeof sum);
 }
 
-Error EventFile::getError() const {
-  return {ErrorCode::CannotWrite,
-          fmt::format("cannot write '{}': {}", path, std::strerror(errno)), ""};
-}
+Error EventFile::getError() const { return getWriteError(path); }
 
 Status EventFile::write(std::string_view event) {
   const uint64_t length = event.size();

@@ -1,22 +1,18 @@
 #include "runtime/metrics/JsonLines.h"
 
+#include "runtime/io/FileErrors.h"
 #include "runtime/io/Json.h"
 
 #include <fmt/format.h>
 
 #include <array>
-#include <cerrno>
-#include <cstring>
 
 #include <unistd.h>
 
 using namespace meshc;
 using namespace meshc::runtime;
 
-Error JsonLines::getError() const {
-  return {ErrorCode::CannotWrite,
-          fmt::format("cannot write '{}': {}", path, std::strerror(errno)), ""};
-}
+Error JsonLines::getError() const { return getWriteError(path); }
 
 bool JsonLines::cutOff(int64_t firstStep) {
   // Steps stand in order, one a line, of which the last may be cut off.

@@ -35,6 +35,13 @@ static int64_t findRoot(std::vector<int64_t> &parents, int64_t device) {
   return device;
 }
 
+int64_t Collective::countElements(std::span<const MoveDim> dims) {
+  int64_t count = 1;
+  for (const MoveDim &dim : dims)
+    count *= dim.size;
+  return count;
+}
+
 int64_t Collective::getBytesPerElement(const Move &move) const {
   return getElementBytes(element) *
          int64_t(move.sources.size() + move.targets.size());

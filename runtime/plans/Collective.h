@@ -60,6 +60,9 @@ public:
     int64_t fromStride;
     int64_t toStride;
   };
+  /// Of a box of these dimensions.
+  static int64_t countElements(std::span<const MoveDim> dims);
+
   /// Where the box starts in a device's arena (bytes); in staging memory it is
   /// contiguous, its rows one after the other.
   struct End {
@@ -75,6 +78,10 @@ public:
     MoveDim inner;
     exec::ReduceKind reduce;
     size_t member = 0; ///< whose move it is
+
+    int64_t countElements() const {
+      return inner.size * Collective::countElements(outer);
+    }
   };
 
   /// One collective of a command: its operands, and their places in the arena

@@ -66,13 +66,6 @@ static std::vector<int64_t> getTakers(const Move &move,
   return {takers.begin(), takers.end()};
 }
 
-static int64_t countElements(const Move &move) {
-  int64_t elements = move.inner.size;
-  for (const Collective::MoveDim &dim : move.outer)
-    elements *= dim.size;
-  return elements;
-}
-
 /// Whether it is worth a second message to combine a box in shares.
 ///
 /// With K takers that need R terms of others in all, R boxes go to all of them
@@ -87,7 +80,7 @@ static int64_t countElements(const Move &move) {
 static bool isDivided(const Move &move, std::span<const Term> terms,
                       std::span<const int64_t> takers, int64_t elementBytes) {
   constexpr int64_t minBytes = int64_t(1) << 16;
-  if (takers.size() < 2 || countElements(move) * elementBytes < minBytes)
+  if (takers.size() < 2 || move.countElements() * elementBytes < minBytes)
     return false;
   size_t received = 0;
   for (int64_t taker : takers)
@@ -144,7 +137,7 @@ void Collective::addShare(const Move &share, std::span<const int64_t> combiners,
                           std::span<const int64_t> takers, Group &group,
                           const Division &division) {
   const uint64_t bytes =
-      uint64_t(countElements(share) * getElementBytes(element));
+      uint64_t(share.countElements() * getElementBytes(element));
   StagePart &packing = group[Stage::Pack];
   StagePart &combining = group[Stage::Combine];
   StagePart &spreading = group[Stage::Spread];
@@ -210,7 +203,7 @@ void Collective::addPart(const Move &whole, Group &group,
   const auto count = int64_t(takers.size());
   for (int64_t number = 0; number < count; ++number) {
     const Move share = cutShare(whole, number, count, elementBytes);
-    if (countElements(share) > 0)
+    if (share.countElements() > 0)
       addShare(share, std::span(takers).subspan(size_t(number), 1), takers,
                group, division);
   }

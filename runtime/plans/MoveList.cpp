@@ -71,19 +71,12 @@ exec::ReduceKind cuda::getReduceKind(const Collective &collective,
   return exec::ReduceKind::none;
 }
 
-static int64_t countElements(std::span<const Collective::MoveDim> dims) {
-  int64_t count = 1;
-  for (const Collective::MoveDim &dim : dims)
-    count *= dim.size;
-  return count;
-}
-
 /// Elements of a piece: so many that there are maxBlocks pieces at most, but
 /// for the last ones of boxes.
 static int64_t getPieceLength(std::span<const MoveList::Box> boxes) {
   int64_t total = 0;
   for (const MoveList::Box &box : boxes)
-    total += countElements(box.dims);
+    total += Collective::countElements(box.dims);
   return ((total + maxBlocks - 1) / maxBlocks + grain - 1) / grain * grain;
 }
 
@@ -116,7 +109,7 @@ Result<uint64_t> MoveList::measure(std::span<const Box> boxes) {
   for (const Box &box : boxes) {
     // Boxes that are empty have places of their ends, too.
     ends += box.sources.size() + box.targets.size();
-    const int64_t count = countElements(box.dims);
+    const int64_t count = Collective::countElements(box.dims);
     if (count == 0)
       continue;
     MESHC_RETURN_IF_ERROR(checkRank(mergeMoveDims(box.dims)));
@@ -136,7 +129,7 @@ Result<MoveList::Pieces> MoveList::add(std::span<const Box> boxes) {
   std::vector<size_t> pieceBoxes;
   for (size_t i = 0; i < boxes.size(); ++i) {
     const Box &box = boxes[i];
-    const int64_t count = countElements(box.dims);
+    const int64_t count = Collective::countElements(box.dims);
     if (count == 0)
       continue;
     const std::vector<Collective::MoveDim> dims = mergeMoveDims(box.dims);

@@ -34,10 +34,8 @@ static Error getMpiError(std::string what) {
 
 /// What a call for a message to or from another rank has failed with: that rank
 /// is gone, or cannot be reached.
-static Error getConnectionError(int64_t rank, const std::string &what) {
-  return {ErrorCode::RankLost,
-          fmt::format("lost the connection to rank {}: MPI: {}", rank, what),
-          ""};
+static Error getMpiError(int64_t rank, const std::string &what) {
+  return getConnectionError(rank, "MPI: " + what);
 }
 
 namespace {
@@ -197,7 +195,7 @@ bool MpiTransport::begin(Operation &operation) {
           : mpi.send(int(message.peer), int(message.tag), message.data,
                      message.bytes, &operation.request);
   if (error)
-    listener->onBroken(getConnectionError(message.peer, error));
+    listener->onBroken(getMpiError(message.peer, error));
   return !error;
 }
 
@@ -206,7 +204,7 @@ bool MpiTransport::test(Operation &operation, bool &isComplete) {
   const char *error = mpi.test(operation.request, &complete);
   isComplete = complete != 0;
   if (error)
-    listener->onBroken(getConnectionError(operation.message.peer, error));
+    listener->onBroken(getMpiError(operation.message.peer, error));
   else if (isComplete && operation.isReceive)
     listener->onReceived(operation.message.token);
   else if (isComplete)

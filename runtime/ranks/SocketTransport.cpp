@@ -22,11 +22,6 @@ using namespace meshc::runtime;
 static constexpr uint32_t messageMagic = 0x6d736867;
 static constexpr double connectSeconds = 60;
 
-static Error getConnectionError(int64_t rank, const std::string &why) {
-  return {ErrorCode::RankLost,
-          fmt::format("lost the connection to rank {}: {}", rank, why), ""};
-}
-
 namespace {
 /// Where a rank takes the connections of the others.
 struct DataPlace {

@@ -3,8 +3,15 @@
 #include "runtime/ranks/MpiTransport.h"
 #include "runtime/ranks/SocketTransport.h"
 
+#include <fmt/format.h>
+
 using namespace meshc;
 using namespace meshc::runtime;
+
+Error runtime::getConnectionError(int64_t rank, const std::string &why) {
+  return {ErrorCode::RankLost,
+          fmt::format("lost the connection to rank {}: {}", rank, why), ""};
+}
 
 Result<std::unique_ptr<Transport>>
 runtime::createTransport(Ranks &ranks, TransportKind kind) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace meshc::runtime {
 
@@ -56,6 +57,9 @@ class Ranks;
 /// By what messages go: Auto is MPI where an MPI launcher has started the run,
 /// TCP elsewhere.
 enum class TransportKind : uint8_t { Auto, Tcp, Mpi };
+
+/// "lost the connection to rank RANK: WHY", of code RankLost.
+Error getConnectionError(int64_t rank, const std::string &why);
 
 /// Connects all ranks; every rank has to call it.
 Result<std::unique_ptr<Transport>> createTransport(Ranks &ranks,

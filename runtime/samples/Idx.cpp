@@ -1,5 +1,6 @@
 #include "runtime/samples/Idx.h"
 
+#include "runtime/io/FileErrors.h"
 #include "runtime/io/Gzip.h"
 
 #include <fmt/format.h>
@@ -12,11 +13,6 @@
 
 using namespace meshc;
 using namespace meshc::runtime;
-
-static Error getDamage(const std::string &path, const std::string &what) {
-  return {ErrorCode::DamagedFile,
-          fmt::format("'{}' is damaged: {}", path, what), ""};
-}
 
 static int64_t getTypeBytes(IdxType type) {
   switch (type) {
@@ -70,8 +66,8 @@ double IdxFile::getElement(int64_t index) const {
 }
 
 /// Bytes of all elements of these sizes; none where no file can have so many.
-static std::optional<uint64_t> countBytes(IdxType type,
-                                          const std::vector<int64_t> &sizes) {
+static std::optional<uint64_t>
+countIdxBytes(IdxType type, const std::vector<int64_t> &sizes) {
   // Zero sizes first: they make any other size harmless.
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end())
     return 0;
@@ -118,7 +114,7 @@ Result<IdxFile> runtime::parseIdx(std::unique_ptr<ByteReader> bytes,
     file.sizes.push_back(size);
   }
   Result<std::vector<std::byte>> elements =
-      readElements(**reader, countBytes(file.type, file.sizes),
+      readElements(**reader, countIdxBytes(file.type, file.sizes),
                    fmt::format("sizes {}", fmt::join(file.sizes, " x ")), path);
   if (!elements)
     return elements.getError();

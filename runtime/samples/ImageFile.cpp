@@ -1,6 +1,7 @@
 #include "runtime/samples/ImageFile.h"
 
 #include "runtime/io/File.h"
+#include "runtime/io/FileErrors.h"
 
 #include <fmt/format.h>
 
@@ -14,11 +15,6 @@
 
 using namespace meshc;
 using namespace meshc::runtime;
-
-static Error getDamage(const std::string &path, std::string_view what) {
-  return {ErrorCode::DamagedFile,
-          fmt::format("'{}' is damaged: {}", path, what), ""};
-}
 
 /// An error where an image is not what was asked for.
 static Status checkSize(const std::string &path, const ImageSize &size,

@@ -59,7 +59,7 @@ struct Cell {
   std::string ratio; ///< to the least of the row, where above doubling
 };
 
-struct Row {
+struct QuantityRow {
   std::string label;
   std::vector<Cell> cells; ///< by plan
 };
@@ -89,7 +89,7 @@ private:
 
   const PlanComparison &comparison;
   size_t width;
-  std::vector<Row> rows;
+  std::vector<QuantityRow> rows;
   std::vector<std::string> equal; ///< what all have alike
 };
 } // namespace
@@ -136,7 +136,7 @@ const ComparedQuantity *ComparisonPrinter::find(std::string_view name) const {
 
 /// Whether each plan fits, and by how much, where what devices have is known.
 void ComparisonPrinter::addVerdict() {
-  Row row{"verdict", {}};
+  QuantityRow row{"verdict", {}};
   bool isKnown = false;
   for (const std::optional<ReadPlan> &plan : comparison.plans) {
     std::string text = "-";
@@ -175,7 +175,7 @@ void ComparisonPrinter::addQuantity(const ComparedQuantity &quantity,
                               format(quantity.unit, known[index - 1]));
   const auto least =
       std::find_if(known.begin(), known.end(), [](int64_t n) { return n > 0; });
-  Row row{getLabel(quantity, true), {}};
+  QuantityRow row{getLabel(quantity, true), {}};
   for (const std::optional<int64_t> &number : quantity.numbers) {
     row.cells.push_back({"-", ""});
     if (!number)
@@ -228,7 +228,7 @@ std::string ComparisonPrinter::getTable(size_t begin, size_t end,
   for (size_t plan = begin; plan < end; ++plan) {
     const std::string letter = PlanComparison::getLetter(plan);
     size_t textWidth = letter.size(), ratioWidth = 0;
-    for (const Row &row : rows) {
+    for (const QuantityRow &row : rows) {
       textWidth = std::max(textWidth, countColumns(row.cells[plan].text));
       ratioWidth = std::max(ratioWidth, countColumns(row.cells[plan].ratio));
     }
@@ -253,7 +253,7 @@ std::string ComparisonPrinter::getTable() const {
   if (rows.empty())
     return "";
   size_t labelWidth = 0;
-  for (const Row &row : rows)
+  for (const QuantityRow &row : rows)
     labelWidth = std::max(labelWidth, countColumns(row.label));
   std::string text;
   const size_t count = comparison.plans.size();
@@ -262,7 +262,7 @@ std::string ComparisonPrinter::getTable() const {
     size_t used = 2 + labelWidth;
     for (; end < count; ++end) {
       size_t textWidth = PlanComparison::getLetter(end).size(), ratioWidth = 0;
-      for (const Row &row : rows) {
+      for (const QuantityRow &row : rows) {
         textWidth = std::max(textWidth, countColumns(row.cells[end].text));
         ratioWidth = std::max(ratioWidth, countColumns(row.cells[end].ratio));
       }

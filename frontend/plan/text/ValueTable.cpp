@@ -19,7 +19,7 @@ ValueTable::ValueTable(size_t width, std::string held)
 
 /// "layer/0/h, 96 times" of a row that stands for several.
 /// Indented below its scope.
-static std::string getName(const ValueRow &row) {
+static std::string getShownName(const ValueRow &row) {
   const std::string name = (row.scope.empty() ? "" : "  ") + row.name;
   return row.times > 1 ? fmt::format("{}, {} times", name, row.times) : name;
 }
@@ -45,7 +45,7 @@ void ValueTable::findWidths() {
   size_t names = 5, shapes = 14;
   for (const Entry &entry : entries)
     if (entry.row) {
-      names = std::max(names, getName(*entry.row).size());
+      names = std::max(names, getShownName(*entry.row).size());
       shapes = std::max(shapes, join(getPieces(*entry.row)).size());
     }
   nameWidth = std::min(names, room * 2 / 5 + 1);
@@ -86,7 +86,7 @@ std::vector<std::string> ValueTable::getShape(const ValueRow &row) {
 
 void ValueTable::renderRow(const ValueRow &row, const std::string &bytes,
                            std::string &text) {
-  const std::string name = getName(row);
+  const std::string name = getShownName(row);
   bool isLong = name.size() > nameWidth;
   if (isLong)
     text += fmt::format("{:{}}{}\n", "", indent, name);
