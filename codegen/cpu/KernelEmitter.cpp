@@ -1,8 +1,9 @@
-// The loops of a kernel, as Schedule.h describes them.
+// The iterations of a kernel, its columns and the stages of a row, as
+// Schedule.h describes them.
 
 #include "codegen/cpu/KernelEmitter.h"
 
-#include "codegen/kernels/ElementBuilder.h"
+#include "codegen/cpu/KernelBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -21,150 +22,6 @@ static constexpr int64_t heavyLanes = 16;
 static constexpr int64_t lightLanes = 32;
 /// A body heavier than three exponentials or divisions.
 static constexpr unsigned heavyWork = 3 * costlyWork;
-
-namespace {
-/// Addresses and coordinates as the arrays that the runtime hands over.
-class ArrayFrame : public KernelFrame {
-public:
-  /// `places`: in the array, by number of the operand.
-  ArrayFrame(Location loc, Value operands, Value coordinates,
-             ArrayRef<unsigned> places)
-      : loc(loc), operands(operands), coordinates(coordinates),
-        places(places.begin(), places.end()) {}
-
-  Value getOperand(OpBuilder &builder, unsigned index) override {
-    return load(builder, operands.getType(), operands, places[index]);
-  }
-  Value getCoordinate(OpBuilder &builder, unsigned axis) override {
-    return load(builder, builder.getI64Type(), coordinates, axis);
-  }
-
-private:
-  Value load(OpBuilder &builder, Type type, Value array, unsigned index) {
-    Value place =
-        LLVM::GEPOp::create(builder, loc, array.getType(), type, array,
-                            ArrayRef<LLVM::GEPArg>{int32_t(index)});
-    return LLVM::LoadOp::create(builder, loc, type, place, 8);
-  }
-
-  Location loc;
-  Value operands, coordinates;
-  SmallVector<unsigned> places;
-};
-
-class KernelBuilder {
-public:
-  /// `places`: of the operands of `kernel` and the workspace behind them in the
-  /// function's array.
-  KernelBuilder(const KernelBody &kernel, const RowParts &parts, StringRef name,
-                ModuleOp kernels, ArrayRef<unsigned> places);
-
-  /// What goes through all rows.
-  void emitMain();
-  /// What adds up the parts of their sums.
-  void emitSum();
-
-private:
-  /// A number of columns from one position on, in chunks of equal width. Sizes
-  /// are static, so what is left of a row is a narrower vector, not a mask.
-  struct Segment {
-    int64_t start, lanes, chunks;
-  };
-  /// Vector accumulators of the reductions of one stage, by segment.
-  using Accumulators = SmallVector<Value>;
-  using ChunkBody = llvm::function_ref<SmallVector<Value>(
-      OpBuilder &, int64_t lanes, ArrayRef<Value> accumulators)>;
-  /// The loops over columns: all dimensions but the last, and the chunks of
-  /// each segment of that one.
-  struct ColumnLoops {
-    SumLoops outer;
-    SmallVector<SumLoops> chunks;
-  };
-  /// What goes through the columns of a row.
-  struct ColumnPass {
-    ColumnLoops loops;
-    size_t perSegment; ///< accumulators
-    SumBlocks &sums;
-    ChunkBody body;
-  };
-  /// `lanes` columns of an accumulator, by its place among them; 0: it has
-  /// none.
-  using AccumulatorBody =
-      llvm::function_ref<void(OpBuilder &, int64_t lanes, size_t accumulator)>;
-
-  ArrayRef<Cluster::Member> members() const { return cluster.getMembers(); }
-  Value constant(int64_t value) { return elements.getConstant(value); }
-  OpBuilder beginIterations(Value &iteration);
-  void setParallelPositions(OpBuilder &builder, Value iteration);
-  void emitAccumulators(OpBuilder builder, ArrayRef<size_t> accumulators,
-                        AccumulatorBody body);
-  SmallVector<size_t> getAllAccumulators() const {
-    return llvm::to_vector(llvm::seq<size_t>(0, parts.accumulators.size()));
-  }
-  void emitInits(OpBuilder builder);
-  Value getPart(OpBuilder &builder, size_t accumulator, Value part);
-  Value addParts(OpBuilder &builder, int64_t lanes, size_t accumulator);
-  SumRange getRowsOfPart(OpBuilder &builder, Value part);
-  void setRowOfPart(OpBuilder &builder, Value row);
-  void emitRows(OpBuilder &builder, ArrayRef<SumLoop> loops, Value part);
-  void emitRow(OpBuilder builder);
-  void emitStage(OpBuilder &builder, unsigned stage);
-  void emitRowResults(OpBuilder &builder);
-  ColumnLoops getColumnLoops(bool addsFloats) const;
-  Accumulators emitColumns(OpBuilder &builder, const ColumnPass &pass,
-                           ArrayRef<SumLoop> outer,
-                           ArrayRef<Value> accumulators);
-  Accumulators emitLastColumns(OpBuilder &builder, const ColumnPass &pass,
-                               ArrayRef<Value> accumulators);
-  SmallVector<Value> emitSegment(OpBuilder &builder, const ColumnPass &pass,
-                                 size_t segment, ArrayRef<Value> accumulators);
-  SmallVector<Value> emitStageChunk(OpBuilder &builder, unsigned stage,
-                                    int64_t lanes,
-                                    ArrayRef<Value> accumulators);
-  void finishReductions(OpBuilder &builder, unsigned stage,
-                        ArrayRef<Value> accumulators);
-  Value getNeutral(OpBuilder &builder, unsigned member, int64_t lanes);
-  Value combine(OpBuilder &builder, unsigned member, Value accumulator,
-                ElementBuilder::Term term);
-  Value combine(OpBuilder &builder, unsigned member, Value lhs, Value rhs) {
-    return combine(builder, member, lhs, ElementBuilder::Term{rhs, {}});
-  }
-  void accumulate(OpBuilder &builder, unsigned member,
-                  ElementBuilder::Term term);
-  void setSegments();
-
-  /// Sums across rows in blocks: those of a level are in a row on the stack.
-  class RowLevels final : public SumBlocks {
-  public:
-    RowLevels(KernelBuilder &kernel) : kernel(kernel) {}
-    SmallVector<Value> begin(OpBuilder &builder,
-                             ArrayRef<Value> outer) override;
-    SmallVector<Value> end(OpBuilder &builder, ArrayRef<Value> outer,
-                           ArrayRef<Value> own) override;
-
-  private:
-    void setMemory(OpBuilder &builder);
-    Value getTensor(size_t accumulator) const;
-
-    KernelBuilder &kernel;
-    int64_t level = 0; ///< of the rows that are summed now; 0: the results
-  };
-
-  const KernelBody &kernel;
-  const Cluster &cluster;
-  const Schedule &schedule;
-  const RowParts &parts;
-  Location loc;
-  LLVM::LLVMFuncOp function;
-  ArrayFrame frame;
-  ElementBuilder elements;
-  SmallVector<Segment> segments;
-  Value blockStart, blockEnd; ///< of the last column dimension, if cut
-  Value workspace;            ///< null with one part
-  Value levels;               ///< the rows of sums on the stack, if any
-  RowLevels rowLevels{*this};
-};
-} // namespace
 
 static LLVM::LLVMFuncOp createFunction(Location loc, StringRef name,
                                        ModuleOp kernels) {
@@ -186,8 +43,7 @@ static OpBuilder atEnd(LLVM::LLVMFuncOp function) {
   return OpBuilder(function.getBody().front().getTerminator());
 }
 
-/// An operation that keeps a place in a block until it is erased.
-static Operation *createAnchor(OpBuilder &builder, Location loc) {
+Operation *KernelBuilder::createAnchor(OpBuilder &builder, Location loc) {
   return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(0));
 }
 
@@ -236,7 +92,7 @@ void KernelBuilder::emitMain() {
   }
   setParallelPositions(body, iteration);
   emitInits(body);
-  emitRows(body, parts.loops.loops, part);
+  emitRows(body, part);
 }
 
 void KernelBuilder::emitSum() {
@@ -475,184 +331,7 @@ void KernelBuilder::emitInits(OpBuilder builder) {
                    });
 }
 
-//===-- Parts of sums -----------------------------------------------------===//
-
-/// Address of one part of an accumulator's sums in the workspace.
-Value KernelBuilder::getPart(OpBuilder &builder, size_t accumulator,
-                             Value part) {
-  Value offset = arith::AddIOp::create(
-      builder, loc,
-      arith::MulIOp::create(builder, loc, part, constant(parts.bytesPerPart)),
-      constant(parts.offsets[accumulator]));
-  return LLVM::GEPOp::create(builder, loc, workspace.getType(),
-                             builder.getI8Type(), workspace,
-                             ArrayRef<LLVM::GEPArg>{offset});
-}
-
-/// The sum of all parts of an accumulator, at the positions; 0 lanes: of one
-/// that has no columns.
-Value KernelBuilder::addParts(OpBuilder &builder, int64_t lanes,
-                              size_t accumulator) {
-  const unsigned index = parts.accumulators[accumulator];
-  Value tensor = members()[index].op->getResult(0);
-  Cluster::Dims dims = cluster.getResultDims(members()[index]);
-  auto beginAt = [&](OpBuilder &place) {
-    elements.beginRow(place);
-    elements.beginChunk(place, lanes, 0);
-  };
-  auto load = [&](OpBuilder &place, Value part) {
-    elements.setBase(tensor, getPart(place, accumulator, part));
-    beginAt(place);
-    return elements.load(tensor, dims);
-  };
-  const bool inBlocks = addsFloats(members()[index].op);
-  CarriedSums sums(
-      [&](OpBuilder &place, size_t) {
-        return inBlocks ? getNeutral(place, index, lanes) : Value();
-      },
-      [&](OpBuilder &place, size_t, Value lhs, Value rhs) {
-        return combine(place, index, lhs, rhs);
-      });
-  const int64_t others = parts.parts - 1;
-  const SumLoops loops =
-      inBlocks ? SumLoops::get(others) : SumLoops::getPlain(others);
-  Value total = load(builder, constant(0));
-  auto addPart = [&](OpBuilder &inner, Value part, ArrayRef<Value> carried) {
-    Value next = load(inner, part);
-    return SmallVector<Value>{combine(inner, index, carried[0], next)};
-  };
-  total = loops.loops.empty()
-              ? addPart(builder, constant(1), total)[0]
-              : emitSumLoops(builder, loc, loops.loops,
-                             {constant(1), constant(parts.parts), 1, others},
-                             total, sums, addPart)[0];
-  // The sum goes to the output.
-  elements.setBase(tensor, {});
-  beginAt(builder);
-  return total;
-}
-
-/// The rows of a part.
-SumRange KernelBuilder::getRowsOfPart(OpBuilder &builder, Value part) {
-  const bool isEven = parts.rows % parts.rowsPerPart == 0;
-  Value first =
-      arith::MulIOp::create(builder, loc, part, constant(parts.rowsPerPart));
-  Value last =
-      arith::AddIOp::create(builder, loc, first, constant(parts.rowsPerPart));
-  if (!isEven)
-    last = arith::MinUIOp::create(builder, loc, last, constant(parts.rows));
-  return {first, last, 1, isEven ? parts.rowsPerPart : 0};
-}
-
-/// Sets the summed positions from the number of a row.
-void KernelBuilder::setRowOfPart(OpBuilder &builder, Value rest) {
-  ArrayRef<unsigned> summed = schedule.getSummed();
-  for (unsigned dim : llvm::reverse(summed.drop_front())) {
-    Value size = constant(cluster.getSizes()[dim]);
-    elements.setPosition(dim, arith::RemUIOp::create(builder, loc, rest, size));
-    rest = arith::DivUIOp::create(builder, loc, rest, size);
-  }
-  elements.setPosition(summed.front(), rest);
-}
-
-//===-- Rows in blocks ----------------------------------------------------===//
-
-Value KernelBuilder::RowLevels::getTensor(size_t accumulator) const {
-  const unsigned member = kernel.parts.accumulators[accumulator];
-  return kernel.members()[member].op->getResult(0);
-}
-
-/// Where rows are summed from now on.
-void KernelBuilder::RowLevels::setMemory(OpBuilder &builder) {
-  const RowParts &parts = kernel.parts;
-  for (auto [place, offset] : llvm::enumerate(parts.levelOffsets)) {
-    if (!offset)
-      continue;
-    ElementBuilder::RowMemory memory;
-    if (level > 0) {
-      Value bytes =
-          kernel.constant((level - 1) * parts.bytesPerLevel + *offset);
-      memory.pointer = LLVM::GEPOp::create(
-          builder, kernel.loc, kernel.levels.getType(), builder.getI8Type(),
-          kernel.levels, ArrayRef<LLVM::GEPArg>{bytes});
-      memory.firstColumn = kernel.blockStart;
-    }
-    kernel.elements.setRowMemory(getTensor(place), memory);
-  }
-}
-
-/// The accumulators that are summed in blocks.
-static SmallVector<size_t> getBlocked(const RowParts &parts) {
-  SmallVector<size_t> places;
-  for (auto [place, offset] : llvm::enumerate(parts.levelOffsets))
-    if (offset)
-      places.push_back(place);
-  return places;
-}
-
-SmallVector<Value> KernelBuilder::RowLevels::begin(OpBuilder &builder,
-                                                   ArrayRef<Value> outer) {
-  ++level;
-  setMemory(builder);
-  kernel.emitAccumulators(
-      builder, getBlocked(kernel.parts),
-      [&](OpBuilder &inner, int64_t, size_t place) {
-        const unsigned member = kernel.parts.accumulators[place];
-        kernel.elements.store(
-            kernel.getNeutral(inner, member, 0), getTensor(place),
-            kernel.cluster.getResultDims(kernel.members()[member]));
-      });
-  return SmallVector<Value>(outer);
-}
-
-SmallVector<Value> KernelBuilder::RowLevels::end(OpBuilder &builder,
-                                                 ArrayRef<Value> outer,
-                                                 ArrayRef<Value> own) {
-  const int64_t ownLevel = level;
-  kernel.emitAccumulators(
-      builder, getBlocked(kernel.parts),
-      [&](OpBuilder &inner, int64_t, size_t place) {
-        const unsigned member = kernel.parts.accumulators[place];
-        level = ownLevel;
-        setMemory(inner);
-        Value sum = kernel.elements.load(
-            getTensor(place),
-            kernel.cluster.getResultDims(kernel.members()[member]));
-        level = ownLevel - 1;
-        setMemory(inner);
-        kernel.accumulate(inner, member, {sum, {}});
-      });
-  return SmallVector<Value>(own);
-}
-
-/// The loops over summed positions, those of `part` if it is not null.
-void KernelBuilder::emitRows(OpBuilder &builder, ArrayRef<SumLoop> rest,
-                             Value part) {
-  SumRange range;
-  if (part)
-    range = getRowsOfPart(builder, part);
-  if (rest.empty()) {
-    if (part)
-      setRowOfPart(builder, range.first);
-    return emitRow(builder);
-  }
-  ArrayRef<SumLoop> loops = SumLoops::getFirstDim(rest);
-  unsigned dim = 0;
-  if (!part) {
-    dim = schedule.getSummed()[loops.front().dim];
-    const int64_t size = cluster.getSizes()[dim];
-    range = {constant(0), constant(size), 1, size};
-  }
-  emitSumLoops(builder, loc, loops, range, {}, rowLevels,
-               [&](OpBuilder &inner, Value position, ArrayRef<Value>) {
-                 if (part)
-                   setRowOfPart(inner, position);
-                 else
-                   elements.setPosition(dim, position);
-                 emitRows(inner, rest.drop_front(loops.size()), {});
-                 return SmallVector<Value>();
-               });
-}
+//===-- Stages ------------------------------------------------------------===//
 
 SmallVector<Value> KernelBuilder::emitStageChunk(OpBuilder &builder,
                                                  unsigned stageIndex,

@@ -51,6 +51,10 @@ struct RowParts {
   /// Through the summed dimensions, or, if rows are cut, through the rows of a
   /// part as one dimension.
   SumLoops loops{{}, 1};
+  /// How many of the innermost loops run inside those over columns, if all that
+  /// a row does is to add to accumulators: a sum is loaded and stored once for
+  /// these rows, rather than for each.
+  size_t loopsInside = 0;
   /// Of each accumulator in the row of a level, in bytes; none if it is not
   /// summed in blocks.
   llvm::SmallVector<std::optional<int64_t>> levelOffsets;

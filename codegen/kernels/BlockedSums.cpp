@@ -39,6 +39,32 @@ SumLoops SumLoops::getPlain(ArrayRef<int64_t> sizes) {
   return result;
 }
 
+size_t SumLoops::cutInnermost(ArrayRef<int64_t> sizes, int64_t most) {
+  size_t count = 0;
+  int64_t positions = 1;
+  for (size_t index = loops.size(); index-- > 0;) {
+    SumLoop &loop = loops[index];
+    if (loop.startsFresh)
+      break;
+    const bool isOutermost = index == 0 || loops[index - 1].dim != loop.dim;
+    const int64_t turns = llvm::divideCeil(
+        isOutermost ? sizes[loop.dim] : loops[index - 1].step, loop.step);
+    if (positions * turns <= most) {
+      positions *= turns;
+      ++count;
+      continue;
+    }
+    if (const int64_t few = most / positions; few > 1) {
+      const SumLoop inner{loop.dim, loop.step, false};
+      loop.step *= few;
+      loops.insert(loops.begin() + index + 1, inner);
+      ++count;
+    }
+    break;
+  }
+  return count;
+}
+
 int64_t SumLoops::countLevels() const {
   return llvm::count_if(loops,
                         [](const SumLoop &loop) { return loop.startsFresh; });

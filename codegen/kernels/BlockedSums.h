@@ -36,6 +36,11 @@ struct SumLoops {
   /// Loops that sum nothing, or nothing that needs blocks.
   static SumLoops getPlain(llvm::ArrayRef<int64_t> sizes);
 
+  /// Cuts the loops such that the innermost ones run over at most `most`
+  /// positions of the dimensions, which have these sizes, and start nothing
+  /// fresh; how many these are.
+  size_t cutInnermost(llvm::ArrayRef<int64_t> sizes, int64_t most);
+
   /// How many loops start fresh: accumulators at once beside the outermost one.
   int64_t countLevels() const;
   /// The loops from the first of `rest` on that go along the same dimension.
