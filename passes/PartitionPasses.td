@@ -206,8 +206,8 @@ def RecomputeResiduals : Pass<"spmd-recompute-residuals", "::mlir::ModuleOp"> {
   let description = [{
     A value of the forward phase that a kernel of the backward phase reads need
     not stay in memory between the two if it is an elementwise function of values
-    that do, or a view of one which is no slice and of which nothing sums rows
-    up: the kernel computes it on the way. Which values stay is a minimum cut
+    that do, or a view of one which is no slice: the kernel computes it on the
+    way. Which values stay is a minimum cut
     (passes/VertexCut.h) between
 
     - what can only be kept: results of products, sums, collectives, gathers,

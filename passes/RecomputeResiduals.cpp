@@ -69,25 +69,6 @@ static bool isKernel(Operation *op) {
           }));
 }
 
-/// Whether an operation of a later phase sums over the last dimension of
-/// `view`: rows that lie in memory are summed as fast as they are read, and a
-/// kernel that has such sums beside those of another dimension is no faster
-/// than two (windowed attention of 256 positions: 42 ms, and 63 with its
-/// windows computed again; bench/cliffs/windowed.mesh).
-static bool isSummedAlongRows(spmd::ViewOp view) {
-  if (view.getType().getRank() == 0)
-    return false;
-  return llvm::any_of(view->getUses(), [](OpOperand &use) {
-    auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
-    if (!generic || isForward(generic) || !generic.isDpsInput(&use))
-      return false;
-    AffineMap map = generic.getMatchingIndexingMap(&use);
-    const auto last = dyn_cast<AffineDimExpr>(map.getResults().back());
-    return last && generic.getIteratorTypesArray()[last.getPosition()] ==
-                       utils::IteratorType::reduction;
-  });
-}
-
 static unsigned countScalarOps(linalg::GenericOp op) {
   return llvm::count_if(
       op.getBody()->without_terminator(), [](Operation &inner) {
@@ -165,8 +146,7 @@ void Recomputation::addValue(Operation &op) {
   // What windows see is many times what they see it of; a slice is a part of
   // what is there.
   if (auto view = dyn_cast<spmd::ViewOp>(op);
-      view && isNumbered(view.getInput()) && !view.findSlice() &&
-      !isSummedAlongRows(view)) {
+      view && isNumbered(view.getInput()) && !view.findSlice()) {
     const unsigned length = lengths.lookup(view.getInput()) + viewOps;
     if (length <= maxChain) {
       lengths[value] = length;

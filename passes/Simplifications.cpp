@@ -286,6 +286,10 @@ struct SumOfEinsum : OpRewritePattern<ReduceOp> {
 /// view(einsum(g, w)) -> einsum(view(g), w), where w goes along a window of g:
 /// the gradient of what a convolution reads. It is a convolution too then, of
 /// few channels of g, where the einsum made a tensor of all that windows see.
+///
+/// view(einsum(g, q)) -> einsum(view(g), view(q)) of a product that sums
+/// nothing and is much larger than its factors: what is seen of these need not
+/// be in memory, as in the gradient of keys that a window of positions read.
 struct ViewOfEinsum : OpRewritePattern<ViewOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -294,11 +298,27 @@ struct ViewOfEinsum : OpRewritePattern<ViewOp> {
     auto einsum = op.getInput().getDefiningOp<EinsumOp>();
     if (!einsum || !einsum->hasOneUse())
       return rewriter.notifyMatchFailure(op, "is no view of an einsum");
-    std::optional<unsigned> source = findSource(op, einsum);
-    if (!source)
-      return rewriter.notifyMatchFailure(op, "sees no window of one input");
+    SmallVector<unsigned> sources;
+    if (std::optional<unsigned> source = findSource(op, einsum))
+      sources.push_back(*source);
+    else if (isLargeProduct(op, einsum))
+      sources = llvm::to_vector(
+          llvm::seq<unsigned>(0, unsigned(einsum.getInputs().size())));
+    else
+      return rewriter.notifyMatchFailure(
+          op, "sees no window of one input, nor a large product");
     SmallVector<Value> inputs(einsum.getInputs());
-    NamedTensorType type = getTensorType(inputs[*source]);
+    for (unsigned source : sources)
+      inputs[source] = viewInput(op, einsum, inputs[source], rewriter);
+    rewriter.replaceOpWithNewOp<EinsumOp>(op, op.getType(), inputs);
+    return success();
+  }
+
+private:
+  /// What `op` sees of `input` alone.
+  static Value viewInput(ViewOp op, EinsumOp einsum, Value input,
+                         PatternRewriter &rewriter) {
+    NamedTensorType type = getTensorType(input);
     SmallVector<DimAttr> dims;
     auto add = [&](StringAttr name) {
       DimAttr dim = op.getType().getDims()[op.getType().findDim(name)];
@@ -317,15 +337,35 @@ struct ViewOfEinsum : OpRewritePattern<ViewOp> {
         });
         llvm::for_each(loops, add);
       }
-    inputs[*source] =
-        ViewOp::create(rewriter, op.getLoc(),
-                       NamedTensorType::get(dims, type.getElementType()),
-                       inputs[*source], op.getAccessesAttr());
-    rewriter.replaceOpWithNewOp<EinsumOp>(op, op.getType(), inputs);
-    return success();
+    SmallVector<Attribute> accesses;
+    for (auto access : op.getAccesses().getAsRange<AccessAttr>())
+      if (type.hasDim(access.getDim()))
+        accesses.push_back(access);
+    return ViewOp::create(rewriter, op.getLoc(),
+                          NamedTensorType::get(dims, type.getElementType()),
+                          input, rewriter.getArrayAttr(accesses));
   }
 
-private:
+  /// Whether `einsum` sums nothing and has many times the elements of its
+  /// inputs, of which each is read elsewhere than at itself. Then all of them
+  /// are 0 outside, whatever the others are there.
+  static bool isLargeProduct(ViewOp op, EinsumOp einsum) {
+    // The factors that are seen are read as often as the product was.
+    constexpr int64_t manyTimes = 4;
+    int64_t elements = 0;
+    for (Value input : einsum.getInputs()) {
+      NamedTensorType type = getTensorType(input);
+      elements += type.getNumElements();
+      for (DimAttr dim : type.getDims())
+        if (!einsum.getType().hasDim(dim.getName()))
+          return false;
+      for (auto access : op.getAccesses().getAsRange<AccessAttr>())
+        if (!type.hasDim(access.getDim()))
+          return false;
+    }
+    return einsum.getType().getNumElements() >= manyTimes * elements;
+  }
+
   /// The one input whose dimensions are read elsewhere than at themselves.
   static std::optional<unsigned> findSource(ViewOp op, EinsumOp einsum) {
     std::optional<unsigned> source;

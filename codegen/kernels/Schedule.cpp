@@ -2,6 +2,8 @@
 
 #include "codegen/ExecTypes.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
 #include <algorithm>
 
 using namespace mlir;
@@ -71,9 +73,41 @@ static llvm::BitVector findReadInside(const Cluster &cluster) {
 
 //===-- Rows and columns --------------------------------------------------===//
 
+/// The loop that `index`, of a body, follows step by step: a sum of its
+/// position and of what no loop changes, or a choice of such sums; none if
+/// there is no such loop, or more than one.
+static std::optional<unsigned> findLoopOf(Value index) {
+  std::optional<unsigned> loop;
+  SmallVector<Value> open{index};
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val().getDefiningOp();
+    if (auto position = dyn_cast_if_present<linalg::IndexOp>(op)) {
+      if (loop && *loop != position.getDim())
+        return std::nullopt;
+      loop = unsigned(position.getDim());
+    } else if (auto choice = dyn_cast_if_present<arith::SelectOp>(op)) {
+      llvm::append_range(
+          open, ValueRange{choice.getTrueValue(), choice.getFalseValue()});
+    } else if (isa_and_present<arith::AddIOp, arith::SubIOp>(op)) {
+      llvm::append_range(open, op->getOperands());
+    } else if (!isa_and_present<arith::ConstantOp>(op)) {
+      return std::nullopt;
+    }
+  }
+  return loop;
+}
+
 /// Dimension along which most bytes are contiguous; `unit` if there is none.
 static unsigned getContiguousDim(const Cluster &cluster) {
   SmallVector<int64_t> votes(cluster.getNumDims(), 0);
+  for (const Cluster::Member &member : cluster.getMembers())
+    if (auto generic = dyn_cast<linalg::GenericOp>(member.op))
+      for (auto extract : generic.getBody()->getOps<tensor::ExtractOp>())
+        if (!extract.getIndices().empty())
+          if (std::optional<unsigned> loop =
+                  findLoopOf(extract.getIndices().back());
+              loop && member.loops[*loop] != Cluster::unit)
+            votes[member.loops[*loop]] += getTensorBytes(extract.getTensor());
   for (const Cluster::Access &access : cluster.getAccesses())
     for (unsigned dim : llvm::reverse(access.dims))
       if (dim != Cluster::unit) {

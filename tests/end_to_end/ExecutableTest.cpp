@@ -164,6 +164,17 @@ TEST(Executable, windows_with_every_dimension_split) {
        {"a=2,b=2,c=2", {"y=a,x=b,row=a,col=b,k=c", "y=a+b+c,up=c+b+a"}}});
 }
 
+TEST(Executable, attention_over_the_last_positions) {
+  compareAll(
+      Reference(MESHC_SOURCE_DIR "/tests/end_to_end/windowed_attention.mesh",
+                {}, 3 * 2 * 13 * 7 + 2 * 11 + 2 * 7),
+      {{"", {""}},
+       {"a=3", {"batch=a", "pos=a", "window=a", "d_head=a"}},
+       {"a=2,b=2", {"batch=a,heads=b", "pos=a,window=b", "pos=a+b"}},
+       {"a=2,b=3", {"heads=a,pos=b", "pos=a,d_head=b", "window=b,heads=a"}},
+       {"a=8", {"pos=a"}}});
+}
+
 TEST(Executable, images_split_by_rows) {
   compareAll(
       Reference(MESHC_SOURCE_DIR "/samples/layouts/spatial.mesh",

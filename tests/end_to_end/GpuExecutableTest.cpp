@@ -57,6 +57,13 @@ TEST(GpuExecutable, windows) {
               {"a=3", "x=a,col=a,right=a", 3}});
 }
 
+TEST(GpuExecutable, attention_over_the_last_positions) {
+  compareAll(Reference(MESHC_SOURCE_DIR
+                       "/tests/end_to_end/windowed_attention.mesh",
+                       {}, 3 * 2 * 13 * 7 + 2 * 11 + 2 * 7),
+             {{"", "", 1}, {"a=2", "pos=a", 2}, {"a=3", "batch=a", 3}});
+}
+
 /// Gradients of lookups add rows up by index, of tables that are split over
 /// rows and columns, evenly and not.
 TEST(GpuExecutable, lookups) {

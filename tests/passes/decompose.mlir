@@ -296,6 +296,57 @@ nd.program @windows_of_a_product {
 
 // -----
 
+// A large product of two tensors whose windows are seen is made of what is seen of
+// each.
+// CHECK-LABEL: nd.program @windows_of_a_large_product
+// CHECK:         %[[G:.*]] = nd.input "g"
+// CHECK:         %[[Q:.*]] = nd.input "q"
+// CHECK-NEXT:    %[[SEEN_G:.*]] = nd.view %[[G]] ["pos" = "t" + "w"] : (!pos_by_w) -> !t_by_w
+// CHECK-NEXT:    %[[SEEN_Q:.*]] = nd.view %[[Q]] ["pos" = "t" + "w"] : (!pos_by_d) -> !t_by_w_by_d
+// CHECK-NEXT:    %[[TERMS:.*]] = nd.mul %[[SEEN_Q]], %[[SEEN_G]] : (!t_by_w_by_d, !t_by_w) -> !t_by_w_by_d
+// CHECK-NEXT:    %[[DK:.*]] = nd.reduce sum %[[TERMS]] : (!t_by_w_by_d) -> !t_by_d
+// CHECK-NEXT:    nd.output "dk", %[[DK]]
+nd.program @windows_of_a_large_product {
+  %g = nd.input "g" : !nd.tensor<["pos"=13, "w"=7], f32>
+  %q = nd.input "q" : !nd.tensor<["pos"=13, "d"=11], f32>
+  %0 = nd.einsum %g, %q : (!nd.tensor<["pos"=13, "w"=7], f32>, !nd.tensor<["pos"=13, "d"=11], f32>) -> !nd.tensor<["pos"=13, "w"=7, "d"=11], f32>
+  %1 = nd.view %0 ["pos" = "t" + "w"] : (!nd.tensor<["pos"=13, "w"=7, "d"=11], f32>) -> !nd.tensor<["t"=13, "w"=7, "d"=11], f32>
+  %2 = nd.reduce sum %1 : (!nd.tensor<["t"=13, "w"=7, "d"=11], f32>) -> !nd.tensor<["t"=13, "d"=11], f32>
+  nd.output "dk", %2 : !nd.tensor<["t"=13, "d"=11], f32>
+}
+
+// -----
+
+// A small one stays in memory; and where a factor is not seen elsewhere, it would
+// take part outside.
+// CHECK-LABEL: nd.program @windows_of_a_small_product
+// CHECK:         nd.mul
+// CHECK-NEXT:    nd.view
+// CHECK-NEXT:    nd.output
+nd.program @windows_of_a_small_product {
+  %g = nd.input "g" : !nd.tensor<["pos"=13, "w"=7], f32>
+  %q = nd.input "q" : !nd.tensor<["pos"=13, "d"=5], f32>
+  %0 = nd.einsum %g, %q : (!nd.tensor<["pos"=13, "w"=7], f32>, !nd.tensor<["pos"=13, "d"=5], f32>) -> !nd.tensor<["pos"=13, "w"=7, "d"=5], f32>
+  %1 = nd.view %0 ["pos" = "t" + "w"] : (!nd.tensor<["pos"=13, "w"=7, "d"=5], f32>) -> !nd.tensor<["t"=13, "w"=7, "d"=5], f32>
+  nd.output "seen", %1 : !nd.tensor<["t"=13, "w"=7, "d"=5], f32>
+}
+
+// -----
+
+// CHECK-LABEL: nd.program @windows_of_a_product_with_a_constant_factor
+// CHECK:         nd.mul
+// CHECK-NEXT:    nd.view
+// CHECK-NEXT:    nd.output
+nd.program @windows_of_a_product_with_a_constant_factor {
+  %g = nd.input "g" : !nd.tensor<["pos"=13, "w"=7], f32>
+  %c = nd.input "c" : !nd.tensor<["e"=101], f32>
+  %0 = nd.einsum %g, %c : (!nd.tensor<["pos"=13, "w"=7], f32>, !nd.tensor<["e"=101], f32>) -> !nd.tensor<["pos"=13, "w"=7, "e"=101], f32>
+  %1 = nd.view %0 ["pos" = "t" + "w"] : (!nd.tensor<["pos"=13, "w"=7, "e"=101], f32>) -> !nd.tensor<["t"=13, "w"=7, "e"=101], f32>
+  nd.output "seen", %1 : !nd.tensor<["t"=13, "w"=7, "e"=101], f32>
+}
+
+// -----
+
 // CHECK-LABEL: nd.program @unstack
 // CHECK:         nd.view %{{.*}} ["t" = 1] : (!{{.*}}) -> !c
 nd.program @unstack {

@@ -16,6 +16,8 @@ CASES = {
                    "--layout", "batch=model,hidden=data"],
     "mlp-two-axes": [MLP, "--mesh", "a=2,b=2,c=2", "--layout", "batch=c,hidden=a+b"],
     "mlp-gpus": [MLP, "--target", "cuda"],
+    # Windows, and what is computed of them, are not in memory.
+    "windowed": ["bench/cliffs/windowed.mesh"],
     "blocks": [BLOCKS],
     "blocks-bf16": [BLOCKS, "--precision", "bf16"],
     "blocks-gpus": [BLOCKS, "--target", "cuda"],
