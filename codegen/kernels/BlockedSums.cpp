@@ -54,7 +54,11 @@ size_t SumLoops::cutInnermost(ArrayRef<int64_t> sizes, int64_t most) {
       ++count;
       continue;
     }
-    if (const int64_t few = most / positions; few > 1) {
+    int64_t few = most / positions;
+    // A block's last rows would go beyond it else.
+    while (!isOutermost && turns % few != 0)
+      --few;
+    if (few > 1) {
       const SumLoop inner{loop.dim, loop.step, false};
       loop.step *= few;
       loops.insert(loops.begin() + index + 1, inner);

@@ -38,7 +38,8 @@ struct SumLoops {
 
   /// Cuts the loops such that the innermost ones run over at most `most`
   /// positions of the dimensions, which have these sizes, and start nothing
-  /// fresh; how many these are.
+  /// fresh; how many these are. Loops of one dimension are cut where its blocks
+  /// are whole pieces.
   size_t cutInnermost(llvm::ArrayRef<int64_t> sizes, int64_t most);
 
   /// How many loops start fresh: accumulators at once beside the outermost one.

@@ -45,6 +45,17 @@ TEST(SumLoops, InnermostOnesAreCut) {
   EXPECT_THAT(blocks.loops,
               ElementsAre(IsLoop(0, 4096, true), IsLoop(0, 64, true),
                           IsLoop(0, 16, false), IsLoop(0, 1, false)));
+  // A block of nine rows of seven has no pieces of two.
+  SumLoops nine = SumLoops::get({100, 7});
+  EXPECT_EQ(nine.cutInnermost({100, 7}, 16), 1u);
+  EXPECT_THAT(nine.loops, ElementsAre(IsLoop(0, 9, true), IsLoop(0, 1, false),
+                                      IsLoop(1, 1, false)));
+  // One of 21 rows of three has pieces of three, not of five.
+  SumLoops threes = SumLoops::get({67, 3});
+  EXPECT_EQ(threes.cutInnermost({67, 3}, 16), 2u);
+  EXPECT_THAT(threes.loops,
+              ElementsAre(IsLoop(0, 21, true), IsLoop(0, 3, false),
+                          IsLoop(0, 1, false), IsLoop(1, 1, false)));
   // Not beyond what starts fresh.
   SumLoops pairs = SumLoops::get({9, 40});
   EXPECT_EQ(pairs.cutInnermost({9, 40}, 512), 1u);
@@ -69,7 +80,7 @@ ProgramText makeWindows(const Window &window, int64_t columns, int accumulators,
   text.dim("q", window.q);
   text.dim("d", columns);
   text.input("x", "b p q d");
-  text.input("w", "p q d");
+  text.input("w", "q d"); // or p and q would be one dimension
   text.pointwise("z", "b p q d", {"x", "w"},
                  "%r = arith." + combined + " %a0, %a1 : f32");
   text.reduce("s", "b d", {"z"}, "arith.addf", "0.25");
@@ -97,10 +108,18 @@ TEST(KernelRows, SumWindows) {
       }
 }
 
-/// Rows that are cut into blocks of columns, of which the last is shorter.
+/// Rows that are cut into blocks of columns, of which the last is shorter; on
+/// eight devices, so that they are not cut into parts.
 TEST(KernelRows, SumBlocksOfColumns) {
-  for (const Window &window : {Window{3, 5}, Window{5, 13}, Window{67, 3}})
-    expectAgreement(makeWindows(window, 2051, 2, "mulf"), {}, 1e-5);
+  for (const Window &window : {Window{3, 5}, Window{5, 13}, Window{67, 3}}) {
+    SCOPED_TRACE(::testing::Message() << window.p << " x " << window.q);
+    ProgramText text = makeWindows(window, 2051, 2, "mulf");
+    text.header = "  nd.mesh [\"a\"=8]\n";
+    auto runner = KernelRunner::create(text.str());
+    ASSERT_TRUE(runner);
+    ASSERT_FALSE(runner->hasParts());
+    expectAgreement(text, {}, 1e-5);
+  }
 }
 
 /// Three sums are made one row after the other, which no bit of them shows. (Of
@@ -108,13 +127,13 @@ TEST(KernelRows, SumBlocksOfColumns) {
 TEST(KernelRows, HaveTheBitsOfOneRowAfterAnother) {
   for (const Window &window : windows) {
     SCOPED_TRACE(::testing::Message() << window.p << " x " << window.q);
-    // In blocks of columns where so many rows are not in parts.
-    const int64_t rows = window.p * window.q;
-    const int64_t columns = rows > 16 && rows < 100 ? 2051 : 53;
+    // In blocks of columns where rows are many.
+    const int64_t columns = window.p * window.q > 16 ? 2051 : 53;
     std::vector<F64State> states;
     for (int accumulators : {1, 2, 3}) {
-      auto runner = KernelRunner::create(
-          makeWindows(window, columns, accumulators, "addf").str());
+      ProgramText text = makeWindows(window, columns, accumulators, "addf");
+      text.header = "  nd.mesh [\"a\"=8]\n";
+      auto runner = KernelRunner::create(text.str());
       ASSERT_TRUE(runner);
       ASSERT_EQ(runner->getSteps().size(), 1u);
       ASSERT_FALSE(runner->hasParts());
@@ -122,7 +141,7 @@ TEST(KernelRows, HaveTheBitsOfOneRowAfterAnother) {
       for (const auto &[name, sizes] :
            {std::pair<std::string, std::vector<int64_t>>{
                 "x", {3, window.p, window.q, columns}},
-            {"w", {window.p, window.q, columns}}}) {
+            {"w", {window.q, columns}}}) {
         F64Tensor tensor(sizes);
         std::minstd_rand random(unsigned(name.front()));
         std::normal_distribution<float> normal;
