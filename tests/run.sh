@@ -11,10 +11,7 @@ cd "$root"
 if [ $# -eq 0 ]; then
   tests/sanitize.sh --quick asan
 fi
-# A build folder that exists keeps its choice.
-fresh=()
-[ -f build/CMakeCache.txt ] || fresh=(-DMESHC_UNITY=ON)
-cmake --preset default -DMESHC_TESTS=ON "${fresh[@]}"
+cmake --preset default -DMESHC_TESTS=ON
 cmake --build build
 tests/install-python ||
   echo "tests/run.sh: no packages from PyPI; tests that need one are skipped"
