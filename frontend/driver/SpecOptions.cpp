@@ -129,8 +129,7 @@ void meshc::driver::addCommandListOptions(CLI::App *command, CLI::Option *path,
                    "0: all; without: 4 MiB, on GPUs 256 MiB")
       ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
       ->needs(path)
-      ->excludes(alone); // whose values are whole
-
+      ->excludes(alone);                // whose values are whole
   if (command->get_name() != "explain") // which says why it is there
     command
         ->add_option("--strict", spec.strict,

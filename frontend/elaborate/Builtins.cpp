@@ -10,7 +10,6 @@
 using namespace meshc;
 using namespace meshc::frontend;
 
-/// A null tensor is poison: its error has been reported.
 //===----------------------------------------------------------------------===//
 // Tables
 //===----------------------------------------------------------------------===//

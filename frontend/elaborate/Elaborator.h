@@ -30,7 +30,7 @@ using Value = std::variant<Poison, Number, bool, Dims, Tensor>;
 inline bool isPoison(const Value &value) {
   return std::holds_alternative<Poison>(value);
 }
-/// Poison in place of no tensor.
+/// A null tensor is poison: its error has been reported.
 inline Value orPoison(Tensor tensor) {
   return tensor ? Value(tensor) : Value(Poison());
 }

@@ -259,7 +259,6 @@ Tensor Elaborator::evaluateTensor(const ast::Expr &expr,
 // Operators
 //===----------------------------------------------------------------------===//
 
-/// A null tensor is poison: its error has been reported.
 Value Elaborator::evaluateUnary(const ast::UnaryExpr &expr) {
   Value value = evaluate(*expr.operand);
   if (isPoison(value))

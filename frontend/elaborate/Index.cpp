@@ -12,7 +12,6 @@ using namespace meshc::frontend;
 using ast::ExprKind;
 using ast::Operator;
 
-/// A null tensor is poison: its error has been reported.
 /// Where one dim is read. A truth or a string is none, and poison says nothing.
 struct Elaborator::Index {
   std::variant<Poison, Number, Position, Tensor> place;

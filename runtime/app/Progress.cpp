@@ -51,7 +51,6 @@ void Progress::finish() {
   lastLength = 0;
 }
 
-/// How long reading may take without a line that says how far it is.
 void ByteProgress::show(uint64_t bytes, uint64_t allBytes) {
   if (bytes < last)
     before += last;

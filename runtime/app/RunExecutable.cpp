@@ -4,8 +4,6 @@
 #include "runtime/io/FileErrors.h"
 #include "runtime/ranks/Ranks.h"
 
-#include <fmt/format.h>
-
 #include <sys/uio.h>
 #include <unistd.h>
 

@@ -3,8 +3,6 @@
 #include "runtime/io/File.h"
 #include "runtime/io/FileErrors.h"
 
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <filesystem>
 #include <utility>

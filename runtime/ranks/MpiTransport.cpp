@@ -34,7 +34,7 @@ static Error getMpiError(std::string what) {
 
 /// What a call for a message to or from another rank has failed with: that rank
 /// is gone, or cannot be reached.
-static Error getMpiError(int64_t rank, const std::string &what) {
+static Error getPeerError(int64_t rank, const std::string &what) {
   return getConnectionError(rank, "MPI: " + what);
 }
 
@@ -195,7 +195,7 @@ bool MpiTransport::begin(Operation &operation) {
           : mpi.send(int(message.peer), int(message.tag), message.data,
                      message.bytes, &operation.request);
   if (error)
-    listener->onBroken(getMpiError(message.peer, error));
+    listener->onBroken(getPeerError(message.peer, error));
   return !error;
 }
 
@@ -204,7 +204,7 @@ bool MpiTransport::test(Operation &operation, bool &isComplete) {
   const char *error = mpi.test(operation.request, &complete);
   isComplete = complete != 0;
   if (error)
-    listener->onBroken(getMpiError(operation.message.peer, error));
+    listener->onBroken(getPeerError(operation.message.peer, error));
   else if (isComplete && operation.isReceive)
     listener->onReceived(operation.message.token);
   else if (isComplete)
