@@ -2,6 +2,7 @@
 
 #include "codegen/ExecTypes.h"
 
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <algorithm>
@@ -73,28 +74,18 @@ static llvm::BitVector findReadInside(const Cluster &cluster) {
 
 //===-- Rows and columns --------------------------------------------------===//
 
-/// The loop that `index`, of a body, follows step by step: a sum of its
-/// position and of what no loop changes, or a choice of such sums; none if
-/// there is no such loop, or more than one.
-static std::optional<unsigned> findLoopOf(Value index) {
-  std::optional<unsigned> loop;
-  SmallVector<Value> open{index};
-  while (!open.empty()) {
-    Operation *op = open.pop_back_val().getDefiningOp();
-    if (auto position = dyn_cast_if_present<linalg::IndexOp>(op)) {
-      if (loop && *loop != position.getDim())
-        return std::nullopt;
-      loop = unsigned(position.getDim());
-    } else if (auto choice = dyn_cast_if_present<arith::SelectOp>(op)) {
-      llvm::append_range(
-          open, ValueRange{choice.getTrueValue(), choice.getFalseValue()});
-    } else if (isa_and_present<arith::AddIOp, arith::SubIOp>(op)) {
-      llvm::append_range(open, op->getOperands());
-    } else if (!isa_and_present<arith::ConstantOp>(op)) {
-      return std::nullopt;
-    }
-  }
-  return loop;
+/// The one loop of `op` along whose steps `index`, of its body, takes steps of
+/// one; none if there is no such loop, or more than one.
+static std::optional<unsigned> findLoopOf(linalg::GenericOp op, Value index) {
+  const std::optional<IndexForm> form = getIndexForm(index);
+  SmallVector<int64_t> steps;
+  if (!form ||
+      failed(getFlattenedAffineExpr(form->expr, op.getNumLoops(), 0, &steps)))
+    return std::nullopt;
+  const auto loops = llvm::ArrayRef(steps).take_front(op.getNumLoops());
+  if (llvm::count(loops, 1) != 1)
+    return std::nullopt;
+  return unsigned(llvm::find(loops, 1) - loops.begin());
 }
 
 /// Dimension along which most bytes are contiguous; `unit` if there is none.
@@ -105,7 +96,7 @@ static unsigned getContiguousDim(const Cluster &cluster) {
       for (auto extract : generic.getBody()->getOps<tensor::ExtractOp>())
         if (!extract.getIndices().empty())
           if (std::optional<unsigned> loop =
-                  findLoopOf(extract.getIndices().back());
+                  findLoopOf(generic, extract.getIndices().back());
               loop && member.loops[*loop] != Cluster::unit)
             votes[member.loops[*loop]] += getTensorBytes(extract.getTensor());
   for (const Cluster::Access &access : cluster.getAccesses())

@@ -109,6 +109,48 @@ SmallVector<Value> codegen::getGatheredTensors(Operation *op) {
   return tensors.takeVector();
 }
 
+std::optional<codegen::IndexForm> codegen::getIndexForm(Value index) {
+  llvm::APInt number;
+  if (matchPattern(index, m_ConstantInt(&number)))
+    return IndexForm{
+        getAffineConstantExpr(number.getSExtValue(), index.getContext())};
+  Operation *op = index.getDefiningOp();
+  if (auto position = dyn_cast_if_present<linalg::IndexOp>(op))
+    return IndexForm{
+        getAffineDimExpr(unsigned(position.getDim()), index.getContext())};
+  if (isa_and_present<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) {
+    const auto lhs = getIndexForm(op->getOperand(0));
+    const auto rhs = getIndexForm(op->getOperand(1));
+    // Where one is a constant instead, the other is what it always is.
+    if (!lhs || !rhs ||
+        (lhs->isChosen && !isa<AffineConstantExpr>(rhs->expr)) ||
+        (rhs->isChosen && !isa<AffineConstantExpr>(lhs->expr)))
+      return std::nullopt;
+    const bool isChosen = lhs->isChosen || rhs->isChosen;
+    if (isa<arith::AddIOp>(op))
+      return IndexForm{lhs->expr + rhs->expr, isChosen};
+    if (isa<arith::SubIOp>(op))
+      return IndexForm{lhs->expr - rhs->expr, isChosen};
+    if (!lhs->expr.isSymbolicOrConstant() && !rhs->expr.isSymbolicOrConstant())
+      return std::nullopt;
+    return IndexForm{lhs->expr * rhs->expr, isChosen};
+  }
+  if (auto choice = dyn_cast_if_present<arith::SelectOp>(op)) {
+    const auto lhs = getIndexForm(choice.getTrueValue());
+    const auto rhs = getIndexForm(choice.getFalseValue());
+    if (!lhs || !rhs)
+      return std::nullopt;
+    const bool isChosen = lhs->isChosen || rhs->isChosen;
+    if (lhs->expr == rhs->expr)
+      return IndexForm{lhs->expr, isChosen};
+    if (isa<AffineConstantExpr>(rhs->expr))
+      return IndexForm{lhs->expr, true};
+    if (isa<AffineConstantExpr>(lhs->expr))
+      return IndexForm{rhs->expr, true};
+  }
+  return std::nullopt;
+}
+
 bool codegen::usesIndex(Operation *op, unsigned loop) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
   return generic && llvm::any_of(generic.getBody()->getOps<linalg::IndexOp>(),

@@ -31,6 +31,14 @@ struct ReadOperand {
 llvm::SmallVector<ReadOperand> getReads(mlir::Operation *op);
 /// Tensors read by `tensor.extract` inside the body, each once.
 llvm::SmallVector<mlir::Value> getGatheredTensors(mlir::Operation *op);
+/// An index of a body as a function of the loops.
+struct IndexForm {
+  mlir::AffineExpr expr; ///< dimension i is the position along loop i
+  bool isChosen = false; ///< at some positions it is a constant instead
+};
+/// Sums and multiples of positions, and choices of one of them and constants;
+/// none for any other index.
+std::optional<IndexForm> getIndexForm(mlir::Value index);
 /// Whether the body asks for the position along `loop`.
 bool usesIndex(mlir::Operation *op, unsigned loop);
 

@@ -31,8 +31,11 @@ SmallVector<unsigned> meshc::codegen::getGatheringLoops(Operation *op,
     if (extract.getTensor() != tensor)
       continue;
     for (auto [loop, index] : llvm::zip_equal(loops, extract.getIndices())) {
-      auto own = index.getDefiningOp<linalg::IndexOp>();
-      const unsigned found = own ? unsigned(own.getDim()) : wholeDim;
+      const std::optional<IndexForm> form = getIndexForm(index);
+      auto own =
+          dyn_cast_if_present<AffineDimExpr>(form ? form->expr : AffineExpr());
+      const unsigned found =
+          own && !form->isChosen ? own.getPosition() : wholeDim;
       loop = loop.value_or(found) == found ? found : wholeDim;
     }
   }
