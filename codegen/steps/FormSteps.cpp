@@ -7,6 +7,7 @@
 #include "codegen/steps/FormSteps.h"
 
 #include "codegen/kernels/StructuredOps.h"
+#include "codegen/steps/ExpandViews.h"
 #include "codegen/steps/Passes.h"
 #include "codegen/steps/StepGraph.h"
 
@@ -402,9 +403,14 @@ static LogicalResult checkBorder(Block &block, const FusionGraph &graph) {
 /// Writes the steps of `source` to `target`, which has its arguments.
 static LogicalResult formBlock(Block &source, Block &target,
                                const FormOptions &options) {
-  FailureOr<StepGraph> graph = buildStepGraph(
-      source, options.library,
-      options.fuses ? options.epilogues : MatmulEpilogues::Nothing);
+  auto buildGraph = [&] {
+    return buildStepGraph(source, options.library,
+                          options.fuses ? options.epilogues
+                                        : MatmulEpilogues::Nothing);
+  };
+  FailureOr<StepGraph> graph = buildGraph();
+  if (succeeded(graph) && options.fuses && expandViews(source, *graph))
+    graph = buildGraph();
   if (failed(graph))
     return failure();
   graph->fusion.finish();

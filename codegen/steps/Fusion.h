@@ -59,6 +59,8 @@ public:
   /// as their terms are there.
   std::vector<unsigned> getOrder() const;
   const Node &getNode(unsigned node) const { return nodes[node]; }
+  /// All nodes that were added.
+  llvm::ArrayRef<Node> getNodes() const { return nodes; }
   /// Results of the node that others read or that leave the program.
   llvm::SmallVector<mlir::Value> getOutputs(const Node &node) const;
   /// Pairs of nodes that were compared and nodes that searches for paths looked

@@ -5,6 +5,7 @@
 #include "codegen/steps/MatmulLibrary.h"
 #include "codegen/steps/MergeTransfers.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Pass/Pass.h"
 

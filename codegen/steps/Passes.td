@@ -11,7 +11,8 @@ def FormSteps : Pass<"exec-form-steps", "::mlir::ModuleOp"> {
   let description = [{
     Puts an exec.program in the place of each spmd.program. On CPUs contractions
     of views become convolutions, which read what is viewed where it lies, if
-    the library has one; other views become kernels. Contractions that a
+    the library has one; other views become kernels. Views that split or merge
+    dimensions between kernels move to what those read and leave. Contractions that a
     library computes become matmuls and absorb what the library does besides as
     their epilogue; collectives become transfers of one; all else becomes
     kernels, which are fused where that saves memory traffic
@@ -78,6 +79,7 @@ def FormSteps : Pass<"exec-form-steps", "::mlir::ModuleOp"> {
            "whether a step may compute several operations">,
   ];
   let dependentDialects = ["::meshc::steps::ExecDialect",
+                           "::mlir::affine::AffineDialect",
                            "::mlir::tensor::TensorDialect"];
 }
 

@@ -195,6 +195,21 @@ TEST(Executable, reads_by_position) {
               {"a=2,b=3", {"n=b,m=a", "m=b,m'\\''=a,k=a", "n=a,k=b"}}});
 }
 
+const std::vector<Split> regroupedSplits = {
+    {"", {""}},
+    {"a=2",
+     {"batch=a", "pos=a", "wide=a", "group=a", "lane=a", "wide=a,group=a",
+      "half=a", "out=a", "wide'\\''=a"}},
+    {"a=3", {"batch=a", "wide=a", "group=a", "third=a,lane=a"}},
+    {"a=2,b=2", {"batch=a,group=b", "wide=a,group=b", "group=a,lane=b"}},
+    {"a=2,b=3", {"batch=b,wide=a,group=a", "pos=b,lane=a", "group=a+b"}}};
+
+TEST(Executable, dimensions_split_and_merged) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/regrouped.mesh", {},
+                       2 * 24 + 2 * 6 + 5 * 3 * 24),
+             regroupedSplits);
+}
+
 /// What a convolution reads is kept until it is built, views included.
 TEST(Executable, convolutions_of_views) {
   compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/convs_of_views.mesh",

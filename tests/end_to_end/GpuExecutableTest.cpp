@@ -57,6 +57,13 @@ TEST(GpuExecutable, windows) {
               {"a=3", "x=a,col=a,right=a", 3}});
 }
 
+TEST(GpuExecutable, dimensions_split_and_merged) {
+  compareAll(
+      Reference(MESHC_SOURCE_DIR "/tests/end_to_end/regrouped.mesh", {},
+                2 * 24 + 2 * 6 + 5 * 3 * 24),
+      {{"", "", 1}, {"a=2", "batch=a", 2}, {"a=3", "wide=a,group=a", 3}});
+}
+
 TEST(GpuExecutable, attention_over_the_last_positions) {
   compareAll(Reference(MESHC_SOURCE_DIR
                        "/tests/end_to_end/windowed_attention.mesh",
