@@ -196,7 +196,7 @@ private:
 class Measurement {
 public:
   static Result<Measurement> create(Gpu &gpu, const Options &options);
-  Result<Times> run(const Product &product);
+  Result<Times> run(const Product &product, bool hasTables);
 
 private:
   Measurement(Gpu &gpu, const Options &options) : gpu(gpu), options(options) {}
@@ -227,7 +227,7 @@ Result<Measurement> Measurement::create(Gpu &gpu, const Options &options) {
   return made;
 }
 
-Result<Times> Measurement::run(const Product &product) {
+Result<Times> Measurement::run(const Product &product, bool hasTables) {
   std::vector<Operand> operands;
   for (const auto &operand : product.command->operands) {
     Result<Operand> made = Operand::create(gpu.getDriver(), *product.executable,
@@ -241,14 +241,36 @@ Result<Times> Measurement::run(const Product &product) {
   auto get = [&](int place) {
     return place < 0 ? 0 : operands[size_t(place)].address;
   };
-  const MatmulPointers pointers{
-      get(0),         get(1),
-      get(order.c),   get(std::max(order.bias, order.sums)),
-      get(order.aux), get(order.addend)};
   MatmulPlan plan = product.plan;
+  plan.hasTables = hasTables;
+  DeviceMemory tables;
+  if (hasTables) {
+    Result<DeviceMemory> allocated =
+        allocate(gpu.getDriver(), getTableBytes(plan));
+    if (!allocated)
+      return allocated.getError();
+    tables = std::move(*allocated);
+  }
+  const MatmulPointers pointers{get(0),
+                                get(1),
+                                get(order.c),
+                                get(std::max(order.bias, order.sums)),
+                                get(order.aux),
+                                get(order.addend),
+                                hasTables ? tables.get() : 0};
   Result<MatmulCall *> call = calls->prepare(plan, pointers);
   if (!call)
     return call.getError();
+  if (hasTables) {
+    // The library may have refused them.
+    if (!plan.hasTables)
+      return Times();
+    const std::vector<uint64_t> addresses =
+        MatmulCalls::makeTables(plan, pointers);
+    MESHC_RETURN_IF_ERROR(gpu.getDriver().memcpyHtoDAsync(
+        tables.get(), addresses.data(), getTableBytes(plan), stream.get()));
+    MESHC_RETURN_IF_ERROR(gpu.getDriver().streamSynchronize(stream.get()));
+  }
   std::vector<std::optional<GraphTimer>> timers;
   for (size_t i = 0; i < calls->getNumCandidates(**call); ++i) {
     MatmulCalls::choose(**call, i);
@@ -287,7 +309,8 @@ Result<Times> Measurement::run(const Product &product) {
   return times;
 }
 
-void print(const Product &product, const Times &times) {
+/// `separate`: a call for each batch, where one by address has taken `times`.
+void print(const Product &product, const Times &times, const Times &separate) {
   const exec::MatmulT &matmul = *product.command->action.AsMatmul();
   size_t best = 0;
   int64_t failed = 0;
@@ -301,13 +324,16 @@ void print(const Product &product, const Times &times) {
       "\"n\": {}, \"k\": {}, \"batch\": [{}], \"calls\": {}, \"ending\": "
       "\"{}\", \"per_step\": {}, "
       "\"candidates\": {}, \"failed\": {}, \"chosen_ms\": {:.6f}, "
-      "\"best_ms\": {:.6f}, \"best_rank\": {}, \"chosen_gflops\": {:.1f}}}\n",
+      "\"best_ms\": {:.6f}, \"best_rank\": {}, \"separate_ms\": {}, "
+      "\"chosen_gflops\": {:.1f}}}\n",
       toJson(product.command->name),
       getName(product.command->operands.front()->element),
       getName(getResult(*product.command).element), matmul.m, matmul.n,
-      matmul.k, fmt::join(matmul.batch, ", "), product.plan.calls.size(),
+      matmul.k, fmt::join(matmul.batch, ", "),
+      separate.empty() ? product.plan.calls.size() : size_t(1),
       fmt::join(getEnding(matmul), ", "), product.count, times.size(), failed,
       times[0], times[best], best,
+      separate.empty() ? "null" : fmt::format("{:.6f}", separate[0]),
       double(product.command->flops) / times[0] / 1e6);
   std::fflush(stdout);
 }
@@ -339,10 +365,20 @@ Status measure(const Options &options) {
   for (const auto &[key, product] : products) {
     if (number++ < options.skip)
       continue;
-    Result<Times> times = measurement->run(product);
-    if (!times)
-      return times.getError();
-    print(product, *times);
+    Result<Times> separate = measurement->run(product, false);
+    if (!separate)
+      return separate.getError();
+    Times byAddress;
+    if (product.plan.hasTables) {
+      Result<Times> times = measurement->run(product, true);
+      if (!times)
+        return times.getError();
+      byAddress = std::move(*times);
+    }
+    if (byAddress.empty())
+      print(product, *separate, {});
+    else
+      print(product, byAddress, *separate);
   }
   return Status::success();
 }

@@ -103,12 +103,13 @@ def product_tables(groups):
                          str(entry["per_step"]), str(entry["candidates"]),
                          f"{entry['chosen_ms']:.4f}", f"{entry['best_ms']:.4f}",
                          f"{entry['chosen_ms'] / entry['best_ms']:.2f}",
+                         f"{entry['separate_ms']:.4f}" if entry["separate_ms"] else "",
                          f"{entry['chosen_gflops'] / 1000:.1f}"])
         chosen, best = (sum(entry["per_step"] * entry[key] for entry in group["products"])
                         for key in ("chosen_ms", "best_ms"))
         parts += [table([group["name"], "m x n x k", "types", "ending", "per step",
                          "algorithms", "chosen ms", "fastest ms", "chosen / fastest",
-                         "chosen Tflop/s"], rows),
+                         "a call per batch ms", "chosen Tflop/s"], rows),
                   f"\nAll products of a step: chosen {chosen:.3f} ms, fastest {best:.3f} ms, "
                   f"ratio {chosen / best:.3f}.\n"]
     return "\n".join(parts)

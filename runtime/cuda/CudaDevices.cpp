@@ -111,6 +111,7 @@ Status CudaDevices::allocateMemory() {
   if (!allocated)
     return allocated.getError();
   memory = std::move(*allocated);
+  session.productTables.place(getAddress(memoryPlan.addresses));
   for (size_t i = 0; i < session.devices.size(); ++i) {
     LogicalDevice &device = session.devices[i];
     device.arena = getAddress(memoryPlan.arenas[i]);
@@ -198,17 +199,33 @@ Status CudaDevices::prepare() {
   for (const std::unique_ptr<GpuProgram> &program : programs)
     MESHC_RETURN_IF_ERROR(program->build());
   MESHC_RETURN_IF_ERROR(session.unsupported.check());
+  if (const int64_t products =
+          session.products ? session.products->getNumSplitTables() : 0)
+    batchReport = fmt::format(
+        "{} batch{} of products in two dimensions take{} a call for each "
+        "position of one of them: cuBLASLt {} has no algorithm that reads "
+        "where "
+        "each matrix is",
+        products, products == 1 ? "" : "es", products == 1 ? "s" : "",
+        session.products->getVersionText());
   if (const int64_t batches =
           session.products ? session.products->getNumSplitBatches() : 0)
-    batchReport = fmt::format(
+    batchReport += fmt::format(
+        "{}"
         "the products of {} batch{} are computed one by one: cuBLASLt {} has "
         "no algorithm for batches with these ends; compiled with "
         "--matmul-epilogues none they are computed together",
-        batches, batches == 1 ? "" : "es", session.products->getVersionText());
+        batchReport.empty() ? "" : "; ", batches, batches == 1 ? "" : "es",
+        session.products->getVersionText());
   assert(alignMemory(session.moves->getBytes()) == memoryPlan.tables.bytes &&
          "the plan has the moves of all commands");
   MESHC_RETURN_IF_ERROR(session.moves->upload(
       getAddress(memoryPlan.tables), session.devices[0].compute.get()));
+  assert(alignMemory(session.productTables.getBytes()) ==
+             memoryPlan.addresses.bytes &&
+         "the plan has the tables of all products");
+  MESHC_RETURN_IF_ERROR(
+      session.productTables.upload(driver, session.devices[0].compute.get()));
   for (const LogicalDevice &device : session.devices)
     MESHC_RETURN_IF_ERROR(driver.streamSynchronize(device.compute.get()));
   MESHC_RETURN_IF_ERROR(tune());

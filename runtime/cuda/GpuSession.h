@@ -3,6 +3,7 @@
 
 #include "runtime/cuda/Communicator.h"
 #include "runtime/cuda/MatmulCalls.h"
+#include "runtime/cuda/ProductTables.h"
 #include "runtime/cuda/UnsupportedProducts.h"
 #include "runtime/devices/DeviceSet.h"
 #include "runtime/exec/Executable.h"
@@ -37,6 +38,7 @@ struct GpuSession {
   std::unique_ptr<MoveTable> moves;
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<MatmulCalls> products; ///< null where there is no product
+  ProductTables productTables;
   UnsupportedProducts unsupported;
   bool checksCommands = false; ///< see CudaOptions
   DeviceSet::EndObserver endObserver;

@@ -145,12 +145,12 @@ static std::string describeAnswer(const CublasLt &library, int status) {
 
 /// What to do where the library has no algorithm for the product.
 static std::string getHint(const MatmulPlan &plan) {
-  const int epilogue = getEpilogue(plan);
-  if (epilogue == epilogueNone)
+  if (!hasEnd(plan))
     return "";
   return fmt::format("it may have one for the product alone: compile the model "
                      "with --matmul-epilogues {}",
-                     epilogue == epilogueBias ? "none" : "bias, or none");
+                     getEpilogue(plan) == epilogueBias ? "none"
+                                                       : "bias, or none");
 }
 
 /// Whether an answer of the library's means that it has no algorithm. Releases
@@ -159,9 +159,8 @@ static std::string getHint(const MatmulPlan &plan) {
 /// of ours. Source: the statuses of cublasLtMatmul, cublasLt.h of CUDA 13.0.
 static bool isUnsupported(int status, const MatmulPlan &plan) {
   return status == statusNotSupported ||
-         (getEpilogue(plan) != epilogueNone &&
-          (status == statusInvalidValue ||
-           status == statusArchitectureMismatch));
+         (hasEnd(plan) && (status == statusInvalidValue ||
+                           status == statusArchitectureMismatch));
 }
 
 static int64_t getNumTerms(const MatmulPlan &plan) {
@@ -210,6 +209,18 @@ Status MatmulCalls::setPointers(const MatmulPlan &plan, const MatmulCall &call,
   return Status::success();
 }
 
+/// Has a batch's matrices be found by their addresses.
+/// Errors: UnsupportedOnGpu where the library is too old for that.
+static Status setByAddress(const CublasLt &library, MatrixLayout layout) {
+  const int status = library.layoutSet.call(
+      layout, layoutBatchMode, &batchByAddress, sizeof(batchByAddress));
+  if (status == statusInvalidValue || status == statusNotSupported)
+    return Error{ErrorCode::UnsupportedOnGpu,
+                 "cuBLASLt has no batches by address", ""};
+  return status == 0 ? Status::success()
+                     : CublasLt::describe(library.layoutSet.symbol, status);
+}
+
 Result<std::unique_ptr<MatmulCall>>
 MatmulCalls::make(const Key &key, const MatmulPlan &plan,
                   const MatmulPointers &pointers) {
@@ -223,6 +234,8 @@ MatmulCalls::make(const Key &key, const MatmulPlan &plan,
     const int32_t batch = int32_t(key.batch);
     MESHC_RETURN_IF_ERROR(library.layoutSet(layout.handle, layoutBatchCount,
                                             &batch, sizeof(batch)));
+    if (key.hasTables)
+      return setByAddress(library, layout.handle);
     return library.layoutSet(layout.handle, layoutBatchStride,
                              &plan.batchStride, sizeof(plan.batchStride));
   };
@@ -384,11 +397,26 @@ static DevicePointer getAddend(const MatmulPlan &plan,
          DevicePointer(offsets.c * getElementBytes(plan.result.element));
 }
 
+std::vector<uint64_t> MatmulCalls::makeTables(const MatmulPlan &plan,
+                                              const MatmulPointers &pointers) {
+  const DevicePointer left = plan.leftIsB ? pointers.b : pointers.a;
+  const DevicePointer right = plan.leftIsB ? pointers.a : pointers.b;
+  return cuda::makeTables(plan, left, right, pointers.c, pointers.addend);
+}
+
 Result<MatmulCall *> MatmulCalls::prepare(MatmulPlan &plan,
                                           const MatmulPointers &pointers) {
+  if (plan.hasTables && !pointers.tables)
+    plan.hasTables = false;
   Result<MatmulCall *> call = find(plan, pointers);
+  if (!call && call.getError().code == ErrorCode::UnsupportedOnGpu &&
+      plan.hasTables) {
+    plan.hasTables = false;
+    ++splitTables;
+    call = find(plan, pointers);
+  }
   if (call || call.getError().code != ErrorCode::UnsupportedOnGpu ||
-      plan.batch == 1 || getEpilogue(plan) == epilogueNone)
+      plan.batch == 1 || !hasEnd(plan))
     return call;
   // Source: release notes of CUDA 12.5 Update 1, cuBLAS: a bias with strided
   // batches may be unsupported on Hopper.
@@ -404,10 +432,19 @@ Result<MatmulCall *> MatmulCalls::prepare(MatmulPlan &plan,
 
 Result<MatmulCall *> MatmulCalls::find(const MatmulPlan &plan,
                                        const MatmulPointers &pointers) {
-  Key key{plan.left,       plan.right,      plan.result,
-          plan.batch,      plan.accumulate, plan.hasBias,
-          plan.hasAddend,  plan.activation, plan.hasAux,
-          plan.isGradient, plan.rowSum,     {256, 256, 256, 256, 256, 256}};
+  Key key{plan.left,
+          plan.right,
+          plan.result,
+          countProducts(plan),
+          plan.hasTables,
+          plan.accumulate,
+          plan.hasBias,
+          plan.hasAddend,
+          plan.activation,
+          plan.hasAux,
+          plan.isGradient,
+          plan.rowSum,
+          {256, 256, 256, 256, 256, 256}};
   for (const MatmulOffsets &offsets : plan.calls) {
     const std::array<DevicePointer, 3> matrices =
         getMatrices(plan, pointers, offsets);
@@ -417,6 +454,19 @@ Result<MatmulCall *> MatmulCalls::find(const MatmulPlan &plan,
     if (plan.hasAddend)
       key.alignments[5] = std::min(
           key.alignments[5], getAlignment(getAddend(plan, pointers, offsets)));
+  }
+  // Of those that are not where a call begins, only tables tell.
+  if (plan.hasTables) {
+    MatrixPlan *const matrices[] = {&key.left, &key.right, &key.result};
+    for (size_t i = 0; i < std::size(matrices); ++i) {
+      const auto step = DevicePointer(matrices[i]->batchStride *
+                                      getElementBytes(matrices[i]->element));
+      if (step != 0 && plan.batch > 1)
+        key.alignments[i] = std::min(key.alignments[i], getAlignment(step));
+      matrices[i]->batchStride = 0;
+    }
+    if (plan.hasAddend)
+      key.alignments[5] = std::min(key.alignments[5], key.alignments[2]);
   }
   if (hasVector(plan))
     key.alignments[3] = getAlignment(pointers.bias);
@@ -451,22 +501,29 @@ Status MatmulCalls::runOnce(const MatmulPlan &plan, const MatmulCall &call,
   auto toPointer = [](DevicePointer address) {
     return reinterpret_cast<void *>(address);
   };
-  const auto [left, right, result] = getMatrices(plan, pointers, offsets);
+  std::array<DevicePointer, 3> matrices = getMatrices(plan, pointers, offsets);
+  DevicePointer addend = getAddend(plan, pointers, offsets);
+  if (plan.hasTables) {
+    const uint64_t bytes = uint64_t(countProducts(plan)) * sizeof(uint64_t);
+    for (size_t i = 0; i < matrices.size(); ++i)
+      matrices[i] = pointers.tables + i * bytes;
+    addend = plan.hasAddend ? pointers.tables + 3 * bytes : matrices[2];
+  }
+  const auto [left, right, result] = matrices;
   return library.matmul(handle, call.descriptor.handle, alpha, toPointer(left),
                         call.left.handle, toPointer(right), call.right.handle,
-                        beta, toPointer(getAddend(plan, pointers, offsets)),
-                        call.result.handle, toPointer(result),
-                        call.result.handle, &algorithm, toPointer(workspace),
-                        matmulWorkspaceBytes, stream);
+                        beta, toPointer(addend), call.result.handle,
+                        toPointer(result), call.result.handle, &algorithm,
+                        toPointer(workspace), matmulWorkspaceBytes, stream);
 }
 
 Status MatmulCalls::run(const MatmulPlan &plan, MatmulCall &call,
                         const MatmulPointers &pointers, DevicePointer workspace,
                         Stream stream) const {
   MESHC_RETURN_IF_ERROR(setPointers(plan, call, pointers));
-  for (const MatmulOffsets &offsets : plan.calls)
-    MESHC_RETURN_IF_ERROR(runOnce(plan, call, pointers, offsets, call.algorithm,
-                                  workspace, stream));
+  for (int64_t i = 0; i < countCalls(plan); ++i)
+    MESHC_RETURN_IF_ERROR(runOnce(plan, call, pointers, plan.calls[size_t(i)],
+                                  call.algorithm, workspace, stream));
   return Status::success();
 }
 
@@ -491,11 +548,12 @@ static std::string describe(const MatrixPlan &matrix) {
 std::string MatmulCalls::describe(const MatmulCall &call) const {
   const MatmulPlan &plan = call.plan;
   return fmt::format(
-      "cuBLASLt {}, {} candidates, {} bytes | {}, {}, {}, batch {}, epilogue "
+      "cuBLASLt {}, {} candidates, {} bytes | {}, {}, {}, batch {}{}, epilogue "
       "{}, adds {}, aligned {}",
       getVersionText(), maxCandidates, matmulWorkspaceBytes,
       ::describe(plan.left), ::describe(plan.right), ::describe(plan.result),
-      plan.batch, getEpilogue(plan), plan.accumulate || plan.hasAddend,
+      countProducts(plan), plan.hasTables ? " by address" : "",
+      getEpilogue(plan), plan.accumulate || plan.hasAddend,
       fmt::join(call.alignments, " "));
 }
 

@@ -21,6 +21,9 @@ struct MatmulPointers {
   DevicePointer bias = 0;   ///< or column sums; 0 where the plan has neither
   DevicePointer aux = 0;    ///< 0 where the plan has none
   DevicePointer addend = 0; ///< 0 where the plan has none
+  /// Room for getTableBytes() of the plan, and where its tables are when it
+  /// runs; 0: a plan has none.
+  DevicePointer tables = 0;
 };
 
 /// Algorithms that cuBLASLt is asked for if nothing else is said, the one it
@@ -42,8 +45,9 @@ public:
 
   /// Prepares a product for operands that are aligned as these are. Where the
   /// library has no algorithm for a batch with an end, but one for its products
-  /// alone, `plan` becomes a call for each of them.
-  /// Errors: UnsupportedOnGpu where the library has no algorithm for it.
+  /// alone, `plan` becomes a call for each of them; where it has none for
+  /// products by address, or there is no room for tables, a call for each
+  /// batch. Errors: UnsupportedOnGpu where the library has no algorithm for it.
   Result<MatmulCall *> prepare(MatmulPlan &plan,
                                const MatmulPointers &pointers);
   /// Enqueues a product; `workspace` has matmulWorkspaceBytes.
@@ -53,8 +57,13 @@ public:
 
   /// "13.1.0", of cuBLASLt.
   std::string getVersionText() const;
+  /// What `plan` reads at `pointers.tables` when it runs.
+  static std::vector<uint64_t> makeTables(const MatmulPlan &plan,
+                                          const MatmulPointers &pointers);
   /// Times that prepare() made single calls of a batch.
   int64_t getNumSplitBatches() const { return splitBatches; }
+  /// Times that prepare() made calls of batches by address.
+  int64_t getNumSplitTables() const { return splitTables; }
   /// The products that were prepared, in an order that depends on them alone.
   std::vector<MatmulCall *> getCalls();
   /// What an algorithm depends on but for the GPU: the library's version,
@@ -74,6 +83,7 @@ private:
   struct Key {
     MatrixPlan left, right, result;
     int64_t batch;
+    bool hasTables;
     bool accumulate, hasBias, hasAddend;
     exec::Activation activation;
     bool hasAux, isGradient;
@@ -112,6 +122,7 @@ private:
   const int maxCandidates;
   CublasLtHandle handle = nullptr;
   int64_t splitBatches = 0;
+  int64_t splitTables = 0;
   std::map<Key, std::unique_ptr<MatmulCall>> calls;
 };
 

@@ -54,6 +54,10 @@ GpuMemoryPlanner::GpuMemoryPlanner(const exec::ExecutableT &executable,
     for (const auto &command : program->commands)
       if (command->action.AsMatmul()) {
         hasProducts = true;
+        // What cannot be planned is an error elsewhere.
+        const Result<MatmulPlan> product = planMatmul(*command);
+        if (product && product->hasTables)
+          addressBytes += getTableBytes(*product);
       } else if (command->action.AsCollective()) {
         std::vector<Collective::Member> members =
             Collective::getMembers(executable, *command);
@@ -178,6 +182,7 @@ Result<GpuMemoryPlan> GpuMemoryPlanner::plan(const GpuShare &share) {
     return range;
   };
   plan.tables = reserve(alignMemory(tableBytes));
+  plan.addresses = reserve(alignMemory(addressBytes * uint64_t(share.count)));
   plan.staging = reserve(alignMemory(stagingBytes));
   plan.received = reserve(share.hasPeers ? receivedBytes : 0);
   for (int64_t device = 0; hasProducts && device < share.count; ++device)

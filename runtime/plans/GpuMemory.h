@@ -5,7 +5,7 @@
 /// whose sizes follow from the executable alone. The compiler shows them, the
 /// runtime checks and allocates them.
 ///
-///   tables | staging | received | workspace 0, 1, ... | arena 0, 1, ...
+///   tables | addresses | staging | received | workspace 0, ... | arena 0, ...
 ///
 /// Arenas come last, so that what strays beyond the last of them is outside of
 /// the allocation. Not here is what the driver has for itself: the context,
@@ -50,9 +50,10 @@ struct MemoryRange {
 };
 
 struct GpuMemoryPlan {
-  MemoryRange tables;   ///< what moves between devices, and copies as boxes
-  MemoryRange staging;  ///< of collectives between processes
-  MemoryRange received; ///< a piece of another process's block
+  MemoryRange tables;    ///< what moves between devices, and copies as boxes
+  MemoryRange addresses; ///< of products, one table behind the other
+  MemoryRange staging;   ///< of collectives between processes
+  MemoryRange received;  ///< a piece of another process's block
   // Per device.
   std::vector<MemoryRange> workspaces; ///< of cuBLASLt; empty without products
   std::vector<MemoryRange> arenas;     ///< of one byte at least
@@ -112,6 +113,7 @@ private:
   const exec::ExecutableT &executable;
   const layout::Mesh &mesh;
   bool hasProducts = false;
+  uint64_t addressBytes = 0; ///< of the products of one device
   std::vector<PlannedCollective> collectives;
   std::vector<Mover> boxCopies;
   std::optional<uint64_t> copyBytes; ///< of one device, if measured

@@ -94,6 +94,7 @@ GpuMemoryNeed cuda::getMemoryNeed(const GpuMemoryPlan &plan,
   need.gradients = arena.gradients * devices;
   need.communication = arena.communication * devices;
   need.workspace = arena.workspace * devices;
+  need.products = plan.addresses.bytes;
   for (const MemoryRange &workspace : plan.workspaces)
     need.products += workspace.bytes;
   need.tables = plan.tables.bytes;

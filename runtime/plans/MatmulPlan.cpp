@@ -192,7 +192,56 @@ Result<MatmulPlan> cuda::planMatmul(const exec::CommandT &command) {
   plan.calls.emplace_back();
   for (const MatmulDim &dim : loops)
     plan.calls = repeat(plan.calls, dim.size, {dim.a, dim.b, dim.c});
+  // Source: cuBLAS 13.0 documentation, cublasLtEpilogue_t: batches by address
+  // have no ends.
+  plan.hasTables = plan.calls.size() > 1 && !hasEnd(plan) &&
+                   plan.batch * int64_t(plan.calls.size()) <= INT32_MAX;
   return plan;
+}
+
+bool cuda::hasEnd(const MatmulPlan &plan) {
+  return plan.hasBias || plan.activation != exec::Activation::none ||
+         plan.hasAux || plan.rowSum != exec::ColumnSum::none;
+}
+
+int64_t cuda::countCalls(const MatmulPlan &plan) {
+  return plan.hasTables ? 1 : int64_t(plan.calls.size());
+}
+
+int64_t cuda::countProducts(const MatmulPlan &plan) {
+  return plan.hasTables ? plan.batch * int64_t(plan.calls.size()) : plan.batch;
+}
+
+uint64_t cuda::getTableBytes(const MatmulPlan &plan) {
+  return uint64_t(countProducts(plan)) * (plan.hasAddend ? 4 : 3) *
+         sizeof(uint64_t);
+}
+
+std::vector<uint64_t> cuda::makeTables(const MatmulPlan &plan, uint64_t left,
+                                       uint64_t right, uint64_t result,
+                                       uint64_t addend) {
+  std::vector<uint64_t> addresses;
+  auto add = [&](uint64_t begin, const MatrixPlan &matrix, auto getOffset) {
+    for (const MatmulOffsets &call : plan.calls)
+      for (int64_t i = 0; i < plan.batch; ++i)
+        addresses.push_back(
+            begin + uint64_t((getOffset(call) + i * matrix.batchStride) *
+                             getElementBytes(matrix.element)));
+  };
+  auto getA = [](const MatmulOffsets &call) { return call.a; };
+  auto getB = [](const MatmulOffsets &call) { return call.b; };
+  auto getC = [](const MatmulOffsets &call) { return call.c; };
+  if (plan.leftIsB) {
+    add(left, plan.left, getB);
+    add(right, plan.right, getA);
+  } else {
+    add(left, plan.left, getA);
+    add(right, plan.right, getB);
+  }
+  add(result, plan.result, getC);
+  if (plan.hasAddend)
+    add(addend, plan.result, getC);
+  return addresses;
 }
 
 MatmulPlan cuda::splitBatch(const MatmulPlan &plan) {
@@ -205,6 +254,7 @@ MatmulPlan cuda::splitBatch(const MatmulPlan &plan) {
                        {plan.leftIsB ? right : left,
                         plan.leftIsB ? left : right, plan.result.batchStride});
   split.batch = 1;
+  split.hasTables = false;
   for (MatrixPlan *matrix : {&split.left, &split.right, &split.result})
     matrix->batchStride = 0;
   return split;

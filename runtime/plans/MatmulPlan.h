@@ -62,8 +62,13 @@ struct MatmulPlan {
   int64_t auxLeading = 0;
   /// Of what rows are summed: the result (c), the left (a) or right (b) factor.
   exec::ColumnSum rowSum = exec::ColumnSum::none;
-  /// One call each; batch dimensions that one step does not describe are here.
+  /// Where the batches begin; batch dimensions that one step does not describe
+  /// are here. Each is a call, but for those of tables.
   std::vector<MatmulOffsets> calls;
+  /// Whether one call computes all batches, of which it reads where each matrix
+  /// is: heads between positions and features are no step, nor is a loop over
+  /// them, 12 launches for each product of attention.
+  bool hasTables = false;
 };
 
 /// Plans the product of a command.
@@ -75,6 +80,24 @@ struct MatmulPlan {
 /// an activation, or sums of a factor's columns, where k is 1; sums of a factor
 /// along the dimension that is contiguous.
 Result<MatmulPlan> planMatmul(const exec::CommandT &command);
+
+/// Whether the library computes more than the product and a sum with what is
+/// there or elsewhere.
+bool hasEnd(const MatmulPlan &plan);
+
+/// Calls of the library that compute the product.
+int64_t countCalls(const MatmulPlan &plan);
+/// Products of one of them.
+int64_t countProducts(const MatmulPlan &plan);
+
+/// Bytes of the tables of a plan that has some.
+uint64_t getTableBytes(const MatmulPlan &plan);
+/// What is in these tables: the address of each product's left factor, then
+/// those of right factors, results, and of what is added from elsewhere. `left`
+/// and the others are where the operands of the plan begin.
+std::vector<uint64_t> makeTables(const MatmulPlan &plan, uint64_t left,
+                                 uint64_t right, uint64_t result,
+                                 uint64_t addend);
 
 /// The same products in a call each. What an activation leaves behind and sums
 /// of columns are not in batches.

@@ -284,6 +284,8 @@ def check_result(result):
         check(len(group["products"]) > 3, f"products of {group['name']}: {group}")
         check(all(entry["candidates"] > 1 and entry["best_ms"] <= entry["chosen_ms"]
                   for entry in group["products"]), f"algorithms of {group}")
+    check(any(entry["separate_ms"] for group in steps["products"]
+              for entry in group["products"]), "no product by address beside separate calls")
     check([case["peer"] for case in steps["peers"]] == ["JAX", "PyTorch"], str(steps["peers"]))
     check(all(case["meshc"]["step_ms"] > 0 and "cannot run" in case["theirs"]["error"]
               for case in steps["peers"]), f"blocks in bf16: {steps['peers']}")

@@ -116,6 +116,8 @@ TEST(AbiTest, numbers_of_cublaslt) {
   EXPECT_EQ(ours::layoutBatchCount, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
   EXPECT_EQ(ours::layoutBatchStride,
             CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
+  EXPECT_EQ(ours::layoutBatchMode, CUBLASLT_MATRIX_LAYOUT_BATCH_MODE);
+  EXPECT_EQ(ours::batchByAddress, uint32_t(CUBLASLT_BATCH_MODE_POINTER_ARRAY));
   EXPECT_EQ(ours::preferenceWorkspaceBytes,
             CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
   EXPECT_EQ(ours::preferenceAlignmentA,

@@ -377,6 +377,31 @@ TEST(ErrorsTest, batches_that_become_single_calls_are_told) {
                     testing::Not(HasSubstr("one by one"))));
 }
 
+TEST(ErrorsTest, batches_that_the_library_does_not_take_by_address_are_told) {
+  ProgramBuilder builder({{"x", 1}});
+  const int a = builder.addBuffer("a", 4096);
+  const int b = builder.addBuffer("b", 4096);
+  builder.beginProgram("step");
+  exec::MatmulT matmul;
+  matmul.batch = {3, 2};
+  matmul.m = matmul.n = matmul.k = 4;
+  matmul.a_strides = matmul.b_strides = matmul.c_strides = {32, 4, 8, 1};
+  builder.addMatmul(matmul, list(builder.view(a, f32, {3, 2, 4, 4}),
+                                 builder.view(a, f32, {3, 2, 4, 4}),
+                                 builder.view(b, f32, {3, 2, 4, 4})));
+  addHostImage(builder.get());
+  EXPECT_THAT(
+      runBench(builder, {{"MESHC_EMULATION_CUBLASLT", "120803"}}),
+      AllOf(
+          HasSubstr("meshc: 1 batch of products in two dimensions takes a call "
+                    "for each position of one of them: cuBLASLt 12.8.3 has no "
+                    "algorithm that reads where each matrix is\n"),
+          HasSubstr(readyWithoutLoss)));
+  EXPECT_THAT(runBench(builder, {}),
+              AllOf(HasSubstr(readyWithoutLoss),
+                    testing::Not(HasSubstr("for each position"))));
+}
+
 TEST(ErrorsTest, damaged_ends_of_products) {
   struct Damage {
     const char *text;

@@ -38,7 +38,8 @@ Executable makeProgram(uint64_t seed, const Axes &axes) {
 
 /// What is wrong with the ranges of a plan; empty: nothing.
 std::string findDefect(const GpuMemoryPlan &plan) {
-  std::vector<MemoryRange> ranges = {plan.tables, plan.staging, plan.received};
+  std::vector<MemoryRange> ranges = {plan.tables, plan.addresses, plan.staging,
+                                     plan.received};
   ranges.insert(ranges.end(), plan.workspaces.begin(), plan.workspaces.end());
   ranges.insert(ranges.end(), plan.arenas.begin(), plan.arenas.end());
   uint64_t end = 0;

@@ -417,6 +417,50 @@ TEST(MatmulCallsTest, batches_that_the_library_does_not_have_are_single_calls) {
   EXPECT_EQ(countBatches(log), (std::map<std::string, int>{{"3", 1}}));
 }
 
+/// The first product of this name and its outcome, and how often the emulated
+/// library was asked for products, by their batch.
+std::pair<std::string, std::map<std::string, int>>
+runProduct(const std::string &name, emulation::Variables variables) {
+  TemporaryFolder folder;
+  const std::string log = folder / "log";
+  variables.emplace_back("LOG", log);
+  const std::string found = runEmulated(variables, [&]() -> std::string {
+    Result<const Driver *> driver = Driver::get();
+    if (!driver)
+      return driver.getError().message;
+    Result<std::unique_ptr<ProductRunner>> runner =
+        ProductRunner::create(**driver);
+    if (!runner)
+      return runner.getError().message;
+    for (const ProductCase &test : listProductCases())
+      if (test.name == name) {
+        const ProductOutcome outcome = (*runner)->run(test);
+        return outcome.refusal + outcome.problems;
+      }
+    return "there is no such product";
+  });
+  return {found, countBatches(log)};
+}
+
+/// Two batches of three heads: six products in a call for each algorithm,
+/// unless they have an end, or the library is too old.
+TEST(MatmulCallsTest, batches_that_no_step_describes_are_one_call) {
+  auto expect = [](const char *batch, int calls) {
+    return std::pair<std::string, std::map<std::string, int>>("",
+                                                              {{batch, calls}});
+  };
+  const std::string size = "_f32_33x136x10";
+  for (const char *name :
+       {"none_batches", "accumulate_batches", "addend_batches"})
+    EXPECT_EQ(runProduct(name + size, {}), expect("6", 3)) << name;
+  EXPECT_EQ(runProduct("bias_batches" + size, {}), expect("3", 6));
+  EXPECT_EQ(runProduct("none_batches" + size, {{"CUBLASLT", "120803"}}),
+            expect("3", 6));
+  EXPECT_EQ(runProduct("none_batches" + size,
+                       {{"FAIL", "cublasLtMatmulAlgoGetHeuristic:1:15"}}),
+            expect("3", 6));
+}
+
 TEST(MatmulCallsTest, every_word_for_having_no_algorithm) {
   const std::string batch =
       "cuBLASLt has no algorithm for 3 products of f32 with 5 rows, 6 columns "

@@ -2,6 +2,7 @@
 /// defines them, against the product as exec.fbs defines it.
 
 #include "runtime/plans/MatmulPlan.h"
+#include "runtime/exec/Executable.h"
 #include "runtime/exec/MatmulOperands.h"
 
 #include <gmock/gmock.h>
@@ -100,6 +101,24 @@ void execute(const MatmulPlan &plan, const std::vector<int64_t> &a,
   }
 }
 
+/// The products whose addresses are in the tables of a plan, a call each.
+MatmulPlan readTables(const MatmulPlan &plan) {
+  MatmulPlan read = splitBatch(plan);
+  const std::vector<uint64_t> tables = makeTables(plan, 0, 0, 0, 0);
+  const auto count = size_t(countProducts(plan));
+  EXPECT_EQ(tables.size() * sizeof(uint64_t), getTableBytes(plan));
+  read.calls.clear();
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t left = int64_t(tables[i]) / getElementBytes(f32);
+    const int64_t right = int64_t(tables[count + i]) / getElementBytes(f32);
+    const int64_t result =
+        int64_t(tables[2 * count + i]) / getElementBytes(f32);
+    read.calls.push_back(
+        {plan.leftIsB ? right : left, plan.leftIsB ? left : right, result});
+  }
+  return read;
+}
+
 /// Gives dimensions of these sizes strides of a dense array in an order of
 /// its own, the first of `order` being contiguous, with gaps; a dimension that
 /// is left out gets stride 0.
@@ -118,7 +137,7 @@ TEST(MatmulPlanTest, plans_compute_their_product) {
   std::mt19937 random(7);
   auto draw = [&](int count) { return int(random() % unsigned(count)); };
   const int64_t sizes[] = {1, 2, 3, 5, 7};
-  int planned = 0;
+  int planned = 0, inTables = 0;
   for (int trial = 0; trial < 1500; ++trial) {
     exec::MatmulT matmul;
     matmul.m = sizes[draw(5)];
@@ -164,6 +183,12 @@ TEST(MatmulPlanTest, plans_compute_their_product) {
     multiply(matmul, a, b, bias, expected);
     execute(*plan, a, b, bias, c);
     ASSERT_EQ(c, expected) << "trial " << trial;
+    if (plan->hasTables) {
+      ++inTables;
+      c = before;
+      execute(readTables(*plan), a, b, bias, c);
+      ASSERT_EQ(c, expected) << "trial " << trial << ", by address";
+    }
     const MatmulPlan split = splitBatch(*plan);
     ASSERT_EQ(split.batch, 1);
     ASSERT_EQ(split.calls.size(), plan->calls.size() * size_t(plan->batch));
@@ -172,6 +197,39 @@ TEST(MatmulPlanTest, plans_compute_their_product) {
     ASSERT_EQ(c, expected) << "trial " << trial << ", one by one";
   }
   EXPECT_GT(planned, 500);
+  EXPECT_GT(inTables, 100);
+}
+
+TEST(MatmulPlanTest, batches_that_no_step_describes_are_one_call) {
+  // q[batch, pos, head, feature] k[batch, key, head, feature]
+  // -> [batch, head, pos, key].
+  exec::MatmulT matmul;
+  matmul.batch = {3, 2};
+  matmul.m = 7;
+  matmul.n = 5;
+  matmul.k = 8;
+  matmul.a_strides = {7 * 16, 8, 16, 1};
+  matmul.b_strides = {5 * 16, 8, 1, 16};
+  matmul.c_strides = {70, 35, 5, 1};
+  const Result<MatmulPlan> plan = planMatmul(makeCommand(matmul));
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->hasTables);
+  EXPECT_EQ(countCalls(*plan), 1);
+  EXPECT_EQ(countProducts(*plan), 6);
+  EXPECT_EQ(getTableBytes(*plan), 3u * 6 * 8);
+  // One call has the longest dimension: b's matrices of all batches, of each
+  // head.
+  const std::vector<uint64_t> tables =
+      makeTables(*plan, 1000, 20000, 300000, 0);
+  const std::vector<uint64_t> left(tables.begin(), tables.begin() + 6);
+  EXPECT_EQ(left, (std::vector<uint64_t>{1000, 1320, 1640, 1032, 1352, 1672}));
+
+  // The library has no ends for these.
+  matmul.has_bias = true;
+  const Result<MatmulPlan> ended = planMatmul(makeCommand(matmul));
+  ASSERT_TRUE(ended);
+  EXPECT_FALSE(ended->hasTables);
+  EXPECT_EQ(countCalls(*ended), 2);
 }
 
 TEST(MatmulPlanTest, a_dense_row_major_product_is_one_call) {

@@ -10,6 +10,8 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <random>
 
 using namespace meshc;
@@ -140,11 +142,13 @@ public:
   std::vector<ElementType> elements;
 
 private:
-  static size_t place(const std::vector<int64_t> &strides, int64_t batch,
-                      int64_t row, int64_t column) {
-    const size_t rank = strides.size() - 2;
-    return size_t((rank == 1 ? batch * strides[0] : 0) + row * strides[rank] +
-                  column * strides[rank + 1]);
+  size_t place(const std::vector<int64_t> &strides, int64_t batch, int64_t row,
+               int64_t column) const {
+    const size_t rank = matmul.batch.size();
+    int64_t at = row * strides[rank] + column * strides[rank + 1];
+    for (size_t dim = rank; dim-- > 0; batch /= matmul.batch[dim])
+      at += batch % matmul.batch[dim] * strides[dim];
+    return size_t(at);
   }
   int64_t getCount(size_t position) const;
   void makeSpecial();
@@ -154,7 +158,8 @@ private:
 };
 
 int64_t getBatch(const exec::MatmulT &matmul) {
-  return matmul.batch.empty() ? 1 : matmul.batch.front();
+  return std::accumulate(matmul.batch.begin(), matmul.batch.end(), int64_t(1),
+                         std::multiplies<>());
 }
 
 int64_t Operands::getCount(size_t position) const {
@@ -501,13 +506,33 @@ ProductOutcome ProductRunner::run(const ProductCase &test) {
   auto get = [&](int position) {
     return position < 0 ? 0 : memory[size_t(position)].get();
   };
-  const MatmulPointers pointers = {
-      get(0),         get(1),
-      get(order.c),   get(std::max(order.bias, order.sums)),
-      get(order.aux), get(order.addend)};
+  DeviceMemory tables;
+  if (plan->hasTables) {
+    Result<DeviceMemory> allocated = allocate(driver, getTableBytes(*plan));
+    if (!allocated)
+      return {allocated.getError().message, "", 0, {}};
+    tables = std::move(*allocated);
+  }
+  const MatmulPointers pointers = {get(0),
+                                   get(1),
+                                   get(order.c),
+                                   get(std::max(order.bias, order.sums)),
+                                   get(order.aux),
+                                   get(order.addend),
+                                   plan->hasTables ? tables.get() : 0};
   Result<MatmulCall *> call = calls->prepare(*plan, pointers);
   if (!call)
     return {"", call.getError().message, 0, {}};
+  if (plan->hasTables) {
+    const std::vector<uint64_t> addresses =
+        MatmulCalls::makeTables(*plan, pointers);
+    Status copied = driver.memcpyHtoDAsync(tables.get(), addresses.data(),
+                                           getTableBytes(*plan), stream.get());
+    if (copied)
+      copied = driver.streamSynchronize(stream.get());
+    if (!copied)
+      return {copied.getError().message, "", 0, {}};
+  }
 
   auto copyIn = [&](size_t i) -> Status {
     const std::vector<std::byte> data = before.pack(i);
@@ -549,191 +574,4 @@ ProductOutcome ProductRunner::run(const ProductCase &test) {
           "{}algorithm {}: {}", outcome.problems.empty() ? "" : "\n", i, text);
   }
   return outcome;
-}
-
-//===-- All ---------------------------------------------------------------===//
-
-namespace {
-
-struct Size {
-  int64_t m, n, k;
-};
-
-/// How the factors of a product lie.
-enum class Form {
-  rows,        ///< both row-major
-  transposedB, ///< as the gradient of a layer's input reads its parameter
-  transposedA, ///< as the gradient of a parameter reads the layer's input
-};
-
-/// Strides for operands of this size; several products lie between one another,
-/// as heads do.
-exec::MatmulT makeProduct(Size size, Form form, int64_t batch = 1) {
-  exec::MatmulT matmul;
-  matmul.m = size.m;
-  matmul.n = size.n;
-  matmul.k = size.k;
-  auto lay = [&](int64_t rows, int64_t columns, bool isTransposed) {
-    std::vector<int64_t> strides;
-    if (batch > 1)
-      strides.push_back(isTransposed ? rows : columns);
-    strides.push_back(isTransposed ? 1 : batch * columns);
-    strides.push_back(isTransposed ? batch * rows : 1);
-    return strides;
-  };
-  if (batch > 1)
-    matmul.batch = {batch};
-  matmul.a_strides = lay(size.m, size.k, form == Form::transposedA);
-  matmul.b_strides = lay(size.k, size.n, form == Form::transposedB);
-  matmul.c_strides = lay(size.m, size.n, false);
-  return matmul;
-}
-
-struct End {
-  const char *name;
-  void (*set)(exec::MatmulT &);
-  Form form = Form::rows;
-  bool needsDenseRows = false; ///< multiples of 8 elements
-  int64_t batch = 1;
-  bool isMixed = false; ///< also of 16-bit factors with a result of f32
-};
-
-const std::vector<End> &getEnds() {
-  using M = exec::MatmulT;
-  constexpr auto relu = Activation::relu;
-  constexpr auto gelu = Activation::gelu_tanh;
-  static const std::vector<End> ends = {
-      {"none", [](M &) {}, Form::rows, false, 1, true},
-      {"none_bt", [](M &) {}, Form::transposedB, false, 1, true},
-      {"none_at", [](M &) {}, Form::transposedA, false, 1, true},
-      {"none_batch", [](M &) {}, Form::rows, false, 3, true},
-      {"none_bt_batch", [](M &) {}, Form::transposedB, false, 3},
-      {"accumulate", [](M &m) { m.accumulate = true; }, Form::transposedA,
-       false, 1, true},
-      {"addend", [](M &m) { m.has_addend = true; }},
-      {"addend_batch", [](M &m) { m.has_addend = true; }, Form::rows, false, 3},
-      {"bias", [](M &m) { m.has_bias = true; }, Form::rows, false, 1, true},
-      {"bias_batch", [](M &m) { m.has_bias = true; }, Form::rows, false, 3},
-      {"bias_addend", [](M &m) { m.has_bias = m.has_addend = true; }},
-      {"relu", [](M &m) { m.activation = relu; }},
-      {"relu_bias",
-       [](M &m) {
-         m.activation = relu;
-         m.has_bias = true;
-       }},
-      {"relu_bias_batch",
-       [](M &m) {
-         m.activation = relu;
-         m.has_bias = true;
-       },
-       Form::rows, false, 3},
-      {"relu_aux",
-       [](M &m) {
-         m.activation = relu;
-         m.has_aux = true;
-       }},
-      {"relu_aux_bias",
-       [](M &m) {
-         m.activation = relu;
-         m.has_aux = m.has_bias = true;
-       }},
-      {"gelu", [](M &m) { m.activation = gelu; }},
-      {"gelu_bias",
-       [](M &m) {
-         m.activation = gelu;
-         m.has_bias = true;
-       }},
-      {"gelu_bias_batch",
-       [](M &m) {
-         m.activation = gelu;
-         m.has_bias = true;
-       },
-       Form::rows, false, 3},
-      {"gelu_aux",
-       [](M &m) {
-         m.activation = gelu;
-         m.has_aux = true;
-       },
-       Form::rows, true},
-      {"gelu_aux_bias",
-       [](M &m) {
-         m.activation = gelu;
-         m.has_aux = m.has_bias = true;
-       },
-       Form::rows, true},
-      {"drelu",
-       [](M &m) {
-         m.activation = relu;
-         m.has_aux = m.is_gradient = true;
-       },
-       Form::transposedB},
-      {"drelu_sum",
-       [](M &m) {
-         m.activation = relu;
-         m.has_aux = m.is_gradient = true;
-         m.column_sum = ColumnSum::c;
-       },
-       Form::transposedB},
-      {"dgelu",
-       [](M &m) {
-         m.activation = gelu;
-         m.has_aux = m.is_gradient = true;
-       },
-       Form::transposedB, true},
-      {"dgelu_sum",
-       [](M &m) {
-         m.activation = gelu;
-         m.has_aux = m.is_gradient = true;
-         m.column_sum = ColumnSum::c;
-       },
-       Form::transposedB, true},
-      {"sum_a", [](M &m) { m.column_sum = ColumnSum::a; }, Form::transposedA,
-       false, 1, true},
-      {"sum_b", [](M &m) { m.column_sum = ColumnSum::b; }, Form::transposedA,
-       false, 1, true},
-  };
-  return ends;
-}
-
-} // namespace
-
-std::vector<ProductCase> test::listProductCases() {
-  // The first two have rows of whole 16 bytes, in every type.
-  constexpr Size sizes[] = {{5, 8, 2},  {33, 136, 10}, {6, 24, 37},
-                            {5, 7, 10}, {34, 131, 37}, {3, 5, 2}};
-  constexpr size_t specialSizes[] = {1, 3};
-  const std::pair<ElementType, ElementType> types[] = {
-      {ElementType::f32, ElementType::f32},
-      {ElementType::bf16, ElementType::bf16},
-      {ElementType::f16, ElementType::f16},
-      {ElementType::bf16, ElementType::f32},
-      {ElementType::f16, ElementType::f32},
-      {ElementType::f64, ElementType::f64}};
-  std::vector<ProductCase> cases;
-  for (const End &end : getEnds())
-    for (const auto &[factor, result] : types)
-      for (size_t i = 0; i < std::size(sizes); ++i)
-        for (ProductData data : {ProductData::random, ProductData::special}) {
-          const Size &size = sizes[i];
-          exec::MatmulT matmul = makeProduct(size, end.form, end.batch);
-          end.set(matmul);
-          const bool isPlain = !matmul.has_bias &&
-                               matmul.activation == Activation::none &&
-                               matmul.column_sum == ColumnSum::none;
-          const bool isSpecial = data == ProductData::special;
-          // cuBLASLt has no ends for f64.
-          if ((factor != result && !end.isMixed) ||
-              (factor == ElementType::f64 && !isPlain) ||
-              (end.needsDenseRows && size.n % 8 != 0) ||
-              (isSpecial && std::count(std::begin(specialSizes),
-                                       std::end(specialSizes), i) == 0))
-            continue;
-          cases.push_back(
-              {fmt::format(
-                   "{}_{}{}_{}x{}x{}{}", end.name, getName(factor),
-                   factor == result ? "" : fmt::format("_{}", getName(result)),
-                   size.m, size.n, size.k, isSpecial ? "_special" : ""),
-               std::move(matmul), factor, result, data});
-        }
-  return cases;
 }

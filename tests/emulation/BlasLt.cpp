@@ -16,6 +16,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <vector>
 
 using namespace meshc::emulation;
 
@@ -34,6 +35,7 @@ struct cublasLtMatrixLayoutOpaque_t {
   int32_t type, order = CUBLASLT_ORDER_COL, batch = 1;
   uint64_t rows, columns;
   int64_t leading, batchStep = 0;
+  uint32_t batchMode = CUBLASLT_BATCH_MODE_STRIDED;
 };
 
 struct cublasLtMatmulDescOpaque_t {
@@ -103,6 +105,11 @@ std::optional<Attribute> find(cublasLtMatrixLayoutOpaque_t &layout,
     return makeAttribute(layout.batch);
   case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
     return makeAttribute(layout.batchStep);
+  case CUBLASLT_MATRIX_LAYOUT_BATCH_MODE:
+    // The header of CUDA 13.0 has it; of releases before, this is not known.
+    if (getEnvironment().blasLtVersion < 130000)
+      return std::nullopt;
+    return makeAttribute(layout.batchMode);
   default:
     return std::nullopt;
   }
@@ -243,6 +250,10 @@ Checked checkLayout(const char *name,
   if (layout.batch < 1)
     return makeInvalid(matrix + " has a batch of " +
                        std::to_string(layout.batch));
+  if (layout.batchMode != CUBLASLT_BATCH_MODE_STRIDED &&
+      layout.batchMode != CUBLASLT_BATCH_MODE_POINTER_ARRAY)
+    return makeUnsupported(matrix + " has batch mode " +
+                           std::to_string(layout.batchMode));
   return std::nullopt;
 }
 
@@ -256,7 +267,9 @@ MatrixOperand makeOperand(const cublasLtMatrixLayoutOpaque_t &layout,
   bool inColumns = layout.order == CUBLASLT_ORDER_COL;
   operand.rowStep = inColumns ? 1 : layout.leading;
   operand.columnStep = inColumns ? layout.leading : 1;
-  operand.batchStep = layout.batch > 1 ? layout.batchStep : 0;
+  operand.isByAddress = layout.batchMode == CUBLASLT_BATCH_MODE_POINTER_ARRAY;
+  operand.batchStep =
+      layout.batch > 1 && !operand.isByAddress ? layout.batchStep : 0;
   if (transposes) {
     std::swap(operand.rows, operand.columns);
     std::swap(operand.rowStep, operand.columnStep);
@@ -425,6 +438,13 @@ Checked makeProblem(const cublasLtMatmulDescOpaque_t *descriptor,
                        ", D " + describe(problem.d));
   if (a->batch != d->batch || b->batch != d->batch || c->batch != d->batch)
     return makeInvalid("the batches differ");
+  if (a->batchMode != d->batchMode || b->batchMode != d->batchMode ||
+      c->batchMode != d->batchMode)
+    return makeUnsupported("the batch modes differ");
+  // Source: cuBLAS 13.0 documentation, cublasLtEpilogue_t.
+  if (problem.d.isByAddress &&
+      descriptor->epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+    return makeUnsupported("an epilogue of a batch by address");
   problem.batch = d->batch;
   problem.isDouble = descriptor->scale == CUDA_R_64F;
   problem.epilogue = descriptor->epilogue;
@@ -464,13 +484,32 @@ Checked checkMemory(const MatmulProblem &problem,
     const MatrixOperand &matrix = *matrices[i];
     if (i == 2 && problem.beta == 0)
       continue;
-    auto address = reinterpret_cast<CUdeviceptr>(matrix.data);
-    size_t bytes = getTypeBytes(matrix.type);
-    std::string name = std::string("matrix ") + names[i];
-    if (address % std::max<size_t>(bytes, algorithm.alignments[i]) != 0)
-      return makeInvalid(name + " is not aligned as the algorithm was told");
-    if (meshcEmulationCheckRange(address, getSpan(matrix, problem.batch)))
-      return makeInvalid(name + " reaches outside an allocation");
+    const size_t bytes = getTypeBytes(matrix.type);
+    const std::string name = std::string("matrix ") + names[i];
+    auto check = [&](CUdeviceptr address, int64_t batch) -> Checked {
+      if (address % std::max<size_t>(bytes, algorithm.alignments[i]) != 0)
+        return makeInvalid(name + " is not aligned as the algorithm was told");
+      if (meshcEmulationCheckRange(address, getSpan(matrix, batch)))
+        return makeInvalid(name + " reaches outside an allocation");
+      return std::nullopt;
+    };
+    const auto address = reinterpret_cast<CUdeviceptr>(matrix.data);
+    if (!matrix.isByAddress) {
+      if (Checked refused = check(address, problem.batch))
+        return refused;
+      continue;
+    }
+    const size_t tableBytes =
+        static_cast<size_t>(problem.batch) * sizeof(CUdeviceptr);
+    if (address % sizeof(CUdeviceptr) != 0 ||
+        meshcEmulationCheckRange(address, tableBytes))
+      return makeInvalid("the addresses of " + name +
+                         " are misaligned or outside an allocation");
+    std::vector<CUdeviceptr> addresses(static_cast<size_t>(problem.batch));
+    std::memcpy(addresses.data(), matrix.data, tableBytes);
+    for (CUdeviceptr one : addresses)
+      if (Checked refused = check(one, 1))
+        return refused;
   }
   std::optional<EpilogueNeeds> needs = getNeeds(descriptor.epilogue);
   int64_t biasLength = descriptor.epilogue == CUBLASLT_EPILOGUE_BGRADB

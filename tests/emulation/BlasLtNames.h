@@ -28,6 +28,9 @@
   X(CUBLASLT_MATRIX_LAYOUT_LD, 4)                                              \
   X(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 5)                                     \
   X(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, 6)                            \
+  X(CUBLASLT_MATRIX_LAYOUT_BATCH_MODE, 8)                                      \
+  X(CUBLASLT_BATCH_MODE_STRIDED, 0)                                            \
+  X(CUBLASLT_BATCH_MODE_POINTER_ARRAY, 1)                                      \
   X(CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, 0)                                      \
   X(CUBLASLT_MATMUL_DESC_SCALE_TYPE, 1)                                        \
   X(CUBLASLT_MATMUL_DESC_POINTER_MODE, 2)                                      \

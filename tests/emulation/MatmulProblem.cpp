@@ -189,6 +189,8 @@ template <class Sum> void compute(const MatmulProblem &problem, int64_t batch) {
   const MatrixOperand &a = problem.a, &b = problem.b, &c = problem.c,
                       &d = problem.d;
   auto start = [&](const MatrixOperand &matrix) {
+    if (matrix.isByAddress)
+      return reinterpret_cast<unsigned char *const *>(matrix.data)[batch];
     return matrix.data + batch * matrix.batchStep *
                              static_cast<int64_t>(getTypeBytes(matrix.type));
   };

@@ -17,6 +17,8 @@ namespace meshc::emulation {
 struct MatrixOperand {
   int type = 0; ///< a cudaDataType
   unsigned char *data = nullptr;
+  bool isByAddress =
+      false; ///< `data` has the address of each matrix of a batch
   int64_t rows = 0, columns = 0;
   int64_t rowStep = 0, columnStep = 0, batchStep = 0;
 };

@@ -18,7 +18,6 @@ LONGER = {
     "tests/codegen/GpuKernelTest.cpp": 700,
     "tests/codegen/KernelRunner.cpp": 650,
     "tests/codegen/PtxTest.cpp": 750,
-    "tests/cuda/ProductCases.cpp": 750,
     "tests/emulation/BlasLt.cpp": 900,
     "tests/emulation/BlasLtTest.cpp": 750,
     "tests/emulation/DriverTest.cpp": 650,

@@ -1,6 +1,10 @@
 """Counts the kernels that one training step launches on a GPU, and how many they
 would be if the updates of parameters (and the casts of them to 16 bits) were
 launched one by one: the group of kernels step_16_of_4 does the work of four.
+
+And the calls of cuBLASLt: one for each product, of all heads and samples too. A
+layer of GPT-2 has eight products, two of which are attention's, and two gradients
+of each; the logits are one more.
 """
 
 import re
@@ -25,6 +29,15 @@ GOLDEN = {
     (cases.BLOCKS_WRITTEN_OUT, "bf16"): (54, 128),
     (cases.BLOCKS_WRITTEN_OUT, "fp16"): (82, 150),
 }
+# Three for each product of the model, of any layout.
+PRODUCTS = {
+    ("samples/gpt2.mesh",): 3 * (8 * 12 + 1),
+    ("samples/bert.mesh",): 3 * (8 * 12 + 2),
+    ("samples/layouts/decoder.mesh",): 3 * 8 * 2,
+    (cases.BLOCKS, "--mesh", "data=2,model=4", "--layout", "batch=data"): 3 * 8 * 4,
+    (cases.BLOCKS, "--mesh", "data=2,model=4", "--layout", "batch=data,heads=model,d_ff=model"):
+        3 * 8 * 4,
+}
 KERNEL = re.compile(r"[a-z]+_\d+(?:_of_(\d+))?(?:_sum)?")
 
 
@@ -38,6 +51,12 @@ def count(meshc, sample, precision):
 def main():
     meshc = compiler.Compiler(sys.argv[1], sys.argv[2])
     failed = False
+    for case, expected in PRODUCTS.items():
+        plan = meshc.plan(*case, "--target", "cuda")
+        found = plan["totals"]["launches"]["products"]
+        if found != expected:
+            print(f"{case}: {found} products, expected {expected}")
+            failed = True
     for case, expected in GOLDEN.items():
         found = count(meshc, *case)
         if found != expected:

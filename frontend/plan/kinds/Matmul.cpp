@@ -21,7 +21,7 @@ static void addGpuUse(const PlannedCommand &planned, GpuUse &use) {
   runtime::Result<runtime::cuda::MatmulPlan> calls =
       runtime::cuda::planMatmul(*planned.command);
   if (calls)
-    use.products += planned.repeats * int64_t(calls->calls.size());
+    use.products += planned.repeats * runtime::cuda::countCalls(*calls);
   else
     use.refusedProducts.push_back(planned.id + ": " + calls.getError().message);
 }
@@ -29,8 +29,9 @@ static void addGpuUse(const PlannedCommand &planned, GpuUse &use) {
 static std::string explainLaunches(const exec::CommandT &command) {
   runtime::Result<runtime::cuda::MatmulPlan> calls =
       runtime::cuda::planMatmul(command);
-  return calls ? fmt::format("  It is {} of cuBLASLt.\n",
-                             formatCount(int64_t(calls->calls.size()), "call"))
+  return calls ? fmt::format(
+                     "  It is {} of cuBLASLt.\n",
+                     formatCount(runtime::cuda::countCalls(*calls), "call"))
                : fmt::format("  {}.\n", calls.getError().message);
 }
 

@@ -23,9 +23,12 @@ public:
   Status build(GpuSession &session) override {
     if (plan.calls.empty())
       return Status::success();
+    if (plan.hasTables)
+      for (size_t i = 0; i < session.devices.size(); ++i)
+        tables.push_back(session.productTables.reserve(getTableBytes(plan)));
     // Arenas are aligned alike, so the first device stands for all.
-    Result<MatmulCall *> prepared = session.products->prepare(
-        plan, getPointers(session, session.devices[0]));
+    Result<MatmulCall *> prepared =
+        session.products->prepare(plan, getPointers(session, 0));
     if (!prepared && prepared.getError().code == ErrorCode::UnsupportedOnGpu) {
       session.unsupported.add(
           prepared.getError().message,
@@ -35,6 +38,10 @@ public:
     if (!prepared)
       return prepared.getError();
     product = *prepared;
+    if (plan.hasTables)
+      for (size_t i = 0; i < session.devices.size(); ++i)
+        session.productTables.set(
+            tables[i], MatmulCalls::makeTables(plan, getPointers(session, i)));
     return Status::success();
   }
 
@@ -44,14 +51,14 @@ public:
                Stream stream) const override {
     if (!product)
       return Status::success();
-    const LogicalDevice &device = session.devices[number];
-    return session.products->run(plan, *product, getPointers(session, device),
-                                 device.matmulWorkspace, stream);
+    return session.products->run(plan, *product, getPointers(session, number),
+                                 session.devices[number].matmulWorkspace,
+                                 stream);
   }
 
 private:
-  MatmulPointers getPointers(const GpuSession &session,
-                             const LogicalDevice &device) const {
+  MatmulPointers getPointers(const GpuSession &session, size_t number) const {
+    const LogicalDevice &device = session.devices[number];
     const auto &operands = command.operands;
     const MatmulOperandOrder order =
         getOperandOrder(*command.action.AsMatmul());
@@ -60,14 +67,19 @@ private:
                  ? 0
                  : session.getAddress(device, *operands[size_t(position)]);
     };
-    return {get(0),         get(1),
-            get(order.c),   get(std::max(order.bias, order.sums)),
-            get(order.aux), get(order.addend)};
+    return {get(0),
+            get(1),
+            get(order.c),
+            get(std::max(order.bias, order.sums)),
+            get(order.aux),
+            get(order.addend),
+            tables.empty() ? 0 : tables[number]};
   }
 
   const exec::ProgramT &program;
   const exec::CommandT &command;
   MatmulPlan plan;
+  std::vector<DevicePointer> tables; ///< by device, where the plan has some
   MatmulCall *product = nullptr;
 };
 } // namespace
