@@ -11,7 +11,11 @@ cd "$root"
 if [ $# -eq 0 ]; then
   tests/sanitize.sh --quick asan
 fi
-cmake --preset default -DMESHC_TESTS=ON
+# A fresh build folder compiles several files at once, as that of samples/quickstart.sh:
+# what works file by file may clash there, which nobody would see before a new user.
+fresh=()
+[ -f build/CMakeCache.txt ] || fresh=(-DMESHC_UNITY=ON)
+cmake --preset default -DMESHC_TESTS=ON "${fresh[@]}"
 cmake --build build
 tests/install-python ||
   echo "tests/run.sh: no packages from PyPI; tests that need one are skipped"

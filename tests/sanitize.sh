@@ -24,7 +24,9 @@ fi
 
 cd "$root"
 for preset in "${presets[@]}"; do
-  cmake --preset "$preset" -DMESHC_TESTS=ON
+  fresh=()
+  [ -f "build/$preset/CMakeCache.txt" ] || fresh=(-DMESHC_UNITY=ON)
+  cmake --preset "$preset" -DMESHC_TESTS=ON "${fresh[@]}"
   if $quick; then
     cmake --build --preset "$preset" \
       --target meshc_layout_tests meshc_runtime_tests meshc_compute_tests \
