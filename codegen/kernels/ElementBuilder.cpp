@@ -304,6 +304,11 @@ void ElementBuilder::computeScalar(Operation &op, ArrayRef<unsigned> loops,
   SmallVector<Value> arguments = llvm::map_to_vector(op.getOperands(), lookUp);
   bool isVector = llvm::any_of(
       arguments, [](Value value) { return isa<VectorType>(value.getType()); });
+  if (auto comparison = dyn_cast<arith::CmpIOp>(op); comparison && isVector)
+    if (Value result = compareSteps(comparison, arguments)) {
+      values[comparison.getResult()] = result;
+      return;
+    }
   IRMapping mapping;
   for (auto [operand, argument] : llvm::zip_equal(op.getOperands(), arguments))
     mapping.map(operand, isVector ? broadcast(argument) : argument);
@@ -319,18 +324,82 @@ void ElementBuilder::computeScalar(Operation &op, ArrayRef<unsigned> loops,
     noteSteps(op, arguments, values[op.getResult(0)]);
 }
 
+/// `value` as steps; of a scalar, by 0.
+std::optional<ElementBuilder::Steps>
+ElementBuilder::findSteps(Value value) const {
+  if (!isa<VectorType>(value.getType()))
+    return Steps{value, 0, {}};
+  auto known = steps.find(value);
+  return known == steps.end() ? std::nullopt : std::optional(known->second);
+}
+
+/// Where a comparison of two indices holds, of which it is known how they go
+/// from lane to lane; null if it is not. The lanes are compared as numbers of
+/// 32 bits: positions have 64, of which a register holds half as many. What
+/// lane 0 is beyond them is as far as just beyond them.
+Value ElementBuilder::compareSteps(arith::CmpIOp op,
+                                   ArrayRef<Value> arguments) {
+  using Predicate = arith::CmpIPredicate;
+  const auto lhs = findSteps(arguments[0]), rhs = findSteps(arguments[1]);
+  if (!lhs || !rhs || lhs->mask || rhs->mask)
+    return {};
+  const int64_t step = lhs->step - rhs->step;
+  if (std::abs(step) * lanes >= maxLaneDistance)
+    return {};
+  OpBuilder &builder = chunk.builder;
+  const Type wide = builder.getI64Type(), narrow = builder.getI32Type();
+  auto widen = [&](Value first) -> Value {
+    if (isa<IndexType>(first.getType()))
+      return arith::IndexCastOp::create(builder, loc, wide, first);
+    if (first.getType() == wide)
+      return first;
+    return arith::ExtSIOp::create(builder, loc, wide, first);
+  };
+  auto getNarrow = [&](Value number) -> Value {
+    auto getLimit = [&](int64_t limit) {
+      return getConstant(builder.getI64IntegerAttr(limit));
+    };
+    number = arith::MaxSIOp::create(builder, loc, number,
+                                    getLimit(-2 * maxLaneDistance));
+    number = arith::MinSIOp::create(builder, loc, number,
+                                    getLimit(2 * maxLaneDistance));
+    return broadcast(arith::TruncIOp::create(builder, loc, narrow, number));
+  };
+  const Value left = widen(lhs->first), right = widen(rhs->first);
+  const Value ofLanes = getLaneOffsets(builder, narrow, step);
+  llvm::APInt bound;
+  switch (op.getPredicate()) {
+  case Predicate::eq:
+  case Predicate::ne:
+  case Predicate::slt:
+  case Predicate::sle:
+  case Predicate::sgt:
+  case Predicate::sge:
+    return arith::CmpIOp::create(
+        builder, loc, op.getPredicate(), ofLanes,
+        getNarrow(arith::SubIOp::create(builder, loc, right, left)));
+  case Predicate::ult:
+  case Predicate::uge:
+    // From 0 on and below a bound: one comparison, as masks of two would be
+    // packed into bytes.
+    if (rhs->step != 0 || !matchPattern(rhs->first, m_ConstantInt(&bound)) ||
+        bound.isNegative() || bound.sgt(maxLaneDistance))
+      return {};
+    return arith::CmpIOp::create(
+        builder, loc, op.getPredicate(),
+        arith::AddIOp::create(builder, loc, getNarrow(left), ofLanes),
+        getNarrow(right));
+  case Predicate::ule:
+  case Predicate::ugt:
+    return {};
+  }
+  llvm_unreachable("not a predicate");
+}
+
 /// Notes how `built`, what became of `op` for a chunk, goes from lane to lane,
 /// if it is an index of which that is known.
 void ElementBuilder::noteSteps(Operation &op, ArrayRef<Value> arguments,
                                Value built) {
-  auto isScalar = [](Value value) { return !isa<VectorType>(value.getType()); };
-  /// `value` as steps; of a scalar, by 0.
-  auto find = [&](Value value) -> std::optional<Steps> {
-    if (isScalar(value))
-      return Steps{value, 0, {}};
-    auto known = steps.find(value);
-    return known == steps.end() ? std::nullopt : std::optional(known->second);
-  };
   /// The same operation of what lane 0 has.
   auto ofFirst = [&](ArrayRef<Value> operands) {
     Operation *copy = chunk.builder.clone(op);
@@ -339,20 +408,20 @@ void ElementBuilder::noteSteps(Operation &op, ArrayRef<Value> arguments,
     return copy->getResult(0);
   };
   if (isa<arith::AddIOp, arith::SubIOp>(op)) {
-    const auto lhs = find(arguments[0]), rhs = find(arguments[1]);
+    const auto lhs = findSteps(arguments[0]), rhs = findSteps(arguments[1]);
     if (!lhs || !rhs || lhs->mask || rhs->mask)
       return;
     const int64_t step =
         isa<arith::AddIOp>(op) ? lhs->step + rhs->step : lhs->step - rhs->step;
     steps[built] = {ofFirst({lhs->first, rhs->first}), step, {}};
   } else if (isa<arith::IndexCastOp>(op)) {
-    const auto given = find(arguments[0]);
+    const auto given = findSteps(arguments[0]);
     if (given && !given->mask)
       steps[built] = {ofFirst({given->first}), given->step, {}};
   } else if (isa<arith::SelectOp>(op) &&
              matchPattern(op.getOperand(2), m_Zero())) {
-    const auto given = find(arguments[1]);
-    if (given && !given->mask && !isScalar(arguments[1]))
+    const auto given = findSteps(arguments[1]);
+    if (given && !given->mask && isa<VectorType>(arguments[1].getType()))
       steps[built] = {given->first, given->step, broadcast(arguments[0])};
   }
 }

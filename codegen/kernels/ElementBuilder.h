@@ -206,7 +206,16 @@ private:
     /// Lanes that have 0 in place of it do not have their bit; null: all do.
     mlir::Value mask;
   };
+  std::optional<Steps> findSteps(mlir::Value value) const;
+  mlir::Value compareSteps(mlir::arith::CmpIOp op,
+                           llvm::ArrayRef<mlir::Value> arguments);
+  /// Constant offsets of the lanes from the first one, of type `position`.
+  mlir::Value getLaneOffsets(mlir::OpBuilder &builder, mlir::Type position,
+                             int64_t stride);
   llvm::DenseMap<mlir::Value, Steps> steps; ///< of the chunk
+  /// No lane is further from lane 0: half of it and twice it are numbers of 32
+  /// bits.
+  static constexpr int64_t maxLaneDistance = int64_t(1) << 29;
   Scope row, chunk;
   int64_t lanes = 0;
   int64_t grain = 1;

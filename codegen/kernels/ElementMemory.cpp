@@ -167,9 +167,8 @@ ElementBuilder::Place ElementBuilder::getRowPlace(Value tensor,
           getAlignment(element)};
 }
 
-/// Constant offsets of the lanes from the first one.
-static Value getLaneOffsets(OpBuilder &builder, Location loc, Type position,
-                            int64_t lanes, int64_t stride) {
+Value ElementBuilder::getLaneOffsets(OpBuilder &builder, Type position,
+                                     int64_t stride) {
   SmallVector<Attribute> offsets;
   for (int64_t lane = 0; lane < lanes; ++lane)
     offsets.push_back(builder.getIntegerAttr(position, lane * stride));
@@ -217,7 +216,7 @@ Value ElementBuilder::loadFrom(OpBuilder &builder, Place place, Type element) {
     } else {
       Value pointers = offsetPointer(
           builder, place.pointer, element,
-          getLaneOffsets(builder, loc, getPositionType(), lanes, place.stride));
+          getLaneOffsets(builder, getPositionType(), place.stride));
       value = LLVM::masked_gather::create(
           builder, loc, vector, pointers, getFullMask(builder, loc, lanes),
           ValueRange(), builder.getI32IntegerAttr(alignment));
@@ -233,9 +232,9 @@ void ElementBuilder::storeTo(OpBuilder &builder, Value value, Place place) {
     LLVM::StoreOp::create(builder, loc, value, place.pointer, place.alignment);
     return;
   }
-  Value pointers = offsetPointer(
-      builder, place.pointer, element,
-      getLaneOffsets(builder, loc, getPositionType(), lanes, place.stride));
+  Value pointers =
+      offsetPointer(builder, place.pointer, element,
+                    getLaneOffsets(builder, getPositionType(), place.stride));
   LLVM::masked_scatter::create(builder, loc, value, pointers,
                                getFullMask(builder, loc, lanes),
                                builder.getI32IntegerAttr(place.alignment));
