@@ -5,14 +5,16 @@
 #include "codegen/steps/ExpandViews.h"
 
 #include "codegen/kernels/StructuredOps.h"
+#include "dialect/Locations.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Dominance.h"
-#include "mlir/Transforms/CSE.h"
+#include "mlir/IR/OperationSupport.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+#include <unordered_map>
 
 using namespace mlir;
 using namespace meshc;
@@ -44,6 +46,7 @@ private:
   void separateReaders();
   void expand();
   void lowerPositions();
+  void mergeEqual();
   // What patterns make of what kernels compute is theirs, too.
   void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
     if (isa<linalg::GenericOp>(op))
@@ -225,12 +228,15 @@ static Value buildMerges(tensor::CollapseShapeOp op) {
 
 //===-- Kernels -----------------------------------------------------------===//
 
-/// Whether the result of `op` has a place of its own, in a variable or among
-/// other values: a view of what is elsewhere would be copied there.
+/// Whether the result of `op` has a place of its own, in a variable, an output
+/// or among other values: a view of what is elsewhere would be copied there.
+/// What an update computes on the way to it goes along the dimensions of its
+/// variable.
 static bool isStored(Operation *op) {
-  return llvm::any_of(
-      op->getUsers(),
-      llvm::IsaPred<spmd::WriteOp, spmd::StackOp, steps::YieldOp>);
+  return getPhase(op->getLoc()) == nd::Phase::Update ||
+         llvm::any_of(op->getUsers(),
+                      llvm::IsaPred<spmd::WriteOp, spmd::OutputOp,
+                                    spmd::StackOp, steps::YieldOp>);
 }
 
 ViewExpander::ViewExpander(Block &block, const StepGraph &graph)
@@ -243,7 +249,7 @@ ViewExpander::ViewExpander(Block &block, const StepGraph &graph)
     if (!node.isKernel || added.contains(node.results.front()))
       continue;
     for (Operation *op : node.ops)
-      if (isa<linalg::GenericOp>(op) && !isStored(op))
+      if (isa<linalg::GenericOp>(op))
         computed.insert(op);
   }
   for (auto op : block.getOps<linalg::GenericOp>())
@@ -258,25 +264,45 @@ bool ViewExpander::isBetween(spmd::ViewOp view) const {
                       [&](Operation *user) { return computed.contains(user); });
 }
 
+/// Whether `op` would leave its result along other dimensions if it read
+/// `merged`, which it reads at `operand`, before the merge.
+static bool splitsResult(linalg::GenericOp op, OpOperand &operand,
+                         tensor::CollapseShapeOp merged) {
+  const AffineMap read = op.getMatchingIndexingMap(&operand);
+  const AffineMap result = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  for (auto [dim, neighbours] :
+       llvm::enumerate(merged.getReassociationIndices()))
+    if (neighbours.size() > 1 &&
+        result.isFunctionOfDim(read.getDimPosition(unsigned(dim))))
+      return true;
+  return false;
+}
+
 /// The same of a reshape, by what reads the dimensions that are merged: the
-/// operation of a kernel, or the reshape that splits them.
+/// operation of a kernel, or the reshape that splits them. Not where something
+/// that is stored would no longer be what is.
 bool ViewExpander::isBetween(OpOperand &reshaped) const {
   Operation *reader = reshaped.getOwner();
-  if (isa<tensor::ExpandShapeOp>(reader))
-    return computed.contains(reshaped.get().getDefiningOp()) &&
+  if (isa<tensor::ExpandShapeOp>(reader)) {
+    Operation *producer = reshaped.get().getDefiningOp();
+    return computed.contains(producer) && !isStored(producer) &&
            llvm::any_of(reader->getUsers(), [&](Operation *user) {
              return computed.contains(user);
            });
+  }
   auto merge = reshaped.get().getDefiningOp<tensor::CollapseShapeOp>();
   return merge && computed.contains(reader) &&
-         computed.contains(merge.getSrc().getDefiningOp());
+         computed.contains(merge.getSrc().getDefiningOp()) &&
+         !(isStored(reader) &&
+           splitsResult(cast<linalg::GenericOp>(reader), reshaped, merge));
 }
 
 /// Gives each reader of what is computed again an operation of its own, which
 /// is expanded with it: a view of it would be a tensor in memory.
 void ViewExpander::separateReaders() {
-  for (auto op :
-       llvm::make_early_inc_range(block.getOps<linalg::GenericOp>())) {
+  // From the last on: a copy reads what is computed again as well.
+  SmallVector<linalg::GenericOp> ops(block.getOps<linalg::GenericOp>());
+  for (linalg::GenericOp op : llvm::reverse(ops)) {
     if (!isRecomputed(op))
       continue;
     for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
@@ -327,6 +353,33 @@ void ViewExpander::lowerPositions() {
   });
 }
 
+/// Views of one tensor, and what is computed again, once each: kernels share
+/// what they read if it is one value. Nothing else that is equal is merged: the
+/// backward phase computes again what it would have to keep
+/// (passes/RecomputeResiduals.cpp).
+void ViewExpander::mergeEqual() {
+  std::unordered_map<size_t, SmallVector<Operation *>> known;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (!isa<spmd::ViewOp, tensor::EmptyOp>(op) && !isRecomputed(&op))
+      continue;
+    const size_t hash = OperationEquivalence::computeHash(
+        &op, OperationEquivalence::directHashValue,
+        OperationEquivalence::ignoreHashValue,
+        OperationEquivalence::IgnoreLocations);
+    SmallVector<Operation *> &alike = known[hash];
+    auto equal = llvm::find_if(alike, [&](Operation *other) {
+      return OperationEquivalence::isEquivalentTo(
+          other, &op, OperationEquivalence::IgnoreLocations);
+    });
+    if (equal == alike.end()) {
+      alike.push_back(&op);
+      continue;
+    }
+    op.replaceAllUsesWith(*equal);
+    op.erase();
+  }
+}
+
 bool ViewExpander::run() {
   SmallVector<std::pair<spmd::ViewOp, MergedShape>> views;
   bool anyBetween = false;
@@ -364,10 +417,7 @@ bool ViewExpander::run() {
     op.getResult(0).replaceAllUsesWith(view);
     op.erase();
   }
-  // Copies for readers that are one another's again.
-  IRRewriter rewriter(block.getParentOp()->getContext());
-  DominanceInfo dominance;
-  eliminateCommonSubExpressions(rewriter, dominance, block.getParentOp());
+  mergeEqual();
   return true;
 }
 
