@@ -202,11 +202,11 @@ Status CudaDevices::prepare() {
   if (const int64_t products =
           session.products ? session.products->getNumSplitTables() : 0)
     batchReport = fmt::format(
-        "{} batch{} of products in two dimensions take{} a call for each "
-        "position of one of them: cuBLASLt {} has no algorithm that reads "
-        "where "
-        "each matrix is",
-        products, products == 1 ? "" : "es", products == 1 ? "s" : "",
+        "{} product{} of several batch dimensions take{} a call for each "
+        "position "
+        "of all but one: cuBLASLt {} has no algorithm that reads where each "
+        "matrix is",
+        products, products == 1 ? "" : "s", products == 1 ? "s" : "",
         session.products->getVersionText());
   if (const int64_t batches =
           session.products ? session.products->getNumSplitBatches() : 0)

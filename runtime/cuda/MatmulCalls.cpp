@@ -155,12 +155,14 @@ static std::string getHint(const MatmulPlan &plan) {
 
 /// Whether an answer of the library's means that it has no algorithm. Releases
 /// differ in what they call an end that they do not have: unsupported, invalid,
-/// or of another architecture. Of a product alone the last two would be defects
-/// of ours. Source: the statuses of cublasLtMatmul, cublasLt.h of CUDA 13.0.
+/// or of another architecture; so they may of batches by address. Of a product
+/// alone the last two would be defects of ours. Source: the statuses of
+/// cublasLtMatmul, cublasLt.h of CUDA 13.0.
 static bool isUnsupported(int status, const MatmulPlan &plan) {
   return status == statusNotSupported ||
-         (hasEnd(plan) && (status == statusInvalidValue ||
-                           status == statusArchitectureMismatch));
+         ((hasEnd(plan) || plan.hasTables) &&
+          (status == statusInvalidValue ||
+           status == statusArchitectureMismatch));
 }
 
 static int64_t getNumTerms(const MatmulPlan &plan) {
@@ -475,12 +477,16 @@ Result<MatmulCall *> MatmulCalls::find(const MatmulPlan &plan,
   auto [entry, isAbsent] = calls.try_emplace(key);
   if (isAbsent) {
     Result<std::unique_ptr<MatmulCall>> made = make(key, plan, pointers);
-    if (!made) {
+    // What has no tables is not asked for again; other errors are the end.
+    if (!made && !plan.hasTables)
       calls.erase(entry);
+    if (!made)
       return made.getError();
-    }
     entry->second = std::move(*made);
   }
+  if (!entry->second)
+    return Error{ErrorCode::UnsupportedOnGpu,
+                 "cuBLASLt has no algorithm for a batch by address", ""};
   return entry->second.get();
 }
 
@@ -534,7 +540,8 @@ Status MatmulCalls::run(const MatmulPlan &plan, MatmulCall &call,
 std::vector<MatmulCall *> MatmulCalls::getCalls() {
   std::vector<MatmulCall *> all;
   for (const auto &[key, call] : calls)
-    all.push_back(call.get());
+    if (call)
+      all.push_back(call.get());
   return all;
 }
 

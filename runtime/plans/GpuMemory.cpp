@@ -1,5 +1,6 @@
 #include "runtime/plans/GpuMemory.h"
 
+#include "runtime/exec/Loops.h"
 #include "runtime/plans/CopyPlan.h"
 #include "runtime/plans/MatmulPlan.h"
 #include "runtime/plans/NcclPlan.h"
@@ -50,14 +51,16 @@ GpuMemoryPlanner::GpuMemoryPlanner(const exec::ExecutableT &executable,
                                    const layout::Mesh &mesh)
     : executable(executable), mesh(mesh) {
   std::map<MoveKey, size_t> places;
-  for (const auto &program : executable.programs)
-    for (const auto &command : program->commands)
+  for (const auto &program : executable.programs) {
+    const std::vector<int64_t> repeats = countRepeats(*program);
+    for (size_t number = 0; number < program->commands.size(); ++number) {
+      const auto &command = program->commands[number];
       if (command->action.AsMatmul()) {
         hasProducts = true;
         // What cannot be planned is an error elsewhere.
         const Result<MatmulPlan> product = planMatmul(*command);
         if (product && product->hasTables)
-          addressBytes += getTableBytes(*product);
+          addressBytes += getTableBytes(*product) * uint64_t(repeats[number]);
       } else if (command->action.AsCollective()) {
         std::vector<Collective::Member> members =
             Collective::getMembers(executable, *command);
@@ -72,6 +75,8 @@ GpuMemoryPlanner::GpuMemoryPlanner(const exec::ExecutableT &executable,
                  planCopy(*command).form == CopyForm::Boxes) {
         boxCopies.push_back({program.get(), command.get()});
       }
+    }
+  }
 }
 
 Error GpuMemoryPlanner::Mover::explain(Error error) const {

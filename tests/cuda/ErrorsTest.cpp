@@ -393,8 +393,8 @@ TEST(ErrorsTest, batches_that_the_library_does_not_take_by_address_are_told) {
   EXPECT_THAT(
       runBench(builder, {{"MESHC_EMULATION_CUBLASLT", "120803"}}),
       AllOf(
-          HasSubstr("meshc: 1 batch of products in two dimensions takes a call "
-                    "for each position of one of them: cuBLASLt 12.8.3 has no "
+          HasSubstr("meshc: 1 product of several batch dimensions takes a call "
+                    "for each position of all but one: cuBLASLt 12.8.3 has no "
                     "algorithm that reads where each matrix is\n"),
           HasSubstr(readyWithoutLoss)));
   EXPECT_THAT(runBench(builder, {}),
