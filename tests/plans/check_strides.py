@@ -85,12 +85,12 @@ def main():
     grouped = f"{meshc.folder.name}/grouped.mesh"
     with open(grouped, "w", encoding="utf-8") as file:
         file.write(GROUPED)
-    # Each of 4 blocks has 6 products of its attention, 2 forward and 4 backward: one call
-    # for each of 3 heads, of 6 samples each. All others are single products.
+    # Each of 4 blocks has 6 products of its attention, 2 forward and 4 backward: a call
+    # of 3 heads of 6 samples for each. All others are single products.
     problems = list(check(meshc, libraries, "blocks",
-                          [cases.BLOCKS, *ALIGNED_BLOCKS], {6: 4 * 6 * 3}))
-    # One call for each of 3 samples, of 2 groups of 3 heads each.
-    problems += check(meshc, libraries, "grouped", [grouped], {6: 6 * 3})
+                          [cases.BLOCKS, *ALIGNED_BLOCKS], {6 * 3: 4 * 6}))
+    # Here of 3 samples, of 2 groups of 3 heads each.
+    problems += check(meshc, libraries, "grouped", [grouped], {6 * 3: 6})
     # The test sees a kernel that moves.
     moving = find_movers("gpu.func @step_1(%a) { vector.load vector.store arith.addi }")
     if moving != ["step_1"]:

@@ -67,7 +67,7 @@ TEST(PlanTextTest, shows_what_a_gpu_is_asked_for) {
   EXPECT_THAT(text, HasSubstr("tiny on data=2 x model=3: 6 devices, GPUs\n"));
   EXPECT_THAT(text, HasSubstr(R"(
   computation    6 commands, 241 flop (198 flop in matmuls)
-  launches       9: 4 kernels, 3 products, 2 collectives
+  launches       8: 4 kernels, 2 products, 2 collectives
     o1: cuBLASLt cannot compute this product: its elements are i32
 )"));
   EXPECT_THAT(text, HasSubstr(R"(
