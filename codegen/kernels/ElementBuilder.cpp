@@ -336,7 +336,8 @@ ElementBuilder::findSteps(Value value) const {
 /// Where a comparison of two indices holds, of which it is known how they go
 /// from lane to lane; null if it is not. The lanes are compared as numbers of
 /// 32 bits: positions have 64, of which a register holds half as many. What
-/// lane 0 is beyond them is as far as just beyond them.
+/// lane 0 has is clamped to twice maxLaneDistance, which changes no answer:
+/// from there no lane comes back.
 Value ElementBuilder::compareSteps(arith::CmpIOp op,
                                    ArrayRef<Value> arguments) {
   using Predicate = arith::CmpIPredicate;
