@@ -38,13 +38,13 @@ class ViewExpander : public RewriterBase::Listener {
 public:
   ViewExpander(Block &block, const StepGraph &graph);
 
-  bool run();
+  FailureOr<bool> run();
 
 private:
   bool isBetween(spmd::ViewOp view) const;
   bool isBetween(OpOperand &reshaped) const;
   void separateReaders();
-  void expand();
+  LogicalResult expand();
   void lowerPositions();
   void mergeEqual();
   // What patterns make of what kernels compute is theirs, too.
@@ -315,7 +315,7 @@ void ViewExpander::separateReaders() {
   }
 }
 
-void ViewExpander::expand() {
+LogicalResult ViewExpander::expand() {
   MLIRContext *context = block.getParentOp()->getContext();
   RewritePatternSet patterns(context);
   linalg::populateFoldReshapeOpsByExpansionPatterns(
@@ -334,9 +334,13 @@ void ViewExpander::expand() {
       .setStrictness(GreedyRewriteStrictness::ExistingAndNewOps)
       .setMaxIterations(GreedyRewriteConfig::kNoLimit)
       .setMaxNumRewrites(mostRewrites * int64_t(ops.size()));
-  // What is left of it when it stops early is right as well.
-  (void)applyOpPatternsGreedily(ops, std::move(patterns), config);
+  if (failed(applyOpPatternsGreedily(ops, std::move(patterns), config)))
+    return block.getParentOp()->emitError(
+               "expanding the kernels around views does not end after ")
+           << mostRewrites << " rewrites for each of " << ops.size()
+           << " operations; the mistake is meshc's, not the program's";
   lowerPositions();
+  return success();
 }
 
 /// Writes positions along merged dimensions, of those along split ones, as
@@ -380,7 +384,7 @@ void ViewExpander::mergeEqual() {
   }
 }
 
-bool ViewExpander::run() {
+FailureOr<bool> ViewExpander::run() {
   SmallVector<std::pair<spmd::ViewOp, MergedShape>> views;
   bool anyBetween = false;
   for (auto view : block.getOps<spmd::ViewOp>())
@@ -405,7 +409,8 @@ bool ViewExpander::run() {
     view->erase();
   }
   separateReaders();
-  expand();
+  if (failed(expand()))
+    return failure();
   for (Operation &op : llvm::make_early_inc_range(block)) {
     Value view;
     if (auto split = dyn_cast<tensor::ExpandShapeOp>(op))
@@ -421,6 +426,7 @@ bool ViewExpander::run() {
   return true;
 }
 
-bool meshc::codegen::expandViews(Block &block, const StepGraph &graph) {
+FailureOr<bool> meshc::codegen::expandViews(Block &block,
+                                            const StepGraph &graph) {
   return ViewExpander(block, graph).run();
 }

@@ -11,7 +11,9 @@ namespace meshc::codegen {
 /// or leaves along merged ones is viewed where it comes from or goes to, which
 /// costs nothing. Whether there was one; if so, `graph`, that of `block`, is no
 /// longer its graph.
-bool expandViews(mlir::Block &block, const StepGraph &graph);
+/// Fails with a diagnostic if it does not come to an end, which is a mistake of
+/// meshc's.
+mlir::FailureOr<bool> expandViews(mlir::Block &block, const StepGraph &graph);
 
 } // namespace meshc::codegen
 

@@ -409,8 +409,13 @@ static LogicalResult formBlock(Block &source, Block &target,
                                         : MatmulEpilogues::Nothing);
   };
   FailureOr<StepGraph> graph = buildGraph();
-  if (succeeded(graph) && options.fuses && expandViews(source, *graph))
-    graph = buildGraph();
+  if (succeeded(graph) && options.fuses) {
+    const FailureOr<bool> expanded = expandViews(source, *graph);
+    if (failed(expanded))
+      return failure();
+    if (*expanded)
+      graph = buildGraph();
+  }
   if (failed(graph))
     return failure();
   graph->fusion.finish();

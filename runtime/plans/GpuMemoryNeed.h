@@ -27,11 +27,10 @@ struct GpuMemoryNeed {
   uint64_t gradients = 0;
   uint64_t communication = 0;
   uint64_t workspace = 0;
-  uint64_t unused = 0; ///< between arenas too
-  uint64_t products =
-      0;                ///< workspaces of cuBLASLt, and addresses that it reads
-  uint64_t tables = 0;  ///< of what is moved between devices
-  uint64_t staging = 0; ///< data on its way between processes
+  uint64_t unused = 0;   ///< between arenas too
+  uint64_t products = 0; ///< workspaces of cuBLASLt, addresses that it reads
+  uint64_t tables = 0;   ///< of what is moved between devices
+  uint64_t staging = 0;  ///< data on its way between processes
 
   uint64_t getTotal() const;
   /// What is beside the arenas, also what is 0.

@@ -65,9 +65,9 @@ struct MatmulPlan {
   /// Where the batches begin; batch dimensions that one step does not describe
   /// are here. Each is a call, but for those of tables.
   std::vector<MatmulOffsets> calls;
-  /// Whether one call computes all batches, of which it reads where each matrix
-  /// is: heads between positions and features are no step, nor is a loop over
-  /// them, 12 launches for each product of attention.
+  /// Whether one call computes all batches: it reads from tables where each
+  /// matrix is. Samples of heads that lie between positions and features have
+  /// no one step, and a call for each of 12 heads is 12 launches.
   bool hasTables = false;
 };
 
