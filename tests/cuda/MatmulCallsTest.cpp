@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <random>
 
@@ -231,20 +232,27 @@ std::string runCase(const Case &test) {
   return "";
 }
 
-/// What `check` says of every product of listProductCases(), one line each.
-std::string checkProducts(const emulation::Variables &variables,
-                          std::string (*check)(const ProductOutcome &outcome)) {
+/// What `run` says of the products of an emulated GPU, or what is in its way.
+std::string
+runProducts(const emulation::Variables &variables,
+            const std::function<std::string(ProductRunner &)> &run) {
   return runEmulated(variables, [&]() -> std::string {
     Result<const Driver *> driver = Driver::get();
     if (!driver)
       return driver.getError().message;
     Result<std::unique_ptr<ProductRunner>> runner =
         ProductRunner::create(**driver);
-    if (!runner)
-      return runner.getError().message;
+    return runner ? run(**runner) : runner.getError().message;
+  });
+}
+
+/// What `check` says of every product of listProductCases(), one line each.
+std::string checkProducts(const emulation::Variables &variables,
+                          std::string (*check)(const ProductOutcome &outcome)) {
+  return runProducts(variables, [&](ProductRunner &runner) {
     std::string text;
     for (const ProductCase &test : listProductCases())
-      if (std::string found = check((*runner)->run(test)); !found.empty())
+      if (std::string found = check(runner.run(test)); !found.empty())
         text += test.name + ": " + found + "\n";
     return text;
   });
@@ -424,21 +432,15 @@ runProduct(const std::string &name, emulation::Variables variables) {
   TemporaryFolder folder;
   const std::string log = folder / "log";
   variables.emplace_back("LOG", log);
-  const std::string found = runEmulated(variables, [&]() -> std::string {
-    Result<const Driver *> driver = Driver::get();
-    if (!driver)
-      return driver.getError().message;
-    Result<std::unique_ptr<ProductRunner>> runner =
-        ProductRunner::create(**driver);
-    if (!runner)
-      return runner.getError().message;
-    for (const ProductCase &test : listProductCases())
-      if (test.name == name) {
-        const ProductOutcome outcome = (*runner)->run(test);
-        return outcome.refusal + outcome.problems;
-      }
-    return "there is no such product";
-  });
+  const std::string found =
+      runProducts(variables, [&](ProductRunner &runner) -> std::string {
+        for (const ProductCase &test : listProductCases())
+          if (test.name == name) {
+            const ProductOutcome outcome = runner.run(test);
+            return outcome.refusal + outcome.problems;
+          }
+        return "there is no such product";
+      });
   return {found, countBatches(log)};
 }
 
