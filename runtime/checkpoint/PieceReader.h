@@ -30,8 +30,8 @@ struct PiecePlace {
   bool operator==(const PiecePlace &) const = default;
 };
 
-/// Reads pieces of files in a given order, and compares each with its digest.
-/// Threads are ahead of who takes the pieces, by 24 MiB at most.
+/// Reads pieces of files in a given order, and compares each with its digest. A
+/// thread reads ahead of who takes the pieces, by 8 MiB at most.
 class PieceReader {
 public:
   /// `files` must outlive the reader.
@@ -49,26 +49,28 @@ private:
   struct Slot {
     std::vector<std::byte> bytes;
     Status status = Status::success();
-    bool isReady = false;
   };
 
   void work();
-  /// Has the system read ahead: it does so by itself for one reader alone, not
-  /// for threads that take pieces in turns.
+  /// Has the system read a piece ahead that does not follow the one before it:
+  /// it does so by itself for those that do, and hints make it slower then.
   void prefetch(size_t number) const;
-  Status read(const PiecePlace &place, std::vector<std::byte> &bytes);
+  Status read(const PiecePlace &place, std::vector<std::byte> &bytes) const;
+  Status verify(const PiecePlace &place, std::span<const std::byte> bytes);
 
   std::span<const OpenedFile> files;
   std::vector<PiecePlace> order;
+  std::vector<std::vector<bool>> verified; ///< by file and piece
+  /// Piece i of the order is in slot i mod their number. The thread fills a
+  /// slot when the piece after the one in it has been taken.
+  std::vector<Slot> slots;
 
   std::mutex mutex; ///< of what follows
   std::condition_variable changed;
-  std::vector<Slot>
-      slots; ///< piece i of the order is in slot i mod their number
-  size_t numStarted = 0, numTaken = 0;
+  size_t numRead = 0, numTaken = 0;
   bool isStopping = false;
-  std::vector<std::vector<bool>> verified; ///< by file and piece
-  std::vector<std::thread> threads;
+  /// A single one: two of one file, or of two, are slower together.
+  std::thread thread;
 };
 
 } // namespace meshc::runtime

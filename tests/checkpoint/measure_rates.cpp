@@ -6,7 +6,10 @@
 /// The state is split over a mesh of 2 x 2 and loaded by one of 3. The disk's
 /// rate is that of a file written in pieces of 4 MiB and synced, and read from
 /// the first byte to the last; files are dropped from the system's cache before
-/// they are read.
+/// they are read. Both are done with the state in memory, and every second
+/// round the other one comes first: who does may have to wait for the system's
+/// memory (a virtual machine gives back what it does not use, and gets it at
+/// 0.7 GB/s).
 
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/checkpoint/Saver.h"
@@ -20,6 +23,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -58,10 +62,47 @@ static void dropFromCache(const std::string &path) {
   }
 }
 
-template <typename Body> static double getSeconds(Body &&body) {
-  const Clock::time_point start = Clock::now();
-  body();
-  return std::chrono::duration<double>(Clock::now() - start).count();
+/// Of all rounds together.
+struct Rate {
+  double bytes = 0, seconds = 0;
+  double last = 0; ///< of the last round, in MB/s
+
+  double get() const { return bytes / seconds / 1e6; }
+
+  void add(double newBytes, const std::function<void()> &body) {
+    const Clock::time_point start = Clock::now();
+    body();
+    const double took =
+        std::chrono::duration<double>(Clock::now() - start).count();
+    bytes += newBytes;
+    seconds += took;
+    last = newBytes / took / 1e6;
+  }
+};
+
+/// Both, which one comes first changes from round to round.
+static void inTurns(int round, const std::function<void()> &a,
+                    const std::function<void()> &b) {
+  (round % 2 == 0 ? a : b)();
+  (round % 2 == 0 ? b : a)();
+}
+
+static void saveState(Session &session, const std::string &folder) {
+  SaveRequest request;
+  request.folder = folder;
+  Result<std::unique_ptr<Saver>> saver = Saver::create(
+      session.getDevices(), nullptr, request, TrainingPosition(), false);
+  if (!saver)
+    require(saver.getError());
+  require((*saver)->save(1));
+  require((*saver)->finish());
+}
+
+static void loadState(Session &session, const std::string &folder) {
+  Result<Checkpoint> checkpoint = Checkpoint::open(folder);
+  if (!checkpoint)
+    require(checkpoint.getError());
+  require(checkpoint->load(session.getDevices()));
 }
 
 static void writePlain(const std::string &path, uint64_t bytes) {
@@ -88,74 +129,57 @@ int main(int argc, char **argv) {
   }
   const std::string folder = std::string(argv[1]) + "/meshc-rates";
   const int64_t mib = argc > 2 ? std::atoll(argv[2]) : 2048;
-  const int rounds = argc > 3 ? std::atoi(argv[3]) : 3;
+  const int rounds = argc > 3 ? std::atoi(argv[3]) : 4;
   // Of two tensors of f32 with rows of five.
   const int64_t rows = (mib << 20) / 2 / 20;
-  std::vector<double> saved, written, loaded, readRates;
+  Rate save, write, load, read;
   double saving = 0, loading = 0;
+  const std::string plain = folder + "/plain";
+  const double bytes = 2 * 20 * double(rows);
   for (int round = 0; round < rounds; ++round) {
     std::filesystem::remove_all(folder);
     std::filesystem::create_directory(folder);
-    double bytes = 0;
     {
       std::unique_ptr<Session> session =
           makeStateSession({2, 2}, nullptr, rows);
       setState(*session, makeState(session->getExecutable(), 1));
-      SaveRequest request;
-      request.folder = folder + "/saved";
-      const double before = getMemory("VmRSS");
-      resetPeak();
-      const double seconds = getSeconds([&] {
-        Result<std::unique_ptr<Saver>> saver = Saver::create(
-            session->getDevices(), nullptr, request, TrainingPosition(), false);
-        if (!saver)
-          require(saver.getError());
-        require((*saver)->save(1));
-        require((*saver)->finish());
-      });
-      saving = std::max(saving, getMemory("VmHWM") - before);
-      Result<Checkpoint> checkpoint = Checkpoint::open(folder + "/saved");
-      if (!checkpoint)
-        require(checkpoint.getError());
-      bytes = double(checkpoint->getManifest().getBytes());
-      saved.push_back(bytes / seconds / 1e6);
+      inTurns(
+          round,
+          [&] {
+            const double before = getMemory("VmRSS");
+            resetPeak();
+            save.add(bytes, [&] { saveState(*session, folder + "/saved"); });
+            saving = std::max(saving, getMemory("VmHWM") - before);
+          },
+          [&] {
+            write.add(bytes, [&] { writePlain(plain, uint64_t(bytes)); });
+          });
     }
-    const std::string plain = folder + "/plain";
-    written.push_back(
-        bytes / getSeconds([&] { writePlain(plain, uint64_t(bytes)); }) / 1e6);
-    dropFromCache(folder);
     {
       std::unique_ptr<Session> session = makeStateSession({3}, nullptr, rows);
       // The arenas are there before anything is loaded.
       setState(*session, makeState(session->getExecutable(), 2));
-      const double before = getMemory("VmRSS");
-      resetPeak();
-      loaded.push_back(bytes / getSeconds([&] {
-                         Result<Checkpoint> checkpoint =
-                             Checkpoint::open(folder + "/saved");
-                         if (!checkpoint)
-                           require(checkpoint.getError());
-                         require(checkpoint->load(session->getDevices()));
-                       }) /
-                       1e6);
-      loading = std::max(loading, getMemory("VmHWM") - before);
+      dropFromCache(folder);
+      inTurns(
+          round,
+          [&] {
+            const double before = getMemory("VmRSS");
+            resetPeak();
+            load.add(bytes, [&] { loadState(*session, folder + "/saved"); });
+            loading = std::max(loading, getMemory("VmHWM") - before);
+          },
+          [&] { read.add(bytes, [&] { readPlain(plain); }); });
     }
-    readRates.push_back(bytes / getSeconds([&] { readPlain(plain); }) / 1e6);
     fmt::print("save {:.0f} MB/s, disk writes {:.0f} MB/s; load {:.0f} MB/s, "
                "disk reads {:.0f} MB/s\n",
-               saved.back(), written.back(), loaded.back(), readRates.back());
+               save.last, write.last, load.last, read.last);
     std::fflush(stdout);
   }
   std::filesystem::remove_all(folder);
-  auto getMedian = [](std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-  };
-  fmt::print("medians: save {:.0f} % of {:.0f} MB/s, load {:.0f} % of {:.0f} "
+  fmt::print("means: save {:.0f} % of {:.0f} MB/s, load {:.0f} % of {:.0f} "
              "MB/s; memory above the state: saving {:.0f} MiB, loading {:.0f} "
              "MiB\n",
-             100 * getMedian(saved) / getMedian(written), getMedian(written),
-             100 * getMedian(loaded) / getMedian(readRates),
-             getMedian(readRates), saving, loading);
+             100 * save.get() / write.get(), write.get(),
+             100 * load.get() / read.get(), read.get(), saving, loading);
   return 0;
 }
