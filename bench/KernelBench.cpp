@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-using namespace meshc::testing;
+using namespace meshc::test;
 
 namespace {
 

@@ -9,7 +9,7 @@
 
 using namespace meshc;
 using namespace meshc::codegen;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 namespace {
 

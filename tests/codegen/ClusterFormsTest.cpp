@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 namespace {
 

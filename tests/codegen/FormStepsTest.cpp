@@ -11,7 +11,7 @@
 
 using namespace meshc;
 using namespace meshc::codegen;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 namespace {
 

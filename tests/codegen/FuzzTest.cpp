@@ -4,7 +4,7 @@
 
 #include <random>
 
-using namespace meshc::testing;
+using namespace meshc::test;
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <random>
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 namespace {
 

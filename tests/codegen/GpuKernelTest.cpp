@@ -24,7 +24,7 @@
 #include <random>
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 using ::testing::HasSubstr;
 
 namespace {

@@ -19,7 +19,7 @@
 
 using namespace mlir;
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 namespace {
 

@@ -19,9 +19,9 @@
 
 using namespace mlir;
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 
-bool meshc::testing::writesKernelCases() {
+bool meshc::test::writesKernelCases() {
   return std::getenv("MESHC_KERNEL_CASES") != nullptr;
 }
 
@@ -126,10 +126,9 @@ static std::unique_ptr<CaseOutputT> makeOutput(const exec::PortT &port,
   return output;
 }
 
-void meshc::testing::writeKernelCase(const std::string &text,
-                                     const F64State &inputs,
-                                     const F64State &expected,
-                                     double tolerance) {
+void meshc::test::writeKernelCase(const std::string &text,
+                                  const F64State &inputs,
+                                  const F64State &expected, double tolerance) {
   [[maybe_unused]] static const bool hasMoves = (writeMoveKernels(), true);
   auto context = makeContext();
   auto module = parseFused(*context, text);

@@ -13,7 +13,7 @@
 
 #include <string>
 
-namespace meshc::testing {
+namespace meshc::test {
 
 bool writesKernelCases();
 
@@ -22,6 +22,6 @@ bool writesKernelCases();
 void writeKernelCase(const std::string &text, const F64State &inputs,
                      const F64State &expected, double tolerance);
 
-} // namespace meshc::testing
+} // namespace meshc::test
 
 #endif

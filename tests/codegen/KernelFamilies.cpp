@@ -1,6 +1,6 @@
 #include "tests/codegen/KernelFamilies.h"
 
-using namespace meshc::testing;
+using namespace meshc::test;
 
 static const std::string lowest = "0xFF800000";
 
@@ -30,7 +30,7 @@ private:
 };
 } // namespace
 
-ProgramText meshc::testing::getProduct(int64_t size, const std::string &type) {
+ProgramText meshc::test::getProduct(int64_t size, const std::string &type) {
   ProgramText text;
   text.dim("d", size);
   text.input("x", "d", type);
@@ -41,8 +41,8 @@ ProgramText meshc::testing::getProduct(int64_t size, const std::string &type) {
   return text;
 }
 
-ProgramText meshc::testing::getConversion(int64_t size, const std::string &from,
-                                          const std::string &to) {
+ProgramText meshc::test::getConversion(int64_t size, const std::string &from,
+                                       const std::string &to) {
   ProgramText text;
   text.dim("d", size);
   text.input("x", "d", from);
@@ -64,7 +64,7 @@ static const std::string twiceProbability =
     "%e = math.erf %s : f32\n"
     "%p = arith.addf %one, %e : f32\n";
 
-ProgramText meshc::testing::getGelu(int64_t size, const std::string &type) {
+ProgramText meshc::test::getGelu(int64_t size, const std::string &type) {
   FloatText text(type);
   text.dim("d", size);
   text.floatInput("x", "d");
@@ -75,8 +75,8 @@ ProgramText meshc::testing::getGelu(int64_t size, const std::string &type) {
   return text;
 }
 
-ProgramText meshc::testing::getGeluGradient(int64_t size,
-                                            const std::string &type) {
+ProgramText meshc::test::getGeluGradient(int64_t size,
+                                         const std::string &type) {
   FloatText text(type);
   text.dim("d", size);
   text.floatInput("x", "d");
@@ -95,7 +95,7 @@ ProgramText meshc::testing::getGeluGradient(int64_t size,
   return text;
 }
 
-ProgramText meshc::testing::getLogistic(int64_t size, const std::string &type) {
+ProgramText meshc::test::getLogistic(int64_t size, const std::string &type) {
   FloatText text(type);
   text.dim("d", size);
   text.floatInput("x", "d");
@@ -109,8 +109,8 @@ ProgramText meshc::testing::getLogistic(int64_t size, const std::string &type) {
   return text;
 }
 
-ProgramText meshc::testing::getSoftmax(int64_t rows, int64_t columns,
-                                       const std::string &type) {
+ProgramText meshc::test::getSoftmax(int64_t rows, int64_t columns,
+                                    const std::string &type) {
   FloatText text(type);
   text.dim("b", rows);
   text.dim("d", columns);
@@ -124,8 +124,8 @@ ProgramText meshc::testing::getSoftmax(int64_t rows, int64_t columns,
   return text;
 }
 
-ProgramText meshc::testing::getSoftmaxGradient(int64_t rows, int64_t columns,
-                                               const std::string &type) {
+ProgramText meshc::test::getSoftmaxGradient(int64_t rows, int64_t columns,
+                                            const std::string &type) {
   FloatText text(type);
   text.dim("b", rows);
   text.dim("d", columns);
@@ -140,8 +140,8 @@ ProgramText meshc::testing::getSoftmaxGradient(int64_t rows, int64_t columns,
   return text;
 }
 
-ProgramText meshc::testing::getLayerNorm(int64_t rows, int64_t columns,
-                                         const std::string &type) {
+ProgramText meshc::test::getLayerNorm(int64_t rows, int64_t columns,
+                                      const std::string &type) {
   FloatText text(type);
   text.dim("b", rows);
   text.dim("d", columns);
@@ -171,8 +171,8 @@ ProgramText meshc::testing::getLayerNorm(int64_t rows, int64_t columns,
   return text;
 }
 
-ProgramText meshc::testing::getNormGradient(int64_t rows, int64_t columns,
-                                            const std::string &type) {
+ProgramText meshc::test::getNormGradient(int64_t rows, int64_t columns,
+                                         const std::string &type) {
   FloatText text(type);
   text.dim("b", rows);
   text.dim("d", columns);
@@ -193,8 +193,8 @@ ProgramText meshc::testing::getNormGradient(int64_t rows, int64_t columns,
   return text;
 }
 
-ProgramText meshc::testing::getCrossEntropy(int64_t rows, int64_t columns,
-                                            const std::string &type) {
+ProgramText meshc::test::getCrossEntropy(int64_t rows, int64_t columns,
+                                         const std::string &type) {
   FloatText text(type);
   text.dim("b", rows);
   text.dim("d", columns);
@@ -220,8 +220,8 @@ ProgramText meshc::testing::getCrossEntropy(int64_t rows, int64_t columns,
   return text;
 }
 
-ProgramText meshc::testing::getColumnSum(int64_t rows, int64_t columns,
-                                         const std::string &type) {
+ProgramText meshc::test::getColumnSum(int64_t rows, int64_t columns,
+                                      const std::string &type) {
   FloatText text(type);
   text.dim("b", rows);
   text.dim("d", columns);
@@ -231,8 +231,8 @@ ProgramText meshc::testing::getColumnSum(int64_t rows, int64_t columns,
   return text;
 }
 
-ProgramText meshc::testing::getSummedGeluGradient(int64_t rows, int64_t columns,
-                                                  const std::string &type) {
+ProgramText meshc::test::getSummedGeluGradient(int64_t rows, int64_t columns,
+                                               const std::string &type) {
   FloatText text(type);
   text.dim("b", rows);
   text.dim("d", columns);
@@ -266,8 +266,8 @@ ProgramText meshc::testing::getSummedGeluGradient(int64_t rows, int64_t columns,
   return text;
 }
 
-ProgramText meshc::testing::getMeanSquare(int64_t rows, int64_t columns,
-                                          const std::string &type) {
+ProgramText meshc::test::getMeanSquare(int64_t rows, int64_t columns,
+                                       const std::string &type) {
   FloatText text(type);
   text.dim("b", rows);
   text.dim("d", columns);
@@ -283,8 +283,8 @@ ProgramText meshc::testing::getMeanSquare(int64_t rows, int64_t columns,
   return text;
 }
 
-ProgramText meshc::testing::getTranspose(int64_t rows, int64_t columns,
-                                         const std::string &type) {
+ProgramText meshc::test::getTranspose(int64_t rows, int64_t columns,
+                                      const std::string &type) {
   ProgramText text;
   text.dim("p", rows);
   text.dim("q", columns);
@@ -296,8 +296,8 @@ ProgramText meshc::testing::getTranspose(int64_t rows, int64_t columns,
   return text;
 }
 
-ProgramText meshc::testing::getAdam(const std::vector<int64_t> &sizes,
-                                    const std::string &type) {
+ProgramText meshc::test::getAdam(const std::vector<int64_t> &sizes,
+                                 const std::string &type) {
   FloatText text(type);
   text.input("rate", "");
   int number = 0;

@@ -3,7 +3,7 @@
 
 #include "tests/codegen/ProgramText.h"
 
-namespace meshc::testing {
+namespace meshc::test {
 
 /// Programs whose kernels are of one family each. Tensors are of `type`, f32 or
 /// a narrower float; what is summed is f32, as partitioning leaves it.
@@ -48,6 +48,6 @@ ProgramText getTranspose(int64_t rows, int64_t columns,
 ProgramText getAdam(const std::vector<int64_t> &sizes,
                     const std::string &type = "f32");
 
-} // namespace meshc::testing
+} // namespace meshc::test
 
 #endif

@@ -9,7 +9,7 @@
 #include <random>
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 using codegen::SumLoop;
 using codegen::SumLoops;
 using ::testing::ElementsAre;

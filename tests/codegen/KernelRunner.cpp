@@ -26,7 +26,7 @@
 
 using namespace mlir;
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 bool KernelRunner::parse(const std::string &text,
                          codegen::MatmulLibrary library, bool groups) {
@@ -63,10 +63,10 @@ SmallVector<Value> KernelRunner::getTensors(steps::StepOpInterface step) {
 }
 
 FailureOr<codegen::EmittedKernel>
-meshc::testing::emitStep(steps::StepOpInterface step,
-                         codegen::KernelBodies &bodies,
-                         codegen::KernelTarget &target, const std::string &name,
-                         ArrayRef<bool> isShared) {
+meshc::test::emitStep(steps::StepOpInterface step,
+                      codegen::KernelBodies &bodies,
+                      codegen::KernelTarget &target, const std::string &name,
+                      ArrayRef<bool> isShared) {
   if (auto kernel = dyn_cast<steps::KernelOp>(step.getOperation()))
     return target.emitKernel(bodies.get(kernel), name, isShared);
   if (auto group = dyn_cast<steps::GroupOp>(step.getOperation()))
@@ -78,9 +78,9 @@ meshc::testing::emitStep(steps::StepOpInterface step,
 }
 
 FailureOr<codegen::EmittedKernel>
-meshc::testing::emitStep(steps::StepOpInterface step,
-                         codegen::KernelTarget &target, const std::string &name,
-                         bool areShared) {
+meshc::test::emitStep(steps::StepOpInterface step,
+                      codegen::KernelTarget &target, const std::string &name,
+                      bool areShared) {
   codegen::KernelBodies bodies(target.getSumPlace());
   const size_t count = step->getNumOperands() + step->getNumResults();
   return emitStep(step, bodies, target, name,
@@ -274,8 +274,8 @@ static void withElementType(Type type, char *data, Visit visit) {
     visit(reinterpret_cast<int8_t *>(data));
 }
 
-void meshc::testing::writeBlock(const F64Tensor &tensor, RankedTensorType type,
-                                char *data) {
+void meshc::test::writeBlock(const F64Tensor &tensor, RankedTensorType type,
+                             char *data) {
   withElementType(type.getElementType(), data, [&](auto *elements) {
     for (const Element &element : tensor.elements)
       std::visit(
@@ -596,8 +596,8 @@ static void expectClose(const std::string &name, const F64Tensor &actual,
   }
 }
 
-void meshc::testing::expectAgreement(const std::string &text, F64State state,
-                                     double tolerance, unsigned seed) {
+void meshc::test::expectAgreement(const std::string &text, F64State state,
+                                  double tolerance, unsigned seed) {
   std::unique_ptr<KernelRunner> cpu = KernelRunner::create(text);
   ASSERT_TRUE(cpu);
   spmd::ProgramOp program = cpu->getSource();

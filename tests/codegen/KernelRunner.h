@@ -10,7 +10,7 @@
 #include <map>
 #include <memory>
 
-namespace meshc::testing {
+namespace meshc::test {
 
 /// An spmd program whose kernels were compiled to machine code and loaded.
 ///
@@ -132,6 +132,6 @@ inline void expectAgreement(const ProgramText &text, F64State state = {},
   expectAgreement(text.str(), std::move(state), tolerance, seed);
 }
 
-} // namespace meshc::testing
+} // namespace meshc::test
 
 #endif

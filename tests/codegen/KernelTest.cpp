@@ -6,7 +6,7 @@
 #include <limits>
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 namespace {
 

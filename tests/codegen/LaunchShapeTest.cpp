@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 using ::testing::ElementsAre;
 
 namespace {

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 using codegen::SumLoop;
 using codegen::SumLoops;
 

@@ -7,7 +7,7 @@
 #include <cmath>
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 namespace {
 

@@ -20,9 +20,9 @@ struct Product {
 
 /// Builds the executable for GPUs. Returns "", or the error.
 std::string build(const Product &product, exec::ExecutableT &executable) {
-  auto context = meshc::testing::makeContext();
+  auto context = meshc::test::makeContext();
   context->loadDialect<steps::ExecDialect>();
-  auto module = meshc::testing::parse(
+  auto module = meshc::test::parse(
       *context,
       "nd.mesh [\"d\"=1]\nexec.program @p {\n"
       "%x = spmd.input \"x\" of !nd.tensor<[\"a\"=5, \"b\"=3, \"c\"=7], f32, "

@@ -13,7 +13,7 @@
 
 using namespace mlir;
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 static std::string getTensor(const std::string &type) {
   return "!nd.tensor<" + type + ">";
@@ -23,7 +23,7 @@ static std::string getTensor(const std::string &type) {
 static std::string lower(const std::string &text, StringRef name,
                          llvm::function_ref<void(PassManager &)> addPasses) {
   auto context = makeContext();
-  OwningOpRef<ModuleOp> module = meshc::testing::parse(*context, text);
+  OwningOpRef<ModuleOp> module = meshc::test::parse(*context, text);
   PassManager manager(context.get());
   addPasses(manager);
   if (!module || failed(manager.run(*module))) {
@@ -47,10 +47,9 @@ static std::string partition(const std::string &text) {
   });
 }
 
-std::string meshc::testing::getRandomProgram(const std::string &distribution,
-                                             int64_t key,
-                                             const std::string &type,
-                                             const std::string &mesh) {
+std::string meshc::test::getRandomProgram(const std::string &distribution,
+                                          int64_t key, const std::string &type,
+                                          const std::string &mesh) {
   const std::string seed = getTensor("[], i64, <>"), result = getTensor(type);
   return partition(fmt::format(R"(
 nd.mesh [{0}]
@@ -62,10 +61,10 @@ nd.program @p {{
                                mesh, seed, distribution, key, result));
 }
 
-std::string meshc::testing::getGatherProgram(const std::string &x,
-                                             const std::string &i,
-                                             const std::string &type,
-                                             const std::string &mesh) {
+std::string meshc::test::getGatherProgram(const std::string &x,
+                                          const std::string &i,
+                                          const std::string &type,
+                                          const std::string &mesh) {
   return partition(fmt::format(R"(
 nd.mesh [{0}]
 nd.program @p {{
@@ -78,10 +77,10 @@ nd.program @p {{
                                getTensor(type)));
 }
 
-std::string meshc::testing::getViewProgram(const std::string &x,
-                                           const std::string &accesses,
-                                           const std::string &type,
-                                           const std::string &mesh) {
+std::string meshc::test::getViewProgram(const std::string &x,
+                                        const std::string &accesses,
+                                        const std::string &type,
+                                        const std::string &mesh) {
   return partition(fmt::format(R"(
 nd.mesh [{0}]
 nd.program @p {{
@@ -92,10 +91,10 @@ nd.program @p {{
                                mesh, getTensor(x), accesses, getTensor(type)));
 }
 
-std::string meshc::testing::getGatherGradient(const std::string &x,
-                                              const std::string &i,
-                                              const std::string &w,
-                                              const std::string &sum) {
+std::string meshc::test::getGatherGradient(const std::string &x,
+                                           const std::string &i,
+                                           const std::string &w,
+                                           const std::string &sum) {
   const std::string text = fmt::format(
       R"(
 module {{
@@ -119,8 +118,8 @@ module {{
   });
 }
 
-F64Tensor meshc::testing::getWhole(ArrayRef<int64_t> sizes,
-                                   const std::string &type, unsigned seed) {
+F64Tensor meshc::test::getWhole(ArrayRef<int64_t> sizes,
+                                const std::string &type, unsigned seed) {
   std::mt19937 random(seed);
   F64Tensor tensor(sizes);
   for (interpreter::Scalar<interpreter::F64> &element : tensor.elements) {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace meshc::testing {
+namespace meshc::test {
 
 /// Programs @p of one device, as text, from operations on named dimensions,
 /// taken through the passes that a user's program takes: for what partitioning
@@ -42,6 +42,6 @@ std::string getGatherGradient(const std::string &x, const std::string &i,
 F64Tensor getWhole(llvm::ArrayRef<int64_t> sizes, const std::string &type,
                    unsigned seed);
 
-} // namespace meshc::testing
+} // namespace meshc::test
 
 #endif

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <sstream>
 
-using namespace meshc::testing;
+using namespace meshc::test;
 
 static std::vector<std::string> split(const std::string &words) {
   std::istringstream stream(words);
@@ -208,8 +208,7 @@ std::string ProgramText::str() const {
 }
 
 mlir::OwningOpRef<mlir::ModuleOp>
-meshc::testing::parseFused(mlir::MLIRContext &context,
-                           const std::string &text) {
+meshc::test::parseFused(mlir::MLIRContext &context, const std::string &text) {
   mlir::OwningOpRef<mlir::ModuleOp> module = parse(context, text);
   mlir::PassManager manager(&context);
   manager.addPass(createFuseArithmetic());

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace meshc::testing {
+namespace meshc::test {
 
 /// Writes spmd programs of one device, in the form partitioning leaves.
 ///
@@ -88,6 +88,6 @@ private:
 mlir::OwningOpRef<mlir::ModuleOp> parseFused(mlir::MLIRContext &context,
                                              const std::string &text);
 
-} // namespace meshc::testing
+} // namespace meshc::test
 
 #endif

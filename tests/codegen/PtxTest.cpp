@@ -19,7 +19,7 @@
 #include <regex>
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

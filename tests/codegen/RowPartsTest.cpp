@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 using codegen::EmittedKernel;
 
 namespace {

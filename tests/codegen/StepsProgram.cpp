@@ -19,16 +19,16 @@
 #include <dlfcn.h>
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 StepsProgram::StepsProgram(const std::string &steps,
                            const std::string &variables) {
-  context = meshc::testing::makeContext();
+  context = meshc::test::makeContext();
   context->loadDialect<steps::ExecDialect>();
   const std::string text = "#a = affine_map<(a) -> (a)>\n"
                            "nd.mesh [\"d\"=1]\n" +
                            variables + "exec.program @p {\n" + steps + "}\n";
-  module = meshc::testing::parse(*context, text);
+  module = meshc::test::parse(*context, text);
   if (!module)
     llvm::report_fatal_error(llvm::StringRef("does not parse:\n" + text));
   build();
@@ -112,15 +112,15 @@ void StepsProgram::link() {
 
 //===-- Text of programs --------------------------------------------------===//
 
-std::string meshc::testing::getType(std::vector<int64_t> shape) {
+std::string meshc::test::getType(std::vector<int64_t> shape) {
   std::string type = "tensor<";
   for (int64_t size : shape)
     type += std::to_string(size) + "x";
   return type + "f32>";
 }
 
-std::string meshc::testing::addInput(const std::string &name,
-                                     std::vector<int64_t> shape) {
+std::string meshc::test::addInput(const std::string &name,
+                                  std::vector<int64_t> shape) {
   std::string dims;
   for (size_t i = 0; i < shape.size(); ++i)
     dims += llvm::formatv("{0}\"{1}\"={2}", i ? ", " : "", "abc"[i], shape[i]);
@@ -129,9 +129,9 @@ std::string meshc::testing::addInput(const std::string &name,
                        name, dims, getType(shape));
 }
 
-std::string meshc::testing::addOutput(const std::string &name,
-                                      const std::string &value,
-                                      std::vector<int64_t> shape) {
+std::string meshc::test::addOutput(const std::string &name,
+                                   const std::string &value,
+                                   std::vector<int64_t> shape) {
   std::string dims;
   for (size_t i = 0; i < shape.size(); ++i)
     dims += llvm::formatv("{0}\"{1}\"={2}", i ? ", " : "", "abc"[i], shape[i]);
@@ -140,10 +140,9 @@ std::string meshc::testing::addOutput(const std::string &name,
                        name, dims, value, getType(shape));
 }
 
-std::string meshc::testing::addKernel(const std::string &result,
-                                      const std::string &x,
-                                      const std::string &y, int64_t size,
-                                      const std::string &formula) {
+std::string meshc::test::addKernel(const std::string &result,
+                                   const std::string &x, const std::string &y,
+                                   int64_t size, const std::string &formula) {
   const std::string type = getType({size});
   return llvm::formatv(
       "%{0} = exec.kernel(%{1}, %{2}) {{\n"
@@ -161,7 +160,7 @@ std::string meshc::testing::addKernel(const std::string &result,
       result, x, y, type, formula);
 }
 
-Numbers meshc::testing::count(int64_t size, float first) {
+Numbers meshc::test::count(int64_t size, float first) {
   Numbers numbers;
   for (int64_t i = 0; i < size; ++i)
     numbers.push_back(first + float(i % 11));

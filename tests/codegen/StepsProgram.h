@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace meshc::testing {
+namespace meshc::test {
 
 using Numbers = std::vector<float>;
 
@@ -68,6 +68,6 @@ std::string addKernel(const std::string &result, const std::string &x,
 /// `size` numbers from `first` on, each by 1 larger, of which eleven repeat.
 Numbers count(int64_t size, float first = 1);
 
-} // namespace meshc::testing
+} // namespace meshc::test
 
 #endif

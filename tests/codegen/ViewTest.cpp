@@ -9,7 +9,7 @@
 #include <functional>
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 namespace {
 

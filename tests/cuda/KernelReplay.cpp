@@ -39,7 +39,7 @@
 using namespace meshc;
 using namespace meshc::runtime;
 using namespace meshc::runtime::test;
-using meshc::testing::KernelCaseT;
+using meshc::test::KernelCaseT;
 
 namespace {
 
@@ -55,9 +55,9 @@ std::unique_ptr<KernelCaseT> readCase(const fs::path &path) {
   const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
   const auto *data = reinterpret_cast<const uint8_t *>(bytes.data());
   flatbuffers::Verifier verifier(data, bytes.size());
-  if (!meshc::testing::VerifyKernelCaseBuffer(verifier))
+  if (!meshc::test::VerifyKernelCaseBuffer(verifier))
     return nullptr;
-  return meshc::testing::UnPackKernelCase(data);
+  return meshc::test::UnPackKernelCase(data);
 }
 
 //===-- Cases -------------------------------------------------------------===//
@@ -114,7 +114,7 @@ bool isClose(double found, double expected, double distance) {
 
 /// The first difference of a buffer's content from what is expected; empty:
 /// none.
-std::string compare(const meshc::testing::CaseOutputT &output,
+std::string compare(const meshc::test::CaseOutputT &output,
                     const std::byte *data, double tolerance) {
   const auto element = exec::ElementType(output.element);
   const int64_t size = getElementBytes(element);

@@ -203,7 +203,7 @@ TEST_F(NativeCollectiveTest, steps_know_which_are_native) {
                                             {1, 6},
                                             {3, 2, 4},
                                             {5, 1, 6}}) {
-    std::vector<layout::Sharding> shardings = layout::testing::getAllShardings(
+    std::vector<layout::Sharding> shardings = layout::test::getAllShardings(
         mesh, {x, y}, sizes.size(), layout::ReduceKind::Sum);
     for (const layout::Sharding &source : shardings)
       for (const layout::Sharding &target : shardings)
@@ -220,8 +220,8 @@ TEST_F(NativeCollectiveTest, steps_know_which_are_native) {
           ++(isNative ? native : others);
           EXPECT_EQ(step.hasContiguousBlocks, isNative)
               << testing::PrintToString(sizes) << " " << getName(kind) << " "
-              << layout::testing::spell(mesh, source) << " to "
-              << layout::testing::spell(mesh, target);
+              << layout::test::spell(mesh, source) << " to "
+              << layout::test::spell(mesh, target);
         }
   }
   EXPECT_GT(native, 100);

@@ -76,7 +76,7 @@ private:
 
 } // namespace
 
-void test::registerProducts() {
+void runtime::test::registerProducts() {
   // GoogleTest owns it.
   auto *products = new Products;
   ::testing::AddGlobalTestEnvironment(products);

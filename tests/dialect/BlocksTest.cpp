@@ -6,7 +6,7 @@
 
 using namespace meshc;
 using namespace meshc::interpreter;
-using meshc::testing::floats;
+using meshc::test::floats;
 
 namespace {
 
@@ -116,7 +116,7 @@ TEST(Blocks, RedistributeMovesTermsToOtherAxes) {
 
 TEST(Blocks, BooleansHaveIdentities) {
   ElementKind boolean = {false, 1};
-  auto whole = meshc::testing::ints({2}, {0, 1});
+  auto whole = meshc::test::ints({2}, {0, 1});
   for (auto kind : {layout::ReduceKind::Max, layout::ReduceKind::Min}) {
     layout::Sharding sharding = partial({{}}, kind, {b});
     auto blocks = scatter<F64>(mesh, sharding, boolean, whole);

@@ -19,7 +19,7 @@ std::vector<std::string> describeBorder(mlir::MLIRContext &context,
       nd.variable parameter @w : !w = #nd.fill<0.0 : f64>
       )" + program.str() +
                      "}";
-  auto module = meshc::testing::parse(context, text);
+  auto module = meshc::test::parse(context, text);
   std::vector<std::string> lines;
   if (!module) {
     ADD_FAILURE() << "the program does not parse";
@@ -42,7 +42,7 @@ std::vector<std::string> describeBorder(mlir::MLIRContext &context,
 }
 
 TEST(Border, OfWholeTensors) {
-  auto context = meshc::testing::makeContext();
+  auto context = meshc::test::makeContext();
   EXPECT_THAT(describeBorder(*context, R"(
     nd.program @p {
       %x = nd.input "x" : !nd.tensor<["x"=5], f32, <"x"@m>>
@@ -57,7 +57,7 @@ TEST(Border, OfWholeTensors) {
 
 // Blocks know the tensor they are of: by an attribute, or by their variable.
 TEST(Border, OfBlocks) {
-  auto context = meshc::testing::makeContext();
+  auto context = meshc::test::makeContext();
   EXPECT_THAT(describeBorder(*context, R"(
     spmd.program @p {
       %x = spmd.input "x" of !nd.tensor<["x"=5], f32, <"x"@m>> : tensor<3xf32>

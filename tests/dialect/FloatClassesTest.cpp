@@ -13,7 +13,7 @@
 
 using namespace meshc;
 using namespace meshc::interpreter;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 namespace {
 

@@ -8,10 +8,10 @@
 
 using namespace meshc;
 using namespace meshc::interpreter;
-using meshc::testing::F64State;
-using meshc::testing::F64Tensor;
-using meshc::testing::floats;
-using meshc::testing::ints;
+using meshc::test::F64State;
+using meshc::test::F64Tensor;
+using meshc::test::floats;
+using meshc::test::ints;
 
 namespace {
 
@@ -41,7 +41,7 @@ protected:
         nd.variable parameter @v : !b = #nd.fill<0.0 : f64>
         nd.program @p {)" +
                        lines.str() + "}}";
-    auto module = meshc::testing::parse(*context, text);
+    auto module = meshc::test::parse(*context, text);
     if (!module) {
       ADD_FAILURE() << "the program does not parse";
       return {};
@@ -51,7 +51,7 @@ protected:
     return state.outputs["y"];
   }
 
-  std::unique_ptr<mlir::MLIRContext> context = meshc::testing::makeContext();
+  std::unique_ptr<mlir::MLIRContext> context = meshc::test::makeContext();
   F64State state;
 };
 
@@ -413,7 +413,7 @@ TEST_F(NDInterpreterTest, ReadsSeeTheStart) {
 }
 
 TEST_F(NDInterpreterTest, MissingInputIsAnError) {
-  auto module = meshc::testing::parse(*context, R"(module { nd.program @p {
+  auto module = meshc::test::parse(*context, R"(module { nd.program @p {
     %x = nd.input "image" : !nd.tensor<["a"=2], f32> } })");
   std::string message;
   mlir::ScopedDiagnosticHandler handler(

@@ -14,7 +14,7 @@
 
 #include <initializer_list>
 
-namespace meshc::testing {
+namespace meshc::test {
 
 using F64Tensor = interpreter::Tensor<interpreter::F64>;
 using F64State = interpreter::ProgramState<interpreter::F64>;
@@ -49,7 +49,7 @@ inline F64Tensor ints(llvm::ArrayRef<int64_t> sizes,
   return tensor;
 }
 
-} // namespace meshc::testing
+} // namespace meshc::test
 
 namespace meshc::interpreter {
 

@@ -6,10 +6,10 @@
 
 using namespace meshc;
 using namespace meshc::interpreter;
-using meshc::testing::F64State;
-using meshc::testing::F64Tensor;
-using meshc::testing::floats;
-using meshc::testing::ints;
+using meshc::test::F64State;
+using meshc::test::F64Tensor;
+using meshc::test::floats;
+using meshc::test::ints;
 
 namespace {
 
@@ -36,7 +36,7 @@ protected:
     mlir::ScopedDiagnosticHandler handler(
         context.get(),
         [&](mlir::Diagnostic &diagnostic) { message += diagnostic.str(); });
-    auto module = meshc::testing::parse(*context, text);
+    auto module = meshc::test::parse(*context, text);
     if (!module) {
       ADD_FAILURE() << "the program does not parse: " << message;
       return {};
@@ -46,7 +46,7 @@ protected:
     return state.outputs["y"];
   }
 
-  std::unique_ptr<mlir::MLIRContext> context = meshc::testing::makeContext();
+  std::unique_ptr<mlir::MLIRContext> context = meshc::test::makeContext();
   F64State state;
   bool succeeded = false;
   std::string message;

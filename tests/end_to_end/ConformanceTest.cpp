@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 using mlir::Value;
 using ::testing::IsEmpty;
 

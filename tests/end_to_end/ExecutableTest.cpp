@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <gtest/gtest.h>
 
-using meshc::testing::Reference;
+using meshc::test::Reference;
 
 namespace {
 

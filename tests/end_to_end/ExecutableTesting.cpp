@@ -17,7 +17,7 @@
 #include <sstream>
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 using interpreter::F64;
 
 TemporaryFolder::TemporaryFolder() {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace meshc::testing {
+namespace meshc::test {
 
 /// A run of `predict` on as many samples as the reference has.
 struct Prediction {
@@ -126,6 +126,6 @@ private:
   std::string path;
 };
 
-} // namespace meshc::testing
+} // namespace meshc::test
 
 #endif

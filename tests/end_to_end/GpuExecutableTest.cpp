@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-using meshc::testing::Reference;
+using meshc::test::Reference;
 
 namespace {
 

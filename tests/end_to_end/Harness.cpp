@@ -13,7 +13,7 @@
 
 using namespace mlir;
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 using interpreter::F64;
 
 //===-- The pipeline ------------------------------------------------------===//
@@ -54,7 +54,7 @@ void setLayout(ModuleOp module, const Layout &layout) {
 
 } // namespace
 
-Compiled meshc::testing::compile(const Model &model, const Layout &layout) {
+Compiled meshc::test::compile(const Model &model, const Layout &layout) {
   Compiled compiled;
   MLIRContext *context = model.module.get()->getContext();
   ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
@@ -96,8 +96,8 @@ static F64Tensor makeRandom(nd::NamedTensorType type, Model::Bounds bounds,
   return tensor;
 }
 
-F64State meshc::testing::makeState(const Model &model, nd::ProgramOp program,
-                                   uint64_t seed) {
+F64State meshc::test::makeState(const Model &model, nd::ProgramOp program,
+                                uint64_t seed) {
   F64State state;
   auto getRandom = [&](StringRef name) {
     std::seed_seq sequence(name.begin(), name.end());
@@ -126,7 +126,7 @@ F64State meshc::testing::makeState(const Model &model, nd::ProgramOp program,
 
 //===-- Comparison --------------------------------------------------------===//
 
-int64_t meshc::testing::countTerms(nd::ProgramOp program) {
+int64_t meshc::test::countTerms(nd::ProgramOp program) {
   int64_t terms = 1;
   program.walk([&](Operation *op) {
     if (!isa<nd::EinsumOp, nd::ReduceOp>(op))
@@ -229,10 +229,9 @@ static std::string comparePrograms(const Model &model, nd::ProgramOp meaning,
                       : text;
 }
 
-::testing::AssertionResult meshc::testing::matches(const Model &model,
-                                                   const Layout &layout,
-                                                   uint64_t seed,
-                                                   double slack) {
+::testing::AssertionResult meshc::test::matches(const Model &model,
+                                                const Layout &layout,
+                                                uint64_t seed, double slack) {
   std::ostringstream name;
   PrintTo(layout, &name);
   auto fail = [&] {
@@ -261,7 +260,7 @@ static std::string comparePrograms(const Model &model, nd::ProgramOp meaning,
 
 //===-- Traffic -----------------------------------------------------------===//
 
-void meshc::testing::PrintTo(const Traffic &traffic, std::ostream *out) {
+void meshc::test::PrintTo(const Traffic &traffic, std::ostream *out) {
   *out << traffic.count << " of " << traffic.elements << " elements";
 }
 
@@ -287,8 +286,8 @@ static std::string getAxes(spmd::CollectiveOpInterface op) {
   return names;
 }
 
-std::map<std::string, Traffic> meshc::testing::getTraffic(ModuleOp local,
-                                                          StringRef program) {
+std::map<std::string, Traffic> meshc::test::getTraffic(ModuleOp local,
+                                                       StringRef program) {
   std::map<std::string, Traffic> traffic;
   local.lookupSymbol<spmd::ProgramOp>(program).walk(
       [&](spmd::CollectiveOpInterface op) {

@@ -8,7 +8,7 @@
 
 #include <random>
 
-namespace meshc::testing {
+namespace meshc::test {
 
 /// A mesh and a layout, as a user writes them: {"data=2,model=3",
 /// "batch=data,hidden=model+data"}.
@@ -91,6 +91,6 @@ void PrintTo(const Traffic &traffic, std::ostream *out);
 std::map<std::string, Traffic> getTraffic(mlir::ModuleOp local,
                                           llvm::StringRef program);
 
-} // namespace meshc::testing
+} // namespace meshc::test
 
 #endif

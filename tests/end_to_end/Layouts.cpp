@@ -5,7 +5,7 @@
 #include <set>
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 static std::vector<std::string> splitText(llvm::StringRef text,
                                           char separator) {
@@ -35,7 +35,7 @@ std::vector<layout::LayoutRule> Layout::getRules() const {
   return parsed;
 }
 
-void meshc::testing::PrintTo(const Layout &layout, std::ostream *out) {
+void meshc::test::PrintTo(const Layout &layout, std::ostream *out) {
   *out << "--mesh " << layout.mesh << " --layout '" << layout.rules << "'";
 }
 
@@ -75,7 +75,7 @@ static uint64_t countLayouts(llvm::ArrayRef<std::string> dims,
   return count;
 }
 
-std::vector<Layout> meshc::testing::enumerateLayouts(
+std::vector<Layout> meshc::test::enumerateLayouts(
     llvm::StringRef mesh, llvm::ArrayRef<std::string> dims, unsigned maxAxes) {
   std::vector<std::string> choices = getChoices(mesh, maxAxes);
   std::vector<Layout> layouts;
@@ -84,7 +84,7 @@ std::vector<Layout> meshc::testing::enumerateLayouts(
   return layouts;
 }
 
-bool meshc::testing::isLegal(mlir::ModuleOp model, const Layout &layout) {
+bool meshc::test::isLegal(mlir::ModuleOp model, const Layout &layout) {
   std::vector<std::string> names;
   for (auto dim : model.getOps<nd::DimOp>())
     names.push_back(dim.getName().str());
@@ -106,11 +106,9 @@ bool meshc::testing::isLegal(mlir::ModuleOp model, const Layout &layout) {
   return legal;
 }
 
-Layout meshc::testing::drawLegalLayout(mlir::ModuleOp model,
-                                       llvm::StringRef mesh,
-                                       llvm::ArrayRef<std::string> dims,
-                                       unsigned maxAxes,
-                                       std::mt19937_64 &random) {
+Layout meshc::test::drawLegalLayout(mlir::ModuleOp model, llvm::StringRef mesh,
+                                    llvm::ArrayRef<std::string> dims,
+                                    unsigned maxAxes, std::mt19937_64 &random) {
   const std::vector<std::string> choices = getChoices(mesh, maxAxes);
   std::vector<std::string> order(dims.begin(), dims.end());
   for (size_t i = order.size(); i > 1; --i)
@@ -135,10 +133,11 @@ Layout meshc::testing::drawLegalLayout(mlir::ModuleOp model,
   return makeLayout();
 }
 
-std::vector<Layout>
-meshc::testing::sampleLayouts(mlir::ModuleOp model, llvm::StringRef mesh,
-                              llvm::ArrayRef<std::string> dims,
-                              unsigned maxAxes, size_t count, uint64_t seed) {
+std::vector<Layout> meshc::test::sampleLayouts(mlir::ModuleOp model,
+                                               llvm::StringRef mesh,
+                                               llvm::ArrayRef<std::string> dims,
+                                               unsigned maxAxes, size_t count,
+                                               uint64_t seed) {
   std::vector<std::string> choices = getChoices(mesh, maxAxes);
   const uint64_t total = countLayouts(dims, choices);
   if (total <= count)

@@ -4,7 +4,7 @@
 
 using namespace mlir;
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 static nd::NamedTensorType typeOf(Value value) {
   return cast<nd::NamedTensorType>(value.getType());

@@ -5,7 +5,7 @@
 
 #include <map>
 
-namespace meshc::testing {
+namespace meshc::test {
 
 /// A model as a test writes it, and what random values suit its inputs.
 struct Model {
@@ -111,6 +111,6 @@ private:
   nd::ProgramOp program;
 };
 
-} // namespace meshc::testing
+} // namespace meshc::test
 
 #endif

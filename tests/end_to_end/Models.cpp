@@ -4,11 +4,11 @@
 #include <limits>
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 using mlir::Value;
 
-Model meshc::testing::makePlainMlp(mlir::MLIRContext &context, int64_t batch,
-                                   int64_t io, int64_t hidden) {
+Model meshc::test::makePlainMlp(mlir::MLIRContext &context, int64_t batch,
+                                int64_t io, int64_t hidden) {
   ModelBuilder b(context, {{"batch", batch}, {"io", io}, {"hidden", hidden}});
   Value x = b.parameter("x", {"batch", "io"});
   Value w = b.parameter("w", {"io", "hidden"});
@@ -24,9 +24,9 @@ Model meshc::testing::makePlainMlp(mlir::MLIRContext &context, int64_t batch,
   return b.take();
 }
 
-Model meshc::testing::makeClassifier(mlir::MLIRContext &context, int64_t batch,
-                                     int64_t pixel, int64_t hidden,
-                                     int64_t classes, const Recipe &recipe) {
+Model meshc::test::makeClassifier(mlir::MLIRContext &context, int64_t batch,
+                                  int64_t pixel, int64_t hidden,
+                                  int64_t classes, const Recipe &recipe) {
   ModelBuilder b(context, {{"batch", batch},
                            {"pixel", pixel},
                            {"hidden", hidden},
@@ -88,9 +88,8 @@ static Value makeNorm(ModelBuilder &b, Value x, const std::string &scope) {
                      b.parameter(scope + "bias", {"d_model"}));
 }
 
-Model meshc::testing::makeBlocks(mlir::MLIRContext &context, int blocks,
-                                 const BlockSizes &sizes,
-                                 const Recipe &recipe) {
+Model meshc::test::makeBlocks(mlir::MLIRContext &context, int blocks,
+                              const BlockSizes &sizes, const Recipe &recipe) {
   ModelBuilder b(context, {{"batch", sizes.batch},
                            {"pos", sizes.pos},
                            {"key_pos", sizes.pos},

@@ -3,7 +3,7 @@
 
 #include "tests/end_to_end/ModelBuilder.h"
 
-namespace meshc::testing {
+namespace meshc::test {
 
 /// How a model is trained; no optimizer for one that is not.
 struct Recipe {
@@ -41,6 +41,6 @@ struct BlockSizes {
 Model makeBlocks(mlir::MLIRContext &context, int blocks,
                  const BlockSizes &sizes, const Recipe &recipe);
 
-} // namespace meshc::testing
+} // namespace meshc::test
 
 #endif

@@ -4,7 +4,7 @@
 #include "tests/end_to_end/Harness.h"
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 using mlir::Value;
 
 namespace {

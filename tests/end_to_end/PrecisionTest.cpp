@@ -15,7 +15,7 @@
 #include <random>
 #include <sstream>
 
-using meshc::testing::TemporaryFolder;
+using meshc::test::TemporaryFolder;
 
 namespace {
 

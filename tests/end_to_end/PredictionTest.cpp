@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-using meshc::testing::Prediction;
-using meshc::testing::Reference;
-using meshc::testing::TemporaryFolder;
+using meshc::test::Prediction;
+using meshc::test::Reference;
+using meshc::test::TemporaryFolder;
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <random>
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 using mlir::Value;
 
 namespace {
@@ -340,12 +340,12 @@ private:
 
 } // namespace
 
-Model meshc::testing::makeRandomModel(mlir::MLIRContext &context, uint64_t seed,
-                                      int operations) {
+Model meshc::test::makeRandomModel(mlir::MLIRContext &context, uint64_t seed,
+                                   int operations) {
   return Generator(context, seed).generate(operations);
 }
 
-Layout meshc::testing::makeRandomLayout(const Model &model, uint64_t seed) {
+Layout meshc::test::makeRandomLayout(const Model &model, uint64_t seed) {
   static constexpr const char *meshes[] = {"a=2",     "a=3",     "a=4",
                                            "a=2,b=2", "a=2,b=3", "a=3,b=2",
                                            "a=8",     "a=2,b=4", "a=2,b=2,c=2"};

@@ -3,7 +3,7 @@
 
 #include "tests/end_to_end/Harness.h"
 
-namespace meshc::testing {
+namespace meshc::test {
 
 /// A random model of up to `operations` operations on dimensions "d0" to "d4",
 /// with a loss, its gradient and a training step; a function of `seed` alone.
@@ -17,6 +17,6 @@ Model makeRandomModel(mlir::MLIRContext &context, uint64_t seed,
 /// cases a legal one.
 Layout makeRandomLayout(const Model &model, uint64_t seed);
 
-} // namespace meshc::testing
+} // namespace meshc::test
 
 #endif

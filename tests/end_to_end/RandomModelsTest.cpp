@@ -3,7 +3,7 @@
 #include "tests/end_to_end/RandomModel.h"
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-using meshc::testing::Reference;
+using meshc::test::Reference;
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 namespace {
 

@@ -15,8 +15,8 @@
 
 using namespace meshc;
 using namespace meshc::frontend;
-using meshc::testing::F64State;
-using meshc::testing::F64Tensor;
+using meshc::test::F64State;
+using meshc::test::F64Tensor;
 
 namespace {
 

@@ -35,10 +35,10 @@ static std::vector<size_t> findOrder(const Tree &tree, const Dims &dims,
   return order;
 }
 
-meshc::testing::F64Tensor meshc::fuzz::toProgram(const Tree &tree,
-                                                 const Tensor &tensor,
-                                                 nd::NamedTensorType type) {
-  meshc::testing::F64Tensor result(type.getSizes());
+meshc::test::F64Tensor meshc::fuzz::toProgram(const Tree &tree,
+                                              const Tensor &tensor,
+                                              nd::NamedTensorType type) {
+  meshc::test::F64Tensor result(type.getSizes());
   const std::vector<size_t> order = findOrder(tree, tensor.dims, type);
   for (size_t i = 0; i < order.size(); ++i) {
     const double element = tensor.elements[order[i]];
@@ -51,8 +51,7 @@ meshc::testing::F64Tensor meshc::fuzz::toProgram(const Tree &tree,
 }
 
 std::optional<Tensor>
-meshc::fuzz::fromProgram(const Tree &tree,
-                         const meshc::testing::F64Tensor &tensor,
+meshc::fuzz::fromProgram(const Tree &tree, const meshc::test::F64Tensor &tensor,
                          nd::NamedTensorType type) {
   Dims dims;
   for (nd::DimAttr dim : type.getDims())

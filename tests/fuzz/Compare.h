@@ -10,11 +10,11 @@
 namespace meshc::fuzz {
 
 /// The tensor in the order of a program's type.
-meshc::testing::F64Tensor toProgram(const Tree &tree, const Tensor &tensor,
-                                    nd::NamedTensorType type);
+meshc::test::F64Tensor toProgram(const Tree &tree, const Tensor &tensor,
+                                 nd::NamedTensorType type);
 /// A result of a program, in the order of the tree; empty if it has other dims.
 std::optional<Tensor> fromProgram(const Tree &tree,
-                                  const meshc::testing::F64Tensor &tensor,
+                                  const meshc::test::F64Tensor &tensor,
                                   nd::NamedTensorType type);
 
 /// Why `found` is not `expected`, whose largest magnitude (at least `least`)

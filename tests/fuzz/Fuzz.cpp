@@ -75,8 +75,8 @@ public:
   }
 
 private:
-  std::vector<meshc::testing::Layout> draw(const Case &item) const {
-    std::vector<meshc::testing::Layout> layouts;
+  std::vector<meshc::test::Layout> draw(const Case &item) const {
+    std::vector<meshc::test::Layout> layouts;
     for (int i = 0; i < options.layouts; ++i)
       layouts.push_back(drawLayout(
           item.tree, meshes[(item.seed + uint64_t(i) * 3) % std::size(meshes)],

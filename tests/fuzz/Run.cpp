@@ -56,7 +56,7 @@ double getCondition(const Results &exact, const Results &rounded) {
 class Compilation {
 public:
   Compilation(const std::string &text,
-              const std::optional<meshc::testing::Layout> &layout)
+              const std::optional<meshc::test::Layout> &layout)
       : context(mlir::MLIRContext::Threading::DISABLED), diagnostics(sources),
         passErrors(context, diagnostics) {
     context.printOpOnDiagnostic(false);
@@ -115,7 +115,7 @@ public:
 
 private:
   Failure runWhole();
-  Failure runSplit(const meshc::testing::Layout &layout);
+  Failure runSplit(const meshc::test::Layout &layout);
   template <class Program>
   Failure interpret(Program program, mlir::ModuleOp declarations,
                     const std::string &stage);
@@ -127,7 +127,7 @@ private:
   }
 
   const Tree &tree;
-  const std::vector<meshc::testing::Layout> &layouts;
+  const std::vector<meshc::test::Layout> &layouts;
   const Checks &checks;
   const std::vector<Leaf> leaves;
   const Feeds feeds;
@@ -163,7 +163,7 @@ template <class Program>
 Failure Runner::interpret(Program program, mlir::ModuleOp declarations,
                           const std::string &stage) {
   checks.enter(stage);
-  meshc::testing::F64State state;
+  meshc::test::F64State state;
   program.walk([&](mlir::Operation *op) {
     if (auto input = mlir::dyn_cast<nd::InputOp>(op))
       state.inputs[input.getName().str()] =
@@ -230,11 +230,11 @@ Failure Runner::runWhole() {
   });
   if (!isDone)
     return refuse("differentiation", whole);
-  terms = meshc::testing::countTerms(getProgram("gradient"));
+  terms = meshc::test::countTerms(getProgram("gradient"));
   return interpret(getProgram("gradient"), *whole.module, "gradient");
 }
 
-Failure Runner::runSplit(const meshc::testing::Layout &layout) {
+Failure Runner::runSplit(const meshc::test::Layout &layout) {
   checks.enter("layout");
   Compilation split(text, layout);
   // A loop that carries nothing becomes one computation, whose tensors have its
@@ -276,7 +276,7 @@ Failure Runner::run() {
   Failure failure = runWhole();
   if (failure)
     return failure;
-  for (const meshc::testing::Layout &layout :
+  for (const meshc::test::Layout &layout :
        layouts.empty() && checks.draw ? checks.draw() : layouts) {
     failure = runSplit(layout);
     if (!failure)
@@ -319,10 +319,10 @@ std::string meshc::fuzz::findProblem(const Tree &tree, uint64_t seed) {
              : "";
 }
 
-meshc::testing::Layout meshc::fuzz::drawLayout(const Tree &tree,
-                                               const std::string &mesh,
-                                               uint64_t seed) {
-  Compilation whole(print(tree), meshc::testing::Layout{mesh, ""});
+meshc::test::Layout meshc::fuzz::drawLayout(const Tree &tree,
+                                            const std::string &mesh,
+                                            uint64_t seed) {
+  Compilation whole(print(tree), meshc::test::Layout{mesh, ""});
   if (!whole.module)
     return {mesh, ""};
   // A rule is refused where no tensor of the program has its dim.
@@ -338,12 +338,12 @@ meshc::testing::Layout meshc::fuzz::drawLayout(const Tree &tree,
     if (present.contains(dim.name))
       names.push_back(dim.name);
   std::mt19937_64 random(seed);
-  return meshc::testing::drawLegalLayout(*whole.module, mesh, names, 2, random);
+  return meshc::test::drawLegalLayout(*whole.module, mesh, names, 2, random);
 }
 
 std::string meshc::fuzz::describe(const Case &item) {
   std::string text = print(item.tree);
-  for (const meshc::testing::Layout &layout : item.layouts)
+  for (const meshc::test::Layout &layout : item.layouts)
     text += fmt::format("// --mesh {} --layout \"{}\"\n", layout.mesh,
                         layout.rules);
   return text;

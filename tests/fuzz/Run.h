@@ -14,7 +14,7 @@ namespace meshc::fuzz {
 struct Case {
   Tree tree;
   uint64_t seed = 0; ///< of what it is fed
-  std::vector<meshc::testing::Layout> layouts;
+  std::vector<meshc::test::Layout> layouts;
 };
 
 struct Failure {
@@ -29,15 +29,15 @@ struct Failure {
 std::string findProblem(const Tree &tree, uint64_t seed);
 
 /// A legal layout of the tree under this mesh, drawn by `seed`.
-meshc::testing::Layout drawLayout(const Tree &tree, const std::string &mesh,
-                                  uint64_t seed);
+meshc::test::Layout drawLayout(const Tree &tree, const std::string &mesh,
+                               uint64_t seed);
 
 /// How far a case is taken.
 struct Checks {
   bool devices = true; ///< kernels and steps are run, besides the interpreter
   /// The layouts of a case that has none; called when the whole program is
   /// right.
-  std::function<std::vector<meshc::testing::Layout>()> draw;
+  std::function<std::vector<meshc::test::Layout>()> draw;
   /// Called with the name of each stage before it.
   std::function<void(const std::string &)> enter = [](const std::string &) {};
 };

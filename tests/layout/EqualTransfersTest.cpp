@@ -10,7 +10,7 @@
 #include <tuple>
 
 using namespace meshc::layout;
-using namespace meshc::layout::testing;
+using namespace meshc::layout::test;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 

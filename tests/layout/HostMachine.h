@@ -5,7 +5,7 @@
 
 #include "layout/Machine.h"
 
-namespace meshc::layout::testing {
+namespace meshc::layout::test {
 
 struct HostRates {
   double transferUs = 5, roundUs = 1, exchangeFactor = 1.25;
@@ -23,6 +23,6 @@ inline Machine makeHost(const HostRates &rates) {
               constant(rates.wireRate), constant(rates.exchangeFactor)}};
 }
 
-} // namespace meshc::layout::testing
+} // namespace meshc::layout::test
 
 #endif

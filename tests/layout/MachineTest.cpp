@@ -276,12 +276,11 @@ TEST(Machine, ReachIsThatOfTheWidestGroup) {
 }
 
 TEST(CpuMachine, CostAddsLatencyAndBytes) {
-  const Machine machine =
-      meshc::layout::testing::makeHost({.transferUs = 7,
-                                        .roundUs = 2,
-                                        .exchangeFactor = 1.5,
-                                        .wireRate = 10,
-                                        .copyRate = 100});
+  const Machine machine = meshc::layout::test::makeHost({.transferUs = 7,
+                                                         .roundUs = 2,
+                                                         .exchangeFactor = 1.5,
+                                                         .wireRate = 10,
+                                                         .copyRate = 100});
   auto cost = [&](CollectiveKind kind, int64_t groupSize, int64_t wire,
                   int64_t local) {
     return machine.getCollectiveUs(kind, {groupSize, 1, groupSize}, 0, wire,

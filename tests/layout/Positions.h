@@ -7,7 +7,7 @@
 
 #include <limits>
 
-namespace meshc::layout::testing {
+namespace meshc::layout::test {
 
 inline constexpr double unset = std::numeric_limits<double>::quiet_NaN();
 
@@ -62,6 +62,6 @@ inline double getIdentity(ReduceKind kind) {
                                    : infinity;
 }
 
-} // namespace meshc::layout::testing
+} // namespace meshc::layout::test
 
 #endif

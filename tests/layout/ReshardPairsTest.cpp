@@ -12,7 +12,7 @@
 #include <limits>
 
 using namespace meshc::layout;
-using namespace meshc::layout::testing;
+using namespace meshc::layout::test;
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <set>
 
 using namespace meshc::layout;
-using meshc::layout::testing::spell;
+using meshc::layout::test::spell;
 using ::testing::ElementsAre;
 
 namespace {
@@ -195,7 +195,7 @@ TEST(ReshardPlanner, CostDecides) {
   EXPECT_THAT(plan({1200, 2400}, source, target).front(),
               ::testing::StartsWith("reduce_scatter y 1440000"));
   const Machine freeLaunch =
-      meshc::layout::testing::makeHost({.transferUs = 0, .roundUs = 0});
+      meshc::layout::test::makeHost({.transferUs = 0, .roundUs = 0});
   EXPECT_EQ(planReshard(mesh, sizes, 4, source, target, freeLaunch)
                 .best.steps[0]
                 .kind,

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 using namespace meshc::layout;
-using namespace meshc::layout::testing;
+using namespace meshc::layout::test;
 
 static void place(const Mesh &mesh, const std::vector<AxisRef> &parts,
                   size_t next, ReduceKind kind, Sharding sharding,
@@ -30,24 +30,24 @@ static void place(const Mesh &mesh, const std::vector<AxisRef> &parts,
 }
 
 std::vector<Sharding>
-meshc::layout::testing::getAllShardings(const Mesh &mesh,
-                                        const std::vector<AxisRef> &parts,
-                                        size_t rank, ReduceKind kind) {
+meshc::layout::test::getAllShardings(const Mesh &mesh,
+                                     const std::vector<AxisRef> &parts,
+                                     size_t rank, ReduceKind kind) {
   std::vector<Sharding> found;
   place(mesh, parts, 0, kind,
         {std::vector<DimSplit>(rank), ReduceKind::None, {}}, found);
   return found;
 }
 
-std::vector<AxisRef> meshc::layout::testing::getWholeAxes(const Mesh &mesh) {
+std::vector<AxisRef> meshc::layout::test::getWholeAxes(const Mesh &mesh) {
   std::vector<AxisRef> parts;
   for (int32_t axis = 0; axis < mesh.getNumAxes(); ++axis)
     parts.push_back(mesh.getWholeAxis(axis));
   return parts;
 }
 
-std::string meshc::layout::testing::spell(const Mesh &mesh,
-                                          const Sharding &sharding) {
+std::string meshc::layout::test::spell(const Mesh &mesh,
+                                       const Sharding &sharding) {
   std::vector<std::string> names;
   for (size_t d = 0; d < sharding.dims.size(); ++d)
     names.push_back("d" + std::to_string(d));

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace meshc::layout::testing {
+namespace meshc::layout::test {
 
 /// Every assignment of `parts` to dimensions, in every order, to partial values
 /// of `kind` (none if it is None) and to nothing; in canonical form, each once.
@@ -22,6 +22,6 @@ std::vector<AxisRef> getWholeAxes(const Mesh &mesh);
 /// toString with dimensions d0, d1, ...
 std::string spell(const Mesh &mesh, const Sharding &sharding);
 
-} // namespace meshc::layout::testing
+} // namespace meshc::layout::test
 
 #endif

@@ -6,7 +6,7 @@
 #include <cmath>
 
 using namespace meshc::layout;
-using namespace meshc::layout::testing;
+using namespace meshc::layout::test;
 
 double Simulator::combine(ReduceKind kind, double a, double b) const {
   if (std::isnan(a) || std::isnan(b))

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace meshc::layout::testing {
+namespace meshc::layout::test {
 
 /// Positions of a tensor or block in row-major order.
 using Position = std::vector<int64_t>;
@@ -68,6 +68,6 @@ private:
   std::vector<std::vector<double>> blocks; ///< per device
 };
 
-} // namespace meshc::layout::testing
+} // namespace meshc::layout::test
 
 #endif

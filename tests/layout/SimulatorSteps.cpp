@@ -10,7 +10,7 @@
 #include <set>
 
 using namespace meshc::layout;
-using namespace meshc::layout::testing;
+using namespace meshc::layout::test;
 
 using Blocks = std::vector<std::vector<double>>;
 

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 using namespace meshc::layout;
-using namespace meshc::layout::testing;
+using namespace meshc::layout::test;
 using ::testing::ElementsAre;
 
 namespace {

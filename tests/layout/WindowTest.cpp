@@ -11,7 +11,7 @@
 #include <optional>
 
 using namespace meshc::layout;
-using namespace meshc::layout::testing;
+using namespace meshc::layout::test;
 
 namespace {
 

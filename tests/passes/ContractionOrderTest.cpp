@@ -18,7 +18,7 @@ using Dims = std::set<char>;
 /// Random contractions over dimensions called by letters.
 class ContractionOrderTest : public ::testing::Test {
 protected:
-  std::unique_ptr<mlir::MLIRContext> context = meshc::testing::makeContext();
+  std::unique_ptr<mlir::MLIRContext> context = meshc::test::makeContext();
   std::mt19937 random{7};
   std::map<char, int64_t> sizes;
   std::vector<Dims> inputs;

@@ -11,9 +11,9 @@
 
 using namespace meshc;
 using namespace meshc::interpreter;
-using namespace meshc::testing;
+using namespace meshc::test;
 
-std::string meshc::testing::getAliases() {
+std::string meshc::test::getAliases() {
   const std::pair<char, int> sizes[] = {{'a', 2}, {'b', 3}, {'c', 5},
                                         {'d', 7}, {'p', 5}, {'q', 2}};
   const std::pair<const char *, const char *> kinds[] = {
@@ -73,7 +73,7 @@ static Sizes getSizes(const std::string &alias) {
   return sizes;
 }
 
-F64State meshc::testing::makeState(const Function &function, uint64_t seed) {
+F64State meshc::test::makeState(const Function &function, uint64_t seed) {
   std::mt19937_64 bits(seed);
   auto uniform = [&](double low, double high) {
     return low + (high - low) * double(bits() >> 11) * 0x1p-53;
@@ -155,8 +155,8 @@ runGradient(const std::string &module, const std::vector<std::string> &wanted,
 }
 
 std::map<std::string, F64Tensor>
-meshc::testing::runGradient(const Function &function, F64State state,
-                            bool decompose, Loops loops) {
+meshc::test::runGradient(const Function &function, F64State state,
+                         bool decompose, Loops loops) {
   SCOPED_TRACE(function.name);
   return ::runGradient(getText(function), getWanted(function), std::move(state),
                        decompose, loops);
@@ -199,7 +199,7 @@ static void checkLoops(const Function &function, const F64State &state,
     }
 }
 
-void meshc::testing::checkGradients(const Function &function, uint64_t seed) {
+void meshc::test::checkGradients(const Function &function, uint64_t seed) {
   SCOPED_TRACE(function.name);
   F64State state = makeState(function, seed);
   checkLoops(function, state,
@@ -207,9 +207,9 @@ void meshc::testing::checkGradients(const Function &function, uint64_t seed) {
   checkGradients(getText(function), getWanted(function), std::move(state));
 }
 
-void meshc::testing::checkGradients(const std::string &module,
-                                    const std::vector<std::string> &wanted,
-                                    F64State state) {
+void meshc::test::checkGradients(const std::string &module,
+                                 const std::vector<std::string> &wanted,
+                                 F64State state) {
   auto plain = ::runGradient(module, wanted, state, /*decompose=*/false,
                              Loops::WrittenOutFirst);
   auto decomposed = ::runGradient(module, wanted, state, /*decompose=*/true,

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace meshc::testing {
+namespace meshc::test {
 
 /// One random input: floats uniform in [low, high), integers too.
 struct Input {
@@ -64,6 +64,6 @@ void checkGradients(const Function &function, uint64_t seed = 1);
 void checkGradients(const std::string &module,
                     const std::vector<std::string> &wanted, F64State state);
 
-} // namespace meshc::testing
+} // namespace meshc::test
 
 #endif

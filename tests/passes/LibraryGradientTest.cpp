@@ -10,7 +10,7 @@
 
 using namespace meshc;
 using namespace meshc::frontend;
-using namespace meshc::testing;
+using namespace meshc::test;
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include <random>
 
-using namespace meshc::testing;
+using namespace meshc::test;
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 using mlir::UnrealizedConversionCastOp;
 using ::testing::HasSubstr;
 

@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -28,7 +28,7 @@ protected:
   /// A module with a program of these lines, on the mesh m = 2.
   mlir::OwningOpRef<mlir::ModuleOp> parse(llvm::StringRef declarations,
                                           llvm::StringRef program) {
-    auto module = meshc::testing::parse(*context, R"(
+    auto module = meshc::test::parse(*context, R"(
       !x = !nd.tensor<["a"=4, "b"=3], f32>
       #ab = affine_map<(d0, d1) -> (d0, d1)>
       module {

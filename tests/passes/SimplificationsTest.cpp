@@ -13,7 +13,7 @@
 #include <random>
 
 using namespace meshc;
-using namespace meshc::testing;
+using namespace meshc::test;
 using mlir::Value;
 
 namespace {
