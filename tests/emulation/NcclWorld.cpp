@@ -220,9 +220,11 @@ void World::transfer() {
   for (;;) {
     std::vector<pollfd> polled = {{wake, POLLIN, 0}};
     std::vector<int> numbers = {rank};
-    bool writes = false;
+    bool writes = false, stops = false;
     {
       std::lock_guard lock(mutex);
+      // With what is to be written: the farewell comes together with it.
+      stops = stopping;
       for (int peer = 0; peer < size; ++peer) {
         if (peers[peer].socket < 0)
           continue;
@@ -235,9 +237,9 @@ void World::transfer() {
         numbers.push_back(peer);
       }
     }
-    if (stopping && (!writes || Clock::now() > deadline))
+    if (stops && (!writes || Clock::now() > deadline))
       break;
-    if (!stopping)
+    if (!stops)
       deadline = Clock::now() + patience;
     poll(polled.data(), polled.size(), 100);
     std::lock_guard lock(mutex);
