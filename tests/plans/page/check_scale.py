@@ -35,7 +35,7 @@ CLICK = """
       const measured = [];
       for (const [selector, place] of actions) {
         let best = Infinity;
-        for (let time = 0; time < times && best > most; ++time) {
+        for (let time = 0; time < times && best >= most; ++time) {
           const element = document.querySelectorAll(selector)[place];
           if (time) planPage.page.select(null);  // the first click selected
           if (element) best = Math.min(best, await measure(
