@@ -20,6 +20,9 @@ using namespace meshc::codegen;
 /// out of registers. Source: measured with bench/KernelBench.cpp.
 static constexpr int64_t heavyLanes = 16;
 static constexpr int64_t lightLanes = 32;
+/// Where several rows are added to one chunk, whose position each of them finds
+/// again: four 512-bit registers or eight 256-bit ones hold its sums.
+static constexpr int64_t rowsInsideLanes = 64;
 /// A body heavier than three exponentials or divisions.
 static constexpr unsigned heavyWork = 3 * costlyWork;
 
@@ -117,18 +120,24 @@ void KernelBuilder::setSegments() {
   unsigned work = 0;
   for (const Cluster::Member &member : members())
     work += getWork(member.op);
-  int64_t wide = work > heavyWork ? heavyLanes : lightLanes;
   if (schedule.getColumns().empty())
     return;
-  int64_t size = cluster.getSizes()[schedule.getColumns().back()];
+  const bool hasOneSum = schedule.getStages().front().updates.size() == 1;
+  const int64_t widest = work > heavyWork                     ? heavyLanes
+                         : parts.loopsInside > 0 && hasOneSum ? rowsInsideLanes
+                                                              : lightLanes;
+  const int64_t size = cluster.getSizes()[schedule.getColumns().back()];
   int64_t start = 0;
-  for (int64_t lanes : {wide, heavyLanes, size % heavyLanes}) {
-    if (lanes == 0 || size - start < lanes)
-      continue;
-    int64_t chunks = (size - start) / lanes;
+  auto addSegment = [&](int64_t lanes) {
+    const int64_t chunks = lanes == 0 ? 0 : (size - start) / lanes;
+    if (chunks == 0)
+      return;
     segments.push_back({start, lanes, chunks});
     start += chunks * lanes;
-  }
+  };
+  for (int64_t lanes = widest; lanes >= heavyLanes; lanes /= 2)
+    addSegment(lanes);
+  addSegment(size % heavyLanes);
 }
 
 void KernelBuilder::setParallelPositions(OpBuilder &builder, Value iteration) {

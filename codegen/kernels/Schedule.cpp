@@ -134,8 +134,12 @@ static SmallVector<Dims> getColumnChoices(const Cluster &cluster,
   return choices;
 }
 
+/// Dimensions that the largest tensor does not have, where the others are
+/// sorted.
+enum class Absent : uint8_t { First, Last };
+
 /// Puts dimensions in the order in which the largest tensor stores them.
-static void sortByStorage(const Cluster &cluster, Dims &dims) {
+static void sortByStorage(const Cluster &cluster, Dims &dims, Absent absent) {
   const Cluster::Access *largest = nullptr;
   for (const Cluster::Access &access : cluster.getAccesses())
     if (!largest ||
@@ -146,9 +150,10 @@ static void sortByStorage(const Cluster &cluster, Dims &dims) {
     return;
   auto position = [&](unsigned dim) {
     auto found = llvm::find(largest->dims, dim);
-    return found == largest->dims.end()
-               ? ptrdiff_t(-1)
-               : ptrdiff_t(found - largest->dims.begin());
+    if (found == largest->dims.end())
+      return absent == Absent::First ? ptrdiff_t(-1)
+                                     : ptrdiff_t(largest->dims.size());
+    return ptrdiff_t(found - largest->dims.begin());
   };
   llvm::sort(dims, [&](unsigned a, unsigned b) {
     return std::pair(position(a), a) < std::pair(position(b), b);
@@ -177,8 +182,10 @@ bool Schedule::divide(const Cluster &cluster, ArrayRef<unsigned> chosen) {
   for (unsigned dim = 0; dim < cluster.getNumDims(); ++dim)
     if (!contains(columns, dim) && !contains(summed, dim))
       parallel.push_back(dim);
-  for (Dims *dims : {&parallel, &summed, &columns})
-    sortByStorage(cluster, *dims);
+  // What iterations read again comes again at once.
+  sortByStorage(cluster, parallel, Absent::Last);
+  for (Dims *dims : {&summed, &columns})
+    sortByStorage(cluster, *dims, Absent::First);
   return assignRoles(cluster);
 }
 

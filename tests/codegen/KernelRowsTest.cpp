@@ -98,7 +98,7 @@ ProgramText makeWindows(const Window &window, int64_t columns, int accumulators,
 
 TEST(KernelRows, SumWindows) {
   for (const Window &window : windows)
-    for (int64_t columns : {3, 16, 37, 100})
+    for (int64_t columns : {3, 16, 37, 100, 120})
       for (int accumulators : {1, 2}) {
         SCOPED_TRACE(::testing::Message()
                      << window.p << " x " << window.q << " of " << columns
