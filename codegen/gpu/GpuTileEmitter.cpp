@@ -35,16 +35,12 @@ using namespace meshc::codegen;
 static constexpr int64_t maxSharedBytes = 48 * 1024;
 static constexpr int64_t bankBytes = 4;
 
-static Type getElementType(Value tensor) {
-  return cast<RankedTensorType>(tensor.getType()).getElementType();
-}
-
 static int64_t getPitch(int64_t side, int64_t elementBytes) {
   return side + std::max<int64_t>(bankBytes / elementBytes, 1);
 }
 
 static int64_t getTileBytes(int64_t side, Value tensor) {
-  const int64_t bytes = getElementBytes(getElementType(tensor));
+  const int64_t bytes = getElementBytes(getElementTypeOrSelf(tensor));
   return int64_t(llvm::alignTo(uint64_t(side * getPitch(side, bytes) * bytes),
                                uint64_t(accessBytes)));
 }
@@ -69,7 +65,8 @@ std::optional<Tiling> Tiling::find(const Cluster &cluster,
   SmallVector<int64_t> votes(cluster.getNumDims(), 0);
   int64_t widest = 1;
   for (const Cluster::Access &access : cluster.getAccesses()) {
-    widest = std::max(widest, getElementBytes(getElementType(access.tensor)));
+    widest =
+        std::max(widest, getElementBytes(getElementTypeOrSelf(access.tensor)));
     unsigned innermost = getInnermost(access);
     if (innermost != tiling.column &&
         llvm::is_contained(access.dims, tiling.column))
@@ -160,7 +157,7 @@ private:
 
   IntegerType getBits(Value tensor) {
     return builder.getIntegerType(
-        unsigned(8 * getElementBytes(getElementType(tensor))));
+        unsigned(8 * getElementBytes(getElementTypeOrSelf(tensor))));
   }
   Value getAddress(const Cluster::Access &access);
   /// Address in the tile of the first position of `chunk`.
@@ -340,7 +337,7 @@ Value TileBuilder::getTilePlace(const Cluster::Access &access,
   const int64_t tile =
       (access.isStore ? outputTiles
                       : inputTiles)[size_t(&access - staged.begin())];
-  const int64_t bytes = getElementBytes(getElementType(access.tensor));
+  const int64_t bytes = getElementBytes(getElementTypeOrSelf(access.tensor));
   Value index = add(multiply(chunk.tileColumn, getPitch(tiling.side, bytes)),
                     chunk.tileAcross);
   Value shared = getSharedMemory(builder, loc, kernels);
@@ -354,7 +351,7 @@ Value TileBuilder::getTilePlace(const Cluster::Access &access,
 
 Value TileBuilder::getLanePlace(Value place, const Cluster::Access &access,
                                 int64_t lane, bool isAlongColumns) {
-  const int64_t bytes = getElementBytes(getElementType(access.tensor));
+  const int64_t bytes = getElementBytes(getElementTypeOrSelf(access.tensor));
   const int64_t step = isAlongColumns ? getPitch(tiling.side, bytes) : 1;
   return LLVM::GEPOp::create(builder, loc, place.getType(),
                              getBits(access.tensor), place,
@@ -404,7 +401,7 @@ Value TileBuilder::fromBits(Value bits, Type element) {
 
 Value TileBuilder::toBits(Value value, const Cluster::Access &access) {
   auto type = cast<VectorType>(value.getType()).clone(getBits(access.tensor));
-  Type element = getElementType(access.tensor);
+  Type element = getElementTypeOrSelf(access.tensor);
   if (element.isInteger(1))
     return arith::ExtUIOp::create(builder, loc, type, value);
   if (isa<IntegerType>(element))
@@ -459,7 +456,7 @@ void TileBuilder::compute() {
     for (const Cluster::Access &access : tiling.inputs)
       elements.setElement(access.tensor, access.dims,
                           fromBits(loadTile(access, chunk, true),
-                                   getElementType(access.tensor)));
+                                   getElementTypeOrSelf(access.tensor)));
     results.emplace_back();
     for (Value output : kernel.outputs) {
       Value value = elements.getElement(output, cluster.getOutputDims(output));

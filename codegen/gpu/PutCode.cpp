@@ -8,19 +8,16 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
 
-static Type getElementType(Value tensor) {
-  return cast<RankedTensorType>(tensor.getType()).getElementType();
-}
-
 PutCode::PutCode(steps::PutOp put, StringRef name, ArrayRef<bool> isShared,
                  gpu::GPUModuleOp kernels)
     : put(put), name(name.str()), isShared(isShared.begin(), isShared.end()),
       kernels(kernels),
       loc(NameLoc::get(StringAttr::get(kernels.getContext(), name))),
       builder(kernels.getContext()), i32(builder.getI32Type()),
-      i64(builder.getI64Type()), inputType(getElementType(put.getInput())),
-      indexType(getElementType(put.getIndex())),
-      sumType(getElementType(put.getResult())), plan(put.getLoops()),
+      i64(builder.getI64Type()),
+      inputType(getElementTypeOrSelf(put.getInput())),
+      indexType(getElementTypeOrSelf(put.getIndex())),
+      sumType(getElementTypeOrSelf(put.getResult())), plan(put.getLoops()),
       shape(plan, getElementBytes(sumType)), termLoops(plan.batches),
       rowLoops(plan.batches), columnLoops(plan.columns),
       numberType(builder.getIntegerType(shape.numberBits)),
