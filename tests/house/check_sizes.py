@@ -25,7 +25,6 @@ LONGER = {
     "tests/emulation/NcclTest.cpp": 800,
     "tests/frontend/CodesTest.cpp": 650,
     "tests/runtime/ExecutableTest.cpp": 750,
-    "tests/runtime/StoreTest.cpp": 850,
 }
 
 
