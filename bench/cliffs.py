@@ -60,17 +60,29 @@ PAIRS = [
 ]
 
 
-def compile_spec(meshc, spec, defines, output):
+@dataclasses.dataclass(frozen=True)
+class Vectors:
+    """What kernels and oneDNN use of the processor."""
+    options: tuple = ()  # of the compiler
+    variables: tuple = ()  # of the program's environment
+
+
+WIDEST = Vectors()
+AVX2 = Vectors(("--cpu", "x86-64-v3"), (("ONEDNN_MAX_CPU_ISA", "AVX2"),))
+
+
+def compile_spec(meshc, spec, defines, vectors, output):
     options = [part for define in defines for part in ("-D", define)]
-    subprocess.run([meshc, "compile", spec, *options, "-o", output], check=True,
-                   capture_output=True, text=True)
+    subprocess.run([meshc, "compile", spec, *options, *vectors.options, "-o", output],
+                   check=True, capture_output=True, text=True)
     return output
 
 
-def measure(executable, steps):
+def measure(executable, steps, vectors):
     """Milliseconds of a step and bytes of a device."""
     ran = subprocess.run([executable, "bench", "--steps", str(steps), "--threads", "1"],
-                         check=True, capture_output=True, text=True)
+                         env=os.environ | dict(vectors.variables), check=True,
+                         capture_output=True, text=True)
     figures = json.loads(ran.stdout)
     return figures["step_ms_median"], figures["peak_bytes_per_device"]
 
@@ -85,17 +97,17 @@ def start_jax(meshc, pair):
     return {form: JaxWorker(pair.name, form, dims) for form in pair.jax}
 
 
-def compare(meshc, pair, rounds, steps, with_jax=False):
+def compare(meshc, pair, rounds, steps, with_jax=False, vectors=WIDEST):
     """The pair's figures: milliseconds of both, their ratio, MiB of both; JAX's."""
     workers = start_jax(meshc, pair) if with_jax else {}
     with tempfile.TemporaryDirectory() as folder:
-        sides = [compile_spec(meshc, pair.spec, (), f"{folder}/program"),
-                 compile_spec(meshc, pair.twin, pair.defines, f"{folder}/twin")]
+        sides = [compile_spec(meshc, pair.spec, (), vectors, f"{folder}/program"),
+                 compile_spec(meshc, pair.twin, pair.defines, vectors, f"{folder}/twin")]
         times = [[], []]
         forms = {form: [] for form in workers}
         for _ in range(rounds):
             for side, executable in enumerate(sides):
-                ms, peak = measure(executable, steps)
+                ms, peak = measure(executable, steps, vectors)
                 times[side].append((ms, peak))
             for form, worker in workers.items():
                 forms[form].append(worker.run(steps)["step_ms_median"])
@@ -142,9 +154,10 @@ def write_report(path, lines, options):
     if options.jax:
         import jax  # of this Python, as in the processes that were measured
         beside = f" and JAX {jax.__version__}"
+    vectors = ", AVX2 alone" if options.avx2 else ""
     path.write_text(f"""# Short forms beside their twins{beside}, {datetime.date.today().isoformat()}
 
-{read_processor()}, {os.cpu_count()} cores, one thread. Times are of one SGD step, medians of
+{read_processor()}{vectors}, {os.cpu_count()} cores, one thread. Times are of one SGD step, medians of
 {options.rounds} rounds measured in turns, of {options.steps} steps each; ratios are medians of those of the
 rounds. Load of the host at the end: {', '.join(f'{load:.1f}' for load in os.getloadavg())}.
 
@@ -157,11 +170,15 @@ def parse_arguments():
                         help="these alone")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=5, help="of a round")
+    parser.add_argument("--avx2", action="store_true",
+                        help="as on a processor that has no wider vectors")
     parser.add_argument("--jax", action="store_true",
                         help="those that JAX has, beside it: bench/cpu.sh --cliffs")
     parser.add_argument("--output", type=pathlib.Path, help="file for the report")
     parser.add_argument("--meshc", default=MESHC, type=pathlib.Path)
     options = parser.parse_args()
+    if options.jax and options.avx2:
+        parser.error("--avx2: JAX would take wider vectors")
     if options.jax and not importlib.util.find_spec("jax"):
         parser.error("--jax: this Python has no JAX; bench/cpu.sh --cliffs installs it")
     return options
@@ -177,7 +194,8 @@ def main():
         if options.pair and pair.name not in options.pair or options.jax and not pair.jax:
             continue
         try:
-            figures = compare(options.meshc, pair, options.rounds, options.steps, options.jax)
+            figures = compare(options.meshc, pair, options.rounds, options.steps, options.jax,
+                              AVX2 if options.avx2 else WIDEST)
         except subprocess.CalledProcessError as error:
             sys.exit(f"{pair.name}: {' '.join(map(str, error.cmd))}\n{error.stderr}")
         print_row(lines, *get_cells(figures))
