@@ -1,24 +1,26 @@
 #!/usr/bin/env bash
 # How long a new user waits: makes a bare Debian 12 in a temporary folder and runs
-# samples/quickstart.sh there, timed, with the packages that it installs. As root, with
-# debootstrap and the network; on a machine that does nothing else. Arguments go to the
-# training.
+# samples/quickstart.sh of what is committed there, timed, with the packages that it
+# installs. As root, with debootstrap and the network; on a machine that does nothing
+# else. Arguments go to the training.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
   echo "bare.sh: run it as root, with debootstrap installed (apt-get install debootstrap)" >&2
   exit 1
 fi
-bare=$(mktemp -d)
+folder=$(mktemp -d)
+bare=$folder/debian
 finish() {
-  umount "$bare/proc" "$bare/dev" 2>/dev/null || true
-  rm -rf --one-file-system "$bare"
+  for mounted in "$bare/proc" "$bare/dev"; do
+    ! mountpoint --quiet "$mounted" || umount "$mounted"
+  done
+  rm -rf --one-file-system "$folder"
 }
 trap finish EXIT
 
-debootstrap --variant=minbase bookworm "$bare" http://deb.debian.org/debian >"$bare.log" ||
-  { tail -n 5 "$bare.log" >&2; exit 1; }
-rm "$bare.log"
+debootstrap --variant=minbase bookworm "$bare" http://deb.debian.org/debian >"$folder/log" ||
+  { tail -n 5 "$folder/log" >&2; exit 1; }
 cat >"$bare/etc/apt/sources.list" <<'END'
 deb http://deb.debian.org/debian bookworm main
 deb http://deb.debian.org/debian bookworm-updates main
@@ -30,5 +32,6 @@ apt-config dump | grep '^Acquire::https\?::Proxy' >"$bare/etc/apt/apt.conf.d/99p
 mount --bind /proc "$bare/proc"
 mount --bind /dev "$bare/dev"
 git clone --quiet "$root" "$bare/meshc"
+echo "bare.sh: commit $(git -C "$bare/meshc" rev-parse --short HEAD)"
 
 time chroot "$bare" /meshc/samples/quickstart.sh "$@"

@@ -21,7 +21,8 @@ using namespace meshc::codegen;
 static constexpr int64_t heavyLanes = 16;
 static constexpr int64_t lightLanes = 32;
 /// Where several rows are added to one chunk, whose position each of them finds
-/// again: four 512-bit registers or eight 256-bit ones hold its sums.
+/// again: four 512-bit registers or eight 256-bit ones hold its sums. Source:
+/// measured with bench/cliffs/depthwise.mesh, 0.75 ms where 32 take 0.98.
 static constexpr int64_t rowsInsideLanes = 64;
 /// A body heavier than three exponentials or divisions.
 static constexpr unsigned heavyWork = 3 * costlyWork;

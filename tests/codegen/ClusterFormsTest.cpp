@@ -3,7 +3,6 @@
 #include "codegen/kernels/ClusterForms.h"
 #include "codegen/kernels/Schedule.h"
 #include "codegen/kernels/StructuredOps.h"
-#include "dialect/SPMD.h"
 #include "tests/codegen/KernelFamilies.h"
 #include "tests/dialect/Programs.h"
 
@@ -30,13 +29,7 @@ protected:
   /// The operations of a program that kernels are made of.
   Ops parse(const ProgramText &text) {
     modules.push_back(parseFused(*context, text.str()));
-    Ops ops;
-    modules.back()->walk([&](spmd::ProgramOp program) {
-      for (Operation &op : program.getBody().front())
-        if (isComputation(&op))
-          ops.push_back(&op);
-    });
-    return ops;
+    return getComputations(*modules.back());
   }
 
   /// Results that are read outside of the list.

@@ -1,5 +1,7 @@
 #include "tests/codegen/ProgramText.h"
 
+#include "codegen/kernels/StructuredOps.h"
+#include "dialect/SPMD.h"
 #include "passes/Passes.h"
 #include "tests/dialect/Programs.h"
 
@@ -215,4 +217,15 @@ meshc::test::parseFused(mlir::MLIRContext &context, const std::string &text) {
   if (!module || mlir::failed(manager.run(*module)))
     return {};
   return module;
+}
+
+std::vector<mlir::Operation *>
+meshc::test::getComputations(mlir::ModuleOp module) {
+  std::vector<mlir::Operation *> computations;
+  module.walk([&](spmd::ProgramOp program) {
+    for (mlir::Operation &op : program.getBody().front())
+      if (codegen::isComputation(&op))
+        computations.push_back(&op);
+  });
+  return computations;
 }

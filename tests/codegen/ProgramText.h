@@ -88,6 +88,9 @@ private:
 mlir::OwningOpRef<mlir::ModuleOp> parseFused(mlir::MLIRContext &context,
                                              const std::string &text);
 
+/// The operations of its programs that kernels are made of.
+std::vector<mlir::Operation *> getComputations(mlir::ModuleOp module);
+
 } // namespace meshc::test
 
 #endif

@@ -15,18 +15,24 @@
 
 namespace meshc::runtime::test {
 
+/// Whether ranks are told which of those on their host they are, or count.
+enum class LocalRanks : uint8_t { Told, Counted };
+
 /// Runs `body` as every rank of a run.
-inline void runRanks(int64_t count, const std::function<void(Ranks &)> &body) {
+inline void runRanks(int64_t count, const std::function<void(Ranks &)> &body,
+                     LocalRanks local = LocalRanks::Told) {
   Result<Socket> listener = listenOn({"127.0.0.1", 0});
   ASSERT_TRUE(listener);
   RankIdentity identity;
   identity.source = RankSource::Flags;
-  identity.ranks = identity.localRanks = count;
+  identity.ranks = count;
+  identity.localRanks = local == LocalRanks::Told ? count : -1;
   identity.store = getLocalAddress(*listener);
   const int first = listener->release();
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < count; ++rank) {
-    identity.rank = identity.localRank = rank;
+    identity.rank = rank;
+    identity.localRank = local == LocalRanks::Told ? rank : -1;
     identity.listener = rank == 0 ? first : -1;
     threads.emplace_back([identity, &body] {
       RanksOptions options;

@@ -2,16 +2,16 @@
 
 #include "runtime/ranks/Ranks.h"
 #include "runtime/io/RunningDigest.h"
-#include "runtime/ranks/Socket.h"
 #include "runtime/ranks/StoreServer.h"
+#include "tests/runtime/RankThreads.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <thread>
 
 using namespace meshc;
 using namespace meshc::runtime;
+using namespace meshc::runtime::test;
 
 namespace {
 
@@ -30,58 +30,27 @@ TEST(LocalStoreTest, a_run_of_one_process_has_a_store_too) {
   EXPECT_TRUE((*ranks)->finish());
 }
 
-/// Some ranks of one run as threads of this process.
-class RanksTest : public testing::Test {
-protected:
-  using Body = std::function<void(Ranks &)>;
+void runCounted(int64_t count, const std::function<void(Ranks &)> &body) {
+  runRanks(count, body, LocalRanks::Counted);
+}
 
-  void run(int64_t count, const Body &body) {
-    Result<Socket> listener = listenOn({"127.0.0.1", 0});
-    ASSERT_TRUE(listener);
-    const Address address = getLocalAddress(*listener);
-    std::vector<std::thread> threads;
-    for (int64_t rank = 0; rank < count; ++rank) {
-      RankIdentity identity;
-      identity.source = RankSource::Flags;
-      identity.rank = rank;
-      identity.ranks = count;
-      identity.localRank = identity.localRanks = -1;
-      identity.store = address;
-      identity.listener = rank == 0 ? listener->release() : -1;
-      threads.emplace_back([identity, &body] {
-        RanksOptions options;
-        options.joinSeconds = 10;
-        options.onFailure = [](const Error &) {};
-        Result<std::unique_ptr<Ranks>> ranks =
-            Ranks::connect(identity, options);
-        ASSERT_TRUE(ranks) << ranks.getError().message;
-        ASSERT_TRUE((*ranks)->start());
-        body(**ranks);
-        EXPECT_TRUE((*ranks)->finish());
-      });
-    }
-    for (std::thread &thread : threads)
-      thread.join();
-  }
-};
-
-TEST_F(RanksTest, local_ranks_are_counted_where_nobody_told_them) {
-  run(3, [](Ranks &ranks) {
+TEST(RanksTest, local_ranks_are_counted_where_nobody_told_them) {
+  runCounted(3, [](Ranks &ranks) {
     EXPECT_EQ(ranks.getLocalRank(), ranks.getRank());
     EXPECT_EQ(ranks.getNumLocalRanks(), 3);
     EXPECT_EQ(ranks.getHost(), "127.0.0.1");
   });
 }
 
-TEST_F(RanksTest, what_is_equal_is_agreed_on) {
-  run(4, [](Ranks &ranks) {
+TEST(RanksTest, what_is_equal_is_agreed_on) {
+  runCounted(4, [](Ranks &ranks) {
     EXPECT_TRUE(ranks.agree({{"the program", "12"}, {"--seed", "1"}}));
     EXPECT_TRUE(ranks.agree({}));
   });
 }
 
-TEST_F(RanksTest, what_differs_is_named_on_all_ranks) {
-  run(4, [](Ranks &ranks) {
+TEST(RanksTest, what_differs_is_named_on_all_ranks) {
+  runCounted(4, [](Ranks &ranks) {
     const int64_t rank = ranks.getRank();
     Status status = ranks.agree({{"the program", "12"},
                                  {"--seed", rank % 2 == 1 ? "7" : "1"},
