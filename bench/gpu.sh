@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Runs tests and measurements on a machine with an NVIDIA GPU and writes a report.
 #
-#   bench/gpu.sh build    on any x86-64 machine: builds, compiles the executables,
+#   bench/gpu.sh build [BYTES]
+#                         on any x86-64 machine: builds, compiles the executables,
 #                         writes the kernel tests, packs everything into
-#                         build/gpu and build/gpu.tar.xz
+#                         build/gpu and build/gpu.tar.xz, without kernel tests whose
+#                         files are larger than BYTES, as the report says
 #   bench/gpu.sh run DIR [--parts PART,...] [--budget SECONDS | PART=SECONDS,...]
 #                         on the machine with the GPU, where bench/ and build/gpu
 #                         (or build/gpu.tar.xz) lie: measures the parts, or what the
@@ -20,7 +22,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 folder=build/gpu
 archive=build/gpu.tar.xz
-usage="usage: bench/gpu.sh [build | run DIR [options] | --help]"
+usage="usage: bench/gpu.sh [build [BYTES] | run DIR [options] | --help]"
 
 # The shared libraries that the executables need, but for the C library's own.
 copy_libraries() {
@@ -29,6 +31,21 @@ copy_libraries() {
     awk '$2 == "=>" && $3 ~ "^/" { print $3 }' | sort -u |
     grep -Ev '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' |
     xargs -I{} cp -L {} "$folder/lib/"
+}
+
+# Kernel tests larger than so many bytes are left out, and the report says so.
+leave_out() {
+  local all
+  all=$(find "$folder/kernels" -name '*.case' | wc -l)
+  find "$folder/kernels" -name '*.case' -size "+${1}c" -delete
+  python3 - "$folder" "$1" "$all" <<'EOF'
+import json, pathlib, sys
+folder, size, count = pathlib.Path(sys.argv[1]), *map(int, sys.argv[2:])
+left = count - len(list((folder / "kernels").iterdir()))
+cases = json.loads((folder / "cases.json").read_text())
+cases["left_out"] = f"{left} of {count} kernel tests, whose files are larger than {size:,} bytes"
+(folder / "cases.json").write_text(json.dumps(cases, indent=1) + "\n")
+EOF
 }
 
 build() {
@@ -42,10 +59,12 @@ build() {
   cp build/bin/meshc-gpu-matmuls "$folder/gpu_matmuls"
   MESHC_KERNEL_CASES=$folder/kernels MESHC_KERNEL_CASES_GPU=sm_80,sm_90 \
     build/bin/codegen_kernel_tests --gtest_brief=1
+  [ -z "${1:-}" ] || leave_out "$1"
   copy_libraries
-  strip --strip-debug "$folder"/*-cuda "$folder"/kernel_replay \
-    "$folder"/gpu_matmuls
-  XZ_OPT=-T0 tar -C build -cJf "$archive" gpu
+  # Executables end with their model, which strip would take away.
+  strip --strip-debug "$folder"/kernel_replay "$folder"/gpu_matmuls
+  # They share the runtime, and lie next to each other: a window of two of them finds it.
+  XZ_OPT=--lzma2=preset=6,dict=64MiB tar -C build --sort=name -cJf "$archive" gpu
   sha256sum <"$archive" >"$folder/archive"
   du -sh "$folder" "$archive"
 }
@@ -70,7 +89,7 @@ run() {
 }
 
 case "${1:-all}" in
-build) build ;;
+build) build "${2:-}" ;;
 run)
   if [ $# -lt 2 ]; then
     echo "$usage: DIR is the folder for the report" >&2

@@ -30,18 +30,27 @@ def get_difference(case, key):
     return abs(case[key]["loss"] - case["reference_loss"]) / abs(case["reference_loss"])
 
 
-def training_table(trainings):
+def get_prediction(case, gpu):
+    """Of this machine for a step of a case, ms; None where there is none."""
+    machines = [machine for machine in case.get("predicted_ms", {})
+                if machine in gpu.lower()]
+    return case["predicted_ms"][machines[0]] if machines else None
+
+
+def training_table(trainings, gpu):
     rows = []
     for case in trainings:
         start = [case["name"], case.get("mesh", "")]
         if error := find_error(case, "graphs"):
-            rows.append([*start, f"**failed**: {error}"] + [""] * 3)
+            rows.append([*start, f"**failed**: {error}"] + [""] * 4)
             continue
         difference = get_difference(case, "graphs")
+        predicted = get_prediction(case, gpu)
         rows.append([*start, f"{case['graphs']['step_ms_median']:.3f}",
+                     f"{predicted:.3f}" if predicted else "",
                      f"{case['graphs']['loss']:.7g}", f"{difference:.1e}",
                      mark(difference <= LOSS_DIFFERENCE)])
-    return table(["program", "mesh, all on one GPU", "step ms", "loss after 12 steps",
+    return table(["program", "mesh, all on one GPU", "step ms", "predicted", "loss after 12 steps",
                   "difference from the CPU", f"at most {LOSS_DIFFERENCE:g}"], rows)
 
 
@@ -115,27 +124,30 @@ def product_tables(groups):
     return "\n".join(parts)
 
 
-def peer_text(steps):
-    rows, missing, sizes = [], [], set()
+def peer_text(steps, gpu):
+    rows, missing, programs = [], [], []
     for name, case in steps.items():
         if error := find_error(case, "meshc"):
             missing.append(f"- {name}: **failed**: {error}")
             continue
-        sizes.add(", ".join(f"{size} {number}" for size, number in case["sizes"].items()))
+        sizes = ", ".join(f"{size} {number}" for size, number in case["sizes"].items())
+        programs.append(f"- {case['name']}: {case['what']}; {sizes}")
         ours, theirs = case["meshc"]["step_ms"], case["theirs"]
+        predicted = get_prediction(case, gpu)
+        start = [case["name"], case["peer"], f"{predicted:.2f}" if predicted else "",
+                 f"{ours:.2f}"]
         if "error" in theirs:
             missing.append(f"- {case['peer']}: not measured: {theirs['error']}")
-            rows.append([case["peer"], f"{ours:.2f}", "", "", "", ""])
+            rows.append([*start, "", "", "", ""])
             continue
         ratio = theirs["step_ms"] / ours
         versions = ", ".join(f"{key} {value}" for key, value in theirs["versions"].items())
-        rows.append([case["peer"], f"{ours:.2f}", f"{theirs['step_ms']:.2f}", f"{ratio:.2f}",
-                     mark(ratio >= 1), versions])
+        rows.append([*start, f"{theirs['step_ms']:.2f}", f"{ratio:.2f}", mark(ratio >= 1),
+                     versions])
     return "\n".join([
-        f"Four decoder blocks, {' and '.join(sizes)}; unfused attention on all sides, one step "
-        "of sgd.", "",
-        table(["peer", "meshc, step ms", "peer, step ms", "peer / meshc", "meshc not slower",
-               "versions"], rows), "", *missing])
+        *dict.fromkeys(programs), "",
+        table(["program", "peer", "meshc, predicted ms", "meshc, step ms", "peer, step ms",
+               "peer / meshc", "meshc not slower", "versions"], rows), "", *missing])
 
 
 def test_text(steps):
@@ -146,6 +158,7 @@ def test_text(steps):
         tests += len(step.get("tests", []))
         skips.update(step.get("skips", {}))
     lines = [f"{tests} tests, {len(failures)} failed, {len(skips)} skipped."]
+    lines += [f"- **left out**: {step['left_out']}." for step in steps if step.get("left_out")]
     lines += [f"- {step['relu']}." for step in steps if step.get("relu")]
     lines += [f"- **failed**: {name}" for name in failures]
     lines += [f"- skipped: {name}: {reason}" for name, reason in skips.items()]
@@ -206,7 +219,9 @@ def render(result):
     for part, title, text in (
             ("tests", "Kernel tests", lambda steps: test_text(steps.values())),
             ("trainings", "Trainings on 1, 2, 4 and 8 logical devices",
-             lambda steps: training_table(steps.values())),
+             lambda steps: training_table(steps.values(), result["gpu"])),
+            ("programs", "Other programs",
+             lambda steps: training_table(steps.values(), result["gpu"])),
             ("kernels", "Kernels", lambda steps: (
                 f"What a kernel reads and writes by its operands, f32, beside a copy on the "
                 f"device: {copy_text(steps.values())} (read plus\nwritten), the best of five "
@@ -214,7 +229,8 @@ def render(result):
             ("products", "Matrix products", lambda steps: (
                 "cuBLASLt's first algorithm, which executables use, and the fastest of those "
                 f"it offers.\n\n{product_tables(steps.values())}")),
-            ("peers", "PyTorch and JAX", peer_text),
+            ("peers", "PyTorch and JAX",
+             lambda steps: peer_text(steps, result["gpu"])),
             ("sanitizer", "compute-sanitizer", sanitizer_text),
             ("launches", "Launches",
              lambda steps: launch_table(steps.values()))):

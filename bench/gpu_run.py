@@ -1,7 +1,7 @@
 """Measures what gpu_cases.py made on a GPU: gpu_run.py FOLDER OUTPUT [options].
 
-Kernel tests, losses beside the CPU's, kernels beside the copy of the same run, products
-beside cuBLASLt's fastest, the decoder blocks beside PyTorch and JAX, compute-sanitizer,
+Kernel tests, trainings and other programs beside the CPU's losses, kernels beside the copy of the same run, products
+beside cuBLASLt's fastest, the decoder blocks and GPT-2 beside PyTorch and JAX, compute-sanitizer,
 launches with and without CUDA graphs. Each of these parts consists of steps, and the
 report in OUTPUT is written after every one, with whatever failed in it and what is not
 measured: a run that is killed leaves a valid report. A later run of the same executables
@@ -29,8 +29,8 @@ from gpu_record import Record
 
 BENCH = pathlib.Path(__file__).resolve().parent
 
-# PyTorch compiles for longer, so it comes last and has what the other leaves.
-PEERS = {"JAX": ("jax", "jax_block.py"), "PyTorch": ("torch", "torch_block.py")}
+# What their Python needs, without which they are not measured.
+PEERS = {"JAX": ["jax"], "PyTorch": ["torch", "transformers"]}
 PEER_ROUNDS = 3
 
 # The parts in the order in which they are measured, with the seconds that each may take
@@ -38,12 +38,13 @@ PEER_ROUNDS = 3
 # borrowed machines are usually taken away. What a part leaves goes to those behind it and
 # then to those that were not finished. PyTorch and JAX compile for minutes,
 # compute-sanitizer is slow.
-PARTS = {"tests": 110, "trainings": 50, "kernels": 70, "products": 60, "peers": 170,
-         "sanitizer": 70, "launches": 30}
+PARTS = {"tests": 90, "trainings": 40, "programs": 80, "kernels": 60, "products": 60,
+         "peers": 160, "sanitizer": 60, "launches": 30}
 
 # What they do nothing useful without.
 LIBRARIES = {part: ["cuBLASLt"]
-             for part in ("trainings", "kernels", "products", "peers", "sanitizer", "launches")}
+             for part in ("trainings", "programs", "kernels", "products", "peers", "sanitizer",
+                          "launches")}
 
 # To ask the runtime what is on this machine.
 SYSTEM_LIMIT_S = 60
@@ -51,6 +52,9 @@ SYSTEM_LIMIT_S = 60
 # Of a kernel test, which runs a program of a few launches three times: a kernel that does
 # not end is told from a machine that is slow.
 TEST_LIMIT_S = 20
+
+# Characters of what a test says that failed: each algorithm of a product has its own.
+MAX_FAILURE = 400
 
 # Small cases of every family for compute-sanitizer, which is slow. Names end in '-' and a
 # number; to GoogleTest '-' means "but not", so '?' stands for it.
@@ -65,6 +69,8 @@ class Bench:
         self.driver = driver
         build = json.loads((self.folder / "cases.json").read_text())
         self.made, self.cases = build["made"], build["cases"]
+        #: Of the kernel tests, as text; empty: none.
+        self.left_out = build.get("left_out", "")
         #: For the programs in the folder alone: those of this machine have newer libraries.
         self.library_path = get_library_path(self.folder / "lib")
         #: Of the copy, measured by the first step that needs it.
@@ -89,8 +95,9 @@ class Bench:
         if part == "peers":
             return {f"{case['name']} beside {peer}":
                     lambda _, case=case, peer=peer: self.run_peer(case, peer)
-                    for case in self.get_cases(part) for peer in PEERS}
+                    for case in self.get_cases(part) for peer in case["scripts"]}
         kind, measure_case = {"trainings": ("training", self.run_training),
+                              "programs": ("program", self.run_training),
                               "launches": ("training", self.run_launches),
                               "kernels": ("kernels", self.run_kernels),
                               "products": ("products", self.run_products)}[part]
@@ -120,9 +127,10 @@ class Bench:
     def run_tests(self, known):
         """In as many processes as it takes: a test that ends its process has failed, and
         the next process runs those behind it."""
-        found = {key: (known or {}).get(key, empty)
-                 for key, empty in (("tests", []), ("failures", []), ("skips", {}),
-                                    ("relu", ""))}
+        found = {"left_out": self.left_out,
+                 **{key: (known or {}).get(key, empty)
+                    for key, empty in (("tests", []), ("failures", []), ("skips", {}),
+                                       ("relu", ""))}}
         number = len(found["tests"])
         while True:
             # To GoogleTest '-' in a name would mean "but not".
@@ -147,7 +155,7 @@ class Bench:
                     found["skips"][name] = " ".join(said[1:]).strip()
                 elif end != "OK":
                     said = said[1:6] if end else [get_test_end(done), *said[-4:]]
-                    found["failures"].append(f"{name}: {' '.join(said)}")
+                    found["failures"].append(f"{name}: {' '.join(said)}"[:MAX_FAILURE])
             if not done:
                 if len(found["tests"]) == number:
                     raise OutOfTime
@@ -198,13 +206,13 @@ class Bench:
 
     def run_peer(self, case, name):
         """meshc and a peer in turns, meshc alone where that is not installed."""
-        package, script = PEERS[name]
         python = os.environ.get("MESHC_PEERS_PYTHON", sys.executable)
         found = {**case, "peer": name}
-        if problem := find_missing(python, package):
+        if problem := next(filter(None, (find_missing(python, package)
+                                         for package in PEERS[name])), ""):
             return {**found, "meshc": get_median([self.bench(case["cuda"])]),
                     "theirs": {"error": problem}}
-        worker = Worker([python, "-B", BENCH / "gpu_peers" / script, "--device",
+        worker = Worker([python, "-B", BENCH / "gpu_peers" / case["scripts"][name], "--device",
                          "cpu" if self.arguments.peers_on_cpu else "cuda",
                          *(f"--{name}={size}" for name, size in case["sizes"].items())])
         ours, theirs = [], []
@@ -346,7 +354,8 @@ def get_median(rounds, **fields):
 def is_sound(result):
     """Whether nothing failed and all losses are the CPU's. Goals may be missed."""
     return "**failed**" not in gpu_report.render(result) and not any("**" in text for text in (
-        gpu_report.training_table(result["parts"]["trainings"]["steps"].values()),
+        *(gpu_report.training_table(result["parts"][part]["steps"].values(), result["gpu"])
+          for part in ("trainings", "programs")),
         gpu_report.launch_table(result["parts"]["launches"]["steps"].values())))
 
 

@@ -12,7 +12,7 @@
 ///                           if it left a bit for each x >= 0 behind before
 ///
 /// and the same with gelu in the form with tanh, for which it leaves x behind.
-/// The bit of x = 0 and relu of NaN, 0, are not those of kernels: README.md.
+/// The bit of x = 0 and relu of NaN are not those of kernels: README.md.
 namespace meshc::codegen {
 
 /// The operations around an activation that two library calls do on the way.
@@ -38,7 +38,7 @@ struct ActivationMatch {
 ///
 /// relu is max(x, 0) and its gradient the choice that differentiation makes. It
 /// is left alone in f16: training in f16 finds its loss scale by NaN, of which
-/// the library makes 0.
+/// the library may make 0.
 /// gelu has many forms after simplification: its operations, sums, products and
 /// tanh of x and constants, are evaluated at sample points and compared with
 /// the definition.

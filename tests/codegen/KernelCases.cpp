@@ -126,6 +126,19 @@ static std::unique_ptr<CaseOutputT> makeOutput(const exec::PortT &port,
   return output;
 }
 
+/// What cuBLASLt's gradient of gelu may be wrong by, of the largest element: it
+/// is 1e-5 of the product for 13.1 on an H200, which approximates tanh, and a
+/// sum of columns adds up several.
+static constexpr double geluGradientTolerance = 2e-5;
+
+static bool hasGeluGradient(const exec::ProgramT &program) {
+  return llvm::any_of(program.commands, [](const auto &command) {
+    const exec::MatmulT *matmul = command->action.AsMatmul();
+    return matmul && matmul->is_gradient &&
+           matmul->activation == exec::Activation::gelu_tanh;
+  });
+}
+
 void meshc::test::writeKernelCase(const std::string &text,
                                   const F64State &inputs,
                                   const F64State &expected, double tolerance) {
@@ -159,6 +172,8 @@ void meshc::test::writeKernelCase(const std::string &text,
       succeeded(codegen::buildExecutable(*module, executable, target)) &&
       succeeded(addImages(*kernels, executable)));
   exec::ProgramT &program = *executable.programs.front();
+  if (hasGeluGradient(program))
+    entry.tolerance = std::max(tolerance, geluGradientTolerance);
   for (const auto &port : program.inputs)
     entry.inputs.push_back(
         makeInput(*port, inputs.inputs.at(port->name), types.at(port->name)));

@@ -191,7 +191,9 @@ public:
     ASSERT_TRUE(entry) << path << " is damaged";
     Result<Executable> executable = Executable::load(entry->executable);
     ASSERT_TRUE(executable) << executable.getError().message;
-    Devices devices = cuda::CudaDevices::create(*executable, {});
+    cuda::CudaOptions options;
+    options.devicesPerGpu = executable->getNumDevices();
+    Devices devices = cuda::CudaDevices::create(*executable, options);
     if (!devices && devices.getError().code == ErrorCode::UnsupportedOnGpu)
       GTEST_SKIP() << toText(devices.getError());
     ASSERT_TRUE(devices) << toText(devices.getError());

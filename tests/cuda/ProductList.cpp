@@ -178,9 +178,11 @@ const std::vector<End> &getEnds() {
 } // namespace
 
 std::vector<ProductCase> test::listProductCases() {
-  // The first two have rows of whole 16 bytes, in every type.
-  constexpr Size sizes[] = {{5, 8, 2},  {33, 136, 10}, {6, 24, 37},
-                            {5, 7, 10}, {34, 131, 37}, {3, 5, 2}};
+  // The first two have results with rows of whole 16 bytes, in every type, the
+  // last one all its operands.
+  constexpr Size sizes[] = {{5, 8, 2},   {33, 136, 10}, {6, 24, 37},
+                            {5, 7, 10},  {34, 131, 37}, {3, 5, 2},
+                            {40, 72, 48}};
   constexpr size_t specialSizes[] = {1, 3};
   const std::pair<ElementType, ElementType> types[] = {
       {ElementType::f32, ElementType::f32},

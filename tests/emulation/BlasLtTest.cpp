@@ -389,7 +389,7 @@ private:
         double x = multiply(0, row, column);
         if (addsBias())
           x += bias.at(0, row, 0);
-        if (hasBitMask() ? readMask(row, column) != (x >= 0)
+        if (hasBitMask() ? readMask(row, column) != !(x < 0)
                          : !isNear(aux.at(0, row, column), x))
           return complain("aux", row, column, aux.at(0, row, column), x);
       }
@@ -527,8 +527,8 @@ TEST(BlasLt, EveryEpilogue) {
       }
 }
 
-// The bit of 0 is set and that of NaN not, and relu of NaN is 0; elsewhere NaN
-// stays what it is.
+// The bits of 0 and NaN are set, and relu of NaN is 0; elsewhere NaN stays what
+// it is.
 TEST(BlasLt, ReluOfZeroAndOfNan) {
   for (int epilogue : {CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU_AUX})
     for (auto [type, resultType] : types) {

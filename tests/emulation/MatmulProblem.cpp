@@ -96,12 +96,13 @@ public:
       return x;
     case CUBLASLT_EPILOGUE_RELU_AUX:
     case CUBLASLT_EPILOGUE_RELU_AUX_BIAS:
-      // Source: nvmath-python, test_matmul_with_hypothesis.py.
-      writeBit(aux, x >= 0);
+      // Set for 0 and for NaN, as cuBLASLt 13.1 does on an H200.
+      writeBit(aux, !(x < 0));
       [[fallthrough]];
     case CUBLASLT_EPILOGUE_RELU:
     case CUBLASLT_EPILOGUE_RELU_BIAS:
-      // NaN becomes 0. Source: NVIDIA's developer forum, topic 329783.
+      // NaN becomes 0, as in some of the library's algorithms. Source: NVIDIA's
+      // developer forum, topic 329783.
       return x > 0 ? x : 0;
     case CUBLASLT_EPILOGUE_GELU_AUX:
     case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
