@@ -54,6 +54,14 @@ static LogicalResult appendUpdates(ProgramOp program, TrainingOp training) {
   return success();
 }
 
+/// Removes the outputs that nothing reads after a step: a training reports
+/// numbers.
+static void removeTensorOutputs(ProgramOp step) {
+  for (auto output : llvm::make_early_inc_range(step.getOps<OutputOp>()))
+    if (cast<NamedTensorType>(output.getValue().getType()).getRank() > 0)
+      output.erase();
+}
+
 namespace {
 struct BuildStep : meshc::impl::BuildStepBase<BuildStep> {
   using BuildStepBase::BuildStepBase;
@@ -72,6 +80,7 @@ struct BuildStep : meshc::impl::BuildStepBase<BuildStep> {
       step.setSymName("step");
       if (failed(appendUpdates(step, *trainings.begin())))
         return signalPassFailure();
+      removeTensorOutputs(step);
     }
     forward.setSymName("eval");
   }

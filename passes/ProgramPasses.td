@@ -169,8 +169,8 @@ def BuildStep : Pass<"nd-build-step", "::mlir::ModuleOp"> {
   let summary = "Makes the program of one training step";
   let description = [{
     Turns @forward into @eval, and, if there is a training recipe, a copy of it
-    into @step: outputs, gradients of the minimized output with respect to all
-    parameters, and the optimizer's update of each. What the optimizer remembers
+    into @step: the outputs that are one number, gradients of the minimized output
+    with respect to all parameters, and the optimizer's update of each. What the optimizer remembers
     becomes state variables. passes/Optimizers.h has the optimizers and their
     formulas. Updates are in the phase `update`.
 

@@ -20,9 +20,9 @@ struct Recipe {
   }
 };
 
-/// y = relu(x w + bias) v with x, y: [batch, io] and loss = sum of y * dy,
-/// where dy is an input: the gradient of y. x is a parameter, so its gradient
-/// is taken. Output "y" has to be complete; the loss is a scalar.
+/// y = relu(x w + bias) v with x, y: [batch, io] and loss = sum of tanh(y) *
+/// dy, where dy is an input. x is a parameter, so its gradient is taken. What
+/// reads "y" needs all of it; the loss is a scalar.
 Model makePlainMlp(mlir::MLIRContext &context, int64_t batch, int64_t io,
                    int64_t hidden);
 
