@@ -149,6 +149,11 @@ LogicalResult meshc::codegen::planSteps(ModuleOp module, KernelTarget &target,
   const int64_t tileBytes = options.tileBytes.value_or(target.getTileBytes());
   if (options.fuses && tileBytes > 0)
     manager.addPass(createTileValues({tileBytes}));
+  const int64_t multiple =
+      options.matmulMultiple.value_or(target.getMatmulSizeMultiple());
+  if (options.fuses && multiple > 1)
+    manager.addPass(
+        createPadMatmuls({multiple, options.matmulMultiple.has_value()}));
   manager.addPass(createFormSteps(
       {target.getMatmulLibrary(), target.getMatmulEpilogues(), options.fuses}));
   if (target.groupsKernels() && options.fuses)

@@ -25,6 +25,7 @@ public:
   /// 1.03 of the time without tiles, and 1.07 with tiles of 1 MiB. Attention
   /// over 4,096 positions takes 0.95 with either.
   int64_t getTileBytes() const override { return 4 << 20; }
+  int64_t getMatmulSizeMultiple() const override { return 1; }
   bool groupsKernels() const override { return false; }
   mlir::FailureOr<EmittedKernel>
   emitKernel(const KernelBody &kernel, llvm::StringRef name,

@@ -21,6 +21,9 @@ public:
   virtual int64_t getOperandAlignment() const = 0;
   /// Where sums across rows are while they are made.
   virtual SumPlace getSumPlace() const = 0;
+  /// What sizes of matmuls of 16-bit factors are multiples of where the library
+  /// is fast; 1: any.
+  virtual int64_t getMatmulSizeMultiple() const = 0;
   /// Of tiles that large values are computed in (TileGroups.h).
   virtual int64_t getTileBytes() const = 0;
   /// Whether independent kernels with the same body become one.

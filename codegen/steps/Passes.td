@@ -6,6 +6,86 @@
 
 include "mlir/Pass/PassBase.td"
 
+def PadMatmuls : Pass<"exec-pad-matmuls", "::mlir::ModuleOp"> {
+  let summary = "Makes odd sizes of matmuls multiples of what the library is fast with";
+  let description = [{
+    A contraction of 16-bit factors is computed with sizes that are multiples of
+    `multiple`: zeros are added to its factors, and what they give is left out of
+    the result. Without `always` that is done where the time that it saves is more
+    than that of the copies which it may cost. What a loop captures is padded ahead of it.
+
+    Needs:  programs as spmd-partition leaves them, with loops (exec-tile-values).
+    Leaves: the same programs, with views around contractions.
+
+    Before:
+    ```mlir
+    nd.mesh ["d"=1]
+    spmd.program @p {
+      %x = spmd.input "x" of !nd.tensor<["r"=4096, "k"=512], bf16, <>> : tensor<4096x512xbf16>
+      %w = spmd.input "w" of !nd.tensor<["k"=512, "c"=4099], bf16, <>> : tensor<512x4099xbf16>
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<4096x4099xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<4096x4099xf32>)
+          -> tensor<4096x4099xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(r, c, k) -> (r, k)>,
+                                            affine_map<(r, c, k) -> (k, c)>,
+                                            affine_map<(r, c, k) -> (r, c)>],
+                           iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%x, %w : tensor<4096x512xbf16>, tensor<512x4099xbf16>)
+          outs(%init : tensor<4096x4099xf32>) {
+      ^bb0(%a: bf16, %b: bf16, %o: f32):
+        %aa = arith.extf %a : bf16 to f32
+        %bb = arith.extf %b : bf16 to f32
+        %m = arith.mulf %aa, %bb : f32
+        %r = arith.addf %o, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<4096x4099xf32>
+      spmd.output "y" of !nd.tensor<["r"=4096, "c"=4099], f32, <>>, %y
+          : tensor<4096x4099xf32>
+    }
+    ```
+    After:
+    ```mlir
+    nd.mesh ["d"=1]
+    spmd.program @p {
+      %x = spmd.input "x" of !nd.tensor<["r"=4096, "k"=512], bf16, <>> : tensor<4096x512xbf16>
+      %w = spmd.input "w" of !nd.tensor<["k"=512, "c"=4099], bf16, <>> : tensor<512x4099xbf16>
+      %zero = arith.constant 0.0 : f32
+      %wide = spmd.view %w ["d1" = "d1'"]
+          from !nd.tensor<["d0"=512, "d1"=4099], bf16, <>>
+          to !nd.tensor<["d0"=512, "d1'"=4104], bf16, <>>
+          : tensor<512x4099xbf16> -> tensor<512x4104xbf16>
+      %empty = tensor.empty() : tensor<4096x4104xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<4096x4104xf32>)
+          -> tensor<4096x4104xf32>
+      %product = linalg.generic {indexing_maps = [#rows, #columns, #result],
+                           iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%x, %wide : tensor<4096x512xbf16>, tensor<512x4104xbf16>)
+          outs(%init : tensor<4096x4104xf32>) {
+      ^bb0(%a: bf16, %b: bf16, %o: f32):
+        %aa = arith.extf %a : bf16 to f32
+        %bb = arith.extf %b : bf16 to f32
+        %m = arith.mulf %aa, %bb : f32
+        %r = arith.addf %o, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<4096x4104xf32>
+      %y = spmd.view %product ["d1" = "d1'"]
+          from !nd.tensor<["d0"=4096, "d1"=4104], f32, <>>
+          to !nd.tensor<["d0"=4096, "d1'"=4099], f32, <>>
+          : tensor<4096x4104xf32> -> tensor<4096x4099xf32>
+      spmd.output "y" of !nd.tensor<["r"=4096, "c"=4099], f32, <>>, %y
+          : tensor<4096x4099xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"multiple", "multiple", "int64_t", "8", "of which sizes are fast">,
+    Option<"always", "always", "bool", "false", "whatever it saves">,
+  ];
+  let dependentDialects = ["::meshc::spmd::SPMDDialect", "::meshc::steps::ExecDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def FormSteps : Pass<"exec-form-steps", "::mlir::ModuleOp"> {
   let summary = "Divides programs into kernels, matmuls and transfers";
   let description = [{

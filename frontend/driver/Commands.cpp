@@ -311,6 +311,7 @@ static std::string getCacheKey(mlir::ModuleOp module,
     os << "cuda " << codegen::findAssembler() << "\n";
   os << "bucket " << options.steps.bucketBytes.value_or(-1) << "\n"
      << "tile " << options.steps.tileBytes.value_or(-1) << "\n"
+     << "multiple " << options.steps.matmulMultiple.value_or(-1) << "\n"
      << "fuses " << options.steps.fuses << "\n"
      << "epilogues " << int(options.epilogues) << "\n"
      << "machine " << options.machine << "\n";

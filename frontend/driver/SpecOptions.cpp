@@ -129,7 +129,16 @@ void meshc::driver::addCommandListOptions(CLI::App *command, CLI::Option *path,
                    "0: all; without: 4 MiB, on GPUs 256 MiB")
       ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
       ->needs(path)
-      ->excludes(alone);                // whose values are whole
+      ->excludes(alone); // whose values are whole
+  command
+      ->add_option(
+          "--matmul-multiple", spec.matmulMultiple,
+          "all sizes of 16-bit matmuls are made multiples of this, with "
+          "zeros; 1: none; without: on GPUs multiples of 8, where that "
+          "saves time")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 10))
+      ->needs(path)
+      ->excludes(alone);
   if (command->get_name() != "explain") // which says why it is there
     command
         ->add_option("--strict", spec.strict,

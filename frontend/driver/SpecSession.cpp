@@ -276,6 +276,7 @@ CompileOptions meshc::driver::getPlanOptions(const SpecArguments &spec,
     options.machine = spec.machine;
   options.steps.bucketBytes = spec.bucketBytes;
   options.steps.tileBytes = spec.tileBytes;
+  options.steps.matmulMultiple = spec.matmulMultiple;
   options.steps.fuses = spec.fuses;
   if (target == "cuda")
     options.target = exec::Target::cuda;

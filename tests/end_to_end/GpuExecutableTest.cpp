@@ -97,6 +97,26 @@ TEST(GpuExecutable, lookups_in_16_bits) {
                {{"", "", 1}, {"a=2,b=3", "v=b+a", 6}});
 }
 
+/// Words that are odd in number, as a whole and for each of two devices: 67 and
+/// 34 are padded to 72 and 40, or 80 and 48. Roundings are those of the lookup,
+/// tanh, the product and the cross entropy, twice as many backward.
+TEST(GpuExecutable, matmuls_of_padded_sizes) {
+  for (const char *precision : {"bf16", "fp16"}) {
+    const Reference reference(MESHC_SOURCE_DIR
+                              "/tests/end_to_end/odd_words.mesh",
+                              {}, 2 * (18 + 67) + 3 * 13, 1, {precision, 24});
+    for (const Split &split :
+         {Split{"", "", 1}, Split{"a=2", "word=a", 2},
+          Split{"a=3", "batch=a", 3}, Split{"a=2,b=2", "word=a,d=b", 4}})
+      for (const char *multiple : {"1", "8", "16"})
+        EXPECT_EQ(reference.compareOnGpus(
+                      split.mesh, split.layout, split.devices,
+                      std::string("--matmul-multiple ") + multiple),
+                  "")
+            << precision << ", " << split.layout << ", " << multiple;
+  }
+}
+
 /// Rows of several blocks of terms, one of them of all that there are, have the
 /// same bits in every order of threads.
 TEST(GpuExecutable, orders_change_no_bit_of_lookups) {

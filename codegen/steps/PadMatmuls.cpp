@@ -1,0 +1,317 @@
+#include "codegen/exec/Exec.h"
+#include "codegen/kernels/StructuredOps.h"
+#include "codegen/steps/Passes.h"
+#include "dialect/SPMD.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace meshc;
+
+namespace meshc::codegen {
+#define GEN_PASS_DEF_PADMATMULS
+#include "codegen/steps/Passes.h.inc"
+} // namespace meshc::codegen
+
+using namespace meshc::codegen;
+
+/// How many times as long a matmul of 16-bit factors takes with a size that is
+/// no multiple of 8; operations of fast ones and bytes of copies, in a
+/// microsecond. Source: bench/gpu.sh on an H200, GPT-2 with 50257 words: 96,
+/// 135 and 143 Tflop/s, with 50264 words 687, 798 and 816; a copy moves 4.2
+/// TB/s. A row stride of 50264 alone leaves two of the three as slow.
+static constexpr double slowdown = 6, flopsPerUs = 780e6, bytesPerUs = 4.2e6;
+/// Of a kernel that pads or copies; as layout/Machines.cpp has it.
+static constexpr double launchUs = 3;
+
+static RankedTensorType getType(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType());
+}
+
+static int64_t getTensorBytes(RankedTensorType type) {
+  return type.getNumElements() *
+         int64_t(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
+}
+
+/// The generic that does nothing but convert an operand of the same shape
+/// between float types; null if `value` is another one's.
+static linalg::GenericOp findConversion(Value value) {
+  auto generic = value.getDefiningOp<linalg::GenericOp>();
+  if (!generic || generic.getNumDpsInputs() != 1 ||
+      !llvm::all_of(generic.getIndexingMapsArray(),
+                    [](AffineMap map) { return map.isIdentity(); }))
+    return {};
+  Operation *converted =
+      generic.getBody()->getTerminator()->getOperand(0).getDefiningOp();
+  const bool converts =
+      isa_and_nonnull<arith::TruncFOp, arith::ExtFOp>(converted) &&
+      converted->getOperand(0) == generic.getBody()->getArgument(0);
+  return converts ? generic : linalg::GenericOp();
+}
+
+/// Sizes of the loops of a contraction, with those that are made longer.
+using LoopSizes = SmallVector<int64_t>;
+
+/// Sizes of the loops of `op` of which some are longer, if that saves time or
+/// `always`; empty: none. `result` is what of it is kept.
+static LoopSizes findLongerLoops(linalg::GenericOp op, RankedTensorType result,
+                                 int64_t multiple, bool always) {
+  const SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  const SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  // By which of the tensors it indexes: m, n, k or batch.
+  auto getClass = [&](size_t loop) {
+    unsigned kind = 0;
+    for (auto [position, map] : llvm::enumerate(maps))
+      kind |= unsigned(map.isFunctionOfDim(unsigned(loop))) << position;
+    return kind;
+  };
+  std::map<unsigned, SmallVector<size_t>> classes;
+  int64_t flops = 2;
+  for (auto [loop, size] : llvm::enumerate(sizes)) {
+    flops *= size;
+    if (size > 1)
+      classes[getClass(loop)].push_back(loop);
+  }
+  constexpr unsigned batch = 7;
+  LoopSizes longer(sizes);
+  for (const auto &[kind, loops] : classes) {
+    // Several loops may be one for the library, or not.
+    if (kind == batch || loops.size() != 1)
+      continue;
+    int64_t &size = longer[loops.front()];
+    size = int64_t(llvm::alignTo(uint64_t(size), uint64_t(multiple)));
+  }
+  if (ArrayRef(longer) == ArrayRef(sizes))
+    return {};
+  double copyUs = 0;
+  for (auto [position, map] : llvm::enumerate(maps)) {
+    const bool isLonger = llvm::any_of(map.getResults(), [&](AffineExpr expr) {
+      const unsigned loop = cast<AffineDimExpr>(expr).getPosition();
+      return longer[loop] != sizes[loop];
+    });
+    if (!isLonger)
+      continue;
+    const int64_t bytes = getTensorBytes(
+        position == 2 ? result : getType(op->getOperand(unsigned(position))));
+    copyUs += launchUs + 2 * double(bytes) / bytesPerUs; // read and written
+  }
+  const double savedUs = (slowdown - 1) * double(flops) / flopsPerUs;
+  if (!always && savedUs < copyUs)
+    return {};
+  return longer;
+}
+
+namespace {
+class Padding {
+public:
+  Padding(int64_t multiple, bool always) : multiple(multiple), always(always) {}
+
+  void pad(linalg::GenericOp op);
+  /// Removes what padded operations stand for.
+  void finish();
+
+private:
+  Value getPadded(Value value, ArrayRef<int64_t> shape, Operation *before);
+  Value getPaddedCapture(BlockArgument capture, ArrayRef<int64_t> shape);
+
+  const int64_t multiple;
+  const bool always;
+  /// Of each value, by block: both factors of a gradient are read twice.
+  std::map<std::tuple<Block *, const void *, std::vector<int64_t>>, Value>
+      known;
+  /// Users first.
+  SmallVector<Operation *> replaced;
+};
+} // namespace
+
+/// The view of `value` with another shape: what lies outside of it is 0, what
+/// lies outside of the shape is left out.
+static Value createView(OpBuilder &builder, Location loc, Value value,
+                        ArrayRef<int64_t> shape) {
+  MLIRContext *context = builder.getContext();
+  const RankedTensorType type = getType(value);
+  SmallVector<nd::DimAttr> from, to;
+  SmallVector<Attribute> accesses;
+  for (auto [number, sizes] :
+       llvm::enumerate(llvm::zip_equal(type.getShape(), shape))) {
+    auto [size, wanted] = sizes;
+    const auto name = StringAttr::get(context, "d" + std::to_string(number));
+    from.push_back(nd::DimAttr::get(name, size));
+    if (size == wanted) {
+      to.push_back(from.back());
+      continue;
+    }
+    const auto loop = StringAttr::get(context, name.getValue() + "'");
+    to.push_back(nd::DimAttr::get(loop, wanted));
+    accesses.push_back(nd::AccessAttr::get(
+        name, nd::DimAccess(layout::Access::linear({{0, 1}}, 0), {loop})));
+  }
+  const auto whole = nd::ShardingAttr::get(context, {}, std::nullopt, {});
+  auto getNamed = [&](ArrayRef<nd::DimAttr> dims) {
+    return TypeAttr::get(
+        nd::NamedTensorType::get(dims, type.getElementType(), whole));
+  };
+  return spmd::ViewOp::create(
+      builder, loc, RankedTensorType::get(shape, type.getElementType()), value,
+      builder.getArrayAttr(accesses), getNamed(from), getNamed(to));
+}
+
+/// A copy of `conversion` for an operand of another shape.
+static Value convert(OpBuilder &builder, linalg::GenericOp conversion,
+                     Value input) {
+  const Type element = getElementTypeOrSelf(conversion.getResult(0).getType());
+  Value init = tensor::EmptyOp::create(builder, conversion.getLoc(),
+                                       getType(input).getShape(), element);
+  Operation *copy = builder.clone(*conversion);
+  copy->setOperands({input, init});
+  copy->getResult(0).setType(init.getType());
+  return copy->getResult(0);
+}
+
+/// Outside of the loop: once for all iterations.
+Value Padding::getPaddedCapture(BlockArgument capture,
+                                ArrayRef<int64_t> shape) {
+  Block *body = capture.getOwner();
+  auto loop = dyn_cast<steps::LoopOp>(body->getParentOp());
+  if (!loop)
+    return {};
+  const auto captured = loop.getCapturedArguments();
+  const auto *found = llvm::find(captured, capture);
+  if (found == captured.end())
+    return {};
+  const Value outside = loop.getCaptured()[size_t(found - captured.begin())];
+  Value padded = getPadded(outside, shape, loop);
+  loop.getCapturedMutable().append(padded);
+  return body->addArgument(padded.getType(), capture.getLoc());
+}
+
+/// `value` with zeros up to this shape, in front of `before` or earlier.
+Value Padding::getPadded(Value value, ArrayRef<int64_t> shape,
+                         Operation *before) {
+  if (getType(value).getShape() == shape)
+    return value;
+  Value &padded = known[{before->getBlock(), value.getAsOpaquePointer(),
+                         std::vector<int64_t>(shape.begin(), shape.end())}];
+  if (padded)
+    return padded;
+  OpBuilder builder(before);
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    padded = getPaddedCapture(argument, shape);
+  // What is converted is read once, and zeros where it lies.
+  linalg::GenericOp conversion = findConversion(value);
+  if (!padded && conversion)
+    padded =
+        convert(builder, conversion,
+                getPadded(conversion.getDpsInputs().front(), shape, before));
+  if (!padded)
+    padded = createView(builder, value.getLoc(), value, shape);
+  return padded;
+}
+
+/// What reads the result of `op` if that is nothing but its rounding, which the
+/// library does; null if not.
+static linalg::GenericOp findRounding(linalg::GenericOp op) {
+  Value result = op.getResult(0);
+  auto user = result.hasOneUse()
+                  ? dyn_cast<linalg::GenericOp>(*result.user_begin())
+                  : linalg::GenericOp();
+  return user && findConversion(user.getResult(0)) == user
+             ? user
+             : linalg::GenericOp();
+}
+
+/// Lets the library compute `op`, a contraction, with longer loops.
+void Padding::pad(linalg::GenericOp op) {
+  if (op.getNumDpsInputs() != 2)
+    return;
+  const bool isNarrow = llvm::all_of(op.getDpsInputs(), [](Value factor) {
+    return getType(factor).getElementTypeBitWidth() == 16;
+  });
+  auto start = dyn_cast_if_present<Value>(getSplat(op.getDpsInits().front()));
+  if (!isNarrow || !start)
+    return;
+  linalg::GenericOp rounding = findRounding(op);
+  Value result = rounding ? rounding.getResult(0) : op.getResult(0);
+  const LoopSizes sizes =
+      findLongerLoops(op, getType(result), multiple, always);
+  if (sizes.empty())
+    return;
+  auto getShape = [&](unsigned operand) {
+    return llvm::map_to_vector(
+        op.getIndexingMapsArray()[operand].getResults(), [&](AffineExpr expr) {
+          return sizes[cast<AffineDimExpr>(expr).getPosition()];
+        });
+  };
+  SmallVector<Value> operands;
+  for (unsigned factor : {0u, 1u})
+    operands.push_back(
+        getPadded(op.getDpsInputs()[factor], getShape(factor), op));
+  OpBuilder builder(op);
+  const SmallVector<int64_t> shape = getShape(2);
+  Value empty =
+      tensor::EmptyOp::create(builder, op.getLoc(), shape,
+                              getElementTypeOrSelf(op.getResult(0).getType()));
+  operands.push_back(
+      linalg::FillOp::create(builder, op.getLoc(), start, empty).getResult(0));
+  Operation *longer = builder.clone(*op);
+  longer->setOperands(operands);
+  longer->getResult(0).setType(empty.getType());
+  Value padded = longer->getResult(0);
+  if (rounding) {
+    builder.setInsertionPoint(rounding);
+    padded = convert(builder, rounding, padded);
+  }
+  // An element that is gathered lies at the same position of what is longer.
+  result.replaceUsesWithIf(padded, [](OpOperand &use) {
+    return isa<tensor::ExtractOp>(use.getOwner());
+  });
+  if (getType(result).getShape() != ArrayRef(shape))
+    padded = createView(builder, result.getLoc(), padded,
+                        getType(result).getShape());
+  result.replaceAllUsesWith(padded);
+  if (rounding)
+    replaced.push_back(rounding);
+  replaced.push_back(op);
+}
+
+void Padding::finish() {
+  SetVector<steps::LoopOp> loops;
+  for (Operation *op : replaced) {
+    if (auto loop = dyn_cast<steps::LoopOp>(op->getParentOp()))
+      loops.insert(loop);
+    op->erase();
+  }
+  // What loops capture is computed for them.
+  for (steps::LoopOp loop : loops)
+    for (BlockArgument argument :
+         llvm::reverse(llvm::to_vector(loop.getCapturedArguments()))) {
+      if (!argument.use_empty())
+        continue;
+      loop.getCapturedMutable().erase(
+          argument.getArgNumber() -
+          loop.getCapturedArguments().front().getArgNumber());
+      loop.getBody().front().eraseArgument(argument.getArgNumber());
+    }
+}
+
+namespace {
+struct PadMatmuls : codegen::impl::PadMatmulsBase<PadMatmuls> {
+  using PadMatmulsBase::PadMatmulsBase;
+  void runOnOperation() override {
+    SmallVector<linalg::GenericOp> all;
+    getOperation().walk([&](spmd::ProgramOp program) {
+      program.walk([&](linalg::GenericOp op) {
+        if (isLibraryMatmul(op))
+          all.push_back(op);
+      });
+    });
+    Padding padding(multiple, always);
+    for (linalg::GenericOp op : all)
+      padding.pad(op);
+    padding.finish();
+  }
+};
+} // namespace
