@@ -70,7 +70,7 @@ class Predictor:
         plan = self.plan(row.step)
         products = kernels = arithmetic = 0
         for op in plan["ops"]:
-            ms = op["time_us"] * op["repeat"] / 1e3
+            ms = op["time_us"] / 1e3
             if row.repeats_layers and is_repeated(op, op["name"]):
                 ms *= 2
             if op["kind"] in ("matmul", "convolution"):
@@ -95,7 +95,7 @@ def get_layers_wait_ms(plan):
     names = {tensor["id"]: tensor["name"] for tensor in plan["tensors"]}
     layers = {entry["id"] for entry in plan["collectives"]
               if is_repeated(entry, names[entry["tensor"]])}
-    return sum(transfer["exposed_us"] * transfer["repeat"] for transfer in plan["transfers"]
+    return sum(transfer["exposed_us"] for transfer in plan["transfers"]
                if layers.issuperset(transfer["collectives"])) / 1e3
 
 
