@@ -149,6 +149,8 @@ LogicalResult meshc::codegen::planSteps(ModuleOp module, KernelTarget &target,
   const int64_t tileBytes = options.tileBytes.value_or(target.getTileBytes());
   if (options.fuses && tileBytes > 0)
     manager.addPass(createTileValues({tileBytes}));
+  if (options.fuses && target.getMatmulLibrary() == MatmulLibrary::CublasLt)
+    manager.addPass(createBatchSums());
   const int64_t multiple =
       options.matmulMultiple.value_or(target.getMatmulSizeMultiple());
   if (options.fuses && multiple > 1)

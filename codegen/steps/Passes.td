@@ -6,6 +6,83 @@
 
 include "mlir/Pass/PassBase.td"
 
+def BatchSums : Pass<"exec-batch-sums", "::mlir::ModuleOp"> {
+  let summary = "Computes sums over loops that lie apart as a batch of matmuls";
+  let description = [{
+    A contraction along several loops that no library takes as one is a call for
+    each position of all but one of them, which add up one after the other: the
+    gradient of a convolution's weight has one for each image where channels lie
+    between images and rows. It becomes one call whose batch is what lies apart,
+    and a sum, if that takes less time than the calls do, and the batch no more
+    than `max-bytes`.
+
+    Needs:  programs as spmd-partition leaves them, with loops (exec-tile-values).
+    Leaves: contractions of one call each where that is possible.
+
+    Before:
+    ```mlir
+    nd.mesh ["d"=1]
+    spmd.program @p {
+      %x = spmd.input "x" of !nd.tensor<["b"=32, "c"=16, "p"=64], f32, <>> : tensor<32x16x64xf32>
+      %y = spmd.input "y" of !nd.tensor<["b"=32, "o"=24, "p"=64], f32, <>> : tensor<32x24x64xf32>
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<16x24xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<16x24xf32>) -> tensor<16x24xf32>
+      %w = linalg.generic {indexing_maps = [affine_map<(c, o, b, p) -> (b, c, p)>,
+                                            affine_map<(c, o, b, p) -> (b, o, p)>,
+                                            affine_map<(c, o, b, p) -> (c, o)>],
+                           iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+          ins(%x, %y : tensor<32x16x64xf32>, tensor<32x24x64xf32>)
+          outs(%init : tensor<16x24xf32>) {
+      ^bb0(%a: f32, %e: f32, %o: f32):
+        %m = arith.mulf %a, %e : f32
+        %r = arith.addf %o, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<16x24xf32>
+      spmd.output "w" of !nd.tensor<["c"=16, "o"=24], f32, <>>, %w : tensor<16x24xf32>
+    }
+    ```
+    After:
+    ```mlir
+    nd.mesh ["d"=1]
+    spmd.program @p {
+      %x = spmd.input "x" of !nd.tensor<["b"=32, "c"=16, "p"=64], f32, <>> : tensor<32x16x64xf32>
+      %y = spmd.input "y" of !nd.tensor<["b"=32, "o"=24, "p"=64], f32, <>> : tensor<32x24x64xf32>
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<16x24xf32>
+      %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<16x24xf32>) -> tensor<16x24xf32>
+      %none = arith.constant 0.0 : f32
+      %all = tensor.empty() : tensor<32x16x24xf32>
+      %zeros = linalg.fill ins(%none : f32) outs(%all : tensor<32x16x24xf32>)
+          -> tensor<32x16x24xf32>
+      %terms = linalg.generic {indexing_maps = [#left, #right, #batch],
+                               iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+          ins(%x, %y : tensor<32x16x64xf32>, tensor<32x24x64xf32>)
+          outs(%zeros : tensor<32x16x24xf32>) {
+      ^bb0(%a: f32, %e: f32, %o: f32):
+        %m = arith.mulf %a, %e : f32
+        %r = arith.addf %o, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<32x16x24xf32>
+      %w = linalg.generic {indexing_maps = [#whole, #kept],
+                           iterator_types = ["reduction", "parallel", "parallel"]}
+          ins(%terms : tensor<32x16x24xf32>) outs(%init : tensor<16x24xf32>) {
+      ^bb0(%t: f32, %o: f32):
+        %r = arith.addf %o, %t : f32
+        linalg.yield %r : f32
+      } -> tensor<16x24xf32>
+      spmd.output "w" of !nd.tensor<["c"=16, "o"=24], f32, <>>, %w : tensor<16x24xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"maxBytes", "max-bytes", "int64_t", "268435456",
+           "of the terms of a sum">,
+  ];
+  let dependentDialects = ["::meshc::steps::ExecDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def PadMatmuls : Pass<"exec-pad-matmuls", "::mlir::ModuleOp"> {
   let summary = "Makes odd sizes of matmuls multiples of what the library is fast with";
   let description = [{

@@ -1,0 +1,163 @@
+#include "codegen/exec/Exec.h"
+#include "codegen/kernels/StructuredOps.h"
+#include "codegen/steps/MatmulForm.h"
+#include "codegen/steps/Passes.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace meshc;
+
+namespace meshc::codegen {
+#define GEN_PASS_DEF_BATCHSUMS
+#include "codegen/steps/Passes.h.inc"
+} // namespace meshc::codegen
+
+using namespace meshc::codegen;
+
+/// Of a call, and bytes of a copy in a microsecond; as layout/Machines.cpp has
+/// the first, and bench/gpu.sh has measured the second on an H200. There the 32
+/// calls of a convolution's gradient by its weight, 3x3 windows of 16 channels,
+/// take 43 us each, more than ten launches.
+static constexpr double callUs = 3, bytesPerUs = 4.2e6;
+
+/// How often the library is called for a contraction of this form.
+static int64_t countCalls(const MatmulForm &form) {
+  int64_t calls = 1;
+  for (const MatmulForm::Loop &loop : form.outerK)
+    calls *= loop.size;
+  return calls;
+}
+
+/// The form of `op` with its terms along `loops` in front of its result.
+static MatmulForm getBatchForm(linalg::GenericOp op, ArrayRef<unsigned> loops) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  StridedTensor result = getStridedTensor(op.getResult(0));
+  SmallVector<AffineExpr> exprs(maps[2].getResults());
+  for (unsigned loop : loops) {
+    const int64_t elements = llvm::product_of(result.shape);
+    result.shape.insert(result.shape.begin(), op.getStaticLoopRanges()[loop]);
+    result.strides.insert(result.strides.begin(), elements);
+    exprs.insert(exprs.begin(), getAffineDimExpr(loop, op.getContext()));
+  }
+  maps[2] = AffineMap::get(maps[2].getNumDims(), 0, exprs, op.getContext());
+  return getMatmulForm(maps, {getStridedTensor(op->getOperand(0)),
+                              getStridedTensor(op->getOperand(1)), result});
+}
+
+/// Loops of a contraction of which all choices are tried; there are few.
+static constexpr size_t maxLoops = 6;
+
+/// The contracted loops of `op` along which its terms become a batch, so that
+/// one call has all of them, with the fewest terms; empty if one has them
+/// already, or none can.
+static SmallVector<unsigned> findBatchLoops(linalg::GenericOp op) {
+  const SmallVector<unsigned> contracted = getReducedLoops(op);
+  if (contracted.size() > maxLoops || countCalls(getBatchForm(op, {})) == 1)
+    return {};
+  SmallVector<unsigned> best;
+  int64_t fewest = std::numeric_limits<int64_t>::max();
+  const unsigned all = (1u << contracted.size()) - 1;
+  for (unsigned choice = 1; choice < all; ++choice) {
+    SmallVector<unsigned> loops;
+    int64_t terms = 1;
+    for (auto [position, loop] : llvm::enumerate(contracted))
+      if (choice >> position & 1) {
+        loops.push_back(loop);
+        terms *= op.getStaticLoopRanges()[loop];
+      }
+    if (terms < fewest && countCalls(getBatchForm(op, loops)) == 1) {
+      fewest = terms;
+      best = loops;
+    }
+  }
+  return best;
+}
+
+/// Whether a batch of `terms` results of this type takes less time to write and
+/// to add up than as many calls.
+static bool savesTime(int64_t terms, RankedTensorType result,
+                      int64_t maxBytes) {
+  const double bytes = double(terms) * double(result.getNumElements()) *
+                       double(result.getElementTypeBitWidth()) / 8;
+  return bytes <= double(maxBytes) &&
+         double(terms - 1) * callUs > callUs + 2 * bytes / bytesPerUs;
+}
+
+/// Lets the library compute the terms of `op` along `loops`, and adds them up.
+static void batchSum(linalg::GenericOp op, ArrayRef<unsigned> loops) {
+  OpBuilder builder(op);
+  MLIRContext *context = op.getContext();
+  const Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getResult(0).getType());
+  const SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  // The terms, in front of the dimensions of the result.
+  SmallVector<int64_t> shape;
+  SmallVector<AffineExpr> exprs;
+  for (unsigned loop : llvm::reverse(loops)) {
+    shape.push_back(sizes[loop]);
+    exprs.push_back(getAffineDimExpr(loop, context));
+  }
+  llvm::append_range(shape, type.getShape());
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  llvm::append_range(exprs, maps[2].getResults());
+  maps[2] = AffineMap::get(maps[2].getNumDims(), 0, exprs, context);
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  for (unsigned loop : loops)
+    iterators[loop] = utils::IteratorType::parallel;
+  auto zero = arith::ConstantOp::create(
+      builder, loc, builder.getZeroAttr(type.getElementType()));
+  Value empty =
+      tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
+  Value init = linalg::FillOp::create(builder, loc, zero.getResult(), empty)
+                   .getResult(0);
+  auto terms = linalg::GenericOp::create(
+      builder, loc, init.getType(), op.getDpsInputs(), init, maps, iterators);
+  IRMapping mapping;
+  op.getRegion().cloneInto(&terms.getRegion(), mapping);
+
+  const unsigned added = unsigned(loops.size());
+  const unsigned rank = unsigned(shape.size());
+  SmallVector<AffineMap> sumMaps = {
+      AffineMap::getMultiDimIdentityMap(rank, context),
+      AffineMap::getMultiDimIdentityMap(rank, context)
+          .getMinorSubMap(rank - added)};
+  SmallVector<utils::IteratorType> sumIterators(rank,
+                                                utils::IteratorType::parallel);
+  std::fill_n(sumIterators.begin(), added, utils::IteratorType::reduction);
+  auto sum = linalg::GenericOp::create(
+      builder, loc, type, terms.getResult(0), op.getDpsInits().front(), sumMaps,
+      sumIterators, [](OpBuilder &inside, Location at, ValueRange arguments) {
+        Value added =
+            arith::AddFOp::create(inside, at, arguments[1], arguments[0]);
+        linalg::YieldOp::create(inside, at, added);
+      });
+  op.replaceAllUsesWith(sum);
+  op.erase();
+}
+
+namespace {
+struct BatchSums : codegen::impl::BatchSumsBase<BatchSums> {
+  using BatchSumsBase::BatchSumsBase;
+  void runOnOperation() override {
+    SmallVector<linalg::GenericOp> contractions;
+    getOperation().walk([&](spmd::ProgramOp program) {
+      program.walk([&](linalg::GenericOp op) {
+        if (isLibraryMatmul(op) && op.getNumDpsInputs() == 2 &&
+            getSplat(op.getDpsInits().front()))
+          contractions.push_back(op);
+      });
+    });
+    for (linalg::GenericOp op : contractions) {
+      const SmallVector<unsigned> loops = findBatchLoops(op);
+      int64_t terms = 1;
+      for (unsigned loop : loops)
+        terms *= op.getStaticLoopRanges()[loop];
+      if (terms > 1 &&
+          savesTime(terms, cast<RankedTensorType>(op.getResult(0).getType()),
+                    maxBytes))
+        batchSum(op, loops);
+    }
+  }
+};
+} // namespace
