@@ -72,7 +72,7 @@ SMALL_ROWS = [("rows of 136", {"rows": 5, "columns": 136})]
 
 # spec in gpu_kernels/, other sizes, and what its kernels are, by phase
 KERNELS = [
-    ("elementwise", {}, {"forward": "elementwise"}),
+    ("elementwise", {"inner": 64}, {"forward": "elementwise"}),
     ("gelu", {"inner": 64}, {"forward": "elementwise", "backward": "elementwise"}),
     ("softmax", {"inner": 64}, {"forward": "forward rows", "backward": "backward rows"}),
     ("layer_norm", {"inner": 64}, {"forward": "forward rows", "backward": "backward rows"}),
