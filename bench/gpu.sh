@@ -89,7 +89,13 @@ run() {
 }
 
 case "${1:-all}" in
-build) build "${2:-}" ;;
+build)
+  if [ $# -gt 2 ] || [[ ! ${2:-0} =~ ^[0-9]+$ ]]; then
+    echo "$usage: BYTES is a number" >&2
+    exit 2
+  fi
+  build "${2:-}"
+  ;;
 run)
   if [ $# -lt 2 ]; then
     echo "$usage: DIR is the folder for the report" >&2

@@ -1,8 +1,9 @@
 """Compiles what gpu_run.py measures: gpu_cases.py MESHC FOLDER [options].
 
 Trainings on meshes of 1, 2, 4 and 8 devices and other programs, and their losses on this
-machine's CPU, unsplit; small ones for compute-sanitizer; kernels over large tensors; the decoder blocks
-in bf16; the plans whose products are timed. A list of all goes to FOLDER/cases.json.
+machine's CPU, unsplit; small ones for compute-sanitizer; kernels over large tensors; the
+decoder blocks and GPT-2 in bf16; the plans whose products are timed. A list of all goes to
+FOLDER/cases.json.
 """
 
 import argparse

@@ -13,8 +13,8 @@ struct StepOptions {
   bool fuses = true; ///< no: each operation is a step (formSteps)
   /// See findTileGroups; 0: no tiles. Without, as the target has it.
   std::optional<int64_t> tileBytes = std::nullopt;
-  /// Of which all sizes of 16-bit matmuls are made multiples; 1: none. Without,
-  /// those where the target saves time by it.
+  /// Of which sizes of 16-bit matmuls that are one dimension are made
+  /// multiples; 1: none. Without, where the target saves time by it.
   std::optional<int64_t> matmulMultiple = std::nullopt;
 };
 

@@ -192,10 +192,10 @@ static double getEfficiency(const std::array<Efficiency, N> &curve,
   return curve.back().part;
 }
 
-/// By the microseconds that a matmul would take at the machine's rate. Source:
-/// bench/gpu.sh on an H200, f32 and bf16 with and without ends, times without a
-/// launch: 6 us 0.37, 15 us 0.56, 20 us 0.67, 64 us 0.71, 78 us 0.79, 139 us
-/// and 1.3 ms 0.82.
+/// By the microseconds that a matmul would take at the machine's rate: between
+/// f32 and bf16 as bench/gpu.sh measured them on an H200, times without a
+/// launch. f32: 6 us 0.37, 15 us 0.56, 64 us 0.71; bf16: 20 us 0.67, 78 us
+/// 0.79, 139 us and 1.3 ms 0.82.
 static constexpr std::array<Efficiency, 5> matmulEfficiency = {
     {{0, 0.1}, {6, 0.37}, {20, 0.62}, {70, 0.76}, {140, 0.82}}};
 // Source: Calculon (Isaev et al., SC 2023), its description of the A100.

@@ -1,6 +1,8 @@
+#include "codegen/ExecTypes.h"
 #include "codegen/exec/Exec.h"
 #include "codegen/kernels/StructuredOps.h"
 #include "codegen/steps/MatmulForm.h"
+#include "codegen/steps/MatmulLibrary.h"
 #include "codegen/steps/Passes.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -14,12 +16,6 @@ namespace meshc::codegen {
 } // namespace meshc::codegen
 
 using namespace meshc::codegen;
-
-/// Of a call, and bytes of a copy in a microsecond; as layout/Machines.cpp has
-/// the first, and bench/gpu.sh has measured the second on an H200. There the 32
-/// calls of a convolution's gradient by its weight, 3x3 windows of 16 channels,
-/// take 43 us each, more than ten launches.
-static constexpr double callUs = 3, bytesPerUs = 4.2e6;
 
 /// How often the library is called for a contraction of this form.
 static int64_t countCalls(const MatmulForm &form) {
@@ -75,13 +71,14 @@ static SmallVector<unsigned> findBatchLoops(linalg::GenericOp op) {
 }
 
 /// Whether a batch of `terms` results of this type takes less time to write and
-/// to add up than as many calls.
+/// to add up than the launches of as many calls. Calls take longer, having less
+/// than a GPU can compute at once: the 32 of a gradient by a convolution's
+/// weight in bench/residual.mesh 43 us each on an H200.
 static bool savesTime(int64_t terms, RankedTensorType result,
                       int64_t maxBytes) {
-  const double bytes = double(terms) * double(result.getNumElements()) *
-                       double(result.getElementTypeBitWidth()) / 8;
+  const double bytes = double(terms) * double(getBytes(result));
   return bytes <= double(maxBytes) &&
-         double(terms - 1) * callUs > callUs + 2 * bytes / bytesPerUs;
+         double(terms - 1) * launchUs > launchUs + 2 * bytes / copyBytesPerUs;
 }
 
 /// Lets the library compute the terms of `op` along `loops`, and adds them up.
@@ -140,15 +137,7 @@ namespace {
 struct BatchSums : codegen::impl::BatchSumsBase<BatchSums> {
   using BatchSumsBase::BatchSumsBase;
   void runOnOperation() override {
-    SmallVector<linalg::GenericOp> contractions;
-    getOperation().walk([&](spmd::ProgramOp program) {
-      program.walk([&](linalg::GenericOp op) {
-        if (isLibraryMatmul(op) && op.getNumDpsInputs() == 2 &&
-            getSplat(op.getDpsInits().front()))
-          contractions.push_back(op);
-      });
-    });
-    for (linalg::GenericOp op : contractions) {
+    for (linalg::GenericOp op : findLibraryContractions(getOperation())) {
       const SmallVector<unsigned> loops = findBatchLoops(op);
       int64_t terms = 1;
       for (unsigned loop : loops)

@@ -1,5 +1,8 @@
 #include "codegen/steps/MatmulForm.h"
 
+#include "codegen/kernels/StructuredOps.h"
+#include "dialect/SPMD.h"
+
 using namespace mlir;
 using namespace meshc::codegen;
 
@@ -102,4 +105,17 @@ MatmulForm meshc::codegen::getMatmulForm(linalg::GenericOp contraction) {
                        {getStridedTensor(contraction->getOperand(0)),
                         getStridedTensor(contraction->getOperand(1)),
                         getStridedTensor(contraction->getResult(0))});
+}
+
+SmallVector<linalg::GenericOp>
+meshc::codegen::findLibraryContractions(ModuleOp module) {
+  SmallVector<linalg::GenericOp> found;
+  module.walk([&](spmd::ProgramOp program) {
+    program.walk([&](linalg::GenericOp op) {
+      if (isLibraryMatmul(op) && op.getNumDpsInputs() == 2 &&
+          getSplat(op.getDpsInits().front()))
+        found.push_back(op);
+    });
+  });
+  return found;
 }

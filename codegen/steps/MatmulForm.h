@@ -4,6 +4,7 @@
 #include "codegen/steps/StridedLoops.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/BuiltinOps.h"
 
 #include <array>
 #include <cstdint>
@@ -46,6 +47,11 @@ MatmulForm getMatmulForm(llvm::ArrayRef<mlir::AffineMap> maps,
                          const std::array<StridedTensor, 3> &tensors);
 /// The form of `contraction`, whose operands lie as getStridedTensor() says.
 MatmulForm getMatmulForm(mlir::linalg::GenericOp contraction);
+
+/// The contractions of two tensors, from equal numbers on, that a library
+/// computes in the programs of `module`, those in loops too.
+llvm::SmallVector<mlir::linalg::GenericOp>
+findLibraryContractions(mlir::ModuleOp module);
 
 } // namespace meshc::codegen
 

@@ -1,5 +1,8 @@
+#include "codegen/ExecTypes.h"
 #include "codegen/exec/Exec.h"
 #include "codegen/kernels/StructuredOps.h"
+#include "codegen/steps/MatmulForm.h"
+#include "codegen/steps/MatmulLibrary.h"
 #include "codegen/steps/Passes.h"
 #include "dialect/SPMD.h"
 
@@ -19,21 +22,14 @@ namespace meshc::codegen {
 using namespace meshc::codegen;
 
 /// How many times as long a matmul of 16-bit factors takes with a size that is
-/// no multiple of 8; operations of fast ones and bytes of copies, in a
-/// microsecond. Source: bench/gpu.sh on an H200, GPT-2 with 50257 words: 96,
-/// 135 and 143 Tflop/s, with 50264 words 687, 798 and 816; a copy moves 4.2
-/// TB/s. A row stride of 50264 alone leaves two of the three as slow.
-static constexpr double slowdown = 6, flopsPerUs = 780e6, bytesPerUs = 4.2e6;
-/// Of a kernel that pads or copies; as layout/Machines.cpp has it.
-static constexpr double launchUs = 3;
+/// no multiple of 8, and the operations of others in a microsecond. Source:
+/// bench/gpu.sh on an H200, GPT-2 with 50257 words: 96, 135 and 143 Tflop/s,
+/// with 50264 words 687, 798 and 816. A row stride of 50264 alone leaves two of
+/// the three as slow.
+static constexpr double slowdown = 6, flopsPerUs = 780e6;
 
 static RankedTensorType getType(Value tensor) {
   return cast<RankedTensorType>(tensor.getType());
-}
-
-static int64_t getTensorBytes(RankedTensorType type) {
-  return type.getNumElements() *
-         int64_t(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
 }
 
 /// The generic that does nothing but convert an operand of the same shape
@@ -94,9 +90,9 @@ static LoopSizes findLongerLoops(linalg::GenericOp op, RankedTensorType result,
     });
     if (!isLonger)
       continue;
-    const int64_t bytes = getTensorBytes(
+    const int64_t bytes = getBytes(
         position == 2 ? result : getType(op->getOperand(unsigned(position))));
-    copyUs += launchUs + 2 * double(bytes) / bytesPerUs; // read and written
+    copyUs += launchUs + 2 * double(bytes) / copyBytesPerUs; // read and written
   }
   const double savedUs = (slowdown - 1) * double(flops) / flopsPerUs;
   if (!always && savedUs < copyUs)
@@ -200,9 +196,13 @@ Value Padding::getPadded(Value value, ArrayRef<int64_t> shape,
   OpBuilder builder(before);
   if (auto argument = dyn_cast<BlockArgument>(value))
     padded = getPaddedCapture(argument, shape);
-  // What is converted is read once, and zeros where it lies.
+  // What is converted from memory is read once, with zeros.
   linalg::GenericOp conversion = findConversion(value);
-  if (!padded && conversion)
+  auto isInMemory = [](Value source) {
+    Operation *producer = source.getDefiningOp();
+    return !producer || !isComputation(producer);
+  };
+  if (!padded && conversion && isInMemory(conversion.getDpsInputs().front()))
     padded =
         convert(builder, conversion,
                 getPadded(conversion.getDpsInputs().front(), shape, before));
@@ -225,13 +225,10 @@ static linalg::GenericOp findRounding(linalg::GenericOp op) {
 
 /// Lets the library compute `op`, a contraction, with longer loops.
 void Padding::pad(linalg::GenericOp op) {
-  if (op.getNumDpsInputs() != 2)
-    return;
   const bool isNarrow = llvm::all_of(op.getDpsInputs(), [](Value factor) {
     return getType(factor).getElementTypeBitWidth() == 16;
   });
-  auto start = dyn_cast_if_present<Value>(getSplat(op.getDpsInits().front()));
-  if (!isNarrow || !start)
+  if (!isNarrow)
     return;
   linalg::GenericOp rounding = findRounding(op);
   Value result = rounding ? rounding.getResult(0) : op.getResult(0);
@@ -250,6 +247,11 @@ void Padding::pad(linalg::GenericOp op) {
     operands.push_back(
         getPadded(op.getDpsInputs()[factor], getShape(factor), op));
   OpBuilder builder(op);
+  const OpFoldResult splat = getSplat(op.getDpsInits().front());
+  auto start = dyn_cast<Value>(splat);
+  if (!start)
+    start = arith::ConstantOp::create(builder, op.getLoc(),
+                                      cast<TypedAttr>(cast<Attribute>(splat)));
   const SmallVector<int64_t> shape = getShape(2);
   Value empty =
       tensor::EmptyOp::create(builder, op.getLoc(), shape,
@@ -301,15 +303,8 @@ namespace {
 struct PadMatmuls : codegen::impl::PadMatmulsBase<PadMatmuls> {
   using PadMatmulsBase::PadMatmulsBase;
   void runOnOperation() override {
-    SmallVector<linalg::GenericOp> all;
-    getOperation().walk([&](spmd::ProgramOp program) {
-      program.walk([&](linalg::GenericOp op) {
-        if (isLibraryMatmul(op))
-          all.push_back(op);
-      });
-    });
     Padding padding(multiple, always);
-    for (linalg::GenericOp op : all)
+    for (linalg::GenericOp op : findLibraryContractions(getOperation()))
       padding.pad(op);
     padding.finish();
   }

@@ -33,8 +33,8 @@ struct SpecArguments {
   std::optional<int64_t> bucketBytes;
   /// Of a large value at a time; 0: all; absent: as the target has it.
   std::optional<int64_t> tileBytes;
-  /// Of which all sizes of 16-bit matmuls are made multiples; 1: none; absent:
-  /// where the target saves time by it.
+  /// Of which sizes of 16-bit matmuls that are one dimension are made
+  /// multiples; 1: none; absent: where the target saves time by it.
   std::optional<int64_t> matmulMultiple;
   bool fuses = true; ///< no: each operation is a command of its own
   /// Bytes above which a resharding that the compiler inserts is an error.

@@ -131,11 +131,10 @@ void meshc::driver::addCommandListOptions(CLI::App *command, CLI::Option *path,
       ->needs(path)
       ->excludes(alone); // whose values are whole
   command
-      ->add_option(
-          "--matmul-multiple", spec.matmulMultiple,
-          "all sizes of 16-bit matmuls are made multiples of this, with "
-          "zeros; 1: none; without: on GPUs multiples of 8, where that "
-          "saves time")
+      ->add_option("--matmul-multiple", spec.matmulMultiple,
+                   "sizes of 16-bit matmuls that are one dimension are made "
+                   "multiples of this, with zeros; 1: none; without: on GPUs "
+                   "multiples of 8, where that saves time")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 10))
       ->needs(path)
       ->excludes(alone);

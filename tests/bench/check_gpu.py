@@ -267,7 +267,8 @@ def check_result(result):
     check(all("not built for GPUs yet" in reason for reason in tests["skips"].values()),
           f"skipped: {tests}")
     meshes = [1, 2, 4, 8] * 2
-    for part, programs, devices in (("trainings", ["graphs"], meshes), ("programs", ["graphs"], [1, 8]),
+    for part, programs, devices in (("trainings", ["graphs"], meshes),
+                                    ("programs", ["graphs"], [1, 8]),
                                     ("launches", ["graphs", "no_graphs"], meshes)):
         found = [case["devices"] for case in steps[part]]
         check(found == devices, f"meshes: {found}")

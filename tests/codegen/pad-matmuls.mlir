@@ -166,6 +166,45 @@ spmd.program @tiles {
   spmd.output "y" of !nd.tensor<["r"=32768, "c"=517], f32, <>>, %y : tensor<32768x517xf32>
 }
 
+// What kernels compute on the way to 16 bits is padded in 16 bits: they would write it as
+// f32 else.
+// CHECK-LABEL: spmd.program @computed {
+// CHECK:         %[[NARROW:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<512x517xbf16>)
+// CHECK:         spmd.view %[[NARROW]] ["d1" = "d1'"] {{.*}} : tensor<512x517xbf16> -> tensor<512x520xbf16>
+spmd.program @computed {
+  %x = spmd.input "x" of !nd.tensor<["r"=8192, "k"=512], bf16, <>> : tensor<8192x512xbf16>
+  %w = spmd.input "w" of !nd.tensor<["k"=512, "c"=517], f32, <>> : tensor<512x517xf32>
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<512x517xf32>
+  %v = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel"]}
+      ins(%w : tensor<512x517xf32>) outs(%e0 : tensor<512x517xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = math.exp %a : f32
+    linalg.yield %r : f32
+  } -> tensor<512x517xf32>
+  %e1 = tensor.empty() : tensor<512x517xbf16>
+  %n = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel"]}
+      ins(%v : tensor<512x517xf32>) outs(%e1 : tensor<512x517xbf16>) {
+  ^bb0(%a: f32, %o: bf16):
+    %r = arith.truncf %a : f32 to bf16
+    linalg.yield %r : bf16
+  } -> tensor<512x517xbf16>
+  %e2 = tensor.empty() : tensor<8192x517xf32>
+  %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<8192x517xf32>) -> tensor<8192x517xf32>
+  %y = linalg.generic {indexing_maps = [#left, #right, #result],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %n : tensor<8192x512xbf16>, tensor<512x517xbf16>)
+      outs(%f2 : tensor<8192x517xf32>) {
+  ^bb0(%a: bf16, %b: bf16, %o: f32):
+    %aa = arith.extf %a : bf16 to f32
+    %bb = arith.extf %b : bf16 to f32
+    %m = arith.mulf %aa, %bb : f32
+    %r = arith.addf %o, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<8192x517xf32>
+  spmd.output "y" of !nd.tensor<["r"=8192, "c"=517], f32, <>>, %y : tensor<8192x517xf32>
+}
+
 // Few terms take less time than copies of what is longer; the library is as fast
 // with factors of f32; a size of two loops may be one for it.
 // CHECK-LABEL: spmd.program @others {

@@ -66,12 +66,12 @@ public:
   /// slope of the activation. u is 2^-24, 2^-53, 2^-8 or 2^-11; v is 2^-24, or
   /// 2^-53 for f64, and twice that for 16-bit factors: tensor cores cut off
   /// what they add (Fasi, Higham, Mikaitis and Pranesh 2021, Numerical behavior
-  /// of NVIDIA tensor cores). gelu itself may be wrong by 32 roundings of its
+  /// of NVIDIA tensor cores). gelu itself may be wrong by 64 roundings of its
   /// argument in f32, its gradient by 256 of the product, of which
-  /// cuBLASLt 13.1 needs 27 and 174 on an H200: its tanh is an approximation.
-  /// In front of an end of 16 bits the sum may be rounded to these as well,
-  /// unless all sizes are multiples of 8, as was found there. Sums of columns
-  /// are bound like the sum, of terms that are wrong as above.
+  /// cuBLASLt 13.1 needs 43 and 174 on an H200: its tanh is an approximation.
+  /// In front of what it adds or applies, the sum may be rounded to the
+  /// result's 16 bits as well: some of its algorithms do. Sums of columns are
+  /// bound like the sum, of terms that are wrong as above.
   ///
   /// Bits of relu are compared where the sign of the argument is certain. NaN
   /// is expected where arithmetic gives it, but for relu; rules has what was

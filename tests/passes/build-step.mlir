@@ -2,11 +2,12 @@
 // RUN: meshc-opt %s -nd-build-step -split-input-file -mlir-print-debuginfo | FileCheck %s --check-prefix=LOC
 // RUN: meshc-opt %s -nd-build-step -nd-build-init -nd-decompose -canonicalize -cse -split-input-file | FileCheck %s --check-prefix=SIMPLE
 
-// Metrics, gradient, update; @forward becomes @eval.
+// Metrics, gradient, update; @forward becomes @eval, which alone has tensors.
 // CHECK-LABEL: nd.program @step
 // CHECK:         %[[X:.*]] = nd.input "x"
 // CHECK:         %[[W:.*]] = nd.read @w
 // CHECK:         nd.output "loss"
+// CHECK-NOT:     nd.output "scaled"
 // CHECK:         nd.output "sum"
 // CHECK:         %[[DW:.*]] = nd.einsum %{{.*}}, %[[X]] : (!scalar_f64, !a_f64) -> !a_f64
 // CHECK:         %[[LR:.*]] = nd.constant(1.000000e-01 : f64)
@@ -15,6 +16,7 @@
 // CHECK:         nd.write @w, %[[NEXT]]
 // CHECK-LABEL: nd.program @eval
 // CHECK:         nd.output "loss"
+// CHECK:         nd.output "scaled"
 // CHECK:         nd.output "sum"
 // CHECK-NOT:     nd.write
 // CHECK-NOT:   nd.program @forward
@@ -31,6 +33,8 @@ module {
     %w = nd.read @w : !nd.tensor<["a"=2], f64>
     %loss = nd.einsum %x, %w : (!nd.tensor<["a"=2], f64>, !nd.tensor<["a"=2], f64>) -> !nd.tensor<[], f64>
     nd.output "loss", %loss : !nd.tensor<[], f64>
+    %scaled = nd.mul %x, %w : (!nd.tensor<["a"=2], f64>, !nd.tensor<["a"=2], f64>) -> !nd.tensor<["a"=2], f64>
+    nd.output "scaled", %scaled : !nd.tensor<["a"=2], f64>
     %sum = nd.reduce sum %x : (!nd.tensor<["a"=2], f64>) -> !nd.tensor<[], f64>
     nd.output "sum", %sum : !nd.tensor<[], f64>
   }
