@@ -197,7 +197,8 @@ static Span getSpan(mlir::Location location, const SourceSet &sources) {
   return {};
 }
 
-static void report(mlir::Diagnostic &diagnostic, Diagnostics &diagnostics) {
+static void reportRefusal(mlir::Diagnostic &diagnostic,
+                          Diagnostics &diagnostics) {
   const SourceSet &sources = diagnostics.getSources();
   Span primary = getSpan(diagnostic.getLocation(), sources);
   mlir::DiagnosticSeverity severity = diagnostic.getSeverity();
@@ -227,6 +228,6 @@ static void report(mlir::Diagnostic &diagnostic, Diagnostics &diagnostics) {
 
 PassErrors::PassErrors(mlir::MLIRContext &context, Diagnostics &diagnostics)
     : handler(&context, [&diagnostics](mlir::Diagnostic &diagnostic) {
-        report(diagnostic, diagnostics);
+        reportRefusal(diagnostic, diagnostics);
         return mlir::success();
       }) {}

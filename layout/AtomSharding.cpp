@@ -8,8 +8,6 @@
 using namespace meshc;
 using namespace meshc::layout;
 
-static int64_t ceilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-
 static AtomSet getAtomSet(std::span<const uint8_t> list) {
   AtomSet set = 0;
   for (uint8_t atom : list)

@@ -17,6 +17,9 @@
 
 namespace meshc::layout {
 
+/// a / b, rounded up; neither is negative.
+inline int64_t ceilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
 /// Joins neighbouring parts that continue one another on one axis and drops
 /// parts of size 1.
 std::vector<AxisRef> joinParts(std::span<const AxisRef> parts);

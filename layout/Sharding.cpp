@@ -8,8 +8,6 @@
 using namespace meshc;
 using namespace meshc::layout;
 
-static int64_t ceilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-
 bool Sharding::isReplicated() const {
   auto splits = [](AxisRef part) { return part.size > 1; };
   for (const DimSplit &split : dims)

@@ -126,9 +126,9 @@ struct Claim {
   SmallVector<size_t> dims;
 };
 
-class Chooser {
+class SplitChooser {
 public:
-  Chooser(PartitionOpInterface op, const ModuleLayout &layout)
+  SplitChooser(PartitionOpInterface op, const ModuleLayout &layout)
       : op(op), layout(layout) {}
 
   IterationSplit run() {
@@ -317,5 +317,5 @@ private:
 
 IterationSplit meshc::chooseIterationSplit(PartitionOpInterface op,
                                            const ModuleLayout &layout) {
-  return Chooser(op, layout).run();
+  return SplitChooser(op, layout).run();
 }

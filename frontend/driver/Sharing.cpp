@@ -39,7 +39,7 @@ void Sharing::measureProducts(ModuleOp module) {
     const double products = countProducts(einsum);
     std::vector<bool> isSplit(split.size());
     // A dim that is summed is one of an operand.
-    for (Value operand : einsum->getOperands())
+    for (mlir::Value operand : einsum->getOperands())
       for (const layout::DimSplit &dim :
            nd::getSharding(cast<nd::NamedTensorType>(operand.getType()), mesh)
                .dims)

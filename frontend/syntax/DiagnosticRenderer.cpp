@@ -73,7 +73,7 @@ std::string getPlace(const SourceSet &sources, Span span) {
   return fmt::format("{}:{}:{}", source.getName(), at.line, at.column);
 }
 
-std::string_view getName(Level level) {
+std::string_view getLevelName(Level level) {
   switch (level) {
   case Level::Error:
     return "error";
@@ -171,7 +171,7 @@ std::string meshc::frontend::renderText(const Diagnostic &diagnostic,
   if (primary.isValid())
     text += painter(MessagePart::Place, getPlace(sources, primary) + ":") + " ";
   text += painter(getPart(diagnostic.level),
-                  fmt::format("{}[{}]:", getName(diagnostic.level),
+                  fmt::format("{}[{}]:", getLevelName(diagnostic.level),
                               getInfo(diagnostic.code).id));
   text += " " + painter(MessagePart::Place, diagnostic.message) + "\n";
   if (primary.isValid())
@@ -271,7 +271,7 @@ std::string meshc::frontend::renderJson(const Diagnostic &diagnostic,
                      R"("spans":[{}],"children":[{}],"rendered":{}}})"
                      "\n",
                      quote(diagnostic.message), info.id,
-                     quote(info.explanation), getName(diagnostic.level),
+                     quote(info.explanation), getLevelName(diagnostic.level),
                      fmt::join(spans, ","), fmt::join(children, ","),
                      quote(renderText(diagnostic, sources)));
 }

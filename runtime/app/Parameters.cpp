@@ -14,7 +14,7 @@
 using namespace meshc;
 using namespace meshc::runtime;
 
-static uint64_t getBytes(const exec::TensorLayoutT &layout) {
+static uint64_t getGlobalBytes(const exec::TensorLayoutT &layout) {
   return uint64_t(getGlobalElements(layout) * getElementBytes(layout.element));
 }
 
@@ -201,12 +201,12 @@ Status Parameters::set(Session &session) const {
   Status status = session.initialise(seed);
   uint64_t allBytes = 0;
   for (const Setting &setting : settings)
-    allBytes += getBytes(*setting.parameter->layout);
+    allBytes += getGlobalBytes(*setting.parameter->layout);
   uint64_t bytes = 0;
   ByteProgress progress("parameters");
   for (size_t i = 0; i < settings.size() && status; ++i) {
     status = setOne(session, settings[i]);
-    bytes += getBytes(*settings[i].parameter->layout);
+    bytes += getGlobalBytes(*settings[i].parameter->layout);
     if (session.isFirst())
       progress.show(bytes, allBytes);
   }

@@ -1,5 +1,6 @@
 #include "runtime/cpu/ConvolutionCall.h"
 
+#include "runtime/cpu/LibraryElement.h"
 #include "runtime/exec/Executable.h"
 
 #include <algorithm>
@@ -14,11 +15,6 @@ using exec::ConvolutionTensor;
 using Dims = dnnl::memory::dims;
 
 namespace {
-
-dnnl::memory::data_type getDataType(exec::ElementType element) {
-  return element == exec::ElementType::bf16 ? dnnl::memory::data_type::bf16
-                                            : dnnl::memory::data_type::f32;
-}
 
 dnnl::memory::desc describe(const Dims &sizes, const Dims &strides,
                             exec::ElementType element) {

@@ -1,6 +1,7 @@
 #include "runtime/cpu/Matmul.h"
 
 #include "runtime/cpu/BlockedMatmul.h"
+#include "runtime/cpu/LibraryElement.h"
 #include "runtime/cpu/TiledMatmul.h"
 #include "runtime/exec/Executable.h"
 #include "runtime/exec/HalfFloats.h"
@@ -155,26 +156,6 @@ private:
   std::vector<Worker> workers;
   bool hasBias = false;
 };
-
-dnnl::memory::data_type getDataType(exec::ElementType element) {
-  switch (element) {
-  case exec::ElementType::f32:
-    return dnnl::memory::data_type::f32;
-  case exec::ElementType::bf16:
-    return dnnl::memory::data_type::bf16;
-  case exec::ElementType::f16:
-    return dnnl::memory::data_type::f16;
-  case exec::ElementType::f64:
-  case exec::ElementType::i32:
-  case exec::ElementType::i64:
-  case exec::ElementType::boolean:
-  case exec::ElementType::u8:
-  case exec::ElementType::i8:
-  case exec::ElementType::i16:
-    break;
-  }
-  __builtin_unreachable(); // such products never come here
-}
 
 /// Descriptor of a matrix with strides. A dimension of one element gets the
 /// stride that makes the matrix dense along the other: oneDNN looks at it.

@@ -28,7 +28,7 @@ struct NcclType {
 };
 } // namespace
 
-static NcclType getType(exec::ElementType element) {
+static NcclType getNcclType(exec::ElementType element) {
   switch (element) {
   case exec::ElementType::f32:
     return {ncclFloat32};
@@ -327,7 +327,7 @@ Status NcclCommunicator::build(MoveTable &table,
 }
 
 Status NcclCommunicator::issueNative(const Entry &entry, Stream stream) {
-  const auto [type, perElement] = getType(entry.collective.getElement());
+  const auto [type, perElement] = getNcclType(entry.collective.getElement());
   const std::vector<int64_t> &devices = entry.native[0].devices;
   const size_t place =
       size_t(std::find(devices.begin(), devices.end(), peers.getRank()) -
@@ -373,7 +373,7 @@ Status NcclCommunicator::issue(size_t number, std::span<const Stream> streams) {
     return Status::success();
   if (!entry.native.empty())
     return issueNative(entry, stream);
-  const auto [type, perElement] = getType(entry.collective.getElement());
+  const auto [type, perElement] = getNcclType(entry.collective.getElement());
   MESHC_RETURN_IF_ERROR(moves->launch(entry.pack, stream));
   if (!entry.messages.sends.empty() || !entry.messages.receives.empty()) {
     auto getAddress = [&](const NcclMessages::Message &message) {

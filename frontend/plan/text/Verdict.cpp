@@ -51,7 +51,7 @@ static std::string getLine(const Plan &plan, const exec::Span *span) {
 }
 
 /// "waiting for all_reduce over data, of gradient of w1 (mlp.mesh:23)".
-static std::string describe(const Plan &plan, const StepCost &cost) {
+static std::string describeCost(const Plan &plan, const StepCost &cost) {
   const PlannedCommand &planned = plan.commands[size_t(cost.first)];
   const std::string times =
       cost.count > 1 ? fmt::format(", {} times", cost.count) : "";
@@ -131,6 +131,6 @@ std::string plan::renderVerdict(const Plan &plan, const EqualScopes &scopes,
     text += "  the largest costs\n";
   for (size_t index = 0; index < std::min(costs.size(), top); ++index)
     text += fmt::format("    {:>8}  {}\n", formatTime(costs[index].us),
-                        describe(plan, costs[index]));
+                        describeCost(plan, costs[index]));
   return text;
 }

@@ -1,0 +1,33 @@
+#ifndef MESHC_RUNTIME_CPU_LIBRARYELEMENT_H
+#define MESHC_RUNTIME_CPU_LIBRARYELEMENT_H
+
+#include "runtime/exec/Executable.h"
+
+#include <dnnl.hpp>
+
+namespace meshc::runtime {
+
+/// oneDNN's name of a type of element, one that matmuls and convolutions have.
+inline dnnl::memory::data_type getDataType(exec::ElementType element) {
+  switch (element) {
+  case exec::ElementType::f32:
+    return dnnl::memory::data_type::f32;
+  case exec::ElementType::bf16:
+    return dnnl::memory::data_type::bf16;
+  case exec::ElementType::f16:
+    return dnnl::memory::data_type::f16;
+  case exec::ElementType::f64:
+  case exec::ElementType::i32:
+  case exec::ElementType::i64:
+  case exec::ElementType::boolean:
+  case exec::ElementType::u8:
+  case exec::ElementType::i8:
+  case exec::ElementType::i16:
+    break;
+  }
+  __builtin_unreachable(); // refused where programs are read
+}
+
+} // namespace meshc::runtime
+
+#endif
