@@ -6,7 +6,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 # A build folder that exists keeps its choices.
 fresh=()
-[ -f build/CMakeCache.txt ] || fresh=(-DMESHC_TESTS=OFF -DMESHC_UNITY=ON)
+[ -f build/CMakeCache.txt ] || fresh=(-DMESHC_TESTS=OFF -DMESHC_QUICK_BUILD=ON)
 cmake --preset default "${fresh[@]}"
 # With the runtime that it links into programs for CPUs.
 cmake --build build --target meshc

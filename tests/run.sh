@@ -14,7 +14,7 @@ fi
 # A fresh build folder compiles several files at once, as that of samples/quickstart.sh:
 # what works file by file may clash there, which nobody would see before a new user.
 fresh=()
-[ -f build/CMakeCache.txt ] || fresh=(-DMESHC_UNITY=ON)
+[ -f build/CMakeCache.txt ] || fresh=(-DMESHC_QUICK_BUILD=ON)
 cmake --preset default -DMESHC_TESTS=ON "${fresh[@]}"
 cmake --build build
 tests/install-python ||

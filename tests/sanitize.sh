@@ -25,7 +25,7 @@ fi
 cd "$root"
 for preset in "${presets[@]}"; do
   fresh=()
-  [ -f "build/$preset/CMakeCache.txt" ] || fresh=(-DMESHC_UNITY=ON)
+  [ -f "build/$preset/CMakeCache.txt" ] || fresh=(-DMESHC_QUICK_BUILD=ON)
   cmake --preset "$preset" -DMESHC_TESTS=ON "${fresh[@]}"
   if $quick; then
     cmake --build --preset "$preset" \

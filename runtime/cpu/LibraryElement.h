@@ -7,7 +7,7 @@
 
 namespace meshc::runtime {
 
-/// oneDNN's name of a type of element, one that matmuls and convolutions have.
+/// oneDNN's name of a type of element that we give it: f32, bf16 or f16.
 inline dnnl::memory::data_type getDataType(exec::ElementType element) {
   switch (element) {
   case exec::ElementType::f32:
@@ -25,7 +25,7 @@ inline dnnl::memory::data_type getDataType(exec::ElementType element) {
   case exec::ElementType::i16:
     break;
   }
-  __builtin_unreachable(); // refused where programs are read
+  __builtin_unreachable(); // BlockedMatmul has the others
 }
 
 } // namespace meshc::runtime

@@ -15,8 +15,6 @@ using namespace meshc::test;
 
 namespace {
 
-const std::string lowest = "0xFF800000";
-
 /// y = x w + b with sizes that no vector width divides.
 ProgramText makeLinear() {
   ProgramText text;
@@ -361,7 +359,7 @@ TEST(FormSteps, KernelsOfFloatsCallNothing) {
   text.dim("d", 41);
   text.input("x", "b d");
   text.input("z", "b d");
-  text.reduce("m", "b", {"x"}, "arith.maximumf", lowest);
+  text.reduce("m", "b", {"x"}, "arith.maximumf", lowestF32);
   text.pointwise("y", "b d", {"x", "m", "z"},
                  "%c = arith.subf %a0, %a1 : f32\n"
                  "%e = math.exp %c : f32\n"

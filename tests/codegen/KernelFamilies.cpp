@@ -2,8 +2,6 @@
 
 using namespace meshc::test;
 
-static const std::string lowest = "0xFF800000";
-
 namespace {
 /// Writes f32 arithmetic on tensors of any float type.
 class FloatText : public ProgramText {
@@ -115,7 +113,7 @@ ProgramText meshc::test::getSoftmax(int64_t rows, int64_t columns,
   text.dim("b", rows);
   text.dim("d", columns);
   text.floatInput("x", "b d");
-  text.reduce("m", "b", {"x"}, "arith.maximumf", lowest);
+  text.reduce("m", "b", {"x"}, "arith.maximumf", lowestF32);
   text.pointwise("c", "b d", {"x", "m"}, "%r = arith.subf %a0, %a1 : f32");
   text.pointwise("e", "b d", {"c"}, "%r = math.exp %a0 : f32");
   text.reduce("s", "b", {"e"}, "arith.addf", "0.0");
@@ -200,7 +198,7 @@ ProgramText meshc::test::getCrossEntropy(int64_t rows, int64_t columns,
   text.dim("d", columns);
   text.floatInput("x", "b d");
   text.input("label", "b", "i32");
-  text.reduce("m", "b", {"x"}, "arith.maximumf", lowest);
+  text.reduce("m", "b", {"x"}, "arith.maximumf", lowestF32);
   text.pointwise("c", "b d", {"x", "m"}, "%r = arith.subf %a0, %a1 : f32");
   text.pointwise("e", "b d", {"c"}, "%r = math.exp %a0 : f32");
   text.reduce("s", "b", {"e"}, "arith.addf", "0.0");

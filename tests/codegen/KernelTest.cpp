@@ -10,8 +10,6 @@ using namespace meshc::test;
 
 namespace {
 
-const std::string lowest = "0xFF800000";
-
 /// Every kernel runs with row lengths around the vector widths.
 class KernelSizes : public ::testing::TestWithParam<int64_t> {};
 
@@ -71,7 +69,7 @@ TEST_P(KernelSizes, Softmax) {
   text.dim("b", 3);
   text.dim("d", GetParam());
   text.input("x", "b d");
-  text.reduce("m", "b", {"x"}, "arith.maximumf", lowest);
+  text.reduce("m", "b", {"x"}, "arith.maximumf", lowestF32);
   text.pointwise("c", "b d", {"x", "m"}, "%r = arith.subf %a0, %a1 : f32");
   text.pointwise("e", "b d", {"c"}, "%r = math.exp %a0 : f32");
   text.reduce("s", "b", {"e"}, "arith.addf", "0.0");
@@ -160,9 +158,9 @@ TEST_P(KernelSizes, ExtremaPassNaNOn) {
   text.dim("b", rows);
   text.dim("d", columns);
   text.input("x", "b d");
-  text.reduce("row_most", "b", {"x"}, "arith.maximumf", lowest);
+  text.reduce("row_most", "b", {"x"}, "arith.maximumf", lowestF32);
   text.reduce("row_least", "b", {"x"}, "arith.minimumf", "0x7F800000");
-  text.reduce("column_most", "d", {"x"}, "arith.maximumf", lowest);
+  text.reduce("column_most", "d", {"x"}, "arith.maximumf", lowestF32);
   text.reduce("column_least", "d", {"x"}, "arith.minimumf", "0x7F800000");
   text.pointwise("y", "b d", {"x", "row_most"},
                  "%r = arith.minimumf %a0, %a1 : f32");

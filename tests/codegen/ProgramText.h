@@ -11,6 +11,9 @@
 
 namespace meshc::test {
 
+/// Where a maximum of f32 begins: -infinity.
+inline const std::string lowestF32 = "0xFF800000";
+
 /// Writes spmd programs of one device, in the form partitioning leaves.
 ///
 ///   ProgramText text;
