@@ -10,7 +10,7 @@
 using namespace meshc;
 using namespace meshc::runtime;
 
-static constexpr const char *ownFile = "/proc/self/exe";
+MESHC_BEFORE_SEAL_DATA static constexpr char ownFile[] = "/proc/self/exe";
 
 /// As printError would say it, were it known to be sound.
 template <size_t size>

@@ -19,13 +19,13 @@
 ///   .rela.dyn, .relr.dyn, .rela.plt              where it writes addresses
 ///   .plt, .iplt, .got, .got.plt                  calls of the check
 ///   resolvers of `target_clones` and libgcc's code for them
-///   the section meshc_seal                       the check itself
+///   the sections meshc_seal, meshc_seal_data     the check itself, its text
 ///
 /// Damage of these may end by a signal, or with the loader's words and exit
 /// code 127 (126 from a shell that cannot start the file), and a check that is
-/// damaged may take itself as sound. That is 44 KB of 1.5 MB. Any other loaded
-/// byte that changes ends with exit code 4. tests/mutants/files.py changes and
-/// counts both.
+/// damaged may not find its file, or take itself as sound. That is 59 KB of
+/// 3.9 MB. Any other loaded byte that changes ends with exit code 4.
+/// tests/mutants/files.py changes and counts both.
 
 #include "runtime/exec/Error.h"
 
@@ -34,8 +34,11 @@
 
 /// Puts a function that runs before the seal has been verified into the section
 /// for these. They must not call others of the executable, nor templates, nor
-/// need tables of the compiler's: all of that may be damaged.
+/// need tables of the compiler's, nor read texts: all of that may be damaged.
 #define MESHC_BEFORE_SEAL [[gnu::section("meshc_seal"), gnu::noinline]]
+
+/// For a text that decides something before the seal has been verified.
+#define MESHC_BEFORE_SEAL_DATA [[gnu::section("meshc_seal_data")]]
 
 namespace meshc::runtime {
 

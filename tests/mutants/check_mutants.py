@@ -101,6 +101,7 @@ def check_commands(given, commands):
 
 def check_files(given, files):
     files.without_start()
+    files.own_name()
     for number in range(given.files):
         if number % 4 == 0:
             files.in_each_class(number // 4)
