@@ -48,6 +48,15 @@ def make_template(meshc, root):
     return f"{head}{PLAN}@DATA@</script>{tail}"
 
 
+LIT = """
+    const lit = (view, kind) => {
+      const {plan} = planPage.page;
+      const list = {layout: plan.values, ledger: plan.collectives, graph: plan.operations}[view];
+      return [...document.querySelectorAll(`#${view} tr[data-index].${kind}`)]
+          .flatMap(row => list[row.dataset.index].ids);
+    };"""
+
+
 class Browser:
     def __init__(self, meshc, root, width=1280, height=900):
         self.template = make_template(meshc, root)
@@ -93,7 +102,7 @@ class Browser:
         self.take_log()
         self.address = path.as_uri()
         self.driver.get(self.address + (f"#{link}" if link else ""))
-        WebDriverWait(self.driver, 20).until(lambda _: self.run("return !!window.planPage"))
+        WebDriverWait(self.driver, 20, 0.01).until(lambda _: self.run("return !!window.planPage"))
         if all_views:
             self.run("for (const name of ['beforeprint', 'afterprint']) dispatchEvent(new Event(name))")
         self.check_quiet()
@@ -124,11 +133,33 @@ class Browser:
 
     def lit(self, view, kind="related"):
         """Ids of the members of what is lit in a view with rows."""
-        return set(self.run("""
-            const rows = [...document.querySelectorAll(`#${arguments[0]} tr[data-index].${arguments[1]}`)];
-            const {plan} = planPage.page;
-            const list = {layout: plan.values, ledger: plan.collectives, graph: plan.operations}[arguments[0]];
-            return rows.flatMap(row => list[row.dataset.index].ids);""", view, kind))
+        return set(self.run(LIT + "return lit(arguments[0], arguments[1]);", view, kind))
+
+    def lit_by_each(self, kind, count):
+        """What is lit in the ledger by each item of a kind, the first `count`."""
+        return [set(ids) for ids in self.run(LIT + """
+            const [kind, count] = arguments;
+            return [...Array(count).keys()].map(index => {
+              planPage.page.select({kind, index}, true);
+              return lit('ledger', 'related');
+            });""", kind, count)]
+
+    def follow_each(self, links, script):
+        """What a script returns after each of these links, which are links to this page: one
+        may come in the moment in which the page writes the link of what was selected before."""
+        return self.driver.execute_async_script(LIT + """
+            const [links, done] = arguments;
+            const look = () => {%s};
+            (async () => {
+              const found = [];
+              for (const link of links) {
+                const heard = new Promise(end => addEventListener('hashchange', end, {once: true}));
+                location.hash = link;
+                await heard;
+                found.push(look());
+              }
+              done(found);
+            })();""" % script, links)
 
     def text(self, selector="body"):
         return self.run("return document.querySelector(arguments[0]).textContent", selector)

@@ -19,10 +19,8 @@ def get_collectives(plan, line):
 def check_lines(page, plan, name):
     lines = plan["spec"]["files"][0]["text"].rstrip("\n").split("\n")
     lit = 0
-    for line in range(1, len(lines) + 1):
-        page.select("line", line - 1)
+    for line, found in enumerate(page.lit_by_each("line", len(lines)), 1):
         expected = get_collectives(plan, line)
-        found = page.lit("ledger")
         lit += len(found)
         page.expect(found == expected, f"{name}: line {line} lights {sorted(found)}, expected {sorted(expected)}")
     page.expect(lit > 0, f"{name}: no line lights anything")
@@ -30,13 +28,12 @@ def check_lines(page, plan, name):
 
 def check_collectives(page, plan, name):
     """The steps of a cause stand at its lines, and a member of a fold opens the fold."""
-    for collective in plan["collectives"]:
-        page.run("location.hash = 'sel=' + arguments[0]", collective["id"])
-        page.driver.execute_async_script("setTimeout(arguments[0], 20)")
-        selected = page.lit("ledger", "selected")
-        page.expect(collective["id"] in selected, f"{name}: {collective['id']} selects {selected}")
-        steps = page.run("return [...document.querySelectorAll('.line .step')].map(step => Number(step.textContent)).sort((a, b) => a - b)")
-        page.expect(steps == list(range(1, len(steps) + 1)) and steps, f"{name}: {collective['id']} has the steps {steps}")
+    ids = [collective["id"] for collective in plan["collectives"]]
+    for id_, (selected, steps) in zip(ids, page.follow_each([f"sel={id_}" for id_ in ids], """
+            const steps = [...document.querySelectorAll('.line .step')].map(step => Number(step.textContent));
+            return [lit('ledger', 'selected'), steps.sort((a, b) => a - b)];"""), strict=True):
+        page.expect(id_ in selected, f"{name}: {id_} selects {selected}")
+        page.expect(steps == list(range(1, len(steps) + 1)) and steps, f"{name}: {id_} has the steps {steps}")
 
 
 ORIGINS = {"contraction": "completes the sum", "reduction": "completes the sum",
@@ -50,14 +47,13 @@ def check_origins(page, compiler):
                       cases.CASES["blocks-d-model"]):
         plan = compiler.plan(*arguments)
         page.open([plan])
-        for collective in plan["collectives"]:
+        links = [f"sel={collective['id']}" for collective in plan["collectives"]]
+        texts = page.follow_each(links, "return document.querySelector('#ledger tr.opened').textContent;")
+        for collective, text in zip(plan["collectives"], texts, strict=True):
             cause = collective["cause"]
             says = "Written in the spec" if cause["written"] else \
                 ORIGINS.get(cause["kind"], "Inserted by the compiler")
             seen.add(says)
-            page.run("location.hash = 'sel=' + arguments[0]", collective["id"])
-            page.driver.execute_async_script("setTimeout(arguments[0], 20)")
-            text = page.text("#ledger tr.opened")
             page.expect(says in text, f"{arguments[0]}: {collective['id']} of {cause['kind']} says {text}")
     page.expect(len(seen) == 3, f"origins: only {seen}")
 

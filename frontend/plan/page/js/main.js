@@ -215,9 +215,13 @@ function writeHash(page) {
   }, 80);
 }
 
-/** @param {Page} page */
-function readHash(page) {
-  const words = new URLSearchParams(location.hash.slice(1));
+/**
+ * @param {Page} page
+ * @param {string} link  of which the hash is read; a link that waits to be written is late
+ */
+function readHash(page, link) {
+  clearTimeout(hashTimer);
+  const words = new URLSearchParams(new URL(link).hash.slice(1));
   reading = true;
   const device = words.get('dev') || '';
   if (/^\d+$/.test(device) && Number(device) < page.plan.devices) {
@@ -254,8 +258,9 @@ function start(json) {
   addPatterns(plans[0].axes, plans.flatMap(plan => plan.collectives.map(one => one.axes)));
   const page = new Page(plans[0], plans.slice(1));
   buildPage(page);
-  readHash(page);
-  addEventListener('hashchange', () => readHash(page));
+  readHash(page, location.href);
+  // A link that was written since then may stand in the address already.
+  addEventListener('hashchange', event => readHash(page, event.newURL));
   // For tests, which read what is selected and who holds what.
   Object.assign(window, {planPage: {page, heldRanges, costOfLines, makeCurve}});
 }
