@@ -1,7 +1,10 @@
 #include "Driver.h"
 
 #include <cstring>
+#include <string>
+
 #include <sys/mman.h>
+#include <unistd.h>
 
 using namespace meshc::emulation;
 
@@ -14,8 +17,38 @@ constexpr size_t alignment = 256;
 constexpr unsigned char guardByte = 0xA5;
 /// All ones is a NaN in each of the four floating-point types.
 constexpr unsigned char poisonByte = 0xFF;
+constexpr size_t poisonedBytes = 1 << 20;
 
 size_t roundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+/// A file of poison, as long as `poisonedBytes`; -1 if there can be none.
+int openPoison() {
+  const std::string poison(poisonedBytes, char(poisonByte));
+  const int file = memfd_create("meshc-poison", MFD_CLOEXEC);
+  if (file >= 0 && write(file, poison.data(), poison.size()) !=
+                       static_cast<ssize_t>(poison.size())) {
+    close(file);
+    return -1;
+  }
+  return file;
+}
+
+/// Of large memory, such as a workspace of 32 MiB, most is never touched: its
+/// pages are those of one file until they are written.
+void fillWithPoison(unsigned char *data, size_t bytes) {
+  static const int poison = openPoison();
+  unsigned char *const end = data + bytes;
+  unsigned char *next = data;
+  if (bytes > 2 * poisonedBytes) {
+    next += -reinterpret_cast<uintptr_t>(data) % pageBytes;
+    std::memset(data, poisonByte, next - data);
+    while (size_t(end - next) >= poisonedBytes &&
+           mmap(next, poisonedBytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_FIXED, poison, 0) != MAP_FAILED)
+      next += poisonedBytes;
+  }
+  std::memset(next, poisonByte, end - next);
+}
 
 } // namespace
 
@@ -35,7 +68,7 @@ CUresult Memory::allocate(int device, size_t bytes, CUdeviceptr &address) {
   }
   unsigned char *data = begin + inside - space;
   std::memset(begin, guardByte, data - begin);
-  std::memset(data, poisonByte, bytes);
+  fillWithPoison(data, bytes);
   std::memset(data + bytes, guardByte, space - bytes);
   address = reinterpret_cast<CUdeviceptr>(data);
   allocations[address] = {device, bytes, static_cast<unsigned char *>(mapping),
