@@ -31,10 +31,10 @@ for preset in "${presets[@]}"; do
     cmake --build --preset "$preset" \
       --target meshc_layout_tests meshc_runtime_tests meshc_compute_tests \
         meshc_samples_tests meshc_ranks_tests
-    ctest --preset "$preset" --parallel "$(nproc)" -L '^(layout|runtime|samples)$' \
+    ctest --preset "$preset" --parallel $(($(nproc) + 1)) -L '^(layout|runtime|samples)$' \
       -E 'ReshardPairs|Convolution\.Pieces' "$@"
   else
     cmake --build --preset "$preset"
-    ctest --preset "$preset" --parallel "$(nproc)" "$@"
+    ctest --preset "$preset" --parallel $(($(nproc) + 1)) "$@"
   fi
 done

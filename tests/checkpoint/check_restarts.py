@@ -312,4 +312,4 @@ class Restarts(unittest.TestCase):
         self.assertEqual(processes.read_metrics(self.folder / "metrics.jsonl"), expected[0])
 
 
-unittest.main(verbosity=2)
+processes.run_tests(3)

@@ -229,4 +229,4 @@ class Gpus(unittest.TestCase):
         self.assertNotIn("own launcher", done.stderr)
 
 
-unittest.main(verbosity=2)
+processes.run_tests(3)

@@ -421,4 +421,4 @@ class Launcher(processes.LinearModelTest):
             self.assertIn("error[MR0501]: " + message, done.stderr)
 
 
-unittest.main(verbosity=2)
+processes.run_tests(4)

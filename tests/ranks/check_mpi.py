@@ -125,4 +125,4 @@ if not shutil.which("mpirun"):
 if not PLUGIN:
     print("skipped: MPI was not found when meshc was built")
     sys.exit(SKIPPED)
-unittest.main(verbosity=2)
+processes.run_tests(4)

@@ -1,6 +1,5 @@
 """Processes of a run that stop for a while, or for good, without ending: who waits for them,
-how long, and what is said. It waits for most of its time, so that others may run beside it.
-Argument: the linear model's executable."""
+how long, and what is said. Argument: the linear model's executable."""
 
 import fcntl
 import os
@@ -8,7 +7,6 @@ import signal
 import socket
 import sys
 import time
-import unittest
 
 import processes
 from processes import STOPS, errors
@@ -171,4 +169,4 @@ class Pauses(processes.LinearModelTest):
             self.assertEqual([one.returncode for one in done], [0, 0, 0], done)
 
 
-unittest.main(verbosity=2)
+processes.run_tests(8)

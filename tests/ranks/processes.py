@@ -1,5 +1,6 @@
 """What the checks of runs of several processes share."""
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -154,6 +155,28 @@ def finish(process, seconds=30):
 
 def errors(text):
     return [line for line in text.splitlines() if "meshc: error" in line]
+
+
+def run_tests(jobs):
+    """The tests of the check that is run, or of them those that its last arguments name.
+    They wait for most of their time, so that `jobs` of them run side by side, each in a
+    process of its own. Ends the process."""
+    if len(sys.argv) > 1:
+        unittest.main(verbosity=2)
+    names = [f"{type(test).__name__}.{test.id().rpartition('.')[2]}"
+             for case in unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+             for test in case]
+
+    def run_test(name):
+        done = subprocess.run([sys.executable, *sys.orig_argv[1:], name], check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        os.write(2, done.stdout)
+        return done.returncode == 0
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        sound = list(pool.map(run_test, names))
+    print(f"{sum(sound)} of {len(names)} tests pass")
+    sys.exit(not all(sound) or not names)
 
 
 class LinearModelTest(unittest.TestCase):
