@@ -4,6 +4,7 @@ A row that both have has two times and their ratio; one that is above the limit 
 ends with exit code 1; one that a repository lacks is named and is no failure.
 """
 
+import os
 import pathlib
 import re
 import subprocess
@@ -25,7 +26,8 @@ def make_repository(folder, *parts):
 def compare(other, this, code, *options):
     done = subprocess.run(
         [sys.executable, "-B", f"{ROOT}/bench/builds.py", other, "--this", this, "--rounds", "1",
-         "--row", "depthwise_twin", *options], capture_output=True, text=True, check=False)
+         "--row", "depthwise_twin", *options], capture_output=True, text=True, check=False,
+        env={**os.environ, "MESHC_CACHE_DIR": f"{name}/cache"})
     assert done.returncode == code, done
     return done
 
