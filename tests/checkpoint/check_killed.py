@@ -201,14 +201,14 @@ def attempt(options, number, expected):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("app")
-    parser.add_argument("plugin")
+    parser.add_argument("plugin", help="libmeshc_mpi.so; none: without mpirun")
     parser.add_argument("--moments", type=int, default=12)
     parser.add_argument("--per-training", type=int, default=6)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--training", type=int)
     options = parser.parse_args()
-    if not shutil.which("mpirun"):
+    if options.plugin == "none" or not shutil.which("mpirun"):
         options.plugin = ""
     with processes.folder() as place:
         options.data = place

@@ -349,13 +349,13 @@ def main():
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     parser = argparse.ArgumentParser()
     parser.add_argument("app")
-    parser.add_argument("plugin", help="libmeshc_mpi.so; '': without the moments of mpirun")
+    parser.add_argument("plugin", help="libmeshc_mpi.so; none: without the moments of mpirun")
     parser.add_argument("--moments", type=int, default=12)
     parser.add_argument("--moment", type=int, help="this one alone")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=4)
     flags = parser.parse_args()
-    has_mpi = flags.plugin and shutil.which("mpirun")
+    has_mpi = flags.plugin != "none" and shutil.which("mpirun")
     with processes.folder() as place:
         data = {"small": place / "small", "evaluation": place / "large"}
         for name, samples in (("small", 31), ("evaluation", 60000)):
