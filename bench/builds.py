@@ -2,53 +2,49 @@
 
 `builds.py OTHER` compares with the repository OTHER, for example a clone of an older commit,
 which has its build in OTHER/build: a change makes no row slower than `--limit` allows. Each
-compiles the spec of its own repository, as the language was; a row that one of them lacks
-is named. The figure is the median of the ratios of the rounds. Rows of one device take one
-thread, those of several --threads in all.
+compiles the spec of its own repository, as the language was; a spec that one of them lacks
+is named, and any other failure ends the measurement. The figure is the median of the ratios
+of the rounds. Rows of one device take one thread, those of several --threads in all.
 """
 
 import argparse
-import json
 import pathlib
 import statistics
-import subprocess
 import sys
 
 from cases import PROGRAMS
 from cliffs import PAIRS
-from compare import ROOT, read_processor, spec_arguments
+from compare import ROOT, read_processor, run_json, spec_arguments
 
 
 def get_rows():
-    """Name, arguments of the compiler, whether it is of one device, steps of a round."""
+    """Name, spec and its options, whether it is of one device, steps of a round."""
     for program in PROGRAMS:
         for layout in program.layouts:
             is_one = layout.name == "one device"
             yield (f"{program.name} {layout.name}",
                    spec_arguments(program.spec, program, layout), is_one, program.steps)
     for pair in PAIRS:
-        for path in sorted({pair.spec, pair.twin}):
-            yield path.stem, [path.relative_to(ROOT)], True, 10
+        yield pair.name, [pair.spec.relative_to(ROOT)], True, 10
+        defines = [part for define in pair.defines for part in ("-D", define)]
+        yield (" ".join((pair.twin.stem, *pair.defines)),
+               [pair.twin.relative_to(ROOT), *defines], True, 10)
 
 
-def run(root, arguments, steps, threads):
-    """Milliseconds of a step; none where this repository has no such program."""
-    done = subprocess.run(
-        [str(word) for word in (root / "build" / "bin" / "meshc", "run", *arguments,
-                                "--bench", steps, "--threads", threads)],
-        cwd=root, check=False, capture_output=True, text=True)
-    return json.loads(done.stdout)["step_ms_median"] if done.returncode == 0 else None
+def measure(root, arguments, steps, threads):
+    """Milliseconds of a step."""
+    return run_json([root / "build" / "bin" / "meshc", "run", *arguments, "--bench", steps,
+                     "--threads", threads], root)["step_ms_median"]
 
 
 def compare(roots, arguments, steps, threads, rounds):
-    """Median milliseconds of a step with each, and the median ratio; none if one of them
-    lacks the program."""
-    if not all(run(root, arguments, 1, threads) for root in roots):  # which compiles it, too
-        return None
+    """Median milliseconds of a step with each, and the median ratio."""
+    for root in roots:
+        measure(root, arguments, 1, threads)  # compiles it
     times = [[], []]
     for turn in range(rounds):
         for i in (0, 1) if turn % 2 else (1, 0):
-            times[i].append(run(roots[i], arguments, steps, threads))
+            times[i].append(measure(roots[i], arguments, steps, threads))
     return (*map(statistics.median, times),
             statistics.median(new / old for old, new in zip(*times)))
 
@@ -63,19 +59,21 @@ def main():
                         help="times as long as the other's that a row may take")
     parser.add_argument("--row", action="append", help="rows whose name begins so, alone")
     options = parser.parse_args()
+    rows = [row for row in get_rows()
+            if not options.row or row[0].startswith(tuple(options.row))]
+    if not rows:
+        parser.error(f"--row: no name begins with {' or '.join(options.row)}")
     roots = [options.other.resolve(), options.this.resolve()]
     print(f"{read_processor()}, medians of {options.rounds} rounds\n\n"
           "| row | other ms | this ms | this / other |\n|---|---|---|---|")
     slower = []
-    for name, arguments, is_one, steps in get_rows():
-        if options.row and not name.startswith(tuple(options.row)):
+    for name, arguments, is_one, steps in rows:
+        lacking = [str(root) for root in roots if not (root / arguments[0]).is_file()]
+        if lacking:
+            print(f"| {name} | not in {', '.join(lacking)} | | |", flush=True)
             continue
-        found = compare(roots, arguments, steps, 1 if is_one else options.threads,
-                        options.rounds)
-        if not found:
-            print(f"| {name} | one of them lacks it | | |", flush=True)
-            continue
-        old, new, ratio = found
+        old, new, ratio = compare(roots, arguments, steps, 1 if is_one else options.threads,
+                                  options.rounds)
         slower += [name] * (ratio > options.limit)
         mark = "**" if ratio > options.limit else ""
         print(f"| {name} | {old:.2f} | {new:.2f} | {mark}{ratio:.3f}{mark} |", flush=True)

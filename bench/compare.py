@@ -22,9 +22,10 @@ ROOT = BENCH.parent
 BIN = ROOT / "build" / "bin"
 
 
-def run_json(command, **options):
+def run_json(command, root=ROOT, **options):
+    """What a command prints, in the folder of a repository; its failure ends this process."""
     result = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-                            cwd=ROOT, **options)
+                            cwd=root, **options)
     if result.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}\nfailed with exit code "
                  f"{result.returncode}:\n{result.stderr}")

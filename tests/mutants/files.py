@@ -180,9 +180,11 @@ class Files:
     def own_name(self):
         """Each byte of the file's own name: the check reads it. Where other code has it
         too, it is sealed."""
-        for found in re.finditer(rb"/proc/self/exe\0", self.layout.content):
-            for at in range(*found.span()):
-                self.change(at)
+        places = [at for found in re.finditer(rb"/proc/self/exe\0", self.layout.content)
+                  for at in range(*found.span())]
+        assert any(self.layout.of[at] == CHECK for at in places), "the check has no name"
+        for at in places:
+            self.change(at)
 
     def cut(self):
         """The end less."""
