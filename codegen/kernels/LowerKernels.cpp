@@ -281,12 +281,13 @@ enum class Machine : uint8_t { Cpu, EmulatedGpu, Gpu };
 /// 16-bit floats in memory only, math functions as arithmetic, for GPUs, which
 /// have no library to call, all of them; operations in the form in which the
 /// machine has instructions.
-static void expandMath(Operation *kernels, Machine machine,
-                       bool hasConversions = false) {
+static LogicalResult expandMath(Operation *kernels, Machine machine,
+                                bool hasConversions = false) {
   MLIRContext *context = kernels->getContext();
   context->loadDialect<cf::ControlFlowDialect, func::FuncDialect,
                        math::MathDialect>();
-  meshc::codegen::narrowFloats(kernels, hasConversions);
+  if (failed(meshc::codegen::narrowFloats(kernels, hasConversions)))
+    return failure();
   const bool isEmulated = machine == Machine::EmulatedGpu;
   if (machine != Machine::Cpu) {
     RewritePatternSet combinations(context);
@@ -312,6 +313,7 @@ static void expandMath(Operation *kernels, Machine machine,
            name == math::CosOp::getOperationName();
   });
   walkAndApplyPatterns(kernels, std::move(functions));
+  return success();
 }
 
 /// What kernels of every target consist of.
@@ -341,7 +343,8 @@ static LogicalResult lowerToHost(ModuleOp kernels) {
 }
 
 LogicalResult meshc::codegen::lowerKernels(ModuleOp kernels) {
-  expandMath(kernels, Machine::Cpu);
+  if (failed(expandMath(kernels, Machine::Cpu)))
+    return failure();
   return lowerToHost(kernels);
 }
 
@@ -349,7 +352,8 @@ LogicalResult meshc::codegen::lowerGpuKernels(gpu::GPUModuleOp kernels,
                                               bool hasConversions) {
   MLIRContext *context = kernels.getContext();
   context->loadDialect<NVVM::NVVMDialect>();
-  expandMath(kernels, Machine::Gpu, hasConversions);
+  if (failed(expandMath(kernels, Machine::Gpu, hasConversions)))
+    return failure();
   LLVMTypeConverter converter(context);
   configureGpuToNVVMTypeConverter(converter);
   RewritePatternSet patterns(context);
@@ -487,8 +491,8 @@ meshc::codegen::lowerGpuKernelsForHost(gpu::GPUModuleOp kernels) {
   }
   copy.erase();
   declareHostMath(*module);
-  expandMath(*module, Machine::EmulatedGpu);
-  if (failed(lowerToHost(*module)))
+  if (failed(expandMath(*module, Machine::EmulatedGpu)) ||
+      failed(lowerToHost(*module)))
     return failure();
   return module;
 }

@@ -3,6 +3,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -71,10 +72,11 @@ public:
       : wide(Float32Type::get(context)), half(IntegerType::get(context, 16)),
         hasConversions(hasConversions) {}
 
-  void run(Operation *root);
+  LogicalResult run(Operation *root);
 
 private:
   void rewrite(Operation *op);
+  void rewriteAccess(Operation *op);
   void rewriteConstant(arith::ConstantOp op);
   void rewriteTruncation(arith::TruncFOp op);
 
@@ -89,8 +91,8 @@ private:
   FloatType wide;
   IntegerType half;
   bool hasConversions;
-  /// What operations take as bits, before their operands became f32.
-  llvm::DenseMap<Operation *, FloatType> formats;
+  /// Of the operands that operations take as bits, before they became f32.
+  llvm::DenseMap<OpOperand *, FloatType> formats;
 };
 } // namespace
 
@@ -149,6 +151,35 @@ Value Narrowing::toBits(OpBuilder &builder, Location loc, Value number,
 }
 
 //===-- Operations --------------------------------------------------------===//
+
+/// Whether `op` is between registers and memory, which has the 16 bits.
+static bool isAccess(Operation *op) {
+  return isa<LLVM::LoadOp, LLVM::StoreOp, LLVM::MaskedLoadOp,
+             LLVM::MaskedStoreOp, LLVM::masked_gather, LLVM::masked_scatter>(
+      op);
+}
+
+/// Whether `op` does to f32 what it does to 16-bit floats: it computes, or
+/// hands on what it is given.
+static bool isOfAnyFloat(Operation *op) {
+  return isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) ||
+         isa<scf::ForOp, scf::IfOp, scf::YieldOp, vector::BroadcastOp,
+             vector::ExtractOp, vector::FromElementsOp, vector::ReductionOp,
+             vector::ShuffleOp>(op);
+}
+
+/// Whether a 16-bit float goes into `op`, comes out of it, or enters a block
+/// within it.
+static bool hasNarrow(Operation *op) {
+  auto isNarrow = [](Type type) { return bool(getNarrow(type)); };
+  return llvm::any_of(op->getOperandTypes(), isNarrow) ||
+         llvm::any_of(op->getResultTypes(), isNarrow) ||
+         llvm::any_of(op->getRegions(), [&](Region &region) {
+           return llvm::any_of(region, [&](Block &block) {
+             return llvm::any_of(block.getArgumentTypes(), isNarrow);
+           });
+         });
+}
 
 /// Whether the result of `op` may lie between two numbers of its type, its
 /// operands being numbers of it.
@@ -227,6 +258,22 @@ void Narrowing::rewriteTruncation(arith::TruncFOp op) {
   op.erase();
 }
 
+/// Whatever an access writes, and what a masked load gives in place of what it
+/// does not read, goes in as bits; what it reads comes out as bits.
+void Narrowing::rewriteAccess(Operation *op) {
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  for (OpOperand &operand : op->getOpOperands())
+    if (FloatType format = formats.lookup(&operand))
+      operand.set(toBits(builder, loc, operand.get(), format));
+  builder.setInsertionPointAfter(op);
+  for (Value result : op->getResults())
+    if (FloatType format = getNarrow(result.getType())) {
+      result.setType(withElement(result.getType(), half));
+      replaceAfter(result, fromBits(builder, loc, result, format));
+    }
+}
+
 void Narrowing::rewrite(Operation *op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op);
       constant && getNarrow(constant.getType()))
@@ -240,17 +287,13 @@ void Narrowing::rewrite(Operation *op) {
     extension.erase();
     return;
   }
+  if (isAccess(op))
+    return rewriteAccess(op);
   OpBuilder builder(op);
   Location loc = op->getLoc();
-  if (isa<LLVM::StoreOp, LLVM::masked_scatter>(op)) {
-    OpOperand &stored = op->getOpOperand(0);
-    if (FloatType format = formats.lookup(op))
-      stored.set(toBits(builder, loc, stored.get(), format));
-    return;
-  }
   if (auto bitcast = dyn_cast<arith::BitcastOp>(op)) {
     Value from = bitcast.getIn(), made;
-    if (FloatType format = formats.lookup(op))
+    if (FloatType format = formats.lookup(&op->getOpOperand(0)))
       made = toBits(builder, loc, from, format);
     else if (FloatType format = getNarrow(bitcast.getType()))
       made = fromBits(builder, loc, from, format);
@@ -266,27 +309,33 @@ void Narrowing::rewrite(Operation *op) {
     if (!format)
       continue;
     Type type = result.getType();
-    if (isa<LLVM::LoadOp, LLVM::masked_gather>(op)) {
-      result.setType(withElement(type, half));
-      replaceAfter(result, fromBits(builder, loc, result, format));
-      continue;
-    }
     result.setType(withElement(type, wide));
     if (mustRound(op))
       replaceAfter(result, round(builder, loc, result, format));
   }
 }
 
-void Narrowing::run(Operation *root) {
+LogicalResult Narrowing::run(Operation *root) {
   SmallVector<Operation *> ops;
-  root->walk<WalkOrder::PreOrder>([&](Operation *op) {
+  WalkResult found = root->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op == root)
-      return;
+      return WalkResult::advance();
     ops.push_back(op);
-    if (isa<LLVM::StoreOp, LLVM::masked_scatter, arith::BitcastOp>(op))
-      if (FloatType format = getNarrow(op->getOperand(0).getType()))
-        formats[op] = format;
+    if (!hasNarrow(op))
+      return WalkResult::advance();
+    if (!isAccess(op) && !isOfAnyFloat(op)) {
+      op->emitError("'") << op->getName() << "' is not built for "
+                         << "floats of 16 bits yet";
+      return WalkResult::interrupt();
+    }
+    if (isAccess(op) || isa<arith::BitcastOp>(op))
+      for (OpOperand &operand : op->getOpOperands())
+        if (FloatType format = getNarrow(operand.get().getType()))
+          formats[&operand] = format;
+    return WalkResult::advance();
   });
+  if (found.wasInterrupted())
+    return failure();
   for (Operation *op : ops) {
     for (Region &region : op->getRegions())
       for (Block &block : region)
@@ -295,8 +344,10 @@ void Narrowing::run(Operation *root) {
             argument.setType(withElement(argument.getType(), wide));
     rewrite(op);
   }
+  return success();
 }
 
-void meshc::codegen::narrowFloats(Operation *kernels, bool hasConversions) {
-  Narrowing(kernels->getContext(), hasConversions).run(kernels);
+LogicalResult meshc::codegen::narrowFloats(Operation *kernels,
+                                           bool hasConversions) {
+  return Narrowing(kernels->getContext(), hasConversions).run(kernels);
 }

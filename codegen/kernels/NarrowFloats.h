@@ -25,8 +25,10 @@ namespace meshc::codegen {
 ///
 /// `kernels` is anything that contains functions of `arith`, `math`, `scf`,
 /// `vector` and memory operations of the LLVM dialect. Runs before math
-/// functions are expanded.
-void narrowFloats(mlir::Operation *kernels, bool hasConversions = false);
+/// functions are expanded. Fails with an error at an operation on 16-bit floats
+/// that it does not know.
+mlir::LogicalResult narrowFloats(mlir::Operation *kernels,
+                                 bool hasConversions = false);
 
 } // namespace meshc::codegen
 

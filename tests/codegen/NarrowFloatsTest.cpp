@@ -1,6 +1,10 @@
+#include "codegen/kernels/LowerKernels.h"
 #include "dialect/interpreter/SPMDInterpreter.h"
 #include "tests/codegen/KernelRunner.h"
 #include "tests/runtime/StoredHalf.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include "gtest/gtest.h"
 
@@ -308,6 +312,29 @@ TEST(NarrowFloatsEdges, NoLibraryIsCalled) {
         EXPECT_EQ(runner->getObject().find(name), std::string::npos)
             << name << " for " << type << " on " << cpu;
     }
+}
+
+/// What nobody has thought of is not left with bits that are taken for numbers.
+TEST(NarrowFloatsEdges, UnknownOperationsAreRefused) {
+  auto context = makeContext();
+  context->loadDialect<mlir::LLVM::LLVMDialect, mlir::vector::VectorDialect>();
+  auto module = parse(*context, R"(
+llvm.func @k(%p: !llvm.ptr) {
+  %x = llvm.load %p : !llvm.ptr -> vector<2xbf16>
+  %y = vector.interleave %x, %x : vector<2xbf16> -> vector<4xbf16>
+  llvm.store %y, %p : vector<4xbf16>, !llvm.ptr
+  llvm.return
+})");
+  ASSERT_TRUE(module);
+  std::string message;
+  mlir::ScopedDiagnosticHandler handler(context.get(),
+                                        [&](mlir::Diagnostic &diagnostic) {
+                                          message += diagnostic.str();
+                                          return mlir::success();
+                                        });
+  EXPECT_TRUE(mlir::failed(codegen::lowerKernels(*module)));
+  EXPECT_EQ(message,
+            "'vector.interleave' is not built for floats of 16 bits yet");
 }
 
 } // namespace

@@ -78,6 +78,10 @@ F64Tensor getExpected(const Case &view, const F64Tensor &x, int64_t firstRow,
   return expected;
 }
 
+std::unique_ptr<KernelRunner> createCpu(const std::string &text) {
+  return KernelRunner::create(text);
+}
+
 void expectOutput(KernelRunner &runner, F64State state,
                   const F64Tensor &expected, int64_t owned,
                   std::vector<int64_t> coordinates) {
@@ -108,6 +112,33 @@ TEST_P(Views, OnOneDevice) {
       expectOutput(*runner, state, expected, r * k * columns, {0});
       expectAgreement(text, state, 0);
     }
+}
+
+/// Neighbours in memory follow one another along "r", so that a vector of them
+/// is loaded at once, but for what lies outside.
+TEST_P(Views, AlongWhatIsContiguous) {
+  const std::string type = GetParam();
+  constexpr int64_t r = 50, k = 2;
+  for (const Case &view : cases) {
+    SCOPED_TRACE(view.name);
+    const std::string text =
+        getViewProgram(R"(["c"=5, "v"=37], )" + type + ", <>", view.access,
+                       R"(["c"=5, "k"=2, "r"=50], )" + type + ", <>");
+    F64State state;
+    const F64Tensor x = state.inputs["x"] = getWhole({columns, rows}, type, 5);
+    F64Tensor expected({columns, k, r}, getZero(type));
+    for (int64_t i = 0; i < r; ++i)
+      for (int64_t j = 0; j < k; ++j)
+        if (const int64_t v = view.position(i, j); v >= 0 && v < rows)
+          for (int64_t c = 0; c < columns; ++c)
+            expected.elements[size_t((c * k + j) * r + i)] =
+                x.elements[size_t(c * rows + v)];
+    for (auto create : {&KernelRunner::createGpu, &createCpu}) {
+      auto runner = create(text);
+      ASSERT_TRUE(runner);
+      expectOutput(*runner, state, expected, columns * k * r, {0});
+    }
+  }
 }
 
 /// Rows split unevenly over three devices: each computes its own of what all

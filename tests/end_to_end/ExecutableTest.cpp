@@ -204,6 +204,16 @@ const std::vector<Split> regroupedSplits = {
     {"a=2,b=2", {"batch=a,group=b", "wide=a,group=b", "group=a,lane=b"}},
     {"a=2,b=3", {"batch=b,wide=a,group=a", "pos=b,lane=a", "group=a+b"}}};
 
+const std::string shifts = MESHC_SOURCE_DIR "/tests/end_to_end/shifts.mesh";
+/// The longest sum is that of a gradient.
+constexpr int64_t shiftTerms = 7 + 2 * 5 * 24;
+
+TEST(Executable, reads_beside_a_dimension) {
+  compareAll(
+      Reference(shifts, {}, shiftTerms),
+      {{"", {""}}, {"a=2", {"n=a", "m=a"}}, {"a=2,b=4", {"k=a,n=b", "n=a+b"}}});
+}
+
 TEST(Executable, dimensions_split_and_merged) {
   compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/regrouped.mesh", {},
                        2 * 24 + 2 * 6 + 5 * 3 * 24),
@@ -359,6 +369,13 @@ TEST(Executable, transformer_block_in_16_bits) {
 TEST(Executable, lookups_in_16_bits) {
   compareHalf("/tests/end_to_end/lookups.mesh", {}, 2 * 7 * 5 * 6 + 7 * 5, 24,
               {{"", {""}}, {"a=2,b=3", {"v=b+a", "b=b,d=a", "v=a,t=b"}}});
+}
+
+/// Forward the inputs are rounded, the sum over m, products and what is
+/// squared; twice as many backward.
+TEST(Executable, reads_beside_a_dimension_in_16_bits) {
+  compareHalf("/tests/end_to_end/shifts.mesh", {}, shiftTerms, 18,
+              {{"", {""}}, {"a=2,b=3", {"n=b,k=a"}}});
 }
 
 /// Forward u's conversions, the product, its square and what multiplies it,
