@@ -186,7 +186,7 @@ LogicalResult meshc::codegen::buildExecutable(ModuleOp module,
       return failure();
   }
   addTraining(module, executable);
-  target.finish(executable);
+  target.finish(executable, types.getMesh());
   return success();
 }
 

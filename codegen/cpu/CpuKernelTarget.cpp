@@ -24,4 +24,5 @@ FailureOr<EmittedKernel> CpuKernelTarget::emitPut(steps::PutOp put, StringRef,
   return put.emitError("puts on processors are commands of the runtime");
 }
 
-void CpuKernelTarget::finish(const exec::ExecutableT &executable) {}
+void CpuKernelTarget::finish(const exec::ExecutableT &executable,
+                             const layout::Mesh &mesh) {}

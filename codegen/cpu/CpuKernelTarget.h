@@ -37,7 +37,8 @@ public:
   mlir::FailureOr<EmittedKernel>
   emitPut(steps::PutOp put, llvm::StringRef name,
           llvm::ArrayRef<bool> isShared) override;
-  void finish(const exec::ExecutableT &executable) override;
+  void finish(const exec::ExecutableT &executable,
+              const layout::Mesh &mesh) override;
 
 private:
   mlir::ModuleOp kernels;

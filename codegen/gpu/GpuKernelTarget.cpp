@@ -47,6 +47,7 @@ FailureOr<EmittedKernel> GpuKernelTarget::emitPut(steps::PutOp put,
   return emitGpuPut(put, name, isShared, kernels);
 }
 
-void GpuKernelTarget::finish(const exec::ExecutableT &executable) {
-  emitMoveKernels(executable, kernels);
+void GpuKernelTarget::finish(const exec::ExecutableT &executable,
+                             const layout::Mesh &mesh) {
+  emitMoveKernels(executable, mesh, kernels);
 }

@@ -3,6 +3,7 @@
 #include "codegen/gpu/LaunchShape.h"
 #include "runtime/exec/Executable.h"
 #include "runtime/exec/GpuKernels.h"
+#include "runtime/plans/MoveKernels.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -10,7 +11,6 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <cstddef>
-#include <tuple>
 
 using namespace mlir;
 using namespace meshc;
@@ -413,50 +413,10 @@ void meshc::codegen::emitMoveKernel(exec::ReduceKind kind,
     MoveKernelBuilder(kind, element, isWide, kernels);
 }
 
-/// Whether pieces of the command's operands may need 64-bit arithmetic: boxes
-/// have no more elements than the operand that they are a part of, and no two
-/// further apart.
-static bool needsWideMoves(const exec::CommandT &command) {
-  return llvm::any_of(command.operands, [](const auto &operand) {
-    int64_t extent = 1, elements = 1;
-    for (auto [size, stride] :
-         llvm::zip_equal(operand->shape, operand->strides)) {
-      extent += (size - 1) * stride;
-      elements *= size;
-    }
-    return std::max(extent, elements) > runtime::maxNarrowElements;
-  });
-}
-
 void meshc::codegen::emitMoveKernels(const exec::ExecutableT &executable,
+                                     const layout::Mesh &mesh,
                                      gpu::GPUModuleOp kernels) {
-  // Each once, in the order in which commands need them.
-  using Kernel = std::tuple<exec::ReduceKind, exec::ElementType, bool>;
-  SmallVector<Kernel> needed;
-  auto add = [&](Kernel kernel) {
-    if (!llvm::is_contained(needed, kernel))
-      needed.push_back(kernel);
-  };
-  for (const auto &program : executable.programs)
-    for (const auto &command : program->commands) {
-      const exec::CollectiveT *collective = command->action.AsCollective();
-      if (!collective && !command->action.AsCopy())
-        continue;
-      const exec::ElementType element = command->operands[0]->element;
-      auto emit = [&](exec::ReduceKind kind) {
-        add({kind, element, /*isWide=*/false});
-        if (needsWideMoves(*command))
-          add({kind, element, /*isWide=*/true});
-      };
-      emit(exec::ReduceKind::none);
-      // A partial sum that is spread without being completed fills up with the
-      // identity.
-      for (const auto *layout :
-           {collective ? collective->source.get() : nullptr,
-            collective ? collective->target.get() : nullptr})
-        if (layout && layout->partial != exec::ReduceKind::none)
-          emit(layout->partial);
-    }
-  for (auto [kind, element, isWide] : needed)
-    emitMoveKernel(kind, element, isWide, kernels);
+  for (auto [reduce, element, isWide] :
+       runtime::cuda::findMoveKernels(executable, mesh))
+    emitMoveKernel(reduce, element, isWide, kernels);
 }

@@ -44,8 +44,10 @@ public:
   virtual mlir::FailureOr<EmittedKernel>
   emitPut(steps::PutOp put, llvm::StringRef name,
           llvm::ArrayRef<bool> isShared) = 0;
-  /// Emits what the commands of `executable` need beside their own kernels.
-  virtual void finish(const exec::ExecutableT &executable) = 0;
+  /// Emits what the commands of `executable`, for devices of `mesh`, need
+  /// beside their own kernels.
+  virtual void finish(const exec::ExecutableT &executable,
+                      const layout::Mesh &mesh) = 0;
 };
 
 } // namespace meshc::codegen

@@ -30,12 +30,11 @@ Status LocalCommunicator::build(MoveTable &table,
     const Collective &collective = entry.collective;
     entry.launches.clear();
     for (int64_t group = 0; group < collective.getNumGroups(); ++group) {
-      Result<MoveLaunch> launch =
-          table.add(getReduceKind(collective, group), collective.getElement(),
-                    getBoxes(collective, group, arenas));
-      if (!launch)
-        return launch.getError();
-      entry.launches.push_back(*launch);
+      Result<std::vector<MoveLaunch>> launches = table.add(
+          collective.getElement(), getBatches(collective, group, arenas));
+      if (!launches)
+        return launches.getError();
+      entry.launches.push_back(std::move(*launches));
     }
   }
   return Status::success();

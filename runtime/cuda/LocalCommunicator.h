@@ -35,7 +35,7 @@ private:
 
   struct Entry {
     Collective collective;
-    std::vector<MoveLaunch> launches; ///< per group
+    std::vector<std::vector<MoveLaunch>> launches; ///< per group
   };
 
   Gpu &gpu;

@@ -24,6 +24,18 @@ Result<MoveLaunch> MoveTable::add(exec::ReduceKind reduce,
   return launch;
 }
 
+Result<std::vector<MoveLaunch>>
+MoveTable::add(exec::ElementType element, std::span<const MoveBatch> batches) {
+  std::vector<MoveLaunch> launches;
+  for (const MoveBatch &batch : batches) {
+    Result<MoveLaunch> launch = add(batch.reduce, element, batch.boxes);
+    if (!launch)
+      return launch.getError();
+    launches.push_back(*launch);
+  }
+  return launches;
+}
+
 Status MoveTable::upload(DevicePointer memory, Stream stream) {
   if (getBytes() == 0)
     return Status::success();
@@ -43,4 +55,11 @@ Status MoveTable::launch(const MoveLaunch &launch, Stream stream) const {
   return gpu.getDriver().launchKernel(launch.kernel, launch.pieces.count, 1, 1,
                                       moveKernelThreads, 1, 1, 0, stream,
                                       parameters, nullptr);
+}
+
+Status MoveTable::launch(std::span<const MoveLaunch> launches,
+                         Stream stream) const {
+  for (const MoveLaunch &one : launches)
+    MESHC_RETURN_IF_ERROR(launch(one, stream));
+  return Status::success();
 }

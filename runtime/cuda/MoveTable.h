@@ -5,6 +5,7 @@
 #include "runtime/plans/MoveList.h"
 
 #include <span>
+#include <vector>
 
 namespace meshc::runtime::cuda {
 
@@ -24,11 +25,15 @@ public:
   /// Adds the boxes of one launch. Errors: see MoveList::add, Gpu::getKernel.
   Result<MoveLaunch> add(exec::ReduceKind reduce, exec::ElementType element,
                          std::span<const MoveList::Box> boxes);
+  /// The same of launches that follow one another.
+  Result<std::vector<MoveLaunch>> add(exec::ElementType element,
+                                      std::span<const MoveBatch> batches);
   uint64_t getBytes() const { return moves.getBytes(); }
   /// Copies the table to `memory` of getBytes(); nothing can be added
   /// afterwards.
   Status upload(DevicePointer memory, Stream stream);
   Status launch(const MoveLaunch &launch, Stream stream) const;
+  Status launch(std::span<const MoveLaunch> launches, Stream stream) const;
 
 private:
   Gpu &gpu;

@@ -311,17 +311,16 @@ Status NcclCommunicator::build(MoveTable &table,
     entry.messages =
         planMessages(entry.collective, peers.getRank(), arena, staging);
     const exec::ElementType element = entry.collective.getElement();
-    Result<MoveLaunch> pack =
-        table.add(exec::ReduceKind::none, element, entry.messages.pack);
+    Result<std::vector<MoveLaunch>> pack =
+        table.add(element, entry.messages.pack);
     if (!pack)
       return pack.getError();
-    entry.pack = *pack;
-    Result<MoveLaunch> unpack =
-        table.add(getReduceKind(entry.collective, entry.group), element,
-                  entry.messages.unpack);
+    entry.pack = std::move(*pack);
+    Result<std::vector<MoveLaunch>> unpack =
+        table.add(element, entry.messages.unpack);
     if (!unpack)
       return unpack.getError();
-    entry.unpack = *unpack;
+    entry.unpack = std::move(*unpack);
   }
   return Status::success();
 }

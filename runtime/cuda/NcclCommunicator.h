@@ -62,7 +62,7 @@ private:
     std::vector<NativeCollective> native;
     NcclComm comm = nullptr;
     NcclMessages messages; ///< where `native` is empty
-    MoveLaunch pack, unpack;
+    std::vector<MoveLaunch> pack, unpack;
   };
 
   Status issueNative(const Entry &entry, Stream stream);

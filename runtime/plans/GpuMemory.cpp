@@ -18,35 +18,6 @@ using namespace meshc::runtime::cuda;
 /// Blocks of other processes are read in pieces of this size.
 static constexpr uint64_t receivedBytes = uint64_t(16) << 20;
 
-/// What the sizes of a collective's tables and messages follow from: equal for
-/// those whose moves are the same but for their places. Only where operands
-/// share memory their places count, since data may be where it is needed.
-using MoveKey =
-    std::pair<std::vector<layout::ShardingChange>, std::vector<int64_t>>;
-
-static MoveKey getMoveKey(const exec::ExecutableT &executable,
-                          std::span<const Collective::Member> members) {
-  MoveKey key;
-  auto &[changes, places] = key;
-  for (const Collective::Member &member : members) {
-    changes.push_back(member.change);
-    for (const exec::OperandT *operand : {member.from, member.to}) {
-      places.push_back(int64_t(operand->element));
-      places.insert(places.end(), operand->strides.begin(),
-                    operand->strides.end());
-    }
-    const exec::BufferT &from =
-        *executable.buffers[size_t(member.from->buffer)];
-    const exec::BufferT &to = *executable.buffers[size_t(member.to->buffer)];
-    const bool share = from.offset < to.offset + to.bytes &&
-                       to.offset < from.offset + from.bytes;
-    places.push_back(share);
-    if (share)
-      places.push_back(int64_t(member.toOffset - member.fromOffset));
-  }
-  return key;
-}
-
 GpuMemoryPlanner::GpuMemoryPlanner(const exec::ExecutableT &executable,
                                    const layout::Mesh &mesh)
     : executable(executable), mesh(mesh) {
@@ -89,22 +60,10 @@ Error GpuMemoryPlanner::Mover::explain(Error error) const {
 
 Result<GpuMemoryPlanner::Need>
 GpuMemoryPlanner::getNeed(PlannedCollective &planned, int64_t device) const {
-  if (!planned.slice) {
-    std::vector<layout::ShardingChange> changes;
-    for (const Collective::Member &member : planned.members)
-      changes.push_back(member.change);
-    planned.repeatedAxes = layout::getRepeatedAxes(mesh, changes);
-    planned.slice = layout::getSlice(mesh, planned.repeatedAxes);
-    std::vector<Collective::Member> members = planned.members;
-    for (Collective::Member &member : members)
-      member.change = layout::getSlice(member.change, planned.repeatedAxes);
-    planned.collective = Collective::create(*planned.slice, members);
-  }
-  std::vector<int64_t> coordinates = mesh.getCoordinates(device);
-  for (int32_t axis : planned.repeatedAxes)
-    coordinates[size_t(axis)] = 0;
-  const int64_t self = planned.slice->getDevice(coordinates);
-  const Collective &collective = *planned.collective;
+  if (!planned.slice)
+    planned.slice = CollectiveSlice::create(mesh, planned.members);
+  const int64_t self = planned.slice->getDevice(mesh, device);
+  const Collective &collective = planned.slice->collective;
   const int64_t group = collective.getGroup(self);
   if (const auto found = planned.needs.find(self); found != planned.needs.end())
     return found->second;
@@ -118,9 +77,9 @@ GpuMemoryPlanner::getNeed(PlannedCollective &planned, int64_t device) const {
   if (native->second)
     return planned.needs[self] = need;
   const NcclMessages messages = planMessages(collective, self, 0, 0);
-  for (const std::vector<MoveList::Box> *boxes :
+  for (const std::vector<MoveBatch> *batches :
        {&messages.pack, &messages.unpack}) {
-    Result<uint64_t> bytes = MoveList::measure(*boxes);
+    Result<uint64_t> bytes = measureBatches(*batches);
     if (!bytes)
       return planned.mover.explain(bytes.getError());
     need.tables += *bytes;
@@ -136,7 +95,7 @@ GpuMemoryPlanner::measureShared(const PlannedCollective &planned) const {
   uint64_t total = 0;
   for (int64_t group = 0; group < collective.getNumGroups(); ++group) {
     Result<uint64_t> bytes =
-        MoveList::measure(getBoxes(collective, group, arenas));
+        measureBatches(getBatches(collective, group, arenas));
     if (!bytes)
       return planned.mover.explain(bytes.getError());
     total += *bytes;

@@ -14,6 +14,7 @@
 #include "layout/Mesh.h"
 #include "runtime/exec/Error.h"
 #include "runtime/exec/exec_generated.h"
+#include "runtime/plans/CollectiveSlice.h"
 #include "runtime/plans/MoveList.h"
 
 #include <cstdint>
@@ -93,11 +94,8 @@ private:
     std::vector<Collective::Member> members;
     /// Commands whose moves are the same but for their places.
     uint64_t count = 1;
-    /// The devices that stand for all, and the moves between them; made when
-    /// they are asked for.
-    std::vector<int32_t> repeatedAxes = {};
-    std::optional<layout::Mesh> slice = std::nullopt;
-    std::optional<Collective> collective = std::nullopt;
+    /// Made when it is asked for.
+    std::optional<CollectiveSlice> slice = std::nullopt;
     /// Of devices of the slice that have been planned.
     std::map<int64_t, Need> needs = {};
     std::map<int64_t, bool> isNative = {}; ///< by group of the slice

@@ -46,10 +46,27 @@ cuda::mergeMoveDims(std::span<const Collective::MoveDim> dims) {
   return merged;
 }
 
-std::vector<MoveList::Box>
-cuda::getBoxes(const Collective &collective, int64_t group,
-               std::span<const DevicePointer> arenas) {
-  std::vector<MoveList::Box> boxes;
+void cuda::addBox(std::vector<MoveBatch> &batches, exec::ReduceKind reduce,
+                  MoveList::Box box) {
+  for (MoveBatch &batch : batches) {
+    const bool hasBoth = reduce != exec::ReduceKind::none &&
+                         batch.reduce != exec::ReduceKind::none;
+    if (hasBoth && batch.reduce != reduce)
+      continue;
+    if (reduce != exec::ReduceKind::none)
+      batch.reduce = reduce;
+    batch.boxes.push_back(std::move(box));
+    return;
+  }
+  MoveBatch &batch = batches.emplace_back();
+  batch.reduce = reduce;
+  batch.boxes.push_back(std::move(box));
+}
+
+std::vector<MoveBatch> cuda::getBatches(const Collective &collective,
+                                        int64_t group,
+                                        std::span<const DevicePointer> arenas) {
+  std::vector<MoveBatch> batches;
   for (const Collective::Move &move : collective.getMoves(group)) {
     MoveList::Box box;
     for (const Collective::End &end : move.sources)
@@ -57,18 +74,9 @@ cuda::getBoxes(const Collective &collective, int64_t group,
     for (const Collective::End &end : move.targets)
       box.targets.push_back(arenas[size_t(end.device)] + end.offset);
     box.dims = getDims(move);
-    boxes.push_back(std::move(box));
+    addBox(batches, move.reduce, std::move(box));
   }
-  return boxes;
-}
-
-exec::ReduceKind cuda::getReduceKind(const Collective &collective,
-                                     int64_t group) {
-  // Boxes that are only copied have no kind; the others have the same one.
-  for (const Collective::Move &move : collective.getMoves(group))
-    if (move.reduce != exec::ReduceKind::none)
-      return move.reduce;
-  return exec::ReduceKind::none;
+  return batches;
 }
 
 /// Elements of a piece: so many that there are maxBlocks pieces at most, but
@@ -117,6 +125,17 @@ Result<uint64_t> MoveList::measure(std::span<const Box> boxes) {
   }
   MESHC_RETURN_IF_ERROR(checkNumPieces(pieces));
   return (ends + pieces * pieceWords) * sizeof(uint64_t);
+}
+
+Result<uint64_t> cuda::measureBatches(std::span<const MoveBatch> batches) {
+  uint64_t total = 0;
+  for (const MoveBatch &batch : batches) {
+    Result<uint64_t> bytes = MoveList::measure(batch.boxes);
+    if (!bytes)
+      return bytes.getError();
+    total += *bytes;
+  }
+  return total;
 }
 
 Result<MoveList::Pieces> MoveList::add(std::span<const Box> boxes) {

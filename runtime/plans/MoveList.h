@@ -55,12 +55,25 @@ std::vector<Collective::MoveDim> getDims(const Collective::Move &move);
 std::vector<Collective::MoveDim>
 mergeMoveDims(std::span<const Collective::MoveDim> dims);
 
-/// The boxes of a group's moves between devices whose memory is at `arenas`, by
-/// their numbers.
-std::vector<MoveList::Box> getBoxes(const Collective &collective, int64_t group,
-                                    std::span<const DevicePointer> arenas);
-/// The kind of kernel that a group of moves needs.
-exec::ReduceKind getReduceKind(const Collective &collective, int64_t group);
+/// What one launch moves: boxes that are combined in one way, and copies, which
+/// any kernel moves.
+struct MoveBatch {
+  exec::ReduceKind reduce = exec::ReduceKind::none; ///< none: copies alone
+  std::vector<MoveList::Box> boxes;
+};
+
+/// Adds a box that is combined by `reduce` to the first batch that may have it,
+/// or as one of its own.
+void addBox(std::vector<MoveBatch> &batches, exec::ReduceKind reduce,
+            MoveList::Box box);
+
+/// The bytes of the tables of launches; see MoveList::measure.
+Result<uint64_t> measureBatches(std::span<const MoveBatch> batches);
+
+/// The launches of a group's moves between devices whose memory is at `arenas`,
+/// by their numbers.
+std::vector<MoveBatch> getBatches(const Collective &collective, int64_t group,
+                                  std::span<const DevicePointer> arenas);
 
 } // namespace meshc::runtime::cuda
 

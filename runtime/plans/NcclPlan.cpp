@@ -256,7 +256,7 @@ NcclMessages cuda::planMessages(const Collective &collective, int64_t self,
           MoveList::Box box{{arena + *from}, {staging + message.offset}, dims};
           for (size_t i = 0; i < dims.size(); ++i)
             box.dims[i].toStride = packed[i];
-          messages.pack.push_back(std::move(box));
+          addBox(messages.pack, exec::ReduceKind::none, std::move(box));
         }
         messages.sends.push_back(message);
       }
@@ -297,10 +297,10 @@ NcclMessages cuda::planMessages(const Collective &collective, int64_t self,
       MoveList::Box own{{arena + source.offset}, {staging + place}, dims};
       for (size_t i = 0; i < dims.size(); ++i)
         own.dims[i].toStride = packed[i];
-      messages.pack.push_back(std::move(own));
+      addBox(messages.pack, exec::ReduceKind::none, std::move(own));
       box.sources.push_back(staging + place);
     }
-    messages.unpack.push_back(std::move(box));
+    addBox(messages.unpack, move.reduce, std::move(box));
   }
   return messages;
 }

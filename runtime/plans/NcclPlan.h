@@ -43,7 +43,7 @@ struct NcclMessages {
     int64_t elements = 0;
   };
   std::vector<Message> sends, receives;
-  std::vector<MoveList::Box> pack, unpack; ///< before and after them
+  std::vector<MoveBatch> pack, unpack; ///< before and after them
   uint64_t stagingBytes = 0;
 };
 

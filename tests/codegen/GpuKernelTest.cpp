@@ -668,18 +668,21 @@ TEST(MoveKernelsOfPrograms, AreWideWhereOperandsAre) {
     bool isWide;
   };
   for (const auto &[shape, strides, isWide] :
-       {Case{{limit}, {1}, false}, Case{{limit + 1}, {1}, true},
-        Case{{1 << 16, 1 << 15}, {1 << 15, 1}, true},
+       {Case{{3, limit / 3}, {limit / 3, 1}, false},
+        Case{{3, limit / 3 + 1}, {limit / 3 + 1, 1}, true},
         Case{{2, 3}, {limit - 3, 1}, false},
         Case{{2, 3}, {limit - 2, 1}, true}}) {
     exec::ExecutableT executable;
-    auto operand = std::make_unique<exec::OperandT>();
-    operand->element = exec::ElementType::bf16;
-    operand->shape = shape;
-    operand->strides = strides;
     auto command = std::make_unique<exec::CommandT>();
     command->action.Set(exec::CopyT());
-    command->operands.push_back(std::move(operand));
+    for (const std::vector<int64_t> &steps :
+         {strides, std::vector<int64_t>{1, shape[0]}}) {
+      auto operand = std::make_unique<exec::OperandT>();
+      operand->element = exec::ElementType::bf16;
+      operand->shape = shape;
+      operand->strides = steps;
+      command->operands.push_back(std::move(operand));
+    }
     executable.programs.push_back(std::make_unique<exec::ProgramT>());
     executable.programs[0]->commands.push_back(std::move(command));
     auto context = makeContext();
@@ -687,7 +690,7 @@ TEST(MoveKernelsOfPrograms, AreWideWhereOperandsAre) {
         mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
     codegen::GpuKernelTarget target(*module);
     auto kernels = *module->getOps<mlir::gpu::GPUModuleOp>().begin();
-    codegen::emitMoveKernels(executable, kernels);
+    codegen::emitMoveKernels(executable, layout::Mesh({}), kernels);
     EXPECT_TRUE(kernels.lookupSymbol("meshc_move_2"));
     EXPECT_EQ(kernels.lookupSymbol("meshc_move_2_wide") != nullptr, isWide)
         << ::testing::PrintToString(shape);

@@ -107,8 +107,8 @@ std::pair<uint64_t, uint64_t> measureTables(const Executable &executable,
     if (group < 0 || !findNative(collective, group).empty())
       continue;
     const NcclMessages messages = planMessages(collective, device, 0, 0);
-    tables += *MoveList::measure(messages.pack);
-    tables += *MoveList::measure(messages.unpack);
+    tables += *measureBatches(messages.pack);
+    tables += *measureBatches(messages.unpack);
     staging = std::max(staging, messages.stagingBytes);
   }
   return {alignMemory(tables), alignMemory(staging)};

@@ -57,6 +57,19 @@ TEST(GpuExecutable, windows) {
               {"a=3", "x=a,col=a,right=a", 3}});
 }
 
+TEST(GpuExecutable, reads_beside_a_dimension) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/shifts.mesh", {},
+                       7 + 2 * 5 * 24),
+             {{"a=2,b=2", "m=a,n=b", 4}});
+}
+
+/// Roundings as in Executable.reads_beside_a_dimension_in_16_bits.
+TEST(GpuExecutable, reads_beside_a_dimension_in_16_bits) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/shifts.mesh", {},
+                       7 + 2 * 5 * 24, 1, {"bf16", 18}),
+             {{"a=2", "n=a", 2}});
+}
+
 TEST(GpuExecutable, dimensions_split_and_merged) {
   compareAll(
       Reference(MESHC_SOURCE_DIR "/tests/end_to_end/regrouped.mesh", {},
