@@ -208,8 +208,27 @@ static exec::MatmulT getAction(MatmulOp op, const MatmulForm &form) {
   return action;
 }
 
+/// An executable that cannot run is none.
+static LogicalResult checkOperands(MatmulOp op, const MatmulForm &form) {
+  constexpr const char *names[] = {"left factor", "right factor", "result"};
+  const std::array<bool, 3> refused =
+      form.findRefused(codegen::MatmulLibrary::OneDnn);
+  for (auto [name, isRefused] : llvm::zip_equal(names, refused))
+    if (isRefused)
+      return op.emitError(
+                 "oneDNN cannot compute this product: it does not take "
+                 "its ")
+             << name << " as it lies in memory";
+  return success();
+}
+
 LogicalResult MatmulOp::addCommands(codegen::CommandBuilder &commands) {
   const MatmulForm form = getForm();
+  const codegen::MatmulLibrary library =
+      commands.getTarget().getMatmulLibrary();
+  if (library == codegen::MatmulLibrary::OneDnn &&
+      failed(checkOperands(*this, form)))
+    return failure();
   Value a = getLhs(), b = getRhs();
   if (form.swapped)
     std::swap(a, b);
@@ -220,8 +239,7 @@ LogicalResult MatmulOp::addCommands(codegen::CommandBuilder &commands) {
   const bool isElsewhere =
       getAddend() && !commands.lieTogether(getAddend(), getResult());
   const bool hasAddend =
-      isElsewhere && commands.getTarget().getMatmulLibrary() ==
-                         codegen::MatmulLibrary::CublasLt;
+      isElsewhere && library == codegen::MatmulLibrary::CublasLt;
   SmallVector<Value> first = operands;
   if (hasAddend)
     first.push_back(getAddend());
@@ -269,9 +287,7 @@ LogicalResult MatmulOp::addCommands(codegen::CommandBuilder &commands) {
     if (failed(commands.addFlops(getLoc(), command, factors)))
       return failure();
     command.action.Set(std::move(action));
-    // An executable that cannot run is none.
-    if (commands.getTarget().getMatmulLibrary() ==
-        codegen::MatmulLibrary::CublasLt)
+    if (library == codegen::MatmulLibrary::CublasLt)
       if (auto plan = runtime::cuda::planMatmul(command); !plan)
         return emitError(plan.getError().message);
   }

@@ -2,8 +2,11 @@
 
 #include "codegen/kernels/StructuredOps.h"
 #include "dialect/SPMD.h"
+#include "runtime/plans/MatmulPlan.h"
+#include "runtime/plans/OneDnnPlan.h"
 
 using namespace mlir;
+using namespace meshc;
 using namespace meshc::codegen;
 
 /// Takes the loop for the library's own dimension from `loops`, which begin
@@ -24,16 +27,21 @@ static MatmulForm::Loop takeMain(std::vector<MatmulForm::Loop> &loops) {
   return taken;
 }
 
-std::array<bool, 3> MatmulForm::findStrided() const {
-  auto isStrided = [](const Loop &x, const Loop &y, int64_t Loop::*stride) {
-    return x.size > 1 && y.size > 1 && x.*stride != 1 && y.*stride != 1;
+std::array<bool, 3> MatmulForm::findRefused(MatmulLibrary library) const {
+  auto getDim = [](const Loop &loop) {
+    return runtime::MatmulDim{loop.size, loop.a, loop.b, loop.c};
   };
-  std::array<bool, 3> strided = {isStrided(m, k, &Loop::a),
-                                 isStrided(k, n, &Loop::b),
-                                 isStrided(m, n, &Loop::c)};
+  runtime::MatmulShape shape;
+  llvm::append_range(shape.batch, llvm::map_range(batch, getDim));
+  shape.m = getDim(m);
+  shape.n = getDim(n);
+  shape.k = getDim(k);
+  std::array<bool, 3> refused = library == MatmulLibrary::OneDnn
+                                    ? runtime::findRefused(shape)
+                                    : runtime::cuda::findRefused(shape);
   if (swapped)
-    std::swap(strided[0], strided[1]);
-  return strided;
+    std::swap(refused[0], refused[1]);
+  return refused;
 }
 
 /// Sizes of the loops that index `tensors`.

@@ -1,6 +1,7 @@
 #ifndef MESHC_CODEGEN_STEPS_MATMULFORM_H
 #define MESHC_CODEGEN_STEPS_MATMULFORM_H
 
+#include "codegen/steps/MatmulLibrary.h"
 #include "codegen/steps/StridedLoops.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -36,9 +37,9 @@ struct MatmulForm {
   /// contiguous along n.
   bool swapped = false;
 
-  /// In which of the first operand, the second one and the result neither loop
-  /// of a call steps from one element to the next: no library takes these.
-  std::array<bool, 3> findStrided() const;
+  /// Which of the first operand, the second one and the result `library` does
+  /// not take as they lie in memory.
+  std::array<bool, 3> findRefused(MatmulLibrary library) const;
 };
 
 /// The form of a contraction of two tensors to a third, which are indexed by

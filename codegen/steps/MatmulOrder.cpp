@@ -6,6 +6,7 @@
 #include "dialect/SPMD.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -18,9 +19,10 @@ constexpr unsigned resultNumber = 2;
 /// One contraction whose tensors are copied.
 class Reordering {
 public:
-  Reordering(linalg::GenericOp contraction, OrderedCopies &copies)
-      : contraction(contraction), builder(contraction), copies(copies),
-        maps(contraction.getIndexingMapsArray()) {}
+  Reordering(linalg::GenericOp contraction, MatmulLibrary library,
+             OrderedCopies &copies)
+      : contraction(contraction), library(library), builder(contraction),
+        copies(copies), maps(contraction.getIndexingMapsArray()) {}
 
   linalg::GenericOp run();
 
@@ -35,6 +37,9 @@ private:
     return maps[number].isFunctionOfDim(loop);
   }
 
+  MatmulForm getFormWith(unsigned number, AffineMap map,
+                         const StridedTensor &tensor);
+  SmallVector<unsigned> getMatrixOrder(unsigned number);
   SmallVector<unsigned> chooseOrder(unsigned number);
   Value copy(Value tensor, AffineMap map);
   Value fillLike(Value init, ArrayRef<int64_t> shape);
@@ -44,6 +49,7 @@ private:
   void replace(ValueRange operands, AffineMap map, unsigned number);
 
   linalg::GenericOp contraction;
+  MatmulLibrary library;
   OpBuilder builder;
   OrderedCopies &copies;
   SmallVector<AffineMap> maps;
@@ -54,7 +60,7 @@ private:
 /// The loops of tensor `number` in the order of a row-major matrix behind its
 /// batch dimensions: what it shares with both others, then rows, then columns;
 /// within a class as another tensor has them, so that they are merged.
-SmallVector<unsigned> Reordering::chooseOrder(unsigned number) {
+SmallVector<unsigned> Reordering::getMatrixOrder(unsigned number) {
   // The tensors that share rows, and columns, with a, b and c.
   constexpr unsigned withRows[] = {2, 0, 0}, withColumns[] = {1, 2, 1};
   std::array<SmallVector<int64_t>, 3> strides;
@@ -78,8 +84,52 @@ SmallVector<unsigned> Reordering::chooseOrder(unsigned number) {
   return order;
 }
 
-/// `tensor`, whose dimension i is that of number `map`(i) of the copy.
+/// The form of the contraction with `tensor`, indexed by `map`, in the place of
+/// `number`.
+MatmulForm Reordering::getFormWith(unsigned number, AffineMap map,
+                                   const StridedTensor &tensor) {
+  SmallVector<AffineMap> other = maps;
+  other[number] = map;
+  std::array<StridedTensor, 3> tensors = {getStored(0), getStored(1),
+                                          getStored(2)};
+  tensors[number] = tensor;
+  return getMatmulForm(other, tensors);
+}
+
+/// The order of a copy of tensor `number`: the tensor's own, which is copied in
+/// a row, if the library takes that in no more calls.
+SmallVector<unsigned> Reordering::chooseOrder(unsigned number) {
+  auto getForm = [&](ArrayRef<unsigned> order) {
+    const AffineMap map = AffineMap::getMultiDimMapWithTargets(
+        maps[number].getNumDims(), order, builder.getContext());
+    const SmallVector<int64_t> sizes = contraction.getStaticLoopRanges();
+    const auto shape =
+        llvm::map_to_vector(order, [&](unsigned loop) { return sizes[loop]; });
+    return getFormWith(number, map, {shape, computeStrides(shape)});
+  };
+  auto count = [](const MatmulForm &form) {
+    return std::pair(form.outerK.size(), form.batch.size());
+  };
+  SmallVector<unsigned> own;
+  for (unsigned dim = 0; dim < maps[number].getNumResults(); ++dim)
+    own.push_back(maps[number].getDimPosition(dim));
+  SmallVector<unsigned> matrix = getMatrixOrder(number);
+  const MatmulForm form = getForm(own);
+  if (form.findRefused(library)[number] || count(form) > count(getForm(matrix)))
+    return matrix;
+  return own;
+}
+
+/// A copy for the library: `tensor`, whose dimension i is that of number
+/// `map`(i) of the copy. Every copy that is made because no library takes
+/// something as it lies is made here.
 Value Reordering::copy(Value tensor, AffineMap map) {
+  // A kernel reads no strided slice: it computes the view itself.
+  if (isStridedSlice(tensor)) {
+    tensor = tensor.getDefiningOp<spmd::ViewOp>().buildGeneric(builder);
+    if (map.isIdentity())
+      return tensor;
+  }
   auto type = cast<RankedTensorType>(tensor.getType());
   const unsigned rank = map.getNumDims();
   SmallVector<int64_t> shape(rank);
@@ -142,16 +192,13 @@ static AffineMap getPermutation(AffineMap map, ArrayRef<unsigned> order) {
 bool Reordering::takeCopy(unsigned number) {
   const Value operand = contraction->getOperand(number);
   for (const auto &[permutation, copied] : copies.lookup(operand)) {
-    SmallVector<AffineMap> other = maps;
-    other[number] = inversePermutation(permutation).compose(maps[number]);
-    std::array<StridedTensor, 3> tensors = {getStored(0), getStored(1),
-                                            getStored(2)};
-    tensors[number] = getStridedTensor(copied);
-    if (getMatmulForm(other, tensors).findStrided()[number])
+    const AffineMap map = inversePermutation(permutation).compose(maps[number]);
+    if (getFormWith(number, map, getStridedTensor(copied))
+            .findRefused(library)[number])
       continue;
     SmallVector<Value> operands(contraction->getOperands());
     operands[number] = copied;
-    replace(operands, other[number], number);
+    replace(operands, map, number);
     return true;
   }
   return false;
@@ -163,13 +210,7 @@ void Reordering::copyOperand(unsigned number) {
   const SmallVector<unsigned> order = chooseOrder(number);
   SmallVector<Value> operands(contraction->getOperands());
   const AffineMap permutation = getPermutation(maps[number], order);
-  // A kernel reads no strided slice: it computes the view itself.
-  const bool isStrided = isStridedSlice(operands[number]);
-  const Value copied = copy(
-      isStrided
-          ? operands[number].getDefiningOp<spmd::ViewOp>().buildGeneric(builder)
-          : operands[number],
-      permutation);
+  const Value copied = copy(operands[number], permutation);
   copies[operands[number]].push_back({permutation, copied});
   operands[number] = copied;
   replace(operands,
@@ -179,7 +220,7 @@ void Reordering::copyOperand(unsigned number) {
 }
 
 void Reordering::copyResult() {
-  const SmallVector<unsigned> order = chooseOrder(resultNumber);
+  const SmallVector<unsigned> order = getMatrixOrder(resultNumber);
   const AffineMap wanted = maps[resultNumber];
   const AffineMap inverse = inversePermutation(getPermutation(wanted, order));
   SmallVector<int64_t> shape;
@@ -207,17 +248,17 @@ void Reordering::copyResult() {
 }
 
 linalg::GenericOp Reordering::run() {
-  // What is copied may change which loops are the library's, so that another
-  // tensor is strided; once each was copied none is.
+  // What is copied may change which loops are the library's, so that it refuses
+  // another tensor; once each was copied it takes all.
   for (unsigned round = 0; round < 3; ++round) {
-    const std::array<bool, 3> strided =
-        getMatmulForm(contraction).findStrided();
-    if (llvm::none_of(strided, [](bool is) { return is; }))
+    const std::array<bool, 3> refused =
+        getMatmulForm(contraction).findRefused(library);
+    if (llvm::none_of(refused, [](bool is) { return is; }))
       break;
     for (unsigned number = 0; number < resultNumber; ++number)
-      if (strided[number])
+      if (refused[number])
         copyOperand(number);
-    if (strided[resultNumber])
+    if (refused[resultNumber])
       copyResult();
   }
   return contraction;
@@ -225,6 +266,7 @@ linalg::GenericOp Reordering::run() {
 
 linalg::GenericOp
 meshc::codegen::storeInLibraryOrder(linalg::GenericOp contraction,
+                                    MatmulLibrary library,
                                     OrderedCopies &copies) {
-  return Reordering(contraction, copies).run();
+  return Reordering(contraction, library, copies).run();
 }

@@ -1,6 +1,8 @@
 #ifndef MESHC_CODEGEN_STEPS_MATMULORDER_H
 #define MESHC_CODEGEN_STEPS_MATMULORDER_H
 
+#include "codegen/steps/MatmulLibrary.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace meshc::codegen {
@@ -10,15 +12,15 @@ namespace meshc::codegen {
 using OrderedCopies = llvm::DenseMap<
     mlir::Value, llvm::SmallVector<std::pair<mlir::AffineMap, mlir::Value>, 1>>;
 
-/// Copies tensors of `contraction` in which no loop of a library call steps
-/// from one element to the next (MatmulForm::findStrided), such as one with a
-/// batch dimension last, to and from an order in which one does. Libraries for
-/// GPUs refuse such a matrix; oneDNN computes with it by a plain loop nest, at
-/// 0.8 Gflop/s where it reaches 100 (ensemble of 8, 512 x 256 x 384, one thread
-/// of a Zen 4). Takes a copy that there is of
-/// `copies`, to which it adds those that it makes: contractions come in program
-/// order. Returns what computes the matmul now.
+/// Copies tensors of `contraction` that `library` does not take as they lie
+/// (MatmulForm::findRefused): such as one with a batch dimension last, to and
+/// from an order in which a loop of the library steps from one element to the
+/// next, or every second of seven rows, which are then as close as they can be.
+/// Takes a copy that there is of `copies`, to which it adds those that it
+/// makes: contractions come in program order. Returns what computes the matmul
+/// now.
 mlir::linalg::GenericOp storeInLibraryOrder(mlir::linalg::GenericOp contraction,
+                                            MatmulLibrary library,
                                             OrderedCopies &copies);
 
 } // namespace meshc::codegen

@@ -401,7 +401,7 @@ void GraphBuilder::orderMatmuls() {
   OrderedCopies copies;
   for (auto op : llvm::make_early_inc_range(block.getOps<linalg::GenericOp>()))
     if (isLibraryMatmul(op) && !graph.convs.contains(op))
-      storeInLibraryOrder(op, copies);
+      storeInLibraryOrder(op, library, copies);
 }
 
 void GraphBuilder::addConv(linalg::GenericOp contraction,

@@ -6,6 +6,7 @@
 #include "runtime/exec/Executable.h"
 #include "runtime/exec/HalfFloats.h"
 #include "runtime/plans/CpuPieces.h"
+#include "runtime/plans/OneDnnPlan.h"
 
 #include <dnnl.hpp>
 #include <dnnl_debug.h>
@@ -507,9 +508,7 @@ Result<std::unique_ptr<Matmul>> Matmul::create(const MatmulShape &given,
     }
     useOneMatmulThread();
     try {
-      // Rank 5 puts oneDNN on a slow path.
-      constexpr size_t maxInnerBatch = 2;
-      for (size_t inner = std::min(maxInnerBatch, oriented.batch.size()) + 1;
+      for (size_t inner = std::min(maxOneDnnBatch, oriented.batch.size()) + 1;
            inner-- > 0;)
         if (auto loops = OneDnnLoops::create(oriented, inner, pieces, workers,
                                              swapsOperands))

@@ -49,6 +49,14 @@ static std::optional<MatrixPlan> planFactor(Side rows, Side columns) {
   return matrix;
 }
 
+std::array<bool, 3> cuda::findRefused(const MatmulShape &given) {
+  const MatmulShape shape = mergeDims(given);
+  const MatmulDim &m = shape.m, &n = shape.n, &k = shape.k;
+  return {!planFactor({m.size, m.a}, {k.size, k.a}),
+          !planFactor({k.size, k.b}, {n.size, n.b}),
+          !planFactor({n.size, n.c}, {m.size, m.c})};
+}
+
 static bool isFloat(exec::ElementType element) {
   switch (element) {
   case exec::ElementType::f32:

@@ -16,8 +16,10 @@
 /// whose columns are contiguous is asked for as it is.
 
 #include "runtime/exec/Error.h"
+#include "runtime/exec/MatmulShape.h"
 #include "runtime/exec/exec_generated.h"
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <vector>
@@ -70,6 +72,11 @@ struct MatmulPlan {
   /// no one step, and a call for each of 12 heads is 12 launches.
   bool hasTables = false;
 };
+
+/// Which of a, b and c of `shape` cuBLASLt does not multiply where they lie:
+/// those of whose matrix neither dimension is contiguous, or whose columns
+/// would overlap.
+std::array<bool, 3> findRefused(const MatmulShape &shape);
 
 /// Plans the product of a command.
 /// Errors: UnsupportedOnGpu, saying why, where cuBLASLt cannot be asked for it:

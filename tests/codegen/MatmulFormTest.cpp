@@ -32,9 +32,9 @@ public:
 
   MatmulForm getForm() { return getMatmulForm(op); }
   /// Copies what no library takes as it is stored.
-  void order() {
+  void order(MatmulLibrary library) {
     OrderedCopies copies;
-    op = storeInLibraryOrder(op, copies);
+    op = storeInLibraryOrder(op, library, copies);
   }
 
   /// Runs the library calls of `form` with plain loops.
@@ -145,6 +145,9 @@ std::vector<double> makeRandom(int64_t size, int seed) {
   return values;
 }
 
+constexpr MatmulLibrary libraries[] = {MatmulLibrary::OneDnn,
+                                       MatmulLibrary::CublasLt};
+
 const std::map<char, int64_t> sizes = {{'b', 2}, {'p', 3}, {'k', 4}, {'h', 5},
                                        {'e', 6}, {'d', 7}, {'f', 8}};
 
@@ -193,13 +196,17 @@ TEST(MatmulForm, takes_the_loop_that_an_operand_is_contiguous_in) {
   EXPECT_TRUE(form.swapped);
   EXPECT_EQ(form.m.size, 4);
   EXPECT_EQ(form.m.a, 1);
-  EXPECT_EQ(form.findStrided(), (std::array{false, false, false}));
+  for (MatmulLibrary library : libraries)
+    EXPECT_EQ(form.findRefused(library), (std::array{false, false, false}));
 }
 
 TEST(MatmulForm, says_what_no_library_takes) {
   using Strided = std::array<bool, 3>;
   auto find = [](const char *text) {
-    return Contraction(text, sizes).getForm().findStrided();
+    const MatmulForm form = Contraction(text, sizes).getForm();
+    const Strided refused = form.findRefused(MatmulLibrary::OneDnn);
+    EXPECT_EQ(form.findRefused(MatmulLibrary::CublasLt), refused) << text;
+    return refused;
   };
   EXPECT_EQ(find("bpd,df->bpf"), (Strided{false, false, false}));
   EXPECT_EQ(find("bdp,df->bpf"), (Strided{false, false, false}));
@@ -228,14 +235,16 @@ TEST(MatmulOrder, leaves_nothing_that_no_library_takes) {
     for (std::string &term : terms)
       std::shuffle(term.begin(), term.end(), random);
     const std::string text = terms[0] + "," + terms[1] + "->" + terms[2];
-    Contraction contraction(text, sizes);
-    const auto isStrided = [&] {
-      const std::array<bool, 3> strided = contraction.getForm().findStrided();
-      return llvm::is_contained(strided, true);
-    };
-    copied += isStrided();
-    contraction.order();
-    EXPECT_FALSE(isStrided()) << text;
+    for (MatmulLibrary library : libraries) {
+      Contraction contraction(text, sizes);
+      const auto isRefused = [&] {
+        return llvm::is_contained(contraction.getForm().findRefused(library),
+                                  true);
+      };
+      copied += isRefused();
+      contraction.order(library);
+      EXPECT_FALSE(isRefused()) << text;
+    }
   }
   EXPECT_GT(copied, 100);
 }

@@ -216,6 +216,14 @@ TEST(GpuExecutable, products_of_slices) {
                {{"", "", 1}, {"a=2", "b=a", 2}});
 }
 
+TEST(GpuExecutable, products_of_strides) {
+  for (const char *precision : {"f32", "bf16", "fp16"})
+    compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/strides.mesh", {},
+                         5 + 4 + 4 + 2 * 2 * 3 * 5 + 2 * 7 * 7 * 5, 1,
+                         {precision, precision == std::string("f32") ? 0 : 12}),
+               {{"", "", 1}});
+}
+
 TEST(GpuExecutable, transformer_block) {
   compareAll(Reference(MESHC_SOURCE_DIR "/samples/transformer_block.mesh",
                        {"batch=4", "pos=6", "d_model=16", "heads=2", "d_head=8",

@@ -1,6 +1,7 @@
 /// Matrix products against plain loops in f64.
 
 #include "runtime/cpu/Matmul.h"
+#include "runtime/plans/OneDnnPlan.h"
 #include "tests/runtime/StoredHalf.h"
 
 #include <gtest/gtest.h>
@@ -310,6 +311,57 @@ TEST(MatmulTest, no_unit_stride_takes_the_blocked_loops) {
   matmul = makeMatmul({}, 9, 5, 6);
   matmul.c_strides = {20, 3};
   EXPECT_EQ(checkF32(matmul), "blocked");
+}
+
+/// Rows and elements of an operand that lies in [batch, size, size'], every so
+/// many of them.
+struct Steps {
+  int64_t size, rowStep, width, columnStep;
+};
+
+/// A product whose left factor, or right one, takes these steps.
+exec::MatmulT makeStepping(const Steps &steps, bool isLeft, bool isTransposed) {
+  auto countSteps = [](int64_t size, int64_t step) {
+    return (size + step - 1) / step;
+  };
+  int64_t rows = countSteps(steps.size, steps.rowStep);
+  int64_t columns = countSteps(steps.width, steps.columnStep);
+  std::vector<int64_t> strides = {steps.width * steps.rowStep,
+                                  steps.columnStep};
+  if (isTransposed) {
+    std::swap(rows, columns);
+    std::swap(strides[0], strides[1]);
+  }
+  strides.insert(strides.begin(), steps.size * steps.width);
+  exec::MatmulT matmul = isLeft ? makeMatmul({3}, rows, 5, columns)
+                                : makeMatmul({3}, 5, columns, rows);
+  (isLeft ? matmul.a_strides : matmul.b_strides) = strides;
+  return matmul;
+}
+
+TEST(MatmulTest, what_is_refused_is_what_the_library_does_not_take) {
+  int refused = 0;
+  for (int64_t size : {1, 2, 5, 7})
+    for (int64_t rowStep : {1, 2, 3, 8})
+      for (int64_t width : {1, 2, 3})
+        for (int64_t columnStep : {1, 2})
+          for (bool isLeft : {false, true})
+            for (bool isTransposed : {false, true}) {
+              const exec::MatmulT matmul = makeStepping(
+                  {size, rowStep, width, columnStep}, isLeft, isTransposed);
+              const MatmulShape shape = getMatmulShape(
+                  matmul, exec::ElementType::f32, exec::ElementType::f32);
+              if (findRefused(shape) == std::array{false, false, false}) {
+                EXPECT_NE(checkF32(matmul), "blocked");
+                checkHalf(matmul);
+                continue;
+              }
+              ++refused;
+              auto product = Matmul::create(shape, 1, 1);
+              EXPECT_TRUE(!product || (*product)->getImplementation() ==
+                                          std::string("blocked"));
+            }
+  EXPECT_GT(refused, 20);
 }
 
 TEST(MatmulTest, attention_batches_are_used_in_place) {
