@@ -70,7 +70,9 @@ public:
     uint64_t offset;
     bool isStaged = false;
   };
-  /// In one process, ends have ascending devices.
+  /// In one process, ends have ascending devices. A device has one end at most
+  /// among sources; among targets it has several where zeros of one shape fill
+  /// several places of its block.
   struct Move {
     std::vector<End> sources; ///< empty: the identity of the reduction
     std::vector<End> targets;

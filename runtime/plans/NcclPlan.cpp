@@ -25,14 +25,14 @@ static int64_t getContiguous(const Collective::Move &move) {
              : 0;
 }
 
-/// Where a device's end of a move is; none if it has none.
+/// Where a device's only end of a move is; none if it has none, or several.
 static std::optional<uint64_t> findEnd(const std::vector<Collective::End> &ends,
                                        int64_t device) {
-  const auto end =
-      std::ranges::lower_bound(ends, device, {}, &Collective::End::device);
-  if (end == ends.end() || end->device != device)
+  const auto found =
+      std::ranges::equal_range(ends, device, {}, &Collective::End::device);
+  if (found.size() != 1)
     return std::nullopt;
-  return end->offset;
+  return found.front().offset;
 }
 
 static std::optional<NativeCollective>
@@ -246,7 +246,8 @@ NcclMessages cuda::planMessages(const Collective &collective, int64_t self,
     if (const std::optional<uint64_t> from = findEnd(move.sources, self)) {
       NcclMessages::Message message{-1, false, *from, elements};
       for (const Collective::End &target : move.targets) {
-        if (target.device == self)
+        // A device gets a box once, however many places it has for it.
+        if (target.device == self || target.device == message.peer)
           continue;
         const bool isFirst = message.peer < 0;
         message.peer = target.device;
@@ -263,14 +264,18 @@ NcclMessages cuda::planMessages(const Collective &collective, int64_t self,
     }
 
     // From others.
-    const std::optional<uint64_t> to = findEnd(move.targets, self);
-    if (!to)
+    MoveList::Box box{{}, {}, dims};
+    const auto ends = std::ranges::equal_range(move.targets, self, {},
+                                               &Collective::End::device);
+    for (const Collective::End &target : ends)
+      box.targets.push_back(arena + target.offset);
+    if (ends.empty())
       continue;
-    const bool isCopy = move.sources.size() == 1;
+    const bool isCopy = move.sources.size() == 1 && ends.size() == 1;
     if (isCopy && move.sources[0].device != self &&
         isDense(dims, &Collective::MoveDim::toStride)) {
       messages.receives.push_back(
-          {move.sources[0].device, false, *to, elements});
+          {move.sources[0].device, false, ends.front().offset, elements});
       continue;
     }
     // All sources of a box need the same steps: a device's own part is packed
@@ -278,7 +283,6 @@ NcclMessages cuda::planMessages(const Collective &collective, int64_t self,
     const bool hasOthers = std::any_of(
         move.sources.begin(), move.sources.end(),
         [&](const Collective::End &source) { return source.device != self; });
-    MoveList::Box box{{}, {arena + *to}, dims};
     if (hasOthers)
       for (size_t i = 0; i < dims.size(); ++i)
         box.dims[i].fromStride = packed[i];

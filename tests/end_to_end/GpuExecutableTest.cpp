@@ -60,7 +60,7 @@ TEST(GpuExecutable, windows) {
 TEST(GpuExecutable, reads_beside_a_dimension) {
   compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/shifts.mesh", {},
                        7 + 2 * 5 * 24),
-             {{"a=2,b=2", "m=a,n=b", 4}});
+             {{"a=2,b=2", "m=a,n=b", 4}, {"a=2,b=4", "k=a,n=b", 8}});
 }
 
 /// Roundings as in Executable.reads_beside_a_dimension_in_16_bits.
