@@ -5,31 +5,30 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <limits>
-#include <type_traits>
-#include <utility>
 
 using namespace meshc;
 using namespace meshc::runtime;
 
-/// Whether `value`, of an integer type, is one that T has.
-template <typename T, typename From> static bool isWithin(From value) {
-  return std::in_range<T>(value);
-}
+/// Whether To may lack what From has.
+template <typename From, typename To>
+static constexpr bool isNarrower = std::is_integral_v<To> ||
+                                   (std::is_floating_point_v<From> &&
+                                    sizeof(To) < sizeof(From));
 
 template <typename From, typename To>
 static std::optional<int64_t> convertElements(const std::byte *from,
                                               int64_t count, std::byte *to,
                                               int64_t bound) {
-  if (to == nullptr && (!std::is_integral_v<To> || !std::is_integral_v<From>))
+  if (to == nullptr && !isNarrower<From, To>)
     return std::nullopt;
   for (int64_t i = 0; i < count; ++i) {
     From value;
     std::memcpy(&value, from + i * int64_t(sizeof(From)), sizeof(From));
+    if (!hasValue<To>(value))
+      return i;
     if constexpr (std::is_integral_v<To> && std::is_integral_v<From>)
-      if (!isWithin<To>(value) ||
-          (bound > 0 &&
-           (value < From(0) || std::cmp_greater_equal(value, bound))))
+      if (bound > 0 &&
+          (value < From(0) || std::cmp_greater_equal(value, bound)))
         return i;
     const To result = To(value);
     if (to)
@@ -85,6 +84,8 @@ Result<Conversion> Conversion::create(const SampleArray &from,
   conversion.copies = stored == *needed && to.index_bound == 0;
   conversion.function = withType(stored, [&](auto source) {
     return withType(*needed, [&](auto target) -> Function {
+      conversion.refuses =
+          !conversion.copies && isNarrower<decltype(source), decltype(target)>;
       return convertElements<decltype(source), decltype(target)>;
     });
   });

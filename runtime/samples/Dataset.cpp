@@ -40,7 +40,7 @@ static Status checkShape(const SampleArray &array, const exec::PortT &port,
 /// An error where an element is out of range that can be looked at by now.
 static Status checkElements(const SampleArray &array,
                             const Conversion &conversion) {
-  if (!array.isQuick() || conversion.isCopy())
+  if (!array.isQuick() || conversion.takesAll())
     return Status::success();
   const SampleShape &shape = array.getShape();
   const int64_t width = getBytes(shape.element);
@@ -88,7 +88,7 @@ Result<Dataset::Source> Dataset::open(const exec::ExecutableT &data,
   const std::string train = locate(source.train);
   Result<std::unique_ptr<SampleArray>> array =
       openSamples({source, split == Split::Train ? train : locate(source.test),
-                   train, sizes, !isFloat(port.layout->element), listener});
+                   train, sizes, port.layout->element, listener});
   if (!array)
     return array.getError();
   Status fits = checkShape(**array, port, sizes);

@@ -20,7 +20,7 @@ struct SampleRequest {
   std::string path;           ///< of the file or folder
   std::string trainPath;      ///< of that for training: text has its characters
   std::vector<int64_t> sizes; ///< of a sample, as the input has them
-  bool takesIntegers = false; ///< the input
+  exec::ElementType element;  ///< of the input
   ByteListener listener = {}; ///< of what is read when it is opened
 };
 

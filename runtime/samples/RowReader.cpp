@@ -1,7 +1,10 @@
 // Samples that are rows of a table: CSV as RFC 4180 has it.
 
+#include "runtime/data/Values.h"
+#include "runtime/exec/Executable.h"
 #include "runtime/io/File.h"
 #include "runtime/io/Gzip.h"
+#include "runtime/samples/Conversion.h"
 #include "runtime/samples/Readers.h"
 
 #include <csv.h>
@@ -10,6 +13,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 
 using namespace meshc;
@@ -76,14 +80,28 @@ void RowTable::findColumns() {
   row.resize(wanted.size() * 8);
 }
 
+/// The integer that all of a cell is.
+static bool parseNumber(std::string_view cell, int64_t &value) {
+  const char *end = cell.data() + cell.size();
+  const auto [rest, failed] = std::from_chars(cell.data(), end, value);
+  return failed == std::errc() && rest == end;
+}
+
+/// The number that all of a cell is, infinite where no f64 is as large.
+static bool parseNumber(std::string_view cell, double &value) {
+  const char *end = cell.data() + cell.size();
+  const auto [rest, failed] = std::from_chars(cell.data(), end, value);
+  // It leaves out what is too small too; strtod tells the two apart.
+  if (failed == std::errc::result_out_of_range && rest == end) {
+    value = std::strtod(std::string(cell).c_str(), nullptr);
+    return true;
+  }
+  return failed == std::errc() && rest == end && std::isfinite(value);
+}
+
 template <typename T> void RowTable::parse(std::string_view cell) {
   T value{};
-  const auto [end, failed] =
-      std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  bool isNumber = failed == std::errc() && end == cell.data() + cell.size();
-  if constexpr (std::is_floating_point_v<T>)
-    isNumber = isNumber && std::isfinite(value);
-  if (!isNumber) {
+  if (!parseNumber(cell, value)) {
     fail(cell.empty()
              ? fmt::format("column '{}' is empty", names[column])
              : fmt::format("column '{}' is \"{}\", expected {}", names[column],
@@ -91,6 +109,17 @@ template <typename T> void RowTable::parse(std::string_view cell) {
                            std::is_floating_point_v<T> ? "a number"
                                                        : "an integer"));
     return;
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    const bool isWithin =
+        std::isfinite(value) &&
+        (request.element != exec::ElementType::f32 || hasValue<float>(value));
+    if (!isWithin) {
+      fail(fmt::format("column '{}' is \"{}\", which is beyond {}",
+                       names[column], cell.substr(0, 40),
+                       getName(request.element)));
+      return;
+    }
   }
   const auto bytes = std::as_bytes(std::span(&value, 1));
   for (size_t place : places[column])
@@ -105,7 +134,7 @@ void RowTable::addCell(std::string_view cell) {
     return;
   }
   if (column < names.size() && !places[column].empty())
-    request.takesIntegers ? parse<int64_t>(cell) : parse<double>(cell);
+    isFloat(request.element) ? parse<double>(cell) : parse<int64_t>(cell);
   ++column;
 }
 
@@ -174,7 +203,7 @@ static Status readTable(const SampleRequest &request, RowTable &table) {
 Result<Samples> runtime::openRows(const SampleRequest &request) {
   SampleShape shape;
   shape.element =
-      request.takesIntegers ? SampleElement::i64 : SampleElement::f64;
+      isFloat(request.element) ? SampleElement::f64 : SampleElement::i64;
   shape.sizes = request.sizes;
   shape.stride = shape.getSampleElements();
   if (shape.stride != int64_t(request.source.columns.size()))

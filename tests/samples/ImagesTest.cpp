@@ -174,10 +174,11 @@ protected:
   Result<Samples> open(exec::DataReader reader, const std::string &split) {
     source.reader = reader;
     const bool hasPixels = reader == exec::DataReader::images;
-    return openSamples({source, folder / split, folder / "train",
-                        hasPixels ? std::vector<int64_t>{rows, columns, 3}
-                                  : std::vector<int64_t>{},
-                        !hasPixels});
+    return openSamples(
+        {source, folder / split, folder / "train",
+         hasPixels ? std::vector<int64_t>{rows, columns, 3}
+                   : std::vector<int64_t>{},
+         hasPixels ? exec::ElementType::u8 : exec::ElementType::i32});
   }
   std::vector<int64_t> readClasses(const std::string &split) {
     Result<Samples> opened = open(exec::DataReader::classes, split);

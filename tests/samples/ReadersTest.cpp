@@ -10,7 +10,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -31,7 +33,7 @@ protected:
     writeBytes(folder / "file", bytes);
     return openSamples({source, folder / "file",
                         trainPath.empty() ? folder / "file" : trainPath, sizes,
-                        takesIntegers});
+                        element});
   }
   void expectError(const std::string &bytes, ErrorCode code,
                    const std::string &message) {
@@ -74,7 +76,7 @@ protected:
   exec::DataSourceT source;
   std::vector<int64_t> sizes;
   std::string trainPath;
-  bool takesIntegers = true;
+  exec::ElementType element = exec::ElementType::i64;
 };
 
 class TokensTest : public ReadersTest {
@@ -225,7 +227,7 @@ TEST_F(TextTest, listeners_hear_how_far_it_is) {
     writeBytes(folder / "file", file);
     std::vector<uint64_t> heard;
     SampleRequest request{source, folder / "file", folder / "file", sizes,
-                          takesIntegers};
+                          element};
     request.listener = [&](uint64_t bytes, uint64_t allBytes) {
       heard.push_back(bytes);
       EXPECT_EQ(allBytes, file.size());
@@ -242,7 +244,7 @@ protected:
   RowsTest() {
     source.reader = exec::DataReader::rows;
     source.columns = {"b", "long name", "a"};
-    takesIntegers = false;
+    element = exec::ElementType::f32;
   }
 };
 
@@ -253,7 +255,7 @@ TEST_F(RowsTest, columns_by_their_names) {
                             " 4 ,\"5\",,0.125";
   for (const std::string &file : {table, table + "\n", compress(table)})
     EXPECT_THAT(readAll<double>(file), ElementsAre(2.5, -300, 1, 5, 0.125, 4));
-  takesIntegers = true;
+  element = exec::ElementType::i64;
   EXPECT_THAT(readAll<int64_t>("b,a,long name\n9223372036854775807,-5,0\n"),
               ElementsAre(INT64_MAX, 0, -5));
 }
@@ -285,10 +287,29 @@ TEST_F(RowsTest, what_is_refused) {
                 "row 3: column 'b' is \"" + std::string(number));
   expectError(names + "1,\"2,3\n", ErrorCode::WrongData, "row 3: ");
   expectError(names + "1,2\"2,3\n", ErrorCode::WrongData, "row 3: ");
-  takesIntegers = true;
+  element = exec::ElementType::i64;
   for (const char *number : {"1.0", "9223372036854775808", "1e3"})
     expectError(names + "1," + number + ",3\n", ErrorCode::WrongData,
                 "expected an integer");
+}
+
+/// A number too small for any float is 0; one too large is no infinity.
+TEST_F(RowsTest, numbers_that_an_input_has) {
+  const std::string names = "b,long name,a\n";
+  element = exec::ElementType::f32;
+  EXPECT_THAT(readAll<double>(names + "1e-400,-1e-50,3.4028235e38\n"),
+              ElementsAre(0, -1e-50, 3.4028235e38));
+  // The least that is not rounded to the largest f32: 2^128 - 2^103.
+  for (const char *number : {"1e39", "-1e39", "1e999", "3.4028235677973366e38"})
+    expectError(names + "1," + number + ",3\n", ErrorCode::WrongData,
+                fmt::format("row 2: column 'long name' is \"{}\", which is "
+                            "beyond f32",
+                            number));
+  element = exec::ElementType::f64;
+  EXPECT_THAT(readAll<double>(names + "1e39,-1e300,3.4028235677973366e38\n"),
+              ElementsAre(1e39, -1e300, 3.4028235677973366e38));
+  expectError(names + "1,2,-1e309\n", ErrorCode::WrongData,
+              "row 2: column 'a' is \"-1e309\", which is beyond f64");
 }
 
 /// What an input takes of each type of elements.
@@ -325,6 +346,41 @@ TEST(ConversionTest, integers_stay_what_they_are) {
   check(exec::ElementType::i8, 0, 4);
   check(exec::ElementType::u8, 0, 3);
   check(exec::ElementType::u8, 7, 2);
+}
+
+/// Infinities and NaN are what they are, and no finite number becomes one.
+TEST(ConversionTest, floats_stay_finite) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double most = std::numeric_limits<float>::max();
+  // Rounded to the largest f32, and the first that is not: half a unit further.
+  const double half = 0x1p103;
+  const std::vector<double> elements = {
+      0.1,      -most,     std::nextafter(most + half, 0),
+      infinity, -infinity, NAN,
+      1e-300,   -1e39,     most + half};
+  const auto bytes = std::as_bytes(std::span(elements));
+  const auto count = int64_t(elements.size());
+  const SamplesInMemory array("file", {SampleElement::f64, {}, 1, count},
+                              {bytes.begin(), bytes.end()});
+  exec::PortT port;
+  port.name = "x";
+  port.layout = std::make_unique<exec::TensorLayoutT>();
+  port.layout->element = exec::ElementType::f32;
+  Result<Conversion> conversion = Conversion::create(array, port);
+  ASSERT_TRUE(conversion);
+  EXPECT_FALSE(conversion->takesAll());
+  std::vector<float> target(elements.size());
+  auto *to = reinterpret_cast<std::byte *>(target.data());
+  EXPECT_EQ(conversion->convert(bytes.data(), count, to), 7);
+  EXPECT_EQ(conversion->check(bytes.data(), count), 7);
+  EXPECT_EQ(conversion->check(bytes.data() + 8 * 8, 1), 0);
+  EXPECT_THAT(target,
+              ElementsAre(0.1f, float(-most), float(most), float(infinity),
+                          float(-infinity), testing::IsNan(), 0, 0, 0));
+  EXPECT_THAT(conversion->getError(array, 7).message,
+              HasSubstr("is -1e+39, input 'x' expects f32"));
+  port.layout->element = exec::ElementType::f64;
+  EXPECT_TRUE(Conversion::create(array, port)->takesAll());
 }
 
 } // namespace

@@ -57,9 +57,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   }
   static const exec::DataSourceT source = makeSource(reader);
-  for (bool takesIntegers : {false, true}) {
-    Result<Samples> opened =
-        openSamples({source, path, path, {3}, takesIntegers});
+  for (exec::ElementType element :
+       {exec::ElementType::f32, exec::ElementType::i64}) {
+    Result<Samples> opened = openSamples({source, path, path, {3}, element});
     if (opened)
       readAllOf(**opened);
   }
