@@ -15,6 +15,7 @@
 #include "runtime/io/StandardStreams.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -77,6 +78,9 @@ int meshc::driver::runDoctor(bool measures) {
 //===-- explain -----------------------------------------------------------===//
 
 static std::optional<std::string> readSource(std::string_view path) {
+  // What has taken the place of the spec since may be waited for.
+  if (!llvm::sys::fs::is_regular_file(path))
+    return std::nullopt;
   auto text = llvm::MemoryBuffer::getFile(path);
   if (!text)
     return std::nullopt;

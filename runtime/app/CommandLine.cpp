@@ -4,6 +4,7 @@
 #include "runtime/app/Session.h"
 #include "runtime/checkpoint/Folder.h"
 #include "runtime/cuda/library/Gpu.h"
+#include "runtime/io/FileErrors.h"
 #include "runtime/io/RunningDigest.h"
 #include "runtime/io/StandardStreams.h"
 #include "runtime/io/StopSignals.h"
@@ -81,18 +82,6 @@ static Agreements getAgreements(const CommandLine &commandLine,
       {"--param", names(flags.parameters)},
       {"--out", names(flags.outputs)},
       {"--grad", names(flags.gradients)}};
-}
-
-/// The exception that is being handled.
-static Error getCaughtError() {
-  try {
-    throw;
-  } catch (const std::bad_alloc &) {
-    return {ErrorCode::DoesNotFit, "out of memory", ""};
-  } catch (const std::exception &error) {
-    return {ErrorCode::Internal,
-            fmt::format("internal error: {}", error.what()), ""};
-  }
 }
 
 /// What was asked for, in a session that is ready.

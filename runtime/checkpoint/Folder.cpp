@@ -24,11 +24,6 @@ using namespace meshc::runtime;
 
 namespace fs = std::filesystem;
 
-OwnedFile::~OwnedFile() {
-  if (descriptor >= 0)
-    close(descriptor);
-}
-
 static constexpr std::string_view stepPrefix = "step-";
 
 std::string runtime::getStepName(int64_t step) {

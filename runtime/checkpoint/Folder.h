@@ -16,6 +16,7 @@
 /// is called step-N is whole.
 
 #include "runtime/exec/Error.h"
+#include "runtime/io/OwnedFile.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,29 +24,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace meshc::runtime {
-
-/// A descriptor that is closed with its owner.
-class OwnedFile {
-public:
-  OwnedFile() = default;
-  explicit OwnedFile(int descriptor) : descriptor(descriptor) {}
-  ~OwnedFile();
-  OwnedFile(OwnedFile &&other) noexcept
-      : descriptor(std::exchange(other.descriptor, -1)) {}
-  OwnedFile &operator=(OwnedFile &&other) noexcept {
-    std::swap(descriptor, other.descriptor);
-    return *this;
-  }
-
-  int get() const { return descriptor; }
-
-private:
-  int descriptor = -1;
-};
 
 inline constexpr const char *manifestName = "manifest.json";
 

@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/PieceReader.h"
 
 #include "runtime/checkpoint/Digest.h"
+#include "runtime/io/FileErrors.h"
 
 #include <fmt/format.h>
 
@@ -85,7 +86,8 @@ void PieceReader::work() {
     }
     prefetch(number + slots.size());
     Slot &slot = slots[number % slots.size()];
-    slot.status = read(order[number], slot.bytes);
+    slot.status = takeMemory(files[size_t(order[number].file)].path,
+                             [&] { return read(order[number], slot.bytes); });
     std::lock_guard<std::mutex> lock(mutex);
     numRead = number + 1;
     changed.notify_all();

@@ -2,6 +2,7 @@
 
 #include "runtime/checkpoint/StrictJson.h"
 #include "runtime/data/Values.h"
+#include "runtime/io/FileErrors.h"
 #include "runtime/io/Json.h"
 
 #include <fmt/format.h>
@@ -197,7 +198,12 @@ Status Saver::save(int64_t step) {
   writer.begin(bytes);
   isWriting = true; // there is no thread
   thread = std::thread([this, step, bytes] {
-    Status saved = write(step, bytes);
+    Status saved = Status::success();
+    try {
+      saved = write(step, bytes);
+    } catch (const std::exception &) {
+      saved = getCaughtError();
+    }
     std::lock_guard<std::mutex> lock(mutex);
     if (!saved)
       failure = saved.getError();

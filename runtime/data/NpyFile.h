@@ -24,13 +24,18 @@ struct NamedFile {
 
 class NpyFile {
 public:
-  /// Reads the header, and holds the size of the file against it; of a pipe,
-  /// all of it. Errors: as readNpy.
+  /// Reads the header, and holds the size of the file against it; of a pipe of
+  /// a shell, all of it. Errors: as readNpy.
   static Result<NpyFile> open(const std::string &path);
 
   const std::string &getPath() const { return path; }
   exec::ElementType getElement() const { return array.element; }
   const std::vector<int64_t> &getShape() const { return array.shape; }
+  /// By which it is told whether the file is another one by now; none of what
+  /// was read whole.
+  std::optional<FileState> getState() const {
+    return file ? std::optional(file->getState()) : std::nullopt;
+  }
   /// Whether it was read whole, and may not be there to be opened again.
   bool isInMemory() const { return !file; }
 

@@ -1,5 +1,6 @@
 #include "runtime/data/NpyParameters.h"
 
+#include "runtime/io/FileErrors.h"
 #include "runtime/io/RunningDigest.h"
 #include "runtime/ranks/Ranks.h"
 
@@ -16,7 +17,9 @@ static constexpr std::string_view suffix = ".npy";
 void NpyParameters::add(std::string name, NpyFile file) {
   entries.push_back(
       {std::move(name), file.getElement(), file.getShape(), file.getPath()});
-  if (file.isInMemory())
+  if (const std::optional<FileState> state = file.getState())
+    states.emplace(file.getPath(), *state);
+  else
     kept.emplace(file.getPath(), std::move(file));
 }
 
@@ -62,13 +65,8 @@ Result<const NpyFile *> NpyParameters::getFile(const Entry &entry) const {
     Result<NpyFile> file = NpyFile::open(entry.place);
     if (!file)
       return file.getError();
-    if (file->getElement() != entry.element || file->getShape() != entry.shape)
-      return Error{ErrorCode::DamagedFile,
-                   fmt::format("'{}' is damaged: it was {}, and is {}",
-                               entry.place,
-                               toString(entry.element, entry.shape),
-                               toString(file->getElement(), file->getShape())),
-                   "it was changed while it was read"};
+    if (file->getState() != states.at(entry.place))
+      return getChanged(entry.place);
     last = std::move(*file);
   }
   return &*last;

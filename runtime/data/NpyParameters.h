@@ -30,6 +30,8 @@ private:
 
   /// What cannot be opened again, such as pipes, by path.
   std::map<std::string, NpyFile> kept;
+  /// Of the others, when their headers were read.
+  std::map<std::string, FileState> states;
   /// The one that was read last: there may be more than a process can have
   /// open.
   mutable std::optional<NpyFile> last;

@@ -1,6 +1,7 @@
 #include "runtime/io/File.h"
 
 #include "runtime/io/FileErrors.h"
+#include "runtime/io/OwnedFile.h"
 
 #include <fmt/format.h>
 
@@ -23,13 +24,14 @@ Result<std::unique_ptr<FileReader>> FileReader::open(const std::string &path,
   auto reader = std::make_unique<FileReader>();
   reader->path = path;
   reader->listener = std::move(listener);
-  reader->file.reset(std::fopen(path.c_str(), "rb"));
+  Result<OwnedFile> file = openToRead(path, /*takesStreams=*/true);
+  if (!file)
+    return file.getError();
+  reader->file.reset(fdopen(file->get(), "rb"));
   if (!reader->file)
     return getReadError(path);
-  struct stat status;
-  if (fstat(fileno(reader->file.get()), &status) == 0 &&
-      S_ISREG(status.st_mode))
-    reader->size = uint64_t(status.st_size);
+  file->release();
+  reader->state = getFileState(fileno(reader->file.get()));
   return reader;
 }
 
@@ -38,15 +40,20 @@ Result<size_t> FileReader::read(std::span<std::byte> target) {
   if (std::ferror(file.get()))
     return getReadError(path);
   position += count;
-  if (size && listener)
-    listener(position, *size);
+  // What the system makes up while it is read has no length.
+  if (state && count < target.size() &&
+      (getFileState(fileno(file.get())) != state ||
+       (state->bytes > 0 && position != state->bytes)))
+    return getChanged(path);
+  if (state && listener)
+    listener(position, state->bytes);
   return count;
 }
 
 std::optional<uint64_t> FileReader::getMost() const {
-  if (!size)
+  if (!state)
     return std::nullopt;
-  return *size - std::min(*size, position);
+  return state->bytes - std::min(state->bytes, position);
 }
 
 Result<size_t> MemoryReader::read(std::span<std::byte> target) {
@@ -56,14 +63,32 @@ Result<size_t> MemoryReader::read(std::span<std::byte> target) {
   return count;
 }
 
+/// Makes room for `count` bytes more, and for as many that may follow that
+/// bytes are moved seldom.
+static Status grow(std::vector<std::byte> &bytes, size_t count,
+                   const std::string &path) {
+  const size_t needed = bytes.size() + count;
+  if (needed <= bytes.capacity())
+    return Status::success();
+  const size_t capacity = std::max(needed, bytes.capacity() * 3 / 2);
+  // What is there is moved, and there twice.
+  Status fits = checkMemory(uint64_t(capacity) + bytes.size(), path);
+  if (fits)
+    bytes.reserve(capacity);
+  return fits;
+}
+
 /// Appends up to `count` bytes, and returns how many there were.
 static Result<uint64_t> append(ByteReader &reader, uint64_t count,
-                               std::vector<std::byte> &bytes) {
+                               std::vector<std::byte> &bytes,
+                               const std::string &path) {
   uint64_t appended = 0;
   while (appended < count) {
     const size_t step =
         size_t(std::min<uint64_t>(chunkBytes, count - appended));
     const size_t start = bytes.size();
+    if (Status fits = grow(bytes, step, path); !fits)
+      return fits.getError();
     bytes.resize(start + step);
     Result<size_t> read = reader.read(std::span(bytes).subspan(start));
     if (!read)
@@ -76,13 +101,21 @@ static Result<uint64_t> append(ByteReader &reader, uint64_t count,
   return appended;
 }
 
-Result<std::vector<std::byte>> runtime::readAll(ByteReader &reader) {
-  std::vector<std::byte> bytes;
-  bytes.reserve(size_t(reader.getMost().value_or(0)));
-  Result<uint64_t> read = append(reader, UINT64_MAX, bytes);
-  if (!read)
-    return read.getError();
-  return bytes;
+Result<std::vector<std::byte>> runtime::readAll(ByteReader &reader,
+                                                const std::string &path) {
+  return takeMemory(path, [&]() -> Result<std::vector<std::byte>> {
+    std::vector<std::byte> bytes;
+    // The end shows behind the last.
+    if (reader.isMostExact())
+      if (Status fits =
+              grow(bytes, size_t(*reader.getMost()) + chunkBytes, path);
+          !fits)
+        return fits.getError();
+    Result<uint64_t> read = append(reader, UINT64_MAX, bytes, path);
+    if (!read)
+      return read.getError();
+    return bytes;
+  });
 }
 
 Result<std::vector<std::byte>>
@@ -101,31 +134,34 @@ runtime::readElements(ByteReader &reader, std::optional<uint64_t> declared,
   const std::optional<uint64_t> most = reader.getMost();
   if (!declared || (most && *most < *declared))
     return getDamage(most ? fmt::format("at most {}", *most) : "fewer");
-  std::vector<std::byte> elements;
-  if (most)
-    elements.reserve(size_t(*declared));
-  Result<uint64_t> found = append(reader, *declared, elements);
-  if (!found)
-    return found.getError();
-  if (*found < *declared)
-    return getDamage(std::to_string(*found));
-  // Also where the reader sees that the end is sound.
-  std::vector<std::byte> more;
-  Result<uint64_t> extra = append(reader, 4096, more);
-  if (!extra)
-    return extra.getError();
-  if (*extra == 4096)
-    return getDamage(fmt::format("more than {}", *declared));
-  if (*extra > 0)
-    return getDamage(std::to_string(*declared + *extra));
-  return elements;
+  return takeMemory(path, [&]() -> Result<std::vector<std::byte>> {
+    std::vector<std::byte> elements;
+    if (most)
+      if (Status fits = grow(elements, size_t(*declared), path); !fits)
+        return fits.getError();
+    Result<uint64_t> found = append(reader, *declared, elements, path);
+    if (!found)
+      return found.getError();
+    if (*found < *declared)
+      return getDamage(std::to_string(*found));
+    // Also where the reader sees that the end is sound.
+    std::vector<std::byte> more;
+    Result<uint64_t> extra = append(reader, 4096, more, path);
+    if (!extra)
+      return extra.getError();
+    if (*extra == 4096)
+      return getDamage(fmt::format("more than {}", *declared));
+    if (*extra > 0)
+      return getDamage(std::to_string(*declared + *extra));
+    return elements;
+  });
 }
 
 Result<std::vector<std::byte>> runtime::readFile(const std::string &path) {
   Result<std::unique_ptr<FileReader>> file = FileReader::open(path);
   if (!file)
     return file.getError();
-  return readAll(**file);
+  return readAll(**file, path);
 }
 
 /// Writes to a file that is open; closes it.

@@ -3,6 +3,7 @@
 
 #include "runtime/exec/Error.h"
 #include "runtime/io/ByteListener.h"
+#include "runtime/io/OwnedFile.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -28,17 +29,19 @@ public:
   /// How many bytes can still come, at most, where that is known without
   /// reading them.
   virtual std::optional<uint64_t> getMost() const = 0;
+  /// Whether there are as many, and no fewer.
+  virtual bool isMostExact() const { return getMost().has_value(); }
 };
 
-/// Those of a file, or of a pipe.
+/// Those of a file, or of a pipe that a shell has made.
 class FileReader : public ByteReader {
 public:
   /// `listener` is told what was read of a file, of those that have a length.
-  /// Errors: CannotRead with the system's reason.
+  /// Errors: as of openToRead.
   static Result<std::unique_ptr<FileReader>> open(const std::string &path,
                                                   ByteListener listener = {});
 
-  /// Errors: CannotRead with the system's reason.
+  /// Errors: CannotRead with the system's reason, or where a file changes.
   Result<size_t> read(std::span<std::byte> target) override;
   std::optional<uint64_t> getMost() const override;
 
@@ -49,7 +52,7 @@ private:
 
   std::string path;
   std::unique_ptr<std::FILE, Close> file;
-  std::optional<uint64_t> size; ///< pipes have none
+  std::optional<FileState> state; ///< when it was opened; pipes have none
   uint64_t position = 0;
   ByteListener listener;
 };
@@ -66,21 +69,23 @@ private:
   std::span<const std::byte> bytes;
 };
 
-/// All the bytes that are left.
-Result<std::vector<std::byte>> readAll(ByteReader &reader);
+/// All the bytes that are left; `path` is for messages. Errors: the reader's;
+/// DoesNotFit.
+Result<std::vector<std::byte>> readAll(ByteReader &reader,
+                                       const std::string &path);
 
 /// The elements of an array, which are the rest of a file: as many bytes as its
 /// header declares, no more and no fewer. Never more memory than that, and none
 /// where the reader cannot have so many.
-/// Errors: the reader's; DamagedFile, with `path`, what was declared and found.
-/// `declared` is without a value where no file can be so long; `sizes` names
-/// the header's in the message: "sizes 2 x 3".
+/// Errors: the reader's; DoesNotFit; DamagedFile, with `path`, what was
+/// declared and found. `declared` is without a value where no file can be so
+/// long; `sizes` names the header's in the message: "sizes 2 x 3".
 Result<std::vector<std::byte>> readElements(ByteReader &reader,
                                             std::optional<uint64_t> declared,
                                             const std::string &sizes,
                                             const std::string &path);
 
-/// All bytes of a file. Errors: WrongInput with the system's reason.
+/// All bytes of a file. Errors: CannotRead, DoesNotFit.
 Result<std::vector<std::byte>> readFile(const std::string &path);
 
 /// Writes a whole file or, where that fails or the process is killed, leaves

@@ -57,6 +57,7 @@ public:
     return read ? Result<size_t>(count + *read) : read;
   }
   std::optional<uint64_t> getMost() const override { return bytes.getMost(); }
+  bool isMostExact() const override { return bytes.file->isMostExact(); }
 
 private:
   PackedBytes bytes;
@@ -96,6 +97,7 @@ public:
     // What zlib has taken in and not yet given: a window.
     return unpacked + (uint64_t(1) << 16);
   }
+  bool isMostExact() const override { return false; }
 
 private:
   Status unpackSome(std::span<std::byte> target, size_t &count) {

@@ -2,11 +2,13 @@
 #define MESHC_RUNTIME_IO_RANDOMACCESSFILE_H
 
 #include "runtime/exec/Error.h"
+#include "runtime/io/OwnedFile.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace meshc::runtime {
 
@@ -15,27 +17,26 @@ namespace meshc::runtime {
 /// signal.
 class RandomAccessFile {
 public:
-  /// Errors: CannotRead with the system's reason.
+  /// Errors: as of openToRead; pipes cannot be read so.
   static Result<RandomAccessFile> open(const std::string &path);
-  RandomAccessFile(RandomAccessFile &&other) noexcept;
-  RandomAccessFile &operator=(RandomAccessFile &&other) noexcept;
-  ~RandomAccessFile();
 
   const std::string &getPath() const { return path; }
-  /// Bytes of it when it was opened; 0 of a pipe or a device, which cannot be
-  /// read so.
-  uint64_t getSize() const { return size; }
+  /// Bytes of it when it was opened.
+  uint64_t getSize() const { return state.bytes; }
+  const FileState &getState() const { return state; }
 
   /// Fills `target` with the bytes from `offset` on. Errors: CannotRead with
-  /// the system's reason, DamagedFile where the file ends before.
+  /// the system's reason, or where the file has changed since it was opened;
+  /// DamagedFile where it ends before.
   Status read(uint64_t offset, std::span<std::byte> target) const;
 
 private:
-  RandomAccessFile(std::string path, int descriptor);
+  RandomAccessFile(std::string path, OwnedFile file, FileState state)
+      : path(std::move(path)), file(std::move(file)), state(state) {}
 
   std::string path;
-  int descriptor = -1;
-  uint64_t size = 0;
+  OwnedFile file;
+  FileState state; ///< when it was opened
 };
 
 } // namespace meshc::runtime

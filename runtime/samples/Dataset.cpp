@@ -1,5 +1,6 @@
 #include "runtime/samples/Dataset.h"
 
+#include "runtime/io/FileErrors.h"
 #include "runtime/samples/Readers.h"
 
 #include <fmt/format.h>
@@ -86,9 +87,11 @@ Result<Dataset::Source> Dataset::open(const exec::ExecutableT &data,
     return folder.empty() || name.starts_with('/') ? name : folder + "/" + name;
   };
   const std::string train = locate(source.train);
-  Result<std::unique_ptr<SampleArray>> array =
-      openSamples({source, split == Split::Train ? train : locate(source.test),
-                   train, sizes, port.layout->element, listener});
+  const std::string path = split == Split::Train ? train : locate(source.test);
+  Result<std::unique_ptr<SampleArray>> array = takeMemory(path, [&] {
+    return openSamples(
+        {source, path, train, sizes, port.layout->element, listener});
+  });
   if (!array)
     return array.getError();
   Status fits = checkShape(**array, port, sizes);

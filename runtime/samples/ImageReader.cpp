@@ -1,5 +1,6 @@
 // Samples that are images in folders, each folder a class.
 
+#include "runtime/io/FileErrors.h"
 #include "runtime/io/RunningDigest.h"
 #include "runtime/samples/ImageFile.h"
 #include "runtime/samples/Readers.h"
@@ -116,9 +117,10 @@ Result<ImageSamples::Pixels> ImageSamples::getPixels(int64_t image) const {
       return found->second;
   }
   const std::string path = images[size_t(image)].string();
-  Result<std::vector<std::byte>> read = getLowerExtension(path) == ".png"
-                                            ? readPng(path, size)
-                                            : readJpeg(path, size);
+  Result<std::vector<std::byte>> read = takeMemory(path, [&] {
+    return getLowerExtension(path) == ".png" ? readPng(path, size)
+                                             : readJpeg(path, size);
+  });
   if (!read)
     return read.getError();
   const size_t bytes = read->size();

@@ -1,5 +1,7 @@
 #include "runtime/samples/Prefetch.h"
 
+#include "runtime/io/FileErrors.h"
+
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -62,7 +64,13 @@ void Prefetch::read() {
   while (!isStopped && next < end && status) {
     const int64_t number = next;
     lock.unlock();
-    Status done = readBatch(number);
+    Status done = Status::success();
+    try {
+      done = readBatch(number);
+    } catch (const std::exception &) {
+      // It would end the process; who waits for the batch says what it is.
+      done = getCaughtError();
+    }
     lock.lock();
     status = std::move(done);
     isReady = true;

@@ -20,7 +20,7 @@ Result<std::vector<std::byte>> runtime::readText(const std::string &path,
   Result<std::unique_ptr<ByteReader>> unpacked = unpack(std::move(*file), path);
   if (!unpacked)
     return unpacked.getError();
-  return readAll(**unpacked);
+  return readAll(**unpacked, path);
 }
 
 /// The characters of UTF-8. Errors: DamagedFile with the place of what is none.

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <new>
 #include <thread>
 
 using namespace meshc;
@@ -124,20 +125,36 @@ TEST_F(PrefetchTest, hands_an_error_to_the_step_that_needs_the_batch) {
       session->getExecutable(), *session->getExecutable().findProgram("step"),
       Dataset::Split::Train, folder.path.string());
   ASSERT_TRUE(loaded) << loaded.getError().message;
-  std::filesystem::resize_file(folder / "train-x", 128 + 40 * 3 * 4);
   // Samples 0 to 11, 12 to 23, 24 to 35, and then one that is gone.
-  Prefetch prefetch(*loaded, session->getDevices(), 0, 9,
-                    [](int64_t batch, std::span<int64_t> samples) {
-                      for (size_t i = 0; i < samples.size(); ++i)
-                        samples[i] =
-                            batch * int64_t(samples.size()) + int64_t(i);
-                    });
+  Prefetch prefetch(
+      *loaded, session->getDevices(), 0, 9,
+      [&](int64_t batch, std::span<int64_t> samples) {
+        if (batch == 3)
+          std::filesystem::resize_file(folder / "train-x", 128 + 40 * 3 * 4);
+        for (size_t i = 0; i < samples.size(); ++i)
+          samples[i] = batch * int64_t(samples.size()) + int64_t(i);
+      });
   for (int64_t batch = 0; batch < 3; ++batch)
     EXPECT_TRUE(prefetch.feed());
   Status fed = prefetch.feed();
   ASSERT_FALSE(fed);
-  EXPECT_EQ(fed.getError().code, ErrorCode::DamagedFile);
-  EXPECT_THAT(fed.getError().message, HasSubstr("train-x"));
+  EXPECT_EQ(fed.getError().code, ErrorCode::CannotRead);
+  EXPECT_THAT(fed.getError().message,
+              HasSubstr("train-x': it was changed while it was read"));
+}
+
+/// What ends the thread that reads ahead would end the process.
+TEST_F(PrefetchTest, hands_on_that_there_is_no_memory) {
+  Prefetch prefetch(*dataset, session->getDevices(), 0, 9,
+                    [](int64_t batch, std::span<int64_t> samples) {
+                      if (batch == 1)
+                        throw std::bad_alloc();
+                      order(batch, samples);
+                    });
+  EXPECT_TRUE(prefetch.feed());
+  Status fed = prefetch.feed();
+  ASSERT_FALSE(fed);
+  EXPECT_EQ(fed.getError().code, ErrorCode::DoesNotFit);
 }
 
 } // namespace
