@@ -3,6 +3,7 @@
 #include "runtime/checkpoint/StrictJson.h"
 #include "runtime/exec/Executable.h"
 #include "runtime/io/FileErrors.h"
+#include "runtime/io/FileKind.h"
 #include "runtime/io/Json.h"
 
 #include <fmt/format.h>
@@ -185,9 +186,16 @@ runtime::readSafetensorsHeader(const ReadAt &read, uint64_t fileBytes,
   if (fileBytes < sizeof(length))
     return getDamage(path, fmt::format("it has {} bytes, expected at least {}",
                                        fileBytes, sizeof(length)));
-  Status got = read(0, std::as_writable_bytes(std::span(&length, 1)));
+  std::vector<std::byte> start(
+      size_t(std::min<uint64_t>(fileBytes, kindBytes)));
+  Status got = read(0, start);
   if (!got)
     return got.getError();
+  // An own mark they have not.
+  if (const std::string_view kind = findFileKind(start, fileBytes);
+      !kind.empty() && kind != safetensorsKind)
+    return getWrongKind(path, kind, safetensorsKind);
+  std::memcpy(&length, start.data(), sizeof(length));
   const uint64_t most =
       std::min<uint64_t>(maxJsonBytes, fileBytes - sizeof(length));
   if (length > most)

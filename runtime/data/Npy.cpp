@@ -2,6 +2,7 @@
 
 #include "runtime/io/File.h"
 #include "runtime/io/FileErrors.h"
+#include "runtime/io/FileKind.h"
 
 #include <fmt/format.h>
 
@@ -156,17 +157,20 @@ Result<NpyHeader> runtime::parseNpyHeader(ByteReader &reader,
                                           const std::string &path) {
   auto damaged = [&](const std::string &what) { return getDamage(path, what); };
   std::array<std::byte, magic.size() + 2> mark{}; // and the version
-  Result<bool> isWhole = fill(reader, mark);
-  if (!isWhole)
-    return isWhole.getError();
-  if (!*isWhole || std::memcmp(mark.data(), magic.data(), magic.size()) != 0)
+  Result<size_t> begun = reader.read(mark);
+  if (!begun)
+    return begun.getError();
+  if (*begun < mark.size())
     return damaged("it does not begin as a .npy file does");
+  if (std::memcmp(mark.data(), magic.data(), magic.size()) != 0)
+    return getUnmarked(mark, reader, path, "a .npy file");
   const int version = int(mark[magic.size()]);
   if (version < 1 || version > 3)
     return damaged(
         fmt::format("format version {}, expected 1, 2 or 3", version));
   std::array<std::byte, 4> digits{};
-  isWhole = fill(reader, std::span(digits).first(version == 1 ? 2 : 4));
+  Result<bool> isWhole =
+      fill(reader, std::span(digits).first(version == 1 ? 2 : 4));
   if (!isWhole)
     return isWhole.getError();
   if (!*isWhole)

@@ -1,6 +1,7 @@
 #include "runtime/samples/Idx.h"
 
 #include "runtime/io/FileErrors.h"
+#include "runtime/io/FileKind.h"
 #include "runtime/io/Gzip.h"
 
 #include <fmt/format.h>
@@ -89,7 +90,8 @@ Result<IdxFile> runtime::parseIdx(std::unique_ptr<ByteReader> bytes,
     return begun.getError();
   if (*begun < mark.size() || mark[0] != std::byte(0) ||
       mark[1] != std::byte(0))
-    return getDamage(path, "it does not begin as an IDX file does");
+    return getUnmarked(std::span(mark).first(*begun), **reader, path,
+                       "an IDX file");
   IdxFile file;
   file.path = path;
   file.type = IdxType(mark[2]);

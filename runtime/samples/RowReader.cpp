@@ -3,6 +3,8 @@
 #include "runtime/data/Values.h"
 #include "runtime/exec/Executable.h"
 #include "runtime/io/File.h"
+#include "runtime/io/FileErrors.h"
+#include "runtime/io/FileKind.h"
 #include "runtime/io/Gzip.h"
 #include "runtime/samples/Conversion.h"
 #include "runtime/samples/Readers.h"
@@ -164,6 +166,32 @@ static void takeEnd(int, void *table) {
   static_cast<RowTable *>(table)->endRow();
 }
 
+namespace {
+
+/// libcsv's, which is freed.
+struct TableParser {
+  csv_parser state;
+  ~TableParser() { csv_free(&state); }
+};
+
+} // namespace
+
+/// Gives a table the next bytes of a file, and its end where they are the last.
+static Status parsePart(csv_parser &parser, std::span<const std::byte> part,
+                        bool isLast, const std::string &path, RowTable &table) {
+  if (csv_parse(&parser, part.data(), part.size(), takeCell, takeEnd, &table) ==
+          part.size() &&
+      (!isLast || csv_fini(&parser, takeCell, takeEnd, &table) == 0))
+    return Status::success();
+  const int error = csv_error(&parser);
+  if (error == CSV_ENOMEM)
+    return getTooLarge(path);
+  return Error{ErrorCode::WrongData,
+               fmt::format("'{}', row {}: {}", path, table.numRows + 2,
+                           csv_strerror(error)),
+               ""};
+}
+
 /// Gives a table what is in a file.
 static Status readTable(const SampleRequest &request, RowTable &table) {
   const std::string &path = request.path;
@@ -174,30 +202,37 @@ static Status readTable(const SampleRequest &request, RowTable &table) {
   Result<std::unique_ptr<ByteReader>> reader = unpack(std::move(*file), path);
   if (!reader)
     return reader.getError();
-  csv_parser parser;
-  if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0)
+  TableParser parser;
+  if (csv_init(&parser.state, CSV_STRICT | CSV_STRICT_FINI) != 0)
     return Error{ErrorCode::Internal, "libcsv does not start", ""};
   std::vector<std::byte> part(size_t(1) << 16);
-  Status done = Status::success();
-  while (done && !table.error) {
-    Result<size_t> length = (*reader)->read(part);
-    if (!length) {
-      done = length.getError();
-      break;
-    }
+  // What has no rows is no table, however long it is.
+  constexpr uint64_t maxRowBytes = uint64_t(1) << 26;
+  uint64_t rowBytes = 0;
+  for (bool isFirst = true; !table.error; isFirst = false) {
+    const Result<size_t> length = (*reader)->read(part);
+    if (!length)
+      return length.getError();
+    const auto found = std::span(part).first(*length);
+    const std::string_view kind =
+        isFirst
+            ? findFileKind(found, *length + (*reader)->getMost().value_or(0))
+            : std::string_view();
+    if (!kind.empty())
+      return getWrongKind(path, kind, "a table as text (CSV)");
+    const int64_t row = table.numRows;
     const bool isLast = *length < part.size();
-    if (csv_parse(&parser, part.data(), *length, takeCell, takeEnd, &table) !=
-            *length ||
-        (isLast && csv_fini(&parser, takeCell, takeEnd, &table) != 0))
-      done = Error{ErrorCode::WrongData,
-                   fmt::format("'{}', row {}: {}", path, table.numRows + 2,
-                               csv_strerror(csv_error(&parser))),
+    if (Status parsed = parsePart(parser.state, found, isLast, path, table);
+        !parsed || isLast)
+      return parsed;
+    rowBytes = row == table.numRows ? rowBytes + *length : 0;
+    if (rowBytes > maxRowBytes)
+      return Error{ErrorCode::WrongData,
+                   fmt::format("'{}' has a row of more than {} MiB", path,
+                               maxRowBytes >> 20),
                    ""};
-    if (isLast)
-      break;
   }
-  csv_free(&parser);
-  return done;
+  return Status::success();
 }
 
 Result<Samples> runtime::openRows(const SampleRequest &request) {

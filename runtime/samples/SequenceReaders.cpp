@@ -1,5 +1,6 @@
 // Samples that are windows of one long sequence: ids and text.
 
+#include "runtime/io/FileKind.h"
 #include "runtime/samples/Readers.h"
 #include "runtime/samples/TextUnits.h"
 
@@ -55,11 +56,13 @@ Result<Samples> runtime::openTokens(const SampleRequest &request) {
   if (!file)
     return file.getError();
   const std::string &units = request.source.units;
+  std::vector<std::byte> start(
+      size_t(std::min<uint64_t>(file->getSize(), kindBytes)));
+  if (Status read = file->read(0, start); !read)
+    return read.getError();
   std::array<int32_t, 3> head{};
   if (file->getSize() >= headerBytes)
-    if (Status read = file->read(0, std::as_writable_bytes(std::span(head)));
-        !read)
-      return read.getError();
+    std::memcpy(head.data(), start.data(), sizeof(head));
   const auto *format = std::find_if(
       std::begin(tokenFormats), std::end(tokenFormats),
       [&](const TokenFormat &known) { return known.mark == head[0]; });
@@ -80,6 +83,12 @@ Result<Samples> runtime::openTokens(const SampleRequest &request) {
                    ""};
     element = format->element;
     first = headerBytes;
+  } else if (const std::string_view kind =
+                 findNumbersKind(start, file->getSize());
+             !kind.empty()) {
+    return getWrongKind(request.path, kind, "ids",
+                        "ids lie one after the other, as NumPy's "
+                        "array.tofile() writes them, or behind llm.c's header");
   } else if (units.empty()) {
     return Error{
         ErrorCode::WrongData,

@@ -1,6 +1,7 @@
 #include "runtime/samples/TextUnits.h"
 
 #include "runtime/io/File.h"
+#include "runtime/io/FileKind.h"
 #include "runtime/io/Gzip.h"
 #include "runtime/io/RunningDigest.h"
 
@@ -20,7 +21,14 @@ Result<std::vector<std::byte>> runtime::readText(const std::string &path,
   Result<std::unique_ptr<ByteReader>> unpacked = unpack(std::move(*file), path);
   if (!unpacked)
     return unpacked.getError();
-  return readAll(**unpacked, path);
+  Result<std::vector<std::byte>> text = readAll(**unpacked, path);
+  if (!text)
+    return text;
+  const auto start = std::span(*text).first(std::min(kindBytes, text->size()));
+  if (const std::string_view kind = findFileKind(start, text->size());
+      !kind.empty())
+    return getWrongKind(path, kind, "text");
+  return text;
 }
 
 /// The characters of UTF-8. Errors: DamagedFile with the place of what is none.

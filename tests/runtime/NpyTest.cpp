@@ -146,7 +146,11 @@ TEST(NpyTest, damaged_headers) {
     EXPECT_THAT(array.getError().message, HasSubstr("'a.npy' is damaged"));
   };
   expectDamage("", "does not begin as a .npy file does");
-  expectDamage("PK\3\4 an archive", "does not begin as a .npy file does");
+  expectDamage("no data at all", "does not begin as a .npy file does");
+  expectDamage("\x93NUMPY", "does not begin as a .npy file does");
+  EXPECT_THAT(parse("PK\3\4 an archive").getError().message,
+              HasSubstr("is a zip archive, as .npz files and PyTorch's are, "
+                        "expected a .npy file"));
   expectDamage(makeNpy("{}", "", 9), "format version 9");
   for (const char *header : {
            "",

@@ -79,7 +79,10 @@ TEST_F(IdxTest, a_folder_is_no_file) {
 TEST_F(IdxTest, damaged_files) {
   const std::string sound = makeIdx({2, 3}, "abcdef");
   expectDamage("", "does not begin as an IDX file");
-  expectDamage("PK\3\4 something", "does not begin as an IDX file");
+  expectDamage("no data at all", "does not begin as an IDX file");
+  EXPECT_THAT(read("PK\3\4 something").getError().message,
+              HasSubstr("is a zip archive, as .npz files and PyTorch's are, "
+                        "expected an IDX file"));
   std::string wrongType = sound;
   wrongType[2] = 0x0a;
   expectDamage(wrongType, "element type 0x0a");
