@@ -180,10 +180,12 @@ static int runAsRank(CommandLine &commandLine, std::span<const uint8_t> program,
     signals.request(rank, signal);
   };
   Result<std::unique_ptr<Ranks>> ranks = Ranks::connect(identity, options);
-  // That rank 0 hangs is said by the own launcher, once, which knows how.
-  if (!ranks && ranks.getError().code == ErrorCode::MissingRank &&
-      identity.source == RankSource::Launcher)
-    return int(getExitCode(ErrorCode::MissingRank));
+  // That rank 0 hangs or has gone is said by the own launcher, once, which
+  // knows how.
+  if (!ranks && identity.source == RankSource::Launcher)
+    if (const ErrorCode code = ranks.getError().code;
+        code == ErrorCode::MissingRank || code == ErrorCode::RankLost)
+      return int(getExitCode(code));
   if (!ranks && ranks.getError().code == ErrorCode::MissingRank) {
     signals.setActions(
         {[](const Error &) { _exit(int(getExitCode(ErrorCode::MissingRank))); },

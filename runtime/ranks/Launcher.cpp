@@ -26,6 +26,8 @@ using namespace meshc::runtime;
 
 /// For the other ranks to notice and report the end of one.
 static constexpr double graceSeconds = 8;
+/// For them to notice that rank 0 was killed.
+static constexpr double lossSeconds = 2;
 /// For one that is stopped when another one has ended well: as long as a rank
 /// may be silent for the others, and the grace.
 static constexpr double stoppedSeconds = 18;
@@ -49,8 +51,13 @@ private:
     Deadline stopped;          ///< when
   };
 
+  /// What rank 0 is given: of the store, and of a pipe.
+  struct Descriptors {
+    Socket listener, endings;
+  };
+
   bool start(int64_t rank, int64_t processes, const char *const *arguments,
-             const Socket &listener, const sigset_t &mask);
+             const Descriptors &given, const sigset_t &mask);
   void collect();
   /// What waitpid says about a rank.
   void note(size_t rank, int status);
@@ -76,6 +83,7 @@ private:
 
   std::vector<Rank> ranks;
   std::string key; ///< of the run
+  Socket endings;  ///< a pipe that tells rank 0 who has not ended well
   size_t numEnded = 0;
   std::optional<size_t> firstBad;   ///< that did not end well
   std::optional<Deadline> patience; ///< after which the rest is killed
@@ -86,7 +94,7 @@ private:
 } // namespace
 
 bool Launcher::start(int64_t rank, int64_t processes,
-                     const char *const *arguments, const Socket &listener,
+                     const char *const *arguments, const Descriptors &given,
                      const sigset_t &mask) {
   const pid_t launcher = getpid();
   const pid_t process = fork();
@@ -105,10 +113,14 @@ bool Launcher::start(int64_t rank, int64_t processes,
   setenv("MESHC_RANKS", std::to_string(processes).c_str(), 1);
   // Of this user's processes alone: others cannot read what is set for one.
   setenv(storeKeyVariable, key.c_str(), 1);
-  setenv("MESHC_STORE", toString(getLocalAddress(listener)).c_str(), 1);
+  setenv("MESHC_STORE", toString(getLocalAddress(given.listener)).c_str(), 1);
   if (rank == 0) {
-    setenv("MESHC_STORE_LISTENER", std::to_string(listener.get()).c_str(), 1);
-    fcntl(listener.get(), F_SETFD, 0);
+    auto give = [](const char *variable, const Socket &socket) {
+      setenv(variable, std::to_string(socket.get()).c_str(), 1);
+      fcntl(socket.get(), F_SETFD, 0);
+    };
+    give("MESHC_STORE_LISTENER", given.listener);
+    give("MESHC_ENDINGS", given.endings);
   } else {
     // What is typed is for rank 0.
     const int nothing = open("/dev/null", O_RDONLY);
@@ -148,8 +160,16 @@ void Launcher::note(size_t rank, int status) {
       hasPassedOn = true;
       sendToAll(signal);
     }
+  // One that has not joined has no connection that would end with it.
+  if (lastSignal == 0 && !hasPassedOn) {
+    const auto number = int64_t(rank);
+    [[maybe_unused]] ssize_t told =
+        write(endings.get(), &number, sizeof(number));
+  }
+  // Without rank 0 nobody has anything to report.
+  const bool canReport = rank > 0 || !WIFSIGNALED(status);
   if (!patience)
-    patience = getDeadline(graceSeconds);
+    patience = getDeadline(canReport ? graceSeconds : lossSeconds);
 }
 
 void Launcher::collect() {
@@ -299,6 +319,10 @@ RunEnd Launcher::giveUp(int64_t rank, int64_t processes) {
 
 RunEnd Launcher::run(int64_t processes, const char *const *arguments) {
   Result<Socket> listener = listenOn({"127.0.0.1", 0});
+  int pipe[2] = {-1, -1};
+  if (listener && pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+    listener = Error{ErrorCode::DoesNotFit,
+                     fmt::format("no pipe: {}", std::strerror(errno)), ""};
   if (!listener) {
     printError(listener.getError());
     RunEnd end;
@@ -306,6 +330,8 @@ RunEnd Launcher::run(int64_t processes, const char *const *arguments) {
     end.cause = listener.getError().message;
     return end;
   }
+  Descriptors given{std::move(*listener), Socket(pipe[0])};
+  endings = Socket(pipe[1]);
   key = RankKey::makeText();
 
   sigset_t watched;
@@ -317,12 +343,12 @@ RunEnd Launcher::run(int64_t processes, const char *const *arguments) {
   sigprocmask(SIG_BLOCK, &watched, &before);
   std::fflush(nullptr);
   for (int64_t rank = 0; rank < processes; ++rank)
-    if (!start(rank, processes, arguments, *listener, before)) {
+    if (!start(rank, processes, arguments, given, before)) {
       const RunEnd end = giveUp(rank, processes);
       sigprocmask(SIG_SETMASK, &before, nullptr);
       return end;
     }
-  listener->close();
+  given = {};
 
   while (numEnded < ranks.size()) {
     const timespec tick = {0, 100'000'000};

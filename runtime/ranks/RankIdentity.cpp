@@ -264,6 +264,7 @@ static void readLauncher(Variables &variables, RankIdentity &identity) {
   identity.localRank = identity.rank;
   identity.localRanks = identity.ranks;
   identity.listener = int(variables.getNumber("MESHC_STORE_LISTENER", -1));
+  identity.endings = int(variables.getNumber("MESHC_ENDINGS", -1));
   Result<Address> store =
       parseAddress("MESHC_STORE", variables.getText("MESHC_STORE"));
   if (store)

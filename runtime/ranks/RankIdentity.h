@@ -52,6 +52,9 @@ struct RankIdentity {
   RankKey key;
   /// A listening socket for the store that rank 0 has been given; -1: none.
   int listener = -1;
+  /// A pipe from which rank 0 reads the numbers of ranks, as int64_t, that have
+  /// ended otherwise than well; -1: none.
+  int endings = -1;
 };
 
 /// Reads a variable of the environment; null if it is not set.

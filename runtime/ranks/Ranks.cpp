@@ -109,7 +109,8 @@ Result<std::unique_ptr<Ranks>> Ranks::connect(RankIdentity identity,
     ranks->server = std::make_unique<StoreServer>(
         std::move(listener),
         StoreServer::Options{self.ranks, self.job, ranks->silenceSeconds,
-                             self.key, printNote, ranks->stopCallback});
+                             self.key, self.endings, printNote,
+                             ranks->stopCallback});
   }
   // Until all are there, whoever is stopped has the time to go on.
   Result<std::unique_ptr<StoreClient>> client = StoreClient::connect(

@@ -46,13 +46,21 @@ static Status checkKey(const RankIdentity &identity, const Socket &socket) {
 Result<std::unique_ptr<StoreClient>>
 StoreClient::connect(const RankIdentity &identity, Deadline deadline,
                      double silenceSeconds, FailureCallback onFailure) {
-  constexpr double answerSeconds = 5;
+  constexpr double answerSeconds = 5, refusedSeconds = 0.5;
   constexpr auto pause = std::chrono::milliseconds(100);
   const Caller self{std::string(storePlace), identity.job,
                     identity.rank,           identity.ranks,
                     getRandomBytes(16),      getProcessName()};
+  // The own launcher has listened before it started anybody: where nobody does
+  // any more, rank 0 has gone.
+  const bool isListening = identity.source == RankSource::Launcher;
   for (;;) {
-    Result<Socket> socket = connectTo(identity.store, deadline);
+    Result<Socket> socket =
+        connectTo(identity.store,
+                  isListening ? std::min(deadline, getDeadline(refusedSeconds))
+                              : deadline);
+    if (!socket && isListening)
+      return getServerLost();
     if (!socket) {
       Error error = socket.getError();
       error.note = fmt::format("rank 0 keeps the store of the run there; is it "

@@ -57,7 +57,8 @@ Error runtime::getStopped(int64_t rank, const Pause &pause) {
 
 StoreServer::StoreServer(Socket listener, Options options)
     : listener(std::move(listener)), options(std::move(options)),
-      wakeUp(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      wakeUp(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      endings(this->options.endings) {
   setNonBlocking(this->listener);
   thread = std::thread([this] { serve(); });
 }
@@ -78,7 +79,9 @@ bool StoreServer::waitForEnd(Deadline deadline) {
 void StoreServer::serve() {
   for (;;) {
     std::vector<pollfd> polls = {{wakeUp.get(), POLLIN, 0},
-                                 {listener.get(), POLLIN, 0}};
+                                 {listener.get(), POLLIN, 0},
+                                 {endings.get(), POLLIN, 0}};
+    const size_t numOwn = polls.size();
     std::vector<Connection *> polled;
     for (Connection &connection : connections) {
       const bool hasUnsent = !connection.unsent.empty();
@@ -100,7 +103,7 @@ void StoreServer::serve() {
     }
     lastCheck = now;
     for (size_t i = 0; i < polled.size(); ++i) {
-      const short events = polls[i + 2].revents;
+      const short events = polls[i + numOwn].revents;
       if (events & POLLOUT)
         flush(*polled[i]);
       if (events & (POLLIN | POLLHUP | POLLERR))
@@ -108,6 +111,8 @@ void StoreServer::serve() {
     }
     if (polls[1].revents)
       accept();
+    if (polls[2].revents)
+      takeEndings();
     checkTimes(Clock::now());
     closeBroken();
   }
@@ -135,6 +140,18 @@ void StoreServer::accept() {
     connections.back().lastHeard = Clock::now();
     closeBroken();
   }
+}
+
+void StoreServer::takeEndings() {
+  int64_t rank = -1;
+  ssize_t got;
+  while ((got = read(endings.get(), &rank, sizeof(rank))) == sizeof(rank))
+    if (!instances.count(rank))
+      fail({ErrorCode::RankLost,
+            fmt::format("rank {} ended before the others", rank), ""});
+  // The launcher has gone, and takes this process with it.
+  if (got == 0)
+    endings.close();
 }
 
 void StoreServer::receive(Connection &connection) {

@@ -61,6 +61,9 @@ public:
     /// (startBarrier), which they are given for that.
     double silenceSeconds = 10;
     RankKey key;
+    /// Readable where a rank has ended otherwise than well, with its number as
+    /// int64_t, of the launcher; -1: none. It goes to the server.
+    int endings = -1;
     /// Called from the server's thread with who was turned away and why, ready
     /// for a terminal; not for each of many.
     std::function<void(const std::string &)> onTurnedAway;
@@ -105,6 +108,9 @@ private:
 
   void serve();
   void accept();
+  /// Reads who has ended: that of a rank which has not joined shows nowhere
+  /// else.
+  void takeEndings();
   void receive(Connection &connection);
   void handle(Connection &connection, MessageReader &message);
   void greet(Connection &connection, std::string_view body);
@@ -131,7 +137,8 @@ private:
 
   Socket listener;
   const Options options;
-  Socket wakeUp; ///< readable when the thread is to stop
+  Socket wakeUp;  ///< readable when the thread is to stop
+  Socket endings; ///< as in the options
   std::list<Connection> connections;
   StoreValues values;
   std::list<Waiter> waiters;

@@ -104,6 +104,21 @@ class Launcher(processes.LinearModelTest):
             self.assertIn(f"error[MR0504]: rank {killed} ended before the others", done.stderr)
             self.assertIn(f"note: rank {killed} was killed by signal 9", done.stderr)
 
+    def test_a_rank_that_is_killed_before_it_has_joined(self):
+        """At its birth, when no connection tells of its end."""
+        for ranks, killed in ((2, 1), (4, 2), (2, 0), (3, 0)):
+            process = processes.start(self.train("--processes", ranks, "--epochs", 100000))
+            while len(found := processes.children(process.pid)) <= killed:
+                pass
+            start = time.monotonic()
+            os.kill(found[killed], signal.SIGKILL)
+            done = processes.finish(process)
+            self.assertLess(time.monotonic() - start, 5)
+            self.assertEqual(done.returncode, 6, done.stderr)
+            self.assertEqual(errors(done.stderr), [
+                f"meshc: error[MR0504]: rank {killed} ended before the others"])
+            self.assertIn(f"note: rank {killed} was killed by signal 9 (Killed)", done.stderr)
+
     def test_interrupts_stop_all_after_the_same_step(self):
         for ranks, (number, name) in ((2, STOPS[0]), (4, STOPS[1]), (3, STOPS[2])):
             process, found = self.start_training(ranks)
