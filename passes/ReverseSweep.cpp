@@ -125,6 +125,11 @@ private:
     return op && forward.back()->isBeforeInBlock(op);
   }
   Value widenCast(CastOp cast, Value value);
+  /// What `sum` adds up and moves, where that can be done as `type` for the
+  /// conversion that alone reads it; else nothing.
+  SmallVector<Value, 2> getTerms(Value sum, Type type) const;
+  /// `value` as `type`, of its terms as `type` if it has some.
+  Value makeWide(Value value, ArrayRef<Value> terms, Type type, Location loc);
 
   /// `gradient` summed over the dimensions that broadcasting added to `type`.
   Value fit(Value gradient, NamedTensorType type, Location loc);
@@ -135,6 +140,9 @@ private:
   DenseSet<Value> active;
   /// Of the values that the operations of one block read, so far.
   llvm::MapVector<Value, Value> gradients;
+  /// Of 16-bit values that adding and moving made, what they are as a wider
+  /// type.
+  DenseMap<std::pair<Value, Type>, Value> widened;
   /// Operations that are nowhere any more. The builder knows values by their
   /// addresses, which no other value may get while it is asked.
   SmallVector<Operation *> discarded;
@@ -387,70 +395,101 @@ Value ReverseSweep::getGradient(const GradientSource &source) {
   return sum;
 }
 
+/// What adds and moves elements, each of which is as wide in the result as in
+/// the operands.
+static bool isLinear(Operation *op) {
+  if (isa_and_present<AddOp, NegOp, StackOp, SubOp>(op))
+    return true;
+  if (auto reduce = dyn_cast_if_present<ReduceOp>(op))
+    return reduce.getKind() == Reduction::Sum;
+  auto told = dyn_cast_if_present<PrecisionOpInterface>(op);
+  return told && told.getPrecisionUse() == PrecisionUse::Move;
+}
+
+static bool isFloat(Value value) {
+  return isa<FloatType>(
+      cast<NamedTensorType>(value.getType()).getElementType());
+}
+
+/// Whether nothing reads a result of `op` but conversions to `type`, where it
+/// has several.
+static bool areWidened(Operation *op, Type type) {
+  return op->getNumResults() == 1 || llvm::all_of(op->getUsers(), [&](auto *x) {
+           auto cast = dyn_cast<CastOp>(x);
+           return cast && cast.getType().getElementType() == type;
+         });
+}
+
+SmallVector<Value, 2> ReverseSweep::getTerms(Value sum, Type type) const {
+  Operation *op = sum.getDefiningOp();
+  SmallVector<Value, 2> terms;
+  if (isBackward(op) && isLinear(op) && sum.hasOneUse() && areWidened(op, type))
+    llvm::copy_if(op->getOperands(), std::back_inserter(terms), isFloat);
+  return terms;
+}
+
+Value ReverseSweep::makeWide(Value value, ArrayRef<Value> terms, Type type,
+                             Location loc) {
+  Operation *op = value.getDefiningOp();
+  auto wide = cast<NamedTensorType>(value.getType()).withElementType(type);
+  if (!terms.empty()) {
+    const Value *next = terms.begin();
+    Operation *made = builder.clone(*op);
+    made->setLoc(loc);
+    for (OpOperand &operand : made->getOpOperands())
+      if (isFloat(operand.get()))
+        operand.set(*next++);
+    for (auto [narrow, result] :
+         llvm::zip_equal(op->getResults(), made->getResults())) {
+      result.setType(
+          cast<NamedTensorType>(narrow.getType()).withElementType(type));
+      widened[{narrow, type}] = result;
+    }
+    return widened.lookup({value, type});
+  }
+  const bool isReadOnce = isBackward(op) && value.hasOneUse();
+  if (auto einsum = dyn_cast_if_present<EinsumOp>(op); einsum && isReadOnce)
+    return EinsumOp::create(builder, loc, wide, einsum.getInputs());
+  if (auto put = dyn_cast_if_present<PutOp>(op);
+      put && isReadOnce && type.isF32())
+    return PutOp::create(builder, loc, wide, put.getInput(), put.getIndex(),
+                         put.getDimAttr());
+  return CastOp::create(builder, loc, wide, value);
+}
+
 /// `value`, of 16-bit elements, as `cast` would widen it. Operands come first,
 /// however many sums lead to one another. Each stands where the narrow one
 /// does: a gradient that is complete early, as that of one layer of many, is
 /// there early.
 Value ReverseSweep::widenCast(CastOp cast, Value value) {
-  Location loc = cast.getLoc();
-  Type elementType = cast.getType().getElementType();
-  // Sums and stacks that nothing else reads are made anew of what they consist
-  // of.
-  auto getTerms = [&](Value sum) -> SmallVector<Value, 2> {
-    Operation *op = sum.getDefiningOp();
-    if (!isBackward(op) || !sum.hasOneUse())
-      return {};
-    if (isa<AddOp, StackOp>(op))
-      return SmallVector<Value, 2>(op->getOperands());
-    auto reduce = dyn_cast<ReduceOp>(op);
-    if (reduce && reduce.getKind() == Reduction::Sum)
-      return {reduce.getInput()};
-    return {};
-  };
+  Type type = cast.getType().getElementType();
+  // Sums, stacks and views that nothing else reads are made anew of what they
+  // consist of.
   struct Frame {
     Value value;
     SmallVector<Value, 2> terms, widened;
   };
   SmallVector<Frame> open;
-  open.push_back({value, getTerms(value), {}});
+  open.push_back({value, getTerms(value, type), {}});
   while (true) {
     Frame &frame = open.back();
-    if (frame.widened.size() < frame.terms.size()) {
+    Value made = widened.lookup({frame.value, type});
+    if (!made && frame.widened.size() < frame.terms.size()) {
       Value term = frame.terms[frame.widened.size()];
-      open.push_back({term, getTerms(term), {}});
+      open.push_back({term, getTerms(term, type), {}});
       continue;
     }
-    Operation *op = frame.value.getDefiningOp();
-    // What the forward phase has made is widened for its one reader.
-    if (isBackward(op))
-      builder.setInsertionPointAfter(op);
-    else if (open.size() > 1)
-      builder.setInsertionPoint(open[open.size() - 2].value.getDefiningOp());
-    else
-      builder.setInsertionPoint(cast);
-    auto type = mlir::cast<NamedTensorType>(frame.value.getType())
-                    .withElementType(elementType);
-    auto einsum = dyn_cast_if_present<EinsumOp>(op);
-    auto put = dyn_cast_if_present<PutOp>(op);
-    Value made;
-    if (auto stack = dyn_cast_if_present<StackOp>(op);
-        stack && !frame.widened.empty())
-      made = StackOp::create(builder, loc, type, stack.getDimAttr(),
-                             frame.widened);
-    else if (frame.widened.size() == 2)
-      made =
-          AddOp::create(builder, loc, type, frame.widened[0], frame.widened[1]);
-    else if (frame.widened.size() == 1)
-      made = ReduceOp::create(builder, loc, type, Reduction::Sum,
-                              frame.widened[0]);
-    else if (einsum && isBackward(op) && frame.value.hasOneUse())
-      made = EinsumOp::create(builder, loc, type, einsum.getInputs());
-    else if (put && isBackward(op) && frame.value.hasOneUse() &&
-             elementType.isF32())
-      made = PutOp::create(builder, loc, type, put.getInput(), put.getIndex(),
-                           put.getDimAttr());
-    else
-      made = CastOp::create(builder, loc, type, frame.value);
+    if (!made) {
+      Operation *op = frame.value.getDefiningOp();
+      // What the forward phase has made is widened for its one reader.
+      if (isBackward(op))
+        builder.setInsertionPointAfter(op);
+      else if (open.size() > 1)
+        builder.setInsertionPoint(open[open.size() - 2].value.getDefiningOp());
+      else
+        builder.setInsertionPoint(cast);
+      made = makeWide(frame.value, frame.widened, type, cast.getLoc());
+    }
     open.pop_back();
     if (open.empty())
       return made;
@@ -471,17 +510,21 @@ Value ReverseSweep::widen(Value gradient) {
     return widenCast(cast, cast.getInput());
   };
   // What several uses of a source bring, added one after the other, or one for
-  // each of its positions.
+  // each of its positions, and whatever views of it were read. What others read
+  // too is no gradient of the source alone.
   SmallVector<Value> open{gradient};
+  SmallPtrSet<Operation *, 8> seen;
   while (!open.empty()) {
     Operation *op = open.pop_back_val().getDefiningOp();
-    if (!isa_and_present<AddOp, StackOp>(op) || !isBackward(op))
+    if (!isBackward(op) || !isLinear(op) || !seen.insert(op).second)
       continue;
     for (OpOperand &term : op->getOpOperands()) {
-      Value widened = widenOne(term.get());
-      if (widened == term.get())
-        open.push_back(widened);
-      term.set(widened);
+      if (!isFloat(term.get()) || !term.get().hasOneUse())
+        continue;
+      Value wide = widenOne(term.get());
+      if (wide == term.get())
+        open.push_back(wide);
+      term.set(wide);
     }
   }
   return widenOne(gradient);

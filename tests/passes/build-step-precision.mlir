@@ -79,3 +79,38 @@ module {
     nd.output "loss", %loss : !scalar
   }
 }
+
+// -----
+
+!x = !nd.tensor<["b"=4, "i"=3], f32>
+!part = !nd.tensor<["i'"=3, "o"=5], f32>
+!renamed = !nd.tensor<["i"=3, "o"=5], f32>
+!w = !nd.tensor<["p"=2, "i"=3, "o"=5], f32>
+!y = !nd.tensor<["b"=4, "p"=2, "o"=5], f32>
+!scalar = !nd.tensor<[], f32>
+
+// Nor where parameters are renamed and stacked in between: one product for both.
+// CHECK-LABEL: nd.program @step
+// CHECK:         %[[DW:.*]] = nd.einsum %{{.*}}, %{{.*}} : (!b_by_p_by_o_bf16, !b_by_i_bf16) -> !p_by_i_by_o
+// CHECK-NEXT:    %[[PARTS:.*]]:2 = nd.unstack %[[DW]] along "p" : (!p_by_i_by_o) -> (!i_by_o, !i_by_o)
+// CHECK-DAG:     nd.rename %[[PARTS]]#0 {{.*}} : (!i_by_o) -> !i{{.*}}_by_o
+// CHECK-DAG:     nd.mul %[[PARTS]]#1, %{{.*}} : (!i_by_o, !scalar) -> !i_by_o
+// CHECK-NOT:     nd.einsum
+// CHECK:       nd.program @eval
+module {
+  nd.precision bf16
+  nd.variable parameter @first : !part = #nd.fill<1.0>
+  nd.variable parameter @second : !renamed = #nd.fill<1.0>
+  nd.training minimize "loss" by "sgd" {lr = 0.1 : f64} epochs 1 steps 0
+  nd.program @forward {
+    %x = nd.input "x" : !x
+    %first = nd.read @first : !part
+    %second = nd.read @second : !renamed
+    %renamed = nd.rename %first "i'" -> "i" : (!part) -> !renamed
+    %w = nd.stack %renamed, %second along "p" : (!renamed, !renamed) -> !w
+    %y = nd.einsum %x, %w : (!x, !w) -> !y
+    %e = nd.exp %y : (!y) -> !y
+    %loss = nd.reduce sum %e : (!y) -> !scalar
+    nd.output "loss", %loss : !scalar
+  }
+}
