@@ -26,12 +26,15 @@ private:
   LogicalResult visit(Operation &op);
   void findConvs();
   void orderMatmuls();
-  void addMatmul(linalg::GenericOp contraction);
+  LogicalResult addMatmul(linalg::GenericOp contraction);
   void addConv(linalg::GenericOp contraction, const ConvMatch &match);
   void addKernel(Operation *op);
   void addWhole(Operation *op, bool isPart);
   bool isNeededInMemory(Value value) const;
-  bool isThereBefore(Operation *product, Value value);
+  Value findBias(linalg::GenericOp contraction, Value result,
+                 linalg::GenericOp user) const;
+  SmallVector<Operation *> findBehind(Operation *product, Value value) const;
+  LogicalResult hoistBias(linalg::GenericOp contraction);
   linalg::GenericOp absorbRounding(MatmulNode &node, linalg::GenericOp last);
   linalg::GenericOp absorbAddition(MatmulNode &node, linalg::GenericOp last);
   linalg::GenericOp absorbActivation(MatmulNode &node, linalg::GenericOp last);
@@ -124,29 +127,75 @@ linalg::GenericOp GraphBuilder::absorbRounding(MatmulNode &node,
   return getRounding(*result.user_begin(), result);
 }
 
-/// Whether `value` is in memory before `product`. A parameter is rounded to 16
-/// bits where it is needed, which for a bias is behind the product: that is
-/// done ahead of it.
-bool GraphBuilder::isThereBefore(Operation *product, Value value) {
+/// Whether `value` is in memory before `product`.
+static bool isThereBefore(Operation *product, Value value) {
   Operation *op = value.getDefiningOp();
-  if (!op || isRecomputed(op))
-    return false;
-  if (op->isBeforeInBlock(product))
-    return true;
-  auto rounding = dyn_cast<linalg::GenericOp>(op);
-  if (!rounding || rounding.getNumDpsInputs() != 1)
-    return false;
-  Value whole = rounding.getDpsInputs().front();
-  if (!getRounding(op, whole))
-    return false;
-  if (Operation *slice = whole.getDefiningOp();
-      graph.slices.contains(slice) && slice->isBeforeInBlock(product))
-    whole = slice->getOperand(0);
-  if (!isa_and_present<spmd::InputOp, spmd::ReadOp>(whole.getDefiningOp()))
-    return false;
-  if (absorbed.insert(op).second)
-    addKernel(op);
-  return true;
+  return op && !isRecomputed(op) && op->isBeforeInBlock(product);
+}
+
+/// The bias that a library call of `contraction` can add to `result`, its
+/// result, rounded or not, by `user`; null if there is none.
+Value GraphBuilder::findBias(linalg::GenericOp contraction, Value result,
+                             linalg::GenericOp user) const {
+  if (epilogues == MatmulEpilogues::None ||
+      epilogues == MatmulEpilogues::Nothing)
+    return {};
+  const Value bias = getAddend(user, result, /*isBias=*/true);
+  const MatmulForm form = getMatmulForm(contraction);
+  return bias && form.outerK.empty() && form.n.c == 1 &&
+                 form.n.size == getNumElements(bias)
+             ? bias
+             : Value();
+}
+
+/// What `value` comes from that stands behind `product`, in program order.
+/// Empty too where a library call that is formed already makes a part of it: it
+/// may come later.
+SmallVector<Operation *> GraphBuilder::findBehind(Operation *product,
+                                                  Value value) const {
+  llvm::SmallSetVector<Operation *, 8> behind;
+  SmallVector<Value> open = {value};
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val().getDefiningOp();
+    op = op ? block.findAncestorOpInBlock(*op) : nullptr;
+    if (!op || op->isBeforeInBlock(product) || behind.contains(op))
+      continue;
+    if (absorbed.contains(op))
+      return {};
+    behind.insert(op);
+    op->walk([&](Operation *inner) {
+      llvm::append_range(open, inner->getOperands());
+    });
+  }
+  SmallVector<Operation *> sorted(behind.begin(), behind.end());
+  llvm::sort(sorted,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return sorted;
+}
+
+/// Has what a product adds as its bias computed ahead of it, where it stands
+/// behind: a slice of the biases of all layers, or a parameter that is rounded
+/// to 16 bits where it is needed. Nothing else reads the product's result, so
+/// the bias does not come from it.
+LogicalResult GraphBuilder::hoistBias(linalg::GenericOp contraction) {
+  Value result = contraction->getResult(0);
+  if (!result.hasOneUse())
+    return success();
+  if (auto rounding = getRounding(*result.user_begin(), result))
+    result = rounding->getResult(0);
+  auto user = result.hasOneUse()
+                  ? dyn_cast<linalg::GenericOp>(*result.user_begin())
+                  : linalg::GenericOp();
+  const Value bias = user ? findBias(contraction, result, user) : Value();
+  if (!bias)
+    return success();
+  const SmallVector<Operation *> behind = findBehind(contraction, bias);
+  for (Operation *op : behind)
+    op->moveBefore(contraction);
+  for (Operation *op : behind)
+    if (failed(visit(*op)))
+      return failure();
+  return success();
 }
 
 /// Takes an addition to the matmul's result into the library call: of a bias
@@ -159,12 +208,9 @@ linalg::GenericOp GraphBuilder::absorbAddition(MatmulNode &node,
   if (!result.hasOneUse() || epilogues == MatmulEpilogues::Nothing)
     return {};
   auto user = dyn_cast<linalg::GenericOp>(*result.user_begin());
-  MatmulForm form = getMatmulForm(cast<linalg::GenericOp>(node.ops.front()));
-  Value bias = getAddend(user, result, /*isBias=*/true);
-  if (bias && epilogues != MatmulEpilogues::None && !node.bias &&
-      form.outerK.empty() && form.n.c == 1 &&
-      form.n.size == getNumElements(bias) &&
-      isThereBefore(node.ops.front(), bias)) {
+  auto contraction = cast<linalg::GenericOp>(node.ops.front());
+  const Value bias = findBias(contraction, result, user);
+  if (bias && !node.bias && isThereBefore(contraction, bias)) {
     node.bias = bias;
     node.reads.push_back(bias);
     return user;
@@ -342,7 +388,9 @@ void GraphBuilder::absorbFactorSum(MatmulNode &node) {
       factor == 0 ? ColumnSum::FirstFactor : ColumnSum::SecondFactor;
 }
 
-void GraphBuilder::addMatmul(linalg::GenericOp contraction) {
+LogicalResult GraphBuilder::addMatmul(linalg::GenericOp contraction) {
+  if (failed(hoistBias(contraction)))
+    return failure();
   MatmulNode node;
   node.isKernel = false;
   node.ops = {contraction};
@@ -383,6 +431,7 @@ void GraphBuilder::addMatmul(linalg::GenericOp contraction) {
   node.position = position;
   graph.fusion.addNode(node);
   graph.matmuls.try_emplace(contraction, std::move(node));
+  return success();
 }
 
 //===-- Convolutions ------------------------------------------------------===//
@@ -481,7 +530,7 @@ LogicalResult GraphBuilder::visit(Operation &op) {
   if (auto conv = graph.convs.find(&op); conv != graph.convs.end())
     addConv(cast<linalg::GenericOp>(op), conv->second);
   else if (isLibraryMatmul(&op))
-    addMatmul(cast<linalg::GenericOp>(op));
+    return addMatmul(cast<linalg::GenericOp>(op));
   else if (leaveToLaterProduct(&op))
     return success();
   else if (!isRecomputed(&op) || isNeededInMemory(op.getResult(0)))

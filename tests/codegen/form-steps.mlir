@@ -106,3 +106,56 @@ spmd.program @transfers {
       to !nd.tensor<["b"=2], f32, <>> : tensor<2xf32> -> tensor<2xf32>
   spmd.output "s" of !nd.tensor<["b"=2], f32, <>>, %s : tensor<2xf32>
 }
+
+// A bias that stands behind the product is computed ahead of it, whatever it comes from:
+// a slice is a place in memory, a sum a kernel, a transfer a wait.
+// CHECK-LABEL: exec.program @bias_behind {
+// CHECK:         %[[T:.*]] = exec.transfer
+// CHECK:         %[[S:.*]] = exec.slice %[[T]] at 16 : tensor<3x16xf32> -> tensor<16xf32>
+// CHECK:         %[[D:.*]] = exec.kernel(%[[S]]) {
+// CHECK:         exec.matmul %{{.*}}, %{{.*}} bias %[[D]] {indexing_maps
+// GPU-LABEL:   exec.program @bias_behind {
+// GPU:           %[[S:.*]] = exec.slice
+// GPU:           %[[D:.*]] = exec.kernel(%[[S]]) {
+// GPU:           exec.matmul %{{.*}}, %{{.*}} bias %[[D]] activation relu {indexing_maps
+// GPU-NOT:       exec.kernel
+// GPU:           spmd.output
+spmd.program @bias_behind {
+  %x = spmd.input "x" of !nd.tensor<["r"=5, "k"=7], f32, <>> : tensor<5x7xf32>
+  %w = spmd.input "w" of !nd.tensor<["k"=7, "n"=16], f32, <>> : tensor<7x16xf32>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<5x16xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<5x16xf32>) -> tensor<5x16xf32>
+  %p = linalg.generic {indexing_maps = [#rk_n, #kn_r, #rn_k], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<5x7xf32>, tensor<7x16xf32>) outs(%zeros : tensor<5x16xf32>) {
+  ^bb0(%s: f32, %t: f32, %o: f32):
+    %m = arith.mulf %s, %t : f32
+    %r = arith.addf %o, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<5x16xf32>
+  %b = spmd.input "b" of !nd.tensor<["l"=3, "n"=16], f32, <> partial sum over d> : tensor<3x16xf32>
+  %sum = spmd.all_reduce %b from !nd.tensor<["l"=3, "n"=16], f32, <> partial sum over d>
+      to !nd.tensor<["l"=3, "n"=16], f32, <>> : tensor<3x16xf32> -> tensor<3x16xf32>
+  %slice = spmd.view %sum ["l" = 1] from !nd.tensor<["l"=3, "n"=16], f32, <>>
+      to !nd.tensor<["n"=16], f32, <>> : tensor<3x16xf32> -> tensor<16xf32>
+  %none = tensor.empty() : tensor<16xf32>
+  %twice = linalg.generic {indexing_maps = [#a, #a], iterator_types = ["parallel"]}
+      ins(%slice : tensor<16xf32>) outs(%none : tensor<16xf32>) {
+  ^bb0(%s: f32, %o: f32):
+    %r = arith.addf %s, %s : f32
+    linalg.yield %r : f32
+  } -> tensor<16xf32>
+  %h = linalg.generic {indexing_maps = [#rn, #n, #rn], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %twice : tensor<5x16xf32>, tensor<16xf32>) outs(%empty : tensor<5x16xf32>) {
+  ^bb0(%s: f32, %t: f32, %o: f32):
+    %r = arith.addf %s, %t : f32
+    linalg.yield %r : f32
+  } -> tensor<5x16xf32>
+  %y = linalg.generic {indexing_maps = [#rn, #rn, #rn], iterator_types = ["parallel", "parallel"]}
+      ins(%h, %zeros : tensor<5x16xf32>, tensor<5x16xf32>) outs(%empty : tensor<5x16xf32>) {
+  ^bb0(%s: f32, %t: f32, %o: f32):
+    %r = arith.maximumf %s, %t : f32
+    linalg.yield %r : f32
+  } -> tensor<5x16xf32>
+  spmd.output "y" of !nd.tensor<["r"=5, "n"=16], f32, <>>, %y : tensor<5x16xf32>
+}
