@@ -7,13 +7,16 @@
 // each other in one order, and the innermost dimension of the result is not a
 // batch dimension, nor one beside which an operand has another row or column
 // innermost. Each contraction's result order is chosen by what it costs
-// the contraction itself and the contractions that read it; everything else
-// follows its operands.
+// the contraction itself and the contractions that read it. So is that of a
+// view that repeats elements and that contractions alone read: patches of an
+// image are stored with the positions in one piece and what the windows see in
+// another. Everything else follows its operands.
 
 #include "dialect/ProgramWalk.h"
 #include "passes/Passes.h"
 
 #include <map>
+#include <tuple>
 #include <vector>
 
 namespace meshc {
@@ -92,6 +95,14 @@ struct Reader {
   Names names; // the value's to the reader's
 };
 
+/// What reads a value: contractions, borders by the types that they ask for,
+/// and whether there is anything else.
+struct Readers {
+  SmallVector<Reader> einsums;
+  SmallVector<NamedTensorType> borders;
+  bool hasOthers = false;
+};
+
 class Chooser {
 public:
   explicit Chooser(ProgramOp program) : program(program) {}
@@ -118,6 +129,8 @@ private:
       return;
     if (auto einsum = dyn_cast<EinsumOp>(op))
       return reorder(result, choose(einsum));
+    if (auto view = dyn_cast<ViewOp>(op))
+      return reorder(result, choose(view));
     if (isa<ElementwiseOpInterface, ReduceOp, RenameOp, ReshardOp>(op))
       reorder(result, follow(op, type));
   }
@@ -205,9 +218,7 @@ private:
     // a result keeps its order.
     if (einsum.getInputs().size() != 2 || order.size() > 5)
       return order;
-    SmallVector<Reader> readers;
-    SmallVector<NamedTensorType> borders;
-    collectReaders(einsum, Names(), readers, borders);
+    const auto [readers, borders, hasOthers] = collectReaders(einsum);
     auto [known, isFirst] =
         chosen.try_emplace(getKey(einsum, readers, borders), order);
     if (!isFirst)
@@ -231,19 +242,89 @@ private:
     return best;
   }
 
-  /// The contractions that read `value` and the border types it reaches, depth
-  /// first, looking through operations that follow their operand.
-  void collectReaders(Value value, const Names &names,
-                      SmallVectorImpl<Reader> &readers,
-                      SmallVectorImpl<NamedTensorType> &borders) {
+  /// The order in which the contractions that read a view take it in the fewest
+  /// pieces; the one it has where something else reads it too, or where it has
+  /// each element once: then it may be read where that lies, in which order
+  /// does not matter. Of two that cost the same, one that ends as what is
+  /// viewed does: a row of that is read at a time.
+  Order choose(ViewOp view) {
+    Order best(view.getType().getDims());
+    auto countElements = [](NamedTensorType type) {
+      return llvm::product_of(type.getSizes());
+    };
+    if (countElements(view.getType()) <=
+        countElements(view.getInput().getType()))
+      return best;
+    const Readers readers = collectReaders(view);
+    if (readers.einsums.empty() || !readers.borders.empty() ||
+        readers.hasOthers)
+      return best;
+    auto getViewCost = [&](ArrayRef<DimAttr> order) {
+      int cost = 0;
+      for (const Reader &reader : readers.einsums)
+        cost += getReaderCost(reader, order);
+      return std::pair(cost, endsAsViewed(view, order) ? 0 : 1);
+    };
+    std::pair<int, int> bestCost = getViewCost(best);
+    for (const Reader &reader : readers.einsums)
+      for (bool endsContracted : {true, false}) {
+        Order order = getOrderFor(reader, best, endsContracted);
+        if (const auto cost = getViewCost(order); cost < bestCost) {
+          bestCost = cost;
+          best = std::move(order);
+        }
+      }
+    return best;
+  }
+
+  /// Whether the last dimension of `order` is one that the last one of what
+  /// `view` reads is read by.
+  static bool endsAsViewed(ViewOp view, ArrayRef<DimAttr> order) {
+    const ArrayRef<DimAttr> viewed = view.getInput().getType().getDims();
+    return viewed.empty() ||
+           llvm::is_contained(
+               view.getInputAccess(viewed.back().getName()).getLoops(),
+               order.back().getName());
+  }
+
+  /// The dimensions `dims` of a value in the order that `reader` likes: what is
+  /// in all tensors, then rows, then what is summed, or these two the other way
+  /// round; the first and the last as the other operand has them.
+  static Order getOrderFor(Reader reader, ArrayRef<DimAttr> dims,
+                           bool endsContracted) {
+    auto other = cast<NamedTensorType>(
+        reader.einsum.getInputs()[1 - reader.operand].getType());
+    const NamedTensorType result = reader.einsum.getType();
+    const Order seen = renameDims(reader, dims);
+    // By class, place in the other operand, and place in this one.
+    std::vector<std::tuple<int, int64_t, size_t>> keys;
+    for (auto [number, dim] : llvm::enumerate(seen)) {
+      const int64_t place = other.findDim(dim.getName());
+      const bool isContracted = !result.hasDim(dim.getName());
+      const bool isBatch = place >= 0 && !isContracted;
+      keys.emplace_back(isBatch                          ? 0
+                        : isContracted == endsContracted ? 2
+                                                         : 1,
+                        place, number);
+    }
+    llvm::sort(keys);
+    return llvm::map_to_vector<5>(
+        keys, [&](const auto &key) { return dims[std::get<2>(key)]; });
+  }
+
+  /// What reads `value`, depth first, looking through operations that follow
+  /// their operand.
+  Readers collectReaders(Value value) {
     struct Frame {
       Value value;
       Names names;
       Value::use_iterator next;
     };
+    Readers readers;
     SmallVector<Frame> open;
-    open.push_back({value, names, value.use_begin()});
-    for (size_t visits = 0; !open.empty() && visits < maxVisits; ++visits) {
+    open.push_back({value, Names(), value.use_begin()});
+    size_t visits = 0;
+    for (; !open.empty() && visits < maxVisits; ++visits) {
       Frame &frame = open.back();
       if (frame.next == frame.value.use_end()) {
         open.pop_back();
@@ -251,29 +332,34 @@ private:
       }
       OpOperand &use = *frame.next++;
       Operation *user = use.getOwner();
-      if (auto einsum = dyn_cast<EinsumOp>(user)) {
-        if (einsum.getInputs().size() == 2)
-          readers.push_back({einsum, use.getOperandNumber(), frame.names});
+      auto einsum = dyn_cast<EinsumOp>(user);
+      if (einsum && einsum.getInputs().size() == 2) {
+        readers.einsums.push_back(
+            {einsum, use.getOperandNumber(), frame.names});
         continue;
       }
-      if (auto known = required.find(user); known != required.end()) {
-        if (frame.names.empty())
-          borders.push_back(known->second);
+      auto known = required.find(user);
+      if (known != required.end() && frame.names.empty()) {
+        readers.borders.push_back(known->second);
         continue;
       }
-      if (!isa<ElementwiseOpInterface, RenameOp, ReshardOp>(user) ||
-          readers.size() > maxReaders)
-        continue;
-      Value followed = user->getResult(0);
       auto type = cast<NamedTensorType>(frame.value.getType());
-      if (cast<NamedTensorType>(followed.getType()).getRank() != type.getRank())
+      if (!isa<ElementwiseOpInterface, RenameOp, ReshardOp>(user) ||
+          readers.einsums.size() > maxReaders ||
+          cast<NamedTensorType>(user->getResult(0).getType()).getRank() !=
+              type.getRank()) {
+        readers.hasOthers = true;
         continue;
+      }
+      Value followed = user->getResult(0);
       Names following = frame.names;
       for (DimAttr dim : type.getDims())
         if (StringAttr name = getResultName(use, dim); name != dim.getName())
           following[dim.getName()] = name;
       open.push_back({followed, std::move(following), followed.use_begin()});
     }
+    readers.hasOthers |= visits == maxVisits;
+    return readers;
   }
 
   static int getCost(EinsumOp einsum, ArrayRef<DimAttr> order,

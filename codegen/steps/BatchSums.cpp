@@ -3,6 +3,7 @@
 #include "codegen/kernels/StructuredOps.h"
 #include "codegen/steps/MatmulForm.h"
 #include "codegen/steps/MatmulLibrary.h"
+#include "codegen/steps/MatmulOrder.h"
 #include "codegen/steps/Passes.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -70,15 +71,49 @@ static SmallVector<unsigned> findBatchLoops(linalg::GenericOp op) {
   return best;
 }
 
-/// Whether a batch of `terms` results of this type takes less time to write and
-/// to add up than the launches of as many calls. Calls take longer, having less
-/// than a GPU can compute at once: the 32 of a gradient by a convolution's
-/// weight in bench/residual.mesh 43 us each on an H200.
-static bool savesTime(int64_t terms, RankedTensorType result,
-                      int64_t maxBytes) {
-  const double bytes = double(terms) * double(getBytes(result));
-  return bytes <= double(maxBytes) &&
-         double(terms - 1) * launchUs > launchUs + 2 * bytes / copyBytesPerUs;
+namespace {
+/// What takes the place of several calls, and how long it takes beside the
+/// product itself. Calls take longer, having less than a GPU can compute at
+/// once: the 32 of a gradient by a convolution's weight in bench/residual.mesh
+/// 43 us each on an H200.
+struct OneCall {
+  double us = std::numeric_limits<double>::infinity();
+  SmallVector<unsigned> batch;    ///< loops whose terms become one
+  std::optional<unsigned> copied; ///< the operand that is stored otherwise
+};
+} // namespace
+
+/// A launch, and `bytes` read and written.
+static double getKernelUs(double bytes) {
+  return launchUs + 2 * bytes / copyBytesPerUs;
+}
+
+/// A copy of an operand in which what is summed over is one loop: the smaller
+/// one for which that does.
+static OneCall findCopy(linalg::GenericOp op) {
+  OneCall best;
+  for (unsigned number : {0u, 1u}) {
+    const MatmulForm form = getMatrixOrderForm(op, number);
+    const double us = getKernelUs(double(
+        getBytes(cast<RankedTensorType>(op->getOperand(number).getType()))));
+    if (countCalls(form) == 1 && us < best.us)
+      best = {us, {}, number};
+  }
+  return best;
+}
+
+/// A batch of products that are written and added up.
+static OneCall findBatch(linalg::GenericOp op, int64_t maxBytes) {
+  const SmallVector<unsigned> loops = findBatchLoops(op);
+  if (loops.empty())
+    return {};
+  auto bytes =
+      double(getBytes(cast<RankedTensorType>(op.getResult(0).getType())));
+  for (unsigned loop : loops)
+    bytes *= double(op.getStaticLoopRanges()[loop]);
+  if (bytes > double(maxBytes))
+    return {};
+  return {getKernelUs(bytes), loops, std::nullopt};
 }
 
 /// Lets the library compute the terms of `op` along `loops`, and adds them up.
@@ -137,15 +172,15 @@ namespace {
 struct BatchSums : codegen::impl::BatchSumsBase<BatchSums> {
   using BatchSumsBase::BatchSumsBase;
   void runOnOperation() override {
+    OrderedCopies copies;
     for (linalg::GenericOp op : findLibraryContractions(getOperation())) {
-      const SmallVector<unsigned> loops = findBatchLoops(op);
-      int64_t terms = 1;
-      for (unsigned loop : loops)
-        terms *= op.getStaticLoopRanges()[loop];
-      if (terms > 1 &&
-          savesTime(terms, cast<RankedTensorType>(op.getResult(0).getType()),
-                    maxBytes))
-        batchSum(op, loops);
+      const double callUs =
+          double(countCalls(getMatmulForm(op)) - 1) * launchUs;
+      const OneCall copy = findCopy(op), batch = findBatch(op, maxBytes);
+      if (copy.us < callUs && copy.us <= batch.us)
+        storeInMatrixOrder(op, *copy.copied, copies);
+      else if (batch.us < callUs)
+        batchSum(op, batch.batch);
     }
   }
 };

@@ -25,6 +25,16 @@ public:
         copies(copies), maps(contraction.getIndexingMapsArray()) {}
 
   linalg::GenericOp run();
+  /// Of one operand, in the order of a row-major matrix.
+  MatmulForm getMatrixForm(unsigned number) {
+    return getOrderedForm(number, getMatrixOrder(number));
+  }
+  linalg::GenericOp copyToMatrix(unsigned number) {
+    if (!takeCopy(number,
+                  [](const MatmulForm &form) { return form.outerK.empty(); }))
+      copyOperand(number, getMatrixOrder(number));
+    return contraction;
+  }
 
 private:
   RankedTensorType getType(unsigned number) {
@@ -39,12 +49,14 @@ private:
 
   MatmulForm getFormWith(unsigned number, AffineMap map,
                          const StridedTensor &tensor);
+  MatmulForm getOrderedForm(unsigned number, ArrayRef<unsigned> order);
   SmallVector<unsigned> getMatrixOrder(unsigned number);
   SmallVector<unsigned> chooseOrder(unsigned number);
   Value copy(Value tensor, AffineMap map);
   Value fillLike(Value init, ArrayRef<int64_t> shape);
-  bool takeCopy(unsigned number);
-  void copyOperand(unsigned number);
+  bool takeCopy(unsigned number,
+                llvm::function_ref<bool(const MatmulForm &)> wanted);
+  void copyOperand(unsigned number, ArrayRef<unsigned> order);
   void copyResult();
   void replace(ValueRange operands, AffineMap map, unsigned number);
 
@@ -96,17 +108,22 @@ MatmulForm Reordering::getFormWith(unsigned number, AffineMap map,
   return getMatmulForm(other, tensors);
 }
 
+/// The same with a copy whose dimensions are the loops of `order`.
+MatmulForm Reordering::getOrderedForm(unsigned number,
+                                      ArrayRef<unsigned> order) {
+  const SmallVector<int64_t> sizes = contraction.getStaticLoopRanges();
+  const auto shape =
+      llvm::map_to_vector(order, [&](unsigned loop) { return sizes[loop]; });
+  return getFormWith(
+      number,
+      AffineMap::getMultiDimMapWithTargets(maps[number].getNumDims(), order,
+                                           builder.getContext()),
+      {shape, computeStrides(shape)});
+}
+
 /// The order of a copy of tensor `number`: the tensor's own, which is copied in
 /// a row, if the library takes that in no more calls.
 SmallVector<unsigned> Reordering::chooseOrder(unsigned number) {
-  auto getForm = [&](ArrayRef<unsigned> order) {
-    const AffineMap map = AffineMap::getMultiDimMapWithTargets(
-        maps[number].getNumDims(), order, builder.getContext());
-    const SmallVector<int64_t> sizes = contraction.getStaticLoopRanges();
-    const auto shape =
-        llvm::map_to_vector(order, [&](unsigned loop) { return sizes[loop]; });
-    return getFormWith(number, map, {shape, computeStrides(shape)});
-  };
   auto count = [](const MatmulForm &form) {
     return std::pair(form.outerK.size(), form.batch.size());
   };
@@ -114,10 +131,10 @@ SmallVector<unsigned> Reordering::chooseOrder(unsigned number) {
   for (unsigned dim = 0; dim < maps[number].getNumResults(); ++dim)
     own.push_back(maps[number].getDimPosition(dim));
   SmallVector<unsigned> matrix = getMatrixOrder(number);
-  const MatmulForm form = getForm(own);
-  if (form.findRefused(library)[number] || count(form) > count(getForm(matrix)))
-    return matrix;
-  return own;
+  const MatmulForm form = getOrderedForm(number, own);
+  const bool isWorse = form.findRefused(library)[number] ||
+                       count(form) > count(getOrderedForm(number, matrix));
+  return isWorse ? matrix : own;
 }
 
 /// A copy for the library: `tensor`, whose dimension i is that of number
@@ -187,14 +204,14 @@ static AffineMap getPermutation(AffineMap map, ArrayRef<unsigned> order) {
                                               map.getContext());
 }
 
-/// Replaces operand `number` by a copy that there is and that the library
-/// takes.
-bool Reordering::takeCopy(unsigned number) {
+/// Replaces operand `number` by a copy that there is, if that has a form that
+/// is `wanted`.
+bool Reordering::takeCopy(unsigned number,
+                          llvm::function_ref<bool(const MatmulForm &)> wanted) {
   const Value operand = contraction->getOperand(number);
   for (const auto &[permutation, copied] : copies.lookup(operand)) {
     const AffineMap map = inversePermutation(permutation).compose(maps[number]);
-    if (getFormWith(number, map, getStridedTensor(copied))
-            .findRefused(library)[number])
+    if (!wanted(getFormWith(number, map, getStridedTensor(copied))))
       continue;
     SmallVector<Value> operands(contraction->getOperands());
     operands[number] = copied;
@@ -204,10 +221,7 @@ bool Reordering::takeCopy(unsigned number) {
   return false;
 }
 
-void Reordering::copyOperand(unsigned number) {
-  if (takeCopy(number))
-    return;
-  const SmallVector<unsigned> order = chooseOrder(number);
+void Reordering::copyOperand(unsigned number, ArrayRef<unsigned> order) {
   SmallVector<Value> operands(contraction->getOperands());
   const AffineMap permutation = getPermutation(maps[number], order);
   const Value copied = copy(operands[number], permutation);
@@ -256,8 +270,10 @@ linalg::GenericOp Reordering::run() {
     if (llvm::none_of(refused, [](bool is) { return is; }))
       break;
     for (unsigned number = 0; number < resultNumber; ++number)
-      if (refused[number])
-        copyOperand(number);
+      if (refused[number] && !takeCopy(number, [&](const MatmulForm &form) {
+            return !form.findRefused(library)[number];
+          }))
+        copyOperand(number, chooseOrder(number));
     if (refused[resultNumber])
       copyResult();
   }
@@ -269,4 +285,18 @@ meshc::codegen::storeInLibraryOrder(linalg::GenericOp contraction,
                                     MatmulLibrary library,
                                     OrderedCopies &copies) {
   return Reordering(contraction, library, copies).run();
+}
+
+MatmulForm meshc::codegen::getMatrixOrderForm(linalg::GenericOp contraction,
+                                              unsigned number) {
+  OrderedCopies none;
+  return Reordering(contraction, MatmulLibrary::CublasLt, none)
+      .getMatrixForm(number);
+}
+
+linalg::GenericOp
+meshc::codegen::storeInMatrixOrder(linalg::GenericOp contraction,
+                                   unsigned number, OrderedCopies &copies) {
+  return Reordering(contraction, MatmulLibrary::CublasLt, copies)
+      .copyToMatrix(number);
 }

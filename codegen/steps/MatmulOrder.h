@@ -1,7 +1,7 @@
 #ifndef MESHC_CODEGEN_STEPS_MATMULORDER_H
 #define MESHC_CODEGEN_STEPS_MATMULORDER_H
 
-#include "codegen/steps/MatmulLibrary.h"
+#include "codegen/steps/MatmulForm.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -22,6 +22,17 @@ using OrderedCopies = llvm::DenseMap<
 mlir::linalg::GenericOp storeInLibraryOrder(mlir::linalg::GenericOp contraction,
                                             MatmulLibrary library,
                                             OrderedCopies &copies);
+
+/// The form of `contraction` with a copy of operand `number` in the order of a
+/// row-major matrix, in which loops lie together as another tensor has them.
+MatmulForm getMatrixOrderForm(mlir::linalg::GenericOp contraction,
+                              unsigned number);
+
+/// Copies operand `number` of `contraction` to that order, or takes a copy of
+/// `copies` with which it is one call. Returns what computes the matmul now.
+mlir::linalg::GenericOp storeInMatrixOrder(mlir::linalg::GenericOp contraction,
+                                           unsigned number,
+                                           OrderedCopies &copies);
 
 } // namespace meshc::codegen
 

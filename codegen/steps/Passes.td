@@ -14,7 +14,8 @@ def BatchSums : Pass<"exec-batch-sums", "::mlir::ModuleOp"> {
     gradient of a convolution's weight has one for each image where channels lie
     between images and rows. It becomes one call whose batch is what lies apart,
     and a sum, if that takes less time than the calls do, and the batch no more
-    than `max-bytes`.
+    than `max-bytes`. Where a copy of one factor, in which the loops lie together,
+    takes less time still, the call reads that.
 
     Needs:  programs as spmd-partition leaves them, with loops (exec-tile-values).
     Leaves: contractions of one call each where that is possible.

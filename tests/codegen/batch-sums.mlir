@@ -71,3 +71,29 @@ spmd.program @others {
   spmd.output "w" of !nd.tensor<["c"=16, "o"=24], f32, <>>, %w : tensor<16x24xf32>
   spmd.output "z" of !nd.tensor<["c"=16, "o"=24], f32, <>>, %z : tensor<16x24xf32>
 }
+
+// The gradient of what is convolved: channels lie between the windows and the outputs that
+// it sums over, in the weights alone. A copy of these is smaller than three products.
+// CHECK-LABEL: spmd.program @channels_between
+// CHECK:         %[[W:.*]] = spmd.input "w"
+// CHECK:         %[[COPY:.*]] = linalg.generic {{.*}} ins(%[[W]] : tensor<3x7x5xf32>) outs(%{{.*}} : tensor<3x5x7xf32>)
+// CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %[[COPY]] : tensor<64x3x5xf32>, tensor<3x5x7xf32>) outs(%{{.*}} : tensor<64x7xf32>)
+// CHECK-NOT:     linalg.generic
+spmd.program @channels_between {
+  %g = spmd.input "g" of !nd.tensor<["p"=64, "d"=3, "o"=5], f32, <>> : tensor<64x3x5xf32>
+  %w = spmd.input "w" of !nd.tensor<["d"=3, "c"=7, "o"=5], f32, <>> : tensor<3x7x5xf32>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x7xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x7xf32>) -> tensor<64x7xf32>
+  %x = linalg.generic {indexing_maps = [affine_map<(p, c, d, o) -> (p, d, o)>,
+                                        affine_map<(p, c, d, o) -> (d, c, o)>,
+                                        affine_map<(p, c, d, o) -> (p, c)>],
+                       iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%g, %w : tensor<64x3x5xf32>, tensor<3x7x5xf32>) outs(%init : tensor<64x7xf32>) {
+  ^bb0(%a: f32, %e: f32, %o: f32):
+    %m = arith.mulf %a, %e : f32
+    %r = arith.addf %o, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<64x7xf32>
+  spmd.output "x" of !nd.tensor<["p"=64, "c"=7], f32, <>>, %x : tensor<64x7xf32>
+}

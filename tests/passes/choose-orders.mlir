@@ -82,3 +82,41 @@ nd.program @ensemble {
   %g = nd.einsum %y, %x : (!nd.tensor<["batch"=5, "k"=7, "member"=2], f32>, !nd.tensor<["batch"=5, "c"=3], f32>) -> !nd.tensor<["member"=2, "k"=7, "c"=3], f32>
   nd.output "g", %g : !nd.tensor<["member"=2, "k"=7, "c"=3], f32>
 }
+
+// -----
+
+// Patches of an image: where the windows stand and what they see each lie in one piece,
+// in the order of the weights, for the convolution and for the gradient of the weights.
+// CHECK-LABEL: nd.program @patches
+nd.program @patches {
+  %x = nd.input "x" : !nd.tensor<["b"=2, "y"=5, "x"=7, "c"=3], f32>
+  %w = nd.input "w" : !nd.tensor<["dy"=3, "dx"=2, "c"=3, "k"=11], f32>
+  %g = nd.input "g" : !nd.tensor<["b"=2, "y"=5, "x"=7, "k"=11], f32>
+  // CHECK: %[[SEEN:.*]] = nd.view {{.*}} -> !b_by_y_by_x_by_dy_by_dx_by_c
+  %seen = nd.view %x ["y" = "y" + "dy" - 1, "x" = "x" + "dx"]
+      : (!nd.tensor<["b"=2, "y"=5, "x"=7, "c"=3], f32>)
+      -> !nd.tensor<["b"=2, "y"=5, "dy"=3, "x"=7, "dx"=2, "c"=3], f32>
+  // CHECK: nd.tanh %[[SEEN]] : (!b_by_y_by_x_by_dy_by_dx_by_c) -> !b_by_y_by_x_by_dy_by_dx_by_c
+  %h = nd.tanh %seen : (!nd.tensor<["b"=2, "y"=5, "dy"=3, "x"=7, "dx"=2, "c"=3], f32>) -> !nd.tensor<["b"=2, "y"=5, "dy"=3, "x"=7, "dx"=2, "c"=3], f32>
+  %y = nd.einsum %h, %w : (!nd.tensor<["b"=2, "y"=5, "dy"=3, "x"=7, "dx"=2, "c"=3], f32>, !nd.tensor<["dy"=3, "dx"=2, "c"=3, "k"=11], f32>) -> !nd.tensor<["b"=2, "y"=5, "x"=7, "k"=11], f32>
+  %d = nd.einsum %h, %g : (!nd.tensor<["b"=2, "y"=5, "dy"=3, "x"=7, "dx"=2, "c"=3], f32>, !nd.tensor<["b"=2, "y"=5, "x"=7, "k"=11], f32>) -> !nd.tensor<["dy"=3, "dx"=2, "c"=3, "k"=11], f32>
+  nd.output "y", %y : !nd.tensor<["b"=2, "y"=5, "x"=7, "k"=11], f32>
+  nd.output "d", %d : !nd.tensor<["dy"=3, "dx"=2, "c"=3, "k"=11], f32>
+}
+
+// -----
+
+// What something else reads too keeps its order.
+// CHECK-LABEL: nd.program @patches_and_their_maximum
+nd.program @patches_and_their_maximum {
+  %x = nd.input "x" : !nd.tensor<["y"=5, "x"=7, "c"=3], f32>
+  %w = nd.input "w" : !nd.tensor<["dy"=3, "dx"=2, "c"=3, "k"=11], f32>
+  // CHECK: nd.view {{.*}} -> !y_by_dy_by_x_by_dx_by_c
+  %seen = nd.view %x ["y" = "y" + "dy" - 1, "x" = "x" + "dx"]
+      : (!nd.tensor<["y"=5, "x"=7, "c"=3], f32>)
+      -> !nd.tensor<["y"=5, "dy"=3, "x"=7, "dx"=2, "c"=3], f32>
+  %y = nd.einsum %seen, %w : (!nd.tensor<["y"=5, "dy"=3, "x"=7, "dx"=2, "c"=3], f32>, !nd.tensor<["dy"=3, "dx"=2, "c"=3, "k"=11], f32>) -> !nd.tensor<["y"=5, "x"=7, "k"=11], f32>
+  %m = nd.reduce max %seen : (!nd.tensor<["y"=5, "dy"=3, "x"=7, "dx"=2, "c"=3], f32>) -> !nd.tensor<["y"=5, "x"=7, "c"=3], f32>
+  nd.output "y", %y : !nd.tensor<["y"=5, "x"=7, "k"=11], f32>
+  nd.output "m", %m : !nd.tensor<["y"=5, "x"=7, "c"=3], f32>
+}
