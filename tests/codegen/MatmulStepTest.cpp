@@ -1,6 +1,7 @@
 // What becomes of products that no library computes, or none at once.
 
 #include "codegen/BuildExecutable.h"
+#include "codegen/cpu/CpuKernelTarget.h"
 #include "codegen/exec/Exec.h"
 #include "codegen/gpu/GpuKernelTarget.h"
 #include "tests/dialect/Programs.h"
@@ -18,7 +19,8 @@ struct Product {
   std::string left, right, result, local, global;
 };
 
-/// Builds the executable for GPUs. Returns "", or the error.
+/// Builds the executable for GPUs or CPUs. Returns "", or the error.
+template <class Target = codegen::GpuKernelTarget>
 std::string build(const Product &product, exec::ExecutableT &executable) {
   auto context = meshc::test::makeContext();
   context->loadDialect<steps::ExecDialect>();
@@ -40,7 +42,7 @@ std::string build(const Product &product, exec::ExecutableT &executable) {
       context.get(), [&](mlir::Diagnostic &error) { message += error.str(); });
   mlir::OwningOpRef<mlir::ModuleOp> code =
       mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
-  codegen::GpuKernelTarget target(*code);
+  Target target(*code);
   EXPECT_EQ(succeeded(codegen::buildExecutable(*module, executable, target)),
             message.empty());
   return message;
@@ -56,6 +58,18 @@ TEST(MatmulStep, WhatCublasLtRefusesIsNoExecutable) {
                   executable),
             "cuBLASLt cannot compute this product: no dimension of its left "
             "factor is contiguous");
+}
+
+TEST(MatmulStep, WhatOneDnnRefusesIsNoExecutable) {
+  exec::ExecutableT executable;
+  EXPECT_EQ(build<codegen::CpuKernelTarget>(
+                {"affine_map<(b, m, n, k) -> (m, k, b)>",
+                 "affine_map<(b, m, n, k) -> (b, k, n)>",
+                 "affine_map<(b, m, n, k) -> (b, m, n)>", "tensor<7x5x2xf32>",
+                 "!nd.tensor<[\"a\"=7, \"b\"=5, \"c\"=2], f32, <>>"},
+                executable),
+            "oneDNN cannot compute this product: it does not take its left "
+            "factor as it lies in memory");
 }
 
 TEST(MatmulStep, CallsOfOneProductReadItsFactorsOnceTogether) {
