@@ -18,8 +18,9 @@ std::optional<Tensor> fromProgram(const Tree &tree,
                                   nd::NamedTensorType type);
 
 /// Why `found` is not `expected`, whose largest magnitude (at least `least`)
-/// times `bound` is how far an element may be off; empty if it is. Integers and
-/// truths are equal.
+/// times `bound` is how far an element may be off; empty if it is. Of zeros
+/// alone they may be off by what rounding leaves of terms that cancel.
+/// Integers and truths are equal.
 std::string compare(const Tensor &expected, const Tensor &found, double bound,
                     double least);
 

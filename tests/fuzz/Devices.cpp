@@ -3,9 +3,12 @@
 #include "codegen/BuildExecutable.h"
 #include "codegen/cpu/CpuKernelTarget.h"
 #include "codegen/cpu/CpuTarget.h"
+#include "codegen/gpu/GpuImages.h"
+#include "codegen/gpu/GpuKernelTarget.h"
 #include "codegen/machine/CompileObject.h"
 #include "codegen/machine/Link.h"
 #include "runtime/app/Session.h"
+#include "tests/emulation/ForkedRun.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -13,7 +16,9 @@
 
 #include <cstring>
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <fstream>
+#include <sstream>
 
 using namespace meshc;
 using namespace meshc::fuzz;
@@ -28,8 +33,33 @@ struct Library {
   template <class T> T *find(const char *symbol) const {
     return static_cast<T *>(dlsym(handle, symbol));
   }
+  std::span<const meshcKernelEntry> getKernels() const {
+    if (!handle)
+      return {};
+    return {find<const meshcKernelEntry>("meshc_kernel_table"),
+            *find<const uint64_t>("meshc_kernel_count")};
+  }
 };
 } // namespace
+
+static constexpr const char *kindNames[] = {"cpus", "cpu-ranks", "gpu",
+                                            "gpu-ranks"};
+
+std::span<const char *const> meshc::fuzz::getDeviceKinds() { return kindNames; }
+
+std::string meshc::fuzz::toString(const DeviceSetting &setting) {
+  std::string text = fmt::format("{} in {}", kindNames[size_t(setting.kind)],
+                                 getName(setting.precision));
+  if (setting.tileBytes)
+    text += fmt::format(", tiles of {} bytes", *setting.tileBytes);
+  return text;
+}
+
+static bool isGpu(DeviceKind kind) {
+  return kind == DeviceKind::Gpu || kind == DeviceKind::GpuRanks;
+}
+
+//===-- Compiling ---------------------------------------------------------===//
 
 /// Null with an error.
 static Library load(const std::string &shared, std::string &error) {
@@ -43,27 +73,39 @@ static Library load(const std::string &shared, std::string &error) {
   return library;
 }
 
+/// The steps and kernels of a program; false with an error.
+static bool build(mlir::ModuleOp module, exec::ExecutableT &executable,
+                  codegen::KernelTarget &target, mlir::ModuleOp kernels,
+                  const DeviceSetting &setting, std::string &error) {
+  codegen::StepOptions options;
+  options.tileBytes = setting.tileBytes;
+  if (failed(codegen::planSteps(module, target, options)) ||
+      failed(mlir::verify(module))) {
+    error = "no steps";
+    return false;
+  }
+  if (failed(codegen::buildExecutable(module, executable, target)) ||
+      failed(mlir::verify(kernels))) {
+    error = "no kernels";
+    return false;
+  }
+  const auto processor = codegen::CpuTarget::get("native");
+  executable.cpu = processor->cpu;
+  executable.cpu_features = processor->features;
+  return true;
+}
+
+/// The kernels of a program for CPUs; null with an error.
 static Library compile(mlir::ModuleOp module, exec::ExecutableT &executable,
-                       std::string &error) {
+                       const DeviceSetting &setting, std::string &error) {
   mlir::OwningOpRef<mlir::ModuleOp> kernels =
       mlir::ModuleOp::create(module.getLoc());
   codegen::CpuKernelTarget target(*kernels);
-  const auto processor = codegen::CpuTarget::get("native");
-  if (failed(codegen::planSteps(module, target)) ||
-      failed(mlir::verify(module))) {
-    error = "no steps";
+  if (!build(module, executable, target, *kernels, setting, error))
     return {};
-  }
-  if (failed(codegen::buildExecutable(module, executable, target)) ||
-      failed(mlir::verify(*kernels))) {
-    error = "no kernels";
-    return {};
-  }
-  executable.cpu = processor->cpu;
-  executable.cpu_features = processor->features;
-  auto object = codegen::compileCpuObject(*kernels, *processor,
-                                          codegen::serialize(executable),
-                                          codegen::findKernelUses(executable));
+  auto object = codegen::compileCpuObject(
+      *kernels, *codegen::CpuTarget::get("native"),
+      codegen::serialize(executable), codegen::findKernelUses(executable));
   if (failed(object)) {
     error = "no object";
     return {};
@@ -75,6 +117,27 @@ static Library compile(mlir::ModuleOp module, exec::ExecutableT &executable,
   }
   return load(*shared, error);
 }
+
+/// Adds the image of a program for emulated GPUs; sets `error` if that fails.
+static void addImage(mlir::ModuleOp module, exec::ExecutableT &executable,
+                     const DeviceSetting &setting, std::string &error) {
+  mlir::OwningOpRef<mlir::ModuleOp> kernels =
+      mlir::ModuleOp::create(module.getLoc());
+  codegen::GpuKernelTarget target(*kernels, codegen::MatmulEpilogues::All);
+  if (!build(module, executable, target, *kernels, setting, error))
+    return;
+  auto images = codegen::compileGpuImages(
+      *kernels->getOps<mlir::gpu::GPUModuleOp>().begin(), {"host"});
+  if (failed(images)) {
+    error = "no image";
+    return;
+  }
+  for (exec::GpuImageT &image : *images)
+    executable.images.push_back(
+        std::make_unique<exec::GpuImageT>(std::move(image)));
+}
+
+//===-- Tensors -----------------------------------------------------------===//
 
 /// Places of the elements of a tree's tensor in the array of a program.
 static std::vector<size_t> findOrder(const Tree &tree, const Dims &dims,
@@ -145,67 +208,259 @@ static Tensor fromArray(const Tree &tree, const runtime::HostArray &array,
   return tensor;
 }
 
-static runtime::Result<Results> runProgram(const Tree &tree,
-                                           const Library &library,
-                                           const std::vector<Leaf> &leaves,
-                                           const Feeds &feeds) {
+/// Tensors as text, from one process to another.
+static std::string write(const Results &results) {
+  std::string text;
+  for (const auto &[name, tensor] : results) {
+    text +=
+        fmt::format("{} {} {}", name, int(tensor.element), tensor.dims.size());
+    for (DimId dim : tensor.dims)
+      text += fmt::format(" {}", dim);
+    text += fmt::format(" {}", tensor.elements.size());
+    for (double element : tensor.elements)
+      text += fmt::format(" {}", std::bit_cast<uint64_t>(element));
+    text += "\n";
+  }
+  return text;
+}
+
+static Results read(const std::string &text) {
+  Results results;
+  std::istringstream stream(text);
+  std::string name;
+  int element;
+  while (stream >> name >> element) {
+    Tensor &tensor = results[name];
+    tensor.element = Element(element);
+    size_t count;
+    stream >> count;
+    tensor.dims.resize(count);
+    for (DimId &dim : tensor.dims)
+      stream >> dim;
+    stream >> count;
+    tensor.elements.resize(count);
+    for (double &number : tensor.elements) {
+      uint64_t bits;
+      stream >> bits;
+      number = std::bit_cast<double>(bits);
+    }
+  }
+  return results;
+}
+
+//===-- Running -----------------------------------------------------------===//
+
+namespace {
+/// One compiled program and what it is fed.
+class Run {
+public:
+  Run(const Tree &tree, const exec::ExecutableT &executable,
+      std::span<const meshcKernelEntry> kernels, const DeviceSetting &setting,
+      const std::vector<Leaf> &leaves, const Feeds &feeds)
+      : tree(tree), program(codegen::serialize(executable)), kernels(kernels),
+        setting(setting), leaves(leaves), feeds(feeds) {
+    for (const auto &axis : executable.mesh->axes)
+      numDevices *= axis->size;
+  }
+
+  /// In this process, or as one of several.
+  runtime::Result<Results> run(runtime::Ranks *ranks) const;
+  /// As all of several processes.
+  Results runProcesses(uint64_t seed, std::string &error) const;
+
+private:
+  runtime::Status feed(runtime::Session &session,
+                       const exec::ProgramT &gradient) const;
+  std::string runRank(const runtime::RankIdentity &identity) const;
+  int64_t getNumProcesses() const;
+
+  const Tree &tree;
+  const std::string program; ///< as a file has it
+  int64_t numDevices = 1;
+  const std::span<const meshcKernelEntry> kernels;
+  const DeviceSetting &setting;
+  const std::vector<Leaf> &leaves;
+  const Feeds &feeds;
+};
+} // namespace
+
+runtime::Status Run::feed(runtime::Session &session,
+                          const exec::ProgramT &gradient) const {
   using namespace runtime;
-  const std::span<const uint8_t> program(
-      library.find<const uint8_t>("meshc_program_data"),
-      *library.find<const uint64_t>("meshc_program_size"));
-  const std::span<const meshcKernelEntry> kernels(
-      library.find<const meshcKernelEntry>("meshc_kernel_table"),
-      *library.find<const uint64_t>("meshc_kernel_count"));
-  auto session = Session::create(program, kernels, openCpuDevices, 1);
+  for (const Leaf &leaf : leaves) {
+    const Tensor &tensor = feeds.at(leaf.name);
+    if (leaf.isParameter) {
+      for (const auto &variable : session.getExecutable().data.variables)
+        if (variable->name == leaf.name)
+          if (Status set = scatter(
+                  session.getDevices(), *variable->layout, variable->buffer,
+                  toArray(tree, tensor, *variable->layout).data);
+              !set)
+            return set;
+      continue;
+    }
+    auto port = session.getInput(gradient, leaf.name);
+    if (!port)
+      continue; // nothing reads it
+    if (Status set =
+            session.setInput(gradient, leaf.name,
+                             toArray(tree, tensor, *(*port)->layout), "fuzz");
+        !set)
+      return set;
+  }
+  return Status::success();
+}
+
+runtime::Result<Results> Run::run(runtime::Ranks *ranks) const {
+  using namespace runtime;
+  GpuFlags gpus;
+  if (setting.kind == DeviceKind::Gpu)
+    gpus.devicesPerGpu = numDevices;
+  const std::span<const uint8_t> bytes(
+      reinterpret_cast<const uint8_t *>(program.data()), program.size());
+  auto session = Session::create(
+      bytes, kernels, isGpu(setting.kind) ? openGpuDevices : openCpuDevices,
+      isGpu(setting.kind) ? 0 : 1, gpus, ranks);
   if (!session)
     return session.getError();
   auto gradient = (*session)->getProgram("gradient");
   if (!gradient)
     return gradient.getError();
-  for (const Leaf &leaf : leaves) {
-    const Tensor &tensor = feeds.at(leaf.name);
-    Status set = Status::success();
-    if (leaf.isParameter) {
-      for (const auto &variable : (*session)->getExecutable().data.variables)
-        if (variable->name == leaf.name)
-          set = scatter((*session)->getDevices(), *variable->layout,
-                        variable->buffer,
-                        toArray(tree, tensor, *variable->layout).data);
-    } else {
-      auto port = (*session)->getInput(**gradient, leaf.name);
-      if (!port)
-        continue; // nothing reads it
-      set =
-          (*session)->setInput(**gradient, leaf.name,
-                               toArray(tree, tensor, *(*port)->layout), "fuzz");
-    }
-    if (!set)
-      return set.getError();
+  // The state that is not fed, such as the scale of gradients.
+  if (Status set = (*session)->initialise(1); !set)
+    return set.getError();
+  const exec::PortT *retry = findPort((*gradient)->outputs, "fp16/retry");
+  for (bool isDone = false; !isDone;) {
+    Status ran = feed(**session, **gradient);
+    if (ran)
+      ran = (*session)->run(**gradient);
+    if (!ran)
+      return ran.getError();
+    if (!retry)
+      break;
+    auto again = (*session)->read(*retry);
+    if (!again)
+      return again.getError();
+    isDone = std::ranges::all_of(
+        again->data, [](std::byte byte) { return byte == std::byte(0); });
   }
-  Status ran = (*session)->run(**gradient);
-  if (!ran)
-    return ran.getError();
   Results results;
   for (const auto &port : (*gradient)->outputs) {
     auto array = (*session)->read(*port);
     if (!array)
       return array.getError();
-    results[port->name] = fromArray(tree, *array, *port->layout);
+    if (!port->name.starts_with("fp16/"))
+      results[port->name] = fromArray(tree, *array, *port->layout);
+  }
+  // Connections stay open until nobody needs them.
+  if (ranks)
+    if (Status finished = ranks->finish(); !finished)
+      return finished.getError();
+  return results;
+}
+
+int64_t Run::getNumProcesses() const {
+  switch (setting.kind) {
+  case DeviceKind::Cpus:
+  case DeviceKind::Gpu:
+    return 1;
+  case DeviceKind::CpuRanks:
+    return std::min<int64_t>(numDevices, numDevices % 3 == 0 ? 3 : 2);
+  case DeviceKind::GpuRanks:
+    return numDevices;
+  }
+  __builtin_unreachable();
+}
+
+/// What a rank found, or "!" and why it found nothing.
+std::string Run::runRank(const runtime::RankIdentity &identity) const {
+  using namespace runtime;
+  std::unique_ptr<Ranks> ranks;
+  if (identity.ranks > 1) {
+    RanksOptions options;
+    options.onFailure = [](const Error &) {};
+    auto connected = Ranks::connect(identity, options);
+    if (!connected)
+      return "!" + connected.getError().message;
+    ranks = std::move(*connected);
+    if (Status started = ranks->start(); !started)
+      return "!" + started.getError().message;
+  }
+  Result<Results> results = run(ranks.get());
+  if (!results) {
+    if (ranks)
+      ranks->end(results.getError(), [](const Error &) {});
+    return "!" + results.getError().message;
+  }
+  return identity.rank == 0 ? write(*results) : "";
+}
+
+Results Run::runProcesses(uint64_t seed, std::string &error) const {
+  using namespace runtime;
+  RankIdentity identity;
+  identity.source = RankSource::Flags;
+  identity.ranks = identity.localRanks = getNumProcesses();
+  Result<Socket> listener = listenOn({"127.0.0.1", 0});
+  if (!listener) {
+    error = listener.getError().message;
+    return {};
+  }
+  identity.store = getLocalAddress(*listener);
+  emulation::Variables variables;
+  if (isGpu(setting.kind))
+    variables = {{"MESHC_CUDA_LIBRARIES", MESHC_EMULATION_FOLDER},
+                 {"MESHC_EMULATION_DEVICES", std::to_string(identity.ranks)},
+                 {"MESHC_EMULATION_SEED", std::to_string(seed)}};
+  std::vector<std::unique_ptr<emulation::ForkedRun>> processes;
+  for (int64_t rank = 0; rank < identity.ranks; ++rank)
+    processes.push_back(
+        std::make_unique<emulation::ForkedRun>(variables, [&, rank] {
+          RankIdentity own = identity;
+          own.rank = own.localRank = rank;
+          own.listener = rank == 0 ? listener->release() : -1;
+          return runRank(own);
+        }));
+  // Less than a case may take (Isolate.cpp).
+  constexpr int seconds = 50;
+  Results results;
+  for (int64_t rank = 0; rank < identity.ranks; ++rank) {
+    const emulation::ForkedResult end = processes[size_t(rank)]->wait(seconds);
+    if (end.exitCode != 0)
+      error += fmt::format("rank {} ends with {}: {}\n", rank, end.exitCode,
+                           end.errors);
+    else if (end.value.starts_with("!"))
+      error += fmt::format("rank {}: {}\n", rank, end.value.substr(1));
+    else if (rank == 0)
+      results = read(end.value);
   }
   return results;
 }
 
 Results meshc::fuzz::runOnDevices(const Tree &tree, mlir::ModuleOp module,
                                   exec::ExecutableT &executable,
+                                  const DeviceSetting &setting,
                                   const std::vector<Leaf> &leaves,
-                                  const Feeds &feeds, std::string &error) {
-  const Library library = compile(module, executable, error);
-  if (!library.handle)
+                                  const Feeds &feeds, uint64_t seed,
+                                  std::string &error) {
+  Library library;
+  if (isGpu(setting.kind))
+    addImage(module, executable, setting, error);
+  else
+    library = compile(module, executable, setting, error);
+  if (!error.empty())
     return {};
-  runtime::Result<Results> results = runProgram(tree, library, leaves, feeds);
-  dlclose(library.handle);
-  if (results)
-    return *results;
-  error = results.getError().message;
-  return {};
+  const Run run(tree, executable, library.getKernels(), setting, leaves, feeds);
+  Results results;
+  if (setting.kind == DeviceKind::Cpus) {
+    runtime::Result<Results> found = run.run(nullptr);
+    if (found)
+      results = *found;
+    else
+      error = found.getError().message;
+  } else {
+    results = run.runProcesses(seed, error);
+  }
+  if (library.handle)
+    dlclose(library.handle);
+  return results;
 }

@@ -144,8 +144,9 @@ void Evaluator::run(const Statement &statement) {
 
 Evaluation meshc::fuzz::evaluate(const Tree &tree,
                                  const std::vector<Leaf> &leaves,
-                                 const Feeds &feeds, bool rounds) {
-  Evaluator evaluator(tree, rounds);
+                                 const Feeds &feeds, Precision precision,
+                                 double margin) {
+  Evaluator evaluator(tree, precision, margin);
   evaluator.feed(leaves, feeds);
   evaluator.run(tree.body);
   return evaluator.finish(leaves);

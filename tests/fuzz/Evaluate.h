@@ -6,6 +6,7 @@
 /// single operation on numbers (Tape.h). Nothing here knows of tensors'
 /// gradients, of views as operations, or of loops as values.
 
+#include "tests/fuzz/Precision.h"
 #include "tests/fuzz/Tree.h"
 
 #include <map>
@@ -33,10 +34,16 @@ struct Evaluation {
   std::string problem;
 };
 
-/// Runs a legal tree, whose types are set (Check.h). With `rounds`, each
-/// operation is rounded to f32.
+/// Numbers that are closer than this relative to their size, or to 1, may come
+/// in either order in f32.
+inline constexpr double f32Margin = 1e-4;
+
+/// Runs a legal tree, whose types are set (Check.h). Each operation is rounded
+/// to `precision`. Numbers that are closer than `margin`, relative to their
+/// size or to 1, may come in either order.
 Evaluation evaluate(const Tree &tree, const std::vector<Leaf> &leaves,
-                    const Feeds &feeds, bool rounds = false);
+                    const Feeds &feeds, Precision precision = Precision::F64,
+                    double margin = f32Margin);
 
 } // namespace meshc::fuzz
 

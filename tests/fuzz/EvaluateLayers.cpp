@@ -75,12 +75,12 @@ Scalar Evaluator::atConvolution(const Expr &expr, Point &point) {
       Point weight = point;
       for (DimId dim : layer.from)
         weight[size_t(dim)] = seen[size_t(dim)];
-      total = tape.add(
+      total = tape.accumulate(
           total, tape.mul(at(expr.operands[0], seen),
                           readParameter(layer.scope + "/weight", weight)));
     });
   });
-  return total;
+  return tape.settle(total);
 }
 
 Scalar Evaluator::atPool(const Expr &expr, Point &point) {
@@ -97,7 +97,7 @@ Scalar Evaluator::atPool(const Expr &expr, Point &point) {
   if (!isMaximum) {
     Scalar total;
     for (const Scalar &candidate : candidates)
-      total = tape.add(total, candidate);
+      total = tape.accumulate(total, candidate);
     return tape.div(total, {double(candidates.size()), -1});
   }
   size_t place;

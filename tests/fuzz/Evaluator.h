@@ -10,7 +10,8 @@ namespace meshc::fuzz {
 
 class Evaluator {
 public:
-  Evaluator(const Tree &tree, bool rounds) : tree(tree), tape(rounds) {}
+  Evaluator(const Tree &tree, Precision precision, double margin)
+      : tree(tree), tape(precision), margin(margin) {}
 
   void feed(const std::vector<Leaf> &leaves, const Feeds &feeds);
   void run(const std::vector<Statement> &body);
@@ -26,9 +27,6 @@ private:
 
   /// Nodes of the longest program: 200 MB.
   static constexpr size_t maxNodes = 6'000'000;
-  /// Numbers that are closer than this relative to their size, or to 1, may
-  /// come in either order in f32.
-  static constexpr double margin = 1e-4;
 
   void run(const Statement &statement);
   Value bind(const Expr &expr);
@@ -49,8 +47,8 @@ private:
   template <class Term>
   Scalar sum(const Dims &dims, Point &point, Term &&term) {
     Scalar total;
-    forEach(dims, point, [&] { total = tape.add(total, term()); });
-    return total;
+    forEach(dims, point, [&] { total = tape.accumulate(total, term()); });
+    return tape.settle(total);
   }
   Scalar softmax(const Expr &x, const Dims &over, Point point, bool takesLog);
   /// The extreme of `candidates`, and its place.
@@ -84,6 +82,7 @@ private:
 
   const Tree &tree;
   Tape tape;
+  const double margin;
   std::map<std::string, Value> values, parameters;
   std::map<std::string, std::vector<int>> leafNodes;
   std::vector<std::pair<DimId, std::string>> loops;

@@ -27,22 +27,27 @@ struct Options {
   bool stays = false; ///< in this process, for a debugger
   int layouts = 2;
   int deviceEvery = 3; ///< kernels are run of each so-many-th case
+  /// On which devices and in which precision, in turns.
+  std::vector<std::string> devices = {"cpus"}, precisions = {"f32"};
   int reduceAttempts = 400;
   int maxFailures = 20;
 };
+
+constexpr Precision precisions[] = {Precision::F32, Precision::BF16,
+                                    Precision::FP16};
 
 /// Meshes whose axes differ, up to twelve devices.
 constexpr const char *meshes[] = {"a=2,c=3", "a=3,c=2", "a=4,c=1", "a=1,c=5",
                                   "a=2,c=2", "a=4,c=3", "a=2,c=6", "a=7,c=1"};
 
 /// The first program of a seed that can be compared.
-Case makeCase(uint64_t seed, const Kinds &leftOut) {
+Case makeCase(uint64_t seed, const Kinds &leftOut, Precision precision) {
   Case item;
   for (uint64_t attempt = 0; attempt < 50; ++attempt) {
     item.seed = seed * 64 + attempt;
     item.tree = generate(item.seed, 3 + int(seed % 9), leftOut);
     check(item.tree); // its types
-    if (findProblem(item.tree, item.seed).empty())
+    if (findProblem(item.tree, item.seed, precision).empty())
       break;
   }
   return item;
@@ -84,13 +89,34 @@ private:
     return layouts;
   }
 
+  /// The kinds of devices in turns, and with each the precisions in turns.
+  std::optional<DeviceSetting> chooseDevices(uint64_t seed) const {
+    const auto every = uint64_t(options.deviceEvery);
+    if (leftOut.contains("kernels") || seed % every != 0)
+      return std::nullopt;
+    const uint64_t turn = seed / every, kinds = options.devices.size();
+    DeviceSetting setting;
+    setting.kind = DeviceKind(
+        std::ranges::find(getDeviceKinds(), options.devices[turn % kinds]) -
+        getDeviceKinds().begin());
+    const std::string &name =
+        options.precisions[turn / kinds % options.precisions.size()];
+    for (Precision precision : precisions)
+      if (name == getName(precision))
+        setting.precision = precision;
+    // Some of what is larger, and nearly all.
+    constexpr std::optional<int64_t> tiles[] = {std::nullopt, 1024, 64};
+    if (!leftOut.contains("tiles"))
+      setting.tileBytes = tiles[turn / kinds % std::size(tiles)];
+    return setting;
+  }
+
   void runSeed(uint64_t seed) {
-    Case item = makeCase(seed, leftOut);
+    Checks checks;
+    checks.devices = chooseDevices(seed);
+    Case item = makeCase(seed, leftOut, checks.getPrecision());
     if (options.shows)
       fmt::print("{}\n", describe(item));
-    Checks checks;
-    checks.devices = !leftOut.contains("kernels") &&
-                     seed % uint64_t(options.deviceEvery) == 0;
     checks.draw = [&] { return draw(item); };
     Failure failure =
         options.stays ? fuzz::run(item, checks) : runIsolated(item, checks);
@@ -167,6 +193,15 @@ int main(int argc, char **argv) {
   app.add_option("--device-every", options.deviceEvery,
                  "run kernels of every so-many-th spec")
       ->check(CLI::PositiveNumber);
+  app.add_option("--devices", options.devices,
+                 "of these kinds, in turns: cpus, cpu-ranks, gpu, gpu-ranks")
+      ->delimiter(',')
+      ->check(CLI::IsMember(std::vector<std::string>(getDeviceKinds().begin(),
+                                                     getDeviceKinds().end())));
+  app.add_option("--precisions", options.precisions,
+                 "in these, in turns: f32, bf16, fp16")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"f32", "bf16", "fp16"}));
   app.add_option("--reduce", options.reduceAttempts,
                  "runs to reduce a failure; 0: as it is");
   app.add_option("--failures", options.maxFailures, "stop after so many");

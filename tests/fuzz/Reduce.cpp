@@ -18,7 +18,7 @@ public:
         attempts(attempts) {
     // Kernels take the most time, and few failures need them.
     if (!stage.starts_with("devices"))
-      this->checks.devices = false;
+      this->checks.devices.reset();
   }
 
   Case run();
@@ -87,7 +87,8 @@ void editStatement(Tree &tree, size_t number, Edit &&edit) {
 
 bool Reducer::accept(Case candidate) {
   if (attempts <= 0 || !check(candidate.tree).empty() ||
-      !findProblem(candidate.tree, candidate.seed).empty())
+      !findProblem(candidate.tree, candidate.seed, checks.getPrecision())
+           .empty())
     return false;
   --attempts;
   Failure failure = runIsolated(candidate, checks);

@@ -26,6 +26,12 @@ namespace {
 
 using Results = std::map<std::string, Tensor>;
 
+/// In 16 bits: how much further off than roundings take the results of the tree
+/// those of devices may be, which round in other places; and how far that may
+/// be, relative to the largest element, so that a mistake is seen.
+constexpr double maxRoundings = 8;
+constexpr double maxCondition = 1.0 / 32;
+
 /// Outputs, and gradients as "grad:NAME".
 Results getResults(const Evaluation &evaluation) {
   Results results = evaluation.outputs;
@@ -56,7 +62,8 @@ double getCondition(const Results &exact, const Results &rounded) {
 class Compilation {
 public:
   Compilation(const std::string &text,
-              const std::optional<meshc::test::Layout> &layout)
+              const std::optional<meshc::test::Layout> &layout,
+              Precision precision = Precision::F32)
       : context(mlir::MLIRContext::Threading::DISABLED), diagnostics(sources),
         passErrors(context, diagnostics) {
     context.printOpOnDiagnostic(false);
@@ -65,6 +72,7 @@ public:
     options.text = text;
     options.mesh = layout ? layout->mesh : "a=1,c=1";
     options.layout = layout ? layout->rules : "";
+    options.precision = getName(precision);
     module = frontend::compileSpec(options, context, sources, diagnostics);
   }
 
@@ -104,7 +112,8 @@ class Runner {
 public:
   Runner(Case &item, const Checks &checks)
       : tree(item.tree), layouts(item.layouts), checks(checks),
-        leaves(getLeaves(item.tree)), feeds(drawFeeds(tree, leaves, item.seed)),
+        leaves(getLeaves(item.tree)), seed(item.seed),
+        feeds(drawFeeds(tree, leaves, item.seed)),
         expected(getResults(evaluate(tree, leaves, feeds))), text(print(tree)) {
     for (const auto &[name, tensor] : expected)
       if (name.starts_with("grad:"))
@@ -116,6 +125,10 @@ public:
 private:
   Failure runWhole();
   Failure runSplit(const meshc::test::Layout &layout);
+  Failure runNarrow(const meshc::test::Layout &layout);
+  /// The devices of one device's programs of `split`.
+  Failure runDevices(Compilation &split, exec::ExecutableT &executable,
+                     double bound);
   template <class Program>
   Failure interpret(Program program, mlir::ModuleOp declarations,
                     const std::string &stage);
@@ -130,6 +143,7 @@ private:
   const std::vector<meshc::test::Layout> &layouts;
   const Checks &checks;
   const std::vector<Leaf> leaves;
+  const uint64_t seed;
   const Feeds feeds;
   const Results expected;
   const std::string text;
@@ -234,6 +248,14 @@ Failure Runner::runWhole() {
   return interpret(getProgram("gradient"), *whole.module, "gradient");
 }
 
+/// Leaves the programs of gradients and of initial values.
+static void keepGradients(mlir::ModuleOp module) {
+  for (auto program :
+       llvm::make_early_inc_range(module.getOps<nd::ProgramOp>()))
+    if (program.getSymName() != "gradient" && program.getSymName() != "init")
+      program.erase();
+}
+
 Failure Runner::runSplit(const meshc::test::Layout &layout) {
   checks.enter("layout");
   Compilation split(text, layout);
@@ -247,10 +269,7 @@ Failure Runner::runSplit(const meshc::test::Layout &layout) {
         buildShardingPipeline(pm, {true, wanted});
       }))
     return split.isSplitTwice() ? Failure() : refuse("sharding", split);
-  for (auto program :
-       llvm::make_early_inc_range(module.getOps<nd::ProgramOp>()))
-    if (program.getSymName() != "gradient" && program.getSymName() != "init")
-      program.erase();
+  keepGradients(module);
   if (auto failure = interpret(module.lookupSymbol<nd::ProgramOp>("gradient"),
                                module, "sharded"))
     return failure;
@@ -264,12 +283,45 @@ Failure Runner::runSplit(const meshc::test::Layout &layout) {
     return failure;
   if (!checks.devices)
     return {};
-  checks.enter("devices");
+  if (checks.devices->precision != Precision::F32)
+    return runNarrow(layout);
+  return runDevices(split, executable, 4 * double(terms) * 0x1p-24);
+}
+
+/// In 16 bits every operation rounds, and a rounding that comes out differently
+/// has the effect of a rounding: what they all take off the results of the tree
+/// says how far that is.
+Failure Runner::runNarrow(const meshc::test::Layout &layout) {
+  const Precision precision = checks.devices->precision;
+  checks.enter("devices frontend");
+  Compilation split(text, layout, precision);
+  if (!split.module)
+    return refuse("devices frontend", split);
+  exec::ExecutableT executable;
+  if (!split.run(*split.module, [&](mlir::OpPassManager &pm) {
+        buildShardingPipeline(pm, {true, wanted});
+      }))
+    return split.isSplitTwice() ? Failure() : refuse("devices sharding", split);
+  keepGradients(*split.module);
+  codegen::collectTensors(*split.module, executable);
+  if (!split.run(*split.module, buildPartitionPipeline))
+    return refuse("devices partition", split);
+  const double condition = getCondition(
+      expected, getResults(evaluate(tree, leaves, feeds, precision)));
+  return runDevices(split, executable,
+                    maxRoundings * (condition + getUnit(precision)));
+}
+
+Failure Runner::runDevices(Compilation &split, exec::ExecutableT &executable,
+                           double bound) {
+  const std::string stage = "devices " + toString(*checks.devices);
+  checks.enter(stage);
   std::string error;
-  Results found = runOnDevices(tree, module, executable, leaves, feeds, error);
+  Results found = runOnDevices(tree, *split.module, executable, *checks.devices,
+                               leaves, feeds, seed, error);
   if (!error.empty())
-    return {"devices", error + "\n" + split.getErrors()};
-  return compareAll(found, 4 * double(terms) * 0x1p-24, 0, true, "devices");
+    return {stage, error + "\n" + split.getErrors()};
+  return compareAll(found, bound, 0, true, stage);
 }
 
 Failure Runner::run() {
@@ -301,22 +353,29 @@ Failure meshc::fuzz::run(Case &item, const Checks &checks) {
   return Runner(item, checks).run();
 }
 
-std::string meshc::fuzz::findProblem(const Tree &tree, uint64_t seed) {
+std::string meshc::fuzz::findProblem(const Tree &tree, uint64_t seed,
+                                     Precision precision) {
   Tree copy = tree;
   const std::vector<Leaf> leaves = getLeaves(copy);
   const Feeds feeds = drawFeeds(copy, leaves, seed);
-  const Evaluation exact = evaluate(copy, leaves, feeds);
+  const bool isNarrow = precision != Precision::F32;
+  const Evaluation exact =
+      evaluate(copy, leaves, feeds, Precision::F64,
+               isNarrow ? maxRoundings * getUnit(precision) : f32Margin);
   if (!exact.problem.empty())
     return exact.problem;
-  const Evaluation rounded = evaluate(copy, leaves, feeds, /*rounds=*/true);
-  if (!rounded.problem.empty())
-    return rounded.problem;
   // An eighth of the least that is allowed on devices: other orders of the same
   // operations round differently.
   constexpr double limit = 4 * 32 * 0x1p-24 / 8;
-  return getCondition(getResults(exact), getResults(rounded)) > limit
-             ? "ill-conditioned"
-             : "";
+  auto isConditioned = [&](Precision rounding, double most) {
+    const Evaluation rounded = evaluate(copy, leaves, feeds, rounding);
+    return rounded.problem.empty() &&
+           getCondition(getResults(exact), getResults(rounded)) <= most;
+  };
+  return isConditioned(Precision::F32, limit) &&
+                 (!isNarrow || isConditioned(precision, maxCondition))
+             ? ""
+             : "ill-conditioned";
 }
 
 meshc::test::Layout meshc::fuzz::drawLayout(const Tree &tree,

@@ -4,7 +4,7 @@
 /// A tree compiled and run in this process, against what it means.
 
 #include "tests/end_to_end/Harness.h"
-#include "tests/fuzz/Evaluate.h"
+#include "tests/fuzz/Devices.h"
 
 #include <functional>
 
@@ -25,8 +25,9 @@ struct Failure {
   explicit operator bool() const { return !stage.empty(); }
 };
 
-/// Whether the values of the tree can be compared at all; if not, why.
-std::string findProblem(const Tree &tree, uint64_t seed);
+/// Whether the values of the tree can be compared at all, where devices compute
+/// in `precision`; if not, why.
+std::string findProblem(const Tree &tree, uint64_t seed, Precision precision);
 
 /// A legal layout of the tree under this mesh, drawn by `seed`.
 meshc::test::Layout drawLayout(const Tree &tree, const std::string &mesh,
@@ -34,7 +35,12 @@ meshc::test::Layout drawLayout(const Tree &tree, const std::string &mesh,
 
 /// How far a case is taken.
 struct Checks {
-  bool devices = true; ///< kernels and steps are run, besides the interpreter
+  Precision getPrecision() const {
+    return devices ? devices->precision : Precision::F32;
+  }
+
+  /// Kernels and steps are run, besides the interpreter; none: they are not.
+  std::optional<DeviceSetting> devices = DeviceSetting();
   /// The layouts of a case that has none; called when the whole program is
   /// right.
   std::function<std::vector<meshc::test::Layout>()> draw;

@@ -1,6 +1,8 @@
 #ifndef MESHC_TESTS_FUZZ_TAPE_H
 #define MESHC_TESTS_FUZZ_TAPE_H
 
+#include "tests/fuzz/Precision.h"
+
 #include <cmath>
 #include <cstddef>
 #include <vector>
@@ -18,13 +20,11 @@ struct Scalar {
 /// by the chain rule, number by number.
 class Tape {
 public:
-  /// With `rounds`, every result is rounded to f32: how far that takes a result
-  /// is the condition of the program.
-  explicit Tape(bool rounds) : rounds(rounds) {}
+  /// Every result is rounded: how far that takes a result is the condition of
+  /// the program.
+  explicit Tape(Precision precision) : precision(precision) {}
 
-  double round(double value) const {
-    return rounds ? double(float(value)) : value;
-  }
+  double round(double value) const { return fuzz::round(value, precision); }
   Scalar makeLeaf(double value) { return push(value, -1, 0, -1, 0); }
   Scalar unary(double value, Scalar x, double slope) {
     return x.node < 0 ? Scalar{round(value), -1}
@@ -39,6 +39,15 @@ public:
 
   Scalar add(Scalar x, Scalar y) {
     return binary(x.value + y.value, x, 1, y, 1);
+  }
+  /// A term of a sum, which adds up in f32 at least; `settle` rounds the whole.
+  Scalar accumulate(Scalar x, Scalar y) {
+    Scalar total = binary(x.value + y.value, x, 1, y, 1);
+    total.value = roundSum(x.value + y.value, precision);
+    return total;
+  }
+  Scalar settle(Scalar sum) {
+    return hasWiderSums(precision) ? unary(sum.value, sum, 1) : sum;
   }
   Scalar sub(Scalar x, Scalar y) {
     return binary(x.value - y.value, x, 1, y, -1);
@@ -90,10 +99,11 @@ private:
   }
   void pass(std::vector<double> &slopes, int node, double slope) const {
     if (node >= 0)
-      slopes[size_t(node)] = round(slopes[size_t(node)] + round(slope));
+      slopes[size_t(node)] = roundSum(
+          slopes[size_t(node)] + roundSlope(slope, precision), precision);
   }
 
-  bool rounds;
+  Precision precision;
   std::vector<Node> nodes;
 };
 
