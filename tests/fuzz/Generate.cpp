@@ -41,6 +41,9 @@ static constexpr Kind kinds[] = {
     {"slice-of-sum", "x[n = i] of what a loop has summed"},
     {"whole", "x in a loop over a dim that it has"},
     {"einsum", "contractions"},
+    {"stride-product", "products of x[n = 2 * m]"},
+    {"lookup-product", "products of x[n = i], by integers"},
+    {"tile-product", "products of x[n = m % size(n)]"},
     {"reduce", "sums, means and extremes"},
     {"softmax", "softmax, log_softmax, cross_entropy"},
     {"where", "choices"},
@@ -55,6 +58,7 @@ static constexpr Kind kinds[] = {
     {"constrain-carried", "@ on what a loop carries"},
     {"size-one", "dims of size 1"},
     {"kernels", "no program: that they are run on devices"},
+    {"tiles", "no program: that large values are computed in tiles there"},
 };
 
 std::span<const Kind> meshc::fuzz::getKinds() { return kinds; }
@@ -269,7 +273,7 @@ void Generator::addStatement(Body &body) {
     return addLoop(body);
   for (int attempt = 0; attempt < 20; ++attempt) {
     std::optional<Expr> value;
-    switch (pick(16)) {
+    switch (pick(17)) {
     case 0:
     case 1:
     case 2:
@@ -295,6 +299,9 @@ void Generator::addStatement(Body &body) {
       value = makeLayer();
       break;
     case 10:
+      value = makeViewedProduct();
+      break;
+    case 11:
       if (!checker->getLoops().empty())
         value = makeSlice();
       break;

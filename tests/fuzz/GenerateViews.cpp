@@ -315,3 +315,64 @@ std::optional<Expr> Generator::makeSlice() {
   view.parts.push_back({{dim}, std::move(place)});
   return view;
 }
+
+/// A product of what is read elsewhere than it lies: every other row, rows by
+/// integers, the same rows over and over.
+std::optional<Expr> Generator::makeViewedProduct() {
+  auto name = pickFloatWithDims();
+  if (!name)
+    return std::nullopt;
+  const Dims dims = getDims(*name);
+  const DimId dim = pickFrom(dims);
+  std::optional<Expr> position;
+  switch (pick(4)) {
+  case 0:
+  case 1: {
+    const int64_t stride = 2 + pick(2);
+    auto row = pickOtherDim(dims, 0, (size(dim) + stride - 1) / stride);
+    if (!allows("stride-product") || !row)
+      return std::nullopt;
+    const int64_t rest = size(dim) - 1 - stride * (size(*row) - 1);
+    position = shift(binary("*", whole(stride), positionOf(*row)),
+                     rest > 0 && flip() ? pick(rest + 1) : 0);
+    break;
+  }
+  case 2:
+    if (allows("lookup-product"))
+      position = makeTensorPosition(dim);
+    break;
+  default:
+    auto row = pickOtherDim(dims);
+    if (allows("tile-product") && row)
+      position = binary("%", positionOf(*row),
+                        flip() ? make(ExprKind::Size, "", {}, {dim})
+                               : whole(size(dim)));
+  }
+  if (!position)
+    return std::nullopt;
+  Expr view = make(ExprKind::Index, "", {nameOf(*name)});
+  view.parts.push_back({{dim}, std::move(*position)});
+  Expr trial = view;
+  if (!Checker(*checker).check(trial) || trial.type.dims.empty())
+    return std::nullopt;
+  if (allows("dense") && flip(3)) {
+    auto to = pickOtherDim(trial.type.dims);
+    if (!to)
+      return std::nullopt;
+    Expr layer = make(ExprKind::Layer, "dense", {std::move(view)});
+    layer.layer.from = pickSubset(trial.type.dims, false);
+    layer.layer.to = {*to};
+    layer.layer.scope = makeName("l");
+    return layer;
+  }
+  auto other = pickVariable([&](const Variable &v) {
+    return v.type.element == Element::F32 &&
+           std::ranges::any_of(trial.type.dims,
+                               [&](DimId read) { return v.type.has(read); });
+  });
+  if (!other || !allows("einsum"))
+    return std::nullopt;
+  const Dims result =
+      pickSubset(unite(trial.type.dims, getDims(*other)), false);
+  return make(ExprKind::Einsum, "", {std::move(view), nameOf(*other)}, result);
+}

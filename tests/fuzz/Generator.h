@@ -85,6 +85,7 @@ private:
   std::optional<Expr> makeTensorPosition(DimId dim);
   std::optional<Expr> makeSeveral(const std::string &name);
   std::optional<Expr> makeSlice();
+  std::optional<Expr> makeViewedProduct();
   /// A name, or sometimes an expression of its type.
   Expr makeOperand(const std::string &name);
 
