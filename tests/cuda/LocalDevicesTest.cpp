@@ -65,6 +65,18 @@ TEST_P(LocalDevicesTest, computes_what_the_cpu_computes) {
   }
 }
 
+/// Extremes over devices and zeros outside of a dimension in one collective.
+TEST_P(LocalDevicesTest, computes_windows_that_the_cpu_computes) {
+  RandomOptions options;
+  options.axes = meshes[3 + GetParam() % 3];
+  options.commands = 12;
+  options.hasWindows = true;
+  const Executable executable =
+      makeRandomProgram(uint64_t(GetParam()), options);
+  EXPECT_EQ(runEmulated({}, [&] { return compareWithCpu(executable, true); }),
+            "");
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, LocalDevicesTest, testing::Range(0, 6));
 
 TEST(LocalDevicesFaultTest, a_wait_that_is_left_out_is_found) {

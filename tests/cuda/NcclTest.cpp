@@ -170,6 +170,17 @@ TEST_P(NcclTest, computes_what_the_cpu_computes) {
   }
 }
 
+/// What lies outside of a dimension is written in every place of a block.
+TEST_P(NcclTest, computes_windows_that_the_cpu_computes) {
+  RandomOptions options;
+  options.axes = {{"x", 2}, {"y", 2 + GetParam() % 2}};
+  options.commands = 12;
+  options.isEven = true;
+  options.hasWindows = true;
+  EXPECT_THAT(runRanks(makeRandomProgram(uint64_t(GetParam()), options), {}),
+              testing::Each(""));
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, NcclTest, testing::Range(0, 6));
 
 TEST(NcclMemoryTest, every_process_allocates_once_what_was_planned) {

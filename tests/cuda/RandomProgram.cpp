@@ -72,6 +72,7 @@ private:
   void addCollective();
   void addTransfer();
   layout::Sharding drawSharding(layout::ReduceKind kind);
+  void drawWindows(const std::vector<int64_t> &sizes, layout::Sharding &target);
 
   const RandomOptions &options;
   std::mt19937_64 random;
@@ -213,6 +214,26 @@ layout::Sharding Generator::drawSharding(layout::ReduceKind kind) {
   return sharding;
 }
 
+/// Of dimensions that are split, where blocks do not become too large.
+void Generator::drawWindows(const std::vector<int64_t> &sizes,
+                            layout::Sharding &target) {
+  for (size_t dim = 0; dim < sizes.size(); ++dim) {
+    if (target.dims[dim].empty() || draw(4) == 0)
+      continue;
+    layout::Sharding trial = target;
+    trial.windows.resize(sizes.size());
+    layout::Window window{"w", 1 + draw(sizes[dim]), 1 + draw(2)};
+    window.low = draw(6) - 4;
+    window.high = window.low + draw(3);
+    trial.windows[dim] = window;
+    int64_t elements = 1;
+    for (int64_t size : layout::getLocalShape(sizes, trial))
+      elements *= size;
+    if (elements <= mixElements)
+      target = std::move(trial);
+  }
+}
+
 void Generator::addCollective() {
   const int from = int(draw(numBuffers));
   const layout::ReduceKind kinds[] = {
@@ -230,6 +251,11 @@ void Generator::addCollective() {
     target.dims = source.dims, target.partialAxes.clear(),
     target.partialKind = layout::ReduceKind::None;
   const int to = inPlace ? from : drawBuffer({from});
+  if (options.hasWindows && !inPlace) {
+    // What is outside is 0: another kind of identity there is none.
+    target.partialAxes.clear(), target.partialKind = layout::ReduceKind::None;
+    drawWindows(sizes, target);
+  }
   addMix(from, from, from);
   exec::CommandT &command = builder.addCollective(
       exec::CollectiveKind::exchange, makeLayout(f32, sizes, source), from,

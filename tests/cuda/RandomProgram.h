@@ -20,6 +20,8 @@ struct RandomOptions {
   bool hasProducts = true;
   /// Blocks of collectives divide evenly: no padding.
   bool isEven = false;
+  /// Collectives may make windows, which begin or end outside of dimensions.
+  bool hasWindows = false;
 };
 
 /// A program "p" of kernels, copies, products and collectives between a few

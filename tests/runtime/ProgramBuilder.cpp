@@ -40,9 +40,21 @@ exec::TensorLayoutT test::makeLayout(exec::ElementType element,
     dims.push_back(
         {"d" + std::to_string(i), sizes[i], convert(sharding.dims[i])});
   // The enumerators of both kinds are in the same order.
-  return makeLayout(element, std::move(dims),
-                    exec::ReduceKind(int(sharding.partialKind)),
-                    convert(sharding.partialAxes));
+  exec::TensorLayoutT layout = makeLayout(
+      element, std::move(dims), exec::ReduceKind(int(sharding.partialKind)),
+      convert(sharding.partialAxes));
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (const layout::Window *window = sharding.getWindow(i)) {
+      auto &entry = layout.dims[i]->window;
+      entry = std::make_unique<exec::WindowT>();
+      entry->loop = window->loop;
+      entry->size = window->loopSize;
+      entry->factor = window->factor;
+      entry->low = window->low;
+      entry->high = window->high;
+      entry->divisor = window->divisor;
+    }
+  return layout;
 }
 
 std::vector<int64_t> test::getStrides(const std::vector<int64_t> &shape) {
