@@ -5,6 +5,7 @@
 #include "layout/AccessBounds.h"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 
 #include <fmt/format.h>
@@ -240,10 +241,49 @@ Tensor Builder::gather(Tensor x, Tensor index, const Dim &over,
                                      BuilderState::getValue(index), over.name);
 }
 
+/// The rounded quotient or the remainder that an access is, as integers of
+/// `type`.
+static Tensor getQuotient(Builder &builder, const ViewAccess &access,
+                          ElementType type, const Where &where) {
+  const layout::Access &form = access.form;
+  assert(form.getKind() != Kind::Exact && "not everywhere a position");
+  // Of integers that are not negative: a multiple of the divisor more changes
+  // no remainder, and a quotient by as many.
+  const int64_t divisor = form.getDivisor();
+  const layout::Range sums =
+      layout::Access::linear(form.getTerms(), form.getOffset())
+          .getImage(getRanges(access));
+  const int64_t multiple =
+      sums.offset < 0 ? (-sums.offset + divisor - 1) / divisor : 0;
+  const int64_t added = multiple * divisor;
+  const bool isWide =
+      sums.offset + sums.count + added > std::numeric_limits<int32_t>::max();
+  const ElementType integer = isWide ? ElementType::I64 : ElementType::I32;
+  auto number = [&](int64_t value) {
+    return builder.constant(value, integer, where);
+  };
+  const int64_t offset = form.getOffset() + (isWide ? 0 : added);
+  Tensor sum = builder.position(
+      {access.dim, layout::Access::linear(form.getTerms(), offset),
+       access.loops},
+      integer, where);
+  if (isWide)
+    sum = builder.add(sum, number(added), where);
+  Tensor result = builder.div(sum, number(divisor), where);
+  if (form.getKind() == Kind::Modulo)
+    result =
+        builder.sub(sum, builder.mul(result, number(divisor), where), where);
+  else if (multiple != 0)
+    result = builder.sub(result, number(multiple), where);
+  return type == integer ? result : builder.cast(result, type, where);
+}
+
 Tensor Builder::position(const ViewAccess &access, ElementType type,
                          const Where &where) {
   if (!checkRange(*state, access, -1, where))
     return {};
+  if (access.form.getDivisor() != 1)
+    return getQuotient(*this, access, type, where);
   Tensor sum;
   auto add = [&](Tensor term) {
     sum = sum ? this->add(sum, term, where) : term;
@@ -286,29 +326,24 @@ Tensor Builder::isInside(const std::vector<ViewAccess> &accesses,
     if (!mayMiss(access))
       continue;
     const layout::Access &form = access.form;
-    int64_t divisor = form.getDivisor();
-    // The remainder of a sum that is not negative: a multiple of the modulus
-    // more changes none.
-    layout::Access linear =
-        layout::Access::linear(form.getTerms(), form.getOffset());
-    layout::Range sums = linear.getImage(getRanges(access));
-    int64_t shift = 0;
-    if (form.getKind() == Kind::Modulo && sums.offset < 0)
-      shift = (-sums.offset + divisor - 1) / divisor * divisor;
-    linear = layout::Access::linear(form.getTerms(), form.getOffset() + shift);
-    Tensor sum =
-        position({access.dim, linear, access.loops}, ElementType::I32, where);
-    if (!sum)
-      return {};
-    Tensor by = constant(divisor, ElementType::I32, where);
-    auto getMultiple = [&] { return mul(div(sum, by, where), by, where); };
+    const int64_t divisor = form.getDivisor();
     if (form.getKind() == Kind::Modulo) {
-      require(isInside(sub(sum, getMultiple(), where), access.dim, where));
+      require(isInside(position(access, ElementType::I32, where), access.dim,
+                       where));
       continue;
     }
+    Tensor sum = position(
+        {access.dim, layout::Access::linear(form.getTerms(), form.getOffset()),
+         access.loops},
+        ElementType::I32, where);
+    if (!sum)
+      return {};
     require(isInside(sum, {access.dim.name, access.dim.size * divisor}, where));
-    if (form.getKind() == Kind::Exact && divisor > 1)
-      require(compare(Comparison::Eq, sum, getMultiple(), where));
+    if (form.getKind() == Kind::Exact && divisor > 1) {
+      Tensor by = constant(divisor, ElementType::I32, where);
+      require(compare(Comparison::Eq, sum, mul(div(sum, by, where), by, where),
+                      where));
+    }
   }
   return inside;
 }

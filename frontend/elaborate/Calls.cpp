@@ -158,8 +158,13 @@ Value Elaborator::callFunction(const ast::CallExpr &call,
   for (const ast::Argument &argument : call.arguments) {
     auto position = std::find(arguments->begin(), arguments->end(), &argument) -
                     arguments->begin();
-    std::string_view name = function.parameters[size_t(position)].name.text;
-    callee.bindings[name] = {evaluate(*argument.value), argument.value->span};
+    const ast::Parameter &parameter = function.parameters[size_t(position)];
+    // In an index a dim is its positions, unless a dim is asked for.
+    using Kind = ast::ParameterType::Kind;
+    const bool isDim = parameter.type && (parameter.type->kind == Kind::Dim ||
+                                          parameter.type->kind == Kind::Dims);
+    callee.bindings[parameter.name.text] = {
+        evaluateIn(isInIndex && !isDim, *argument.value), argument.value->span};
   }
   for (size_t i = 0; i < parameters.size(); ++i) {
     const ast::Parameter &parameter = function.parameters[i];
@@ -180,6 +185,7 @@ Value Elaborator::callFunction(const ast::CallExpr &call,
   reportBuildErrors({});
 
   Frame *caller = std::exchange(frame, &callee);
+  const bool isAround = std::exchange(isInIndex, false);
   // Defaults may use the parameters before them.
   for (size_t i = 0; i < parameters.size(); ++i) {
     const ast::Parameter &parameter = function.parameters[i];
@@ -190,6 +196,7 @@ Value Elaborator::callFunction(const ast::CallExpr &call,
   checkArguments(caller);
   Value result = execute(function.body);
   frame = caller;
+  isInIndex = isAround;
   // Inside an expression nothing else names it.
   if (const auto *tensor = std::get_if<Tensor>(&result); tensor && !isBound)
     builder.setNameOfScope(*tensor);

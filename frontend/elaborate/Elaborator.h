@@ -175,6 +175,8 @@ private:
 
   // Expressions (Expressions.cpp).
   Value evaluate(const ast::Expr &expr);
+  /// The same where a dim stands for its positions, or for its size.
+  Value evaluateIn(bool isIndex, const ast::Expr &expr);
   Value evaluateKind(const ast::Expr &expr);
   Value evaluateName(const ast::NameExpr &expr);
   Value evaluateUnary(const ast::UnaryExpr &expr);
@@ -190,19 +192,29 @@ private:
   std::optional<std::vector<Index>> evaluateIndices(const ast::Expr &expr);
   std::optional<std::vector<Index>> toIndices(const Value &value, Span span);
   std::optional<std::vector<Index>> getSizes(const ast::Expr &expr);
-  std::optional<std::vector<Index>> round(const ast::Expr &expr);
+  std::optional<std::vector<Index>> round(const ast::Expr &expr, bool isUp);
+  /// What an operand of an index computes with, where dims are positions: a
+  /// number or a tensor.
+  Value evaluatePlace(const ast::Expr &expr);
   std::optional<std::vector<Index>>
   combine(ast::Operator op, const std::vector<Index> &lhs, Span lhsSpan,
           const std::vector<Index> &rhs, Span rhsSpan);
   Index combine(ast::Operator op, const Index &lhs, Span lhsSpan,
                 const Index &rhs, Span rhsSpan);
   static bool isArithmetic(ast::Operator op);
+  /// Whether an expression is computed as positions in an index.
+  static bool isPlace(const ast::Expr &expr);
   /// A place as a number or as a tensor of integers of `type`.
   Value toValue(const Index &index, Span span, ElementType type);
   std::optional<Position> toPosition(const Index &index, Span span);
   bool checkNumbers(const Position &position, Span span);
   Tensor setApart(Tensor x, const IndexStep &step,
                   std::vector<IndexStep> &steps, const Where &where);
+  Tensor readPositions(Tensor x,
+                       const std::vector<std::pair<Dim, Position>> &positions,
+                       bool isPadded, Tensor *inside,
+                       const std::vector<Operand> &operands,
+                       const Where &where);
   Value readElements(const ast::IndexExpr &expr, Tensor x,
                      std::vector<IndexStep> steps,
                      const std::optional<Value> &otherwise,
@@ -301,6 +313,9 @@ private:
   Frame *frame = nullptr;
   /// The expression whose value gets a name from the statement it stands in.
   const ast::Expr *bound = nullptr;
+  /// Whether what is evaluated stands in an index, where a dim is its
+  /// positions.
+  bool isInIndex = false;
   int depth = 0; ///< of nested evaluations
   size_t numSteps = 0;
   bool aborted = false;

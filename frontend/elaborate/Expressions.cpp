@@ -34,7 +34,16 @@ Value Elaborator::evaluate(const ast::Expr &expr) {
   return value;
 }
 
+Value Elaborator::evaluateIn(bool isIndex, const ast::Expr &expr) {
+  const bool isAround = std::exchange(isInIndex, isIndex);
+  Value value = evaluate(expr);
+  isInIndex = isAround;
+  return value;
+}
+
 Value Elaborator::evaluateKind(const ast::Expr &expr) {
+  if (isInIndex && isPlace(expr))
+    return evaluatePlace(expr);
   switch (expr.kind) {
   case ExprKind::Integer:
     return Number::of(static_cast<const ast::IntegerExpr &>(expr).value);

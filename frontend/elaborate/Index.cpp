@@ -1,5 +1,6 @@
 // x[d = e else v]: which element of a tensor is read where.
 
+#include "frontend/elaborate/Digits.h"
 #include "frontend/elaborate/Elaborator.h"
 #include "frontend/elaborate/Position.h"
 
@@ -19,10 +20,10 @@ struct Elaborator::Index {
   bool isPoison() const { return std::holds_alternative<Poison>(place); }
 };
 
-/// What an index does to a tensor in one operation: a view of all dims that
-/// dims and numbers determine, or a gather along one.
+/// What an index does to a tensor at a time: reads of all dims that dims and
+/// numbers determine, or a gather along one.
 struct Elaborator::IndexStep {
-  std::vector<ViewAccess> view;
+  std::vector<std::pair<Dim, Position>> positions;
   std::optional<Dim> gathered;
   Tensor index;
   Span span, dimSpan; ///< of what is gathered
@@ -30,17 +31,20 @@ struct Elaborator::IndexStep {
   bool addsDim(std::string_view name) const {
     if (gathered)
       return index.hasDim(name);
-    return std::any_of(view.begin(), view.end(), [&](const ViewAccess &access) {
-      return std::any_of(access.loops.begin(), access.loops.end(),
-                         [&](const Dim &loop) { return loop.name == name; });
-    });
+    return std::any_of(
+        positions.begin(), positions.end(), [&](const auto &known) {
+          const std::vector<Dim> loops = known.second.getLoops();
+          return std::any_of(loops.begin(), loops.end(), [&](const Dim &loop) {
+            return loop.name == name;
+          });
+        });
   }
   bool reads(std::string_view name) const {
     if (gathered)
       return gathered->name == name;
-    return std::any_of(view.begin(), view.end(), [&](const ViewAccess &access) {
-      return access.dim.name == name;
-    });
+    return std::any_of(
+        positions.begin(), positions.end(),
+        [&](const auto &known) { return known.first.name == name; });
   }
 };
 
@@ -64,9 +68,57 @@ Elaborator::toIndices(const Value &value, Span span) {
   return indices;
 }
 
+/// floor(n / 2), ceil(n / 2) or size(n).
+static const ast::Expr *getOperand(const ast::Expr &expr,
+                                   std::string_view function) {
+  if (expr.kind != ExprKind::Call)
+    return nullptr;
+  const auto &call = static_cast<const ast::CallExpr &>(expr);
+  return call.callee.text == function && call.arguments.size() == 1 &&
+                 !call.arguments[0].arrow && !call.arguments[0].name
+             ? call.arguments[0].value.get()
+             : nullptr;
+}
+
+bool Elaborator::isPlace(const ast::Expr &expr) {
+  switch (expr.kind) {
+  case ExprKind::Name:
+  case ExprKind::Tuple:
+    return true;
+  case ExprKind::Unary:
+    return static_cast<const ast::UnaryExpr &>(expr).op == Operator::Negate;
+  case ExprKind::Chain:
+    return isArithmetic(static_cast<const ast::ChainExpr &>(expr).ops.front());
+  default:
+    return getOperand(expr, "floor") || getOperand(expr, "ceil") ||
+           getOperand(expr, "size");
+  }
+}
+
+Value Elaborator::evaluatePlace(const ast::Expr &expr) {
+  if (expr.kind == ExprKind::Name) {
+    Value value = evaluateName(static_cast<const ast::NameExpr &>(expr));
+    if (!std::holds_alternative<Dims>(value))
+      return value;
+  }
+  std::optional<std::vector<Index>> indices = evaluateIndices(expr);
+  if (!indices)
+    return Poison();
+  if (indices->size() == 1)
+    return toValue(indices->front(), expr.span, ElementType::I32);
+  error(Code::WrongKind, expr.span,
+        fmt::format("a list of {} positions stands where one is taken",
+                    indices->size()))
+      .help("a function is called for each dim, and size(...) is the size");
+  return Poison();
+}
+
 std::optional<std::vector<Elaborator::Index>>
 Elaborator::evaluateIndices(const ast::Expr &expr) {
   switch (expr.kind) {
+  case ExprKind::Name:
+    return toIndices(evaluateName(static_cast<const ast::NameExpr &>(expr)),
+                     expr.span);
   case ExprKind::Tuple: {
     std::vector<Index> all;
     for (const ast::ExprPtr &element :
@@ -80,7 +132,7 @@ Elaborator::evaluateIndices(const ast::Expr &expr) {
   }
   case ExprKind::Unary: {
     const auto &unary = static_cast<const ast::UnaryExpr &>(expr);
-    if (unary.op != Operator::Negate)
+    if (!isPlace(expr))
       break;
     std::optional<std::vector<Index>> indices = evaluateIndices(*unary.operand);
     if (!indices)
@@ -91,7 +143,7 @@ Elaborator::evaluateIndices(const ast::Expr &expr) {
   }
   case ExprKind::Chain: {
     const auto &chain = static_cast<const ast::ChainExpr &>(expr);
-    if (!isArithmetic(chain.ops.front()))
+    if (!isPlace(expr))
       break;
     std::optional<std::vector<Index>> indices =
         evaluateIndices(*chain.operands[0]);
@@ -107,14 +159,12 @@ Elaborator::evaluateIndices(const ast::Expr &expr) {
     return indices;
   }
   case ExprKind::Call: {
-    const auto &call = static_cast<const ast::CallExpr &>(expr);
-    bool isSize = call.callee.text == "size",
-         isFloor = call.callee.text == "floor";
-    if ((!isSize && !isFloor) || call.arguments.size() != 1 ||
-        call.arguments[0].arrow || call.arguments[0].name)
-      break;
-    const ast::Expr &operand = *call.arguments[0].value;
-    return isSize ? getSizes(operand) : round(operand);
+    if (const ast::Expr *dims = getOperand(expr, "size"))
+      return getSizes(*dims);
+    for (std::string_view name : {"floor", "ceil"})
+      if (const ast::Expr *operand = getOperand(expr, name))
+        return round(*operand, name == "ceil");
+    break;
   }
   default:
     break;
@@ -141,23 +191,23 @@ Elaborator::getSizes(const ast::Expr &expr) {
 }
 
 std::optional<std::vector<Elaborator::Index>>
-Elaborator::round(const ast::Expr &expr) {
+Elaborator::round(const ast::Expr &expr, bool isUp) {
   std::optional<std::vector<Index>> indices = evaluateIndices(expr);
   if (!indices)
     return std::nullopt;
   for (Index &index : *indices) {
     if (const auto *position = std::get_if<Position>(&index.place)) {
-      index.place = floor(*position);
+      index.place = isUp ? ceil(*position) : floor(*position);
     } else if (const auto *number = std::get_if<Number>(&index.place)) {
-      std::optional<Number> rounded =
-          roundNumber(*number, /*isUp=*/false, expr.span);
+      std::optional<Number> rounded = roundNumber(*number, isUp, expr.span);
       if (!rounded)
         return std::nullopt;
       index.place = *rounded;
     } else {
       error(Code::WrongKind, expr.span,
-            "\"floor\" is for numbers and dims; the quotient of integer "
-            "tensors is whole already");
+            fmt::format("\"{}\" is for numbers and dims; the quotient of "
+                        "integer tensors is whole already",
+                        isUp ? "ceil" : "floor"));
       return std::nullopt;
     }
   }
@@ -238,11 +288,16 @@ Value Elaborator::toValue(const Index &index, Span span, ElementType type) {
     return Poison();
   if (!checkNumbers(*position, span))
     return Poison();
-  if (position->kind != Position::Kind::Exact || position->divisor != 1) {
+  if (!position->parts.empty()) {
     error(Code::MixedIndex, span,
-          "a quotient or remainder of dims stands beside a tensor")
-        .help("dims and numbers alone have quotients and remainders; of "
-              "integer tensors \"/\" is whole: iota(n) / 2");
+          "nested quotients and remainders of dims stand beside a tensor")
+        .help("of integer tensors \"/\" is whole: iota(n) / 2");
+    return Poison();
+  }
+  if (position->kind == Position::Kind::Exact && position->divisor != 1) {
+    error(Code::MixedIndex, span,
+          "a quotient of dims that is not always whole stands beside a tensor")
+        .help("floor(n / 2) is whole");
     return Poison();
   }
   return orPoison(
@@ -267,7 +322,9 @@ Value Elaborator::evaluateIndex(const ast::IndexExpr &expr) {
       dims.insert(dims.end(), found->begin(), found->end());
       names.insert(names.end(), found->size(), Operand{name.span});
     }
+    const bool isAround = std::exchange(isInIndex, true);
     std::optional<std::vector<Index>> indices = evaluateIndices(*part.position);
+    isInIndex = isAround;
     if (!indices || !isValid)
       return Poison();
     if (indices->size() != dims.size() && indices->size() != 1) {
@@ -299,7 +356,7 @@ Value Elaborator::evaluateIndex(const ast::IndexExpr &expr) {
       std::optional<Position> position = toPosition(index, part.position->span);
       if (!position || !checkNumbers(*position, part.position->span))
         return Poison();
-      view.view.push_back(position->getAccess(dims[i]));
+      view.positions.emplace_back(dims[i], *position);
       operands.push_back({part.position->span});
       named.push_back(names[i]);
     }
@@ -308,7 +365,7 @@ Value Elaborator::evaluateIndex(const ast::IndexExpr &expr) {
     return Poison();
   std::optional<Value> otherwise;
   if (expr.otherwise) {
-    otherwise = evaluate(*expr.otherwise);
+    otherwise = evaluateIn(false, *expr.otherwise);
     if (isPoison(*otherwise))
       return Poison();
     if (!getNumber(*otherwise) && !std::holds_alternative<bool>(*otherwise)) {
@@ -320,7 +377,7 @@ Value Elaborator::evaluateIndex(const ast::IndexExpr &expr) {
     }
   }
   operands.insert(operands.end(), named.begin(), named.end());
-  if (!view.view.empty())
+  if (!view.positions.empty())
     steps.insert(steps.begin(), view);
   return readElements(expr, x, std::move(steps), otherwise, operands);
 }
@@ -358,6 +415,61 @@ Tensor Elaborator::setApart(Tensor x, const IndexStep &step,
       other.gathered = apart;
     }
   return x;
+}
+
+/// Reads `x` at positions, and sets `inside`, unless null, to where they are
+/// there; to null if they all are.
+Tensor Elaborator::readPositions(
+    Tensor x, const std::vector<std::pair<Dim, Position>> &positions,
+    bool isPadded, Tensor *inside, const std::vector<Operand> &operands,
+    const Where &where) {
+  PositionError why;
+  const std::vector<Dim> dims(x.getDims().begin(), x.getDims().end());
+  std::optional<DigitReads> digits = readByDigits(dims, positions, why);
+  if (!digits) {
+    Span span = operands[1].span;
+    for (size_t i = 0; i < positions.size(); ++i)
+      span = join(span, operands[i + 1].span);
+    Diagnostic &reported = error(why.code, span, std::move(why.message));
+    if (!why.help.empty())
+      reported.help(std::move(why.help));
+    return {};
+  }
+  // What is read beside the positions given stands nowhere.
+  std::vector<Operand> spans = operands;
+  const size_t numAdded = digits->reads.front().size() - positions.size();
+  spans.insert(spans.begin() + 1 + ptrdiff_t(positions.size()), numAdded,
+               operands.front());
+  spans.insert(spans.end(), numAdded, operands.front());
+  Tensor read = checked(builder.view(x, digits->reads.front(),
+                                     isPadded || digits->isInside, where),
+                        spans);
+  if (inside)
+    *inside = read ? checked(builder.isInside(digits->reads.front(), where))
+                   : Tensor();
+  for (size_t i = 1; i < digits->reads.size() && read; ++i) {
+    auto take = [&](Tensor from) {
+      std::vector<ViewAccess> accesses = digits->reads[i];
+      std::erase_if(accesses, [&](const ViewAccess &access) {
+        return !from.hasDim(access.dim.name);
+      });
+      return accesses.empty()
+                 ? from
+                 : checked(builder.view(from, accesses, false, where));
+    };
+    read = take(read);
+    if (inside && *inside)
+      *inside = take(*inside);
+  }
+  // Digits that are always 0 leave out what they are of.
+  std::vector<Dim> repeated;
+  for (const auto &[dim, position] : positions)
+    for (const Dim &loop : position.getLoops())
+      if (read && !read.hasDim(loop.name) &&
+          std::find(repeated.begin(), repeated.end(), loop) == repeated.end())
+        repeated.push_back(loop);
+  return repeated.empty() ? read
+                          : checked(builder.broadcast(read, repeated, where));
 }
 
 /// Does the steps, each when no dim that it adds is one that another is still
@@ -407,11 +519,10 @@ Value Elaborator::readElements(const ast::IndexExpr &expr, Tensor x,
                          otherwise.has_value()),
           {{expr.operand->span, x}, {step.span, step.index}, {step.dimSpan}});
     } else {
-      Tensor read = checked(
-          builder.view(x, step.view, otherwise.has_value(), where), operands);
-      if (read && !isZero)
-        require(checked(builder.isInside(step.view, where)));
-      x = read;
+      Tensor isThere;
+      x = readPositions(x, step.positions, otherwise.has_value(),
+                        isZero ? nullptr : &isThere, operands, where);
+      require(isThere);
     }
     if (!x)
       return Poison();

@@ -198,6 +198,14 @@ TEST(Executable, reads_by_position) {
               {"a=2,b=3", {"n=b,m=a", "m=b,m'\\''=a,k=a", "n=a,k=b"}}});
 }
 
+TEST(Executable, digits_of_positions) {
+  compareAll(
+      Reference(MESHC_SOURCE_DIR "/tests/end_to_end/digits.mesh", {}, 2 * 48),
+      {{"", {""}},
+       {"a=3", {"m=a,i=a", "h=a,row=a", "l=a,j=a"}},
+       {"a=2,b=2", {"h=a,row=a,w=b,col=b", "m=a+b,i=a", "c=a,deep=b"}}});
+}
+
 const std::vector<Split> regroupedSplits = {
     {"", {""}},
     {"a=2",
