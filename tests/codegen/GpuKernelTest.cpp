@@ -690,7 +690,7 @@ TEST(MoveKernelsOfPrograms, AreWideWhereOperandsAre) {
         mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));
     codegen::GpuKernelTarget target(*module);
     auto kernels = *module->getOps<mlir::gpu::GPUModuleOp>().begin();
-    codegen::emitMoveKernels(executable, layout::Mesh({}), kernels);
+    codegen::emitMoveKernels(executable, layout::Mesh(), kernels);
     EXPECT_TRUE(kernels.lookupSymbol("meshc_move_2"));
     EXPECT_EQ(kernels.lookupSymbol("meshc_move_2_wide") != nullptr, isWide)
         << ::testing::PrintToString(shape);
