@@ -204,7 +204,7 @@ private:
   }
 
   void addComputed(Operation &op) {
-    StringRef name = getValueName(op.getLoc());
+    const std::string name = getValueName(op.getLoc());
     auto type = dyn_cast<nd::NamedTensorType>(op.getResult(0).getType());
     if (name.empty() || !type || getPhase(op.getLoc()) == nd::Phase::Update)
       return;
@@ -276,7 +276,7 @@ int TensorIndex::find(Value value) const {
   if (auto input = value.getDefiningOp<spmd::InputOp>())
     return find(input.getName(), {Role::input});
   const Location loc = steps::getValueLoc(value);
-  StringRef name = getValueName(loc);
+  const std::string name = getValueName(loc);
   switch (getPhase(loc)) {
   case nd::Phase::Forward:
     return find(name, {Role::activation});

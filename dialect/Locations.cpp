@@ -2,84 +2,71 @@
 
 using namespace mlir;
 using namespace meshc;
+using nd::OriginAttr;
 
-/// Calls `visit` on `loc` and every location inside it, outermost first, until
-/// it returns true.
-static bool visitNested(Location loc,
-                        llvm::function_ref<bool(Location)> visit) {
-  if (visit(loc))
-    return true;
-  if (auto fused = dyn_cast<FusedLoc>(loc))
-    return llvm::any_of(fused.getLocations(), [&](Location inner) {
-      return visitNested(inner, visit);
-    });
+/// The first file position inside `loc`, itself perhaps.
+static FileLineColRange findRange(Location loc) {
+  if (auto range = dyn_cast<FileLineColRange>(loc))
+    return range;
   if (auto named = dyn_cast<NameLoc>(loc))
-    return visitNested(named.getChildLoc(), visit);
+    return findRange(named.getChildLoc());
   if (auto call = dyn_cast<CallSiteLoc>(loc))
-    return visitNested(call.getCallee(), visit);
-  return false;
+    return findRange(call.getCallee());
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location inner : fused.getLocations())
+      if (FileLineColRange range = findRange(inner))
+        return range;
+  return {};
 }
 
 std::optional<SourceSpan> meshc::getSpan(Location loc) {
-  std::optional<SourceSpan> span;
-  visitNested(loc, [&](Location inner) {
-    auto range = dyn_cast<FileLineColRange>(inner);
-    if (!range)
-      return false;
-    span = SourceSpan{range.getFilename().str(), range.getStartLine(),
-                      range.getStartColumn(), range.getEndLine(),
-                      range.getEndColumn()};
-    return true;
-  });
-  return span;
+  FileLineColRange range = findRange(loc);
+  if (!range)
+    return std::nullopt;
+  return SourceSpan{range.getFilename().str(), range.getStartLine(),
+                    range.getStartColumn(), range.getEndLine(),
+                    range.getEndColumn()};
 }
 
-StringRef meshc::getValueName(Location loc) {
-  StringRef name;
-  visitNested(loc, [&](Location inner) {
-    auto named = dyn_cast<NameLoc>(inner);
-    if (named)
-      name = named.getName().getValue();
-    return bool(named);
-  });
-  return name;
+OriginAttr meshc::getOrigin(Location loc) {
+  auto fused = dyn_cast<FusedLoc>(loc);
+  if (!fused)
+    return {};
+  if (auto origin = dyn_cast_or_null<OriginAttr>(fused.getMetadata()))
+    return origin;
+  // What MLIR has made one is for what the first was for.
+  for (Location inner : fused.getLocations())
+    if (OriginAttr origin = getOrigin(inner))
+      return origin;
+  return {};
+}
+
+OriginAttr meshc::getOrigin(Location loc, const Twine &name) {
+  OriginAttr origin = getOrigin(loc);
+  return origin && origin.hasName()
+             ? origin
+             : OriginAttr::get(nd::ScopeAttr(),
+                               StringAttr::get(loc.getContext(), name));
+}
+
+std::string meshc::getValueName(Location loc) {
+  OriginAttr origin = getOrigin(loc);
+  return origin ? origin.getText() : "";
+}
+
+bool meshc::isInside(Location loc) {
+  OriginAttr origin = getOrigin(loc);
+  return origin && origin.getInside();
+}
+
+bool meshc::hasName(Location loc) {
+  OriginAttr origin = getOrigin(loc);
+  return origin && origin.hasName() && !origin.getInside();
 }
 
 nd::Phase meshc::getPhase(Location loc) {
-  nd::Phase phase = nd::Phase::Forward;
-  visitNested(loc, [&](Location inner) {
-    auto fused = dyn_cast<FusedLoc>(inner);
-    auto attr =
-        fused ? dyn_cast_or_null<nd::PhaseAttr>(fused.getMetadata()) : nullptr;
-    if (attr)
-      phase = attr.getValue();
-    return bool(attr);
-  });
-  return phase;
-}
-
-/// Marks what is inside a value, as the metadata of a fused location.
-static constexpr llvm::StringLiteral insideMark = "inside";
-
-static bool hasInsideMark(Location loc) {
-  auto fused = dyn_cast<FusedLoc>(loc);
-  auto mark =
-      fused ? dyn_cast_or_null<StringAttr>(fused.getMetadata()) : nullptr;
-  return mark && mark.getValue() == insideMark;
-}
-
-bool meshc::isInside(Location loc) { return visitNested(loc, hasInsideMark); }
-
-/// `loc` without the layers that this file adds.
-static Location getPosition(Location loc) {
-  if (auto fused = dyn_cast<FusedLoc>(loc))
-    if ((isa_and_nonnull<nd::PhaseAttr>(fused.getMetadata()) ||
-         hasInsideMark(loc)) &&
-        fused.getLocations().size() == 1)
-      return getPosition(fused.getLocations().front());
-  if (auto named = dyn_cast<NameLoc>(loc))
-    return getPosition(named.getChildLoc());
-  return loc;
+  OriginAttr origin = getOrigin(loc);
+  return origin ? origin.getPhase() : nd::Phase::Forward;
 }
 
 Location meshc::withSpan(MLIRContext *context, const SourceSpan &span) {
@@ -87,41 +74,68 @@ Location meshc::withSpan(MLIRContext *context, const SourceSpan &span) {
                                span.column, span.endLine, span.endColumn);
 }
 
-/// Puts the layers of this file around a position, innermost first.
-static Location build(Location position, StringAttr name, bool isInside,
-                      nd::Phase phase) {
-  MLIRContext *context = position.getContext();
-  Location loc = position;
-  if (!name.empty())
-    loc = NameLoc::get(name, loc);
-  if (isInside)
-    loc = FusedLoc::get({loc}, StringAttr::get(context, insideMark), context);
-  if (phase != nd::Phase::Forward)
-    loc = FusedLoc::get({loc}, nd::PhaseAttr::get(context, phase), context);
+/// `loc` without the origin around it.
+static Location getPosition(Location loc) {
+  auto fused = dyn_cast<FusedLoc>(loc);
+  if (fused && isa_and_nonnull<OriginAttr>(fused.getMetadata()) &&
+      fused.getLocations().size() == 1)
+    return fused.getLocations().front();
   return loc;
 }
 
-Location meshc::withName(Location loc, const Twine &name) {
-  return build(getPosition(loc), StringAttr::get(loc.getContext(), name),
-               /*isInside=*/false, getPhase(loc));
+/// The origin of `loc`, or one that says nothing.
+static OriginAttr getOriginOrNone(Location loc) {
+  if (OriginAttr origin = getOrigin(loc))
+    return origin;
+  return OriginAttr::get(nd::ScopeAttr(), StringAttr::get(loc.getContext()));
 }
 
-Location meshc::withNameInside(Location loc, const Twine &name) {
-  return build(getPosition(loc), StringAttr::get(loc.getContext(), name),
-               /*isInside=*/true, getPhase(loc));
+Location meshc::withOrigin(Location loc, OriginAttr origin) {
+  Location position = getPosition(loc);
+  if (!origin.hasName() && origin.getPhase() == nd::Phase::Forward)
+    return position;
+  return FusedLoc::get({position}, origin, loc.getContext());
 }
+
+Location meshc::withName(Location loc, OriginAttr origin) {
+  return withOrigin(loc, origin.inPhase(getPhase(loc)));
+}
+
+Location meshc::withName(Location loc, const Twine &name) {
+  return withName(loc,
+                  OriginAttr::get(nd::ScopeAttr(),
+                                  StringAttr::get(loc.getContext(), name)));
+}
+
+Location meshc::withState(Location loc, const Twine &state) {
+  auto none =
+      OriginAttr::get(nd::ScopeAttr(), StringAttr::get(loc.getContext()));
+  return withName(loc, none.asState(state.str()));
+}
+
+Location meshc::asInside(Location loc, OriginAttr outer) {
+  return outer && outer.hasName() ? withName(loc, outer.withInside(true)) : loc;
+}
+
+Location meshc::asInside(Location loc) { return asInside(loc, getOrigin(loc)); }
 
 Location meshc::withPhase(Location loc, nd::Phase phase) {
-  return build(getPosition(loc),
-               StringAttr::get(loc.getContext(), getValueName(loc)),
-               isInside(loc), phase);
+  return withOrigin(loc, getOriginOrNone(loc).inPhase(phase));
+}
+
+Location meshc::asGradient(Location loc) {
+  OriginAttr origin = getOriginOrNone(loc);
+  if (origin.hasName())
+    origin = origin.withKind(nd::OriginKind::Gradient);
+  return withOrigin(loc, origin.inPhase(nd::Phase::Backward));
 }
 
 Location meshc::getGradientLoc(Operation *op, Value operand) {
-  Location loc = withPhase(op->getLoc(), nd::Phase::Backward);
-  StringRef ofOperand = getValueName(operand.getLoc());
-  if (!ofOperand.empty() && !isInside(operand.getLoc()))
-    return withName(loc, "gradient of " + ofOperand);
-  StringRef outer = ofOperand.empty() ? getValueName(op->getLoc()) : ofOperand;
-  return outer.empty() ? loc : withNameInside(loc, "gradient of " + outer);
+  const Location loc = op->getLoc(), from = operand.getLoc();
+  if (hasName(from))
+    return asGradient(withName(loc, getOrigin(from)));
+  OriginAttr outer = getOrigin(from);
+  if (!outer || !outer.hasName())
+    outer = getOrigin(loc);
+  return asGradient(asInside(loc, outer));
 }

@@ -6,18 +6,20 @@
 #include <optional>
 #include <string>
 
-/// What a location says about a value: where the spec put it, what it is called
-/// and which part of a training step it belongs to. They are nested in one MLIR
-/// location, outermost first:
+/// What a location carries: where the spec put a value, and its origin, which
+/// is an attribute (#nd.origin): the value that an operation is for, with the
+/// calls and loops around it, what it is to that value, and its part of a
+/// training step. The origin is the metadata of the location:
 ///
-///   fused<#nd.phase<backward>>["h"("mlp.mesh":21:11 to :48)]
+///   loc(fused<#nd.origin<backward "b1"/"h">>["mlp.mesh":21:11 to :48])
+///
+/// A discardable attribute of the operation would be lost in the rewrites of
+/// MLIR, which know nothing of it, and block arguments have none; locations are
+/// handed on by all of them. Nothing else of a location is read, no text of it
+/// is taken apart.
 ///
 /// What is computed on the way to a named value and has no name of its own is
-/// said to be inside it: the product in `let h = relu(einsum(x, w) + b)` is
-///
-///   fused<"inside">["h"("mlp.mesh":21:16 to :40)]
-///
-/// Rewrites that replace an operation keep its location, so they keep these.
+/// inside of it: the product in `let h = relu(einsum(x, w) + b)` is inside h.
 namespace meshc {
 
 /// Position of a value in the spec; lines and columns count from 1,
@@ -31,20 +33,41 @@ struct SourceSpan {
 
 /// First file position inside `loc`; nothing if it has none.
 std::optional<SourceSpan> getSpan(mlir::Location loc);
-/// First name inside `loc`; empty if it has none.
-llvm::StringRef getValueName(mlir::Location loc);
+/// The origin of `loc`; null if it says nothing.
+nd::OriginAttr getOrigin(mlir::Location loc);
+
+/// The same; where `loc` names nothing that of a value called `name`.
+nd::OriginAttr getOrigin(mlir::Location loc, const llvm::Twine &name);
+
+/// What plans call the value of `loc`, OriginAttr::getText(); empty without
+/// one.
+std::string getValueName(mlir::Location loc);
 /// Whether `loc` is of something inside the value that getValueName names.
 bool isInside(mlir::Location loc);
+/// Whether `loc` is of a value that has a name, which is not only inside of it.
+bool hasName(mlir::Location loc);
 /// Forward unless `loc` says otherwise.
 nd::Phase getPhase(mlir::Location loc);
 
 mlir::Location withSpan(mlir::MLIRContext *context, const SourceSpan &span);
-/// `loc` as that of the value `name`; its position and phase stay.
+/// `loc` with this origin, whatever it had; its position stays.
+mlir::Location withOrigin(mlir::Location loc, nd::OriginAttr origin);
+/// `loc` as that of the value `name`, which is in no scope; its position and
+/// phase stay.
 mlir::Location withName(mlir::Location loc, const llvm::Twine &name);
-/// `loc` as that of something inside the value `name`.
-mlir::Location withNameInside(mlir::Location loc, const llvm::Twine &name);
+/// `loc` as that of state that is of no parameter; its position and phase stay.
+mlir::Location withState(mlir::Location loc, const llvm::Twine &state);
+/// `loc` as that of the origin's value, in the phase of `loc`.
+mlir::Location withName(mlir::Location loc, nd::OriginAttr origin);
+/// `loc` as that of something inside the value that it is called after; as it
+/// is if it has no name.
+mlir::Location asInside(mlir::Location loc);
+/// `loc` as that of something inside of what `outer` is called after.
+mlir::Location asInside(mlir::Location loc, nd::OriginAttr outer);
 /// `loc` in another phase; its position and name stay.
 mlir::Location withPhase(mlir::Location loc, nd::Phase phase);
+/// `loc` as that of the gradient of its value, in the backward phase.
+mlir::Location asGradient(mlir::Location loc);
 
 /// Where the gradient of `operand` through `op` comes from: the position of
 /// `op`, the backward phase, and the name "gradient of h" for the operand h.

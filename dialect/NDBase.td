@@ -96,9 +96,13 @@ def ND_Phase : ND_Enum<"Phase", "part of a training step", [
   I32EnumAttrCase<"Backward", 1, "backward">,
   I32EnumAttrCase<"Update", 2, "update">,
 ]>;
-def ND_PhaseAttr : EnumAttr<ND_Dialect, ND_Phase, "phase"> {
-  let assemblyFormat = "`<` $value `>`";
-}
+
+def ND_OriginKind : ND_Enum<"OriginKind", "what a thing is to what it is called after", [
+  I32EnumAttrCase<"Value", 0, "value">,
+  I32EnumAttrCase<"Gradient", 1, "gradient">,
+  I32EnumAttrCase<"Update", 2, "updated">, // "update" is the phase
+  I32EnumAttrCase<"State", 3, "state">,
+]>;
 
 //===-- Attributes --------------------------------------------------------===//
 
@@ -194,6 +198,96 @@ def ND_ShardingAttr : ND_Attr<"Sharding", "sharding"> {
     bool hasWindow() const;
   }];
 }
+
+//===-- Origins -----------------------------------------------------------===//
+
+def ND_ScopeAttr : ND_Attr<"Scope", "scope"> {
+  let summary = "A call or a loop of the spec, with those around it";
+  let description = [{
+    Printed from the outermost one on: `"layer"[3]/"attn"` is the call `attn` in
+    iteration 3 of the loop `layer`. A loop that has not been written out has no
+    iteration, `iteration` is -1 then, as it is of a call.
+
+    **Constraints**
+    - (C1) the name is not empty.
+  }];
+  let parameters = (ins OptionalParameter<"::meshc::nd::ScopeAttr">:$parent,
+                        "::mlir::StringAttr":$name, "int64_t":$iteration);
+  let builders = [
+    AttrBuilderWithInferredContext<(ins "::meshc::nd::ScopeAttr":$parent,
+                                        "::mlir::StringAttr":$name), [{
+      return $_get(name.getContext(), parent, name, int64_t(-1));
+    }]>
+  ];
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// This scope in iteration `iteration` of `loop`: itself where it is not in
+    /// there.
+    ScopeAttr inIteration(ScopeAttr loop, int64_t iteration) const;
+    /// "layer/3/attn".
+    std::string getText() const;
+  }];
+}
+
+def ND_OriginAttr : ND_Attr<"Origin", "origin"> {
+  let summary = "What an operation of the program is for";
+  let description = [{
+    The value of the spec that it computes, or that it helps to compute
+    (`inside`), and its part of a training step. `kind` says what it is to that
+    value: itself, its gradient, its update, or the optimizer's `state` of it.
+    What a precision makes of a value is the value `as` another element type.
+
+        #nd.origin<"layer"[3]/"attn"/"scores">
+        #nd.origin<backward inside gradient "h">
+        #nd.origin<update state "adam/m" of "b1"/"wq">
+        #nd.origin<"w" as "bf16">
+        #nd.origin<backward>                            of no named value
+
+    It is the metadata of locations (Locations.h): rewrites hand those on.
+
+    **Constraints**
+    - (C1) what has no name has no scope and no `as`, is inside of nothing, and
+      is a value, or state that is of no parameter.
+    - (C2) state has a name of its own, `state`; nothing else has one.
+  }];
+  let parameters = (ins OptionalParameter<"::meshc::nd::ScopeAttr">:$scope,
+                        "::mlir::StringAttr":$name, "Phase":$phase,
+                        "OriginKind":$kind, "::mlir::StringAttr":$state,
+                        "::mlir::StringAttr":$as, "bool":$inside);
+  let builders = [
+    AttrBuilderWithInferredContext<(ins "::meshc::nd::ScopeAttr":$scope,
+                                        "::mlir::StringAttr":$name), [{
+      auto none = ::mlir::StringAttr::get(name.getContext());
+      return $_get(name.getContext(), scope, name, Phase::Forward,
+                   OriginKind::Value, none, none, false);
+    }]>
+  ];
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    bool hasName() const { return !getName().empty() || !getState().empty(); }
+    OriginAttr inScope(ScopeAttr scope) const;
+    OriginAttr inPhase(Phase phase) const;
+    /// Inside of it, or it.
+    OriginAttr withInside(bool inside) const;
+    OriginAttr withKind(OriginKind kind) const;
+    /// The state of this name that an optimizer has of it.
+    OriginAttr asState(::llvm::StringRef state) const;
+    /// It in another element type.
+    OriginAttr asElement(::llvm::StringRef type) const;
+    /// Whether both are called after one value.
+    bool isOf(OriginAttr other) const {
+      return getScope() == other.getScope() && getName() == other.getName();
+    }
+    /// As plans and messages call it: "layer/3/attn/scores", "gradient of h",
+    /// "adam/m/b1/wq", "w as bf16"; inside of a value what the value is called.
+    /// Empty if it has no name.
+    std::string getText() const;
+  }];
+}
+
+//===-- Accesses ----------------------------------------------------------===//
 
 def ND_AccessKind : ND_Enum<"AccessKind", "a form of a position", [
   I32EnumAttrCase<"Exact", 0, "exact">,

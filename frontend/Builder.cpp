@@ -401,7 +401,8 @@ Tensor Builder::parameter(const std::string &name, ElementType type,
                                second);
     break;
   }
-  mlir::Location location = withName(state->getLocation(where), fullName);
+  mlir::Location location =
+      withName(state->getLocation(where), state->getOriginOf(name));
   state->valueNames.insert(fullName);
   nd::NamedTensorType tensorType = state->getType(type, allDims);
   nd::VariableOp::create(declarations, location, fullName,
@@ -459,10 +460,16 @@ void Builder::enterScope(const std::string &name, const Where &where) {
   state->openScope(name, name, where);
 }
 
+nd::OriginAttr BuilderState::getOriginOf(const std::string &name) const {
+  return nd::OriginAttr::get(scopes.back().scope,
+                             mlir::StringAttr::get(context, name));
+}
+
 void BuilderState::openScope(const std::string &name, const std::string &stem,
                              const Where &where) {
   Scope scope;
-  scope.prefix = getFullName(name) + "/";
+  scope.scope = nd::ScopeAttr::get(scopes.back().scope,
+                                   mlir::StringAttr::get(context, name));
   scope.stem = stem;
   scope.where = where;
   scopes.push_back(std::move(scope));
@@ -490,10 +497,11 @@ void Builder::leaveScope() {
   auto [owner, isFirst] = parent.owners.try_emplace(ended.stem, ended.where);
   if (isFirst)
     return;
-  BuildError &error = state->fail(
-      Code::SharedScope, ended.where,
-      fmt::format("a second {} has parameters in scope \"{}\"",
-                  ended.isLoop ? "loop" : "call", parent.prefix + ended.stem));
+  BuildError &error =
+      state->fail(Code::SharedScope, ended.where,
+                  fmt::format("a second {} has parameters in scope \"{}\"",
+                              ended.isLoop ? "loop" : "call",
+                              state->getFullName(ended.stem)));
   error.related.push_back({owner->second, "the first"});
   error.notes.push_back("names of parameters do not depend on the order in "
                         "which they are written");
@@ -502,18 +510,21 @@ void Builder::leaveScope() {
                             : "name the call: ... as NAME");
 }
 
-std::string BuilderState::getUniqueName(const std::string &name) {
-  std::string unique = name;
+nd::OriginAttr BuilderState::makeUnique(nd::OriginAttr origin) {
+  nd::OriginAttr unique = origin;
   // Numbers below the last one that was given are taken.
-  int &number = valueNumbers.try_emplace(name, 2).first->second;
-  for (; !valueNames.insert(unique).second; ++number)
-    unique = fmt::format("{}_{}", name, number);
+  int &number = valueNumbers.try_emplace(origin.getText(), 2).first->second;
+  for (; !valueNames.insert(unique.getText()).second; ++number)
+    unique = nd::OriginAttr::get(
+        origin.getScope(),
+        mlir::StringAttr::get(
+            context, fmt::format("{}_{}", origin.getName().str(), number)));
   return unique;
 }
 
 /// Gives `value` its name, and what leads to it and has none a place inside it.
-static void setFullName(mlir::Value value, const std::string &name) {
-  value.setLoc(withName(value.getLoc(), name));
+static void setOrigin(mlir::Value value, nd::OriginAttr origin) {
+  value.setLoc(withName(value.getLoc(), origin));
   mlir::Operation *op = value.getDefiningOp();
   if (!op) // a slice that a loop is given: what leads to it is outside
     return;
@@ -522,27 +533,28 @@ static void setFullName(mlir::Value value, const std::string &name) {
     mlir::Operation *leading = inner.pop_back_val().getDefiningOp();
     if (!leading || !getValueName(leading->getLoc()).empty())
       continue;
-    leading->setLoc(withNameInside(leading->getLoc(), name));
+    leading->setLoc(asInside(leading->getLoc(), origin));
     llvm::append_range(inner, leading->getOperands());
   }
 }
 
-static bool hasName(mlir::Value value) {
-  return !getValueName(value.getLoc()).empty() && !isInside(value.getLoc());
-}
-
-void Builder::setName(Tensor value, const std::string &name) {
-  if (value && !hasName(BuilderState::getValue(value)))
-    setFullName(BuilderState::getValue(value),
-                state->getUniqueName(state->getFullName(name)));
+void Builder::setName(Tensor value, const std::string &name,
+                      const std::string &call) {
+  if (!value || hasName(BuilderState::getValue(value).getLoc()))
+    return;
+  nd::OriginAttr origin = state->getOriginOf(name);
+  if (!call.empty())
+    origin = origin.inScope(nd::ScopeAttr::get(
+        origin.getScope(), mlir::StringAttr::get(state->context, call)));
+  setOrigin(BuilderState::getValue(value), state->makeUnique(origin));
 }
 
 void Builder::setNameOfScope(Tensor value) {
-  std::string name = state->scopes.back().prefix;
-  if (!value || name.empty() || hasName(BuilderState::getValue(value)))
-    return;
-  name.pop_back(); // the separator
-  setFullName(BuilderState::getValue(value), state->getUniqueName(name));
+  nd::ScopeAttr scope = state->scopes.back().scope;
+  if (value && scope && !hasName(BuilderState::getValue(value).getLoc()))
+    setOrigin(BuilderState::getValue(value),
+              state->makeUnique(
+                  nd::OriginAttr::get(scope.getParent(), scope.getName())));
 }
 
 } // namespace meshc::frontend

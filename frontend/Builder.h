@@ -249,10 +249,11 @@ public:
   /// Ends the innermost scope; an error if it owns parameters and another one
   /// of its name, numbers aside, did.
   void leaveScope();
-  /// Calls a value `name` in the current scope, unless it has a name already;
-  /// name_2 and so on if another value is called that. Values without a name
-  /// that lead to it belong to it from then on.
-  void setName(Tensor value, const std::string &name);
+  /// Calls a value `name` in the current scope, or in that of a `call` in it,
+  /// unless it has a name already; name_2 and so on if another value is called
+  /// that. Values without a name that lead to it belong to it from then on.
+  void setName(Tensor value, const std::string &name,
+               const std::string &call = "");
   /// Calls a value like the current scope, the same way.
   void setNameOfScope(Tensor value);
 

@@ -64,10 +64,10 @@ Builder::LoopArguments Builder::beginLoop(const std::string &name,
                                           const Where &where) {
   enterNumberedScope(name, where);
   state->scopes.back().isLoop = true;
-  std::string prefix = state->scopes.back().prefix;
-  prefix.pop_back(); // the separator
+  const nd::ScopeAttr scope = state->scopes.back().scope;
+  const auto origin = nd::OriginAttr::get(scope.getParent(), scope.getName());
   BuilderState::Loop &loop = state->loops.emplace_back(
-      BuilderState::Loop{dim, withName(state->getLocation(where), prefix),
+      BuilderState::Loop{dim, withName(state->getLocation(where), origin),
                          state->operations.saveInsertionPoint(),
                          std::make_unique<mlir::Region>(), carried});
   mlir::Block &block = loop.region->emplaceBlock();
@@ -76,7 +76,7 @@ Builder::LoopArguments Builder::beginLoop(const std::string &name,
                          std::vector<Dim> dims, const std::string &argument) {
     mlir::Value value =
         block.addArgument(type, withName(state->getLocation(where),
-                                         state->getFullName(argument)));
+                                         state->getOriginOf(argument)));
     return state->addNode(value, element, std::move(dims), where);
   };
   LoopArguments arguments;

@@ -123,7 +123,7 @@ struct BuilderState {
   Where trainingWhere;
 
   struct Scope {
-    std::string prefix; ///< "" or "b1/attn/"
+    nd::ScopeAttr scope; ///< null of the outermost one
     std::map<std::string, Where, std::less<>> children;
     std::map<std::string, int, std::less<>> lastNumbers; ///< by stem
     std::string stem; ///< without the number; empty: its name is at fault
@@ -147,12 +147,14 @@ struct BuilderState {
   mlir::Type getType(ElementType element) const;
   nd::NamedTensorType getType(ElementType element,
                               std::span<const Dim> dims) const;
+  /// Of the value `name` of the scope that is open.
+  nd::OriginAttr getOriginOf(const std::string &name) const;
   std::string getFullName(const std::string &name) const {
-    return scopes.back().prefix + name;
+    return getOriginOf(name).getText();
   }
 
-  /// `name`, or "name_2" and so on where another value has it.
-  std::string getUniqueName(const std::string &name);
+  /// `origin`, its name followed by "_2" and so on where another value has it.
+  nd::OriginAttr makeUnique(nd::OriginAttr origin);
 
   /// Whether a tensor of this type may be: distinct dimensions, not too many,
   /// known sizes, bytes that fit 64 bits, and the program not too large. Counts

@@ -19,8 +19,8 @@ static std::string getMakerName(Value value) {
 
 /// Name of a value, or of the operation that makes it.
 static std::string getName(Value value) {
-  StringRef name = getValueName(value.getLoc());
-  return name.empty() ? getMakerName(value) : name.str();
+  std::string name = getValueName(value.getLoc());
+  return name.empty() ? getMakerName(value) : name;
 }
 
 /// The same, told apart from the named value that it is inside:
@@ -35,8 +35,8 @@ static std::string describeOperand(Value value) {
 static std::string getReaderName(Operation *op) {
   if (auto border = dyn_cast<BorderOpInterface>(op))
     return border.getBorderName().str();
-  StringRef name = getValueName(op->getLoc());
-  return name.empty() ? op->getName().getStringRef().str() : name.str();
+  std::string name = getValueName(op->getLoc());
+  return name.empty() ? op->getName().getStringRef().str() : name;
 }
 
 static std::string quote(StringRef text) { return "\"" + text.str() + "\""; }

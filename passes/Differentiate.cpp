@@ -101,8 +101,8 @@ struct Differentiate : meshc::impl::DifferentiateBase<Differentiate> {
 
     builder.setInsertionPointToEnd(&program.getBody().front());
     for (auto [source, gradient] : llvm::zip_equal(*sources, *gradients)) {
-      Location at = withName(withPhase(source.loc, Phase::Backward),
-                             "gradient of " + source.name);
+      Location at =
+          asGradient(withName(source.loc, getOrigin(source.loc, source.name)));
       if (!gradient)
         gradient = ConstantOp::create(
             builder, at, source.type,

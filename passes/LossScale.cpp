@@ -23,7 +23,7 @@ static void declareState(PrecisionOp precision) {
   OpBuilder builder(*module.getOps<ProgramOp>().begin());
   auto declare = [&](StringRef name, Type elementType, double value) {
     VariableOp::create(
-        builder, withName(precision.getLoc(), name), name, VariableRole::State,
+        builder, withState(precision.getLoc(), name), name, VariableRole::State,
         NamedTensorType::get({}, elementType),
         FillAttr::get(builder.getContext(), builder.getF64FloatAttr(value)));
   };
@@ -46,19 +46,19 @@ std::optional<LossScale> LossScale::create(ProgramOp program) {
 LossScale::LossScale(ProgramOp program, PrecisionOp precision)
     : program(program), precision(precision),
       builder(OpBuilder::atBlockEnd(&program.getBody().front())),
-      loc(withName(withPhase(precision.getLoc(), Phase::Update), scaleName)) {
+      loc(withState(withPhase(precision.getLoc(), Phase::Update), scaleName)) {
   scale = read(scaleName);
 }
 
 Value LossScale::read(StringRef variable) {
   auto declared =
       program->getParentOfType<ModuleOp>().lookupSymbol<VariableOp>(variable);
-  return ReadOp::create(builder, withName(loc, variable),
+  return ReadOp::create(builder, withState(loc, variable),
                         declared.getTensorType(), variable);
 }
 
 void LossScale::write(StringRef variable, Value value) {
-  WriteOp::create(builder, withName(loc, variable), variable, value);
+  WriteOp::create(builder, withState(loc, variable), variable, value);
 }
 
 Value LossScale::splat(TypedAttr value) {
@@ -159,7 +159,7 @@ void LossScale::guard(ArrayRef<Value> gradients) {
   }
 
   builder.setInsertionPointToEnd(&program.getBody().front());
-  loc = withName(withPhase(loc, Phase::Update), scaleName);
+  loc = withState(withPhase(loc, Phase::Update), scaleName);
   auto select = [&](Value condition, Value whenTrue, Value whenFalse) -> Value {
     return SelectOp::create(builder, loc, condition, whenTrue, whenFalse);
   };

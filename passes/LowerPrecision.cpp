@@ -162,14 +162,11 @@ Value Lowering::convert(Value value, FloatType type, Operation *user) {
                               FloatAttr::get(type, *roundTo(number, type)));
   }
   // A variable or input in 16 bits is a value of its own in the plan.
-  StringRef name = getValueName(value.getLoc());
-  Location loc = user->getLoc();
-  if (value.getDefiningOp<BorderOpInterface>() && !name.empty()) {
-    std::string format = type.isBF16() ? "bf16" : "f16";
-    loc = withName(value.getLoc(), name + " as " + format);
-  } else if (StringRef inside = getValueName(loc); !inside.empty()) {
-    loc = withNameInside(loc, inside);
-  }
+  OriginAttr origin = getOrigin(value.getLoc());
+  Location loc = asInside(user->getLoc());
+  if (value.getDefiningOp<BorderOpInterface>() && origin && origin.hasName())
+    loc = withOrigin(value.getLoc(), origin.withInside(false).asElement(
+                                         type.isBF16() ? "bf16" : "f16"));
   // One conversion for each use, so that what gradients bring through them is
   // added in the wider type; equal ones become one after differentiation.
   return CastOp::create(builder, loc, converted, value);

@@ -79,20 +79,33 @@ Value OptimizerBuilder::splat(double value, Type elementType) {
                             FloatAttr::get(elementType, value));
 }
 
-VariableOp OptimizerBuilder::declareState(VariableOp after, const Twine &name,
+/// The value that a variable is.
+static OriginAttr getOriginOf(VariableOp variable) {
+  return getOrigin(variable.getLoc(), variable.getSymName());
+}
+
+VariableOp OptimizerBuilder::declareState(VariableOp parameter,
+                                          StringRef state) {
+  return declareState(
+      parameter,
+      withName(parameter.getLoc(), getOriginOf(parameter).asState(state)),
+      parameter.getTensorType());
+}
+
+VariableOp OptimizerBuilder::declareState(VariableOp after, Location at,
                                           NamedTensorType type) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointAfter(after);
   return VariableOp::create(
-      builder, withName(after.getLoc(), name), name.str(), VariableRole::State,
-      type, FillAttr::get(builder.getContext(), builder.getF64FloatAttr(0)));
+      builder, at, getValueName(at), VariableRole::State, type,
+      FillAttr::get(builder.getContext(), builder.getF64FloatAttr(0)));
 }
 
 Value OptimizerBuilder::average(VariableOp variable, double decay,
                                 double weight, Value term) {
   NamedTensorType type = variable.getTensorType();
   Type elementType = type.getElementType();
-  Location at = withName(loc, variable.getSymName());
+  Location at = withName(loc, getOriginOf(variable));
   Value old = ReadOp::create(builder, at, type, variable.getSymName());
   Value kept = MulOp::create(builder, loc, old, splat(decay, elementType));
   Value added = weight == 1 ? term
@@ -108,7 +121,7 @@ Value OptimizerBuilder::average(VariableOp variable, double decay,
 void OptimizerBuilder::update(VariableOp parameter, Value value,
                               Value gradient) {
   loc = withName(withPhase(parameter.getLoc(), Phase::Update),
-                 "update of " + parameter.getSymName());
+                 getOriginOf(parameter).withKind(OriginKind::Update));
   Value result;
   switch (optimizer->kind) {
   case OptimizerKind::Sgd:
@@ -133,18 +146,16 @@ Value OptimizerBuilder::updateSgd(Value value, Value gradient) {
 
 Value OptimizerBuilder::updateMomentum(VariableOp parameter, Value value,
                                        Value gradient) {
-  VariableOp velocity =
-      declareState(parameter, "momentum/v/" + parameter.getSymName(),
-                   parameter.getTensorType());
+  VariableOp velocity = declareState(parameter, "momentum/v");
   return updateSgd(value, average(velocity, getHyper("beta"), 1, gradient));
 }
 
 void OptimizerBuilder::countStep(VariableOp first) {
   auto scalar = NamedTensorType::get({}, builder.getF32Type());
   Location parameterLoc = loc;
-  loc = withName(withPhase(training.getLoc(), Phase::Update), "adam/step");
-  VariableOp counter = declareState(first, "adam/step", scalar);
-  counter->setLoc(withName(training.getLoc(), "adam/step"));
+  const Location at = withState(training.getLoc(), "adam/step");
+  loc = withPhase(at, Phase::Update);
+  VariableOp counter = declareState(first, at, scalar);
   auto constant = [&](double value) {
     return splat(value, scalar.getElementType());
   };
@@ -172,10 +183,8 @@ Value OptimizerBuilder::updateAdam(VariableOp parameter, Value value,
     countStep(parameter);
   NamedTensorType type = parameter.getTensorType();
   Type elementType = type.getElementType();
-  VariableOp second =
-      declareState(parameter, "adam/v/" + parameter.getSymName(), type);
-  VariableOp first =
-      declareState(parameter, "adam/m/" + parameter.getSymName(), type);
+  VariableOp second = declareState(parameter, "adam/v");
+  VariableOp first = declareState(parameter, "adam/m");
 
   double beta1 = getHyper("beta1"), beta2 = getHyper("beta2");
   Value mean = average(first, beta1, 1 - beta1, gradient);

@@ -25,8 +25,10 @@ private:
   OptimizerBuilder(nd::TrainingOp training, nd::ProgramOp program,
                    const Optimizer &optimizer);
 
-  /// A state variable that starts at zero, declared after `after`.
-  nd::VariableOp declareState(nd::VariableOp after, const llvm::Twine &name,
+  /// The state `state` of `parameter`, "adam/m": as large, of zeros at first.
+  nd::VariableOp declareState(nd::VariableOp parameter, llvm::StringRef state);
+  /// A state variable of zeros, called as `at` says, declared after `after`.
+  nd::VariableOp declareState(nd::VariableOp after, mlir::Location at,
                               nd::NamedTensorType type);
   /// Adam's per-step scalars, built before the first update.
   void countStep(nd::VariableOp first);

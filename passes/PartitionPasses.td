@@ -259,7 +259,7 @@ def RecomputeResiduals : Pass<"spmd-recompute-residuals", "::mlir::ModuleOp"> {
       ^bb0(%element: f32, %out: f32):
         %value = arith.negf %element : f32
         linalg.yield %value : f32
-      } -> tensor<3xf32> loc(fused<#nd.phase<backward>>["g"])
+      } -> tensor<3xf32> loc(fused<#nd.origin<backward "g">>[unknown])
       spmd.output "g" of !nd.tensor<["a"=3], f32, <>>, %g : tensor<3xf32>
     }
     ```

@@ -198,10 +198,7 @@ Value Recomputation::computeAgain(Value value, OpBuilder &builder) {
     if (isComputed(input))
       mapping.map(input, computeAgain(input, builder));
   Operation *copy = builder.clone(*op, mapping);
-  Location loc = op->getLoc();
-  if (StringRef name = getValueName(loc); !name.empty())
-    loc = withNameInside(loc, name);
-  copy->setLoc(withPhase(loc, Phase::Backward));
+  copy->setLoc(withPhase(asInside(op->getLoc()), Phase::Backward));
   copies.map(value, copy->getResult(0));
   return copy->getResult(0);
 }

@@ -246,9 +246,7 @@ void ReverseSweep::discardUnused(Block &block) {
 }
 
 LogicalResult ReverseSweep::passOn(LoopOp loop) {
-  Location loc = withPhase(loop.getLoc(), Phase::Backward);
-  if (StringRef name = getValueName(loc); !name.empty())
-    loc = withName(loc, "gradient of " + name);
+  Location loc = asGradient(loop.getLoc());
   YieldOp yield = loop.getYield();
   Region region;
   Block &block = region.emplaceBlock();
@@ -365,10 +363,10 @@ LogicalResult ReverseSweep::passOn(Operation *op) {
 }
 
 LogicalResult ReverseSweep::run(Value output, Value scale) {
-  Location loc = withPhase(output.getLoc(), Phase::Backward);
-  StringRef name = getValueName(loc);
-  if (!name.empty())
-    loc = withName(loc, "gradient of " + name);
+  OriginAttr origin = getOrigin(output.getLoc());
+  Location loc =
+      asGradient(origin ? withOrigin(output.getLoc(), origin.withInside(false))
+                        : output.getLoc());
   if (active.contains(output) && scale) {
     gradients[output] = scale;
   } else if (active.contains(output)) {

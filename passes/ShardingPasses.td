@@ -35,7 +35,7 @@ def ShrinkResiduals : Pass<"nd-shrink-residuals", "::mlir::ModuleOp"> {
           !nd.tensor<["row"=2], f32>) -> !nd.tensor<["row"=2, "col"=3], f32>
       %ds = nd.mul %e, %p : (!nd.tensor<["row"=2, "col"=3], f32>,
           !nd.tensor<["row"=2, "col"=3], f32>) -> !nd.tensor<["row"=2, "col"=3], f32>
-          loc(fused<#nd.phase<backward>>["ds"])
+          loc(fused<#nd.origin<backward "ds">>[unknown])
       nd.output "ds", %ds : !nd.tensor<["row"=2, "col"=3], f32>
     }
     ```

@@ -35,9 +35,7 @@ static void redirect(ArrayRef<OpOperand *> uses,
     return;
   Operation *first = uses.front()->getOwner();
   OpBuilder builder(first);
-  Location loc = first->getLoc();
-  StringRef name = getValueName(loc);
-  Value value = create(builder, name.empty() ? loc : withNameInside(loc, name));
+  Value value = create(builder, asInside(first->getLoc()));
   for (OpOperand *use : uses)
     use->set(value);
 }

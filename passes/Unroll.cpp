@@ -29,11 +29,12 @@ static int64_t countOperations(Block &block, int64_t limit) {
   return count;
 }
 
-/// `name` without `scope` and the slash behind it; empty if it is not in there.
-static StringRef getNameIn(StringRef scope, StringRef name) {
-  return !scope.empty() && name.consume_front(scope) && name.consume_front("/")
-             ? name
-             : StringRef();
+/// The scope of what is in `loop`; null if the loop has no name.
+static ScopeAttr getScopeOf(LoopOp loop) {
+  OriginAttr origin = getOrigin(loop.getLoc());
+  return origin && origin.hasName()
+             ? ScopeAttr::get(origin.getScope(), origin.getName())
+             : ScopeAttr();
 }
 
 namespace {
@@ -41,7 +42,7 @@ namespace {
 class Unrolling {
 public:
   explicit Unrolling(LoopOp loop)
-      : loop(loop), builder(loop), scope(getValueName(loop.getLoc())) {}
+      : loop(loop), builder(loop), scope(getScopeOf(loop)) {}
 
   void run() {
     SmallVector<UnstackOp> sliced;
@@ -109,29 +110,26 @@ private:
 
   /// The location in iteration `i` of what is at `loc` in the loop.
   Location getLocOf(Location loc, int64_t i) {
-    StringRef inside = getNameIn(scope, getValueName(loc));
-    if (inside.empty())
+    OriginAttr origin = getOrigin(loc);
+    if (!scope || !origin || !origin.getScope())
       return loc;
-    std::string text = (Twine(scope) + "/" + Twine(i) + "/" + inside).str();
-    return isInside(loc) ? withNameInside(loc, text) : withName(loc, text);
+    return withOrigin(loc,
+                      origin.inScope(origin.getScope().inIteration(scope, i)));
   }
 
   /// Slices are no values beside the whole: they are inside it.
-  static Location getLocOfSlices(Location loc) {
-    StringRef name = getValueName(loc);
-    return name.empty() ? loc : withNameInside(loc, name);
-  }
+  static Location getLocOfSlices(Location loc) { return asInside(loc); }
 
   /// The location of what all iterations make of `yielded`.
   Location getLocOfAll(Value yielded) {
     Location loc = yielded.getLoc();
-    StringRef name = getValueName(loc);
-    return name.empty() ? loc : withName(loc, name);
+    OriginAttr origin = getOrigin(loc);
+    return origin ? withOrigin(loc, origin.withInside(false)) : loc;
   }
 
   LoopOp loop;
   OpBuilder builder;
-  std::string scope; ///< the name of the loop, "" if it has none
+  ScopeAttr scope; ///< of what is in the loop; null if it has no name
   SmallVector<Value> carried, summed;
   SmallVector<SmallVector<Value>> stacked;
 };

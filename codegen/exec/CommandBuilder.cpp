@@ -67,7 +67,7 @@ exec::CommandT &CommandBuilder::addCommand(Location loc,
                                            ArrayRef<Value> operands,
                                            unsigned results) {
   auto command = std::make_unique<exec::CommandT>();
-  command->name = getValueName(loc).str();
+  command->name = getValueName(loc);
   command->phase = ExecTypes::getPhase(loc);
   command->span = std::make_unique<exec::Span>(types.getSpan(loc));
   command->results = int(results);

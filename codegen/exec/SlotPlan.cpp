@@ -11,7 +11,7 @@ using steps::StepOpInterface;
 
 std::string meshc::codegen::getBufferName(Value value) {
   const Location loc = steps::getValueLoc(value);
-  std::string name = getValueName(loc).str();
+  const std::string name = getValueName(loc);
   return isInside(loc) ? "inside " + name : name;
 }
 

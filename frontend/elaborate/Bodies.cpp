@@ -206,15 +206,14 @@ Value Elaborator::evaluateBound(const ast::Expr &expr) {
   return evaluate(expr);
 }
 
-/// What a value is called. A call with a scope of its own is told by it: the
-/// two values of `let h = block(h) as b1` and `let h = block(h) as b2` are b1/h
-/// and b2/h.
-static std::string getBoundName(const ast::LetStatement &let) {
-  std::string name(let.name.text);
-  if (let.value->kind != ast::ExprKind::Call)
-    return name;
-  const auto &call = static_cast<const ast::CallExpr &>(*let.value);
-  return call.scope ? fmt::format("{}/{}", call.scope->text, name) : name;
+/// The scope that a call says to have, which tells what it gives: the two
+/// values of `let h = block(h) as b1` and `let h = block(h) as b2` are b1/h and
+/// b2/h. Empty of anything else.
+static std::string getScopeOfCall(const ast::Expr &value) {
+  if (value.kind != ast::ExprKind::Call)
+    return "";
+  const auto &call = static_cast<const ast::CallExpr &>(value);
+  return call.scope ? std::string(call.scope->text) : "";
 }
 
 void Elaborator::checkNew(const ast::Name &name, std::optional<Span> keyword) {
@@ -259,7 +258,8 @@ void Elaborator::execute(const ast::LetStatement &let) {
                             value, let.value->span)
                     : Value(Poison());
   if (const auto *tensor = std::get_if<Tensor>(&value))
-    builder.setName(*tensor, getBoundName(let));
+    builder.setName(*tensor, std::string(let.name.text),
+                    getScopeOfCall(*let.value));
   frame->bindings[let.name.text] = {std::move(value), let.name.span};
 }
 

@@ -104,8 +104,8 @@ std::vector<std::string> getOrder(const Gradients &program,
     EXPECT_EQ(step->getNumResults(), step.getSharing(bodies).size());
     std::string names;
     for (mlir::Value output : step->getResults())
-      names += (names.empty() ? "" : "+") +
-               getValueName(steps::getValueLoc(output)).str();
+      names +=
+          (names.empty() ? "" : "+") + getValueName(steps::getValueLoc(output));
     order.push_back(names);
   }
   return order;

@@ -58,7 +58,8 @@ std::string ProgramText::getGlobalType(const TensorInfo &info,
 std::string ProgramText::getLocation(const std::string &name) const {
   if (phase.empty())
     return "";
-  return fmt::format(" loc(fused<#nd.phase<{}>>[\"{}\"])", phase, name);
+  return fmt::format(" loc(fused<#nd.origin<{} \"{}\">>[unknown])", phase,
+                     name);
 }
 
 void ProgramText::stack(const std::string &name, const std::string &dim,

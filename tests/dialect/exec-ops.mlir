@@ -15,8 +15,8 @@
 nd.mesh ["d"=2]
 nd.variable parameter @w : !x = #nd.fill<1.0>
 
-// CHECK-DAG: #[[H_LOC:[a-z0-9]+]] = loc("h")
-// CHECK-DAG: #[[G_LOC:[a-z0-9]+]] = loc("g")
+// CHECK-DAG: #[[H_LOC:[a-z0-9]+]] = loc(fused<#nd.origin<"h">>[#{{.*}}])
+// CHECK-DAG: #[[G_LOC:[a-z0-9]+]] = loc(fused<#nd.origin<"g">>[#{{.*}}])
 
 // CHECK-LABEL: exec.program @kernels attributes {note = "kept"} {
 // CHECK-NEXT:    %[[X:.*]] = spmd.input "x"
@@ -104,10 +104,10 @@ exec.program @matmuls {
   %1 = exec.matmul %a, %b addend %c bias %d {indexing_maps = [#lhs, #rhs, #result]}
       : tensor<2x3xf32>, tensor<3x8xf32> addend tensor<2x8xf32> bias tensor<8xf32> -> tensor<2x8xf32>
   %h, %aux = exec.matmul %a, %b bias %d activation gelu_tanh
-      {aux_loc = loc("h"), indexing_maps = [#lhs, #rhs, #result]}
+      {aux_loc = loc(fused<#nd.origin<"h">>[unknown]), indexing_maps = [#lhs, #rhs, #result]}
       : tensor<2x3xf32>, tensor<3x8xf32> bias tensor<8xf32> -> tensor<2x8xf32> aux tensor<2x8xf32>
   %g, %sum = exec.matmul %a, %b activation gelu_tanh slope %aux sums result
-      {indexing_maps = [#lhs, #rhs, #result], sum_loc = loc("g")}
+      {indexing_maps = [#lhs, #rhs, #result], sum_loc = loc(fused<#nd.origin<"g">>[unknown])}
       : tensor<2x3xf32>, tensor<3x8xf32> slope tensor<2x8xf32> -> tensor<2x8xf32> sums tensor<8xf32>
 }
 

@@ -23,7 +23,7 @@ std::vector<std::string> getValueNames(SpecRun &run) {
   std::vector<std::string> names;
   run.module->walk([&](mlir::Operation *op) {
     if (op->getNumResults() && !getValueName(op->getLoc()).empty())
-      names.push_back(getValueName(op->getLoc()).str());
+      names.push_back(getValueName(op->getLoc()));
   });
   return names;
 }

@@ -141,7 +141,7 @@ TEST(Loops, ASliceOfWhatHasNoNameGetsOne) {
   std::vector<std::string> names;
   run.module->walk([&](nd::LoopOp loop) {
     for (mlir::BlockArgument slice : loop.getSlices())
-      names.push_back(getValueName(slice.getLoc()).str());
+      names.push_back(getValueName(slice.getLoc()));
   });
   EXPECT_THAT(names, ElementsAre("j/u", "f/j/y"));
 }

@@ -59,7 +59,7 @@ inline std::vector<std::string> getOwnNames(SpecRun &run) {
   run.module->lookupSymbol<nd::ProgramOp>("forward").walk(
       [&](mlir::Operation *op) {
         if (op->getNumResults() && !isInside(op->getLoc()))
-          names.push_back(getValueName(op->getLoc()).str());
+          names.push_back(getValueName(op->getLoc()));
       });
   return names;
 }

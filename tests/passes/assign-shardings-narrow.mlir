@@ -35,8 +35,8 @@ nd.program @added_in_f32 {
   %wq = nd.cast %q : (!renamed) -> !wide_renamed
   %wr = nd.cast %r : (!narrow) -> !wide
   %n = nd.rename %wq "l" -> "n" : (!wide_renamed) -> !wide
-  %s = nd.add %wp, %n : (!wide, !wide) -> !wide loc(fused<#nd.phase<backward>>["s"])
-  %t = nd.add %s, %wr : (!wide, !wide) -> !wide loc(fused<#nd.phase<backward>>["t"])
+  %s = nd.add %wp, %n : (!wide, !wide) -> !wide loc(fused<#nd.origin<backward "s">>[unknown])
+  %t = nd.add %s, %wr : (!wide, !wide) -> !wide loc(fused<#nd.origin<backward "t">>[unknown])
   %e = nd.exp %t : (!wide) -> !wide
   %u = nd.reduce sum %t : (!wide) -> !rows
   nd.output "e", %e : !wide
@@ -60,8 +60,8 @@ nd.program @beside_what_is_complete {
   %q = nd.einsum %a, %bb : (!a, !b) -> !narrow
   %wp = nd.cast %p : (!narrow) -> !wide
   %wq = nd.cast %q : (!narrow) -> !wide
-  %s = nd.add %w, %wp : (!wide, !wide) -> !wide loc(fused<#nd.phase<backward>>["s"])
-  %t = nd.add %s, %wq : (!wide, !wide) -> !wide loc(fused<#nd.phase<backward>>["t"])
+  %s = nd.add %w, %wp : (!wide, !wide) -> !wide loc(fused<#nd.origin<backward "s">>[unknown])
+  %t = nd.add %s, %wq : (!wide, !wide) -> !wide loc(fused<#nd.origin<backward "t">>[unknown])
   nd.output "t", %t : !wide
 }
 
@@ -176,7 +176,7 @@ nd.program @for_the_update {
   %q = nd.einsum %a, %bb : (!a, !b) -> !narrow
   %wp = nd.cast %p : (!narrow) -> !wide
   %wq = nd.cast %q : (!narrow) -> !wide
-  %s = nd.add %wp, %wq : (!wide, !wide) -> !wide loc(fused<#nd.phase<backward>>["s"])
-  %u = nd.neg %s : (!wide) -> !wide loc(fused<#nd.phase<update>>["u"])
+  %s = nd.add %wp, %wq : (!wide, !wide) -> !wide loc(fused<#nd.origin<backward "s">>[unknown])
+  %u = nd.neg %s : (!wide) -> !wide loc(fused<#nd.origin<update "u">>[unknown])
   nd.output "u", %u : !wide
 }

@@ -70,9 +70,9 @@ nd.mesh ["x"=2, "y"=3]
 nd.rule "a" -> ["x"]
 nd.rule "b" -> ["y"]
 nd.program @constraint {
-  %x = nd.input "x" : !nd.tensor<["a"=3, "b"=5], f32> loc("x"("c.mesh":5:1))
-  %c = nd.reshard %x : !nd.tensor<["a"=3, "b"=5], f32> -> !nd.tensor<["a"=3, "b"=5], f32, <"a"@x>> loc("c"("c.mesh":6:1))
-  %e = nd.exp %c : (!nd.tensor<["a"=3, "b"=5], f32, <"a"@x>>) -> !nd.tensor<["a"=3, "b"=5], f32> loc("e"("c.mesh":7:1))
+  %x = nd.input "x" : !nd.tensor<["a"=3, "b"=5], f32> loc(fused<#nd.origin<"x">>["c.mesh":5:1])
+  %c = nd.reshard %x : !nd.tensor<["a"=3, "b"=5], f32> -> !nd.tensor<["a"=3, "b"=5], f32, <"a"@x>> loc(fused<#nd.origin<"c">>["c.mesh":6:1])
+  %e = nd.exp %c : (!nd.tensor<["a"=3, "b"=5], f32, <"a"@x>>) -> !nd.tensor<["a"=3, "b"=5], f32> loc(fused<#nd.origin<"e">>["c.mesh":7:1])
   nd.output "y", %e : !nd.tensor<["a"=3, "b"=5], f32>
 }
 
@@ -102,9 +102,9 @@ nd.mesh ["x"=2]
 nd.rule "m" -> ["x"]
 nd.rule "n" -> ["x"]
 nd.program @iteration_split {
-  %u = nd.input "u" : !nd.tensor<["m"=300, "k"=5], f32> loc("u"("c.mesh":5:1))
-  %w = nd.input "w" : !nd.tensor<["k"=5, "n"=7], f32> loc("w"("c.mesh":6:1))
-  %h = nd.einsum %u, %w : (!nd.tensor<["m"=300, "k"=5], f32>, !nd.tensor<["k"=5, "n"=7], f32>) -> !nd.tensor<["m"=300, "n"=7], f32> loc("h"("c.mesh":7:1))
+  %u = nd.input "u" : !nd.tensor<["m"=300, "k"=5], f32> loc(fused<#nd.origin<"u">>["c.mesh":5:1])
+  %w = nd.input "w" : !nd.tensor<["k"=5, "n"=7], f32> loc(fused<#nd.origin<"w">>["c.mesh":6:1])
+  %h = nd.einsum %u, %w : (!nd.tensor<["m"=300, "k"=5], f32>, !nd.tensor<["k"=5, "n"=7], f32>) -> !nd.tensor<["m"=300, "n"=7], f32> loc(fused<#nd.origin<"h">>["c.mesh":7:1])
   %s = nd.reduce sum %h : (!nd.tensor<["m"=300, "n"=7], f32>) -> !nd.tensor<["m"=300], f32>
   nd.output "y", %s : !nd.tensor<["m"=300], f32>
 }
@@ -254,8 +254,8 @@ nd.rule "a" -> ["x"]
 nd.program @one_completion_for_all {
   %a = nd.input "a" : !nd.tensor<["a"=3, "b"=5], f32>
   %s = nd.reduce sum %a : (!nd.tensor<["a"=3, "b"=5], f32>) -> !nd.tensor<["b"=5], f32>
-  %e = nd.exp %s : (!nd.tensor<["b"=5], f32>) -> !nd.tensor<["b"=5], f32> loc("e"("c.mesh":1:1))
-  %t = nd.tanh %s : (!nd.tensor<["b"=5], f32>) -> !nd.tensor<["b"=5], f32> loc("t"("c.mesh":2:1))
+  %e = nd.exp %s : (!nd.tensor<["b"=5], f32>) -> !nd.tensor<["b"=5], f32> loc(fused<#nd.origin<"e">>["c.mesh":1:1])
+  %t = nd.tanh %s : (!nd.tensor<["b"=5], f32>) -> !nd.tensor<["b"=5], f32> loc(fused<#nd.origin<"t">>["c.mesh":2:1])
   nd.output "y", %e : !nd.tensor<["b"=5], f32>
   nd.output "z", %t : !nd.tensor<["b"=5], f32>
 }
@@ -307,8 +307,8 @@ nd.rule "k" -> ["x"] loc("c.mesh":2:3)
 nd.program @causes {
   %a = nd.input "a" : !nd.tensor<["m"=3, "k"=4], f32>
   %b = nd.input "b" : !nd.tensor<["k"=4, "n"=5], f32>
-  %h = nd.einsum %a, %b : (!nd.tensor<["m"=3, "k"=4], f32>, !nd.tensor<["k"=4, "n"=5], f32>) -> !nd.tensor<["m"=3, "n"=5], f32> loc("h"("c.mesh":4:5))
-  %e = nd.exp %h : (!nd.tensor<["m"=3, "n"=5], f32>) -> !nd.tensor<["m"=3, "n"=5], f32> loc("e"("c.mesh":7:5))
+  %h = nd.einsum %a, %b : (!nd.tensor<["m"=3, "k"=4], f32>, !nd.tensor<["k"=4, "n"=5], f32>) -> !nd.tensor<["m"=3, "n"=5], f32> loc(fused<#nd.origin<"h">>["c.mesh":4:5])
+  %e = nd.exp %h : (!nd.tensor<["m"=3, "n"=5], f32>) -> !nd.tensor<["m"=3, "n"=5], f32> loc(fused<#nd.origin<"e">>["c.mesh":7:5])
   nd.output "y", %e : !nd.tensor<["m"=3, "n"=5], f32>
 }
 
@@ -431,19 +431,19 @@ nd.rule "k" -> ["x"]
 nd.program @stack_for_an_update {
   %a = nd.input "a" : !long_terms
   %b = nd.input "b" : !long_terms
-  %p = nd.reduce sum %a : (!long_terms) -> !long loc(fused<#nd.phase<backward>>["p"])
-  %q = nd.reduce sum %b : (!long_terms) -> !long loc(fused<#nd.phase<backward>>["q"])
-  %s = nd.stack %p, %q along "t" : (!long, !long) -> !long_stack loc(fused<#nd.phase<backward>>["s"])
-  %u = nd.neg %s : (!long_stack) -> !long_stack loc(fused<#nd.phase<update>>["u"])
+  %p = nd.reduce sum %a : (!long_terms) -> !long loc(fused<#nd.origin<backward "p">>[unknown])
+  %q = nd.reduce sum %b : (!long_terms) -> !long loc(fused<#nd.origin<backward "q">>[unknown])
+  %s = nd.stack %p, %q along "t" : (!long, !long) -> !long_stack loc(fused<#nd.origin<backward "s">>[unknown])
+  %u = nd.neg %s : (!long_stack) -> !long_stack loc(fused<#nd.origin<update "u">>[unknown])
   nd.output "u", %u : !long_stack
 }
 nd.program @short_stack_for_an_update {
   %a = nd.input "a" : !short_terms
   %b = nd.input "b" : !short_terms
-  %p = nd.reduce sum %a : (!short_terms) -> !short loc(fused<#nd.phase<backward>>["p"])
-  %q = nd.reduce sum %b : (!short_terms) -> !short loc(fused<#nd.phase<backward>>["q"])
-  %s = nd.stack %p, %q along "t" : (!short, !short) -> !short_stack loc(fused<#nd.phase<backward>>["s"])
-  %u = nd.neg %s : (!short_stack) -> !short_stack loc(fused<#nd.phase<update>>["u"])
+  %p = nd.reduce sum %a : (!short_terms) -> !short loc(fused<#nd.origin<backward "p">>[unknown])
+  %q = nd.reduce sum %b : (!short_terms) -> !short loc(fused<#nd.origin<backward "q">>[unknown])
+  %s = nd.stack %p, %q along "t" : (!short, !short) -> !short_stack loc(fused<#nd.origin<backward "s">>[unknown])
+  %u = nd.neg %s : (!short_stack) -> !short_stack loc(fused<#nd.origin<update "u">>[unknown])
   nd.output "u", %u : !short_stack
 }
 

@@ -23,10 +23,9 @@
 
 // LOC-LABEL: nd.program @step
 // LOC:         nd.write @w, %{{.*}} loc(#[[$WRITE:.*]])
-// LOC:       #[[$UPDATE:.*]] = loc("update of w"(#
-// LOC:       #[[$WRITE]] = loc(fused<#nd.phase<update>>[#[[$UPDATE]]])
+// LOC:       #[[$WRITE]] = loc(fused<#nd.origin<update updated "w">>[#
 module {
-  nd.variable parameter @w : !nd.tensor<["a"=2], f64> = #nd.fill<1.0> loc("w"("net.mesh":3:4))
+  nd.variable parameter @w : !nd.tensor<["a"=2], f64> = #nd.fill<1.0> loc(fused<#nd.origin<"w">>["net.mesh":3:4])
   nd.training minimize "loss" by "sgd" {lr = 0.1} epochs 1 steps 0
   nd.program @forward {
     %x = nd.input "x" : !nd.tensor<["a"=2], f64>

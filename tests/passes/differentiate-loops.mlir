@@ -31,7 +31,7 @@ nd.objective minimize "loss"
 // CHECK:         nd.output "grad:w", %[[B]]#1
 // CHECK:         nd.output "grad:u", %[[B]]#2
 // NAMES-LABEL: nd.program @gradient
-// NAMES:         } loc(fused<#nd.phase<backward>>["gradient of layer"])
+// NAMES:         } loc(fused<#nd.origin<backward gradient "layer">>[unknown])
 nd.program @forward {
   %h = nd.input "h" : !c
   %w = nd.read @w : !tc
@@ -41,7 +41,7 @@ nd.program @forward {
     %m = nd.mul %a, %s : (!c, !c) -> !c
     %n = nd.mul %m, %u : (!c, !c) -> !c
     nd.yield carries(%n : !c)
-  } loc("layer")
+  } loc(fused<#nd.origin<"layer">>[unknown])
   %loss = nd.reduce sum %r : (!c) -> !s
   nd.output "loss", %loss : !s
 }

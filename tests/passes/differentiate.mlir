@@ -20,8 +20,7 @@
 // LOC-LABEL: nd.program @gradient
 // LOC:         nd.output "y"
 // LOC:         nd.einsum {{.*}} loc(#[[$DW:.*]])
-// LOC-DAG:   #[[$DW]] = loc(fused<#nd.phase<backward>>[#[[$NAMED:.*]]])
-// LOC-DAG:   #[[$NAMED]] = loc("gradient of w"(#[[$SPAN:.*]]))
+// LOC-DAG:   #[[$DW]] = loc(fused<#nd.origin<backward gradient "w">>[#[[$SPAN:.*]]])
 // LOC-DAG:   #[[$SPAN]] = loc("net.mesh":7:8)
 module {
   nd.variable parameter @w : !nd.tensor<["in"=3, "out"=5], f64> = #nd.fill<1.0>
@@ -30,8 +29,8 @@ module {
   nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
   nd.program @forward {
     %x = nd.input "x" : !nd.tensor<["batch"=2, "in"=3], f64>
-    %w = nd.read @w : !nd.tensor<["in"=3, "out"=5], f64> loc("w"("net.mesh":2:3))
-    %z = nd.einsum %x, %w : (!nd.tensor<["batch"=2, "in"=3], f64>, !nd.tensor<["in"=3, "out"=5], f64>) -> !nd.tensor<["batch"=2, "out"=5], f64> loc("z"("net.mesh":7:8))
+    %w = nd.read @w : !nd.tensor<["in"=3, "out"=5], f64> loc(fused<#nd.origin<"w">>["net.mesh":2:3])
+    %z = nd.einsum %x, %w : (!nd.tensor<["batch"=2, "in"=3], f64>, !nd.tensor<["in"=3, "out"=5], f64>) -> !nd.tensor<["batch"=2, "out"=5], f64> loc(fused<#nd.origin<"z">>["net.mesh":7:8])
     %y = nd.reduce sum %z : (!nd.tensor<["batch"=2, "out"=5], f64>) -> !nd.tensor<[], f64>
     nd.output "y", %y : !nd.tensor<[], f64>
   }

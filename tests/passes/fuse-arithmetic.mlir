@@ -84,7 +84,7 @@ nd.program @phases {
   %p = nd.mul %x, %y : (!a, !a) -> !a
   %sum = nd.add %p, %x : (!a, !a) -> !a
   nd.output "sum", %sum : !a
-  %g = nd.exp %p : (!a) -> !a loc(fused<#nd.phase<backward>>["g"])
+  %g = nd.exp %p : (!a) -> !a loc(fused<#nd.origin<backward "g">>[unknown])
   nd.output "g", %g : !a
 }
 

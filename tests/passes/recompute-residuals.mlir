@@ -14,7 +14,7 @@
 // CHECK:         spmd.output "y"
 // CHECK:         %[[E2:[0-9]+]] = linalg.generic {{.*}} ins(%[[X]]
 // CHECK:           math.erf
-// CHECK:         } -> tensor<2x3xf32> loc(fused<#nd.phase<backward>>[fused<"inside">["h"("f.mesh":3:4)]])
+// CHECK:         } -> tensor<2x3xf32> loc(fused<#nd.origin<backward inside "h">>["f.mesh":3:4])
 // CHECK:         linalg.generic {{.*}} ins(%[[E2]]
 // CHECK:           arith.negf
 // CHECK:         %[[T2:[0-9]+]] = linalg.generic {{.*}} ins(%[[X]]
@@ -26,12 +26,12 @@ nd.program @two_functions {
   %u = nd.input "u" : !ac
   %v = nd.input "v" : !cb
   %x = nd.einsum %u, %v : (!ac, !cb) -> !ab
-  %e = nd.erf %x : (!ab) -> !ab loc("h"("f.mesh":3:4))
+  %e = nd.erf %x : (!ab) -> !ab loc(fused<#nd.origin<"h">>["f.mesh":3:4])
   %t = nd.tanh %x : (!ab) -> !ab
   %y = nd.mul %e, %t : (!ab, !ab) -> !ab
   nd.output "y", %y : !ab
-  %f = nd.neg %e : (!ab) -> !ab loc(fused<#nd.phase<backward>>["f"])
-  %g = nd.abs %t : (!ab) -> !ab loc(fused<#nd.phase<backward>>["g"])
+  %f = nd.neg %e : (!ab) -> !ab loc(fused<#nd.origin<backward "f">>[unknown])
+  %g = nd.abs %t : (!ab) -> !ab loc(fused<#nd.origin<backward "g">>[unknown])
   nd.output "f", %f : !ab
   nd.output "g", %g : !ab
 }
@@ -59,7 +59,7 @@ nd.program @nothing_gained {
   %e = nd.erf %x : (!ab) -> !ab
   %y = nd.exp %e : (!ab) -> !ab
   nd.output "y", %y : !ab
-  %f = nd.neg %e : (!ab) -> !ab loc(fused<#nd.phase<backward>>["f"])
+  %f = nd.neg %e : (!ab) -> !ab loc(fused<#nd.origin<backward "f">>[unknown])
   nd.output "f", %f : !ab
 }
 
@@ -101,11 +101,11 @@ nd.program @kept_for_a_product {
   %y = nd.tanh %h : (!ab) -> !ab
   %z = nd.abs %y : (!ab) -> !ab
   nd.output "y", %z : !ab
-  %f = nd.neg %h : (!ab) -> !ab loc(fused<#nd.phase<backward>>["f"])
-  %g = nd.exp %y : (!ab) -> !ab loc(fused<#nd.phase<backward>>["g"])
-  %i = nd.sqrt %y : (!ab) -> !ab loc(fused<#nd.phase<backward>>["i"])
-  %p = nd.einsum %h, %v : (!ab, !cb) -> !ac loc(fused<#nd.phase<backward>>["p"])
-  %k = nd.log %y : (!ab) -> !ab loc(fused<#nd.phase<backward>>["k"])
+  %f = nd.neg %h : (!ab) -> !ab loc(fused<#nd.origin<backward "f">>[unknown])
+  %g = nd.exp %y : (!ab) -> !ab loc(fused<#nd.origin<backward "g">>[unknown])
+  %i = nd.sqrt %y : (!ab) -> !ab loc(fused<#nd.origin<backward "i">>[unknown])
+  %p = nd.einsum %h, %v : (!ab, !cb) -> !ac loc(fused<#nd.origin<backward "p">>[unknown])
+  %k = nd.log %y : (!ab) -> !ab loc(fused<#nd.origin<backward "k">>[unknown])
   nd.output "f", %f : !ab
   nd.output "g", %g : !ab
   nd.output "i", %i : !ab
@@ -141,10 +141,10 @@ nd.program @not_elementwise {
   %r = nd.random normal(0.0, 1.0) key 5 seed %seed : (!seed) -> !a
   %q = nd.exp %s : (!a) -> !a
   nd.output "s", %q : !a
-  %f = nd.neg %s : (!a) -> !a loc(fused<#nd.phase<backward>>["f"])
-  %g = nd.neg %t : (!ba) -> !ba loc(fused<#nd.phase<backward>>["g"])
-  %i = nd.neg %h : (!a) -> !a loc(fused<#nd.phase<backward>>["i"])
-  %k = nd.neg %r : (!a) -> !a loc(fused<#nd.phase<backward>>["k"])
+  %f = nd.neg %s : (!a) -> !a loc(fused<#nd.origin<backward "f">>[unknown])
+  %g = nd.neg %t : (!ba) -> !ba loc(fused<#nd.origin<backward "g">>[unknown])
+  %i = nd.neg %h : (!a) -> !a loc(fused<#nd.origin<backward "i">>[unknown])
+  %k = nd.neg %r : (!a) -> !a loc(fused<#nd.origin<backward "k">>[unknown])
   nd.output "f", %f : !a
   nd.output "g", %g : !ba
   nd.output "i", %i : !a
@@ -174,8 +174,8 @@ nd.program @sent_once {
   %t = nd.tanh %h : (!ab) -> !ab
   %y = nd.mul %e, %t : (!ab, !ab) -> !ab
   nd.output "y", %y : !ab
-  %f = nd.mul %e, %t : (!ab, !ab) -> !ab loc(fused<#nd.phase<backward>>["f"])
-  %g = nd.sub %e, %t : (!ab, !ab) -> !ab loc(fused<#nd.phase<backward>>["g"])
+  %f = nd.mul %e, %t : (!ab, !ab) -> !ab loc(fused<#nd.origin<backward "f">>[unknown])
+  %g = nd.sub %e, %t : (!ab, !ab) -> !ab loc(fused<#nd.origin<backward "g">>[unknown])
   nd.output "f", %f : !ab
   nd.output "g", %g : !ab
 }
@@ -230,8 +230,8 @@ nd.program @far_away {
   %n33 = nd.neg %n32 : (!a) -> !a
   %y = nd.exp %n33 : (!a) -> !a
   nd.output "y", %y : !a
-  %f = nd.abs %n32 : (!a) -> !a loc(fused<#nd.phase<backward>>["f"])
-  %g = nd.tanh %n33 : (!a) -> !a loc(fused<#nd.phase<backward>>["g"])
+  %f = nd.abs %n32 : (!a) -> !a loc(fused<#nd.origin<backward "f">>[unknown])
+  %g = nd.tanh %n33 : (!a) -> !a loc(fused<#nd.origin<backward "g">>[unknown])
   nd.output "f", %f : !a
   nd.output "g", %g : !a
 }
@@ -249,11 +249,11 @@ nd.program @far_away {
 nd.mesh ["x"=1]
 nd.program @of_both_phases {
   %x = nd.input "x" : !a
-  %b = nd.exp %x : (!a) -> !a loc(fused<#nd.phase<backward>>["b"])
+  %b = nd.exp %x : (!a) -> !a loc(fused<#nd.origin<backward "b">>[unknown])
   %h = nd.erf %b : (!a) -> !a
   %y = nd.abs %h : (!a) -> !a
   nd.output "y", %y : !a
-  %f = nd.neg %h : (!a) -> !a loc(fused<#nd.phase<backward>>["f"])
+  %f = nd.neg %h : (!a) -> !a loc(fused<#nd.origin<backward "f">>[unknown])
   nd.output "f", %f : !a
 }
 
@@ -271,7 +271,7 @@ nd.program @of_both_phases {
 // CHECK:           math.erf
 // CHECK:         %[[SEEN:[0-9]+]] = spmd.view %[[H]] ["y" = "dy" + "row" - 1]
 // CHECK:         spmd.output "y"
-// CHECK:         %[[AGAIN:[0-9]+]] = spmd.view %[[H]] ["y" = "dy" + "row" - 1] {{.*}} loc(fused<#nd.phase<backward>>[fused<"inside">["seen"("f.mesh":3:4)]])
+// CHECK:         %[[AGAIN:[0-9]+]] = spmd.view %[[H]] ["y" = "dy" + "row" - 1] {{.*}} loc(fused<#nd.origin<backward inside "seen">>["f.mesh":3:4])
 // CHECK:         linalg.generic {{.*}} ins(%[[AGAIN]]
 // CHECK:           arith.negf
 // CHECK-LABEL: spmd.program @windows_of_a_product
@@ -283,11 +283,11 @@ nd.mesh ["x"=1]
 nd.program @windows {
   %x = nd.input "x" : !y
   %h = nd.erf %x : (!y) -> !y
-  %v = nd.view %h ["y" = "row" + "dy" - 1] : (!y) -> !rd loc("seen"("f.mesh":3:4))
+  %v = nd.view %h ["y" = "row" + "dy" - 1] : (!y) -> !rd loc(fused<#nd.origin<"seen">>["f.mesh":3:4])
   %e = nd.exp %v : (!rd) -> !rd
   nd.output "y", %e : !rd
   nd.output "h", %h : !y
-  %f = nd.neg %v : (!rd) -> !rd loc(fused<#nd.phase<backward>>["f"])
+  %f = nd.neg %v : (!rd) -> !rd loc(fused<#nd.origin<backward "f">>[unknown])
   nd.output "f", %f : !rd
 }
 nd.program @windows_of_a_product {
@@ -296,8 +296,8 @@ nd.program @windows_of_a_product {
   %v = nd.view %x ["y" = "row" + "dy" - 1] : (!y) -> !rd
   %e = nd.exp %v : (!rd) -> !rd
   nd.output "y", %e : !rd
-  %p = nd.einsum %v, %w : (!rd, !dc) -> !rc loc(fused<#nd.phase<backward>>["p"])
-  %f = nd.neg %v : (!rd) -> !rd loc(fused<#nd.phase<backward>>["f"])
+  %p = nd.einsum %v, %w : (!rd, !dc) -> !rc loc(fused<#nd.origin<backward "p">>[unknown])
+  %f = nd.neg %v : (!rd) -> !rd loc(fused<#nd.origin<backward "f">>[unknown])
   nd.output "p", %p : !rc
   nd.output "f", %f : !rd
 }

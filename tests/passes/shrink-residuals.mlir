@@ -19,8 +19,8 @@ module {
     %s = nd.reduce sum %e : (!rc) -> !r
     %p = nd.div %e, %s : (!rc, !r) -> !rc
     %f = nd.neg %e : (!rc) -> !rc
-    %g = nd.mul %e, %e : (!rc, !rc) -> !rc loc(fused<#nd.phase<backward>>["g"])
-    %h = nd.neg %e : (!rc) -> !rc loc(fused<#nd.phase<backward>>["h"])
+    %g = nd.mul %e, %e : (!rc, !rc) -> !rc loc(fused<#nd.origin<backward "g">>[unknown])
+    %h = nd.neg %e : (!rc) -> !rc loc(fused<#nd.origin<backward "h">>[unknown])
     nd.output "p", %p : !rc
     nd.output "f", %f : !rc
     nd.output "g", %g : !rc
@@ -48,7 +48,7 @@ module {
     %root = nd.sqrt %x : (!rc) -> !rc
     %s = nd.reduce sum %root : (!rc) -> !r
     %q = nd.div %root, %s : (!rc, !r) -> !rc
-    %g = nd.mul %e, %root : (!rc, !rc) -> !rc loc(fused<#nd.phase<backward>>["g"])
+    %g = nd.mul %e, %root : (!rc, !rc) -> !rc loc(fused<#nd.origin<backward "g">>[unknown])
     nd.output "p", %p : !rc
     nd.output "q", %q : !rc
     nd.output "g", %g : !rc
@@ -85,10 +85,10 @@ module {
     %g = nd.tanh %x : (!rc) -> !rc
     %g16 = nd.cast %g : (!rc) -> !rc16
     %forward = nd.neg %h : (!rc) -> !rc
-    %product = nd.einsum %h16, %w16 : (!rc16, !rc16) -> !rr16 loc(fused<#nd.phase<backward>>["product"])
-    %a = nd.neg %h : (!rc) -> !rc loc(fused<#nd.phase<backward>>["a"])
-    %b = nd.neg %g : (!rc) -> !rc loc(fused<#nd.phase<backward>>["b"])
-    %c = nd.neg %w : (!rc) -> !rc loc(fused<#nd.phase<backward>>["c"])
+    %product = nd.einsum %h16, %w16 : (!rc16, !rc16) -> !rr16 loc(fused<#nd.origin<backward "product">>[unknown])
+    %a = nd.neg %h : (!rc) -> !rc loc(fused<#nd.origin<backward "a">>[unknown])
+    %b = nd.neg %g : (!rc) -> !rc loc(fused<#nd.origin<backward "b">>[unknown])
+    %c = nd.neg %w : (!rc) -> !rc loc(fused<#nd.origin<backward "c">>[unknown])
     nd.output "forward", %forward : !rc
     nd.output "product", %product : !rr16
     nd.output "g16", %g16 : !rc16

@@ -84,19 +84,19 @@ nd.program @reverse {
 // CHECK-NOT:     nd.add
 // CHECK:         nd.stack %{{[^,]*}}, %{{[^,]*}} along "outer" : (!scalar_i32, !scalar_i32)
 // NAMES-LABEL: nd.program @nested
-// NAMES-DAG:     loc("outer/0/inner/0/sum"
-// NAMES-DAG:     loc("outer/0/inner/2/sum"
-// NAMES-DAG:     loc("outer/1/inner/2/sum"
+// NAMES-DAG:     loc(fused<#nd.origin<"outer"[0]/"inner"[0]/"sum">>
+// NAMES-DAG:     loc(fused<#nd.origin<"outer"[0]/"inner"[2]/"sum">>
+// NAMES-DAG:     loc(fused<#nd.origin<"outer"[1]/"inner"[2]/"sum">>
 nd.program @nested {
   %z = nd.constant(0 : i32) : !i
   %r = nd.loop "outer"=2 : () -> !nd.tensor<["outer"=2], i32> {
   ^bb0(%o: !i):
     %k = nd.loop "inner"=3 carries(%o) : (!i) -> !i {
     ^bb0(%j: !i, %sum: !i):
-      %n = nd.add %sum, %j : (!i, !i) -> !i loc("outer/inner/sum")
+      %n = nd.add %sum, %j : (!i, !i) -> !i loc(fused<#nd.origin<"outer"/"inner"/"sum">>[unknown])
       nd.yield carries(%n : !i)
-    } loc("outer/inner")
+    } loc(fused<#nd.origin<"outer"/"inner">>[unknown])
     nd.yield stacks(%k : !i)
-  } loc("outer")
+  } loc(fused<#nd.origin<"outer">>[unknown])
   nd.output "r", %r : !nd.tensor<["outer"=2], i32>
 }
