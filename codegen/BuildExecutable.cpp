@@ -3,6 +3,7 @@
 #include "codegen/ProgramBuilder.h"
 #include "codegen/steps/Passes.h"
 #include "codegen/tiling/Passes.h"
+#include "runtime/exec/Executable.h"
 
 #include "mlir/Pass/PassManager.h"
 
@@ -12,10 +13,6 @@
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
-
-/// Raised whenever a reader of the schema's previous version would misread a
-/// program.
-static constexpr int schemaVersion = 6;
 
 static void addMesh(ModuleOp module, ExecTypes &types,
                     exec::ExecutableT &executable) {
@@ -169,7 +166,7 @@ LogicalResult meshc::codegen::buildExecutable(ModuleOp module,
                                               exec::ExecutableT &executable,
                                               KernelTarget &target) {
   ExecTypes types(nd::getMesh(module), executable);
-  executable.version = schemaVersion;
+  executable.version = runtime::execVersion;
   executable.target = target.getKind();
   addMesh(module, types, executable);
   addDims(module, types, executable);

@@ -42,6 +42,13 @@ exec::ElementType ExecTypes::getElementType(Type type) const {
   llvm_unreachable("the verifier of !nd.tensor admits no other element type");
 }
 
+ExecTypes::ExecTypes(layout::Mesh mesh, exec::ExecutableT &executable)
+    : mesh(std::move(mesh)), executable(executable) {
+  for (auto [number, scope] : llvm::enumerate(executable.scopes))
+    scopes.try_emplace(std::tuple(scope->parent, scope->name, scope->iteration),
+                       int(number));
+}
+
 std::vector<exec::AxisRef>
 ExecTypes::getAxes(ArrayRef<layout::AxisRef> axes) const {
   std::vector<exec::AxisRef> result;
@@ -102,6 +109,49 @@ exec::Span ExecTypes::getSpan(Location loc) {
                     int(span->endLine), int(span->endColumn));
 }
 
+int ExecTypes::getScope(nd::ScopeAttr scope) {
+  if (!scope)
+    return -1;
+  const int parent = getScope(scope.getParent());
+  auto [known, isNew] = scopes.try_emplace(
+      std::tuple(parent, scope.getName().str(), scope.getIteration()),
+      int(executable.scopes.size()));
+  if (isNew) {
+    auto entry = std::make_unique<exec::ScopeT>();
+    entry->parent = parent;
+    entry->name = scope.getName().str();
+    entry->iteration = scope.getIteration();
+    executable.scopes.push_back(std::move(entry));
+  }
+  return known->second;
+}
+
+static exec::OriginKind getOriginKind(nd::OriginKind kind) {
+  switch (kind) {
+  case nd::OriginKind::Value:
+    return exec::OriginKind::value;
+  case nd::OriginKind::Gradient:
+    return exec::OriginKind::gradient;
+  case nd::OriginKind::Update:
+    return exec::OriginKind::update;
+  case nd::OriginKind::State:
+    return exec::OriginKind::state;
+  }
+  llvm_unreachable("not a kind of origin");
+}
+
+std::unique_ptr<exec::OriginT> ExecTypes::getOrigin(nd::OriginAttr origin) {
+  if (!origin || !origin.hasName())
+    return nullptr;
+  auto result = std::make_unique<exec::OriginT>();
+  result->scope = getScope(origin.getScope());
+  result->name = origin.getName().str();
+  result->kind = getOriginKind(origin.getKind());
+  result->state = origin.getState().str();
+  result->element = origin.getAs().str();
+  return result;
+}
+
 exec::Phase ExecTypes::getPhase(Location loc) {
   switch (meshc::getPhase(loc)) {
   case nd::Phase::Forward:
@@ -137,8 +187,12 @@ static exec::CauseKind getCauseKind(nd::CauseKind kind) {
 std::unique_ptr<exec::CauseT> ExecTypes::getCause(nd::CauseAttr cause) {
   auto result = std::make_unique<exec::CauseT>();
   result->rule = cause.getRule().str();
-  result->consumer = cause.getConsumer().str();
-  result->operand = cause.getOperand().str();
+  result->consumer = getOrigin(cause.getConsumer());
+  result->operand = getOrigin(cause.getOperand());
+  if (cause.getConsumerOperation())
+    result->consumer_operation = cause.getConsumerOperation().str();
+  if (cause.getOperandOperation())
+    result->operand_operation = cause.getOperandOperation().str();
   result->needed = cause.getNeeded().str();
   result->had = cause.getHad().str();
   result->written = bool(cause.getWritten());
@@ -191,9 +245,32 @@ public:
         addComputed(op);
     }
     llvm::erase(executable.tensors, nullptr);
+    findOwners();
   }
 
 private:
+  /// Says of gradients, states and other element types which value they are
+  /// of: a parameter, or else an input or what is computed.
+  void findOwners() {
+    using Role = exec::BufferRole;
+    std::map<std::pair<int, std::string>, int> values;
+    for (Role role : {Role::parameter, Role::input, Role::activation})
+      for (auto [number, tensor] : llvm::enumerate(executable.tensors))
+        if (const exec::OriginT *origin = tensor->origin.get();
+            origin && tensor->role == role &&
+            origin->kind == exec::OriginKind::value && origin->element.empty())
+          values.try_emplace({origin->scope, origin->name}, int(number));
+    for (const auto &tensor : executable.tensors) {
+      const exec::OriginT *origin = tensor->origin.get();
+      if (!origin || origin->name.empty() ||
+          (origin->kind == exec::OriginKind::value && origin->element.empty()))
+        continue;
+      if (auto value = values.find({origin->scope, origin->name});
+          value != values.end())
+        tensor->of = value->second;
+    }
+  }
+
   void addVariable(nd::ReadOp read) {
     auto variable = variables.lookup<nd::VariableOp>(read.getVariable());
     add(read.getVariable(),
@@ -231,6 +308,7 @@ private:
     tensor->role = role;
     tensor->inside = isInside(loc);
     tensor->layout = types.getLayout(type);
+    tensor->origin = types.getOrigin(getOrigin(loc, name));
     tensor->span = std::make_unique<exec::Span>(types.getSpan(loc));
     tensor->bytes_global =
         type.getNumElements() * getElementBytes(type.getElementType());

@@ -14,8 +14,7 @@ namespace meshc::codegen {
 /// Puts what MLIR knows into the words of the exec schema.
 class ExecTypes {
 public:
-  ExecTypes(layout::Mesh mesh, exec::ExecutableT &executable)
-      : mesh(std::move(mesh)), executable(executable) {}
+  ExecTypes(layout::Mesh mesh, exec::ExecutableT &executable);
 
   const layout::Mesh &getMesh() const { return mesh; }
 
@@ -30,11 +29,19 @@ public:
   /// The span of `loc`; file -1 if it has none. Adds its file to the
   /// executable's list.
   exec::Span getSpan(mlir::Location loc);
+  /// Null of null, and of what has no name. Adds its scopes to the
+  /// executable's.
+  std::unique_ptr<exec::OriginT> getOrigin(nd::OriginAttr origin);
   static exec::Phase getPhase(mlir::Location loc);
 
 private:
+  /// The number of a scope in the executable's; -1 of null.
+  int getScope(nd::ScopeAttr scope);
+
   layout::Mesh mesh;
   exec::ExecutableT &executable;
+  /// By parent, name and iteration.
+  std::map<std::tuple<int, std::string, int64_t>, int> scopes;
 };
 
 /// Bytes of one element in memory; a boolean takes one.

@@ -107,10 +107,11 @@ Location meshc::withName(Location loc, const Twine &name) {
                                   StringAttr::get(loc.getContext(), name)));
 }
 
-Location meshc::withState(Location loc, const Twine &state) {
-  auto none =
-      OriginAttr::get(nd::ScopeAttr(), StringAttr::get(loc.getContext()));
-  return withName(loc, none.asState(state.str()));
+Location meshc::withName(Location loc, StringRef scope, StringRef name) {
+  MLIRContext *context = loc.getContext();
+  auto outer =
+      nd::ScopeAttr::get(nd::ScopeAttr(), StringAttr::get(context, scope));
+  return withName(loc, OriginAttr::get(outer, StringAttr::get(context, name)));
 }
 
 Location meshc::asInside(Location loc, OriginAttr outer) {

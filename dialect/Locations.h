@@ -55,8 +55,10 @@ mlir::Location withOrigin(mlir::Location loc, nd::OriginAttr origin);
 /// `loc` as that of the value `name`, which is in no scope; its position and
 /// phase stay.
 mlir::Location withName(mlir::Location loc, const llvm::Twine &name);
-/// `loc` as that of state that is of no parameter; its position and phase stay.
-mlir::Location withState(mlir::Location loc, const llvm::Twine &state);
+/// `loc` as that of the value `name` of `scope`, such as the step that "adam"
+/// counts; its position and phase stay.
+mlir::Location withName(mlir::Location loc, llvm::StringRef scope,
+                        llvm::StringRef name);
 /// `loc` as that of the origin's value, in the phase of `loc`.
 mlir::Location withName(mlir::Location loc, nd::OriginAttr origin);
 /// `loc` as that of something inside the value that it is called after; as it

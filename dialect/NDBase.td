@@ -247,8 +247,7 @@ def ND_OriginAttr : ND_Attr<"Origin", "origin"> {
     It is the metadata of locations (Locations.h): rewrites hand those on.
 
     **Constraints**
-    - (C1) what has no name has no scope and no `as`, is inside of nothing, and
-      is a value, or state that is of no parameter.
+    - (C1) what has no name has a phase and nothing else.
     - (C2) state has a name of its own, `state`; nothing else has one.
   }];
   let parameters = (ins OptionalParameter<"::meshc::nd::ScopeAttr">:$scope,
@@ -266,7 +265,7 @@ def ND_OriginAttr : ND_Attr<"Origin", "origin"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    bool hasName() const { return !getName().empty() || !getState().empty(); }
+    bool hasName() const { return !getName().empty(); }
     OriginAttr inScope(ScopeAttr scope) const;
     OriginAttr inPhase(Phase phase) const;
     /// Inside of it, or it.
@@ -332,17 +331,21 @@ def ND_CauseAttr : ND_Attr<"Cause", "cause"> {
   let summary = "Why a change of sharding is in the program";
   let description = [{
     Recorded where the decision is made and carried by every later pass: what
-    kind of rule asked for it and which (passes/Causes.h), the consumer and
-    operand, the sharding needed and the one the producer left, the spec positions that put both there, and the best
+    kind of rule asked for it and which (passes/Causes.h), what the consumer and
+    the operand are for and, where that is no value with a name of its own, the
+    operation that makes them ("einsum"), the sharding needed and the one the producer left, the spec positions that put both there, and the best
     rejected alternative with both costs in microseconds under the cost model.
     `written` where the model itself asks for the sharding; else a rule of the
     layout does, and the compiler inserted the change.
   }];
   let parameters = (ins
     EnumParameter<ND_CauseKind>:$kind,
-    "::mlir::StringAttr":$rule, "::mlir::StringAttr":$consumer,
-    "::mlir::StringAttr":$operand, "::mlir::StringAttr":$needed,
-    "::mlir::StringAttr":$had, "::mlir::ArrayAttr":$spans,
+    "::mlir::StringAttr":$rule,
+    "OriginAttr":$consumer, "OriginAttr":$operand,
+    "::mlir::StringAttr":$needed, "::mlir::StringAttr":$had,
+    "::mlir::ArrayAttr":$spans,
+    OptionalParameter<"::mlir::StringAttr">:$consumerOperation,
+    OptionalParameter<"::mlir::StringAttr">:$operandOperation,
     OptionalParameter<"::mlir::StringAttr">:$alternative,
     OptionalParameter<"::mlir::FloatAttr">:$alternativeUs,
     OptionalParameter<"::mlir::FloatAttr">:$chosenUs,

@@ -45,11 +45,12 @@ static ParseResult parsePath(AsmParser &parser, ScopeAttr &scope,
       return failure();
     auto attr = StringAttr::get(parser.getContext(), part);
     int64_t iteration = -1;
-    if (succeeded(parser.parseOptionalLSquare()) &&
+    const bool isIteration = succeeded(parser.parseOptionalLSquare());
+    if (isIteration &&
         (parser.parseInteger(iteration) || parser.parseRSquare()))
       return failure();
     const bool isLast = failed(parser.parseOptionalSlash());
-    if (isLast && iteration < 0) {
+    if (isLast && !isIteration) {
       name = attr;
       return success();
     }
@@ -91,12 +92,10 @@ LogicalResult OriginAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ScopeAttr scope, StringAttr name, Phase,
                                  OriginKind kind, StringAttr state,
                                  StringAttr as, bool inside) {
-  const bool isState = kind == OriginKind::State;
-  if (isState == state.empty())
+  if ((kind == OriginKind::State) == state.empty())
     return emitError() << "state, and nothing else, has a name of its own";
   if (name.empty() &&
-      (scope || !as.empty() || (inside && !isState) ||
-       kind == OriginKind::Gradient || kind == OriginKind::Update))
+      (scope || !as.empty() || inside || kind != OriginKind::Value))
     return emitError() << "only of a named value is there something";
   return success();
 }
@@ -145,7 +144,7 @@ std::string OriginAttr::getText() const {
     text = "update of ";
     break;
   case OriginKind::State:
-    text = getState().str() + (getName().empty() ? "" : "/");
+    text = getState().str() + "/";
     break;
   }
   if (getScope())
@@ -190,19 +189,14 @@ Attribute OriginAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess())
     return {};
   parseWords(parser, phase, inside, kind);
-  bool hasName = failed(parser.parseOptionalGreater());
-  if (hasName && kind == OriginKind::State) {
-    if (parseText(state))
+  if (failed(parser.parseOptionalGreater())) {
+    if (kind == OriginKind::State &&
+        (parseText(state) || parser.parseKeyword("of")))
       return {};
-    hasName = succeeded(parser.parseOptionalKeyword("of"));
-    if (!hasName && parser.parseGreater())
-      return {};
-  }
-  if (hasName) {
     SMLoc where = parser.getCurrentLocation();
     if (parsePath(parser, scope, name))
       return {};
-    if (name.empty()) {
+    if (scope && name.empty()) {
       parser.emitError(where, "an iteration is no value");
       return {};
     }
@@ -226,11 +220,8 @@ void OriginAttr::print(AsmPrinter &printer) const {
   llvm::interleave(words, printer.getStream(), " ");
   if (hasName() && !words.empty())
     printer << " ";
-  if (getKind() == OriginKind::State) {
-    printer << getState();
-    if (!getName().empty())
-      printer << " of ";
-  }
+  if (getKind() == OriginKind::State)
+    printer << getState() << " of ";
   if (getScope()) {
     printScope(printer, getScope());
     printer << "/";

@@ -9,34 +9,34 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
 
-/// Name of the operation that makes a value, or in which it is an argument.
-static std::string getMakerName(Value value) {
+/// The operation that makes a value, or in which it is an argument.
+static Operation *getMaker(Value value) {
   Operation *op = value.getDefiningOp();
-  if (!op)
-    op = value.getParentBlock()->getParentOp();
-  return op->getName().getStringRef().str();
+  return op ? op : value.getParentBlock()->getParentOp();
 }
 
 /// Name of a value, or of the operation that makes it.
 static std::string getName(Value value) {
   std::string name = getValueName(value.getLoc());
-  return name.empty() ? getMakerName(value) : name;
+  return name.empty() ? getMaker(value)->getName().getStringRef().str() : name;
 }
 
-/// The same, told apart from the named value that it is inside:
-/// "nd.einsum inside logits".
-static std::string describeOperand(Value value) {
-  if (!isInside(value.getLoc()))
-    return getName(value);
-  return getMakerName(value) + " inside " + getName(value);
+/// The name of an operation without its dialect, "einsum".
+static StringAttr getOperationName(Operation *op) {
+  return StringAttr::get(op->getContext(), op->getName().stripDialect());
 }
 
-/// Name of what reads a value.
-static std::string getReaderName(Operation *op) {
-  if (auto border = dyn_cast<BorderOpInterface>(op))
-    return border.getBorderName().str();
-  std::string name = getValueName(op->getLoc());
-  return name.empty() ? op->getName().getStringRef().str() : name;
+/// What reads a value: of the border what it is called there, which of an
+/// update is the variable.
+static OriginAttr getReaderOrigin(Operation *op) {
+  OriginAttr origin = getOrigin(op->getLoc(), "");
+  auto border = dyn_cast<BorderOpInterface>(op);
+  if (!border)
+    return origin;
+  if (origin.getKind() == OriginKind::Update)
+    origin = origin.withKind(OriginKind::Value);
+  const auto name = StringAttr::get(op->getContext(), border.getBorderName());
+  return origin.getText() == name ? origin : OriginAttr::get(ScopeAttr(), name);
 }
 
 static std::string quote(StringRef text) { return "\"" + text.str() + "\""; }
@@ -114,7 +114,7 @@ CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
 
   Reason reason;
   if (isa<ReshardOp>(reader)) {
-    reason.rule = "constraint on " + quote(getReaderName(reader));
+    reason.rule = "constraint on " + quote(getName(reader->getResult(0)));
     return reason;
   }
   auto known = splits.find(reader);
@@ -222,13 +222,18 @@ CauseBuilder::build(OpOperand &use, const layout::Sharding &had,
     addSpan(reader->getLoc());
     addSpan(use.get().getLoc());
     llvm::for_each(reason.spans, addSpan);
+    const OriginAttr consumer = getReaderOrigin(reader);
+    const OriginAttr operand = getOrigin(use.get().getLoc(), "");
     causes.push_back(CauseAttr::get(
-        context, reason.kind, builder.getStringAttr(reason.rule),
-        builder.getStringAttr(getReaderName(reader)),
-        builder.getStringAttr(describeOperand(use.get())),
-        builder.getStringAttr(layout::toString(mesh, needed, names)),
+        context, reason.kind, builder.getStringAttr(reason.rule), consumer,
+        operand, builder.getStringAttr(layout::toString(mesh, needed, names)),
         builder.getStringAttr(layout::toString(mesh, had, names)),
-        builder.getArrayAttr(spans), alternative, alternativeUs, chosenUs,
+        builder.getArrayAttr(spans),
+        consumer.hasName() ? StringAttr() : getOperationName(reader),
+        operand.hasName() && !operand.getInside()
+            ? StringAttr()
+            : getOperationName(getMaker(use.get())),
+        alternative, alternativeUs, chosenUs,
         isa<ReshardOp>(reader) ? builder.getUnitAttr() : UnitAttr()));
   }
   return causes;

@@ -8,23 +8,30 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
 
-static constexpr StringRef scaleName = "fp16/loss_scale";
-static constexpr StringRef goodName = "fp16/good_steps";
-static constexpr StringRef skippedName = "fp16/skipped_steps";
-static constexpr StringRef retryName = "fp16/retry";
+static constexpr StringRef scope = "fp16";
+// In this scope.
+static constexpr StringRef scaleName = "loss_scale";
+static constexpr StringRef goodName = "good_steps";
+static constexpr StringRef skippedName = "skipped_steps";
+static constexpr StringRef retryName = "retry";
+static constexpr StringRef overflowName = "overflow";
+
+static std::string getFullName(StringRef name) {
+  return (scope + "/" + name).str();
+}
 
 static constexpr double lowestScale = 0x1p-24, highestScale = 0x1p24;
 
 /// Declares the state in front of the programs.
 static void declareState(PrecisionOp precision) {
   auto module = precision->getParentOfType<ModuleOp>();
-  if (module.lookupSymbol<VariableOp>(scaleName))
+  if (module.lookupSymbol<VariableOp>(getFullName(scaleName)))
     return;
   OpBuilder builder(*module.getOps<ProgramOp>().begin());
   auto declare = [&](StringRef name, Type elementType, double value) {
     VariableOp::create(
-        builder, withState(precision.getLoc(), name), name, VariableRole::State,
-        NamedTensorType::get({}, elementType),
+        builder, withName(precision.getLoc(), scope, name), getFullName(name),
+        VariableRole::State, NamedTensorType::get({}, elementType),
         FillAttr::get(builder.getContext(), builder.getF64FloatAttr(value)));
   };
   declare(scaleName, builder.getF32Type(),
@@ -46,19 +53,27 @@ std::optional<LossScale> LossScale::create(ProgramOp program) {
 LossScale::LossScale(ProgramOp program, PrecisionOp precision)
     : program(program), precision(precision),
       builder(OpBuilder::atBlockEnd(&program.getBody().front())),
-      loc(withState(withPhase(precision.getLoc(), Phase::Update), scaleName)) {
+      loc(withName(withPhase(precision.getLoc(), Phase::Update), scope,
+                   scaleName)) {
   scale = read(scaleName);
 }
 
-Value LossScale::read(StringRef variable) {
+Value LossScale::read(StringRef name) {
+  const std::string variable = getFullName(name);
   auto declared =
       program->getParentOfType<ModuleOp>().lookupSymbol<VariableOp>(variable);
-  return ReadOp::create(builder, withState(loc, variable),
+  return ReadOp::create(builder, withName(loc, scope, name),
                         declared.getTensorType(), variable);
 }
 
-void LossScale::write(StringRef variable, Value value) {
-  WriteOp::create(builder, withState(loc, variable), variable, value);
+void LossScale::write(StringRef name, Value value) {
+  WriteOp::create(builder, withName(loc, scope, name), getFullName(name),
+                  value);
+}
+
+void LossScale::giveOut(StringRef name, Value value) {
+  OutputOp::create(builder, withName(loc, scope, name), getFullName(name),
+                   value);
 }
 
 Value LossScale::splat(TypedAttr value) {
@@ -118,7 +133,7 @@ Value LossScale::buildHalved() {
 
 void LossScale::search(Value output, ArrayRef<Value> gradients) {
   builder.setInsertionPointToEnd(&program.getBody().front());
-  loc = withName(withPhase(loc, Phase::Backward), "fp16/overflow");
+  loc = withName(withPhase(loc, Phase::Backward), scope, overflowName);
   SmallVector<Value> given;
   llvm::copy_if(gradients, std::back_inserter(given),
                 [](Value gradient) { return bool(gradient); });
@@ -131,14 +146,14 @@ void LossScale::search(Value output, ArrayRef<Value> gradients) {
                     AndOp::create(builder, loc, mayHalve, isNumber));
   write(scaleName,
         SelectOp::create(builder, loc, repeats, buildHalved(), scale));
-  OutputOp::create(builder, withName(loc, retryName), retryName,
-                   SelectOp::create(builder, loc, repeats, splat(1), splat(0)));
+  giveOut(retryName,
+          SelectOp::create(builder, loc, repeats, splat(1), splat(0)));
 }
 
 void LossScale::guard(ArrayRef<Value> gradients) {
   builder.setInsertionPointToEnd(&program.getBody().front());
   // The last thing that the backward pass has to say.
-  loc = withName(withPhase(loc, Phase::Backward), "fp16/overflow");
+  loc = withName(withPhase(loc, Phase::Backward), scope, overflowName);
   Value isGood = buildIsFinite(gradients);
 
   llvm::StringMap<Value> olds;
@@ -159,7 +174,7 @@ void LossScale::guard(ArrayRef<Value> gradients) {
   }
 
   builder.setInsertionPointToEnd(&program.getBody().front());
-  loc = withState(withPhase(loc, Phase::Update), scaleName);
+  loc = withName(withPhase(loc, Phase::Update), scope, scaleName);
   auto select = [&](Value condition, Value whenTrue, Value whenFalse) -> Value {
     return SelectOp::create(builder, loc, condition, whenTrue, whenFalse);
   };
@@ -181,7 +196,6 @@ void LossScale::guard(ArrayRef<Value> gradients) {
   write(scaleName, after);
   write(goodName, goodAfter);
   write(skippedName, skippedAfter);
-  OutputOp::create(builder, withName(loc, scaleName), scaleName, after);
-  OutputOp::create(builder, withName(loc, skippedName), skippedName,
-                   skippedAfter);
+  giveOut(scaleName, after);
+  giveOut(skippedName, skippedAfter);
 }

@@ -47,8 +47,9 @@ public:
 private:
   LossScale(nd::ProgramOp program, nd::PrecisionOp precision);
 
-  mlir::Value read(llvm::StringRef variable);
-  void write(llvm::StringRef variable, mlir::Value value);
+  mlir::Value read(llvm::StringRef name);
+  void write(llvm::StringRef name, mlir::Value value);
+  void giveOut(llvm::StringRef name, mlir::Value value);
   mlir::Value splat(mlir::TypedAttr value);
   mlir::Value splat(double value);
   mlir::Value splat(int32_t value);

@@ -153,7 +153,7 @@ Value OptimizerBuilder::updateMomentum(VariableOp parameter, Value value,
 void OptimizerBuilder::countStep(VariableOp first) {
   auto scalar = NamedTensorType::get({}, builder.getF32Type());
   Location parameterLoc = loc;
-  const Location at = withState(training.getLoc(), "adam/step");
+  const Location at = withName(training.getLoc(), "adam", "step");
   loc = withPhase(at, Phase::Update);
   VariableOp counter = declareState(first, at, scalar);
   auto constant = [&](double value) {

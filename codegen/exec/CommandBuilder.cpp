@@ -70,6 +70,7 @@ exec::CommandT &CommandBuilder::addCommand(Location loc,
   command->name = getValueName(loc);
   command->phase = ExecTypes::getPhase(loc);
   command->span = std::make_unique<exec::Span>(types.getSpan(loc));
+  command->origin = types.getOrigin(getOrigin(loc));
   command->results = int(results);
   for (Value value : operands) {
     command->operands.push_back(getOperand(value));

@@ -81,6 +81,9 @@ static exec::CollectiveT getCollective(spmd::CollectiveOpInterface op,
   action.payload_elements = form.payloadElements;
   action.payload_bytes = form.payloadBytes;
   action.wire_bytes = form.wireBytes;
+  const Location loc = op->getLoc();
+  action.origin = types.getOrigin(getOrigin(loc));
+  action.span = std::make_unique<exec::Span>(types.getSpan(loc));
   if (form.kind != layout::CollectiveKind::Slice)
     action.id = commands.getNextCollective();
   if (ArrayAttr causes = op.getCausesAttr())

@@ -164,7 +164,8 @@ bool ExecutableChecker::checkCommand(const exec::CommandT &command,
     if (wait < 0 || size_t(wait) >= index)
       return fail(
           fmt::format("it waits for command {}, which is not before it", wait));
-  if (command.span && !checkSpan(*command.span))
+  if (!checkOrigin(command.origin.get()) ||
+      (command.span && !checkSpan(*command.span)))
     return false;
   const bool sound =
       kind.check(*this, command) && checkCommandQuantities(command, totals);

@@ -50,6 +50,30 @@ bool ExecutableChecker::checkSpan(const exec::Span &span) {
   return true;
 }
 
+bool ExecutableChecker::checkScopes() {
+  for (int number = 0; number < int(data.scopes.size()); ++number) {
+    const exec::ScopeT &scope = *data.scopes[size_t(number)];
+    if (scope.parent < -1 || scope.parent >= number)
+      return fail(
+          fmt::format("scope {} lies in scope {}", number, scope.parent));
+    if (scope.name.empty() || scope.iteration < -1)
+      return fail(fmt::format("scope {} has no name, or iteration {}", number,
+                              scope.iteration));
+  }
+  return true;
+}
+
+bool ExecutableChecker::checkOrigin(const exec::OriginT *origin) {
+  if (!origin)
+    return true;
+  if (origin->scope < -1 || origin->scope >= int64_t(data.scopes.size()))
+    return fail(fmt::format("an origin has scope {} of {}", origin->scope,
+                            data.scopes.size()));
+  if (!isEnumerator(origin->kind, exec::OriginKind::MAX))
+    return fail(fmt::format("unknown kind of origin {}", int(origin->kind)));
+  return true;
+}
+
 bool ExecutableChecker::checkLayout(const exec::TensorLayoutT *layout) {
   if (!layout)
     return fail("a layout is missing");
@@ -203,7 +227,7 @@ std::string ExecutableChecker::check() {
   for (const auto &image : data.images)
     if (!isEnumerator(image->kind, exec::ImageKind::MAX))
       fail(fmt::format("unknown kind of image {}", int(image->kind)));
-  if (!defect.empty() || !checkMesh())
+  if (!defect.empty() || !checkMesh() || !checkScopes())
     return defect;
   for (const auto &buffer : data.buffers) {
     if (!isEnumerator(buffer->role, exec::BufferRole::MAX))
@@ -253,8 +277,12 @@ std::string ExecutableChecker::check() {
     if (!isEnumerator(tensor->role, exec::BufferRole::MAX))
       fail(fmt::format("unknown role {}", int(tensor->role)));
     else if (checkLayout(tensor->layout.get()) &&
-             checkTensorQuantities(*tensor) && tensor->span)
+             checkTensorQuantities(*tensor) &&
+             checkOrigin(tensor->origin.get()) && tensor->span)
       checkSpan(*tensor->span);
+    if (tensor->of < -1 || tensor->of >= int64_t(data.tensors.size()))
+      fail(fmt::format("it is of tensor {} of {}", tensor->of,
+                       data.tensors.size()));
     if (!defect.empty())
       return defect;
   }

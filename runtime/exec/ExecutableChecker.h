@@ -67,6 +67,8 @@ public:
     return false;
   }
   bool checkSpan(const exec::Span &span);
+  /// Null is fine: nothing is known then.
+  bool checkOrigin(const exec::OriginT *origin);
   bool checkLayout(const exec::TensorLayoutT *layout);
   /// Whether a view of this shape and strides at `operand` stays in its buffer.
   bool checkReach(size_t number, const exec::OperandT &operand,
@@ -109,6 +111,7 @@ private:
   bool checkTrainingQuantities(const exec::TrainingT &training);
 
   bool checkMesh();
+  bool checkScopes();
   bool checkBufferHolds(int buffer, const exec::TensorLayoutT &layout);
   /// One more than the largest element index of a view, 0 if it is empty; -1:
   /// it is none.

@@ -64,7 +64,7 @@ TEST_F(LocationsTest, NamesAreMadeOfOrigins) {
   EXPECT_EQ(narrow.getText(), "layer/3/attn/w as bf16");
   expectSays(asGradient(withName(position, narrow)),
              "gradient of layer/3/attn/w as bf16", false, nd::Phase::Backward);
-  expectSays(withState(position, "adam/step"), "adam/step", false,
+  expectSays(withName(position, "adam", "step"), "adam/step", false,
              nd::Phase::Forward);
 }
 

@@ -198,11 +198,11 @@ nd.program @elementwise {
 
 // CHECK-LABEL: nd.program @reshards
 // CHECK:         %[[R:.*]] = nd.reshard %{{.*}} : !a_by_b -> !a_at_x_by_b
-// CHECK-NEXT:    nd.reshard %[[R]] {causes = [#nd.cause<kind = rule, rule = "r", consumer = "c", operand = "o", needed = "n", had = "h", spans = [], alternative = "exchange", alternativeUs = 2.000000e+00 : f64, chosenUs = 1.000000e+00 : f64>, #nd.cause<kind = no_rule, rule = "q", consumer = "c", operand = "o", needed = "n", had = "h", spans = []>]} : !a_at_x_by_b -> !a_by_b_at_x
+// CHECK-NEXT:    nd.reshard %[[R]] {causes = [#nd.cause<kind = rule, rule = "r", consumer = <"c">, operand = <"o">, needed = "n", had = "h", spans = [], alternative = "exchange", alternativeUs = 2.000000e+00 : f64, chosenUs = 1.000000e+00 : f64>, #nd.cause<kind = no_rule, rule = "q", consumer = <"c">, operand = <"o">, needed = "n", had = "h", spans = []>]} : !a_at_x_by_b -> !a_by_b_at_x
 nd.program @reshards {
   %a = nd.input "a" : !ab
   %r = nd.reshard %a : !ab -> !nd.tensor<["a"=2, "b"=3], f32, <"a"@x>>
-  %q = nd.reshard %r {causes = [#nd.cause<kind = rule, rule = "r", consumer = "c", operand = "o", needed = "n", had = "h", spans = [], alternative = "exchange", alternativeUs = 2.0, chosenUs = 1.0>, #nd.cause<kind = no_rule, rule = "q", consumer = "c", operand = "o", needed = "n", had = "h", spans = []>]} : !nd.tensor<["a"=2, "b"=3], f32, <"a"@x>> -> !nd.tensor<["a"=2, "b"=3], f32, <"b"@x>>
+  %q = nd.reshard %r {causes = [#nd.cause<kind = rule, rule = "r", consumer = <"c">, operand = <"o">, needed = "n", had = "h", spans = [], alternative = "exchange", alternativeUs = 2.0, chosenUs = 1.0>, #nd.cause<kind = no_rule, rule = "q", consumer = <"c">, operand = <"o">, needed = "n", had = "h", spans = []>]} : !nd.tensor<["a"=2, "b"=3], f32, <"a"@x>> -> !nd.tensor<["a"=2, "b"=3], f32, <"b"@x>>
 }
 
 !position = !nd.tensor<[], i32>

@@ -37,7 +37,7 @@ spmd.program @border attributes {note = "kept"} {
 // CHECK-NEXT:    %[[AX:.*]] = spmd.slice %{{.*}} from !a_by_b to !a_at_x_by_b : tensor<6x5xf32> -> tensor<3x5xf32>
 // CHECK-NEXT:    spmd.all_gather %[[AX]] from !a_at_x_by_b to !a_by_b : tensor<3x5xf32> -> tensor<6x5xf32>
 // CHECK-NEXT:    spmd.all_to_all %[[AX]] from !a_at_x_by_b to !a_by_b_at_x : tensor<3x5xf32> -> tensor<6x3xf32>
-// CHECK-NEXT:    spmd.exchange %[[AX]] from !a_at_x_by_b to !a_at_y_by_b {causes = [#nd.cause<kind = rule, rule = "r", consumer = "c", operand = "o", needed = "n", had = "h", spans = []>]} : tensor<3x5xf32> -> tensor<2x5xf32>
+// CHECK-NEXT:    spmd.exchange %[[AX]] from !a_at_x_by_b to !a_at_y_by_b {causes = [#nd.cause<kind = rule, rule = "r", consumer = <"c">, operand = <"o">, needed = "n", had = "h", spans = []>]} : tensor<3x5xf32> -> tensor<2x5xf32>
 // CHECK:         spmd.permute %{{.*}} from !a_at_x_y_by_b to !a_at_y_x_by_b : tensor<1x5xf32> -> tensor<1x5xf32>
 spmd.program @collectives {
   %p = spmd.input "p" of !sum : tensor<6x5xf32>
@@ -47,7 +47,7 @@ spmd.program @collectives {
   %2 = spmd.slice %whole from !whole to !ax : tensor<6x5xf32> -> tensor<3x5xf32>
   %3 = spmd.all_gather %2 from !ax to !whole : tensor<3x5xf32> -> tensor<6x5xf32>
   %4 = spmd.all_to_all %2 from !ax to !bx : tensor<3x5xf32> -> tensor<6x3xf32>
-  %5 = spmd.exchange %2 from !ax to !ay {causes = [#nd.cause<kind = rule, rule = "r", consumer = "c", operand = "o", needed = "n", had = "h", spans = []>]} : tensor<3x5xf32> -> tensor<2x5xf32>
+  %5 = spmd.exchange %2 from !ax to !ay {causes = [#nd.cause<kind = rule, rule = "r", consumer = <"c">, operand = <"o">, needed = "n", had = "h", spans = []>]} : tensor<3x5xf32> -> tensor<2x5xf32>
   %6 = spmd.slice %2 from !ax to !axy : tensor<3x5xf32> -> tensor<1x5xf32>
   %7 = spmd.permute %6 from !axy to !ayx : tensor<1x5xf32> -> tensor<1x5xf32>
 }

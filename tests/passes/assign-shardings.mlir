@@ -63,8 +63,8 @@ nd.program @two_axes {
 // whole; its readers follow the table again.
 // CHECK-LABEL: nd.program @constraint
 // CHECK-NEXT:    %[[X:.*]] = nd.input "x" : !a_at_x_by_b_at_y
-// CHECK-NEXT:    %[[C:.*]] = nd.reshard %[[X]] {{.*}}rule = "constraint on \22c\22", consumer = "c", operand = "x"{{.*}} : !a_at_x_by_b_at_y -> !a_at_x_by_b
-// CHECK-NEXT:    %[[R:.*]] = nd.reshard %[[C]] {{.*}}rule = "layout rule \22b\22 -> \22y\22", consumer = "e", operand = "c"{{.*}} : !a_at_x_by_b -> !a_at_x_by_b_at_y
+// CHECK-NEXT:    %[[C:.*]] = nd.reshard %[[X]] {{.*}}rule = "constraint on \22c\22", consumer = <"c">, operand = <"x">{{.*}} : !a_at_x_by_b_at_y -> !a_at_x_by_b
+// CHECK-NEXT:    %[[R:.*]] = nd.reshard %[[C]] {{.*}}rule = "layout rule \22b\22 -> \22y\22", consumer = <"e">, operand = <"c">{{.*}} : !a_at_x_by_b -> !a_at_x_by_b_at_y
 // CHECK-NEXT:    nd.exp %[[R]] : (!a_at_x_by_b_at_y) -> !a_at_x_by_b_at_y
 nd.mesh ["x"=2, "y"=3]
 nd.rule "a" -> ["x"]
@@ -96,7 +96,7 @@ nd.program @constraint_that_holds {
 // CHECK-LABEL: nd.program @iteration_split
 // CHECK-NEXT:    %[[U:.*]] = nd.input "u" : !m_at_x_by_k
 // CHECK-NEXT:    %[[W:.*]] = nd.input "w" : !k_by_n_at_x
-// CHECK-NEXT:    %[[WHOLE:.*]] = nd.reshard %[[W]] {{.*}}rule = "dimensions \22m\22 and \22n\22 share axis \22x\22", consumer = "h", operand = "w", needed = "replicated", had = "<n@x>"{{.*}}alternative = "\22n\22 keeps axis \22x\22"{{.*}} : !k_by_n_at_x -> !k_by_n
+// CHECK-NEXT:    %[[WHOLE:.*]] = nd.reshard %[[W]] {{.*}}rule = "dimensions \22m\22 and \22n\22 share axis \22x\22", consumer = <"h">, operand = <"w">, needed = "replicated", had = "<n@x>"{{.*}}alternative = "\22n\22 keeps axis \22x\22"{{.*}} : !k_by_n_at_x -> !k_by_n
 // CHECK-NEXT:    nd.einsum %[[U]], %[[WHOLE]] : (!m_at_x_by_k, !k_by_n) -> !m_at_x_by_n
 nd.mesh ["x"=2]
 nd.rule "m" -> ["x"]
@@ -245,7 +245,7 @@ nd.program @completed_and_split {
 // Several readers share one completion, and its causes name each of them.
 // CHECK-LABEL: nd.program @one_completion_for_all
 // CHECK:         %[[S:.*]] = nd.reduce sum %{{.*}} : (!a_at_x_by_b) -> !b_sum_over_x
-// CHECK-NEXT:    %[[WHOLE:.*]] = nd.reshard %[[S]] {causes = [#nd.cause<{{.*}}consumer = "e"{{.*}}>, #nd.cause<{{.*}}consumer = "t"{{.*}}>]}
+// CHECK-NEXT:    %[[WHOLE:.*]] = nd.reshard %[[S]] {causes = [#nd.cause<{{.*}}consumer = <"e">{{.*}}>, #nd.cause<{{.*}}consumer = <"t">{{.*}}>]}
 // CHECK-NEXT:    nd.exp %[[WHOLE]]
 // CHECK-NEXT:    nd.tanh %[[WHOLE]]
 // CHECK-NOT:     nd.reshard
@@ -298,10 +298,10 @@ nd.program @scalar_output {
 // CHECK-DAG:   #[[AT:.*]] = loc("c.mesh":4:5)
 // CHECK-DAG:   #[[RULE:.*]] = loc("c.mesh":2:3)
 // CHECK-DAG:   #[[READER:.*]] = loc("c.mesh":7:5)
-// CHECK-DAG:   #[[H:.*]] = loc("h"(#[[AT]]))
-// CHECK-DAG:   #[[E:.*]] = loc("e"(#[[READER]]))
+// CHECK-DAG:   #[[H:.*]] = loc(fused<#nd.origin<"h">>[#[[AT]]])
+// CHECK-DAG:   #[[E:.*]] = loc(fused<#nd.origin<"e">>[#[[READER]]])
 // CHECK-LABEL: nd.program @causes
-// CHECK:         nd.reshard %{{.*}} {causes = [#nd.cause<kind = contraction, rule = "contraction over split dimension \22k\22", consumer = "e", operand = "h", needed = "replicated", had = "<> partial sum over x", spans = [#[[E]], #[[H]], #[[RULE]]], alternative = "{{.*}}", alternativeUs = {{.*}}, chosenUs = {{.*}}>]}
+// CHECK:         nd.reshard %{{.*}} {causes = [#nd.cause<kind = contraction, rule = "contraction over split dimension \22k\22", consumer = <"e">, operand = <"h">, needed = "replicated", had = "<> partial sum over x", spans = [#[[E]], #[[H]], #[[RULE]]], alternative = "{{.*}}", alternativeUs = {{.*}}, chosenUs = {{.*}}>]}
 nd.mesh ["x"=2]
 nd.rule "k" -> ["x"] loc("c.mesh":2:3)
 nd.program @causes {

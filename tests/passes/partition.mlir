@@ -178,13 +178,13 @@ nd.program @put {
 
 // Where two collectives make one change each carries its causes.
 // CHECK-LABEL: spmd.program @causes
-// CHECK:         spmd.slice {{.*}} {causes = [#nd.cause<kind = rule, rule = "r", consumer = "c", operand = "o"
-// CHECK-NEXT:    spmd.all_reduce {{.*}} {causes = [#nd.cause<kind = rule, rule = "r", consumer = "c", operand = "o"
+// CHECK:         spmd.slice {{.*}} {causes = [#nd.cause<kind = rule, rule = "r", consumer = <"c">, operand = <"o">
+// CHECK-NEXT:    spmd.all_reduce {{.*}} {causes = [#nd.cause<kind = rule, rule = "r", consumer = <"c">, operand = <"o">
 nd.mesh ["x"=2, "y"=3]
 nd.program @causes {
   %x = nd.input "x" : !nd.tensor<["a"=4, "b"=6], f32, <"a"@x>>
   %p = nd.reduce sum %x : (!nd.tensor<["a"=4, "b"=6], f32, <"a"@x>>) -> !nd.tensor<["b"=6], f32, <> partial sum over x>
-  %y = nd.reshard %p {causes = [#nd.cause<kind = rule, rule = "r", consumer = "c", operand = "o", needed = "n", had = "h", spans = []>]} : !nd.tensor<["b"=6], f32, <> partial sum over x> -> !nd.tensor<["b"=6], f32, <"b"@y>>
+  %y = nd.reshard %p {causes = [#nd.cause<kind = rule, rule = "r", consumer = <"c">, operand = <"o">, needed = "n", had = "h", spans = []>]} : !nd.tensor<["b"=6], f32, <> partial sum over x> -> !nd.tensor<["b"=6], f32, <"b"@y>>
 }
 
 // -----

@@ -1,6 +1,6 @@
 """Every collective of every sample has a cause, whose spans are the lines that it speaks of:
 where its consumer stands, where the value that it read is made, and the layout rules of the
-dimensions that it names."""
+dimensions that it names. It stands at one of these lines itself, whatever it is sent with."""
 
 import re
 import sys
@@ -67,6 +67,8 @@ def main():
             causes = [collective["cause"], *collective.get("merged_causes", [])]
             assert all(first != second for place, first in enumerate(causes) for second in causes[:place]), \
                 f"{name}: {collective['id']} has a cause twice"
+            assert collective["span"] == causes[0]["spans"][0], \
+                f"{name}: {collective['id']} stands at {collective['span']}, not where it is asked for"
             for cause in causes:
                 check_cause(f"{name}: {collective['id']} ({cause['rule']})", cause, texts, values, axes)
                 total += 1

@@ -2,6 +2,7 @@
 
 #include "frontend/plan/json/PlanWriter.h"
 
+#include "runtime/exec/Origins.h"
 #include "runtime/exec/PlanIds.h"
 
 #include <algorithm>
@@ -75,20 +76,34 @@ Json PlanWriter::getCause(const exec::CauseT &cause) const {
   Json spans = Json::array();
   for (const exec::Span &span : cause.spans)
     spans.push_back(getSpan(span));
-  Json json = {{"kind", exec::EnumNameCauseKind(cause.kind)},
-               {"rule", cause.rule},
-               {"consumer", cause.consumer},
-               {"operand", cause.operand},
-               {"needed", cause.needed},
-               {"had", cause.had},
-               {"written", cause.written},
-               {"spans", std::move(spans)}};
+  Json json = {
+      {"kind", exec::EnumNameCauseKind(cause.kind)},
+      {"rule", cause.rule},
+      {"consumer", runtime::getOriginName(executable, cause.consumer.get())},
+      {"operand", runtime::getOriginName(executable, cause.operand.get())},
+      {"needed", cause.needed},
+      {"had", cause.had},
+      {"written", cause.written},
+      {"spans", std::move(spans)}};
+  if (!cause.consumer_operation.empty())
+    json["consumer_operation"] = cause.consumer_operation;
+  if (!cause.operand_operation.empty())
+    json["operand_operation"] = cause.operand_operation;
   if (cause.alternative)
     json["alternative"] = {
         {"description", cause.alternative->description},
         {"cost_us", cause.alternative->cost_us},
         {"chosen_cost_us", cause.alternative->chosen_cost_us}};
   return json;
+}
+
+/// Where a collective stands: at the line that asks for it, the first of its
+/// causes'; at that of its value if none has one.
+Json PlanWriter::getPlace(const exec::CollectiveT &collective) const {
+  for (const auto &cause : collective.causes)
+    if (!cause->spans.empty())
+      return getSpan(cause->spans.front());
+  return getSpan(collective.span);
 }
 
 Json PlanWriter::getCollective(size_t index) const {
@@ -112,7 +127,7 @@ Json PlanWriter::getCollective(size_t index) const {
   json["transfer"] = transfers[size_t(transferOf[index])].id;
   json["scope"] = getScopeId(scopes.commandScopes[index]);
   json["fold"] = plan.commands[size_t(scopes.commandFolds[index])].id;
-  json["span"] = getSpan(planned.command->span);
+  json["span"] = getPlace(collective);
   // Merged collectives have several causes; the first one is the one that put
   // the collective where it stands.
   // The states of an optimizer ask for a gradient alike.

@@ -42,6 +42,9 @@ Json PlanWriter::getScopes() const {
     const EqualScopes::Scope &scope = scopes.scopes[index];
     all.push_back({{"id", getScopeId(int(index))},
                    {"name", scope.name},
+                   {"parent", getScopeId(scope.parent)},
+                   {"iteration", scope.iteration < 0 ? Json(nullptr)
+                                                     : Json(scope.iteration)},
                    {"like", getScopeId(scope.model)}});
   }
   return all;
@@ -86,6 +89,22 @@ static const char *getRoleName(exec::BufferRole role) {
   std::abort();
 }
 
+/// The field that says whose a tensor is; null of a value of its own.
+static const char *getOwnerField(const exec::TensorT &tensor) {
+  if (tensor.of < 0 || !tensor.origin)
+    return nullptr;
+  switch (tensor.origin->kind) {
+  case exec::OriginKind::gradient:
+    return "gradient_of";
+  case exec::OriginKind::state:
+    return "state_of";
+  case exec::OriginKind::update:
+  case exec::OriginKind::value:
+    return tensor.origin->element.empty() ? nullptr : "copy_of";
+  }
+  std::abort();
+}
+
 Json PlanWriter::getTensor(size_t index) const {
   const exec::TensorT &tensor = *executable.tensors[index];
   Json dims = Json::array();
@@ -108,6 +127,8 @@ Json PlanWriter::getTensor(size_t index) const {
   json["lies_in"] = whole < 0 ? Json(nullptr) : Json(Plan::getTensorId(whole));
   json["scope"] = getScopeId(scopes.tensorScopes[index]);
   json["fold"] = Plan::getTensorId(scopes.tensorFolds[index]);
+  if (const char *field = getOwnerField(tensor))
+    json[field] = Plan::getTensorId(tensor.of);
   json["span"] = getSpan(tensor.span);
   return json;
 }

@@ -7,6 +7,7 @@
 #include "frontend/plan/kinds/PlannedKind.h"
 #include "frontend/plan/text/SourceQuote.h"
 #include "layout/Sharding.h"
+#include "runtime/exec/Origins.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -31,7 +32,7 @@ namespace {
 /// Why a value has to be in another form than it is computed in, for all who
 /// read it in that form.
 struct Reason {
-  std::string operand, needed, had;
+  std::string operand, needed, had; ///< the first as describeCaused() has it
   std::vector<std::string> readers, rules;
   std::vector<const exec::AlternativeT *> alternatives;
   std::vector<exec::Span> spans;
@@ -58,6 +59,7 @@ private:
   std::string explainPartial(int tensor) const;
   std::string explainTransfer(const PlannedCommand &planned) const;
   std::string explainUse(int tensor) const;
+  std::vector<Reason> findReasons(const exec::CollectiveT &collective) const;
   std::string explainReason(const Reason &reason);
   std::string explainAlternative(const exec::AlternativeT &alternative) const;
 
@@ -95,16 +97,12 @@ Explainer::explainAlternative(const exec::AlternativeT &alternative) const {
 
 /// What a cause names: "'loss'"; "the einsum inside 'loss'"; "an inner einsum"
 /// for an operation without a name in the spec.
-static std::string describeCaused(std::string_view name) {
-  constexpr std::string_view dialect = "nd.", inside = " inside ";
-  if (!name.starts_with(dialect))
+static std::string describeCaused(std::string_view name,
+                                  std::string_view operation) {
+  if (operation.empty())
     return fmt::format("'{}'", name);
-  name.remove_prefix(dialect.size());
-  size_t end = name.find(inside);
-  if (end == std::string_view::npos)
-    return fmt::format("an inner {}", name);
-  return fmt::format("the {} inside '{}'", name.substr(0, end),
-                     name.substr(end + inside.size()));
+  return name.empty() ? fmt::format("an inner {}", operation)
+                      : fmt::format("the {} inside '{}'", operation, name);
 }
 
 /// "a", "a and b", "a, b and c".
@@ -124,18 +122,25 @@ template <typename T> static void addOnce(std::vector<T> &all, const T &one) {
 
 /// Every reader of a value has a cause of its own: those that need it in one
 /// form are one reason.
-static std::vector<Reason> findReasons(const exec::CollectiveT &collective) {
+std::vector<Reason>
+Explainer::findReasons(const exec::CollectiveT &collective) const {
   std::vector<Reason> reasons;
   for (const auto &cause : collective.causes) {
+    const std::string operand =
+        describeCaused(runtime::getOriginName(executable, cause->operand.get()),
+                       cause->operand_operation);
     auto known =
         std::find_if(reasons.begin(), reasons.end(), [&](const Reason &reason) {
-          return reason.operand == cause->operand &&
-                 reason.needed == cause->needed && reason.had == cause->had;
+          return reason.operand == operand && reason.needed == cause->needed &&
+                 reason.had == cause->had;
         });
     if (known == reasons.end())
       known = reasons.insert(
-          known, {cause->operand, cause->needed, cause->had, {}, {}, {}, {}});
-    addOnce(known->readers, cause->consumer);
+          known, {operand, cause->needed, cause->had, {}, {}, {}, {}});
+    addOnce(known->readers,
+            describeCaused(
+                runtime::getOriginName(executable, cause->consumer.get()),
+                cause->consumer_operation));
     addOnce(known->rules, cause->rule);
     if (cause->alternative)
       known->alternatives.push_back(cause->alternative.get());
@@ -150,13 +155,11 @@ std::string Explainer::explainReason(const Reason &reason) {
   std::vector<std::string> readers = reason.readers;
   if (readers.size() > 1)
     std::erase(readers, reason.operand);
-  for (std::string &reader : readers)
-    reader = describeCaused(reader);
   std::string text =
       fmt::format("  It is there because {} {} {} as {}, which is computed as "
                   "{}.\n",
                   joinAll(readers), readers.size() == 1 ? "needs" : "need",
-                  describeCaused(reason.operand), reason.needed, reason.had);
+                  reason.operand, reason.needed, reason.had);
   for (const std::string &rule : reason.rules)
     text += fmt::format("  Rule: {}.\n", rule);
   std::vector<std::string> alternatives;

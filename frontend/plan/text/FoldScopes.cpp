@@ -1,5 +1,7 @@
 #include "frontend/plan/text/FoldScopes.h"
 
+#include "frontend/plan/ScopeDifference.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -9,20 +11,21 @@
 using namespace meshc;
 using namespace meshc::plan;
 
+using Scopes = std::vector<EqualScopes::Scope>;
+
 namespace {
-/// Neighbouring rows of one scope; of none if `scope` is empty.
+/// Neighbouring rows of one scope; of none if `scope` is -1.
 struct Run {
-  std::string scope;
+  int scope = -1;
   std::vector<ValueRow> rows;
   std::vector<std::string> patterns; ///< what each says but for scope and ids
 };
 
 } // namespace
 
-static std::string getPattern(const ValueRow &row, const std::string &scope,
-                              size_t position) {
+static std::string getPattern(const ValueRow &row, const std::string &scope) {
   std::string name = row.name;
-  name.erase(position, scope.size());
+  name.erase(row.lead, scope.size());
   std::string text =
       fmt::format("{}|{}|{}", name, fmt::join(row.shape, ","), row.partial);
   for (const Communication &entry : row.communication)
@@ -30,16 +33,17 @@ static std::string getPattern(const ValueRow &row, const std::string &scope,
   return text;
 }
 
-static std::vector<Run> divide(std::vector<ValueRow> rows,
-                               const std::set<std::string> &scopes) {
+/// By the scopes that are in `outer` itself.
+static std::vector<Run> divide(std::vector<ValueRow> rows, const Scopes &scopes,
+                               int outer) {
   std::vector<Run> runs;
   for (ValueRow &row : rows) {
-    size_t position = 0;
-    std::string scope = findScope(row.name, scopes, position);
+    const int scope = getScopeIn(scopes, outer, row.inScope);
     if (runs.empty() || runs.back().scope != scope)
       runs.push_back({scope, {}, {}});
-    if (!scope.empty())
-      runs.back().patterns.push_back(getPattern(row, scope, position));
+    if (scope >= 0)
+      runs.back().patterns.push_back(
+          getPattern(row, scopes[size_t(scope)].name));
     runs.back().rows.push_back(std::move(row));
   }
   return runs;
@@ -48,14 +52,14 @@ static std::vector<Run> divide(std::vector<ValueRow> rows,
 /// Nothing if the runs have too little in common.
 static std::optional<ScopeDifference> compare(const Run &run,
                                               const Run &shown) {
-  if (run.scope.empty() || shown.scope.empty())
+  if (run.scope < 0 || shown.scope < 0)
     return std::nullopt;
   return compareScopes(run.patterns, shown.patterns);
 }
 
 /// The name of a row without what comes before its scope and without that.
 static std::string getInnerName(const ValueRow &row, const std::string &scope) {
-  return row.name.substr(row.name.find(scope + "/") + scope.size() + 1);
+  return row.name.substr(row.lead + scope.size() + 1);
 }
 
 static constexpr size_t numListed = 4;
@@ -94,11 +98,13 @@ static std::string listIds(const std::vector<std::string> &ids) {
 /// `shown`.
 static ValueRow summarize(const std::vector<Run> &runs, const Run &shown,
                           size_t first, size_t last,
-                          const ScopeDifference &difference) {
+                          const ScopeDifference &difference,
+                          const Scopes &scopes) {
+  const std::string &model = scopes[size_t(shown.scope)].name;
   ValueRow row;
   std::vector<std::string> names, ids;
   for (size_t index = first; index <= last; ++index) {
-    names.push_back(runs[index].scope);
+    names.push_back(scopes[size_t(runs[index].scope)].name);
     for (const ValueRow &folded : runs[index].rows) {
       row.bytes += folded.isStored ? folded.bytes : 0;
       for (const Communication &entry : folded.communication)
@@ -106,11 +112,11 @@ static ValueRow summarize(const std::vector<Run> &runs, const Run &shown,
     }
   }
   row.name = list(names);
-  row.shape = {(names.size() > 1 ? "each as " : "as ") + shown.scope};
+  row.shape = {(names.size() > 1 ? "each as " : "as ") + model};
   for (size_t missing : difference.less)
     if (!shown.rows[missing].isAside)
       row.shape.push_back("without " +
-                          getInnerName(shown.rows[missing], shown.scope));
+                          getInnerName(shown.rows[missing], model));
   if (!ids.empty())
     row.shape.push_back("with " + listIds(ids));
   if (std::any_of(difference.more.begin(), difference.more.end(),
@@ -134,13 +140,16 @@ static ValueRow repeat(std::span<const Run> runs, size_t position) {
   return row;
 }
 
-std::vector<ValueRow> plan::foldScopes(std::vector<ValueRow> rows,
-                                       const std::set<std::string> &scopes) {
-  std::vector<Run> runs = divide(std::move(rows), scopes);
+/// Folds the rows of what is in `outer`.
+static std::vector<ValueRow> foldWithin(std::vector<ValueRow> rows,
+                                        const Scopes &scopes, int outer) {
+  std::vector<Run> runs = divide(std::move(rows), scopes, outer);
   std::vector<ValueRow> result;
   for (size_t shown = 0, next = 1; shown < runs.size(); shown = next++) {
-    result.insert(result.end(), runs[shown].rows.begin(),
-                  runs[shown].rows.end());
+    std::vector<ValueRow> own = runs[shown].rows;
+    if (runs[shown].scope >= 0)
+      own = foldWithin(std::move(own), scopes, runs[shown].scope);
+    std::move(own.begin(), own.end(), std::back_inserter(result));
     while (next < runs.size()) {
       std::optional<ScopeDifference> difference =
           compare(runs[next], runs[shown]);
@@ -150,11 +159,18 @@ std::vector<ValueRow> plan::foldScopes(std::vector<ValueRow> rows,
       while (next < runs.size() && runs[next].patterns == runs[first].patterns)
         ++next;
       result.push_back(
-          summarize(runs, runs[shown], first, next - 1, *difference));
+          summarize(runs, runs[shown], first, next - 1, *difference, scopes));
       for (size_t more : difference->more)
         result.push_back(repeat({&runs[first], next - first}, more));
     }
   }
+  return result;
+}
+
+std::vector<ValueRow>
+plan::foldScopes(std::vector<ValueRow> rows,
+                 const std::vector<EqualScopes::Scope> &scopes) {
+  std::vector<ValueRow> result = foldWithin(std::move(rows), scopes, -1);
   std::erase_if(result, [](const ValueRow &row) { return row.isAside; });
   return result;
 }

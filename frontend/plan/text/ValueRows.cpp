@@ -4,6 +4,7 @@
 #include "frontend/plan/text/FoldScopes.h"
 #include "frontend/plan/text/HeldPositions.h"
 #include "layout/Sharding.h"
+#include "runtime/exec/Origins.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -84,7 +85,18 @@ private:
 
 ValueRow RowFinder::getRow(int tensor) const {
   const exec::TensorT &value = plan.getTensor(tensor);
+  const size_t inside = value.inside ? std::string_view("inside ").size() : 0;
+  size_t lead = inside, own = inside;
+  if (const exec::OriginT *origin = value.origin.get()) {
+    own = lead += runtime::getLead(*origin).size();
+    if (origin->scope >= 0)
+      own += runtime::getScopeName(plan.executable, origin->scope).size() + 1;
+  }
   return {.name = plan.getName(tensor),
+          .tensor = tensor,
+          .lead = lead,
+          .own = own,
+          .inScope = scopes.tensorScopes[size_t(tensor)],
           .shape = getShape(plan, *value.layout, options.device),
           .partial = getPartial(plan, *value.layout),
           .bytes = value.bytes_per_device,
@@ -105,12 +117,12 @@ ValueSection RowFinder::findVariables(exec::BufferRole role,
 /// result, as norm1/variance is to norm1: both have the line of the call.
 bool RowFinder::isOnTheWay(int tensor) const {
   const exec::TensorT &value = plan.getTensor(tensor);
-  const size_t end = value.name.rfind('/');
-  if (end == std::string::npos)
+  if (!value.origin || value.origin->scope < 0 ||
+      value.origin->kind != exec::OriginKind::value)
     return false;
-  const int result =
-      plan.findTensor(std::string_view(value.name).substr(0, end),
-                      {exec::BufferRole::activation, exec::BufferRole::output});
+  const int result = plan.findTensor(
+      runtime::getScopeName(plan.executable, value.origin->scope),
+      {exec::BufferRole::activation, exec::BufferRole::output});
   if (result < 0)
     return false;
   const exec::Span *at = value.span.get();
@@ -201,17 +213,16 @@ ValueSection RowFinder::findPhase(exec::Phase phase) const {
 //===-- Neighbours that are alike
 //------------------------------------------===//
 
-/// "layer/block/attn/" of "layer/block/attn/wq"; empty without a scope.
-static std::string_view getScope(std::string_view name) {
-  return name.substr(0, name.rfind('/') + 1);
+/// "layer/block/attn/" of "layer/block/attn/wq".
+static std::string_view getScope(const ValueRow &row) {
+  return std::string_view(row.name).substr(0, row.own);
 }
 
 /// Whether rows of two values differ in the last part of their names alone, and
 /// in the ids of collectives.
 static bool areAlike(const ValueRow &one, const ValueRow &other) {
   return !one.likeness.empty() && !other.likeness.empty() &&
-         !getScope(one.name).empty() &&
-         getScope(one.name) == getScope(other.name) &&
+         one.own > one.lead && getScope(one) == getScope(other) &&
          one.shape == other.shape && one.partial == other.partial &&
          one.bytes == other.bytes && one.isStored == other.isStored &&
          one.times == other.times &&
@@ -230,7 +241,7 @@ static std::vector<ValueRow> joinAlike(std::vector<ValueRow> rows) {
     for (end = begin + 1; end < rows.size() && areAlike(rows[begin], rows[end]);
          ++end) {
       const ValueRow &next = rows[end];
-      row.name += ", " + next.name.substr(getScope(next.name).size());
+      row.name += ", " + next.name.substr(next.own);
       row.bytes += next.bytes;
       row.wireBytes += next.wireBytes;
       for (size_t entry = 0; entry < row.communication.size(); ++entry)
@@ -244,28 +255,25 @@ static std::vector<ValueRow> joinAlike(std::vector<ValueRow> rows) {
 /// One row for all state that the optimizer has of every parameter and that
 /// lies as the parameters do: "adam/m, adam/v".
 static std::vector<ValueRow>
-joinState(std::vector<ValueRow> rows, const std::vector<ValueRow> &parameters) {
+joinState(const Plan &plan, std::vector<ValueRow> rows,
+          const std::vector<ValueRow> &parameters) {
   if (parameters.size() < 2)
     return rows;
-  std::map<std::string_view, const ValueRow *> parameterOf;
+  std::map<int, const ValueRow *> rowOf; // by tensor
   for (const ValueRow &parameter : parameters)
-    parameterOf[parameter.name] = &parameter;
-  std::map<std::string, std::vector<size_t>> kinds; // by what is in front
+    rowOf[parameter.tensor] = &parameter;
+  std::map<std::string, std::vector<size_t>> kinds;
   for (size_t index = 0; index < rows.size(); ++index) {
-    const std::string_view name = rows[index].name;
-    for (size_t slash = name.find('/'); slash != name.npos;
-         slash = name.find('/', slash + 1))
-      if (const auto parameter = parameterOf.find(name.substr(slash + 1));
-          parameter != parameterOf.end() &&
-          rows[index].shape == parameter->second->shape)
-        kinds[std::string(name.substr(0, slash))].push_back(index);
+    const exec::TensorT &state = plan.getTensor(rows[index].tensor);
+    const auto parameter = rowOf.find(state.of);
+    if (parameter != rowOf.end() &&
+        rows[index].shape == parameter->second->shape)
+      kinds[state.origin->state].push_back(index);
   }
   std::vector<bool> isJoined(rows.size());
   ValueRow all{.shape = {"each as the parameters"}};
   for (const auto &[kind, members] : kinds) {
-    if (members.size() != parameters.size() ||
-        std::any_of(members.begin(), members.end(),
-                    [&](size_t member) { return isJoined[member]; }))
+    if (members.size() != parameters.size())
       continue;
     all.name += (all.name.empty() ? "" : ", ") + kind;
     for (size_t member : members) {
@@ -285,22 +293,30 @@ joinState(std::vector<ValueRow> rows, const std::vector<ValueRow> &parameters) {
 
 /// One row for what is the same of many parameters: copies of another type.
 static std::vector<ValueRow>
-joinCopies(std::vector<ValueRow> rows,
+joinCopies(const Plan &plan, std::vector<ValueRow> rows,
            const std::vector<ValueRow> &parameters) {
-  std::map<std::string, std::vector<size_t>> copies; // by type, " as bf16"
-  for (size_t index = 0; index < rows.size(); ++index)
-    for (const ValueRow &parameter : parameters)
-      if (rows[index].name.starts_with(parameter.name + " as ") &&
-          rows[index].shape == parameter.shape &&
-          rows[index].communication.empty())
-        copies[rows[index].name.substr(parameter.name.size())].push_back(index);
+  std::map<int, const ValueRow *> rowOf; // by tensor
+  for (const ValueRow &parameter : parameters)
+    rowOf[parameter.tensor] = &parameter;
+  std::map<std::string, std::vector<size_t>> copies; // by type, "bf16"
+  for (size_t index = 0; index < rows.size(); ++index) {
+    if (rows[index].tensor < 0)
+      continue;
+    const exec::TensorT &copy = plan.getTensor(rows[index].tensor);
+    const auto parameter = rowOf.find(copy.of);
+    if (parameter != rowOf.end() && !copy.inside &&
+        copy.origin->kind == exec::OriginKind::value &&
+        rows[index].shape == parameter->second->shape &&
+        rows[index].communication.empty())
+      copies[copy.origin->element].push_back(index);
+  }
   for (const auto &[type, members] : copies) {
     if (members.size() < 2)
       continue;
     ValueRow all{.name = (members.size() == parameters.size()
                               ? "parameters"
                               : fmt::format("{} parameters", members.size())) +
-                         type,
+                         " as " + type,
                  .shape = {"each as the parameter"}};
     int64_t fused = 0; // those that take no memory
     for (size_t member : members) {
@@ -316,20 +332,18 @@ joinCopies(std::vector<ValueRow> rows,
 }
 
 /// Tells a scope once, above the rows that are in it.
-static void tellScopes(std::vector<ValueRow> &rows,
-                       const std::set<std::string> &scopes) {
+static void tellScopes(std::vector<ValueRow> &rows, const EqualScopes &equal) {
   constexpr size_t least = 3; // rows for which it is told
-  const auto getEnd = [&](const ValueRow &row) {
-    size_t position = 0;
-    const std::string scope =
-        row.likeness.empty() ? "" : findScope(row.name, scopes, position);
-    return scope.empty() ? 0 : position + scope.size();
+  const auto getTold = [&](const ValueRow &row) {
+    if (row.likeness.empty() || row.inScope < 0)
+      return std::string();
+    return row.name.substr(
+        0, row.lead + equal.scopes[size_t(row.inScope)].name.size());
   };
   for (size_t begin = 0, end; begin < rows.size(); begin = end) {
-    const std::string scope = rows[begin].name.substr(0, getEnd(rows[begin]));
+    const std::string scope = getTold(rows[begin]);
     end = begin + 1;
-    while (end < rows.size() && !scope.empty() &&
-           rows[end].name.substr(0, getEnd(rows[end])) == scope)
+    while (end < rows.size() && !scope.empty() && getTold(rows[end]) == scope)
       ++end;
     if (end - begin < least)
       continue;
@@ -424,16 +438,18 @@ std::vector<ValueSection> plan::findValueRows(const Plan &plan,
       finder.findVariables(exec::BufferRole::state, "state of the optimizer")};
   for (exec::Phase phase : options.phases)
     sections.push_back(finder.findPhase(phase));
-  const std::set<std::string> scopes = findScopes(plan.executable);
   if (isFolded) {
-    sections[1].rows = joinState(std::move(sections[1].rows), sections[0].rows);
+    sections[1].rows =
+        joinState(plan, std::move(sections[1].rows), sections[0].rows);
     for (ValueSection &section : std::span(sections).subspan(2))
-      section.rows = joinCopies(std::move(section.rows), sections[0].rows);
+      section.rows =
+          joinCopies(plan, std::move(section.rows), sections[0].rows);
   }
   for (ValueSection &section : sections) {
     if (isFolded) {
-      section.rows = joinAlike(foldScopes(std::move(section.rows), scopes));
-      tellScopes(section.rows, scopes);
+      section.rows =
+          joinAlike(foldScopes(std::move(section.rows), equal.scopes));
+      tellScopes(section.rows, equal);
     } else {
       section.rows = foldAlike(std::move(section.rows));
       sortRows(section.rows, options.order);

@@ -18,6 +18,11 @@ struct Communication {
 /// to complete it.
 struct ValueRow {
   std::string name = {};
+  int tensor = -1; ///< what it is a row of; -1: of no value, or of several
+  /// Of a value: where in its name its scopes begin, behind "gradient of ", and
+  /// where what it is called in there does.
+  size_t lead = 0, own = 0;
+  int inScope = -1; ///< the innermost of EqualScopes; -1: none
   /// What stands in front of the names of all rows that are alike in it, and is
   /// told above them: "gradient of layer/3" of "block/ff". Empty: nothing.
   std::string scope = {};

@@ -19,10 +19,17 @@ static bool checkMember(ExecutableChecker &checker,
   if (!isEnumerator(collective.kind, exec::CollectiveKind::MAX))
     return checker.fail(
         fmt::format("unknown collective kind {}", int(collective.kind)));
-  for (const auto &cause : collective.causes)
+  if (!checker.checkOrigin(collective.origin.get()) ||
+      (collective.span && !checker.checkSpan(*collective.span)))
+    return false;
+  for (const auto &cause : collective.causes) {
+    if (!checker.checkOrigin(cause->consumer.get()) ||
+        !checker.checkOrigin(cause->operand.get()))
+      return false;
     for (const exec::Span &span : cause->spans)
       if (!checker.checkSpan(span))
         return false;
+  }
   if (!checker.checkLayout(collective.source.get()) ||
       !checker.checkLayout(collective.target.get()))
     return false;

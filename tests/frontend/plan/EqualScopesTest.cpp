@@ -2,6 +2,7 @@
 // what lies in other values.
 
 #include "frontend/plan/EqualScopes.h"
+#include "Origins.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,6 +26,7 @@ public:
                 exec::BufferRole role = exec::BufferRole::activation) {
     auto tensor = std::make_unique<exec::TensorT>();
     tensor->name = name;
+    tensor->origin = plan::makeOrigin(executable, name);
     tensor->role = role;
     tensor->layout = std::make_unique<exec::TensorLayoutT>();
     auto dim = std::make_unique<exec::DimShardingT>();
@@ -60,6 +62,7 @@ public:
   void addKernel(const std::string &name, Operands... operands) {
     auto command = std::make_unique<exec::CommandT>();
     command->name = name;
+    command->origin = plan::makeOrigin(executable, name);
     command->action.Set(exec::KernelT());
     (command->operands.push_back(std::move(operands)), ...);
     command->results = command->operands.empty() ? 0 : 1;
@@ -150,6 +153,53 @@ TEST(EqualScopes, other_sizes_are_not_equal) {
   const plan::EqualScopes equal(plan);
   EXPECT_EQ(equal.scopes[1].model, 1);
   EXPECT_THAT(equal.tensorFolds, ElementsAre(0, 1, 2, 3));
+}
+
+TEST(EqualScopes, loops_in_calls_are_alike_iteration_by_iteration) {
+  ProgramText text;
+  // rnn1 and rnn2 are alike, and so are the steps of each; what is called like
+  // a number is no iteration, nor are calls in calls compared.
+  for (const char *name :
+       {"rnn1/u", "rnn1/v", "rnn1/w", "rnn1/time/0/g", "rnn1/time/0/h",
+        "rnn1/time/1/g", "rnn1/time/1/h", "rnn2/u", "rnn2/v", "rnn2/w",
+        "rnn2/time/0/g", "rnn2/time/0/h", "rnn2/time/1/g", "rnn2/time/1/h",
+        "b/norm1/h", "b/norm2/h", "gradient of rnn2/time/1/h",
+        "gradient of rnn1/time/0/h"})
+    text.addTensor(name);
+  const plan::Plan plan(text.executable);
+  const plan::EqualScopes equal(plan);
+  std::vector<std::string> names;
+  std::vector<int> models, parents;
+  std::vector<int64_t> iterations;
+  for (const plan::EqualScopes::Scope &scope : equal.scopes) {
+    names.push_back(scope.name);
+    models.push_back(scope.model);
+    parents.push_back(scope.parent);
+    iterations.push_back(scope.iteration);
+  }
+  EXPECT_THAT(names, ElementsAre("rnn1", "rnn1/time/0", "rnn1/time/1", "rnn2",
+                                 "rnn2/time/0", "rnn2/time/1", "b"));
+  EXPECT_THAT(parents, ElementsAre(-1, 0, 0, -1, 3, 3, -1));
+  EXPECT_THAT(iterations, ElementsAre(-1, 0, 1, -1, 0, 1, -1));
+  EXPECT_THAT(equal.tensorScopes, ElementsAre(0, 0, 0, 1, 1, 2, 2, 3, 3, 3, 4,
+                                              4, 5, 5, 6, 6, 5, 1));
+  // Each call has a gradient that the other one has not, of eight values; of
+  // two, those of a step, that is too much.
+  EXPECT_THAT(models, ElementsAre(0, 1, 2, 0, 1, 2, 6));
+  EXPECT_THAT(equal.tensorFolds, ElementsAre(0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4,
+                                             5, 6, 14, 15, 16, 17));
+}
+
+TEST(EqualScopes, a_loop_in_a_call_is_one_iteration) {
+  ProgramText text;
+  for (const char *name :
+       {"rnn/w", "rnn/time/0/h", "rnn/time/1/h", "rnn/time/2/h",
+        "gradient of rnn/time/2/h", "gradient of rnn/time/1/h",
+        "gradient of rnn/time/0/h"})
+    text.addTensor(name);
+  const plan::Plan plan(text.executable);
+  EXPECT_THAT(plan::EqualScopes(plan).tensorFolds,
+              ElementsAre(0, 1, 1, 1, 4, 4, 4));
 }
 
 TEST(Plan, parts_of_a_buffer_are_followed_by_their_place) {

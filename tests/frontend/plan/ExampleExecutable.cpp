@@ -1,5 +1,7 @@
 #include "ExampleExecutable.h"
 
+#include "Origins.h"
+
 using namespace meshc;
 using namespace meshc::exec;
 
@@ -71,10 +73,9 @@ private:
                 uint64_t bytes);
   CommandT &addCommand(const char *name, Phase phase, std::vector<int> inputs,
                        std::vector<Result> outputs, int64_t flops, Span span);
-  static std::unique_ptr<CauseT> cause(const char *rule, const char *consumer,
-                                       const char *operand, const char *needed,
-                                       const char *had,
-                                       std::vector<Span> spans);
+  std::unique_ptr<CauseT> cause(const char *rule, const char *consumer,
+                                const char *operand, const char *needed,
+                                const char *had, std::vector<Span> spans);
   void addPrograms();
 
   ExecutableT executable;
@@ -127,6 +128,7 @@ void ExampleBuilder::addTensor(const char *name, BufferRole role,
                                int64_t global, int64_t local) {
   auto tensor = std::make_unique<TensorT>();
   tensor->name = name;
+  tensor->origin = plan::makeOrigin(executable, name);
   tensor->role = role;
   tensor->layout = std::move(layout);
   tensor->span = own(span);
@@ -152,6 +154,7 @@ CommandT &ExampleBuilder::addCommand(const char *name, Phase phase,
                                      Span span) {
   auto command = std::make_unique<CommandT>();
   command->name = name;
+  command->origin = *name ? plan::makeOrigin(executable, name) : nullptr;
   command->phase = phase;
   command->flops = flops;
   command->bytes = 10 * flops;
@@ -178,8 +181,12 @@ ExampleBuilder::cause(const char *rule, const char *consumer,
                       std::vector<Span> spans) {
   auto result = std::make_unique<CauseT>();
   result->rule = rule;
-  result->consumer = consumer;
-  result->operand = operand;
+  if (constexpr std::string_view dialect = "nd.";
+      std::string_view(consumer).starts_with(dialect))
+    result->consumer_operation = std::string(consumer).substr(dialect.size());
+  else
+    result->consumer = plan::makeOrigin(executable, consumer);
+  result->operand = plan::makeOrigin(executable, operand);
   result->needed = needed;
   result->had = had;
   result->spans = std::move(spans);

@@ -70,7 +70,7 @@ TEST_F(ExplainTest, a_merged_collective_gives_every_reason) {
   for (const auto &command : executable.programs[0]->commands)
     if (auto *collective = command->action.AsCollective();
         collective && collective->id == "c2")
-      collective->causes.at(1)->operand = "y";
+      collective->causes.at(1)->operand->name = "y";
   std::string text = explain("c2");
   EXPECT_THAT(text,
               HasSubstr("\nreason 1 of 2\n  It is there because 'w' needs "
@@ -83,10 +83,11 @@ TEST_F(ExplainTest, readers_that_need_the_same_are_one_reason) {
   auto &causes =
       executable.programs[0]->commands[2]->action.AsCollective()->causes;
   const exec::CauseT first = *causes.front();
-  for (const char *reader : {"h", "y", "loss", "nd.mul inside k"}) {
+  for (const char *reader : {"h", "y", "loss", "k"}) {
     causes.push_back(std::make_unique<exec::CauseT>(first));
-    causes.back()->consumer = reader;
+    causes.back()->consumer->name = reader;
   }
+  causes.back()->consumer_operation = "mul";
   // One of them leads there by another line too.
   causes[2]->spans.push_back(exec::Span(0, 4, 1, 4, 4));
   std::string text = explain("c1");

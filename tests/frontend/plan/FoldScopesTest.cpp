@@ -7,12 +7,23 @@ using namespace meshc;
 using plan::ValueRow;
 using testing::ElementsAre;
 
+static const std::vector<plan::EqualScopes::Scope> scopes = {
+    {"b1"},
+    {"b2"},
+    {"b3"},
+    {"layer"},
+    {.name = "layer/0", .iteration = 0},
+    {.name = "layer/1", .iteration = 1},
+    {.name = "layer/2", .iteration = 2},
+    {.name = "b1/t/0", .parent = 0, .iteration = 0},
+    {.name = "b1/t/1", .parent = 0, .iteration = 1},
+    {.name = "b2/t/0", .parent = 1, .iteration = 0},
+    {.name = "b2/t/1", .parent = 1, .iteration = 1}};
+
 /// Name, shape and communication of each row, for comparison.
 static std::vector<std::string> fold(std::vector<ValueRow> rows) {
   std::vector<std::string> texts;
-  for (const ValueRow &row :
-       plan::foldScopes(std::move(rows), {"b1", "b2", "b3", "layer", "layer/0",
-                                          "layer/1", "layer/2"})) {
+  for (const ValueRow &row : plan::foldScopes(std::move(rows), scopes)) {
     std::string text = row.name;
     if (row.times > 1)
       text += " x " + std::to_string(row.times);
@@ -28,10 +39,22 @@ static std::vector<std::string> fold(std::vector<ValueRow> rows) {
 
 static ValueRow makeRow(const std::string &name, int64_t bytes = 8,
                         std::vector<plan::Communication> communication = {}) {
-  return {.name = name,
-          .shape = {"batch 2"},
-          .bytes = bytes,
-          .communication = std::move(communication)};
+  ValueRow row{.name = name,
+               .shape = {"batch 2"},
+               .bytes = bytes,
+               .communication = std::move(communication)};
+  for (const char *lead : {"gradient of ", "adam/m/"})
+    if (name.starts_with(lead))
+      row.lead = std::string_view(lead).size();
+  // The longest that fits, the innermost.
+  for (size_t scope = 0, longest = 0; scope < scopes.size(); ++scope)
+    if (const std::string &given = scopes[scope].name;
+        name.compare(row.lead, given.size() + 1, given + "/") == 0 &&
+        given.size() > longest) {
+      row.inScope = int(scope);
+      longest = given.size();
+    }
+  return row;
 }
 
 TEST(FoldScopes, equal_scopes_become_one_row) {
@@ -64,15 +87,15 @@ TEST(FoldScopes, iterations_of_a_loop_are_scopes) {
                   "layer/1, layer/2, each as layer/0: 32", "loss, batch 2: 8",
                   "gradient of layer/2/h, batch 2: 8",
                   "layer/1, as layer/2: 8"));
-  exec::ExecutableT executable;
-  for (const char *name : {"layer/ff/w", "layer/0/h", "layer/12/time/3/k", "x",
-                           "layer/3", "b1/0"}) {
-    executable.tensors.push_back(std::make_unique<exec::TensorT>());
-    executable.tensors.back()->name = name;
-    executable.tensors.back()->role = exec::BufferRole::activation;
-  }
-  EXPECT_THAT(plan::findScopes(executable),
-              ElementsAre("b1", "layer", "layer/0", "layer/12"));
+}
+
+TEST(FoldScopes, iterations_in_a_call_are_folded_within_it) {
+  EXPECT_THAT(fold({makeRow("b1/x"), makeRow("b1/t/0/h"), makeRow("b1/t/1/h"),
+                    makeRow("b2/x"), makeRow("b2/t/0/h"), makeRow("b2/t/1/h"),
+                    makeRow("loss")}),
+              ElementsAre("b1/x, batch 2: 8", "b1/t/0/h, batch 2: 8",
+                          "b1/t/1, as b1/t/0: 8", "b2, as b1: 24",
+                          "loss, batch 2: 8"));
 }
 
 TEST(FoldScopes, what_differs_is_not_folded) {

@@ -72,8 +72,11 @@ std::string makeCalls(size_t numSplit) {
   return change([&](json &plan) {
     for (size_t call = 1; call <= 4; ++call) {
       const std::string scope = "b" + std::to_string(call);
-      plan["scopes"].push_back(
-          {{"id", scope}, {"name", scope}, {"like", "b1"}});
+      plan["scopes"].push_back({{"id", scope},
+                                {"name", scope},
+                                {"parent", nullptr},
+                                {"iteration", nullptr},
+                                {"like", "b1"}});
       addValue(plan, scope, "up",
                call <= numSplit ? json({"model"}) : json::array());
     }

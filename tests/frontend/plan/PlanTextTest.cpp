@@ -1,4 +1,5 @@
 #include "ExampleExecutable.h"
+#include "Origins.h"
 
 #include "frontend/plan/text/PlanText.h"
 #include "frontend/plan/text/TerminalText.h"
@@ -304,10 +305,10 @@ static exec::ExecutableT makeScopedExample() {
   auto add = [&](const char *name, exec::BufferRole role, int like) {
     executable.tensors.push_back(
         std::make_unique<exec::TensorT>(*executable.tensors[size_t(like)]));
-    executable.tensors.back()->name = name;
+    plan::setName(executable, *executable.tensors.back(), name);
     executable.tensors.back()->role = role;
   };
-  executable.tensors[1]->name = "layer/w";
+  plan::setName(executable, *executable.tensors[1], "layer/w");
   add("layer/u", exec::BufferRole::parameter, 1);
   for (const char *name :
        {"adam/m/layer/w", "adam/v/layer/w", "adam/m/layer/u", "adam/v/layer/u"})
@@ -330,7 +331,7 @@ TEST(PlanTextTest, copies_of_parameters_are_one_row) {
   auto add = [&](const char *name, exec::BufferRole role) {
     executable.tensors.push_back(
         std::make_unique<exec::TensorT>(*executable.tensors[1]));
-    executable.tensors.back()->name = name;
+    plan::setName(executable, *executable.tensors.back(), name);
     executable.tensors.back()->role = role;
   };
   for (const char *name : {"layer/w as bf16", "layer/u as bf16"})
@@ -352,7 +353,7 @@ TEST(PlanTextTest, what_is_computed_on_the_way_is_left_out) {
   auto add = [&](const char *name, exec::BufferRole role, int line) {
     executable.tensors.push_back(
         std::make_unique<exec::TensorT>(*executable.tensors[3]));
-    executable.tensors.back()->name = name;
+    plan::setName(executable, *executable.tensors.back(), name);
     executable.tensors.back()->role = role;
     *executable.tensors.back()->span = exec::Span(0, line, 7, line, 8);
   };

@@ -1,6 +1,7 @@
 // Which collectives --strict speaks of, and what it says of them.
 
 #include "ExampleExecutable.h"
+#include "Origins.h"
 
 #include "frontend/plan/Reshardings.h"
 
@@ -102,7 +103,7 @@ TEST_F(ReshardingsTest, alike_iterations_are_told_once) {
   for (const char *name :
        {"layer/0/h", "layer/1/h", "layer/2/h", "layer/2/last"}) {
     executable.tensors.push_back(std::make_unique<exec::TensorT>(model));
-    executable.tensors.back()->name = name;
+    plan::setName(executable, *executable.tensors.back(), name);
     if (name == std::string_view("layer/2/last"))
       executable.tensors.back()->role = exec::BufferRole::gradient;
     commands.push_back(std::make_unique<exec::CommandT>(gather));

@@ -259,7 +259,7 @@ function haloSentence(page, value) {
             ] :
             [`Device ${page.device} reads nothing beyond its block in `],
         itemLink(page, {kind: 'collective', index: one.index}, one.id), ' for ',
-        html('code', {}, one.cause.consumer), '.');
+        causedNode(one.cause.consumer, one.cause.consumer_operation), '.');
   });
 }
 

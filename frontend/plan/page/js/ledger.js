@@ -78,7 +78,7 @@ const ledgerView = {
       if (!show.query) return true;
       if (/^c\d+$/.test(show.query)) return one.ids.includes(show.query);
       return [
-        kindName(one.kind), one.of, one.cause.operand, one.cause.consumer, one.cause.rule,
+        kindName(one.kind), one.of, causedText(one.cause), one.cause.consumer, one.cause.rule,
         ...one.axisNames
       ].some(text => text.toLowerCase().includes(show.query));
     }

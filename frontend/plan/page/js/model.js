@@ -135,7 +135,7 @@ function getGroup(tensor) {
   if (tensor.role === 'param') return GROUPS[0];
   if (tensor.role === 'state') return GROUPS[1];
   if (tensor.role === 'input') return GROUPS[2];
-  return tensor.role === 'gradient' || isGradientName(tensor.name) ? GROUPS[4] : GROUPS[3];
+  return tensor.role === 'gradient' ? GROUPS[4] : GROUPS[3];
 }
 
 /** @param {Plan} plan */
@@ -184,18 +184,10 @@ function readValues(plan) {
       if (known == null || !plan.values[known].stored) plan.valueNamed.set(tensor.name, index);
     }
   }
-  for (const value of plan.values)
-    if (value.role === 'state') value.stateOf = findParameter(plan, value, byId);
-}
-
-/** adam/m/w1 is state of w1, unless the plan says it itself. */
-function findParameter(plan, state, byId) {
-  const said = byId.get(state.id).state_of;
-  if (said) return plan.values[plan.valueOf.get(said)];
-  const parameters =
-      plan.values.filter(value => value.role === 'param' && state.name.endsWith('/' + value.name));
-  parameters.sort((a, b) => b.name.length - a.name.length);
-  return parameters[0] || null;
+  for (const value of plan.values) {
+    const parameter = byId.get(value.id).state_of;
+    if (parameter) value.stateOf = plan.values[plan.valueOf.get(parameter)];
+  }
 }
 
 /** @param {Plan} plan */
@@ -254,7 +246,9 @@ function readCollectives(plan) {
   for (const members of groupFolds(plan.json.collectives, one => one.fold)) {
     const first = members[0];
     const transfer = transfers.get(first.transfer);
-    const value = plan.valueOf.get(first.tensor) ?? plan.valueNamed.get(first.cause.operand) ?? -1;
+    const {operand, operand_operation: operation} = first.cause;
+    const value = plan.valueOf.get(first.tensor) ??
+        (operation ? null : plan.valueNamed.get(operand)) ?? -1;
     const count = sum(members, one => one.repeat);
     const index = plan.collectives.length;
     const spans = [];
@@ -275,7 +269,7 @@ function readCollectives(plan) {
       axes: axesOf(plan, first.axes),
       groupSize: first.group_size,
       phase: first.phase,
-      of: value >= 0 ? plan.values[value].name : foldNames(members.map(one => one.cause.operand)),
+      of: value >= 0 ? plan.values[value].name : foldNames(members.map(one => causedText(one.cause))),
       value,
       count,
       payload: first.payload_bytes,

@@ -67,7 +67,7 @@ class Page {
     const candidates =
         [...this.related.value].filter(index => values[index].dims.length && !values[index].inside);
     const best =
-        candidates.find(index => values[index].stored && !isGradientName(values[index].name)) ??
+        candidates.find(index => values[index].stored && values[index].role !== 'gradient') ??
         candidates[0];
     if (best == null || this.item.kind === 'axis') return;
     this.value = best;

@@ -37,11 +37,10 @@ function itemLink(page, item, text) {
 /** A parenthesis does not stand alone at the end of a line. */
 const inParentheses = node => html('span.together', {}, '(', node, ')');
 
-/** "nd.einsum inside logits" in words. */
-function operandNode(operand) {
-  const inside = /^nd\.(\w+) inside (.*)$/.exec(operand);
-  return inside ? [`the ${inside[1]} inside `, html('code', {}, inside[2])] :
-                  html('code', {}, operand);
+/** A value of a cause: "the einsum inside logits" where it has no name of its own. */
+function causedNode(name, operation) {
+  if (!operation) return html('code', {}, name);
+  return name ? [`the ${operation} inside `, html('code', {}, name)] : `an inner ${operation}`;
 }
 
 /**
@@ -77,10 +76,11 @@ function quoteNode(page, span) {
  * @param {Collective} collective
  */
 function needSentence(page, collective) {
-  const {consumer, operand, needed, had} = collective.cause;
+  const {cause} = collective;
+  const {needed, had} = cause;
   return html(
-      'p', {}, html('code', {}, consumer), ' needs ', operandNode(operand), ' as ',
-      splitNode(page, needed), '; it is computed as ', splitNode(page, had), '.');
+      'p', {}, causedNode(cause.consumer, cause.consumer_operation), ' needs ',
+      causedNode(cause.operand, cause.operand_operation), ' as ', splitNode(page, needed), '; it is computed as ', splitNode(page, had), '.');
 }
 
 /**

@@ -41,7 +41,7 @@ function costOfLines(plan) {
 function valuesOfLine(plan, line) {
   const own = plan.values.filter(
       value => value.line === line && !value.inside && value.role !== 'state' &&
-          !isGradientName(value.name) && value.role !== 'gradient');
+          value.role !== 'gradient');
   if (/^\s*param\b/.test(plan.lines[line].text)) return own.filter(value => value.role === 'param');
   // A call of a library declares parameters on its line too, but binds another value.
   const bound = own.filter(value => value.role !== 'param');

@@ -45,8 +45,9 @@ function showControls(text) {
 
 const capital = text => text.slice(0, 1).toUpperCase() + text.slice(1);
 const kindName = kind => kind.replace(/_/g, '-');
-const GRADIENT = 'gradient of ';
-const isGradientName = name => name.startsWith(GRADIENT) || name.startsWith('inside ' + GRADIENT);
+/** "einsum inside h": the value that a cause is about, in words to search and to list. */
+const causedText = ({operand, operand_operation: operation}) =>
+    operation ? [operation, ...operand ? ['inside', operand] : []].join(' ') : operand;
 /** "∂ w1" for "gradient of w1". */
 const shortName = name => name.replace(/gradient of /g, '∂ ');
 

@@ -92,7 +92,12 @@ function loopsOf(plan, runs) {
   const counts = new Map();
   for (const scope of scopes) counts.set(scope.like, (counts.get(scope.like) || 0) + 1);
   const alike = scopes.filter(scope => counts.get(scope.like) > 1);
-  const within = (scope, other) => scope !== other && scope.name.startsWith(other.name + '/');
+  const parents = new Map(scopes.map(scope => [scope.id, scope.parent]));
+  const within = (scope, other) => {
+    let around = parents.get(scope.id);
+    while (around && around !== other.id) around = parents.get(around);
+    return around === other.id;
+  };
   const outermost = alike.filter(scope => !alike.some(other => within(scope, other)));
   const owner = new Map();
   for (const scope of scopes)

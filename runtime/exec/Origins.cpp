@@ -1,0 +1,43 @@
+#include "runtime/exec/Origins.h"
+
+#include <cstdlib>
+
+using namespace meshc;
+
+std::string runtime::getScopeName(const exec::ExecutableT &executable,
+                                  int scope) {
+  std::string name;
+  for (; scope >= 0; scope = executable.scopes[size_t(scope)]->parent) {
+    const exec::ScopeT &entry = *executable.scopes[size_t(scope)];
+    std::string part = entry.name;
+    if (entry.iteration >= 0)
+      part += "/" + std::to_string(entry.iteration);
+    name = name.empty() ? part : part + "/" + name;
+  }
+  return name;
+}
+
+std::string runtime::getLead(const exec::OriginT &origin) {
+  switch (origin.kind) {
+  case exec::OriginKind::value:
+    return "";
+  case exec::OriginKind::gradient:
+    return "gradient of ";
+  case exec::OriginKind::update:
+    return "update of ";
+  case exec::OriginKind::state:
+    return origin.name.empty() ? origin.state : origin.state + "/";
+  }
+  std::abort();
+}
+
+std::string runtime::getOriginName(const exec::ExecutableT &executable,
+                                   const exec::OriginT *origin) {
+  if (!origin)
+    return "";
+  std::string name = getLead(*origin) + getScopeName(executable, origin->scope);
+  if (origin->scope >= 0)
+    name += "/";
+  name += origin->name;
+  return origin->element.empty() ? name : name + " as " + origin->element;
+}
