@@ -247,8 +247,8 @@ function readCollectives(plan) {
     const first = members[0];
     const transfer = transfers.get(first.transfer);
     const {operand, operand_operation: operation} = first.cause;
-    const value = plan.valueOf.get(first.tensor) ??
-        (operation ? null : plan.valueNamed.get(operand)) ?? -1;
+    const value =
+        plan.valueOf.get(first.tensor) ?? (operation ? null : plan.valueNamed.get(operand)) ?? -1;
     const count = sum(members, one => one.repeat);
     const index = plan.collectives.length;
     const spans = [];
@@ -269,7 +269,8 @@ function readCollectives(plan) {
       axes: axesOf(plan, first.axes),
       groupSize: first.group_size,
       phase: first.phase,
-      of: value >= 0 ? plan.values[value].name : foldNames(members.map(one => causedText(one.cause))),
+      of: value >= 0 ? plan.values[value].name :
+                       foldNames(members.map(one => causedText(one.cause))),
       value,
       count,
       payload: first.payload_bytes,

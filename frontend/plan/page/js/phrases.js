@@ -80,7 +80,8 @@ function needSentence(page, collective) {
   const {needed, had} = cause;
   return html(
       'p', {}, causedNode(cause.consumer, cause.consumer_operation), ' needs ',
-      causedNode(cause.operand, cause.operand_operation), ' as ', splitNode(page, needed), '; it is computed as ', splitNode(page, had), '.');
+      causedNode(cause.operand, cause.operand_operation), ' as ', splitNode(page, needed),
+      '; it is computed as ', splitNode(page, had), '.');
 }
 
 /**

@@ -45,9 +45,15 @@ function showControls(text) {
 
 const capital = text => text.slice(0, 1).toUpperCase() + text.slice(1);
 const kindName = kind => kind.replace(/_/g, '-');
-/** "einsum inside h": the value that a cause is about, in words to search and to list. */
-const causedText = ({operand, operand_operation: operation}) =>
-    operation ? [operation, ...operand ? ['inside', operand] : []].join(' ') : operand;
+/**
+ * "einsum inside h": the value that a cause is about, in words to search and to list.
+ * @param {Cause} cause
+ */
+function causedText(cause) {
+  const {operand, operand_operation: operation} = cause;
+  if (!operation) return operand;
+  return operand ? `${operation} inside ${operand}` : operation;
+}
 /** "∂ w1" for "gradient of w1". */
 const shortName = name => name.replace(/gradient of /g, '∂ ');
 

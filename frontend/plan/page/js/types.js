@@ -79,8 +79,9 @@
 
 /**
  * @typedef {{kind: string, rule: string, consumer: string, operand: string,
- *    consumer_operation?: string, operand_operation?: string, needed: string, had: string, written: boolean, spans: Span[],
- *    alternative?: {description: string, cost_us: number, chosen_cost_us: number}}} Cause
+ *    consumer_operation?: string, operand_operation?: string, needed: string, had: string, written:
+ * boolean, spans: Span[], alternative?: {description: string, cost_us: number, chosen_cost_us:
+ * number}}} Cause
  */
 
 /**
