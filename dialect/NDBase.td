@@ -210,6 +210,7 @@ def ND_ScopeAttr : ND_Attr<"Scope", "scope"> {
 
     **Constraints**
     - (C1) the name is not empty.
+    - (C2) the iteration is at least -1.
   }];
   let parameters = (ins OptionalParameter<"::meshc::nd::ScopeAttr">:$parent,
                         "::mlir::StringAttr":$name, "int64_t":$iteration);

@@ -67,6 +67,8 @@ static exec::CollectiveKind getCollectiveKind(layout::CollectiveKind kind) {
   llvm_unreachable("not a collective kind");
 }
 
+/// One member of a transfer. It stands at the line that asks for it, the first
+/// of its causes'; at that of its value if none has one.
 static exec::CollectiveT getCollective(spmd::CollectiveOpInterface op,
                                        codegen::CommandBuilder &commands) {
   codegen::ExecTypes &types = commands.getTypes();
@@ -81,14 +83,16 @@ static exec::CollectiveT getCollective(spmd::CollectiveOpInterface op,
   action.payload_elements = form.payloadElements;
   action.payload_bytes = form.payloadBytes;
   action.wire_bytes = form.wireBytes;
-  const Location loc = op->getLoc();
-  action.origin = types.getOrigin(getOrigin(loc));
-  action.span = std::make_unique<exec::Span>(types.getSpan(loc));
+  action.origin = types.getOrigin(getOrigin(op->getLoc()));
   if (form.kind != layout::CollectiveKind::Slice)
     action.id = commands.getNextCollective();
   if (ArrayAttr causes = op.getCausesAttr())
     for (auto cause : causes.getAsRange<nd::CauseAttr>())
       action.causes.push_back(types.getCause(cause));
+  action.span = std::make_unique<exec::Span>(types.getSpan(op->getLoc()));
+  for (const auto &cause : llvm::reverse(action.causes))
+    if (!cause->spans.empty())
+      *action.span = cause->spans.front();
   return action;
 }
 
@@ -103,6 +107,7 @@ LogicalResult TransferOp::addCommands(codegen::CommandBuilder &commands) {
   for (spmd::CollectiveOpInterface member : llvm::drop_begin(members))
     action.merged.push_back(
         std::make_unique<exec::CollectiveT>(getCollective(member, commands)));
+  *command.span = *action.span;
   if (!action.merged.empty())
     command.name += " and " + std::to_string(action.merged.size()) + " more";
   if (action.kind != exec::CollectiveKind::slice)

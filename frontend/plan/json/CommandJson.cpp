@@ -97,15 +97,6 @@ Json PlanWriter::getCause(const exec::CauseT &cause) const {
   return json;
 }
 
-/// Where a collective stands: at the line that asks for it, the first of its
-/// causes'; at that of its value if none has one.
-Json PlanWriter::getPlace(const exec::CollectiveT &collective) const {
-  for (const auto &cause : collective.causes)
-    if (!cause->spans.empty())
-      return getSpan(cause->spans.front());
-  return getSpan(collective.span);
-}
-
 Json PlanWriter::getCollective(size_t index) const {
   const PlannedCommand &planned = plan.commands[index];
   const exec::CollectiveT &collective = *planned.collective;
@@ -127,7 +118,7 @@ Json PlanWriter::getCollective(size_t index) const {
   json["transfer"] = transfers[size_t(transferOf[index])].id;
   json["scope"] = getScopeId(scopes.commandScopes[index]);
   json["fold"] = plan.commands[size_t(scopes.commandFolds[index])].id;
-  json["span"] = getPlace(collective);
+  json["span"] = getSpan(collective.span);
   // Merged collectives have several causes; the first one is the one that put
   // the collective where it stands.
   // The states of an optimizer ask for a gradient alike.

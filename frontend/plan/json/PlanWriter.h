@@ -59,7 +59,6 @@ private:
   Json getSharding(const exec::TensorLayoutT &layout) const;
   Json getOp(size_t index) const;
   Json getCause(const exec::CauseT &cause) const;
-  Json getPlace(const exec::CollectiveT &collective) const;
   Json getCollective(size_t index) const;
   Json getTransfer(const Transfer &transfer) const;
   Json getSchedule() const;
