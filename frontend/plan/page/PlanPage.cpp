@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 using namespace meshc;
+using plan::Json;
 
 namespace {
 
@@ -75,6 +76,26 @@ static std::string pack(const std::string &json) {
   return toBase64({packed.data(), size});
 }
 
+/// What the headline says of a plan, which the page shows before it unpacks all
+/// of it. As JSON in a script element it has no "<" that could end that.
+static std::string getAnswer(const Json &plan) {
+  Json answer = Json::object();
+  for (const char *field : {"model", "program", "target", "devices", "mesh",
+                            "machine", "totals", "memory"})
+    if (plan.contains(field))
+      answer[field] = plan[field];
+  for (const char *list : {"at_peak", "buffers"})
+    answer["memory"].erase(list);
+  std::string text;
+  for (char letter :
+       answer.dump(-1, ' ', false, Json::error_handler_t::replace))
+    if (letter == '<')
+      text += "\\u003c";
+    else
+      text += letter;
+  return text;
+}
+
 std::string plan::renderPlanPage(std::span<const std::string> plans) {
   Json all = Json::array();
   for (const std::string &text : plans) {
@@ -91,12 +112,15 @@ std::string plan::renderPlanPage(std::span<const std::string> plans) {
   const std::string data =
       pack(all.dump(-1, ' ', false, Json::error_handler_t::replace));
 
+  const std::string answer = getAnswer(all.front());
+
   // What was put in is not searched again.
   const std::pair<std::string_view, std::string_view> places[] = {
       {"@POLICY@", policy},
       {"@STYLE@", style},
-      {"@DATA@", data},
-      {"@SCRIPT@", script}};
+      {"@ANSWER@", answer},
+      {"@SCRIPT@", script},
+      {"@DATA@", data}};
   std::string page;
   std::string_view rest = getFile("page.html");
   for (const auto &[place, text] : places) {

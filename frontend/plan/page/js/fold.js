@@ -7,13 +7,23 @@
 function groupFolds(things, key) {
   const groups = new Map();
   for (const thing of things) {
-    const group = groups.get(key(thing));
+    const own = key(thing);
+    const group = groups.get(own);
     if (group)
       group.push(thing);
     else
-      groups.set(key(thing), [thing]);
+      groups.set(own, [thing]);
   }
   return [...groups.values()];
+}
+
+/** `compute` of a thing, once for each. */
+function remember(compute) {
+  const known = new Map();
+  return thing => {
+    if (!known.has(thing)) known.set(thing, compute(thing));
+    return known.get(thing);
+  };
 }
 
 /**

@@ -12,23 +12,28 @@ function buildPage(page) {
   const main = document.getElementById('main');
   const left = html('div.left', {}, buildSource(page), buildInspector(page));
   const right = html('div.views');
-  const sections =
+  const [verdict, ...views] =
       VIEWS.filter(view => !view.exists || view.exists(page)).map(view => new Section(page, view));
-  page.width = () => {
-    const style = getComputedStyle(right);
-    return Math.floor(
-        right.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
-  };
+  const sections = [verdict, ...views];
+  // To measure in the midst of drawing would lay out the page each time.
+  let width = null;
+  new ResizeObserver(() => width = null).observe(right);
+  page.width = () => width ??= roomIn(right);
   left.firstChild.id = 'source';
-  const [verdict, ...views] = sections;
   put(right, views.map(section => section.element));
-  put(main, verdict.element, html('div.columns', {}, left, right));
+  put(main, html('div.columns', {}, left, right));
   verdict.build();
-  document.title = showControls(`${plan.model}: sharding plan`);
   const header = buildHeader(page, sections);
   document.body.append(tip, buildFooter(plan));
   watch(page, sections, header);
   listenToKeys(page, sections, header.places);
+}
+
+/** @param {HTMLElement} element */
+function roomIn(element) {
+  const style = getComputedStyle(element);
+  return Math.floor(
+      element.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
 }
 
 class Section {
@@ -37,12 +42,8 @@ class Section {
     this.page = page;
     this.view = view;
     this.parts = /** @type {ViewParts} */ (null);
-    this.element = html('section.view', {
-      id: view.id,
-      tabindex: -1,
-      'aria-label': view.title,
-      style: {'min-height': pixels(view.height)}
-    });
+    // That of the verdict stands there already.
+    this.element = document.getElementById(view.id) || makeSection(view);
   }
 
   build() {
@@ -64,6 +65,14 @@ class Section {
   }
 }
 
+/** @param {View} view */
+const makeSection = view => html('section.view', {
+  id: view.id,
+  tabindex: -1,
+  'aria-label': view.title,
+  style: {'min-height': pixels(view.height)}
+});
+
 /** @param {Page} page @param {Section[]} sections */
 function buildHeader(page, sections) {
   const places = [];
@@ -76,7 +85,7 @@ function buildHeader(page, sections) {
   const buttons = places.map(
       place => html('button', {type: 'button', onclick: () => page.show(place.id)}, place.name));
   const nav = html('nav', {'aria-label': 'Views'}, buttons);
-  put(document.getElementById('top'), html('span.model', {}, page.plan.model), nav,
+  put(clear(document.getElementById('top')), html('span.model', {}, page.plan.model), nav,
       html(
           'button.tool',
           {type: 'button', title: 'Find anything', onclick: () => openPalette(page, sections)},
@@ -236,17 +245,35 @@ function readHash(page, link) {
   reading = false;
 }
 
-/** @param {Page} page */
+/** @param {{theme: string}} page */
 function setTheme(page, theme) {
   if (theme !== 'dark' && theme !== 'light') return;
   page.theme = theme;
   document.documentElement.dataset.theme = theme;
 }
 
+/** The headline: what reads it need not wait until all of the plan is unpacked and drawn. */
+function showAnswer() {
+  const plan = readAnswer(JSON.parse(document.getElementById('answer').textContent));
+  setTheme({theme: ''}, new URLSearchParams(location.hash.slice(1)).get('theme'));
+  document.title = showControls(`${plan.model}: sharding plan`);
+  put(document.getElementById('top'), html('span.model', {}, plan.model));
+  put(document.getElementById('main'),
+      put(makeSection(verdictView), html('div', {}, eyebrow(plan), headline(plan))));
+}
+
+/** When what is on the page has been painted, and all of the file is there. */
+async function painted() {
+  if (!document.hidden) await new Promise(end => requestAnimationFrame(() => setTimeout(end)));
+  if (document.readyState === 'loading')
+    await new Promise(end => document.addEventListener('DOMContentLoaded', end));
+}
+
 /** The JSON of the plans, which the file has packed. */
 async function unpackPlans() {
-  const text = document.getElementById('plan').textContent;
-  const packed = Uint8Array.from(atob(text), character => character.charCodeAt(0));
+  const text = atob(document.getElementById('plan').textContent);
+  const packed = new Uint8Array(text.length);
+  for (let place = 0; place < text.length; ++place) packed[place] = text.charCodeAt(place);
   const stream = new Blob([packed]).stream().pipeThrough(
       new (/** @type {any} */ (window)).DecompressionStream('deflate'));
   return new Response(stream).json();
@@ -261,10 +288,17 @@ function start(json) {
   readHash(page, location.href);
   // A link that was written since then may stand in the address already.
   addEventListener('hashchange', event => readHash(page, event.newURL));
-  // For tests, which read what is selected and who holds what.
+  // For tests, which read when it was there, what is selected and who holds what.
+  performance.mark('built');
   Object.assign(window, {planPage: {page, heldRanges, costOfLines, makeCurve}});
 }
-unpackPlans().then(start).catch(error => {
+
+async function showPage() {
+  showAnswer();
+  await painted();
+  start(await unpackPlans());
+}
+showPage().catch(error => {
   document.getElementById('main').textContent = `This browser cannot show the plan: ${error}`;
   throw error;
 });

@@ -3,26 +3,21 @@
 
 const GROUPS = ['Parameters', 'State of the optimizer', 'Inputs', 'Forward', 'Backward'];
 
-/** @returns {Plan} */
-function readPlan(json) {
+/**
+ * What the answer is made of: of a plan, or of the few fields of it that stand in front of the
+ * script.
+ * @returns {Plan}
+ */
+function readAnswer(json) {
   const plan = /** @type {Plan} */ (
       {json, model: json.model, devices: json.devices, machine: json.machine || null});
   plan.axes = json.mesh.axes.map(
       (axis, index) =>
           ({index, name: axis.name, size: axis.size, link: axis.link ? axis.link.name : null}));
   plan.timed = !!json.machine && json.totals.step_us != null;
-  plan.trace = json.trace || null;
   plan.execution = json.program === 'eval' ? 'evaluation' : 'step';
   plan.limit = json.memory.limit_bytes || (json.machine && json.machine.memory_bytes) || 0;
-  readLines(plan);
-  readValues(plan);
-  readOperations(plan);
-  readCollectives(plan);
-  readSchedule(plan);
-  readMemory(plan);
-  const {refused_products: products, refused_moves: moves} = json.totals;
-  plan.refused = [...products || [], ...moves || []];
-  plan.waste = (json.waste || []).map(one => ({text: one.text, line: lineOf(plan, one.span)}));
+  plan.memory = json.memory;
   plan.totals = {
     flops: json.totals.flops_per_device,
     sent: json.totals.wire_bytes_per_device,
@@ -32,6 +27,22 @@ function readPlan(json) {
     compute: json.totals.compute_us || 0,
     exposed: json.totals.exposed_us || 0,
   };
+  return plan;
+}
+
+/** @returns {Plan} */
+function readPlan(json) {
+  const plan = readAnswer(json);
+  plan.trace = json.trace || null;
+  readLines(plan);
+  readValues(plan);
+  readOperations(plan);
+  readCollectives(plan);
+  readSchedule(plan);
+  readMemory(plan);
+  const {refused_products: products, refused_moves: moves} = json.totals;
+  plan.refused = [...products || [], ...moves || []];
+  plan.waste = (json.waste || []).map(one => ({text: one.text, line: lineOf(plan, one.span)}));
   return plan;
 }
 
@@ -145,14 +156,10 @@ function readValues(plan) {
   plan.valueNamed = new Map();
   const {tensors} = plan.json;
   const byId = new Map(tensors.map(tensor => [tensor.id, tensor]));
+  const keyOf = remember(first => JSON.stringify([first.name, first.dims, first.partial || null]));
   // An output is the value of the same name, where both are split alike: one row.
-  const key = tensor => {
-    const first = byId.get(tensor.fold) || tensor;
-    return JSON.stringify([
-      first.name, first.dims, first.partial || null,
-      tensor.role === 'param' || tensor.role === 'state'
-    ]);
-  };
+  const key = tensor =>
+      keyOf(byId.get(tensor.fold) || tensor) + (tensor.role === 'param' || tensor.role === 'state');
   for (const members of groupFolds(tensors, key)) {
     const first = members[0];
     const index = plan.values.length;
@@ -256,7 +263,7 @@ function readCollectives(plan) {
     for (const one of members)
       for (const cause of [one.cause, ...one.merged_causes || []])
         for (const span of cause.spans) {
-          const key = JSON.stringify(span);
+          const key = span && Object.values(span).join();
           if (span && !seen.has(key)) spans.push(span);
           seen.add(key);
         }
@@ -335,10 +342,8 @@ const CATEGORIES =
 
 /** @param {Plan} plan */
 function readMemory(plan) {
-  const {memory} = plan.json;
-  plan.memory = memory;
   plan.buffers =
-      (memory.buffers || []).map(buffer => ({...buffer, value: valueOfBuffer(plan, buffer)}));
+      (plan.memory.buffers || []).map(buffer => ({...buffer, value: valueOfBuffer(plan, buffer)}));
 }
 
 /** The value that a buffer has the name of, or -1. */

@@ -11,9 +11,10 @@ class Page {
     this.value = chooseValue(plan);
     this.device = firstReader(plan, this.value);
     this.deviceChosen = false;
-    /** The part of the step that is seen in the timeline. */
-    this.track = makeTrack(plan);
-    this.window = /** @type {[number, number]} */ (firstWindow(this.track));
+    this.made = {
+      track: /** @type {Track} */ (null),
+      window: /** @type {[number, number]} */ (null),
+    };
     this.windowListeners = /** @type {(() => void)[]} */ ([]);
     this.view = '';
     this.theme = '';
@@ -25,6 +26,16 @@ class Page {
     this.showLine = /** @type {(line: number) => void} */ (() => {});
     /** The width that a view may draw on. */
     this.width = () => 600;
+  }
+
+  /** The step, made when the first view draws it. */
+  get track() {
+    return this.made.track ??= makeTrack(this.plan);
+  }
+
+  /** The part of the step that is seen in the timeline. */
+  get window() {
+    return this.made.window ??= /** @type {[number, number]} */ (firstWindow(this.track));
   }
 
   /** @returns {Marks} */
@@ -82,7 +93,7 @@ class Page {
 
   /** @param {number} from @param {number} to */
   setWindow(from, to) {
-    this.window = /** @type {[number, number]} */ ([from, to]);
+    this.made.window = /** @type {[number, number]} */ ([from, to]);
     for (const listener of this.windowListeners) listener();
   }
 

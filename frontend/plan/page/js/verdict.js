@@ -10,24 +10,27 @@ const verdictView = {
   occurs: () => false,
   build(page) {
     const {plan} = page;
-    const peak = plan.memory.peak_bytes_per_device;
-    const fits = !plan.limit || peak <= plan.limit;
     const costs = [timeCosts(page), memoryCosts(page)];
-    if (!fits) costs.reverse();
+    if (!fitsMemory(plan)) costs.reverse();
+    // The answer stands there since before the plan was read.
+    document.querySelectorAll('#verdict button.axis')
+        .forEach(
+            (button, index) =>
+                button.addEventListener('click', () => page.select({kind: 'axis', index})));
     return {
       body: html(
-          'div', {}, eyebrow(page), headline(plan, peak, fits),
-          html(
-              'div.totals', {}, memoryTotal(plan, peak, fits),
-              plan.timed ? stepTotal(plan) : sentTotal(plan)),
+          'div', {},
+          html('div.totals', {}, memoryTotal(plan), plan.timed ? stepTotal(plan) : sentTotal(plan)),
           costs, verdictNotes(page))
     };
   },
 };
 
-/** @param {Page} page */
-function eyebrow(page) {
-  const {plan} = page;
+/** @param {Plan} plan */
+const fitsMemory = plan => !plan.limit || plan.memory.peak_bytes_per_device <= plan.limit;
+
+/** @param {Plan} plan  as far as `readAnswer` reads it */
+function eyebrow(plan) {
   return html(
       'div.eyebrow', {}, html('b', {}, formatCount(plan.devices, 'device')),
       plan.axes.map(
@@ -36,7 +39,6 @@ function eyebrow(page) {
                 type: 'button',
                 axes: [axis.index],
                 title: `Everything that is split over ${axis.name}`,
-                onclick: () => page.select({kind: 'axis', index: axis.index}),
               },
               `${axis.name} ${axis.size}`)),
       html(
@@ -45,9 +47,10 @@ function eyebrow(page) {
 }
 
 /** @param {Plan} plan */
-function headline(plan, peak, fits) {
+function headline(plan) {
+  const peak = plan.memory.peak_bytes_per_device;
   const soft = (...parts) => html('span.soft', {}, parts);
-  if (plan.limit && !fits)
+  if (!fitsMemory(plan))
     return html(
         'h1', {}, html('span.over', {}, 'Does not fit. '),
         `${formatBytes(peak)} where ${formatBytes(plan.limit)} are there`,
@@ -120,8 +123,10 @@ function totalRow(number, caption, label, parts, scale, limit = null) {
 const swatch = color => html('span.swatch', {style: {background: color}});
 
 /** @param {Plan} plan */
-function memoryTotal(plan, peak, fits) {
+function memoryTotal(plan) {
   const {limit} = plan;
+  const peak = plan.memory.peak_bytes_per_device;
+  const fits = fitsMemory(plan);
   const alone = !limit || peak < 0.4 * limit;
   const scale = alone ? peak : Math.max(peak, limit);
   const parts =
