@@ -89,6 +89,7 @@ ExecTypes::getLayout(nd::NamedTensorType type) const {
       entry->window->low = window->low;
       entry->window->high = window->high;
       entry->window->divisor = window->divisor;
+      entry->window->modulus = window->modulus;
     }
     result->dims.push_back(std::move(entry));
   }

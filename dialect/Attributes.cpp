@@ -69,34 +69,54 @@ static void printAxes(AsmPrinter &printer, ArrayRef<AxisRefAttr> axes) {
 
 //===-- WindowAttr: what "y" by 2 "row"=5@rows + [-1, 1] has -------------===//
 
+namespace {
+/// What is written of a window.
+struct WindowText {
+  DimAttr loop = {};
+  int64_t factor = 1, low = 0, high = 0, divisor = 1, modulus = 0;
+};
+} // namespace
+
 /// `2 "row"=5`, in front of the axes of a window.
-static ParseResult parseWindowLoop(AsmParser &parser, int64_t &factor,
-                                   DimAttr &loop) {
-  OptionalParseResult given = parser.parseOptionalInteger(factor);
+static ParseResult parseWindowLoop(AsmParser &parser, WindowText &window) {
+  OptionalParseResult given = parser.parseOptionalInteger(window.factor);
   if (given.has_value() && failed(*given))
     return failure();
-  loop = dyn_cast_or_null<DimAttr>(DimAttr::parse(parser, {}));
-  return success(loop != nullptr);
+  window.loop = dyn_cast_or_null<DimAttr>(DimAttr::parse(parser, {}));
+  return success(window.loop != nullptr);
 }
 
-/// `+ [-1, 1] / 2`, behind them.
-static ParseResult parseWindowRange(AsmParser &parser, int64_t &low,
-                                    int64_t &high, int64_t &divisor) {
-  return failure(
-      parser.parsePlus() || parser.parseLSquare() || parser.parseInteger(low) ||
-      parser.parseComma() || parser.parseInteger(high) ||
-      parser.parseRSquare() ||
-      (succeeded(parser.parseOptionalSlash()) && parser.parseInteger(divisor)));
+/// `+ [-1, 1] / 2` or `+ [-1, -1] mod 8`, behind them.
+static ParseResult parseWindowRange(AsmParser &parser, WindowText &window) {
+  if (parser.parsePlus() || parser.parseLSquare() ||
+      parser.parseInteger(window.low) || parser.parseComma() ||
+      parser.parseInteger(window.high) || parser.parseRSquare())
+    return failure();
+  if (succeeded(parser.parseOptionalSlash()))
+    return parser.parseInteger(window.divisor);
+  if (succeeded(parser.parseOptionalKeyword("mod")))
+    return parser.parseInteger(window.modulus);
+  return success();
+}
+
+static WindowAttr getWindowAttr(AsmParser &parser, SMLoc where,
+                                const WindowText &window) {
+  return WindowAttr::getChecked(
+      [&] { return parser.emitError(where); }, parser.getContext(), window.loop,
+      window.factor, window.low, window.high, window.divisor, window.modulus);
 }
 
 Attribute WindowAttr::parse(AsmParser &parser, Type) {
-  int64_t factor = 1, low = 0, high = 0, divisor = 1;
-  DimAttr loop;
-  if (parser.parseLess() || parseWindowLoop(parser, factor, loop) ||
-      parseWindowRange(parser, low, high, divisor) || parser.parseGreater())
+  SMLoc where = parser.getCurrentLocation();
+  WindowText window;
+  if (parser.parseLess())
     return {};
-  return parser.getChecked<WindowAttr>(parser.getContext(), loop, factor, low,
-                                       high, divisor);
+  if (*parser.getCurrentLocation().getPointer() != '+' &&
+      parseWindowLoop(parser, window))
+    return {};
+  if (parseWindowRange(parser, window) || parser.parseGreater())
+    return {};
+  return getWindowAttr(parser, where, window);
 }
 
 static void printWindowLoop(AsmPrinter &printer, WindowAttr window) {
@@ -109,23 +129,30 @@ static void printWindowRange(AsmPrinter &printer, WindowAttr window) {
   printer << " + [" << window.getLow() << ", " << window.getHigh() << "]";
   if (window.getDivisor() != 1)
     printer << " / " << window.getDivisor();
+  if (window.getModulus() != 0)
+    printer << " mod " << window.getModulus();
 }
 
 void WindowAttr::print(AsmPrinter &printer) const {
   printer << "<";
-  printWindowLoop(printer, *this);
+  if (getLoop())
+    printWindowLoop(printer, *this);
   printWindowRange(printer, *this);
   printer << ">";
 }
 
 LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  DimAttr, int64_t factor, int64_t low,
-                                 int64_t high, int64_t divisor) {
-  if (factor < 1 || low > high || divisor < 1)
+                                 int64_t high, int64_t divisor,
+                                 int64_t modulus) {
+  if (factor == 0 || low > high || divisor < 1 || modulus < 0 ||
+      (modulus != 0 && divisor != 1))
     return emitError() << "(C1) a window of factor " << factor << ", range ["
-                       << low << ", " << high << "] and divisor " << divisor;
+                       << low << ", " << high << "], divisor " << divisor
+                       << " and modulus " << modulus;
   constexpr int64_t limit = int64_t(1) << 31;
-  if (factor >= limit || low <= -limit || high >= limit || divisor >= limit)
+  if (factor <= -limit || factor >= limit || low <= -limit || high >= limit ||
+      divisor >= limit || modulus >= limit)
     return emitError() << "(C2) the numbers of a window are below 2^31";
   return success();
 }
@@ -152,33 +179,33 @@ Attribute DimSplitAttr::parse(AsmParser &parser, Type) {
   std::string dim;
   if (parser.parseString(&dim))
     return {};
-  bool hasWindow = succeeded(parser.parseOptionalKeyword("by"));
-  int64_t factor = 1, low = 0, high = 0, divisor = 1;
-  DimAttr loop;
-  if (hasWindow && parseWindowLoop(parser, factor, loop))
+  const bool hasLoop = succeeded(parser.parseOptionalKeyword("by"));
+  WindowText window;
+  if (hasLoop && parseWindowLoop(parser, window))
     return {};
+  auto isNext = [&](char c) {
+    return *parser.getCurrentLocation().getPointer() == c;
+  };
   SmallVector<AxisRefAttr> axes;
-  do {
+  const bool hasWindow = hasLoop || isNext('+');
+  // A following '@' starts the next axis; a window of no loop has none.
+  while (isNext('@') || (axes.empty() && (hasLoop || !hasWindow)))
     if (parseAxisPart(parser, axes))
       return {};
-    // A following '@' starts the next axis.
-  } while (*parser.getCurrentLocation().getPointer() == '@');
   MLIRContext *context = parser.getContext();
   auto name = StringAttr::get(context, dim);
   if (!hasWindow)
     return get(context, name, axes);
-  if (parseWindowRange(parser, low, high, divisor))
+  if (parseWindowRange(parser, window))
     return {};
-  auto window =
-      WindowAttr::getChecked([&] { return parser.emitError(where); }, context,
-                             loop, factor, low, high, divisor);
-  return window ? get(context, name, axes, window) : DimSplitAttr();
+  WindowAttr attr = getWindowAttr(parser, where, window);
+  return attr ? get(context, name, axes, attr) : DimSplitAttr();
 }
 
 void DimSplitAttr::print(AsmPrinter &printer) const {
   printer << getDim();
   WindowAttr window = getWindow();
-  if (window) {
+  if (window && window.getLoop()) {
     printer << " by ";
     printWindowLoop(printer, window);
   }
@@ -201,9 +228,11 @@ LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "a partial sharding needs a kind and axes";
   llvm::SmallSet<StringRef, 8> dims;
   for (DimSplitAttr split : splits) {
-    if (split.getAxes().empty())
+    const WindowAttr window = split.getWindow();
+    if (split.getAxes().empty() != (window && !window.getLoop()))
       return emitError() << "dimension " << split.getDim()
-                         << " is listed without axes";
+                         << " is listed without axes, or without a loop that "
+                            "they split";
     if (!dims.insert(split.getDim().getValue()).second)
       return emitError() << "dimension " << split.getDim()
                          << " is listed twice";

@@ -110,7 +110,8 @@ private:
 /// "2 row + dy - 1", for messages.
 std::string toString(const DimAccess &access);
 
-/// The window that blocks of `loop` read of a dimension with this access, the
+/// The window that blocks of `loop`, of null all of them together, read of a
+/// dimension with this access, the
 /// other loops running over all of their positions. `loops` has every loop of
 /// the access. Nothing if that is no window (layout::Access::getWindow).
 std::optional<layout::Window> getWindow(const DimAccess &access,

@@ -139,15 +139,18 @@ def ND_WindowAttr : ND_Attr<"Window", "window"> {
   let summary = "What blocks of a loop read of a dimension";
   let description = [{
     Of the positions `(factor * loop + value) / divisor`, value from `low` to
-    `high`, rounded down, those of a block of the loop. layout/Sharding.h,
-    `Window`, has examples.
+    `high`, rounded down, those of a block of the loop; around a ring they are
+    taken modulo `modulus`, which is 0 elsewhere. Without a loop those from `low`
+    to `high`. layout/Sharding.h, `Window`, has examples.
 
     **Constraints**
-    - (C1) factor and divisor are at least 1, and low is at most high.
-    - (C2) all four are below 2^31.
+    - (C1) factor is not 0, divisor is at least 1, and 1 with a modulus, and low
+      is at most high.
+    - (C2) all five are below 2^31.
   }];
-  let parameters = (ins "DimAttr":$loop, "int64_t":$factor, "int64_t":$low,
-                        "int64_t":$high, "int64_t":$divisor);
+  let parameters = (ins OptionalParameter<"DimAttr">:$loop, "int64_t":$factor,
+                        "int64_t":$low, "int64_t":$high, "int64_t":$divisor,
+                        "int64_t":$modulus);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -157,7 +160,9 @@ def ND_DimSplitAttr : ND_Attr<"DimSplit", "split"> {
   let description = [{
     Printed `"batch"@data`. Where there is a window the axes split its loop:
     `"y" by 2 "row"=5@rows + [-1, 1]`, of quotients
-    `"row" by "y"=8@rows + [0, 1] / 2`.
+    `"row" by "y"=8@rows + [0, 1] / 2`, around a ring
+    `"n" by "n"=8@rows + [-1, -1] mod 8`; without a loop no axis does:
+    `"stage" + [3, 3]`.
   }];
   let parameters = (ins "::mlir::StringAttr":$dim,
                         ArrayRefParameter<"AxisRefAttr">:$axes,

@@ -161,12 +161,14 @@ ReduceKind nd::fromLayout(layout::ReduceKind kind) {
 }
 
 layout::Window nd::toLayout(WindowAttr window) {
-  return {window.getLoop().getName().str(),
-          window.getLoop().getSize(),
+  const DimAttr loop = window.getLoop();
+  return {loop ? loop.getName().str() : "",
+          loop ? loop.getSize() : 1,
           window.getFactor(),
           window.getLow(),
           window.getHigh(),
-          window.getDivisor()};
+          window.getDivisor(),
+          window.getModulus()};
 }
 
 layout::Sharding nd::getSharding(NamedTensorType type,
@@ -203,14 +205,18 @@ ShardingAttr nd::getShardingAttr(NamedTensorType type, const layout::Mesh &mesh,
   SmallVector<DimSplitAttr> splits;
   for (auto [number, dim] : llvm::enumerate(type.getDims())) {
     const layout::DimSplit &split = sharding.dims[number];
-    if (split.empty())
+    const layout::Window *known = sharding.getWindow(number);
+    if (split.empty() && !known)
       continue;
     WindowAttr window;
-    if (const layout::Window *known = sharding.getWindow(number))
-      window = WindowAttr::get(
-          context,
-          DimAttr::get(StringAttr::get(context, known->loop), known->loopSize),
-          known->factor, known->low, known->high, known->divisor);
+    if (known) {
+      DimAttr loop;
+      if (!known->loop.empty())
+        loop = DimAttr::get(StringAttr::get(context, known->loop),
+                            known->loopSize);
+      window = WindowAttr::get(context, loop, known->factor, known->low,
+                               known->high, known->divisor, known->modulus);
+    }
     splits.push_back(
         DimSplitAttr::get(context, dim.getName(), nameAll(split), window));
   }
@@ -246,6 +252,18 @@ std::optional<layout::Window> nd::getWindow(const DimAccess &access,
       if (known.getName() == name)
         ranges.push_back({0, known.getSize()});
   assert(ranges.size() == access.getLoops().size() && "a loop is missing");
+  if (!loop) {
+    // Of what goes around a ring all may be read.
+    const layout::Access form = access.getForm();
+    if (form.getKind() != layout::Access::Kind::Exact &&
+        form.getKind() != layout::Access::Kind::Floor)
+      return std::nullopt;
+    const layout::Range image = form.getImage(ranges);
+    if (image.count == 0)
+      return std::nullopt;
+    return layout::Window{"", 1, 1, image.offset,
+                          image.offset + image.count - 1};
+  }
   auto number = llvm::find(access.getLoops(), loop);
   if (number == access.getLoops().end())
     return std::nullopt;

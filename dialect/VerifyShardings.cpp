@@ -86,8 +86,14 @@ private:
     ArrayRef<AxisRefAttr> here = type.getSharding().getAxes(dim);
     Loop *loop = find(access.getSplitLoop());
     if (WindowAttr window = type.getSharding().getWindow(dim)) {
-      StringAttr name = window.getLoop().getName();
-      if (loop ||
+      const StringAttr name =
+          window.getLoop() ? window.getLoop().getName() : StringAttr();
+      const bool hasSplitLoop =
+          !name && llvm::any_of(access.getLoops(), [&](StringAttr other) {
+            const Loop *known = find(other);
+            return known && known->split && !known->split->empty();
+          });
+      if (loop || hasSplitLoop ||
           getWindow(access, name, op.getIterationDims()) != toLayout(window))
         return op->emitOpError("takes position ")
                << toString(access) << " of dimension " << dim
@@ -96,7 +102,7 @@ private:
                       op->getContext(),
                       DimSplitAttr::get(op->getContext(), dim, here, window),
                       std::nullopt, {}));
-      loop = find(name);
+      loop = name ? find(name) : nullptr;
     }
     if (!loop && here.empty())
       return success();

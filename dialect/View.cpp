@@ -286,14 +286,20 @@ LogicalResult spmd::ViewOp::verify() {
     WindowAttr window = split.getWindow();
     if (!window)
       continue;
-    StringAttr loop = window.getLoop().getName();
+    const StringAttr loop =
+        window.getLoop() ? window.getLoop().getName() : StringAttr();
     DimAccess access = getAccess(getAccesses(), source, target, split.getDim());
-    if (access.getLoop() ||
-        getWindow(access, loop, target.getDims()) != toLayout(window) ||
-        target.getSharding().getAxes(loop) != split.getAxes())
+    const bool isOfBlocks =
+        loop ? target.getSharding().getAxes(loop) == split.getAxes()
+             : llvm::all_of(access.getLoops(), [&](StringAttr other) {
+                 return target.getSharding().getAxes(other).empty();
+               });
+    if (access.getLoop() || !isOfBlocks ||
+        getWindow(access, loop, target.getDims()) != toLayout(window))
       return emitOpError("(C6) dimension ")
              << split.getDim() << " is read at " << toString(access)
-             << ", which is not its window of " << loop;
+             << ", which is not its window of "
+             << (loop ? "\"" + loop.str() + "\"" : "no loop");
   }
   return success();
 }
@@ -304,11 +310,29 @@ std::optional<DimAccess> spmd::ViewOp::getLocalAccess(StringAttr dim) {
   // A dimension that is a loop is split as the loop is.
   if (access.getLoop())
     return access;
-  // The block begins with what the first position of its loop reads first.
-  if (WindowAttr window = getSourceType().getSharding().getWindow(dim)) {
+  // The block begins with the first position that is read.
+  if (WindowAttr attr = getSourceType().getSharding().getWindow(dim)) {
     const layout::Access form = access.getForm();
-    const int64_t begin =
-        layout::divideDown(window.getLow(), window.getDivisor());
+    const layout::Window window = toLayout(attr);
+    const int64_t block =
+        attr.getLoop() ? getType().getDimSize(
+                             getTargetType().findDim(attr.getLoop().getName()))
+                       : 1;
+    const int64_t begin = window.getImage({0, block}).offset;
+    // Around a ring it is there without a remainder, at a position that is as
+    // many turns away as the window says.
+    if (form.getKind() == layout::Access::Kind::Modulo) {
+      const layout::Range sums =
+          getSums(form, getRanges(access, [&](StringAttr loop) {
+                    return loop == attr.getLoop().getName()
+                               ? 1
+                               : getSize(getTargetType(), loop);
+                  }));
+      return DimAccess(layout::Access::linear(form.getTerms(),
+                                              form.getOffset() + window.low -
+                                                  sums.offset - begin),
+                       access.getLoops());
+    }
     return DimAccess(
         layout::Access::quotient(form.getKind(), form.getTerms(),
                                  form.getOffset() - begin * form.getDivisor(),

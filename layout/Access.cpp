@@ -238,18 +238,26 @@ Range Access::getPreimage(int32_t loop, std::span<const Range> loops,
 std::optional<Window> Access::getWindow(int32_t loop,
                                         std::span<const Range> loops) const {
   const int64_t factor = getFactor(loop);
-  if ((kind != Kind::Exact && kind != Kind::Floor) || factor < 1)
+  if (kind == Kind::Indexed || factor == 0)
     return std::nullopt;
   std::vector<Range> others(loops.begin(), loops.end());
   others[size_t(loop)] = {0, 1};
   const Range sums = getSums(others);
+  const int64_t size = loops[size_t(loop)].count;
+  if (kind == Kind::Modulo) {
+    // Around the ring in the shorter direction.
+    const int64_t turns =
+        divideDown(2 * sums.offset + divisor - 1, 2 * divisor);
+    const int64_t first = sums.offset - turns * divisor;
+    return Window{"", size, factor, first, first + sums.count - 1, 1, divisor};
+  }
   int64_t low = sums.offset;
   if (kind == Kind::Exact)
     low = divideUp(low, divisor) * divisor;
   const int64_t high = sums.offset + sums.count - 1;
   if (low > high) // never whole where a block begins
     return std::nullopt;
-  return Window{"", loops[size_t(loop)].count, factor, low, high, divisor};
+  return Window{"", size, factor, low, high, divisor};
 }
 
 std::optional<Access> Access::solve(int32_t loop, int32_t position,

@@ -101,8 +101,8 @@ public:
 
   /// The window that a block of `loop` reads, the other loops running over
   /// their ranges, which begin at 0: its name is left empty. Nothing where that
-  /// is no window: the access wraps around or is by a tensor, the factor of
-  /// `loop` is below 1, or no sum of the others is whole.
+  /// is no window: the access is by a tensor or lacks `loop`, or no sum of the
+  /// others is whole.
   std::optional<Window> getWindow(int32_t loop,
                                   std::span<const Range> loops) const;
 

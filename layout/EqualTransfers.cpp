@@ -12,7 +12,7 @@ using namespace meshc::layout;
 /// What a window reads.
 static auto tie(const Window &window) {
   return std::tie(window.loop, window.loopSize, window.factor, window.low,
-                  window.high, window.divisor);
+                  window.high, window.divisor, window.modulus);
 }
 
 static bool isLess(const std::optional<Window> &x,

@@ -13,7 +13,8 @@ bool Sharding::isReplicated() const {
   for (const DimSplit &split : dims)
     if (std::any_of(split.begin(), split.end(), splits))
       return false;
-  return std::none_of(partialAxes.begin(), partialAxes.end(), splits);
+  return !hasWindow() &&
+         std::none_of(partialAxes.begin(), partialAxes.end(), splits);
 }
 
 int64_t layout::getLocalSize(int64_t size, const DimSplit &split) {
@@ -36,11 +37,15 @@ Range layout::getOwnedRange(const Mesh &mesh, int64_t size,
 }
 
 Range Window::getImage(Range block) const {
-  const int64_t first = divideDown(factor * block.offset + low, divisor);
+  const int64_t begin = block.offset;
+  const int64_t last = begin + std::max<int64_t>(block.count, 1) - 1;
+  const int64_t first =
+      divideDown(factor * (factor < 0 ? last : begin) + low, divisor);
   if (block.count == 0)
     return {first, 0};
-  const int64_t end = block.offset + block.count;
-  return {first, divideDown(factor * (end - 1) + high, divisor) - first + 1};
+  return {first,
+          divideDown(factor * (factor < 0 ? begin : last) + high, divisor) -
+              first + 1};
 }
 
 bool Window::fits(const DimSplit &split) const {
@@ -65,10 +70,33 @@ Range layout::getHeldRange(const Mesh &mesh, int64_t size,
                            const Sharding &sharding, size_t dim,
                            std::span<const int64_t> coordinates) {
   const DimSplit &split = sharding.dims[dim];
-  if (const Window *window = sharding.getWindow(dim))
-    return window->getImage(
-        getOwnedRange(mesh, window->loopSize, split, coordinates));
-  return getOwnedRange(mesh, size, split, coordinates);
+  const Window *window = sharding.getWindow(dim);
+  if (!window)
+    return getOwnedRange(mesh, size, split, coordinates);
+  Range block = getOwnedRange(mesh, window->loopSize, split, coordinates);
+  // Backwards all begin alike, where a full block does.
+  if (window->factor < 0 && block.count > 0)
+    block.count = getLocalSize(window->loopSize, split);
+  return window->getImage(block);
+}
+
+std::vector<HeldRun> layout::getHeldRuns(const Mesh &mesh, int64_t size,
+                                         const Sharding &sharding, size_t dim,
+                                         std::span<const int64_t> coordinates) {
+  const Range held = getHeldRange(mesh, size, sharding, dim, coordinates);
+  const Window *window = sharding.getWindow(dim);
+  const int64_t modulus = window ? window->modulus : 0;
+  if (modulus == 0)
+    return {{held, 0}};
+  std::vector<HeldRun> runs;
+  for (int64_t element = 0; element < held.count;) {
+    const int64_t at = held.offset + element;
+    const int64_t position = at - divideDown(at, modulus) * modulus;
+    const int64_t count = std::min(modulus - position, held.count - element);
+    runs.push_back({{position, count}, element});
+    element += count;
+  }
+  return runs;
 }
 
 bool layout::dividesEvenly(int64_t size, const DimSplit &split) {
@@ -127,14 +155,21 @@ static std::string getWindowViolation(const Sharding &sharding) {
     if (!window)
       continue;
     const std::string name = "the window of loop '" + window->loop + "'";
-    if (joinParts(sharding.dims[d]).empty())
+    if (joinParts(sharding.dims[d]).empty() != window->loop.empty())
       return name + " has no axis that splits the loop";
-    if (window->loopSize < 1 || window->factor < 1 ||
-        window->low > window->high || window->divisor < 1)
+    const bool isRing = window->modulus != 0;
+    if (window->loopSize < 1 ||
+        (window->loop.empty() && window->loopSize > 1) || window->factor == 0 ||
+        window->low > window->high || window->divisor < 1 ||
+        window->modulus < 0 || (isRing && window->divisor != 1))
       return name + " has size " + std::to_string(window->loopSize) +
              ", factor " + std::to_string(window->factor) + ", range [" +
              std::to_string(window->low) + ", " + std::to_string(window->high) +
-             "] and divisor " + std::to_string(window->divisor);
+             "], divisor " + std::to_string(window->divisor) + " and modulus " +
+             std::to_string(window->modulus);
+    if (isRing && getLocalSize(window->modulus, sharding, d) > window->modulus)
+      return name + " has blocks with a position of " +
+             std::to_string(window->modulus) + " twice";
     if (!window->fits(sharding.dims[d]))
       return name + " has blocks that begin between two positions of factor " +
              std::to_string(window->factor) + " and divisor " +
@@ -214,11 +249,14 @@ std::string layout::toString(const Mesh &mesh, std::span<const AxisRef> parts) {
 }
 
 /// "@rows", or of a window " by 2 row@rows + [-1, 1]", of quotients
-/// " by y@rows + [0, 1] / 2".
+/// " by y@rows + [0, 1] / 2", around a ring " by n@rows + [-1, -1] % 8", of no
+/// loop " + [3, 3]".
 static std::string getSplitText(const Mesh &mesh, const Sharding &sharding,
                                 size_t dim) {
-  const std::string axes = "@" + toString(mesh, sharding.dims[dim]);
   const Window *window = sharding.getWindow(dim);
+  std::string axes;
+  if (!sharding.dims[dim].empty())
+    axes = "@" + toString(mesh, sharding.dims[dim]);
   if (!window)
     return axes;
   std::string factor;
@@ -227,16 +265,19 @@ static std::string getSplitText(const Mesh &mesh, const Sharding &sharding,
   std::string divisor;
   if (window->divisor != 1)
     divisor = " / " + std::to_string(window->divisor);
-  return " by " + factor + window->loop + axes + " + [" +
-         std::to_string(window->low) + ", " + std::to_string(window->high) +
-         "]" + divisor;
+  if (window->modulus != 0)
+    divisor = " % " + std::to_string(window->modulus);
+  const std::string loop =
+      window->loop.empty() ? "" : " by " + factor + window->loop + axes;
+  return loop + " + [" + std::to_string(window->low) + ", " +
+         std::to_string(window->high) + "]" + divisor;
 }
 
 std::string layout::toString(const Mesh &mesh, const Sharding &sharding,
                              std::span<const std::string> dimNames) {
   std::string text;
   for (size_t d = 0; d < sharding.dims.size(); ++d)
-    if (!sharding.dims[d].empty())
+    if (!sharding.dims[d].empty() || sharding.getWindow(d))
       text += (text.empty() ? "" : ", ") + dimNames[d] +
               getSplitText(mesh, sharding, d);
   if (sharding.isPartial())

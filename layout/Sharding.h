@@ -85,16 +85,28 @@ inline int64_t divideDown(int64_t x, int64_t by) {
 /// gradient of the convolution reads `row = (y - dy + 1) / 2`: factor 1, low 0
 /// (of -1), high 1, divisor 2; blocks of 4 rows y hold 3 rows.
 ///
+/// Around a ring positions are taken modulo `modulus`: those of a block go on
+/// at 0 behind the last one. `(n - 1) % 8` reads, in blocks of 2, the positions
+/// 7 and 0 for the first: factor 1, low and high -1, modulus 8.
+///
+/// Backwards, of a factor below 0, a block begins with what its last position
+/// reads, had it all of them: x[n = 7 - n] reads 7 and 6 as a block that begins
+/// with 6.
+///
+/// Without a loop every device holds the positions `low` to `high`: what is
+/// read of a dimension that only others split.
+///
 /// Units: positions, in elements.
 struct Window {
-  std::string loop; ///< its name, for the spelling
+  std::string loop; ///< its name, for the spelling; empty: none, of size 1
   int64_t loopSize = 1;
-  int64_t factor = 1;        ///< at least 1
+  int64_t factor = 1;        ///< not 0
   int64_t low = 0, high = 0; ///< low <= high
-  int64_t divisor = 1;       ///< at least 1
+  int64_t divisor = 1;       ///< at least 1; 1 with a modulus
+  int64_t modulus = 0;       ///< 0: none
 
-  /// The positions that a block of the loop reads, in or out of the dimension;
-  /// count 0 if the block is empty.
+  /// The positions that a block of the loop reads, in or out of the dimension
+  /// and not yet modulo anything; count 0 if the block is empty.
   /// Requires: factor * block.offset is a multiple of the divisor.
   Range getImage(Range block) const;
 
@@ -141,9 +153,22 @@ int64_t getLocalSize(int64_t size, const Sharding &sharding, size_t dim);
 /// The positions of dimension `dim`, of `size`, that the block of a device with
 /// these coordinates holds: element i is position offset + i for i < count. Of
 /// a window the image of the device's block of the loop, which may begin before
-/// 0 and end past `size`; else the range it owns.
+/// 0 and end past `size`; else the range it owns. Around a ring positions are
+/// modulo the modulus.
 Range getHeldRange(const Mesh &mesh, int64_t size, const Sharding &sharding,
                    size_t dim, std::span<const int64_t> coordinates);
+
+/// Positions of a dimension, in or out of it, from element `element` of a block
+/// on.
+struct HeldRun {
+  Range range;
+  int64_t element = 0;
+};
+/// What getHeldRange says, as positions that follow each other: around a ring
+/// the block goes on at 0.
+std::vector<HeldRun> getHeldRuns(const Mesh &mesh, int64_t size,
+                                 const Sharding &sharding, size_t dim,
+                                 std::span<const int64_t> coordinates);
 
 /// Whether every block is full: no device holds padding.
 bool dividesEvenly(int64_t size, const DimSplit &split);
@@ -160,8 +185,8 @@ Sharding getCanonical(const Mesh &mesh, Sharding sharding);
 /// What is wrong with `sharding` for a tensor of `rank` dimensions on `mesh`:
 /// an axis out of range, a part that does not fit its axis, two uses of one
 /// position of an axis, a partial kind without axes, a window of a loop that is
-/// not split or that reads nothing, a window of a partial max or min (0 outside
-/// is not their identity). Empty if nothing is.
+/// not split, or that reads nothing or one position twice, a window of a
+/// partial max or min (0 outside is not their identity). Empty if nothing is.
 std::string getViolation(const Mesh &mesh, const Sharding &sharding,
                          size_t rank);
 

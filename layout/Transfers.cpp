@@ -32,6 +32,7 @@ struct Piece {
   int64_t blockOffset;    ///< where the source block begins in the dimension
   int64_t device;         ///< sum of the source's digits for this dimension
   bool isOutside = false; ///< of the dimension: nobody holds it
+  int64_t element = 0;    ///< of the target block, at which it begins
 };
 
 /// The source blocks of one dimension as a tree: each digit cuts the block of
@@ -167,18 +168,24 @@ private:
   /// stands for all of them; a fill has its shape alone and no sender.
   using Key = std::pair<std::vector<int64_t>, int64_t>;
   static constexpr int64_t noSender = -1;
+  /// What a device holds of each dimension.
+  using Block = std::vector<std::vector<HeldRun>>;
 
   void addTarget(int64_t device) {
     const std::vector<int64_t> coordinates = mesh.getCoordinates(device);
-    std::vector<Range> block;
+    Block block;
+    std::vector<int64_t> shape;
     for (size_t d = 0; d < sizes.size(); ++d) {
-      block.push_back(getHeldRange(mesh, sizes[d], target, d, coordinates));
-      if (block.back().count == 0)
+      block.push_back(getHeldRuns(mesh, sizes[d], target, d, coordinates));
+      shape.push_back(0);
+      for (const HeldRun &run : block.back())
+        shape.back() += run.range.count;
+      if (shape.back() == 0)
         return;
     }
     auto isFirst = [&](const Digit &digit) { return digit.get(device) == 0; };
     if (!std::all_of(partial.added.begin(), partial.added.end(), isFirst)) {
-      addFill(device, block);
+      addFill(device, std::move(shape));
       return;
     }
     int64_t base = device;
@@ -189,37 +196,40 @@ private:
   }
 
   /// One box for each combination of the pieces of the dimensions.
-  void addBoxes(int64_t device, int64_t base, std::span<const Range> block,
+  void addBoxes(int64_t device, int64_t base, const Block &block,
                 std::vector<Piece> &box) {
     size_t d = box.size();
     if (d == sizes.size()) {
       auto isOutside = [](const Piece &piece) { return piece.isOutside; };
       if (std::any_of(box.begin(), box.end(), isOutside))
-        addZeros(device, block, box);
+        addZeros(device, box);
       else
-        addBox(device, base, block, box);
+        addBox(device, base, box);
       return;
     }
-    auto addAll = [&](std::span<const Piece> pieces) {
+    auto addAll = [&](const HeldRun &run, std::span<const Piece> pieces) {
       for (const Piece &piece : pieces) {
         box.push_back(piece);
+        box.back().element =
+            run.element + piece.range.offset - run.range.offset;
         addBoxes(device, base, block, box);
         box.pop_back();
       }
     };
-    addAll(trees[d].cut(block[d]));
-    addAll(trees[d].cutOutside(block[d]));
+    for (const HeldRun &run : block[d]) {
+      addAll(run, trees[d].cut(run.range));
+      addAll(run, trees[d].cutOutside(run.range));
+    }
   }
 
-  void addBox(int64_t device, int64_t base, std::span<const Range> block,
-              std::span<const Piece> box) {
+  void addBox(int64_t device, int64_t base, std::span<const Piece> box) {
     Key key;
     TransferEnd from{base, {}}, to{device, {}};
     std::vector<int64_t> shape;
     for (size_t d = 0; d < box.size(); ++d) {
       from.device += box[d].device;
       from.offset.push_back(box[d].range.offset - box[d].blockOffset);
-      to.offset.push_back(box[d].range.offset - block[d].offset);
+      to.offset.push_back(box[d].element);
       shape.push_back(box[d].range.count);
       key.first.push_back(box[d].range.offset);
     }
@@ -258,21 +268,17 @@ private:
     return terms;
   }
 
-  void addFill(int64_t device, std::span<const Range> block) {
-    std::vector<int64_t> shape;
-    for (Range range : block)
-      shape.push_back(range.count);
+  void addFill(int64_t device, std::vector<int64_t> shape) {
     addIdentity(target.partialKind, std::move(shape),
-                {device, std::vector<int64_t>(block.size(), 0)});
+                {device, std::vector<int64_t>(sizes.size(), 0)});
   }
 
   /// A box of which no element lies in the tensor.
-  void addZeros(int64_t device, std::span<const Range> block,
-                std::span<const Piece> box) {
+  void addZeros(int64_t device, std::span<const Piece> box) {
     TransferEnd to{device, {}};
     std::vector<int64_t> shape;
     for (size_t d = 0; d < box.size(); ++d) {
-      to.offset.push_back(box[d].range.offset - block[d].offset);
+      to.offset.push_back(box[d].element);
       shape.push_back(box[d].range.count);
     }
     addIdentity(ReduceKind::Sum, std::move(shape), std::move(to));

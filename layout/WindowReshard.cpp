@@ -39,12 +39,16 @@ int64_t layout::getLackedElements(const Mesh &mesh,
     const std::vector<int64_t> coordinates = mesh.getCoordinates(device);
     int64_t wanted = 1, own = 1;
     for (size_t d = 0; d < sizes.size(); ++d) {
-      const Range held = intersect(
-          {0, sizes[d]}, getHeldRange(mesh, sizes[d], target, d, coordinates));
-      wanted *= held.count;
-      own *= intersect(held, getOwnedRange(mesh, sizes[d], source.dims[d],
-                                           coordinates))
-                 .count;
+      const Range owned =
+          getOwnedRange(mesh, sizes[d], source.dims[d], coordinates);
+      int64_t held = 0, kept = 0;
+      for (const HeldRun &run :
+           getHeldRuns(mesh, sizes[d], target, d, coordinates)) {
+        held += intersect(run.range, {0, sizes[d]}).count;
+        kept += intersect(run.range, owned).count;
+      }
+      wanted *= held;
+      own *= kept;
     }
     most = std::max(most, terms * wanted - own);
   }

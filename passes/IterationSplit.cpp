@@ -67,7 +67,9 @@ static void addWindow(layout::Sharding &sharding, size_t number, DimAttr dim,
   windowed.dims[number] = axes;
   windowed.windows.resize(sharding.dims.size());
   windowed.windows[number] = std::move(window);
-  if (layout::getLocalSize(dim.getSize(), windowed, number) < dim.getSize())
+  const int64_t held = layout::getLocalSize(dim.getSize(), windowed, number);
+  const int64_t modulus = windowed.getWindow(number)->modulus;
+  if (held < dim.getSize() && (modulus == 0 || held <= modulus))
     sharding = std::move(windowed);
 }
 
@@ -79,9 +81,13 @@ layout::Sharding meshc::getOperandSharding(PartitionOpInterface op,
     return op.getOperandAccess(operand, dim.getName());
   };
   layout::Sharding sharding = getSharding(type, split, getAccess);
-  for (auto [number, dim] : llvm::enumerate(type.getDims()))
-    if (DimAccess access = getAccess(dim); !access.getSplitLoop())
-      addWindow(sharding, number, dim, access, split);
+  // Of the digits of a loop the quotient has the axes, if it can.
+  for (bool isRing : {false, true})
+    for (auto [number, dim] : llvm::enumerate(type.getDims()))
+      if (DimAccess access = getAccess(dim);
+          !access.getSplitLoop() && isRing == (access.getForm().getKind() ==
+                                               layout::Access::Kind::Modulo))
+        addWindow(sharding, number, dim, access, split);
   return sharding;
 }
 

@@ -28,32 +28,49 @@ Position getPosition(const layout::Mesh &mesh,
   return position;
 }
 
-/// The part of a whole tensor that a device owns.
+/// A box of a whole tensor that a device has.
 struct Owned {
   Sizes counts; ///< elements per dimension
   Walked whole, block;
-  /// Elements per dimension that are no padding, with what a window has outside
-  /// the tensor, from the begin of the block on.
-  Sizes held;
 };
 
-Owned getOwned(const layout::Mesh &mesh, llvm::ArrayRef<int64_t> sizes,
-               const layout::Sharding &sharding, int64_t device) {
+/// The boxes that a device has: one, but around a ring.
+std::vector<Owned> getOwned(const layout::Mesh &mesh,
+                            llvm::ArrayRef<int64_t> sizes,
+                            const layout::Sharding &sharding, int64_t device) {
   std::vector<int64_t> coordinates = mesh.getCoordinates(device);
-  Owned owned;
-  owned.whole.strides = getStrides(sizes);
-  owned.block.strides = getStrides(layout::getLocalShape(sizes, sharding));
+  std::vector<Owned> boxes(1);
+  boxes[0].whole.strides = getStrides(sizes);
+  boxes[0].block.strides = getStrides(layout::getLocalShape(sizes, sharding));
   for (size_t d = 0; d < sizes.size(); ++d) {
-    layout::Range held =
-        layout::getHeldRange(mesh, sizes[d], sharding, d, coordinates);
-    const int64_t begin = std::max<int64_t>(0, held.offset);
-    const int64_t end = std::min(sizes[d], held.offset + held.count);
-    owned.held.push_back(held.count);
-    owned.counts.push_back(std::max<int64_t>(0, end - begin));
-    owned.whole.base += begin * owned.whole.strides[d];
-    owned.block.base += (begin - held.offset) * owned.block.strides[d];
+    std::vector<Owned> cut;
+    for (const layout::HeldRun &run :
+         layout::getHeldRuns(mesh, sizes[d], sharding, d, coordinates))
+      for (Owned box : boxes) {
+        const layout::Range held = run.range;
+        const int64_t begin = std::max<int64_t>(0, held.offset);
+        const int64_t end = std::min(sizes[d], held.offset + held.count);
+        box.counts.push_back(std::max<int64_t>(0, end - begin));
+        box.whole.base += begin * box.whole.strides[d];
+        box.block.base +=
+            (run.element + begin - held.offset) * box.block.strides[d];
+        cut.push_back(std::move(box));
+      }
+    boxes = std::move(cut);
   }
-  return owned;
+  return boxes;
+}
+
+/// Elements per dimension of a block that are no padding, with what a window
+/// has outside the tensor, from the begin of the block on.
+Sizes getHeld(const layout::Mesh &mesh, llvm::ArrayRef<int64_t> sizes,
+              const layout::Sharding &sharding, int64_t device) {
+  Sizes held;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    held.push_back(layout::getHeldRange(mesh, sizes[d], sharding, d,
+                                        mesh.getCoordinates(device))
+                       .count);
+  return held;
 }
 
 /// NaNs of different bits are told apart, 0 from -0 too.
@@ -134,21 +151,21 @@ joinBlocks(const layout::Mesh &mesh, llvm::ArrayRef<int64_t> sizes,
         terms.try_emplace(position, Tensor<Domain>(sizes)).first->second;
     std::vector<int64_t> &writer = writers[position];
     writer.resize(term.elements.size(), -1);
-    Owned owned = getOwned(mesh, sizes, sharding, device);
-    forEachPoint(
-        owned.counts, {owned.whole, owned.block},
-        [&](llvm::ArrayRef<int64_t>, llvm::ArrayRef<int64_t> at) {
-          const Scalar<Domain> &element = block.elements[at[1]];
-          if (writer[at[0]] < 0) {
-            writer[at[0]] = device;
-            term.elements[at[0]] = element;
-          } else if (error.empty() &&
-                     !isSameScalar<Domain>(term.elements[at[0]], element)) {
-            error = "devices " + std::to_string(writer[at[0]]) + " and " +
-                    std::to_string(device) + " disagree about element " +
-                    std::to_string(at[0]);
-          }
-        });
+    for (const Owned &owned : getOwned(mesh, sizes, sharding, device))
+      forEachPoint(
+          owned.counts, {owned.whole, owned.block},
+          [&](llvm::ArrayRef<int64_t>, llvm::ArrayRef<int64_t> at) {
+            const Scalar<Domain> &element = block.elements[at[1]];
+            if (writer[at[0]] < 0) {
+              writer[at[0]] = device;
+              term.elements[at[0]] = element;
+            } else if (error.empty() &&
+                       !isSameScalar<Domain>(term.elements[at[0]], element)) {
+              error = "devices " + std::to_string(writer[at[0]]) + " and " +
+                      std::to_string(device) + " disagree about element " +
+                      std::to_string(at[0]);
+            }
+          });
   }
   if (!error.empty())
     return std::nullopt;
@@ -166,17 +183,18 @@ Blocks<Domain> cutBlocks(const layout::Mesh &mesh,
     const Tensor<Domain> &term =
         terms.at(getPosition(mesh, sharding.partialAxes, device));
     Tensor<Domain> block(layout::getLocalShape(sizes, sharding));
-    Owned owned = getOwned(mesh, sizes, sharding, device);
     if (sharding.hasWindow())
-      forEachPoint(owned.held, {Walked{0, owned.block.strides}},
+      forEachPoint(getHeld(mesh, sizes, sharding, device),
+                   {Walked{0, getStrides(block.sizes)}},
                    [&](llvm::ArrayRef<int64_t>, llvm::ArrayRef<int64_t> at) {
                      block.elements[at[0]] =
                          getIdentity<Domain>(layout::ReduceKind::Sum, kind);
                    });
-    forEachPoint(owned.counts, {owned.whole, owned.block},
-                 [&](llvm::ArrayRef<int64_t>, llvm::ArrayRef<int64_t> at) {
-                   block.elements[at[1]] = term.elements[at[0]];
-                 });
+    for (const Owned &owned : getOwned(mesh, sizes, sharding, device))
+      forEachPoint(owned.counts, {owned.whole, owned.block},
+                   [&](llvm::ArrayRef<int64_t>, llvm::ArrayRef<int64_t> at) {
+                     block.elements[at[1]] = term.elements[at[0]];
+                   });
     blocks.push_back(std::move(block));
   }
   return blocks;

@@ -78,7 +78,8 @@ layout::Sharding runtime::getSharding(const exec::TensorLayoutT &layout) {
     if (dim->window)
       sharding.windows.back() = {dim->window->loop,   dim->window->size,
                                  dim->window->factor, dim->window->low,
-                                 dim->window->high,   dim->window->divisor};
+                                 dim->window->high,   dim->window->divisor,
+                                 dim->window->modulus};
   }
   // A list of no window is none.
   if (std::ranges::none_of(sharding.windows, [](const auto &window) {

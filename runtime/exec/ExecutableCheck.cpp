@@ -92,13 +92,13 @@ bool ExecutableChecker::checkLayout(const exec::TensorLayoutT *layout) {
       constexpr int64_t limit = int64_t(1) << 31;
       const exec::WindowT &window = *dim->window;
       for (int64_t number : {window.size, window.factor, window.low,
-                             window.high, window.divisor})
+                             window.high, window.divisor, window.modulus})
         if (number <= -limit || number >= limit)
           return fail(fmt::format("a window of dimension '{}' has a number "
                                   "beyond 2^31",
                                   dim->name));
-      held = std::max(held, multiply(window.size, window.factor) + window.high -
-                                window.low);
+      held = std::max(held, multiply(window.size, std::abs(window.factor)) +
+                                window.high - window.low);
     }
     bytes = multiply(bytes, held);
     if (bytes < 0)

@@ -22,6 +22,8 @@
 // CHECK-DAG: !nd.tensor<["key pos"=4], f32, <"key pos"@"two words">>
 // CHECK-DAG: !nd.tensor<["y"=9, "c"=2], f32, <"y" by 2 "row"=5@x + [-1, 1], "c"@z:(1)2>>
 // CHECK-DAG: !nd.tensor<["y"=9], f32, <"y" by "row"=7@y@x + [0, 2]> partial sum over z>
+// CHECK-DAG: !nd.tensor<["y"=9], f32, <"y" by -1 "y"=9@x + [-1, 1] mod 9>>
+// CHECK-DAG: !nd.tensor<["y"=9], f32, <"y" + [-1, 3]>>
 // CHECK-DAG: !nd.tensor<["y"=9], f32, <"y" by 3 "up"=8@x + [-2, 1] / 2>>
 nd.mesh ["x"=2, "y"=3, "z"=8, "two words"=2]
 nd.program @types {
@@ -43,6 +45,8 @@ nd.program @types {
   %15 = nd.input "15" : !nd.tensor<["key pos"=4], f32, <"key pos"@"two words">>
   %16 = nd.input "16" : !nd.tensor<["y"=9, "c"=2], f32, <"y" by 2 "row"=5@x + [-1, 1], "c"@z:(1)2>>
   %17 = nd.input "17" : !nd.tensor<["y"=9], f32, <"y" by "row"=7@y@x + [0, 2]> partial sum over z>
+  %ring = nd.input "ring" : !nd.tensor<["y"=9], f32, <"y" by -1 "y"=9@x + [-1, 1] mod 9>>
+  %read = nd.input "read" : !nd.tensor<["y"=9], f32, <"y" + [-1, 3]>>
   %19 = nd.input "19" : !nd.tensor<["a"=4], ui8>
   %20 = nd.input "20" : !nd.tensor<["a"=4], i8>
   %21 = nd.input "21" : !nd.tensor<["a"=4], i16>

@@ -82,9 +82,12 @@ private:
   std::vector<int64_t> getPositions(const Sharding &sharding, size_t dim,
                                     int64_t device) const {
     const Window *window = sharding.getWindow(dim);
-    const Range owned =
+    Range owned =
         getOwnedRange(mesh, window ? window->loopSize : sizes[dim],
                       sharding.dims[dim], mesh.getCoordinates(device));
+    // Backwards every block has the place of a full one.
+    if (window && window->factor < 0 && owned.count > 0)
+      owned.count = getLocalSize(window->loopSize, sharding.dims[dim]);
     std::vector<int64_t> read;
     for (int64_t p = owned.offset; p < owned.offset + owned.count; ++p)
       if (window)
@@ -98,7 +101,9 @@ private:
     auto [first, last] = std::minmax_element(read.begin(), read.end());
     std::vector<int64_t> held;
     for (int64_t p = *first; p <= *last; ++p)
-      held.push_back(p);
+      held.push_back(window->modulus == 0 ? p
+                                          : p - divideDown(p, window->modulus) *
+                                                    window->modulus);
     return held;
   }
 
@@ -268,6 +273,14 @@ TEST(Window, IsSpelledWithLoopFactorAndRange) {
   EXPECT_EQ(spell({"row", 7, 2, -1, 1}), "<y by 2 row@rows + [-1, 1]>");
   EXPECT_EQ(spell({"row", 7, 1, 0, 6}), "<y by row@rows + [0, 6]>");
   EXPECT_EQ(spell({"up", 8, 1, 0, 1, 2}), "<y by up@rows + [0, 1] / 2>");
+  EXPECT_EQ(spell({"n", 8, -1, 7, 7}), "<y by -1 n@rows + [7, 7]>");
+  EXPECT_EQ(spell({"n", 8, 1, -1, -1, 1, 8}), "<y by n@rows + [-1, -1] % 8>");
+  EXPECT_EQ(
+      toString(
+          four,
+          {{{}, {rows}}, ReduceKind::None, {}, {Window{"", 1, 1, 3, 4}, {}}},
+          names),
+      "<y + [3, 4], c@rows>");
 }
 
 TEST(Window, ThatIsNoneIsAViolation) {
@@ -280,18 +293,29 @@ TEST(Window, ThatIsNoneIsAViolation) {
             "the window of loop 'row' has no axis that splits the loop");
   EXPECT_EQ(getText({{{rows}, {}}, ReduceKind::None, {}, {good}}),
             "1 windows for 2 dimensions");
-  EXPECT_EQ(getText(getWindowed({"row", 7, -1, 6, 6})),
-            "the window of loop 'row' has size 7, factor -1, range [6, 6] "
-            "and divisor 1");
+  EXPECT_EQ(getText(getWindowed({"row", 7, -1, 6, 6})), "");
+  EXPECT_EQ(getText(getWindowed({"row", 7, 0, 6, 6})),
+            "the window of loop 'row' has size 7, factor 0, range [6, 6], "
+            "divisor 1 and modulus 0");
   EXPECT_EQ(getText(getWindowed({"row", 0, 1, -1, 1})),
-            "the window of loop 'row' has size 0, factor 1, range [-1, 1] "
-            "and divisor 1");
+            "the window of loop 'row' has size 0, factor 1, range [-1, 1], "
+            "divisor 1 and modulus 0");
   EXPECT_EQ(getText(getWindowed({"row", 7, 1, 1, 0})),
-            "the window of loop 'row' has size 7, factor 1, range [1, 0] "
-            "and divisor 1");
+            "the window of loop 'row' has size 7, factor 1, range [1, 0], "
+            "divisor 1 and modulus 0");
   EXPECT_EQ(getText(getWindowed({"row", 7, 1, 0, 1, 0})),
-            "the window of loop 'row' has size 7, factor 1, range [0, 1] "
-            "and divisor 0");
+            "the window of loop 'row' has size 7, factor 1, range [0, 1], "
+            "divisor 0 and modulus 0");
+  EXPECT_EQ(getText(getWindowed({"row", 8, 2, 0, 1, 2, 8})),
+            "the window of loop 'row' has size 8, factor 2, range [0, 1], "
+            "divisor 2 and modulus 8");
+  EXPECT_EQ(getText(getWindowed({"row", 7, 1, -3, 3, 1, 7})),
+            "the window of loop 'row' has blocks with a position of 7 twice");
+  EXPECT_EQ(getText(getWindowed({"", 1, 1, 3, 3})),
+            "the window of loop '' has no axis that splits the loop");
+  EXPECT_EQ(
+      getText({{{}, {}}, ReduceKind::None, {}, {Window{"", 1, 1, 3, 3}, {}}}),
+      "");
   EXPECT_EQ(getText(getWindowed({"row", 12, 1, 0, 1, 2})),
             "the window of loop 'row' has blocks that begin between two "
             "positions of factor 1 and divisor 2");
@@ -361,6 +385,61 @@ TEST(Window, OfQuotientsHoldsWhatTheLoopReads) {
               }
   }
   EXPECT_GT(windows, 100);
+}
+
+TEST(Window, BackwardsAndAroundARingHoldWhatTheLoopReads) {
+  int64_t rings = 0, backwards = 0;
+  for (const Mesh &mesh : {Mesh({{"x", 4}}), Mesh({{"x", 2}, {"y", 3}})}) {
+    std::vector<DimSplit> splits{{mesh.getWholeAxis(0)}};
+    if (mesh.getNumAxes() == 2)
+      splits.push_back({mesh.getWholeAxis(1), mesh.getWholeAxis(0)});
+    for (const DimSplit &split : splits)
+      for (int64_t size : {3, 12})
+        for (int64_t loopSize : {7, 12})
+          for (int64_t factor : {-2, -1, 1, 2})
+            for (int64_t modulus : {0, 5, 12})
+              for (Range reach : {Range{-1, 1}, Range{-1, 3}, Range{6, 1},
+                                  Range{-9, 1}, Range{11, 2}}) {
+                const Window window{"n",
+                                    loopSize,
+                                    factor,
+                                    reach.offset,
+                                    reach.offset + reach.count - 1,
+                                    1,
+                                    modulus};
+                const Sharding target{
+                    {split, {}}, ReduceKind::None, {}, {window, {}}};
+                if (!getViolation(mesh, target, 2).empty())
+                  continue;
+                ++(modulus == 0 ? backwards : rings);
+                checkWindow(mesh, {size, 2}, window, split);
+                if (HasFatalFailure())
+                  return;
+              }
+  }
+  EXPECT_GT(rings, 50);
+  EXPECT_GT(backwards, 50);
+}
+
+TEST(Window, AroundARingTakesOneRowFromEachNeighbour) {
+  auto getRows = [](int64_t size, Window window) {
+    return getReshardStep(four, std::vector<int64_t>{size, 5},
+                          CollectiveKind::Exchange, byRows, getWindowed(window))
+               .wireElements /
+           5;
+  };
+  EXPECT_EQ(getRows(24, {"n", 24, 1, -1, 1, 1, 24}), 2);
+  EXPECT_EQ(getRows(24, {"n", 24, 1, 13, 13, 1, 24}), 6); // two blocks away
+  EXPECT_EQ(getRows(24, {"n", 24, -1, 23, 23}), 6);       // the mirrored block
+  EXPECT_EQ(getRows(23, {"n", 23, -1, 22, 22}), 6); // 5 of it are one more
+}
+
+TEST(Window, WithoutALoopComesFromItsOwner) {
+  for (Range read : {Range{3, 1}, Range{-1, 3}, Range{2, 4}}) {
+    const Window window{"", 1, 1, read.offset, read.offset + read.count - 1};
+    checkWindow(four, {7, 2}, window, {});
+    checkWindow(Mesh({{"x", 2}, {"y", 3}}), {7, 2}, window, {});
+  }
 }
 
 TEST(Window, TwoDimensionsHaveCorners) {

@@ -58,10 +58,13 @@ Json PlanWriter::getDim(const exec::TensorLayoutT &layout, size_t dim) const {
                {"size", split.size},
                {"axes", getAxisNames(split.axes)},
                {"local_size", getLocalSize(layout, dim)}};
-  if (const auto &window = split.window)
+  if (const auto &window = split.window) {
     json["window"] = {{"loop", window->loop},     {"size", window->size},
                       {"factor", window->factor}, {"low", window->low},
                       {"high", window->high},     {"divisor", window->divisor}};
+    if (window->modulus != 0)
+      json["window"]["modulus"] = window->modulus;
+  }
   return json;
 }
 

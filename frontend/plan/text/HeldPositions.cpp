@@ -14,12 +14,16 @@ std::string plan::describeHeld(const Plan &plan,
                                const exec::TensorLayoutT &layout, size_t dim,
                                int64_t device) {
   const exec::DimShardingT &split = *layout.dims[dim];
-  const layout::Range held =
-      layout::getHeldRange(plan.mesh, split.size, runtime::getSharding(layout),
-                           dim, plan.mesh.getCoordinates(device));
-  return held.count == 0 ? split.name + " none"
-                         : fmt::format("{} {}:{}", split.name, held.offset,
-                                       held.offset + held.count);
+  std::vector<std::string> runs;
+  for (const layout::HeldRun &run :
+       layout::getHeldRuns(plan.mesh, split.size, runtime::getSharding(layout),
+                           dim, plan.mesh.getCoordinates(device)))
+    if (run.range.count > 0)
+      runs.push_back(fmt::format("{}:{}", run.range.offset,
+                                 run.range.offset + run.range.count));
+  return fmt::format(
+      "{} {}", split.name,
+      runs.empty() ? "none" : fmt::format("{}", fmt::join(runs, " and ")));
 }
 
 /// "device 3", "devices 0, 2, 4", "devices 0, 2, 4 to 510, 256 of them".

@@ -73,7 +73,8 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
                       {"factor", "integer"},
                       {"low", "integer"},
                       {"high", "integer"},
-                      {"divisor", "integer"}}}};
+                      {"divisor", "integer"},
+                      {"modulus?", "integer"}}}};
   const json optionalId = {{"nullable", "string"}};
   const json sharding = {
       {"dims", {{"list", dim}}},

@@ -45,25 +45,39 @@ function ownedRange(axes, size, parts, coordinates) {
 function imageOf(window, range) {
   const [begin, end] = range;
   if (begin === end) return [begin, begin];
+  const [first, last] = window.factor < 0 ? [end - 1, begin] : [begin, end - 1];
   return [
-    Math.floor((window.factor * begin + window.low) / window.divisor),
-    Math.floor((window.factor * (end - 1) + window.high) / window.divisor) + 1
+    Math.floor((window.factor * first + window.low) / window.divisor),
+    Math.floor((window.factor * last + window.high) / window.divisor) + 1
   ];
 }
 
 /**
- * The positions of `dim` on a device, of a window within 0 and the size.
+ * The positions of `dim` on a device, of a window within 0 and the size: several ranges around a
+ * ring, the longest first.
  * @param {Plan} plan
  * @param {Dim} dim
- * @returns {number[]}
+ * @returns {number[][]}
  */
-function heldRange(plan, dim, coordinates) {
+function heldRuns(plan, dim, coordinates) {
   const parts = dim.axes.map(name => readAxis(plan, name));
-  if (!dim.window) return ownedRange(plan.axes, dim.size, parts, coordinates);
+  if (!dim.window) return [ownedRange(plan.axes, dim.size, parts, coordinates)];
   const [begin, end] =
       imageOf(dim.window, ownedRange(plan.axes, dim.window.size, parts, coordinates));
-  const first = Math.max(0, Math.min(begin, dim.size));
-  return [first, Math.max(first, Math.min(end, dim.size))];
+  const clip = (from, to) => {
+    const first = Math.max(0, Math.min(from, dim.size));
+    return [first, Math.max(first, Math.min(to, dim.size))];
+  };
+  const ring = dim.window.modulus;
+  if (!ring) return [clip(begin, end)];
+  const turned = Math.floor(begin / ring) * ring;
+  return [clip(begin - turned, Math.min(end - turned, ring)), clip(0, end - turned - ring)].sort(
+      (a, b) => b[1] - b[0] - (a[1] - a[0]));
+}
+
+/** @param {Plan} plan @param {Dim} dim */
+function heldRange(plan, dim, coordinates) {
+  return heldRuns(plan, dim, coordinates)[0];
 }
 
 /** @param {Plan} plan @param {Dim[]} dims */

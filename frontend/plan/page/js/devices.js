@@ -243,12 +243,15 @@ function haloSentence(page, value) {
   return halosOf(plan, value).slice(0, 3).map(one => {
     const own = heldRanges(plan, value.dims, page.device);
     const read = heldRanges(plan, one.after.dims, page.device);
+    const coordinates = coordinatesOf(plan.axes, page.device);
     const pieces = [];
     one.after.dims.forEach((dim, place) => {
       const [begin, end] = own[place];
       const [from, to] = read[place];
       if (from < begin) pieces.push(`${value.dims[place].name} ${from}:${Math.min(begin, to)}`);
       if (to > end) pieces.push(`${value.dims[place].name} ${Math.max(end, from)}:${to}`);
+      for (const [first, last] of heldRuns(plan, dim, coordinates).slice(1))
+        if (first < last) pieces.push(`${value.dims[place].name} ${first}:${last}`);
     });
     return html(
         'p.halo', {},

@@ -4,7 +4,7 @@
  * @typedef {{path: string, line: number, column: number, end_line: number, end_column: number}} Span
  */
 /**
- * @typedef {{loop: string, size: number, factor: number, low: number, high: number, divisor: number}} Window_
+ * @typedef {{loop: string, size: number, factor: number, low: number, high: number, divisor: number, modulus?: number}} Window_
  */
 /**
  * @typedef {{name: string, size: number, axes: string[], local_size: number, window?: Window_}} Dim
