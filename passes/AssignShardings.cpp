@@ -62,6 +62,7 @@ private:
   FailureOr<layout::Sharding> getNeeded(OpOperand &use);
 
   LogicalResult decide();
+  void narrow(Value value, const layout::Sharding &had);
   bool isReadInOneSharding(Value value);
   void rewrite(Operation *op);
   Value getResharded(OpOperand &use);
@@ -134,9 +135,64 @@ LogicalResult ProgramRewriter::decide() {
     }
   }
   for (auto &[value, had] : produced)
+    narrow(value, had);
+  for (auto &[value, had] : produced)
     if (had.isPartial() && !isReadInOneSharding(value))
       completedFirst.insert(value);
   return success();
+}
+
+/// The positions of a dimension that every device reads, as a window; nothing
+/// where these are not known, or differ.
+static std::optional<layout::Window> getRead(PartitionOpInterface op,
+                                             const IterationSplit &split,
+                                             unsigned operand, DimAttr dim) {
+  const DimAccess access = op.getOperandAccess(operand, dim.getName());
+  const bool isSplit = llvm::any_of(access.getLoops(), [&](StringAttr loop) {
+    return !split.get(loop).empty();
+  });
+  if (access.getSplitLoop() || isSplit)
+    return std::nullopt;
+  return getWindow(access, {}, op.getIterationDims());
+}
+
+/// Of a dimension that `value` has split, and that its readers need whole, they
+/// get the positions that they read, if together these are not all.
+void ProgramRewriter::narrow(Value value, const layout::Sharding &had) {
+  auto type = cast<NamedTensorType>(value.getType());
+  for (auto [number, dim] : llvm::enumerate(type.getDims())) {
+    if (had.dims[number].empty())
+      continue;
+    SmallVector<std::pair<OpOperand *, layout::Window>> reads;
+    llvm::SmallDenseSet<std::pair<int64_t, int64_t>> ranges;
+    bool isNarrow = true;
+    for (OpOperand &use : value.getUses()) {
+      const layout::Sharding &wanted = needed.find(&use)->second;
+      if (!wanted.dims[number].empty())
+        continue;
+      auto op = dyn_cast<PartitionOpInterface>(use.getOwner());
+      std::optional<layout::Window> read;
+      if (op && wanted.partialKind != layout::ReduceKind::Max &&
+          wanted.partialKind != layout::ReduceKind::Min)
+        read =
+            getRead(op, splits.find(op)->second, use.getOperandNumber(), dim);
+      isNarrow &= read.has_value();
+      if (!read)
+        continue;
+      ranges.insert({read->low, read->high});
+      reads.push_back({&use, *read});
+    }
+    int64_t count = 0;
+    for (auto [low, high] : ranges)
+      count += high - low + 1;
+    if (!isNarrow || count >= dim.getSize())
+      continue;
+    for (auto &[use, window] : reads) {
+      layout::Sharding &wanted = needed.find(use)->second;
+      wanted.windows.resize(wanted.dims.size());
+      wanted.windows[number] = window;
+    }
+  }
 }
 
 bool ProgramRewriter::isReadInOneSharding(Value value) {

@@ -141,7 +141,8 @@ CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
       if (StringAttr loop = access.getSplitLoop())
         name = loop;
       if (window) {
-        name = window->loop;
+        if (!window->loop.empty())
+          name = window->loop;
         prefix = "window " + quote(dim.getName()) + " = " + toString(access) +
                  " of ";
       }

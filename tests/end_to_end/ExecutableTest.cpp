@@ -206,6 +206,15 @@ TEST(Executable, digits_of_positions) {
        {"a=2,b=2", {"h=a,row=a,w=b,col=b", "m=a+b,i=a", "c=a,deep=b"}}});
 }
 
+TEST(Executable, reads_around_rings_and_backwards) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/rings.mesh", {},
+                       13 * 5 * 4),
+             {{"", {""}},
+              {"a=3", {"n=a", "m=a", "k=a,n=a"}},
+              {"a=2,b=3", {"n=b,m=a", "n=a+b"}},
+              {"a=8", {"n=a"}}});
+}
+
 const std::vector<Split> regroupedSplits = {
     {"", {""}},
     {"a=2",

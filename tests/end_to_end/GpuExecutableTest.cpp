@@ -148,6 +148,12 @@ TEST(GpuExecutable, reads_by_position) {
              {{"", "", 1}, {"a=2", "n=a", 2}, {"a=3", "m=a", 3}});
 }
 
+TEST(GpuExecutable, reads_around_rings_and_backwards) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/rings.mesh",
+                       {"n=12", "more=12"}, 12 * 5 * 4),
+             {{"a=2", "n=a", 2}, {"a=2,b=2", "n=a+b", 4}});
+}
+
 TEST(GpuExecutable, epilogues_that_are_left_out) {
   for (const char *precision : {"f32", "bf16"}) {
     const Reference reference(activations, {},

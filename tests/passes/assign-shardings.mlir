@@ -496,6 +496,49 @@ nd.program @quotients_between_positions {
 
 // -----
 
+// Windows go around a ring and backwards. What is read of a dimension that no loop
+// splits comes alone, but for readers that together take all of it.
+// CHECK-LABEL: nd.program @ring
+// CHECK:         nd.reshard {{.*}}needed = "<y by y@m + [-1, 0] % 7>"
+// CHECK-LABEL: nd.program @backwards
+// CHECK:         nd.reshard {{.*}}needed = "<y by -1 y@m + [6, 6]>"
+// CHECK-LABEL: nd.program @few
+// CHECK-DAG:     nd.reshard {{.*}}kind = window{{.*}}needed = "<y + [3, 3]>"
+// CHECK-DAG:     nd.reshard {{.*}}needed = "<y + [1, 2]>"
+// CHECK-LABEL: nd.program @many
+// CHECK:         nd.reshard {{.*}}needed = "replicated"
+// CHECK-NOT:     nd.reshard
+nd.mesh ["m"=3]
+nd.rule "y" -> ["m"]
+nd.program @ring {
+  %x = nd.input "x" : !nd.tensor<["y"=7], f32>
+  %0 = nd.view %x ["y" = ("y" + "dy" - 1) mod 7] : (!nd.tensor<["y"=7], f32>) -> !nd.tensor<["y"=7, "dy"=2], f32>
+  nd.output "o", %0 : !nd.tensor<["y"=7, "dy"=2], f32>
+}
+nd.program @backwards {
+  %x = nd.input "x" : !nd.tensor<["y"=7], f32>
+  %0 = nd.view %x ["y" = -"y" + 6] : (!nd.tensor<["y"=7], f32>) -> !nd.tensor<["y"=7], f32>
+  nd.output "o", %0 : !nd.tensor<["y"=7], f32>
+}
+nd.program @few {
+  %x = nd.input "x" : !nd.tensor<["y"=7], f32>
+  %0 = nd.view %x ["y" = 3] : (!nd.tensor<["y"=7], f32>) -> !nd.tensor<[], f32>
+  %1 = nd.view %x ["y" = "k" + 1] : (!nd.tensor<["y"=7], f32>) -> !nd.tensor<["k"=2], f32>
+  %2 = nd.neg %x : (!nd.tensor<["y"=7], f32>) -> !nd.tensor<["y"=7], f32>
+  nd.output "o", %0 : !nd.tensor<[], f32>
+  nd.output "p", %1 : !nd.tensor<["k"=2], f32>
+  nd.output "q", %2 : !nd.tensor<["y"=7], f32>
+}
+nd.program @many {
+  %x = nd.input "x" : !nd.tensor<["y"=7], f32>
+  %0 = nd.view %x ["y" = "k"] : (!nd.tensor<["y"=7], f32>) -> !nd.tensor<["k"=4], f32>
+  %1 = nd.view %x ["y" = "k" + 3] : (!nd.tensor<["y"=7], f32>) -> !nd.tensor<["k"=4], f32>
+  nd.output "o", %0 : !nd.tensor<["k"=4], f32>
+  nd.output "p", %1 : !nd.tensor<["k"=4], f32>
+}
+
+// -----
+
 // Pending sums pass a window, whose zeros outside the dimension are no terms of
 // them; pending maxima are completed before it.
 // CHECK-LABEL: nd.program @window_of_terms
