@@ -590,4 +590,5 @@ void meshc::addSimplifications(RewritePatternSet &patterns) {
                ReassociateConstants, ReduceOfRepeated, RenameOfRepeated,
                SelectByConstant, SumOfEinsum, ViewOfEinsum>(
       patterns.getContext());
+  addGeneratedViews(patterns);
 }

@@ -35,6 +35,10 @@ namespace meshc {
 /// cannot go on for ever. Whoever adds a pattern finds its place in that order.
 void addSimplifications(mlir::RewritePatternSet &patterns);
 
+/// Of them those on views of what each device can say by itself: constants,
+/// positions, what is repeated.
+void addGeneratedViews(mlir::RewritePatternSet &patterns);
+
 } // namespace meshc
 
 #endif

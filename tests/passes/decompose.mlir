@@ -354,3 +354,42 @@ nd.program @unstack {
   %p:2 = nd.unstack %x along "t" : (!nd.tensor<["t"=2, "c"=2], f32>) -> (!nd.tensor<["c"=2], f32>, !nd.tensor<["c"=2], f32>)
   nd.output "y", %p#1 : !nd.tensor<["c"=2], f32>
 }
+
+// -----
+
+// What every device can say by itself is not read: a constant, a position, and what
+// is repeated along the dimension that is read.
+// CHECK-LABEL: nd.program @generated
+// CHECK-NOT:     nd.view
+// CHECK:         nd.output "zeros", %{{.*}}
+// CHECK:         nd.output "twos", %{{.*}}
+// CHECK:         nd.output "positions", %{{.*}}
+// CHECK:         nd.output "repeated", %{{.*}}
+nd.program @generated {
+  %zero = nd.constant(0.0 : f32) : !nd.tensor<["n"=5, "m"=2], f32>
+  %0 = nd.view %zero ["n" = "n" - 1] : (!nd.tensor<["n"=5, "m"=2], f32>) -> !nd.tensor<["n"=5, "m"=2], f32>
+  nd.output "zeros", %0 : !nd.tensor<["n"=5, "m"=2], f32>
+  %two = nd.constant(2.0 : f32) : !nd.tensor<["n"=5], f32>
+  %1 = nd.view %two ["n" = ("n" + "k") / 2] : (!nd.tensor<["n"=5], f32>) -> !nd.tensor<["n"=5, "k"=7], f32>
+  nd.output "twos", %1 : !nd.tensor<["n"=5, "k"=7], f32>
+  %iota = nd.iota : !nd.tensor<["n"=5], i32>
+  %2 = nd.view %iota ["n" = ("k" - 3) mod 6] : (!nd.tensor<["n"=5], i32>) -> !nd.tensor<["k"=7], i32>
+  nd.output "positions", %2 : !nd.tensor<["k"=7], i32>
+  %x = nd.input "x" : !nd.tensor<["m"=2], f32>
+  %many = nd.broadcast %x : (!nd.tensor<["m"=2], f32>) -> !nd.tensor<["n"=5, "m"=2], f32>
+  %3 = nd.view %many ["n" = -"n" + 4] : (!nd.tensor<["n"=5, "m"=2], f32>) -> !nd.tensor<["n"=5, "m"=2], f32>
+  nd.output "repeated", %3 : !nd.tensor<["n"=5, "m"=2], f32>
+}
+
+// -----
+
+// What reads the values that are repeated goes on reading them, by all of its loops.
+// CHECK-LABEL: nd.program @repeated_along_one
+// CHECK:         %[[W:.*]] = nd.input "w"
+// CHECK:         nd.view %[[W]] ["w" = -"n" + "r" + 3 "t" - 3] : (!w) -> !t_by_r_by_n
+nd.program @repeated_along_one {
+  %w = nd.input "w" : !nd.tensor<["w"=3], f32>
+  %0 = nd.broadcast %w : (!nd.tensor<["w"=3], f32>) -> !nd.tensor<["n"=2, "w"=3], f32>
+  %1 = nd.view %0 ["w" = -"n" + "r" + 3 "t" - 3] : (!nd.tensor<["n"=2, "w"=3], f32>) -> !nd.tensor<["t"=3, "r"=3, "n"=2], f32>
+  nd.output "o", %1 : !nd.tensor<["t"=3, "r"=3, "n"=2], f32>
+}

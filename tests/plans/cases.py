@@ -18,6 +18,7 @@ CASES = {
     "mlp-gpus": [MLP, "--target", "cuda"],
     # Windows, and what is computed of them, are not in memory.
     "windowed": ["bench/cliffs/windowed.mesh"],
+    "positions": ["tests/plans/positions.mesh"],
     "recurrent-calls": ["tests/plans/recurrent_calls.mesh"],
     "blocks": [BLOCKS],
     "blocks-bf16": [BLOCKS, "--precision", "bf16"],
