@@ -422,32 +422,62 @@ static bool startsAtOnce(const FusionGraph::Node &node) {
       node.ops[0]);
 }
 
-std::vector<unsigned> FusionGraph::getOrder() const {
-  std::vector<unsigned> waits(nodes.size(), 0);
-  std::vector<SmallVector<unsigned, 4>> followers(nodes.size());
-  // Whether it comes after what starts at once, position, node.
-  using Entry = std::tuple<bool, unsigned, unsigned>;
+/// Whether some of a node is of the forward phase.
+static bool isForward(const FusionGraph::Node &node) {
+  return llvm::any_of(node.ops, [](Operation *op) {
+    return meshc::getPhase(op->getLoc()) == meshc::nd::Phase::Forward;
+  });
+}
+
+/// Lists the nodes, of those that may come next the one with the least key
+/// first. `waits` counts what each comes behind, of `followers` those behind
+/// it.
+static std::vector<unsigned>
+sortNodes(std::vector<unsigned> waits,
+          const std::vector<SmallVector<unsigned, 4>> &followers,
+          ArrayRef<unsigned> nodes,
+          llvm::function_ref<FusionGraph::OrderKey(unsigned)> getKey) {
+  using Entry = std::pair<FusionGraph::OrderKey, unsigned>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-  for (auto [index, node] : llvm::enumerate(nodes)) {
-    if (node.isMerged)
-      continue;
-    for (Value read : node.reads)
-      if (std::optional<unsigned> producer = getProducer(read)) {
-        followers[*producer].push_back(index);
-        ++waits[index];
-      }
-    if (waits[index] == 0)
-      ready.push({!startsAtOnce(node), node.position, index});
-  }
+  for (unsigned node : nodes)
+    if (waits[node] == 0)
+      ready.emplace(getKey(node), node);
   std::vector<unsigned> order;
   while (!ready.empty()) {
-    unsigned node = std::get<2>(ready.top());
+    const unsigned node = ready.top().second;
     ready.pop();
     order.push_back(node);
     for (unsigned follower : followers[node])
       if (--waits[follower] == 0)
-        ready.push({!startsAtOnce(nodes[follower]), nodes[follower].position,
-                    follower});
+        ready.emplace(getKey(follower), follower);
   }
   return order;
+}
+
+std::vector<unsigned> FusionGraph::getOrder() const {
+  std::vector<unsigned> waits(nodes.size(), 0), all;
+  std::vector<SmallVector<unsigned, 4>> followers(nodes.size());
+  // Where each stands: at its last operation, but no later than what reads it.
+  // A kernel may have taken along what is needed much later.
+  std::vector<unsigned> positions;
+  for (auto [index, node] : llvm::enumerate(nodes)) {
+    positions.push_back(node.position);
+    if (node.isMerged)
+      continue;
+    all.push_back(unsigned(index));
+    for (Value read : node.reads)
+      if (std::optional<unsigned> producer = getProducer(read)) {
+        followers[*producer].push_back(unsigned(index));
+        ++waits[index];
+      }
+  }
+  const std::vector<unsigned> behind =
+      sortNodes(waits, followers, all, [](unsigned) { return OrderKey(); });
+  for (unsigned node : llvm::reverse(behind))
+    for (unsigned follower : followers[node])
+      positions[node] = std::min(positions[node], positions[follower]);
+  return sortNodes(std::move(waits), followers, all, [&](unsigned node) {
+    return OrderKey(!isForward(nodes[node]), !startsAtOnce(nodes[node]),
+                    positions[node]);
+  });
 }

@@ -7,6 +7,7 @@
 #include "dialect/SPMD.h"
 
 #include <optional>
+#include <tuple>
 #include <vector>
 
 namespace meshc::codegen {
@@ -49,6 +50,11 @@ public:
   /// Notes that `value` leaves the program.
   void addEscape(mlir::Value value) { escapes.insert(value); }
 
+  /// By which of the nodes that may come next one does: whether it is of a
+  /// later phase than the forward one, whether it is no sum over devices, and
+  /// where it stands.
+  using OrderKey = std::tuple<bool, bool, unsigned>;
+
   /// All nodes are added.
   void finish();
   /// Merges kernels, the largest saving first, until nothing is left to save.
@@ -56,7 +62,10 @@ public:
 
   /// The nodes that are left, in an order that respects every dependency and
   /// is otherwise that of the program, but that sums over devices come as soon
-  /// as their terms are there.
+  /// as their terms are there. What is of the forward phase comes before
+  /// everything else, so that the backward phase begins behind the loss even
+  /// where it needs nothing of it; and no node waits because it has taken along
+  /// what stood later.
   std::vector<unsigned> getOrder() const;
   const Node &getNode(unsigned node) const { return nodes[node]; }
   /// All nodes that were added.

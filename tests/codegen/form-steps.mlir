@@ -159,3 +159,25 @@ spmd.program @bias_behind {
   } -> tensor<5x16xf32>
   spmd.output "y" of !nd.tensor<["r"=5, "n"=16], f32, <>>, %y : tensor<5x16xf32>
 }
+
+// What is of the forward phase comes first, even before a sum over devices of the backward
+// phase that needs nothing of it.
+// CHECK-LABEL: exec.program @phases {
+// CHECK-DAG:     %[[X:.*]] = spmd.input "x"
+// CHECK-DAG:     %[[Z:.*]] = spmd.input "z"
+// CHECK:         exec.kernel(%[[X]]) {
+// CHECK:         exec.transfer(%[[Z]]) {
+spmd.program @phases {
+  %z = spmd.input "z" of !nd.tensor<["a"=6], f32, <> partial sum over d> : tensor<6xf32>
+  %g = spmd.all_reduce %z from !nd.tensor<["a"=6], f32, <> partial sum over d> to !nd.tensor<["a"=6], f32, <>> : tensor<6xf32> -> tensor<6xf32> loc(fused<#nd.origin<backward gradient "z">>["f.mesh":1:1])
+  %x = spmd.input "x" of !nd.tensor<["a"=6], f32, <>> : tensor<6xf32>
+  %empty = tensor.empty() : tensor<6xf32>
+  %loss = linalg.generic {indexing_maps = [#a, #a], iterator_types = ["parallel"]}
+      ins(%x : tensor<6xf32>) outs(%empty : tensor<6xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %r = math.exp %p : f32
+    linalg.yield %r : f32
+  } -> tensor<6xf32>
+  spmd.output "loss" of !nd.tensor<["a"=6], f32, <>>, %loss : tensor<6xf32>
+  spmd.output "g" of !nd.tensor<["a"=6], f32, <>>, %g : tensor<6xf32>
+}
