@@ -298,7 +298,10 @@ void Plan::followValues() {
         PlannedCommand &planned = commands[index];
         const exec::OperandT &operand =
             *command.operands[numInputs + (index - first) * outputsOfEach + i];
-        planned.tensor = operand.tensor;
+        // What a variable or an input becomes is no value of its own.
+        planned.tensor = operand.tensor < 0 && planned.collective
+                             ? planned.inputs[i].tensor
+                             : operand.tensor;
         planned.isInside = operand.inside;
         planned.outputs.push_back(
             {operand.inside ? -1 : operand.tensor, int(index)});
