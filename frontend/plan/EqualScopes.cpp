@@ -77,7 +77,7 @@ private:
     if (number < 0) {
       number = int(scopes.size());
       scopes.push_back({runtime::getScopeName(executable, scope), number,
-                        parent, entry.iteration});
+                        parent, entry.iteration, scope});
     }
     return number;
   }

@@ -27,6 +27,7 @@ struct EqualScopes {
     int model = -1;         ///< the scope it is alike; itself if there is none
     int parent = -1;        ///< the scope that it is in; -1: none
     int64_t iteration = -1; ///< of a loop that is written out; -1: it is none
+    int entry = -1;         ///< of Executable.scopes
   };
   std::vector<Scope> scopes; ///< in order of the first value
   /// By tensor, and by position in Plan.commands: the innermost scope, -1 of

@@ -1,14 +1,17 @@
 """Holds the JSON of every case against the contract of the plan: which fields
 there are, their types, and what has to agree with what."""
 
+import collections
 import hashlib
 import json
 import math
 import re
 import sys
+import tempfile
 
 import cases
 import compiler
+import gpt3
 
 NUMBER = (int, float)
 ELEMENT_BYTES = {"f32": 4, "i32": 4, "bf16": 2, "f16": 2, "f64": 8, "i64": 8, "boolean": 1,
@@ -63,6 +66,8 @@ OTHERS = [
     [cases.BLOCKS, "--precision", "bf16", "--machine", "v100"],
     [cases.MLP, "--mesh", "data=3,model=1", "--memory", "1GiB"],
 ]
+SMALL_GPT = ["--mesh", "data=2,model=2", "--precision", "bf16", *[f"-D{name}={size}" for name, size in {
+    "layers": 3, "batch": 4, "pos": 16, "d_model": 32, "heads": 4, "vocab": 64}.items()]]
 
 # Held in full, as the cases are.
 ADDED = [
@@ -199,7 +204,7 @@ def disagreements(plan, spec_bytes):
         check(overlap["flops_per_device"] == sum(flops[entry] for entry in overlap["ops"]),
               f"{transfer['id']}: flops beside it")
         check(overlap["exposed"] == (not overlap["ops"]), f"{transfer['id']}: exposed")
-    found += find_unlike_folds(plan)
+    found += find_unlike_folds(plan) + find_wrong_sums(plan)
     unhashed = {name: value for name, value in plan.items() if name != "sha256"}
     text = json.dumps(unhashed, separators=(",", ":"), ensure_ascii=False)
     check(plan["sha256"] == hashlib.sha256(text.encode()).hexdigest(), "hash of the plan")
@@ -223,8 +228,7 @@ def disagreements(plan, spec_bytes):
         check(tensor["lies_in"] is None or
               whole and whole["bytes_per_device"] >= tensor["bytes_per_device"],
               f"{tensor['id']} lies in {tensor['lies_in']}")
-    parts = ["params", "gradients", "optimizer", "activations", "communication", "workspace"]
-    check(memory["peak_bytes_per_device"] == sum(memory[part] for part in parts), "memory")
+    check(memory["peak_bytes_per_device"] == sum(memory[part] for part in CATEGORIES), "memory")
     for waste in plan["waste"]:
         check(waste["devices"] == math.prod(sizes[axis] for axis in waste["axes"]),
               f"{waste['text']}: devices")
@@ -238,6 +242,104 @@ def disagreements(plan, spec_bytes):
           sum(entry["repeat"] * entry["flops_per_device"] for entry in plan["ops"]),
           "total flops")
     return found
+
+
+CATEGORIES = ["params", "gradients", "optimizer", "activations", "communication", "workspace"]
+
+
+def find_wrong_sums(plan):
+    """Parts that are not what the parts in them and what is of themselves add up to. Times of
+    ops are rounded one by one, those of parts so that they add up."""
+    own = {part["id"]: collections.Counter() for part in plan["parts"]}
+    transfers = {transfer["id"]: transfer for transfer in plan["transfers"]}
+    sent = collections.Counter()
+    for one in plan["collectives"]:
+        sent[one["transfer"]] += one["wire_bytes_per_device"]
+    for op in plan["ops"]:
+        own[op["part"]]["flops"] += op["repeat"] * op["flops_per_device"]
+        own[op["part"]]["compute"] += op.get("time_us", 0)
+    for one in plan["collectives"]:
+        transfer = transfers[one["transfer"]]
+        share = (one["wire_bytes_per_device"] / sent[transfer["id"]] if sent[transfer["id"]]
+                 else 1 / len(transfer["collectives"]))
+        own[one["part"]]["sent"] += one["repeat"] * one["wire_bytes_per_device"]
+        own[one["part"]]["exposed"] += share * transfer.get("exposed_us", 0)
+    for alive_then in plan["memory"]["at_peak"]:
+        own[alive_then["part"]][alive_then["category"]] += alive_then["bytes"]
+    # What no value takes is of none.
+    held = sum(entry["bytes"] for entry in plan["memory"]["at_peak"])
+    own["p0"]["workspace"] += plan["memory"]["peak_bytes_per_device"] - held
+    for part in reversed(plan["parts"]):
+        if part["parent"]:
+            own[part["parent"]] += own[part["id"]]
+    found = []
+    names = {part["id"]: part["name"] for part in plan["parts"]}
+    for part in plan["parts"]:
+        parent = names.get(part["parent"])
+        if part["name"] != (f"{parent}/" if parent else "") + part["name"].split("/")[-1]:
+            found.append(f"{part['name']} is in {parent}")
+        sums = own[part["id"]]
+        exact = {"flops": part["flops_per_device"], "sent": part["wire_bytes_per_device"], **part["at_peak"]}
+        found += [f"{part['name']}: {name} is {value}, not {sums[name]}"
+                  for name, value in exact.items() if value != sums[name]]
+        found += [f"{part['name']}: {name} is {part[name + '_us']}, not {sums[name]}"
+                  for name in ("compute", "exposed")
+                  if name + "_us" in part and abs(part[name + "_us"] - sums[name]) > rounding_of(plan)]
+    whole, totals = plan["parts"][0], plan["totals"]
+    if any(whole[name] != totals[name] for name in ("flops_per_device", "wire_bytes_per_device")):
+        found.append("the parts are not all of the step")
+    if any(whole.get(name) != totals.get(name) for name in ("compute_us", "exposed_us")):
+        found.append("the times of the parts are not those of the step")
+    if whole["at_peak"] != {name: plan["memory"][name] for name in CATEGORIES}:
+        found.append("the memory of the parts is not that of a device")
+    return found
+
+
+def rounding_of(plan):
+    """Microseconds by which sums of times may differ that are whole nanoseconds each."""
+    return 1e-3 * (len(plan["ops"]) + len(plan["transfers"]) + len(plan["parts"]))
+
+
+def find_wrong_parts(meshc):
+    """Attention and feed-forward of a GPT, as a loop and as calls written out, have the products
+    that they have on paper, each with two for its gradients, and what is called so."""
+    found = []
+    tokens, d_model, layers, devices = 4 * 16, 32, 3, 4
+    expected = {"norm1": 0, "attn": 4 * d_model + 2 * 16, "norm2": 0, "ff": 2 * 4 * d_model}
+    for form, text in gpt3.get_forms(meshc.root, 3).items():
+        with tempfile.NamedTemporaryFile("w", suffix=".mesh") as spec:
+            spec.write(text)
+            spec.flush()
+            plan = meshc.plan(spec.name, *SMALL_GPT, "--target", "cuda", "--machine", "h100")
+        found += [f"{form}: {text}" for text in find_wrong_sums(plan)]
+        ids = {part["name"]: part["id"] for part in plan["parts"]}
+        outer = "layer/block" if form == "loop" else "b1"
+        for name, columns in expected.items():
+            part = ids.get(f"{outer}/{name}")
+            called = re.compile(rf"(layer/\d+/block|layer/block|b\d)/{name}(/|_\d+$|$)")
+            forward = [op for op in plan["ops"] if op["phase"] == "forward"]
+            unlike = [entry["name"] for entry in forward + plan["tensors"]
+                      if bool(called.search(entry["name"].split(" as ")[0])) !=
+                      (is_within(plan, entry["part"], part))]
+            if not part or unlike:
+                found.append(f"{form}: {name} is {part}, which has these or not: {unlike[:8]}")
+            flops = sum(op["repeat"] * op["flops_per_device"] for op in plan["ops"]
+                        if op["kind"] == "matmul" and is_within(plan, op["part"], part))
+            on_paper = 3 * layers * 2 * tokens * d_model * columns // devices
+            if flops != on_paper:
+                found.append(f"{form}: the products of {name} are {flops} flop, not {on_paper}")
+        count = next(part["count"] for part in plan["parts"] if part["name"] == outer)
+        if count != 3:
+            found.append(f"{form}: {outer} is there {count} times")
+    return found
+
+
+def is_within(plan, part, other):
+    """Whether a part is another one or in it."""
+    parents = {entry["id"]: entry["parent"] for entry in plan["parts"]}
+    while part and part != other:
+        part = parents[part]
+    return part == other
 
 
 def check_times(plan):
@@ -301,6 +403,7 @@ def main():
                 found = violations(timed, contract, "plan", seen) + check_times(timed) + \
                     disagreements(timed, spec.read())
             problems += [f"{name}, timed: {text}" for text in found]
+    problems += find_wrong_parts(meshc)
     for arguments in OTHERS:
         problems += [f"{arguments}: {text}" for text in
                      violations(meshc.plan(*arguments), contract, "plan", seen)]

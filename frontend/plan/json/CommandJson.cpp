@@ -57,6 +57,7 @@ Json PlanWriter::getOp(size_t index) const {
                {"flops_per_device", command.flops},
                {"bytes_per_device", command.bytes},
                {"scope", getScopeId(scopes.commandScopes[index])},
+               {"part", getPartId(sums.commandParts[index])},
                {"fold", plan.commands[size_t(scopes.commandFolds[index])].id},
                {"span", getSpan(command.span)}};
   if (time) {
@@ -117,6 +118,7 @@ Json PlanWriter::getCollective(size_t index) const {
                                       : Json(Plan::getTensorId(planned.tensor));
   json["transfer"] = transfers[size_t(transferOf[index])].id;
   json["scope"] = getScopeId(scopes.commandScopes[index]);
+  json["part"] = getPartId(sums.commandParts[index]);
   json["fold"] = plan.commands[size_t(scopes.commandFolds[index])].id;
   json["span"] = getSpan(collective.span);
   // Merged collectives have several causes; the first one is the one that put

@@ -8,7 +8,7 @@ using namespace meshc;
 using namespace meshc::plan;
 
 Json PlanWriter::getMemory() const {
-  const MemoryUse use(plan, gpu);
+  const MemoryUse &use = memory;
   // Positions in the schedule.
   std::vector<int> scheduled;
   int last = -1;
@@ -32,11 +32,12 @@ Json PlanWriter::getMemory() const {
              : 0);
   }
   json["at_peak"] = Json::array();
-  for (int index : use.live) {
-    const exec::BufferT &buffer = *executable.buffers[size_t(index)];
+  for (size_t place = 0; place < use.live.size(); ++place) {
+    const exec::BufferT &buffer = *executable.buffers[size_t(use.live[place])];
     json["at_peak"].push_back({{"name", buffer.name},
                                {"category", getName(getCategory(buffer.role))},
-                               {"bytes", int64_t(buffer.bytes)}});
+                               {"bytes", int64_t(buffer.bytes)},
+                               {"part", getPartId(sums.liveParts[place])}});
   }
   if (memoryLimit)
     json["limit_bytes"] = *memoryLimit;
@@ -67,7 +68,8 @@ Json PlanWriter::getMemory() const {
       atPeak.insert(std::find_if(atPeak.begin(), atPeak.end(), isSmaller),
                     Json{{"name", row.name},
                          {"category", getName(MemoryCategory::Workspace)},
-                         {"bytes", row.bytes}});
+                         {"bytes", row.bytes},
+                         {"part", getPartId(0)}});
   }
   json["allocation"] = {{"arena", use.arenaBytes},
                         {"cublaslt", gpu.memory.products},

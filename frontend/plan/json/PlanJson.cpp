@@ -11,20 +11,29 @@
 using namespace meshc;
 using namespace meshc::plan;
 
+/// Nothing without a machine that can run all of the plan.
+static std::optional<StepTime> predict(const Plan &plan,
+                                       const std::vector<Transfer> &transfers,
+                                       const layout::Machine *machine,
+                                       const std::vector<int> &unpriced) {
+  if (!machine || !unpriced.empty())
+    return std::nullopt;
+  return std::optional<StepTime>(std::in_place, plan, transfers, *machine);
+}
+
 PlanWriter::PlanWriter(const exec::ExecutableT &executable,
                        const ReadSource &readSource,
                        const PlanJsonOptions &options)
     : plan(executable), executable(executable), readSource(readSource),
       transfers(findTransfers(plan)), transferOf(plan.commands.size(), -1),
-      gpu(plan), scopes(plan), machine(options.machine),
+      gpu(plan), memory(plan, gpu), scopes(plan), machine(options.machine),
+      unpriced(machine ? findUnpriced(plan, *machine) : std::vector<int>()),
+      time(predict(plan, transfers, machine, unpriced)),
+      sums(plan, scopes, transfers, memory, time ? &*time : nullptr),
       memoryLimit(options.memoryLimit), measured(options.measured) {
   for (size_t number = 0; number < transfers.size(); ++number)
     for (int member : transfers[number].collectives)
       transferOf[size_t(member)] = int(number);
-  if (machine)
-    unpriced = findUnpriced(plan, *machine);
-  if (machine && unpriced.empty())
-    time.emplace(plan, transfers, *machine);
   if (machine && !memoryLimit)
     memoryLimit = machine->getMemoryBytes();
 }
@@ -179,6 +188,7 @@ Json PlanWriter::write() const {
       {"dims", std::move(dims)},
       {"spec", getSpec()},
       {"scopes", getScopes()},
+      {"parts", getParts()},
       {"tensors", std::move(tensors)},
       {"ops", std::move(ops)},
       {"collectives", std::move(collectives)},

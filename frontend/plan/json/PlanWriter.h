@@ -6,6 +6,7 @@
 #include "frontend/plan/MemoryUse.h"
 #include "frontend/plan/Overlap.h"
 #include "frontend/plan/Plan.h"
+#include "frontend/plan/ScopeSums.h"
 #include "frontend/plan/StepTime.h"
 #include "frontend/plan/json/PlanJson.h"
 #include "frontend/plan/text/SourceQuote.h"
@@ -47,11 +48,15 @@ private:
   Json getSpan(const exec::Span &span) const;
   Json getSpan(const std::unique_ptr<exec::Span> &span) const;
   Json getAxisNames(const std::vector<exec::AxisRef> &axes) const;
-  Json getScopes() const;
-  Json getScopeId(int scope) const;
   Json getDim(const exec::TensorLayoutT &layout, size_t dim) const;
   Json getPartial(const exec::TensorLayoutT &layout) const;
   Json getTensor(size_t index) const;
+
+  // ScopeJson.cpp
+  Json getScopes() const;
+  Json getScopeId(int scope) const;
+  Json getParts() const;
+  Json getPartId(int part) const;
 
   // CommandJson.cpp
   Json getSource(const ValueSource &source) const;
@@ -72,10 +77,12 @@ private:
   std::vector<Transfer> transfers;
   std::vector<int> transferOf; ///< by command: number of its transfer; -1
   GpuUse gpu;
+  MemoryUse memory;
   EqualScopes scopes;
   const layout::Machine *machine;
   std::vector<int> unpriced; ///< commands that the machine cannot run
   std::optional<StepTime> time;
+  ScopeSums sums;
   std::optional<int64_t> memoryLimit;
   const MeasuredPlan *measured; ///< may be null
 };

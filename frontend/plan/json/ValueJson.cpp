@@ -30,26 +30,6 @@ Json PlanWriter::getAxisNames(const std::vector<exec::AxisRef> &axes) const {
   return names;
 }
 
-//===-- Scopes ------------------------------------------------------------===//
-
-Json PlanWriter::getScopeId(int scope) const {
-  return scope < 0 ? Json(nullptr) : Json("s" + std::to_string(scope));
-}
-
-Json PlanWriter::getScopes() const {
-  Json all = Json::array();
-  for (size_t index = 0; index < scopes.scopes.size(); ++index) {
-    const EqualScopes::Scope &scope = scopes.scopes[index];
-    all.push_back({{"id", getScopeId(int(index))},
-                   {"name", scope.name},
-                   {"parent", getScopeId(scope.parent)},
-                   {"iteration", scope.iteration < 0 ? Json(nullptr)
-                                                     : Json(scope.iteration)},
-                   {"like", getScopeId(scope.model)}});
-  }
-  return all;
-}
-
 //===-- Values ------------------------------------------------------------===//
 
 Json PlanWriter::getDim(const exec::TensorLayoutT &layout, size_t dim) const {
@@ -129,6 +109,7 @@ Json PlanWriter::getTensor(size_t index) const {
   const int whole = plan.getWhole(int(index));
   json["lies_in"] = whole < 0 ? Json(nullptr) : Json(Plan::getTensorId(whole));
   json["scope"] = getScopeId(scopes.tensorScopes[index]);
+  json["part"] = getPartId(sums.tensorParts[index]);
   json["fold"] = Plan::getTensorId(scopes.tensorFolds[index]);
   if (const char *field = getOwnerField(tensor))
     json[field] = Plan::getTensorId(tensor.of);

@@ -22,6 +22,11 @@ static int findScope(exec::ExecutableT &executable, int parent,
 std::unique_ptr<exec::OriginT> plan::makeOrigin(exec::ExecutableT &executable,
                                                 std::string name) {
   auto origin = std::make_unique<exec::OriginT>();
+  if (name == "sgd/step") { // of no value
+    origin->kind = exec::OriginKind::state;
+    origin->state = name;
+    return origin;
+  }
   for (auto [lead, kind] :
        {std::pair("gradient of ", exec::OriginKind::gradient),
         std::pair("update of ", exec::OriginKind::update),
