@@ -2,6 +2,7 @@
 
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/text/HeldPositions.h"
+#include "frontend/plan/text/ScopeText.h"
 #include "frontend/plan/text/StepText.h"
 #include "frontend/plan/text/TerminalText.h"
 #include "frontend/plan/text/ValueRows.h"
@@ -95,7 +96,8 @@ std::string PlanPrinter::getSplitLegend() const {
 }
 
 /// How many are shown of what is listed, where nothing else is asked for.
-static constexpr size_t numCosts = 3, numTransfers = 16, numAtPeak = 3;
+static constexpr size_t numCosts = 3, numTransfers = 16, numAtPeak = 3,
+                        numParts = 16;
 
 std::string PlanPrinter::print() {
   std::string text = fmt::format(
@@ -124,6 +126,8 @@ std::string PlanPrinter::print() {
           renderOverlap(plan, scopes, transfers,
                         options.top.value_or(numTransfers)) +
           renderMemory(plan, gpu, options.top.value_or(numAtPeak)) +
+          renderScopes(plan, scopes, transfers, gpu, options.machine,
+                       options.top.value_or(numParts)) +
           renderWaste(plan, options.width);
   if (options.isTerminal)
     text = wrapLines(text, options.width);
