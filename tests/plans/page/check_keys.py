@@ -1,4 +1,4 @@
-"""Everything can be done without a pointer: each of the ten views is reached by its digit and
+"""Everything can be done without a pointer: each of the first ten views is reached by its digit and
 something in it is chosen by keys alone; rows, nodes of the graph, the palette, devices, the window."""
 
 import browser

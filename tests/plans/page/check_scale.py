@@ -70,6 +70,8 @@ CLICKED = {
     "a switch of the layout": "#layout .tool",
     "what a device holds": "#devices .choice button",
     "what is alive": "#memory tr[data-index]",
+    "a scope": "#parts tr[data-index]",
+    "a head of the scopes": "#parts th button",
     "the theme": "#top .tool:nth-of-type(2)",
 }
 # Of what is there many times, so many are clicked.

@@ -95,6 +95,70 @@ def check_long_ledger(page, compiler):
     page.expect(rows() == len(plan["collectives"]), f"long ledger: {rows()} rows of all")
 
 
+def check_parts(page, compiler):
+    """A row for each call and loop, below the one that it is in, those that take most first; rows
+    of one level and what is in none add up; a row lights up what is in it and nothing else."""
+    plan = compiler.plan(cases.BLOCKS, "--machine", "h100")
+    parts = {part["id"]: part for part in plan["parts"]}
+
+    def is_in(entry, part):
+        while entry and entry != part:
+            entry = parts[entry]["parent"]
+        return entry == part
+
+    def amount(part, column):
+        return sum(part["at_peak"].values()) if column == "bytes" else part["compute_us"]
+
+    def is_worth(part):
+        whole = plan["parts"][0]
+        return any(get(part) >= 0.005 * get(whole) for get in (
+            lambda of: of["compute_us"] + of["exposed_us"], lambda of: of["flops_per_device"],
+            lambda of: of["wire_bytes_per_device"], lambda of: sum(of["at_peak"].values())))
+
+    def expected_order(parent, column):
+        inner = [part for part in plan["parts"] if part["parent"] == parent and is_worth(part)]
+        for part in sorted(inner, key=lambda part: -amount(part, column)):
+            yield part["name"]
+            yield from expected_order(part["id"], column)
+
+    page.open([plan])
+    for column in ("computed", "bytes"):
+        page.run("document.querySelector(`#parts [data-column=${arguments[0]}]`).click()", column)
+        names = page.run("""
+            const {parts} = planPage.page.plan;
+            return [...document.querySelectorAll('#parts tr[data-index]')].map(row => parts[row.dataset.index].name);""")
+        page.expect(names == list(expected_order("p0", column)), f"parts: by {column} the rows are {names}")
+    page.expect({"layer", "layer/block/attn", "layer/block/ff"} <= set(names), f"parts: the rows are {names}")
+    wrong = page.run("""
+        const {parts} = planPage.page.plan;
+        const fields = ['flops', 'sent', 'computed', 'exposed', 'bytes'];
+        return parts.filter(part => fields.some(field => {
+          const inner = parts.filter(other => other.parent === part.index);
+          const all = inner.reduce((sum, other) => sum + other.whole[field], part.own[field]);
+          return part.own[field] < 0 || Math.abs(all - part.whole[field]) > 1e-6;
+        })).map(part => part.name);""")
+    page.expect(not wrong, f"parts: these are no sums: {wrong}")
+    ledger = {collective["id"]: collective["part"] for collective in plan["collectives"]}
+    lines = {entry["id"]: (entry["part"], entry["span"]) for kind in ("ops", "tensors") for entry in plan[kind]}
+    for part in plan["parts"][1:]:
+        page.select("part", list(parts).index(part["id"]))
+        own = {id_ for id_, of in ledger.items() if is_in(of, part["id"])}
+        page.expect(own <= page.lit("ledger"), f"parts: {part['name']} lights {page.lit('ledger')}, not {own}")
+        folds = {one["fold"] for one in plan["collectives"] if one["id"] in own}
+        others = {one["id"] for one in plan["collectives"] if one["fold"] not in folds}
+        page.expect(not others & page.lit("ledger"), f"parts: {part['name']} lights others")
+        lit = {index + 1 for index in page.run("return [...planPage.page.related.line.keys()]")}
+        of = {span["line"] for within, span in lines.values() if span and is_in(within, part["id"])}
+        page.expect(lit and lit <= of, f"parts: {part['name']} lights the lines {lit}, of {of}")
+    page.run("""document.querySelector("#parts tr[data-index]").click()""")
+    page.expect(page.count("#parts tr.selected") == 1, "parts: a click selects no row")
+    link = f"p:{plan['parts'][-1]['name']}"
+    state = page.follow_each([f"sel={link}"], "return planPage.page.item;")
+    page.expect(state == [{"kind": "part", "index": len(parts) - 1}], f"parts: {link} selects {state}")
+    page.open([compiler.plan(cases.MLP)])
+    page.expect(page.count("#parts") == 0, "parts: a model without calls has some")
+
+
 def main():
     compiler, page = browser.start()
     with page:
@@ -109,6 +173,7 @@ def main():
         check_links(page, compiler.plan(cases.MLP))
         check_long_ledger(page, compiler)
         check_origins(page, compiler)
+        check_parts(page, compiler)
         page.finish()
 
 

@@ -164,7 +164,7 @@ def check_compare(page, compiler):
 def check_narrow(page, compiler):
     """At 800 pixels every name of the header is in sight, and what is selected in the graph."""
     page.open_plan(compiler, cases.BLOCKS, *MACHINE, "--try", "batch=data")
-    check_width(page, "ten views", 800)
+    check_width(page, "eleven views", 800)
     cut = page.run("""
         const room = document.querySelector('#top nav').getBoundingClientRect();
         const find = document.querySelector('#top .tool').getBoundingClientRect();
@@ -172,7 +172,7 @@ def check_narrow(page, compiler):
           const {left, right} = button.getBoundingClientRect();
           return left < room.left || right > Math.min(room.right, find.left);
         }).map(button => button.textContent);""")
-    page.expect(page.count("#top nav button") == 10 and not cut, f"800 px: names of the header are cut off: {cut}")
+    page.expect(page.count("#top nav button") == 11 and not cut, f"800 px: names of the header are cut off: {cut}")
     page.open_plan(compiler, "bench/gpt.mesh", "--machine", "a100", "--precision", "bf16",
                    "--mesh", "data=128,model=8", "-D", "heads=96", "-D", "d_model=12288", "-D", "layers=5", "-D", "batch=1536")
     for index in range(page.run("return planPage.page.plan.collectives.length")):

@@ -142,6 +142,21 @@ const INSPECTIONS = {
     };
   },
 
+  part(page, index) {
+    const {plan} = page;
+    const {name, whole} = plan.parts[index];
+    return {
+      head: html('span.mono', {}, name),
+      facts: [
+        formatFlops(whole.flops), `${formatBytes(whole.sent)} sent`,
+        plan.timed ? `${formatTime(whole.computed)} computing` : null,
+        plan.timed ? `${formatTime(whole.exposed)} exposed` : null,
+        `${formatBytes(whole.bytes)} at the peak`
+      ],
+      rest: viewLinks(page),
+    };
+  },
+
   axis(page, index) {
     const {plan} = page;
     const axis = plan.axes[index];

@@ -64,6 +64,14 @@ function findable(page, sections) {
       note: plan.timed ? formatTime(operation.time) : formatFlops(operation.flops),
       act: chosen({kind: 'operation', index: operation.index}, 'timeline')
     });
+  for (const part of plan.parts.filter(one => isWorthRow(plan, one)))
+    entries.push({
+      kind: 'scope',
+      name: part.name,
+      note: plan.timed ? formatTime(part.whole.computed + part.whole.exposed) :
+                         formatFlops(part.whole.flops),
+      act: chosen({kind: 'part', index: part.index}, 'parts')
+    });
   for (const axis of plan.axes)
     entries.push({
       kind: 'axis',

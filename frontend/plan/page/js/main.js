@@ -2,7 +2,7 @@
 
 const VIEWS = /** @type {View[]} */ ([
   verdictView, layoutView, devicesView, meshView, graphView, ledgerView, timelineView, memoryView,
-  compareView
+  compareView, partsView
 ]);
 const NEAR = 600;
 

@@ -40,6 +40,7 @@ function readPlan(json) {
   readCollectives(plan);
   readSchedule(plan);
   readMemory(plan);
+  plan.parts = readParts(plan);
   const {refused_products: products, refused_moves: moves} = json.totals;
   plan.refused = [...products || [], ...moves || []];
   plan.waste = (json.waste || []).map(one => ({text: one.text, line: lineOf(plan, one.span)}));

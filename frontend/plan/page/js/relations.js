@@ -6,7 +6,8 @@ const nothingRelated = () => ({
   value: new Set(),
   collective: new Set(),
   operation: new Set(),
-  axis: new Set()
+  axis: new Set(),
+  part: new Set()
 });
 
 /** @param {Plan} plan @param {Item} item @returns {Related} */
@@ -68,6 +69,20 @@ const RELATIONS = {
         related.collective.add(collective.index);
   },
 
+  part(plan, index, related) {
+    const {operations, collectives, values} = plan.parts[index];
+    for (const operation of operations) {
+      related.operation.add(operation);
+      const {line} = plan.operations[operation];
+      if (line >= 0) related.line.set(line, 0);
+    }
+    for (const collective of collectives) related.collective.add(collective);
+    for (const value of values) {
+      related.value.add(value);
+      if (plan.values[value].line >= 0) related.line.set(plan.values[value].line, 0);
+    }
+  },
+
   axis(plan, axis, related) {
     for (const collective of plan.collectives)
       if (collective.axes.includes(axis)) related.collective.add(collective.index);
@@ -89,7 +104,7 @@ function addRules(plan, wanted, related) {
 }
 
 /**
- * What a link calls an item: c17, L26, axis:data, t:NAME, o:PHASE:NAME.
+ * What a link calls an item: c17, L26, axis:data, t:NAME, o:PHASE:NAME, p:NAME.
  * @param {Plan} plan
  * @param {Item} item
  */
@@ -103,6 +118,8 @@ function keyOf(plan, item) {
       return 'axis:' + plan.axes[item.index].name;
     case 'value':
       return 't:' + plan.values[item.index].names[0];
+    case 'part':
+      return 'p:' + plan.parts[item.index].name;
     default:
       return `o:${plan.operations[item.index].phase}:${plan.operations[item.index].name}`;
   }
@@ -128,6 +145,9 @@ function itemOf(plan, key) {
         'value',
         plan.valueNamed.get(key.slice(2)) ??
             plan.values.findIndex(value => value.name === key.slice(2)));
+  if (key.startsWith('p:'))
+    return found(
+        'part', plan.parts.findIndex(part => part.parent >= 0 && part.name === key.slice(2)));
   const [, phase, name] = /^o:(\w+):(.*)$/s.exec(key) || [];
   return found(
       'operation',

@@ -129,6 +129,26 @@
  */
 
 /**
+ * What is taken of a step on a device; microseconds, and bytes at the peak by category.
+ *  @typedef {{flops: number, sent: number, computed: number, exposed: number, bytes: number, atPeak: Object<string, number>}} PartAmounts
+ */
+
+/**
+ * A call or a loop, without iterations, or the model. Rows are those in it.
+ *  @typedef {Object} Part
+ *  @property {number} index
+ *  @property {string} name
+ *  @property {number} parent        index of parts, or -1
+ *  @property {number} depth         below the outermost
+ *  @property {number} count         calls and iterations
+ *  @property {PartAmounts} whole
+ *  @property {PartAmounts} own      of what is in no part in it
+ *  @property {Set<number>} operations
+ *  @property {Set<number>} collectives
+ *  @property {Set<number>} values
+ */
+
+/**
  * @typedef {Object} Plan
  *  @property {any} json
  *  @property {string} model
@@ -145,6 +165,7 @@
  *  @property {Map<string, number>} position   of an op or transfer in the schedule
  *  @property {any} memory
  *  @property {Buffer_[]} buffers
+ *  @property {Part[]} parts                   the model first; none where the JSON has none
  *  @property {{flops: number, sent: number, payload: number, transfers: number, step: number, compute: number, exposed: number}} totals
  *  @property {{name: string, label: string, memory_bytes?: number, constants: any[], cannot_run?: string[]}} machine
  *  @property {boolean} timed                  a machine was named that can run it
@@ -175,12 +196,12 @@
  *  @property {number[]} at       where each place of the command list begins
  */
 
-/** @typedef {'line' | 'value' | 'collective' | 'operation' | 'axis'} Kind */
+/** @typedef {'line' | 'value' | 'collective' | 'operation' | 'axis' | 'part'} Kind */
 /** @typedef {{kind: Kind, index: number}} Item */
 
 /**
  * What a selection lights up: of lines also the number of the step of the cause, or 0.
- *  @typedef {{line: Map<number, number>, value: Set<number>, collective: Set<number>, operation: Set<number>, axis: Set<number>}} Related
+ *  @typedef {{line: Map<number, number>, value: Set<number>, collective: Set<number>, operation: Set<number>, axis: Set<number>, part: Set<number>}} Related
  */
 
 /**
