@@ -59,12 +59,17 @@ static uint64_t addVariables(ModuleOp module, ExecTypes &types,
                              exec::ExecutableT &executable,
                              SlotPlan::Variables &variables) {
   uint64_t offset = 0;
+  const TensorIndex tensors(executable);
   for (auto variable : module.getOps<nd::VariableOp>()) {
     bool isTrainable = variable.getRole() == nd::VariableRole::Parameter;
     auto buffer = std::make_unique<exec::BufferT>();
     buffer->name = variable.getSymName().str();
     buffer->role =
         isTrainable ? exec::BufferRole::parameter : exec::BufferRole::state;
+    const nd::OriginAttr origin =
+        getOrigin(variable.getLoc(), variable.getSymName());
+    buffer->origin = types.getOrigin(origin);
+    buffer->tensor = tensors.findVariable(variable.getSymName());
     buffer->offset = offset;
     buffer->bytes = uint64_t(
         getBytes(nd::getLocalType(variable.getTensorType(), types.getMesh())));

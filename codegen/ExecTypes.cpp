@@ -1,6 +1,7 @@
 #include "codegen/ExecTypes.h"
 
 #include "codegen/exec/Exec.h"
+#include "runtime/exec/Origins.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -141,6 +142,26 @@ static exec::OriginKind getOriginKind(nd::OriginKind kind) {
   llvm_unreachable("not a kind of origin");
 }
 
+static exec::OriginPart getOriginPart(nd::OriginPart part) {
+  switch (part) {
+  case nd::OriginPart::Itself:
+    return exec::OriginPart::itself;
+  case nd::OriginPart::Inside:
+    return exec::OriginPart::inside;
+  case nd::OriginPart::Copy:
+    return exec::OriginPart::copy;
+  case nd::OriginPart::Padded:
+    return exec::OriginPart::padded;
+  case nd::OriginPart::Sums:
+    return exec::OriginPart::sums;
+  case nd::OriginPart::Gathered:
+    return exec::OriginPart::gathered;
+  case nd::OriginPart::Order:
+    return exec::OriginPart::order;
+  }
+  llvm_unreachable("not a part");
+}
+
 std::unique_ptr<exec::OriginT> ExecTypes::getOrigin(nd::OriginAttr origin) {
   if (!origin || !origin.hasName())
     return nullptr;
@@ -150,7 +171,12 @@ std::unique_ptr<exec::OriginT> ExecTypes::getOrigin(nd::OriginAttr origin) {
   result->kind = getOriginKind(origin.getKind());
   result->state = origin.getState().str();
   result->element = origin.getAs().str();
+  result->part = getOriginPart(origin.getPart());
   return result;
+}
+
+std::string ExecTypes::getBufferName(nd::OriginAttr origin) {
+  return runtime::getBufferName(executable, getOrigin(origin).get());
 }
 
 exec::Phase ExecTypes::getPhase(Location loc) {
@@ -348,10 +374,14 @@ int TensorIndex::find(StringRef name, ArrayRef<exec::BufferRole> roles) const {
   return -1;
 }
 
+int TensorIndex::findVariable(StringRef name) const {
+  return find(name, {exec::BufferRole::parameter, exec::BufferRole::state});
+}
+
 int TensorIndex::find(Value value) const {
   using Role = exec::BufferRole;
   if (auto read = value.getDefiningOp<spmd::ReadOp>())
-    return find(read.getVariable(), {Role::parameter, Role::state});
+    return findVariable(read.getVariable());
   if (auto input = value.getDefiningOp<spmd::InputOp>())
     return find(input.getName(), {Role::input});
   const Location loc = steps::getValueLoc(value);
@@ -364,8 +394,17 @@ int TensorIndex::find(Value value) const {
   case nd::Phase::Update:
     for (Operation *user : value.getUsers())
       if (auto write = dyn_cast<spmd::WriteOp>(user))
-        return find(write.getVariable(), {Role::parameter, Role::state});
+        return findVariable(write.getVariable());
     return find(name, {Role::parameter, Role::state});
   }
   llvm_unreachable("not a phase");
+}
+
+int TensorIndex::findOwner(Value value) const {
+  using Role = exec::BufferRole;
+  if (int found = find(value); found >= 0)
+    return found;
+  return find(getValueName(steps::getValueLoc(value)),
+              {Role::parameter, Role::state, Role::input, Role::activation,
+               Role::gradient, Role::output});
 }

@@ -32,6 +32,8 @@ public:
   /// Null of null, and of what has no name. Adds its scopes to the
   /// executable's.
   std::unique_ptr<exec::OriginT> getOrigin(nd::OriginAttr origin);
+  /// What memory of this origin is called (runtime::getBufferName).
+  std::string getBufferName(nd::OriginAttr origin);
   static exec::Phase getPhase(mlir::Location loc);
 
 private:
@@ -63,6 +65,9 @@ public:
   /// Position in Executable.tensors of the tensor that `value` is or is inside
   /// of; -1 if it belongs to none.
   int find(mlir::Value value) const;
+  int findVariable(llvm::StringRef name) const;
+  /// The same as find, of whatever role: a copy of a parameter belongs to that.
+  int findOwner(mlir::Value value) const;
 
 private:
   int find(llvm::StringRef name, llvm::ArrayRef<exec::BufferRole> roles) const;

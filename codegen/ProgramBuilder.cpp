@@ -50,7 +50,7 @@ LogicalResult ProgramBuilder::build(uint64_t arenaStart) {
                           slots, *program);
   if (failed(slots.assign()) || failed(commands.prepare(all)))
     return failure();
-  program->arena_bytes = slots.place(arenaStart, executable);
+  program->arena_bytes = slots.place(arenaStart, types, executable);
   if (failed(commands.addSteps(all)))
     return failure();
   addCopies(commands);

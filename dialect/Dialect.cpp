@@ -81,6 +81,16 @@ void NDDialect::initialize() {
   addInterfaces<TypeAliases>();
 }
 
+LogicalResult NDDialect::verifyOperationAttribute(Operation *op,
+                                                  NamedAttribute attribute) {
+  if (attribute.getName() == getRemarkAttrName() &&
+      !isa<RemarkKindAttr>(attribute.getValue()))
+    return op->emitOpError("'")
+           << getRemarkAttrName() << "' is a #nd.remark, found "
+           << attribute.getValue();
+  return success();
+}
+
 Operation *NDDialect::materializeConstant(OpBuilder &builder, Attribute value,
                                           Type type, Location loc) {
   return ConstantOp::create(builder, loc, type, cast<TypedAttr>(value));

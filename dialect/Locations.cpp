@@ -56,12 +56,12 @@ std::string meshc::getValueName(Location loc) {
 
 bool meshc::isInside(Location loc) {
   OriginAttr origin = getOrigin(loc);
-  return origin && origin.getInside();
+  return origin && !origin.isItself();
 }
 
 bool meshc::hasName(Location loc) {
   OriginAttr origin = getOrigin(loc);
-  return origin && origin.hasName() && !origin.getInside();
+  return origin && origin.hasName() && origin.isItself();
 }
 
 nd::Phase meshc::getPhase(Location loc) {
@@ -115,10 +115,24 @@ Location meshc::withName(Location loc, StringRef scope, StringRef name) {
 }
 
 Location meshc::asInside(Location loc, OriginAttr outer) {
-  return outer && outer.hasName() ? withName(loc, outer.withInside(true)) : loc;
+  return asPart(loc, outer, nd::OriginPart::Inside);
 }
 
 Location meshc::asInside(Location loc) { return asInside(loc, getOrigin(loc)); }
+
+Location meshc::asPart(Location loc, OriginAttr outer, nd::OriginPart part) {
+  if (!outer || !outer.hasName())
+    return loc;
+  const bool isForm =
+      part == nd::OriginPart::Copy || part == nd::OriginPart::Padded;
+  return withName(loc, outer.withPart(isForm && !outer.isItself()
+                                          ? nd::OriginPart::Inside
+                                          : part));
+}
+
+Location meshc::asPart(Location loc, nd::OriginPart part) {
+  return asPart(loc, getOrigin(loc), part);
+}
 
 Location meshc::withPhase(Location loc, nd::Phase phase) {
   return withOrigin(loc, getOriginOrNone(loc).inPhase(phase));

@@ -20,6 +20,11 @@
 ///
 /// What is computed on the way to a named value and has no name of its own is
 /// inside of it: the product in `let h = relu(einsum(x, w) + b)` is inside h.
+/// What meshc adds says what it is to the value (nd::OriginPart): a copy of h.
+///
+/// An operation that a library or memory asks for, not the spec, has the
+/// attribute `nd.remark` as well (#nd.remark): where its result is stored, that
+/// is told. It has no name in it, so that equal kernels are equal.
 namespace meshc {
 
 /// Position of a value in the spec; lines and columns count from 1,
@@ -42,9 +47,11 @@ nd::OriginAttr getOrigin(mlir::Location loc, const llvm::Twine &name);
 /// What plans call the value of `loc`, OriginAttr::getText(); empty without
 /// one.
 std::string getValueName(mlir::Location loc);
-/// Whether `loc` is of something inside the value that getValueName names.
+/// Whether `loc` is of something on the way to the value that getValueName
+/// names.
 bool isInside(mlir::Location loc);
-/// Whether `loc` is of a value that has a name, which is not only inside of it.
+/// Whether `loc` is of a value that has a name, not only of something on the
+/// way to it.
 bool hasName(mlir::Location loc);
 /// Forward unless `loc` says otherwise.
 nd::Phase getPhase(mlir::Location loc);
@@ -66,6 +73,12 @@ mlir::Location withName(mlir::Location loc, nd::OriginAttr origin);
 mlir::Location asInside(mlir::Location loc);
 /// `loc` as that of something inside of what `outer` is called after.
 mlir::Location asInside(mlir::Location loc, nd::OriginAttr outer);
+/// `loc` as that of a part of what it is called after, or of what `outer` is;
+/// as it is if that has no name. A copy of something inside a value is inside
+/// of it, too, and no copy of the value; so is a padded form.
+mlir::Location asPart(mlir::Location loc, nd::OriginPart part);
+mlir::Location asPart(mlir::Location loc, nd::OriginAttr outer,
+                      nd::OriginPart part);
 /// `loc` in another phase; its position and name stay.
 mlir::Location withPhase(mlir::Location loc, nd::Phase phase);
 /// `loc` as that of the gradient of its value, in the backward phase.

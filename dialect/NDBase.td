@@ -20,6 +20,13 @@ def ND_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let hasConstantMaterializer = 1;
+  let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// Of #nd.remark, on operations of `linalg`.
+    static constexpr ::llvm::StringLiteral getRemarkAttrName() {
+      return "nd.remark";
+    }
+  }];
 }
 
 class ND_Attr<string name, string attrMnemonic> : AttrDef<ND_Dialect, name> {
@@ -103,6 +110,26 @@ def ND_OriginKind : ND_Enum<"OriginKind", "what a thing is to what it is called 
   I32EnumAttrCase<"Update", 2, "updated">, // "update" is the phase
   I32EnumAttrCase<"State", 3, "state">,
 ]>;
+
+def ND_OriginPart : ND_Enum<"OriginPart", "what a thing is on the way to its value", [
+  I32EnumAttrCase<"Itself", 0, "itself">,
+  I32EnumAttrCase<"Inside", 1, "inside">,     // computed on the way to it
+  I32EnumAttrCase<"Copy", 2, "copy">,         // as a library takes it
+  I32EnumAttrCase<"Padded", 3, "padded">,     // with zeros behind it
+  I32EnumAttrCase<"Sums", 4, "sums">,         // terms that are still to be added
+  I32EnumAttrCase<"Gathered", 5, "gathered">, // with what other devices hold of it
+  I32EnumAttrCase<"Order", 6, "order">,       // the order in which it is summed
+]>;
+
+def ND_RemarkKind : ND_Enum<"RemarkKind", "what costs memory and was not written", [
+  I32EnumAttrCase<"LibraryCopy", 0, "library_copy">,
+  I32EnumAttrCase<"StoredView", 1, "stored_view">,
+]>;
+// `nd.remark` of an operation of `linalg`: where its result is stored, that is a
+// remark of the plan.
+def ND_RemarkAttr : EnumAttr<ND_Dialect, ND_RemarkKind, "remark"> {
+  let assemblyFormat = "`<` $value `>`";
+}
 
 //===-- Attributes --------------------------------------------------------===//
 
@@ -239,13 +266,16 @@ def ND_ScopeAttr : ND_Attr<"Scope", "scope"> {
 def ND_OriginAttr : ND_Attr<"Origin", "origin"> {
   let summary = "What an operation of the program is for";
   let description = [{
-    The value of the spec that it computes, or that it helps to compute
-    (`inside`), and its part of a training step. `kind` says what it is to that
-    value: itself, its gradient, its update, or the optimizer's `state` of it.
-    What a precision makes of a value is the value `as` another element type.
+    The value of the spec that it computes or helps to compute, and its phase of
+    a training step. `kind` says what it is to that value: itself, its gradient,
+    its update, or the optimizer's `state` of it. What a precision makes of a
+    value is the value `as` another element type. `part` says how far on the way
+    to all this it is: it itself, something inside of it, or what meshc adds, such
+    as a copy of it for a library.
 
         #nd.origin<"layer"[3]/"attn"/"scores">
         #nd.origin<backward inside gradient "h">
+        #nd.origin<copy "h">
         #nd.origin<update state "adam/m" of "b1"/"wq">
         #nd.origin<"w" as "bf16">
         #nd.origin<backward>                            of no named value
@@ -259,13 +289,13 @@ def ND_OriginAttr : ND_Attr<"Origin", "origin"> {
   let parameters = (ins OptionalParameter<"::meshc::nd::ScopeAttr">:$scope,
                         "::mlir::StringAttr":$name, "Phase":$phase,
                         "OriginKind":$kind, "::mlir::StringAttr":$state,
-                        "::mlir::StringAttr":$as, "bool":$inside);
+                        "::mlir::StringAttr":$as, "OriginPart":$part);
   let builders = [
     AttrBuilderWithInferredContext<(ins "::meshc::nd::ScopeAttr":$scope,
                                         "::mlir::StringAttr":$name), [{
       auto none = ::mlir::StringAttr::get(name.getContext());
       return $_get(name.getContext(), scope, name, Phase::Forward,
-                   OriginKind::Value, none, none, false);
+                   OriginKind::Value, none, none, OriginPart::Itself);
     }]>
   ];
   let hasCustomAssemblyFormat = 1;
@@ -274,8 +304,13 @@ def ND_OriginAttr : ND_Attr<"Origin", "origin"> {
     bool hasName() const { return !getName().empty(); }
     OriginAttr inScope(ScopeAttr scope) const;
     OriginAttr inPhase(Phase phase) const;
-    /// Inside of it, or it.
-    OriginAttr withInside(bool inside) const;
+    OriginAttr withPart(OriginPart part) const;
+    /// Whether it is the value, on this device or gathered from several, and not
+    /// something on the way to it.
+    bool isItself() const {
+      return getPart() == OriginPart::Itself ||
+             getPart() == OriginPart::Gathered;
+    }
     OriginAttr withKind(OriginKind kind) const;
     /// The state of this name that an optimizer has of it.
     OriginAttr asState(::llvm::StringRef state) const;
@@ -286,8 +321,8 @@ def ND_OriginAttr : ND_Attr<"Origin", "origin"> {
       return getScope() == other.getScope() && getName() == other.getName();
     }
     /// As plans and messages call it: "layer/3/attn/scores", "gradient of h",
-    /// "adam/m/b1/wq", "w as bf16"; inside of a value what the value is called.
-    /// Empty if it has no name.
+    /// "adam/m/b1/wq", "w as bf16"; on the way to a value what the value is
+    /// called. Empty if it has no name.
     std::string getText() const;
   }];
 }

@@ -91,45 +91,45 @@ void ScopeAttr::print(AsmPrinter &printer) const {
 LogicalResult OriginAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ScopeAttr scope, StringAttr name, Phase,
                                  OriginKind kind, StringAttr state,
-                                 StringAttr as, bool inside) {
+                                 StringAttr as, OriginPart part) {
   if ((kind == OriginKind::State) == state.empty())
     return emitError() << "state, and nothing else, has a name of its own";
-  if (name.empty() &&
-      (scope || !as.empty() || inside || kind != OriginKind::Value))
+  if (name.empty() && (scope || !as.empty() || part != OriginPart::Itself ||
+                       kind != OriginKind::Value))
     return emitError() << "only of a named value is there something";
   return success();
 }
 
 OriginAttr OriginAttr::inScope(ScopeAttr scope) const {
   return get(getContext(), scope, getName(), getPhase(), getKind(), getState(),
-             getAs(), getInside());
+             getAs(), getPart());
 }
 
 OriginAttr OriginAttr::inPhase(Phase phase) const {
   return get(getContext(), getScope(), getName(), phase, getKind(), getState(),
-             getAs(), getInside());
+             getAs(), getPart());
 }
 
-OriginAttr OriginAttr::withInside(bool inside) const {
+OriginAttr OriginAttr::withPart(OriginPart part) const {
   return get(getContext(), getScope(), getName(), getPhase(), getKind(),
-             getState(), getAs(), inside);
+             getState(), getAs(), part);
 }
 
 OriginAttr OriginAttr::withKind(OriginKind kind) const {
   auto state =
       kind == OriginKind::State ? getState() : StringAttr::get(getContext());
   return get(getContext(), getScope(), getName(), getPhase(), kind, state,
-             getAs(), getInside());
+             getAs(), getPart());
 }
 
 OriginAttr OriginAttr::asState(StringRef state) const {
   return get(getContext(), getScope(), getName(), getPhase(), OriginKind::State,
-             StringAttr::get(getContext(), state), getAs(), getInside());
+             StringAttr::get(getContext(), state), getAs(), getPart());
 }
 
 OriginAttr OriginAttr::asElement(StringRef type) const {
   return get(getContext(), getScope(), getName(), getPhase(), getKind(),
-             getState(), StringAttr::get(getContext(), type), getInside());
+             getState(), StringAttr::get(getContext(), type), getPart());
 }
 
 std::string OriginAttr::getText() const {
@@ -155,28 +155,30 @@ std::string OriginAttr::getText() const {
   return text;
 }
 
-/// Reads `phase`, `inside` and the kind, in this order; each may be missing.
-static void parseWords(AsmParser &parser, Phase &phase, bool &inside,
+/// Reads one of the enumerators after the first, which is not written.
+template <typename Enum>
+static void parseWord(AsmParser &parser, Enum &value, uint32_t last,
+                      StringRef (*spell)(Enum)) {
+  for (uint32_t given = 1; given <= last; ++given)
+    if (succeeded(parser.parseOptionalKeyword(spell(Enum(given))))) {
+      value = Enum(given);
+      return;
+    }
+}
+
+/// Reads the phase, the part and the kind, in this order; each may be missing.
+static void parseWords(AsmParser &parser, Phase &phase, OriginPart &part,
                        OriginKind &kind) {
-  for (Phase given : {Phase::Backward, Phase::Update})
-    if (succeeded(parser.parseOptionalKeyword(stringifyPhase(given)))) {
-      phase = given;
-      break;
-    }
-  inside = succeeded(parser.parseOptionalKeyword("inside"));
-  for (OriginKind given :
-       {OriginKind::Gradient, OriginKind::Update, OriginKind::State})
-    if (succeeded(parser.parseOptionalKeyword(stringifyOriginKind(given)))) {
-      kind = given;
-      break;
-    }
+  parseWord(parser, phase, getMaxEnumValForPhase(), stringifyPhase);
+  parseWord(parser, part, getMaxEnumValForOriginPart(), stringifyOriginPart);
+  parseWord(parser, kind, getMaxEnumValForOriginKind(), stringifyOriginKind);
 }
 
 Attribute OriginAttr::parse(AsmParser &parser, Type) {
   MLIRContext *context = parser.getContext();
   Phase phase = Phase::Forward;
   OriginKind kind = OriginKind::Value;
-  bool inside = false;
+  OriginPart part = OriginPart::Itself;
   ScopeAttr scope;
   auto name = StringAttr::get(context), state = name, as = name;
   auto parseText = [&](StringAttr &attr) -> ParseResult {
@@ -188,7 +190,7 @@ Attribute OriginAttr::parse(AsmParser &parser, Type) {
   };
   if (parser.parseLess())
     return {};
-  parseWords(parser, phase, inside, kind);
+  parseWords(parser, phase, part, kind);
   if (failed(parser.parseOptionalGreater())) {
     if (kind == OriginKind::State &&
         (parseText(state) || parser.parseKeyword("of")))
@@ -205,15 +207,15 @@ Attribute OriginAttr::parse(AsmParser &parser, Type) {
       return {};
   }
   return parser.getChecked<OriginAttr>(context, scope, name, phase, kind, state,
-                                       as, inside);
+                                       as, part);
 }
 
 void OriginAttr::print(AsmPrinter &printer) const {
   SmallVector<std::string> words;
   if (getPhase() != Phase::Forward)
     words.push_back(stringifyPhase(getPhase()).str());
-  if (getInside())
-    words.emplace_back("inside");
+  if (getPart() != OriginPart::Itself)
+    words.push_back(stringifyOriginPart(getPart()).str());
   if (getKind() != OriginKind::Value)
     words.push_back(stringifyOriginKind(getKind()).str());
   printer << "<";

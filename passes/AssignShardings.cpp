@@ -283,6 +283,8 @@ Value ProgramRewriter::getResharded(Value value, const layout::Sharding &had,
   if (getLocalElements(type, wanted) > getLocalElements(type, had)) {
     builder.setInsertionPoint(use.getOwner());
     loc = withPhase(loc, getPhase(use.getOwner()->getLoc()));
+    if (!isa<ReshardOp>(use.getOwner()))
+      loc = asPart(loc, OriginPart::Gathered);
   } else {
     builder.setInsertionPointAfterValue(value);
   }

@@ -231,7 +231,7 @@ CauseBuilder::build(OpOperand &use, const layout::Sharding &had,
         builder.getStringAttr(layout::toString(mesh, had, names)),
         builder.getArrayAttr(spans),
         consumer.hasName() ? StringAttr() : getOperationName(reader),
-        operand.hasName() && !operand.getInside()
+        operand.hasName() && operand.isItself()
             ? StringAttr()
             : getOperationName(getMaker(use.get())),
         alternative, alternativeUs, chosenUs,

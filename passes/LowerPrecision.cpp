@@ -165,8 +165,9 @@ Value Lowering::convert(Value value, FloatType type, Operation *user) {
   OriginAttr origin = getOrigin(value.getLoc());
   Location loc = asInside(user->getLoc());
   if (value.getDefiningOp<BorderOpInterface>() && origin && origin.hasName())
-    loc = withOrigin(value.getLoc(), origin.withInside(false).asElement(
-                                         type.isBF16() ? "bf16" : "f16"));
+    loc = withOrigin(value.getLoc(),
+                     origin.withPart(OriginPart::Itself)
+                         .asElement(type.isBF16() ? "bf16" : "f16"));
   // One conversion for each use, so that what gradients bring through them is
   // added in the wider type; equal ones become one after differentiation.
   return CastOp::create(builder, loc, converted, value);

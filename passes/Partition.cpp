@@ -88,11 +88,19 @@ private:
                  getElementBytes(type))
             .best;
     Value value = values.lookup(op.getInput());
+    const auto getElements = [&](const layout::Sharding &sharding) {
+      return llvm::product_of(layout::getLocalShape(sizes, sharding));
+    };
+    const int64_t elements = getElements(getSharding(op.getType(), mesh));
     for (const layout::ReshardStep &step : plan.steps) {
       auto get = [&](const layout::Sharding &sharding) {
         return type.withSharding(getShardingAttr(type, mesh, sharding));
       };
-      value = spmd::createCollective(builder, op.getLoc(), step.kind, value,
+      // On the way to it there may be more.
+      const Location loc = getElements(step.target) > elements
+                               ? asPart(op.getLoc(), OriginPart::Gathered)
+                               : op.getLoc();
+      value = spmd::createCollective(builder, loc, step.kind, value,
                                      get(step.source), get(step.target),
                                      op.getCausesAttr())
                   .getResult();

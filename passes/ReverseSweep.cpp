@@ -364,9 +364,9 @@ LogicalResult ReverseSweep::passOn(Operation *op) {
 
 LogicalResult ReverseSweep::run(Value output, Value scale) {
   OriginAttr origin = getOrigin(output.getLoc());
-  Location loc =
-      asGradient(origin ? withOrigin(output.getLoc(), origin.withInside(false))
-                        : output.getLoc());
+  Location loc = asGradient(
+      origin ? withOrigin(output.getLoc(), origin.withPart(OriginPart::Itself))
+             : output.getLoc());
   if (active.contains(output) && scale) {
     gradients[output] = scale;
   } else if (active.contains(output)) {

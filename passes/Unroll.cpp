@@ -124,7 +124,7 @@ private:
   Location getLocOfAll(Value yielded) {
     Location loc = yielded.getLoc();
     OriginAttr origin = getOrigin(loc);
-    return origin ? withOrigin(loc, origin.withInside(false)) : loc;
+    return origin ? withOrigin(loc, origin.withPart(OriginPart::Itself)) : loc;
   }
 
   LoopOp loop;

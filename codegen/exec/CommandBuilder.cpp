@@ -189,9 +189,8 @@ LogicalResult CommandBuilder::emitKernel(
   const std::optional<PartSum> &sum = kernel.code.sum;
   Value named =
       op->getResult(sum ? sum->outputs.back() : op->getNumResults() - 1);
-  kernel.workspace =
-      slots.addWorkspace(kernel.code.workspaceContent + getBufferName(named),
-                         kernel.code.workspaceBytes, step);
+  kernel.workspace = slots.addWorkspace(named, kernel.code.workspaceContent,
+                                        kernel.code.workspaceBytes, step);
   return success();
 }
 
@@ -306,7 +305,9 @@ LogicalResult CommandBuilder::addPartSum(StepOpInterface op,
   }
   exec::CommandT &command =
       addCommand(getNamingLoc(op), outputs, unsigned(outputs.size()));
-  command.name = "sum of parts of " + getBufferName(outputs.back());
+  command.name =
+      "sum of parts of " +
+      types.getBufferName(getOrigin(steps::getValueLoc(outputs.back())));
   command.operands.insert(command.operands.begin(), getWorkspace(kernel));
   command.bytes += int64_t(kernel.code.workspaceBytes);
   exec::KernelT action;

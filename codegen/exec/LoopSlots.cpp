@@ -145,7 +145,7 @@ void SlotPlan::addYieldMoves(LoopOp loop, Moves &moves) {
     // A carried value, or a slice of one, that takes another place is saved
     // before any of them is overwritten.
     if (llvm::is_contained(loop.getCarriedArguments(), getWhole(value))) {
-      const Place saved = {addWorkspace("saved " + getBufferName(value),
+      const Place saved = {addWorkspace(value, nd::OriginPart::Copy,
                                         getStoredBytes(value), end)};
       moves.last.push_back({value, from, saved});
       overwriting.push_back({value, saved, to});

@@ -9,12 +9,6 @@ using namespace meshc;
 using namespace meshc::codegen;
 using steps::StepOpInterface;
 
-std::string meshc::codegen::getBufferName(Value value) {
-  const Location loc = steps::getValueLoc(value);
-  const std::string name = getValueName(loc);
-  return isInside(loc) ? "inside " + name : name;
-}
-
 static uint64_t getValueBytes(Value value) {
   return uint64_t(getBytes(cast<RankedTensorType>(value.getType())));
 }
@@ -51,18 +45,20 @@ int SlotPlan::addSlot(Value value, int64_t first, exec::BufferRole role) {
   slot.first = first;
   slot.last = std::max(first, lastUse.lookup(value));
   slot.role = role;
-  slot.name = getBufferName(value);
+  slot.value = value;
   slots.push_back(std::move(slot));
   placeOf[value] = {int(slots.size()) - 1};
   return int(slots.size()) - 1;
 }
 
-int SlotPlan::addWorkspace(std::string name, uint64_t bytes, int64_t time) {
+int SlotPlan::addWorkspace(Value value, nd::OriginPart part, uint64_t bytes,
+                           int64_t time) {
   Slot slot;
   slot.bytes = bytes;
   slot.first = slot.last = time;
   slot.role = exec::BufferRole::workspace;
-  slot.name = std::move(name);
+  slot.value = value;
+  slot.part = part;
   slots.push_back(std::move(slot));
   return int(slots.size()) - 1;
 }
@@ -118,7 +114,6 @@ void SlotPlan::assignBorder() {
     lastUse[input] = getEnd();
     slots[size_t(addSlot(input, -1, exec::BufferRole::input))].isReusable =
         false;
-    slots.back().name = input.getName().str();
   }
 }
 
@@ -275,7 +270,16 @@ LogicalResult SlotPlan::assign() {
 
 //===-- Places ------------------------------------------------------------===//
 
-uint64_t SlotPlan::place(uint64_t arenaStart, exec::ExecutableT &executable) {
+/// What a value is called after; of an input, what that is called.
+static nd::OriginAttr getOriginOf(Value value) {
+  const Location loc = steps::getValueLoc(value);
+  if (auto input = value.getDefiningOp<spmd::InputOp>())
+    return getOrigin(loc, input.getName());
+  return getOrigin(loc);
+}
+
+uint64_t SlotPlan::place(uint64_t arenaStart, ExecTypes &types,
+                         exec::ExecutableT &executable) {
   // The slots of a transfer are placed as one, in the order of its members.
   std::map<std::pair<int64_t, size_t>, Slot *> members;
   for (Slot &slot : slots)
@@ -305,9 +309,15 @@ uint64_t SlotPlan::place(uint64_t arenaStart, exec::ExecutableT &executable) {
     lifetimes.push_back({slot.bytes, slot.first, slot.last});
   }
   ArenaPlan plan = planArena(lifetimes, arenaStart);
+  const TensorIndex tensors(executable);
   for (auto [slot, lifetime] : placed) {
     auto buffer = std::make_unique<exec::BufferT>();
-    buffer->name = slot->name;
+    nd::OriginAttr origin = getOriginOf(slot->value);
+    if (slot->part && origin && origin.hasName())
+      origin = origin.withPart(*slot->part);
+    buffer->name = types.getBufferName(origin);
+    buffer->origin = types.getOrigin(origin);
+    buffer->tensor = tensors.findOwner(slot->value);
     buffer->role = slot->role;
     buffer->offset = plan.offsets[lifetime] + slot->offset;
     buffer->bytes = slot->bytes;

@@ -1,6 +1,7 @@
 #ifndef MESHC_CODEGEN_EXEC_SLOTPLAN_H
 #define MESHC_CODEGEN_EXEC_SLOTPLAN_H
 
+#include "codegen/ExecTypes.h"
 #include "codegen/exec/KernelBody.h"
 #include "codegen/steps/ArenaPlan.h"
 
@@ -12,9 +13,6 @@
 #include <vector>
 
 namespace meshc::codegen {
-
-/// What the plan calls the memory of a value.
-std::string getBufferName(mlir::Value value);
 
 /// Gives every value of a program its place in the arena.
 ///
@@ -77,11 +75,13 @@ public:
 
   /// Gives every value a slot. Fails with a diagnostic.
   mlir::LogicalResult assign();
-  /// A slot for what the step at `time` alone needs.
-  int addWorkspace(std::string name, uint64_t bytes, int64_t time);
+  /// A slot for what the step at `time` alone needs, a part of `value`.
+  int addWorkspace(mlir::Value value, nd::OriginPart part, uint64_t bytes,
+                   int64_t time);
   /// Gives every slot a buffer of `executable`, from `arenaStart` on. Returns
   /// the end of the arena.
-  uint64_t place(uint64_t arenaStart, exec::ExecutableT &executable);
+  uint64_t place(uint64_t arenaStart, ExecTypes &types,
+                 exec::ExecutableT &executable);
 
   int getSlot(mlir::Value value) const { return placeOf.at(value).slot; }
   const Place &getPlace(mlir::Value value) const { return placeOf.at(value); }
@@ -112,7 +112,9 @@ private:
     uint64_t bytes = 0;
     int64_t first = 0, last = 0;
     exec::BufferRole role = exec::BufferRole::activation;
-    std::string name;
+    mlir::Value value; ///< the first that lies there
+    /// What of it; nothing: what its location says.
+    std::optional<nd::OriginPart> part = std::nullopt;
     bool isReusable = true; ///< whether another value may take it over
     /// The transfer (a step) and the number of the member of it whose operand
     /// lies here; -1: of none.

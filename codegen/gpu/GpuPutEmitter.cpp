@@ -235,6 +235,6 @@ FailureOr<EmittedKernel> meshc::codegen::emitGpuPut(steps::PutOp put,
   result.launches = std::move(*sort);
   llvm::append_range(result.launches, summer.getLaunches());
   result.workspaceBytes = uint64_t(summer.getWorkspaceBytes());
-  result.workspaceContent = "order of terms of ";
+  result.workspaceContent = nd::OriginPart::Order;
   return result;
 }

@@ -1,6 +1,8 @@
 #ifndef MESHC_CODEGEN_KERNELS_EMITTEDKERNEL_H
 #define MESHC_CODEGEN_KERNELS_EMITTEDKERNEL_H
 
+#include "dialect/ND.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,8 +34,8 @@ struct EmittedKernel {
   int64_t extent = 1;
   std::vector<KernelLaunch> launches; ///< on a GPU
   uint64_t workspaceBytes = 0;        ///< the last operand, if there is one
-  /// What the workspace has, in front of the name of a result.
-  const char *workspaceContent = "parts of ";
+  /// What the workspace has of a result.
+  nd::OriginPart workspaceContent = nd::OriginPart::Sums;
   std::optional<PartSum> sum;
 };
 

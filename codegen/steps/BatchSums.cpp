@@ -5,6 +5,7 @@
 #include "codegen/steps/MatmulLibrary.h"
 #include "codegen/steps/MatmulOrder.h"
 #include "codegen/steps/Passes.h"
+#include "dialect/Locations.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -144,7 +145,8 @@ static void batchSum(linalg::GenericOp op, ArrayRef<unsigned> loops) {
   Value init = linalg::FillOp::create(builder, loc, zero.getResult(), empty)
                    .getResult(0);
   auto terms = linalg::GenericOp::create(
-      builder, loc, init.getType(), op.getDpsInputs(), init, maps, iterators);
+      builder, asPart(loc, nd::OriginPart::Sums), init.getType(),
+      op.getDpsInputs(), init, maps, iterators);
   IRMapping mapping;
   op.getRegion().cloneInto(&terms.getRegion(), mapping);
 

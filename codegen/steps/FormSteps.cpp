@@ -6,10 +6,12 @@
 
 #include "codegen/steps/FormSteps.h"
 
+#include "codegen/ExecTypes.h"
 #include "codegen/kernels/StructuredOps.h"
 #include "codegen/steps/ExpandViews.h"
 #include "codegen/steps/Passes.h"
 #include "codegen/steps/StepGraph.h"
+#include "dialect/Locations.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -400,9 +402,61 @@ static LogicalResult checkBorder(Block &block, const FusionGraph &graph) {
   return success();
 }
 
+/// Calls a tensor something inside of what it is called after, in the loop that
+/// makes it too.
+static void nameInside(OpResult value) {
+  auto loop = dyn_cast<steps::LoopOp>(value.getOwner());
+  if (!loop)
+    return value.getOwner()->setLoc(asInside(value.getLoc()));
+  const unsigned number = value.getResultNumber();
+  if (number < loop.getCarriedArguments().size()) {
+    BlockArgument carried = loop.getCarriedArguments()[number];
+    carried.setLoc(asInside(carried.getLoc()));
+  }
+  if (auto yielded = dyn_cast<OpResult>(loop.getYielded()[number]))
+    nameInside(yielded);
+}
+
+/// Of tensors that are called after one value and of which one is made of the
+/// other the last is the value. One that is larger is on the way to it: what
+/// windows have seen, before it is summed, or a sum before it is rounded. What
+/// a collective reads is the value itself, not yet complete.
+static void nameLarger(Block &block) {
+  struct Named {
+    nd::OriginAttr origin;
+    int64_t valueBytes;
+  };
+  llvm::DenseMap<Value, Named> named;
+  for (Operation &op : llvm::reverse(block)) {
+    if (isInput(&op))
+      continue;
+    for (OpResult result : op.getResults()) {
+      const nd::OriginAttr origin = getOrigin(steps::getValueLoc(result));
+      if (!origin || !origin.hasName() || !origin.isItself() ||
+          !isa<RankedTensorType>(result.getType()))
+        continue;
+      const int64_t bytes = getTensorBytes(result);
+      int64_t valueBytes = bytes;
+      for (Operation *user : result.getUsers()) {
+        Operation *reader = block.findAncestorOpInBlock(*user);
+        if (isa<spmd::CollectiveOpInterface>(reader))
+          continue;
+        for (Value made : reader->getResults())
+          if (auto known = named.find(made);
+              known != named.end() && known->second.origin == origin)
+            valueBytes = std::min(valueBytes, known->second.valueBytes);
+      }
+      named[result] = {origin, valueBytes};
+      if (valueBytes < bytes)
+        nameInside(result);
+    }
+  }
+}
+
 /// Writes the steps of `source` to `target`, which has its arguments.
 static LogicalResult formBlock(Block &source, Block &target,
                                const FormOptions &options) {
+  nameLarger(source);
   auto buildGraph = [&] {
     return buildStepGraph(source, options.library,
                           options.fuses ? options.epilogues

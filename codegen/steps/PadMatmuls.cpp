@@ -4,6 +4,7 @@
 #include "codegen/steps/MatmulForm.h"
 #include "codegen/steps/MatmulLibrary.h"
 #include "codegen/steps/Passes.h"
+#include "dialect/Locations.h"
 #include "dialect/SPMD.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -162,6 +163,7 @@ static Value convert(OpBuilder &builder, linalg::GenericOp conversion,
   Value init = tensor::EmptyOp::create(builder, conversion.getLoc(),
                                        getType(input).getShape(), element);
   Operation *copy = builder.clone(*conversion);
+  copy->setLoc(asPart(conversion.getLoc(), nd::OriginPart::Padded));
   copy->setOperands({input, init});
   copy->getResult(0).setType(init.getType());
   return copy->getResult(0);
@@ -207,7 +209,8 @@ Value Padding::getPadded(Value value, ArrayRef<int64_t> shape,
         convert(builder, conversion,
                 getPadded(conversion.getDpsInputs().front(), shape, before));
   if (!padded)
-    padded = createView(builder, value.getLoc(), value, shape);
+    padded = createView(builder, asPart(value.getLoc(), nd::OriginPart::Padded),
+                        value, shape);
   return padded;
 }
 
@@ -259,6 +262,7 @@ void Padding::pad(linalg::GenericOp op) {
   operands.push_back(
       linalg::FillOp::create(builder, op.getLoc(), start, empty).getResult(0));
   Operation *longer = builder.clone(*op);
+  longer->setLoc(asPart(op.getLoc(), nd::OriginPart::Padded));
   longer->setOperands(operands);
   longer->getResult(0).setType(empty.getType());
   Value padded = longer->getResult(0);

@@ -139,6 +139,21 @@ ExecutableChecker::getReach(const exec::OperandT &operand,
           begin + (last + 1) * uint64_t(getElementBytes(operand.element))};
 }
 
+bool ExecutableChecker::checkRemarks(const exec::CommandT &command) {
+  for (const auto &remark : command.remarks) {
+    if (!isEnumerator(remark->kind, exec::RemarkKind::MAX))
+      return fail(fmt::format("unknown kind of remark {}", int(remark->kind)));
+    if (remark->bytes < 0 || uint64_t(remark->bytes) > data.arena_bytes)
+      return fail(fmt::format("a remark of {} bytes in an arena of {}",
+                              remark->bytes, data.arena_bytes));
+    if (!checkOrigin(remark->origin.get()) ||
+        !checkOrigin(remark->purpose.get()) ||
+        (remark->span && !checkSpan(*remark->span)))
+      return false;
+  }
+  return true;
+}
+
 bool ExecutableChecker::checkCommand(const exec::CommandT &command,
                                      size_t index, Totals &totals) {
   std::string outer = where;
@@ -165,7 +180,7 @@ bool ExecutableChecker::checkCommand(const exec::CommandT &command,
       return fail(
           fmt::format("it waits for command {}, which is not before it", wait));
   if (!checkOrigin(command.origin.get()) ||
-      (command.span && !checkSpan(*command.span)))
+      (command.span && !checkSpan(*command.span)) || !checkRemarks(command))
     return false;
   const bool sound =
       kind.check(*this, command) && checkCommandQuantities(command, totals);

@@ -71,6 +71,8 @@ bool ExecutableChecker::checkOrigin(const exec::OriginT *origin) {
                             data.scopes.size()));
   if (!isEnumerator(origin->kind, exec::OriginKind::MAX))
     return fail(fmt::format("unknown kind of origin {}", int(origin->kind)));
+  if (!isEnumerator(origin->part, exec::OriginPart::MAX))
+    return fail(fmt::format("unknown part of origin {}", int(origin->part)));
   return true;
 }
 
@@ -239,6 +241,10 @@ std::string ExecutableChecker::check() {
         buffer->offset > data.arena_bytes - buffer->bytes)
       fail(fmt::format("buffer '{}' lies outside the arena of {} bytes",
                        buffer->name, data.arena_bytes));
+    if (buffer->tensor < -1 || buffer->tensor >= int64_t(data.tensors.size()))
+      fail(fmt::format("buffer '{}' is of tensor {} of {}", buffer->name,
+                       buffer->tensor, data.tensors.size()));
+    checkOrigin(buffer->origin.get());
   }
   if (!defect.empty())
     return defect;

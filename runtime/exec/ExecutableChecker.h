@@ -69,6 +69,7 @@ public:
   bool checkSpan(const exec::Span &span);
   /// Null is fine: nothing is known then.
   bool checkOrigin(const exec::OriginT *origin);
+  bool checkRemarks(const exec::CommandT &command);
   bool checkLayout(const exec::TensorLayoutT *layout);
   /// Whether a view of this shape and strides at `operand` stays in its buffer.
   bool checkReach(size_t number, const exec::OperandT &operand,

@@ -41,3 +41,29 @@ std::string runtime::getOriginName(const exec::ExecutableT &executable,
   name += origin->name;
   return origin->element.empty() ? name : name + " as " + origin->element;
 }
+
+const char *runtime::getPartLead(exec::OriginPart part) {
+  switch (part) {
+  case exec::OriginPart::itself:
+    return "";
+  case exec::OriginPart::inside:
+    return "inside ";
+  case exec::OriginPart::copy:
+    return "copy of ";
+  case exec::OriginPart::padded:
+    return "padded ";
+  case exec::OriginPart::sums:
+    return "partial sums of ";
+  case exec::OriginPart::gathered:
+    return "gathered ";
+  case exec::OriginPart::order:
+    return "order of terms of ";
+  }
+  std::abort();
+}
+
+std::string runtime::getBufferName(const exec::ExecutableT &executable,
+                                   const exec::OriginT *origin) {
+  return origin ? getPartLead(origin->part) + getOriginName(executable, origin)
+                : "";
+}

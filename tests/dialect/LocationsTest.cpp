@@ -38,6 +38,12 @@ TEST_F(LocationsTest, NamePlaceAndPhaseDoNotDisturbEachOther) {
   // What has no name is inside of nothing.
   EXPECT_EQ(asInside(position), position);
   EXPECT_EQ(asInside(position, getOrigin(h)), inside);
+  // What meshc adds is on the way, but for what is gathered: that is the value.
+  expectSays(asPart(h, nd::OriginPart::Copy), "h", true, nd::Phase::Forward);
+  expectSays(asPart(inside, nd::OriginPart::Gathered), "h", false,
+             nd::Phase::Forward);
+  EXPECT_EQ(asPart(position, nd::OriginPart::Padded), position);
+  EXPECT_EQ(asPart(inside, nd::OriginPart::Copy), inside);
   EXPECT_EQ(withPhase(withPhase(h, nd::Phase::Update), nd::Phase::Forward), h);
 }
 

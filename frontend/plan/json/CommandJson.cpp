@@ -60,6 +60,7 @@ Json PlanWriter::getOp(size_t index) const {
                {"part", getPartId(sums.commandParts[index])},
                {"fold", plan.commands[size_t(scopes.commandFolds[index])].id},
                {"span", getSpan(command.span)}};
+  addGradient(json, command.origin.get(), command.name);
   if (time) {
     const StepTime::Span &span = time->commands[index];
     json["time_us"] = roundTime(span.getUs());

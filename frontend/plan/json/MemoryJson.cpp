@@ -7,6 +7,19 @@
 using namespace meshc;
 using namespace meshc::plan;
 
+/// What memory is called, and what it is of which value.
+static Json getContent(const exec::BufferT &buffer) {
+  const exec::OriginPart part =
+      buffer.origin ? buffer.origin->part : exec::OriginPart::inside;
+  return {{"name", buffer.name},
+          {"tensor", buffer.tensor < 0
+                         ? Json(nullptr)
+                         : Json(Plan::getTensorId(buffer.tensor))},
+          {"form", exec::EnumNameOriginPart(part)},
+          {"category", getName(getCategory(buffer.role))},
+          {"bytes", int64_t(buffer.bytes)}};
+}
+
 Json PlanWriter::getMemory() const {
   const MemoryUse &use = memory;
   // Positions in the schedule.
@@ -33,11 +46,9 @@ Json PlanWriter::getMemory() const {
   }
   json["at_peak"] = Json::array();
   for (size_t place = 0; place < use.live.size(); ++place) {
-    const exec::BufferT &buffer = *executable.buffers[size_t(use.live[place])];
-    json["at_peak"].push_back({{"name", buffer.name},
-                               {"category", getName(getCategory(buffer.role))},
-                               {"bytes", int64_t(buffer.bytes)},
-                               {"part", getPartId(sums.liveParts[place])}});
+    Json entry = getContent(*executable.buffers[size_t(use.live[place])]);
+    entry["part"] = getPartId(sums.liveParts[place]);
+    json["at_peak"].push_back(std::move(entry));
   }
   if (memoryLimit)
     json["limit_bytes"] = *memoryLimit;
@@ -46,16 +57,14 @@ Json PlanWriter::getMemory() const {
                         : Json(plan.commands[size_t(use.command)].id);
   json["buffers"] = Json::array();
   for (size_t index = 0; index < executable.buffers.size(); ++index) {
-    const exec::BufferT &buffer = *executable.buffers[index];
     const Life &life = use.lives[index];
-    if (life.isUsed())
-      json["buffers"].push_back(
-          {{"name", buffer.name},
-           {"category", getName(getCategory(buffer.role))},
-           {"bytes", int64_t(buffer.bytes)},
-           {"offset", int64_t(buffer.offset)},
-           {"first", getScheduled(life.first)},
-           {"last", getScheduled(life.last)}});
+    if (!life.isUsed())
+      continue;
+    Json buffer = getContent(*executable.buffers[index]);
+    buffer["offset"] = int64_t(executable.buffers[index]->offset);
+    buffer["first"] = getScheduled(life.first);
+    buffer["last"] = getScheduled(life.last);
+    json["buffers"].push_back(std::move(buffer));
   }
   if (!isGpuPlan(plan))
     return json;
@@ -67,6 +76,8 @@ Json PlanWriter::getMemory() const {
     if (row.bytes > 0)
       atPeak.insert(std::find_if(atPeak.begin(), atPeak.end(), isSmaller),
                     Json{{"name", row.name},
+                         {"tensor", nullptr},
+                         {"form", "itself"},
                          {"category", getName(MemoryCategory::Workspace)},
                          {"bytes", row.bytes},
                          {"part", getPartId(0)}});

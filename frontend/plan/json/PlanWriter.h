@@ -50,6 +50,8 @@ private:
   Json getAxisNames(const std::vector<exec::AxisRef> &axes) const;
   Json getDim(const exec::TensorLayoutT &layout, size_t dim) const;
   Json getPartial(const exec::TensorLayoutT &layout) const;
+  void addGradient(Json &json, const exec::OriginT *origin,
+                   const std::string &name) const;
   Json getTensor(size_t index) const;
 
   // ScopeJson.cpp

@@ -3,6 +3,7 @@
 #include "frontend/plan/json/PlanWriter.h"
 
 #include "layout/Sharding.h"
+#include "runtime/exec/Origins.h"
 
 #include <cstdlib>
 
@@ -88,6 +89,14 @@ static const char *getOwnerField(const exec::TensorT &tensor) {
   std::abort();
 }
 
+/// Of a gradient, what the value is called that it is of.
+void PlanWriter::addGradient(Json &json, const exec::OriginT *origin,
+                             const std::string &name) const {
+  if (origin && origin->kind == exec::OriginKind::gradient &&
+      name.starts_with(runtime::getOriginName(executable, origin)))
+    json["gradient_of_name"] = name.substr(runtime::getLead(*origin).size());
+}
+
 Json PlanWriter::getTensor(size_t index) const {
   const exec::TensorT &tensor = *executable.tensors[index];
   Json dims = Json::array();
@@ -113,6 +122,8 @@ Json PlanWriter::getTensor(size_t index) const {
   json["fold"] = Plan::getTensorId(scopes.tensorFolds[index]);
   if (const char *field = getOwnerField(tensor))
     json[field] = Plan::getTensorId(tensor.of);
+  if (!tensor.inside)
+    addGradient(json, tensor.origin.get(), tensor.name);
   json["span"] = getSpan(tensor.span);
   return json;
 }

@@ -92,8 +92,6 @@ static std::string getText(const Json &json, const char *field) {
                                                    : std::string();
 }
 
-static constexpr std::string_view gradientPrefix = "gradient of ";
-
 /// Of "12 · 2048", the sizes of what it makes.
 size_t RowGraph::getShapeLength(const Json &op) const {
   std::vector<const Json *> made;
@@ -213,10 +211,10 @@ RowGraph::RowGraph(const Json &plan) {
 }
 
 bool RowGraph::isGradientOfParameter(const Row &row) const {
-  const std::string name = getText(*row.first, "name");
-  if (row.isCollective || !name.starts_with(gradientPrefix))
+  if (row.isCollective)
     return false;
-  const auto tensor = namedTensors.find(name.substr(gradientPrefix.size()));
+  const auto tensor =
+      namedTensors.find(getText(*row.first, "gradient_of_name"));
   return tensor != namedTensors.end() &&
          getText(*tensor->second, "role") == "param";
 }
@@ -252,11 +250,11 @@ double RowGraph::getWidth(const Row &row) const {
   }
   // Of a name longer than this its end is shown.
   constexpr size_t least = 12, longest = 30;
-  const std::string name = getText(*row.first, "name");
-  size_t length = name.size();
-  // Written as "∂ ".
-  if (name.starts_with(gradientPrefix))
-    length -= gradientPrefix.size() - 2;
+  size_t length = getText(*row.first, "name").size();
+  // Written as "∂ h".
+  if (const std::string of = getText(*row.first, "gradient_of_name");
+      !of.empty())
+    length = of.size() + 2;
   // The frame says the scope.
   if (!row.scope.empty() && row.size > 1)
     length -= std::min(length,

@@ -141,6 +141,12 @@ int ExampleBuilder::addBuffer(const char *name, BufferRole role,
                               uint64_t offset, uint64_t bytes) {
   auto buffer = std::make_unique<BufferT>();
   buffer->name = name;
+  if (*name)
+    buffer->origin = plan::makeOrigin(executable, name);
+  const auto &tensors = executable.tensors;
+  for (size_t tensor = tensors.size(); tensor-- > 0;)
+    if (tensors[tensor]->name == name)
+      buffer->tensor = int(tensor);
   buffer->role = role;
   buffer->offset = offset;
   buffer->bytes = bytes;

@@ -76,6 +76,9 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
                       {"divisor", "integer"},
                       {"modulus?", "integer"}}}};
   const json optionalId = {{"nullable", "string"}};
+  const json form = {
+      {"one of",
+       {"itself", "inside", "copy", "padded", "sums", "gathered", "order"}}};
   const json sharding = {
       {"dims", {{"list", dim}}},
       {"partial", {{"nullable", {{"kind", "string"}, {"axes", names}}}}}};
@@ -148,6 +151,7 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
           {"part", "string"},
           {"fold", "string"},
           {"gradient_of?", "string"},
+          {"gradient_of_name?", "string"},
           {"state_of?", "string"},
           {"copy_of?", "string"},
           {"span", optionalSpan}}}}},
@@ -165,6 +169,7 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
           {"scope", optionalId},
           {"part", "string"},
           {"fold", "string"},
+          {"gradient_of_name?", "string"},
           {"span", optionalSpan}}}}},
       {"collectives",
        {{"list",
@@ -216,6 +221,8 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
         {"at_peak",
          {{"list",
            {{"name", "string"},
+            {"tensor", optionalId},
+            {"form", form},
             {"category", "string"},
             {"bytes", "integer"},
             {"part", "string"}}}}},
@@ -223,6 +230,8 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
         {"buffers",
          {{"list",
            {{"name", "string"},
+            {"tensor", optionalId},
+            {"form", form},
             {"category", "string"},
             {"bytes", "integer"},
             {"offset", "integer"},
@@ -283,6 +292,8 @@ TEST_F(PlanJsonTest, tells_what_a_gpu_is_asked_for) {
                                     {1, "staging", staging},
                                     {2, "move tables", tables}})
     EXPECT_EQ(memory["at_peak"][size_t(place)], json({{"name", name},
+                                                      {"tensor", nullptr},
+                                                      {"form", "itself"},
                                                       {"category", "workspace"},
                                                       {"bytes", bytes},
                                                       {"part", "p0"}}));
@@ -470,4 +481,26 @@ TEST_F(PlanJsonTest, without_training_the_evaluation_is_planned) {
   exec::ExecutableT executable = plan::makeExample();
   executable.programs[0]->name = "eval";
   EXPECT_EQ(json::parse(render(executable))["program"], "eval");
+}
+
+TEST_F(PlanJsonTest, memory_says_which_part_of_which_value_it_is) {
+  exec::ExecutableT executable = plan::makeExample();
+  executable.buffers[3]->origin->part = exec::OriginPart::copy;
+  plan = json::parse(render(executable));
+  std::map<std::string, json> buffers;
+  for (const json &buffer : plan["memory"]["buffers"])
+    buffers[buffer["name"]] = buffer;
+  EXPECT_EQ(buffers["y"]["tensor"], id("y"));
+  EXPECT_EQ(buffers["y"]["form"], "copy");
+  EXPECT_EQ(buffers["w"]["tensor"], id("w"));
+  EXPECT_EQ(buffers["w"]["form"], "itself");
+  // What has no name is on the way to something.
+  EXPECT_TRUE(buffers[""]["tensor"].is_null());
+  EXPECT_EQ(buffers[""]["form"], "inside");
+}
+
+TEST_F(PlanJsonTest, gradients_say_what_they_are_of) {
+  EXPECT_EQ(find("tensors", "name", "gradient of w")["gradient_of_name"], "w");
+  EXPECT_EQ(find("ops", "name", "gradient of y")["gradient_of_name"], "y");
+  EXPECT_FALSE(find("ops", "name", "y").contains("gradient_of_name"));
 }

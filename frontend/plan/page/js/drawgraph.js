@@ -162,13 +162,9 @@ function nameInFrame(plan, operation) {
   const model = (plan.json.scopes.find(other => other.id === scope) || {like: null}).like;
   const frame =
       plan.json.graph.frames.find(one => one.scope === model && one.phase === operation.phase);
-  const name = shortName(operation.name);
-  if (!frame) return name;
-  const prefix = foldNames(scopesLike(plan, frame.scope)) + '/';
-  return name.replace(
-      /^(∂ )?(.*)$/,
-      (_, sign, path) =>
-          (sign || '') + (path.startsWith(prefix) ? path.slice(prefix.length) : path));
+  const [mark, path] = nameParts(operation.name);
+  const prefix = frame ? foldNames(scopesLike(plan, frame.scope)) + '/' : '';
+  return mark + (path.startsWith(prefix) ? path.slice(prefix.length) : path);
 }
 
 /** @param {Page} page @param {Marks} marks */

@@ -145,7 +145,7 @@ function drawCommands(page, track, picture, scale, top, drawn) {
                                `${formatFlops(run.flops)}, command ${run.start}`),
              html('div', {}, run.phase)]);
     picture.append(shape);
-    const name = tailOf(shortName(run.name));
+    const name = tailOf(run.name);
     if (track.timed && width > name.length * 6.2 + 10)
       picture.append(svg('text.inside', {x: x + 5, y: top + 24}, name));
   }
@@ -253,8 +253,10 @@ function drawLane(page, track, picture, scale, lane, top, drawn) {
   if (plain) picture.append(svg('path', {d: plain, fill: axesFill(lane.axes)}));
 }
 
-/** "∂ ff/h" of "∂ layer/3/ff/h": the last two parts, and whether it is a gradient. */
-const tailOf = name =>
-    (/^∂ /.exec(name) || [''])[0] + name.replace(/^∂ /, '').split('/').slice(-2).join('/');
+/** "∂ ff/h" of the gradient of layer/3/ff/h: the last two parts, and whether it is a gradient. */
+function tailOf(name) {
+  const [mark, path] = nameParts(name);
+  return mark + path.split('/').slice(-2).join('/');
+}
 
 const shorten = (text, length) => text.length > length ? text.slice(0, length - 1) + '…' : text;

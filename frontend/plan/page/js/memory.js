@@ -234,26 +234,30 @@ function byteTicks(most) {
 function peakGroups(plan) {
   const groups = new Map();
   for (const entry of plan.memory.at_peak) {
-    const index = valueOfBuffer(plan, {...entry, tensor: null});
+    const index = valueOfBuffer(plan, entry);
     const value = index >= 0 ? plan.values[index] : null;
     const lasting = entry.category === 'params' || entry.category === 'optimizer';
     const base = value && lasting ? value.stateOf || value : value;
-    const key = (base ? base.index : entry.name) + (lasting ? '' : entry.category);
+    const key = (base ? base.index + entry.form : entry.name) + (lasting ? '' : entry.category);
     const group = groups.get(key) || {
-      name: base ? base.name : entry.name,
+      names: [],
+      form: entry.form,
       value: base,
       category: entry.category,
       bytes: 0,
       count: 0,
       states: 0
     };
+    group.names.push(entry.name);
     group.bytes += entry.bytes;
     group.count += 1;
     if (lasting && value && value.stateOf) group.states += 1;
     if (entry.category === 'params') group.category = 'params';
     groups.set(key, group);
   }
-  return [...groups.values()].sort((a, b) => b.bytes - a.bytes);
+  return [...groups.values()]
+      .map(group => ({...group, name: formName(group.value, group.form, group.names)}))
+      .sort((a, b) => b.bytes - a.bytes);
 }
 
 /** @param {Page} page @param {Marks} marks */
@@ -261,10 +265,11 @@ function aliveTable(page, marks, all, showAll) {
   const {plan} = page;
   const groups = new Map();
   for (const entry of plan.memory.at_peak) {
-    const index = valueOfBuffer(plan, {...entry, tensor: null});
-    const key = (index >= 0 ? index : entry.name) + entry.category;
-    const group =
-        groups.get(key) || {index, name: entry.name, category: entry.category, bytes: 0, count: 0};
+    const index = valueOfBuffer(plan, entry);
+    const key = (index >= 0 ? index + entry.form : entry.name) + entry.category;
+    const group = groups.get(key) ||
+        {index, names: [], form: entry.form, category: entry.category, bytes: 0, count: 0};
+    group.names.push(entry.name);
     group.bytes += entry.bytes;
     group.count += 1;
     groups.set(key, group);
@@ -274,9 +279,7 @@ function aliveTable(page, marks, all, showAll) {
   const most = Math.max(1, largest(rows, row => row.bytes));
   const rowOf = group => {
     const value = group.index >= 0 ? plan.values[group.index] : null;
-    const name = !value                                   ? group.name :
-        group.name.startsWith('inside ') && !value.inside ? `inside ${value.name}` :
-                                                            value.name;
+    const name = formName(value, group.form, group.names);
     const row = html(
         'tr', {}, html('td', {}, nameNode(name)),
         html(

@@ -150,6 +150,14 @@ function getGroup(tensor) {
   return tensor.role === 'gradient' ? GROUPS[4] : GROUPS[3];
 }
 
+/** Notes of gradients, and of the row that stands for all of them, what they are of. */
+function noteGradients(row, things) {
+  const own = things.filter(thing => thing.gradient_of_name);
+  for (const thing of own) GRADIENTS.set(thing.name, thing.gradient_of_name);
+  if (own.length === things.length)
+    GRADIENTS.set(row, foldNames(own.map(thing => thing.gradient_of_name)));
+}
+
 /** @param {Plan} plan */
 function readValues(plan) {
   plan.values = [];
@@ -186,6 +194,7 @@ function readValues(plan) {
       stateOf: null,
     };
     plan.values.push(value);
+    noteGradients(value.name, members);
     for (const tensor of members) {
       plan.valueOf.set(tensor.id, index);
       const known = plan.valueNamed.get(tensor.name);
@@ -233,6 +242,7 @@ function readOperations(plan) {
       span: members[0].span,
       line: lineOf(plan, members[0].span),
     });
+    noteGradients(plan.operations[index].name, members);
     for (const op of members) plan.operationOf.set(op.id, index);
   }
 }
@@ -347,9 +357,8 @@ function readMemory(plan) {
       (plan.memory.buffers || []).map(buffer => ({...buffer, value: valueOfBuffer(plan, buffer)}));
 }
 
-/** The value that a buffer has the name of, or -1. */
-function valueOfBuffer(plan, buffer) {
-  if (buffer.tensor != null) return plan.valueOf.get(buffer.tensor) ?? -1;
-  return plan.valueNamed.get(buffer.name) ??
-      plan.valueNamed.get(buffer.name.replace(/^(parts of )?inside /, '')) ?? -1;
-}
+/** The value that a buffer is, or is a part of; -1 without one. */
+const valueOfBuffer = (plan, buffer) => plan.valueOf.get(buffer.tensor) ?? -1;
+
+/** What memory is called that is `form` of `value`, which may be null: "copy of layer/#/h". */
+const formName = (value, form, names) => value && form === 'itself' ? value.name : foldNames(names);

@@ -54,8 +54,15 @@ function causedText(cause) {
   if (!operation) return operand;
   return operand ? `${operation} inside ${operand}` : operation;
 }
-/** "∂ w1" for "gradient of w1". */
-const shortName = name => name.replace(/gradient of /g, '∂ ');
+/** By the name of a gradient, what it is the gradient of: "w1" by "gradient of w1". */
+const GRADIENTS = /** @type {Map<string, string>} */ (new Map());
+/**
+ * The mark of a gradient or nothing, and the path of the value.
+ * @returns {[string, string]}
+ */
+const nameParts = name => GRADIENTS.has(name) ? ['∂ ', GRADIENTS.get(name)] : ['', name];
+/** "∂ w1" of the gradient of w1. */
+const shortName = name => nameParts(name).join('');
 
 const sum = (list, get) => list.reduce((total, item) => total + get(item), 0);
 const largest = (list, get) => list.reduce((most, item) => Math.max(most, get(item)), 0);

@@ -125,7 +125,7 @@
  * @typedef {{id: string, start: number, time: number, exposed: number, collectives: number[], ids: string[], axes: number[], sent: number}} Sending
  */
 /**
- * @typedef {{name: string, category: string, bytes: number, first: number, last: number, value: number}} Buffer_
+ * @typedef {{name: string, tensor: string | null, form: string, category: string, bytes: number, first: number, last: number, value: number}} Buffer_
  */
 
 /**
