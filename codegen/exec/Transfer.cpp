@@ -104,10 +104,22 @@ LogicalResult TransferOp::addCommands(codegen::CommandBuilder &commands) {
   SmallVector<spmd::CollectiveOpInterface> members(
       getBody().getOps<spmd::CollectiveOpInterface>());
   exec::CollectiveT action = getCollective(members.front(), commands);
-  for (spmd::CollectiveOpInterface member : llvm::drop_begin(members))
+  // All of it is called after the member that brings in most.
+  spmd::CollectiveOpInterface largest = members.front();
+  int64_t most = action.payload_bytes;
+  *command.span = *action.span;
+  for (spmd::CollectiveOpInterface member : llvm::drop_begin(members)) {
     action.merged.push_back(
         std::make_unique<exec::CollectiveT>(getCollective(member, commands)));
-  *command.span = *action.span;
+    const exec::CollectiveT &added = *action.merged.back();
+    if (added.payload_bytes <= most)
+      continue;
+    most = added.payload_bytes;
+    largest = member;
+    *command.span = *added.span;
+  }
+  command.name = getValueName(largest->getLoc());
+  command.origin = commands.getTypes().getOrigin(getOrigin(largest->getLoc()));
   if (!action.merged.empty())
     command.name += " and " + std::to_string(action.merged.size()) + " more";
   if (action.kind != exec::CollectiveKind::slice)

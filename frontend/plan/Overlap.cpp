@@ -21,8 +21,13 @@ std::vector<Transfer> plan::findTransfers(const Plan &plan) {
       transfers.emplace_back();
       transfers.back().id = "x" + std::to_string(transfers.size());
     }
-    transfers.back().collectives.push_back(index);
-    transfers.back().payloadBytes += planned.collective->payload_bytes;
+    Transfer &transfer = transfers.back();
+    transfer.collectives.push_back(index);
+    transfer.payloadBytes += planned.collective->payload_bytes;
+    if (transfer.largest < 0 ||
+        planned.collective->payload_bytes >
+            commands[size_t(transfer.largest)].collective->payload_bytes)
+      transfer.largest = index;
   }
   for (Transfer &transfer : transfers) {
     const int position = commands[size_t(transfer.collectives[0])].position;

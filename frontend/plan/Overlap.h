@@ -21,7 +21,10 @@ namespace meshc::plan {
 struct Transfer {
   std::string id;               ///< "x3": the third of the program
   std::vector<int> collectives; ///< positions in Plan.commands
-  int64_t payloadBytes = 0;     ///< of all, what one device brings in
+  /// The one that brings in most, of equals the first: what is told of the
+  /// transfer as a whole is told of it.
+  int largest = -1;
+  int64_t payloadBytes = 0; ///< of all, what one device brings in
   /// Commands that compute behind it in the list, before one has to wait for
   /// it; positions in Plan.commands.
   std::vector<int> beside;

@@ -204,7 +204,7 @@ std::vector<StepCost> plan::findCosts(const Plan &plan,
       add(int(index), false, time.commands[index].getUs());
   for (size_t transfer = 0; transfer < transfers.size(); ++transfer)
     if (time.exposed[transfer] > 0)
-      add(transfers[transfer].collectives[0], true, time.exposed[transfer]);
+      add(transfers[transfer].largest, true, time.exposed[transfer]);
   std::vector<StepCost> sorted;
   for (const auto &[key, cost] : costs)
     sorted.push_back(cost);

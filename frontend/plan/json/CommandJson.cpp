@@ -150,6 +150,7 @@ Json PlanWriter::getTransfer(const Transfer &transfer) const {
   Json json = {
       {"id", transfer.id},
       {"collectives", std::move(members)},
+      {"largest", getId(transfer.largest)},
       {"payload_bytes", transfer.payloadBytes},
       {"repeat", plan.commands[size_t(transfer.collectives[0])].repeats},
       {"overlap",

@@ -201,6 +201,7 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
        {{"list",
          {{"id", "string"},
           {"collectives", names},
+          {"largest", "string"},
           {"payload_bytes", "integer"},
           {"repeat", "integer"},
           {"overlap",
@@ -503,4 +504,18 @@ TEST_F(PlanJsonTest, gradients_say_what_they_are_of) {
   EXPECT_EQ(find("tensors", "name", "gradient of w")["gradient_of_name"], "w");
   EXPECT_EQ(find("ops", "name", "gradient of y")["gradient_of_name"], "y");
   EXPECT_FALSE(find("ops", "name", "y").contains("gradient_of_name"));
+}
+
+TEST_F(PlanJsonTest, a_transfer_is_told_of_its_largest_member) {
+  exec::ExecutableT executable = plan::makeExampleWithOverlap();
+  exec::CollectiveT &first =
+      *executable.programs[0]->commands[6]->action.AsCollective();
+  auto getLargest = [&] {
+    return json::parse(render(executable))["transfers"][1]["largest"];
+  };
+  EXPECT_EQ(getLargest(), "c2");
+  first.merged[0]->payload_bytes = first.payload_bytes;
+  EXPECT_EQ(getLargest(), "c2");
+  first.merged[0]->payload_bytes = first.payload_bytes + 4;
+  EXPECT_EQ(getLargest(), "c3");
 }

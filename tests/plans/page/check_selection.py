@@ -58,6 +58,27 @@ def check_origins(page, compiler):
     page.expect(len(seen) == 3, f"origins: only {seen}")
 
 
+def check_waits(page, compiler):
+    """A wait is told of the largest collective of its transfer."""
+    plan = compiler.plan(cases.MLP, "--machine", "h100")
+    page.open([plan])
+    payload = {one["id"]: one["payload_bytes"] for one in plan["collectives"]}
+    merged = [one for one in plan["transfers"] if len(one["collectives"]) > 1]
+    for transfer in plan["transfers"]:
+        page.expect(payload[transfer["largest"]] == max(payload[one] for one in transfer["collectives"]),
+                    f"waits: {transfer['id']} is told of {transfer['largest']}")
+    tips = page.run("""
+        return [...document.querySelectorAll('#timeline .wait')].map(shape => {
+          shape.dispatchEvent(new PointerEvent('pointerenter'));
+          return document.querySelector('.tip').textContent;
+        });""")
+    page.expect(merged and tips, f"waits: {len(merged)} transfers of several, {len(tips)} waits")
+    for tip in tips:
+        page.expect(any(f"for {one['largest']}" in tip for one in plan["transfers"]), f"waits: a tip says {tip}")
+    page.expect(any(f"for {one['largest']} + {len(one['collectives']) - 1}," in tip
+                    for one in merged for tip in tips), f"waits: no tip is of {merged[0]['collectives']}: {tips}")
+
+
 def check_links(page, plan):
     page.open([plan], "sel=L22&dev=3&view=ledger&theme=dark")
     state = page.run("""
@@ -170,6 +191,7 @@ def main():
             page.open([plan])
             check_lines(page, plan, name)
             check_collectives(page, plan, name)
+        check_waits(page, compiler)
         check_links(page, compiler.plan(cases.MLP))
         check_long_ledger(page, compiler)
         check_origins(page, compiler)

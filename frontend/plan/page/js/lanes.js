@@ -52,11 +52,12 @@ function drawShares(track, picture, scale, top, height, count) {
         into[run.kind === 'matmul' ? 'products' : 'other'] += share * run.height;
       });
   for (const wait of track.waits)
-    if (scale.sees(wait.from, wait.to))
+    if (scale.sees(wait.from, wait.to)) {
+      const key = wait.sending.axes.join();
       spread(
           wait.from, wait.to,
-          (into, share) =>
-              into.waits.set(wait.axes.join(), (into.waits.get(wait.axes.join()) || 0) + share));
+          (into, share) => into.waits.set(key, (into.waits.get(key) || 0) + share));
+    }
   const base = new Array(count).fill(0);
   const width = (scale.width - scale.left) / count;
   const layer = (get, properties) => {
@@ -116,7 +117,7 @@ function drawCommands(page, track, picture, scale, top, drawn) {
     return;
   }
   for (const wait of track.waits)
-    if (scale.sees(wait.from, wait.to)) drawWait(track, picture, scale, wait, top);
+    if (scale.sees(wait.from, wait.to)) drawWait(page, track, picture, scale, wait, top);
   const dims = !!page.item && visible.some(run => related.operation.has(run.operation));
   for (const run of visible) {
     const x = scale.x(run.start);
@@ -151,27 +152,35 @@ function drawCommands(page, track, picture, scale, top, drawn) {
   }
 }
 
-function drawWait(track, picture, scale, wait, top) {
+/** "c4 + 2", a transfer by its largest member. */
+const sendingText = ({ids, largest}) => ids.length > 1 ? `${largest} + ${ids.length - 1}` : largest;
+
+/**
+ * A wait, by the largest collective of the transfer that is waited for.
+ * @param {Page} page @param {Track} track @param {Scale} scale
+ */
+function drawWait(page, track, picture, scale, wait, top) {
+  const {axes, largest} = wait.sending;
+  const one = page.plan.collectives[page.plan.collectiveOf.get(largest)];
   const x = scale.x(wait.from);
   const width = scale.x(wait.to) - x;
   if (width < 0.4) return;
-  const shape = svg('rect', {
+  const shape = svg('rect.wait', {
     x,
     y: top,
     width,
     height: COMPUTE,
-    fill: wait.axes.length > 1 ? axesFill(wait.axes) : stripesFill(wait.axes[0]),
-    opacity: wait.axes.length > 1 ? 0.34 : 1
+    fill: axes.length > 1 ? axesFill(axes) : stripesFill(axes[0]),
+    opacity: axes.length > 1 ? 0.34 : 1
   });
   picture.append(tipOn(
       shape,
-      () => `waiting ${track.format(wait.to - wait.from)} for ${wait.ids.join(', ')} over ${
-          axesName(wait.axes)}`));
+      () => `waiting ${track.format(wait.to - wait.from)} for ${sendingText(wait.sending)}, ${
+          kindName(one.kind)} over ${axesName(axes)} of ${one.of}`));
   if (width > 56)
-    picture.append(
-        svg('text.axis-text.through',
-            {axes: wait.axes, x: x + width / 2, y: top + 24, 'text-anchor': 'middle'},
-            width > 116 ? `waiting ${track.format(wait.to - wait.from)}` : 'waiting'));
+    picture.append(svg(
+        'text.axis-text.through', {axes, x: x + width / 2, y: top + 24, 'text-anchor': 'middle'},
+        width > 116 ? `waiting ${track.format(wait.to - wait.from)}` : 'waiting'));
 }
 
 /**
@@ -209,7 +218,8 @@ function drawLane(page, track, picture, scale, lane, top, drawn) {
                    dims ? 'dim' :
                           ''),
           'aria-label': `${enumerateWords(sending.ids)} over ${axesName(sending.axes)}`,
-          onclick: () => page.select({kind: 'collective', index: sending.collectives[0]})
+          onclick: () =>
+              page.select({kind: 'collective', index: page.plan.collectiveOf.get(sending.largest)})
         },
             svg('rect.exposed', {
               x: x + inner * hidden,
@@ -234,8 +244,7 @@ function drawLane(page, track, picture, scale, lane, top, drawn) {
             }) :
                   null);
     drawn.set(sending.id, group);
-    const shown =
-        sending.ids.length > 1 ? `${sending.ids[0]} + ${sending.ids.length - 1}` : sending.ids[0];
+    const shown = sendingText(sending);
     if (width > 7 * shown.length + 10 && hidden > 0.98)
       group.append(svg('text.on-pale', {x: x + 5, y: top + 17}, shown));
     tipOn(

@@ -342,6 +342,7 @@ function readSchedule(plan) {
       exposed: transfer.exposed_us || 0,
       collectives: rows,
       ids: transfer.collectives,
+      largest: transfer.largest,
       axes: plan.collectives[rows[0]].axes,
       sent: sum(transfer.collectives, id => wire.get(id)),
     };

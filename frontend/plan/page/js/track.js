@@ -64,7 +64,7 @@ function waitsOf(runs, sendings, total) {
       const next = byEnd.find(
           sending => sending.start + sending.time > from + total * 1e-7 && sending.start < start);
       const to = next ? Math.min(start, next.start + next.time) : start;
-      if (next) waits.push({from, to, axes: next.axes, ids: next.ids});
+      if (next) waits.push({from, to, sending: next});
       from = to;
     }
     from = Math.max(from, start + time);

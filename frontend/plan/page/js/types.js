@@ -122,7 +122,7 @@
  *  @typedef {{id: string, start: number, time: number, operation: number, kind: string, phase: string, name: string, scope: string, flops: number}} Run
  */
 /**
- * @typedef {{id: string, start: number, time: number, exposed: number, collectives: number[], ids: string[], axes: number[], sent: number}} Sending
+ * @typedef {{id: string, start: number, time: number, exposed: number, collectives: number[], ids: string[], largest: string, axes: number[], sent: number}} Sending
  */
 /**
  * @typedef {{name: string, tensor: string | null, form: string, category: string, bytes: number, first: number, last: number, value: number}} Buffer_
@@ -190,7 +190,7 @@
  *  @property {(at: number) => string} format
  *  @property {(Run & {height: number})[]} runs
  *  @property {{axes: number[], sendings: (Sending & {height: number})[]}[]} lanes
- *  @property {{from: number, to: number, axes: number[], ids: string[]}[]} waits
+ *  @property {{from: number, to: number, sending: Sending}[]} waits
  *  @property {{name: string, from: number, to: number}[]} phases
  *  @property {{name: string, phase: string, from: number, to: number}[]} loops   iterations, by phase
  *  @property {number[]} at       where each place of the command list begins
