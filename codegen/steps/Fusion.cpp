@@ -1,6 +1,7 @@
 #include "codegen/steps/Fusion.h"
 
 #include "codegen/ExecTypes.h"
+#include "codegen/exec/Exec.h"
 #include "codegen/kernels/StructuredOps.h"
 #include "dialect/Locations.h"
 
@@ -422,10 +423,11 @@ static bool startsAtOnce(const FusionGraph::Node &node) {
       node.ops[0]);
 }
 
-/// Whether some of a node is of the forward phase.
+/// Whether a result of a node is of the forward phase.
 static bool isForward(const FusionGraph::Node &node) {
-  return llvm::any_of(node.ops, [](Operation *op) {
-    return meshc::getPhase(op->getLoc()) == meshc::nd::Phase::Forward;
+  return llvm::any_of(node.results, [](Value result) {
+    return meshc::getPhase(meshc::steps::getValueLoc(result)) ==
+           meshc::nd::Phase::Forward;
   });
 }
 
