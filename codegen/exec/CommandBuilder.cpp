@@ -1,7 +1,9 @@
 #include "codegen/exec/CommandBuilder.h"
 
+#include "codegen/exec/Remarks.h"
 #include "runtime/exec/ExecutableChecker.h"
 #include "runtime/exec/Loops.h"
+#include "runtime/exec/Origins.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -112,6 +114,43 @@ void CommandBuilder::addMoves(ArrayRef<SlotPlan::Move> moves) {
     setPlace(*command.operands[1], move.to);
     command.action.Set(exec::CopyT());
   }
+}
+
+/// A slice that is copied is a view that is stored.
+void CommandBuilder::addCopies(StepOpInterface step) {
+  addMoves(slots.getMoves(step).before);
+  if (auto slice = dyn_cast<steps::SliceOp>(step.getOperation());
+      slice && !slots.getMoves(step).before.empty())
+    addRemark(*program.commands.back(), slice.getResult(),
+              nd::RemarkKind::StoredView);
+}
+
+//===-- Remarks -----------------------------------------------------------===//
+
+static exec::RemarkKind getRemarkKind(nd::RemarkKind kind) {
+  switch (kind) {
+  case nd::RemarkKind::LibraryCopy:
+    return exec::RemarkKind::library_copy;
+  case nd::RemarkKind::StoredView:
+    return exec::RemarkKind::stored_view;
+  }
+  llvm_unreachable("not a kind of remark");
+}
+
+/// Notes that `command` stores a value, if that is large enough to be told.
+void CommandBuilder::addRemark(exec::CommandT &command, Value stored,
+                               nd::RemarkKind kind) const {
+  const int64_t bytes = getStoredBytes(stored);
+  if (bytes <= runtime::remarkBytes)
+    return;
+  const Location loc = steps::getValueLoc(stored);
+  auto remark = std::make_unique<exec::RemarkT>();
+  remark->kind = getRemarkKind(kind);
+  remark->bytes = bytes;
+  remark->origin = types.getOrigin(getOrigin(loc));
+  remark->purpose = types.getOrigin(findPurpose(stored));
+  remark->span = std::make_unique<exec::Span>(types.getSpan(loc));
+  command.remarks.push_back(std::move(remark));
 }
 
 /// Commands of `program` with all iterations of its loops, or more than
@@ -258,6 +297,9 @@ CommandBuilder::addKernel(StepOpInterface op, Location loc,
                  unsigned(operands.size() - op->getNumOperands()));
   if (failed(addFlops(loc, command, work)))
     return failure();
+  for (OpResult output : op->getResults())
+    if (std::optional<nd::RemarkKind> remark = findRemark(output))
+      addRemark(command, output, *remark);
   if (kernel.workspace >= 0) {
     command.operands.push_back(getWorkspace(kernel));
     ++command.results;

@@ -46,9 +46,7 @@ public:
                              llvm::ArrayRef<mlir::Value> operands,
                              unsigned results);
   /// Adds the copies of a slice or a stack.
-  void addCopies(mlir::Operation *step) {
-    addMoves(slots.getMoves(step).before);
-  }
+  void addCopies(steps::StepOpInterface step);
   /// Adds the commands of a loop: copies, and the steps of its body, once.
   /// Fails with a diagnostic.
   mlir::LogicalResult addLoop(steps::LoopOp loop);
@@ -91,6 +89,8 @@ private:
   std::unique_ptr<exec::OperandT> getOperand(mlir::Value value) const;
   void setPlace(exec::OperandT &operand, const SlotPlan::Place &place) const;
   void addMoves(llvm::ArrayRef<SlotPlan::Move> moves);
+  void addRemark(exec::CommandT &command, mlir::Value stored,
+                 nd::RemarkKind kind) const;
   std::unique_ptr<exec::OperandT> getWorkspace(const StepKernel &kernel) const;
   mlir::LogicalResult addPartSum(steps::StepOpInterface step,
                                  const StepKernel &kernel);

@@ -3,6 +3,7 @@
 #include "codegen/kernels/StructuredOps.h"
 #include "codegen/steps/MatmulForm.h"
 #include "codegen/steps/StridedLoops.h"
+#include "dialect/Locations.h"
 #include "dialect/SPMD.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -52,7 +53,11 @@ private:
   MatmulForm getOrderedForm(unsigned number, ArrayRef<unsigned> order);
   SmallVector<unsigned> getMatrixOrder(unsigned number);
   SmallVector<unsigned> chooseOrder(unsigned number);
-  Value copy(Value tensor, AffineMap map);
+  Value copy(Value tensor, AffineMap map, Location loc);
+  Value copy(Value tensor, AffineMap map) {
+    return copy(tensor, map, getCopyLoc(tensor));
+  }
+  Location getCopyLoc(Value tensor);
   Value fillLike(Value init, ArrayRef<int64_t> shape);
   bool takeCopy(unsigned number,
                 llvm::function_ref<bool(const MatmulForm &)> wanted);
@@ -140,10 +145,14 @@ SmallVector<unsigned> Reordering::chooseOrder(unsigned number) {
 /// A copy for the library: `tensor`, whose dimension i is that of number
 /// `map`(i) of the copy. Every copy that is made because no library takes
 /// something as it lies is made here.
-Value Reordering::copy(Value tensor, AffineMap map) {
+Value Reordering::copy(Value tensor, AffineMap map, Location loc) {
+  const auto remark = nd::RemarkKindAttr::get(builder.getContext(),
+                                              nd::RemarkKind::LibraryCopy);
   // A kernel reads no strided slice: it computes the view itself.
   if (isStridedSlice(tensor)) {
     tensor = tensor.getDefiningOp<spmd::ViewOp>().buildGeneric(builder);
+    tensor.setLoc(asPart(tensor.getLoc(), nd::OriginPart::Copy));
+    tensor.getDefiningOp()->setAttr(nd::NDDialect::getRemarkAttrName(), remark);
     if (map.isIdentity())
       return tensor;
   }
@@ -157,12 +166,21 @@ Value Reordering::copy(Value tensor, AffineMap map) {
   SmallVector<utils::IteratorType> parallel(rank,
                                             utils::IteratorType::parallel);
   auto op = linalg::GenericOp::create(
-      builder, contraction.getLoc(), empty.getType(), tensor, empty,
+      builder, loc, empty.getType(), tensor, empty,
       {map, builder.getMultiDimIdentityMap(rank)}, parallel,
       [](OpBuilder &body, Location loc, ValueRange scalars) {
         linalg::YieldOp::create(body, loc, scalars.front());
       });
+  op->setAttr(nd::NDDialect::getRemarkAttrName(), remark);
   return op.getResult(0);
+}
+
+/// Where a copy of `tensor` stands, and what it is called after.
+Location Reordering::getCopyLoc(Value tensor) {
+  const nd::OriginAttr origin = getOrigin(tensor.getLoc());
+  return origin && origin.hasName()
+             ? asPart(contraction.getLoc(), origin, nd::OriginPart::Copy)
+             : asInside(contraction.getLoc());
 }
 
 Value Reordering::fillLike(Value init, ArrayRef<int64_t> shape) {
@@ -254,8 +272,11 @@ void Reordering::copyResult() {
           AffineMap::getMultiDimMapWithTargets(wanted.getNumDims(), order,
                                                builder.getContext()),
           resultNumber);
+  // What is restored is the value; the library's is a copy of it.
+  const Location loc = contraction.getLoc();
+  contraction->setLoc(asPart(loc, nd::OriginPart::Copy));
   builder.setInsertionPointAfter(contraction);
-  Value restored = copy(contraction->getResult(0), inverse);
+  Value restored = copy(contraction->getResult(0), inverse, loc);
   for (OpOperand *use : uses)
     use->set(restored);
   builder.setInsertionPoint(contraction);

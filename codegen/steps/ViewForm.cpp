@@ -1,6 +1,7 @@
 #include "codegen/steps/ViewForm.h"
 
 #include "codegen/kernels/StructuredOps.h"
+#include "dialect/Locations.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Dominance.h"
@@ -84,6 +85,15 @@ Slices meshc::codegen::formViews(Block &block, const Convs &convs) {
     if (llvm::any_of(view->getUses(), isBuilt)) {
       IRRewriter rewriter(view);
       Value built = view.buildGeneric(rewriter);
+      // A padded form is a library's.
+      const nd::OriginAttr origin = getOrigin(view.getLoc());
+      const bool isPadded =
+          origin && origin.getPart() == nd::OriginPart::Padded;
+      built.getDefiningOp()->setAttr(
+          nd::NDDialect::getRemarkAttrName(),
+          nd::RemarkKindAttr::get(view.getContext(),
+                                  isPadded ? nd::RemarkKind::LibraryCopy
+                                           : nd::RemarkKind::StoredView));
       // Kernels are compared by their bodies.
       DominanceInfo dominance;
       eliminateCommonSubExpressions(rewriter, dominance, built.getDefiningOp());

@@ -181,3 +181,13 @@ spmd.program @phases {
   spmd.output "loss" of !nd.tensor<["a"=6], f32, <>>, %loss : tensor<6xf32>
   spmd.output "g" of !nd.tensor<["a"=6], f32, <>>, %g : tensor<6xf32>
 }
+
+// A kernel that stores a view says so.
+// CHECK-LABEL: exec.program @stores_a_view {
+// CHECK:         exec.kernel(%{{.*}}) {
+// CHECK:           linalg.generic {{.*}} attrs = {nd.remark = #nd.remark<stored_view>}
+spmd.program @stores_a_view {
+  %x = spmd.input "x" of !nd.tensor<["y"=8], f32, <>> : tensor<8xf32>
+  %v = spmd.view %x ["y" = "row" + "dy"] from !nd.tensor<["y"=8], f32, <>> to !nd.tensor<["row"=6, "dy"=3], f32, <>> : tensor<8xf32> -> tensor<6x3xf32>
+  spmd.output "v" of !nd.tensor<["row"=6, "dy"=3], f32, <>>, %v : tensor<6x3xf32>
+}

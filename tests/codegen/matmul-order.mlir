@@ -34,6 +34,7 @@ spmd.program @batch_last {
 // CHECK:         %[[X:.*]] = spmd.input "x"
 // CHECK:         %[[W:.*]] = spmd.input "w"
 // CHECK-NEXT:    %[[B:.*]] = exec.kernel(%[[W]]) {
+// CHECK:           linalg.generic {{.*}} attrs = {nd.remark = #nd.remark<library_copy>}
 // CHECK:         exec.matmul %[[X]], %[[B]] {{.*}} : tensor<5x3x7xf32>, tensor<3x7x2xf32> -> tensor<5x2xf32>
 spmd.program @sums {
   %x = spmd.input "x" of !nd.tensor<["b"=5, "k"=3, "h"=7], f32, <>> : tensor<5x3x7xf32>

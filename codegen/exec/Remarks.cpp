@@ -1,0 +1,63 @@
+#include "codegen/exec/Remarks.h"
+
+#include "dialect/Locations.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+using steps::StepOpInterface;
+
+/// What the body of a kernel, or of a group of them, yields as this result.
+static Value getComputed(Value result) {
+  while (true) {
+    Operation *op = result.getDefiningOp();
+    const unsigned number = cast<OpResult>(result).getResultNumber();
+    if (auto kernel = dyn_cast<steps::KernelOp>(op))
+      result = kernel.getYielded()[number];
+    else if (auto group = dyn_cast<steps::GroupOp>(op))
+      result = group.getYielded()[number];
+    else
+      return result;
+  }
+}
+
+static nd::RemarkKindAttr getRemark(Operation *op) {
+  return op ? op->getAttrOfType<nd::RemarkKindAttr>(
+                  nd::NDDialect::getRemarkAttrName())
+            : nd::RemarkKindAttr();
+}
+
+/// Whether what `op` of a body copies is in memory beside it: an operand of the
+/// kernel, or a result of it too.
+static bool copiesStored(Operation *op) {
+  return llvm::all_of(op->getOperands(), [](Value operand) {
+    Operation *producer = operand.getDefiningOp();
+    return !isa<RankedTensorType>(operand.getType()) || !producer ||
+           isa<tensor::EmptyOp>(producer) ||
+           llvm::any_of(operand.getUsers(), llvm::IsaPred<steps::YieldOp>) ||
+           (getRemark(producer) && copiesStored(producer));
+  });
+}
+
+std::optional<nd::RemarkKind> meshc::codegen::findRemark(Value result) {
+  Operation *op = getComputed(result).getDefiningOp();
+  const nd::RemarkKindAttr remark = getRemark(op);
+  if (!remark ||
+      (remark.getValue() == nd::RemarkKind::LibraryCopy && !copiesStored(op)))
+    return std::nullopt;
+  return remark.getValue();
+}
+
+nd::OriginAttr meshc::codegen::findPurpose(Value result) {
+  Operation *first = nullptr;
+  for (Operation *user : result.getUsers())
+    if (isa<StepOpInterface>(user) &&
+        user->getBlock() == result.getParentBlock() &&
+        (!first || user->isBeforeInBlock(first)))
+      first = user;
+  return first && first->getNumResults() > 0
+             ? getOrigin(StepOpInterface(first).getResultLoc(0))
+             : nd::OriginAttr();
+}
