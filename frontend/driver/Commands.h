@@ -56,6 +56,7 @@ struct PlanArguments {
   std::optional<size_t> top;      ///< of each list
   std::vector<std::string> tries; ///< layouts to compare with
   std::vector<std::string> compared; ///< specs or plans to compare
+  bool remarks = false;              ///< whether the text tells them
   std::string trace;                 ///< of a run, to show beside; empty: none
   std::string check; ///< a stored plan to compare with; empty: none
 };

@@ -248,6 +248,7 @@ int meshc::driver::runPlan(const SpecArguments &spec,
                                        .machine = machine,
                                        .order = getOrder(plan),
                                        .top = plan.top,
+                                       .showsRemarks = plan.remarks,
                                        .width = getWidth(plan.output),
                                        .isTerminal = isTerminal(plan.output),
                                        .hasColours = hasColours(plan.output)}));

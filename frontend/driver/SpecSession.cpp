@@ -3,7 +3,7 @@
 #include "codegen/machine/OutputFile.h"
 #include "frontend/driver/Cache.h"
 #include "frontend/plan/Quantities.h"
-#include "frontend/plan/Reshardings.h"
+#include "frontend/plan/Remarks.h"
 #include "frontend/plan/Waste.h"
 #include "frontend/syntax/Lexer.h"
 #include "layout/Machine.h"
@@ -194,15 +194,16 @@ bool SpecSession::checkReshardings() {
   if (!arguments.strict)
     return true;
   const plan::Plan plan(compilation.executable);
-  for (const plan::InsertedResharding &resharding :
-       plan::findReshardings(plan, *arguments.strict)) {
+  for (const plan::Remark &resharding : plan::findReshardings(
+           plan, plan::EqualScopes(plan), *arguments.strict)) {
     frontend::Span span;
     if (resharding.span)
       span = findSpan(sources, compilation.executable, *resharding.span);
     diagnostics
         .report(frontend::Code::InsertedResharding, span, resharding.text)
-        .help("write \"@ [...]\" behind the value where this is meant, or "
-              "choose a layout that needs none");
+        .help(resharding.advice +
+              "; \"meshc plan --remarks\" tells of it beside what else costs "
+              "much");
   }
   return !diagnostics.hasErrors();
 }

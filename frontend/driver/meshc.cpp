@@ -50,6 +50,12 @@ static void addPlanOptions(CLI::App *command, CLI::Option *path,
          !plan.tries.empty() || !plan.compared.empty()))
       throw CLI::ValidationError(plan.top ? "--top" : "--sort",
                                  "it is for the text of a plan");
+    if (plan.remarks &&
+        (plan.emit != "text" || !plan.check.empty() || !plan.tensor.empty() ||
+         !plan.tries.empty() || !plan.compared.empty()))
+      throw CLI::ValidationError("--remarks",
+                                 "it is for the text of a plan; JSON and pages "
+                                 "have them always");
     if (!plan.trace.empty() && plan.emit == "text")
       throw CLI::ValidationError("--trace", "it needs --emit json or html");
     settleTarget(*command, spec, plan.target);
@@ -85,6 +91,10 @@ static void addPlanOptions(CLI::App *command, CLI::Option *path,
                    "transfers; the largest if --sort says nothing else")
       ->type_name("N")
       ->check(CLI::Range(int64_t(1), int64_t(1000000)));
+  command->add_flag("--remarks", plan.remarks,
+                    "tell what takes more than 1 MiB on each device and was "
+                    "not written: reshardings, copies for libraries, stored "
+                    "views, values that are whole on every device");
   CLI::Option *output = command->add_option(
       "-o", plan.output,
       "the file, a page if it ends in .html; - is standard output");

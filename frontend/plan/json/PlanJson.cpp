@@ -1,5 +1,6 @@
 #include "frontend/plan/json/PlanJson.h"
 
+#include "frontend/plan/Remarks.h"
 #include "frontend/plan/Waste.h"
 #include "frontend/plan/json/PlanWriter.h"
 #include "layout/Sharding.h"
@@ -152,6 +153,31 @@ Json PlanWriter::getWaste() const {
   return all;
 }
 
+Json PlanWriter::getRemarks() const {
+  Json all = Json::array();
+  for (const Remark &remark : findRemarks(plan, scopes)) {
+    Json axes = Json::array();
+    for (const layout::AxisRef &axis : remark.axes)
+      axes.push_back(layout::toString(plan.mesh, axis));
+    Json json = {
+        {"kind", getName(remark.kind)},
+        {"bytes", remark.bytes},
+        {"count", remark.count},
+        {"command", remark.command < 0
+                        ? Json(nullptr)
+                        : Json(plan.commands[size_t(remark.command)].id)},
+        {"tensor", remark.tensor < 0 ? Json(nullptr)
+                                     : Json(Plan::getTensorId(remark.tensor))},
+        {"axes", std::move(axes)},
+        {"text", remark.text}};
+    if (!remark.advice.empty())
+      json["advice"] = remark.advice;
+    json["span"] = remark.span ? getSpan(*remark.span) : Json();
+    all.push_back(std::move(json));
+  }
+  return all;
+}
+
 Json PlanWriter::write() const {
   Json axes = Json::array(), dims = Json::array(), tensors = Json::array(),
        ops = Json::array(), collectives = Json::array(),
@@ -196,7 +222,8 @@ Json PlanWriter::write() const {
       {"schedule", getSchedule()},
       {"memory", getMemory()},
       {"totals", getTotals()},
-      {"waste", getWaste()}};
+      {"waste", getWaste()},
+      {"remarks", getRemarks()}};
   if (machine)
     json["machine"] = getMachine();
   if (measured)

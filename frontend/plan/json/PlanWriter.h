@@ -39,6 +39,7 @@ private:
   Json getSpec() const;
   Json getTotals() const;
   Json getWaste() const;
+  Json getRemarks() const;
   Json getMachine() const;
   Json getLink(int axis) const;
   Json getTrace() const;

@@ -129,6 +129,8 @@ std::string PlanPrinter::print() {
           renderScopes(plan, scopes, transfers, gpu, options.machine,
                        options.top.value_or(numParts)) +
           renderWaste(plan, options.width);
+  if (options.showsRemarks)
+    text += renderRemarks(plan, scopes, options.width, options.top);
   if (options.isTerminal)
     text = wrapLines(text, options.width);
   return options.hasColours ? colourPlan(text, plan.mesh) : text;

@@ -31,6 +31,7 @@ struct PlanTextOptions {
   /// How many are shown of each list: values of a section, costs, transfers,
   /// values at the peak; nothing: all values and a few of the others.
   std::optional<size_t> top = std::nullopt;
+  bool showsRemarks = false;
   /// Columns; 60 at least. Lines beside the table are wrapped on a terminal
   /// alone, where the reader cannot scroll to their ends.
   size_t width = 100;

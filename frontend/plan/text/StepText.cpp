@@ -2,6 +2,7 @@
 
 #include "frontend/plan/MemoryUse.h"
 #include "frontend/plan/Quantities.h"
+#include "frontend/plan/Remarks.h"
 #include "frontend/plan/Waste.h"
 #include "frontend/plan/kinds/PlannedKind.h"
 #include "frontend/plan/text/TerminalText.h"
@@ -13,6 +14,7 @@
 #include <map>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -282,4 +284,66 @@ std::string plan::renderWaste(const Plan &plan, size_t width) {
   for (const Waste &waste : findWaste(plan))
     text += wrapWords("  ", 4, waste.text, width);
   return text.empty() ? text : "\nwaste\n" + text;
+}
+
+/// "and so are x, b1/h and 5 more": values of which the same is to be said.
+static std::string listAlike(const Plan &plan,
+                             const std::vector<const Remark *> &alike) {
+  constexpr size_t most = 4;
+  std::vector<std::string> names;
+  for (const Remark *remark : alike)
+    names.push_back("\"" + plan.getName(remark->tensor) + "\"");
+  const size_t others = names.size() > most ? names.size() - most : 0;
+  names.resize(names.size() - others);
+  std::string text = names.size() > 1 ? "and so are " : "and so is ";
+  text += fmt::format("{}", fmt::join(names, ", "));
+  return others > 0 ? text + fmt::format(" and {} more", others) : text;
+}
+
+/// "4 MiB  mlp.mesh:12  o7 stores a copy of x, for h: no library takes it ...",
+/// and below that what would avoid it. Of values that are whole for the same
+/// reason the first is told, with the names of the others.
+std::string plan::renderRemarks(const Plan &plan, const EqualScopes &scopes,
+                                size_t width, std::optional<size_t> top) {
+  const std::vector<Remark> remarks = findRemarks(plan, scopes);
+  if (remarks.empty())
+    return fmt::format("\nremarks\n  none: nothing of more than {} was not "
+                       "written\n",
+                       formatBytes(runtime::remarkBytes));
+  using Reason = std::tuple<int64_t, std::vector<layout::AxisRef>, std::string>;
+  std::map<Reason, size_t> firsts;
+  std::vector<std::pair<const Remark *, std::vector<const Remark *>>> told;
+  for (const Remark &remark : remarks) {
+    if (remark.kind == Remark::Kind::Replicated) {
+      const auto [first, isNew] = firsts.try_emplace(
+          {remark.bytes, remark.axes, remark.advice}, told.size());
+      if (!isNew) {
+        told[first->second].second.push_back(&remark);
+        continue;
+      }
+    }
+    told.push_back({&remark, {}});
+  }
+  const size_t shown = std::min(told.size(), top.value_or(told.size()));
+  constexpr size_t indent = 12;
+  std::string text =
+      "\nremarks: what was not written, by bytes on each device\n";
+  for (const auto &[remark, alike] : std::span(told).first(shown)) {
+    std::string line = fmt::format("  {:>8}  ", formatBytes(remark->bytes));
+    if (remark->span)
+      line += fmt::format("{}:{}  ",
+                          plan.executable.files[size_t(remark->span->file())],
+                          remark->span->line());
+    text += wrapWords(line, indent, remark->text, width);
+    if (!alike.empty())
+      text += wrapWords(std::string(indent, ' '), indent,
+                        listAlike(plan, alike), width);
+    if (!remark->advice.empty())
+      text +=
+          wrapWords(std::string(indent, ' '), indent, remark->advice, width);
+  }
+  if (shown < told.size())
+    text += fmt::format(
+        "  and {}\n", formatCount(int64_t(told.size() - shown), "more remark"));
+  return text;
 }

@@ -6,6 +6,7 @@
 #include "frontend/plan/Overlap.h"
 #include "frontend/plan/Plan.h"
 
+#include <optional>
 #include <string>
 
 namespace meshc::plan {
@@ -26,6 +27,11 @@ std::string renderMemory(const Plan &plan, const GpuUse &gpu, size_t top);
 /// The devices that are not used, in lines of `width` columns; empty without
 /// any.
 std::string renderWaste(const Plan &plan, size_t width);
+
+/// What was not written (Remarks.h), of it the `top` largest, in lines of
+/// `width` columns.
+std::string renderRemarks(const Plan &plan, const EqualScopes &scopes,
+                          size_t width, std::optional<size_t> top);
 
 } // namespace meshc::plan
 

@@ -252,6 +252,19 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
           {"idle_devices", "integer"},
           {"lost", "number"},
           {"text", "string"},
+          {"span", optionalSpan}}}}},
+      {"remarks",
+       {{"list",
+         {{"kind",
+           {{"one of",
+             {"resharding", "library_copy", "stored_view", "replicated"}}}},
+          {"bytes", "integer"},
+          {"count", "integer"},
+          {"command", optionalId},
+          {"tensor", optionalId},
+          {"axes", names},
+          {"text", "string"},
+          {"advice?", "string"},
           {"span", optionalSpan}}}}}};
   ASSERT_EQ(plan["waste"].size(), 1u);
   EXPECT_EQ(plan["waste"][0]["dim"], "hidden");

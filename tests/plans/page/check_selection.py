@@ -58,6 +58,25 @@ def check_origins(page, compiler):
     page.expect(len(seen) == 3, f"origins: only {seen}")
 
 
+def check_remarks(page, compiler):
+    """What was not written stands beside its line, and is told where that is selected."""
+    plan = compiler.plan(cases.BLOCKS)
+    page.open([plan])
+    page.expect(plan["remarks"], "remarks: there are none")
+    for remark in plan["remarks"]:
+        line = remark["span"]["line"]
+        titles = page.run("""
+            const row = [...document.querySelectorAll('.line')].find(
+                line => line.querySelector('.number').firstChild.textContent === String(arguments[0]));
+            return [...row.querySelectorAll('.chip.remark')].map(chip => chip.title);""", line)
+        page.expect(any(title.startswith(remark["text"]) for title in titles),
+                    f"remarks: line {line} says {titles}, not {remark['text']}")
+        page.select("line", line - 1)
+        said = page.text(".inspector")
+        page.expect(remark["text"] in said and remark.get("advice", "") in said,
+                    f"remarks: of line {line} is said {said}")
+
+
 def check_waits(page, compiler):
     """A wait is told of the largest collective of its transfer."""
     plan = compiler.plan(cases.MLP, "--machine", "h100")
@@ -191,6 +210,7 @@ def main():
             page.open([plan])
             check_lines(page, plan, name)
             check_collectives(page, plan, name)
+        check_remarks(page, compiler)
         check_waits(page, compiler)
         check_links(page, compiler.plan(cases.MLP))
         check_long_ledger(page, compiler)

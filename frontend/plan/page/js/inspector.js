@@ -114,6 +114,11 @@ const INSPECTIONS = {
         list.length > shown.length ?
             html('div.faint', {}, `and ${list.length - shown.length} more`) :
             null,
+        plan.remarks.filter(remark => remark.line === index)
+            .map(
+                remark => html(
+                    'p.remark', {}, splitNode(page, remark.text, 'span'),
+                    remark.advice ? html('span.faint', {}, `: ${remark.advice}`) : null)),
         viewLinks(page)
       ],
     };

@@ -44,6 +44,7 @@ function readPlan(json) {
   const {refused_products: products, refused_moves: moves} = json.totals;
   plan.refused = [...products || [], ...moves || []];
   plan.waste = (json.waste || []).map(one => ({text: one.text, line: lineOf(plan, one.span)}));
+  plan.remarks = (json.remarks || []).map(one => ({...one, line: lineOf(plan, one.span)}));
   return plan;
 }
 

@@ -75,6 +75,26 @@ function chipsOf(plan, value) {
       [html('span.chip.copies', {title: 'every device holds all of it'}, 'replicated')];
 }
 
+const REMARKS = {
+  resharding: 'resharded',
+  library_copy: 'copied',
+  stored_view: 'view stored',
+  replicated: 'whole on every device'
+};
+
+/**
+ * What a line costs that was not written.
+ * @param {Plan} plan
+ */
+function remarkChips(plan, line) {
+  return plan.remarks.filter(remark => remark.line === line)
+      .map(
+          remark => html(
+              'span.chip.remark',
+              {title: remark.advice ? `${remark.text}; ${remark.advice}` : remark.text},
+              `${formatBytes(remark.bytes)} ${REMARKS[remark.kind] || remark.kind}`));
+}
+
 /** A comment begins outside of strings. */
 const LINE_PARTS = /^((?:[^"/]|"(?:[^"\\]|\\.)*"?|\/(?!\/))*)(\/\/.*)?$/s;
 
@@ -172,7 +192,7 @@ function buildSource(page) {
       chips.set(chip.className + chip.textContent, chip);
     const whole = [...chips.keys()].find(key => key.endsWith('replicated'));
     if (chips.size > 1) chips.delete(whole);
-    const all = [...chips.values(), ...overrideChips(plan, line)];
+    const all = [...chips.values(), ...overrideChips(plan, line), ...remarkChips(plan, line.index)];
     const code = html(
         'span.code', {},
         sent.firstChild || time.firstChild ? html('span.gutters', {}, sent, time) : null,

@@ -149,6 +149,10 @@
  */
 
 /**
+ * @typedef {{kind: string, bytes: number, count: number, text: string, advice?: string, line: number}} Remark
+ */
+
+/**
  * @typedef {Object} Plan
  *  @property {any} json
  *  @property {string} model
@@ -172,6 +176,7 @@
  *  @property {string} execution               what is planned, "step" or "evaluation"
  *  @property {string[]} refused               products and moves that GPUs cannot run, and why
  *  @property {{text: string, line: number}[]} waste  devices that have nothing to do, or what others do too
+ *  @property {Remark[]} remarks               what was not written and takes more than 1 MiB
  *  @property {{steps: number, processes: number, traced_step_us: number, step_us?: number}} trace
  *  @property {number} limit                   bytes of a device, or 0
  *  @property {Map<string, number>} valueOf    by id of a tensor

@@ -1,0 +1,59 @@
+#ifndef MESHC_FRONTEND_PLAN_REMARKS_H
+#define MESHC_FRONTEND_PLAN_REMARKS_H
+
+#include "frontend/plan/EqualScopes.h"
+#include "frontend/plan/Plan.h"
+#include "runtime/exec/Origins.h"
+
+#include <string>
+#include <vector>
+
+namespace meshc::plan {
+
+/// What costs memory or a message and was not written.
+///
+///   Resharding   a collective that the compiler inserted to move what is
+///                complete to other devices, because an operation could not
+///                take it as it lies. Sums over split dimensions, positions
+///                around a device's own and what the model asks for by "@" are
+///                none: they are what the layout means.
+///   LibraryCopy  a copy of what no library takes as it lies, or a padded form
+///   StoredView   a view, which repeats or reorders elements, that is in memory
+///                as a whole
+///   Replicated   a value that is whole on every device of an axis, although
+///                the layout splits others over it, and no rule says anything
+///                of the value: none of its dimensions has one over that axis.
+///                A value that is gathered has a rule, and its resharding is
+///                told. Told of parameters, with their state; of inputs and of
+///                what is stored of the forward phase. Gradients lie as their
+///                values do.
+///
+///   h is computed as <batch@data, hidden@model>, layer_norm over hidden needs
+///   <batch@data>: an all_gather over model is a resharding
+struct Remark {
+  enum class Kind : uint8_t { Resharding, LibraryCopy, StoredView, Replicated };
+  Kind kind;
+  int64_t bytes = 0; ///< on each device; of a resharding what one brings in
+  int64_t count = 1; ///< in calls and iterations that are alike
+  int command = -1;  ///< in Plan.commands, the first; -1 of a replicated value
+  int tensor = -1;   ///< the value that it is about; -1: none in the plan
+  std::vector<layout::AxisRef> axes = {}; ///< of what is sent or replicated
+  std::string text = {};                  ///< one line: what, and why
+  std::string advice = {};                ///< what would avoid it, where known
+  const exec::Span *span = nullptr;       ///< may be null
+};
+
+const char *getName(Remark::Kind kind);
+
+/// Reshardings of which each device brings in more than `bytes`, in their
+/// order.
+std::vector<Remark> findReshardings(const Plan &plan, const EqualScopes &scopes,
+                                    int64_t bytes);
+
+/// All of more than `bytes`, the largest first.
+std::vector<Remark> findRemarks(const Plan &plan, const EqualScopes &scopes,
+                                int64_t bytes = runtime::remarkBytes);
+
+} // namespace meshc::plan
+
+#endif
