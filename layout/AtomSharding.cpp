@@ -1,6 +1,7 @@
 #include "layout/AtomSharding.h"
 
 #include "layout/AxisParts.h"
+#include "layout/StepTraffic.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -155,6 +156,10 @@ int64_t AtomSpace::getLocalSize(size_t dim,
   return size;
 }
 
+bool AtomSpace::dividesEvenly(size_t dim, std::span<const uint8_t> list) const {
+  return layout::dividesEvenly(sizes[dim], getRefs(list));
+}
+
 int64_t AtomSpace::getBlockElements(const AtomSharding &sharding) const {
   int64_t elements = 1;
   for (size_t d = 0; d < sizes.size(); ++d)
@@ -211,7 +216,7 @@ bool AtomSpace::haveSameBlocks(size_t dim, const AtomList &a,
                  sameSize))
     return true;
   return getGroupSize(::getAtomSet(a)) == getGroupSize(::getAtomSet(b)) &&
-         dividesEvenly(sizes[dim], first);
+         layout::dividesEvenly(sizes[dim], first);
 }
 
 bool AtomSpace::fits(CollectiveKind kind, const AtomSharding &from,
@@ -287,22 +292,6 @@ AtomSet AtomSpace::getCommunicating(CollectiveKind kind,
                                           : moving;
 }
 
-/// Elements that one device takes from others in an exchange, at most.
-int64_t AtomSpace::getExchangedElements(const AtomSharding &from,
-                                        const AtomSharding &to) const {
-  int64_t own = 1;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (isNestedPrefix(d, from.dims[d], to.dims[d]))
-      own *= getLocalSize(d, to.dims[d]);
-    else if (isNestedPrefix(d, to.dims[d], from.dims[d]))
-      own *= getLocalSize(d, from.dims[d]);
-    else
-      own = 0;
-  }
-  const int64_t terms = getGroupSize(from.partial & ~to.partial);
-  return terms * getBlockElements(to) - own;
-}
-
 /// Whether every block of the dimension has as many positions as it has memory
 /// for, or none.
 bool AtomSpace::fillsBlocks(size_t dim, std::span<const uint8_t> list) const {
@@ -344,8 +333,21 @@ bool AtomSpace::haveContiguousBlocks(CollectiveKind kind,
   return true;
 }
 
-StepFigures AtomSpace::getFigures(CollectiveKind kind, const AtomSharding &from,
-                                  const AtomSharding &to) const {
+/// A sum that stays where it is takes what the library's ring does.
+static void setTraffic(StepFigures &figures, StepTraffic traffic) {
+  figures.exchangedElements = traffic.boxes;
+  figures.wireElements = traffic.boxes;
+  if (figures.kind == CollectiveKind::AllReduce)
+    figures.wireElements = std::min(
+        traffic.boxes,
+        getWireBytes(figures.kind, figures.payloadElements, figures.groupSize));
+  else if (figures.kind == CollectiveKind::ReduceScatter)
+    figures.wireElements = traffic.shares;
+}
+
+StepFigures AtomSpace::estimateFigures(const Mesh &mesh, CollectiveKind kind,
+                                       const AtomSharding &from,
+                                       const AtomSharding &to) const {
   StepFigures figures{kind};
   if (kind == CollectiveKind::Slice)
     return figures;
@@ -357,30 +359,30 @@ StepFigures AtomSpace::getFigures(CollectiveKind kind, const AtomSharding &from,
   else
     figures.groupSize = getGroupSize(moving);
   figures.payloadElements = getBlockElements(from);
-  figures.exchangedElements = getExchangedElements(from, to);
-  if (kind == CollectiveKind::Exchange) {
-    figures.wireElements = figures.exchangedElements;
-    return figures;
-  }
-  figures.wireElements =
-      getWireBytes(kind, figures.payloadElements, figures.groupSize);
   if (kind == CollectiveKind::ReduceScatter) {
     // Completed atoms that split nothing afterwards replicate.
     figures.gather = moving & ~to.getSplitAtoms();
     figures.gatherSize = getGroupSize(figures.gather);
-    figures.wireElements +=
-        getWireBytes(CollectiveKind::AllGather,
-                     ceilDiv(figures.payloadElements, figures.groupSize),
-                     figures.gatherSize);
   }
+  setTraffic(figures, estimateTraffic(mesh, *this, from, to));
   figures.hasContiguousBlocks =
       figures.gatherSize == 1 && haveContiguousBlocks(kind, from, to);
   return figures;
 }
 
-ReshardStep AtomSpace::getStep(CollectiveKind kind, const AtomSharding &from,
+StepFigures AtomSpace::getFigures(const Mesh &mesh, CollectiveKind kind,
+                                  const AtomSharding &from,
+                                  const AtomSharding &to) const {
+  StepFigures figures = estimateFigures(mesh, kind, from, to);
+  if (kind != CollectiveKind::Slice)
+    setTraffic(figures, getTraffic(mesh, *this, from, to));
+  return figures;
+}
+
+ReshardStep AtomSpace::getStep(const Mesh &mesh, CollectiveKind kind,
+                               const AtomSharding &from,
                                const AtomSharding &to) const {
-  StepFigures figures = getFigures(kind, from, to);
+  const StepFigures figures = getFigures(mesh, kind, from, to);
   return {kind,
           getSharding(from),
           getSharding(to),

@@ -59,6 +59,14 @@ public:
   Sharding getSharding(const AtomSharding &sharding) const;
 
   AtomSet getAtoms() const { return getAtomSet(uint8_t(atoms.size())) - 1; }
+  AxisRef getAtom(uint8_t atom) const { return atoms[atom]; }
+
+  std::span<const int64_t> getSizes() const { return sizes; }
+  int64_t getSize(size_t dim) const { return sizes[dim]; }
+  /// Of a block along one dimension, padding included.
+  int64_t getLocalSize(size_t dim, std::span<const uint8_t> list) const;
+  /// Whether all blocks along the dimension are full.
+  bool dividesEvenly(size_t dim, std::span<const uint8_t> list) const;
 
   /// Elements of one device's block, padding included.
   int64_t getBlockElements(const AtomSharding &sharding) const;
@@ -80,11 +88,16 @@ public:
   bool fits(CollectiveKind kind, const AtomSharding &from,
             const AtomSharding &to) const;
 
-  StepFigures getFigures(CollectiveKind kind, const AtomSharding &from,
+  /// What the search goes by: in a time that does not grow with the devices.
+  StepFigures estimateFigures(const Mesh &mesh, CollectiveKind kind,
+                              const AtomSharding &from,
+                              const AtomSharding &to) const;
+  StepFigures getFigures(const Mesh &mesh, CollectiveKind kind,
+                         const AtomSharding &from,
                          const AtomSharding &to) const;
   /// The step with all its figures.
-  ReshardStep getStep(CollectiveKind kind, const AtomSharding &from,
-                      const AtomSharding &to) const;
+  ReshardStep getStep(const Mesh &mesh, CollectiveKind kind,
+                      const AtomSharding &from, const AtomSharding &to) const;
 
   /// Whether `list` begins with `prefix` and cuts every block of `prefix` into
   /// whole parts.
@@ -103,14 +116,11 @@ private:
                 const Sharding &target, bool allAxes);
   AtomSharding getAtoms(const Sharding &sharding) const;
   std::vector<AxisRef> getRefs(std::span<const uint8_t> list) const;
-  int64_t getLocalSize(size_t dim, std::span<const uint8_t> list) const;
   /// Whether every block of `list` lies within the block of its first `length`
   /// atoms, at a multiple of its own size.
   bool nests(size_t dim, std::span<const uint8_t> list, size_t length) const;
   bool haveSameBlocks(size_t dim, const AtomList &a, const AtomList &b) const;
 
-  int64_t getExchangedElements(const AtomSharding &from,
-                               const AtomSharding &to) const;
   bool fillsBlocks(size_t dim, std::span<const uint8_t> list) const;
   /// ReshardStep::hasContiguousBlocks.
   bool haveContiguousBlocks(CollectiveKind kind, const AtomSharding &from,

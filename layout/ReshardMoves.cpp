@@ -221,9 +221,24 @@ private:
     const AtomSet left = from.getSplitAtoms() & ~moved.getSplitAtoms();
     if (!left)
       add(CollectiveKind::AllToAll, std::move(moved));
-    else if (acrossHosts)
+    else if (acrossHosts || leavesDevicesOut())
       for (size_t d = 0; d < moved.dims.size(); ++d)
         add(CollectiveKind::AllToAll, append(moved, d, left));
+  }
+
+  /// Whether some devices have nothing: to split it over all of them first,
+  /// whatever the target, leaves less for each of the others to send.
+  bool leavesDevicesOut() const {
+    for (size_t d = 0; d < from.dims.size(); ++d) {
+      AtomSet atoms = 0;
+      for (uint8_t atom : from.dims[d])
+        atoms |= getAtomSet(atom);
+      if (atoms && (space.getGroupSize(atoms) - 1) *
+                           space.getLocalSize(d, from.dims[d]) >=
+                       space.getSize(d))
+        return true;
+    }
+    return false;
   }
 
   /// To the dimensions of the target or their major atoms, or to lists in which

@@ -34,7 +34,7 @@ class PathFinder {
 public:
   PathFinder(const Mesh &mesh, const AtomSpace &space, int64_t elementBytes,
              const Machine &machine)
-      : space(space), prices(mesh, space, elementBytes, machine),
+      : mesh(mesh), space(space), prices(mesh, space, elementBytes, machine),
         acrossHosts(machine.hasSeveralHosts(mesh)),
         maxElements(std::max(space.getBlockElements(space.getSource()),
                              space.getBlockElements(space.getTarget()))) {}
@@ -83,7 +83,8 @@ private:
   void follow(int32_t index, const ReshardMove &move) {
     const Path &path = paths[index];
     const AtomSharding &from = *path.end;
-    const StepFigures figures = space.getFigures(move.kind, from, move.to);
+    const StepFigures figures =
+        space.estimateFigures(mesh, move.kind, from, move.to);
     const int64_t before = space.getBlockElements(from);
     const int64_t after = space.getBlockElements(move.to);
     int64_t limit = maxElements;
@@ -150,11 +151,11 @@ private:
 
   void addStep(ReshardPlan &plan, CollectiveKind kind, const AtomSharding &from,
                const AtomSharding &to) {
-    plan.steps.push_back(space.getStep(kind, from, to));
+    plan.steps.push_back(space.getStep(mesh, kind, from, to));
     const int64_t before = space.getBlockElements(from);
     const int64_t after = space.getBlockElements(to);
     plan.costUs +=
-        prices.getCost(space.getFigures(kind, from, to), before, after);
+        prices.getCost(space.getFigures(mesh, kind, from, to), before, after);
     plan.extraElements = std::max(plan.extraElements, before + after);
   }
 
@@ -181,6 +182,7 @@ private:
   static constexpr int32_t maxExpanded = 2000;
   static constexpr int32_t maxLength = 15; ///< so that a shape fits 64 bits
 
+  const Mesh &mesh;
   const AtomSpace &space;
   StepPrices prices;
   const bool acrossHosts;

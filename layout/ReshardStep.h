@@ -49,19 +49,35 @@ struct ReshardStep {
   int64_t gatherSize = 1;
   /// What one device brings in: its block under `source`; 0 for a slice.
   int64_t payloadElements = 0;
-  /// What one device sends, at most: getWireBytes of the payload, and of the
-  /// all_gather that a reduce_scatter may hold. For an exchange it is what one
-  /// device takes from others, taking every device to be asked for as much as
-  /// it asks for; with windows, the most that any device takes.
+  /// What one device sends or takes, whichever is more, on the device where
+  /// that is most; its own elements and padding do not travel. Of an all_reduce
+  /// what getWireBytes gives for the payload. Terms that several devices need
+  /// are combined in shares where that sends less: what a reduce_scatter sends
+  /// together with the all_gather that it may hold. With windows, the most that
+  /// any device takes.
   int64_t wireElements = 0;
   /// all_reduce, reduce_scatter, all_gather: whether what each device brings in
   /// or takes is as large as that of every other, is contiguous in memory, and
   /// is nobody else's. A library such as NCCL has a call for no other step; it
   /// is then sent as an exchange. Operands are taken to be contiguous.
   bool hasContiguousBlocks = true;
-  /// What one device would send for it as an exchange; 0 for a slice.
+  /// The same where each device gets every term of what it needs; 0 for a
+  /// slice.
   int64_t exchangedElements = 0;
 };
+
+/// How a machine sends a step.
+struct StepSending {
+  /// As which kind: a library that needs contiguous blocks sends box by box
+  /// what it has no call for.
+  CollectiveKind kind;
+  /// What goes over the link of the device that sends or takes most.
+  int64_t wireBytes;
+};
+/// The one figure for what a step sends: by it steps are priced, and this is
+/// what a plan says of them.
+StepSending getSending(const ReshardStep &step, int64_t elementBytes,
+                       const Machine &machine);
 
 /// Whether a collective of this kind can make the change; what a step must
 /// fulfil. Sizes matter where blocks do not divide.

@@ -5,7 +5,6 @@
 
 #include "layout/AtomSharding.h"
 
-#include <algorithm>
 #include <map>
 
 namespace meshc::layout {
@@ -21,20 +20,7 @@ public:
 
   /// Microseconds of a step between blocks of so many elements.
   double getCost(const StepFigures &figures, int64_t elementsBefore,
-                 int64_t elementsAfter) {
-    const bool isExchanged =
-        !figures.hasContiguousBlocks && machine.needsContiguousBlocks();
-    const double cost = machine.getCollectiveUs(
-        isExchanged ? CollectiveKind::Exchange : figures.kind,
-        getReach(figures.group), figures.payloadElements * elementBytes,
-        (isExchanged ? figures.exchangedElements : figures.wireElements) *
-            elementBytes,
-        std::max(elementsBefore, elementsAfter) * elementBytes);
-    // The bytes of the all_gather in a reduce_scatter are counted already.
-    return figures.gatherSize > 1 && !isExchanged
-               ? cost + machine.getAddedGatherUs(getReach(figures.gather))
-               : cost;
-  }
+                 int64_t elementsAfter);
   double getLeastCost() const { return machine.getLeastCollectiveUs(); }
 
 private:

@@ -27,11 +27,8 @@ CollectiveForm meshc::codegen::getCollectiveForm(spmd::CollectiveOpInterface op,
                     : after.partialKind;
   form.payloadElements = step.payloadElements;
   form.payloadBytes = step.payloadElements * bytes;
-  // Of an exchange the formula gives a bound; the step knows what moves.
   form.wireBytes =
-      form.kind == layout::CollectiveKind::Exchange
-          ? step.wireElements * bytes
-          : layout::getWireBytes(form.kind, form.payloadBytes, form.groupSize);
+      layout::getSending(step, bytes, nd::getMachine(op)).wireBytes;
   form.hasContiguousBlocks = step.hasContiguousBlocks;
   return form;
 }

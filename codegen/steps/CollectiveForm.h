@@ -15,9 +15,8 @@ struct CollectiveForm {
   int64_t groupSize = 1; ///< devices that talk; 1 for a slice
   layout::ReduceKind reduce = layout::ReduceKind::None;
   int64_t payloadElements = 0, payloadBytes = 0; ///< what a device brings in
-  /// layout::getWireBytes; of an exchange what layout::ReshardStep says.
-  int64_t wireBytes = 0;
-  bool hasContiguousBlocks = true; ///< layout::ReshardStep
+  int64_t wireBytes = 0;                         ///< layout::getSending
+  bool hasContiguousBlocks = true;               ///< layout::ReshardStep
 };
 
 CollectiveForm getCollectiveForm(spmd::CollectiveOpInterface op,

@@ -83,14 +83,16 @@ private:
     bool isExchanged = false;
     for (const exec::CollectiveT *member : runtime::getMembers(collective)) {
       payload += member->payload_bytes;
-      wire += member->wire_bytes;
       local += getLocalBytes(*member);
-      if (!machine.needsContiguousBlocks() || member->payload_elements == 0)
+      if (member->payload_elements == 0)
         continue;
       const layout::ReshardStep step = getStep(*member);
-      isExchanged |= !step.hasContiguousBlocks;
-      exchanged += step.exchangedElements *
-                   (member->payload_bytes / member->payload_elements);
+      const int64_t bytes = member->payload_bytes / member->payload_elements;
+      const layout::StepSending sending =
+          layout::getSending(step, bytes, machine);
+      wire += sending.wireBytes;
+      exchanged += step.exchangedElements * bytes;
+      isExchanged |= sending.kind != step.kind;
     }
     return machine.getCollectiveUs(isExchanged
                                        ? layout::CollectiveKind::Exchange

@@ -5,8 +5,6 @@
 #include "runtime/exec/ExecutableChecker.h"
 #include "runtime/exec/kinds/CommandKind.h"
 
-#include "layout/Collective.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
@@ -43,15 +41,9 @@ bool ExecutableChecker::checkTraffic(const exec::CollectiveT &collective,
       elements * getElementBytes(collective.source->element); // checkLayout
   if (multiply(devices, bytes) < 0)
     return fail("a collective moves more than any memory");
-  static_assert(int(exec::CollectiveKind::slice) ==
-                    int(layout::CollectiveKind::Slice),
-                "both list the kinds in the same order");
-  // In an exchange a device takes at most all that its peers have.
-  const int64_t wire =
-      collective.kind == exec::CollectiveKind::exchange
-          ? (devices - 1) * bytes
-          : layout::getWireBytes(layout::CollectiveKind(int(collective.kind)),
-                                 bytes, devices);
+  // A device gives each of the others all that it has, and takes from each of
+  // them all that they have, at most.
+  const int64_t wire = (devices - 1) * bytes;
   if (!checkQuantities(
           {{"a collective's group size", collective.group_size, devices},
            {"a collective's payload in elements", collective.payload_elements,

@@ -175,6 +175,30 @@ TEST(ReshardPlanner, WireElements) {
   EXPECT_EQ(getWire(split({{x}, {y}}), split({{y}, {x}})), 48);
 }
 
+TEST(ReshardPlanner, FewDevicesDoNotSendToAllOthers) {
+  // Of two positions over 64 devices two devices have all: either would send
+  // its half 63 times.
+  for (const Machine *machine : {&getCpuMachine(), findMachine("h100")})
+    for (int64_t devices : {8, 64}) {
+      const Mesh mesh({{"a", devices}});
+      const AxisRef a = mesh.getWholeAxis(0);
+      const std::vector<int64_t> sizes = {2, 2048, 2048};
+      const int64_t bytes = 4 * 2 * 2048 * 2048;
+      auto getWire = [&](const Sharding &source, const Sharding &target) {
+        int64_t sent = 0;
+        for (const ReshardStep &step :
+             planReshard(mesh, sizes, 4, source, target, *machine).best.steps)
+          sent += getSending(step, 4, *machine).wireBytes;
+        return sent;
+      };
+      const Sharding few = split({{a}, {}, {}}), whole = split({{}, {}, {}});
+      // Half of all from each of the two, and a gather of the whole.
+      EXPECT_LE(getWire(few, whole), bytes / 2 + bytes);
+      EXPECT_LE(getWire(split({{}, {}, {a}}), whole), bytes);
+      EXPECT_LE(getWire(sum({{}, {}, {}}, {a}), few), 2 * bytes);
+    }
+}
+
 TEST(ReshardPlanner, SecondBestHasAnotherShape) {
   ReshardChoice choice =
       planReshard(mesh, sizes, 4, sum({{}, {}}, {x}), split({{x}, {}}));
