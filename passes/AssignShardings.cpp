@@ -10,6 +10,7 @@
 #include "passes/NarrowSums.h"
 #include "passes/Passes.h"
 #include "passes/RegroupAdditions.h"
+#include "passes/TransferOrders.h"
 
 namespace meshc {
 #define GEN_PASS_DEF_ASSIGNSHARDINGS
@@ -53,7 +54,11 @@ public:
       : program(program), layout(layout), splits(splits), flow(flow),
         causes(layout, splits, flow) {}
 
-  LogicalResult run();
+  /// Finds how every value is made and read.
+  LogicalResult decide();
+  /// What will be resharded.
+  std::vector<ValueTransfer> getTransfers();
+  void rewrite();
 
 private:
   /// Sharding in which a value leaves its producer.
@@ -61,9 +66,9 @@ private:
   /// Sharding in which `use` reads its value.
   FailureOr<layout::Sharding> getNeeded(OpOperand &use);
 
-  LogicalResult decide();
   void narrow(Value value, const layout::Sharding &had);
   bool isReadInOneSharding(Value value);
+  std::vector<layout::Sharding> getStages(OpOperand &use);
   void rewrite(Operation *op);
   Value getResharded(OpOperand &use);
   Value getResharded(Value value, const layout::Sharding &had,
@@ -206,11 +211,8 @@ bool ProgramRewriter::isReadInOneSharding(Value value) {
   return true;
 }
 
-LogicalResult ProgramRewriter::run() {
-  if (failed(decide()))
-    return failure();
+void ProgramRewriter::rewrite() {
   llvm::for_each(getOperations(program), [&](Operation *op) { rewrite(op); });
-  return success();
 }
 
 void ProgramRewriter::rewrite(Operation *op) {
@@ -232,23 +234,49 @@ void ProgramRewriter::rewrite(Operation *op) {
   }
 }
 
-Value ProgramRewriter::getResharded(OpOperand &use) {
-  Value value = use.get();
-  layout::Sharding had = produced.find(value)->second;
+/// The shardings in which `use` gets its value, from that of its producer on.
+std::vector<layout::Sharding> ProgramRewriter::getStages(OpOperand &use) {
+  const layout::Sharding &had = produced.find(use.get())->second;
   const layout::Sharding &wanted = needed.find(&use)->second;
-  if (had == wanted)
-    return value;
+  std::vector<layout::Sharding> stages{had};
   // Readers that need it complete in different shardings share the completion.
-  if (!wanted.isPartial() && completedFirst.contains(value)) {
-    layout::Sharding complete = had;
-    complete.partialKind = layout::ReduceKind::None;
-    complete.partialAxes.clear();
-    value = getResharded(value, had, complete, use);
-    had = std::move(complete);
-    if (had == wanted)
-      return value;
+  if (had != wanted && !wanted.isPartial() &&
+      completedFirst.contains(use.get())) {
+    stages.push_back(had);
+    stages.back().partialKind = layout::ReduceKind::None;
+    stages.back().partialAxes.clear();
   }
-  return getResharded(value, had, wanted, use);
+  if (stages.back() != wanted)
+    stages.push_back(wanted);
+  return stages;
+}
+
+std::vector<ValueTransfer> ProgramRewriter::getTransfers() {
+  std::vector<ValueTransfer> transfers;
+  for (Operation *op : getOperations(program))
+    for (Value result : op->getResults()) {
+      ValueTransfer transfer{result, {}, {}};
+      for (OpOperand &use : result.getUses()) {
+        const std::vector<layout::Sharding> stages = getStages(use);
+        for (size_t i = 1; i < stages.size(); ++i)
+          if (ValueTransfer::Change change{stages[i - 1], stages[i]};
+              !llvm::is_contained(transfer.changes, change))
+            transfer.changes.push_back(std::move(change));
+        if (stages.size() > 1)
+          transfer.uses.push_back(&use);
+      }
+      if (!transfer.changes.empty())
+        transfers.push_back(std::move(transfer));
+    }
+  return transfers;
+}
+
+Value ProgramRewriter::getResharded(OpOperand &use) {
+  const std::vector<layout::Sharding> stages = getStages(use);
+  Value value = use.get();
+  for (size_t i = 1; i < stages.size(); ++i)
+    value = getResharded(value, stages[i - 1], stages[i], use);
+  return value;
 }
 
 /// Elements one device holds of `type` under `sharding`.
@@ -317,9 +345,22 @@ static LogicalResult assignProgram(ProgramOp program, ModuleLayout &layout) {
       if (failed(splits))
         return failure();
     }
-  TermFlow flow(program, *splits);
-  if (failed(ProgramRewriter(program, layout, *splits, flow).run()))
-    return failure();
+  // Twice where values that travel are stored in another order for it.
+  for (bool mayReorder : {true, false}) {
+    TermFlow flow(program, *splits);
+    ProgramRewriter rewriter(program, layout, *splits, flow);
+    if (failed(rewriter.decide()))
+      return failure();
+    if (mayReorder &&
+        orderTransfers(program, layout, rewriter.getTransfers())) {
+      splits = chooseSplits(program, layout);
+      if (failed(splits))
+        return failure();
+      continue;
+    }
+    rewriter.rewrite();
+    break;
+  }
   return verifyShardings(program);
 }
 

@@ -12,6 +12,8 @@
 // image are stored with the positions in one piece and what the windows see in
 // another. Everything else follows its operands.
 
+#include "passes/ChooseOrders.h"
+
 #include "dialect/ProgramWalk.h"
 #include "passes/Passes.h"
 
@@ -29,8 +31,6 @@ using namespace meshc;
 using namespace meshc::nd;
 
 namespace {
-
-using Order = SmallVector<DimAttr>;
 
 /// How much worse than one plain call a choice is. The figures only rank
 /// choices: a contracted class in several pieces means one call per position of
@@ -105,9 +105,11 @@ struct Readers {
 
 class Chooser {
 public:
-  explicit Chooser(ProgramOp program) : program(program) {}
+  explicit Chooser(ProgramOp program, const PinnedOrders &pinned)
+      : program(program), pinned(pinned) {}
 
   void run() {
+    dropCopies();
     // What the outside sees stays as written.
     SmallVector<Operation *> operations = getOperations(program);
     for (Operation *op : operations)
@@ -121,10 +123,50 @@ public:
       restore(border, type);
   }
 
+  /// See getStorageCost.
+  StorageCost getStorageCost(Value value, ArrayRef<DimAttr> order) {
+    const Readers readers = collectReaders(value);
+    StorageCost cost;
+    cost.hasOthers = readers.hasOthers || !readers.borders.empty();
+    auto einsum = value.getDefiningOp<EinsumOp>();
+    if (einsum && einsum.getInputs().size() == 2) {
+      cost.ofContractions = getCost(einsum, order, readers.einsums, {});
+      return cost;
+    }
+    for (const Reader &reader : readers.einsums)
+      cost.ofContractions += getReaderCost(reader, order);
+    return cost;
+  }
+
 private:
+  /// Takes out the copies of an earlier choice in front of what the outside
+  /// sees.
+  void dropCopies() {
+    for (Operation *op : getOperations(program)) {
+      auto border = dyn_cast<BorderOpInterface>(op);
+      if (!border || !border.isExit())
+        continue;
+      Operation *copy = op->getOperand(0).getDefiningOp();
+      if (!copy || !isReordering(copy))
+        continue;
+      op->setOperand(0, copy->getOperand(0));
+      if (copy->use_empty())
+        copy->erase();
+    }
+  }
+
+  /// Whether `op` does nothing but store its operand in another order.
+  static bool isReordering(Operation *op) {
+    return isa<ReduceOp, BroadcastOp>(op) &&
+           cast<NamedTensorType>(op->getOperand(0).getType()).getRank() ==
+               cast<NamedTensorType>(op->getResult(0).getType()).getRank();
+  }
+
   void setOrder(OpResult result) {
     Operation *op = result.getOwner();
     auto type = cast<NamedTensorType>(result.getType());
+    if (auto order = pinned.find(result); order != pinned.end())
+      return reorder(result, order->second);
     if (type.getRank() < 2 || isa<BorderOpInterface>(op))
       return;
     if (auto einsum = dyn_cast<EinsumOp>(op))
@@ -479,15 +521,30 @@ private:
   static constexpr size_t maxVisits = 10'000;
 
   ProgramOp program;
+  const PinnedOrders &pinned;
   llvm::MapVector<Operation *, NamedTensorType> required;
   /// Layers that are alike choose alike.
   std::map<Key, Order> chosen;
 };
 
+} // namespace
+
+void meshc::chooseOrders(ProgramOp program, const PinnedOrders &pinned) {
+  Chooser(program, pinned).run();
+}
+
+StorageCost meshc::getStorageCost(Value value, ArrayRef<DimAttr> order) {
+  return Chooser(value.getDefiningOp()->getParentOfType<ProgramOp>(),
+                 PinnedOrders())
+      .getStorageCost(value, order);
+}
+
+namespace {
+
 struct ChooseOrders : meshc::impl::ChooseOrdersBase<ChooseOrders> {
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>())
-      Chooser(program).run();
+      chooseOrders(program);
   }
 };
 

@@ -1,0 +1,59 @@
+// RUN: meshc-opt %s -nd-assign-shardings -split-input-file | FileCheck %s
+
+// A library that sends contiguous blocks scatters a sum over its outermost
+// dimension: the product writes it in that order, and the parameter keeps its
+// own.
+// CHECK-LABEL: nd.program @scatter
+// CHECK:         %[[P:.*]] = nd.einsum {{.*}} -> !c_by_e_sum_over_data
+// CHECK-NEXT:    %[[S:.*]] = nd.reshard %[[P]] {{.*}} : !c_by_e_sum_over_data -> !c_at_data_by_e
+// CHECK-NEXT:    %[[R:.*]] = nd.rename %[[S]] "c" -> "d"
+// CHECK-NEXT:    %[[W:.*]] = nd.reduce sum %[[R]] : (!d_at_data_by_e) -> !e_by_d_at_data
+// CHECK-NEXT:    nd.write @w, %[[W]]
+nd.mesh ["data"=8] machine "h100"
+nd.rule "batch" -> ["data"]
+nd.rule "d" -> ["data"]
+nd.variable parameter @w : !nd.tensor<["e"=4096, "d"=4096], f32> = #nd.fill<1.0>
+nd.program @scatter {
+  %x = nd.input "x" : !nd.tensor<["batch"=8192, "e"=4096], f32>
+  %y = nd.input "y" : !nd.tensor<["batch"=8192, "c"=4096], f32>
+  %p = nd.einsum %x, %y : (!nd.tensor<["batch"=8192, "e"=4096], f32>, !nd.tensor<["batch"=8192, "c"=4096], f32>) -> !nd.tensor<["e"=4096, "c"=4096], f32>
+  %r = nd.rename %p "c" -> "d" : (!nd.tensor<["e"=4096, "c"=4096], f32>) -> !nd.tensor<["e"=4096, "d"=4096], f32>
+  nd.write @w, %r : !nd.tensor<["e"=4096, "d"=4096], f32>
+}
+
+// -----
+
+// A parameter is copied where it is gathered along an inner dimension.
+// CHECK-LABEL: nd.program @gather
+// CHECK:         %[[W:.*]] = nd.read @w : !e_by_d_at_data
+// CHECK-NEXT:    %[[C:.*]] = nd.reduce sum %[[W]] : (!e_by_d_at_data) -> !d_at_data_by_e
+// CHECK-NEXT:    %[[G:.*]] = nd.reshard %[[C]] {{.*}} : !d_at_data_by_e -> !d_by_e
+// CHECK-NEXT:    nd.rename %[[G]] "d" -> "c"
+nd.mesh ["data"=8] machine "h100"
+nd.rule "batch" -> ["data"]
+nd.rule "d" -> ["data"]
+nd.variable parameter @w : !nd.tensor<["e"=4096, "d"=4096], f32> = #nd.fill<1.0>
+nd.program @gather {
+  %x = nd.input "x" : !nd.tensor<["batch"=8192, "e"=4096], f32>
+  %w = nd.read @w : !nd.tensor<["e"=4096, "d"=4096], f32>
+  %r = nd.rename %w "d" -> "c" : (!nd.tensor<["e"=4096, "d"=4096], f32>) -> !nd.tensor<["e"=4096, "c"=4096], f32>
+  %p = nd.einsum %x, %r : (!nd.tensor<["batch"=8192, "e"=4096], f32>, !nd.tensor<["e"=4096, "c"=4096], f32>) -> !nd.tensor<["batch"=8192, "c"=4096], f32>
+  nd.output "p", %p : !nd.tensor<["batch"=8192, "c"=4096], f32>
+}
+
+// -----
+
+// Processes send boxes of any shape.
+// CHECK-LABEL: nd.program @processes
+// CHECK:         nd.einsum {{.*}} -> !e_by_c_sum_over_data
+nd.mesh ["data"=8]
+nd.rule "batch" -> ["data"]
+nd.rule "d" -> ["data"]
+nd.variable parameter @w : !nd.tensor<["e"=4096, "d"=4096], f32> = #nd.fill<1.0>
+nd.program @processes {
+  %x = nd.input "x" : !nd.tensor<["batch"=8192, "e"=4096], f32>
+  %y = nd.input "y" : !nd.tensor<["batch"=8192, "c"=4096], f32>
+  %p = nd.einsum %x, %y : (!nd.tensor<["batch"=8192, "e"=4096], f32>, !nd.tensor<["batch"=8192, "c"=4096], f32>) -> !nd.tensor<["e"=4096, "c"=4096], f32>
+  %r = nd.rename %p "c" -> "d" : (!nd.tensor<["e"=4096, "c"=4096], f32>) -> !nd.tensor<["e"=4096, "d"=4096], f32>
+  nd.write @w, %r : !nd.tensor<["e"=4096, "d"=4096], f32>
+}
