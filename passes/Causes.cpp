@@ -201,15 +201,21 @@ CauseBuilder::build(OpOperand &use, const layout::Sharding &had,
 
   StringAttr alternative;
   FloatAttr alternativeUs, chosenUs;
-  if (reason.conflict) {
-    alternative = builder.getStringAttr(reason.conflict->rejected);
-    alternativeUs = builder.getF64FloatAttr(reason.conflict->rejectedUs);
-    chosenUs = builder.getF64FloatAttr(reason.conflict->chosenUs);
-  } else if (choice.secondBest) {
-    alternative = builder.getStringAttr(describe(*choice.secondBest));
-    alternativeUs = builder.getF64FloatAttr(choice.secondBest->costUs);
-    chosenUs = builder.getF64FloatAttr(choice.best.costUs);
-  }
+  // What costs the same was not rejected for its cost.
+  auto setAlternative = [&](StringRef text, double us, double usOfChosen) {
+    constexpr double samePart = 1e-6;
+    if (us <= usOfChosen * (1 + samePart))
+      return;
+    alternative = builder.getStringAttr(text);
+    alternativeUs = builder.getF64FloatAttr(us);
+    chosenUs = builder.getF64FloatAttr(usOfChosen);
+  };
+  if (reason.conflict)
+    setAlternative(reason.conflict->rejected, reason.conflict->rejectedUs,
+                   reason.conflict->chosenUs);
+  else if (choice.secondBest)
+    setAlternative(describe(*choice.secondBest), choice.secondBest->costUs,
+                   choice.best.costUs);
   std::vector<std::string> names =
       getDimNames(cast<NamedTensorType>(use.get().getType()));
   const layout::Mesh &mesh = layout.getMesh();
