@@ -58,6 +58,7 @@ private:
   bool isReadNarrow(Value value) const;
   void rewrite(Operation *op);
   void setWidth(Operation *op, FloatType type);
+  bool isRoundedBefore(Operation *move) const;
   /// `value` as `type`, for `user`.
   Value convert(Value value, FloatType type, Operation *user);
 
@@ -151,6 +152,21 @@ bool Lowering::isReadNarrow(Value value) const {
          (use == PrecisionUse::Follow && !wideOps.contains(user));
 }
 
+/// Whether what `move` reads, which is f32 in memory, is rounded before it is
+/// moved: that is no more to round, and what travels between devices because of
+/// the move is narrow. What leaves elements out is moved first.
+bool Lowering::isRoundedBefore(Operation *move) const {
+  if (!move || getUse(move) != PrecisionUse::Move ||
+      move->getNumOperands() != 1 || move->getNumResults() != 1)
+    return false;
+  auto countElements = [](Value value) {
+    return llvm::product_of(getTensorType(value).getSizes());
+  };
+  return flexible.contains(move->getOperand(0)) &&
+         countElements(move->getOperand(0)) <=
+             countElements(move->getResult(0));
+}
+
 Value Lowering::convert(Value value, FloatType type, Operation *user) {
   if (getTensorType(value).getElementType() == type)
     return value;
@@ -160,6 +176,15 @@ Value Lowering::convert(Value value, FloatType type, Operation *user) {
     APFloat number = cast<FloatAttr>(constant.getValue()).getValue();
     return ConstantOp::create(builder, constant.getLoc(), converted,
                               FloatAttr::get(type, *roundTo(number, type)));
+  }
+  // One move for each use, as with conversions below.
+  if (Operation *move = value.getDefiningOp();
+      type == narrow && isRoundedBefore(move)) {
+    Value rounded = convert(move->getOperand(0), type, user);
+    Operation *moved = builder.clone(*move);
+    moved->setOperand(0, rounded);
+    moved->getResult(0).setType(converted);
+    return moved->getResult(0);
   }
   // A variable or input in 16 bits is a value of its own in the plan.
   OriginAttr origin = getOrigin(value.getLoc());

@@ -409,13 +409,24 @@ static bool isFloat(Value value) {
       cast<NamedTensorType>(value.getType()).getElementType());
 }
 
-/// Whether nothing reads a result of `op` but conversions to `type`, where it
-/// has several.
+/// Whether nothing reads a result of `op` but conversions to `type`, under
+/// whatever name, where it has several.
 static bool areWidened(Operation *op, Type type) {
-  return op->getNumResults() == 1 || llvm::all_of(op->getUsers(), [&](auto *x) {
-           auto cast = dyn_cast<CastOp>(x);
-           return cast && cast.getType().getElementType() == type;
-         });
+  if (op->getNumResults() == 1)
+    return true;
+  SmallVector<Operation *> readers(op->getUsers());
+  while (!readers.empty()) {
+    Operation *reader = readers.pop_back_val();
+    if (auto cast = dyn_cast<CastOp>(reader)) {
+      if (cast.getType().getElementType() != type)
+        return false;
+      continue;
+    }
+    if (!isa<RenameOp>(reader) || reader->use_empty())
+      return false;
+    llvm::append_range(readers, reader->getUsers());
+  }
+  return true;
 }
 
 SmallVector<Value, 2> ReverseSweep::getTerms(Value sum, Type type) const {

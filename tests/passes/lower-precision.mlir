@@ -167,3 +167,25 @@ module {
     nd.output "z1", %z1 : !nd.tensor<["b"=3, "n"=7], f32>
   }
 }
+
+// -----
+
+// What is renamed is rounded before, so that it travels narrow, for each of its
+// readers.
+// CHECK-LABEL: nd.program @forward
+// CHECK:         %[[W:.*]] = nd.read @w : !k27_by_n
+// CHECK:         %[[W16:.*]] = nd.cast %[[W]] : (!k27_by_n) -> !k27_by_n_bf16
+// CHECK-NEXT:    %[[R16:.*]] = nd.rename %[[W16]] "k'" -> "k"
+// CHECK:         nd.einsum %{{.*}}, %[[R16]]
+module {
+  nd.precision bf16
+  nd.variable parameter @w : !nd.tensor<["k'"=5, "n"=7], f32> = #nd.fill<1.0>
+  nd.program @forward {
+    %x = nd.input "x" : !nd.tensor<["b"=3, "k"=5], f32>
+    %w = nd.read @w : !nd.tensor<["k'"=5, "n"=7], f32>
+    %r = nd.rename %w "k'" -> "k" : (!nd.tensor<["k'"=5, "n"=7], f32>) -> !nd.tensor<["k"=5, "n"=7], f32>
+    %y = nd.einsum %x, %r : (!nd.tensor<["b"=3, "k"=5], f32>, !nd.tensor<["k"=5, "n"=7], f32>) -> !nd.tensor<["b"=3, "n"=7], f32>
+    %z = nd.einsum %y, %r : (!nd.tensor<["b"=3, "n"=7], f32>, !nd.tensor<["k"=5, "n"=7], f32>) -> !nd.tensor<["b"=3, "k"=5], f32>
+    nd.output "z", %z : !nd.tensor<["b"=3, "k"=5], f32>
+  }
+}
