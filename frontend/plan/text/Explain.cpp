@@ -85,13 +85,17 @@ std::string Explainer::getSummary(const PlannedCommand &planned) const {
                      describePhase(planned.command->phase));
 }
 
+/// Nothing where the reader could not tell the two times apart.
 std::string
 Explainer::explainAlternative(const exec::AlternativeT &alternative) const {
   const std::string &machine = plan.executable.mesh->machine;
+  const std::string cost = fmt::format("{:.1f}", alternative.cost_us);
+  const std::string chosen = fmt::format("{:.1f}", alternative.chosen_cost_us);
+  if (cost == chosen)
+    return {};
   return fmt::format(
-      "  The best alternative was {}: {:.1f} us instead of "
-      "{:.1f} us {}.\n",
-      alternative.description, alternative.cost_us, alternative.chosen_cost_us,
+      "  The best alternative was {}: {} us instead of {} us {}.\n",
+      alternative.description, cost, chosen,
       machine.empty() ? "under the cost model" : "predicted for " + machine);
 }
 

@@ -45,6 +45,14 @@ TEST_F(ExplainTest, a_collective_reads_like_this) {
 )");
 }
 
+TEST_F(ExplainTest, an_alternative_that_looks_the_same_is_not_told) {
+  const auto &cause =
+      executable.programs[0]->commands[2]->action.AsCollective()->causes.back();
+  cause->alternative->chosen_cost_us = 7.21;
+  cause->alternative->cost_us = 7.23;
+  EXPECT_THAT(explain("c1"), Not(HasSubstr("alternative")));
+}
+
 TEST_F(ExplainTest, a_collective_says_what_is_computed_meanwhile) {
   executable = plan::makeExampleWithOverlap();
   EXPECT_THAT(
