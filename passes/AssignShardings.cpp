@@ -152,6 +152,9 @@ LogicalResult ProgramRewriter::decide() {
 static std::optional<layout::Window> getRead(PartitionOpInterface op,
                                              const IterationSplit &split,
                                              unsigned operand, DimAttr dim) {
+  // Only a view knows where a block of what it reads begins.
+  if (!isa<ViewOp>(op))
+    return std::nullopt;
   const DimAccess access = op.getOperandAccess(operand, dim.getName());
   const bool isSplit = llvm::any_of(access.getLoops(), [&](StringAttr loop) {
     return !split.get(loop).empty();

@@ -26,7 +26,7 @@ public:
     terms = {text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1),
              text.substr(arrow + 2)};
     context.loadDialect<linalg::LinalgDialect, arith::ArithDialect,
-                        tensor::TensorDialect>();
+                        tensor::TensorDialect, meshc::nd::NDDialect>();
     build();
   }
 

@@ -370,7 +370,7 @@ TEST(MergeTransfers, members_lie_one_behind_the_other_and_stay_there) {
   ASSERT_EQ(transfers.size(), 2u);
   EXPECT_EQ(transfers[0]->action.AsCollective()->payload_bytes, 320 << 10);
   const exec::CommandT &small = *transfers[1];
-  EXPECT_EQ(small.name, "s_a and 2 more");
+  EXPECT_EQ(small.name, "s_c and 2 more"); // after the largest
   EXPECT_EQ(small.queue, exec::Queue::communication);
   EXPECT_EQ(small.results, 3);
   ASSERT_EQ(small.operands.size(), 6u);
