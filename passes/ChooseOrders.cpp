@@ -109,13 +109,13 @@ public:
       : program(program), pinned(pinned) {}
 
   void run() {
-    dropCopies();
-    // What the outside sees stays as written.
-    SmallVector<Operation *> operations = getOperations(program);
-    for (Operation *op : operations)
+    // What the outside sees stays as written, by copies in front of it.
+    for (Operation *op : getOperations(program))
       if (auto border = dyn_cast<BorderOpInterface>(op);
           border && border.isExit())
         required[op] = border.getGlobalType().withoutSharding();
+    dropCopies();
+    SmallVector<Operation *> operations = getOperations(program);
     for (Operation *op : operations)
       for (OpResult result : op->getResults())
         setOrder(result);
