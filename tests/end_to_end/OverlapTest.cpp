@@ -117,8 +117,8 @@ TEST(OverlapTest, sums_start_when_their_last_term_is_there) {
           continue;
         ++found;
         ASSERT_FALSE(commands[index]->waits.empty());
-        // Between the last of what it waits for and itself nothing computes, but
-        // for the forward phase, which comes before everything else.
+        // Between the last of what it waits for and itself nothing computes,
+        // but for the forward phase, which comes before everything else.
         for (size_t between = size_t(commands[index]->waits.back()) + 1;
              between < index; ++between)
           EXPECT_TRUE(isTransfer(*commands[between]) ||
