@@ -9,18 +9,19 @@ using namespace meshc;
 using namespace meshc::codegen;
 using steps::StepOpInterface;
 
-/// What the body of a kernel, or of a group of them, yields as this result.
+/// What the body of a kernel, or of a group of them, yields as this result; an
+/// argument where that is passed on.
 static Value getComputed(Value result) {
-  while (true) {
-    Operation *op = result.getDefiningOp();
-    const unsigned number = cast<OpResult>(result).getResultNumber();
-    if (auto kernel = dyn_cast<steps::KernelOp>(op))
+  while (auto value = dyn_cast<OpResult>(result)) {
+    const unsigned number = value.getResultNumber();
+    if (auto kernel = dyn_cast<steps::KernelOp>(value.getOwner()))
       result = kernel.getYielded()[number];
-    else if (auto group = dyn_cast<steps::GroupOp>(op))
+    else if (auto group = dyn_cast<steps::GroupOp>(value.getOwner()))
       result = group.getYielded()[number];
     else
-      return result;
+      break;
   }
+  return result;
 }
 
 static nd::RemarkKindAttr getRemark(Operation *op) {
