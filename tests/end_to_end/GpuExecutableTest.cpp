@@ -214,6 +214,21 @@ TEST(GpuExecutable, products_in_any_order) {
              {{"", "", 1}, {"a=2", "e=a", 2}});
 }
 
+/// Only a machine whose library sends contiguous blocks has them in another
+/// order; what the outside sees stays in the declared one.
+TEST(GpuExecutable, what_is_sent_in_another_order) {
+  const Reference reference(MESHC_SOURCE_DIR "/tests/end_to_end/scattered.mesh",
+                            {}, 24 + 35 + 12 * 20 * 3);
+  for (const Split &split : std::vector<Split>{
+           {"data=2", "batch=data,d2=data", 2},
+           {"data=4", "batch=data,d2=data,e2=data", 4},
+           {"data=2,model=2", "batch=data,d2=data,heads=model,e2=data", 4}})
+    EXPECT_EQ(reference.compareOnGpus(split.mesh, split.layout, split.devices,
+                                      " --machine h100"),
+              "")
+        << split.mesh;
+}
+
 TEST(GpuExecutable, products_of_slices) {
   for (const char *precision : {"f32", "bf16"})
     compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/slices.mesh", {},
