@@ -129,11 +129,6 @@ private:
   Location loc;
 };
 
-Value repeatAs(PatternRewriter &rewriter, Location loc, Value value,
-               NamedTensorType type) {
-  return rewriter.createOrFold<BroadcastOp>(loc, type, value);
-}
-
 /// `value` where `inside` holds, else 0, as `type`.
 Value selectInside(PatternRewriter &rewriter, Location loc, Value inside,
                    Value value, NamedTensorType type) {
@@ -143,7 +138,7 @@ Value selectInside(PatternRewriter &rewriter, Location loc, Value inside,
         cast<TypedAttr>(rewriter.getZeroAttr(type.getElementType())));
     value = SelectOp::create(rewriter, loc, inside, value, zero);
   }
-  return repeatAs(rewriter, loc, value, type);
+  return rewriter.createOrFold<BroadcastOp>(loc, type, value);
 }
 
 /// view(constant) -> constant, or where(inside, constant, 0)
@@ -233,7 +228,8 @@ struct ViewOfRepeated : OpRewritePattern<ViewOp> {
     Value read = rewriter.createOrFold<ViewOp>(
         op.getLoc(), NamedTensorType::get(dims, input.getElementType()),
         broadcast.getInput(), rewriter.getArrayAttr(accesses));
-    rewriter.replaceOp(op, repeatAs(rewriter, op.getLoc(), read, op.getType()));
+    rewriter.replaceOp(op, rewriter.createOrFold<BroadcastOp>(
+                               op.getLoc(), op.getType(), read));
     return success();
   }
 };
