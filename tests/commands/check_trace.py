@@ -57,10 +57,13 @@ def get_expected(plan):
                 sum(member["wire_bytes_per_device"] for member in members)}
         if len(members) > 1:
             expected[members[0]["id"]]["ids"] = transfer["collectives"]
-    for thing in plan["ops"] + plan["collectives"]:
-        if thing["span"] and thing["id"] in expected:
-            span = thing["span"]
-            expected[thing["id"]]["line"] = f"{span['path']}:{span['line']}"
+    # A transfer stands where the largest of its collectives does.
+    places = [(op["id"], op["span"]) for op in plan["ops"]]
+    places += [(transfer["collectives"][0], collectives[transfer["largest"]]["span"])
+               for transfer in plan["transfers"]]
+    for name, span in places:
+        if span:
+            expected[name]["line"] = f"{span['path']}:{span['line']}"
     return expected
 
 
