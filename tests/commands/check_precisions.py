@@ -50,6 +50,8 @@ RULES = {
     "f32 if one of them was computed in f32, else 16 bits":
         lambda wide: "wide" if any(wide) else "narrow",
     "as they are": lambda wide: "kept",
+    "as they are, but parameters and inputs 16 bits where these are read":
+        lambda wide: "wide" if any(wide) else "narrow",
 }
 
 SPEC = """mesh m = 2
