@@ -129,12 +129,10 @@ public:
     StorageCost cost;
     cost.hasOthers = readers.hasOthers || !readers.borders.empty();
     auto einsum = value.getDefiningOp<EinsumOp>();
-    if (einsum && einsum.getInputs().size() == 2) {
-      cost.ofContractions = getCost(einsum, order, readers.einsums, {});
-      return cost;
-    }
+    if (einsum && einsum.getInputs().size() == 2)
+      cost.ofWriter = getCost(einsum, order, {}, {});
     for (const Reader &reader : readers.einsums)
-      cost.ofContractions += getReaderCost(reader, order);
+      cost.ofReaders += getReaderCost(reader, order);
     return cost;
   }
 

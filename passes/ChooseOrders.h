@@ -17,11 +17,12 @@ using PinnedOrders = llvm::DenseMap<mlir::Value, Order>;
 void chooseOrders(nd::ProgramOp program,
                   const PinnedOrders &pinned = PinnedOrders());
 
-/// What an order costs those who read a value, and the contraction that makes
-/// it.
+/// What an order costs the contraction that makes a value, and those who read
+/// it; in figures that only rank orders.
 struct StorageCost {
-  int ofContractions = 0; ///< in figures that only rank orders
-  bool hasOthers = false; ///< whether others read it than contractions
+  int ofWriter = 0;
+  int ofReaders = 0;      ///< contractions, which take it as it is stored
+  bool hasOthers = false; ///< whether others read it
 };
 StorageCost getStorageCost(mlir::Value value,
                            llvm::ArrayRef<nd::DimAttr> order);

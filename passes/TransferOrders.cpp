@@ -28,6 +28,7 @@ private:
   double getSendUs(const ValueTransfer &transfer, ArrayRef<DimAttr> order);
   double getCopyUs(NamedTensorType type, const layout::Sharding &sharding);
   void pin(const Chain &chain, ArrayRef<DimAttr> order);
+  void copyArriving(const ValueTransfer &transfer, Value value);
 
   const ModuleLayout &layout;
   const layout::Machine &machine;
@@ -175,16 +176,35 @@ void Orderer::pin(const Chain &chain, ArrayRef<DimAttr> order) {
     pinned[value] = std::move(stored);
 }
 
-/// A copy of a value that the outside sees, for those who read it elsewhere.
-static Value copyBefore(const ValueTransfer &transfer) {
-  OpBuilder builder(transfer.value.getContext());
-  builder.setInsertionPointAfterValue(transfer.value);
-  Value copy =
-      ReduceOp::create(builder, asInside(transfer.value.getLoc()),
-                       getType(transfer.value), Reduction::Sum, transfer.value);
-  for (OpOperand *use : transfer.uses)
+/// A copy of `value` for `uses`.
+static Value insertCopy(Value value, ArrayRef<OpOperand *> uses) {
+  OpBuilder builder(value.getContext());
+  builder.setInsertionPointAfterValue(value);
+  Value copy = ReduceOp::create(builder, asInside(value.getLoc()),
+                                getType(value), Reduction::Sum, value);
+  for (OpOperand *use : uses)
     use->set(copy);
   return copy;
+}
+
+/// Copies what arrives of `value` to the order that its type has, for those who
+/// read it. Under a new name it is copied there: the split that is asked for
+/// may be of that name.
+void Orderer::copyArriving(const ValueTransfer &transfer, Value value) {
+  SmallVector<OpOperand *> direct;
+  for (OpOperand *use : transfer.uses) {
+    auto rename = dyn_cast<RenameOp>(use->getOwner());
+    if (!rename) {
+      direct.push_back(use);
+      continue;
+    }
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &other : rename->getUses())
+      uses.push_back(&other);
+    pinned[insertCopy(rename, uses)] = Order(rename.getType().getDims());
+  }
+  if (!direct.empty())
+    pinned[insertCopy(value, direct)] = Order(getType(value).getDims());
 }
 
 void Orderer::order(const ValueTransfer &transfer) {
@@ -206,26 +226,33 @@ void Orderer::order(const ValueTransfer &transfer) {
     return getStorageCost(chain.values.back(), getOrders(chain, order).back());
   };
   const StorageCost asStored = getStorage(type.getDims());
-  double copyUs = isWritten ? 0 : getCopyUs(type, transfer.changes[0].had);
-  if (asStored.hasOthers)
-    for (const ValueTransfer::Change &change : transfer.changes)
-      copyUs += getCopyUs(type, change.wanted);
+  const double firstUs =
+      isWritten ? 0 : getCopyUs(type, transfer.changes[0].had);
+  double readUs = 0; // of copies of what arrives
+  for (const ValueTransfer::Change &change : transfer.changes)
+    readUs += getCopyUs(type, change.wanted);
   double leastUs = getSendUs(transfer, type.getDims());
   std::optional<Order> best;
+  bool isReadSlower = false;
   for (const Order &order : getCandidates(transfer)) {
-    const double us = getSendUs(transfer, order) + copyUs;
-    if (us >= leastUs ||
-        getStorage(order).ofContractions > asStored.ofContractions)
+    const StorageCost storage = getStorage(order);
+    const bool isSlower = storage.ofReaders > asStored.ofReaders;
+    const double us = getSendUs(transfer, order) + firstUs +
+                      (isSlower || storage.hasOthers ? readUs : 0);
+    if (us >= leastUs || storage.ofWriter > asStored.ofWriter)
       continue;
     leastUs = us;
     best = order;
+    isReadSlower = isSlower;
   }
   if (!best)
     return;
   // The operations whose results have an order that is chosen.
   if (!isa<EinsumOp, ViewOp, ElementwiseOpInterface, ReduceOp, RenameOp>(
           transfer.value.getDefiningOp()))
-    chain.values[0] = copyBefore(transfer);
+    chain.values[0] = insertCopy(transfer.value, transfer.uses);
+  if (isReadSlower)
+    copyArriving(transfer, chain.values[0]);
   pin(chain, *best);
 }
 

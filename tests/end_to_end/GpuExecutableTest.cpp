@@ -227,6 +227,13 @@ TEST(GpuExecutable, what_is_sent_in_another_order) {
                                       " --machine h100"),
               "")
         << split.mesh;
+  // Sums that arrive in another order than the contractions behind them like.
+  const Reference attention(
+      MESHC_SOURCE_DIR "/samples/layouts/sequence.mesh",
+      {"batch=3", "pos=7", "d=9", "heads=3", "d_head=4", "d_ff=7"},
+      2 * (4 * 9 + 4 + 2 * 7 + 3 * 4 + 7) + 3 * 7 * 9);
+  EXPECT_EQ(attention.compareOnGpus("seq=3", "pos=seq", 3, " --machine h100"),
+            "");
 }
 
 TEST(GpuExecutable, products_of_slices) {

@@ -57,3 +57,26 @@ nd.program @processes {
   %r = nd.rename %p "c" -> "d" : (!nd.tensor<["e"=4096, "c"=4096], f32>) -> !nd.tensor<["e"=4096, "d"=4096], f32>
   nd.write @w, %r : !nd.tensor<["e"=4096, "d"=4096], f32>
 }
+
+// -----
+
+// The contraction that reads what arrives sums over "batch" and "pos" of x,
+// which lie so there: each device copies its part to that order, under the name
+// that is split.
+// CHECK-LABEL: nd.program @arriving
+// CHECK:         %[[P:.*]] = nd.einsum {{.*}} -> !at_by_batch_by_d_sum_over_seq
+// CHECK-NEXT:    %[[S:.*]] = nd.reshard %[[P]] {{.*}} -> !at_at_seq_by_batch_by_d
+// CHECK-NEXT:    %[[R:.*]] = nd.rename %[[S]] "at" -> "pos"
+// CHECK-NEXT:    %[[C:.*]] = nd.reduce sum %[[R]] : (!pos_at_seq_by_batch_by_d) -> !batch_by_pos_at_seq_by_d
+// CHECK-NEXT:    nd.einsum %{{.*}}, %[[C]]
+nd.mesh ["seq"=8] machine "h100"
+nd.rule "pos" -> ["seq"]
+nd.program @arriving {
+  %x = nd.input "x" : !nd.tensor<["batch"=16, "pos"=1024, "e"=512], f32>
+  %s = nd.input "s" : !nd.tensor<["batch"=16, "pos"=1024, "at"=1024], f32>
+  %y = nd.input "y" : !nd.tensor<["batch"=16, "pos"=1024, "d"=512], f32>
+  %p = nd.einsum %s, %y : (!nd.tensor<["batch"=16, "pos"=1024, "at"=1024], f32>, !nd.tensor<["batch"=16, "pos"=1024, "d"=512], f32>) -> !nd.tensor<["batch"=16, "at"=1024, "d"=512], f32>
+  %r = nd.rename %p "at" -> "pos" : (!nd.tensor<["batch"=16, "at"=1024, "d"=512], f32>) -> !nd.tensor<["batch"=16, "pos"=1024, "d"=512], f32>
+  %w = nd.einsum %x, %r : (!nd.tensor<["batch"=16, "pos"=1024, "e"=512], f32>, !nd.tensor<["batch"=16, "pos"=1024, "d"=512], f32>) -> !nd.tensor<["e"=512, "d"=512], f32>
+  nd.output "w", %w : !nd.tensor<["e"=512, "d"=512], f32>
+}

@@ -4,6 +4,7 @@ layout changes no number.
 - The table of the README is that of the plans.
 - A layout's collectives are those of a formula, and nothing is computed twice: a
   device computes an eighth of what one alone does, but for what REPEATED says.
+- GPUs, whose library sends contiguous blocks, send as much as processes do.
 - What the README advises against costs what it says.
 - Small sizes train alike on one device, on the spec's mesh and on one of three.
 
@@ -175,6 +176,11 @@ class Checker:
         self.expect(part * plan["devices"] <= whole * (1 + REPEATED[name]),
                     f"{name}: {part} flop on each of {plan['devices']} devices, {whole} on one")
 
+    def check_gpus(self, name, plan):
+        on_gpus = self.meshc.plan(f"{FOLDER}/{name}.mesh", "--machine", "h100")
+        self.expect(describe_collectives(on_gpus) == describe_collectives(plan),
+                    f"{name}: {describe_collectives(on_gpus)} on GPUs")
+
     def check_worse(self, plans):
         folder = pathlib.Path(self.meshc.root) / FOLDER
         said = " ".join((folder / "README.md").read_text(encoding="utf-8").split())
@@ -217,6 +223,7 @@ def main():
     checker.check_table(plans)
     for name, plan in plans.items():
         checker.check_computation(name, plan)
+        checker.check_gpus(name, plan)
     for name, expected in collectives().items():
         checker.check_collectives(name, plans[name], expected)
     checker.check_worse(plans)
