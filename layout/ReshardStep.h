@@ -53,8 +53,7 @@ struct ReshardStep {
   /// that is most; its own elements and padding do not travel. Of an all_reduce
   /// what getWireBytes gives for the payload. Terms that several devices need
   /// are combined in shares where that sends less: what a reduce_scatter sends
-  /// together with the all_gather that it may hold. With windows, the most that
-  /// any device takes.
+  /// together with the all_gather that it may hold.
   int64_t wireElements = 0;
   /// all_reduce, reduce_scatter, all_gather: whether what each device brings in
   /// or takes is as large as that of every other, is contiguous in memory, and

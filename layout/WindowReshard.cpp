@@ -29,30 +29,138 @@ static std::vector<AxisRef> getReduced(const Sharding &source,
                                                   : source.partialAxes;
 }
 
-int64_t layout::getLackedElements(const Mesh &mesh,
-                                  std::span<const int64_t> sizes,
-                                  const Sharding &source,
-                                  const Sharding &target) {
-  const int64_t terms = getProduct(getReduced(source, target));
-  int64_t most = 0;
-  for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
-    const std::vector<int64_t> coordinates = mesh.getCoordinates(device);
-    int64_t wanted = 1, own = 1;
+namespace {
+
+/// Positions of a dimension that one device owns, and by how much the number of
+/// that device is higher than that of the one at 0 of the dimension's axes.
+struct OwnedBlock {
+  Range range;
+  int64_t device = 0;
+};
+
+/// What the devices send and take when each gets what it lacks of its block
+/// from the owners.
+class Exchange {
+public:
+  Exchange(const Mesh &mesh, std::span<const int64_t> sizes,
+           const Sharding &source, const Sharding &target)
+      : mesh(mesh), sizes(sizes), source(source), target(target),
+        reduced(getReduced(source, target)), terms{{{}, 0}} {
+    addParts(reduced, terms);
     for (size_t d = 0; d < sizes.size(); ++d) {
-      const Range owned =
-          getOwnedRange(mesh, sizes[d], source.dims[d], coordinates);
-      int64_t held = 0, kept = 0;
-      for (const HeldRun &run :
-           getHeldRuns(mesh, sizes[d], target, d, coordinates)) {
-        held += intersect(run.range, {0, sizes[d]}).count;
-        kept += intersect(run.range, owned).count;
-      }
-      wanted *= held;
-      own *= kept;
+      blocks.push_back({{{}, 0}});
+      addParts(source.dims[d], blocks.back());
+      for (OwnedBlock &block : blocks.back())
+        block.range = getOwnedRange(mesh, sizes[d], source.dims[d],
+                                    mesh.getCoordinates(block.device));
     }
-    most = std::max(most, terms * wanted - own);
   }
-  return most;
+
+  WindowTraffic count() {
+    const int64_t devices = mesh.getNumDevices();
+    sent.assign(size_t(devices), 0);
+    WindowTraffic most;
+    for (taker = 0; taker < devices; ++taker) {
+      taken = 0;
+      const std::vector<int64_t> coordinates = mesh.getCoordinates(taker);
+      first = taker - getOffset(reduced, coordinates);
+      owners.assign(sizes.size(), {});
+      for (size_t d = 0; d < sizes.size(); ++d) {
+        first -= getOffset(source.dims[d], coordinates);
+        addOwners(d, coordinates);
+      }
+      take(0, first, 1);
+      most.taken = std::max(most.taken, taken);
+    }
+    most.sent = *std::max_element(sent.begin(), sent.end());
+    return most;
+  }
+
+private:
+  /// An owner's number, as that of its block, and how much is taken of it.
+  struct Part {
+    int64_t device, count;
+  };
+
+  /// Devices between neighbours along a part of an axis.
+  int64_t getStride(AxisRef part) const {
+    int64_t stride = mesh.getAxisSize(part.axis) / (part.pre * part.size);
+    for (int32_t axis = part.axis + 1; axis < mesh.getNumAxes(); ++axis)
+      stride *= mesh.getAxisSize(axis);
+    return stride;
+  }
+
+  int64_t getOffset(std::span<const AxisRef> parts,
+                    std::span<const int64_t> coordinates) const {
+    int64_t offset = 0;
+    for (AxisRef part : parts)
+      offset += mesh.getCoordinate(part, coordinates) * getStride(part);
+    return offset;
+  }
+
+  /// One block for each place on `parts`, the first of them major.
+  void addParts(std::span<const AxisRef> parts,
+                std::vector<OwnedBlock> &list) const {
+    for (AxisRef part : parts) {
+      std::vector<OwnedBlock> finer;
+      for (const OwnedBlock &block : list)
+        for (int64_t i = 0; i < part.size; ++i)
+          finer.push_back({{}, block.device + i * getStride(part)});
+      list = std::move(finer);
+    }
+  }
+
+  /// Who owns what a device at `coordinates` holds of dimension `d`. Blocks
+  /// follow one another, so those in reach do.
+  void addOwners(size_t d, std::span<const int64_t> coordinates) {
+    for (const HeldRun &run :
+         getHeldRuns(mesh, sizes[d], target, d, coordinates)) {
+      auto block = std::partition_point(
+          blocks[d].begin(), blocks[d].end(), [&](const OwnedBlock &block) {
+            return block.range.offset + block.range.count <= run.range.offset;
+          });
+      for (; block != blocks[d].end() &&
+             block->range.offset < run.range.offset + run.range.count;
+           ++block)
+        if (const int64_t count = intersect(block->range, run.range).count)
+          owners[d].push_back({block->device, count});
+    }
+  }
+
+  void take(size_t d, int64_t owner, int64_t count) {
+    if (d < sizes.size()) {
+      for (const Part &part : owners[d])
+        take(d + 1, owner + part.device, count * part.count);
+      return;
+    }
+    for (const OwnedBlock &term : terms) {
+      const int64_t device = owner + term.device;
+      if (device == taker)
+        continue;
+      taken += count;
+      sent[size_t(device)] += count;
+    }
+  }
+
+  const Mesh &mesh;
+  const std::span<const int64_t> sizes;
+  const Sharding &source, &target;
+  const std::vector<AxisRef> reduced;
+  std::vector<OwnedBlock> terms;               ///< without ranges
+  std::vector<std::vector<OwnedBlock>> blocks; ///< per dimension, in order
+  int64_t taker = 0, taken = 0;
+  int64_t first = 0; ///< of the devices that the taker takes from
+  std::vector<std::vector<Part>> owners;
+  std::vector<int64_t> sent;
+};
+
+} // namespace
+
+WindowTraffic layout::getWindowTraffic(const Mesh &mesh,
+                                       std::span<const int64_t> sizes,
+                                       const Sharding &source,
+                                       const Sharding &target) {
+  return Exchange(mesh, sizes, source, target).count();
 }
 
 bool layout::isWindowStep(const Mesh &mesh, std::span<const int64_t> sizes,
@@ -63,7 +171,7 @@ bool layout::isWindowStep(const Mesh &mesh, std::span<const int64_t> sizes,
     return true;
   return kind == CollectiveKind::Slice &&
          source.partialAxes == target.partialAxes &&
-         getLackedElements(mesh, sizes, source, target) == 0;
+         getWindowTraffic(mesh, sizes, source, target).taken == 0;
 }
 
 ReshardStep layout::getWindowStep(const Mesh &mesh,
@@ -92,7 +200,8 @@ ReshardStep layout::getWindowStep(const Mesh &mesh,
   step.payloadElements = 1;
   for (int64_t size : getLocalShape(sizes, source))
     step.payloadElements *= size;
-  step.wireElements = getLackedElements(mesh, sizes, source, target);
+  const WindowTraffic traffic = getWindowTraffic(mesh, sizes, source, target);
+  step.wireElements = std::max(traffic.sent, traffic.taken);
   step.exchangedElements = step.wireElements;
   return step;
 }

@@ -12,12 +12,17 @@
 
 namespace meshc::layout {
 
-/// Elements that the device with the most of them takes from others to get its
-/// block under `target`; positions outside the dimension are nobody's. Of
-/// partial sources every term counts.
+/// Elements that the device with the most of them sends to others, and that any
+/// takes from others, for all to get their blocks under a target with windows.
+/// Positions outside of a dimension are nobody's. Of partial sources every term
+/// counts.
+struct WindowTraffic {
+  int64_t sent = 0;
+  int64_t taken = 0;
+};
 /// Requires: as getTransfers.
-int64_t getLackedElements(const Mesh &mesh, std::span<const int64_t> sizes,
-                          const Sharding &source, const Sharding &target);
+WindowTraffic getWindowTraffic(const Mesh &mesh, std::span<const int64_t> sizes,
+                               const Sharding &source, const Sharding &target);
 
 /// As isReshardStep, of a target with windows.
 bool isWindowStep(const Mesh &mesh, std::span<const int64_t> sizes,

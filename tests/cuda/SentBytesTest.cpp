@@ -189,6 +189,33 @@ TEST_F(SentBytesTest, are_what_the_plan_says) {
   EXPECT_EQ(checked.size(), size_t(CollectiveKind::Slice));
 }
 
+/// Borders of blocks, around a ring and backwards too, and positions that only
+/// one device has.
+TEST_F(SentBytesTest, of_windows) {
+  const layout::Mesh mesh({{"x", 2}, {"y", 3}});
+  const layout::AxisRef x = mesh.getWholeAxis(0), y = mesh.getWholeAxis(1);
+  const std::vector<int64_t> sizes = {13, 16 * 360 * 3};
+  for (const layout::Window &window :
+       {layout::Window{"row", 13, 1, -1, 1}, layout::Window{"row", 7, 2, -1, 0},
+        layout::Window{"row", 13, 1, 1, 2, 1, 13},
+        layout::Window{"row", 13, -1, 12, 12}, layout::Window{"", 1, 1, 5, 6}})
+    for (const layout::DimSplit &split :
+         std::vector<layout::DimSplit>{{}, {x}, {y}, {x, y}}) {
+      const Sharding target{
+          {split, {}}, layout::ReduceKind::None, {}, {window, {}}};
+      if (!getViolation(mesh, target, 2).empty())
+        continue; // a loop that is not split has no window
+      for (const Sharding &source : layout::test::getAllShardings(
+               mesh, {x, y}, 2, layout::ReduceKind::Sum))
+        if (isReshardStep(mesh, sizes, CollectiveKind::Exchange, source,
+                          target))
+          check(mesh, sizes,
+                getReshardStep(mesh, sizes, CollectiveKind::Exchange, source,
+                               target));
+    }
+  EXPECT_GT(checked[CollectiveKind::Exchange], 100);
+}
+
 TEST_F(SentBytesTest, are_those_of_all_members) {
   const layout::Mesh mesh({{"x", 2}, {"y", 3}});
   const layout::AxisRef x = mesh.getWholeAxis(0), y = mesh.getWholeAxis(1);

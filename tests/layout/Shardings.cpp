@@ -1,5 +1,7 @@
 #include "Shardings.h"
 
+#include "layout/Transfers.h"
+
 #include <algorithm>
 
 using namespace meshc::layout;
@@ -52,4 +54,22 @@ std::string meshc::layout::test::spell(const Mesh &mesh,
   for (size_t d = 0; d < sharding.dims.size(); ++d)
     names.push_back("d" + std::to_string(d));
   return toString(mesh, sharding, names);
+}
+
+int64_t test::countMost(const Mesh &mesh, std::span<const int64_t> sizes,
+                        const Sharding &source, const Sharding &target) {
+  std::vector<int64_t> sent(size_t(mesh.getNumDevices())), taken = sent;
+  for (const Transfer &transfer : getTransfers(mesh, sizes, source, target)) {
+    int64_t elements = 1;
+    for (int64_t size : transfer.shape)
+      elements *= size;
+    for (const TransferEnd &from : transfer.sources)
+      for (const TransferEnd &to : transfer.targets)
+        if (from.device != to.device) {
+          sent[size_t(from.device)] += elements;
+          taken[size_t(to.device)] += elements;
+        }
+  }
+  return std::max(*std::ranges::max_element(sent),
+                  *std::ranges::max_element(taken));
 }

@@ -5,6 +5,7 @@
 
 #include "layout/Sharding.h"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,11 @@ std::vector<Sharding> getAllShardings(const Mesh &mesh,
 
 /// The whole axes of a mesh.
 std::vector<AxisRef> getWholeAxes(const Mesh &mesh);
+
+/// Elements that the device with the most of them sends to others, or takes
+/// from others, by the boxes of getTransfers; whichever is more.
+int64_t countMost(const Mesh &mesh, std::span<const int64_t> sizes,
+                  const Sharding &source, const Sharding &target);
 
 /// toString with dimensions d0, d1, ...
 std::string spell(const Mesh &mesh, const Sharding &sharding);

@@ -4,35 +4,13 @@
 #include "Shardings.h"
 
 #include "layout/ReshardStep.h"
-#include "layout/Transfers.h"
 
 #include <gtest/gtest.h>
-
-#include <algorithm>
 
 using namespace meshc::layout;
 using namespace meshc::layout::test;
 
 namespace {
-
-/// The most that any device sends or takes of the boxes, whichever is more.
-int64_t countMost(const Mesh &mesh, const std::vector<int64_t> &sizes,
-                  const Sharding &source, const Sharding &target) {
-  std::vector<int64_t> sent(size_t(mesh.getNumDevices())), taken = sent;
-  for (const Transfer &transfer : getTransfers(mesh, sizes, source, target)) {
-    int64_t elements = 1;
-    for (int64_t size : transfer.shape)
-      elements *= size;
-    for (const TransferEnd &from : transfer.sources)
-      for (const TransferEnd &to : transfer.targets)
-        if (from.device != to.device) {
-          sent[size_t(from.device)] += elements;
-          taken[size_t(to.device)] += elements;
-        }
-  }
-  return std::max(*std::ranges::max_element(sent),
-                  *std::ranges::max_element(taken));
-}
 
 constexpr CollectiveKind transferKinds[] = {
     CollectiveKind::AllReduce, CollectiveKind::ReduceScatter,

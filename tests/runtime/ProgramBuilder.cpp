@@ -53,6 +53,7 @@ exec::TensorLayoutT test::makeLayout(exec::ElementType element,
       entry->low = window->low;
       entry->high = window->high;
       entry->divisor = window->divisor;
+      entry->modulus = window->modulus;
     }
   return layout;
 }
