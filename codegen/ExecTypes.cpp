@@ -180,7 +180,11 @@ std::string ExecTypes::getBufferName(nd::OriginAttr origin) {
 }
 
 exec::Phase ExecTypes::getPhase(Location loc) {
-  switch (meshc::getPhase(loc)) {
+  return getPhase(meshc::getPhase(loc));
+}
+
+exec::Phase ExecTypes::getPhase(nd::Phase phase) {
+  switch (phase) {
   case nd::Phase::Forward:
     return exec::Phase::forward;
   case nd::Phase::Backward:

@@ -35,6 +35,7 @@ public:
   /// What memory of this origin is called (runtime::getBufferName).
   std::string getBufferName(nd::OriginAttr origin);
   static exec::Phase getPhase(mlir::Location loc);
+  static exec::Phase getPhase(nd::Phase phase);
 
 private:
   /// The number of a scope in the executable's; -1 of null.

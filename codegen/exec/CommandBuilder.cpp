@@ -295,6 +295,7 @@ CommandBuilder::addKernel(StepOpInterface op, Location loc,
   exec::CommandT &command =
       addCommand(getNamingLoc(op), operands,
                  unsigned(operands.size() - op->getNumOperands()));
+  command.phase = std::min(command.phase, ExecTypes::getPhase(readers.get(op)));
   if (failed(addFlops(loc, command, work)))
     return failure();
   for (OpResult output : op->getResults())

@@ -3,6 +3,7 @@
 
 #include "codegen/ExecTypes.h"
 #include "codegen/exec/EqualKernels.h"
+#include "codegen/exec/ReaderPhases.h"
 #include "codegen/exec/SlotPlan.h"
 #include "codegen/kernels/KernelTarget.h"
 
@@ -17,7 +18,8 @@ public:
                  EqualKernels &emitted, KernelBodies &bodies, SlotPlan &slots,
                  exec::ProgramT &program)
       : source(source), target(target), types(types), tensors(executable),
-        emitted(emitted), bodies(bodies), slots(slots), program(program) {}
+        emitted(emitted), bodies(bodies), slots(slots), program(program),
+        readers(source) {}
 
   KernelTarget &getTarget() { return target; }
   ExecTypes &getTypes() { return types; }
@@ -103,6 +105,7 @@ private:
   KernelBodies &bodies;
   SlotPlan &slots;
   exec::ProgramT &program;
+  const ReaderPhases readers;
 
   int64_t step = 0;    ///< the time of the one at work
   size_t depth = 0;    ///< of loops around it
