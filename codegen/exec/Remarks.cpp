@@ -2,6 +2,7 @@
 
 #include "dialect/Locations.h"
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -42,8 +43,34 @@ static bool copiesStored(Operation *op) {
   });
 }
 
+/// Whether `op` of a body does nothing but store its operand in another order.
+static bool isReordering(Operation *op) {
+  auto generic = dyn_cast_or_null<linalg::LinalgOp>(op);
+  if (!generic || generic.getNumDpsInputs() != 1 ||
+      generic.getNumParallelLoops() != generic.getNumLoops() ||
+      generic.getBlock()->getTerminator()->getOperand(0) !=
+          generic.getBlock()->getArgument(0))
+    return false;
+  const AffineMap read =
+      generic.getMatchingIndexingMap(generic.getDpsInputOperand(0));
+  const AffineMap written =
+      generic.getMatchingIndexingMap(generic.getDpsInitOperand(0));
+  return read.isPermutation() && written.isPermutation() && read != written;
+}
+
+/// Whether a library reads a value, which takes no order but its own: kernels
+/// read all of them, and the order of what the outside sees is written.
+static bool isForLibrary(Value result) {
+  return llvm::any_of(result.getUsers(), [](Operation *user) {
+    return isa<StepOpInterface>(user) &&
+           !isa<steps::KernelOp, steps::GroupOp>(user);
+  });
+}
+
 std::optional<nd::RemarkKind> meshc::codegen::findRemark(Value result) {
   Operation *op = getComputed(result).getDefiningOp();
+  if (isReordering(op) && copiesStored(op) && isForLibrary(result))
+    return nd::RemarkKind::LibraryCopy;
   const nd::RemarkKindAttr remark = getRemark(op);
   if (!remark ||
       (remark.getValue() == nd::RemarkKind::LibraryCopy && !copiesStored(op)))
