@@ -9,9 +9,9 @@ namespace meshc::codegen {
 
 /// What a step stores that was not written: what has the attribute `nd.remark`
 /// (Locations.h), and what is stored in another order for a library that sends
-/// or multiplies it; nothing if it is none. A copy of what is computed beside it
-/// and not stored takes no more memory than that would: the value is stored in
-/// another order, and there is no copy.
+/// or multiplies it; nothing if it is none. A copy of what is computed beside
+/// it and not stored takes no more memory than that would: the value is stored
+/// in another order, and there is no copy.
 std::optional<nd::RemarkKind> findRemark(mlir::Value result);
 
 /// What a stored value is for: what the first step that reads it computes; null
