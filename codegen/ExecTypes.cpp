@@ -264,10 +264,11 @@ public:
 
   void collect(nd::ProgramOp program) {
     for (Operation &op : *program.getBody().begin()) {
-      if (auto input = dyn_cast<nd::InputOp>(op))
-        add(input.getName(), exec::BufferRole::input, input.getType(),
-            input.getLoc());
-      else if (auto output = dyn_cast<nd::OutputOp>(op))
+      if (auto input = dyn_cast<nd::InputOp>(op)) {
+        if (!input.isSeed())
+          add(input.getName(), exec::BufferRole::input, input.getType(),
+              input.getLoc());
+      } else if (auto output = dyn_cast<nd::OutputOp>(op))
         add(output.getName(), exec::BufferRole::output,
             output.getValue().getType(), output.getLoc());
       else if (auto read = dyn_cast<nd::ReadOp>(op))

@@ -34,6 +34,10 @@ void ProgramBuilder::addPorts() {
   };
   for (auto input : source.getBody().getOps<spmd::InputOp>()) {
     auto port = makePort(input.getName(), input.getGlobal(), input);
+    if (input.isSeed()) {
+      program->seed = std::move(port);
+      continue;
+    }
     port->index_bound = input.getIndexBound();
     program->inputs.push_back(std::move(port));
   }

@@ -2,6 +2,7 @@
 
 #include "dialect/ND.h"
 #include "dialect/PartitionBuilder.h"
+#include "dialect/SPMD.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -97,6 +98,9 @@ MESHC_SCALAR(LogisticOp) {
                                arith::AddFOp::create(b, loc, one, exp));
 }
 MESHC_SCALAR(ErfOp) { return math::ErfOp::create(b, loc, x[0]); }
+MESHC_SCALAR(ErfInvOp) { return spmd::ErfInvOp::create(b, loc, x[0]); }
+MESHC_SCALAR(SinOp) { return math::SinOp::create(b, loc, x[0]); }
+MESHC_SCALAR(CosOp) { return math::CosOp::create(b, loc, x[0]); }
 MESHC_SCALAR(SqrtOp) { return math::SqrtOp::create(b, loc, x[0]); }
 MESHC_SCALAR(RsqrtOp) {
   return arith::DivFOp::create(b, loc, constant(b, loc, x[0].getType(), 1),
@@ -164,6 +168,7 @@ MESHC_SCALAR(MaximumOp) {
 MESHC_SCALAR(PowOp) { return math::PowFOp::create(b, loc, x[0], x[1]); }
 MESHC_SCALAR(AndOp) { return arith::AndIOp::create(b, loc, x[0], x[1]); }
 MESHC_SCALAR(OrOp) { return arith::OrIOp::create(b, loc, x[0], x[1]); }
+MESHC_SCALAR(FoldInOp) { return spmd::FoldInOp::create(b, loc, x[0], x[1]); }
 MESHC_SCALAR(SelectOp) {
   return arith::SelectOp::create(b, loc, x[0], x[1], x[2]);
 }

@@ -205,6 +205,17 @@ static Classes bound(Classes one) {
 }
 MESHC_EVERY_CLASS(ErfOp, bound(one))
 MESHC_EVERY_CLASS(TanhOp, bound(one))
+MESHC_EVERY_CLASS(ErfInvOp, one == fcZero ? fcZero
+                            : isNegative(one) && one != fcNegInf
+                                ? negative | fcNegInf | fcNan
+                            : one == positive ? positive | fcPosInf | fcNan
+                                              : fcNan)
+MESHC_EVERY_CLASS(SinOp, mayBe(one, fcInf) ? fcNan
+                         : one == fcZero   ? fcZero
+                                           : fcFinite)
+MESHC_EVERY_CLASS(CosOp, mayBe(one, fcInf) ? fcNan
+                         : one == fcZero   ? positive
+                                           : fcFinite)
 MESHC_FLOAT_CLASSES(SignOp) { // 0 of NaN
   return map(x[0] & ~fcNan, bound) | (mayBe(x[0], fcNan) ? fcZero : fcNone);
 }
@@ -215,6 +226,7 @@ MESHC_NO_FLOATS(AndOp)
 MESHC_NO_FLOATS(OrOp)
 MESHC_NO_FLOATS(NotOp)
 MESHC_NO_FLOATS(CompareOp)
+MESHC_NO_FLOATS(FoldInOp)
 
 static llvm::CmpInst::Predicate getPredicate(Predicate predicate) {
   switch (predicate) {

@@ -57,6 +57,8 @@ public:
   Value neg(Value x) { return NegOp::create(builder, loc, plain(x), x); }
   Value log(Value x) { return LogOp::create(builder, loc, plain(x), x); }
   Value exp(Value x) { return ExpOp::create(builder, loc, plain(x), x); }
+  Value sin(Value x) { return SinOp::create(builder, loc, plain(x), x); }
+  Value cos(Value x) { return CosOp::create(builder, loc, plain(x), x); }
   Value sign(Value x) { return SignOp::create(builder, loc, plain(x), x); }
   Value sub(Value x, Value y) { return SubOp::create(builder, loc, x, y); }
   Value mul(Value x, Value y) { return MulOp::create(builder, loc, x, y); }
@@ -207,6 +209,7 @@ MESHC_NO_GRADIENT(NotOp)
 MESHC_NO_GRADIENT(AndOp)
 MESHC_NO_GRADIENT(OrOp)
 MESHC_NO_GRADIENT(CompareOp)
+MESHC_NO_GRADIENT(FoldInOp)
 MESHC_NO_GRADIENT(StopGradientOp)
 
 MESHC_UNARY_GRADIENT(NegOp, t.neg(g))
@@ -234,6 +237,12 @@ MESHC_UNARY_GRADIENT(LogisticOp, t.scale(g, t.mul(y, t.sub(t.splat(1), y))))
 MESHC_UNARY_GRADIENT(ErfOp,
                      t.scale(g, t.mul(t.splat(2 * std::numbers::inv_sqrtpi),
                                       t.exp(t.neg(t.mul(x, x))))))
+MESHC_UNARY_GRADIENT(ErfInvOp,
+                     t.scale(g,
+                             t.mul(t.splat(1 / (2 * std::numbers::inv_sqrtpi)),
+                                   t.exp(t.mul(y, y)))))
+MESHC_UNARY_GRADIENT(SinOp, t.scale(g, t.cos(x)))
+MESHC_UNARY_GRADIENT(CosOp, t.scale(g, t.neg(t.sin(x))))
 MESHC_UNARY_GRADIENT(SqrtOp, t.divide(t.scale(g, t.splat(0.5)), y))
 MESHC_UNARY_GRADIENT(RsqrtOp,
                      t.scale(t.scale(g, t.splat(-0.5)), t.mul(y, t.mul(y, y))))

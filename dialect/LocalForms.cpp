@@ -3,11 +3,14 @@
 
 #include "dialect/ND.h"
 #include "dialect/PartitionBuilder.h"
+#include "dialect/SPMD.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace meshc;
@@ -52,67 +55,61 @@ LocalResults IotaOp::buildLocal(PartitionBuilder &builder, ValueRange) {
 DimUse RandomOp::getDimUse(StringRef) { return DimUse::parallel(); }
 
 namespace {
-/// One block of Philox4x32-10 on i32 scalars. Source: Salmon, Moraes, Dror,
-/// Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011, and its
-/// constants.
-struct Philox {
+/// Writes the numbers of nd.random.
+struct RandomNumber {
   OpBuilder &b;
   Location loc;
+  FloatType type; ///< in which they are computed
 
-  Value constant(uint32_t value) {
-    return arith::ConstantOp::create(b, loc,
-                                     b.getI32IntegerAttr(int32_t(value)));
+  Value number(double value) {
+    return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, value));
   }
-  /// Low and high word of a 64-bit value.
-  std::pair<Value, Value> getWords(Value value) {
-    Value shift = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(32));
-    Value high = arith::ShRUIOp::create(b, loc, value, shift);
-    return {arith::TruncIOp::create(b, loc, b.getI32Type(), value),
-            arith::TruncIOp::create(b, loc, b.getI32Type(), high)};
+  Value multiply(Value x, Value y) {
+    return arith::MulFOp::create(b, loc, x, y);
   }
-  /// Low and high word of `factor` times `value`.
-  std::pair<Value, Value> multiply(uint32_t factor, Value value) {
-    Value wide = arith::ExtUIOp::create(b, loc, b.getI64Type(), value);
-    Value product = arith::MulIOp::create(
-        b, loc, wide,
-        arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(factor)));
-    return getWords(product);
-  }
-  Value exclusiveOr(Value x, Value y, Value z) {
-    return arith::XOrIOp::create(b, loc, arith::XOrIOp::create(b, loc, x, y),
-                                 z);
-  }
-
-  /// The first two words of the block for a 64-bit key and counter.
-  std::pair<Value, Value> generate(Value key, Value counter) {
-    auto [key0, key1] = getWords(key);
-    auto [c0, c1] = getWords(counter);
-    Value c2 = constant(0), c3 = constant(0);
-    for (int round = 0; round < 10; ++round) {
-      if (round > 0) {
-        key0 = arith::AddIOp::create(b, loc, key0, constant(0x9E3779B9));
-        key1 = arith::AddIOp::create(b, loc, key1, constant(0xBB67AE85));
-      }
-      auto [low0, high0] = multiply(0xD2511F53, c0);
-      auto [low1, high1] = multiply(0xCD9E8D57, c2);
-      c0 = exclusiveOr(high1, c1, key0);
-      c1 = low1;
-      c2 = exclusiveOr(high0, c3, key1);
-      c3 = low0;
-    }
-    return {c0, c1};
+  Value multiplyAdd(Value x, Value y, Value z) {
+    return math::FmaOp::create(b, loc, x, y, z);
   }
 
   /// A word as a number in (0, 1): its upper 24 bits and a half.
-  Value toUnit(Value word, FloatType type) {
-    Value upper = arith::ShRUIOp::create(b, loc, word, constant(8));
+  Value toUnit(Value bits, unsigned word) {
+    Value shift = arith::ConstantOp::create(
+        b, loc, b.getI64IntegerAttr(int64_t(word) * 32 + 8));
+    Value upper = arith::ShRUIOp::create(b, loc, bits, shift);
+    upper = arith::TruncIOp::create(b, loc, b.getI32Type(), upper);
+    Value mask =
+        arith::ConstantOp::create(b, loc, b.getI32IntegerAttr((1 << 24) - 1));
+    upper = arith::AndIOp::create(b, loc, upper, mask);
     // The upper bits are below 2^24, so a signed conversion is exact.
-    Value number = arith::SIToFPOp::create(b, loc, type, upper);
-    return math::FmaOp::create(b, loc, number, toFloat(0x1p-24, type),
-                               toFloat(0x1p-25, type));
+    return multiplyAdd(arith::SIToFPOp::create(b, loc, type, upper),
+                       number(0x1p-24), number(0x1p-25));
   }
-  Value toFloat(double value, FloatType type) {
-    return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, value));
+
+  Value build(Value bits, Distribution distribution, double first,
+              double second) {
+    Value unit = toUnit(bits, 0);
+    switch (distribution) {
+    case Distribution::Uniform:
+      return multiplyAdd(number(second - first), unit, number(first));
+    case Distribution::Normal: {
+      Value radius = math::SqrtOp::create(
+          b, loc, multiply(number(-2), math::LogOp::create(b, loc, unit)));
+      // Angles of one turn need no reduction that is exact for large ones: the
+      // approximation is the one that initial values have been drawn with.
+      Value angle = multiply(number(2 * llvm::numbers::pi), toUnit(bits, 1));
+      Value cosine =
+          math::CosOp::create(b, loc, angle, arith::FastMathFlags::afn);
+      return multiplyAdd(number(second), multiply(radius, cosine),
+                         number(first));
+    }
+    case Distribution::TruncatedNormal: {
+      const double bound = std::erf(llvm::numbers::sqrt2);
+      Value within = multiplyAdd(number(2 * bound), unit, number(-bound));
+      return multiplyAdd(number(second * llvm::numbers::sqrt2),
+                         spmd::ErfInvOp::create(b, loc, within), number(first));
+    }
+    }
+    llvm_unreachable("not a distribution");
   }
 };
 } // namespace
@@ -121,7 +118,7 @@ LocalResults RandomOp::buildLocal(PartitionBuilder &builder,
                                   ValueRange shards) {
   NamedTensorType type = getType();
   auto elementType = cast<FloatType>(type.getElementType());
-  // Half precision has too few bits for the transform; it is rounded at the
+  // Half precision has too few bits for the transforms; it is rounded at the
   // end.
   FloatType computeType = elementType.getWidth() < 32
                               ? FloatType(builder.getBuilder().getF32Type())
@@ -131,44 +128,20 @@ LocalResults RandomOp::buildLocal(PartitionBuilder &builder,
       [&](OpBuilder &b, Location loc, ValueRange x,
           PartitionBuilder::GlobalIndex globalIndex) -> Value {
         Value counter = arith::ConstantIndexOp::create(b, loc, 0);
-        for (DimAttr dim : type.getDims()) {
+        for (DimAttr dim : getCountedDims()) {
           Value size = arith::ConstantIndexOp::create(b, loc, dim.getSize());
           counter = arith::AddIOp::create(
               b, loc, arith::MulIOp::create(b, loc, counter, size),
               globalIndex(dim.getName()));
         }
         counter = arith::IndexCastOp::create(b, loc, b.getI64Type(), counter);
-        Philox philox{b, loc};
         Value key = arith::XOrIOp::create(
             b, loc, x[0],
             arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(getKey())));
-        auto [word0, word1] = philox.generate(key, counter);
-        auto number = [&](double value) {
-          return philox.toFloat(value, computeType);
-        };
-        double first = getFirst().convertToDouble();
-        double second = getSecond().convertToDouble();
-        Value unit = philox.toUnit(word0, computeType);
-        Value scale;
-        switch (getDistribution()) {
-        case Distribution::Uniform:
-          scale = number(second - first);
-          break;
-        case Distribution::Normal: {
-          Value radius = math::SqrtOp::create(
-              b, loc,
-              arith::MulFOp::create(b, loc, number(-2),
-                                    math::LogOp::create(b, loc, unit)));
-          Value angle =
-              arith::MulFOp::create(b, loc, number(2 * llvm::numbers::pi),
-                                    philox.toUnit(word1, computeType));
-          unit = arith::MulFOp::create(b, loc, radius,
-                                       math::CosOp::create(b, loc, angle));
-          scale = number(second);
-          break;
-        }
-        }
-        Value result = math::FmaOp::create(b, loc, scale, unit, number(first));
+        Value bits = spmd::RandomBitsOp::create(b, loc, key, counter);
+        Value result = RandomNumber{b, loc, computeType}.build(
+            bits, getDistribution(), getFirst().convertToDouble(),
+            getSecond().convertToDouble());
         if (computeType != elementType)
           result = arith::TruncFOp::create(b, loc, elementType, result);
         return result;

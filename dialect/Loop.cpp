@@ -126,7 +126,7 @@ LogicalResult LoopOp::verify() {
              << (isForData(element) ? "data" : "booleans") << " are not summed";
   }
   WalkResult found = getBody().walk([](Operation *inner) {
-    if (!isa<BorderOpInterface, RandomOp>(inner))
+    if (!isa<BorderOpInterface>(inner))
       return WalkResult::advance();
     inner->emitOpError("(C6) cannot be in a loop");
     return WalkResult::interrupt();

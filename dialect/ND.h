@@ -147,6 +147,10 @@ llvm::SmallVector<DimAttr> getUnionOfDims(mlir::Operation *op);
 /// type of the last operand, no sharding.
 NamedTensorType getBroadcastType(mlir::ValueRange operands);
 
+/// The key of nd.random for numbers that are called `name`: they depend on what
+/// they are called, not on where they stand.
+int64_t getRandomKey(llvm::StringRef name);
+
 /// The mesh of the module around `op`; a mesh without axes if it has none.
 layout::Mesh getMesh(mlir::Operation *op);
 /// The machine that the program of the module around `op` is planned for.

@@ -81,6 +81,7 @@ def ND_PredicateAttr : EnumAttr<ND_Dialect, ND_Predicate, "predicate">;
 def ND_Distribution : ND_Enum<"Distribution", "a random distribution", [
   I32EnumAttrCase<"Uniform", 1, "uniform">,
   I32EnumAttrCase<"Normal", 2, "normal">,
+  I32EnumAttrCase<"TruncatedNormal", 3, "truncated_normal">,
 ]>;
 def ND_DistributionAttr : EnumAttr<ND_Dialect, ND_Distribution, "distribution">;
 
@@ -405,8 +406,8 @@ def ND_FillAttr : ND_Attr<"Fill", "fill"> {
 def ND_RandomAttr : ND_Attr<"Random", "random"> {
   let summary = "Elements start as random numbers";
   let description = [{
-    `first`, `second` are mean and standard deviation of `normal`, low and high
-    of `uniform`.
+    `first`, `second` are those of nd.random: mean and standard deviation of
+    `normal` and `truncated_normal`, low and high of `uniform`.
   }];
   let parameters = (ins EnumParameter<ND_Distribution>:$distribution,
                         "::mlir::FloatAttr":$first,
@@ -493,6 +494,11 @@ def ND_IntTensor : Type<
          ND_TensorOf<"::mlir::IntegerType", "tensor of integers">.predicate]>,
     "tensor of integers that are computed with",
     "::meshc::nd::NamedTensorType">;
+def ND_LongTensor : Type<
+    And<[ND_Tensor.predicate,
+         CPred<"::llvm::cast<::meshc::nd::NamedTensorType>($_self)"
+               ".getElementType().isSignlessInteger(64)">]>,
+    "tensor of i64", "::meshc::nd::NamedTensorType">;
 def ND_BoolTensor : Type<
     And<[ND_Tensor.predicate,
          CPred<"::llvm::cast<::meshc::nd::NamedTensorType>($_self)"

@@ -71,6 +71,10 @@ def ND_LogOp : ND_Unary<"log", "Takes the natural logarithm">;
 def ND_TanhOp : ND_Unary<"tanh", "Takes the hyperbolic tangent">;
 def ND_LogisticOp : ND_Unary<"logistic", "Computes 1 / (1 + exp(-x))">;
 def ND_ErfOp : ND_Unary<"erf", "Computes the error function">;
+def ND_ErfInvOp : ND_Unary<"erf_inv",
+    "Inverts the error function; NaN beyond -1 and 1, where it is infinite">;
+def ND_SinOp : ND_Unary<"sin", "Takes the sine">;
+def ND_CosOp : ND_Unary<"cos", "Takes the cosine">;
 def ND_SqrtOp : ND_Unary<"sqrt", "Takes the square root">;
 def ND_RsqrtOp : ND_Unary<"rsqrt", "Computes 1 / sqrt(x)">;
 def ND_AbsOp : ND_Unary<"abs", "Takes the absolute value",
@@ -125,6 +129,30 @@ def ND_MaximumOp : ND_Binary<"maximum", "Takes the larger; NaN if either is"> {
 def ND_PowOp : ND_Binary<"pow", "Raises to a power", ND_FloatTensor>;
 def ND_AndOp : ND_Binary<"and", "Holds where both hold", ND_BoolTensor>;
 def ND_OrOp : ND_Binary<"or", "Holds where either holds", ND_BoolTensor>;
+
+def ND_FoldInOp
+    : ND_Elementwise<"fold_in", "{getSeed(), getNumber(), getResult()}",
+                     NoPartial> {
+  let summary = "Mixes a number into a seed";
+  let description = [{
+    `seed` where `number` is 0: what begins without loops goes on in them. Else
+    the output words w0 and w1 of nd.random's generator as one number,
+    w0 + 2^32 w1, for the key `seed` and the counter words c0 = number mod 2^32,
+    c1 = number / 2^32, c2 = 1, c3 = 0, which no number of nd.random has. So
+    seeds of different numbers are independent, and so are the numbers that are
+    drawn from them.
+
+    **Constraints**
+    - (C1) a dimension has the same size wherever it appears.
+    - (C2) the result has the union of the operands' dimensions.
+    - (C3) operands and result are of i64.
+  }];
+  let arguments = (ins ND_LongTensor:$seed, ND_LongTensor:$number);
+  let builders = [OpBuilder<(ins "::mlir::Value":$seed,
+                                 "::mlir::Value":$number), [{
+    build($_builder, $_state, getBroadcastType({seed, number}), seed, number);
+  }]>];
+}
 
 def ND_CompareOp
     : ND_Elementwise<"compare", "{getLhs(), getRhs()}", NoPartial> {

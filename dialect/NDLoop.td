@@ -60,7 +60,7 @@ def ND_LoopOp : Op<ND_Dialect, "loop",
       values. A sharding that a constraint gave what is stacked or summed is not
       that of the whole.
     - (C5) no carried and no stacked value has the dimension.
-    - (C6) the region has no input, output, read, write or random numbers; only
+    - (C6) the region has no input, output, read or write; only
       floats and integers of 32 or 64 bits are summed.
   }];
   let arguments = (ins ND_DimAttr:$dim, Variadic<ND_Tensor>:$initial,

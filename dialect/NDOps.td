@@ -190,12 +190,19 @@ def ND_InputOp : ND_Border<"input", 1, 0, "getName()", "getResult()"> {
   let summary = "A value given to the program from outside";
   let description = [{
     `index_bound` b says that integers lie in [0, b); 0 promises nothing. The
-    input "seed", a scalar i64, is filled by the runtime in the program `init`.
+    input `seedName`, a scalar i64 of which no spec can have the name, is filled
+    by the runtime: random numbers are drawn from it. It is the seed of the
+    program's run, which is another one for each.
   }];
   let arguments = (ins StrAttr:$name,
                        DefaultValuedAttr<I64Attr, "0">:$index_bound);
   let results = (outs ND_Tensor:$result);
   let assemblyFormat = "$name attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral seedName = "random seed";
+    /// Whether random numbers are drawn from it.
+    bool isSeed() { return getName() == seedName; }
+  }];
 }
 
 def ND_OutputOp : ND_Border<"output", 0, 0, "getName()", "getValue()"> {
@@ -266,10 +273,13 @@ def ND_IotaOp : ND_Op<"iota"> {
 def ND_RandomOp : ND_Op<"random"> {
   let summary = "Random numbers from a counter: equal on every mesh and layout";
   let description = [{
-    `key` is a hash of the name the numbers are for. The element with row-major
-    global index i, over the dimensions of the result type in storage order, is
-    a function of (seed, key, i) alone, through one block of Philox4x32-10
-    (Salmon et al. 2011), as 64-bit unsigned numbers K = key XOR seed and i:
+    `key` is a hash of the name the numbers are for. `order` are the dimensions
+    over which positions count, major first; without it all of the result, as
+    they are stored. The seed may have dimensions, those of loops for example:
+    it is another one at each of their positions. The element with row-major
+    position i over `order` is a function of (seed, key, i) alone, through one
+    block of Philox4x32-10 (Salmon et al. 2011), as 64-bit unsigned numbers
+    K = key XOR seed and i:
 
     - key words k0 = K mod 2^32, k1 = K / 2^32;
     - counter words c0 = i mod 2^32, c1 = i / 2^32, c2 = c3 = 0;
@@ -277,21 +287,31 @@ def ND_RandomOp : ND_Op<"random"> {
     - uj = floor(wj / 2^8) * 2^-24 + 2^-25, which lies in (0, 1);
     - `uniform`: first + (second - first) * u0, from low to high;
     - `normal`: first + second * sqrt(-2 log u0) * cos(2 pi u1), of mean `first`
-      and standard deviation `second` (Box-Muller).
+      and standard deviation `second` (Box-Muller);
+    - `truncated_normal`: first + second * sqrt(2) * erf_inv(a * (2 u0 - 1)) with
+      a = erf(sqrt(2)), a normal number of mean `first` and standard deviation
+      `second` of which two deviations either way are left.
 
     It is computed in the element type of the result, in f32 if that is
-    narrower: the constants first, second, second - first and 2 pi are rounded
-    to it.
+    narrower: the constants first, second, second - first, 2 pi, 2 a, -a and
+    second * sqrt(2) are rounded to it.
 
     **Constraints**
-    - (C1) the seed is a scalar i64.
+    - (C1) the seed is of i64.
     - (C2) the result has float elements.
+    - (C3) the result has the dimensions of `order`, each once, and those of the
+      seed, and no others.
   }];
   let arguments = (ins ND_DistributionAttr:$distribution, ND_IntTensor:$seed,
-                       I64Attr:$key, F64Attr:$first, F64Attr:$second);
+                       I64Attr:$key, F64Attr:$first, F64Attr:$second,
+                       OptionalAttr<StrArrayAttr>:$order);
   let assemblyFormat = [{
-    `` $distribution `(` $first `,` $second `)` `key` $key `seed` $seed attr-dict
-    `:` functional-type(operands, results)
+    `` $distribution `(` $first `,` $second `)` `key` $key `seed` $seed
+    (`order` $order^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    /// The dimensions over which positions count, major first.
+    ::llvm::SmallVector<DimAttr> getCountedDims();
   }];
 }
 

@@ -241,11 +241,49 @@ LogicalResult IotaOp::verify() {
 
 LogicalResult RandomOp::verify() {
   NamedTensorType seed = getSeed().getType();
-  if (seed.getRank() != 0 || !seed.getElementType().isInteger(64))
-    return emitOpError("(C1) the seed is a scalar i64, found ") << seed;
+  if (!seed.getElementType().isInteger(64))
+    return emitOpError("(C1) the seed is of i64, found ") << seed;
   if (!isa<FloatType>(getType().getElementType()))
     return emitOpError("(C2) the result has float elements");
+  llvm::SmallDenseSet<StringAttr> names;
+  if (ArrayAttr order = getOrderAttr()) {
+    for (auto name : order.getAsRange<StringAttr>())
+      if (!names.insert(name).second || !getType().hasDim(name))
+        return emitOpError("(C3) dimension ")
+               << name << " is not one of the result, or stands twice";
+  } else {
+    for (DimAttr dim : getType().getDims())
+      names.insert(dim.getName());
+  }
+  for (DimAttr dim : seed.getDims()) {
+    if (!llvm::is_contained(getType().getDims(), dim))
+      return emitOpError("(C3) dimension ")
+             << dim.getName() << " of the seed is none of the result";
+    names.insert(dim.getName());
+  }
+  if (names.size() != getType().getDims().size())
+    return emitOpError("(C3) the result has a dimension that neither the order "
+                       "nor the seed has");
   return success();
+}
+
+/// 64-bit FNV-1a. Source: Fowler, Noll, Vo: draft-eastlake-fnv, offset basis
+/// and prime of 64 bits.
+int64_t meshc::nd::getRandomKey(StringRef name) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (unsigned char byte : name)
+    hash = (hash ^ byte) * 0x100000001b3;
+  return int64_t(hash);
+}
+
+SmallVector<DimAttr> RandomOp::getCountedDims() {
+  ArrayAttr order = getOrderAttr();
+  if (!order)
+    return SmallVector<DimAttr>(getType().getDims());
+  SmallVector<DimAttr> dims;
+  for (auto name : order.getAsRange<StringAttr>())
+    dims.push_back(getType().getDims()[size_t(getType().findDim(name))]);
+  return dims;
 }
 
 //===-- Operations on the set of dimensions -------------------------------===//

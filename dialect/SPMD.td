@@ -59,7 +59,7 @@ def SPMD_InputOp : SPMD_Border<"input", 1, 0, "getName()", "getResult()",
   let summary = "This device's block of a value given from outside";
   let description = [{
     `global` is the sharded tensor of which the value is this device's block.
-    `index_bound` is that of nd.input.
+    `index_bound` and `seedName` are those of nd.input.
 
     **Constraints**
     - (C1) the value has the local shape and the element type of `global`.
@@ -69,6 +69,10 @@ def SPMD_InputOp : SPMD_Border<"input", 1, 0, "getName()", "getResult()",
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$name `of` $global attr-dict `:` type($result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether random numbers are drawn from it.
+    bool isSeed() { return getName() == ::meshc::nd::InputOp::seedName; }
+  }];
 }
 
 def SPMD_OutputOp : SPMD_Border<"output", 0, 0, "getName()", "getValue()",
@@ -208,5 +212,6 @@ def SPMD_SliceOp : SPMD_Collective<"slice", "Slice",
     "Keeps a part of the own block; no communication">;
 
 include "dialect/SPMDView.td"
+include "dialect/SPMDScalars.td"
 
 #endif

@@ -10,17 +10,6 @@ namespace meshc {
 #include "passes/Passes.h.inc"
 } // namespace meshc
 
-/// 64-bit FNV-1a of a variable's name: its random numbers depend on what it is
-/// called, not on where it stands.
-/// Source: Fowler, Noll, Vo: draft-eastlake-fnv, offset basis and prime of 64
-/// bits.
-static uint64_t hashName(StringRef name) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (unsigned char byte : name)
-    hash = (hash ^ byte) * 0x100000001b3;
-  return hash;
-}
-
 static TypedAttr getNumber(Type elementType, FloatAttr value) {
   double number = value.getValueAsDouble();
   if (isa<FloatType>(elementType))
@@ -39,9 +28,10 @@ static Value buildInitial(OpBuilder &builder, VariableOp variable, Value seed) {
       DistributionAttr::get(builder.getContext(), random.getDistribution());
   return RandomOp::create(
       builder, loc, type, distribution, seed,
-      builder.getI64IntegerAttr(int64_t(hashName(variable.getSymName()))),
+      builder.getI64IntegerAttr(getRandomKey(variable.getSymName())),
       builder.getF64FloatAttr(random.getFirst().getValueAsDouble()),
-      builder.getF64FloatAttr(random.getSecond().getValueAsDouble()));
+      builder.getF64FloatAttr(random.getSecond().getValueAsDouble()),
+      /*order=*/ArrayAttr());
 }
 
 namespace {
@@ -57,7 +47,8 @@ struct BuildInit : meshc::impl::BuildInitBase<BuildInit> {
     auto program = ProgramOp::create(builder, module.getLoc(), "init");
     builder.setInsertionPointToStart(&program.getBody().front());
     auto scalar = NamedTensorType::get({}, builder.getI64Type());
-    Value seed = InputOp::create(builder, module.getLoc(), scalar, "seed");
+    Value seed =
+        InputOp::create(builder, module.getLoc(), scalar, InputOp::seedName);
     for (auto variable : module.getOps<VariableOp>())
       WriteOp::create(builder, variable.getLoc(), variable.getSymName(),
                       buildInitial(builder, variable, seed));

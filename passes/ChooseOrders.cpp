@@ -119,6 +119,10 @@ public:
     for (Operation *op : operations)
       for (OpResult result : op->getResults())
         setOrder(result);
+    // Readers come later, whose orders free values have.
+    for (Operation *op : llvm::reverse(operations))
+      if (op->getNumResults() == 1 && isFree(op->getResult(0)))
+        followReader(op->getResult(0));
     for (auto [border, type] : required)
       restore(border, type);
   }
@@ -167,6 +171,8 @@ private:
       return reorder(result, order->second);
     if (type.getRank() < 2 || isa<BorderOpInterface>(op))
       return;
+    if (auto random = dyn_cast<RandomOp>(op); random && random.getOrderAttr())
+      free.insert(result);
     if (auto einsum = dyn_cast<EinsumOp>(op))
       return reorder(result, choose(einsum));
     if (auto view = dyn_cast<ViewOp>(op))
@@ -186,15 +192,41 @@ private:
     return loop ? loop : dim.getName();
   }
 
-  /// The order of the operand with the most dimensions, then what it lacks.
-  static Order follow(Operation *op, NamedTensorType type) {
+  /// Whether nothing says how `value` is stored: random numbers, whose places
+  /// are counted by names, and what is computed of them, elementwise and of
+  /// nothing else that has as many dimensions.
+  bool isFree(Value value) const { return free.contains(value); }
+
+  /// Stores a free value as what it is computed with, if that is known.
+  void followReader(OpResult value) {
+    auto type = cast<NamedTensorType>(value.getType());
+    for (Operation *reader : value.getUsers()) {
+      if (!isa<ElementwiseOpInterface>(reader))
+        continue;
+      Order order;
+      for (DimAttr dim :
+           cast<NamedTensorType>(reader->getResult(0).getType()).getDims())
+        if (llvm::is_contained(type.getDims(), dim))
+          order.push_back(dim);
+      return reorder(value, order);
+    }
+  }
+
+  /// The order of the operand with the most dimensions, then what it lacks. Of
+  /// several one that is not free.
+  Order follow(Operation *op, NamedTensorType type) {
     OpOperand *widest = &op->getOpOperand(0);
     auto getDims = [](OpOperand &operand) {
       return cast<NamedTensorType>(operand.get().getType()).getDims();
     };
+    auto getRank = [&](OpOperand &operand) {
+      return std::pair(getDims(operand).size(), !isFree(operand.get()));
+    };
     for (OpOperand &operand : op->getOpOperands())
-      if (getDims(operand).size() > getDims(*widest).size())
+      if (getRank(operand) > getRank(*widest))
         widest = &operand;
+    if (isa<ElementwiseOpInterface>(op) && isFree(widest->get()))
+      free.insert(op->getResult(0));
     Order order;
     for (DimAttr dim : getDims(*widest))
       if (int64_t position = type.findDim(getResultName(*widest, dim));
@@ -521,6 +553,7 @@ private:
   ProgramOp program;
   const PinnedOrders &pinned;
   llvm::MapVector<Operation *, NamedTensorType> required;
+  llvm::DenseSet<Value> free; ///< see isFree
   /// Layers that are alike choose alike.
   std::map<Key, Order> chosen;
 };

@@ -1,5 +1,9 @@
 #include "passes/LoopResiduals.h"
 
+#include "dialect/Locations.h"
+
+#include "mlir/IR/IRMapping.h"
+
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
@@ -20,6 +24,7 @@ public:
       : loop(loop), body(body), sliced(sliced) {}
 
   LoopOp run() {
+    findRemade();
     body.walk([&](Operation *op) {
       for (OpOperand &use : op->getOpOperands())
         if (isWithin(use.get(), loop.getBody()))
@@ -32,28 +37,65 @@ public:
   }
 
 private:
+  /// Finds what `body` makes again: random numbers, and what a few elementwise
+  /// operations make of numbers, random ones too, and of the position. All else
+  /// that differs from one iteration to the next is read as it was.
+  void findRemade() {
+    remade[loop.getPosition()] = 0;
+    for (Operation &op : loop.getBody().front()) {
+      if (op.getNumRegions() > 0 || op.getNumResults() != 1 ||
+          (op.getNumOperands() > 0 &&
+           !isa<RandomOp, ElementwiseOpInterface>(op)))
+        continue;
+      unsigned length = 1;
+      for (Value operand : op.getOperands())
+        if (isWithin(operand, loop.getBody())) {
+          auto known = remade.find(operand);
+          length = std::max(length, known == remade.end() ? maxRemade + 1
+                                                          : known->second + 1);
+        }
+      if (length <= maxRemade)
+        remade[op.getResult(0)] = length;
+    }
+  }
+
   /// What `body` reads for `value` of the region.
   Value get(Value value) {
-    Value &read = known[value];
-    if (read)
+    if (Value read = known.lookup(value))
       return read;
+    Value read = find(value);
+    known[value] = read;
+    return read;
+  }
+
+  Value find(Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
     if (value == loop.getPosition())
-      return read = body.getArgument(0);
+      return body.getArgument(0);
     if (argument && llvm::is_contained(loop.getSlices(), argument)) {
-      read = body.addArgument(value.getType(), value.getLoc());
+      Value read = body.addArgument(value.getType(), value.getLoc());
       sliced.push_back(loop.getSlicedOperand(argument));
       return read;
     }
-    Operation *op = value.getDefiningOp();
-    if (op && op->getNumOperands() == 0 && op->getNumRegions() == 0) {
-      // The block is in no operation yet.
-      OpBuilder builder(loop.getContext());
+    return remade.contains(value) ? makeAgain(value.getDefiningOp())
+                                  : sliceStacked(value);
+  }
+
+  Value makeAgain(Operation *op) {
+    IRMapping operands;
+    for (Value operand : op->getOperands())
+      if (isWithin(operand, loop.getBody()))
+        operands.map(operand, get(operand));
+    // The block is in no operation yet.
+    OpBuilder builder(loop.getContext());
+    if (lastRemade)
+      builder.setInsertionPointAfter(lastRemade);
+    else
       builder.setInsertionPointToStart(&body);
-      return read = builder.clone(*op)->getResult(
-                 cast<OpResult>(value).getResultNumber());
-    }
-    return read = sliceStacked(value);
+    lastRemade = builder.clone(*op, operands);
+    if (op->getNumOperands() > 0)
+      lastRemade->setLoc(withPhase(asInside(op->getLoc()), Phase::Backward));
+    return lastRemade->getResult(0);
   }
 
   Value sliceStacked(Value value) {
@@ -110,6 +152,11 @@ private:
   LoopOp loop;
   Block &body;
   SmallVectorImpl<Value> &sliced;
+  /// Operations in a row, at most, that make what is made again.
+  static constexpr unsigned maxRemade = 32;
+  /// Of values, how many operations in a row make them.
+  DenseMap<Value, unsigned> remade;
+  Operation *lastRemade = nullptr;
   DenseMap<Value, Value> known;
   SmallVector<Value> stacked; ///< by the loop, in addition
   /// Places in `sliced`, and the results of the loop that come there.

@@ -210,9 +210,10 @@ def RecomputeResiduals : Pass<"spmd-recompute-residuals", "::mlir::ModuleOp"> {
     way. Which values stay is a minimum cut
     (passes/VertexCut.h) between
 
-    - what can only be kept: results of products, sums, collectives, gathers,
-      transpositions and random numbers, none of which is computed twice, and
-      every value to which more than 32 scalar operations in a row lead;
+    - what can only be kept: results of products, sums, collectives, gathers and
+      transpositions, none of which is computed twice, and every value to which
+      more than 32 scalar operations in a row lead; random numbers are drawn
+      again, whatever that takes;
     - what kernels of later phases read,
 
     where keeping a value costs its bytes on one device, and nothing if it is in

@@ -234,7 +234,7 @@ def BuildInit : Pass<"nd-build-init", "::mlir::ModuleOp"> {
     After, beside the variables:
     ```mlir
     nd.program @init {
-      %seed = nd.input "seed" : !nd.tensor<[], i64>
+      %seed = nd.input "random seed" : !nd.tensor<[], i64>
       %w = nd.random normal(0.0, 0.5) key -5808541479991114666 seed %seed
           : (!nd.tensor<[], i64>) -> !in
       nd.write @w, %w : !in

@@ -76,6 +76,11 @@ static unsigned countScalarOps(linalg::GenericOp op) {
       });
 }
 
+/// Whether `op` draws random numbers, from a counter.
+static bool isDrawn(linalg::GenericOp op) {
+  return !op.getBody()->getOps<spmd::RandomBitsOp>().empty();
+}
+
 static int64_t getBytes(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   // A truth value takes a byte in memory.
@@ -160,6 +165,9 @@ void Recomputation::addValue(Operation &op) {
     for (Value input : generic.getDpsInputs())
       length = std::max(length, lengths.lookup(input));
     length += countScalarOps(generic);
+    // To keep a mask would be to keep it for every element of what it masks.
+    if (isDrawn(generic))
+      length = 0;
     if (length <= maxChain) {
       lengths[value] = length;
       for (Value input : generic.getDpsInputs())

@@ -4,6 +4,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
+#include <limits>
+
 namespace meshc::codegen {
 
 /// Writes formulas on f32 or f64 values of one shape and on their bits, which
@@ -33,6 +35,7 @@ public:
     return create<mlir::math::FmaOp>(a, b, c);
   }
   Value abs(Value a) { return create<mlir::math::AbsFOp>(a); }
+  Value sqrt(Value a) { return create<mlir::math::SqrtOp>(a); }
   Value floor(Value a) { return create<mlir::math::FloorOp>(a); }
   Value copySign(Value magnitude, Value sign) {
     return create<mlir::math::CopySignOp>(magnitude, sign);
@@ -96,6 +99,33 @@ public:
     return create<mlir::arith::ShRSIOp>(a, bits(count));
   }
   Value toFloat(Value a) { return create<mlir::arith::SIToFPOp>(type, a); }
+
+  /// The sine or cosine of `x`, of which the sine and the cosine of the rest
+  /// after `quarter` quarters of a turn are given: they go through cos, -sin,
+  /// -cos, sin and sin, cos, -sin, -cos. NaN from `limit` on.
+  Value selectQuarter(Value quarter, Value sine, Value cosine, Value x,
+                      double limit, bool isCosine) {
+    Value isOdd = areBits(andBits(quarter, 1), 1);
+    Value turned = isCosine ? addBits(quarter, bits(1)) : quarter;
+    Value isNegative = areBits(andBits(turned, 2), 2);
+    Value result =
+        isCosine ? select(isOdd, sine, cosine) : select(isOdd, cosine, sine);
+    result = select(isNegative, negate(result), result);
+    if (!isCosine) // -0
+      result = select(isEqual(x, 0.0), x, result);
+    return select(isBelow(abs(x), limit), result,
+                  constant(std::numeric_limits<double>::quiet_NaN()));
+  }
+
+  /// Formulas on values of the same shape in f64.
+  Formula inF64() { return {builder, loc, withElement(builder.getF64Type())}; }
+  /// Values of a formula in f32, exactly.
+  Value widen(Value a) { return create<mlir::arith::ExtFOp>(type, a); }
+  /// Values of a formula in f64, and the low halves of their bits.
+  Value narrow(Value a) { return create<mlir::arith::TruncFOp>(type, a); }
+  Value narrowBits(Value a) {
+    return create<mlir::arith::TruncIOp>(bitsType, a);
+  }
 
 private:
   mlir::Type withElement(mlir::Type newElement) {

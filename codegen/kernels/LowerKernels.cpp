@@ -296,6 +296,8 @@ static LogicalResult expandMath(Operation *kernels, Machine machine,
   }
   RewritePatternSet functions(context);
   meshc::codegen::populateMathFunctionPatterns(functions);
+  meshc::codegen::populateSpecialFunctionPatterns(functions);
+  meshc::codegen::populateRandomPatterns(functions);
   if (machine != Machine::Cpu) {
     meshc::codegen::populateGpuMathFunctionPatterns(functions, isEmulated);
     meshc::codegen::populateWideMathFunctionPatterns(functions);

@@ -46,7 +46,7 @@ static Value buildExp(Formula &f, Value x) {
 
 /// log x = e log 2 + log m with m in [sqrt(1/2), sqrt 2). Coefficients: Cephes
 /// 2.8, logf.c (Moshier).
-static Value buildLog(Formula &f, Value x) {
+Value meshc::codegen::buildLog(Formula &f, Value x) {
   // Numbers below the normal range are scaled into it.
   Value isSmall = f.isBelow(x, 0x1p-126f);
   Value scaled = f.select(isSmall, f.mul(x, f.constant(0x1p23f)), x);

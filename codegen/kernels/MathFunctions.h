@@ -20,12 +20,24 @@ class Formula;
 /// (tests/codegen/MathTest.cpp).
 void populateMathFunctionPatterns(mlir::RewritePatternSet &patterns);
 
-/// The same for exp, log, tanh, erf and cos on f64 and pow on either, for GPUs,
-/// where the functions are else those of a library of the CUDA toolkit. cos is
-/// for |x| < 10^6; pow knows the special cases of C's Annex F. Largest errors
-/// measured, in units in the last place: exp 1.6, log 0.8, tanh 1.3, erf 0.9,
-/// cos 1.5, pow 1.8, pow of f32 0.5 (tests/codegen/WideMathTest.cpp).
+/// The same for exp, log, tanh, erf, sin and cos on f64 and pow on either, for
+/// GPUs, where the functions are else those of a library of the CUDA toolkit.
+/// sin and cos are for |x| < 10^6, and NaN beyond; pow knows the special cases
+/// of C's Annex F. Largest errors measured, in units in the last place: exp
+/// 1.6, log 0.8, tanh 1.3, erf 0.9, sin and cos 1.5, pow 1.8, pow of f32 0.5
+/// (tests/codegen/WideMathTest.cpp).
 void populateWideMathFunctionPatterns(mlir::RewritePatternSet &patterns);
+
+/// The same for sin and cos on f32, and for spmd.erf_inv on f32 and f64, of
+/// which no library has one. sin and cos are for |x| < 2^50, and NaN beyond;
+/// a cos that may be approximate (`afn`) is left to whoever has a shorter one.
+/// Largest errors measured, in units in the last place: sin and cos 1.6,
+/// erf_inv 3.4, of f64 8 (tests/codegen/MathTest.cpp).
+void populateSpecialFunctionPatterns(mlir::RewritePatternSet &patterns);
+
+/// Rewrites spmd.random_bits and spmd.fold_in, on numbers and vectors of them,
+/// into the arithmetic of Philox.
+void populateRandomPatterns(mlir::RewritePatternSet &patterns);
 
 /// For GPUs: exp, tanh and erf on f32 by the approximate instructions of PTX,
 /// which are a few arithmetic instructions and no branch, and sqrt and rsqrt as
@@ -63,6 +75,10 @@ mlir::Value buildTanhNearZero(Formula &f, mlir::Value x);
 /// "Vectorizable implementation of erff", stackoverflow.com/a/35148199.
 inline constexpr double erfNearZero = 0.927734375;
 mlir::Value buildErfNearZero(Formula &f, mlir::Value x);
+
+/// log x of f32, and of f64.
+mlir::Value buildLog(Formula &f, mlir::Value x);
+mlir::Value buildWideLog(Formula &f, mlir::Value x);
 
 /// Declares what these patterns call in kernels for the host.
 void declareHostMath(mlir::ModuleOp module);

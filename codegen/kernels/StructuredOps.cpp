@@ -271,7 +271,7 @@ static unsigned getScalarWork(Operation &op) {
     return 2;
   if (codegen::isSignOfFma(&op))
     return 0;
-  if (isa<math::MathDialect>(op.getDialect()) &&
+  if (isa<math::MathDialect, meshc::spmd::SPMDDialect>(op.getDialect()) &&
       !isa<math::AbsFOp, math::AbsIOp, math::CopySignOp>(op))
     return codegen::costlyWork;
   if (isa<arith::DivFOp, arith::DivSIOp, arith::RemSIOp, arith::DivUIOp,

@@ -79,7 +79,7 @@ static Parts split(Formula &f, Value x) {
 /// log(1 + g) = g - g^2/2 + s (g^2/2 + R(s^2)) with s = g / (2 + g).
 /// Coefficients and order of additions: FreeBSD msun, e_log.c (Sun
 /// Microsystems).
-static Value buildLog(Formula &f, Value x) {
+Value meshc::codegen::buildWideLog(Formula &f, Value x) {
   auto [exponent, g] = split(f, x);
   Value s = f.div(g, f.add(g, f.constant(2.0)));
   Value z = f.mul(s, s), w = f.mul(z, z);
@@ -102,7 +102,7 @@ static Value buildLog(Formula &f, Value x) {
                   f.constant(std::numeric_limits<double>::quiet_NaN()));
 }
 
-//===-- tanh, erf, cos ----------------------------------------------------===//
+//===-- tanh, erf, sin, cos -----------------------------------------------===//
 
 /// Near 0 a rational function, elsewhere 1 - 2 / (exp 2|x| + 1). Coefficients
 /// and limit: Cephes 2.8, tanh.c (Moshier).
@@ -174,9 +174,9 @@ static Value buildErf(Formula &f, Value x) {
 
 /// x = n pi/2 + r, then a polynomial of sine or cosine. pi/2 in three parts, of
 /// which n times the first two is exact for |n| < 2^20: exact enough for
-/// |x| < 10^6. Parts and coefficients: FreeBSD msun, e_rem_pio2.c, k_cos.c,
-/// k_sin.c (Sun Microsystems).
-static Value buildCos(Formula &f, Value x) {
+/// |x| < 10^6, beyond which the result is NaN. Parts and coefficients: FreeBSD
+/// msun, e_rem_pio2.c, k_cos.c, k_sin.c (Sun Microsystems).
+static Value buildCircular(Formula &f, Value x, bool isCosine) {
   Value shift = f.constant(0x1.8p52);
   Value shifted = f.fma(x, f.constant(6.36619772367581382433e-01), shift);
   Value n = f.sub(shifted, shift);
@@ -186,7 +186,7 @@ static Value buildCos(Formula &f, Value x) {
   Value z = f.mul(r, r);
   Value cosine = f.polynomial(
       z, {-1.13596475577881948265e-11, 2.08757232129817482790e-09,
-          -2.75573143513906633035e-07, 2.48015872894767294178e-05,
+          -2.75573143513506633035e-07, 2.48015872894767294178e-05,
           -1.38888888888741095749e-03, 4.16666666666666019037e-02});
   Value half = f.mul(z, f.constant(0.5));
   Value rest = f.sub(f.constant(1.0), half);
@@ -198,12 +198,15 @@ static Value buildCos(Formula &f, Value x) {
           2.75573137070700676789e-06, -1.98412698298579493134e-04,
           8.33333333332248946124e-03, -1.66666666666666324348e-01});
   sine = f.fma(f.mul(r, z), sine, r);
-  // Quarters 0 to 3: cos, -sin, -cos, sin.
-  Value quarter = f.subBits(f.toBits(shifted), f.toBits(shift));
-  Value isSine = f.areBits(f.andBits(quarter, 1), 1);
-  Value isNegative = f.areBits(f.andBits(f.addBits(quarter, f.bits(1)), 2), 2);
-  Value result = f.select(isSine, sine, cosine);
-  return f.select(isNegative, f.negate(result), result);
+  return f.selectQuarter(f.subBits(f.toBits(shifted), f.toBits(shift)), sine,
+                         cosine, x, 1e6, isCosine);
+}
+
+static Value buildSin(Formula &f, Value x) {
+  return buildCircular(f, x, /*isCosine=*/false);
+}
+static Value buildCos(Formula &f, Value x) {
+  return buildCircular(f, x, /*isCosine=*/true);
 }
 
 //===-- pow ---------------------------------------------------------------===//
@@ -345,9 +348,10 @@ struct ExpandPower : OpRewritePattern<math::PowFOp> {
 void meshc::codegen::populateWideMathFunctionPatterns(
     RewritePatternSet &patterns) {
   patterns.add<ExpandWideFunction<math::ExpOp, buildExp>,
-               ExpandWideFunction<math::LogOp, buildLog>,
+               ExpandWideFunction<math::LogOp, buildWideLog>,
                ExpandWideFunction<math::TanhOp, buildTanh>,
                ExpandWideFunction<math::ErfOp, buildErf>,
+               ExpandWideFunction<math::SinOp, buildSin>,
                ExpandWideFunction<math::CosOp, buildCos>, ExpandPower>(
       patterns.getContext());
 }

@@ -1,28 +1,14 @@
 #include "dialect/interpreter/NDInterpreter.h"
+#include "dialect/interpreter/SpecialFunctions.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
-#include <Random123/philox.h>
-
+#include <cmath>
 #include <numbers>
 
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::interpreter;
-
-std::pair<double, double>
-interpreter::getUniformNumbers(uint64_t key, uint64_t seed, uint64_t index) {
-  uint64_t mixed = key ^ seed;
-  r123::Philox4x32::key_type philoxKey = {
-      {uint32_t(mixed), uint32_t(mixed >> 32)}};
-  r123::Philox4x32::ctr_type counter = {
-      {uint32_t(index), uint32_t(index >> 32), 0, 0}};
-  r123::Philox4x32::ctr_type words = r123::Philox4x32()(counter, philoxKey);
-  auto toUniform = [](uint32_t word) {
-    return double(word >> 8) * 0x1p-24 + 0x1p-25;
-  };
-  return {toUniform(words[0]), toUniform(words[1])};
-}
 
 namespace {
 
@@ -245,9 +231,6 @@ private:
   }
 
   FailureOr<T> compute(nd::RandomOp op) {
-    const S &seed = values.at(op.getSeed()).elements[0];
-    if (isPoison<Domain>(seed))
-      return op.emitOpError("has a seed without meaning");
     ElementKind kind = getKind(op).unrounded();
     Type type = op.getType().getElementType();
     if (kind.width < 32)
@@ -258,30 +241,65 @@ private:
     auto call = [&](StringRef name, auto... x) {
       return findFunction<Domain>(name, kind, sizeof...(x))({x...});
     };
-    double first = op.getFirst().convertToDouble();
-    double second = op.getSecond().convertToDouble();
-    T result(op.getType().getSizes());
-    for (auto [i, element] : llvm::enumerate(result.elements)) {
-      auto [u0, u1] =
-          getUniformNumbers(op.getKey(), asInteger<Domain>(seed), i);
+    const double first = op.getFirst().convertToDouble();
+    const double second = op.getSecond().convertToDouble();
+    auto draw = [&](double u0, double u1) -> S {
       switch (op.getDistribution()) {
       case nd::Distribution::Uniform:
-        element =
-            call("add", number(first),
-                 call("mul", number(second - first), Domain::getConstant(u0)));
-        break;
-      case nd::Distribution::Normal:
+        return call(
+            "add", number(first),
+            call("mul", number(second - first), Domain::getConstant(u0)));
+      case nd::Distribution::Normal: {
         S radius = call("sqrt", call("mul", number(-2),
                                      call("log", Domain::getConstant(u0))));
         S angle =
             call("mul", number(2 * std::numbers::pi), Domain::getConstant(u1));
-        element = call("add", number(first),
-                       call("mul", number(second),
-                            call("mul", radius, call("cos", angle))));
-        break;
+        return call("add", number(first),
+                    call("mul", number(second),
+                         call("mul", radius, call("cos", angle))));
       }
-      element = roundTo<Domain>(element, getKind(op));
+      case nd::Distribution::TruncatedNormal: {
+        const double bound = std::erf(std::numbers::sqrt2);
+        S within =
+            call("add", call("mul", number(2 * bound), Domain::getConstant(u0)),
+                 number(-bound));
+        return call("add", number(first),
+                    call("mul", number(second * std::numbers::sqrt2),
+                         call("erf_inv", within)));
+      }
+      }
+      llvm_unreachable("not a distribution");
+    };
+    T result(op.getType().getSizes());
+    const SmallVector<nd::DimAttr> counted = op.getCountedDims();
+    const Sizes countedStrides = getStrides(getBox(counted));
+    Walked position;
+    for (nd::DimAttr dim : op.getType().getDims()) {
+      const auto *found = llvm::find(counted, dim);
+      position.strides.push_back(
+          found == counted.end()
+              ? 0
+              : countedStrides[size_t(found - counted.begin())]);
     }
+    const T &seeds = values.at(op.getSeed());
+    bool hasSeeds = true;
+    const Walked walked[] = {
+        walk(op.getType(), op.getType().getDims()),
+        walk(op.getSeed().getType(), op.getType().getDims()), position};
+    forEachPoint(
+        result.sizes, walked, [&](ArrayRef<int64_t>, ArrayRef<int64_t> at) {
+          const S &seed = seeds.elements[size_t(at[1])];
+          if (isPoison<Domain>(seed)) {
+            hasSeeds = false;
+            return;
+          }
+          auto [u0, u1] =
+              getUniformNumbers(op.getKey(), asInteger<Domain>(seed), at[2]);
+          result.elements[size_t(at[0])] =
+              roundTo<Domain>(draw(u0, u1), getKind(op));
+        });
+    if (!hasSeeds)
+      return op.emitOpError("has a seed without meaning");
     return result;
   }
 

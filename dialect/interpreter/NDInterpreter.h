@@ -17,10 +17,6 @@ template <class Domain>
 mlir::LogicalResult runProgram(nd::ProgramOp program,
                                ProgramState<Domain> &state);
 
-/// The words of nd.random as the operation defines them: u0 and u1.
-std::pair<double, double> getUniformNumbers(uint64_t key, uint64_t seed,
-                                            uint64_t index);
-
 } // namespace meshc::interpreter
 
 #endif

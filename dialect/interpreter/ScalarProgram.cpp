@@ -39,6 +39,9 @@ static StringRef getFunctionName(Operation *op) {
       .Case("math.rsqrt", "rsqrt")
       .Case("math.sin", "sin")
       .Case("math.cos", "cos")
+      .Case("spmd.erf_inv", "erf_inv")
+      .Case("spmd.random_bits", "random_bits")
+      .Case("spmd.fold_in", "fold_in")
       .Cases({"math.absf", "math.absi"}, "abs")
       .Case("math.powf", "pow")
       .Default("");

@@ -1,4 +1,5 @@
 #include "dialect/interpreter/Scalars.h"
+#include "dialect/interpreter/SpecialFunctions.h"
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -42,6 +43,7 @@ F64::Unary F64::findUnary(llvm::StringRef name) {
       .Case("tanh", [](double x) { return std::tanh(x); })
       .Case("logistic", [](double x) { return 1 / (1 + std::exp(-x)); })
       .Case("erf", [](double x) { return std::erf(x); })
+      .Case("erf_inv", invertErf)
       .Case("sqrt", [](double x) { return std::sqrt(x); })
       .Case("rsqrt", [](double x) { return 1 / std::sqrt(x); })
       .Case("sin", [](double x) { return std::sin(x); })
@@ -175,6 +177,14 @@ IntegerBinary meshc::interpreter::findIntegerBinary(llvm::StringRef name) {
       .Case("and", [](int64_t x, int64_t y, unsigned) { return Result(x & y); })
       .Case("or", [](int64_t x, int64_t y, unsigned) { return Result(x | y); })
       .Case("xor", [](int64_t x, int64_t y, unsigned) { return Result(x ^ y); })
+      .Case("random_bits",
+            [](int64_t x, int64_t y, unsigned) {
+              return Result(getRandomBits(uint64_t(x), uint64_t(y)));
+            })
+      .Case("fold_in",
+            [](int64_t x, int64_t y, unsigned) {
+              return Result(foldIn(uint64_t(x), uint64_t(y)));
+            })
       .Case("shl",
             [](int64_t x, int64_t y, unsigned width) {
               return getBits(y, width) < width ? Result(uint64_t(x) << y)

@@ -215,12 +215,6 @@ static void addRunOptions(CLI::App *command, RunArguments &run) {
       ->excludes(arguments);
 }
 
-/// Refuses a seed that nothing would be drawn from.
-static void checkSeed(const RunArguments &run) {
-  if (run.eval && run.seed && !run.drawsParameters)
-    throw CLI::RequiresError("--seed", "--init with --eval");
-}
-
 /// The option or command of `app` and its commands nearest to `word`.
 static std::string suggest(const CLI::App &app, std::string word) {
   word = word.substr(0, word.find('='));
@@ -400,10 +394,8 @@ int main(int argc, char **argv) {
                         addSpecOptions(runCommand, spec)->required(), spec);
   addCompileOptions(runCommand, spec, compile);
   addRunOptions(runCommand, run);
-  runCommand->callback([&] {
-    settleTarget(*runCommand, spec, compile.target);
-    checkSeed(run);
-  });
+  runCommand->callback(
+      [&] { settleTarget(*runCommand, spec, compile.target); });
 
   CLI::App *explainCommand = app.add_subcommand(
       "explain", "why is this collective (c17), value (h) or operation (o3) as "

@@ -197,7 +197,7 @@ CommandLine::CommandLine() {
                                "steps instead of the model's epochs"))
       ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
       ->excludes(epochs);
-  addSeed(train, "the parameters and the order of samples");
+  addSeed(train, "the parameters, the order of samples and random numbers");
   addParameters(train);
   takes("FILE", train->add_option("--metrics", flags.training.metrics.linesPath,
                                   "for one JSON object per step"));

@@ -197,7 +197,7 @@ Status runtime::continueText(Session &session,
         *model->program, model->text->name,
         makeInput(*model, data, std::span(*text).last(used)), "--prompt");
     if (ran)
-      ran = session.run(*model->program);
+      ran = session.run(*model->program, i + 1);
     if (!ran)
       return ran;
     Result<HostArray> output = session.read(*model->output);

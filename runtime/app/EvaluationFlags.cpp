@@ -37,7 +37,21 @@ runtime::getParameterRequest(const CommandFlags &flags) {
                           std::move(*files), flags.drawsParameters, flags.seed};
 }
 
+/// Refuses a seed that nothing would be drawn from.
+static Status checkSeed(const Session &session, const CommandFlags &flags) {
+  if (!flags.hasSeed || flags.drawsParameters)
+    return Status::success();
+  for (const auto &program : session.getExecutable().data.programs)
+    if (program->name != "init" && program->seed)
+      return Status::success();
+  return Error{ErrorCode::Usage,
+               "--seed, but the model draws no random numbers",
+               "--init random draws the parameters that are not given"};
+}
+
 static Status runOnArrays(Session &session, const CommandFlags &flags) {
+  if (Status used = checkSeed(session, flags); !used)
+    return used;
   Result<ParameterRequest> parameters = getParameterRequest(flags);
   if (!parameters)
     return parameters.getError();
@@ -66,6 +80,8 @@ static Status runOnArrays(Session &session, const CommandFlags &flags) {
 }
 
 static Status runOnTestSplit(Session &session, const CommandFlags &flags) {
+  if (Status used = checkSeed(session, flags); !used)
+    return used;
   Result<ParameterRequest> request = getParameterRequest(flags);
   if (!request)
     return request.getError();
@@ -134,7 +150,8 @@ void CommandLine::addEval() {
       "eval", "Evaluate parameters on the test files",
       [this](Session &session) { return runOnTestSplit(session, flags); });
   addDataFolder(eval);
-  addSeed(eval, "the parameters of --init random")->needs(addParameters(eval));
+  addParameters(eval);
+  addSeed(eval, "random numbers, and of the parameters of --init random");
   addEvalSteps(eval);
 }
 
@@ -163,8 +180,8 @@ void CommandLine::addPredict() {
                        "that of the model's data; without any, inputs "
                        "have the model's own sizes)"))
           ->excludes(folder);
-  addSeed(predict, "the parameters of --init random")
-      ->needs(addParameters(predict));
+  addParameters(predict);
+  addSeed(predict, "random numbers, and of the parameters of --init random");
   CLI::Option *outputs =
       addFiles(predict, "--out", flags.outputs,
                "outputs to write (default: print those of one element)");

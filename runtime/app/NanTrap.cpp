@@ -200,7 +200,7 @@ Status NanTrap::run(int64_t step) {
     for (size_t i = first; i < command.operands.size() && looked; ++i)
       looked = look(*command.operands[i], device, getResult(int(number), i));
   });
-  Status ran = session.run(program);
+  Status ran = session.run(program, step);
   devices.observeEnds(nullptr);
   if (ran)
     ran = looked;

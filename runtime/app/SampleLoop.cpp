@@ -14,14 +14,14 @@ using Clock = Progress::Clock;
 /// smaller now (passes/LossScale.h).
 static constexpr std::string_view retryOutput = "fp16/retry";
 
-Status SampleLoop::runBatch(Session &session,
-                            std::span<const int64_t> samples) const {
+Status SampleLoop::runBatch(Session &session, std::span<const int64_t> samples,
+                            int64_t number) const {
   const exec::PortT *retry = findPort(program.outputs, retryOutput);
   while (true) {
     // Each time: a run may put other values where an input was.
     Status ran = feed(samples);
     if (ran)
-      ran = session.run(program);
+      ran = session.run(program, number);
     if (!ran || !retry)
       return ran;
     Result<HostArray> again = session.read(*retry);
@@ -39,7 +39,8 @@ SampleLoop::runSamples(Session &session, int64_t first, int64_t count) const {
   std::vector<int64_t> samples;
   for (int64_t place = 0; place < batchSize; ++place)
     samples.push_back(first + (place < copies * count ? place % count : 0));
-  Status ran = runBatch(session, samples);
+  const int64_t number = first / batchSize + 1;
+  Status ran = runBatch(session, samples, number);
   if (ran && visit)
     ran = visit(first, count);
   if (!ran)
@@ -51,7 +52,7 @@ SampleLoop::runSamples(Session &session, int64_t first, int64_t count) const {
     return mixed.getError();
   if (rest > 0) {
     samples.assign(size_t(batchSize), first);
-    ran = runBatch(session, samples);
+    ran = runBatch(session, samples, number);
     if (!ran)
       return ran.getError();
     Result<std::vector<NamedValue>> single = session.readScalars(program);

@@ -60,7 +60,8 @@ struct SampleLoop {
   Result<std::vector<NamedValue>> run(Session &session) const;
 
 private:
-  Status runBatch(Session &session, std::span<const int64_t> samples) const;
+  Status runBatch(Session &session, std::span<const int64_t> samples,
+                  int64_t number) const;
   /// What the samples are of the outputs of a batch: those of the batches of
   /// all samples add up to the outputs' means, times the samples in batches.
   Result<std::vector<NamedValue>> runSamples(Session &session, int64_t first,

@@ -1,5 +1,6 @@
 #include "runtime/app/Session.h"
 
+#include <Random123/philox.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -262,18 +263,36 @@ Session::readScalars(const exec::ProgramT &program) {
   return values;
 }
 
-Status Session::initialise(int64_t seed) {
-  Result<const exec::ProgramT *> init = getProgram("init");
-  if (!init)
-    return init.getError();
-  // A model without random parameters needs no seed.
-  if (findPort((*init)->inputs, "seed")) {
-    HostArray array{exec::ElementType::i64, {}, {}};
-    array.data.resize(sizeof(seed));
-    std::memcpy(array.data.data(), &seed, sizeof(seed));
-    Status set = setInput(**init, "seed", array, "--seed");
+/// Another seed for each run, from which its numbers are drawn: the seed itself
+/// for run 0, which sets the variables. Words w0 and w1 of a block of Philox
+/// under the seed as its key, with the run as c0 and c1, and c2 = 2, which
+/// neither numbers nor iterations have (nd.random, nd.fold_in).
+static int64_t getSeedOfRun(int64_t seed, int64_t run) {
+  if (run == 0)
+    return seed;
+  const auto key = uint64_t(seed), counter = uint64_t(run);
+  const r123::Philox4x32::ctr_type words =
+      r123::Philox4x32()({{uint32_t(counter), uint32_t(counter >> 32), 2, 0}},
+                         {{uint32_t(key), uint32_t(key >> 32)}});
+  return int64_t(words[0] | uint64_t(words[1]) << 32);
+}
+
+Status Session::run(const exec::ProgramT &program, int64_t number) {
+  if (program.seed) {
+    const int64_t ofRun = getSeedOfRun(seed, number);
+    const exec::PortT &port = *program.seed;
+    Status set = scatter(*devices, *port.layout, port.buffer,
+                         std::as_bytes(std::span(&ofRun, 1)));
     if (!set)
       return set;
   }
-  return run(**init);
+  return devices->run(program);
+}
+
+Status Session::initialise(int64_t newSeed) {
+  seed = newSeed;
+  Result<const exec::ProgramT *> init = getProgram("init");
+  if (!init)
+    return init.getError();
+  return run(**init, 0);
 }

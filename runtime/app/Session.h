@@ -79,7 +79,8 @@ public:
   /// The parameter `name`. Errors: WrongInput, naming those there are.
   Result<const exec::VariableT *> getParameter(std::string_view name) const;
 
-  /// Sets every variable by running "init" with this seed.
+  /// Sets every variable by running "init" with this seed, from which programs
+  /// draw from then on.
   Status initialise(int64_t seed);
   /// Sets an input of a program. Errors: as getInput; where `array` has another
   /// shape or type, or an integer is outside the input's range. `source` says
@@ -87,7 +88,10 @@ public:
   Status setInput(const exec::ProgramT &program, std::string_view name,
                   const HostArray &array, std::string_view source);
 
-  Status run(const exec::ProgramT &program) { return devices->run(program); }
+  /// Runs a program for the `number`th time: a training step, or a batch of an
+  /// evaluation, from 1. What it draws at random is a function of the seed and
+  /// of this number, however often it is run.
+  Status run(const exec::ProgramT &program, int64_t number);
   Result<HostArray> read(const exec::PortT &port) {
     return gather(*devices, *port.layout, port.buffer);
   }
@@ -98,6 +102,7 @@ private:
   explicit Session(Executable executable) : executable(std::move(executable)) {}
 
   Executable executable;
+  int64_t seed = 0;
   Ranks *ranks = nullptr;
   std::unique_ptr<cuda::Peers> peers; ///< of GPUs, with other ranks
   std::unique_ptr<DeviceSet> devices;

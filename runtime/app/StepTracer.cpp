@@ -120,7 +120,7 @@ Status StepTracer::run(int64_t step) {
   if (isTraced)
     return runTraced(step);
   const Clock::time_point start = Clock::now();
-  Status ran = session->run(*program);
+  Status ran = session->run(*program, step + 1);
   if (step >= begin + warmUpSteps && step < first) {
     seconds += std::chrono::duration<double>(Clock::now() - start).count();
     ++numTimed;
@@ -131,7 +131,7 @@ Status StepTracer::run(int64_t step) {
 Status StepTracer::runTraced(int64_t step) {
   RunTrace &run = runs.emplace_back();
   session->getDevices().traceRuns(&run);
-  Status ran = session->run(*program);
+  Status ran = session->run(*program, step + 1);
   session->getDevices().traceRuns(nullptr);
   return ran && step + 1 == first + request.steps ? finish() : ran;
 }

@@ -151,13 +151,27 @@ bool ExecutableChecker::checkPorts(
   return true;
 }
 
+bool ExecutableChecker::checkSeed(const exec::ProgramT &program) {
+  if (!program.seed)
+    return true;
+  const exec::PortT &seed = *program.seed;
+  if (!checkLayout(seed.layout.get()) ||
+      !checkBufferHolds(seed.buffer, *seed.layout))
+    return false;
+  if (seed.layout->element != exec::ElementType::i64 ||
+      !seed.layout->dims.empty() ||
+      seed.layout->partial != exec::ReduceKind::none)
+    return fail("the seed of its random numbers is not one i64");
+  return true;
+}
+
 bool ExecutableChecker::checkProgram(const exec::ProgramT &program) {
   where = fmt::format("program '{}'", program.name);
   if (program.arena_bytes > data.arena_bytes)
     return fail(fmt::format("its arena has {} bytes, the executable's {}",
                             program.arena_bytes, data.arena_bytes));
   if (!checkPorts(program.inputs, "input") ||
-      !checkPorts(program.outputs, "output"))
+      !checkPorts(program.outputs, "output") || !checkSeed(program))
     return false;
   Totals totals;
   for (size_t i = 0; i < program.commands.size(); ++i)

@@ -124,6 +124,7 @@ private:
   bool checkProgram(const exec::ProgramT &program);
   bool checkPorts(const std::vector<std::unique_ptr<exec::PortT>> &ports,
                   std::string_view kind);
+  bool checkSeed(const exec::ProgramT &program);
   bool checkData();
 
   const exec::ExecutableT &data;

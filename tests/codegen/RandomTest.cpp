@@ -1,6 +1,7 @@
 // Kernels of random numbers, whose definition is that of nd.random
 // (dialect/NDOps.td): the words come from the Random123 library.
 
+#include "dialect/interpreter/SpecialFunctions.h"
 #include "tests/codegen/KernelRunner.h"
 #include "tests/codegen/NamedPrograms.h"
 

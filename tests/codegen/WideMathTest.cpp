@@ -4,6 +4,8 @@
 
 #include "tests/codegen/KernelRunner.h"
 
+#include "dialect/interpreter/SpecialFunctions.h"
+
 #include "gtest/gtest.h"
 
 #include <bit>
@@ -68,7 +70,10 @@ protected:
     return apply(std::string("%r = math.") + GetParam().name + " %a0 : f64",
                  "f64", x, x);
   }
-  bool isPeriodic() const { return std::string(GetParam().name) == "cos"; }
+  bool isPeriodic() const {
+    const std::string name = GetParam().name;
+    return name == "sin" || name == "cos";
+  }
 };
 
 /// Numbers of every exponent and sign, and many where the functions are neither
@@ -85,7 +90,7 @@ TEST_P(WideFunctions, AreExactEnoughEverywhere) {
     if (!isPeriodic())
       x.push_back(std::bit_cast<double>(random()));
   }
-  // Next to the zeros of the cosine.
+  // Next to the zeros.
   for (int i = 1; isPeriodic() && i < 1000; ++i)
     x.push_back(i * M_PI_2);
   std::vector<double> y = compute(x);
@@ -128,10 +133,32 @@ INSTANTIATE_TEST_SUITE_P(All, WideFunctions,
                                            Function{"log", std::log, 1.0L},
                                            Function{"tanh", std::tanh, 1.5L},
                                            Function{"erf", std::erf, 1.0L},
+                                           Function{"sin", std::sin, 1.5L},
                                            Function{"cos", std::cos, 1.5L}),
                          [](const auto &info) {
                            return std::string(info.param.name);
                          });
+
+/// The reference errs by an ulp or two itself.
+TEST(WideInverse, IsExactEnough) {
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> uniform(-1, 1), tail(-36, 0);
+  std::vector<double> x = {0.0, -0.0, 1.0, -1.0, 1.5, quietNaN, 0x1p-1074};
+  for (int i = 0; i < 20000; ++i) {
+    x.push_back(uniform(random));
+    x.push_back(1 - std::exp(tail(random)));
+    x.push_back(std::exp(20 * tail(random)));
+  }
+  const std::vector<double> y =
+      apply("%r = spmd.erf_inv %a0 : f64", "f64", x, x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double exact = interpreter::invertErf(x[i]);
+    ASSERT_LE(getUlps(y[i], exact, 53, -1074), 8)
+        << "erf_inv(" << x[i] << ") = " << y[i] << ", not " << exact;
+    if (exact == 0)
+      EXPECT_EQ(std::signbit(y[i]), std::signbit(exact)) << "at " << x[i];
+  }
+}
 
 TEST(WidePowers, AreExactEnough) {
   std::mt19937_64 random(11);

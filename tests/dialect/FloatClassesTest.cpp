@@ -91,8 +91,9 @@ void check(const std::string &body) {
 }
 
 TEST(FloatClasses, OfFunctionsOfOneNumber) {
-  for (const char *op : {"neg", "exp", "log", "tanh", "logistic", "erf", "sqrt",
-                         "rsqrt", "abs", "sign", "stop_gradient"})
+  for (const char *op :
+       {"neg", "exp", "log", "tanh", "logistic", "erf", "erf_inv", "sin", "cos",
+        "sqrt", "rsqrt", "abs", "sign", "stop_gradient"})
     check("%f = nd." + std::string(op) + R"( %x : (!x) -> !x
         %z = nd.broadcast %f : (!x) -> !z)");
 }

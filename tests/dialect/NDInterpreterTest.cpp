@@ -1,10 +1,12 @@
 #include "dialect/interpreter/NDInterpreter.h"
+#include "dialect/interpreter/SpecialFunctions.h"
 
 #include "tests/dialect/Programs.h"
 
 #include "gmock/gmock.h"
 
 #include <cmath>
+#include <numbers>
 
 using namespace meshc;
 using namespace meshc::interpreter;
@@ -32,6 +34,7 @@ protected:
       !cb = !nd.tensor<["c"=5, "b"=3], f64>
       !ia = !nd.tensor<["a"=2], i32>
       !ib = !nd.tensor<["b"=3], i32>
+      !lb = !nd.tensor<["b"=3], i64>
       !iba = !nd.tensor<["b"=3, "a"=2], i32>
       !pb = !nd.tensor<["b"=3], i1>
       !ub = !nd.tensor<["b"=3], ui8>
@@ -78,6 +81,8 @@ TEST_F(NDInterpreterTest, EveryUnary) {
            Case{"tanh", [](double x) { return std::tanh(x); }},
            Case{"logistic", [](double x) { return 1 / (1 + std::exp(-x)); }},
            Case{"erf", [](double x) { return std::erf(x); }},
+           Case{"sin", [](double x) { return std::sin(x); }},
+           Case{"cos", [](double x) { return std::cos(x); }},
            Case{"sqrt", [](double x) { return std::sqrt(x); }},
            Case{"rsqrt", [](double x) { return 1 / std::sqrt(x); }},
            Case{"abs", [](double x) { return std::fabs(x); }},
@@ -90,6 +95,31 @@ TEST_F(NDInterpreterTest, EveryUnary) {
               floats({3}, {expected(0.25), expected(1.5), expected(3)}))
         << name;
   }
+}
+
+/// Against erf itself: what an error of a unit in the last place of y makes of
+/// its error function, and a rounding of that.
+TEST_F(NDInterpreterTest, InvertsTheErrorFunction) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (double x : {1e-300, 1e-9, 0.01, 0.25, 0.4999, 0.5, 0.75, 0.999, 1 - 1e-9,
+                   1 - 0x1p-53}) {
+    state.inputs["x"] = floats({3}, {x, -x, 0});
+    F64Tensor y = run("%x = nd.input \"x\" : !b\n%y = nd.erf_inv %x : (!b) -> "
+                      "!b\n nd.output \"y\", %y : !b");
+    const double inverse = asNumber<F64>(y.elements[0]);
+    const double slope =
+        2 * std::numbers::inv_sqrtpi * std::exp(-inverse * inverse);
+    const double error =
+        x < 0.5 ? std::erf(inverse) - x : (1 - x) - std::erfc(inverse);
+    EXPECT_LE(std::abs(error),
+              4 * 0x1p-53 * (slope * inverse + (x < 0.5 ? x : 1 - x)))
+        << x;
+    EXPECT_EQ(asNumber<F64>(y.elements[1]), -inverse);
+    EXPECT_EQ(asNumber<F64>(y.elements[2]), 0);
+  }
+  EXPECT_EQ(invertErf(1), infinity);
+  EXPECT_EQ(invertErf(-1), -infinity);
+  EXPECT_TRUE(std::isnan(invertErf(1.5)));
 }
 
 TEST_F(NDInterpreterTest, EveryBinary) {
@@ -398,6 +428,52 @@ TEST_F(NDInterpreterTest, RandomNumbersFollowTheDefinition) {
   EXPECT_NEAR(asNumber<F64>(normal.elements[0]),
               1 + 0.5 * std::sqrt(-2 * std::log(u0)) * std::cos(2 * M_PI * u1),
               1e-15);
+}
+
+/// Positions count over the order that is given, however the result is stored;
+/// a seed with dimensions is another one at each of their positions.
+TEST_F(NDInterpreterTest, RandomNumbersHaveAnOrderAndSeeds) {
+  state.inputs["seed"] = ints({}, {5});
+  state.inputs["i"] = ints({3}, {0, 1, int64_t(1) << 40});
+  auto draw = [&](const std::string &seed, const std::string &rest) {
+    return run("%s = nd.input \"seed\" : !l\n%i = nd.input \"i\" : !lb\n"
+               "%f = nd.fold_in %s, %i : (!l, !lb) -> !lb\n"
+               "%y = nd.random uniform(0.0, 1.0) key 7 seed " +
+               seed + " order " + rest + "nd.output \"y\", %y : !ab");
+  };
+  F64Tensor counted = draw("%s", "[\"b\", \"a\"] : (!l) -> !ab\n");
+  for (int64_t a = 0; a < 2; ++a)
+    for (int64_t b = 0; b < 3; ++b)
+      EXPECT_EQ(
+          counted.elements[size_t(3 * a + b)],
+          Scalar<F64>(getUniformNumbers(7, 5, uint64_t(2 * b + a)).first));
+  F64Tensor folded = draw("%f", "[\"a\"] : (!lb) -> !ab\n");
+  for (int64_t a = 0; a < 2; ++a) {
+    EXPECT_EQ(folded.elements[size_t(3 * a)],
+              Scalar<F64>(getUniformNumbers(7, 5, uint64_t(a)).first));
+    const uint64_t mixed = foldIn(5, uint64_t(1) << 40);
+    EXPECT_NE(mixed, foldIn(5, 1));
+    EXPECT_EQ(folded.elements[size_t(3 * a + 2)],
+              Scalar<F64>(getUniformNumbers(7, mixed, uint64_t(a)).first));
+  }
+}
+
+TEST_F(NDInterpreterTest, TruncatedNormalNumbersLieWithinTwoDeviations) {
+  state.inputs["seed"] = ints({}, {5});
+  F64Tensor y = run(R"(
+    %s = nd.input "seed" : !l
+    %y = nd.random truncated_normal(1.0, 0.5) key 7 seed %s : (!l) -> !ab
+    nd.output "y", %y : !ab)");
+  for (size_t i = 0; i < 6; ++i) {
+    const double number = (asNumber<F64>(y.elements[i]) - 1) / 0.5;
+    EXPECT_LE(std::abs(number), 2);
+    // The share of what is left below it is the uniform number.
+    EXPECT_NEAR((std::erf(number / std::numbers::sqrt2) /
+                     std::erf(std::numbers::sqrt2) +
+                 1) /
+                    2,
+                getUniformNumbers(7, 5, i).first, 1e-15);
+  }
 }
 
 TEST_F(NDInterpreterTest, ReadsSeeTheStart) {

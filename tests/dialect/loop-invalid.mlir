@@ -198,22 +198,6 @@ nd.program @c6_border {
 !i = !nd.tensor<[], i32>
 !c = !nd.tensor<["c"=2], f32>
 !xc = !nd.tensor<["time"=3, "c"=2], f32>
-nd.program @c6_random {
-  %seed = nd.constant(7 : i64) : !nd.tensor<[], i64>
-  nd.loop "time"=3 : () -> () {
-  ^bb0(%t: !i):
-    // expected-error @below {{'nd.random' op (C6) cannot be in a loop}}
-    %x = nd.random uniform(0.0, 1.0) key 1 seed %seed : (!nd.tensor<[], i64>) -> !c
-    nd.yield
-  }
-}
-
-// -----
-
-!s = !nd.tensor<[], f32>
-!i = !nd.tensor<[], i32>
-!c = !nd.tensor<["c"=2], f32>
-!xc = !nd.tensor<["time"=3, "c"=2], f32>
 nd.program @c6_sum {
   %p = nd.input "p" : !nd.tensor<[], i1>
   // expected-error @below {{'nd.loop' op (C6) booleans are not summed}}

@@ -148,16 +148,49 @@ nd.program @c1_positions_as_booleans {
 
 nd.program @c1_seed_of_32_bits {
   %seed = nd.input "seed" : !nd.tensor<[], i32>
-  // expected-error @below {{'nd.random' op (C1) the seed is a scalar i64, found '!nd.tensor<[], i32>'}}
+  // expected-error @below {{'nd.random' op (C1) the seed is of i64, found '!nd.tensor<[], i32>'}}
   %0 = nd.random uniform(0.0, 1.0) key 1 seed %seed : (!nd.tensor<[], i32>) -> !nd.tensor<["a"=2], f32>
 }
 
 // -----
 
-nd.program @c1_seed_per_element {
-  %seed = nd.input "seed" : !nd.tensor<["a"=2], i64>
-  // expected-error @below {{'nd.random' op (C1) the seed is a scalar i64, found '!nd.tensor<["a"=2], i64>'}}
-  %0 = nd.random uniform(0.0, 1.0) key 1 seed %seed : (!nd.tensor<["a"=2], i64>) -> !nd.tensor<["a"=2], f32>
+nd.program @c3_seed_of_64_bits_alone {
+  %seed = nd.input "seed" : !nd.tensor<[], i64>
+  // expected-error @below {{'nd.fold_in' op (C3) expected one element type, found 'i64' and 'i32'}}
+  %0 = nd.fold_in %seed, %seed : (!nd.tensor<[], i64>, !nd.tensor<[], i64>) -> !nd.tensor<[], i32>
+}
+
+// -----
+
+nd.program @number_of_32_bits {
+  %seed = nd.input "seed" : !nd.tensor<[], i64>
+  %number = nd.input "number" : !nd.tensor<[], i32>
+  // expected-error @below {{'nd.fold_in' op operand #1 must be tensor of i64, but got '!nd.tensor<[], i32>'}}
+  %0 = nd.fold_in %seed, %number : (!nd.tensor<[], i64>, !nd.tensor<[], i32>) -> !nd.tensor<[], i64>
+}
+
+// -----
+
+nd.program @c3_dim_of_the_seed {
+  %seed = nd.input "seed" : !nd.tensor<["b"=3], i64>
+  // expected-error @below {{'nd.random' op (C3) dimension "b" of the seed is none of the result}}
+  %0 = nd.random uniform(0.0, 1.0) key 1 seed %seed : (!nd.tensor<["b"=3], i64>) -> !nd.tensor<["a"=2], f32>
+}
+
+// -----
+
+nd.program @c3_dim_twice {
+  %seed = nd.input "seed" : !nd.tensor<[], i64>
+  // expected-error @below {{'nd.random' op (C3) dimension "a" is not one of the result, or stands twice}}
+  %0 = nd.random uniform(0.0, 1.0) key 1 seed %seed order ["a", "a"] : (!nd.tensor<[], i64>) -> !nd.tensor<["a"=2], f32>
+}
+
+// -----
+
+nd.program @c3_dim_of_nothing {
+  %seed = nd.input "seed" : !nd.tensor<[], i64>
+  // expected-error @below {{'nd.random' op (C3) the result has a dimension that neither the order nor the seed has}}
+  %0 = nd.random uniform(0.0, 1.0) key 1 seed %seed order ["a"] : (!nd.tensor<[], i64>) -> !nd.tensor<["a"=2, "b"=3], f32>
 }
 
 // -----

@@ -62,6 +62,9 @@ nd.program @border attributes {note = "kept"} {
 // CHECK-NEXT:    %[[SEED:.*]] = nd.input "seed" : !scalar_i64
 // CHECK-NEXT:    nd.random normal(0.000000e+00, 5.000000e-01) key -7 seed %[[SEED]] : (!scalar_i64) -> !a
 // CHECK-NEXT:    nd.random uniform(-1.000000e+00, 1.000000e+00) key 8 seed %[[SEED]] : (!scalar_i64) -> !a_f64
+// CHECK-NEXT:    %[[LONG:.*]] = nd.cast %{{.*}} : (!a_i32) -> !a_i64
+// CHECK-NEXT:    %[[SEEDS:.*]] = nd.fold_in %[[SEED]], %[[LONG]] : (!scalar_i64, !a_i64) -> !a_i64
+// CHECK-NEXT:    nd.random truncated_normal(0.000000e+00, 1.000000e+00) key 9 seed %[[SEEDS]] order ["c", "b"] : (!a_i64) -> !a_by_b_by_c
 nd.program @sources {
   %one = nd.constant(1.0 : f32) : !ab
   %three = nd.constant(-3 : i32) : !nd.tensor<[], i32>
@@ -71,6 +74,9 @@ nd.program @sources {
   %seed = nd.input "seed" : !nd.tensor<[], i64>
   %n = nd.random normal(0.0, 0.5) key -7 seed %seed : (!nd.tensor<[], i64>) -> !a
   %u = nd.random uniform(-1.0, 1.0) key 8 seed %seed : (!nd.tensor<[], i64>) -> !nd.tensor<["a"=2], f64>
+  %l = nd.cast %i : (!nd.tensor<["a"=2], i32>) -> !nd.tensor<["a"=2], i64>
+  %seeds = nd.fold_in %seed, %l : (!nd.tensor<[], i64>, !nd.tensor<["a"=2], i64>) -> !nd.tensor<["a"=2], i64>
+  %t = nd.random truncated_normal(0.0, 1.0) key 9 seed %seeds order ["c", "b"] : (!nd.tensor<["a"=2], i64>) -> !nd.tensor<["a"=2, "b"=3, "c"=5], f32>
 }
 
 // CHECK-LABEL: nd.program @dimensions
@@ -138,6 +144,9 @@ nd.program @views {
 // CHECK-NEXT:    nd.tanh %[[A]] : (!a) -> !a
 // CHECK-NEXT:    nd.logistic %[[A]] : (!a) -> !a
 // CHECK-NEXT:    nd.erf %[[A]] : (!a) -> !a
+// CHECK-NEXT:    nd.erf_inv %[[A]] : (!a) -> !a
+// CHECK-NEXT:    nd.sin %[[A]] : (!a) -> !a
+// CHECK-NEXT:    nd.cos %[[A]] : (!a) -> !a
 // CHECK-NEXT:    nd.sqrt %[[A]] : (!a) -> !a
 // CHECK-NEXT:    nd.rsqrt %[[A]] : (!a) -> !a
 // CHECK-NEXT:    nd.abs %[[A]] : (!a) -> !a
@@ -171,6 +180,9 @@ nd.program @elementwise {
   %3 = nd.tanh %a : (!a) -> !a
   %4 = nd.logistic %a : (!a) -> !a
   %5 = nd.erf %a : (!a) -> !a
+  %inverse = nd.erf_inv %a : (!a) -> !a
+  %sine = nd.sin %a : (!a) -> !a
+  %cosine = nd.cos %a : (!a) -> !a
   %6 = nd.sqrt %a : (!a) -> !a
   %7 = nd.rsqrt %a : (!a) -> !a
   %8 = nd.abs %a : (!a) -> !a

@@ -76,3 +76,16 @@ spmd.program @puts {
       affine_map<(v, b, a) -> (a)>, affine_map<(v, b, a) -> (v, b)>]}
       : tensor<6x3xf32>, tensor<6xi32> -> tensor<7x3xf32>
 }
+
+// CHECK-LABEL: spmd.program @scalars
+// CHECK:         spmd.erf_inv %{{.*}} : f32
+// CHECK:         spmd.fold_in %{{.*}}, %{{.*}} : i64
+// CHECK-NEXT:    spmd.random_bits %{{.*}}, %{{.*}} : vector<4xi64>
+spmd.program @scalars {
+  %x = arith.constant 0.5 : f32
+  %y = spmd.erf_inv %x : f32
+  %s = arith.constant dense<7> : vector<4xi64>
+  %one = arith.constant 1 : i64
+  %f = spmd.fold_in %one, %one : i64
+  %b = spmd.random_bits %s, %s : vector<4xi64>
+}

@@ -91,10 +91,12 @@ Value ModelBuilder::iota(StringRef dim) {
 }
 
 Value ModelBuilder::random(nd::Distribution distribution, Dims dims, Value seed,
-                           int64_t key, double first, double second) {
+                           int64_t key, double first, double second,
+                           Dims order) {
   return nd::RandomOp::create(
       builder, builder.getUnknownLoc(), getType(dims, builder.getF64Type()),
-      distribution, seed, key, llvm::APFloat(first), llvm::APFloat(second));
+      distribution, seed, key, llvm::APFloat(first), llvm::APFloat(second),
+      order.empty() ? mlir::ArrayAttr() : builder.getStrArrayAttr(order));
 }
 
 //===-- Operations --------------------------------------------------------===//

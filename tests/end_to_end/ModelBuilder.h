@@ -41,7 +41,7 @@ public:
   mlir::Value constant(double value, Dims dims = {});
   mlir::Value iota(llvm::StringRef dim);
   mlir::Value random(nd::Distribution distribution, Dims dims, mlir::Value seed,
-                     int64_t key, double first, double second);
+                     int64_t key, double first, double second, Dims order = {});
 
   /// An elementwise operation: `make<nd::AddOp>(x, y)`.
   template <class Op, class... Operands>

@@ -42,6 +42,12 @@ template <class Op, int low = -1> void unary(ModelBuilder &b) {
   finish(b, b.make<Op>(b.make<nd::AddOp>(x, shift)));
 }
 
+/// Of numbers within (-1, 1).
+void inverse(ModelBuilder &b) {
+  Value x = b.parameter("x", {"m", "n"});
+  finish(b, b.make<nd::ErfInvOp>(b.make<nd::TanhOp>(x)));
+}
+
 template <class Op> void binary(ModelBuilder &b) {
   Value x = b.input("x", {"m", "n"}, {0.5, 2});
   Value w = b.parameter("w", {"m", "n"});
@@ -131,6 +137,11 @@ template <nd::Distribution distribution> void randomNumbers(ModelBuilder &b) {
   Value seed = nd::InputOp::create(
       b.getBuilder(), b.getBuilder().getUnknownLoc(), scalar, "seed");
   b.output("y", b.random(distribution, {"m", "n", "k"}, seed, -77, -1, 2.5));
+  // In another order, from a seed for each position of a dimension.
+  Value number = b.cast(b.iota("m"), b.getBuilder().getI64Type());
+  Value seeds = b.make<nd::FoldInOp>(seed, number);
+  b.output("z", b.random(distribution, {"n", "m", "k"}, seeds, -78, -1, 2.5,
+                         {"k", "n"}));
 }
 
 const Case cases[] = {
@@ -140,6 +151,9 @@ const Case cases[] = {
     {"tanh", {"m", "n"}, unary<nd::TanhOp>},
     {"logistic", {"m", "n"}, unary<nd::LogisticOp>},
     {"erf", {"m", "n"}, unary<nd::ErfOp>},
+    {"erf_inv", {"m", "n"}, inverse},
+    {"sin", {"m", "n"}, unary<nd::SinOp>},
+    {"cos", {"m", "n"}, unary<nd::CosOp>},
     {"sqrt", {"m", "n"}, unary<nd::SqrtOp, 1>},
     {"rsqrt", {"m", "n"}, unary<nd::RsqrtOp, 1>},
     {"abs", {"m", "n"}, unary<nd::AbsOp>},
@@ -221,6 +235,9 @@ const Case cases[] = {
      {"m", "n", "k"},
      randomNumbers<nd::Distribution::Uniform>},
     {"random_normal", {"m", "n", "k"}, randomNumbers<nd::Distribution::Normal>},
+    {"random_truncated_normal",
+     {"m", "n", "k"},
+     randomNumbers<nd::Distribution::TruncatedNormal>},
     {"reduce_sum", {"m", "n", "k"}, reduction<nd::Reduction::Sum>},
     {"reduce_mean", {"m", "n", "k"}, reduction<nd::Reduction::Mean>},
     {"reduce_max", {"m", "n", "k"}, reduction<nd::Reduction::Max>},

@@ -80,7 +80,7 @@ void checkSteps(const std::string &optimizer,
   ASSERT_TRUE(succeeded(passes.run(*module)));
 
   F64State state;
-  state.inputs["seed"] = ints({}, {11});
+  state.inputs["random seed"] = ints({}, {11});
   state.inputs["c"] = floats({3}, {0.5, 2, 3});
   state.inputs["t"] = floats({2, 3}, {1, -1, 0.25, 3, 0.1, -7});
   ASSERT_TRUE(succeeded(

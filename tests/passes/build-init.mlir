@@ -3,7 +3,7 @@
 // Keys are FNV-1a of the names: its published value for "foobar" is
 // 0x85944171f73967e8, -8821353812377114648 as a signed number.
 // CHECK-LABEL: nd.program @init
-// CHECK:         %[[SEED:.*]] = nd.input "seed" : !scalar_i64
+// CHECK:         %[[SEED:.*]] = nd.input "random seed" : !scalar_i64
 // CHECK-NEXT:    %[[W:.*]] = nd.random normal(1.000000e+00, 5.000000e-02) key -8821353812377114648 seed %[[SEED]] : (!scalar_i64) -> !a_by_b
 // CHECK-NEXT:    nd.write @foobar, %[[W]]
 // CHECK-NEXT:    %[[V:.*]] = nd.random uniform(-1.000000e+00, 1.000000e+00) key -5808556873153909620 seed %[[SEED]] : (!scalar_i64) -> !a_f64

@@ -119,36 +119,63 @@ nd.program @kept_for_a_product {
 !ab = !nd.tensor<["a"=7, "b"=3], f32, <>>
 !ba = !nd.tensor<["b"=3, "a"=7], f32, <>>
 !i = !nd.tensor<["a"=7], i32, <>>
-!seed = !nd.tensor<[], i64, <>>
 
-// The input is in memory anyway, but sums, transpositions, gathers and random
-// numbers are not computed twice.
+// The input is in memory anyway, but sums, transpositions and gathers are not
+// computed twice.
 // CHECK-LABEL: spmd.program @not_elementwise
 // CHECK:         spmd.output "s"
 // CHECK-NOT:     arith.addf
 // CHECK-NOT:     affine_map<(d0, d1) -> (d1, d0)>
 // CHECK-NOT:     tensor.extract
-// CHECK-NOT:     arith.muli
-// CHECK:         spmd.output "k"
+// CHECK:         spmd.output "i"
 nd.mesh ["x"=1]
 nd.program @not_elementwise {
   %x = nd.input "x" : !ab
   %at = nd.input "at" : !nd.tensor<["a"=7], i32, <>>
-  %seed = nd.input "seed" : !seed
   %s = nd.reduce sum %x : (!ab) -> !a
   %t = nd.reduce sum %x : (!ab) -> !ba
   %h = nd.gather %x[%at] over "b" : (!ab, !i) -> !a
-  %r = nd.random normal(0.0, 1.0) key 5 seed %seed : (!seed) -> !a
   %q = nd.exp %s : (!a) -> !a
   nd.output "s", %q : !a
   %f = nd.neg %s : (!a) -> !a loc(fused<#nd.origin<backward "f">>[unknown])
   %g = nd.neg %t : (!ba) -> !ba loc(fused<#nd.origin<backward "g">>[unknown])
   %i = nd.neg %h : (!a) -> !a loc(fused<#nd.origin<backward "i">>[unknown])
-  %k = nd.neg %r : (!a) -> !a loc(fused<#nd.origin<backward "k">>[unknown])
   nd.output "f", %f : !a
   nd.output "g", %g : !ba
   nd.output "i", %i : !a
-  nd.output "k", %k : !a
+}
+
+// -----
+
+!a = !nd.tensor<["a"=7], f32, <>>
+!mask = !nd.tensor<["a"=7], i1, <>>
+!s = !nd.tensor<[], f32, <>>
+!l = !nd.tensor<[], i64, <>>
+
+// Random numbers are drawn again, from a seed that is mixed again, and so is a mask
+// that is made of them.
+// CHECK-LABEL: spmd.program @masked
+// CHECK:         spmd.output "y"
+// CHECK:         spmd.fold_in
+// CHECK:         spmd.random_bits
+// CHECK:         arith.cmpf
+// CHECK:         arith.select
+// CHECK:         spmd.output "g"
+nd.mesh ["x"=1]
+nd.program @masked {
+  %x = nd.input "x" : !a
+  %w = nd.input "w" : !a
+  %seed = nd.input "random seed" : !l
+  %three = nd.constant(3 : i64) : !l
+  %mixed = nd.fold_in %seed, %three : (!l, !l) -> !l
+  %r = nd.random normal(0.0, 1.0) key 5 seed %mixed : (!l) -> !a
+  %rate = nd.constant(0.25 : f32) : !s
+  %zero = nd.constant(0.0 : f32) : !s
+  %m = nd.compare lt %r, %rate : (!a, !s) -> !mask
+  %y = nd.select %m, %zero, %x : (!mask, !s, !a) -> !a
+  nd.output "y", %y : !a
+  %g = nd.select %m, %zero, %w : (!mask, !s, !a) -> !a loc(fused<#nd.origin<backward "g">>[unknown])
+  nd.output "g", %g : !a
 }
 
 // -----

@@ -269,7 +269,7 @@ TEST_F(CommandLineTest, train_and_eval) {
                 "f32[feature=3]\nmeshc: note: give it as --param w=FILE.npy, "
                 "or --init random");
   expectFailure({"eval", "--data-dir", folder.path.string(), "--seed", "1"}, 2,
-                "--seed requires --init");
+                "--seed, but the model draws no random numbers");
 }
 
 TEST_F(CommandLineTest, an_interrupt_exits_with_130) {

@@ -201,7 +201,7 @@ std::vector<uint8_t> LinearModel::makeProgram(int64_t devices) {
   };
 
   builder.beginProgram("init");
-  builder.addInput("seed", seed, seedBuffer);
+  builder.setSeed(seed, seedBuffer);
   builder.addKernel("initialise", features,
                     list(builder.view(seedBuffer, ElementType::i64, {}),
                          vector(wBuffer, features)),

@@ -137,6 +137,10 @@ void ProgramBuilder::addInput(const std::string &name,
   data->programs.back()->inputs.back()->index_bound = indexBound;
 }
 
+void ProgramBuilder::setSeed(const exec::TensorLayoutT &layout, int buffer) {
+  data->programs.back()->seed = makePort("seed", layout, buffer);
+}
+
 void ProgramBuilder::addOutput(const std::string &name,
                                const exec::TensorLayoutT &layout, int buffer) {
   data->programs.back()->outputs.push_back(makePort(name, layout, buffer));

@@ -51,6 +51,8 @@ public:
   void beginProgram(const std::string &name);
   void addInput(const std::string &name, const exec::TensorLayoutT &layout,
                 int buffer, int64_t indexBound = 0);
+  /// What random numbers of the program are drawn from.
+  void setSeed(const exec::TensorLayoutT &layout, int buffer);
   void addOutput(const std::string &name, const exec::TensorLayoutT &layout,
                  int buffer);
 
