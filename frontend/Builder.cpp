@@ -400,6 +400,10 @@ Tensor Builder::parameter(const std::string &name, ElementType type,
     init = nd::RandomAttr::get(state->context, nd::Distribution::Uniform, first,
                                second);
     break;
+  case Initializer::Kind::TruncatedNormal:
+    init = nd::RandomAttr::get(
+        state->context, nd::Distribution::TruncatedNormal, first, second);
+    break;
   }
   mlir::Location location =
       withName(state->getLocation(where), state->getOriginOf(name));

@@ -116,9 +116,11 @@ enum class Origin : uint8_t { Numbers, Parameters, Inputs };
 /// "f32[batch, pixel]"
 std::string toString(ElementType element, std::span<const Dim> dims);
 
-/// How the elements of a parameter start.
+/// How the elements of a parameter start, or how random numbers are
+/// distributed.
 struct Initializer {
-  enum class Kind : uint8_t { Fill, Normal, Uniform };
+  /// A truncated normal number lies within two deviations of the mean.
+  enum class Kind : uint8_t { Fill, Normal, Uniform, TruncatedNormal };
   Kind kind = Kind::Fill;
   double first = 0;  ///< value; mean; low
   double second = 0; ///< unused; standard deviation; high
@@ -129,6 +131,9 @@ struct Initializer {
   }
   static Initializer uniform(double low, double high) {
     return {Kind::Uniform, low, high};
+  }
+  static Initializer truncatedNormal(double mean, double stddev) {
+    return {Kind::TruncatedNormal, mean, stddev};
   }
 };
 
@@ -265,6 +270,13 @@ public:
                   const Where &where = MESHC_HERE);
   /// Positions 0, 1, 2 ... along `dim`, as i32.
   Tensor iota(const Dim &dim, const Where &where = MESHC_HERE);
+  /// Random numbers, no fill, other ones in each run of the program and in each
+  /// iteration of the loops around. They belong to `name` in the current scope,
+  /// which may have several sets of them, and to their position in `dims`: no
+  /// mesh, layout or other part of the program changes one.
+  Tensor random(const std::string &name, Initializer distribution,
+                ElementType type, const std::vector<Dim> &dims,
+                const Where &where = MESHC_HERE);
 
   // Elementwise operations; operands broadcast by dimension name.
 #define MESHC_UNARY(NAME, OP, ELEMENTS)                                        \

@@ -60,6 +60,12 @@ struct BuilderState {
   };
   std::vector<Loop> loops; ///< inner ones last
 
+  mlir::Value seed; ///< of the run; null: nothing was drawn so far
+  /// How many sets of random numbers there are of a full name.
+  std::map<std::string, int64_t> numDraws;
+  /// The seed of what is drawn here: of the run, and of the iteration.
+  mlir::Value getSeed(mlir::Location location);
+
   /// Whether `value` is made in `loop` or in loops in there.
   bool isIn(const Loop &loop, mlir::Value value) const;
   Tensor slice(Loop &loop, Tensor x, const Where &where);

@@ -31,10 +31,24 @@ void Elaborator::buildModel(const ast::Model &model) {
   frame = nullptr;
 }
 
+/// The name that a statement gives what it computes.
+static std::string_view getTarget(const ast::Statement &statement) {
+  if (const auto *let = std::get_if<ast::LetStatement>(&statement))
+    return let->name.text;
+  if (const auto *place = std::get_if<ast::PlaceStatement>(&statement))
+    return place->name.text;
+  if (const auto *output = std::get_if<ast::OutputStatement>(&statement))
+    return output->name.text;
+  if (std::holds_alternative<ast::ReturnStatement>(statement))
+    return "return";
+  return {};
+}
+
 Value Elaborator::execute(const std::vector<ast::Statement> &body) {
   for (const ast::Statement &statement : body) {
     if (mustStop())
       return Poison();
+    frame->target = getTarget(statement);
     if (const auto *param = std::get_if<ast::ParamStatement>(&statement))
       execute(*param);
     else if (const auto *let = std::get_if<ast::LetStatement>(&statement))
@@ -128,13 +142,13 @@ std::optional<Initializer> Elaborator::getInitializer(const ast::Expr &expr) {
   std::vector<std::string> parameters;
   if (name == "constant")
     parameters = {"value"};
-  else if (name == "normal")
+  else if (name == "normal" || name == "truncated_normal")
     parameters = {"mean", "stddev"};
   else if (name == "uniform")
     parameters = {"low", "high"};
   if (parameters.empty() || !call) {
-    static const std::string names[] = {"zeros", "ones", "constant", "normal",
-                                        "uniform"};
+    static const std::string names[] = {
+        "zeros", "ones", "constant", "normal", "truncated_normal", "uniform"};
     Diagnostic &reported =
         error(Code::UnknownInitializer, call ? call->callee.span : expr.span,
               name.empty() ? std::string("expected an initializer")
@@ -142,7 +156,8 @@ std::optional<Initializer> Elaborator::getInitializer(const ast::Expr &expr) {
                   ? fmt::format("there is no initializer \"{}\"", name)
                   : fmt::format("initializer \"{}\" needs arguments", name));
     reported.note("initializers are zeros, ones, constant(value), "
-                  "normal(mean, stddev) and uniform(low, high)");
+                  "normal(mean, stddev), truncated_normal(mean, stddev) and "
+                  "uniform(low, high)");
     if (parameters.empty() &&
         !adviseForeign(reported, ForeignKind::Initializer, name))
       reported.didYouMean(layout::findNearest(name, names));
@@ -158,17 +173,17 @@ std::optional<Initializer> Elaborator::getInitializer(const ast::Expr &expr) {
       // Only a mean has a default, 0.
       if (parameters[i] == "mean")
         continue;
-      if (name == "normal" && call->arguments.size() == 1 &&
+      if (parameters[i] == "stddev" && call->arguments.size() == 1 &&
           !call->arguments.front().name) {
         const std::string_view number = diagnostics.getSources().getText(
             call->arguments.front().value->span);
         error(Code::MissingArgument, call->span,
-              fmt::format("\"normal\" of one number: is {} the mean or the "
+              fmt::format("\"{}\" of one number: is {} the mean or the "
                           "standard deviation?",
-                          number))
-            .help(fmt::format("write normal(stddev = {}), with the mean 0,",
+                          name, number))
+            .help(fmt::format("write {}(stddev = {}), with the mean 0,", name,
                               number))
-            .help(fmt::format("or normal(mean = {}, stddev = ...)", number));
+            .help(fmt::format("or {}(mean = {}, stddev = ...)", name, number));
         return std::nullopt;
       }
       error(Code::MissingArgument, call->span,
@@ -193,6 +208,8 @@ std::optional<Initializer> Elaborator::getInitializer(const ast::Expr &expr) {
     return Initializer::fill(values[0]);
   if (name == "normal")
     return Initializer::normal(values[0], values[1]);
+  if (name == "truncated_normal")
+    return Initializer::truncatedNormal(values[0], values[1]);
   if (values[0] <= values[1])
     return Initializer::uniform(values[0], values[1]);
   error(Code::InvalidSetting, call->span,

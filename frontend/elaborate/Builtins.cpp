@@ -28,13 +28,16 @@ struct UnaryFunction {
 
 constexpr UnaryFunction unaryFunctions[] = {
     {"abs", &Builder::abs, [](double x) { return std::fabs(x); }},
+    {"cos", &Builder::cos, [](double x) { return std::cos(x); }},
     {"erf", &Builder::erf, [](double x) { return std::erf(x); }},
+    {"erf_inv", &Builder::erf_inv, nullptr},
     {"exp", &Builder::exp, [](double x) { return std::exp(x); }},
     {"log", &Builder::log, [](double x) { return std::log(x); }},
     {"logistic", &Builder::logistic,
      [](double x) { return 1 / (1 + std::exp(-x)); }},
     {"rsqrt", &Builder::rsqrt, [](double x) { return 1 / std::sqrt(x); }},
     {"sign", &Builder::sign, nullptr},
+    {"sin", &Builder::sin, [](double x) { return std::sin(x); }},
     {"sqrt", &Builder::sqrt, [](double x) { return std::sqrt(x); }},
     {"stop_gradient", &Builder::stop_gradient, nullptr},
     {"tanh", &Builder::tanh, [](double x) { return std::tanh(x); }},
@@ -63,6 +66,7 @@ const std::vector<Elaborator::Builtin> &Elaborator::getBuiltins() {
         {"argmin", &Elaborator::callArgReduce, true, {"x", "over"}, 2},
         {"broadcast", &Elaborator::callBroadcast, false},
         {"ceil", &Elaborator::callRounding, true, {"x"}, 1},
+        {"dims", &Elaborator::callDims, true, {"x", "except"}, 1},
         {"einsum", &Elaborator::callEinsum, false},
         {"floor", &Elaborator::callRounding, true, {"x"}, 1},
         {"gather", &Elaborator::callGather, true, {"x", "index", "over"}, 3},
@@ -76,6 +80,13 @@ const std::vector<Elaborator::Builtin> &Elaborator::getBuiltins() {
     for (const UnaryFunction &unary : unaryFunctions)
       all.push_back(
           {std::string(unary.name), &Elaborator::callUnary, true, {"x"}, 1});
+    for (const RandomFunction &random : randomFunctions)
+      all.push_back(
+          {std::string(random.name),
+           &Elaborator::callRandom,
+           true,
+           {std::string(random.first), std::string(random.second), "dims"},
+           0});
     for (const auto &[name, reduction] : reductions)
       all.push_back(
           {std::string(name), &Elaborator::callReduce, true, {"x", "over"}, 1});

@@ -15,6 +15,19 @@ struct Elaborator::Builtin {
   size_t numRequired = 0;
 };
 
+/// A function that draws random numbers, and what its two numbers are called.
+struct RandomFunction {
+  std::string_view name;
+  Initializer::Kind kind;
+  std::string_view first, second;
+};
+
+inline constexpr RandomFunction randomFunctions[] = {
+    {"normal", Initializer::Kind::Normal, "mean", "stddev"},
+    {"truncated_normal", Initializer::Kind::TruncatedNormal, "mean", "stddev"},
+    {"uniform", Initializer::Kind::Uniform, "low", "high"},
+};
+
 } // namespace meshc::frontend
 
 #endif

@@ -72,6 +72,9 @@ private:
     Frame *caller = nullptr;
     std::map<std::string_view, Binding> bindings = {};
     LoopBlock *block = nullptr; ///< the innermost one around the statement
+    /// What the statement binds; "return" of a return. Random numbers in it are
+    /// called so.
+    std::string_view target = {};
   };
   /// A dim or number defined at the top level.
   struct Global {
@@ -291,6 +294,10 @@ private:
   Value callArgReduce(const ast::CallExpr &call, const Arguments &arguments);
   Value callGather(const ast::CallExpr &call, const Arguments &arguments);
   Value callIota(const ast::CallExpr &call, const Arguments &arguments);
+  Value callDims(const ast::CallExpr &call, const Arguments &arguments);
+
+  // Random numbers (RandomNumbers.cpp).
+  Value callRandom(const ast::CallExpr &call, const Arguments &arguments);
   Value callWhere(const ast::CallExpr &call, const Arguments &arguments);
   Value callCast(const ast::CallExpr &call, const Arguments &arguments);
 

@@ -179,12 +179,18 @@ std::optional<Dims> Elaborator::evaluateDims(const ast::Expr &expr,
   }
   if (!countStep(expr.span))
     return std::nullopt;
-  if (expr.kind != ExprKind::Name) {
-    error(Code::WrongKind, expr.span, "expected the name of a dimension");
-    return std::nullopt;
+  std::optional<Dims> dims;
+  if (expr.kind == ExprKind::Name) {
+    dims = lookUpDims(static_cast<const ast::NameExpr &>(expr).name, expr.span);
+  } else {
+    // dims(x), perhaps as a function of the spec gives it.
+    const Value value =
+        expr.kind == ExprKind::Call ? evaluateIn(false, expr) : Value(false);
+    if (const auto *given = std::get_if<Dims>(&value))
+      dims = *given;
+    else if (!isPoison(value))
+      error(Code::WrongKind, expr.span, "expected the name of a dimension");
   }
-  std::optional<Dims> dims =
-      lookUpDims(static_cast<const ast::NameExpr &>(expr).name, expr.span);
   if (dims && spans)
     spans->insert(spans->end(), dims->size(), Operand{expr.span});
   return dims;

@@ -15,12 +15,8 @@ constexpr ForeignKind initializer = ForeignKind::Initializer;
 constexpr ForeignKind optimizer = ForeignKind::Optimizer;
 constexpr ForeignKind argument = ForeignKind::Argument;
 
-constexpr std::string_view noRandom =
-    "only parameters begin as random values: make a mask an input";
 constexpr std::string_view noScan =
     "there are no scans yet; a loop \"for t in time\" carries what is so far";
-constexpr std::string_view noAngles =
-    "there is no sine or cosine yet: make a table of them an input";
 constexpr std::string_view penalty =
     "weight decay that is not decoupled is a term of the loss: "
     "loss + 0.01 * sum(w ^ 2)";
@@ -55,7 +51,6 @@ constexpr ForeignName names[] = {
     {function, "concatenate", join, noJoin},
     {function, "cond", "where"},
     {function, "contract", "einsum"},
-    {function, "cos", "", noAngles},
     {function, "cummax", "", noScan},
     {function, "cumprod", "", noScan},
     {function, "cumsum", sums, "the sums lie along d', the second role of d"},
@@ -63,8 +58,8 @@ constexpr ForeignName names[] = {
     {function, "div", "a / b"},
     {function, "divide", "a / b"},
     {function, "dot", "einsum"},
-    {function, "dropout", "", noRandom},
     {function, "embedding", "gather"},
+    {function, "erfinv", "erf_inv"},
     {function, "expand", "broadcast"},
     {function, "expand_dims", "broadcast"},
     {function, "expit", "logistic"},
@@ -88,6 +83,9 @@ constexpr ForeignName names[] = {
     {function, "permute", "rename(x, from -> to)"},
     {function, "pow", "x ^ y"},
     {function, "power", "x ^ y"},
+    {function, "rand", "uniform"},
+    {function, "randn", "normal"},
+    {function, "random", "uniform"},
     {function, "reduce_max", "max"},
     {function, "reduce_mean", "mean"},
     {function, "reduce_min", "min"},
@@ -97,7 +95,6 @@ constexpr ForeignName names[] = {
     {function, "scan", "", noScan},
     {function, "select", "where"},
     {function, "sigmoid", "logistic"},
-    {function, "sin", "", noAngles},
     {function, "softmax_cross_entropy", "cross_entropy"},
     {function, "softplus", "log(1 + exp(x))"},
     {function, "square", "x ^ 2"},

@@ -262,6 +262,34 @@ TEST_F(LibraryTest, Activations) {
   });
 }
 
+TEST_F(LibraryTest, Angles) {
+  element = "f64";
+  expectMatrix("sin(x) + 2 * cos(x)", [&](int i, int j) {
+    return std::sin(x[i][j]) + 2 * std::cos(x[i][j]);
+  });
+  expectMatrix("x + cos(0.5) * sin(2)", [&](int i, int j) {
+    return x[i][j] + std::cos(0.5) * std::sin(2.0);
+  });
+  expectMatrix("erf(erf_inv(x / 10))",
+               [&](int i, int j) { return x[i][j] / 10; });
+}
+
+TEST_F(LibraryTest, Norms) {
+  element = "f64";
+  expectVector("norm(x, over = b)", [&](int i) {
+    return std::sqrt(sumRow(i, [](double t) { return t * t; }));
+  });
+  // Of all dims, and what "dims" gives of them.
+  expectVector("norm(x) + 0 * v", [&](int) {
+    double sum = 0;
+    for (int i = 0; i < a; ++i)
+      sum += sumRow(i, [](double t) { return t * t; });
+    return std::sqrt(sum);
+  });
+  expectVector("sum(x, over = dims(x, except = a))",
+               [&](int i) { return sumRow(i, [](double t) { return t; }); });
+}
+
 TEST_F(LibraryTest, Softmax) {
   auto total = [&](int i) {
     return sumRow(i, [](double t) { return std::exp(t); });

@@ -1,0 +1,78 @@
+// Random numbers: from which seed they are drawn, and under which key.
+
+#include "frontend/BuilderState.h"
+
+#include <fmt/format.h>
+
+using namespace meshc;
+using namespace meshc::frontend;
+
+mlir::Value BuilderState::getSeed(mlir::Location location) {
+  const auto scalar =
+      nd::NamedTensorType::get({}, mlir::IntegerType::get(context, 64));
+  if (!seed) {
+    mlir::OpBuilder::InsertionGuard guard(operations);
+    if (!loops.empty())
+      operations.restoreInsertionPoint(loops.front().outside);
+    seed = nd::InputOp::create(operations, mlir::UnknownLoc::get(context),
+                               mlir::Type(scalar), nd::InputOp::seedName);
+  }
+  // The iterations of all loops around are one number, the outer ones major.
+  mlir::Value iteration;
+  for (const Loop &loop : loops) {
+    mlir::Value position =
+        nd::CastOp::create(operations, location, loop.region->getArgument(0),
+                           scalar.getElementType());
+    if (iteration) {
+      mlir::Value size =
+          nd::ConstantOp::create(operations, location, scalar,
+                                 operations.getI64IntegerAttr(loop.dim.size));
+      position = nd::AddOp::create(
+          operations, location,
+          nd::MulOp::create(operations, location, iteration, size), position);
+    }
+    iteration = position;
+  }
+  if (!iteration)
+    return seed;
+  return nd::FoldInOp::create(operations, location, seed, iteration);
+}
+
+static nd::Distribution getDistribution(Initializer::Kind kind) {
+  switch (kind) {
+  case Initializer::Kind::Normal:
+    return nd::Distribution::Normal;
+  case Initializer::Kind::TruncatedNormal:
+    return nd::Distribution::TruncatedNormal;
+  case Initializer::Kind::Uniform:
+  case Initializer::Kind::Fill:
+    break;
+  }
+  return nd::Distribution::Uniform;
+}
+
+Tensor Builder::random(const std::string &name, Initializer distribution,
+                       ElementType type, const std::vector<Dim> &dims,
+                       const Where &where) {
+  if (!isFloat(type)) {
+    state->fail(
+        Code::WrongElementType, where,
+        fmt::format("random numbers are floats, not {}", getName(type)));
+    return {};
+  }
+  if (!state->checkType(type, dims, where))
+    return {};
+  const std::string fullName = state->getFullName(name);
+  // No parameter is called so.
+  const int64_t key = nd::getRandomKey(
+      fmt::format("{}#{}", fullName, state->numDraws[fullName]++));
+  mlir::OpBuilder &operations = state->operations;
+  llvm::SmallVector<mlir::StringRef> order;
+  for (const Dim &dim : dims)
+    order.push_back(dim.name);
+  return state->create<nd::RandomOp>(
+      where, type, dims, getDistribution(distribution.kind),
+      state->getSeed(state->getLocation(where)), key,
+      llvm::APFloat(distribution.first), llvm::APFloat(distribution.second),
+      operations.getStrArrayAttr(order));
+}
