@@ -75,6 +75,11 @@ bool Checker::check(Expr &expr) {
     expr.type = {from.element, unite(from.dims, expr.dims)};
     break;
   }
+  case ExprKind::Random:
+    expr.type = {Element::F32, unite({}, expr.dims)};
+    if (expr.type.dims.size() != expr.dims.size())
+      return fail("random numbers of a dim twice");
+    break;
   case ExprKind::Gather: {
     const Type &from = expr.operands[0].type, &index = expr.operands[1].type;
     if (!from.has(expr.dims[0]) || index.has(expr.dims[0]) ||
@@ -197,8 +202,8 @@ bool Checker::checkReduce(Expr &expr) {
   const bool isPosition = name == "argmax" || name == "argmin";
   if (isPosition && expr.dims.size() != 1)
     return fail(name);
-  const bool needsFloats =
-      expr.kind == ExprKind::Einsum || name == "mean" || keepsDims;
+  const bool needsFloats = expr.kind == ExprKind::Einsum || name == "mean" ||
+                           name == "norm" || keepsDims;
   if (needsFloats && element != Element::F32)
     return fail(name);
   // What an einsum multiplies.

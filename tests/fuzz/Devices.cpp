@@ -327,13 +327,13 @@ runtime::Result<Results> Run::run(runtime::Ranks *ranks) const {
   if (!gradient)
     return gradient.getError();
   // The state that is not fed, such as the scale of gradients.
-  if (Status set = (*session)->initialise(1); !set)
+  if (Status set = (*session)->initialise(tree.seed); !set)
     return set.getError();
   const exec::PortT *retry = findPort((*gradient)->outputs, "fp16/retry");
   for (bool isDone = false; !isDone;) {
     Status ran = feed(**session, **gradient);
     if (ran)
-      ran = (*session)->run(**gradient);
+      ran = (*session)->run(**gradient, 1);
     if (!ran)
       return ran.getError();
     if (!retry)

@@ -148,6 +148,7 @@ Evaluation meshc::fuzz::evaluate(const Tree &tree,
                                  double margin) {
   Evaluator evaluator(tree, precision, margin);
   evaluator.feed(leaves, feeds);
+  evaluator.findDraws(tree.body, "");
   evaluator.run(tree.body);
   return evaluator.finish(leaves);
 }

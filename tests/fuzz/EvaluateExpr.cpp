@@ -2,6 +2,7 @@
 
 #include "tests/fuzz/Evaluator.h"
 #include "tests/fuzz/Position.h"
+#include "tests/fuzz/RandomBits.h"
 
 using namespace meshc::fuzz;
 
@@ -24,6 +25,8 @@ Scalar Evaluator::at(const Expr &expr, Point &point) {
     return atReduce(expr, point);
   case ExprKind::Index:
     return atIndex(expr, point);
+  case ExprKind::Random:
+    return atRandom(expr, point);
   case ExprKind::Rename: {
     Point renamed = point;
     renamed[size_t(expr.dims[0])] = point[size_t(expr.targets[0])];
@@ -158,6 +161,14 @@ Scalar Evaluator::atCall(const Expr &expr, Point &point) {
     return tape.unary(std::sqrt(v), x, 0.5 / std::sqrt(v));
   if (name == "rsqrt")
     return tape.unary(1 / std::sqrt(v), x, -0.5 / (v * std::sqrt(v)));
+  if (name == "sin")
+    return tape.unary(std::sin(v), x, std::cos(v));
+  if (name == "cos")
+    return tape.unary(std::cos(v), x, -std::sin(v));
+  if (name == "erf_inv") {
+    const double y = invertErf(v);
+    return tape.unary(y, x, 1 / slopeOfErf(y));
+  }
   if (name == "erf")
     return tape.unary(std::erf(v), x, slopeOfErf(v));
   // Constants of the library are f32 in the program.
@@ -237,6 +248,16 @@ Scalar Evaluator::atReduce(const Expr &expr, Point &point) {
   if (name == "mean")
     return tape.mean(sum(expr.dims, point, [&] { return at(x, point); }),
                      countElements(tree, expr.dims));
+  if (name == "norm") {
+    const Scalar squares = sum(expr.dims, point, [&] {
+      const Scalar element = at(x, point);
+      return tape.mul(element, element);
+    });
+    decide(squares, {0, -1});
+    const double root = std::sqrt(squares.value);
+    return squares.value > 0 ? tape.unary(root, squares, 0.5 / root)
+                             : Scalar{0, -1};
+  }
   std::vector<Scalar> candidates;
   forEach(expr.dims, point, [&] { candidates.push_back(at(x, point)); });
   size_t place;

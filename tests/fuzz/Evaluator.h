@@ -14,6 +14,8 @@ public:
       : tree(tree), tape(precision), margin(margin) {}
 
   void feed(const std::vector<Leaf> &leaves, const Feeds &feeds);
+  /// Finds the random numbers of a block in the loops `path`, and their keys.
+  void findDraws(const std::vector<Statement> &body, const std::string &path);
   void run(const std::vector<Statement> &body);
   Evaluation finish(const std::vector<Leaf> &leaves);
 
@@ -38,6 +40,7 @@ private:
   Scalar atCall(const Expr &expr, Point &point);
   Scalar atReduce(const Expr &expr, Point &point);
   Scalar atIndex(const Expr &expr, Point &point);
+  Scalar atRandom(const Expr &expr, const Point &point);
   Scalar atLayer(const Expr &expr, Point &point);
   Scalar atConvolution(const Expr &expr, Point &point);
   Scalar atPool(const Expr &expr, Point &point);
@@ -85,6 +88,8 @@ private:
   const double margin;
   std::map<std::string, Value> values, parameters;
   std::map<std::string, std::vector<int>> leafNodes;
+  std::map<const Expr *, uint64_t> keys; ///< of random numbers
+  std::map<std::string, int> numDraws;   ///< by name
   std::vector<std::pair<DimId, std::string>> loops;
   std::vector<std::pair<std::string, Element>> outputs;
   std::string problem;

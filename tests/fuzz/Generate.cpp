@@ -48,6 +48,7 @@ static constexpr Kind kinds[] = {
     {"softmax", "softmax, log_softmax, cross_entropy"},
     {"where", "choices"},
     {"shape", "rename, broadcast, gather"},
+    {"draw", "random numbers"},
     {"dense", "dense layers"},
     {"layer-norm", "layer_norm"},
     {"conv", "convolutions"},
@@ -69,6 +70,7 @@ Tree meshc::fuzz::generate(uint64_t seed, int statements,
 }
 
 Tree Generator::run(int statements) {
+  tree.seed = int64_t(random());
   declare();
   for (int i = 0; i < 3; ++i)
     addParameter(tree.body);
@@ -273,7 +275,7 @@ void Generator::addStatement(Body &body) {
     return addLoop(body);
   for (int attempt = 0; attempt < 20; ++attempt) {
     std::optional<Expr> value;
-    switch (pick(17)) {
+    switch (pick(18)) {
     case 0:
     case 1:
     case 2:
@@ -302,6 +304,9 @@ void Generator::addStatement(Body &body) {
       value = makeViewedProduct();
       break;
     case 11:
+      value = makeDraw();
+      break;
+    case 12:
       if (!checker->getLoops().empty())
         value = makeSlice();
       break;

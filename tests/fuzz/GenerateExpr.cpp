@@ -15,7 +15,7 @@ static Expr positive(Expr x) {
 }
 
 std::optional<Expr> Generator::makeUnary(Expr x) {
-  switch (pick(14)) {
+  switch (pick(17)) {
   case 0:
     return call("exp", {bounded(x)});
   case 1:
@@ -42,6 +42,12 @@ std::optional<Expr> Generator::makeUnary(Expr x) {
     return make(ExprKind::Operator, "-", {x});
   case 12:
     return binary("^", positive(x), number(flip() ? 1.5 : -1));
+  case 13:
+    return call("sin", {x});
+  case 14:
+    return call("cos", {x});
+  case 15:
+    return call("erf_inv", {binary("*", bounded(x), number(0.75))});
   default:
     return bounded(x);
   }
@@ -91,7 +97,8 @@ std::optional<Expr> Generator::makeReduction() {
   }
   if (!allows("reduce"))
     return std::nullopt;
-  static const std::vector<std::string> names = {"sum", "mean", "max", "min"};
+  static const std::vector<std::string> names = {"sum", "mean", "max", "min",
+                                                 "norm"};
   return make(ExprKind::Reduce, pickFrom(names), {nameOf(*name)}, dims);
 }
 
@@ -205,6 +212,39 @@ std::optional<Expr> Generator::makeInteger() {
   default:
     return make(ExprKind::Operator, "not", {nameOf(*c)});
   }
+}
+
+/// Random numbers, a mask of them, or a value of which some are left out.
+std::optional<Expr> Generator::makeDraw() {
+  if (!allows("draw"))
+    return std::nullopt;
+  auto name = pickFloat();
+  const bool isDropout = name && flip();
+  Dims dims = isDropout ? getDims(*name) : Dims();
+  while (!isDropout && dims.size() < 3 && (dims.empty() || flip()))
+    if (auto dim = pickOtherDim(dims))
+      dims.push_back(*dim);
+  if (dims.empty())
+    return std::nullopt;
+  std::shuffle(dims.begin(), dims.end(), random);
+  static const std::vector<std::string> names = {"uniform", "normal",
+                                                 "truncated_normal"};
+  Expr draw = make(ExprKind::Random, isDropout ? "uniform" : pickFrom(names),
+                   {}, std::move(dims));
+  if (isDropout) {
+    draw.second = 1;
+    return call("where", {binary("<", std::move(draw), number(0.25)), number(0),
+                          binary("/", nameOf(*name), number(0.75))});
+  }
+  draw.number = pickNumber() / 4;
+  draw.second = draw.name == "uniform" ? draw.number + 1 : 0.5;
+  if (flip(3))
+    return binary(flip() ? "<" : ">=", std::move(draw),
+                  number(pickNumber() / 4));
+  // Two in one statement are others.
+  if (flip(3))
+    return binary("-", draw, draw);
+  return draw;
 }
 
 //===-- Layers ------------------------------------------------------------===//
@@ -330,6 +370,8 @@ double Generator::getMagnitude(const Expr &expr) {
     if (name == "^")
       return std::max(4.0, of(0) * of(0));
     return 1;
+  case ExprKind::Random:
+    return std::fabs(expr.number) + (name == "uniform" ? 1 : 3 * expr.second);
   case ExprKind::Call:
     if (name == "where")
       return std::max(of(1), of(2));
@@ -337,11 +379,12 @@ double Generator::getMagnitude(const Expr &expr) {
       return std::max(of(0), of(1));
     if (name == "exp" || name == "log" || name == "sqrt" || name == "rsqrt")
       return 3;
-    if (name == "tanh" || name == "erf" || name == "logistic")
+    if (name == "tanh" || name == "erf" || name == "logistic" ||
+        name == "sin" || name == "cos")
       return 1;
     return of(0);
   case ExprKind::Reduce:
-    if (name == "sum")
+    if (name == "sum" || name == "norm")
       return of(0) * double(countElements(tree, expr.dims));
     if (name == "softmax")
       return 1;

@@ -77,6 +77,7 @@ private:
   std::optional<Expr> makeShape();
   std::optional<Expr> makeChoice();
   std::optional<Expr> makeInteger();
+  std::optional<Expr> makeDraw();
   std::optional<Expr> makeLayer();
   std::optional<Expr> makeWindowed(const std::string &x);
   std::optional<Expr> makeView();

@@ -50,7 +50,8 @@ private:
         expr.kind == ExprKind::Name || expr.kind == ExprKind::Position ||
         expr.kind == ExprKind::Size || expr.kind == ExprKind::Tuple ||
         (expr.kind == ExprKind::Number && expr.number >= 0) ||
-        expr.kind == ExprKind::Iota || expr.kind == ExprKind::Call;
+        expr.kind == ExprKind::Iota || expr.kind == ExprKind::Random ||
+        expr.kind == ExprKind::Call;
     return isBare ? print(expr) : "(" + print(expr) + ")";
   }
   std::string printIndex(const Expr &expr) const;
@@ -143,6 +144,10 @@ std::string Printer::print(const Expr &expr) const {
   case ExprKind::Broadcast:
     return fmt::format("broadcast({}, {})", printOperands(expr),
                        join(expr.dims));
+  case ExprKind::Random:
+    return fmt::format("{}({}, {}, dims = {})", expr.name,
+                       printNumber(expr.number), printNumber(expr.second),
+                       getList(expr.dims));
   case ExprKind::Gather:
     return fmt::format("gather({}, over = {})", printOperands(expr),
                        getName(expr.dims[0]));

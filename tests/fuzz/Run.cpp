@@ -8,6 +8,7 @@
 #include "tests/fuzz/Compare.h"
 #include "tests/fuzz/Devices.h"
 #include "tests/fuzz/Print.h"
+#include "tests/fuzz/RandomBits.h"
 
 #include "dialect/interpreter/SPMDInterpreter.h"
 #include "mlir/IR/Verifier.h"
@@ -179,12 +180,20 @@ Failure Runner::interpret(Program program, mlir::ModuleOp declarations,
   checks.enter(stage);
   meshc::test::F64State state;
   program.walk([&](mlir::Operation *op) {
-    if (auto input = mlir::dyn_cast<nd::InputOp>(op))
+    auto input = mlir::dyn_cast<nd::InputOp>(op);
+    auto local = mlir::dyn_cast<spmd::InputOp>(op);
+    if ((input && input.isSeed()) || (local && local.isSeed())) {
+      const uint64_t seed = getSeedOfRun(tree.seed, 1);
+      state.inputs[nd::InputOp::seedName.str()] =
+          meshc::test::ints({}, {int64_t(seed)});
+      return;
+    }
+    if (input)
       state.inputs[input.getName().str()] =
           toProgram(tree, feeds.at(input.getName().str()), input.getType());
-    if (auto input = mlir::dyn_cast<spmd::InputOp>(op))
-      state.inputs[input.getName().str()] = toProgram(
-          tree, feeds.at(input.getName().str()), input.getGlobalType());
+    if (local)
+      state.inputs[local.getName().str()] = toProgram(
+          tree, feeds.at(local.getName().str()), local.getGlobalType());
   });
   for (auto variable : declarations.getOps<nd::VariableOp>())
     if (feeds.contains(variable.getSymName().str()))
@@ -402,6 +411,7 @@ meshc::test::Layout meshc::fuzz::drawLayout(const Tree &tree,
 
 std::string meshc::fuzz::describe(const Case &item) {
   std::string text = print(item.tree);
+  text += fmt::format("// --seed {}\n", item.tree.seed);
   for (const meshc::test::Layout &layout : item.layouts)
     text += fmt::format("// --mesh {} --layout \"{}\"\n", layout.mesh,
                         layout.rules);

@@ -24,6 +24,7 @@ public:
   /// the program.
   explicit Tape(Precision precision) : precision(precision) {}
 
+  Precision getPrecision() const { return precision; }
   double round(double value) const { return fuzz::round(value, precision); }
   Scalar makeLeaf(double value) { return push(value, -1, 0, -1, 0); }
   Scalar unary(double value, Scalar x, double slope) {

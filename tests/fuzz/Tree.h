@@ -53,6 +53,7 @@ enum class ExprKind : uint8_t {
   Index,     ///< operands[0] at `parts`
   Rename,    ///< dims[0] becomes targets[0]
   Broadcast, ///< along `dims`
+  Random,    ///< `name` of `number` and `second`, drawn over `dims`
   Gather,    ///< gather(operands[0], operands[1], over = dims[0])
   Constrain, ///< @ [dims[0] -> axes]; without dims `@ [d -> ()]` of targets[0]
   Layer,     ///< a layer of the library called `name`
@@ -70,7 +71,7 @@ struct LayerArguments {
 struct Expr {
   ExprKind kind = ExprKind::Number;
   std::string name;
-  double number = 0;
+  double number = 0, second = 0;
   Dims dims, targets;
   std::vector<Expr> operands;
   std::vector<Part> parts;
@@ -114,6 +115,7 @@ struct Input {
 };
 
 struct Tree {
+  int64_t seed = 0; ///< of random numbers
   std::vector<Dim> dims;
   std::vector<Input> inputs;
   std::vector<Statement> body;
