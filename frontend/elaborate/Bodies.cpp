@@ -34,7 +34,7 @@ void Elaborator::buildModel(const ast::Model &model) {
 /// The name that a statement gives what it computes.
 static std::string_view getTarget(const ast::Statement &statement) {
   if (const auto *let = std::get_if<ast::LetStatement>(&statement))
-    return let->name.text;
+    return let->names.front().text;
   if (const auto *place = std::get_if<ast::PlaceStatement>(&statement))
     return place->name.text;
   if (const auto *output = std::get_if<ast::OutputStatement>(&statement))
@@ -44,10 +44,11 @@ static std::string_view getTarget(const ast::Statement &statement) {
   return {};
 }
 
-Value Elaborator::execute(const std::vector<ast::Statement> &body) {
+std::optional<Elaborator::Values>
+Elaborator::execute(const std::vector<ast::Statement> &body) {
   for (const ast::Statement &statement : body) {
     if (mustStop())
-      return Poison();
+      return std::nullopt;
     frame->target = getTarget(statement);
     if (const auto *param = std::get_if<ast::ParamStatement>(&statement))
       execute(*param);
@@ -63,12 +64,16 @@ Value Elaborator::execute(const std::vector<ast::Statement> &body) {
                  std::get_if<ast::AssertStatement>(&statement)) {
       // What a function does with arguments that it refuses says nothing.
       if (!execute(*assertion) && frame->function)
-        return Poison();
+        return std::nullopt;
     } else {
-      return evaluateBound(*std::get<ast::ReturnStatement>(statement).value);
+      Values returned;
+      for (const ast::ExprPtr &value :
+           std::get<ast::ReturnStatement>(statement).values)
+        returned.push_back(evaluateBound(*value));
+      return returned;
     }
   }
-  return Poison();
+  return std::nullopt;
 }
 
 std::optional<ElementType> Elaborator::getElementType(const ast::Name &name) {
@@ -216,68 +221,6 @@ std::optional<Initializer> Elaborator::getInitializer(const ast::Expr &expr) {
         fmt::format("the low end {} of \"uniform\" lies above the high end {}",
                     values[0], values[1]));
   return std::nullopt;
-}
-
-Value Elaborator::evaluateBound(const ast::Expr &expr) {
-  bound = &expr;
-  return evaluate(expr);
-}
-
-/// The scope that a call says to have, which tells what it gives: the two
-/// values of `let h = block(h) as b1` and `let h = block(h) as b2` are b1/h and
-/// b2/h. Empty of anything else.
-static std::string getScopeOfCall(const ast::Expr &value) {
-  if (value.kind != ast::ExprKind::Call)
-    return "";
-  const auto &call = static_cast<const ast::CallExpr &>(value);
-  return call.scope ? std::string(call.scope->text) : "";
-}
-
-void Elaborator::checkNew(const ast::Name &name, std::optional<Span> keyword) {
-  auto known = frame->bindings.find(name.text);
-  if (known == frame->bindings.end())
-    return;
-  Diagnostic &bound =
-      error(Code::NameIsBound, name.span,
-            fmt::format("\"{}\" is bound already, and ends with the loop if it "
-                        "is bound anew",
-                        name.text))
-          .alsoAt(getUserSpan(known->second.span), "bound here");
-  if (keyword)
-    bound.fix(
-        {keyword->source, keyword->begin, name.span.begin}, "",
-        fmt::format("without \"let\" the loop carries \"{}\"", name.text));
-}
-
-void Elaborator::execute(const ast::LetStatement &let) {
-  using Kind = ast::LetStatement::Kind;
-  if (let.kind == Kind::Binds && frame->block)
-    checkNew(let.name, let.keyword);
-  auto known = frame->bindings.find(let.name.text);
-  bool isKnown = known != frame->bindings.end();
-  if (let.kind != Kind::Binds && !isKnown) {
-    std::vector<std::string> names;
-    for (const auto &[name, binding] : frame->bindings)
-      names.emplace_back(name);
-    error(Code::UnknownName, let.name.span,
-          fmt::format("\"{}\" is not defined here, so that it cannot be "
-                      "redefined",
-                      let.name.text))
-        .help("a first definition begins with \"let\"")
-        .didYouMean(layout::findNearest(let.name.text, names));
-  }
-  if (let.kind == Kind::Adds && addToSum(let))
-    return;
-  Value value = evaluateBound(*let.value);
-  if (let.kind == Kind::Adds)
-    value = isKnown ? apply(ast::Operator::Add,
-                            frame->bindings[let.name.text].value, let.name.span,
-                            value, let.value->span)
-                    : Value(Poison());
-  if (const auto *tensor = std::get_if<Tensor>(&value))
-    builder.setName(*tensor, std::string(let.name.text),
-                    getScopeOfCall(*let.value));
-  frame->bindings[let.name.text] = {std::move(value), let.name.span};
 }
 
 void Elaborator::execute(const ast::OutputStatement &output) {

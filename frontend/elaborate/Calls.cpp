@@ -112,29 +112,33 @@ Elaborator::bind(const ast::CallExpr &call,
   return isValid ? std::optional(arguments) : std::nullopt;
 }
 
-Value Elaborator::evaluateCall(const ast::CallExpr &call) {
+std::optional<Elaborator::Values>
+Elaborator::evaluateCall(const ast::CallExpr &call) {
   std::string_view name = call.callee.text;
   const Builtin *builtin = findBuiltin(name);
   if (!builtin) {
     if (const ast::Function *function = findFunction(name))
       return callFunction(call, *function);
     reportUnknownFunction(call.callee);
-    return Poison();
+    return std::nullopt;
   }
   if (call.scope) {
     error(Code::WrongKind, call.scope->span,
           fmt::format("\"{}\" is built in and opens no scope to name", name));
-    return Poison();
+    return std::nullopt;
   }
-  if (!builtin->hasParameters)
-    return (this->*builtin->call)(call, {});
-  std::optional<Arguments> arguments =
-      bind(call, builtin->parameters, builtin->numRequired);
-  return arguments ? (this->*builtin->call)(call, *arguments) : Value(Poison());
+  std::optional<Arguments> arguments = Arguments();
+  if (builtin->hasParameters)
+    arguments = bind(call, builtin->parameters, builtin->numRequired);
+  if (!arguments)
+    return std::nullopt;
+  Value value = (this->*builtin->call)(call, *arguments);
+  return isPoison(value) ? std::nullopt : std::optional(Values{value});
 }
 
-Value Elaborator::callFunction(const ast::CallExpr &call,
-                               const ast::Function &function) {
+std::optional<Elaborator::Values>
+Elaborator::callFunction(const ast::CallExpr &call,
+                         const ast::Function &function) {
   bool isBound = bound == &call;
   for (const Frame *at = frame; at; at = at->caller)
     if (at->function == &function) {
@@ -142,7 +146,7 @@ Value Elaborator::callFunction(const ast::CallExpr &call,
             fmt::format("function \"{}\" calls itself", function.name.text))
           .note("functions are expanded where they are called, so that none "
                 "can call itself");
-      return Poison();
+      return std::nullopt;
     }
   std::vector<std::string> parameters;
   for (const ast::Parameter &parameter : function.parameters)
@@ -150,7 +154,7 @@ Value Elaborator::callFunction(const ast::CallExpr &call,
   // A parameter with a default may stand before one without.
   std::optional<Arguments> arguments = bind(call, parameters, 0);
   if (!arguments)
-    return Poison();
+    return std::nullopt;
 
   Frame callee{&function, call.span, frame};
   // In the order in which they are written, so that the scopes which calls
@@ -173,7 +177,7 @@ Value Elaborator::callFunction(const ast::CallExpr &call,
             fmt::format("\"{}\" needs an argument for \"{}\"",
                         function.name.text, parameter.name.text))
           .alsoAt(getUserSpan(parameter.name.span), "this parameter");
-      return Poison();
+      return std::nullopt;
     }
   }
   Where where = getWhere(call.span);
@@ -194,13 +198,14 @@ Value Elaborator::callFunction(const ast::CallExpr &call,
                                               parameter.name.span};
   }
   checkArguments(caller);
-  Value result = execute(function.body);
+  std::optional<Values> results = execute(function.body);
   frame = caller;
   isInIndex = isAround;
   // Inside an expression nothing else names it.
-  if (const auto *tensor = std::get_if<Tensor>(&result); tensor && !isBound)
-    builder.setNameOfScope(*tensor);
+  if (results && results->size() == 1 && !isBound)
+    if (const auto *tensor = std::get_if<Tensor>(&results->front()))
+      builder.setNameOfScope(*tensor);
   builder.leaveScope();
   reportBuildErrors({});
-  return result;
+  return results;
 }

@@ -83,6 +83,8 @@ private:
     enum class State : uint8_t { Unresolved, Resolving, Resolved } state;
     Value value;
   };
+  /// What a call gives: one value, or several that a statement binds.
+  using Values = std::vector<Value>;
   /// The arguments of a call by parameter; null where none is given.
   using Arguments = std::vector<const ast::Argument *>;
   struct Builtin;
@@ -136,21 +138,27 @@ private:
 
   // Bodies (Bodies.cpp).
   void buildModel(const ast::Model &model);
-  /// Executes the statements; the value returned, if one is.
-  Value execute(const std::vector<ast::Statement> &body);
+  /// Executes the statements; the values returned, if there are.
+  std::optional<Values> execute(const std::vector<ast::Statement> &body);
   void execute(const ast::ParamStatement &param);
-  void execute(const ast::LetStatement &let);
-  /// Evaluates an expression whose value the statement names.
-  Value evaluateBound(const ast::Expr &expr);
   void execute(const ast::OutputStatement &output);
   /// False if it does not hold.
   bool execute(const ast::AssertStatement &assertion);
-  /// Reports a name that is bound where a block binds it; `keyword` is "let",
-  /// if it does so by that.
-  void checkNew(const ast::Name &name, std::optional<Span> keyword = {});
   std::optional<ElementType> getElementType(const ast::Name &name);
   std::optional<Dims> getTypeDims(const ast::TypeExpr &type);
   std::optional<Initializer> getInitializer(const ast::Expr &expr);
+
+  // What statements bind (Bindings.cpp).
+  void execute(const ast::LetStatement &let);
+  /// Evaluates an expression whose value the statement names.
+  Value evaluateBound(const ast::Expr &expr);
+  /// One value for each name.
+  Values evaluateFor(const ast::LetStatement &let);
+  void checkName(const ast::LetStatement &let, const ast::Name &name);
+  /// Reports a name that is bound where a block binds it; `keyword` is "let",
+  /// if it does so by that.
+  void checkNew(const ast::Name &name, std::optional<Span> keyword = {});
+  void reportSeveral(const ast::CallExpr &call, size_t count);
 
   // Loops (Loops.cpp).
   void execute(const ast::LoopStatement &loop);
@@ -178,6 +186,11 @@ private:
 
   // Expressions (Expressions.cpp).
   Value evaluate(const ast::Expr &expr);
+  /// The values of a call, or the one of any other expression; nothing after an
+  /// error.
+  std::optional<Values> evaluateAll(const ast::Expr &expr);
+  /// Whether another evaluation may begin; it ends with --depth.
+  bool beginEvaluation(Span span);
   /// The same where a dim stands for its positions, or for its size.
   Value evaluateIn(bool isIndex, const ast::Expr &expr);
   Value evaluateKind(const ast::Expr &expr);
@@ -258,8 +271,9 @@ private:
   std::optional<Dims> lookUpDims(std::string_view name, Span span);
 
   // Calls (Calls.cpp).
-  Value evaluateCall(const ast::CallExpr &call);
-  Value callFunction(const ast::CallExpr &call, const ast::Function &function);
+  std::optional<Values> evaluateCall(const ast::CallExpr &call);
+  std::optional<Values> callFunction(const ast::CallExpr &call,
+                                     const ast::Function &function);
   const ast::Function *findFunction(std::string_view name) const;
   void reportUnknownFunction(const ast::Name &callee);
   /// Assigns arguments to parameters by position and name; nothing after an

@@ -18,20 +18,39 @@ using ast::Operator;
 /// over, sanitizers included.
 static constexpr int maxDepth = 1000;
 
+bool Elaborator::beginEvaluation(Span span) {
+  if (!countStep(span))
+    return false;
+  if (++depth <= maxDepth)
+    return true;
+  --depth;
+  error(Code::ProgramTooLarge, span,
+        fmt::format("expressions and calls are nested more than {} deep",
+                    maxDepth));
+  aborted = true;
+  return false;
+}
+
 Value Elaborator::evaluate(const ast::Expr &expr) {
-  if (!countStep(expr.span))
+  if (!beginEvaluation(expr.span))
     return Poison();
-  if (depth >= maxDepth) {
-    error(Code::ProgramTooLarge, expr.span,
-          fmt::format("expressions and calls are nested more than {} deep",
-                      maxDepth));
-    aborted = true;
-    return Poison();
-  }
-  ++depth;
   Value value = evaluateKind(expr);
   --depth;
   return value;
+}
+
+std::optional<Elaborator::Values>
+Elaborator::evaluateAll(const ast::Expr &expr) {
+  if (expr.kind != ExprKind::Call) {
+    Value value = evaluate(expr);
+    return isPoison(value) ? std::nullopt : std::optional(Values{value});
+  }
+  if (!beginEvaluation(expr.span))
+    return std::nullopt;
+  std::optional<Values> values =
+      evaluateCall(static_cast<const ast::CallExpr &>(expr));
+  --depth;
+  return values;
 }
 
 Value Elaborator::evaluateIn(bool isIndex, const ast::Expr &expr) {
@@ -64,8 +83,15 @@ Value Elaborator::evaluateKind(const ast::Expr &expr) {
     return evaluateUnary(static_cast<const ast::UnaryExpr &>(expr));
   case ExprKind::Chain:
     return evaluateChain(static_cast<const ast::ChainExpr &>(expr));
-  case ExprKind::Call:
-    return evaluateCall(static_cast<const ast::CallExpr &>(expr));
+  case ExprKind::Call: {
+    const auto &call = static_cast<const ast::CallExpr &>(expr);
+    std::optional<Values> values = evaluateCall(call);
+    if (values && values->size() == 1)
+      return std::move(values->front());
+    if (values)
+      reportSeveral(call, values->size());
+    return Poison();
+  }
   case ExprKind::Constrain:
     return evaluateConstrain(static_cast<const ast::ConstrainExpr &>(expr));
   case ExprKind::Index:

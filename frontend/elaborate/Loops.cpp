@@ -139,12 +139,13 @@ private:
     for (const ast::Statement &statement : loop.body->statements) {
       using LetKind = ast::LetStatement::Kind;
       if (const auto *let = std::get_if<ast::LetStatement>(&statement)) {
-        if (let->kind == LetKind::Binds)
-          own.insert(let->name.text);
-        else
-          note(let->name, own,
-               let->kind == LetKind::Adds && !isInner ? Kind::Summed
-                                                      : Kind::Carried);
+        for (const ast::Name &name : let->names)
+          if (let->kind == LetKind::Binds)
+            own.insert(name.text);
+          else
+            note(name, own,
+                 let->kind == LetKind::Adds && !isInner ? Kind::Summed
+                                                        : Kind::Carried);
       } else if (const auto *param =
                      std::get_if<ast::ParamStatement>(&statement)) {
         for (const ast::Name &name : param->names)
@@ -346,21 +347,22 @@ void Elaborator::finishLoop(const ast::LoopStatement &loop, LoopBlock &block) {
 bool Elaborator::addToSum(const ast::LetStatement &let) {
   if (!frame->block)
     return false;
-  auto sum = frame->block->sums.find(let.name.text);
+  const ast::Name &name = let.names.front();
+  auto sum = frame->block->sums.find(name.text);
   if (sum == frame->block->sums.end())
     return false;
   Value term = evaluateBound(*let.value);
   // Numbers as what they are added to.
   if (!isPoison(term)) {
     Tensor tensor = toTensor(term, let.value->span,
-                             getHint(frame->bindings[let.name.text].value));
-    builder.setName(tensor, std::string(let.name.text));
+                             getHint(frame->bindings[name.text].value));
+    builder.setName(tensor, std::string(name.text));
     term = tensor ? Value(tensor) : Value(Poison());
   }
   Value &all = sum->second.value;
-  all = sum->second.isStarted ? apply(ast::Operator::Add, all, let.name.span,
-                                      term, let.value->span)
-                              : term;
+  all = sum->second.isStarted
+            ? apply(ast::Operator::Add, all, name.span, term, let.value->span)
+            : term;
   sum->second.isStarted = true;
   return true;
 }

@@ -189,10 +189,10 @@ struct ParamStatement {
 };
 
 /// let name = value, or name = value or name += value for a name that is bound
-/// already.
+/// already. Several names take the values of one call, but for +=.
 struct LetStatement {
   enum class Kind : uint8_t { Binds, Rebinds, Adds };
-  Name name;
+  std::vector<Name> names;
   ExprPtr value;
   Kind kind;
   Span keyword; ///< of "let"
@@ -225,9 +225,10 @@ struct OutputStatement {
   ExprPtr value;
 };
 
+/// return value, value
 struct ReturnStatement {
   Span keyword;
-  ExprPtr value;
+  std::vector<ExprPtr> values;
 };
 
 using Statement =

@@ -275,8 +275,8 @@ std::string Printer::print(const Statement &statement) {
   if (const auto *let = std::get_if<LetStatement>(&statement))
     return fmt::format(
         "{}{} {} {}", let->kind == LetStatement::Kind::Binds ? "let " : "",
-        let->name.text, let->kind == LetStatement::Kind::Adds ? "+=" : "=",
-        print(*let->value));
+        printList(let->names),
+        let->kind == LetStatement::Kind::Adds ? "+=" : "=", print(*let->value));
   if (const auto *place = std::get_if<PlaceStatement>(&statement))
     return fmt::format("{}[{} = {}] = {}", place->name.text, place->dim.text,
                        print(*place->position), print(*place->value));
@@ -288,7 +288,7 @@ std::string Printer::print(const Statement &statement) {
                        print(*output->value));
   if (const auto *assertion = std::get_if<AssertStatement>(&statement))
     return "assert " + print(*assertion->condition);
-  return "return " + print(*std::get<ReturnStatement>(statement).value);
+  return "return " + printList(std::get<ReturnStatement>(statement).values);
 }
 
 std::string Printer::print(const std::vector<Statement> &body) {

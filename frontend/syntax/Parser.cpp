@@ -184,9 +184,17 @@ bool Parser::atStatement(size_t index) const {
   TokenKind before = index == 0 ? TokenKind::End : tokens[index - 1].kind;
   if (before == TokenKind::Comma || before == TokenKind::LeftParen)
     return false;
-  TokenKind next = tokens[index + 1].kind;
-  return next == TokenKind::Equal || next == TokenKind::PlusEqual ||
-         next == TokenKind::LeftBracket;
+  auto isKind = [&](size_t distance, TokenKind kind) {
+    return index + distance < tokens.size() &&
+           tokens[index + distance].kind == kind;
+  };
+  // One name, or the first of several.
+  size_t behind = 1;
+  while (isKind(behind, TokenKind::Comma) &&
+         isKind(behind + 1, TokenKind::Name))
+    behind += 2;
+  return isKind(behind, TokenKind::Equal) || isKind(1, TokenKind::PlusEqual) ||
+         isKind(1, TokenKind::LeftBracket);
 }
 
 /// To the next rule, setting or binding of the block, which begins a line, to

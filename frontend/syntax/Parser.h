@@ -4,6 +4,8 @@
 #include "frontend/syntax/Ast.h"
 #include "frontend/syntax/Lexer.h"
 
+#include <functional>
+
 namespace meshc::frontend {
 
 /// Counts one level of nesting while it lives.
@@ -106,9 +108,8 @@ private:
   enum class Entries : uint8_t { Statements, Names };
   /// Parses entries up to the closing brace with `parseEntry`, which returns
   /// false after an error; a comma between entries is optional.
-  template <typename ParseEntry>
   Span parseBraces(std::string_view what, Entries entries,
-                   ParseEntry parseEntry);
+                   const std::function<bool()> &parseEntry);
   /// After an error ahead of a block: parses the block for its errors, if it
   /// begins before the next item or statement. Whether it does; then what is
   /// behind the block comes next.
