@@ -109,6 +109,46 @@ void Elaborator::reportSeveral(const ast::CallExpr &call, size_t count) {
                         call.callee.text));
 }
 
+Value Elaborator::toType(const ast::ParameterType &type, const ast::Name &name,
+                         const Value &value, Span span) {
+  std::optional<ElementType> element;
+  if (type.element && !(element = getElementType(*type.element)))
+    return Poison();
+  std::optional<Dims> dims = getDims(type.dims);
+  if (!dims || isPoison(value))
+    return Poison();
+  const bool isTensor = std::holds_alternative<Tensor>(value);
+  Tensor x = toTensor(value, span, element.value_or(ElementType::F32));
+  if (!x)
+    return Poison();
+  auto isNamed = [&](const Dim &dim) {
+    return std::ranges::find(*dims, dim) != dims->end();
+  };
+  const bool hasElement = !element || x.getElementType() == *element;
+  const bool hasDims =
+      !isTensor ||
+      (std::ranges::all_of(
+           *dims, [&](const Dim &dim) { return x.hasDim(dim.name); }) &&
+       (type.isOpen || std::ranges::all_of(x.getDims(), isNamed)));
+  if (!hasElement || !hasDims) {
+    Diagnostic &reported =
+        error(Code::TypeDiffers, span,
+              fmt::format("\"{}\" is {} by its type, found {}", name.text,
+                          sources.getText(type.span),
+                          isTensor ? toString(x.getElementType(), x.getDims())
+                                   : std::string(describe(value))));
+    if (!hasElement && isTensor)
+      reported.help(fmt::format("{}(...) converts", getName(*element)));
+    if (!hasDims && !type.isOpen)
+      reported.help("\"[.., d]\" leaves other dimensions open");
+    return Poison();
+  }
+  if (isTensor || dims->empty())
+    return x;
+  return orPoison(
+      checked(builder.broadcast(x, *dims, getWhere(span)), {{span, x}}));
+}
+
 void Elaborator::execute(const ast::LetStatement &let) {
   using Kind = ast::LetStatement::Kind;
   for (const ast::Name &name : let.names)
@@ -126,6 +166,8 @@ void Elaborator::execute(const ast::LetStatement &let) {
   }
   for (size_t i = 0; i < let.names.size(); ++i) {
     const ast::Name &name = let.names[i];
+    if (let.type)
+      values[i] = toType(*let.type, name, values[i], let.value->span);
     if (const auto *tensor = std::get_if<Tensor>(&values[i]))
       builder.setName(*tensor, std::string(name.text),
                       getScopeOfCall(*let.value));

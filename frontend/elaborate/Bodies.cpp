@@ -16,7 +16,7 @@ void Elaborator::buildModel(const ast::Model &model) {
   frame = &top;
   for (const ast::Input &input : model.inputs) {
     std::optional<ElementType> element = getElementType(input.type.element);
-    std::optional<Dims> dims = getTypeDims(input.type);
+    std::optional<Dims> dims = getDims(input.type.dims);
     std::string name(input.name.text);
     Where where = getWhere(join(input.name.span, input.type.span));
     Tensor tensor;
@@ -98,11 +98,10 @@ std::optional<ElementType> Elaborator::getElementType(const ast::Name &name) {
   return std::nullopt;
 }
 
-/// The dims of a type; all of its errors are reported.
-std::optional<Dims> Elaborator::getTypeDims(const ast::TypeExpr &type) {
+std::optional<Dims> Elaborator::getDims(const std::vector<ast::Name> &names) {
   Dims all;
   bool isValid = true;
-  for (const ast::Name &name : type.dims) {
+  for (const ast::Name &name : names) {
     std::optional<Dims> dims = lookUpDims(name.text, name.span);
     if (dims)
       all.insert(all.end(), dims->begin(), dims->end());
@@ -114,7 +113,7 @@ std::optional<Dims> Elaborator::getTypeDims(const ast::TypeExpr &type) {
 
 void Elaborator::execute(const ast::ParamStatement &param) {
   std::optional<ElementType> element = getElementType(param.type.element);
-  std::optional<Dims> dims = getTypeDims(param.type);
+  std::optional<Dims> dims = getDims(param.type.dims);
   std::optional<Initializer> initializer = getInitializer(*param.initializer);
   for (const ast::Name &name : param.names) {
     if (frame->block)

@@ -145,7 +145,8 @@ private:
   /// False if it does not hold.
   bool execute(const ast::AssertStatement &assertion);
   std::optional<ElementType> getElementType(const ast::Name &name);
-  std::optional<Dims> getTypeDims(const ast::TypeExpr &type);
+  /// The dims that a type names; all of its errors are reported.
+  std::optional<Dims> getDims(const std::vector<ast::Name> &names);
   std::optional<Initializer> getInitializer(const ast::Expr &expr);
 
   // What statements bind (Bindings.cpp).
@@ -155,6 +156,10 @@ private:
   /// One value for each name.
   Values evaluateFor(const ast::LetStatement &let);
   void checkName(const ast::LetStatement &let, const ast::Name &name);
+  /// `value` as what the type of a `let` says: numbers become tensors. Poison
+  /// after an error.
+  Value toType(const ast::ParameterType &type, const ast::Name &name,
+               const Value &value, Span span);
   /// Reports a name that is bound where a block binds it; `keyword` is "let",
   /// if it does so by that.
   void checkNew(const ast::Name &name, std::optional<Span> keyword = {});

@@ -181,6 +181,17 @@ struct TypeExpr {
   Span span;
 };
 
+/// What a name takes: dim, dims, number, truth, or tensors of a shape, as
+/// f32[batch, pixel] or, with any other dims too, [.., pixel].
+struct ParameterType {
+  enum class Kind : uint8_t { Dim, Dims, Number, Truth, Tensor };
+  Kind kind = Kind::Tensor;
+  Span span = {};
+  std::optional<Name> element = {};
+  std::vector<Name> dims = {};
+  bool isOpen = false; ///< with "..": these dims at least
+};
+
 /// param a, b: type = initializer
 struct ParamStatement {
   std::vector<Name> names;
@@ -188,11 +199,12 @@ struct ParamStatement {
   ExprPtr initializer;
 };
 
-/// let name = value, or name = value or name += value for a name that is bound
-/// already. Several names take the values of one call, but for +=.
+/// let name: type = value, or name = value or name += value for a name that is
+/// bound already. Several names take the values of one call, but for +=.
 struct LetStatement {
   enum class Kind : uint8_t { Binds, Rebinds, Adds };
   std::vector<Name> names;
+  std::optional<ParameterType> type; ///< of let; of kind Tensor
   ExprPtr value;
   Kind kind;
   Span keyword; ///< of "let"
@@ -259,17 +271,6 @@ struct Mesh {
 struct Layout {
   Span keyword;
   std::vector<LayoutRule> rules;
-};
-
-/// What a parameter takes: dim, dims, number, truth, or tensors of a shape, as
-/// f32[batch, pixel] or, with any other dims too, [.., pixel].
-struct ParameterType {
-  enum class Kind : uint8_t { Dim, Dims, Number, Truth, Tensor };
-  Kind kind = Kind::Tensor;
-  Span span = {};
-  std::optional<Name> element = {};
-  std::vector<Name> dims = {};
-  bool isOpen = false; ///< with "..": these dims at least
 };
 
 struct Parameter {

@@ -274,8 +274,8 @@ std::string Printer::print(const Statement &statement) {
                        print(param->type), print(*param->initializer));
   if (const auto *let = std::get_if<LetStatement>(&statement))
     return fmt::format(
-        "{}{} {} {}", let->kind == LetStatement::Kind::Binds ? "let " : "",
-        printList(let->names),
+        "{}{}{} {} {}", let->kind == LetStatement::Kind::Binds ? "let " : "",
+        printList(let->names), let->type ? ": " + print(*let->type) : "",
         let->kind == LetStatement::Kind::Adds ? "+=" : "=", print(*let->value));
   if (const auto *place = std::get_if<PlaceStatement>(&statement))
     return fmt::format("{}[{} = {}] = {}", place->name.text, place->dim.text,

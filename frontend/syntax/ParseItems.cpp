@@ -198,10 +198,17 @@ std::optional<ast::ParameterType> Parser::parseParameterType() {
       ++position;
       return ast::ParameterType{kind, getSpanFrom(begin)};
     }
+  return parseShape(
+      "\"dim\", \"dims\", \"number\", \"truth\" or the shape of a "
+      "tensor");
+}
+
+/// f32, [batch, d], f32[.., d]; `what` is expected where none of these begins.
+std::optional<ast::ParameterType> Parser::parseShape(std::string_view what) {
   ast::ParameterType type;
+  const uint32_t begin = peek().begin;
   if (!is(TokenKind::LeftBracket)) {
-    type.element = expectName("\"dim\", \"dims\", \"number\", \"truth\" or the "
-                              "shape of a tensor");
+    type.element = expectName(what);
     if (!type.element)
       return std::nullopt;
   }

@@ -101,7 +101,7 @@ bool Parser::parseParam(std::vector<ast::Statement> &body) {
 bool Parser::parseLet(std::vector<ast::Statement> &body,
                       ast::LetStatement::Kind kind) {
   using Kind = ast::LetStatement::Kind;
-  ast::LetStatement let{{}, nullptr, kind, {}};
+  ast::LetStatement let{{}, std::nullopt, nullptr, kind, {}};
   if (kind == Kind::Binds)
     let.keyword = getSpan(tokens[position - 1]);
   do {
@@ -110,8 +110,15 @@ bool Parser::parseLet(std::vector<ast::Statement> &body,
       return false;
     let.names.push_back(*name);
   } while (accept(TokenKind::Comma));
+  if (kind == Kind::Binds && accept(TokenKind::Colon)) {
+    let.type = parseShape("the type of a tensor, such as f32[batch, d]");
+    if (!let.type)
+      return false;
+  }
   TokenKind sign = kind == Kind::Adds ? TokenKind::PlusEqual : TokenKind::Equal;
-  if (!expect(sign, let.names.size() == 1 ? "the name" : "the names"))
+  if (!expect(sign, let.type                ? "the type"
+                    : let.names.size() == 1 ? "the name"
+                                            : "the names"))
     return false;
   let.value = parseExpression();
   if (!let.value)

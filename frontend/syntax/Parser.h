@@ -88,6 +88,7 @@ private:
   std::optional<ast::TypeExpr> parseType();
   bool parseParameters(std::vector<ast::Parameter> &parameters);
   std::optional<ast::ParameterType> parseParameterType();
+  std::optional<ast::ParameterType> parseShape(std::string_view what);
   bool parseInputs(std::vector<ast::Input> &inputs);
   /// The statements between braces; the span of the closing brace.
   Span parseBody(std::vector<ast::Statement> &body, std::string_view after,

@@ -8,6 +8,9 @@ using namespace meshc::frontend;
 std::vector<cases::Case> cases::getValueCases() {
   const std::string two = "fn two(x) { return x, x + 1 }\n",
                     one = "fn one(x) { return x + 1 }\n";
+  auto let = [](const std::string &binding) {
+    return model("  let " + binding + "\n  output o = sum(x)");
+  };
   return {
       // Several results.
       {Code::WrongNumberOfValues, two + value("<<two(x)>>"),
@@ -45,5 +48,31 @@ std::vector<cases::Case> cases::getValueCases() {
        "expected a name", ""},
       {Code::ExpectedExpression, "fn f(x) { return x, <<}>>\n" + value("x"),
        "expected an expression", ""},
+      // Types.
+      {Code::TypeDiffers, let("h: i32[batch, in] = <<x>>"),
+       "\"h\" is i32[batch, in] by its type, found f32[batch, in]",
+       "i32(...) converts"},
+      {Code::TypeDiffers, let("h: f32[batch] = <<x>>"),
+       "\"h\" is f32[batch] by its type, found f32[batch, in]",
+       "leaves other dimensions open"},
+      {Code::TypeDiffers, let("h: f32[batch, in, out] = <<x>>"),
+       "found f32[batch, in]", ""},
+      {Code::TypeDiffers, let("h: [.., out] = <<x * 2>>"),
+       "\"h\" is [.., out] by its type, found f32[batch, in]", ""},
+      {Code::TypeDiffers, let("h: f32 = <<x>>"), "\"h\" is f32 by its type",
+       ""},
+      {Code::TypeDiffers, let("h: f32[in] = <<1 < 2>>"), "found a truth value",
+       ""},
+      {Code::TypeDiffers, two + let("a, b: f32[batch, in] = <<two(y)>>"),
+       "\"a\" is f32[batch, in] by its type, found i32[batch]", ""},
+      {Code::NotRepresentable, let("h: i32[in] = <<0.5>>"), "0.5", ""},
+      {Code::UnknownDim, let("h: f32[<<inn>>] = 0"), "no dimension \"inn\"",
+       "did you mean \"in\""},
+      {Code::UnknownElementType, let("h: <<f23>>[in] = 0"), "\"f23\"",
+       "did you mean \"f32\""},
+      {Code::RepeatedDim, let("h: f32[in, in] = <<0>>"), "\"in\"", ""},
+      {Code::ExpectedToken, let("h: <<2>> = x"),
+       "expected the type of a tensor", ""},
+      {Code::ExpectedToken, let("h: f32[in <<=>> x"), "expected \"]\"", ""},
   };
 }

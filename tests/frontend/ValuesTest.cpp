@@ -1,4 +1,4 @@
-// What statements bind: several results.
+// What statements bind: several results, values of a type.
 
 #include "SpecTesting.h"
 
@@ -74,6 +74,48 @@ TEST(Values, NamesOfACallInErrorAreKnown) {
       valueSpec(two, "  let a, b, c = two(x) as f\n  let d, e = two(nil) as g\n"
                      "  output o = a + b + c + d + e"));
   EXPECT_EQ(run.diagnostics.getErrors().size(), 2u) << run.getText();
+}
+
+//===-- Types -------------------------------------------------------------===//
+
+/// A number of a type is a tensor of that, wherever it goes.
+TEST(Values, ATypeMakesATensorOfANumber) {
+  SpecRun run(
+      valueSpec("fn f(over: dims, n) {\n  let h: f32[over] = n\n"
+                "  return h\n}\n",
+                "  let h: f32[batch, wide] = 0\n"
+                "  let n: i32[time] = wide\n  let m: bool[time] = 1 < 2\n"
+                "  let one: f32 = 1\n"
+                "  for t in time { h = x + h }\n"
+                "  output h = h\n  output n = n\n  output m = m\n"
+                "  output one = one\n  output f = f((wide, time), -inf)"));
+  ASSERT_TRUE(run.module) << run.getText();
+  std::vector<std::string> types;
+  run.module->walk([&](nd::OutputOp op) {
+    std::string text;
+    llvm::raw_string_ostream(text) << op.getValue().getType();
+    types.push_back(text);
+  });
+  EXPECT_THAT(types,
+              ElementsAre("!nd.tensor<[\"batch\"=2, \"wide\"=3], f32>",
+                          "!nd.tensor<[\"time\"=5], i32>",
+                          "!nd.tensor<[\"time\"=5], i1>", "!nd.tensor<[], f32>",
+                          "!nd.tensor<[\"wide\"=3, \"time\"=5], f32>"));
+  EXPECT_THAT(getOwnNames(run), IsSupersetOf({"h", "n", "m", "one", "f/h"}));
+}
+
+/// A type that fits adds nothing to the program.
+TEST(Values, TypesThatFit) {
+  const std::string body = " = x * 2\n  output o = h";
+  SpecRun plain(valueSpec("", "  let h" + body));
+  ASSERT_TRUE(plain.module) << plain.getText();
+  for (const char *type : {"f32[batch, wide]", "[wide, batch]", "f32[..]",
+                           "[.., batch]", "[..]", "f32[.., wide]"}) {
+    SpecRun run(valueSpec("", std::string("  let h: ") + type + body));
+    ASSERT_TRUE(run.module) << type << "\n" << run.getText();
+    std::string text = run.printModule();
+    EXPECT_EQ(text, plain.printModule()) << type;
+  }
 }
 
 } // namespace
