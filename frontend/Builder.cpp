@@ -241,6 +241,10 @@ Dim Builder::dim(const std::string &name, int64_t size, const Where &where) {
   return {name, size};
 }
 
+Dim Builder::ownDim(const std::string &name, int64_t size, const Where &where) {
+  return dim(state->getFullName(name), size, where);
+}
+
 void Builder::addRule(RuleSpec rule, const Where &where) {
   if (rule.where.file.empty())
     rule.where = where;

@@ -223,6 +223,10 @@ public:
   void setMesh(std::vector<MeshAxisSpec> axes, const Where &where = MESHC_HERE);
   Dim dim(const std::string &name, int64_t size,
           const Where &where = MESHC_HERE);
+  /// The same of a dimension of the scope that is open, called scope/name: no
+  /// rule names it.
+  Dim ownDim(const std::string &name, int64_t size,
+             const Where &where = MESHC_HERE);
   void addRule(RuleSpec rule, const Where &where = MESHC_HERE);
   void data(DataSpec data, const Where &where = MESHC_HERE);
   void training(TrainingSpec training, const Where &where = MESHC_HERE);

@@ -78,6 +78,9 @@ void BuilderState::finishRules() {
   for (const RuleSpec &rule : rules)
     table.push_back({rule.dim, rule.axes});
   std::vector<std::string> known = getKeys(dims);
+  std::erase_if(known, [](const std::string &dim) {
+    return dim.find('/') != std::string::npos; // a function's own
+  });
   auto result = layout::LayoutRules::create(mesh, std::move(table), known);
   if (auto *found = std::get_if<std::vector<layout::LayoutError>>(&result)) {
     for (const layout::LayoutError &error : *found)

@@ -174,3 +174,30 @@ void Elaborator::execute(const ast::LetStatement &let) {
     frame->bindings[name.text] = {std::move(values[i]), name.span};
   }
 }
+
+void Elaborator::execute(const ast::DimStatement &dim) {
+  const ast::Name &name = dim.name;
+  if (name.text.ends_with('\''))
+    reportPrime(name);
+  auto known = frame->bindings.find(name.text);
+  const bool isNew = known == frame->bindings.end();
+  if (frame->block)
+    checkNew(name);
+  else if (!isNew)
+    error(Code::DuplicateName, name.span,
+          fmt::format("\"{}\" is bound already; a dimension has a name of its "
+                      "own",
+                      name.text))
+        .alsoAt(getUserSpan(known->second.span), "bound here");
+  std::optional<int64_t> size =
+      getSize(name, evaluate(*dim.value), dim.value->span);
+  Value value = Poison();
+  if (size && isNew) {
+    Dim made =
+        builder.ownDim(std::string(name.text), *size, getWhere(name.span));
+    reportBuildErrors({});
+    frame->dims.push_back(made.name);
+    value = Dims{made};
+  }
+  frame->bindings[name.text] = {std::move(value), name.span};
+}

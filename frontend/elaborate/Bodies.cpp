@@ -54,6 +54,8 @@ Elaborator::execute(const std::vector<ast::Statement> &body) {
       execute(*param);
     else if (const auto *let = std::get_if<ast::LetStatement>(&statement))
       execute(*let);
+    else if (const auto *dim = std::get_if<ast::DimStatement>(&statement))
+      execute(*dim);
     else if (const auto *place = std::get_if<ast::PlaceStatement>(&statement))
       execute(*place);
     else if (const auto *loop = std::get_if<ast::LoopStatement>(&statement))

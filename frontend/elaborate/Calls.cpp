@@ -136,6 +136,36 @@ Elaborator::evaluateCall(const ast::CallExpr &call) {
   return isPoison(value) ? std::nullopt : std::optional(Values{value});
 }
 
+void Elaborator::checkResults(const ast::Function &function, Values &results) {
+  auto isOwn = [&](const Dim &dim) {
+    const std::string_view name = dim.name;
+    return std::ranges::find(frame->dims,
+                             name.substr(0, name.find_last_not_of('\'') + 1)) !=
+           frame->dims.end();
+  };
+  const auto &returned =
+      *std::ranges::find_if(function.body, [](const auto &s) {
+        return std::holds_alternative<ast::ReturnStatement>(s);
+      });
+  const auto &values = std::get<ast::ReturnStatement>(returned).values;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const auto *tensor = std::get_if<Tensor>(&results[i]);
+    const auto *list = std::get_if<Dims>(&results[i]);
+    std::span<const Dim> dims = tensor ? tensor->getDims()
+                                : list ? std::span<const Dim>(*list)
+                                       : std::span<const Dim>();
+    auto own = std::ranges::find_if(dims, isOwn);
+    if (own == dims.end())
+      continue;
+    error(Code::OwnDimReturned, values[i]->span,
+          fmt::format("the result of \"{}\" has dimension \"{}\", which the "
+                      "function made: nobody outside could name it",
+                      function.name.text, own->name))
+        .help("take the dimension as a parameter, or rename it to one");
+    results[i] = Poison();
+  }
+}
+
 std::optional<Elaborator::Values>
 Elaborator::callFunction(const ast::CallExpr &call,
                          const ast::Function &function) {
@@ -199,6 +229,8 @@ Elaborator::callFunction(const ast::CallExpr &call,
   }
   checkArguments(caller);
   std::optional<Values> results = execute(function.body);
+  if (results)
+    checkResults(function, *results);
   frame = caller;
   isInIndex = isAround;
   // Inside an expression nothing else names it.

@@ -29,13 +29,7 @@ void Elaborator::declare() {
     for (Global &global : inOrder) {
       const ast::Name &name = global.definition->name;
       if (name.text.ends_with('\''))
-        diagnostics
-            .report(Code::ReservedWord, name.span,
-                    fmt::format("\"{}\" is not defined: a name with a prime is "
-                                "another dimension of the size of the name "
-                                "without",
-                                name.text))
-            .help("leave the definition out");
+        reportPrime(name);
       auto [known, isFirst] = globals.try_emplace(name.text, global);
       if (isFirst)
         globalOrder.push_back(name.text);
@@ -49,6 +43,14 @@ void Elaborator::declare() {
   }
   declareFunctions(trees.library, /*isLibrary=*/true);
   declareFunctions(trees.files, /*isLibrary=*/false);
+}
+
+void Elaborator::reportPrime(const ast::Name &name) {
+  error(Code::ReservedWord, name.span,
+        fmt::format("\"{}\" is not defined: a name with a prime is another "
+                    "dimension of the size of the name without",
+                    name.text))
+      .help("leave the definition out");
 }
 
 void Elaborator::declareFunctions(const std::vector<ast::File> &files,
@@ -152,8 +154,15 @@ Value Elaborator::resolve(std::string_view name, Global &global) {
   Value value = evaluate(*global.definition->value);
   frame = suspended;
   global.state = Global::State::Resolved;
-  if (global.isDim)
-    return global.value = resolveSize(*global.definition, value);
+  if (global.isDim) {
+    const ast::Definition &definition = *global.definition;
+    std::optional<int64_t> size =
+        getSize(definition.name, value, definition.value->span);
+    if (!size)
+      return global.value = Poison();
+    return global.value =
+               Dims{builder.dim(std::string(name), *size, getWhere(span))};
+  }
   std::optional<Number> number = getNumber(value);
   if (number)
     return global.value = *number;
@@ -164,35 +173,32 @@ Value Elaborator::resolve(std::string_view name, Global &global) {
   return Poison();
 }
 
-/// The dimension of a definition, or poison if its size is none.
-Value Elaborator::resolveSize(const ast::Definition &definition,
-                              const Value &value) {
+std::optional<int64_t> Elaborator::getSize(const ast::Name &of,
+                                           const Value &value, Span span) {
   std::optional<Number> number = getNumber(value);
-  Span span = definition.value->span;
-  std::string name(definition.name.text);
+  const std::string_view name = of.text;
   if (isPoison(value))
-    return Poison();
+    return std::nullopt;
   if (!number) {
     error(Code::SizeNotInteger, span,
           fmt::format("the size of \"{}\" is {}, expected a number", name,
                       describe(value)));
-    return Poison();
+    return std::nullopt;
   }
   std::optional<int64_t> size = toInteger(*number);
   if (!size) {
     error(Code::SizeNotInteger, span,
           fmt::format("dimension \"{}\" has size {}, which {}", name,
                       toString(*number), describeNoInteger(*number)));
-    return Poison();
+    return std::nullopt;
   }
   if (*size < 1) {
     error(Code::SizeNotPositive, span,
           fmt::format("dimension \"{}\" has size {}; a size is at least 1",
                       name, *size));
-    return Poison();
+    return std::nullopt;
   }
-  Dim dim = builder.dim(name, *size, getWhere(definition.name.span));
-  return Dims{dim};
+  return size;
 }
 
 void Elaborator::buildMesh() {

@@ -75,6 +75,8 @@ private:
     /// What the statement binds; "return" of a return. Random numbers in it are
     /// called so.
     std::string_view target = {};
+    /// The dims that the call has made, by their names in the program.
+    std::vector<std::string> dims = {};
   };
   /// A dim or number defined at the top level.
   struct Global {
@@ -118,10 +120,13 @@ private:
   void declare();
   void declareFunctions(const std::vector<ast::File> &files, bool isLibrary);
   void applyOverrides();
+  void reportPrime(const ast::Name &name);
   void checkFunction(const ast::Function &function);
   void resolveDefinitions();
   Value resolve(std::string_view name, Global &global);
-  Value resolveSize(const ast::Definition &definition, const Value &value);
+  /// The size that `value` is of the dimension `name`; nothing after an error.
+  std::optional<int64_t> getSize(const ast::Name &name, const Value &value,
+                                 Span span);
   void buildMesh();
   bool isAxisOfOption(const ast::Name &name) const;
   /// Notes a rule of the spec with axes that the mesh of the command line
@@ -151,6 +156,7 @@ private:
 
   // What statements bind (Bindings.cpp).
   void execute(const ast::LetStatement &let);
+  void execute(const ast::DimStatement &dim);
   /// Evaluates an expression whose value the statement names.
   Value evaluateBound(const ast::Expr &expr);
   /// One value for each name.
@@ -279,6 +285,8 @@ private:
   std::optional<Values> evaluateCall(const ast::CallExpr &call);
   std::optional<Values> callFunction(const ast::CallExpr &call,
                                      const ast::Function &function);
+  /// Makes poison of what has dims that the call in `frame` has made.
+  void checkResults(const ast::Function &function, Values &results);
   const ast::Function *findFunction(std::string_view name) const;
   void reportUnknownFunction(const ast::Name &callee);
   /// Assigns arguments to parameters by position and name; nothing after an

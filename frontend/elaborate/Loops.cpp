@@ -60,6 +60,8 @@ public:
   bool in(const ast::Statement &statement) const {
     if (const auto *let = std::get_if<ast::LetStatement>(&statement))
       return in(*let->value);
+    if (const auto *dim = std::get_if<ast::DimStatement>(&statement))
+      return in(*dim->value);
     if (const auto *place = std::get_if<ast::PlaceStatement>(&statement))
       return in(*place->position) || in(*place->value);
     if (const auto *loop = std::get_if<ast::LoopStatement>(&statement))
@@ -150,6 +152,8 @@ private:
                      std::get_if<ast::ParamStatement>(&statement)) {
         for (const ast::Name &name : param->names)
           own.insert(name.text);
+      } else if (const auto *dim = std::get_if<ast::DimStatement>(&statement)) {
+        own.insert(dim->name.text);
       } else if (const auto *place =
                      std::get_if<ast::PlaceStatement>(&statement)) {
         note(place->name, own, isInner ? Kind::Carried : Kind::Stacked);

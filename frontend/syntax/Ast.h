@@ -210,6 +210,12 @@ struct LetStatement {
   Span keyword; ///< of "let"
 };
 
+/// dim name = value, in a function
+struct DimStatement {
+  Name name;
+  ExprPtr value;
+};
+
 /// name[dim = position] = value
 struct PlaceStatement {
   Name name;
@@ -243,9 +249,9 @@ struct ReturnStatement {
   std::vector<ExprPtr> values;
 };
 
-using Statement =
-    std::variant<ParamStatement, LetStatement, PlaceStatement, AssertStatement,
-                 LoopStatement, OutputStatement, ReturnStatement>;
+using Statement = std::variant<ParamStatement, LetStatement, DimStatement,
+                               PlaceStatement, AssertStatement, LoopStatement,
+                               OutputStatement, ReturnStatement>;
 
 struct Block {
   std::vector<Statement> statements;

@@ -277,6 +277,8 @@ std::string Printer::print(const Statement &statement) {
         "{}{}{} {} {}", let->kind == LetStatement::Kind::Binds ? "let " : "",
         printList(let->names), let->type ? ": " + print(*let->type) : "",
         let->kind == LetStatement::Kind::Adds ? "+=" : "=", print(*let->value));
+  if (const auto *dim = std::get_if<DimStatement>(&statement))
+    return fmt::format("dim {} = {}", dim->name.text, print(*dim->value));
   if (const auto *place = std::get_if<PlaceStatement>(&statement))
     return fmt::format("{}[{} = {}] = {}", place->name.text, place->dim.text,
                        print(*place->position), print(*place->value));

@@ -108,7 +108,7 @@ Span Parser::parseBraces(std::string_view what, Entries entries,
   if (!expect(TokenKind::LeftBrace, what))
     return open;
   while (!is(TokenKind::RightBrace)) {
-    if (is(TokenKind::End) || atItemStart(position)) {
+    if (is(TokenKind::End) || atItemAfter(entries)) {
       report(Code::ExpectedToken,
              fmt::format("expected \"}}\" before {}", describeToken()))
           .alsoAt(open, "this brace is not closed");
@@ -123,7 +123,7 @@ Span Parser::parseBraces(std::string_view what, Entries entries,
       }
       if (position == before)
         ++position;
-      entries == Entries::Names ? skipToName() : skipToStatement();
+      skipToEntry(entries);
     }
   }
   Span close = getSpan(peek());

@@ -11,7 +11,7 @@ using namespace meshc::frontend;
 
 Span Parser::parseBody(std::vector<ast::Statement> &body,
                        std::string_view after, bool isModel) {
-  return parseBraces(after, Entries::Statements,
+  return parseBraces(after, isModel ? Entries::Model : Entries::Function,
                      [&] { return parseStatement(body, isModel); });
 }
 
@@ -22,6 +22,8 @@ bool Parser::parseStatement(std::vector<ast::Statement> &body, bool isModel) {
   case TokenKind::KwLet:
     ++position;
     return parseLet(body, ast::LetStatement::Kind::Binds);
+  case TokenKind::KwDim:
+    return parseDim(body, isModel);
   case TokenKind::KwAssert:
     return parseAssert(body);
   case TokenKind::KwOutput:
@@ -124,6 +126,23 @@ bool Parser::parseLet(std::vector<ast::Statement> &body,
   if (!let.value)
     return false;
   body.push_back(std::move(let));
+  return true;
+}
+
+/// dim half = over / 2
+bool Parser::parseDim(std::vector<ast::Statement> &body, bool isModel) {
+  const Span keyword = getSpan(peek());
+  ++position;
+  std::optional<ast::Definition> definition = parseDefinition("a dimension");
+  if (!definition)
+    return false;
+  if (isModel)
+    diagnostics
+        .report(Code::MisplacedStatement, keyword,
+                "a model has no dimensions of its own")
+        .help("define it at the top level, where the layout can name it");
+  body.push_back(
+      ast::DimStatement{definition->name, std::move(definition->value)});
   return true;
 }
 

@@ -114,8 +114,6 @@ bool Parser::atItemStart(size_t index) const {
     return true;
   if (!startsLine(index))
     return false;
-  if (token.kind == TokenKind::KwDim)
-    return true;
   if (token.kind != TokenKind::Name || index + 1 >= tokens.size())
     return false;
   TokenKind next = tokens[index + 1].kind;
@@ -136,29 +134,44 @@ bool Parser::atItemWord(size_t index) const {
   const Token &token = tokens[index];
   if (token.begin > 0 && text[token.begin - 1] != '\n')
     return false;
-  if (token.kind == TokenKind::KwLet)
+  if (token.kind == TokenKind::KwLet || token.kind == TokenKind::KwDim)
     return true;
   std::string_view word = getText(token);
   return word == "mesh" || word == "layout" || word == "model" ||
          word == "data" || word == "train";
 }
 
+bool Parser::atItemAfter(Entries entries) const {
+  if (atItemStart(position))
+    return true;
+  // A dimension is a statement of functions, and none of the model.
+  return is(TokenKind::KwDim) &&
+         (entries == Entries::Names   ? startsLine(position)
+          : entries == Entries::Model ? atItemWord(position)
+                                      : false);
+}
+
 void Parser::skipToItem() {
-  while (!is(TokenKind::End) && !atItemStart(position) && !atItemWord(position))
+  while (!is(TokenKind::End) && !atItemStart(position) &&
+         !atItemWord(position) &&
+         !(is(TokenKind::KwDim) && startsLine(position)))
     ++position;
 }
 
-/// To the next statement of the block, its closing brace, or where an item
-/// shows that the brace is missing.
-void Parser::skipToStatement() {
+/// To the next entry of the block, its closing brace, or where an item shows
+/// that the brace is missing. Names begin lines.
+void Parser::skipToEntry(Entries entries) {
   while (!is(TokenKind::End) && !is(TokenKind::RightBrace) &&
-         !atItemStart(position)) {
-    if (is(TokenKind::LeftBrace)) {
+         !atItemAfter(entries)) {
+    if (entries == Entries::Names) {
+      if (is(TokenKind::Name) && startsLine(position))
+        return;
+    } else if (is(TokenKind::LeftBrace)) {
       skipBalancedBraces();
       continue;
-    }
-    if (atStatement(position))
+    } else if (atStatement(position)) {
       return;
+    }
     ++position;
   }
 }
@@ -167,6 +180,7 @@ void Parser::skipToStatement() {
 bool Parser::atStatement(size_t index) const {
   switch (tokens[index].kind) {
   case TokenKind::KwAssert:
+  case TokenKind::KwDim:
   case TokenKind::KwFor:
   case TokenKind::KwLet:
   case TokenKind::KwOutput:
@@ -195,17 +209,6 @@ bool Parser::atStatement(size_t index) const {
     behind += 2;
   return isKind(behind, TokenKind::Equal) || isKind(1, TokenKind::PlusEqual) ||
          isKind(1, TokenKind::LeftBracket);
-}
-
-/// To the next rule, setting or binding of the block, which begins a line, to
-/// its closing brace, or to an item.
-void Parser::skipToName() {
-  while (!is(TokenKind::End) && !is(TokenKind::RightBrace) &&
-         !atItemStart(position)) {
-    if (is(TokenKind::Name) && startsLine(position))
-      return;
-    ++position;
-  }
 }
 
 bool Parser::parseBodyAfterError(bool isModel) {

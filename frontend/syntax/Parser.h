@@ -95,6 +95,7 @@ private:
                  bool isModel);
   bool parseStatement(std::vector<ast::Statement> &body, bool isModel);
   bool parseParam(std::vector<ast::Statement> &body);
+  bool parseDim(std::vector<ast::Statement> &body, bool isModel);
   bool parseLet(std::vector<ast::Statement> &body,
                 ast::LetStatement::Kind kind);
   bool parsePlace(std::vector<ast::Statement> &body);
@@ -104,9 +105,10 @@ private:
   bool parseLoop(std::vector<ast::Statement> &body, bool isModel);
   /// Reports what cannot stand in a loop.
   void checkBlock(const std::vector<ast::Statement> &block);
-  /// Where entries of a block begin: statements with a word or a name that they
-  /// bind, rules, data and settings with a name.
-  enum class Entries : uint8_t { Statements, Names };
+  /// What a block holds: statements, which begin with a word or a name that
+  /// they bind, of a function or of the model; rules, data or settings, which
+  /// begin with a name.
+  enum class Entries : uint8_t { Function, Model, Names };
   /// Parses entries up to the closing brace with `parseEntry`, which returns
   /// false after an error; a comma between entries is optional.
   Span parseBraces(std::string_view what, Entries entries,
@@ -119,9 +121,10 @@ private:
   // Recovery.
   bool atItemWord(size_t index) const;
   bool atItemStart(size_t index) const;
+  /// Whether an item shows that the brace of a block is missing.
+  bool atItemAfter(Entries entries) const;
   void skipToItem();
-  void skipToStatement();
-  void skipToName();
+  void skipToEntry(Entries entries);
   bool atStatement(size_t index) const;
   void skipBalancedBraces();
 

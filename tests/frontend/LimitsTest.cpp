@@ -96,6 +96,25 @@ TEST(Limits, TooManyTokens) {
   expectCode(repeat("+ ", int(Limits::tokens) + 10), Code::TooManyTokens);
 }
 
+/// Of the top level and of functions, with as many primes as a name holds.
+TEST(Limits, ManyDims) {
+  std::string dims, body, sizes;
+  for (int i = 0; i < 10'000; ++i) {
+    const std::string name = "d" + std::to_string(i);
+    dims += "dim " + name + " = 2\n";
+    body += "  dim own" + name + " = size(" + name + ")\n";
+  }
+  const std::string primes =
+      "own" + std::string("d9999") + std::string(247, '\'');
+  SpecRun run(dims + "fn f(x) {\n" + body + "  return x + sum(f32(iota(" +
+              primes + ")))\n}\nmodel m(x: f32[d0]) { output o = f(x) }\n");
+  EXPECT_TRUE(run.module) << run.getText().substr(0, 2000);
+  expectCode("fn f(x) {\n" + body, Code::ExpectedToken);
+  expectCode("fn f(x) {\n  dim a = 1\n  return iota(a" +
+                 std::string(256, '\'') + ")\n}\n" + model("f(x)"),
+             Code::NameTooLong);
+}
+
 TEST(Limits, TooManyDims) {
   std::string dims, type;
   for (int i = 0; i < 65; ++i) {

@@ -117,6 +117,7 @@ TEST(Parser, EveryItem) {
                      "  let y = x * n\n"
                      "  y = y + 1\n"
                      "  let a, b = h(y) as s\n"
+                     "  dim half = size(n) / 2\n"
                      "  let c: f32[x] = 0\n"
                      "  let d, e: [.., x] = h(y)\n"
                      "  a, b = h(b)\n"

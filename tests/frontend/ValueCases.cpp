@@ -8,6 +8,9 @@ using namespace meshc::frontend;
 std::vector<cases::Case> cases::getValueCases() {
   const std::string two = "fn two(x) { return x, x + 1 }\n",
                     one = "fn one(x) { return x + 1 }\n";
+  auto own = [](const std::string &rest) {
+    return "fn f(x, over) {\n  dim part = over / 1\n  " + rest + "\n}\n";
+  };
   auto let = [](const std::string &binding) {
     return model("  let " + binding + "\n  output o = sum(x)");
   };
@@ -48,6 +51,43 @@ std::vector<cases::Case> cases::getValueCases() {
        "expected a name", ""},
       {Code::ExpectedExpression, "fn f(x) { return x, <<}>>\n" + value("x"),
        "expected an expression", ""},
+      // Dims of functions.
+      {Code::OwnDimReturned,
+       own("return <<iota(part)>>") + value("f(x, batch)"),
+       "the result of \"f\" has dimension \"f/part\", which the function made",
+       "take the dimension as a parameter"},
+      {Code::OwnDimReturned,
+       own("return x, <<iota(part')>>") +
+           model("  let a, b = f(x, in) as g\n  output o = sum(x)"),
+       "\"g/part'\"", ""},
+      {Code::OwnDimReturned, own("return <<part>>") + value("f(x, batch)"),
+       "\"f/part\"", ""},
+      {Code::SizeNotInteger,
+       "fn f(x, over) {\n  dim part = <<over / 2>>\n  return x\n}\n" +
+           value("f(x, in)"),
+       "\"part\" has size 2.5", ""},
+      {Code::SizeNotPositive,
+       "fn f(x) {\n  dim none = <<0>>\n  return x\n}\n" + value("f(x)"),
+       "\"none\" has size 0", ""},
+      {Code::DuplicateName,
+       own("dim <<part>> = 3\n  return x") + value("f(x, batch)"),
+       "\"part\" is bound already", ""},
+      {Code::NameIsBound,
+       own("for t in part { dim <<x>> = 2 }\n  return 1") +
+           value("f(x, batch)"),
+       "\"x\" is bound already", ""},
+      {Code::ReservedWord,
+       own("dim <<part'>> = 3\n  return x") + value("f(x, batch)"),
+       "a name with a prime is another dimension", "leave the definition out"},
+      {Code::MisplacedStatement, model("  <<dim>> part = 2\n  output o = x"),
+       "a model has no dimensions of its own", "at the top level"},
+      {Code::RuleUnknownDim,
+       "layout { <<part>> -> data }\n" + own("return sum(x)") +
+           value("f(x, batch)"),
+       "names no dimension", ""},
+      {Code::UnknownDim,
+       own("return x") + value("f(x, batch) + iota(<<part>>)"),
+       "no dimension \"part\"", ""},
       // Types.
       {Code::TypeDiffers, let("h: i32[batch, in] = <<x>>"),
        "\"h\" is i32[batch, in] by its type, found f32[batch, in]",

@@ -1,4 +1,4 @@
-// What statements bind: several results, values of a type.
+// What statements bind: several results, values of a type, dims of functions.
 
 #include "SpecTesting.h"
 
@@ -116,6 +116,49 @@ TEST(Values, TypesThatFit) {
     std::string text = run.printModule();
     EXPECT_EQ(text, plain.printModule()) << type;
   }
+}
+
+//===-- Dims of functions -------------------------------------------------===//
+
+const std::string halves = "fn halves(x, over: dim) {\n"
+                           "  dim half = over / 2\n"
+                           "  dim two = 2\n"
+                           "  param w: f32[half] = ones\n"
+                           "  let parts = x[over = 2 * half + two] * w\n"
+                           "  return sum(parts, over = (half, two))\n}\n";
+
+/// Each call has its own, called like its values.
+TEST(Values, DimsOfFunctionsAreThoseOfACall) {
+  SpecRun both("dim four = 4\ndim ten = 10\n" +
+               valueSpec(halves,
+                         "  let a = halves(f32(iota(four)), four) as a\n"
+                         "  let b = halves(f32(iota(ten)), ten) as b\n"
+                         "  output o = a + b\n"));
+  ASSERT_TRUE(both.module) << both.getText();
+  std::vector<std::string> dims;
+  both.module->walk([&](nd::DimOp op) {
+    dims.push_back(op.getName().str() + " " + std::to_string(op.getSize()));
+  });
+  EXPECT_THAT(dims,
+              IsSupersetOf({"a/half 2", "a/two 2", "b/half 5", "b/two 2"}));
+  EXPECT_THAT(getParameterNames(both), ElementsAre("a/w", "b/w"));
+}
+
+/// They hide those of the top level, go into other functions, and may be those
+/// of a loop.
+TEST(Values, DimsOfFunctionsAreDims) {
+  SpecRun run(
+      valueSpec("fn inner(x, over: dim) { return sum(x, over = over) }\n"
+                "fn f(x) {\n  dim time = 7\n"
+                "  dim more = time + 1\n"
+                "  let z: f32[more'] = 0\n"
+                "  for t in time { z = z + inner(f32(iota(more)), more) }\n"
+                "  return x + sum(z)\n}\n",
+                "  output o = f(x)\n  output s = s"));
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_EQ(getOnly<nd::LoopOp>(run).getDim().getName(), "f/time");
+  EXPECT_THAT(getDims(getOnly<nd::LoopOp>(run).getInitial()[0]),
+              ElementsAre("f/more'"));
 }
 
 } // namespace
