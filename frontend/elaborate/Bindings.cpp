@@ -31,14 +31,15 @@ void Elaborator::checkNew(const ast::Name &name, std::optional<Span> keyword) {
     return;
   Diagnostic &bound =
       error(Code::NameIsBound, name.span,
-            fmt::format("\"{}\" is bound already, and ends with the loop if it "
-                        "is bound anew",
+            fmt::format("\"{}\" is bound already, and ends with the block if "
+                        "it is bound anew",
                         name.text))
           .alsoAt(getUserSpan(known->second.span), "bound here");
   if (keyword)
-    bound.fix(
-        {keyword->source, keyword->begin, name.span.begin}, "",
-        fmt::format("without \"let\" the loop carries \"{}\"", name.text));
+    bound.fix({keyword->source, keyword->begin, name.span.begin}, "",
+              fmt::format("without \"let\" the {} \"{}\"",
+                          frame->block ? "loop carries" : "block rebinds",
+                          name.text));
 }
 
 /// Reports what is wrong with a name that a statement binds, whatever its
@@ -54,7 +55,7 @@ void Elaborator::checkName(const ast::LetStatement &let,
           fmt::format("\"{}\" is bound to two values", name.text))
         .alsoAt(first.span, "the first");
   const bool binds = let.kind == ast::LetStatement::Kind::Binds;
-  if (binds && frame->block)
+  if (binds && frame->numBlocks)
     checkNew(name,
              let.names.size() == 1 ? std::optional(let.keyword) : std::nullopt);
   if (binds || frame->bindings.contains(name.text))
@@ -181,7 +182,7 @@ void Elaborator::execute(const ast::DimStatement &dim) {
     reportPrime(name);
   auto known = frame->bindings.find(name.text);
   const bool isNew = known == frame->bindings.end();
-  if (frame->block)
+  if (frame->numBlocks)
     checkNew(name);
   else if (!isNew)
     error(Code::DuplicateName, name.span,

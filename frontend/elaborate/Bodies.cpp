@@ -47,7 +47,7 @@ static std::string_view getTarget(const ast::Statement &statement) {
 std::optional<Elaborator::Values>
 Elaborator::execute(const std::vector<ast::Statement> &body) {
   for (const ast::Statement &statement : body) {
-    if (mustStop())
+    if (mustStop() || frame->isRefused)
       return std::nullopt;
     frame->target = getTarget(statement);
     if (const auto *param = std::get_if<ast::ParamStatement>(&statement))
@@ -60,13 +60,14 @@ Elaborator::execute(const std::vector<ast::Statement> &body) {
       execute(*place);
     else if (const auto *loop = std::get_if<ast::LoopStatement>(&statement))
       execute(*loop);
+    else if (const auto *branch = std::get_if<ast::IfStatement>(&statement))
+      execute(*branch);
     else if (const auto *output = std::get_if<ast::OutputStatement>(&statement))
       execute(*output);
     else if (const auto *assertion =
                  std::get_if<ast::AssertStatement>(&statement)) {
       // What a function does with arguments that it refuses says nothing.
-      if (!execute(*assertion) && frame->function)
-        return std::nullopt;
+      frame->isRefused = !execute(*assertion) && frame->function;
     } else {
       Values returned;
       for (const ast::ExprPtr &value :
@@ -118,7 +119,7 @@ void Elaborator::execute(const ast::ParamStatement &param) {
   std::optional<Dims> dims = getDims(param.type.dims);
   std::optional<Initializer> initializer = getInitializer(*param.initializer);
   for (const ast::Name &name : param.names) {
-    if (frame->block)
+    if (frame->numBlocks)
       checkNew(name);
     Tensor tensor;
     if (element && dims && initializer)

@@ -163,6 +163,8 @@ Value Elaborator::resolve(std::string_view name, Global &global) {
     return global.value =
                Dims{builder.dim(std::string(name), *size, getWhere(span))};
   }
+  if (std::holds_alternative<bool>(value))
+    return global.value = value;
   std::optional<Number> number = getNumber(value);
   if (number)
     return global.value = *number;

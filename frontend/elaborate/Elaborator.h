@@ -11,6 +11,7 @@
 /// too, and silent, so that one mistake is reported once.
 
 #include "frontend/Builder.h"
+#include "frontend/elaborate/BlockText.h"
 #include "frontend/elaborate/Position.h"
 #include "frontend/syntax/Ast.h"
 #include "frontend/syntax/Diagnostics.h"
@@ -75,6 +76,8 @@ private:
     /// What the statement binds; "return" of a return. Random numbers in it are
     /// called so.
     std::string_view target = {};
+    int numBlocks = 0;          ///< loops and branches around it
+    bool isRefused = false;     ///< by an `assert`: nothing more is executed
     /// The dims that the call has made, by their names in the program.
     std::vector<std::string> dims = {};
   };
@@ -170,6 +173,15 @@ private:
   /// if it does so by that.
   void checkNew(const ast::Name &name, std::optional<Span> keyword = {});
   void reportSeveral(const ast::CallExpr &call, size_t count);
+
+  // Branches (Branches.cpp).
+  void execute(const ast::IfStatement &branch);
+  /// Whether the condition of an `if` holds; nothing after an error.
+  std::optional<bool> evaluateCondition(const ast::Expr &condition);
+  /// The branches of a loop that the compiler knows before an iteration.
+  Branches decideBranches(const ast::LoopStatement &loop);
+  void decide(const std::vector<ast::Statement> &body, Branches &branches);
+  bool isKnown(const ast::Expr &expr);
 
   // Loops (Loops.cpp).
   void execute(const ast::LoopStatement &loop);
@@ -339,7 +351,11 @@ private:
   std::map<std::string_view, const ast::Function *> functions, library;
   /// What the names d' of dims d stand for, by the names of the dims.
   std::map<std::string, Value> primed;
-  Value infinity = Number::of(std::numeric_limits<double>::infinity());
+  /// What names stand for that nobody defines.
+  const std::map<std::string_view, Value> predefined = {
+      {"inf", Number::of(std::numeric_limits<double>::infinity())},
+      {"true", true},
+      {"false", false}};
 
   bool hasMesh = false; ///< false after an error in it
   const std::vector<ast::LayoutRule> *layoutRules = nullptr;

@@ -120,8 +120,9 @@ const Value *Elaborator::lookUp(std::string_view name, Span *definedAt) {
     resolve(name, global->second);
     return &global->second.value;
   }
-  if (name == "inf")
-    return &infinity;
+  auto known = predefined.find(name);
+  if (known != predefined.end())
+    return &known->second;
   return name.ends_with('\'') ? lookUpPrimed(name, definedAt) : nullptr;
 }
 
@@ -141,7 +142,9 @@ const Value *Elaborator::lookUpPrimed(std::string_view name, Span *definedAt) {
 }
 
 std::vector<std::string> Elaborator::getNamesInScope() const {
-  std::vector<std::string> names{"inf"};
+  std::vector<std::string> names;
+  for (const auto &[name, value] : predefined)
+    names.emplace_back(name);
   if (frame)
     for (const auto &[name, binding] : frame->bindings)
       names.emplace_back(name);

@@ -1,6 +1,7 @@
 // Loops: which names a block rebinds, and what becomes of them.
 
 #include "frontend/elaborate/Loops.h"
+#include "frontend/elaborate/BlockText.h"
 
 #include <algorithm>
 
@@ -9,174 +10,6 @@
 using namespace meshc;
 using namespace meshc::frontend;
 using ast::ExprKind;
-
-//===----------------------------------------------------------------------===//
-// What the text of a block says
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Whether a name occurs in a text, as an argument's name too. `sliced`: but
-/// for slices at the position of this loop, which may be null.
-class Mentions {
-public:
-  explicit Mentions(std::string_view name,
-                    const ast::LoopStatement *sliced = nullptr)
-      : name(name), sliced(sliced) {}
-
-  bool in(const ast::Expr &expr) const {
-    switch (expr.kind) {
-    case ExprKind::Integer:
-    case ExprKind::Float:
-    case ExprKind::String:
-      return false;
-    case ExprKind::Name:
-      return isName(expr, name);
-    case ExprKind::Tuple:
-      return in(static_cast<const ast::TupleExpr &>(expr).elements);
-    case ExprKind::Unary:
-      return in(*static_cast<const ast::UnaryExpr &>(expr).operand);
-    case ExprKind::Chain:
-      return in(static_cast<const ast::ChainExpr &>(expr).operands);
-    case ExprKind::Call:
-      return std::ranges::any_of(
-          static_cast<const ast::CallExpr &>(expr).arguments,
-          [&](const ast::Argument &argument) {
-            return (argument.value && in(*argument.value)) ||
-                   (argument.target && in(*argument.target));
-          });
-    case ExprKind::Index:
-      return in(static_cast<const ast::IndexExpr &>(expr));
-    case ExprKind::Constrain:
-      return in(*static_cast<const ast::ConstrainExpr &>(expr).operand);
-    }
-    __builtin_unreachable();
-  }
-
-  bool in(const std::vector<ast::Statement> &body) const {
-    return std::ranges::any_of(
-        body, [&](const ast::Statement &statement) { return in(statement); });
-  }
-
-  bool in(const ast::Statement &statement) const {
-    if (const auto *let = std::get_if<ast::LetStatement>(&statement))
-      return in(*let->value);
-    if (const auto *dim = std::get_if<ast::DimStatement>(&statement))
-      return in(*dim->value);
-    if (const auto *place = std::get_if<ast::PlaceStatement>(&statement))
-      return in(*place->position) || in(*place->value);
-    if (const auto *loop = std::get_if<ast::LoopStatement>(&statement))
-      return in(*loop->dim) || in(loop->body->statements);
-    if (const auto *param = std::get_if<ast::ParamStatement>(&statement))
-      return in(*param->initializer);
-    if (const auto *assertion = std::get_if<ast::AssertStatement>(&statement))
-      return in(*assertion->condition);
-    return false; // the rest does not stand in blocks
-  }
-
-private:
-  static bool isName(const ast::Expr &expr, std::string_view text) {
-    return expr.kind == ExprKind::Name &&
-           static_cast<const ast::NameExpr &>(expr).name == text;
-  }
-
-  bool in(const std::vector<ast::ExprPtr> &all) const {
-    return std::ranges::any_of(
-        all, [&](const ast::ExprPtr &expr) { return in(*expr); });
-  }
-
-  bool in(const ast::IndexExpr &index) const {
-    bool isSlice =
-        sliced && isName(*index.operand, name) &&
-        std::ranges::any_of(index.parts, [&](const ast::IndexPart &part) {
-          return part.dims.size() == 1 &&
-                 isName(*sliced->dim, part.dims.front().text) &&
-                 isName(*part.position, sliced->variable.text);
-        });
-    return (!isSlice && in(*index.operand)) ||
-           (index.otherwise && in(*index.otherwise)) ||
-           std::ranges::any_of(index.parts, [&](const ast::IndexPart &part) {
-             return in(*part.position);
-           });
-  }
-
-  std::string_view name;
-  const ast::LoopStatement *sliced;
-};
-} // namespace
-
-/// Whether a block reads elements of `name` that it has set, in this iteration
-/// or in another: anything but slices at the position before that is set.
-static bool readsWhatItSets(const ast::LoopStatement &loop,
-                            std::string_view name) {
-  bool isSet = false;
-  for (const ast::Statement &statement : loop.body->statements) {
-    if (Mentions(name, isSet ? nullptr : &loop).in(statement))
-      return true;
-    const auto *place = std::get_if<ast::PlaceStatement>(&statement);
-    isSet |= place && place->name.text == name;
-  }
-  return false;
-}
-
-namespace {
-/// The names that a block rebinds, in the order in which it first does.
-class Rebinding {
-public:
-  enum class Kind : uint8_t { Carried, Stacked, Summed };
-  std::vector<std::pair<ast::Name, Kind>> names;
-
-  explicit Rebinding(const ast::LoopStatement &loop) {
-    collect(loop, {}, /*isInner=*/false);
-    for (auto &[name, kind] : names)
-      if (kind == Kind::Summed && Mentions(name.text).in(loop.body->statements))
-        kind = Kind::Carried;
-  }
-
-private:
-  using Names = std::set<std::string_view>;
-
-  /// `own`: names that blocks around have bound themselves.
-  void collect(const ast::LoopStatement &loop, Names own, bool isInner) {
-    own.insert(loop.variable.text);
-    for (const ast::Statement &statement : loop.body->statements) {
-      using LetKind = ast::LetStatement::Kind;
-      if (const auto *let = std::get_if<ast::LetStatement>(&statement)) {
-        for (const ast::Name &name : let->names)
-          if (let->kind == LetKind::Binds)
-            own.insert(name.text);
-          else
-            note(name, own,
-                 let->kind == LetKind::Adds && !isInner ? Kind::Summed
-                                                        : Kind::Carried);
-      } else if (const auto *param =
-                     std::get_if<ast::ParamStatement>(&statement)) {
-        for (const ast::Name &name : param->names)
-          own.insert(name.text);
-      } else if (const auto *dim = std::get_if<ast::DimStatement>(&statement)) {
-        own.insert(dim->name.text);
-      } else if (const auto *place =
-                     std::get_if<ast::PlaceStatement>(&statement)) {
-        note(place->name, own, isInner ? Kind::Carried : Kind::Stacked);
-      } else if (const auto *inner =
-                     std::get_if<ast::LoopStatement>(&statement)) {
-        collect(*inner, own, /*isInner=*/true);
-      }
-    }
-  }
-
-  void note(const ast::Name &name, const Names &own, Kind kind) {
-    if (own.contains(name.text))
-      return;
-    for (auto &[known, knownKind] : names)
-      if (known.text == name.text) {
-        if (knownKind != kind)
-          knownKind = Kind::Carried;
-        return;
-      }
-    names.push_back({name, kind});
-  }
-};
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Elaboration
@@ -254,7 +87,8 @@ void Elaborator::execute(const ast::LoopStatement &loop) {
   auto outer = frame->bindings;
   LoopBlock block{loop.variable.text, {}, {}, {}, frame->block};
   std::vector<Builder::LoopValue> initial;
-  for (const auto &[name, kind] : Rebinding(loop).names) {
+  const Branches branches = decideBranches(loop);
+  for (const auto &[name, kind] : findRebindings(loop, branches)) {
     auto known = outer.find(name.text);
     if (known == outer.end()) // reported where it is rebound
       continue;
@@ -262,7 +96,7 @@ void Elaborator::execute(const ast::LoopStatement &loop) {
     if (!dim || isPoison(value)) {
       value = Poison();
       frame->bindings[name.text].value = Poison();
-    } else if (kind == Rebinding::Kind::Carried) {
+    } else if (kind == Rebinding::Carried) {
       Builder::LoopValue carried = getLoopValue(name, value, getHint(value));
       carried.where = getWhere(known->second.span);
       if (carried.value) {
@@ -271,8 +105,8 @@ void Elaborator::execute(const ast::LoopStatement &loop) {
       } else {
         value = Poison();
       }
-    } else if (kind == Rebinding::Kind::Stacked) {
-      if (readsWhatItSets(loop, name.text)) {
+    } else if (kind == Rebinding::Stacked) {
+      if (readsWhatItSets(loop, branches, name.text)) {
         error(
             Code::NotSupported, name.span,
             fmt::format("not supported yet: the block reads elements of \"{}\" "
@@ -282,7 +116,7 @@ void Elaborator::execute(const ast::LoopStatement &loop) {
         value = Poison();
         frame->bindings[name.text].value = Poison();
       }
-    } else if (kind == Rebinding::Kind::Summed) {
+    } else if (kind == Rebinding::Summed) {
       block.sums[name.text] = {name, {}};
     }
   }
@@ -301,7 +135,9 @@ void Elaborator::execute(const ast::LoopStatement &loop) {
     frame->bindings[block.carried[i].first.text].value = arguments.carried[i];
 
   frame->block = &block;
+  ++frame->numBlocks;
   execute(loop.body->statements);
+  --frame->numBlocks;
   frame->block = block.outer;
   std::swap(frame->bindings, outer);
   block.last = std::move(outer);
@@ -321,6 +157,9 @@ void Elaborator::finishLoop(const ast::LoopStatement &loop, LoopBlock &block) {
         block.last[name.text].value, element);
   for (auto &[text, placed] : block.placed)
     add(stacked, placed.name, placed.value, ElementType::F32);
+  // Where no branch that exists adds to it there is no sum.
+  std::erase_if(block.sums,
+                [](const auto &sum) { return !sum.second.isStarted; });
   for (auto &[text, sum] : block.sums)
     add(summed, sum.name, sum.value, getHint(frame->bindings[text].value));
   if (!isValid)

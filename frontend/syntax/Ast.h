@@ -238,6 +238,15 @@ struct LoopStatement {
   std::unique_ptr<Block> body;
 };
 
+/// if condition { ... } else { ... }; in place of the second block another if,
+/// which is then the only statement in there.
+struct IfStatement {
+  Span keyword;
+  ExprPtr condition;
+  std::unique_ptr<Block> then;
+  std::unique_ptr<Block> otherwise; ///< may be null
+};
+
 struct OutputStatement {
   Name name;
   ExprPtr value;
@@ -250,8 +259,8 @@ struct ReturnStatement {
 };
 
 using Statement = std::variant<ParamStatement, LetStatement, DimStatement,
-                               PlaceStatement, AssertStatement, LoopStatement,
-                               OutputStatement, ReturnStatement>;
+                               PlaceStatement, AssertStatement, IfStatement,
+                               LoopStatement, OutputStatement, ReturnStatement>;
 
 struct Block {
   std::vector<Statement> statements;

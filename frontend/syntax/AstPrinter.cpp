@@ -109,6 +109,7 @@ public:
   std::string print(const IndexPart &part);
   std::string print(const TypeExpr &type);
   std::string print(const ParameterType &type);
+  std::string print(const IfStatement &branch);
   std::string print(const Statement &statement);
   std::string print(const std::vector<Statement> &body);
   template <typename Element>
@@ -268,6 +269,17 @@ std::string Printer::print(const Definition &definition) {
   return fmt::format("{} = {}", definition.name.text, print(*definition.value));
 }
 
+std::string Printer::print(const IfStatement &branch) {
+  std::string text = fmt::format("if {} {}", print(*branch.condition),
+                                 print(branch.then->statements));
+  if (!branch.otherwise)
+    return text;
+  const std::vector<Statement> &otherwise = branch.otherwise->statements;
+  const bool isIf = otherwise.size() == 1 &&
+                    std::holds_alternative<IfStatement>(otherwise.front());
+  return text + " else " + (isIf ? print(otherwise.front()) : print(otherwise));
+}
+
 std::string Printer::print(const Statement &statement) {
   if (const auto *param = std::get_if<ParamStatement>(&statement))
     return fmt::format("param {}: {} = {}", printList(param->names),
@@ -285,6 +297,8 @@ std::string Printer::print(const Statement &statement) {
   if (const auto *loop = std::get_if<LoopStatement>(&statement))
     return fmt::format("for {} in {} {}", loop->variable.text,
                        print(*loop->dim), print(loop->body->statements));
+  if (const auto *branch = std::get_if<IfStatement>(&statement))
+    return print(*branch);
   if (const auto *output = std::get_if<OutputStatement>(&statement))
     return fmt::format("output {} = {}", output->name.text,
                        print(*output->value));

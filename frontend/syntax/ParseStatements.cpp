@@ -32,6 +32,8 @@ bool Parser::parseStatement(std::vector<ast::Statement> &body, bool isModel) {
     return parseReturn(body, isModel);
   case TokenKind::KwFor:
     return parseLoop(body, isModel);
+  case TokenKind::KwIf:
+    return parseIf(body, isModel);
   case TokenKind::Name:
     if (peek(1).kind == TokenKind::Equal || peek(1).kind == TokenKind::Comma)
       return parseLet(body, ast::LetStatement::Kind::Rebinds);
@@ -43,22 +45,16 @@ bool Parser::parseStatement(std::vector<ast::Statement> &body, bool isModel) {
   default:
     break;
   }
-  static const std::string words[] = {"param",  "let",    "for",
+  static const std::string words[] = {"param",  "let",    "for",   "if",
                                       "assert", "output", "return"};
   Diagnostic &error = report(
       Code::ExpectedItem,
       fmt::format("expected a statement, which begins with \"param\", \"let\", "
-                  "\"for\", \"assert\", \"{}\" or \"name =\", found {}",
+                  "\"for\", \"if\", \"assert\", \"{}\" or \"name =\", found {}",
                   isModel ? "output" : "return", describeToken()));
-  if (isWord("if")) {
-    error
-        .help("where(condition, a, b) chooses between values, of tensors "
-              "element by element")
-        .note("there are no branches yet");
-    bool isParsed = parseBodyAfterError(isModel);
-    while (isParsed && (accept(TokenKind::KwElse) || isWord("elif")))
-      isParsed = parseBodyAfterError(isModel);
-    return isParsed;
+  if (isWord("elif")) {
+    error.help("write \"else if\"");
+    return parseBranchesAfterError(isModel);
   }
   if (isWord("while")) {
     error.help("\"for t in time\" runs over the positions of the dimension "
@@ -251,21 +247,62 @@ bool Parser::parseLoop(std::vector<ast::Statement> &body, bool isModel) {
     return parseBodyAfterError(isModel);
   }
   parseBody(loop.body->statements, "the dimension", isModel);
-  checkBlock(loop.body->statements);
+  checkBlock(loop.body->statements, "a loop");
   body.push_back(std::move(loop));
   return true;
 }
 
-void Parser::checkBlock(const std::vector<ast::Statement> &block) {
+bool Parser::parseIf(std::vector<ast::Statement> &body, bool isModel) {
+  NestingGuard guard(nesting);
+  ast::IfStatement branch{getSpan(peek()), nullptr,
+                          std::make_unique<ast::Block>(), nullptr};
+  ++position;
+  if (guard.isTooDeep()) {
+    report(Code::NestingTooDeep,
+           fmt::format("\"if\" nested more than {} deep", Limits::nesting));
+    return false;
+  }
+  branch.condition = parseExpression();
+  if (!branch.condition)
+    return parseBranchesAfterError(isModel);
+  if (!is(TokenKind::LeftBrace)) {
+    expect(TokenKind::LeftBrace, "the condition");
+    return parseBranchesAfterError(isModel);
+  }
+  parseBody(branch.then->statements, "the condition", isModel);
+  checkBlock(branch.then->statements, "an \"if\"");
+  bool isParsed = true;
+  if (accept(TokenKind::KwElse)) {
+    branch.otherwise = std::make_unique<ast::Block>();
+    if (is(TokenKind::KwIf)) {
+      isParsed = parseIf(branch.otherwise->statements, isModel);
+    } else {
+      parseBody(branch.otherwise->statements, "\"else\"", isModel);
+      checkBlock(branch.otherwise->statements, "an \"if\"");
+    }
+  }
+  body.push_back(std::move(branch));
+  return isParsed;
+}
+
+bool Parser::parseBranchesAfterError(bool isModel) {
+  bool isParsed = parseBodyAfterError(isModel);
+  while (isParsed && (accept(TokenKind::KwElse) || isWord("elif")))
+    isParsed = parseBodyAfterError(isModel);
+  return isParsed;
+}
+
+void Parser::checkBlock(const std::vector<ast::Statement> &block,
+                        std::string_view what) {
   for (const ast::Statement &statement : block)
     if (const auto *output = std::get_if<ast::OutputStatement>(&statement))
       diagnostics
           .report(Code::MisplacedStatement, output->name.span,
-                  "an output stands in a loop")
-          .help("make an output behind the loop of a value that it rebinds");
+                  fmt::format("an output stands in {}", what))
+          .help("make an output behind the block of a value that it rebinds");
     else if (const auto *early = std::get_if<ast::ReturnStatement>(&statement))
       diagnostics
           .report(Code::MisplacedStatement, early->keyword,
-                  "a loop does not return")
-          .help("return a value that it rebinds behind the loop");
+                  fmt::format("{} does not return", what))
+          .help("return a value that it rebinds behind the block");
 }

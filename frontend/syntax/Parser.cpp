@@ -182,6 +182,7 @@ bool Parser::atStatement(size_t index) const {
   case TokenKind::KwAssert:
   case TokenKind::KwDim:
   case TokenKind::KwFor:
+  case TokenKind::KwIf:
   case TokenKind::KwLet:
   case TokenKind::KwOutput:
   case TokenKind::KwParam:

@@ -103,8 +103,12 @@ private:
   bool parseOutput(std::vector<ast::Statement> &body, bool isModel);
   bool parseReturn(std::vector<ast::Statement> &body, bool isModel);
   bool parseLoop(std::vector<ast::Statement> &body, bool isModel);
-  /// Reports what cannot stand in a loop.
-  void checkBlock(const std::vector<ast::Statement> &block);
+  bool parseIf(std::vector<ast::Statement> &body, bool isModel);
+  /// After an error in a condition: the blocks of it and what is behind them.
+  bool parseBranchesAfterError(bool isModel);
+  /// Reports what cannot stand in a block, "a loop" or "an if".
+  void checkBlock(const std::vector<ast::Statement> &block,
+                  std::string_view what);
   /// What a block holds: statements, which begin with a word or a name that
   /// they bind, of a function or of the model; rules, data or settings, which
   /// begin with a name.

@@ -119,10 +119,6 @@ std::vector<cases::Case> cases::getCallCases() {
        train("train { minimize loss optimizer <<lamb>>(lr = 0.1) steps 1 }"),
        "no optimizer \"lamb\"", "sgd, momentum and adam"},
       {Code::ExpectedItem,
-       model("  <<if>> half > 1 { x = exp(x) } else if half > 2 { x = x } else "
-             "{ x = x }\n  output o = sum(x)"),
-       "found \"if\"", "where(condition, a, b)"},
-      {Code::ExpectedItem,
        model("  <<while>> half > 1 { x = exp(x) }\n  output o = sum(x)"),
        "found \"while\"", "\"for t in time\""},
       {Code::WrongKind, loop("x = exp(x)", "t in <<12>>"),

@@ -87,11 +87,11 @@ const std::vector<Case> &getCases() {
       {Code::WrongKind, loop("x = exp(x)", "t in <<(batch, in)>>"),
        "expected one dimension, found 2", ""},
       {Code::MisplacedStatement, loop("output <<late>> = x"),
-       "an output stands in a loop", "behind the loop"},
+       "an output stands in a loop", "behind the block"},
       {Code::MisplacedStatement,
        "fn f(x) {\n  for t in out { <<return>> x }\n  return x\n}\n" +
            value("f(x)"),
-       "a loop does not return", "behind the loop"},
+       "a loop does not return", "behind the block"},
       {Code::NameIsBound, loop("let <<x>> = x + 1"), "\"x\" is bound already",
        "without \"let\" the loop carries \"x\""},
       {Code::NameIsBound, loop("param <<w>>: f32[in] = zeros"),

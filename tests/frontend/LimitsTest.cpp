@@ -59,7 +59,10 @@ TEST(Limits, NestingTenThousandDeep) {
              Code::NestingTooDeep);
   expectCode("model m(x: f32) { " + repeat("if x { ", depth) +
                  repeat("} ", depth) + "}",
-             Code::ExpectedItem);
+             Code::NestingTooDeep);
+  expectCode("model m(x: f32) { if x { } " + repeat("else if x { } ", depth) +
+                 "}",
+             Code::NestingTooDeep);
   expectCode(repeat("{", depth), Code::ExpectedItem);
   expectCode("fn f(x) " + repeat("{", depth), Code::ExpectedItem);
 }

@@ -129,6 +129,16 @@ TEST(Parser, EveryItem) {
                      "  for t in a {\n"
                      "    assert d\n"
                      "  }\n"
+                     "  if d and c > 1 {\n"
+                     "    x = 2 * x\n"
+                     "  } else if d {\n"
+                     "    x = x\n"
+                     "  } else {\n"
+                     "    if d {\n"
+                     "      x = x\n"
+                     "    }\n"
+                     "    param w: f32 = ones\n"
+                     "  }\n"
                      "  return x\n"
                      "}\n"
                      "model m(x: f32[batch], s: f32) {\n"
@@ -201,13 +211,13 @@ TEST(Parser, EveryErrorOfABlockIsFound) {
        2},
       {"fn f(x) {\n  if x > 1 {\n    x =\n  } else {\n    x =\n  }\n"
        "  while x > 1 {\n    x =\n  }\n  return x\n}\n",
-       5},
+       4},
       {"fn f(x) {\n  x[a = ] = 2\n  x[a = 1] = +\n  x[a = 2] 3\n"
        "  return x\n}\n",
        3},
       {"fn f(x) {\n  for t in a b {\n    x =\n  }\n  for t d {\n    x =\n"
        "  }\n  if x {\n    x =\n  }\n  return x\n}\n",
-       6},
+       5},
       // What belongs to a call is no statement.
       {"fn f(x) {\n  let a = g(x, by = ,\n    over = x,\n    at = x\n  )\n"
        "  let b =\n  return a\n}\n",

@@ -8,6 +8,10 @@ using namespace meshc::frontend;
 std::vector<cases::Case> cases::getValueCases() {
   const std::string two = "fn two(x) { return x, x + 1 }\n",
                     one = "fn one(x) { return x + 1 }\n";
+  auto branch = [](const std::string &condition) {
+    return model("  if <<" + condition + ">> { x = exp(x) }\n" +
+                 "  output o = sum(x)");
+  };
   auto own = [](const std::string &rest) {
     return "fn f(x, over) {\n  dim part = over / 1\n  " + rest + "\n}\n";
   };
@@ -88,6 +92,55 @@ std::vector<cases::Case> cases::getValueCases() {
       {Code::UnknownDim,
        own("return x") + value("f(x, batch) + iota(<<part>>)"),
        "no dimension \"part\"", ""},
+      // Branches.
+      {Code::NotSupported, branch("sum(x) > 0"),
+       "not supported yet: an \"if\" that the run decides",
+       "where(condition, a, b)"},
+      {Code::NotSupported, loop("if <<t > 2>> { x = exp(x) }"),
+       "an \"if\" that the run decides", "the compiler knows numbers"},
+      {Code::NotSupported,
+       model("  let n = 0\n  for t in out {\n    n += 1\n"
+             "    if <<n < 3>> { x = x + 1 }\n  }\n  output o = sum(x)"),
+       "an \"if\" that the run decides", ""},
+      {Code::ConditionHasDims, branch("x > 0"),
+       "the condition of an \"if\" is one truth, found bool[batch, in]",
+       "element by element"},
+      {Code::WrongKind, branch("1"), "is a truth, found a number", ""},
+      {Code::WrongKind, branch("x"), "is a truth, found f32[batch, in]", ""},
+      {Code::WrongKind, branch("batch"), "is a truth, found a dimension", ""},
+      {Code::UnknownName, branch("tru"), "\"tru\" is not defined",
+       "did you mean \"true\""},
+      {Code::MisplacedStatement,
+       model("  if true { output <<o>> = x }\n  output p = x"),
+       "an output stands in an \"if\"", "behind the block"},
+      {Code::MisplacedStatement,
+       "fn f(x) {\n  if true { x = x } else { <<return>> x }\n  return x\n}\n" +
+           value("f(x)"),
+       "an \"if\" does not return", "behind the block"},
+      {Code::NameIsBound,
+       model("  if true { let <<x>> = 2 * x }\n  output o = sum(x)"),
+       "\"x\" is bound already, and ends with the block",
+       "without \"let\" the block rebinds \"x\""},
+      {Code::NameIsBound,
+       model("  if true { param <<x>>: f32 = ones }\n  output o = sum(x)"),
+       "\"x\" is bound already", ""},
+      {Code::UnknownName,
+       model("  if true { let z = x }\n  output o = sum(<<z>>)"),
+       "\"z\" is not defined", ""},
+      {Code::UnknownName, model("  if true { <<z>> = x }\n  output o = sum(x)"),
+       "\"z\" is not defined here", "begins with \"let\""},
+      {Code::ExpectedToken, model("  if true <<x>> = 1\n  output o = sum(x)"),
+       "expected \"{\" after the condition", ""},
+      {Code::ExpectedExpression,
+       model("  if <<{>> x = 1 }\n  output o = sum(x)"),
+       "expected an expression", ""},
+      {Code::ExpectedItem,
+       model("  if true { x = x }\n  <<elif>> false { x = x }\n"
+             "  output o = sum(x)"),
+       "found \"elif\"", "\"else if\""},
+      {Code::ExpectedToken,
+       model("  if true { x = x } else <<x>> = 2\n  output o = sum(x)"),
+       "expected \"{\" after \"else\"", ""},
       // Types.
       {Code::TypeDiffers, let("h: i32[batch, in] = <<x>>"),
        "\"h\" is i32[batch, in] by its type, found f32[batch, in]",
