@@ -1,4 +1,4 @@
-// Declarations, the border of the program, scopes and names.
+// Declarations and the border of the program.
 
 #include "frontend/BuilderState.h"
 
@@ -242,7 +242,13 @@ Dim Builder::dim(const std::string &name, int64_t size, const Where &where) {
 }
 
 Dim Builder::ownDim(const std::string &name, int64_t size, const Where &where) {
-  return dim(state->getFullName(name), size, where);
+  // Where it has another size than in the call whose variables this one has, no
+  // variable has it.
+  auto shared = state->dims.find(state->getVariableName(name));
+  const bool isShared = state->scopes.back().isShared &&
+                        shared != state->dims.end() &&
+                        shared->second.size == size;
+  return dim(isShared ? shared->first : state->getFullName(name), size, where);
 }
 
 void Builder::addRule(RuleSpec rule, const Where &where) {
@@ -351,7 +357,14 @@ static bool isReserved(std::string_view name) {
 Tensor Builder::parameter(const std::string &name, ElementType type,
                           const std::vector<Dim> &dims, Initializer initializer,
                           const Where &where) {
-  std::string fullName = state->getFullName(name);
+  std::string fullName = state->getVariableName(name);
+  // Of a parameter in loops there is one for each of their positions.
+  std::vector<Dim> allDims;
+  for (size_t loop : state->getLoopsOfVariables())
+    allDims.push_back(state->loops[loop].dim);
+  allDims.insert(allDims.end(), dims.begin(), dims.end());
+  if (state->scopes.back().isShared)
+    return state->shareParameter(fullName, type, allDims, where);
   auto [entry, isFirst] = state->parameters.try_emplace(
       fullName, BuilderState::Named{Tensor(), where});
   if (!isFirst) {
@@ -375,12 +388,7 @@ Tensor Builder::parameter(const std::string &name, ElementType type,
         fmt::format("a parameter has float elements, not {}", getName(type)));
     return {};
   }
-  // Of a parameter in loops there is one for each of their positions.
   std::vector<BuilderState::Loop> loops;
-  std::vector<Dim> allDims;
-  for (const BuilderState::Loop &loop : state->loops)
-    allDims.push_back(loop.dim);
-  allDims.insert(allDims.end(), dims.begin(), dims.end());
   std::swap(loops, state->loops);
   bool isValid = state->checkType(type, allDims, where);
   std::swap(loops, state->loops);
@@ -423,9 +431,7 @@ Tensor Builder::parameter(const std::string &name, ElementType type,
   Tensor parameter =
       state->addNode(read.getResult(), type, std::move(allDims), where);
   entry->second.value = parameter;
-  for (BuilderState::Loop &loop : state->loops)
-    parameter = state->slice(loop, parameter, where);
-  return parameter;
+  return state->sliceVariable(parameter, where);
 }
 
 void Builder::output(const std::string &name, Tensor value,
@@ -446,123 +452,6 @@ void Builder::output(const std::string &name, Tensor value,
   nd::OutputOp::create(state->operations,
                        withName(state->getLocation(where), name), name,
                        BuilderState::getValue(value));
-}
-
-//===----------------------------------------------------------------------===//
-// Scopes and names
-//===----------------------------------------------------------------------===//
-
-void Builder::enterScope(const std::string &name, const Where &where) {
-  auto [entry, isFirst] =
-      state->scopes.back().children.try_emplace(name, where);
-  if (!isFirst) {
-    state
-        ->fail(Code::DuplicateName, where,
-               fmt::format("scope \"{}\" is taken", state->getFullName(name)))
-        .related.push_back({entry->second, "by this call"});
-    // What follows gets names of its own, so that it does not clash as well.
-    enterNumberedScope(name, where);
-    state->scopes.back().stem.clear();
-    return;
-  }
-  state->openScope(name, name, where);
-}
-
-nd::OriginAttr BuilderState::getOriginOf(const std::string &name) const {
-  return nd::OriginAttr::get(scopes.back().scope,
-                             mlir::StringAttr::get(context, name));
-}
-
-void BuilderState::openScope(const std::string &name, const std::string &stem,
-                             const Where &where) {
-  Scope scope;
-  scope.scope = nd::ScopeAttr::get(scopes.back().scope,
-                                   mlir::StringAttr::get(context, name));
-  scope.stem = stem;
-  scope.where = where;
-  scopes.push_back(std::move(scope));
-}
-
-void Builder::enterNumberedScope(const std::string &stem, const Where &where) {
-  BuilderState::Scope &scope = state->scopes.back();
-  int &number = scope.lastNumbers[stem];
-  std::string name = stem;
-  do {
-    if (++number > 1)
-      name = fmt::format("{}_{}", stem, number);
-  } while (!scope.children.try_emplace(name, where).second);
-  state->openScope(name, stem, where);
-}
-
-/// A number in the name of a parameter would depend on the order of the lines,
-/// and so would what a checkpoint means.
-void Builder::leaveScope() {
-  BuilderState::Scope ended = std::move(state->scopes.back());
-  state->scopes.pop_back();
-  if (!ended.ownsParameters || ended.stem.empty())
-    return;
-  BuilderState::Scope &parent = state->scopes.back();
-  auto [owner, isFirst] = parent.owners.try_emplace(ended.stem, ended.where);
-  if (isFirst)
-    return;
-  BuildError &error =
-      state->fail(Code::SharedScope, ended.where,
-                  fmt::format("a second {} has parameters in scope \"{}\"",
-                              ended.isLoop ? "loop" : "call",
-                              state->getFullName(ended.stem)));
-  error.related.push_back({owner->second, "the first"});
-  error.notes.push_back("names of parameters do not depend on the order in "
-                        "which they are written");
-  error.helps.push_back(ended.isLoop
-                            ? "call the position of this loop otherwise"
-                            : "name the call: ... as NAME");
-}
-
-nd::OriginAttr BuilderState::makeUnique(nd::OriginAttr origin) {
-  nd::OriginAttr unique = origin;
-  // Numbers below the last one that was given are taken.
-  int &number = valueNumbers.try_emplace(origin.getText(), 2).first->second;
-  for (; !valueNames.insert(unique.getText()).second; ++number)
-    unique = nd::OriginAttr::get(
-        origin.getScope(),
-        mlir::StringAttr::get(
-            context, fmt::format("{}_{}", origin.getName().str(), number)));
-  return unique;
-}
-
-/// Gives `value` its name, and what leads to it and has none a place inside it.
-static void setOrigin(mlir::Value value, nd::OriginAttr origin) {
-  value.setLoc(withName(value.getLoc(), origin));
-  mlir::Operation *op = value.getDefiningOp();
-  if (!op) // a slice that a loop is given: what leads to it is outside
-    return;
-  llvm::SmallVector<mlir::Value> inner(op->getOperands());
-  while (!inner.empty()) {
-    mlir::Operation *leading = inner.pop_back_val().getDefiningOp();
-    if (!leading || !getValueName(leading->getLoc()).empty())
-      continue;
-    leading->setLoc(asInside(leading->getLoc(), origin));
-    llvm::append_range(inner, leading->getOperands());
-  }
-}
-
-void Builder::setName(Tensor value, const std::string &name,
-                      const std::string &call) {
-  if (!value || hasName(BuilderState::getValue(value).getLoc()))
-    return;
-  nd::OriginAttr origin = state->getOriginOf(name);
-  if (!call.empty())
-    origin = origin.inScope(nd::ScopeAttr::get(
-        origin.getScope(), mlir::StringAttr::get(state->context, call)));
-  setOrigin(BuilderState::getValue(value), state->makeUnique(origin));
-}
-
-void Builder::setNameOfScope(Tensor value) {
-  nd::ScopeAttr scope = state->scopes.back().scope;
-  if (value && scope && !hasName(BuilderState::getValue(value).getLoc()))
-    setOrigin(BuilderState::getValue(value),
-              state->makeUnique(
-                  nd::OriginAttr::get(scope.getParent(), scope.getName())));
 }
 
 } // namespace meshc::frontend

@@ -250,11 +250,20 @@ public:
               const Where &where = MESHC_HERE);
 
   // Scopes: parameters and named values inside are called scope/name.
+  /// A scope that was opened, and its own name.
+  struct ScopeId {
+    size_t number = 0;
+    std::string name;
+  };
   /// Opens a scope called `name`; an error if it is taken.
-  void enterScope(const std::string &name, const Where &where = MESHC_HERE);
+  ScopeId enterScope(const std::string &name, const Where &where = MESHC_HERE);
   /// Opens a scope called `stem`, or stem_2, stem_3 ... if that is taken.
-  void enterNumberedScope(const std::string &stem,
-                          const Where &where = MESHC_HERE);
+  ScopeId enterNumberedScope(const std::string &stem,
+                             const Where &where = MESHC_HERE);
+  /// Parameters in the innermost scope are from here on those of `of`, which
+  /// has ended, by the same names and types. The loops around `of` are around
+  /// the innermost scope too. Own dims are those of `of` where sizes are equal.
+  void shareVariables(const ScopeId &of);
   /// Ends the innermost scope; an error if it owns parameters and another one
   /// of its name, numbers aside, did.
   void leaveScope();

@@ -128,8 +128,23 @@ struct BuilderState {
   std::optional<TrainingSpec> training;
   Where trainingWhere;
 
+  /// Where variables are declared: a scope, and the loops of `loops` around it,
+  /// each of whose iterations has its own.
+  struct Declaring {
+    nd::ScopeAttr scope;
+    std::vector<size_t> loops = {};
+  };
+  /// Of the scopes that were opened, by number.
+  std::vector<Declaring> declaring;
+
   struct Scope {
     nd::ScopeAttr scope; ///< null of the outermost one
+    /// Where variables in it are declared, and the first loop whose iterations
+    /// have their own beside those in there.
+    Declaring variables = {};
+    size_t firstLoop = 0;
+    size_t number = 0;     ///< in `declaring`
+    bool isShared = false; ///< another scope has declared them
     std::map<std::string, Where, std::less<>> children;
     std::map<std::string, int, std::less<>> lastNumbers; ///< by stem
     std::string stem; ///< without the number; empty: its name is at fault
@@ -139,8 +154,16 @@ struct BuilderState {
     std::map<std::string, Where, std::less<>> owners;
   };
   std::vector<Scope> scopes{Scope{}};
-  void openScope(const std::string &name, const std::string &stem,
-                 const Where &where);
+  Builder::ScopeId openScope(const std::string &name, const std::string &stem,
+                             const Where &where);
+  /// The loops that a variable in the open scope is stacked over.
+  std::vector<size_t> getLoopsOfVariables() const;
+  std::string getVariableName(const std::string &name) const;
+  /// A parameter of the scope whose variables the open one has.
+  Tensor shareParameter(const std::string &fullName, ElementType type,
+                        std::span<const Dim> dims, const Where &where);
+  /// What the loops see of a variable.
+  Tensor sliceVariable(Tensor whole, const Where &where);
   /// Names that values have, so that no two have the same.
   std::set<std::string, std::less<>> valueNames;
   /// The number that the next value of a name gets, if it is not taken.

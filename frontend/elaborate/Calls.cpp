@@ -122,9 +122,12 @@ Elaborator::evaluateCall(const ast::CallExpr &call) {
     reportUnknownFunction(call.callee);
     return std::nullopt;
   }
-  if (call.scope) {
-    error(Code::WrongKind, call.scope->span,
-          fmt::format("\"{}\" is built in and opens no scope to name", name));
+  if (call.scope || call.variables) {
+    error(Code::WrongKind,
+          call.variables ? call.variables->span : call.scope->span,
+          fmt::format("\"{}\" is built in and {}", name,
+                      call.variables ? "has no variables"
+                                     : "opens no scope to name"));
     return std::nullopt;
   }
   std::optional<Arguments> arguments = Arguments();
@@ -134,6 +137,33 @@ Elaborator::evaluateCall(const ast::CallExpr &call) {
     return std::nullopt;
   Value value = (this->*builtin->call)(call, *arguments);
   return isPoison(value) ? std::nullopt : std::optional(Values{value});
+}
+
+const Elaborator::SharedCall *
+Elaborator::findShared(const ast::Name &name, const ast::Function &function) {
+  auto found = frame->calls.find(name.text);
+  if (found == frame->calls.end()) {
+    std::vector<std::string> names;
+    for (const auto &[known, call] : frame->calls)
+      if (call.function == &function)
+        names.push_back(known);
+    error(Code::UnknownCall, name.span,
+          fmt::format("there is no call \"{}\" here, ahead of this one, whose "
+                      "variables it could have",
+                      name.text))
+        .help(fmt::format("name it: {}(...) as {}", function.name.text,
+                          name.text))
+        .didYouMean(layout::findNearest(name.text, names));
+    return nullptr;
+  }
+  if (found->second.function == &function)
+    return &found->second;
+  error(Code::UnknownCall, name.span,
+        fmt::format("\"{}\" calls \"{}\", whose variables \"{}\" cannot have",
+                    name.text, found->second.function->name.text,
+                    function.name.text))
+      .alsoAt(getUserSpan(found->second.span), "this call");
+  return nullptr;
 }
 
 void Elaborator::checkResults(const ast::Function &function, Values &results) {
@@ -210,12 +240,17 @@ Elaborator::callFunction(const ast::CallExpr &call,
       return std::nullopt;
     }
   }
-  Where where = getWhere(call.span);
-  if (call.scope)
-    builder.enterScope(std::string(call.scope->text),
-                       getWhere(call.scope->span));
-  else
-    builder.enterNumberedScope(std::string(function.name.text), where);
+  const SharedCall *shared =
+      call.variables ? findShared(*call.variables, function) : nullptr;
+  if (call.variables && !shared)
+    return std::nullopt;
+  Builder::ScopeId scope =
+      call.scope ? builder.enterScope(std::string(call.scope->text),
+                                      getWhere(call.scope->span))
+                 : builder.enterNumberedScope(std::string(function.name.text),
+                                              getWhere(call.span));
+  if (shared)
+    builder.shareVariables(shared->scope);
   reportBuildErrors({});
 
   Frame *caller = std::exchange(frame, &callee);
@@ -239,5 +274,6 @@ Elaborator::callFunction(const ast::CallExpr &call,
       builder.setNameOfScope(*tensor);
   builder.leaveScope();
   reportBuildErrors({});
+  frame->calls.try_emplace(scope.name, SharedCall{&function, scope, call.span});
   return results;
 }

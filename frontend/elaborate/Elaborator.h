@@ -66,6 +66,12 @@ private:
     Span span;
   };
   struct LoopBlock;
+  /// A call whose variables another one can have.
+  struct SharedCall {
+    const ast::Function *function;
+    Builder::ScopeId scope;
+    Span span;
+  };
   /// One call of a function, or the model.
   struct Frame {
     const ast::Function *function = nullptr; ///< null in the model
@@ -77,7 +83,9 @@ private:
     /// called so.
     std::string_view target = {};
     int numBlocks = 0;          ///< loops and branches around it
-    bool isRefused = false;     ///< by an `assert`: nothing more is executed
+    /// Calls that others can have the variables of, by the names of scopes.
+    std::map<std::string, SharedCall, std::less<>> calls = {};
+    bool isRefused = false; ///< by an `assert`: nothing more is executed
     /// The dims that the call has made, by their names in the program.
     std::vector<std::string> dims = {};
   };
@@ -297,6 +305,10 @@ private:
   std::optional<Values> evaluateCall(const ast::CallExpr &call);
   std::optional<Values> callFunction(const ast::CallExpr &call,
                                      const ast::Function &function);
+  /// The call whose variables a call of `function` is to have; null after an
+  /// error.
+  const SharedCall *findShared(const ast::Name &name,
+                               const ast::Function &function);
   /// Makes poison of what has dims that the call in `frame` has made.
   void checkResults(const ast::Function &function, Values &results);
   const ast::Function *findFunction(std::string_view name) const;

@@ -85,6 +85,7 @@ void Elaborator::execute(const ast::LoopStatement &loop) {
   std::optional<Dim> dim = evaluateLoopDim(loop);
   checkNew(loop.variable);
   auto outer = frame->bindings;
+  const auto calls = frame->calls; // those in the block end with it
   LoopBlock block{loop.variable.text, {}, {}, {}, frame->block};
   std::vector<Builder::LoopValue> initial;
   const Branches branches = decideBranches(loop);
@@ -139,6 +140,7 @@ void Elaborator::execute(const ast::LoopStatement &loop) {
   execute(loop.body->statements);
   --frame->numBlocks;
   frame->block = block.outer;
+  frame->calls = calls;
   std::swap(frame->bindings, outer);
   block.last = std::move(outer);
   finishLoop(loop, block);

@@ -136,7 +136,8 @@ struct Argument {
 struct CallExpr : Expr {
   Name callee;
   std::vector<Argument> arguments;
-  std::optional<Name> scope; ///< as NAME
+  std::optional<Name> variables; ///< with NAME
+  std::optional<Name> scope;     ///< as NAME
 
   CallExpr(Span span, Name callee)
       : Expr(ExprKind::Call, span), callee(callee) {}

@@ -165,9 +165,11 @@ std::string Printer::print(const Expr &expr) {
     return print(static_cast<const ChainExpr &>(expr));
   case ExprKind::Call: {
     const auto &call = static_cast<const CallExpr &>(expr);
-    return fmt::format("{}({}){}{}", call.callee.text,
-                       printList(call.arguments), call.scope ? " as " : "",
-                       call.scope ? call.scope->text : "");
+    return fmt::format(
+        "{}({}){}{}{}{}", call.callee.text, printList(call.arguments),
+        call.variables ? " with " : "",
+        call.variables ? call.variables->text : "", call.scope ? " as " : "",
+        call.scope ? call.scope->text : "");
   }
   case ExprKind::Constrain: {
     const auto &constrain = static_cast<const ConstrainExpr &>(expr);

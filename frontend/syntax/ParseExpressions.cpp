@@ -250,10 +250,22 @@ ast::ExprPtr Parser::parseCall(ast::Name callee) {
   }
   if (!expect(TokenKind::RightParen, "the arguments"))
     return nullptr;
+  // "with" is a name elsewhere.
+  auto atWith = [&] {
+    return isWord("with") && peek(1).kind == TokenKind::Name;
+  };
+  if (atWith()) {
+    ++position;
+    call->variables = expectName("the name of a call");
+  }
   if (accept(TokenKind::KwAs)) {
     call->scope = expectName("a name for the scope");
     if (!call->scope)
       return nullptr;
+  }
+  if (call->scope && atWith()) {
+    report(Code::ExpectedToken, "\"with\" stands before \"as\"");
+    return nullptr;
   }
   call->span = getSpanFrom(callee.span.begin);
   return call;

@@ -141,6 +141,54 @@ std::vector<cases::Case> cases::getValueCases() {
       {Code::ExpectedToken,
        model("  if true { x = x } else <<x>> = 2\n  output o = sum(x)"),
        "expected \"{\" after \"else\"", ""},
+      // Calls with the variables of others.
+      {Code::UnknownCall,
+       model("  let a = dense(x, in, out) as head\n"
+             "  let b = dense(x, in, out) with <<haed>>\n  output o = a + b"),
+       "there is no call \"haed\" here", "did you mean \"head\""},
+      {Code::UnknownCall, value("dense(x, in, out) with <<head>>"),
+       "there is no call \"head\" here", "dense(...) as head"},
+      {Code::UnknownCall,
+       model("  let b = dense(x, in, out) with <<head>>\n"
+             "  let a = dense(x, in, out) as head\n  output o = a + b"),
+       "ahead of this one", ""},
+      {Code::UnknownCall,
+       model("  for t in out { let a = dense(x, in, out') as head }\n"
+             "  let b = dense(x, in, out') with <<head>>\n  output o = b"),
+       "there is no call \"head\" here", ""},
+      {Code::UnknownCall,
+       model("  let a = dense(x, in, out) as head\n"
+             "  let b = layer_norm(x, in) with <<head>>\n  output o = a"),
+       "\"head\" calls \"dense\", whose variables \"layer_norm\" cannot have",
+       ""},
+      {Code::SharedVariableDiffers,
+       model("  let a = dense(x, in, out) as head\n"
+             "  let b = <<dense(x, in, in') with head>>\n  output o = a"),
+       "shares parameter \"head/weight\", which is f32[in, out], and "
+       "f32[in, in'] here",
+       ""},
+      {Code::SharedVariableDiffers,
+       "fn f(x, biased) {\n  if biased { param <<b>>: f32 = zeros x = x + b }\n"
+       "  return x\n}\n" +
+           model("  let a = f(x, false) as g\n  let b = f(x, true) with g\n"
+                 "  output o = a + b"),
+       "there is no parameter \"g/b\"", "declares none of this name"},
+      {Code::SharedVariableDiffers,
+       "fn f(x, over) {\n  dim part = over / 1\n"
+       "  param <<w>>: f32[part] = zeros\n  return x * sum(w)\n}\n" +
+           model("  let a = f(x, in) as g\n  let b = f(x, out) with g\n"
+                 "  output o = a + b"),
+       "\"g/w\", which is f32[g/part], and f32[f/part] here", ""},
+      {Code::WrongKind, value("exp(x) with <<x>>"),
+       "\"exp\" is built in and has no variables", ""},
+      {Code::SharedScope, value("dense(x, in, out) + <<dense(x, in, out)>>"),
+       "", "\"... with dense\" for a call with the parameters of the first"},
+      {Code::DuplicateName,
+       model("  let a = dense(x, in, out) as h\n"
+             "  let b = dense(x, in, out) as <<h>>\n  output o = a + b"),
+       "scope \"h\" is taken", "\"... with h\""},
+      {Code::ExpectedToken, value("dense(x, in, out) as g <<with>> h"),
+       "\"with\" stands before \"as\"", ""},
       // Types.
       {Code::TypeDiffers, let("h: i32[batch, in] = <<x>>"),
        "\"h\" is i32[batch, in] by its type, found f32[batch, in]",

@@ -1,0 +1,199 @@
+// Scopes, and the names of what is in them.
+
+#include "frontend/BuilderState.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace meshc::frontend {
+
+Builder::ScopeId Builder::enterScope(const std::string &name,
+                                     const Where &where) {
+  auto [entry, isFirst] =
+      state->scopes.back().children.try_emplace(name, where);
+  if (!isFirst) {
+    state
+        ->fail(Code::DuplicateName, where,
+               fmt::format("scope \"{}\" is taken", state->getFullName(name)))
+        .related.push_back({entry->second, "by this call"});
+    state->errors.back().helps.push_back(fmt::format(
+        "write \"... with {}\" for a call with the variables of that one",
+        name));
+    // What follows gets names of its own, so that it does not clash as well.
+    ScopeId opened = enterNumberedScope(name, where);
+    state->scopes.back().stem.clear();
+    return opened;
+  }
+  return state->openScope(name, name, where);
+}
+
+nd::OriginAttr BuilderState::getOriginOf(const std::string &name) const {
+  return nd::OriginAttr::get(scopes.back().scope,
+                             mlir::StringAttr::get(context, name));
+}
+
+Builder::ScopeId BuilderState::openScope(const std::string &name,
+                                         const std::string &stem,
+                                         const Where &where) {
+  auto inside = [&](nd::ScopeAttr around) {
+    return nd::ScopeAttr::get(around, mlir::StringAttr::get(context, name));
+  };
+  const Scope &around = scopes.back();
+  declaring.push_back({inside(around.variables.scope), getLoopsOfVariables()});
+  Scope scope;
+  scope.scope = inside(around.scope);
+  scope.variables = {declaring.back().scope, around.variables.loops};
+  scope.firstLoop = around.firstLoop;
+  scope.number = declaring.size() - 1;
+  scope.isShared = around.isShared;
+  scope.stem = stem;
+  scope.where = where;
+  scopes.push_back(std::move(scope));
+  return {declaring.size() - 1, name};
+}
+
+void Builder::shareVariables(const ScopeId &of) {
+  BuilderState::Scope &scope = state->scopes.back();
+  scope.variables = state->declaring[of.number];
+  state->declaring[scope.number] = scope.variables;
+  scope.firstLoop = state->loops.size();
+  scope.isShared = true;
+}
+
+std::vector<size_t> BuilderState::getLoopsOfVariables() const {
+  std::vector<size_t> stacked = scopes.back().variables.loops;
+  for (size_t i = scopes.back().firstLoop; i < loops.size(); ++i)
+    stacked.push_back(i);
+  return stacked;
+}
+
+std::string BuilderState::getVariableName(const std::string &name) const {
+  return nd::OriginAttr::get(scopes.back().variables.scope,
+                             mlir::StringAttr::get(context, name))
+      .getText();
+}
+
+Tensor BuilderState::sliceVariable(Tensor whole, const Where &where) {
+  for (size_t loop : getLoopsOfVariables())
+    whole = slice(loops[loop], whole, where);
+  return whole;
+}
+
+Tensor BuilderState::shareParameter(const std::string &fullName,
+                                    ElementType type, std::span<const Dim> dims,
+                                    const Where &where) {
+  auto entry = parameters.find(fullName);
+  if (entry == parameters.end()) {
+    if (!failed) // of a call in error some are missing
+      fail(Code::SharedVariableDiffers, where,
+           fmt::format("there is no parameter \"{}\" that the call could share",
+                       fullName))
+          .notes.push_back(
+              "the call whose variables this one has declares none "
+              "of this name");
+    return {};
+  }
+  Tensor whole = entry->second.value;
+  if (!whole)
+    return {};
+  if (whole.getElementType() == type &&
+      std::ranges::equal(whole.getDims(), dims))
+    return sliceVariable(whole, where);
+  BuildError &error = fail(
+      Code::SharedVariableDiffers, where,
+      fmt::format("the call shares parameter \"{}\", which is {}, and {} here",
+                  fullName, toString(whole.getElementType(), whole.getDims()),
+                  toString(type, dims)));
+  error.related.push_back({entry->second.where, "declared here"});
+  return {};
+}
+
+Builder::ScopeId Builder::enterNumberedScope(const std::string &stem,
+                                             const Where &where) {
+  BuilderState::Scope &scope = state->scopes.back();
+  int &number = scope.lastNumbers[stem];
+  std::string name = stem;
+  do {
+    if (++number > 1)
+      name = fmt::format("{}_{}", stem, number);
+  } while (!scope.children.try_emplace(name, where).second);
+  return state->openScope(name, stem, where);
+}
+
+/// A number in the name of a parameter would depend on the order of the lines,
+/// and so would what a checkpoint means.
+void Builder::leaveScope() {
+  BuilderState::Scope ended = std::move(state->scopes.back());
+  state->scopes.pop_back();
+  if (!ended.ownsParameters || ended.stem.empty())
+    return;
+  BuilderState::Scope &parent = state->scopes.back();
+  auto [owner, isFirst] = parent.owners.try_emplace(ended.stem, ended.where);
+  if (isFirst)
+    return;
+  BuildError &error =
+      state->fail(Code::SharedScope, ended.where,
+                  fmt::format("a second {} has parameters in scope \"{}\"",
+                              ended.isLoop ? "loop" : "call",
+                              state->getFullName(ended.stem)));
+  error.related.push_back({owner->second, "the first"});
+  error.notes.push_back("names of parameters do not depend on the order in "
+                        "which they are written");
+  error.helps.push_back(ended.isLoop
+                            ? "call the position of this loop otherwise"
+                            : "name the call: ... as NAME");
+  if (!ended.isLoop)
+    error.helps.push_back(fmt::format(
+        "write \"... with {}\" for a call with the parameters of the first",
+        ended.stem));
+}
+
+nd::OriginAttr BuilderState::makeUnique(nd::OriginAttr origin) {
+  nd::OriginAttr unique = origin;
+  // Numbers below the last one that was given are taken.
+  int &number = valueNumbers.try_emplace(origin.getText(), 2).first->second;
+  for (; !valueNames.insert(unique.getText()).second; ++number)
+    unique = nd::OriginAttr::get(
+        origin.getScope(),
+        mlir::StringAttr::get(
+            context, fmt::format("{}_{}", origin.getName().str(), number)));
+  return unique;
+}
+
+/// Gives `value` its name, and what leads to it and has none a place inside it.
+static void setOrigin(mlir::Value value, nd::OriginAttr origin) {
+  value.setLoc(withName(value.getLoc(), origin));
+  mlir::Operation *op = value.getDefiningOp();
+  if (!op) // a slice that a loop is given: what leads to it is outside
+    return;
+  llvm::SmallVector<mlir::Value> inner(op->getOperands());
+  while (!inner.empty()) {
+    mlir::Operation *leading = inner.pop_back_val().getDefiningOp();
+    if (!leading || !getValueName(leading->getLoc()).empty())
+      continue;
+    leading->setLoc(asInside(leading->getLoc(), origin));
+    llvm::append_range(inner, leading->getOperands());
+  }
+}
+
+void Builder::setName(Tensor value, const std::string &name,
+                      const std::string &call) {
+  if (!value || hasName(BuilderState::getValue(value).getLoc()))
+    return;
+  nd::OriginAttr origin = state->getOriginOf(name);
+  if (!call.empty())
+    origin = origin.inScope(nd::ScopeAttr::get(
+        origin.getScope(), mlir::StringAttr::get(state->context, call)));
+  setOrigin(BuilderState::getValue(value), state->makeUnique(origin));
+}
+
+void Builder::setNameOfScope(Tensor value) {
+  nd::ScopeAttr scope = state->scopes.back().scope;
+  if (value && scope && !hasName(BuilderState::getValue(value).getLoc()))
+    setOrigin(BuilderState::getValue(value),
+              state->makeUnique(
+                  nd::OriginAttr::get(scope.getParent(), scope.getName())));
+}
+
+} // namespace meshc::frontend
