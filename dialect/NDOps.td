@@ -70,7 +70,8 @@ def ND_VariableOp : ND_Declaration<"variable", [Symbol]> {
   let description = [{
     **Constraints**
     - (C1) a parameter has a float element type.
-    - (C2) the initialiser is `#nd.fill` or `#nd.random`; random needs floats.
+    - (C2) the initialiser is `#nd.fill`, `#nd.random` or `@init`, the program
+      that writes it then; the latter two need floats.
     - (C3) the fill value of integers is an integer of at most 53 bits.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, ND_VariableRoleAttr:$role,

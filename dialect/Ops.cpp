@@ -171,10 +171,13 @@ LogicalResult VariableOp::verify() {
              << fill.getValue();
     return success();
   }
-  if (!isa<RandomAttr>(getInit()))
-    return emitOpError("(C2) the initialiser must be #nd.fill or #nd.random");
+  auto program = dyn_cast<FlatSymbolRefAttr>(getInit());
+  if (!isa<RandomAttr>(getInit()) && !(program && program.getValue() == "init"))
+    return emitOpError("(C2) the initialiser must be #nd.fill, #nd.random or "
+                       "@init");
   if (!isFloat)
-    return emitOpError("(C2) random initialisers need float elements");
+    return emitOpError("(C2) random initialisers and @init need float "
+                       "elements");
   return success();
 }
 

@@ -416,11 +416,16 @@ Tensor Builder::parameter(const std::string &name, ElementType type,
     init = nd::RandomAttr::get(
         state->context, nd::Distribution::TruncatedNormal, first, second);
     break;
+  case Initializer::Kind::Computed:
+    init = mlir::FlatSymbolRefAttr::get(state->context, "init");
+    break;
   }
   mlir::Location location =
       withName(state->getLocation(where), state->getOriginOf(name));
   state->valueNames.insert(fullName);
   nd::NamedTensorType tensorType = state->getType(type, allDims);
+  if (initializer.kind == Initializer::Kind::Computed)
+    state->setInitial(fullName, tensorType, initializer.value, location);
   nd::VariableOp::create(declarations, location, fullName,
                          nd::VariableRole::Parameter, tensorType, init);
   mlir::OpBuilder::InsertionGuard guard(state->operations);

@@ -120,10 +120,17 @@ std::string toString(ElementType element, std::span<const Dim> dims);
 /// distributed.
 struct Initializer {
   /// A truncated normal number lies within two deviations of the mean.
-  enum class Kind : uint8_t { Fill, Normal, Uniform, TruncatedNormal };
+  enum class Kind : uint8_t {
+    Fill,
+    Normal,
+    Uniform,
+    TruncatedNormal,
+    Computed
+  };
   Kind kind = Kind::Fill;
-  double first = 0;  ///< value; mean; low
-  double second = 0; ///< unused; standard deviation; high
+  double first = 0;  ///< value; mean; low; unused
+  double second = 0; ///< unused; standard deviation; high; unused
+  Tensor value = {}; ///< computed, for each position of its dims
 
   static Initializer fill(double value) { return {Kind::Fill, value, 0}; }
   static Initializer normal(double mean, double stddev) {
@@ -134,6 +141,10 @@ struct Initializer {
   }
   static Initializer truncatedNormal(double mean, double stddev) {
     return {Kind::TruncatedNormal, mean, stddev};
+  }
+  /// What Builder::endInitial gives.
+  static Initializer computed(Tensor value) {
+    return {Kind::Computed, 0, 0, value};
   }
 };
 
@@ -242,6 +253,16 @@ public:
   /// Says that there is an input of this name, though its type is in error:
   /// what refers to it is not.
   void declareInput(const std::string &name, const Where &where = MESHC_HERE);
+  /// Begins what a parameter of these dimensions starts as: until endInitial
+  /// values are computed once, before the first step, and belong to no loop.
+  /// Returns the dimensions of the parameter, those of loops around first.
+  std::vector<Dim> beginInitial(const std::vector<Dim> &dims);
+  /// Ends it: the parameter can start as `value`, broadcast to its dimensions,
+  /// if that is made of numbers, positions and random numbers alone. Null after
+  /// an error, and of null.
+  Tensor endInitial(Tensor value, ElementType type,
+                    const std::vector<Dim> &dims,
+                    const Where &where = MESHC_HERE);
   /// A few names belong to the programs and states of the module.
   Tensor parameter(const std::string &name, ElementType type,
                    const std::vector<Dim> &dims, Initializer initializer,
@@ -391,6 +412,8 @@ public:
 
 private:
   friend struct BuilderState;
+  bool isInitial(Tensor value, ElementType type, const std::vector<Dim> &dims,
+                 const Where &where);
   std::unique_ptr<struct BuilderState> state;
 };
 

@@ -8,6 +8,11 @@ using namespace meshc::frontend;
 /// Of an operation without operands, or with a region; nothing of others, which
 /// are made of what their operands are made of.
 static std::optional<Origin> findOwnOrigin(mlir::Operation *op) {
+  // Random numbers of an initial value are what they are in every run.
+  if (auto input = mlir::dyn_cast_or_null<nd::InputOp>(op);
+      input && input.getName() == nd::InputOp::seedName &&
+      op->getParentOfType<nd::ProgramOp>().getSymName() == "init")
+    return Origin::Numbers;
   if (!op || op->getNumRegions() > 0 || mlir::isa<nd::InputOp>(op))
     return Origin::Inputs;
   if (mlir::isa<nd::ReadOp>(op))

@@ -46,6 +46,7 @@ static nd::Distribution getDistribution(Initializer::Kind kind) {
     return nd::Distribution::TruncatedNormal;
   case Initializer::Kind::Uniform:
   case Initializer::Kind::Fill:
+  case Initializer::Kind::Computed:
     break;
   }
   return nd::Distribution::Uniform;

@@ -203,6 +203,19 @@ struct BuilderState {
   /// Of values, as far as they were asked for.
   llvm::DenseMap<mlir::Value, Origin> origins;
 
+  /// What is open while an initial value is built.
+  struct Outside {
+    mlir::OpBuilder::InsertPoint place;
+    std::vector<Loop> loops;
+    mlir::Value seed;
+    mlir::Operation *last; ///< of @init before; null if it was empty
+  };
+  std::optional<Outside> outside;
+  mlir::Value initialSeed; ///< of @init; null until a number is drawn there
+  /// Has @init start `parameter` as its `value`.
+  void setInitial(const std::string &parameter, nd::NamedTensorType type,
+                  Tensor value, mlir::Location location);
+
   Tensor addNode(mlir::Value value, ElementType element, std::vector<Dim> dims,
                  const Where &where);
 

@@ -34,6 +34,14 @@ static Value buildInitial(OpBuilder &builder, VariableOp variable, Value seed) {
       /*order=*/ArrayAttr());
 }
 
+/// The seed that @init has if random numbers are drawn in an expression.
+static Value findSeed(ProgramOp init) {
+  for (auto input : init.getOps<InputOp>())
+    if (input.getName() == InputOp::seedName)
+      return input.getResult();
+  return {};
+}
+
 namespace {
 struct BuildInit : meshc::impl::BuildInitBase<BuildInit> {
   using BuildInitBase::BuildInitBase;
@@ -44,14 +52,21 @@ struct BuildInit : meshc::impl::BuildInitBase<BuildInit> {
     auto programs = module.getOps<ProgramOp>();
     if (!programs.empty())
       builder.setInsertionPoint(*programs.begin());
-    auto program = ProgramOp::create(builder, module.getLoc(), "init");
+    // It is there if a variable starts as an expression.
+    auto program = module.lookupSymbol<ProgramOp>("init");
+    if (!program)
+      program = ProgramOp::create(builder, module.getLoc(), "init");
     builder.setInsertionPointToStart(&program.getBody().front());
     auto scalar = NamedTensorType::get({}, builder.getI64Type());
-    Value seed =
-        InputOp::create(builder, module.getLoc(), scalar, InputOp::seedName);
+    Value seed = findSeed(program);
+    if (!seed)
+      seed =
+          InputOp::create(builder, module.getLoc(), scalar, InputOp::seedName);
+    builder.setInsertionPointAfterValue(seed);
     for (auto variable : module.getOps<VariableOp>())
-      WriteOp::create(builder, variable.getLoc(), variable.getSymName(),
-                      buildInitial(builder, variable, seed));
+      if (!isa<FlatSymbolRefAttr>(variable.getInit()))
+        WriteOp::create(builder, variable.getLoc(), variable.getSymName(),
+                        buildInitial(builder, variable, seed));
   }
 };
 } // namespace

@@ -117,112 +117,29 @@ std::optional<Dims> Elaborator::getDims(const std::vector<ast::Name> &names) {
 void Elaborator::execute(const ast::ParamStatement &param) {
   std::optional<ElementType> element = getElementType(param.type.element);
   std::optional<Dims> dims = getDims(param.type.dims);
-  std::optional<Initializer> initializer = getInitializer(*param.initializer);
+  bool isValid = element && dims;
+  if (initialDims) {
+    error(Code::MisplacedStatement, param.names.front().span,
+          "an initial value has no parameters of its own");
+    isValid = false;
+  }
   for (const ast::Name &name : param.names) {
     if (frame->numBlocks)
       checkNew(name);
+    // One for each: draws are called like the parameter.
+    frame->target = name.text;
+    std::optional<Initializer> initializer;
+    if (isValid)
+      initializer = getInitializer(*param.initializer, *element, *dims);
+    isValid &= initializer.has_value();
     Tensor tensor;
-    if (element && dims && initializer)
+    if (isValid)
       tensor =
           checked(builder.parameter(std::string(name.text), *element, *dims,
                                     *initializer, getWhere(name.span)));
     frame->bindings[name.text] = {tensor ? Value(tensor) : Value(Poison()),
                                   name.span};
   }
-}
-
-std::optional<Initializer> Elaborator::getInitializer(const ast::Expr &expr) {
-  std::string_view name;
-  Arguments arguments;
-  const ast::CallExpr *call = nullptr;
-  if (expr.kind == ast::ExprKind::Name)
-    name = static_cast<const ast::NameExpr &>(expr).name;
-  if (expr.kind == ast::ExprKind::Call) {
-    call = static_cast<const ast::CallExpr *>(&expr);
-    name = call->callee.text;
-  }
-  if (!call && name == "zeros")
-    return Initializer::fill(0);
-  if (!call && name == "ones")
-    return Initializer::fill(1);
-
-  std::vector<std::string> parameters;
-  if (name == "constant")
-    parameters = {"value"};
-  else if (name == "normal" || name == "truncated_normal")
-    parameters = {"mean", "stddev"};
-  else if (name == "uniform")
-    parameters = {"low", "high"};
-  if (parameters.empty() || !call) {
-    static const std::string names[] = {
-        "zeros", "ones", "constant", "normal", "truncated_normal", "uniform"};
-    Diagnostic &reported =
-        error(Code::UnknownInitializer, call ? call->callee.span : expr.span,
-              name.empty() ? std::string("expected an initializer")
-              : parameters.empty()
-                  ? fmt::format("there is no initializer \"{}\"", name)
-                  : fmt::format("initializer \"{}\" needs arguments", name));
-    reported.note("initializers are zeros, ones, constant(value), "
-                  "normal(mean, stddev), truncated_normal(mean, stddev) and "
-                  "uniform(low, high)");
-    if (parameters.empty() &&
-        !adviseForeign(reported, ForeignKind::Initializer, name))
-      reported.didYouMean(layout::findNearest(name, names));
-    return std::nullopt;
-  }
-  std::optional<Arguments> bound = bind(*call, parameters, 0);
-  if (!bound)
-    return std::nullopt;
-  double values[2] = {0, 0};
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const ast::Argument *argument = (*bound)[i];
-    if (!argument) {
-      // Only a mean has a default, 0.
-      if (parameters[i] == "mean")
-        continue;
-      if (parameters[i] == "stddev" && call->arguments.size() == 1 &&
-          !call->arguments.front().name) {
-        const std::string_view number = diagnostics.getSources().getText(
-            call->arguments.front().value->span);
-        error(Code::MissingArgument, call->span,
-              fmt::format("\"{}\" of one number: is {} the mean or the "
-                          "standard deviation?",
-                          name, number))
-            .help(fmt::format("write {}(stddev = {}), with the mean 0,", name,
-                              number))
-            .help(fmt::format("or {}(mean = {}, stddev = ...)", name, number));
-        return std::nullopt;
-      }
-      error(Code::MissingArgument, call->span,
-            fmt::format("\"{}\" needs an argument for \"{}\"", name,
-                        parameters[i]));
-      return std::nullopt;
-    }
-    std::optional<Number> number =
-        evaluateNumber(*argument->value, parameters[i]);
-    if (!number)
-      return std::nullopt;
-    values[i] = number->toDouble();
-    if (!std::isfinite(values[i]) ||
-        (parameters[i] == "stddev" && values[i] < 0)) {
-      error(Code::InvalidSetting, argument->value->span,
-            fmt::format("{} of \"{}\" cannot be {}", parameters[i], name,
-                        values[i]));
-      return std::nullopt;
-    }
-  }
-  if (name == "constant")
-    return Initializer::fill(values[0]);
-  if (name == "normal")
-    return Initializer::normal(values[0], values[1]);
-  if (name == "truncated_normal")
-    return Initializer::truncatedNormal(values[0], values[1]);
-  if (values[0] <= values[1])
-    return Initializer::uniform(values[0], values[1]);
-  error(Code::InvalidSetting, call->span,
-        fmt::format("the low end {} of \"uniform\" lies above the high end {}",
-                    values[0], values[1]));
-  return std::nullopt;
 }
 
 void Elaborator::execute(const ast::OutputStatement &output) {

@@ -191,6 +191,15 @@ private:
   void decide(const std::vector<ast::Statement> &body, Branches &branches);
   bool isKnown(const ast::Expr &expr);
 
+  // What parameters start as (Initializers.cpp).
+  /// Of parameters of this type.
+  std::optional<Initializer>
+  getInitializer(const ast::Expr &expr, ElementType element, const Dims &dims);
+  /// Whether `expr` is none of the initializers that have names, nor spelled
+  /// like one that there is not.
+  bool isExpression(const ast::Expr &expr);
+  std::optional<Initializer> getNamedInitializer(const ast::Expr &expr);
+
   // Loops (Loops.cpp).
   void execute(const ast::LoopStatement &loop);
   std::optional<Dim> evaluateLoopDim(const ast::LoopStatement &loop);
@@ -373,6 +382,9 @@ private:
   const std::vector<ast::LayoutRule> *layoutRules = nullptr;
   std::vector<Lacking> lacking;
   Frame *frame = nullptr;
+  /// Of the parameter whose initial value is evaluated: what a draw in it has
+  /// that says nothing else.
+  std::optional<Dims> initialDims;
   /// The expression whose value gets a name from the statement it stands in.
   const ast::Expr *bound = nullptr;
   /// Whether what is evaluated stands in an index, where a dim is its

@@ -26,6 +26,8 @@ Value Elaborator::callRandom(const ast::CallExpr &call,
   std::optional<Dims> dims;
   if (arguments[2]) {
     dims = evaluateDims(*arguments[2]->value, &spans);
+  } else if (initialDims) {
+    dims = initialDims;
   } else {
     error(Code::MissingArgument, call.span,
           fmt::format("\"{}\" needs an argument for \"dims\"", random.name))
