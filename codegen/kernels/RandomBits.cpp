@@ -14,12 +14,12 @@ namespace {
 /// and its constants.
 class Philox {
 public:
-  /// For 64-bit numbers of this type.
+  /// For 64-bit numbers of this type. Vectors have their words in lanes of 64
+  /// bits, of which the upper halves hold anything: processors multiply the
+  /// lower halves of such lanes, and conversions are shuffles.
   Philox(OpBuilder &b, Location loc, Type type)
-      : b(b), loc(loc), longType(type), wordType(b.getI32Type()) {
-    if (auto vector = dyn_cast<VectorType>(type))
-      wordType = vector.clone(wordType);
-  }
+      : b(b), loc(loc), longType(type),
+        wordType(isa<VectorType>(type) ? type : b.getI32Type()) {}
 
   Value constant(Type type, int64_t value) {
     const Type element = getElementTypeOrSelf(type);
@@ -28,7 +28,10 @@ public:
       attr = DenseElementsAttr::get(vector, Attribute(attr));
     return arith::ConstantOp::create(b, loc, attr);
   }
-  Value word(uint32_t value) { return constant(wordType, int32_t(value)); }
+  Value word(uint32_t value) {
+    return constant(wordType,
+                    isWide() ? int64_t(value) : int64_t(int32_t(value)));
+  }
 
   /// The first two words of the block for a key and a counter whose third word
   /// is `stream`, as one number.
@@ -48,24 +51,31 @@ public:
       c2 = exclusiveOr(high0, c3, key1);
       c3 = low0;
     }
-    Value high = arith::ShLIOp::create(
-        b, loc, arith::ExtUIOp::create(b, loc, longType, c1),
-        constant(longType, 32));
-    return arith::OrIOp::create(b, loc, high,
-                                arith::ExtUIOp::create(b, loc, longType, c0));
+    Value high =
+        arith::ShLIOp::create(b, loc, widen(c1), constant(longType, 32));
+    return arith::OrIOp::create(b, loc, high, widen(c0));
   }
 
 private:
+  bool isWide() const { return wordType == longType; }
+
   /// Low and high word of a 64-bit number.
   std::pair<Value, Value> getWords(Value value) {
     Value high = arith::ShRUIOp::create(b, loc, value, constant(longType, 32));
+    if (isWide())
+      return {value, high};
     return {arith::TruncIOp::create(b, loc, wordType, value),
             arith::TruncIOp::create(b, loc, wordType, high)};
   }
+  /// A word as a 64-bit number.
+  Value widen(Value value) {
+    if (!isWide())
+      return arith::ExtUIOp::create(b, loc, longType, value);
+    return arith::AndIOp::create(b, loc, value, constant(longType, 0xffffffff));
+  }
   /// Low and high word of `factor` times `value`.
   std::pair<Value, Value> multiply(uint32_t factor, Value value) {
-    Value wide = arith::ExtUIOp::create(b, loc, longType, value);
-    return getWords(arith::MulIOp::create(b, loc, wide,
+    return getWords(arith::MulIOp::create(b, loc, widen(value),
                                           constant(longType, int64_t(factor))));
   }
   Value exclusiveOr(Value x, Value y, Value z) {
