@@ -18,29 +18,23 @@ namespace {
 
 using UnaryMethod = Tensor (Builder::*)(Tensor, const Where &);
 
-/// An elementwise function of one operand; `onNumbers` is null if it is for
-/// tensors only.
+/// An elementwise function of one operand; `onNumbers` says of a number what it
+/// is, or nothing if the function is for tensors only.
 struct UnaryFunction {
   std::string_view name;
   UnaryMethod method;
-  double (*onNumbers)(double);
+  std::optional<double> (*onNumbers)(double);
 };
 
 constexpr UnaryFunction unaryFunctions[] = {
-    {"abs", &Builder::abs, [](double x) { return std::fabs(x); }},
-    {"cos", &Builder::cos, [](double x) { return std::cos(x); }},
-    {"erf", &Builder::erf, [](double x) { return std::erf(x); }},
-    {"erf_inv", &Builder::erf_inv, nullptr},
-    {"exp", &Builder::exp, [](double x) { return std::exp(x); }},
-    {"log", &Builder::log, [](double x) { return std::log(x); }},
-    {"logistic", &Builder::logistic,
-     [](double x) { return 1 / (1 + std::exp(-x)); }},
-    {"rsqrt", &Builder::rsqrt, [](double x) { return 1 / std::sqrt(x); }},
-    {"sign", &Builder::sign, nullptr},
-    {"sin", &Builder::sin, [](double x) { return std::sin(x); }},
-    {"sqrt", &Builder::sqrt, [](double x) { return std::sqrt(x); }},
-    {"stop_gradient", &Builder::stop_gradient, nullptr},
-    {"tanh", &Builder::tanh, [](double x) { return std::tanh(x); }},
+#define MESHC_NO_NUMBER std::nullopt
+#define MESHC_FUNCTION(NAME, OP, ELEMENTS, OF_NUMBER)                          \
+  {#NAME, &Builder::NAME,                                                      \
+   []([[maybe_unused]] double x) -> std::optional<double> {                    \
+     return OF_NUMBER;                                                         \
+   }},
+#include "frontend/Elementwise.def"
+#undef MESHC_NO_NUMBER
 };
 
 constexpr std::pair<std::string_view, Reduction> reductions[] = {
@@ -130,10 +124,11 @@ Value Elaborator::callUnary(const ast::CallExpr &call,
   const ast::Expr &argument = *arguments[0]->value;
   Value value = evaluate(argument);
   std::optional<Number> number = getNumber(value);
-  if (number && unary.onNumbers) {
-    double result = unary.onNumbers(number->toDouble());
-    if (!std::isnan(result))
-      return Number::of(result);
+  const std::optional<double> result =
+      number ? unary.onNumbers(number->toDouble()) : std::nullopt;
+  if (result) {
+    if (!std::isnan(*result))
+      return Number::of(*result);
     error(Code::NumberOverflow, call.span,
           fmt::format("{}({}) is not a number", unary.name, toString(*number)));
     return Poison();
