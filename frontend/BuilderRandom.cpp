@@ -7,16 +7,23 @@
 using namespace meshc;
 using namespace meshc::frontend;
 
+BuilderState::Draws &BuilderState::getDraws() {
+  mlir::OpBuilder::InsertionGuard guard(operations);
+  if (!loops.empty())
+    operations.restoreInsertionPoint(loops.front().outside);
+  Draws &all = draws[operations.getInsertionBlock()];
+  if (!all.seed)
+    all.seed =
+        nd::InputOp::create(operations, mlir::UnknownLoc::get(context),
+                            mlir::Type(nd::NamedTensorType::get(
+                                {}, mlir::IntegerType::get(context, 64))),
+                            nd::InputOp::seedName);
+  return all;
+}
+
 mlir::Value BuilderState::getSeed(mlir::Location location) {
-  const auto scalar =
-      nd::NamedTensorType::get({}, mlir::IntegerType::get(context, 64));
-  if (!seed) {
-    mlir::OpBuilder::InsertionGuard guard(operations);
-    if (!loops.empty())
-      operations.restoreInsertionPoint(loops.front().outside);
-    seed = nd::InputOp::create(operations, mlir::UnknownLoc::get(context),
-                               mlir::Type(scalar), nd::InputOp::seedName);
-  }
+  const mlir::Value seed = getDraws().seed;
+  const auto scalar = mlir::cast<nd::NamedTensorType>(seed.getType());
   // The iterations of all loops around are one number, the outer ones major.
   mlir::Value iteration;
   for (const Loop &loop : loops) {
@@ -66,7 +73,7 @@ Tensor Builder::random(const std::string &name, Initializer distribution,
   const std::string fullName = state->getFullName(name);
   // No parameter is called so.
   const int64_t key = nd::getRandomKey(
-      fmt::format("{}#{}", fullName, state->numDraws[fullName]++));
+      fmt::format("{}#{}", fullName, state->getDraws().numbers[fullName]++));
   mlir::OpBuilder &operations = state->operations;
   llvm::SmallVector<mlir::StringRef> order;
   for (const Dim &dim : dims)

@@ -60,9 +60,15 @@ struct BuilderState {
   };
   std::vector<Loop> loops; ///< inner ones last
 
-  mlir::Value seed; ///< of the run; null: nothing was drawn so far
-  /// How many sets of random numbers there are of a full name.
-  std::map<std::string, int64_t> numDraws;
+  /// What one program draws.
+  struct Draws {
+    mlir::Value seed; ///< of the run
+    /// How many sets of random numbers there are of a full name.
+    std::map<std::string, int64_t> numbers;
+  };
+  llvm::DenseMap<mlir::Block *, Draws> draws; ///< by the program's block
+  /// Those of the program that is built.
+  Draws &getDraws();
   /// The seed of what is drawn here: of the run, and of the iteration.
   mlir::Value getSeed(mlir::Location location);
 
