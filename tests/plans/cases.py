@@ -18,6 +18,8 @@ CASES = {
     "mlp-gpus": [MLP, "--target", "cuda"],
     # Windows, and what is computed of them, are not in memory.
     "windowed": ["bench/cliffs/windowed.mesh"],
+    # Masks are drawn again in the backward phase, and none is kept.
+    "dropout": ["tests/plans/dropout.mesh"],
     "positions": ["tests/plans/positions.mesh"],
     "recurrent-calls": ["tests/plans/recurrent_calls.mesh"],
     "blocks": [BLOCKS],
