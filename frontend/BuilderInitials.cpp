@@ -71,8 +71,7 @@ std::vector<Dim> Builder::beginInitial(const std::vector<Dim> &dims) {
   mlir::Block &block = init.getBody().front();
   state->outside.emplace(BuilderState::Outside{
       state->operations.saveInsertionPoint(), std::exchange(state->loops, {}),
-      state->seed, block.empty() ? nullptr : &block.back()});
-  state->seed = state->initialSeed;
+      block.empty() ? nullptr : &block.back()});
   state->operations.setInsertionPointToEnd(&block);
   return all;
 }
@@ -105,10 +104,8 @@ Tensor Builder::endInitial(Tensor value, ElementType type,
           where);
     }
   }
-  state->initialSeed = state->seed;
   BuilderState::Outside outside = std::move(*state->outside);
   state->outside.reset();
-  state->seed = outside.seed;
   state->loops = std::move(outside.loops);
   state->operations.restoreInsertionPoint(outside.place);
   if (block.empty()) // a number, which is none of an operation

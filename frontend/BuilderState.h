@@ -213,11 +213,9 @@ struct BuilderState {
   struct Outside {
     mlir::OpBuilder::InsertPoint place;
     std::vector<Loop> loops;
-    mlir::Value seed;
     mlir::Operation *last; ///< of @init before; null if it was empty
   };
   std::optional<Outside> outside;
-  mlir::Value initialSeed; ///< of @init; null until a number is drawn there
   /// Has @init start `parameter` as its `value`.
   void setInitial(const std::string &parameter, nd::NamedTensorType type,
                   Tensor value, mlir::Location location);

@@ -122,6 +122,50 @@ TEST_F(BuilderTest, ViewsThatCannotBe) {
          Code::NumberOverflow, 1, "beyond 2^31");
 }
 
+/// Their keys are of the scopes around, the name, and how many there were of
+/// it; those in loops are drawn from other seeds, of one number for all loops.
+TEST_F(BuilderTest, RandomNumbersHaveKeys) {
+  const Initializer uniform = Initializer::uniform(0, 1);
+  auto draw = [&] {
+    EXPECT_TRUE(builder.random("u", uniform, ElementType::F32, {in}));
+  };
+  builder.enterScope("layer");
+  draw();
+  draw();
+  builder.leaveScope();
+  builder.beginLoop("i", builder.dim("outer", 2), {});
+  builder.beginLoop("k", builder.dim("inner", 3), {});
+  draw();
+  ASSERT_TRUE(builder.endLoop({}, {}, {}));
+  ASSERT_TRUE(builder.endLoop({}, {}, {}));
+  builder.output("x", builder.input("x", ElementType::F32, {in}));
+  std::vector<int64_t> keys;
+  std::string text;
+  builder.finish();
+  auto module = takeModule(builder);
+  ASSERT_TRUE(module);
+  module->walk([&](meshc::nd::RandomOp op) {
+    keys.push_back(int64_t(op.getKey()));
+    if (auto fold = op.getSeed().getDefiningOp<meshc::nd::FoldInOp>())
+      for (mlir::Operation *made = fold.getNumber().getDefiningOp(); made;
+           made = made->getOperand(0).getDefiningOp())
+        text += made->getName().stripDialect().str() + " ";
+  });
+  EXPECT_THAT(
+      keys, testing::UnorderedElementsAre(meshc::nd::getRandomKey("layer/u#0"),
+                                          meshc::nd::getRandomKey("layer/u#1"),
+                                          meshc::nd::getRandomKey("i/k/u#0")));
+  EXPECT_EQ(text, "add mul cast ");
+}
+
+TEST_F(BuilderTest, RandomNumbersAreFloats) {
+  EXPECT_FALSE(
+      builder.random("u", Initializer::uniform(0, 1), ElementType::I32, {in}));
+  const BuildError error = getOnlyError(builder);
+  EXPECT_EQ(error.code, Code::WrongElementType);
+  EXPECT_EQ(error.message, "random numbers are floats, not i32");
+}
+
 TEST_F(BuilderTest, OneScopeOfANameOwnsParameters) {
   for (int i = 0; i < 2; ++i) {
     builder.enterNumberedScope("free");
