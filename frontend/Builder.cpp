@@ -97,7 +97,7 @@ bool BuilderState::checkDim(const Dim &dim, const Where &where) {
 
 bool BuilderState::checkType(ElementType element, std::span<const Dim> dims,
                              const Where &where) {
-  if (nodes.size() >= Builder::maxOperations) {
+  if (nodes.size() - firstNode >= Builder::maxOperations) {
     fail(Code::ProgramTooLarge, where,
          fmt::format("the program has more than {} operations",
                      Builder::maxOperations));
@@ -345,7 +345,7 @@ void Builder::declareInput(const std::string &name, const Where &where) {
 /// parameter: a program, or the state of an optimizer.
 static bool isReserved(std::string_view name) {
   for (std::string_view program :
-       {"forward", "init", "step", "eval", "gradient"})
+       {"forward", "training", "init", "step", "eval", "gradient"})
     if (name == program)
       return true;
   for (const Optimizer &optimizer : getOptimizers())
@@ -424,10 +424,15 @@ Tensor Builder::parameter(const std::string &name, ElementType type,
       withName(state->getLocation(where), state->getOriginOf(name));
   state->valueNames.insert(fullName);
   nd::NamedTensorType tensorType = state->getType(type, allDims);
-  if (initializer.kind == Initializer::Kind::Computed)
-    state->setInitial(fullName, tensorType, initializer.value, location);
-  nd::VariableOp::create(declarations, location, fullName,
-                         nd::VariableRole::Parameter, tensorType, init);
+  if (!state->isTraining) {
+    state->variables[fullName] =
+        nd::VariableOp::create(declarations, location, fullName,
+                               nd::VariableRole::Parameter, tensorType, init);
+    if (initializer.kind == Initializer::Kind::Computed)
+      state->setInitial(fullName, tensorType, initializer.value, location);
+  } else if (!state->checkElaborations(fullName, tensorType, init, where)) {
+    return {};
+  }
   mlir::OpBuilder::InsertionGuard guard(state->operations);
   if (!state->loops.empty())
     state->operations.restoreInsertionPoint(state->loops.front().outside);
@@ -437,6 +442,46 @@ Tensor Builder::parameter(const std::string &name, ElementType type,
       state->addNode(read.getResult(), type, std::move(allDims), where);
   entry->second.value = parameter;
   return state->sliceVariable(parameter, where);
+}
+
+void Builder::beginTraining() {
+  BuilderState &self = *state;
+  self.operations.setInsertionPointAfter(
+      self.module->lookupSymbol<nd::ProgramOp>("forward"));
+  auto program = nd::ProgramOp::create(
+      self.operations, mlir::UnknownLoc::get(self.context), "training");
+  self.operations.setInsertionPointToEnd(&program.getBody().front());
+  self.isTraining = true;
+  self.evaluated = std::exchange(self.parameters, {});
+  self.inputs.clear();
+  self.outputs.clear();
+  self.scopes.assign(1, BuilderState::Scope{});
+  self.declaring.clear();
+  self.valueNames.clear();
+  self.valueNumbers.clear();
+  self.firstNode = self.nodes.size();
+  self.bytes = 0;
+}
+
+bool BuilderState::checkElaborations(const std::string &name,
+                                     nd::NamedTensorType type,
+                                     mlir::Attribute init, const Where &where) {
+  auto known = evaluated.find(name);
+  if (known == evaluated.end()) {
+    fail(Code::ParameterOfOneElaboration, where,
+         fmt::format("\"{}\" is a parameter of the training step alone", name))
+        .helps.push_back("declare it outside of the \"if\"");
+    return false;
+  }
+  nd::VariableOp variable = variables.find(name)->second;
+  if (variable.getType() == type && variable.getInit() == init)
+    return true;
+  fail(Code::ParameterOfOneElaboration, where,
+       fmt::format("parameter \"{}\" has another type or initial value in the "
+                   "training step than in evaluation",
+                   name))
+      .related.push_back({known->second.where, "of evaluation"});
+  return false;
 }
 
 void Builder::output(const std::string &name, Tensor value,

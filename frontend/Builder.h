@@ -270,6 +270,11 @@ public:
   void output(const std::string &name, Tensor value,
               const Where &where = MESHC_HERE);
 
+  /// Begins the program of the training step, of the same model elaborated for
+  /// training: inputs, outputs and values are built once more, and parameters
+  /// are those that there are.
+  void beginTraining();
+
   // Scopes: parameters and named values inside are called scope/name.
   /// A scope that was opened, and its own name.
   struct ScopeId {

@@ -113,6 +113,15 @@ struct BuilderState {
     Where where;
   };
   std::map<std::string, Named, std::less<>> inputs, outputs, parameters;
+  /// The parameters of the program that is not for training, once that for
+  /// training has begun.
+  std::map<std::string, Named, std::less<>> evaluated;
+  bool isTraining = false;
+  size_t firstNode = 0; ///< of the program that is built
+  std::map<std::string, nd::VariableOp, std::less<>> variables;
+  /// Whether a parameter is that of the program which is not for training.
+  bool checkElaborations(const std::string &name, nd::NamedTensorType type,
+                         mlir::Attribute init, const Where &where);
   std::vector<std::pair<DataSpec, Where>> data;
 
   /// Elements of an input that are used as an index of so many positions: all
@@ -240,6 +249,7 @@ struct BuilderState {
   static BuilderState &of(Builder &builder) { return *builder.state; }
 
   void finishRules();
+  void finishParameters();
   void finishTraining();
   void finishData();
   llvm::SmallVector<mlir::NamedAttribute>

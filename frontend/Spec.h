@@ -36,8 +36,9 @@ struct SpecOptions {
 /// nd.rule, nd.variable, nd.data, nd.training or nd.objective, and nd.precision
 /// declarations and
 /// the program
-/// @forward, every operation with its place in the spec; null if there are
-/// errors, which are then in `diagnostics`.
+/// @forward and, where the model reads `training`, @training for the step,
+/// every operation with its place in the spec; null if there are errors, which
+/// are then in `diagnostics`.
 ///
 /// This is all of `meshc check`. `sources` is the set that `diagnostics` was
 /// made with.

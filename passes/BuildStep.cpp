@@ -13,7 +13,7 @@ namespace meshc {
 #include "passes/Passes.h.inc"
 } // namespace meshc
 
-/// Appends gradients and updates to `program`, a copy of @forward.
+/// Appends gradients and updates to `program`: the model for training.
 static LogicalResult appendUpdates(ProgramOp program, TrainingOp training) {
   FailureOr<Value> minimized =
       findMinimized(program, training.getMinimize(), training.getLoc());
@@ -75,12 +75,18 @@ struct BuildStep : meshc::impl::BuildStepBase<BuildStep> {
     }
     auto trainings = module.getOps<TrainingOp>();
     if (!trainings.empty()) {
+      auto step = module.lookupSymbol<ProgramOp>("training");
       OpBuilder builder(forward);
-      auto step = cast<ProgramOp>(builder.clone(*forward));
+      if (step)
+        step->moveBefore(forward);
+      else
+        step = cast<ProgramOp>(builder.clone(*forward));
       step.setSymName("step");
       if (failed(appendUpdates(step, *trainings.begin())))
         return signalPassFailure();
       removeTensorOutputs(step);
+    } else if (auto training = module.lookupSymbol<ProgramOp>("training")) {
+      training.erase();
     }
     forward.setSymName("eval");
   }

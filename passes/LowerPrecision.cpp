@@ -256,7 +256,10 @@ struct LowerPrecision : meshc::impl::LowerPrecisionBase<LowerPrecision> {
     FloatType narrow = BFloat16Type::get(&getContext());
     if ((*precisions.begin()).getPrecision() == Precision::FP16)
       narrow = Float16Type::get(&getContext());
-    if (!Lowering(forward, narrow).run()) {
+    bool isNarrower = Lowering(forward, narrow).run();
+    if (auto training = module.lookupSymbol<ProgramOp>("training"))
+      isNarrower |= Lowering(training, narrow).run();
+    if (!isNarrower) {
       PrecisionOp precision = *precisions.begin();
       precision.emitRemark()
           << "precision \"" << stringifyPrecision(precision.getPrecision())

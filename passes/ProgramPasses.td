@@ -168,8 +168,8 @@ def Differentiate : Pass<"nd-differentiate", "::mlir::ModuleOp"> {
 def BuildStep : Pass<"nd-build-step", "::mlir::ModuleOp"> {
   let summary = "Makes the program of one training step";
   let description = [{
-    Turns @forward into @eval, and, if there is a training recipe, a copy of it
-    into @step: the outputs that are one number, gradients of the minimized output
+    Turns @forward into @eval, and, if there is a training recipe, @training, or
+    where there is none a copy of @forward, into @step: the outputs that are one number, gradients of the minimized output
     with respect to all parameters, and the optimizer's update of each. What the optimizer remembers
     becomes state variables. passes/Optimizers.h has the optimizers and their
     formulas. Updates are in the phase `update`.
@@ -179,7 +179,7 @@ def BuildStep : Pass<"nd-build-step", "::mlir::ModuleOp"> {
 
     Needs:  @forward; the minimized output is a float scalar; the recipe names
             a known optimizer and gives all its hyper-parameters.
-    Leaves: @eval and @step, no @forward.
+    Leaves: @eval and @step, neither @forward nor @training.
 
     Before:
     ```mlir

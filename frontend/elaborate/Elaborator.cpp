@@ -76,6 +76,13 @@ void Elaborator::run() {
     return;
   }
   buildModel(*model);
+  if (readsTraining && !diagnostics.hasErrors()) {
+    // Once more, for the training step.
+    training = true;
+    numSteps = 0;
+    builder.beginTraining();
+    buildModel(*model);
+  }
   reportLackingAxes();
   if (data)
     buildData(*data);
@@ -127,6 +134,8 @@ Diagnostic &Elaborator::error(Code code, Span span, std::string message) {
   Diagnostic &reported =
       diagnostics.report(code, getUserSpan(span), std::move(message));
   addCalls(reported, span);
+  if (std::get<bool>(training))
+    reported.note("where \"training\" is true");
   return reported;
 }
 

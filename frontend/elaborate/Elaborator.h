@@ -377,6 +377,10 @@ private:
       {"inf", Number::of(std::numeric_limits<double>::infinity())},
       {"true", true},
       {"false", false}};
+  /// Whether the model is elaborated for the training step. If nothing reads it
+  /// that has the same program.
+  Value training = false;
+  bool readsTraining = false;
 
   bool hasMesh = false; ///< false after an error in it
   const std::vector<ast::LayoutRule> *layoutRules = nullptr;

@@ -120,6 +120,10 @@ const Value *Elaborator::lookUp(std::string_view name, Span *definedAt) {
     resolve(name, global->second);
     return &global->second.value;
   }
+  if (frame && name == "training") {
+    readsTraining = true;
+    return &training;
+  }
   auto known = predefined.find(name);
   if (known != predefined.end())
     return &known->second;
@@ -143,6 +147,8 @@ const Value *Elaborator::lookUpPrimed(std::string_view name, Span *definedAt) {
 
 std::vector<std::string> Elaborator::getNamesInScope() const {
   std::vector<std::string> names;
+  if (frame)
+    names.emplace_back("training");
   for (const auto &[name, value] : predefined)
     names.emplace_back(name);
   if (frame)
@@ -163,9 +169,12 @@ Value Elaborator::evaluateName(const ast::NameExpr &expr) {
         fmt::format("\"{}\" is a function; a call has parentheses", expr.name));
     return Poison();
   }
-  error(Code::UnknownName, expr.span,
-        fmt::format("\"{}\" is not defined", expr.name))
-      .didYouMean(layout::findNearest(expr.name, getNamesInScope()));
+  Diagnostic &unknown = error(Code::UnknownName, expr.span,
+                              fmt::format("\"{}\" is not defined", expr.name));
+  if (expr.name == "training")
+    unknown.help("it is known in the model and in functions: hand it on");
+  else
+    unknown.didYouMean(layout::findNearest(expr.name, getNamesInScope()));
   return Poison();
 }
 

@@ -141,6 +141,33 @@ std::vector<cases::Case> cases::getValueCases() {
       {Code::ExpectedToken,
        model("  if true { x = x } else <<x>> = 2\n  output o = sum(x)"),
        "expected \"{\" after \"else\"", ""},
+      // Training and evaluation.
+      {Code::ParameterOfOneElaboration,
+       model("  if training { param <<b>>: f32 = ones x = x * b }\n"
+             "  output o = sum(x)"),
+       "\"b\" is a parameter of the training step alone",
+       "outside of the \"if\""},
+      {Code::ParameterOfOneElaboration,
+       model("  if not training { param <<b>>: f32 = ones x = x * b }\n"
+             "  output o = sum(x)"),
+       "\"b\" is a parameter of evaluation alone", "outside of the \"if\""},
+      {Code::ParameterOfOneElaboration,
+       model("  let over = in\n  if training { over = out }\n"
+             "  param <<b>>: f32[over] = ones\n  output o = sum(b)"),
+       "parameter \"b\" has another type or initial value in the training step",
+       ""},
+      {Code::ParameterOfOneElaboration,
+       "fn f(x, c) {\n  param <<b>>: f32 = constant(c)\n  return x * b\n}\n" +
+           model("  let c = 1\n  if training { c = 2 }\n  output o = f(x, c)"),
+       "\"f/b\" has another type or initial value", ""},
+      {Code::UnknownName, "let t = <<training>>\n" + value("x"),
+       "\"training\" is not defined", "known in the model and in functions"},
+      {Code::DimNotInTensor,
+       model("  if training { x = sum(x, over = <<out>>) }\n  output o = x"),
+       "\"out\"", "where \"training\" is true"},
+      {Code::ReservedWord,
+       model("  param <<training>>: f32 = ones\n  output o = x * training"),
+       "no parameter can be called \"training\"", "compiler's programs"},
       // Calls with the variables of others.
       {Code::UnknownCall,
        model("  let a = dense(x, in, out) as head\n"

@@ -189,3 +189,26 @@ module {
     nd.output "z", %z : !nd.tensor<["b"=3, "k"=5], f32>
   }
 }
+
+// -----
+
+// The program of the training step is lowered too.
+// CHECK-LABEL: nd.program @forward
+// CHECK:         nd.cast %{{.*}} : {{.*}} -> !{{.*}}bf16
+// CHECK-LABEL: nd.program @training
+// CHECK:         nd.cast %{{.*}} : {{.*}} -> !{{.*}}bf16
+!two = !nd.tensor<["b"=2], f32>
+!one = !nd.tensor<[], f32>
+module {
+  nd.precision bf16
+  nd.program @forward {
+    %x = nd.input "x" : !two
+    %y = nd.einsum %x, %x : (!two, !two) -> !one
+    nd.output "y", %y : !one
+  }
+  nd.program @training {
+    %x = nd.input "x" : !two
+    %y = nd.einsum %x, %x, %x : (!two, !two, !two) -> !one
+    nd.output "y", %y : !one
+  }
+}
