@@ -71,14 +71,15 @@ std::vector<Dim> Builder::beginInitial(const std::vector<Dim> &dims) {
   mlir::Block &block = init.getBody().front();
   state->outside.emplace(BuilderState::Outside{
       state->operations.saveInsertionPoint(), std::exchange(state->loops, {}),
-      block.empty() ? nullptr : &block.back()});
+      &block, block.empty() ? nullptr : &block.back()});
   state->operations.setInsertionPointToEnd(&block);
   return all;
 }
 
 Tensor Builder::endInitial(Tensor value, ElementType type,
                            const std::vector<Dim> &dims, const Where &where) {
-  mlir::Block &block = *state->operations.getInsertionBlock();
+  // The builder may stand in a loop of it, if that has an error.
+  mlir::Block &block = *state->outside->block;
   mlir::Operation *last = state->outside->last;
   mlir::Operation *first = nullptr;
   if (last)
@@ -107,6 +108,18 @@ Tensor Builder::endInitial(Tensor value, ElementType type,
   BuilderState::Outside outside = std::move(*state->outside);
   state->outside.reset();
   state->loops = std::move(outside.loops);
+  // A value in error may read what a loop computes, which must not have uses
+  // outside.
+  if (!value) {
+    for (mlir::Operation *op = block.empty() ? nullptr : &block.back();
+         op != last;) {
+      mlir::Operation *before = op->getPrevNode();
+      if (!mlir::isa<nd::InputOp>(op)) // the seed of what is drawn later
+        op->erase();
+      op = before;
+    }
+    state->origins.clear();
+  }
   state->operations.restoreInsertionPoint(outside.place);
   if (block.empty()) // a number, which is none of an operation
     block.getParentOp()->erase();

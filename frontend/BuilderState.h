@@ -222,7 +222,8 @@ struct BuilderState {
   struct Outside {
     mlir::OpBuilder::InsertPoint place;
     std::vector<Loop> loops;
-    mlir::Operation *last; ///< of @init before; null if it was empty
+    mlir::Block *block;    ///< of @init
+    mlir::Operation *last; ///< of it before; null if it was empty
   };
   std::optional<Outside> outside;
   /// Has @init start `parameter` as its `value`.

@@ -82,7 +82,7 @@ private:
     /// What the statement binds; "return" of a return. Random numbers in it are
     /// called so.
     std::string_view target = {};
-    int numBlocks = 0;          ///< loops and branches around it
+    int numBlocks = 0; ///< loops and branches around it
     /// Calls that others can have the variables of, by the names of scopes.
     std::map<std::string, SharedCall, std::less<>> calls = {};
     bool isRefused = false; ///< by an `assert`: nothing more is executed

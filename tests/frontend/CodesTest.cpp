@@ -167,10 +167,10 @@ const std::vector<Case> &getCases() {
       {Code::WrongKind,
        model("  param v: f32[in] = <<sum(x, over = batch)>>\n"
              "  output o = sum(x * v)"),
-       "made of numbers and positions alone", "reads an input"},
+       "made of numbers, positions and random numbers", "reads an input"},
       {Code::WrongKind,
        model("  param v: f32[in, out] = <<w * 2>>\n  output o = sum(v)"),
-       "made of numbers and positions alone", "reads a parameter"},
+       "made of numbers, positions and random numbers", "reads a parameter"},
       {Code::WrongKind,
        model("  param v: f32[in] = <<1 < 2>>\n  output o = sum(v)"),
        "a number or a tensor, found a truth", ""},
@@ -180,11 +180,11 @@ const std::vector<Case> &getCases() {
       {Code::UnexpectedDim,
        model("  param v: f32[in] = <<f32(iota(batch))>>\n  output o = sum(v)"),
        "of f32[in] is f32[batch]", "no dimension \"batch\""},
-      {Code::NotSupported,
+      {Code::WrongKind,
        model("  let c = f32(iota(batch))\n  let h = x\n  for t in batch {\n"
              "    param v: f32[in] = <<c[batch = t]>>\n    h = h * v\n  }\n"
              "  output o = sum(h)"),
-       "depends on the iteration", "all iterations start at once"},
+       "made of numbers, positions and random numbers", "what a loop computes"},
       {Code::DuplicateName, "dim a = 1\ndim <<a>> = 2\n", "defined twice", ""},
       {Code::DuplicateName, "dim a = 1\nlet <<a>> = 2\n", "defined twice", ""},
       {Code::DuplicateName, "mesh a = 2, <<a = 3>>\n", "two axes \"a\"", ""},

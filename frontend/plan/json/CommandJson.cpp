@@ -20,7 +20,8 @@ static Json getLaunches(const exec::KernelT &kernel) {
   return launches;
 }
 
-/// A named value by its tensor, another one by the command that makes it.
+/// A named value by its tensor, another one by the command that makes it; null
+/// of the seed of random numbers, which is no value of the model.
 Json PlanWriter::getSource(const ValueSource &source) const {
   if (source.tensor >= 0)
     return Plan::getTensorId(source.tensor);
@@ -32,7 +33,8 @@ Json PlanWriter::getSource(const ValueSource &source) const {
 Json PlanWriter::getSources(const std::vector<ValueSource> &sources) const {
   Json ids = Json::array();
   for (const ValueSource &source : sources)
-    ids.push_back(getSource(source));
+    if (Json id = getSource(source); !id.is_null())
+      ids.push_back(std::move(id));
   return ids;
 }
 
