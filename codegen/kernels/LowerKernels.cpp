@@ -294,10 +294,13 @@ static LogicalResult expandMath(Operation *kernels, Machine machine,
     meshc::codegen::populateGpuCombinationPatterns(combinations, isEmulated);
     walkAndApplyPatterns(kernels, std::move(combinations));
   }
+  // Before what has other forms of their products.
+  RewritePatternSet words(context);
+  meshc::codegen::populateRandomPatterns(words, machine == Machine::Cpu);
+  walkAndApplyPatterns(kernels, std::move(words));
   RewritePatternSet functions(context);
   meshc::codegen::populateMathFunctionPatterns(functions);
   meshc::codegen::populateSpecialFunctionPatterns(functions);
-  meshc::codegen::populateRandomPatterns(functions);
   if (machine != Machine::Cpu) {
     meshc::codegen::populateGpuMathFunctionPatterns(functions, isEmulated);
     meshc::codegen::populateWideMathFunctionPatterns(functions);

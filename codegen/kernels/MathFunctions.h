@@ -36,8 +36,10 @@ void populateWideMathFunctionPatterns(mlir::RewritePatternSet &patterns);
 void populateSpecialFunctionPatterns(mlir::RewritePatternSet &patterns);
 
 /// Rewrites spmd.random_bits and spmd.fold_in, on numbers and vectors of them,
-/// into the arithmetic of Philox.
-void populateRandomPatterns(mlir::RewritePatternSet &patterns);
+/// into the arithmetic of Philox; `hasWideLanes`: of vectors in lanes of 64
+/// bits, for processors.
+void populateRandomPatterns(mlir::RewritePatternSet &patterns,
+                            bool hasWideLanes);
 
 /// For GPUs: exp, tanh and erf on f32 by the approximate instructions of PTX,
 /// which are a few arithmetic instructions and no branch, and sqrt and rsqrt as
