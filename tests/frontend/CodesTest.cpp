@@ -181,8 +181,8 @@ const std::vector<Case> &getCases() {
        model("  param v: f32[in] = <<f32(iota(batch))>>\n  output o = sum(v)"),
        "of f32[in] is f32[batch]", "no dimension \"batch\""},
       {Code::WrongKind,
-       model("  let c = f32(iota(batch))\n  let h = x\n  for t in batch {\n"
-             "    param v: f32[in] = <<c[batch = t]>>\n    h = h * v\n  }\n"
+       model("  let c = f32(iota(out))\n  let h = x\n  for t in out {\n"
+             "    param v: f32[in] = <<c[out = t]>>\n    h = h * v\n  }\n"
              "  output o = sum(h)"),
        "made of numbers, positions and random numbers", "what a loop computes"},
       {Code::DuplicateName, "dim a = 1\ndim <<a>> = 2\n", "defined twice", ""},
