@@ -30,8 +30,8 @@ OPERATIONS = {
     "rename": ("rename(a, q -> r)", "rename"),
     "@": ("a @ [p -> m]", "reshard"),
     **{name: (f"{name}(a)", name) for name in (
-        "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "logistic", "abs", "sign",
-        "stop_gradient")},
+        "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "erf_inv", "logistic", "sin",
+        "cos", "abs", "sign", "stop_gradient")},
 }
 
 # What an operand can be, and whether it was computed in f32; `wide` is a function.
