@@ -165,6 +165,8 @@ def main():
     for names, is_read_wide, operands, result in read_table(
             pathlib.Path(sys.argv[2]) / "frontend" / "README.md"):
         for name in names:
+            if name in ("uniform", "normal", "truncated_normal"):
+                continue  # draws in f32, of no operand that could be narrow
             problems += check(lowering, name, is_read_wide, operands, result)
     if problems:
         sys.exit("\n".join(problems))
