@@ -405,16 +405,11 @@ Tensor Builder::parameter(const std::string &name, ElementType type,
     init = nd::FillAttr::get(state->context, first);
     break;
   case Initializer::Kind::Normal:
-    init = nd::RandomAttr::get(state->context, nd::Distribution::Normal, first,
-                               second);
-    break;
   case Initializer::Kind::Uniform:
-    init = nd::RandomAttr::get(state->context, nd::Distribution::Uniform, first,
-                               second);
-    break;
   case Initializer::Kind::TruncatedNormal:
-    init = nd::RandomAttr::get(
-        state->context, nd::Distribution::TruncatedNormal, first, second);
+    init = nd::RandomAttr::get(state->context,
+                               BuilderState::getDistribution(initializer.kind),
+                               first, second);
     break;
   case Initializer::Kind::Computed:
     init = mlir::FlatSymbolRefAttr::get(state->context, "init");

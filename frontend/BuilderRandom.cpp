@@ -45,18 +45,19 @@ mlir::Value BuilderState::getSeed(mlir::Location location) {
   return nd::FoldInOp::create(operations, location, seed, iteration);
 }
 
-static nd::Distribution getDistribution(Initializer::Kind kind) {
+nd::Distribution BuilderState::getDistribution(Initializer::Kind kind) {
   switch (kind) {
   case Initializer::Kind::Normal:
     return nd::Distribution::Normal;
   case Initializer::Kind::TruncatedNormal:
     return nd::Distribution::TruncatedNormal;
   case Initializer::Kind::Uniform:
+    return nd::Distribution::Uniform;
   case Initializer::Kind::Fill:
   case Initializer::Kind::Computed:
     break;
   }
-  return nd::Distribution::Uniform;
+  llvm_unreachable("nothing is drawn");
 }
 
 Tensor Builder::random(const std::string &name, Initializer distribution,
@@ -79,7 +80,7 @@ Tensor Builder::random(const std::string &name, Initializer distribution,
   for (const Dim &dim : dims)
     order.push_back(dim.name);
   return state->create<nd::RandomOp>(
-      where, type, dims, getDistribution(distribution.kind),
+      where, type, dims, BuilderState::getDistribution(distribution.kind),
       state->getSeed(state->getLocation(where)), key,
       llvm::APFloat(distribution.first), llvm::APFloat(distribution.second),
       operations.getStrArrayAttr(order));

@@ -69,6 +69,8 @@ struct BuilderState {
   llvm::DenseMap<mlir::Block *, Draws> draws; ///< by the program's block
   /// Those of the program that is built.
   Draws &getDraws();
+  /// Requires: a kind that draws.
+  static nd::Distribution getDistribution(Initializer::Kind kind);
   /// The seed of what is drawn here: of the run, and of the iteration.
   mlir::Value getSeed(mlir::Location location);
 

@@ -198,7 +198,10 @@ private:
   /// Whether `expr` is none of the initializers that have names, nor spelled
   /// like one that there is not.
   bool isExpression(const ast::Expr &expr);
-  std::optional<Initializer> getNamedInitializer(const ast::Expr &expr);
+  std::optional<Initializer> getNamedInitializer(const ast::Expr &expr,
+                                                 ElementType element);
+  std::optional<Initializer> getFill(double value, ElementType element,
+                                     Span span);
 
   // Loops (Loops.cpp).
   void execute(const ast::LoopStatement &loop);

@@ -39,7 +39,7 @@ std::optional<Initializer> Elaborator::getInitializer(const ast::Expr &expr,
                                                       ElementType element,
                                                       const Dims &dims) {
   if (!isExpression(expr))
-    return getNamedInitializer(expr);
+    return getNamedInitializer(expr, element);
   initialDims = builder.beginInitial(dims);
   const Value value = evaluate(expr);
   initialDims.reset();
@@ -50,7 +50,7 @@ std::optional<Initializer> Elaborator::getInitializer(const ast::Expr &expr,
   if (initial)
     return Initializer::computed(initial);
   if (std::optional<Number> number = getNumber(value))
-    return Initializer::fill(number->toDouble());
+    return getFill(number->toDouble(), element, expr.span);
   if (!tensor && !isPoison(value))
     error(Code::WrongKind, expr.span,
           fmt::format("an initial value is a number or a tensor, found {}",
@@ -58,8 +58,23 @@ std::optional<Initializer> Elaborator::getInitializer(const ast::Expr &expr,
   return std::nullopt;
 }
 
+std::optional<Initializer> Elaborator::getFill(double value,
+                                               ElementType element, Span span) {
+  if (!std::isfinite(value)) {
+    error(Code::InvalidSetting, span,
+          fmt::format("an initial value cannot be {}", value));
+    return std::nullopt;
+  }
+  if (element == ElementType::F32 && std::isinf(float(value))) {
+    error(Code::NotRepresentable, span,
+          fmt::format("{} is not a value of type {}", value, getName(element)));
+    return std::nullopt;
+  }
+  return Initializer::fill(value);
+}
+
 std::optional<Initializer>
-Elaborator::getNamedInitializer(const ast::Expr &expr) {
+Elaborator::getNamedInitializer(const ast::Expr &expr, ElementType element) {
   std::string_view name;
   Arguments arguments;
   const ast::CallExpr *call = nullptr;
@@ -136,7 +151,7 @@ Elaborator::getNamedInitializer(const ast::Expr &expr) {
     }
   }
   if (name == "constant")
-    return Initializer::fill(values[0]);
+    return getFill(values[0], element, call->span);
   if (name == "normal")
     return Initializer::normal(values[0], values[1]);
   if (name == "truncated_normal")

@@ -19,6 +19,41 @@ std::vector<cases::Case> cases::getValueCases() {
     return model("  let " + binding + "\n  output o = sum(x)");
   };
   return {
+      // Initial values.
+      {Code::WrongKind,
+       model("  param v: f32[in] = <<sum(x, over = batch)>>\n"
+             "  output o = sum(x * v)"),
+       "made of numbers, positions and random numbers", "reads an input"},
+      {Code::WrongKind,
+       model("  param v: f32[in, out] = <<w * 2>>\n  output o = sum(v)"),
+       "made of numbers, positions and random numbers", "reads a parameter"},
+      {Code::WrongKind,
+       model("  param v: f32[in] = <<1 < 2>>\n  output o = sum(v)"),
+       "a number or a tensor, found a truth", ""},
+      {Code::ElementTypeMismatch,
+       model("  param v: f32[in] = <<iota(in)>>\n  output o = sum(v)"),
+       "of f32[in] is i32[in]", ""},
+      {Code::UnexpectedDim,
+       model("  param v: f32[in] = <<f32(iota(batch))>>\n  output o = sum(v)"),
+       "of f32[in] is f32[batch]", "no dimension \"batch\""},
+      {Code::WrongKind,
+       model("  let c = f32(iota(out))\n  let h = x\n  for t in out {\n"
+             "    param v: f32[in] = <<c[out = t]>>\n    h = h * v\n  }\n"
+             "  output o = sum(h)"),
+       "made of numbers, positions and random numbers", "what a loop computes"},
+      {Code::InvalidSetting,
+       model("  param v: f32[in] = <<-inf>>\n  output o = sum(v)"),
+       "cannot be -inf", ""},
+      {Code::NotRepresentable,
+       model("  param v: f32[in] = <<1e300>>\n  output o = sum(v)"),
+       "1e+300 is not a value of type f32", ""},
+      {Code::NotRepresentable,
+       model("  param v: f32[in] = <<constant(1e300)>>\n  output o = sum(v)"),
+       "1e+300 is not a value of type f32", ""},
+      {Code::MisplacedStatement,
+       "fn f(d) {\n  param <<p>>: f32[d] = ones\n  return p\n}\n" +
+           model("  param v: f32[in] = f(in)\n  output o = sum(v)"),
+       "an initial value has no parameters of its own", ""},
       // Several results.
       {Code::WrongNumberOfValues, two + value("<<two(x)>>"),
        "\"two\" gives 2 values where one is taken", "let a, b = two(...)"},
