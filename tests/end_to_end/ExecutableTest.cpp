@@ -339,6 +339,31 @@ TEST(Executable, gated_recurrent_units) {
        {"a=2,b=3", {"batch=a,wide=b", "batch=a+b", "wide'\\''=b,gate=a"}}});
 }
 
+/// Layers of the standard library whose dims are split, unevenly too.
+TEST(Executable, library_of_transformers) {
+  compareAll(Reference(MESHC_SOURCE_DIR "/tests/end_to_end/transformers.mesh",
+                       {}, 4 * (7 + 5 + 12 + 7) + 2 * 5 * 7),
+             {{"", {""}},
+              {"a=2", {"batch=a", "pos=a", "heads=a", "vocab=a,wide=a", "d=a"}},
+              {"a=2,b=3", {"batch=a,heads=b,wide=b,vocab=b", "pos=b,each=a"}}});
+}
+
+TEST(Executable, recurrent_layers_of_the_library) {
+  compareAll(
+      Reference(MESHC_SOURCE_DIR "/tests/end_to_end/recurrent_layers.mesh", {},
+                2 * 5 * (3 + 5 + 5 + 2) + 2 * 5 * 2),
+      {{"", {""}},
+       {"a=2,b=3", {"batch=a,wide=b", "time=a,out=b", "three=b,four=a"}}});
+}
+
+TEST(Executable, residual_layers_of_the_library) {
+  compareAll(
+      Reference(MESHC_SOURCE_DIR "/tests/end_to_end/residual_layers.mesh", {},
+                6 * (6 * 6 + 3 * 12) + 2 * 12 * 6),
+      {{"", {""}},
+       {"a=2,b=3", {"batch=a,y=b,row=b", "x=a,col=a,inner=b", "groups=a"}}});
+}
+
 const std::vector<Split> choiceSplits = {
     {"", {""}},
     {"a=2", {"row=a", "in=a", "out=a", "wide=a", "key=a"}},

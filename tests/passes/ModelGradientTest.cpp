@@ -96,7 +96,8 @@ TEST_P(ModelGradient, MatchesDifferences) {
 
 INSTANTIATE_TEST_SUITE_P(Loops, ModelGradient,
                          ::testing::Values("gru.mesh", "loops.mesh",
-                                           "maps.mesh"),
+                                           "maps.mesh",
+                                           "recurrent_layers.mesh"),
                          [](const auto &info) {
                            std::string name = info.param;
                            return name.substr(0, name.find('.'));
