@@ -2,6 +2,7 @@
 
 #include "frontend/BuilderModule.h"
 #include "frontend/elaborate/Elaborator.h"
+#include "frontend/elaborate/Library.h"
 #include "frontend/syntax/Parser.h"
 
 #include "mlir/IR/PatternMatch.h"

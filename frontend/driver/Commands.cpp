@@ -8,8 +8,10 @@
 #include "frontend/driver/ProgramCache.h"
 #include "frontend/driver/Report.h"
 #include "frontend/driver/SpecSession.h"
+#include "frontend/elaborate/Library.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/text/Explain.h"
+#include "layout/Spelling.h"
 #include "runtime/cuda/library/SystemReport.h"
 #include "runtime/exec/Executable.h"
 #include "runtime/io/StandardStreams.h"
@@ -87,6 +89,20 @@ static std::optional<std::string> readSource(std::string_view path) {
   return (*text)->getBuffer().str();
 }
 
+/// `notes`, and one of the function of the library that may have been meant.
+static std::vector<std::string> addFunction(std::vector<std::string> notes,
+                                            const std::string &id) {
+  std::vector<std::string> names;
+  for (const frontend::LibraryFunction &function : frontend::readLibrary())
+    names.push_back(function.name);
+  if (std::string name = layout::findNearest(id, names); !name.empty())
+    notes.push_back(fmt::format("the standard library has '{0}': \"meshc "
+                                "explain {0}\"",
+                                name));
+  return notes;
+}
+
+/// What the plan says of `id`, and the standard library.
 static int printExplanation(const SpecArguments &spec,
                             const exec::ExecutableT &executable,
                             const plan::ReadSource &readSource,
@@ -95,10 +111,17 @@ static int printExplanation(const SpecArguments &spec,
   std::optional<std::string> text =
       plan::explain(executable, id, readSource, message);
   std::string subject = plan::describeSubject(executable);
-  if (!text)
+  std::optional<std::string> function = frontend::explainLibrary(id);
+  if (!text && !function)
     return fail(spec, frontend::Code::UnknownId, message,
-                {"the plan is that of " + subject});
-  return write(spec, codegen::standardOutput, subject + "\n\n" + *text);
+                addFunction({"the plan is that of " + subject}, id));
+  // A spec that is named is what is asked about, the last plan may be.
+  std::string all;
+  if (function && (!text || spec.path.empty()))
+    all = *function;
+  if (text)
+    all += (all.empty() ? "" : "\n") + subject + "\n\n" + *text;
+  return write(spec, codegen::standardOutput, all);
 }
 
 /// Whether `id` is formed like a code of an error message.
@@ -117,6 +140,38 @@ static std::optional<std::string> explainCode(const std::string &id) {
     return fmt::format("{}: {}\n", id, EXPLANATION);
 #include "runtime/exec/ErrorCodes.def"
   return std::nullopt;
+}
+
+/// Of the last plan in this folder, and of the library, which needs none.
+static int explainWithoutSpec(const SpecArguments &spec,
+                              const std::string &id) {
+  auto failToExplain = [&](frontend::Code code, const std::string &message) {
+    if (std::optional<std::string> text = frontend::explainLibrary(id))
+      return write(spec, codegen::standardOutput, *text);
+    return fail(spec, code, message, addFunction({}, id));
+  };
+  llvm::Expected<std::string> path = findLastPlan();
+  if (!path)
+    return failToExplain(frontend::Code::MissingPlan, toText(path.takeError()));
+  if (path->empty())
+    return failToExplain(
+        frontend::Code::MissingPlan,
+        fmt::format("no plan was shown in this folder; run \"meshc plan SPEC\" "
+                    "first, or name the spec: \"meshc explain {} SPEC\"",
+                    id));
+  auto failToRead = [&](const std::string &why) {
+    return failToExplain(
+        frontend::Code::DamagedPlan,
+        fmt::format("\"{}\": {}; run \"meshc plan SPEC\" again", *path, why));
+  };
+  llvm::Expected<std::string> text = readOwnFile(*path);
+  if (!text)
+    return failToRead(toText(text.takeError()));
+  auto *data = reinterpret_cast<const uint8_t *>(text->data());
+  auto executable = runtime::Executable::load({data, text->size()});
+  if (!executable)
+    return failToRead(executable.getError().message);
+  return printExplanation(spec, executable->data, readSource, id);
 }
 
 int meshc::driver::runExplain(const SpecArguments &spec,
@@ -146,27 +201,7 @@ int meshc::driver::runExplain(const SpecArguments &spec,
         [&](std::string_view file) { return session.readSource(file); },
         explain.id);
   }
-  llvm::Expected<std::string> path = findLastPlan();
-  if (!path)
-    return fail(spec, frontend::Code::MissingPlan, toText(path.takeError()));
-  if (path->empty())
-    return fail(spec, frontend::Code::MissingPlan,
-                "no plan was shown in this folder; run \"meshc plan SPEC\" "
-                "first, or name the spec: \"meshc explain " +
-                    explain.id + " SPEC\"");
-  auto failToRead = [&](const std::string &why) {
-    return fail(
-        spec, frontend::Code::DamagedPlan,
-        fmt::format("\"{}\": {}; run \"meshc plan SPEC\" again", *path, why));
-  };
-  llvm::Expected<std::string> text = readOwnFile(*path);
-  if (!text)
-    return failToRead(toText(text.takeError()));
-  auto *data = reinterpret_cast<const uint8_t *>(text->data());
-  auto executable = runtime::Executable::load({data, text->size()});
-  if (!executable)
-    return failToRead(executable.getError().message);
-  return printExplanation(spec, executable->data, readSource, explain.id);
+  return explainWithoutSpec(spec, explain.id);
 }
 
 //===-- compile -----------------------------------------------------------===//

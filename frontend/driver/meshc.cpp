@@ -399,12 +399,14 @@ int main(int argc, char **argv) {
 
   CLI::App *explainCommand = app.add_subcommand(
       "explain", "why is this collective (c17), value (h) or operation (o3) as "
-                 "it is; what does an error code (MC0603) mean");
+                 "it is; what does an error code (MC0603) or a function of the "
+                 "library (dense) mean");
   explainCommand
       ->add_option(
           "id", explain.id,
-          "a collective, value or operation of this folder's last plan, or a "
-          "code")
+          "a collective, value or operation of this folder's last plan, a "
+          "code, a function of the standard library, or \"library\" for the "
+          "list of these")
       ->required();
   CLI::Option *explained =
       addSpecOptions(explainCommand, spec)

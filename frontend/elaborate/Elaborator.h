@@ -48,10 +48,6 @@ struct SpecTrees {
   ast::ExprPtr precision; ///< null: the spec's
 };
 
-/// Parses the embedded standard library.
-std::vector<ast::File> parseLibrary(SourceSet &sources,
-                                    Diagnostics &diagnostics);
-
 class Elaborator {
 public:
   Elaborator(const SpecTrees &trees, Builder &builder,
