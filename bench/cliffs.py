@@ -57,6 +57,7 @@ PAIRS = [
     Pair("small_images", 1.2, "convolution of 4 x 4 images; a matmul of as many operations"),
     Pair("long_attention", 1.15, "4,096 positions; as many operations at 256",
          ("batch=256", "pos=256"), ("masked", "library")),
+    Pair("dropout", 1.15, "dropout behind a feed-forward; the same without", ("rate=0",)),
 ]
 
 

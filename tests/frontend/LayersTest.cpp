@@ -20,16 +20,17 @@ using meshc::test::F64Tensor;
 namespace {
 
 /// A model of one output y, of random inputs and parameters: integers in
-/// [-1, 2), floats in [-1, 1).
+/// [-1, 2), floats in [-1, 1). `name` is "training" for its training step.
 class Layer {
 public:
-  explicit Layer(const std::string &text) : run(text) {
+  explicit Layer(const std::string &text, const std::string &name = "forward")
+      : run(text) {
     if (!run.module) {
       ADD_FAILURE() << run.getText();
       return;
     }
     std::mt19937_64 bits(11);
-    auto program = run.module->lookupSymbol<nd::ProgramOp>("forward");
+    auto program = run.module->lookupSymbol<nd::ProgramOp>(name);
     for (mlir::Operation &op : program.getBody().front()) {
       auto entry = llvm::dyn_cast<nd::BorderOpInterface>(op);
       if (!entry || entry.isExit())
@@ -81,6 +82,9 @@ public:
         return;
     }
   }
+
+  /// Whether nothing tells the training step from an evaluation.
+  bool hasOneProgram() { return !run.module->lookupSymbol("training"); }
 
 private:
   SpecRun run;
@@ -179,6 +183,38 @@ TEST(Layers, GroupedAttentionThroughAWindow) {
       return read / total * layer.get("f/out/weight", {g, each, e, at[1]});
     });
   });
+}
+
+/// In evaluation it is nothing; in the training step what is left is scaled,
+/// and dims that have no draw of their own are left out together.
+TEST(Layers, Dropout) {
+  auto getSpec = [](const std::string &call) {
+    return "dim a = 20\ndim b = 15\nmodel m(x: f32[a, b]) {\n"
+           "  param w: f32[b] = ones\n  output y = " +
+           call + "\n  output loss = mean(y * w)\n}\ntrain { minimize loss }\n";
+  };
+  const std::string each = getSpec("dropout(x, rate = 0.25)");
+  Layer evaluation(each);
+  evaluation.expect({20, 15}, [&](const std::vector<int> &at) {
+    return evaluation.get("x", at);
+  });
+  // The number of zeros where each has a draw, and where each row has one.
+  for (const auto &[spec, dropped] :
+       {std::pair(each, 300), std::pair(getSpec("dropout(x, 0.25, a)"), 20)}) {
+    Layer step(spec, "training");
+    int zeros = 0, numRows = 0;
+    step.expect({20, 15}, [&](const std::vector<int> &at) {
+      const bool isDropped = step.get("y", at) == 0;
+      zeros += isDropped;
+      numRows += isDropped && step.get("y", {at[0], 0}) == 0;
+      return isDropped ? 0 : step.get("x", at) / 0.75;
+    });
+    const double share = zeros / 300.0;
+    EXPECT_NEAR(share, 0.25, 4 * std::sqrt(0.25 * 0.75 / dropped));
+    EXPECT_EQ(numRows == zeros, dropped == 20);
+  }
+  Layer none(getSpec("dropout(x, 0)"));
+  EXPECT_TRUE(none.hasOneProgram());
 }
 
 /// What the input layer and the units of the time before give to a gate.
