@@ -66,6 +66,7 @@ constexpr ForeignName names[] = {
     {function, "index_select", "gather"},
     {function, "layernorm", "layer_norm"},
     {function, "LayerNorm", "layer_norm"},
+    {function, "linear", "dense"},
     {function, "Linear", "dense"},
     {function, "ln", "log"},
     {function, "logsoftmax", "log_softmax"},

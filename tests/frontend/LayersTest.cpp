@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <functional>
 #include <random>
 
@@ -155,9 +156,10 @@ TEST(Layers, Swiglu) {
 
 /// Three heads of two groups, each of which sees two positions.
 TEST(Layers, GroupedAttentionThroughAWindow) {
-  Layer layer("dim pos = 5\ndim d = 3\ndim g = 2\ndim each = 3\ndim e = 4\n"
-              "model m(x: f32[pos, d]) {\n  output y = grouped_attention(x, "
-              "pos, d, g, each, e, windowed(pos, 2)) as f\n}\n");
+  Layer layer(
+      "dim pos = 5\ndim d = 3\ndim g = 2\ndim each = 3\ndim e = 4\n"
+      "model m(x: f32[pos, d]) {\n  output y = self_attention(x, pos, d, "
+      "g, e, causal(pos, 2), each, biased = false) as f\n}\n");
   auto projected = [&](const std::string &name, int p, std::vector<int> to) {
     return sum(3, [&](int i) {
       std::vector<int> at = to;
@@ -217,6 +219,43 @@ TEST(Layers, Dropout) {
   EXPECT_TRUE(none.hasOneProgram());
 }
 
+/// What is not in the window is not read; keys that there are not have no
+/// weight.
+TEST(Layers, WindowsOfAttention) {
+  Layer layer(
+      "dim a = 2\ndim pos = 5\ndim e = 4\n"
+      "model m(q: f32[a, pos, e], k: f32[a, pos, e], v: f32[a, pos, e]) "
+      "{\n  output y = windowed_attention(q, k, v, pos, 2, e)\n}\n");
+  layer.expect({2, 5, 4}, [&](const std::vector<int> &at) {
+    double total = 0, read = 0;
+    for (int key = std::max(at[1] - 1, 0); key <= at[1]; ++key) {
+      double weight = std::exp(sum(4, [&](int i) {
+        return layer.get("q", {at[0], at[1], i}) *
+               layer.get("k", {at[0], key, i}) / 2;
+      }));
+      total += weight;
+      read += weight * layer.get("v", {at[0], key, at[2]});
+    }
+    return read / total;
+  });
+}
+
+/// Of pairs as complex numbers, the turn by an angle is a product.
+TEST(Layers, RotaryPositions) {
+  Layer layer("dim a = 2\ndim pos = 5\ndim e = 6\n"
+              "model m(x: f32[a, pos, e]) {\n"
+              "  output y = rotary(x, pos, e, base = 50)\n}\n");
+  layer.expect({2, 5, 6}, [&](const std::vector<int> &at) {
+    const int pair = at[2] % 3;
+    const double angle = at[1] * std::pow(50.0, -pair / 3.0);
+    const std::complex<double> turned =
+        std::complex(layer.get("x", {at[0], at[1], pair}),
+                     layer.get("x", {at[0], at[1], pair + 3})) *
+        std::polar(1.0, angle);
+    return at[2] < 3 ? turned.real() : turned.imag();
+  });
+}
+
 /// What the input layer and the units of the time before give to a gate.
 static double getInput(const Layer &layer, int a, int t, int gate, int i) {
   return sum(2,
@@ -234,9 +273,9 @@ static double getRecurrent(const Layer &layer, int gate, int i,
 }
 
 TEST(Layers, GatedRecurrentUnits) {
-  Layer layer("dim a = 2\ndim t = 5\ndim from = 2\ndim to = 3\ndim gate = 3\n"
+  Layer layer("dim a = 2\ndim t = 5\ndim from = 2\ndim to = 3\n"
               "model m(x: f32[a, t, from]) {\n"
-              "  output y = gru(x, t, from, to, gate) as f\n}\n");
+              "  output y = gru(x, t, from, to) as f\n}\n");
   layer.expect({5, 2, 3}, [&](const std::vector<int> &at) {
     std::vector<double> h(3, 0);
     for (int t = 0; t <= at[0]; ++t) {
@@ -254,9 +293,9 @@ TEST(Layers, GatedRecurrentUnits) {
 }
 
 TEST(Layers, LongShortTermMemory) {
-  Layer layer("dim a = 2\ndim t = 5\ndim from = 2\ndim to = 3\ndim gate = 4\n"
+  Layer layer("dim a = 2\ndim t = 5\ndim from = 2\ndim to = 3\n"
               "model m(x: f32[a, t, from]) {\n"
-              "  output y = lstm(x, t, from, to, gate) as f\n}\n");
+              "  output y = lstm(x, t, from, to) as f\n}\n");
   layer.expect({5, 2, 3}, [&](const std::vector<int> &at) {
     std::vector<double> h(3, 0), c(3, 0);
     for (int t = 0; t <= at[0]; ++t) {
