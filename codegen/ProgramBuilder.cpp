@@ -9,16 +9,27 @@ using namespace meshc::codegen;
 
 /// Copies new values of variables that could not be computed in place.
 void ProgramBuilder::addCopies(CommandBuilder &commands) {
-  for (const SlotPlan::Copy &copy : slots.getCopies()) {
+  auto lieIn = [](exec::OperandT &operand, int buffer) {
+    operand.buffer = buffer;
+    operand.offset = 0;
+    operand.steps.clear();
+  };
+  auto add = [&](const SlotPlan::Copy &copy) -> exec::CommandT & {
     exec::CommandT &command = commands.addCommand(
         steps::getValueLoc(copy.value), {copy.value, copy.value}, 1);
     command.name = copy.variable.str();
     command.phase = exec::Phase::update;
-    exec::OperandT &variable = *command.operands[1];
-    variable.buffer = variables.lookup(copy.variable);
-    variable.offset = 0;
-    variable.steps.clear();
     command.action.Set(exec::CopyT());
+    return command;
+  };
+  for (const SlotPlan::Copy &copy : slots.getCopies())
+    if (copy.through)
+      lieIn(*add(copy).operands[1], slots.getBuffer(*copy.through));
+  for (const SlotPlan::Copy &copy : slots.getCopies()) {
+    exec::CommandT &command = add(copy);
+    if (copy.through)
+      lieIn(*command.operands[0], slots.getBuffer(*copy.through));
+    lieIn(*command.operands[1], variables.lookup(copy.variable));
   }
 }
 
@@ -52,7 +63,8 @@ LogicalResult ProgramBuilder::build(uint64_t arenaStart) {
   const std::vector<steps::StepOpInterface> all = steps::getSteps(source);
   CommandBuilder commands(source, target, types, executable, emitted, bodies,
                           slots, *program);
-  if (failed(slots.assign()) || failed(commands.prepare(all)))
+  slots.assign();
+  if (failed(commands.prepare(all)))
     return failure();
   program->arena_bytes = slots.place(arenaStart, types, executable);
   if (failed(commands.addSteps(all)))

@@ -242,21 +242,22 @@ void SlotPlan::findTransfers() {
   });
 }
 
-LogicalResult SlotPlan::assignWrites() {
+void SlotPlan::assignWrites() {
   for (auto write : source.getBody().getOps<spmd::WriteOp>()) {
     Slot &slot = slots[size_t(getSlot(write.getValue()))];
     if (slot.buffer == variables.lookup(write.getVariable()))
       continue;
-    if (write.getValue().getDefiningOp<spmd::ReadOp>())
-      return write.emitError("a variable set to another variable's old value "
-                             "needs a temporary, which is not built yet");
-    slot.last = getEnd();
-    copies.push_back({write.getValue(), write.getVariable()});
+    Copy &copy =
+        copies.emplace_back(Copy{write.getValue(), write.getVariable()});
+    if (slot.buffer >= 0) // another variable's
+      copy.through = addWorkspace(write.getValue(), nd::OriginPart::Copy,
+                                  getStoredBytes(write.getValue()), getEnd());
+    else
+      slot.last = getEnd();
   }
-  return success();
 }
 
-LogicalResult SlotPlan::assign() {
+void SlotPlan::assign() {
   countSteps(source.getBody().front());
   // A written value that no step computes is a variable's or an input's.
   for (auto write : source.getBody().getOps<spmd::WriteOp>())
@@ -265,7 +266,7 @@ LogicalResult SlotPlan::assign() {
   assignBorder();
   findTransfers();
   assignBlock(source.getBody().front());
-  return assignWrites();
+  assignWrites();
 }
 
 //===-- Places ------------------------------------------------------------===//

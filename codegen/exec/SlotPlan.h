@@ -40,10 +40,12 @@ public:
   /// Buffers of variables, by symbol; alive in every program.
   using Variables = llvm::StringMap<int>;
 
-  /// A new value that has to be copied to its variable at the end.
+  /// A new value that has to be copied to its variable at the end. One that lies
+  /// in another variable, which may change too, is copied to a slot before that.
   struct Copy {
     mlir::Value value;
     llvm::StringRef variable;
+    std::optional<int> through = std::nullopt;
   };
 
   /// Where a value lies: in a slot, which moves in loops, by `steps` bytes from
@@ -74,7 +76,7 @@ public:
         alignment(alignment) {}
 
   /// Gives every value a slot. Fails with a diagnostic.
-  mlir::LogicalResult assign();
+  void assign();
   /// A slot for what the step at `time` alone needs, a part of `value`.
   int addWorkspace(mlir::Value value, nd::OriginPart part, uint64_t bytes,
                    int64_t time);
@@ -102,8 +104,7 @@ public:
   uint64_t getStoredBytes(mlir::Value value) const;
   /// Of a value that is one bit for each element in memory.
   std::optional<steps::Mask> findMask(mlir::Value value) const;
-  /// None of them lies in another variable's memory, so their order does not
-  /// matter.
+  /// Once those are done that go through a slot the order does not matter.
   llvm::ArrayRef<Copy> getCopies() const { return copies; }
 
 private:
@@ -137,7 +138,7 @@ private:
   void assignBlock(mlir::Block &block);
   void assignStep(steps::StepOpInterface step);
   void assignOutput(mlir::OpResult output, llvm::ArrayRef<unsigned> sharing);
-  mlir::LogicalResult assignWrites();
+  void assignWrites();
   int getVariableSlot(llvm::StringRef variable);
   /// Slot of the variable that result `output` of a step may be computed into.
   std::optional<int> findWritableVariable(mlir::OpResult output,
