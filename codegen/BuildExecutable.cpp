@@ -61,11 +61,9 @@ static uint64_t addVariables(ModuleOp module, ExecTypes &types,
   uint64_t offset = 0;
   const TensorIndex tensors(executable);
   for (auto variable : module.getOps<nd::VariableOp>()) {
-    bool isTrainable = variable.getRole() == nd::VariableRole::Parameter;
     auto buffer = std::make_unique<exec::BufferT>();
     buffer->name = variable.getSymName().str();
-    buffer->role =
-        isTrainable ? exec::BufferRole::parameter : exec::BufferRole::state;
+    buffer->role = getBufferRole(variable.getRole());
     const nd::OriginAttr origin =
         getOrigin(variable.getLoc(), variable.getSymName());
     buffer->origin = types.getOrigin(origin);
@@ -78,7 +76,7 @@ static uint64_t addVariables(ModuleOp module, ExecTypes &types,
 
     auto entry = std::make_unique<exec::VariableT>();
     entry->name = buffer->name;
-    entry->trainable = isTrainable;
+    entry->role = buffer->role;
     entry->layout = types.getLayout(variable.getTensorType());
     entry->buffer = int(executable.buffers.size());
     entry->span =

@@ -7,6 +7,18 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
 
+exec::BufferRole meshc::codegen::getBufferRole(nd::VariableRole role) {
+  switch (role) {
+  case nd::VariableRole::Parameter:
+    return exec::BufferRole::parameter;
+  case nd::VariableRole::ModelState:
+    return exec::BufferRole::model_state;
+  case nd::VariableRole::State:
+    return exec::BufferRole::state;
+  }
+  llvm_unreachable("not a role of a variable");
+}
+
 int64_t meshc::codegen::getElementBytes(Type type) {
   return (type.getIntOrFloatBitWidth() + 7) / 8;
 }
@@ -286,7 +298,8 @@ private:
   void findOwners() {
     using Role = exec::BufferRole;
     std::map<std::pair<int, std::string>, int> values;
-    for (Role role : {Role::parameter, Role::input, Role::activation})
+    for (Role role :
+         {Role::parameter, Role::model_state, Role::input, Role::activation})
       for (auto [number, tensor] : llvm::enumerate(executable.tensors))
         if (const exec::OriginT *origin = tensor->origin.get();
             origin && tensor->role == role &&
@@ -306,9 +319,7 @@ private:
   void addVariable(nd::ReadOp read) {
     auto variable = variables.lookup<nd::VariableOp>(read.getVariable());
     add(read.getVariable(),
-        variable.getRole() == nd::VariableRole::Parameter
-            ? exec::BufferRole::parameter
-            : exec::BufferRole::state,
+        getBufferRole(variable.getRole()),
         read.getType(), variable.getLoc());
   }
 
@@ -380,7 +391,8 @@ int TensorIndex::find(StringRef name, ArrayRef<exec::BufferRole> roles) const {
 }
 
 int TensorIndex::findVariable(StringRef name) const {
-  return find(name, {exec::BufferRole::parameter, exec::BufferRole::state});
+  return find(name, {exec::BufferRole::parameter, exec::BufferRole::model_state,
+                     exec::BufferRole::state});
 }
 
 int TensorIndex::find(Value value) const {
@@ -400,7 +412,7 @@ int TensorIndex::find(Value value) const {
     for (Operation *user : value.getUsers())
       if (auto write = dyn_cast<spmd::WriteOp>(user))
         return findVariable(write.getVariable());
-    return find(name, {Role::parameter, Role::state});
+    return findVariable(name);
   }
   llvm_unreachable("not a phase");
 }
@@ -410,6 +422,6 @@ int TensorIndex::findOwner(Value value) const {
   if (int found = find(value); found >= 0)
     return found;
   return find(getValueName(steps::getValueLoc(value)),
-              {Role::parameter, Role::state, Role::input, Role::activation,
-               Role::gradient, Role::output});
+              {Role::parameter, Role::model_state, Role::state, Role::input,
+               Role::activation, Role::gradient, Role::output});
 }

@@ -47,6 +47,9 @@ private:
   std::map<std::tuple<int, std::string, int64_t>, int> scopes;
 };
 
+/// What memory of a variable is for.
+exec::BufferRole getBufferRole(nd::VariableRole role);
+
 /// Bytes of one element in memory; a boolean takes one.
 int64_t getElementBytes(mlir::Type type);
 /// Bytes of a dense tensor.

@@ -88,6 +88,7 @@ def ND_DistributionAttr : EnumAttr<ND_Dialect, ND_Distribution, "distribution">;
 def ND_VariableRole : ND_Enum<"VariableRole", "what a variable is for", [
   I32EnumAttrCase<"Parameter", 1, "parameter">,
   I32EnumAttrCase<"State", 2, "state">,
+  I32EnumAttrCase<"ModelState", 3, "model_state">,
 ]>;
 def ND_VariableRoleAttr
     : EnumAttr<ND_Dialect, ND_VariableRole, "variable_role">;

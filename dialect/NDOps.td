@@ -68,10 +68,14 @@ def ND_RuleOp : ND_Declaration<"rule"> {
 def ND_VariableOp : ND_Declaration<"variable", [Symbol]> {
   let summary = "A value that lives between programs: a parameter or state";
   let description = [{
+    Gradients and the optimizer change a `parameter`. `model_state` is what the
+    model itself sets in a training step, `state` what the optimizer and the loss
+    scale keep.
+
     **Constraints**
     - (C1) a parameter has a float element type.
     - (C2) the initialiser is `#nd.fill`, `#nd.random` or `@init`, the program
-      that writes it then; the latter two need floats.
+      that writes it then; random numbers are floats.
     - (C3) the fill value of integers is an integer of at most 53 bits.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, ND_VariableRoleAttr:$role,
@@ -159,7 +163,10 @@ def ND_ProgramOp : ND_Declaration<"program",
   let summary = "A straight-line program over the module's variables";
   let description = [{
     `forward` is what the user wrote; `init`, `step`, `eval` and `gradient` are
-    derived from it.
+    derived from it. Beside it is `training`, if the model reads whether it is
+    trained or has state: the same model in the training step, of which `step` is
+    made then. It alone writes variables, those of `model_state`; in what it and
+    `training_gradient` become these are outputs.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name);
   let regions = (region SizedRegion<1>:$body);

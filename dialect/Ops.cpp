@@ -175,9 +175,8 @@ LogicalResult VariableOp::verify() {
   if (!isa<RandomAttr>(getInit()) && !(program && program.getValue() == "init"))
     return emitOpError("(C2) the initialiser must be #nd.fill, #nd.random or "
                        "@init");
-  if (!isFloat)
-    return emitOpError("(C2) random initialisers and @init need float "
-                       "elements");
+  if (!isFloat && !program)
+    return emitOpError("(C2) random initialisers need float elements");
   return success();
 }
 

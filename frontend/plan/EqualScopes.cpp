@@ -49,6 +49,7 @@ public:
         numbers(executable.scopes.size(), -1) {
     for (const auto &tensor : executable.tensors)
       if (tensor->role == exec::BufferRole::parameter ||
+          tensor->role == exec::BufferRole::model_state ||
           tensor->role == exec::BufferRole::activation)
         for (int scope = tensor->origin ? tensor->origin->scope : -1;
              scope >= 0; scope = getEntry(scope).parent)

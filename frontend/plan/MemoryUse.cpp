@@ -11,6 +11,8 @@ const char *plan::getName(MemoryCategory category) {
   switch (category) {
   case MemoryCategory::Params:
     return "params";
+  case MemoryCategory::ModelState:
+    return "model_state";
   case MemoryCategory::Gradients:
     return "gradients";
   case MemoryCategory::Optimizer:
@@ -29,6 +31,8 @@ MemoryCategory plan::getCategory(exec::BufferRole role) {
   switch (role) {
   case exec::BufferRole::parameter:
     return MemoryCategory::Params;
+  case exec::BufferRole::model_state:
+    return MemoryCategory::ModelState;
   case exec::BufferRole::state:
     return MemoryCategory::Optimizer;
   case exec::BufferRole::input:

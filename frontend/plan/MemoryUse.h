@@ -12,6 +12,7 @@ namespace meshc::plan {
 
 enum class MemoryCategory : uint8_t {
   Params,
+  ModelState,
   Gradients,
   Optimizer,
   Activations, ///< inputs and outputs are among them
@@ -19,7 +20,7 @@ enum class MemoryCategory : uint8_t {
   Workspace,
 };
 
-inline constexpr size_t numMemoryCategories = 6;
+inline constexpr size_t numMemoryCategories = 7;
 
 /// "params", "gradients", ... as in the plan's JSON.
 const char *getName(MemoryCategory category);

@@ -111,6 +111,7 @@ std::string Plan::getName(int tensor) const {
 bool Plan::isStored(int tensor) const {
   switch (getTensor(tensor).role) {
   case exec::BufferRole::parameter:
+  case exec::BufferRole::model_state:
   case exec::BufferRole::state:
   case exec::BufferRole::input:
   case exec::BufferRole::output:

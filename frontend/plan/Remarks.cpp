@@ -230,6 +230,7 @@ static bool isTold(const Plan &plan, int tensor) {
     return false;
   switch (value.role) {
   case exec::BufferRole::parameter:
+  case exec::BufferRole::model_state:
   case exec::BufferRole::input:
   case exec::BufferRole::activation:
     return true;

@@ -272,6 +272,7 @@ public:
 private:
   static bool isLasting(exec::BufferRole role) {
     return role == exec::BufferRole::parameter ||
+           role == exec::BufferRole::model_state ||
            role == exec::BufferRole::state || role == exec::BufferRole::input;
   }
 

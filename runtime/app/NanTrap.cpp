@@ -170,7 +170,7 @@ NanTrap::NanTrap(Session &session, const exec::ProgramT &program)
     addPort("output", *port);
   for (const auto &variable : session.getExecutable().data.variables)
     if (isFloat(variable->layout->element))
-      values.push_back({variable->trainable ? "parameter" : "state",
+      values.push_back({getKind(*variable),
                         variable->name,
                         variable->layout.get(),
                         variable->buffer,

@@ -24,7 +24,7 @@ static std::vector<std::string> findSampleDims(const exec::ExecutableT &data,
       if (std::find(dims.begin(), dims.end(), dim->name) == dims.end() &&
           std::none_of(data.variables.begin(), data.variables.end(),
                        [&](const auto &variable) {
-                         return variable->trainable &&
+                         return isOfModel(variable->role) &&
                                 findDim(*variable->layout, dim->name);
                        }))
         dims.push_back(dim->name);

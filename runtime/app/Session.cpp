@@ -187,7 +187,7 @@ std::vector<const exec::VariableT *>
 runtime::getParameters(const exec::ExecutableT &program) {
   std::vector<const exec::VariableT *> parameters;
   for (const auto &variable : program.variables)
-    if (variable->trainable)
+    if (isOfModel(variable->role))
       parameters.push_back(variable.get());
   return parameters;
 }
@@ -220,9 +220,9 @@ Result<const exec::PortT *> Session::getInput(const exec::ProgramT &program,
     names.push_back(input->name);
   std::string note = listNames(names);
   for (const auto &variable : executable.data.variables)
-    if (variable->trainable && variable->name == name)
-      note = fmt::format("it is a parameter: give it as --param {}=FILE.npy",
-                         name);
+    if (isOfModel(variable->role) && variable->name == name)
+      note = fmt::format("it is a {}: give it as --param {}=FILE.npy",
+                         getKind(*variable), name);
   return Error{ErrorCode::UnknownName,
                fmt::format("there is no input '{}'", name), std::move(note)};
 }

@@ -1,5 +1,7 @@
 #include "runtime/checkpoint/CheckpointParameters.h"
 
+#include "runtime/exec/Executable.h"
+
 #include <algorithm>
 #include <filesystem>
 
@@ -17,7 +19,7 @@ bool runtime::isCheckpoint(const std::string &path) {
 CheckpointParameters::CheckpointParameters(Checkpoint opened)
     : checkpoint(std::move(opened)) {
   for (const StoredTensor &tensor : checkpoint.getManifest().tensors)
-    if (tensor.isParameter)
+    if (isOfModel(tensor.role))
       entries.push_back({tensor.name, tensor.element, tensor.getSizes(),
                          checkpoint.getPath() + ": " + tensor.name});
   std::ranges::sort(entries, {}, &Entry::name);

@@ -105,7 +105,7 @@ static std::string toJson(const StoredTensor &tensor) {
   return fmt::format("{{\"name\": {}, \"role\": \"{}\", \"dtype\": \"{}\", "
                      "\"dims\": [{}],\n     \"blocks\": [{}]}}",
                      runtime::toJson(tensor.name),
-                     tensor.isParameter ? "parameter" : "state",
+                     exec::EnumNameBufferRole(tensor.role),
                      getSafetensorsName(tensor.element), dims, blocks);
 }
 
@@ -239,11 +239,15 @@ private:
     const json &dims = fields.getList("dims");
     const json &blocks = fields.getList("blocks");
     defect = fields.getDefect();
-    if (defect.empty() && role != "parameter" && role != "state")
+    const auto known = std::ranges::find_if(
+        variableRoles, [&](exec::BufferRole candidate) {
+          return role == exec::EnumNameBufferRole(candidate);
+        });
+    if (defect.empty() && known == std::end(variableRoles))
       defect = fmt::format("has the role '{}'", role);
     if (!defect.empty())
       return false;
-    tensor.isParameter = role == "parameter";
+    tensor.role = *known;
     constexpr exec::ElementType last = exec::ElementType::MAX;
     int number = 0;
     while (number <= int(last) &&

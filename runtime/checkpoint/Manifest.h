@@ -51,7 +51,8 @@ struct StoredDim {
 
 struct StoredTensor {
   std::string name;
-  bool isParameter = false; ///< else state
+  /// Of its variable: parameter, model_state or state.
+  exec::BufferRole role = exec::BufferRole::state;
   exec::ElementType element = exec::ElementType::f32;
   std::vector<StoredDim> dims;
   std::vector<StoredBlock> blocks; ///< that tile it

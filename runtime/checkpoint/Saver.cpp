@@ -101,7 +101,7 @@ Status Saver::prepareBlocks() {
                                variable->name),
                    ""};
     StoredTensor tensor{
-        variable->name, variable->trainable, layout.element, {}, {}};
+        variable->name, variable->role, layout.element, {}, {}};
     for (const auto &dim : layout.dims)
       tensor.dims.push_back({dim->name, dim->size});
     tensors.push_back(std::move(tensor));

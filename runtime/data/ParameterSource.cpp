@@ -45,6 +45,10 @@ runtime::openParameterFiles(const std::vector<NamedFile> &files) {
   return NpyParameters::open(files);
 }
 
+static bool isState(const exec::VariableT &variable) {
+  return variable.role != exec::BufferRole::parameter;
+}
+
 /// "3 parameters are missing: 'a' (f32[2]), 'b' (f32[3]) and 'c' (f32)", with
 /// no more than ten of them; nothing of none.
 static void describe(std::vector<std::string> names, const std::string &one,
@@ -70,7 +74,7 @@ Status runtime::compareParameters(
     const ParameterSource &source, const std::string &path,
     const std::vector<const exec::VariableT *> &parameters,
     const std::function<bool(const exec::VariableT &)> &mayLack) {
-  std::vector<std::string> missing, superfluous, other;
+  std::vector<std::string> missing, missingState, superfluous, other;
   std::set<std::string_view> known;
   for (const exec::VariableT *parameter : parameters) {
     known.insert(parameter->name);
@@ -79,8 +83,9 @@ Status runtime::compareParameters(
     if (mayLack(*parameter))
       continue;
     if (!entry)
-      missing.push_back(
-          fmt::format("'{}' ({})", parameter->name, toString(layout)));
+      (isState(*parameter) ? missingState : missing)
+          .push_back(
+              fmt::format("'{}' ({})", parameter->name, toString(layout)));
     else if (entry->element != layout.element ||
              entry->shape != getSizes(layout))
       other.push_back(fmt::format("'{}' is {}, expected {}", entry->place,
@@ -90,8 +95,19 @@ Status runtime::compareParameters(
   for (const ParameterSource::Entry &entry : source.getEntries())
     if (!known.count(entry.name))
       superfluous.push_back(fmt::format("'{}'", entry.place));
+  // What the one who reads it may do about it.
+  std::vector<std::string> advice;
+  if (!missing.empty() || !missingState.empty())
+    advice.emplace_back(
+        "--param NAME=FILE.npy gives what is missing, --init random starts it "
+        "as a training does");
+  if (!superfluous.empty() && source.getUnit() != "file")
+    advice.emplace_back("a map of names (--names) can leave tensors of "
+                        "safetensors files out, which export writes");
   std::vector<std::string> parts;
   describe(std::move(missing), "parameter is missing", "parameters are missing",
+           parts);
+  describe(std::move(missingState), "state is missing", "states are missing",
            parts);
   const std::string one = source.getUnit(), several = one + "s";
   describe(std::move(other), one + " has another type or shape",
@@ -103,5 +119,5 @@ Status runtime::compareParameters(
   return Error{ErrorCode::WrongParameters,
                fmt::format("'{}' does not fit the model: {}", path,
                            fmt::join(parts, "; ")),
-               ""};
+               fmt::format("{}", fmt::join(advice, "; "))};
 }

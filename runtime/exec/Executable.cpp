@@ -37,6 +37,15 @@ bool runtime::isForData(exec::ElementType type) {
          type == exec::ElementType::i16;
 }
 
+bool runtime::isOfModel(exec::BufferRole role) {
+  return role == exec::BufferRole::parameter ||
+         role == exec::BufferRole::model_state;
+}
+
+const char *runtime::getKind(const exec::VariableT &variable) {
+  return variable.role == exec::BufferRole::parameter ? "parameter" : "state";
+}
+
 const char *runtime::getName(exec::ElementType type) {
   switch (type) {
   case exec::ElementType::u8:

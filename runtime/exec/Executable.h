@@ -24,7 +24,7 @@ namespace meshc::runtime {
 
 /// The version of exec.fbs that this runtime reads and codegen writes: another
 /// one whenever a reader of the previous one would misread a program.
-inline constexpr int32_t execVersion = 8;
+inline constexpr int32_t execVersion = 9;
 
 /// Bytes of one element of a type.
 int64_t getElementBytes(exec::ElementType type);
@@ -56,6 +56,16 @@ layout::ShardingChange getShardingChange(const exec::CollectiveT &member);
 
 /// "f32", "i64", ... as in the spec language.
 const char *getName(exec::ElementType type);
+
+/// The roles that variables have.
+inline constexpr exec::BufferRole variableRoles[] = {
+    exec::BufferRole::parameter, exec::BufferRole::model_state,
+    exec::BufferRole::state};
+/// Whether the model declares a variable of this role: a parameter or state of
+/// its own, which evaluation reads, files give and exports have.
+bool isOfModel(exec::BufferRole role);
+/// "parameter" or "state", for messages.
+const char *getKind(const exec::VariableT &variable);
 /// "f32[batch=256, class=10]".
 std::string toString(const exec::TensorLayoutT &layout);
 

@@ -265,7 +265,10 @@ std::string ExecutableChecker::check() {
   std::set<std::string_view> names;
   for (const auto &variable : data.variables) {
     where = fmt::format("variable '{}'", variable->name);
-    if (!names.insert(variable->name).second)
+    if (std::ranges::find(variableRoles, variable->role) ==
+        std::end(variableRoles))
+      fail("has no role of a variable");
+    else if (!names.insert(variable->name).second)
       fail("the name is given twice");
     else if (checkLayout(variable->layout.get()) &&
              checkBufferHolds(variable->buffer, *variable->layout)) {

@@ -27,6 +27,8 @@ static uint64_t &getCount(GpuMemoryNeed &need, exec::BufferRole role) {
   switch (role) {
   case exec::BufferRole::parameter:
     return need.parameters;
+  case exec::BufferRole::model_state:
+    return need.modelState;
   case exec::BufferRole::state:
     return need.state;
   case exec::BufferRole::input:
@@ -89,6 +91,7 @@ GpuMemoryNeed cuda::getMemoryNeed(const GpuMemoryPlan &plan,
   const uint64_t devices = plan.arenas.size();
   GpuMemoryNeed need;
   need.parameters = arena.parameters * devices;
+  need.modelState = arena.modelState * devices;
   need.state = arena.state * devices;
   need.activations = arena.activations * devices;
   need.gradients = arena.gradients * devices;
@@ -104,7 +107,7 @@ GpuMemoryNeed cuda::getMemoryNeed(const GpuMemoryPlan &plan,
 }
 
 uint64_t GpuMemoryNeed::getTotal() const {
-  return parameters + state + activations + gradients + communication +
+  return parameters + modelState + state + activations + gradients + communication +
          workspace + unused + products + tables + staging;
 }
 
@@ -115,6 +118,7 @@ std::vector<MemoryRow> GpuMemoryNeed::getRowsBesideArenas() const {
 
 std::string GpuMemoryNeed::toString() const {
   std::vector<MemoryRow> rows = {{"parameters", parameters},
+                                 {"model state", modelState},
                                  {"optimizer", state},
                                  {"activations", activations},
                                  {"gradients", gradients},

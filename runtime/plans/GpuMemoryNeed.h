@@ -22,6 +22,7 @@ struct MemoryRow {
 /// it has, in this order, and as unused where it has none.
 struct GpuMemoryNeed {
   uint64_t parameters = 0;
+  uint64_t modelState = 0;
   uint64_t state = 0;       ///< of the optimizer
   uint64_t activations = 0; ///< inputs and outputs too
   uint64_t gradients = 0;

@@ -26,28 +26,31 @@ Executable test::makeStateProgram(const MeshSizes &mesh, int64_t bigRows) {
   const std::vector<exec::AxisRef> rest(all.begin() + (all.empty() ? 0 : 1),
                                         all.end());
   auto add = [&](const std::string &name, const exec::TensorLayoutT &layout,
-                 bool isParameter) {
-    builder.addVariable(name, layout, builder.addBuffer(name, layout),
-                        isParameter);
+                 exec::BufferRole role) {
+    builder.addVariable(name, layout, builder.addBuffer(name, layout), role);
   };
   add("w",
       makeLayout(ElementType::f32,
                  {{"rows", bigRows, first}, {"columns", 5, rest}}),
-      true);
+      exec::BufferRole::parameter);
   add("adam/m/w",
       makeLayout(ElementType::f32,
                  {{"rows", bigRows, rest}, {"columns", 5, first}}),
-      false);
-  add("b", makeLayout(ElementType::f32, {{"columns", 5}}), true);
-  add("adam/step", makeLayout(ElementType::i32, {}), false);
-  add("counts", makeLayout(ElementType::i64, {{"kinds", 3, all}}), false);
+      exec::BufferRole::state);
+  add("b", makeLayout(ElementType::f32, {{"columns", 5}}),
+      exec::BufferRole::parameter);
+  add("adam/step", makeLayout(ElementType::i32, {}), exec::BufferRole::state);
+  add("counts", makeLayout(ElementType::i64, {{"kinds", 3, all}}),
+      exec::BufferRole::model_state);
   add("layer/attn/mask",
       makeLayout(ElementType::boolean, {{"x", 2}, {"y", 3, last}, {"z", 5}}),
-      false);
-  add("wide", makeLayout(ElementType::f64, {{"x", 2, last}, {"y", 3}}), true);
+      exec::BufferRole::state);
+  add("wide", makeLayout(ElementType::f64, {{"x", 2, last}, {"y", 3}}),
+      exec::BufferRole::parameter);
   add("narrow", makeLayout(ElementType::bf16, {{"y", 3}, {"x", 2, first}}),
-      true);
-  add("half", makeLayout(ElementType::f16, {{"z", 5, all}}), true);
+      exec::BufferRole::parameter);
+  add("half", makeLayout(ElementType::f16, {{"z", 5, all}}),
+      exec::BufferRole::parameter);
   builder.beginProgram("init");
   builder.get().model = "state";
   return builder.finish();

@@ -77,7 +77,7 @@ nd.variable parameter @c2_other_attribute : !nd.tensor<["a"=2], f32> = 1.0
 
 // -----
 
-// expected-error @below {{'nd.variable' op (C2) random initialisers and @init need float elements}}
+// expected-error @below {{'nd.variable' op (C2) random initialisers need float elements}}
 nd.variable state @c2_random_integers : !nd.tensor<["a"=2], i32> = #nd.random<uniform, 0.0, 1.0>
 
 // -----

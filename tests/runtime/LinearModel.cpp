@@ -158,7 +158,7 @@ std::vector<uint8_t> LinearModel::makeProgram(int64_t devices) {
   builder.addVariable("residual",
                       makeLayout(ElementType::f32, {{"batch", batch, {data}}}),
                       residual,
-                      /*trainable=*/false);
+                      exec::BufferRole::state);
 
   auto vector = [&](int buffer, int64_t size) {
     return builder.view(buffer, ElementType::f32, {size});

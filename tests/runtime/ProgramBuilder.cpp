@@ -106,10 +106,10 @@ int ProgramBuilder::addBuffer(const std::string &name,
 
 void ProgramBuilder::addVariable(const std::string &name,
                                  const exec::TensorLayoutT &layout, int buffer,
-                                 bool trainable) {
+                                 exec::BufferRole role) {
   auto variable = std::make_unique<exec::VariableT>();
   variable->name = name;
-  variable->trainable = trainable;
+  variable->role = role;
   variable->layout = std::make_unique<exec::TensorLayoutT>(layout);
   variable->buffer = buffer;
   data->variables.push_back(std::move(variable));

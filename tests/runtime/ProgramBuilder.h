@@ -45,7 +45,8 @@ public:
   /// A buffer for one device's block of a tensor.
   int addBuffer(const std::string &name, const exec::TensorLayoutT &layout);
   void addVariable(const std::string &name, const exec::TensorLayoutT &layout,
-                   int buffer, bool trainable = true);
+                   int buffer,
+                   exec::BufferRole role = exec::BufferRole::parameter);
 
   /// Following calls add to this program.
   void beginProgram(const std::string &name);

@@ -61,6 +61,7 @@ static const char *getRoleName(exec::BufferRole role) {
   switch (role) {
   case exec::BufferRole::parameter:
     return "param";
+  case exec::BufferRole::model_state:
   case exec::BufferRole::state:
   case exec::BufferRole::input:
   case exec::BufferRole::output:

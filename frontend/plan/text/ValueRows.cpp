@@ -55,6 +55,7 @@ static bool belongsTo(const exec::TensorT &tensor, exec::Phase phase) {
   case exec::BufferRole::gradient:
     return phase == exec::Phase::backward;
   case exec::BufferRole::parameter:
+  case exec::BufferRole::model_state:
   case exec::BufferRole::state:
   case exec::BufferRole::communication:
   case exec::BufferRole::workspace:
@@ -435,13 +436,16 @@ std::vector<ValueSection> plan::findValueRows(const Plan &plan,
   const RowFinder finder(plan, equal, options);
   std::vector<ValueSection> sections = {
       finder.findVariables(exec::BufferRole::parameter, "parameters"),
+      finder.findVariables(exec::BufferRole::model_state, "state of the model"),
       finder.findVariables(exec::BufferRole::state, "state of the optimizer")};
+  const size_t numVariableSections = sections.size();
   for (exec::Phase phase : options.phases)
     sections.push_back(finder.findPhase(phase));
   if (isFolded) {
-    sections[1].rows =
-        joinState(plan, std::move(sections[1].rows), sections[0].rows);
-    for (ValueSection &section : std::span(sections).subspan(2))
+    std::vector<ValueRow> &state = sections[numVariableSections - 1].rows;
+    state = joinState(plan, std::move(state), sections[0].rows);
+    for (ValueSection &section :
+         std::span(sections).subspan(numVariableSections))
       section.rows =
           joinCopies(plan, std::move(section.rows), sections[0].rows);
   }

@@ -226,11 +226,12 @@ void ExampleBuilder::addPrograms() {
 
   auto variable = std::make_unique<VariableT>();
   variable->name = "w";
-  variable->trainable = true;
+  variable->role = BufferRole::parameter;
   variable->buffer = w;
   executable.variables.push_back(std::move(variable));
   variable = std::make_unique<VariableT>();
   variable->name = "sgd/step";
+  variable->role = BufferRole::state;
   variable->buffer = count;
   executable.variables.push_back(std::move(variable));
 

@@ -40,7 +40,7 @@ const layoutView = {
     }
 
     function heading(group, list, isOpen) {
-      const lasting = GROUPS.indexOf(group) < 3;
+      const lasting = GROUPS.indexOf(group) <= VARIABLES.length;
       const total = sum(list.filter(value => value.stored), value => value.bytes * value.count);
       const button = html(
           'button', {

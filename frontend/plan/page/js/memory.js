@@ -236,7 +236,7 @@ function peakGroups(plan) {
   for (const entry of plan.memory.at_peak) {
     const index = valueOfBuffer(plan, entry);
     const value = index >= 0 ? plan.values[index] : null;
-    const lasting = entry.category === 'params' || entry.category === 'optimizer';
+    const lasting = LASTING.includes(entry.category);
     const base = value && lasting ? value.stateOf || value : value;
     const key = (base ? base.index + entry.form : entry.name) + (lasting ? '' : entry.category);
     const group = groups.get(key) || {

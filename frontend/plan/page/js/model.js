@@ -1,7 +1,11 @@
 // From the JSON of a plan to the rows that the views show. The only file that knows the names of
 // its fields.
 
-const GROUPS = ['Parameters', 'State of the optimizer', 'Inputs', 'Forward', 'Backward'];
+const GROUPS = [
+  'Parameters', 'State of the model', 'State of the optimizer', 'Inputs', 'Forward', 'Backward'
+];
+/** What lies in memory from step to step. */
+const VARIABLES = ['param', 'model_state', 'state'];
 
 /**
  * What the answer is made of: of a plan, or of the few fields of it that stand in front of the
@@ -145,10 +149,10 @@ function readAxis(plan, name) {
 const axesOf = (plan, names) => unique(names.map(name => readAxis(plan, name).axis));
 
 function getGroup(tensor) {
-  if (tensor.role === 'param') return GROUPS[0];
-  if (tensor.role === 'state') return GROUPS[1];
-  if (tensor.role === 'input') return GROUPS[2];
-  return tensor.role === 'gradient' ? GROUPS[4] : GROUPS[3];
+  const variable = VARIABLES.indexOf(tensor.role);
+  if (variable >= 0) return GROUPS[variable];
+  if (tensor.role === 'input') return GROUPS[3];
+  return tensor.role === 'gradient' ? GROUPS[5] : GROUPS[4];
 }
 
 /** Notes of gradients, and of the row that stands for all of them, what they are of. */
@@ -169,7 +173,7 @@ function readValues(plan) {
   const keyOf = remember(first => JSON.stringify([first.name, first.dims, first.partial || null]));
   // An output is the value of the same name, where both are split alike: one row.
   const key = tensor =>
-      keyOf(byId.get(tensor.fold) || tensor) + (tensor.role === 'param' || tensor.role === 'state');
+      keyOf(byId.get(tensor.fold) || tensor) + VARIABLES.includes(tensor.role);
   for (const members of groupFolds(tensors, key)) {
     const first = members[0];
     const index = plan.values.length;
@@ -350,8 +354,9 @@ function readSchedule(plan) {
   });
 }
 
-const CATEGORIES =
-    ['params', 'optimizer', 'gradients', 'activations', 'communication', 'workspace'];
+/** Of what lies in memory from step to step, and the rest. */
+const LASTING = ['params', 'model_state', 'optimizer'];
+const CATEGORIES = [...LASTING, 'gradients', 'activations', 'communication', 'workspace'];
 
 /** @param {Plan} plan */
 function readMemory(plan) {

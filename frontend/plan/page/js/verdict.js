@@ -349,7 +349,7 @@ function memorySentence(page, group) {
   const {value} = group;
   const name = html('b', {}, html('code', {}, group.name));
   const line = value && value.line >= 0 ? [' ', inParentheses(lineLink(page, value.line))] : '';
-  if (group.category !== 'params' && group.category !== 'optimizer') {
+  if (!LASTING.includes(group.category)) {
     const why = {
       activations: ' that wait to be read',
       workspace: ' of workspace',
