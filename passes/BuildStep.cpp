@@ -62,6 +62,28 @@ static void removeTensorOutputs(ProgramOp step) {
       output.erase();
 }
 
+/// Makes of a program for training one that changes no variable: what it would
+/// set of the model's state it gives out, under the state's name.
+static void giveOutState(ProgramOp program) {
+  auto module = program->getParentOfType<ModuleOp>();
+  llvm::StringMap<Value> values;
+  for (auto read : program.getOps<ReadOp>())
+    values[read.getVariable()] = read.getResult();
+  for (auto write : program.getOps<WriteOp>())
+    values[write.getVariable()] = write.getValue();
+  auto builder = OpBuilder::atBlockEnd(&program.getBody().front());
+  for (auto variable : module.getOps<VariableOp>())
+    if (Value value = values.lookup(variable.getSymName());
+        value && variable.getRole() == VariableRole::ModelState)
+      OutputOp::create(builder, variable.getLoc(), variable.getSymName(),
+                       value);
+  const SymbolTable variables(module);
+  for (auto write : llvm::make_early_inc_range(program.getOps<WriteOp>()))
+    if (variables.lookup<VariableOp>(write.getVariable()).getRole() ==
+        VariableRole::ModelState)
+      write.erase();
+}
+
 namespace {
 struct BuildStep : meshc::impl::BuildStepBase<BuildStep> {
   using BuildStepBase::BuildStepBase;
@@ -73,21 +95,20 @@ struct BuildStep : meshc::impl::BuildStepBase<BuildStep> {
       module.emitError() << "there is no program @forward to train";
       return signalPassFailure();
     }
+    auto training = module.lookupSymbol<ProgramOp>("training");
     auto trainings = module.getOps<TrainingOp>();
     if (!trainings.empty()) {
-      auto step = module.lookupSymbol<ProgramOp>("training");
       OpBuilder builder(forward);
-      if (step)
-        step->moveBefore(forward);
-      else
-        step = cast<ProgramOp>(builder.clone(*forward));
+      auto step =
+          cast<ProgramOp>(builder.clone(*(training ? training : forward)));
       step.setSymName("step");
       if (failed(appendUpdates(step, *trainings.begin())))
         return signalPassFailure();
       removeTensorOutputs(step);
-    } else if (auto training = module.lookupSymbol<ProgramOp>("training")) {
-      training.erase();
     }
+    for (StringRef name : {"training", "training_gradient"})
+      if (auto program = module.lookupSymbol<ProgramOp>(name))
+        giveOutState(program);
     forward.setSymName("eval");
   }
 };

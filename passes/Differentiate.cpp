@@ -70,16 +70,20 @@ struct Differentiate : meshc::impl::DifferentiateBase<Differentiate> {
       module.emitError() << "there is no program @forward to differentiate";
       return signalPassFailure();
     }
-    if (failed(differentiate(forward, objective.minimize, objective.loc)))
+    auto training = module.lookupSymbol<ProgramOp>("training");
+    if (failed(differentiate(forward, "gradient", objective.minimize,
+                             objective.loc)) ||
+        (training && failed(differentiate(training, "training_gradient",
+                                          objective.minimize, objective.loc))))
       signalPassFailure();
   }
 
-  LogicalResult differentiate(ProgramOp forward, StringRef minimized,
-                              Location loc) {
+  LogicalResult differentiate(ProgramOp forward, StringRef name,
+                              StringRef minimized, Location loc) {
     OpBuilder builder(forward->getContext());
     builder.setInsertionPointAfter(forward);
     auto program = cast<ProgramOp>(builder.clone(*forward));
-    program.setSymName("gradient");
+    program.setSymName(name);
 
     FailureOr<Value> value = findMinimized(program, minimized, loc);
     if (failed(value))
