@@ -237,8 +237,10 @@ int meshc::driver::runCompile(const SpecArguments &spec,
   if (!session.elaborate() || !session.checkOutput(compile.output) ||
       !session.checkGradients(compile.grad))
     return session.reportErrors();
+  options.programs.emplace_back("training");
   if (!compile.grad.empty()) {
-    options.programs.push_back("gradient");
+    options.programs.insert(options.programs.end(),
+                            {"gradient", "training_gradient"});
     options.gradients = session.expandGradients(compile.grad);
   }
   Stage stage = compile.emit == "nd"        ? Stage::Nd
@@ -301,6 +303,10 @@ static std::vector<std::string> getProgramArguments(const RunArguments &run,
     addAll("--param", run.param);
     if (run.drawsParameters)
       addAll("--init", {"random"});
+    if (run.isTraining)
+      arguments.push_back("--training");
+    if (run.step)
+      addAll("--step", {std::to_string(*run.step)});
     addAll("--out", run.out);
     addAll("--grad", run.grad);
   } else if (run.bench) {
@@ -320,18 +326,27 @@ static std::vector<std::string> getProgramArguments(const RunArguments &run,
   return arguments;
 }
 
+/// `hasTraining`: the model has a program for training.
 static CompileOptions getRunOptions(const SpecArguments &spec,
                                     const CompileArguments &compile,
-                                    const RunArguments &run) {
+                                    const RunArguments &run, bool hasTraining) {
   CompileOptions options = getCompileOptions(spec, compile);
   const std::vector<std::string> gradients = getGradients(run);
   options.gradients = getNames(gradients);
   if (run.bench)
     options.programs = {"init", "step"};
+  else if (run.eval && run.isTraining && hasTraining)
+    // The first says that there is a program for training.
+    options.programs = {"init", "training", "training_gradient"};
   else if (run.eval)
     options.programs = {"init", gradients.empty() ? "eval" : "gradient"};
-  else if (!gradients.empty())
-    options.programs.push_back("gradient");
+  else
+    options.programs.insert(options.programs.end(),
+                            {"training", "gradient", "training_gradient"});
+  if (gradients.empty())
+    std::erase_if(options.programs, [](const std::string &name) {
+      return name.ends_with("gradient");
+    });
   return options;
 }
 
@@ -414,7 +429,9 @@ int meshc::driver::runRun(const SpecArguments &spec,
     return failWithoutCommand(spec, session);
   if (!session.checkGradients(getGradients(run)))
     return session.reportErrors();
-  CompileOptions options = getRunOptions(spec, compile, run);
+  CompileOptions options = getRunOptions(
+      spec, compile, run,
+      session.getModule().lookupSymbol<nd::ProgramOp>("training") != nullptr);
   const std::string key = getCacheKey(session.getModule(), options);
   // A measurement says how long compiling takes, so it always compiles.
   if (!run.bench)

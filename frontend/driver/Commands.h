@@ -74,6 +74,8 @@ struct RunArguments {
   bool eval = false;
   std::vector<std::string> in, param, out, grad; ///< NAME=FILE.npy
   bool drawsParameters = false; ///< those that --eval is not given
+  bool isTraining = false;      ///< --eval computes as a training step does
+  std::optional<int64_t> step;  ///< the one that it computes
   std::optional<int64_t> seed, bench, threads;
   bool profile = false;
   uint64_t cacheBytes = defaultCacheBytes;   ///< to keep compiled programs in

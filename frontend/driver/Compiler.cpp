@@ -59,7 +59,9 @@ LogicalResult meshc::driver::compile(ModuleOp module,
   if (failed(runPipeline(
           module, options,
           [&](OpPassManager &manager) {
-            bool isWanted = llvm::is_contained(options.programs, "gradient");
+            bool isWanted =
+                llvm::is_contained(options.programs, "gradient") ||
+                llvm::is_contained(options.programs, "training_gradient");
             buildShardingPipeline(manager, {isWanted, options.gradients});
           })) ||
       failed(verifyStage(module, "sharding", result.internalError)))

@@ -19,7 +19,8 @@ struct CompileOptions {
   /// cuda: what to compile kernels for; see codegen::checkGpuArchitectures.
   std::vector<std::string> gpus;
   std::string cpu = "native"; ///< native, x86-64-v3 or x86-64-v4
-  /// Programs to build, of init, step, eval, gradient; absent ones are skipped.
+  /// Programs to build, of init, step, eval, gradient, training and
+  /// training_gradient; absent ones are skipped.
   std::vector<std::string> programs = {"init", "step", "eval"};
   /// Names whose gradients the program `gradient` gives; none: of every
   /// parameter.

@@ -233,24 +233,30 @@ bool SpecSession::link(const CompileOptions &options, llvm::StringRef output) {
 }
 
 std::string SpecSession::summarize() {
-  int64_t parameters = 0, elements = 0;
+  struct {
+    int64_t variables = 0, elements = 0;
+  } parameters, states;
   for (auto variable : module->getOps<nd::VariableOp>()) {
-    if (variable.getRole() != nd::VariableRole::Parameter)
-      continue;
-    ++parameters;
+    auto &counted =
+        variable.getRole() == nd::VariableRole::Parameter ? parameters : states;
+    ++counted.variables;
     int64_t own = 1;
     for (nd::DimAttr dim : variable.getTensorType().getDims())
       own *= dim.getSize();
-    elements += own;
+    counted.elements += own;
   }
-  const std::string size =
-      parameters > 0
-          ? fmt::format(" of {} element{}", plan::formatNumber(elements),
-                        elements == 1 ? "" : "s")
-          : "";
+  auto describe = [](const auto &counted, const char *what) {
+    return fmt::format("{}{}", plan::formatCount(counted.variables, what),
+                       counted.variables == 0
+                           ? ""
+                           : fmt::format(" of {} element{}",
+                                         plan::formatNumber(counted.elements),
+                                         counted.elements == 1 ? "" : "s"));
+  };
   return fmt::format(
       "{}: {}{}, {}", compilation.executable.model,
-      plan::formatCount(parameters, "parameter"), size,
+      describe(parameters, "parameter"),
+      states.variables ? ", " + describe(states, "state") : "",
       plan::formatCount(nd::getMesh(*module).getNumDevices(), "device"));
 }
 

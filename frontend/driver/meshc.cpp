@@ -188,6 +188,16 @@ static void addRunOptions(CLI::App *command, RunArguments &run) {
           "starts them")
       ->check(CLI::IsMember({"random"}))
       ->needs(eval);
+  CLI::Option *training = command->add_flag(
+      "--training", run.isTraining,
+      "--eval computes as a step of a training does, which changes nothing; "
+      "--out of state is what the step would leave");
+  training->needs(eval);
+  command
+      ->add_option("--step", run.step,
+                   "the step that --training computes (default: the first)")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 56))
+      ->needs(training);
   CLI::Option *bench =
       command
           ->add_option("--bench", run.bench,

@@ -48,6 +48,8 @@ struct CommandFlags {
   std::optional<int64_t> maxSamples;
   std::string batchDim; ///< that counts the samples of the inputs
   TopRequest top;
+  bool predictsTraining = false;     ///< what a training step computes
+  int64_t predictedStep = 1;         ///< and which
   std::optional<std::string> prompt; ///< a text to go on behind
   int64_t continued = 100;           ///< by so many of its units
   int64_t processes = 1;

@@ -67,6 +67,8 @@ static Status runOnArrays(Session &session, const CommandFlags &flags) {
   request.maxSamples = flags.maxSamples;
   request.batchDim = flags.batchDim;
   request.top = flags.top;
+  request.isTraining = flags.predictsTraining;
+  request.firstRun = flags.predictedStep;
   for (auto [texts, files] :
        {std::pair{&flags.inputs, &request.inputs},
         std::pair{&flags.outputs, &request.outputs},
@@ -182,6 +184,16 @@ void CommandLine::addPredict() {
           ->excludes(folder);
   addParameters(predict);
   addSeed(predict, "random numbers, and of the parameters of --init random");
+  CLI::Option *training = predict->add_flag(
+      "--training", flags.predictsTraining,
+      "compute as a step of a training does, which changes nothing: with its "
+      "random numbers and statistics; --out of state is what the step would "
+      "leave");
+  takes("N", predict->add_option("--step", flags.predictedStep,
+                                 "the step that --training computes (default: "
+                                 "the first)"))
+      ->needs(training)
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 56));
   CLI::Option *outputs =
       addFiles(predict, "--out", flags.outputs,
                "outputs to write (default: print those of one element)");
@@ -204,6 +216,7 @@ void CommandLine::addPredict() {
           ->excludes(inputs)
           ->excludes(samples)
           ->excludes(batch)
+          ->excludes(training)
           ->excludes(outputs)
           ->excludes(gradients)
           ->excludes(top);

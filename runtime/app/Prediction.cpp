@@ -59,9 +59,13 @@ findOutputs(const exec::ProgramT &program, std::string_view kind,
 /// The program that gives what is asked for.
 static Result<const exec::ProgramT *>
 findProgram(Session &session, const PredictionRequest &request) {
+  // A model that computes the same in both has no program for training.
+  const bool isTraining =
+      request.isTraining && session.getExecutable().findProgram("training");
   if (request.gradients.empty())
-    return session.getProgram("eval");
-  Result<const exec::ProgramT *> program = session.getProgram("gradient");
+    return session.getProgram(isTraining ? "training" : "eval");
+  Result<const exec::ProgramT *> program =
+      session.getProgram(isTraining ? "training_gradient" : "gradient");
   if (program)
     return program;
   return Error{
@@ -390,6 +394,7 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
           },
       .needsMeans = files.hasMeans() || (prints && !samples.areOneBatch()),
       .name = "prediction",
+      .firstRun = request.firstRun,
       .quietTime = showsTable ? Progress::Clock::duration::max()
                               : Progress::Clock::duration(quietTime)};
   Result<std::vector<NamedValue>> means = loop.run(session);

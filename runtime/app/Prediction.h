@@ -24,13 +24,17 @@ struct PredictionRequest {
   /// empty.
   std::string batchDim;
   TopRequest top;
+  /// Compute as the training step does, not as an evaluation.
+  bool isTraining = false;
+  int64_t firstRun = 1; ///< the number of the first batch, or step
 };
 
 /// Runs the model on whole arrays: reads every input from .npy files or all
 /// from the test files, and the parameters, runs program "eval" (or "gradient",
-/// if gradients are asked for) and writes what is asked for as .npy, or prints
-/// a table of it (TopTable.h). If nothing is asked for, the outputs of one
-/// element are printed.
+/// if gradients are asked for; "training" and "training_gradient" for what a
+/// training step computes, where that is another program) and writes what is
+/// asked for as .npy, or prints a table of it (TopTable.h). If nothing is asked
+/// for, the outputs of one element are printed.
 ///
 /// Inputs have any number N of samples along the batch dim (Dataset.h); they
 /// are run in batches (SampleLoop.h). An output

@@ -39,7 +39,7 @@ SampleLoop::runSamples(Session &session, int64_t first, int64_t count) const {
   std::vector<int64_t> samples;
   for (int64_t place = 0; place < batchSize; ++place)
     samples.push_back(first + (place < copies * count ? place % count : 0));
-  const int64_t number = first / batchSize + 1;
+  const int64_t number = first / batchSize + firstRun;
   Status ran = runBatch(session, samples, number);
   if (ran && visit)
     ran = visit(first, count);

@@ -50,6 +50,7 @@ struct SampleLoop {
   std::function<Status(int64_t first, int64_t count)> visit{};
   bool needsMeans = true; ///< of outputs without dims
   std::string name;       ///< of the line that shows how far it is
+  int64_t firstRun = 1;   ///< the number of the first batch
   /// A loop that is over before shows nothing.
   Progress::Clock::duration quietTime{};
 
